@@ -1,0 +1,24 @@
+// The only attribute macros of hakmem.
+//
+// Owns: nothing. Called by: every layer. Thread-safety: not applicable.
+#ifndef HAKMEM_ALLOCATOR_BASE_COMPILER_H_
+#define HAKMEM_ALLOCATOR_BASE_COMPILER_H_
+
+// A hot function: part of its caller's code, whatever the inliner thinks.
+#define HAK_ALWAYS_INLINE inline __attribute__((always_inline))
+// A cold function: out of line and away from hot code.
+#define HAK_COLD __attribute__((noinline, cold))
+// Out of line, but not rare.
+#define HAK_NOINLINE __attribute__((noinline))
+// A symbol of the shared library.
+#define HAK_EXPORT __attribute__((visibility("default")))
+// A symbol that may be absent at run time; test its address before use.
+#define HAK_WEAK __attribute__((weak))
+// The function's result depends on format string `fmt` and arguments `args`.
+#define HAK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+// Thread-local storage reached without a call. Allowed because the library is
+// either preloaded or linked in; its few bytes fit glibc's surplus when it is
+// loaded by dlopen.
+#define HAK_TLS_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
+
+#endif  // HAKMEM_ALLOCATOR_BASE_COMPILER_H_

@@ -1,0 +1,48 @@
+// Formatting into a fixed buffer: no allocation, no locale, no stdio.
+//
+// Owns: RawPrinter's text. Called by: reports, statistics, options.
+// Thread-safety: an object belongs to one thread. Safe in signal handlers.
+//
+// Invariants:
+//   P1: the text is always terminated by NUL and never exceeds kCapacityBytes.
+//   P2: text that does not fit is dropped and `truncated()` says so.
+#ifndef HAKMEM_ALLOCATOR_BASE_RAW_PRINT_H_
+#define HAKMEM_ALLOCATOR_BASE_RAW_PRINT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace hakmem {
+
+class RawPrinter {
+ public:
+  static constexpr std::size_t kCapacityBytes = 2048;
+
+  RawPrinter& Text(std::string_view text);
+  RawPrinter& Decimal(std::uint64_t value);
+  RawPrinter& SignedDecimal(std::int64_t value);
+  // "0x" and lower-case digits, without leading zeros.
+  RawPrinter& Hex(std::uint64_t value);
+  RawPrinter& Pointer(const void* pointer);
+  // A count of bytes for people: "512 bytes", "64.0 KiB", "1.5 GiB".
+  RawPrinter& Bytes(std::uint64_t bytes);
+
+  std::string_view text() const { return {buffer_, length_}; }
+  const char* c_str() const { return buffer_; }
+  bool truncated() const { return truncated_; }
+  void Clear();
+
+ private:
+  char buffer_[kCapacityBytes] = {};
+  std::size_t length_ = 0;
+  bool truncated_ = false;
+};
+
+// Parses a whole decimal number; false when `text` is empty, has any other
+// character or overflows.
+bool ParseDecimal(std::string_view text, std::uint64_t& value);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_BASE_RAW_PRINT_H_

@@ -1,0 +1,79 @@
+// The environment options: one table from which parsing, HAKMEM_SHOW_CONFIG
+// and docs/options.md are made.
+//
+// Owns: the options' values. Called by: ace, core, frontend, diag.
+// Thread-safety: written once while the allocator initialises, then read-only.
+//
+// To add one: a field in Options, a row in kOptionTable, a reader.
+#ifndef HAKMEM_ALLOCATOR_CONFIG_OPTIONS_H_
+#define HAKMEM_ALLOCATOR_CONFIG_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace hakmem {
+
+inline constexpr std::size_t kMaxOptionPathBytes = 256;
+
+struct Options {
+  // 0 or 1.
+  std::uint64_t show_config = 0;
+  // "": none; "1": standard error; else a file to append to.
+  char stats[kMaxOptionPathBytes] = "";
+  // How long freed memory is kept before it goes back to the kernel.
+  std::uint64_t decay_ms = 500;
+  // The largest request that is served.
+  std::uint64_t max_alloc_bytes = std::numeric_limits<std::uint64_t>::max();
+  // The most memory that may be mapped for blocks.
+  std::uint64_t heap_limit_bytes = std::numeric_limits<std::uint64_t>::max();
+  // What one thread's magazines of one class may hold beyond the loaded and
+  // the previous one.
+  std::uint64_t depot_bytes = 256 * 1024;
+};
+
+enum class OptionType : std::uint8_t {
+  kFlag,    // 0 or 1
+  kNumber,  // a decimal number
+  kBytes,   // a decimal number, with an optional suffix K, M, G or T (powers of 1024)
+  kPath,    // 1 for standard error, else a path
+};
+
+struct OptionSpec {
+  const char* name;  // of the environment variable
+  OptionType type;
+  const char* unit;
+  const char* sentence;
+  std::uint64_t Options::*number;                // unless kPath
+  char (Options::*path)[kMaxOptionPathBytes];    // kPath
+  std::uint64_t minimum;
+  std::uint64_t maximum;
+};
+
+inline constexpr std::uint64_t kNoMaximum =
+    std::numeric_limits<std::uint64_t>::max();
+
+inline constexpr OptionSpec kOptionTable[] = {
+    {"HAKMEM_SHOW_CONFIG", OptionType::kFlag, "",
+     "Prints variant, version, compiler and every option with its origin at start.",
+     &Options::show_config, nullptr, 0, 1},
+    {"HAKMEM_STATS", OptionType::kPath, "",
+     "Writes one line of JSON with what was served, by route, at exit.",
+     nullptr, &Options::stats, 0, 0},
+    {"HAKMEM_DECAY_MS", OptionType::kNumber, "milliseconds",
+     "How long freed memory is kept before it goes back to the kernel.",
+     &Options::decay_ms, nullptr, 0, 24ULL * 3600 * 1000},
+    {"HAKMEM_MAX_ALLOC", OptionType::kBytes, "bytes",
+     "The largest request that is served; larger ones fail with ENOMEM.",
+     &Options::max_alloc_bytes, nullptr, 1, kNoMaximum},
+    {"HAKMEM_HEAP_LIMIT", OptionType::kBytes, "bytes",
+     "The most memory that may be mapped for blocks; beyond it calls fail with ENOMEM.",
+     &Options::heap_limit_bytes, nullptr, 1, kNoMaximum},
+    {"HAKMEM_DEPOT", OptionType::kBytes, "bytes",
+     "What one thread may keep of one class's free blocks beyond two magazines.",
+     &Options::depot_bytes, nullptr, 0, 1ULL << 30},
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CONFIG_OPTIONS_H_

@@ -1,0 +1,88 @@
+// The last allocation failures, with their reasons; kept in every variant.
+//
+// Owns: a ring of events. Called by: ace and core (Record), frontend (read).
+// Thread-safety: any thread; Record is lock-free and never allocates. A reader
+// gets each event whole or not at all (each slot is a sequence lock).
+//
+// Invariants:
+//   R1: a slot's sequence is odd while it is being written.
+//   R2: `recorded()` counts every Record since start.
+#ifndef HAKMEM_ALLOCATOR_DIAG_FAILURE_RING_H_
+#define HAKMEM_ALLOCATOR_DIAG_FAILURE_RING_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/diag/fatal.h"
+
+namespace hakmem {
+
+enum class FailureReason : std::uint8_t { kNone, kThreshold, kExhaustion, kMapFail };
+
+// The limit that was hit, as far as the failing layer knows it.
+enum class FailureDetail : std::uint8_t {
+  kNone,
+  kSize,        // Threshold: no route holds that many bytes
+  kAlignment,   // Threshold: no route aligns that strictly
+  kOverflow,    // Threshold: count * size exceeds size_t
+  kMaxAlloc,    // Threshold: HAKMEM_MAX_ALLOC
+  kRegion,      // Exhaustion: the region's addresses are used up
+  kHeapLimit,   // Exhaustion: HAKMEM_HEAP_LIMIT
+  kMetadata,    // Exhaustion or MapFail of a table
+  kKernel,      // MapFail: the kernel refused memory for blocks
+};
+
+const char* FailureReasonName(FailureReason reason);  // "Threshold" …
+const char* FailureDetailName(FailureDetail detail);  // "size" …
+
+struct FailureEvent {
+  std::uint64_t time_ms = 0;  // monotonic
+  std::size_t size_bytes = 0;
+  std::size_t alignment_bytes = 0;
+  std::uint64_t limit = 0;  // the limit's value, where it has one
+  int thread_id = 0;
+  int error_number = 0;  // of the refused kernel call
+  FailureReason reason = FailureReason::kNone;
+  FailureDetail detail = FailureDetail::kNone;
+  Route route = Route::kTiny;
+};
+
+class FailureRing {
+ public:
+  static constexpr std::size_t kCapacity = 256;
+
+  constexpr FailureRing() = default;
+  FailureRing(const FailureRing&) = delete;
+  FailureRing& operator=(const FailureRing&) = delete;
+
+  void Record(const FailureEvent& event);
+
+  // How many events there have been since start.
+  std::uint64_t recorded() const;
+
+  // Copies the newest events, newest first, at most `capacity`; returns how
+  // many. Events overwritten while being read are left out.
+  std::size_t Copy(FailureEvent* events, std::size_t capacity) const;
+
+  // Every slot's sequence is even and none is beyond recorded(). Only while
+  // nothing records.
+  void CheckInvariants() const;
+
+ private:
+  static constexpr std::size_t kWords = (sizeof(FailureEvent) + 7) / 8;
+  struct Slot {
+    // Written by the recording thread: 2 * ticket + 1 while writing, then
+    // 2 * ticket + 2; read by Copy.
+    std::atomic<std::uint64_t> sequence{0};
+    std::atomic<std::uint64_t> words[kWords] = {};
+  };
+
+  // Written by recording threads, read by all.
+  std::atomic<std::uint64_t> next_{0};
+  Slot slots_[kCapacity] = {};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_DIAG_FAILURE_RING_H_

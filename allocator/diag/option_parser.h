@@ -1,0 +1,44 @@
+// Reads the environment options and shows the configuration.
+//
+// Owns: nothing. Called by: frontend, once, while the allocator initialises.
+// Thread-safety: the caller serialises; never allocates.
+#ifndef HAKMEM_ALLOCATOR_DIAG_OPTION_PARSER_H_
+#define HAKMEM_ALLOCATOR_DIAG_OPTION_PARSER_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "allocator/base/raw_print.h"
+#include "allocator/config/options.h"
+
+namespace hakmem {
+
+enum class OptionOrigin : std::uint8_t { kDefault, kEnvironment };
+
+struct ParsedOptions {
+  Options values;
+  OptionOrigin origins[std::size(kOptionTable)] = {};
+};
+
+// Why a variable was not taken; the words of the warning follow from it.
+enum class OptionError : std::uint8_t {
+  kNone, kUnknown, kMalformed, kOutOfRange, kTooLong };
+
+// Applies one variable. On any error `options` is unchanged.
+OptionError ApplyOption(std::string_view name, std::string_view value,
+                        ParsedOptions& options);
+
+// Applies every HAKMEM_… variable of the environment. Each that is unknown or
+// malformed is reported once on standard error, by name:
+//   hakmem: warning: HAKMEM_DECAY_MS=abc is not a number of milliseconds; using 500
+//   hakmem: warning: HAKMEM_FOO is not an option of hakmem; ignored
+void ReadOptions(ParsedOptions& options);
+
+// HAKMEM_SHOW_CONFIG: variant, version, compiler and flags, then a line per
+// option: name, value, unit, origin.
+void PrintConfig(const ParsedOptions& options, const char* variant,
+                 RawPrinter& out);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_DIAG_OPTION_PARSER_H_

@@ -1,0 +1,76 @@
+// The boundary to the kernel's memory calls: an abstract class, so that every
+// layer above runs on a fake that can refuse any call.
+//
+// Owns: nothing. Called by: superslab and ace alone.
+// Thread-safety: every function may be called from any thread.
+//
+// Rules for all functions: addresses and sizes are non-zero multiples of
+// PageBytes(); nothing allocates; errno is left as it was. Failures come back
+// as VmStatus, never as a signal.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_VIRTUAL_MEMORY_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_VIRTUAL_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/units.h"
+
+namespace hakmem {
+
+// The result of one call: 0, or the kernel's errno.
+struct VmStatus {
+  int error_number = 0;
+  bool ok() const { return error_number == 0; }
+};
+
+// Which call was refused, for failure events.
+enum class VmCall : std::uint8_t { kNone, kMap, kUnmap, kPurge, kMove };
+
+class VirtualMemory {
+ public:
+  // The kernel's page size, read at run time.
+  virtual std::size_t PageBytes() const = 0;
+
+  // Maps [address, address + bytes) readable, writable and zero. Fails with
+  // EEXIST, changing nothing, when any page of the range is in use.
+  virtual VmStatus MapAt(Address address, std::size_t bytes) = 0;
+
+  // Unmaps a range that MapAt or Move made. May fail with ENOMEM when it would
+  // split a mapping beyond the kernel's limit on mappings; the range then
+  // stays as it was.
+  virtual VmStatus Unmap(Address address, std::size_t bytes) = 0;
+
+  // Gives the pages of a mapped range back; it stays mapped and reads as zero.
+  virtual VmStatus Purge(Address address, std::size_t bytes) = 0;
+
+  // Moves the pages of mapped [from, from + bytes) to mapped or unmapped
+  // [to, to + bytes), whatever was there. With `keep_source`, `from` stays
+  // mapped and reads as zero; otherwise it is unmapped. The ranges do not
+  // overlap. On failure nothing has moved.
+  virtual VmStatus Move(Address from, Address to, std::size_t bytes,
+                        bool keep_source) = 0;
+
+  // A number that an attacker cannot guess; a weaker one when the kernel has
+  // none to give.
+  virtual std::uint64_t Random() = 0;
+
+  // Monotonic time in milliseconds; cheap, may be some milliseconds coarse.
+  virtual std::uint64_t NowMs() = 0;
+
+  // The lowest and the first too high address at which the region may be
+  // placed (sanitizers and small address spaces restrict it).
+  struct AddressRange {
+    Address begin;
+    Address end;
+  };
+  virtual AddressRange RegionRange() const = 0;
+
+ protected:
+  // Objects are globals or locals; nobody deletes one through this class, and
+  // a virtual destructor would need `operator delete`.
+  ~VirtualMemory() = default;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_VIRTUAL_MEMORY_H_
