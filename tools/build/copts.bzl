@@ -1,0 +1,115 @@
+"""Compiler and linker flags of hakmem's own code; nothing else sets any."""
+
+_WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wcast-align",
+    "-Wformat=2",
+    "-Wimplicit-fallthrough",
+    "-Wnon-virtual-dtor",
+    "-Woverloaded-virtual",
+    "-Wshadow",
+    "-Wundef",
+    "-Wvla",
+]
+
+_CLANG_WARNINGS = [
+    "-Wextra-semi",
+    "-Wmost",
+    "-Wthread-safety",
+    "-Wunreachable-code-aggressive",
+    # Abseil's headers are found by -iquote; its warnings are not ours.
+    "--system-header-prefix=absl/",
+]
+
+_GCC_WARNINGS = [
+    "-Wduplicated-cond",
+    "-Wlogical-op",
+    # gcc sees the unused result of a call that clang knows to be fine.
+    "-Wno-unused-result",
+]
+
+_LIBRARY_WARNINGS = [
+    "-Wconversion",
+    "-Wmissing-declarations",
+    "-Wold-style-cast",
+    "-Wsign-conversion",
+]
+
+# The library runs before any constructor and after any destructor.
+_LIBRARY_CLANG_WARNINGS = [
+    "-Wexit-time-destructors",
+    "-Wglobal-constructors",
+    "-Wmissing-prototypes",
+]
+
+# What the allocator's code means, in every configuration.
+_LIBRARY_SEMANTICS = [
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fvisibility=hidden",
+    "-fvisibility-inlines-hidden",
+    # A call of malloc inside the allocator is what it says, whatever the
+    # compiler knows of malloc; and our loops do not become calls of calloc.
+    "-fno-builtin-malloc",
+    "-fno-builtin-calloc",
+    "-fno-builtin-realloc",
+    "-fno-builtin-free",
+    # Thread-local storage without a call of the loader, which may allocate.
+    "-ftls-model=initial-exec",
+]
+
+# The library is fast in a build without flags. -c dbg and sanitizers are not:
+# there the code should read as it was written.
+_LIBRARY_SPEED = [
+    "-O2",
+    "-g",
+    "-fomit-frame-pointer",
+    "-fno-plt",
+    "-fno-stack-protector",
+    "-ffunction-sections",
+    "-fdata-sections",
+    # A thread may have the smallest stack there is, 16 KiB.
+    "-Wframe-larger-than=6144",
+]
+
+def _by_compiler(clang, other):
+    return select({
+        "//tools/build:clang": clang,
+        "//conditions:default": other,
+    })
+
+def _unless_plain(flags):
+    return select({
+        "//tools/build:plain": [],
+        "//conditions:default": flags,
+    })
+
+LIBRARY_COPTS = (
+    _WARNINGS + _LIBRARY_WARNINGS + _LIBRARY_SEMANTICS +
+    _by_compiler(_CLANG_WARNINGS + _LIBRARY_CLANG_WARNINGS, _GCC_WARNINGS) +
+    _unless_plain(_LIBRARY_SPEED)
+)
+
+# Tests, tools and benchmarks use abseil and googletest, whose headers gcc
+# takes for ours; so the conversion warnings are the library's alone.
+TEST_COPTS = (
+    _WARNINGS +
+    _by_compiler(_CLANG_WARNINGS, _GCC_WARNINGS) +
+    _unless_plain(["-O1", "-g1"])
+)
+
+PRODUCT_LINKOPTS = [
+    # No C++ library: what nothing refers to is not needed.
+    "-Wl,--as-needed",
+    "-Wl,--gc-sections",
+    "-Wl,-z,now",
+    "-Wl,-z,relro",
+    # Code must not need relocation, or it could not be shared.
+    "-Wl,-z,text",
+] + select({
+    # A sanitizer's runtime is found at run time.
+    "//tools/build:sanitized_build": [],
+    "//conditions:default": ["-Wl,-z,defs"],
+})

@@ -1,0 +1,159 @@
+"""The rules that every package of hakmem uses."""
+
+load("//tools/build:copts.bzl", "LIBRARY_COPTS", "PRODUCT_LINKOPTS", "TEST_COPTS")
+
+# Each value of Config (allocator/config/config.h) and the product's file.
+VARIANTS = {
+    "release": "libhakmem.so",
+    "tracing": "libhakmem-tracing.so",
+    "hardened": "libhakmem-hardened.so",
+    "debug": "libhakmem-debug.so",
+}
+
+_GTEST = [
+    "@com_google_googletest//:gtest",
+    "@com_google_googletest//:gtest_main",
+]
+
+def _include_each_impl(ctx):
+    sources = []
+    for header in ctx.files.hdrs:
+        source = ctx.actions.declare_file("%s_/%s.cc" % (ctx.label.name, header.basename))
+
+        # Twice: the guard has to hold, too.
+        ctx.actions.write(source, 2 * ("#include \"%s\"\n" % header.short_path))
+        sources.append(source)
+    return [DefaultInfo(files = depset(sources))]
+
+_include_each = rule(
+    implementation = _include_each_impl,
+    attrs = {"hdrs": attr.label_list(allow_files = True)},
+)
+
+def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, **kwargs):
+    """A library of the allocator; each of its headers must compile alone.
+
+    The allocator's rules (no exceptions, no RTTI, no dynamic initialisation,
+    all conversions explicit) hold unless it is testonly.
+    """
+    native.cc_library(
+        name = name,
+        hdrs = hdrs,
+        copts = (TEST_COPTS if testonly else LIBRARY_COPTS) + copts,
+        testonly = testonly,
+        deps = deps,
+        **kwargs
+    )
+    if hdrs:
+        _include_each(
+            name = name + "_each_header",
+            hdrs = hdrs,
+            testonly = testonly,
+            visibility = ["//visibility:private"],
+        )
+        native.cc_library(
+            name = name + "_headers_alone",
+            srcs = [":" + name + "_each_header"],
+            copts = (TEST_COPTS if testonly else LIBRARY_COPTS) + copts,
+            testonly = testonly,
+            visibility = ["//visibility:private"],
+            deps = [":" + name],
+        )
+
+def hakmem_cc_test(name, deps = [], copts = [], size = "small", **kwargs):
+    """A googletest; googletest and its main() are linked in."""
+    native.cc_test(
+        name = name,
+        size = size,
+        copts = TEST_COPTS + copts,
+        deps = deps + [dep for dep in _GTEST if dep not in deps],
+        **kwargs
+    )
+
+def hakmem_cc_binary(name, copts = [], **kwargs):
+    """A program: a test's helper, an example, a tool or a benchmark."""
+    native.cc_binary(
+        name = name,
+        copts = TEST_COPTS + copts,
+        **kwargs
+    )
+
+def hakmem_variant_test(name, srcs, hdrs = [], deps = [], copts = [], tags = [], size = "small", linkopts = [], **kwargs):
+    """A googletest of the product: one test per variant, with it as malloc.
+
+    `name` is a test_suite of name_release, name_tracing, and so on. The sources
+    are compiled once. Sanitizers bring a malloc of their own, so their runs
+    leave these tests out (tag "nosan").
+    """
+    library = name + "_cases"
+    native.cc_library(
+        name = library,
+        testonly = True,
+        srcs = srcs + hdrs,
+        copts = TEST_COPTS + copts,
+        tags = ["nosan"],
+        deps = deps + [dep for dep in _GTEST if dep not in deps],
+        alwayslink = True,
+        visibility = ["//visibility:private"],
+    )
+    for variant in VARIANTS:
+        native.cc_test(
+            name = "%s_%s" % (name, variant),
+            size = size,
+            linkopts = linkopts + ["-pthread"],
+            malloc = "//allocator:hakmem_" + variant,
+            tags = tags + ["nosan", variant],
+            deps = [":" + library],
+            **kwargs
+        )
+    native.test_suite(
+        name = name,
+        tags = ["manual"],
+        tests = [":%s_%s" % (name, variant) for variant in VARIANTS],
+    )
+
+def hakmem_variant_binary(name, variants = VARIANTS, tags = [], copts = [], **kwargs):
+    """A program per variant, name_VARIANT, with that variant as its malloc."""
+    for variant in variants:
+        native.cc_binary(
+            name = "%s_%s" % (name, variant),
+            copts = TEST_COPTS + copts,
+            malloc = "//allocator:hakmem_" + variant,
+            tags = tags + ["nosan"],
+            **kwargs
+        )
+
+def hakmem_products(library_package, exports):
+    """Per variant: the shared library, preload_VARIANT and hakmem_VARIANT.
+
+    Args:
+      library_package: its targets are named after the variants.
+      exports: the linker's version script, which lists every public symbol.
+    """
+    for variant, file_name in VARIANTS.items():
+        library = "%s:%s" % (library_package, variant)
+        native.cc_binary(
+            name = file_name,
+            linkshared = True,
+            visibility = ["//visibility:public"],
+            linkopts = PRODUCT_LINKOPTS + [
+                "-Wl,-soname=" + file_name,
+                "-Wl,--version-script=$(location %s)" % exports,
+            ],
+            tags = ["nosan"],
+            deps = [
+                exports,
+                library,
+            ],
+        )
+        native.alias(
+            name = "preload_" + variant,
+            actual = ":" + file_name,
+            visibility = ["//visibility:public"],
+        )
+        native.cc_library(
+            name = "hakmem_" + variant,
+            linkopts = ["-pthread"],
+            visibility = ["//visibility:public"],
+            deps = [library],
+        )
