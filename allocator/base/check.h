@@ -49,6 +49,11 @@ std::uint64_t CheckOperand(T value) {
 #define HAK_CHECK_LT(left, right) HAK_CHECK_OP_(<, left, right)
 #define HAK_CHECK_GE(left, right) HAK_CHECK_OP_(>=, left, right)
 #define HAK_CHECK_GT(left, right) HAK_CHECK_OP_(>, left, right)
-#define HAK_CHECK(condition) HAK_CHECK_EQ(static_cast<bool>(condition), true)
+#define HAK_CHECK(condition)                                              \
+  do {                                                                    \
+    if (!(condition)) [[unlikely]] {                                      \
+      ::hakmem::CheckFailed(#condition, false, true, __FILE__, __LINE__); \
+    }                                                                     \
+  } while (false)
 
 #endif  // HAKMEM_ALLOCATOR_BASE_CHECK_H_

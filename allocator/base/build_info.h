@@ -1,0 +1,48 @@
+// What the compiler says of itself and of its flags.
+//
+// Owns: nothing. Called by: diag. Thread-safety: constants.
+//
+// The values are those of the source file that includes this header; hakmem
+// is built with one set of flags, so they hold for all of it.
+#ifndef HAKMEM_ALLOCATOR_BASE_BUILD_INFO_H_
+#define HAKMEM_ALLOCATOR_BASE_BUILD_INFO_H_
+
+#include "allocator/base/sanitizer.h"
+
+namespace hakmem {
+
+struct BuildInfo {
+  const char* compiler;  // its name and version
+  const char* architecture;
+  bool optimized;
+  bool address_sanitizer;
+  bool thread_sanitizer;
+  bool undefined_behavior_sanitizer;
+};
+
+inline constexpr BuildInfo kBuildInfo = {
+// clang's __VERSION__ begins with its name.
+#if defined(__clang__)
+    .compiler = __VERSION__,
+#else
+    .compiler = "gcc " __VERSION__,
+#endif
+#if defined(__x86_64__)
+    .architecture = "x86-64",
+#elif defined(__aarch64__)
+    .architecture = "aarch64",
+#else
+    .architecture = "unknown architecture",
+#endif
+#if defined(__OPTIMIZE__)
+    .optimized = true,
+#else
+    .optimized = false,
+#endif
+    .address_sanitizer = kAddressSanitizer,
+    .thread_sanitizer = kThreadSanitizer,
+    .undefined_behavior_sanitizer = kUndefinedBehaviorSanitizer};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_BASE_BUILD_INFO_H_

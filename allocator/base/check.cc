@@ -1,0 +1,24 @@
+#include "allocator/base/check.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "allocator/base/raw_print.h"
+
+namespace hakmem {
+
+void CheckFailed(const char* expression, std::uint64_t left,
+                 std::uint64_t right, const char* file, int line) {
+  RawPrinter out;
+  out.Text("hakmem: fatal: internal check failed: ").Text(expression);
+  out.Text(" (").Decimal(left).Text(" vs ").Decimal(right).Text(") at ");
+  out.Text(file).Text(":").SignedDecimal(line).Text("\n");
+  // By number: write() itself is a cancellation point, and there is no layer
+  // below to ask. 2 is standard error.
+  syscall(SYS_write, 2, out.c_str(), out.text().size());
+  std::abort();
+}
+
+}  // namespace hakmem
