@@ -134,6 +134,7 @@ def hakmem_products(library_package, exports):
         library = "%s:%s" % (library_package, variant)
         native.cc_binary(
             name = file_name,
+            additional_linker_inputs = [exports],
             linkshared = True,
             visibility = ["//visibility:public"],
             linkopts = PRODUCT_LINKOPTS + [
@@ -141,10 +142,7 @@ def hakmem_products(library_package, exports):
                 "-Wl,--version-script=$(location %s)" % exports,
             ],
             tags = ["nosan"],
-            deps = [
-                exports,
-                library,
-            ],
+            deps = [library],
         )
         native.alias(
             name = "preload_" + variant,

@@ -1,0 +1,39 @@
+#!/bin/bash
+# deps_test.sh LIBRARY: at run time the library needs libc and nothing else,
+# and it can be loaded anywhere.
+set -euo pipefail
+export LC_ALL=C
+library=$1
+failures=0
+fail() {
+  echo "$library: $*" >&2
+  failures=$((failures + 1))
+}
+
+dynamic=$(readelf --dynamic --wide "$library")
+needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$dynamic")
+grep -qx 'libc\.so\.6' <<<"$needed" || fail "does not need libc.so.6; is this the library?"
+others=$(grep -Evx 'libc\.so\.6|ld-linux-(x86-64\.so\.2|aarch64\.so\.1)' <<<"$needed" || true)
+[[ -z $others ]] || fail "needs $others"
+unresolved=$(ldd "$library" | grep 'not found' || true)
+[[ -z $unresolved ]] || fail "unresolved: $unresolved"
+! grep -q TEXTREL <<<"$dynamic" || fail "has relocations in its code"
+grep -q 'BIND_NOW\|FLAGS.*NOW' <<<"$dynamic" || fail "binds lazily; the loader would run inside malloc"
+soname=$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' <<<"$dynamic")
+[[ $soname == "$(basename "$library")" ]] || fail "is called $soname inside"
+
+segments=$(readelf --segments --wide "$library")
+grep -Eq 'GNU_STACK .* RW +0x' <<<"$segments" || fail "wants an executable stack"
+# A library loaded by dlopen has to fit into the C library's surplus for
+# initial-exec thread-local storage, 512 bytes by default, shared by all.
+tls_bytes=$(awk '$1 == "TLS" { print $6 }' <<<"$segments")
+(( ${tls_bytes:-0} <= 128 )) || fail "has $((tls_bytes)) bytes of thread-local storage"
+
+# Everything that is undefined comes from libc, or may be missing.
+undefined=$(nm --dynamic --undefined-only "$library" | awk '$1 == "U" { print $2 }' | grep -v '@GLIBC_' || true)
+[[ -z $undefined ]] || fail "needs symbols that libc does not have: $undefined"
+all_defined=$(nm --defined-only --demangle --format=posix "$library")
+foreign=$(grep -E '^(absl::|testing::|std::.*basic_string<|__gxx_personality_v0|__cxa_throw|__cxa_allocate_exception)' <<<"$all_defined" || true)
+[[ -z $foreign ]] || fail "contains code of a C++ library: $foreign"
+
+(( failures == 0 )) || exit 1

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""What tools/test.sh counts as passed and as failed."""
+import subprocess
+import sys
+import tempfile
+import unittest
+import json
+import pathlib
+
+SCRIPT = pathlib.Path(__file__).with_name("bazel_results.py")
+
+
+def configured(label, **fields):
+    return {"id": {"targetConfigured": {"label": label}}, "configured": fields}
+
+
+def summary(label, status):
+    return {"id": {"testSummary": {"label": label}}, "testSummary": {"overallStatus": status}}
+
+
+def aborted(label, reason):
+    return {"id": {"targetCompleted": {"label": label}}, "aborted": {"reason": reason}}
+
+
+class BazelResultsTest(unittest.TestCase):
+
+    def counts(self, exit_code, *events):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write("".join(json.dumps(event) + "\n" for event in events))
+            file.flush()
+            done = subprocess.run([sys.executable, SCRIPT, file.name, str(exit_code)], check=True,
+                                  capture_output=True, text=True)
+        return done.stdout.strip(), done.stderr
+
+    def test_passed(self):
+        out, err = self.counts(0, configured("//a:a", testSize="SMALL"), configured("//a:library"),
+                               summary("//a:a", "PASSED"))
+        self.assertEqual((out, err), ("1 0", ""))
+
+    def test_each_way_to_fail(self):
+        for status in ("FAILED", "TIMEOUT", "FLAKY", "NO_STATUS", "FAILED_TO_BUILD"):
+            out, err = self.counts(3, configured("//a:a", testSize="SMALL"), configured("//a:b", testSize="SMALL"),
+                                   summary("//a:a", "PASSED"), summary("//a:b", status))
+            self.assertEqual(out, "1 1")
+            self.assertIn("//a:b", err)
+            self.assertNotIn("//a:a", err)
+
+    def test_not_built(self):
+        out, err = self.counts(1, configured("//a:a", testSize="SMALL"), aborted("//a:b", "ANALYSIS_FAILURE"))
+        self.assertEqual(out, "0 2")
+        self.assertIn("NOT BUILT: //a:a", err)
+        self.assertIn("ANALYSIS_FAILURE: //a:b", err)
+
+    def test_build_failed_beside_passing_tests(self):
+        out, _ = self.counts(1, configured("//a:a", testSize="SMALL"), summary("//a:a", "PASSED"))
+        self.assertEqual(out, "1 1")
+
+    def test_nothing_ran(self):
+        self.assertEqual(self.counts(4)[0], "0 1")
+        self.assertEqual(self.counts(0)[0], "0 1")
+
+    def test_broken_file(self):
+        done = subprocess.run([sys.executable, SCRIPT, "/dev/null/missing", "0"], check=True, capture_output=True,
+                              text=True)
+        self.assertEqual(done.stdout, "0 1\n")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=0))

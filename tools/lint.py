@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""House rules that neither the compiler nor clang-format checks.
+
+Usage: tools/lint.py [FILE…]      (default: every file git knows or would add)
+Prints PATH:LINE: SENTENCE for each finding and exits with 1 if there is one.
+"""
+import ast
+import re
+import subprocess
+import sys
+
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 60
+CPP = (".cc", ".h", ".inc")
+CODE = CPP + (".py", ".sh", ".bzl")
+# Where conditional compilation may be: what differs by compiler or by system.
+CONDITIONAL_FOLDERS = ("allocator/base/", "allocator/platform/")
+MACRO_HEADERS = ("allocator/base/check.h", "allocator/base/compiler.h", "allocator/base/sanitizer.h")
+# The public header is C, so it may say extern "C" for C++ alone.
+C_HEADERS = ("allocator/hakmem.h",)
+# These name what they look for.
+SELF = ("tools/lint.py", "tools/lint_test.py")
+
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
+MACHINE_PATH = re.compile(r"(?:^|[^\w.])/(?:work|farm|root|home)/")
+REGISTRY = re.compile(r"https?://[a-z0-9.-]*(?:pypi|npmjs|crates|golang|maven|debian)")
+DIRECTIVE = re.compile(r"^\s*#\s*(\w+)\s*(.*)")
+ORDER = re.compile(r"memory_order(?:_|::)(acquire|release|acq_rel|seq_cst)")
+NOT_FUNCTION = re.compile(
+    r"^(?:template\s*<.*>\s*)?(?:(?:inline|static|constexpr|constinit|const|typedef|export)\s+)*"
+    r"(?:class|struct|union|enum|namespace|extern)\b", re.DOTALL)
+
+
+def blank_non_code(text):
+    """`text` with comments, literals and directives blanked; lines keep their numbers."""
+    pattern = re.compile(
+        r'//[^\n]*|/\*.*?\*/'
+        r'|R"(?P<tag>[^()\s\\]{0,16})\(.*?\)(?P=tag)"'
+        r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
+        r'|^[ \t]*#(?:[^\n\\]|\\.|\\\n)*', re.DOTALL | re.MULTILINE)
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+
+
+def cpp_functions(text):
+    """(first line, last line) of each function that is not inside another."""
+    code = blank_non_code(text)
+    scopes = []  # (is a function, line where it starts)
+    head_start = 0
+    for match in re.finditer(r"[{};]", code):
+        at = match.start()
+        if match.group() == "{":
+            head = code[head_start:at]
+            words = head.strip()
+            inside = bool(scopes) and scopes[-1][0]
+            is_function = inside or (
+                ")" in words and not words.endswith(("=", ",", "(", "return"))
+                and not NOT_FUNCTION.match(words))
+            start = head_start + len(head) - len(head.lstrip())
+            scopes.append((is_function, code.count("\n", 0, start) + 1))
+        elif match.group() == "}" and scopes:
+            is_function, first = scopes.pop()
+            if is_function and not (scopes and scopes[-1][0]):
+                yield first, code.count("\n", 0, at) + 1
+        head_start = at + 1
+
+
+def python_functions(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.lineno, node.end_lineno
+
+
+def check_lengths(path, text):
+    lines = text.count("\n")
+    if path.endswith(CODE) and lines > MAX_FILE_LINES:
+        yield 1, "the file has %d lines, more than %d" % (lines, MAX_FILE_LINES)
+    functions = []
+    if path.endswith(CPP):
+        functions = cpp_functions(text)
+    elif path.endswith(".py"):
+        functions = python_functions(text)
+    for first, last in functions:
+        if last - first + 1 > MAX_FUNCTION_LINES:
+            yield first, "the function has %d lines, more than %d" % (last - first + 1, MAX_FUNCTION_LINES)
+
+
+def directives(text):
+    """(line, word, rest) of each preprocessor directive."""
+    for number, line in enumerate(text.split("\n"), 1):
+        match = DIRECTIVE.match(line)
+        if match:
+            yield number, match.group(1), match.group(2).split("//")[0].split("/*")[0].strip()
+
+
+def guard_name(path):
+    return "HAKMEM_" + re.sub(r"\W", "_", path).upper() + "_"
+
+
+def check_guard(path, text):
+    if not path.endswith(".h"):
+        return
+    found = list(directives(text))
+    want = guard_name(path)
+    if ([d[1:] for d in found[:2]] != [("ifndef", want), ("define", want)]
+            or found[-1][1] != "endif"):
+        yield 1, "the include guard must be %s, around everything" % want
+
+
+def check_preprocessor(path, text):
+    if not path.endswith(CPP):
+        return
+    guard = guard_name(path)
+    found = list(directives(text))
+    if found and found[0][1:] == ("ifndef", guard):
+        found = found[2:-1]
+    for number, word, rest in found:
+        if word in ("if", "ifdef", "ifndef", "elif"):
+            in_c_header = path in C_HEADERS and (word, rest) == ("ifdef", "__cplusplus")
+            if not path.startswith(CONDITIONAL_FOLDERS) and not in_c_header:
+                yield number, "#%s outside of %s" % (word, " and ".join(CONDITIONAL_FOLDERS))
+        elif word == "define" and path not in MACRO_HEADERS:
+            yield number, "a macro outside of %s" % ", ".join(MACRO_HEADERS)
+
+
+def check_header_comment(path, text):
+    """Every header of the allocator begins with its contract."""
+    if not (path.startswith("allocator/") and path.endswith(".h")):
+        return
+    head = text.split("#ifndef")[0]
+    for word in ("Owns:", "Called by:", "Thread-safety:"):
+        if word not in re.sub(r"\s+(?://|\*)?\s*", " ", head):
+            yield 1, "the header's first comment must say \"%s\"" % word
+
+
+def check_memory_orders(path, text):
+    """Each order stronger than relaxed says nearby what it is for."""
+    if not (path.startswith("allocator/") and path.endswith(CPP)) or "_test." in path or "/test" in path:
+        return
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        match = ORDER.search(line.split("//")[0])
+        if not match:
+            continue
+        near = lines[max(0, number - 9):number]
+        comments = " ".join(part.split("//", 1)[1] for part in near if "//" in part)
+        words = {"acq_rel": ("acq", "release")}.get(match.group(1), (match.group(1),))
+        if not any(word in comments for word in words):
+            yield number, "no comment nearby says what this %s pairs with" % match.group(1)
+
+
+def check_text(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        if path not in SELF:
+            if UNFINISHED.search(line):
+                yield number, "unfinished work belongs in an issue"
+            if MACHINE_PATH.search(line):
+                yield number, "a path of one machine"
+            if REGISTRY.search(line):
+                yield number, "the address of a package registry"
+        if path.endswith(CODE + ("BUILD",)):
+            if line != line.rstrip():
+                yield number, "space at the end of the line"
+            if "\t" in line:
+                yield number, "a tab"
+    if text and not text.endswith("\n"):
+        yield text.count("\n") + 1, "no newline at the end of the file"
+
+
+CHECKS = (check_lengths, check_guard, check_preprocessor, check_header_comment, check_memory_orders, check_text)
+
+
+def lint(path, text):
+    """The findings in one file, as (line, sentence), in order."""
+    return sorted(set(finding for check in CHECKS for finding in check(path, text)))
+
+
+def known_files():
+    out = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                         check=True, capture_output=True).stdout
+    return [name for name in out.decode().split("\0") if name]
+
+
+def main():
+    findings = 0
+    for path in sorted(set(sys.argv[1:] or known_files())):
+        if path == "LICENSE" or path.endswith(".patch"):
+            continue
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            continue  # a binary, or deleted but not yet committed
+        for line, sentence in lint(path, text):
+            print("%s:%d: %s" % (path, line, sentence))
+            findings += 1
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

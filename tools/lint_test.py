@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Each house rule finds what breaks it, and nothing in what does not."""
+import sys
+import unittest
+
+import lint
+
+GUARDED = """// A header.
+//
+// Owns: nothing. Called by: tests.
+// Thread-safety: constants.
+#ifndef HAKMEM_ALLOCATOR_HEAP_X_H_
+#define HAKMEM_ALLOCATOR_HEAP_X_H_
+%s
+#endif  // HAKMEM_ALLOCATOR_HEAP_X_H_
+"""
+
+
+class LintTest(unittest.TestCase):
+
+    def expect(self, path, text, *findings):
+        """`findings`: (line, part of the sentence) of each, in order."""
+        got = lint.lint(path, text)
+        self.assertEqual([line for line, _ in got], [line for line, _ in findings], got)
+        for (_, sentence), (_, part) in zip(got, findings):
+            self.assertIn(part, sentence)
+
+    def test_clean_header(self):
+        self.expect("allocator/heap/x.h", GUARDED % "inline int F() { return 1; }")
+
+    def test_file_length(self):
+        self.expect("tools/x.py", "\n" * 500)
+        self.expect("tools/x.py", "\n" * 501, (1, "501 lines"))
+        self.expect("docs/x.md", "\n" * 501)
+
+    def test_function_length(self):
+        body = "  a;\n"
+        fits = "int F(int a) {\n" + body * 58 + "}\n"
+        long = "int F(int a) {\n" + body * 59 + "}\n"
+        self.expect("allocator/heap/x.cc", fits)
+        self.expect("allocator/heap/x.cc", long, (1, "61 lines"))
+        self.expect("allocator/heap/x.cc", "namespace a {\nclass B final : public C {\n" + long + "};\n}\n",
+                    (3, "61 lines"))
+        self.expect("allocator/heap/x_test.cc", "TEST(A, B) {\n  if (a) {\n" + body * 60 + "  }\n}\n", (1, "64 lines"))
+        self.expect("tools/x.py", "def f():\n" + "    a()\n" * 60, (1, "61 lines"))
+
+    def test_long_non_functions(self):
+        rows = "  1,\n" * 70
+        for head in ("namespace a", "struct alignas(64) A", "enum class A : int", "constexpr int k[] =", 'extern "C"',
+                     "template <int (*F)(int)>\nclass A"):
+            self.expect("allocator/heap/x.cc", head + " {\n" + rows + "};\n")
+
+    def test_braces_in_literals_and_comments(self):
+        odd = "  // }\n  F(\"}\", '}', \"\\\"}\", R\"a(})a\");  /* } */\n"
+        self.expect("allocator/heap/x.cc", "int F(int a) {\n" + odd * 29 + "}\n")
+        self.expect("allocator/heap/x.cc", "int F(int a) {\n" + odd * 30 + "}\n", (1, "62 lines"))
+        self.expect("allocator/heap/x.cc", "int F() { return 1'000'000; }\n")
+
+    def test_include_guard(self):
+        wrong = (GUARDED % "").replace("HEAP_X", "HEAP_Y")
+        self.expect("allocator/heap/x.h", wrong, (1, "HAKMEM_ALLOCATOR_HEAP_X_H_"), (5, "#ifndef"), (6, "macro"))
+
+    def test_conditional_compilation(self):
+        text = "#ifdef __linux__\n#elif defined(A)\n#else\n#endif\n"
+        self.expect("allocator/heap/x.cc", text, (1, "#ifdef"), (2, "#elif"))
+        self.expect("allocator/platform/x.cc", text)
+        self.expect("allocator/base/x.cc", text)
+        self.expect("allocator/frontend/x.inc", "#if 1\n#endif\n", (1, "#if"))
+        self.expect("allocator/heap/x.h", GUARDED % "#ifdef __cplusplus\n#endif", (7, "#ifdef"))
+
+    def test_macros(self):
+        self.expect("allocator/heap/x.cc", "#define HAK_A 1\n", (1, "macro"))
+        self.expect("allocator/base/x.cc", "  # define A\n", (1, "macro"))
+
+    def test_header_comment(self):
+        text = (GUARDED % "").replace("Owns:", "Has:")
+        self.expect("allocator/heap/x.h", text, (1, "Owns:"))
+
+    def test_memory_orders(self):
+        bare = "\n" * 9 + "a.load(std::memory_order_acquire);\n"
+        self.expect("allocator/heap/x.cc", bare, (10, "acquire"))
+        self.expect("allocator/heap/x.cc", "// acquire: pairs with F.\n" + bare, (11, "acquire"))
+        self.expect("allocator/heap/x.cc", "// acquire: pairs with F.\na.load(std::memory_order_acquire);\n")
+        self.expect("allocator/heap/x.cc", "a.load(std::memory_order_relaxed);\n")
+        self.expect("allocator/heap/x_test.cc", bare)
+
+    def test_text(self):
+        self.expect("docs/x.md", "a\n" + "TO" + "DO: b\n", (2, "unfinished"))
+        self.expect("docs/x.md", "see /ro" + "ot/x\n", (1, "one machine"))
+        self.expect("docs/x.md", "a/work/b and workspace/root.h\n")
+        self.expect("docs/x.md", "https://pypi" + ".org/x\n", (1, "registry"))
+        self.expect("tools/x.sh", "a \n\tb\nc", (1, "space"), (2, "tab"), (3, "newline"))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=0))

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy on the sources of the allocator's layers, in parallel.
+
+Usage: tools/tidy.py --cache=FOLDER --commands=COMPILE_COMMANDS [--changed=REVISION]
+
+What was found clean is not looked at again: FOLDER holds a stamp named after
+the hash of the source, all headers it includes, its flags, .clang-tidy and the
+tool. With --changed, only sources that differ from REVISION, or include a
+header that does, are looked at.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+TIDY = "clang-tidy-19"
+# For Bazel alone; clang-tidy would warn of what only a compiler's driver knows.
+DROPPED = ("-fmodule", "-Xclang", "-MD", "-MF", "-frandom-seed", "-o", "-c")
+NOT_LAYERS = ("allocator/tests/", "allocator/testing/", "allocator/layering_test/")
+
+
+def is_layer_source(name):
+    return (name.startswith("allocator/") and name.endswith(".cc") and not name.endswith("_test.cc")
+            and not name.startswith(NOT_LAYERS))
+
+
+def flags(arguments):
+    """The compiler's options without those that name outputs or modules."""
+    kept, skip = [], False
+    for argument in arguments[1:]:
+        if skip:
+            skip = False
+        elif argument in ("-MF", "-o", "-c"):
+            skip = True
+        elif not argument.startswith(DROPPED):
+            kept.append(argument)
+    return kept
+
+
+def included(source, options):
+    """The files that the compiler reads for `source`, or None if it fails."""
+    done = subprocess.run(["clang++-19", *options, "-MM", source], capture_output=True, text=True)
+    if done.returncode != 0:
+        return None
+    return done.stdout.replace("\\\n", " ").split(":", 1)[1].split()
+
+
+def digest(source, options, files, tool):
+    sha = hashlib.sha256(json.dumps([source, options, tool]).encode())
+    for name in sorted(set(files + [".clang-tidy"])):
+        sha.update(name.encode() + b"\0" + hashlib.sha256(pathlib.Path(name).read_bytes()).digest())
+    return sha.hexdigest()
+
+
+def tidy(source, options, tool, cache, changed):
+    """The findings in one source and its headers; "" if there are none."""
+    files = included(source, options)
+    if files is None:
+        files = [source]
+    elif changed is not None and not changed.intersection(files):
+        return ""
+    stamp = cache / digest(source, options, files, tool)
+    if stamp.exists():
+        stamp.touch()
+        return ""
+    done = subprocess.run([TIDY, "--quiet", source, "--", *options], capture_output=True, text=True)
+    if done.returncode != 0:
+        return done.stdout or done.stderr
+    stamp.touch()
+    return ""
+
+
+def changed_since(revision):
+    out = subprocess.run(["git", "diff", "--name-only", revision], check=True, capture_output=True, text=True).stdout
+    new = subprocess.run(["git", "ls-files", "--others", "--exclude-standard"], check=True, capture_output=True,
+                         text=True).stdout
+    return set((out + new).splitlines())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cache", type=pathlib.Path, required=True)
+    parser.add_argument("--commands", type=pathlib.Path, required=True)
+    parser.add_argument("--changed")
+    args = parser.parse_args()
+    args.cache.mkdir(parents=True, exist_ok=True)
+    changed = changed_since(args.changed) if args.changed else None
+    tool = subprocess.run([TIDY, "--version"], check=True, capture_output=True, text=True).stdout
+    sources = {entry["file"]: flags(entry["arguments"]) for entry in json.loads(args.commands.read_text())
+               if is_layer_source(entry["file"])}
+    if not sources:
+        raise SystemExit("%s names no source of a layer" % args.commands)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [pool.submit(tidy, source, options, tool, args.cache, changed)
+                 for source, options in sorted(sources.items())]
+        reports = [future.result() for future in found]
+    for report in filter(None, reports):
+        print(report.rstrip())
+    return 1 if any(reports) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
