@@ -16,6 +16,8 @@ CODE = CPP + (".py", ".sh", ".bzl")
 # Where conditional compilation may be: what differs by compiler or by system.
 CONDITIONAL_FOLDERS = ("allocator/base/", "allocator/platform/")
 MACRO_HEADERS = ("allocator/base/check.h", "allocator/base/compiler.h", "allocator/base/sanitizer.h")
+# Code that no product contains.
+TEST_FOLDERS = ("allocator/tests/", "allocator/testing/", "benchmarks/", "fuzz/")
 # The public header is C, so it may say extern "C" for C++ alone.
 C_HEADERS = ("allocator/hakmem.h",)
 # These name what they look for.
@@ -118,13 +120,13 @@ def check_preprocessor(path, text):
             in_c_header = path in C_HEADERS and (word, rest) == ("ifdef", "__cplusplus")
             if not path.startswith(CONDITIONAL_FOLDERS) and not in_c_header:
                 yield number, "#%s outside of %s" % (word, " and ".join(CONDITIONAL_FOLDERS))
-        elif word == "define" and path not in MACRO_HEADERS:
+        elif word == "define" and path not in MACRO_HEADERS and not path.startswith(TEST_FOLDERS):
             yield number, "a macro outside of %s" % ", ".join(MACRO_HEADERS)
 
 
 def check_header_comment(path, text):
     """Every header of the allocator begins with its contract."""
-    if not (path.startswith("allocator/") and path.endswith(".h")):
+    if not (path.startswith("allocator/") and path.endswith(".h")) or path.startswith(TEST_FOLDERS):
         return
     head = text.split("#ifndef")[0]
     for word in ("Owns:", "Called by:", "Thread-safety:"):
@@ -134,7 +136,8 @@ def check_header_comment(path, text):
 
 def check_memory_orders(path, text):
     """Each order stronger than relaxed says nearby what it is for."""
-    if not (path.startswith("allocator/") and path.endswith(CPP)) or "_test." in path or "/test" in path:
+    if (not (path.startswith("allocator/") and path.endswith(CPP)) or path.endswith("_test.cc")
+            or path.startswith(TEST_FOLDERS)):
         return
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):

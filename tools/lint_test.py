@@ -71,6 +71,7 @@ class LintTest(unittest.TestCase):
     def test_macros(self):
         self.expect("allocator/heap/x.cc", "#define HAK_A 1\n", (1, "macro"))
         self.expect("allocator/base/x.cc", "  # define A\n", (1, "macro"))
+        self.expect("allocator/tests/x.cc", "#define A 1\n")
 
     def test_header_comment(self):
         text = (GUARDED % "").replace("Owns:", "Has:")
