@@ -1,0 +1,33 @@
+// What the frontend's shared files ask of the one product they are linked into.
+//
+// Owns: nothing; the variant's file defines these, through c_symbols.inc.
+// Called by: frontend alone. Thread-safety: any thread.
+#ifndef HAKMEM_ALLOCATOR_FRONTEND_CURRENT_PRODUCT_H_
+#define HAKMEM_ALLOCATOR_FRONTEND_CURRENT_PRODUCT_H_
+
+#include <cstddef>
+
+#include "allocator/diag/statistics.h"
+
+namespace hakmem {
+
+// Config::name.
+const char* ProductVariant();
+Statistics ProductStatistics();
+// Gives all cached memory back; returns the bytes given back.
+std::size_t ProductPurge();
+// A block; null on failure. `alignment` is a power of two.
+void* ProductAllocate(std::size_t size, std::size_t alignment);
+
+// What runs at a thread's exit and around fork.
+struct ProductHooks {
+  void (*thread_exit)(void* argument);
+  void (*prepare_fork)();
+  void (*parent_after_fork)();
+  void (*child_after_fork)();
+};
+const ProductHooks& CurrentProductHooks();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_FRONTEND_CURRENT_PRODUCT_H_

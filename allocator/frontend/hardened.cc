@@ -1,0 +1,10 @@
+// The hardened product.
+
+#include "allocator/frontend/product.h"
+
+namespace hakmem {
+using TheProduct = Product<kHardened>;
+}  // namespace hakmem
+
+#include "allocator/frontend/c_symbols.inc"
+#include "allocator/frontend/cpp_operators.inc"

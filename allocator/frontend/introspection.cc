@@ -1,0 +1,165 @@
+// The entry points that ask hakmem about itself: hakmem.h, glibc's mallinfo
+// family and malloc_trim, malloc_stats, malloc_info, mallopt.
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "allocator/base/compiler.h"
+#include "allocator/base/raw_print.h"
+#include "allocator/config/version.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/hakmem.h"
+#include "allocator/platform/process.h"
+
+namespace hakmem {
+namespace {
+
+hakmem_route_statistics ToPublic(const RouteStatistics& route) {
+  return {.allocations = route.allocations, .bytes = route.bytes};
+}
+
+hakmem_statistics ToPublic(const Statistics& statistics) {
+  const auto route = [&](Route which) {
+    return ToPublic(statistics.routes[static_cast<unsigned>(which)]);
+  };
+  return {.tiny = route(Route::kTiny),
+          .pool = route(Route::kPool),
+          .span = route(Route::kSpan),
+          .huge = route(Route::kHuge),
+          .remote_frees = statistics.remote_frees,
+          .reallocs_in_place = statistics.reallocs_in_place,
+          .reallocs_moved = statistics.reallocs_moved,
+          .failures = statistics.failures,
+          .mapped_bytes = statistics.mapped_bytes,
+          .peak_mapped_bytes = statistics.peak_mapped_bytes,
+          .metadata_bytes = statistics.metadata_bytes,
+          .granted_bytes = statistics.granted_bytes,
+          .cached_bytes = statistics.cached_bytes,
+          .map_calls = statistics.map_calls,
+          .unmap_calls = statistics.unmap_calls,
+          .purge_calls = statistics.purge_calls,
+          .move_calls = statistics.move_calls,
+          .heaps_created = statistics.heaps_created,
+          .heaps_abandoned = statistics.heaps_abandoned};
+}
+
+// glibc's words for what hakmem counts: its "arena" is what is mapped for
+// blocks, "in use" is what slabs and spans in use cover.
+template <typename Info>
+Info ToMallinfo(const Statistics& statistics) {
+  using Field = decltype(Info::arena);
+  const auto clamp = [](std::uint64_t value) {
+    constexpr auto kMax =
+        static_cast<std::uint64_t>(std::numeric_limits<Field>::max());
+    return static_cast<Field>(std::min(value, kMax));
+  };
+  // The two are read one after the other, while other threads allocate.
+  const std::uint64_t in_use =
+      std::min(statistics.granted_bytes, statistics.mapped_bytes);
+  Info info = {};
+  info.arena = clamp(statistics.mapped_bytes);
+  info.uordblks = clamp(in_use);
+  info.fordblks = clamp(statistics.mapped_bytes - in_use);
+  info.keepcost = clamp(statistics.cached_bytes);
+  return info;
+}
+
+void PrintXml(const Statistics& statistics, RawPrinter& out) {
+  const auto element = [&](const char* name, std::uint64_t value) {
+    out.Text("<").Text(name).Text(">").Decimal(value);
+    out.Text("</").Text(name).Text(">\n");
+  };
+  // "version" is that of glibc's format, whose root element this is.
+  out.Text("<malloc version=\"1\">\n<allocator name=\"hakmem\" version=\"");
+  out.Text(kVersion).Text("\" variant=\"").Text(statistics.variant);
+  out.Text("\"/>\n");
+  for (unsigned route = 0; route < kRouteCount; ++route) {
+    out.Text("<route name=\"").Text(RouteName(static_cast<Route>(route)));
+    out.Text("\" allocations=\"").Decimal(statistics.routes[route].allocations);
+    out.Text("\" bytes=\"").Decimal(statistics.routes[route].bytes);
+    out.Text("\"/>\n");
+  }
+  element("failures", statistics.failures);
+  element("mapped_bytes", statistics.mapped_bytes);
+  element("peak_mapped_bytes", statistics.peak_mapped_bytes);
+  element("metadata_bytes", statistics.metadata_bytes);
+  element("granted_bytes", statistics.granted_bytes);
+  element("cached_bytes", statistics.cached_bytes);
+  out.Text("</malloc>\n");
+}
+
+}  // namespace
+}  // namespace hakmem
+
+extern "C" {
+
+HAK_EXPORT const char* hakmem_version() { return hakmem::kVersion; }
+
+HAK_EXPORT const char* hakmem_variant() { return hakmem::ProductVariant(); }
+
+HAK_EXPORT std::size_t hakmem_get_statistics(hakmem_statistics* statistics,
+                                             std::size_t size_bytes) {
+  const hakmem_statistics known =
+      hakmem::ToPublic(hakmem::ProductStatistics());
+  std::memset(statistics, 0, size_bytes);
+  std::memcpy(statistics, &known, std::min(size_bytes, sizeof(known)));
+  return sizeof(known);
+}
+
+HAK_EXPORT std::size_t hakmem_purge() { return hakmem::ProductPurge(); }
+
+HAK_EXPORT struct mallinfo mallinfo() noexcept {
+  return hakmem::ToMallinfo<struct mallinfo>(hakmem::ProductStatistics());
+}
+
+HAK_EXPORT struct mallinfo2 mallinfo2() noexcept {
+  return hakmem::ToMallinfo<struct mallinfo2>(hakmem::ProductStatistics());
+}
+
+// There is no top of a heap to pad: everything that is kept is given back.
+HAK_EXPORT int malloc_trim(std::size_t /*pad*/) noexcept {
+  return hakmem::ProductPurge() != 0 ? 1 : 0;
+}
+
+// glibc's parameters are accepted, so that programs which insist on success go
+// on, and have no effect: hakmem's own are environment options.
+HAK_EXPORT int mallopt(int parameter, int /*value*/) noexcept {
+  switch (parameter) {
+    case M_MXFAST:
+    case M_TRIM_THRESHOLD:
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_CHECK_ACTION:
+    case M_PERTURB:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+HAK_EXPORT void malloc_stats() noexcept {
+  hakmem::RawPrinter out;
+  hakmem::PrintStatisticsText(hakmem::ProductStatistics(), out);
+  hakmem::WriteFd(hakmem::kStderrFd, out.text());
+}
+
+HAK_EXPORT int malloc_info(int options, FILE* stream) noexcept {
+  if (options != 0) return EINVAL;
+  hakmem::RawPrinter out;
+  hakmem::PrintXml(hakmem::ProductStatistics(), out);
+  const std::string_view text = out.text();
+  return std::fwrite(text.data(), 1, text.size(), stream) == text.size()
+             ? 0
+             : EIO;
+}
+
+}  // extern "C"

@@ -1,0 +1,79 @@
+#include "allocator/frontend/new_handler.h"
+
+#include <dlfcn.h>
+
+#include "allocator/base/raw_print.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/platform/process.h"
+
+namespace hakmem {
+namespace {
+
+using NewHandler = void (*)();
+using GetNewHandler = NewHandler (*)();
+using Throw = void (*)();
+
+// By their mangled names, which libstdc++ and libc++ share. Absent in a program
+// without a C++ runtime, and when a plugin brings it privately (RTLD_LOCAL).
+constexpr char kGetNewHandlerName[] = "_ZSt15get_new_handlerv";
+constexpr char kThrowBadAllocName[] = "_ZSt17__throw_bad_allocv";
+extern "C" {
+HAK_WEAK NewHandler HakGetNewHandler() __asm__("_ZSt15get_new_handlerv");
+HAK_WEAK void HakThrowBadAlloc() __asm__("_ZSt17__throw_bad_allocv");
+}
+
+// The function `name` of a C++ runtime that is loaded but not visible to
+// hakmem; null when there is none.
+void* FindInPrivateRuntime(const char* name) {
+  constexpr const char* kRuntimes[] = {"libstdc++.so.6", "libc++.so.1"};
+  for (const char* runtime : kRuntimes) {
+    void* const library = dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    void* const function = dlsym(library, name);
+    // Whoever loaded the library, and called us, keeps it loaded.
+    dlclose(library);
+    if (function != nullptr) return function;
+  }
+  return nullptr;
+}
+
+NewHandler CurrentNewHandler() {
+  if (&HakGetNewHandler != nullptr) return HakGetNewHandler();
+  const auto get_new_handler =
+      reinterpret_cast<GetNewHandler>(FindInPrivateRuntime(kGetNewHandlerName));
+  return get_new_handler == nullptr ? nullptr : get_new_handler();
+}
+
+}  // namespace
+
+void* AllocateOrNull(std::size_t size, std::size_t alignment) {
+  while (true) {
+    void* const block = ProductAllocate(size, alignment);
+    if (block != nullptr) return block;
+    const NewHandler handler = CurrentNewHandler();
+    if (handler == nullptr) return nullptr;
+    handler();
+  }
+}
+
+void* AllocateOrThrow(std::size_t size, std::size_t alignment) {
+  void* const block = AllocateOrNull(size, alignment);
+  if (block == nullptr) ThrowBadAlloc(size);
+  return block;
+}
+
+void ThrowBadAlloc(std::size_t size) {
+  if (&HakThrowBadAlloc != nullptr) HakThrowBadAlloc();
+  const auto throw_bad_alloc =
+      reinterpret_cast<Throw>(FindInPrivateRuntime(kThrowBadAllocName));
+  if (throw_bad_alloc != nullptr) throw_bad_alloc();
+  RawPrinter out;
+  out.Text("hakmem: fatal: operator new of ")
+      .Decimal(size)
+      .Text(" bytes failed, and no C++ runtime is there to throw "
+            "std::bad_alloc\n");
+  WriteFd(kStderrFd, out.text());
+  AbortProcess();
+}
+
+}  // namespace hakmem

@@ -1,0 +1,26 @@
+// Ties the allocator to the life of threads and to fork.
+//
+// Owns: whether the process's hooks are installed. Called by: the core through
+// Host::on_attach, and the library's constructor.
+// Thread-safety: any thread; never with an allocator lock held, because libc
+// may allocate while it registers a hook.
+#ifndef HAKMEM_ALLOCATOR_FRONTEND_PROCESS_HOOKS_H_
+#define HAKMEM_ALLOCATOR_FRONTEND_PROCESS_HOOKS_H_
+
+namespace hakmem {
+
+// The calling thread has got a heap: arranges that it is detached when the
+// thread exits, and makes sure of the process's hooks.
+void OnThreadAttached();
+
+// Installs the thread-exit hook unless it is there; returns whether it is.
+bool InstallThreadExitHookOnce();
+
+// Installs the fork hooks unless they are there. As early as possible: libc
+// runs the prepare handlers registered last first, and those of other
+// libraries may allocate.
+void InstallForkHooksOnce();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_FRONTEND_PROCESS_HOOKS_H_

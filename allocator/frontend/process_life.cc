@@ -1,0 +1,57 @@
+// What the library does when the process starts and when it ends.
+
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/base/raw_print.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/frontend/process_hooks.h"
+#include "allocator/frontend/startup_options.h"
+#include "allocator/platform/process.h"
+
+namespace hakmem {
+namespace {
+
+// The first and last priority open to programs: before other constructors of
+// this object, and after its other destructors.
+constexpr int kOutermostPriority = 101;
+
+// Normally the first allocation has done it; this is for a process whose first
+// allocation is made by a thread beside one that forks.
+__attribute__((constructor(kOutermostPriority))) void AtStart() {
+  InstallThreadExitHookOnce();
+  InstallForkHooksOnce();
+}
+
+// HAKMEM_STATS. A destructor, because those run after every atexit handler, in
+// whichever thread calls exit, and the library's after those of most others.
+__attribute__((destructor(kOutermostPriority))) void AtExit() {
+  const char* const path = CurrentOptions().stats;
+  if (path[0] == '\0') return;
+  RawPrinter out;
+  PrintStatisticsJson(ProductStatistics(), ProcessId(),
+                      program_invocation_short_name, out);
+  if (std::strcmp(path, "1") == 0) {
+    WriteFd(kStderrFd, out.text());
+    return;
+  }
+  int error_number = 0;
+  const int fd = OpenForAppend(path, error_number);
+  if (fd < 0) {
+    RawPrinter warning;
+    warning.Text("hakmem: warning: HAKMEM_STATS: cannot open ")
+        .Text(path)
+        .Text(": error ")
+        .SignedDecimal(error_number)
+        .Text("\n");
+    WriteFd(kStderrFd, warning.text());
+    return;
+  }
+  // In one write: other processes may append to the same file.
+  WriteFd(fd, out.text());
+  CloseFd(fd);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,62 @@
+// A product: the process's one allocator of a variant, its boundary to the
+// kernel, and each thread's heap pointer.
+//
+// Owns: all mutable state of the allocation path. Called by: c_symbols.inc and
+// cpp_operators.inc, once in each variant's file.
+// Thread-safety: heap() is the calling thread's own; core() is shared and
+// thread-safe.
+//
+// Invariants:
+//   F1: everything is constant-initialised and never destroyed, so that calls
+//       before the first constructor and after the last destructor work.
+#ifndef HAKMEM_ALLOCATOR_FRONTEND_PRODUCT_H_
+#define HAKMEM_ALLOCATOR_FRONTEND_PRODUCT_H_
+
+#include <cstddef>
+#include <type_traits>
+
+#include "allocator/base/compiler.h"
+#include "allocator/config/config.h"
+#include "allocator/core/allocator.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/frontend/process_hooks.h"
+#include "allocator/frontend/startup_options.h"
+#include "allocator/platform/linux_virtual_memory.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+class Product {
+ public:
+  using Core = Allocator<kConfig>;
+  using Heap = typename Core::Heap;
+
+  static constexpr const char* kName = kConfig.name;
+
+  static HAK_ALWAYS_INLINE Core& core() { return core_; }
+  static HAK_ALWAYS_INLINE Heap*& heap() { return heap_; }
+  static std::size_t PageBytes() { return memory_.PageBytes(); }
+
+ private:
+  static constexpr Host kHost = {.options = &StartupOptions,
+                                 .on_attach = &OnThreadAttached};
+
+  static constinit inline LinuxVirtualMemory memory_;
+  static constinit inline Core core_{memory_, kHost};
+  static constinit inline thread_local Heap* heap_ HAK_TLS_INITIAL_EXEC =
+      Core::NoHeap();
+
+  static_assert(std::is_trivially_destructible_v<LinuxVirtualMemory>);
+  static_assert(std::is_trivially_destructible_v<Core>);
+
+ public:
+  static constexpr ProductHooks kHooks = {
+      .thread_exit = [](void*) { core_.Detach(heap_); },
+      .prepare_fork = [] { core_.PrepareFork(); },
+      .parent_after_fork = [] { core_.ParentAfterFork(); },
+      .child_after_fork = [] { core_.ChildAfterFork(heap_); }};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_FRONTEND_PRODUCT_H_

@@ -1,0 +1,27 @@
+#include "allocator/frontend/startup_options.h"
+
+#include "allocator/base/raw_print.h"
+#include "allocator/diag/option_parser.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/platform/process.h"
+
+namespace hakmem {
+namespace {
+
+constinit ParsedOptions g_options;
+
+}  // namespace
+
+const Options& StartupOptions() {
+  ReadOptions(g_options);
+  if (g_options.values.show_config != 0) {
+    RawPrinter out;
+    PrintConfig(g_options, ProductVariant(), out);
+    WriteFd(kStderrFd, out.text());
+  }
+  return g_options.values;
+}
+
+const Options& CurrentOptions() { return g_options.values; }
+
+}  // namespace hakmem

@@ -1,0 +1,23 @@
+// The options of this process, read once from its environment.
+//
+// Owns: the parsed options. Called by: the core through Host::options, and the
+// statistics at exit.
+// Thread-safety: the first call is made by the core while it initialises,
+// under its lock; afterwards the value is read-only.
+#ifndef HAKMEM_ALLOCATOR_FRONTEND_STARTUP_OPTIONS_H_
+#define HAKMEM_ALLOCATOR_FRONTEND_STARTUP_OPTIONS_H_
+
+#include "allocator/config/options.h"
+
+namespace hakmem {
+
+// Reads the options and, when HAKMEM_SHOW_CONFIG asks for it, prints them.
+// May run before libc is initialised.
+const Options& StartupOptions();
+
+// The options as they are; the defaults before StartupOptions has run.
+const Options& CurrentOptions();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_FRONTEND_STARTUP_OPTIONS_H_

@@ -1,0 +1,10 @@
+// The tracing product.
+
+#include "allocator/frontend/product.h"
+
+namespace hakmem {
+using TheProduct = Product<kTracing>;
+}  // namespace hakmem
+
+#include "allocator/frontend/c_symbols.inc"
+#include "allocator/frontend/cpp_operators.inc"

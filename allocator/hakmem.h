@@ -1,0 +1,75 @@
+/* The public C interface of hakmem, beyond malloc and its family.
+ *
+ * Owns: nothing. Called by: programs that link hakmem or run with it
+ * preloaded; usable from C99 and C++. Thread-safety: every function may be
+ * called from any thread at any time; none is async-signal-safe.
+ *
+ * A program that should also run without hakmem declares the functions weak
+ * and tests their addresses, or looks them up with dlsym.
+ */
+#ifndef HAKMEM_ALLOCATOR_HAKMEM_H_
+#define HAKMEM_ALLOCATOR_HAKMEM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "MAJOR.MINOR.PATCH". The string lives as long as the process. */
+const char* hakmem_version(void);
+
+/* "release", "tracing", "hardened" or "debug". */
+const char* hakmem_variant(void);
+
+struct hakmem_route_statistics {
+  uint64_t allocations; /* calls served since the start */
+  uint64_t bytes;       /* sizes of the blocks served, summed over the calls */
+};
+
+/* A snapshot. Counts are since the start of the process, sizes are in bytes
+ * and of now unless they say otherwise. Later versions add fields at the end
+ * and never change or remove one. */
+struct hakmem_statistics {
+  /* What was served, by route. */
+  struct hakmem_route_statistics tiny; /* up to 1 KiB */
+  struct hakmem_route_statistics pool; /* over 1 KiB, up to 64 KiB */
+  struct hakmem_route_statistics span; /* over 64 KiB, in units of 64 KiB */
+  struct hakmem_route_statistics huge; /* what exceeds the largest span */
+  uint64_t remote_frees;      /* blocks freed by a thread that does not own them */
+  uint64_t reallocs_in_place; /* realloc calls that kept the address */
+  uint64_t reallocs_moved;    /* realloc calls that changed it */
+  uint64_t failures;          /* calls that returned NULL for want of memory */
+  /* Memory. */
+  uint64_t mapped_bytes;      /* mapped for blocks */
+  uint64_t peak_mapped_bytes; /* the most that mapped_bytes has been */
+  uint64_t metadata_bytes;    /* mapped for hakmem's own tables */
+  uint64_t granted_bytes;     /* part of mapped_bytes in slabs and spans in use */
+  uint64_t cached_bytes;      /* part of mapped_bytes kept free for reuse */
+  /* Calls to the kernel. */
+  uint64_t map_calls;
+  uint64_t unmap_calls;
+  uint64_t purge_calls;
+  uint64_t move_calls;
+  /* Thread heaps. */
+  uint64_t heaps_created;
+  uint64_t heaps_abandoned; /* now without a thread, waiting for a new one */
+};
+
+/* Fills `*statistics`. `size_bytes` is the caller's
+ * sizeof(struct hakmem_statistics): fields that the caller's version of the
+ * struct does not have are not written, fields that the library's version does
+ * not have are set to 0. Returns the size in bytes of the library's version. */
+size_t hakmem_get_statistics(struct hakmem_statistics* statistics,
+                             size_t size_bytes);
+
+/* Gives all memory that is kept for reuse back to the kernel, at once. Returns
+ * how many bytes that was. */
+size_t hakmem_purge(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* HAKMEM_ALLOCATOR_HAKMEM_H_ */
