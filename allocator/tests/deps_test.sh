@@ -23,7 +23,7 @@ soname=$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' <<<"$dynamic")
 [[ $soname == "$(basename "$library")" ]] || fail "is called $soname inside"
 
 segments=$(readelf --segments --wide "$library")
-grep -Eq 'GNU_STACK .* RW +0x' <<<"$segments" || fail "wants an executable stack"
+grep -Eq 'GNU_STACK .* RW +0' <<<"$segments" || fail "wants an executable stack"
 # A library loaded by dlopen has to fit into the C library's surplus for
 # initial-exec thread-local storage, 512 bytes by default, shared by all.
 tls_bytes=$(awk '$1 == "TLS" { print $6 }' <<<"$segments")
