@@ -1,0 +1,201 @@
+// mallinfo, malloc_info and their like, and hakmem.h.
+
+#include <malloc.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <regex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "allocator/tests/conformance/support.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kBlocks = 64;
+
+std::vector<void*> AllocateMany(std::size_t size) {
+  std::vector<void*> blocks(kBlocks);
+  for (void*& block : blocks) block = malloc(size);
+  return blocks;
+}
+
+void FreeAll(const std::vector<void*>& blocks) {
+  for (void* block : blocks) free(block);
+}
+
+hakmem_statistics Statistics() {
+  hakmem_statistics statistics = {};
+  EXPECT_EQ(Hakmem().get_statistics(&statistics, sizeof(statistics)),
+            sizeof(statistics));
+  return statistics;
+}
+
+TEST(Introspection, MallinfoSeesWhatIsInUse) {
+  const struct mallinfo2 before = mallinfo2();
+  const auto blocks = AllocateMany(kTestMiB);
+  const struct mallinfo2 during = mallinfo2();
+  EXPECT_GE(during.uordblks + during.hblkhd,
+            before.uordblks + before.hblkhd + kBlocks * kTestMiB);
+  FreeAll(blocks);
+  const struct mallinfo2 after = mallinfo2();
+  EXPECT_LT(after.uordblks + after.hblkhd,
+            during.uordblks + during.hblkhd - kBlocks * kTestMiB / 2);
+}
+
+TEST(Introspection, OldMallinfoHasTheSameFigures) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  const struct mallinfo narrow = mallinfo();
+#pragma GCC diagnostic pop
+  const struct mallinfo2 wide = mallinfo2();
+  EXPECT_EQ(static_cast<std::size_t>(narrow.arena), wide.arena);
+  EXPECT_GE(narrow.uordblks, 0);
+}
+
+TEST(Introspection, TrimSaysWhetherItGaveMemoryBack) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  FreeAll(AllocateMany(kTestMiB));
+  EXPECT_EQ(malloc_trim(0), 1);
+  EXPECT_EQ(malloc_trim(0), 0);
+}
+
+TEST(Introspection, MalloptKnowsGlibcsParameters) {
+  for (const int parameter : {M_MXFAST, M_TRIM_THRESHOLD, M_TOP_PAD,
+                              M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX}) {
+    EXPECT_EQ(mallopt(parameter, 64), 1) << parameter;
+  }
+}
+
+TEST(Introspection, MalloptRejectsOthers) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  EXPECT_EQ(mallopt(12345, 1), 0);
+}
+
+TEST(Introspection, MallocInfoWritesXml) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  FILE* const stream = open_memstream(&text, &length);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(malloc_info(0, stream), 0);
+  fclose(stream);
+  const std::string xml(text, length);
+  free(text);
+  EXPECT_EQ(xml.rfind("<malloc version=\"1\">\n", 0), 0U) << xml;
+  EXPECT_EQ(xml.substr(xml.size() - 10), "</malloc>\n") << xml;
+  // Well-formed: every start tag has its end tag, in order.
+  std::vector<std::string> open;
+  const std::regex tag("<(/?)([a-z_]+)([^<>]*?)(/?)>");
+  for (std::sregex_iterator it(xml.begin(), xml.end(), tag), end; it != end;
+       ++it) {
+    if ((*it)[4].length() != 0) continue;
+    if ((*it)[1].length() == 0) {
+      open.push_back((*it)[2]);
+    } else {
+      ASSERT_FALSE(open.empty()) << xml;
+      EXPECT_EQ(open.back(), (*it)[2]);
+      open.pop_back();
+    }
+  }
+  EXPECT_TRUE(open.empty()) << xml;
+}
+
+TEST(Introspection, MallocInfoRejectsOptions) {
+  EXPECT_EQ(malloc_info(Opaque(1), stderr), EINVAL);
+}
+
+TEST(Introspection, MallocStatsWritesToStderr) {
+  testing::internal::CaptureStderr();
+  malloc_stats();
+  fflush(stderr);
+  EXPECT_FALSE(testing::internal::GetCapturedStderr().empty());
+}
+
+TEST(HakmemHeader, NamesVersionAndVariant) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  EXPECT_TRUE(std::regex_match(Hakmem().version(),
+                               std::regex("[0-9]+\\.[0-9]+\\.[0-9]+")));
+  EXPECT_TRUE(std::regex_match(Hakmem().variant(),
+                               std::regex("release|tracing|hardened|debug")));
+}
+
+TEST(HakmemHeader, CountsCallsAndBytesByRoute) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  constexpr hakmem_route_statistics hakmem_statistics::*kRoutes[] = {
+      &hakmem_statistics::tiny, &hakmem_statistics::pool,
+      &hakmem_statistics::span, &hakmem_statistics::huge};
+  for (unsigned route = 0; route < 4; ++route) {
+    const hakmem_statistics before = Statistics();
+    constexpr unsigned kCalls = 20;
+    for (unsigned i = 0; i < kCalls; ++i) free(malloc(kOfEachRoute[route]));
+    const hakmem_statistics after = Statistics();
+    for (unsigned other = 0; other < 4; ++other) {
+      const hakmem_route_statistics grown = {
+          (after.*kRoutes[other]).allocations -
+              (before.*kRoutes[other]).allocations,
+          (after.*kRoutes[other]).bytes - (before.*kRoutes[other]).bytes};
+      EXPECT_EQ(grown.allocations, other == route ? kCalls : 0U)
+          << route << " " << other;
+      EXPECT_GE(grown.bytes,
+                other == route ? kCalls * kOfEachRoute[route] : 0U);
+    }
+  }
+}
+
+TEST(HakmemHeader, CountsFailuresAndRemoteFrees) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const hakmem_statistics before = Statistics();
+  EXPECT_EQ(malloc(Opaque(~std::size_t{0})), nullptr);
+  const auto blocks = AllocateMany(100);
+  std::thread([&] { FreeAll(blocks); }).join();
+  const hakmem_statistics after = Statistics();
+  EXPECT_EQ(after.failures, before.failures + 1);
+  EXPECT_GE(after.remote_frees, before.remote_frees + kBlocks);
+}
+
+TEST(HakmemHeader, MemoryFiguresFitTogether) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const auto blocks = AllocateMany(kTestMiB);
+  const hakmem_statistics statistics = Statistics();
+  EXPECT_GE(statistics.granted_bytes, kBlocks * kTestMiB);
+  EXPECT_GE(statistics.mapped_bytes, statistics.granted_bytes);
+  EXPECT_GE(statistics.peak_mapped_bytes, statistics.mapped_bytes);
+  EXPECT_GT(statistics.map_calls, 0U);
+  EXPECT_GT(statistics.heaps_created, 0U);
+  FreeAll(blocks);
+}
+
+TEST(HakmemHeader, StatisticsOfOlderAndNewerCallers) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  struct {
+    hakmem_statistics known;
+    std::uint64_t newer;
+  } caller;
+  memset(&caller, 0xff, sizeof(caller));
+  EXPECT_EQ(Hakmem().get_statistics(&caller.known, sizeof(caller)),
+            sizeof(hakmem_statistics));
+  EXPECT_EQ(caller.newer, 0U);
+  EXPECT_LT(caller.known.heaps_abandoned, ~std::uint64_t{0});
+
+  memset(&caller, 0xff, sizeof(caller));
+  constexpr std::size_t kOlder = sizeof(hakmem_route_statistics);
+  Hakmem().get_statistics(&caller.known, kOlder);
+  EXPECT_LT(caller.known.tiny.allocations, ~std::uint64_t{0});
+  EXPECT_EQ(caller.known.pool.allocations, ~std::uint64_t{0});
+}
+
+TEST(HakmemHeader, PurgeGivesCachedMemoryBack) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  FreeAll(AllocateMany(kTestMiB));
+  EXPECT_GT(Hakmem().purge(), 0U);
+  EXPECT_EQ(Statistics().cached_bytes, 0U);
+  EXPECT_EQ(Hakmem().purge(), 0U);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,220 @@
+// Running out: the process gets NULL and ENOMEM, loses nothing, and goes on
+// when memory comes back. Each test runs in a fresh process under a limit.
+
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "allocator/tests/conformance/support.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kLimitBytes = 512 * kTestMiB;
+
+struct Link {
+  Link* next;
+};
+
+// Allocates blocks until there is no more; returns how many bytes that were.
+std::size_t AllocateAll(std::size_t size, Link*& all) {
+  std::size_t bytes = 0;
+  errno = 0;
+  while (auto* const link = static_cast<Link*>(malloc(size))) {
+    link->next = all;
+    all = link;
+    bytes += size;
+    errno = 0;
+  }
+  return bytes;
+}
+
+void FreeAll(Link*& all) {
+  while (all != nullptr) {
+    Link* const next = all->next;
+    free(all);
+    all = next;
+  }
+}
+
+// A child's checks speak by exit, because a report would allocate.
+#define HAKMEM_REQUIRE(condition)                                    \
+  if (!(condition)) {                                                \
+    dprintf(STDERR_FILENO, "%s:%d: %s (errno %d)\n", __FILE__,        \
+            __LINE__, #condition, errno);                            \
+    _exit(1);                                                        \
+  }
+
+// Fills the limit with blocks of `size`, twice over.
+void FillToTheLimit(std::size_t size) {
+  for (int round = 0; round < 3; ++round) {
+    Link* all = nullptr;
+    const std::size_t bytes = AllocateAll(size, all);
+    HAKMEM_REQUIRE(errno == ENOMEM);
+    if (bytes < kLimitBytes / 10 * 9) {
+      dprintf(STDERR_FILENO, "round %d: only %zu of %zu bytes in blocks of %zu\n",
+              round, bytes, kLimitBytes, size);
+      _exit(1);
+    }
+    // Other ways of asking fail alike.
+    errno = 0;
+    HAKMEM_REQUIRE(calloc(10, kTestMiB) == nullptr && errno == ENOMEM);
+    errno = 0;
+    HAKMEM_REQUIRE(realloc(nullptr, 10 * kTestMiB) == nullptr &&
+                   errno == ENOMEM);
+    void* result = nullptr;
+    HAKMEM_REQUIRE(posix_memalign(&result, 64, 10 * kTestMiB) == ENOMEM);
+    HAKMEM_REQUIRE(all != nullptr &&
+                   realloc(all, 100 * kTestMiB) == nullptr);
+    FreeAll(all);
+    void* const again = malloc(100 * kTestMiB);
+    HAKMEM_REQUIRE(again != nullptr);
+    free(again);
+  }
+}
+
+TEST(Limits, DISABLED_FillWithSmall) { FillToTheLimit(256); }
+TEST(Limits, DISABLED_FillWithPages) { FillToTheLimit(4096); }
+TEST(Limits, DISABLED_FillWithPool) { FillToTheLimit(50000); }
+TEST(Limits, DISABLED_FillWithSpans) { FillToTheLimit(kTestMiB); }
+TEST(Limits, DISABLED_FillWithLargeSpans) { FillToTheLimit(10 * kTestMiB); }
+
+// What was used for one size serves another.
+TEST(Limits, DISABLED_FillWithOneSizeAfterAnother) {
+  for (const std::size_t size : {256UL, 4096UL, 50000UL, kTestMiB, 256UL}) {
+    FillToTheLimit(size);
+  }
+}
+
+TEST(Limits, DISABLED_FillFromThreads) {
+  for (int round = 0; round < 10; ++round) {
+    std::thread([] {
+      Link* all = nullptr;
+      const std::size_t bytes = AllocateAll(10000, all);
+      // The thread's stack, and what the threads before it left behind.
+      HAKMEM_REQUIRE(bytes >= kLimitBytes / 10 * 8);
+      FreeAll(all);
+    }).join();
+  }
+}
+
+void ExpectPassesUnder(int resource, const char* test) {
+  const ChildResult child = RunChild({.test = test, .before_exec = [=] {
+    const rlimit limit = {kLimitBytes, kLimitBytes};
+    if (setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
+      _exit(126);
+    }
+  }});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status))
+      << test << ": status " << child.wait_status << "\n" << child.output;
+}
+
+class UnderLimit : public testing::TestWithParam<const char*> {};
+
+TEST_P(UnderLimit, OfAddressSpace) { ExpectPassesUnder(RLIMIT_AS, GetParam()); }
+TEST_P(UnderLimit, OfData) { ExpectPassesUnder(RLIMIT_DATA, GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Fills, UnderLimit,
+    testing::Values("Limits.DISABLED_FillWithSmall",
+                    "Limits.DISABLED_FillWithPages",
+                    "Limits.DISABLED_FillWithPool",
+                    "Limits.DISABLED_FillWithSpans",
+                    "Limits.DISABLED_FillWithLargeSpans",
+                    "Limits.DISABLED_FillWithOneSizeAfterAnother",
+                    "Limits.DISABLED_FillFromThreads"),
+    [](const auto& info) {
+      const std::string test = info.param;
+      return test.substr(test.rfind('_') + 1);
+    });
+
+TEST(Limits, NewHandlerMakesRoom) {
+  const ChildResult child =
+      RunChild({.test = "Operators.DISABLED_HandlerMakesRoom",
+                .before_exec = [] {
+                  const rlimit limit = {1024 * kTestMiB, 1024 * kTestMiB};
+                  if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(126);
+                }});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
+// --- vm.max_map_count --------------------------------------------------------
+
+// Leaves the process `left` mappings short of the kernel's limit. Neighbouring
+// pages of different protection are mappings of their own.
+void UseUpMappings(std::size_t left, char*& pages, std::size_t& bytes) {
+  std::size_t limit = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> limit;
+  HAKMEM_REQUIRE(limit > 1000);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  bytes = 2 * limit * page;
+  void* const mapped = mmap(nullptr, bytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  HAKMEM_REQUIRE(mapped != MAP_FAILED);
+  pages = static_cast<char*>(mapped);
+  std::size_t made = 0;
+  while (mprotect(pages + 2 * made * page, page, PROT_READ) == 0) ++made;
+  HAKMEM_REQUIRE(errno == ENOMEM && made > left / 2);
+  for (std::size_t i = 1; i <= left / 2; ++i) {
+    HAKMEM_REQUIRE(
+        mprotect(pages + 2 * (made - i) * page, page, PROT_NONE) == 0);
+  }
+}
+
+constexpr std::size_t kMappedSizes[] = {100, 5000, 60000, 200000, 5000000};
+
+// Allocates and frees in an order that leaves holes; NULL only with ENOMEM.
+void AllocateWithHoles() {
+  constexpr std::size_t kBlocks = 400;
+  for (const std::size_t size : kMappedSizes) {
+    void* blocks[kBlocks] = {};
+    for (int round = 0; round < 3; ++round) {
+      for (void*& block : blocks) {
+        errno = 0;
+        if (block == nullptr) block = malloc(size);
+        HAKMEM_REQUIRE(block != nullptr || errno == ENOMEM);
+        if (block != nullptr) FillBlock(block, size, 1);
+      }
+      for (std::size_t i = 0; i < kBlocks; i += 2) {
+        HAKMEM_REQUIRE(blocks[i] == nullptr || BlockHolds(blocks[i], size, 1));
+        free(blocks[i]);
+        blocks[i] = nullptr;
+      }
+      malloc_trim(0);
+    }
+    for (void* block : blocks) free(block);
+  }
+}
+
+TEST(Limits, DISABLED_NearMaxMapCount) {
+  for (const std::size_t left : {1000, 100, 20, 4, 0}) {
+    char* pages = nullptr;
+    std::size_t bytes = 0;
+    UseUpMappings(left, pages, bytes);
+    AllocateWithHoles();
+    HAKMEM_REQUIRE(munmap(pages, bytes) == 0);
+    // And now there are mappings again.
+    for (const std::size_t size : kMappedSizes) {
+      void* const block = malloc(size);
+      HAKMEM_REQUIRE(block != nullptr);
+      free(block);
+    }
+    AllocateWithHoles();
+  }
+}
+
+TEST(Limits, NearlyNoMappingsLeft) {
+  const ChildResult child = RunChild({"Limits.DISABLED_NearMaxMapCount"});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status))
+      << "status " << child.wait_status << "\n" << child.output;
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,141 @@
+// What the environment makes a process print, and limits it sets.
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+
+#include "allocator/tests/conformance/support.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+std::string FirstLineWith(const std::string& text, const std::string& part) {
+  std::istringstream lines(text);
+  std::string line;
+  while (std::getline(lines, line)) {
+    if (line.find(part) != std::string::npos) return line;
+  }
+  return "";
+}
+
+TEST(Options, DISABLED_Succeeds) { free(malloc(100)); }
+
+TEST(Options, ShowConfigPrintsVariantVersionAndOptions) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_SHOW_CONFIG=1", "HAKMEM_DECAY_MS=77"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find(Hakmem().variant()), std::string::npos);
+  EXPECT_NE(child.output.find(Hakmem().version()), std::string::npos);
+  EXPECT_TRUE(std::regex_search(FirstLineWith(child.output, "HAKMEM_DECAY_MS"),
+                                std::regex("77.*environment")))
+      << child.output;
+  EXPECT_TRUE(std::regex_search(FirstLineWith(child.output, "HAKMEM_MAX_ALLOC"),
+                                std::regex("default")))
+      << child.output;
+}
+
+TEST(Options, UnknownOnesAreReportedOnce) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_NONSENSE=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  const std::size_t first = child.output.find("HAKMEM_NONSENSE");
+  ASSERT_NE(first, std::string::npos) << child.output;
+  EXPECT_EQ(child.output.find("HAKMEM_NONSENSE", first + 1), std::string::npos);
+}
+
+TEST(Options, StatisticsGoToStderrAtExit) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child = RunChild({.test = "Options.DISABLED_Succeeds",
+                                      .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  const std::string line = FirstLineWith(child.output, "\"pid\"");
+  EXPECT_TRUE(std::regex_search(
+      line, std::regex("^\\{\"pid\": ?[0-9]+, ?\"program\": ?\"")))
+      << child.output;
+  EXPECT_EQ(line.back(), '}');
+}
+
+TEST(Options, StatisticsAreAppendedToAFile) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string path =
+      testing::TempDir() + "/hakmem_stats_" + std::to_string(getpid());
+  for (int run = 0; run < 2; ++run) {
+    const ChildResult child = RunChild({.test = "Options.DISABLED_Succeeds",
+                                        .environment = {"HAKMEM_STATS=" + path}});
+    EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  }
+  std::ifstream file(path);
+  std::string line;
+  int lines = 0;
+  while (std::getline(file, line)) {
+    ++lines;
+    EXPECT_EQ(line.find("{\"pid\""), 0U) << line;
+  }
+  EXPECT_EQ(lines, 2);
+  unlink(path.c_str());
+}
+
+TEST(Options, StatisticsFileThatCannotBeOpenedIsReported) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_STATS=/no/such/folder/file"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find("hakmem: warning: HAKMEM_STATS: cannot open "
+                              "/no/such/folder/file"),
+            std::string::npos)
+      << child.output;
+}
+
+TEST(Options, DISABLED_RequestsOverAMegabyteFail) {
+  void* const small = malloc(Opaque(kTestMiB));
+  ASSERT_NE(small, nullptr);
+  free(small);
+  errno = 0;
+  EXPECT_EQ(malloc(Opaque(kTestMiB + 1)), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+}
+
+TEST(Options, MaxAllocLimitsARequest) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_RequestsOverAMegabyteFail",
+                .environment = {"HAKMEM_MAX_ALLOC=1M"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
+TEST(Options, DISABLED_HundredMegabytesFail) {
+  void* blocks[200] = {};
+  int served = 0;
+  for (void*& block : blocks) {
+    block = malloc(kTestMiB / 2);
+    if (block == nullptr) break;
+    ++served;
+  }
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_GT(served, 40);
+  EXPECT_LE(served, 128);
+  for (void* block : blocks) free(block);
+}
+
+TEST(Options, HeapLimitLimitsTheHeap) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_HundredMegabytesFail",
+                .environment = {"HAKMEM_HEAP_LIMIT=64M"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
+}  // namespace
+}  // namespace hakmem

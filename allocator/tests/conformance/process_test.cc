@@ -1,0 +1,227 @@
+// The life of a process: exit, signals, dlopen, fork.
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "allocator/tests/conformance/support.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+void UseSomeSizes() {
+  std::vector<void*> blocks;
+  for (std::size_t size = 1; size < 200000; size += 1 + size / 4) {
+    void* const block = malloc(size);
+    if (block == nullptr) _exit(3);
+    FillBlock(block, size, 1);
+    blocks.push_back(block);
+  }
+  std::size_t size = 1;
+  for (void* block : blocks) {
+    if (!BlockHolds(block, size, 1)) _exit(4);
+    size += 1 + size / 4;
+    free(block);
+  }
+}
+
+// --- Exit --------------------------------------------------------------------
+
+void* g_freed_at_exit = nullptr;
+
+struct FreesInDestructor {
+  ~FreesInDestructor() {
+    free(g_freed_at_exit);
+    UseSomeSizes();
+    if (write(STDOUT_FILENO, "destructor ran\n", 15) != 15) _exit(5);
+  }
+};
+
+TEST(Process, DISABLED_AllocatesAtExit) {
+  static const FreesInDestructor frees_in_destructor;
+  g_freed_at_exit = malloc(1000);
+  atexit([] {
+    UseSomeSizes();
+    if (write(STDOUT_FILENO, "atexit ran\n", 11) != 11) _exit(5);
+  });
+}
+
+TEST(Process, AtexitAndDestructorsMayAllocate) {
+  const ChildResult child = RunChild({"Process.DISABLED_AllocatesAtExit"});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_NE(child.output.find("atexit ran\ndestructor ran\n"),
+            std::string::npos)
+      << child.output;
+}
+
+TEST(Process, DISABLED_ExitsFromAnotherThread) {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop.load()) UseSomeSizes();
+  });
+  std::thread([] { exit(0); }).join();
+}
+
+TEST(Process, AnyThreadMayExit) {
+  const ChildResult child = RunChild({"Process.DISABLED_ExitsFromAnotherThread"});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
+// --- Signals -------------------------------------------------------------------
+
+std::atomic<int> g_signals{0};
+
+TEST(Process, HandlersThatInterruptUserCodeMayAllocate) {
+  struct sigaction action = {};
+  struct sigaction before = {};
+  action.sa_handler = [](int) {
+    UseSomeSizes();
+    g_signals.fetch_add(1);
+  };
+  g_signals = 0;
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  const itimerval every_millisecond = {{0, 1000}, {0, 1000}};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &every_millisecond, nullptr), 0);
+  // User code that is interrupted, and calls nothing.
+  std::uint64_t sum = 0;
+  while (g_signals.load() < 50) sum = Opaque(sum) * 3 + 1;
+  const itimerval never = {};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &never, nullptr), 0);
+  ASSERT_EQ(sigaction(SIGALRM, &before, nullptr), 0);
+  EXPECT_GE(g_signals.load(), 50);
+}
+
+TEST(Process, HandlerOnAnAlternateStackMayAllocate) {
+  std::vector<char> memory(32 * kTestKiB);
+  const stack_t stack = {memory.data(), 0, memory.size()};
+  stack_t stack_before = {};
+  ASSERT_EQ(sigaltstack(&stack, &stack_before), 0);
+  struct sigaction action = {};
+  struct sigaction before = {};
+  action.sa_handler = [](int) {
+    UseSomeSizes();
+    g_signals.fetch_add(1);
+  };
+  action.sa_flags = SA_ONSTACK;
+  g_signals = 0;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  raise(SIGUSR1);
+  EXPECT_EQ(g_signals.load(), 1);
+  ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+  ASSERT_EQ(sigaltstack(&stack_before, nullptr), 0);
+}
+
+// --- dlopen ----------------------------------------------------------------------
+
+TEST(Process, LibrariesComeAndGo) {
+  constexpr char kPlugin[] = "allocator/tests/conformance/libplugin.so";
+  std::vector<void*> left_behind;
+  for (int round = 0; round < 50; ++round) {
+    void* const library = dlopen(kPlugin, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    const auto allocate =
+        reinterpret_cast<void* (*)(std::size_t)>(dlsym(library, "PluginNew"));
+    const auto release =
+        reinterpret_cast<void (*)(void*)>(dlsym(library, "PluginDelete"));
+    ASSERT_NE(allocate, nullptr);
+    ASSERT_NE(release, nullptr);
+    release(allocate(100));
+    release(malloc(100));
+    free(allocate(5000));
+    void* const kept = allocate(300);
+    FillBlock(kept, 300, 2);
+    left_behind.push_back(kept);
+    EXPECT_EQ(dlclose(library), 0);
+  }
+  for (void* block : left_behind) {
+    EXPECT_TRUE(BlockHolds(block, 300, 2));
+    free(block);
+  }
+}
+
+// --- fork --------------------------------------------------------------------------
+
+TEST(Process, ForkWhileOtherThreadsAllocate) {
+  constexpr int kThreads = 4;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      while (!stop.load()) UseSomeSizes();
+    });
+  }
+  for (int round = 0; round < 100; ++round) {
+    void* const from_parent = malloc(100);
+    FillBlock(from_parent, 100, 1);
+    const int status = RunInFork([&] {
+      if (!BlockHolds(from_parent, 100, 1)) _exit(2);
+      free(from_parent);
+      UseSomeSizes();
+      std::thread(&UseSomeSizes).join();
+      malloc_trim(0);
+      UseSomeSizes();
+    });
+    EXPECT_TRUE(ExitedWithZero(status)) << status;
+    free(from_parent);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Process, ForkFromAThread) {
+  for (int round = 0; round < 20; ++round) {
+    std::thread([] {
+      void* const block = malloc(64);
+      const int status = RunInFork([&] {
+        free(block);
+        UseSomeSizes();
+      });
+      EXPECT_TRUE(ExitedWithZero(status)) << status;
+      free(block);
+    }).join();
+  }
+}
+
+TEST(Process, ChildrenOfChildren) {
+  const int status = RunInFork([] {
+    UseSomeSizes();
+    std::thread busy(&UseSomeSizes);
+    const int inner = RunInFork([] {
+      UseSomeSizes();
+      std::thread(&UseSomeSizes).join();
+    });
+    busy.join();
+    if (!ExitedWithZero(inner)) _exit(6);
+  });
+  EXPECT_TRUE(ExitedWithZero(status)) << status;
+}
+
+// Handlers of others run before and after ours, and may allocate.
+TEST(Process, ForkHandlersMayAllocate) {
+  static std::atomic<int> runs{0};
+  static const auto handler = [] {
+    UseSomeSizes();
+    runs.fetch_add(1);
+  };
+  ASSERT_EQ(pthread_atfork(handler, handler, handler), 0);
+  runs = 0;
+  EXPECT_TRUE(ExitedWithZero(RunInFork([] {
+    if (runs.load() != 2) _exit(2);
+  })));
+  EXPECT_EQ(runs.load(), 2);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,19 @@
+// A block freed by its owner, which exits; then by another thread.
+// expect tiny: double free of 0xP (class 64, owner heap 2, state free)
+// expect pool: double free of 0xP (class 5120, owner heap 2, state free)
+// expect span: double free of 0xP (span of 262144 bytes, state released)
+// expect huge: double free of 0xP (span of 314572800 bytes, state released)
+#include <thread>
+
+#include "allocator/tests/misuse/misuse.h"
+
+int main(int, char** argv) {
+  char* block = nullptr;
+  std::thread([&] {
+    // A neighbour keeps the slab alive.
+    hakmem::Opaque(hakmem::Allocate(argv[1]));
+    block = hakmem::Allocate(argv[1]);
+    hakmem::Free(block);
+  }).join();
+  hakmem::Free(block);
+}

@@ -1,0 +1,7 @@
+// The last address there is.
+// expect any: invalid free of 0xP (not hakmem's memory)
+#include "allocator/tests/misuse/misuse.h"
+
+int main() {
+  hakmem::Free(reinterpret_cast<void*>(~15UL));
+}

@@ -1,0 +1,13 @@
+// malloc_usable_size of a pointer into a block.
+// expect tiny: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, class 64)
+// expect pool: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, class 5120)
+// expect span: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, span of 262144 bytes)
+// expect huge: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, span of 314572800 bytes)
+#include <malloc.h>
+
+#include "allocator/tests/misuse/misuse.h"
+
+int main(int, char** argv) {
+  char* const block = hakmem::Allocate(argv[1]);
+  hakmem::Opaque(malloc_usable_size(hakmem::Opaque(block + 16)));
+}

@@ -1,0 +1,13 @@
+// A size given to sized delete that the block cannot have been asked for with.
+// expect tiny: wrong-size free of 0xP (given 100 bytes, block of class 64, owner heap 1)
+// expect pool: wrong-size free of 0xP (given 100 bytes, block of class 5120, owner heap 1)
+// expect span: wrong-size free of 0xP (given 100 bytes, span of 262144 bytes)
+// expect huge: wrong-size free of 0xP (given 100 bytes, span of 314572800 bytes)
+#include <new>
+
+#include "allocator/tests/misuse/misuse.h"
+
+int main(int, char** argv) {
+  void* const block = hakmem::Opaque(::operator new(hakmem::SizeOf(argv[1])));
+  ::operator delete(block, hakmem::Opaque(std::size_t{100}));
+}

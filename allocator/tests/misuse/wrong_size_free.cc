@@ -1,0 +1,14 @@
+// A size given to free_sized that the block cannot have been asked for with.
+// expect tiny: wrong-size free of 0xP (given 100 bytes, block of class 64, owner heap 1)
+// expect pool: wrong-size free of 0xP (given 100 bytes, block of class 5120, owner heap 1)
+// expect span: wrong-size free of 0xP (given 100 bytes, span of 262144 bytes)
+// expect huge: wrong-size free of 0xP (given 100 bytes, span of 314572800 bytes)
+#include <dlfcn.h>
+
+#include "allocator/tests/misuse/misuse.h"
+
+int main(int, char** argv) {
+  void* const block = hakmem::Opaque(hakmem::Allocate(argv[1]));
+  reinterpret_cast<void (*)(void*, std::size_t)>(
+      dlsym(RTLD_DEFAULT, "free_sized"))(block, 100);
+}
