@@ -65,7 +65,7 @@ inline constexpr OptionSpec kOptionTable[] = {
      &Options::decay_ms, nullptr, 0, 24ULL * 3600 * 1000},
     {"HAKMEM_MAX_ALLOC", OptionType::kBytes, "bytes",
      "The largest request that is served; larger ones fail with ENOMEM.",
-     &Options::max_alloc_bytes, nullptr, 1, kNoMaximum},
+     &Options::max_alloc_bytes, nullptr, 64 * 1024, kNoMaximum},
     {"HAKMEM_HEAP_LIMIT", OptionType::kBytes, "bytes",
      "The most memory that may be mapped for blocks; beyond it calls fail with ENOMEM.",
      &Options::heap_limit_bytes, nullptr, 1, kNoMaximum},

@@ -1,0 +1,152 @@
+// ACE, the Adaptive Cache Engine: the tier between the thread heaps and the
+// kernel.
+//
+// Owns: the region, its free units, Huge blocks. Called by: heap (slabs) and
+// core (spans, Huge blocks); the only caller of the mapping functions for
+// memory that becomes blocks, so that every failure is classified here.
+// Thread-safety: any thread; one lock, never held while another lock of
+// hakmem is taken (lock order: docs/design.md).
+//
+// Granted memory is known to be zero when it is fresh or was given back to the
+// kernel since its last use. Freed memory is kept for one decay delay.
+//
+// Invariants:
+//   A1: mapped_bytes() <= heap limit.
+//   A2: a granted unit is in no pool; its unit record is set by the caller
+//       before the first block is handed out, and cleared before Release.
+#ifndef HAKMEM_ALLOCATOR_ACE_ACE_H_
+#define HAKMEM_ALLOCATOR_ACE_ACE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/ace/huge_pool.h"
+#include "allocator/ace/unit_pool.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/failure_ring.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/platform/futex_lock.h"
+#include "allocator/platform/virtual_memory.h"
+#include "allocator/superslab/region.h"
+
+namespace hakmem {
+
+// Why a grant failed; kNone: it did not.
+struct Refusal {
+  FailureReason reason = FailureReason::kNone;
+  FailureDetail detail = FailureDetail::kNone;
+  int error_number = 0;
+  std::uint64_t limit = 0;
+};
+
+// Spans are at most this long; longer blocks are Huge.
+inline constexpr std::size_t kMaxSpanBytes = 256 * kMiB;
+
+class Ace {
+ public:
+  explicit constexpr Ace(VirtualMemory& memory)
+      : memory_(memory), fine_(region_.fine()), coarse_(region_.coarse()) {}
+  Ace(const Ace&) = delete;
+  Ace& operator=(const Ace&) = delete;
+
+  // Once, before anything else.
+  void Start(const Options& options);
+
+  Region& region() { return region_; }
+  VirtualMemory& memory() { return memory_; }
+
+  // A run of `units` in the fine or coarse zone for a slab, aligned to its own
+  // length. first == kNoUnit: refused.
+  struct Grant {
+    UnitIndex first = kNoUnit;
+    bool known_zero = false;
+    Refusal refusal;
+  };
+  Grant GrantSlab(bool fine, std::uint32_t units);
+  void ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units);
+
+  // A run of `units` in the coarse zone; `alignment_bytes` is a power of two,
+  // at least one unit.
+  Grant GrantSpan(std::uint32_t units, std::size_t alignment_bytes);
+  // `dirty`: the span may hold data (false after its pages were moved away).
+  void ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty = true);
+  // Takes the units after a span, if they are free.
+  bool ExtendSpan(UnitIndex first, std::uint32_t units,
+                  std::uint32_t new_units);
+  // Moves the pages of one granted span into another, at least as long; the
+  // source reads as zero afterwards. False: nothing was moved.
+  bool MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units);
+
+  struct HugeGrant {
+    Address address = 0;  // 0: refused
+    Refusal refusal;
+  };
+  HugeGrant GrantHuge(std::size_t bytes, std::size_t alignment_bytes);
+  // Frees the block if it is live; false: it is not.
+  bool ReleaseHuge(Address address);
+  // The block must be live. On refusal it is as it was.
+  HugeGrant ResizeHuge(Address address, std::size_t bytes);
+  // 0: no live block starts at `address`.
+  std::size_t HugeBytes(Address address);
+  enum class HugePlace : std::uint8_t { kOutside, kLive, kFreed, kInside, kNone };
+  // What `address` is to the huge zone; kInside: in the live block `start`.
+  HugePlace FindHuge(Address address, Address& start);
+
+  // Gives freed memory back whose decay delay is over; cheap when there is
+  // none, and does nothing while another thread is at it.
+  void Tick();
+  // Gives all freed memory back; returns the bytes given back.
+  std::size_t PurgeAll();
+
+  void AddStatistics(Statistics& statistics);
+  std::size_t mapped_bytes() const {
+    return mapped_bytes_.load(std::memory_order_relaxed);
+  }
+
+  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) { lock_.Lock(); }
+  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
+  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+
+  void CheckInvariants();
+
+ private:
+  Grant GrantUnits(UnitPool& pool, Zone& zone, std::uint32_t units,
+                   std::uint32_t alignment_units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Refusal MapMore(UnitPool& pool, Zone& zone, std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Refusal ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool RemapOne(UnitPool& pool, Zone& zone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool WithinHeapLimit(std::size_t more_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t UnmapFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PurgeExpired(std::uint64_t now_ms)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void NoteDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Refusal HugeRefusal(const HugePool::Result& result) const;
+
+  VirtualMemory& memory_;
+  Region region_;  // zones' tables: guarded by lock_; look-ups: see zone.h
+  FutexLock lock_;
+  UnitPool fine_ ABSL_GUARDED_BY(lock_);
+  UnitPool coarse_ ABSL_GUARDED_BY(lock_);
+  HugePool huge_ ABSL_GUARDED_BY(lock_);
+  std::uint64_t decay_ms_ = 0;
+  std::uint64_t heap_limit_bytes_ = 0;
+  std::uint64_t zone_map_calls_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t move_calls_ ABSL_GUARDED_BY(lock_) = 0;
+  // Written under lock_, read by statistics and Tick without it.
+  std::atomic<std::size_t> mapped_bytes_{0};
+  std::atomic<std::size_t> peak_mapped_bytes_{0};
+  // When the oldest dirty memory expires; all ones: there is none.
+  std::atomic<std::uint64_t> next_purge_ms_{~std::uint64_t{0}};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_ACE_H_

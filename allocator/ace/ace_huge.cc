@@ -1,0 +1,81 @@
+// Ace: Huge blocks.
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+
+namespace hakmem {
+
+Refusal Ace::HugeRefusal(const HugePool::Result& result) const {
+  if (result.exhausted) {
+    return {FailureReason::kExhaustion, FailureDetail::kRegion, 0, 0};
+  }
+  return {FailureReason::kMapFail,
+          result.tables ? FailureDetail::kMetadata : FailureDetail::kKernel,
+          result.status.error_number, 0};
+}
+
+Ace::HugeGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
+  const FutexLockHolder hold(lock_);
+  if (!WithinHeapLimit(bytes)) UnmapFree();
+  if (!WithinHeapLimit(bytes)) {
+    return {0, {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
+                heap_limit_bytes_}};
+  }
+  HugePool::Result result = huge_.Grant(memory_, bytes, alignment_bytes);
+  if (result.address == 0 && !result.exhausted && UnmapFree() != 0) {
+    result = huge_.Grant(memory_, bytes, alignment_bytes);
+  }
+  if (result.address == 0) return {0, HugeRefusal(result)};
+  AddMapped(bytes);
+  return {result.address, {}};
+}
+
+bool Ace::ReleaseHuge(Address address) {
+  const FutexLockHolder hold(lock_);
+  if (!huge_.IsLive(address)) return false;
+  const std::size_t bytes = huge_.Release(memory_, address);
+  mapped_bytes_.store(mapped_bytes() - bytes, std::memory_order_relaxed);
+  return true;
+}
+
+Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
+  const FutexLockHolder hold(lock_);
+  HAK_CHECK(huge_.IsLive(address));
+  const std::size_t old_bytes = huge_.BlockBytes(address);
+  const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
+  if (!WithinHeapLimit(more_bytes)) UnmapFree();
+  if (!WithinHeapLimit(more_bytes)) {
+    return {0, {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
+                heap_limit_bytes_}};
+  }
+  HugePool::Result result = huge_.Resize(memory_, address, bytes);
+  if (result.address == 0 && !result.exhausted && UnmapFree() != 0) {
+    result = huge_.Resize(memory_, address, bytes);
+  }
+  if (result.address == 0) return {0, HugeRefusal(result)};
+  const std::size_t new_bytes = huge_.BlockBytes(result.address);
+  if (new_bytes >= old_bytes) {
+    AddMapped(new_bytes - old_bytes);
+  } else {
+    mapped_bytes_.store(mapped_bytes() - (old_bytes - new_bytes),
+                        std::memory_order_relaxed);
+  }
+  return {result.address, {}};
+}
+
+std::size_t Ace::HugeBytes(Address address) {
+  const FutexLockHolder hold(lock_);
+  return huge_.IsLive(address) ? huge_.BlockBytes(address) : 0;
+}
+
+Ace::HugePlace Ace::FindHuge(Address address, Address& start) {
+  const FutexLockHolder hold(lock_);
+  if (!region_.placed() || !huge_.Contains(address)) return HugePlace::kOutside;
+  if (huge_.IsLive(address)) return HugePlace::kLive;
+  start = huge_.BlockAround(address);
+  if (start != 0) return HugePlace::kInside;
+  return huge_.WasFreed(address) ? HugePlace::kFreed : HugePlace::kNone;
+}
+
+}  // namespace hakmem

@@ -1,0 +1,121 @@
+// Huge blocks: each a mapping of its own in the region's huge zone.
+//
+// Owns: the huge zone's addresses and its tables. Called by: Ace, under its
+// lock. Thread-safety: none of its own.
+//
+// A block starts at a SuperSlab boundary and is mapped to the page. Freed, it
+// is unmapped at once: what it costs to map again is small beside touching it.
+// A frame stays free between two blocks, so that the kernel never merges their
+// mappings and unmapping one never splits one.
+//
+// Invariants:
+//   L1: the header of a live block's first frame is Live | kHugeCode; of a
+//       freed one Free | kHugeCode until the frame is used again.
+//   L2: the list is in address order; blocks and the frame after each are
+//       disjoint.
+#ifndef HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_
+#define HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/units.h"
+#include "allocator/platform/virtual_memory.h"
+#include "allocator/superslab/metadata_table.h"
+#include "allocator/superslab/region.h"
+
+namespace hakmem {
+
+class HugePool {
+ public:
+  constexpr HugePool() = default;
+  HugePool(const HugePool&) = delete;
+  HugePool& operator=(const HugePool&) = delete;
+
+  void Place(const Region& region, std::size_t page_bytes);
+
+  struct Result {
+    Address address = 0;      // 0: failed
+    VmStatus status;          // of the call that was refused
+    bool exhausted = false;   // no addresses are left
+    bool tables = false;      // it was a table that could not grow
+  };
+  // Maps a zeroed block of `bytes` (a multiple of the page size) at a multiple
+  // of `alignment_bytes` (a power of two, at least kSuperSlabBytes).
+  Result Grant(VirtualMemory& memory, std::size_t bytes,
+               std::size_t alignment_bytes);
+  // Unmaps a live block and returns its length in bytes.
+  std::size_t Release(VirtualMemory& memory, Address address);
+  // Changes a live block's length, moving its pages if it must.
+  Result Resize(VirtualMemory& memory, Address address, std::size_t bytes);
+
+  // In the huge zone, live or not.
+  bool Contains(Address address) const {
+    return address - window_.begin < window_.bytes;
+  }
+  // A live block starts here.
+  bool IsLive(Address address) const;
+  // A block started here and was freed.
+  bool WasFreed(Address address) const;
+  // The live block that holds `address`, or 0.
+  Address BlockAround(Address address) const;
+  // Of a live block.
+  std::size_t BlockBytes(Address address) const;
+
+  std::size_t mapped_bytes() const { return mapped_bytes_; }
+  std::size_t metadata_bytes() const {
+    return header_table_.mapped_bytes() + record_table_.mapped_bytes();
+  }
+  std::uint64_t map_calls() const { return map_calls_; }
+  std::uint64_t unmap_calls() const { return unmap_calls_; }
+  std::uint64_t move_calls() const { return move_calls_; }
+
+  void CheckInvariants() const;
+
+ private:
+  using Frame = std::uint32_t;
+  static constexpr Frame kNone = ~Frame{0};
+  struct Record {
+    std::size_t bytes;
+    Frame next;
+    Frame previous;
+  };
+
+  Frame FrameOf(Address address) const {
+    return static_cast<Frame>((address - window_.begin) >> kSuperSlabShift);
+  }
+  Address AddressOf(Frame frame) const {
+    return window_.begin + (static_cast<Address>(frame) << kSuperSlabShift);
+  }
+  // The first frame after the block at `frame` and its gap.
+  Frame EndOf(Frame frame) const;
+  std::atomic<std::uint8_t>* HeaderOf(Address address) const;
+  struct Gap {
+    Frame begin;     // aligned
+    Frame after;     // the live block before it, or kNone
+    bool found;
+  };
+  Gap FindGap(std::size_t bytes, Frame alignment_frames, Frame from) const;
+  VmStatus EnsureTables(VirtualMemory& memory, Frame frame);
+  void Link(Frame frame, Frame after, std::size_t bytes);
+  void Unlink(Frame frame);
+  Result Grow(VirtualMemory& memory, Address address, std::size_t bytes);
+  Result MoveTo(VirtualMemory& memory, Address address, std::size_t bytes);
+
+  Region::Window window_;
+  MetadataTable header_table_;
+  MetadataTable record_table_;
+  // Header bytes are written under Ace's lock and read by reports without it.
+  std::atomic<std::uint8_t>* headers_ = nullptr;
+  Record* records_ = nullptr;
+  Frame first_ = kNone;
+  std::size_t mapped_bytes_ = 0;
+  std::uint64_t map_calls_ = 0;
+  std::uint64_t unmap_calls_ = 0;
+  std::uint64_t move_calls_ = 0;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_

@@ -1,0 +1,276 @@
+#include "allocator/ace/unit_pool.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
+
+}  // namespace
+
+unsigned UnitPool::FrameList(std::uint32_t run_frames) {
+  return std::min(kFirstFrameList + run_frames - 1, kLastFrameList);
+}
+
+void UnitPool::PushList(FrameIndex frame, unsigned list) {
+  SuperSlab& slab = zone_.super_slab(frame);
+  const bool had_any = (non_empty_ >> list & 1) != 0;
+  slab.list = static_cast<std::uint8_t>(list);
+  slab.previous = kNoFrame;
+  slab.next = had_any ? lists_[list] : kNoFrame;
+  if (had_any) zone_.super_slab(lists_[list]).previous = frame;
+  lists_[list] = frame;
+  non_empty_ |= std::uint64_t{1} << list;
+}
+
+void UnitPool::RemoveList(FrameIndex frame) {
+  SuperSlab& slab = zone_.super_slab(frame);
+  if (slab.list == 0) return;
+  if (slab.next != kNoFrame) {
+    zone_.super_slab(slab.next).previous = slab.previous;
+  }
+  if (slab.previous != kNoFrame) {
+    zone_.super_slab(slab.previous).next = slab.next;
+  } else if (slab.next != kNoFrame) {
+    lists_[slab.list] = slab.next;
+  } else {
+    non_empty_ &= ~(std::uint64_t{1} << slab.list);
+  }
+  slab.list = 0;
+}
+
+// Files a frame that is not wholly free by its longest free run.
+void UnitPool::FileByUnits(FrameIndex frame) {
+  const unsigned run = LongestRun32(zone_.super_slab(frame).free_units);
+  const unsigned list = zone_.super_slab(frame).list;
+  if (list == run) return;
+  RemoveList(frame);
+  if (run != 0) PushList(frame, run);
+}
+
+bool UnitPool::IsFreeFrame(FrameIndex frame) const {
+  return frame < zone_.frame_count() &&
+         zone_.super_slab(frame).run_frames != 0;
+}
+
+// Adds wholly free frames, merging them with their neighbours.
+void UnitPool::AddRun(FrameIndex first, std::uint32_t frames) {
+  for (FrameIndex frame = first; frame < first + frames; ++frame) {
+    zone_.super_slab(frame).run_frames = 1;  // marks it; the ends carry more
+  }
+  if (first != 0 && IsFreeFrame(first - 1)) {
+    const std::uint32_t before = zone_.super_slab(first - 1).run_frames;
+    first -= before;
+    frames += before;
+    RemoveList(first);
+  }
+  const FrameIndex next = first + frames;
+  if (IsFreeFrame(next)) {
+    RemoveList(next);
+    frames += zone_.super_slab(next).run_frames;
+  }
+  zone_.super_slab(first).run_frames = frames;
+  zone_.super_slab(first + frames - 1).run_frames = frames;
+  PushList(first, FrameList(frames));
+}
+
+void UnitPool::RemoveRunAt(FrameIndex first) { RemoveList(first); }
+
+// The shortest run that holds `frames`; takes its first frames.
+FrameIndex UnitPool::TakeRun(std::uint32_t frames) {
+  const std::uint64_t fitting =
+      non_empty_ & ~((std::uint64_t{1} << FrameList(frames)) - 1);
+  if (fitting == 0) return kNoFrame;
+  const auto list = static_cast<unsigned>(std::countr_zero(fitting));
+  FrameIndex best = lists_[list];
+  if (list == kLastFrameList) {
+    best = kNoFrame;
+    for (FrameIndex run = lists_[list]; run != kNoFrame;
+         run = zone_.super_slab(run).next) {
+      const std::uint32_t length = zone_.super_slab(run).run_frames;
+      if (length >= frames &&
+          (best == kNoFrame || length < zone_.super_slab(best).run_frames)) {
+        best = run;
+      }
+    }
+    if (best == kNoFrame) return kNoFrame;
+  }
+  const std::uint32_t length = zone_.super_slab(best).run_frames;
+  RemoveRunAt(best);
+  for (FrameIndex frame = best; frame < best + frames; ++frame) {
+    zone_.super_slab(frame).run_frames = 0;
+  }
+  if (length > frames) {
+    const FrameIndex rest = best + frames;
+    zone_.super_slab(rest).run_frames = length - frames;
+    zone_.super_slab(rest + (length - frames) - 1).run_frames =
+        length - frames;
+    PushList(rest, FrameList(length - frames));
+  }
+  return best;
+}
+
+// Marks free units as granted. The frame is on no list of runs.
+void UnitPool::TakeUnits(FrameIndex frame, std::uint32_t mask) {
+  SuperSlab& slab = zone_.super_slab(frame);
+  HAK_CHECK_EQ(slab.free_units & mask, mask);
+  slab.free_units &= ~mask;
+  free_units_ -= static_cast<unsigned>(std::popcount(mask));
+  ClearDirty(frame, mask);
+}
+
+UnitGrant UnitPool::GrantInSuperSlab(std::uint32_t units,
+                                     std::uint32_t alignment) {
+  std::uint64_t lists = non_empty_ & LowBits32(32) &
+                        ~std::uint64_t{LowBits32(units)};
+  while (lists != 0) {
+    const FrameIndex frame = lists_[std::countr_zero(lists)];
+    SuperSlab& slab = zone_.super_slab(frame);
+    const unsigned first = BestRun32(slab.free_units, units, alignment);
+    if (first < 32) {
+      const std::uint32_t mask = BitRun32(first, units);
+      const bool known_zero = (slab.dirty_units & mask) == 0;
+      TakeUnits(frame, mask);
+      FileByUnits(frame);
+      return {FirstUnitOfFrame(frame) + first, known_zero};
+    }
+    lists &= lists - 1;
+  }
+  return {};
+}
+
+UnitGrant UnitPool::GrantFrames(std::uint32_t units) {
+  const std::uint32_t frames = DivideRoundUp(units, kUnitsPerSuperSlab);
+  const FrameIndex first = TakeRun(frames);
+  if (first == kNoFrame) return {};
+  bool known_zero = true;
+  std::uint32_t left = units;
+  for (FrameIndex frame = first; frame < first + frames; ++frame) {
+    const std::uint32_t here = std::min(left, kUnitsPerSuperSlab);
+    const std::uint32_t mask = BitRun32(0, here);
+    known_zero &= (zone_.super_slab(frame).dirty_units & mask) == 0;
+    TakeUnits(frame, mask);
+    FileByUnits(frame);
+    left -= here;
+  }
+  return {FirstUnitOfFrame(first), known_zero};
+}
+
+UnitGrant UnitPool::Grant(std::uint32_t units, std::uint32_t alignment_units) {
+  if (units < kUnitsPerSuperSlab && alignment_units < kUnitsPerSuperSlab) {
+    const UnitGrant grant = GrantInSuperSlab(units, alignment_units);
+    if (grant.first != kNoUnit) return grant;
+  }
+  return GrantFrames(units);
+}
+
+FrameIndex UnitPool::RunStart(FrameIndex frame) const {
+  while (frame != 0 && IsFreeFrame(frame - 1)) --frame;
+  return frame;
+}
+
+bool UnitPool::GrantAt(UnitIndex next, std::uint32_t units) {
+  // All units must be free before any is taken.
+  for (std::uint32_t at = 0; at < units;) {
+    const UnitIndex unit = next + at;
+    const FrameIndex frame = FrameOfUnit(unit);
+    if (frame >= zone_.frame_count()) return false;
+    const SuperSlab& slab = zone_.super_slab(frame);
+    const std::uint32_t here =
+        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
+    const std::uint32_t mask = BitRun32(UnitInFrame(unit), here);
+    if (slab.presence != Presence::kMapped ||
+        (slab.free_units & mask) != mask) {
+      return false;
+    }
+    at += here;
+  }
+  for (std::uint32_t at = 0; at < units;) {
+    const UnitIndex unit = next + at;
+    const FrameIndex frame = FrameOfUnit(unit);
+    const std::uint32_t here =
+        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
+    if (IsFreeFrame(frame)) {
+      // Cut the frame out of its run; what lies on either side stays free.
+      const FrameIndex start = RunStart(frame);
+      const std::uint32_t length = zone_.super_slab(start).run_frames;
+      RemoveRunAt(start);
+      zone_.super_slab(frame).run_frames = 0;
+      if (frame != start) AddRun(start, frame - start);
+      const FrameIndex after = frame + 1;
+      if (start + length != after) AddRun(after, start + length - after);
+    }
+    TakeUnits(frame, BitRun32(UnitInFrame(unit), here));
+    FileByUnits(frame);
+    at += here;
+  }
+  return true;
+}
+
+void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty,
+                              std::uint64_t now_ms) {
+  SuperSlab& slab = zone_.super_slab(frame);
+  HAK_CHECK_EQ(slab.free_units & mask, 0U);
+  slab.free_units |= mask;
+  free_units_ += static_cast<unsigned>(std::popcount(mask));
+  if (dirty) {
+    if (slab.dirty_units == 0) PushDirty(frame, now_ms);
+    slab.dirty_units |= mask;
+    dirty_units_ += static_cast<unsigned>(std::popcount(mask));
+  }
+  if (slab.free_units == kAllUnits) {
+    RemoveList(frame);
+    AddRun(frame, 1);
+  } else {
+    FileByUnits(frame);
+  }
+}
+
+void UnitPool::Release(UnitIndex first, std::uint32_t units, bool dirty,
+                       std::uint64_t now_ms) {
+  for (std::uint32_t at = 0; at < units;) {
+    const UnitIndex unit = first + at;
+    const std::uint32_t here =
+        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
+    ReleaseInFrame(FrameOfUnit(unit), BitRun32(UnitInFrame(unit), here), dirty,
+                   now_ms);
+    at += here;
+  }
+}
+
+void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {
+  for (FrameIndex frame = first; frame < first + frames; ++frame) {
+    SuperSlab& slab = zone_.super_slab(frame);
+    slab.free_units = kAllUnits;
+    slab.dirty_units = 0;
+    slab.list = 0;
+  }
+  free_units_ += std::uint64_t{frames} * kUnitsPerSuperSlab;
+  AddRun(first, frames);
+}
+
+FrameIndex UnitPool::TakeUnmapped() {
+  const FrameIndex frame = unmapped_head_;
+  if (frame != kNoFrame) unmapped_head_ = zone_.super_slab(frame).next;
+  return frame;
+}
+
+void UnitPool::AddUnmapped(FrameIndex frame) {
+  zone_.super_slab(frame).next = unmapped_head_;
+  unmapped_head_ = frame;
+}
+
+std::uint32_t UnitPool::LargestFreeRun() const {
+  if (non_empty_ == 0) return 0;
+  const auto list = static_cast<std::uint32_t>(std::bit_width(non_empty_)) - 1;
+  return list < kFirstFrameList
+             ? list
+             : (list - kFirstFrameList + 1) * kUnitsPerSuperSlab;
+}
+
+}  // namespace hakmem

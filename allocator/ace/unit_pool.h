@@ -1,0 +1,131 @@
+// The free units of one zone, and which of them may hold old data.
+//
+// Owns: the zone's SuperSlab records. Called by: Ace, under its lock.
+// Thread-safety: none of its own.
+//
+// Every SuperSlab with free units is on one of 63 lists: lists 1 to 31 hold
+// SuperSlabs partly in use, by their longest run of free units; lists 32 to 63
+// hold runs of wholly free frames, by length. A mask of non-empty lists makes
+// the best fit one count-trailing-zeros. Runs of frames carry their length at
+// both ends, so neighbours merge in O(1) (boundary tags, Knuth 1973; the page
+// heaps of tcmalloc and mimalloc do the same).
+//
+// Freed units are dirty: their memory is kept for the next grant and given
+// back to the kernel one decay delay after it was freed.
+//
+// Invariants:
+//   U1: dirty_units is a subset of free_units; 0 when the frame is not mapped.
+//   U2: a SuperSlab is on list n < 32 exactly when its longest run of free
+//       units is n and it is not wholly free; its run_frames is 0.
+//   U3: no two neighbouring runs of free frames exist; the first and last
+//       frame of each carry its length, and the first is on the list for it.
+//   U4: a SuperSlab is on the dirty list exactly when dirty_units is not 0;
+//       the list is in the order of dirty_since_ms.
+//   U5: granted, free and dirty counts agree with the records.
+#ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
+#define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/platform/virtual_memory.h"
+#include "allocator/superslab/zone.h"
+
+namespace hakmem {
+
+struct UnitGrant {
+  UnitIndex first = kNoUnit;  // kNoUnit: nothing fits
+  bool known_zero = false;    // every byte of the run reads as zero
+};
+
+class UnitPool {
+ public:
+  explicit constexpr UnitPool(Zone& zone) : zone_(zone) {}
+  UnitPool(const UnitPool&) = delete;
+  UnitPool& operator=(const UnitPool&) = delete;
+
+  // A run of `units` from what is mapped and free. At most one SuperSlab:
+  // starts at a multiple of `alignment_units` (a power of two up to 32) and
+  // does not cross SuperSlabs. Longer: starts at a SuperSlab.
+  UnitGrant Grant(std::uint32_t units, std::uint32_t alignment_units);
+  // Takes `units` right after the run that ends before `next`, if free.
+  bool GrantAt(UnitIndex next, std::uint32_t units);
+  // Gives a run back at time `now_ms`. `dirty`: it may hold data.
+  void Release(UnitIndex first, std::uint32_t units, bool dirty,
+               std::uint64_t now_ms);
+
+  // Adds frames that the zone has just mapped (they are clean).
+  void AddFrames(FrameIndex first, FrameIndex frames);
+  // Takes a frame from those that UnmapFree unmapped; kNoFrame: there is none.
+  FrameIndex TakeUnmapped();
+  // Puts one back that could not be mapped again.
+  void AddUnmapped(FrameIndex frame);
+
+  // Gives back to the kernel what was freed at or before `before_ms`; returns
+  // the bytes given back.
+  std::size_t Purge(VirtualMemory& memory, std::uint64_t before_ms);
+  // The time from which on Purge has work.
+  bool HasDirty() const { return dirty_head_ != kNoFrame; }
+  std::uint64_t OldestDirtyMs() const {
+    return zone_.super_slab(dirty_head_).dirty_since_ms;
+  }
+  // Unmaps every wholly free frame; returns the bytes unmapped. Frames that
+  // the kernel will not unmap stay.
+  std::size_t UnmapFree(VirtualMemory& memory);
+
+  std::uint64_t free_units() const { return free_units_; }
+  std::uint64_t dirty_units() const { return dirty_units_; }
+  std::uint64_t purge_calls() const { return purge_calls_; }
+  std::uint64_t unmap_calls() const { return unmap_calls_; }
+  // The longest run of free units, as far as the lists tell (frames beyond 31
+  // count as 32 frames).
+  std::uint32_t LargestFreeRun() const;
+
+  void CheckInvariants() const;
+
+ private:
+  static constexpr unsigned kListCount = 64;
+  static constexpr unsigned kFirstFrameList = 32;
+  static constexpr unsigned kLastFrameList = 63;
+
+  static unsigned FrameList(std::uint32_t run_frames);
+
+  void PushList(FrameIndex frame, unsigned list);
+  void RemoveList(FrameIndex frame);
+  void FileByUnits(FrameIndex frame);
+  void AddRun(FrameIndex first, std::uint32_t frames);
+  FrameIndex TakeRun(std::uint32_t frames);
+  void RemoveRunAt(FrameIndex first);
+  FrameIndex RunStart(FrameIndex frame) const;
+  void TakeUnits(FrameIndex frame, std::uint32_t mask);
+  void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty,
+                      std::uint64_t now_ms);
+  UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment);
+  UnitGrant GrantFrames(std::uint32_t units);
+  bool IsFreeFrame(FrameIndex frame) const;
+
+  void PushDirty(FrameIndex frame, std::uint64_t now_ms);
+  void RemoveDirty(FrameIndex frame);
+  void ClearDirty(FrameIndex frame, std::uint32_t mask);
+  std::size_t PurgeAround(VirtualMemory& memory, FrameIndex frame);
+  std::size_t PurgeUnits(VirtualMemory& memory, UnitIndex first,
+                         std::uint32_t units);
+  void PurgeHeaders(VirtualMemory& memory, UnitIndex first,
+                    std::uint32_t units);
+  void CheckLists() const;
+
+  Zone& zone_;
+  std::uint64_t non_empty_ = 0;  // bit per list
+  FrameIndex lists_[kListCount] = {};
+  FrameIndex dirty_head_ = kNoFrame;
+  FrameIndex dirty_tail_ = kNoFrame;
+  FrameIndex unmapped_head_ = kNoFrame;
+  std::uint64_t free_units_ = 0;
+  std::uint64_t dirty_units_ = 0;
+  std::uint64_t purge_calls_ = 0;
+  std::uint64_t unmap_calls_ = 0;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_

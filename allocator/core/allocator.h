@@ -1,0 +1,319 @@
+// The allocator: every call of the C and C++ interfaces comes down to one of
+// these functions.
+//
+// Owns: ACE, all heaps, the failure ring. Called by: frontend, tests, fuzzers.
+// Thread-safety: any thread, each with its own `self`.
+//
+// The path of a call (hot: inlined here; slow: allocator_slow.h):
+//   Allocate   class by table → magazine pop → mark Live
+//     AllocateSlow   attach a heap · magazine refill (ThreadHeap) · slab or
+//                    span from ACE · Huge block; a refusal is retried after
+//                    reclaiming, then recorded
+//   Free       range and alignment by one comparison → header and unit record
+//              by one comparison → mark Free → magazine push
+//     FreeSlow       another heap's block · span · Huge block · misuse
+// `self` is the calling thread's heap pointer; it starts as NoHeap(). Slow
+// paths attach a heap to it.
+//
+// Invariants: those of the layers below (CheckInvariants checks them all).
+#ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_H_
+#define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/compiler.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/core/pointer_facts.h"
+#include "allocator/diag/failure_ring.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/heap/heap_registry.h"
+
+namespace hakmem {
+
+// What the allocator asks of whoever embeds it.
+struct Host {
+  // Called once, before the first block is handed out; must not allocate.
+  const Options& (*options)();
+  // Called on a thread each time it gets a heap; may allocate.
+  void (*on_attach)();
+};
+
+template <const Config& kConfig>
+class Allocator {
+ public:
+  using Heap = ThreadHeap<kConfig>;
+
+  constexpr Allocator(VirtualMemory& memory, const Host& host)
+      : host_(host), ace_(memory), registry_(ace_) {}
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // What a thread's heap pointer starts with.
+  static constexpr Heap* NoHeap() { return &no_heap_; }
+
+  // A block of at least `size_bytes`, aligned to 16 bytes. Null: it could not
+  // be had, and an event says why. errno is not touched.
+  HAK_ALWAYS_INLINE void* Allocate(Heap*& self, std::size_t size_bytes);
+  // Zeroed; null also when the product overflows.
+  void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes);
+  // Aligned to `alignment_bytes`, a power of two.
+  void* AllocateAligned(Heap*& self, std::size_t alignment_bytes,
+                        std::size_t size_bytes);
+  // Null is allowed. Anything but a live block is fatal.
+  HAK_ALWAYS_INLINE void Free(Heap*& self, void* pointer);
+  // The same; a size or alignment that the block cannot have been asked for
+  // with is fatal, too.
+  HAK_ALWAYS_INLINE void FreeSized(Heap*& self, void* pointer,
+                                   std::size_t size_bytes,
+                                   std::size_t alignment_bytes);
+  // Changes a block's size; size 0 counts as 1. Null: the block is as it was.
+  void* Reallocate(Heap*& self, void* pointer, std::size_t size_bytes);
+  // The bytes that may be used; null has 0.
+  std::size_t UsableSize(Heap*& self, const void* pointer);
+  // For callers whose own arithmetic overflowed.
+  void RecordOverflow(std::size_t count, std::size_t size_bytes);
+
+  // The thread exits (or goes on: what it allocates later is served without a
+  // heap of its own).
+  void Detach(Heap*& self);
+  void PrepareFork() { registry_.PrepareFork(); }
+  void ParentAfterFork() { registry_.ParentAfterFork(); }
+  void ChildAfterFork(Heap*& self) { registry_.ChildAfterFork(*self); }
+
+  // Gives back all memory that is free, except what other threads' magazines
+  // hold; returns the bytes given back.
+  std::size_t Purge(Heap*& self);
+  Statistics Snapshot();
+  const FailureRing& failures() const { return failures_; }
+
+  // Only while no other thread is inside.
+  void CheckInvariants();
+
+ private:
+  struct Large {
+    void* block = nullptr;
+    bool known_zero = false;
+  };
+
+  static constexpr unsigned kFineUnitShift = kUnitShift - kFineGranuleShift;
+  static constexpr unsigned kCoarseUnitShift =
+      kUnitShift - kCoarseGranuleShift;
+  static constexpr unsigned kFirstLiveHeader =
+      MakeHeader(BlockState::kLive, 1);
+
+  ZoneView& fine() { return ace_.region().fine().view(); }
+  ZoneView& coarse() { return ace_.region().coarse().view(); }
+
+  HAK_ALWAYS_INLINE void MarkLive(ZoneView& view, unsigned granule_shift,
+                                  void* block, SizeClass size_class);
+  HAK_ALWAYS_INLINE void* AllocateTiny(Heap*& self, SizeClass size_class);
+  HAK_ALWAYS_INLINE void* AllocatePool(Heap*& self, SizeClass size_class);
+  HAK_ALWAYS_INLINE bool FreeOwn(ZoneView& view, unsigned unit_shift,
+                                 std::uint64_t granule, Heap* heap,
+                                 void* pointer);
+
+  HAK_NOINLINE void* AllocateSlow(Heap*& self, std::size_t size_bytes,
+                                  std::size_t alignment_bytes);
+  HAK_NOINLINE void* AllocateClassSlow(Heap*& self, SizeClass size_class);
+  Large AllocateLarge(Heap*& self, std::size_t size_bytes,
+                      std::size_t alignment_bytes);
+  Large TryLarge(std::size_t size_bytes, std::size_t alignment_bytes,
+                 Refusal& refusal);
+  Large TrySpan(std::size_t size_bytes, std::size_t alignment_bytes,
+                Refusal& refusal);
+  void* TryClass(Heap*& self, SizeClass size_class, Refusal& refusal);
+  bool Attach(Heap*& self);
+  void EnsureStarted() {
+    // acquire: pairs with the release in Start.
+    if (!started_.load(std::memory_order_acquire)) [[unlikely]] Start();
+  }
+  HAK_COLD void Start();
+  HAK_COLD void Reclaim(Heap*& self);
+  HAK_COLD void Fail(std::size_t size_bytes, std::size_t alignment_bytes,
+                     const Refusal& refusal);
+  bool CheckThreshold(std::size_t size_bytes, std::size_t alignment_bytes);
+
+  HAK_NOINLINE void FreeSlow(Heap*& self, void* pointer);
+  HAK_NOINLINE void FreeSizedSlow(Heap*& self, void* pointer,
+                                  std::size_t size_bytes,
+                                  std::size_t alignment_bytes);
+  void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block);
+  // `dirty`: the span may hold data (its pages were not moved away).
+  void FreeSpan(Heap*& self, void* pointer, const LiveBlock& block,
+                bool dirty);
+  bool SizeFits(const LiveBlock& block, std::size_t size_bytes,
+                std::size_t alignment_bytes) const;
+
+  void* MoveTo(Heap*& self, void* pointer, std::size_t old_bytes,
+               std::size_t size_bytes);
+  void* ReallocateSpan(Heap*& self, void* pointer, const LiveBlock& block,
+                       std::size_t size_bytes);
+  void* ReallocateHuge(Heap*& self, void* pointer, const LiveBlock& block,
+                       std::size_t size_bytes);
+  LiveBlock Require(Heap*& self, const void* pointer, PointerUse use);
+  BlockReport ReportFor(Heap* self, const void* pointer, PointerUse use) const;
+
+  static void Count(std::atomic<std::uint64_t>& counter,
+                    std::uint64_t amount = 1) {
+    counter.fetch_add(amount, std::memory_order_relaxed);
+  }
+  static void CountRealloc(std::atomic<std::uint64_t>& counter) {
+    if constexpr (kConfig.count_all_calls) Count(counter);
+  }
+
+  // Without a system: no call can reach further than its magazines.
+  static constinit Heap no_heap_;
+  // Of threads whose exit hook has run: they get no heap again.
+  static constinit Heap exited_heap_;
+
+  const Host& host_;
+  Ace ace_;
+  HeapRegistry<kConfig> registry_;
+  FailureRing failures_;
+  FutexLock start_lock_;
+  std::atomic<bool> started_{false};  // written under start_lock_
+  std::uint64_t max_alloc_bytes_ = 0;
+  // A block once stayed in place though its new size has a smaller class,
+  // because no memory was left; from then on sized frees may name that size.
+  std::atomic<bool> shrunk_in_place_{false};
+  // Statistics: written by any thread on slow paths.
+  std::atomic<std::uint64_t> span_allocations_{0};
+  std::atomic<std::uint64_t> span_bytes_{0};
+  std::atomic<std::uint64_t> huge_allocations_{0};
+  std::atomic<std::uint64_t> huge_bytes_{0};
+  std::atomic<std::uint64_t> reallocs_in_place_{0};
+  std::atomic<std::uint64_t> reallocs_moved_{0};
+  std::atomic<std::uint64_t> failed_{0};
+};
+
+template <const Config& kConfig>
+constinit ThreadHeap<kConfig> Allocator<kConfig>::no_heap_{nullptr, kNoHeapId};
+template <const Config& kConfig>
+constinit ThreadHeap<kConfig> Allocator<kConfig>::exited_heap_{nullptr,
+                                                               kNoHeapId};
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void Allocator<kConfig>::MarkLive(ZoneView& view,
+                                                    unsigned granule_shift,
+                                                    void* block,
+                                                    SizeClass size_class) {
+  const Address offset = reinterpret_cast<Address>(block) - view.base;
+  std::atomic<HeaderByte>& header = view.headers[offset >> granule_shift];
+  if constexpr (kConfig.check_header_on_reuse) {
+    const HeaderByte found = header.load(std::memory_order_relaxed);
+    const HeaderByte expected = MakeHeader(BlockState::kFree, size_class + 1U);
+    if (found != expected) [[unlikely]] {
+      BlockReport report = ReportFor(nullptr, block, PointerUse::kFree);
+      report.block_bytes = ClassBytes(size_class);
+      FatalDamagedHeader(report, found, expected);
+    }
+  }
+  header.store(static_cast<HeaderByte>(kFirstLiveHeader + size_class),
+               std::memory_order_relaxed);
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::AllocateTiny(
+    Heap*& self, SizeClass size_class) {
+  void* block = self->TryPop(size_class);
+  if (block == nullptr) [[unlikely]] return AllocateClassSlow(self, size_class);
+  MarkLive(fine(), kFineGranuleShift, block, size_class);
+  return block;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::AllocatePool(
+    Heap*& self, SizeClass size_class) {
+  void* block = self->TryPop(size_class);
+  if (block == nullptr) [[unlikely]] return AllocateClassSlow(self, size_class);
+  MarkLive(coarse(), kCoarseGranuleShift, block, size_class);
+  return block;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::Allocate(Heap*& self,
+                                                     std::size_t size_bytes) {
+  if (size_bytes <= kMaxTinyBytes) [[likely]] {
+    return AllocateTiny(self, TinyClassOf(size_bytes));
+  }
+  if (size_bytes <= kMaxPoolBytes) {
+    return AllocatePool(self, PoolClassOf(size_bytes));
+  }
+  return AllocateSlow(self, size_bytes, kMinAlignmentBytes);
+}
+
+// True: the pointer was a live block of this heap, and it is free now. The
+// record xor the heap's tag is the header a live block of one of its own units
+// must bear, so one comparison answers for state, class boundary and owner.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(ZoneView& view,
+                                                   unsigned unit_shift,
+                                                   std::uint64_t granule,
+                                                   Heap* heap, void* pointer) {
+  std::atomic<HeaderByte>& header = view.headers[granule];
+  const UnitRecord live =
+      view.units[granule >> unit_shift].load(std::memory_order_relaxed) ^
+      heap->tag();
+  if (header.load(std::memory_order_relaxed) != live) [[unlikely]] return false;
+  header.store(static_cast<HeaderByte>(live - kLiveBit),
+               std::memory_order_relaxed);
+  const auto size_class = static_cast<SizeClass>(live - kFirstLiveHeader);
+  if constexpr (kConfig.zero_on_free) {
+    std::memset(pointer, 0, ClassBytes(size_class));
+  }
+  if (!heap->TryPush(size_class, pointer)) [[unlikely]] {
+    heap->FreeSlow(size_class, pointer);
+  }
+  return true;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void Allocator<kConfig>::Free(Heap*& self, void* pointer) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
+  if (granule < fine().limit_granules.load(std::memory_order_relaxed))
+      [[likely]] {
+    if (FreeOwn(fine(), kFineUnitShift, granule, self, pointer)) return;
+  } else {
+    granule = coarse().Granule(address, kCoarseGranuleShift);
+    if (granule < coarse().limit_granules.load(std::memory_order_relaxed) &&
+        FreeOwn(coarse(), kCoarseUnitShift, granule, self, pointer)) {
+      return;
+    }
+  }
+  FreeSlow(self, pointer);
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void Allocator<kConfig>::FreeSized(
+    Heap*& self, void* pointer, std::size_t size_bytes,
+    std::size_t alignment_bytes) {
+  if (size_bytes <= kMaxTinyBytes && alignment_bytes <= kMinAlignmentBytes)
+      [[likely]] {
+    const auto address = reinterpret_cast<Address>(pointer);
+    const std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
+    if (granule < fine().limit_granules.load(std::memory_order_relaxed))
+        [[likely]] {
+      const UnitRecord record =
+          fine().units[granule >> kFineUnitShift].load(
+              std::memory_order_relaxed);
+      if (UnitLiveHeader(record) ==
+              kFirstLiveHeader + TinyClassOf(size_bytes) &&
+          FreeOwn(fine(), kFineUnitShift, granule, self, pointer)) [[likely]] {
+        return;
+      }
+    }
+  }
+  FreeSizedSlow(self, pointer, size_bytes, alignment_bytes);
+}
+
+}  // namespace hakmem
+
+#include "allocator/core/allocator_slow.h"  // IWYU pragma: export
+
+#endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_H_

@@ -1,0 +1,263 @@
+// Allocator: slow paths of free, realloc and usable size. Included by
+// allocator_slow.h alone.
+#ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_FREE_H_
+#define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_FREE_H_
+
+#include <algorithm>
+#include <cstring>
+
+#include "allocator/base/bits.h"
+#include "allocator/core/allocator.h"
+#include "allocator/slab/slab.h"
+
+namespace hakmem {
+
+// From this length on, a span that must move has its pages moved instead of
+// copied. Shorter ones are cheaper to copy than to split the kernel's
+// mappings for.
+inline constexpr std::uint32_t kMinMovedUnits = 64;
+
+template <const Config& kConfig>
+BlockReport Allocator<kConfig>::ReportFor(Heap* self, const void* pointer,
+                                          PointerUse use) const {
+  const bool has_heap =
+      self != nullptr && self != &no_heap_ && self != &exited_heap_;
+  return {.pointer = pointer,
+          .use = use,
+          .variant = kConfig.name,
+          .caller_heap = has_heap ? self->id() : 0};
+}
+
+// The facts of a block that must be live.
+template <const Config& kConfig>
+LiveBlock Allocator<kConfig>::Require(Heap*& self, const void* pointer,
+                                      PointerUse use) {
+  LiveBlock block;
+  if (!FindLiveBlock(ace_, pointer, block)) [[unlikely]] {
+    ReportMisuse(ace_, ReportFor(self, pointer, use));
+  }
+  return block;
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::FreeSlow(Heap*& self, void* pointer) {
+  if (pointer == nullptr) return;
+  const LiveBlock block = Require(self, pointer, PointerUse::kFree);
+  switch (block.route) {
+    case Route::kTiny:
+    case Route::kPool:
+      FreeSlabBlock(self, pointer, block);
+      return;
+    case Route::kSpan:
+      FreeSpan(self, pointer, block, /*dirty=*/true);
+      return;
+    case Route::kHuge:
+      if (!ace_.ReleaseHuge(reinterpret_cast<Address>(pointer))) {
+        ReportMisuse(ace_, ReportFor(self, pointer, PointerUse::kFree));
+      }
+      return;
+  }
+}
+
+// A live block of a slab, which the hot path did not take: another heap's, or
+// the thread has no heap yet.
+template <const Config& kConfig>
+void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
+                                       const LiveBlock& block) {
+  if (self == &no_heap_) Attach(self);
+  const bool has_heap = self != &no_heap_ && self != &exited_heap_;
+  Region& region = ace_.region();
+  Zone& zone = block.route == Route::kTiny ? region.fine() : region.coarse();
+  std::atomic<HeaderByte>& header =
+      zone.header(reinterpret_cast<Address>(pointer));
+  const unsigned code = block.size_class + 1U;
+  if constexpr (kConfig.zero_on_free) {
+    std::memset(pointer, 0, ClassBytes(block.size_class));
+  }
+  if (has_heap && block.owner != self->id()) {
+    header.store(MakeHeader(BlockState::kQueued, code),
+                 std::memory_order_relaxed);
+    self->FreeRemote(block.owner, block.size_class, pointer);
+    return;
+  }
+  header.store(MakeHeader(BlockState::kFree, code), std::memory_order_relaxed);
+  if (has_heap) {
+    self->FreeSlow(block.size_class, pointer);
+  } else {
+    registry_.At(block.owner).FreeDirect(block.size_class, pointer);
+  }
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::FreeSpan(Heap*& self, void* pointer,
+                                  const LiveBlock& block, bool dirty) {
+  const Zone& zone = ace_.region().coarse();
+  // Of two threads that free a span at once, one finds it freed.
+  const HeaderByte found =
+      zone.header(reinterpret_cast<Address>(pointer))
+          .exchange(MakeHeader(BlockState::kFree, kSpanCode),
+                    std::memory_order_relaxed);
+  if (HeaderState(found) != BlockState::kLive) [[unlikely]] {
+    FatalFreedBlock(
+        ReportOf(block, ReportFor(self, pointer, PointerUse::kFree)),
+        "released");
+  }
+  UnitDescriptor& descriptor = DescriptorOf(zone, block.unit);
+  const std::uint32_t units = descriptor.span_units;
+  if constexpr (kConfig.zero_on_free) {
+    if (dirty) std::memset(pointer, 0, units * kUnitBytes);
+  }
+  descriptor.header_extent = std::max(descriptor.header_extent, 1U);
+  zone.unit_record(block.unit).store(0, std::memory_order_relaxed);
+  ace_.ReleaseSpan(block.unit, units, dirty);
+}
+
+template <const Config& kConfig>
+bool Allocator<kConfig>::SizeFits(const LiveBlock& block,
+                                  std::size_t size_bytes,
+                                  std::size_t alignment_bytes) const {
+  if (shrunk_in_place_.load(std::memory_order_relaxed) &&
+      size_bytes <= block.usable_bytes) {
+    return true;
+  }
+  const bool small =
+      size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes;
+  switch (block.route) {
+    case Route::kTiny:
+    case Route::kPool:
+      return small &&
+             AlignedClassOf(size_bytes, alignment_bytes) == block.size_class;
+    case Route::kSpan:
+      return !small && RoundUp(std::max<std::size_t>(size_bytes, 1),
+                               kUnitBytes) == block.usable_bytes;
+    case Route::kHuge:
+      return !small && size_bytes <= block.usable_bytes &&
+             block.usable_bytes - size_bytes < kSuperSlabBytes;
+  }
+  return false;
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::FreeSizedSlow(Heap*& self, void* pointer,
+                                       std::size_t size_bytes,
+                                       std::size_t alignment_bytes) {
+  if (pointer == nullptr) return;
+  const LiveBlock block = Require(self, pointer, PointerUse::kFree);
+  const BlockReport report =
+      ReportOf(block, ReportFor(self, pointer, PointerUse::kFree));
+  alignment_bytes = std::max(alignment_bytes, kMinAlignmentBytes);
+  if (!IsPowerOfTwo(alignment_bytes) ||
+      !IsAligned(reinterpret_cast<Address>(pointer), alignment_bytes)) {
+    FatalWrongAlignment(report, alignment_bytes);
+  }
+  if (!SizeFits(block, size_bytes, alignment_bytes)) {
+    FatalWrongSize(report, size_bytes);
+  }
+  Free(self, pointer);
+}
+
+template <const Config& kConfig>
+std::size_t Allocator<kConfig>::UsableSize(Heap*& self, const void* pointer) {
+  if (pointer == nullptr) return 0;
+  return Require(self, pointer, PointerUse::kUsableSize).usable_bytes;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::MoveTo(Heap*& self, void* pointer,
+                                 std::size_t old_bytes,
+                                 std::size_t size_bytes) {
+  void* block = Allocate(self, size_bytes);
+  if (block == nullptr) {
+    if (size_bytes > old_bytes) return nullptr;
+    shrunk_in_place_.store(true, std::memory_order_relaxed);
+    CountRealloc(reallocs_in_place_);
+    return pointer;
+  }
+  std::memcpy(block, pointer, std::min(old_bytes, size_bytes));
+  Free(self, pointer);
+  CountRealloc(reallocs_moved_);
+  return block;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::ReallocateSpan(Heap*& self, void* pointer,
+                                         const LiveBlock& block,
+                                         std::size_t size_bytes) {
+  if (size_bytes <= kMaxPoolBytes || size_bytes > kMaxSpanBytes ||
+      size_bytes > max_alloc_bytes_) {
+    return MoveTo(self, pointer, block.usable_bytes, size_bytes);
+  }
+  UnitDescriptor& descriptor =
+      DescriptorOf(ace_.region().coarse(), block.unit);
+  const std::uint32_t old_units = descriptor.span_units;
+  const auto units =
+      static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
+  if (units < old_units) {
+    descriptor.span_units = units;
+    ace_.ReleaseSpan(block.unit + units, old_units - units);
+  } else if (units > old_units) {
+    if (!ace_.ExtendSpan(block.unit, old_units, units)) {
+      if (old_units < kMinMovedUnits) {
+        return MoveTo(self, pointer, block.usable_bytes, size_bytes);
+      }
+      const Large large = AllocateLarge(self, size_bytes, kMinAlignmentBytes);
+      if (large.block == nullptr) return nullptr;
+      const Zone& zone = ace_.region().coarse();
+      const bool moved = ace_.MoveSpan(
+          block.unit, zone.UnitOf(reinterpret_cast<Address>(large.block)),
+          old_units);
+      if (!moved) std::memcpy(large.block, pointer, block.usable_bytes);
+      FreeSpan(self, pointer, block, /*dirty=*/!moved);
+      CountRealloc(reallocs_moved_);
+      return large.block;
+    }
+    descriptor.span_units = units;
+  }
+  CountRealloc(reallocs_in_place_);
+  return pointer;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::ReallocateHuge(Heap*& self, void* pointer,
+                                         const LiveBlock& block,
+                                         std::size_t size_bytes) {
+  if (size_bytes <= kMaxSpanBytes) {
+    return MoveTo(self, pointer, block.usable_bytes, size_bytes);
+  }
+  if (!CheckThreshold(size_bytes, kMinAlignmentBytes)) return nullptr;
+  const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
+  const Ace::HugeGrant grant =
+      ace_.ResizeHuge(reinterpret_cast<Address>(pointer), bytes);
+  if (grant.address == 0) {
+    Fail(size_bytes, kMinAlignmentBytes, grant.refusal);
+    return nullptr;
+  }
+  void* moved = reinterpret_cast<void*>(grant.address);
+  CountRealloc(moved == pointer ? reallocs_in_place_ : reallocs_moved_);
+  return moved;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::Reallocate(Heap*& self, void* pointer,
+                                     std::size_t size_bytes) {
+  const LiveBlock block = Require(self, pointer, PointerUse::kRealloc);
+  switch (block.route) {
+    case Route::kTiny:
+    case Route::kPool:
+      if (size_bytes <= kMaxPoolBytes &&
+          ClassOf(size_bytes) == block.size_class) {
+        CountRealloc(reallocs_in_place_);
+        return pointer;
+      }
+      return MoveTo(self, pointer, block.usable_bytes, size_bytes);
+    case Route::kSpan:
+      return ReallocateSpan(self, pointer, block, size_bytes);
+    case Route::kHuge:
+      return ReallocateHuge(self, pointer, block, size_bytes);
+  }
+  return nullptr;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_FREE_H_

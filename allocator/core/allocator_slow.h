@@ -1,0 +1,288 @@
+// Allocator: slow paths of allocation, start, exit and statistics. Included by
+// allocator.h alone.
+#ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
+#define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
+
+#include <cstdint>
+#include <cstring>
+
+#include "allocator/base/bits.h"
+#include "allocator/core/allocator.h"
+#include "allocator/platform/process.h"
+#include "allocator/slab/slab.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+void Allocator<kConfig>::Start() {
+  const FutexLockHolder hold(start_lock_);
+  if (started_.load(std::memory_order_relaxed)) return;
+  const Options& options = host_.options();
+  max_alloc_bytes_ = options.max_alloc_bytes;
+  ace_.Start(options);
+  registry_.Start(options);
+  // release: pairs with the acquire in EnsureStarted.
+  started_.store(true, std::memory_order_release);
+}
+
+template <const Config& kConfig>
+bool Allocator<kConfig>::Attach(Heap*& self) {
+  if (self == &exited_heap_) return false;
+  Heap* heap = registry_.Attach();
+  if (heap == nullptr) return false;
+  self = heap;
+  host_.on_attach();
+  return true;
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::Detach(Heap*& self) {
+  if (self == &exited_heap_) return;
+  Heap* heap = self;
+  self = &exited_heap_;
+  if (heap != &no_heap_) registry_.Abandon(*heap);
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::Fail(std::size_t size_bytes,
+                              std::size_t alignment_bytes,
+                              const Refusal& refusal) {
+  Count(failed_);
+  const Route route = size_bytes <= kMaxTinyBytes   ? Route::kTiny
+                      : size_bytes <= kMaxPoolBytes ? Route::kPool
+                      : size_bytes <= kMaxSpanBytes ? Route::kSpan
+                                                    : Route::kHuge;
+  failures_.Record({.time_ms = ace_.memory().NowMs(),
+                    .size_bytes = size_bytes,
+                    .alignment_bytes = alignment_bytes,
+                    .limit = refusal.limit,
+                    .thread_id = ThreadId(),
+                    .error_number = refusal.error_number,
+                    .reason = refusal.reason,
+                    .detail = refusal.detail,
+                    .route = route});
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::RecordOverflow(std::size_t count,
+                                        std::size_t size_bytes) {
+  Fail(size_bytes, kMinAlignmentBytes,
+       {FailureReason::kThreshold, FailureDetail::kOverflow, 0, count});
+}
+
+// Whether any route may serve the request.
+template <const Config& kConfig>
+bool Allocator<kConfig>::CheckThreshold(std::size_t size_bytes,
+                                        std::size_t alignment_bytes) {
+  constexpr auto kMostBytes = static_cast<std::size_t>(PTRDIFF_MAX);
+  FailureDetail detail = FailureDetail::kNone;
+  std::uint64_t limit = kMostBytes;
+  if (size_bytes > kMostBytes) {
+    detail = FailureDetail::kSize;
+  } else if (alignment_bytes > kMostBytes - size_bytes) {
+    detail = FailureDetail::kAlignment;
+  } else if (size_bytes > max_alloc_bytes_) {
+    detail = FailureDetail::kMaxAlloc;
+    limit = max_alloc_bytes_;
+  }
+  if (detail == FailureDetail::kNone) return true;
+  Fail(size_bytes, alignment_bytes,
+       {FailureReason::kThreshold, detail, 0, limit});
+  return false;
+}
+
+// Before giving up: what this thread caches, and what lies in mailboxes, may
+// free whole slabs.
+template <const Config& kConfig>
+void Allocator<kConfig>::Reclaim(Heap*& self) {
+  if (self != &no_heap_ && self != &exited_heap_) self->Flush();
+  for (HeapId id = registry_.count(); id >= 1; --id) {
+    registry_.At(id).TryDrainForOwner();
+  }
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
+                                   Refusal& refusal) {
+  void* block = nullptr;
+  if ((self != &no_heap_ && self != &exited_heap_) || Attach(self)) {
+    // on_attach may have filled the magazine.
+    block = self->TryPop(size_class);
+    if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
+  } else if (registry_.count() != 0) {
+    block = registry_.At(1).AllocateDirect(size_class, refusal);
+  } else {
+    refusal = {FailureReason::kMapFail, FailureDetail::kMetadata, 0, 0};
+  }
+  if (block == nullptr) return nullptr;
+  if (IsTiny(size_class)) {
+    MarkLive(fine(), kFineGranuleShift, block, size_class);
+  } else {
+    MarkLive(coarse(), kCoarseGranuleShift, block, size_class);
+  }
+  return block;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::AllocateClassSlow(Heap*& self,
+                                            SizeClass size_class) {
+  EnsureStarted();
+  Refusal refusal;
+  void* block = TryClass(self, size_class, refusal);
+  if (block != nullptr) [[likely]] return block;
+  Reclaim(self);
+  block = TryClass(self, size_class, refusal);
+  if (block == nullptr) {
+    Fail(ClassBytes(size_class), kMinAlignmentBytes, refusal);
+  }
+  return block;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
+                                       std::size_t alignment_bytes) {
+  return AllocateLarge(self, size_bytes, alignment_bytes).block;
+}
+
+template <const Config& kConfig>
+auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
+                                 std::size_t alignment_bytes,
+                                 Refusal& refusal) -> Large {
+  const auto units = static_cast<std::uint32_t>(
+      DivideRoundUp(size_bytes, kUnitBytes));
+  const Ace::Grant grant =
+      ace_.GrantSpan(units, std::max(alignment_bytes, kUnitBytes));
+  if (grant.first == kNoUnit) {
+    refusal = grant.refusal;
+    return {};
+  }
+  const Zone& zone = ace_.region().coarse();
+  constexpr HeaderByte kLive = MakeHeader(BlockState::kLive, kSpanCode);
+  UnitDescriptor& descriptor = DescriptorOf(zone, grant.first);
+  descriptor.span_units = units;
+  const Address address = zone.UnitAddress(grant.first);
+  zone.unit_record(grant.first)
+      .store(MakeUnitRecord(kSpanOwner, kLive), std::memory_order_relaxed);
+  zone.header(address).store(kLive, std::memory_order_relaxed);
+  Count(span_allocations_);
+  Count(span_bytes_, std::uint64_t{units} * kUnitBytes);
+  return {reinterpret_cast<void*>(address), grant.known_zero};
+}
+
+template <const Config& kConfig>
+auto Allocator<kConfig>::TryLarge(std::size_t size_bytes,
+                                  std::size_t alignment_bytes,
+                                  Refusal& refusal) -> Large {
+  if (size_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes) {
+    return TrySpan(std::max<std::size_t>(size_bytes, 1), alignment_bytes,
+                   refusal);
+  }
+  const std::size_t bytes =
+      RoundUp(std::max<std::size_t>(size_bytes, 1), ace_.memory().PageBytes());
+  const Ace::HugeGrant grant =
+      ace_.GrantHuge(bytes, std::max(alignment_bytes, kSuperSlabBytes));
+  if (grant.address == 0) {
+    refusal = grant.refusal;
+    return {};
+  }
+  Count(huge_allocations_);
+  Count(huge_bytes_, bytes);
+  return {reinterpret_cast<void*>(grant.address), true};
+}
+
+template <const Config& kConfig>
+auto Allocator<kConfig>::AllocateLarge(Heap*& self, std::size_t size_bytes,
+                                       std::size_t alignment_bytes) -> Large {
+  EnsureStarted();
+  if (!CheckThreshold(size_bytes, alignment_bytes)) return {};
+  Refusal refusal;
+  Large large = TryLarge(size_bytes, alignment_bytes, refusal);
+  if (large.block != nullptr) [[likely]] return large;
+  Reclaim(self);
+  large = TryLarge(size_bytes, alignment_bytes, refusal);
+  if (large.block == nullptr) Fail(size_bytes, alignment_bytes, refusal);
+  return large;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::AllocateZeroed(Heap*& self, std::size_t count,
+                                         std::size_t size_bytes) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size_bytes, &bytes)) [[unlikely]] {
+    EnsureStarted();
+    RecordOverflow(count, size_bytes);
+    return nullptr;
+  }
+  if (bytes <= kMaxPoolBytes) {
+    void* block = Allocate(self, bytes);
+    if (block != nullptr) [[likely]] std::memset(block, 0, bytes);
+    return block;
+  }
+  const Large large = AllocateLarge(self, bytes, kMinAlignmentBytes);
+  if (large.block != nullptr && !large.known_zero) {
+    std::memset(large.block, 0, bytes);
+  }
+  return large.block;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::AllocateAligned(Heap*& self,
+                                          std::size_t alignment_bytes,
+                                          std::size_t size_bytes) {
+  if (alignment_bytes <= kMinAlignmentBytes) return Allocate(self, size_bytes);
+  if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
+    const SizeClass size_class = AlignedClassOf(size_bytes, alignment_bytes);
+    return IsTiny(size_class) ? AllocateTiny(self, size_class)
+                              : AllocatePool(self, size_class);
+  }
+  return AllocateSlow(self, size_bytes, alignment_bytes);
+}
+
+template <const Config& kConfig>
+std::size_t Allocator<kConfig>::Purge(Heap*& self) {
+  EnsureStarted();
+  Reclaim(self);
+  return ace_.PurgeAll();
+}
+
+template <const Config& kConfig>
+Statistics Allocator<kConfig>::Snapshot() {
+  EnsureStarted();
+  Statistics statistics;
+  statistics.variant = kConfig.name;
+  typename Heap::Counters counters = {};
+  registry_.AddStatistics(statistics, counters);
+  ace_.AddStatistics(statistics);
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    RouteStatistics& route = statistics.routes[static_cast<unsigned>(
+        IsTiny(size_class) ? Route::kTiny : Route::kPool)];
+    route.allocations += counters.allocations[i];
+    route.bytes += counters.allocations[i] * ClassBytes(size_class);
+  }
+  const auto load = [](const std::atomic<std::uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  statistics.routes[static_cast<unsigned>(Route::kSpan)] = {
+      load(span_allocations_), load(span_bytes_)};
+  statistics.routes[static_cast<unsigned>(Route::kHuge)] = {
+      load(huge_allocations_), load(huge_bytes_)};
+  statistics.remote_frees = counters.remote_frees;
+  statistics.reallocs_in_place = load(reallocs_in_place_);
+  statistics.reallocs_moved = load(reallocs_moved_);
+  statistics.failures = load(failed_);
+  return statistics;
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::CheckInvariants() {
+  ace_.CheckInvariants();
+  registry_.CheckInvariants();
+  failures_.CheckInvariants();
+}
+
+}  // namespace hakmem
+
+#include "allocator/core/allocator_free.h"  // IWYU pragma: export
+
+#endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_

@@ -1,0 +1,38 @@
+// What a pointer is to hakmem, found out from the tables alone.
+//
+// Owns: nothing. Called by: Allocator's slow paths.
+// Thread-safety: any thread. The facts hold as long as the user does not free
+// the block at the same time.
+#ifndef HAKMEM_ALLOCATOR_CORE_POINTER_FACTS_H_
+#define HAKMEM_ALLOCATOR_CORE_POINTER_FACTS_H_
+
+#include <cstddef>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/compiler.h"
+#include "allocator/diag/fatal.h"
+#include "allocator/slab/size_class.h"
+
+namespace hakmem {
+
+struct LiveBlock {
+  Route route = Route::kTiny;
+  SizeClass size_class = 0;      // Tiny, Pool
+  HeapId owner = 0;              // Tiny, Pool
+  UnitIndex unit = kNoUnit;      // Span: the first
+  std::size_t usable_bytes = 0;
+};
+
+// Whether a live block starts at `pointer`, and which.
+bool FindLiveBlock(Ace& ace, const void* pointer, LiveBlock& block);
+
+// Ends the process with the sentence that fits `report.pointer`, at which no
+// live block starts. The caller fills in pointer, use, variant and caller_heap.
+[[noreturn]] HAK_COLD void ReportMisuse(Ace& ace, BlockReport report);
+
+// The report of a live block that is used wrongly in another way.
+BlockReport ReportOf(const LiveBlock& block, BlockReport report);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_POINTER_FACTS_H_

@@ -1,0 +1,185 @@
+// All heaps of an allocator, and which of them have no thread.
+//
+// Owns: the table of heaps and the list of abandoned ones. Called by: core.
+// Thread-safety: any thread; one lock, taken before heaps' locks by fork and
+// never together with one otherwise.
+//
+// A heap is abandoned whole at thread exit and adopted whole, the latest
+// first, by a thread that needs one. Its id, and with it every unit record,
+// stays the same.
+//
+// Invariants:
+//   N1: heaps 1 to count() exist; the abandoned list holds each heap whose
+//       abandoned() is set, once.
+#ifndef HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
+#define HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <new>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/base/check.h"
+#include "allocator/heap/thread_heap.h"
+#include "allocator/superslab/metadata_table.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+class HeapRegistry {
+ public:
+  using Heap = ThreadHeap<kConfig>;
+
+  explicit constexpr HeapRegistry(Ace& ace) : system_(ace) {}
+  HeapRegistry(const HeapRegistry&) = delete;
+  HeapRegistry& operator=(const HeapRegistry&) = delete;
+
+  // Once, after ACE has started.
+  void Start(const Options& options) {
+    const FutexLockHolder hold(lock_);
+    Region& region = system_.ace.region();
+    table_.Place(region.heap_window(0).begin, region.heap_window(0).bytes, 0);
+    system_.magazines.Place(region.heap_window(1));
+    system_.parcels.Place(region.heap_window(2));
+    system_.heaps = table_.start();
+    system_.depot_bytes = options.depot_bytes;
+  }
+
+  // A heap for the calling thread; null when no metadata is left.
+  Heap* Attach();
+  // The calling thread gives its heap up.
+  void Abandon(Heap& heap);
+
+  // `id` is 1 to count().
+  Heap& At(HeapId id) const {
+    return *reinterpret_cast<Heap*>(system_.heaps + id * sizeof(Heap));
+  }
+  HeapId count() const { return count_.load(std::memory_order_acquire); }
+
+  void AddStatistics(Statistics& statistics,
+                     typename Heap::Counters& counters);
+
+  void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // `mine`: the forking thread's heap, or a heap without an id.
+  void ChildAfterFork(const Heap& mine) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+
+  void CheckInvariants();
+
+ private:
+  HeapSystem system_;
+  FutexLock lock_;
+  MetadataTable table_;  // grown under lock_; its counters are atomics
+  // Written under lock_; release, pairing with the acquire in count(): who
+  // sees an id sees the heap.
+  std::atomic<HeapId> count_{0};
+  // The latest abandoned heap; 0: none.
+  HeapId abandoned_ ABSL_GUARDED_BY(lock_) = 0;
+  std::atomic<std::uint64_t> abandoned_count_{0};
+};
+
+template <const Config& kConfig>
+ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach() {
+  const FutexLockHolder hold(lock_);
+  if (abandoned_ != 0) {
+    Heap& heap = At(abandoned_);
+    abandoned_ = heap.next_abandoned;
+    heap.next_abandoned = 0;
+    heap.set_abandoned(false);
+    abandoned_count_.fetch_sub(1, std::memory_order_relaxed);
+    return &heap;
+  }
+  const HeapId id = count_.load(std::memory_order_relaxed) + 1;
+  if (id > kMaxHeapId) return nullptr;
+  const std::size_t end_bytes = (std::size_t{id} + 1) * sizeof(Heap);
+  if (!table_.EnsureMapped(system_.ace.memory(), end_bytes).ok()) {
+    return nullptr;
+  }
+  Heap* heap = new (&At(id)) Heap(&system_, id);
+  // release: pairs with the acquire in count().
+  count_.store(id, std::memory_order_release);
+  return heap;
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::Abandon(Heap& heap) {
+  heap.Flush();
+  const FutexLockHolder hold(lock_);
+  heap.set_abandoned(true);
+  heap.next_abandoned = abandoned_;
+  abandoned_ = heap.id();
+  abandoned_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::AddStatistics(
+    Statistics& statistics, typename Heap::Counters& counters) {
+  const HeapId heaps = count();
+  for (HeapId id = 1; id <= heaps; ++id) At(id).AddCounters(counters);
+  statistics.heaps_created = heaps;
+  statistics.heaps_abandoned =
+      abandoned_count_.load(std::memory_order_relaxed);
+  statistics.metadata_bytes += table_.mapped_bytes() +
+                               system_.magazines.mapped_bytes() +
+                               system_.parcels.mapped_bytes();
+  statistics.map_calls += table_.map_calls() + system_.magazines.map_calls() +
+                          system_.parcels.map_calls();
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::PrepareFork() {
+  lock_.Lock();
+  const HeapId heaps = count();
+  for (HeapId id = 1; id <= heaps; ++id) At(id).LockForFork();
+  system_.ace.LockForFork();
+  system_.magazines.LockForFork();
+  system_.parcels.LockForFork();
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::ParentAfterFork() {
+  system_.parcels.UnlockAfterFork();
+  system_.magazines.UnlockAfterFork();
+  system_.ace.UnlockAfterFork();
+  for (HeapId id = count(); id >= 1; --id) At(id).UnlockAfterFork();
+  lock_.Unlock();
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine) {
+  system_.parcels.ResetLockAfterFork();
+  system_.magazines.ResetLockAfterFork();
+  system_.ace.ResetLockAfterFork();
+  lock_.ResetAfterFork();
+  const HeapId heaps = count();
+  for (HeapId id = 1; id <= heaps; ++id) {
+    Heap& heap = At(id);
+    const bool was_abandoned = heap.abandoned();
+    heap.ChildAfterFork(/*mine=*/&heap == &mine);
+    if (heap.abandoned() && !was_abandoned) {
+      heap.next_abandoned = abandoned_;
+      abandoned_ = id;
+      abandoned_count_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::CheckInvariants() {
+  std::uint64_t listed = 0;
+  {
+    const FutexLockHolder hold(lock_);
+    for (HeapId id = abandoned_; id != 0; id = At(id).next_abandoned) {
+      HAK_CHECK(At(id).abandoned());  // N1
+      ++listed;
+    }
+    HAK_CHECK_EQ(listed, abandoned_count_.load(std::memory_order_relaxed));
+  }
+  for (HeapId id = 1; id <= count(); ++id) At(id).CheckInvariants();
+  system_.magazines.CheckInvariants();
+  system_.parcels.CheckInvariants();
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_

@@ -1,0 +1,71 @@
+// Magazines: LIFO arrays of free blocks of one class.
+//
+// Owns: the layout of a magazine. Called by: ThreadHeap.
+// Thread-safety: a magazine belongs to one heap.
+//
+// A magazine is 64 words, aligned to its length. Word 0 links magazines in a
+// list; words 1 to 63 hold blocks. A class keeps nothing but its magazine's
+// `top`, the address of the last word in use: its low bits are the fill, 0
+// means empty, and no null test is needed. (Magazines and depot: Bonwick and
+// Adams, "Magazines and Vmem", USENIX 2001.)
+//
+// Invariants:
+//   Z1: a top is 0 (no magazine) or points to a word of a magazine.
+#ifndef HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
+#define HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/units.h"
+#include "allocator/slab/size_class.h"
+
+namespace hakmem {
+
+inline constexpr std::size_t kMagazineBytes = 512;
+inline constexpr std::size_t kMagazineSlotBytes = sizeof(void*);
+inline constexpr std::uint32_t kMagazineSlots =
+    kMagazineBytes / kMagazineSlotBytes - 1;
+
+using MagazineTop = Address;
+
+// Bytes between a magazine's start and its top: 8 for each block in it.
+constexpr std::uint32_t MagazineFillBytes(MagazineTop top) {
+  return static_cast<std::uint32_t>(top % kMagazineBytes);
+}
+constexpr std::uint32_t MagazineCount(MagazineTop top) {
+  return MagazineFillBytes(top) / kMagazineSlotBytes;
+}
+constexpr Address MagazineStart(MagazineTop top) {
+  return top - MagazineFillBytes(top);
+}
+inline void** MagazineBlocks(MagazineTop top) {
+  return reinterpret_cast<void**>(MagazineStart(top)) + 1;
+}
+// The link of a magazine in a list.
+inline MagazineTop& MagazineLink(MagazineTop top) {
+  return *reinterpret_cast<MagazineTop*>(MagazineStart(top));
+}
+
+// What one magazine may hold, so that two of them do not hoard large blocks.
+inline constexpr std::size_t kMagazineBudgetBytes = 128 * kKiB;
+inline constexpr std::uint32_t kMaxDepotMagazines = 32;
+
+constexpr std::uint32_t MagazineCapacity(SizeClass size_class) {
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(kMagazineBudgetBytes / ClassBytes(size_class), 2,
+                              kMagazineSlots));
+}
+
+// How many blocks one refill takes: few at first, so that a thread that uses a
+// class once takes little, doubling to half a magazine (32 blocks of the
+// smaller classes; larger refills only spread over more cache lines).
+inline constexpr std::uint32_t kFirstRefill = 8;
+constexpr std::uint32_t MaxRefill(SizeClass size_class) {
+  return (MagazineCapacity(size_class) + 1) / 2;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_

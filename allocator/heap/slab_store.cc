@@ -1,0 +1,228 @@
+#include "allocator/heap/slab_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+
+namespace hakmem {
+namespace {
+
+HeaderByte FreeHeader(SizeClass size_class) {
+  return MakeHeader(BlockState::kFree, size_class + 1U);
+}
+HeaderByte LiveHeader(SizeClass size_class) {
+  return MakeHeader(BlockState::kLive, size_class + 1U);
+}
+
+}  // namespace
+
+Zone& SlabStore::ZoneOf(SizeClass size_class) const {
+  return IsTiny(size_class) ? ace_->region().fine() : ace_->region().coarse();
+}
+
+Slab& SlabStore::SlabAt(SizeClass size_class, UnitIndex unit) const {
+  return DescriptorOf(ZoneOf(size_class), unit).slab;
+}
+
+unsigned SlabStore::BucketOf(const Slab& slab) {
+  return std::min((slab.available() * kBuckets) / slab.capacity(),
+                  kBuckets - 1);
+}
+
+void SlabStore::List(Slab& slab, unsigned bucket) {
+  const SizeClass size_class = slab.size_class();
+  const bool had_any = (non_empty_[size_class] >> bucket & 1) != 0;
+  UnitIndex& head = lists_[size_class][bucket];
+  slab.bucket = static_cast<std::uint8_t>(bucket);
+  slab.previous = kNoUnit;
+  slab.next = had_any ? head : kNoUnit;
+  if (had_any) SlabAt(size_class, head).previous = slab.first_unit();
+  head = slab.first_unit();
+  non_empty_[size_class] =
+      static_cast<std::uint8_t>(non_empty_[size_class] | 1U << bucket);
+}
+
+void SlabStore::Unlist(Slab& slab) {
+  if (slab.bucket == kNotListed) return;
+  const SizeClass size_class = slab.size_class();
+  if (slab.next != kNoUnit) {
+    SlabAt(size_class, slab.next).previous = slab.previous;
+  }
+  if (slab.previous != kNoUnit) {
+    SlabAt(size_class, slab.previous).next = slab.next;
+  } else if (slab.next != kNoUnit) {
+    lists_[size_class][slab.bucket] = slab.next;
+  } else {
+    non_empty_[size_class] = static_cast<std::uint8_t>(
+        non_empty_[size_class] & ~(1U << slab.bucket));
+  }
+  slab.bucket = kNotListed;
+}
+
+void SlabStore::Refile(Slab& slab) {
+  if (slab.available() == 0) {
+    Unlist(slab);
+    return;
+  }
+  const unsigned bucket = BucketOf(slab);
+  if (slab.bucket == bucket) return;
+  Unlist(slab);
+  List(slab, bucket);
+}
+
+Slab* SlabStore::Fullest(SizeClass size_class) {
+  const unsigned lists = non_empty_[size_class];
+  if (lists == 0) return nullptr;
+  return &SlabAt(size_class, lists_[size_class][std::countr_zero(lists)]);
+}
+
+void SlabStore::ClearHeaders(const Zone& zone, UnitIndex unit) {
+  std::uint32_t& extent = DescriptorOf(zone, unit).header_extent;
+  std::memset(zone.UnitHeaders(unit), 0, extent);
+  extent = 0;
+}
+
+Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
+  const std::uint32_t units = kClassLayouts[size_class].slab_units;
+  const Ace::Grant grant = ace_->GrantSlab(IsTiny(size_class), units);
+  if (grant.first == kNoUnit) {
+    refusal = grant.refusal;
+    return nullptr;
+  }
+  const Zone& zone = ZoneOf(size_class);
+  for (UnitIndex unit = grant.first; unit < grant.first + units; ++unit) {
+    ClearHeaders(zone, unit);
+    zone.unit_record(unit).store(MakeUnitRecord(heap_, LiveHeader(size_class)),
+                                 std::memory_order_relaxed);
+  }
+  UnitDescriptor& descriptor = DescriptorOf(zone, grant.first);
+  descriptor.span_units = 0;
+  descriptor.slab.Start(size_class, grant.first);
+  descriptor.slab.bucket = kNotListed;
+  ++slabs_granted_;
+  Refile(descriptor.slab);
+  return &descriptor.slab;
+}
+
+void SlabStore::Release(Slab& slab) {
+  Unlist(slab);
+  const SizeClass size_class = slab.size_class();
+  const Zone& zone = ZoneOf(size_class);
+  const UnitIndex first = slab.first_unit();
+  const std::uint32_t units = kClassLayouts[size_class].slab_units;
+  // Headers that were written: those of blocks before the bump index.
+  std::size_t used = DivideRoundUp(
+      slab.bump() * ClassBytes(size_class),
+      std::size_t{1} << zone.granule_shift());
+  for (UnitIndex unit = first; unit < first + units; ++unit) {
+    zone.unit_record(unit).store(0, std::memory_order_relaxed);
+    const std::size_t here = std::min(used, zone.UnitHeaderBytes());
+    DescriptorOf(zone, unit).header_extent = static_cast<std::uint32_t>(here);
+    used -= here;
+  }
+  ace_->ReleaseSlab(IsTiny(size_class), first, units);
+}
+
+std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
+                              std::uint32_t count, Refusal& refusal) {
+  Slab* slab = Fullest(size_class);
+  if (slab == nullptr) slab = GrantNew(size_class, refusal);
+  if (slab == nullptr) return 0;
+  std::uint32_t indices[kMaxTake];
+  const std::uint32_t fresh_from = slab->bump();
+  const std::uint32_t taken =
+      slab->Take(indices, std::min(count, kMaxTake));
+  Refile(*slab);
+  const Zone& zone = ZoneOf(size_class);
+  const Address base = zone.UnitAddress(slab->first_unit());
+  for (std::uint32_t i = 0; i < taken; ++i) {
+    const Address block = base + indices[i] * ClassBytes(size_class);
+    if (indices[i] >= fresh_from) {
+      zone.header(block).store(FreeHeader(size_class),
+                               std::memory_order_relaxed);
+    }
+    blocks[i] = reinterpret_cast<void*>(block);
+  }
+  return taken;
+}
+
+// An empty slab goes back to ACE, which keeps it for whoever asks next. One
+// Tiny slab that is all a class has to give stays: giving it back and taking
+// it again would cost more than its 64 KiB.
+void SlabStore::AfterPut(Slab& slab) {
+  Refile(slab);
+  if (!slab.empty()) return;
+  const bool only_one = slab.next == kNoUnit && slab.previous == kNoUnit &&
+                        std::has_single_bit(non_empty_[slab.size_class()]);
+  if (IsTiny(slab.size_class()) && only_one) return;
+  Release(slab);
+}
+
+void SlabStore::Put(SizeClass size_class, void* const* blocks,
+                    std::uint32_t count) {
+  const Zone& zone = ZoneOf(size_class);
+  const auto slab_bytes = static_cast<Address>(
+      kClassLayouts[size_class].slab_units * kUnitBytes);
+  std::uint32_t i = 0;
+  while (i < count) {
+    const auto first = reinterpret_cast<Address>(blocks[i]);
+    const UnitIndex unit = SlabUnitOf(size_class, zone.UnitOf(first));
+    const Address base = zone.UnitAddress(unit);
+    Slab& slab = SlabAt(size_class, unit);
+    HAK_CHECK_EQ(slab.size_class(), size_class);
+    do {
+      const auto offset = static_cast<std::uint32_t>(
+          reinterpret_cast<Address>(blocks[i]) - base);
+      HAK_CHECK(slab.Put(BlockIndexAt(size_class, offset)));
+      ++i;
+    } while (i < count &&
+             reinterpret_cast<Address>(blocks[i]) - base < slab_bytes);
+    AfterPut(slab);
+  }
+}
+
+void SlabStore::ReleaseEmpty() {
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    // An empty slab is wholly available: it is on the last list.
+    if ((non_empty_[i] >> (kBuckets - 1) & 1) == 0) continue;
+    for (UnitIndex unit = lists_[i][kBuckets - 1]; unit != kNoUnit;) {
+      Slab& slab = SlabAt(size_class, unit);
+      unit = slab.next;
+      if (slab.empty()) Release(slab);
+    }
+  }
+}
+
+void SlabStore::CheckInvariants() const {
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    const Zone& zone = ZoneOf(size_class);
+    for (unsigned bucket = 0; bucket < kBuckets; ++bucket) {
+      if ((non_empty_[i] >> bucket & 1) == 0) continue;
+      for (UnitIndex unit = lists_[i][bucket]; unit != kNoUnit;
+           unit = SlabAt(size_class, unit).next) {
+        const Slab& slab = SlabAt(size_class, unit);
+        slab.CheckInvariants();
+        HAK_CHECK_EQ(slab.size_class(), size_class);
+        HAK_CHECK_GT(slab.available(), 0U);         // B1
+        HAK_CHECK_EQ(BucketOf(slab), bucket);       // B1
+        HAK_CHECK_EQ(slab.bucket, bucket);          // B1
+        HAK_CHECK_EQ(zone.unit_record(unit).load(std::memory_order_relaxed),
+                     MakeUnitRecord(heap_, LiveHeader(size_class)));  // B2
+        for (std::uint32_t index = 0; index < slab.bump(); ++index) {
+          if (!slab.IsFree(index)) continue;
+          const Address block =
+              zone.UnitAddress(unit) + index * ClassBytes(size_class);
+          HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
+                       FreeHeader(size_class));  // B3
+        }
+      }
+    }
+  }
+}
+
+}  // namespace hakmem

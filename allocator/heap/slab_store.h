@@ -1,0 +1,75 @@
+// The slabs of one heap, by class and by how full they are.
+//
+// Owns: the heap's slabs: their bitmaps, unit records and header bytes of
+// blocks that are in nobody's hands. Called by: ThreadHeap, under its lock.
+// Thread-safety: none of its own.
+//
+// Slabs with blocks to give are on one of four lists per class, by the share
+// of blocks they can give. Blocks come from the fullest list first, so that
+// nearly empty slabs become empty and go back to ACE.
+//
+// Invariants:
+//   B1: a slab is on list b of its class exactly when available() > 0 and
+//       BucketOf(slab) == b; a slab with nothing to give is on no list.
+//   B2: each unit of a slab bears the record (owner heap, Live header of the
+//       class); a released slab's units bear 0.
+//   B3: a block in a slab's bitmap has the header Free of its class.
+#ifndef HAKMEM_ALLOCATOR_HEAP_SLAB_STORE_H_
+#define HAKMEM_ALLOCATOR_HEAP_SLAB_STORE_H_
+
+#include <cstdint>
+
+#include "allocator/ace/ace.h"
+#include "allocator/slab/slab.h"
+
+namespace hakmem {
+
+class SlabStore {
+ public:
+  static constexpr std::uint32_t kMaxTake = 63;
+
+  constexpr SlabStore(Ace* ace, HeapId heap) : ace_(ace), heap_(heap) {}
+  SlabStore(const SlabStore&) = delete;
+  SlabStore& operator=(const SlabStore&) = delete;
+
+  // Takes up to `count` (at most kMaxTake) blocks, all of one slab; returns
+  // how many. 0: ACE refused a new slab, and `refusal` says why.
+  std::uint32_t Take(SizeClass size_class, void** blocks, std::uint32_t count,
+                     Refusal& refusal);
+  // Puts back blocks of one class whose headers are Free. Runs of blocks of
+  // the same slab cost one look-up.
+  void Put(SizeClass size_class, void* const* blocks, std::uint32_t count);
+  // Releases the empty slabs that Put has kept.
+  void ReleaseEmpty();
+
+  std::uint64_t slabs_granted() const { return slabs_granted_; }
+
+  void CheckInvariants() const;
+
+ private:
+  static constexpr unsigned kBuckets = 4;
+  static constexpr std::uint8_t kNotListed = 0xff;
+
+  Zone& ZoneOf(SizeClass size_class) const;
+  Slab& SlabAt(SizeClass size_class, UnitIndex unit) const;
+  static unsigned BucketOf(const Slab& slab);
+  void List(Slab& slab, unsigned bucket);
+  void Unlist(Slab& slab);
+  void Refile(Slab& slab);
+  Slab* Fullest(SizeClass size_class);
+  Slab* GrantNew(SizeClass size_class, Refusal& refusal);
+  void Release(Slab& slab);
+  void AfterPut(Slab& slab);
+  static void ClearHeaders(const Zone& zone, UnitIndex unit);
+
+  Ace* const ace_;
+  const HeapId heap_;
+  std::uint64_t slabs_granted_ = 0;
+  // Bit per bucket.
+  std::uint8_t non_empty_[kClassCount] = {};
+  UnitIndex lists_[kClassCount][kBuckets] = {};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_SLAB_STORE_H_

@@ -1,0 +1,248 @@
+// What one thread owns: its magazines, its slabs, its mailbox.
+//
+// Owns: see above. Called by: core (hot paths and slow paths) and HeapRegistry.
+// Thread-safety: TryPop, TryPush and the open parcels belong to the owner
+// thread. Everything else is under lock_, which the owner takes on its slow
+// paths alone; another thread may take it to drain the mailbox of an owner
+// that is gone or asleep. Lock order: docs/design.md.
+//
+// The lock also makes fork safe: while it is held, nothing but the loaded
+// magazines and open parcels can be in mid-change, and the child drops those
+// of threads that do not exist in it.
+//
+// Invariants:
+//   T1: caches_[c].top points into a magazine exactly when limit_bytes > 0.
+//   T2: every block in a magazine bears the header Free of its class, and its
+//       unit's record names this heap.
+//   T3: the depot of class c holds depot_count magazines with blocks.
+//   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
+#ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
+#define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/ace/ace.h"
+#include "allocator/base/compiler.h"
+#include "allocator/config/config.h"
+#include "allocator/heap/magazine.h"
+#include "allocator/heap/metadata_pool.h"
+#include "allocator/heap/parcel.h"
+#include "allocator/heap/slab_store.h"
+#include "allocator/platform/futex_lock.h"
+
+namespace hakmem {
+
+// What all heaps of an allocator share.
+struct HeapSystem {
+  explicit constexpr HeapSystem(Ace& shared_ace)
+      : ace(shared_ace),
+        magazines(shared_ace.memory(), kMagazineBytes),
+        parcels(shared_ace.memory(), sizeof(Parcel)) {}
+
+  Ace& ace;
+  MetadataPool magazines;
+  MetadataPool parcels;
+  Address heaps = 0;  // heap i lies at heaps + i * sizeof(ThreadHeap)
+  std::uint64_t depot_bytes = 0;
+};
+
+template <const Config& kConfig>
+class alignas(64) ThreadHeap {
+ public:
+  // Without `system` (and with kNoHeapId): the heap of threads that have none.
+  // It owns no unit, and all its magazines are both empty and full, so every
+  // call takes the slow path without a further test.
+  constexpr ThreadHeap(HeapSystem* system, HeapId id)
+      : tag_(id << kOwnerShift),
+        system_(system),
+        slabs_(system == nullptr ? nullptr : &system->ace, id) {}
+  ThreadHeap(const ThreadHeap&) = delete;
+  ThreadHeap& operator=(const ThreadHeap&) = delete;
+
+  HeapId id() const { return tag_ >> kOwnerShift; }
+  // A unit record xor this is the live header byte of the heap's own units,
+  // and more than a byte for all others.
+  UnitRecord tag() const { return tag_; }
+
+  // --- Owner thread, hot -------------------------------------------------
+
+  // A block of the class, or null when the loaded magazine is empty.
+  HAK_ALWAYS_INLINE void* TryPop(SizeClass size_class) {
+    ClassCache& cache = caches_[size_class];
+    const MagazineTop top = cache.top;
+    if (MagazineFillBytes(top) == 0) [[unlikely]] return nullptr;
+    void* block = *reinterpret_cast<void**>(top);
+    cache.top = top - kMagazineSlotBytes;
+    CountOne(cache);
+    return block;
+  }
+
+  // Takes a block whose header is Free; false when the magazine is full.
+  HAK_ALWAYS_INLINE bool TryPush(SizeClass size_class, void* block) {
+    ClassCache& cache = caches_[size_class];
+    const MagazineTop top = cache.top;
+    if (MagazineFillBytes(top) >= cache.limit_bytes) [[unlikely]] return false;
+    *reinterpret_cast<void**>(top + kMagazineSlotBytes) = block;
+    cache.top = top + kMagazineSlotBytes;
+    return true;
+  }
+
+  // --- Owner thread, slow ------------------------------------------------
+
+  // A block of the class from previous magazine, depot, mailbox, slabs or
+  // ACE, in this order. Null: ACE refused.
+  HAK_NOINLINE void* AllocateSlow(SizeClass size_class, Refusal& refusal);
+  // Takes a block that TryPush did not.
+  HAK_NOINLINE void FreeSlow(SizeClass size_class, void* block);
+  // Takes a block of another heap whose header is Queued.
+  void FreeRemote(HeapId owner, SizeClass size_class, void* block) {
+    Parcel* parcel = open_[owner % kOpen];
+    if (parcel == nullptr || parcel->owner != owner ||
+        !Append(*parcel, size_class, block)) [[unlikely]] {
+      FreeRemoteSlow(owner, size_class, block);
+    }
+  }
+  // Sends what is in open parcels, gives all free blocks back to the slabs
+  // and empty slabs to ACE.
+  void Flush();
+
+  // --- Any thread ----------------------------------------------------------
+
+  // For threads that have no heap: straight from and to the slabs.
+  void* AllocateDirect(SizeClass size_class, Refusal& refusal);
+  void FreeDirect(SizeClass size_class, void* block);
+  // Files what is in the mailbox, unless somebody is already in this heap.
+  void TryDrainForOwner();
+
+  bool abandoned() const {
+    return abandoned_.load(std::memory_order_relaxed);
+  }
+  void set_abandoned(bool value) {
+    abandoned_.store(value, std::memory_order_relaxed);
+  }
+
+  // The registry's list, under the registry's lock; 0 ends it.
+  HeapId next_abandoned = 0;
+
+  struct Counters {
+    std::uint64_t allocations[kClassCount];
+    std::uint64_t remote_frees;
+  };
+  void AddCounters(Counters& counters) const;
+
+  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) { lock_.Lock(); }
+  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
+  // In the child, for every heap; `mine`: the forking thread's own.
+  void ChildAfterFork(bool mine);
+
+  // Only while the owner is not inside.
+  void CheckInvariants();
+
+ private:
+  static constexpr unsigned kOpen = 8;
+  // Blocks under way to an owner who does not look: beyond this, senders file
+  // them themselves.
+  static constexpr std::uint64_t kMaxPendingBytes = 1 * kMiB;
+  static constexpr std::uint32_t kMaxParcelBytes = 128 * kKiB;
+  // Every so many slow paths, open parcels are sent though not full.
+  static constexpr std::uint32_t kSendInterval = 16;
+  static constexpr std::uint32_t kMaxSpareMagazines = 16;
+  // A check walks the whole heap; one in so many slow paths is checked.
+  static constexpr std::uint32_t kCheckInterval = 64;
+
+  // One class's fast path touches this half line and the magazine.
+  struct alignas(32) ClassCache {
+    MagazineTop top = 0;
+    std::uint32_t limit_bytes = 0;  // the fill at which the magazine is full
+    std::uint32_t refill = kFirstRefill;
+    MagazineTop previous = 0;
+    // Written by the owner, read by statistics.
+    std::atomic<std::uint64_t> allocations{0};
+  };
+
+  // The owners whose mailboxes this slow path found overfull.
+  struct Overdue {
+    HeapId ids[kOpen];
+    unsigned count = 0;
+  };
+
+  static void CountOne(ClassCache& cache) {
+    cache.allocations.store(
+        cache.allocations.load(std::memory_order_relaxed) + 1,
+        std::memory_order_relaxed);
+  }
+  static bool Append(Parcel& parcel, SizeClass size_class, void* block) {
+    if (parcel.count == Parcel::kCapacity || parcel.bytes >= kMaxParcelBytes) {
+      return false;
+    }
+    parcel.blocks[parcel.count++] = block;
+    parcel.bytes += static_cast<std::uint32_t>(ClassBytes(size_class));
+    return true;
+  }
+  ThreadHeap& At(HeapId id) const {
+    return *reinterpret_cast<ThreadHeap*>(system_->heaps +
+                                          id * sizeof(ThreadHeap));
+  }
+
+  HAK_NOINLINE void FreeRemoteSlow(HeapId owner, SizeClass size_class,
+                                   void* block);
+  void BeginSlowPath(Overdue& overdue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void EndSlowPath(const Overdue& overdue);
+  bool EnsureMagazine(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void* Refill(SizeClass size_class, Refusal& refusal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void MakeRoom(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool DepotHasRoom(SizeClass size_class) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  MagazineTop TakeEmptyMagazine() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PutEmptyMagazine(MagazineTop top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushMagazine(SizeClass size_class, MagazineTop top)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Send(unsigned slot, Overdue& overdue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void SendAll(Overdue& overdue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Drain(bool by_owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void File(const Parcel& parcel, bool by_owner)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Unqueue(void* block, SizeClass size_class);
+  void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckMagazine(SizeClass size_class, MagazineTop top) const;
+
+  const UnitRecord tag_;
+  // Owner thread.
+  ClassCache caches_[kClassCount];
+  Parcel* open_[kOpen] = {};
+  std::uint32_t since_check_ = 0;
+  // Written by the owner, read by statistics.
+  std::atomic<std::uint64_t> remote_frees_{0};
+
+  HeapSystem* const system_;
+  alignas(64) FutexLock lock_;
+  // Written under the registry's lock, read by senders as a hint.
+  std::atomic<bool> abandoned_{false};
+  std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
+  MagazineTop spares_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint32_t spare_count_ ABSL_GUARDED_BY(lock_) = 0;
+  MagazineTop depots_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
+  std::uint32_t depot_counts_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
+  Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
+  SlabStore slabs_ ABSL_GUARDED_BY(lock_);
+
+  // Lines that other threads write.
+  alignas(64) ParcelStack mailbox_;
+  ParcelStack returned_;  // this heap's own parcels, emptied by their receivers
+  // Bytes in the mailbox; written by senders and by whoever drains.
+  std::atomic<std::uint64_t> pending_bytes_{0};
+};
+
+}  // namespace hakmem
+
+#include "allocator/heap/thread_heap_slow.h"  // IWYU pragma: export
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_

@@ -1,0 +1,246 @@
+// ThreadHeap: parcels, threads without a heap, fork and checks. Included by
+// thread_heap_slow.h alone.
+#ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_
+#define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_
+
+#include <algorithm>
+
+#include "allocator/base/check.h"
+#include "allocator/diag/fatal.h"
+#include "allocator/heap/thread_heap.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+Parcel* ThreadHeap<kConfig>::TakeParcel() {
+  if (free_parcels_ == nullptr) free_parcels_ = returned_.TakeAll();
+  Parcel* parcel = free_parcels_;
+  if (parcel != nullptr) {
+    free_parcels_ = parcel->next;
+  } else {
+    parcel = static_cast<Parcel*>(system_->parcels.Take());
+  }
+  return parcel;
+}
+
+// An empty parcel goes home: a receiver that kept it would hoard what senders
+// have to make anew.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::ReturnParcel(Parcel* parcel) {
+  if (parcel->home == id()) {
+    parcel->next = free_parcels_;
+    free_parcels_ = parcel;
+  } else {
+    At(parcel->home).returned_.Push(parcel);
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
+  Parcel* parcel = open_[slot];
+  open_[slot] = nullptr;
+  ThreadHeap& owner = At(parcel->owner);
+  const std::uint64_t pending_bytes =
+      owner.pending_bytes_.fetch_add(parcel->bytes,
+                                     std::memory_order_relaxed) +
+      parcel->bytes;
+  remote_frees_.store(
+      remote_frees_.load(std::memory_order_relaxed) + parcel->count,
+      std::memory_order_relaxed);
+  const bool abandoned = owner.abandoned();
+  const HeapId owner_id = parcel->owner;
+  owner.mailbox_.Push(parcel);
+  if ((abandoned || pending_bytes > kMaxPendingBytes) &&
+      overdue.count < kOpen) {
+    overdue.ids[overdue.count++] = owner_id;
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::SendAll(Overdue& overdue) {
+  for (unsigned slot = 0; slot < kOpen; ++slot) {
+    if (open_[slot] != nullptr) Send(slot, overdue);
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
+                                         void* block) {
+  const unsigned slot = owner % kOpen;
+  Overdue overdue;
+  lock_.Lock();
+  if (!mailbox_.empty()) Drain(/*by_owner=*/true);
+  if (open_[slot] != nullptr) Send(slot, overdue);
+  Parcel* parcel = TakeParcel();
+  if (parcel != nullptr) {
+    parcel->owner = owner;
+    parcel->home = id();
+    parcel->count = 0;
+    parcel->bytes = 0;
+    Append(*parcel, size_class, block);
+    open_[slot] = parcel;
+  }
+  lock_.Unlock();
+  if (parcel == nullptr) {  // no metadata is left
+    Unqueue(block, size_class);
+    At(owner).FreeDirect(size_class, block);
+  }
+  EndSlowPath(overdue);
+}
+
+// Queued becomes Free. A block that is not Queued was freed twice, by two
+// threads at once, or its header was damaged.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Unqueue(void* block, SizeClass size_class) {
+  const Region& region = system_->ace.region();
+  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  std::atomic<HeaderByte>& header =
+      zone.header(reinterpret_cast<Address>(block));
+  const HeaderByte found = header.load(std::memory_order_relaxed);
+  const unsigned code = size_class + 1U;
+  if (found != MakeHeader(BlockState::kQueued, code)) [[unlikely]] {
+    const BlockReport report = {
+        .pointer = block,
+        .use = PointerUse::kFree,
+        .variant = kConfig.name,
+        .route = IsTiny(size_class) ? Route::kTiny : Route::kPool,
+        .block_bytes = ClassBytes(size_class),
+        .owner_heap = id(),
+        .caller_heap = id()};
+    if (HeaderCode(found) == code) FatalFreedBlock(report, "queued");
+    FatalDamagedHeader(report, found, MakeHeader(BlockState::kQueued, code));
+  }
+  header.store(MakeHeader(BlockState::kFree, code), std::memory_order_relaxed);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
+  const Region& region = system_->ace.region();
+  void* rest[Parcel::kCapacity];
+  std::uint32_t rest_count = 0;
+  SizeClass rest_class = 0;
+  for (std::uint32_t i = 0; i < parcel.count; ++i) {
+    void* block = parcel.blocks[i];
+    const auto address = reinterpret_cast<Address>(block);
+    const Zone& zone =
+        region.fine().Contains(address) ? region.fine() : region.coarse();
+    const UnitRecord record =
+        zone.unit_record(zone.UnitOf(address)).load(std::memory_order_relaxed);
+    HAK_CHECK_EQ(UnitOwner(record), id());
+    const auto size_class =
+        static_cast<SizeClass>(HeaderCode(UnitLiveHeader(record)) - 1);
+    Unqueue(block, size_class);
+    if (by_owner && TryPush(size_class, block)) continue;
+    if (rest_count != 0 && rest_class != size_class) {
+      slabs_.Put(rest_class, rest, rest_count);
+      rest_count = 0;
+    }
+    rest_class = size_class;
+    rest[rest_count++] = block;
+  }
+  if (rest_count != 0) slabs_.Put(rest_class, rest, rest_count);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Drain(bool by_owner) {
+  for (Parcel* parcel = mailbox_.TakeAll(); parcel != nullptr;) {
+    Parcel* next = parcel->next;
+    pending_bytes_.fetch_sub(parcel->bytes, std::memory_order_relaxed);
+    File(*parcel, by_owner);
+    ReturnParcel(parcel);
+    parcel = next;
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::TryDrainForOwner() {
+  if (!lock_.TryLock()) return;
+  Drain(/*by_owner=*/false);
+  lock_.Unlock();
+}
+
+template <const Config& kConfig>
+void* ThreadHeap<kConfig>::AllocateDirect(SizeClass size_class,
+                                          Refusal& refusal) {
+  const FutexLockHolder hold(lock_);
+  void* block = nullptr;
+  slabs_.Take(size_class, &block, 1, refusal);
+  return block;
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FreeDirect(SizeClass size_class, void* block) {
+  const FutexLockHolder hold(lock_);
+  slabs_.Put(size_class, &block, 1);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::AddCounters(Counters& counters) const {
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    counters.allocations[i] +=
+        caches_[i].allocations.load(std::memory_order_relaxed);
+  }
+  counters.remote_frees += remote_frees_.load(std::memory_order_relaxed);
+}
+
+// The loaded magazines and open parcels of a thread that does not exist in the
+// child may have been caught in mid-change: they are dropped, and with them at
+// most one magazine of blocks per class. All else changes under the lock, which
+// the fork held.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::ChildAfterFork(bool mine)
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  lock_.ResetAfterFork();
+  if (mine || abandoned()) return;
+  for (ClassCache& cache : caches_) {
+    cache.top = 0;
+    cache.limit_bytes = 0;
+  }
+  for (Parcel*& parcel : open_) parcel = nullptr;
+  set_abandoned(true);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckMagazine(SizeClass size_class,
+                                        MagazineTop top) const {
+  const Region& region = system_->ace.region();
+  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  for (std::uint32_t i = 0; i < MagazineCount(top); ++i) {
+    const auto block = reinterpret_cast<Address>(MagazineBlocks(top)[i]);
+    HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
+                 MakeHeader(BlockState::kFree, size_class + 1U));  // T2
+    HAK_CHECK_EQ(UnitOwner(zone.unit_record(zone.UnitOf(block))
+                               .load(std::memory_order_relaxed)),
+                 id());  // T2
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckInvariants() {
+  const FutexLockHolder hold(lock_);
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    const ClassCache& cache = caches_[i];
+    HAK_CHECK_EQ(cache.top != 0, cache.limit_bytes != 0);  // T1
+    HAK_CHECK_LE(MagazineFillBytes(cache.top), cache.limit_bytes);
+    CheckMagazine(size_class, cache.top);
+    CheckMagazine(size_class, cache.previous);
+    std::uint32_t count = 0;
+    for (MagazineTop top = depots_[i]; top != 0; top = MagazineLink(top)) {
+      HAK_CHECK_GT(MagazineCount(top), 0U);  // T3
+      CheckMagazine(size_class, top);
+      ++count;
+    }
+    HAK_CHECK_EQ(count, depot_counts_[i]);  // T3
+  }
+  for (unsigned slot = 0; slot < kOpen; ++slot) {  // T4
+    if (open_[slot] == nullptr) continue;
+    HAK_CHECK_EQ(open_[slot]->owner % kOpen, slot);
+    HAK_CHECK_NE(open_[slot]->owner, id());
+  }
+  slabs_.CheckInvariants();
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_

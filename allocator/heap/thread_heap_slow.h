@@ -1,0 +1,225 @@
+// ThreadHeap: the slow paths of the owner. Included by thread_heap.h alone.
+#ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
+#define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
+
+#include <algorithm>
+
+#include "allocator/base/check.h"
+#include "allocator/heap/thread_heap.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::BeginSlowPath(Overdue& overdue) {
+  if (!mailbox_.empty()) Drain(/*by_owner=*/true);
+  if (++slow_paths_ % kSendInterval == 0) SendAll(overdue);
+}
+
+// Without the lock: what may take other heaps' locks, or ACE's for longer.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::EndSlowPath(const Overdue& overdue) {
+  for (unsigned i = 0; i < overdue.count; ++i) {
+    At(overdue.ids[i]).TryDrainForOwner();
+  }
+  system_->ace.Tick();
+  if constexpr (kConfig.check_invariants) {
+    if (++since_check_ == kCheckInterval) {
+      since_check_ = 0;
+      CheckInvariants();
+    }
+  }
+}
+
+template <const Config& kConfig>
+MagazineTop ThreadHeap<kConfig>::TakeEmptyMagazine() {
+  if (spares_ != 0) {
+    const MagazineTop top = spares_;
+    spares_ = MagazineLink(top);
+    --spare_count_;
+    return top;
+  }
+  return reinterpret_cast<MagazineTop>(system_->magazines.Take());
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::PutEmptyMagazine(MagazineTop top) {
+  const MagazineTop start = MagazineStart(top);
+  if (spare_count_ == kMaxSpareMagazines) {
+    system_->magazines.Put(reinterpret_cast<void*>(start));
+    return;
+  }
+  MagazineLink(start) = spares_;
+  spares_ = start;
+  ++spare_count_;
+}
+
+// False: no metadata is left; the class goes on without a magazine.
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::EnsureMagazine(SizeClass size_class) {
+  ClassCache& cache = caches_[size_class];
+  if (cache.limit_bytes != 0) return true;
+  const MagazineTop top = TakeEmptyMagazine();
+  if (top == 0) return false;
+  cache.top = top;
+  cache.limit_bytes = static_cast<std::uint32_t>(
+      MagazineCapacity(size_class) * kMagazineSlotBytes);
+  return true;
+}
+
+// Gives the class's empty loaded magazine blocks and returns one of them.
+template <const Config& kConfig>
+void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
+  void* block = nullptr;
+  ClassCache& cache = caches_[size_class];
+  if (!EnsureMagazine(size_class)) {
+    if (slabs_.Take(size_class, &block, 1, refusal) != 0) CountOne(cache);
+    return block;
+  }
+  if (MagazineFillBytes(cache.top) == 0) {
+    if (MagazineFillBytes(cache.previous) != 0) {
+      std::swap(cache.top, cache.previous);
+    } else if (depots_[size_class] != 0) {
+      PutEmptyMagazine(cache.top);
+      cache.top = depots_[size_class];
+      depots_[size_class] = MagazineLink(cache.top);
+      --depot_counts_[size_class];
+    } else {
+      void* blocks[kMagazineSlots];
+      const std::uint32_t taken =
+          slabs_.Take(size_class, blocks, cache.refill, refusal);
+      cache.refill = std::min(2 * cache.refill, MaxRefill(size_class));
+      // The lowest address is to be popped first.
+      std::reverse_copy(blocks, blocks + taken, MagazineBlocks(cache.top));
+      cache.top += taken * kMagazineSlotBytes;
+    }
+  }
+  return TryPop(size_class);
+}
+
+template <const Config& kConfig>
+void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
+                                        Refusal& refusal) {
+  Overdue overdue;
+  lock_.Lock();
+  BeginSlowPath(overdue);
+  void* block = Refill(size_class, refusal);
+  lock_.Unlock();
+  EndSlowPath(overdue);
+  return block;
+}
+
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::DepotHasRoom(SizeClass size_class) const {
+  const std::uint64_t magazine_bytes =
+      MagazineCapacity(size_class) * ClassBytes(size_class);
+  const std::uint32_t count = depot_counts_[size_class];
+  return count < kMaxDepotMagazines &&
+         (count + 1) * magazine_bytes <= system_->depot_bytes;
+}
+
+// Replaces the class's full loaded magazine by an empty one: whole magazines
+// change places; only when the depot is over its budget do blocks go back to
+// their slabs.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
+  ClassCache& cache = caches_[size_class];
+  MagazineTop empty = 0;
+  if (MagazineFillBytes(cache.previous) == 0) {
+    empty = cache.previous;
+  } else if (DepotHasRoom(size_class)) {
+    empty = TakeEmptyMagazine();
+    if (empty != 0) {
+      MagazineLink(cache.previous) = depots_[size_class];
+      depots_[size_class] = cache.previous;
+      ++depot_counts_[size_class];
+    }
+  }
+  if (empty == 0 && cache.previous == 0) empty = TakeEmptyMagazine();
+  if (empty == 0) {
+    // No room or no metadata: the older of the two magazines is emptied.
+    const bool both = cache.previous != 0;
+    const MagazineTop flushed = both ? cache.previous : cache.top;
+    FlushMagazine(size_class, flushed);
+    if (!both) {
+      cache.top = MagazineStart(flushed);
+      return;
+    }
+    empty = MagazineStart(flushed);
+  }
+  cache.previous = cache.top;
+  cache.top = empty;
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FreeSlow(SizeClass size_class, void* block) {
+  Overdue overdue;
+  lock_.Lock();
+  BeginSlowPath(overdue);
+  if (!EnsureMagazine(size_class)) {
+    slabs_.Put(size_class, &block, 1);
+  } else if (!TryPush(size_class, block)) {
+    MakeRoom(size_class);
+    const bool pushed = TryPush(size_class, block);
+    HAK_CHECK(pushed);
+  }
+  lock_.Unlock();
+  EndSlowPath(overdue);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushMagazine(SizeClass size_class,
+                                        MagazineTop top) {
+  slabs_.Put(size_class, MagazineBlocks(top), MagazineCount(top));
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
+  ClassCache& cache = caches_[size_class];
+  for (const MagazineTop top : {cache.top, cache.previous}) {
+    if (top == 0) continue;
+    FlushMagazine(size_class, top);
+    PutEmptyMagazine(top);
+  }
+  cache.top = 0;
+  cache.previous = 0;
+  cache.limit_bytes = 0;
+  cache.refill = kFirstRefill;
+  while (depots_[size_class] != 0) {
+    const MagazineTop top = depots_[size_class];
+    depots_[size_class] = MagazineLink(top);
+    FlushMagazine(size_class, top);
+    PutEmptyMagazine(top);
+  }
+  depot_counts_[size_class] = 0;
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Flush() {
+  Overdue overdue;
+  lock_.Lock();
+  SendAll(overdue);
+  Drain(/*by_owner=*/true);
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    FlushClass(static_cast<SizeClass>(i));
+  }
+  slabs_.ReleaseEmpty();
+  while (spares_ != 0) {
+    const MagazineTop top = spares_;
+    spares_ = MagazineLink(top);
+    system_->magazines.Put(reinterpret_cast<void*>(top));
+  }
+  spare_count_ = 0;
+  while (free_parcels_ != nullptr) {
+    Parcel* parcel = free_parcels_;
+    free_parcels_ = parcel->next;
+    system_->parcels.Put(parcel);
+  }
+  lock_.Unlock();
+  EndSlowPath(overdue);
+}
+
+}  // namespace hakmem
+
+#include "allocator/heap/thread_heap_remote.h"  // IWYU pragma: export
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_

@@ -1,0 +1,109 @@
+// A slab: a run of 1, 4 or 16 units that holds blocks of one class, seen as a
+// set of free blocks.
+//
+// Owns: which blocks are free and not in anyone's magazine. The object lies in
+// the unit descriptor of the run's first unit, never beside blocks. Called by:
+// heap, under the owning heap's lock.
+// Thread-safety: none of its own.
+//
+// A bitmap of free blocks has a summary word over it, so the lowest free block
+// is two count-trailing-zeros away. Blocks that were never handed out are
+// beyond the bump index, so pages are touched only when used.
+//
+// Invariants:
+//   S1: free_count == number of set bits; no bit at or beyond bump is set.
+//   S2: bit w of the summary is set exactly when word w of the bitmap is not 0.
+//   S3: bump <= capacity; free_count <= bump.
+//   S4: available() == free_count + (capacity - bump).
+#ifndef HAKMEM_ALLOCATOR_SLAB_SLAB_H_
+#define HAKMEM_ALLOCATOR_SLAB_SLAB_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/slab/size_class.h"
+#include "allocator/superslab/zone.h"
+
+namespace hakmem {
+
+class Slab {
+ public:
+  // Starts life as a slab of `size_class` with no block handed out.
+  void Start(SizeClass size_class, UnitIndex first_unit);
+
+  SizeClass size_class() const { return size_class_; }
+  UnitIndex first_unit() const { return first_unit_; }
+  std::uint32_t capacity() const {
+    return kClassLayouts[size_class_].capacity;
+  }
+  // Blocks that can be taken.
+  std::uint32_t available() const {
+    return free_count_ + (capacity() - bump_);
+  }
+  // No block is in a magazine or with the user.
+  bool empty() const { return free_count_ == bump_; }
+  // Blocks before this index were handed out at least once.
+  std::uint32_t bump() const { return bump_; }
+  std::uint32_t handed_out() const { return bump_ - free_count_; }
+
+  // Takes the lowest free blocks, at most `count`, then ones never handed
+  // out; writes their indices and returns how many.
+  std::uint32_t Take(std::uint32_t* indices, std::uint32_t count);
+  // Puts a block back. False, changing nothing, when it is free already or was
+  // never handed out.
+  bool Put(std::uint32_t index);
+  bool IsFree(std::uint32_t index) const;
+
+  void CheckInvariants() const;
+
+  // The heap's lists (class_slabs.h). kNoUnit ends a list.
+  UnitIndex next = kNoUnit;
+  UnitIndex previous = kNoUnit;
+  std::uint8_t bucket = 0;
+
+ private:
+  std::uint32_t WordCount() const { return (capacity() + 63) / 64; }
+  // The bitmap follows the object: one word in the coarse zone, up to 64 in
+  // the fine zone.
+  std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(this + 1); }
+  const std::uint64_t* words() const {
+    return reinterpret_cast<const std::uint64_t*>(this + 1);
+  }
+  std::uint32_t TakeFromBitmap(std::uint32_t* indices, std::uint32_t count);
+
+  SizeClass size_class_ = 0;
+  UnitIndex first_unit_ = 0;
+  std::uint32_t bump_ = 0;
+  std::uint32_t free_count_ = 0;
+  std::uint64_t summary_ = 0;
+};
+
+// What a zone keeps of each unit, in the table that Zone::UnitDescriptor
+// reaches. Zero bytes are a valid descriptor of an unused unit.
+struct UnitDescriptor {
+  // Header bytes of this unit that may be other than zero, counted from its
+  // first; outlives slabs, so that the next one clears no more than it must.
+  std::uint32_t header_extent;
+  // In the first unit of a span: its length. 0: no span starts here.
+  std::uint32_t span_units;
+  // In the first unit of a slab.
+  Slab slab;
+};
+
+static_assert(sizeof(UnitDescriptor) + sizeof(std::uint64_t) <=
+              kCoarseDescriptorBytes);
+static_assert(sizeof(UnitDescriptor) + 64 * sizeof(std::uint64_t) <=
+              kFineDescriptorBytes);
+
+inline UnitDescriptor& DescriptorOf(const Zone& zone, UnitIndex unit) {
+  return *static_cast<UnitDescriptor*>(zone.UnitDescriptor(unit));
+}
+
+// The first unit of the slab of `size_class` that `unit` is part of.
+constexpr UnitIndex SlabUnitOf(SizeClass size_class, UnitIndex unit) {
+  return RoundDown(unit, kClassLayouts[size_class].slab_units);
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_SLAB_SLAB_H_

@@ -1,0 +1,68 @@
+// The encodings of the two tables that every free reads: the detached header
+// (one byte per granule) and the unit record (one word per unit).
+//
+// Owns: the encodings. Called by: superslab and every layer above.
+// Thread-safety: pure functions.
+//
+// Invariants:
+//   H1: a header byte is 0 exactly where no block starts.
+//   H2: otherwise its low six bits are a code: size class + 1, or kSpanCode or
+//       kHugeCode; its high two bits are the block's state.
+//   H3: a unit record is 0 when the unit belongs to nobody; else its low byte
+//       is the header byte that the unit's live blocks bear, and its other
+//       bits are the owner: a heap's id, or kSpanOwner.
+#ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
+#define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
+
+#include <cstdint>
+
+namespace hakmem {
+
+enum class BlockState : std::uint8_t {
+  kFree = 0,         // in a magazine or a slab's bitmap
+  kLive = 1,         // the user's
+  kQueued = 2,       // freed by another thread, on its way to the owner
+  kQuarantined = 3,  // freed, waiting before reuse
+};
+
+using HeaderByte = std::uint8_t;
+using UnitRecord = std::uint32_t;
+using HeapId = std::uint32_t;
+
+inline constexpr HeaderByte kNoBlock = 0;
+inline constexpr unsigned kCodeBits = 6;
+inline constexpr unsigned kSpanCode = 62;
+inline constexpr unsigned kHugeCode = 63;
+
+// Heap ids are 1 to kMaxHeapId; 0 is nobody.
+inline constexpr unsigned kOwnerShift = 8;
+inline constexpr HeapId kMaxHeapId = (HeapId{1} << 20) - 1;
+inline constexpr HeapId kSpanOwner = 0xfffffe;
+// The id of the heap that a thread without a heap points to; owns nothing.
+inline constexpr HeapId kNoHeapId = 0xffffff;
+static_assert(kMaxHeapId < kSpanOwner);
+
+constexpr HeaderByte MakeHeader(BlockState state, unsigned code) {
+  return static_cast<HeaderByte>((static_cast<unsigned>(state) << kCodeBits) |
+                                 code);
+}
+constexpr BlockState HeaderState(HeaderByte header) {
+  return static_cast<BlockState>(header >> kCodeBits);
+}
+constexpr unsigned HeaderCode(HeaderByte header) {
+  return header & ((1U << kCodeBits) - 1);
+}
+// Adding this to a Free header makes it Live.
+inline constexpr unsigned kLiveBit = 1U << kCodeBits;
+
+constexpr UnitRecord MakeUnitRecord(HeapId owner, HeaderByte live_header) {
+  return (owner << kOwnerShift) | live_header;
+}
+constexpr HeapId UnitOwner(UnitRecord record) { return record >> kOwnerShift; }
+constexpr HeaderByte UnitLiveHeader(UnitRecord record) {
+  return static_cast<HeaderByte>(record);
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_

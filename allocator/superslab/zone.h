@@ -1,0 +1,192 @@
+// A zone: the part of the region whose blocks share one header granule.
+//
+// Owns: the zone's frames (one SuperSlab each) and its tables: detached
+// headers, unit records, unit descriptors and SuperSlab records. Called by:
+// ace (placing frames), slab, heap and core (looking blocks up).
+// Thread-safety: Place, Extend, UnmapFrame and RemapFrame under the caller's
+// lock; look-ups from any thread for any frame below frame_count().
+//
+// Frames are placed one after the other from the zone's base on, so one
+// comparison tells whether an address is the zone's. A frame that something
+// else occupies is skipped (kForeign) and stays so.
+//
+// Invariants:
+//   Z1: every table covers every frame below frame_count().
+//   Z2: view.limit_granules == frame_count() << (kSuperSlabShift - granule
+//       shift), and never shrinks.
+//   Z3: a frame is mapped exactly when its record's presence is kMapped.
+#ifndef HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
+#define HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/compiler.h"
+#include "allocator/base/units.h"
+#include "allocator/platform/virtual_memory.h"
+#include "allocator/superslab/block_header.h"
+#include "allocator/superslab/metadata_table.h"
+
+namespace hakmem {
+
+// Frames and units are numbered from the zone's base.
+using FrameIndex = std::uint32_t;
+using UnitIndex = std::uint32_t;
+inline constexpr FrameIndex kNoFrame = ~FrameIndex{0};
+inline constexpr UnitIndex kNoUnit = ~UnitIndex{0};
+inline constexpr unsigned kUnitsPerFrameShift = kSuperSlabShift - kUnitShift;
+
+constexpr FrameIndex FrameOfUnit(UnitIndex unit) {
+  return unit >> kUnitsPerFrameShift;
+}
+constexpr unsigned UnitInFrame(UnitIndex unit) {
+  return unit & (kUnitsPerSuperSlab - 1);
+}
+constexpr UnitIndex FirstUnitOfFrame(FrameIndex frame) {
+  return frame << kUnitsPerFrameShift;
+}
+
+enum class Presence : std::uint8_t { kNever, kMapped, kUnmapped, kForeign };
+
+// What is known of one SuperSlab. All but `presence` belongs to ace, which
+// keeps its invariants (unit_pool.h).
+struct SuperSlab {
+  std::uint32_t free_units;   // bit per unit
+  std::uint32_t dirty_units;  // subset of free_units: may hold old data
+  FrameIndex next;            // of the list that `list` names
+  FrameIndex previous;
+  std::uint32_t run_frames;   // at both ends of a run of wholly free frames
+  std::uint8_t list;
+  Presence presence;
+  bool on_dirty_list;
+  FrameIndex dirty_next;
+  FrameIndex dirty_previous;
+  std::uint64_t dirty_since_ms;
+};
+
+// What every malloc and free reads. Plain fields: they are written once, while
+// the region is placed, before any block exists.
+struct ZoneView {
+  Address base = 0;
+  // Written by Extend, read by every thread. A thread that holds a block
+  // learnt of it after the limit grew past it, so relaxed is enough.
+  std::atomic<std::uint64_t> limit_granules{0};
+  // Each header byte is written by whoever changes the block's state.
+  std::atomic<HeaderByte>* headers = nullptr;
+  // Each record is written by ace's caller when the unit is granted or
+  // released, read by every thread.
+  std::atomic<UnitRecord>* units = nullptr;
+
+  // The granule that starts at `address`: a number below the limit exactly
+  // when the address is in the zone and aligned to the granule. The rotation
+  // moves the bits below the granule to the top, so that one comparison
+  // rejects misaligned and foreign addresses together.
+  HAK_ALWAYS_INLINE std::uint64_t Granule(Address address,
+                                          unsigned granule_shift) const {
+    return std::rotr(static_cast<std::uint64_t>(address - base),
+                     static_cast<int>(granule_shift));
+  }
+};
+
+struct ZoneShape {
+  unsigned granule_shift;
+  std::size_t descriptor_bytes;  // of one unit
+};
+
+class Zone {
+ public:
+  explicit constexpr Zone(ZoneShape shape) : shape_(shape) {}
+  Zone(const Zone&) = delete;
+  Zone& operator=(const Zone&) = delete;
+
+  // What Place needs beside the zone's own window of `frames` frames.
+  static std::size_t TableBytes(ZoneShape shape, FrameIndex frames,
+                                std::size_t page_bytes);
+  // `tables` is the address of TableBytes() free bytes.
+  void Place(Address base, FrameIndex frames, Address tables,
+             std::size_t page_bytes);
+
+  struct Extension {
+    VmStatus status;          // of the call that was refused
+    bool exhausted = false;   // the zone's window is used up
+    bool tables = false;      // it was a table that could not grow
+    FrameIndex first = kNoFrame;
+    FrameIndex frames = 0;    // mapped: all that were asked for, or none
+  };
+  // Maps `frames` (1 or more) neighbouring frames after the last one.
+  Extension Extend(VirtualMemory& memory, FrameIndex frames);
+  // Gives a mapped frame's memory and addresses back.
+  VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame);
+  // Maps a frame again that UnmapFrame unmapped. EEXIST: something else has
+  // taken the addresses; the frame is kForeign from now on.
+  VmStatus RemapFrame(VirtualMemory& memory, FrameIndex frame);
+
+  const ZoneView& view() const { return view_; }
+  ZoneView& view() { return view_; }
+  unsigned granule_shift() const { return shape_.granule_shift; }
+  FrameIndex frame_count() const {
+    return frame_count_.load(std::memory_order_relaxed);
+  }
+  bool Contains(Address address) const {
+    return address - view_.base < FrameAddress(frame_count()) - view_.base;
+  }
+
+  Address FrameAddress(FrameIndex frame) const {
+    return view_.base + (static_cast<Address>(frame) << kSuperSlabShift);
+  }
+  Address UnitAddress(UnitIndex unit) const {
+    return view_.base + (static_cast<Address>(unit) << kUnitShift);
+  }
+  UnitIndex UnitOf(Address address) const {
+    return static_cast<UnitIndex>((address - view_.base) >> kUnitShift);
+  }
+  SuperSlab& super_slab(FrameIndex frame) {
+    return super_slabs_[frame];
+  }
+  const SuperSlab& super_slab(FrameIndex frame) const {
+    return super_slabs_[frame];
+  }
+  void* UnitDescriptor(UnitIndex unit) const {
+    return reinterpret_cast<void*>(descriptors_ + unit * shape_.descriptor_bytes);
+  }
+  std::atomic<UnitRecord>& unit_record(UnitIndex unit) const {
+    return view_.units[unit];
+  }
+  // The header byte of the granule that holds `address`.
+  std::atomic<HeaderByte>& header(Address address) const {
+    return view_.headers[(address - view_.base) >> shape_.granule_shift];
+  }
+  // Bytes of header table per unit.
+  std::size_t UnitHeaderBytes() const {
+    return kUnitBytes >> shape_.granule_shift;
+  }
+  HeaderByte* UnitHeaders(UnitIndex unit) const {
+    return reinterpret_cast<HeaderByte*>(&header(UnitAddress(unit)));
+  }
+
+  std::size_t metadata_bytes() const;
+  std::uint64_t table_map_calls() const;
+
+  void CheckInvariants() const;
+
+ private:
+  VmStatus GrowTables(VirtualMemory& memory, std::size_t frames);
+
+  ZoneView view_;
+  ZoneShape shape_;
+  Address descriptors_ = 0;
+  SuperSlab* super_slabs_ = nullptr;
+  FrameIndex capacity_frames_ = 0;
+  // Written under the caller's lock, read by all.
+  std::atomic<FrameIndex> frame_count_{0};
+  MetadataTable headers_;
+  MetadataTable units_;
+  MetadataTable descriptor_table_;
+  MetadataTable super_slab_table_;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
