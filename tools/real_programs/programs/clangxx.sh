@@ -1,0 +1,12 @@
+# title: clang++: compiling, linking with lld and running a program of templates
+# serves: clang(\+\+)?(-19)? (ld\.)?lld work
+# seconds: 300
+# needs: clang++-19 ld.lld-19
+set -euo pipefail
+# Else lld ends by _exit, and says nothing of its allocations.
+export LLD_IN_TEST=1
+clang++-19 -std=c++20 -O2 -g -pthread -c "$PROGRAMS/work.cc" -o work.o
+clang++-19 -std=c++20 -O0 -S -emit-llvm "$PROGRAMS/work.cc" -o work.ll
+clang++-19 -fuse-ld=lld -pthread work.o -o work
+sha256sum work.o work.ll work
+./work

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Runs programs/*.sh on libc's malloc and on hakmem, and compares them.
+
+Each script is one program at work. It begins with lines `# KEY: VALUE`:
+  title    what it does
+  serves   what must have allocated from hakmem: names as in HAKMEM_STATS,
+           regular expressions, separated by blanks
+  seconds  after which it counts as hung
+  heavy    yes: only with --all
+  needs    commands it uses, beyond coreutils
+and is run twice, in an empty folder of the same name, with a clean
+environment. Its standard output and exit status must be the same both times
+(and 0); standard error is only kept. With hakmem, LD_PRELOAD holds for the
+script's shell and everything it starts.
+"""
+import argparse
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import statistics_file  # noqa: E402
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclasses.dataclass
+class Program:
+    script: pathlib.Path
+    title: str
+    serves: list
+    seconds: int
+    heavy: bool
+    needs: list
+
+    @property
+    def name(self):
+        return self.script.stem
+
+
+class Failure(Exception):
+    """Why a program does not pass."""
+
+
+def load_program(script):
+    keys = {}
+    for line in script.read_text().splitlines():
+        match = re.fullmatch(r"# (\w+): (.*)", line)
+        if match:
+            keys[match[1]] = match[2]
+    return Program(script, keys["title"], keys["serves"].split(),
+                   int(keys["seconds"]), keys.get("heavy") == "yes",
+                   keys["needs"].split())
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment(work, library, statistics):
+    values = {
+        "PATH": PATH,
+        "HOME": str(work),
+        "TMPDIR": str(work / "tmp"),
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "PROGRAMS": str(HERE),
+        "FREE_PORT": str(free_port()),
+    }
+    if library:
+        values["LD_PRELOAD"] = str(library)
+        values["HAKMEM_STATS"] = str(statistics)
+    return values
+
+
+def end_group(group):
+    """Ends what a script has left behind, servers above all."""
+    for number, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            try:
+                os.killpg(group, number)
+            except ProcessLookupError:
+                return
+            time.sleep(0.1)
+
+
+def run_once(program, folder, label, library):
+    """Runs the script; returns its output. Raises Failure."""
+    work = folder / "work"
+    if work.exists():
+        shutil.rmtree(work)
+    (work / "tmp").mkdir(parents=True)
+    # Servers step down to a user of their own.
+    for path in (work, work / "tmp"):
+        path.chmod(0o777)
+    statistics = folder / "statistics.jsonl"
+    statistics.touch()
+    statistics.chmod(0o666)
+    out_path, err_path = folder / (label + ".out"), folder / (label + ".err")
+    with open(out_path, "wb") as out, open(err_path, "wb") as err:
+        child = subprocess.Popen(
+            ["/bin/bash", str(program.script)], cwd=work,
+            env=environment(work, library, statistics),
+            stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            start_new_session=True)
+        try:
+            status = child.wait(timeout=program.seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            end_group(child.pid)
+            child.wait()
+    where = "on hakmem" if library else "on libc's malloc already"
+    if status is None:
+        raise Failure("not done after %d s %s" % (program.seconds, where))
+    if status != 0:
+        raise Failure("exit status %d %s" % (status, where))
+    return out_path.read_bytes()
+
+
+def check_served(program, folder):
+    """Raises Failure unless hakmem served every program it should have."""
+    records = statistics_file.read(folder / "statistics.jsonl")
+    for pattern in program.serves:
+        matching = [r for r in records if re.fullmatch(pattern, r["program"])]
+        if not matching:
+            raise Failure("no process %r told of its allocations; there were: %s"
+                          % (pattern, ", ".join(sorted({r["program"] for r in records})) or "none"))
+        if sum(map(statistics_file.allocations, matching)) == 0:
+            raise Failure("%r allocated nothing from hakmem" % pattern)
+    return len(records)
+
+
+def check_complaints(folder):
+    """Raises Failure when hakmem itself had something to say."""
+    text = (folder / "hakmem.err").read_text(errors="replace")
+    for line in text.splitlines():
+        if "hakmem: " in line or "ERROR: ld.so: " in line:
+            raise Failure("standard error has: %s" % line.strip())
+
+
+def run_program(program, folder, library):
+    """Runs the program both ways; returns what to say of it. Raises Failure."""
+    missing = [c for c in program.needs if shutil.which(c, path=PATH) is None]
+    if missing:
+        raise Failure("not installed: %s (tools/setup.sh%s)"
+                      % (", ".join(missing), " --all" if program.heavy else ""))
+    begin = time.monotonic()
+    expected = run_once(program, folder, "libc", None)
+    middle = time.monotonic()
+    actual = run_once(program, folder, "hakmem", library)
+    end = time.monotonic()
+    if not expected:
+        raise Failure("it says nothing, so there is nothing to compare")
+    if actual != expected:
+        raise Failure("other output on hakmem: diff %s/{libc,hakmem}.out" % folder)
+    check_complaints(folder)
+    processes = check_served(program, folder)
+    return "%.0f s, libc %.0f s, %d processes" % (end - middle, middle - begin,
+                                                  processes)
+
+
+def parse_arguments(names):
+    parser = argparse.ArgumentParser(prog="tools/real_programs.sh")
+    parser.add_argument("--all", action="store_true",
+                        help="the heavier programs, too")
+    parser.add_argument("--library", help="instead of building hakmem")
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME",
+                        help="this program; may be repeated")
+    parser.add_argument("--list", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    programs = [load_program(p) for p in sorted((HERE / "programs").glob("*.sh"))]
+    arguments = parse_arguments([p.name for p in programs])
+    if arguments.list:
+        for program in programs:
+            print("%-14s %s%s" % (program.name, program.title,
+                                  " (--all)" if program.heavy else ""))
+        return 0
+    source = pathlib.Path(arguments.library)
+    if not source.is_file():
+        print("real_programs: no such library: %s" % source, file=sys.stderr)
+        return 2
+    chosen = [p for p in programs
+              if (p.name in arguments.only if arguments.only
+                  else arguments.all or not p.heavy)]
+
+    # Servers that have stepped down to another user must reach it.
+    root = pathlib.Path(tempfile.mkdtemp(prefix="hakmem_real_programs."))
+    root.chmod(0o755)
+    library = root / source.name
+    shutil.copyfile(source, library)
+    library.chmod(0o755)
+    failed = 0
+    for program in chosen:
+        folder = root / program.name
+        folder.mkdir()
+        try:
+            print("ok %s (%s)" % (program.name,
+                                  run_program(program, folder, library)), flush=True)
+            shutil.rmtree(folder)
+        except (Failure, statistics_file.BadStatistics) as failure:
+            failed += 1
+            print("FAIL %s: %s\n     logs: %s" % (program.name, failure, folder),
+                  flush=True)
+    if not failed:
+        shutil.rmtree(root)
+    print("%d passed, %d failed" % (len(chosen) - failed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    # A plain SIGTERM would leave servers behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())
