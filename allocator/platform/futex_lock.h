@@ -64,7 +64,7 @@ class ABSL_LOCKABLE FutexLock {
   static constexpr std::uint32_t kHeld = 1;
   static constexpr std::uint32_t kContended = 2;
 
-  HAK_COLD void LockSlow();
+  HAK_COLD void LockSlow() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   HAK_COLD void WakeOne();
 
   // Written and read by every thread that takes the lock.

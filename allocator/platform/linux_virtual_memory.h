@@ -1,8 +1,7 @@
 // VirtualMemory on Linux's mmap, munmap, madvise and mremap.
 //
-// Owns: the page size and counters of calls. Called by: frontend (which makes
-// the one instance) and tests.
-// Thread-safety: any thread; counters are relaxed atomics.
+// Owns: nothing. Called by: frontend (which makes the one instance) and tests.
+// Thread-safety: any thread. Usable before libc is initialised.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_LINUX_VIRTUAL_MEMORY_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_LINUX_VIRTUAL_MEMORY_H_
 

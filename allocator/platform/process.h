@@ -33,7 +33,8 @@ int ProcessId();
 // The kernel's thread id.
 int ThreadId();
 
-// Ends the process by SIGABRT, whatever handler is installed.
+// Ends the process by SIGABRT, whatever handler is installed; where the kernel
+// spares it (process 1 of a namespace), by the exit status 134.
 [[noreturn]] void AbortProcess();
 
 }  // namespace hakmem

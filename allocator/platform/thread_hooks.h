@@ -8,15 +8,17 @@
 
 namespace hakmem {
 
-// Sets what runs when a thread that called ArmThreadExit exits. The hook runs
-// in the last round of thread-specific destructors, so that destructors of
-// other libraries find the thread's heap still attached. Returns false when
-// libc has no key left. May be called again with the same hook.
+// Sets what runs when a thread that called ArmThreadExit exits. libc runs
+// thread-specific destructors in PTHREAD_DESTRUCTOR_ITERATIONS rounds; the hook
+// runs in the last but one, so that destructors of other libraries find the
+// thread's heap still attached. Returns false when libc has no key left. May be
+// called again with the same hook.
 bool InstallThreadExitHook(void (*hook)(void* argument));
 
 // Makes the hook run with `argument` (not null) at this thread's exit; again
 // after the hook has run, if the thread goes on. May allocate through malloc.
-// Returns false when libc refused; the hook then never runs for this thread.
+// Returns false when libc refused or the last round is over; the hook then does
+// not run any more for this thread.
 bool ArmThreadExit(void* argument);
 
 // Registers handlers for fork: `prepare` before it, `parent` and `child`

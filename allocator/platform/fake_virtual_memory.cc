@@ -1,0 +1,256 @@
+#include "allocator/platform/fake_virtual_memory.h"
+
+#include <cerrno>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+
+namespace hakmem {
+
+using Guard = std::lock_guard<std::mutex>;
+
+FakeVirtualMemory::~FakeVirtualMemory() {
+  for (const auto& [begin, end] : mapped_.ranges()) {
+    HAK_CHECK(linux_.Unmap(begin, end - begin).ok());
+  }
+}
+
+VmStatus FakeVirtualMemory::MapAt(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  if (const int error = CountCall(VmCall::kMap)) {
+    return {.error_number = error};
+  }
+  if (mapped_.ContainsAny(address, address + bytes)) {
+    return {.error_number = EEXIST};
+  }
+  FakeRangeSet after = mapped_;
+  after.Add(address, address + bytes);
+  if (ExceedsLimit(after)) {
+    ++refused_;
+    return {.error_number = ENOMEM};
+  }
+  const VmStatus status = linux_.MapAt(address, bytes);
+  if (status.ok()) mapped_ = after;
+  return status;
+}
+
+VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
+  if (const int error = CountCall(VmCall::kUnmap)) {
+    return {.error_number = error};
+  }
+  FakeRangeSet after = mapped_;
+  after.Remove(address, address + bytes);
+  if (ExceedsLimit(after)) {
+    ++refused_;
+    return {.error_number = ENOMEM};
+  }
+  const VmStatus status = linux_.Unmap(address, bytes);
+  if (status.ok()) {
+    mapped_ = after;
+    purged_.Remove(address, address + bytes);
+  }
+  return status;
+}
+
+VmStatus FakeVirtualMemory::Purge(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
+  if (const int error = CountCall(VmCall::kPurge)) {
+    return {.error_number = error};
+  }
+  const VmStatus status = linux_.Purge(address, bytes);
+  if (status.ok()) purged_.Add(address, address + bytes);
+  return status;
+}
+
+VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
+                                 bool keep_source) {
+  const Guard guard(mutex_);
+  CheckRange(from, bytes);
+  CheckRange(to, bytes);
+  HAK_CHECK(from + bytes <= to || to + bytes <= from);
+  HAK_CHECK(mapped_.ContainsAll(from, from + bytes));
+  const int error = CountCall(VmCall::kMove);
+  if (error != 0) return RefuseMove(to, bytes, error);
+  FakeRangeSet after = mapped_;
+  after.Add(to, to + bytes);
+  if (!keep_source) after.Remove(from, from + bytes);
+  if (ExceedsLimit(after)) {
+    ++refused_;
+    return RefuseMove(to, bytes, ENOMEM);
+  }
+  const bool keep = keep_source && !lose_source_;
+  VmStatus status = linux_.Move(from, to, bytes, keep);
+  status.source_lost |= status.ok() && keep != keep_source;
+  purged_.Remove(to, to + bytes);
+  if (!status.ok()) {
+    mapped_.Add(to, to + bytes);
+    if (status.target_lost) mapped_.Remove(to, to + bytes);
+    return status;
+  }
+  mapped_ = after;
+  if (status.source_lost) mapped_.Remove(from, from + bytes);
+  purged_.Remove(from, from + bytes);
+  return status;
+}
+
+VmStatus FakeVirtualMemory::RefuseMove(Address to, std::size_t bytes,
+                                       int error_number) {
+  VmStatus status = {.error_number = error_number};
+  // The kernel does not mind if nothing is mapped there.
+  HAK_CHECK(linux_.Unmap(to, bytes).ok());
+  purged_.Remove(to, to + bytes);
+  FakeRangeSet after = mapped_;
+  after.Add(to, to + bytes);
+  if (lose_target_ || ExceedsLimit(after) || !linux_.MapAt(to, bytes).ok()) {
+    mapped_.Remove(to, to + bytes);
+    status.target_lost = true;
+  } else {
+    mapped_ = after;
+  }
+  return status;
+}
+
+std::uint64_t FakeVirtualMemory::Random() {
+  const Guard guard(mutex_);
+  return random_();
+}
+
+std::uint64_t FakeVirtualMemory::NowMs() {
+  const Guard guard(mutex_);
+  return now_ms_;
+}
+
+VirtualMemory::AddressRange FakeVirtualMemory::RegionRange() const {
+  const Guard guard(mutex_);
+  return region_range_.has_value() ? *region_range_ : linux_.RegionRange();
+}
+
+void FakeVirtualMemory::RefuseCall(std::uint64_t nth, int error_number,
+                                   Refuse refuse, VmCall kind) {
+  const Guard guard(mutex_);
+  HAK_CHECK_GE(nth, 1u);
+  HAK_CHECK_NE(error_number, 0);
+  refuse_in_ = nth;
+  refuse_error_ = error_number;
+  refuse_ = refuse;
+  refuse_kind_ = kind;
+}
+
+void FakeVirtualMemory::RefuseNothing() {
+  const Guard guard(mutex_);
+  refuse_in_ = 0;
+}
+
+void FakeVirtualMemory::LoseTargetOfRefusedMoves() {
+  const Guard guard(mutex_);
+  lose_target_ = true;
+}
+
+void FakeVirtualMemory::LoseSourceOfMoves() {
+  const Guard guard(mutex_);
+  lose_source_ = true;
+}
+
+void FakeVirtualMemory::LimitBytes(std::size_t bytes) {
+  const Guard guard(mutex_);
+  byte_limit_ = bytes;
+}
+
+void FakeVirtualMemory::LimitMappings(std::size_t mappings) {
+  const Guard guard(mutex_);
+  mapping_limit_ = mappings;
+}
+
+std::uint64_t FakeVirtualMemory::refused() const {
+  const Guard guard(mutex_);
+  return refused_;
+}
+
+void FakeVirtualMemory::SetNowMs(std::uint64_t now_ms) {
+  const Guard guard(mutex_);
+  now_ms_ = now_ms;
+}
+
+void FakeVirtualMemory::AdvanceMs(std::uint64_t ms) {
+  const Guard guard(mutex_);
+  now_ms_ += ms;
+}
+
+void FakeVirtualMemory::SetRegionRange(AddressRange range) {
+  const Guard guard(mutex_);
+  region_range_ = range;
+}
+
+std::uint64_t FakeVirtualMemory::calls(VmCall kind) const {
+  const Guard guard(mutex_);
+  return calls_[static_cast<std::size_t>(kind)];
+}
+
+std::size_t FakeVirtualMemory::mapped_bytes() const {
+  const Guard guard(mutex_);
+  return mapped_.bytes();
+}
+
+std::size_t FakeVirtualMemory::mappings() const {
+  const Guard guard(mutex_);
+  return mapped_.count();
+}
+
+bool FakeVirtualMemory::IsMapped(Address address, std::size_t bytes) const {
+  const Guard guard(mutex_);
+  return mapped_.ContainsAll(address, address + bytes);
+}
+
+bool FakeVirtualMemory::IsPurged(Address address, std::size_t bytes) const {
+  const Guard guard(mutex_);
+  return purged_.ContainsAll(address, address + bytes);
+}
+
+std::size_t FakeVirtualMemory::purged_bytes() const {
+  const Guard guard(mutex_);
+  return purged_.bytes();
+}
+
+void FakeVirtualMemory::ForgetPurges() {
+  const Guard guard(mutex_);
+  purged_ = FakeRangeSet();
+}
+
+void FakeVirtualMemory::CheckRange(Address address, std::size_t bytes) const {
+  const std::size_t page_bytes = linux_.PageBytes();
+  HAK_CHECK_NE(address, 0u);
+  HAK_CHECK_NE(bytes, 0u);
+  HAK_CHECK_EQ(address % page_bytes, 0u);
+  HAK_CHECK_EQ(bytes % page_bytes, 0u);
+  HAK_CHECK_GT(address + bytes, address);
+}
+
+int FakeVirtualMemory::CountCall(VmCall kind) {
+  ++calls_[static_cast<std::size_t>(VmCall::kNone)];
+  ++calls_[static_cast<std::size_t>(kind)];
+  if (refuse_in_ == 0) return 0;
+  if (refuse_kind_ != VmCall::kNone && refuse_kind_ != kind) return 0;
+  if (refuse_in_ > 1) {
+    --refuse_in_;
+    return 0;
+  }
+  if (refuse_ == Refuse::kOnce) refuse_in_ = 0;
+  ++refused_;
+  return refuse_error_;
+}
+
+bool FakeVirtualMemory::ExceedsLimit(const FakeRangeSet& after) const {
+  const bool too_many_bytes =
+      after.bytes() > byte_limit_ && after.bytes() > mapped_.bytes();
+  const bool too_many_mappings =
+      after.count() > mapping_limit_ && after.count() > mapped_.count();
+  return too_many_bytes || too_many_mappings;
+}
+
+}  // namespace hakmem

@@ -1,0 +1,120 @@
+// A VirtualMemory for tests: maps real memory, watches the contract, and
+// refuses calls on demand.
+//
+// Owns: every range mapped through it; its destructor unmaps what is left.
+// Called by: tests. Thread-safety: any thread (one lock).
+//
+// A call against the contract of VirtualMemory (not aligned, not mapped,
+// overlapping) ends the test by a failed HAK_CHECK.
+//
+// Invariants:
+//   V1: mapped_ is what the kernel has mapped through this object.
+//   V2: purged_ is a subset of mapped_.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_FAKE_VIRTUAL_MEMORY_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_FAKE_VIRTUAL_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <random>
+
+#include "allocator/platform/fake_range_set.h"
+#include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
+
+namespace hakmem {
+
+class FakeVirtualMemory final : public VirtualMemory {
+ public:
+  explicit FakeVirtualMemory(std::uint64_t seed = 1) : random_(seed) {}
+  ~FakeVirtualMemory();
+  FakeVirtualMemory(const FakeVirtualMemory&) = delete;
+  FakeVirtualMemory& operator=(const FakeVirtualMemory&) = delete;
+
+  // --- VirtualMemory ---
+  std::size_t PageBytes() const override { return linux_.PageBytes(); }
+  VmStatus MapAt(Address address, std::size_t bytes) override;
+  VmStatus Unmap(Address address, std::size_t bytes) override;
+  VmStatus Purge(Address address, std::size_t bytes) override;
+  VmStatus Move(Address from, Address to, std::size_t bytes,
+                bool keep_source) override;
+  std::uint64_t Random() override;
+  std::uint64_t NowMs() override;
+  AddressRange RegionRange() const override;
+
+  // --- Refusals ---
+  enum class Refuse { kOnce, kFromThenOn };
+  // Refuses the nth call from now on (1: the next one) of `kind`; kNone: of any
+  // kind. Takes the place of the refusal that was set before.
+  void RefuseCall(std::uint64_t nth, int error_number,
+                  Refuse refuse = Refuse::kOnce, VmCall kind = VmCall::kNone);
+  // Takes back RefuseCall; limits stay.
+  void RefuseNothing();
+  // A Move refused by RefuseCall takes its target with it.
+  void LoseTargetOfRefusedMoves();
+  // A Move with keep_source succeeds, but its source cannot be mapped again.
+  void LoseSourceOfMoves();
+  // Like RLIMIT_AS: refuses with ENOMEM what would map more.
+  void LimitBytes(std::size_t bytes);
+  // Like vm.max_map_count: refuses with ENOMEM what would make more ranges,
+  // also an Unmap that splits one. Ranges that touch count as one.
+  void LimitMappings(std::size_t mappings);
+  // How many calls were refused, by RefuseCall or a limit.
+  std::uint64_t refused() const;
+
+  // --- Surroundings ---
+  void SetNowMs(std::uint64_t now_ms);
+  void AdvanceMs(std::uint64_t ms);
+  void SetRegionRange(AddressRange range);
+
+  // --- What has happened ---
+  // Calls of `kind`, refused ones included; kNone: of all kinds.
+  std::uint64_t calls(VmCall kind) const;
+  std::size_t mapped_bytes() const;
+  std::size_t mappings() const;
+  bool IsMapped(Address address, std::size_t bytes) const;
+  // Whether every page of the range has been purged since it was mapped or
+  // ForgetPurges was called.
+  bool IsPurged(Address address, std::size_t bytes) const;
+  std::size_t purged_bytes() const;
+  void ForgetPurges();
+
+ private:
+  static constexpr std::size_t kVmCalls = 5;
+  static constexpr std::size_t kNoLimit =
+      std::numeric_limits<std::size_t>::max();
+
+  // The caller of these holds mutex_.
+  void CheckRange(Address address, std::size_t bytes) const;
+  // Counts the call; the errno to refuse it with, or 0.
+  int CountCall(VmCall kind);
+  // Whether `after` is more than there is and than a limit allows.
+  bool ExceedsLimit(const FakeRangeSet& after) const;
+  // Leaves the target of a Move that is refused as VirtualMemory promises.
+  VmStatus RefuseMove(Address to, std::size_t bytes, int error_number);
+
+  LinuxVirtualMemory linux_;
+  mutable std::mutex mutex_;
+  FakeRangeSet mapped_;
+  FakeRangeSet purged_;
+  std::uint64_t calls_[kVmCalls] = {};
+  std::uint64_t refused_ = 0;
+  // The refusal: due after as many further calls of refuse_kind_; 0: none.
+  std::uint64_t refuse_in_ = 0;
+  int refuse_error_ = 0;
+  Refuse refuse_ = Refuse::kOnce;
+  VmCall refuse_kind_ = VmCall::kNone;
+  bool lose_target_ = false;
+  bool lose_source_ = false;
+  std::size_t byte_limit_ = kNoLimit;
+  std::size_t mapping_limit_ = kNoLimit;
+  std::uint64_t now_ms_ = 0;
+  std::mt19937_64 random_;
+  std::optional<AddressRange> region_range_;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_FAKE_VIRTUAL_MEMORY_H_

@@ -1,0 +1,124 @@
+#include "allocator/platform/futex_lock.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Usable before any constructor has run.
+constinit FutexLock g_lock;
+
+TEST(FutexLock, IsFourBytes) { EXPECT_EQ(sizeof(FutexLock), 4u); }
+
+TEST(FutexLock, ExcludesOthers) {
+  EXPECT_FALSE(g_lock.IsHeld());
+  g_lock.Lock();
+  EXPECT_TRUE(g_lock.IsHeld());
+  bool taken = false;
+  std::thread other([&taken] {
+    if (g_lock.TryLock()) {
+      taken = true;
+      g_lock.Unlock();
+    }
+  });
+  other.join();
+  EXPECT_FALSE(taken);
+  g_lock.Unlock();
+  EXPECT_FALSE(g_lock.IsHeld());
+}
+
+TEST(FutexLock, TryLockTakesAFreeLock) {
+  if (!g_lock.TryLock()) FAIL();
+  EXPECT_TRUE(g_lock.IsHeld());
+  g_lock.Unlock();
+}
+
+TEST(FutexLock, HolderReleasesAtTheEndOfItsScope) {
+  {
+    const FutexLockHolder hold(g_lock);
+    EXPECT_TRUE(g_lock.IsHeld());
+  }
+  EXPECT_FALSE(g_lock.IsHeld());
+}
+
+TEST(FutexLock, ResetFreesALockWhoseHolderIsGone) {
+  std::thread holder([]() ABSL_NO_THREAD_SAFETY_ANALYSIS { g_lock.Lock(); });
+  holder.join();
+  EXPECT_TRUE(g_lock.IsHeld());
+  g_lock.ResetAfterFork();
+  if (!g_lock.TryLock()) FAIL();
+  g_lock.Unlock();
+}
+
+// A waiter that sleeps in the kernel is woken, and errno is what it was.
+TEST(FutexLock, WakesASleeper) {
+  std::atomic<int> waiter_id{0};
+  std::atomic<int> waiter_errno{0};
+  g_lock.Lock();
+  std::thread waiter([&] {
+    errno = 1234;
+    waiter_id = gettid();
+    const FutexLockHolder hold(g_lock);
+    waiter_errno = errno;
+  });
+  while (waiter_id == 0) std::this_thread::yield();
+  // Long enough, as a rule, that it has gone to sleep; right in any case.
+  usleep(20'000);
+  EXPECT_EQ(waiter_errno, 0);
+  errno = 4321;
+  g_lock.Unlock();
+  EXPECT_EQ(errno, 4321);
+  waiter.join();
+  EXPECT_EQ(waiter_errno, 1234);
+}
+
+// The guarded numbers are plain, so a hole in the lock loses counts, and is a
+// race that ThreadSanitizer reports.
+TEST(FutexLock, Stress) {
+  constexpr int kThreads = 6;
+  constexpr int kRounds = 20000;
+  std::uint64_t count = 0;
+  std::uint64_t shadow = 0;
+  int inside = 0;
+  bool overlap = false;
+  const auto enter = [&] {
+    overlap |= inside != 0;
+    ++inside;
+    ++count;
+    ++shadow;
+    --inside;
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < kRounds; ++round) {
+        if ((round + i) % 3 == 0) {
+          while (!g_lock.TryLock()) std::this_thread::yield();
+          enter();
+          g_lock.Unlock();
+        } else {
+          const FutexLockHolder hold(g_lock);
+          enter();
+          // Now and then held for long, so that others sleep.
+          if (round % 1000 == 0) usleep(100);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, std::uint64_t{kThreads} * kRounds);
+  EXPECT_EQ(shadow, count);
+  EXPECT_FALSE(overlap);
+  EXPECT_FALSE(g_lock.IsHeld());
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,145 @@
+#include "allocator/platform/linux_virtual_memory.h"
+
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/base/sanitizer.h"
+#include "allocator/platform/errno_guard.h"
+
+namespace hakmem {
+
+namespace {
+
+void* ToPointer(Address address) { return reinterpret_cast<void*>(address); }
+
+void* Map(Address address, std::size_t bytes, int how) {
+  return mmap(ToPointer(address), bytes, PROT_READ | PROT_WRITE,
+              how | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+VmStatus StatusOf(int result) {
+  return {.error_number = result == 0 ? 0 : errno};
+}
+
+std::uint64_t NanosecondsOf(clockid_t clock) {
+  timespec now = {};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// The finaliser of splitmix64: every bit of the input reaches every bit of the
+// result.
+std::uint64_t Mix(std::uint64_t bits) {
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+  return bits ^ (bits >> 31);
+}
+
+// For a kernel that has no random numbers yet (early boot) or forbids them: 16
+// random bytes that it gave the process at its start, and the time.
+std::uint64_t WeakRandom() {
+  std::uint64_t words[2] = {};
+  if (const unsigned long bytes = getauxval(AT_RANDOM); bytes != 0) {
+    std::memcpy(words, ToPointer(bytes), sizeof(words));
+  }
+  return Mix(words[0] ^ Mix(words[1] ^ NanosecondsOf(CLOCK_MONOTONIC)));
+}
+
+// How many bits the addresses of this process have: 47 on x86-64; 39, 42 or 48
+// on aarch64; fewer under valgrind. The kernel puts the first stack, in which
+// these random bytes are, at the top.
+unsigned AddressBits() {
+  const unsigned long top = getauxval(AT_RANDOM);
+  return top == 0 ? 39 : static_cast<unsigned>(std::bit_width(top));
+}
+
+}  // namespace
+
+std::size_t LinuxVirtualMemory::PageBytes() const {
+  // A variable of the loader's: no system call, and never an error.
+  return static_cast<std::size_t>(getpagesize());
+}
+
+VmStatus LinuxVirtualMemory::MapAt(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  void* const got = Map(address, bytes, MAP_FIXED_NOREPLACE);
+  if (got == MAP_FAILED) return {.error_number = errno};
+  if (got == ToPointer(address)) return {};
+  // Linux before 4.17 takes the address for a hint.
+  munmap(got, bytes);
+  return {.error_number = EEXIST};
+}
+
+VmStatus LinuxVirtualMemory::Unmap(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return StatusOf(munmap(ToPointer(address), bytes));
+}
+
+VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return StatusOf(madvise(ToPointer(address), bytes, MADV_DONTNEED));
+}
+
+VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
+                                  bool keep_source) {
+  const ErrnoGuard guard;
+  if (mremap(ToPointer(from), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+             ToPointer(to)) == MAP_FAILED) {
+    VmStatus status = {.error_number = errno};
+    // The kernel may have unmapped the target before it looked at all of the
+    // source.
+    if (Map(to, bytes, MAP_FIXED) == MAP_FAILED) {
+      munmap(ToPointer(to), bytes);
+      status.target_lost = true;
+    }
+    return status;
+  }
+  if (!keep_source) return {};
+  // Not MREMAP_DONTUNMAP: over several mappings Linux 6.17 and later moves some
+  // and then fails when memory runs out, and nobody could tell which.
+  return {.source_lost = !MapAt(from, bytes).ok()};
+}
+
+std::uint64_t LinuxVirtualMemory::Random() {
+  const ErrnoGuard guard;
+  std::uint64_t value = 0;
+  // By number, because getrandom() is a cancellation point.
+  const long got = syscall(SYS_getrandom, &value, sizeof(value), GRND_NONBLOCK);
+  return got == sizeof(value) ? value : WeakRandom();
+}
+
+std::uint64_t LinuxVirtualMemory::NowMs() {
+  const ErrnoGuard guard;
+  return NanosecondsOf(CLOCK_MONOTONIC_COARSE) / 1'000'000;
+}
+
+VirtualMemory::AddressRange LinuxVirtualMemory::RegionRange() const {
+  const ErrnoGuard guard;
+#if defined(__x86_64__)
+  // What compiler-rt leaves to programs below its shadow (tsan_platform.h:
+  // kLoAppMemEnd) and above it (asan_mapping.h: HighMem, and the allocator's
+  // own space from 0x5000'0000'0000 on).
+  if constexpr (kThreadSanitizer) return {0x0080'0000'0000, 0x0180'0000'0000};
+  if constexpr (kAddressSanitizer) return {0x1100'0000'0000, 0x5000'0000'0000};
+#elif defined(__aarch64__)
+  // The same for 48-bit addresses.
+  if constexpr (kThreadSanitizer) return {0x0001'0000'0000, 0x0009'0000'0000};
+  if constexpr (kAddressSanitizer) return {0x3000'0000'0000, 0x5000'0000'0000};
+#endif
+  // From an eighth to five eighths of the address space, on x86-64
+  // [0x1000'0000'0000, 0x5000'0000'0000): the kernel puts programs at two
+  // thirds, and maps downwards from the top.
+  const Address eighth = Address{1} << (AddressBits() - 3);
+  return {eighth, 5 * eighth};
+}
+
+}  // namespace hakmem

@@ -1,0 +1,188 @@
+#include "allocator/platform/linux_virtual_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/units.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Some pages in the region's range, unmapped again at the end.
+class LinuxVirtualMemoryTest : public testing::Test {
+ protected:
+  static constexpr int kErrno = 1234;
+
+  LinuxVirtualMemoryTest()
+      : page_(memory_.PageBytes()),
+        base_(RoundUp(memory_.RegionRange().begin, Address{kSuperSlabBytes})) {
+    errno = kErrno;
+  }
+  ~LinuxVirtualMemoryTest() override {
+    EXPECT_EQ(errno, kErrno) << "a call has changed errno";
+    munmap(reinterpret_cast<void*>(base_), kPages * page_);
+  }
+
+  Address Page(std::size_t index) const { return base_ + index * page_; }
+  char* At(std::size_t index) const {
+    return reinterpret_cast<char*>(Page(index));
+  }
+  // Through the kernel's eyes: does the page exist?
+  bool IsMapped(std::size_t index) const {
+    unsigned char resident;
+    const int saved = errno;
+    const bool mapped = mincore(At(index), page_, &resident) == 0;
+    errno = saved;
+    return mapped;
+  }
+  void Fill(std::size_t index, std::size_t pages, char value) {
+    std::memset(At(index), value, pages * page_);
+  }
+  bool Holds(std::size_t index, std::size_t pages, char value) const {
+    const std::vector<char> expected(pages * page_, value);
+    return std::memcmp(At(index), expected.data(), expected.size()) == 0;
+  }
+
+  static constexpr std::size_t kPages = 64;
+  LinuxVirtualMemory memory_;
+  const std::size_t page_;
+  const Address base_;
+};
+
+TEST_F(LinuxVirtualMemoryTest, PageSizeIsTheKernels) {
+  EXPECT_EQ(page_, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+}
+
+TEST_F(LinuxVirtualMemoryTest, MapsZeroedWritablePagesWhereAsked) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 4 * page_).ok());
+  EXPECT_TRUE(Holds(0, 4, 0));
+  Fill(0, 4, 7);
+  EXPECT_TRUE(Holds(0, 4, 7));
+}
+
+TEST_F(LinuxVirtualMemoryTest, DoesNotReplaceAMapping) {
+  ASSERT_TRUE(memory_.MapAt(Page(2), page_).ok());
+  Fill(2, 1, 7);
+  for (std::size_t first = 0; first <= 2; ++first) {
+    EXPECT_EQ(memory_.MapAt(Page(first), 3 * page_).error_number, EEXIST);
+  }
+  EXPECT_TRUE(Holds(2, 1, 7));
+  for (const std::size_t other : {0u, 1u, 3u, 4u}) EXPECT_FALSE(IsMapped(other));
+}
+
+TEST_F(LinuxVirtualMemoryTest, ReportsWhyMappingFailed) {
+  // More than any address space holds.
+  EXPECT_EQ(memory_.MapAt(base_, std::size_t{1} << 62).error_number, ENOMEM);
+}
+
+TEST_F(LinuxVirtualMemoryTest, UnmapsInTheMiddle) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
+  Fill(0, 3, 7);
+  ASSERT_TRUE(memory_.Unmap(Page(1), page_).ok());
+  EXPECT_TRUE(IsMapped(0));
+  EXPECT_FALSE(IsMapped(1));
+  EXPECT_TRUE(IsMapped(2));
+  EXPECT_TRUE(Holds(2, 1, 7));
+  EXPECT_EQ(memory_.Unmap(Page(0) + 1, page_).error_number, EINVAL);
+}
+
+TEST_F(LinuxVirtualMemoryTest, PurgedPagesReadAsZero) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
+  Fill(0, 3, 7);
+  ASSERT_TRUE(memory_.Purge(Page(1), page_).ok());
+  EXPECT_TRUE(Holds(0, 1, 7));
+  EXPECT_TRUE(Holds(1, 1, 0));
+  EXPECT_TRUE(Holds(2, 1, 7));
+  EXPECT_EQ(memory_.Purge(Page(8), page_).error_number, ENOMEM);
+}
+
+TEST_F(LinuxVirtualMemoryTest, MovesPagesToUnmappedAddresses) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 2 * page_).ok());
+  Fill(0, 2, 7);
+  ASSERT_TRUE(memory_.Move(Page(0), Page(8), 2 * page_, false).ok());
+  EXPECT_TRUE(Holds(8, 2, 7));
+  EXPECT_FALSE(IsMapped(0));
+  EXPECT_FALSE(IsMapped(1));
+}
+
+TEST_F(LinuxVirtualMemoryTest, MovesPagesOverMappedOnes) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 16 * page_).ok());
+  Fill(0, 2, 7);
+  Fill(8, 4, 9);
+  ASSERT_TRUE(memory_.Move(Page(0), Page(8), 2 * page_, false).ok());
+  EXPECT_TRUE(Holds(8, 2, 7));
+  EXPECT_TRUE(Holds(10, 2, 9));
+  EXPECT_FALSE(IsMapped(0));
+}
+
+TEST_F(LinuxVirtualMemoryTest, MovesPagesAndKeepsTheSource) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 16 * page_).ok());
+  Fill(0, 2, 7);
+  const VmStatus status = memory_.Move(Page(0), Page(8), 2 * page_, true);
+  ASSERT_TRUE(status.ok());
+  EXPECT_FALSE(status.source_lost);
+  EXPECT_TRUE(Holds(8, 2, 7));
+  EXPECT_TRUE(Holds(0, 2, 0));
+}
+
+TEST_F(LinuxVirtualMemoryTest, MovesSeveralMappingsWholeOrNotAtAll) {
+  // Pages that were moved do not merge with their neighbours.
+  ASSERT_TRUE(memory_.MapAt(Page(0), 16 * page_).ok());
+  Fill(0, 3, 7);
+  ASSERT_TRUE(memory_.Move(Page(0), Page(9), page_, true).ok());
+  Fill(9, 1, 7);
+  const VmStatus status = memory_.Move(Page(8), Page(20), 3 * page_, false);
+  const std::size_t now_at = status.ok() ? 20 : 8;
+  EXPECT_TRUE(status.ok() || status.error_number == EFAULT);
+  EXPECT_TRUE(Holds(now_at, 1, 0));
+  EXPECT_TRUE(Holds(now_at + 1, 1, 7));
+  EXPECT_TRUE(Holds(now_at + 2, 1, 0));
+  EXPECT_TRUE(IsMapped(20));
+}
+
+TEST_F(LinuxVirtualMemoryTest, RefusedMoveMapsItsTargetAnew) {
+  ASSERT_TRUE(memory_.MapAt(Page(9), page_).ok());
+  Fill(9, 1, 7);
+  const VmStatus status = memory_.Move(Page(0), Page(8), 3 * page_, false);
+  EXPECT_EQ(status.error_number, EFAULT);
+  EXPECT_FALSE(status.target_lost);
+  EXPECT_TRUE(Holds(8, 3, 0));
+}
+
+TEST_F(LinuxVirtualMemoryTest, RandomNumbersDiffer) {
+  std::set<std::uint64_t> numbers;
+  for (int i = 0; i < 100; ++i) numbers.insert(memory_.Random());
+  EXPECT_EQ(numbers.size(), 100u);
+}
+
+TEST_F(LinuxVirtualMemoryTest, TimeGoesOn) {
+  const std::uint64_t before = memory_.NowMs();
+  const int saved = errno;
+  usleep(30'000);
+  errno = saved;
+  EXPECT_GT(memory_.NowMs(), before);
+}
+
+TEST_F(LinuxVirtualMemoryTest, RegionRangeHasRoomAtBothEnds) {
+  const auto range = memory_.RegionRange();
+  ASSERT_LT(range.begin, range.end);
+  EXPECT_GE(range.end - range.begin, 8 * kGiB);
+  for (const Address first :
+       {range.begin, RoundDown(range.begin / 2 + range.end / 2, page_),
+        range.end - page_}) {
+    ASSERT_TRUE(memory_.MapAt(first, page_).ok()) << std::hex << first;
+    // Under a sanitizer this write is instrumented and finds its shadow.
+    *reinterpret_cast<volatile char*>(first) = 1;
+    EXPECT_TRUE(memory_.Unmap(first, page_).ok());
+  }
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,80 @@
+#include "allocator/platform/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "allocator/platform/errno_guard.h"
+
+namespace hakmem {
+
+// System calls go by number where libc's function is a cancellation point: a
+// cancelled thread must not unwind out of the allocator.
+
+void WriteFd(int fd, std::string_view text) {
+  const ErrnoGuard guard;
+  while (!text.empty()) {
+    const long written = syscall(SYS_write, fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+int OpenForAppend(const char* path, int& error_number) {
+  const ErrnoGuard guard;
+  constexpr int kFlags =
+      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY;
+  long fd = -1;
+  do {
+    fd = syscall(SYS_openat, AT_FDCWD, path, kFlags, 0644);
+  } while (fd < 0 && errno == EINTR);
+  error_number = fd < 0 ? errno : 0;
+  return static_cast<int>(fd);
+}
+
+void CloseFd(int fd) {
+  const ErrnoGuard guard;
+  syscall(SYS_close, fd);
+}
+
+void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
+                      void* context) {
+  const ErrnoGuard guard;
+  if (environ == nullptr || getauxval(AT_SECURE) != 0) return;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (std::strncmp(*entry, prefix.data(), prefix.size()) != 0) continue;
+    const char* const equals = std::strchr(*entry, '=');
+    if (equals == nullptr) continue;
+    visit(context, {*entry, static_cast<std::size_t>(equals - *entry)},
+          equals + 1);
+  }
+}
+
+int ProcessId() { return getpid(); }
+
+int ThreadId() { return gettid(); }
+
+void AbortProcess() {
+  // Another thread may install its handler in between; so more than once.
+  for (int attempts = 0; attempts < 3; ++attempts) {
+    struct sigaction action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGABRT, &action, nullptr);
+    sigset_t abort_only;
+    sigemptyset(&abort_only);
+    sigaddset(&abort_only, SIGABRT);
+    pthread_sigmask(SIG_UNBLOCK, &abort_only, nullptr);
+    syscall(SYS_tgkill, getpid(), gettid(), SIGABRT);
+  }
+  // The first process of a container is immune to its own signals.
+  _exit(128 + SIGABRT);
+}
+
+}  // namespace hakmem
