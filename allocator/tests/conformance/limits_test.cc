@@ -130,8 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "Limits.DISABLED_FillWithLargeSpans",
                     "Limits.DISABLED_FillWithOneSizeAfterAnother",
                     "Limits.DISABLED_FillFromThreads"),
-    [](const auto& info) {
-      const std::string test = info.param;
+    [](const auto& parameter) {
+      const std::string test = parameter.param;
       return test.substr(test.rfind('_') + 1);
     });
 
