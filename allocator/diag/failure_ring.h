@@ -62,8 +62,12 @@ class FailureRing {
   std::uint64_t recorded() const;
 
   // Copies the newest events, newest first, at most `capacity`; returns how
-  // many. Events overwritten while being read are left out.
+  // many. Events overwritten while being read are left out, and so are those
+  // whose slot was busy: 256 events had come while one was being written.
   std::size_t Copy(FailureEvent* events, std::size_t capacity) const;
+
+  // In the child of a fork: frees the slots that other threads were writing.
+  void ChildAfterFork();
 
   // Every slot's sequence is even and none is beyond recorded(). Only while
   // nothing records.

@@ -1,0 +1,173 @@
+#include "allocator/diag/failure_ring.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Every field follows from `number`, so that a mixture is noticed.
+FailureEvent Numbered(std::uint64_t number) {
+  return {.time_ms = number,
+          .size_bytes = number * 3,
+          .alignment_bytes = number * 5,
+          .limit = number * 7,
+          .thread_id = static_cast<int>(number % 1000),
+          .error_number = static_cast<int>(number % 100),
+          .reason = static_cast<FailureReason>(number % 4),
+          .detail = static_cast<FailureDetail>(number % 9),
+          .route = static_cast<Route>(number % 4)};
+}
+
+bool IsWhole(const FailureEvent& event) {
+  const FailureEvent wanted = Numbered(event.time_ms);
+  return event.size_bytes == wanted.size_bytes &&
+         event.alignment_bytes == wanted.alignment_bytes &&
+         event.limit == wanted.limit && event.thread_id == wanted.thread_id &&
+         event.error_number == wanted.error_number &&
+         event.reason == wanted.reason && event.detail == wanted.detail &&
+         event.route == wanted.route;
+}
+
+std::vector<FailureEvent> CopyOf(const FailureRing& ring,
+                                 std::size_t capacity) {
+  std::vector<FailureEvent> events(capacity);
+  events.resize(ring.Copy(events.data(), capacity));
+  return events;
+}
+
+TEST(FailureRing, StartsEmpty) {
+  static constinit FailureRing ring;
+  EXPECT_EQ(ring.recorded(), 0u);
+  EXPECT_TRUE(CopyOf(ring, 10).empty());
+  ring.CheckInvariants();
+}
+
+TEST(FailureRing, GivesTheNewestFirst) {
+  FailureRing ring;
+  for (std::uint64_t i = 0; i < 5; ++i) ring.Record(Numbered(i));
+  EXPECT_EQ(ring.recorded(), 5u);
+  const auto all = CopyOf(ring, 10);
+  ASSERT_EQ(all.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(all[i].time_ms, 4 - i);
+    EXPECT_TRUE(IsWhole(all[i]));
+  }
+  const auto two = CopyOf(ring, 2);
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[1].time_ms, 3u);
+  EXPECT_TRUE(CopyOf(ring, 0).empty());
+}
+
+TEST(FailureRing, KeepsTheLastOnes) {
+  FailureRing ring;
+  constexpr std::uint64_t kEvents = 3 * FailureRing::kCapacity + 17;
+  for (std::uint64_t i = 0; i < kEvents; ++i) ring.Record(Numbered(i));
+  EXPECT_EQ(ring.recorded(), kEvents);
+  const auto events = CopyOf(ring, kEvents);
+  ASSERT_EQ(events.size(), FailureRing::kCapacity);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    ASSERT_EQ(events[i].time_ms, kEvents - 1 - i);
+    ASSERT_TRUE(IsWhole(events[i]));
+  }
+  ring.CheckInvariants();
+}
+
+TEST(FailureRing, Stress) {
+  constexpr std::uint64_t kWriters = 4;
+  constexpr std::uint64_t kEventsPerWriter = 20000;
+  FailureRing ring;
+  std::atomic<bool> done{false};
+  std::atomic<std::uint64_t> torn{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t writer = 0; writer < kWriters; ++writer) {
+    threads.emplace_back([&ring, writer] {
+      for (std::uint64_t i = 0; i < kEventsPerWriter; ++i) {
+        ring.Record(Numbered(i * kWriters + writer));
+      }
+    });
+  }
+  std::thread reader([&] {
+    FailureEvent events[FailureRing::kCapacity];
+    while (!done.load()) {
+      const std::size_t count = ring.Copy(events, FailureRing::kCapacity);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (!IsWhole(events[i])) ++torn;
+      }
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  reader.join();
+  EXPECT_EQ(torn, 0u);
+  EXPECT_EQ(ring.recorded(), kWriters * kEventsPerWriter);
+  ring.CheckInvariants();
+
+  // No slot has been left unusable.
+  for (std::uint64_t i = 0; i < FailureRing::kCapacity; ++i) {
+    ring.Record(Numbered(1'000'000 + i));
+  }
+  const auto events = CopyOf(ring, FailureRing::kCapacity);
+  ASSERT_EQ(events.size(), FailureRing::kCapacity);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    EXPECT_EQ(events[i].time_ms, 1'000'000 + FailureRing::kCapacity - 1 - i);
+  }
+}
+
+// A thread that was in Record when another one forked does not exist in the
+// child; its slot must be usable there again.
+TEST(FailureRing, ChildOfAForkRecordsAgain) {
+  FailureRing ring;
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (std::uint64_t i = 0; !done.load(); ++i) ring.Record(Numbered(i));
+  });
+  bool all_well = true;
+  for (int round = 0; round < 50 && all_well; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ring.ChildAfterFork();
+      ring.CheckInvariants();
+      for (std::uint64_t i = 0; i < FailureRing::kCapacity; ++i) {
+        ring.Record(Numbered(i));
+      }
+      FailureEvent events[FailureRing::kCapacity];
+      const std::size_t count = ring.Copy(events, FailureRing::kCapacity);
+      _exit(count == FailureRing::kCapacity ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    all_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  done = true;
+  writer.join();
+  EXPECT_TRUE(all_well);
+}
+
+TEST(FailureRing, ReasonsAndDetailsHaveNames) {
+  EXPECT_STREQ(FailureReasonName(FailureReason::kThreshold), "Threshold");
+  EXPECT_STREQ(FailureReasonName(FailureReason::kExhaustion), "Exhaustion");
+  EXPECT_STREQ(FailureReasonName(FailureReason::kMapFail), "MapFail");
+  EXPECT_STREQ(FailureDetailName(FailureDetail::kSize), "size");
+  EXPECT_STREQ(FailureDetailName(FailureDetail::kAlignment), "alignment");
+  EXPECT_STREQ(FailureDetailName(FailureDetail::kOverflow), "overflow");
+  EXPECT_STREQ(FailureDetailName(FailureDetail::kMaxAlloc), "HAKMEM_MAX_ALLOC");
+  EXPECT_STREQ(FailureDetailName(FailureDetail::kRegion), "region");
+  EXPECT_STREQ(FailureDetailName(FailureDetail::kHeapLimit),
+               "HAKMEM_HEAP_LIMIT");
+  EXPECT_STREQ(FailureDetailName(FailureDetail::kMetadata), "metadata");
+  EXPECT_STREQ(FailureDetailName(FailureDetail::kKernel), "kernel");
+}
+
+}  // namespace
+}  // namespace hakmem
