@@ -2,7 +2,7 @@
 // expect tiny: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, class 64)
 // expect pool: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, class 5120)
 // expect span: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, span of 262144 bytes)
-// expect huge: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, span of 314572800 bytes)
+// expect huge: invalid malloc_usable_size of 0xP (interior pointer: 16 bytes into the live block 0xP, huge block of 314572800 bytes)
 #include <malloc.h>
 
 #include "allocator/tests/misuse/misuse.h"

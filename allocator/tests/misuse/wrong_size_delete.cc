@@ -2,7 +2,7 @@
 // expect tiny: wrong-size free of 0xP (given 100 bytes, block of class 64, owner heap 1)
 // expect pool: wrong-size free of 0xP (given 100 bytes, block of class 5120, owner heap 1)
 // expect span: wrong-size free of 0xP (given 100 bytes, span of 262144 bytes)
-// expect huge: wrong-size free of 0xP (given 100 bytes, span of 314572800 bytes)
+// expect huge: wrong-size free of 0xP (given 100 bytes, huge block of 314572800 bytes)
 #include <new>
 
 #include "allocator/tests/misuse/misuse.h"
