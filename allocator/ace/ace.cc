@@ -175,14 +175,12 @@ bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
   return coarse_.GrantAt(first + units, new_units - units);
 }
 
-bool Ace::MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units) {
+VmStatus Ace::MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units) {
   const FutexLockHolder hold(lock_);
   const Zone& zone = region_.coarse();
   ++move_calls_;
-  return memory_
-      .Move(zone.UnitAddress(from), zone.UnitAddress(to), units * kUnitBytes,
-            /*keep_source=*/true)
-      .ok();
+  return memory_.Move(zone.UnitAddress(from), zone.UnitAddress(to),
+                      units * kUnitBytes, /*keep_source=*/true);
 }
 
 void Ace::NoteDirty() {

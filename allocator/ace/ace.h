@@ -55,7 +55,7 @@ class Ace {
   void Start(const Options& options);
 
   Region& region() { return region_; }
-  VirtualMemory& memory() { return memory_; }
+  constexpr VirtualMemory& memory() { return memory_; }
 
   // A run of `units` in the fine or coarse zone for a slab, aligned to its own
   // length. first == kNoUnit: refused.
@@ -76,8 +76,9 @@ class Ace {
   bool ExtendSpan(UnitIndex first, std::uint32_t units,
                   std::uint32_t new_units);
   // Moves the pages of one granted span into another, at least as long; the
-  // source reads as zero afterwards. False: nothing was moved.
-  bool MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units);
+  // source reads as zero afterwards. A span that the status calls lost is no
+  // longer mapped: it must never be released or used again.
+  VmStatus MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units);
 
   struct HugeGrant {
     Address address = 0;  // 0: refused

@@ -218,7 +218,9 @@ HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
   if (result.status.ok()) {
     ++move_calls_;
     result.status = memory.Move(address, to, old_bytes, /*keep_source=*/false);
-    if (!result.status.ok()) memory.Unmap(to, memory.PageBytes());
+    if (!result.status.ok() && !result.status.target_lost) {
+      memory.Unmap(to, old_bytes);
+    }
   }
   if (!result.status.ok()) {
     memory.Unmap(to + old_bytes, bytes - old_bytes);

@@ -67,7 +67,8 @@ constexpr unsigned BestRun32(std::uint32_t mask, unsigned count,
   unsigned best_length = 33;
   unsigned at = 0;
   while (at < 32 && (mask >> at) != 0) {
-    const unsigned begin = at + static_cast<unsigned>(std::countr_zero(mask >> at));
+    const unsigned begin =
+        at + static_cast<unsigned>(std::countr_zero(mask >> at));
     const unsigned length =
         static_cast<unsigned>(std::countr_one(mask >> begin));
     const unsigned start = RoundUp(begin, alignment);

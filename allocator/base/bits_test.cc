@@ -74,8 +74,7 @@ unsigned OracleLongestRun(std::uint32_t mask) {
   return longest;
 }
 
-unsigned OracleBestRun(std::uint32_t mask, unsigned count,
-                       unsigned alignment) {
+unsigned OracleBestRun(std::uint32_t mask, unsigned count, unsigned alignment) {
   unsigned best = 32;
   unsigned best_length = 33;
   for (const Run& run : RunsOf(mask)) {

@@ -14,10 +14,11 @@ namespace hakmem {
 struct BuildInfo {
   const char* compiler;  // its name and version
   const char* architecture;
-  bool optimized;
-  bool address_sanitizer;
-  bool thread_sanitizer;
-  bool undefined_behavior_sanitizer;
+  const char* optimization;
+  // The sanitizers, each with a comma before it.
+  const char* address_sanitizer;
+  const char* thread_sanitizer;
+  const char* undefined_behavior_sanitizer;
 };
 
 inline constexpr BuildInfo kBuildInfo = {
@@ -35,13 +36,14 @@ inline constexpr BuildInfo kBuildInfo = {
     .architecture = "unknown architecture",
 #endif
 #if defined(__OPTIMIZE__)
-    .optimized = true,
+    .optimization = "optimized",
 #else
-    .optimized = false,
+    .optimization = "not optimized",
 #endif
-    .address_sanitizer = kAddressSanitizer,
-    .thread_sanitizer = kThreadSanitizer,
-    .undefined_behavior_sanitizer = kUndefinedBehaviorSanitizer};
+    .address_sanitizer = kAddressSanitizer ? ", AddressSanitizer" : "",
+    .thread_sanitizer = kThreadSanitizer ? ", ThreadSanitizer" : "",
+    .undefined_behavior_sanitizer =
+        kUndefinedBehaviorSanitizer ? ", UndefinedBehaviorSanitizer" : ""};
 
 }  // namespace hakmem
 

@@ -30,16 +30,16 @@ std::uint64_t CheckOperand(T value) {
 
 }  // namespace hakmem
 
-#define HAK_CHECK_OP_(op, left, right)                                      \
-  do {                                                                      \
-    const auto hak_left_ = (left);                                          \
-    const auto hak_right_ = (right);                                        \
-    if (!(hak_left_ op hak_right_)) [[unlikely]] {                          \
-      ::hakmem::CheckFailed(#left " " #op " " #right,                       \
-                            ::hakmem::internal::CheckOperand(hak_left_),    \
-                            ::hakmem::internal::CheckOperand(hak_right_),   \
-                            __FILE__, __LINE__);                            \
-    }                                                                       \
+#define HAK_CHECK_OP_(op, left, right)                                    \
+  do {                                                                    \
+    const auto hak_left_ = (left);                                        \
+    const auto hak_right_ = (right);                                      \
+    if (!(hak_left_ op hak_right_)) [[unlikely]] {                        \
+      ::hakmem::CheckFailed(#left " " #op " " #right,                     \
+                            ::hakmem::internal::CheckOperand(hak_left_),  \
+                            ::hakmem::internal::CheckOperand(hak_right_), \
+                            __FILE__, __LINE__);                          \
+    }                                                                     \
   } while (false)
 
 // On in every variant.

@@ -33,7 +33,7 @@ class DigitBuffer {
 RawPrinter& RawPrinter::Text(std::string_view text) {
   // After the first piece that was cut nothing may follow: the text stays a
   // prefix of what was meant.
-  if (truncated_) return *this;
+  if (truncated_ || text.empty()) return *this;
   const std::size_t room = kCapacityBytes - 1 - length_;
   const std::size_t count = text.size() < room ? text.size() : room;
   truncated_ = count < text.size();
@@ -67,8 +67,7 @@ RawPrinter& RawPrinter::Bytes(std::uint64_t bytes) {
                                     " TiB", " PiB", " EiB"};
   auto unit = static_cast<unsigned>((std::bit_width(bytes) - 1) / 10);
   const std::uint64_t one = std::uint64_t{1} << (10 * unit);
-  std::uint64_t tenths =
-      bytes / one * 10 + (bytes % one * 10 + one / 2) / one;
+  std::uint64_t tenths = bytes / one * 10 + (bytes % one * 10 + one / 2) / one;
   // 1023.96 KiB is 1.0 MiB when it is rounded.
   if (tenths == 10240) {
     tenths = 10;

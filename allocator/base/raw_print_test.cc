@@ -59,6 +59,12 @@ TEST(RawPrinter, BytesForPeople) {
   EXPECT_EQ(BytesOf(kMax), "16.0 EiB");
 }
 
+TEST(RawPrinter, TakesNothing) {
+  RawPrinter out;
+  out.Text("a").Text("").Text({}).Text("b");
+  EXPECT_EQ(out.text(), "ab");
+}
+
 TEST(RawPrinter, DropsWhatDoesNotFit) {
   RawPrinter out;
   const std::string filler(RawPrinter::kCapacityBytes - 3, 'x');

@@ -18,7 +18,8 @@ inline constexpr std::size_t kMinAlignmentBytes = 16;
 
 // SuperSlab: the unit of commit, purge and huge pages.
 inline constexpr unsigned kSuperSlabShift = 21;
-inline constexpr std::size_t kSuperSlabBytes = std::size_t{1} << kSuperSlabShift;
+inline constexpr std::size_t kSuperSlabBytes = std::size_t{1}
+                                               << kSuperSlabShift;
 
 // Unit: the grain of ownership inside a SuperSlab.
 inline constexpr unsigned kUnitShift = 16;

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxOptionPathBytes = 256;
 struct Options {
   // 0 or 1.
   std::uint64_t show_config = 0;
-  // "": none; "1": standard error; else a file to append to.
+  // "": none (also from "0"); "1": standard error; else a file to append to.
   char stats[kMaxOptionPathBytes] = "";
   // How long freed memory is kept before it goes back to the kernel.
   std::uint64_t decay_ms = 500;
@@ -35,8 +35,9 @@ struct Options {
 enum class OptionType : std::uint8_t {
   kFlag,    // 0 or 1
   kNumber,  // a decimal number
-  kBytes,   // a decimal number, with an optional suffix K, M, G or T (powers of 1024)
-  kPath,    // 1 for standard error, else a path
+  kBytes,   // a decimal number, with an optional suffix K, M, G or T (powers of
+            // 1024)
+  kPath,    // 0 or nothing for none, 1 for standard error, else a path
 };
 
 struct OptionSpec {
@@ -44,8 +45,8 @@ struct OptionSpec {
   OptionType type;
   const char* unit;
   const char* sentence;
-  std::uint64_t Options::*number;                // unless kPath
-  char (Options::*path)[kMaxOptionPathBytes];    // kPath
+  std::uint64_t Options::* number;             // unless kPath
+  char (Options::*path)[kMaxOptionPathBytes];  // kPath
   std::uint64_t minimum;
   std::uint64_t maximum;
 };
@@ -55,7 +56,8 @@ inline constexpr std::uint64_t kNoMaximum =
 
 inline constexpr OptionSpec kOptionTable[] = {
     {"HAKMEM_SHOW_CONFIG", OptionType::kFlag, "",
-     "Prints variant, version, compiler and every option with its origin at start.",
+     "Prints variant, version, compiler and every option with its origin at "
+     "start.",
      &Options::show_config, nullptr, 0, 1},
     {"HAKMEM_STATS", OptionType::kPath, "",
      "Writes one line of JSON with what was served, by route, at exit.",
@@ -67,10 +69,12 @@ inline constexpr OptionSpec kOptionTable[] = {
      "The largest request that is served; larger ones fail with ENOMEM.",
      &Options::max_alloc_bytes, nullptr, 64 * 1024, kNoMaximum},
     {"HAKMEM_HEAP_LIMIT", OptionType::kBytes, "bytes",
-     "The most memory that may be mapped for blocks; beyond it calls fail with ENOMEM.",
+     "The most memory that may be mapped for blocks; beyond it calls fail with "
+     "ENOMEM.",
      &Options::heap_limit_bytes, nullptr, 1, kNoMaximum},
     {"HAKMEM_DEPOT", OptionType::kBytes, "bytes",
-     "What one thread may keep of one class's free blocks beyond two magazines.",
+     "What one thread may keep of one class's free blocks beyond two "
+     "magazines.",
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
 };
 

@@ -143,9 +143,9 @@ class Allocator {
                                   std::size_t size_bytes,
                                   std::size_t alignment_bytes);
   void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block);
-  // `dirty`: the span may hold data (its pages were not moved away).
-  void FreeSpan(Heap*& self, void* pointer, const LiveBlock& block,
-                bool dirty);
+  void FreeSpan(Heap* self, void* pointer, const LiveBlock& block);
+  std::uint32_t RetireSpan(Heap* self, const void* pointer,
+                           const LiveBlock& block);
   bool SizeFits(const LiveBlock& block, std::size_t size_bytes,
                 std::size_t alignment_bytes) const;
 
@@ -153,6 +153,8 @@ class Allocator {
                std::size_t size_bytes);
   void* ReallocateSpan(Heap*& self, void* pointer, const LiveBlock& block,
                        std::size_t size_bytes);
+  void* MoveSpan(Heap*& self, void* pointer, const LiveBlock& block,
+                 std::size_t size_bytes);
   void* ReallocateHuge(Heap*& self, void* pointer, const LiveBlock& block,
                        std::size_t size_bytes);
   LiveBlock Require(Heap*& self, const void* pointer, PointerUse use);

@@ -49,7 +49,7 @@ void Allocator<kConfig>::FreeSlow(Heap*& self, void* pointer) {
       FreeSlabBlock(self, pointer, block);
       return;
     case Route::kSpan:
-      FreeSpan(self, pointer, block, /*dirty=*/true);
+      FreeSpan(self, pointer, block);
       return;
     case Route::kHuge:
       if (!ace_.ReleaseHuge(reinterpret_cast<Address>(pointer))) {
@@ -88,9 +88,10 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   }
 }
 
+// Makes a live span's memory nobody's; the caller releases it, or not.
 template <const Config& kConfig>
-void Allocator<kConfig>::FreeSpan(Heap*& self, void* pointer,
-                                  const LiveBlock& block, bool dirty) {
+std::uint32_t Allocator<kConfig>::RetireSpan(Heap* self, const void* pointer,
+                                             const LiveBlock& block) {
   const Zone& zone = ace_.region().coarse();
   // Of two threads that free a span at once, one finds it freed.
   const HeaderByte found =
@@ -103,13 +104,19 @@ void Allocator<kConfig>::FreeSpan(Heap*& self, void* pointer,
         "released");
   }
   UnitDescriptor& descriptor = DescriptorOf(zone, block.unit);
-  const std::uint32_t units = descriptor.span_units;
-  if constexpr (kConfig.zero_on_free) {
-    if (dirty) std::memset(pointer, 0, units * kUnitBytes);
-  }
   descriptor.header_extent = std::max(descriptor.header_extent, 1U);
   zone.unit_record(block.unit).store(0, std::memory_order_relaxed);
-  ace_.ReleaseSpan(block.unit, units, dirty);
+  return descriptor.span_units;
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::FreeSpan(Heap* self, void* pointer,
+                                  const LiveBlock& block) {
+  const std::uint32_t units = RetireSpan(self, pointer, block);
+  if constexpr (kConfig.zero_on_free) {
+    std::memset(pointer, 0, units * kUnitBytes);
+  }
+  ace_.ReleaseSpan(block.unit, units);
 }
 
 template <const Config& kConfig>
@@ -197,24 +204,42 @@ void* Allocator<kConfig>::ReallocateSpan(Heap*& self, void* pointer,
     ace_.ReleaseSpan(block.unit + units, old_units - units);
   } else if (units > old_units) {
     if (!ace_.ExtendSpan(block.unit, old_units, units)) {
-      if (old_units < kMinMovedUnits) {
-        return MoveTo(self, pointer, block.usable_bytes, size_bytes);
-      }
-      const Large large = AllocateLarge(self, size_bytes, kMinAlignmentBytes);
-      if (large.block == nullptr) return nullptr;
-      const Zone& zone = ace_.region().coarse();
-      const bool moved = ace_.MoveSpan(
-          block.unit, zone.UnitOf(reinterpret_cast<Address>(large.block)),
-          old_units);
-      if (!moved) std::memcpy(large.block, pointer, block.usable_bytes);
-      FreeSpan(self, pointer, block, /*dirty=*/!moved);
-      CountRealloc(reallocs_moved_);
-      return large.block;
+      return old_units < kMinMovedUnits
+                 ? MoveTo(self, pointer, block.usable_bytes, size_bytes)
+                 : MoveSpan(self, pointer, block, size_bytes);
     }
     descriptor.span_units = units;
   }
   CountRealloc(reallocs_in_place_);
   return pointer;
+}
+
+// A longer span, to which the pages are moved.
+template <const Config& kConfig>
+void* Allocator<kConfig>::MoveSpan(Heap*& self, void* pointer,
+                                   const LiveBlock& block,
+                                   std::size_t size_bytes) {
+  void* target = AllocateLarge(self, size_bytes, kMinAlignmentBytes).block;
+  if (target == nullptr) return nullptr;
+  const LiveBlock to = Require(self, target, PointerUse::kRealloc);
+  const auto units =
+      static_cast<std::uint32_t>(block.usable_bytes / kUnitBytes);
+  const VmStatus status = ace_.MoveSpan(block.unit, to.unit, units);
+  if (status.target_lost) {
+    RetireSpan(self, target, to);
+    return MoveTo(self, pointer, block.usable_bytes, size_bytes);
+  }
+  if (status.ok()) {
+    RetireSpan(self, pointer, block);
+    if (!status.source_lost) {
+      ace_.ReleaseSpan(block.unit, units, /*dirty=*/false);
+    }
+  } else {
+    std::memcpy(target, pointer, block.usable_bytes);
+    FreeSpan(self, pointer, block);
+  }
+  CountRealloc(reallocs_moved_);
+  return target;
 }
 
 template <const Config& kConfig>

@@ -18,19 +18,24 @@
 
 namespace hakmem {
 
-enum class FailureReason : std::uint8_t { kNone, kThreshold, kExhaustion, kMapFail };
+enum class FailureReason : std::uint8_t {
+  kNone,
+  kThreshold,
+  kExhaustion,
+  kMapFail
+};
 
 // The limit that was hit, as far as the failing layer knows it.
 enum class FailureDetail : std::uint8_t {
   kNone,
-  kSize,        // Threshold: no route holds that many bytes
-  kAlignment,   // Threshold: no route aligns that strictly
-  kOverflow,    // Threshold: count * size exceeds size_t
-  kMaxAlloc,    // Threshold: HAKMEM_MAX_ALLOC
-  kRegion,      // Exhaustion: the region's addresses are used up
-  kHeapLimit,   // Exhaustion: HAKMEM_HEAP_LIMIT
-  kMetadata,    // Exhaustion or MapFail of a table
-  kKernel,      // MapFail: the kernel refused memory for blocks
+  kSize,       // Threshold: no route holds that many bytes
+  kAlignment,  // Threshold: no route aligns that strictly
+  kOverflow,   // Threshold: count * size exceeds size_t
+  kMaxAlloc,   // Threshold: HAKMEM_MAX_ALLOC
+  kRegion,     // Exhaustion: the region's addresses are used up
+  kHeapLimit,  // Exhaustion: HAKMEM_HEAP_LIMIT
+  kMetadata,   // Exhaustion or MapFail of a table
+  kKernel,     // MapFail: the kernel refused memory for blocks
 };
 
 const char* FailureReasonName(FailureReason reason);  // "Threshold" …

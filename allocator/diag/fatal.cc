@@ -12,9 +12,12 @@ namespace {
 
 const char* CallName(PointerUse use) {
   switch (use) {
-    case PointerUse::kFree: return "free";
-    case PointerUse::kRealloc: return "realloc";
-    case PointerUse::kUsableSize: return "malloc_usable_size";
+    case PointerUse::kFree:
+      return "free";
+    case PointerUse::kRealloc:
+      return "realloc";
+    case PointerUse::kUsableSize:
+      return "malloc_usable_size";
   }
   return "unknown call";
 }
@@ -45,16 +48,23 @@ class Report {
   }
   // "invalid free of 0xP"
   Report& Invalid() {
-    return Text("invalid ").Text(CallName(block_.use)).Text(" of ").Pointer(
-        block_.pointer);
+    return Text("invalid ")
+        .Text(CallName(block_.use))
+        .Text(" of ")
+        .Pointer(block_.pointer);
   }
   // "class 64", "span of 196608 bytes"
   Report& Kind() {
     switch (block_.route) {
       case Route::kTiny:
-      case Route::kPool: return Text("class ").Decimal(block_.block_bytes);
-      case Route::kSpan: Text("span of "); break;
-      case Route::kHuge: Text("huge block of "); break;
+      case Route::kPool:
+        return Text("class ").Decimal(block_.block_bytes);
+      case Route::kSpan:
+        Text("span of ");
+        break;
+      case Route::kHuge:
+        Text("huge block of ");
+        break;
     }
     return Decimal(block_.block_bytes).Text(" bytes");
   }
@@ -93,10 +103,14 @@ class Report {
 
 const char* RouteName(Route route) {
   switch (route) {
-    case Route::kTiny: return "tiny";
-    case Route::kPool: return "pool";
-    case Route::kSpan: return "span";
-    case Route::kHuge: return "huge";
+    case Route::kTiny:
+      return "tiny";
+    case Route::kPool:
+      return "pool";
+    case Route::kSpan:
+      return "span";
+    case Route::kHuge:
+      return "huge";
   }
   return "unknown route";
 }

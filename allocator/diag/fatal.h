@@ -26,9 +26,9 @@ const char* RouteName(Route route);  // "tiny", "pool", "span", "huge"
 struct BlockReport {
   const void* pointer = nullptr;
   PointerUse use = PointerUse::kFree;
-  const char* variant = "";     // Config::name
+  const char* variant = "";  // Config::name
   Route route = Route::kTiny;
-  std::size_t block_bytes = 0;  // its class's size, or the span's
+  std::size_t block_bytes = 0;    // its class's size, or the span's
   std::uint32_t owner_heap = 0;   // 0: none (spans, released slabs)
   std::uint32_t caller_heap = 0;  // 0: the thread has none
 };
@@ -44,8 +44,9 @@ struct BlockReport {
                                            const char* state);
 
 // The pointer is inside the block that starts at `start`, which is live or not.
-//   invalid free of 0xP (interior pointer: 16 bytes into the live block 0xS, class 64)
-//   invalid realloc of 0xP (interior pointer: 16 bytes into the free block 0xS, class 64)
+//   invalid free of 0xP (interior pointer: 16 bytes into the live block 0xS,
+//   class 64) invalid realloc of 0xP (interior pointer: 16 bytes into the free
+//   block 0xS, class 64)
 [[noreturn]] HAK_COLD void FatalInteriorPointer(const BlockReport& block,
                                                 const void* start, bool live);
 
@@ -63,7 +64,8 @@ struct BlockReport {
                                           std::size_t given_bytes);
 
 // The alignment given to an aligned free does not fit the block's address.
-//   wrong-alignment free of 0xP (given alignment 4096, block of class 64, owner heap 3)
+//   wrong-alignment free of 0xP (given alignment 4096, block of class 64, owner
+//   heap 3)
 [[noreturn]] HAK_COLD void FatalWrongAlignment(const BlockReport& block,
                                                std::size_t given_alignment);
 

@@ -137,9 +137,8 @@ TEST(FatalDeathTest, NotABlock) {
 }
 
 TEST(FatalDeathTest, ForeignPointer) {
-  EXPECT_EXIT(
-      FatalForeignPointer(Tiny()), kAborts,
-      Exactly("invalid free of 0x10000000abc0 (not hakmem's memory)"));
+  EXPECT_EXIT(FatalForeignPointer(Tiny()), kAborts,
+              Exactly("invalid free of 0x10000000abc0 (not hakmem's memory)"));
   EXPECT_EXIT(FatalForeignPointer(With(Tiny(), PointerUse::kUsableSize)),
               kAborts,
               Exactly("invalid malloc_usable_size of 0x10000000abc0 "

@@ -22,7 +22,12 @@ struct ParsedOptions {
 
 // Why a variable was not taken; the words of the warning follow from it.
 enum class OptionError : std::uint8_t {
-  kNone, kUnknown, kMalformed, kOutOfRange, kTooLong };
+  kNone,
+  kUnknown,
+  kMalformed,
+  kOutOfRange,
+  kTooLong
+};
 
 // Applies one variable. On any error `options` is unchanged.
 OptionError ApplyOption(std::string_view name, std::string_view value,
@@ -30,12 +35,17 @@ OptionError ApplyOption(std::string_view name, std::string_view value,
 
 // Applies every HAKMEM_… variable of the environment. Each that is unknown or
 // malformed is reported once on standard error, by name:
-//   hakmem: warning: HAKMEM_DECAY_MS=abc is not a number of milliseconds; using 500
-//   hakmem: warning: HAKMEM_FOO is not an option of hakmem; ignored
+//   hakmem: warning: HAKMEM_DECAY_MS=abc is not a number of milliseconds; using
+//   500 hakmem: warning: HAKMEM_DECAY_MS=99999999 is out of range, 0 to
+//   86400000 milliseconds; using 500 hakmem: warning: HAKMEM_STATS is longer
+//   than 255 bytes; using none hakmem: warning: HAKMEM_FOO is not an option of
+//   hakmem; ignored
 void ReadOptions(ParsedOptions& options);
 
 // HAKMEM_SHOW_CONFIG: variant, version, compiler and flags, then a line per
 // option: name, value, unit, origin.
+//   hakmem 0.1.0 release, x86-64, Clang 19.1.7, optimized
+//     HAKMEM_DECAY_MS=500 milliseconds (default)
 void PrintConfig(const ParsedOptions& options, const char* variant,
                  RawPrinter& out);
 

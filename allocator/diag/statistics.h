@@ -21,16 +21,16 @@ struct RouteStatistics {
 struct Statistics {
   const char* variant = "";
   RouteStatistics routes[kRouteCount] = {};
-  std::uint64_t remote_frees = 0;       // blocks freed by another thread
+  std::uint64_t remote_frees = 0;  // blocks freed by another thread
   std::uint64_t reallocs_in_place = 0;
   std::uint64_t reallocs_moved = 0;
-  std::uint64_t failures = 0;           // calls that returned NULL
+  std::uint64_t failures = 0;  // calls that returned NULL
   // Bytes, now.
-  std::uint64_t mapped_bytes = 0;       // for blocks
+  std::uint64_t mapped_bytes = 0;  // for blocks
   std::uint64_t peak_mapped_bytes = 0;
-  std::uint64_t metadata_bytes = 0;     // tables and magazines, mapped
-  std::uint64_t granted_bytes = 0;      // in slabs and spans that are in use
-  std::uint64_t cached_bytes = 0;       // free, not yet given back
+  std::uint64_t metadata_bytes = 0;  // tables and magazines, mapped
+  std::uint64_t granted_bytes = 0;   // in slabs and spans that are in use
+  std::uint64_t cached_bytes = 0;    // free, not yet given back
   // Calls to the kernel.
   std::uint64_t map_calls = 0;
   std::uint64_t unmap_calls = 0;
@@ -38,11 +38,12 @@ struct Statistics {
   std::uint64_t move_calls = 0;
   // Heaps.
   std::uint64_t heaps_created = 0;
-  std::uint64_t heaps_abandoned = 0;    // now without a thread
+  std::uint64_t heaps_abandoned = 0;  // now without a thread
 };
 
-// One JSON object, one line, keys as the fields above; `pid` and `program`
-// first. `program` is escaped.
+// One JSON object on one line, with its newline; keys as the fields above, with
+// `pid` and `program` first. `program` is escaped, and cut when it is long, so
+// that the line is always whole.
 void PrintStatisticsJson(const Statistics& statistics, int process_id,
                          const char* program, RawPrinter& out);
 

@@ -86,7 +86,8 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
     } else {
       void* blocks[kMagazineSlots];
       const std::uint32_t taken =
-          slabs_.Take(size_class, blocks, cache.refill, refusal);
+          slabs_.Take(size_class, blocks,
+                      std::min(cache.refill, MaxRefill(size_class)), refusal);
       cache.refill = std::min(2 * cache.refill, MaxRefill(size_class));
       // The lowest address is to be popped first.
       std::reverse_copy(blocks, blocks + taken, MagazineBlocks(cache.top));

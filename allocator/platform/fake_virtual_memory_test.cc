@@ -251,7 +251,8 @@ TEST_F(FakeVirtualMemoryDeathTest, WatchesTheContract) {
   EXPECT_EXIT(Purge(0, 3), aborts, unmapped);
   EXPECT_EXIT(Unmap(1, 2), aborts, unmapped);
   EXPECT_EXIT(Move(1, 8, 2, false), aborts, unmapped);
-  EXPECT_EXIT(Move(0, 1, 2, false), aborts, "check failed: from \\+ bytes <= to");
+  EXPECT_EXIT(Move(0, 1, 2, false), aborts,
+              "check failed: from \\+ bytes <= to");
   EXPECT_EXIT(memory_.MapAt(Page(4) + 1, page_), aborts,
               "check failed: address % page_bytes");
   EXPECT_EXIT(memory_.MapAt(Page(4), page_ - 1), aborts,

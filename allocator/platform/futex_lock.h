@@ -37,9 +37,8 @@ class ABSL_LOCKABLE FutexLock {
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
     std::uint32_t expected = kFree;
     // acquire: pairs with the release in Unlock.
-    return state_.compare_exchange_strong(expected, kHeld,
-                                          std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+    return state_.compare_exchange_strong(
+        expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
   void Unlock() ABSL_UNLOCK_FUNCTION() {

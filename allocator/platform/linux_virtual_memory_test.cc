@@ -74,7 +74,8 @@ TEST_F(LinuxVirtualMemoryTest, DoesNotReplaceAMapping) {
     EXPECT_EQ(memory_.MapAt(Page(first), 3 * page_).error_number, EEXIST);
   }
   EXPECT_TRUE(Holds(2, 1, 7));
-  for (const std::size_t other : {0u, 1u, 3u, 4u}) EXPECT_FALSE(IsMapped(other));
+  for (const std::size_t other : {0u, 1u, 3u, 4u})
+    EXPECT_FALSE(IsMapped(other));
 }
 
 TEST_F(LinuxVirtualMemoryTest, ReportsWhyMappingFailed) {

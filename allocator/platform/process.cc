@@ -29,8 +29,7 @@ void WriteFd(int fd, std::string_view text) {
 
 int OpenForAppend(const char* path, int& error_number) {
   const ErrnoGuard guard;
-  constexpr int kFlags =
-      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY;
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY;
   long fd = -1;
   do {
     fd = syscall(SYS_openat, AT_FDCWD, path, kFlags, 0644);

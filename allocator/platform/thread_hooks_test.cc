@@ -149,9 +149,8 @@ TEST_F(ThreadHooksTest, RunsAgainWhenArmedByALaterDestructor) {
 
 // The thread's first allocation is in a destructor.
 TEST_F(ThreadHooksTest, RunsWhenFirstArmedByADestructor) {
-  const ForeignKey foreign([](void*) {
-    t_log->text += ArmThreadExit(&g_first) ? 'a' : 'r';
-  });
+  const ForeignKey foreign(
+      [](void*) { t_log->text += ArmThreadExit(&g_first) ? 'a' : 'r'; });
   EXPECT_EQ(Run([&] { foreign.Set(1); }), "aH1");
 }
 

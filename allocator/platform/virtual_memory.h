@@ -47,14 +47,13 @@ class VirtualMemory {
   // Gives the pages of a mapped range back; it stays mapped and reads as zero.
   virtual VmStatus Purge(Address address, std::size_t bytes) = 0;
 
-  // Moves the pages of mapped [from, from + bytes) to [to, to + bytes), whatever
-  // is there, mapped or not. With `keep_source`, `from` is mapped again and
-  // reads as zero (unless `source_lost`: there was no memory for it); otherwise
-  // it is unmapped. The ranges do not overlap.
-  // On failure nothing has moved, and all of `to` is mapped and reads as zero,
-  // ready to be copied to (unless `target_lost`: then it is unmapped). Expect
-  // EFAULT: before Linux 6.17 the kernel moves only what it keeps as one
-  // mapping.
+  // Moves the pages of mapped [from, from + bytes) to [to, to + bytes),
+  // whatever is there, mapped or not. With `keep_source`, `from` is mapped
+  // again and reads as zero (unless `source_lost`: there was no memory for it);
+  // otherwise it is unmapped. The ranges do not overlap. On failure nothing has
+  // moved, and all of `to` is mapped and reads as zero, ready to be copied to
+  // (unless `target_lost`: then it is unmapped). Expect EFAULT: before
+  // Linux 6.17 the kernel moves only what it keeps as one mapping.
   virtual VmStatus Move(Address from, Address to, std::size_t bytes,
                         bool keep_source) = 0;
 

@@ -46,8 +46,8 @@ class Region {
   void Place(VirtualMemory& memory);
   bool placed() const { return window_bytes_ != 0; }
 
-  Zone& fine() { return fine_; }
-  Zone& coarse() { return coarse_; }
+  constexpr Zone& fine() { return fine_; }
+  constexpr Zone& coarse() { return coarse_; }
   const Zone& fine() const { return fine_; }
   const Zone& coarse() const { return coarse_; }
 

@@ -2,7 +2,7 @@
 # heavy: yes
 # serves: nginx.* ab
 # seconds: 180
-# needs: nginx ab
+# needs: nginx ab pgrep
 set -euo pipefail
 server=
 stop() { [[ -z $server ]] || kill -QUIT "$server" 2>/dev/null || true; }
@@ -44,7 +44,7 @@ server=$!
 address=http://127.0.0.1:$FREE_PORT
 # fetch PATH [HEADER]: the answer's body.
 fetch() {
-  exec 3<>"/dev/tcp/127.0.0.1/$FREE_PORT"
+  exec 3<>"/dev/tcp/127.0.0.1/$FREE_PORT" || return 1
   printf 'GET %s HTTP/1.0\r\n%s\r\n\r\n' "$1" "${2:-X: y}" >&3
   sed '1,/^\r$/d' <&3
   exec 3<&-
@@ -55,11 +55,18 @@ for _ in {1..200}; do
   sleep 0.1
 done
 load() { ab -q "$@" | grep -E '^(Document Length|Complete requests|Failed requests|Non-2xx)'; }
+# Once no old worker is left to close a connection that ab still uses.
+reload() {
+  local old
+  old=$(pgrep -P "$server" | sort)
+  nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf" -s reload
+  while [[ -n $(comm -12 <(echo "$old") <(pgrep -P "$server" | sort)) ]]; do sleep 0.05; done
+}
 load -n 8000 -c 20 -k "$address/5.txt"
 load -n 3000 -c 20 -H 'Accept-Encoding: gzip' "$address/20.txt"
-nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf" -s reload
+reload
 load -n 3000 -c 20 -k "$address/proxied/12.txt"
-nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf" -s reload
+reload
 for number in {1..30}; do
   fetch "/$number.txt" | cmp - "files/$number.txt"
   fetch "/proxied/$number.txt" 'Accept-Encoding: gzip' | sha256sum

@@ -10,7 +10,7 @@ stop() { [[ -z $server ]] || kill "$server" 2>/dev/null || true; }
 trap stop EXIT
 start() {
   redis-server --port 0 --unixsocket "$socket" --dir "$PWD" --save '' \
-    --daemonize no --enable-debug-command yes --io-threads 2 --activedefrag no >&2 &
+    --daemonize no --enable-debug-command yes --activedefrag no >&2 &
   server=$!
   for _ in {1..200}; do
     [[ $(cli ping 2>/dev/null) == PONG ]] && return
