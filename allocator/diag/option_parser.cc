@@ -1,0 +1,186 @@
+#include "allocator/diag/option_parser.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "allocator/base/build_info.h"
+#include "allocator/config/version.h"
+#include "allocator/platform/process.h"
+
+namespace hakmem {
+
+namespace {
+
+// The row of the table, or null.
+const OptionSpec* FindOption(std::string_view name) {
+  for (const OptionSpec& spec : kOptionTable) {
+    if (name == spec.name) return &spec;
+  }
+  return nullptr;
+}
+
+// What a suffix stands for as a shift; 0 when `c` is none.
+unsigned SuffixShift(char c) {
+  switch (c) {
+    case 'K':
+      return 10;
+    case 'M':
+      return 20;
+    case 'G':
+      return 30;
+    case 'T':
+      return 40;
+    default:
+      return 0;
+  }
+}
+
+OptionError ParseNumber(const OptionSpec& spec, std::string_view text,
+                        std::uint64_t& number) {
+  unsigned shift = 0;
+  if (spec.type == OptionType::kBytes && !text.empty()) {
+    shift = SuffixShift(text.back());
+    if (shift != 0) text.remove_suffix(1);
+  }
+  std::uint64_t digits = 0;
+  if (!ParseDecimal(text, digits)) {
+    // A number still, if only too large?
+    if (text.empty()) return OptionError::kMalformed;
+    for (const char c : text) {
+      if (c < '0' || c > '9') return OptionError::kMalformed;
+    }
+    return OptionError::kOutOfRange;
+  }
+  if (digits > (kNoMaximum >> shift)) return OptionError::kOutOfRange;
+  digits <<= shift;
+  if (digits < spec.minimum || digits > spec.maximum) {
+    // "0 or 1" says it better than a range.
+    return spec.type == OptionType::kFlag ? OptionError::kMalformed
+                                          : OptionError::kOutOfRange;
+  }
+  number = digits;
+  return OptionError::kNone;
+}
+
+OptionError ParsePath(std::string_view text,
+                      char (&path)[kMaxOptionPathBytes]) {
+  if (text.size() >= sizeof(path)) return OptionError::kTooLong;
+  if (text.empty() || text == "0") {
+    path[0] = '\0';
+    return OptionError::kNone;
+  }
+  std::memcpy(path, text.data(), text.size());
+  path[text.size()] = '\0';
+  return OptionError::kNone;
+}
+
+// A value as a person would say it.
+void PrintValue(const OptionSpec& spec, const Options& options,
+                RawPrinter& out) {
+  if (spec.type == OptionType::kPath) {
+    const std::string_view path = options.*spec.path;
+    if (path.empty()) {
+      out.Text("none");
+    } else {
+      out.Text(path == "1" ? "standard error" : path);
+    }
+  } else if (spec.type == OptionType::kBytes &&
+             options.*spec.number == kNoMaximum) {
+    out.Text("unlimited");
+  } else {
+    out.Decimal(options.*spec.number);
+  }
+}
+
+// A value from the environment, for one line of a terminal.
+void PrintForeign(std::string_view text, RawPrinter& out) {
+  constexpr std::size_t kMaxBytes = 64;
+  for (std::size_t i = 0; i < text.size() && i < kMaxBytes; ++i) {
+    const bool printable = text[i] >= ' ' && text[i] <= '~';
+    out.Text({printable ? &text[i] : "?", 1});
+  }
+  if (text.size() > kMaxBytes) out.Text("...");
+}
+
+void PrintWarning(std::string_view name, std::string_view value,
+                  OptionError error, const ParsedOptions& options,
+                  RawPrinter& out) {
+  out.Text("hakmem: warning: ");
+  PrintForeign(name, out);
+  const OptionSpec* const spec = FindOption(name);
+  if (spec == nullptr) {
+    out.Text(" is not an option of hakmem; ignored\n");
+    return;
+  }
+  const std::string_view unit = spec->unit;
+  if (error == OptionError::kTooLong) {
+    out.Text(" is longer than ").Decimal(kMaxOptionPathBytes - 1);
+    out.Text(" bytes");
+  } else {
+    out.Text("=");
+    PrintForeign(value, out);
+    if (error == OptionError::kOutOfRange) {
+      out.Text(" is out of range, ").Decimal(spec->minimum).Text(" to ");
+      out.Decimal(spec->maximum).Text(unit.empty() ? "" : " ").Text(unit);
+    } else if (spec->type == OptionType::kFlag) {
+      out.Text(" is not 0 or 1");
+    } else {
+      out.Text(" is not a number").Text(unit.empty() ? "" : " of ").Text(unit);
+    }
+  }
+  out.Text("; using ");
+  PrintValue(*spec, options.values, out);
+  out.Text("\n");
+}
+
+void VisitVariable(void* context, std::string_view name, const char* value) {
+  auto& options = *static_cast<ParsedOptions*>(context);
+  const OptionError error = ApplyOption(name, value, options);
+  if (error == OptionError::kNone) return;
+  RawPrinter out;
+  PrintWarning(name, value, error, options, out);
+  WriteFd(kStderrFd, out.text());
+}
+
+}  // namespace
+
+OptionError ApplyOption(std::string_view name, std::string_view value,
+                        ParsedOptions& options) {
+  const OptionSpec* const spec = FindOption(name);
+  if (spec == nullptr) return OptionError::kUnknown;
+  const OptionError error =
+      spec->type == OptionType::kPath
+          ? ParsePath(value, options.values.*spec->path)
+          : ParseNumber(*spec, value, options.values.*spec->number);
+  if (error == OptionError::kNone) {
+    options.origins[spec - kOptionTable] = OptionOrigin::kEnvironment;
+  }
+  return error;
+}
+
+void ReadOptions(ParsedOptions& options) {
+  VisitEnvironment("HAKMEM_", &VisitVariable, &options);
+}
+
+void PrintConfig(const ParsedOptions& options, const char* variant,
+                 RawPrinter& out) {
+  out.Text("hakmem ").Text(kVersion).Text(" ").Text(variant);
+  out.Text(", ").Text(kBuildInfo.architecture);
+  out.Text(", ").Text(kBuildInfo.compiler);
+  out.Text(", ").Text(kBuildInfo.optimization);
+  out.Text(kBuildInfo.address_sanitizer).Text(kBuildInfo.thread_sanitizer);
+  out.Text(kBuildInfo.undefined_behavior_sanitizer);
+  out.Text("\n");
+  for (const OptionSpec& spec : kOptionTable) {
+    out.Text("  ").Text(spec.name).Text("=");
+    PrintValue(spec, options.values, out);
+    const bool unlimited = spec.type == OptionType::kBytes &&
+                           options.values.*spec.number == kNoMaximum;
+    if (spec.unit[0] != '\0' && !unlimited) out.Text(" ").Text(spec.unit);
+    const bool is_default =
+        options.origins[&spec - kOptionTable] == OptionOrigin::kDefault;
+    out.Text(is_default ? " (default)\n" : " (environment)\n");
+  }
+}
+
+}  // namespace hakmem
