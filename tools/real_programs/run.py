@@ -12,9 +12,13 @@ and is run twice, in an empty folder of the same name, with a clean
 environment. Its standard output and exit status must be the same both times
 (and 0); standard error is only kept. With hakmem, LD_PRELOAD holds for the
 script's shell and everything it starts.
+
+--cache keeps what was found for a library, a script and the packages that are
+installed: libc's output, and that a program passed. Failures are never kept.
 """
 import argparse
 import dataclasses
+import hashlib
 import os
 import pathlib
 import re
@@ -49,6 +53,47 @@ class Program:
 
 class Failure(Exception):
     """Why a program does not pass."""
+
+
+class Cache:
+    """Outputs and passes of earlier runs; without a folder it keeps nothing."""
+
+    def __init__(self, folder, library):
+        self.folder = pathlib.Path(folder) if folder else None
+        if not self.folder:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.library = library.read_bytes()
+        self.common = subprocess.run(
+            ["dpkg-query", "-W"], check=True, stdout=subprocess.PIPE).stdout
+        for path in sorted(HERE.glob("*")):
+            if path.is_file():
+                self.common += path.name.encode() + path.read_bytes()
+
+    def _entry(self, kind, program, *more):
+        digest = hashlib.sha256(self.common + program.script.read_bytes())
+        for part in more:
+            digest.update(part)
+        return self.folder / ("%s-%s-%s" % (kind, program.name, digest.hexdigest()[:32]))
+
+    def output(self, program):
+        """libc's output, or None."""
+        if not self.folder:
+            return None
+        entry = self._entry("libc", program)
+        return entry.read_bytes() if entry.exists() else None
+
+    def keep_output(self, program, output):
+        if self.folder:
+            self._entry("libc", program).write_bytes(output)
+
+    def passed(self, program):
+        return (self.folder is not None
+                and self._entry("passed", program, self.library).exists())
+
+    def keep_pass(self, program):
+        if self.folder:
+            self._entry("passed", program, self.library).touch()
 
 
 def load_program(script):
@@ -151,25 +196,33 @@ def check_complaints(folder):
             raise Failure("standard error has: %s" % line.strip())
 
 
-def run_program(program, folder, library):
+def run_program(program, folder, library, cache):
     """Runs the program both ways; returns what to say of it. Raises Failure."""
     missing = [c for c in program.needs if shutil.which(c, path=PATH) is None]
     if missing:
         raise Failure("not installed: %s (tools/setup.sh%s)"
                       % (", ".join(missing), " --all" if program.heavy else ""))
+    if cache.passed(program):
+        return "unchanged"
+    expected = cache.output(program)
+    beside = "as kept"
+    if expected is None:
+        begin = time.monotonic()
+        expected = run_once(program, folder, "libc", None)
+        beside = "%.0f s" % (time.monotonic() - begin)
+        if not expected:
+            raise Failure("it says nothing, so there is nothing to compare")
+        cache.keep_output(program, expected)
     begin = time.monotonic()
-    expected = run_once(program, folder, "libc", None)
-    middle = time.monotonic()
     actual = run_once(program, folder, "hakmem", library)
-    end = time.monotonic()
-    if not expected:
-        raise Failure("it says nothing, so there is nothing to compare")
+    seconds = time.monotonic() - begin
     if actual != expected:
+        (folder / "libc.out").write_bytes(expected)
         raise Failure("other output on hakmem: diff %s/{libc,hakmem}.out" % folder)
     check_complaints(folder)
     processes = check_served(program, folder)
-    return "%.0f s, libc %.0f s, %d processes" % (end - middle, middle - begin,
-                                                  processes)
+    cache.keep_pass(program)
+    return "%.0f s; libc %s; %d processes" % (seconds, beside, processes)
 
 
 def parse_arguments(names):
@@ -179,6 +232,8 @@ def parse_arguments(names):
     parser.add_argument("--library", help="instead of building hakmem")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME",
                         help="this program; may be repeated")
+    parser.add_argument("--cache", metavar="DIR",
+                        help="keep what passed, and do not run it again")
     parser.add_argument("--list", action="store_true")
     return parser.parse_args()
 
@@ -205,13 +260,14 @@ def main():
     library = root / source.name
     shutil.copyfile(source, library)
     library.chmod(0o755)
+    cache = Cache(arguments.cache, library)
     failed = 0
     for program in chosen:
         folder = root / program.name
         folder.mkdir()
         try:
             print("ok %s (%s)" % (program.name,
-                                  run_program(program, folder, library)), flush=True)
+                                  run_program(program, folder, library, cache)), flush=True)
             shutil.rmtree(folder)
         except (Failure, statistics_file.BadStatistics) as failure:
             failed += 1
