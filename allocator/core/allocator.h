@@ -58,19 +58,44 @@ class Allocator {
 
   // A block of at least `size_bytes`, aligned to 16 bytes. Null: it could not
   // be had, and an event says why. errno is not touched.
-  HAK_ALWAYS_INLINE void* Allocate(Heap*& self, std::size_t size_bytes);
+  HAK_ALWAYS_INLINE void* Allocate(Heap*& self, std::size_t size_bytes) {
+    void* block = TryAllocate(self, size_bytes);
+    if (block != nullptr) [[likely]] return block;
+    return AllocateSlow(self, size_bytes, kMinAlignmentBytes);
+  }
+  // The hot part of Allocate, which calls nothing. Null: ask AllocateSlow.
+  HAK_ALWAYS_INLINE void* TryAllocate(Heap* heap, std::size_t size_bytes);
+  HAK_NOINLINE void* AllocateSlow(Heap*& self, std::size_t size_bytes,
+                                  std::size_t alignment_bytes);
   // Zeroed; null also when the product overflows.
   void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes);
   // Aligned to `alignment_bytes`, a power of two.
   void* AllocateAligned(Heap*& self, std::size_t alignment_bytes,
                         std::size_t size_bytes);
   // Null is allowed. Anything but a live block is fatal.
-  HAK_ALWAYS_INLINE void Free(Heap*& self, void* pointer);
+  HAK_ALWAYS_INLINE void Free(Heap*& self, void* pointer) {
+    if (!TryFree(self, pointer)) [[unlikely]] FreeSlow(self, pointer);
+  }
+  // The hot part of Free. False: nothing was done; ask FreeSlow.
+  HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer);
+  HAK_NOINLINE void FreeSlow(Heap*& self, void* pointer);
   // The same; a size or alignment that the block cannot have been asked for
   // with is fatal, too.
   HAK_ALWAYS_INLINE void FreeSized(Heap*& self, void* pointer,
                                    std::size_t size_bytes,
-                                   std::size_t alignment_bytes);
+                                   std::size_t alignment_bytes) {
+    if (!TryFreeSized(self, pointer, size_bytes, alignment_bytes))
+        [[unlikely]] {
+      FreeSizedSlow(self, pointer, size_bytes, alignment_bytes);
+    }
+  }
+  // The hot part of FreeSized. False: nothing was done; ask FreeSizedSlow.
+  HAK_ALWAYS_INLINE bool TryFreeSized(Heap* heap, void* pointer,
+                                      std::size_t size_bytes,
+                                      std::size_t alignment_bytes);
+  HAK_NOINLINE void FreeSizedSlow(Heap*& self, void* pointer,
+                                  std::size_t size_bytes,
+                                  std::size_t alignment_bytes);
   // Changes a block's size; size 0 counts as 1. Null: the block is as it was.
   void* Reallocate(Heap*& self, void* pointer, std::size_t size_bytes);
   // The bytes that may be used; null has 0.
@@ -111,14 +136,12 @@ class Allocator {
 
   HAK_ALWAYS_INLINE void MarkLive(ZoneView& view, unsigned granule_shift,
                                   void* block, SizeClass size_class);
-  HAK_ALWAYS_INLINE void* AllocateTiny(Heap*& self, SizeClass size_class);
-  HAK_ALWAYS_INLINE void* AllocatePool(Heap*& self, SizeClass size_class);
+  HAK_ALWAYS_INLINE void* TryClassFromMagazine(Heap* heap,
+                                               SizeClass size_class, bool tiny);
   HAK_ALWAYS_INLINE bool FreeOwn(ZoneView& view, unsigned unit_shift,
                                  std::uint64_t granule, Heap* heap,
                                  void* pointer);
 
-  HAK_NOINLINE void* AllocateSlow(Heap*& self, std::size_t size_bytes,
-                                  std::size_t alignment_bytes);
   HAK_NOINLINE void* AllocateClassSlow(Heap*& self, SizeClass size_class);
   Large AllocateLarge(Heap*& self, std::size_t size_bytes,
                       std::size_t alignment_bytes);
@@ -138,10 +161,6 @@ class Allocator {
                      const Refusal& refusal);
   bool CheckThreshold(std::size_t size_bytes, std::size_t alignment_bytes);
 
-  HAK_NOINLINE void FreeSlow(Heap*& self, void* pointer);
-  HAK_NOINLINE void FreeSizedSlow(Heap*& self, void* pointer,
-                                  std::size_t size_bytes,
-                                  std::size_t alignment_bytes);
   void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block);
   void FreeSpan(Heap* self, void* pointer, const LiveBlock& block);
   std::uint32_t RetireSpan(Heap* self, const void* pointer,
@@ -219,34 +238,30 @@ HAK_ALWAYS_INLINE void Allocator<kConfig>::MarkLive(ZoneView& view,
                std::memory_order_relaxed);
 }
 
+// `tiny` is a constant: it chooses the zone.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* Allocator<kConfig>::AllocateTiny(
-    Heap*& self, SizeClass size_class) {
-  void* block = self->TryPop(size_class);
-  if (block == nullptr) [[unlikely]] return AllocateClassSlow(self, size_class);
-  MarkLive(fine(), kFineGranuleShift, block, size_class);
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryClassFromMagazine(
+    Heap* heap, SizeClass size_class, bool tiny) {
+  void* block = heap->TryPop(size_class);
+  if (block == nullptr) [[unlikely]] return nullptr;
+  if (tiny) {
+    MarkLive(fine(), kFineGranuleShift, block, size_class);
+  } else {
+    MarkLive(coarse(), kCoarseGranuleShift, block, size_class);
+  }
   return block;
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* Allocator<kConfig>::AllocatePool(
-    Heap*& self, SizeClass size_class) {
-  void* block = self->TryPop(size_class);
-  if (block == nullptr) [[unlikely]] return AllocateClassSlow(self, size_class);
-  MarkLive(coarse(), kCoarseGranuleShift, block, size_class);
-  return block;
-}
-
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* Allocator<kConfig>::Allocate(Heap*& self,
-                                                     std::size_t size_bytes) {
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(
+    Heap* heap, std::size_t size_bytes) {
   if (size_bytes <= kMaxTinyBytes) [[likely]] {
-    return AllocateTiny(self, TinyClassOf(size_bytes));
+    return TryClassFromMagazine(heap, TinyClassOf(size_bytes), true);
   }
   if (size_bytes <= kMaxPoolBytes) {
-    return AllocatePool(self, PoolClassOf(size_bytes));
+    return TryClassFromMagazine(heap, PoolClassOf(size_bytes), false);
   }
-  return AllocateSlow(self, size_bytes, kMinAlignmentBytes);
+  return nullptr;
 }
 
 // True: the pointer was a live block of this heap, and it is free now. The
@@ -275,43 +290,36 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(ZoneView& view,
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void Allocator<kConfig>::Free(Heap*& self, void* pointer) {
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFree(Heap* heap, void* pointer) {
   const auto address = reinterpret_cast<Address>(pointer);
   std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
   if (granule < fine().limit_granules.load(std::memory_order_relaxed))
       [[likely]] {
-    if (FreeOwn(fine(), kFineUnitShift, granule, self, pointer)) return;
-  } else {
-    granule = coarse().Granule(address, kCoarseGranuleShift);
-    if (granule < coarse().limit_granules.load(std::memory_order_relaxed) &&
-        FreeOwn(coarse(), kCoarseUnitShift, granule, self, pointer)) {
-      return;
-    }
+    return FreeOwn(fine(), kFineUnitShift, granule, heap, pointer);
   }
-  FreeSlow(self, pointer);
+  granule = coarse().Granule(address, kCoarseGranuleShift);
+  return granule < coarse().limit_granules.load(std::memory_order_relaxed) &&
+         FreeOwn(coarse(), kCoarseUnitShift, granule, heap, pointer);
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void Allocator<kConfig>::FreeSized(
-    Heap*& self, void* pointer, std::size_t size_bytes,
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
+    Heap* heap, void* pointer, std::size_t size_bytes,
     std::size_t alignment_bytes) {
-  if (size_bytes <= kMaxTinyBytes && alignment_bytes <= kMinAlignmentBytes)
-      [[likely]] {
-    const auto address = reinterpret_cast<Address>(pointer);
-    const std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
-    if (granule < fine().limit_granules.load(std::memory_order_relaxed))
-        [[likely]] {
-      const UnitRecord record =
-          fine().units[granule >> kFineUnitShift].load(
-              std::memory_order_relaxed);
-      if (UnitLiveHeader(record) ==
-              kFirstLiveHeader + TinyClassOf(size_bytes) &&
-          FreeOwn(fine(), kFineUnitShift, granule, self, pointer)) [[likely]] {
-        return;
-      }
-    }
+  if (size_bytes > kMaxTinyBytes || alignment_bytes > kMinAlignmentBytes)
+      [[unlikely]] {
+    return false;
   }
-  FreeSizedSlow(self, pointer, size_bytes, alignment_bytes);
+  const auto address = reinterpret_cast<Address>(pointer);
+  const std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
+  if (granule >= fine().limit_granules.load(std::memory_order_relaxed))
+      [[unlikely]] {
+    return false;
+  }
+  const UnitRecord record = fine().units[granule >> kFineUnitShift].load(
+      std::memory_order_relaxed);
+  return UnitLiveHeader(record) == kFirstLiveHeader + TinyClassOf(size_bytes) &&
+         FreeOwn(fine(), kFineUnitShift, granule, heap, pointer);
 }
 
 }  // namespace hakmem

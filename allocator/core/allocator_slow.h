@@ -141,6 +141,9 @@ void* Allocator<kConfig>::AllocateClassSlow(Heap*& self,
 template <const Config& kConfig>
 void* Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
                                        std::size_t alignment_bytes) {
+  if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
+    return AllocateClassSlow(self, AlignedClassOf(size_bytes, alignment_bytes));
+  }
   return AllocateLarge(self, size_bytes, alignment_bytes).block;
 }
 
@@ -230,11 +233,13 @@ void* Allocator<kConfig>::AllocateAligned(Heap*& self,
                                           std::size_t alignment_bytes,
                                           std::size_t size_bytes) {
   if (alignment_bytes <= kMinAlignmentBytes) return Allocate(self, size_bytes);
+  void* block = nullptr;
   if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
     const SizeClass size_class = AlignedClassOf(size_bytes, alignment_bytes);
-    return IsTiny(size_class) ? AllocateTiny(self, size_class)
-                              : AllocatePool(self, size_class);
+    block = IsTiny(size_class) ? TryClassFromMagazine(self, size_class, true)
+                               : TryClassFromMagazine(self, size_class, false);
   }
+  if (block != nullptr) return block;
   return AllocateSlow(self, size_bytes, alignment_bytes);
 }
 

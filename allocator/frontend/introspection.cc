@@ -105,8 +105,7 @@ HAK_EXPORT const char* hakmem_variant() { return hakmem::ProductVariant(); }
 
 HAK_EXPORT std::size_t hakmem_get_statistics(hakmem_statistics* statistics,
                                              std::size_t size_bytes) {
-  const hakmem_statistics known =
-      hakmem::ToPublic(hakmem::ProductStatistics());
+  const hakmem_statistics known = hakmem::ToPublic(hakmem::ProductStatistics());
   std::memset(statistics, 0, size_bytes);
   std::memcpy(statistics, &known, std::min(size_bytes, sizeof(known)));
   return sizeof(known);
@@ -157,9 +156,8 @@ HAK_EXPORT int malloc_info(int options, FILE* stream) noexcept {
   hakmem::RawPrinter out;
   hakmem::PrintXml(hakmem::ProductStatistics(), out);
   const std::string_view text = out.text();
-  return std::fwrite(text.data(), 1, text.size(), stream) == text.size()
-             ? 0
-             : EIO;
+  return std::fwrite(text.data(), 1, text.size(), stream) == text.size() ? 0
+                                                                         : EIO;
 }
 
 }  // extern "C"

@@ -70,8 +70,9 @@ void ThrowBadAlloc(std::size_t size) {
   RawPrinter out;
   out.Text("hakmem: fatal: operator new of ")
       .Decimal(size)
-      .Text(" bytes failed, and no C++ runtime is there to throw "
-            "std::bad_alloc\n");
+      .Text(
+          " bytes failed, and no C++ runtime is there to throw "
+          "std::bad_alloc\n");
   WriteFd(kStderrFd, out.text());
   AbortProcess();
 }

@@ -74,6 +74,7 @@ class alignas(64) ThreadHeap {
     const MagazineTop top = cache.top;
     if (MagazineFillBytes(top) == 0) [[unlikely]] return nullptr;
     void* block = *reinterpret_cast<void**>(top);
+    if (block == nullptr) __builtin_unreachable();  // spares callers a test
     cache.top = top - kMagazineSlotBytes;
     CountOne(cache);
     return block;
