@@ -37,7 +37,7 @@ struct hakmem_statistics {
   struct hakmem_route_statistics pool; /* over 1 KiB, up to 64 KiB */
   struct hakmem_route_statistics span; /* over 64 KiB, in units of 64 KiB */
   struct hakmem_route_statistics huge; /* what exceeds the largest span */
-  uint64_t remote_frees;      /* blocks freed by a thread that does not own them */
+  uint64_t remote_frees; /* blocks freed by a thread that does not own them */
   uint64_t reallocs_in_place; /* realloc calls that kept the address */
   uint64_t reallocs_moved;    /* realloc calls that changed it */
   uint64_t failures;          /* calls that returned NULL for want of memory */
@@ -45,8 +45,8 @@ struct hakmem_statistics {
   uint64_t mapped_bytes;      /* mapped for blocks */
   uint64_t peak_mapped_bytes; /* the most that mapped_bytes has been */
   uint64_t metadata_bytes;    /* mapped for hakmem's own tables */
-  uint64_t granted_bytes;     /* part of mapped_bytes in slabs and spans in use */
-  uint64_t cached_bytes;      /* part of mapped_bytes kept free for reuse */
+  uint64_t granted_bytes; /* part of mapped_bytes in slabs and spans in use */
+  uint64_t cached_bytes;  /* part of mapped_bytes kept free for reuse */
   /* Calls to the kernel. */
   uint64_t map_calls;
   uint64_t unmap_calls;

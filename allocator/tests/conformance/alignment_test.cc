@@ -40,8 +40,7 @@ TEST(Alignment, PosixMemalignServesEveryPowerOfTwo) {
 }
 
 TEST(Alignment, AlignedAllocServesEveryPowerOfTwo) {
-  for (std::size_t alignment = 1; alignment <= kLargestTested;
-       alignment *= 2) {
+  for (std::size_t alignment = 1; alignment <= kLargestTested; alignment *= 2) {
     for (const std::size_t size : kSizes) {
       void* const block = aligned_alloc(alignment, size);
       ExpectAligned(block, alignment, size);
@@ -91,8 +90,9 @@ TEST(Alignment, MemalignRaisesToAPowerOfTwo) {
 
 TEST(Alignment, MemalignRejectsWhatCannotBeRaised) {
   errno = 0;
-  EXPECT_EQ(memalign(Opaque(std::numeric_limits<std::size_t>::max() / 2 + 2), 1),
-            nullptr);
+  EXPECT_EQ(
+      memalign(Opaque(std::numeric_limits<std::size_t>::max() / 2 + 2), 1),
+      nullptr);
   EXPECT_EQ(errno, EINVAL);
 }
 

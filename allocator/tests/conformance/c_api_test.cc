@@ -141,8 +141,9 @@ TEST(CApi, CallocRejectsOverflow) {
   EXPECT_EQ(errno, ENOMEM);
   errno = 0;
   // The product wraps round to 16.
-  EXPECT_EQ(calloc(Opaque(std::numeric_limits<std::size_t>::max() / 16 + 2), 16),
-            nullptr);
+  EXPECT_EQ(
+      calloc(Opaque(std::numeric_limits<std::size_t>::max() / 16 + 2), 16),
+      nullptr);
   EXPECT_EQ(errno, ENOMEM);
 }
 

@@ -124,20 +124,21 @@ TEST(Operators, ThrowBadAllocWithoutAHandler) {
   EXPECT_THROW((void)::operator new[](Opaque(kImpossible)), std::bad_alloc);
   EXPECT_THROW((void)::operator new(Opaque(kImpossible), std::align_val_t{64}),
                std::bad_alloc);
-  EXPECT_THROW((void)::operator new[](Opaque(kImpossible), std::align_val_t{64}),
-               std::bad_alloc);
+  EXPECT_THROW(
+      (void)::operator new[](Opaque(kImpossible), std::align_val_t{64}),
+      std::bad_alloc);
 }
 
 TEST(Operators, NothrowGivesNullWithoutAHandler) {
   HandlerScope scope(nullptr);
   EXPECT_EQ(::operator new(Opaque(kImpossible), std::nothrow), nullptr);
   EXPECT_EQ(::operator new[](Opaque(kImpossible), std::nothrow), nullptr);
-  EXPECT_EQ(::operator new(Opaque(kImpossible), std::align_val_t{64},
-                           std::nothrow),
-            nullptr);
-  EXPECT_EQ(::operator new[](Opaque(kImpossible), std::align_val_t{64},
-                             std::nothrow),
-            nullptr);
+  EXPECT_EQ(
+      ::operator new(Opaque(kImpossible), std::align_val_t{64}, std::nothrow),
+      nullptr);
+  EXPECT_EQ(
+      ::operator new[](Opaque(kImpossible), std::align_val_t{64}, std::nothrow),
+      nullptr);
 }
 
 TEST(Operators, HandlerIsCalledUntilItGivesUp) {
@@ -164,9 +165,9 @@ TEST(Operators, NothrowCatchesWhatTheHandlerThrows) {
   HandlerScope scope(&ThrowBadAllocOfHandler);
   EXPECT_EQ(::operator new(Opaque(kImpossible), std::nothrow), nullptr);
   EXPECT_EQ(::operator new[](Opaque(kImpossible), std::nothrow), nullptr);
-  EXPECT_EQ(::operator new(Opaque(kImpossible), std::align_val_t{64},
-                           std::nothrow),
-            nullptr);
+  EXPECT_EQ(
+      ::operator new(Opaque(kImpossible), std::align_val_t{64}, std::nothrow),
+      nullptr);
   EXPECT_EQ(g_handler_calls, 3);
 }
 

@@ -126,7 +126,7 @@ TEST(HakmemHeader, NamesVersionAndVariant) {
 
 TEST(HakmemHeader, CountsCallsAndBytesByRoute) {
   HAKMEM_ONLY_ON_HAKMEM();
-  constexpr hakmem_route_statistics hakmem_statistics::*kRoutes[] = {
+  constexpr hakmem_route_statistics hakmem_statistics::* kRoutes[] = {
       &hakmem_statistics::tiny, &hakmem_statistics::pool,
       &hakmem_statistics::span, &hakmem_statistics::huge};
   for (unsigned route = 0; route < 4; ++route) {

@@ -45,11 +45,11 @@ void FreeAll(Link*& all) {
 }
 
 // A child's checks speak by exit, because a report would allocate.
-#define HAKMEM_REQUIRE(condition)                                    \
-  if (!(condition)) {                                                \
-    dprintf(STDERR_FILENO, "%s:%d: %s (errno %d)\n", __FILE__,        \
-            __LINE__, #condition, errno);                            \
-    _exit(1);                                                        \
+#define HAKMEM_REQUIRE(condition)                                        \
+  if (!(condition)) {                                                    \
+    dprintf(STDERR_FILENO, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, \
+            #condition, errno);                                          \
+    _exit(1);                                                            \
   }
 
 // Fills the limit with blocks of `size`, several times over; each time at
@@ -60,8 +60,9 @@ void FillToTheLimit(std::size_t size, std::size_t percent = 90) {
     const std::size_t bytes = AllocateAll(size, all);
     HAKMEM_REQUIRE(errno == ENOMEM);
     if (bytes < kLimitBytes / 100 * percent) {
-      dprintf(STDERR_FILENO, "round %d: only %zu of %zu bytes in blocks of %zu\n",
-              round, bytes, kLimitBytes, size);
+      dprintf(STDERR_FILENO,
+              "round %d: only %zu of %zu bytes in blocks of %zu\n", round,
+              bytes, kLimitBytes, size);
       _exit(1);
     }
     // Other ways of asking fail alike.
@@ -72,8 +73,7 @@ void FillToTheLimit(std::size_t size, std::size_t percent = 90) {
                    errno == ENOMEM);
     void* result = nullptr;
     HAKMEM_REQUIRE(posix_memalign(&result, 64, 10 * kTestMiB) == ENOMEM);
-    HAKMEM_REQUIRE(all != nullptr &&
-                   realloc(all, 100 * kTestMiB) == nullptr);
+    HAKMEM_REQUIRE(all != nullptr && realloc(all, 100 * kTestMiB) == nullptr);
     FreeAll(all);
     void* const again = malloc(100 * kTestMiB);
     HAKMEM_REQUIRE(again != nullptr);
@@ -109,14 +109,16 @@ TEST(Limits, DISABLED_FillFromThreads) {
 }
 
 void ExpectPassesUnder(int resource, const char* test) {
-  const ChildResult child = RunChild({.test = test, .before_exec = [=] {
-    const rlimit limit = {kLimitBytes, kLimitBytes};
-    if (setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
-      _exit(126);
-    }
-  }});
+  const ChildResult child = RunChild(
+      {.test = test, .before_exec = [=] {
+         const rlimit limit = {kLimitBytes, kLimitBytes};
+         if (setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
+           _exit(126);
+         }
+       }});
   EXPECT_TRUE(ExitedWithZero(child.wait_status))
-      << test << ": status " << child.wait_status << "\n" << child.output;
+      << test << ": status " << child.wait_status << "\n"
+      << child.output;
 }
 
 class UnderLimit : public testing::TestWithParam<const char*> {};
@@ -139,12 +141,11 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Limits, NewHandlerMakesRoom) {
-  const ChildResult child =
-      RunChild({.test = "Operators.DISABLED_HandlerMakesRoom",
-                .before_exec = [] {
-                  const rlimit limit = {1024 * kTestMiB, 1024 * kTestMiB};
-                  if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(126);
-                }});
+  const ChildResult child = RunChild(
+      {.test = "Operators.DISABLED_HandlerMakesRoom", .before_exec = [] {
+         const rlimit limit = {1024 * kTestMiB, 1024 * kTestMiB};
+         if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(126);
+       }});
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
@@ -166,8 +167,8 @@ void UseUpMappings(std::size_t left, char*& pages, std::size_t& bytes) {
   while (mprotect(pages + 2 * made * page, page, PROT_READ) == 0) ++made;
   HAKMEM_REQUIRE(errno == ENOMEM && made > left / 2);
   for (std::size_t i = 1; i <= left / 2; ++i) {
-    HAKMEM_REQUIRE(
-        mprotect(pages + 2 * (made - i) * page, page, PROT_NONE) == 0);
+    HAKMEM_REQUIRE(mprotect(pages + 2 * (made - i) * page, page, PROT_NONE) ==
+                   0);
   }
 }
 
@@ -216,7 +217,8 @@ TEST(Limits, DISABLED_NearMaxMapCount) {
 TEST(Limits, NearlyNoMappingsLeft) {
   const ChildResult child = RunChild({"Limits.DISABLED_NearMaxMapCount"});
   EXPECT_TRUE(ExitedWithZero(child.wait_status))
-      << "status " << child.wait_status << "\n" << child.output;
+      << "status " << child.wait_status << "\n"
+      << child.output;
 }
 
 }  // namespace

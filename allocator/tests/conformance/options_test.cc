@@ -45,9 +45,8 @@ TEST(Options, ShowConfigPrintsVariantVersionAndOptions) {
 
 TEST(Options, UnknownOnesAreReportedOnce) {
   HAKMEM_ONLY_ON_HAKMEM();
-  const ChildResult child =
-      RunChild({.test = "Options.DISABLED_Succeeds",
-                .environment = {"HAKMEM_NONSENSE=1"}});
+  const ChildResult child = RunChild({.test = "Options.DISABLED_Succeeds",
+                                      .environment = {"HAKMEM_NONSENSE=1"}});
   EXPECT_TRUE(ExitedWithZero(child.wait_status));
   const std::size_t first = child.output.find("HAKMEM_NONSENSE");
   ASSERT_NE(first, std::string::npos) << child.output;
@@ -56,8 +55,8 @@ TEST(Options, UnknownOnesAreReportedOnce) {
 
 TEST(Options, StatisticsGoToStderrAtExit) {
   HAKMEM_ONLY_ON_HAKMEM();
-  const ChildResult child = RunChild({.test = "Options.DISABLED_Succeeds",
-                                      .environment = {"HAKMEM_STATS=1"}});
+  const ChildResult child = RunChild(
+      {.test = "Options.DISABLED_Succeeds", .environment = {"HAKMEM_STATS=1"}});
   EXPECT_TRUE(ExitedWithZero(child.wait_status));
   const std::string line = FirstLineWith(child.output, "\"pid\"");
   EXPECT_TRUE(std::regex_search(
@@ -71,8 +70,9 @@ TEST(Options, StatisticsAreAppendedToAFile) {
   const std::string path =
       testing::TempDir() + "/hakmem_stats_" + std::to_string(getpid());
   for (int run = 0; run < 2; ++run) {
-    const ChildResult child = RunChild({.test = "Options.DISABLED_Succeeds",
-                                        .environment = {"HAKMEM_STATS=" + path}});
+    const ChildResult child =
+        RunChild({.test = "Options.DISABLED_Succeeds",
+                  .environment = {"HAKMEM_STATS=" + path}});
     EXPECT_TRUE(ExitedWithZero(child.wait_status));
   }
   std::ifstream file(path);

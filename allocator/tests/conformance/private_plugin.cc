@@ -17,8 +17,7 @@ int g_handler_calls = 0;
 }  // namespace
 
 // Null, or what is wrong.
-extern "C" __attribute__((visibility("default"))) const char*
-CheckOperators() {
+extern "C" __attribute__((visibility("default"))) const char* CheckOperators() {
   ::operator delete(::operator new(100));
   try {
     ::operator delete(::operator new(TooMuch()));

@@ -75,11 +75,13 @@ TEST(Process, DISABLED_ExitsFromAnotherThread) {
 }
 
 TEST(Process, AnyThreadMayExit) {
-  const ChildResult child = RunChild({"Process.DISABLED_ExitsFromAnotherThread"});
+  const ChildResult child =
+      RunChild({"Process.DISABLED_ExitsFromAnotherThread"});
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
-// --- Signals -------------------------------------------------------------------
+// --- Signals
+// -------------------------------------------------------------------
 
 std::atomic<int> g_signals{0};
 
@@ -123,7 +125,8 @@ TEST(Process, HandlerOnAnAlternateStackMayAllocate) {
   ASSERT_EQ(sigaltstack(&stack_before, nullptr), 0);
 }
 
-// --- dlopen ----------------------------------------------------------------------
+// --- dlopen
+// ----------------------------------------------------------------------
 
 TEST(Process, LibrariesComeAndGo) {
   constexpr char kPlugin[] = "allocator/tests/conformance/libplugin.so";
@@ -151,7 +154,8 @@ TEST(Process, LibrariesComeAndGo) {
   }
 }
 
-// --- fork --------------------------------------------------------------------------
+// --- fork
+// --------------------------------------------------------------------------
 
 TEST(Process, ForkWhileOtherThreadsAllocate) {
   constexpr int kThreads = 4;

@@ -21,10 +21,18 @@ inline constexpr std::size_t kTestKiB = 1024;
 inline constexpr std::size_t kTestMiB = 1024 * kTestKiB;
 
 // One size of each route, and its neighbours: Tiny, Pool, Span, Huge.
-inline constexpr std::size_t kRouteSizes[] = {
-    1,           16,       17,           1000,         kTestKiB,
-    1025,        20000,    64 * kTestKiB, 64 * kTestKiB + 1, 300000,
-    3 * kTestMiB, 256 * kTestMiB + 1};
+inline constexpr std::size_t kRouteSizes[] = {1,
+                                              16,
+                                              17,
+                                              1000,
+                                              kTestKiB,
+                                              1025,
+                                              20000,
+                                              64 * kTestKiB,
+                                              64 * kTestKiB + 1,
+                                              300000,
+                                              3 * kTestMiB,
+                                              256 * kTestMiB + 1};
 inline constexpr std::size_t kOfEachRoute[] = {100, 5000, 200000,
                                                300 * kTestMiB};
 
@@ -60,9 +68,9 @@ int RunInFork(const std::function<void()>& body);
 
 // A run of this program with one test, in a fresh process.
 struct ChildRun {
-  std::string test;  // a DISABLED_ one
+  std::string test;                           // a DISABLED_ one
   std::vector<std::string> environment = {};  // NAME=VALUE, added
-  std::function<void()> before_exec = {};  // in the child
+  std::function<void()> before_exec = {};     // in the child
 };
 struct ChildResult {
   int wait_status = 0;
@@ -73,9 +81,9 @@ bool ExitedWithZero(int wait_status);
 
 }  // namespace hakmem
 
-#define HAKMEM_ONLY_ON_HAKMEM()                                   \
-  if (!::hakmem::OnHakmem()) {                                    \
-    GTEST_SKIP() << "not promised by the system's allocator";     \
+#define HAKMEM_ONLY_ON_HAKMEM()                               \
+  if (!::hakmem::OnHakmem()) {                                \
+    GTEST_SKIP() << "not promised by the system's allocator"; \
   }
 
 #endif  // HAKMEM_ALLOCATOR_TESTS_CONFORMANCE_SUPPORT_H_

@@ -43,13 +43,15 @@ void ExpectZeros(std::size_t size, std::size_t count) {
 
 // How many blocks of a size are tried: more than caches hold, in bounds.
 std::size_t CountFor(std::size_t size) {
-  return size > 8 * kTestMiB ? 2 : size > kTestMiB ? 8 : 3000000 / (size + 1000);
+  return size > 8 * kTestMiB ? 2
+         : size > kTestMiB   ? 8
+                             : 3000000 / (size + 1000);
 }
 
-constexpr std::size_t kSizes[] = {
-    1,      16,     24,     100,    512,     1024,           1025,
-    2000,   5000,   16384,  40000,  65536,   65537,          100000,
-    200000, 500000, 1 << 20, 3 << 20, 20 << 20};
+constexpr std::size_t kSizes[] = {1,      16,      24,      100,     512,
+                                  1024,   1025,    2000,    5000,    16384,
+                                  40000,  65536,   65537,   100000,  200000,
+                                  500000, 1 << 20, 3 << 20, 20 << 20};
 
 TEST(Zeroing, FreshMemoryIsZero) {
   for (const std::size_t size : kSizes) ExpectZeros(size, CountFor(size));

@@ -4,6 +4,4 @@
 
 #include "allocator/tests/misuse/misuse.h"
 
-int main() {
-  hakmem::Free(sbrk(4096));
-}
+int main() { hakmem::Free(sbrk(4096)); }

@@ -2,6 +2,4 @@
 // expect any: invalid free of 0xP (not hakmem's memory)
 #include "allocator/tests/misuse/misuse.h"
 
-int main() {
-  hakmem::Free(reinterpret_cast<void*>(1));
-}
+int main() { hakmem::Free(reinterpret_cast<void*>(1)); }

@@ -6,5 +6,6 @@
 
 int main() {
   alignas(16) static char buffer[64];
-  hakmem::Opaque(malloc_usable_size(hakmem::Opaque(static_cast<char*>(buffer))));
+  hakmem::Opaque(
+      malloc_usable_size(hakmem::Opaque(static_cast<char*>(buffer))));
 }

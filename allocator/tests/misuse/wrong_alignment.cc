@@ -12,7 +12,7 @@ int main(int, char** argv) {
   if (reinterpret_cast<std::size_t>(block) % kAlignment == 0) {
     block = hakmem::Allocate(argv[1]);
   }
-  reinterpret_cast<void (*)(void*, std::size_t, std::size_t)>(dlsym(
-      RTLD_DEFAULT, "free_aligned_sized"))(block, kAlignment,
-                                           hakmem::SizeOf(argv[1]));
+  reinterpret_cast<void (*)(void*, std::size_t, std::size_t)>(
+      dlsym(RTLD_DEFAULT, "free_aligned_sized"))(block, kAlignment,
+                                                 hakmem::SizeOf(argv[1]));
 }
