@@ -1,0 +1,137 @@
+#include "allocator/superslab/region.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+
+#include "allocator/base/units.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Range = VirtualMemory::AddressRange;
+
+struct Placed {
+  std::size_t zone_bytes;
+  std::map<Address, Address> windows;  // from first address to the one beyond
+};
+
+// Everything the region has laid out.
+Placed WindowsOf(const Region& region, std::size_t page_bytes) {
+  const Address fine = region.fine().view().base;
+  const Address coarse = region.coarse().view().base;
+  Placed placed;
+  placed.zone_bytes = coarse - fine;
+  const auto frames =
+      static_cast<FrameIndex>(placed.zone_bytes >> kSuperSlabShift);
+  const auto add = [&placed](Address begin, std::size_t bytes) {
+    EXPECT_TRUE(placed.windows.emplace(begin, begin + bytes).second);
+  };
+  const auto add_tables = [&](const Zone& zone, ZoneShape shape) {
+    const auto headers = reinterpret_cast<Address>(zone.view().headers);
+    add(headers / page_bytes * page_bytes,
+        Zone::TableBytes(shape, frames, page_bytes));
+  };
+  add(fine, placed.zone_bytes);
+  add(coarse, placed.zone_bytes);
+  add_tables(region.fine(), {kFineGranuleShift, kFineDescriptorBytes});
+  add_tables(region.coarse(), {kCoarseGranuleShift, kCoarseDescriptorBytes});
+  add(region.huge().begin, region.huge().bytes);
+  add(region.huge_tables().begin, region.huge_tables().bytes);
+  for (unsigned i = 0; i < Region::kHeapWindows; ++i) {
+    add(region.heap_window(i).begin, region.heap_window(i).bytes);
+  }
+  return placed;
+}
+
+class RegionTest : public testing::TestWithParam<Range> {};
+
+TEST_P(RegionTest, WindowsAreDisjointAndInsideTheRange) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    FakeVirtualMemory memory(seed);
+    memory.SetRegionRange(GetParam());
+    Region region;
+    EXPECT_FALSE(region.placed());
+    region.Place(memory);
+    ASSERT_TRUE(region.placed());
+    EXPECT_EQ(memory.mapped_bytes(), 0U);
+    const Placed placed = WindowsOf(region, memory.PageBytes());
+    Address end = GetParam().begin;
+    for (const auto& [begin, window_end] : placed.windows) {
+      EXPECT_GE(begin, end);
+      EXPECT_GT(window_end, begin);
+      EXPECT_EQ(begin % memory.PageBytes(), 0U);
+      end = window_end;
+    }
+    EXPECT_LE(end, GetParam().end);
+  }
+}
+
+TEST_P(RegionTest, WindowsScaleWithTheRange) {
+  FakeVirtualMemory memory;
+  memory.SetRegionRange(GetParam());
+  Region region;
+  region.Place(memory);
+  const Placed placed = WindowsOf(region, memory.PageBytes());
+  const std::size_t range_bytes = GetParam().end - GetParam().begin;
+  EXPECT_GE(placed.zone_bytes, std::min(range_bytes / 25, 4096 * kGiB));
+  EXPECT_LE(placed.zone_bytes, range_bytes / 12);
+  EXPECT_EQ(region.huge().bytes, 4 * placed.zone_bytes);
+}
+
+TEST_P(RegionTest, BaseIsRandom) {
+  std::set<Address> bases;
+  std::set<Address> tables;
+  constexpr std::uint64_t kSeeds = 20;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    FakeVirtualMemory memory(seed);
+    memory.SetRegionRange(GetParam());
+    Region region;
+    region.Place(memory);
+    bases.insert(region.fine().view().base);
+    tables.insert(region.heap_window(0).begin - region.fine().view().base);
+  }
+  EXPECT_GT(bases.size(), kSeeds / 2);
+  EXPECT_GT(tables.size(), kSeeds / 2);
+}
+
+TEST_P(RegionTest, EveryZoneCanBeUsed) {
+  FakeVirtualMemory memory;
+  // Where this build may map; as long as the parameter if possible.
+  const Range here = memory.RegionRange();
+  const std::size_t bytes =
+      std::min(GetParam().end - GetParam().begin, here.end - here.begin);
+  memory.SetRegionRange({here.begin, here.begin + bytes});
+  Region region;
+  region.Place(memory);
+  ASSERT_EQ(region.fine().Extend(memory, 1).first, 0U);
+  ASSERT_EQ(region.coarse().Extend(memory, 1).first, 0U);
+  region.fine().CheckInvariants();
+  region.coarse().CheckInvariants();
+  EXPECT_EQ(region.fine().granule_shift(), kFineGranuleShift);
+  EXPECT_EQ(region.coarse().granule_shift(), kCoarseGranuleShift);
+  for (const Region::Window window :
+       {region.huge(), region.huge_tables(), region.heap_window(0),
+        region.heap_window(1), region.heap_window(2)}) {
+    EXPECT_TRUE(memory.MapAt(window.begin, memory.PageBytes()).ok());
+    EXPECT_TRUE(memory
+                    .MapAt(window.begin + window.bytes - memory.PageBytes(),
+                           memory.PageBytes())
+                    .ok());
+  }
+}
+
+// x86-64, under ThreadSanitizer, 39 address bits, a small one, an odd one.
+INSTANTIATE_TEST_SUITE_P(
+    Ranges, RegionTest,
+    testing::Values(Range{0x1000'0000'0000, 0x5000'0000'0000},
+                    Range{0x0080'0000'0000, 0x0180'0000'0000},
+                    Range{0x0010'0000'0000, 0x0050'0000'0000},
+                    Range{0x1000'0000'0000, 0x1000'4000'0000},
+                    Range{0x1000'0000'1000, 0x1007'1234'5000}));
+
+}  // namespace
+}  // namespace hakmem
