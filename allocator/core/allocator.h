@@ -106,9 +106,11 @@ class Allocator {
   // The thread exits (or goes on: what it allocates later is served without a
   // heap of its own).
   void Detach(Heap*& self);
-  void PrepareFork() { registry_.PrepareFork(); }
-  void ParentAfterFork() { registry_.ParentAfterFork(); }
-  void ChildAfterFork(Heap*& self) { registry_.ChildAfterFork(*self); }
+  // Around a fork, on the thread that forks: between PrepareFork and one of the
+  // others, every lock is held.
+  void PrepareFork();
+  void ParentAfterFork();
+  void ChildAfterFork(Heap*& self);
 
   // Gives back all memory that is free, except what other threads' magazines
   // hold; returns the bytes given back.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/base/thread_annotations.h"
 #include "allocator/base/bits.h"
 #include "allocator/core/allocator.h"
 #include "allocator/platform/process.h"
@@ -241,6 +242,25 @@ void* Allocator<kConfig>::AllocateAligned(Heap*& self,
   }
   if (block != nullptr) return block;
   return AllocateSlow(self, size_bytes, alignment_bytes);
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  start_lock_.Lock();
+  registry_.PrepareFork();
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  registry_.ParentAfterFork();
+  start_lock_.Unlock();
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
+  registry_.ChildAfterFork(*self);
+  failures_.ChildAfterFork();
+  start_lock_.ResetAfterFork();
 }
 
 template <const Config& kConfig>

@@ -44,17 +44,6 @@ std::uint32_t Slab::Take(std::uint32_t* indices, std::uint32_t count) {
   return taken;
 }
 
-bool Slab::Put(std::uint32_t index) {
-  if (index >= bump_) return false;
-  std::uint64_t& word = words()[index / 64];
-  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-  if ((word & bit) != 0) return false;
-  word |= bit;
-  summary_ |= std::uint64_t{1} << (index / 64);
-  ++free_count_;
-  return true;
-}
-
 bool Slab::IsFree(std::uint32_t index) const {
   return index >= bump_ || (words()[index / 64] >> (index % 64) & 1) != 0;
 }

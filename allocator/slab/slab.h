@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/compiler.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/zone.h"
 
@@ -51,7 +52,16 @@ class Slab {
   std::uint32_t Take(std::uint32_t* indices, std::uint32_t count);
   // Puts a block back. False, changing nothing, when it is free already or was
   // never handed out.
-  bool Put(std::uint32_t index);
+  HAK_ALWAYS_INLINE bool Put(std::uint32_t index) {
+    if (index >= bump_) [[unlikely]] return false;
+    std::uint64_t& word = words()[index / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+    if ((word & bit) != 0) [[unlikely]] return false;
+    word |= bit;
+    summary_ |= std::uint64_t{1} << (index / 64);
+    ++free_count_;
+    return true;
+  }
   bool IsFree(std::uint32_t index) const;
 
   void CheckInvariants() const;
