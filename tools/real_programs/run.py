@@ -229,7 +229,8 @@ def parse_arguments(names):
     parser = argparse.ArgumentParser(prog="tools/real_programs.sh")
     parser.add_argument("--all", action="store_true",
                         help="the heavier programs, too")
-    parser.add_argument("--library", help="instead of building hakmem")
+    parser.add_argument("--library", metavar="PATH",
+                        help="instead of building hakmem")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME",
                         help="this program; may be repeated")
     parser.add_argument("--cache", metavar="DIR",
