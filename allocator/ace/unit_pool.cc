@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -54,8 +55,7 @@ void UnitPool::FileByUnits(FrameIndex frame) {
 }
 
 bool UnitPool::IsFreeFrame(FrameIndex frame) const {
-  return frame < zone_.frame_count() &&
-         zone_.super_slab(frame).run_frames != 0;
+  return frame < zone_.frame_count() && zone_.super_slab(frame).run_frames != 0;
 }
 
 // Adds wholly free frames, merging them with their neighbours.
@@ -79,40 +79,55 @@ void UnitPool::AddRun(FrameIndex first, std::uint32_t frames) {
   PushList(first, FrameList(frames));
 }
 
-void UnitPool::RemoveRunAt(FrameIndex first) { RemoveList(first); }
+// The free units at the end of the partly used SuperSlab before `frame`.
+std::uint32_t UnitPool::TailBefore(FrameIndex frame) const {
+  if (frame == 0 || IsFreeFrame(frame - 1)) return 0;
+  return static_cast<std::uint32_t>(
+      std::countl_one(zone_.super_slab(frame - 1).free_units));
+}
 
-// The shortest run that holds `frames`; takes its first frames.
-FrameIndex UnitPool::TakeRun(std::uint32_t frames) {
-  const std::uint64_t fitting =
+// The first frame of a run of free frames that holds `units`, together with
+// the tail before it if `with_tail`; nearly the shortest such run.
+FrameIndex UnitPool::FindRun(std::uint32_t units, bool with_tail) const {
+  constexpr int kMaxTries = 8;
+  const std::uint32_t least_units =
+      with_tail ? std::max(units, kUnitsPerSuperSlab) - (kUnitsPerSuperSlab - 1)
+                : units;
+  const std::uint32_t frames = DivideRoundUp(least_units, kUnitsPerSuperSlab);
+  std::uint64_t lists =
       non_empty_ & ~((std::uint64_t{1} << FrameList(frames)) - 1);
-  if (fitting == 0) return kNoFrame;
-  const auto list = static_cast<unsigned>(std::countr_zero(fitting));
-  FrameIndex best = lists_[list];
-  if (list == kLastFrameList) {
-    best = kNoFrame;
-    for (FrameIndex run = lists_[list]; run != kNoFrame;
-         run = zone_.super_slab(run).next) {
+  FrameIndex best = kNoFrame;
+  for (; lists != 0 && best == kNoFrame; lists &= lists - 1) {
+    const auto list = static_cast<unsigned>(std::countr_zero(lists));
+    int tries =
+        list == kLastFrameList ? std::numeric_limits<int>::max() : kMaxTries;
+    for (FrameIndex run = lists_[list]; run != kNoFrame && tries > 0;
+         run = zone_.super_slab(run).next, --tries) {
       const std::uint32_t length = zone_.super_slab(run).run_frames;
-      if (length >= frames &&
+      const std::uint64_t room = std::uint64_t{length} * kUnitsPerSuperSlab +
+                                 (with_tail ? TailBefore(run) : 0);
+      if (room >= units &&
           (best == kNoFrame || length < zone_.super_slab(best).run_frames)) {
         best = run;
       }
     }
-    if (best == kNoFrame) return kNoFrame;
   }
-  const std::uint32_t length = zone_.super_slab(best).run_frames;
-  RemoveRunAt(best);
-  for (FrameIndex frame = best; frame < best + frames; ++frame) {
+  return best;
+}
+
+// Takes the first `frames` of the run that starts at `first`.
+void UnitPool::TakeRun(FrameIndex first, std::uint32_t frames) {
+  const std::uint32_t length = zone_.super_slab(first).run_frames;
+  RemoveList(first);
+  for (FrameIndex frame = first; frame < first + frames; ++frame) {
     zone_.super_slab(frame).run_frames = 0;
   }
   if (length > frames) {
-    const FrameIndex rest = best + frames;
+    const FrameIndex rest = first + frames;
     zone_.super_slab(rest).run_frames = length - frames;
-    zone_.super_slab(rest + (length - frames) - 1).run_frames =
-        length - frames;
+    zone_.super_slab(rest + (length - frames) - 1).run_frames = length - frames;
     PushList(rest, FrameList(length - frames));
   }
-  return best;
 }
 
 // Marks free units as granted. The frame is on no list of runs.
@@ -126,8 +141,8 @@ void UnitPool::TakeUnits(FrameIndex frame, std::uint32_t mask) {
 
 UnitGrant UnitPool::GrantInSuperSlab(std::uint32_t units,
                                      std::uint32_t alignment) {
-  std::uint64_t lists = non_empty_ & LowBits32(32) &
-                        ~std::uint64_t{LowBits32(units)};
+  std::uint64_t lists =
+      non_empty_ & LowBits32(32) & ~std::uint64_t{LowBits32(units)};
   while (lists != 0) {
     const FrameIndex frame = lists_[std::countr_zero(lists)];
     SuperSlab& slab = zone_.super_slab(frame);
@@ -144,21 +159,29 @@ UnitGrant UnitPool::GrantInSuperSlab(std::uint32_t units,
   return {};
 }
 
-UnitGrant UnitPool::GrantFrames(std::uint32_t units) {
-  const std::uint32_t frames = DivideRoundUp(units, kUnitsPerSuperSlab);
-  const FrameIndex first = TakeRun(frames);
+// From a run of wholly free frames. A run that needs no alignment starts in
+// the tail before them, so that long runs lie end to end and nothing between
+// them is lost.
+UnitGrant UnitPool::GrantFrames(std::uint32_t units, bool with_tail) {
+  const FrameIndex first = FindRun(units, with_tail);
   if (first == kNoFrame) return {};
+  const std::uint32_t tail =
+      with_tail ? std::min(TailBefore(first), units - 1) : 0;
+  TakeRun(first, DivideRoundUp(units - tail, kUnitsPerSuperSlab));
+  const UnitIndex start = FirstUnitOfFrame(first) - tail;
   bool known_zero = true;
-  std::uint32_t left = units;
-  for (FrameIndex frame = first; frame < first + frames; ++frame) {
-    const std::uint32_t here = std::min(left, kUnitsPerSuperSlab);
-    const std::uint32_t mask = BitRun32(0, here);
+  for (std::uint32_t at = 0; at < units;) {
+    const UnitIndex unit = start + at;
+    const FrameIndex frame = FrameOfUnit(unit);
+    const std::uint32_t here =
+        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
+    const std::uint32_t mask = BitRun32(UnitInFrame(unit), here);
     known_zero &= (zone_.super_slab(frame).dirty_units & mask) == 0;
     TakeUnits(frame, mask);
     FileByUnits(frame);
-    left -= here;
+    at += here;
   }
-  return {FirstUnitOfFrame(first), known_zero};
+  return {start, known_zero};
 }
 
 UnitGrant UnitPool::Grant(std::uint32_t units, std::uint32_t alignment_units) {
@@ -166,7 +189,7 @@ UnitGrant UnitPool::Grant(std::uint32_t units, std::uint32_t alignment_units) {
     const UnitGrant grant = GrantInSuperSlab(units, alignment_units);
     if (grant.first != kNoUnit) return grant;
   }
-  return GrantFrames(units);
+  return GrantFrames(units, /*with_tail=*/alignment_units == 1);
 }
 
 FrameIndex UnitPool::RunStart(FrameIndex frame) const {
@@ -199,7 +222,7 @@ bool UnitPool::GrantAt(UnitIndex next, std::uint32_t units) {
       // Cut the frame out of its run; what lies on either side stays free.
       const FrameIndex start = RunStart(frame);
       const std::uint32_t length = zone_.super_slab(start).run_frames;
-      RemoveRunAt(start);
+      RemoveList(start);
       zone_.super_slab(frame).run_frames = 0;
       if (frame != start) AddRun(start, frame - start);
       const FrameIndex after = frame + 1;

@@ -44,9 +44,10 @@ class UnitPool {
   UnitPool(const UnitPool&) = delete;
   UnitPool& operator=(const UnitPool&) = delete;
 
-  // A run of `units` from what is mapped and free. At most one SuperSlab:
-  // starts at a multiple of `alignment_units` (a power of two up to 32) and
-  // does not cross SuperSlabs. Longer: starts at a SuperSlab.
+  // A run of `units` from what is mapped and free, starting at a multiple of
+  // `alignment_units` (a power of two up to 32). With alignment 1 it may start
+  // and end anywhere and cross SuperSlabs; otherwise a run shorter than a
+  // SuperSlab lies within one.
   UnitGrant Grant(std::uint32_t units, std::uint32_t alignment_units);
   // Takes `units` right after the run that ends before `next`, if free.
   bool GrantAt(UnitIndex next, std::uint32_t units);
@@ -94,14 +95,15 @@ class UnitPool {
   void RemoveList(FrameIndex frame);
   void FileByUnits(FrameIndex frame);
   void AddRun(FrameIndex first, std::uint32_t frames);
-  FrameIndex TakeRun(std::uint32_t frames);
-  void RemoveRunAt(FrameIndex first);
+  FrameIndex FindRun(std::uint32_t units, bool with_tail) const;
+  void TakeRun(FrameIndex first, std::uint32_t frames);
+  std::uint32_t TailBefore(FrameIndex frame) const;
   FrameIndex RunStart(FrameIndex frame) const;
   void TakeUnits(FrameIndex frame, std::uint32_t mask);
   void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty,
                       std::uint64_t now_ms);
   UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment);
-  UnitGrant GrantFrames(std::uint32_t units);
+  UnitGrant GrantFrames(std::uint32_t units, bool with_tail);
   bool IsFreeFrame(FrameIndex frame) const;
 
   void PushDirty(FrameIndex frame, std::uint64_t now_ms);

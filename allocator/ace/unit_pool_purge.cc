@@ -14,7 +14,12 @@ constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 
 }  // namespace
 
+// A frame that the kernel refused to purge may stand at the tail with a time
+// still to come; what follows it is no older.
 void UnitPool::PushDirty(FrameIndex frame, std::uint64_t now_ms) {
+  if (dirty_tail_ != kNoFrame) {
+    now_ms = std::max(now_ms, zone_.super_slab(dirty_tail_).dirty_since_ms);
+  }
   SuperSlab& slab = zone_.super_slab(frame);
   slab.on_dirty_list = true;
   slab.dirty_since_ms = now_ms;
@@ -120,10 +125,8 @@ std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t before_ms) {
     if (slab.on_dirty_list) {
       // The kernel refused. The units stay dirty and wait another round, at
       // the list's end, instead of being asked about in a loop.
-      const std::uint64_t newest_ms =
-          zone_.super_slab(dirty_tail_).dirty_since_ms;
       RemoveDirty(frame);
-      PushDirty(frame, std::max(newest_ms, before_ms + 1));
+      PushDirty(frame, before_ms + 1);
       break;
     }
   }
@@ -135,7 +138,7 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory) {
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     if (!IsFreeFrame(frame)) continue;
     const std::uint32_t length = zone_.super_slab(frame).run_frames;
-    RemoveRunAt(frame);
+    RemoveList(frame);
     for (FrameIndex f = frame; f < frame + length; ++f) {
       zone_.super_slab(f).run_frames = 0;
     }
@@ -186,7 +189,7 @@ void UnitPool::CheckInvariants() const {
   std::uint64_t on_dirty_list = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     const SuperSlab& slab = zone_.super_slab(frame);
-    HAK_CHECK_EQ(slab.dirty_units & ~slab.free_units, 0U);  // U1
+    HAK_CHECK_EQ(slab.dirty_units & ~slab.free_units, 0U);    // U1
     HAK_CHECK_EQ(slab.on_dirty_list, slab.dirty_units != 0);  // U4
     HAK_CHECK_EQ(slab.run_frames != 0, slab.free_units == kAllUnits);
     if (slab.presence != Presence::kMapped) HAK_CHECK_EQ(slab.free_units, 0U);

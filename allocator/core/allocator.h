@@ -60,7 +60,8 @@ class Allocator {
   // be had, and an event says why. errno is not touched.
   HAK_ALWAYS_INLINE void* Allocate(Heap*& self, std::size_t size_bytes) {
     void* block = TryAllocate(self, size_bytes);
-    if (block != nullptr) [[likely]] return block;
+    if (block != nullptr) [[likely]]
+      return block;
     return AllocateSlow(self, size_bytes, kMinAlignmentBytes);
   }
   // The hot part of Allocate, which calls nothing. Null: ask AllocateSlow.
@@ -74,7 +75,8 @@ class Allocator {
                         std::size_t size_bytes);
   // Null is allowed. Anything but a live block is fatal.
   HAK_ALWAYS_INLINE void Free(Heap*& self, void* pointer) {
-    if (!TryFree(self, pointer)) [[unlikely]] FreeSlow(self, pointer);
+    if (!TryFree(self, pointer)) [[unlikely]]
+      FreeSlow(self, pointer);
   }
   // The hot part of Free. False: nothing was done; ask FreeSlow.
   HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer);
@@ -128,18 +130,16 @@ class Allocator {
   };
 
   static constexpr unsigned kFineUnitShift = kUnitShift - kFineGranuleShift;
-  static constexpr unsigned kCoarseUnitShift =
-      kUnitShift - kCoarseGranuleShift;
-  static constexpr unsigned kFirstLiveHeader =
-      MakeHeader(BlockState::kLive, 1);
+  static constexpr unsigned kCoarseUnitShift = kUnitShift - kCoarseGranuleShift;
+  static constexpr unsigned kFirstLiveHeader = MakeHeader(BlockState::kLive, 1);
 
   ZoneView& fine() { return ace_.region().fine().view(); }
   ZoneView& coarse() { return ace_.region().coarse().view(); }
 
   HAK_ALWAYS_INLINE void MarkLive(ZoneView& view, unsigned granule_shift,
                                   void* block, SizeClass size_class);
-  HAK_ALWAYS_INLINE void* TryClassFromMagazine(Heap* heap,
-                                               SizeClass size_class, bool tiny);
+  HAK_ALWAYS_INLINE void* TryClassFromMagazine(Heap* heap, SizeClass size_class,
+                                               bool tiny);
   HAK_ALWAYS_INLINE bool FreeOwn(ZoneView& view, unsigned unit_shift,
                                  std::uint64_t granule, Heap* heap,
                                  void* pointer);
@@ -155,7 +155,8 @@ class Allocator {
   bool Attach(Heap*& self);
   void EnsureStarted() {
     // acquire: pairs with the release in Start.
-    if (!started_.load(std::memory_order_acquire)) [[unlikely]] Start();
+    if (!started_.load(std::memory_order_acquire)) [[unlikely]]
+      Start();
   }
   HAK_COLD void Start();
   HAK_COLD void Reclaim(Heap*& self);
@@ -245,7 +246,8 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryClassFromMagazine(
     Heap* heap, SizeClass size_class, bool tiny) {
   void* block = heap->TryPop(size_class);
-  if (block == nullptr) [[unlikely]] return nullptr;
+  if (block == nullptr) [[unlikely]]
+    return nullptr;
   if (tiny) {
     MarkLive(fine(), kFineGranuleShift, block, size_class);
   } else {
@@ -278,7 +280,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(ZoneView& view,
   const UnitRecord live =
       view.units[granule >> unit_shift].load(std::memory_order_relaxed) ^
       heap->tag();
-  if (header.load(std::memory_order_relaxed) != live) [[unlikely]] return false;
+  if (header.load(std::memory_order_relaxed) != live) [[unlikely]]
+    return false;
   header.store(static_cast<HeaderByte>(live - kLiveBit),
                std::memory_order_relaxed);
   const auto size_class = static_cast<SizeClass>(live - kFirstLiveHeader);
@@ -318,8 +321,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
       [[unlikely]] {
     return false;
   }
-  const UnitRecord record = fine().units[granule >> kFineUnitShift].load(
-      std::memory_order_relaxed);
+  const UnitRecord record =
+      fine().units[granule >> kFineUnitShift].load(std::memory_order_relaxed);
   return UnitLiveHeader(record) == kFirstLiveHeader + TinyClassOf(size_bytes) &&
          FreeOwn(fine(), kFineUnitShift, granule, heap, pointer);
 }

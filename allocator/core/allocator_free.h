@@ -194,8 +194,7 @@ void* Allocator<kConfig>::ReallocateSpan(Heap*& self, void* pointer,
       size_bytes > max_alloc_bytes_) {
     return MoveTo(self, pointer, block.usable_bytes, size_bytes);
   }
-  UnitDescriptor& descriptor =
-      DescriptorOf(ace_.region().coarse(), block.unit);
+  UnitDescriptor& descriptor = DescriptorOf(ace_.region().coarse(), block.unit);
   const std::uint32_t old_units = descriptor.span_units;
   const auto units =
       static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));

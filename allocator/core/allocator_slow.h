@@ -125,12 +125,12 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
 }
 
 template <const Config& kConfig>
-void* Allocator<kConfig>::AllocateClassSlow(Heap*& self,
-                                            SizeClass size_class) {
+void* Allocator<kConfig>::AllocateClassSlow(Heap*& self, SizeClass size_class) {
   EnsureStarted();
   Refusal refusal;
   void* block = TryClass(self, size_class, refusal);
-  if (block != nullptr) [[likely]] return block;
+  if (block != nullptr) [[likely]]
+    return block;
   Reclaim(self);
   block = TryClass(self, size_class, refusal);
   if (block == nullptr) {
@@ -150,10 +150,10 @@ void* Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
 
 template <const Config& kConfig>
 auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
-                                 std::size_t alignment_bytes,
-                                 Refusal& refusal) -> Large {
-  const auto units = static_cast<std::uint32_t>(
-      DivideRoundUp(size_bytes, kUnitBytes));
+                                 std::size_t alignment_bytes, Refusal& refusal)
+    -> Large {
+  const auto units =
+      static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
   const Ace::Grant grant =
       ace_.GrantSpan(units, std::max(alignment_bytes, kUnitBytes));
   if (grant.first == kNoUnit) {
@@ -175,8 +175,8 @@ auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
 
 template <const Config& kConfig>
 auto Allocator<kConfig>::TryLarge(std::size_t size_bytes,
-                                  std::size_t alignment_bytes,
-                                  Refusal& refusal) -> Large {
+                                  std::size_t alignment_bytes, Refusal& refusal)
+    -> Large {
   if (size_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes) {
     return TrySpan(std::max<std::size_t>(size_bytes, 1), alignment_bytes,
                    refusal);
@@ -201,7 +201,8 @@ auto Allocator<kConfig>::AllocateLarge(Heap*& self, std::size_t size_bytes,
   if (!CheckThreshold(size_bytes, alignment_bytes)) return {};
   Refusal refusal;
   Large large = TryLarge(size_bytes, alignment_bytes, refusal);
-  if (large.block != nullptr) [[likely]] return large;
+  if (large.block != nullptr) [[likely]]
+    return large;
   Reclaim(self);
   large = TryLarge(size_bytes, alignment_bytes, refusal);
   if (large.block == nullptr) Fail(size_bytes, alignment_bytes, refusal);
@@ -219,7 +220,8 @@ void* Allocator<kConfig>::AllocateZeroed(Heap*& self, std::size_t count,
   }
   if (bytes <= kMaxPoolBytes) {
     void* block = Allocate(self, bytes);
-    if (block != nullptr) [[likely]] std::memset(block, 0, bytes);
+    if (block != nullptr) [[likely]]
+      std::memset(block, 0, bytes);
     return block;
   }
   const Large large = AllocateLarge(self, bytes, kMinAlignmentBytes);

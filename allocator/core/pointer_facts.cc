@@ -19,7 +19,8 @@ bool FindSlabBlock(const Zone& zone, Address address, LiveBlock& block) {
   const UnitIndex unit = zone.UnitOf(address);
   const UnitRecord record =
       zone.unit_record(unit).load(std::memory_order_relaxed);
-  const HeaderByte header = zone.header(address).load(std::memory_order_relaxed);
+  const HeaderByte header =
+      zone.header(address).load(std::memory_order_relaxed);
   if (header == kNoBlock || header != UnitLiveHeader(record)) return false;
   if (UnitOwner(record) == kSpanOwner) {
     block.route = Route::kSpan;
@@ -54,9 +55,9 @@ UnitIndex SpanAround(const Zone& zone, UnitIndex unit) {
                                BlockReport report) {
   report.route = Route::kSpan;
   report.block_bytes = SpanBytes(zone, first);
-  FatalInteriorPointer(
-      report, reinterpret_cast<const void*>(zone.UnitAddress(first)),
-      /*live=*/true);
+  FatalInteriorPointer(report,
+                       reinterpret_cast<const void*>(zone.UnitAddress(first)),
+                       /*live=*/true);
 }
 
 // In a unit that belongs to a slab.
@@ -90,7 +91,8 @@ UnitIndex SpanAround(const Zone& zone, UnitIndex unit) {
 // In a unit that belongs to nobody: its header may still tell what was there.
 [[noreturn]] void ReportInFreeUnit(const Zone& zone, Address address,
                                    BlockReport report) {
-  const HeaderByte header = zone.header(address).load(std::memory_order_relaxed);
+  const HeaderByte header =
+      zone.header(address).load(std::memory_order_relaxed);
   const bool aligned =
       IsAligned<Address>(address, Address{1} << zone.granule_shift());
   if (header == kNoBlock || !aligned) FatalNotABlock(report);

@@ -17,9 +17,9 @@ namespace hakmem {
 
 struct LiveBlock {
   Route route = Route::kTiny;
-  SizeClass size_class = 0;      // Tiny, Pool
-  HeapId owner = 0;              // Tiny, Pool
-  UnitIndex unit = kNoUnit;      // Span: the first
+  SizeClass size_class = 0;  // Tiny, Pool
+  HeapId owner = 0;          // Tiny, Pool
+  UnitIndex unit = kNoUnit;  // Span: the first
   std::size_t usable_bytes = 0;
 };
 

@@ -56,8 +56,7 @@ class HeapRegistry {
   }
   HeapId count() const { return count_.load(std::memory_order_acquire); }
 
-  void AddStatistics(Statistics& statistics,
-                     typename Heap::Counters& counters);
+  void AddStatistics(Statistics& statistics, typename Heap::Counters& counters);
 
   void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -112,13 +111,12 @@ void HeapRegistry<kConfig>::Abandon(Heap& heap) {
 }
 
 template <const Config& kConfig>
-void HeapRegistry<kConfig>::AddStatistics(
-    Statistics& statistics, typename Heap::Counters& counters) {
+void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
+                                          typename Heap::Counters& counters) {
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) At(id).AddCounters(counters);
   statistics.heaps_created = heaps;
-  statistics.heaps_abandoned =
-      abandoned_count_.load(std::memory_order_relaxed);
+  statistics.heaps_abandoned = abandoned_count_.load(std::memory_order_relaxed);
   statistics.metadata_bytes += table_.mapped_bytes() +
                                system_.magazines.mapped_bytes() +
                                system_.parcels.mapped_bytes();

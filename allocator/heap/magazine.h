@@ -53,9 +53,8 @@ inline constexpr std::size_t kMagazineBudgetBytes = 128 * kKiB;
 inline constexpr std::uint32_t kMaxDepotMagazines = 32;
 
 constexpr std::uint32_t MagazineCapacity(SizeClass size_class) {
-  return static_cast<std::uint32_t>(
-      std::clamp<std::size_t>(kMagazineBudgetBytes / ClassBytes(size_class), 2,
-                              kMagazineSlots));
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(
+      kMagazineBudgetBytes / ClassBytes(size_class), 2, kMagazineSlots));
 }
 
 // How many blocks one refill takes: few at first, so that a thread that uses a

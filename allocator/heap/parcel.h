@@ -50,9 +50,8 @@ class ParcelStack {
     do {
       parcel->next = head;
       // release: pairs with the acquire in TakeAll, which then sees the parcel.
-    } while (!head_.compare_exchange_weak(head, parcel,
-                                          std::memory_order_release,
-                                          std::memory_order_relaxed));
+    } while (!head_.compare_exchange_weak(
+        head, parcel, std::memory_order_release, std::memory_order_relaxed));
   }
 
   // The newest parcel, linked by `next`; null when there is none.

@@ -56,8 +56,8 @@ void SlabStore::Unlist(Slab& slab) {
   } else if (slab.next != kNoUnit) {
     lists_[size_class][slab.bucket] = slab.next;
   } else {
-    non_empty_[size_class] = static_cast<std::uint8_t>(
-        non_empty_[size_class] & ~(1U << slab.bucket));
+    non_empty_[size_class] = static_cast<std::uint8_t>(non_empty_[size_class] &
+                                                       ~(1U << slab.bucket));
   }
   slab.bucket = kNotListed;
 }
@@ -114,9 +114,8 @@ void SlabStore::Release(Slab& slab) {
   const UnitIndex first = slab.first_unit();
   const std::uint32_t units = kClassLayouts[size_class].slab_units;
   // Headers that were written: those of blocks before the bump index.
-  std::size_t used = DivideRoundUp(
-      slab.bump() * ClassBytes(size_class),
-      std::size_t{1} << zone.granule_shift());
+  std::size_t used = DivideRoundUp(slab.bump() * ClassBytes(size_class),
+                                   std::size_t{1} << zone.granule_shift());
   for (UnitIndex unit = first; unit < first + units; ++unit) {
     zone.unit_record(unit).store(0, std::memory_order_relaxed);
     const std::size_t here = std::min(used, zone.UnitHeaderBytes());
@@ -133,8 +132,7 @@ std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
   if (slab == nullptr) return 0;
   std::uint32_t indices[kMaxTake];
   const std::uint32_t fresh_from = slab->bump();
-  const std::uint32_t taken =
-      slab->Take(indices, std::min(count, kMaxTake));
+  const std::uint32_t taken = slab->Take(indices, std::min(count, kMaxTake));
   Refile(*slab);
   const Zone& zone = ZoneOf(size_class);
   const Address base = zone.UnitAddress(slab->first_unit());
@@ -164,8 +162,8 @@ void SlabStore::AfterPut(Slab& slab) {
 void SlabStore::Put(SizeClass size_class, void* const* blocks,
                     std::uint32_t count) {
   const Zone& zone = ZoneOf(size_class);
-  const auto slab_bytes = static_cast<Address>(
-      kClassLayouts[size_class].slab_units * kUnitBytes);
+  const auto slab_bytes =
+      static_cast<Address>(kClassLayouts[size_class].slab_units * kUnitBytes);
   std::uint32_t i = 0;
   while (i < count) {
     const auto first = reinterpret_cast<Address>(blocks[i]);
@@ -208,9 +206,9 @@ void SlabStore::CheckInvariants() const {
         const Slab& slab = SlabAt(size_class, unit);
         slab.CheckInvariants();
         HAK_CHECK_EQ(slab.size_class(), size_class);
-        HAK_CHECK_GT(slab.available(), 0U);         // B1
-        HAK_CHECK_EQ(BucketOf(slab), bucket);       // B1
-        HAK_CHECK_EQ(slab.bucket, bucket);          // B1
+        HAK_CHECK_GT(slab.available(), 0U);    // B1
+        HAK_CHECK_EQ(BucketOf(slab), bucket);  // B1
+        HAK_CHECK_EQ(slab.bucket, bucket);     // B1
         HAK_CHECK_EQ(zone.unit_record(unit).load(std::memory_order_relaxed),
                      MakeUnitRecord(heap_, LiveHeader(size_class)));  // B2
         for (std::uint32_t index = 0; index < slab.bump(); ++index) {

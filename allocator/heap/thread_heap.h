@@ -72,7 +72,8 @@ class alignas(64) ThreadHeap {
   HAK_ALWAYS_INLINE void* TryPop(SizeClass size_class) {
     ClassCache& cache = caches_[size_class];
     const MagazineTop top = cache.top;
-    if (MagazineFillBytes(top) == 0) [[unlikely]] return nullptr;
+    if (MagazineFillBytes(top) == 0) [[unlikely]]
+      return nullptr;
     void* block = *reinterpret_cast<void**>(top);
     if (block == nullptr) __builtin_unreachable();  // spares callers a test
     cache.top = top - kMagazineSlotBytes;
@@ -84,7 +85,8 @@ class alignas(64) ThreadHeap {
   HAK_ALWAYS_INLINE bool TryPush(SizeClass size_class, void* block) {
     ClassCache& cache = caches_[size_class];
     const MagazineTop top = cache.top;
-    if (MagazineFillBytes(top) >= cache.limit_bytes) [[unlikely]] return false;
+    if (MagazineFillBytes(top) >= cache.limit_bytes) [[unlikely]]
+      return false;
     *reinterpret_cast<void**>(top + kMagazineSlotBytes) = block;
     cache.top = top + kMagazineSlotBytes;
     return true;
@@ -117,9 +119,7 @@ class alignas(64) ThreadHeap {
   // Files what is in the mailbox, unless somebody is already in this heap.
   void TryDrainForOwner();
 
-  bool abandoned() const {
-    return abandoned_.load(std::memory_order_relaxed);
-  }
+  bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
   void set_abandoned(bool value) {
     abandoned_.store(value, std::memory_order_relaxed);
   }

@@ -41,8 +41,7 @@ void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
   open_[slot] = nullptr;
   ThreadHeap& owner = At(parcel->owner);
   const std::uint64_t pending_bytes =
-      owner.pending_bytes_.fetch_add(parcel->bytes,
-                                     std::memory_order_relaxed) +
+      owner.pending_bytes_.fetch_add(parcel->bytes, std::memory_order_relaxed) +
       parcel->bytes;
   remote_frees_.store(
       remote_frees_.load(std::memory_order_relaxed) + parcel->count,

@@ -61,8 +61,8 @@ bool ThreadHeap<kConfig>::EnsureMagazine(SizeClass size_class) {
   const MagazineTop top = TakeEmptyMagazine();
   if (top == 0) return false;
   cache.top = top;
-  cache.limit_bytes = static_cast<std::uint32_t>(
-      MagazineCapacity(size_class) * kMagazineSlotBytes);
+  cache.limit_bytes = static_cast<std::uint32_t>(MagazineCapacity(size_class) *
+                                                 kMagazineSlotBytes);
   return true;
 }
 
@@ -168,8 +168,7 @@ void ThreadHeap<kConfig>::FreeSlow(SizeClass size_class, void* block) {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::FlushMagazine(SizeClass size_class,
-                                        MagazineTop top) {
+void ThreadHeap<kConfig>::FlushMagazine(SizeClass size_class, MagazineTop top) {
   slabs_.Put(size_class, MagazineBlocks(top), MagazineCount(top));
 }
 

@@ -37,9 +37,9 @@ inline constexpr std::size_t kMaxPoolBytes = 64 * kKiB;
 
 struct ClassLayout {
   std::uint32_t block_bytes;
-  std::uint32_t slab_units;   // 1, 4 or 16
-  std::uint32_t capacity;     // blocks of a slab
-  std::uint32_t reciprocal;   // ceil(2^31 / (block_bytes / 16))
+  std::uint32_t slab_units;  // 1, 4 or 16
+  std::uint32_t capacity;    // blocks of a slab
+  std::uint32_t reciprocal;  // ceil(2^31 / (block_bytes / 16))
 };
 
 namespace internal {

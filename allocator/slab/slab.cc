@@ -49,16 +49,17 @@ bool Slab::IsFree(std::uint32_t index) const {
 }
 
 void Slab::CheckInvariants() const {
-  HAK_CHECK_LE(bump_, capacity());     // S3
-  HAK_CHECK_LE(free_count_, bump_);    // S3
+  HAK_CHECK_LE(bump_, capacity());   // S3
+  HAK_CHECK_LE(free_count_, bump_);  // S3
   std::uint32_t set = 0;
   for (std::uint32_t i = 0; i < WordCount(); ++i) {
     const std::uint64_t word = words()[i];
     set += static_cast<std::uint32_t>(std::popcount(word));
     HAK_CHECK_EQ((summary_ >> i & 1) != 0, word != 0);  // S2
     if (word != 0) {
-      HAK_CHECK_LT(i * 64 + static_cast<std::uint32_t>(std::bit_width(word)) - 1,
-                   bump_);  // S1
+      HAK_CHECK_LT(
+          i * 64 + static_cast<std::uint32_t>(std::bit_width(word)) - 1,
+          bump_);  // S1
     }
   }
   HAK_CHECK_EQ(set, free_count_);  // S1

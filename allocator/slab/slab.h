@@ -34,13 +34,9 @@ class Slab {
 
   SizeClass size_class() const { return size_class_; }
   UnitIndex first_unit() const { return first_unit_; }
-  std::uint32_t capacity() const {
-    return kClassLayouts[size_class_].capacity;
-  }
+  std::uint32_t capacity() const { return kClassLayouts[size_class_].capacity; }
   // Blocks that can be taken.
-  std::uint32_t available() const {
-    return free_count_ + (capacity() - bump_);
-  }
+  std::uint32_t available() const { return free_count_ + (capacity() - bump_); }
   // No block is in a magazine or with the user.
   bool empty() const { return free_count_ == bump_; }
   // Blocks before this index were handed out at least once.
@@ -53,10 +49,12 @@ class Slab {
   // Puts a block back. False, changing nothing, when it is free already or was
   // never handed out.
   HAK_ALWAYS_INLINE bool Put(std::uint32_t index) {
-    if (index >= bump_) [[unlikely]] return false;
+    if (index >= bump_) [[unlikely]]
+      return false;
     std::uint64_t& word = words()[index / 64];
     const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-    if ((word & bit) != 0) [[unlikely]] return false;
+    if ((word & bit) != 0) [[unlikely]]
+      return false;
     word |= bit;
     summary_ |= std::uint64_t{1} << (index / 64);
     ++free_count_;

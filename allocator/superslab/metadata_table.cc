@@ -31,8 +31,7 @@ VmStatus MetadataTable::EnsureMapped(VirtualMemory& memory, std::size_t bytes) {
   if (wanted_bytes <= mapped) return {};
   if (wanted_bytes > capacity_bytes_) return {ENOSPC};
   const std::size_t page_bytes = memory.PageBytes();
-  const std::size_t least =
-      RoundUp(wanted_bytes, page_bytes) - mapped;
+  const std::size_t least = RoundUp(wanted_bytes, page_bytes) - mapped;
   const std::size_t step = std::min(
       std::max({least, kMinStepBytes,
                 RoundUp(std::min(mapped / 4, kMaxStepBytes), page_bytes)}),

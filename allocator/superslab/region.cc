@@ -45,8 +45,8 @@ void Region::Place(VirtualMemory& memory) {
       in_frames(kHugeWindows * frames * kHugeTableBytesPerFrame);
   const std::size_t heap_window = in_frames(window_bytes / 64);
   const std::size_t blocks = (2 + kHugeWindows) * window_bytes;
-  const std::size_t tables = fine_tables + coarse_tables + huge_tables +
-                             kHeapWindows * heap_window;
+  const std::size_t tables =
+      fine_tables + coarse_tables + huge_tables + kHeapWindows * heap_window;
 
   // The tables lie after the blocks, at a distance of their own.
   const std::size_t slack = range_bytes - blocks - tables;

@@ -55,13 +55,13 @@ void Zone::Place(Address base, FrameIndex frames, Address tables,
     return table.start();
   };
   view_.base = base;
-  view_.headers = reinterpret_cast<std::atomic<HeaderByte>*>(
-      place(headers_, frames * HeaderBytesPerFrame(shape_), kHeaderColourBytes));
+  view_.headers = reinterpret_cast<std::atomic<HeaderByte>*>(place(
+      headers_, frames * HeaderBytesPerFrame(shape_), kHeaderColourBytes));
   view_.units = reinterpret_cast<std::atomic<UnitRecord>*>(
       place(units_, frames * kRecordBytesPerFrame, kUnitColourBytes));
-  descriptors_ = place(descriptor_table_,
-                       frames * DescriptorBytesPerFrame(shape_),
-                       kDescriptorColourBytes);
+  descriptors_ =
+      place(descriptor_table_, frames * DescriptorBytesPerFrame(shape_),
+            kDescriptorColourBytes);
   super_slabs_ = reinterpret_cast<SuperSlab*>(place(
       super_slab_table_, frames * sizeof(SuperSlab), kSuperSlabColourBytes));
 }
@@ -110,9 +110,9 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames) {
     super_slabs_[frame].presence = Presence::kMapped;
   }
   frame_count_.store(first + frames, std::memory_order_relaxed);
-  view_.limit_granules.store(std::uint64_t{first + frames}
-                                 << (kSuperSlabShift - shape_.granule_shift),
-                             std::memory_order_relaxed);
+  view_.limit_granules.store(
+      std::uint64_t{first + frames} << (kSuperSlabShift - shape_.granule_shift),
+      std::memory_order_relaxed);
   result.first = first;
   result.frames = frames;
   return result;
@@ -158,9 +158,9 @@ void Zone::CheckInvariants() const {
                  frames * DescriptorBytesPerFrame(shape_));
     HAK_CHECK_GE(super_slab_table_.mapped_bytes(), frames * sizeof(SuperSlab));
   }
-  HAK_CHECK_EQ(view_.limit_granules.load(std::memory_order_relaxed),
-               std::uint64_t{frames}
-                   << (kSuperSlabShift - shape_.granule_shift));  // Z2
+  HAK_CHECK_EQ(
+      view_.limit_granules.load(std::memory_order_relaxed),
+      std::uint64_t{frames} << (kSuperSlabShift - shape_.granule_shift));  // Z2
   for (std::size_t frame = 0; frame < frames; ++frame) {
     HAK_CHECK_NE(super_slabs_[frame].presence, Presence::kNever);  // Z3
   }

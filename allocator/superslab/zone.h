@@ -57,7 +57,7 @@ struct SuperSlab {
   std::uint32_t dirty_units;  // subset of free_units: may hold old data
   FrameIndex next;            // of the list that `list` names
   FrameIndex previous;
-  std::uint32_t run_frames;   // at both ends of a run of wholly free frames
+  std::uint32_t run_frames;  // at both ends of a run of wholly free frames
   std::uint8_t list;
   Presence presence;
   bool on_dirty_list;
@@ -109,11 +109,11 @@ class Zone {
              std::size_t page_bytes);
 
   struct Extension {
-    VmStatus status;          // of the call that was refused
-    bool exhausted = false;   // the zone's window is used up
-    bool tables = false;      // it was a table that could not grow
+    VmStatus status;         // of the call that was refused
+    bool exhausted = false;  // the zone's window is used up
+    bool tables = false;     // it was a table that could not grow
     FrameIndex first = kNoFrame;
-    FrameIndex frames = 0;    // mapped: all that were asked for, or none
+    FrameIndex frames = 0;  // mapped: all that were asked for, or none
   };
   // Maps `frames` (1 or more) neighbouring frames after the last one.
   Extension Extend(VirtualMemory& memory, FrameIndex frames);
@@ -142,14 +142,13 @@ class Zone {
   UnitIndex UnitOf(Address address) const {
     return static_cast<UnitIndex>((address - view_.base) >> kUnitShift);
   }
-  SuperSlab& super_slab(FrameIndex frame) {
-    return super_slabs_[frame];
-  }
+  SuperSlab& super_slab(FrameIndex frame) { return super_slabs_[frame]; }
   const SuperSlab& super_slab(FrameIndex frame) const {
     return super_slabs_[frame];
   }
   void* UnitDescriptor(UnitIndex unit) const {
-    return reinterpret_cast<void*>(descriptors_ + unit * shape_.descriptor_bytes);
+    return reinterpret_cast<void*>(descriptors_ +
+                                   unit * shape_.descriptor_bytes);
   }
   std::atomic<UnitRecord>& unit_record(UnitIndex unit) const {
     return view_.units[unit];
