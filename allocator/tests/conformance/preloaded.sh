@@ -1,7 +1,12 @@
 #!/bin/bash
 # preloaded.sh LIBRARY PROGRAM [ARGS…]: runs the program with the library
-# preloaded.
+# preloaded, having made sure that the loader takes it.
 set -euo pipefail
 library=$(realpath "$1")
-shift
-LD_PRELOAD=$library exec "./$@"
+program=./$2
+shift 2
+if ! LD_TRACE_LOADED_OBJECTS=1 LD_PRELOAD=$library "$program" | grep -qF "$library"; then
+  echo "the loader does not load $library into $program" >&2
+  exit 1
+fi
+LD_PRELOAD=$library exec "$program" "$@"
