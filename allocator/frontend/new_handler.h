@@ -13,12 +13,12 @@
 
 namespace hakmem {
 
-// Calls the new-handler and tries again, until there is a block (never null);
-// without a handler throws std::bad_alloc. `alignment` is a power of two.
-HAK_COLD void* AllocateOrThrow(std::size_t size, std::size_t alignment);
+// Tries, calls the new-handler and tries again, until there is a block (never
+// null); without a handler throws std::bad_alloc. `alignment` is a power of two.
+HAK_NOINLINE void* AllocateOrThrow(std::size_t size, std::size_t alignment);
 
 // The same, but null without a handler.
-HAK_COLD void* AllocateOrNull(std::size_t size, std::size_t alignment);
+HAK_NOINLINE void* AllocateOrNull(std::size_t size, std::size_t alignment);
 
 // Throws std::bad_alloc, or ends the process when there is no C++ runtime.
 [[noreturn]] HAK_COLD void ThrowBadAlloc(std::size_t size);
