@@ -25,10 +25,9 @@ void HugePool::Place(const Region& region, std::size_t page_bytes) {
   const std::size_t frames = window_.bytes >> kSuperSlabShift;
   const std::size_t header_window = RoundUp(frames + page_bytes, page_bytes);
   header_table_.Place(tables.begin, header_window, kHeaderColourBytes);
-  record_table_.Place(tables.begin + header_window + page_bytes,
-                      RoundDown(tables.bytes - header_window - page_bytes,
-                                page_bytes),
-                      0);
+  record_table_.Place(
+      tables.begin + header_window + page_bytes,
+      RoundDown(tables.bytes - header_window - page_bytes, page_bytes), 0);
   headers_ =
       reinterpret_cast<std::atomic<std::uint8_t>*>(header_table_.start());
   records_ = reinterpret_cast<Record*>(record_table_.start());
@@ -36,8 +35,8 @@ void HugePool::Place(const Region& region, std::size_t page_bytes) {
 
 HugePool::Frame HugePool::EndOf(Frame frame) const {
   return frame +
-         static_cast<Frame>(DivideRoundUp(records_[frame].bytes,
-                                          kSuperSlabBytes)) +
+         static_cast<Frame>(
+             DivideRoundUp(records_[frame].bytes, kSuperSlabBytes)) +
          1;
 }
 
@@ -102,8 +101,7 @@ HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
 }
 
 VmStatus HugePool::EnsureTables(VirtualMemory& memory, Frame frame) {
-  VmStatus status =
-      header_table_.EnsureMapped(memory, std::size_t{frame} + 1);
+  VmStatus status = header_table_.EnsureMapped(memory, std::size_t{frame} + 1);
   if (status.ok()) {
     status = record_table_.EnsureMapped(
         memory, (std::size_t{frame} + 1) * sizeof(Record));
@@ -176,14 +174,12 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
                                 std::size_t bytes) {
   Record& record = records_[FrameOf(address)];
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
-  const std::size_t end = record.next == kNone
-                              ? window_.bytes >> kSuperSlabShift
-                              : record.next;
+  const std::size_t end =
+      record.next == kNone ? window_.bytes >> kSuperSlabShift : record.next;
   if (FrameOf(address) + frames > end) return {};
   Result result;
   ++map_calls_;
-  result.status =
-      memory.MapAt(address + record.bytes, bytes - record.bytes);
+  result.status = memory.MapAt(address + record.bytes, bytes - record.bytes);
   if (!result.status.ok()) return result;
   mapped_bytes_ += bytes - record.bytes;
   record.bytes = bytes;
@@ -191,47 +187,60 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
   return result;
 }
 
-// Moves the pages to a longer gap; the tail is mapped after the move, so that
-// no more addresses are ever mapped than the result needs.
+// Moves a block's pages to free addresses and maps the tail of its new length.
+// EEXIST: something is in the way.
+VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
+                             std::size_t bytes) {
+  const std::size_t old_bytes = BlockBytes(from);
+  ++map_calls_;
+  VmStatus status = memory.MapAt(to + old_bytes, bytes - old_bytes);
+  if (!status.ok()) return status;
+  // A move replaces whatever lies where it puts the pages, so that place is
+  // claimed first; where addresses are short, just its first page.
+  ++map_calls_;
+  status = memory.MapAt(to, old_bytes);
+  if (!status.ok() && status.error_number != EEXIST) {
+    ++map_calls_;
+    status = memory.MapAt(to, memory.PageBytes());
+  }
+  if (status.ok()) {
+    ++move_calls_;
+    status = memory.Move(from, to, old_bytes, /*keep_source=*/false);
+    if (!status.ok() && !status.target_lost) memory.Unmap(to, old_bytes);
+  }
+  if (!status.ok()) memory.Unmap(to + old_bytes, bytes - old_bytes);
+  return status;
+}
+
 HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
                                   std::size_t bytes) {
   Result result;
-  const Gap gap = FindGap(bytes, 1, 0);
-  if (!gap.found) {
-    result.exhausted = true;
-    return result;
-  }
-  result.status = EnsureTables(memory, gap.begin);
-  if (!result.status.ok()) {
-    result.tables = true;
-    return result;
-  }
-  // mremap replaces whatever lies where it puts the pages, so both ends of the
-  // target are claimed first; nobody else places mappings in the region.
-  const std::size_t old_bytes = BlockBytes(address);
-  const Address to = AddressOf(gap.begin);
-  ++map_calls_;
-  result.status = memory.MapAt(to + old_bytes, bytes - old_bytes);
-  if (!result.status.ok()) return result;
-  ++map_calls_;
-  result.status = memory.MapAt(to, memory.PageBytes());
-  if (result.status.ok()) {
-    ++move_calls_;
-    result.status = memory.Move(address, to, old_bytes, /*keep_source=*/false);
-    if (!result.status.ok() && !result.status.target_lost) {
-      memory.Unmap(to, old_bytes);
+  Frame from = 0;
+  for (int skipped = 0; skipped <= kMaxForeignRanges; ++skipped) {
+    const Gap gap = FindGap(bytes, 1, from);
+    if (!gap.found) {
+      result.exhausted = true;
+      return result;
     }
+    result.status = EnsureTables(memory, gap.begin);
+    if (!result.status.ok()) {
+      result.tables = true;
+      return result;
+    }
+    const Address to = AddressOf(gap.begin);
+    result.status = MovePages(memory, address, to, bytes);
+    if (result.status.ok()) {
+      // The gap's predecessor may be the block that just moved away.
+      const Frame old = FrameOf(address);
+      const Frame after = gap.after == old ? records_[old].previous : gap.after;
+      Unlink(old);
+      Link(gap.begin, after, bytes);
+      result.address = to;
+      return result;
+    }
+    if (result.status.error_number != EEXIST) return result;
+    from = gap.begin + 1;
   }
-  if (!result.status.ok()) {
-    memory.Unmap(to + old_bytes, bytes - old_bytes);
-    return result;
-  }
-  // The gap's predecessor may be the block that just moved away.
-  const Frame from = FrameOf(address);
-  const Frame after = gap.after == from ? records_[from].previous : gap.after;
-  Unlink(from);
-  Link(gap.begin, after, bytes);
-  result.address = to;
   return result;
 }
 

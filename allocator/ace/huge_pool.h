@@ -36,10 +36,10 @@ class HugePool {
   void Place(const Region& region, std::size_t page_bytes);
 
   struct Result {
-    Address address = 0;      // 0: failed
-    VmStatus status;          // of the call that was refused
-    bool exhausted = false;   // no addresses are left
-    bool tables = false;      // it was a table that could not grow
+    Address address = 0;     // 0: failed
+    VmStatus status;         // of the call that was refused
+    bool exhausted = false;  // no addresses are left
+    bool tables = false;     // it was a table that could not grow
   };
   // Maps a zeroed block of `bytes` (a multiple of the page size) at a multiple
   // of `alignment_bytes` (a power of two, at least kSuperSlabBytes).
@@ -92,8 +92,8 @@ class HugePool {
   Frame EndOf(Frame frame) const;
   std::atomic<std::uint8_t>* HeaderOf(Address address) const;
   struct Gap {
-    Frame begin;     // aligned
-    Frame after;     // the live block before it, or kNone
+    Frame begin;  // aligned
+    Frame after;  // the live block before it, or kNone
     bool found;
   };
   Gap FindGap(std::size_t bytes, Frame alignment_frames, Frame from) const;
@@ -102,6 +102,8 @@ class HugePool {
   void Unlink(Frame frame);
   Result Grow(VirtualMemory& memory, Address address, std::size_t bytes);
   Result MoveTo(VirtualMemory& memory, Address address, std::size_t bytes);
+  VmStatus MovePages(VirtualMemory& memory, Address from, Address to,
+                     std::size_t bytes);
 
   Region::Window window_;
   MetadataTable header_table_;

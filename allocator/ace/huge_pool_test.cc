@@ -1,0 +1,271 @@
+#include "allocator/ace/huge_pool.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "allocator/ace/test_content.h"
+#include "allocator/base/units.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/superslab/region.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+class HugePoolTest : public testing::Test {
+ protected:
+  HugePoolTest() : page_(memory_.PageBytes()) {
+    // Small windows: 128 frames of huge blocks.
+    const Address begin = memory_.RegionRange().begin;
+    memory_.SetRegionRange({begin, begin + 1 * kGiB});
+    region_.Place(memory_);
+    pool_.Place(region_, page_);
+    first_ = region_.huge().begin;
+  }
+
+  Address Grant(std::size_t bytes, std::size_t alignment = kSuperSlabBytes) {
+    const HugePool::Result result = pool_.Grant(memory_, bytes, alignment);
+    pool_.CheckInvariants();
+    return result.address;
+  }
+  Address Resize(Address address, std::size_t bytes) {
+    const HugePool::Result result = pool_.Resize(memory_, address, bytes);
+    pool_.CheckInvariants();
+    return result.address;
+  }
+  void Release(Address address) {
+    pool_.Release(memory_, address);
+    pool_.CheckInvariants();
+  }
+  Address Frame(std::size_t frame) const {
+    return first_ + frame * kSuperSlabBytes;
+  }
+
+  FakeVirtualMemory memory_;
+  const std::size_t page_;
+  Region region_;
+  HugePool pool_;
+  Address first_ = 0;
+};
+
+TEST_F(HugePoolTest, MapsToThePageAndKeepsAGap) {
+  const Address one = Grant(3 * page_);
+  EXPECT_EQ(one, Frame(0));
+  EXPECT_PRED2(IsBlank, one, 3 * page_);
+  EXPECT_FALSE(memory_.IsMapped(one + 3 * page_, page_));
+  const Address two = Grant(kSuperSlabBytes + page_);
+  EXPECT_EQ(two, Frame(2));
+  EXPECT_EQ(Grant(page_), Frame(5));
+  EXPECT_EQ(pool_.mapped_bytes(), kSuperSlabBytes + 5 * page_);
+  EXPECT_TRUE(pool_.IsLive(one));
+  EXPECT_EQ(pool_.BlockBytes(two), kSuperSlabBytes + page_);
+}
+
+TEST_F(HugePoolTest, KnowsWhatAnAddressIs) {
+  const Address block = Grant(5 * kSuperSlabBytes);
+  EXPECT_FALSE(pool_.Contains(first_ - 1));
+  EXPECT_TRUE(pool_.Contains(first_));
+  EXPECT_FALSE(pool_.Contains(first_ + region_.huge().bytes));
+  EXPECT_FALSE(pool_.IsLive(block + 1));
+  EXPECT_FALSE(pool_.IsLive(Frame(1)));
+  EXPECT_FALSE(pool_.IsLive(Frame(100)));
+  EXPECT_EQ(pool_.BlockAround(block + 5 * kSuperSlabBytes - 1), block);
+  EXPECT_EQ(pool_.BlockAround(block + 5 * kSuperSlabBytes), 0U);
+  EXPECT_FALSE(pool_.WasFreed(block));
+  Release(block);
+  EXPECT_FALSE(pool_.IsLive(block));
+  EXPECT_TRUE(pool_.WasFreed(block));
+  EXPECT_EQ(pool_.BlockAround(block), 0U);
+  EXPECT_FALSE(memory_.IsMapped(block, page_));
+}
+
+TEST_F(HugePoolTest, TakesTheFirstGapThatFits) {
+  const Address one = Grant(4 * kSuperSlabBytes);
+  const Address two = Grant(kSuperSlabBytes);
+  ASSERT_NE(Grant(kSuperSlabBytes), 0U);
+  Release(one);
+  // Four frames and the gap before `two`.
+  EXPECT_EQ(Grant(5 * kSuperSlabBytes), Frame(9));
+  EXPECT_EQ(Grant(4 * kSuperSlabBytes), one);
+  Release(two);
+  EXPECT_EQ(Grant(page_), two);
+}
+
+TEST_F(HugePoolTest, Aligns) {
+  std::map<Address, Address> live;
+  ASSERT_NE(Grant(page_), 0U);
+  for (std::size_t alignment = kSuperSlabBytes; alignment <= 32 * kMiB;
+       alignment *= 2) {
+    const Address block = Grant(3 * page_, alignment);
+    ASSERT_NE(block, 0U);
+    EXPECT_EQ(block % alignment, 0U);
+    EXPECT_TRUE(live.emplace(block, alignment).second);
+  }
+  const HugePool::Result result =
+      pool_.Grant(memory_, page_, std::size_t{1} << 62);
+  EXPECT_EQ(result.address, 0U);
+  EXPECT_TRUE(result.exhausted);
+}
+
+TEST_F(HugePoolTest, RunsOutOfAddresses) {
+  const std::size_t frames = region_.huge().bytes / kSuperSlabBytes;
+  HugePool::Result result =
+      pool_.Grant(memory_, frames * kSuperSlabBytes, kSuperSlabBytes);
+  EXPECT_TRUE(result.exhausted);
+  EXPECT_EQ(result.address, 0U);
+  const Address most = Grant((frames - 1) * kSuperSlabBytes);
+  EXPECT_EQ(most, first_);
+  result = pool_.Grant(memory_, page_, kSuperSlabBytes);
+  EXPECT_TRUE(result.exhausted);
+  Release(most);
+  EXPECT_EQ(Grant(page_), first_);
+}
+
+TEST_F(HugePoolTest, StepsOverForeignRanges) {
+  ASSERT_TRUE(memory_.MapAt(Frame(0) + page_, page_).ok());
+  ASSERT_TRUE(memory_.MapAt(Frame(3), 2 * kSuperSlabBytes).ok());
+  EXPECT_EQ(Grant(2 * kSuperSlabBytes), Frame(1));
+  EXPECT_EQ(Grant(2 * kSuperSlabBytes), Frame(5));
+}
+
+TEST_F(HugePoolTest, GivesUpAmongForeignRanges) {
+  ASSERT_TRUE(memory_.MapAt(Frame(0), region_.huge().bytes).ok());
+  const HugePool::Result result = pool_.Grant(memory_, page_, kSuperSlabBytes);
+  EXPECT_EQ(result.address, 0U);
+  EXPECT_EQ(result.status.error_number, EEXIST);
+}
+
+TEST_F(HugePoolTest, LosesAddressesThatTheKernelDoesNotUnmap) {
+  const Address block = Grant(4 * page_);
+  FillContent(block, 4 * page_, 1);
+  memory_.RefuseCall(1, ENOMEM);
+  Release(block);
+  EXPECT_TRUE(memory_.IsPurged(block, 4 * page_));
+  EXPECT_EQ(pool_.mapped_bytes(), 0U);
+  EXPECT_TRUE(pool_.WasFreed(block));
+  EXPECT_EQ(Grant(page_), Frame(1));
+}
+
+TEST_F(HugePoolTest, GrowsInPlaceWhereItCan) {
+  const Address block = Grant(2 * page_);
+  FillContent(block, 2 * page_, 3);
+  EXPECT_EQ(Resize(block, 3 * kSuperSlabBytes), block);
+  EXPECT_PRED3(HasContent, block, 2 * page_, 3);
+  EXPECT_PRED2(IsBlank, block + 2 * page_, 3 * kSuperSlabBytes - 2 * page_);
+  EXPECT_EQ(memory_.calls(VmCall::kMove), 0U);
+  EXPECT_EQ(Resize(block, 3 * kSuperSlabBytes), block);
+  EXPECT_EQ(pool_.mapped_bytes(), 3 * kSuperSlabBytes);
+}
+
+TEST_F(HugePoolTest, ShrinksInPlace) {
+  const Address block = Grant(3 * kSuperSlabBytes);
+  FillContent(block, 3 * kSuperSlabBytes, 3);
+  EXPECT_EQ(Resize(block, page_), block);
+  EXPECT_PRED3(HasContent, block, page_, 3);
+  EXPECT_EQ(memory_.IsMapped(block + page_, page_), false);
+  EXPECT_EQ(Grant(page_), Frame(2));
+  // Refused, it keeps its length.
+  ASSERT_EQ(Resize(block, kSuperSlabBytes), block);
+  memory_.RefuseCall(1, ENOMEM);
+  EXPECT_EQ(Resize(block, page_), block);
+  EXPECT_EQ(pool_.BlockBytes(block), kSuperSlabBytes);
+  EXPECT_EQ(pool_.mapped_bytes(), kSuperSlabBytes + page_);
+}
+
+TEST_F(HugePoolTest, MovesPagesWhenANeighbourIsInTheWay) {
+  const Address block = Grant(kSuperSlabBytes + 3 * page_);
+  const Address neighbour = Grant(page_);
+  FillContent(block, kSuperSlabBytes + 3 * page_, 5);
+  const Address moved = Resize(block, 4 * kSuperSlabBytes);
+  EXPECT_GT(moved, neighbour);
+  EXPECT_PRED3(HasContent, moved, kSuperSlabBytes + 3 * page_, 5);
+  EXPECT_PRED2(IsBlank, moved + kSuperSlabBytes + 3 * page_,
+               3 * kSuperSlabBytes - 3 * page_);
+  EXPECT_FALSE(memory_.IsMapped(block, page_));
+  EXPECT_FALSE(pool_.IsLive(block));
+  EXPECT_TRUE(pool_.WasFreed(block));
+  EXPECT_EQ(memory_.calls(VmCall::kMove), 1U);
+  EXPECT_EQ(pool_.mapped_bytes(), 4 * kSuperSlabBytes + page_);
+}
+
+TEST_F(HugePoolTest, MovesPagesOverForeignRanges) {
+  const Address block = Grant(2 * page_);
+  ASSERT_EQ(Grant(page_), Frame(2));
+  FillContent(block, 2 * page_, 5);
+  // In the way of the first target's start, of another's middle, and of a
+  // third's end.
+  ASSERT_TRUE(memory_.MapAt(Frame(4), page_).ok());
+  ASSERT_TRUE(memory_.MapAt(Frame(5) + page_, page_).ok());
+  ASSERT_TRUE(memory_.MapAt(Frame(8) - page_, page_).ok());
+  for (const Address foreign : {Frame(4), Frame(5) + page_, Frame(8) - page_}) {
+    FillContent(foreign, page_, 9);
+  }
+  const Address moved = Resize(block, 2 * kSuperSlabBytes);
+  EXPECT_EQ(moved, Frame(8));
+  EXPECT_PRED3(HasContent, moved, 2 * page_, 5);
+  for (const Address foreign : {Frame(4), Frame(5) + page_, Frame(8) - page_}) {
+    EXPECT_PRED3(HasContent, foreign, page_, 9);
+  }
+}
+
+TEST_F(HugePoolTest, BlockStaysAsItWasWhenItsMoveIsRefused) {
+  const Address block = Grant(kSuperSlabBytes);
+  ASSERT_NE(Grant(page_), 0U);
+  FillContent(block, kSuperSlabBytes, 5);
+  const std::size_t mapped = memory_.mapped_bytes();
+  for (const VmCall kind : {VmCall::kMap, VmCall::kMove}) {
+    memory_.RefuseCall(1, ENOMEM, Refuse::kOnce, kind);
+    const HugePool::Result result =
+        pool_.Resize(memory_, block, 3 * kSuperSlabBytes);
+    pool_.CheckInvariants();
+    EXPECT_EQ(result.address, 0U);
+    EXPECT_EQ(result.status.error_number, ENOMEM);
+    EXPECT_TRUE(pool_.IsLive(block));
+    EXPECT_EQ(pool_.BlockBytes(block), kSuperSlabBytes);
+    EXPECT_PRED3(HasContent, block, kSuperSlabBytes, 5);
+    EXPECT_EQ(memory_.mapped_bytes(), mapped);
+  }
+}
+
+// As much as the block's new length and one page: less than old and new.
+TEST_F(HugePoolTest, MovesWithoutRoomForBoth) {
+  const Address block = Grant(8 * kSuperSlabBytes);
+  ASSERT_NE(Grant(page_), 0U);
+  FillContent(block, 8 * kSuperSlabBytes, 5);
+  memory_.LimitBytes(memory_.mapped_bytes() + 2 * page_);
+  const Address moved = Resize(block, 8 * kSuperSlabBytes + page_);
+  EXPECT_NE(moved, 0U);
+  EXPECT_NE(moved, block);
+  EXPECT_PRED3(HasContent, moved, 8 * kSuperSlabBytes, 5);
+}
+
+TEST_F(HugePoolTest, SurvivesARefusedMoveThatTookItsTarget) {
+  const Address block = Grant(kSuperSlabBytes);
+  ASSERT_NE(Grant(page_), 0U);
+  FillContent(block, kSuperSlabBytes, 5);
+  const std::size_t mapped = memory_.mapped_bytes();
+  memory_.LoseTargetOfRefusedMoves();
+  memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
+  EXPECT_EQ(Resize(block, 3 * kSuperSlabBytes), 0U);
+  EXPECT_EQ(memory_.mapped_bytes(), mapped);
+  EXPECT_PRED3(HasContent, block, kSuperSlabBytes, 5);
+  EXPECT_NE(Resize(block, 3 * kSuperSlabBytes), 0U);
+}
+
+TEST_F(HugePoolTest, TablesThatCannotGrowAreNamed) {
+  memory_.RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
+  const HugePool::Result result = pool_.Grant(memory_, page_, kSuperSlabBytes);
+  EXPECT_EQ(result.address, 0U);
+  EXPECT_TRUE(result.tables);
+  EXPECT_FALSE(result.exhausted);
+  memory_.RefuseNothing();
+  EXPECT_EQ(Grant(page_), Frame(0));
+  EXPECT_GT(pool_.metadata_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,50 @@
+// Content for tests: tells blocks, and the pages of a block, apart.
+//
+// Owns: nothing. Called by: tests of ace. Thread-safety: none of its own.
+#ifndef HAKMEM_ALLOCATOR_ACE_TEST_CONTENT_H_
+#define HAKMEM_ALLOCATOR_ACE_TEST_CONTENT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/units.h"
+
+namespace hakmem {
+
+// One word in every so many bytes: no more than a page of any system.
+inline constexpr std::size_t kContentStrideBytes = 4096;
+
+inline std::uint64_t& WordAt(Address address) {
+  return *reinterpret_cast<std::uint64_t*>(address);
+}
+
+// `bytes` is a multiple of the stride.
+inline void FillContent(Address address, std::size_t bytes,
+                        std::uint64_t seed) {
+  for (std::size_t at = 0; at < bytes; at += kContentStrideBytes) {
+    WordAt(address + at) = seed * 1'000'003 + at + 1;
+    WordAt(address + at + kContentStrideBytes - 8) = seed;
+  }
+}
+
+// Whether the first `bytes` of what FillContent wrote are still there.
+inline bool HasContent(Address address, std::size_t bytes, std::uint64_t seed) {
+  for (std::size_t at = 0; at < bytes; at += kContentStrideBytes) {
+    if (WordAt(address + at) != seed * 1'000'003 + at + 1) return false;
+    if (WordAt(address + at + kContentStrideBytes - 8) != seed) return false;
+  }
+  return true;
+}
+
+// Whether nothing that FillContent may have written there is left.
+inline bool IsBlank(Address address, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kContentStrideBytes) {
+    if (WordAt(address + at) != 0) return false;
+    if (WordAt(address + at + kContentStrideBytes - 8) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_TEST_CONTENT_H_
