@@ -1,0 +1,379 @@
+#include "allocator/ace/ace.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "allocator/ace/test_content.h"
+#include "allocator/base/units.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/failure_ring.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+constexpr std::uint64_t kDecayMs = 500;
+constexpr std::size_t kNoLimit = ~std::size_t{0};
+
+class AceTest : public testing::Test {
+ protected:
+  AceTest() { memory_.SetNowMs(10'000); }
+  ~AceTest() override { ace_->CheckInvariants(); }
+
+  void Start(std::size_t heap_limit_bytes = kNoLimit) {
+    Options options;
+    options.decay_ms = kDecayMs;
+    options.heap_limit_bytes = heap_limit_bytes;
+    ace_->Start(options);
+  }
+  // Small windows: 32 frames to a zone, 128 huge ones.
+  void StartSmall() {
+    const Address begin = memory_.RegionRange().begin;
+    memory_.SetRegionRange({begin, begin + 1 * kGiB});
+    Start();
+  }
+  UnitIndex Span(std::uint32_t units) {
+    return ace_->GrantSpan(units, kUnitBytes).first;
+  }
+  Address SpanAddress(UnitIndex unit) {
+    return ace_->region().coarse().UnitAddress(unit);
+  }
+  Statistics Snapshot() {
+    Statistics statistics;
+    ace_->AddStatistics(statistics);
+    return statistics;
+  }
+  static void ExpectRefusal(const Refusal& refusal, FailureReason reason,
+                            FailureDetail detail, int error_number = 0) {
+    EXPECT_STREQ(FailureReasonName(refusal.reason), FailureReasonName(reason));
+    EXPECT_STREQ(FailureDetailName(refusal.detail), FailureDetailName(detail));
+    EXPECT_EQ(refusal.error_number, error_number);
+  }
+
+  FakeVirtualMemory memory_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+};
+
+TEST_F(AceTest, MapsNothingToStart) {
+  Start();
+  EXPECT_EQ(memory_.calls(VmCall::kNone), 0U);
+  EXPECT_EQ(ace_->mapped_bytes(), 0U);
+  ace_->Tick();
+  EXPECT_EQ(ace_->PurgeAll(), 0U);
+  EXPECT_EQ(memory_.calls(VmCall::kNone), 0U);
+}
+
+TEST_F(AceTest, GrantsSlabsAlignedToTheirLength) {
+  Start();
+  for (const bool fine : {true, false}) {
+    for (const std::uint32_t units : {1U, 4U, 16U}) {
+      for (int i = 0; i < 20; ++i) {
+        const Ace::Grant grant = ace_->GrantSlab(fine, units);
+        ASSERT_NE(grant.first, kNoUnit);
+        EXPECT_EQ(grant.first % units, 0U);
+        EXPECT_TRUE(grant.known_zero);
+        EXPECT_EQ(grant.refusal.reason, FailureReason::kNone);
+      }
+    }
+  }
+  EXPECT_EQ(Snapshot().granted_bytes, 2 * 20 * 21 * kUnitBytes);
+}
+
+TEST_F(AceTest, FreedUnitsServeTheNextWithoutTheKernel) {
+  Start();
+  const UnitIndex unit = ace_->GrantSlab(true, 4).first;
+  const std::uint64_t calls = memory_.calls(VmCall::kNone);
+  for (int i = 0; i < 100; ++i) {
+    ace_->ReleaseSlab(true, unit, 4);
+    const Ace::Grant grant = ace_->GrantSlab(true, 4);
+    EXPECT_EQ(grant.first, unit);
+    EXPECT_FALSE(grant.known_zero);
+  }
+  EXPECT_EQ(memory_.calls(VmCall::kNone), calls);
+}
+
+TEST_F(AceTest, AsksTheKernelSeldomAndForLittleMoreThanNeeded) {
+  Start();
+  std::uint64_t granted = 0;
+  while (granted < 1 * kGiB) {
+    ASSERT_NE(ace_->GrantSlab(false, 16).first, kNoUnit);
+    granted += 16 * kUnitBytes;
+    ASSERT_LE(ace_->mapped_bytes(),
+              granted + std::max(kSuperSlabBytes, granted / 8));
+  }
+  EXPECT_EQ(Snapshot().map_calls, memory_.calls(VmCall::kMap));
+  EXPECT_LE(memory_.calls(VmCall::kMap), 100U);
+  EXPECT_EQ(Snapshot().mapped_bytes + Snapshot().metadata_bytes,
+            memory_.mapped_bytes());
+}
+
+TEST_F(AceTest, GrantsSpansOfAnyLengthAndAlignment) {
+  Start();
+  struct Granted {
+    UnitIndex first;
+    std::uint32_t units;
+  };
+  std::vector<Granted> spans;
+  std::uint64_t units_granted = 0;
+  for (const std::uint32_t units : {1U, 31U, 32U, 33U, 100U}) {
+    for (std::size_t alignment = kUnitBytes; alignment <= 64 * kMiB;
+         alignment *= 4) {
+      const Ace::Grant grant = ace_->GrantSpan(units, alignment);
+      ASSERT_NE(grant.first, kNoUnit);
+      EXPECT_EQ(SpanAddress(grant.first) % alignment, 0U);
+      for (const Granted& other : spans) {
+        EXPECT_TRUE(grant.first >= other.first + other.units ||
+                    other.first >= grant.first + units);
+      }
+      spans.push_back({grant.first, units});
+      units_granted += units;
+      ace_->CheckInvariants();
+    }
+  }
+  EXPECT_EQ(Snapshot().granted_bytes, units_granted * kUnitBytes);
+  for (const Granted& span : spans) ace_->ReleaseSpan(span.first, span.units);
+  EXPECT_EQ(Snapshot().granted_bytes, 0U);
+}
+
+TEST_F(AceTest, ExtendsSpansInPlace) {
+  Start();
+  const UnitIndex span = Span(8);
+  EXPECT_TRUE(ace_->ExtendSpan(span, 8, 12));
+  const UnitIndex next = Span(4);
+  EXPECT_EQ(next, span + 12);
+  EXPECT_FALSE(ace_->ExtendSpan(span, 12, 13));
+  ace_->ReleaseSpan(next, 4);
+  EXPECT_TRUE(ace_->ExtendSpan(span, 12, 32));
+  EXPECT_FALSE(ace_->ExtendSpan(span, 32, 33));
+  EXPECT_EQ(Snapshot().granted_bytes, 32 * kUnitBytes);
+}
+
+TEST_F(AceTest, MovesPagesOfSpans) {
+  Start();
+  const UnitIndex from = Span(70);
+  const UnitIndex to = Span(90);
+  FillContent(SpanAddress(from), 70 * kUnitBytes, 3);
+  const VmStatus status = ace_->MoveSpan(from, to, 70);
+  ASSERT_TRUE(status.ok());
+  ASSERT_FALSE(status.source_lost);
+  EXPECT_PRED3(HasContent, SpanAddress(to), 70 * kUnitBytes, 3);
+  EXPECT_PRED2(IsBlank, SpanAddress(from), 70 * kUnitBytes);
+  ace_->ReleaseSpan(from, 70, /*dirty=*/false);
+  EXPECT_TRUE(ace_->GrantSpan(70, kUnitBytes).known_zero);
+  EXPECT_EQ(Snapshot().move_calls, 1U);
+}
+
+TEST_F(AceTest, StopsAtTheHeapLimit) {
+  constexpr std::size_t kLimit = 21 * kMiB;
+  Start(kLimit);
+  std::vector<UnitIndex> spans;
+  Ace::Grant grant;
+  while ((grant = ace_->GrantSpan(16, kUnitBytes)).first != kNoUnit) {
+    spans.push_back(grant.first);
+  }
+  // Growth steps shrink, so that all whole SuperSlabs below the limit serve.
+  EXPECT_EQ(spans.size(), 20U);
+  ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
+                FailureDetail::kHeapLimit);
+  EXPECT_EQ(grant.refusal.limit, kLimit);
+  EXPECT_LE(Snapshot().peak_mapped_bytes, kLimit);
+  const Ace::HugeGrant huge = ace_->GrantHuge(2 * kMiB, kSuperSlabBytes);
+  EXPECT_EQ(huge.address, 0U);
+  ExpectRefusal(huge.refusal, FailureReason::kExhaustion,
+                FailureDetail::kHeapLimit);
+  EXPECT_NE(ace_->GrantHuge(1 * kMiB, kSuperSlabBytes).address, 0U);
+  EXPECT_EQ(memory_.refused(), 0U);
+  ace_->ReleaseSpan(spans.back(), 16);
+  EXPECT_EQ(Span(16), spans.back());
+}
+
+// What one zone, or Huge blocks, have freed makes room for the others.
+TEST_F(AceTest, FreeFramesAreGivenUpForTheOtherZones) {
+  Start(8 * kMiB);
+  for (int round = 0; round < 3; ++round) {
+    const UnitIndex span = Span(4 * kUnitsPerSuperSlab);
+    ASSERT_NE(span, kNoUnit);
+    EXPECT_EQ(ace_->GrantSlab(true, 1).first, kNoUnit);
+    ace_->ReleaseSpan(span, 4 * kUnitsPerSuperSlab);
+    std::vector<UnitIndex> slabs;
+    for (int i = 0; i < 8; ++i)
+      slabs.push_back(ace_->GrantSlab(true, 16).first);
+    EXPECT_NE(slabs.back(), kNoUnit);
+    EXPECT_EQ(ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address, 0U);
+    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 16);
+    const Address huge = ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address;
+    ASSERT_NE(huge, 0U);
+    EXPECT_EQ(Span(1), kNoUnit);
+    EXPECT_TRUE(ace_->ReleaseHuge(huge));
+    ace_->CheckInvariants();
+  }
+}
+
+TEST_F(AceTest, AddressesOfTheRegionMayRunOut) {
+  StartSmall();
+  Ace::Grant grant = ace_->GrantSpan(33 * kUnitsPerSuperSlab, kUnitBytes);
+  EXPECT_EQ(grant.first, kNoUnit);
+  ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
+                FailureDetail::kRegion);
+  for (const bool fine : {true, false}) {
+    std::uint32_t slabs = 0;
+    while ((grant = ace_->GrantSlab(fine, 16)).first != kNoUnit) ++slabs;
+    EXPECT_EQ(slabs, 64U);
+    ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
+                  FailureDetail::kRegion);
+  }
+  const Ace::HugeGrant huge = ace_->GrantHuge(256 * kMiB, kSuperSlabBytes);
+  EXPECT_EQ(huge.address, 0U);
+  ExpectRefusal(huge.refusal, FailureReason::kExhaustion,
+                FailureDetail::kRegion);
+  ace_->ReleaseSlab(true, 32, 16);
+  EXPECT_EQ(ace_->GrantSlab(true, 4).first, 32U);
+}
+
+TEST_F(AceTest, SaysWhichMemoryTheKernelRefused) {
+  Start();
+  memory_.RefuseCall(1, EPERM, Refuse::kFromThenOn);
+  ExpectRefusal(ace_->GrantSlab(true, 1).refusal, FailureReason::kMapFail,
+                FailureDetail::kMetadata, EPERM);
+  ExpectRefusal(ace_->GrantSpan(1, kUnitBytes).refusal, FailureReason::kMapFail,
+                FailureDetail::kMetadata, EPERM);
+  ExpectRefusal(ace_->GrantHuge(kMiB, kSuperSlabBytes).refusal,
+                FailureReason::kMapFail, FailureDetail::kMetadata, EPERM);
+  memory_.RefuseNothing();
+  // The tables have room for more now.
+  ASSERT_NE(Span(32), kNoUnit);
+  const Address huge = ace_->GrantHuge(kMiB, kSuperSlabBytes).address;
+  ASSERT_NE(huge, 0U);
+  memory_.RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
+  ExpectRefusal(ace_->GrantSpan(32, kUnitBytes).refusal,
+                FailureReason::kMapFail, FailureDetail::kKernel, ENOMEM);
+  ExpectRefusal(ace_->GrantHuge(kMiB, kSuperSlabBytes).refusal,
+                FailureReason::kMapFail, FailureDetail::kKernel, ENOMEM);
+  ExpectRefusal(ace_->ResizeHuge(huge, 2 * kMiB).refusal,
+                FailureReason::kMapFail, FailureDetail::kKernel, ENOMEM);
+  EXPECT_EQ(ace_->HugeBytes(huge), kMiB);
+  ace_->CheckInvariants();
+}
+
+TEST_F(AceTest, PurgesOneDecayDelayAfterTheRelease) {
+  Start();
+  const UnitIndex span = Span(40);
+  FillContent(SpanAddress(span), 40 * kUnitBytes, 1);
+  ace_->ReleaseSpan(span, 40);
+  EXPECT_EQ(Snapshot().cached_bytes, 40 * kUnitBytes);
+  memory_.AdvanceMs(kDecayMs - 1);
+  ace_->Tick();
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
+  memory_.AdvanceMs(1);
+  ace_->Tick();
+  EXPECT_TRUE(memory_.IsPurged(SpanAddress(span), 40 * kUnitBytes));
+  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(Snapshot().mapped_bytes, 4 * kMiB);
+  const std::uint64_t calls = memory_.calls(VmCall::kNone);
+  ace_->Tick();
+  EXPECT_EQ(memory_.calls(VmCall::kNone), calls);
+  EXPECT_EQ(Snapshot().purge_calls, memory_.calls(VmCall::kPurge));
+  EXPECT_TRUE(ace_->GrantSpan(40, kUnitBytes).known_zero);
+}
+
+TEST_F(AceTest, ReleasesPurgeWhatIsOverdue) {
+  Start();
+  const UnitIndex old = ace_->GrantSlab(true, 1).first;
+  const UnitIndex young = ace_->GrantSlab(false, 4).first;
+  ace_->ReleaseSlab(true, old, 1);
+  memory_.AdvanceMs(kDecayMs);
+  ace_->ReleaseSlab(false, young, 4);
+  EXPECT_EQ(Snapshot().cached_bytes, 4 * kUnitBytes);
+  EXPECT_TRUE(
+      memory_.IsPurged(ace_->region().fine().UnitAddress(old), kUnitBytes));
+}
+
+TEST_F(AceTest, PurgeAllDoesNotWait) {
+  Start();
+  const UnitIndex slab = ace_->GrantSlab(true, 16).first;
+  const UnitIndex span = Span(3);
+  ace_->ReleaseSlab(true, slab, 16);
+  ace_->ReleaseSpan(span, 3);
+  EXPECT_EQ(ace_->PurgeAll(), 19 * kUnitBytes);
+  EXPECT_EQ(ace_->PurgeAll(), 0U);
+  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+}
+
+TEST_F(AceTest, APurgeThatTheKernelRefusesIsTriedAgain) {
+  Start();
+  const UnitIndex span = Span(8);
+  FillContent(SpanAddress(span), 8 * kUnitBytes, 1);
+  ace_->ReleaseSpan(span, 8);
+  memory_.RefuseCall(1, ENOMEM);
+  EXPECT_EQ(ace_->PurgeAll(), 0U);
+  EXPECT_EQ(Snapshot().cached_bytes, 8 * kUnitBytes);
+  memory_.AdvanceMs(2 * kDecayMs);
+  ace_->Tick();
+  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+}
+
+// Under a byte limit: what is free is unmapped before anything is refused, and
+// all of it comes back.
+TEST_F(AceTest, GivesUpFreeMemoryBeforeItRefuses) {
+  Start();
+  const UnitIndex span = Span(3 * kUnitsPerSuperSlab);
+  ASSERT_NE(span, kNoUnit);
+  ASSERT_NE(ace_->GrantSlab(true, 1).first, kNoUnit);
+  memory_.LimitBytes(memory_.mapped_bytes() + kMiB);
+  EXPECT_EQ(ace_->GrantSpan(32, kUnitBytes).refusal.reason,
+            FailureReason::kMapFail);
+  ace_->ReleaseSpan(span, 3 * kUnitsPerSuperSlab);
+  EXPECT_EQ(memory_.calls(VmCall::kUnmap), 0U);
+  const Address huge = ace_->GrantHuge(5 * kMiB, kSuperSlabBytes).address;
+  ASSERT_NE(huge, 0U);
+  EXPECT_GT(memory_.calls(VmCall::kUnmap), 0U);
+  EXPECT_EQ(Snapshot().unmap_calls, memory_.calls(VmCall::kUnmap));
+  ace_->CheckInvariants();
+  EXPECT_TRUE(ace_->ReleaseHuge(huge));
+  for (int i = 0; i < 3; ++i) EXPECT_NE(Span(32), kNoUnit);
+  EXPECT_EQ(ace_->GrantSpan(32, kUnitBytes).refusal.reason,
+            FailureReason::kMapFail);
+  // Frames are mapped again where they were.
+  EXPECT_EQ(ace_->region().coarse().frame_count(), 3U);
+  EXPECT_EQ(Snapshot().mapped_bytes, 4 * kSuperSlabBytes);
+}
+
+TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
+  Start();
+  const Address block = ace_->GrantHuge(3 * kMiB, 64 * kMiB).address;
+  ASSERT_NE(block, 0U);
+  EXPECT_EQ(block % (64 * kMiB), 0U);
+  FillContent(block, 3 * kMiB, 5);
+  Address start = 0;
+  EXPECT_EQ(ace_->FindHuge(block, start), Ace::HugePlace::kLive);
+  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB - 1, start),
+            Ace::HugePlace::kInside);
+  EXPECT_EQ(start, block);
+  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB, start), Ace::HugePlace::kNone);
+  EXPECT_EQ(ace_->FindHuge(1, start), Ace::HugePlace::kOutside);
+  const Address moved = ace_->ResizeHuge(block, 300 * kMiB).address;
+  ASSERT_NE(moved, 0U);
+  EXPECT_PRED3(HasContent, moved, 3 * kMiB, 5);
+  EXPECT_EQ(ace_->HugeBytes(moved), 300 * kMiB);
+  EXPECT_EQ(Snapshot().mapped_bytes, 300 * kMiB);
+  EXPECT_EQ(ace_->ResizeHuge(moved, kMiB).address, moved);
+  EXPECT_EQ(Snapshot().mapped_bytes, kMiB);
+  EXPECT_EQ(Snapshot().granted_bytes, kMiB);
+  EXPECT_TRUE(ace_->ReleaseHuge(moved));
+  EXPECT_FALSE(ace_->ReleaseHuge(moved));
+  EXPECT_EQ(ace_->HugeBytes(moved), 0U);
+  EXPECT_EQ(ace_->FindHuge(moved, start), Ace::HugePlace::kFreed);
+  EXPECT_EQ(Snapshot().mapped_bytes, 0U);
+  EXPECT_EQ(Snapshot().peak_mapped_bytes, 300 * kMiB);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,219 @@
+#include "allocator/ace/unit_pool.h"
+
+#include <cerrno>
+#include <cstddef>
+
+#include "allocator/base/units.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/superslab/region.h"
+#include "allocator/superslab/zone.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr FrameIndex kFrames = 400;
+constexpr std::uint32_t kAllOfOne = kUnitsPerSuperSlab;
+
+class UnitPoolTest : public testing::Test {
+ protected:
+  UnitPoolTest() {
+    const Address base = memory_.RegionRange().begin;
+    zone_.Place(base, kFrames, base + (kFrames + 1) * kSuperSlabBytes,
+                memory_.PageBytes());
+  }
+  void AddFrames(FrameIndex frames) {
+    const Zone::Extension extension = zone_.Extend(memory_, frames);
+    ASSERT_EQ(extension.frames, frames);
+    pool_.AddFrames(extension.first, frames);
+  }
+  void Check() {
+    pool_.CheckInvariants();
+    zone_.CheckInvariants();
+  }
+
+  FakeVirtualMemory memory_;
+  Zone zone_{{kCoarseGranuleShift, kCoarseDescriptorBytes}};
+  UnitPool pool_{zone_};
+};
+
+TEST_F(UnitPoolTest, GrantsNothingFromNothing) {
+  EXPECT_EQ(pool_.Grant(1, 1).first, kNoUnit);
+  EXPECT_EQ(pool_.LargestFreeRun(), 0U);
+  EXPECT_FALSE(pool_.HasDirty());
+  EXPECT_EQ(pool_.TakeUnmapped(), kNoFrame);
+  Check();
+}
+
+TEST_F(UnitPoolTest, FillsASuperSlabBeforeTheNext) {
+  AddFrames(2);
+  for (UnitIndex unit = 0; unit < 2 * kUnitsPerSuperSlab; ++unit) {
+    const UnitGrant grant = pool_.Grant(1, 1);
+    EXPECT_EQ(grant.first, unit);
+    EXPECT_TRUE(grant.known_zero);
+    Check();
+  }
+  EXPECT_EQ(pool_.Grant(1, 1).first, kNoUnit);
+}
+
+TEST_F(UnitPoolTest, TakesTheTightestHole) {
+  AddFrames(2);
+  ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
+  ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, kUnitsPerSuperSlab);
+  pool_.Release(2, 8, /*dirty=*/false, 0);
+  pool_.Release(20, 3, /*dirty=*/false, 0);
+  EXPECT_EQ(pool_.LargestFreeRun(), 8U);
+  pool_.Release(kUnitsPerSuperSlab + 4, 5, /*dirty=*/false, 0);
+  Check();
+  EXPECT_EQ(pool_.Grant(4, 1).first, kUnitsPerSuperSlab + 4);
+  EXPECT_EQ(pool_.Grant(3, 1).first, 20U);
+  EXPECT_EQ(pool_.Grant(8, 1).first, 2U);
+  Check();
+}
+
+TEST_F(UnitPoolTest, LongRunsStartAtASuperSlabAndLeaveTheRest) {
+  AddFrames(5);
+  const UnitGrant grant = pool_.Grant(2 * kUnitsPerSuperSlab + 5, 1);
+  EXPECT_EQ(grant.first, 0U);
+  EXPECT_EQ(pool_.free_units(), 3 * kUnitsPerSuperSlab - 5);
+  EXPECT_EQ(pool_.LargestFreeRun(), 2 * kUnitsPerSuperSlab);
+  // The tail of the run's last frame serves small ones.
+  EXPECT_EQ(pool_.Grant(1, 1).first, 2 * kUnitsPerSuperSlab + 5);
+  Check();
+}
+
+TEST_F(UnitPoolTest, LongRunsLieEndToEnd) {
+  AddFrames(6);
+  ASSERT_EQ(pool_.Grant(kAllOfOne + 1, 1).first, 0U);
+  EXPECT_EQ(pool_.Grant(2 * kUnitsPerSuperSlab, 1).first, kAllOfOne + 1);
+  EXPECT_EQ(pool_.Grant(kAllOfOne + 3, 1).first, 3 * kAllOfOne + 1);
+  // Where an alignment is asked for, the tail stays.
+  EXPECT_EQ(pool_.Grant(kAllOfOne, 2).first, 5 * kUnitsPerSuperSlab);
+  EXPECT_EQ(pool_.free_units(), kAllOfOne - 4);
+  Check();
+}
+
+TEST_F(UnitPoolTest, NeighbouringFramesMerge) {
+  AddFrames(3);
+  AddFrames(40);
+  EXPECT_EQ(pool_.Grant(43 * kUnitsPerSuperSlab, 1).first, 0U);
+  pool_.Release(0, kAllOfOne, true, 0);
+  pool_.Release(2 * kUnitsPerSuperSlab, kAllOfOne, true, 0);
+  Check();
+  EXPECT_EQ(pool_.Grant(2 * kUnitsPerSuperSlab, 1).first, kNoUnit);
+  pool_.Release(kUnitsPerSuperSlab, kAllOfOne, true, 0);
+  Check();
+  EXPECT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);
+}
+
+// Runs of more than 31 frames share one list; the best must still be found.
+TEST_F(UnitPoolTest, FindsTheBestOfLongRuns) {
+  AddFrames(kFrames);
+  ASSERT_EQ(pool_.Grant(kFrames * kUnitsPerSuperSlab, 1).first, 0U);
+  const auto release = [&](FrameIndex first, FrameIndex frames) {
+    pool_.Release(FirstUnitOfFrame(first), frames * kUnitsPerSuperSlab, false,
+                  0);
+  };
+  release(0, 100);
+  release(110, 50);
+  release(170, 60);
+  release(240, 40);
+  Check();
+  EXPECT_EQ(pool_.Grant(45 * kUnitsPerSuperSlab, 1).first,
+            FirstUnitOfFrame(110));
+  EXPECT_EQ(pool_.Grant(101 * kUnitsPerSuperSlab, 1).first, kNoUnit);
+  EXPECT_EQ(pool_.Grant(70 * kUnitsPerSuperSlab, 1).first, 0U);
+  EXPECT_EQ(pool_.Grant(33 * kUnitsPerSuperSlab, 1).first,
+            FirstUnitOfFrame(240));
+  Check();
+}
+
+TEST_F(UnitPoolTest, GrantAtTakesAllOrNothing) {
+  AddFrames(4);
+  ASSERT_EQ(pool_.Grant(10, 1).first, 0U);
+  ASSERT_EQ(pool_.Grant(kAllOfOne, 32).first, kUnitsPerSuperSlab);
+  EXPECT_FALSE(pool_.GrantAt(10, 23));  // one of them is granted
+  EXPECT_EQ(pool_.free_units(), 22U + 2 * kUnitsPerSuperSlab);
+  EXPECT_TRUE(pool_.GrantAt(10, 22));
+  Check();
+  EXPECT_TRUE(pool_.GrantAt(2 * kUnitsPerSuperSlab, kAllOfOne + 7));
+  Check();
+  EXPECT_FALSE(pool_.GrantAt(3 * kUnitsPerSuperSlab + 7, 26));  // beyond
+  EXPECT_TRUE(pool_.GrantAt(3 * kUnitsPerSuperSlab + 7, 25));
+  EXPECT_EQ(pool_.free_units(), 0U);
+  Check();
+}
+
+TEST_F(UnitPoolTest, PurgesWhatIsOldEnough) {
+  AddFrames(1);
+  ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
+  pool_.Release(0, 2, /*dirty=*/true, 100);
+  pool_.Release(4, 2, /*dirty=*/false, 100);
+  EXPECT_TRUE(pool_.HasDirty());
+  EXPECT_EQ(pool_.OldestDirtyMs(), 100U);
+  EXPECT_EQ(pool_.Purge(memory_, 99), 0U);
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
+  EXPECT_EQ(pool_.Purge(memory_, 100), 2 * kUnitBytes);
+  EXPECT_TRUE(memory_.IsPurged(zone_.UnitAddress(0), 2 * kUnitBytes));
+  EXPECT_FALSE(memory_.IsPurged(zone_.UnitAddress(4), kUnitBytes));
+  EXPECT_FALSE(pool_.HasDirty());
+  EXPECT_EQ(pool_.dirty_units(), 0U);
+  EXPECT_TRUE(pool_.Grant(2, 1).known_zero);
+  Check();
+}
+
+TEST_F(UnitPoolTest, DirtyNeighboursGoInOneCall) {
+  AddFrames(6);
+  ASSERT_EQ(pool_.Grant(6 * kUnitsPerSuperSlab, 1).first, 0U);
+  pool_.Release(0, 6 * kUnitsPerSuperSlab, /*dirty=*/true, 0);
+  EXPECT_EQ(pool_.Purge(memory_, 0), 6 * kSuperSlabBytes);
+  // One for the frames, one for the header table's pages that are theirs.
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), 2U);
+  EXPECT_EQ(pool_.purge_calls(), 2U);
+  Check();
+}
+
+TEST_F(UnitPoolTest, KeepsDirtyWhatTheKernelDoesNotTake) {
+  AddFrames(2);
+  ASSERT_EQ(pool_.Grant(2 * kUnitsPerSuperSlab, 1).first, 0U);
+  pool_.Release(0, 1, /*dirty=*/true, 5);
+  pool_.Release(kUnitsPerSuperSlab, 1, /*dirty=*/true, 6);
+  memory_.RefuseCall(1, ENOMEM);
+  EXPECT_EQ(pool_.Purge(memory_, 10), 0U);
+  EXPECT_EQ(pool_.dirty_units(), 2U);
+  // Freed after a frame whose next turn is still to come.
+  ASSERT_TRUE(pool_.GrantAt(kUnitsPerSuperSlab, 1));
+  pool_.Release(kUnitsPerSuperSlab, 1, /*dirty=*/true, 10);
+  Check();
+  EXPECT_EQ(pool_.Purge(memory_, 10), 0U);
+  EXPECT_EQ(pool_.Purge(memory_, 11), 2 * kUnitBytes);
+  EXPECT_FALSE(pool_.HasDirty());
+  Check();
+}
+
+TEST_F(UnitPoolTest, UnmapsWholeFramesAndTakesThemAgain) {
+  AddFrames(3);
+  ASSERT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);
+  pool_.Release(0, 5, true, 0);
+  pool_.Release(kUnitsPerSuperSlab, 2 * kUnitsPerSuperSlab, true, 0);
+  memory_.RefuseCall(2, ENOMEM);
+  EXPECT_EQ(pool_.UnmapFree(memory_), kSuperSlabBytes);
+  Check();
+  EXPECT_EQ(pool_.free_units(), 5 + kUnitsPerSuperSlab);
+  EXPECT_EQ(pool_.UnmapFree(memory_), kSuperSlabBytes);
+  Check();
+  EXPECT_EQ(pool_.Grant(kAllOfOne, 1).first, kNoUnit);
+  const FrameIndex frame = pool_.TakeUnmapped();
+  EXPECT_NE(frame, 0U);
+  pool_.AddUnmapped(frame);
+  EXPECT_EQ(pool_.TakeUnmapped(), frame);
+  ASSERT_TRUE(zone_.RemapFrame(memory_, frame).ok());
+  pool_.AddFrames(frame, 1);
+  Check();
+  const UnitGrant grant = pool_.Grant(kAllOfOne, 1);
+  EXPECT_EQ(grant.first, FirstUnitOfFrame(frame));
+  EXPECT_TRUE(grant.known_zero);
+}
+
+}  // namespace
+}  // namespace hakmem
