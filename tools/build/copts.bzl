@@ -30,6 +30,15 @@ _GCC_WARNINGS = [
     "-Wno-unused-result",
 ]
 
+# Tests misuse memory on purpose, and gcc notices.
+_GCC_TEST_WARNINGS = [
+    "-Wno-alloc-size-larger-than",
+    "-Wno-array-bounds",
+    "-Wno-free-nonheap-object",
+    "-Wno-mismatched-new-delete",
+    "-Wno-use-after-free",
+]
+
 _LIBRARY_WARNINGS = [
     "-Wconversion",
     "-Wmissing-declarations",
@@ -96,8 +105,7 @@ LIBRARY_COPTS = (
 # takes for ours; so the conversion warnings are the library's alone.
 TEST_COPTS = (
     _WARNINGS +
-    # A test may switch off a warning that only gcc has.
-    _by_compiler(_CLANG_WARNINGS + ["-Wno-unknown-warning-option"], _GCC_WARNINGS) +
+    _by_compiler(_CLANG_WARNINGS, _GCC_WARNINGS + _GCC_TEST_WARNINGS) +
     _unless_plain(["-O1", "-g1"])
 )
 
