@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Tests of what tools/try.sh and tools/real_programs.sh find out."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import loader_bindings
+import program_file
+import statistics_file
+import try_report
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "real_programs"))
+import run as real_programs  # noqa: E402
+
+
+def record(program="a", pid=1, tiny=1):
+    routes = {route: {"allocations": 0, "bytes": 0} for route in statistics_file.ROUTES}
+    routes["tiny"] = {"allocations": tiny, "bytes": 16 * tiny}
+    return json.dumps({"pid": pid, "program": program, "routes": routes, "map_calls": 2})
+
+
+class FolderTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, text, mode=0o644):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+
+class StatisticsFileTest(FolderTest):
+    def test_reads_each_line(self):
+        path = self.write("s", record("a") + "\n" + record("b", tiny=5) + "\n")
+        records = statistics_file.read(path)
+        self.assertEqual([r["program"] for r in records], ["a", "b"])
+        self.assertEqual(statistics_file.allocations(records[1]), 5)
+
+    def test_no_file_is_no_record(self):
+        self.assertEqual(statistics_file.read(self.folder / "none"), [])
+
+    def test_names_the_line_that_is_wrong(self):
+        for bad in ("{", '{"program": "a"}', '{"program": 1, "routes": {}}', "[]"):
+            path = self.write("s", record() + "\n" + bad + "\n")
+            with self.assertRaisesRegex(statistics_file.BadStatistics, "line 2"):
+                statistics_file.read(path)
+
+
+class BindingsTest(FolderTest):
+    LINE = "     7:\tbinding file %s [0] to %s [0]: normal symbol `%s' [GLIBC_2.2.5]\n"
+
+    def absorb(self, *lines):
+        bindings = loader_bindings.Bindings(self.folder, "/x/libhakmem.so")
+        self.write("bindings.4194305", "".join(self.LINE % line for line in lines))
+        bindings.absorb()
+        return bindings
+
+    def test_all_on_hakmem(self):
+        bindings = self.absorb(("/bin/a", "/x/libhakmem.so", "malloc"),
+                               ("/lib/libc.so.6", "/x/libhakmem.so", "free"),
+                               ("/bin/a", "/lib/libc.so.6", "printf"))
+        self.assertEqual(bindings.users, {"/bin/a", "/lib/libc.so.6"})
+        self.assertEqual(bindings.exceptions, [])
+        self.assertEqual(bindings.processes, 1)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_another_allocator(self):
+        bindings = self.absorb(("/bin/a", "/nowhere/libother.so", "malloc"),
+                               ("/x/libhakmem.so", "/lib/libc.so.6", "malloc"))
+        self.assertEqual(bindings.exceptions, [("/bin/a", "malloc", "/nowhere/libother.so")])
+
+    def test_own_operators(self):
+        bindings = self.absorb(("/bin/a", "/nowhere/b", "_Znwm"))
+        self.assertEqual(bindings.exceptions, [])
+        self.assertEqual(bindings.own_operators, ["/nowhere/b"])
+
+    def test_a_program_that_stands_in_for_a_function(self):
+        # /bin/sh uses malloc but has none.
+        self.assertEqual(self.absorb(("/lib/b", "/bin/sh", "malloc")).exceptions, [])
+
+    def test_a_real_process(self):
+        bindings = loader_bindings.Bindings(self.folder, "libc.so.6")
+        subprocess.run(["/bin/ls"], check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, **bindings.environment))
+        bindings.absorb(all_files=True)
+        self.assertTrue(bindings.users)
+
+
+class ProgramFileTest(FolderTest):
+    def unsuitable(self, path, words, status):
+        with self.assertRaisesRegex(program_file.Unsuitable, words) as caught:
+            program_file.check(program_file.find(str(path)))
+        self.assertEqual(caught.exception.status, status)
+
+    def test_programs_and_scripts(self):
+        program_file.check(program_file.find("ls"))
+        program_file.check(str(self.write("a", "#!/bin/sh\n", 0o755)))
+        program_file.check(str(self.write("b", "#!/usr/bin/env -S A=b python3\n", 0o755)))
+
+    def test_what_cannot_be_run(self):
+        self.unsuitable("no-such-program", "no program", 127)
+        self.unsuitable(self.folder / "none", "no program", 127)
+        self.unsuitable(self.folder, "folder", 126)
+        self.unsuitable(self.write("a", "text"), "cannot be executed", 126)
+        self.unsuitable(self.write("b", "text", 0o755), "neither", 126)
+        self.unsuitable(self.write("c", "#!/none/sh\n", 0o755), "interpreter /none/sh", 127)
+
+    def elf(self, machine=None, interpreter=True):
+        header = bytearray(120)
+        header[:6] = b"\x7fELF\x02\x01"
+        header[18:20] = (machine or program_file.MACHINES[os.uname().machine]).to_bytes(2, "little")
+        header[32:40] = (64).to_bytes(8, "little")
+        header[54:58] = (56).to_bytes(2, "little") + (1).to_bytes(2, "little")
+        header[64] = program_file.PT_INTERP if interpreter else 1
+        path = self.folder / "elf"
+        path.write_bytes(header)
+        path.chmod(0o755)
+        return path
+
+    def test_elf(self):
+        program_file.check(str(self.elf()))
+        self.unsuitable(self.elf(interpreter=False), "statically linked", 2)
+        self.unsuitable(self.elf(machine=3), "another kind of processor", 2)
+
+
+class CallsTest(FolderTest):
+    def test_strace_summary(self):
+        path = self.write("calls", (
+            "% time     seconds  usecs/call     calls    errors syscall\n"
+            "------ ----------- ----------- --------- --------- ----------------\n"
+            "  0.00    0.000000           0        30         2 mmap\n"
+            "  0.00    0.000000           0         3           brk\n"
+            "------ ----------- ----------- --------- --------- ----------------\n"
+            "100.00    0.000000           0        33         2 total\n"))
+        self.assertEqual(try_report.count_calls(path), 33)
+
+
+class RealProgramsTest(FolderTest):
+    """The library is any that loads: the scripts write the statistics."""
+
+    LIBRARY = pathlib.Path("/lib/%s-linux-gnu/libm.so.6" % os.uname().machine)
+    TELL = 'if [[ -n ${HAKMEM_STATS-} ]]; then echo \'%s\' >> "$HAKMEM_STATS"; fi\n' % record("a")
+
+    def run_script(self, text, serves="a", seconds=20, cache=None):
+        script = self.write("name.sh", "# title: t\n# serves: %s\n# seconds: %d\n# needs: bash\n%s"
+                            % (serves, seconds, text))
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        return real_programs.run_program(real_programs.load_program(script), folder, self.LIBRARY,
+                                         real_programs.Cache(cache, self.LIBRARY))
+
+    def fails(self, words, text, **kwargs):
+        with self.assertRaisesRegex(real_programs.Failure, words):
+            self.run_script(text, **kwargs)
+
+    def test_same_output_passes(self):
+        self.assertIn("1 processes", self.run_script("echo x\n" + self.TELL))
+
+    def test_differences_fail(self):
+        self.fails("other output", "echo x ${LD_PRELOAD-}\n" + self.TELL)
+        self.fails("exit status 3 on hakmem", "echo x; [[ -z ${LD_PRELOAD-} ]] || exit 3")
+        self.fails("exit status 1 on libc's malloc already", "echo x; exit 1")
+        self.fails("says nothing", "true")
+        self.fails("not done after 1 s", "echo x; sleep 50", seconds=1)
+        self.fails("standard error has: hakmem: fatal",
+                   "echo x; [[ -z ${LD_PRELOAD-} ]] || echo hakmem: fatal: x >&2\n" + self.TELL)
+
+    def test_silent_libc_fails(self):
+        self.fails("no process 'a' told", "echo x")
+        self.fails("no process 'b' told", "echo x\n" + self.TELL, serves="a b")
+        self.fails("'a' allocated nothing", "echo x\n" + self.TELL.replace(record("a"), record("a", tiny=0)))
+
+    def test_leftovers_are_ended(self):
+        self.run_script('sleep 1000 & echo $! > "$HOME/../pid"; echo x\n' + self.TELL)
+        pid, = [path.read_text().strip() for path in self.folder.glob("*/pid")]
+        state = pathlib.Path("/proc", pid, "stat")
+        # Without an init that reaps it, it stays as a zombie.
+        self.assertTrue(not state.exists() or " Z " in state.read_text())
+
+    def test_passes_are_kept_and_failures_are_not(self):
+        cache = self.folder / "cache"
+        good = "echo x\n" + self.TELL
+        self.assertIn("libc as kept", self.run_script(good, cache=cache) + self._second(good, cache))
+        self.assertEqual(self.run_script(good, cache=cache), "unchanged")
+        for _ in range(2):
+            self.fails("exit status 3", "echo x; [[ -z ${LD_PRELOAD-} ]] || exit 3", cache=cache)
+
+    def _second(self, good, cache):
+        for path in cache.glob("passed-*"):
+            path.unlink()
+        return self.run_script(good, cache=cache)
+
+
+if __name__ == "__main__":
+    unittest.main()
