@@ -39,7 +39,8 @@ namespace hakmem {
 struct Host {
   // Called once, before the first block is handed out; must not allocate.
   const Options& (*options)();
-  // Called on a thread each time it gets a heap; may allocate.
+  // Called on a thread each time it gets a heap; may allocate, and may call
+  // Detach when it cannot learn of the thread's exit.
   void (*on_attach)();
 };
 
@@ -152,6 +153,9 @@ class Allocator {
   Large TrySpan(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
   void* TryClass(Heap*& self, SizeClass size_class, Refusal& refusal);
+  static bool HasHeap(const Heap* heap) {
+    return heap != &no_heap_ && heap != &exited_heap_;
+  }
   bool Attach(Heap*& self);
   void EnsureStarted() {
     // acquire: pairs with the release in Start.

@@ -20,8 +20,7 @@ inline constexpr std::uint32_t kMinMovedUnits = 64;
 template <const Config& kConfig>
 BlockReport Allocator<kConfig>::ReportFor(Heap* self, const void* pointer,
                                           PointerUse use) const {
-  const bool has_heap =
-      self != nullptr && self != &no_heap_ && self != &exited_heap_;
+  const bool has_heap = self != nullptr && HasHeap(self);
   return {.pointer = pointer,
           .use = use,
           .variant = kConfig.name,
@@ -65,7 +64,7 @@ template <const Config& kConfig>
 void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
                                        const LiveBlock& block) {
   if (self == &no_heap_) Attach(self);
-  const bool has_heap = self != &no_heap_ && self != &exited_heap_;
+  const bool has_heap = HasHeap(self);
   Region& region = ace_.region();
   Zone& zone = block.route == Route::kTiny ? region.fine() : region.coarse();
   std::atomic<HeaderByte>& header =

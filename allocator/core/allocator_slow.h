@@ -33,7 +33,7 @@ bool Allocator<kConfig>::Attach(Heap*& self) {
   if (heap == nullptr) return false;
   self = heap;
   host_.on_attach();
-  return true;
+  return HasHeap(self);  // on_attach may have given it back
 }
 
 template <const Config& kConfig>
@@ -96,7 +96,7 @@ bool Allocator<kConfig>::CheckThreshold(std::size_t size_bytes,
 // free whole slabs.
 template <const Config& kConfig>
 void Allocator<kConfig>::Reclaim(Heap*& self) {
-  if (self != &no_heap_ && self != &exited_heap_) self->Flush();
+  if (HasHeap(self)) self->Flush();
   for (HeapId id = registry_.count(); id >= 1; --id) {
     registry_.At(id).TryDrainForOwner();
   }
@@ -106,7 +106,7 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                                    Refusal& refusal) {
   void* block = nullptr;
-  if ((self != &no_heap_ && self != &exited_heap_) || Attach(self)) {
+  if (HasHeap(self) || Attach(self)) {
     // on_attach may have filled the magazine.
     block = self->TryPop(size_class);
     if (block == nullptr) block = self->AllocateSlow(size_class, refusal);

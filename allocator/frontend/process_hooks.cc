@@ -53,9 +53,12 @@ void InstallForkHooksOnce() {
 
 void OnThreadAttached() {
   InstallForkHooksOnce();
-  // Without a key, or when libc refuses, the heap stays with the dead thread:
-  // its blocks can still be freed, only its memory is not used again.
-  if (InstallThreadExitHookOnce()) ArmThreadExit(&g_armed);
+  // Without a key, a heap stays with its dead thread: its blocks can still be
+  // freed, only its memory is not used again.
+  if (!InstallThreadExitHookOnce()) return;
+  // A thread that libc will not watch any more (it is past its last round of
+  // destructors) gives the heap back at once and does without.
+  if (!ArmThreadExit(&g_armed)) CurrentProductHooks().thread_exit(nullptr);
 }
 
 }  // namespace hakmem
