@@ -128,9 +128,12 @@ def check_header_comment(path, text):
     """Every header of the allocator begins with its contract."""
     if not (path.startswith("allocator/") and path.endswith(".h")) or path.startswith(TEST_FOLDERS):
         return
-    head = text.split("#ifndef")[0]
+    head = re.sub(r"\s+(?://|\*)?\s*", " ", text.split("#ifndef")[0])
+    # Half of a long header; the other half has the contract.
+    if re.search(r"Included by \w+\.h alone\.", head):
+        return
     for word in ("Owns:", "Called by:", "Thread-safety:"):
-        if word not in re.sub(r"\s+(?://|\*)?\s*", " ", head):
+        if word not in head:
             yield 1, "the header's first comment must say \"%s\"" % word
 
 

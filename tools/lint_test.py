@@ -76,6 +76,7 @@ class LintTest(unittest.TestCase):
     def test_header_comment(self):
         text = (GUARDED % "").replace("Owns:", "Has:")
         self.expect("allocator/heap/x.h", text, (1, "Owns:"))
+        self.expect("allocator/heap/x.h", text.replace("A header.", "X's slow paths. Included by\n// y.h alone."))
 
     def test_memory_orders(self):
         bare = "\n" * 9 + "a.load(std::memory_order_acquire);\n"

@@ -71,10 +71,10 @@ Refusal Ace::ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames) {
     return {};
   }
   if (extension.exhausted) {
-    return {FailureReason::kExhaustion,
-            extension.tables ? FailureDetail::kMetadata
-                             : FailureDetail::kRegion,
-            0, 0};
+    return {
+        FailureReason::kExhaustion,
+        extension.tables ? FailureDetail::kMetadata : FailureDetail::kRegion, 0,
+        0};
   }
   return {FailureReason::kMapFail,
           extension.tables ? FailureDetail::kMetadata : FailureDetail::kKernel,
@@ -87,8 +87,7 @@ Refusal Ace::MapMore(UnitPool& pool, Zone& zone, std::uint32_t units) {
   const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
   const FrameIndex step = std::clamp(zone.frame_count() / kGrowthShare,
                                      FrameIndex{1}, kMaxGrowthFrames);
-  if (needed == 1 && WithinHeapLimit(kSuperSlabBytes) &&
-      RemapOne(pool, zone)) {
+  if (needed == 1 && WithinHeapLimit(kSuperSlabBytes) && RemapOne(pool, zone)) {
     return {};
   }
   Refusal refusal = ExtendZone(pool, zone, std::max(needed, step));
@@ -145,8 +144,8 @@ Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
   const std::uint32_t whole = RoundUp(units, kUnitsPerSuperSlab);
   const std::uint32_t length =
       whole + static_cast<std::uint32_t>(alignment_units) - kUnitsPerSuperSlab;
-  Grant grant = GrantUnits(coarse_, region_.coarse(), length,
-                           kUnitsPerSuperSlab);
+  Grant grant =
+      GrantUnits(coarse_, region_.coarse(), length, kUnitsPerSuperSlab);
   if (grant.first == kNoUnit) return grant;
   const Address start = region_.coarse().UnitAddress(grant.first);
   const auto skip = static_cast<std::uint32_t>(
@@ -220,8 +219,7 @@ std::size_t Ace::PurgeAll() {
 
 void Ace::AddStatistics(Statistics& statistics) {
   const FutexLockHolder hold(lock_);
-  const std::uint64_t frame_bytes =
-      mapped_bytes() - huge_.mapped_bytes();
+  const std::uint64_t frame_bytes = mapped_bytes() - huge_.mapped_bytes();
   const std::uint64_t free_bytes =
       (fine_.free_units() + coarse_.free_units()) * kUnitBytes;
   statistics.mapped_bytes = mapped_bytes();

@@ -91,7 +91,13 @@ class Ace {
   HugeGrant ResizeHuge(Address address, std::size_t bytes);
   // 0: no live block starts at `address`.
   std::size_t HugeBytes(Address address);
-  enum class HugePlace : std::uint8_t { kOutside, kLive, kFreed, kInside, kNone };
+  enum class HugePlace : std::uint8_t {
+    kOutside,
+    kLive,
+    kFreed,
+    kInside,
+    kNone
+  };
   // What `address` is to the huge zone; kInside: in the live block `start`.
   HugePlace FindHuge(Address address, Address& start);
 
@@ -126,8 +132,7 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t UnmapFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void PurgeExpired(std::uint64_t now_ms)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PurgeExpired(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Refusal HugeRefusal(const HugePool::Result& result) const;
 

@@ -19,8 +19,9 @@ Ace::HugeGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
   const FutexLockHolder hold(lock_);
   if (!WithinHeapLimit(bytes)) UnmapFree();
   if (!WithinHeapLimit(bytes)) {
-    return {0, {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
-                heap_limit_bytes_}};
+    return {0,
+            {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
+             heap_limit_bytes_}};
   }
   HugePool::Result result = huge_.Grant(memory_, bytes, alignment_bytes);
   if (result.address == 0 && !result.exhausted && UnmapFree() != 0) {
@@ -46,8 +47,9 @@ Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
   if (!WithinHeapLimit(more_bytes)) UnmapFree();
   if (!WithinHeapLimit(more_bytes)) {
-    return {0, {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
-                heap_limit_bytes_}};
+    return {0,
+            {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
+             heap_limit_bytes_}};
   }
   HugePool::Result result = huge_.Resize(memory_, address, bytes);
   if (result.address == 0 && !result.exhausted && UnmapFree() != 0) {

@@ -79,15 +79,15 @@ void PrintEscaped(std::string_view text, RawPrinter& out) {
     if (bytes == 0) {
       out.Text("\\ufffd");  // U+FFFD, the replacement character
     } else if (c == '"' || c == '\\') {
-      out.Text("\\").Text({text.data(), 1});
+      out.Text("\\").Text(text.substr(0, 1));
     } else if (bytes == 1 && (c < ' ' || c == 0x7f)) {
-      const auto code = static_cast<unsigned>(c);
+      const unsigned code = static_cast<unsigned char>(c);
       out.Text("\\u00");
       for (const unsigned digit : {code / 16, code % 16}) {
         out.Text({&"0123456789abcdef"[digit], 1});
       }
     } else {
-      out.Text({text.data(), bytes});
+      out.Text(text.substr(0, bytes));
     }
     text.remove_prefix(bytes == 0 ? 1 : bytes);
   }

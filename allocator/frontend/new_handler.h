@@ -14,7 +14,8 @@
 namespace hakmem {
 
 // Tries, calls the new-handler and tries again, until there is a block (never
-// null); without a handler throws std::bad_alloc. `alignment` is a power of two.
+// null); without a handler throws std::bad_alloc. `alignment` is a power of
+// two.
 HAK_NOINLINE void* AllocateOrThrow(std::size_t size, std::size_t alignment);
 
 // The same, but null without a handler.

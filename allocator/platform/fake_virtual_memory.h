@@ -45,7 +45,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   AddressRange RegionRange() const override;
 
   // --- Refusals ---
-  enum class Refuse { kOnce, kFromThenOn };
+  enum class Refuse : std::uint8_t { kOnce, kFromThenOn };
   // Refuses the nth call from now on (1: the next one) of `kind`; kNone: of any
   // kind. Takes the place of the refusal that was set before.
   void RefuseCall(std::uint64_t nth, int error_number,
