@@ -97,7 +97,7 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
 };
 
 TEST_P(HugePoolModelTest, AgreesAfterEachStep) {
-  for (int step = 0; step < 1200 && !HasFatalFailure(); ++step) {
+  for (int step = 0; step < 600 && !HasFatalFailure(); ++step) {
     memory_.RefuseNothing();
     if (random_() % 8 == 0) memory_.RefuseCall(1 + random_() % 4, ENOMEM);
     switch (random_() % 3) {

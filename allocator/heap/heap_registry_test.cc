@@ -1,0 +1,169 @@
+#include "allocator/heap/heap_registry.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/heap/test_heaps.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+const SizeClass kSmall = ClassOf(64);
+const SizeClass kLarge = ClassOf(32 * kKiB);
+
+template <const Config& kConfigOf>
+struct Variant {
+  static constexpr const Config& kConfig = kConfigOf;
+};
+
+template <typename V>
+class HeapRegistryTest : public testing::Test {
+ protected:
+  TestHeaps<V::kConfig> heaps_;
+  HeapRegistry<V::kConfig>& registry_ = heaps_.registry();
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
+TYPED_TEST_SUITE(HeapRegistryTest, Variants);
+
+TYPED_TEST(HeapRegistryTest, NumbersHeapsFromOne) {
+  EXPECT_EQ(this->registry_.count(), 0U);
+  std::set<void*> seen;
+  for (HeapId id = 1; id <= 300; ++id) {
+    auto& heap = this->heaps_.Attach();
+    EXPECT_EQ(heap.id(), id);
+    EXPECT_EQ(&this->registry_.At(id), &heap);
+    EXPECT_EQ(reinterpret_cast<Address>(&heap) % alignof(decltype(heap)), 0U);
+    EXPECT_TRUE(seen.insert(&heap).second);
+  }
+  EXPECT_EQ(this->registry_.count(), 300U);
+  EXPECT_EQ(this->heaps_.Snapshot().heaps_created, 300U);
+  this->heaps_.CheckInvariants();
+}
+
+TYPED_TEST(HeapRegistryTest, AdoptsTheHeapAbandonedLast) {
+  auto& one = this->heaps_.Attach();
+  auto& two = this->heaps_.Attach();
+  const std::vector<void*> blocks = this->heaps_.Allocate(one, kSmall, 10);
+  this->registry_.Abandon(one);
+  this->registry_.Abandon(two);
+  EXPECT_TRUE(one.abandoned());
+  EXPECT_EQ(this->heaps_.Snapshot().heaps_abandoned, 2U);
+  this->heaps_.CheckInvariants();
+  EXPECT_EQ(&this->heaps_.Attach(), &two);
+  EXPECT_EQ(&this->heaps_.Attach(), &one);
+  EXPECT_FALSE(one.abandoned());
+  EXPECT_EQ(this->heaps_.Snapshot().heaps_abandoned, 0U);
+  EXPECT_EQ(this->registry_.count(), 2U);
+  // The new thread owns the old one's blocks.
+  this->heaps_.Free(one, blocks);
+  this->heaps_.CheckInvariants();
+  EXPECT_EQ(this->heaps_.Allocate(one, kSmall), blocks.back());
+}
+
+TYPED_TEST(HeapRegistryTest, AnAbandonedHeapKeepsLiveBlocksOnly) {
+  auto& heap = this->heaps_.Attach();
+  void* kept = this->heaps_.Allocate(heap, kLarge);
+  this->heaps_.Free(heap, this->heaps_.Allocate(heap, kSmall, 5000));
+  this->heaps_.Free(heap, this->heaps_.Allocate(heap, kLarge, 100));
+  this->registry_.Abandon(heap);
+  EXPECT_EQ(this->heaps_.GrantedBytes(),
+            kClassLayouts[kLarge].slab_units * kUnitBytes);
+  EXPECT_EQ(this->heaps_.StateOf(kept), BlockState::kLive);
+}
+
+// Blocks of a heap without a thread come back with the next parcel.
+TYPED_TEST(HeapRegistryTest, OthersFreeTheBlocksOfAnAbandonedHeap) {
+  auto& gone = this->heaps_.Attach();
+  auto& other = this->heaps_.Attach();
+  const std::vector<void*> blocks = this->heaps_.Allocate(gone, kLarge, 200);
+  this->registry_.Abandon(gone);
+  this->heaps_.Free(other, blocks);
+  other.Flush();
+  this->heaps_.CheckInvariants();
+  EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
+}
+
+TYPED_TEST(HeapRegistryTest, ManyThreadsInTurnNeedOneHeap) {
+  for (int i = 0; i < 500; ++i) {
+    auto& heap = this->heaps_.Attach();
+    this->heaps_.Free(heap, this->heaps_.Allocate(heap, kSmall, 100));
+    this->registry_.Abandon(heap);
+  }
+  EXPECT_EQ(this->registry_.count(), 1U);
+  EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
+}
+
+TYPED_TEST(HeapRegistryTest, NoMetadataNoHeap) {
+  this->heaps_.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
+  EXPECT_EQ(this->registry_.Attach(), nullptr);
+  EXPECT_EQ(this->registry_.count(), 0U);
+  this->heaps_.CheckInvariants();
+  this->heaps_.memory().RefuseNothing();
+  EXPECT_EQ(this->heaps_.Attach().id(), 1U);
+}
+
+TYPED_TEST(HeapRegistryTest, TheParentOfAForkGoesOn) {
+  auto& heap = this->heaps_.Attach();
+  auto& other = this->heaps_.Attach();
+  const std::vector<void*> blocks = this->heaps_.Allocate(heap, kSmall, 100);
+  this->registry_.PrepareFork();
+  this->registry_.ParentAfterFork();
+  this->heaps_.Free(other, blocks);
+  this->heaps_.Free(heap, this->heaps_.Allocate(heap, kSmall, 1000));
+  EXPECT_EQ(&this->heaps_.Attach(), &this->registry_.At(3));
+  this->heaps_.CheckInvariants();
+}
+
+// In the child, only the forking thread's heap has a thread.
+TYPED_TEST(HeapRegistryTest, TheChildOfAForkAdoptsTheOthersHeaps) {
+  auto& abandoned = this->heaps_.Attach();
+  auto& mine = this->heaps_.Attach();
+  auto& other = this->heaps_.Attach();
+  const std::vector<void*> theirs = this->heaps_.Allocate(other, kSmall, 500);
+  const std::vector<void*> own = this->heaps_.Allocate(mine, kSmall, 500);
+  // In flight: in a magazine, in open parcels, in mailboxes.
+  this->heaps_.Free(other, {theirs.begin(), theirs.begin() + 100});
+  this->heaps_.Free(other, {own.begin(), own.begin() + 100});
+  this->heaps_.Free(mine, {theirs.begin() + 100, theirs.begin() + 200});
+  this->registry_.Abandon(abandoned);
+
+  this->registry_.PrepareFork();
+  this->registry_.ChildAfterFork(mine);
+  this->heaps_.CheckInvariants();
+  EXPECT_FALSE(mine.abandoned());
+  EXPECT_TRUE(other.abandoned());
+  EXPECT_EQ(this->heaps_.Snapshot().heaps_abandoned, 2U);
+
+  this->heaps_.Free(mine, {own.begin() + 100, own.end()});
+  this->heaps_.Free(mine, {theirs.begin() + 200, theirs.end()});
+  const auto more = this->heaps_.Allocate(mine, kSmall, 2000);
+  EXPECT_EQ(std::set<void*>(more.begin(), more.end()).size(), 2000U);
+  this->heaps_.Free(mine, more);
+  this->heaps_.CheckInvariants();
+  EXPECT_EQ(&this->heaps_.Attach(), &other);
+  EXPECT_EQ(&this->heaps_.Attach(), &abandoned);
+  this->heaps_.Free(other, this->heaps_.Allocate(other, kSmall, 2000));
+  this->heaps_.CheckInvariants();
+}
+
+TYPED_TEST(HeapRegistryTest, AThreadWithoutAHeapMayFork) {
+  auto& other = this->heaps_.Attach();
+  this->heaps_.Allocate(other, kSmall, 10);
+  this->registry_.PrepareFork();
+  static constinit ThreadHeap<TypeParam::kConfig> none(nullptr, kNoHeapId);
+  this->registry_.ChildAfterFork(none);
+  EXPECT_TRUE(other.abandoned());
+  EXPECT_EQ(&this->heaps_.Attach(), &other);
+  this->heaps_.CheckInvariants();
+}
+
+}  // namespace
+}  // namespace hakmem

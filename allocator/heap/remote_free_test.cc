@@ -1,0 +1,163 @@
+// Blocks freed by other threads than their owner's.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/heap/test_heaps.h"
+#include "allocator/heap/thread_heap.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+const SizeClass kSmall = ClassOf(64);
+const SizeClass kLarge = ClassOf(32 * kKiB);
+
+template <const Config& kConfigOf>
+struct Variant {
+  static constexpr const Config& kConfig = kConfigOf;
+};
+
+template <typename V>
+class RemoteFreeTest : public testing::Test {
+ protected:
+  TestHeaps<V::kConfig> heaps_;
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
+TYPED_TEST_SUITE(RemoteFreeTest, Variants);
+
+TYPED_TEST(RemoteFreeTest, BlocksAreQueuedUntilTheirOwnerLooks) {
+  auto& heaps = this->heaps_;
+  auto& owner = heaps.Attach();
+  auto& other = heaps.Attach();
+  const std::vector<void*> blocks = heaps.Allocate(owner, kSmall, 1024);
+  heaps.Free(other, blocks);
+  for (const void* block : blocks) {
+    EXPECT_EQ(heaps.StateOf(block), BlockState::kQueued);
+  }
+  heaps.CheckInvariants();
+  EXPECT_LT(heaps.Snapshot().remote_frees, 1024U);
+  other.Flush();
+  EXPECT_EQ(heaps.Snapshot().remote_frees, 1024U);
+  // Not a new slab but the old blocks.
+  heaps.Free(owner, heaps.Allocate(owner, kSmall, 1024));
+  heaps.CheckInvariants();
+  EXPECT_EQ(heaps.GrantedBytes(), kUnitBytes);
+  owner.Flush();
+  EXPECT_EQ(heaps.GrantedBytes(), 0U);
+}
+
+// What a thread has put aside leaves with its slow paths, though no parcel is
+// full.
+TYPED_TEST(RemoteFreeTest, OpenParcelsLeaveWithSlowPaths) {
+  auto& heaps = this->heaps_;
+  auto& owner = heaps.Attach();
+  auto& other = heaps.Attach();
+  heaps.Free(other, heaps.Allocate(owner, kSmall, 3));
+  EXPECT_EQ(heaps.Snapshot().remote_frees, 0U);
+  for (int i = 0; i < 100; ++i) {
+    heaps.Free(other, heaps.Allocate(other, kSmall, 200));
+  }
+  EXPECT_EQ(heaps.Snapshot().remote_frees, 3U);
+}
+
+TYPED_TEST(RemoteFreeTest, OneThreadServesManyOwners) {
+  auto& heaps = this->heaps_;
+  auto& other = heaps.Attach();
+  std::vector<decltype(&other)> owners;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 30; ++i) {
+    owners.push_back(&heaps.Attach());
+    for (const SizeClass size_class : {kSmall, kLarge}) {
+      const auto mine = heaps.Allocate(*owners.back(), size_class, 50);
+      blocks.insert(blocks.end(), mine.begin(), mine.end());
+    }
+  }
+  // By turns, so that owners who share an open parcel's slot push each other
+  // out.
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    heaps.Free(other, blocks[(i * 97) % blocks.size()]);
+  }
+  heaps.CheckInvariants();
+  other.Flush();
+  for (auto* owner : owners) owner->Flush();
+  heaps.CheckInvariants();
+  EXPECT_EQ(heaps.Snapshot().remote_frees, blocks.size());
+  EXPECT_EQ(heaps.GrantedBytes(), 0U);
+}
+
+// An owner that never takes a slow path again keeps little memory back: its
+// senders file the blocks when too many bytes are on their way.
+TYPED_TEST(RemoteFreeTest, ASleepingOwnerPinsLittle) {
+  for (const SizeClass size_class : {kSmall, kLarge}) {
+    TestHeaps<TypeParam::kConfig> heaps;
+    auto& owner = heaps.Attach();
+    auto& other = heaps.Attach();
+    const std::size_t count = 32 * kMiB / ClassBytes(size_class);
+    const std::vector<void*> blocks = heaps.Allocate(owner, size_class, count);
+    EXPECT_GE(heaps.GrantedBytes(), 32 * kMiB);
+    heaps.Free(other, blocks);
+    heaps.CheckInvariants();
+    EXPECT_LE(heaps.GrantedBytes(), 4 * kMiB);
+  }
+}
+
+TYPED_TEST(RemoteFreeTest, ParcelsReturnHome) {
+  auto& heaps = this->heaps_;
+  auto& one = heaps.Attach();
+  auto& two = heaps.Attach();
+  auto& three = heaps.Attach();
+  std::uint64_t metadata_bytes = 0;
+  std::uint64_t granted_bytes = 0;
+  for (int round = 0; round < 400; ++round) {
+    // In a ring, and always in the same direction.
+    for (const SizeClass size_class : {kSmall, kLarge}) {
+      const std::size_t count = size_class == kSmall ? 500 : 20;
+      heaps.Free(two, heaps.Allocate(one, size_class, count));
+      heaps.Free(three, heaps.Allocate(two, size_class, count));
+      heaps.Free(one, heaps.Allocate(three, size_class, count));
+      heaps.Free(two, heaps.Allocate(one, size_class, count));
+    }
+    if (round == 20) {
+      metadata_bytes = heaps.HeapMetadataBytes();
+      granted_bytes = heaps.GrantedBytes();
+    }
+  }
+  heaps.CheckInvariants();
+  EXPECT_EQ(heaps.HeapMetadataBytes(), metadata_bytes);
+  EXPECT_LE(heaps.GrantedBytes(), granted_bytes + kMiB);
+}
+
+TYPED_TEST(RemoteFreeTest, ABlockFreedTwiceOnItsWayIsReported) {
+  auto& heaps = this->heaps_;
+  auto& owner = heaps.Attach();
+  auto& one = heaps.Attach();
+  auto& two = heaps.Attach();
+  void* block = heaps.Allocate(owner, kSmall);
+  // Two threads that saw the block live at the same time.
+  heaps.SetHeader(block, BlockState::kQueued);
+  one.FreeRemote(owner.id(), kSmall, block);
+  two.FreeRemote(owner.id(), kSmall, block);
+  one.Flush();
+  two.Flush();
+  EXPECT_DEATH(owner.Flush(), "hakmem: fatal: double free of 0x");
+}
+
+TYPED_TEST(RemoteFreeTest, ADamagedHeaderIsReported) {
+  auto& heaps = this->heaps_;
+  auto& owner = heaps.Attach();
+  auto& other = heaps.Attach();
+  void* block = heaps.Allocate(owner, kSmall);
+  heaps.Free(other, block);
+  heaps.HeaderOf(block) = 0x3d;
+  other.Flush();
+  EXPECT_DEATH(owner.Flush(), "hakmem: fatal: damaged header of 0x");
+}
+
+}  // namespace
+}  // namespace hakmem

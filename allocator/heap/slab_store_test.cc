@@ -1,0 +1,208 @@
+#include "allocator/heap/slab_store.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/units.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/slab/size_class.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+constexpr HeapId kHeap = 5;
+const SizeClass kTiny = ClassOf(64);
+const SizeClass kPool = ClassOf(8 * kKiB);
+
+class SlabStoreTest : public testing::Test {
+ protected:
+  SlabStoreTest() { ace_.Start(Options()); }
+  ~SlabStoreTest() override {
+    store_.CheckInvariants();
+    ace_.CheckInvariants();
+  }
+
+  std::vector<void*> Take(SizeClass size_class, std::uint32_t count) {
+    Refusal refusal;
+    std::vector<void*> blocks(count);
+    blocks.resize(store_.Take(size_class, blocks.data(), count, refusal));
+    EXPECT_EQ(blocks.empty(), refusal.reason != FailureReason::kNone);
+    store_.CheckInvariants();
+    return blocks;
+  }
+  // All blocks of so many slabs.
+  std::vector<void*> TakeSlabs(SizeClass size_class, std::uint32_t slabs) {
+    std::vector<void*> all;
+    while (all.size() < slabs * kClassLayouts[size_class].capacity) {
+      const std::vector<void*> some = Take(size_class, SlabStore::kMaxTake);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    EXPECT_EQ(store_.slabs_granted(), slabs);
+    return all;
+  }
+  void Put(SizeClass size_class, const std::vector<void*>& blocks) {
+    store_.Put(size_class, blocks.data(),
+               static_cast<std::uint32_t>(blocks.size()));
+    store_.CheckInvariants();
+  }
+  const Zone& ZoneOf(SizeClass size_class) {
+    return IsTiny(size_class) ? ace_.region().fine() : ace_.region().coarse();
+  }
+  UnitRecord RecordOf(SizeClass size_class, const void* block) {
+    const Zone& zone = ZoneOf(size_class);
+    return zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)));
+  }
+  std::uint64_t GrantedUnits() {
+    Statistics statistics;
+    ace_.AddStatistics(statistics);
+    return statistics.granted_bytes / kUnitBytes;
+  }
+
+  FakeVirtualMemory memory_;
+  Ace ace_{memory_};
+  SlabStore store_{&ace_, kHeap};
+};
+
+TEST_F(SlabStoreTest, GivesFreeBlocksOfItsOwnUnits) {
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    const std::vector<void*> blocks = Take(size_class, 10);
+    EXPECT_EQ(blocks.size(), 10U);
+    for (const void* block : blocks) {
+      const auto address = reinterpret_cast<Address>(block);
+      EXPECT_EQ(ZoneOf(size_class).header(address),
+                MakeHeader(BlockState::kFree, i + 1));
+      EXPECT_EQ(RecordOf(size_class, block),
+                MakeUnitRecord(kHeap, MakeHeader(BlockState::kLive, i + 1)));
+    }
+    EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), 10U);
+  }
+}
+
+TEST_F(SlabStoreTest, EveryUnitOfASlabBearsItsRecord) {
+  const SizeClass size_class = ClassOf(64 * kKiB);
+  for (const void* block : TakeSlabs(size_class, 1)) {
+    EXPECT_EQ(UnitOwner(RecordOf(size_class, block)), kHeap);
+  }
+}
+
+TEST_F(SlabStoreTest, TakesFromTheFullestSlab) {
+  for (const SizeClass size_class : {kTiny, kPool}) {
+    const std::uint32_t before =
+        static_cast<std::uint32_t>(store_.slabs_granted());
+    const std::uint32_t capacity = kClassLayouts[size_class].capacity;
+    std::vector<void*> all;
+    while (all.size() < 3 * capacity) {
+      const std::vector<void*> some = Take(size_class, SlabStore::kMaxTake);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    EXPECT_EQ(store_.slabs_granted(), before + 3);
+    // The second slab is the fullest, then the third, then the first.
+    Put(size_class, {all.begin(), all.begin() + capacity - 1});
+    Put(size_class, {all.begin() + 2 * capacity,
+                     all.begin() + 2 * capacity + capacity / 2});
+    Put(size_class, {all[capacity + 1]});
+    EXPECT_EQ(Take(size_class, 1)[0], all[capacity + 1]);
+    EXPECT_EQ(Take(size_class, 1)[0], all[2 * capacity]);
+    Put(size_class, {all.begin() + 2 * capacity + capacity / 2, all.end()});
+    EXPECT_EQ(store_.slabs_granted(), before + 3);
+  }
+}
+
+TEST_F(SlabStoreTest, EmptySlabsGoBack) {
+  std::vector<void*> all = TakeSlabs(kPool, 4);
+  const std::uint32_t capacity = kClassLayouts[kPool].capacity;
+  EXPECT_EQ(GrantedUnits(), 4 * kClassLayouts[kPool].slab_units);
+  Put(kPool, {all.begin(), all.begin() + 2 * capacity});
+  EXPECT_EQ(GrantedUnits(), 2 * kClassLayouts[kPool].slab_units);
+  for (std::uint32_t i = 0; i < 2 * capacity; ++i) {
+    EXPECT_EQ(RecordOf(kPool, all[i]), 0U);
+  }
+  Put(kPool, {all.begin() + 2 * capacity, all.end()});
+  EXPECT_EQ(GrantedUnits(), 0U);
+}
+
+TEST_F(SlabStoreTest, KeepsOneEmptyTinySlabUntilToldOtherwise) {
+  const std::vector<void*> all = TakeSlabs(kTiny, 3);
+  Put(kTiny, all);
+  EXPECT_EQ(GrantedUnits(), 1U);
+  store_.ReleaseEmpty();
+  EXPECT_EQ(GrantedUnits(), 0U);
+  EXPECT_EQ(RecordOf(kTiny, all.back()), 0U);
+}
+
+// Headers of the last class must not be taken for blocks of the next.
+TEST_F(SlabStoreTest, AReusedSlabHasNoOldHeaders) {
+  const std::vector<void*> old = TakeSlabs(ClassOf(16), 1);
+  Put(ClassOf(16), old);
+  store_.ReleaseEmpty();
+  const std::vector<void*> now = Take(ClassOf(1024), 1);
+  ASSERT_EQ(now[0], old[0]);
+  for (std::size_t i = 1; i < old.size(); ++i) {
+    EXPECT_EQ(ZoneOf(kTiny).header(reinterpret_cast<Address>(old[i])),
+              kNoBlock);
+  }
+}
+
+TEST_F(SlabStoreTest, PassesOnWhyNothingWasGranted) {
+  memory_.RefuseCall(1, EPERM, Refuse::kFromThenOn);
+  Refusal refusal;
+  void* block = nullptr;
+  EXPECT_EQ(store_.Take(kTiny, &block, 1, refusal), 0U);
+  EXPECT_EQ(refusal.reason, FailureReason::kMapFail);
+  EXPECT_EQ(refusal.error_number, EPERM);
+  store_.CheckInvariants();
+  memory_.RefuseNothing();
+  EXPECT_EQ(Take(kTiny, 1).size(), 1U);
+}
+
+TEST_F(SlabStoreTest, ABlockThatIsFreeCannotBePutBack) {
+  const std::vector<void*> blocks = Take(kTiny, 2);
+  Put(kTiny, {blocks[0]});
+  EXPECT_DEATH(Put(kTiny, {blocks[0]}), "internal check failed");
+}
+
+TEST_F(SlabStoreTest, RandomUseKeepsTheInvariants) {
+  const SizeClass classes[] = {
+      0, kTiny, ClassOf(1024), ClassOf(2048), kPool, ClassOf(64 * kKiB)};
+  std::mt19937 random(3);
+  std::vector<void*> out[kClassCount];
+  std::set<void*> all;
+  for (int step = 0; step < 3000; ++step) {
+    const SizeClass size_class = classes[random() % std::size(classes)];
+    std::vector<void*>& mine = out[size_class];
+    if ((step / 500) % 2 == 0 ? random() % 3 != 0 : random() % 3 == 0) {
+      for (void* block : Take(size_class, 1 + random() % SlabStore::kMaxTake)) {
+        ASSERT_TRUE(all.insert(block).second);
+        mine.push_back(block);
+      }
+    } else {
+      std::shuffle(mine.begin(), mine.end(), random);
+      const std::size_t count =
+          std::min<std::size_t>(mine.size(), random() % 100);
+      const std::vector<void*> back(mine.end() - static_cast<int>(count),
+                                    mine.end());
+      mine.resize(mine.size() - count);
+      for (void* block : back) all.erase(block);
+      Put(size_class, back);
+    }
+  }
+  for (const SizeClass size_class : classes) Put(size_class, out[size_class]);
+  store_.ReleaseEmpty();
+  EXPECT_EQ(GrantedUnits(), 0U);
+}
+
+}  // namespace
+}  // namespace hakmem

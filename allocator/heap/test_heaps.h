@@ -1,0 +1,157 @@
+// Heaps for tests: what core does with them, without core.
+//
+// Owns: a fake kernel, ACE and a registry of heaps. Called by: tests of heap.
+// Thread-safety: any thread, each with a heap of its own.
+#ifndef HAKMEM_ALLOCATOR_HEAP_TEST_HEAPS_H_
+#define HAKMEM_ALLOCATOR_HEAP_TEST_HEAPS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/check.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/heap/heap_registry.h"
+#include "allocator/heap/thread_heap.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/superslab/block_header.h"
+#include "allocator/superslab/zone.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+class TestHeaps {
+ public:
+  using Heap = ThreadHeap<kConfig>;
+
+  explicit TestHeaps(const Options& options = Options()) {
+    ace_.Start(options);
+    registry_.Start(options);
+  }
+
+  FakeVirtualMemory& memory() { return memory_; }
+  HeapRegistry<kConfig>& registry() { return registry_; }
+  Heap& Attach() {
+    Heap* heap = registry_.Attach();
+    HAK_CHECK(heap != nullptr);
+    return *heap;
+  }
+
+  // A live block, or null.
+  void* Allocate(Heap& heap, SizeClass size_class) {
+    void* block = heap.TryPop(size_class);
+    Refusal refusal;
+    if (block == nullptr) block = heap.AllocateSlow(size_class, refusal);
+    if (block == nullptr) return nullptr;
+    return MarkLive(block, size_class);
+  }
+  void* AllocateDirect(Heap& heap, SizeClass size_class) {
+    Refusal refusal;
+    void* block = heap.AllocateDirect(size_class, refusal);
+    return block == nullptr ? nullptr : MarkLive(block, size_class);
+  }
+  std::vector<void*> Allocate(Heap& heap, SizeClass size_class,
+                              std::size_t count) {
+    std::vector<void*> blocks(count);
+    for (void*& block : blocks) {
+      block = Allocate(heap, size_class);
+      HAK_CHECK(block != nullptr);
+    }
+    return blocks;
+  }
+
+  // On the thread of `heap`, whichever heap owns the block.
+  void Free(Heap& heap, void* block) {
+    const UnitRecord record = RecordOf(block);
+    const unsigned code = HeaderCode(UnitLiveHeader(record));
+    const auto size_class = static_cast<SizeClass>(code - 1);
+    HAK_CHECK_EQ(HeaderOf(block).load(std::memory_order_relaxed),
+                 UnitLiveHeader(record));
+    if (UnitOwner(record) != heap.id()) {
+      SetHeader(block, BlockState::kQueued);
+      heap.FreeRemote(UnitOwner(record), size_class, block);
+      return;
+    }
+    SetHeader(block, BlockState::kFree);
+    if (!heap.TryPush(size_class, block)) heap.FreeSlow(size_class, block);
+  }
+  void Free(Heap& heap, const std::vector<void*>& blocks) {
+    for (void* block : blocks) Free(heap, block);
+  }
+
+  const Zone& ZoneOf(const void* block) {
+    const Region& region = ace_.region();
+    const auto address = reinterpret_cast<Address>(block);
+    return region.fine().Contains(address) ? region.fine() : region.coarse();
+  }
+  std::atomic<HeaderByte>& HeaderOf(const void* block) {
+    return ZoneOf(block).header(reinterpret_cast<Address>(block));
+  }
+  BlockState StateOf(const void* block) {
+    return HeaderState(HeaderOf(block).load(std::memory_order_relaxed));
+  }
+  void SetHeader(const void* block, BlockState state) {
+    const unsigned code = HeaderCode(UnitLiveHeader(RecordOf(block)));
+    HeaderOf(block).store(MakeHeader(state, code), std::memory_order_relaxed);
+  }
+  UnitRecord RecordOf(const void* block) {
+    const Zone& zone = ZoneOf(block);
+    return zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)))
+        .load(std::memory_order_relaxed);
+  }
+
+  Statistics Snapshot() {
+    Statistics statistics;
+    typename Heap::Counters counters = {};
+    registry_.AddStatistics(statistics, counters);
+    ace_.AddStatistics(statistics);
+    statistics.remote_frees = counters.remote_frees;
+    for (const std::uint64_t count : counters.allocations) {
+      statistics.routes[0].allocations += count;
+    }
+    return statistics;
+  }
+  std::uint64_t GrantedBytes() { return Snapshot().granted_bytes; }
+  std::uint64_t HeapMetadataBytes() {
+    Statistics statistics;
+    typename Heap::Counters counters = {};
+    registry_.AddStatistics(statistics, counters);
+    return statistics.metadata_bytes;
+  }
+  // Maps memory for blocks, so that later grants need no kernel.
+  void MapAhead(std::uint32_t frames) {
+    const std::uint32_t units = frames * kUnitsPerSuperSlab;
+    ace_.ReleaseSpan(ace_.GrantSpan(units, kUnitBytes).first, units);
+    std::vector<UnitIndex> slabs;
+    for (std::uint32_t i = 0; i < 2 * frames; ++i) {
+      slabs.push_back(ace_.GrantSlab(/*fine=*/true, 16).first);
+    }
+    for (const UnitIndex slab : slabs) ace_.ReleaseSlab(true, slab, 16);
+  }
+  void CheckInvariants() {
+    registry_.CheckInvariants();
+    ace_.CheckInvariants();
+  }
+
+ private:
+  void* MarkLive(void* block, SizeClass size_class) {
+    const HeaderByte header = HeaderOf(block).load(std::memory_order_relaxed);
+    HAK_CHECK_EQ(header, MakeHeader(BlockState::kFree, size_class + 1U));
+    SetHeader(block, BlockState::kLive);
+    return block;
+  }
+
+  FakeVirtualMemory memory_;
+  Ace ace_{memory_};
+  HeapRegistry<kConfig> registry_{ace_};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_TEST_HEAPS_H_

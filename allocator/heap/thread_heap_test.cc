@@ -1,0 +1,231 @@
+#include "allocator/heap/thread_heap.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/heap/test_heaps.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+const SizeClass kSmall = ClassOf(64);
+const SizeClass kLarge = ClassOf(32 * kKiB);
+
+template <const Config& kConfigOf>
+struct Variant {
+  static constexpr const Config& kConfig = kConfigOf;
+};
+
+template <typename V>
+class ThreadHeapTest : public testing::Test {
+ protected:
+  using Heaps = TestHeaps<V::kConfig>;
+  using Heap = typename Heaps::Heap;
+
+  void Start(std::uint64_t depot_bytes) {
+    Options options;
+    options.depot_bytes = depot_bytes;
+    heaps_ = std::make_unique<Heaps>(options);
+  }
+
+  std::unique_ptr<Heaps> heaps_ = std::make_unique<Heaps>();
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
+TYPED_TEST_SUITE(ThreadHeapTest, Variants);
+
+TYPED_TEST(ThreadHeapTest, GivesDistinctBlocksOfEveryClass) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  std::set<void*> seen;
+  std::vector<void*> all;
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    for (void* block : heaps.Allocate(heap, size_class, 200)) {
+      EXPECT_TRUE(seen.insert(block).second);
+      EXPECT_EQ(UnitOwner(heaps.RecordOf(block)), heap.id());
+      all.push_back(block);
+    }
+    heaps.CheckInvariants();
+  }
+  EXPECT_EQ(heaps.Snapshot().routes[0].allocations, 200U * kClassCount);
+  heaps.Free(heap, all);
+  heaps.CheckInvariants();
+  heap.Flush();
+  heaps.CheckInvariants();
+  EXPECT_EQ(heaps.GrantedBytes(), 0U);
+}
+
+TYPED_TEST(ThreadHeapTest, TheBlockFreedLastIsGivenFirst) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  const std::vector<void*> blocks = heaps.Allocate(heap, kSmall, 3);
+  heaps.Free(heap, blocks);
+  EXPECT_EQ(heaps.Allocate(heap, kSmall), blocks[2]);
+  EXPECT_EQ(heaps.Allocate(heap, kSmall), blocks[1]);
+}
+
+TYPED_TEST(ThreadHeapTest, PairsNeedNoKernelAndNoNewMemory) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  std::uint64_t calls = 0;
+  for (int round = 0; round < 200; ++round) {
+    heaps.Free(heap, heaps.Allocate(heap, kSmall, 1000));
+    heaps.Free(heap, heaps.Allocate(heap, kLarge, 40));
+    if (round == 1) calls = heaps.memory().calls(VmCall::kNone);
+  }
+  EXPECT_EQ(heaps.memory().calls(VmCall::kNone), calls);
+}
+
+// 512 blocks of 32 KiB, four to a magazine: the loaded and the previous one,
+// and the depot's.
+TYPED_TEST(ThreadHeapTest, DepotKeepsNoMoreThanItsBudget) {
+  struct Case {
+    std::uint64_t depot_bytes;
+    std::uint64_t kept_magazines;
+  };
+  for (const auto [depot_bytes, kept] :
+       {Case{0, 2}, Case{256 * kKiB, 4}, Case{64 * kMiB, 2 + 32}}) {
+    this->Start(depot_bytes);
+    auto& heaps = *this->heaps_;
+    auto& heap = heaps.Attach();
+    heaps.Free(heap, heaps.Allocate(heap, kLarge, 512));
+    heaps.CheckInvariants();
+    const std::uint64_t kept_bytes = kept * 4 * ClassBytes(kLarge);
+    EXPECT_LE(heaps.GrantedBytes(), kept_bytes + 2 * kMiB);
+    EXPECT_GE(heaps.GrantedBytes(), kept_bytes - 4 * ClassBytes(kLarge));
+  }
+}
+
+TYPED_TEST(ThreadHeapTest, FlushLeavesNothingBehind) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  std::uint64_t metadata_bytes = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (unsigned i = 0; i < kClassCount; ++i) {
+      heaps.Free(heap, heaps.Allocate(heap, static_cast<SizeClass>(i), 150));
+    }
+    heap.Flush();
+    heaps.CheckInvariants();
+    EXPECT_EQ(heaps.GrantedBytes(), 0U);
+    if (round == 0) metadata_bytes = heaps.HeapMetadataBytes();
+  }
+  EXPECT_EQ(heaps.HeapMetadataBytes(), metadata_bytes);
+}
+
+TYPED_TEST(ThreadHeapTest, WithoutASystemEveryCallIsSlow) {
+  static constinit ThreadHeap<TypeParam::kConfig> heap(nullptr, kNoHeapId);
+  EXPECT_EQ(heap.id(), kNoHeapId);
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    int block = 0;
+    EXPECT_EQ(heap.TryPop(static_cast<SizeClass>(i)), nullptr);
+    EXPECT_FALSE(heap.TryPush(static_cast<SizeClass>(i), &block));
+  }
+}
+
+TYPED_TEST(ThreadHeapTest, ThreadsWithoutAHeapUseTheSlabs) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 2000; ++i) {
+    blocks.push_back(heaps.AllocateDirect(heap, kSmall));
+    ASSERT_NE(blocks.back(), nullptr);
+  }
+  for (void* block : blocks) {
+    heaps.SetHeader(block, BlockState::kFree);
+    heap.FreeDirect(kSmall, block);
+  }
+  heaps.CheckInvariants();
+  heap.Flush();
+  EXPECT_EQ(heaps.GrantedBytes(), 0U);
+}
+
+// --- Metadata runs out ------------------------------------------------------
+
+TYPED_TEST(ThreadHeapTest, GoesOnWithoutMagazines) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  heaps.MapAhead(4);
+  heaps.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
+  const std::vector<void*> blocks = heaps.Allocate(heap, kSmall, 3000);
+  EXPECT_GT(heaps.memory().refused(), 0U);
+  EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), 3000U);
+  heaps.Free(heap, {blocks.begin(), blocks.begin() + 1500});
+  heaps.CheckInvariants();
+  heaps.memory().RefuseNothing();
+  heaps.Free(heap, {blocks.begin() + 1500, blocks.end()});
+  heaps.CheckInvariants();
+  heaps.Free(heap, heaps.Allocate(heap, kSmall, 3000));
+  EXPECT_EQ(heaps.Snapshot().routes[0].allocations, 6000U);
+  heap.Flush();
+  EXPECT_EQ(heaps.GrantedBytes(), 0U);
+}
+
+// One magazine to a class, and no second one for what it cannot hold.
+TYPED_TEST(ThreadHeapTest, GoesOnWithoutASecondMagazine) {
+  auto& heaps = *this->heaps_;
+  heaps.MapAhead(40);
+  auto& heap = heaps.Attach();
+  heaps.Free(heap, heaps.Allocate(heap, kSmall, 1));
+  heaps.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
+  // Other classes and heaps take the magazines that are left.
+  while (heaps.memory().refused() == 0) {
+    auto* other = heaps.registry().Attach();
+    ASSERT_NE(other, nullptr);
+    for (unsigned i = 0; i < kClassCount; ++i) {
+      ASSERT_NE(heaps.Allocate(*other, static_cast<SizeClass>(i)), nullptr);
+    }
+  }
+  const std::vector<void*> blocks = heaps.Allocate(heap, kSmall, 1000);
+  heaps.Free(heap, blocks);
+  heaps.CheckInvariants();
+  const std::vector<void*> again = heaps.Allocate(heap, kSmall, 1000);
+  EXPECT_EQ(std::set<void*>(again.begin(), again.end()).size(), 1000U);
+  heaps.Free(heap, again);
+  heaps.CheckInvariants();
+}
+
+TYPED_TEST(ThreadHeapTest, GoesOnWithoutParcels) {
+  auto& heaps = *this->heaps_;
+  auto& owner = heaps.Attach();
+  auto& other = heaps.Attach();
+  const std::vector<void*> blocks = heaps.Allocate(owner, kSmall, 3000);
+  heaps.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
+  heaps.Free(other, blocks);
+  heaps.CheckInvariants();
+  for (void* block : blocks) {
+    const BlockState state = heaps.StateOf(block);
+    EXPECT_TRUE(state == BlockState::kFree || heaps.RecordOf(block) == 0);
+  }
+  heaps.memory().RefuseNothing();
+  owner.Flush();
+  EXPECT_EQ(heaps.GrantedBytes(), 0U);
+}
+
+TYPED_TEST(ThreadHeapTest, ARefusedSlabIsNotTheEnd) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  heaps.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
+  Refusal refusal;
+  EXPECT_EQ(heap.AllocateSlow(kSmall, refusal), nullptr);
+  EXPECT_EQ(refusal.reason, FailureReason::kMapFail);
+  EXPECT_EQ(heap.AllocateDirect(kSmall, refusal), nullptr);
+  heaps.CheckInvariants();
+  heaps.memory().RefuseNothing();
+  EXPECT_NE(heaps.Allocate(heap, kSmall), nullptr);
+  EXPECT_NE(heaps.AllocateDirect(heap, kSmall), nullptr);
+  heaps.CheckInvariants();
+}
+
+}  // namespace
+}  // namespace hakmem
