@@ -65,6 +65,30 @@ TEST(Options, StatisticsGoToStderrAtExit) {
   EXPECT_EQ(line.back(), '}');
 }
 
+TEST(Options, StatisticsCountWhatExitHandlersDo) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Process.DISABLED_AllocatesAtExit",
+                .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  const std::size_t last_handler = child.output.find("destructor ran");
+  const std::size_t statistics = child.output.find("{\"pid\"");
+  ASSERT_NE(last_handler, std::string::npos) << child.output;
+  ASSERT_NE(statistics, std::string::npos) << child.output;
+  EXPECT_LT(last_handler, statistics);
+}
+
+TEST(Options, StatisticsComeFromWhicheverThreadExits) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Process.DISABLED_ExitsFromAnotherThread",
+                .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  const std::string line = FirstLineWith(child.output, "{\"pid\"");
+  ASSERT_FALSE(line.empty()) << child.output;
+  EXPECT_EQ(line.back(), '}');
+}
+
 TEST(Options, StatisticsAreAppendedToAFile) {
   HAKMEM_ONLY_ON_HAKMEM();
   const std::string path =

@@ -32,9 +32,17 @@ void UseEveryRoute(unsigned seed) {
   }
 }
 
+// 0 on another allocator.
+std::uint64_t HeapsCreated() {
+  hakmem_statistics statistics = {};
+  if (OnHakmem()) Hakmem().get_statistics(&statistics, sizeof(statistics));
+  return statistics.heaps_created;
+}
+
 TEST(Threads, ThousandsComeAndGo) {
   constexpr unsigned kThreads = 4000;
   constexpr unsigned kAtOnce = 8;
+  const std::uint64_t heaps_before = HeapsCreated();
   std::vector<void*> survivors(kThreads);
   for (unsigned first = 0; first < kThreads; first += kAtOnce) {
     std::vector<std::thread> threads;
@@ -55,12 +63,8 @@ TEST(Threads, ThousandsComeAndGo) {
     EXPECT_TRUE(BlockHolds(survivors[i], 100, i));
     free(survivors[i]);
   }
-  if (OnHakmem()) {
-    hakmem_statistics statistics = {};
-    Hakmem().get_statistics(&statistics, sizeof(statistics));
-    // Heaps of the dead are used again.
-    EXPECT_LE(statistics.heaps_created, kThreads / 10);
-  }
+  // Heaps of the dead are used again.
+  EXPECT_LE(HeapsCreated(), heaps_before + kThreads / 10);
 }
 
 TEST(Threads, ManyAtOnce) {
@@ -135,16 +139,11 @@ TEST(Threads, DestructorsAfterOursMayAllocate) {
   g_destructor_runs = 0;
   RunThreadWithLateDestructors();
   EXPECT_EQ(g_destructor_runs, kKeys / 8 * PTHREAD_DESTRUCTOR_ITERATIONS);
-  hakmem_statistics before = {};
-  hakmem_statistics after = {};
-  if (OnHakmem()) Hakmem().get_statistics(&before, sizeof(before));
+  const std::uint64_t heaps_before = HeapsCreated();
   for (int i = 0; i < 20; ++i) RunThreadWithLateDestructors();
   for (pthread_key_t& key : g_keys) pthread_key_delete(key);
-  if (OnHakmem()) {
-    Hakmem().get_statistics(&after, sizeof(after));
-    // What comes after hakmem's hook does not cost a heap each time.
-    EXPECT_LE(after.heaps_created, before.heaps_created + 2);
-  }
+  // What comes after hakmem's hook does not cost a heap each time.
+  EXPECT_LE(HeapsCreated(), heaps_before + 2);
 }
 
 struct FreesAtThreadExit {
