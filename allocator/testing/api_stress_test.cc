@@ -91,6 +91,13 @@ void Run(unsigned threads, std::uint64_t life_operations) {
   EXPECT_EQ(outcome.counters.allocations, outcome.counters.frees);
 
   auto& allocator = Instance<kConfig>::allocator;
+  // What stays granted is a few slabs of each heap; a lost span would show.
+  constexpr std::uint64_t kMaxKeptPerHeap = std::uint64_t{4} << 20;
+  allocator.Purge(Instance<kConfig>::self);
+  allocator.Detach(Instance<kConfig>::self);
+  EXPECT_LE(allocator.Snapshot().granted_bytes,
+            kMaxKeptPerHeap * allocator.Snapshot().heaps_created);
+  EXPECT_EQ(allocator.Snapshot().cached_bytes, 0U);
   allocator.CheckInvariants();
   std::uint64_t served = 0;
   const Statistics statistics = allocator.Snapshot();

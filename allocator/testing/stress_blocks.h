@@ -60,9 +60,14 @@ class Budget {
   std::atomic<std::size_t> peak_{0};
 };
 
-// Where lanes leave blocks for other lanes.
+// Where lanes leave blocks for other lanes. Allocates nothing once it is made,
+// because the allocator under stress may be out of memory.
 class Exchange {
  public:
+  Exchange() {
+    for (Shard& shard : shards_) shard.blocks.reserve(kShardCapacity);
+  }
+
   // False when the shard it came upon is full.
   bool Put(const Block& block, Random& random) {
     Shard& shard = shards_[random.Below(kShards)];
@@ -85,14 +90,13 @@ class Exchange {
     return block;
   }
 
-  // Every block, once no lane runs.
-  std::vector<Block> TakeAll() {
-    std::vector<Block> all;
+  // Takes every block, once no lane runs.
+  template <typename Use>
+  void Drain(Use use) {
     for (Shard& shard : shards_) {
-      all.insert(all.end(), shard.blocks.begin(), shard.blocks.end());
+      for (const Block& block : shard.blocks) use(block);
       shard.blocks.clear();
     }
-    return all;
   }
 
  private:

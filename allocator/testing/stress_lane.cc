@@ -242,7 +242,7 @@ void Lane::RunChild() {
     }
   };
   work();
-  if (options_.threads_in_child) {
+  if (options_.threads_in_child && !options_.allow_failures) {
     std::thread([&] {
       work();
       target_.LeaveThread();

@@ -61,6 +61,9 @@ class Lane {
   // Checks and frees every block in the table.
   void RetireAll();
 
+  // There was no memory for the lane's next thread: counted, or fatal.
+  void OnNoThread() { OnNull(0); }
+
   Random& random() { return random_; }
   Counters& counters() { return counters_; }
   const Counters& counters() const { return counters_; }

@@ -6,6 +6,8 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -33,9 +35,10 @@ class Workload {
   Outcome Run() {
     const auto start = Clock::now();
     std::vector<std::thread> threads;
+    threads.reserve(lanes_.size());
     for (auto& lane : lanes_) threads.push_back(StartLife(*lane));
     Supervise(threads, start);
-    for (const Block& block : exchange_.TakeAll()) lanes_[0]->Retire(block);
+    exchange_.Drain([this](const Block& block) { lanes_[0]->Retire(block); });
     for (auto& lane : lanes_) lane->RetireAll();
     target_.LeaveThread();
     Outcome outcome;
@@ -67,7 +70,7 @@ class Workload {
       end = std::min(
           end, begin + lane.random().Between(1, 2 * options_.life_operations));
     }
-    return std::thread([this, &lane, end] {
+    return StartThread(lane, [this, &lane, end] {
       while (lane.counters().operations < end &&
              !done_.load(std::memory_order_relaxed)) {
         lane.Step();
@@ -79,23 +82,40 @@ class Workload {
     });
   }
 
+  // A thread needs memory, too. When there is none, and that is allowed, the
+  // lane gives up what it holds.
+  template <typename Work>
+  static std::thread StartThread(Lane& lane, Work work) {
+    while (true) {
+      try {
+        return std::thread(work);
+      } catch (const std::bad_alloc&) {
+        lane.OnNoThread();
+      } catch (const std::system_error&) {
+        lane.OnNoThread();
+      }
+      lane.RetireAll();
+      std::this_thread::sleep_for(kStopPoll);
+    }
+  }
+
   // Replaces each thread that has ended, until a bound is reached; then joins
   // all of them.
   void Supervise(std::vector<std::thread>& threads, Clock::time_point start) {
     std::size_t running = threads.size();
     while (running != 0) {
-      std::vector<Lane*> ended;
+      ended_seen_.clear();
       {
         std::unique_lock lock(mutex_);
         changed_.wait_for(lock, kStopPoll, [this] { return !ended_.empty(); });
-        ended.swap(ended_);
+        ended_.swap(ended_seen_);
       }
       const std::chrono::duration<double> elapsed = Clock::now() - start;
       if (stop_.load(std::memory_order_relaxed) ||
           (options_.seconds > 0 && elapsed.count() >= options_.seconds)) {
         done_.store(true, std::memory_order_relaxed);
       }
-      for (Lane* lane : ended) {
+      for (Lane* lane : ended_seen_) {
         std::thread& thread = threads[IndexOf(*lane)];
         thread.join();
         if (done_.load(std::memory_order_relaxed) ||
@@ -126,6 +146,8 @@ class Workload {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Lane*> ended_;  // guarded by mutex_
+  // The supervisor's; both keep their capacity, so that neither allocates.
+  std::vector<Lane*> ended_seen_;
 };
 
 }  // namespace
