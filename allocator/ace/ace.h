@@ -4,8 +4,8 @@
 // Owns: the region, its free units, Huge blocks. Called by: heap (slabs) and
 // core (spans, Huge blocks); the only caller of the mapping functions for
 // memory that becomes blocks, so that every failure is classified here.
-// Thread-safety: any thread; one lock, never held while another lock of
-// hakmem is taken (lock order: docs/design.md).
+// Thread-safety: any thread; one lock, under which no other is taken but by
+// fork (lock order: docs/design.md).
 //
 // Granted memory is known to be zero when it is fresh or was given back to the
 // kernel since its last use. Freed memory is kept for one decay delay.
@@ -98,8 +98,9 @@ class Ace {
     kInside,
     kNone
   };
-  // What `address` is to the huge zone; kInside: in the live block `start`.
-  HugePlace FindHuge(Address address, Address& start);
+  // What `address` is to the huge zone. kInside: in the live block `start`.
+  // kFreed: `bytes` is how long the block was.
+  HugePlace FindHuge(Address address, Address& start, std::size_t& bytes);
 
   // Gives freed memory back whose decay delay is over; cheap when there is
   // none, and does nothing while another thread is at it.

@@ -1,5 +1,7 @@
 // Ace: Huge blocks.
 
+#include <cerrno>
+
 #include "allocator/ace/ace.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -9,6 +11,9 @@ namespace hakmem {
 Refusal Ace::HugeRefusal(const HugePool::Result& result) const {
   if (result.exhausted) {
     return {FailureReason::kExhaustion, FailureDetail::kRegion, 0, 0};
+  }
+  if (result.tables && result.status.error_number == ENOSPC) {
+    return {FailureReason::kExhaustion, FailureDetail::kMetadata, 0, 0};
   }
   return {FailureReason::kMapFail,
           result.tables ? FailureDetail::kMetadata : FailureDetail::kKernel,
@@ -71,13 +76,19 @@ std::size_t Ace::HugeBytes(Address address) {
   return huge_.IsLive(address) ? huge_.BlockBytes(address) : 0;
 }
 
-Ace::HugePlace Ace::FindHuge(Address address, Address& start) {
+Ace::HugePlace Ace::FindHuge(Address address, Address& start,
+                             std::size_t& bytes) {
   const FutexLockHolder hold(lock_);
   if (!region_.placed() || !huge_.Contains(address)) return HugePlace::kOutside;
   if (huge_.IsLive(address)) return HugePlace::kLive;
   start = huge_.BlockAround(address);
-  if (start != 0) return HugePlace::kInside;
-  return huge_.WasFreed(address) ? HugePlace::kFreed : HugePlace::kNone;
+  if (start != 0) {
+    bytes = huge_.BlockBytes(start);
+    return HugePlace::kInside;
+  }
+  if (!huge_.WasFreed(address)) return HugePlace::kNone;
+  bytes = huge_.BlockBytes(address);
+  return HugePlace::kFreed;
 }
 
 }  // namespace hakmem

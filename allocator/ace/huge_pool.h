@@ -60,7 +60,7 @@ class HugePool {
   bool WasFreed(Address address) const;
   // The live block that holds `address`, or 0.
   Address BlockAround(Address address) const;
-  // Of a live block.
+  // Of a live block, or of a freed one.
   std::size_t BlockBytes(Address address) const;
 
   std::size_t mapped_bytes() const { return mapped_bytes_; }
@@ -108,7 +108,7 @@ class HugePool {
   Region::Window window_;
   MetadataTable header_table_;
   MetadataTable record_table_;
-  // Header bytes are written under Ace's lock and read by reports without it.
+  // Read and written under Ace's lock; atomic like all header bytes.
   std::atomic<std::uint8_t>* headers_ = nullptr;
   Record* records_ = nullptr;
   Frame first_ = kNone;

@@ -21,7 +21,7 @@
 //       frame of each carry its length, and the first is on the list for it.
 //   U4: a SuperSlab is on the dirty list exactly when dirty_units is not 0;
 //       the list is in the order of dirty_since_ms.
-//   U5: granted, free and dirty counts agree with the records.
+//   U5: the counts of free and dirty units agree with the records.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 

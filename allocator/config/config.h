@@ -14,14 +14,15 @@ namespace hakmem {
 struct Config {
   // Name as users write it: `--//allocator:variant=NAME`, hakmem_variant().
   const char* name;
-  // Counts calls that are free of cost elsewhere (frees, reallocs) per route.
+  // Counts reallocs that kept their block and those that moved it.
   bool count_all_calls = false;
   // A block taken from a magazine must bear its Free header; anything else is
   // a damaged table and is fatal at once.
   bool check_header_on_reuse = false;
   // Blocks are cleared when they are freed, so secrets do not outlive them.
   bool zero_on_free = false;
-  // Each layer checks its invariants after its slow paths.
+  // Every so many slow paths of a thread, all invariants of its heap are
+  // checked.
   bool check_invariants = false;
 };
 

@@ -145,7 +145,8 @@ class Allocator {
                                  std::uint64_t granule, Heap* heap,
                                  void* pointer);
 
-  HAK_NOINLINE void* AllocateClassSlow(Heap*& self, SizeClass size_class);
+  void* AllocateClassSlow(Heap*& self, std::size_t size_bytes,
+                          std::size_t alignment_bytes);
   Large AllocateLarge(Heap*& self, std::size_t size_bytes,
                       std::size_t alignment_bytes);
   Large TryLarge(std::size_t size_bytes, std::size_t alignment_bytes,
@@ -210,6 +211,8 @@ class Allocator {
   // because no memory was left; from then on sized frees may name that size.
   std::atomic<bool> shrunk_in_place_{false};
   // Statistics: written by any thread on slow paths.
+  std::atomic<std::uint64_t> direct_allocations_[2] = {};  // Tiny, Pool
+  std::atomic<std::uint64_t> direct_bytes_[2] = {};
   std::atomic<std::uint64_t> span_allocations_{0};
   std::atomic<std::uint64_t> span_bytes_{0};
   std::atomic<std::uint64_t> huge_allocations_{0};

@@ -70,17 +70,24 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   std::atomic<HeaderByte>& header =
       zone.header(reinterpret_cast<Address>(pointer));
   const unsigned code = block.size_class + 1U;
+  const bool remote = has_heap && block.owner != self->id();
+  // One exchange decides between threads that free the block at once: whoever
+  // does not find it Live has freed it twice. The owner's hot path needs none;
+  // what it overwrites in between is found when the parcel is filed.
+  const HeaderByte found = header.exchange(
+      MakeHeader(remote ? BlockState::kQueued : BlockState::kFree, code),
+      std::memory_order_relaxed);
+  if (found != MakeHeader(BlockState::kLive, code)) [[unlikely]] {
+    FatalFreedBlock(
+        ReportOf(block, ReportFor(self, pointer, PointerUse::kFree)),
+        HeaderState(found) == BlockState::kQueued ? "queued" : "free");
+  }
   if constexpr (kConfig.zero_on_free) {
     std::memset(pointer, 0, ClassBytes(block.size_class));
   }
-  if (has_heap && block.owner != self->id()) {
-    header.store(MakeHeader(BlockState::kQueued, code),
-                 std::memory_order_relaxed);
+  if (remote) {
     self->FreeRemote(block.owner, block.size_class, pointer);
-    return;
-  }
-  header.store(MakeHeader(BlockState::kFree, code), std::memory_order_relaxed);
-  if (has_heap) {
+  } else if (has_heap) {
     self->FreeSlow(block.size_class, pointer);
   } else {
     registry_.At(block.owner).FreeDirect(block.size_class, pointer);
@@ -198,6 +205,10 @@ void* Allocator<kConfig>::ReallocateSpan(Heap*& self, void* pointer,
   const auto units =
       static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
   if (units < old_units) {
+    if constexpr (kConfig.zero_on_free) {
+      std::memset(static_cast<char*>(pointer) + units * kUnitBytes, 0,
+                  (old_units - units) * kUnitBytes);
+    }
     descriptor.span_units = units;
     ace_.ReleaseSpan(block.unit + units, old_units - units);
   } else if (units > old_units) {

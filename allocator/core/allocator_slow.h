@@ -75,12 +75,13 @@ void Allocator<kConfig>::RecordOverflow(std::size_t count,
 template <const Config& kConfig>
 bool Allocator<kConfig>::CheckThreshold(std::size_t size_bytes,
                                         std::size_t alignment_bytes) {
-  constexpr auto kMostBytes = static_cast<std::size_t>(PTRDIFF_MAX);
+  // No block and no alignment can be larger than the largest zone.
+  const std::size_t most_bytes = ace_.region().huge().bytes;
   FailureDetail detail = FailureDetail::kNone;
-  std::uint64_t limit = kMostBytes;
-  if (size_bytes > kMostBytes) {
+  std::uint64_t limit = most_bytes;
+  if (size_bytes > most_bytes) {
     detail = FailureDetail::kSize;
-  } else if (alignment_bytes > kMostBytes - size_bytes) {
+  } else if (alignment_bytes > most_bytes) {
     detail = FailureDetail::kAlignment;
   } else if (size_bytes > max_alloc_bytes_) {
     detail = FailureDetail::kMaxAlloc;
@@ -112,6 +113,11 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
     if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
   } else if (registry_.count() != 0) {
     block = registry_.At(1).AllocateDirect(size_class, refusal);
+    if (block != nullptr) {
+      const unsigned route = IsTiny(size_class) ? 0 : 1;
+      Count(direct_allocations_[route]);
+      Count(direct_bytes_[route], ClassBytes(size_class));
+    }
   } else {
     refusal = {FailureReason::kMapFail, FailureDetail::kMetadata, 0, 0};
   }
@@ -125,17 +131,17 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
 }
 
 template <const Config& kConfig>
-void* Allocator<kConfig>::AllocateClassSlow(Heap*& self, SizeClass size_class) {
+void* Allocator<kConfig>::AllocateClassSlow(Heap*& self, std::size_t size_bytes,
+                                            std::size_t alignment_bytes) {
   EnsureStarted();
+  const SizeClass size_class = AlignedClassOf(size_bytes, alignment_bytes);
   Refusal refusal;
   void* block = TryClass(self, size_class, refusal);
   if (block != nullptr) [[likely]]
     return block;
   Reclaim(self);
   block = TryClass(self, size_class, refusal);
-  if (block == nullptr) {
-    Fail(ClassBytes(size_class), kMinAlignmentBytes, refusal);
-  }
+  if (block == nullptr) Fail(size_bytes, alignment_bytes, refusal);
   return block;
 }
 
@@ -143,7 +149,7 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
                                        std::size_t alignment_bytes) {
   if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
-    return AllocateClassSlow(self, AlignedClassOf(size_bytes, alignment_bytes));
+    return AllocateClassSlow(self, size_bytes, alignment_bytes);
   }
   return AllocateLarge(self, size_bytes, alignment_bytes).block;
 }
@@ -286,6 +292,12 @@ Statistics Allocator<kConfig>::Snapshot() {
         IsTiny(size_class) ? Route::kTiny : Route::kPool)];
     route.allocations += counters.allocations[i];
     route.bytes += counters.allocations[i] * ClassBytes(size_class);
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    statistics.routes[i].allocations +=
+        direct_allocations_[i].load(std::memory_order_relaxed);
+    statistics.routes[i].bytes +=
+        direct_bytes_[i].load(std::memory_order_relaxed);
   }
   const auto load = [](const std::atomic<std::uint64_t>& counter) {
     return counter.load(std::memory_order_relaxed);

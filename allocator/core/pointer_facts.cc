@@ -148,10 +148,9 @@ void ReportMisuse(Ace& ace, BlockReport report) {
     ReportInZone(region.coarse(), address, report);
   }
   Address start = 0;
-  const Ace::HugePlace place = ace.FindHuge(address, start);
+  const Ace::HugePlace place = ace.FindHuge(address, start, report.block_bytes);
   report.route = Route::kHuge;
   if (place == Ace::HugePlace::kInside) {
-    report.block_bytes = ace.HugeBytes(start);
     FatalInteriorPointer(report, reinterpret_cast<const void*>(start),
                          /*live=*/true);
   }

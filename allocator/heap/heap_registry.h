@@ -54,7 +54,10 @@ class HeapRegistry {
   Heap& At(HeapId id) const {
     return *reinterpret_cast<Heap*>(system_.heaps + id * sizeof(Heap));
   }
-  HeapId count() const { return count_.load(std::memory_order_acquire); }
+  HeapId count() const {
+    // acquire: pairs with the release in Attach.
+    return count_.load(std::memory_order_acquire);
+  }
 
   void AddStatistics(Statistics& statistics, typename Heap::Counters& counters);
 

@@ -94,8 +94,8 @@ class alignas(64) ThreadHeap {
 
   // --- Owner thread, slow ------------------------------------------------
 
-  // A block of the class from previous magazine, depot, mailbox, slabs or
-  // ACE, in this order. Null: ACE refused.
+  // A block of the class from mailbox, previous magazine, depot, slabs or ACE,
+  // in this order. Null: ACE refused.
   HAK_NOINLINE void* AllocateSlow(SizeClass size_class, Refusal& refusal);
   // Takes a block that TryPush did not.
   HAK_NOINLINE void FreeSlow(SizeClass size_class, void* block);

@@ -1,7 +1,8 @@
 // The boundary to the kernel's memory calls: an abstract class, so that every
 // layer above runs on a fake that can refuse any call.
 //
-// Owns: nothing. Called by: superslab and ace alone.
+// Owns: nothing. Called by: superslab and ace; heap and core pass it down and
+// ask it for page size and time.
 // Thread-safety: every function may be called from any thread.
 //
 // Rules for all functions: addresses and sizes are non-zero multiples of

@@ -4,7 +4,8 @@
 // Thread-safety: constants.
 //
 // 16 to 128 bytes by 16, then four classes per doubling up to 64 KiB (the
-// spacing of jemalloc and snmalloc: at most 20 % of a block is slack).
+// spacing of jemalloc and snmalloc): of a block over 128 bytes at most 20 % is
+// slack, of a smaller one at most 15 bytes.
 //
 // Invariants:
 //   C1: class sizes grow strictly; each Tiny size is a multiple of the fine

@@ -64,7 +64,7 @@ class Slab {
 
   void CheckInvariants() const;
 
-  // The heap's lists (class_slabs.h). kNoUnit ends a list.
+  // The heap's lists (slab_store.h). kNoUnit ends a list.
   UnitIndex next = kNoUnit;
   UnitIndex previous = kNoUnit;
   std::uint8_t bucket = 0;

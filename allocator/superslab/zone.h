@@ -14,7 +14,8 @@
 //   Z1: every table covers every frame below frame_count().
 //   Z2: view.limit_granules == frame_count() << (kSuperSlabShift - granule
 //       shift), and never shrinks.
-//   Z3: a frame is mapped exactly when its record's presence is kMapped.
+//   Z3: each frame below frame_count() is kMapped, kUnmapped or kForeign, and
+//       mapped by hakmem exactly when it is kMapped.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
 

@@ -1,6 +1,6 @@
 // A block freed twice, whose memory the kernel has back meanwhile.
 // expect span: double free of 0xP (span of 262144 bytes, state released)
-// expect huge: double free of 0xP (huge block of 0 bytes, state released)
+// expect huge: double free of 0xP (huge block of 314572800 bytes, state released)
 #include <malloc.h>
 
 #include "allocator/tests/misuse/misuse.h"

@@ -2,7 +2,7 @@
 // expect tiny: malloc_usable_size of freed block 0xP (class 64, owner heap 1, state queued)
 // expect pool: malloc_usable_size of freed block 0xP (class 5120, owner heap 1, state queued)
 // expect span: malloc_usable_size of freed block 0xP (span of 262144 bytes, state released)
-// expect huge: malloc_usable_size of freed block 0xP (huge block of 0 bytes, state released)
+// expect huge: malloc_usable_size of freed block 0xP (huge block of 314572800 bytes, state released)
 #include <malloc.h>
 
 #include <thread>
