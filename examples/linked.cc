@@ -31,6 +31,8 @@ int main() {
     std::fprintf(stderr, "out of memory\n");
     return 1;
   }
+  // Unused blocks would be optimised away.
+  *static_cast<volatile char*>(film.get()) = 1;
 
   hakmem_statistics statistics;
   hakmem_get_statistics(&statistics, sizeof(statistics));

@@ -1,14 +1,14 @@
 #!/bin/bash
 # Builds the release library and tools/measure and prints the paths of both.
-# HAKMEM_CACHE names another folder for what is kept between runs, HAKMEM_BAZEL
+# HAK_CACHE names another folder for what is kept between runs, HAK_BAZEL
 # another command line for bazel.
 #   tools/build_library.sh [--measure-only]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 targets=(//tools/measure //allocator:preload_release)
 [[ ${1-} != --measure-only ]] || targets=(//tools/measure)
-cache=${HAKMEM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
-read -ra bazel <<<"${HAKMEM_BAZEL:-bazel}"
+cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
+read -ra bazel <<<"${HAK_BAZEL:-bazel}"
 mkdir -p "$cache/bazel"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

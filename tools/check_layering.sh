@@ -3,7 +3,7 @@
 # sees whom, and one wrong target per rule beside a right one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-read -ra bazel <<<"${HAKMEM_BAZEL:-bazel}"
+read -ra bazel <<<"${HAK_BAZEL:-bazel}"
 options=(--noshow_progress "$@")
 tests=//allocator/layering_test
 failures=0

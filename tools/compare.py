@@ -60,8 +60,8 @@ def fail(sentence):
 
 
 def bazel(*arguments):
-    """The output of a Bazel command; HAKMEM_BAZEL names another command line."""
-    command = shlex.split(os.environ.get("HAKMEM_BAZEL", "bazel"))
+    """The output of a Bazel command; HAK_BAZEL names another command line."""
+    command = shlex.split(os.environ.get("HAK_BAZEL", "bazel"))
     result = subprocess.run(command + list(arguments), cwd=ROOT, check=False, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if result.returncode != 0:

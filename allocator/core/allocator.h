@@ -57,6 +57,13 @@ class Allocator {
   // What a thread's heap pointer starts with.
   static constexpr Heap* NoHeap() { return &no_heap_; }
 
+  // Reads the options and places the region, if no call has done so yet.
+  void EnsureStarted() {
+    // acquire: pairs with the release in Start.
+    if (!started_.load(std::memory_order_acquire)) [[unlikely]]
+      Start();
+  }
+
   // A block of at least `size_bytes`, aligned to 16 bytes. Null: it could not
   // be had, and an event says why. errno is not touched.
   HAK_ALWAYS_INLINE void* Allocate(Heap*& self, std::size_t size_bytes) {
@@ -158,11 +165,6 @@ class Allocator {
     return heap != &no_heap_ && heap != &exited_heap_;
   }
   bool Attach(Heap*& self);
-  void EnsureStarted() {
-    // acquire: pairs with the release in Start.
-    if (!started_.load(std::memory_order_acquire)) [[unlikely]]
-      Start();
-  }
   HAK_COLD void Start();
   HAK_COLD void Reclaim(Heap*& self);
   HAK_COLD void Fail(std::size_t size_bytes, std::size_t alignment_bytes,

@@ -13,6 +13,8 @@ namespace hakmem {
 
 // Config::name.
 const char* ProductVariant();
+// Makes sure that the options are read, in a program that never allocates, too.
+void ProductStart();
 Statistics ProductStatistics();
 // Gives all cached memory back; returns the bytes given back.
 std::size_t ProductPurge();

@@ -18,10 +18,12 @@ namespace {
 constexpr int kOutermostPriority = 101;
 
 // Normally the first allocation has done it; this is for a process whose first
-// allocation is made by a thread beside one that forks.
+// allocation is made by a thread beside one that forks, and for one that makes
+// none.
 __attribute__((constructor(kOutermostPriority))) void AtStart() {
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
+  ProductStart();
 }
 
 // HAKMEM_STATS. A destructor, because those run after every atexit handler, in

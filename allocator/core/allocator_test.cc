@@ -1,0 +1,271 @@
+#include "allocator/core/allocator.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/core/pointer_facts.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/core/test_model_heap.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kSpanBytes = 300 * kKiB;
+constexpr std::size_t kHugeBytes = kMaxSpanBytes + 1;
+
+template <typename V>
+class AllocatorTest : public testing::Test {
+ protected:
+  ~AllocatorTest() override { allocator_.CheckInvariants(); }
+
+  std::size_t Usable(const void* block) {
+    return allocator_.UsableSize(self_, block);
+  }
+
+  TestAllocator<V::kConfig> test_;
+  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(AllocatorTest, Variants);
+
+TYPED_TEST(AllocatorTest, ServesEverySize) {
+  ModelHeap model;
+  const auto serve = [&](std::size_t size) {
+    void* block = this->allocator_.Allocate(this->self_, size);
+    ASSERT_NE(block, nullptr) << size;
+    model.Add(block, size, kMinAlignmentBytes, this->Usable(block));
+  };
+  for (std::size_t size = 0; size <= 2100; ++size) serve(size);
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const std::size_t size = ClassBytes(static_cast<SizeClass>(i));
+    for (const std::size_t near : {size - 1, size, size + 1}) serve(near);
+  }
+  for (std::size_t size = 2 * kMaxPoolBytes; size <= 2 * kMaxSpanBytes;
+       size *= 2) {
+    for (const std::size_t near : {size - 1, size, size + 1}) serve(near);
+  }
+  model.CheckAll();
+  while (!model.empty()) {
+    void* block = model.Pick(model.count() / 2);
+    model.Remove(block);
+    this->allocator_.Free(this->self_, block);
+  }
+  this->allocator_.Purge(this->self_);
+  EXPECT_EQ(this->allocator_.Snapshot().granted_bytes, 0U);
+}
+
+TYPED_TEST(AllocatorTest, UsableSizeIsTheClassTheUnitsOrThePages) {
+  const auto usable = [&](std::size_t size) {
+    void* block = this->allocator_.Allocate(this->self_, size);
+    const std::size_t bytes = this->Usable(block);
+    this->allocator_.Free(this->self_, block);
+    return bytes;
+  };
+  EXPECT_EQ(usable(0), 16U);
+  EXPECT_EQ(usable(100), 112U);
+  EXPECT_EQ(usable(1025), 1280U);
+  EXPECT_EQ(usable(kMaxPoolBytes), kMaxPoolBytes);
+  EXPECT_EQ(usable(kMaxPoolBytes + 1), 2 * kUnitBytes);
+  EXPECT_EQ(usable(kMaxSpanBytes), kMaxSpanBytes);
+  EXPECT_EQ(usable(kMaxSpanBytes + 1),
+            kMaxSpanBytes + this->test_.memory.PageBytes());
+  EXPECT_EQ(this->Usable(nullptr), 0U);
+}
+
+TYPED_TEST(AllocatorTest, ServesEveryAlignment) {
+  ModelHeap model;
+  for (std::size_t alignment = 1; alignment <= kGiB; alignment *= 2) {
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{1}, std::size_t{100}, alignment - 1,
+          alignment, alignment + 1, std::size_t{70'000}}) {
+      void* block =
+          this->allocator_.AllocateAligned(this->self_, alignment, size);
+      ASSERT_NE(block, nullptr) << alignment << " " << size;
+      model.Add(block, size, alignment, this->Usable(block));
+    }
+  }
+  while (!model.empty()) {
+    void* block = model.Pick(0);
+    const ModelHeap::Block facts = model.At(block);
+    model.Remove(block);
+    this->allocator_.FreeSized(this->self_, block, facts.size, facts.alignment);
+  }
+}
+
+TYPED_TEST(AllocatorTest, SizedFreeTakesEverySizeThatWasAskedFor) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{16}, std::size_t{17},
+        std::size_t{1024}, std::size_t{1025}, std::size_t{60'000}, kSpanBytes,
+        kHugeBytes}) {
+    void* block = this->allocator_.Allocate(this->self_, size);
+    this->allocator_.FreeSized(this->self_, block, size, 16);
+    block = this->allocator_.Allocate(this->self_, size);
+    EXPECT_DEATH(
+        this->allocator_.FreeSized(this->self_, block, size + kHugeBytes, 16),
+        "hakmem: fatal: wrong-size free");
+    this->allocator_.FreeSized(this->self_, block, size, 16);
+  }
+  this->allocator_.FreeSized(this->self_, nullptr, 1, 16);
+  this->allocator_.Free(this->self_, nullptr);
+}
+
+// Between all routes and within each, up and down.
+TYPED_TEST(AllocatorTest, ReallocateKeepsContent) {
+  ModelHeap model;
+  const std::size_t sizes[] = {1,
+                               16,
+                               24,
+                               700,
+                               3000,
+                               50'000,
+                               kMaxPoolBytes,
+                               kMaxPoolBytes + 1,
+                               kSpanBytes,
+                               5 * kMiB,
+                               9 * kMiB,
+                               kMaxSpanBytes,
+                               kHugeBytes,
+                               2 * kMaxSpanBytes};
+  for (const std::size_t from : sizes) {
+    for (const std::size_t to : sizes) {
+      void* block = this->allocator_.Allocate(this->self_, from);
+      model.Add(block, from, kMinAlignmentBytes, this->Usable(block));
+      void* moved = this->allocator_.Reallocate(this->self_, block, to);
+      ASSERT_NE(moved, nullptr) << from << " " << to;
+      model.Resize(block, moved, to, this->Usable(moved));
+      model.Remove(moved);
+      this->allocator_.Free(this->self_, moved);
+    }
+  }
+  this->allocator_.CheckInvariants();
+}
+
+TYPED_TEST(AllocatorTest, ReallocateWithinAClassStaysInPlace) {
+  void* block = this->allocator_.Allocate(this->self_, 1100);
+  EXPECT_EQ(this->allocator_.Reallocate(this->self_, block, 1280), block);
+  EXPECT_EQ(this->allocator_.Reallocate(this->self_, block, 1025), block);
+  EXPECT_NE(this->allocator_.Reallocate(this->self_, block, 1281), block);
+  block = this->allocator_.Allocate(this->self_, 20);
+  void* least = this->allocator_.Reallocate(this->self_, block, 0);
+  EXPECT_EQ(this->Usable(least), 16U);
+}
+
+TYPED_TEST(AllocatorTest, SpansGrowInPlaceAndMoveTheirPages) {
+  auto* block = static_cast<char*>(
+      this->allocator_.Allocate(this->self_, 100 * kUnitBytes));
+  block[0] = 7;
+  EXPECT_EQ(this->allocator_.Reallocate(this->self_, block, 101 * kUnitBytes),
+            block);
+  ASSERT_NE(this->allocator_.Allocate(this->self_, kMaxPoolBytes + 1), nullptr);
+  const std::uint64_t moves = this->test_.memory.calls(VmCall::kMove);
+  auto* moved = static_cast<char*>(
+      this->allocator_.Reallocate(this->self_, block, 300 * kUnitBytes));
+  EXPECT_NE(moved, block);
+  EXPECT_EQ(moved[0], 7);
+  EXPECT_EQ(this->test_.memory.calls(VmCall::kMove), moves + 1);
+}
+
+// Each outcome of a move that the kernel does not do as asked.
+TYPED_TEST(AllocatorTest, SpansKeepTheirContentWhenPagesCannotMove) {
+  for (int outcome = 0; outcome < 3; ++outcome) {
+    TestAllocator<TypeParam::kConfig> test;
+    auto& allocator = *test.allocator;
+    ModelHeap model;
+    void* block = allocator.Allocate(test.self, 100 * kUnitBytes);
+    model.Add(block, 100 * kUnitBytes, 16, 100 * kUnitBytes);
+    ASSERT_NE(allocator.Allocate(test.self, kMaxPoolBytes + 1), nullptr);
+    if (outcome == 0) test.memory.LoseTargetOfRefusedMoves();
+    if (outcome == 2) test.memory.LoseSourceOfMoves();
+    if (outcome != 2) {
+      test.memory.RefuseCall(1, EFAULT, FakeVirtualMemory::Refuse::kOnce,
+                             VmCall::kMove);
+    }
+    void* moved = allocator.Reallocate(test.self, block, 300 * kUnitBytes);
+    ASSERT_NE(moved, nullptr);
+    model.Resize(block, moved, 300 * kUnitBytes, 300 * kUnitBytes);
+    allocator.CheckInvariants();
+    // What is lost is not handed out again.
+    for (int i = 0; i < 20; ++i) {
+      void* other = allocator.AllocateZeroed(test.self, 1, 50 * kUnitBytes);
+      ModelHeap::CheckZero(other, 50 * kUnitBytes);
+      model.Add(other, 50 * kUnitBytes, 16, 50 * kUnitBytes);
+    }
+    model.CheckAll();
+    while (!model.empty()) {
+      void* each = model.Pick(0);
+      model.Remove(each);
+      allocator.Free(test.self, each);
+    }
+    allocator.CheckInvariants();
+  }
+}
+
+TYPED_TEST(AllocatorTest, KnowsLiveBlocksFromAllElse) {
+  const std::size_t sizes[] = {40, 1024, 3000, 60'000, kSpanBytes, kHugeBytes};
+  for (const std::size_t size : sizes) {
+    auto* block =
+        static_cast<char*>(this->allocator_.Allocate(this->self_, size));
+    const std::size_t usable = this->Usable(block);
+    EXPECT_GE(usable, size);
+    EXPECT_DEATH(this->Usable(block + 1), "\\(interior pointer: 1 bytes");
+    EXPECT_DEATH(this->Usable(block + 16), "\\(interior pointer: 16 bytes");
+    EXPECT_DEATH(this->allocator_.Free(this->self_, block + usable - 16),
+                 "hakmem: fatal: invalid free .*interior pointer");
+    this->allocator_.Free(this->self_, block);
+    EXPECT_DEATH(this->allocator_.Free(this->self_, block),
+                 "hakmem: fatal: double free");
+    EXPECT_DEATH(this->Usable(block), "freed block");
+  }
+  int on_stack = 0;
+  EXPECT_DEATH(this->allocator_.Free(this->self_, &on_stack),
+               "not hakmem's memory");
+}
+
+TYPED_TEST(AllocatorTest, ForeignPointersAreKnownBeforeTheFirstCall) {
+  alignas(64) static char other[64];
+  EXPECT_DEATH(this->allocator_.Free(this->self_, other),
+               "not hakmem's memory");
+  this->allocator_.Free(this->self_, nullptr);
+  EXPECT_EQ(this->Usable(nullptr), 0U);
+}
+
+TYPED_TEST(AllocatorTest, PurgeGivesBackAllThatIsFree) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 3000; ++i) {
+    blocks.push_back(this->allocator_.Allocate(this->self_, 4000));
+  }
+  blocks.push_back(this->allocator_.Allocate(this->self_, 5 * kMiB));
+  EXPECT_EQ(this->allocator_.Purge(this->self_), 0U);
+  for (void* block : blocks) this->allocator_.Free(this->self_, block);
+  this->test_.memory.ForgetPurges();
+  EXPECT_GE(this->allocator_.Purge(this->self_), 16 * kMiB);
+  EXPECT_EQ(this->allocator_.Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(this->allocator_.Snapshot().granted_bytes, 0U);
+  EXPECT_EQ(this->allocator_.Purge(this->self_), 0U);
+}
+
+TYPED_TEST(AllocatorTest, FreedMemoryIsWipedWhereTheVariantSaysSo) {
+  for (const std::size_t size :
+       {std::size_t{100}, std::size_t{5000}, kSpanBytes}) {
+    auto* block =
+        static_cast<char*>(this->allocator_.Allocate(this->self_, size));
+    std::memset(block, 0x5a, size);
+    this->allocator_.Free(this->self_, block);
+    // Still mapped, and in nobody's hands.
+    const char expected = TypeParam::kConfig.zero_on_free ? 0 : 0x5a;
+    EXPECT_EQ(block[0], expected);
+    EXPECT_EQ(block[size - 1], expected);
+  }
+}
+
+}  // namespace
+}  // namespace hakmem

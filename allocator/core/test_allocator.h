@@ -1,0 +1,62 @@
+// An allocator for tests: on a fake kernel, with heap pointers that stand for
+// threads.
+//
+// Owns: all of it. Called by: tests of core, fuzzers. Thread-safety: as
+// Allocator; one TestAllocator at a time.
+#ifndef HAKMEM_ALLOCATOR_CORE_TEST_ALLOCATOR_H_
+#define HAKMEM_ALLOCATOR_CORE_TEST_ALLOCATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/core/allocator.h"
+#include "allocator/diag/failure_ring.h"
+#include "allocator/platform/fake_virtual_memory.h"
+
+namespace hakmem {
+
+// What the next TestAllocator starts with.
+inline Options test_options;
+inline constexpr Host kTestHost = {
+    .options = []() -> const Options& { return test_options; },
+    .on_attach = [] {},
+};
+
+template <const Config& kConfig>
+class TestAllocator {
+ public:
+  using Heap = typename Allocator<kConfig>::Heap;
+
+  explicit TestAllocator(const Options& options = Options()) {
+    test_options = options;
+    memory.SetNowMs(1'000'000);
+  }
+
+  static Heap* NewThread() { return Allocator<kConfig>::NoHeap(); }
+
+  FailureEvent LastFailure() const {
+    FailureEvent event;
+    allocator->failures().Copy(&event, 1);
+    return event;
+  }
+  std::uint64_t failures() const { return allocator->failures().recorded(); }
+
+  FakeVirtualMemory memory;
+  // Larger than a stack frame should be.
+  std::unique_ptr<Allocator<kConfig>> allocator =
+      std::make_unique<Allocator<kConfig>>(memory, kTestHost);
+  Heap* self = NewThread();
+};
+
+// For typed tests over all variants.
+template <const Config& kConfigOf>
+struct Variant {
+  static constexpr const Config& kConfig = kConfigOf;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_TEST_ALLOCATOR_H_

@@ -1,0 +1,138 @@
+// A model of a heap: the blocks that are live, and what was written into them.
+//
+// Owns: the record, and the content of live blocks. Called by: tests of core,
+// fuzzers. Thread-safety: none.
+//
+// Every difference between the allocator and the model ends the process by a
+// failed HAK_CHECK.
+//
+// Invariants:
+//   M1: usable parts of live blocks do not overlap.
+//   M2: a live block holds what Add or Resize wrote into it.
+#ifndef HAKMEM_ALLOCATOR_CORE_TEST_MODEL_HEAP_H_
+#define HAKMEM_ALLOCATOR_CORE_TEST_MODEL_HEAP_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+#include "allocator/base/units.h"
+
+namespace hakmem {
+
+class ModelHeap {
+ public:
+  struct Block {
+    std::size_t size;
+    std::size_t alignment;
+    std::size_t usable;
+    std::uint64_t seed;
+  };
+  using Blocks = std::map<Address, Block>;
+
+  bool empty() const { return blocks_.empty(); }
+  std::size_t count() const { return blocks_.size(); }
+  std::size_t live_bytes() const { return live_bytes_; }
+  const Blocks& blocks() const { return blocks_; }
+
+  // One of the live blocks; any number chooses.
+  void* Pick(std::size_t number) const {
+    HAK_CHECK(!empty());
+    auto at = blocks_.begin();
+    std::advance(at, number % blocks_.size());
+    return reinterpret_cast<void*>(at->first);
+  }
+  const Block& At(const void* pointer) const {
+    const auto at = blocks_.find(reinterpret_cast<Address>(pointer));
+    HAK_CHECK(at != blocks_.end());
+    return at->second;
+  }
+
+  void Add(void* pointer, std::size_t size, std::size_t alignment,
+           std::size_t usable) {
+    Insert(pointer, {size, alignment, usable, ++next_seed_});
+    Write(pointer, At(pointer));
+  }
+  // Before the block is freed.
+  void Remove(const void* pointer) {
+    CheckContent(pointer, At(pointer), At(pointer).size);
+    live_bytes_ -= At(pointer).usable;
+    blocks_.erase(reinterpret_cast<Address>(pointer));
+  }
+  // After a realloc that served. An alignment above the least is lost.
+  void Resize(const void* old_pointer, void* pointer, std::size_t size,
+              std::size_t usable) {
+    const Block old = At(old_pointer);
+    CheckContent(pointer, old, std::min(size, old.size));
+    live_bytes_ -= old.usable;
+    blocks_.erase(reinterpret_cast<Address>(old_pointer));
+    Add(pointer, size, kMinAlignmentBytes, usable);
+  }
+  // Of memory that must be zero, before Add.
+  static void CheckZero(const void* pointer, std::size_t size) {
+    ForEachSample(size, size, [&](std::size_t at) {
+      HAK_CHECK_EQ(static_cast<const unsigned char*>(pointer)[at], 0);
+    });
+  }
+  void CheckAll() const {
+    for (const auto& [address, block] : blocks_) {
+      CheckContent(reinterpret_cast<const void*>(address), block, block.size);
+    }
+  }
+
+ private:
+  // The bytes that stand for the block's content: all of a short block; of a
+  // long one its ends and places in between, few enough not to touch much.
+  template <typename F>
+  static void ForEachSample(std::size_t size, std::size_t limit, F f) {
+    const std::size_t stride =
+        size <= 4096 ? 1 : std::max<std::size_t>(509, size / 64);
+    for (std::size_t at = 0; at < std::min(size, limit); at += stride) f(at);
+    for (std::size_t end = std::min<std::size_t>(size, 24); end != 0; --end) {
+      if (size - end < limit) f(size - end);
+    }
+  }
+  static unsigned char ByteAt(const Block& block, std::size_t at) {
+    return static_cast<unsigned char>((block.seed * 131 + at) * 0x9e3779b1 >>
+                                      13);
+  }
+  static void Write(void* pointer, const Block& block) {
+    ForEachSample(block.size, block.size, [&](std::size_t at) {
+      static_cast<unsigned char*>(pointer)[at] = ByteAt(block, at);
+    });
+  }
+  static void CheckContent(const void* pointer, const Block& block,
+                           std::size_t limit) {
+    ForEachSample(block.size, limit, [&](std::size_t at) {
+      HAK_CHECK_EQ(static_cast<const unsigned char*>(pointer)[at],
+                   ByteAt(block, at));
+    });
+  }
+  void Insert(const void* pointer, const Block& block) {
+    const auto address = reinterpret_cast<Address>(pointer);
+    HAK_CHECK(IsAligned<Address>(address, block.alignment));
+    HAK_CHECK_GE(block.usable, block.size);
+    const auto [at, is_new] = blocks_.emplace(address, block);
+    HAK_CHECK(is_new);
+    if (at != blocks_.begin()) {
+      const auto before = std::prev(at);
+      HAK_CHECK_LE(before->first + before->second.usable, address);
+    }
+    if (std::next(at) != blocks_.end()) {
+      HAK_CHECK_LE(address + block.usable, std::next(at)->first);
+    }
+    live_bytes_ += block.usable;
+  }
+
+  Blocks blocks_;
+  std::size_t live_bytes_ = 0;
+  std::uint64_t next_seed_ = 0;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_TEST_MODEL_HEAP_H_
