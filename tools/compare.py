@@ -180,10 +180,12 @@ def main():
     if not library.is_file():
         fail("there is no library %s" % library)
     allocators = find_allocators(library, arguments.allocator)
+    load = os.getloadavg()[0]
     results = measure(chosen, allocators, output / "benchmarks", arguments.repeats,
                       arguments.scale)
     names = list(allocators)
-    print("Median of %d repeats on %d processors.\n" % (arguments.repeats, os.cpu_count()))
+    print("Median of %d repeats on %d processors; load average %.1f before, %.1f after.\n"
+          % (arguments.repeats, os.cpu_count(), load, os.getloadavg()[0]))
     print(table("million operations a second (more is better)", results, names, "mops", True))
     print("\n" + table("peak memory, MiB", results, names, "peak_mib"))
     print("\n" + table("minor page faults", results, names, "faults"))
