@@ -135,11 +135,11 @@ VirtualMemory::AddressRange LinuxVirtualMemory::RegionRange() const {
   if constexpr (kThreadSanitizer) return {0x0001'0000'0000, 0x0009'0000'0000};
   if constexpr (kAddressSanitizer) return {0x3000'0000'0000, 0x5000'0000'0000};
 #endif
-  // From an eighth to five eighths of the address space, on x86-64
-  // [0x1000'0000'0000, 0x5000'0000'0000): the kernel puts programs at two
-  // thirds, and maps downwards from the top.
-  const Address eighth = Address{1} << (AddressBits() - 3);
-  return {eighth, 5 * eighth};
+  // On x86-64 [0x3000'0000'0000, 0x5400'0000'0000): the kernel puts programs at
+  // two thirds of the address space and maps downwards from the top, or, when
+  // the stack is unlimited, upwards from one third.
+  const Address step = Address{1} << (AddressBits() - 5);
+  return {12 * step, 21 * step};
 }
 
 }  // namespace hakmem
