@@ -13,7 +13,8 @@ namespace hakmem {
 
 template <std::unsigned_integral T>
 constexpr bool IsPowerOfTwo(T value) {
-  return std::has_single_bit(value);
+  // Not std::has_single_bit: gcc makes a call of that.
+  return value != 0 && (value & (value - 1)) == 0;
 }
 
 // `alignment` is a power of two. The caller rules out overflow.

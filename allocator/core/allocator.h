@@ -165,6 +165,7 @@ class Allocator {
     return heap != &no_heap_ && heap != &exited_heap_;
   }
   bool Attach(Heap*& self);
+  Heap* AnyHeap(Refusal& refusal);
   HAK_COLD void Start();
   HAK_COLD void Reclaim(Heap*& self);
   HAK_COLD void Fail(std::size_t size_bytes, std::size_t alignment_bytes,

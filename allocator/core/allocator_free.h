@@ -182,6 +182,8 @@ void* Allocator<kConfig>::MoveTo(Heap*& self, void* pointer,
   void* block = Allocate(self, size_bytes);
   if (block == nullptr) {
     if (size_bytes > old_bytes) return nullptr;
+    // Served all the same.
+    failed_.fetch_sub(1, std::memory_order_relaxed);
     shrunk_in_place_.store(true, std::memory_order_relaxed);
     CountRealloc(reallocs_in_place_);
     return pointer;

@@ -29,11 +29,28 @@ void Allocator<kConfig>::Start() {
 template <const Config& kConfig>
 bool Allocator<kConfig>::Attach(Heap*& self) {
   if (self == &exited_heap_) return false;
-  Heap* heap = registry_.Attach();
+  VmStatus status;
+  Heap* heap = registry_.Attach(status);
   if (heap == nullptr) return false;
   self = heap;
   host_.on_attach();
   return HasHeap(self);  // on_attach may have given it back
+}
+
+// The heap whose slabs serve threads without one; made if there is none yet.
+template <const Config& kConfig>
+auto Allocator<kConfig>::AnyHeap(Refusal& refusal) -> Heap* {
+  if (registry_.count() == 0) {
+    VmStatus status;
+    Heap* heap = registry_.Attach(status);
+    if (heap == nullptr) {
+      refusal = {FailureReason::kMapFail, FailureDetail::kMetadata,
+                 status.error_number, 0};
+      return nullptr;
+    }
+    registry_.Abandon(*heap);
+  }
+  return &registry_.At(1);
 }
 
 template <const Config& kConfig>
@@ -111,15 +128,13 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
     // on_attach may have filled the magazine.
     block = self->TryPop(size_class);
     if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
-  } else if (registry_.count() != 0) {
-    block = registry_.At(1).AllocateDirect(size_class, refusal);
+  } else if (Heap* heap = AnyHeap(refusal); heap != nullptr) {
+    block = heap->AllocateDirect(size_class, refusal);
     if (block != nullptr) {
       const unsigned route = IsTiny(size_class) ? 0 : 1;
       Count(direct_allocations_[route]);
       Count(direct_bytes_[route], ClassBytes(size_class));
     }
-  } else {
-    refusal = {FailureReason::kMapFail, FailureDetail::kMetadata, 0, 0};
   }
   if (block == nullptr) return nullptr;
   if (IsTiny(size_class)) {

@@ -15,6 +15,7 @@
 #define HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <new>
 
@@ -45,8 +46,9 @@ class HeapRegistry {
     system_.depot_bytes = options.depot_bytes;
   }
 
-  // A heap for the calling thread; null when no metadata is left.
-  Heap* Attach();
+  // A heap for the calling thread. Null: no metadata is left, and `status` says
+  // why (ENOSPC: there are too many heaps).
+  Heap* Attach(VmStatus& status);
   // The calling thread gives its heap up.
   void Abandon(Heap& heap);
 
@@ -81,7 +83,7 @@ class HeapRegistry {
 };
 
 template <const Config& kConfig>
-ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach() {
+ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
   const FutexLockHolder hold(lock_);
   if (abandoned_ != 0) {
     Heap& heap = At(abandoned_);
@@ -92,11 +94,11 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach() {
     return &heap;
   }
   const HeapId id = count_.load(std::memory_order_relaxed) + 1;
-  if (id > kMaxHeapId) return nullptr;
   const std::size_t end_bytes = (std::size_t{id} + 1) * sizeof(Heap);
-  if (!table_.EnsureMapped(system_.ace.memory(), end_bytes).ok()) {
-    return nullptr;
-  }
+  status = id > kMaxHeapId
+               ? VmStatus{.error_number = ENOSPC}
+               : table_.EnsureMapped(system_.ace.memory(), end_bytes);
+  if (!status.ok()) return nullptr;
   Heap* heap = new (&At(id)) Heap(&system_, id);
   // release: pairs with the acquire in count().
   count_.store(id, std::memory_order_release);

@@ -8,6 +8,8 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/test_heaps.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -102,8 +104,10 @@ TYPED_TEST(HeapRegistryTest, ManyThreadsInTurnNeedOneHeap) {
 }
 
 TYPED_TEST(HeapRegistryTest, NoMetadataNoHeap) {
-  this->heaps_.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
-  EXPECT_EQ(this->registry_.Attach(), nullptr);
+  this->heaps_.memory().RefuseCall(1, EPERM, Refuse::kFromThenOn);
+  VmStatus status;
+  EXPECT_EQ(this->registry_.Attach(status), nullptr);
+  EXPECT_EQ(status.error_number, EPERM);
   EXPECT_EQ(this->registry_.count(), 0U);
   this->heaps_.CheckInvariants();
   this->heaps_.memory().RefuseNothing();

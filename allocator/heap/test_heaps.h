@@ -19,6 +19,7 @@
 #include "allocator/heap/heap_registry.h"
 #include "allocator/heap/thread_heap.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/zone.h"
@@ -38,7 +39,8 @@ class TestHeaps {
   FakeVirtualMemory& memory() { return memory_; }
   HeapRegistry<kConfig>& registry() { return registry_; }
   Heap& Attach() {
-    Heap* heap = registry_.Attach();
+    VmStatus status;
+    Heap* heap = registry_.Attach(status);
     HAK_CHECK(heap != nullptr);
     return *heap;
   }

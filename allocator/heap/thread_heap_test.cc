@@ -11,6 +11,8 @@
 #include "allocator/config/config.h"
 #include "allocator/config/options.h"
 #include "allocator/heap/test_heaps.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -180,7 +182,8 @@ TYPED_TEST(ThreadHeapTest, GoesOnWithoutASecondMagazine) {
   heaps.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
   // Other classes and heaps take the magazines that are left.
   while (heaps.memory().refused() == 0) {
-    auto* other = heaps.registry().Attach();
+    VmStatus status;
+    auto* other = heaps.registry().Attach(status);
     ASSERT_NE(other, nullptr);
     for (unsigned i = 0; i < kClassCount; ++i) {
       ASSERT_NE(heaps.Allocate(*other, static_cast<SizeClass>(i)), nullptr);

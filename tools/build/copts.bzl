@@ -115,6 +115,8 @@ PRODUCT_LINKOPTS = [
     "-Wl,--gc-sections",
     "-Wl,-z,now",
     "-Wl,-z,relro",
+    # Threads' exit hooks and blocks outlive a dlclose.
+    "-Wl,-z,nodelete",
     # Code must not need relocation, or it could not be shared.
     "-Wl,-z,text",
 ] + select({
