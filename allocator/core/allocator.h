@@ -150,7 +150,8 @@ class Allocator {
                                                bool tiny);
   HAK_ALWAYS_INLINE bool FreeOwn(ZoneView& view, unsigned unit_shift,
                                  std::uint64_t granule, Heap* heap,
-                                 void* pointer);
+                                 void* pointer,
+                                 UnitRecord required_header = kAnyHeader);
 
   void* AllocateClassSlow(Heap*& self, std::size_t size_bytes,
                           std::size_t alignment_bytes);
@@ -281,15 +282,19 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(
 // True: the pointer was a live block of this heap, and it is free now. The
 // record xor the heap's tag is the header a live block of one of its own units
 // must bear, so one comparison answers for state, class boundary and owner.
+// With `required_header`, it must be that, too.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(ZoneView& view,
                                                    unsigned unit_shift,
                                                    std::uint64_t granule,
-                                                   Heap* heap, void* pointer) {
+                                                   Heap* heap, void* pointer,
+                                                   UnitRecord required_header) {
   std::atomic<HeaderByte>& header = view.headers[granule];
   const UnitRecord live =
       view.units[granule >> unit_shift].load(std::memory_order_relaxed) ^
       heap->tag();
+  if (required_header != kAnyHeader && live != required_header) [[unlikely]]
+    return false;
   if (header.load(std::memory_order_relaxed) != live) [[unlikely]]
     return false;
   header.store(static_cast<HeaderByte>(live - kLiveBit),
@@ -331,10 +336,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
       [[unlikely]] {
     return false;
   }
-  const UnitRecord record =
-      fine().units[granule >> kFineUnitShift].load(std::memory_order_relaxed);
-  return UnitLiveHeader(record) == kFirstLiveHeader + TinyClassOf(size_bytes) &&
-         FreeOwn(fine(), kFineUnitShift, granule, heap, pointer);
+  return FreeOwn(fine(), kFineUnitShift, granule, heap, pointer,
+                 kFirstLiveHeader + TinyClassOf(size_bytes));
 }
 
 }  // namespace hakmem
