@@ -140,6 +140,7 @@ class Allocator {
   static constexpr unsigned kFineUnitShift = kUnitShift - kFineGranuleShift;
   static constexpr unsigned kCoarseUnitShift = kUnitShift - kCoarseGranuleShift;
   static constexpr unsigned kFirstLiveHeader = MakeHeader(BlockState::kLive, 1);
+  static constexpr UnitRecord kAnyHeader = 0;
 
   ZoneView& fine() { return ace_.region().fine().view(); }
   ZoneView& coarse() { return ace_.region().coarse().view(); }
