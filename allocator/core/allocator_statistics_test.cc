@@ -1,0 +1,157 @@
+// What Snapshot says has been served, call by call.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/diag/fatal.h"
+#include "allocator/diag/statistics.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+template <typename V>
+class AllocatorStatisticsTest : public testing::Test {
+ protected:
+  void ExpectRoute(Route route, std::uint64_t allocations,
+                   std::uint64_t bytes) {
+    const RouteStatistics served =
+        allocator_.Snapshot().routes[static_cast<unsigned>(route)];
+    EXPECT_EQ(served.allocations, allocations) << RouteName(route);
+    EXPECT_EQ(served.bytes, bytes) << RouteName(route);
+  }
+
+  TestAllocator<V::kConfig> test_;
+  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(AllocatorStatisticsTest, Variants);
+
+TYPED_TEST(AllocatorStatisticsTest, BeforeTheFirstCall) {
+  const Statistics statistics = this->allocator_.Snapshot();
+  EXPECT_STREQ(statistics.variant, TypeParam::kConfig.name);
+  EXPECT_EQ(statistics.mapped_bytes, 0U);
+  EXPECT_EQ(statistics.map_calls, 0U);
+  EXPECT_EQ(statistics.heaps_created, 0U);
+  for (const RouteStatistics& route : statistics.routes) {
+    EXPECT_EQ(route.allocations, 0U);
+  }
+}
+
+TYPED_TEST(AllocatorStatisticsTest, EveryServedCallCountsOnItsRoute) {
+  const std::size_t page = this->test_.memory.PageBytes();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) {
+    blocks.push_back(this->allocator_.Allocate(this->self_, 100));
+    blocks.push_back(this->allocator_.Allocate(this->self_, 20'000));
+    blocks.push_back(this->allocator_.AllocateZeroed(this->self_, 3, 5));
+    blocks.push_back(this->allocator_.AllocateAligned(this->self_, 4096, 3000));
+  }
+  for (int i = 0; i < 10; ++i) {
+    blocks.push_back(this->allocator_.Allocate(this->self_, 100'000));
+  }
+  for (int i = 0; i < 3; ++i) {
+    blocks.push_back(this->allocator_.Allocate(this->self_, kMaxSpanBytes + 1));
+  }
+  for (int round = 0; round < 2; ++round) {
+    this->ExpectRoute(Route::kTiny, 2000, 1000 * (112 + 16));
+    this->ExpectRoute(Route::kPool, 2000, 1000 * (20'480 + 4096));
+    this->ExpectRoute(Route::kSpan, 10, 10 * 2 * kUnitBytes);
+    this->ExpectRoute(Route::kHuge, 3, 3 * (kMaxSpanBytes + page));
+    // Freeing changes nothing of it.
+    for (void* block : blocks) this->allocator_.Free(this->self_, block);
+    blocks.clear();
+  }
+}
+
+// Also when blocks come from caches, slabs, or other threads.
+TYPED_TEST(AllocatorStatisticsTest, CountsDoNotDependOnWhereBlocksCameFrom) {
+  auto* other = this->test_.NewThread();
+  std::uint64_t served = 0;
+  std::uint64_t remote = 0;
+  for (int round = 0; round < 50; ++round) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 300; ++i) {
+      blocks.push_back(this->allocator_.Allocate(this->self_, 200));
+    }
+    served += blocks.size();
+    for (void* block : blocks) this->allocator_.Free(other, block);
+    remote += blocks.size();
+  }
+  this->ExpectRoute(Route::kTiny, served, served * 224);
+  this->allocator_.Purge(other);
+  EXPECT_EQ(this->allocator_.Snapshot().remote_frees, remote);
+  EXPECT_EQ(this->allocator_.Snapshot().heaps_created, 2U);
+}
+
+TYPED_TEST(AllocatorStatisticsTest, ThreadsWithoutAHeapCountToo) {
+  void* block = this->allocator_.Allocate(this->self_, 50);
+  this->allocator_.Detach(this->self_);
+  for (int i = 0; i < 100; ++i) {
+    this->allocator_.Free(this->self_, block);
+    block = this->allocator_.Allocate(this->self_, 50);
+  }
+  this->ExpectRoute(Route::kTiny, 101, 101 * 64);
+  EXPECT_EQ(this->allocator_.Snapshot().heaps_created, 1U);
+  EXPECT_EQ(this->allocator_.Snapshot().heaps_abandoned, 1U);
+}
+
+TYPED_TEST(AllocatorStatisticsTest, ReallocationsWhereTheVariantCounts) {
+  void* block = this->allocator_.Allocate(this->self_, 30);
+  block = this->allocator_.Reallocate(this->self_, block, 32);
+  block = this->allocator_.Reallocate(this->self_, block, 50);
+  block = this->allocator_.Reallocate(this->self_, block, 5000);
+  block = this->allocator_.Reallocate(this->self_, block, 500'000);
+  block = this->allocator_.Reallocate(this->self_, block, 600'000);
+  const Statistics statistics = this->allocator_.Snapshot();
+  const bool counts = TypeParam::kConfig.count_all_calls;
+  EXPECT_EQ(statistics.reallocs_in_place, counts ? 2U : 0U);
+  EXPECT_EQ(statistics.reallocs_moved, counts ? 3U : 0U);
+  // A block that moves is served anew.
+  this->ExpectRoute(Route::kTiny, 2, 32 + 64);
+  this->ExpectRoute(Route::kPool, 1, 5120);
+  this->ExpectRoute(Route::kSpan, 1, 8 * kUnitBytes);
+}
+
+TYPED_TEST(AllocatorStatisticsTest, MemoryAndKernelCallsAreThoseOfTheKernel) {
+  std::vector<void*> blocks;
+  for (const std::size_t size :
+       {std::size_t{100}, std::size_t{5000}, std::size_t{200'000}, 5 * kMiB,
+        kMaxSpanBytes + 1}) {
+    for (int i = 0; i < 5; ++i) {
+      blocks.push_back(this->allocator_.Allocate(this->self_, size));
+    }
+  }
+  const auto check = [&] {
+    const Statistics statistics = this->allocator_.Snapshot();
+    const FakeVirtualMemory& memory = this->test_.memory;
+    EXPECT_EQ(statistics.mapped_bytes + statistics.metadata_bytes,
+              memory.mapped_bytes());
+    EXPECT_EQ(statistics.map_calls, memory.calls(VmCall::kMap));
+    EXPECT_EQ(statistics.unmap_calls, memory.calls(VmCall::kUnmap));
+    EXPECT_EQ(statistics.purge_calls, memory.calls(VmCall::kPurge));
+    EXPECT_EQ(statistics.move_calls, memory.calls(VmCall::kMove));
+    EXPECT_GE(statistics.peak_mapped_bytes, statistics.mapped_bytes);
+    EXPECT_GE(statistics.mapped_bytes,
+              statistics.granted_bytes + statistics.cached_bytes);
+  };
+  check();
+  blocks.back() = this->allocator_.Reallocate(this->self_, blocks.back(),
+                                              2 * kMaxSpanBytes);
+  check();
+  for (void* block : blocks) this->allocator_.Free(this->self_, block);
+  check();
+  this->allocator_.Purge(this->self_);
+  check();
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,149 @@
+// calloc: zero on every route, from fresh, reused, purged and moved memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Tiny, Pool, Span within and beyond a SuperSlab.
+constexpr std::size_t kSizes[] = {1,      100,     1024,    5000,
+                                  65'536, 100'000, 700'000, 5 * kMiB};
+
+template <typename V>
+class AllocatorZeroingTest : public testing::Test {
+ protected:
+  // A zeroed block, made dirty to its last usable byte.
+  void* TakeZeroed(std::size_t size) {
+    void* block = allocator_.AllocateZeroed(self_, 1, size);
+    EXPECT_NE(block, nullptr);
+    const auto* bytes = static_cast<const unsigned char*>(block);
+    EXPECT_EQ(bytes[0], 0) << size;
+    EXPECT_EQ(std::memcmp(bytes, bytes + 1, size - 1), 0) << size;
+    std::memset(block, 0xa5, allocator_.UsableSize(self_, block));
+    return block;
+  }
+  void* TakeDirty(std::size_t size) {
+    void* block = allocator_.Allocate(self_, size);
+    EXPECT_NE(block, nullptr);
+    std::memset(block, 0xa5, allocator_.UsableSize(self_, block));
+    return block;
+  }
+  void Free(void* block) { allocator_.Free(self_, block); }
+
+  TestAllocator<V::kConfig> test_;
+  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(AllocatorZeroingTest, Variants);
+
+TYPED_TEST(AllocatorZeroingTest, ReusedMemory) {
+  for (const std::size_t size : kSizes) {
+    for (int i = 0; i < 20; ++i) this->Free(this->TakeZeroed(size));
+  }
+}
+
+TYPED_TEST(AllocatorZeroingTest, MemoryThatServedAnotherSize) {
+  for (const std::size_t before : kSizes) {
+    std::vector<void*> blocks;
+    for (std::size_t bytes = 0; bytes < 6 * kMiB; bytes += before + 64) {
+      blocks.push_back(this->TakeDirty(before));
+      if (blocks.size() == 3000) break;
+    }
+    for (void* block : blocks) this->Free(block);
+    for (const std::size_t size : kSizes) this->Free(this->TakeZeroed(size));
+  }
+}
+
+TYPED_TEST(AllocatorZeroingTest, PurgedMemory) {
+  for (const std::size_t size : kSizes) {
+    this->Free(this->TakeDirty(size));
+    this->allocator_.Purge(this->self_);
+    this->Free(this->TakeZeroed(size));
+    // After the decay delay, without being asked to.
+    this->test_.memory.AdvanceMs(10'000);
+    this->Free(this->TakeDirty(300 * kKiB));
+    this->Free(this->TakeZeroed(size));
+  }
+}
+
+TYPED_TEST(AllocatorZeroingTest, MemoryThatAReallocGaveUp) {
+  for (int round = 0; round < 3; ++round) {
+    void* block = this->TakeDirty(8 * kMiB);
+    block = this->allocator_.Reallocate(this->self_, block, 5 * kMiB);
+    void* tail = this->TakeZeroed(3 * kMiB);
+    // Its pages move away.
+    block = this->allocator_.Reallocate(this->self_, block, 20 * kMiB);
+    void* left = this->TakeZeroed(5 * kMiB);
+    this->Free(tail);
+    this->Free(left);
+    this->Free(block);
+  }
+}
+
+TYPED_TEST(AllocatorZeroingTest, HugeMemory) {
+  const auto at = [](void* block, std::size_t offset) -> char& {
+    return static_cast<char*>(block)[offset];
+  };
+  for (int round = 0; round < 3; ++round) {
+    void* block =
+        this->allocator_.AllocateZeroed(this->self_, 2, kMaxSpanBytes);
+    for (std::size_t offset = 0; offset < 2 * kMaxSpanBytes; offset += kMiB) {
+      EXPECT_EQ(at(block, offset), 0);
+      at(block, offset) = 1;
+    }
+    this->Free(block);
+  }
+}
+
+TYPED_TEST(AllocatorZeroingTest, AtRandom) {
+  std::mt19937 random(5);
+  std::vector<void*> live;
+  for (int step = 0; step < 1500; ++step) {
+    const std::size_t size =
+        1 + random() % (random() % 8 == 0 ? 3'000'000 : 3000);
+    switch (random() % 8) {
+      case 0:
+        live.push_back(this->TakeDirty(size));
+        break;
+      case 1:
+        if (random() % 50 == 0) this->allocator_.Purge(this->self_);
+        this->test_.memory.AdvanceMs(100);
+        break;
+      case 2:
+      case 3:
+        live.push_back(this->TakeZeroed(size));
+        break;
+      case 4:
+        if (!live.empty()) {
+          void*& block = live[random() % live.size()];
+          block = this->allocator_.Reallocate(this->self_, block, size);
+          std::memset(block, 0xa5,
+                      this->allocator_.UsableSize(this->self_, block));
+        }
+        break;
+      default:
+        if (!live.empty()) {
+          std::swap(live[random() % live.size()], live.back());
+          this->Free(live.back());
+          live.pop_back();
+        }
+        break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hakmem
