@@ -100,6 +100,17 @@ HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
   }
 }
 
+// Where to look next when something else is mapped at `begin`: its length is
+// not known, so the steps double, up to some gigabytes.
+HugePool::Frame HugePool::AfterForeign(Frame begin, Frame alignment_frames,
+                                       int skipped) const {
+  constexpr int kMaxDoublings = 10;
+  const std::size_t step = std::size_t{alignment_frames}
+                           << std::min(skipped, kMaxDoublings);
+  return static_cast<Frame>(
+      std::min(begin + step, window_.bytes >> kSuperSlabShift));
+}
+
 VmStatus HugePool::EnsureTables(VirtualMemory& memory, Frame frame) {
   VmStatus status = header_table_.EnsureMapped(memory, std::size_t{frame} + 1);
   if (status.ok()) {
@@ -154,7 +165,7 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
       return result;
     }
     if (result.status.error_number != EEXIST) return result;
-    from = gap.begin + alignment_frames;
+    from = AfterForeign(gap.begin, alignment_frames, skipped);
   }
   return result;
 }
@@ -239,7 +250,7 @@ HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
       return result;
     }
     if (result.status.error_number != EEXIST) return result;
-    from = gap.begin + 1;
+    from = AfterForeign(gap.begin, 1, skipped);
   }
   return result;
 }

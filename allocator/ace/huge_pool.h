@@ -99,6 +99,7 @@ class HugePool {
     bool found;
   };
   Gap FindGap(std::size_t bytes, Frame alignment_frames, Frame from) const;
+  Frame AfterForeign(Frame begin, Frame alignment_frames, int skipped) const;
   VmStatus EnsureTables(VirtualMemory& memory, Frame frame);
   void Link(Frame frame, Frame after, std::size_t bytes);
   void Unlink(Frame frame);

@@ -116,7 +116,8 @@ class alignas(64) ThreadHeap {
   // For threads that have no heap: straight from and to the slabs.
   void* AllocateDirect(SizeClass size_class, Refusal& refusal);
   void FreeDirect(SizeClass size_class, void* block);
-  // Files what is in the mailbox, unless somebody is already in this heap.
+  // Files what is in the mailbox and gives empty slabs back, unless somebody is
+  // already in this heap.
   void TryDrainForOwner();
 
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }

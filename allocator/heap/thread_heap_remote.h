@@ -155,6 +155,7 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::TryDrainForOwner() {
   if (!lock_.TryLock()) return;
   Drain(/*by_owner=*/false);
+  slabs_.ReleaseEmpty();
   lock_.Unlock();
 }
 

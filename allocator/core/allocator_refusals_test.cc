@@ -1,0 +1,114 @@
+// The kernel refuses the n-th call, for every n: nothing is lost.
+
+#include <cerrno>
+#include <cstdint>
+
+#include "allocator/base/sanitizer.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/core/test_workload.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+constexpr int kSteps = 250;
+// Sanitizers are slow: they see one n in so many, each variant others.
+constexpr std::uint64_t kStride =
+    kThreadSanitizer ? 23 : (kAddressSanitizer ? 7 : 1);
+
+template <typename V>
+class AllocatorRefusalsTest : public testing::Test {
+ protected:
+  using Test = TestAllocator<V::kConfig>;
+  using Workload = TestWorkload<V::kConfig>;
+
+  // Whether the workload asks for as many calls.
+  bool SurvivesRefusalOf(std::uint64_t nth, Refuse refuse) {
+    Test test;
+    Workload workload(test);
+    test.memory.RefuseCall(nth, ENOMEM, refuse);
+    workload.Run(kSteps);
+    const bool refused = test.memory.refused() != 0;
+    nulls_ += workload.nulls();
+    test.allocator->CheckInvariants();
+    test.memory.RefuseNothing();
+    workload.ServeEveryRoute();
+    test.allocator->CheckInvariants();
+    workload.Finish();
+    test.allocator->CheckInvariants();
+    EXPECT_EQ(test.allocator->Snapshot().failures, workload.nulls());
+    return refused;
+  }
+  void SurviveEachRefusal(Refuse refuse) {
+    std::uint64_t nth = 1;
+    while (SurvivesRefusalOf(nth, refuse)) nth += kStride;
+    EXPECT_GT(nth, 100U);
+  }
+
+  std::uint64_t nulls_ = 0;
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(AllocatorRefusalsTest, Variants);
+
+TYPED_TEST(AllocatorRefusalsTest, OneCall) {
+  this->SurviveEachRefusal(Refuse::kOnce);
+}
+
+TYPED_TEST(AllocatorRefusalsTest, ThatCallAndAllThatFollow) {
+  this->SurviveEachRefusal(Refuse::kFromThenOn);
+  EXPECT_GT(this->nulls_, 0U);
+}
+
+// Under limits that are hit again and again, memory comes and goes.
+TYPED_TEST(AllocatorRefusalsTest, WhatExceedsAByteLimit) {
+  for (const std::size_t limit : {8 * kMiB, 24 * kMiB, 270 * kMiB}) {
+    typename TestFixture::Test test;
+    typename TestFixture::Workload workload(test, limit);
+    test.memory.LimitBytes(limit);
+    workload.Run(1500);
+    EXPECT_GT(workload.nulls(), 0U);
+    EXPECT_LE(test.memory.mapped_bytes(), limit);
+    test.allocator->CheckInvariants();
+    test.memory.LimitBytes(~std::size_t{0});
+    workload.ServeEveryRoute();
+    workload.Finish();
+    test.allocator->CheckInvariants();
+  }
+}
+
+TYPED_TEST(AllocatorRefusalsTest, WhatExceedsALimitOnMappings) {
+  typename TestFixture::Test test;
+  typename TestFixture::Workload workload(test);
+  test.memory.LimitMappings(12);
+  workload.Run(3000);
+  EXPECT_GT(test.memory.refused(), 0U);
+  test.allocator->CheckInvariants();
+  test.memory.LimitMappings(~std::size_t{0});
+  workload.ServeEveryRoute();
+  workload.Finish();
+  test.allocator->CheckInvariants();
+}
+
+TYPED_TEST(AllocatorRefusalsTest, WhatExceedsTheHeapLimit) {
+  Options options;
+  options.heap_limit_bytes = 30 * kMiB;
+  typename TestFixture::Test test(options);
+  typename TestFixture::Workload workload(test);
+  workload.Run(1500);
+  EXPECT_GT(workload.nulls(), 0U);
+  EXPECT_EQ(test.memory.refused(), 0U);
+  EXPECT_LE(test.allocator->Snapshot().peak_mapped_bytes, 30 * kMiB);
+  test.allocator->CheckInvariants();
+  workload.Finish();
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,202 @@
+// A fixed, seeded workload over every entry point and route, checked against a
+// model.
+//
+// Owns: the model and the threads' heap pointers. Called by: tests of core.
+// Thread-safety: none; "threads" are heap pointers used in turn.
+//
+// Every call that returns null must have left exactly one event, every other
+// none, except a shrink that is served in place.
+#ifndef HAKMEM_ALLOCATOR_CORE_TEST_WORKLOAD_H_
+#define HAKMEM_ALLOCATOR_CORE_TEST_WORKLOAD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/check.h"
+#include "allocator/base/units.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/core/test_model_heap.h"
+#include "allocator/diag/failure_ring.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+class TestWorkload {
+ public:
+  using Heap = typename Allocator<kConfig>::Heap;
+
+  explicit TestWorkload(TestAllocator<kConfig>& test, std::uint64_t seed = 1)
+      : test_(test), allocator_(*test.allocator), random_(seed) {
+    for (Heap*& thread : threads_) thread = test.NewThread();
+  }
+
+  void Run(int steps) {
+    for (int step = 0; step < steps; ++step) Step();
+    model_.CheckAll();
+  }
+  // Frees everything and ends all threads; nothing may be left in use.
+  void Finish() {
+    while (!model_.empty()) Free();
+    for (Heap*& thread : threads_) allocator_.Detach(thread);
+    Heap* last = test_.NewThread();
+    allocator_.Purge(last);
+    HAK_CHECK_EQ(allocator_.Snapshot().granted_bytes, 0U);
+  }
+  // One block by each route; all must be served.
+  void ServeEveryRoute() {
+    for (const std::size_t size :
+         {std::size_t{50}, std::size_t{20'000}, 3 * kMiB, kMaxSpanBytes + 1}) {
+      HAK_CHECK(Allocate(size));
+      HAK_CHECK(AllocateZeroed(size));
+      HAK_CHECK(AllocateAligned(size, 128 * kKiB));
+    }
+  }
+
+  const ModelHeap& model() const { return model_; }
+  std::uint64_t nulls() const { return nulls_; }
+
+ private:
+  static constexpr int kThreads = 3;
+  static constexpr std::size_t kMaxLiveBytes = 24 * kMiB;
+
+  std::size_t Below(std::size_t limit) { return random_() % limit; }
+  Heap*& self() { return threads_[Below(kThreads)]; }
+
+  std::size_t RandomSize() {
+    switch (Below(24)) {
+      case 0:
+        return kMaxSpanBytes + Below(8 * kMiB);
+      case 1:
+      case 2:
+        return 2 * kMiB + Below(kMiB);
+      case 3:
+      case 4:
+      case 5:
+        return kMaxPoolBytes + Below(kMiB);
+      default:
+        return Below(2) == 0 ? Below(1100) : Below(kMaxPoolBytes + 1);
+    }
+  }
+
+  // After a call that may fail: whether it served, and that events agree.
+  bool Served(const void* block, std::uint64_t failures_before) {
+    const std::uint64_t events = test_.failures() - failures_before;
+    HAK_CHECK_EQ(events, block == nullptr ? 1U : 0U);
+    if (block != nullptr) return true;
+    ++nulls_;
+    CheckEvent();
+    return false;
+  }
+  void CheckEvent() {
+    const FailureEvent event = test_.LastFailure();
+    HAK_CHECK(event.detail != FailureDetail::kNone);
+    switch (event.reason) {
+      case FailureReason::kMapFail:
+        HAK_CHECK_NE(event.error_number, 0);
+        HAK_CHECK(event.detail == FailureDetail::kKernel ||
+                  event.detail == FailureDetail::kMetadata);
+        break;
+      case FailureReason::kExhaustion:
+        HAK_CHECK(event.detail == FailureDetail::kHeapLimit ||
+                  event.detail == FailureDetail::kRegion);
+        break;
+      default:
+        HAK_CHECK(false);
+    }
+  }
+  void Add(Heap*& thread, void* block, std::size_t size,
+           std::size_t alignment) {
+    model_.Add(block, size, alignment, allocator_.UsableSize(thread, block));
+  }
+
+  bool Allocate(std::size_t size) {
+    Heap*& thread = self();
+    const std::uint64_t before = test_.failures();
+    void* block = allocator_.Allocate(thread, size);
+    if (!Served(block, before)) return false;
+    Add(thread, block, size, kMinAlignmentBytes);
+    return true;
+  }
+  bool AllocateZeroed(std::size_t size) {
+    Heap*& thread = self();
+    const std::uint64_t before = test_.failures();
+    void* block = allocator_.AllocateZeroed(thread, 1, size);
+    if (!Served(block, before)) return false;
+    ModelHeap::CheckZero(block, size);
+    Add(thread, block, size, kMinAlignmentBytes);
+    return true;
+  }
+  bool AllocateAligned(std::size_t size, std::size_t alignment) {
+    Heap*& thread = self();
+    const std::uint64_t before = test_.failures();
+    void* block = allocator_.AllocateAligned(thread, alignment, size);
+    if (!Served(block, before)) return false;
+    Add(thread, block, size, alignment);
+    return true;
+  }
+  void Reallocate(std::size_t size) {
+    Heap*& thread = self();
+    void* block = model_.Pick(random_());
+    const std::size_t usable = model_.At(block).usable;
+    const std::uint64_t before = test_.failures();
+    void* moved = allocator_.Reallocate(thread, block, size);
+    if (moved == block && size <= usable) {
+      HAK_CHECK_LE(test_.failures() - before, 1U);
+    } else if (!Served(moved, before)) {
+      return;
+    }
+    model_.Resize(block, moved, size, allocator_.UsableSize(thread, moved));
+  }
+  void Free() {
+    void* block = model_.Pick(random_());
+    const ModelHeap::Block facts = model_.At(block);
+    model_.Remove(block);
+    const std::uint64_t before = test_.failures();
+    if (Below(3) == 0) {
+      allocator_.FreeSized(self(), block, facts.size, facts.alignment);
+    } else {
+      allocator_.Free(self(), block);
+    }
+    HAK_CHECK_EQ(test_.failures(), before);
+  }
+  void EndThread() {
+    Heap*& thread = self();
+    allocator_.Detach(thread);
+    // It may go on without a heap for a while.
+    if (Below(2) == 0) thread = test_.NewThread();
+  }
+
+  void Step() {
+    test_.memory.AdvanceMs(Below(100));
+    const bool full = model_.live_bytes() > kMaxLiveBytes;
+    const std::size_t what = full ? 60 + Below(40) : Below(100);
+    if (what < 30) {
+      Allocate(RandomSize());
+    } else if (what < 42) {
+      AllocateZeroed(RandomSize());
+    } else if (what < 52) {
+      AllocateAligned(RandomSize(), std::size_t{1} << Below(23));
+    } else if (what < 96) {
+      if (model_.empty()) return;
+      what < 68 && !full ? Reallocate(RandomSize()) : Free();
+    } else if (what < 98) {
+      allocator_.Purge(self());
+    } else {
+      EndThread();
+    }
+  }
+
+  TestAllocator<kConfig>& test_;
+  Allocator<kConfig>& allocator_;
+  std::mt19937_64 random_;
+  Heap* threads_[kThreads];
+  ModelHeap model_;
+  std::uint64_t nulls_ = 0;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_TEST_WORKLOAD_H_
