@@ -56,7 +56,8 @@ class Runner:
         self.library = library
         self.command = command
         self.scratch = scratch
-        self.example = example  # drops all output; a fresh folder for each run
+        self.example = example  # a fresh folder for each run, output to a file
+        self.output = scratch / "output"  # of the first run of an example
         self.hakmem = {"LD_PRELOAD": library}
         if os.environ.get("LD_PRELOAD"):
             self.hakmem["LD_PRELOAD"] += ":" + os.environ["LD_PRELOAD"]
@@ -67,13 +68,14 @@ class Runner:
         line = [self.measure, str(result)]
         line += ["%s=%s" % item for item in settings.items()]
         line += ["--", *prefix, *self.command]
-        with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
+        with tempfile.TemporaryDirectory(dir=self.scratch) as folder, \
+                open(os.devnull if quiet else self.output, "wb") as dropped:
             child = subprocess.Popen(
                 line, cwd=folder if self.example else None,
                 env=dict(os.environ, **self._example_environment(folder)),
                 stdin=self._input(quiet),
-                stdout=subprocess.DEVNULL if quiet or self.example else None,
-                stderr=subprocess.DEVNULL if quiet or self.example else None)
+                stdout=dropped if quiet or self.example else None,
+                stderr=dropped if quiet or self.example else None)
             self._wait(child, bindings)
         if not result.exists():
             raise SystemExit("try: the run was ended from outside")
@@ -309,6 +311,10 @@ def run_examples(measure, library, scratch):
         findings = investigate(runner, scratch, once=False)
         print_report(title_of(script), findings, sys.stdout)
         sys.stdout.flush()
+        if findings.hakmem.shell_status != 0:
+            print("  It failed; the end of what it said:")
+            for line in runner.output.read_text(errors="replace").splitlines()[-30:]:
+                print("    " + line)
         if findings.hakmem.shell_status != 0 or not sound(findings):
             bad.append(name)
     print()
