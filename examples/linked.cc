@@ -2,7 +2,6 @@
 // rule is all it takes; the public header is for asking hakmem about itself.
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,19 +19,16 @@ void PrintRoute(const char* name, const hakmem_route_statistics& route) {
 
 int main() {
   std::vector<std::string> words;
-  words.reserve(1000);
-  for (int i = 0; i < 1000; ++i) {
-    words.emplace_back(static_cast<std::size_t>(i) + 32, 'x');  // Tiny and Pool
+  words.reserve(10'000);  // Span
+  for (int i = 0; i < 10'000; ++i) {
+    words.emplace_back(static_cast<std::size_t>(i) + 32, 'x');  // Tiny, Pool
   }
-  const auto picture = std::make_unique<char[]>(1 << 20);  // Span
-  const std::unique_ptr<void, decltype(&std::free)> film(
-      std::malloc(std::size_t{512} << 20), &std::free);  // Huge
-  if (picture == nullptr || film == nullptr) {
-    std::fprintf(stderr, "out of memory\n");
+  void* const film = std::malloc(std::size_t{512} << 20);  // Huge
+  if (film == nullptr) {
+    std::fprintf(stderr, "no memory for the film\n");
     return 1;
   }
-  // Unused blocks would be optimised away.
-  *static_cast<volatile char*>(film.get()) = 1;
+  std::printf("%zu words, and a film at %p\n", words.size(), film);
 
   hakmem_statistics statistics;
   hakmem_get_statistics(&statistics, sizeof(statistics));
@@ -44,4 +40,5 @@ int main() {
   std::printf("mapped %llu bytes, %llu failures\n",
               static_cast<unsigned long long>(statistics.mapped_bytes),
               static_cast<unsigned long long>(statistics.failures));
+  std::free(film);
 }

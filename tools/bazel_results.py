@@ -25,8 +25,9 @@ def results(events):
         label = event["id"][kind].get("label") if isinstance(event["id"][kind], dict) else None
         if kind == "targetConfigured" and "testSize" in event.get("configured", {}):
             states.setdefault(label, "NOT BUILT")
-        elif kind in ("targetConfigured", "targetCompleted") and "aborted" in event:
-            states[label] = event["aborted"].get("reason", "ABORTED")
+        elif kind in ("targetConfigured", "targetCompleted") and event.get("aborted", {}).get("reason"):
+            # Without a reason it is a flag, which was never to be built.
+            states[label] = event["aborted"]["reason"]
         elif kind == "testSummary":
             states[label] = event.get("testSummary", {}).get("overallStatus", "NO STATUS")
     return states

@@ -51,6 +51,11 @@ class BazelResultsTest(unittest.TestCase):
         self.assertIn("NOT BUILT: //a:a", err)
         self.assertIn("ANALYSIS_FAILURE: //a:b", err)
 
+    def test_flags_are_no_tests(self):
+        flag = {"id": {"targetConfigured": {"label": "//a:flag"}}, "aborted": {}}
+        self.assertEqual(self.counts(0, configured("//a:a", testSize="SMALL"), flag, summary("//a:a", "PASSED"))[0],
+                         "1 0")
+
     def test_build_failed_beside_passing_tests(self):
         out, _ = self.counts(1, configured("//a:a", testSize="SMALL"), summary("//a:a", "PASSED"))
         self.assertEqual(out, "1 1")
