@@ -6,7 +6,8 @@
 //
 // Invariants:
 //   X1: a block is in one lane's table or in one shard, never in both.
-//   X2: the budget counts the bytes of every block that is held anywhere.
+//   X2: what the budget has taken is at least the bytes of all blocks held, and
+//       never more than its limit.
 #ifndef HAKMEM_ALLOCATOR_TESTING_STRESS_BLOCKS_H_
 #define HAKMEM_ALLOCATOR_TESTING_STRESS_BLOCKS_H_
 
@@ -33,30 +34,42 @@ class Budget {
  public:
   explicit Budget(std::size_t limit) : limit_(limit) {}
 
+  // Before an allocation; false when it would be too much.
   bool Take(std::size_t bytes) {
-    const std::size_t before =
-        used_.fetch_add(bytes, std::memory_order_relaxed);
-    if (before + bytes > limit_) {
-      Return(bytes);
-      return false;
-    }
-    std::size_t peak = peak_.load(std::memory_order_relaxed);
-    while (before + bytes > peak &&
-           !peak_.compare_exchange_weak(peak, before + bytes,
-                                        std::memory_order_relaxed)) {
-    }
+    std::size_t taken = taken_.load(std::memory_order_relaxed);
+    do {
+      if (bytes > limit_ - taken) return false;
+    } while (!taken_.compare_exchange_weak(taken, taken + bytes,
+                                           std::memory_order_relaxed));
     return true;
   }
-  void Return(std::size_t bytes) {
-    used_.fetch_sub(bytes, std::memory_order_relaxed);
+
+  // After it: what was taken is live, or the allocation has failed.
+  void Keep(std::size_t bytes) {
+    const std::size_t live =
+        live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::size_t peak = peak_.load(std::memory_order_relaxed);
+    while (live > peak && !peak_.compare_exchange_weak(
+                              peak, live, std::memory_order_relaxed)) {
+    }
   }
-  std::size_t used() const { return used_.load(std::memory_order_relaxed); }
+  void Cancel(std::size_t bytes) {
+    taken_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
+  // What was kept has been freed.
+  void Return(std::size_t bytes) {
+    live_.fetch_sub(bytes, std::memory_order_relaxed);
+    taken_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
   std::size_t peak() const { return peak_.load(std::memory_order_relaxed); }
 
  private:
   const std::size_t limit_;
-  // Both written and read by all lanes.
-  std::atomic<std::size_t> used_{0};
+  // All written and read by all lanes.
+  std::atomic<std::size_t> taken_{0};
+  std::atomic<std::size_t> live_{0};
   std::atomic<std::size_t> peak_{0};
 };
 

@@ -139,11 +139,12 @@ void Lane::AllocateInto(Block& slot) {
   if (!budget_.Take(size)) return;
   const Block block = Obtain(size);
   if (block.pointer == nullptr) {
-    budget_.Return(size);
+    budget_.Cancel(size);
     OnNull(size);
     return;
   }
   ++counters_.allocations;
+  budget_.Keep(size);
   CheckPlacement(block);
   Write(block);
   slot = block;
@@ -160,7 +161,7 @@ void Lane::Reallocate(Block& slot) {
   const std::size_t given = std::max<std::size_t>(size, 1);
   void* const moved = target_.Reallocate(slot.pointer, given);
   if (moved == nullptr) {
-    budget_.Return(size);
+    budget_.Cancel(size);
     OnNull(size);
     Check(slot);
     return;
@@ -168,6 +169,7 @@ void Lane::Reallocate(Block& slot) {
   ++counters_.reallocations;
   Check(slot, moved, std::min(slot.size, size));
   budget_.Return(slot.size);
+  budget_.Keep(size);
   slot = Block{.pointer = moved, .size = size, .id = NextId()};
   CheckPlacement(slot);
   Write(slot);

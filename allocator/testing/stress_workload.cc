@@ -30,6 +30,8 @@ class Workload {
       lanes_.push_back(
           std::make_unique<Lane>(options_, i, target_, budget_, exchange_));
     }
+    ended_.reserve(options_.threads);
+    ended_seen_.reserve(options_.threads);
   }
 
   Outcome Run() {
