@@ -30,10 +30,12 @@ _GCC_WARNINGS = [
     "-Wno-unused-result",
 ]
 
-# Tests misuse memory on purpose, and gcc notices.
+# Tests misuse memory on purpose, and gcc notices; and googletest's macros are
+# made for an `if` without braces.
 _GCC_TEST_WARNINGS = [
     "-Wno-alloc-size-larger-than",
     "-Wno-array-bounds",
+    "-Wno-dangling-else",
     "-Wno-free-nonheap-object",
     "-Wno-mismatched-new-delete",
     "-Wno-use-after-free",
