@@ -353,12 +353,15 @@ TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
   EXPECT_EQ(block % (64 * kMiB), 0U);
   FillContent(block, 3 * kMiB, 5);
   Address start = 0;
-  EXPECT_EQ(ace_->FindHuge(block, start), Ace::HugePlace::kLive);
-  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB - 1, start),
+  std::size_t bytes = 0;
+  EXPECT_EQ(ace_->FindHuge(block, start, bytes), Ace::HugePlace::kLive);
+  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB - 1, start, bytes),
             Ace::HugePlace::kInside);
   EXPECT_EQ(start, block);
-  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB, start), Ace::HugePlace::kNone);
-  EXPECT_EQ(ace_->FindHuge(1, start), Ace::HugePlace::kOutside);
+  EXPECT_EQ(bytes, 3 * kMiB);
+  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB, start, bytes),
+            Ace::HugePlace::kNone);
+  EXPECT_EQ(ace_->FindHuge(1, start, bytes), Ace::HugePlace::kOutside);
   const Address moved = ace_->ResizeHuge(block, 300 * kMiB).address;
   ASSERT_NE(moved, 0U);
   EXPECT_PRED3(HasContent, moved, 3 * kMiB, 5);
@@ -370,7 +373,7 @@ TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
   EXPECT_TRUE(ace_->ReleaseHuge(moved));
   EXPECT_FALSE(ace_->ReleaseHuge(moved));
   EXPECT_EQ(ace_->HugeBytes(moved), 0U);
-  EXPECT_EQ(ace_->FindHuge(moved, start), Ace::HugePlace::kFreed);
+  EXPECT_EQ(ace_->FindHuge(moved, start, bytes), Ace::HugePlace::kFreed);
   EXPECT_EQ(Snapshot().mapped_bytes, 0U);
   EXPECT_EQ(Snapshot().peak_mapped_bytes, 300 * kMiB);
 }

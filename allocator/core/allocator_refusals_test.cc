@@ -17,7 +17,7 @@ namespace {
 
 using Refuse = FakeVirtualMemory::Refuse;
 
-constexpr int kSteps = 250;
+constexpr int kSteps = 180;
 // Sanitizers are slow: they see one n in so many, each variant others.
 constexpr std::uint64_t kStride =
     kThreadSanitizer ? 23 : (kAddressSanitizer ? 7 : 1);
@@ -48,7 +48,7 @@ class AllocatorRefusalsTest : public testing::Test {
   void SurviveEachRefusal(Refuse refuse) {
     std::uint64_t nth = 1;
     while (SurvivesRefusalOf(nth, refuse)) nth += kStride;
-    EXPECT_GT(nth, 100U);
+    EXPECT_GT(nth, 60U);
   }
 
   std::uint64_t nulls_ = 0;
@@ -71,7 +71,7 @@ TYPED_TEST(AllocatorRefusalsTest, ThatCallAndAllThatFollow) {
 TYPED_TEST(AllocatorRefusalsTest, WhatExceedsAByteLimit) {
   for (const std::size_t limit : {8 * kMiB, 24 * kMiB, 270 * kMiB}) {
     typename TestFixture::Test test;
-    typename TestFixture::Workload workload(test, limit);
+    typename TestFixture::Workload workload(test, SeededChoices(limit));
     test.memory.LimitBytes(limit);
     workload.Run(1500);
     EXPECT_GT(workload.nulls(), 0U);

@@ -1,11 +1,13 @@
 #include "allocator/core/allocator.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
+#include "allocator/base/sanitizer.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/pointer_facts.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::size_t kSpanBytes = 300 * kKiB;
 constexpr std::size_t kHugeBytes = kMaxSpanBytes + 1;
+constexpr std::size_t kLongSpanBytes = 20 * kMiB;
 
 template <typename V>
 class AllocatorTest : public testing::Test {
@@ -49,9 +52,13 @@ TYPED_TEST(AllocatorTest, ServesEverySize) {
     const std::size_t size = ClassBytes(static_cast<SizeClass>(i));
     for (const std::size_t near : {size - 1, size, size + 1}) serve(near);
   }
-  for (std::size_t size = 2 * kMaxPoolBytes; size <= 2 * kMaxSpanBytes;
-       size *= 2) {
+  for (std::size_t size = 2 * kMaxPoolBytes; size < kLongSpanBytes; size *= 2) {
     for (const std::size_t near : {size - 1, size, size + 1}) serve(near);
+  }
+  serve(kLongSpanBytes);
+  for (const std::size_t size :
+       {kHugeBytes, 2 * kMaxSpanBytes, 5 * kMaxSpanBytes}) {
+    serve(size);
   }
   model.CheckAll();
   while (!model.empty()) {
@@ -75,7 +82,7 @@ TYPED_TEST(AllocatorTest, UsableSizeIsTheClassTheUnitsOrThePages) {
   EXPECT_EQ(usable(1025), 1280U);
   EXPECT_EQ(usable(kMaxPoolBytes), kMaxPoolBytes);
   EXPECT_EQ(usable(kMaxPoolBytes + 1), 2 * kUnitBytes);
-  EXPECT_EQ(usable(kMaxSpanBytes), kMaxSpanBytes);
+  EXPECT_EQ(usable(kLongSpanBytes), kLongSpanBytes);
   EXPECT_EQ(usable(kMaxSpanBytes + 1),
             kMaxSpanBytes + this->test_.memory.PageBytes());
   EXPECT_EQ(this->Usable(nullptr), 0U);
@@ -83,10 +90,11 @@ TYPED_TEST(AllocatorTest, UsableSizeIsTheClassTheUnitsOrThePages) {
 
 TYPED_TEST(AllocatorTest, ServesEveryAlignment) {
   ModelHeap model;
-  for (std::size_t alignment = 1; alignment <= kGiB; alignment *= 2) {
+  for (std::size_t alignment = 1; alignment <= 512 * kMiB; alignment *= 2) {
+    const std::size_t near = std::min(alignment, 4 * kMiB);
     for (const std::size_t size :
-         {std::size_t{0}, std::size_t{1}, std::size_t{100}, alignment - 1,
-          alignment, alignment + 1, std::size_t{70'000}}) {
+         {std::size_t{0}, std::size_t{1}, std::size_t{100}, near - 1, near,
+          near + 1, std::size_t{70'000}}) {
       void* block =
           this->allocator_.AllocateAligned(this->self_, alignment, size);
       ASSERT_NE(block, nullptr) << alignment << " " << size;
@@ -132,7 +140,7 @@ TYPED_TEST(AllocatorTest, ReallocateKeepsContent) {
                                kSpanBytes,
                                5 * kMiB,
                                9 * kMiB,
-                               kMaxSpanBytes,
+                               kLongSpanBytes,
                                kHugeBytes,
                                2 * kMaxSpanBytes};
   for (const std::size_t from : sizes) {
@@ -172,6 +180,24 @@ TYPED_TEST(AllocatorTest, SpansGrowInPlaceAndMoveTheirPages) {
   EXPECT_NE(moved, block);
   EXPECT_EQ(moved[0], 7);
   EXPECT_EQ(this->test_.memory.calls(VmCall::kMove), moves + 1);
+}
+
+// Between the last span and the first Huge block, with all bytes copied.
+TYPED_TEST(AllocatorTest, TheLongestSpanIsServed) {
+  if (kThreadSanitizer) GTEST_SKIP() << "four times the memory";
+  auto* block =
+      static_cast<char*>(this->allocator_.Allocate(this->self_, kMaxSpanBytes));
+  EXPECT_EQ(this->Usable(block), kMaxSpanBytes);
+  block[0] = 5;
+  block[kMaxSpanBytes - 1] = 7;
+  for (const std::size_t size : {kHugeBytes, kMaxSpanBytes}) {
+    block = static_cast<char*>(
+        this->allocator_.Reallocate(this->self_, block, size));
+    EXPECT_GE(this->Usable(block), size);
+    EXPECT_EQ(block[0], 5);
+    EXPECT_EQ(block[kMaxSpanBytes - 1], 7);
+  }
+  this->allocator_.Free(this->self_, block);
 }
 
 // Each outcome of a move that the kernel does not do as asked.

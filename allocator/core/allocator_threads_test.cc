@@ -185,6 +185,9 @@ TYPED_TEST(AllocatorThreadsTest, TheChildOfAForkAllocates) {
   const auto owned =
       std::make_unique<Allocator<TypeParam::kConfig>>(memory, kTestHost);
   auto& allocator = *owned;
+  auto* self = TestAllocator<TypeParam::kConfig>::NewThread();
+  void* mine = allocator.Allocate(self, 1000);
+  std::memset(mine, 7, 1000);
   std::atomic<bool> stop{false};
   std::vector<std::thread> others;
   for (unsigned seed = 0; seed < 2; ++seed) {
@@ -201,9 +204,6 @@ TYPED_TEST(AllocatorThreadsTest, TheChildOfAForkAllocates) {
       allocator.Detach(self);
     });
   }
-  auto* self = TestAllocator<TypeParam::kConfig>::NewThread();
-  void* mine = allocator.Allocate(self, 1000);
-  std::memset(mine, 7, 1000);
   for (int i = 0; i < 20; ++i) {
     allocator.PrepareFork();
     const pid_t child = fork();

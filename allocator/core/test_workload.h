@@ -1,7 +1,8 @@
-// A fixed, seeded workload over every entry point and route, checked against a
-// model.
+// A workload over every entry point and route, checked against a model; its
+// choices come from a seed or from a fuzzer's bytes.
 //
-// Owns: the model and the threads' heap pointers. Called by: tests of core.
+// Owns: the model and the threads' heap pointers. Called by: tests of core,
+// fuzzers.
 // Thread-safety: none; "threads" are heap pointers used in turn.
 //
 // Every call that returns null must have left exactly one event, every other
@@ -23,13 +24,23 @@
 
 namespace hakmem {
 
-template <const Config& kConfig>
+class SeededChoices {
+ public:
+  explicit SeededChoices(std::uint64_t seed) : random_(seed) {}
+  std::size_t Below(std::size_t limit) { return random_() % limit; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+template <const Config& kConfig, typename Choices = SeededChoices>
 class TestWorkload {
  public:
   using Heap = typename Allocator<kConfig>::Heap;
 
-  explicit TestWorkload(TestAllocator<kConfig>& test, std::uint64_t seed = 1)
-      : test_(test), allocator_(*test.allocator), random_(seed) {
+  explicit TestWorkload(TestAllocator<kConfig>& test,
+                        Choices choices = SeededChoices(1))
+      : test_(test), allocator_(*test.allocator), choices_(choices) {
     for (Heap*& thread : threads_) thread = test.NewThread();
   }
 
@@ -37,6 +48,7 @@ class TestWorkload {
     for (int step = 0; step < steps; ++step) Step();
     model_.CheckAll();
   }
+  void Step();
   // Frees everything and ends all threads; nothing may be left in use.
   void Finish() {
     while (!model_.empty()) Free();
@@ -55,20 +67,21 @@ class TestWorkload {
     }
   }
 
-  const ModelHeap& model() const { return model_; }
+  void CheckModel() const { model_.CheckAll(); }
   std::uint64_t nulls() const { return nulls_; }
 
  private:
   static constexpr int kThreads = 3;
   static constexpr std::size_t kMaxLiveBytes = 24 * kMiB;
 
-  std::size_t Below(std::size_t limit) { return random_() % limit; }
+  std::size_t Below(std::size_t limit) { return choices_.Below(limit); }
+  void* Pick() { return model_.Pick(Below(model_.count())); }
   Heap*& self() { return threads_[Below(kThreads)]; }
 
   std::size_t RandomSize() {
     switch (Below(24)) {
       case 0:
-        return kMaxSpanBytes + Below(8 * kMiB);
+        return kMaxSpanBytes + 1 + Below(8 * kMiB);
       case 1:
       case 2:
         return 2 * kMiB + Below(kMiB);
@@ -139,7 +152,7 @@ class TestWorkload {
   }
   void Reallocate(std::size_t size) {
     Heap*& thread = self();
-    void* block = model_.Pick(random_());
+    void* block = Pick();
     const std::size_t usable = model_.At(block).usable;
     const std::uint64_t before = test_.failures();
     void* moved = allocator_.Reallocate(thread, block, size);
@@ -151,7 +164,7 @@ class TestWorkload {
     model_.Resize(block, moved, size, allocator_.UsableSize(thread, moved));
   }
   void Free() {
-    void* block = model_.Pick(random_());
+    void* block = Pick();
     const ModelHeap::Block facts = model_.At(block);
     model_.Remove(block);
     const std::uint64_t before = test_.failures();
@@ -169,33 +182,34 @@ class TestWorkload {
     if (Below(2) == 0) thread = test_.NewThread();
   }
 
-  void Step() {
-    test_.memory.AdvanceMs(Below(100));
-    const bool full = model_.live_bytes() > kMaxLiveBytes;
-    const std::size_t what = full ? 60 + Below(40) : Below(100);
-    if (what < 30) {
-      Allocate(RandomSize());
-    } else if (what < 42) {
-      AllocateZeroed(RandomSize());
-    } else if (what < 52) {
-      AllocateAligned(RandomSize(), std::size_t{1} << Below(23));
-    } else if (what < 96) {
-      if (model_.empty()) return;
-      what < 68 && !full ? Reallocate(RandomSize()) : Free();
-    } else if (what < 98) {
-      allocator_.Purge(self());
-    } else {
-      EndThread();
-    }
-  }
-
   TestAllocator<kConfig>& test_;
   Allocator<kConfig>& allocator_;
-  std::mt19937_64 random_;
+  Choices choices_;
   Heap* threads_[kThreads];
   ModelHeap model_;
   std::uint64_t nulls_ = 0;
 };
+
+template <const Config& kConfig, typename Choices>
+void TestWorkload<kConfig, Choices>::Step() {
+  test_.memory.AdvanceMs(Below(100));
+  const bool full = model_.live_bytes() > kMaxLiveBytes;
+  const std::size_t what = full ? 60 + Below(40) : Below(100);
+  if (what < 30) {
+    Allocate(RandomSize());
+  } else if (what < 42) {
+    AllocateZeroed(RandomSize());
+  } else if (what < 52) {
+    AllocateAligned(RandomSize(), std::size_t{1} << Below(23));
+  } else if (what < 96) {
+    if (model_.empty()) return;
+    what < 68 && !full ? Reallocate(RandomSize()) : Free();
+  } else if (what < 98) {
+    allocator_.Purge(self());
+  } else {
+    EndThread();
+  }
+}
 
 }  // namespace hakmem
 
