@@ -31,6 +31,9 @@ class AllocatorTest : public testing::Test {
     return allocator_.UsableSize(self_, block);
   }
 
+  // Null, though gcc cannot know it: it would warn of paths that null does not
+  // take.
+  void* volatile none_ = nullptr;
   TestAllocator<V::kConfig> test_;
   Allocator<V::kConfig>& allocator_ = *test_.allocator;
   typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
@@ -122,8 +125,8 @@ TYPED_TEST(AllocatorTest, SizedFreeTakesEverySizeThatWasAskedFor) {
         "hakmem: fatal: wrong-size free");
     this->allocator_.FreeSized(this->self_, block, size, 16);
   }
-  this->allocator_.FreeSized(this->self_, nullptr, 1, 16);
-  this->allocator_.Free(this->self_, nullptr);
+  this->allocator_.FreeSized(this->self_, this->none_, 1, 16);
+  this->allocator_.Free(this->self_, this->none_);
 }
 
 // Between all routes and within each, up and down.
@@ -260,7 +263,7 @@ TYPED_TEST(AllocatorTest, ForeignPointersAreKnownBeforeTheFirstCall) {
   alignas(64) static char other[64];
   EXPECT_DEATH(this->allocator_.Free(this->self_, other),
                "not hakmem's memory");
-  this->allocator_.Free(this->self_, nullptr);
+  this->allocator_.Free(this->self_, this->none_);
   EXPECT_EQ(this->Usable(nullptr), 0U);
 }
 

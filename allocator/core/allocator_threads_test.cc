@@ -193,15 +193,15 @@ TYPED_TEST(AllocatorThreadsTest, TheChildOfAForkAllocates) {
   for (unsigned seed = 0; seed < 2; ++seed) {
     others.emplace_back([&allocator, &stop, seed] {
       std::mt19937 random(seed);
-      auto* self = TestAllocator<TypeParam::kConfig>::NewThread();
+      auto* own = TestAllocator<TypeParam::kConfig>::NewThread();
       std::vector<void*> blocks(100);
       while (!stop.load()) {
         void*& block = blocks[random() % blocks.size()];
-        allocator.Free(self, block);
-        block = allocator.Allocate(self, kSizes[random() % 5]);
+        allocator.Free(own, block);
+        block = allocator.Allocate(own, kSizes[random() % 5]);
       }
-      for (void* block : blocks) allocator.Free(self, block);
-      allocator.Detach(self);
+      for (void* block : blocks) allocator.Free(own, block);
+      allocator.Detach(own);
     });
   }
   for (int i = 0; i < 20; ++i) {
