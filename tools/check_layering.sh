@@ -31,8 +31,8 @@ check_matrix() {
   for other in "${layers[@]}"; do
     from="//allocator/$other:$other"
     [[ $other == frontend ]] && from=//allocator/frontend:common
-    got=" $("${bazel[@]}" query --noshow_progress \
-      "visible($from, set($(printf '//allocator/%s ' "${layers[@]:0:9}")))" 2>/dev/null |
+    got=" $("${bazel[@]}" query --noshow_progress --ui_event_filters=-info \
+      "visible($from, set($(printf '//allocator/%s ' "${layers[@]:0:9}")))" |
       sed 's/.*://' | tr '\n' ' ')"
     for layer in "${layers[@]:0:9}"; do
       [[ $layer == "$other" ]] && continue
