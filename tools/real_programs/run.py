@@ -9,7 +9,7 @@ Each script is one program at work. It begins with lines `# KEY: VALUE`:
   heavy    yes: only with --all
   needs    commands it uses, beyond coreutils
 and is run twice, in an empty folder of the same name, with a clean
-environment. Its standard output and exit status must be the same both times
+environment. The folder is another the next time, so output must not name it. Its standard output and exit status must be the same both times
 (and 0); standard error is only kept. With hakmem, LD_PRELOAD holds for the
 script's shell and everything it starts.
 
@@ -66,6 +66,7 @@ class Cache:
         self.library = library.read_bytes()
         self.common = subprocess.run(
             ["dpkg-query", "-W"], check=True, stdout=subprocess.PIPE).stdout
+        self.common += bytes(HERE)
         for path in sorted(HERE.glob("*")):
             if path.is_file():
                 self.common += path.name.encode() + path.read_bytes()
