@@ -17,6 +17,10 @@ namespace {
 // this object, and after its other destructors.
 constexpr int kOutermostPriority = 101;
 
+// The program's name as it was at start: servers write what they do over their
+// arguments, and with them over libc's name.
+constinit char g_program[64] = "";
+
 // Normally the first allocation has done it; this is for a process whose first
 // allocation is made by a thread beside one that forks, and for one that makes
 // none.
@@ -24,6 +28,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   ProductStart();
+  std::strncpy(g_program, program_invocation_short_name, sizeof(g_program) - 1);
 }
 
 // HAKMEM_STATS. A destructor, because those run after every atexit handler, in
@@ -32,8 +37,7 @@ __attribute__((destructor(kOutermostPriority))) void AtExit() {
   const char* const path = CurrentOptions().stats;
   if (path[0] == '\0') return;
   RawPrinter out;
-  PrintStatisticsJson(ProductStatistics(), ProcessId(),
-                      program_invocation_short_name, out);
+  PrintStatisticsJson(ProductStatistics(), ProcessId(), g_program, out);
   if (std::strcmp(path, "1") == 0) {
     WriteFd(kStderrFd, out.text());
     return;
