@@ -13,7 +13,8 @@ for argument in "$@"; do
   esac
 done
 if (( ! ${#library[@]} )); then
-  library=(--library "$(tools/build_library.sh | head -n 1)")
+  built=$(tools/build_library.sh)
+  library=(--library "${built%%$'\n'*}")
 else
   library=()
 fi
