@@ -90,7 +90,7 @@ class LintTest(unittest.TestCase):
         self.expect("docs/x.md", "a\n" + "TO" + "DO: b\n", (2, "unfinished"))
         self.expect("docs/x.md", "see /ro" + "ot/x\n", (1, "one machine"))
         self.expect("docs/x.md", "a/work/b and workspace/root.h\n")
-        self.expect("docs/x.md", "https://pypi" + ".org/x\n", (1, "registry"))
+        self.expect("docs/x.md", "https://" + "py" + "pi.org/x\n", (1, "registry"))
         self.expect("tools/x.sh", "a \n\tb\nc", (1, "space"), (2, "tab"), (3, "newline"))
 
 
