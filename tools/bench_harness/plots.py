@@ -1,0 +1,226 @@
+"""The plots of report.html: each function takes plain data and returns one <svg> element.
+
+`looks` is {name: figures.Style}, `key` the figure's own name on the page, `label` what a screen
+reader says in its place.
+"""
+import math
+
+import matplotlib
+import matplotlib.ticker
+
+from figures import (FASTER, INK, MUTED, RULE, SETTINGS, SLOWER, SURFACE, WIDTH, finish, log_axis,
+                     new_figure, shorten)
+
+
+def limits(values, lowest=0.2, highest=8):
+    """Where a logarithmic axis around 1 begins and ends; values beyond lie at its edge."""
+    values = [v for v in values if v] + [1]
+    low = max(min(min(values) / 1.06, 0.92), lowest)
+    return low, min(max(max(values) * 1.06, 1.09), highest)
+
+
+def whisker(axes, y, ratio, style, span, filled=True):
+    """A dot with its interval, kept inside the axes."""
+    low, high = span
+    value = min(max(ratio.value, low * 1.01), high / 1.01)
+    line = max(ratio.low, low), min(ratio.high, high)
+    if line[0] < line[1]:
+        axes.plot(line, (y, y), color=style.color, linewidth=1.4, solid_capstyle="butt", zorder=3)
+    axes.plot((value,), (y,), linestyle="none", marker=style.marker, markersize=style.size,
+              color=style.color, markerfacecolor=style.color if filled else SURFACE,
+              markeredgewidth=1 if not filled else 0.4,
+              markeredgecolor=style.color if not filled else SURFACE,
+              zorder=6 if style.ours else 4)
+
+
+def middle_line(axes):
+    axes.axvline(1, color=MUTED, linewidth=1, zorder=2)
+
+
+def forest(rows, looks, key, label):
+    """One row per allocator: [(name, Interval)]; the figures stand at the right."""
+    height = 17 * len(rows) + 34
+    with matplotlib.rc_context(SETTINGS):
+        figure, axes = new_figure(height, 112, 46, 4, 22)
+        span = limits([v for _, ratio in rows for v in ratio])
+        log_axis(axes.xaxis, *span, WIDTH - 158)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_yticks(range(len(rows)), [shorten(name, 18) for name, _ in rows])
+        axes.grid(axis="x")
+        middle_line(axes)
+        for tick, (name, _) in zip(axes.get_yticklabels(), rows):
+            tick.set_color(INK)
+            tick.set_fontweight("bold" if looks[name].ours else "normal")
+        for y, (name, ratio) in enumerate(rows):
+            whisker(axes, y, ratio, looks[name], span)
+            axes.annotate("%.2f" % ratio.value, (1, y), (6, 0), xycoords=("axes fraction", "data"),
+                          textcoords="offset points", va="center", annotation_clip=False)
+        axes.spines["left"].set_visible(False)
+        return finish(figure, key, label)
+
+
+def strip_span(values):
+    return limits(values, 0.33, 4)
+
+
+def strip(rows, span, looks, key, label):
+    """All allocators on a line per program: [(title, note, [(name, Interval)])].
+
+    `span` is that of strip_span() over all parts of a figure; values beyond it lie at its edge, and
+    `note` names them."""
+    height = 29 * len(rows) + 40
+    with matplotlib.rc_context(SETTINGS):
+        figure, axes = new_figure(height, 8, 8, 2, 22)
+        log_axis(axes.xaxis, *span, WIDTH - 16)
+        axes.set_ylim(len(rows) - 0.35, -1.0)
+        axes.yaxis.set_visible(False)
+        axes.grid(axis="x")
+        axes.spines["left"].set_visible(False)
+        axes.axvspan(span[0], 1, color=SLOWER, alpha=0.07, linewidth=0, zorder=0)
+        middle_line(axes)
+        inside = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        for y, (title, note, dots) in enumerate(rows):
+            room = 58 - min(len(note), 28)
+            axes.annotate(shorten(title, room), (0.005, y - 0.53), color=INK, **inside)
+            axes.annotate(shorten(note, 28), (0.995, y - 0.53), color=MUTED, ha="right", **inside)
+            axes.axhline(y, color=RULE, linewidth=0.6, zorder=1)
+            for name, ratio in sorted(dots, key=lambda dot: looks[dot[0]].ours):
+                whisker(axes, y, ratio, looks[name], span)
+        return finish(figure, key, label)
+
+
+def versus(rows, key, label):
+    """One allocator against another: [(title, Interval)], a line per program, with figures."""
+    height = 14.5 * len(rows) + 28
+    with matplotlib.rc_context(SETTINGS):
+        figure, axes = new_figure(height, 160, 34, 2, 20)
+        span = limits([v for _, ratio in rows for v in ratio], 0.25, 6)
+        log_axis(axes.xaxis, *span, WIDTH - 194)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_yticks(range(len(rows)), [shorten(title, 26) for title, _ in rows])
+        axes.tick_params(axis="y", labelcolor=INK)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+        middle_line(axes)
+        for y, (_, ratio) in enumerate(rows):
+            color, marker = verdict_look(ratio)
+            low, high = max(ratio.low, span[0]), min(ratio.high, span[1])
+            value = min(max(ratio.value, span[0] * 1.01), span[1] / 1.01)
+            if low < high:
+                axes.plot((low, high), (y, y), color=color, linewidth=1.4, zorder=3)
+            axes.plot((value,), (y,), marker=marker, markersize=5, color=color, zorder=4,
+                      markerfacecolor=SURFACE if color == MUTED else color)
+            axes.annotate("%.2f" % ratio.value, (1, y), (30, 0), va="center", ha="right",
+                          xycoords=("axes fraction", "data"), textcoords="offset points",
+                          color=color, annotation_clip=False)
+        return finish(figure, key, label)
+
+
+def verdict_look(ratio):
+    """(colour, shape) of a comparison; what cannot be told is hollow."""
+    if ratio.high < 1:
+        return FASTER, "o"
+    if ratio.low > 1:
+        return SLOWER, "s"
+    return MUTED, "d"
+
+
+def scatter(points, looks, key, label, names=False):
+    """Time (across) against memory (up), both relative: [(name, time, memory)].
+
+    `names` writes each point's name beside it; otherwise the shapes speak."""
+    height = 280
+    with matplotlib.rc_context(SETTINGS):
+        figure, axes = new_figure(height, 34, 12, 10, 36)
+        spans = [limits([p[i] for p in points], 0.1, 10) for i in (1, 2)]
+        log_axis(axes.xaxis, *spans[0], WIDTH - 46)
+        log_axis(axes.yaxis, *spans[1], height - 46)
+        axes.grid()
+        axes.axvline(1, color=MUTED, linewidth=1)
+        axes.axhline(1, color=MUTED, linewidth=1)
+        axes.set_xlabel("time \u2192 slower")
+        axes.set_ylabel("memory \u2192 more", labelpad=1)
+        for name, *at in points:
+            look = looks[name]
+            x, y = (min(max(v, low * 1.01), high / 1.01) for v, (low, high) in zip(at, spans))
+            axes.plot((x,), (y,), marker=look.marker, color=look.color, linestyle="none",
+                      markersize=look.size + (2 if names else 0), markeredgecolor=SURFACE,
+                      markeredgewidth=0.6, alpha=1 if names else 0.8, zorder=4)
+        if names:
+            name_points(axes, points, looks)
+        return finish(figure, key, label)
+
+
+def name_points(axes, points, looks):
+    """Puts each name beside its point, at the first of some places where it covers nothing."""
+    at = {name: axes.transData.transform((x, y)) for name, x, y in points}
+    frame = axes.get_window_extent()
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in at.values()]
+    places = [(dx, dy, ha) for dy in (0, 11, -11, 22, -22, 33, -33)
+              for dx, ha in ((8, "left"), (-8, "right"))]
+    for name, x, y in sorted(points, key=lambda p: (not looks[p[0]].ours, p)):
+        text = shorten(name, 18)
+        for dx, dy, ha in places:
+            left = at[name][0] + dx - (5.8 * len(text) if ha == "right" else 0)
+            box = (left, at[name][1] + dy - 5, left + 5.8 * len(text), at[name][1] + dy + 5)
+            free = all(box[0] >= t[2] or box[2] <= t[0] or box[1] >= t[3] or box[3] <= t[1]
+                       for t in taken)
+            if free and frame.x0 <= box[0] and box[2] <= frame.x1:
+                break
+        else:
+            continue  # no room: the legend and the table have it
+        taken.append(box)
+        axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", ha=ha, va="center",
+                      color=looks[name].color, fontweight="bold" if looks[name].ours else "normal")
+
+
+def short_count(value, _=None):
+    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return "%g%s" % (round(value / scale, 1), unit)
+    return "%g" % round(value, 3)
+
+
+def scaling(title, lines, processors, looks, key, label):
+    """Work per second over threads: {name: [(threads, rate)]}; a mark where processors end."""
+    with matplotlib.rc_context(SETTINGS):
+        figure, axes = new_figure(210, 40, 12, 24, 34)
+        axes.set_title(shorten(title, 46), color=INK, x=-0.1)
+        counts = sorted({threads for line in lines.values() for threads, _ in line})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(counts, [str(count) for count in counts])
+        axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+        axes.grid()
+        if counts[0] < processors < counts[-1]:
+            axes.axvline(processors, color=MUTED, linewidth=1, linestyle=(0, (3, 3)))
+        for name, line in lines.items():
+            draw_line(axes, line, looks[name])
+        axes.set_ylim(0)
+        axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5))
+        axes.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(short_count))
+        axes.set_xlabel("threads")
+        return finish(figure, key, label)
+
+
+def draw_line(axes, line, look):
+    xs, ys = zip(*line)
+    axes.plot(xs, ys, color=look.color, marker=look.marker, markersize=look.size - 0.5,
+              linewidth=2.2 if look.ours else 1.1, markeredgecolor=SURFACE, markeredgewidth=0.4,
+              zorder=6 if look.ours else 4)
+
+
+def trend(title, names, lines, looks, key, label):
+    """A ratio over past runs: names of the runs, {name: [(run, ratio)]}."""
+    with matplotlib.rc_context(SETTINGS):
+        figure, axes = new_figure(240, 34, 12, 24, 24)
+        axes.set_title(title, color=INK, x=-0.08)
+        log_axis(axes.yaxis, *limits([v for line in lines.values() for _, v in line]), 192)
+        step = max(1, math.ceil(len(names) / 5))
+        shown = range((len(names) - 1) % step, len(names), step)
+        axes.set_xticks(list(shown), [names[index] for index in shown])
+        axes.set_xlim(-0.4, len(names) - 0.6)
+        axes.grid(axis="y")
+        axes.axhline(1, color=MUTED, linewidth=1)
+        for name, line in lines.items():
+            draw_line(axes, line, looks[name])
+        return finish(figure, key, label)

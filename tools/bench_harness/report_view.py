@@ -1,0 +1,275 @@
+"""What the page and the Markdown tables say about one results.json, as plain data.
+
+View(results) orders the allocators, picks the subject (hakmem's release build; without one, the
+baseline), compares any two allocators and finds the losses. The other functions put figures in
+words. results.schema.json documents the results.
+"""
+import collections
+import math
+
+# How bad a status is; the first is the best.
+STATUSES = ("ok", "skipped", "failed", "not_loaded", "timed_out", "crashed")
+STATUS_WORDS = {"not_loaded": "not loaded", "timed_out": "timed out"}
+GROUPS = (("synthetic", "Patterns"), ("traces", "Recorded traces"), ("programs", "Whole programs"))
+
+Interval = collections.namedtuple("Interval", "value low high")
+# problem: a status and its detail, shared by all of `peers` on `program`.
+Problem = collections.namedtuple("Problem", "program status detail peers")
+
+
+def status_word(status):
+    return STATUS_WORDS.get(status, status)
+
+
+def usable(value):
+    """Whether a figure can be put on a logarithmic axis."""
+    return value is not None and math.isfinite(value) and value > 0
+
+
+def interval(ratio):
+    """The Interval of {"value", "low", "high"}, or None."""
+    if not ratio or not usable(ratio.get("value")):
+        return None
+    value = ratio["value"]
+    low, high = ratio.get("low"), ratio.get("high")
+    return Interval(value, low if usable(low) else value, high if usable(high) else value)
+
+
+def divide(over, under):
+    """The ratio of two independent estimates; the interval by the MOVER rule on logarithms."""
+    value = over.value / under.value
+    down = math.hypot(math.log(over.value / over.low), math.log(under.high / under.value))
+    up = math.hypot(math.log(over.high / over.value), math.log(under.value / under.low))
+    return Interval(value, value * math.exp(-down), value * math.exp(up))
+
+
+def geometric_mean(intervals):
+    """Of independent Intervals, with the interval of the mean; None of nothing."""
+    if not intervals:
+        return None
+    count = len(intervals)
+    value = math.exp(sum(math.log(i.value) for i in intervals) / count)
+    down = math.hypot(*(math.log(i.value / i.low) for i in intervals)) / count
+    up = math.hypot(*(math.log(i.high / i.value) for i in intervals)) / count
+    return Interval(value, value * math.exp(-down), value * math.exp(up))
+
+
+def significant(ratio):
+    """-1: surely below 1. 1: surely above 1. 0: cannot be told."""
+    return (ratio.low > 1) - (ratio.high < 1)
+
+
+class View:
+    def __init__(self, results):
+        self.results = results
+        self.settings = results["settings"]
+        self.baseline = self.settings["baseline"]
+        # hakmem's builds first; otherwise in the order they were given.
+        self.peers = sorted(results["peers"], key=lambda peer: not peer["hakmem"])
+        self.names = [peer["name"] for peer in self.peers]
+        self.programs = results["programs"]
+        self.timed = [p for p in self.programs if p["metric"] != "rss"]
+        self._pairs = {(p["program"], p["peer"]): p for p in results["summary"]["pairs"]}
+        self.means = {p["peer"]: p for p in results["summary"]["peers"]}
+        self.subject = self._pick_subject()
+        self.rivals = self._pick_rivals()
+        self.best_rival = min((n for n in self.rivals if self.time_mean(n)), default=None,
+                              key=lambda name: self.time_mean(name).value)
+
+    def _pick_subject(self):
+        ours = [peer["name"] for peer in self.peers if peer["hakmem"]]
+        if "hakmem" in ours:
+            return "hakmem"
+        others = [name for name in ours if name != self.baseline]
+        for name in others + ours + [self.baseline]:
+            if name in self.names:
+                return name
+        return self.names[0] if self.names else None
+
+    def _pick_rivals(self):
+        """Those the subject is measured by: other allocators, or its own builds if alone."""
+        foreign = [p["name"] for p in self.peers if not p["hakmem"] and p["name"] != self.subject]
+        return foreign or [name for name in self.names if name != self.subject]
+
+    def pair(self, program, peer):
+        """The summary of one allocator on one program, or None."""
+        return self._pairs.get((program, peer))
+
+    def measured(self, program, peer):
+        """As pair(), but None unless every run went well."""
+        pair = self.pair(program, peer)
+        return pair if pair and pair["status"] == "ok" else None
+
+    def figure(self, program, peer, key):
+        pair = self.measured(program, peer)
+        return pair.get(key) if pair else None
+
+    def time(self, program, peer):
+        time = self.figure(program, peer, "time_per_operation")
+        return interval(time and {"value": time["median"], "low": time["low"],
+                                  "high": time["high"]})
+
+    def versus(self, program, over, under):
+        """The time of `over` by that of `under` on one program: an Interval, or None."""
+        if under == self.baseline and self.measured(program, under):
+            ratio = interval(self.figure(program, over, "ratio"))
+            if ratio:
+                return ratio
+        times = self.time(program, over), self.time(program, under)
+        return divide(*times) if all(times) else None
+
+    def time_mean(self, peer):
+        """The geometric mean of time against the baseline: an Interval, or None."""
+        return interval(self.means.get(peer, {}).get("time_ratio"))
+
+    def memory_mean(self, peer):
+        value = self.means.get(peer, {}).get("rss_ratio")
+        return value if usable(value) else None
+
+    def overall(self, over, under):
+        """(geometric mean over the timed programs that both ran, their number)."""
+        ratios = [self.versus(p["name"], over, under) for p in self.timed]
+        ratios = [ratio for ratio in ratios if ratio]
+        if under == self.baseline and self.time_mean(over):
+            return self.time_mean(over), self.means[over]["programs"]
+        return geometric_mean(ratios), len(ratios)
+
+    def memory_versus(self, over, under):
+        """As overall(), for peak memory over all programs; a number or None."""
+        if under == self.baseline and self.memory_mean(over):
+            return self.memory_mean(over)
+        logarithms = []
+        for program in self.programs:
+            ours, theirs = (self.figure(program["name"], peer, "peak_rss_bytes")
+                            for peer in (over, under))
+            if usable(ours) and usable(theirs):
+                logarithms.append(math.log(ours / theirs))
+        return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
+
+    def against_best(self, program):
+        """(the fastest rival on `program`, the subject's time by its time), or None."""
+        times = [(self.time(program, name), name) for name in self.rivals]
+        times = [(time.value, name) for time, name in times if time]
+        if not times or not self.time(program, self.subject):
+            return None
+        best = min(times)[1]
+        return best, self.versus(program, self.subject, best)
+
+    def standings(self):
+        """(program, best rival, ratio) for each timed program, the worst loss first."""
+        found = []
+        for program in self.timed:
+            best = self.against_best(program["name"])
+            if best:
+                found.append((program, *best))
+        return sorted(found, key=lambda row: -row[2].value)
+
+    def title(self, program):
+        for known in self.programs:
+            if known["name"] == program:
+                return known["title"]
+        return program
+
+    def problems(self):
+        """Every pair that did not go well, the worst first; equal ones of a program together."""
+        entries = {}
+        for failure in self.results["summary"]["failures"]:
+            entries[failure["program"], failure["peer"]] = failure["status"], failure["detail"]
+        listed = set(entries)
+        for entry in self.results["runs"] + self.results["summary"]["pairs"]:
+            key = entry["program"], entry["peer"]
+            if entry["status"] == "ok" or key in listed:
+                continue
+            if key not in entries or rank(entry["status"]) > rank(entries[key][0]):
+                entries[key] = entry["status"], entry.get("detail")
+        grouped = {}
+        for (program, peer), (status, detail) in entries.items():
+            grouped.setdefault((program, status, detail or ""), []).append(peer)
+        problems = [Problem(*key, tuple(peers)) for key, peers in grouped.items()]
+        return sorted(problems, key=lambda p: (-rank(p.status), p.program, p.peers[0] or ""))
+
+    def failures(self):
+        return [p for p in self.problems() if p.status != "skipped"]
+
+    def skipped(self):
+        return [p for p in self.problems() if p.status == "skipped"]
+
+    def failures_of(self, peer):
+        return sum(1 for p in self.failures() if peer in p.peers)
+
+    def who(self, problem):
+        peers = [peer for peer in problem.peers if peer]
+        if len(peers) == len(self.names) and len(peers) > 1 or not peers:
+            return "every allocator"
+        return ", ".join(peers)
+
+
+def rank(status):
+    return STATUSES.index(status) if status in STATUSES else len(STATUSES)
+
+
+def three_digits(value):
+    """Three significant digits, never in scientific notation."""
+    if value == 0:
+        return "0"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    return "%.*f" % (max(digits, 0), round(value, digits))
+
+
+def duration(seconds):
+    for limit, scale, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1, 1e3, "ms")):
+        if seconds < limit:
+            return "%s %s" % (three_digits(seconds * scale), unit)
+    return "%s s" % three_digits(seconds)
+
+
+def size(count):
+    for limit, scale, unit in ((1 << 20, 1 << 10, "KiB"), (1 << 30, 1 << 20, "MiB")):
+        if count < limit:
+            return "%s %s" % (three_digits(count / scale), unit)
+    return "%s GiB" % three_digits(count / (1 << 30))
+
+
+def number(count):
+    return format(round(count), ",")
+
+
+def share(fraction):
+    return "%.0f%%" % (100 * fraction) if fraction >= 0.0995 or fraction == 0 \
+        else "%.1f%%" % (100 * fraction)
+
+
+def ratio_text(value):
+    return "%.2f" % value if value < 10 else "%.0f" % value
+
+
+def range_text(ratio):
+    return "%s–%s" % (ratio_text(ratio.low), ratio_text(ratio.high))
+
+
+def compared(value, what, other):
+    """"7% less time than X", "2.3 times the time of X" or "the same time as X"."""
+    if value >= 1.995:
+        return "%s times the %s of %s" % (("%.1f" if value < 9.95 else "%.0f") % value, what, other)
+    percent = 100 * abs(value - 1)
+    if percent < 0.05:
+        return "the same %s as %s" % (what, other)
+    return "%s%% %s %s than %s" % (("%.1f" if percent < 0.95 else "%.0f") % percent,
+                                   "more" if value > 1 else "less", what, other)
+
+
+def headline(shown, order):
+    """The first sentence; `order` has the fastest first."""
+    means = [(name, shown.time_mean(name)) for name in order if shown.time_mean(name)]
+    if not means:
+        return "No allocator could be compared."
+    fastest, mean = means[0]
+    if len(means) == 1:
+        return "Only %s was measured." % fastest
+    beaten = shown.baseline
+    if fastest == shown.baseline:
+        beaten = means[1][0]
+        mean = shown.overall(fastest, beaten)[0] or mean
+    return "%s is the fastest of %d: %s (%s, %d%% interval %s)." % (
+        fastest, len(means), compared(mean.value, "time", beaten), ratio_text(mean.value),
+        round(100 * shown.settings["confidence"]), range_text(mean))
