@@ -6,12 +6,12 @@ int main(int argc, char** argv) {
   std::uint64_t iterations, size;
   ReadArguments(argc, argv,
                 {{"ITERATIONS", 50'000'000, &iterations}, {"SIZE", 64, &size}});
-  if (size == 0) size = 1;
-  const Stopwatch watch;
-  for (std::uint64_t i = 0; i < iterations; ++i) {
-    void* const block = Allocate(size);
-    Touch(block, size);
-    Free(block);
-  }
-  Report("bench_pairs", iterations, watch.Seconds());
+  const auto work = [size](std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) Free(AllocateTouched(size));
+  };
+  work(iterations / 8);
+  Phase phase;
+  work(iterations);
+  phase.Stop();
+  Report(phase, iterations);
 }

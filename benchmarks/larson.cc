@@ -3,8 +3,7 @@
 // the table to a new thread, so that most blocks are freed by a thread that
 // did not allocate them.
 #include <atomic>
-#include <thread>
-#include <vector>
+#include <functional>
 
 #include "benchmarks/bench_support.h"
 
@@ -16,31 +15,31 @@ struct Setup {
   std::uint64_t minimum, maximum, chunks, rounds;
 };
 
+// Written by the main thread at the end, read by all others.
 std::atomic<bool> stop{false};
 
 // One thread's share; the next life of its table runs on a new thread.
-struct Lane {
+struct alignas(64) Lane {
   std::vector<void*> table;
   Random random;
   std::uint64_t operations = 0;
 };
 
 void RunLife(const Setup& setup, Lane& lane) {
-  for (std::uint64_t i = 0; i < setup.rounds * setup.chunks; ++i) {
-    if (stop.load(std::memory_order_relaxed)) return;
-    void*& slot = lane.table[lane.random.Below(lane.table.size())];
+  const std::uint64_t length = setup.rounds * setup.chunks;
+  std::uint64_t i = 0;
+  for (; i < length && !stop.load(std::memory_order_relaxed); ++i) {
+    void*& slot = lane.table[lane.random.Below(setup.chunks)];
     Free(slot);
-    const std::size_t size = lane.random.Between(setup.minimum, setup.maximum);
-    slot = Allocate(size);
-    Touch(slot, size);
-    ++lane.operations;
+    slot = AllocateTouched(lane.random.Between(setup.minimum, setup.maximum));
   }
+  lane.operations += i;
 }
 
 void RunLane(const Setup& setup, Lane& lane) {
-  while (!stop.load(std::memory_order_relaxed)) {
+  do {
     std::thread(RunLife, std::cref(setup), std::ref(lane)).join();
-  }
+  } while (!stop.load(std::memory_order_relaxed));
 }
 
 }  // namespace
@@ -49,18 +48,21 @@ int main(int argc, char** argv) {
   std::uint64_t seconds, seed, threads;
   Setup setup;
   ReadArguments(argc, argv,
-                {{"SECONDS", 2, &seconds},
+                {{"SECONDS", 2, &seconds, 1, 3600},
                  {"MIN", 8, &setup.minimum},
                  {"MAX", 128, &setup.maximum},
                  {"CHUNKS", 1024, &setup.chunks},
                  {"ROUNDS", 100, &setup.rounds},
-                 {"SEED", 1, &seed},
-                 {"THREADS", 4, &threads}});
+                 {"SEED", 1, &seed, 0},
+                 {"THREADS", 4, &threads, 1, 1024}});
+  if (setup.minimum > setup.maximum) {
+    RejectArguments(argv[0], "MIN is over MAX");
+  }
   std::vector<Lane> lanes;
   for (std::uint64_t i = 0; i < threads; ++i) {
     lanes.push_back({std::vector<void*>(setup.chunks), Random(seed + i)});
   }
-  const Stopwatch watch;
+  Phase phase;
   std::vector<std::thread> runners;
   for (Lane& lane : lanes) {
     runners.emplace_back(RunLane, std::cref(setup), std::ref(lane));
@@ -68,8 +70,11 @@ int main(int argc, char** argv) {
   std::this_thread::sleep_for(std::chrono::seconds(seconds));
   stop.store(true, std::memory_order_relaxed);
   for (std::thread& runner : runners) runner.join();
-  const double elapsed = watch.Seconds();
+  phase.Stop();
   std::uint64_t operations = 0;
-  for (const Lane& lane : lanes) operations += lane.operations;
-  Report("larson", operations, elapsed);
+  for (const Lane& lane : lanes) {
+    operations += lane.operations;
+    for (void* block : lane.table) Free(block);
+  }
+  Report(phase, operations);
 }
