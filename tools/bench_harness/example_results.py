@@ -35,6 +35,8 @@ TRACES = ("clang, one file of the standard library", "CPython, json", "CPython, 
           "sqlite, inserts", "sqlite, queries", "redis, set and get", "jq, one large file")
 PROGRAMS = ("clang++ compiles", "g++ compiles", "CPython, objects", "CPython, strings", "sqlite3",
             "redis-server", "PostgreSQL under pgbench", "ghostscript", "z3", "ruby", "perl")
+PAIR_FIGURES = ("time_per_operation", "ratio", "verdict", "wall_seconds", "peak_rss_bytes",
+                "minor_faults", "system_share", "throughput", "settled_rss_bytes", "rss_ratio")
 # program, peer: what became of the runs from the second on; None: all peers
 FAILURES = {
     ("fork_server", "scudo"): ("crashed", "signal 11 (SIGSEGV)"),
@@ -59,7 +61,7 @@ def program(title, about, group, metric="throughput", threads=None, family=None,
 def programs():
     found = [program(t, "The pattern \u201c%s\u201d." % t, "synthetic", threads=1) for t in PATTERNS]
     for family, about in FAMILIES:
-        found += [program("%s, %d threads" % (family, threads), about, "synthetic",
+        found += [program("%s, %d thread%s" % (family, threads, "s"[:threads - 1]), about, "synthetic",
                           threads=threads, family=family, name="%s_%d" % (family, threads))
                   for threads in (1, 2, 4, 8)]
     found += [program(t, "Peak and settled memory.", "synthetic", "rss", threads=1) for t in MEMORY]
@@ -118,10 +120,8 @@ def summarise(generator, what, peer, runs, base):
     """(pair, its bootstrap medians); `base`: the baseline's (pair, bootstrap medians) or None."""
     good = [run for run in runs if run["status"] == "ok"]
     status = "ok" if len(good) == len(runs) else runs[-1]["status"]
-    pair = dict.fromkeys(("time_per_operation", "ratio", "verdict", "wall_seconds",
-                          "peak_rss_bytes", "minor_faults", "system_share", "throughput",
-                          "settled_rss_bytes", "rss_ratio"))
-    pair = {"program": what["name"], "peer": peer, "runs": len(good), "status": status, **pair}
+    pair = {"program": what["name"], "peer": peer, "runs": len(good), "status": status,
+            **dict.fromkeys(PAIR_FIGURES)}
     if status != "ok":
         return pair, None
     for key in ("wall_seconds", "peak_rss_bytes", "minor_faults", "throughput"):
@@ -151,24 +151,31 @@ def compare(pair, medians, base_pair, base_medians, same):
     pair["rss_ratio"] = pair["peak_rss_bytes"] / base_pair["peak_rss_bytes"]
 
 
+def mean(values):
+    """The geometric mean, or None of nothing."""
+    values = [value for value in values if value]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
 def peer_mean(name, pairs, timed):
-    mine = [p for p in pairs if p["peer"] == name and p["ratio"]]
-    ratios = [p["ratio"] for p in mine if p["program"] in timed]
-    mean = {key: float(numpy.exp(numpy.mean([math.log(r[key]) for r in ratios])))
-            for key in ("value", "low", "high")}
-    rss = float(numpy.exp(numpy.mean([math.log(p["rss_ratio"]) for p in mine])))
-    return {"peer": name, "programs": len(ratios), "time_ratio": mean, "rss_ratio": rss}
+    mine = [p for p in pairs if p["peer"] == name]
+    ratios = [p["ratio"] for p in mine if p["program"] in timed and p["ratio"]]
+    time = {key: mean(r[key] for r in ratios) for key in ("value", "low", "high")}
+    return {"peer": name, "programs": len(ratios), "time_ratio": time if ratios else None,
+            "rss_ratio": mean(p["rss_ratio"] for p in mine)}
 
 
 def generate(seed=1, repeats=7):
     chance, generator = random.Random(seed), numpy.random.default_rng(seed)
-    all_programs, runs, pairs = programs(), [], []
+    all_programs, families, runs, pairs = programs(), {}, [], []
     for what in all_programs:
         threads = what["threads"] or 1
         speed = chance.uniform(1, 6) if what["metric"] == "time" else \
-            math.exp(chance.uniform(math.log(4e-9), math.log(9e-8))) / min(threads, 2) ** 0.9
+            math.exp(chance.uniform(math.log(4e-9), math.log(9e-8)))
+        if what["family"]:
+            speed = families.setdefault(what["family"], speed) / min(threads, 2) ** 0.9
         memory = math.exp(chance.uniform(math.log(3e6), math.log(4e8)))
-        spread = 0.05 if what["metric"] == "time" else 0.18
+        spread = 0.05 if what["metric"] == "time" or what["family"] else 0.18
         order = sorted(PEERS, key=lambda peer: peer[0] != "mimalloc")
         base = None
         for peer in order:
@@ -211,6 +218,40 @@ def assemble(all_programs, runs, pairs, repeats, seed):
         "summary": {"pairs": pairs,
                     "peers": [peer_mean(peer[0], pairs, timed) for peer in PEERS],
                     "failures": [dict(zip(keys, failure)) for failure in sorted(failures)]}}
+
+
+def by_hand(times, metric="throughput", hakmem=("hakmem",)):
+    """Small results: times[program][peer] is (median, low, high) in seconds, or a status.
+
+    The last peer is the baseline; all take 1 MiB."""
+    peers = list(dict.fromkeys(peer for row in times.values() for peer in row))
+    results = assemble([program(name, "", "synthetic", metric, name=name) for name in times],
+                       [], [], 3, 1)
+    pairs = []
+    for name, row in times.items():
+        base = row.get(peers[-1], "skipped")
+        for peer, time in row.items():
+            pair = {"program": name, "peer": peer, "runs": 3, "status": "ok",
+                    **dict.fromkeys(PAIR_FIGURES)}
+            if isinstance(time, str):
+                pair.update(status=time)
+            else:
+                pair.update(time_per_operation=dict(zip(("median", "low", "high"), time)),
+                            peak_rss_bytes=1 << 20)
+                if not isinstance(base, str):
+                    pair["ratio"] = dict(zip(("value", "low", "high"), (t / base[0] for t in time)))
+                    pair["rss_ratio"] = 1.0
+            pairs.append(pair)
+    results["settings"]["baseline"] = peers[-1]
+    results["machine"].update(noisy=False, remarks=[])
+    results["peers"] = [{"name": peer, "path": None, "version": "1", "sha256": None,
+                         "hakmem": peer in hakmem} for peer in peers]
+    timed = set(times) if metric != "rss" else set()
+    results["summary"] = {
+        "pairs": pairs, "peers": [peer_mean(peer, pairs, timed) for peer in peers],
+        "failures": [{"program": p["program"], "peer": p["peer"], "status": p["status"],
+                      "detail": "seen"} for p in pairs if p["status"] != "ok"]}
+    return results
 
 
 def history(count=12, seed=1):

@@ -46,7 +46,7 @@ class Style:
         self.color = "#0000%02x" % (FIRST_PEER + slot)
         self.marker = MARKERS[slot]
         self.ours = ours
-        self.size = 6.5 if ours else 5
+        self.size = 7 if ours else 5.8
 
     def outline(self):
         """The shape as an SVG path within -10…10, for legends."""
@@ -136,7 +136,7 @@ def finish(figure, key, label):
 
 def new_figure(height, left, right, top, bottom):
     """A figure of WIDTH × height with one pair of axes; margins in the same units."""
-    figure = Figure(figsize=(WIDTH / 72, height / 72))
+    figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
     axes = figure.add_axes((left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH,
                             (height - top - bottom) / height))
     return figure, axes

@@ -68,11 +68,12 @@ def strip(rows, span, looks, key, label):
 
     `span` is that of strip_span() over all parts of a figure; values beyond it lie at its edge, and
     `note` names them."""
-    height = 29 * len(rows) + 40
+    height = 30 * len(rows) + 46
     with matplotlib.rc_context(SETTINGS):
-        figure, axes = new_figure(height, 8, 8, 2, 22)
-        log_axis(axes.xaxis, *span, WIDTH - 16)
-        axes.set_ylim(len(rows) - 0.35, -1.0)
+        figure, axes = new_figure(height, 6, 6, 18, 20)
+        log_axis(axes.xaxis, *span, WIDTH - 12)
+        axes.tick_params(labeltop=True)
+        axes.set_ylim(len(rows) - 0.6, -0.85)
         axes.yaxis.set_visible(False)
         axes.grid(axis="x")
         axes.spines["left"].set_visible(False)
@@ -81,8 +82,8 @@ def strip(rows, span, looks, key, label):
         inside = {"xycoords": ("axes fraction", "data"), "va": "center"}
         for y, (title, note, dots) in enumerate(rows):
             room = 58 - min(len(note), 28)
-            axes.annotate(shorten(title, room), (0.005, y - 0.53), color=INK, **inside)
-            axes.annotate(shorten(note, 28), (0.995, y - 0.53), color=MUTED, ha="right", **inside)
+            axes.annotate(shorten(title, room), (0.005, y - 0.43), color=INK, **inside)
+            axes.annotate(shorten(note, 28), (0.995, y - 0.43), color=MUTED, ha="right", **inside)
             axes.axhline(y, color=RULE, linewidth=0.6, zorder=1)
             for name, ratio in sorted(dots, key=lambda dot: looks[dot[0]].ours):
                 whisker(axes, y, ratio, looks[name], span)
@@ -91,14 +92,15 @@ def strip(rows, span, looks, key, label):
 
 def versus(rows, key, label):
     """One allocator against another: [(title, Interval)], a line per program, with figures."""
-    height = 14.5 * len(rows) + 28
+    height = 14.5 * len(rows) + 38
     with matplotlib.rc_context(SETTINGS):
-        figure, axes = new_figure(height, 160, 34, 2, 20)
+        figure, axes = new_figure(height, 160, 34, 18, 20)
         span = limits([v for _, ratio in rows for v in ratio], 0.25, 6)
         log_axis(axes.xaxis, *span, WIDTH - 194)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks(range(len(rows)), [shorten(title, 26) for title, _ in rows])
         axes.tick_params(axis="y", labelcolor=INK)
+        axes.tick_params(axis="x", labeltop=True)
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
         middle_line(axes)
@@ -125,53 +127,53 @@ def verdict_look(ratio):
     return MUTED, "d"
 
 
-def scatter(points, looks, key, label, names=False):
-    """Time (across) against memory (up), both relative: [(name, time, memory)].
+def scatter(points, looks, key, label):
+    """Time (across) against memory (up), both relative: [(name, text, time, memory)].
 
-    `names` writes each point's name beside it; otherwise the shapes speak."""
-    height = 280
+    `text` is written beside the point, where there is room."""
+    height = 290
     with matplotlib.rc_context(SETTINGS):
-        figure, axes = new_figure(height, 34, 12, 10, 36)
-        spans = [limits([p[i] for p in points], 0.1, 10) for i in (1, 2)]
-        log_axis(axes.xaxis, *spans[0], WIDTH - 46)
-        log_axis(axes.yaxis, *spans[1], height - 46)
+        figure, axes = new_figure(height, 30, 12, 20, 34)
+        spans = [limits([p[i] for p in points], 0.1, 10) for i in (2, 3)]
+        log_axis(axes.xaxis, *spans[0], WIDTH - 42)
+        log_axis(axes.yaxis, *spans[1], height - 54)
         axes.grid()
         axes.axvline(1, color=MUTED, linewidth=1)
         axes.axhline(1, color=MUTED, linewidth=1)
-        axes.set_xlabel("time \u2192 slower")
-        axes.set_ylabel("memory \u2192 more", labelpad=1)
-        for name, *at in points:
+        axes.set_xlabel("more time \u2192", loc="right")
+        axes.set_title("\u2191 more memory", color=MUTED, fontsize=10)
+        inside = []
+        for name, text, *at in points:
             look = looks[name]
             x, y = (min(max(v, low * 1.01), high / 1.01) for v, (low, high) in zip(at, spans))
             axes.plot((x,), (y,), marker=look.marker, color=look.color, linestyle="none",
-                      markersize=look.size + (2 if names else 0), markeredgecolor=SURFACE,
-                      markeredgewidth=0.6, alpha=1 if names else 0.8, zorder=4)
-        if names:
-            name_points(axes, points, looks)
+                      markersize=look.size + 1, markeredgecolor=SURFACE, markeredgewidth=0.6,
+                      zorder=4)
+            inside.append((look, shorten(text, 26), x, y))
+        name_points(axes, inside)
         return finish(figure, key, label)
 
 
-def name_points(axes, points, looks):
-    """Puts each name beside its point, at the first of some places where it covers nothing."""
-    at = {name: axes.transData.transform((x, y)) for name, x, y in points}
+def name_points(axes, points):
+    """Puts each text beside its point, at the first of some places where it covers nothing."""
+    at = [tuple(axes.transData.transform(point[2:])) for point in points]
     frame = axes.get_window_extent()
-    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in at.values()]
-    places = [(dx, dy, ha) for dy in (0, 11, -11, 22, -22, 33, -33)
-              for dx, ha in ((8, "left"), (-8, "right"))]
-    for name, x, y in sorted(points, key=lambda p: (not looks[p[0]].ours, p)):
-        text = shorten(name, 18)
-        for dx, dy, ha in places:
-            left = at[name][0] + dx - (5.8 * len(text) if ha == "right" else 0)
-            box = (left, at[name][1] + dy - 5, left + 5.8 * len(text), at[name][1] + dy + 5)
-            free = all(box[0] >= t[2] or box[2] <= t[0] or box[1] >= t[3] or box[3] <= t[1]
-                       for t in taken)
-            if free and frame.x0 <= box[0] and box[2] <= frame.x1:
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in at]
+    places = [(dx, dy, side) for dy in (0, 11, -11, 22, -22, 33, -33)
+              for dx, side in ((8, "left"), (-8, "right"))]
+    for (x, y), (look, text, *data) in sorted(
+            zip(at, points), key=lambda entry: (not entry[1][0].ours, entry[1][1])):
+        width = 6.1 * len(text)
+        for dx, dy, side in places if text else ():
+            left = x + dx - (width if side == "right" else 0)
+            box = left, y + dy - 5, left + width, y + dy + 5
+            if frame.x0 <= left and box[2] <= frame.x1 and not any(
+                    box[0] < t[2] and t[0] < box[2] and box[1] < t[3] and t[1] < box[3]
+                    for t in taken):
+                taken.append(box)
+                axes.annotate(text, data, (dx, dy), textcoords="offset points", ha=side,
+                              va="center", color=look.color)
                 break
-        else:
-            continue  # no room: the legend and the table have it
-        taken.append(box)
-        axes.annotate(text, (x, y), (dx, dy), textcoords="offset points", ha=ha, va="center",
-                      color=looks[name].color, fontweight="bold" if looks[name].ours else "normal")
 
 
 def short_count(value, _=None):
@@ -184,8 +186,8 @@ def short_count(value, _=None):
 def scaling(title, lines, processors, looks, key, label):
     """Work per second over threads: {name: [(threads, rate)]}; a mark where processors end."""
     with matplotlib.rc_context(SETTINGS):
-        figure, axes = new_figure(210, 40, 12, 24, 34)
-        axes.set_title(shorten(title, 46), color=INK, x=-0.1)
+        figure, axes = new_figure(216, 40, 12, 30, 34)
+        axes.set_title(shorten(title, 46), color=INK, x=-0.1, pad=10)
         counts = sorted({threads for line in lines.values() for threads, _ in line})
         axes.set_xscale("log", base=2)
         axes.set_xticks(counts, [str(count) for count in counts])

@@ -21,6 +21,7 @@ from report_view import View
 HERE = pathlib.Path(__file__).resolve().parent
 STRIP_ROWS = 22  # lines in one figure of all allocators, so that three stand side by side
 NAMED_LOSSES = 5
+NAMED_POINTS = 8
 OPEN_RIVALS = 3  # comparisons that stand open; the others fold
 
 
@@ -89,32 +90,34 @@ def overview_figures(shown, looks):
 
 
 def scatter_figures(shown, looks):
-    means = [(n, shown.time_mean(n).value, shown.memory_mean(n)) for n in shown.names
+    means = [(n, n, shown.time_mean(n).value, shown.memory_mean(n)) for n in shown.names
              if shown.time_mean(n) and shown.memory_mean(n)]
     found = []
     if means:
         label = "Time and memory of each allocator against %s: %s" % (shown.baseline, ", ".join(
-            "%s %.2f and %.2f" % mean for mean in means))
+            "%s %.2f and %.2f" % mean[1:] for mean in means))
         found.append(("Each allocator, mean over programs, against %s" % shown.baseline,
-                      plots.scatter(means, looks, "scatter-mean", label, names=True)))
-    if shown.best_rival:
-        points = [scatter_point(shown, program["name"]) for program in shown.timed]
-        points = [point for point in points if point]
-        if points:
-            label = "Time and memory of %s against %s in %d programs" % (
-                shown.subject, shown.best_rival, len(points))
-            found.append(("Each program, %s against %s" % (shown.subject, shown.best_rival),
-                          plots.scatter(points, looks, "scatter-program", label)))
+                      plots.scatter(means, looks, "scatter-mean", label)))
+    points = scatter_points(shown, shown.best_rival) if shown.best_rival else []
+    if points:
+        label = "Time and memory of %s against %s in %d programs" % (
+            shown.subject, shown.best_rival, len(points))
+        found.append(("Each program, %s against %s" % (shown.subject, shown.best_rival),
+                      plots.scatter(points, looks, "scatter-program", label)))
     return found
 
 
-def scatter_point(shown, program):
-    time = shown.versus(program, shown.subject, shown.best_rival)
-    ours, theirs = (shown.figure(program, name, "peak_rss_bytes")
-                    for name in (shown.subject, shown.best_rival))
-    if time and view.usable(ours) and view.usable(theirs):
-        return shown.subject, time.value, ours / theirs
-    return None
+def scatter_points(shown, rival):
+    """The subject by `rival` in every program; those far out have their names."""
+    points = []
+    for program in shown.timed:
+        time = shown.versus(program["name"], shown.subject, rival)
+        ours, theirs = (shown.figure(program["name"], name, "peak_rss_bytes")
+                        for name in (shown.subject, rival))
+        if time and view.usable(ours) and view.usable(theirs):
+            points.append((shown.subject, program["title"], time.value, ours / theirs))
+    points.sort(key=lambda point: -math.hypot(math.log(point[2]), math.log(point[3])))
+    return points[:NAMED_POINTS] + [(p[0], "", *p[2:]) for p in points[NAMED_POINTS:]]
 
 
 def scaling_figures(shown, looks):
@@ -181,7 +184,7 @@ def table(shown, title, programs, figure_of, show):
         if theirs and min(theirs) > 0 and values[shown.subject] is not None:
             ratio = values[shown.subject] / min(theirs)
         rows.append({"program": program, "cells": cells, "ratio": ratio})
-    return {"title": title, "rows": rows}
+    return {"title": title, "rows": rows, "open": show is view.duration}
 
 
 def table_cell(shown, program, name, value, known, show):

@@ -244,18 +244,24 @@ def ratio_text(value):
 
 
 def range_text(ratio):
-    return "%s–%s" % (ratio_text(ratio.low), ratio_text(ratio.high))
+    low, high = ratio_text(ratio.low), ratio_text(ratio.high)
+    if low == high and ratio.low < ratio.high < 10:
+        low, high = "%.3f" % ratio.low, "%.3f" % ratio.high
+    return "%s–%s" % (low, high)
 
 
-def compared(value, what, other):
-    """"7% less time than X", "2.3 times the time of X" or "the same time as X"."""
+def compared(value, what, other=None):
+    """"7% less time than X", "2.3 times the time of X" or "the same time as X"; or without X."""
+    def than(word):
+        return " %s %s" % (word, other) if other else ""
+
     if value >= 1.995:
-        return "%s times the %s of %s" % (("%.1f" if value < 9.95 else "%.0f") % value, what, other)
+        return "%s times the %s%s" % (("%.1f" if value < 9.95 else "%.0f") % value, what, than("of"))
     percent = 100 * abs(value - 1)
     if percent < 0.05:
-        return "the same %s as %s" % (what, other)
-    return "%s%% %s %s than %s" % (("%.1f" if percent < 0.95 else "%.0f") % percent,
-                                   "more" if value > 1 else "less", what, other)
+        return "the same %s%s" % (what, than("as"))
+    return "%s%% %s %s%s" % (("%.1f" if percent < 0.95 else "%.0f") % percent,
+                             "more" if value > 1 else "less", what, than("than"))
 
 
 def headline(shown, order):
@@ -266,10 +272,10 @@ def headline(shown, order):
     fastest, mean = means[0]
     if len(means) == 1:
         return "Only %s was measured." % fastest
-    beaten = shown.baseline
-    if fastest == shown.baseline:
+    beaten = shown.best_rival if fastest == shown.subject else shown.subject
+    if not beaten or not shown.time_mean(beaten):
         beaten = means[1][0]
-        mean = shown.overall(fastest, beaten)[0] or mean
-    return "%s is the fastest of %d: %s (%s, %d%% interval %s)." % (
+    mean = shown.overall(fastest, beaten)[0] or mean
+    return "%s is the fastest of %d allocators: %s (%s, %d%% interval %s)." % (
         fastest, len(means), compared(mean.value, "time", beaten), ratio_text(mean.value),
         round(100 * shown.settings["confidence"]), range_text(mean))

@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+"""What the Markdown tables say, and the arithmetic and the words they share with the page."""
+import unittest
+
+import markdown
+import report_view
+from example_results import by_hand as small
+from report_view import Interval, View
+
+
+class ComparisonTest(unittest.TestCase):
+    def test_table_by_hand(self):
+        results = small({"a b": {"hakmem": (9e-9, 8.9e-9, 9.1e-9), "x|y": (10e-9, 9e-9, 11e-9)},
+                         "c": {"hakmem": "crashed", "x|y": (2e-6, 2e-6, 2e-6)}})
+        results["summary"]["peers"] = [
+            {"peer": "hakmem", "programs": 1, "time_ratio": {"value": 0.9, "low": 0.8, "high": 1},
+             "rss_ratio": 1.1},
+            {"peer": "x|y", "programs": 2, "time_ratio": {"value": 1, "low": 1, "high": 1},
+             "rss_ratio": 1}]
+        text = markdown.comparison(results)
+        for line in ("| **hakmem** | 0.90 (0.80–1.00) | 1.10 | 1 | 1 |",
+                     "| program | hakmem | x\\|y | hakmem / best other |",
+                     "| a b | **9.00 ns ±1%** | 10.0 ns ±10% | 0.90 (0.89–0.91) |",
+                     "| c | crashed | **2.00 µs** | – |",
+                     "- `c` under hakmem: **crashed**: seen"):
+            self.assertIn(line + "\n", text)
+
+    def test_ties_are_all_best(self):
+        text = markdown.comparison(small({"a": {"hakmem": (1, 1, 1), "other": (1, 1, 1)}}))
+        self.assertIn("| a | **1.00 s** | **1.00 s** | 1.00 (1.00–1.00) |", text)
+
+    def test_ratio_to_a_rival_that_is_not_the_baseline(self):
+        shown = View(small({"a": {"hakmem": (2, 1, 4), "fast": (1, 0.5, 2), "base": (8, 8, 8)}}))
+        rival, ratio = shown.against_best("a")
+        self.assertEqual((rival, ratio.value), ("fast", 2))
+        self.assertAlmostEqual(ratio.low, 2 / 2 ** (2 ** 0.5))
+        self.assertAlmostEqual(ratio.high, 2 * 2 ** (2 ** 0.5))
+
+    def test_standings_have_the_worst_loss_first(self):
+        shown = View(small({"a": {"hakmem": (1, 1, 1), "other": (2, 2, 2)},
+                            "b": {"hakmem": (3, 3, 3), "other": (1, 1, 1)}}))
+        self.assertEqual([row[0]["name"] for row in shown.standings()], ["b", "a"])
+
+    def test_words(self):
+        self.assertEqual(report_view.compared(0.93, "time", "x"), "7% less time than x")
+        self.assertEqual(report_view.compared(1.004, "time", "x"), "0.4% more time than x")
+        self.assertEqual(report_view.compared(1.0, "time"), "the same time")
+        self.assertEqual(report_view.compared(2.3, "memory", "x"), "2.3 times the memory of x")
+        self.assertEqual(report_view.duration(4.56e-7), "456 ns")
+        self.assertEqual(report_view.duration(12.34), "12.3 s")
+        self.assertEqual(report_view.size(1536), "1.50 KiB")
+        self.assertEqual(report_view.size(3 << 30), "3.00 GiB")
+        self.assertEqual(report_view.share(0.0123), "1.2%")
+        self.assertEqual(report_view.significant(Interval(0.9, 0.8, 0.99)), -1)
+        self.assertEqual(report_view.significant(Interval(0.9, 0.8, 1.01)), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
