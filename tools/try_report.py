@@ -38,6 +38,8 @@ class Usage:
     peak_kib: int
     minor_faults: int
     major_faults: int
+    voluntary_switches: int
+    involuntary_switches: int
 
     @property
     def ending(self):

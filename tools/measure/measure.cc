@@ -67,11 +67,13 @@ bool Write(const char* path, double wall, int status, const rusage& usage) {
   std::fprintf(file,
                "{\"pid\": %d, \"status\": %d, \"signal\": %d, \"wall\": %.6f, "
                "\"user\": %.6f, \"system\": %.6f, \"peak_kib\": %ld, "
-               "\"minor_faults\": %ld, \"major_faults\": %ld}\n",
+               "\"minor_faults\": %ld, \"major_faults\": %ld, "
+               "\"voluntary_switches\": %ld, \"involuntary_switches\": %ld}\n",
                g_child, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                WIFSIGNALED(status) ? WTERMSIG(status) : 0, wall,
                Seconds(usage.ru_utime), Seconds(usage.ru_stime),
-               usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt);
+               usage.ru_maxrss, usage.ru_minflt, usage.ru_majflt,
+               usage.ru_nvcsw, usage.ru_nivcsw);
   return std::fclose(file) == 0;
 }
 

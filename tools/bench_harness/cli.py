@@ -1,0 +1,132 @@
+"""tools/bench, which see."""
+import signal
+import sys
+
+import build
+import compare
+import measurement
+import nightly
+import options
+import peers
+import results
+import suite
+import summary
+import terminal
+from errors import BadUsage, BuildFailed
+
+
+def _write_report(content, path, history=()):
+    import report  # draws plots, and takes long to import
+    report.write(content, path, history)
+
+
+def _list(arguments):
+    found, missing = peers.discover()
+    out = terminal.console()
+    folder = arguments.suite or build.ROOT / "benchmarks/suite"
+    out.print("Programs (* is part of --quick):")
+    for program in suite.load(folder):
+        out.print(" %s %-28s %s: %s" % ("*" if program.quick else " ", program.name, program.group, program.about),
+                  markup=False, soft_wrap=True)
+    out.print("\nAllocators:")
+    for name, peer in found.items():
+        out.print("   %-28s %s" % (name, peer.path or "the C library's own"), markup=False, soft_wrap=True)
+    for name in peers.VARIANT_OF:
+        out.print("   %-28s built from this repository" % name, markup=False)
+    for sentence in missing:
+        out.print("   %s" % sentence, markup=False)
+    return 0
+
+
+def _out_folder(wanted):
+    """Made before anything is measured, so that an hour is not lost to a wrong name."""
+    if wanted is None:
+        folder = build.ROOT / "bench-results" / measurement.now().replace(":", "")
+    else:
+        folder = wanted.absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise BadUsage("cannot write to %s: %s" % (folder, error.strerror)) from error
+    return folder
+
+
+def _run(argv, command):
+    arguments = options.run_parser(build.VARIANTS).parse_args(argv)
+    if arguments.list:
+        return _list(arguments)
+    measurement.programs_of(arguments)
+    folder = _out_folder(arguments.out)
+    try:
+        content = measurement.measure(arguments, command)
+    except BaseException:
+        if arguments.out is None:
+            folder.rmdir()
+        raise
+    results.write(content, folder / "results.json")
+    _write_report(content, folder / "report.html")
+    if arguments.out is None:
+        nightly.lead(folder.parent / "latest", folder.name)
+    out = terminal.console()
+    terminal.show(content, out, summary.verdict)
+    out.print("\n%s has results.json and report.html." % folder, soft_wrap=True)
+    return 1 if measurement.failed(content) else 0
+
+
+def _compare(argv, _command):
+    arguments = options.compare_parser().parse_args(argv)
+    before, after = results.read(arguments.before), results.read(arguments.after)
+    changes, remarks = compare.compare(before, after, arguments.peer, arguments.bound, arguments.absolute)
+    return compare.show(changes, remarks, arguments.peer, arguments.bound, terminal.console())
+
+
+def _report(argv, _command):
+    arguments = options.report_parser().parse_args(argv)
+    path = arguments.out or arguments.results.with_name("report.html")
+    _write_report(results.read(arguments.results), path)
+    print(path)
+    return 0
+
+
+def _markdown(argv, _command):
+    arguments = options.markdown_parser().parse_args(argv)
+    content = results.read(arguments.results)
+    import markdown
+    print(markdown.comparison(content))
+    return 0
+
+
+def _nightly(argv, command):
+    return nightly.run(options.nightly_parser(build.VARIANTS).parse_args(argv), command, _write_report)
+
+
+COMMANDS = {"compare": _compare, "report": _report, "markdown": _markdown, "nightly": _nightly}
+
+
+def _stop(_number, _frame):
+    raise KeyboardInterrupt
+
+
+def main(argv):
+    command = ["tools/bench", *argv]
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        if argv and argv[0] in COMMANDS:
+            return COMMANDS[argv[0]](argv[1:], command)
+        return _run(argv, command)
+    except BadUsage as error:
+        print("bench: %s" % error, file=sys.stderr)
+        return 2
+    except BuildFailed as error:
+        print("bench: %s" % error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("bench: stopped; nothing was written", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,178 @@
+"""What tools/bench shows in the terminal."""
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+COLOURS = {"faster": "green", "slower": "red", "failed": "red", "same": "cyan", "can't tell": "yellow"}
+_PIPE_WIDTH = 140
+_LINE_EVERY_SECONDS = 15
+
+
+def console(stream=None, stderr=False):
+    """A console; what is not a terminal gets a width that tables fit in."""
+    found = Console(file=stream, stderr=stderr, highlight=False)
+    return found if found.is_terminal else Console(file=stream, stderr=stderr, highlight=False,
+                                                   width=_PIPE_WIDTH)
+
+
+def duration(seconds):
+    """For people, in the unit that fits."""
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")):
+        if seconds * factor >= 1:
+            break
+    return "%.3g %s" % (seconds * factor, unit)
+
+
+def amount(number):
+    """Bytes, for people."""
+    if number is None:
+        return ""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024 or unit == "GiB":
+            break
+        number /= 1024
+    return "%.0f %s" % (number, unit) if number >= 100 or unit == "B" else "%.1f %s" % (number, unit)
+
+
+def rate(number):
+    if number is None:
+        return ""
+    for factor, unit in ((1e6, "M/s"), (1e3, "k/s"), (1, "/s")):
+        if number >= factor:
+            break
+    return "%.3g %s" % (number / factor, unit)
+
+
+def left(seconds):
+    if seconds >= 90:
+        return "about %d min left" % round(seconds / 60)
+    return "about %d s left" % round(seconds)
+
+
+class RunProgress:
+    """Session's progress: a bar in a terminal, else a line now and then."""
+
+    def __init__(self, out, total):
+        self._out = out
+        self._total = total
+        self._done = 0
+        self._phase = ""
+        self._said = time.monotonic()
+        self._bar = None
+        if out.is_terminal:
+            # Drawn between runs only: a run has the machine for itself.
+            self._bar = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                                 TextColumn("{task.fields[left]}"), TextColumn("{task.fields[now]}"),
+                                 console=out, auto_refresh=False, transient=True)
+            self._task = self._bar.add_task("", total=total, left="", now="")
+
+    def __enter__(self):
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_):
+        if self._bar:
+            self._bar.stop()
+
+    def phase(self, text):
+        self._phase = text
+        if self._bar:
+            self._bar.update(self._task, description=text, refresh=True)
+
+    def done(self, pair, outcome):
+        self._done += 1
+        name = "%s on %s" % (pair.program.name, pair.peer.name)
+        if outcome.status != "ok":
+            self._out.print("%s: %s: %s" % (name, outcome.status.replace("_", " "), outcome.detail),
+                            style="red", markup=False)
+        if self._bar:
+            self._bar.update(self._task, completed=self._done, now=name)
+
+    def left(self, seconds):
+        if self._bar:
+            self._bar.update(self._task, left=left(seconds), refresh=True)
+        elif time.monotonic() - self._said >= _LINE_EVERY_SECONDS:
+            self._said = time.monotonic()
+            self._out.print("%s, run %d of %d, %s" % (self._phase, self._done, self._total, left(seconds)))
+
+
+def ratio_text(ratio):
+    if ratio is None:
+        return ""
+    return "×%.3f [%.3f, %.3f]" % (ratio["value"], ratio["low"], ratio["high"])
+
+
+def verdict_text(text):
+    return Text(text or "", style=COLOURS.get(text, ""))
+
+
+def _pair_cells(pair):
+    times = pair["time_per_operation"]
+    if not times:
+        return [Text(pair["status"].replace("_", " "), style="red")] + [""] * 7
+    spread = 50 * (times["high"] - times["low"]) / times["median"]
+    return ["%s ±%.1f %%" % (duration(times["median"]), spread), rate(pair["throughput"]),
+            ratio_text(pair["ratio"]) if pair["verdict"] else "",
+            verdict_text(pair["verdict"] or ("baseline" if pair["ratio"] else "")),
+            amount(pair["peak_rss_bytes"]), "%.2f" % pair["rss_ratio"] if pair["rss_ratio"] else "",
+            "%s" % format(round(pair["minor_faults"]), ","), "%.0f %%" % (100 * pair["system_share"])]
+
+
+def _add_columns(table):
+    for title in ("time", "rate", "time ÷ baseline", "", "memory", "÷ base", "faults", "kernel"):
+        table.add_column(title, justify="left" if title == "" else "right", no_wrap=True)
+
+
+def _program_table(results, program):
+    table = Table(title="%s (%s)" % (program["title"], program["name"]), title_justify="left",
+                  title_style="bold", caption=None, box=None, pad_edge=False)
+    table.add_column("", no_wrap=True, min_width=16)
+    _add_columns(table)
+    for pair in results["summary"]["pairs"]:
+        if pair["program"] == program["name"]:
+            table.add_row(pair["peer"], *_pair_cells(pair))
+    return table
+
+
+def _mean_table(results, verdict_of):
+    baseline = results["settings"]["baseline"]
+    table = Table(title="geometric mean over programs, in relation to %s" % baseline,
+                  title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for title in ("", "programs", "time", "verdict", "memory"):
+        table.add_column(title, justify="left" if title in ("", "verdict") else "right", no_wrap=True)
+    for line in results["summary"]["peers"]:
+        ratio = line["time_ratio"]
+        said = "baseline" if line["peer"] == baseline else \
+            verdict_of(ratio, results["settings"]["repeats"]) if ratio else None
+        table.add_row(line["peer"], str(line["programs"]), ratio_text(ratio), verdict_text(said),
+                      "×%.3f" % line["rss_ratio"] if line["rss_ratio"] else "")
+    return table
+
+
+def show(results, out, verdict_of):
+    """The tables, the failures, and whether the machine was quiet."""
+    for program in results["programs"]:
+        out.print()
+        out.print(_program_table(results, program))
+    out.print()
+    out.print(_mean_table(results, verdict_of))
+    out.print("\nTime is for an operation where the program counts them, else for the whole run; below ×1 is\n"
+              "faster than the baseline. In brackets and after ±: %d %% confidence over %d repeats."
+              % (round(100 * results["settings"]["confidence"]), results["settings"]["repeats"]))
+    show_failures(results, out)
+    for remark in results["machine"]["remarks"]:
+        out.print("Note: %s." % remark.rstrip("."), style="yellow", markup=False)
+
+
+def show_failures(results, out):
+    failures = results["summary"]["failures"]
+    if failures:
+        out.print("\nNot measured:", style="bold red")
+    for failure in failures:
+        out.print("  %s on %s: %s: %s" % (failure["program"], failure["peer"],
+                                          failure["status"].replace("_", " "), failure["detail"]),
+                  style="red", markup=False)
