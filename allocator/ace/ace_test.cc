@@ -37,7 +37,7 @@ class AceTest : public testing::Test {
   // Small windows: 32 frames to a zone, 128 huge ones.
   void StartSmall() {
     const Address begin = memory_.RegionRange().begin;
-    memory_.SetRegionRange({begin, begin + 1 * kGiB});
+    memory_.SetRegionRange({begin, begin + 1 * kGiB + kRegionFixedBytes});
     Start();
   }
   UnitIndex Span(std::uint32_t units) {

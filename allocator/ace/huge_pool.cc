@@ -12,7 +12,7 @@ namespace {
 
 // Ranges in use by others that Grant steps over before it gives up.
 constexpr int kMaxForeignRanges = 64;
-constexpr std::size_t kHeaderColourBytes = 0x740;
+constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 constexpr HeaderByte kLiveHuge = MakeHeader(BlockState::kLive, kHugeCode);
 constexpr HeaderByte kFreeHuge = MakeHeader(BlockState::kFree, kHugeCode);
@@ -24,7 +24,7 @@ void HugePool::Place(const Region& region, std::size_t page_bytes) {
   const Region::Window tables = region.huge_tables();
   const std::size_t frames = window_.bytes >> kSuperSlabShift;
   const std::size_t header_window = RoundUp(frames + page_bytes, page_bytes);
-  header_table_.Place(tables.begin, header_window, kHeaderColourBytes);
+  header_table_.Place(tables.begin, header_window, kHugeHeaderColourBytes);
   record_table_.Place(
       tables.begin + header_window + page_bytes,
       RoundDown(tables.bytes - header_window - page_bytes, page_bytes), 0);

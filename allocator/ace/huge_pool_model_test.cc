@@ -29,7 +29,7 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
   HugePoolModelTest() : random_(GetParam()) {
     // Small windows: 128 frames of huge blocks.
     const Address begin = memory_.RegionRange().begin;
-    memory_.SetRegionRange({begin, begin + 1 * kGiB});
+    memory_.SetRegionRange({begin, begin + 1 * kGiB + kRegionFixedBytes});
     region_.Place(memory_);
     pool_.Place(region_, memory_.PageBytes());
   }

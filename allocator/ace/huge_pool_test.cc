@@ -21,7 +21,7 @@ class HugePoolTest : public testing::Test {
   HugePoolTest() : page_(memory_.PageBytes()) {
     // Small windows: 128 frames of huge blocks.
     const Address begin = memory_.RegionRange().begin;
-    memory_.SetRegionRange({begin, begin + 1 * kGiB});
+    memory_.SetRegionRange({begin, begin + 1 * kGiB + kRegionFixedBytes});
     region_.Place(memory_);
     pool_.Place(region_, page_);
     first_ = region_.huge().begin;

@@ -26,6 +26,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/config/config.h"
 #include "allocator/config/options.h"
 #include "allocator/core/pointer_facts.h"
@@ -94,15 +95,17 @@ class Allocator {
   HAK_ALWAYS_INLINE void FreeSized(Heap*& self, void* pointer,
                                    std::size_t size_bytes,
                                    std::size_t alignment_bytes) {
-    if (!TryFreeSized(self, pointer, size_bytes, alignment_bytes))
-        [[unlikely]] {
+    if (!TryFreeSized(self, pointer, size_bytes, alignment_bytes,
+                      kMaxTinyBytes)) [[unlikely]] {
       FreeSizedSlow(self, pointer, size_bytes, alignment_bytes);
     }
   }
   // The hot part of FreeSized. False: nothing was done; ask FreeSizedSlow.
+  // Sizes beyond `most_bytes`, at most kMaxTinyBytes, are not its business.
   HAK_ALWAYS_INLINE bool TryFreeSized(Heap* heap, void* pointer,
                                       std::size_t size_bytes,
-                                      std::size_t alignment_bytes);
+                                      std::size_t alignment_bytes,
+                                      std::size_t most_bytes);
   HAK_NOINLINE void FreeSizedSlow(Heap*& self, void* pointer,
                                   std::size_t size_bytes,
                                   std::size_t alignment_bytes);
@@ -139,20 +142,21 @@ class Allocator {
 
   static constexpr unsigned kFineUnitShift = kUnitShift - kFineGranuleShift;
   static constexpr unsigned kCoarseUnitShift = kUnitShift - kCoarseGranuleShift;
-  static constexpr unsigned kFirstLiveHeader = MakeHeader(BlockState::kLive, 1);
-  static constexpr UnitRecord kAnyHeader = 0;
 
   ZoneView& fine() { return ace_.region().fine().view(); }
   ZoneView& coarse() { return ace_.region().coarse().view(); }
 
   HAK_ALWAYS_INLINE void MarkLive(ZoneView& view, unsigned granule_shift,
-                                  void* block, SizeClass size_class);
-  HAK_ALWAYS_INLINE void* TryClassFromMagazine(Heap* heap, SizeClass size_class,
-                                               bool tiny);
+                                  void* block, HeaderByte live);
+  HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
+                                  HeaderByte live) const;
+  HAK_ALWAYS_INLINE void* TryCache(typename Heap::ClassCache& cache, bool tiny);
   HAK_ALWAYS_INLINE bool FreeOwn(ZoneView& view, unsigned unit_shift,
                                  std::uint64_t granule, Heap* heap,
-                                 void* pointer,
-                                 UnitRecord required_header = kAnyHeader);
+                                 void* pointer);
+  HAK_ALWAYS_INLINE static void Push(Heap* heap,
+                                     typename Heap::ClassCache& cache,
+                                     void* block);
 
   void* AllocateClassSlow(Heap*& self, std::size_t size_bytes,
                           std::size_t alignment_bytes);
@@ -237,33 +241,28 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE void Allocator<kConfig>::MarkLive(ZoneView& view,
                                                     unsigned granule_shift,
                                                     void* block,
-                                                    SizeClass size_class) {
-  const Address offset = reinterpret_cast<Address>(block) - view.base;
-  std::atomic<HeaderByte>& header = view.headers[offset >> granule_shift];
+                                                    HeaderByte live) {
+  std::atomic<HeaderByte>& header = view.HeaderOf(block, granule_shift);
   if constexpr (kConfig.check_header_on_reuse) {
     const HeaderByte found = header.load(std::memory_order_relaxed);
-    const HeaderByte expected = MakeHeader(BlockState::kFree, size_class + 1U);
-    if (found != expected) [[unlikely]] {
-      BlockReport report = ReportFor(nullptr, block, PointerUse::kFree);
-      report.block_bytes = ClassBytes(size_class);
-      FatalDamagedHeader(report, found, expected);
-    }
+    if (found != live - kLiveBit) [[unlikely]]
+      FailHeaderOnReuse(block, found, live);
   }
-  header.store(static_cast<HeaderByte>(kFirstLiveHeader + size_class),
-               std::memory_order_relaxed);
+  header.store(live, std::memory_order_relaxed);
 }
 
 // `tiny` is a constant: it chooses the zone.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryClassFromMagazine(
-    Heap* heap, SizeClass size_class, bool tiny) {
-  void* block = heap->TryPop(size_class);
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
+    typename Heap::ClassCache& cache, bool tiny) {
+  void* block = Heap::TryPop(cache);
   if (block == nullptr) [[unlikely]]
     return nullptr;
+  const HeaderByte live = UnitLiveHeader(cache.live_record);
   if (tiny) {
-    MarkLive(fine(), kFineGranuleShift, block, size_class);
+    MarkLive(fine(), kFineGranuleShift, block, live);
   } else {
-    MarkLive(coarse(), kCoarseGranuleShift, block, size_class);
+    MarkLive(coarse(), kCoarseGranuleShift, block, live);
   }
   return block;
 }
@@ -272,10 +271,10 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(
     Heap* heap, std::size_t size_bytes) {
   if (size_bytes <= kMaxTinyBytes) [[likely]] {
-    return TryClassFromMagazine(heap, TinyClassOf(size_bytes), true);
+    return TryCache(heap->TinyCache(size_bytes), true);
   }
   if (size_bytes <= kMaxPoolBytes) {
-    return TryClassFromMagazine(heap, PoolClassOf(size_bytes), false);
+    return TryCache(heap->Cache(PoolClassOf(size_bytes)), false);
   }
   return nullptr;
 }
@@ -283,62 +282,75 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(
 // True: the pointer was a live block of this heap, and it is free now. The
 // record xor the heap's tag is the header a live block of one of its own units
 // must bear, so one comparison answers for state, class boundary and owner.
-// With `required_header`, it must be that, too.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(ZoneView& view,
                                                    unsigned unit_shift,
                                                    std::uint64_t granule,
-                                                   Heap* heap, void* pointer,
-                                                   UnitRecord required_header) {
+                                                   Heap* heap, void* pointer) {
   std::atomic<HeaderByte>& header = view.headers[granule];
   const UnitRecord live =
-      view.units[granule >> unit_shift].load(std::memory_order_relaxed) ^
+      view.RecordOf(granule >> unit_shift).load(std::memory_order_relaxed) ^
       heap->tag();
-  if (required_header != kAnyHeader && live != required_header) [[unlikely]]
+  if (LoadForComparison(header) != live) [[unlikely]]
     return false;
-  if (header.load(std::memory_order_relaxed) != live) [[unlikely]]
-    return false;
-  header.store(static_cast<HeaderByte>(live - kLiveBit),
-               std::memory_order_relaxed);
-  const auto size_class = static_cast<SizeClass>(live - kFirstLiveHeader);
-  if constexpr (kConfig.zero_on_free) {
-    std::memset(pointer, 0, ClassBytes(size_class));
-  }
-  if (!heap->TryPush(size_class, pointer)) [[unlikely]] {
-    heap->FreeSlow(size_class, pointer);
-  }
+  const std::uint32_t code = live - kLiveBit;
+  header.store(static_cast<HeaderByte>(code), std::memory_order_relaxed);
+  Push(heap, heap->CacheOfCode(code), pointer);
   return true;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
+    Heap* heap, typename Heap::ClassCache& cache, void* block) {
+  if constexpr (kConfig.zero_on_free) {
+    std::memset(block, 0, ClassBytes(heap->ClassOfCache(cache)));
+  }
+  if (!Heap::TryPush(cache, block)) [[unlikely]] {
+    Heap::FreeSlow(block, heap, cache);
+  }
 }
 
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFree(Heap* heap, void* pointer) {
   const auto address = reinterpret_cast<Address>(pointer);
   std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
-  if (granule < fine().limit_granules.load(std::memory_order_relaxed))
-      [[likely]] {
+  if (granule < LoadForComparison(fine().limit_granules)) [[likely]] {
     return FreeOwn(fine(), kFineUnitShift, granule, heap, pointer);
   }
   granule = coarse().Granule(address, kCoarseGranuleShift);
-  return granule < coarse().limit_granules.load(std::memory_order_relaxed) &&
+  return granule < LoadForComparison(coarse().limit_granules) &&
          FreeOwn(coarse(), kCoarseUnitShift, granule, heap, pointer);
 }
 
+// The size names a class, the class the record that the block's unit must
+// bear, the record's last byte the header of a live block.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
     Heap* heap, void* pointer, std::size_t size_bytes,
-    std::size_t alignment_bytes) {
-  if (size_bytes > kMaxTinyBytes || alignment_bytes > kMinAlignmentBytes)
+    std::size_t alignment_bytes, std::size_t most_bytes) {
+  // Size 0 wraps around: the slow part serves it.
+  if (size_bytes - 1 >= most_bytes || alignment_bytes > kMinAlignmentBytes)
       [[unlikely]] {
     return false;
   }
-  const auto address = reinterpret_cast<Address>(pointer);
-  const std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
-  if (granule >= fine().limit_granules.load(std::memory_order_relaxed))
-      [[unlikely]] {
+  ZoneView& view = fine();
+  const std::uint64_t granule =
+      view.Granule(reinterpret_cast<Address>(pointer), kFineGranuleShift);
+  if (granule >= LoadForComparison(view.limit_granules)) [[unlikely]]
+    return false;
+  typename Heap::ClassCache& cache = heap->TinyCacheAbove(size_bytes - 1);
+  const UnitRecord record =
+      view.RecordOf(granule >> kFineUnitShift).load(std::memory_order_relaxed);
+  std::atomic<HeaderByte>& header = view.headers[granule];
+  const HeaderByte live = UnitLiveHeader(record);
+  if (record != cache.live_record ||
+      header.load(std::memory_order_relaxed) != live) [[unlikely]] {
     return false;
   }
-  return FreeOwn(fine(), kFineUnitShift, granule, heap, pointer,
-                 kFirstLiveHeader + TinyClassOf(size_bytes));
+  header.store(static_cast<HeaderByte>(live - kLiveBit),
+               std::memory_order_relaxed);
+  Push(heap, cache, pointer);
+  return true;
 }
 
 }  // namespace hakmem

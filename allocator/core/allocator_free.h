@@ -88,7 +88,7 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   if (remote) {
     self->FreeRemote(block.owner, block.size_class, pointer);
   } else if (has_heap) {
-    self->FreeSlow(block.size_class, pointer);
+    Heap::FreeSlow(pointer, self, self->Cache(block.size_class));
   } else {
     registry_.At(block.owner).FreeDirect(block.size_class, pointer);
   }

@@ -126,7 +126,7 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
   void* block = nullptr;
   if (HasHeap(self) || Attach(self)) {
     // on_attach may have filled the magazine.
-    block = self->TryPop(size_class);
+    block = Heap::TryPop(self->Cache(size_class));
     if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
   } else if (Heap* heap = AnyHeap(refusal); heap != nullptr) {
     block = heap->AllocateDirect(size_class, refusal);
@@ -137,12 +137,22 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
     }
   }
   if (block == nullptr) return nullptr;
+  const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
   if (IsTiny(size_class)) {
-    MarkLive(fine(), kFineGranuleShift, block, size_class);
+    MarkLive(fine(), kFineGranuleShift, block, live);
   } else {
-    MarkLive(coarse(), kCoarseGranuleShift, block, size_class);
+    MarkLive(coarse(), kCoarseGranuleShift, block, live);
   }
   return block;
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::FailHeaderOnReuse(void* block, HeaderByte found,
+                                           HeaderByte live) const {
+  BlockReport report = ReportFor(nullptr, block, PointerUse::kFree);
+  report.block_bytes =
+      ClassBytes(static_cast<SizeClass>(HeaderCode(live) - 1U));
+  FatalDamagedHeader(report, found, static_cast<HeaderByte>(live - kLiveBit));
 }
 
 template <const Config& kConfig>
@@ -260,8 +270,7 @@ void* Allocator<kConfig>::AllocateAligned(Heap*& self,
   void* block = nullptr;
   if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
     const SizeClass size_class = AlignedClassOf(size_bytes, alignment_bytes);
-    block = IsTiny(size_class) ? TryClassFromMagazine(self, size_class, true)
-                               : TryClassFromMagazine(self, size_class, false);
+    block = TryCache(self->Cache(size_class), IsTiny(size_class));
   }
   if (block != nullptr) return block;
   return AllocateSlow(self, size_bytes, alignment_bytes);

@@ -12,6 +12,7 @@
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_PRODUCT_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_PRODUCT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <type_traits>
 
@@ -35,6 +36,11 @@ class Product {
 
   static HAK_ALWAYS_INLINE Core& core() { return core_; }
   static HAK_ALWAYS_INLINE Heap*& heap() { return heap_; }
+  // The largest size with which a sized delete takes the hot path: 0 until it
+  // is known that the program has replaced no form of delete.
+  static HAK_ALWAYS_INLINE std::atomic<std::size_t>& max_hot_delete_bytes() {
+    return max_hot_delete_bytes_;
+  }
   static std::size_t PageBytes() { return memory_.PageBytes(); }
 
  private:
@@ -43,6 +49,8 @@ class Product {
 
   static constinit inline LinuxVirtualMemory memory_;
   static constinit inline Core core_{memory_, kHost};
+  // Written once, when the process starts; read by every sized delete.
+  static constinit inline std::atomic<std::size_t> max_hot_delete_bytes_{0};
   static constinit inline thread_local Heap* heap_ HAK_TLS_INITIAL_EXEC =
       Core::NoHeap();
 

@@ -87,8 +87,8 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
   const FutexLockHolder hold(lock_);
   if (abandoned_ != 0) {
     Heap& heap = At(abandoned_);
-    abandoned_ = heap.next_abandoned;
-    heap.next_abandoned = 0;
+    abandoned_ = heap.next_abandoned();
+    heap.set_next_abandoned(0);
     heap.set_abandoned(false);
     abandoned_count_.fetch_sub(1, std::memory_order_relaxed);
     return &heap;
@@ -110,7 +110,7 @@ void HeapRegistry<kConfig>::Abandon(Heap& heap) {
   heap.Flush();
   const FutexLockHolder hold(lock_);
   heap.set_abandoned(true);
-  heap.next_abandoned = abandoned_;
+  heap.set_next_abandoned(abandoned_);
   abandoned_ = heap.id();
   abandoned_count_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -160,7 +160,7 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine) {
     const bool was_abandoned = heap.abandoned();
     heap.ChildAfterFork(/*mine=*/&heap == &mine);
     if (heap.abandoned() && !was_abandoned) {
-      heap.next_abandoned = abandoned_;
+      heap.set_next_abandoned(abandoned_);
       abandoned_ = id;
       abandoned_count_.fetch_add(1, std::memory_order_relaxed);
     }
@@ -172,7 +172,7 @@ void HeapRegistry<kConfig>::CheckInvariants() {
   std::uint64_t listed = 0;
   {
     const FutexLockHolder hold(lock_);
-    for (HeapId id = abandoned_; id != 0; id = At(id).next_abandoned) {
+    for (HeapId id = abandoned_; id != 0; id = At(id).next_abandoned()) {
       HAK_CHECK(At(id).abandoned());  // N1
       ++listed;
     }

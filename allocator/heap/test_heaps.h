@@ -47,7 +47,7 @@ class TestHeaps {
 
   // A live block, or null.
   void* Allocate(Heap& heap, SizeClass size_class) {
-    void* block = heap.TryPop(size_class);
+    void* block = heap.TryPop(heap.Cache(size_class));
     Refusal refusal;
     if (block == nullptr) block = heap.AllocateSlow(size_class, refusal);
     if (block == nullptr) return nullptr;
@@ -81,7 +81,8 @@ class TestHeaps {
       return;
     }
     SetHeader(block, BlockState::kFree);
-    if (!heap.TryPush(size_class, block)) heap.FreeSlow(size_class, block);
+    if (!heap.TryPush(heap.Cache(size_class), block))
+      heap.FreeSlow(block, &heap, heap.Cache(size_class));
   }
   void Free(Heap& heap, const std::vector<void*>& blocks) {
     for (void* block : blocks) Free(heap, block);

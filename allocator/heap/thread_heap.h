@@ -11,7 +11,9 @@
 // of threads that do not exist in it.
 //
 // Invariants:
-//   T1: caches_[c].top points into a magazine exactly when limit_bytes > 0.
+//   T1: a class's cache has a magazine exactly when top != 0; full is then the
+//   low
+//       half of the top of a full one, else 0.
 //   T2: every block in a magazine bears the header Free of its class, and its
 //       unit's record names this heap.
 //   T3: the depot of class c holds depot_count magazines with blocks.
@@ -55,22 +57,60 @@ class alignas(64) ThreadHeap {
   // It owns no unit, and all its magazines are both empty and full, so every
   // call takes the slow path without a further test.
   constexpr ThreadHeap(HeapSystem* system, HeapId id)
-      : tag_(id << kOwnerShift),
-        system_(system),
-        slabs_(system == nullptr ? nullptr : &system->ace, id) {}
+      : system_(system),
+        slabs_(system == nullptr ? nullptr : &system->ace, id) {
+    caches_[0].live_record = MakeUnitRecord(id, kNoBlock);
+    for (unsigned code = 1; code <= kClassCount; ++code) {
+      caches_[code].live_record =
+          MakeUnitRecord(id, MakeHeader(BlockState::kLive, code));
+    }
+    for (unsigned step = 0; step < kTinySteps; ++step) {
+      tiny_caches_[step] = &Cache(TinyClassOf(step * kMinAlignmentBytes));
+    }
+  }
   ThreadHeap(const ThreadHeap&) = delete;
   ThreadHeap& operator=(const ThreadHeap&) = delete;
 
-  HeapId id() const { return tag_ >> kOwnerShift; }
+  HeapId id() const { return UnitOwner(tag()); }
   // A unit record xor this is the live header byte of the heap's own units,
   // and more than a byte for all others.
-  UnitRecord tag() const { return tag_; }
+  UnitRecord tag() const { return caches_[0].live_record; }
 
   // --- Owner thread, hot -------------------------------------------------
 
+  // One class's fast path touches this half line and the magazine.
+  struct alignas(32) ClassCache {
+    MagazineTop top = 0;
+    std::uint32_t full = 0;
+    // What the record of this heap's units of the class is.
+    UnitRecord live_record = 0;
+    MagazineTop previous = 0;
+    // Written by the owner, read by statistics.
+    std::atomic<std::uint64_t> allocations{0};
+  };
+
+  // `size_bytes` <= kMaxTinyBytes.
+  HAK_ALWAYS_INLINE ClassCache& TinyCache(std::size_t size_bytes) {
+    return *tiny_caches_[(size_bytes + kMinAlignmentBytes - 1) /
+                         kMinAlignmentBytes];
+  }
+  // Of the size `size_bytes` + 1.
+  HAK_ALWAYS_INLINE ClassCache& TinyCacheAbove(std::size_t size_bytes) {
+    return *tiny_caches_[size_bytes / kMinAlignmentBytes + 1];
+  }
+  HAK_ALWAYS_INLINE constexpr ClassCache& Cache(SizeClass size_class) {
+    return caches_[size_class + 1U];
+  }
+  // `code` is a header's: the class + 1.
+  HAK_ALWAYS_INLINE ClassCache& CacheOfCode(std::size_t code) {
+    return caches_[code];
+  }
+  HAK_ALWAYS_INLINE SizeClass ClassOfCache(const ClassCache& cache) const {
+    return static_cast<SizeClass>(&cache - caches_ - 1);
+  }
+
   // A block of the class, or null when the loaded magazine is empty.
-  HAK_ALWAYS_INLINE void* TryPop(SizeClass size_class) {
-    ClassCache& cache = caches_[size_class];
+  static HAK_ALWAYS_INLINE void* TryPop(ClassCache& cache) {
     const MagazineTop top = cache.top;
     if (MagazineFillBytes(top) == 0) [[unlikely]]
       return nullptr;
@@ -82,10 +122,9 @@ class alignas(64) ThreadHeap {
   }
 
   // Takes a block whose header is Free; false when the magazine is full.
-  HAK_ALWAYS_INLINE bool TryPush(SizeClass size_class, void* block) {
-    ClassCache& cache = caches_[size_class];
+  static HAK_ALWAYS_INLINE bool TryPush(ClassCache& cache, void* block) {
     const MagazineTop top = cache.top;
-    if (MagazineFillBytes(top) >= cache.limit_bytes) [[unlikely]]
+    if (static_cast<std::uint32_t>(top) == cache.full) [[unlikely]]
       return false;
     *reinterpret_cast<void**>(top + kMagazineSlotBytes) = block;
     cache.top = top + kMagazineSlotBytes;
@@ -97,8 +136,10 @@ class alignas(64) ThreadHeap {
   // A block of the class from mailbox, previous magazine, depot, slabs or ACE,
   // in this order. Null: ACE refused.
   HAK_NOINLINE void* AllocateSlow(SizeClass size_class, Refusal& refusal);
-  // Takes a block that TryPush did not.
-  HAK_NOINLINE void FreeSlow(SizeClass size_class, void* block);
+  // `heap` takes a block that TryPush to one of its caches did not. Not a
+  // method, so that `free` can pass its argument on where it is.
+  static HAK_NOINLINE void FreeSlow(void* block, ThreadHeap* heap,
+                                    const ClassCache& cache);
   // Takes a block of another heap whose header is Queued.
   void FreeRemote(HeapId owner, SizeClass size_class, void* block) {
     Parcel* parcel = open_[owner % kOpen];
@@ -125,8 +166,8 @@ class alignas(64) ThreadHeap {
     abandoned_.store(value, std::memory_order_relaxed);
   }
 
-  // The registry's list, under the registry's lock; 0 ends it.
-  HeapId next_abandoned = 0;
+  HeapId next_abandoned() const { return next_abandoned_; }
+  void set_next_abandoned(HeapId id) { next_abandoned_ = id; }
 
   struct Counters {
     std::uint64_t allocations[kClassCount];
@@ -154,16 +195,6 @@ class alignas(64) ThreadHeap {
   // A check walks the whole heap; one in so many slow paths is checked.
   static constexpr std::uint32_t kCheckInterval = 64;
 
-  // One class's fast path touches this half line and the magazine.
-  struct alignas(32) ClassCache {
-    MagazineTop top = 0;
-    std::uint32_t limit_bytes = 0;  // the fill at which the magazine is full
-    std::uint32_t refill = kFirstRefill;
-    MagazineTop previous = 0;
-    // Written by the owner, read by statistics.
-    std::atomic<std::uint64_t> allocations{0};
-  };
-
   // The owners whose mailboxes this slow path found overfull.
   struct Overdue {
     HeapId ids[kOpen];
@@ -188,6 +219,7 @@ class alignas(64) ThreadHeap {
                                           id * sizeof(ThreadHeap));
   }
 
+  void PushSlow(void* block, SizeClass size_class);
   HAK_NOINLINE void FreeRemoteSlow(HeapId owner, SizeClass size_class,
                                    void* block);
   void BeginSlowPath(Overdue& overdue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -216,9 +248,17 @@ class alignas(64) ThreadHeap {
   void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckMagazine(SizeClass size_class, MagazineTop top) const;
 
-  const UnitRecord tag_;
-  // Owner thread.
-  ClassCache caches_[kClassCount];
+  // Loads a magazine, or none (0).
+  void Load(SizeClass size_class, MagazineTop top);
+
+  static constexpr unsigned kTinySteps = kMaxTinyBytes / kMinAlignmentBytes + 1;
+
+  // First, so that a class's cache is found without an addition.
+  // Owner thread. By header code; the first is no class's: its record is the
+  // heap's tag.
+  ClassCache caches_[kClassCount + 1];
+  // Step i: the cache for sizes in (16 * (i - 1), 16 * i].
+  ClassCache* tiny_caches_[kTinySteps];
   Parcel* open_[kOpen] = {};
   std::uint32_t since_check_ = 0;
   // Written by the owner, read by statistics.
@@ -228,7 +268,11 @@ class alignas(64) ThreadHeap {
   alignas(64) FutexLock lock_;
   // Written under the registry's lock, read by senders as a hint.
   std::atomic<bool> abandoned_{false};
+  // The registry's list, under the registry's lock; 0 ends it.
+  HeapId next_abandoned_ = 0;
   std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
+  // How many blocks the class's next refill takes, but for the first.
+  std::uint8_t refills_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
   MagazineTop spares_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t spare_count_ ABSL_GUARDED_BY(lock_) = 0;
   MagazineTop depots_[kClassCount] ABSL_GUARDED_BY(lock_) = {};

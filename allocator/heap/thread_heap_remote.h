@@ -129,7 +129,7 @@ void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
     const auto size_class =
         static_cast<SizeClass>(HeaderCode(UnitLiveHeader(record)) - 1);
     Unqueue(block, size_class);
-    if (by_owner && TryPush(size_class, block)) continue;
+    if (by_owner && TryPush(Cache(size_class), block)) continue;
     if (rest_count != 0 && rest_class != size_class) {
       slabs_.Put(rest_class, rest, rest_count);
       rest_count = 0;
@@ -178,7 +178,7 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::AddCounters(Counters& counters) const {
   for (unsigned i = 0; i < kClassCount; ++i) {
     counters.allocations[i] +=
-        caches_[i].allocations.load(std::memory_order_relaxed);
+        caches_[i + 1].allocations.load(std::memory_order_relaxed);
   }
   counters.remote_frees += remote_frees_.load(std::memory_order_relaxed);
 }
@@ -194,7 +194,7 @@ void ThreadHeap<kConfig>::ChildAfterFork(bool mine)
   if (mine || abandoned()) return;
   for (ClassCache& cache : caches_) {
     cache.top = 0;
-    cache.limit_bytes = 0;
+    cache.full = 0;
   }
   for (Parcel*& parcel : open_) parcel = nullptr;
   set_abandoned(true);
@@ -220,9 +220,14 @@ void ThreadHeap<kConfig>::CheckInvariants() {
   const FutexLockHolder hold(lock_);
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
-    const ClassCache& cache = caches_[i];
-    HAK_CHECK_EQ(cache.top != 0, cache.limit_bytes != 0);  // T1
-    HAK_CHECK_LE(MagazineFillBytes(cache.top), cache.limit_bytes);
+    const ClassCache& cache = Cache(size_class);
+    HAK_CHECK_LE(MagazineCount(cache.top), MagazineCapacity(size_class));
+    HAK_CHECK_EQ(cache.full,  // T1
+                 cache.top == 0
+                     ? 0U
+                     : static_cast<std::uint32_t>(MagazineStart(cache.top)) +
+                           MagazineCapacity(size_class) *
+                               static_cast<std::uint32_t>(kMagazineSlotBytes));
     CheckMagazine(size_class, cache.top);
     CheckMagazine(size_class, cache.previous);
     std::uint32_t count = 0;

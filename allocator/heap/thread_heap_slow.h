@@ -53,48 +53,58 @@ void ThreadHeap<kConfig>::PutEmptyMagazine(MagazineTop top) {
   ++spare_count_;
 }
 
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Load(SizeClass size_class, MagazineTop top) {
+  ClassCache& cache = Cache(size_class);
+  cache.top = top;
+  cache.full = top == 0
+                   ? 0
+                   : static_cast<std::uint32_t>(MagazineStart(top) +
+                                                MagazineCapacity(size_class) *
+                                                    kMagazineSlotBytes);
+}
+
 // False: no metadata is left; the class goes on without a magazine.
 template <const Config& kConfig>
 bool ThreadHeap<kConfig>::EnsureMagazine(SizeClass size_class) {
-  ClassCache& cache = caches_[size_class];
-  if (cache.limit_bytes != 0) return true;
-  const MagazineTop top = TakeEmptyMagazine();
-  if (top == 0) return false;
-  cache.top = top;
-  cache.limit_bytes = static_cast<std::uint32_t>(MagazineCapacity(size_class) *
-                                                 kMagazineSlotBytes);
-  return true;
+  if (Cache(size_class).top != 0) return true;
+  Load(size_class, TakeEmptyMagazine());
+  return Cache(size_class).top != 0;
 }
 
 // Gives the class's empty loaded magazine blocks and returns one of them.
 template <const Config& kConfig>
 void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
   void* block = nullptr;
-  ClassCache& cache = caches_[size_class];
+  ClassCache& cache = Cache(size_class);
   if (!EnsureMagazine(size_class)) {
     if (slabs_.Take(size_class, &block, 1, refusal) != 0) CountOne(cache);
     return block;
   }
   if (MagazineFillBytes(cache.top) == 0) {
     if (MagazineFillBytes(cache.previous) != 0) {
-      std::swap(cache.top, cache.previous);
+      const MagazineTop empty = cache.top;
+      Load(size_class, cache.previous);
+      cache.previous = empty;
     } else if (depots_[size_class] != 0) {
       PutEmptyMagazine(cache.top);
-      cache.top = depots_[size_class];
+      Load(size_class, depots_[size_class]);
       depots_[size_class] = MagazineLink(cache.top);
       --depot_counts_[size_class];
     } else {
       void* blocks[kMagazineSlots];
+      const std::uint32_t wanted =
+          std::min(std::max<std::uint32_t>(refills_[size_class], kFirstRefill),
+                   MaxRefill(size_class));
       const std::uint32_t taken =
-          slabs_.Take(size_class, blocks,
-                      std::min(cache.refill, MaxRefill(size_class)), refusal);
-      cache.refill = std::min(2 * cache.refill, MaxRefill(size_class));
+          slabs_.Take(size_class, blocks, wanted, refusal);
+      refills_[size_class] = static_cast<std::uint8_t>(2 * wanted);
       // The lowest address is to be popped first.
       std::reverse_copy(blocks, blocks + taken, MagazineBlocks(cache.top));
       cache.top += taken * kMagazineSlotBytes;
     }
   }
-  return TryPop(size_class);
+  return TryPop(cache);
 }
 
 template <const Config& kConfig>
@@ -123,7 +133,7 @@ bool ThreadHeap<kConfig>::DepotHasRoom(SizeClass size_class) const {
 // their slabs.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
-  ClassCache& cache = caches_[size_class];
+  ClassCache& cache = Cache(size_class);
   MagazineTop empty = 0;
   if (MagazineFillBytes(cache.previous) == 0) {
     empty = cache.previous;
@@ -142,25 +152,32 @@ void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
     const MagazineTop flushed = both ? cache.previous : cache.top;
     FlushMagazine(size_class, flushed);
     if (!both) {
-      cache.top = MagazineStart(flushed);
+      Load(size_class, MagazineStart(flushed));
       return;
     }
     empty = MagazineStart(flushed);
   }
   cache.previous = cache.top;
-  cache.top = empty;
+  Load(size_class, empty);
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::FreeSlow(SizeClass size_class, void* block) {
+void ThreadHeap<kConfig>::FreeSlow(void* block, ThreadHeap* heap,
+                                   const ClassCache& cache) {
+  heap->PushSlow(block, heap->ClassOfCache(cache));
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::PushSlow(void* block, SizeClass size_class) {
   Overdue overdue;
   lock_.Lock();
   BeginSlowPath(overdue);
+  ClassCache& cache = Cache(size_class);
   if (!EnsureMagazine(size_class)) {
     slabs_.Put(size_class, &block, 1);
-  } else if (!TryPush(size_class, block)) {
+  } else if (!TryPush(cache, block)) {
     MakeRoom(size_class);
-    const bool pushed = TryPush(size_class, block);
+    const bool pushed = TryPush(cache, block);
     HAK_CHECK(pushed);
   }
   lock_.Unlock();
@@ -174,16 +191,15 @@ void ThreadHeap<kConfig>::FlushMagazine(SizeClass size_class, MagazineTop top) {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
-  ClassCache& cache = caches_[size_class];
+  ClassCache& cache = Cache(size_class);
   for (const MagazineTop top : {cache.top, cache.previous}) {
     if (top == 0) continue;
     FlushMagazine(size_class, top);
     PutEmptyMagazine(top);
   }
-  cache.top = 0;
+  Load(size_class, 0);
   cache.previous = 0;
-  cache.limit_bytes = 0;
-  cache.refill = kFirstRefill;
+  refills_[size_class] = 0;
   while (depots_[size_class] != 0) {
     const MagazineTop top = depots_[size_class];
     depots_[size_class] = MagazineLink(top);

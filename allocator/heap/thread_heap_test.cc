@@ -130,8 +130,8 @@ TYPED_TEST(ThreadHeapTest, WithoutASystemEveryCallIsSlow) {
   EXPECT_EQ(heap.id(), kNoHeapId);
   for (unsigned i = 0; i < kClassCount; ++i) {
     int block = 0;
-    EXPECT_EQ(heap.TryPop(static_cast<SizeClass>(i)), nullptr);
-    EXPECT_FALSE(heap.TryPush(static_cast<SizeClass>(i), &block));
+    EXPECT_EQ(heap.TryPop(heap.Cache(static_cast<SizeClass>(i))), nullptr);
+    EXPECT_FALSE(heap.TryPush(heap.Cache(static_cast<SizeClass>(i)), &block));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/check.h"
 
 namespace hakmem {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 // would only thin out the randomness of the base.
 constexpr std::size_t kMaxWindowBytes = 4096 * kGiB;
 constexpr std::size_t kHugeWindows = 4;
-// Windows and tables together take less than 7 window sizes; the rest of the
-// range is left to chance.
+// Windows and tables together take less than 7 window sizes and
+// kRegionFixedBytes; the rest of the range is left to chance.
 constexpr std::size_t kRangeShare = 12;
 // Per huge frame: a header byte and a record (ace/huge_pool.h).
 constexpr std::size_t kHugeTableBytesPerFrame = 64;
@@ -30,8 +31,10 @@ void Region::Place(VirtualMemory& memory) {
   const std::size_t page_bytes = memory.PageBytes();
   const Address begin = RoundUp<Address>(range.begin, kSuperSlabBytes);
   const std::size_t range_bytes = range.end - begin;
+  HAK_CHECK_GT(range_bytes, kRegionFixedBytes);
   const std::size_t window_bytes =
-      std::min(kMaxWindowBytes, std::bit_floor(range_bytes / kRangeShare));
+      std::min(kMaxWindowBytes,
+               std::bit_floor((range_bytes - kRegionFixedBytes) / kRangeShare));
   const auto frames = static_cast<FrameIndex>(window_bytes >> kSuperSlabShift);
 
   const auto in_frames = [](std::size_t bytes) {

@@ -33,6 +33,9 @@ inline constexpr unsigned kCoarseGranuleShift = 8;
 inline constexpr std::size_t kFineDescriptorBytes = 576;
 inline constexpr std::size_t kCoarseDescriptorBytes = 64;
 
+// What the zones' tables take of the range whatever its length.
+inline constexpr std::size_t kRegionFixedBytes = 2 * kRecordWindowBytes;
+
 class Region {
  public:
   constexpr Region()

@@ -31,8 +31,8 @@ Placed WindowsOf(const Region& region, std::size_t page_bytes) {
     EXPECT_TRUE(placed.windows.emplace(begin, begin + bytes).second);
   };
   const auto add_tables = [&](const Zone& zone, ZoneShape shape) {
-    const auto headers = reinterpret_cast<Address>(zone.view().headers);
-    add(headers / page_bytes * page_bytes,
+    const auto records = reinterpret_cast<Address>(&zone.unit_record(0));
+    add(records / page_bytes * page_bytes,
         Zone::TableBytes(shape, frames, page_bytes));
   };
   add(fine, placed.zone_bytes);
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Range{0x1000'0000'0000, 0x5000'0000'0000},
                     Range{0x0080'0000'0000, 0x0180'0000'0000},
                     Range{0x0010'0000'0000, 0x0050'0000'0000},
-                    Range{0x1000'0000'0000, 0x1000'4000'0000},
+                    Range{0x1000'0000'0000, 0x1000'6020'0000},
                     Range{0x1000'0000'1000, 0x1007'1234'5000}));
 
 }  // namespace

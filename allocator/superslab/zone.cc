@@ -8,11 +8,9 @@
 namespace hakmem {
 namespace {
 
-// Where in its window each table starts (see MetadataTable::Place). Headers:
-// 0x540 took a malloc/free pair of small blocks from 13 ns to 6 ns in the
-// prototype; the others keep clear of it and of each other.
-constexpr std::size_t kHeaderColourBytes = 0x540;
-constexpr std::size_t kUnitColourBytes = 0x2c0;
+// Where in its window each table starts (see MetadataTable::Place). A header
+// table at 0x540 took a malloc/free pair of small blocks from 13 ns to 6 ns in
+// the prototype; the others keep clear of it and of each other.
 constexpr std::size_t kDescriptorColourBytes = 0xa80;
 constexpr std::size_t kSuperSlabColourBytes = 0xe40;
 
@@ -37,8 +35,8 @@ std::size_t WindowBytes(std::size_t bytes, std::size_t page_bytes) {
 
 std::size_t Zone::TableBytes(ZoneShape shape, FrameIndex frames,
                              std::size_t page_bytes) {
-  return WindowBytes(frames * HeaderBytesPerFrame(shape), page_bytes) +
-         WindowBytes(frames * kRecordBytesPerFrame, page_bytes) +
+  return kRecordWindowBytes +
+         WindowBytes(frames * HeaderBytesPerFrame(shape), page_bytes) +
          WindowBytes(frames * DescriptorBytesPerFrame(shape), page_bytes) +
          WindowBytes(frames * sizeof(SuperSlab), page_bytes);
 }
@@ -47,30 +45,38 @@ void Zone::Place(Address base, FrameIndex frames, Address tables,
                  std::size_t page_bytes) {
   HAK_CHECK(IsAligned<Address>(base, kSuperSlabBytes));
   capacity_frames_ = frames;
-  const auto place = [&](MetadataTable& table, std::size_t bytes,
+  const auto place = [&](MetadataTable& table, std::size_t window_bytes,
                          std::size_t colour_bytes) {
-    const std::size_t window_bytes = WindowBytes(bytes, page_bytes);
     table.Place(tables, window_bytes - page_bytes, colour_bytes);
     tables += window_bytes;
     return table.start();
   };
+  const auto window = [&](std::size_t bytes) {
+    return WindowBytes(bytes, page_bytes);
+  };
+  HAK_CHECK_LE(window(frames * kRecordBytesPerFrame), kRecordWindowBytes);
   view_.base = base;
-  view_.headers = reinterpret_cast<std::atomic<HeaderByte>*>(place(
-      headers_, frames * HeaderBytesPerFrame(shape_), kHeaderColourBytes));
-  view_.units = reinterpret_cast<std::atomic<UnitRecord>*>(
-      place(units_, frames * kRecordBytesPerFrame, kUnitColourBytes));
+  const Address records =
+      place(records_, kRecordWindowBytes, kRecordColourBytes);
+  const Address headers =
+      place(headers_, window(frames * HeaderBytesPerFrame(shape_)),
+            kHeaderColourBytes);
+  HAK_CHECK_EQ(headers - records, kRecordDistanceBytes);
+  view_.headers = reinterpret_cast<std::atomic<HeaderByte>*>(headers);
+  view_.header_origin = headers - (base >> shape_.granule_shift);
   descriptors_ =
-      place(descriptor_table_, frames * DescriptorBytesPerFrame(shape_),
+      place(descriptor_table_, window(frames * DescriptorBytesPerFrame(shape_)),
             kDescriptorColourBytes);
-  super_slabs_ = reinterpret_cast<SuperSlab*>(place(
-      super_slab_table_, frames * sizeof(SuperSlab), kSuperSlabColourBytes));
+  super_slabs_ = reinterpret_cast<SuperSlab*>(
+      place(super_slab_table_, window(frames * sizeof(SuperSlab)),
+            kSuperSlabColourBytes));
 }
 
 VmStatus Zone::GrowTables(VirtualMemory& memory, std::size_t frames) {
   VmStatus status =
       headers_.EnsureMapped(memory, frames * HeaderBytesPerFrame(shape_));
   if (status.ok()) {
-    status = units_.EnsureMapped(memory, frames * kRecordBytesPerFrame);
+    status = records_.EnsureMapped(memory, frames * kRecordBytesPerFrame);
   }
   if (status.ok()) {
     status = descriptor_table_.EnsureMapped(
@@ -136,24 +142,24 @@ VmStatus Zone::RemapFrame(VirtualMemory& memory, FrameIndex frame) {
 }
 
 std::size_t Zone::metadata_bytes() const {
-  return headers_.mapped_bytes() + units_.mapped_bytes() +
+  return headers_.mapped_bytes() + records_.mapped_bytes() +
          descriptor_table_.mapped_bytes() + super_slab_table_.mapped_bytes();
 }
 
 std::uint64_t Zone::table_map_calls() const {
-  return headers_.map_calls() + units_.map_calls() +
+  return headers_.map_calls() + records_.map_calls() +
          descriptor_table_.map_calls() + super_slab_table_.map_calls();
 }
 
 void Zone::CheckInvariants() const {
   headers_.CheckInvariants();
-  units_.CheckInvariants();
+  records_.CheckInvariants();
   descriptor_table_.CheckInvariants();
   super_slab_table_.CheckInvariants();
   const std::size_t frames = frame_count();
   if (frames != 0) {  // Z1
     HAK_CHECK_GE(headers_.mapped_bytes(), frames * HeaderBytesPerFrame(shape_));
-    HAK_CHECK_GE(units_.mapped_bytes(), frames * kRecordBytesPerFrame);
+    HAK_CHECK_GE(records_.mapped_bytes(), frames * kRecordBytesPerFrame);
     HAK_CHECK_GE(descriptor_table_.mapped_bytes(),
                  frames * DescriptorBytesPerFrame(shape_));
     HAK_CHECK_GE(super_slab_table_.mapped_bytes(), frames * sizeof(SuperSlab));

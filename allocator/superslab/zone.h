@@ -67,6 +67,14 @@ struct SuperSlab {
   std::uint64_t dirty_since_ms;
 };
 
+// The unit records' table starts so far before the headers', so that one
+// pointer reaches both. It fits an instruction's displacement.
+inline constexpr std::size_t kRecordWindowBytes = 257 * kMiB;
+inline constexpr std::size_t kHeaderColourBytes = 0x540;
+inline constexpr std::size_t kRecordColourBytes = 0x2c0;
+inline constexpr std::size_t kRecordDistanceBytes =
+    kRecordWindowBytes + kHeaderColourBytes - kRecordColourBytes;
+
 // What every malloc and free reads. Plain fields: they are written once, while
 // the region is placed, before any block exists.
 struct ZoneView {
@@ -76,9 +84,23 @@ struct ZoneView {
   std::atomic<std::uint64_t> limit_granules{0};
   // Each header byte is written by whoever changes the block's state.
   std::atomic<HeaderByte>* headers = nullptr;
+  // headers less what the base contributes to a granule's number: a block's
+  // header lies at header_origin + (its address >> granule shift).
+  Address header_origin = 0;
   // Each record is written by ace's caller when the unit is granted or
   // released, read by every thread.
-  std::atomic<UnitRecord>* units = nullptr;
+  HAK_ALWAYS_INLINE std::atomic<UnitRecord>& RecordOf(
+      std::uint64_t unit) const {
+    return reinterpret_cast<std::atomic<UnitRecord>*>(
+        reinterpret_cast<Address>(headers) - kRecordDistanceBytes)[unit];
+  }
+
+  // The header byte of the granule that holds `block`, one of the zone's.
+  HAK_ALWAYS_INLINE std::atomic<HeaderByte>& HeaderOf(
+      const void* block, unsigned granule_shift) const {
+    return *reinterpret_cast<std::atomic<HeaderByte>*>(
+        header_origin + (reinterpret_cast<Address>(block) >> granule_shift));
+  }
 
   // The granule that starts at `address`: a number below the limit exactly
   // when the address is in the zone and aligned to the granule. The rotation
@@ -152,7 +174,7 @@ class Zone {
                                    unit * shape_.descriptor_bytes);
   }
   std::atomic<UnitRecord>& unit_record(UnitIndex unit) const {
-    return view_.units[unit];
+    return view_.RecordOf(unit);
   }
   // The header byte of the granule that holds `address`.
   std::atomic<HeaderByte>& header(Address address) const {
@@ -182,7 +204,7 @@ class Zone {
   // Written under the caller's lock, read by all.
   std::atomic<FrameIndex> frame_count_{0};
   MetadataTable headers_;
-  MetadataTable units_;
+  MetadataTable records_;
   MetadataTable descriptor_table_;
   MetadataTable super_slab_table_;
 };

@@ -119,7 +119,7 @@ TEST_F(ZoneTest, EveryUnitHasItsOwnTables) {
 TEST_F(ZoneTest, TablesDifferInTheirLowAddressBits) {
   const std::set<Address> low_bits = {
       base_ % 4096, reinterpret_cast<Address>(zone_.view().headers) % 4096,
-      reinterpret_cast<Address>(zone_.view().units) % 4096,
+      reinterpret_cast<Address>(&zone_.unit_record(0)) % 4096,
       reinterpret_cast<Address>(zone_.UnitDescriptor(0)) % 4096,
       reinterpret_cast<Address>(&zone_.super_slab(0)) % 4096};
   EXPECT_EQ(low_bits.size(), 5U);
