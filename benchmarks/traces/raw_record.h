@@ -1,0 +1,38 @@
+// What the recorder writes for each call and the converter reads: records of a
+// fixed size in one file per process, which the recorder maps. It ends with
+// the first record whose call is kNone, or with the file.
+//
+// Owns: nothing. Called by: recorder.cc, converter. Thread-safety: none.
+// Invariants:
+//   R1: the file's order is one in which the calls may have happened: the
+//       record of a block's release is before that of the next block at its
+//       address, and the record of its allocation before that of its release.
+#ifndef HAKMEM_BENCHMARKS_TRACES_RAW_RECORD_H_
+#define HAKMEM_BENCHMARKS_TRACES_RAW_RECORD_H_
+
+#include <cstdint>
+
+namespace hakmem::traces {
+
+enum class Call : std::uint32_t {
+  kNone = 0,
+  kMalloc = 1,
+  kCalloc = 2,
+  kAligned = 3,
+  kRealloc = 4,
+  kFree = 5,
+};
+
+// Only calls that did something: no failures, no free(nullptr).
+struct RawRecord {
+  std::uint64_t address;   // the block; 0 when realloc released it
+  std::uint64_t argument;  // alignment of kAligned, the old block of kRealloc
+  std::uint64_t size;
+  std::uint32_t thread;  // in the order of their first call
+  Call call;
+};
+static_assert(sizeof(RawRecord) == 32);
+
+}  // namespace hakmem::traces
+
+#endif  // HAKMEM_BENCHMARKS_TRACES_RAW_RECORD_H_
