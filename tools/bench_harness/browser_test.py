@@ -110,23 +110,25 @@ class PageTest(unittest.TestCase):
         cls.browser = Browser()
         cls.addClassCleanup(cls.browser.close)
 
-    def pages(self):
+    def each_page(self, check):
+        """Calls check(width) with each page at each width open."""
         for path in (self.full, self.long):
             for width in (WIDE, PHONE):
                 with self.subTest(page=path.stem, width=width):
                     self.browser.open(path, width)
-                    yield width
+                    check(width)
 
     def test_fits_its_width(self):
-        for width in self.pages():
+        def check(width):
             self.browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
             self.assertEqual(self.browser.run("return innerWidth"), width)
             self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"),
                                  width)
 
+        self.each_page(check)
+
     def test_says_nothing_on_the_console(self):
-        for _ in self.pages():
-            self.assertEqual(self.browser.driver.get_log("browser"), [])
+        self.each_page(lambda _: self.assertEqual(self.browser.driver.get_log("browser"), []))
 
     def test_loads_nothing(self):
         self.browser.open(self.full, WIDE)
@@ -134,10 +136,12 @@ class PageTest(unittest.TestCase):
             "return performance.getEntriesByType('resource').map(e => e.name)"), [])
 
     def test_figures_can_be_read(self):
-        for _ in self.pages():
+        def check(_):
             self.assertGreater(self.browser.run(
                 "return document.querySelectorAll('figure > svg').length"), 10)
             self.assertEqual(self.browser.run(FIGURES), [])
+
+        self.each_page(check)
 
     def test_each_id_is_there_once(self):
         self.browser.open(self.full, WIDE)

@@ -226,12 +226,12 @@ def by_hand(times, metric="throughput", hakmem=("hakmem",)):
     The last peer is the baseline; all take 1 MiB."""
     peers = list(dict.fromkeys(peer for row in times.values() for peer in row))
     results = assemble([program(name, "", "synthetic", metric, name=name) for name in times],
-                       [], [], 3, 1)
+                       [], [], 5, 1)
     pairs = []
     for name, row in times.items():
         base = row.get(peers[-1], "skipped")
         for peer, time in row.items():
-            pair = {"program": name, "peer": peer, "runs": 3, "status": "ok",
+            pair = {"program": name, "peer": peer, "runs": 5, "status": "ok",
                     **dict.fromkeys(PAIR_FIGURES)}
             if isinstance(time, str):
                 pair.update(status=time)

@@ -81,19 +81,12 @@ def grid(shown, figures_of, show, programs, last):
     return table(header, rows)
 
 
-def spread(time):
-    """Half the interval's width, in per cent of the figure."""
-    percent = 50 * (time.high - time.low) / time.value
-    return " ±%.0f%%" % percent if percent >= 0.5 else ""
-
-
 def time_tables(shown):
     def figures_of(program):
         return {n: getattr(shown.time(program["name"], n), "value", None) for n in shown.names}
 
     def show(program, name, figure):
-        mark = {"faster": " ▾", "slower": " ▴"}.get(shown.figure(program, name, "verdict"), "")
-        return view.duration(figure) + spread(shown.time(program, name)) + mark
+        return ("%s %s" % (view.duration(figure), shown.spread(program, name))).strip()
 
     def last(program, _):
         best = shown.against_best(program)
@@ -166,7 +159,7 @@ def comparison(results):
             baseline, round(100 * shown.settings["confidence"])),
         standing_table(shown), "## Failures and omissions\n", failure_lines(shown), "## Time\n",
         "Per operation, or of the whole program; ± is half the interval; the best in a row is "
-        "bold. ▾ faster and ▴ slower than %s beyond the noise.\n" % baseline,
+        "bold; ▾ faster and ▴ slower than %s beyond the noise.\n" % baseline,
         time_tables(shown), "## Memory\n", "Peak resident memory.\n",
         simple_table(shown, "peak_rss_bytes", view.size),
         "### Memory after settling\n", simple_table(shown, "settled_rss_bytes", view.size),

@@ -51,8 +51,17 @@ class ComparisonTest(unittest.TestCase):
         self.assertEqual(report_view.size(1536), "1.50 KiB")
         self.assertEqual(report_view.size(3 << 30), "3.00 GiB")
         self.assertEqual(report_view.share(0.0123), "1.2%")
-        self.assertEqual(report_view.significant(Interval(0.9, 0.8, 0.99)), -1)
-        self.assertEqual(report_view.significant(Interval(0.9, 0.8, 1.01)), 0)
+
+    def test_verdicts_are_the_harness_s(self):
+        results = small({"a": {"hakmem": (2, 1.9, 2.1), "fast": (1, 0.9, 1.1), "base": (4, 4, 4)}})
+        self.assertEqual(View(results).verdict("a", "hakmem", "fast"), "slower")
+        self.assertEqual(View(results).verdict("a", "base", "hakmem"), "slower")
+        results["summary"]["pairs"][0]["runs"] = 3  # too few to tell anything
+        self.assertEqual(View(results).verdict("a", "hakmem", "fast"), "can't tell")
+
+    def test_the_baseline_s_ratio_is_the_inverse_of_the_other_s(self):
+        shown = View(small({"a": {"hakmem": (2, 1, 4), "base": (1, 1, 1)}}))
+        self.assertEqual(shown.versus("a", "base", "hakmem"), Interval(0.5, 0.25, 1))
 
 
 if __name__ == "__main__":

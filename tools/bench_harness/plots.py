@@ -11,6 +11,9 @@ import matplotlib.ticker
 from figures import (FASTER, INK, MUTED, RULE, SETTINGS, SLOWER, SURFACE, WIDTH, finish, log_axis,
                      new_figure, shorten)
 
+# What is the same or cannot be told is muted and hollow.
+VERDICT_LOOKS = {"faster": (FASTER, "o"), "slower": (SLOWER, "s")}
+
 
 def limits(values, lowest=0.2, highest=8):
     """Where a logarithmic axis around 1 begins and ends; values beyond lie at its edge."""
@@ -91,21 +94,21 @@ def strip(rows, span, looks, key, label):
 
 
 def versus(rows, key, label):
-    """One allocator against another: [(title, Interval)], a line per program, with figures."""
+    """One allocator against another: [(title, Interval, verdict)], a line per program."""
     height = 14.5 * len(rows) + 38
     with matplotlib.rc_context(SETTINGS):
         figure, axes = new_figure(height, 160, 34, 18, 20)
-        span = limits([v for _, ratio in rows for v in ratio], 0.25, 6)
+        span = limits([v for _, ratio, _ in rows for v in ratio], 0.25, 6)
         log_axis(axes.xaxis, *span, WIDTH - 194)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_yticks(range(len(rows)), [shorten(title, 26) for title, _ in rows])
+        axes.set_yticks(range(len(rows)), [shorten(title, 26) for title, *_ in rows])
         axes.tick_params(axis="y", labelcolor=INK)
         axes.tick_params(axis="x", labeltop=True)
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
         middle_line(axes)
-        for y, (_, ratio) in enumerate(rows):
-            color, marker = verdict_look(ratio)
+        for y, (_, ratio, verdict) in enumerate(rows):
+            color, marker = VERDICT_LOOKS.get(verdict, (MUTED, "d"))
             low, high = max(ratio.low, span[0]), min(ratio.high, span[1])
             value = min(max(ratio.value, span[0] * 1.01), span[1] / 1.01)
             if low < high:
@@ -116,15 +119,6 @@ def versus(rows, key, label):
                           xycoords=("axes fraction", "data"), textcoords="offset points",
                           color=color, annotation_clip=False)
         return finish(figure, key, label)
-
-
-def verdict_look(ratio):
-    """(colour, shape) of a comparison; what cannot be told is hollow."""
-    if ratio.high < 1:
-        return FASTER, "o"
-    if ratio.low > 1:
-        return SLOWER, "s"
-    return MUTED, "d"
 
 
 def scatter(points, looks, key, label):

@@ -27,7 +27,7 @@ OPEN_RIVALS = 3  # comparisons that stand open; the others fold
 
 def strip_figures(shown, looks):
     """All allocators per program, by the subject's time, worst losses first."""
-    order = {program["name"]: index for index, (program, _, _) in enumerate(shown.standings())}
+    order = {entry.program["name"]: index for index, entry in enumerate(shown.standings())}
     lines = []
     for program in sorted(shown.timed, key=lambda p: order.get(p["name"], len(order))):
         dots = [(name, shown.versus(program["name"], name, shown.subject))
@@ -54,13 +54,18 @@ def versus_figures(shown):
     """(rival, summary sentence, figure) for each other allocator, the best first."""
     found = []
     for rival in sorted(shown.names, key=lambda n: (n not in shown.rivals, standing(shown, n))):
-        rows = [(p["title"], shown.versus(p["name"], shown.subject, rival)) for p in shown.timed]
-        rows = sorted((row for row in rows if row[1]), key=lambda row: -row[1].value)
-        if rival == shown.subject or not rows:
+        rows = []
+        for program in shown.timed:
+            ratio = shown.versus(program["name"], shown.subject, rival)
+            if ratio:
+                rows.append((program["title"], ratio,
+                             shown.verdict(program["name"], shown.subject, rival)))
+        rows.sort(key=lambda row: -row[1].value)
+        if not rows:
             continue
-        signs = [view.significant(ratio) for _, ratio in rows]
-        counts = "faster in %d, slower in %d, cannot be told in %d" % (
-            signs.count(-1), signs.count(1), signs.count(0))
+        verdicts = [verdict for _, _, verdict in rows]
+        counts = "faster in %d, slower in %d, the same in %d, cannot be told in %d" % tuple(
+            verdicts.count(verdict) for verdict in ("faster", "slower", "same", "can't tell"))
         figure = plots.versus(rows, "versus%d" % len(found), "%s against %s by program: %s" % (
             shown.subject, rival, counts))
         found.append({"rival": rival, "counts": counts, "figure": figure,
@@ -194,13 +199,7 @@ def table_cell(shown, program, name, value, known, show):
         return {"text": view.status_word(pair["status"]) if bad else "–",
                 "kind": "bad" if bad else "none", "note": ""}
     return {"text": show(value), "kind": "best" if value == min(known) else "",
-            "note": spread(shown, program, name) if show is view.duration else ""}
-
-
-def spread(shown, program, name):
-    time = shown.time(program, name)
-    percent = 50 * (time.high - time.low) / time.value
-    return "±%.0f%%" % percent if percent >= 0.5 else ""
+            "note": shown.spread(program, name) if show is view.duration else ""}
 
 
 def tables(shown):
@@ -237,7 +236,6 @@ def render(results, history=()):
         lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters.update(svg=markupsafe.Markup, ratio=view.ratio_text, size=view.size,
                                range=view.range_text, status=view.status_word)
-    environment.tests["surely"] = lambda ratio, sign: view.significant(ratio) == sign
     standings = shown.standings()
     order = sorted(shown.names, key=lambda name: standing(shown, name))
     return environment.get_template("report.html.j2").render(
@@ -247,8 +245,8 @@ def render(results, history=()):
         versus=versus_figures(shown), scatters=scatter_figures(shown, looks),
         scaling=scaling_figures(shown, looks), trends=trend_figures(shown, history, looks),
         tables=tables(shown), standings=standings,
-        losses=[s for s in standings if s[2].low > 1][:NAMED_LOSSES],
-        wins=[s for s in reversed(standings) if s[2].high < 1][:NAMED_LOSSES],
+        losses=[s for s in standings if s.verdict == "slower"][:NAMED_LOSSES],
+        wins=[s for s in reversed(standings) if s.verdict == "faster"][:NAMED_LOSSES],
         open_rivals=OPEN_RIVALS, commandline=shlex.join(results["command"]))
 
 

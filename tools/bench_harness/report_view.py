@@ -7,11 +7,15 @@ words. results.schema.json documents the results.
 import collections
 import math
 
+import summary
+
 # How bad a status is; the first is the best.
-STATUSES = ("ok", "skipped", "failed", "not_loaded", "timed_out", "crashed")
+STATUSES = ("ok", "skipped", "failed", "timed_out", "crashed", "not_loaded")
 STATUS_WORDS = {"not_loaded": "not loaded", "timed_out": "timed out"}
 GROUPS = (("synthetic", "Patterns"), ("traces", "Recorded traces"), ("programs", "Whole programs"))
 
+# How the subject stands against its best rival on a program.
+Standing = collections.namedtuple("Standing", "program rival ratio verdict")
 Interval = collections.namedtuple("Interval", "value low high")
 # problem: a status and its detail, shared by all of `peers` on `program`.
 Problem = collections.namedtuple("Problem", "program status detail peers")
@@ -52,11 +56,6 @@ def geometric_mean(intervals):
     down = math.hypot(*(math.log(i.value / i.low) for i in intervals)) / count
     up = math.hypot(*(math.log(i.high / i.value) for i in intervals)) / count
     return Interval(value, value * math.exp(-down), value * math.exp(up))
-
-
-def significant(ratio):
-    """-1: surely below 1. 1: surely above 1. 0: cannot be told."""
-    return (ratio.low > 1) - (ratio.high < 1)
 
 
 class View:
@@ -110,13 +109,32 @@ class View:
                                   "high": time["high"]})
 
     def versus(self, program, over, under):
-        """The time of `over` by that of `under` on one program: an Interval, or None."""
-        if under == self.baseline and self.measured(program, under):
-            ratio = interval(self.figure(program, over, "ratio"))
-            if ratio:
-                return ratio
+        """The time of `over` by that of `under` on one program: an Interval, or None.
+
+        The harness compares with the baseline, repeat by repeat; here the noise of two others
+        counts as independent, so that their interval is rather too wide."""
+        if over == under:
+            return None
+        if under == self.baseline and interval(self.figure(program, over, "ratio")):
+            return interval(self.figure(program, over, "ratio"))
+        if over == self.baseline and interval(self.figure(program, under, "ratio")):
+            ratio = interval(self.figure(program, under, "ratio"))
+            return Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
         times = self.time(program, over), self.time(program, under)
         return divide(*times) if all(times) else None
+
+    def verdict(self, program, over, under):
+        """The harness's word for versus(): faster, slower, same or can't tell."""
+        ratio = self.versus(program, over, under)
+        repeats = min(self.pair(program, name)["runs"] for name in (over, under))
+        return summary.verdict(ratio._asdict(), repeats)
+
+    def spread(self, program, name):
+        """Half the interval of the time, and a mark if it is not the baseline's."""
+        time = self.time(program, name)
+        percent = 50 * (time.high - time.low) / time.value
+        mark = {"faster": "▾", "slower": "▴"}.get(self.figure(program, name, "verdict"), "")
+        return ("±%.0f%% %s" % (percent, mark) if percent >= 0.5 else mark).strip()
 
     def time_mean(self, peer):
         """The geometric mean of time against the baseline: an Interval, or None."""
@@ -156,13 +174,14 @@ class View:
         return best, self.versus(program, self.subject, best)
 
     def standings(self):
-        """(program, best rival, ratio) for each timed program, the worst loss first."""
+        """The Standing on each timed program, the worst loss first."""
         found = []
         for program in self.timed:
             best = self.against_best(program["name"])
             if best:
-                found.append((program, *best))
-        return sorted(found, key=lambda row: -row[2].value)
+                verdict = self.verdict(program["name"], self.subject, best[0])
+                found.append(Standing(program, *best, verdict))
+        return sorted(found, key=lambda standing: -standing.ratio.value)
 
     def title(self, program):
         for known in self.programs:
