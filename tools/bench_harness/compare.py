@@ -48,14 +48,14 @@ def _check(results, path, peer):
         raise BadUsage("%s has no figures of %s; it has %s" % (path, peer, ", ".join(names)))
 
 
-def _columns(results, program, peer, quantity):
-    """The quantity of each good run, by repeat; empty if the pair has a failure."""
+def _columns(results, program, peer, metric):
+    """The time of each good run, or its memory, by repeat; empty if the pair has a failure."""
     status = {(pair["program"], pair["peer"]): pair["status"] for pair in results["summary"]["pairs"]}
-    if status.get((program["name"], peer)) != "ok":
+    if status.get((program, peer)) != "ok":
         return []
-    if quantity == "time":
-        return summary.times_of(results["runs"], program["name"], peer, program["metric"])
-    runs = [run for run in results["runs"] if run["program"] == program["name"] and run["peer"] == peer
+    if metric != "memory":
+        return summary.times_of(results["runs"], program, peer, metric)
+    runs = [run for run in results["runs"] if run["program"] == program and run["peer"] == peer
             and run["status"] == "ok"]
     return [run["peak_rss_bytes"] for run in runs]
 
@@ -79,21 +79,23 @@ def _ratio(samples, seed):
 def _change(before, after, programs, peer, reference, bound, seed):
     """The change of one program, given as its entry in both files."""
     name = programs[0]["name"]
-    sides = tuple(zip((before, after), programs))
-    times = [_columns(results, program, peer, "time") for results, program in sides]
+    sides = (before, after)
+    # One that fails everywhere has lost its throughput, and with it its metric.
+    metric = programs[0]["metric"] if programs[0]["metric"] == programs[1]["metric"] else "time"
+    times = [_columns(results, name, peer, metric) for results in sides]
     if not times[0]:
         return Change(name, None, None, "no figures before", [])
     if not times[1]:
         return Change(name, None, None, "failed", ["%s ran before and does not now" % name])
-    references = [reference and _columns(results, program, reference, "time") for results, program in sides]
+    references = [reference and _columns(results, name, reference, metric) for results in sides]
     if not all(references) or any(len(r) != len(t) for r, t in zip(references, times)):
         references = [None, None]
     time = _ratio(list(zip(times, references)), seed)
-    sizes = [_columns(results, program, peer, "memory") for results, program in sides]
+    sizes = [_columns(results, name, peer, "memory") for results in sides]
     memory = _ratio([(size, None) for size in sizes], seed)
     verdict = summary.verdict(time, min(map(len, times)))
     regressions = []
-    if programs[1]["metric"] != "rss" and verdict == "slower" and time["value"] > 1 + bound:
+    if metric != "rss" and verdict == "slower" and time["value"] > 1 + bound:
         regressions.append("%s takes %.1f %% longer" % (name, 100 * (time["value"] - 1)))
     grown = float(numpy.median(sizes[1]) - numpy.median(sizes[0]))
     if memory["low"] > 1 and memory["value"] > 1 + bound and grown > _LEAST_BYTES:
@@ -107,8 +109,7 @@ def compare(before, after, peer, bound, absolute=False):
     _check(after, "the second file", peer)
     old = {program["name"]: program for program in before["programs"]}
     new = {program["name"]: program for program in after["programs"]}
-    common = [name for name in new if name in old and old[name]["command"] == new[name]["command"]
-              and old[name]["metric"] == new[name]["metric"]]
+    common = [name for name in new if name in old and old[name]["command"] == new[name]["command"]]
     if not common:
         raise BadUsage("the two files have no program in common that ran with the same arguments")
     remarks = []

@@ -1,0 +1,228 @@
+#!/usr/bin/python3
+"""Tests of tools/bench from the command line to results.json and the exit status."""
+import contextlib
+import io
+import json
+import pathlib
+import unittest
+from unittest import mock
+
+import build
+import cli
+import machine
+import options
+import peers
+import results
+import suite
+from errors import BadUsage
+from test_support import ALLOCATOR, GOOD, QuietMachine, WorldTest, build_library
+
+ROW = """[[program]]
+name = "%s"
+title = "%s, a program"
+about = "nothing"
+command = ["/bin/sh", "-c", '''%s''']
+quick = ["/bin/sh", "-c", '''%s''']
+"""
+
+
+class CliTest(WorldTest):
+
+    def setUp(self):
+        super().setUp()
+        self.suite = self.folder / "suite"
+        self.suite.mkdir()
+        self.programs(good=GOOD, other=GOOD)
+        report = mock.patch.object(cli, "_write_report",
+                                   lambda content, path, history=(): path.write_text("page"))
+        # Nothing is built by Bazel, and the machine's noise is not what is tested.
+        for patch in (report, mock.patch.object(build, "build_here", lambda variants: self.world),
+                      mock.patch.object(machine, "Noise", lambda *_: QuietMachine())):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def programs(self, **scripts):
+        text = "".join(ROW % (name, name, script, script) for name, script in scripts.items())
+        (self.suite / "synthetic.toml").write_text(text)
+
+    def bench(self, *arguments, suite_option=True):
+        """(exit status, standard output, standard error)."""
+        out, err = io.StringIO(), io.StringIO()
+        line = [*arguments] + (["--suite", str(self.suite)] if suite_option else [])
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = cli.main(line)
+        return status, out.getvalue(), err.getvalue()
+
+    def measured(self, *arguments):
+        status, out, err = self.bench("--peer", "glibc", "--repeats", "2", "--out", str(self.folder / "out"),
+                                      *arguments)
+        path = self.folder / "out/results.json"
+        self.assertTrue(path.exists(), err)
+        return status, out, results.read(path)
+
+    def test_all_is_well(self):
+        status, out, content = self.measured()
+        self.assertEqual(status, 0)
+        self.assertEqual([peer["name"] for peer in content["peers"]], ["glibc", "hakmem"])
+        self.assertEqual(content["settings"]["baseline"], "glibc")
+        self.assertEqual(content["settings"]["set"], "full")
+        self.assertEqual(len(content["runs"]), 8)
+        self.assertEqual({pair["status"] for pair in content["summary"]["pairs"]}, {"ok"})
+        self.assertEqual(content["peers"][1]["path"], str(self.world / "allocator/libhakmem.so"))
+        self.assertIn("good, a program", out)
+        self.assertIn("geometric mean", out)
+        self.assertEqual((self.folder / "out/report.html").read_text(), "page")
+
+    def test_failures_are_named_and_the_rest_is_measured(self):
+        self.programs(good=GOOD, bad='case $LD_PRELOAD in *libhakmem*) kill -SEGV $$;; esac; ' + GOOD)
+        status, out, content = self.measured()
+        self.assertEqual(status, 1)
+        self.assertEqual([(f["program"], f["peer"], f["status"]) for f in content["summary"]["failures"]],
+                         [("bad", "hakmem", "crashed")])
+        self.assertRegex(out, "bad on hakmem: crashed: .*SIGSEGV")
+        good = [pair for pair in content["summary"]["pairs"] if pair["program"] == "good"]
+        self.assertEqual({pair["runs"] for pair in good}, {2})
+
+    def test_library_that_does_not_load(self):
+        status, out, content = self.measured("--peer", "text=" + self.no_library)
+        self.assertEqual(status, 1)
+        self.assertRegex(out, "good on text: not loaded: .*cannot be preloaded")
+        self.assertEqual({run["status"] for run in content["runs"] if run["peer"] == "hakmem"}, {"ok"})
+
+    def test_skipped_is_no_failure(self):
+        with open(self.suite / "synthetic.toml", "a", encoding="utf-8") as file:
+            file.write('requires = ["no-such-command-here"]\n')
+        status, out, _ = self.measured()
+        self.assertEqual(status, 0)
+        self.assertIn("other on hakmem: skipped: it needs no-such-command-here", out)
+
+    def test_against_a_library(self):
+        older = self.folder / "a folder"
+        older.mkdir()
+        build_library(older / "old.so", ALLOCATOR + "int another_one;\n")
+        status, _, content = self.measured("--quick", "--against", str(older / "old.so"))
+        self.assertEqual(status, 0)
+        self.assertEqual([peer["name"] for peer in content["peers"]], ["baseline", "glibc", "hakmem"])
+        self.assertEqual((content["settings"]["baseline"], content["settings"]["set"]), ("baseline", "quick"))
+        self.assertTrue(content["peers"][0]["hakmem"])
+
+    def test_the_same_library_is_said(self):
+        _, _, content = self.measured("--against", str(self.world / "allocator/libhakmem.so"))
+        self.assertIn("same library", " ".join(content["machine"]["remarks"]))
+
+    def refused(self, words, *arguments, **keys):
+        with mock.patch.object(build, "build_here", side_effect=AssertionError("built in spite of bad usage")):
+            status, _, err = self.bench(*arguments, **keys)
+        self.assertEqual(status, 2, err)
+        self.assertRegex(err, words)
+
+    def test_bad_usage(self):
+        self.refused("no program is called nonesuch; there are good, other", "--program", "nonesuch")
+        self.refused("no allocator nonesuch is here; there are glibc,.* hakmem", "--peer", "nonesuch")
+        self.refused("no library /nowhere/x.so", "--peer", "x=/nowhere/x.so")
+        self.refused(r"no library \(empty path\)", "--peer", "x=")
+        self.refused("there is an allocator glibc already", "--peer", "glibc=" + self.allocator)
+        self.refused("cannot be the name", "--peer", "a b=" + self.allocator)
+        self.refused("no processor 99999 here", "--pin", "99999")
+        self.refused("not a list of processors", "--pin", "0-")
+        self.refused("whole number from 1 on", "--repeats", "0")
+        self.refused("whole number", "--repeats", "many")
+        self.refused("invalid choice", "--variant", "fast")
+        self.refused("unrecognized arguments", "--nonesuch")
+        self.refused("no programs in", "--suite", str(self.folder), suite_option=False)
+        self.refused("cannot write to", "--out", "/proc/nowhere")
+
+    def test_bad_baseline_and_revision(self):
+        for words, arguments in (("baseline nonesuch takes no part; there are glibc, hakmem",
+                                  ("--peer", "glibc", "--baseline", "nonesuch")),
+                                 ("neither a file nor a git revision", ("--against", "no-such-revision")),
+                                 ("no library", ("--against", "/nowhere/lib.so"))):
+            status, _, err = self.bench(*arguments, "--out", str(self.folder / "out"))
+            self.assertEqual(status, 2)
+            self.assertRegex(err, words)
+
+    def test_list(self):
+        status, out, _ = self.bench("--list")
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"\* good")
+        self.assertIn("hakmem-hardened", out)
+
+    def test_nightly(self):
+        arguments = ("nightly", "--peer", "glibc", "--repeats", "2", "--out", str(self.folder / "nights"))
+        flag = self.folder / "flag"
+        self.programs(good=GOOD, other="[ ! -e %s ] || exit 1; %s" % (flag, GOOD))
+        times = iter(["2026-01-0%dT00:00:00Z" % day for day in range(1, 9)])
+        with mock.patch("measurement.now", lambda: next(times)):
+            self.assertEqual(self.bench(*arguments)[0], 0)
+            status, out, _ = self.bench(*arguments)
+            self.assertEqual(status, 0, out)
+            self.assertIn("Since the last good run, 2026-01-01", out)
+            flag.touch()
+            status, out, _ = self.bench(*arguments)
+            self.assertEqual(status, 1)
+            self.assertIn("other ran before and does not now", out)
+        nights = self.folder / "nights"
+        entries = [json.loads(line) for line in (nights / "history.json").read_text().splitlines()]
+        self.assertEqual([entry["good"] for entry in entries], [True, True, False])
+        self.assertEqual(results.read(nights / "latest/results.json")["started"], "2026-01-05T00:00:00Z")
+        self.assertTrue((nights / "latest/report.html").exists())
+
+
+class SuiteTest(unittest.TestCase):
+
+    def refused(self, text, words):
+        with mock.patch.object(pathlib.Path, "is_file", lambda path: path.name == "traces.toml"), \
+                mock.patch.object(pathlib.Path, "read_text", lambda path: text), \
+                self.assertRaisesRegex(BadUsage, words):
+            suite.load(pathlib.Path("/folder"))
+
+    def test_what_it_refuses(self):
+        good = ROW % ("a", "a", "x", "x")
+        self.refused("", "there are no programs")
+        self.refused("[[program]", "traces.toml: ")
+        self.refused("[[programs]]", "unknown key programs")
+        self.refused("[[program]]\nname = 'a'", "without title")
+        self.refused(good + "speed = 3", "program a: unknown key speed")
+        self.refused(good + "threads = 'many'", "threads has the wrong type")
+        self.refused(good + "threads = 0", "above 0")
+        self.refused(good + "metric = 'speed'", "throughput, time, rss")
+        self.refused(good + "prepare = []", "prepare must be a list of strings, not empty")
+        self.refused(good + good, "another program a")
+        self.refused(good.replace('"a"', '"A b"'), "a name is made of")
+        self.refused(good + 'prepare = ["{bnch}/x"]', "has {bnch}")
+
+    def test_the_suite_is_good(self):
+        programs = suite.load(build.ROOT / "benchmarks/suite")
+        for program in suite.select(programs, [], quick=True):
+            self.assertTrue(program.quick)
+
+    def test_fill(self):
+        self.assertEqual(suite.fill(["{bench}/a", "{cpus}", "{X}"], {"bench": "/b", "cpus": 2}), ["/b/a", "2", "{X}"])
+
+
+class PeersTest(unittest.TestCase):
+
+    def test_baseline(self):
+        self.assertEqual(peers.choose_baseline(None, ["glibc", "mimalloc", "hakmem"]), "mimalloc")
+        self.assertEqual(peers.choose_baseline(None, ["glibc", "hakmem"]), "glibc")
+        self.assertEqual(peers.choose_baseline(None, ["baseline", "mimalloc"]), "baseline")
+        self.assertEqual(peers.choose_baseline("hakmem", ["glibc", "hakmem"]), "hakmem")
+
+    def test_variants(self):
+        chosen = peers.choose(["hakmem-debug"], ["hardened"], quick=False)
+        self.assertEqual((chosen.variants, chosen.peers), (["hardened", "debug"], {}))
+        self.assertEqual(peers.choose([], [], quick=True).peers, {})
+        self.assertIn("glibc", peers.choose([], [], quick=False).peers)
+
+    def test_versions(self):
+        self.assertRegex(peers.identify(peers.Peer("glibc")).version, r"glibc 2\.\d+")
+        found, _ = peers.discover()
+        for peer in found.values():
+            self.assertTrue(peers.identify(peer).version)
+
+    def test_processors(self):
+        self.assertEqual(options.processors("0,2-4"), [0, 2, 3, 4])
+
+
+if __name__ == "__main__":
+    unittest.main()
