@@ -4,7 +4,8 @@
 // side) and cache-scratch (passive: a block that came from another thread stays
 // with the thread that freed it, beside that thread's other blocks) of
 // Berger, McKinley, Blumofe & Wilson, "Hoard: A Scalable Memory Allocator for
-// Multithreaded Applications" (ASPLOS 2000), section 4.
+// Multithreaded Applications" (ASPLOS 2000), section 4. Processors that share
+// their first cache, as two hardware threads of a core do, show no difference.
 #include "benchmarks/bench_support.h"
 
 namespace {
