@@ -3,7 +3,7 @@
 source "$(dirname "$0")/common.sh"
 
 work() {
-  local rounds=6
+  local rounds=12
   [[ $1 == full ]] || rounds=2
   PYTHONHASHSEED=0 python3 -s "$programs/data.py" "$rounds"
 }

@@ -4,8 +4,8 @@
 source "$(dirname "$0")/common.sh"
 
 work() {
-  local rounds=10
-  [[ $1 == full ]] || rounds=3
+  local rounds=30
+  [[ $1 == full ]] || rounds=12
   PYTHONHASHSEED=0 python3 -s "$programs/objects.py" "$rounds"
 }
 

@@ -22,8 +22,8 @@ known_data() {
 }
 
 work() {
-  local requests=300000 begin end
-  [[ $1 == full ]] || requests=80000
+  local requests=900000 begin end
+  [[ $1 == full ]] || requests=200000
   serve redis-server --port 0 --unixsocket "$PWD/redis.sock" --dir "$PWD" --save '' \
     --daemonize no --enable-debug-command yes --activedefrag no
   await answers

@@ -12,9 +12,8 @@ int Most(const std::vector<std::string>& words) {
   Map counts;
   for (const auto& word : words) ++counts[word];
   std::vector<std::pair<std::string, int>> sorted(counts.begin(), counts.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return a.second > b.second;
-  });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
   return sorted.empty() ? 0 : sorted.front().second;
 }
 
