@@ -5,6 +5,7 @@ Usage: tools/bench_harness/browser_test.py      (needs Debian's chromium and chr
        tools/bench_harness/browser_test.py shots PAGE.html FOLDER      (to look at them)
 """
 import base64
+import json
 import pathlib
 import re
 import shutil
@@ -57,7 +58,7 @@ class Browser:
         options.binary_location = programs[0]
         for switch in SWITCHES + ("--user-data-dir=" + self.profile.name,):
             options.add_argument(switch)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service(programs[1]), options=options)
 
     def close(self):
@@ -131,9 +132,12 @@ class PageTest(unittest.TestCase):
         self.each_page(lambda _: self.assertEqual(self.browser.driver.get_log("browser"), []))
 
     def test_loads_nothing(self):
+        self.browser.driver.get_log("performance")
         self.browser.open(self.full, WIDE)
-        self.assertEqual(self.browser.run(
-            "return performance.getEntriesByType('resource').map(e => e.name)"), [])
+        events = [json.loads(entry["message"])["message"]
+                  for entry in self.browser.driver.get_log("performance")]
+        self.assertEqual([event["params"]["request"]["url"] for event in events
+                          if event["method"] == "Network.requestWillBeSent"], [self.full.as_uri()])
 
     def test_figures_can_be_read(self):
         def check(_):
@@ -179,7 +183,7 @@ class PageTest(unittest.TestCase):
         self.assertTrue(paper.startswith(b"%PDF-"))
         pages = len(re.findall(rb"/Type\s*/Page\b", paper))
         self.assertTrue(4 <= pages <= 30, pages)
-        self.assertTrue(self.browser.run("return document.querySelector('details').open"),
+        self.assertTrue(self.browser.run("return document.querySelector('details:not([open])') === null"),
                         "a folded part would be missing on paper")
 
 

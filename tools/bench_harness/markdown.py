@@ -9,6 +9,7 @@ import re
 import sys
 
 import report_view as view
+import report_words as words
 from report_view import View
 
 NOTHING = "–"
@@ -33,16 +34,9 @@ def table(header, rows, align=None):
     return "".join("| %s |\n" % " | ".join(line) for line in lines)
 
 
-def best_names(figures):
-    """Names of the lowest figure: all that are equal."""
-    known = {name: figure for name, figure in figures.items() if figure is not None}
-    lowest = min(known.values(), default=None)
-    return {name for name, figure in known.items() if figure == lowest}
-
-
 def cell(shown, best, pair):
     if shown is None:
-        return NOTHING if not pair or pair["status"] == "ok" else view.status_word(pair["status"])
+        return NOTHING if not pair or pair["status"] == "ok" else words.status_word(pair["status"])
     return "**%s**" % shown if best else shown
 
 
@@ -50,7 +44,7 @@ def ratio_cell(ratio):
     """The last column: the subject by the best rival."""
     if ratio is None:
         return NOTHING
-    return "%s (%s)" % (view.ratio_text(ratio.value), view.range_text(ratio))
+    return "%s (%s)" % (words.ratio_text(ratio.value), words.range_text(ratio))
 
 
 def plain_ratio(figures, subject, rivals):
@@ -58,7 +52,7 @@ def plain_ratio(figures, subject, rivals):
     ours = figures.get(subject)
     if not ours or not rival:
         return NOTHING
-    return view.ratio_text(ours / rival)
+    return words.ratio_text(ours / rival)
 
 
 def grid(shown, figures_of, show, programs, last):
@@ -71,7 +65,7 @@ def grid(shown, figures_of, show, programs, last):
         if not any(f is not None for f in figures.values()) and all(
                 not shown.pair(program["name"], name) for name in shown.names):
             continue
-        best = best_names(figures)
+        best = view.best_names(figures)
         rows.append([escape(program["title"])] + [
             cell(None if figures[n] is None else show(program["name"], n, figures[n]), n in best,
                  shown.pair(program["name"], n)) for n in shown.names]
@@ -86,7 +80,7 @@ def time_tables(shown):
         return {n: getattr(shown.time(program["name"], n), "value", None) for n in shown.names}
 
     def show(program, name, figure):
-        return ("%s %s" % (view.duration(figure), shown.spread(program, name))).strip()
+        return ("%s %s" % (words.duration(figure), shown.spread(program, name))).strip()
 
     def last(program, _):
         best = shown.against_best(program)
@@ -101,15 +95,15 @@ def time_tables(shown):
     return "\n".join(parts)
 
 
-def simple_table(shown, key, show):
+def simple_table(shown, key, show, title):
     def figures_of(program):
         return {n: shown.figure(program["name"], n, key) for n in shown.names}
 
     programs = [p for p in shown.programs
                 if any(f is not None for f in figures_of(p).values())]
     if not programs:
-        return "Nothing was measured.\n"
-    return grid(shown, figures_of, lambda _program, _name, figure: show(figure), programs,
+        return ""
+    return title + "\n\n" + grid(shown, figures_of, lambda _program, _name, figure: show(figure), programs,
                 lambda _, figures: plain_ratio(figures, shown.subject, shown.rivals))
 
 
@@ -119,7 +113,7 @@ def standing_table(shown):
         time, memory = shown.time_mean(name), shown.memory_mean(name)
         mean = shown.means.get(name, {})
         rows.append(["**%s**" % escape(name) if name == shown.subject else escape(name),
-                     ratio_cell(time), view.ratio_text(memory) if memory else NOTHING,
+                     ratio_cell(time), words.ratio_text(memory) if memory else NOTHING,
                      str(mean.get("programs", 0)), str(shown.failures_of(name) or NOTHING)])
     return table(["allocator", "time", "memory", "programs", "failures"], rows)
 
@@ -127,7 +121,7 @@ def standing_table(shown):
 def machine_lines(results):
     machine, settings, source = results["machine"], results["settings"], results["source"]
     lines = ["- %s, %d processors, %s; %s, Linux %s; huge pages: %s" % (
-        escape(machine["cpu"]), machine["processors"], view.size(machine["memory_bytes"]),
+        escape(machine["cpu"]), machine["processors"], words.size(machine["memory_bytes"]),
         escape(machine["os"]), escape(machine["kernel"]), escape(machine["huge_pages"]))]
     lines.append("- revision %s%s, %s; %d runs each after %d to warm up%s" % (
         code((source["revision"] or "unknown")[:12]),
@@ -146,7 +140,7 @@ def machine_lines(results):
 
 def failure_lines(shown):
     lines = ["- %s under %s: **%s**%s" % (
-        code(p.program), escape(shown.who(p)), escape(view.status_word(p.status)),
+        code(p.program), escape(shown.who(p)), escape(words.status_word(p.status)),
         ": " + escape(p.detail) if p.detail else "") for p in shown.problems()]
     return "\n".join(lines or ["None: every program ran under every allocator."]) + "\n"
 
@@ -160,13 +154,13 @@ def comparison(results):
         standing_table(shown), "## Failures and omissions\n", failure_lines(shown), "## Time\n",
         "Per operation, or of the whole program; ± is half the interval; the best in a row is "
         "bold; ▾ faster and ▴ slower than %s beyond the noise.\n" % baseline,
-        time_tables(shown), "## Memory\n", "Peak resident memory.\n",
-        simple_table(shown, "peak_rss_bytes", view.size),
-        "### Memory after settling\n", simple_table(shown, "settled_rss_bytes", view.size),
-        "## Minor page faults\n", simple_table(shown, "minor_faults", view.number),
-        "## Share of time in the kernel\n", simple_table(shown, "system_share", view.share),
+        time_tables(shown),
+        simple_table(shown, "peak_rss_bytes", words.size, "## Memory\n\nPeak resident memory."),
+        simple_table(shown, "settled_rss_bytes", words.size, "### Memory after settling"),
+        simple_table(shown, "minor_faults", words.number, "## Minor page faults"),
+        simple_table(shown, "system_share", words.share, "## Share of time in the kernel"),
         "## The machine\n", machine_lines(results)]
-    return "\n".join(parts)
+    return "\n".join(part for part in parts if part)
 
 
 def main():

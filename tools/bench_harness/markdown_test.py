@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """What the Markdown tables say, and the arithmetic and the words they share with the page."""
+import math
 import unittest
 
 import markdown
 import report_view
+import report_words
 from example_results import by_hand as small
 from report_view import Interval, View
 
@@ -25,16 +27,27 @@ class ComparisonTest(unittest.TestCase):
                      "- `c` under hakmem: **crashed**: seen"):
             self.assertIn(line + "\n", text)
 
-    def test_ties_are_all_best(self):
-        text = markdown.comparison(small({"a": {"hakmem": (1, 1, 1), "other": (1, 1, 1)}}))
-        self.assertIn("| a | **1.00 s** | **1.00 s** | 1.00 (1.00–1.00) |", text)
+    def test_ties_are_all_best_unless_all_are_alike(self):
+        two = {"hakmem": (1, 1, 1), "other": (1, 1, 1)}
+        self.assertIn("| a | 1.00 s | 1.00 s | 1.00 (1.00–1.00) |", markdown.comparison(
+            small({"a": two})))
+        self.assertIn("| a | **1.00 s** | **1.00 s** | 2.00 s | 1.00", markdown.comparison(
+            small({"a": {**two, "slow": (2, 2, 2)}})))
+
+    def test_headline_says_when_nothing_is_sure(self):
+        for high, words in ((0.6, "hakmem is the fastest of 2 allocators: 50% less time than x"),
+                            (1.5, "hakmem leads 2 allocators, though not beyond the noise: 50% less")):
+            shown = View(small({"a": {"hakmem": (0.5, 0.4, high), "x": (1, 1, 1)}}))
+            self.assertIn(words, report_view.headline(shown, ["hakmem", "x"]))
 
     def test_ratio_to_a_rival_that_is_not_the_baseline(self):
-        shown = View(small({"a": {"hakmem": (2, 1, 4), "fast": (1, 0.5, 2), "base": (8, 8, 8)}}))
+        shown = View(small({"a": {"hakmem": (2, 1, 3), "fast": (1, 0.9, 4), "base": (8, 8, 8)}}))
         rival, ratio = shown.against_best("a")
         self.assertEqual((rival, ratio.value), ("fast", 2))
-        self.assertAlmostEqual(ratio.low, 2 / 2 ** (2 ** 0.5))
-        self.assertAlmostEqual(ratio.high, 2 * 2 ** (2 ** 0.5))
+        # Low is 1 by 4 and high 3 by 0.9, each less far out than both together.
+        self.assertAlmostEqual(ratio.low, 2 * math.exp(-math.hypot(math.log(2), math.log(4))))
+        self.assertAlmostEqual(ratio.high, 2 * math.exp(math.hypot(math.log(1.5),
+                                                                   math.log(1 / 0.9))))
 
     def test_standings_have_the_worst_loss_first(self):
         shown = View(small({"a": {"hakmem": (1, 1, 1), "other": (2, 2, 2)},
@@ -42,15 +55,15 @@ class ComparisonTest(unittest.TestCase):
         self.assertEqual([row[0]["name"] for row in shown.standings()], ["b", "a"])
 
     def test_words(self):
-        self.assertEqual(report_view.compared(0.93, "time", "x"), "7% less time than x")
-        self.assertEqual(report_view.compared(1.004, "time", "x"), "0.4% more time than x")
-        self.assertEqual(report_view.compared(1.0, "time"), "the same time")
-        self.assertEqual(report_view.compared(2.3, "memory", "x"), "2.3 times the memory of x")
-        self.assertEqual(report_view.duration(4.56e-7), "456 ns")
-        self.assertEqual(report_view.duration(12.34), "12.3 s")
-        self.assertEqual(report_view.size(1536), "1.50 KiB")
-        self.assertEqual(report_view.size(3 << 30), "3.00 GiB")
-        self.assertEqual(report_view.share(0.0123), "1.2%")
+        self.assertEqual(report_words.compared(0.93, "time", "x"), "7% less time than x")
+        self.assertEqual(report_words.compared(1.004, "time", "x"), "0.4% more time than x")
+        self.assertEqual(report_words.compared(1.0, "time"), "the same time")
+        self.assertEqual(report_words.compared(2.3, "memory", "x"), "2.3 times the memory of x")
+        self.assertEqual(report_words.duration(4.56e-7), "456 ns")
+        self.assertEqual(report_words.duration(12.34), "12.3 s")
+        self.assertEqual(report_words.size(1536), "1.50 KiB")
+        self.assertEqual(report_words.size(3 << 30), "3.00 GiB")
+        self.assertEqual(report_words.share(0.0123), "1.2%")
 
     def test_verdicts_are_the_harness_s(self):
         results = small({"a": {"hakmem": (2, 1.9, 2.1), "fast": (1, 0.9, 1.1), "base": (4, 4, 4)}})

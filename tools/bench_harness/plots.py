@@ -121,10 +121,10 @@ def versus(rows, key, label):
         return finish(figure, key, label)
 
 
-def scatter(points, looks, key, label):
+def scatter(points, looks, key, label, reach=11):
     """Time (across) against memory (up), both relative: [(name, text, time, memory)].
 
-    `text` is written beside the point, where there is room."""
+    `text` is written beside the point, at most `reach` higher or lower, where there is room."""
     height = 290
     with matplotlib.rc_context(SETTINGS):
         figure, axes = new_figure(height, 30, 12, 20, 34)
@@ -141,19 +141,19 @@ def scatter(points, looks, key, label):
             look = looks[name]
             x, y = (min(max(v, low * 1.01), high / 1.01) for v, (low, high) in zip(at, spans))
             axes.plot((x,), (y,), marker=look.marker, color=look.color, linestyle="none",
-                      markersize=look.size + 1, markeredgecolor=SURFACE, markeredgewidth=0.6,
+                      markersize=look.size + (0 if look.ours else 1), markeredgecolor=SURFACE, markeredgewidth=0.6,
                       zorder=4)
             inside.append((look, shorten(text, 26), x, y))
-        name_points(axes, inside)
+        name_points(axes, inside, reach)
         return finish(figure, key, label)
 
 
-def name_points(axes, points):
+def name_points(axes, points, reach):
     """Puts each text beside its point, at the first of some places where it covers nothing."""
     at = [tuple(axes.transData.transform(point[2:])) for point in points]
     frame = axes.get_window_extent()
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in at]
-    places = [(dx, dy, side) for dy in (0, 11, -11, 22, -22, 33, -33)
+    places = [(dx, dy, side) for dy in (0, 11, -11, 22, -22, 33, -33) if abs(dy) <= reach
               for dx, side in ((8, "left"), (-8, "right"))]
     for (x, y), (look, text, *data) in sorted(
             zip(at, points), key=lambda entry: (not entry[1][0].ours, entry[1][1])):
@@ -161,7 +161,8 @@ def name_points(axes, points):
         for dx, dy, side in places if text else ():
             left = x + dx - (width if side == "right" else 0)
             box = left, y + dy - 5, left + width, y + dy + 5
-            if frame.x0 <= left and box[2] <= frame.x1 and not any(
+            if (frame.x0 <= left and box[2] <= frame.x1 and frame.y0 <= box[1]
+                    and box[3] <= frame.y1 + 8) and not any(
                     box[0] < t[2] and t[0] < box[2] and box[1] < t[3] and t[1] < box[3]
                     for t in taken):
                 taken.append(box)

@@ -16,6 +16,7 @@ import markupsafe
 import figures
 import plots
 import report_view as view
+import report_words as words
 from report_view import View
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -40,7 +41,7 @@ def strip_figures(shown, looks):
     for program, dots in lines:
         own = shown.time(program["name"], shown.subject)
         scaled = view.Interval(1, own.low / own.value, own.high / own.value)
-        beyond = ["%s %s×" % (name, view.ratio_text(ratio.value)) for name, ratio in dots
+        beyond = ["%s %s×" % (name, words.ratio_text(ratio.value)) for name, ratio in dots
                   if not span[0] < ratio.value < span[1]]
         rows.append((program["title"], ", ".join(beyond), dots + [(shown.subject, scaled)]))
     count = math.ceil(len(rows) / STRIP_ROWS)
@@ -64,8 +65,9 @@ def versus_figures(shown):
         if not rows:
             continue
         verdicts = [verdict for _, _, verdict in rows]
-        counts = "faster in %d, slower in %d, the same in %d, cannot be told in %d" % tuple(
-            verdicts.count(verdict) for verdict in ("faster", "slower", "same", "can't tell"))
+        counts = ", ".join("%s in %d" % (words, verdicts.count(verdict)) for verdict, words in (
+            ("faster", "faster"), ("slower", "slower"), ("same", "the same"),
+            ("can't tell", "cannot be told")) if verdict in verdicts)
         figure = plots.versus(rows, "versus%d" % len(found), "%s against %s by program: %s" % (
             shown.subject, rival, counts))
         found.append({"rival": rival, "counts": counts, "figure": figure,
@@ -88,7 +90,7 @@ def overview_figures(shown, looks):
         if rows:
             rows.sort(key=lambda row: row[1].value)
             label = "%s by that of %s: %s" % (title, shown.baseline, ", ".join(
-                "%s %s" % (name, view.ratio_text(r.value)) for name, r in rows))
+                "%s %s" % (name, words.ratio_text(r.value)) for name, r in rows))
             found.append(("%s against %s" % (title, shown.baseline),
                           plots.forest(rows, looks, "mean-" + key, label)))
     return found
@@ -102,7 +104,7 @@ def scatter_figures(shown, looks):
         label = "Time and memory of each allocator against %s: %s" % (shown.baseline, ", ".join(
             "%s %.2f and %.2f" % mean[1:] for mean in means))
         found.append(("Each allocator, mean over programs, against %s" % shown.baseline,
-                      plots.scatter(means, looks, "scatter-mean", label)))
+                      plots.scatter(means, looks, "scatter-mean", label, reach=33)))
     points = scatter_points(shown, shown.best_rival) if shown.best_rival else []
     if points:
         label = "Time and memory of %s against %s in %d programs" % (
@@ -181,25 +183,24 @@ def table(shown, title, programs, figure_of, show):
     rows = []
     for program in programs:
         values = {name: figure_of(program["name"], name) for name in shown.names}
-        known = [value for value in values.values() if value is not None]
-        cells = [table_cell(shown, program["name"], name, values[name], known, show)
+        best = view.best_names(values)
+        cells = [table_cell(shown, program["name"], name, values[name], name in best, show)
                  for name in shown.names]
         theirs = [values[n] for n in shown.rivals if values[n] is not None]
         ratio = None
         if theirs and min(theirs) > 0 and values[shown.subject] is not None:
             ratio = values[shown.subject] / min(theirs)
         rows.append({"program": program, "cells": cells, "ratio": ratio})
-    return {"title": title, "rows": rows, "open": show is view.duration}
+    return {"title": title, "rows": rows, "open": show is words.duration}
 
 
-def table_cell(shown, program, name, value, known, show):
+def table_cell(shown, program, name, value, best, show):
     if value is None:
-        pair = shown.pair(program, name)
-        bad = pair is not None and pair["status"] != "ok"
-        return {"text": view.status_word(pair["status"]) if bad else "–",
-                "kind": "bad" if bad else "none", "note": ""}
-    return {"text": show(value), "kind": "best" if value == min(known) else "",
-            "note": shown.spread(program, name) if show is view.duration else ""}
+        status = (shown.pair(program, name) or {"status": "ok"})["status"]
+        return {"text": "–" if status == "ok" else words.status_word(status),
+                "kind": "none" if status in ("ok", "skipped") else "bad", "note": ""}
+    return {"text": show(value), "kind": "best" if best else "",
+            "note": shown.spread(program, name) if show is words.duration else ""}
 
 
 def tables(shown):
@@ -214,12 +215,12 @@ def tables(shown):
     for group, title in view.GROUPS:
         programs = [p for p in shown.timed if p["group"] == group]
         if programs:
-            found.append(table(shown, "Time: " + title.lower(), programs, time, view.duration))
+            found.append(table(shown, "Time: " + title.lower(), programs, time, words.duration))
     for title, key, show in (
-            ("Peak memory", "peak_rss_bytes", view.size),
-            ("Memory after settling", "settled_rss_bytes", view.size),
-            ("Minor page faults", "minor_faults", view.number),
-            ("Share of processor time in the kernel", "system_share", view.share)):
+            ("Peak memory", "peak_rss_bytes", words.size),
+            ("Memory after settling", "settled_rss_bytes", words.size),
+            ("Minor page faults", "minor_faults", words.number),
+            ("Share of processor time in the kernel", "system_share", words.share)):
         programs = [p for p in shown.programs
                     if any(shown.figure(p["name"], n, key) is not None for n in shown.names)]
         if programs:
@@ -234,12 +235,12 @@ def render(results, history=()):
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    environment.filters.update(svg=markupsafe.Markup, ratio=view.ratio_text, size=view.size,
-                               range=view.range_text, status=view.status_word)
+    environment.filters.update(svg=markupsafe.Markup, ratio=words.ratio_text, size=words.size,
+                               range=words.range_text, status=words.status_word)
     standings = shown.standings()
     order = sorted(shown.names, key=lambda name: standing(shown, name))
     return environment.get_template("report.html.j2").render(
-        r=results, v=shown, looks=looks, words=view,
+        r=results, v=shown, looks=looks, words=words,
         order=order, headline=view.headline(shown, order),
         overview=overview_figures(shown, looks), strips=strip_figures(shown, looks),
         versus=versus_figures(shown), scatters=scatter_figures(shown, looks),

@@ -17,6 +17,7 @@ import markdown
 import plots
 import report
 import report_view
+import report_words
 from example_results import by_hand as small
 from report_view import Interval, View
 
@@ -88,7 +89,7 @@ class ExampleTest(unittest.TestCase):
             match = line.search(self.source)
             self.assertTrue(match, (program, peer))
             if status != "skipped":
-                self.assertIn(report_view.status_word(status), match.group())
+                self.assertIn(report_words.status_word(status), match.group())
 
     def test_needs_nothing_from_elsewhere(self):
         for tag, key, value in self.page.attributes:

@@ -1,17 +1,17 @@
 """What the page and the Markdown tables say about one results.json, as plain data.
 
 View(results) orders the allocators, picks the subject (hakmem's release build; without one, the
-baseline), compares any two allocators and finds the losses. The other functions put figures in
-words. results.schema.json documents the results.
+baseline), compares any two allocators and finds the losses. results.schema.json documents the
+results.
 """
 import collections
 import math
 
 import summary
+from report_words import compared, range_text, ratio_text
 
 # How bad a status is; the first is the best.
 STATUSES = ("ok", "skipped", "failed", "timed_out", "crashed", "not_loaded")
-STATUS_WORDS = {"not_loaded": "not loaded", "timed_out": "timed out"}
 GROUPS = (("synthetic", "Patterns"), ("traces", "Recorded traces"), ("programs", "Whole programs"))
 
 # How the subject stands against its best rival on a program.
@@ -19,10 +19,6 @@ Standing = collections.namedtuple("Standing", "program rival ratio verdict")
 Interval = collections.namedtuple("Interval", "value low high")
 # problem: a status and its detail, shared by all of `peers` on `program`.
 Problem = collections.namedtuple("Problem", "program status detail peers")
-
-
-def status_word(status):
-    return STATUS_WORDS.get(status, status)
 
 
 def usable(value):
@@ -63,27 +59,26 @@ class View:
         self.results = results
         self.settings = results["settings"]
         self.baseline = self.settings["baseline"]
-        # hakmem's builds first; otherwise in the order they were given.
-        self.peers = sorted(results["peers"], key=lambda peer: not peer["hakmem"])
+        self.subject = self._pick_subject(results["peers"])
+        # The subject and hakmem's builds first; otherwise in the order they were given.
+        self.peers = sorted(results["peers"], key=lambda peer: (
+            peer["name"] != self.subject, not peer["hakmem"]))
         self.names = [peer["name"] for peer in self.peers]
         self.programs = results["programs"]
         self.timed = [p for p in self.programs if p["metric"] != "rss"]
         self._pairs = {(p["program"], p["peer"]): p for p in results["summary"]["pairs"]}
         self.means = {p["peer"]: p for p in results["summary"]["peers"]}
-        self.subject = self._pick_subject()
         self.rivals = self._pick_rivals()
         self.best_rival = min((n for n in self.rivals if self.time_mean(n)), default=None,
                               key=lambda name: self.time_mean(name).value)
 
-    def _pick_subject(self):
-        ours = [peer["name"] for peer in self.peers if peer["hakmem"]]
+    def _pick_subject(self, peers):
+        names = [peer["name"] for peer in peers]
+        ours = [peer["name"] for peer in peers if peer["hakmem"]]
         if "hakmem" in ours:
             return "hakmem"
         others = [name for name in ours if name != self.baseline]
-        for name in others + ours + [self.baseline]:
-            if name in self.names:
-                return name
-        return self.names[0] if self.names else None
+        return next(name for name in others + ours + [self.baseline] + names if name in names)
 
     def _pick_rivals(self):
         """Those the subject is measured by: other allocators, or its own builds if alone."""
@@ -227,60 +222,13 @@ def rank(status):
     return STATUSES.index(status) if status in STATUSES else len(STATUSES)
 
 
-def three_digits(value):
-    """Three significant digits, never in scientific notation."""
-    if value == 0:
-        return "0"
-    digits = 2 - math.floor(math.log10(abs(value)))
-    return "%.*f" % (max(digits, 0), round(value, digits))
-
-
-def duration(seconds):
-    for limit, scale, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "µs"), (1, 1e3, "ms")):
-        if seconds < limit:
-            return "%s %s" % (three_digits(seconds * scale), unit)
-    return "%s s" % three_digits(seconds)
-
-
-def size(count):
-    for limit, scale, unit in ((1 << 20, 1 << 10, "KiB"), (1 << 30, 1 << 20, "MiB")):
-        if count < limit:
-            return "%s %s" % (three_digits(count / scale), unit)
-    return "%s GiB" % three_digits(count / (1 << 30))
-
-
-def number(count):
-    return format(round(count), ",")
-
-
-def share(fraction):
-    return "%.0f%%" % (100 * fraction) if fraction >= 0.0995 or fraction == 0 \
-        else "%.1f%%" % (100 * fraction)
-
-
-def ratio_text(value):
-    return "%.2f" % value if value < 10 else "%.0f" % value
-
-
-def range_text(ratio):
-    low, high = ratio_text(ratio.low), ratio_text(ratio.high)
-    if low == high and ratio.low < ratio.high < 10:
-        low, high = "%.3f" % ratio.low, "%.3f" % ratio.high
-    return "%s–%s" % (low, high)
-
-
-def compared(value, what, other=None):
-    """"7% less time than X", "2.3 times the time of X" or "the same time as X"; or without X."""
-    def than(word):
-        return " %s %s" % (word, other) if other else ""
-
-    if value >= 1.995:
-        return "%s times the %s%s" % (("%.1f" if value < 9.95 else "%.0f") % value, what, than("of"))
-    percent = 100 * abs(value - 1)
-    if percent < 0.05:
-        return "the same %s%s" % (what, than("as"))
-    return "%s%% %s %s%s" % (("%.1f" if percent < 0.95 else "%.0f") % percent,
-                             "more" if value > 1 else "less", what, than("than"))
+def best_names(figures):
+    """Names of the lowest figure in {name: figure or None}; none where all are alike."""
+    known = {name: figure for name, figure in figures.items() if figure is not None}
+    if len(known) > 1 and len(set(known.values())) == 1:
+        return set()
+    lowest = min(known.values(), default=None)
+    return {name for name, figure in known.items() if figure == lowest}
 
 
 def headline(shown, order):
@@ -295,6 +243,9 @@ def headline(shown, order):
     if not beaten or not shown.time_mean(beaten):
         beaten = means[1][0]
     mean = shown.overall(fastest, beaten)[0] or mean
-    return "%s is the fastest of %d allocators: %s (%s, %d%% interval %s)." % (
-        fastest, len(means), compared(mean.value, "time", beaten), ratio_text(mean.value),
-        round(100 * shown.settings["confidence"]), range_text(mean))
+    words = "%s leads %d allocators, though not beyond the noise: %s (%s, %d%% interval %s)." \
+        if mean.low < 1 < mean.high else \
+        "%s is the fastest of %d allocators: %s (%s, %d%% interval %s)."
+    return words % (fastest, len(means), compared(mean.value, "time", beaten),
+                    ratio_text(mean.value), round(100 * shown.settings["confidence"]),
+                    range_text(mean))
