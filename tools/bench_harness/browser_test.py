@@ -30,7 +30,8 @@ const bad = [];
 document.querySelectorAll('details').forEach(d => { d.open = true; });
 document.querySelectorAll('figure > svg').forEach(svg => {
   const frame = svg.getBoundingClientRect(), name = svg.getAttribute('aria-label');
-  if (frame.width < 200 || frame.height < 40) bad.push(name + ' is ' + frame.width + ' x ' + frame.height);
+  if (frame.width < 200 || frame.height < 40)
+    bad.push(name + ' is ' + frame.width + ' x ' + frame.height);
   if (!svg.querySelector('path, use')) bad.push(name + ' is empty');
   const scale = frame.width / svg.viewBox.baseVal.width;
   svg.querySelectorAll('text').forEach(text => {
@@ -183,8 +184,9 @@ class PageTest(unittest.TestCase):
         self.assertTrue(paper.startswith(b"%PDF-"))
         pages = len(re.findall(rb"/Type\s*/Page\b", paper))
         self.assertTrue(4 <= pages <= 30, pages)
-        self.assertTrue(self.browser.run("return document.querySelector('details:not([open])') === null"),
-                        "a folded part would be missing on paper")
+        self.assertEqual(self.browser.run(
+            "return document.querySelectorAll('details:not([open])').length"), 0,
+            "a folded part would be missing on paper")
 
 
 def shots(page, folder):

@@ -103,8 +103,9 @@ def simple_table(shown, key, show, title):
                 if any(f is not None for f in figures_of(p).values())]
     if not programs:
         return ""
-    return title + "\n\n" + grid(shown, figures_of, lambda _program, _name, figure: show(figure), programs,
-                lambda _, figures: plain_ratio(figures, shown.subject, shown.rivals))
+    return title + "\n\n" + grid(
+        shown, figures_of, lambda _program, _name, figure: show(figure), programs,
+        lambda _, figures: plain_ratio(figures, shown.subject, shown.rivals))
 
 
 def standing_table(shown):

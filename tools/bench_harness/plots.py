@@ -141,8 +141,7 @@ def scatter(points, looks, key, label, reach=11):
             look = looks[name]
             x, y = (min(max(v, low * 1.01), high / 1.01) for v, (low, high) in zip(at, spans))
             axes.plot((x,), (y,), marker=look.marker, color=look.color, linestyle="none",
-                      markersize=look.size + (0 if look.ours else 1), markeredgecolor=SURFACE, markeredgewidth=0.6,
-                      zorder=4)
+                      markersize=look.size, markeredgecolor=SURFACE, markeredgewidth=0.6, zorder=4)
             inside.append((look, shorten(text, 26), x, y))
         name_points(axes, inside, reach)
         return finish(figure, key, label)
