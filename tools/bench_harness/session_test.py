@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 """Tests of how programs are run: order, proof of the preload, every way to fail."""
+import dataclasses
+import subprocess
 import unittest
 
 import process
 import session
+import suite
 import witness
-from test_support import GOOD, WorldTest, build_library, processes_with, ALLOCATOR
+from test_support import ALLOCATOR, GOOD, WorldTest, build_library, compiler, processes_with
 
 
 class SessionTest(WorldTest):
@@ -88,6 +91,19 @@ class SessionTest(WorldTest):
         status, detail = self.statuses(measured)["script", "mine"]
         self.assertEqual(status, "not_loaded")
         self.assertIn("no process told", detail)
+
+    def test_program_with_an_entry_for_malloc(self):
+        # Its malloc has the program's address, and yet is the library's.
+        program = str(self.folder / "fixed")
+        subprocess.run([compiler(), "-x", "c", "-no-pie", "-fno-pie", "-fno-builtin", "-o", program, "-"],
+                       check=True, text=True, input="#include <stdlib.h>\n#include <stdio.h>\n"
+                       "void *(*volatile take)(size_t) = malloc;\n"
+                       "int main(void) { printf(\"%p\\n\", take(1)); return 0; }\n")
+        fixed = suite.Program("fixed", "fixed", "fixed", "synthetic", (program,))
+        measured = self.run_programs([fixed], self.all_peers())
+        self.assertEqual({status for status, _ in self.statuses(measured).values()}, {"ok"})
+        measured = self.run_programs([dataclasses.replace(fixed, name="again")], [self.peer("none", self.no_allocator)])
+        self.assertEqual(self.statuses(measured)["again", "none"][0], "not_loaded")
 
     def test_script_that_preloads(self):
         program = self.script("script", 'LD_PRELOAD="$BENCH_PRELOAD" sh -c "%s"' % GOOD.replace('"', '\\"'),

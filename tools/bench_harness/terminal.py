@@ -110,6 +110,13 @@ def verdict_text(text):
     return Text(text or "", style=COLOURS.get(text, ""))
 
 
+def _memory(pair):
+    """The peak, and what was left of it where the program tells."""
+    if pair["settled_rss_bytes"] is None:
+        return amount(pair["peak_rss_bytes"])
+    return "%s → %s" % (amount(pair["peak_rss_bytes"]), amount(pair["settled_rss_bytes"]))
+
+
 def _pair_cells(pair):
     times = pair["time_per_operation"]
     if not times:
@@ -118,7 +125,7 @@ def _pair_cells(pair):
     return ["%s ±%.1f %%" % (duration(times["median"]), spread), rate(pair["throughput"]),
             ratio_text(pair["ratio"]) if pair["verdict"] else "",
             verdict_text(pair["verdict"] or ("baseline" if pair["ratio"] else "")),
-            amount(pair["peak_rss_bytes"]), "%.2f" % pair["rss_ratio"] if pair["rss_ratio"] else "",
+            _memory(pair), "%.2f" % pair["rss_ratio"] if pair["rss_ratio"] else "",
             "%s" % format(round(pair["minor_faults"]), ","), "%.0f %%" % (100 * pair["system_share"])]
 
 
@@ -161,7 +168,8 @@ def show(results, out, verdict_of):
     out.print()
     out.print(_mean_table(results, verdict_of))
     out.print("\nTime is for an operation where the program counts them, else for the whole run; below ×1 is\n"
-              "faster than the baseline. In brackets and after ±: %d %% confidence over %d repeats."
+              "faster than the baseline. Memory is the peak → what is left after the load. In brackets\n"
+              "and after ±: %d %% confidence over %d repeats."
               % (round(100 * results["settings"]["confidence"]), results["settings"]["repeats"]))
     show_failures(results, out)
     for remark in results["machine"]["remarks"]:

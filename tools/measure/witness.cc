@@ -7,11 +7,12 @@
 //   PID <tab> PROGRAM <tab> FILE OF malloc <tab> FILE OF free <newline>
 //
 // It stands after the allocator in LD_PRELOAD, so that it changes nothing of
-// what is found. It neither allocates nor uses stdio: it runs before main, in
-// whatever state the allocator is then. The line is one write, so that lines
+// what is found. It does not use stdio: it runs before main, in whatever state
+// the allocator is then. The line is one write, so that lines
 // of many processes do not mix.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,6 +23,7 @@
 namespace {
 
 constexpr std::size_t kLineBytes = 4096;
+constexpr std::size_t kMostObjects = 256;
 
 class Line {
  public:
@@ -56,10 +58,51 @@ class Line {
   std::size_t size_ = 0;
 };
 
+struct Objects {
+  const char* names[kMostObjects];
+  std::size_t count;
+};
+
+int Collect(dl_phdr_info* info, std::size_t /*size*/, void* data) {
+  auto* const objects = static_cast<Objects*>(data);
+  if (info->dlpi_name[0] == '/' && objects->count < kMostObjects) {
+    objects->names[objects->count++] = info->dlpi_name;
+  }
+  return 0;
+}
+
+// The first library, in the loader's order, that has the symbol itself.
+const char* FirstLibraryWith(const char* symbol) {
+  Objects objects = {};
+  dl_iterate_phdr(Collect, &objects);
+  for (std::size_t i = 0; i < objects.count; ++i) {
+    void* const library = dlopen(objects.names[i], RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    void* const address = dlsym(library, symbol);
+    dlclose(library);
+    Dl_info info;
+    if (address != nullptr && dladdr(address, &info) != 0 &&
+        std::strcmp(info.dli_fname, objects.names[i]) == 0) {
+      return objects.names[i];
+    }
+  }
+  return "?";
+}
+
 const char* FileOf(const char* symbol) {
   void* const address = dlsym(RTLD_DEFAULT, symbol);
   Dl_info info;
-  if (address == nullptr || dladdr(address, &info) == 0) return "?";
+  void* entry = nullptr;
+  if (address == nullptr ||
+      dladdr1(address, &info, &entry, RTLD_DL_SYMENT) == 0) {
+    return "?";
+  }
+  // A program that is not position-independent and takes the address of malloc
+  // has an entry of its own for it, which leads on to a library's.
+  if (entry != nullptr &&
+      static_cast<const ElfW(Sym)*>(entry)->st_shndx == SHN_UNDEF) {
+    return FirstLibraryWith(symbol);
+  }
   return info.dli_fname;
 }
 
