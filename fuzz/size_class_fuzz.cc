@@ -29,26 +29,37 @@ void CheckOffset(SizeClass size_class, std::uint32_t offset) {
   HAK_CHECK_EQ(BlockIndexAt(size_class, offset), offset / bytes);
 }
 
+// Any will do: the slab only computes with addresses.
+constexpr Address kBase = 0x1230'0000;
+
 void CheckSlab(SizeClass size_class, ByteChoices& choices) {
   alignas(64) std::byte memory[kFineDescriptorBytes];
   Slab& slab = *new (memory) Slab;
   slab.Start(size_class, 0);
   const std::uint32_t capacity = kClassLayouts[size_class].capacity;
+  const std::size_t block_bytes = ClassBytes(size_class);
   std::set<std::uint32_t> out;
   while (!choices.empty()) {
     if (choices.Below(2) == 0) {
-      std::uint32_t indices[64];
+      void* blocks[64];
       const auto count = static_cast<std::uint32_t>(choices.Below(65));
-      const std::uint32_t taken = slab.Take(indices, count);
+      const std::uint32_t taken = slab.Take(kBase, blocks, count);
       HAK_CHECK(taken == count || slab.available() == 0);
       for (std::uint32_t i = 0; i < taken; ++i) {
-        HAK_CHECK_LT(indices[i], capacity);
-        HAK_CHECK(out.insert(indices[i]).second);
+        const Address offset = reinterpret_cast<Address>(blocks[i]) - kBase;
+        HAK_CHECK_EQ(offset % block_bytes, 0U);
+        const auto index = static_cast<std::uint32_t>(offset / block_bytes);
+        HAK_CHECK_LT(index, capacity);
+        HAK_CHECK(out.insert(index).second);
       }
     } else {
       const auto index = static_cast<std::uint32_t>(choices.Below(capacity));
       HAK_CHECK_EQ(slab.IsFree(index), out.count(index) == 0);
-      HAK_CHECK_EQ(slab.Put(index), out.erase(index) == 1);
+      if (out.erase(index) == 0) continue;
+      void* const block = reinterpret_cast<void*>(kBase + index * block_bytes);
+      bool sound = false;
+      HAK_CHECK_EQ(slab.Put(kBase, &block, 1, sound), 1U);
+      HAK_CHECK(sound);
     }
     slab.CheckInvariants();
     HAK_CHECK_EQ(slab.handed_out(), out.size());

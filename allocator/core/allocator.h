@@ -11,7 +11,10 @@
 //                    reclaiming, then recorded
 //   Free       range and alignment by one comparison → header and unit record
 //              by one comparison → mark Free → magazine push
-//     FreeSlow       another heap's block · span · Huge block · misuse
+//     TryFreeRemote  another heap's block: header and record as before → mark
+//                    Queued by one exchange → parcel
+//     FreeOther      a block of a thread without a heap · span · Huge block ·
+//                    misuse
 // `self` is the calling thread's heap pointer; it starts as NoHeap(). Slow
 // paths attach a heap to it.
 //
@@ -89,7 +92,10 @@ class Allocator {
   }
   // The hot part of Free. False: nothing was done; ask FreeSlow.
   HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer);
-  HAK_NOINLINE void FreeSlow(Heap*& self, void* pointer);
+  HAK_ALWAYS_INLINE void FreeSlow(Heap*& self, void* pointer) {
+    if (!TryFreeRemote(self, pointer)) [[unlikely]]
+      FreeOther(self, pointer);
+  }
   // The same; a size or alignment that the block cannot have been asked for
   // with is fatal, too.
   HAK_ALWAYS_INLINE void FreeSized(Heap*& self, void* pointer,
@@ -158,6 +164,11 @@ class Allocator {
                                      typename Heap::ClassCache& cache,
                                      void* block);
 
+  HAK_ALWAYS_INLINE bool TryFreeRemote(Heap* heap, void* pointer);
+  HAK_ALWAYS_INLINE bool QueueIn(ZoneView& view, unsigned unit_shift,
+                                 std::uint64_t granule, Heap* heap,
+                                 void* pointer);
+  HAK_NOINLINE void FreeOther(Heap*& self, void* pointer);
   void* AllocateClassSlow(Heap*& self, std::size_t size_bytes,
                           std::size_t alignment_bytes);
   Large AllocateLarge(Heap*& self, std::size_t size_bytes,
@@ -167,9 +178,7 @@ class Allocator {
   Large TrySpan(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
   void* TryClass(Heap*& self, SizeClass size_class, Refusal& refusal);
-  static bool HasHeap(const Heap* heap) {
-    return heap != &no_heap_ && heap != &exited_heap_;
-  }
+  static bool HasHeap(const Heap* heap) { return heap->id() != kNoHeapId; }
   bool Attach(Heap*& self);
   Heap* AnyHeap(Refusal& refusal);
   HAK_COLD void Start();
@@ -193,6 +202,9 @@ class Allocator {
                  std::size_t size_bytes);
   void* ReallocateHuge(Heap*& self, void* pointer, const LiveBlock& block,
                        std::size_t size_bytes);
+  [[noreturn]] HAK_COLD void FailFreedAtOnce(Heap* heap, const void* pointer,
+                                             SizeClass size_class, HeapId owner,
+                                             HeaderByte found) const;
   LiveBlock Require(Heap*& self, const void* pointer, PointerUse use);
   BlockReport ReportFor(Heap* self, const void* pointer, PointerUse use) const;
 
@@ -320,6 +332,53 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFree(Heap* heap, void* pointer) {
   granule = coarse().Granule(address, kCoarseGranuleShift);
   return granule < LoadForComparison(coarse().limit_granules) &&
          FreeOwn(coarse(), kCoarseUnitShift, granule, heap, pointer);
+}
+
+// True: the pointer was a live block of another heap, and it is on its way
+// there. One exchange decides between threads that free the block at once:
+// whoever does not find it Live has freed it twice. The owner's hot path needs
+// none; what it overwrites in between is found when the parcel is filed.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::QueueIn(ZoneView& view,
+                                                   unsigned unit_shift,
+                                                   std::uint64_t granule,
+                                                   Heap* heap, void* pointer) {
+  std::atomic<HeaderByte>& header = view.headers[granule];
+  const UnitRecord record =
+      view.RecordOf(granule >> unit_shift).load(std::memory_order_relaxed);
+  const HeaderByte live = UnitLiveHeader(record);
+  const HeapId owner = UnitOwner(record);
+  const unsigned code = HeaderCode(live);
+  // The code of nobody's units is 0, that of spans beyond the classes'.
+  if (LoadForComparison(header) != live || code - 1 >= kClassCount)
+      [[unlikely]] {
+    return false;
+  }
+  const auto size_class = static_cast<SizeClass>(code - 1);
+  const HeaderByte found = header.exchange(
+      MakeHeader(BlockState::kQueued, code), std::memory_order_relaxed);
+  if (found != live) [[unlikely]]
+    FailFreedAtOnce(heap, pointer, size_class, owner, found);
+  if constexpr (kConfig.zero_on_free) {
+    std::memset(pointer, 0, ClassBytes(size_class));
+  }
+  heap->FreeRemote(owner, size_class, pointer);
+  return true;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
+                                                         void* pointer) {
+  if (!HasHeap(heap)) [[unlikely]]
+    return false;
+  const auto address = reinterpret_cast<Address>(pointer);
+  std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
+  if (granule < LoadForComparison(fine().limit_granules)) {
+    return QueueIn(fine(), kFineUnitShift, granule, heap, pointer);
+  }
+  granule = coarse().Granule(address, kCoarseGranuleShift);
+  return granule < LoadForComparison(coarse().limit_granules) &&
+         QueueIn(coarse(), kCoarseUnitShift, granule, heap, pointer);
 }
 
 // The size names a class, the class the record that the block's unit must

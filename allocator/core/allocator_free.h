@@ -39,7 +39,7 @@ LiveBlock Allocator<kConfig>::Require(Heap*& self, const void* pointer,
 }
 
 template <const Config& kConfig>
-void Allocator<kConfig>::FreeSlow(Heap*& self, void* pointer) {
+void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer) {
   if (pointer == nullptr) return;
   const LiveBlock block = Require(self, pointer, PointerUse::kFree);
   switch (block.route) {
@@ -58,40 +58,39 @@ void Allocator<kConfig>::FreeSlow(Heap*& self, void* pointer) {
   }
 }
 
-// A live block of a slab, which the hot path did not take: another heap's, or
-// the thread has no heap yet.
+template <const Config& kConfig>
+void Allocator<kConfig>::FailFreedAtOnce(Heap* heap, const void* pointer,
+                                         SizeClass size_class, HeapId owner,
+                                         HeaderByte found) const {
+  BlockReport report = ReportFor(heap, pointer, PointerUse::kFree);
+  report.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
+  report.block_bytes = ClassBytes(size_class);
+  report.owner_heap = owner;
+  FatalFreedBlock(
+      report, HeaderState(found) == BlockState::kQueued ? "queued" : "free");
+}
+
+// A live block of a slab, freed by a thread that had no heap when it called.
 template <const Config& kConfig>
 void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
                                        const LiveBlock& block) {
-  if (self == &no_heap_) Attach(self);
-  const bool has_heap = HasHeap(self);
+  if (self == &no_heap_ && Attach(self)) {
+    Free(self, pointer);
+    return;
+  }
   Region& region = ace_.region();
   Zone& zone = block.route == Route::kTiny ? region.fine() : region.coarse();
-  std::atomic<HeaderByte>& header =
-      zone.header(reinterpret_cast<Address>(pointer));
   const unsigned code = block.size_class + 1U;
-  const bool remote = has_heap && block.owner != self->id();
-  // One exchange decides between threads that free the block at once: whoever
-  // does not find it Live has freed it twice. The owner's hot path needs none;
-  // what it overwrites in between is found when the parcel is filed.
-  const HeaderByte found = header.exchange(
-      MakeHeader(remote ? BlockState::kQueued : BlockState::kFree, code),
-      std::memory_order_relaxed);
+  const HeaderByte found = zone.header(reinterpret_cast<Address>(pointer))
+                               .exchange(MakeHeader(BlockState::kFree, code),
+                                         std::memory_order_relaxed);
   if (found != MakeHeader(BlockState::kLive, code)) [[unlikely]] {
-    FatalFreedBlock(
-        ReportOf(block, ReportFor(self, pointer, PointerUse::kFree)),
-        HeaderState(found) == BlockState::kQueued ? "queued" : "free");
+    FailFreedAtOnce(self, pointer, block.size_class, block.owner, found);
   }
   if constexpr (kConfig.zero_on_free) {
     std::memset(pointer, 0, ClassBytes(block.size_class));
   }
-  if (remote) {
-    self->FreeRemote(block.owner, block.size_class, pointer);
-  } else if (has_heap) {
-    Heap::FreeSlow(pointer, self, self->Cache(block.size_class));
-  } else {
-    registry_.At(block.owner).FreeDirect(block.size_class, pointer);
-  }
+  registry_.At(block.owner).FreeDirect(block.size_class, pointer);
 }
 
 // Makes a live span's memory nobody's; the caller releases it, or not.

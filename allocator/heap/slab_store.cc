@@ -28,8 +28,14 @@ Slab& SlabStore::SlabAt(SizeClass size_class, UnitIndex unit) const {
 }
 
 unsigned SlabStore::BucketOf(const Slab& slab) {
-  return std::min((slab.available() * kBuckets) / slab.capacity(),
-                  kBuckets - 1);
+  // available * kBuckets / capacity, at most kBuckets - 1, without a division.
+  const std::uint32_t scaled = slab.available() * kBuckets;
+  const std::uint32_t capacity = slab.capacity();
+  unsigned bucket = 0;
+  for (std::uint32_t share = 1; share < kBuckets; ++share) {
+    bucket += static_cast<unsigned>(scaled >= share * capacity);
+  }
+  return bucket;
 }
 
 void SlabStore::List(Slab& slab, unsigned bucket) {
@@ -130,20 +136,17 @@ std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
   Slab* slab = Fullest(size_class);
   if (slab == nullptr) slab = GrantNew(size_class, refusal);
   if (slab == nullptr) return 0;
-  std::uint32_t indices[kMaxTake];
-  const std::uint32_t fresh_from = slab->bump();
-  const std::uint32_t taken = slab->Take(indices, std::min(count, kMaxTake));
-  Refile(*slab);
+  const std::uint32_t used_before = slab->bump();
   const Zone& zone = ZoneOf(size_class);
   const Address base = zone.UnitAddress(slab->first_unit());
-  for (std::uint32_t i = 0; i < taken; ++i) {
-    const Address block = base + indices[i] * ClassBytes(size_class);
-    if (indices[i] >= fresh_from) {
-      zone.header(block).store(FreeHeader(size_class),
-                               std::memory_order_relaxed);
-    }
-    blocks[i] = reinterpret_cast<void*>(block);
+  const std::uint32_t taken = slab->Take(base, blocks, count);
+  // The blocks that were never handed out come first.
+  const std::uint32_t fresh = slab->bump() - used_before;
+  for (std::uint32_t i = 0; i < fresh; ++i) {
+    zone.header(reinterpret_cast<Address>(blocks[i]))
+        .store(FreeHeader(size_class), std::memory_order_relaxed);
   }
+  Refile(*slab);
   return taken;
 }
 
@@ -162,22 +165,14 @@ void SlabStore::AfterPut(Slab& slab) {
 void SlabStore::Put(SizeClass size_class, void* const* blocks,
                     std::uint32_t count) {
   const Zone& zone = ZoneOf(size_class);
-  const auto slab_bytes =
-      static_cast<Address>(kClassLayouts[size_class].slab_units * kUnitBytes);
-  std::uint32_t i = 0;
-  while (i < count) {
-    const auto first = reinterpret_cast<Address>(blocks[i]);
-    const UnitIndex unit = SlabUnitOf(size_class, zone.UnitOf(first));
-    const Address base = zone.UnitAddress(unit);
+  for (std::uint32_t i = 0; i < count;) {
+    const UnitIndex unit = SlabUnitOf(
+        size_class, zone.UnitOf(reinterpret_cast<Address>(blocks[i])));
     Slab& slab = SlabAt(size_class, unit);
     HAK_CHECK_EQ(slab.size_class(), size_class);
-    do {
-      const auto offset = static_cast<std::uint32_t>(
-          reinterpret_cast<Address>(blocks[i]) - base);
-      HAK_CHECK(slab.Put(BlockIndexAt(size_class, offset)));
-      ++i;
-    } while (i < count &&
-             reinterpret_cast<Address>(blocks[i]) - base < slab_bytes);
+    bool sound = false;
+    i += slab.Put(zone.UnitAddress(unit), blocks + i, count - i, sound);
+    HAK_CHECK(sound);
     AfterPut(slab);
   }
 }

@@ -26,14 +26,12 @@ namespace hakmem {
 
 class SlabStore {
  public:
-  static constexpr std::uint32_t kMaxTake = 63;
-
   constexpr SlabStore(Ace* ace, HeapId heap) : ace_(ace), heap_(heap) {}
   SlabStore(const SlabStore&) = delete;
   SlabStore& operator=(const SlabStore&) = delete;
 
-  // Takes up to `count` (at most kMaxTake) blocks, all of one slab; returns
-  // how many. 0: ACE refused a new slab, and `refusal` says why.
+  // Takes up to `count` blocks, all of one slab, the lowest last; returns how
+  // many. 0: ACE refused a new slab, and `refusal` says why.
   std::uint32_t Take(SizeClass size_class, void** blocks, std::uint32_t count,
                      Refusal& refusal);
   // Puts back blocks of one class whose headers are Free. Runs of blocks of

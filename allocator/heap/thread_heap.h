@@ -27,6 +27,7 @@
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/metadata_pool.h"
@@ -141,7 +142,8 @@ class alignas(64) ThreadHeap {
   static HAK_NOINLINE void FreeSlow(void* block, ThreadHeap* heap,
                                     const ClassCache& cache);
   // Takes a block of another heap whose header is Queued.
-  void FreeRemote(HeapId owner, SizeClass size_class, void* block) {
+  HAK_ALWAYS_INLINE void FreeRemote(HeapId owner, SizeClass size_class,
+                                    void* block) {
     Parcel* parcel = open_[owner % kOpen];
     if (parcel == nullptr || parcel->owner != owner ||
         !Append(*parcel, size_class, block)) [[unlikely]] {
@@ -206,7 +208,8 @@ class alignas(64) ThreadHeap {
         cache.allocations.load(std::memory_order_relaxed) + 1,
         std::memory_order_relaxed);
   }
-  static bool Append(Parcel& parcel, SizeClass size_class, void* block) {
+  static HAK_ALWAYS_INLINE bool Append(Parcel& parcel, SizeClass size_class,
+                                       void* block) {
     if (parcel.count == Parcel::kCapacity || parcel.bytes >= kMaxParcelBytes) {
       return false;
     }
@@ -244,7 +247,12 @@ class alignas(64) ThreadHeap {
   void Drain(bool by_owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void File(const Parcel& parcel, bool by_owner)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void Unqueue(void* block, SizeClass size_class);
+  HAK_ALWAYS_INLINE std::uint32_t Unqueue(void* block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  [[noreturn]] HAK_COLD void FailUnqueue(const void* block, UnitRecord record,
+                                         HeaderByte found) const;
+  // FreeDirect for a block of this heap that is Queued.
+  void FileDirect(void* block);
   void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckMagazine(SizeClass size_class, MagazineTop top) const;
 

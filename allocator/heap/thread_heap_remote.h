@@ -81,55 +81,65 @@ void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
   }
   lock_.Unlock();
   if (parcel == nullptr) {  // no metadata is left
-    Unqueue(block, size_class);
-    At(owner).FreeDirect(size_class, block);
+    At(owner).FileDirect(block);
   }
   EndSlowPath(overdue);
 }
 
-// Queued becomes Free. A block that is not Queued was freed twice, by two
-// threads at once, or its header was damaged.
+// A block that came by parcel and is not Queued was freed twice, by two threads
+// at once, or its header was damaged.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::Unqueue(void* block, SizeClass size_class) {
-  const Region& region = system_->ace.region();
-  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
-  std::atomic<HeaderByte>& header =
-      zone.header(reinterpret_cast<Address>(block));
-  const HeaderByte found = header.load(std::memory_order_relaxed);
-  const unsigned code = size_class + 1U;
-  if (found != MakeHeader(BlockState::kQueued, code)) [[unlikely]] {
-    const BlockReport report = {
-        .pointer = block,
-        .use = PointerUse::kFree,
-        .variant = kConfig.name,
-        .route = IsTiny(size_class) ? Route::kTiny : Route::kPool,
-        .block_bytes = ClassBytes(size_class),
-        .owner_heap = id(),
-        .caller_heap = id()};
-    if (HeaderCode(found) == code) FatalFreedBlock(report, "queued");
-    FatalDamagedHeader(report, found, MakeHeader(BlockState::kQueued, code));
+void ThreadHeap<kConfig>::FailUnqueue(const void* block, UnitRecord record,
+                                      HeaderByte found) const {
+  const unsigned code = HeaderCode(UnitLiveHeader(record));
+  HAK_CHECK(code >= 1 && code <= kClassCount);
+  const auto size_class = static_cast<SizeClass>(code - 1);
+  const BlockReport report = {
+      .pointer = block,
+      .use = PointerUse::kFree,
+      .variant = kConfig.name,
+      .route = IsTiny(size_class) ? Route::kTiny : Route::kPool,
+      .block_bytes = ClassBytes(size_class),
+      .owner_heap = UnitOwner(record),
+      .caller_heap = id()};
+  if (HeaderCode(found) == code && HeaderState(found) != BlockState::kQueued) {
+    FatalFreedBlock(report, "queued");
   }
-  header.store(MakeHeader(BlockState::kFree, code), std::memory_order_relaxed);
+  FatalDamagedHeader(report, found, MakeHeader(BlockState::kQueued, code));
+}
+
+// Queued becomes Free; returns the block's header code. `record` is what it
+// takes for a unit to be this heap's, as in `free`.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE std::uint32_t ThreadHeap<kConfig>::Unqueue(void* block) {
+  Region& region = system_->ace.region();
+  const auto address = reinterpret_cast<Address>(block);
+  const bool tiny = region.fine().Contains(address);
+  const unsigned shift = tiny ? kFineGranuleShift : kCoarseGranuleShift;
+  const ZoneView& view = tiny ? region.fine().view() : region.coarse().view();
+  const std::uint64_t granule = (address - view.base) >> shift;
+  const UnitRecord record = view.RecordOf(granule >> (kUnitShift - shift))
+                                .load(std::memory_order_relaxed);
+  const UnitRecord live = record ^ tag();
+  std::atomic<HeaderByte>& header = view.headers[granule];
+  const HeaderByte found = LoadForComparison(header);
+  if (found != live + kLiveBit) [[unlikely]]
+    FailUnqueue(block, record, found);
+  header.store(static_cast<HeaderByte>(live - kLiveBit),
+               std::memory_order_relaxed);
+  return live - kLiveBit;
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
-  const Region& region = system_->ace.region();
   void* rest[Parcel::kCapacity];
   std::uint32_t rest_count = 0;
   SizeClass rest_class = 0;
   for (std::uint32_t i = 0; i < parcel.count; ++i) {
     void* block = parcel.blocks[i];
-    const auto address = reinterpret_cast<Address>(block);
-    const Zone& zone =
-        region.fine().Contains(address) ? region.fine() : region.coarse();
-    const UnitRecord record =
-        zone.unit_record(zone.UnitOf(address)).load(std::memory_order_relaxed);
-    HAK_CHECK_EQ(UnitOwner(record), id());
-    const auto size_class =
-        static_cast<SizeClass>(HeaderCode(UnitLiveHeader(record)) - 1);
-    Unqueue(block, size_class);
-    if (by_owner && TryPush(Cache(size_class), block)) continue;
+    ClassCache& cache = CacheOfCode(Unqueue(block));
+    if (by_owner && TryPush(cache, block)) continue;
+    const SizeClass size_class = ClassOfCache(cache);
     if (rest_count != 0 && rest_class != size_class) {
       slabs_.Put(rest_class, rest, rest_count);
       rest_count = 0;
@@ -172,6 +182,12 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::FreeDirect(SizeClass size_class, void* block) {
   const FutexLockHolder hold(lock_);
   slabs_.Put(size_class, &block, 1);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FileDirect(void* block) {
+  const FutexLockHolder hold(lock_);
+  slabs_.Put(ClassOfCache(CacheOfCode(Unqueue(block))), &block, 1);
 }
 
 template <const Config& kConfig>

@@ -92,15 +92,13 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
       depots_[size_class] = MagazineLink(cache.top);
       --depot_counts_[size_class];
     } else {
-      void* blocks[kMagazineSlots];
       const std::uint32_t wanted =
           std::min(std::max<std::uint32_t>(refills_[size_class], kFirstRefill),
                    MaxRefill(size_class));
-      const std::uint32_t taken =
-          slabs_.Take(size_class, blocks, wanted, refusal);
-      refills_[size_class] = static_cast<std::uint8_t>(2 * wanted);
       // The lowest address is to be popped first.
-      std::reverse_copy(blocks, blocks + taken, MagazineBlocks(cache.top));
+      const std::uint32_t taken =
+          slabs_.Take(size_class, MagazineBlocks(cache.top), wanted, refusal);
+      refills_[size_class] = static_cast<std::uint8_t>(2 * wanted);
       cache.top += taken * kMagazineSlotBytes;
     }
   }

@@ -150,11 +150,14 @@ constexpr SizeClass AlignedClassOf(std::size_t size_bytes,
 // multiplication instead of a division. Exact for all offsets of a slab (the
 // unit test tries each).
 HAK_ALWAYS_INLINE constexpr std::uint32_t BlockIndexAt(
-    SizeClass size_class, std::uint32_t offset_bytes) {
+    const ClassLayout& layout, std::uint32_t offset_bytes) {
   return static_cast<std::uint32_t>(
-      (std::uint64_t{offset_bytes / kMinAlignmentBytes} *
-       kClassLayouts[size_class].reciprocal) >>
+      (std::uint64_t{offset_bytes / kMinAlignmentBytes} * layout.reciprocal) >>
       internal::kReciprocalShift);
+}
+HAK_ALWAYS_INLINE constexpr std::uint32_t BlockIndexAt(
+    SizeClass size_class, std::uint32_t offset_bytes) {
+  return BlockIndexAt(kClassLayouts[size_class], offset_bytes);
 }
 
 static_assert(ClassBytes(kTinyClassCount - 1) == kMaxTinyBytes);

@@ -19,29 +19,64 @@ void Slab::Start(SizeClass size_class, UnitIndex first_unit) {
   std::fill_n(words(), WordCount(), std::uint64_t{0});
 }
 
-std::uint32_t Slab::TakeFromBitmap(std::uint32_t* indices,
-                                   std::uint32_t count) {
-  std::uint32_t taken = 0;
-  while (taken < count && summary_ != 0) {
-    const auto word_index = static_cast<unsigned>(std::countr_zero(summary_));
+// Writes from `end` downwards.
+void Slab::TakeFromBitmap(Address base, void** end, std::uint32_t count) {
+  const std::size_t block_bytes = ClassBytes(size_class_);
+  free_count_ -= count;
+  std::uint64_t summary = summary_;
+  while (count != 0) {
+    const auto word_index = static_cast<unsigned>(std::countr_zero(summary));
+    const Address word_base = base + word_index * 64 * block_bytes;
     std::uint64_t word = words()[word_index];
-    while (word != 0 && taken < count) {
-      indices[taken++] =
-          word_index * 64 + static_cast<unsigned>(std::countr_zero(word));
+    do {
+      const auto bit = static_cast<unsigned>(std::countr_zero(word));
+      *--end = reinterpret_cast<void*>(word_base + bit * block_bytes);
       word &= word - 1;
-    }
+      --count;
+    } while (word != 0 && count != 0);
     words()[word_index] = word;
-    if (word == 0) summary_ &= summary_ - 1;
+    if (word == 0) summary &= summary - 1;
   }
-  free_count_ -= taken;
-  return taken;
+  summary_ = summary;
 }
 
-std::uint32_t Slab::Take(std::uint32_t* indices, std::uint32_t count) {
-  std::uint32_t taken = TakeFromBitmap(indices, count);
-  const std::uint32_t fresh = std::min(count - taken, capacity() - bump_);
-  for (std::uint32_t i = 0; i < fresh; ++i) indices[taken++] = bump_++;
-  return taken;
+std::uint32_t Slab::Take(Address base, void** blocks, std::uint32_t count) {
+  const std::uint32_t used = std::min(count, free_count_);
+  const std::uint32_t fresh = std::min(count - used, capacity() - bump_);
+  void** const end = blocks + used + fresh;
+  TakeFromBitmap(base, end, used);
+  const std::size_t block_bytes = ClassBytes(size_class_);
+  Address block = base + bump_ * block_bytes;
+  for (void** at = blocks + fresh; at != blocks; block += block_bytes) {
+    *--at = reinterpret_cast<void*>(block);
+  }
+  bump_ += fresh;
+  return used + fresh;
+}
+
+std::uint32_t Slab::Put(Address base, void* const* blocks, std::uint32_t count,
+                        bool& sound) {
+  const ClassLayout layout = kClassLayouts[size_class_];
+  const Address slab_bytes = layout.slab_units * kUnitBytes;
+  std::uint64_t* const bitmap = words();
+  std::uint64_t summary = summary_;
+  std::uint64_t unsound = 0;
+  std::uint32_t done = 0;
+  do {
+    const Address offset = reinterpret_cast<Address>(blocks[done]) - base;
+    if (offset >= slab_bytes) break;
+    const std::uint32_t index =
+        BlockIndexAt(layout, static_cast<std::uint32_t>(offset));
+    const std::uint64_t word = bitmap[index / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+    unsound |= (word & bit) | static_cast<std::uint64_t>(index >= bump_);
+    bitmap[index / 64] = word | bit;
+    summary |= std::uint64_t{1} << (index / 64);
+  } while (++done < count);
+  summary_ = summary;
+  free_count_ += done;
+  sound = unsound == 0;
+  return done;
 }
 
 bool Slab::IsFree(std::uint32_t index) const {

@@ -44,22 +44,14 @@ class Slab {
   std::uint32_t handed_out() const { return bump_ - free_count_; }
 
   // Takes the lowest free blocks, at most `count`, then ones never handed
-  // out; writes their indices and returns how many.
-  std::uint32_t Take(std::uint32_t* indices, std::uint32_t count);
-  // Puts a block back. False, changing nothing, when it is free already or was
-  // never handed out.
-  HAK_ALWAYS_INLINE bool Put(std::uint32_t index) {
-    if (index >= bump_) [[unlikely]]
-      return false;
-    std::uint64_t& word = words()[index / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-    if ((word & bit) != 0) [[unlikely]]
-      return false;
-    word |= bit;
-    summary_ |= std::uint64_t{1} << (index / 64);
-    ++free_count_;
-    return true;
-  }
+  // out; returns how many. `base` is the slab's address. The lowest block is
+  // written last, where a magazine pops first.
+  std::uint32_t Take(Address base, void** blocks, std::uint32_t count);
+  // Puts back the first blocks of `blocks` that are this slab's, at most
+  // `count`; returns how many. `sound`: none of them was free already, or never
+  // handed out.
+  std::uint32_t Put(Address base, void* const* blocks, std::uint32_t count,
+                    bool& sound);
   bool IsFree(std::uint32_t index) const;
 
   void CheckInvariants() const;
@@ -77,7 +69,7 @@ class Slab {
   const std::uint64_t* words() const {
     return reinterpret_cast<const std::uint64_t*>(this + 1);
   }
-  std::uint32_t TakeFromBitmap(std::uint32_t* indices, std::uint32_t count);
+  void TakeFromBitmap(Address base, void** end, std::uint32_t count);
 
   SizeClass size_class_ = 0;
   UnitIndex first_unit_ = 0;

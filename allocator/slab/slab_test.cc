@@ -24,6 +24,35 @@ class SlabInDescriptor {
   Slab& operator*() { return *slab_; }
   Slab* operator->() { return slab_; }
 
+  // The indices that Take gives, the lowest first.
+  std::vector<std::uint32_t> Take(std::uint32_t count) {
+    std::vector<void*> blocks(count);
+    blocks.resize(slab_->Take(kBase, blocks.data(), count));
+    std::vector<std::uint32_t> indices;
+    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+      const auto offset = reinterpret_cast<Address>(*block) - kBase;
+      EXPECT_EQ(offset % ClassBytes(slab_->size_class()), 0U);
+      indices.push_back(
+          static_cast<std::uint32_t>(offset / ClassBytes(slab_->size_class())));
+    }
+    return indices;
+  }
+  // Puts all back, in runs; whether each was out.
+  bool Put(const std::vector<std::uint32_t>& indices) {
+    std::vector<void*> blocks;
+    for (const std::uint32_t index : indices) {
+      blocks.push_back(reinterpret_cast<void*>(
+          kBase + index * ClassBytes(slab_->size_class())));
+    }
+    bool sound = false;
+    EXPECT_EQ(slab_->Put(kBase, blocks.data(),
+                         static_cast<std::uint32_t>(blocks.size()), sound),
+              blocks.size());
+    return sound;
+  }
+
+  static constexpr Address kBase = 0x1230'0000;
+
  private:
   alignas(64) std::byte memory_[kFineDescriptorBytes];
   Slab* slab_;
@@ -86,59 +115,75 @@ TEST_P(SlabTest, StartsWithNothingHandedOut) {
 }
 
 TEST_P(SlabTest, GivesEachBlockOnce) {
-  std::uint32_t indices[64];
   std::set<std::uint32_t> seen;
   while (slab_->available() != 0) {
-    const std::uint32_t taken = slab_->Take(indices, 63);
-    ASSERT_GT(taken, 0U);
-    for (std::uint32_t i = 0; i < taken; ++i) {
-      EXPECT_TRUE(seen.insert(indices[i]).second);
+    const std::vector<std::uint32_t> taken = slab_.Take(63);
+    ASSERT_FALSE(taken.empty());
+    for (const std::uint32_t index : taken) {
+      EXPECT_TRUE(seen.insert(index).second);
     }
   }
-  EXPECT_EQ(slab_->Take(indices, 1), 0U);
+  EXPECT_TRUE(slab_.Take(1).empty());
   EXPECT_EQ(seen.size(), model_.capacity);
   EXPECT_EQ(*seen.rbegin(), model_.capacity - 1);
 }
 
-TEST_P(SlabTest, RefusesWhatIsNotOut) {
-  EXPECT_FALSE(slab_->Put(0));
-  EXPECT_FALSE(slab_->Put(model_.capacity - 1));
-  std::uint32_t indices[2];
-  ASSERT_EQ(slab_->Take(indices, 2), 2U);
-  model_.Take(2);
-  EXPECT_FALSE(slab_->Put(2));
-  EXPECT_TRUE(slab_->Put(0));
-  EXPECT_FALSE(slab_->Put(0));
+TEST_P(SlabTest, SaysWhatWasNotOut) {
+  EXPECT_EQ(slab_.Take(3), model_.Take(3));
+  EXPECT_TRUE(slab_.Put({0}));
   model_.Put(0);
   EXPECT_TRUE(slab_->IsFree(0));
   EXPECT_FALSE(slab_->IsFree(1));
-  EXPECT_TRUE(slab_->IsFree(2));
+  EXPECT_TRUE(slab_->IsFree(3));
   ExpectAgree(*slab_, model_);
+  // After each of these the slab is lost.
+  EXPECT_FALSE(slab_.Put({1, 0}));
+  SlabInDescriptor twice(size_class_);
+  EXPECT_EQ(twice.Take(2).size(), 2U);
+  EXPECT_FALSE(twice.Put({0, 1, 0}));
+  SlabInDescriptor fresh(size_class_);
+  EXPECT_FALSE(fresh.Put({0}));
+  SlabInDescriptor beyond(size_class_);
+  EXPECT_EQ(beyond.Take(2).size(), 2U);
+  EXPECT_FALSE(beyond.Put({1, model_.capacity - 1}));
+}
+
+TEST_P(SlabTest, PutEndsAtTheNextSlabsBlock) {
+  EXPECT_EQ(slab_.Take(2).size(), 2U);
+  const std::size_t slab_bytes =
+      kClassLayouts[size_class_].slab_units * kUnitBytes;
+  for (const Address other :
+       {slab_.kBase - ClassBytes(size_class_), slab_.kBase + slab_bytes}) {
+    void* const blocks[] = {reinterpret_cast<void*>(slab_.kBase),
+                            reinterpret_cast<void*>(other)};
+    bool sound = false;
+    EXPECT_EQ(slab_->Put(slab_.kBase, blocks, 2, sound), 1U);
+    EXPECT_TRUE(sound);
+    EXPECT_EQ(slab_.Take(1), std::vector<std::uint32_t>{0});
+  }
 }
 
 TEST_P(SlabTest, BehavesLikeASet) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
-  std::uint32_t indices[64];
   for (int round = 0; round < 3000; ++round) {
     // Long phases of growth and of shrinking.
     const bool grow = (round / 400) % 2 == 0;
     if (random() % 4 == 0 ? !grow : grow) {
       const std::uint32_t count = random() % 64;
-      const std::uint32_t taken = slab_->Take(indices, count);
-      EXPECT_EQ(std::vector<std::uint32_t>(indices, indices + taken),
-                model_.Take(count));
+      EXPECT_EQ(slab_.Take(count), model_.Take(count));
     } else {
+      std::vector<std::uint32_t> indices;
       for (int i = 0; i < 30 && !model_.out.empty(); ++i) {
         const auto at = model_.out.lower_bound(
             static_cast<std::uint32_t>(random()) % model_.capacity);
         const std::uint32_t index =
             at == model_.out.end() ? *model_.out.begin() : *at;
-        EXPECT_TRUE(slab_->Put(index));
         EXPECT_TRUE(model_.Put(index));
+        indices.push_back(index);
       }
+      EXPECT_TRUE(indices.empty() || slab_.Put(indices));
       const auto any = static_cast<std::uint32_t>(random()) % model_.capacity;
       EXPECT_EQ(slab_->IsFree(any), model_.out.count(any) == 0);
-      EXPECT_EQ(slab_->Put(any), model_.Put(any));
     }
     ExpectAgree(*slab_, model_);
     if (HasFatalFailure()) return;

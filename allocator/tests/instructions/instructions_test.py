@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Counts what hakmem executes on its warm paths and compares with a file.
+
+Usage: instructions_test.py PROGRAM LIBRARY GOLDEN [--update]
+Per operation: instructions, loads, stores and branches inside the library, by
+callgrind. Unlike times they are the same on every run and machine, so a change
+that costs an instruction shows. A change on purpose updates the file:
+  bazel run //allocator/tests/instructions:update
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+EVENTS = ("Ir", "Dr", "Dw", "Bc")
+# Paths with slow parts: their placement depends on random addresses.
+TOLERANCE = 0.02
+HEADER = """\
+# Executed inside the release library, per operation, on warm paths: written by
+#   bazel run //allocator/tests/instructions:update
+# path                 instructions      loads     stores   branches
+"""
+
+
+def library_costs(dump, library):
+    """The sum of each event over the functions of the library."""
+    costs = dict.fromkeys(EVENTS, 0)
+    names, objects = [], {}
+    inside = skip = False
+    for line in dump.read_text().splitlines():
+        if line.startswith("events:"):
+            names = line.split()[1:]
+        elif match := re.match(r"ob=(\(\d+\))(?: (.*))?$", line):
+            if match[2]:
+                objects[match[1]] = match[2]
+            inside = objects[match[1]].endswith(library)
+        elif match := re.match(r"cob=(\(\d+\)) (.*)$", line):
+            objects[match[1]] = match[2]
+        elif line.startswith("calls="):
+            skip = True  # the next line is what the callee cost
+        elif re.match(r"[+\-*\d]", line):
+            if inside and not skip:
+                for name, count in zip(names, line.split()[1:]):
+                    if name in costs:
+                        costs[name] += int(count)
+            skip = False
+    return costs
+
+
+def measure(program, library):
+    """Costs of each path: name -> four figures per operation."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        # The counter does not read all that compilers write about lines.
+        bare = folder / "libhakmem_bare.so"
+        subprocess.run(["objcopy", "--strip-debug", library, bare], check=True)
+        bare_program = folder / "warm_paths"
+        subprocess.run(["objcopy", "--strip-debug", program, bare_program], check=True)
+        told = subprocess.run([bare_program], check=True, text=True, stdout=subprocess.PIPE)
+        operations = {name: int(count) for name, count in
+                      (line.split() for line in told.stdout.splitlines())}
+        result = subprocess.run(
+            ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--branch-sim=yes",
+             "--collect-atstart=no", "--toggle-collect=Measured_*",
+             *("--dump-after=Measured_" + name for name in operations),
+             "--callgrind-out-file=%s/out" % folder, bare_program],
+            env={"LD_PRELOAD": str(bare), "PATH": os.environ["PATH"]}, check=False, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if result.returncode != 0:
+            sys.exit("valgrind: status %d\n%s" % (result.returncode, result.stderr))
+        paths = {}
+        for dump in folder.glob("out.*"):
+            match = re.search(r"^desc: Trigger: .*Measured_(\w+)", dump.read_text(), re.M)
+            if not match:
+                continue
+            costs = library_costs(dump, bare.name)
+            paths[match[1]] = [costs[event] / operations[match[1]] for event in EVENTS]
+        missing = set(operations) - set(paths)
+        if missing:
+            sys.exit("not measured: %s\n%s" % (", ".join(sorted(missing)), result.stderr))
+        return {name: paths[name] for name in operations}
+
+
+def text_of(paths):
+    return HEADER + "".join(
+        "%-22s %12.2f %10.2f %10.2f %10.2f\n" % (name, *figures)
+        for name, figures in paths.items())
+
+
+def read(golden):
+    paths = {}
+    for line in golden.read_text().splitlines():
+        if not line.startswith("#"):
+            name, *figures = line.split()
+            paths[name] = [float(figure) for figure in figures]
+    return paths
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("golden", type=pathlib.Path)
+    parser.add_argument("--update", action="store_true")
+    arguments = parser.parse_args()
+    for tool in ("valgrind", "objcopy"):
+        if not shutil.which(tool):
+            sys.exit("%s is missing; tools/setup.sh installs it" % tool)
+    paths = measure(arguments.program, arguments.library)
+    text = text_of(paths)
+    if arguments.update:
+        arguments.golden.write_text(text)
+        return
+    golden = read(arguments.golden)
+    wrong = [name for name in sorted(set(golden) | set(paths))
+             if name not in golden or name not in paths or
+             any(abs(now - then) > max(TOLERANCE * then, 0.005)
+                 for now, then in zip(paths[name], golden[name]))]
+    if wrong:
+        sys.exit("differs from %s in %s:\n%s" % (arguments.golden, ", ".join(wrong), text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+// Each path of malloc and free, warm, in a function of its own whose name
+// starts with Measured; instructions_test.py counts what hakmem executes in it.
+//
+// Usage: warm_paths. Prints the operations of each measured function.
+#include <malloc.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// So few that, after Warm, no slow path comes between.
+constexpr std::size_t kFew = 20;
+constexpr std::size_t kWarm = 60;
+constexpr std::size_t kBatch = 1000;
+constexpr std::size_t kLargeBatch = 20000;
+constexpr std::size_t kRounds = 10;
+constexpr std::size_t kTinyBytes = 64;
+constexpr std::size_t kPoolBytes = 3000;
+constexpr std::size_t kSpanBytes = std::size_t{300} * 1024;
+
+std::array<void*, kLargeBatch> g_blocks;
+
+void Operations(const char* name, std::size_t count) {
+  std::printf("%s %zu\n", name, count);
+}
+
+void Warm(std::size_t bytes) {
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < kWarm; ++i) g_blocks[i] = std::malloc(bytes);
+    for (std::size_t i = 0; i < kWarm; ++i) std::free(g_blocks[i]);
+  }
+}
+
+void Fill(std::size_t count, std::size_t bytes) {
+  for (std::size_t i = 0; i < count; ++i) g_blocks[i] = std::malloc(bytes);
+}
+
+void Empty(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) std::free(g_blocks[i]);
+}
+
+void Batches(std::size_t count, std::size_t rounds) {
+  for (std::size_t round = 0; round < rounds; ++round) {
+    Fill(count, kTinyBytes);
+    Empty(count);
+  }
+}
+
+}  // namespace
+
+// Seen by their names in the counter's output.
+extern "C" {
+
+__attribute__((noinline)) void Measured_malloc_tiny() {
+  Fill(kFew, kTinyBytes);
+}
+__attribute__((noinline)) void Measured_free_tiny() { Empty(kFew); }
+__attribute__((noinline)) void Measured_malloc_pool() {
+  Fill(kFew, kPoolBytes);
+}
+__attribute__((noinline)) void Measured_free_pool() { Empty(kFew); }
+__attribute__((noinline)) void Measured_span() {
+  for (std::size_t i = 0; i < kFew; ++i) std::free(std::malloc(kSpanBytes));
+}
+__attribute__((noinline)) void Measured_new_tiny() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    g_blocks[i] = ::operator new(kTinyBytes);
+  }
+}
+__attribute__((noinline)) void Measured_delete_sized() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    ::operator delete(g_blocks[i], kTinyBytes);
+  }
+}
+__attribute__((noinline)) void Measured_calloc_tiny() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    g_blocks[i] = std::calloc(1, kTinyBytes);
+  }
+}
+__attribute__((noinline)) void Measured_aligned_alloc_tiny() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    g_blocks[i] = std::aligned_alloc(kTinyBytes, kTinyBytes);
+  }
+}
+__attribute__((noinline)) void Measured_realloc_in_place() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    g_blocks[i] = std::realloc(g_blocks[i], kTinyBytes - i % 8);
+  }
+}
+__attribute__((noinline)) void Measured_realloc_moves() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    g_blocks[i] = std::realloc(g_blocks[i], 2 * kTinyBytes);
+  }
+}
+__attribute__((noinline)) void Measured_usable_size() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    if (malloc_usable_size(g_blocks[i]) == 0) std::abort();
+  }
+}
+__attribute__((noinline)) void Measured_batch_1000() {
+  Batches(kBatch, kRounds);
+}
+__attribute__((noinline)) void Measured_batch_20000() {
+  Batches(kLargeBatch, kRounds);
+}
+__attribute__((noinline)) void Measured_free_remote() {
+  for (std::size_t i = 0; i < kLargeBatch; ++i) std::free(g_blocks[i]);
+}
+
+}  // extern "C"
+
+int main() {
+  Warm(kTinyBytes);
+  Measured_malloc_tiny();
+  Measured_free_tiny();
+  Operations("malloc_tiny", kFew);
+  Operations("free_tiny", kFew);
+  Warm(kPoolBytes);
+  Measured_malloc_pool();
+  Measured_free_pool();
+  Operations("malloc_pool", kFew);
+  Operations("free_pool", kFew);
+  Warm(kSpanBytes);
+  Measured_span();
+  Operations("span", kFew);
+  Warm(kTinyBytes);
+  Measured_new_tiny();
+  Measured_delete_sized();
+  Operations("new_tiny", kFew);
+  Operations("delete_sized", kFew);
+  Measured_calloc_tiny();
+  Operations("calloc_tiny", kFew);
+  Measured_realloc_in_place();
+  Operations("realloc_in_place", kFew);
+  Measured_usable_size();
+  Operations("usable_size", kFew);
+  Empty(kFew);
+  Measured_aligned_alloc_tiny();
+  Operations("aligned_alloc_tiny", kFew);
+  Empty(kFew);
+  Warm(2 * kTinyBytes);
+  Fill(kFew, kTinyBytes);
+  Measured_realloc_moves();
+  Operations("realloc_moves", kFew);
+  Empty(kFew);
+  Batches(kLargeBatch, 2);
+  Measured_batch_1000();
+  Operations("batch_1000", 2 * kBatch * kRounds);
+  Measured_batch_20000();
+  Operations("batch_20000", 2 * kLargeBatch * kRounds);
+  for (int round = 0; round < 2; ++round) {
+    Fill(kLargeBatch, kTinyBytes);
+    std::thread([] { Empty(kLargeBatch); }).join();
+  }
+  Fill(kLargeBatch, kTinyBytes);
+  std::thread(Measured_free_remote).join();
+  Operations("free_remote", kLargeBatch);
+  return 0;
+}
