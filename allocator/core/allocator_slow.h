@@ -1,5 +1,5 @@
 // Allocator: slow paths of allocation, start, exit and statistics. Included by
-// allocator.h alone.
+// allocator_hot.h alone.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 
