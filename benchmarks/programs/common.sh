@@ -3,7 +3,8 @@
 # having defined
 #   inputs      optional: makes the files that it works on, from nothing
 #   work SIZE   does the work and prints what has to come out of it, whatever
-#               the allocator is; SIZE is full or small
+#               the allocator is; SIZE is full or small. The line of results
+#               goes to descriptor 3, which `prepare` drops.
 # Usage of each: NAME.sh prepare | NAME.sh run [small], in the same directory.
 # `prepare` works once without a preloaded library and keeps the output, with
 # which `run` compares its own.
@@ -28,6 +29,7 @@ main() {
   case "${1:-} ${2:-full}" in
     "prepare full")
       unset LD_PRELOAD BENCH_PRELOAD
+      exec 3>/dev/null
       inputs
       for size in full small; do
         work $size >expected.$size
@@ -35,6 +37,7 @@ main() {
       ;;
     "run full" | "run small")
       size=${2:-full}
+      exec 3>&1
       [[ -e expected.$size ]] || complain "first: $(basename "$0") prepare"
       work "$size" >output.$size
       cmp expected.$size output.$size >&2 || complain "the output is not what it is without a preloaded library"

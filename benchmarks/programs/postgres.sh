@@ -53,4 +53,4 @@ work() {
   stop_server INT
 }
 
-main "$@" 3>&1
+main "$@"

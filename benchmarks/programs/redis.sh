@@ -40,4 +40,4 @@ work() {
   stop_server
 }
 
-main "$@" 3>&1
+main "$@"
