@@ -104,7 +104,7 @@ class Session:
         if not detail and program.prepare:
             self.progress.phase("preparing %s" % program.name)
             outcome = self._runner.run(suite.fill(program.prepare, self._values(program)), self.work_of(program),
-                                       timeout=_SLOW * program.timeout_seconds)
+                                       timeout=_SLOW * program.timeout_seconds, metric=process.UNMEASURED)
             if outcome.status != "ok":
                 status, detail = "failed", "its preparation: %s" % outcome.detail
         if detail:

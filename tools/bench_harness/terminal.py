@@ -103,7 +103,16 @@ class RunProgress:
 def ratio_text(ratio):
     if ratio is None:
         return ""
+    if ratio["low"] == ratio["high"]:
+        return "×%.3f" % ratio["value"]
     return "×%.3f [%.3f, %.3f]" % (ratio["value"], ratio["low"], ratio["high"])
+
+
+def time_text(times):
+    """The median, and half of its interval in per cent; one run has no interval."""
+    if times["low"] == times["high"]:
+        return duration(times["median"])
+    return "%s ±%.1f %%" % (duration(times["median"]), 50 * (times["high"] - times["low"]) / times["median"])
 
 
 def verdict_text(text):
@@ -121,8 +130,7 @@ def _pair_cells(pair):
     times = pair["time_per_operation"]
     if not times:
         return [Text(pair["status"].replace("_", " "), style="red")] + [""] * 7
-    spread = 50 * (times["high"] - times["low"]) / times["median"]
-    return ["%s ±%.1f %%" % (duration(times["median"]), spread), rate(pair["throughput"]),
+    return [time_text(times), rate(pair["throughput"]),
             ratio_text(pair["ratio"]) if pair["verdict"] else "",
             verdict_text(pair["verdict"] or ("baseline" if pair["ratio"] else "")),
             _memory(pair), "%.2f" % pair["rss_ratio"] if pair["rss_ratio"] else "",
