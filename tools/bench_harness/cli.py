@@ -71,7 +71,7 @@ def _run(argv, command):
     if arguments.out is None:
         nightly.lead(folder.parent / "latest", folder.name)
     out = terminal.console()
-    terminal.show(content, out, summary.verdict)
+    terminal.show(content, out, summary.verdict, summary.MIN_REPEATS)
     out.print("\n%s has results.json and report.html." % folder, soft_wrap=True)
     return 1 if measurement.failed(content) else 0
 

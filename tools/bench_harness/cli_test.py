@@ -71,6 +71,7 @@ class CliTest(WorldTest):
         self.assertEqual(content["peers"][1]["path"], str(self.world / "allocator/libhakmem.so"))
         self.assertIn("good, a program", out)
         self.assertIn("geometric mean", out)
+        self.assertIn("A verdict needs 5 repeats", out)
         self.assertEqual((self.folder / "out/report.html").read_text(), "page")
 
     def test_failures_are_named_and_the_rest_is_measured(self):

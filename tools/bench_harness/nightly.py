@@ -67,7 +67,7 @@ def run(arguments, command, write_report):
     folder.mkdir(parents=True, exist_ok=True)
     content = measurement.measure(arguments, command)
     out = terminal.console()
-    terminal.show(content, out, summary.verdict)
+    terminal.show(content, out, summary.verdict, summary.MIN_REPEATS)
     status, entries = store(content, folder, arguments.bound, arguments.accept, out)
     name = pathlib.Path(entries[-1]["results"]).parent.name
     write_report(content, folder / name / "report.html", entries)

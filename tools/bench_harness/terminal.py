@@ -137,19 +137,22 @@ def _pair_cells(pair):
             "%s" % format(round(pair["minor_faults"]), ","), "%.0f %%" % (100 * pair["system_share"])]
 
 
-def _add_columns(table):
-    for title in ("time", "rate", "time ÷ baseline", "", "memory", "÷ base", "faults", "kernel"):
-        table.add_column(title, justify="left" if title == "" else "right", no_wrap=True)
+_COLUMNS = ("time", "rate", "time ÷ baseline", "", "memory", "÷ base", "faults", "kernel")
+# In a narrow terminal; results.json and the page have the rest.
+_FEW_COLUMNS = ("time", "time ÷ baseline", "", "memory")
+_WIDTH_FOR_ALL = 116
 
 
-def _program_table(results, program):
+def _program_table(results, program, columns):
     table = Table(title="%s (%s)" % (program["title"], program["name"]), title_justify="left",
                   title_style="bold", caption=None, box=None, pad_edge=False)
-    table.add_column("", no_wrap=True, min_width=16)
-    _add_columns(table)
+    table.add_column("", no_wrap=True)
+    for title in columns:
+        table.add_column(title, justify="left" if title == "" else "right", no_wrap=True)
     for pair in results["summary"]["pairs"]:
         if pair["program"] == program["name"]:
-            table.add_row(pair["peer"], *_pair_cells(pair))
+            cells = dict(zip(_COLUMNS, _pair_cells(pair)))
+            table.add_row(pair["peer"], *(cells[title] for title in columns))
     return table
 
 
@@ -168,17 +171,20 @@ def _mean_table(results, verdict_of):
     return table
 
 
-def show(results, out, verdict_of):
+def show(results, out, verdict_of, least_repeats):
     """The tables, the failures, and whether the machine was quiet."""
+    columns = _COLUMNS if out.width >= _WIDTH_FOR_ALL else _FEW_COLUMNS
     for program in results["programs"]:
         out.print()
-        out.print(_program_table(results, program))
+        out.print(_program_table(results, program, columns))
     out.print()
     out.print(_mean_table(results, verdict_of))
     out.print("\nTime is for an operation where the program counts them, else for the whole run; below ×1 is\n"
               "faster than the baseline. Memory is the peak → what is left after the load. In brackets\n"
               "and after ±: %d %% confidence over %d repeats."
               % (round(100 * results["settings"]["confidence"]), results["settings"]["repeats"]))
+    if results["settings"]["repeats"] < least_repeats:
+        out.print("A verdict needs %d repeats." % least_repeats)
     show_failures(results, out)
     for remark in results["machine"]["remarks"]:
         out.print("Note: %s." % remark.rstrip("."), style="yellow", markup=False)
