@@ -179,8 +179,8 @@ def show(results, out, verdict_of, least_repeats):
         out.print(_program_table(results, program, columns))
     out.print()
     out.print(_mean_table(results, verdict_of))
-    out.print("\nTime is for an operation where the program counts them, else for the whole run; below ×1 is\n"
-              "faster than the baseline. Memory is the peak → what is left after the load. In brackets\n"
+    out.print("\nTime is for an operation where the program counts them, else for the whole run; below ×1 is "
+              "faster than the baseline. Memory is the peak → what is left after the load. In brackets "
               "and after ±: %d %% confidence over %d repeats."
               % (round(100 * results["settings"]["confidence"]), results["settings"]["repeats"]))
     if results["settings"]["repeats"] < least_repeats:
