@@ -14,13 +14,17 @@ namespace {
 constexpr FrameIndex kGrowthShare = 8;
 constexpr FrameIndex kMaxGrowthFrames = 32;
 
-constexpr std::uint64_t kNever = ~std::uint64_t{0};
+// How much dirty memory may be held beyond the recent peak: 4 MiB and 1/16.
+constexpr std::uint64_t kSlackUnits = 64;
+constexpr std::uint64_t kSlackShare = 16;
 
 }  // namespace
 
 void Ace::Start(const Options& options) {
   const FutexLockHolder hold(lock_);
   decay_ms_ = options.decay_ms;
+  next_trim_ms_.store(memory_.NowMs() + IntervalMs(),
+                      std::memory_order_relaxed);
   heap_limit_bytes_ = options.heap_limit_bytes;
   region_.Place(memory_);
   huge_.Place(region_, memory_.PageBytes());
@@ -56,6 +60,27 @@ bool Ace::RemapOne(UnitPool& pool, Zone& zone) {
       return false;
     }
   }
+}
+
+// Together, what is granted and what is dirty shall not be more than was
+// granted at once of late, and some slack. Memory that comes and goes is kept
+// by this rule; memory that moved to another size or zone is not.
+void Ace::BoundDirty() {
+  const std::uint64_t peak = recent_peak_units();
+  const std::uint64_t bound = peak + kSlackUnits + peak / kSlackShare;
+  const std::uint64_t held =
+      granted_units_ + fine_.dirty_units() + coarse_.dirty_units();
+  if (held <= bound + kSlackUnits / 4) return;
+  const bool fine = fine_.idle_units() != coarse_.idle_units()
+                        ? fine_.idle_units() > coarse_.idle_units()
+                        : fine_.dirty_units() > coarse_.dirty_units();
+  (fine ? fine_ : coarse_).Purge(memory_, held - bound);
+}
+
+void Ace::NoteGrant(std::uint32_t units) {
+  granted_units_ += units;
+  peak_units_ = std::max(peak_units_, granted_units_);
+  BoundDirty();
 }
 
 Refusal Ace::ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames) {
@@ -117,6 +142,7 @@ Ace::Grant Ace::GrantUnits(UnitPool& pool, Zone& zone, std::uint32_t units,
     grant = pool.Grant(units, alignment_units);
     HAK_CHECK_NE(grant.first, kNoUnit);
   }
+  NoteGrant(units);
   return {grant.first, grant.known_zero, {}};
 }
 
@@ -128,9 +154,8 @@ Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
 
 void Ace::ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units) {
   const FutexLockHolder hold(lock_);
-  const std::uint64_t now_ms = memory_.NowMs();
-  (fine ? fine_ : coarse_).Release(first, units, /*dirty=*/true, now_ms);
-  PurgeExpired(now_ms);
+  (fine ? fine_ : coarse_).Release(first, units, /*dirty=*/true);
+  NoteRelease(units);
 }
 
 Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
@@ -150,28 +175,28 @@ Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
   const Address start = region_.coarse().UnitAddress(grant.first);
   const auto skip = static_cast<std::uint32_t>(
       (RoundUp<Address>(start, alignment_bytes) - start) / kUnitBytes);
-  const std::uint64_t now_ms = memory_.NowMs();
   const bool dirty = !grant.known_zero;
-  if (skip != 0) coarse_.Release(grant.first, skip, dirty, now_ms);
+  if (skip != 0) coarse_.Release(grant.first, skip, dirty);
   grant.first += skip;
   if (length > skip + units) {
-    coarse_.Release(grant.first + units, length - skip - units, dirty, now_ms);
+    coarse_.Release(grant.first + units, length - skip - units, dirty);
   }
-  NoteDirty();
+  NoteRelease(length - units);
   return grant;
 }
 
 void Ace::ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty) {
   const FutexLockHolder hold(lock_);
-  const std::uint64_t now_ms = memory_.NowMs();
-  coarse_.Release(first, units, dirty, now_ms);
-  PurgeExpired(now_ms);
+  coarse_.Release(first, units, dirty);
+  NoteRelease(units);
 }
 
 bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
                      std::uint32_t new_units) {
   const FutexLockHolder hold(lock_);
-  return coarse_.GrantAt(first + units, new_units - units);
+  if (!coarse_.GrantAt(first + units, new_units - units)) return false;
+  NoteGrant(new_units - units);
+  return true;
 }
 
 VmStatus Ace::MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units) {
@@ -182,39 +207,47 @@ VmStatus Ace::MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units) {
                       units * kUnitBytes, /*keep_source=*/true);
 }
 
-void Ace::NoteDirty() {
-  std::uint64_t next_ms = kNever;
-  if (fine_.HasDirty()) next_ms = fine_.OldestDirtyMs() + decay_ms_;
-  if (coarse_.HasDirty()) {
-    next_ms = std::min(next_ms, coarse_.OldestDirtyMs() + decay_ms_);
+void Ace::NoteRelease(std::uint32_t units) {
+  granted_units_ -= units;
+  last_release_ms_ = memory_.NowMs();
+  if (decay_ms_ == 0) {
+    PurgeAllLocked();
+  } else {
+    BoundDirty();
   }
-  next_purge_ms_.store(next_ms, std::memory_order_relaxed);
 }
 
-void Ace::PurgeExpired(std::uint64_t now_ms) {
-  if (now_ms >= decay_ms_) {
-    fine_.Purge(memory_, now_ms - decay_ms_);
-    coarse_.Purge(memory_, now_ms - decay_ms_);
+// What was not asked for during a whole interval has been idle for that long
+// and goes back; what comes and goes stays. If nothing was freed during the
+// last interval either, all of it is idle.
+void Ace::Trim(std::uint64_t now_ms) {
+  const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
+  for (UnitPool* pool : {&fine_, &coarse_}) {
+    pool->Purge(memory_, quiet ? pool->dirty_units() : pool->idle_units());
+    pool->StartInterval();
   }
-  NoteDirty();
+  earlier_peak_units_ = peak_units_;
+  peak_units_ = granted_units_;
+  next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
 }
 
-void Ace::Tick() {
-  const std::uint64_t next_ms = next_purge_ms_.load(std::memory_order_relaxed);
-  if (next_ms == kNever) return;
+bool Ace::Tick() {
   const std::uint64_t now_ms = memory_.NowMs();
-  if (now_ms < next_ms || !lock_.TryLock()) return;
-  PurgeExpired(now_ms);
+  if (now_ms < next_trim_ms_.load(std::memory_order_relaxed)) return false;
+  if (!lock_.TryLock()) return false;
+  Trim(now_ms);
   lock_.Unlock();
+  return true;
+}
+
+std::size_t Ace::PurgeAllLocked() {
+  return fine_.Purge(memory_, fine_.dirty_units()) +
+         coarse_.Purge(memory_, coarse_.dirty_units());
 }
 
 std::size_t Ace::PurgeAll() {
   const FutexLockHolder hold(lock_);
-  const std::uint64_t now_ms = memory_.NowMs();
-  const std::size_t bytes =
-      fine_.Purge(memory_, now_ms) + coarse_.Purge(memory_, now_ms);
-  NoteDirty();
-  return bytes;
+  return PurgeAllLocked();
 }
 
 void Ace::AddStatistics(Statistics& statistics) {
@@ -247,6 +280,9 @@ void Ace::CheckInvariants() {
   region_.coarse().CheckInvariants();
   fine_.CheckInvariants();
   coarse_.CheckInvariants();
+  HAK_CHECK_EQ(
+      (granted_units_ + fine_.free_units() + coarse_.free_units()) * kUnitBytes,
+      mapped_bytes() - huge_.mapped_bytes());  // A2
   huge_.CheckInvariants();
 }
 

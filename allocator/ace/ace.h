@@ -8,15 +8,18 @@
 // fork (lock order: docs/design.md).
 //
 // Granted memory is known to be zero when it is fresh or was given back to the
-// kernel since its last use. Freed memory is kept for one decay delay.
+// kernel since its last use. Freed memory is kept while it is wanted again: see
+// Trim and BoundDirty (docs/decisions/0009).
 //
 // Invariants:
 //   A1: mapped_bytes() <= heap limit.
-//   A2: a granted unit is in no pool; its unit record is set by the caller
+//   A2: granted and free units are all that is mapped in frames.
+//   A3: a granted unit is in no pool; its unit record is set by the caller
 //       before the first block is handed out, and cleared before Release.
 #ifndef HAKMEM_ALLOCATOR_ACE_ACE_H_
 #define HAKMEM_ALLOCATOR_ACE_ACE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -102,9 +105,9 @@ class Ace {
   // kFreed: `bytes` is how long the block was.
   HugePlace FindHuge(Address address, Address& start, std::size_t& bytes);
 
-  // Gives freed memory back whose decay delay is over; cheap when there is
-  // none, and does nothing while another thread is at it.
-  void Tick();
+  // Twice in a decay delay, gives back what has been idle; else, and while
+  // another thread is at it, does nothing but read the clock. True: it did.
+  bool Tick();
   // Gives all freed memory back; returns the bytes given back.
   std::size_t PurgeAll();
 
@@ -133,8 +136,15 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t UnmapFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void PurgeExpired(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void NoteDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void NoteGrant(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void BoundDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return std::max(peak_units_, earlier_peak_units_);
+  }
+  void Trim(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t PurgeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
   Refusal HugeRefusal(const HugePool::Result& result) const;
 
   VirtualMemory& memory_;
@@ -150,8 +160,12 @@ class Ace {
   // Written under lock_, read by statistics and Tick without it.
   std::atomic<std::size_t> mapped_bytes_{0};
   std::atomic<std::size_t> peak_mapped_bytes_{0};
-  // When the oldest dirty memory expires; all ones: there is none.
-  std::atomic<std::uint64_t> next_purge_ms_{~std::uint64_t{0}};
+  std::uint64_t granted_units_ ABSL_GUARDED_BY(lock_) = 0;
+  // The most that was granted at once in this interval and in the one before.
+  std::uint64_t peak_units_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t earlier_peak_units_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t last_release_ms_ ABSL_GUARDED_BY(lock_) = 0;
+  std::atomic<std::uint64_t> next_trim_ms_{0};
 };
 
 }  // namespace hakmem

@@ -235,14 +235,14 @@ bool UnitPool::GrantAt(UnitIndex next, std::uint32_t units) {
   return true;
 }
 
-void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty,
-                              std::uint64_t now_ms) {
+void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask,
+                              bool dirty) {
   SuperSlab& slab = zone_.super_slab(frame);
   HAK_CHECK_EQ(slab.free_units & mask, 0U);
   slab.free_units |= mask;
   free_units_ += static_cast<unsigned>(std::popcount(mask));
   if (dirty) {
-    if (slab.dirty_units == 0) PushDirty(frame, now_ms);
+    if (slab.dirty_units == 0) PushDirty(frame);
     slab.dirty_units |= mask;
     dirty_units_ += static_cast<unsigned>(std::popcount(mask));
   }
@@ -254,14 +254,12 @@ void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty,
   }
 }
 
-void UnitPool::Release(UnitIndex first, std::uint32_t units, bool dirty,
-                       std::uint64_t now_ms) {
+void UnitPool::Release(UnitIndex first, std::uint32_t units, bool dirty) {
   for (std::uint32_t at = 0; at < units;) {
     const UnitIndex unit = first + at;
     const std::uint32_t here =
         std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
-    ReleaseInFrame(FrameOfUnit(unit), BitRun32(UnitInFrame(unit), here), dirty,
-                   now_ms);
+    ReleaseInFrame(FrameOfUnit(unit), BitRun32(UnitInFrame(unit), here), dirty);
     at += here;
   }
 }

@@ -51,9 +51,8 @@ class UnitPool {
   UnitGrant Grant(std::uint32_t units, std::uint32_t alignment_units);
   // Takes `units` right after the run that ends before `next`, if free.
   bool GrantAt(UnitIndex next, std::uint32_t units);
-  // Gives a run back at time `now_ms`. `dirty`: it may hold data.
-  void Release(UnitIndex first, std::uint32_t units, bool dirty,
-               std::uint64_t now_ms);
+  // Gives a run back. `dirty`: it may hold data.
+  void Release(UnitIndex first, std::uint32_t units, bool dirty);
 
   // Adds frames that the zone has just mapped (they are clean).
   void AddFrames(FrameIndex first, FrameIndex frames);
@@ -62,14 +61,15 @@ class UnitPool {
   // Puts one back that could not be mapped again.
   void AddUnmapped(FrameIndex frame);
 
-  // Gives back to the kernel what was freed at or before `before_ms`; returns
-  // the bytes given back.
-  std::size_t Purge(VirtualMemory& memory, std::uint64_t before_ms);
-  // The time from which on Purge has work.
-  bool HasDirty() const { return dirty_head_ != kNoFrame; }
-  std::uint64_t OldestDirtyMs() const {
-    return zone_.super_slab(dirty_head_).dirty_since_ms;
-  }
+  // Gives dirty memory back to the kernel, least recently used SuperSlabs
+  // first, until it was at least `units` or nothing is left; returns the bytes
+  // given back.
+  std::size_t Purge(VirtualMemory& memory, std::uint64_t units);
+  // How many dirty units nobody has asked for since StartInterval: the fewest
+  // there were. (The working set of Bonwick's depot, "Magazines and Vmem",
+  // USENIX 2001, section 3.4.)
+  std::uint64_t idle_units() const { return idle_units_; }
+  void StartInterval() { idle_units_ = dirty_units_; }
   // Unmaps every wholly free frame; returns the bytes unmapped. Frames that
   // the kernel will not unmap stay.
   std::size_t UnmapFree(VirtualMemory& memory);
@@ -100,16 +100,16 @@ class UnitPool {
   std::uint32_t TailBefore(FrameIndex frame) const;
   FrameIndex RunStart(FrameIndex frame) const;
   void TakeUnits(FrameIndex frame, std::uint32_t mask);
-  void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty,
-                      std::uint64_t now_ms);
+  void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty);
   UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment);
   UnitGrant GrantFrames(std::uint32_t units, bool with_tail);
   bool IsFreeFrame(FrameIndex frame) const;
 
-  void PushDirty(FrameIndex frame, std::uint64_t now_ms);
+  void PushDirty(FrameIndex frame);
   void RemoveDirty(FrameIndex frame);
   void ClearDirty(FrameIndex frame, std::uint32_t mask);
-  std::size_t PurgeAround(VirtualMemory& memory, FrameIndex frame);
+  std::size_t PurgeAround(VirtualMemory& memory, FrameIndex frame,
+                          std::uint64_t units);
   std::size_t PurgeUnits(VirtualMemory& memory, UnitIndex first,
                          std::uint32_t units);
   void PurgeHeaders(VirtualMemory& memory, UnitIndex first,
@@ -124,6 +124,7 @@ class UnitPool {
   FrameIndex unmapped_head_ = kNoFrame;
   std::uint64_t free_units_ = 0;
   std::uint64_t dirty_units_ = 0;
+  std::uint64_t idle_units_ = 0;
   std::uint64_t purge_calls_ = 0;
   std::uint64_t unmap_calls_ = 0;
 };

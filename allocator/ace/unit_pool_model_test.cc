@@ -114,7 +114,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
     }
     run = {run.first + kept, run.units - kept};
     const bool dirty = Below(4) != 0;
-    pool_.Release(run.first, run.units, dirty, now_ms_);
+    pool_.Release(run.first, run.units, dirty);
     Set(run, State::kFree, dirty);
   }
   void Extend() {
@@ -130,9 +130,9 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   }
   void Purge() {
     if (Below(4) == 0) memory_.RefuseCall(1 + Below(3), ENOMEM);
-    const std::uint64_t before_ms = now_ms_ - Below(20);
+    const std::uint64_t units = Below(200);
     memory_.ForgetPurges();
-    pool_.Purge(memory_, before_ms);
+    pool_.Purge(memory_, units);
     memory_.RefuseNothing();
     for (UnitIndex unit = 0; unit < model_.size(); ++unit) {
       if (model_[unit].state == State::kFree &&
@@ -180,14 +180,12 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   Zone zone_{{kCoarseGranuleShift, kCoarseDescriptorBytes}};
   UnitPool pool_{zone_};
   std::mt19937 random_;
-  std::uint64_t now_ms_ = 1000;
   std::vector<Unit> model_;
   std::vector<Run> runs_;
 };
 
 TEST_P(UnitPoolModelTest, AgreesAfterEachStep) {
   for (int step = 0; step < 4000 && !HasFatalFailure(); ++step) {
-    now_ms_ += Below(4);
     const bool grow = (step / 500) % 2 == 0;
     switch (Below(20)) {
       case 0:

@@ -14,15 +14,10 @@ constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 
 }  // namespace
 
-// A frame that the kernel refused to purge may stand at the tail with a time
-// still to come; what follows it is no older.
-void UnitPool::PushDirty(FrameIndex frame, std::uint64_t now_ms) {
-  if (dirty_tail_ != kNoFrame) {
-    now_ms = std::max(now_ms, zone_.super_slab(dirty_tail_).dirty_since_ms);
-  }
+// At the list's end: the most recently used.
+void UnitPool::PushDirty(FrameIndex frame) {
   SuperSlab& slab = zone_.super_slab(frame);
   slab.on_dirty_list = true;
-  slab.dirty_since_ms = now_ms;
   slab.dirty_next = kNoFrame;
   slab.dirty_previous = dirty_tail_;
   if (dirty_tail_ != kNoFrame) {
@@ -50,7 +45,9 @@ void UnitPool::ClearDirty(FrameIndex frame, std::uint32_t mask) {
   if (cleared == 0) return;
   slab.dirty_units &= ~cleared;
   dirty_units_ -= static_cast<unsigned>(std::popcount(cleared));
-  if (slab.dirty_units == 0) RemoveDirty(frame);
+  idle_units_ = std::min(idle_units_, dirty_units_);
+  RemoveDirty(frame);
+  if (slab.dirty_units != 0) PushDirty(frame);
 }
 
 // The header table's pages that belong to these units alone go too; they are
@@ -86,9 +83,13 @@ std::size_t UnitPool::PurgeUnits(VirtualMemory& memory, UnitIndex first,
 }
 
 // Purges one SuperSlab's dirty units; when it is wholly dirty, its wholly
-// dirty neighbours with it, in one call.
-std::size_t UnitPool::PurgeAround(VirtualMemory& memory, FrameIndex frame) {
-  constexpr FrameIndex kMaxFramesPerCall = 64;
+// dirty neighbours with it, in one call, as far as `units` are wanted.
+std::size_t UnitPool::PurgeAround(VirtualMemory& memory, FrameIndex frame,
+                                  std::uint64_t units) {
+  constexpr std::uint64_t kMaxFramesPerCall = 64;
+  const auto max_frames = static_cast<FrameIndex>(
+      std::min(DivideRoundUp(units, std::uint64_t{kUnitsPerSuperSlab}),
+               kMaxFramesPerCall));
   const auto wholly_dirty = [this](FrameIndex f) {
     return f < zone_.frame_count() &&
            zone_.super_slab(f).presence == Presence::kMapped &&
@@ -96,12 +97,12 @@ std::size_t UnitPool::PurgeAround(VirtualMemory& memory, FrameIndex frame) {
   };
   if (wholly_dirty(frame)) {
     FrameIndex first = frame;
-    while (first != 0 && frame - first < kMaxFramesPerCall / 2 &&
+    while (first != 0 && frame - first < max_frames / 2 &&
            wholly_dirty(first - 1)) {
       --first;
     }
     FrameIndex end = frame + 1;
-    while (end - first < kMaxFramesPerCall && wholly_dirty(end)) ++end;
+    while (end - first < max_frames && wholly_dirty(end)) ++end;
     return PurgeUnits(memory, FirstUnitOfFrame(first),
                       (end - first) * kUnitsPerSuperSlab);
   }
@@ -109,24 +110,24 @@ std::size_t UnitPool::PurgeAround(VirtualMemory& memory, FrameIndex frame) {
   std::uint32_t left = zone_.super_slab(frame).dirty_units;
   while (left != 0) {
     const auto first = static_cast<unsigned>(std::countr_zero(left));
-    const auto units = static_cast<unsigned>(std::countr_one(left >> first));
-    left &= ~BitRun32(first, units);
-    purged_bytes += PurgeUnits(memory, FirstUnitOfFrame(frame) + first, units);
+    const auto run = static_cast<unsigned>(std::countr_one(left >> first));
+    left &= ~BitRun32(first, run);
+    purged_bytes += PurgeUnits(memory, FirstUnitOfFrame(frame) + first, run);
   }
   return purged_bytes;
 }
 
-std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t before_ms) {
+std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
   std::size_t purged_bytes = 0;
-  while (HasDirty() && OldestDirtyMs() <= before_ms) {
+  while (purged_bytes < units * kUnitBytes && dirty_units_ != 0) {
     const FrameIndex frame = dirty_head_;
-    purged_bytes += PurgeAround(memory, frame);
-    SuperSlab& slab = zone_.super_slab(frame);
-    if (slab.on_dirty_list) {
-      // The kernel refused. The units stay dirty and wait another round, at
+    purged_bytes +=
+        PurgeAround(memory, frame, units - purged_bytes / kUnitBytes);
+    if (zone_.super_slab(frame).dirty_units != 0) {
+      // The kernel refused. The units stay dirty and wait for another time, at
       // the list's end, instead of being asked about in a loop.
       RemoveDirty(frame);
-      PushDirty(frame, before_ms + 1);
+      PushDirty(frame);
       break;
     }
   }
@@ -199,11 +200,10 @@ void UnitPool::CheckInvariants() const {
   }
   HAK_CHECK_EQ(free_units, free_units_);    // U5
   HAK_CHECK_EQ(dirty_units, dirty_units_);  // U5
-  std::uint64_t newest_ms = 0;
+  HAK_CHECK_LE(idle_units_, dirty_units_);
   for (FrameIndex frame = dirty_head_; frame != kNoFrame;
        frame = zone_.super_slab(frame).dirty_next) {
-    HAK_CHECK_GE(zone_.super_slab(frame).dirty_since_ms, newest_ms);  // U4
-    newest_ms = zone_.super_slab(frame).dirty_since_ms;
+    HAK_CHECK(zone_.super_slab(frame).on_dirty_list);  // U4
     --on_dirty_list;
   }
   HAK_CHECK_EQ(on_dirty_list, 0U);  // U4

@@ -40,7 +40,7 @@ class UnitPoolTest : public testing::Test {
 TEST_F(UnitPoolTest, GrantsNothingFromNothing) {
   EXPECT_EQ(pool_.Grant(1, 1).first, kNoUnit);
   EXPECT_EQ(pool_.LargestFreeRun(), 0U);
-  EXPECT_FALSE(pool_.HasDirty());
+  EXPECT_EQ(pool_.dirty_units(), 0U);
   EXPECT_EQ(pool_.TakeUnmapped(), kNoFrame);
   Check();
 }
@@ -60,10 +60,10 @@ TEST_F(UnitPoolTest, TakesTheTightestHole) {
   AddFrames(2);
   ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
   ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, kUnitsPerSuperSlab);
-  pool_.Release(2, 8, /*dirty=*/false, 0);
-  pool_.Release(20, 3, /*dirty=*/false, 0);
+  pool_.Release(2, 8, /*dirty=*/false);
+  pool_.Release(20, 3, /*dirty=*/false);
   EXPECT_EQ(pool_.LargestFreeRun(), 8U);
-  pool_.Release(kUnitsPerSuperSlab + 4, 5, /*dirty=*/false, 0);
+  pool_.Release(kUnitsPerSuperSlab + 4, 5, /*dirty=*/false);
   Check();
   EXPECT_EQ(pool_.Grant(4, 1).first, kUnitsPerSuperSlab + 4);
   EXPECT_EQ(pool_.Grant(3, 1).first, 20U);
@@ -97,11 +97,11 @@ TEST_F(UnitPoolTest, NeighbouringFramesMerge) {
   AddFrames(3);
   AddFrames(40);
   EXPECT_EQ(pool_.Grant(43 * kUnitsPerSuperSlab, 1).first, 0U);
-  pool_.Release(0, kAllOfOne, true, 0);
-  pool_.Release(2 * kUnitsPerSuperSlab, kAllOfOne, true, 0);
+  pool_.Release(0, kAllOfOne, true);
+  pool_.Release(2 * kUnitsPerSuperSlab, kAllOfOne, true);
   Check();
   EXPECT_EQ(pool_.Grant(2 * kUnitsPerSuperSlab, 1).first, kNoUnit);
-  pool_.Release(kUnitsPerSuperSlab, kAllOfOne, true, 0);
+  pool_.Release(kUnitsPerSuperSlab, kAllOfOne, true);
   Check();
   EXPECT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);
 }
@@ -111,8 +111,7 @@ TEST_F(UnitPoolTest, FindsTheBestOfLongRuns) {
   AddFrames(kFrames);
   ASSERT_EQ(pool_.Grant(kFrames * kUnitsPerSuperSlab, 1).first, 0U);
   const auto release = [&](FrameIndex first, FrameIndex frames) {
-    pool_.Release(FirstUnitOfFrame(first), frames * kUnitsPerSuperSlab, false,
-                  0);
+    pool_.Release(FirstUnitOfFrame(first), frames * kUnitsPerSuperSlab, false);
   };
   release(0, 100);
   release(110, 50);
@@ -144,29 +143,52 @@ TEST_F(UnitPoolTest, GrantAtTakesAllOrNothing) {
   Check();
 }
 
-TEST_F(UnitPoolTest, PurgesWhatIsOldEnough) {
-  AddFrames(1);
-  ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
-  pool_.Release(0, 2, /*dirty=*/true, 100);
-  pool_.Release(4, 2, /*dirty=*/false, 100);
-  EXPECT_TRUE(pool_.HasDirty());
-  EXPECT_EQ(pool_.OldestDirtyMs(), 100U);
-  EXPECT_EQ(pool_.Purge(memory_, 99), 0U);
+TEST_F(UnitPoolTest, PurgesTheLeastRecentlyUsed) {
+  AddFrames(3);
+  ASSERT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);
+  pool_.Release(0, 2, /*dirty=*/true);
+  pool_.Release(4, 2, /*dirty=*/false);
+  pool_.Release(kUnitsPerSuperSlab, 3, /*dirty=*/true);
+  pool_.Release(2 * kUnitsPerSuperSlab, 1, /*dirty=*/true);
+  // Makes the first SuperSlab the one that was used last.
+  ASSERT_TRUE(pool_.GrantAt(0, 1));
+  EXPECT_EQ(pool_.Purge(memory_, 0), 0U);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
+  EXPECT_EQ(pool_.Purge(memory_, 3), 3 * kUnitBytes);
+  EXPECT_TRUE(
+      memory_.IsPurged(zone_.UnitAddress(kUnitsPerSuperSlab), 3 * kUnitBytes));
+  EXPECT_EQ(pool_.dirty_units(), 2U);
   EXPECT_EQ(pool_.Purge(memory_, 100), 2 * kUnitBytes);
-  EXPECT_TRUE(memory_.IsPurged(zone_.UnitAddress(0), 2 * kUnitBytes));
+  EXPECT_TRUE(memory_.IsPurged(zone_.UnitAddress(1), kUnitBytes));
   EXPECT_FALSE(memory_.IsPurged(zone_.UnitAddress(4), kUnitBytes));
-  EXPECT_FALSE(pool_.HasDirty());
   EXPECT_EQ(pool_.dirty_units(), 0U);
+  Check();
   EXPECT_TRUE(pool_.Grant(2, 1).known_zero);
+  Check();
+}
+
+TEST_F(UnitPoolTest, KnowsWhatNobodyAskedFor) {
+  AddFrames(1);
+  ASSERT_EQ(pool_.Grant(20, 1).first, 0U);
+  pool_.Release(0, 10, /*dirty=*/true);
+  EXPECT_EQ(pool_.idle_units(), 0U);
+  pool_.StartInterval();
+  EXPECT_EQ(pool_.idle_units(), 10U);
+  ASSERT_TRUE(pool_.GrantAt(0, 4));
+  pool_.Release(0, 4, /*dirty=*/true);
+  pool_.Release(10, 5, /*dirty=*/true);
+  EXPECT_EQ(pool_.dirty_units(), 15U);
+  EXPECT_EQ(pool_.idle_units(), 6U);
+  pool_.StartInterval();
+  EXPECT_EQ(pool_.idle_units(), 15U);
   Check();
 }
 
 TEST_F(UnitPoolTest, DirtyNeighboursGoInOneCall) {
   AddFrames(6);
   ASSERT_EQ(pool_.Grant(6 * kUnitsPerSuperSlab, 1).first, 0U);
-  pool_.Release(0, 6 * kUnitsPerSuperSlab, /*dirty=*/true, 0);
-  EXPECT_EQ(pool_.Purge(memory_, 0), 6 * kSuperSlabBytes);
+  pool_.Release(0, 6 * kUnitsPerSuperSlab, /*dirty=*/true);
+  EXPECT_EQ(pool_.Purge(memory_, 6 * kUnitsPerSuperSlab), 6 * kSuperSlabBytes);
   // One for the frames, one for the header table's pages that are theirs.
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 2U);
   EXPECT_EQ(pool_.purge_calls(), 2U);
@@ -176,26 +198,27 @@ TEST_F(UnitPoolTest, DirtyNeighboursGoInOneCall) {
 TEST_F(UnitPoolTest, KeepsDirtyWhatTheKernelDoesNotTake) {
   AddFrames(2);
   ASSERT_EQ(pool_.Grant(2 * kUnitsPerSuperSlab, 1).first, 0U);
-  pool_.Release(0, 1, /*dirty=*/true, 5);
-  pool_.Release(kUnitsPerSuperSlab, 1, /*dirty=*/true, 6);
+  pool_.Release(0, 1, /*dirty=*/true);
+  pool_.Release(kUnitsPerSuperSlab, 1, /*dirty=*/true);
   memory_.RefuseCall(1, ENOMEM);
-  EXPECT_EQ(pool_.Purge(memory_, 10), 0U);
+  EXPECT_EQ(pool_.Purge(memory_, 2), 0U);
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), 1U);
   EXPECT_EQ(pool_.dirty_units(), 2U);
-  // Freed after a frame whose next turn is still to come.
-  ASSERT_TRUE(pool_.GrantAt(kUnitsPerSuperSlab, 1));
-  pool_.Release(kUnitsPerSuperSlab, 1, /*dirty=*/true, 10);
   Check();
-  EXPECT_EQ(pool_.Purge(memory_, 10), 0U);
-  EXPECT_EQ(pool_.Purge(memory_, 11), 2 * kUnitBytes);
-  EXPECT_FALSE(pool_.HasDirty());
+  // It has gone to the end of the line.
+  EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+  EXPECT_TRUE(
+      memory_.IsPurged(zone_.UnitAddress(kUnitsPerSuperSlab), kUnitBytes));
+  EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+  EXPECT_EQ(pool_.dirty_units(), 0U);
   Check();
 }
 
 TEST_F(UnitPoolTest, UnmapsWholeFramesAndTakesThemAgain) {
   AddFrames(3);
   ASSERT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);
-  pool_.Release(0, 5, true, 0);
-  pool_.Release(kUnitsPerSuperSlab, 2 * kUnitsPerSuperSlab, true, 0);
+  pool_.Release(0, 5, true);
+  pool_.Release(kUnitsPerSuperSlab, 2 * kUnitsPerSuperSlab, true);
   memory_.RefuseCall(2, ENOMEM);
   EXPECT_EQ(pool_.UnmapFree(memory_), kSuperSlabBytes);
   Check();

@@ -34,6 +34,10 @@ class SlabStore {
   // many. 0: ACE refused a new slab, and `refusal` says why.
   std::uint32_t Take(SizeClass size_class, void** blocks, std::uint32_t count,
                      Refusal& refusal);
+  // Whether Take will need no new slab.
+  bool HasBlocks(SizeClass size_class) const {
+    return non_empty_[size_class] != 0;
+  }
   // Puts back blocks of one class whose headers are Free. Runs of blocks of
   // the same slab cost one look-up.
   void Put(SizeClass size_class, void* const* blocks, std::uint32_t count);

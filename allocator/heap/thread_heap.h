@@ -194,6 +194,8 @@ class alignas(64) ThreadHeap {
   // Every so many slow paths, open parcels are sent though not full.
   static constexpr std::uint32_t kSendInterval = 16;
   static constexpr std::uint32_t kMaxSpareMagazines = 16;
+  // So many classes are looked at each time a slab is about to be granted.
+  static constexpr std::uint32_t kIdleChecks = 4;
   // A check walks the whole heap; one in so many slow paths is checked.
   static constexpr std::uint32_t kCheckInterval = 64;
 
@@ -239,6 +241,7 @@ class alignas(64) ThreadHeap {
   void FlushMagazine(SizeClass size_class, MagazineTop top)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Send(unsigned slot, Overdue& overdue)
@@ -281,6 +284,10 @@ class alignas(64) ThreadHeap {
   std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
   // How many blocks the class's next refill takes, but for the first.
   std::uint8_t refills_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
+  // Where FlushIdleClasses goes on, and what each class's count of allocations
+  // was when it last came by.
+  std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t seen_allocations_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
   MagazineTop spares_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t spare_count_ ABSL_GUARDED_BY(lock_) = 0;
   MagazineTop depots_[kClassCount] ABSL_GUARDED_BY(lock_) = {};

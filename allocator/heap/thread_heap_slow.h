@@ -72,6 +72,21 @@ bool ThreadHeap<kConfig>::EnsureMagazine(SizeClass size_class) {
   return Cache(size_class).top != 0;
 }
 
+// Before the heap grows by another slab: blocks in the magazines of classes
+// that are out of use may keep many slabs from being given back.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushIdleClasses(SizeClass wanted) {
+  for (std::uint32_t i = 0; i < kIdleChecks; ++i) {
+    next_idle_check_ = (next_idle_check_ + 1) % kClassCount;
+    const auto size_class = static_cast<SizeClass>(next_idle_check_);
+    const ClassCache& cache = Cache(size_class);
+    if (cache.top == 0 || size_class == wanted) continue;
+    const std::uint64_t now = cache.allocations.load(std::memory_order_relaxed);
+    if (now == seen_allocations_[size_class]) FlushClass(size_class);
+    seen_allocations_[size_class] = now;
+  }
+}
+
 // Gives the class's empty loaded magazine blocks and returns one of them.
 template <const Config& kConfig>
 void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
@@ -95,6 +110,7 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
       const std::uint32_t wanted =
           std::min(std::max<std::uint32_t>(refills_[size_class], kFirstRefill),
                    MaxRefill(size_class));
+      if (!slabs_.HasBlocks(size_class)) FlushIdleClasses(size_class);
       // The lowest address is to be popped first.
       const std::uint32_t taken =
           slabs_.Take(size_class, MagazineBlocks(cache.top), wanted, refusal);

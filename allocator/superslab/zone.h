@@ -64,7 +64,6 @@ struct SuperSlab {
   bool on_dirty_list;
   FrameIndex dirty_next;
   FrameIndex dirty_previous;
-  std::uint64_t dirty_since_ms;
 };
 
 // The unit records' table starts so far before the headers', so that one
