@@ -31,7 +31,7 @@ while (( $# )); do
   shift
 done
 # Neither may take the program's input or add to its output.
-"$root/tools/setup.sh" </dev/null >&2
+"$root/tools/setup.sh" --try </dev/null >&2
 only=()
 [[ -z $library ]] || only=(--measure-only)
 mapfile -t built < <("$root/tools/build_library.sh" "${only[@]}" </dev/null)
