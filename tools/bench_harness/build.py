@@ -135,6 +135,9 @@ def older_revision():
     """(revision, why) of what a change is measured against; (None, why) without one."""
     if is_dirty(*SOURCES):
         return "HEAD", "the allocator has changes that are not committed, so it is compared with HEAD"
-    if git("rev-parse", "--verify", "--quiet", "HEAD~1^{commit}") is None:
+    changed = git("rev-list", "-1", "HEAD", "--", *SOURCES)
+    before = changed and git("rev-parse", "--verify", "--quiet", changed + "~1^{commit}")
+    if not before:
         return None, "there is no older revision here to compare with"
-    return "HEAD~1", "the allocator is as committed, so it is compared with the commit before, HEAD~1"
+    return before, "the allocator is as committed, so it is compared with what it was before its last change, %s" % (
+        changed[:12])

@@ -4,6 +4,8 @@ import contextlib
 import io
 import json
 import pathlib
+import subprocess
+import tempfile
 import unittest
 from unittest import mock
 
@@ -223,6 +225,44 @@ class PeersTest(unittest.TestCase):
 
     def test_processors(self):
         self.assertEqual(options.processors("0,2-4"), [0, 2, 3, 4])
+
+
+class OlderRevisionTest(unittest.TestCase):
+    """What --quick compares with."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        patch = mock.patch.object(build, "ROOT", self.root)
+        patch.start()
+        self.addCleanup(patch.stop)
+        (self.root / "allocator").mkdir()
+        self.git("init", "--quiet")
+
+    def git(self, *arguments):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@y", *arguments], cwd=self.root, check=True)
+
+    def commit(self, name, content):
+        (self.root / name).write_text(content)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", content)
+        return build.revision()
+
+    def test_none(self):
+        self.commit("allocator/a.cc", "first")
+        self.assertIsNone(build.older_revision()[0])
+
+    def test_before_the_last_change(self):
+        first = self.commit("allocator/a.cc", "first")
+        self.assertNotEqual(self.commit("allocator/a.cc", "second"), first)
+        self.commit("document", "nothing that is measured")
+        self.assertEqual(build.older_revision()[0], first)
+
+    def test_not_committed(self):
+        self.commit("allocator/a.cc", "first")
+        (self.root / "allocator/a.cc").write_text("second")
+        self.assertEqual(build.older_revision()[0], "HEAD")
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def time_tables(shown):
     for group, title in view.GROUPS:
         programs = [p for p in shown.timed if p["group"] == group]
         if programs:
-            parts.append("### Time: %s\n\n%s" % (
+            parts.append("#### Time: %s\n\n%s" % (
                 title.lower(), grid(shown, figures_of, show, programs, last)))
     return "\n".join(parts)
 
@@ -147,20 +147,21 @@ def failure_lines(shown):
 
 
 def comparison(results):
+    """All tables; their headings go below one of the second level."""
     shown = View(results)
     baseline = escape(shown.baseline)
     parts = [
-        "## Overall\n", "Geometric means against %s, with %d%% intervals; below 1 is better.\n" % (
+        "### Overall\n", "Geometric means against %s, with %d%% intervals; below 1 is better.\n" % (
             baseline, round(100 * shown.settings["confidence"])),
-        standing_table(shown), "## Failures and omissions\n", failure_lines(shown), "## Time\n",
+        standing_table(shown), "### Failures and omissions\n", failure_lines(shown), "### Time\n",
         "Per operation, or of the whole program; ± is half the interval; the best in a row is "
         "bold; ▾ faster and ▴ slower than %s beyond the noise.\n" % baseline,
         time_tables(shown),
-        simple_table(shown, "peak_rss_bytes", words.size, "## Memory\n\nPeak resident memory."),
-        simple_table(shown, "settled_rss_bytes", words.size, "### Memory after settling"),
-        simple_table(shown, "minor_faults", words.number, "## Minor page faults"),
-        simple_table(shown, "system_share", words.share, "## Share of time in the kernel"),
-        "## The machine\n", machine_lines(results)]
+        simple_table(shown, "peak_rss_bytes", words.size, "### Memory\n\nPeak resident memory."),
+        simple_table(shown, "settled_rss_bytes", words.size, "#### Memory after settling"),
+        simple_table(shown, "minor_faults", words.number, "### Minor page faults"),
+        simple_table(shown, "system_share", words.share, "### Share of time in the kernel"),
+        "### The machine\n", machine_lines(results)]
     return "\n".join(part for part in parts if part)
 
 

@@ -72,7 +72,7 @@ def _add_choice(parser, variants):
     group = parser.add_argument_group("what is measured")
     group.add_argument("--quick", action="store_true",
                        help="the short programs only, hakmem against an older hakmem only: the "
-                       "committed one if the allocator was changed, else the commit before")
+                       "committed one if the allocator was changed, else the one before its last change")
     group.add_argument("--program", action="append", default=[], metavar="TEXT",
                        help="programs whose name or title contains TEXT; may be repeated")
     group.add_argument("--peer", action="append", default=[], metavar="NAME[=PATH]",
