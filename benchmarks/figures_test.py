@@ -40,7 +40,7 @@ class Memory:
 
 
 MEMORY = (
-    Memory(("bench_fragmentation", "1500000", "24", "1"), 500, 24, peak=4.2),
+    Memory(("bench_fragmentation", "1500000", "24", "1"), 500, 24, peak=4.3),
     Memory(("bench_fragmentation", "1500000", "24", "1"), 0, 24, peak=2.8, settled_mib=32),
     Memory(("bench_burst_release", "busy", "64", "100", "1"), 0, 64, peak=1.33, settled_mib=12),
     Memory(("bench_burst_release", "sleeping", "64", "100", "1"), 0, 64, peak=1.33, settled_mib=12),
