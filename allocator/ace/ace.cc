@@ -64,10 +64,13 @@ bool Ace::RemapOne(UnitPool& pool, Zone& zone) {
 
 // Together, what is granted and what is dirty shall not be more than was
 // granted at once of late, and some slack. Memory that comes and goes is kept
-// by this rule; memory that moved to another size or zone is not.
-void Ace::BoundDirty() {
+// by this rule; memory that moved to another size or zone is not. A purge for
+// the sake of a long run widens the slack: where such runs come and go, what is
+// dirty often cannot serve the next one, and its faults cost more than memory.
+void Ace::BoundDirty(std::uint32_t granted) {
   const std::uint64_t peak = recent_peak_units();
-  const std::uint64_t bound = peak + kSlackUnits + peak / kSlackShare;
+  const std::uint64_t bound =
+      peak + kSlackUnits + peak / kSlackShare + extra_slack_units_;
   const std::uint64_t held =
       granted_units_ + fine_.dirty_units() + coarse_.dirty_units();
   if (held <= bound + kSlackUnits / 4) return;
@@ -75,12 +78,16 @@ void Ace::BoundDirty() {
                         ? fine_.idle_units() > coarse_.idle_units()
                         : fine_.dirty_units() > coarse_.dirty_units();
   (fine ? fine_ : coarse_).Purge(memory_, held - bound);
+  if (granted >= kUnitsPerSuperSlab) {
+    extra_slack_units_ =
+        std::min(extra_slack_units_ + (held - bound) / 2, peak);
+  }
 }
 
 void Ace::NoteGrant(std::uint32_t units) {
   granted_units_ += units;
   peak_units_ = std::max(peak_units_, granted_units_);
-  BoundDirty();
+  BoundDirty(units);
 }
 
 Refusal Ace::ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames) {
@@ -106,12 +113,30 @@ Refusal Ace::ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames) {
           extension.status.error_number, 0};
 }
 
+FrameIndex Ace::GrowthStep(const Zone& zone) {
+  return std::clamp(zone.frame_count() / kGrowthShare, FrameIndex{1},
+                    kMaxGrowthFrames);
+}
+
+void Ace::MapAheadIn(UnitPool& pool, Zone& zone) {
+  // A zone that nobody has used yet shows no demand.
+  if (zone.frame_count() == 0 || pool.LargestFreeRun() >= kUnitsPerSuperSlab) {
+    return;
+  }
+  ExtendZone(pool, zone, GrowthStep(zone));
+}
+
+void Ace::MapAhead() {
+  const FutexLockHolder hold(lock_);
+  MapAheadIn(fine_, region_.fine());
+  MapAheadIn(coarse_, region_.coarse());
+}
+
 // Maps what a run of `units` needs: a growth step, or just that much when the
 // step is refused; then, before giving up, after unmapping what is free.
 Refusal Ace::MapMore(UnitPool& pool, Zone& zone, std::uint32_t units) {
   const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
-  const FrameIndex step = std::clamp(zone.frame_count() / kGrowthShare,
-                                     FrameIndex{1}, kMaxGrowthFrames);
+  const FrameIndex step = GrowthStep(zone);
   if (needed == 1 && WithinHeapLimit(kSuperSlabBytes) && RemapOne(pool, zone)) {
     return {};
   }
@@ -213,7 +238,7 @@ void Ace::NoteRelease(std::uint32_t units) {
   if (decay_ms_ == 0) {
     PurgeAllLocked();
   } else {
-    BoundDirty();
+    BoundDirty(/*granted=*/0);
   }
 }
 
@@ -228,6 +253,7 @@ void Ace::Trim(std::uint64_t now_ms) {
   }
   earlier_peak_units_ = peak_units_;
   peak_units_ = granted_units_;
+  extra_slack_units_ /= 2;
   next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
 }
 

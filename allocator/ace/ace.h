@@ -108,6 +108,9 @@ class Ace {
   // Twice in a decay delay, gives back what has been idle; else, and while
   // another thread is at it, does nothing but read the clock. True: it did.
   bool Tick();
+  // Maps the next growth step of a zone that is nearly used up, so that no
+  // other thread has to wait for the kernel. Refusals do not matter here.
+  void MapAhead();
   // Gives all freed memory back; returns the bytes given back.
   std::size_t PurgeAll();
 
@@ -130,6 +133,9 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Refusal ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void MapAheadIn(UnitPool& pool, Zone& zone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  static FrameIndex GrowthStep(const Zone& zone);
   bool RemapOne(UnitPool& pool, Zone& zone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool WithinHeapLimit(std::size_t more_bytes) const
@@ -138,7 +144,7 @@ class Ace {
   void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteGrant(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void BoundDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void BoundDirty(std::uint32_t granted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return std::max(peak_units_, earlier_peak_units_);
   }
@@ -164,6 +170,7 @@ class Ace {
   // The most that was granted at once in this interval and in the one before.
   std::uint64_t peak_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t earlier_peak_units_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t extra_slack_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t last_release_ms_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> next_trim_ms_{0};
 };

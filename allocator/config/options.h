@@ -23,6 +23,8 @@ struct Options {
   char stats[kMaxOptionPathBytes] = "";
   // How long freed memory is kept before it goes back to the kernel.
   std::uint64_t decay_ms = 500;
+  // 0 or 1.
+  std::uint64_t background = 0;
   // The largest request that is served.
   std::uint64_t max_alloc_bytes = std::numeric_limits<std::uint64_t>::max();
   // The most memory that may be mapped for blocks.
@@ -65,6 +67,11 @@ inline constexpr OptionSpec kOptionTable[] = {
     {"HAKMEM_DECAY_MS", OptionType::kNumber, "milliseconds",
      "How long freed memory is kept before it goes back to the kernel.",
      &Options::decay_ms, nullptr, 0, 24ULL * 3600 * 1000},
+    {"HAKMEM_BACKGROUND", OptionType::kFlag, "",
+     "A thread of hakmem's own gives idle memory back while the program "
+     "sleeps, "
+     "and maps memory ahead of demand.",
+     &Options::background, nullptr, 0, 1},
     {"HAKMEM_MAX_ALLOC", OptionType::kBytes, "bytes",
      "The largest request that is served; larger ones fail with ENOMEM.",
      &Options::max_alloc_bytes, nullptr, 64 * 1024, kNoMaximum},

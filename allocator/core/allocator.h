@@ -134,6 +134,9 @@ class Allocator {
   // Gives back all memory that is free, except what other threads' magazines
   // hold; returns the bytes given back.
   std::size_t Purge(Heap*& self);
+  // For a thread that does nothing else: gives back what is idle, in all heaps,
+  // and maps memory ahead of demand.
+  void Maintain();
   Statistics Snapshot();
   const FailureRing& failures() const { return failures_; }
 

@@ -303,6 +303,14 @@ std::size_t Allocator<kConfig>::Purge(Heap*& self) {
 }
 
 template <const Config& kConfig>
+void Allocator<kConfig>::Maintain() {
+  EnsureStarted();
+  ace_.MapAhead();
+  if (!ace_.Tick()) return;
+  for (HeapId id = registry_.count(); id >= 1; --id) registry_.At(id).TryTrim();
+}
+
+template <const Config& kConfig>
 Statistics Allocator<kConfig>::Snapshot() {
   EnsureStarted();
   Statistics statistics;

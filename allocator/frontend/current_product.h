@@ -18,6 +18,8 @@ void ProductStart();
 Statistics ProductStatistics();
 // Gives all cached memory back; returns the bytes given back.
 std::size_t ProductPurge();
+// What the helper thread does each time it wakes.
+void ProductMaintain();
 // A block; null on failure. `alignment` is a power of two.
 void* ProductAllocate(std::size_t size, std::size_t alignment);
 

@@ -5,6 +5,7 @@
 
 #include "allocator/base/raw_print.h"
 #include "allocator/diag/statistics.h"
+#include "allocator/frontend/background.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/startup_options.h"
@@ -28,6 +29,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   ProductStart();
+  WantBackgroundThread();
   std::strncpy(g_program, program_invocation_short_name, sizeof(g_program) - 1);
 }
 

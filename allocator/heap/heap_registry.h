@@ -58,7 +58,7 @@ class HeapRegistry {
   }
   HeapId count() const {
     // acquire: pairs with the release in Attach.
-    return count_.load(std::memory_order_acquire);
+    return system_.heap_count.load(std::memory_order_acquire);
   }
 
   void AddStatistics(Statistics& statistics, typename Heap::Counters& counters);
@@ -74,9 +74,6 @@ class HeapRegistry {
   HeapSystem system_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
-  // Written under lock_; release, pairing with the acquire in count(): who
-  // sees an id sees the heap.
-  std::atomic<HeapId> count_{0};
   // The latest abandoned heap; 0: none.
   HeapId abandoned_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> abandoned_count_{0};
@@ -93,7 +90,7 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
     abandoned_count_.fetch_sub(1, std::memory_order_relaxed);
     return &heap;
   }
-  const HeapId id = count_.load(std::memory_order_relaxed) + 1;
+  const HeapId id = system_.heap_count.load(std::memory_order_relaxed) + 1;
   const std::size_t end_bytes = (std::size_t{id} + 1) * sizeof(Heap);
   status = id > kMaxHeapId
                ? VmStatus{.error_number = ENOSPC}
@@ -101,7 +98,7 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
   if (!status.ok()) return nullptr;
   Heap* heap = new (&At(id)) Heap(&system_, id);
   // release: pairs with the acquire in count().
-  count_.store(id, std::memory_order_release);
+  system_.heap_count.store(id, std::memory_order_release);
   return heap;
 }
 

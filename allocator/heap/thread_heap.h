@@ -48,6 +48,11 @@ struct HeapSystem {
   MetadataPool magazines;
   MetadataPool parcels;
   Address heaps = 0;  // heap i lies at heaps + i * sizeof(ThreadHeap)
+  // Written by the registry when a heap is made (release), read by whoever
+  // visits all heaps (acquire): who sees an id sees the heap.
+  std::atomic<HeapId> heap_count{0};
+  // Where the next thread that visits some heaps goes on; a hint.
+  std::atomic<HeapId> next_visited{0};
   std::uint64_t depot_bytes = 0;
 };
 
@@ -162,6 +167,10 @@ class alignas(64) ThreadHeap {
   // Files what is in the mailbox and gives empty slabs back, unless somebody is
   // already in this heap.
   void TryDrainForOwner();
+  // Gives back what the heap has not used since the last Trim: idle magazines
+  // of its depots; if it is idle as a whole, all but the loaded magazines,
+  // which the owner alone may touch. Nothing if somebody is in this heap.
+  void TryTrim();
 
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
   void set_abandoned(bool value) {
@@ -196,6 +205,8 @@ class alignas(64) ThreadHeap {
   static constexpr std::uint32_t kMaxSpareMagazines = 16;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
+  // So many heaps are looked after each time ACE has trimmed.
+  static constexpr HeapId kTrimmedHeaps = 64;
   // A check walks the whole heap; one in so many slow paths is checked.
   static constexpr std::uint32_t kCheckInterval = 64;
 
@@ -241,6 +252,9 @@ class alignas(64) ThreadHeap {
   void FlushMagazine(SizeClass size_class, MagazineTop top)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushDepot(SizeClass size_class, std::uint32_t magazines)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void TrimSomeHeaps();
   void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -292,6 +306,9 @@ class alignas(64) ThreadHeap {
   std::uint32_t spare_count_ ABSL_GUARDED_BY(lock_) = 0;
   MagazineTop depots_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
   std::uint32_t depot_counts_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
+  // The fewest there were since the last Trim: so many nobody needed.
+  std::uint32_t idle_depot_counts_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
+  std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;  // slow_paths_ then
   Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
   SlabStore slabs_ ABSL_GUARDED_BY(lock_);
 

@@ -170,6 +170,39 @@ void ThreadHeap<kConfig>::TryDrainForOwner() {
 }
 
 template <const Config& kConfig>
+void ThreadHeap<kConfig>::TryTrim() {
+  if (!lock_.TryLock()) return;
+  const bool idle = slow_paths_ == trimmed_at_;
+  trimmed_at_ = slow_paths_;
+  Drain(/*by_owner=*/false);
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    FlushDepot(size_class, idle ? depot_counts_[i] : idle_depot_counts_[i]);
+    MagazineTop& previous = Cache(size_class).previous;
+    if (!idle || MagazineCount(previous) == 0) continue;
+    FlushMagazine(size_class, previous);
+    previous = MagazineStart(previous);
+  }
+  slabs_.ReleaseEmpty();
+  lock_.Unlock();
+}
+
+// A bounded number of them, so that no slow path becomes slower with the number
+// of threads.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::TrimSomeHeaps() {
+  TryTrim();
+  const HeapId count = system_->heap_count.load(std::memory_order_acquire);
+  const HeapId visits = std::min(count, kTrimmedHeaps);
+  const HeapId first =
+      system_->next_visited.fetch_add(visits, std::memory_order_relaxed);
+  for (HeapId i = 0; i < visits; ++i) {
+    const HeapId other = (first + i) % count + 1;
+    if (other != id()) At(other).TryTrim();
+  }
+}
+
+template <const Config& kConfig>
 void* ThreadHeap<kConfig>::AllocateDirect(SizeClass size_class,
                                           Refusal& refusal) {
   const FutexLockHolder hold(lock_);

@@ -21,7 +21,7 @@ void ThreadHeap<kConfig>::EndSlowPath(const Overdue& overdue) {
   for (unsigned i = 0; i < overdue.count; ++i) {
     At(overdue.ids[i]).TryDrainForOwner();
   }
-  system_->ace.Tick();
+  if (system_->ace.Tick()) TrimSomeHeaps();
   if constexpr (kConfig.check_invariants) {
     if (++since_check_ == kCheckInterval) {
       since_check_ = 0;
@@ -105,7 +105,8 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
       PutEmptyMagazine(cache.top);
       Load(size_class, depots_[size_class]);
       depots_[size_class] = MagazineLink(cache.top);
-      --depot_counts_[size_class];
+      idle_depot_counts_[size_class] =
+          std::min(idle_depot_counts_[size_class], --depot_counts_[size_class]);
     } else {
       const std::uint32_t wanted =
           std::min(std::max<std::uint32_t>(refills_[size_class], kFirstRefill),
@@ -214,13 +215,20 @@ void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
   Load(size_class, 0);
   cache.previous = 0;
   refills_[size_class] = 0;
-  while (depots_[size_class] != 0) {
+  FlushDepot(size_class, depot_counts_[size_class]);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
+                                     std::uint32_t magazines) {
+  for (std::uint32_t i = 0; i < magazines; ++i) {
     const MagazineTop top = depots_[size_class];
     depots_[size_class] = MagazineLink(top);
     FlushMagazine(size_class, top);
     PutEmptyMagazine(top);
   }
-  depot_counts_[size_class] = 0;
+  depot_counts_[size_class] -= magazines;
+  idle_depot_counts_[size_class] = depot_counts_[size_class];
 }
 
 template <const Config& kConfig>

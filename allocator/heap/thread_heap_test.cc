@@ -97,7 +97,7 @@ TYPED_TEST(ThreadHeapTest, DepotKeepsNoMoreThanItsBudget) {
     std::uint64_t kept_magazines;
   };
   for (const auto [depot_bytes, kept] :
-       {Case{0, 2}, Case{256 * kKiB, 4}, Case{64 * kMiB, 2 + 32}}) {
+       {Case{0, 2}, Case{256 * kKiB, 4}, Case{64 * kMiB, 128}}) {
     this->Start(depot_bytes);
     auto& heaps = *this->heaps_;
     auto& heap = heaps.Attach();
@@ -107,6 +107,68 @@ TYPED_TEST(ThreadHeapTest, DepotKeepsNoMoreThanItsBudget) {
     EXPECT_LE(heaps.GrantedBytes(), kept_bytes + 2 * kMiB);
     EXPECT_GE(heaps.GrantedBytes(), kept_bytes - 4 * ClassBytes(kLarge));
   }
+}
+
+// Blocks of a class out of use lie in magazines, each in a slab of its own:
+// these slabs come free while another class grows.
+TYPED_TEST(ThreadHeapTest, ClassesOutOfUseGiveTheirSlabsUp) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  const std::size_t slab_blocks = kClassLayouts[kSmall].capacity;
+  const std::vector<void*> old = heaps.Allocate(heap, kSmall, 60 * slab_blocks);
+  // The last block of each slab is freed last.
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    if (i % slab_blocks != 0) heaps.Free(heap, old[i]);
+  }
+  for (std::size_t i = 0; i < old.size(); i += slab_blocks) {
+    heaps.Free(heap, old[i]);
+  }
+  const std::uint64_t pinned_bytes = heaps.GrantedBytes();
+  EXPECT_GT(pinned_bytes, 50 * kUnitBytes);
+  constexpr SizeClass kOther = kSmall + 1;
+  const std::size_t grown_slabs = 2 * kClassCount / 4 + 2;
+  const std::vector<void*> now = heaps.Allocate(
+      heap, kOther, grown_slabs * kClassLayouts[kOther].capacity);
+  EXPECT_LT(heaps.GrantedBytes(), (grown_slabs + 4) * kUnitBytes);
+  heaps.CheckInvariants();
+  heaps.Free(heap, now);
+}
+
+TYPED_TEST(ThreadHeapTest, TrimGivesUpWhatWasNotUsedSinceTheLast) {
+  this->Start(/*depot_bytes=*/64 * kMiB);
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  heaps.Free(heap, heaps.Allocate(heap, kLarge, 512));
+  heap.TryTrim();  // there were slow paths since the heap was made
+  const std::uint64_t all_bytes = heaps.GrantedBytes();
+  EXPECT_GE(all_bytes, 500 * ClassBytes(kLarge));
+  // In use: 100 of the 512 come and go.
+  heaps.Free(heap, heaps.Allocate(heap, kLarge, 100));
+  heap.TryTrim();
+  EXPECT_LT(heaps.GrantedBytes(), 140 * ClassBytes(kLarge));
+  EXPECT_GE(heaps.GrantedBytes(), 100 * ClassBytes(kLarge));
+  heaps.CheckInvariants();
+  // Idle: only the loaded magazine's blocks are left.
+  heap.TryTrim();
+  EXPECT_LE(heaps.GrantedBytes(), 4 * 16 * kUnitBytes);
+  heaps.CheckInvariants();
+  heaps.Free(heap, heaps.Allocate(heap, kLarge, 512));
+  heaps.CheckInvariants();
+}
+
+TYPED_TEST(ThreadHeapTest, SlowPathsOfOneHeapTrimOthers) {
+  auto& heaps = *this->heaps_;
+  auto& sleeper = heaps.Attach();
+  auto& worker = heaps.Attach();
+  heaps.Free(sleeper, heaps.Allocate(sleeper, kSmall, 100'000));
+  for (int i = 0; i < 3; ++i) {
+    heaps.memory().AdvanceMs(Options().decay_ms);
+    heaps.Free(worker, heaps.Allocate(worker, kSmall, 200));
+  }
+  worker.Flush();
+  EXPECT_LE(heaps.GrantedBytes(), MagazineCapacity(kSmall) * kUnitBytes);
+  EXPECT_EQ(heaps.Snapshot().cached_bytes, 0U);
+  heaps.CheckInvariants();
 }
 
 TYPED_TEST(ThreadHeapTest, FlushLeavesNothingBehind) {

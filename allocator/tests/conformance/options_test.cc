@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <regex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "allocator/tests/conformance/support.h"
 #include "gtest/gtest.h"
@@ -158,6 +161,41 @@ TEST(Options, HeapLimitLimitsTheHeap) {
   const ChildResult child =
       RunChild({.test = "Options.DISABLED_HundredMegabytesFail",
                 .environment = {"HAKMEM_HEAP_LIMIT=64M"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
+std::size_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// A burst of small blocks, freed; then the program sleeps until the memory has
+// gone back, for ever if need be: the test's own time limit ends that.
+void SleepUntilABurstHasGoneBack() {
+  const std::size_t before = ResidentBytes();
+  std::vector<void*> blocks(200'000);
+  for (void*& block : blocks) {
+    block = malloc(Opaque(std::size_t{300}));
+    memset(block, 1, 300);
+  }
+  EXPECT_GT(ResidentBytes(), before + 40 * kTestMiB);
+  for (void* block : blocks) free(block);
+  while (ResidentBytes() > before + 10 * kTestMiB) usleep(10'000);
+}
+
+TEST(Options, DISABLED_BurstGoesBackWhileAllSleep) {
+  SleepUntilABurstHasGoneBack();
+  // The child has to get a thread of its own.
+  EXPECT_TRUE(ExitedWithZero(RunInFork(&SleepUntilABurstHasGoneBack)));
+}
+
+TEST(Options, BackgroundGivesMemoryBackWhileAllSleep) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_BurstGoesBackWhileAllSleep",
+                .environment = {"HAKMEM_BACKGROUND=1", "HAKMEM_DECAY_MS=50"}});
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 

@@ -1,0 +1,44 @@
+#include "allocator/frontend/background.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "allocator/frontend/current_product.h"
+#include "allocator/frontend/startup_options.h"
+#include "allocator/platform/helper_thread.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint64_t kShortestSleepMs = 10;
+
+// Twice in a decay delay, as often as ACE trims.
+void Run() {
+  const std::uint64_t sleep_ms =
+      std::max(CurrentOptions().decay_ms / 2, kShortestSleepMs);
+  for (;;) {
+    SleepMs(sleep_ms);
+    ProductMaintain();
+  }
+}
+
+}  // namespace
+
+constinit std::atomic<bool> internal::g_background_wanted{false};
+
+void WantBackgroundThread() {
+  if (CurrentOptions().background != 0) {
+    internal::g_background_wanted.store(true, std::memory_order_relaxed);
+  }
+}
+
+void StartBackgroundThread() {
+  // Cleared first: making a thread allocates. Without one, slow paths go on
+  // doing its work.
+  if (internal::g_background_wanted.exchange(false,
+                                             std::memory_order_relaxed)) {
+    StartHelperThread(&Run);
+  }
+}
+
+}  // namespace hakmem
