@@ -29,9 +29,9 @@ struct Options {
   std::uint64_t max_alloc_bytes = std::numeric_limits<std::uint64_t>::max();
   // The most memory that may be mapped for blocks.
   std::uint64_t heap_limit_bytes = std::numeric_limits<std::uint64_t>::max();
-  // What one thread's magazines of one class may hold beyond the loaded and
-  // the previous one.
-  std::uint64_t depot_bytes = 256 * 1024;
+  // What one thread's magazines may hold beyond the loaded and the previous one
+  // of each class.
+  std::uint64_t depot_bytes = 8 * 1024 * 1024;
 };
 
 enum class OptionType : std::uint8_t {
@@ -80,8 +80,8 @@ inline constexpr OptionSpec kOptionTable[] = {
      "ENOMEM.",
      &Options::heap_limit_bytes, nullptr, 1, kNoMaximum},
     {"HAKMEM_DEPOT", OptionType::kBytes, "bytes",
-     "What one thread may keep of one class's free blocks beyond two "
-     "magazines.",
+     "What one thread may keep of free blocks beyond two magazines of each "
+     "class.",
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
 };
 

@@ -50,11 +50,15 @@ inline MagazineTop& MagazineLink(MagazineTop top) {
 
 // What one magazine may hold, so that two of them do not hoard large blocks.
 inline constexpr std::size_t kMagazineBudgetBytes = 128 * kKiB;
-inline constexpr std::uint32_t kMaxDepotMagazines = 256;
 
 constexpr std::uint32_t MagazineCapacity(SizeClass size_class) {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(
       kMagazineBudgetBytes / ClassBytes(size_class), 2, kMagazineSlots));
+}
+
+// What a full magazine counts for in a depot's budget.
+constexpr std::uint64_t FullMagazineBytes(SizeClass size_class) {
+  return MagazineCapacity(size_class) * ClassBytes(size_class) + kMagazineBytes;
 }
 
 // How many blocks one refill takes: few at first, so that a thread that uses a

@@ -16,7 +16,8 @@
 //       half of the top of a full one, else 0.
 //   T2: every block in a magazine bears the header Free of its class, and its
 //       unit's record names this heap.
-//   T3: the depot of class c holds depot_count magazines with blocks.
+//   T3: the depot of class c holds depot_count magazines with blocks; all of
+//       them together count for depot_bytes_, at most the budget.
 //   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
@@ -235,6 +236,8 @@ class alignas(64) ThreadHeap {
                                           id * sizeof(ThreadHeap));
   }
 
+  void PushFull(void* block, SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PushSlow(void* block, SizeClass size_class);
   HAK_NOINLINE void FreeRemoteSlow(HeapId owner, SizeClass size_class,
                                    void* block);
@@ -306,6 +309,8 @@ class alignas(64) ThreadHeap {
   std::uint32_t spare_count_ ABSL_GUARDED_BY(lock_) = 0;
   MagazineTop depots_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
   std::uint32_t depot_counts_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
+  // Of all classes, as if each of their magazines were full.
+  std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
   // The fewest there were since the last Trim: so many nobody needed.
   std::uint32_t idle_depot_counts_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
   std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;  // slow_paths_ then

@@ -130,24 +130,31 @@ HAK_ALWAYS_INLINE std::uint32_t ThreadHeap<kConfig>::Unqueue(void* block) {
   return live - kLiveBit;
 }
 
+// The owner takes the blocks into its magazines, as if it had freed them.
+// Others may not touch those: they put the blocks into the slabs, in order, so
+// that blocks of one slab come together.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
-  void* rest[Parcel::kCapacity];
-  std::uint32_t rest_count = 0;
-  SizeClass rest_class = 0;
-  for (std::uint32_t i = 0; i < parcel.count; ++i) {
-    void* block = parcel.blocks[i];
-    ClassCache& cache = CacheOfCode(Unqueue(block));
-    if (by_owner && TryPush(cache, block)) continue;
-    const SizeClass size_class = ClassOfCache(cache);
-    if (rest_count != 0 && rest_class != size_class) {
-      slabs_.Put(rest_class, rest, rest_count);
-      rest_count = 0;
+  if (by_owner) {
+    for (std::uint32_t i = 0; i < parcel.count; ++i) {
+      void* block = parcel.blocks[i];
+      ClassCache& cache = CacheOfCode(Unqueue(block));
+      if (!TryPush(cache, block)) PushFull(block, ClassOfCache(cache));
     }
-    rest_class = size_class;
-    rest[rest_count++] = block;
+    return;
   }
-  if (rest_count != 0) slabs_.Put(rest_class, rest, rest_count);
+  void* blocks[Parcel::kCapacity];
+  std::copy_n(parcel.blocks, parcel.count, blocks);
+  std::sort(blocks, blocks + parcel.count);
+  SizeClass classes[Parcel::kCapacity];
+  for (std::uint32_t i = 0; i < parcel.count; ++i) {
+    classes[i] = static_cast<SizeClass>(Unqueue(blocks[i]) - 1);
+  }
+  for (std::uint32_t i = 0; i < parcel.count;) {
+    const std::uint32_t first = i;
+    while (i < parcel.count && classes[i] == classes[first]) ++i;
+    slabs_.Put(classes[first], blocks + first, i - first);
+  }
 }
 
 template <const Config& kConfig>
@@ -192,6 +199,7 @@ void ThreadHeap<kConfig>::TryTrim() {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::TrimSomeHeaps() {
   TryTrim();
+  // acquire: pairs with the release in HeapRegistry::Attach.
   const HeapId count = system_->heap_count.load(std::memory_order_acquire);
   const HeapId visits = std::min(count, kTrimmedHeaps);
   const HeapId first =
@@ -287,7 +295,14 @@ void ThreadHeap<kConfig>::CheckInvariants() {
     }
     HAK_CHECK_EQ(count, depot_counts_[i]);  // T3
   }
-  for (unsigned slot = 0; slot < kOpen; ++slot) {  // T4
+  std::uint64_t depot_bytes = 0;
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    depot_bytes +=
+        depot_counts_[i] * FullMagazineBytes(static_cast<SizeClass>(i));
+  }
+  HAK_CHECK_EQ(depot_bytes, depot_bytes_);          // T3
+  HAK_CHECK_LE(depot_bytes, system_->depot_bytes);  // T3
+  for (unsigned slot = 0; slot < kOpen; ++slot) {   // T4
     if (open_[slot] == nullptr) continue;
     HAK_CHECK_EQ(open_[slot]->owner % kOpen, slot);
     HAK_CHECK_NE(open_[slot]->owner, id());

@@ -107,6 +107,7 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
       depots_[size_class] = MagazineLink(cache.top);
       idle_depot_counts_[size_class] =
           std::min(idle_depot_counts_[size_class], --depot_counts_[size_class]);
+      depot_bytes_ -= FullMagazineBytes(size_class);
     } else {
       const std::uint32_t wanted =
           std::min(std::max<std::uint32_t>(refills_[size_class], kFirstRefill),
@@ -136,11 +137,7 @@ void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
 
 template <const Config& kConfig>
 bool ThreadHeap<kConfig>::DepotHasRoom(SizeClass size_class) const {
-  const std::uint64_t magazine_bytes =
-      MagazineCapacity(size_class) * ClassBytes(size_class);
-  const std::uint32_t count = depot_counts_[size_class];
-  return count < kMaxDepotMagazines &&
-         (count + 1) * magazine_bytes <= system_->depot_bytes;
+  return depot_bytes_ + FullMagazineBytes(size_class) <= system_->depot_bytes;
 }
 
 // Replaces the class's full loaded magazine by an empty one: whole magazines
@@ -158,6 +155,7 @@ void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
       MagazineLink(cache.previous) = depots_[size_class];
       depots_[size_class] = cache.previous;
       ++depot_counts_[size_class];
+      depot_bytes_ += FullMagazineBytes(size_class);
     }
   }
   if (empty == 0 && cache.previous == 0) empty = TakeEmptyMagazine();
@@ -183,10 +181,7 @@ void ThreadHeap<kConfig>::FreeSlow(void* block, ThreadHeap* heap,
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::PushSlow(void* block, SizeClass size_class) {
-  Overdue overdue;
-  lock_.Lock();
-  BeginSlowPath(overdue);
+void ThreadHeap<kConfig>::PushFull(void* block, SizeClass size_class) {
   ClassCache& cache = Cache(size_class);
   if (!EnsureMagazine(size_class)) {
     slabs_.Put(size_class, &block, 1);
@@ -195,6 +190,14 @@ void ThreadHeap<kConfig>::PushSlow(void* block, SizeClass size_class) {
     const bool pushed = TryPush(cache, block);
     HAK_CHECK(pushed);
   }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::PushSlow(void* block, SizeClass size_class) {
+  Overdue overdue;
+  lock_.Lock();
+  BeginSlowPath(overdue);
+  PushFull(block, size_class);
   lock_.Unlock();
   EndSlowPath(overdue);
 }
@@ -228,6 +231,7 @@ void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
     PutEmptyMagazine(top);
   }
   depot_counts_[size_class] -= magazines;
+  depot_bytes_ -= magazines * FullMagazineBytes(size_class);
   idle_depot_counts_[size_class] = depot_counts_[size_class];
 }
 

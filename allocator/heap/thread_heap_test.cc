@@ -97,7 +97,7 @@ TYPED_TEST(ThreadHeapTest, DepotKeepsNoMoreThanItsBudget) {
     std::uint64_t kept_magazines;
   };
   for (const auto [depot_bytes, kept] :
-       {Case{0, 2}, Case{256 * kKiB, 4}, Case{64 * kMiB, 128}}) {
+       {Case{0, 2}, Case{300 * kKiB, 4}, Case{64 * kMiB, 128}}) {
     this->Start(depot_bytes);
     auto& heaps = *this->heaps_;
     auto& heap = heaps.Attach();
