@@ -182,7 +182,7 @@ TEST(ReadOptions, WarnsByName) {
             "86400000 milliseconds; using 500\n");
   EXPECT_EQ(Warning("HAKMEM_DEPOT", "2G"),
             "hakmem: warning: HAKMEM_DEPOT=2G is out of range, 0 to "
-            "1073741824 bytes; using 262144\n");
+            "1073741824 bytes; using 8388608\n");
   EXPECT_EQ(Warning("HAKMEM_STATS", std::string(256, 'x')),
             "hakmem: warning: HAKMEM_STATS is longer than 255 bytes; using "
             "none\n");
@@ -230,9 +230,10 @@ TEST(PrintConfig, ShowsDefaults) {
             "  HAKMEM_SHOW_CONFIG=0 (default)\n"
             "  HAKMEM_STATS=none (default)\n"
             "  HAKMEM_DECAY_MS=500 milliseconds (default)\n"
+            "  HAKMEM_BACKGROUND=0 (default)\n"
             "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
             "  HAKMEM_HEAP_LIMIT=unlimited (default)\n"
-            "  HAKMEM_DEPOT=262144 bytes (default)\n");
+            "  HAKMEM_DEPOT=8388608 bytes (default)\n");
 }
 
 TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
@@ -247,9 +248,10 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
             "  HAKMEM_SHOW_CONFIG=1 (environment)\n"
             "  HAKMEM_STATS=standard error (environment)\n"
             "  HAKMEM_DECAY_MS=500 milliseconds (environment)\n"
+            "  HAKMEM_BACKGROUND=0 (default)\n"
             "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
             "  HAKMEM_HEAP_LIMIT=1073741824 bytes (environment)\n"
-            "  HAKMEM_DEPOT=262144 bytes (default)\n");
+            "  HAKMEM_DEPOT=8388608 bytes (default)\n");
 }
 
 }  // namespace

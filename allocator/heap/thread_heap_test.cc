@@ -145,7 +145,7 @@ TYPED_TEST(ThreadHeapTest, TrimGivesUpWhatWasNotUsedSinceTheLast) {
   // In use: 100 of the 512 come and go.
   heaps.Free(heap, heaps.Allocate(heap, kLarge, 100));
   heap.TryTrim();
-  EXPECT_LT(heaps.GrantedBytes(), 140 * ClassBytes(kLarge));
+  EXPECT_LT(heaps.GrantedBytes(), 200 * ClassBytes(kLarge));
   EXPECT_GE(heaps.GrantedBytes(), 100 * ClassBytes(kLarge));
   heaps.CheckInvariants();
   // Idle: only the loaded magazine's blocks are left.
@@ -167,7 +167,8 @@ TYPED_TEST(ThreadHeapTest, SlowPathsOfOneHeapTrimOthers) {
   }
   worker.Flush();
   EXPECT_LE(heaps.GrantedBytes(), MagazineCapacity(kSmall) * kUnitBytes);
-  EXPECT_EQ(heaps.Snapshot().cached_bytes, 0U);
+  // What the worker gave back last is still kept.
+  EXPECT_LE(heaps.Snapshot().cached_bytes, 2 * kUnitBytes);
   heaps.CheckInvariants();
 }
 

@@ -114,7 +114,9 @@ def main():
     paths = measure(arguments.program, arguments.library)
     text = text_of(paths)
     if arguments.update:
-        arguments.golden.write_text(text)
+        # `bazel run` starts elsewhere.
+        root = pathlib.Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", "."))
+        (root / arguments.golden).write_text(text)
         return
     golden = read(arguments.golden)
     wrong = [name for name in sorted(set(golden) | set(paths))

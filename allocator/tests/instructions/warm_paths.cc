@@ -19,6 +19,8 @@ constexpr std::size_t kFew = 20;
 constexpr std::size_t kWarm = 60;
 constexpr std::size_t kBatch = 1000;
 constexpr std::size_t kLargeBatch = 20000;
+// Fewer bytes than a receiver lets lie before senders file them themselves.
+constexpr std::size_t kRemoteBatch = 10000;
 constexpr std::size_t kRounds = 10;
 constexpr std::size_t kTinyBytes = 64;
 constexpr std::size_t kPoolBytes = 3000;
@@ -109,9 +111,7 @@ __attribute__((noinline)) void Measured_batch_1000() {
 __attribute__((noinline)) void Measured_batch_20000() {
   Batches(kLargeBatch, kRounds);
 }
-__attribute__((noinline)) void Measured_free_remote() {
-  for (std::size_t i = 0; i < kLargeBatch; ++i) std::free(g_blocks[i]);
-}
+__attribute__((noinline)) void Measured_free_remote() { Empty(kRemoteBatch); }
 
 }  // extern "C"
 
@@ -155,11 +155,11 @@ int main() {
   Measured_batch_20000();
   Operations("batch_20000", 2 * kLargeBatch * kRounds);
   for (int round = 0; round < 2; ++round) {
-    Fill(kLargeBatch, kTinyBytes);
-    std::thread([] { Empty(kLargeBatch); }).join();
+    Fill(kRemoteBatch, kTinyBytes);
+    std::thread([] { Empty(kRemoteBatch); }).join();
   }
-  Fill(kLargeBatch, kTinyBytes);
+  Fill(kRemoteBatch, kTinyBytes);
   std::thread(Measured_free_remote).join();
-  Operations("free_remote", kLargeBatch);
+  Operations("free_remote", kRemoteBatch);
   return 0;
 }
