@@ -48,7 +48,7 @@ class AllocatorRefusalsTest : public testing::Test {
   void SurviveEachRefusal(Refuse refuse) {
     std::uint64_t nth = 1;
     while (SurvivesRefusalOf(nth, refuse)) nth += kStride;
-    EXPECT_GT(nth, 60U);
+    EXPECT_GT(nth, 50U);
   }
 
   std::uint64_t nulls_ = 0;

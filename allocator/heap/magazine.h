@@ -49,7 +49,7 @@ inline MagazineTop& MagazineLink(MagazineTop top) {
 }
 
 // What one magazine may hold, so that two of them do not hoard large blocks.
-inline constexpr std::size_t kMagazineBudgetBytes = 128 * kKiB;
+inline constexpr std::size_t kMagazineBudgetBytes = 256 * kKiB;
 
 constexpr std::uint32_t MagazineCapacity(SizeClass size_class) {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(

@@ -203,6 +203,8 @@ class alignas(64) ThreadHeap {
   static constexpr std::uint32_t kMaxParcelBytes = 128 * kKiB;
   // Every so many slow paths, open parcels are sent though not full.
   static constexpr std::uint32_t kSendInterval = 16;
+  // Every so many slow paths, the time is looked at.
+  static constexpr std::uint32_t kTickInterval = 8;
   static constexpr std::uint32_t kMaxSpareMagazines = 16;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
@@ -210,6 +212,16 @@ class alignas(64) ThreadHeap {
   static constexpr HeapId kTrimmedHeaps = 64;
   // A check walks the whole heap; one in so many slow paths is checked.
   static constexpr std::uint32_t kCheckInterval = 64;
+
+  // What slow paths keep of a class.
+  struct alignas(32) Depot {
+    MagazineTop magazines = 0;           // full ones, linked
+    std::uint64_t seen_allocations = 0;  // when FlushIdleClasses last came by
+    std::uint32_t count = 0;
+    // The fewest there were since the last Trim: so many nobody needed.
+    std::uint32_t idle_count = 0;
+    std::uint32_t refill = 0;  // blocks the next refill takes, but the first
+  };
 
   // The owners whose mailboxes this slow path found overfull.
   struct Overdue {
@@ -289,6 +301,7 @@ class alignas(64) ThreadHeap {
   ClassCache* tiny_caches_[kTinySteps];
   Parcel* open_[kOpen] = {};
   std::uint32_t since_check_ = 0;
+  std::uint32_t since_tick_ = 0;
   // Written by the owner, read by statistics.
   std::atomic<std::uint64_t> remote_frees_{0};
 
@@ -299,22 +312,15 @@ class alignas(64) ThreadHeap {
   // The registry's list, under the registry's lock; 0 ends it.
   HeapId next_abandoned_ = 0;
   std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
-  // How many blocks the class's next refill takes, but for the first.
-  std::uint8_t refills_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
-  // Where FlushIdleClasses goes on, and what each class's count of allocations
-  // was when it last came by.
+  std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;  // slow_paths_ then
+  // Where FlushIdleClasses goes on.
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t seen_allocations_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
-  MagazineTop spares_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t spare_count_ ABSL_GUARDED_BY(lock_) = 0;
-  MagazineTop depots_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
-  std::uint32_t depot_counts_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
+  MagazineTop spares_ ABSL_GUARDED_BY(lock_) = 0;
+  Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
   // Of all classes, as if each of their magazines were full.
   std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
-  // The fewest there were since the last Trim: so many nobody needed.
-  std::uint32_t idle_depot_counts_[kClassCount] ABSL_GUARDED_BY(lock_) = {};
-  std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;  // slow_paths_ then
-  Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
+  Depot depots_[kClassCount] ABSL_GUARDED_BY(lock_);
   SlabStore slabs_ ABSL_GUARDED_BY(lock_);
 
   // Lines that other threads write.

@@ -184,7 +184,7 @@ void ThreadHeap<kConfig>::TryTrim() {
   Drain(/*by_owner=*/false);
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
-    FlushDepot(size_class, idle ? depot_counts_[i] : idle_depot_counts_[i]);
+    FlushDepot(size_class, idle ? depots_[i].count : depots_[i].idle_count);
     MagazineTop& previous = Cache(size_class).previous;
     if (!idle || MagazineCount(previous) == 0) continue;
     FlushMagazine(size_class, previous);
@@ -288,17 +288,18 @@ void ThreadHeap<kConfig>::CheckInvariants() {
     CheckMagazine(size_class, cache.top);
     CheckMagazine(size_class, cache.previous);
     std::uint32_t count = 0;
-    for (MagazineTop top = depots_[i]; top != 0; top = MagazineLink(top)) {
+    for (MagazineTop top = depots_[i].magazines; top != 0;
+         top = MagazineLink(top)) {
       HAK_CHECK_GT(MagazineCount(top), 0U);  // T3
       CheckMagazine(size_class, top);
       ++count;
     }
-    HAK_CHECK_EQ(count, depot_counts_[i]);  // T3
+    HAK_CHECK_EQ(count, depots_[i].count);  // T3
   }
   std::uint64_t depot_bytes = 0;
   for (unsigned i = 0; i < kClassCount; ++i) {
     depot_bytes +=
-        depot_counts_[i] * FullMagazineBytes(static_cast<SizeClass>(i));
+        depots_[i].count * FullMagazineBytes(static_cast<SizeClass>(i));
   }
   HAK_CHECK_EQ(depot_bytes, depot_bytes_);          // T3
   HAK_CHECK_LE(depot_bytes, system_->depot_bytes);  // T3

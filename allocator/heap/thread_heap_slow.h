@@ -21,7 +21,11 @@ void ThreadHeap<kConfig>::EndSlowPath(const Overdue& overdue) {
   for (unsigned i = 0; i < overdue.count; ++i) {
     At(overdue.ids[i]).TryDrainForOwner();
   }
-  if (system_->ace.Tick()) TrimSomeHeaps();
+  // Reading the clock is a fifth of a short slow path.
+  if (++since_tick_ == kTickInterval) {
+    since_tick_ = 0;
+    if (system_->ace.Tick()) TrimSomeHeaps();
+  }
   if constexpr (kConfig.check_invariants) {
     if (++since_check_ == kCheckInterval) {
       since_check_ = 0;
@@ -82,8 +86,8 @@ void ThreadHeap<kConfig>::FlushIdleClasses(SizeClass wanted) {
     const ClassCache& cache = Cache(size_class);
     if (cache.top == 0 || size_class == wanted) continue;
     const std::uint64_t now = cache.allocations.load(std::memory_order_relaxed);
-    if (now == seen_allocations_[size_class]) FlushClass(size_class);
-    seen_allocations_[size_class] = now;
+    if (now == depots_[size_class].seen_allocations) FlushClass(size_class);
+    depots_[size_class].seen_allocations = now;
   }
 }
 
@@ -101,22 +105,22 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
       const MagazineTop empty = cache.top;
       Load(size_class, cache.previous);
       cache.previous = empty;
-    } else if (depots_[size_class] != 0) {
+    } else if (depots_[size_class].magazines != 0) {
       PutEmptyMagazine(cache.top);
-      Load(size_class, depots_[size_class]);
-      depots_[size_class] = MagazineLink(cache.top);
-      idle_depot_counts_[size_class] =
-          std::min(idle_depot_counts_[size_class], --depot_counts_[size_class]);
+      Load(size_class, depots_[size_class].magazines);
+      depots_[size_class].magazines = MagazineLink(cache.top);
+      depots_[size_class].idle_count =
+          std::min(depots_[size_class].idle_count, --depots_[size_class].count);
       depot_bytes_ -= FullMagazineBytes(size_class);
     } else {
       const std::uint32_t wanted =
-          std::min(std::max<std::uint32_t>(refills_[size_class], kFirstRefill),
+          std::min(std::max(depots_[size_class].refill, kFirstRefill),
                    MaxRefill(size_class));
       if (!slabs_.HasBlocks(size_class)) FlushIdleClasses(size_class);
       // The lowest address is to be popped first.
       const std::uint32_t taken =
           slabs_.Take(size_class, MagazineBlocks(cache.top), wanted, refusal);
-      refills_[size_class] = static_cast<std::uint8_t>(2 * wanted);
+      depots_[size_class].refill = 2 * wanted;
       cache.top += taken * kMagazineSlotBytes;
     }
   }
@@ -152,9 +156,9 @@ void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
   } else if (DepotHasRoom(size_class)) {
     empty = TakeEmptyMagazine();
     if (empty != 0) {
-      MagazineLink(cache.previous) = depots_[size_class];
-      depots_[size_class] = cache.previous;
-      ++depot_counts_[size_class];
+      MagazineLink(cache.previous) = depots_[size_class].magazines;
+      depots_[size_class].magazines = cache.previous;
+      ++depots_[size_class].count;
       depot_bytes_ += FullMagazineBytes(size_class);
     }
   }
@@ -217,22 +221,22 @@ void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
   }
   Load(size_class, 0);
   cache.previous = 0;
-  refills_[size_class] = 0;
-  FlushDepot(size_class, depot_counts_[size_class]);
+  depots_[size_class].refill = 0;
+  FlushDepot(size_class, depots_[size_class].count);
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
                                      std::uint32_t magazines) {
   for (std::uint32_t i = 0; i < magazines; ++i) {
-    const MagazineTop top = depots_[size_class];
-    depots_[size_class] = MagazineLink(top);
+    const MagazineTop top = depots_[size_class].magazines;
+    depots_[size_class].magazines = MagazineLink(top);
     FlushMagazine(size_class, top);
     PutEmptyMagazine(top);
   }
-  depot_counts_[size_class] -= magazines;
+  depots_[size_class].count -= magazines;
   depot_bytes_ -= magazines * FullMagazineBytes(size_class);
-  idle_depot_counts_[size_class] = depot_counts_[size_class];
+  depots_[size_class].idle_count = depots_[size_class].count;
 }
 
 template <const Config& kConfig>

@@ -89,7 +89,7 @@ TYPED_TEST(ThreadHeapTest, PairsNeedNoKernelAndNoNewMemory) {
   EXPECT_EQ(heaps.memory().calls(VmCall::kNone), calls);
 }
 
-// 512 blocks of 32 KiB, four to a magazine: the loaded and the previous one,
+// 512 blocks of 32 KiB, eight to a magazine: the loaded and the previous one,
 // and the depot's.
 TYPED_TEST(ThreadHeapTest, DepotKeepsNoMoreThanItsBudget) {
   struct Case {
@@ -97,15 +97,15 @@ TYPED_TEST(ThreadHeapTest, DepotKeepsNoMoreThanItsBudget) {
     std::uint64_t kept_magazines;
   };
   for (const auto [depot_bytes, kept] :
-       {Case{0, 2}, Case{300 * kKiB, 4}, Case{64 * kMiB, 128}}) {
+       {Case{0, 2}, Case{600 * kKiB, 4}, Case{64 * kMiB, 64}}) {
     this->Start(depot_bytes);
     auto& heaps = *this->heaps_;
     auto& heap = heaps.Attach();
     heaps.Free(heap, heaps.Allocate(heap, kLarge, 512));
     heaps.CheckInvariants();
-    const std::uint64_t kept_bytes = kept * 4 * ClassBytes(kLarge);
+    const std::uint64_t kept_bytes = kept * 8 * ClassBytes(kLarge);
     EXPECT_LE(heaps.GrantedBytes(), kept_bytes + 2 * kMiB);
-    EXPECT_GE(heaps.GrantedBytes(), kept_bytes - 4 * ClassBytes(kLarge));
+    EXPECT_GE(heaps.GrantedBytes(), kept_bytes - 8 * ClassBytes(kLarge));
   }
 }
 
@@ -163,7 +163,7 @@ TYPED_TEST(ThreadHeapTest, SlowPathsOfOneHeapTrimOthers) {
   heaps.Free(sleeper, heaps.Allocate(sleeper, kSmall, 100'000));
   for (int i = 0; i < 3; ++i) {
     heaps.memory().AdvanceMs(Options().decay_ms);
-    heaps.Free(worker, heaps.Allocate(worker, kSmall, 200));
+    heaps.Free(worker, heaps.Allocate(worker, kSmall, 2000));
   }
   worker.Flush();
   EXPECT_LE(heaps.GrantedBytes(), MagazineCapacity(kSmall) * kUnitBytes);

@@ -26,7 +26,7 @@ void Slab::TakeFromBitmap(Address base, void** end, std::uint32_t count) {
   std::uint64_t summary = summary_;
   while (count != 0) {
     const auto word_index = static_cast<unsigned>(std::countr_zero(summary));
-    const Address word_base = base + word_index * 64 * block_bytes;
+    const Address word_base = base + 64 * block_bytes * word_index;
     std::uint64_t word = words()[word_index];
     do {
       const auto bit = static_cast<unsigned>(std::countr_zero(word));
