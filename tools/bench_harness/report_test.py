@@ -201,6 +201,13 @@ class OddResultsTest(unittest.TestCase):
         self.assertEqual(View(results).subject, "two")
         self.both(results)
 
+    def test_few_repeats_promise_no_interval(self):
+        results = example_results.generate(seed=3)
+        results["settings"]["repeats"] = 1
+        heading = report.render(results, []).split("</h1>")[0]
+        self.assertIn("in too few runs for an interval", heading)
+        self.assertNotIn("95%", heading)
+
     def test_an_old_build_is_the_baseline(self):
         results = small({"a": {"hakmem": (1, 1, 1), "before": (2, 2, 2)}},
                         hakmem=("hakmem", "before"))

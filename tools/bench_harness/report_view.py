@@ -243,6 +243,9 @@ def headline(shown, order):
     if not beaten or not shown.time_mean(beaten):
         beaten = means[1][0]
     mean = shown.overall(fastest, beaten)[0] or mean
+    if shown.settings["repeats"] < summary.MIN_REPEATS:
+        return "%s leads %d allocators, in too few runs for an interval: %s (%s)." % (
+            fastest, len(means), compared(mean.value, "time", beaten), ratio_text(mean.value))
     words = "%s leads %d allocators, though not beyond the noise: %s (%s, %d%% interval %s)." \
         if mean.low < 1 < mean.high else \
         "%s is the fastest of %d allocators: %s (%s, %d%% interval %s)."
