@@ -82,8 +82,18 @@ class Allocator {
   // Zeroed; null also when the product overflows.
   void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes);
   // Aligned to `alignment_bytes`, a power of two.
-  void* AllocateAligned(Heap*& self, std::size_t alignment_bytes,
-                        std::size_t size_bytes);
+  HAK_ALWAYS_INLINE void* AllocateAligned(Heap*& self,
+                                          std::size_t alignment_bytes,
+                                          std::size_t size_bytes) {
+    void* block = TryAllocateAligned(self, alignment_bytes, size_bytes);
+    if (block != nullptr) [[likely]]
+      return block;
+    return AllocateSlow(self, size_bytes, alignment_bytes);
+  }
+  // The hot part of AllocateAligned. Null: ask AllocateSlow.
+  HAK_ALWAYS_INLINE void* TryAllocateAligned(Heap* heap,
+                                             std::size_t alignment_bytes,
+                                             std::size_t size_bytes);
   // Null is allowed. Anything but a live block is fatal.
   HAK_ALWAYS_INLINE void Free(Heap*& self, void* pointer) {
     if (!TryFree(self, pointer)) [[unlikely]]

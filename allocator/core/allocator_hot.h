@@ -54,6 +54,22 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(
   return nullptr;
 }
 
+// See AlignedClassOf. What exceeds the address space rounds to 0, and so do
+// sizes of 0: both are the slow part's business.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateAligned(
+    Heap* heap, std::size_t alignment_bytes, std::size_t size_bytes) {
+  const std::size_t last_byte =
+      ((size_bytes + alignment_bytes - 1) & (0 - alignment_bytes)) - 1;
+  if (last_byte < kMaxTinyBytes) [[likely]] {
+    return TryCache(heap->TinyCacheAbove(last_byte), true);
+  }
+  if (last_byte < kMaxPoolBytes) {
+    return TryCache(heap->Cache(PoolClassOf(last_byte + 1)), false);
+  }
+  return nullptr;
+}
+
 // True: the pointer was a live block of this heap, and it is free now. The
 // record xor the heap's tag is the header a live block of one of its own units
 // must bear, so one comparison answers for state, class boundary and owner.

@@ -70,15 +70,17 @@ void Allocator<kConfig>::Fail(std::size_t size_bytes,
                       : size_bytes <= kMaxPoolBytes ? Route::kPool
                       : size_bytes <= kMaxSpanBytes ? Route::kSpan
                                                     : Route::kHuge;
-  failures_.Record({.time_ms = ace_.memory().NowMs(),
-                    .size_bytes = size_bytes,
-                    .alignment_bytes = alignment_bytes,
-                    .limit = refusal.limit,
-                    .thread_id = ThreadId(),
-                    .error_number = refusal.error_number,
-                    .reason = refusal.reason,
-                    .detail = refusal.detail,
-                    .route = route});
+  FailureEvent event;
+  event.monotonic_ns = ace_.memory().NowMs() * 1'000'000;
+  event.size_bytes = size_bytes;
+  event.alignment_bytes = alignment_bytes;
+  event.limit_value = refusal.limit;
+  event.thread_id = ThreadId();
+  event.error_number = refusal.error_number;
+  event.reason = refusal.reason;
+  event.detail = refusal.detail;
+  event.route = route;
+  failures_.Record(event);
 }
 
 template <const Config& kConfig>
@@ -260,20 +262,6 @@ void* Allocator<kConfig>::AllocateZeroed(Heap*& self, std::size_t count,
     std::memset(large.block, 0, bytes);
   }
   return large.block;
-}
-
-template <const Config& kConfig>
-void* Allocator<kConfig>::AllocateAligned(Heap*& self,
-                                          std::size_t alignment_bytes,
-                                          std::size_t size_bytes) {
-  if (alignment_bytes <= kMinAlignmentBytes) return Allocate(self, size_bytes);
-  void* block = nullptr;
-  if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
-    const SizeClass size_class = AlignedClassOf(size_bytes, alignment_bytes);
-    block = TryCache(self->Cache(size_class), IsTiny(size_class));
-  }
-  if (block != nullptr) return block;
-  return AllocateSlow(self, size_bytes, alignment_bytes);
 }
 
 template <const Config& kConfig>

@@ -17,6 +17,7 @@
 #ifndef HAKMEM_ALLOCATOR_SLAB_SIZE_CLASS_H_
 #define HAKMEM_ALLOCATOR_SLAB_SIZE_CLASS_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -138,12 +139,13 @@ HAK_ALWAYS_INLINE constexpr SizeClass ClassOf(std::size_t size_bytes) {
 }
 
 // The smallest class that holds `size_bytes` at multiples of `alignment_bytes`
-// (a power of two); both at most kMaxPoolBytes.
+// (a power of two); both at most kMaxPoolBytes. That is the class of the next
+// multiple: of the classes between two powers of two each is a multiple of a
+// quarter of the lower one, and so are all multiples of greater alignments.
 constexpr SizeClass AlignedClassOf(std::size_t size_bytes,
                                    std::size_t alignment_bytes) {
-  SizeClass size_class = ClassOf(size_bytes);
-  while (!IsAligned(ClassBytes(size_class), alignment_bytes)) ++size_class;
-  return size_class;
+  return ClassOf(
+      RoundUp(std::max<std::size_t>(size_bytes, 1), alignment_bytes));
 }
 
 // The number of whole blocks before `offset_bytes` in a slab of the class; a
