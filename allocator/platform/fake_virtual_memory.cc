@@ -35,6 +35,12 @@ VmStatus FakeVirtualMemory::MapAt(Address address, std::size_t bytes) {
   return status;
 }
 
+bool FakeVirtualMemory::IsTaken(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  return mapped_.ContainsAny(address, address + bytes);
+}
+
 VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
   const Guard guard(mutex_);
   CheckRange(address, bytes);

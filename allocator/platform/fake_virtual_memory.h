@@ -36,6 +36,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   // --- VirtualMemory ---
   std::size_t PageBytes() const override { return linux_.PageBytes(); }
   VmStatus MapAt(Address address, std::size_t bytes) override;
+  bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;
   VmStatus Purge(Address address, std::size_t bytes) override;
   VmStatus Move(Address from, Address to, std::size_t bytes,

@@ -69,6 +69,14 @@ TEST_F(FakeVirtualMemoryTest, RefusesToReplaceAMapping) {
   EXPECT_EQ(memory_.refused(), 0u);
 }
 
+TEST_F(FakeVirtualMemoryTest, TellsWhatIsTaken) {
+  ASSERT_EQ(Map(1, 1), 0);
+  EXPECT_TRUE(memory_.IsTaken(Page(0), 2 * page_));
+  EXPECT_FALSE(memory_.IsTaken(Page(0), page_));
+  EXPECT_FALSE(memory_.IsTaken(Page(2), page_));
+  EXPECT_EQ(memory_.mapped_bytes(), page_);
+}
+
 TEST_F(FakeVirtualMemoryTest, UnmapsWhatIsLeft) {
   Address address = 0;
   {

@@ -15,6 +15,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
   std::size_t PageBytes() const override;
   VmStatus MapAt(Address address, std::size_t bytes) override;
+  bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;
   VmStatus Purge(Address address, std::size_t bytes) override;
   VmStatus Move(Address from, Address to, std::size_t bytes,

@@ -78,6 +78,18 @@ TEST_F(LinuxVirtualMemoryTest, DoesNotReplaceAMapping) {
     EXPECT_FALSE(IsMapped(other));
 }
 
+TEST_F(LinuxVirtualMemoryTest, TellsWhetherAPlaceIsTakenAndMapsNothing) {
+  ASSERT_TRUE(memory_.MapAt(Page(1), page_).ok());
+  Fill(1, 1, 7);
+  EXPECT_TRUE(memory_.IsTaken(base_, 3 * page_));
+  EXPECT_TRUE(memory_.IsTaken(base_, 2 * page_));
+  EXPECT_FALSE(memory_.IsTaken(base_, page_));
+  EXPECT_FALSE(memory_.IsTaken(Page(2), page_));
+  EXPECT_TRUE(memory_.MapAt(base_, page_).ok());
+  EXPECT_TRUE(memory_.MapAt(Page(2), page_).ok());
+  EXPECT_TRUE(Holds(1, 1, 7));
+}
+
 TEST_F(LinuxVirtualMemoryTest, ReportsWhyMappingFailed) {
   // More than any address space holds.
   EXPECT_EQ(memory_.MapAt(base_, std::size_t{1} << 62).error_number, ENOMEM);

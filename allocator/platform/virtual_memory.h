@@ -40,6 +40,10 @@ class VirtualMemory {
   // EEXIST, changing nothing, when any page of the range is in use.
   virtual VmStatus MapAt(Address address, std::size_t bytes) = 0;
 
+  // Whether something is in the way of mapping in the range, as far as the
+  // kernel tells; maps nothing. The range may be far longer than memory.
+  virtual bool IsTaken(Address address, std::size_t bytes) = 0;
+
   // Unmaps a range that MapAt or Move made. May fail with ENOMEM when it would
   // split a mapping beyond the kernel's limit on mappings; the range then
   // stays as it was.

@@ -16,6 +16,9 @@ constexpr std::size_t kHugeWindows = 4;
 // Windows and tables together take less than 7 window sizes and
 // kRegionFixedBytes; the rest of the range is left to chance.
 constexpr std::size_t kRangeShare = 12;
+// How many places are looked at before one is taken in which something lies.
+// Under valgrind, whose own memory lies in the range, two of three are such.
+constexpr int kMaxPlaces = 64;
 // Per huge frame: a header byte and a record (ace/huge_pool.h).
 constexpr std::size_t kHugeTableBytesPerFrame = 64;
 
@@ -53,8 +56,13 @@ void Region::Place(VirtualMemory& memory) {
 
   // The tables lie after the blocks, at a distance of their own.
   const std::size_t slack = range_bytes - blocks - tables;
-  const Address base = begin + RandomOffset(memory, slack / 2);
-  Address next = base + blocks + RandomOffset(memory, slack / 2);
+  Address base = 0;
+  Address next = 0;
+  for (int tries = 0; tries < kMaxPlaces; ++tries) {
+    base = begin + RandomOffset(memory, slack / 2);
+    next = base + blocks + RandomOffset(memory, slack / 2);
+    if (!memory.IsTaken(base, blocks) && !memory.IsTaken(next, tables)) break;
+  }
   const auto take = [&next](std::size_t bytes) {
     const Address at = next;
     next += bytes;

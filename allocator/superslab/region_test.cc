@@ -124,6 +124,53 @@ TEST_P(RegionTest, EveryZoneCanBeUsed) {
   }
 }
 
+// Whether nothing of the region lies in [begin, end).
+bool KeepsClearOf(const Region& region, std::size_t page_bytes, Address begin,
+                  Address end) {
+  for (const auto& [first, window_end] :
+       WindowsOf(region, page_bytes).windows) {
+    if (first < end && begin < window_end) return false;
+  }
+  return true;
+}
+
+// As under valgrind, which keeps its own memory in the middle of the range.
+TEST(RegionPlaceTest, KeepsClearOfWhatIsInTheWay) {
+  const Address begin = LinuxVirtualMemory().RegionRange().begin;
+  constexpr std::size_t kRangeBytes = 36 * kGiB;
+  const Address taken = begin + 16 * kGiB;
+  int clear_without = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Region free_region;
+    FakeVirtualMemory free_memory(seed);
+    free_memory.SetRegionRange({begin, begin + kRangeBytes});
+    free_region.Place(free_memory);
+    clear_without += KeepsClearOf(free_region, free_memory.PageBytes(), taken,
+                                  taken + 64 * kMiB);
+    Region region;
+    FakeVirtualMemory memory(seed);
+    memory.SetRegionRange({begin, begin + kRangeBytes});
+    ASSERT_TRUE(memory.MapAt(taken, 64 * kMiB).ok());
+    region.Place(memory);
+    EXPECT_TRUE(
+        KeepsClearOf(region, memory.PageBytes(), taken, taken + 64 * kMiB));
+  }
+  EXPECT_LT(clear_without, 40);  // it was in the way
+}
+
+TEST(RegionPlaceTest, TakesAPlaceWhenSomethingIsInTheWayEverywhere) {
+  const Address begin = LinuxVirtualMemory().RegionRange().begin;
+  FakeVirtualMemory memory;
+  memory.SetRegionRange({begin, begin + 36 * kGiB});
+  for (Address at = begin; at < begin + 36 * kGiB; at += kGiB) {
+    ASSERT_TRUE(memory.MapAt(at, memory.PageBytes()).ok());
+  }
+  Region region;
+  region.Place(memory);
+  ASSERT_TRUE(region.placed());
+  EXPECT_NE(region.fine().Extend(memory, 1).first, kNoFrame);
+}
+
 // x86-64, under ThreadSanitizer, 39 address bits, a small one, an odd one.
 INSTANTIATE_TEST_SUITE_P(
     Ranges, RegionTest,

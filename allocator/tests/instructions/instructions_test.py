@@ -19,9 +19,6 @@ import tempfile
 EVENTS = ("Ir", "Dr", "Dw", "Bc")
 # Paths with slow parts: their placement depends on random addresses.
 TOLERANCE = 0.02
-# hakmem's region has a random base, and valgrind offers programs less of the
-# address space than the kernel: a few starts find no place and no memory.
-ATTEMPTS = 10
 HEADER = """\
 # Executed inside the release library, per operation, on warm paths: written by
 #   bazel run //allocator/tests/instructions:update
@@ -66,18 +63,13 @@ def measure(program, library):
         told = subprocess.run([bare_program], check=True, text=True, stdout=subprocess.PIPE)
         operations = {name: int(count) for name, count in
                       (line.split() for line in told.stdout.splitlines())}
-        for _ in range(ATTEMPTS):
-            for dump in folder.glob("out*"):
-                dump.unlink()
-            result = subprocess.run(
-                ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--branch-sim=yes",
-                 "--collect-atstart=no", "--toggle-collect=Measured_*",
-                 *("--dump-after=Measured_" + name for name in operations),
-                 "--callgrind-out-file=%s/out" % folder, bare_program],
-                env={"LD_PRELOAD": str(bare), "PATH": os.environ["PATH"]}, check=False,
-                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            if "std::bad_alloc" not in result.stderr:
-                break  # a crash of any other kind is not tried again
+        result = subprocess.run(
+            ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--branch-sim=yes",
+             "--collect-atstart=no", "--toggle-collect=Measured_*",
+             *("--dump-after=Measured_" + name for name in operations),
+             "--callgrind-out-file=%s/out" % folder, bare_program],
+            env={"LD_PRELOAD": str(bare), "PATH": os.environ["PATH"]}, check=False,
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if result.returncode != 0:
             sys.exit("valgrind: status %d\n%s" % (result.returncode, result.stderr))
         paths = {}
