@@ -109,7 +109,7 @@ Refusal Ace::ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames) {
         0};
   }
   return {FailureReason::kMapFail,
-          extension.tables ? FailureDetail::kMetadata : FailureDetail::kKernel,
+          extension.tables ? FailureDetail::kMetadata : FailureDetail::kUnknown,
           extension.status.error_number, 0};
 }
 

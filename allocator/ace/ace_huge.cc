@@ -16,7 +16,7 @@ Refusal Ace::HugeRefusal(const HugePool::Result& result) const {
     return {FailureReason::kExhaustion, FailureDetail::kMetadata, 0, 0};
   }
   return {FailureReason::kMapFail,
-          result.tables ? FailureDetail::kMetadata : FailureDetail::kKernel,
+          result.tables ? FailureDetail::kMetadata : FailureDetail::kUnknown,
           result.status.error_number, 0};
 }
 

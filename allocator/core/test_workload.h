@@ -109,7 +109,7 @@ class TestWorkload {
     switch (event.reason) {
       case FailureReason::kMapFail:
         HAK_CHECK_NE(event.error_number, 0);
-        HAK_CHECK(event.detail == FailureDetail::kKernel ||
+        HAK_CHECK(event.detail == FailureDetail::kUnknown ||
                   event.detail == FailureDetail::kMetadata);
         break;
       case FailureReason::kExhaustion:

@@ -2,51 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "allocator/base/check.h"
 
 namespace hakmem {
-
-static_assert(std::is_trivially_copyable_v<FailureEvent>);
-
-const char* FailureReasonName(FailureReason reason) {
-  switch (reason) {
-    case FailureReason::kNone:
-      return "none";
-    case FailureReason::kThreshold:
-      return "Threshold";
-    case FailureReason::kExhaustion:
-      return "Exhaustion";
-    case FailureReason::kMapFail:
-      return "MapFail";
-  }
-  return "unknown reason";
-}
-
-const char* FailureDetailName(FailureDetail detail) {
-  switch (detail) {
-    case FailureDetail::kNone:
-      return "none";
-    case FailureDetail::kSize:
-      return "size";
-    case FailureDetail::kAlignment:
-      return "alignment";
-    case FailureDetail::kOverflow:
-      return "overflow";
-    case FailureDetail::kMaxAlloc:
-      return "HAKMEM_MAX_ALLOC";
-    case FailureDetail::kRegion:
-      return "region";
-    case FailureDetail::kHeapLimit:
-      return "HAKMEM_HEAP_LIMIT";
-    case FailureDetail::kMetadata:
-      return "metadata";
-    case FailureDetail::kKernel:
-      return "kernel";
-  }
-  return "unknown detail";
-}
 
 // The words carry release and acquire themselves instead of being fenced,
 // because ThreadSanitizer does not know fences; on x86-64 that costs nothing.

@@ -14,44 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/diag/fatal.h"
+#include "allocator/diag/failure_event.h"
 
 namespace hakmem {
-
-enum class FailureReason : std::uint8_t {
-  kNone,
-  kThreshold,
-  kExhaustion,
-  kMapFail
-};
-
-// The limit that was hit, as far as the failing layer knows it.
-enum class FailureDetail : std::uint8_t {
-  kNone,
-  kSize,       // Threshold: no route holds that many bytes
-  kAlignment,  // Threshold: no route aligns that strictly
-  kOverflow,   // Threshold: count * size exceeds size_t
-  kMaxAlloc,   // Threshold: HAKMEM_MAX_ALLOC
-  kRegion,     // Exhaustion: the region's addresses are used up
-  kHeapLimit,  // Exhaustion: HAKMEM_HEAP_LIMIT
-  kMetadata,   // Exhaustion or MapFail of a table
-  kKernel,     // MapFail: the kernel refused memory for blocks
-};
-
-const char* FailureReasonName(FailureReason reason);  // "Threshold" …
-const char* FailureDetailName(FailureDetail detail);  // "size" …
-
-struct FailureEvent {
-  std::uint64_t time_ms = 0;  // monotonic
-  std::size_t size_bytes = 0;
-  std::size_t alignment_bytes = 0;
-  std::uint64_t limit = 0;  // the limit's value, where it has one
-  int thread_id = 0;
-  int error_number = 0;  // of the refused kernel call
-  FailureReason reason = FailureReason::kNone;
-  FailureDetail detail = FailureDetail::kNone;
-  Route route = Route::kTiny;
-};
 
 class FailureRing {
  public:
