@@ -1,0 +1,97 @@
+// What programs do about failures, and how failures come in programs.
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "tools/provoke/attempt.h"
+#include "tools/provoke/cases.h"
+
+namespace hakmem::provoke {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kMinusTwo = SIZE_MAX - 1;
+
+Verdict Storm(const Settings&) {
+  constexpr std::uint64_t kCallCount = 10'000;
+  for (std::uint64_t i = 0; i < kCallCount; ++i) Try({.size = kMinusTwo});
+  return {.provoked = TheLog().failed == kCallCount};
+}
+
+void* FailInThread(void*) {
+  pthread_setname_np(pthread_self(), "provoker");
+  Try({.call = Call::kCalloc, .size = kMinusTwo});
+  return nullptr;
+}
+
+Verdict Thread(const Settings&) {
+  pthread_t thread = {};
+  if (pthread_create(&thread, nullptr, FailInThread, nullptr) != 0) return {};
+  pthread_join(thread, nullptr);
+  return {.provoked = TheLog().failed == 1};
+}
+
+Verdict Fork(const Settings&) {
+  Try({.size = kMinusTwo});
+  const pid_t child = fork();
+  if (child == 0) {
+    Try({.call = Call::kNewNothrow, .size = kMinusTwo});
+    std::exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  Try({.size = kMinusTwo});
+  return {.provoked = status == 0 && TheLog().failed == 3};
+}
+
+Pile& Ballast() {
+  static Pile pile;
+  return pile;
+}
+
+Verdict NewHandler(const Settings&) {
+  Ballast().Fill({.size = kMiB}, 40 * kMiB);
+  std::set_new_handler([] {
+    std::set_new_handler(nullptr);
+    Ballast().Free();
+  });
+  void* const block = Try({.call = Call::kNew, .size = 40 * kMiB});
+  free(block);
+  return {.provoked = block != nullptr};
+}
+
+// Small blocks leave hakmem's cache full of memory that large ones need.
+Verdict Purge(const Settings&) {
+  constexpr std::size_t kSmall = 256;
+  Pile pile;
+  pile.Fill({.size = kSmall}, 40 * kMiB);
+  pile.Free();
+  void* const block = Try({.size = 40 * kMiB});
+  free(block);
+  return {.provoked = block != nullptr};
+}
+
+}  // namespace
+
+std::vector<Case> ProgramCases() {
+  return {
+      {"storm", "Threshold", "size", "10,000 failures in a row", nullptr,
+       nullptr, Storm},
+      {"thread", "Threshold", "size", "a failure in a thread named provoker",
+       nullptr, nullptr, Thread},
+      {"fork", "Threshold", "size", "failures before, in and after a child",
+       nullptr, nullptr, Fork},
+      {"new_handler", "Exhaustion", "heap_limit",
+       "a new-handler frees memory, and the call is served",
+       "HAKMEM_HEAP_LIMIT", "64M", NewHandler},
+      {"purge", "Exhaustion", "heap_limit",
+       "hakmem gives its cache up, and the call is served", "HAKMEM_HEAP_LIMIT",
+       "64M", Purge},
+  };
+}
+
+}  // namespace hakmem::provoke
