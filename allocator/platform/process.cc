@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -59,6 +60,12 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
 int ProcessId() { return getpid(); }
 
 int ThreadId() { return gettid(); }
+
+void ThreadName(char (&name)[16]) {
+  const ErrnoGuard guard;
+  name[0] = '\0';
+  prctl(PR_GET_NAME, name);
+}
 
 void AbortProcess() {
   // Another thread may install its handler in between; so more than once.

@@ -32,6 +32,8 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
 int ProcessId();
 // The kernel's thread id.
 int ThreadId();
+// The calling thread's name, terminated by NUL.
+void ThreadName(char (&name)[16]);
 
 // Ends the process by SIGABRT, whatever handler is installed; where the kernel
 // spares it (process 1 of a namespace), by the exit status 134.

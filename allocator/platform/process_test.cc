@@ -1,6 +1,7 @@
 #include "allocator/platform/process.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -186,6 +187,15 @@ TEST(ProcessTest, EndsTheFirstProcessOfANamespace) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 0) GTEST_SKIP() << "no namespaces here";
   EXPECT_EQ(WEXITSTATUS(status), 128 + SIGABRT);
+}
+
+TEST(Process, ThreadsHaveNames) {
+  char name[16] = {};
+  std::thread([&name] {
+    pthread_setname_np(pthread_self(), "fifteen letters");
+    ThreadName(name);
+  }).join();
+  EXPECT_STREQ(name, "fifteen letters");
 }
 
 }  // namespace

@@ -1,0 +1,102 @@
+#include "allocator/platform/call_stack.h"
+
+#include <execinfo.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include "allocator/platform/errno_guard.h"
+#include "allocator/platform/memory_reader.h"
+
+namespace hakmem {
+
+namespace {
+
+// What a function with a frame pointer leaves on the stack, on x86-64 and on
+// aarch64 alike: the caller's frame pointer points at such a record, too.
+struct FrameRecord {
+  std::uintptr_t caller;
+  std::uintptr_t return_address;
+};
+
+#if defined(__x86_64__) || defined(__aarch64__)
+constexpr bool kFrameRecords = true;
+#else
+constexpr bool kFrameRecords = false;
+#endif
+
+// A larger step is a register that holds something else than a frame pointer.
+constexpr std::uintptr_t kMaxFrameBytes = std::uintptr_t{1} << 20;
+
+// Nothing is mapped in the first page.
+constexpr std::uintptr_t kLowestCode = 4096;
+
+// Removes the signature that aarch64 may keep in a return address.
+std::uintptr_t WithoutSignature(std::uintptr_t address) {
+#if defined(__aarch64__)
+  // XPACLRI, a no-operation where there are no signatures.
+  register std::uintptr_t link __asm__("x30") = address;
+  __asm__("hint #7" : "+r"(link));
+  return link;
+#else
+  return address;
+#endif
+}
+
+// Written once by PrepareStackTables, read by CaptureStackByTables.
+constinit std::atomic<bool> g_tables_ready{false};
+
+// backtrace()'s own frames and the allocator's, besides the caller's.
+constexpr int kOwnFrames = 16;
+
+}  // namespace
+
+void CaptureStack(const void* frame_address, CallStack& stack) {
+  stack.count = 0;
+  if constexpr (!kFrameRecords) return;
+  MemoryReader memory;
+  auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
+  FrameRecord record;
+  // The caller's own frame is there.
+  std::memcpy(&record, frame_address, sizeof(record));
+  while (record.return_address >= kLowestCode) {
+    stack.addresses[stack.count++] = WithoutSignature(record.return_address);
+    if (stack.count == CallStack::kMaxFrames) return;
+    const std::uintptr_t next = record.caller;
+    if (next <= frame || next - frame > kMaxFrameBytes) return;
+    if (next % alignof(FrameRecord) != 0) return;
+    if (!memory.Read(next, &record, sizeof(record))) return;
+    frame = next;
+  }
+}
+
+void PrepareStackTables() {
+  const ErrnoGuard guard;
+  void* address = nullptr;
+  backtrace(&address, 1);
+  // release: pairs with the acquire in CaptureStackByTables; libc's unwinder is
+  // loaded.
+  g_tables_ready.store(true, std::memory_order_release);
+}
+
+void CaptureStackByTables(std::uintptr_t first, CallStack& stack) {
+  const ErrnoGuard guard;
+  stack.count = 0;
+  // acquire: pairs with the release in PrepareStackTables.
+  if (!g_tables_ready.load(std::memory_order_acquire)) return;
+  void* addresses[CallStack::kMaxFrames + kOwnFrames];
+  const int count = backtrace(addresses, CallStack::kMaxFrames + kOwnFrames);
+  int begin = 0;
+  while (begin < count &&
+         reinterpret_cast<std::uintptr_t>(addresses[begin]) != first) {
+    ++begin;
+  }
+  if (begin == count) begin = 0;
+  for (int i = begin; i < count && stack.count < CallStack::kMaxFrames; ++i) {
+    stack.addresses[stack.count++] =
+        reinterpret_cast<std::uintptr_t>(addresses[i]);
+  }
+}
+
+}  // namespace hakmem

@@ -1,0 +1,18 @@
+// Forbids the calling process system calls, as containers do.
+//
+// Owns: nothing. Called by: tests, in a child process. Thread-safety: acts on
+// the calling thread and its children.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_FAKE_SANDBOX_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_FAKE_SANDBOX_H_
+
+#include <initializer_list>
+
+namespace hakmem {
+
+// From now on each of `calls` fails with EPERM. False: the kernel has no
+// seccomp filters.
+bool ForbidSystemCalls(std::initializer_list<int> calls);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_FAKE_SANDBOX_H_

@@ -1,0 +1,42 @@
+// Reads this process's own memory where it may not be there: a wild pointer
+// gives false instead of a fault, and nothing can be unmapped in between.
+//
+// Owns: while it lives, perhaps a descriptor of /proc/self/mem. Called by:
+// call_stack, modules. Thread-safety: an object belongs to one thread; safe in
+// signal handlers; nothing allocates; errno is left as it was.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hakmem {
+
+class MemoryReader {
+ public:
+  MemoryReader() = default;
+  ~MemoryReader();
+  MemoryReader(const MemoryReader&) = delete;
+  MemoryReader& operator=(const MemoryReader&) = delete;
+
+  // Copies [address, address + bytes) to `to`. False, with nothing promised of
+  // `to`, when not all of it can be read, or when the kernel lets this process
+  // read its own memory in no way that cannot fault.
+  bool Read(std::uintptr_t address, void* to, std::size_t bytes);
+
+  // Copies the text at `address`, up to its NUL or to `capacity` - 1 bytes, and
+  // terminates it. False when no end can be read.
+  bool ReadText(std::uintptr_t address, char* to, std::size_t capacity);
+
+ private:
+  bool ReadFromFile(std::uintptr_t address, void* to, std::size_t bytes);
+
+  // Which way is open: process_vm_readv, until a sandbox refuses it; then
+  // /proc/self/mem.
+  bool by_file_ = false;
+  int fd_ = -1;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_

@@ -1,0 +1,129 @@
+#include "allocator/platform/memory_reader.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/platform/fake_sandbox.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Two pages; what follows them is not mapped.
+class MemoryReaderTest : public testing::Test {
+ protected:
+  MemoryReaderTest()
+      : page_(static_cast<std::size_t>(getpagesize())),
+        pages_(
+            static_cast<char*>(mmap(nullptr, 3 * page_, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    munmap(pages_ + 2 * page_, page_);
+    for (std::size_t i = 0; i < 2 * page_; ++i) {
+      pages_[i] = static_cast<char>(1 + i % 100);
+    }
+  }
+  ~MemoryReaderTest() override { munmap(pages_, 2 * page_); }
+
+  static std::uintptr_t AddressOf(const void* pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer);
+  }
+
+  bool ReadsAsItShould() {
+    MemoryReader reader;
+    char copy[64];
+    char* const end = pages_ + 2 * page_;
+    for (const char* from : {pages_, pages_ + page_ - 32, end - 64}) {
+      if (!reader.Read(AddressOf(from), copy, 64)) return false;
+      if (std::memcmp(copy, from, 64) != 0) return false;
+    }
+    for (const std::uintptr_t bad :
+         {AddressOf(end), AddressOf(end - 63), std::uintptr_t{0},
+          std::uintptr_t{8}, ~std::uintptr_t{0} - 7, std::uintptr_t{1} << 63}) {
+      if (reader.Read(bad, copy, 64)) return false;
+    }
+    return reader.Read(AddressOf(pages_), copy, 1) && copy[0] == 1;
+  }
+
+  const std::size_t page_;
+  char* const pages_;
+};
+
+TEST_F(MemoryReaderTest, CopiesWhatIsThereAndRefusesTheRest) {
+  errno = 1234;
+  EXPECT_TRUE(ReadsAsItShould());
+  EXPECT_EQ(errno, 1234);
+}
+
+// In children, for the filters stay. Their exit status is the answer.
+TEST_F(MemoryReaderTest, ReadsByTheFileWhereASandboxForbidsTheCall) {
+  EXPECT_EXIT(
+      {
+        if (!ForbidSystemCalls({SYS_process_vm_readv})) _exit(77);
+        _exit(ReadsAsItShould() ? 42 : 1);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+TEST_F(MemoryReaderTest, RefusesWhereASandboxForbidsBoth) {
+  EXPECT_EXIT(
+      {
+        if (!ForbidSystemCalls({SYS_process_vm_readv, SYS_openat})) _exit(77);
+        MemoryReader reader;
+        char copy = 0;
+        errno = 1234;
+        const bool read = reader.Read(AddressOf(pages_), &copy, 1) ||
+                          reader.Read(AddressOf(pages_), &copy, 1);
+        _exit(!read && errno == 1234 ? 42 : 1);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+TEST_F(MemoryReaderTest, LeavesNoDescriptorOpen) {
+  EXPECT_EXIT(
+      {
+        if (!ForbidSystemCalls({SYS_process_vm_readv})) _exit(77);
+        const int before = dup(0);
+        close(before);
+        ReadsAsItShould();
+        const int after = dup(0);
+        _exit(before == after ? 42 : 1);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+TEST_F(MemoryReaderTest, ReadsTextUpToItsEnd) {
+  MemoryReader reader;
+  char copy[32];
+  std::strcpy(pages_ + page_ - 6, "hello world");
+  ASSERT_TRUE(
+      reader.ReadText(AddressOf(pages_ + page_ - 6), copy, sizeof(copy)));
+  EXPECT_STREQ(copy, "hello world");
+  // Right before what is not mapped.
+  std::strcpy(pages_ + 2 * page_ - 4, "end");
+  ASSERT_TRUE(
+      reader.ReadText(AddressOf(pages_ + 2 * page_ - 4), copy, sizeof(copy)));
+  EXPECT_STREQ(copy, "end");
+}
+
+TEST_F(MemoryReaderTest, CutsTextThatIsTooLong) {
+  MemoryReader reader;
+  char copy[8];
+  std::strcpy(pages_, "0123456789");
+  ASSERT_TRUE(reader.ReadText(AddressOf(pages_), copy, sizeof(copy)));
+  EXPECT_STREQ(copy, "0123456");
+}
+
+TEST_F(MemoryReaderTest, TextWithoutAnEndIsNone) {
+  MemoryReader reader;
+  char copy[64];
+  EXPECT_FALSE(
+      reader.ReadText(AddressOf(pages_ + 2 * page_ - 8), copy, sizeof(copy)));
+  EXPECT_FALSE(reader.ReadText(0, copy, sizeof(copy)));
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,39 @@
+// Which program or shared library an address of code is in.
+//
+// Owns: the address of the loader's list, once found. Called by: diag,
+// frontend. Thread-safety: any thread, signal handlers included; takes no lock,
+// the loader's neither; nothing allocates; errno is left as it was. A library
+// that is being loaded or unloaded at the time may be missed.
+//
+// Invariants:
+//   M1: reading the loader's list and the modules' headers never faults.
+//   M2: the work is bounded, whatever the list looks like.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_MODULES_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_MODULES_H_
+
+#include <cstdint>
+
+namespace hakmem {
+
+struct ModuleOf {
+  // As the loader knows it; the program's own from /proc/self/exe. What is too
+  // long is cut.
+  char path[256];
+  // An address less this is its place in the ELF file's own address space.
+  std::uintptr_t base;
+  // In lower-case hexadecimal; empty when the module has none (or a longer one
+  // than any linker makes).
+  char build_id[41];
+  // [begin, end) holds all of the module, so that other addresses in it need
+  // not be looked up.
+  std::uintptr_t begin;
+  std::uintptr_t end;
+};
+
+// False: `address` is in no module (code made at run time), or in one loaded by
+// dlmopen.
+bool FindModule(std::uintptr_t address, ModuleOf& module);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_MODULES_H_

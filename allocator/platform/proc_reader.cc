@@ -1,0 +1,119 @@
+#include "allocator/platform/proc_reader.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/base/raw_print.h"
+#include "allocator/platform/errno_guard.h"
+
+namespace hakmem {
+
+// System calls go by number, because libc's functions are cancellation points.
+
+int ProcReader::Open(const char* path, int& error_number) const {
+  const ErrnoGuard guard;
+  char full[kMaxPathBytes];
+  const std::size_t root_length = std::strlen(root_);
+  const std::size_t length = std::strlen(path);
+  if (length >= sizeof(full) - root_length) {
+    error_number = ENAMETOOLONG;
+    return -1;
+  }
+  std::memcpy(full, root_, root_length);
+  std::memcpy(full + root_length, path, length + 1);
+  long fd = -1;
+  do {
+    fd = syscall(SYS_openat, AT_FDCWD, full, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  } while (fd < 0 && errno == EINTR);
+  error_number = fd < 0 ? errno : 0;
+  return static_cast<int>(fd);
+}
+
+bool ProcReader::ReadNumber(const char* path, std::uint64_t& value) const {
+  LineReader reader(*this, path);
+  std::string_view line;
+  return reader.Next(line) && ParseLimit(line, value);
+}
+
+LineReader::LineReader(const ProcReader& files, const char* path)
+    : fd_(files.Open(path, error_number_)) {}
+
+LineReader::~LineReader() {
+  const ErrnoGuard guard;
+  if (fd_ >= 0) syscall(SYS_close, fd_);
+}
+
+bool LineReader::Fill() {
+  const ErrnoGuard guard;
+  if (fd_ < 0) return false;
+  if (begin_ > 0) {
+    std::memmove(buffer_, buffer_ + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  long got = 0;
+  do {
+    got = syscall(SYS_read, fd_, buffer_ + end_, sizeof(buffer_) - end_);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) error_number_ = errno;
+  if (got <= 0) return false;
+  end_ += static_cast<std::size_t>(got);
+  bytes_read_ += static_cast<std::uint64_t>(got);
+  return true;
+}
+
+bool LineReader::Next(std::string_view& line) {
+  for (;;) {
+    const std::size_t length = end_ - begin_;
+    const void* const newline = std::memchr(buffer_ + begin_, '\n', length);
+    const bool whole = newline != nullptr;
+    if (drop_rest_) {
+      begin_ = whole ? static_cast<std::size_t>(
+                           static_cast<const char*>(newline) - buffer_) +
+                           1
+                     : end_;
+      drop_rest_ = !whole;
+      if (!whole && !Fill()) return false;
+      continue;
+    }
+    if (whole) {
+      const auto end =
+          static_cast<std::size_t>(static_cast<const char*>(newline) - buffer_);
+      line = {buffer_ + begin_, end - begin_};
+      begin_ = end + 1;
+      return true;
+    }
+    if (length == sizeof(buffer_)) {
+      drop_rest_ = true;
+    } else if (Fill()) {
+      continue;
+    } else if (length == 0 || error_number_ != 0) {
+      return false;
+    }
+    line = {buffer_ + begin_, length};
+    begin_ = end_;
+    return true;
+  }
+}
+
+std::string_view TakeWord(std::string_view& text) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  text.remove_prefix(begin == std::string_view::npos ? text.size() : begin);
+  const std::string_view word = text.substr(0, text.find_first_of(" \t"));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+bool ParseLimit(std::string_view text, std::uint64_t& value) {
+  if (text == "max" || text == "unlimited") {
+    value = kNoLimit;
+    return true;
+  }
+  return ParseDecimal(text, value);
+}
+
+}  // namespace hakmem
