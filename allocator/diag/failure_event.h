@@ -47,8 +47,9 @@ enum class FailureDetail : std::uint8_t {
   kAddressInUse,  // MapFail: something else has taken the addresses
   kInjected,      // MapFail: HAKMEM_FAIL_NTH
   kUnknown,       // MapFail: none of the limits explains it
+  kRlimitMemlock  // MapFail: RLIMIT_MEMLOCK, after mlockall(MCL_FUTURE)
 };
-inline constexpr unsigned kFailureDetailCount = 17;
+inline constexpr unsigned kFailureDetailCount = 18;
 
 // What became of the call.
 enum class Disposition : std::uint8_t {
