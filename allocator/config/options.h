@@ -32,6 +32,13 @@ struct Options {
   // What one thread's magazines may hold beyond the loaded and the previous one
   // of each class.
   std::uint64_t depot_bytes = 8 * 1024 * 1024;
+  // Tracing variant: "": none; "1": hakmem.%p.trace; else a file, in whose name
+  // %p is the process.
+  char trace[kMaxOptionPathBytes] = "";
+  // One in so many addresses is traced.
+  std::uint64_t trace_sample = 1;
+  // 0 or 1.
+  std::uint64_t trace_stacks = 0;
 };
 
 enum class OptionType : std::uint8_t {
@@ -83,6 +90,19 @@ inline constexpr OptionSpec kOptionTable[] = {
      "What one thread may keep of free blocks beyond two magazines of each "
      "class.",
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
+    {"HAKMEM_TRACE", OptionType::kPath,
+     "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
+     "the process",
+     "Writes each call that allocates or frees to a file, for hakmem trace "
+     "(tracing variant).",
+     nullptr, &Options::trace, 0, 0},
+    {"HAKMEM_TRACE_SAMPLE", OptionType::kNumber, "addresses",
+     "Only the blocks at one in so many addresses are traced, each from its "
+     "allocation to its release.",
+     &Options::trace_sample, nullptr, 1, 1ULL << 32},
+    {"HAKMEM_TRACE_STACKS", OptionType::kFlag, "",
+     "Each call is traced with its callers, up to 32, by frame pointers.",
+     &Options::trace_stacks, nullptr, 0, 1},
 };
 
 }  // namespace hakmem

@@ -82,7 +82,9 @@ void PrintValue(const OptionSpec& spec, const Options& options,
     if (path.empty()) {
       out.Text("none");
     } else {
-      out.Text(path == "1" ? "standard error" : path);
+      // What 1 means elsewhere, the unit says.
+      const bool on_stderr = path == "1" && spec.unit[0] == '\0';
+      out.Text(on_stderr ? "standard error" : path);
     }
   } else if (spec.type == OptionType::kBytes &&
              options.*spec.number == kNoMaximum) {
@@ -174,8 +176,10 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
   for (const OptionSpec& spec : kOptionTable) {
     out.Text("  ").Text(spec.name).Text("=");
     PrintValue(spec, options.values, out);
-    const bool unlimited = spec.type == OptionType::kBytes &&
-                           options.values.*spec.number == kNoMaximum;
+    // A path's unit says what may stand for one.
+    const bool unlimited = spec.type == OptionType::kPath ||
+                           (spec.type == OptionType::kBytes &&
+                            options.values.*spec.number == kNoMaximum);
     if (spec.unit[0] != '\0' && !unlimited) out.Text(" ").Text(spec.unit);
     const bool is_default =
         options.origins[&spec - kOptionTable] == OptionOrigin::kDefault;

@@ -29,6 +29,7 @@ std::string Value(const OptionSpec& spec) {
     case OptionType::kFlag:
       return "0 or 1";
     case OptionType::kPath:
+      if (!unit.empty()) return unit;
       return "0: none; 1: standard error; else the path of a file to append to";
     case OptionType::kNumber:
     case OptionType::kBytes:
