@@ -148,6 +148,11 @@ class Allocator {
   // and maps memory ahead of demand.
   void Maintain();
   Statistics Snapshot();
+  // Addresses that no block and no table will ever have, for a call trace.
+  Address TraceWindow() {
+    EnsureStarted();
+    return ace_.region().heap_window(3).begin;
+  }
   const FailureRing& failures() const { return failures_; }
 
   // Only while no other thread is inside.

@@ -61,8 +61,9 @@ class Region {
   };
   Window huge() const { return huge_; }
   Window huge_tables() const { return huge_tables_; }
-  // For the heap layer's tables: heaps, magazines, parcels.
-  static constexpr unsigned kHeapWindows = 3;
+  // For the heap layer's tables: heaps, magazines, parcels; and for a call
+  // trace's rings.
+  static constexpr unsigned kHeapWindows = 4;
   Window heap_window(unsigned index) const { return heap_windows_[index]; }
 
  private:
