@@ -87,10 +87,10 @@ const char* CallName(Call call) {
       "operator new[]",
       "operator new(nothrow)",
       "operator new[](nothrow)",
-      "operator new(align_val_t)",
-      "operator new[](align_val_t)",
-      "operator new(align_val_t, nothrow)",
-      "operator new[](align_val_t, nothrow)",
+      "operator new",
+      "operator new[]",
+      "operator new(nothrow)",
+      "operator new[](nothrow)",
   };
   return kNames[static_cast<unsigned>(call)];
 }

@@ -32,7 +32,8 @@ enum class Call : std::uint8_t {
 };
 inline constexpr unsigned kCalls = 17;
 
-const char* CallName(Call call);  // "malloc", "operator new[]" …
+// "malloc", "operator new[]" …; with an std::align_val_t or without.
+const char* CallName(Call call);
 
 struct Request {
   Call call = Call::kMalloc;

@@ -1,8 +1,11 @@
 // Limits of the kernel that a process can set or use up by itself.
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -53,6 +56,38 @@ Verdict RlimitAs(const Settings& settings) {
 
 Verdict RlimitData(const Settings& settings) {
   return UnderLimit(settings, RLIMIT_DATA, "VmData:");
+}
+
+// Root may lock as much as it likes, as long as it has this capability.
+bool DropCapability(unsigned capability) {
+  __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3,
+                                     .pid = 0};
+  __user_cap_data_struct data[2] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return false;
+  data[CAP_TO_INDEX(capability)].effective &= ~CAP_TO_MASK(capability);
+  return syscall(SYS_capset, &header, data) == 0;
+}
+
+// All that is mapped from now on counts as locked.
+Verdict RlimitMemlock(const Settings& settings) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  limit.rlim_cur = std::min(limit.rlim_max, kRoomBytes);
+  if (limit.rlim_cur < 4 * kMiB) {
+    return {.not_permitted = "the hard limit is too low for this case"};
+  }
+  setrlimit(RLIMIT_MEMLOCK, &limit);
+  if (!DropCapability(CAP_IPC_LOCK) ||
+      mlockall(MCL_FUTURE | MCL_ONFAULT) != 0) {
+    return {.not_permitted = "memory cannot be locked here"};
+  }
+  Verdict verdict;
+  {
+    Pile pile;
+    verdict.provoked = pile.Fill({.size = SizeOr(settings, kMiB)}, kGiB);
+  }
+  munlockall();
+  return verdict;
 }
 
 // Every second page of `pages` gets another protection, until the kernel
@@ -155,6 +190,9 @@ std::vector<Case> KernelCases() {
       {"rlimit_data", "MapFail", "rlimit_data",
        "block after block under RLIMIT_DATA, 64 MiB above what is in use",
        nullptr, nullptr, RlimitData},
+      {"rlimit_memlock", "MapFail", "rlimit_memlock",
+       "block after block after mlockall(MCL_FUTURE), under RLIMIT_MEMLOCK",
+       nullptr, nullptr, RlimitMemlock},
       {"max_map_count", "MapFail", "max_map_count",
        "as many mappings as vm.max_map_count allows, then block after block",
        nullptr, nullptr, MaxMapCount},
