@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "allocator/base/units.h"
 #include "allocator/diag/statistics.h"
 
 namespace hakmem {
@@ -22,6 +23,12 @@ std::size_t ProductPurge();
 void ProductMaintain();
 // A block; null on failure. `alignment` is a power of two.
 void* ProductAllocate(std::size_t size, std::size_t alignment);
+
+// What a variant with a call trace does for it; null in the others.
+struct TraceHooks;
+const TraceHooks* ProductTraceHooks();
+// Where the call trace keeps its rings.
+Address ProductTraceWindow();
 
 // What runs at a thread's exit and around fork.
 struct ProductHooks {

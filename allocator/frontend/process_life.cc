@@ -9,6 +9,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/startup_options.h"
+#include "allocator/frontend/tracing_hooks.h"
 #include "allocator/platform/process.h"
 
 namespace hakmem {
@@ -30,12 +31,14 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   InstallForkHooksOnce();
   ProductStart();
   WantBackgroundThread();
+  if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
   std::strncpy(g_program, program_invocation_short_name, sizeof(g_program) - 1);
 }
 
 // HAKMEM_STATS. A destructor, because those run after every atexit handler, in
 // whichever thread calls exit, and the library's after those of most others.
 __attribute__((destructor(kOutermostPriority))) void AtExit() {
+  if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
   const char* const path = CurrentOptions().stats;
   if (path[0] == '\0') return;
   RawPrinter out;

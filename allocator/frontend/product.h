@@ -22,6 +22,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/startup_options.h"
+#include "allocator/frontend/tracing_hooks.h"
 #include "allocator/platform/linux_virtual_memory.h"
 
 namespace hakmem {
@@ -33,6 +34,9 @@ class Product {
   using Heap = typename Core::Heap;
 
   static constexpr const char* kName = kConfig.name;
+  static constexpr bool kTracesCalls = kConfig.trace_calls;
+  static constexpr const TraceHooks* kTrace =
+      kTracesCalls ? &kTraceHooks : nullptr;
 
   static HAK_ALWAYS_INLINE Core& core() { return core_; }
   static HAK_ALWAYS_INLINE Heap*& heap() { return heap_; }
@@ -59,10 +63,26 @@ class Product {
 
  public:
   static constexpr ProductHooks kHooks = {
-      .thread_exit = [](void*) { core_.Detach(heap_); },
-      .prepare_fork = [] { core_.PrepareFork(); },
-      .parent_after_fork = [] { core_.ParentAfterFork(); },
-      .child_after_fork = [] { core_.ChildAfterFork(heap_); }};
+      .thread_exit =
+          [](void*) {
+            core_.Detach(heap_);
+            if constexpr (kTracesCalls) kTraceHooks.thread_exit();
+          },
+      .prepare_fork =
+          [] {
+            if constexpr (kTracesCalls) kTraceHooks.prepare_fork();
+            core_.PrepareFork();
+          },
+      .parent_after_fork =
+          [] {
+            core_.ParentAfterFork();
+            if constexpr (kTracesCalls) kTraceHooks.parent_after_fork();
+          },
+      .child_after_fork =
+          [] {
+            core_.ChildAfterFork(heap_);
+            if constexpr (kTracesCalls) kTraceHooks.child_after_fork();
+          }};
 };
 
 }  // namespace hakmem

@@ -3,6 +3,7 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/diag/option_parser.h"
 #include "allocator/frontend/current_product.h"
+#include "allocator/frontend/tracing_hooks.h"
 #include "allocator/platform/process.h"
 
 namespace hakmem {
@@ -18,6 +19,13 @@ const Options& StartupOptions() {
     RawPrinter out;
     PrintConfig(g_options, ProductVariant(), out);
     WriteFd(kStderrFd, out.text());
+  }
+  if (ProductTraceHooks() != nullptr) {
+    ProductTraceHooks()->enable(g_options.values);
+  } else if (g_options.values.trace[0] != '\0') {
+    WriteFd(kStderrFd,
+            "hakmem: warning: HAKMEM_TRACE needs the tracing variant; "
+            "ignored\n");
   }
   return g_options.values;
 }

@@ -1,0 +1,159 @@
+#include "allocator/frontend/tracing_hooks.h"
+
+#include <cerrno>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "allocator/ace/ace.h"
+#include "allocator/config/version.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/frontend/process_hooks.h"
+#include "allocator/platform/call_stack.h"
+#include "allocator/platform/helper_thread.h"
+#include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/slab/size_class.h"
+
+namespace hakmem {
+namespace {
+
+constexpr char kDefaultPath[] = "hakmem.%p.trace";
+
+constinit LinuxVirtualMemory g_memory;
+static_assert(std::is_trivially_destructible_v<CallTrace>);
+
+constinit thread_local TraceThread t_trace HAK_TLS_INITIAL_EXEC;
+
+void RunWriter() { internal::g_call_trace.RunWriter(); }
+
+constexpr CallTraceHost kHost = {
+    .window = &ProductTraceWindow,
+    .on_attach = &OnThreadAttached,
+    .start_writer = [] { StartHelperThread(&RunWriter); }};
+
+// The callers of the entry point whose frame it is; none unless asked for.
+class Callers {
+ public:
+  explicit Callers(const void* frame) {
+    if (internal::g_call_trace.stacks()) CaptureStack(frame, stack_);
+  }
+  std::span<const std::uintptr_t> addresses() const {
+    return {stack_.addresses, stack_.count};
+  }
+
+ private:
+  CallStack stack_;
+};
+
+Address AddressOf(const void* block) {
+  return reinterpret_cast<Address>(block);
+}
+
+std::uint8_t OperationOf(Call call) {
+  return static_cast<std::uint8_t>(call_trace::kAllocate +
+                                   static_cast<std::uint8_t>(call));
+}
+
+void Enable(const Options& options) {
+  const std::string_view path = options.trace;
+  if (path.empty()) return;
+  internal::g_call_trace.Enable(path == "1" ? kDefaultPath : options.trace,
+                                options.trace_sample,
+                                options.trace_stacks != 0);
+}
+
+void Open() {
+  internal::g_call_trace.Open({
+      .program = program_invocation_short_name,
+      .version = kVersion,
+      .variant = ProductVariant(),
+      .class_bytes =
+          [](unsigned index) { return kClassLayouts[index].block_bytes; },
+      .class_count = kClassCount,
+      .max_tiny_bytes = kMaxTinyBytes,
+      .max_pool_bytes = kMaxPoolBytes,
+      .max_span_bytes = kMaxSpanBytes,
+      .unit_bytes = kUnitBytes,
+      .page_bytes = g_memory.PageBytes(),
+  });
+}
+
+}  // namespace
+
+constinit CallTrace internal::g_call_trace{g_memory, kHost};
+
+void TraceAllocation(Call call, std::size_t size, std::size_t alignment,
+                     const void* block, const void* frame) {
+  CallTrace& trace = internal::g_call_trace;
+  trace.Count(t_trace);
+  if (!trace.Samples(AddressOf(block))) return;
+  const Callers callers(frame);
+  trace.Record(t_trace, {.operation = OperationOf(call),
+                         .address = AddressOf(block),
+                         .size_bytes = size,
+                         .alignment_bytes = alignment,
+                         .stack = callers.addresses()});
+}
+
+void TraceFree(const void* block, const void* frame) {
+  if (block == nullptr) return;
+  CallTrace& trace = internal::g_call_trace;
+  trace.Count(t_trace);
+  if (!trace.Samples(AddressOf(block))) return;
+  const Callers callers(frame);
+  trace.Record(t_trace, {.operation = call_trace::kFree,
+                         .address = AddressOf(block),
+                         .stack = callers.addresses()});
+}
+
+void TraceReallocation(Call call, const void* from, std::uint64_t before_ns,
+                       const void* to, std::size_t size, const void* frame) {
+  CallTrace& trace = internal::g_call_trace;
+  trace.Count(t_trace);
+  bool linked = false;
+  if (trace.Samples(AddressOf(from))) {
+    linked = trace.Record(t_trace, {.operation = call_trace::kReallocFrom,
+                                    .time_ns = before_ns,
+                                    .address = AddressOf(from)}) !=
+             TraceRing::Result::kDropped;
+  }
+  if (!trace.Samples(AddressOf(to))) return;
+  const Callers callers(frame);
+  trace.Record(t_trace, {.operation = OperationOf(call),
+                         .linked = linked,
+                         .address = AddressOf(to),
+                         .size_bytes = size,
+                         .stack = callers.addresses()});
+}
+
+std::uint64_t TraceClockNs() { return internal::g_call_trace.NowNs(); }
+
+void TraceFailure(const FailureEvent& event) {
+  CallTrace& trace = internal::g_call_trace;
+  if (!trace.on()) return;
+  std::uintptr_t frames[kMaxFailureFrames];
+  for (unsigned i = 0; i < event.frame_count; ++i) {
+    frames[i] = static_cast<std::uintptr_t>(event.frames[i]);
+  }
+  trace.Record(t_trace,
+               {.operation = call_trace::kFailure,
+                .size_bytes = event.size_bytes,
+                .alignment_bytes = event.alignment_bytes,
+                .reason = event.reason,
+                .detail = event.detail,
+                .disposition = event.disposition,
+                .call = event.call,
+                .attempts = event.attempts,
+                .stack = {frames, trace.stacks() ? event.frame_count : 0U}});
+}
+
+constexpr TraceHooks kTraceHooks = {
+    .enable = &Enable,
+    .open = &Open,
+    .finish = [] { internal::g_call_trace.Finish(); },
+    .thread_exit = [] { internal::g_call_trace.Detach(t_trace); },
+    .prepare_fork = [] { internal::g_call_trace.PrepareFork(); },
+    .parent_after_fork = [] { internal::g_call_trace.ParentAfterFork(); },
+    .child_after_fork = [] { internal::g_call_trace.ChildAfterFork(t_trace); }};
+
+}  // namespace hakmem

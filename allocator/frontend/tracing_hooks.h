@@ -1,0 +1,58 @@
+// The call trace of a variant that has one (Config::trace_calls): what the
+// entry points and the process's hooks tell it.
+//
+// Owns: the process's CallTrace and each thread's TraceThread. Called by:
+// c_symbols.inc, cpp_operators.inc, the process's hooks; other variants refer
+// to none of it. Thread-safety: any thread; with no lock held, because libc
+// allocates while it makes the writer's thread. errno is left as it was.
+#ifndef HAKMEM_ALLOCATOR_FRONTEND_TRACING_HOOKS_H_
+#define HAKMEM_ALLOCATOR_FRONTEND_TRACING_HOOKS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/compiler.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/call_trace.h"
+#include "allocator/diag/failure_event.h"
+
+namespace hakmem {
+
+namespace internal {
+extern CallTrace g_call_trace;
+}  // namespace internal
+
+HAK_ALWAYS_INLINE bool TracingCalls() { return internal::g_call_trace.on(); }
+
+// Of a call that has got `block`. `frame` is the entry point's.
+HAK_NOINLINE void TraceAllocation(Call call, std::size_t size,
+                                  std::size_t alignment, const void* block,
+                                  const void* frame);
+// Before `block` is freed; null is no call.
+HAK_NOINLINE void TraceFree(const void* block, const void* frame);
+// After a realloc: of `from`, which was not null, at `before_ns`; `to` may be
+// the same block.
+HAK_NOINLINE void TraceReallocation(Call call, const void* from,
+                                    std::uint64_t before_ns, const void* to,
+                                    std::size_t size, const void* frame);
+std::uint64_t TraceClockNs();
+// A call that failed, or was served by a detour.
+void TraceFailure(const FailureEvent& event);
+
+// What the hooks of a process and its threads do for the trace.
+struct TraceHooks {
+  // The options have been read.
+  void (*enable)(const Options& options);
+  // libc can make threads.
+  void (*open)();
+  void (*finish)();
+  void (*thread_exit)();
+  void (*prepare_fork)();
+  void (*parent_after_fork)();
+  void (*child_after_fork)();
+};
+extern const TraceHooks kTraceHooks;
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_FRONTEND_TRACING_HOOKS_H_
