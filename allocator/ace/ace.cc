@@ -18,6 +18,11 @@ constexpr FrameIndex kMaxGrowthFrames = 32;
 constexpr std::uint64_t kSlackUnits = 64;
 constexpr std::uint64_t kSlackShare = 16;
 
+// HAKMEM_HUGE_PAGES=auto: where a zone's new frames begin to have huge pages:
+// in a heap of this size, of which little is free (docs/decisions/0014).
+constexpr std::uint64_t kLeastHugeHeapUnits = 128 * kMiB / kUnitBytes;
+constexpr std::uint64_t kMostFreeShare = 8;
+
 }  // namespace
 
 void Ace::Start(const Options& options) {
@@ -26,6 +31,8 @@ void Ace::Start(const Options& options) {
   next_trim_ms_.store(memory_.NowMs() + IntervalMs(),
                       std::memory_order_relaxed);
   heap_limit_bytes_ = options.heap_limit_bytes;
+  huge_pages_ = static_cast<HugePages>(options.huge_pages);
+  prefault_ = static_cast<Prefaulting>(options.prefault);
   region_.Place(memory_);
   huge_.Place(region_, memory_.PageBytes());
 }
@@ -43,6 +50,25 @@ void Ace::AddMapped(std::size_t bytes) {
   }
 }
 
+// Whether the pool's zone shall have huge pages from its next frame on.
+bool Ace::WantsHugePages(const UnitPool& pool) const {
+  if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
+  return granted_units_ >= kLeastHugeHeapUnits &&
+         pool.free_units() <= granted_units_ / kMostFreeShare;
+}
+
+// For frames that were just mapped. Once a zone has huge pages, all later
+// frames have: so they make no more than two mappings of a zone, and a heap of
+// that size stays large.
+void Ace::AskForHugePages(UnitPool& pool, Zone& zone, FrameIndex first,
+                          FrameIndex frames) {
+  if (!pool.IsHuge(first)) {
+    if (first + frames != zone.frame_count() || !WantsHugePages(pool)) return;
+    pool.SetHugeFrom(first);
+  }
+  memory_.AskForHugePages(zone.FrameAddress(first), frames * kSuperSlabBytes);
+}
+
 // Maps a frame again that was unmapped under pressure.
 bool Ace::RemapOne(UnitPool& pool, Zone& zone) {
   for (;;) {
@@ -52,6 +78,7 @@ bool Ace::RemapOne(UnitPool& pool, Zone& zone) {
     const VmStatus status = zone.RemapFrame(memory_, frame);
     if (status.ok()) {
       AddMapped(kSuperSlabBytes);
+      AskForHugePages(pool, zone, frame, 1);
       pool.AddFrames(frame, 1);
       return true;
     }
@@ -99,6 +126,7 @@ Refusal Ace::ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames) {
   const Zone::Extension extension = zone.Extend(memory_, frames);
   if (extension.frames != 0) {
     AddMapped(extension.frames * kSuperSlabBytes);
+    AskForHugePages(pool, zone, extension.first, extension.frames);
     pool.AddFrames(extension.first, extension.frames);
     return {};
   }
@@ -172,9 +200,31 @@ Ace::Grant Ace::GrantUnits(UnitPool& pool, Zone& zone, std::uint32_t units,
 }
 
 Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
-  const FutexLockHolder hold(lock_);
-  return fine ? GrantUnits(fine_, region_.fine(), units, units)
-              : GrantUnits(coarse_, region_.coarse(), units, units);
+  Grant grant;
+  {
+    const FutexLockHolder hold(lock_);
+    grant = fine ? GrantUnits(fine_, region_.fine(), units, units)
+                 : GrantUnits(coarse_, region_.coarse(), units, units);
+  }
+  if (prefault_ != Prefaulting::kOff) {
+    Prefault(fine ? region_.fine() : region_.coarse(), grant, units);
+  }
+  return grant;
+}
+
+// Of memory that has no pages yet. A slab is at most half a SuperSlab.
+void Ace::Prefault(const Zone& zone, const Grant& grant, std::uint32_t units) {
+  if (grant.first == kNoUnit || !grant.known_zero) return;
+  const Address begin = zone.UnitAddress(grant.first);
+  const std::size_t bytes = units * kUnitBytes;
+  if (prefault_ == Prefaulting::kPopulate) {
+    memory_.Populate(begin, bytes);
+    return;
+  }
+  const std::size_t page_bytes = memory_.PageBytes();
+  for (Address page = begin; page < begin + bytes; page += page_bytes) {
+    *reinterpret_cast<volatile char*>(page) = 0;
+  }
 }
 
 void Ace::ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units) {
@@ -228,8 +278,14 @@ VmStatus Ace::MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units) {
   const FutexLockHolder hold(lock_);
   const Zone& zone = region_.coarse();
   ++move_calls_;
-  return memory_.Move(zone.UnitAddress(from), zone.UnitAddress(to),
-                      units * kUnitBytes, /*keep_source=*/true);
+  const VmStatus status =
+      memory_.Move(zone.UnitAddress(from), zone.UnitAddress(to),
+                   units * kUnitBytes, /*keep_source=*/true);
+  // The wish for huge pages has moved with the pages.
+  if (status.ok() && !status.source_lost && coarse_.IsHuge(FrameOfUnit(from))) {
+    memory_.AskForHugePages(zone.UnitAddress(from), units * kUnitBytes);
+  }
+  return status;
 }
 
 void Ace::NoteRelease(std::uint32_t units) {
@@ -248,7 +304,11 @@ void Ace::NoteRelease(std::uint32_t units) {
 void Ace::Trim(std::uint64_t now_ms) {
   const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
   for (UnitPool* pool : {&fine_, &coarse_}) {
-    pool->Purge(memory_, quiet ? pool->dirty_units() : pool->idle_units());
+    if (quiet) {
+      pool->PurgeAll(memory_);
+    } else {
+      pool->Purge(memory_, pool->idle_units());
+    }
     pool->StartInterval();
   }
   earlier_peak_units_ = peak_units_;
@@ -267,8 +327,7 @@ bool Ace::Tick() {
 }
 
 std::size_t Ace::PurgeAllLocked() {
-  return fine_.Purge(memory_, fine_.dirty_units()) +
-         coarse_.Purge(memory_, coarse_.dirty_units());
+  return fine_.PurgeAll(memory_) + coarse_.PurgeAll(memory_);
 }
 
 std::size_t Ace::PurgeAll() {

@@ -138,6 +138,12 @@ class Ace {
   static FrameIndex GrowthStep(const Zone& zone);
   bool RemapOne(UnitPool& pool, Zone& zone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool WantsHugePages(const UnitPool& pool) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void AskForHugePages(UnitPool& pool, Zone& zone, FrameIndex first,
+                       FrameIndex frames) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void AskForHugePagesOf(Address address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Prefault(const Zone& zone, const Grant& grant, std::uint32_t units);
   bool WithinHeapLimit(std::size_t more_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t UnmapFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -161,6 +167,8 @@ class Ace {
   HugePool huge_ ABSL_GUARDED_BY(lock_);
   std::uint64_t decay_ms_ = 0;
   std::uint64_t heap_limit_bytes_ = 0;
+  HugePages huge_pages_ = HugePages::kOff;
+  Prefaulting prefault_ = Prefaulting::kOff;
   std::uint64_t zone_map_calls_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t move_calls_ ABSL_GUARDED_BY(lock_) = 0;
   // Written under lock_, read by statistics and Tick without it.

@@ -34,7 +34,14 @@ Ace::HugeGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
   }
   if (result.address == 0) return {0, HugeRefusal(result)};
   AddMapped(bytes);
+  AskForHugePagesOf(result.address);
   return {result.address, {}};
+}
+
+// Of the Huge block at `address`, whose last addition is not asked for yet.
+void Ace::AskForHugePagesOf(Address address) {
+  if (huge_pages_ != HugePages::kOn) return;
+  memory_.AskForHugePages(address, huge_.BlockBytes(address));
 }
 
 bool Ace::ReleaseHuge(Address address) {
@@ -62,6 +69,7 @@ Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   }
   if (result.address == 0) return {0, HugeRefusal(result)};
   const std::size_t new_bytes = huge_.BlockBytes(result.address);
+  if (new_bytes > old_bytes) AskForHugePagesOf(result.address);
   if (new_bytes >= old_bytes) {
     AddMapped(new_bytes - old_bytes);
   } else {

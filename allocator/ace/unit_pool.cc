@@ -242,8 +242,8 @@ void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask,
   slab.free_units |= mask;
   free_units_ += static_cast<unsigned>(std::popcount(mask));
   if (dirty) {
-    if (slab.dirty_units == 0) PushDirty(frame);
     slab.dirty_units |= mask;
+    if (!slab.on_dirty_list && IsWorthPurging(frame)) PushDirty(frame);
     dirty_units_ += static_cast<unsigned>(std::popcount(mask));
   }
   if (slab.free_units == kAllUnits) {

@@ -19,8 +19,8 @@
 //       units is n and it is not wholly free; its run_frames is 0.
 //   U3: no two neighbouring runs of free frames exist; the first and last
 //       frame of each carry its length, and the first is on the list for it.
-//   U4: a SuperSlab is on the dirty list exactly when dirty_units is not 0;
-//       the list is in the order of dirty_since_ms.
+//   U4: a SuperSlab is on the dirty list exactly when it is worth purging: it
+//       has dirty units, and many if it consists of huge pages.
 //   U5: the counts of free and dirty units agree with the records.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
@@ -61,10 +61,17 @@ class UnitPool {
   // Puts one back that could not be mapped again.
   void AddUnmapped(FrameIndex frame);
 
+  // The frames from `frame` on are asked to consist of huge pages.
+  void SetHugeFrom(FrameIndex frame) { huge_from_ = frame; }
+  bool IsHuge(FrameIndex frame) const { return frame >= huge_from_; }
+
   // Gives dirty memory back to the kernel, least recently used SuperSlabs
   // first, until it was at least `units` or nothing is left; returns the bytes
-  // given back.
+  // given back. A SuperSlab of huge pages goes back when half of it is dirty:
+  // giving back a part splits its huge page.
   std::size_t Purge(VirtualMemory& memory, std::uint64_t units);
+  // Gives all dirty memory back.
+  std::size_t PurgeAll(VirtualMemory& memory);
   // How many dirty units nobody has asked for since StartInterval: the fewest
   // there were. (The working set of Bonwick's depot, "Magazines and Vmem",
   // USENIX 2001, section 3.4.)
@@ -105,6 +112,7 @@ class UnitPool {
   UnitGrant GrantFrames(std::uint32_t units, bool with_tail);
   bool IsFreeFrame(FrameIndex frame) const;
 
+  bool IsWorthPurging(FrameIndex frame) const;
   void PushDirty(FrameIndex frame);
   void RemoveDirty(FrameIndex frame);
   void ClearDirty(FrameIndex frame, std::uint32_t mask);
@@ -122,6 +130,7 @@ class UnitPool {
   FrameIndex dirty_head_ = kNoFrame;
   FrameIndex dirty_tail_ = kNoFrame;
   FrameIndex unmapped_head_ = kNoFrame;
+  FrameIndex huge_from_ = kNoFrame;
   std::uint64_t free_units_ = 0;
   std::uint64_t dirty_units_ = 0;
   std::uint64_t idle_units_ = 0;

@@ -36,6 +36,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
     const Address base = memory_.RegionRange().begin;
     zone_.Place(base, kFrames, base + (kFrames + 1) * kSuperSlabBytes,
                 memory_.PageBytes());
+    if (GetParam() % 2 == 0) pool_.SetHugeFrom(GetParam() * 4);
   }
 
   std::uint32_t Below(std::uint32_t limit) {
@@ -132,7 +133,11 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
     if (Below(4) == 0) memory_.RefuseCall(1 + Below(3), ENOMEM);
     const std::uint64_t units = Below(200);
     memory_.ForgetPurges();
-    pool_.Purge(memory_, units);
+    if (Below(8) == 0) {
+      pool_.PurgeAll(memory_);
+    } else {
+      pool_.Purge(memory_, units);
+    }
     memory_.RefuseNothing();
     for (UnitIndex unit = 0; unit < model_.size(); ++unit) {
       if (model_[unit].state == State::kFree &&

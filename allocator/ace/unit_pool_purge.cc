@@ -12,7 +12,15 @@ namespace {
 
 constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 
+// The least that is worth splitting a huge page.
+constexpr int kLeastHugeUnits = kUnitsPerSuperSlab / 2;
+
 }  // namespace
+
+bool UnitPool::IsWorthPurging(FrameIndex frame) const {
+  const std::uint32_t dirty = zone_.super_slab(frame).dirty_units;
+  return IsHuge(frame) ? std::popcount(dirty) >= kLeastHugeUnits : dirty != 0;
+}
 
 // At the list's end: the most recently used.
 void UnitPool::PushDirty(FrameIndex frame) {
@@ -46,8 +54,8 @@ void UnitPool::ClearDirty(FrameIndex frame, std::uint32_t mask) {
   slab.dirty_units &= ~cleared;
   dirty_units_ -= static_cast<unsigned>(std::popcount(cleared));
   idle_units_ = std::min(idle_units_, dirty_units_);
-  RemoveDirty(frame);
-  if (slab.dirty_units != 0) PushDirty(frame);
+  if (slab.on_dirty_list) RemoveDirty(frame);
+  if (IsWorthPurging(frame)) PushDirty(frame);
 }
 
 // The header table's pages that belong to these units alone go too; they are
@@ -119,17 +127,28 @@ std::size_t UnitPool::PurgeAround(VirtualMemory& memory, FrameIndex frame,
 
 std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
   std::size_t purged_bytes = 0;
-  while (purged_bytes < units * kUnitBytes && dirty_units_ != 0) {
+  while (purged_bytes < units * kUnitBytes && dirty_head_ != kNoFrame) {
     const FrameIndex frame = dirty_head_;
     purged_bytes +=
         PurgeAround(memory, frame, units - purged_bytes / kUnitBytes);
     if (zone_.super_slab(frame).dirty_units != 0) {
       // The kernel refused. The units stay dirty and wait for another time, at
       // the list's end, instead of being asked about in a loop.
+      if (!zone_.super_slab(frame).on_dirty_list) break;
       RemoveDirty(frame);
       PushDirty(frame);
       break;
     }
+  }
+  return purged_bytes;
+}
+
+std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
+  std::size_t purged_bytes = Purge(memory, dirty_units_);
+  for (FrameIndex frame = huge_from_;
+       frame < zone_.frame_count() && dirty_units_ != 0; ++frame) {
+    if (zone_.super_slab(frame).dirty_units == 0) continue;
+    purged_bytes += PurgeAround(memory, frame, kUnitsPerSuperSlab);
   }
   return purged_bytes;
 }
@@ -191,7 +210,7 @@ void UnitPool::CheckInvariants() const {
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     const SuperSlab& slab = zone_.super_slab(frame);
     HAK_CHECK_EQ(slab.dirty_units & ~slab.free_units, 0U);    // U1
-    HAK_CHECK_EQ(slab.on_dirty_list, slab.dirty_units != 0);  // U4
+    HAK_CHECK_EQ(slab.on_dirty_list, IsWorthPurging(frame));  // U4
     HAK_CHECK_EQ(slab.run_frames != 0, slab.free_units == kAllUnits);
     if (slab.presence != Presence::kMapped) HAK_CHECK_EQ(slab.free_units, 0U);
     free_units += static_cast<unsigned>(std::popcount(slab.free_units));

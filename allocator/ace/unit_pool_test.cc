@@ -143,6 +143,49 @@ TEST_F(UnitPoolTest, GrantAtTakesAllOrNothing) {
   Check();
 }
 
+// Giving a part of a huge page back splits it.
+TEST_F(UnitPoolTest, HugeFramesArePurgedWhenHalfOfThemIsDirty) {
+  AddFrames(2);
+  pool_.SetHugeFrom(1);
+  EXPECT_FALSE(pool_.IsHuge(0));
+  EXPECT_TRUE(pool_.IsHuge(1));
+  ASSERT_EQ(pool_.Grant(2 * kAllOfOne, 1).first, 0U);
+  pool_.Release(3, 1, /*dirty=*/true);
+  pool_.Release(kAllOfOne, 15, /*dirty=*/true);
+  Check();
+  EXPECT_EQ(pool_.dirty_units(), 16U);
+  EXPECT_EQ(pool_.Purge(memory_, 100), kUnitBytes);
+  EXPECT_EQ(pool_.dirty_units(), 15U);
+  pool_.Release(kAllOfOne + 20, 1, /*dirty=*/true);
+  Check();
+  EXPECT_EQ(pool_.Purge(memory_, 100), 16 * kUnitBytes);
+  EXPECT_EQ(pool_.dirty_units(), 0U);
+  Check();
+  // What is granted again is no longer dirty.
+  pool_.Release(kAllOfOne + 21, 1, /*dirty=*/true);
+  pool_.Release(2, 1, /*dirty=*/true);
+  EXPECT_EQ(pool_.PurgeAll(memory_), 2 * kUnitBytes);
+  EXPECT_TRUE(memory_.IsPurged(zone_.UnitAddress(kAllOfOne + 21), kUnitBytes));
+  EXPECT_EQ(pool_.dirty_units(), 0U);
+  Check();
+}
+
+TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
+  AddFrames(1);
+  pool_.SetHugeFrom(0);
+  ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
+  pool_.Release(0, 20, /*dirty=*/true);
+  ASSERT_EQ(pool_.Grant(5, 1).first, 0U);
+  Check();
+  EXPECT_EQ(pool_.Purge(memory_, 100), 0U);
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
+  EXPECT_EQ(pool_.dirty_units(), 15U);
+  memory_.RefuseCall(1, ENOMEM);
+  EXPECT_EQ(pool_.PurgeAll(memory_), 0U);
+  EXPECT_EQ(pool_.PurgeAll(memory_), 15 * kUnitBytes);
+  Check();
+}
+
 TEST_F(UnitPoolTest, PurgesTheLeastRecentlyUsed) {
   AddFrames(3);
   ASSERT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);

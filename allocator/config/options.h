@@ -16,6 +16,10 @@ namespace hakmem {
 
 inline constexpr std::size_t kMaxOptionPathBytes = 256;
 
+// HAKMEM_HUGE_PAGES and HAKMEM_PREFAULT: the numbers of their words.
+enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
+enum class Prefaulting : std::uint8_t { kOff, kPopulate, kTouch };
+
 struct Options {
   // 0 or 1.
   std::uint64_t show_config = 0;
@@ -39,6 +43,9 @@ struct Options {
   std::uint64_t trace_sample = 1;
   // 0 or 1.
   std::uint64_t trace_stacks = 0;
+  // A HugePages, a Prefaulting.
+  std::uint64_t huge_pages = 0;
+  std::uint64_t prefault = 0;
 };
 
 enum class OptionType : std::uint8_t {
@@ -46,6 +53,7 @@ enum class OptionType : std::uint8_t {
   kNumber,  // a decimal number
   kBytes,   // a decimal number, with an optional suffix K, M, G or T (powers of
             // 1024)
+  kChoice,  // one of the words of `unit`, which '|' separates; its number
   kPath,    // 0 or nothing for none, 1 for standard error, else a path
 };
 
@@ -90,6 +98,14 @@ inline constexpr OptionSpec kOptionTable[] = {
      "What one thread may keep of free blocks beyond two magazines of each "
      "class.",
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
+    {"HAKMEM_HUGE_PAGES", OptionType::kChoice, "off|auto|on",
+     "Which memory huge pages are asked for: on, all of it; auto, what a heap "
+     "takes beyond 128 MiB; off, none: the kernel decides.",
+     &Options::huge_pages, nullptr, 0, 2},
+    {"HAKMEM_PREFAULT", OptionType::kChoice, "off|populate|touch",
+     "Gives the pages of a slab memory before its first block is handed out: "
+     "populate, by one call of the kernel; touch, by writing to each.",
+     &Options::prefault, nullptr, 0, 2},
     {"HAKMEM_TRACE", OptionType::kPath,
      "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
      "the process",

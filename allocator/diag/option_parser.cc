@@ -62,6 +62,16 @@ OptionError ParseNumber(const OptionSpec& spec, std::string_view text,
   return OptionError::kNone;
 }
 
+OptionError ParseChoice(const OptionSpec& spec, std::string_view text,
+                        std::uint64_t& number) {
+  for (std::uint64_t i = 0; i <= spec.maximum; ++i) {
+    if (text != ChoiceWord(spec, i)) continue;
+    number = i;
+    return OptionError::kNone;
+  }
+  return OptionError::kMalformed;
+}
+
 OptionError ParsePath(std::string_view text,
                       char (&path)[kMaxOptionPathBytes]) {
   if (text.size() >= sizeof(path)) return OptionError::kTooLong;
@@ -86,6 +96,8 @@ void PrintValue(const OptionSpec& spec, const Options& options,
       const bool on_stderr = path == "1" && spec.unit[0] == '\0';
       out.Text(on_stderr ? "standard error" : path);
     }
+  } else if (spec.type == OptionType::kChoice) {
+    out.Text(ChoiceWord(spec, options.*spec.number));
   } else if (spec.type == OptionType::kBytes &&
              options.*spec.number == kNoMaximum) {
     out.Text("unlimited");
@@ -126,6 +138,8 @@ void PrintWarning(std::string_view name, std::string_view value,
       out.Decimal(spec->maximum).Text(unit.empty() ? "" : " ").Text(unit);
     } else if (spec->type == OptionType::kFlag) {
       out.Text(" is not 0 or 1");
+    } else if (spec->type == OptionType::kChoice) {
+      out.Text(" is none of ").Text(unit);
     } else {
       out.Text(" is not a number").Text(unit.empty() ? "" : " of ").Text(unit);
     }
@@ -146,14 +160,30 @@ void VisitVariable(void* context, std::string_view name, const char* value) {
 
 }  // namespace
 
+std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number) {
+  std::string_view words = spec.unit;
+  for (; number != 0; --number) words.remove_prefix(words.find('|') + 1);
+  return words.substr(0, words.find('|'));
+}
+
 OptionError ApplyOption(std::string_view name, std::string_view value,
                         ParsedOptions& options) {
   const OptionSpec* const spec = FindOption(name);
   if (spec == nullptr) return OptionError::kUnknown;
-  const OptionError error =
-      spec->type == OptionType::kPath
-          ? ParsePath(value, options.values.*spec->path)
-          : ParseNumber(*spec, value, options.values.*spec->number);
+  OptionError error = OptionError::kNone;
+  switch (spec->type) {
+    case OptionType::kPath:
+      error = ParsePath(value, options.values.*spec->path);
+      break;
+    case OptionType::kChoice:
+      error = ParseChoice(*spec, value, options.values.*spec->number);
+      break;
+    case OptionType::kFlag:
+    case OptionType::kNumber:
+    case OptionType::kBytes:
+      error = ParseNumber(*spec, value, options.values.*spec->number);
+      break;
+  }
   if (error == OptionError::kNone) {
     options.origins[spec - kOptionTable] = OptionOrigin::kEnvironment;
   }
@@ -180,7 +210,9 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
     const bool unlimited = spec.type == OptionType::kPath ||
                            (spec.type == OptionType::kBytes &&
                             options.values.*spec.number == kNoMaximum);
-    if (spec.unit[0] != '\0' && !unlimited) out.Text(" ").Text(spec.unit);
+    const bool counts = spec.unit[0] != '\0' && !unlimited;
+    if (counts && spec.type != OptionType::kChoice)
+      out.Text(" ").Text(spec.unit);
     const bool is_default =
         options.origins[&spec - kOptionTable] == OptionOrigin::kDefault;
     out.Text(is_default ? " (default)\n" : " (environment)\n");

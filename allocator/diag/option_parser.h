@@ -29,6 +29,9 @@ enum class OptionError : std::uint8_t {
   kTooLong
 };
 
+// The word of a kChoice that stands for `number`, which its range contains.
+std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number);
+
 // Applies one variable. On any error `options` is unchanged.
 OptionError ApplyOption(std::string_view name, std::string_view value,
                         ParsedOptions& options);

@@ -2,9 +2,12 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "allocator/base/sanitizer.h"
 #include "gtest/gtest.h"
@@ -53,6 +56,10 @@ TEST(OptionTable, DefaultsAreInRange) {
     if (spec.number == nullptr) continue;
     EXPECT_GE(defaults.*spec.number, spec.minimum);
     EXPECT_LE(defaults.*spec.number, spec.maximum);
+    if (spec.type != OptionType::kChoice) continue;
+    const std::string_view words = spec.unit;
+    EXPECT_EQ(std::count(words.begin(), words.end(), '|'),
+              static_cast<std::ptrdiff_t>(spec.maximum));
   }
 }
 
@@ -77,6 +84,25 @@ TEST(ApplyOption, TakesFlags) {
         << bad;
   }
   EXPECT_EQ(options.values.show_config, 1u);
+}
+
+TEST(ApplyOption, TakesWords) {
+  ParsedOptions options;
+  for (const auto& [word, number] :
+       {std::pair<const char*, unsigned>{"on", 2}, {"off", 0}, {"auto", 1}}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_HUGE_PAGES", word, options),
+              OptionError::kNone);
+    EXPECT_EQ(options.values.huge_pages, number);
+  }
+  for (const char* bad : {"", "ON", "o", "off|auto", "onn", "1"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_HUGE_PAGES", bad, options),
+              OptionError::kMalformed)
+        << bad;
+  }
+  EXPECT_EQ(options.values.huge_pages, 1u);
+  EXPECT_EQ(Warning("HAKMEM_PREFAULT", "all"),
+            "hakmem: warning: HAKMEM_PREFAULT=all is none of "
+            "off|populate|touch; using off\n");
 }
 
 TEST(ApplyOption, TakesBytesWithSuffixes) {
@@ -233,7 +259,12 @@ TEST(PrintConfig, ShowsDefaults) {
             "  HAKMEM_BACKGROUND=0 (default)\n"
             "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
             "  HAKMEM_HEAP_LIMIT=unlimited (default)\n"
-            "  HAKMEM_DEPOT=8388608 bytes (default)\n");
+            "  HAKMEM_DEPOT=8388608 bytes (default)\n"
+            "  HAKMEM_HUGE_PAGES=off (default)\n"
+            "  HAKMEM_PREFAULT=off (default)\n"
+            "  HAKMEM_TRACE=none (default)\n"
+            "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
+            "  HAKMEM_TRACE_STACKS=0 (default)\n");
 }
 
 TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
@@ -251,7 +282,12 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
             "  HAKMEM_BACKGROUND=0 (default)\n"
             "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
             "  HAKMEM_HEAP_LIMIT=1073741824 bytes (environment)\n"
-            "  HAKMEM_DEPOT=8388608 bytes (default)\n");
+            "  HAKMEM_DEPOT=8388608 bytes (default)\n"
+            "  HAKMEM_HUGE_PAGES=off (default)\n"
+            "  HAKMEM_PREFAULT=off (default)\n"
+            "  HAKMEM_TRACE=none (default)\n"
+            "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
+            "  HAKMEM_TRACE_STACKS=0 (default)\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "allocator/config/options.h"
+#include "allocator/diag/option_parser.h"
 
 namespace hakmem {
 
@@ -31,6 +32,14 @@ std::string Value(const OptionSpec& spec) {
     case OptionType::kPath:
       if (!unit.empty()) return unit;
       return "0: none; 1: standard error; else the path of a file to append to";
+    case OptionType::kChoice: {
+      std::string words;
+      for (std::uint64_t i = 0; i <= spec.maximum; ++i) {
+        words += i == 0 ? "" : i < spec.maximum ? ", " : " or ";
+        words += ChoiceWord(spec, i);
+      }
+      return words;
+    }
     case OptionType::kNumber:
     case OptionType::kBytes:
       break;
@@ -42,6 +51,9 @@ std::string Value(const OptionSpec& spec) {
 
 std::string Default(const OptionSpec& spec) {
   const Options defaults;
+  if (spec.type == OptionType::kChoice) {
+    return std::string(ChoiceWord(spec, defaults.*spec.number));
+  }
   if (spec.type != OptionType::kPath) {
     return Number(spec, defaults.*spec.number);
   }

@@ -58,6 +58,7 @@ VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
   if (status.ok()) {
     mapped_ = after;
     purged_.Remove(address, address + bytes);
+    huge_.Remove(address, address + bytes);
   }
   return status;
 }
@@ -72,6 +73,21 @@ VmStatus FakeVirtualMemory::Purge(Address address, std::size_t bytes) {
   const VmStatus status = linux_.Purge(address, bytes);
   if (status.ok()) purged_.Add(address, address + bytes);
   return status;
+}
+
+// The kernel is not asked: what it does with a wish is its own business.
+void FakeVirtualMemory::AskForHugePages(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
+  huge_.Add(address, address + bytes);
+}
+
+void FakeVirtualMemory::Populate(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
+  populated_.Add(address, address + bytes);
 }
 
 VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
@@ -94,6 +110,7 @@ VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
   VmStatus status = linux_.Move(from, to, bytes, keep);
   status.source_lost |= status.ok() && keep != keep_source;
   purged_.Remove(to, to + bytes);
+  huge_.Remove(to, to + bytes);
   if (!status.ok()) {
     mapped_.Add(to, to + bytes);
     if (status.target_lost) mapped_.Remove(to, to + bytes);
@@ -102,6 +119,8 @@ VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
   mapped_ = after;
   if (status.source_lost) mapped_.Remove(from, from + bytes);
   purged_.Remove(from, from + bytes);
+  if (huge_.ContainsAll(from, from + bytes)) huge_.Add(to, to + bytes);
+  huge_.Remove(from, from + bytes);
   return status;
 }
 
@@ -111,6 +130,7 @@ VmStatus FakeVirtualMemory::RefuseMove(Address to, std::size_t bytes,
   // The kernel does not mind if nothing is mapped there.
   HAK_CHECK(linux_.Unmap(to, bytes).ok());
   purged_.Remove(to, to + bytes);
+  huge_.Remove(to, to + bytes);
   FakeRangeSet after = mapped_;
   after.Add(to, to + bytes);
   if (lose_target_ || ExceedsLimit(after) || !linux_.MapAt(to, bytes).ok()) {
@@ -216,6 +236,16 @@ bool FakeVirtualMemory::IsMapped(Address address, std::size_t bytes) const {
 bool FakeVirtualMemory::IsPurged(Address address, std::size_t bytes) const {
   const Guard guard(mutex_);
   return purged_.ContainsAll(address, address + bytes);
+}
+
+bool FakeVirtualMemory::IsHuge(Address address, std::size_t bytes) const {
+  const Guard guard(mutex_);
+  return huge_.ContainsAll(address, address + bytes);
+}
+
+bool FakeVirtualMemory::WasPopulated(Address address, std::size_t bytes) const {
+  const Guard guard(mutex_);
+  return populated_.ContainsAll(address, address + bytes);
 }
 
 std::size_t FakeVirtualMemory::purged_bytes() const {

@@ -9,7 +9,7 @@
 //
 // Invariants:
 //   V1: mapped_ is what the kernel has mapped through this object.
-//   V2: purged_ is a subset of mapped_.
+//   V2: purged_ and huge_ are subsets of mapped_.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_FAKE_VIRTUAL_MEMORY_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_FAKE_VIRTUAL_MEMORY_H_
 
@@ -39,6 +39,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;
   VmStatus Purge(Address address, std::size_t bytes) override;
+  void AskForHugePages(Address address, std::size_t bytes) override;
+  void Populate(Address address, std::size_t bytes) override;
   VmStatus Move(Address from, Address to, std::size_t bytes,
                 bool keep_source) override;
   std::uint64_t Random() override;
@@ -80,6 +82,10 @@ class FakeVirtualMemory final : public VirtualMemory {
   // ForgetPurges was called.
   bool IsPurged(Address address, std::size_t bytes) const;
   std::size_t purged_bytes() const;
+  // Whether huge pages were asked for in the whole range.
+  bool IsHuge(Address address, std::size_t bytes) const;
+  // Whether Populate was called for the whole range.
+  bool WasPopulated(Address address, std::size_t bytes) const;
   void ForgetPurges();
 
  private:
@@ -100,6 +106,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   mutable std::mutex mutex_;
   FakeRangeSet mapped_;
   FakeRangeSet purged_;
+  FakeRangeSet huge_;
+  FakeRangeSet populated_;
   std::uint64_t calls_[kVmCalls] = {};
   std::uint64_t refused_ = 0;
   // The refusal: due after as many further calls of refuse_kind_; 0: none.

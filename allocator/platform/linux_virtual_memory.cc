@@ -104,6 +104,17 @@ VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   return StatusOf(madvise(ToPointer(address), bytes, MADV_DONTNEED));
 }
 
+void LinuxVirtualMemory::AskForHugePages(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  madvise(ToPointer(address), bytes, MADV_HUGEPAGE);
+}
+
+void LinuxVirtualMemory::Populate(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  // Linux before 5.14 refuses; then the pages fault when they are touched.
+  madvise(ToPointer(address), bytes, MADV_POPULATE_WRITE);
+}
+
 VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
                                   bool keep_source) {
   const ErrnoGuard guard;

@@ -18,6 +18,8 @@ class LinuxVirtualMemory final : public VirtualMemory {
   bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;
   VmStatus Purge(Address address, std::size_t bytes) override;
+  void AskForHugePages(Address address, std::size_t bytes) override;
+  void Populate(Address address, std::size_t bytes) override;
   VmStatus Move(Address from, Address to, std::size_t bytes,
                 bool keep_source) override;
   std::uint64_t Random() override;

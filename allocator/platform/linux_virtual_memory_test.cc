@@ -116,6 +116,27 @@ TEST_F(LinuxVirtualMemoryTest, PurgedPagesReadAsZero) {
   EXPECT_EQ(memory_.Purge(Page(8), page_).error_number, ENOMEM);
 }
 
+TEST_F(LinuxVirtualMemoryTest, PopulatedPagesKeepTheirBytes) {
+  ASSERT_TRUE(memory_.MapAt(base_, 4 * page_).ok());
+  Fill(1, 1, 7);
+  memory_.Populate(base_, 4 * page_);
+  EXPECT_TRUE(Holds(0, 1, 0));
+  EXPECT_TRUE(Holds(1, 1, 7));
+  EXPECT_TRUE(Holds(2, 2, 0));
+}
+
+TEST_F(LinuxVirtualMemoryTest, AskingForHugePagesKeepsBytesAndMappings) {
+  ASSERT_TRUE(memory_.MapAt(base_, kSuperSlabBytes).ok());
+  Fill(1, 1, 7);
+  memory_.AskForHugePages(base_, kSuperSlabBytes);
+  EXPECT_TRUE(Holds(0, 1, 0));
+  EXPECT_TRUE(Holds(1, 1, 7));
+  EXPECT_TRUE(memory_.Unmap(base_, kSuperSlabBytes).ok());
+  // An address where nothing is mapped: a wish that nobody can fulfil.
+  memory_.AskForHugePages(base_, page_);
+  memory_.Populate(base_, page_);
+}
+
 TEST_F(LinuxVirtualMemoryTest, MovesPagesToUnmappedAddresses) {
   ASSERT_TRUE(memory_.MapAt(Page(0), 2 * page_).ok());
   Fill(0, 2, 7);

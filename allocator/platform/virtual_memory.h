@@ -52,6 +52,14 @@ class VirtualMemory {
   // Gives the pages of a mapped range back; it stays mapped and reads as zero.
   virtual VmStatus Purge(Address address, std::size_t bytes) = 0;
 
+  // Asks for huge pages in a mapped range, when it is touched. A wish: the
+  // kernel may have none, or be told not to use them.
+  virtual void AskForHugePages(Address address, std::size_t bytes) = 0;
+
+  // Gives each page of a mapped range memory, so that touching it will not
+  // fault; bytes keep their values. A wish, too.
+  virtual void Populate(Address address, std::size_t bytes) = 0;
+
   // Moves the pages of mapped [from, from + bytes) to [to, to + bytes),
   // whatever is there, mapped or not. With `keep_source`, `from` is mapped
   // again and reads as zero (unless `source_lost`: there was no memory for it);

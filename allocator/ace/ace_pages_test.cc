@@ -1,0 +1,175 @@
+// Ace: HAKMEM_HUGE_PAGES and HAKMEM_PREFAULT.
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "allocator/ace/ace.h"
+#include "allocator/ace/test_content.h"
+#include "allocator/base/units.h"
+#include "allocator/config/options.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Where HugePages::kAuto begins.
+constexpr std::size_t kAutoBytes = 128 * kMiB;
+
+class AcePagesTest : public testing::Test {
+ protected:
+  ~AcePagesTest() override { ace_->CheckInvariants(); }
+
+  void Start(HugePages huge_pages, Prefaulting prefault = Prefaulting::kOff) {
+    Options options;
+    options.huge_pages = static_cast<std::uint64_t>(huge_pages);
+    options.prefault = static_cast<std::uint64_t>(prefault);
+    ace_->Start(options);
+  }
+  Zone& coarse() { return ace_->region().coarse(); }
+  UnitIndex Span(std::size_t bytes) {
+    return ace_
+        ->GrantSpan(static_cast<std::uint32_t>(bytes / kUnitBytes), kUnitBytes)
+        .first;
+  }
+  bool IsHuge(FrameIndex first, FrameIndex frames) {
+    return memory_.IsHuge(coarse().FrameAddress(first),
+                          frames * kSuperSlabBytes);
+  }
+
+  FakeVirtualMemory memory_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+};
+
+TEST_F(AcePagesTest, OffAsksForNothing) {
+  Start(HugePages::kOff);
+  ASSERT_NE(Span(256 * kMiB), kNoUnit);
+  ASSERT_NE(Span(256 * kMiB), kNoUnit);
+  ASSERT_NE(Span(2 * kMiB), kNoUnit);
+  for (FrameIndex frame = 0; frame < coarse().frame_count(); ++frame) {
+    EXPECT_FALSE(IsHuge(frame, 1));
+  }
+}
+
+TEST_F(AcePagesTest, OnAsksForEveryFrameAndEveryHugeBlock) {
+  Start(HugePages::kOn);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_NE(ace_->GrantSlab(true, 16).first, kNoUnit);
+    ASSERT_NE(Span(3 * kMiB), kNoUnit);
+  }
+  const Zone& fine = ace_->region().fine();
+  EXPECT_TRUE(memory_.IsHuge(fine.FrameAddress(0),
+                             fine.frame_count() * kSuperSlabBytes));
+  EXPECT_TRUE(IsHuge(0, coarse().frame_count()));
+  const Address huge = ace_->GrantHuge(4 * kMiB, kSuperSlabBytes).address;
+  EXPECT_TRUE(memory_.IsHuge(huge, 4 * kMiB));
+  const Address grown = ace_->ResizeHuge(huge, 40 * kMiB).address;
+  EXPECT_TRUE(memory_.IsHuge(grown, 40 * kMiB));
+}
+
+TEST_F(AcePagesTest, AutoBeginsInALargeHeap) {
+  Start(HugePages::kAuto);
+  for (std::size_t bytes = 0; bytes < kAutoBytes; bytes += 32 * kMiB) {
+    ASSERT_NE(Span(32 * kMiB), kNoUnit);
+  }
+  const FrameIndex before = coarse().frame_count();
+  EXPECT_FALSE(IsHuge(before - 1, 1));
+  ASSERT_NE(Span(64 * kMiB), kNoUnit);
+  ASSERT_NE(Span(64 * kMiB), kNoUnit);
+  EXPECT_FALSE(IsHuge(before - 1, 1));
+  EXPECT_TRUE(IsHuge(before, coarse().frame_count() - before));
+}
+
+TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsLargelyFree) {
+  Start(HugePages::kAuto);
+  std::vector<UnitIndex> spans;
+  for (std::size_t bytes = 0; bytes < kAutoBytes; bytes += kMiB) {
+    spans.push_back(Span(kMiB));
+    ASSERT_NE(spans.back(), kNoUnit);
+  }
+  // Half of it in holes that are too short for the next.
+  std::size_t freed = 0;
+  for (std::size_t i = 0; i < spans.size(); i += 2, ++freed) {
+    ace_->ReleaseSpan(spans[i], kMiB / kUnitBytes);
+  }
+  ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
+  ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
+  EXPECT_FALSE(IsHuge(coarse().frame_count() - 1, 1));
+  for (; freed != 0; --freed) ASSERT_NE(Span(kMiB), kNoUnit);
+  ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
+  EXPECT_TRUE(IsHuge(coarse().frame_count() - 1, 1));
+}
+
+// Moving pages takes their mapping's properties along.
+TEST_F(AcePagesTest, MovesOfPagesKeepTheWish) {
+  Start(HugePages::kOn);
+  const UnitIndex from = Span(8 * kMiB);
+  const UnitIndex to = Span(16 * kMiB);
+  ASSERT_TRUE(ace_->MoveSpan(from, to, 8 * kMiB / kUnitBytes).ok());
+  EXPECT_TRUE(memory_.IsHuge(coarse().UnitAddress(from), 8 * kMiB));
+  EXPECT_TRUE(memory_.IsHuge(coarse().UnitAddress(to), 16 * kMiB));
+}
+
+TEST_F(AcePagesTest, FramesMappedAgainAreAskedForAgain) {
+  Start(HugePages::kOn);
+  const UnitIndex span = Span(8 * kMiB);
+  ace_->ReleaseSpan(span, 8 * kMiB / kUnitBytes);
+  memory_.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
+                     VmCall::kMap);
+  EXPECT_EQ(Span(64 * kMiB), kNoUnit);  // unmaps what is free
+  EXPECT_EQ(ace_->mapped_bytes(), 0U);
+  memory_.RefuseNothing();
+  const UnitIndex again = Span(2 * kMiB);
+  ASSERT_NE(again, kNoUnit);
+  EXPECT_TRUE(memory_.IsHuge(coarse().UnitAddress(again), 2 * kMiB));
+}
+
+TEST_F(AcePagesTest, OffPopulatesNothing) {
+  Start(HugePages::kOff);
+  const UnitIndex unit = ace_->GrantSlab(true, 1).first;
+  EXPECT_FALSE(memory_.WasPopulated(ace_->region().fine().UnitAddress(unit),
+                                    memory_.PageBytes()));
+}
+
+TEST_F(AcePagesTest, PopulatesSlabsThatHaveNoPagesYetAndNoMore) {
+  Start(HugePages::kOff, Prefaulting::kPopulate);
+  const UnitIndex unit = ace_->GrantSlab(false, 16).first;
+  const Address begin = coarse().UnitAddress(unit);
+  EXPECT_TRUE(memory_.WasPopulated(begin, 16 * kUnitBytes));
+  EXPECT_FALSE(memory_.WasPopulated(begin + 16 * kUnitBytes, kUnitBytes));
+  const UnitIndex span = Span(4 * kMiB);
+  EXPECT_FALSE(
+      memory_.WasPopulated(coarse().UnitAddress(span), memory_.PageBytes()));
+}
+
+TEST_F(AcePagesTest, TouchesSlabsAndLeavesThemZero) {
+  Start(HugePages::kOff, Prefaulting::kTouch);
+  const UnitIndex unit = ace_->GrantSlab(false, 16).first;
+  const Address begin = coarse().UnitAddress(unit);
+  EXPECT_FALSE(memory_.WasPopulated(begin, memory_.PageBytes()));
+  std::vector<unsigned char> resident(16 * kUnitBytes / memory_.PageBytes());
+  ASSERT_EQ(
+      mincore(reinterpret_cast<void*>(begin), 16 * kUnitBytes, resident.data()),
+      0);
+  for (const unsigned char page : resident) EXPECT_EQ(page & 1, 1);
+  EXPECT_PRED2(IsBlank, begin, 16 * kUnitBytes);
+}
+
+// A slab whose memory is still there has nothing to be populated.
+TEST_F(AcePagesTest, LeavesUsedMemoryAsItIs) {
+  Start(HugePages::kOff, Prefaulting::kTouch);
+  const UnitIndex unit = ace_->GrantSlab(false, 16).first;
+  const Address begin = coarse().UnitAddress(unit);
+  FillContent(begin, 16 * kUnitBytes, 5);
+  ace_->ReleaseSlab(false, unit, 16);
+  ASSERT_EQ(ace_->GrantSlab(false, 16).first, unit);
+  EXPECT_PRED3(HasContent, begin, 16 * kUnitBytes, 5);
+}
+
+}  // namespace
+}  // namespace hakmem
