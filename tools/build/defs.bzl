@@ -80,6 +80,15 @@ def hakmem_cc_binary(name, copts = [], **kwargs):
         **kwargs
     )
 
+def hakmem_tool_library(name, copts = [], **kwargs):
+    """A part of a tool: it may use abseil, exceptions and the C++ library."""
+    native.cc_library(
+        name = name,
+        copts = TEST_COPTS + copts,
+        linkstatic = True,
+        **kwargs
+    )
+
 def hakmem_variant_test(name, srcs, hdrs = [], deps = [], copts = [], tags = [], size = "small", linkopts = [], **kwargs):
     """A googletest of the product: one test per variant, with it as malloc.
 

@@ -1,0 +1,29 @@
+// A program that runs in this one's place: on its terminal, with its signals.
+#ifndef HAKMEM_TOOLS_HAKMEM_CHILD_H_
+#define HAKMEM_TOOLS_HAKMEM_CHILD_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace hakmem::tools {
+
+struct ChildEnd {
+  int exit_status = 0;
+  int signal = 0;  // that ended it; 0 if it exited
+};
+
+// Runs the program, found like by a shell, with this environment, until it
+// ends. Signals that this process gets meanwhile are passed on, except those
+// that the terminal has sent to both; when the program is stopped, so is this
+// process. The error is of starting it: NotFound or PermissionDenied.
+absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command,
+                                  const std::vector<std::string>& environment);
+
+// Ends this process like the child: with its status, or by its signal.
+[[noreturn]] void EndLike(const ChildEnd& end);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_CHILD_H_

@@ -1,0 +1,212 @@
+#include "tools/hakmem/command_line.h"
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "allocator/config/version.h"
+#include "tools/hakmem/words.h"
+
+namespace hakmem::tools {
+namespace {
+
+constexpr std::size_t kHelpIndent = 6;
+constexpr std::size_t kHelpColumns = 79;
+
+void Print(std::FILE* file, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), file);
+}
+
+absl::CommandLineFlag* FindFlag(const Command& command, std::string_view name) {
+  for (const std::string_view known : command.flags) {
+    if (known == name) return absl::FindCommandLineFlag(name);
+  }
+  return nullptr;
+}
+
+// One flag as it stands on the command line.
+struct GivenFlag {
+  std::string_view name;
+  std::optional<std::string_view> value;
+};
+
+GivenFlag SplitFlag(std::string_view argument) {
+  argument.remove_prefix(absl::StartsWith(argument, "--") ? 2 : 1);
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string_view::npos) return {argument, std::nullopt};
+  return {argument.substr(0, equals), argument.substr(equals + 1)};
+}
+
+// Sets the flag in arguments[at]; returns how many arguments that took.
+absl::StatusOr<std::size_t> SetFlag(const Command& command,
+                                    std::span<const char* const> arguments,
+                                    std::size_t at) {
+  GivenFlag given = SplitFlag(arguments[at]);
+  absl::CommandLineFlag* flag = FindFlag(command, given.name);
+  std::size_t taken = 1;
+  if (flag == nullptr && !given.value.has_value() &&
+      absl::StartsWith(given.name, "no")) {
+    flag = FindFlag(command, given.name.substr(2));
+    if (flag != nullptr && !flag->IsOfType<bool>()) flag = nullptr;
+    given.value = "false";
+  }
+  if (flag == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no flag ", ForTerminal(arguments[at])));
+  }
+  if (!given.value.has_value()) {
+    if (flag->IsOfType<bool>()) {
+      given.value = "true";
+    } else if (at + 1 < arguments.size()) {
+      given.value = arguments[at + 1];
+      taken = 2;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag->Name(), " needs a value"));
+    }
+  }
+  std::string error;
+  if (!flag->ParseFrom(*given.value, &error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag->Name(), "=", ForTerminal(*given.value), ": ",
+                     error.empty() ? "not a value it can have" : error));
+  }
+  return taken;
+}
+
+int WrongUsage(const Command& command, const absl::Status& status) {
+  Print(stderr,
+        absl::StrCat("hakmem ", command.name, ": ", status.message(),
+                     "\nusage: hakmem ", command.name, " ", command.usage,
+                     "\nmore: hakmem help ", command.name, "\n"));
+  return command.usage_status;
+}
+
+const Command* FindCommand(std::span<const Command* const> commands,
+                           std::string_view name) {
+  for (const Command* command : commands) {
+    if (command->name == name) return command;
+  }
+  return nullptr;
+}
+
+int UnknownCommand(std::span<const Command* const> commands,
+                   std::string_view name) {
+  std::string names;
+  for (const Command* command : commands) {
+    absl::StrAppend(&names, command->name, ", ");
+  }
+  Print(stderr,
+        absl::StrCat("hakmem: there is no subcommand \"", ForTerminal(name),
+                     "\" (there are: ", names, "help)\n"));
+  return 2;
+}
+
+bool AsksForHelp(std::string_view argument) {
+  return argument == "--help" || argument == "-h" || argument == "-help";
+}
+
+int ShowHelp(std::span<const Command* const> commands,
+             std::span<const char* const> names) {
+  if (names.empty()) {
+    Print(stdout, Overview(commands));
+    return 0;
+  }
+  const Command* command = FindCommand(commands, names[0]);
+  if (command == nullptr) return UnknownCommand(commands, names[0]);
+  Print(stdout, Help(*command));
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ReadFlags(
+    const Command& command, std::span<const char* const> arguments) {
+  std::vector<std::string> others;
+  std::size_t at = 0;
+  while (at < arguments.size()) {
+    const std::string_view argument = arguments[at];
+    if (argument == "--") {
+      ++at;
+      break;
+    }
+    if (argument.size() < 2 || argument[0] != '-') {
+      if (command.flags_end == FlagsEnd::kAtFirstArgument) break;
+      others.emplace_back(argument);
+      ++at;
+      continue;
+    }
+    const absl::StatusOr<std::size_t> taken = SetFlag(command, arguments, at);
+    if (!taken.ok()) return taken.status();
+    at += *taken;
+  }
+  for (; at < arguments.size(); ++at) others.emplace_back(arguments[at]);
+  return others;
+}
+
+std::string Overview(std::span<const Command* const> commands) {
+  std::string text =
+      "hakmem: a malloc for Linux whose failed allocations explain "
+      "themselves.\n\n"
+      "usage: hakmem SUBCOMMAND [--FLAG…] [ARGUMENT…]\n\n";
+  for (const Command* command : commands) {
+    absl::StrAppend(&text, "  ", Padded(command->name, 9), command->summary,
+                    "\n");
+  }
+  absl::StrAppend(&text, "  ", Padded("help", 9),
+                  "help NAME: a subcommand's flags and exit status\n",
+                  "  --version\n");
+  return text;
+}
+
+std::string Help(const Command& command) {
+  std::string text =
+      absl::StrCat("usage: hakmem ", command.name, " ", command.usage, "\n\n",
+                   command.description, "\n");
+  for (const char* name : command.flags) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag == nullptr) continue;
+    absl::StrAppend(&text, "\n  --", name, "\n",
+                    Wrapped(flag->Help(), kHelpColumns, kHelpIndent));
+  }
+  return text;
+}
+
+int RunCommandLine(std::span<const Command* const> commands,
+                   std::span<const char* const> arguments) {
+  if (arguments.empty()) {
+    Print(stderr, Overview(commands));
+    return 2;
+  }
+  const std::string_view name = arguments[0];
+  if (name == "help" || AsksForHelp(name)) {
+    return ShowHelp(commands, arguments.subspan(1));
+  }
+  if (name == "--version") {
+    Print(stdout, absl::StrCat("hakmem ", kVersion, "\n"));
+    return 0;
+  }
+  const Command* command = FindCommand(commands, name);
+  if (command == nullptr) return UnknownCommand(commands, name);
+  arguments = arguments.subspan(1);
+  if (!arguments.empty() && AsksForHelp(arguments[0])) {
+    Print(stdout, Help(*command));
+    return 0;
+  }
+  const absl::StatusOr<std::vector<std::string>> others =
+      ReadFlags(*command, arguments);
+  if (!others.ok()) return WrongUsage(*command, others.status());
+  return command->run(*others);
+}
+
+}  // namespace hakmem::tools

@@ -1,0 +1,15 @@
+// What explain has to know of an ELF file on disk.
+#ifndef HAKMEM_TOOLS_HAKMEM_ELF_FILE_H_
+#define HAKMEM_TOOLS_HAKMEM_ELF_FILE_H_
+
+#include <string>
+
+namespace hakmem::tools {
+
+// The build id in lower-case hexadecimal; "" for a file that has none, cannot
+// be read or is no ELF file of this machine's kind.
+std::string BuildIdOfFile(const std::string& path);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_ELF_FILE_H_

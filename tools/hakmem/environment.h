@@ -1,0 +1,39 @@
+// The environment that `hakmem run` gives a program.
+#ifndef HAKMEM_TOOLS_HAKMEM_ENVIRONMENT_H_
+#define HAKMEM_TOOLS_HAKMEM_ENVIRONMENT_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace hakmem::tools {
+
+class Environment {
+ public:
+  // From NAME=VALUE entries, ended by a null pointer.
+  explicit Environment(const char* const* entries);
+
+  bool Has(const std::string& name) const { return values_.contains(name); }
+  std::string Get(const std::string& name) const;
+  void Set(const std::string& name, std::string value);
+  void Remove(const std::string& name) { values_.erase(name); }
+
+  // Puts `library` before what LD_PRELOAD names already.
+  void Preload(const std::string& library);
+
+  // Sets an option of hakmem's from NAME=VALUE; NAME may leave out HAKMEM_. An
+  // error when hakmem would not take it.
+  absl::Status SetOption(std::string_view assignment);
+
+  std::vector<std::string> Entries() const;
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_ENVIRONMENT_H_

@@ -1,0 +1,229 @@
+#include "tools/hakmem/explain.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "tools/hakmem/input_file.h"
+#include "tools/hakmem/report.h"
+#include "tools/hakmem/report_html.h"
+#include "tools/hakmem/report_json.h"
+#include "tools/hakmem/report_text.h"
+#include "tools/hakmem/session.h"
+#include "tools/hakmem/symbolizer.h"
+#include "tools/hakmem/words.h"
+
+ABSL_FLAG(bool, follow, false,
+          "Goes on reading as the files grow, prints each failure when it "
+          "comes and each new cause with its advice, and the whole report at "
+          "the end: on Ctrl-C, or when all inputs are pipes that have ended.");
+ABSL_FLAG(bool, json, false,
+          "Prints the report as one JSON object instead of text.");
+ABSL_FLAG(std::string, html, "",
+          "Also writes the report as one page to this file.");
+ABSL_FLAG(unsigned, sites, 3,
+          "How many call sites of each cause the text shows.");
+ABSL_FLAG(std::string, symbolizer, "",
+          "The program that finds functions and lines: a path or name of "
+          "llvm-symbolizer or addr2line, or none. Default: the first of them "
+          "that is installed.");
+ABSL_FLAG(std::string, symbols, "",
+          "A folder with programs, libraries or their debug information, for "
+          "those that are not on this machine or are other builds here: "
+          "FOLDER/.build-id/ab/cdef.debug, FOLDER/usr/bin/program or "
+          "FOLDER/program.");
+
+namespace hakmem::tools {
+namespace {
+
+constexpr int kAllGood = 0;
+constexpr int kNotAllRead = 1;
+constexpr int kWrongUsage = 2;
+constexpr useconds_t kPollMicroseconds = 200'000;
+
+constexpr const char* kFlags[] = {"follow", "json",       "html",
+                                  "sites",  "symbolizer", "symbols"};
+
+volatile std::sig_atomic_t stop_asked = 0;
+
+void Print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void Complain(std::string_view text) {
+  const std::string line = absl::StrCat("hakmem explain: ", text, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void StopOnSignal() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stop_asked = 1; };
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    ::sigaction(number, &action, nullptr);
+  }
+}
+
+// The whole of it: what was read and what is known of it.
+class Explanation {
+ public:
+  Explanation()
+      : session_([this](const Record& record, std::size_t cause) {
+          if (live_) PrintLive(record, cause);
+        }),
+        symbols_(
+            {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)}) {}
+
+  void Read(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      InputFile file(path);
+      const std::size_t input = session_.AddInput(NameOf(path));
+      const absl::Status status =
+          file.ReadAll([this, input](std::string_view bytes) {
+            session_.Add(input, bytes);
+          });
+      if (!status.ok()) session_.Fail(input, std::string(status.message()));
+      session_.Finish(input);
+    }
+  }
+
+  void Follow(const std::vector<std::string>& paths) {
+    live_ = true;
+    std::vector<std::unique_ptr<InputFile>> files;
+    for (const std::string& path : paths) {
+      files.push_back(std::make_unique<InputFile>(path));
+      session_.AddInput(NameOf(path));
+    }
+    StopOnSignal();
+    bool more = true;
+    while (more && stop_asked == 0) {
+      more = false;
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        const absl::Status status = files[i]->ReadNew(
+            [this, i](std::string_view bytes) { session_.Add(i, bytes); });
+        if (!status.ok()) session_.Fail(i, std::string(status.message()));
+        if (status.ok() && !files[i]->ended()) more = true;
+      }
+      if (more) ::usleep(kPollMicroseconds);
+    }
+    for (std::size_t i = 0; i < files.size(); ++i) session_.Finish(i);
+    Print("\n");
+  }
+
+  // The exit status.
+  int Conclude() {
+    for (const Cause& cause : session_.analysis().causes()) Symbolize(cause);
+    const Report report = MakeReport();
+    Print(absl::GetFlag(FLAGS_json)
+              ? ReportAsJson(report)
+              : ReportAsText(report, absl::GetFlag(FLAGS_sites)));
+    const std::string page = absl::GetFlag(FLAGS_html);
+    if (!page.empty()) {
+      std::ofstream file(page, std::ios::binary | std::ios::trunc);
+      file << ReportAsHtml(report);
+      file.close();
+      if (!file) {
+        Complain(absl::StrCat("cannot write ", page));
+        return kNotAllRead;
+      }
+    }
+    return session_.Complete() ? kAllGood : kNotAllRead;
+  }
+
+ private:
+  static std::string NameOf(const std::string& path) {
+    return path == "-" ? "standard input" : path;
+  }
+
+  Report MakeReport() const {
+    return {session_.inputs(), session_.analysis(), symbols_};
+  }
+
+  void Symbolize(const Cause& cause) {
+    std::vector<Frame> frames;
+    for (const CallSite& site : cause.sites) {
+      frames.insert(frames.end(), site.stack.begin(), site.stack.end());
+    }
+    symbols_.Resolve(session_.analysis().modules(), frames);
+  }
+
+  void PrintLive(const Record& record, std::size_t index) {
+    Print(FailureAsText(record));
+    if (!explained_.insert(index).second) return;
+    const Cause& cause = session_.analysis().causes()[index];
+    Symbolize(cause);
+    Print(CauseAsText(MakeReport(), cause, index + 1,
+                      absl::GetFlag(FLAGS_sites)));
+    Print("\n");
+  }
+
+  bool live_ = false;
+  Session session_;
+  Symbolizer symbols_;
+  std::set<std::size_t> explained_;  // causes that PrintLive has explained
+};
+
+int Explain(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    Complain("name a trace, or - for standard input (hakmem help explain)");
+    return kWrongUsage;
+  }
+  if (absl::GetFlag(FLAGS_follow) && absl::GetFlag(FLAGS_json)) {
+    Complain("--follow writes for people; --json needs the end of the trace");
+    return kWrongUsage;
+  }
+  std::vector<std::string> paths;
+  for (const std::string& argument : arguments) {
+    const absl::StatusOr<std::vector<std::string>> files = FilesOf(argument);
+    if (!files.ok()) {
+      Complain(absl::StrCat(argument, ": ", files.status().message()));
+      return kNotAllRead;
+    }
+    paths.insert(paths.end(), files->begin(), files->end());
+  }
+  Explanation explanation;
+  if (absl::GetFlag(FLAGS_follow)) {
+    explanation.Follow(paths);
+  } else {
+    explanation.Read(paths);
+  }
+  return explanation.Conclude();
+}
+
+}  // namespace
+
+constexpr Command kExplainCommand = {
+    "explain",
+    "what failed allocations in a trace mean, and what to do",
+    "[--FLAG…] FILE…",
+    "Reads the failure traces of one or many processes, which\n"
+    "HAKMEM_ACE_TRACE=PATH or `hakmem run` wrote, groups the failures by "
+    "cause\n"
+    "and place, and says which limit was hit and what to do about it. FILE "
+    "may\n"
+    "be a folder of traces, or - for standard input. Other programs' lines in\n"
+    "between, and damage, are passed over, counted and named.\n"
+    "\n"
+    "Exit status: 0 when everything could be read, 1 when something could not\n"
+    "(what could is explained all the same), 2 for a wrong command line.",
+    kFlags,
+    FlagsEnd::kNever,
+    kWrongUsage,
+    Explain,
+};
+
+}  // namespace hakmem::tools

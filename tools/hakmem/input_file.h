@@ -1,0 +1,52 @@
+// A file that is read as far as it goes, and again when it has grown.
+#ifndef HAKMEM_TOOLS_HAKMEM_INPUT_FILE_H_
+#define HAKMEM_TOOLS_HAKMEM_INPUT_FILE_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hakmem::tools {
+
+class InputFile {
+ public:
+  using OnBytes = std::function<void(std::string_view)>;
+
+  // "-" is standard input.
+  explicit InputFile(std::string path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  // Everything up to the end.
+  absl::Status ReadAll(const OnBytes& on_bytes);
+
+  // What is there now, without waiting. A file that is not there yet has
+  // nothing. A file that was replaced or cut is read from its start.
+  absl::Status ReadNew(const OnBytes& on_bytes);
+
+  // Whether nothing more can come: the end of a pipe.
+  bool ended() const { return ended_; }
+
+ private:
+  absl::Status Open();
+  bool Replaced() const;
+
+  std::string path_;
+  int file_ = -1;
+  bool is_regular_ = false;
+  bool ended_ = false;
+};
+
+// The files that `path` stands for: itself, or all files in a folder, sorted.
+absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_INPUT_FILE_H_

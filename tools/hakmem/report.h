@@ -1,0 +1,77 @@
+// What explain has found, and the parts of it that the text, the page and the
+// JSON all have.
+#ifndef HAKMEM_TOOLS_HAKMEM_REPORT_H_
+#define HAKMEM_TOOLS_HAKMEM_REPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/hakmem/analysis.h"
+#include "tools/hakmem/failure_reader.h"
+#include "tools/hakmem/failure_record.h"
+#include "tools/hakmem/symbolizer.h"
+
+namespace hakmem::tools {
+
+// One file, or standard input.
+struct Input {
+  static constexpr std::size_t kMaxProblems = 20;
+
+  std::string name;
+  std::string error;  // why it could not be read; "" if it could
+  std::uint64_t lines = 0;
+  std::uint64_t records = 0;
+  std::uint64_t other_lines = 0;
+  std::uint64_t problem_count = 0;
+  std::vector<Problem> problems;  // the first kMaxProblems
+};
+
+struct Report {
+  const std::vector<Input>& inputs;
+  const Analysis& analysis;
+  const Symbolizer& symbols;
+};
+
+// A label and what there is to say: "refused", "mmap of 2.0 MiB: ENOMEM".
+struct Fact {
+  std::string label;
+  std::string text;
+};
+
+// "12 calls failed in 2 processes; 3 more were served at a second try".
+std::string Headline(const Analysis& analysis);
+
+// "redis-server (process 123, release)".
+std::string ProcessName(const Process& process);
+
+// "15 calls failed, 2 were served at a second try".
+std::string Outcome(std::uint64_t failed, std::uint64_t rescued);
+
+// "MapFail/rlimit_as".
+std::string CauseName(const Cause& cause);
+
+// "malloc(1048576)", "calloc(3, 8)", "aligned_alloc(64, 100)".
+std::string CallText(const Record& failure);
+
+// The program and its processes that met the cause.
+std::string Who(const Analysis& analysis, const Cause& cause);
+
+// When it happened, in words.
+std::string When(const Cause& cause);
+
+// The evidence of the cause's example.
+std::vector<Fact> Evidence(const Record& failure);
+
+// The frames of a stack, with inlined functions, one line each:
+// "main at program.c:12" or "libfoo.so.1+0x12f0".
+std::vector<std::string> StackLines(const Report& report, const CallSite& site);
+
+// What could not be read or is not in the trace, as sentences.
+std::vector<std::string> Remarks(const Report& report);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_REPORT_H_

@@ -1,0 +1,21 @@
+// The report as one page that needs nothing else: no script, no font, no
+// network. It follows the reader's light or dark setting, fits a phone and
+// prints.
+#ifndef HAKMEM_TOOLS_HAKMEM_REPORT_HTML_H_
+#define HAKMEM_TOOLS_HAKMEM_REPORT_HTML_H_
+
+#include <string>
+#include <string_view>
+
+#include "tools/hakmem/report.h"
+
+namespace hakmem::tools {
+
+std::string ReportAsHtml(const Report& report);
+
+// The page's style sheet (html_style.cc).
+std::string_view PageStyle();
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_REPORT_HTML_H_

@@ -1,0 +1,246 @@
+#include "tools/hakmem/run.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "tools/hakmem/child.h"
+#include "tools/hakmem/environment.h"
+#include "tools/hakmem/library.h"
+#include "tools/hakmem/run_output.h"
+#include "tools/hakmem/run_summary.h"
+#include "tools/hakmem/session.h"
+#include "tools/hakmem/subprocess.h"
+#include "tools/hakmem/words.h"
+
+namespace hakmem::tools {
+namespace {
+
+// Each --option of the command line, in its order.
+std::vector<std::string>& GivenOptions() {
+  static auto* const options = new std::vector<std::string>();
+  return *options;
+}
+
+void KeepOption();
+
+}  // namespace
+}  // namespace hakmem::tools
+
+ABSL_FLAG(std::string, variant, "release",
+          "Which hakmem: release, tracing, hardened or debug.");
+ABSL_FLAG(std::string, trace, "",
+          "Where failures are written, a file to append to; %p in its name is "
+          "the process. Default: a temporary file, which is kept if a call "
+          "failed.");
+ABSL_FLAG(std::string, limit, "",
+          "The most memory for blocks, like 512M or 2G: sets "
+          "HAKMEM_HEAP_LIMIT.");
+ABSL_FLAG(std::string, option, "",
+          "NAME=VALUE sets an option of hakmem's (docs/options.md); may be "
+          "given many times. NAME may leave HAKMEM_ out.")
+    .OnUpdate([] { hakmem::tools::KeepOption(); });
+ABSL_FLAG(std::string, library, "",
+          "The library to load, if it is none of those that are found.");
+
+namespace hakmem::tools {
+namespace {
+
+// What env, nice and timeout use, too.
+constexpr int kOwnError = 125;
+constexpr int kCannotRun = 126;
+constexpr int kNoProgram = 127;
+
+constexpr char kTraceVariable[] = "HAKMEM_ACE_TRACE";
+constexpr char kStatisticsVariable[] = "HAKMEM_STATS";
+
+constexpr const char* kFlags[] = {"variant", "trace", "limit", "option",
+                                  "library"};
+
+void KeepOption() {
+  const std::string value = absl::GetFlag(FLAGS_option);
+  // Once at the start of the program, with the default.
+  if (!value.empty()) GivenOptions().push_back(value);
+}
+
+void Say(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// A folder for one run, gone at its end unless somebody is to read it.
+class Scratch {
+ public:
+  explicit Scratch(std::string path) : path_(std::move(path)) {}
+  ~Scratch() {
+    if (kept_) return;
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  void Keep() { kept_ = true; }
+  std::string File(std::string_view name) const {
+    return absl::StrCat(path_, "/", name);
+  }
+
+ private:
+  std::string path_;
+  bool kept_ = false;
+};
+
+// Children may run in other folders.
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.string();
+}
+
+// The library by a name that LD_PRELOAD can hold: it separates by these.
+absl::StatusOr<std::string> Loadable(const std::string& library,
+                                     const Scratch& scratch) {
+  constexpr std::string_view kSeparators = " :\t\n";
+  if (library.find_first_of(kSeparators) == std::string::npos) return library;
+  const std::string link = scratch.File("libhakmem.so");
+  if (link.find_first_of(kSeparators) != std::string::npos ||
+      ::symlink(library.c_str(), link.c_str()) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("LD_PRELOAD cannot hold the path ", ForTerminal(library)));
+  }
+  return link;
+}
+
+absl::StatusOr<std::string> Library() {
+  const std::string given = absl::GetFlag(FLAGS_library);
+  if (given.empty()) return FindLibrary(absl::GetFlag(FLAGS_variant));
+  if (::access(given.c_str(), R_OK) != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no library ", ForTerminal(given)));
+  }
+  return Absolute(given);
+}
+
+// Sets the environment up; the outputs are where the failures and statistics
+// will be.
+absl::Status Prepare(const Scratch& scratch, Environment& environment,
+                     RunOutput& trace, RunOutput& statistics) {
+  absl::StatusOr<std::string> library = Library();
+  if (library.ok()) library = Loadable(*library, scratch);
+  if (!library.ok()) return library.status();
+  environment.Preload(*library);
+  // hakmem would take it for a misspelt option.
+  environment.Remove("HAKMEM_LIBRARY_DIR");
+  std::vector<std::string> options = GivenOptions();
+  const std::string limit = absl::GetFlag(FLAGS_limit);
+  if (!limit.empty()) {
+    options.push_back(absl::StrCat("HAKMEM_HEAP_LIMIT=", limit));
+  }
+  for (const std::string& option : options) {
+    const absl::Status status = environment.SetOption(option);
+    if (!status.ok()) return status;
+  }
+  const std::string given = absl::GetFlag(FLAGS_trace);
+  if (!given.empty()) environment.Set(kTraceVariable, given);
+  if (!environment.Has(kTraceVariable)) {
+    environment.Set(kTraceVariable, scratch.File("failures.jsonl"));
+  }
+  if (!environment.Has(kStatisticsVariable)) {
+    environment.Set(kStatisticsVariable, scratch.File("statistics.jsonl"));
+  }
+  const std::pair<const char*, RunOutput*> outputs[] = {
+      {kTraceVariable, &trace}, {kStatisticsVariable, &statistics}};
+  for (const auto& [variable, output] : outputs) {
+    const std::string value = environment.Get(variable);
+    if (!IsPath(value)) continue;
+    const std::string path = Absolute(value);
+    environment.Set(variable, path);
+    *output = RunOutput(path);
+  }
+  return absl::OkStatus();
+}
+
+void Summarize(const std::string& program, const ChildEnd& end,
+               const RunOutput& trace, const RunOutput& statistics,
+               Scratch& scratch) {
+  Session session;
+  for (const auto& [path, content] : trace.NewContent()) {
+    const std::size_t input = session.AddInput(path);
+    session.Add(input, content);
+    session.Finish(input);
+  }
+  Peaks peaks;
+  for (const auto& [path, content] : statistics.NewContent()) {
+    peaks = ReadPeaks(content);
+  }
+  const std::string summary = RunSummary(session, peaks, trace.path());
+  Say(summary);
+  if (!summary.empty()) scratch.Keep();
+  const bool was_there =
+      peaks.processes > 0 || !session.analysis().processes().empty();
+  const bool would_show = !trace.path().empty() || !statistics.path().empty();
+  if (!was_there && would_show && end.signal == 0) {
+    Say(absl::StrCat("hakmem: ", ForTerminal(program),
+                     " did not load hakmem: it is linked statically, has "
+                     "raised privileges, or takes LD_PRELOAD away\n"));
+  }
+}
+
+int Run(const std::vector<std::string>& command) {
+  const auto fail = [](std::string_view message, int status) {
+    Say(absl::StrCat("hakmem run: ", message, "\n"));
+    return status;
+  };
+  if (command.empty()) return fail("name a program to run", kOwnError);
+  const absl::StatusOr<std::string> folder = MakeTemporaryFolder("hakmem-run");
+  if (!folder.ok()) return fail(folder.status().message(), kOwnError);
+  ChildEnd end;
+  {
+    Scratch scratch(*folder);
+    Environment environment(environ);
+    RunOutput trace;
+    RunOutput statistics;
+    const absl::Status ready = Prepare(scratch, environment, trace, statistics);
+    if (!ready.ok()) return fail(ready.message(), kOwnError);
+    const absl::StatusOr<ChildEnd> ended =
+        RunChild(command, environment.Entries());
+    if (!ended.ok()) {
+      return fail(ended.status().message(),
+                  absl::IsNotFound(ended.status()) ? kNoProgram : kCannotRun);
+    }
+    end = *ended;
+    Summarize(command[0], end, trace, statistics, scratch);
+  }
+  EndLike(end);
+}
+
+}  // namespace
+
+constexpr Command kRunCommand = {
+    "run",
+    "a program on hakmem, and afterwards what failed",
+    "[--FLAG…] [--] PROGRAM [ARGUMENT…]",
+    "Runs PROGRAM with hakmem as its malloc, on this terminal. Signals are\n"
+    "passed on. Afterwards a few lines on standard error say which calls\n"
+    "failed in it and in its children, and why; nothing if none did.\n"
+    "\n"
+    "Exit status: the program's; if a signal ended it, this command ends by\n"
+    "the same. 125 when the command line or the set-up is wrong, 126 when\n"
+    "PROGRAM cannot be run, 127 when there is none.",
+    kFlags,
+    FlagsEnd::kAtFirstArgument,
+    kOwnError,
+    Run,
+};
+
+}  // namespace hakmem::tools
