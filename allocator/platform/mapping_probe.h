@@ -1,0 +1,17 @@
+// Asks the kernel whether it would refuse any further mapping.
+//
+// Owns: nothing. Called by: diag. Thread-safety: any thread, signal handlers
+// included; nothing allocates; errno is left as it was.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_MAPPING_PROBE_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_MAPPING_PROBE_H_
+
+namespace hakmem {
+
+// Whether this process has more mappings than vm.max_map_count allows: then the
+// kernel refuses even to look whether an address is free. Maps nothing. Before
+// Linux 4.17 another limit may give true as well.
+bool MappingsUsedUp();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_MAPPING_PROBE_H_
