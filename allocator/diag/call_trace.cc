@@ -1,11 +1,14 @@
 #include "allocator/diag/call_trace.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "allocator/base/raw_print.h"
 #include "allocator/platform/helper_thread.h"
+#include "allocator/platform/proc_reader.h"
 #include "allocator/platform/process.h"
 
 namespace hakmem {
@@ -21,6 +24,18 @@ constexpr int kSignalWaitMs = 100;
 
 bool HasProcessId(std::string_view path) {
   return path.find("%p") != std::string_view::npos;
+}
+
+// Of any thread of this process; "" if it is gone.
+void ReadThreadName(int thread_id, char (&name)[16]) {
+  RawPrinter path;
+  path.Text("/proc/self/task/").SignedDecimal(thread_id).Text("/comm");
+  LineReader file(ProcReader(), path.c_str());
+  std::string_view line;
+  file.Next(line);
+  const std::size_t length = std::min(line.size(), sizeof(name) - 1);
+  std::memcpy(name, line.data(), length);
+  name[length] = '\0';
 }
 
 // %p is the process's id; any other character stands for itself.
@@ -222,7 +237,7 @@ void CallTrace::Detach(TraceThread& self) {
   self.ring = nullptr;
   self.shares = true;
   if (ring == nullptr) return;
-  ReadThreadName(ring->thread_id, ring->name);
+  ThreadName(ring->name);
   // release: pairs with the acquire in DrainRing.
   ring->state.store(TraceRing::State::kClosing, std::memory_order_release);
   work_.Wake();

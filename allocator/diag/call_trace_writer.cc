@@ -1,10 +1,11 @@
 #include "allocator/diag/call_trace_writer.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "allocator/diag/failure_event.h"
+#include "allocator/platform/modules.h"
+#include "allocator/platform/proc_reader.h"
 
 namespace hakmem {
 namespace {
@@ -36,6 +37,23 @@ std::uint32_t UpdateCrc(std::uint32_t crc,
     crc = (crc >> 8) ^ kCrcTable[(crc ^ byte) & 0xff];
   }
   return crc;
+}
+
+// Takes a number and the character behind it off `text`.
+std::uint64_t TakeHex(std::string_view& text) {
+  std::uint64_t value = 0;
+  while (!text.empty()) {
+    const char digit = text.front();
+    text.remove_prefix(1);
+    if (digit >= '0' && digit <= '9') {
+      value = value * 16 + static_cast<std::uint64_t>(digit - '0');
+    } else if (digit >= 'a' && digit <= 'f') {
+      value = value * 16 + static_cast<std::uint64_t>(digit - 'a') + 10;
+    } else {
+      break;
+    }
+  }
+  return value;
 }
 
 void PutLittleEndian(std::uint32_t value, std::uint8_t* out) {
@@ -149,45 +167,38 @@ void CallTraceWriter::WriteEvents(const TraceRing& ring,
 
 void CallTraceWriter::ModuleLine(std::string_view line) {
   // "55d0a000-55d0b000 r-xp 00001000 fd:00 1234   /usr/bin/program"
-  const std::size_t access = line.find(' ');
+  std::string_view range = TakeWord(line);
+  const std::string_view access = TakeWord(line);
+  const std::string_view offset = TakeWord(line);
   const std::size_t path = line.find('/');
-  if (access == std::string_view::npos || path == std::string_view::npos ||
-      line.substr(access, 4).find('x') == std::string_view::npos) {
+  if (access.find('x') == std::string_view::npos ||
+      path == std::string_view::npos) {
     return;
   }
-  const auto used = static_cast<std::size_t>(at_ - buffer_);
-  if (line.size() > kBufferBytes - used) return;
-  Bytes({reinterpret_cast<const std::uint8_t*>(line.data()), line.size()});
-}
-
-void CallTraceWriter::ModuleLines() {
-  const SystemFile maps("/proc/self/maps");
-  char text[2048];
-  std::size_t length = 0;
-  for (;;) {
-    const std::size_t got = maps.Read(std::span(text).subspan(length));
-    if (got == 0) return;
-    length += got;
-    std::size_t begin = 0;
-    while (const void* newline =
-               std::memchr(text + begin, '\n', length - begin)) {
-      const auto end = static_cast<std::size_t>(
-          static_cast<const char*>(newline) - text + 1);
-      ModuleLine({text + begin, end - begin});
-      begin = end;
-    }
-    // A line that is longer than the buffer is given up.
-    if (begin == 0 && length == sizeof(text)) begin = length;
-    length -= begin;
-    std::memmove(text, text + begin, length);
-  }
+  const std::uint64_t begin = TakeHex(range);
+  ModuleOf module = {};
+  FindModule(static_cast<std::uintptr_t>(begin), module);
+  line.remove_prefix(path);
+  const std::size_t used = static_cast<std::size_t>(at_ - buffer_);
+  const std::size_t most =
+      6 * call_trace::kMaxVarintBytes + line.size() + sizeof(module.build_id);
+  if (most > kBufferBytes - used) return;
+  Number(begin);
+  Number(TakeHex(range) - begin);
+  std::string_view offset_digits = offset;
+  Number(TakeHex(offset_digits));
+  Number(module.base);
+  Text(module.build_id);
+  Text(line);
 }
 
 void CallTraceWriter::WriteModules() {
   Begin(BlockType::kModules);
-  ModuleLines();
-  const auto payload = std::span(buffer_ + kBlockHeaderBytes, at_);
-  const std::uint32_t checksum = UpdateCrc(0, payload);
+  LineReader maps(ProcReader(), "/proc/self/maps");
+  std::string_view line;
+  while (maps.Next(line)) ModuleLine(line);
+  const std::uint32_t checksum =
+      UpdateCrc(0, std::span(buffer_ + kBlockHeaderBytes, at_));
   if (checksum == modules_checksum_) return;
   modules_checksum_ = checksum;
   End();

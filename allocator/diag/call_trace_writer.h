@@ -81,9 +81,8 @@ class CallTraceWriter {
   void Number(std::uint64_t value);
   void Bytes(std::span<const std::uint8_t> bytes);
   void Text(std::string_view text);
-  // Whether a line of /proc/self/maps is of a file's code; appends it.
+  // A line of /proc/self/maps, if it is of a file's code.
   void ModuleLine(std::string_view line);
-  void ModuleLines();
   void End();
 
   TraceFile file_;

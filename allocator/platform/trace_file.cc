@@ -102,38 +102,4 @@ void TraceFile::Close() {
   fd_ = -1;
 }
 
-void ReadThreadName(int thread_id, char (&name)[16]) {
-  RawPrinter path;
-  path.Text("/proc/self/task/").SignedDecimal(thread_id).Text("/comm");
-  std::size_t length =
-      SystemFile(path.c_str()).Read(std::span(name).first(sizeof(name) - 1));
-  // The kernel ends it with a newline.
-  if (length > 0 && name[length - 1] == '\n') --length;
-  name[length] = '\0';
-}
-
-SystemFile::SystemFile(const char* path)
-    : fd_([path] {
-        const ErrnoGuard guard;
-        return OpenAt(path, O_RDONLY | O_CLOEXEC);
-      }()) {}
-
-SystemFile::~SystemFile() {
-  const ErrnoGuard guard;
-  if (fd_ >= 0) syscall(SYS_close, fd_);
-}
-
-std::size_t SystemFile::Read(std::span<char> buffer) const {
-  const ErrnoGuard guard;
-  std::size_t length = 0;
-  while (fd_ >= 0 && length < buffer.size()) {
-    const long got =
-        syscall(SYS_read, fd_, buffer.data() + length, buffer.size() - length);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    length += static_cast<std::size_t>(got);
-  }
-  return length;
-}
-
 }  // namespace hakmem

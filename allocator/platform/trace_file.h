@@ -44,24 +44,6 @@ class TraceFile {
   char full_path_[kPathBytes] = "";  // "": not known
 };
 
-// The name of a thread of this process, "" if it is gone.
-void ReadThreadName(int thread_id, char (&name)[16]);
-
-// A file of the kernel's, read from its beginning.
-class SystemFile {
- public:
-  explicit SystemFile(const char* path);
-  ~SystemFile();
-  SystemFile(const SystemFile&) = delete;
-  SystemFile& operator=(const SystemFile&) = delete;
-
-  // The bytes read; 0 at the end, or when it can't be read.
-  std::size_t Read(std::span<char> buffer) const;
-
- private:
-  const int fd_;
-};
-
 }  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_PLATFORM_TRACE_FILE_H_

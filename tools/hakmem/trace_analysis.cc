@@ -1,0 +1,157 @@
+#include "tools/hakmem/trace_analysis.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace hakmem::tools {
+namespace {
+
+std::uint64_t RoundedUp(std::uint64_t size, std::uint64_t unit) {
+  const std::uint64_t rest = size % unit;
+  return rest == 0 ? size : size - rest + unit;
+}
+
+}  // namespace
+
+BlockShape ShapeOf(const TraceFacts& facts, std::uint64_t size,
+                   std::uint64_t alignment) {
+  size = std::max<std::uint64_t>(size, 1);
+  if (facts.class_bytes.empty()) return {TraceRoute::kUnknown, size};
+  alignment = std::max<std::uint64_t>(alignment, 1);
+  if (size <= facts.max_pool_bytes && alignment <= facts.max_pool_bytes) {
+    for (const std::uint32_t bytes : facts.class_bytes) {
+      if (bytes < size || bytes % alignment != 0) continue;
+      return {
+          bytes <= facts.max_tiny_bytes ? TraceRoute::kTiny : TraceRoute::kPool,
+          bytes};
+    }
+  }
+  if (size <= facts.max_span_bytes && alignment <= facts.max_span_bytes) {
+    return {TraceRoute::kSpan, RoundedUp(size, facts.unit_bytes)};
+  }
+  return {TraceRoute::kHuge, RoundedUp(size, facts.page_bytes)};
+}
+
+void BlockTally::Allocate(std::uint64_t bytes, std::uint64_t block) {
+  ++allocations;
+  allocated_bytes += bytes;
+  block_bytes += block;
+  ++live_blocks;
+  live_bytes += bytes;
+  peak_live_bytes = std::max(peak_live_bytes, live_bytes);
+}
+
+void BlockTally::Free(std::uint64_t bytes, std::uint64_t age_ns,
+                      bool by_other) {
+  --live_blocks;
+  live_bytes -= bytes;
+  ++freed;
+  freed_by_others += by_other ? 1 : 0;
+  lifetime_ns += age_ns;
+}
+
+template <typename Use>
+void TraceAnalysis::ForTallies(const Block& block, Use use) {
+  const TraceRoute route = block.shape.route;
+  const bool classed = route == TraceRoute::kTiny || route == TraceRoute::kPool;
+  use(total_);
+  use(routes_[static_cast<std::size_t>(route)]);
+  use(classes_[{route, classed ? block.shape.block_bytes : 0}]);
+  use(threads_[block.thread].blocks);
+  use(sites_[{block.stack, block.call}]);
+  use(calls_[block.call]);
+}
+
+void TraceAnalysis::Add(const CallEvent& event) {
+  ++events_;
+  last_ns_ = std::max(last_ns_, event.time_ns);
+  ThreadTally& thread = threads_[event.thread];
+  thread.first_ns = std::min(thread.first_ns, event.time_ns);
+  thread.last_ns = std::max(thread.last_ns, event.time_ns);
+  switch (event.kind) {
+    case CallEvent::Kind::kAllocate:
+      return Allocate(event);
+    case CallEvent::Kind::kFree:
+    case CallEvent::Kind::kReallocFrom:
+      return Release(event);
+    case CallEvent::Kind::kFailure:
+      return Fail(event);
+  }
+}
+
+void TraceAnalysis::Allocate(const CallEvent& event) {
+  if (event.linked) {
+    const auto from = realloc_from_.find(event.thread);
+    if (from != realloc_from_.end()) {
+      ++(from->second == event.address ? reallocs_in_place_ : reallocs_moved_);
+    }
+  }
+  const auto before = live_.find(event.address);
+  if (before != live_.end()) {
+    ++lost_frees_;
+    const Block lost = before->second;
+    live_.erase(before);
+    timeline_.Release(last_ns_, lost.shape.route, lost.size, /*counts=*/false);
+    ForTallies(lost, [&](BlockTally& tally) {
+      tally.Free(lost.size, event.time_ns - lost.time_ns, false);
+    });
+  }
+  const Block block = {.size = event.size,
+                       .time_ns = event.time_ns,
+                       .thread = event.thread,
+                       .shape = ShapeOf(facts_, event.size, event.alignment),
+                       .stack = event.stack,
+                       .call = event.call};
+  live_.emplace(event.address, block);
+  timeline_.Allocate(last_ns_, block.shape.route, block.size);
+  ForTallies(block, [&](BlockTally& tally) {
+    tally.Allocate(block.size, block.shape.block_bytes);
+  });
+}
+
+void TraceAnalysis::Release(const CallEvent& event) {
+  const bool is_free = event.kind == CallEvent::Kind::kFree;
+  if (!is_free) realloc_from_[event.thread] = event.address;
+  const auto found = live_.find(event.address);
+  if (found == live_.end()) {
+    ++unknown_frees_;
+    return;
+  }
+  const Block block = found->second;
+  live_.erase(found);
+  const bool by_other = block.thread != event.thread;
+  const std::uint64_t age_ns =
+      event.time_ns - std::min(event.time_ns, block.time_ns);
+  ThreadTally& thread = threads_[event.thread];
+  ++thread.frees;
+  thread.frees_of_others += by_other ? 1 : 0;
+  const auto place = static_cast<std::size_t>(
+      std::bit_width(std::max<std::uint64_t>(age_ns, 1)) - 1);
+  ++lifetimes_[place];
+  timeline_.Release(last_ns_, block.shape.route, block.size, is_free);
+  ForTallies(block, [&](BlockTally& tally) {
+    tally.Free(block.size, age_ns, by_other);
+  });
+}
+
+void TraceAnalysis::Fail(const CallEvent& event) {
+  const FailureKey key = {event.call, event.reason, event.detail,
+                          event.disposition};
+  FailureTally& tally = failures_[key];
+  if (tally.count++ == 0) {
+    tally.first_ns = event.time_ns;
+    tally.stack = event.stack;
+  }
+  tally.last_ns = event.time_ns;
+  tally.smallest = std::min(tally.smallest, event.size);
+  tally.largest = std::max(tally.largest, event.size);
+  timeline_.Fail(last_ns_);
+  if (failure_moments_.size() < kMaxMoments) {
+    failure_moments_.push_back({.time_ns = event.time_ns,
+                                .key = key,
+                                .size = event.size,
+                                .thread = event.thread});
+  }
+}
+
+}  // namespace hakmem::tools
