@@ -68,6 +68,12 @@ size_t hakmem_get_statistics(struct hakmem_statistics* statistics,
  * how many bytes that was. */
 size_t hakmem_purge(void);
 
+/* Has up to `count` blocks of `size` bytes, at most 65536, ready for the calling
+ * thread, with their pages in memory. Returns how many there are; fewer, when
+ * memory ran out. Blocks that stay unused go back to the kernel after the
+ * decay delay, like all free memory. */
+size_t hakmem_prewarm(size_t size, size_t count);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

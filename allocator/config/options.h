@@ -46,6 +46,8 @@ struct Options {
   // A HugePages, a Prefaulting.
   std::uint64_t huge_pages = 0;
   std::uint64_t prefault = 0;
+  // "": none; else SIZE:COUNT, more after commas (option_parser.h reads them).
+  char prewarm[kMaxOptionPathBytes] = "";
 };
 
 enum class OptionType : std::uint8_t {
@@ -54,6 +56,7 @@ enum class OptionType : std::uint8_t {
   kBytes,   // a decimal number, with an optional suffix K, M, G or T (powers of
             // 1024)
   kChoice,  // one of the words of `unit`, which '|' separates; its number
+  kSizes,   // a list of SIZE:COUNT with commas between; nothing for none
   kPath,    // 0 or nothing for none, 1 for standard error, else a path
 };
 
@@ -62,8 +65,8 @@ struct OptionSpec {
   OptionType type;
   const char* unit;
   const char* sentence;
-  std::uint64_t Options::* number;             // unless kPath
-  char (Options::*path)[kMaxOptionPathBytes];  // kPath
+  std::uint64_t Options::* number;             // unless kPath or kSizes
+  char (Options::*path)[kMaxOptionPathBytes];  // kPath, kSizes
   std::uint64_t minimum;
   std::uint64_t maximum;
 };
@@ -106,6 +109,11 @@ inline constexpr OptionSpec kOptionTable[] = {
      "Gives the pages of a slab memory before its first block is handed out: "
      "populate, by one call of the kernel; touch, by writing to each.",
      &Options::prefault, nullptr, 0, 2},
+    {"HAKMEM_PREWARM", OptionType::kSizes, "SIZE:COUNT[,SIZE:COUNT...]",
+     "Has blocks of these sizes, up to 64K, ready before the program starts, "
+     "in "
+     "its first thread; unused, they go back after the decay delay.",
+     nullptr, &Options::prewarm, 1, 64 * 1024},
     {"HAKMEM_TRACE", OptionType::kPath,
      "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
      "the process",

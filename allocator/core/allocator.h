@@ -141,6 +141,10 @@ class Allocator {
   void ParentAfterFork();
   void ChildAfterFork(Heap*& self);
 
+  // Has up to `count` blocks of `size_bytes`, at most kMaxPoolBytes, ready for
+  // this thread, with their pages; returns how many. What the thread's budgets
+  // do not hold is kept by ACE.
+  std::size_t Prewarm(Heap*& self, std::size_t size_bytes, std::size_t count);
   // Gives back all memory that is free, except what other threads' magazines
   // hold; returns the bytes given back.
   std::size_t Purge(Heap*& self);

@@ -283,6 +283,32 @@ void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
   start_lock_.ResetAfterFork();
 }
 
+// The blocks are linked by their first words; the one allocated first is freed
+// last, so that it is the next to be handed out.
+template <const Config& kConfig>
+std::size_t Allocator<kConfig>::Prewarm(Heap*& self, std::size_t size_bytes,
+                                        std::size_t count) {
+  if (size_bytes > kMaxPoolBytes) return 0;
+  const std::size_t page_bytes = ace_.memory().PageBytes();
+  void** blocks = nullptr;
+  std::size_t ready = 0;
+  for (; ready < count; ++ready) {
+    void** block = static_cast<void**>(Allocate(self, size_bytes));
+    if (block == nullptr) break;
+    for (std::size_t at = page_bytes; at < size_bytes; at += page_bytes) {
+      reinterpret_cast<volatile char*>(block)[at] = 0;
+    }
+    *block = blocks;
+    blocks = block;
+  }
+  while (blocks != nullptr) {
+    void** next = static_cast<void**>(*blocks);
+    Free(self, blocks);
+    blocks = next;
+  }
+  return ready;
+}
+
 template <const Config& kConfig>
 std::size_t Allocator<kConfig>::Purge(Heap*& self) {
   EnsureStarted();

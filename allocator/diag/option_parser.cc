@@ -84,10 +84,23 @@ OptionError ParsePath(std::string_view text,
   return OptionError::kNone;
 }
 
+// The length of the list is its own business: it is the path's.
+OptionError ParseSizes(const OptionSpec& spec, std::string_view text,
+                       char (&list)[kMaxOptionPathBytes]) {
+  SizeAndCount pair;
+  for (std::string_view rest = text; !rest.empty();) {
+    if (!TakeSizeAndCount(rest, pair)) return OptionError::kMalformed;
+    if (pair.size_bytes < spec.minimum || pair.size_bytes > spec.maximum) {
+      return OptionError::kOutOfRange;
+    }
+  }
+  return ParsePath(text, list);
+}
+
 // A value as a person would say it.
 void PrintValue(const OptionSpec& spec, const Options& options,
                 RawPrinter& out) {
-  if (spec.type == OptionType::kPath) {
+  if (spec.path != nullptr) {
     const std::string_view path = options.*spec.path;
     if (path.empty()) {
       out.Text("none");
@@ -135,11 +148,14 @@ void PrintWarning(std::string_view name, std::string_view value,
     PrintForeign(value, out);
     if (error == OptionError::kOutOfRange) {
       out.Text(" is out of range, ").Decimal(spec->minimum).Text(" to ");
-      out.Decimal(spec->maximum).Text(unit.empty() ? "" : " ").Text(unit);
+      out.Decimal(spec->maximum).Text(unit.empty() ? "" : " ");
+      out.Text(spec->type == OptionType::kSizes ? "bytes" : unit);
     } else if (spec->type == OptionType::kFlag) {
       out.Text(" is not 0 or 1");
     } else if (spec->type == OptionType::kChoice) {
       out.Text(" is none of ").Text(unit);
+    } else if (spec->type == OptionType::kSizes) {
+      out.Text(" is not ").Text(unit);
     } else {
       out.Text(" is not a number").Text(unit.empty() ? "" : " of ").Text(unit);
     }
@@ -166,6 +182,29 @@ std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number) {
   return words.substr(0, words.find('|'));
 }
 
+bool TakeSizeAndCount(std::string_view& rest, SizeAndCount& pair) {
+  const std::size_t comma = rest.find(',');
+  const std::string_view item = rest.substr(0, comma);
+  const std::size_t colon = item.find(':');
+  if (colon == std::string_view::npos) return false;
+  std::string_view size = item.substr(0, colon);
+  // Not substr: its exception would be a symbol that libc does not have.
+  std::string_view count = item;
+  count.remove_prefix(colon + 1);
+  const unsigned shift = size.empty() ? 0 : SuffixShift(size.back());
+  if (shift != 0) size.remove_suffix(1);
+  if (!ParseDecimal(size, pair.size_bytes) ||
+      pair.size_bytes > (kNoMaximum >> shift) ||
+      !ParseDecimal(count, pair.count)) {
+    return false;
+  }
+  pair.size_bytes <<= shift;
+  rest.remove_prefix(item.size());
+  if (rest.empty()) return true;
+  rest.remove_prefix(1);
+  return !rest.empty();  // nothing follows the last comma
+}
+
 OptionError ApplyOption(std::string_view name, std::string_view value,
                         ParsedOptions& options) {
   const OptionSpec* const spec = FindOption(name);
@@ -174,6 +213,9 @@ OptionError ApplyOption(std::string_view name, std::string_view value,
   switch (spec->type) {
     case OptionType::kPath:
       error = ParsePath(value, options.values.*spec->path);
+      break;
+    case OptionType::kSizes:
+      error = ParseSizes(*spec, value, options.values.*spec->path);
       break;
     case OptionType::kChoice:
       error = ParseChoice(*spec, value, options.values.*spec->number);
@@ -207,9 +249,9 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
     out.Text("  ").Text(spec.name).Text("=");
     PrintValue(spec, options.values, out);
     // A path's unit says what may stand for one.
-    const bool unlimited = spec.type == OptionType::kPath ||
-                           (spec.type == OptionType::kBytes &&
-                            options.values.*spec.number == kNoMaximum);
+    const bool unlimited =
+        spec.path != nullptr || (spec.type == OptionType::kBytes &&
+                                 options.values.*spec.number == kNoMaximum);
     const bool counts = spec.unit[0] != '\0' && !unlimited;
     if (counts && spec.type != OptionType::kChoice)
       out.Text(" ").Text(spec.unit);

@@ -32,6 +32,15 @@ enum class OptionError : std::uint8_t {
 // The word of a kChoice that stands for `number`, which its range contains.
 std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number);
 
+// An item of a kSizes.
+struct SizeAndCount {
+  std::uint64_t size_bytes;
+  std::uint64_t count;
+};
+// Takes the first item, and the comma after it, off the list. False: it is
+// malformed.
+bool TakeSizeAndCount(std::string_view& rest, SizeAndCount& pair);
+
 // Applies one variable. On any error `options` is unchanged.
 OptionError ApplyOption(std::string_view name, std::string_view value,
                         ParsedOptions& options);

@@ -51,8 +51,10 @@ TEST(OptionTable, DefaultsAreInRange) {
     SCOPED_TRACE(spec.name);
     EXPECT_EQ(std::string_view(spec.name).find("HAKMEM_"), 0u);
     EXPECT_EQ(std::string_view(spec.sentence).back(), '.');
-    EXPECT_EQ(spec.type == OptionType::kPath, spec.path != nullptr);
-    EXPECT_EQ(spec.type == OptionType::kPath, spec.number == nullptr);
+    const bool text =
+        spec.type == OptionType::kPath || spec.type == OptionType::kSizes;
+    EXPECT_EQ(text, spec.path != nullptr);
+    EXPECT_EQ(text, spec.number == nullptr);
     if (spec.number == nullptr) continue;
     EXPECT_GE(defaults.*spec.number, spec.minimum);
     EXPECT_LE(defaults.*spec.number, spec.maximum);
@@ -103,6 +105,46 @@ TEST(ApplyOption, TakesWords) {
   EXPECT_EQ(Warning("HAKMEM_PREFAULT", "all"),
             "hakmem: warning: HAKMEM_PREFAULT=all is none of "
             "off|populate|touch; using off\n");
+}
+
+TEST(ApplyOption, TakesListsOfSizes) {
+  ParsedOptions options;
+  for (const char* good : {"64:1000", "64K:1", "48:10,2K:20,65536:0", ""}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_PREWARM", good, options), OptionError::kNone)
+        << good;
+    EXPECT_STREQ(options.values.prewarm, good);
+  }
+  for (const char* bad :
+       {"64", ":", "64:", ":3", "64:3,", ",64:3", "64:3,,1:1", "64:3 ", "64:-1",
+        "64:1K", "x:1", "64:3;1:1", "K:1", "18014398509481985K:1"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_PREWARM", bad, options),
+              OptionError::kMalformed)
+        << bad;
+  }
+  for (const char* bad : {"0:1", "65537:1", "65K:1", "64:1,1M:2"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_PREWARM", bad, options),
+              OptionError::kOutOfRange)
+        << bad;
+  }
+  EXPECT_STREQ(options.values.prewarm, "");
+  EXPECT_EQ(Warning("HAKMEM_PREWARM", "many"),
+            "hakmem: warning: HAKMEM_PREWARM=many is not "
+            "SIZE:COUNT[,SIZE:COUNT...]; using none\n");
+  EXPECT_EQ(Warning("HAKMEM_PREWARM", "1M:1"),
+            "hakmem: warning: HAKMEM_PREWARM=1M:1 is out of range, 1 to 65536 "
+            "bytes; using none\n");
+}
+
+TEST(ReadSizes, TakesOneAfterTheOther) {
+  std::string_view rest = "48:10,2K:20";
+  SizeAndCount pair = {};
+  ASSERT_TRUE(TakeSizeAndCount(rest, pair));
+  EXPECT_EQ(pair.size_bytes, 48u);
+  EXPECT_EQ(pair.count, 10u);
+  ASSERT_TRUE(TakeSizeAndCount(rest, pair));
+  EXPECT_EQ(pair.size_bytes, 2048u);
+  EXPECT_EQ(pair.count, 20u);
+  EXPECT_TRUE(rest.empty());
 }
 
 TEST(ApplyOption, TakesBytesWithSuffixes) {
@@ -262,6 +304,7 @@ TEST(PrintConfig, ShowsDefaults) {
             "  HAKMEM_DEPOT=8388608 bytes (default)\n"
             "  HAKMEM_HUGE_PAGES=off (default)\n"
             "  HAKMEM_PREFAULT=off (default)\n"
+            "  HAKMEM_PREWARM=none (default)\n"
             "  HAKMEM_TRACE=none (default)\n"
             "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
             "  HAKMEM_TRACE_STACKS=0 (default)\n");
@@ -285,6 +328,7 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
             "  HAKMEM_DEPOT=8388608 bytes (default)\n"
             "  HAKMEM_HUGE_PAGES=off (default)\n"
             "  HAKMEM_PREFAULT=off (default)\n"
+            "  HAKMEM_PREWARM=none (default)\n"
             "  HAKMEM_TRACE=none (default)\n"
             "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
             "  HAKMEM_TRACE_STACKS=0 (default)\n");

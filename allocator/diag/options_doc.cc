@@ -32,6 +32,8 @@ std::string Value(const OptionSpec& spec) {
     case OptionType::kPath:
       if (!unit.empty()) return unit;
       return "0: none; 1: standard error; else the path of a file to append to";
+    case OptionType::kSizes:
+      return "`" + unit + "`";
     case OptionType::kChoice: {
       std::string words;
       for (std::uint64_t i = 0; i <= spec.maximum; ++i) {
@@ -54,7 +56,7 @@ std::string Default(const OptionSpec& spec) {
   if (spec.type == OptionType::kChoice) {
     return std::string(ChoiceWord(spec, defaults.*spec.number));
   }
-  if (spec.type != OptionType::kPath) {
+  if (spec.path == nullptr) {
     return Number(spec, defaults.*spec.number);
   }
   const std::string path = defaults.*spec.path;

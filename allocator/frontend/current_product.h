@@ -19,6 +19,8 @@ void ProductStart();
 Statistics ProductStatistics();
 // Gives all cached memory back; returns the bytes given back.
 std::size_t ProductPurge();
+// Allocator::Prewarm for the calling thread.
+std::size_t ProductPrewarm(std::size_t size, std::size_t count);
 // What the helper thread does each time it wakes.
 void ProductMaintain();
 // A block; null on failure. `alignment` is a power of two.

@@ -113,6 +113,10 @@ HAK_EXPORT std::size_t hakmem_get_statistics(hakmem_statistics* statistics,
 
 HAK_EXPORT std::size_t hakmem_purge() { return hakmem::ProductPurge(); }
 
+HAK_EXPORT std::size_t hakmem_prewarm(std::size_t size, std::size_t count) {
+  return hakmem::ProductPrewarm(size, count);
+}
+
 HAK_EXPORT struct mallinfo mallinfo() noexcept {
   return hakmem::ToMallinfo<struct mallinfo>(hakmem::ProductStatistics());
 }

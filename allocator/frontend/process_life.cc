@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "allocator/base/raw_print.h"
+#include "allocator/diag/option_parser.h"
 #include "allocator/diag/statistics.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/current_product.h"
@@ -23,6 +25,15 @@ constexpr int kOutermostPriority = 101;
 // arguments, and with them over libc's name.
 constinit char g_program[64] = "";
 
+// HAKMEM_PREWARM, whose list was checked when it was read.
+void Prewarm() {
+  std::string_view rest = CurrentOptions().prewarm;
+  for (SizeAndCount pair = {}; !rest.empty();) {
+    if (!TakeSizeAndCount(rest, pair)) return;
+    ProductPrewarm(pair.size_bytes, pair.count);
+  }
+}
+
 // Normally the first allocation has done it; this is for a process whose first
 // allocation is made by a thread beside one that forks, and for one that makes
 // none.
@@ -31,6 +42,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   InstallForkHooksOnce();
   ProductStart();
   WantBackgroundThread();
+  Prewarm();
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
   std::strncpy(g_program, program_invocation_short_name, sizeof(g_program) - 1);
 }

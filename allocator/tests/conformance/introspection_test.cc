@@ -198,4 +198,19 @@ TEST(HakmemHeader, PurgeGivesCachedMemoryBack) {
 }
 
 }  // namespace
+TEST(HakmemHeader, PrewarmMakesBlocksReady) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  constexpr std::size_t kCount = 1000;
+  EXPECT_EQ(Hakmem().prewarm(3000, kCount), kCount);
+  EXPECT_EQ(Hakmem().prewarm(65537, 1), 0U);
+  const std::uint64_t map_calls = Statistics().map_calls;
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    blocks.push_back(malloc(3000));
+    ASSERT_NE(blocks.back(), nullptr);
+  }
+  EXPECT_EQ(Statistics().map_calls, map_calls);
+  for (void* block : blocks) free(block);
+}
+
 }  // namespace hakmem

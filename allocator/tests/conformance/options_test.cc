@@ -46,6 +46,24 @@ TEST(Options, ShowConfigPrintsVariantVersionAndOptions) {
       << child.output;
 }
 
+TEST(Options, DISABLED_MallocsWithoutMapping) {
+  hakmem_statistics before = {};
+  Hakmem().get_statistics(&before, sizeof(before));
+  EXPECT_GE(before.pool.allocations, 500U);
+  for (int i = 0; i < 500; ++i) EXPECT_NE(malloc(40'000), nullptr);
+  hakmem_statistics after = {};
+  Hakmem().get_statistics(&after, sizeof(after));
+  EXPECT_EQ(after.map_calls, before.map_calls);
+}
+
+TEST(Options, PrewarmHasBlocksReadyBeforeTheProgramStarts) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_MallocsWithoutMapping",
+                .environment = {"HAKMEM_PREWARM=100:10,40000:500"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
 TEST(Options, UnknownOnesAreReportedOnce) {
   HAKMEM_ONLY_ON_HAKMEM();
   const ChildResult child = RunChild({.test = "Options.DISABLED_Succeeds",

@@ -36,6 +36,7 @@ __attribute__((weak)) const char* hakmem_variant();
 __attribute__((weak)) std::size_t hakmem_get_statistics(hakmem_statistics*,
                                                         std::size_t);
 __attribute__((weak)) std::size_t hakmem_purge();
+__attribute__((weak)) std::size_t hakmem_prewarm(std::size_t, std::size_t);
 __attribute__((weak)) void free_sized(void*, std::size_t);
 __attribute__((weak)) void free_aligned_sized(void*, std::size_t, std::size_t);
 }
@@ -94,6 +95,7 @@ const HakmemApi& Hakmem() {
       .variant = Find(&hakmem_variant, "hakmem_variant"),
       .get_statistics = Find(&hakmem_get_statistics, "hakmem_get_statistics"),
       .purge = Find(&hakmem_purge, "hakmem_purge"),
+      .prewarm = Find(&hakmem_prewarm, "hakmem_prewarm"),
       .free_sized = Find(&free_sized, "free_sized"),
       .free_aligned_sized = Find(&free_aligned_sized, "free_aligned_sized")};
   return *api;

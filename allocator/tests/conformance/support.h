@@ -57,6 +57,7 @@ struct HakmemApi {
   const char* (*variant)() = nullptr;
   std::size_t (*get_statistics)(hakmem_statistics*, std::size_t) = nullptr;
   std::size_t (*purge)() = nullptr;
+  std::size_t (*prewarm)(std::size_t, std::size_t) = nullptr;
   void (*free_sized)(void*, std::size_t) = nullptr;
   void (*free_aligned_sized)(void*, std::size_t, std::size_t) = nullptr;
 };
