@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include "allocator/base/compiler.h"
@@ -17,7 +16,7 @@ class Path {
  public:
   bool Append(std::string_view part) {
     if (part.size() >= sizeof(text_) - length_) return false;
-    std::memcpy(text_ + length_, part.data(), part.size());
+    part.copy(text_ + length_, part.size());
     Cut(length_ + part.size());
     return true;
   }

@@ -48,6 +48,11 @@ class LimitFinderRealTest : public testing::Test {
       : answer_(new(mmap(nullptr, sizeof(Answer), PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Answer) {}
   ~LimitFinderRealTest() override { munmap(answer_, sizeof(Answer)); }
+  void SetUp() override {
+    if (kAddressSanitizer || kThreadSanitizer) {
+      GTEST_SKIP() << "the sanitizer's own memory would be refused, too";
+    }
+  }
 
   // Runs `limit` and then asks for `bytes` in a child. False: the child could
   // not set the limit.
