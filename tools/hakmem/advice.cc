@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tools/hakmem/words.h"
@@ -65,7 +67,9 @@ void AddLimit(const Record& failure, Values& values) {
   values.insert(
       values.end(),
       {{"{limit}", ForTerminal(limit.name)},
-       {"{source}", limit.source.empty() ? "FILE" : ForShell(limit.source)},
+       // A path that was too long has only its end.
+       {"{source}",
+        absl::StartsWith(limit.source, "/") ? ForShell(limit.source) : "FILE"},
        {"{value}", Amount(limit, limit.value)},
        {"{value_number}", absl::StrCat(limit.value.value_or(0))},
        {"{use}", Amount(limit, limit.use)},

@@ -224,27 +224,26 @@ constexpr Remedy kCgroup[] = {
 
 constexpr Remedy kOvercommit[] = {
     {"The machine, now",
-     "As root; holds until the next boot. Mode 0 refuses only what can "
-     "never be had; mode 1 refuses nothing; mode 2 promises no more than "
-     "there is.",
+     "As root; holds until the next boot. Mode 2, which is set, promises no "
+     "more than there is; mode 0, the usual one, counts what is used.",
      "sysctl -w vm.overcommit_memory=0"},
-    {"The machine, for good", "As root:",
-     "echo vm.overcommit_memory=0 > /etc/sysctl.d/90-overcommit.conf && "
+    {"The machine, for good",
+     "As root; see first which file in /etc/sysctl.d has set mode 2, and why.",
+     "echo vm.overcommit_memory=0 > /etc/sysctl.d/99-overcommit.conf && "
      "sysctl --system"},
     {"Keep mode 2",
      "Then raise what it may promise: a greater share of the memory (in "
      "percent, as root) …",
      "sysctl -w vm.overcommit_ratio=90"},
-    {"Swap", "… or add swap, which counts in every mode (as root):",
+    {"Swap", "… or add swap, all of which may be promised (as root):",
      "fallocate -l 4G /swapfile && chmod 600 /swapfile && mkswap /swapfile && "
      "swapon /swapfile"},
     {"Docker, Kubernetes",
      "The setting belongs to the host, not to the container: set it there.",
      ""},
     {"The program",
-     "In mode 0 a single request larger than memory and swap together is "
-     "refused: ask for less at once. In mode 2 what is mapped counts, used "
-     "or not: find the processes with the largest mappings.",
+     "All that is mapped counts, used or not, in all processes together: find "
+     "those with the largest mappings.",
      "grep -E '^(CommitLimit|Committed_AS)' /proc/meminfo; "
      "ps -eo pid,vsz,comm --sort=-vsz | head"},
 };
@@ -375,19 +374,19 @@ constexpr AdviceEntry kTable[] = {
      "as it makes it. Root's processes are not limited.",
      kRlimitMemlock},
     {"MapFail", "cgroup", "The control group's memory limit is reached",
-     "The control group may have {value} ({source}); it has {use}, and "
-     "{needed} more were needed.",
-     "The control group (container, service) has no room for "
-     "{refused_bytes} more.",
+     "The control group may have {value} ({source}) and has {use}, so the "
+     "kernel had no memory for another mapping.",
+     "The control group (container, service) is full, so the kernel had no "
+     "memory for another mapping.",
      "The limit is set from outside, by systemd, Docker or Kubernetes, "
      "however much memory the machine has. The next thing the kernel may do "
      "is to kill a process of the group (\"OOMKilled\", exit status 137).",
      kCgroup},
     {"MapFail", "overcommit", "The kernel promises no more memory (overcommit)",
-     "The kernel promises {value} to all processes together (CommitLimit), "
-     "has promised {use} (Committed_AS), and {needed} more were needed.",
-     "The kernel refused to promise {refused_bytes} more "
-     "(vm.overcommit_memory).",
+     "In vm.overcommit_memory=2 the kernel promises {value} to all processes "
+     "together; {use} are promised, and {needed} more were needed.",
+     "The kernel would not promise {refused_bytes} more "
+     "(vm.overcommit_memory=2).",
      "It is promises that count here, not use: memory that was mapped and "
      "never touched counts, so `free` may show gigabytes.",
      kOvercommit},

@@ -4,8 +4,7 @@
 
 namespace hakmem::tools {
 
-std::string_view PageStyle() {
-  return R"css(
+const std::string_view kPageStyle = R"css(
 :root {
   color-scheme: light dark;
   --sans: system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
@@ -54,6 +53,7 @@ th, td { text-align: right; padding: 4px 10px; border-bottom: 1px solid var(--ru
 thead th { color: var(--muted); font-weight: 600; vertical-align: bottom; }
 tbody th { font-weight: 400; }
 th:first-child, th.words, td.words { text-align: left; }
+td.words { white-space: nowrap; }
 figure { margin: 0 0 32px; }
 figcaption { font-size: .95rem; margin-bottom: 18px; }
 .plot { display: grid; grid-template-columns: 5.6em minmax(0, 1fr); gap: 4px 8px; font-size: .82rem;
@@ -97,6 +97,5 @@ summary { cursor: pointer; color: var(--accent); font-size: .9rem; }
   svg, .mark, pre { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 )css";
-}
 
 }  // namespace hakmem::tools

@@ -209,8 +209,13 @@ std::string TimelineLegendHtml() {
       "</ul>");
 }
 
-std::string TimelineHtml(const Analysis& analysis, const Process& process) {
+std::string TimelineHtml(const Analysis& analysis, Process process) {
   if (process.memory.empty() && process.marks.empty()) return "";
+  // Threads write their lines in any order.
+  std::sort(process.memory.begin(), process.memory.end(),
+            [](const MemoryPoint& a, const MemoryPoint& b) {
+              return a.time_us < b.time_us;
+            });
   const Frame2D frame = FrameOf(process);
   const std::vector<MarkGroup> marks = GroupMarks(analysis, process, frame);
   const std::string label = absl::StrCat(

@@ -15,7 +15,7 @@ namespace hakmem::tools {
 std::string TimelineLegendHtml();
 
 // "" for a process of which nothing can be drawn.
-std::string TimelineHtml(const Analysis& analysis, const Process& process);
+std::string TimelineHtml(const Analysis& analysis, Process process);
 
 }  // namespace hakmem::tools
 

@@ -128,9 +128,12 @@ std::string Outcome(std::uint64_t failed, std::uint64_t rescued) {
   if (failed > 0 || rescued == 0) {
     text = absl::StrCat(Count(failed, "call", "calls"), " failed");
   }
-  if (rescued > 0) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ",
-                    Count(rescued, "call was", "calls were"),
+  if (rescued > 0 && text.empty()) {
+    text = absl::StrCat(Count(rescued, "call was", "calls were"),
+                        " served after a first failure");
+  } else if (rescued > 0) {
+    absl::StrAppend(&text, ", ", rescued, " more ",
+                    rescued == 1 ? "was" : "were",
                     " served after a first failure");
   }
   return text;

@@ -41,13 +41,13 @@ struct Fact {
   std::string text;
 };
 
-// "12 calls failed in 2 processes; 3 more were served at a second try".
+// "12 calls failed, 3 more were served after a first failure in 2 processes."
 std::string Headline(const Analysis& analysis);
 
 // "redis-server (process 123, release)".
 std::string ProcessName(const Process& process);
 
-// "15 calls failed, 2 were served at a second try".
+// "15 calls failed, 2 more were served after a first failure".
 std::string Outcome(std::uint64_t failed, std::uint64_t rescued);
 
 // "MapFail/rlimit_as".

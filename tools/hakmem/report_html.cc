@@ -236,7 +236,7 @@ std::string ReportAsHtml(const Report& report) {
       "'none'; style-src 'unsafe-inline'; img-src data:\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n<title>Failed allocations</title>\n"
       "<style>",
-      PageStyle(), "</style>\n</head>\n<body>\n<header>\n");
+      kPageStyle, "</style>\n</head>\n<body>\n<header>\n");
   html += Paragraph("kicker", "hakmem explain: failed allocations");
   absl::StrAppend(&html, "<h1>", ForHtml(headline), "</h1>\n");
   if (!report.analysis.causes().empty()) html += CausesTable(report);

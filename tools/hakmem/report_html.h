@@ -14,7 +14,7 @@ namespace hakmem::tools {
 std::string ReportAsHtml(const Report& report);
 
 // The page's style sheet (html_style.cc).
-std::string_view PageStyle();
+extern const std::string_view kPageStyle;
 
 }  // namespace hakmem::tools
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxLinesOfStack = 12;
 constexpr std::size_t kIndent = 2;
+constexpr std::size_t kHanging = 2;
 constexpr std::size_t kCommandIndent = 6;
 
 void AppendCommand(std::string_view command, std::string& text) {
@@ -31,8 +33,22 @@ std::string RemediesText(const std::vector<FilledRemedy>& remedies) {
   for (const FilledRemedy& remedy : remedies) {
     absl::StrAppend(&text,
                     Wrapped(absl::StrCat("* ", remedy.where, ": ", remedy.text),
-                            kTextColumns, kIndent));
+                            kTextColumns, kIndent, kHanging));
     AppendCommand(remedy.command, text);
+  }
+  return text;
+}
+
+std::string EvidenceText(const Report& report, const Cause& cause) {
+  std::vector<Fact> facts = {{"in", Who(report.analysis, cause)},
+                             {"time", When(cause)}};
+  for (Fact& fact : Evidence(cause.example)) facts.push_back(std::move(fact));
+  std::size_t width = 0;
+  for (const Fact& fact : facts) width = std::max(width, Columns(fact.label));
+  std::string text = "\n  Evidence\n";
+  for (const Fact& fact : facts) {
+    absl::StrAppend(&text, "  ", Padded(fact.label, width + 2), fact.text,
+                    "\n");
   }
   return text;
 }
@@ -78,12 +94,7 @@ std::string CauseAsText(const Report& report, const Cause& cause,
                    Wrapped(advice.sentence, kTextColumns, kIndent),
                    Wrapped(advice.background, kTextColumns, kIndent));
   if (!advice.remedies.empty()) text += RemediesText(advice.remedies);
-  text += "\n  Evidence\n";
-  absl::StrAppend(&text, "  in        ", Who(report.analysis, cause), "\n",
-                  "  time      ", When(cause), "\n");
-  for (const Fact& fact : Evidence(cause.example)) {
-    absl::StrAppend(&text, "  ", Padded(fact.label, 10), fact.text, "\n");
-  }
+  text += EvidenceText(report, cause);
   if (max_sites > 0) text += SitesText(report, cause, max_sites);
   return text;
 }
@@ -98,7 +109,7 @@ std::string ReportAsText(const Report& report, std::size_t max_sites) {
   const std::vector<std::string> remarks = Remarks(report);
   if (!remarks.empty()) text += "\nRemarks\n";
   for (const std::string& remark : remarks) {
-    text += Wrapped(absl::StrCat("* ", remark), kTextColumns, 0);
+    text += Wrapped(absl::StrCat("* ", remark), kTextColumns, 0, kHanging);
   }
   return text;
 }

@@ -51,7 +51,7 @@ std::string RunSummary(const Session& session, const Peaks& peaks,
     text += Wrapped(absl::StrCat("* ", CauseName(cause), ", ",
                                  Outcome(cause.failed, cause.rescued), ": ",
                                  AdviceFor(cause.example).sentence),
-                    kColumns, 2);
+                    kColumns, 2, 2);
   }
   if (ranked.size() > kMaxCauses) {
     absl::StrAppend(

@@ -74,7 +74,8 @@ std::string Count(std::uint64_t count, std::string_view one,
 
 std::string SizeWithSign(std::uint64_t size) {
   if (size <= kLargestSigned) return Bytes(size);
-  return absl::StrCat(size, " bytes (-", ~size + 1, " as a signed number)");
+  return absl::StrCat(size, " bytes (that is -", ~size + 1,
+                      " as a signed number)");
 }
 
 std::string ForTerminal(std::string_view text) {
@@ -119,26 +120,24 @@ std::size_t Columns(std::string_view utf8) {
 }
 
 std::string Wrapped(std::string_view text, std::size_t columns,
-                    std::size_t indent) {
-  const std::string margin(indent, ' ');
+                    std::size_t indent, std::size_t hanging) {
   std::string out;
+  std::size_t margin = indent;
   for (const std::string_view line : absl::StrSplit(text, '\n')) {
-    if (line.empty() || line[0] == ' ') {
-      absl::StrAppend(&out, line.empty() ? "" : margin, line, "\n");
-      continue;
-    }
     std::size_t used = 0;
     for (const std::string_view word :
          absl::StrSplit(line, ' ', absl::SkipEmpty())) {
       const std::size_t width = Columns(word);
-      if (used > 0 && indent + used + 1 + width > columns) {
+      if (used > 0 && margin + used + 1 + width > columns) {
         out += '\n';
         used = 0;
+        margin = indent + hanging;
       }
-      absl::StrAppend(&out, used == 0 ? margin : " ", word);
+      absl::StrAppend(&out, used == 0 ? std::string(margin, ' ') : " ", word);
       used += width + (used == 0 ? 0 : 1);
     }
     out += '\n';
+    margin = indent + hanging;
   }
   return out;
 }

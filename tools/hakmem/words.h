@@ -17,7 +17,7 @@ std::string Count(std::uint64_t count, std::string_view one,
                   std::string_view many);
 
 // A size with what it is when it was meant as something else:
-// "18446744073709551614 bytes (that is -2 as an unsigned number)".
+// "18446744073709551614 bytes (that is -2 as a signed number)".
 std::string SizeWithSign(std::uint64_t size);
 
 // Text from a trace is whatever a program has put there. Control bytes and
@@ -29,11 +29,11 @@ std::string ForShell(std::string_view text);
 
 std::string ForHtml(std::string_view text);
 
-// `text` broken into lines of at most `columns`, each indented; a line break in
-// `text` stays one, and lines that begin with a space are left whole. Ends with
-// a newline.
+// `text` broken into lines of at most `columns`, each indented, and those after
+// the first by `hanging` more; a line break in `text` stays one. Ends with a
+// newline.
 std::string Wrapped(std::string_view text, std::size_t columns,
-                    std::size_t indent);
+                    std::size_t indent, std::size_t hanging = 0);
 
 // `text` with spaces behind it, at least one, up to `columns`.
 std::string Padded(std::string_view text, std::size_t columns);

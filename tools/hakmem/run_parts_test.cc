@@ -1,0 +1,147 @@
+// The parts of `hakmem run` that need no program to run.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/hakmem/environment.h"
+#include "tools/hakmem/library.h"
+#include "tools/hakmem/run_output.h"
+#include "tools/hakmem/run_summary.h"
+#include "tools/hakmem/session.h"
+#include "tools/hakmem/subprocess.h"
+#include "tools/hakmem/test_records.h"
+
+namespace hakmem::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(EnvironmentTest, TheLibraryComesBeforeOthers) {
+  const char* entries[] = {"A=1", "LD_PRELOAD=/x.so:/y.so", "NOTHING", "A=2",
+                           nullptr};
+  Environment environment(entries);
+  environment.Preload("/h.so");
+  EXPECT_THAT(environment.Entries(),
+              ElementsAre("A=1", "LD_PRELOAD=/h.so:/x.so:/y.so"));
+  Environment empty(entries + 4);
+  empty.Preload("/h.so");
+  EXPECT_THAT(empty.Entries(), ElementsAre("LD_PRELOAD=/h.so"));
+}
+
+TEST(EnvironmentTest, OptionsAreCheckedAsHakmemWould) {
+  const char* none[] = {nullptr};
+  Environment environment(none);
+  EXPECT_TRUE(environment.SetOption("HAKMEM_HEAP_LIMIT=2G").ok());
+  EXPECT_TRUE(environment.SetOption("DECAY_MS=0").ok());
+  EXPECT_EQ(environment.Get("HAKMEM_HEAP_LIMIT"), "2G");
+  EXPECT_EQ(environment.Get("HAKMEM_DECAY_MS"), "0");
+  EXPECT_THAT(environment.SetOption("HEAP_LIMIT=lots").message(),
+              HasSubstr("HAKMEM_HEAP_LIMIT cannot be lots"));
+  EXPECT_THAT(environment.SetOption("HEEP_LIMIT=1G").message(),
+              HasSubstr("HAKMEM_HEEP_LIMIT is not an option"));
+  EXPECT_THAT(environment.SetOption("HEAP_LIMIT").message(),
+              HasSubstr("must be NAME=VALUE"));
+  EXPECT_FALSE(environment.SetOption("=1").ok());
+}
+
+TEST(LibraryTest, EachVariantHasItsLibrary) {
+  EXPECT_EQ(LibraryName("release").value(), "libhakmem.so");
+  EXPECT_EQ(LibraryName("debug").value(), "libhakmem-debug.so");
+  EXPECT_THAT(LibraryName("fast").status().message(),
+              HasSubstr("release, tracing, hardened, debug"));
+}
+
+class RunOutputTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const absl::StatusOr<std::string> folder = MakeTemporaryFolder("output");
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    folder_ = *folder;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const {
+    return absl::StrCat(folder_, "/", name);
+  }
+  void Append(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name), std::ios::app) << text;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(RunOutputTest, OnlyWhatIsNewIsRead) {
+  Append("t", "old");
+  const RunOutput output(Path("t"));
+  EXPECT_TRUE(output.NewContent().empty());
+  Append("t", "new");
+  EXPECT_THAT(output.NewContent(), ElementsAre(Pair(Path("t"), "new")));
+}
+
+TEST_F(RunOutputTest, ANumberStandsForTheProcess) {
+  Append("t.1.x", "old");
+  const RunOutput output(Path("t.%p.x"));
+  Append("t.1.x", "new");
+  Append("t.23.x", "b");
+  Append("t.x", "no");
+  Append("t.a.x", "no");
+  Append("t.5.xy", "no");
+  EXPECT_THAT(output.NewContent(), ElementsAre(Pair(Path("t.1.x"), "new"),
+                                               Pair(Path("t.23.x"), "b")));
+}
+
+TEST(RunOutputWordsTest, WordsAreNoPaths) {
+  for (const char* word : {"", "0", "1", "fd:3"}) EXPECT_FALSE(IsPath(word));
+  EXPECT_TRUE(IsPath("fd"));
+  EXPECT_TRUE(IsPath("/tmp/x"));
+}
+
+TEST(PeaksTest, TheGreatestIsFound) {
+  const Peaks peaks = ReadPeaks(
+      "{\"pid\":1,\"program\":\"a\",\"peak_mapped_bytes\":10}\n"
+      "{\"pid\":2,\"program\":\"b\",\"peak_mapped_bytes\":30}\n"
+      "{\"pid\":3,\"program\":\"c\",\"peak_mapped_bytes\":20}\n"
+      "{\"pid\":4,\"program\"");
+  EXPECT_EQ(peaks.processes, 3u);
+  EXPECT_EQ(peaks.mapped, 30u);
+  EXPECT_EQ(peaks.mapped_by, "b");
+}
+
+std::string SummaryOf(const std::string& content) {
+  Session session;
+  session.Add(session.AddInput("t"), content);
+  return RunSummary(session, {1, 5 << 20, "server"}, "/tmp/a b");
+}
+
+TEST(RunSummaryTest, SilentWhenNothingFailed) {
+  EXPECT_EQ(SummaryOf(absl::StrCat(Line(StartJson()), Line(EndJson(0, 0)))),
+            "");
+}
+
+TEST(RunSummaryTest, SaysWhyAndHowToGoOn) {
+  const std::string summary = SummaryOf(Line(FailureJson()));
+  EXPECT_THAT(summary, HasSubstr("hakmem: 1 call failed in 1 process.\n"));
+  EXPECT_THAT(summary, HasSubstr("* MapFail/rlimit_as, 1 call failed: The"));
+  EXPECT_THAT(summary, HasSubstr("at most 915.5 MiB mapped"));
+  EXPECT_THAT(summary, HasSubstr("hakmem explain '/tmp/a b'\n"));
+}
+
+TEST(RunSummaryTest, AFewCausesAreEnough) {
+  std::string content;
+  for (int i = 0; i < 9; ++i) {
+    content += Line(FailureJson({{"detail", absl::StrCat("d", i)}}));
+  }
+  EXPECT_THAT(SummaryOf(content), HasSubstr("and 4 other causes"));
+}
+
+}  // namespace
+}  // namespace hakmem::tools

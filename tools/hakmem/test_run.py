@@ -1,0 +1,239 @@
+#!/usr/bin/python3
+"""`hakmem run` and `hakmem explain` as a user has them.
+
+Usage: test_run.py HAKMEM LIBRARY
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HAKMEM, LIBRARY = map(os.path.abspath, sys.argv[1:3])
+PYTHON = "/usr/bin/python3"
+SECONDS = 120
+# Memory until there is no more.
+EAT = "blocks = [bytearray(1 << 20) for _ in range(1000)]"
+LIMITED = ("--limit=64M",)
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hakmem_test.")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(self.folder),
+                            "HAKMEM_LIBRARY_DIR": os.path.dirname(LIBRARY)}
+
+    def command(self, command, **kwargs):
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+        kwargs.setdefault("env", self.environment)
+        return subprocess.run([HAKMEM, *command], capture_output=True, text=True, timeout=SECONDS,
+                              cwd=self.folder, check=False, **kwargs)
+
+    def run_shell(self, script, *flags, **kwargs):
+        return self.command(["run", *flags, "--", "/bin/sh", "-c", script], **kwargs)
+
+    def test_the_program_runs_on_hakmem_as_if_alone(self):
+        result = self.run_shell("cat; grep -c libhakmem /proc/self/maps; echo said >&2; exit 3", stdin=None,
+                                input="given\n")
+        self.assertEqual(result.returncode, 3)
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[0], "given")
+        self.assertGreater(int(lines[1]), 0)
+        self.assertEqual(result.stderr, "said\n")
+        self.assertEqual(list(self.folder.iterdir()), [], "something is left behind")
+
+    def test_each_variant_is_loaded(self):
+        for variant in ("release", "tracing", "hardened", "debug"):
+            result = self.run_shell("tr '\\0' '\\n' </proc/self/environ | grep ^LD_PRELOAD", "--variant=" + variant)
+            name = "libhakmem.so" if variant == "release" else "libhakmem-%s.so" % variant
+            self.assertEqual(result.stdout, "LD_PRELOAD=%s/%s\n" % (os.path.realpath(os.path.dirname(LIBRARY)), name))
+
+    def test_what_was_preloaded_stays(self):
+        libc = next(line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines()
+                    if "libm.so" in line or "libc.so" in line)
+        self.environment["LD_PRELOAD"] = libc
+        result = self.run_shell("echo $LD_PRELOAD", "--library=" + LIBRARY)
+        self.assertEqual(result.stdout, "%s:%s\n" % (LIBRARY, libc))
+        self.assertEqual(result.stderr, "")
+
+    def test_a_library_whose_path_has_spaces_is_loaded(self):
+        folder = self.folder / "a b"
+        folder.mkdir()
+        library = shutil.copy(os.path.realpath(LIBRARY), folder)
+        result = self.run_shell("grep -c 'a b/libhakmem' /proc/self/maps", "--library=" + library)
+        self.assertGreater(int(result.stdout), 0, result.stderr)
+
+    def test_options_reach_the_program(self):
+        result = self.run_shell("echo $HAKMEM_DECAY_MS $HAKMEM_DEPOT $HAKMEM_HEAP_LIMIT [$HAKMEM_LIBRARY_DIR]",
+                                "--option", "HAKMEM_DECAY_MS=7", "--option=DEPOT=1M", "--limit=2G")
+        self.assertEqual(result.stdout, "7 1M 2G []\n")
+
+    def test_wrong_use_is_125_and_says_why(self):
+        for command, words in ((["--option", "HAKMEM_NOTHING=1", "true"], "is not an option of hakmem"),
+                               (["--limit=lots", "true"], "HAKMEM_HEAP_LIMIT cannot be lots"),
+                               (["--variant=fast", "true"], "release, tracing, hardened, debug"),
+                               (["--library=/no/such.so", "true"], "there is no library"),
+                               (["--nothing", "true"], "there is no flag --nothing"),
+                               ([], "name a program")):
+            result = self.command(["run", *command])
+            self.assertEqual(result.returncode, 125, command)
+            self.assertIn(words, result.stderr)
+
+    def test_programs_that_cannot_run_have_the_shells_statuses(self):
+        (self.folder / "text").write_text("no program")
+        (self.folder / "text").chmod(0o644)
+        self.assertEqual(self.command(["run", "no-such-program"]).returncode, 127)
+        self.assertEqual(self.command(["run", "./text"]).returncode, 126)
+
+    def test_it_dies_by_the_programs_signal(self):
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1):
+            self.assertEqual(self.run_shell("kill -%d $$" % number).returncode, -number)
+
+    def test_signals_are_passed_on(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT):
+            script = "trap 'echo got; exit 9' %d; echo ready; while :; do sleep 0.05; done" % number
+            with subprocess.Popen([HAKMEM, "run", "--", "/bin/sh", "-c", script], env=self.environment,
+                                  stdout=subprocess.PIPE, text=True) as process:
+                self.assertEqual(process.stdout.readline(), "ready\n")
+                process.send_signal(number)
+                self.assertEqual(process.stdout.readline(), "got\n")
+                self.assertEqual(process.wait(SECONDS), 9)
+
+    def test_ignored_signals_stay_ignored(self):
+        result = subprocess.run(["/bin/sh", "-c", "trap '' TERM; exec \"$@\"", "sh", HAKMEM, "run", "--", "/bin/sh",
+                                 "-c", "kill -TERM $$; echo alive"], env=self.environment, capture_output=True,
+                                text=True, timeout=SECONDS, check=False)
+        self.assertEqual(result.stdout, "alive\n")
+
+    def test_it_stops_and_goes_on_with_the_program(self):
+        process = subprocess.Popen([HAKMEM, "run", "--", "/bin/sh", "-c", "kill -STOP $$; exit 4"],
+                                   env=self.environment)
+        self.addCleanup(process.kill)
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status))
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(SECONDS), 4)
+
+    def test_a_program_without_hakmem_is_named(self):
+        # Linked statically, so that it can mend a broken loader.
+        result = self.command(["run", "/sbin/ldconfig", "-p"])
+        self.assertIn("/sbin/ldconfig did not load hakmem", result.stderr)
+        result = self.command(["run", "/sbin/ldconfig", "-p"],
+                              env={**self.environment, "HAKMEM_STATS": "0", "HAKMEM_ACE_TRACE": "0"})
+        self.assertEqual(result.stderr, "")
+
+    def test_failures_are_said_and_explained(self):
+        result = self.command(["run", *LIMITED, "--", PYTHON, "-c", EAT])
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("MemoryError", result.stderr)
+        self.assertIn("* Exhaustion/heap_limit, ", result.stderr)
+        self.assertIn("HAKMEM_HEAP_LIMIT allows 64.0 MiB", result.stderr)
+        self.assertRegex(result.stderr, r"at most [\d.]+ MiB mapped for blocks \(python3")
+        words = result.stderr.splitlines()[-1].split()
+        self.assertEqual(words[3:6], ["hakmem", "explain", words[5]])
+        explained = self.command(["explain", words[5]])
+        self.assertEqual(explained.returncode, 0, explained.stdout)
+        self.assertIn("What to do", explained.stdout)
+        self.assertIn("hakmem run --limit=", explained.stdout)
+
+    def test_a_childs_failures_are_said_too(self):
+        result = self.run_shell("%s -c '%s' 2>/dev/null; exit 0" % (PYTHON, EAT), *LIMITED)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("Exhaustion/heap_limit", result.stderr)
+
+    def test_the_trace_is_where_it_is_asked_for(self):
+        for name in ("all.jsonl", "one.%p.jsonl"):
+            result = self.command(["run", "--trace=" + name, *LIMITED, "--", "/bin/sh", "-c",
+                                   "cd /; %s -c '%s' 2>/dev/null; exit 0" % (PYTHON, EAT)])
+            self.assertIn("Exhaustion/heap_limit", result.stderr)
+        traces = list(self.folder.glob("*.jsonl"))
+        self.assertGreater(len(traces), 2)
+        report = json.loads(self.command(["explain", "--json", *map(str, traces)]).stdout)
+        self.assertEqual({cause["detail"] for cause in report["causes"]}, {"heap_limit"})
+        # A second run says what is new, and only that.
+        quiet = self.command(["run", "--trace=all.jsonl", "--", "/bin/true"])
+        self.assertEqual(quiet.stderr, "")
+
+
+class ExplainTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hakmem_test.")
+        self.addCleanup(folder.cleanup)
+        self.trace = pathlib.Path(folder.name, "trace")
+        self.line = json.dumps({
+            "schema": "hakmem-failure", "version": 1, "event": "failure", "sequence": 1,
+            "time": "2026-11-20T16:40:01Z", "monotonic_ns": 1, "pid": 1, "tid": 1, "program": "server",
+            "call": "malloc", "size": 64, "reason": "MapFail", "detail": "unknown",
+            "disposition": "returned_null", "attempts": 1}) + "\n"
+
+    def explain(self, *arguments, **kwargs):
+        return subprocess.run([HAKMEM, "explain", *arguments], capture_output=True, text=True, timeout=SECONDS,
+                              check=False, **kwargs)
+
+    def test_the_status_says_whether_all_was_read(self):
+        self.trace.write_text(self.line)
+        self.assertEqual(self.explain(str(self.trace)).returncode, 0)
+        self.assertEqual(self.explain(str(self.trace), "/no/such/file").returncode, 1)
+        self.trace.write_text(self.line + self.line[:80])
+        self.assertEqual(self.explain(str(self.trace)).returncode, 1)
+        self.assertEqual(self.explain().returncode, 2)
+        self.assertEqual(self.explain("--nothing").returncode, 2)
+        self.assertEqual(self.explain("--follow", "--json", "x").returncode, 2)
+
+    def test_standard_input_and_folders_are_read(self):
+        self.assertIn("1 call failed", self.explain("-", input=self.line).stdout)
+        self.trace.write_text(self.line)
+        self.trace.with_name("second").write_text(self.line)
+        result = self.explain(str(self.trace.parent))
+        self.assertIn("2 calls failed in 2 processes.", result.stdout)
+
+    def test_the_page_is_written(self):
+        self.trace.write_text(self.line)
+        page = self.trace.with_name("page.html")
+        self.assertEqual(self.explain("--html=%s" % page, str(self.trace)).returncode, 0)
+        self.assertIn("</html>", page.read_text())
+        result = self.explain("--html=/no/such/folder/page", str(self.trace))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot write", result.stderr)
+
+    def test_a_growing_file_is_followed(self):
+        process = subprocess.Popen([HAKMEM, "explain", "--follow", str(self.trace)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        # Not there yet, then in two parts.
+        with open(self.trace, "w", encoding="ascii") as file:
+            file.write(self.line[:50])
+            file.flush()
+            time.sleep(0.5)
+            file.write(self.line[50:])
+        self.assertIn("server[1] malloc(64) MapFail/unknown", process.stdout.readline())
+        text = ""
+        while "Evidence" not in text:
+            text += process.stdout.readline()
+        self.assertIn("What to do", text)
+        # Replaced by another.
+        other = self.trace.with_name("other")
+        other.write_text(self.line.replace("server", "client"))
+        other.rename(self.trace)
+        while "client[1]" not in text:
+            text += process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn("2 calls failed", rest)
+
+    def test_a_pipe_is_followed_to_its_end(self):
+        result = self.explain("--follow", "-", input=self.line + "noise\n" + self.line)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("2 calls failed", result.stdout)
+        self.assertEqual(result.stdout.count("server[1]"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
