@@ -27,8 +27,8 @@ inline constexpr std::uint64_t kMaxMapsBytes = std::uint64_t{8} << 20;
 
 // After a call was refused with `error_number`. `needed_bytes` is what it would
 // have added to the address space: for mmap its length, for a move by mremap 0.
-// Costs 0.1 ms in an ordinary process, 30 ms in one with 65,000 mappings: for
-// once in a while.
+// Costs a quarter of a millisecond in an ordinary process, 30 ms in one with
+// 65,000 mappings: for once in a while.
 void FindLimit(std::size_t needed_bytes, int error_number, LimitReport& report);
 
 // Where FindLimit gets its facts from; tests have others.

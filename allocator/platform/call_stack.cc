@@ -2,6 +2,7 @@
 
 #include <execinfo.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -47,6 +48,36 @@ std::uintptr_t WithoutSignature(std::uintptr_t address) {
 // Written once by PrepareStackTables, read by CaptureStackByTables.
 constinit std::atomic<bool> g_tables_ready{false};
 
+// Reads records that lie close together by few system calls.
+class StackReader {
+ public:
+  bool Read(std::uintptr_t address, FrameRecord& record) {
+    if (address - begin_ > kWindowBytes ||
+        address - begin_ + sizeof(record) > bytes_) {
+      // Never beyond the page, as nothing may follow it, unless the record is.
+      const std::size_t page_rest =
+          kSmallestPageBytes - address % kSmallestPageBytes;
+      bytes_ = std::clamp(page_rest, sizeof(record), kWindowBytes);
+      begin_ = address;
+      if (!memory_.Read(begin_, window_, bytes_)) {
+        bytes_ = 0;
+        return false;
+      }
+    }
+    std::memcpy(&record, window_ + (address - begin_), sizeof(record));
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kSmallestPageBytes = 4096;
+  static constexpr std::size_t kWindowBytes = 1024;
+
+  MemoryReader memory_;
+  std::uintptr_t begin_ = 0;
+  std::size_t bytes_ = 0;
+  char window_[kWindowBytes];
+};
+
 // backtrace()'s own frames and the allocator's, besides the caller's.
 constexpr int kOwnFrames = 16;
 
@@ -55,7 +86,7 @@ constexpr int kOwnFrames = 16;
 void CaptureStack(const void* frame_address, CallStack& stack) {
   stack.count = 0;
   if constexpr (!kFrameRecords) return;
-  MemoryReader memory;
+  StackReader reader;
   auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
   FrameRecord record;
   // The caller's own frame is there.
@@ -66,7 +97,7 @@ void CaptureStack(const void* frame_address, CallStack& stack) {
     const std::uintptr_t next = record.caller;
     if (next <= frame || next - frame > kMaxFrameBytes) return;
     if (next % alignof(FrameRecord) != 0) return;
-    if (!memory.Read(next, &record, sizeof(record))) return;
+    if (!reader.Read(next, record)) return;
     frame = next;
   }
 }

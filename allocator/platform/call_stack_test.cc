@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "allocator/base/compiler.h"
@@ -93,6 +94,40 @@ TEST(CaptureStackTest, StopsAfterItsMaximum) {
   for (std::size_t i = 0; i < CallStack::kMaxFrames; ++i) {
     EXPECT_EQ(stack.addresses[i], 0x10000 + i);
   }
+}
+
+// Records that lie across a page's end, at the end of what is mapped, and far
+// from each other.
+TEST(CaptureStackTest, FollowsRecordsWhereverTheyLie) {
+  const auto page = static_cast<std::size_t>(getpagesize());
+  const std::size_t bytes = 4 * page;
+  char* const pages =
+      static_cast<char*>(mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(static_cast<void*>(pages), MAP_FAILED);
+  munmap(pages + bytes, page);
+  const std::size_t places[] = {0,         8,
+                                992,       1008,
+                                1024,      2048,
+                                page - 24, page - 8,
+                                page + 16, 3 * page - 16,
+                                3 * page,  bytes - sizeof(Record)};
+  const std::size_t count = std::size(places);
+  for (std::size_t i = 0; i < count; ++i) {
+    // The records at 0 and at 8 overlap: the first one's return address is the
+    // second one's caller.
+    const Record record = {i + 1 < count ? AddressOf(pages + places[i + 1]) : 0,
+                           0x10000 + i};
+    std::memcpy(pages + places[i], &record, sizeof(record));
+  }
+  CallStack stack;
+  CaptureStack(pages, stack);
+  ASSERT_EQ(stack.count, count);
+  EXPECT_EQ(stack.addresses[0], AddressOf(pages + places[2]));
+  for (std::size_t i = 1; i < count; ++i) {
+    EXPECT_EQ(stack.addresses[i], 0x10000 + i) << i;
+  }
+  munmap(pages, bytes);
 }
 
 TEST(CaptureStackTest, WildFramePointersEndTheWalk) {

@@ -173,31 +173,42 @@ std::uintptr_t LoaderList(MemoryReader& memory, const Image& program) {
   return 0;
 }
 
-bool FindLibrary(MemoryReader& memory, std::uintptr_t list,
-                 std::uintptr_t address, ModuleOf& module) {
+// The library of the loader's list that begins closest before `address`: if any
+// holds it, this one does.
+bool FindNearest(MemoryReader& memory, std::uintptr_t list,
+                 std::uintptr_t address, link_map& nearest) {
   r_debug debug;
   if (list == 0 || !memory.Read(list, &debug, sizeof(debug))) return false;
+  nearest.l_addr = 0;
   const link_map* entry = debug.r_map;
   for (unsigned i = 0; i < kMaxModules && entry != nullptr; ++i) {
     link_map map;
     if (!memory.Read(reinterpret_cast<std::uintptr_t>(entry), &map,
                      sizeof(map))) {
-      return false;
+      break;
     }
-    Image image;
-    if (ReadLibrary(memory, map.l_addr, image) &&
-        Holds(image, address, module)) {
-      module.base = image.base;
-      ReadBuildId(memory, image, module);
-      if (!memory.ReadText(reinterpret_cast<std::uintptr_t>(map.l_name),
-                           module.path, sizeof(module.path))) {
-        module.path[0] = '\0';
-      }
-      return true;
-    }
+    if (map.l_addr <= address && map.l_addr > nearest.l_addr) nearest = map;
     entry = map.l_next;
   }
-  return false;
+  return nearest.l_addr != 0;
+}
+
+bool FindLibrary(MemoryReader& memory, std::uintptr_t list,
+                 std::uintptr_t address, ModuleOf& module) {
+  link_map map;
+  Image image;
+  if (!FindNearest(memory, list, address, map) ||
+      !ReadLibrary(memory, map.l_addr, image) ||
+      !Holds(image, address, module)) {
+    return false;
+  }
+  module.base = image.base;
+  ReadBuildId(memory, image, module);
+  if (!memory.ReadText(reinterpret_cast<std::uintptr_t>(map.l_name),
+                       module.path, sizeof(module.path))) {
+    module.path[0] = '\0';
+  }
+  return true;
 }
 
 }  // namespace
