@@ -201,25 +201,46 @@ void CallTrace::Count(TraceThread& self) {
   if (ring_count_.load(std::memory_order_acquire) != 0) RingAt(0).Count();
 }
 
-TraceRing::Result CallTrace::RecordShared(const TraceEvent& event) {
+bool CallTrace::RecordShared(const TraceEvent& event) {
   // acquire: pairs with the release in MapBase.
   if (ring_count_.load(std::memory_order_acquire) == 0) {
     lost_.fetch_add(1, std::memory_order_relaxed);
-    return TraceRing::Result::kDropped;
+    return false;
   }
   const FutexLockHolder hold(shared_lock_);
-  return RingAt(0).Record(event);
+  return RecordIn(RingAt(0), event);
 }
 
-TraceRing::Result CallTrace::Record(TraceThread& self, TraceEvent event) {
-  if (!Usable(self)) return TraceRing::Result::kDropped;
+bool CallTrace::RecordIn(TraceRing& ring, const TraceEvent& event) {
+  TraceRing::Result result = ring.Record(event);
+  if (result == TraceRing::Result::kFull) [[unlikely]] {
+    if (TryDrain(ring)) result = ring.Record(event);
+    if (result == TraceRing::Result::kFull) {
+      ring.Drop();
+      return false;
+    }
+  }
+  if (result == TraceRing::Result::kStartedChunk) work_.Wake();
+  return true;
+}
+
+// Of the calling thread's ring.
+bool CallTrace::TryDrain(TraceRing& ring) {
+  if (!drain_lock_.TryLock()) return false;
+  const bool open = writer_.is_open();
+  if (open) DrainRing(ring, /*last=*/false);
+  drain_lock_.Unlock();
+  return open;
+}
+
+bool CallTrace::Record(TraceThread& self, TraceEvent event) {
+  if (!Usable(self)) return false;
   if (event.time_ns == 0) event.time_ns = NowNs();
-  const TraceRing::Result result =
-      self.ring != nullptr ? self.ring->Record(event) : RecordShared(event);
-  if (result != TraceRing::Result::kRecorded) work_.Wake();
+  const bool recorded =
+      self.ring != nullptr ? RecordIn(*self.ring, event) : RecordShared(event);
   if (writer_wanted_.load(std::memory_order_relaxed)) [[unlikely]]
     StartWriter(self);
-  return result;
+  return recorded;
 }
 
 void CallTrace::StartWriter(TraceThread& self) {

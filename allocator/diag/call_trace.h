@@ -6,9 +6,10 @@
 // second thread exists. Nothing allocates, except that on_attach and
 // start_writer of the host may.
 //
-// A thread writes its events into a ring of its own and takes no lock; a full
-// ring drops events and counts them. RunWriter, on a thread of the host's, puts
-// the rings into the file.
+// A thread writes its events into a ring of its own and takes no lock.
+// RunWriter, on a thread of the host's, puts the rings into the file. When a
+// ring is full nevertheless, its thread does so itself, or, while another
+// thread is writing, drops events and counts them.
 //
 // Order of locks: attach_lock_, then shared_lock_, then drain_lock_. None is
 // held while the host is called.
@@ -82,8 +83,8 @@ class CallTrace {
   std::uint64_t NowNs() const { return MonotonicNs() - start_ns_; }
   bool Samples(std::uintptr_t address) const;
   void Count(TraceThread& self);
-  // The event's time, if it is 0, is now.
-  TraceRing::Result Record(TraceThread& self, TraceEvent event);
+  // The event's time, if it is 0, is now. False: it was dropped.
+  bool Record(TraceThread& self, TraceEvent event);
   // The thread exits; what it still does is recorded without a ring of its own.
   void Detach(TraceThread& self);
 
@@ -112,7 +113,9 @@ class CallTrace {
   TraceRing* MapRing(unsigned index)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(attach_lock_);
   TraceRing& RingAt(unsigned index) const;
-  TraceRing::Result RecordShared(const TraceEvent& event);
+  bool RecordShared(const TraceEvent& event);
+  bool RecordIn(TraceRing& ring, const TraceEvent& event);
+  HAK_COLD bool TryDrain(TraceRing& ring);
   HAK_COLD void StartWriter(TraceThread& self);
 
   bool OpenFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_lock_);

@@ -33,10 +33,7 @@ TraceRing::Result TraceRing::Record(const TraceEvent& event) {
   const std::uint64_t in_chunk = head % kChunkBytes;
   const bool pad = kChunkBytes - in_chunk < call_trace::kMaxEventBytes;
   const std::uint64_t begin = pad ? head - in_chunk + kChunkBytes : head;
-  if (!HasRoom(begin)) {
-    Add(dropped_);
-    return Result::kDropped;
-  }
+  if (!HasRoom(begin)) return Result::kFull;
   if (pad) bytes_[head % kBytes] = call_trace::kEndOfChunk;
   const bool starts_chunk = begin % kChunkBytes == 0;
   if (starts_chunk) encoder_.StartChunk();

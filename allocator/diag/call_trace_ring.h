@@ -8,7 +8,7 @@
 // Invariants:
 //   Q1: tail <= head <= tail + kBytes; both only grow.
 //   Q2: what lies between tail and head is whole events.
-//   Q3: every Record is in the bytes or in dropped().
+//   Q3: recorded() events have been in the bytes.
 #ifndef HAKMEM_ALLOCATOR_DIAG_CALL_TRACE_RING_H_
 #define HAKMEM_ALLOCATOR_DIAG_CALL_TRACE_RING_H_
 
@@ -35,10 +35,12 @@ class TraceRing {
   // --- Producer ---
   // Before it becomes active: empty, and all counts zero.
   void Reset();
-  enum class Result { kDropped, kRecorded, kStartedChunk };
-  // Appends the event, or counts it as dropped. With a new chunk begun, the
-  // consumer has work.
+  enum class Result { kFull, kRecorded, kStartedChunk };
+  // Appends the event, if there is room. With a new chunk begun, the consumer
+  // has work.
   Result Record(const TraceEvent& event);
+  // An event is given up.
+  void Drop() { Add(dropped_); }
   // A call was made, sampled or not.
   void Count() { Add(calls_); }
 

@@ -14,6 +14,8 @@ using call_trace::BlockType;
 using call_trace::kBlockHeaderBytes;
 using call_trace::kChecksumOffset;
 
+constexpr std::uintptr_t kLastOfPage = 4095;
+
 constexpr unsigned kFailureReasonCount =
     static_cast<unsigned>(FailureReason::kMapFail) + 1;
 
@@ -177,7 +179,9 @@ void CallTraceWriter::ModuleLine(std::string_view line) {
   }
   const std::uint64_t begin = TakeHex(range);
   ModuleOf module = {};
-  FindModule(static_cast<std::uintptr_t>(begin), module);
+  // A segment need not begin where its first page does.
+  const auto first = static_cast<std::uintptr_t>(begin);
+  if (!FindModule(first, module)) FindModule(first + kLastOfPage, module);
   line.remove_prefix(path);
   const std::size_t used = static_cast<std::size_t>(at_ - buffer_);
   const std::size_t most =

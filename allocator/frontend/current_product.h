@@ -25,6 +25,8 @@ std::size_t ProductPrewarm(std::size_t size, std::size_t count);
 void ProductMaintain();
 // A block; null on failure. `alignment` is a power of two.
 void* ProductAllocate(std::size_t size, std::size_t alignment);
+// What a nothrow new gets that cannot call the throwing one.
+void* ProductNewOrNull(std::size_t size, std::size_t alignment);
 
 // What a variant with a call trace does for it; null in the others.
 struct TraceHooks;

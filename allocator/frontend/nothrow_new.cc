@@ -13,7 +13,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
-#include "allocator/frontend/new_handler.h"
+#include "allocator/frontend/current_product.h"
 
 // The compiler itself makes the references to these.
 __asm__(
@@ -32,7 +32,8 @@ template <typename ThrowingNew>
 void* NullIfThrown(ThrowingNew throwing_new, std::size_t size,
                    std::size_t alignment) noexcept {
   if (&HakBeginCatch == nullptr) {
-    return IsPowerOfTwo(alignment) ? AllocateOrNull(size, alignment) : nullptr;
+    return IsPowerOfTwo(alignment) ? ProductNewOrNull(size, alignment)
+                                   : nullptr;
   }
   try {
     return throwing_new();

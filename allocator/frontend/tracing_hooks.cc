@@ -10,6 +10,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/platform/call_stack.h"
+#include "allocator/platform/crash_hook.h"
 #include "allocator/platform/helper_thread.h"
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/slab/size_class.h"
@@ -76,6 +77,9 @@ void Open() {
       .unit_bytes = kUnitBytes,
       .page_bytes = g_memory.PageBytes(),
   });
+  if (!internal::g_call_trace.on()) return;
+  InstallCrashHook(
+      [](int signal) { internal::g_call_trace.FinishOnSignal(signal); });
 }
 
 }  // namespace
@@ -114,8 +118,7 @@ void TraceReallocation(Call call, const void* from, std::uint64_t before_ns,
   if (trace.Samples(AddressOf(from))) {
     linked = trace.Record(t_trace, {.operation = call_trace::kReallocFrom,
                                     .time_ns = before_ns,
-                                    .address = AddressOf(from)}) !=
-             TraceRing::Result::kDropped;
+                                    .address = AddressOf(from)});
   }
   if (!trace.Samples(AddressOf(to))) return;
   const Callers callers(frame);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "allocator/platform/crash_hook.h"
 #include "allocator/platform/errno_guard.h"
 
 namespace hakmem {
@@ -68,6 +69,7 @@ void ThreadName(char (&name)[16]) {
 }
 
 void AbortProcess() {
+  RunCrashHook(SIGABRT);
   // Another thread may install its handler in between; so more than once.
   for (int attempts = 0; attempts < 3; ++attempts) {
     struct sigaction action = {};

@@ -64,8 +64,8 @@ std::vector<std::string> TraceRemarks(const TraceReport& report) {
   if (report.dropped() > 0) {
     remarks.push_back(absl::StrCat(
         Count(report.dropped(), "event was", "events were"),
-        " dropped because the program was faster than the disk; live memory "
-        "may be wrong by as many blocks."));
+        " dropped because the trace could not be written fast enough; live "
+        "memory may be wrong by as many blocks."));
   }
   if (!report.blocks.end.has_value()) {
     remarks.push_back(
