@@ -8,6 +8,9 @@ GIB = 1 << 30
 
 # Tiny, Pool, Span and Huge.
 ROUTE_SIZES = (48, 5000, MIB, 300 * MIB)
+# No real kernel brings these about: (name, reason, detail). hakmem's tables are
+# as large as the address space that it uses.
+ONLY_FAKE = (("metadata", "Exhaustion", "metadata"),)
 # A fake kernel does not kill.
 ONLY_REAL = ("cgroup_kill",)
 
@@ -45,6 +48,7 @@ CASES = {
     "injected_once": Expected(errno="ENOMEM", served=("served_after_purge",)),
     "cgroup": Expected("memory.max", 64 * MIB, errno="ENOMEM"),
     "cgroup_kill": Expected(),
+    "metadata": Expected(),
     "overcommit": Expected("vm.overcommit_memory", errno="ENOMEM"),
     "storm": Expected("region"),
     "thread": Expected("region"),
