@@ -55,6 +55,14 @@ struct hakmem_statistics {
   /* Thread heaps. */
   uint64_t heaps_created;
   uint64_t heaps_abandoned; /* now without a thread, waiting for a new one */
+  /* Where blocks up to 64 KiB came from when a thread's caches were empty, in
+   * the order in which it looks. */
+  uint64_t refills_from_partial_slabs; /* its own slabs, partly in use */
+  uint64_t refills_from_empty_slabs;   /* its own slabs, wholly free */
+  uint64_t heaps_adopted; /* heaps of threads that exited, with their slabs */
+  uint64_t slabs_from_kept_units;  /* new slabs of free memory kept as it was */
+  uint64_t slabs_from_clean_units; /* of memory that reads as zero */
+  uint64_t slabs_from_new_frames;  /* for which the kernel mapped more */
 };
 
 /* Fills `*statistics`. `size_bytes` is the caller's
@@ -68,10 +76,10 @@ size_t hakmem_get_statistics(struct hakmem_statistics* statistics,
  * how many bytes that was. */
 size_t hakmem_purge(void);
 
-/* Has up to `count` blocks of `size` bytes, at most 65536, ready for the calling
- * thread, with their pages in memory. Returns how many there are; fewer, when
- * memory ran out. Blocks that stay unused go back to the kernel after the
- * decay delay, like all free memory. */
+/* Has up to `count` blocks of `size` bytes, at most 65536, ready for the
+ * calling thread, with their pages in memory. Returns how many there are;
+ * fewer, when memory ran out. Blocks that stay unused go back to the kernel
+ * after the decay delay, like all free memory. */
 size_t hakmem_prewarm(size_t size, size_t count);
 
 #ifdef __cplusplus

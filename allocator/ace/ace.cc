@@ -18,6 +18,9 @@ constexpr FrameIndex kMaxGrowthFrames = 32;
 constexpr std::uint64_t kSlackUnits = 64;
 constexpr std::uint64_t kSlackShare = 16;
 
+// How much is given back while the lock is held once: 16 MiB, 1 to 2 ms.
+constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
+
 // HAKMEM_HUGE_PAGES=auto: where a zone's new frames begin to have huge pages:
 // in a heap of this size, of which little is free (docs/decisions/0014).
 constexpr std::uint64_t kLeastHugeHeapUnits = 128 * kMiB / kUnitBytes;
@@ -203,8 +206,14 @@ Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
   Grant grant;
   {
     const FutexLockHolder hold(lock_);
+    const std::uint64_t map_calls = zone_map_calls_;
     grant = fine ? GrantUnits(fine_, region_.fine(), units, units)
                  : GrantUnits(coarse_, region_.coarse(), units, units);
+    if (grant.first != kNoUnit) {
+      ++(zone_map_calls_ != map_calls ? new_slabs_
+         : grant.known_zero           ? clean_slabs_
+                                      : kept_slabs_);
+    }
   }
   if (prefault_ != Prefaulting::kOff) {
     Prefault(fine ? region_.fine() : region_.coarse(), grant, units);
@@ -298,41 +307,72 @@ void Ace::NoteRelease(std::uint32_t units) {
   }
 }
 
+std::size_t Ace::PurgeAllLocked() {
+  return fine_.PurgeAll(memory_) + coarse_.PurgeAll(memory_);
+}
+
+// In slices: while one thread gives gigabytes back, the others do not wait for
+// more than a slice. What is freed meanwhile may go instead.
+std::size_t Ace::PurgeInSlices(bool fine, std::uint64_t units) {
+  std::size_t purged_bytes = 0;
+  while (purged_bytes < units * kUnitBytes) {
+    const std::uint64_t left = units - purged_bytes / kUnitBytes;
+    const FutexLockHolder hold(lock_);
+    const std::size_t bytes =
+        (fine ? fine_ : coarse_)
+            .Purge(memory_, std::min(left, kPurgeSliceUnits));
+    if (bytes == 0) break;
+    purged_bytes += bytes;
+  }
+  return purged_bytes;
+}
+
+// After slices: parts of huge pages.
+std::size_t Ace::PurgeRest() {
+  if (huge_pages_ == HugePages::kOff) return 0;
+  const FutexLockHolder hold(lock_);
+  return PurgeAllLocked();
+}
+
 // What was not asked for during a whole interval has been idle for that long
 // and goes back; what comes and goes stays. If nothing was freed during the
 // last interval either, all of it is idle.
-void Ace::Trim(std::uint64_t now_ms) {
+Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
-  for (UnitPool* pool : {&fine_, &coarse_}) {
-    if (quiet) {
-      pool->PurgeAll(memory_);
-    } else {
-      pool->Purge(memory_, pool->idle_units());
-    }
-    pool->StartInterval();
-  }
+  const Idle idle = {quiet ? fine_.dirty_units() : fine_.idle_units(),
+                     quiet ? coarse_.dirty_units() : coarse_.idle_units(),
+                     quiet};
+  fine_.StartInterval();
+  coarse_.StartInterval();
   earlier_peak_units_ = peak_units_;
   peak_units_ = granted_units_;
   extra_slack_units_ /= 2;
   next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
+  return idle;
 }
 
 bool Ace::Tick() {
   const std::uint64_t now_ms = memory_.NowMs();
   if (now_ms < next_trim_ms_.load(std::memory_order_relaxed)) return false;
   if (!lock_.TryLock()) return false;
-  Trim(now_ms);
+  const Idle idle = StartInterval(now_ms);
   lock_.Unlock();
+  PurgeInSlices(true, idle.fine_units);
+  PurgeInSlices(false, idle.coarse_units);
+  if (idle.all) PurgeRest();
   return true;
 }
 
-std::size_t Ace::PurgeAllLocked() {
-  return fine_.PurgeAll(memory_) + coarse_.PurgeAll(memory_);
-}
-
 std::size_t Ace::PurgeAll() {
-  const FutexLockHolder hold(lock_);
-  return PurgeAllLocked();
+  std::uint64_t fine_units = 0;
+  std::uint64_t coarse_units = 0;
+  {
+    const FutexLockHolder hold(lock_);
+    fine_units = fine_.dirty_units();
+    coarse_units = coarse_.dirty_units();
+  }
+  return PurgeInSlices(true, fine_units) + PurgeInSlices(false, coarse_units) +
+         PurgeRest();
 }
 
 void Ace::AddStatistics(Statistics& statistics) {
@@ -354,6 +394,9 @@ void Ace::AddStatistics(Statistics& statistics) {
                           region_.coarse().table_map_calls();
   statistics.unmap_calls +=
       fine_.unmap_calls() + coarse_.unmap_calls() + huge_.unmap_calls();
+  statistics.slabs_from_kept_units = kept_slabs_;
+  statistics.slabs_from_clean_units = clean_slabs_;
+  statistics.slabs_from_new_frames = new_slabs_;
   statistics.purge_calls += fine_.purge_calls() + coarse_.purge_calls();
   statistics.move_calls += move_calls_ + huge_.move_calls();
 }

@@ -9,7 +9,7 @@
 //
 // Granted memory is known to be zero when it is fresh or was given back to the
 // kernel since its last use. Freed memory is kept while it is wanted again: see
-// Trim and BoundDirty (docs/decisions/0009).
+// Tick and BoundDirty (docs/decisions/0009).
 //
 // Invariants:
 //   A1: mapped_bytes() <= heap limit.
@@ -154,7 +154,15 @@ class Ace {
   std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return std::max(peak_units_, earlier_peak_units_);
   }
-  void Trim(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  struct Idle {
+    std::uint64_t fine_units;
+    std::uint64_t coarse_units;
+    bool all;  // everything that is dirty
+  };
+  Idle StartInterval(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t PurgeInSlices(bool fine, std::uint64_t units)
+      ABSL_LOCKS_EXCLUDED(lock_);
+  std::size_t PurgeRest() ABSL_LOCKS_EXCLUDED(lock_);
   std::size_t PurgeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
   Refusal HugeRefusal(const HugePool::Result& result) const;
@@ -169,6 +177,11 @@ class Ace {
   std::uint64_t heap_limit_bytes_ = 0;
   HugePages huge_pages_ = HugePages::kOff;
   Prefaulting prefault_ = Prefaulting::kOff;
+  // Slabs granted: from units that may hold old data, from clean ones, after
+  // mapping more.
+  std::uint64_t kept_slabs_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t clean_slabs_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t new_slabs_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t zone_map_calls_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t move_calls_ ABSL_GUARDED_BY(lock_) = 0;
   // Written under lock_, read by statistics and Tick without it.

@@ -254,11 +254,11 @@ TEST_F(AceTest, SaysWhichMemoryTheKernelRefused) {
   ASSERT_NE(huge, 0U);
   memory_.RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
   ExpectRefusal(ace_->GrantSpan(32, kUnitBytes).refusal,
-                FailureReason::kMapFail, FailureDetail::kKernel, ENOMEM);
+                FailureReason::kMapFail, FailureDetail::kUnknown, ENOMEM);
   ExpectRefusal(ace_->GrantHuge(kMiB, kSuperSlabBytes).refusal,
-                FailureReason::kMapFail, FailureDetail::kKernel, ENOMEM);
+                FailureReason::kMapFail, FailureDetail::kUnknown, ENOMEM);
   ExpectRefusal(ace_->ResizeHuge(huge, 2 * kMiB).refusal,
-                FailureReason::kMapFail, FailureDetail::kKernel, ENOMEM);
+                FailureReason::kMapFail, FailureDetail::kUnknown, ENOMEM);
   EXPECT_EQ(ace_->HugeBytes(huge), kMiB);
   ace_->CheckInvariants();
 }

@@ -353,6 +353,8 @@ Statistics Allocator<kConfig>::Snapshot() {
   statistics.routes[static_cast<unsigned>(Route::kHuge)] = {
       load(huge_allocations_), load(huge_bytes_)};
   statistics.remote_frees = counters.remote_frees;
+  statistics.refills_from_partial_slabs = counters.partial_takes;
+  statistics.refills_from_empty_slabs = counters.empty_takes;
   statistics.reallocs_in_place = load(reallocs_in_place_);
   statistics.reallocs_moved = load(reallocs_moved_);
   statistics.failures = load(failed_);

@@ -36,11 +36,22 @@ constexpr Row kRows[] = {
     {"heaps_created", "heaps created", &Statistics::heaps_created, false},
     {"heaps_abandoned", "heaps without a thread", &Statistics::heaps_abandoned,
      false},
+    {"refills_from_partial_slabs", "refills, partial slabs",
+     &Statistics::refills_from_partial_slabs, false},
+    {"refills_from_empty_slabs", "refills, empty slabs",
+     &Statistics::refills_from_empty_slabs, false},
+    {"heaps_adopted", "heaps adopted", &Statistics::heaps_adopted, false},
+    {"slabs_from_kept_units", "slabs, kept units",
+     &Statistics::slabs_from_kept_units, false},
+    {"slabs_from_clean_units", "slabs, clean units",
+     &Statistics::slabs_from_clean_units, false},
+    {"slabs_from_new_frames", "slabs, new frames",
+     &Statistics::slabs_from_new_frames, false},
 };
 
 // The most that a program's name may take of the line; the rest takes at most
-// 1,300 bytes.
-constexpr std::size_t kMaxProgramBytes = 600;
+// 1,620 bytes.
+constexpr std::size_t kMaxProgramBytes = 400;
 constexpr std::size_t kMaxEscapeBytes = 6;  // \u001f
 
 // How many bytes the UTF-8 character takes that `text` begins with; 0 when it

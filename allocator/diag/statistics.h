@@ -39,6 +39,13 @@ struct Statistics {
   // Heaps.
   std::uint64_t heaps_created = 0;
   std::uint64_t heaps_abandoned = 0;  // now without a thread
+  // Where blocks and slabs came from, in the order in which heaps look.
+  std::uint64_t refills_from_partial_slabs = 0;
+  std::uint64_t refills_from_empty_slabs = 0;  // the heap's own
+  std::uint64_t heaps_adopted = 0;             // with all their slabs
+  std::uint64_t slabs_from_kept_units = 0;     // some may hold old data
+  std::uint64_t slabs_from_clean_units = 0;
+  std::uint64_t slabs_from_new_frames = 0;  // the kernel had to map them
 };
 
 // One JSON object on one line, with its newline; keys as the fields above, with

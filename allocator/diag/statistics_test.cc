@@ -30,6 +30,12 @@ Statistics Numbered() {
   statistics.move_calls = 23;
   statistics.heaps_created = 24;
   statistics.heaps_abandoned = 25;
+  statistics.refills_from_partial_slabs = 26;
+  statistics.refills_from_empty_slabs = 27;
+  statistics.heaps_adopted = 28;
+  statistics.slabs_from_kept_units = 29;
+  statistics.slabs_from_clean_units = 30;
+  statistics.slabs_from_new_frames = 31;
   return statistics;
 }
 
@@ -61,7 +67,10 @@ TEST(Statistics, JsonHasEveryField) {
       "\"failures\":14,\"mapped_bytes\":15,\"peak_mapped_bytes\":16,"
       "\"metadata_bytes\":17,\"granted_bytes\":18,\"cached_bytes\":19,"
       "\"map_calls\":20,\"unmap_calls\":21,\"purge_calls\":22,"
-      "\"move_calls\":23,\"heaps_created\":24,\"heaps_abandoned\":25}\n");
+      "\"move_calls\":23,\"heaps_created\":24,\"heaps_abandoned\":25,"
+      "\"refills_from_partial_slabs\":26,\"refills_from_empty_slabs\":27,"
+      "\"heaps_adopted\":28,\"slabs_from_kept_units\":29,"
+      "\"slabs_from_clean_units\":30,\"slabs_from_new_frames\":31}\n");
 }
 
 TEST(Statistics, JsonEscapesTheProgram) {
@@ -88,12 +97,27 @@ TEST(Statistics, JsonIsWholeHoweverLong) {
     route = {.allocations = std::numeric_limits<std::uint64_t>::max(),
              .bytes = std::numeric_limits<std::uint64_t>::max()};
   }
-  for (std::uint64_t* value :
-       {&most.remote_frees, &most.reallocs_in_place, &most.reallocs_moved,
-        &most.failures, &most.mapped_bytes, &most.peak_mapped_bytes,
-        &most.metadata_bytes, &most.granted_bytes, &most.cached_bytes,
-        &most.map_calls, &most.unmap_calls, &most.purge_calls, &most.move_calls,
-        &most.heaps_created, &most.heaps_abandoned}) {
+  for (std::uint64_t* value : {&most.remote_frees,
+                               &most.reallocs_in_place,
+                               &most.reallocs_moved,
+                               &most.failures,
+                               &most.mapped_bytes,
+                               &most.peak_mapped_bytes,
+                               &most.metadata_bytes,
+                               &most.granted_bytes,
+                               &most.cached_bytes,
+                               &most.map_calls,
+                               &most.unmap_calls,
+                               &most.purge_calls,
+                               &most.move_calls,
+                               &most.heaps_created,
+                               &most.heaps_abandoned,
+                               &most.refills_from_partial_slabs,
+                               &most.refills_from_empty_slabs,
+                               &most.heaps_adopted,
+                               &most.slabs_from_kept_units,
+                               &most.slabs_from_clean_units,
+                               &most.slabs_from_new_frames}) {
     *value = std::numeric_limits<std::uint64_t>::max();
   }
   for (const char filler : {'x', '\n', '\xff'}) {
@@ -128,7 +152,13 @@ TEST(Statistics, TextForPeople) {
             "  purge calls                               22\n"
             "  move calls                                23\n"
             "  heaps created                             24\n"
-            "  heaps without a thread                    25\n");
+            "  heaps without a thread                    25\n"
+            "  refills, partial slabs                    26\n"
+            "  refills, empty slabs                      27\n"
+            "  heaps adopted                             28\n"
+            "  slabs, kept units                         29\n"
+            "  slabs, clean units                        30\n"
+            "  slabs, new frames                         31\n");
 }
 
 }  // namespace

@@ -46,7 +46,13 @@ hakmem_statistics ToPublic(const Statistics& statistics) {
           .purge_calls = statistics.purge_calls,
           .move_calls = statistics.move_calls,
           .heaps_created = statistics.heaps_created,
-          .heaps_abandoned = statistics.heaps_abandoned};
+          .heaps_abandoned = statistics.heaps_abandoned,
+          .refills_from_partial_slabs = statistics.refills_from_partial_slabs,
+          .refills_from_empty_slabs = statistics.refills_from_empty_slabs,
+          .heaps_adopted = statistics.heaps_adopted,
+          .slabs_from_kept_units = statistics.slabs_from_kept_units,
+          .slabs_from_clean_units = statistics.slabs_from_clean_units,
+          .slabs_from_new_frames = statistics.slabs_from_new_frames};
 }
 
 // glibc's words for what hakmem counts: its "arena" is what is mapped for

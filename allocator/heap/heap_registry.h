@@ -77,6 +77,8 @@ class HeapRegistry {
   // The latest abandoned heap; 0: none.
   HeapId abandoned_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> abandoned_count_{0};
+  // Written under lock_, read by statistics.
+  std::atomic<std::uint64_t> adopted_count_{0};
 };
 
 template <const Config& kConfig>
@@ -88,6 +90,7 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
     heap.set_next_abandoned(0);
     heap.set_abandoned(false);
     abandoned_count_.fetch_sub(1, std::memory_order_relaxed);
+    adopted_count_.fetch_add(1, std::memory_order_relaxed);
     return &heap;
   }
   const HeapId id = system_.heap_count.load(std::memory_order_relaxed) + 1;
@@ -119,6 +122,7 @@ void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
   for (HeapId id = 1; id <= heaps; ++id) At(id).AddCounters(counters);
   statistics.heaps_created = heaps;
   statistics.heaps_abandoned = abandoned_count_.load(std::memory_order_relaxed);
+  statistics.heaps_adopted = adopted_count_.load(std::memory_order_relaxed);
   statistics.metadata_bytes += table_.mapped_bytes() +
                                system_.magazines.mapped_bytes() +
                                system_.parcels.mapped_bytes();

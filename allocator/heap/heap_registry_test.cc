@@ -59,10 +59,12 @@ TYPED_TEST(HeapRegistryTest, AdoptsTheHeapAbandonedLast) {
   EXPECT_TRUE(one.abandoned());
   EXPECT_EQ(this->heaps_.Snapshot().heaps_abandoned, 2U);
   this->heaps_.CheckInvariants();
+  EXPECT_EQ(this->heaps_.Snapshot().heaps_adopted, 0U);
   EXPECT_EQ(&this->heaps_.Attach(), &two);
   EXPECT_EQ(&this->heaps_.Attach(), &one);
   EXPECT_FALSE(one.abandoned());
   EXPECT_EQ(this->heaps_.Snapshot().heaps_abandoned, 0U);
+  EXPECT_EQ(this->heaps_.Snapshot().heaps_adopted, 2U);
   EXPECT_EQ(this->registry_.count(), 2U);
   // The new thread owns the old one's blocks.
   this->heaps_.Free(one, blocks);

@@ -134,8 +134,15 @@ void SlabStore::Release(Slab& slab) {
 std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
                               std::uint32_t count, Refusal& refusal) {
   Slab* slab = Fullest(size_class);
-  if (slab == nullptr) slab = GrantNew(size_class, refusal);
-  if (slab == nullptr) return 0;
+  if (slab != nullptr) {
+    std::atomic<std::uint64_t>& takes =
+        slab->empty() ? empty_takes_ : partial_takes_;
+    takes.store(takes.load(std::memory_order_relaxed) + 1,
+                std::memory_order_relaxed);
+  } else {
+    slab = GrantNew(size_class, refusal);
+    if (slab == nullptr) return 0;
+  }
   const std::uint32_t used_before = slab->bump();
   const Zone& zone = ZoneOf(size_class);
   const Address base = zone.UnitAddress(slab->first_unit());

@@ -17,6 +17,7 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_SLAB_STORE_H_
 #define HAKMEM_ALLOCATOR_HEAP_SLAB_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
@@ -44,6 +45,14 @@ class SlabStore {
   // Releases the empty slabs that Put has kept.
   void ReleaseEmpty();
 
+  // How often Take was served from a slab that was in use, and from one that
+  // was empty; any thread may ask.
+  std::uint64_t partial_takes() const {
+    return partial_takes_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t empty_takes() const {
+    return empty_takes_.load(std::memory_order_relaxed);
+  }
   std::uint64_t slabs_granted() const { return slabs_granted_; }
 
   void CheckInvariants() const;
@@ -66,6 +75,9 @@ class SlabStore {
 
   Ace* const ace_;
   const HeapId heap_;
+  // Written under the heap's lock, read by statistics.
+  std::atomic<std::uint64_t> partial_takes_{0};
+  std::atomic<std::uint64_t> empty_takes_{0};
   std::uint64_t slabs_granted_ = 0;
   // Bit per bucket.
   std::uint8_t non_empty_[kClassCount] = {};

@@ -208,5 +208,19 @@ TEST_F(SlabStoreTest, RandomUseKeepsTheInvariants) {
   EXPECT_EQ(GrantedUnits(), 0U);
 }
 
+TEST_F(SlabStoreTest, CountsWhatServedTakes) {
+  const std::vector<void*> blocks = Take(kTiny, kSome);
+  EXPECT_EQ(store_.partial_takes(), 0U);
+  EXPECT_EQ(store_.empty_takes(), 0U);
+  const std::vector<void*> more = Take(kTiny, kSome);
+  EXPECT_EQ(store_.partial_takes(), 1U);
+  Put(kTiny, more);
+  Put(kTiny, blocks);
+  Put(kTiny, Take(kTiny, 1));  // from the slab that stayed
+  EXPECT_EQ(store_.partial_takes(), 1U);
+  EXPECT_EQ(store_.empty_takes(), 1U);
+  EXPECT_EQ(store_.slabs_granted(), 1U);
+}
+
 }  // namespace
 }  // namespace hakmem

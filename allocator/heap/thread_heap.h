@@ -186,6 +186,8 @@ class alignas(64) ThreadHeap {
   struct Counters {
     std::uint64_t allocations[kClassCount];
     std::uint64_t remote_frees;
+    std::uint64_t partial_takes;  // SlabStore's
+    std::uint64_t empty_takes;
   };
   void AddCounters(Counters& counters) const;
 

@@ -232,12 +232,15 @@ void ThreadHeap<kConfig>::FileDirect(void* block) {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::AddCounters(Counters& counters) const {
+void ThreadHeap<kConfig>::AddCounters(Counters& counters) const
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
   for (unsigned i = 0; i < kClassCount; ++i) {
     counters.allocations[i] +=
         caches_[i + 1].allocations.load(std::memory_order_relaxed);
   }
   counters.remote_frees += remote_frees_.load(std::memory_order_relaxed);
+  counters.partial_takes += slabs_.partial_takes();
+  counters.empty_takes += slabs_.empty_takes();
 }
 
 // The loaded magazines and open parcels of a thread that does not exist in the

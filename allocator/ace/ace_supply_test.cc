@@ -1,0 +1,128 @@
+// Ace: where slabs come from, and how what is idle goes back.
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/units.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+class AceSupplyTest : public testing::Test {
+ protected:
+  AceSupplyTest() { ace_->Start(Options()); }
+  ~AceSupplyTest() override { ace_->CheckInvariants(); }
+
+  Statistics Snapshot() {
+    Statistics statistics;
+    ace_->AddStatistics(statistics);
+    return statistics;
+  }
+  void ExpectSlabs(std::uint64_t kept, std::uint64_t clean,
+                   std::uint64_t frames) {
+    EXPECT_EQ(Snapshot().slabs_from_kept_units, kept);
+    EXPECT_EQ(Snapshot().slabs_from_clean_units, clean);
+    EXPECT_EQ(Snapshot().slabs_from_new_frames, frames);
+  }
+  // Grants and releases `bytes` in spans of 1 MiB.
+  void Burst(std::size_t bytes) {
+    constexpr std::uint32_t kUnits = kMiB / kUnitBytes;
+    std::vector<UnitIndex> spans(bytes / kMiB);
+    for (UnitIndex& span : spans) {
+      span = ace_->GrantSpan(kUnits, kUnitBytes).first;
+      ASSERT_NE(span, kNoUnit);
+    }
+    for (const UnitIndex span : spans) ace_->ReleaseSpan(span, kUnits);
+  }
+
+  FakeVirtualMemory memory_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+};
+
+TEST_F(AceSupplyTest, CountsWhereSlabsComeFrom) {
+  const UnitIndex first = ace_->GrantSlab(true, 16).first;
+  ExpectSlabs(0, 0, 1);
+  ace_->GrantSlab(true, 16);
+  ExpectSlabs(0, 1, 1);
+  ace_->ReleaseSlab(true, first, 16);
+  ace_->GrantSlab(true, 16);
+  ExpectSlabs(1, 1, 1);
+  ace_->ReleaseSlab(true, first, 16);
+  EXPECT_EQ(ace_->PurgeAll(), 16 * kUnitBytes);
+  ace_->GrantSlab(true, 16);
+  ExpectSlabs(1, 2, 1);
+  // Spans and refusals are no slabs.
+  ASSERT_NE(ace_->GrantSpan(1, kUnitBytes).first, kNoUnit);
+  memory_.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
+  EXPECT_EQ(ace_->GrantSlab(true, 4).first, kNoUnit);
+  memory_.RefuseNothing();
+  ExpectSlabs(1, 2, 1);
+}
+
+// So that other threads get the lock in between.
+TEST_F(AceSupplyTest, IdleMemoryGoesBackInSlices) {
+  Burst(64 * kMiB);
+  memory_.AdvanceMs(1000);
+  EXPECT_TRUE(ace_->Tick());
+  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+  EXPECT_GE(memory_.calls(VmCall::kPurge), 4U);
+  EXPECT_FALSE(ace_->Tick());
+}
+
+TEST_F(AceSupplyTest, AllMemoryGoesBackInSlices) {
+  Burst(64 * kMiB);
+  EXPECT_EQ(ace_->PurgeAll(), 64 * kMiB);
+  EXPECT_GE(memory_.calls(VmCall::kPurge), 4U);
+  EXPECT_EQ(ace_->PurgeAll(), 0U);
+}
+
+TEST_F(AceSupplyTest, ARefusedSliceEndsThePurge) {
+  Burst(64 * kMiB);
+  // The second slice: the first one's calls are for units and their headers.
+  memory_.RefuseCall(3, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
+                     VmCall::kPurge);
+  EXPECT_LT(ace_->PurgeAll(), 64 * kMiB);
+  EXPECT_EQ(memory_.refused(), 1U);
+  memory_.RefuseNothing();
+  EXPECT_GT(ace_->PurgeAll(), 0U);
+  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+}
+
+// Slices of one thread between grants and releases of others.
+TEST_F(AceSupplyTest, ThreadsGoOnBetweenSlices) {
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (std::uint32_t i = 0; i < 50; ++i) {
+        std::vector<UnitIndex> slabs(20);
+        for (UnitIndex& slab : slabs) {
+          slab = ace_->GrantSlab(t % 2 == 0, 16).first;
+          ASSERT_NE(slab, kNoUnit);
+        }
+        for (const UnitIndex slab : slabs) {
+          ace_->ReleaseSlab(t % 2 == 0, slab, 16);
+        }
+        memory_.AdvanceMs(t == 0 ? 100 : 0);
+        ace_->Tick();
+        if (t == 3 && i % 10 == 0) ace_->PurgeAll();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ace_->CheckInvariants();
+  EXPECT_EQ(Snapshot().granted_bytes, 0U);
+  ace_->PurgeAll();
+  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace hakmem
