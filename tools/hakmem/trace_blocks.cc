@@ -51,7 +51,9 @@ class BlockReader {
     }
     if (used_ == 0) {
       return absl::InvalidArgumentError(
-          file_.empty() ? "it is empty" : "it is not a call trace of hakmem");
+          file_.empty()  ? "it is empty"
+          : other_trace_ ? blocks_.damage.notes().front()
+                         : "it is not a call trace of hakmem");
     }
     return std::move(blocks_);
   }
