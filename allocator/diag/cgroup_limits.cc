@@ -48,7 +48,7 @@ class Path {
   std::size_t length_ = 0;
 };
 
-enum class Version { kOne, kTwo };
+enum class Version : std::uint8_t { kOne, kTwo };
 
 struct LimitFile {
   const char* name;
