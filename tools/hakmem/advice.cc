@@ -78,7 +78,9 @@ void AddLimit(const Record& failure, Values& values) {
        {"{suggested}", LimitAmount(limit.name, suggested)},
        {"{suggested_number}", absl::StrCat(suggested)},
        {"{suggested_kib}", absl::StrCat(suggested / 1024)},
-       {"{suggested_mib}", absl::StrCat(suggested / kMiB)}});
+       {"{suggested_mib}", absl::StrCat(suggested / kMiB)},
+       // Three quarters leave room for what is not hakmem's.
+       {"{below_mib}", absl::StrCat(limit.value.value_or(0) / 4 * 3 / kMiB)}});
 }
 
 void AddMemory(const Record& failure, Values& values) {
@@ -103,6 +105,7 @@ Values ValuesOf(const Record& failure) {
       {"{reason}", ForTerminal(failure.reason)},
       {"{detail}", ForTerminal(failure.detail)},
       {"{pid}", absl::StrCat(failure.pid)},
+      {"{program}", ForTerminal(failure.program)},
       {"{error}", failure.refused.has_value()
                       ? ForTerminal(failure.refused->error)
                       : "an error"},
@@ -119,6 +122,7 @@ Values ValuesOf(const Record& failure) {
 }
 
 const AdviceEntry& EntryFor(std::string_view reason, std::string_view detail) {
+  if (reason == KilledEntry().reason) return KilledEntry();
   for (const AdviceEntry& entry : AdviceTable()) {
     if (entry.reason == reason && entry.detail == detail) return entry;
   }

@@ -35,6 +35,9 @@ struct AdviceEntry {
 // Every entry, in the order of docs/failures.md.
 std::span<const AdviceEntry> AdviceTable();
 
+// For a process that the kernel killed because its control group was full.
+const AdviceEntry& KilledEntry();
+
 // A remedy with its values in place.
 struct FilledRemedy {
   std::string where;

@@ -219,7 +219,7 @@ constexpr Remedy kCgroup[] = {
      "Have it know its limit: HAKMEM_HEAP_LIMIT below the group's leaves "
      "room for stacks, code and files, and fails one call with an event "
      "where the kernel would kill the whole process.",
-     "export HAKMEM_HEAP_LIMIT=…"},
+     "export HAKMEM_HEAP_LIMIT={below_mib}M"},
 };
 
 constexpr Remedy kOvercommit[] = {
@@ -412,7 +412,23 @@ constexpr AdviceEntry kTable[] = {
      "What hakmem has read is listed as evidence.", kUnknown},
 };
 
+constexpr AdviceEntry kKilled = {
+    "Killed",
+    "cgroup",
+    "The kernel killed the process: its group was full",
+    "The kernel killed {program} (process {pid}), because the control group "
+    "may have {value} ({source}) and had used it up. No call failed.",
+    "The kernel killed {program} (process {pid}), because the control group "
+    "had used its memory up. No call failed.",
+    "Linux hands out memory that it may not have, and when a page of it is "
+    "touched that the group has no room for, it is too late to say no. The "
+    "group's limit is set from outside, by systemd, Docker or Kubernetes "
+    "(\"OOMKilled\", exit status 137), however much memory the machine has.",
+    kCgroup};
+
 }  // namespace
+
+const AdviceEntry& KilledEntry() { return kKilled; }
 
 std::span<const AdviceEntry> AdviceTable() { return kTable; }
 

@@ -72,9 +72,17 @@ std::size_t Analysis::Add(std::size_t source, const Record& record) {
       process.dropped = std::max(process.dropped, record.dropped);
       return kNone;
     case RecordKind::kFailure:
+    case RecordKind::kKilled:
       break;
   }
   const std::size_t cause = CauseOf(record);
+  if (record.kind == RecordKind::kKilled) {
+    ++killed_;
+    ++causes_[cause].killed;
+    causes_[cause].last_time = record.time;
+    causes_[cause].processes.insert(index);
+    return cause;
+  }
   AddFailure(index, cause, record);
   AddSite(cause, record);
   return cause;
@@ -185,8 +193,8 @@ std::vector<std::size_t> Analysis::Ranked() const {
   std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
     const Cause& of_a = causes_[a];
     const Cause& of_b = causes_[b];
-    return std::tuple(of_b.failed, of_b.rescued, a) <
-           std::tuple(of_a.failed, of_a.rescued, b);
+    return std::tuple(of_b.killed, of_b.failed, of_b.rescued, a) <
+           std::tuple(of_a.killed, of_a.failed, of_a.rescued, b);
   });
   return order;
 }

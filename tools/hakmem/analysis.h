@@ -35,6 +35,7 @@ struct Cause {
   std::string limit_source;
   std::uint64_t failed = 0;   // calls that got no memory
   std::uint64_t rescued = 0;  // calls that hakmem found another way for
+  std::uint64_t killed = 0;   // processes, by the kernel
   std::map<std::string, std::uint64_t> dispositions;
   std::uint64_t smallest = 0;  // sizes asked for
   std::uint64_t largest = 0;
@@ -95,12 +96,13 @@ class Analysis {
   const std::vector<Process>& processes() const { return processes_; }
   const std::vector<Module>& modules() const { return modules_; }
 
-  // Indexes of causes(), those that matter most first: failed calls, rescued
-  // calls, then the order in which they came.
+  // Indexes of causes(), those that matter most first: killed processes, failed
+  // calls, rescued calls, then the order in which they came.
   std::vector<std::size_t> Ranked() const;
 
   std::uint64_t failed() const { return failed_; }
   std::uint64_t rescued() const { return rescued_; }
+  std::uint64_t killed() const { return killed_; }
   std::uint64_t dropped() const;
 
   // Call sites of a cause, the most frequent first.
@@ -126,6 +128,7 @@ class Analysis {
   std::map<SiteKey, std::size_t> site_index_;
   std::uint64_t failed_ = 0;
   std::uint64_t rescued_ = 0;
+  std::uint64_t killed_ = 0;
 };
 
 }  // namespace hakmem::tools

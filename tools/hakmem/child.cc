@@ -119,6 +119,7 @@ absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command,
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (!child.ok()) return child.status();
+  end.process = *child;
   return end;
 }
 

@@ -11,7 +11,8 @@ namespace hakmem::tools {
 
 struct ChildEnd {
   int exit_status = 0;
-  int signal = 0;  // that ended it; 0 if it exited
+  int signal = 0;   // that ended it; 0 if it exited
+  int process = 0;  // its number
 };
 
 // Runs the program, found like by a shell, with this environment, until it

@@ -204,6 +204,17 @@ void ReadStart(Fields& fields, Record& record) {
   });
 }
 
+// Told like a failure, with a reason of its own.
+void ReadKilled(Fields& fields, Record& record) {
+  record.program = fields.Text("program");
+  record.signal = fields.Number("signal");
+  record.reason = "Killed";
+  record.detail = "cgroup";
+  record.disposition = "killed";
+  fields.Object("limit",
+                [&record](Fields& limit) { record.limit = ReadLimit(limit); });
+}
+
 bool ReadKind(Fields& fields, Record& record) {
   const std::string event = fields.Text("event");
   if (event == "failure") {
@@ -214,6 +225,8 @@ bool ReadKind(Fields& fields, Record& record) {
     record.kind = RecordKind::kMemory;
   } else if (event == "end") {
     record.kind = RecordKind::kEnd;
+  } else if (event == "killed") {
+    record.kind = RecordKind::kKilled;
   } else {
     fields.Fail("is one that this version does not know", "event");
   }
@@ -252,6 +265,7 @@ absl::StatusOr<Record> ParseRecord(std::string_view json) {
     ReadMemory(fields, record);
     if (record.kind == RecordKind::kFailure) ReadFailure(fields, record);
     if (record.kind == RecordKind::kStart) ReadStart(fields, record);
+    if (record.kind == RecordKind::kKilled) ReadKilled(fields, record);
     if (record.kind == RecordKind::kEnd) {
       record.failures = fields.Number("failures");
     }

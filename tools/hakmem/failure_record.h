@@ -51,7 +51,7 @@ struct Frame {
   std::uint64_t offset = 0;
 };
 
-enum class RecordKind { kStart, kFailure, kMemory, kEnd };
+enum class RecordKind { kStart, kFailure, kMemory, kEnd, kKilled };
 
 struct Record {
   RecordKind kind = RecordKind::kFailure;
@@ -67,6 +67,8 @@ struct Record {
   std::vector<std::pair<std::string, std::string>> options;
   // kEnd.
   std::uint64_t failures = 0;
+  // kKilled, which `hakmem run` writes; `limit` is the group's.
+  std::uint64_t signal = 0;
   // kFailure.
   std::uint64_t sequence = 0;
   std::uint64_t tid = 0;

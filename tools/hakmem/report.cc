@@ -139,18 +139,29 @@ std::string Outcome(std::uint64_t failed, std::uint64_t rescued) {
   return text;
 }
 
+std::string Outcome(const Cause& cause) {
+  if (cause.killed == 0) return Outcome(cause.failed, cause.rescued);
+  return Count(cause.killed, "process was killed", "processes were killed");
+}
+
 std::string Headline(const Analysis& analysis) {
+  std::string killed;
+  if (analysis.killed() > 0) {
+    killed =
+        absl::StrCat("The kernel killed ",
+                     Count(analysis.killed(), "process", "processes"), ". ");
+  }
   if (analysis.failed() + analysis.rescued() == 0) {
     return absl::StrCat(
-        "No call failed in ",
+        killed, "No call failed in ",
         Count(analysis.processes().size(), "process", "processes"), ".");
   }
   std::uint64_t processes = 0;
   for (const Process& process : analysis.processes()) {
     processes += process.failed + process.rescued > 0 ? 1 : 0;
   }
-  return absl::StrCat(Outcome(analysis.failed(), analysis.rescued()), " in ",
-                      Count(processes, "process", "processes"), ".");
+  return absl::StrCat(killed, Outcome(analysis.failed(), analysis.rescued()),
+                      " in ", Count(processes, "process", "processes"), ".");
 }
 
 std::string ProcessName(const Process& process) {
@@ -198,8 +209,12 @@ std::string When(const Cause& cause) {
   return absl::StrCat(cause.first_time, " to ", cause.last_time);
 }
 
-std::vector<Fact> Evidence(const Record& failure) {
-  std::vector<Fact> facts;
+namespace {
+
+Fact CallFact(const Record& failure) {
+  if (failure.kind == RecordKind::kKilled) {
+    return {"killed", absl::StrCat("by signal ", failure.signal)};
+  }
   std::string call = CallText(failure);
   if (!failure.route.empty()) {
     absl::StrAppend(&call, ", route ", ForTerminal(failure.route));
@@ -209,7 +224,13 @@ std::vector<Fact> Evidence(const Record& failure) {
   if (!failure.thread.empty()) {
     absl::StrAppend(&call, " \"", ForTerminal(failure.thread), "\"");
   }
-  facts.push_back({"call", call});
+  return {"call", call};
+}
+
+}  // namespace
+
+std::vector<Fact> Evidence(const Record& failure) {
+  std::vector<Fact> facts = {CallFact(failure)};
   if (failure.refused) {
     facts.push_back(
         {"refused", absl::StrCat(ForTerminal(failure.refused->call), " of ",

@@ -49,6 +49,8 @@ std::string ProcessName(const Process& process);
 
 // "15 calls failed, 2 more were served after a first failure".
 std::string Outcome(std::uint64_t failed, std::uint64_t rescued);
+// The same of a cause, which may have had processes killed instead.
+std::string Outcome(const Cause& cause);
 
 // "MapFail/rlimit_as".
 std::string CauseName(const Cause& cause);

@@ -141,12 +141,12 @@ std::string CauseHtml(const Report& report, const Cause& cause,
   std::string html = absl::StrCat(
       "<section id=\"cause-", number, "\">\n<h2>", number, ". ",
       ForHtml(advice.title), "</h2>\n",
-      Paragraph("muted", absl::StrCat(CauseName(cause), ": ",
-                                      Outcome(cause.failed, cause.rescued))),
+      Paragraph("muted", absl::StrCat(CauseName(cause), ": ", Outcome(cause))),
       Paragraph("sentence", advice.sentence), Paragraph("", advice.background));
   if (!advice.remedies.empty()) html += RemediesHtml(advice);
-  return absl::StrCat(html, EvidenceHtml(report, cause),
-                      SitesHtml(report, cause), "</section>\n");
+  html += EvidenceHtml(report, cause);
+  if (!cause.sites.empty()) html += SitesHtml(report, cause);
+  return html + "</section>\n";
 }
 
 // The processes, those with most failures first.

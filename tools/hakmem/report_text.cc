@@ -90,12 +90,13 @@ std::string CauseAsText(const Report& report, const Cause& cause,
   const Advice advice = AdviceFor(cause.example);
   std::string text =
       absl::StrCat("\n", number, ". ", advice.title, " [", CauseName(cause),
-                   "]: ", Outcome(cause.failed, cause.rescued), "\n\n",
+                   "]: ", Outcome(cause), "\n\n",
                    Wrapped(advice.sentence, kTextColumns, kIndent),
                    Wrapped(advice.background, kTextColumns, kIndent));
   if (!advice.remedies.empty()) text += RemediesText(advice.remedies);
   text += EvidenceText(report, cause);
-  if (max_sites > 0) text += SitesText(report, cause, max_sites);
+  if (max_sites > 0 && !cause.sites.empty())
+    text += SitesText(report, cause, max_sites);
   return text;
 }
 
@@ -115,6 +116,11 @@ std::string ReportAsText(const Report& report, std::size_t max_sites) {
 }
 
 std::string FailureAsText(const Record& failure) {
+  if (failure.kind == RecordKind::kKilled) {
+    return absl::StrCat(failure.time, " ", ForTerminal(failure.program), "[",
+                        failure.pid, "] killed by signal ", failure.signal,
+                        "\n");
+  }
   return absl::StrCat(
       failure.time, " ", ForTerminal(failure.program), "[", failure.pid, "] ",
       CallText(failure), " ", ForTerminal(failure.reason), "/",

@@ -1,10 +1,13 @@
 #include "tools/hakmem/run.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -15,6 +18,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tools/hakmem/analysis.h"
+#include "tools/hakmem/cgroup_kills.h"
 #include "tools/hakmem/child.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/library.h"
@@ -170,7 +176,42 @@ absl::Status Prepare(const Scratch& scratch, Environment& environment,
   return absl::OkStatus();
 }
 
+// The process that has gone without an end: the largest, or the child itself.
+Process KilledProcess(const Analysis& analysis, const std::string& program,
+                      const ChildEnd& end) {
+  Process killed;
+  killed.pid = static_cast<std::uint64_t>(end.process);
+  killed.program = program.substr(program.rfind('/') + 1);
+  for (const Process& process : analysis.processes()) {
+    if (process.ended || process.program.empty()) continue;
+    if (process.peak_mapped >= killed.peak_mapped) killed = process;
+  }
+  return killed;
+}
+
+// If the kernel has killed for want of memory in a group of ours, that becomes
+// a line of the trace, like a failure.
+void AddKill(const std::vector<CgroupMemory>& before,
+             const std::string& program, const ChildEnd& end,
+             const RunOutput& trace, Session& session) {
+  constexpr int kShellKilled = 128 + SIGKILL;
+  if (end.signal != SIGKILL && end.exit_status != kShellKilled) return;
+  const std::optional<CgroupMemory> killer = FindKiller(before, ReadCgroups());
+  if (!killer.has_value()) return;
+  const Process killed = KilledProcess(session.analysis(), program, end);
+  const std::string line = KilledLine(*killer, killed.pid, killed.program);
+  const std::size_t input = session.AddInput("hakmem run");
+  session.Add(input, line);
+  session.Finish(input);
+  if (trace.path().empty()) return;
+  std::ofstream file(
+      absl::StrReplaceAll(trace.path(), {{"%p", absl::StrCat(killed.pid)}}),
+      std::ios::binary | std::ios::app);
+  file << line;
+}
+
 void Summarize(const std::string& program, const ChildEnd& end,
+               const std::vector<CgroupMemory>& groups_before,
                const RunOutput& trace, const RunOutput& statistics,
                Scratch& scratch) {
   Session session;
@@ -179,6 +220,7 @@ void Summarize(const std::string& program, const ChildEnd& end,
     session.Add(input, content);
     session.Finish(input);
   }
+  AddKill(groups_before, program, end, trace, session);
   Peaks peaks;
   for (const auto& [path, content] : statistics.NewContent()) {
     peaks = ReadPeaks(content);
@@ -212,6 +254,7 @@ int Run(const std::vector<std::string>& command) {
     RunOutput statistics;
     const absl::Status ready = Prepare(scratch, environment, trace, statistics);
     if (!ready.ok()) return fail(ready.message(), kOwnError);
+    const std::vector<CgroupMemory> groups = ReadCgroups();
     const absl::StatusOr<ChildEnd> ended =
         RunChild(command, environment.Entries());
     if (!ended.ok()) {
@@ -219,7 +262,7 @@ int Run(const std::vector<std::string>& command) {
                   absl::IsNotFound(ended.status()) ? kNoProgram : kCannotRun);
     }
     end = *ended;
-    Summarize(command[0], end, trace, statistics, scratch);
+    Summarize(command[0], end, groups, trace, statistics, scratch);
   }
   EndLike(end);
 }
@@ -232,7 +275,8 @@ constexpr Command kRunCommand = {
     "[--FLAG…] [--] PROGRAM [ARGUMENT…]",
     "Runs PROGRAM with hakmem as its malloc, on this terminal. Signals are\n"
     "passed on. Afterwards a few lines on standard error say which calls\n"
-    "failed in it and in its children, and why; nothing if none did.\n"
+    "failed in it and in its children, and why, or that the kernel killed it\n"
+    "because its control group was full; nothing if neither.\n"
     "\n"
     "Exit status: the program's; if a signal ended it, this command ends by\n"
     "the same. 125 when the command line or the set-up is wrong, 126 when\n"

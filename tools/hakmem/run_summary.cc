@@ -48,9 +48,8 @@ std::string RunSummary(const Session& session, const Peaks& peaks,
   const std::vector<std::size_t> ranked = analysis.Ranked();
   for (std::size_t i = 0; i < std::min(ranked.size(), kMaxCauses); ++i) {
     const Cause& cause = analysis.causes()[ranked[i]];
-    text += Wrapped(absl::StrCat("* ", CauseName(cause), ", ",
-                                 Outcome(cause.failed, cause.rescued), ": ",
-                                 AdviceFor(cause.example).sentence),
+    text += Wrapped(absl::StrCat("* ", CauseName(cause), ", ", Outcome(cause),
+                                 ": ", AdviceFor(cause.example).sentence),
                     kColumns, 2, 2);
   }
   if (ranked.size() > kMaxCauses) {
