@@ -107,10 +107,11 @@ void Ace::BoundDirty(std::uint32_t granted) {
   const bool fine = fine_.idle_units() != coarse_.idle_units()
                         ? fine_.idle_units() > coarse_.idle_units()
                         : fine_.dirty_units() > coarse_.dirty_units();
-  (fine ? fine_ : coarse_).Purge(memory_, held - bound);
+  // The rest is for the next ones.
+  const std::uint64_t slice = std::min(held - bound, kPurgeSliceUnits);
+  (fine ? fine_ : coarse_).Purge(memory_, slice);
   if (granted >= kUnitsPerSuperSlab) {
-    extra_slack_units_ =
-        std::min(extra_slack_units_ + (held - bound) / 2, peak);
+    extra_slack_units_ = std::min(extra_slack_units_ + slice / 2, peak);
   }
 }
 
@@ -316,11 +317,11 @@ std::size_t Ace::PurgeAllLocked() {
 std::size_t Ace::PurgeInSlices(bool fine, std::uint64_t units) {
   std::size_t purged_bytes = 0;
   while (purged_bytes < units * kUnitBytes) {
-    const std::uint64_t left = units - purged_bytes / kUnitBytes;
-    const FutexLockHolder hold(lock_);
-    const std::size_t bytes =
-        (fine ? fine_ : coarse_)
-            .Purge(memory_, std::min(left, kPurgeSliceUnits));
+    const std::uint64_t slice =
+        std::min(units - purged_bytes / kUnitBytes, kPurgeSliceUnits);
+    lock_.Lock();
+    const std::size_t bytes = (fine ? fine_ : coarse_).Purge(memory_, slice);
+    lock_.UnlockForOthers();
     if (bytes == 0) break;
     purged_bytes += bytes;
   }

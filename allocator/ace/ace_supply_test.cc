@@ -97,6 +97,31 @@ TEST_F(AceSupplyTest, ARefusedSliceEndsThePurge) {
   EXPECT_EQ(Snapshot().cached_bytes, 0U);
 }
 
+// Beyond the recent peak, too: each grant or release does a part of it.
+TEST_F(AceSupplyTest, WhatExceedsTheRecentPeakGoesBackInSlices) {
+  Burst(256 * kMiB);
+  memory_.AdvanceMs(1000);
+  // Two intervals later the peak is forgotten. The kernel refuses to take the
+  // memory back then.
+  memory_.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
+                     VmCall::kPurge);
+  ace_->Tick();
+  memory_.AdvanceMs(1000);
+  ace_->Tick();
+  memory_.RefuseNothing();
+  const std::uint64_t before = Snapshot().cached_bytes;
+  ASSERT_EQ(before, 256 * kMiB);
+  const UnitIndex span = ace_->GrantSpan(1, kUnitBytes).first;
+  EXPECT_GE(Snapshot().cached_bytes, before - 17 * kMiB);
+  EXPECT_LT(Snapshot().cached_bytes, before - 15 * kMiB);
+  ace_->ReleaseSpan(span, 1);
+  EXPECT_LT(Snapshot().cached_bytes, before - 31 * kMiB);
+  for (int i = 0; i < 16; ++i) {
+    ace_->ReleaseSpan(ace_->GrantSpan(1, kUnitBytes).first, 1);
+  }
+  EXPECT_LE(Snapshot().cached_bytes, 8 * kMiB);
+}
+
 // Slices of one thread between grants and releases of others.
 TEST_F(AceSupplyTest, ThreadsGoOnBetweenSlices) {
   std::vector<std::thread> threads;

@@ -13,6 +13,8 @@ namespace {
 // Our critical sections take well under a microsecond, the way through the
 // kernel several.
 constexpr int kSpins = 100;
+// Some ten microseconds where nobody else wants the processor.
+constexpr int kYields = 100;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -52,6 +54,13 @@ void FutexLock::LockSlow() {
 void FutexLock::WakeOne() {
   const ErrnoGuard guard;
   Futex(state_, FUTEX_WAKE, 1);
+}
+
+void FutexLock::AwaitOther() const {
+  const ErrnoGuard guard;
+  for (int yields = 0; yields < kYields && !IsHeld(); ++yields) {
+    syscall(SYS_sched_yield);
+  }
 }
 
 }  // namespace hakmem

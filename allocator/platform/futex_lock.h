@@ -48,6 +48,16 @@ class ABSL_LOCKABLE FutexLock {
     }
   }
 
+  // For a thread that is about to lock again: when others wait, it lets one of
+  // them in, which takes longer to wake than this one to come back.
+  void UnlockForOthers() ABSL_UNLOCK_FUNCTION() {
+    // release: pairs with the acquire in Lock, TryLock and LockSlow.
+    if (state_.exchange(kFree, std::memory_order_release) == kContended) {
+      WakeOne();
+      AwaitOther();
+    }
+  }
+
   // In the child of a fork: whoever held it is gone.
   void ResetAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     state_.store(kFree, std::memory_order_relaxed);
@@ -65,6 +75,7 @@ class ABSL_LOCKABLE FutexLock {
 
   HAK_COLD void LockSlow() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   HAK_COLD void WakeOne();
+  HAK_COLD void AwaitOther() const;
 
   // Written and read by every thread that takes the lock.
   std::atomic<std::uint32_t> state_{kFree};

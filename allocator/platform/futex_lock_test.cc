@@ -103,7 +103,9 @@ TEST(FutexLock, Stress) {
         if ((round + i) % 3 == 0) {
           while (!g_lock.TryLock()) std::this_thread::yield();
           enter();
-          g_lock.Unlock();
+          // Others have come while it is held for long.
+          if (round % 1000 < 3) usleep(100);
+          round % 2 == 0 ? g_lock.Unlock() : g_lock.UnlockForOthers();
         } else {
           const FutexLockHolder hold(g_lock);
           enter();
