@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Real programs, traced by the preloaded library and read back by `hakmem trace`.
+
+Usage: trace_programs_test.py LIBRARY RELEASE_LIBRARY HAKMEM REPLAY PROGRAM
+"""
+import glob
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY, RELEASE, HAKMEM, REPLAY, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:6])
+BLOCKS = 1000
+ROUNDS = 20
+# Of four blocks one is allocated a second time, by realloc.
+ALLOCATIONS = BLOCKS * 5 // 4
+
+
+class TraceTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        self.path = os.path.join(self.folder, "a.trace")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def run_traced(self, *command, trace=None, library=LIBRARY, status=0, **variables):
+        environment = {**os.environ, "LD_PRELOAD": library, "HAKMEM_TRACE": trace or self.path}
+        environment.update({name: str(value) for name, value in variables.items()})
+        done = subprocess.run(command, env=environment, capture_output=True, cwd=self.folder)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def report(self, *flags, path=None, status=0):
+        done = subprocess.run([HAKMEM, "trace", "--json", *flags, path or self.path], capture_output=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return json.loads(done.stdout)
+
+    def check_whole(self, report):
+        self.assertTrue(report["complete"])
+        self.assertEqual(report["damage"]["bytes"], 0)
+        self.assertEqual(report["dropped"], 0)
+        self.assertEqual(report["lost_frees"], 0)
+
+    def test_a_program_that_frees_all_ends_with_nothing_alive(self):
+        self.run_traced(PROGRAM, "frees_all")
+        report = self.report()
+        self.check_whole(report)
+        self.assertEqual(report["unknown_frees"], 0)
+        totals = report["totals"]
+        self.assertEqual(totals["live_bytes"], 0)
+        self.assertEqual(totals["live_blocks"], 0)
+        self.assertEqual(totals["allocations"], ROUNDS * ALLOCATIONS)
+        self.assertEqual(totals["reallocs_in_place"] + totals["reallocs_moved"], ROUNDS * BLOCKS // 4)
+        self.assertEqual(report["calls"]["calloc"]["allocations"], ROUNDS * BLOCKS // 4)
+        self.assertEqual(report["calls"]["aligned_alloc"]["allocations"], ROUNDS * BLOCKS // 4)
+        self.assertEqual(report["variant"], "tracing")
+        self.assertEqual(report["program"], os.path.basename(PROGRAM)[:63])
+
+    def test_what_is_left_is_alive(self):
+        self.run_traced(PROGRAM, "leaks")
+        report = self.report()
+        self.check_whole(report)
+        self.assertEqual(report["totals"]["live_blocks"], 1)
+        self.assertEqual(report["totals"]["live_bytes"], 12345)
+
+    def test_releases_by_another_thread(self):
+        self.run_traced(PROGRAM, "frees_others")
+        report = self.report()
+        self.check_whole(report)
+        self.assertEqual(report["totals"]["freed_by_others"], 4 * BLOCKS)
+        # What libc keeps for the stacks of threads that are gone.
+        own = [call for name, call in report["calls"].items() if name != "calloc"]
+        self.assertEqual(sum(call["live_blocks"] for call in own), 0)
+        self.assertLessEqual(report["calls"]["calloc"]["live_blocks"], 4)
+        main = report["threads"][0]
+        self.assertEqual(main["frees_of_others"], 4 * BLOCKS)
+
+    def test_a_sample_has_its_share_and_no_loose_ends(self):
+        self.run_traced(PROGRAM, "frees_all", HAKMEM_TRACE_SAMPLE=10)
+        report = self.report()
+        self.check_whole(report)
+        self.assertEqual(report["sample"], 10)
+        self.assertEqual(report["unknown_frees"], 0)
+        self.assertEqual(report["totals"]["live_blocks"], 0)
+        self.assertEqual(report["totals"]["freed"], report["totals"]["allocations"])
+        self.assertLess(report["events"], ROUNDS * ALLOCATIONS)
+        # Calls are counted all the same: a realloc is one, and its block is freed once.
+        self.assertEqual(report["threads"][0]["calls"], ROUNDS * BLOCKS * 9 // 4)
+
+    def test_call_sites(self):
+        self.run_traced(PROGRAM, "leaks", HAKMEM_TRACE_STACKS=1)
+        report = self.report("--symbolizer=none")
+        leaks = [site for site in report["sites"] if site["live_blocks"]]
+        self.assertEqual(len(leaks), 1)
+        self.assertEqual(leaks[0]["stack"][0]["module"], os.path.realpath(PROGRAM))
+
+    def test_each_process_has_its_file(self):
+        self.run_traced(PROGRAM, "forks", trace=os.path.join(self.folder, "%p.trace"))
+        paths = glob.glob(os.path.join(self.folder, "*.trace"))
+        self.assertEqual(len(paths), 2)
+        unknown = []
+        for path in paths:
+            report = self.report(path=path)
+            self.check_whole(report)
+            self.assertEqual(os.path.basename(path), "%d.trace" % report["pid"])
+            self.assertEqual(report["totals"]["live_blocks"], 0)
+            unknown.append(report["unknown_frees"])
+        # The child frees one of its parent's.
+        self.assertEqual(sorted(unknown), [0, 1])
+
+    def test_a_child_does_not_write_its_parents_file(self):
+        self.run_traced(PROGRAM, "forks")
+        report = self.report()
+        self.check_whole(report)
+        self.assertEqual(report["totals"]["allocations"], ROUNDS * ALLOCATIONS + 1)
+
+    def test_1_is_a_file_here(self):
+        self.run_traced(PROGRAM, "frees_all", trace="1")
+        self.assertEqual(len(glob.glob(os.path.join(self.folder, "hakmem.*.trace"))), 1)
+
+    def test_a_crash_ends_the_trace_well(self):
+        for mode, number in (("crashes", signal.SIGSEGV), ("double_free", signal.SIGABRT)):
+            self.run_traced(PROGRAM, mode, status=-number)
+            report = self.report()
+            self.check_whole(report)
+            self.assertEqual(report["signal"], number)
+
+    def test_other_variants_say_that_they_do_not_trace(self):
+        done = self.run_traced(PROGRAM, "frees_all", library=RELEASE)
+        self.assertIn(b"HAKMEM_TRACE needs the tracing variant", done.stderr)
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_damage_is_passed_over(self):
+        self.run_traced(PROGRAM, "frees_all")
+        with open(self.path, "r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(size // 2)
+            file.write(b"damage")
+            file.truncate(size - 7)
+        report = self.report(status=1)
+        self.assertGreater(report["damage"]["places"], 0)
+        self.assertGreater(report["events"], 0)
+        self.assertFalse(report["complete"])
+
+    def test_what_is_no_trace_is_refused(self):
+        for content in (b"", b"text\n", b"HAKT" * 100):
+            with open(self.path, "wb") as file:
+                file.write(content)
+            done = subprocess.run([HAKMEM, "trace", self.path], capture_output=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stdout, b"")
+            self.assertTrue(done.stderr.startswith(b"hakmem trace: "), done.stderr)
+
+    def test_exports(self):
+        self.run_traced(PROGRAM, "frees_others", HAKMEM_TRACE_STACKS=1)
+        chrome, pprof, replay = (os.path.join(self.folder, name) for name in ("chrome", "pprof", "replay"))
+        report = self.report("--chrome=" + chrome, "--pprof=" + pprof, "--replay=" + replay, "--symbolizer=none")
+        with open(chrome, encoding="utf-8") as file:
+            phases = {event["ph"] for event in json.load(file)["traceEvents"]}
+        self.assertEqual(phases, {"C", "M", "X"})
+        with gzip.open(pprof) as file:
+            self.assertIn(b"alloc_space", file.read())
+        self.check_replay(replay, report)
+
+    def check_replay(self, path, report):
+        done = subprocess.run([REPLAY, path], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout.removeprefix("result: "))
+        # realloc is one operation and two events.
+        reallocs = report["totals"]["reallocs_in_place"] + report["totals"]["reallocs_moved"]
+        self.assertEqual(result["operations"], report["events"] - reallocs - report["unknown_frees"])
+        self.assertEqual(result["live_bytes"], report["totals"]["peak_live_bytes"])
+
+    def test_python(self):
+        python = os.path.realpath(sys.executable)
+        self.run_traced(python, "-c", "print(len([str(i) for i in range(50000)]))", PYTHONMALLOC="malloc")
+        replay = os.path.join(self.folder, "replay")
+        report = self.report("--replay=" + replay)
+        self.check_whole(report)
+        self.assertGreater(report["totals"]["allocations"], 1000)
+        self.check_replay(replay, report)
+
+    @unittest.skipUnless(shutil.which("sqlite3"), "sqlite3 is not installed")
+    def test_sqlite(self):
+        self.run_traced("sqlite3", ":memory:",
+                        "create table t(x); with recursive c(x) as (select 1 union all select x + 1 from c "
+                        "limit 20000) insert into t select x from c; select count(*) from t;")
+        replay = os.path.join(self.folder, "replay")
+        report = self.report("--replay=" + replay)
+        self.check_whole(report)
+        self.assertGreater(report["totals"]["allocations"], 1000)
+        self.assertLess(report["totals"]["live_blocks"], report["totals"]["allocations"] // 10)
+        self.check_replay(replay, report)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[6:])
