@@ -94,6 +94,7 @@ HAK_COLD bool FindGroup(const ProcReader& files, Version version, Path& group) {
                            : HasWord(controllers, "memory");
     if (match) return group.Append(line.substr(second + 1));
   }
+  files.NoteError(reader.error_number());
   return false;
 }
 
@@ -140,6 +141,7 @@ HAK_COLD bool FindFolder(const ProcReader& files, Version version,
     mount_length = folder.text().size();
     if (folder.Append(below)) return true;
   }
+  files.NoteError(reader.error_number());
   return false;
 }
 

@@ -89,11 +89,6 @@ class Search {
   bool ExplainByCgroup(std::uint64_t needed);
   void ExplainRefusedMemory(std::uint64_t needed);
 
-  // Remembers that the kernel had no memory for itself.
-  void Note(const LineReader& reader) {
-    if (reader.error_number() == ENOMEM) kernel_memory_refused_ = true;
-  }
-
   const LimitSources& sources_;
   LimitReport& report_;
 
@@ -107,7 +102,6 @@ class Search {
   Limit data_limit_;
   std::uint64_t commit_slack_ = 0;
   bool maps_cut_ = false;
-  bool kernel_memory_refused_ = false;
   // Indexes of readings, or -1.
   int mappings_ = -1;
   int as_ = -1;
@@ -131,7 +125,7 @@ void Search::ReadStatus() {
       ParseHex(TakeWord(line), capabilities_);
     }
   }
-  Note(reader);
+  sources_.files.NoteError(reader.error_number());
 }
 
 // "Max address space         unlimited            unlimited            bytes".
@@ -156,7 +150,7 @@ void Search::ReadLimits(int error_number) {
       memlock_ = report_.Add(kLimitMemlock, kLimitsFile, limit.soft, locked_);
     }
   }
-  Note(reader);
+  sources_.files.NoteError(reader.error_number());
 }
 
 void Search::ReadMaps() {
@@ -169,7 +163,7 @@ void Search::ReadMaps() {
     // The kernel's own page, which it does not count.
     if (!line.ends_with("[vsyscall]")) ++count;
   }
-  Note(reader);
+  sources_.files.NoteError(reader.error_number());
   maps_cut_ = reader.bytes_read() >= kMaxMapsBytes;
   if (count == 0) return;
   mappings_ = report_.Add(
@@ -191,7 +185,7 @@ void Search::ReadMeminfo(std::uint64_t& limit, std::uint64_t& committed) {
       ParseKilobytes(line, committed);
     }
   }
-  Note(reader);
+  sources_.files.NoteError(reader.error_number());
 }
 
 // Only mode 2 counts; in the others nothing asks for MAP_NORESERVE mappings,
@@ -287,7 +281,8 @@ bool Search::ExplainByCgroup(std::uint64_t needed) {
     }
   }
   // So full that it could not even open all files.
-  return kernel_memory_refused_ && Explain(-1, FailureDetail::kCgroup, needed);
+  return sources_.files.memory_refused() &&
+         Explain(-1, FailureDetail::kCgroup, needed);
 }
 
 void Search::ExplainRefusedMemory(std::uint64_t needed) {

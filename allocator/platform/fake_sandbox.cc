@@ -5,18 +5,19 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-#include <cerrno>
 #include <vector>
 
 namespace hakmem {
 
-bool ForbidSystemCalls(std::initializer_list<int> calls) {
+bool ForbidSystemCalls(std::initializer_list<int> calls, int error_number) {
   std::vector<sock_filter> filter = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
   for (const int call : calls) {
     filter.push_back(
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+    filter.push_back(
+        BPF_STMT(BPF_RET | BPF_K,
+                 SECCOMP_RET_ERRNO | static_cast<unsigned>(error_number)));
   }
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   sock_fprog program = {static_cast<unsigned short>(filter.size()),

@@ -5,13 +5,15 @@
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_FAKE_SANDBOX_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_FAKE_SANDBOX_H_
 
+#include <cerrno>
 #include <initializer_list>
 
 namespace hakmem {
 
-// From now on each of `calls` fails with EPERM. False: the kernel has no
-// seccomp filters.
-bool ForbidSystemCalls(std::initializer_list<int> calls);
+// From now on each of `calls` fails with `error_number`. False: the kernel has
+// no seccomp filters.
+bool ForbidSystemCalls(std::initializer_list<int> calls,
+                       int error_number = EPERM);
 
 }  // namespace hakmem
 

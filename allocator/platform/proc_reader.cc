@@ -30,13 +30,20 @@ int ProcReader::Open(const char* path, int& error_number) const {
     fd = syscall(SYS_openat, AT_FDCWD, full, O_RDONLY | O_CLOEXEC | O_NOCTTY);
   } while (fd < 0 && errno == EINTR);
   error_number = fd < 0 ? errno : 0;
+  NoteError(error_number);
   return static_cast<int>(fd);
+}
+
+void ProcReader::NoteError(int error_number) const {
+  if (error_number == ENOMEM) memory_refused_ = true;
 }
 
 bool ProcReader::ReadNumber(const char* path, std::uint64_t& value) const {
   LineReader reader(*this, path);
   std::string_view line;
-  return reader.Next(line) && ParseLimit(line, value);
+  const bool read = reader.Next(line) && ParseLimit(line, value);
+  NoteError(reader.error_number());
+  return read;
 }
 
 LineReader::LineReader(const ProcReader& files, const char* path)

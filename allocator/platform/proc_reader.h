@@ -36,8 +36,14 @@ class ProcReader {
   // when there is no such file or no number in it.
   bool ReadNumber(const char* path, std::uint64_t& value) const;
 
+  // Whether the kernel once had no memory for a file or its text (ENOMEM). Open
+  // and ReadNumber notice; users of a LineReader tell its error_number().
+  bool memory_refused() const { return memory_refused_; }
+  void NoteError(int error_number) const;
+
  private:
   const char* const root_;
+  mutable bool memory_refused_ = false;
 };
 
 class LineReader {

@@ -1,10 +1,14 @@
 #include "allocator/platform/proc_reader.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <string>
 #include <vector>
 
 #include "allocator/platform/fake_proc_tree.h"
+#include "allocator/platform/fake_sandbox.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -104,6 +108,27 @@ TEST(ProcReaderTest, ReadsNumbers) {
     EXPECT_FALSE(files.ReadNumber("/n", value)) << text;
   }
   EXPECT_FALSE(files.ReadNumber("/absent", value));
+}
+
+TEST(ProcReaderTest, NotesThatTheKernelHadNoMemory) {
+  const ProcReader files;
+  std::uint64_t value = 0;
+  files.ReadNumber("/no such file", value);
+  EXPECT_FALSE(files.memory_refused());
+  EXPECT_EXIT(
+      {
+        if (!ForbidSystemCalls({SYS_openat}, ENOMEM)) _exit(77);
+        files.ReadNumber("/proc/sys/vm/max_map_count", value);
+        _exit(files.memory_refused() ? 42 : 1);
+      },
+      testing::ExitedWithCode(42), "");
+  EXPECT_EXIT(
+      {
+        if (!ForbidSystemCalls({SYS_read}, ENOMEM)) _exit(77);
+        files.ReadNumber("/proc/sys/vm/max_map_count", value);
+        _exit(files.memory_refused() ? 42 : 1);
+      },
+      testing::ExitedWithCode(42), "");
 }
 
 TEST(TakeWordTest, TakesWordsOff) {
