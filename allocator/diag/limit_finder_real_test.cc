@@ -58,6 +58,7 @@ class LimitFinderRealTest : public testing::Test {
   // Runs `limit` and then asks for `bytes` in a child. False: the child could
   // not set the limit.
   bool Refuse(std::size_t bytes, const std::function<bool()>& limit) {
+    *answer_ = Answer();
     const pid_t child = fork();
     if (child == 0) {
       if (!limit()) _exit(1);
