@@ -94,17 +94,29 @@ class Allocator {
   HAK_ALWAYS_INLINE void* TryAllocateAligned(Heap* heap,
                                              std::size_t alignment_bytes,
                                              std::size_t size_bytes);
+  // What TryFree has learnt of a pointer that it left alone.
+  struct NotOwn {
+    // Of the zone that it is in; null: of none that has slabs.
+    std::atomic<HeaderByte>* headers = nullptr;
+    std::uint64_t granule = 0;
+    UnitRecord record_xor_tag = 0;
+  };
   // Null is allowed. Anything but a live block is fatal.
   HAK_ALWAYS_INLINE void Free(Heap*& self, void* pointer) {
-    if (!TryFree(self, pointer)) [[unlikely]]
-      FreeSlow(self, pointer);
-  }
-  // The hot part of Free. False: nothing was done; ask FreeSlow.
-  HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer);
-  HAK_ALWAYS_INLINE void FreeSlow(Heap*& self, void* pointer) {
-    if (!TryFreeRemote(self, pointer)) [[unlikely]]
+    NotOwn found;
+    if (!TryFree(self, pointer, found) && !TryFreeRemote(self, pointer, found))
+        [[unlikely]] {
       FreeOther(self, pointer);
+    }
   }
+  // The hot part of Free. False: nothing was done; ask
+  // TryFreeRemote.
+  HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer, NotOwn& found);
+  // Sends a live block of another heap there. False: it was none, nothing was
+  // done; ask FreeOther.
+  HAK_ALWAYS_INLINE bool TryFreeRemote(Heap* heap, void* pointer,
+                                       const NotOwn& found);
+  HAK_NOINLINE void FreeOther(Heap*& self, void* pointer);
   // The same; a size or alignment that the block cannot have been asked for
   // with is fatal, too.
   HAK_ALWAYS_INLINE void FreeSized(Heap*& self, void* pointer,
@@ -126,7 +138,18 @@ class Allocator {
                                   std::size_t alignment_bytes);
   // Changes a block's size; size 0 counts as 1. Null: the block is as it was.
   HAK_ALWAYS_INLINE void* Reallocate(Heap*& self, void* pointer,
-                                     std::size_t size_bytes);
+                                     std::size_t size_bytes) {
+    unsigned code = 0;
+    if (TryReallocate(pointer, size_bytes, code)) [[likely]]
+      return pointer;
+    return ReallocateSlow(self, pointer, size_bytes, code);
+  }
+  // The hot part of Reallocate. True: the block has that size already. False:
+  // nothing was done; ask ReallocateSlow, with the block's header code.
+  HAK_ALWAYS_INLINE bool TryReallocate(const void* pointer,
+                                       std::size_t size_bytes, unsigned& code);
+  HAK_NOINLINE void* ReallocateSlow(Heap*& self, void* pointer,
+                                    std::size_t size_bytes, unsigned code);
   // The bytes that may be used; null has 0.
   std::size_t UsableSize(Heap*& self, const void* pointer);
   // For callers whose own arithmetic overflowed.
@@ -181,7 +204,7 @@ class Allocator {
   HAK_ALWAYS_INLINE void* TryCache(typename Heap::ClassCache& cache, bool tiny);
   HAK_ALWAYS_INLINE bool FreeOwn(ZoneView& view, unsigned unit_shift,
                                  std::uint64_t granule, Heap* heap,
-                                 void* pointer);
+                                 void* pointer, NotOwn& found);
   HAK_ALWAYS_INLINE static void Push(Heap* heap,
                                      typename Heap::ClassCache& cache,
                                      void* block);
@@ -189,12 +212,7 @@ class Allocator {
   HAK_ALWAYS_INLINE static unsigned LiveCodeAt(const ZoneView& view,
                                                unsigned unit_shift,
                                                std::uint64_t granule);
-  HAK_ALWAYS_INLINE unsigned LiveSlabCode(const void* pointer);
-  HAK_ALWAYS_INLINE bool TryFreeRemote(Heap* heap, void* pointer);
-  HAK_ALWAYS_INLINE bool QueueIn(ZoneView& view, unsigned unit_shift,
-                                 std::uint64_t granule, Heap* heap,
-                                 void* pointer);
-  HAK_NOINLINE void FreeOther(Heap*& self, void* pointer);
+  HAK_ALWAYS_INLINE unsigned LiveCode(const void* pointer);
   void* AllocateClassSlow(Heap*& self, std::size_t size_bytes,
                           std::size_t alignment_bytes);
   Large AllocateLarge(Heap*& self, std::size_t size_bytes,
@@ -220,8 +238,6 @@ class Allocator {
   bool SizeFits(const LiveBlock& block, std::size_t size_bytes,
                 std::size_t alignment_bytes) const;
 
-  HAK_NOINLINE void* ReallocateSlow(Heap*& self, void* pointer,
-                                    std::size_t size_bytes);
   HAK_NOINLINE void* MoveTo(Heap*& self, void* pointer, std::size_t old_bytes,
                             std::size_t size_bytes);
   void* ReallocateSpan(Heap*& self, void* pointer, const LiveBlock& block,

@@ -171,8 +171,8 @@ void Allocator<kConfig>::FreeSizedSlow(Heap*& self, void* pointer,
 template <const Config& kConfig>
 std::size_t Allocator<kConfig>::UsableSize(Heap*& self, const void* pointer) {
   if (pointer == nullptr) return 0;
-  const unsigned code = LiveSlabCode(pointer);
-  if (code != 0) [[likely]]
+  const unsigned code = LiveCode(pointer);
+  if (code - 1 < kClassCount) [[likely]]
     return ClassBytes(static_cast<SizeClass>(code - 1));
   return Require(self, pointer, PointerUse::kUsableSize).usable_bytes;
 }
@@ -277,7 +277,13 @@ void* Allocator<kConfig>::ReallocateHuge(Heap*& self, void* pointer,
 
 template <const Config& kConfig>
 void* Allocator<kConfig>::ReallocateSlow(Heap*& self, void* pointer,
-                                         std::size_t size_bytes) {
+                                         std::size_t size_bytes,
+                                         unsigned code) {
+  size_bytes = std::max<std::size_t>(size_bytes, 1);
+  if (code - 1 < kClassCount) [[likely]] {
+    return MoveTo(self, pointer, ClassBytes(static_cast<SizeClass>(code - 1)),
+                  size_bytes);
+  }
   const LiveBlock block = Require(self, pointer, PointerUse::kRealloc);
   if (block.route == Route::kSpan) {
     return ReallocateSpan(self, pointer, block, size_bytes);
@@ -286,21 +292,6 @@ void* Allocator<kConfig>::ReallocateSlow(Heap*& self, void* pointer,
     return ReallocateHuge(self, pointer, block, size_bytes);
   }
   return MoveTo(self, pointer, block.usable_bytes, size_bytes);
-}
-
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* Allocator<kConfig>::Reallocate(Heap*& self,
-                                                       void* pointer,
-                                                       std::size_t size_bytes) {
-  const unsigned code = LiveSlabCode(pointer);
-  if (code == 0) [[unlikely]]
-    return ReallocateSlow(self, pointer, size_bytes);
-  if (size_bytes <= kMaxPoolBytes && ClassOf(size_bytes) + 1U == code) {
-    CountRealloc(reallocs_in_place_);
-    return pointer;
-  }
-  return MoveTo(self, pointer, ClassBytes(static_cast<SizeClass>(code - 1)),
-                size_bytes);
 }
 
 }  // namespace hakmem

@@ -77,13 +77,16 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(ZoneView& view,
                                                    unsigned unit_shift,
                                                    std::uint64_t granule,
-                                                   Heap* heap, void* pointer) {
+                                                   Heap* heap, void* pointer,
+                                                   NotOwn& found) {
   std::atomic<HeaderByte>& header = view.headers[granule];
   const UnitRecord live =
       view.RecordOf(granule >> unit_shift).load(std::memory_order_relaxed) ^
       heap->tag();
-  if (LoadForComparison(header) != live) [[unlikely]]
+  if (LoadForComparison(header) != live) [[unlikely]] {
+    found = {view.headers, granule, live};
     return false;
+  }
   const std::uint32_t code = live - kLiveBit;
   header.store(static_cast<HeaderByte>(code), std::memory_order_relaxed);
   Push(heap, heap->CacheOfCode(code), pointer);
@@ -102,33 +105,33 @@ HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFree(Heap* heap, void* pointer) {
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFree(Heap* heap, void* pointer,
+                                                   NotOwn& found) {
   const auto address = reinterpret_cast<Address>(pointer);
   std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
   if (granule < LoadForComparison(fine().limit_granules)) [[likely]] {
-    return FreeOwn(fine(), kFineUnitShift, granule, heap, pointer);
+    return FreeOwn(fine(), kFineUnitShift, granule, heap, pointer, found);
   }
   granule = coarse().Granule(address, kCoarseGranuleShift);
   return granule < LoadForComparison(coarse().limit_granules) &&
-         FreeOwn(coarse(), kCoarseUnitShift, granule, heap, pointer);
+         FreeOwn(coarse(), kCoarseUnitShift, granule, heap, pointer, found);
 }
 
+// The header code of a live block, whoever's; 0: it is none.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE unsigned Allocator<kConfig>::LiveCodeAt(
     const ZoneView& view, unsigned unit_shift, std::uint64_t granule) {
   const HeaderByte live = UnitLiveHeader(
       view.RecordOf(granule >> unit_shift).load(std::memory_order_relaxed));
   // The code of nobody's units is 0.
-  const unsigned code = HeaderCode(live);
-  return LoadForComparison(view.headers[granule]) == live && code <= kClassCount
-             ? code
-             : 0;
+  return LoadForComparison(view.headers[granule]) == live ? HeaderCode(live)
+                                                          : 0;
 }
 
-// The header code of a live block of a slab, whoever's; 0: it is none.
+// The same for what may lie in either zone of slabs. The code is a class's, or
+// a span's.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE unsigned Allocator<kConfig>::LiveSlabCode(
-    const void* pointer) {
+HAK_ALWAYS_INLINE unsigned Allocator<kConfig>::LiveCode(const void* pointer) {
   const auto address = reinterpret_cast<Address>(pointer);
   std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
   if (granule < LoadForComparison(fine().limit_granules)) {
@@ -140,51 +143,45 @@ HAK_ALWAYS_INLINE unsigned Allocator<kConfig>::LiveSlabCode(
              : 0;
 }
 
-// True: the pointer was a live block of another heap, and it is on its way
-// there. One exchange decides between threads that free the block at once:
-// whoever does not find it Live has freed it twice. The owner's hot path needs
-// none; what it overwrites in between is found when the parcel is filed.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool Allocator<kConfig>::QueueIn(ZoneView& view,
-                                                   unsigned unit_shift,
-                                                   std::uint64_t granule,
-                                                   Heap* heap, void* pointer) {
-  std::atomic<HeaderByte>& header = view.headers[granule];
-  const UnitRecord record =
-      view.RecordOf(granule >> unit_shift).load(std::memory_order_relaxed);
-  const HeaderByte live = UnitLiveHeader(record);
-  const HeapId owner = UnitOwner(record);
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(const void* pointer,
+                                                         std::size_t size_bytes,
+                                                         unsigned& code) {
+  code = LiveCode(pointer);
+  const ClassSizes sizes = kSizesOfCode[code];
+  if (size_bytes - sizes.first_bytes >= sizes.count) return false;
+  CountRealloc(reallocs_in_place_);
+  return true;
+}
+
+// One exchange decides between threads that free the block at once: whoever
+// does not find it Live has freed it twice. The owner's hot path needs none;
+// what it overwrites in between is found when the parcel is filed.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
+                                                         void* pointer,
+                                                         const NotOwn& found) {
+  if (found.headers == nullptr || !HasHeap(heap)) [[unlikely]]
+    return false;
+  std::atomic<HeaderByte>& header = found.headers[found.granule];
+  const HeaderByte live = UnitLiveHeader(found.record_xor_tag);
   const unsigned code = HeaderCode(live);
   // The code of nobody's units is 0, that of spans beyond the classes'.
   if (LoadForComparison(header) != live || code - 1 >= kClassCount)
       [[unlikely]] {
     return false;
   }
+  const HeapId owner = UnitOwner(found.record_xor_tag ^ heap->tag());
   const auto size_class = static_cast<SizeClass>(code - 1);
-  const HeaderByte found = header.exchange(
+  const HeaderByte before = header.exchange(
       MakeHeader(BlockState::kQueued, code), std::memory_order_relaxed);
-  if (found != live) [[unlikely]]
-    FailFreedAtOnce(heap, pointer, size_class, owner, found);
+  if (before != live) [[unlikely]]
+    FailFreedAtOnce(heap, pointer, size_class, owner, before);
   if constexpr (kConfig.zero_on_free) {
     std::memset(pointer, 0, ClassBytes(size_class));
   }
   heap->FreeRemote(owner, size_class, pointer);
   return true;
-}
-
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
-                                                         void* pointer) {
-  if (!HasHeap(heap)) [[unlikely]]
-    return false;
-  const auto address = reinterpret_cast<Address>(pointer);
-  std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
-  if (granule < LoadForComparison(fine().limit_granules)) {
-    return QueueIn(fine(), kFineUnitShift, granule, heap, pointer);
-  }
-  granule = coarse().Granule(address, kCoarseGranuleShift);
-  return granule < LoadForComparison(coarse().limit_granules) &&
-         QueueIn(coarse(), kCoarseUnitShift, granule, heap, pointer);
 }
 
 // The size names a class, the class the record that the block's unit must

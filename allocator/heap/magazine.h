@@ -15,6 +15,7 @@
 #define HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -51,9 +52,23 @@ inline MagazineTop& MagazineLink(MagazineTop top) {
 // What one magazine may hold, so that two of them do not hoard large blocks.
 inline constexpr std::size_t kMagazineBudgetBytes = 256 * kKiB;
 
+namespace internal {
+
+constexpr auto MakeMagazineCapacities() {
+  std::array<std::uint8_t, kClassCount> table{};
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    table[i] = static_cast<std::uint8_t>(std::clamp<std::size_t>(
+        kMagazineBudgetBytes / ClassBytes(static_cast<SizeClass>(i)), 2,
+        kMagazineSlots));
+  }
+  return table;
+}
+inline constexpr auto kMagazineCapacities = MakeMagazineCapacities();
+
+}  // namespace internal
+
 constexpr std::uint32_t MagazineCapacity(SizeClass size_class) {
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>(
-      kMagazineBudgetBytes / ClassBytes(size_class), 2, kMagazineSlots));
+  return internal::kMagazineCapacities[size_class];
 }
 
 // What a full magazine counts for in a depot's budget.

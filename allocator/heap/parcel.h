@@ -25,7 +25,7 @@
 namespace hakmem {
 
 struct Parcel {
-  static constexpr std::uint32_t kCapacity = 29;
+  static constexpr std::uint32_t kCapacity = 61;
 
   // Written by the sender before the push or by the keeper of a list; read by
   // the taker after it.
@@ -36,7 +36,7 @@ struct Parcel {
   std::uint32_t bytes;  // of the blocks
   void* blocks[kCapacity];
 };
-static_assert(sizeof(Parcel) == 256);
+static_assert(sizeof(Parcel) == 512);
 
 // A stack of parcels that is taken whole.
 class ParcelStack {

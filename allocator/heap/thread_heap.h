@@ -168,7 +168,8 @@ class alignas(64) ThreadHeap {
   void* AllocateDirect(SizeClass size_class, Refusal& refusal);
   void FreeDirect(SizeClass size_class, void* block);
   // Files what is in the mailbox and gives empty slabs back, unless somebody is
-  // already in this heap.
+  // already in this heap. The blocks are ready for the owner to take; if it has
+  // not been here since the last time, they go back to the slabs.
   void TryDrainForOwner();
   // Gives back what the heap has not used since the last Trim: idle magazines
   // of its depots; if it is idle as a whole, all but the loaded magazines,
@@ -202,8 +203,9 @@ class alignas(64) ThreadHeap {
  private:
   static constexpr unsigned kOpen = 8;
   // Blocks under way to an owner who does not look: beyond this, senders file
-  // them themselves.
-  static constexpr std::uint64_t kMaxPendingBytes = 1 * kMiB;
+  // them themselves, which costs twice what it costs the owner, and makes it
+  // wait.
+  static constexpr std::uint64_t kMaxPendingBytes = 2 * kMiB;
   static constexpr std::uint32_t kMaxParcelBytes = 128 * kKiB;
   // Every so many slow paths, open parcels are sent though not full.
   static constexpr std::uint32_t kSendInterval = 16;
@@ -255,6 +257,10 @@ class alignas(64) ThreadHeap {
   void PushFull(void* block, SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PushSlow(void* block, SizeClass size_class);
+  HAK_ALWAYS_INLINE void PushBehind(void* block, SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE bool MakeRoomBehind(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_NOINLINE void FreeRemoteSlow(HeapId owner, SizeClass size_class,
                                    void* block);
   void BeginSlowPath(Overdue& overdue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -266,6 +272,8 @@ class alignas(64) ThreadHeap {
   void MakeRoom(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool DepotHasRoom(SizeClass size_class) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  MagazineTop ExchangePrevious(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   MagazineTop TakeEmptyMagazine() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PutEmptyMagazine(MagazineTop top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushMagazine(SizeClass size_class, MagazineTop top)
@@ -273,6 +281,7 @@ class alignas(64) ThreadHeap {
   void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushDepot(SizeClass size_class, std::uint32_t magazines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushBehind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TrimSomeHeaps();
   void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
@@ -316,7 +325,9 @@ class alignas(64) ThreadHeap {
   // The registry's list, under the registry's lock; 0 ends it.
   HeapId next_abandoned_ = 0;
   std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;  // slow_paths_ then
+  // slow_paths_ at the last TryTrim, and at the last TryDrainForOwner.
+  std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;
   // Where FlushIdleClasses goes on.
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t spare_count_ ABSL_GUARDED_BY(lock_) = 0;

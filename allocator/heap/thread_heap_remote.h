@@ -114,14 +114,18 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint32_t ThreadHeap<kConfig>::Unqueue(void* block) {
   Region& region = system_->ace.region();
   const auto address = reinterpret_cast<Address>(block);
-  const bool tiny = region.fine().Contains(address);
-  const unsigned shift = tiny ? kFineGranuleShift : kCoarseGranuleShift;
-  const ZoneView& view = tiny ? region.fine().view() : region.coarse().view();
-  const std::uint64_t granule = (address - view.base) >> shift;
-  const UnitRecord record = view.RecordOf(granule >> (kUnitShift - shift))
+  const ZoneView* view = &region.fine().view();
+  unsigned shift = kFineGranuleShift;
+  std::uint64_t granule = view->Granule(address, shift);
+  if (granule >= LoadForComparison(view->limit_granules)) {
+    view = &region.coarse().view();
+    shift = kCoarseGranuleShift;
+    granule = view->Granule(address, shift);
+  }
+  const UnitRecord record = view->RecordOf(granule >> (kUnitShift - shift))
                                 .load(std::memory_order_relaxed);
   const UnitRecord live = record ^ tag();
-  std::atomic<HeaderByte>& header = view.headers[granule];
+  std::atomic<HeaderByte>& header = view->headers[granule];
   const HeaderByte found = LoadForComparison(header);
   if (found != live + kLiveBit) [[unlikely]]
     FailUnqueue(block, record, found);
@@ -130,30 +134,17 @@ HAK_ALWAYS_INLINE std::uint32_t ThreadHeap<kConfig>::Unqueue(void* block) {
   return live - kLiveBit;
 }
 
-// The owner takes the blocks into its magazines, as if it had freed them.
-// Others may not touch those: they put the blocks into the slabs, in order, so
-// that blocks of one slab come together.
+// The blocks go to the heap's magazines, as if the owner had freed them.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
-  if (by_owner) {
-    for (std::uint32_t i = 0; i < parcel.count; ++i) {
-      void* block = parcel.blocks[i];
-      ClassCache& cache = CacheOfCode(Unqueue(block));
-      if (!TryPush(cache, block)) PushFull(block, ClassOfCache(cache));
-    }
-    return;
-  }
-  void* blocks[Parcel::kCapacity];
-  std::copy_n(parcel.blocks, parcel.count, blocks);
-  std::sort(blocks, blocks + parcel.count);
-  SizeClass classes[Parcel::kCapacity];
   for (std::uint32_t i = 0; i < parcel.count; ++i) {
-    classes[i] = static_cast<SizeClass>(Unqueue(blocks[i]) - 1);
-  }
-  for (std::uint32_t i = 0; i < parcel.count;) {
-    const std::uint32_t first = i;
-    while (i < parcel.count && classes[i] == classes[first]) ++i;
-    slabs_.Put(classes[first], blocks + first, i - first);
+    void* block = parcel.blocks[i];
+    ClassCache& cache = CacheOfCode(Unqueue(block));
+    if (!by_owner) {
+      PushBehind(block, ClassOfCache(cache));
+    } else if (!TryPush(cache, block)) {
+      PushFull(block, ClassOfCache(cache));
+    }
   }
 }
 
@@ -172,8 +163,24 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::TryDrainForOwner() {
   if (!lock_.TryLock()) return;
   Drain(/*by_owner=*/false);
+  const bool asleep = slow_paths_ == drained_at_;
+  drained_at_ = slow_paths_;
+  if (asleep || abandoned()) FlushBehind();
   slabs_.ReleaseEmpty();
   lock_.Unlock();
+}
+
+// Empties all magazines but the loaded ones, which are the owner's.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushBehind() {
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    FlushDepot(size_class, depots_[i].count);
+    MagazineTop& previous = Cache(size_class).previous;
+    if (MagazineCount(previous) == 0) continue;
+    FlushMagazine(size_class, previous);
+    previous = MagazineStart(previous);
+  }
 }
 
 template <const Config& kConfig>
@@ -182,13 +189,9 @@ void ThreadHeap<kConfig>::TryTrim() {
   const bool idle = slow_paths_ == trimmed_at_;
   trimmed_at_ = slow_paths_;
   Drain(/*by_owner=*/false);
+  if (idle) FlushBehind();
   for (unsigned i = 0; i < kClassCount; ++i) {
-    const auto size_class = static_cast<SizeClass>(i);
-    FlushDepot(size_class, idle ? depots_[i].count : depots_[i].idle_count);
-    MagazineTop& previous = Cache(size_class).previous;
-    if (!idle || MagazineCount(previous) == 0) continue;
-    FlushMagazine(size_class, previous);
-    previous = MagazineStart(previous);
+    FlushDepot(static_cast<SizeClass>(i), depots_[i].idle_count);
   }
   slabs_.ReleaseEmpty();
   lock_.Unlock();

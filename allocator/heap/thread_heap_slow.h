@@ -144,6 +144,21 @@ bool ThreadHeap<kConfig>::DepotHasRoom(SizeClass size_class) const {
   return depot_bytes_ + FullMagazineBytes(size_class) <= system_->depot_bytes;
 }
 
+// Puts the previous magazine into the depot; returns an empty one for its
+// place. 0: there is no room, or no metadata is left.
+template <const Config& kConfig>
+MagazineTop ThreadHeap<kConfig>::ExchangePrevious(SizeClass size_class) {
+  if (!DepotHasRoom(size_class)) return 0;
+  const MagazineTop empty = TakeEmptyMagazine();
+  if (empty == 0) return 0;
+  const MagazineTop previous = Cache(size_class).previous;
+  MagazineLink(previous) = depots_[size_class].magazines;
+  depots_[size_class].magazines = previous;
+  ++depots_[size_class].count;
+  depot_bytes_ += FullMagazineBytes(size_class);
+  return empty;
+}
+
 // Replaces the class's full loaded magazine by an empty one: whole magazines
 // change places; only when the depot is over its budget do blocks go back to
 // their slabs.
@@ -153,14 +168,8 @@ void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
   MagazineTop empty = 0;
   if (MagazineFillBytes(cache.previous) == 0) {
     empty = cache.previous;
-  } else if (DepotHasRoom(size_class)) {
-    empty = TakeEmptyMagazine();
-    if (empty != 0) {
-      MagazineLink(cache.previous) = depots_[size_class].magazines;
-      depots_[size_class].magazines = cache.previous;
-      ++depots_[size_class].count;
-      depot_bytes_ += FullMagazineBytes(size_class);
-    }
+  } else {
+    empty = ExchangePrevious(size_class);
   }
   if (empty == 0 && cache.previous == 0) empty = TakeEmptyMagazine();
   if (empty == 0) {
@@ -194,6 +203,41 @@ void ThreadHeap<kConfig>::PushFull(void* block, SizeClass size_class) {
     const bool pushed = TryPush(cache, block);
     HAK_CHECK(pushed);
   }
+}
+
+// What PushFull is to the owner, for whoever else has the lock: the loaded
+// magazine is out of reach, so blocks go to the one behind it.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushBehind(void* block,
+                                                       SizeClass size_class) {
+  MagazineTop& previous = Cache(size_class).previous;
+  if (previous == 0 || MagazineCount(previous) == MagazineCapacity(size_class))
+      [[unlikely]] {
+    if (!MakeRoomBehind(size_class)) {
+      slabs_.Put(size_class, &block, 1);
+      return;
+    }
+  }
+  previous += kMagazineSlotBytes;
+  *reinterpret_cast<void**>(previous) = block;
+}
+
+// False: no metadata is left.
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::MakeRoomBehind(SizeClass size_class) {
+  MagazineTop& previous = Cache(size_class).previous;
+  MagazineTop empty = 0;
+  if (previous == 0) {
+    empty = TakeEmptyMagazine();
+  } else {
+    empty = ExchangePrevious(size_class);
+    if (empty == 0) {
+      FlushMagazine(size_class, previous);
+      empty = MagazineStart(previous);
+    }
+  }
+  previous = empty;
+  return empty != 0;
 }
 
 template <const Config& kConfig>

@@ -138,6 +138,26 @@ HAK_ALWAYS_INLINE constexpr SizeClass ClassOf(std::size_t size_bytes) {
                                      : PoolClassOf(size_bytes);
 }
 
+// The sizes that a class serves: [first, first + count).
+struct ClassSizes {
+  std::uint32_t first_bytes;
+  std::uint32_t count;
+};
+
+// By header code, for all that six bits can hold; what is no class's code
+// serves no size.
+inline constexpr auto kSizesOfCode = [] {
+  std::array<ClassSizes, 64> table{};
+  std::uint32_t first_bytes = 1;
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto last_bytes =
+        static_cast<std::uint32_t>(ClassBytes(static_cast<SizeClass>(i)));
+    table[i + 1] = {first_bytes, last_bytes - first_bytes + 1};
+    first_bytes = last_bytes + 1;
+  }
+  return table;
+}();
+
 // The smallest class that holds `size_bytes` at multiples of `alignment_bytes`
 // (a power of two); both at most kMaxPoolBytes. That is the class of the next
 // multiple: of the classes between two powers of two each is a multiple of a

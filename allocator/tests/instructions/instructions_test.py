@@ -19,6 +19,8 @@ import tempfile
 EVENTS = ("Ir", "Dr", "Dw", "Bc")
 # Paths with slow parts: their placement depends on random addresses.
 TOLERANCE = 0.02
+# Trimming comes with time, and time passes on busy machines.
+NO_TRIMMING = {"HAKMEM_DECAY_MS": "86400000"}
 HEADER = """\
 # Executed inside the release library, per operation, on warm paths: written by
 #   bazel run //allocator/tests/instructions:update
@@ -68,8 +70,8 @@ def measure(program, library):
              "--collect-atstart=no", "--toggle-collect=Measured_*",
              *("--dump-after=Measured_" + name for name in operations),
              "--callgrind-out-file=%s/out" % folder, bare_program],
-            env={"LD_PRELOAD": str(bare), "PATH": os.environ["PATH"]}, check=False,
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            env={"LD_PRELOAD": str(bare), "PATH": os.environ["PATH"], **NO_TRIMMING},
+            check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if result.returncode != 0:
             sys.exit("valgrind: status %d\n%s" % (result.returncode, result.stderr))
         paths = {}
