@@ -175,7 +175,13 @@ class TraceTest(unittest.TestCase):
         # realloc is one operation and two events.
         reallocs = report["totals"]["reallocs_in_place"] + report["totals"]["reallocs_moved"]
         self.assertEqual(result["operations"], report["events"] - reallocs - report["unknown_frees"])
-        self.assertEqual(result["live_bytes"], report["totals"]["peak_live_bytes"])
+        # Between the halves of a realloc that moves its block, another thread may be at its peak; to the replayer a
+        # realloc is one moment.
+        peak = report["totals"]["peak_live_bytes"]
+        if len(report["threads"]) == 1:
+            self.assertEqual(result["live_bytes"], peak)
+        else:
+            self.assertGreaterEqual(result["live_bytes"], peak)
 
     def test_python(self):
         python = os.path.realpath(sys.executable)
