@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 
@@ -51,31 +52,51 @@ std::string BuildIdInNotes(std::string_view notes) {
   return "";
 }
 
-}  // namespace
-
-std::string BuildIdOfFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+// The segments' headers; none for what is no ELF file of this machine's kind.
+std::vector<Elf64_Phdr> SegmentsOf(std::ifstream& file) {
+  std::vector<Elf64_Phdr> segments;
   const auto header = ReadAt<Elf64_Ehdr>(file, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
       header->e_ident[EI_CLASS] != ELFCLASS64 ||
       header->e_phentsize != sizeof(Elf64_Phdr)) {
-    return "";
+    return segments;
   }
   for (std::uint64_t i = 0; i < header->e_phnum; ++i) {
     const auto segment =
         ReadAt<Elf64_Phdr>(file, header->e_phoff + i * sizeof(Elf64_Phdr));
-    if (!segment) return "";
-    if (segment->p_type != PT_NOTE || segment->p_filesz > kMaxNoteBytes) {
+    if (!segment) break;
+    segments.push_back(*segment);
+  }
+  return segments;
+}
+
+}  // namespace
+
+std::string BuildIdOfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  for (const Elf64_Phdr& segment : SegmentsOf(file)) {
+    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNoteBytes) {
       continue;
     }
-    std::string notes(segment->p_filesz, '\0');
-    file.seekg(static_cast<std::streamoff>(segment->p_offset));
+    std::string notes(segment.p_filesz, '\0');
+    file.clear();
+    file.seekg(static_cast<std::streamoff>(segment.p_offset));
     file.read(notes.data(), static_cast<std::streamsize>(notes.size()));
     if (!file) return "";
     const std::string build_id = BuildIdInNotes(notes);
     if (!build_id.empty()) return build_id;
   }
   return "";
+}
+
+bool IsStaticProgram(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  bool loaded = false;
+  for (const Elf64_Phdr& segment : SegmentsOf(file)) {
+    if (segment.p_type == PT_INTERP) return false;
+    if (segment.p_type == PT_LOAD) loaded = true;
+  }
+  return loaded;
 }
 
 }  // namespace hakmem::tools

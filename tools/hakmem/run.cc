@@ -1,6 +1,7 @@
 #include "tools/hakmem/run.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,6 +23,7 @@
 #include "tools/hakmem/analysis.h"
 #include "tools/hakmem/cgroup_kills.h"
 #include "tools/hakmem/child.h"
+#include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/library.h"
 #include "tools/hakmem/run_output.h"
@@ -210,6 +212,18 @@ void AddKill(const std::vector<CgroupMemory>& before,
   file << line;
 }
 
+// Why the loader preloads nothing into the program; "" if it does.
+std::string_view WhyNotLoaded(const std::string& program) {
+  const std::string path = FindProgram(program);
+  if (IsStaticProgram(path)) return "is linked statically";
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) != 0) return "";
+  const bool raised =
+      ((facts.st_mode & S_ISUID) != 0 && facts.st_uid != ::getuid()) ||
+      ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != ::getgid());
+  return raised ? "runs with raised privileges" : "";
+}
+
 void Summarize(const std::string& program, const ChildEnd& end,
                const std::vector<CgroupMemory>& groups_before,
                const RunOutput& trace, const RunOutput& statistics,
@@ -228,13 +242,10 @@ void Summarize(const std::string& program, const ChildEnd& end,
   const std::string summary = RunSummary(session, peaks, trace.path());
   Say(summary);
   if (!summary.empty()) scratch.Keep();
-  const bool was_there =
-      peaks.processes > 0 || !session.analysis().processes().empty();
-  const bool would_show = !trace.path().empty() || !statistics.path().empty();
-  if (!was_there && would_show && end.signal == 0) {
-    Say(absl::StrCat("hakmem: ", ForTerminal(program),
-                     " did not load hakmem: it is linked statically, has "
-                     "raised privileges, or takes LD_PRELOAD away\n"));
+  const std::string_view obstacle = WhyNotLoaded(program);
+  if (!obstacle.empty()) {
+    Say(absl::StrCat("hakmem: ", ForTerminal(program), " ", obstacle,
+                     ", so hakmem could not be loaded into it\n"));
   }
 }
 

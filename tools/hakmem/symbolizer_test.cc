@@ -132,6 +132,13 @@ TEST(SymbolizerTest, WhatIsNoProgramHasNoBuildId) {
   EXPECT_EQ(BuildIdOfFile("/"), "");
 }
 
+TEST(ElfFileTest, ALoaderBelongsToAProgramThatIsNotStatic) {
+  EXPECT_TRUE(IsStaticProgram("/sbin/ldconfig"));
+  EXPECT_FALSE(IsStaticProgram("/bin/sh"));
+  EXPECT_FALSE(IsStaticProgram("/etc/passwd"));
+  EXPECT_FALSE(IsStaticProgram("/no/such/file"));
+}
+
 TEST(SubprocessTest, InputGoesInAndOutputComesOut) {
   const absl::StatusOr<std::string> echoed =
       OutputOf({FindProgram("cat")}, "a\nb");

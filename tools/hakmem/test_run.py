@@ -51,9 +51,9 @@ class RunTest(unittest.TestCase):
 
     def test_each_variant_is_loaded(self):
         for variant in ("release", "tracing", "hardened", "debug"):
-            result = self.run_shell("tr '\\0' '\\n' </proc/self/environ | grep ^LD_PRELOAD", "--variant=" + variant)
+            result = self.run_shell("echo $LD_PRELOAD", "--variant=" + variant)
             name = "libhakmem.so" if variant == "release" else "libhakmem-%s.so" % variant
-            self.assertEqual(result.stdout, "LD_PRELOAD=%s/%s\n" % (os.path.realpath(os.path.dirname(LIBRARY)), name))
+            self.assertEqual(result.stdout, os.path.realpath(os.path.join(os.path.dirname(LIBRARY), name)) + "\n")
 
     def test_what_was_preloaded_stays(self):
         libc = next(line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines()
@@ -124,10 +124,8 @@ class RunTest(unittest.TestCase):
     def test_a_program_without_hakmem_is_named(self):
         # Linked statically, so that it can mend a broken loader.
         result = self.command(["run", "/sbin/ldconfig", "-p"])
-        self.assertIn("/sbin/ldconfig did not load hakmem", result.stderr)
-        result = self.command(["run", "/sbin/ldconfig", "-p"],
-                              env={**self.environment, "HAKMEM_STATS": "0", "HAKMEM_ACE_TRACE": "0"})
-        self.assertEqual(result.stderr, "")
+        self.assertEqual(result.stderr, "hakmem: /sbin/ldconfig is linked statically, so hakmem could not be "
+                         "loaded into it\n")
 
     def test_failures_are_said_and_explained(self):
         result = self.command(["run", *LIMITED, "--", PYTHON, "-c", EAT])
