@@ -31,14 +31,19 @@ struct Files {
   const char* peak;
   const char* hits;
   const char* hits_name;  // "": the file holds the number alone
+  const char* swap_hits;  // of the limit on memory and swap together
   const char* kills;
 };
 
 constexpr Files kVersion1 = {"/memory.limit_in_bytes",
                              "/memory.max_usage_in_bytes", "/memory.failcnt",
-                             "", "/memory.oom_control"};
-constexpr Files kVersion2 = {"/memory.max", "/memory.peak", "/memory.events",
-                             "max", "/memory.events"};
+                             "",
+                             // Docker sets it to the same value; then it is the
+                             // one that is hit.
+                             "/memory.memsw.failcnt", "/memory.oom_control"};
+constexpr Files kVersion2 = {
+    "/memory.max",   "/memory.peak", "/memory.events", "max", "",
+    "/memory.events"};
 
 // The number of the line "NAME NUMBER", or of the file's only line.
 std::optional<std::uint64_t> NumberIn(const std::string& path,
@@ -124,7 +129,8 @@ void Read(const std::string& root, Place place,
       group.limit = NumberIn(here + files.limit, "");
       if (group.limit.value_or(kUnlimited) >= kUnlimited) group.limit.reset();
       group.peak = NumberIn(here + files.peak, "").value_or(0);
-      group.hits = NumberIn(here + files.hits, files.hits_name).value_or(0);
+      group.hits = NumberIn(here + files.hits, files.hits_name).value_or(0) +
+                   NumberIn(here + files.swap_hits, "").value_or(0);
       group.kills = *kills;
       groups.push_back(std::move(group));
     }
@@ -132,6 +138,14 @@ void Read(const std::string& root, Place place,
     if (slash == std::string::npos) return;
     place.below.erase(slash);
   }
+}
+
+// Some kernels do not count the hits of version 1; then the peak tells.
+bool WasHit(const CgroupMemory& before, const CgroupMemory& after) {
+  // The kernel charges this much at a time.
+  constexpr std::uint64_t kBatch = 1 << 20;
+  return after.limit.has_value() &&
+         (after.hits > before.hits || after.peak + kBatch >= *after.limit);
 }
 
 }  // namespace
@@ -152,10 +166,7 @@ std::optional<CgroupMemory> FindKiller(const std::vector<CgroupMemory>& before,
   std::optional<CgroupMemory> killer;
   for (std::size_t i = 0; i < after.size(); ++i) {
     killed = killed || after[i].kills > before[i].kills;
-    const bool hit = after[i].hits > before[i].hits;
-    if (after[i].limit.has_value() && hit && !killer.has_value()) {
-      killer = after[i];
-    }
+    if (!killer.has_value() && WasHit(before[i], after[i])) killer = after[i];
   }
   return killed ? killer : std::nullopt;
 }

@@ -37,7 +37,7 @@ class CgroupKillsTest : public testing::Test {
           "35 31 0:32 / /cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n");
     Write("/cgroup/a/b/memory.max", "max\n");
     Write("/cgroup/a/memory.max", "67108864\n");
-    Write("/cgroup/a/memory.peak", "67108864\n");
+    Write("/cgroup/a/memory.peak", "60000000\n");
     SetEvents(0, 0);
   }
   void SetEvents(std::uint64_t hits, std::uint64_t kills) {
@@ -83,7 +83,7 @@ TEST_F(CgroupKillsTest, FindsTheGroupWhoseLimitWasHit) {
   ASSERT_TRUE(killer.has_value());
   EXPECT_EQ(killer->limit_file, "/cgroup/a/memory.max");
   EXPECT_EQ(killer->limit, std::uint64_t{64} << 20);
-  EXPECT_EQ(killer->peak, std::uint64_t{64} << 20);
+  EXPECT_EQ(killer->peak, 60000000U);
 }
 
 TEST_F(CgroupKillsTest, ALimitThatIsHitKillsNobodyByItself) {
@@ -115,6 +115,26 @@ TEST_F(CgroupKillsTest, Version1) {
   ASSERT_TRUE(killer.has_value());
   EXPECT_EQ(killer->limit_file, "/m/c/memory.limit_in_bytes");
   EXPECT_EQ(killer->peak, 1000U);
+}
+
+TEST_F(CgroupKillsTest, ThePeakTellsWhereHitsAreNotCounted) {
+  LayOutVersion1("/c/d");
+  WriteGroup("/m", "33554432", 0, 0);
+  const std::vector<CgroupMemory> before = Read();
+  WriteGroup("/m", "33554432", 0, 1);
+  Write("/m/memory.max_usage_in_bytes", "33550336\n");
+  EXPECT_TRUE(FindKiller(before, Read()).has_value());
+}
+
+TEST_F(CgroupKillsTest, TheLimitOnMemoryAndSwapIsHit) {
+  LayOutVersion1("/c/d");
+  WriteGroup("/m", "33554432", 0, 0);
+  Write("/m/memory.memsw.failcnt", "0\n");
+  const std::vector<CgroupMemory> before = Read();
+  WriteGroup("/m", "33554432", 0, 1);
+  EXPECT_FALSE(FindKiller(before, Read()).has_value());
+  Write("/m/memory.memsw.failcnt", "7\n");
+  EXPECT_TRUE(FindKiller(before, Read()).has_value());
 }
 
 TEST_F(CgroupKillsTest, AContainerSeesItsOwnGroupAsTheRoot) {

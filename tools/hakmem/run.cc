@@ -202,7 +202,9 @@ void AddKill(const std::vector<CgroupMemory>& before,
   if (!killer.has_value()) return;
   const Process killed = KilledProcess(session.analysis(), program, end);
   const std::string line = KilledLine(*killer, killed.pid, killed.program);
-  const std::size_t input = session.AddInput("hakmem run");
+  const std::size_t input = session.analysis().processes().empty()
+                                ? session.AddInput(trace.path())
+                                : killed.source;
   session.Add(input, line);
   session.Finish(input);
   if (trace.path().empty()) return;

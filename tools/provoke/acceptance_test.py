@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """As a new user would: two commands lead to the right sentence and advice.
 
-Usage: acceptance_test.py HAKMEM LIBRARY PROVOKE MINUS_TWO
+Usage: acceptance_test.py HAKMEM LIBRARY PROVOKE MINUS_TWO IN_CGROUP
 
 Four programs run out of memory, each in its own way: Python under ulimit -v,
 Redis in a small cgroup, a program with as many mappings as there may be, and a
@@ -11,11 +11,16 @@ the command that it names, `hakmem explain`, what to do about it.
 import argparse
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 SECONDS = 120
+NOT_PERMITTED = 77
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 PYTHON = "blocks = [bytearray(1 << 20) for _ in range(5000)]"
@@ -63,7 +68,7 @@ def python(user):
 
 def mappings(user):
     first, second = user.two_commands("hakmem run -- %s max_map_count" % user.arguments.provoke)
-    if first.returncode == 77:
+    if first.returncode == NOT_PERMITTED:
         print("mappings: not on this machine: " + first.stderr.strip())
         return
     yield from complaints("mappings", first, second, [r"vm\.max_map_count"],
@@ -72,19 +77,61 @@ def mappings(user):
 
 def minus_two(user):
     first, second = user.two_commands("hakmem run -- %s ''" % user.arguments.minus_two)
-    if first.returncode != 134:
+    # bash may have become the program, or tell of its end.
+    if first.returncode not in (-signal.SIGABRT, 128 + signal.SIGABRT):
         yield "minus_two: ended with %d, not by SIGABRT" % first.returncode
     yield from complaints("minus_two", first, second, [r"18446744073709551614 bytes \(that is -2"],
                           [r"negative number", r"minus_two\.cc:\d+"])
 
 
+def fill(path, deadline):
+    """Sets values in the Redis behind the socket until it is gone."""
+    value = b"v" * 50000
+    while time.monotonic() < deadline:
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                for number in range(100000):
+                    key = b"k%d" % number
+                    client.sendall(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n" % (
+                        len(key), key, len(value), value))
+                    if not client.recv(100):
+                        return
+        except (FileNotFoundError, ConnectionRefusedError):
+            time.sleep(0.01)
+        except OSError:
+            return
+
+
+def redis_under(user, before, options):
+    """Runs a Redis that is filled until it ends, by `hakmem run`."""
+    path = user.folder + "/socket"
+    client = threading.Thread(target=fill, args=(path, time.monotonic() + 30), daemon=True)
+    client.start()
+    try:
+        return user.two_commands("%s hakmem run %s -- redis-server --port 0 --unixsocket %s --save '' --dir %s >/dev/null"
+                                 % (before, options, path, user.folder))
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+
+
 def redis(user):
-    yield from ()
+    first, second = redis_under(user, "%s %d" % (user.arguments.in_cgroup, 64 << 20), "")
+    if first.returncode != NOT_PERMITTED:
+        if first.returncode != 128 + signal.SIGKILL:
+            yield "redis: ended with %d, not by SIGKILL" % first.returncode
+        yield from complaints("redis", first, second, [r"kernel killed redis-server.* may have 64\.0 MiB"],
+                              [r"docker update --memory", r"MemoryMax=128M", r"HAKMEM_HEAP_LIMIT=48M"])
+        return
+    print("redis: no cgroup can be made here, so under --limit: " + first.stderr.strip())
+    first, second = redis_under(user, "", "--limit=64M")
+    yield from complaints("redis", first, second, [r"HAKMEM_HEAP_LIMIT allows 64\.0 MiB"], [r"HAKMEM_HEAP_LIMIT="])
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    for name in ("hakmem", "library", "provoke", "minus_two"):
+    for name in ("hakmem", "library", "provoke", "minus_two", "in_cgroup"):
         parser.add_argument(name, type=os.path.abspath)
     arguments = parser.parse_args()
     bad = []

@@ -72,11 +72,11 @@ class Source:
 
 
 def comparable(text):
-    """The words; whatever is counted or measured is #."""
+    """The words, one a line, as numbers decide where lines break; whatever is counted or measured is #."""
     text = re.sub(r"\b\d{4}-\d\d-\d\dT[0-9:.]+Z?", "#time", text)
     text = re.sub(r"\b(0x)?[0-9a-f]{6,}\b", "#", text)
     text = re.sub(r"[\d,]*\d(\.\d+)?( ?([KMGTE]i)?B\b| bytes\b)?", "#", text)
-    return re.sub(r"[ \t]+", " ", text).strip()
+    return "\n".join(text.split())
 
 
 def check(path, source, update):

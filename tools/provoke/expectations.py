@@ -62,7 +62,16 @@ def sizes_of(case):
     return CASES[case.name].sizes
 
 
-def limit_complaints(event, expected):
+def mappings_complaints(limit):
+    with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
+        if limit["value"] != int(file.read()):
+            yield "max_map_count is not %d" % limit["value"]
+    # What reading the limits needs itself may have come and gone.
+    if limit.get("use", 0) < limit["value"] - 8:
+        yield "only %s mappings in use of %d" % (limit.get("use"), limit["value"])
+
+
+def limit_complaints(event, expected, real):
     limit = event.get("limit")
     if expected.limit is None:
         if limit is not None:
@@ -73,22 +82,17 @@ def limit_complaints(event, expected):
         return
     if expected.value is not None and limit["value"] != expected.value:
         yield "the limit's value is %d, not %d" % (limit["value"], expected.value)
-    if limit["name"] == "vm.max_map_count":
-        with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
-            if limit["value"] != int(file.read()):
-                yield "max_map_count is not %d" % limit["value"]
-        # What reading the limits needs itself may have come and gone.
-        if limit.get("use", 0) < limit["value"] - 8:
-            yield "only %s mappings in use of %d" % (limit.get("use"), limit["value"])
+    if limit["name"] == "vm.max_map_count" and real:
+        yield from mappings_complaints(limit)
     elif "use" in limit and limit["use"] + limit["needed"] <= limit["value"]:
         yield "the limit leaves room for it: %s" % limit
 
 
-def reason_complaints(event, case):
+def reason_complaints(event, case, real=True):
     expected = CASES[case.name]
     if (event["reason"], event["detail"]) != (case.reason, case.detail):
         yield "says %s/%s, not %s/%s" % (event["reason"], event["detail"], case.reason, case.detail)
-    yield from limit_complaints(event, expected)
+    yield from limit_complaints(event, expected, real)
     refused = event.get("refused")
     if expected.errno is None and refused is not None:
         yield "a kernel call was refused: %s" % refused
@@ -107,7 +111,8 @@ def call_complaints(event, call):
         "size": call["size"],
         "disposition": "threw" if call["result"] == "threw" else "returned_null",
     }
-    if call["call"] in ("calloc", "reallocarray"):
+    # A reallocarray whose product fits is a realloc of that.
+    if call["call"] == "calloc" or event["detail"] == "overflow" and call["call"] == "reallocarray":
         wanted["count"] = call["count"]
     for name, value in wanted.items():
         if event.get(name) != value:
@@ -115,8 +120,9 @@ def call_complaints(event, call):
     if "count" not in wanted and "count" in event:
         yield "a count of a call without one"
     # What does not fit into size_t has no size to choose a route by.
-    if event["detail"] != "overflow" and event["route"] != route_of(call["size"] * call["count"]):
-        yield "route %s for %d bytes" % (event["route"], call["size"] * call["count"])
+    most = max(call["size"] * call["count"], call["alignment"])
+    if event["detail"] != "overflow" and event["route"] != route_of(most):
+        yield "route %s for %d bytes" % (event["route"], most)
 
 
 def memory_complaints(event):
@@ -153,8 +159,11 @@ def served_complaints(run, case):
     events = [event for event in run.events if event["disposition"] not in failure_trace.GIVEN_UP]
     # The tracing variant also tells of each detour that ended well.
     told = [event for event in events if event["disposition"] != "served_by_detour"]
-    if tuple(event["disposition"] for event in told) != expected.served:
-        yield "served after all: %s, expected %s" % ([event["disposition"] for event in told], expected.served)
+    served = tuple(event["disposition"] for event in told)
+    # A purge may give a last few blocks, before there are none.
+    last_few = len(expected.sizes) > 1 and set(served) == {"served_after_purge"}
+    if served != expected.served and not last_few:
+        yield "served after all: %s, expected %s" % (served, expected.served)
     for event in told:
         yield from reason_complaints(event, case)
         if event["attempts"] < 2:
@@ -184,9 +193,9 @@ def fork_complaints(run):
 
 
 def killed_complaints(run):
-    """The kernel leaves no time to say anything; so the end is missing."""
+    """The kernel leaves no time to say anything; only the parent's trace ends."""
     ends = [trace.ended for trace in run.traces]
-    if sorted(ends) != [False, True]:
+    if sorted(ends) not in ([True], [False, True]):
         yield "traces that end: %s" % ends
 
 
@@ -218,5 +227,5 @@ def fake_complaints(events, case):
     if len(failures) != 1:
         yield "%d events for one failed call" % len(failures)
     for event in failures:
-        yield from reason_complaints(event, case)
+        yield from reason_complaints(event, case, real=False)
         yield from memory_complaints(event)
