@@ -86,12 +86,12 @@ constexpr Remedy kHeapLimit[] = {
 };
 
 constexpr Remedy kUnitRuns[] = {
+    {"hakmem", "Raise the limit that keeps hakmem from mapping more.",
+     "export HAKMEM_HEAP_LIMIT={suggested_mib}M"},
     {"hakmem",
-     "Give free memory back sooner, so that it can be mapped again as one "
+     "Or give free memory back sooner, so that it can be mapped again as one "
      "piece; slower where the program frees and allocates a lot.",
      "export HAKMEM_DECAY_MS=0"},
-    {"hakmem", "Or raise the limit that keeps hakmem from mapping more.",
-     "export HAKMEM_HEAP_LIMIT={suggested_mib}M"},
     {"The program",
      "Large blocks of many different sizes with long-lived small ones "
      "between them break memory up. Allocate the large, long-lived blocks "

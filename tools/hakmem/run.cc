@@ -73,6 +73,9 @@ constexpr int kNoProgram = 127;
 constexpr char kTraceVariable[] = "HAKMEM_ACE_TRACE";
 constexpr char kStatisticsVariable[] = "HAKMEM_STATS";
 
+// In the folder of a run that was not told where to write.
+constexpr char kTraceFile[] = "failures.jsonl";
+
 constexpr const char* kFlags[] = {"variant", "trace", "limit", "option",
                                   "library"};
 
@@ -161,7 +164,7 @@ absl::Status Prepare(const Scratch& scratch, Environment& environment,
   const std::string given = absl::GetFlag(FLAGS_trace);
   if (!given.empty()) environment.Set(kTraceVariable, given);
   if (!environment.Has(kTraceVariable)) {
-    environment.Set(kTraceVariable, scratch.File("failures.jsonl"));
+    environment.Set(kTraceVariable, scratch.File(kTraceFile));
   }
   if (!environment.Has(kStatisticsVariable)) {
     environment.Set(kStatisticsVariable, scratch.File("statistics.jsonl"));
@@ -243,7 +246,9 @@ void Summarize(const std::string& program, const ChildEnd& end,
   }
   const std::string summary = RunSummary(session, peaks, trace.path());
   Say(summary);
-  if (!summary.empty()) scratch.Keep();
+  if (!summary.empty() && trace.path() == scratch.File(kTraceFile)) {
+    scratch.Keep();
+  }
   const std::string_view obstacle = WhyNotLoaded(program);
   if (!obstacle.empty()) {
     Say(absl::StrCat("hakmem: ", ForTerminal(program), " ", obstacle,
