@@ -39,7 +39,7 @@ inline constexpr std::size_t kMaxPoolBytes = 64 * kKiB;
 
 struct ClassLayout {
   std::uint32_t block_bytes;
-  std::uint32_t slab_units;  // 1, 4 or 16
+  std::uint32_t slab_units;  // 1 or 4
   std::uint32_t capacity;    // blocks of a slab
   std::uint32_t reciprocal;  // ceil(2^31 / (block_bytes / 16))
 };
@@ -58,10 +58,9 @@ constexpr std::uint32_t ClassBytes(unsigned size_class) {
 }
 
 // Few blocks to a slab would make slabs come and go; long slabs would keep
-// memory from other classes.
+// memory from other classes. Four blocks are enough (docs/decisions/0012).
 constexpr std::uint32_t SlabUnits(std::uint32_t block_bytes) {
-  if (block_bytes <= 4 * kKiB) return 1;
-  return block_bytes <= 16 * kKiB ? 4 : 16;
+  return block_bytes <= 16 * kKiB ? 1 : 4;
 }
 
 constexpr std::array<ClassLayout, kClassCount> MakeClassLayouts() {

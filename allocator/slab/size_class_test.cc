@@ -60,10 +60,9 @@ TEST(SizeClassTest, SlabsAreFullOfBlocks) {
   for (SizeClass c = 0; c < kClasses; ++c) {
     const ClassLayout& layout = kClassLayouts[c];
     const std::size_t slab_bytes = layout.slab_units * kUnitBytes;
-    EXPECT_TRUE(layout.slab_units == 1 || layout.slab_units == 4 ||
-                layout.slab_units == 16);
+    EXPECT_TRUE(layout.slab_units == 1 || layout.slab_units == 4);
     EXPECT_EQ(layout.capacity, slab_bytes / ClassBytes(c));
-    EXPECT_GE(layout.capacity, 16U);
+    EXPECT_GE(layout.capacity, 4U);
     // Header, bitmap and summary have room for as many.
     EXPECT_LE(layout.capacity, IsTiny(c) ? 64U * 64 : 64U);
     EXPECT_LT(slab_bytes - layout.capacity * ClassBytes(c), ClassBytes(c));

@@ -1,4 +1,4 @@
-// A slab: a run of 1, 4 or 16 units that holds blocks of one class, seen as a
+// A slab: a run of 1 or 4 units that holds blocks of one class, seen as a
 // set of free blocks.
 //
 // Owns: which blocks are free and not in anyone's magazine. The object lies in
