@@ -310,8 +310,8 @@ constexpr AdviceEntry kTable[] = {
      "program. The machine may have plenty of memory.",
      kMaxAlloc},
     {"Exhaustion", "region", "hakmem's addresses are used up",
-     "hakmem's region of addresses is full: {use} of {value} are taken, and "
-     "{needed} more were needed.",
+     "hakmem has {value} of addresses for blocks of this kind; {use} are "
+     "taken, and {needed} more were needed in one piece.",
      "hakmem's region of addresses has no room for {size} more.",
      "This is about addresses, not about memory: blocks lie in one region of "
      "up to 12 TiB.",
