@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -35,8 +37,8 @@ constexpr std::uint8_t kMalloc =
 
 // The host's functions have no argument.
 FakeVirtualMemory* memory = nullptr;
-int attached = 0;
-int writers_wanted = 0;
+std::atomic<int> attached = 0;
+std::atomic<int> writers_wanted = 0;
 
 Address Window() {
   const Address begin = memory->RegionRange().begin;
