@@ -41,11 +41,47 @@ std::optional<std::uint64_t> NumberOf(const OptionSpec& spec,
   return static_cast<std::uint64_t>(number);
 }
 
+// The number of a kChoice's word.
+std::optional<std::uint64_t> WordOf(const OptionSpec& spec,
+                                    std::string_view text) {
+  std::string_view words = spec.unit;
+  for (std::uint64_t number = 0;; ++number) {
+    const std::size_t bar = words.find('|');
+    if (words.substr(0, bar) == text) return number;
+    if (bar == std::string_view::npos) return std::nullopt;
+    words.remove_prefix(bar + 1);
+  }
+}
+
+// Whether it is SIZE:COUNT, and more after commas, or nothing.
+bool IsSizes(const OptionSpec& spec, std::string_view text) {
+  OptionSpec size = spec;
+  size.type = OptionType::kBytes;
+  OptionSpec count = spec;
+  count.type = OptionType::kNumber;
+  count.minimum = 0;
+  count.maximum = kNoMaximum;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    const std::size_t colon = item.find(':');
+    if (colon == std::string_view::npos ||
+        !NumberOf(size, item.substr(0, colon)) ||
+        !NumberOf(count, item.substr(colon + 1))) {
+      return false;
+    }
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
+    if (text.empty()) return false;
+  }
+  return true;
+}
+
 void CheckSame(const ParsedOptions& one, const ParsedOptions& two) {
   for (std::size_t i = 0; i < std::size(kOptionTable); ++i) {
     const OptionSpec& spec = kOptionTable[i];
     HAK_CHECK(one.origins[i] == two.origins[i]);
-    if (spec.type == OptionType::kPath) {
+    if (spec.path != nullptr) {
       HAK_CHECK_EQ(std::strcmp(one.values.*spec.path, two.values.*spec.path),
                    0);
     } else {
@@ -58,13 +94,16 @@ void CheckKnown(std::size_t index, std::string_view value) {
   const OptionSpec& spec = kOptionTable[index];
   ParsedOptions expected;
   bool valid = false;
-  if (spec.type == OptionType::kPath) {
-    valid = value.size() < kMaxOptionPathBytes;
+  if (spec.path != nullptr) {
+    valid = value.size() < kMaxOptionPathBytes &&
+            (spec.type == OptionType::kPath || IsSizes(spec, value));
     if (valid && value != "0") {
       const std::string path(value);
       std::strcpy(expected.values.*spec.path, path.c_str());
     }
-  } else if (const auto number = NumberOf(spec, value)) {
+  } else if (const auto number = spec.type == OptionType::kChoice
+                                     ? WordOf(spec, value)
+                                     : NumberOf(spec, value)) {
     valid = true;
     expected.values.*spec.number = *number;
   }
