@@ -82,6 +82,75 @@ size_t hakmem_purge(void);
  * after the decay delay, like all free memory. */
 size_t hakmem_prewarm(size_t size, size_t count);
 
+/* --- Failed allocations. docs/failure_events.md explains each field. --------
+ */
+
+#define HAKMEM_MAX_FAILURE_FRAMES 32
+
+/* A call that memory could not be had for, or not at once. Pointers to text
+ * live as long as the process and are never NULL. Later versions add fields at
+ * the end and never change or remove one. */
+struct hakmem_failure_event {
+  uint64_t sequence;     /* counts this process's events from 1 */
+  uint64_t time_ns;      /* since 1970-01-01 00:00 UTC */
+  uint64_t monotonic_ns; /* CLOCK_MONOTONIC */
+  /* What was asked for. */
+  uint64_t size_bytes; /* if there is a count: of one element */
+  uint64_t alignment_bytes;
+  uint64_t count;       /* of calloc's and reallocarray's elements, or 0 */
+  uint64_t class_bytes; /* size of the block that would serve it, or 0 */
+  /* What was refused, and the limit that explains it (limit_name "": none). */
+  uint64_t refused_bytes;
+  uint64_t limit_value;
+  uint64_t limit_use;
+  uint64_t limit_needed;
+  /* hakmem's memory after the refusal. */
+  uint64_t live_bytes;
+  uint64_t cached_bytes;
+  uint64_t mapped_bytes;
+  uint64_t peak_mapped_bytes;
+  uint64_t metadata_bytes;
+  uint64_t largest_free_bytes;
+  int32_t process_id;
+  int32_t thread_id;
+  int32_t error_number;     /* errno of the refused kernel call, or 0 */
+  uint32_t attempts;        /* how often the call was tried */
+  const char* call;         /* "malloc", "operator new[]", ... */
+  const char* route;        /* "tiny", "pool", "span", "huge" */
+  const char* reason;       /* "Threshold", "Exhaustion", "MapFail" */
+  const char* detail;       /* "heap_limit", "rlimit_as", ... */
+  const char* disposition;  /* "returned_null", "served_after_purge", ... */
+  const char* refused_call; /* "mmap", "mremap"; "none" */
+  char thread_name[16];
+  char limit_name[24];
+  char limit_source[96];
+  uint32_t frame_count;
+  uint32_t reserved;
+  uint64_t frames[HAKMEM_MAX_FAILURE_FRAMES]; /* return addresses, innermost
+                                                 first */
+};
+
+/* Copies the newest events, newest first, into an array of `capacity` elements
+ * of `event_size_bytes` bytes each, the caller's
+ * sizeof(struct hakmem_failure_event): fields that the caller's version does
+ * not have are not written, those that the library's does not have are set to
+ * 0. Returns how many events were copied; the last 256 are kept. */
+size_t hakmem_failure_events(struct hakmem_failure_event* events,
+                             size_t capacity, size_t event_size_bytes);
+
+/* Called when a call is about to fail, after hakmem has given its own caches
+ * back and tried again. It may free memory and return non-zero to have the call
+ * tried once more; up to 16 times in one call. It may allocate; what fails
+ * meanwhile on the same thread does not call it again. Several threads may call
+ * it at once. It must return: no exception, no longjmp. `event` is valid until
+ * then; its disposition is "pending". */
+typedef int (*hakmem_failure_handler)(const struct hakmem_failure_event* event,
+                                      void* context);
+
+/* NULL: none. Takes the place of the handler that was set before, which may
+ * still be running on another thread. */
+void hakmem_set_failure_handler(hakmem_failure_handler handler, void* context);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

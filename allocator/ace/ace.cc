@@ -122,9 +122,11 @@ void Ace::NoteGrant(std::uint32_t units) {
 }
 
 Refusal Ace::ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames) {
-  if (!WithinHeapLimit(frames * kSuperSlabBytes)) {
-    return {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
-            heap_limit_bytes_};
+  const std::size_t bytes = frames * kSuperSlabBytes;
+  if (!WithinHeapLimit(bytes)) {
+    return {.reason = FailureReason::kExhaustion,
+            .detail = FailureDetail::kHeapLimit,
+            .bytes = bytes};
   }
   ++zone_map_calls_;
   const Zone::Extension extension = zone.Extend(memory_, frames);
@@ -135,14 +137,12 @@ Refusal Ace::ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames) {
     return {};
   }
   if (extension.exhausted) {
-    return {
-        FailureReason::kExhaustion,
-        extension.tables ? FailureDetail::kMetadata : FailureDetail::kRegion, 0,
-        0};
+    return {.reason = FailureReason::kExhaustion,
+            .detail = extension.tables ? FailureDetail::kMetadata
+                                       : FailureDetail::kRegion,
+            .bytes = bytes};
   }
-  return {FailureReason::kMapFail,
-          extension.tables ? FailureDetail::kMetadata : FailureDetail::kUnknown,
-          extension.status.error_number, 0};
+  return RefusedByKernel(extension.status);
 }
 
 FrameIndex Ace::GrowthStep(const Zone& zone) {
@@ -165,22 +165,33 @@ void Ace::MapAhead() {
 }
 
 // Maps what a run of `units` needs: a growth step, or just that much when the
-// step is refused; then, before giving up, after unmapping what is free.
-Refusal Ace::MapMore(UnitPool& pool, Zone& zone, std::uint32_t units) {
+// step is refused. `refusal` says what was refused last, also when it did not
+// matter.
+bool Ace::MapMore(UnitPool& pool, Zone& zone, std::uint32_t units,
+                  Refusal& refusal) {
   const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
   const FrameIndex step = GrowthStep(zone);
   if (needed == 1 && WithinHeapLimit(kSuperSlabBytes) && RemapOne(pool, zone)) {
-    return {};
+    return true;
   }
-  Refusal refusal = ExtendZone(pool, zone, std::max(needed, step));
-  if (refusal.reason == FailureReason::kNone) return refusal;
+  refusal = ExtendZone(pool, zone, std::max(needed, step));
+  if (refusal.reason == FailureReason::kNone) return true;
   if (step > needed) {
-    refusal = ExtendZone(pool, zone, needed);
-    if (refusal.reason == FailureReason::kNone) return refusal;
+    const Refusal smaller = ExtendZone(pool, zone, needed);
+    if (smaller.reason == FailureReason::kNone) return true;
+    refusal = smaller;
   }
-  if (UnmapFree() == 0) return refusal;
-  if (needed == 1 && RemapOne(pool, zone)) return {};
-  return ExtendZone(pool, zone, needed);
+  // There may be enough, only not in one piece.
+  if (refusal.reason == FailureReason::kExhaustion &&
+      pool.free_units() >= units) {
+    refusal.detail = FailureDetail::kUnitRuns;
+  }
+  return false;
+}
+
+std::size_t Ace::UnmapCaches() {
+  const FutexLockHolder hold(lock_);
+  return UnmapFree();
 }
 
 std::size_t Ace::UnmapFree() {
@@ -193,14 +204,14 @@ std::size_t Ace::UnmapFree() {
 Ace::Grant Ace::GrantUnits(UnitPool& pool, Zone& zone, std::uint32_t units,
                            std::uint32_t alignment_units) {
   UnitGrant grant = pool.Grant(units, alignment_units);
+  Refusal refusal;
   if (grant.first == kNoUnit) {
-    const Refusal refusal = MapMore(pool, zone, units);
-    if (refusal.reason != FailureReason::kNone) return {.refusal = refusal};
+    if (!MapMore(pool, zone, units, refusal)) return {.refusal = refusal};
     grant = pool.Grant(units, alignment_units);
     HAK_CHECK_NE(grant.first, kNoUnit);
   }
   NoteGrant(units);
-  return {grant.first, grant.known_zero, {}};
+  return {grant.first, grant.known_zero, refusal};
 }
 
 Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
@@ -400,6 +411,21 @@ void Ace::AddStatistics(Statistics& statistics) {
   statistics.slabs_from_new_frames = new_slabs_;
   statistics.purge_calls += fine_.purge_calls() + coarse_.purge_calls();
   statistics.move_calls += move_calls_ + huge_.move_calls();
+}
+
+void Ace::AddFigures(MemoryFigures& figures) {
+  const FutexLockHolder hold(lock_);
+  const std::uint64_t free_bytes =
+      (fine_.free_units() + coarse_.free_units()) * kUnitBytes;
+  figures.mapped = mapped_bytes();
+  figures.peak_mapped = peak_mapped_bytes_.load(std::memory_order_relaxed);
+  figures.live = figures.mapped - free_bytes;
+  figures.cached = (fine_.dirty_units() + coarse_.dirty_units()) * kUnitBytes;
+  figures.metadata += region_.fine().metadata_bytes() +
+                      region_.coarse().metadata_bytes() +
+                      huge_.metadata_bytes();
+  figures.largest_free =
+      std::max(fine_.LargestFreeRun(), coarse_.LargestFreeRun()) * kUnitBytes;
 }
 
 void Ace::CheckInvariants() {

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,7 +29,7 @@
 #include "allocator/ace/huge_pool.h"
 #include "allocator/ace/unit_pool.h"
 #include "allocator/config/options.h"
-#include "allocator/diag/failure_ring.h"
+#include "allocator/diag/failure_event.h"
 #include "allocator/diag/statistics.h"
 #include "allocator/platform/futex_lock.h"
 #include "allocator/platform/virtual_memory.h"
@@ -36,13 +37,24 @@
 
 namespace hakmem {
 
-// Why a grant failed; kNone: it did not.
+// Why a grant failed; kNone: it did not. With a grant that was made: why it was
+// not made by the shortest way.
 struct Refusal {
   FailureReason reason = FailureReason::kNone;
   FailureDetail detail = FailureDetail::kNone;
+  VmCall call = VmCall::kNone;  // MapFail: what the kernel refused
   int error_number = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t bytes = 0;  // what was asked for
 };
+
+// Of a refused call. Which limit made the kernel refuse is found out later.
+constexpr Refusal RefusedByKernel(const VmStatus& status) {
+  return {FailureReason::kMapFail,
+          status.injected                 ? FailureDetail::kInjected
+          : status.error_number == EEXIST ? FailureDetail::kAddressInUse
+                                          : FailureDetail::kUnknown,
+          status.call, status.error_number, status.bytes};
+}
 
 // Spans are at most this long; longer blocks are Huge.
 inline constexpr std::size_t kMaxSpanBytes = 256 * kMiB;
@@ -58,6 +70,7 @@ class Ace {
   void Start(const Options& options);
 
   Region& region() { return region_; }
+  const Region& region() const { return region_; }
   constexpr VirtualMemory& memory() { return memory_; }
 
   // A run of `units` in the fine or coarse zone for a slab, aligned to its own
@@ -113,8 +126,13 @@ class Ace {
   void MapAhead();
   // Gives all freed memory back; returns the bytes given back.
   std::size_t PurgeAll();
+  // Unmaps every wholly free SuperSlab, which makes room below all limits;
+  // returns the bytes unmapped. Before a call is given up.
+  std::size_t UnmapCaches();
 
   void AddStatistics(Statistics& statistics);
+  void AddFigures(MemoryFigures& figures);
+  std::uint64_t heap_limit_bytes() const { return heap_limit_bytes_; }
   std::size_t mapped_bytes() const {
     return mapped_bytes_.load(std::memory_order_relaxed);
   }
@@ -129,8 +147,8 @@ class Ace {
   Grant GrantUnits(UnitPool& pool, Zone& zone, std::uint32_t units,
                    std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Refusal MapMore(UnitPool& pool, Zone& zone, std::uint32_t units)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool MapMore(UnitPool& pool, Zone& zone, std::uint32_t units,
+               Refusal& refusal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Refusal ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void MapAheadIn(UnitPool& pool, Zone& zone)
@@ -165,7 +183,6 @@ class Ace {
   std::size_t PurgeRest() ABSL_LOCKS_EXCLUDED(lock_);
   std::size_t PurgeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
-  Refusal HugeRefusal(const HugePool::Result& result) const;
 
   VirtualMemory& memory_;
   Region region_;  // zones' tables: guarded by lock_; look-ups: see zone.h

@@ -8,31 +8,32 @@
 
 namespace hakmem {
 
-Refusal Ace::HugeRefusal(const HugePool::Result& result) const {
-  if (result.exhausted) {
-    return {FailureReason::kExhaustion, FailureDetail::kRegion, 0, 0};
+namespace {
+
+Refusal HugeRefusal(const HugePool::Result& result, std::size_t bytes) {
+  const bool tables = result.tables && result.status.error_number == ENOSPC;
+  if (result.exhausted || tables) {
+    return {
+        .reason = FailureReason::kExhaustion,
+        .detail = tables ? FailureDetail::kMetadata : FailureDetail::kRegion,
+        .bytes = bytes};
   }
-  if (result.tables && result.status.error_number == ENOSPC) {
-    return {FailureReason::kExhaustion, FailureDetail::kMetadata, 0, 0};
-  }
-  return {FailureReason::kMapFail,
-          result.tables ? FailureDetail::kMetadata : FailureDetail::kUnknown,
-          result.status.error_number, 0};
+  return RefusedByKernel(result.status);
 }
+
+Refusal OverHeapLimit(std::size_t bytes) {
+  return {.reason = FailureReason::kExhaustion,
+          .detail = FailureDetail::kHeapLimit,
+          .bytes = bytes};
+}
+
+}  // namespace
 
 Ace::HugeGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
   const FutexLockHolder hold(lock_);
-  if (!WithinHeapLimit(bytes)) UnmapFree();
-  if (!WithinHeapLimit(bytes)) {
-    return {0,
-            {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
-             heap_limit_bytes_}};
-  }
-  HugePool::Result result = huge_.Grant(memory_, bytes, alignment_bytes);
-  if (result.address == 0 && !result.exhausted && UnmapFree() != 0) {
-    result = huge_.Grant(memory_, bytes, alignment_bytes);
-  }
-  if (result.address == 0) return {0, HugeRefusal(result)};
+  if (!WithinHeapLimit(bytes)) return {0, OverHeapLimit(bytes)};
+  const HugePool::Result result = huge_.Grant(memory_, bytes, alignment_bytes);
+  if (result.address == 0) return {0, HugeRefusal(result, bytes)};
   AddMapped(bytes);
   AskForHugePagesOf(result.address);
   return {result.address, {}};
@@ -57,17 +58,9 @@ Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   HAK_CHECK(huge_.IsLive(address));
   const std::size_t old_bytes = huge_.BlockBytes(address);
   const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
-  if (!WithinHeapLimit(more_bytes)) UnmapFree();
-  if (!WithinHeapLimit(more_bytes)) {
-    return {0,
-            {FailureReason::kExhaustion, FailureDetail::kHeapLimit, 0,
-             heap_limit_bytes_}};
-  }
-  HugePool::Result result = huge_.Resize(memory_, address, bytes);
-  if (result.address == 0 && !result.exhausted && UnmapFree() != 0) {
-    result = huge_.Resize(memory_, address, bytes);
-  }
-  if (result.address == 0) return {0, HugeRefusal(result)};
+  if (!WithinHeapLimit(more_bytes)) return {0, OverHeapLimit(more_bytes)};
+  const HugePool::Result result = huge_.Resize(memory_, address, bytes);
+  if (result.address == 0) return {0, HugeRefusal(result, bytes)};
   const std::size_t new_bytes = huge_.BlockBytes(result.address);
   if (new_bytes > old_bytes) AskForHugePagesOf(result.address);
   if (new_bytes >= old_bytes) {

@@ -121,7 +121,8 @@ TEST_F(AcePagesTest, FramesMappedAgainAreAskedForAgain) {
   ace_->ReleaseSpan(span, 8 * kMiB / kUnitBytes);
   memory_.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
                      VmCall::kMap);
-  EXPECT_EQ(Span(64 * kMiB), kNoUnit);  // unmaps what is free
+  EXPECT_EQ(Span(64 * kMiB), kNoUnit);
+  EXPECT_EQ(ace_->UnmapCaches(), 8 * kMiB);
   EXPECT_EQ(ace_->mapped_bytes(), 0U);
   memory_.RefuseNothing();
   const UnitIndex again = Span(2 * kMiB);

@@ -183,7 +183,8 @@ TEST_F(AceTest, StopsAtTheHeapLimit) {
   EXPECT_EQ(spans.size(), 20U);
   ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
                 FailureDetail::kHeapLimit);
-  EXPECT_EQ(grant.refusal.limit, kLimit);
+  EXPECT_EQ(grant.refusal.bytes, kSuperSlabBytes);
+  EXPECT_EQ(ace_->heap_limit_bytes(), kLimit);
   EXPECT_LE(Snapshot().peak_mapped_bytes, kLimit);
   const Ace::HugeGrant huge = ace_->GrantHuge(2 * kMiB, kSuperSlabBytes);
   EXPECT_EQ(huge.address, 0U);
@@ -195,7 +196,8 @@ TEST_F(AceTest, StopsAtTheHeapLimit) {
   EXPECT_EQ(Span(16), spans.back());
 }
 
-// What one zone, or Huge blocks, have freed makes room for the others.
+// What one zone, or Huge blocks, have freed makes room for the others, once it
+// is unmapped.
 TEST_F(AceTest, FreeFramesAreGivenUpForTheOtherZones) {
   Start(8 * kMiB);
   for (int round = 0; round < 3; ++round) {
@@ -203,12 +205,15 @@ TEST_F(AceTest, FreeFramesAreGivenUpForTheOtherZones) {
     ASSERT_NE(span, kNoUnit);
     EXPECT_EQ(ace_->GrantSlab(true, 1).first, kNoUnit);
     ace_->ReleaseSpan(span, 4 * kUnitsPerSuperSlab);
+    EXPECT_EQ(ace_->GrantSlab(true, 1).first, kNoUnit);
+    EXPECT_EQ(ace_->UnmapCaches(), 8 * kMiB);
     std::vector<UnitIndex> slabs;
     for (int i = 0; i < 8; ++i)
       slabs.push_back(ace_->GrantSlab(true, 16).first);
     EXPECT_NE(slabs.back(), kNoUnit);
     EXPECT_EQ(ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address, 0U);
     for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 16);
+    EXPECT_EQ(ace_->UnmapCaches(), 8 * kMiB);
     const Address huge = ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address;
     ASSERT_NE(huge, 0U);
     EXPECT_EQ(Span(1), kNoUnit);
@@ -238,15 +243,79 @@ TEST_F(AceTest, AddressesOfTheRegionMayRunOut) {
   EXPECT_EQ(ace_->GrantSlab(true, 4).first, 32U);
 }
 
+// Free memory in pieces that are too short, in SuperSlabs that are in use.
+TEST_F(AceTest, SaysThatFreeRunsAreTooShort) {
+  Start(4 * kMiB);
+  std::vector<UnitIndex> spans;
+  Ace::Grant grant;
+  while ((grant = ace_->GrantSpan(1, kUnitBytes)).first != kNoUnit) {
+    spans.push_back(grant.first);
+  }
+  ASSERT_EQ(spans.size(), 64U);
+  ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
+                FailureDetail::kHeapLimit);
+  for (std::size_t i = 0; i < spans.size(); i += 2) {
+    ace_->ReleaseSpan(spans[i], 1);
+  }
+  EXPECT_EQ(ace_->UnmapCaches(), 0U);
+  ExpectRefusal(ace_->GrantSpan(2, kUnitBytes).refusal,
+                FailureReason::kExhaustion, FailureDetail::kUnitRuns);
+  ExpectRefusal(ace_->GrantSpan(33, kUnitBytes).refusal,
+                FailureReason::kExhaustion, FailureDetail::kHeapLimit);
+  EXPECT_NE(Span(1), kNoUnit);
+}
+
+TEST_F(AceTest, SaysWhenSomethingElseHasTheAddresses) {
+  StartSmall();
+  Region& region = ace_->region();
+  const Address begin = region.coarse().FrameAddress(0);
+  ASSERT_TRUE(memory_.MapAt(begin, 64 * kSuperSlabBytes).ok());
+  const Ace::Grant grant = ace_->GrantSpan(1, kUnitBytes);
+  EXPECT_EQ(grant.first, kNoUnit);
+}
+
+// A growth step is refused, but what was needed is not.
+TEST_F(AceTest, SaysWhatWasRefusedOnTheWayToAGrant) {
+  Start();
+  for (int i = 0; i < 16; ++i) ASSERT_NE(Span(kUnitsPerSuperSlab), kNoUnit);
+  memory_.RefuseCall(1, ENOMEM, Refuse::kOnce, VmCall::kMap);
+  const Ace::Grant grant = ace_->GrantSpan(kUnitsPerSuperSlab, kUnitBytes);
+  EXPECT_NE(grant.first, kNoUnit);
+  ExpectRefusal(grant.refusal, FailureReason::kMapFail, FailureDetail::kUnknown,
+                ENOMEM);
+  EXPECT_EQ(grant.refusal.call, VmCall::kMap);
+  EXPECT_EQ(grant.refusal.bytes, 2 * kSuperSlabBytes);
+}
+
+TEST_F(AceTest, FiguresAgreeWithTheStatistics) {
+  Start();
+  const UnitIndex span = Span(40);
+  ASSERT_NE(span, kNoUnit);
+  ASSERT_NE(Span(5), kNoUnit);
+  ASSERT_NE(ace_->GrantSlab(true, 4).first, kNoUnit);
+  ace_->ReleaseSpan(span, 40);
+  MemoryFigures figures;
+  ace_->AddFigures(figures);
+  const Statistics statistics = Snapshot();
+  EXPECT_EQ(figures.live, statistics.granted_bytes);
+  EXPECT_EQ(figures.live, 9 * kUnitBytes);
+  EXPECT_EQ(figures.cached, statistics.cached_bytes);
+  EXPECT_EQ(figures.cached, 40 * kUnitBytes);
+  EXPECT_EQ(figures.mapped, statistics.mapped_bytes);
+  EXPECT_EQ(figures.peak_mapped, statistics.peak_mapped_bytes);
+  EXPECT_EQ(figures.metadata, statistics.metadata_bytes);
+  EXPECT_EQ(figures.largest_free, 32 * kUnitBytes);
+}
+
 TEST_F(AceTest, SaysWhichMemoryTheKernelRefused) {
   Start();
   memory_.RefuseCall(1, EPERM, Refuse::kFromThenOn);
   ExpectRefusal(ace_->GrantSlab(true, 1).refusal, FailureReason::kMapFail,
-                FailureDetail::kMetadata, EPERM);
+                FailureDetail::kUnknown, EPERM);
   ExpectRefusal(ace_->GrantSpan(1, kUnitBytes).refusal, FailureReason::kMapFail,
-                FailureDetail::kMetadata, EPERM);
+                FailureDetail::kUnknown, EPERM);
   ExpectRefusal(ace_->GrantHuge(kMiB, kSuperSlabBytes).refusal,
-                FailureReason::kMapFail, FailureDetail::kMetadata, EPERM);
+                FailureReason::kMapFail, FailureDetail::kUnknown, EPERM);
   memory_.RefuseNothing();
   // The tables have room for more now.
   ASSERT_NE(Span(32), kNoUnit);
@@ -351,9 +420,9 @@ TEST_F(AceTest, APurgeThatTheKernelRefusesIsTriedAgain) {
   EXPECT_EQ(Snapshot().cached_bytes, 0U);
 }
 
-// Under a byte limit: what is free is unmapped before anything is refused, and
-// all of it comes back.
-TEST_F(AceTest, GivesUpFreeMemoryBeforeItRefuses) {
+// Under a byte limit: what is free can be unmapped to make room, and all of it
+// comes back.
+TEST_F(AceTest, UnmapsItsCachesToMakeRoom) {
   Start();
   const UnitIndex span = Span(3 * kUnitsPerSuperSlab);
   ASSERT_NE(span, kNoUnit);
@@ -362,7 +431,10 @@ TEST_F(AceTest, GivesUpFreeMemoryBeforeItRefuses) {
   EXPECT_EQ(ace_->GrantSpan(32, kUnitBytes).refusal.reason,
             FailureReason::kMapFail);
   ace_->ReleaseSpan(span, 3 * kUnitsPerSuperSlab);
+  EXPECT_EQ(ace_->GrantHuge(5 * kMiB, kSuperSlabBytes).address, 0U);
   EXPECT_EQ(memory_.calls(VmCall::kUnmap), 0U);
+  EXPECT_EQ(ace_->UnmapCaches(), 3 * kSuperSlabBytes);
+  EXPECT_EQ(ace_->UnmapCaches(), 0U);
   const Address huge = ace_->GrantHuge(5 * kMiB, kSuperSlabBytes).address;
   ASSERT_NE(huge, 0U);
   EXPECT_GT(memory_.calls(VmCall::kUnmap), 0U);

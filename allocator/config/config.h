@@ -18,6 +18,8 @@ struct Config {
   bool count_all_calls = false;
   // Each call can be written to a file (HAKMEM_TRACE).
   bool trace_calls = false;
+  // A call that was served in spite of a refusal is a failure event, too.
+  bool report_detours = false;
   // A block taken from a magazine must bear its Free header; anything else is
   // a damaged table and is fatal at once.
   bool check_header_on_reuse = false;
@@ -33,8 +35,10 @@ constexpr bool IsValid(const Config& config) {
 }
 
 inline constexpr Config kRelease = {.name = "release"};
-inline constexpr Config kTracing = {
-    .name = "tracing", .count_all_calls = true, .trace_calls = true};
+inline constexpr Config kTracing = {.name = "tracing",
+                                    .count_all_calls = true,
+                                    .trace_calls = true,
+                                    .report_detours = true};
 inline constexpr Config kHardened = {
     .name = "hardened", .check_header_on_reuse = true, .zero_on_free = true};
 inline constexpr Config kDebug = {.name = "debug",

@@ -48,7 +48,24 @@ struct Options {
   std::uint64_t prefault = 0;
   // "": none; else SIZE:COUNT, more after commas (option_parser.h reads them).
   char prewarm[kMaxOptionPathBytes] = "";
+  // "": none; "1": standard error; "fd:N"; else a file to append to, in whose
+  // name %p is the process.
+  char ace_trace[kMaxOptionPathBytes] = "";
+  // Failure lines a second, after the first 256.
+  std::uint64_t ace_trace_rate = 100;
+  // 0 or 1.
+  std::uint64_t failures_at_exit = 0;
+  // A signal's number; 0: none.
+  std::uint64_t failures_signal = 0;
+  // An Unwinding.
+  std::uint64_t unwind = 0;
+  // 0: none; else 2 * n, and 1 more when the calls after the nth are refused,
+  // too.
+  std::uint64_t fail_nth = 0;
 };
+
+// HAKMEM_UNWIND: the numbers of its words.
+enum class Unwinding : std::uint8_t { kFrames, kTables, kNone };
 
 enum class OptionType : std::uint8_t {
   kFlag,    // 0 or 1
@@ -57,7 +74,9 @@ enum class OptionType : std::uint8_t {
             // 1024)
   kChoice,  // one of the words of `unit`, which '|' separates; its number
   kSizes,   // a list of SIZE:COUNT with commas between; nothing for none
-  kPath,    // 0 or nothing for none, 1 for standard error, else a path
+  kOrdinal,  // a decimal number n, or n+ for the nth and all that follow;
+             // 2 * n, and 1 more for n+
+  kPath,     // 0 or nothing for none, 1 for standard error, else a path
 };
 
 struct OptionSpec {
@@ -127,6 +146,31 @@ inline constexpr OptionSpec kOptionTable[] = {
     {"HAKMEM_TRACE_STACKS", OptionType::kFlag, "",
      "Each call is traced with its callers, up to 32, by frame pointers.",
      &Options::trace_stacks, nullptr, 0, 1},
+    {"HAKMEM_ACE_TRACE", OptionType::kPath,
+     "0: none; 1: standard error; fd:N: that descriptor; else the path of a "
+     "file to append to, in which %p is the process",
+     "Writes a line of JSON for each call that memory could not be had for "
+     "(docs/failure_events.md).",
+     nullptr, &Options::ace_trace, 0, 0},
+    {"HAKMEM_ACE_TRACE_RATE", OptionType::kNumber, "lines a second",
+     "How many failures are written to the trace once 256 have been; the rest "
+     "is counted.",
+     &Options::ace_trace_rate, nullptr, 1, 1'000'000},
+    {"HAKMEM_FAILURES_AT_EXIT", OptionType::kFlag, "",
+     "Prints the last failures on standard error when the process ends.",
+     &Options::failures_at_exit, nullptr, 0, 1},
+    {"HAKMEM_FAILURES_SIGNAL", OptionType::kNumber, "",
+     "Prints the last failures on standard error when this signal comes; 0: "
+     "none. Never replaces a handler of the program.",
+     &Options::failures_signal, nullptr, 0, 64},
+    {"HAKMEM_UNWIND", OptionType::kChoice, "frames|tables|none",
+     "How the callers of a failed call are found: by frame pointers, by unwind "
+     "tables (slower, finds more), or not at all.",
+     &Options::unwind, nullptr, 0, 2},
+    {"HAKMEM_FAIL_NTH", OptionType::kOrdinal, "calls",
+     "For tests: refuses the nth call of the process that asks the kernel for "
+     "memory; n+ those that follow, too.",
+     &Options::fail_nth, nullptr, 0, 1ULL << 32},
 };
 
 }  // namespace hakmem

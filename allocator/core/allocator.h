@@ -7,8 +7,9 @@
 // The path of a call (hot: allocator_hot.h; slow: allocator_slow.h):
 //   Allocate   class by table → magazine pop → mark Live
 //     AllocateSlow   attach a heap · magazine refill (ThreadHeap) · slab or
-//                    span from ACE · Huge block; a refusal is retried after
-//                    reclaiming, then recorded
+//                    span from ACE · Huge block
+//       Resolve      what was refused is tried again after reclaiming, and
+//                    becomes one event (allocator_failure.h)
 //   Free       range and alignment by one comparison → header and unit record
 //              by one comparison → mark Free → magazine push
 //     TryFreeRemote  another heap's block: header and record as before → mark
@@ -31,7 +32,10 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/config/options.h"
+#include "allocator/core/failed_call.h"
 #include "allocator/core/pointer_facts.h"
+#include "allocator/diag/failure_event.h"
+#include "allocator/diag/failure_reporter.h"
 #include "allocator/diag/failure_ring.h"
 #include "allocator/diag/statistics.h"
 #include "allocator/heap/heap_registry.h"
@@ -45,6 +49,13 @@ struct Host {
   // Called on a thread each time it gets a heap; may allocate, and may call
   // Detach when it cannot learn of the thread's exit.
   void (*on_attach)();
+  // Completes failure events and hands them on.
+  FailureReporter* reporter;
+  // Asks the program to free memory for a call that failed; true: it is worth
+  // trying again. May allocate and free. Null: nobody to ask.
+  bool (*ask_for_memory)(const FailureEvent& event) = nullptr;
+  // An event is complete. Must not allocate. Null: nobody wants to know.
+  void (*on_failure)(const FailureEvent& event) = nullptr;
 };
 
 template <const Config& kConfig>
@@ -67,33 +78,98 @@ class Allocator {
       Start();
   }
 
-  // A block of at least `size_bytes`, aligned to 16 bytes. Null: it could not
-  // be had, and an event says why. errno is not touched.
-  HAK_ALWAYS_INLINE void* Allocate(Heap*& self, std::size_t size_bytes) {
+  // --- Whole calls. Null: memory could not be had, and an event says why.
+  // errno is not touched. The frontend puts the same together itself, because
+  // only the end of a failing call may know which function the program called.
+
+  // A block of at least `size_bytes`, aligned to 16 bytes.
+  void* Allocate(Heap*& self, std::size_t size_bytes) {
+    void* block = AllocateOnce(self, size_bytes);
+    return block != nullptr ? block : Resolve(self, Call::kMalloc);
+  }
+  // Zeroed; null also when the product overflows.
+  void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes) {
+    void* block = TryAllocateZeroed(self, count, size_bytes);
+    if (block == nullptr) block = AllocateZeroedSlow(self, count, size_bytes);
+    return block != nullptr ? block : Resolve(self, Call::kCalloc);
+  }
+  // Aligned to `alignment_bytes`, a power of two.
+  void* AllocateAligned(Heap*& self, std::size_t alignment_bytes,
+                        std::size_t size_bytes) {
+    void* block = TryAllocateAligned(self, alignment_bytes, size_bytes);
+    if (block == nullptr) {
+      block = AllocateSlow(self, size_bytes, alignment_bytes);
+    }
+    return block != nullptr ? block : Resolve(self, Call::kAlignedAlloc);
+  }
+  // Changes a block's size; size 0 counts as 1. Null: the block is as it was.
+  void* Reallocate(Heap*& self, void* pointer, std::size_t size_bytes) {
+    unsigned code = 0;
+    if (TryReallocate(pointer, size_bytes, code)) return pointer;
+    void* block = ReallocateSlow(self, pointer, size_bytes, code);
+    return block != nullptr ? block : Resolve(self, Call::kRealloc);
+  }
+
+  // --- Calls in parts. Null: the call was refused, and the thread's next call
+  // is Resolve, or Recover and what follows it.
+
+  HAK_ALWAYS_INLINE void* AllocateOnce(Heap*& self, std::size_t size_bytes) {
     void* block = TryAllocate(self, size_bytes);
     if (block != nullptr) [[likely]]
       return block;
     return AllocateSlow(self, size_bytes, kMinAlignmentBytes);
   }
-  // The hot part of Allocate, which calls nothing. Null: ask AllocateSlow.
-  HAK_ALWAYS_INLINE void* TryAllocate(Heap* heap, std::size_t size_bytes);
+  // The hot part of AllocateOnce, which calls nothing. Null: ask AllocateSlow.
+  // Sizes from `tiny_end` on take the path of Pool blocks, from `pool_end` on
+  // the slow one; lower ends than these leave more to the slow one.
+  HAK_ALWAYS_INLINE void* TryAllocate(Heap* heap, std::size_t size_bytes,
+                                      std::size_t tiny_end = kMaxTinyBytes + 1,
+                                      std::size_t pool_end = kMaxPoolBytes + 1);
   HAK_NOINLINE void* AllocateSlow(Heap*& self, std::size_t size_bytes,
                                   std::size_t alignment_bytes);
-  // Zeroed; null also when the product overflows.
-  void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes);
-  // Aligned to `alignment_bytes`, a power of two.
-  HAK_ALWAYS_INLINE void* AllocateAligned(Heap*& self,
-                                          std::size_t alignment_bytes,
-                                          std::size_t size_bytes) {
-    void* block = TryAllocateAligned(self, alignment_bytes, size_bytes);
-    if (block != nullptr) [[likely]]
-      return block;
-    return AllocateSlow(self, size_bytes, alignment_bytes);
-  }
-  // The hot part of AllocateAligned. Null: ask AllocateSlow.
-  HAK_ALWAYS_INLINE void* TryAllocateAligned(Heap* heap,
-                                             std::size_t alignment_bytes,
-                                             std::size_t size_bytes);
+  // The same for zeroed blocks.
+  HAK_ALWAYS_INLINE void* TryAllocateZeroed(Heap* heap, std::size_t count,
+                                            std::size_t size_bytes);
+  HAK_NOINLINE void* AllocateZeroedSlow(Heap*& self, std::size_t count,
+                                        std::size_t size_bytes);
+  // The hot part of an aligned allocation. Null: ask AllocateSlow.
+  // Sizes, rounded up to the alignment, beyond `tiny_bytes` take the path of
+  // Pool blocks, beyond `pool_bytes` the slow one.
+  HAK_ALWAYS_INLINE void* TryAllocateAligned(
+      Heap* heap, std::size_t alignment_bytes, std::size_t size_bytes,
+      std::size_t tiny_bytes = kMaxTinyBytes,
+      std::size_t pool_bytes = kMaxPoolBytes);
+  // The hot part of a reallocation. True: the block has that size already.
+  // False: nothing was done; ask ReallocateSlow, with the block's header code.
+  HAK_ALWAYS_INLINE bool TryReallocate(const void* pointer,
+                                       std::size_t size_bytes, unsigned& code);
+  HAK_NOINLINE void* ReallocateSlow(Heap*& self, void* pointer,
+                                    std::size_t size_bytes, unsigned code);
+  // For callers whose own arithmetic overflowed, and for alignments that are no
+  // power of two. Both return null.
+  HAK_COLD static void* RefuseOverflow(std::size_t count,
+                                       std::size_t size_bytes);
+  HAK_COLD static void* RefuseAlignment(std::size_t alignment_bytes,
+                                        std::size_t size_bytes);
+
+  // --- The cold end of a call that was refused (allocator_failure.h).
+
+  // Reclaims, asks the program for memory, tries again, and makes the event of
+  // the call. The block, or null for good. `frame`: see FailureReporter.
+  HAK_COLD void* Resolve(Heap*& self, Call call, const void* frame = nullptr);
+  // The same, but does not give up for good: null leaves the event unfinished,
+  // to be tried again or finished.
+  HAK_COLD void* Recover(Heap*& self, Call call, const void* frame,
+                         FailedCall& failed);
+  // Tries once more, reclaiming if it must.
+  HAK_COLD void* TryAgain(Heap*& self, FailedCall& failed);
+  // The event is about to wait for the program: who looks at the ring meanwhile
+  // finds it.
+  HAK_COLD void Announce(FailedCall& failed);
+  HAK_COLD void Finish(FailedCall& failed, Disposition disposition);
+
+  // --- Freeing.
+
   // What TryFree has learnt of a pointer that it left alone.
   struct NotOwn {
     // Of the zone that it is in; null: of none that has slabs.
@@ -136,24 +212,8 @@ class Allocator {
   HAK_NOINLINE void FreeSizedSlow(Heap*& self, void* pointer,
                                   std::size_t size_bytes,
                                   std::size_t alignment_bytes);
-  // Changes a block's size; size 0 counts as 1. Null: the block is as it was.
-  HAK_ALWAYS_INLINE void* Reallocate(Heap*& self, void* pointer,
-                                     std::size_t size_bytes) {
-    unsigned code = 0;
-    if (TryReallocate(pointer, size_bytes, code)) [[likely]]
-      return pointer;
-    return ReallocateSlow(self, pointer, size_bytes, code);
-  }
-  // The hot part of Reallocate. True: the block has that size already. False:
-  // nothing was done; ask ReallocateSlow, with the block's header code.
-  HAK_ALWAYS_INLINE bool TryReallocate(const void* pointer,
-                                       std::size_t size_bytes, unsigned& code);
-  HAK_NOINLINE void* ReallocateSlow(Heap*& self, void* pointer,
-                                    std::size_t size_bytes, unsigned code);
   // The bytes that may be used; null has 0.
   std::size_t UsableSize(Heap*& self, const void* pointer);
-  // For callers whose own arithmetic overflowed.
-  void RecordOverflow(std::size_t count, std::size_t size_bytes);
 
   // The thread exits (or goes on: what it allocates later is served without a
   // heap of its own).
@@ -180,7 +240,8 @@ class Allocator {
     EnsureStarted();
     return ace_.region().heap_window(3).begin;
   }
-  const FailureRing& failures() const { return failures_; }
+  MemoryFigures Figures();
+  constexpr const FailureRing& failures() const { return failures_; }
 
   // Only while no other thread is inside.
   void CheckInvariants();
@@ -215,21 +276,32 @@ class Allocator {
   HAK_ALWAYS_INLINE unsigned LiveCode(const void* pointer);
   void* AllocateClassSlow(Heap*& self, std::size_t size_bytes,
                           std::size_t alignment_bytes);
-  Large AllocateLarge(Heap*& self, std::size_t size_bytes,
-                      std::size_t alignment_bytes);
+  Large AllocateLarge(std::size_t size_bytes, std::size_t alignment_bytes);
   Large TryLarge(std::size_t size_bytes, std::size_t alignment_bytes,
                  Refusal& refusal);
   Large TrySpan(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
   void* TryClass(Heap*& self, SizeClass size_class, Refusal& refusal);
   static bool HasHeap(const Heap* heap) { return heap->id() != kNoHeapId; }
-  bool Attach(Heap*& self);
+  bool Attach(Heap*& self, Refusal& refusal);
   Heap* AnyHeap(Refusal& refusal);
   HAK_COLD void Start();
   HAK_COLD void Reclaim(Heap*& self);
-  HAK_COLD void Fail(std::size_t size_bytes, std::size_t alignment_bytes,
-                     const Refusal& refusal);
-  bool CheckThreshold(std::size_t size_bytes, std::size_t alignment_bytes);
+  bool WithinThreshold(std::size_t size_bytes, std::size_t alignment_bytes,
+                       Refusal& refusal) const;
+
+  HAK_COLD static void* Refuse(std::size_t size_bytes,
+                               std::size_t alignment_bytes,
+                               const Refusal& refusal);
+  HAK_COLD static void* RefuseZeroed(std::size_t count, std::size_t size_bytes);
+  HAK_COLD static void* RefuseReallocation(void* pointer,
+                                           std::size_t size_bytes);
+  HAK_COLD static void* Park(std::size_t size_bytes,
+                             std::size_t alignment_bytes,
+                             const Refusal& refusal, void* block);
+  void* Attempt(Heap*& self, FailedCall& failed);
+  void NoteRefusal(FailedCall& failed);
+  void DescribeLimit(const Refusal& refusal, FailureEvent& event);
 
   void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block);
   void FreeSpan(Heap* self, void* pointer, const LiveBlock& block);
@@ -240,6 +312,7 @@ class Allocator {
 
   HAK_NOINLINE void* MoveTo(Heap*& self, void* pointer, std::size_t old_bytes,
                             std::size_t size_bytes);
+  HAK_COLD void* MoveToRefused(Heap*& self, void* pointer);
   void* ReallocateSpan(Heap*& self, void* pointer, const LiveBlock& block,
                        std::size_t size_bytes);
   void* MoveSpan(Heap*& self, void* pointer, const LiveBlock& block,
@@ -264,6 +337,9 @@ class Allocator {
   static constinit Heap no_heap_;
   // Of threads whose exit hook has run: they get no heap again.
   static constinit Heap exited_heap_;
+  // What the calling thread's last call that returned null leaves for Resolve.
+  static constinit inline thread_local RefusedCall refused_
+      HAK_TLS_INITIAL_EXEC = {};
 
   const Host& host_;
   Ace ace_;

@@ -39,14 +39,16 @@ class AllocatorFailuresTest : public testing::Test {
   void ExpectFailure(const void* block, FailureReason reason,
                      FailureDetail detail, Route route, int error_number = 0) {
     EXPECT_EQ(block, nullptr);
-    EXPECT_EQ(test_->failures(), ++failures_);
-    EXPECT_EQ(allocator().Snapshot().failures, failures_);
+    EXPECT_EQ(allocator().Snapshot().failures, ++failures_);
     const FailureEvent event = test_->LastFailure();
     EXPECT_STREQ(FailureReasonName(event.reason), FailureReasonName(reason));
     EXPECT_STREQ(FailureDetailName(event.detail), FailureDetailName(detail));
     EXPECT_STREQ(RouteName(event.route), RouteName(route));
     EXPECT_EQ(event.error_number, error_number);
-    EXPECT_EQ(event.monotonic_ns / 1'000'000, test_->memory.NowMs());
+    EXPECT_GT(event.monotonic_ns, 0U);
+    EXPECT_GE(event.sequence, failures_);
+    EXPECT_EQ(event.disposition, Disposition::kReturnedNull);
+    EXPECT_EQ(event.attempts, reason == FailureReason::kThreshold ? 1U : 2U);
     EXPECT_GT(event.thread_id, 0);
   }
   void ExpectThreshold(const void* block, FailureDetail detail, Route route,
@@ -95,7 +97,7 @@ TYPED_TEST(AllocatorFailuresTest, AlignedTooStrictly) {
   for (const std::size_t alignment : {2 * most, std::size_t{1} << 63}) {
     this->ExpectThreshold(
         this->allocator().AllocateAligned(this->self(), alignment, 1),
-        FailureDetail::kAlignment, Route::kTiny, most);
+        FailureDetail::kAlignment, Route::kHuge, most);
     EXPECT_EQ(this->test_->LastFailure().alignment_bytes, alignment);
     EXPECT_EQ(this->test_->LastFailure().size_bytes, 1U);
   }
@@ -104,10 +106,14 @@ TYPED_TEST(AllocatorFailuresTest, AlignedTooStrictly) {
 TYPED_TEST(AllocatorFailuresTest, ProductsThatOverflow) {
   this->ExpectThreshold(
       this->allocator().AllocateZeroed(this->self(), PTRDIFF_MAX, 3),
-      FailureDetail::kOverflow, Route::kTiny, PTRDIFF_MAX);
+      FailureDetail::kOverflow, Route::kHuge, 0);
   EXPECT_EQ(this->test_->LastFailure().size_bytes, 3U);
-  this->allocator().RecordOverflow(7, PTRDIFF_MAX);
-  this->ExpectThreshold(nullptr, FailureDetail::kOverflow, Route::kHuge, 7);
+  EXPECT_EQ(this->test_->LastFailure().count, std::size_t{PTRDIFF_MAX});
+  EXPECT_EQ(this->allocator().RefuseOverflow(7, PTRDIFF_MAX), nullptr);
+  this->ExpectThreshold(
+      this->allocator().Resolve(this->self(), Call::kReallocarray),
+      FailureDetail::kOverflow, Route::kHuge, 0);
+  EXPECT_EQ(this->test_->LastFailure().count, 7U);
 }
 
 TYPED_TEST(AllocatorFailuresTest, OverTheLargestRequestAllowed) {
@@ -200,7 +206,7 @@ TYPED_TEST(AllocatorFailuresTest, TheKernelRefuses) {
   expect(this->allocator().AllocateZeroed(this->self(), 10, kMiB),
          Route::kSpan);
   expect(this->allocator().AllocateAligned(this->self(), 8 * kMiB, 1),
-         Route::kTiny);
+         Route::kSpan);
   expect(this->allocator().Reallocate(this->self(), span, 10 * kMiB),
          Route::kSpan);
   expect(this->allocator().Allocate(this->self(), 2 * kMaxSpanBytes),
@@ -218,7 +224,7 @@ TYPED_TEST(AllocatorFailuresTest, NoMetadataForTheFirstHeap) {
   this->test_->memory.RefuseCall(1, EAGAIN, Refuse::kFromThenOn);
   for (int i = 0; i < 3; ++i) {
     this->ExpectFailure(this->allocator().Allocate(this->self(), 100),
-                        FailureReason::kMapFail, FailureDetail::kMetadata,
+                        FailureReason::kMapFail, FailureDetail::kUnknown,
                         Route::kTiny, EAGAIN);
   }
   this->test_->memory.RefuseNothing();

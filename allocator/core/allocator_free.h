@@ -74,7 +74,8 @@ void Allocator<kConfig>::FailFreedAtOnce(Heap* heap, const void* pointer,
 template <const Config& kConfig>
 void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
                                        const LiveBlock& block) {
-  if (self == &no_heap_ && Attach(self)) {
+  Refusal refusal;
+  if (self == &no_heap_ && Attach(self, refusal)) {
     Free(self, pointer);
     return;
   }
@@ -181,19 +182,37 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::MoveTo(Heap*& self, void* pointer,
                                  std::size_t old_bytes,
                                  std::size_t size_bytes) {
-  void* block = Allocate(self, size_bytes);
-  if (block == nullptr) {
-    if (size_bytes > old_bytes) return nullptr;
-    // Served all the same.
-    failed_.fetch_sub(1, std::memory_order_relaxed);
-    shrunk_in_place_.store(true, std::memory_order_relaxed);
-    CountRealloc(reallocs_in_place_);
-    return pointer;
-  }
-  std::memcpy(block, pointer, std::min(old_bytes, size_bytes));
+  const std::size_t copied_bytes = std::min(old_bytes, size_bytes);
+  void* block = AllocateOnce(self, size_bytes);
+  if (block == nullptr) [[unlikely]]
+    return MoveToRefused(self, pointer);
+  std::memcpy(block, pointer, copied_bytes);
   Free(self, pointer);
   CountRealloc(reallocs_moved_);
   return block;
+}
+
+// What becomes of a block whose new place was refused, or parked.
+template <const Config& kConfig>
+void* Allocator<kConfig>::MoveToRefused(Heap*& self, void* pointer) {
+  const RefusedCall refused = refused_;
+  const std::size_t size_bytes = refused.size_bytes;
+  const std::size_t old_bytes =
+      Require(self, pointer, PointerUse::kRealloc).usable_bytes;
+  void* served = refused.served;
+  if (served != nullptr) {
+    std::memcpy(served, pointer, std::min(old_bytes, size_bytes));
+    Free(self, pointer);
+    CountRealloc(reallocs_moved_);
+  } else if (size_bytes <= old_bytes) {
+    served = pointer;
+    shrunk_in_place_.store(true, std::memory_order_relaxed);
+    CountRealloc(reallocs_in_place_);
+    if constexpr (!kConfig.report_detours) return served;
+  }
+  refused_ = refused;
+  refused_.served = served;
+  return RefuseReallocation(pointer, size_bytes);
 }
 
 template <const Config& kConfig>
@@ -232,8 +251,13 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::MoveSpan(Heap*& self, void* pointer,
                                    const LiveBlock& block,
                                    std::size_t size_bytes) {
-  void* target = AllocateLarge(self, size_bytes, kMinAlignmentBytes).block;
-  if (target == nullptr) return nullptr;
+  void* target = AllocateLarge(size_bytes, kMinAlignmentBytes).block;
+  bool parked = false;
+  if (target == nullptr) [[unlikely]] {
+    target = refused_.served;
+    if (target == nullptr) return RefuseReallocation(pointer, size_bytes);
+    parked = true;
+  }
   const LiveBlock to = Require(self, target, PointerUse::kRealloc);
   const auto units =
       static_cast<std::uint32_t>(block.usable_bytes / kUnitBytes);
@@ -252,7 +276,7 @@ void* Allocator<kConfig>::MoveSpan(Heap*& self, void* pointer,
     FreeSpan(self, pointer, block);
   }
   CountRealloc(reallocs_moved_);
-  return target;
+  return parked ? RefuseReallocation(pointer, size_bytes) : target;
 }
 
 template <const Config& kConfig>
@@ -262,13 +286,14 @@ void* Allocator<kConfig>::ReallocateHuge(Heap*& self, void* pointer,
   if (size_bytes <= kMaxSpanBytes) {
     return MoveTo(self, pointer, block.usable_bytes, size_bytes);
   }
-  if (!CheckThreshold(size_bytes, kMinAlignmentBytes)) return nullptr;
-  const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
-  const Ace::HugeGrant grant =
-      ace_.ResizeHuge(reinterpret_cast<Address>(pointer), bytes);
+  Ace::HugeGrant grant;
+  if (WithinThreshold(size_bytes, kMinAlignmentBytes, grant.refusal)) {
+    const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
+    grant = ace_.ResizeHuge(reinterpret_cast<Address>(pointer), bytes);
+  }
   if (grant.address == 0) {
-    Fail(size_bytes, kMinAlignmentBytes, grant.refusal);
-    return nullptr;
+    Refuse(size_bytes, kMinAlignmentBytes, grant.refusal);
+    return RefuseReallocation(pointer, size_bytes);
   }
   void* moved = reinterpret_cast<void*>(grant.address);
   CountRealloc(moved == pointer ? reallocs_in_place_ : reallocs_moved_);

@@ -43,28 +43,43 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(
-    Heap* heap, std::size_t size_bytes) {
-  if (size_bytes <= kMaxTinyBytes) [[likely]] {
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(Heap* heap,
+                                                        std::size_t size_bytes,
+                                                        std::size_t tiny_end,
+                                                        std::size_t pool_end) {
+  if (size_bytes < tiny_end) [[likely]] {
     return TryCache(heap->TinyCache(size_bytes), true);
   }
-  if (size_bytes <= kMaxPoolBytes) {
+  if (size_bytes < pool_end) {
     return TryCache(heap->Cache(PoolClassOf(size_bytes)), false);
   }
   return nullptr;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateZeroed(
+    Heap* heap, std::size_t count, std::size_t size_bytes) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size_bytes, &bytes)) [[unlikely]]
+    return nullptr;
+  void* block = TryAllocate(heap, bytes);
+  if (block == nullptr) [[unlikely]]
+    return nullptr;
+  return std::memset(block, 0, bytes);
 }
 
 // See AlignedClassOf. What exceeds the address space rounds to 0, and so do
 // sizes of 0: both are the slow part's business.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateAligned(
-    Heap* heap, std::size_t alignment_bytes, std::size_t size_bytes) {
+    Heap* heap, std::size_t alignment_bytes, std::size_t size_bytes,
+    std::size_t tiny_bytes, std::size_t pool_bytes) {
   const std::size_t last_byte =
       ((size_bytes + alignment_bytes - 1) & (0 - alignment_bytes)) - 1;
-  if (last_byte < kMaxTinyBytes) [[likely]] {
+  if (last_byte < tiny_bytes) [[likely]] {
     return TryCache(heap->TinyCacheAbove(last_byte), true);
   }
-  if (last_byte < kMaxPoolBytes) {
+  if (last_byte < pool_bytes) {
     return TryCache(heap->Cache(PoolClassOf(last_byte + 1)), false);
   }
   return nullptr;

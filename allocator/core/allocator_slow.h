@@ -3,13 +3,13 @@
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/bits.h"
 #include "allocator/core/allocator.h"
-#include "allocator/platform/process.h"
 #include "allocator/slab/slab.h"
 
 namespace hakmem {
@@ -26,12 +26,22 @@ void Allocator<kConfig>::Start() {
   started_.store(true, std::memory_order_release);
 }
 
+// Of a heap whose table could not grow.
+inline Refusal NoHeapRefusal(const VmStatus& status) {
+  if (status.error_number != ENOSPC) return RefusedByKernel(status);
+  return {.reason = FailureReason::kExhaustion,
+          .detail = FailureDetail::kMetadata};
+}
+
 template <const Config& kConfig>
-bool Allocator<kConfig>::Attach(Heap*& self) {
+bool Allocator<kConfig>::Attach(Heap*& self, Refusal& refusal) {
   if (self == &exited_heap_) return false;
   VmStatus status;
   Heap* heap = registry_.Attach(status);
-  if (heap == nullptr) return false;
+  if (heap == nullptr) {
+    refusal = NoHeapRefusal(status);
+    return false;
+  }
   self = heap;
   host_.on_attach();
   return HasHeap(self);  // on_attach may have given it back
@@ -44,8 +54,7 @@ auto Allocator<kConfig>::AnyHeap(Refusal& refusal) -> Heap* {
     VmStatus status;
     Heap* heap = registry_.Attach(status);
     if (heap == nullptr) {
-      refusal = {FailureReason::kMapFail, FailureDetail::kMetadata,
-                 status.error_number, 0};
+      refusal = NoHeapRefusal(status);
       return nullptr;
     }
     registry_.Abandon(*heap);
@@ -61,72 +70,33 @@ void Allocator<kConfig>::Detach(Heap*& self) {
   if (heap != &no_heap_) registry_.Abandon(*heap);
 }
 
-template <const Config& kConfig>
-void Allocator<kConfig>::Fail(std::size_t size_bytes,
-                              std::size_t alignment_bytes,
-                              const Refusal& refusal) {
-  Count(failed_);
-  const Route route = size_bytes <= kMaxTinyBytes   ? Route::kTiny
-                      : size_bytes <= kMaxPoolBytes ? Route::kPool
-                      : size_bytes <= kMaxSpanBytes ? Route::kSpan
-                                                    : Route::kHuge;
-  FailureEvent event;
-  event.monotonic_ns = ace_.memory().NowMs() * 1'000'000;
-  event.size_bytes = size_bytes;
-  event.alignment_bytes = alignment_bytes;
-  event.limit_value = refusal.limit;
-  event.thread_id = ThreadId();
-  event.error_number = refusal.error_number;
-  event.reason = refusal.reason;
-  event.detail = refusal.detail;
-  event.route = route;
-  failures_.Record(event);
-}
-
-template <const Config& kConfig>
-void Allocator<kConfig>::RecordOverflow(std::size_t count,
-                                        std::size_t size_bytes) {
-  Fail(size_bytes, kMinAlignmentBytes,
-       {FailureReason::kThreshold, FailureDetail::kOverflow, 0, count});
-}
-
 // Whether any route may serve the request.
 template <const Config& kConfig>
-bool Allocator<kConfig>::CheckThreshold(std::size_t size_bytes,
-                                        std::size_t alignment_bytes) {
+bool Allocator<kConfig>::WithinThreshold(std::size_t size_bytes,
+                                         std::size_t alignment_bytes,
+                                         Refusal& refusal) const {
   // No block and no alignment can be larger than the largest zone.
   const std::size_t most_bytes = ace_.region().huge().bytes;
   FailureDetail detail = FailureDetail::kNone;
-  std::uint64_t limit = most_bytes;
   if (size_bytes > most_bytes) {
     detail = FailureDetail::kSize;
   } else if (alignment_bytes > most_bytes) {
     detail = FailureDetail::kAlignment;
   } else if (size_bytes > max_alloc_bytes_) {
     detail = FailureDetail::kMaxAlloc;
-    limit = max_alloc_bytes_;
   }
   if (detail == FailureDetail::kNone) return true;
-  Fail(size_bytes, alignment_bytes,
-       {FailureReason::kThreshold, detail, 0, limit});
+  refusal = {.reason = FailureReason::kThreshold,
+             .detail = detail,
+             .bytes = size_bytes};
   return false;
-}
-
-// Before giving up: what this thread caches, and what lies in mailboxes, may
-// free whole slabs.
-template <const Config& kConfig>
-void Allocator<kConfig>::Reclaim(Heap*& self) {
-  if (HasHeap(self)) self->Flush();
-  for (HeapId id = registry_.count(); id >= 1; --id) {
-    registry_.At(id).TryDrainForOwner();
-  }
 }
 
 template <const Config& kConfig>
 void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                                    Refusal& refusal) {
   void* block = nullptr;
-  if (HasHeap(self) || Attach(self)) {
+  if (HasHeap(self) || Attach(self, refusal)) {
     // on_attach may have filled the magazine.
     block = Heap::TryPop(self->Cache(size_class));
     if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
@@ -164,11 +134,13 @@ void* Allocator<kConfig>::AllocateClassSlow(Heap*& self, std::size_t size_bytes,
   const SizeClass size_class = AlignedClassOf(size_bytes, alignment_bytes);
   Refusal refusal;
   void* block = TryClass(self, size_class, refusal);
-  if (block != nullptr) [[likely]]
-    return block;
-  Reclaim(self);
-  block = TryClass(self, size_class, refusal);
-  if (block == nullptr) Fail(size_bytes, alignment_bytes, refusal);
+  if (block == nullptr) [[unlikely]]
+    return Refuse(size_bytes, alignment_bytes, refusal);
+  if constexpr (kConfig.report_detours) {
+    if (refusal.reason != FailureReason::kNone) {
+      return Park(size_bytes, alignment_bytes, refusal, block);
+    }
+  }
   return block;
 }
 
@@ -178,7 +150,7 @@ void* Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
   if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
     return AllocateClassSlow(self, size_bytes, alignment_bytes);
   }
-  return AllocateLarge(self, size_bytes, alignment_bytes).block;
+  return AllocateLarge(size_bytes, alignment_bytes).block;
 }
 
 template <const Config& kConfig>
@@ -189,10 +161,8 @@ auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
       static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
   const Ace::Grant grant =
       ace_.GrantSpan(units, std::max(alignment_bytes, kUnitBytes));
-  if (grant.first == kNoUnit) {
-    refusal = grant.refusal;
-    return {};
-  }
+  refusal = grant.refusal;
+  if (grant.first == kNoUnit) return {};
   const Zone& zone = ace_.region().coarse();
   constexpr HeaderByte kLive = MakeHeader(BlockState::kLive, kSpanCode);
   UnitDescriptor& descriptor = DescriptorOf(zone, grant.first);
@@ -228,39 +198,44 @@ auto Allocator<kConfig>::TryLarge(std::size_t size_bytes,
 }
 
 template <const Config& kConfig>
-auto Allocator<kConfig>::AllocateLarge(Heap*& self, std::size_t size_bytes,
+auto Allocator<kConfig>::AllocateLarge(std::size_t size_bytes,
                                        std::size_t alignment_bytes) -> Large {
   EnsureStarted();
-  if (!CheckThreshold(size_bytes, alignment_bytes)) return {};
   Refusal refusal;
-  Large large = TryLarge(size_bytes, alignment_bytes, refusal);
-  if (large.block != nullptr) [[likely]]
-    return large;
-  Reclaim(self);
-  large = TryLarge(size_bytes, alignment_bytes, refusal);
-  if (large.block == nullptr) Fail(size_bytes, alignment_bytes, refusal);
+  Large large;
+  if (WithinThreshold(size_bytes, alignment_bytes, refusal)) [[likely]] {
+    large = TryLarge(size_bytes, alignment_bytes, refusal);
+  }
+  if (large.block == nullptr) [[unlikely]] {
+    Refuse(size_bytes, alignment_bytes, refusal);
+    return {};
+  }
+  if constexpr (kConfig.report_detours) {
+    if (refusal.reason != FailureReason::kNone) {
+      Park(size_bytes, alignment_bytes, refusal, large.block);
+      return {};
+    }
+  }
   return large;
 }
 
 template <const Config& kConfig>
-void* Allocator<kConfig>::AllocateZeroed(Heap*& self, std::size_t count,
-                                         std::size_t size_bytes) {
+void* Allocator<kConfig>::AllocateZeroedSlow(Heap*& self, std::size_t count,
+                                             std::size_t size_bytes) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size_bytes, &bytes)) [[unlikely]] {
-    EnsureStarted();
-    RecordOverflow(count, size_bytes);
-    return nullptr;
+    return RefuseOverflow(count, size_bytes);
   }
   if (bytes <= kMaxPoolBytes) {
-    void* block = Allocate(self, bytes);
+    void* block = AllocateSlow(self, bytes, kMinAlignmentBytes);
     if (block != nullptr) [[likely]]
-      std::memset(block, 0, bytes);
-    return block;
+      return std::memset(block, 0, bytes);
+    return RefuseZeroed(count, size_bytes);
   }
-  const Large large = AllocateLarge(self, bytes, kMinAlignmentBytes);
-  if (large.block != nullptr && !large.known_zero) {
-    std::memset(large.block, 0, bytes);
-  }
+  const Large large = AllocateLarge(bytes, kMinAlignmentBytes);
+  if (large.block == nullptr) [[unlikely]]
+    return RefuseZeroed(count, size_bytes);
+  if (!large.known_zero) std::memset(large.block, 0, bytes);
   return large.block;
 }
 
@@ -280,6 +255,7 @@ template <const Config& kConfig>
 void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
   registry_.ChildAfterFork(*self);
   failures_.ChildAfterFork();
+  host_.reporter->ChildAfterFork();
   start_lock_.ResetAfterFork();
 }
 
@@ -370,6 +346,7 @@ void Allocator<kConfig>::CheckInvariants() {
 
 }  // namespace hakmem
 
-#include "allocator/core/allocator_free.h"  // IWYU pragma: export
+#include "allocator/core/allocator_failure.h"  // IWYU pragma: export
+#include "allocator/core/allocator_free.h"     // IWYU pragma: export
 
 #endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_

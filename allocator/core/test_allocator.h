@@ -8,21 +8,44 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "allocator/config/config.h"
 #include "allocator/config/options.h"
 #include "allocator/core/allocator.h"
-#include "allocator/diag/failure_ring.h"
+#include "allocator/diag/failure_event.h"
+#include "allocator/diag/failure_reporter.h"
+#include "allocator/diag/limit_finder.h"
 #include "allocator/platform/fake_virtual_memory.h"
 
 namespace hakmem {
 
 // What the next TestAllocator starts with.
 inline Options test_options;
+// What is found as the reason of a refused mapping.
+inline LimitReport test_limits;
+inline constinit FailureReporter test_reporter{
+    [](std::size_t needed_bytes, int, LimitReport& report) {
+      report = test_limits;
+      report.needed = needed_bytes;
+    }};
+// What the program does when a call fails; null: it has no handler.
+inline std::function<bool(const FailureEvent&)> test_handler;
+// Whoever wants to see each event.
+inline std::function<void(const FailureEvent&)> test_listener;
 inline constexpr Host kTestHost = {
     .options = []() -> const Options& { return test_options; },
     .on_attach = [] {},
+    .reporter = &test_reporter,
+    .ask_for_memory =
+        [](const FailureEvent& event) {
+          return test_handler != nullptr && test_handler(event);
+        },
+    .on_failure =
+        [](const FailureEvent& event) {
+          if (test_listener != nullptr) test_listener(event);
+        },
 };
 
 template <const Config& kConfig>
@@ -32,6 +55,9 @@ class TestAllocator {
 
   explicit TestAllocator(const Options& options = Options()) {
     test_options = options;
+    test_limits = LimitReport();
+    test_handler = nullptr;
+    test_listener = nullptr;
     memory.SetNowMs(1'000'000);
   }
 

@@ -97,23 +97,31 @@ class TestWorkload {
   // After a call that may fail: whether it served, and that events agree.
   bool Served(const void* block, std::uint64_t failures_before) {
     const std::uint64_t events = test_.failures() - failures_before;
-    HAK_CHECK_EQ(events, block == nullptr ? 1U : 0U);
-    if (block != nullptr) return true;
-    ++nulls_;
-    CheckEvent();
-    return false;
+    HAK_CHECK_LE(events, 1U);
+    HAK_CHECK(block != nullptr || events == 1);
+    if (events == 1) CheckEvent(block != nullptr);
+    if (block == nullptr) ++nulls_;
+    return block != nullptr;
   }
-  void CheckEvent() {
+  void CheckEvent(bool served) {
     const FailureEvent event = test_.LastFailure();
     HAK_CHECK(event.detail != FailureDetail::kNone);
+    if (!served) {
+      HAK_CHECK(event.disposition == Disposition::kReturnedNull);
+    } else if (event.disposition == Disposition::kServedByDetour) {
+      HAK_CHECK(kConfig.report_detours);
+    } else {
+      HAK_CHECK(event.disposition == Disposition::kServedAfterPurge);
+    }
     switch (event.reason) {
       case FailureReason::kMapFail:
         HAK_CHECK_NE(event.error_number, 0);
         HAK_CHECK(event.detail == FailureDetail::kUnknown ||
-                  event.detail == FailureDetail::kMetadata);
+                  event.detail == FailureDetail::kAddressInUse);
         break;
       case FailureReason::kExhaustion:
         HAK_CHECK(event.detail == FailureDetail::kHeapLimit ||
+                  event.detail == FailureDetail::kUnitRuns ||
                   event.detail == FailureDetail::kRegion);
         break;
       default:

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "allocator/base/raw_print.h"
+#include "allocator/diag/trace_path.h"
 #include "allocator/platform/helper_thread.h"
 #include "allocator/platform/proc_reader.h"
 #include "allocator/platform/process.h"
@@ -22,10 +23,6 @@ constexpr std::uint64_t kEventsBeforeWriter = 64;
 // How long a dying process waits for its writer.
 constexpr int kSignalWaitMs = 100;
 
-bool HasProcessId(std::string_view path) {
-  return path.find("%p") != std::string_view::npos;
-}
-
 // Of any thread of this process; "" if it is gone.
 void ReadThreadName(int thread_id, char (&name)[16]) {
   RawPrinter path;
@@ -36,17 +33,6 @@ void ReadThreadName(int thread_id, char (&name)[16]) {
   const std::size_t length = std::min(line.size(), sizeof(name) - 1);
   std::memcpy(name, line.data(), length);
   name[length] = '\0';
-}
-
-// %p is the process's id; any other character stands for itself.
-void ExpandPath(std::string_view path, RawPrinter& out) {
-  for (std::size_t at = path.find("%p"); at != std::string_view::npos;
-       at = path.find("%p")) {
-    out.Text(path.substr(0, at));
-    out.SignedDecimal(ProcessId());
-    path.remove_prefix(at + 2);
-  }
-  out.Text(path);
 }
 
 // Each bit of the address reaches the high bits of the result.

@@ -87,12 +87,15 @@ HAK_COLD bool FindGroup(const ProcReader& files, Version version, Path& group) {
     if (first == std::string_view::npos) continue;
     const std::size_t second = line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
-    const std::string_view controllers =
-        line.substr(first + 1, second - first - 1);
+    // Not substr: its exception would be a symbol that libc does not have.
+    const std::string_view controllers(line.data() + first + 1,
+                                       second - first - 1);
     const bool match = version == Version::kTwo
                            ? line.substr(0, first) == "0" && controllers.empty()
                            : HasWord(controllers, "memory");
-    if (match) return group.Append(line.substr(second + 1));
+    if (!match) continue;
+    line.remove_prefix(second + 1);
+    return group.Append(line);
   }
   files.NoteError(reader.error_number());
   return false;

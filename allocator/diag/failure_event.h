@@ -91,6 +91,19 @@ const char* ErrorName(int error_number);  // "ENOMEM"; "" for a rare one
 
 inline constexpr unsigned kMaxFailureFrames = 32;
 
+// hakmem's memory in bytes. All but `live` and `largest_free` are exact.
+struct MemoryFigures {
+  // In slabs, spans and Huge blocks that are in use; more than the program
+  // holds, because it counts the free blocks of slabs.
+  std::uint64_t live = 0;
+  std::uint64_t cached = 0;  // free, kept for reuse, not yet given back
+  std::uint64_t mapped = 0;  // for blocks
+  std::uint64_t peak_mapped = 0;
+  std::uint64_t metadata = 0;  // mapped for tables and heaps
+  // The longest run of mapped free memory; a lower bound from 64 MiB on.
+  std::uint64_t largest_free = 0;
+};
+
 struct FailureEvent {
   // --- What the call asked for ---
   std::uint64_t sequence = 0;  // of this process, from 1
@@ -105,13 +118,7 @@ struct FailureEvent {
   std::uint64_t limit_value = 0;    // meaningful when limit_name is not empty
   std::uint64_t limit_use = 0;
   std::uint64_t limit_needed = 0;
-  // --- hakmem's memory, right after the last refusal ---
-  std::uint64_t live_bytes = 0;
-  std::uint64_t cached_bytes = 0;
-  std::uint64_t mapped_bytes = 0;
-  std::uint64_t peak_mapped_bytes = 0;
-  std::uint64_t metadata_bytes = 0;
-  std::uint64_t largest_free_bytes = 0;
+  MemoryFigures memory;  // right after the last refusal
   // --- Who ---
   std::int32_t process_id = 0;
   std::int32_t thread_id = 0;

@@ -72,6 +72,16 @@ OptionError ParseChoice(const OptionSpec& spec, std::string_view text,
   return OptionError::kMalformed;
 }
 
+OptionError ParseOrdinal(const OptionSpec& spec, std::string_view text,
+                         std::uint64_t& number) {
+  const bool and_later = text.ends_with('+');
+  if (and_later) text.remove_suffix(1);
+  std::uint64_t ordinal = 0;
+  const OptionError error = ParseNumber(spec, text, ordinal);
+  if (error == OptionError::kNone) number = 2 * ordinal + (and_later ? 1 : 0);
+  return error;
+}
+
 OptionError ParsePath(std::string_view text,
                       char (&path)[kMaxOptionPathBytes]) {
   if (text.size() >= sizeof(path)) return OptionError::kTooLong;
@@ -95,28 +105,6 @@ OptionError ParseSizes(const OptionSpec& spec, std::string_view text,
     }
   }
   return ParsePath(text, list);
-}
-
-// A value as a person would say it.
-void PrintValue(const OptionSpec& spec, const Options& options,
-                RawPrinter& out) {
-  if (spec.path != nullptr) {
-    const std::string_view path = options.*spec.path;
-    if (path.empty()) {
-      out.Text("none");
-    } else {
-      // What 1 means elsewhere, the unit says.
-      const bool on_stderr = path == "1" && spec.unit[0] == '\0';
-      out.Text(on_stderr ? "standard error" : path);
-    }
-  } else if (spec.type == OptionType::kChoice) {
-    out.Text(ChoiceWord(spec, options.*spec.number));
-  } else if (spec.type == OptionType::kBytes &&
-             options.*spec.number == kNoMaximum) {
-    out.Text("unlimited");
-  } else {
-    out.Decimal(options.*spec.number);
-  }
 }
 
 // A value from the environment, for one line of a terminal.
@@ -161,7 +149,7 @@ void PrintWarning(std::string_view name, std::string_view value,
     }
   }
   out.Text("; using ");
-  PrintValue(*spec, options.values, out);
+  PrintOptionValue(*spec, options.values, out);
   out.Text("\n");
 }
 
@@ -175,6 +163,30 @@ void VisitVariable(void* context, std::string_view name, const char* value) {
 }
 
 }  // namespace
+
+void PrintOptionValue(const OptionSpec& spec, const Options& options,
+                      RawPrinter& out) {
+  if (spec.path != nullptr) {
+    const std::string_view path = options.*spec.path;
+    if (path.empty()) {
+      out.Text("none");
+    } else {
+      // What 1 means elsewhere, the unit says.
+      const bool on_stderr = path == "1" && spec.unit[0] == '\0';
+      out.Text(on_stderr ? "standard error" : path);
+    }
+  } else if (spec.type == OptionType::kChoice) {
+    out.Text(ChoiceWord(spec, options.*spec.number));
+  } else if (spec.type == OptionType::kOrdinal) {
+    out.Decimal(options.*spec.number / 2);
+    if (options.*spec.number % 2 != 0) out.Text("+");
+  } else if (spec.type == OptionType::kBytes &&
+             options.*spec.number == kNoMaximum) {
+    out.Text("unlimited");
+  } else {
+    out.Decimal(options.*spec.number);
+  }
+}
 
 std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number) {
   std::string_view words = spec.unit;
@@ -220,6 +232,9 @@ OptionError ApplyOption(std::string_view name, std::string_view value,
     case OptionType::kChoice:
       error = ParseChoice(*spec, value, options.values.*spec->number);
       break;
+    case OptionType::kOrdinal:
+      error = ParseOrdinal(*spec, value, options.values.*spec->number);
+      break;
     case OptionType::kFlag:
     case OptionType::kNumber:
     case OptionType::kBytes:
@@ -247,14 +262,12 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
   out.Text("\n");
   for (const OptionSpec& spec : kOptionTable) {
     out.Text("  ").Text(spec.name).Text("=");
-    PrintValue(spec, options.values, out);
-    // A path's unit says what may stand for one.
-    const bool unlimited =
-        spec.path != nullptr || (spec.type == OptionType::kBytes &&
-                                 options.values.*spec.number == kNoMaximum);
-    const bool counts = spec.unit[0] != '\0' && !unlimited;
-    if (counts && spec.type != OptionType::kChoice)
-      out.Text(" ").Text(spec.unit);
+    PrintOptionValue(spec, options.values, out);
+    // The units of other types say what may stand for one.
+    const bool counts = spec.type == OptionType::kNumber ||
+                        (spec.type == OptionType::kBytes &&
+                         options.values.*spec.number != kNoMaximum);
+    if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
     const bool is_default =
         options.origins[&spec - kOptionTable] == OptionOrigin::kDefault;
     out.Text(is_default ? " (default)\n" : " (environment)\n");

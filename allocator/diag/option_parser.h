@@ -41,6 +41,10 @@ struct SizeAndCount {
 // malformed.
 bool TakeSizeAndCount(std::string_view& rest, SizeAndCount& pair);
 
+// The value of an option as a person would say it.
+void PrintOptionValue(const OptionSpec& spec, const Options& options,
+                      RawPrinter& out);
+
 // Applies one variable. On any error `options` is unchanged.
 OptionError ApplyOption(std::string_view name, std::string_view value,
                         ParsedOptions& options);

@@ -147,6 +147,34 @@ TEST(ReadSizes, TakesOneAfterTheOther) {
   EXPECT_TRUE(rest.empty());
 }
 
+TEST(ApplyOption, TakesOrdinals) {
+  ParsedOptions options;
+  const auto fail_nth = [&options](std::string_view value) {
+    const OptionError error = ApplyOption("HAKMEM_FAIL_NTH", value, options);
+    EXPECT_EQ(error, OptionError::kNone) << value;
+    return options.values.fail_nth;
+  };
+  EXPECT_EQ(fail_nth("1"), 2u);
+  EXPECT_EQ(fail_nth("1+"), 3u);
+  EXPECT_EQ(fail_nth("12345"), 24690u);
+  EXPECT_EQ(fail_nth("0"), 0u);
+  for (const char* bad : {"", "+", "+1", "1++", "1 +", "n", "-1"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", bad, options),
+              OptionError::kMalformed)
+        << bad;
+  }
+  EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", "4294967297", options),
+            OptionError::kOutOfRange);
+  EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", "7+", options), OptionError::kNone);
+  RawPrinter out;
+  for (const OptionSpec& spec : kOptionTable) {
+    if (std::string_view(spec.name) == "HAKMEM_FAIL_NTH") {
+      PrintOptionValue(spec, options.values, out);
+    }
+  }
+  EXPECT_EQ(out.text(), "7+");
+}
+
 TEST(ApplyOption, TakesBytesWithSuffixes) {
   ParsedOptions options;
   const auto heap_limit = [&options](std::string_view value) {
@@ -307,7 +335,13 @@ TEST(PrintConfig, ShowsDefaults) {
             "  HAKMEM_PREWARM=none (default)\n"
             "  HAKMEM_TRACE=none (default)\n"
             "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
-            "  HAKMEM_TRACE_STACKS=0 (default)\n");
+            "  HAKMEM_TRACE_STACKS=0 (default)\n"
+            "  HAKMEM_ACE_TRACE=none (default)\n"
+            "  HAKMEM_ACE_TRACE_RATE=100 lines a second (default)\n"
+            "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
+            "  HAKMEM_FAILURES_SIGNAL=0 (default)\n"
+            "  HAKMEM_UNWIND=frames (default)\n"
+            "  HAKMEM_FAIL_NTH=0 (default)\n");
 }
 
 TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
@@ -331,7 +365,13 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
             "  HAKMEM_PREWARM=none (default)\n"
             "  HAKMEM_TRACE=none (default)\n"
             "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
-            "  HAKMEM_TRACE_STACKS=0 (default)\n");
+            "  HAKMEM_TRACE_STACKS=0 (default)\n"
+            "  HAKMEM_ACE_TRACE=none (default)\n"
+            "  HAKMEM_ACE_TRACE_RATE=100 lines a second (default)\n"
+            "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
+            "  HAKMEM_FAILURES_SIGNAL=0 (default)\n"
+            "  HAKMEM_UNWIND=frames (default)\n"
+            "  HAKMEM_FAIL_NTH=0 (default)\n");
 }
 
 }  // namespace

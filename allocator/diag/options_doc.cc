@@ -42,13 +42,16 @@ std::string Value(const OptionSpec& spec) {
       }
       return words;
     }
+    case OptionType::kOrdinal:
+      return "0: none; n or n+";
     case OptionType::kNumber:
     case OptionType::kBytes:
       break;
   }
+  const std::string before = unit.empty() ? "" : unit + ", ";
   const std::string minimum = Number(spec, spec.minimum);
-  if (spec.maximum == kNoMaximum) return unit + ", at least " + minimum;
-  return unit + ", " + minimum + " to " + Number(spec, spec.maximum);
+  if (spec.maximum == kNoMaximum) return before + "at least " + minimum;
+  return before + minimum + " to " + Number(spec, spec.maximum);
 }
 
 std::string Default(const OptionSpec& spec) {

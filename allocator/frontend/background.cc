@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "allocator/frontend/current_product.h"
+#include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/platform/helper_thread.h"
 
@@ -24,21 +25,12 @@ void Run() {
 
 }  // namespace
 
-constinit std::atomic<bool> internal::g_background_wanted{false};
-
 void WantBackgroundThread() {
   if (CurrentOptions().background != 0) {
-    internal::g_background_wanted.store(true, std::memory_order_relaxed);
+    WantSlowWork(SlowWork::kBackgroundThread);
   }
 }
 
-void StartBackgroundThread() {
-  // Cleared first: making a thread allocates. Without one, slow paths go on
-  // doing its work.
-  if (internal::g_background_wanted.exchange(false,
-                                             std::memory_order_relaxed)) {
-    StartHelperThread(&Run);
-  }
-}
+void StartBackgroundThread() { StartHelperThread(&Run); }
 
 }  // namespace hakmem

@@ -6,8 +6,13 @@
 #define HAKMEM_ALLOCATOR_FRONTEND_CURRENT_PRODUCT_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "allocator/base/units.h"
+#include "allocator/core/failed_call.h"
+#include "allocator/diag/failure_event.h"
+#include "allocator/diag/failure_reporter.h"
+#include "allocator/diag/failure_ring.h"
 #include "allocator/diag/statistics.h"
 
 namespace hakmem {
@@ -23,10 +28,31 @@ std::size_t ProductPurge();
 std::size_t ProductPrewarm(std::size_t size, std::size_t count);
 // What the helper thread does each time it wakes.
 void ProductMaintain();
-// A block; null on failure. `alignment` is a power of two.
-void* ProductAllocate(std::size_t size, std::size_t alignment);
-// What a nothrow new gets that cannot call the throwing one.
-void* ProductNewOrNull(std::size_t size, std::size_t alignment);
+// What the nothrow forms of new get beyond their hot paths; null: there is
+// none. `alignment` is a power of two.
+void* ProductNewOrNull(std::size_t size, std::size_t alignment,
+                       Call call) noexcept;
+// Leaves a refusal for ProductRecover.
+void ProductRefuseAlignment(std::size_t size, std::size_t alignment);
+// Whether the program has replaced neither the form nor one that it calls.
+bool ProductOwnsNew();
+bool ProductOwnsNewArray();
+bool ProductOwnsNewAligned();
+bool ProductOwnsNewArrayAligned();
+// Allocator::Recover, TryAgain, Announce, Finish.
+void* ProductRecover(Call call, const void* frame, FailedCall& failed);
+void* ProductTryAgain(FailedCall& failed);
+void ProductAnnounce(FailedCall& failed);
+void ProductFinish(FailedCall& failed, Disposition disposition);
+// Tells the call trace of a block got after a refusal.
+void ProductTraceRecovered(const FailedCall& failed, const void* block,
+                           const void* frame);
+
+MemoryFigures ProductFigures();
+const FailureRing& ProductFailures();
+FailureReporter& ProductReporter();
+// HAKMEM_FAIL_NTH.
+void ProductFailNth(std::uint64_t nth, bool from_then_on);
 
 // What a variant with a call trace does for it; null in the others.
 struct TraceHooks;

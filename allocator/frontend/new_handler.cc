@@ -3,13 +3,11 @@
 #include <dlfcn.h>
 
 #include "allocator/base/raw_print.h"
-#include "allocator/frontend/current_product.h"
 #include "allocator/platform/process.h"
 
 namespace hakmem {
 namespace {
 
-using NewHandler = void (*)();
 using GetNewHandler = NewHandler (*)();
 using Throw = void (*)();
 
@@ -37,29 +35,13 @@ void* FindInPrivateRuntime(const char* name) {
   return nullptr;
 }
 
+}  // namespace
+
 NewHandler CurrentNewHandler() {
   if (&HakGetNewHandler != nullptr) return HakGetNewHandler();
   const auto get_new_handler =
       reinterpret_cast<GetNewHandler>(FindInPrivateRuntime(kGetNewHandlerName));
   return get_new_handler == nullptr ? nullptr : get_new_handler();
-}
-
-}  // namespace
-
-void* AllocateOrNull(std::size_t size, std::size_t alignment) {
-  while (true) {
-    void* const block = ProductAllocate(size, alignment);
-    if (block != nullptr) return block;
-    const NewHandler handler = CurrentNewHandler();
-    if (handler == nullptr) return nullptr;
-    handler();
-  }
-}
-
-void* AllocateOrThrow(std::size_t size, std::size_t alignment) {
-  void* const block = AllocateOrNull(size, alignment);
-  if (block == nullptr) ThrowBadAlloc(size);
-  return block;
 }
 
 void ThrowBadAlloc(std::size_t size) {

@@ -2,24 +2,48 @@
 // std::bad_alloc; both belong to the program's C++ runtime, which hakmem does
 // not link.
 //
-// Owns: nothing. Called by: cpp_operators.inc, nothrow_new.cc.
+// Owns: nothing. Called by: cpp_operators.inc.
 // Thread-safety: any thread. May run user code and may throw.
+//
+// A call makes one failure event, however often the handler is called: it is in
+// the ring before the first time, and complete when the call ends, also when
+// the handler throws.
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_NEW_HANDLER_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_NEW_HANDLER_H_
 
 #include <cstddef>
+#include <new>
 
 #include "allocator/base/compiler.h"
+#include "allocator/diag/failure_event.h"
 
 namespace hakmem {
 
-// Tries, calls the new-handler and tries again, until there is a block (never
-// null); without a handler throws std::bad_alloc. `alignment` is a power of
-// two.
-HAK_NOINLINE void* AllocateOrThrow(std::size_t size, std::size_t alignment);
+using NewHandler = void (*)();
 
-// The same, but null without a handler.
-HAK_NOINLINE void* AllocateOrNull(std::size_t size, std::size_t alignment);
+// The end of a call that was refused: calls the new-handler and tries again,
+// until there is a block (never null); without a handler throws std::bad_alloc.
+HAK_COLD void* ResolveOrThrow(Call call, std::size_t size);
+
+// The same, but null without a handler, or when it throws.
+HAK_COLD void* ResolveOrNull(Call call) noexcept;
+
+// For an alignment that is no power of two.
+HAK_COLD void* ThrowForAlignment(std::size_t size, std::size_t alignment,
+                                 Call call);
+HAK_COLD void* NullForAlignment(std::size_t size, std::size_t alignment,
+                                Call call);
+
+// What the nothrow forms do beyond their hot paths.
+HAK_NOINLINE void* NothrowNewSlow(std::size_t size) noexcept;
+HAK_NOINLINE void* NothrowNewArraySlow(std::size_t size) noexcept;
+HAK_NOINLINE void* NothrowNewAlignedSlow(std::size_t size,
+                                         std::align_val_t alignment) noexcept;
+HAK_NOINLINE void* NothrowNewArrayAlignedSlow(
+    std::size_t size, std::align_val_t alignment) noexcept;
+
+// The program's; null: it has none.
+HAK_COLD NewHandler CurrentNewHandler();
 
 // Throws std::bad_alloc, or ends the process when there is no C++ runtime.
 [[noreturn]] HAK_COLD void ThrowBadAlloc(std::size_t size);

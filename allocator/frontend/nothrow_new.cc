@@ -1,11 +1,12 @@
-// The nothrow forms of operator new. As the standard has it, each calls the
-// throwing form, which the program may have replaced, and turns an exception
-// into null.
+// The slow halves of the nothrow forms of operator new. As the standard has it,
+// each form calls the throwing one when the program has replaced that, and
+// turns an exception into null; our own throwing forms are not called only to
+// have them throw.
 //
-// The one file compiled with exceptions. What that needs of a C++ runtime is
-// weak, so that hakmem depends on libc alone. When the runtime is not visible
-// to hakmem (a plugin loaded it privately), nothing can be caught: then nothing
-// is thrown either, unless a new-handler of the program does.
+// Compiled with exceptions. What that needs of a C++ runtime is weak, so that
+// hakmem depends on libc alone. When the runtime is not visible to hakmem (a
+// plugin loaded it privately), nothing can be caught: then nothing is thrown
+// either, unless a new-handler of the program does.
 
 #include <cstddef>
 #include <new>
@@ -14,6 +15,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/frontend/current_product.h"
+#include "allocator/frontend/new_handler.h"
 
 // The compiler itself makes the references to these.
 __asm__(
@@ -27,14 +29,10 @@ extern "C" HAK_WEAK void* HakBeginCatch(void*) __asm__("__cxa_begin_catch");
 namespace hakmem {
 namespace {
 
-// `throwing_new` is a throwing form called with its arguments.
+// `throwing_new` is a throwing form of the program's, called with its
+// arguments.
 template <typename ThrowingNew>
-void* NullIfThrown(ThrowingNew throwing_new, std::size_t size,
-                   std::size_t alignment) noexcept {
-  if (&HakBeginCatch == nullptr) {
-    return IsPowerOfTwo(alignment) ? ProductNewOrNull(size, alignment)
-                                   : nullptr;
-  }
+void* NullIfThrown(ThrowingNew throwing_new) noexcept {
   try {
     return throwing_new();
   } catch (...) {
@@ -42,31 +40,45 @@ void* NullIfThrown(ThrowingNew throwing_new, std::size_t size,
   }
 }
 
+// Whether to call the program's own form.
+bool ServedByProgram(bool ours) { return !ours && &HakBeginCatch != nullptr; }
+
+void* Ours(Call call, std::size_t size, std::size_t alignment) {
+  return IsPowerOfTwo(alignment) ? ProductNewOrNull(size, alignment, call)
+                                 : NullForAlignment(size, alignment, call);
+}
+
 }  // namespace
+
+void* NothrowNewSlow(std::size_t size) noexcept {
+  if (ServedByProgram(ProductOwnsNew())) {
+    return NullIfThrown([=] { return ::operator new(size); });
+  }
+  return Ours(Call::kNewNothrow, size, kMinAlignmentBytes);
+}
+
+void* NothrowNewArraySlow(std::size_t size) noexcept {
+  if (ServedByProgram(ProductOwnsNewArray())) {
+    return NullIfThrown([=] { return ::operator new[](size); });
+  }
+  return Ours(Call::kNewArrayNothrow, size, kMinAlignmentBytes);
+}
+
+void* NothrowNewAlignedSlow(std::size_t size,
+                            std::align_val_t alignment) noexcept {
+  if (ServedByProgram(ProductOwnsNewAligned())) {
+    return NullIfThrown([=] { return ::operator new(size, alignment); });
+  }
+  return Ours(Call::kNewNothrow, size, static_cast<std::size_t>(alignment));
+}
+
+void* NothrowNewArrayAlignedSlow(std::size_t size,
+                                 std::align_val_t alignment) noexcept {
+  if (ServedByProgram(ProductOwnsNewArrayAligned())) {
+    return NullIfThrown([=] { return ::operator new[](size, alignment); });
+  }
+  return Ours(Call::kNewArrayNothrow, size,
+              static_cast<std::size_t>(alignment));
+}
+
 }  // namespace hakmem
-
-HAK_EXPORT HAK_WEAK void* operator new(std::size_t size,
-                                       const std::nothrow_t&) noexcept {
-  return hakmem::NullIfThrown([=] { return ::operator new(size); }, size,
-                              hakmem::kMinAlignmentBytes);
-}
-
-HAK_EXPORT HAK_WEAK void* operator new[](std::size_t size,
-                                         const std::nothrow_t&) noexcept {
-  return hakmem::NullIfThrown([=] { return ::operator new[](size); }, size,
-                              hakmem::kMinAlignmentBytes);
-}
-
-HAK_EXPORT HAK_WEAK void* operator new(std::size_t size,
-                                       std::align_val_t alignment,
-                                       const std::nothrow_t&) noexcept {
-  return hakmem::NullIfThrown([=] { return ::operator new(size, alignment); },
-                              size, static_cast<std::size_t>(alignment));
-}
-
-HAK_EXPORT HAK_WEAK void* operator new[](std::size_t size,
-                                         std::align_val_t alignment,
-                                         const std::nothrow_t&) noexcept {
-  return hakmem::NullIfThrown([=] { return ::operator new[](size, alignment); },
-                              size, static_cast<std::size_t>(alignment));
-}

@@ -5,6 +5,7 @@
 #include "absl/base/thread_annotations.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/current_product.h"
+#include "allocator/frontend/failure_handler.h"
 #include "allocator/platform/futex_lock.h"
 #include "allocator/platform/thread_hooks.h"
 
@@ -25,6 +26,7 @@ constinit char g_armed = 0;
 void ChildAfterFork() {
   // Its holder may have been another thread, which is not in the child.
   g_key_lock.ResetAfterFork();
+  ResetFailureHandlerAfterFork();
   CurrentProductHooks().child_after_fork();
   WantBackgroundThread();
 }

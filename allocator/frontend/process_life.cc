@@ -9,6 +9,7 @@
 #include "allocator/diag/statistics.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/current_product.h"
+#include "allocator/frontend/failure_reports.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/frontend/tracing_hooks.h"
@@ -44,6 +45,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   WantBackgroundThread();
   Prewarm();
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
+  StartFailureReports();
   std::strncpy(g_program, program_invocation_short_name, sizeof(g_program) - 1);
 }
 
@@ -51,6 +53,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
 // whichever thread calls exit, and the library's after those of most others.
 __attribute__((destructor(kOutermostPriority))) void AtExit() {
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
+  EndFailureReports();
   const char* const path = CurrentOptions().stats;
   if (path[0] == '\0') return;
   RawPrinter out;

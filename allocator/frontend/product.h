@@ -19,7 +19,9 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
+#include "allocator/diag/failure_reporter.h"
 #include "allocator/frontend/current_product.h"
+#include "allocator/frontend/failure_handler.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/frontend/tracing_hooks.h"
@@ -38,28 +40,50 @@ class Product {
   static constexpr const TraceHooks* kTrace =
       kTracesCalls ? &kTraceHooks : nullptr;
 
-  static HAK_ALWAYS_INLINE Core& core() { return core_; }
+  static constexpr HAK_ALWAYS_INLINE Core& core() { return core_; }
   static HAK_ALWAYS_INLINE Heap*& heap() { return heap_; }
   // The largest size with which a sized delete takes the hot path: 0 until it
   // is known that the program has replaced no form of delete.
   static HAK_ALWAYS_INLINE std::atomic<std::size_t>& max_hot_delete_bytes() {
     return max_hot_delete_bytes_;
   }
+  // The sizes up to which the array and nothrow forms of `new` take the hot
+  // path: 0 until it is known that the program has not replaced what they go
+  // through.
+  struct HotNewLimits {
+    std::atomic<std::size_t> tiny_end{0};
+    std::atomic<std::size_t> pool_end{0};
+    std::atomic<std::size_t> aligned_tiny_bytes{0};
+    std::atomic<std::size_t> aligned_pool_bytes{0};
+  };
+  static HAK_ALWAYS_INLINE HotNewLimits& hot_new_limits() {
+    return hot_new_limits_;
+  }
   static std::size_t PageBytes() { return memory_.PageBytes(); }
+  static LinuxVirtualMemory& memory() { return memory_; }
+  static FailureReporter& reporter() { return reporter_; }
 
  private:
-  static constexpr Host kHost = {.options = &StartupOptions,
-                                 .on_attach = &OnThreadAttached};
+  static constinit inline FailureReporter reporter_;
+  static constexpr Host kHost = {
+      .options = &StartupOptions,
+      .on_attach = &OnThreadAttached,
+      .reporter = &reporter_,
+      .ask_for_memory = &AskFailureHandler,
+      .on_failure = kConfig.trace_calls ? &TraceFailure : nullptr};
 
   static constinit inline LinuxVirtualMemory memory_;
   static constinit inline Core core_{memory_, kHost};
   // Written once, when the process starts; read by every sized delete.
   static constinit inline std::atomic<std::size_t> max_hot_delete_bytes_{0};
+  // The same, read by those forms.
+  static constinit inline HotNewLimits hot_new_limits_;
   static constinit inline thread_local Heap* heap_ HAK_TLS_INITIAL_EXEC =
       Core::NoHeap();
 
   static_assert(std::is_trivially_destructible_v<LinuxVirtualMemory>);
   static_assert(std::is_trivially_destructible_v<Core>);
+  static_assert(std::is_trivially_destructible_v<FailureReporter>);
 
  public:
   static constexpr ProductHooks kHooks = {

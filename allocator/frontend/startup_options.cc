@@ -20,6 +20,9 @@ const Options& StartupOptions() {
     PrintConfig(g_options, ProductVariant(), out);
     WriteFd(kStderrFd, out.text());
   }
+  ProductReporter().Start(g_options, ProductVariant());
+  ProductFailNth(g_options.values.fail_nth / 2,
+                 g_options.values.fail_nth % 2 != 0);
   if (ProductTraceHooks() != nullptr) {
     ProductTraceHooks()->enable(g_options.values);
   } else if (g_options.values.trace[0] != '\0') {

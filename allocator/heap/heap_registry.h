@@ -62,6 +62,11 @@ class HeapRegistry {
   }
 
   void AddStatistics(Statistics& statistics, typename Heap::Counters& counters);
+  // Of heaps, magazines and parcels.
+  std::size_t metadata_bytes() const {
+    return table_.mapped_bytes() + system_.magazines.mapped_bytes() +
+           system_.parcels.mapped_bytes();
+  }
 
   void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -123,9 +128,7 @@ void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
   statistics.heaps_created = heaps;
   statistics.heaps_abandoned = abandoned_count_.load(std::memory_order_relaxed);
   statistics.heaps_adopted = adopted_count_.load(std::memory_order_relaxed);
-  statistics.metadata_bytes += table_.mapped_bytes() +
-                               system_.magazines.mapped_bytes() +
-                               system_.parcels.mapped_bytes();
+  statistics.metadata_bytes += metadata_bytes();
   statistics.map_calls += table_.map_calls() + system_.magazines.map_calls() +
                           system_.parcels.map_calls();
 }

@@ -94,10 +94,8 @@ void SlabStore::ClearHeaders(const Zone& zone, UnitIndex unit) {
 Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   const std::uint32_t units = kClassLayouts[size_class].slab_units;
   const Ace::Grant grant = ace_->GrantSlab(IsTiny(size_class), units);
-  if (grant.first == kNoUnit) {
-    refusal = grant.refusal;
-    return nullptr;
-  }
+  refusal = grant.refusal;
+  if (grant.first == kNoUnit) return nullptr;
   const Zone& zone = ZoneOf(size_class);
   for (UnitIndex unit = grant.first; unit < grant.first + units; ++unit) {
     ClearHeaders(zone, unit);

@@ -32,7 +32,8 @@ class SlabStore {
   SlabStore& operator=(const SlabStore&) = delete;
 
   // Takes up to `count` blocks, all of one slab, the lowest last; returns how
-  // many. 0: ACE refused a new slab, and `refusal` says why.
+  // many. 0: ACE refused a new slab, and `refusal` says why; it may say
+  // something, too, when a slab was granted.
   std::uint32_t Take(SizeClass size_class, void** blocks, std::uint32_t count,
                      Refusal& refusal);
   // Whether Take will need no new slab.

@@ -18,17 +18,19 @@ FakeVirtualMemory::~FakeVirtualMemory() {
 VmStatus FakeVirtualMemory::MapAt(Address address, std::size_t bytes) {
   const Guard guard(mutex_);
   CheckRange(address, bytes);
-  if (const int error = CountCall(VmCall::kMap)) {
-    return {.error_number = error};
-  }
+  VmStatus refused = {.call = VmCall::kMap, .bytes = bytes};
+  refused.error_number = CountCall(VmCall::kMap);
+  if (!refused.ok()) return refused;
   if (mapped_.ContainsAny(address, address + bytes)) {
-    return {.error_number = EEXIST};
+    refused.error_number = EEXIST;
+    return refused;
   }
   FakeRangeSet after = mapped_;
   after.Add(address, address + bytes);
   if (ExceedsLimit(after)) {
     ++refused_;
-    return {.error_number = ENOMEM};
+    refused.error_number = ENOMEM;
+    return refused;
   }
   const VmStatus status = linux_.MapAt(address, bytes);
   if (status.ok()) mapped_ = after;
@@ -126,7 +128,8 @@ VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
 
 VmStatus FakeVirtualMemory::RefuseMove(Address to, std::size_t bytes,
                                        int error_number) {
-  VmStatus status = {.error_number = error_number};
+  VmStatus status = {
+      .error_number = error_number, .call = VmCall::kMove, .bytes = bytes};
   // The kernel does not mind if nothing is mapped there.
   HAK_CHECK(linux_.Unmap(to, bytes).ok());
   purged_.Remove(to, to + bytes);

@@ -69,14 +69,36 @@ std::size_t LinuxVirtualMemory::PageBytes() const {
   return static_cast<std::size_t>(getpagesize());
 }
 
+void LinuxVirtualMemory::FailNth(std::uint64_t nth, bool from_then_on) {
+  fail_nth_ = nth;
+  fail_from_then_on_ = from_then_on;
+  asked_.store(0, std::memory_order_relaxed);
+}
+
+bool LinuxVirtualMemory::IsRefusedByOrder() {
+  if (fail_nth_ == 0) return false;
+  const std::uint64_t call = asked_.fetch_add(1, std::memory_order_relaxed) + 1;
+  return call == fail_nth_ || (fail_from_then_on_ && call > fail_nth_);
+}
+
 VmStatus LinuxVirtualMemory::MapAt(Address address, std::size_t bytes) {
   const ErrnoGuard guard;
+  VmStatus refused = {.call = VmCall::kMap, .bytes = bytes};
+  if (IsRefusedByOrder()) {
+    refused.error_number = ENOMEM;
+    refused.injected = true;
+    return refused;
+  }
   void* const got = Map(address, bytes, MAP_FIXED_NOREPLACE);
-  if (got == MAP_FAILED) return {.error_number = errno};
+  if (got == MAP_FAILED) {
+    refused.error_number = errno;
+    return refused;
+  }
   if (got == ToPointer(address)) return {};
   // Linux before 4.17 takes the address for a hint.
   munmap(got, bytes);
-  return {.error_number = EEXIST};
+  refused.error_number = EEXIST;
+  return refused;
 }
 
 // By number: sanitizers would follow each mapping in their own tables, which
@@ -118,9 +140,14 @@ void LinuxVirtualMemory::Populate(Address address, std::size_t bytes) {
 VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
                                   bool keep_source) {
   const ErrnoGuard guard;
-  if (mremap(ToPointer(from), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+  const bool injected = IsRefusedByOrder();
+  if (injected ||
+      mremap(ToPointer(from), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
              ToPointer(to)) == MAP_FAILED) {
-    VmStatus status = {.error_number = errno};
+    VmStatus status = {.error_number = injected ? ENOMEM : errno,
+                       .injected = injected,
+                       .call = VmCall::kMove,
+                       .bytes = bytes};
     // The kernel may have unmapped the target before it looked at all of the
     // source.
     if (Map(to, bytes, MAP_FIXED) == MAP_FAILED) {

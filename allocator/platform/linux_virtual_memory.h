@@ -1,9 +1,12 @@
 // VirtualMemory on Linux's mmap, munmap, madvise and mremap.
 //
-// Owns: nothing. Called by: frontend (which makes the one instance) and tests.
+// Owns: the count of HAKMEM_FAIL_NTH. Called by: frontend (which makes the one instance) and tests.
 // Thread-safety: any thread. Usable before libc is initialised.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_LINUX_VIRTUAL_MEMORY_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_LINUX_VIRTUAL_MEMORY_H_
+
+#include <atomic>
+#include <cstdint>
 
 #include "allocator/platform/virtual_memory.h"
 
@@ -12,6 +15,11 @@ namespace hakmem {
 class LinuxVirtualMemory final : public VirtualMemory {
  public:
   constexpr LinuxVirtualMemory() = default;
+
+  // Refuses the nth call from now on that asks for memory (MapAt, Move) with
+  // ENOMEM, and with `from_then_on` every later one. 0: none. Before other
+  // threads call.
+  void FailNth(std::uint64_t nth, bool from_then_on);
 
   std::size_t PageBytes() const override;
   VmStatus MapAt(Address address, std::size_t bytes) override;
@@ -25,6 +33,15 @@ class LinuxVirtualMemory final : public VirtualMemory {
   std::uint64_t Random() override;
   std::uint64_t NowMs() override;
   AddressRange RegionRange() const override;
+
+ private:
+  bool IsRefusedByOrder();
+
+  std::uint64_t fail_nth_ = 0;
+  bool fail_from_then_on_ = false;
+  // Calls that asked for memory, while fail_nth_ is not 0: added to by every
+  // thread that makes one.
+  std::atomic<std::uint64_t> asked_{0};
 };
 
 }  // namespace hakmem

@@ -90,6 +90,56 @@ TEST_F(LinuxVirtualMemoryTest, TellsWhetherAPlaceIsTakenAndMapsNothing) {
   EXPECT_TRUE(Holds(1, 1, 7));
 }
 
+TEST_F(LinuxVirtualMemoryTest, SaysWhatWasRefused) {
+  const VmStatus status = memory_.MapAt(base_, std::size_t{1} << 62);
+  EXPECT_EQ(status.call, VmCall::kMap);
+  EXPECT_EQ(status.bytes, std::size_t{1} << 62);
+  EXPECT_FALSE(status.injected);
+  ASSERT_TRUE(memory_.MapAt(base_, page_).ok());
+  const VmStatus in_use = memory_.MapAt(base_, 2 * page_);
+  EXPECT_EQ(in_use.error_number, EEXIST);
+  EXPECT_EQ(in_use.bytes, 2 * page_);
+}
+
+TEST_F(LinuxVirtualMemoryTest, RefusesTheNthCallThatAsksForMemory) {
+  memory_.FailNth(2, /*from_then_on=*/false);
+  EXPECT_TRUE(memory_.MapAt(Page(0), page_).ok());
+  EXPECT_TRUE(memory_.Purge(Page(0), page_).ok());  // does not count
+  const VmStatus second = memory_.MapAt(Page(1), page_);
+  EXPECT_EQ(second.error_number, ENOMEM);
+  EXPECT_TRUE(second.injected);
+  EXPECT_EQ(second.call, VmCall::kMap);
+  EXPECT_FALSE(IsMapped(1));
+  EXPECT_TRUE(memory_.MapAt(Page(1), page_).ok());
+}
+
+TEST_F(LinuxVirtualMemoryTest, RefusesTheNthCallAndAllLaterOnes) {
+  memory_.FailNth(2, /*from_then_on=*/true);
+  EXPECT_TRUE(memory_.MapAt(Page(0), page_).ok());
+  Fill(0, 1, 5);
+  for (int i = 0; i < 3; ++i) {
+    const VmStatus moved = memory_.Move(Page(0), Page(4), page_, true);
+    EXPECT_EQ(moved.error_number, ENOMEM);
+    EXPECT_TRUE(moved.injected);
+    EXPECT_EQ(moved.call, VmCall::kMove);
+    EXPECT_FALSE(moved.target_lost);
+    EXPECT_TRUE(IsMapped(4));
+    EXPECT_TRUE(Holds(0, 1, 5));
+    EXPECT_TRUE(memory_.MapAt(Page(2), page_).injected);
+  }
+  memory_.FailNth(0, false);
+  EXPECT_TRUE(memory_.MapAt(Page(2), page_).ok());
+}
+
+// Move maps its source again, which asks for memory, too.
+TEST_F(LinuxVirtualMemoryTest, ARefusalByOrderCanTakeTheSourceOfAMove) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), page_).ok());
+  memory_.FailNth(2, /*from_then_on=*/false);
+  const VmStatus moved = memory_.Move(Page(0), Page(4), page_, true);
+  EXPECT_TRUE(moved.ok());
+  EXPECT_TRUE(moved.source_lost);
+}
+
 TEST_F(LinuxVirtualMemoryTest, ReportsWhyMappingFailed) {
   // More than any address space holds.
   EXPECT_EQ(memory_.MapAt(base_, std::size_t{1} << 62).error_number, ENOMEM);

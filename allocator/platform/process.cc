@@ -62,6 +62,17 @@ int ProcessId() { return getpid(); }
 
 int ThreadId() { return gettid(); }
 
+void ProgramName(char (&name)[64]) {
+  const char* known = program_invocation_short_name;
+  char kernel_name[16];
+  if (known == nullptr || known[0] == '\0') {
+    ThreadName(kernel_name);
+    known = kernel_name;
+  }
+  std::strncpy(name, known, sizeof(name) - 1);
+  name[sizeof(name) - 1] = '\0';
+}
+
 void ThreadName(char (&name)[16]) {
   const ErrnoGuard guard;
   name[0] = '\0';

@@ -32,6 +32,9 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
 int ProcessId();
 // The kernel's thread id.
 int ThreadId();
+// The program's name, cut to fit: as it was started if libc knows by now, else
+// as the kernel calls it.
+void ProgramName(char (&name)[64]);
 // The calling thread's name, terminated by NUL.
 void ThreadName(char (&name)[16]);
 

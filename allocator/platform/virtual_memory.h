@@ -18,6 +18,9 @@
 
 namespace hakmem {
 
+// The kinds of calls.
+enum class VmCall : std::uint8_t { kNone, kMap, kUnmap, kPurge, kMove };
+
 // The result of one call: 0, or the kernel's errno.
 struct VmStatus {
   int error_number = 0;
@@ -25,11 +28,13 @@ struct VmStatus {
   bool target_lost = false;
   // A Move that succeeded with keep_source: its source is not mapped.
   bool source_lost = false;
+  // HAKMEM_FAIL_NTH refused the call, not the kernel.
+  bool injected = false;
+  // Of a refused MapAt or Move: which it was, and how much it asked for.
+  VmCall call = VmCall::kNone;
+  std::size_t bytes = 0;
   bool ok() const { return error_number == 0; }
 };
-
-// Which call was refused, for failure events.
-enum class VmCall : std::uint8_t { kNone, kMap, kUnmap, kPurge, kMove };
 
 class VirtualMemory {
  public:

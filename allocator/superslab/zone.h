@@ -151,6 +151,8 @@ class Zone {
   FrameIndex frame_count() const {
     return frame_count_.load(std::memory_order_relaxed);
   }
+  // How many frames the zone's window has room for.
+  FrameIndex capacity_frames() const { return capacity_frames_; }
   bool Contains(Address address) const {
     return address - view_.base < FrameAddress(frame_count()) - view_.base;
   }

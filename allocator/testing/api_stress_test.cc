@@ -10,6 +10,7 @@
 #include "allocator/config/config.h"
 #include "allocator/config/options.h"
 #include "allocator/core/allocator.h"
+#include "allocator/diag/failure_reporter.h"
 #include "allocator/diag/statistics.h"
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/testing/stress_workload.h"
@@ -18,10 +19,12 @@ namespace hakmem {
 namespace {
 
 constinit Options default_options;
+constinit FailureReporter reporter;
 
 constexpr Host kHost = {
     .options = []() -> const Options& { return default_options; },
     .on_attach = [] {},
+    .reporter = &reporter,
 };
 
 template <const Config& kConfig>

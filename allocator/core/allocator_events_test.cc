@@ -1,0 +1,506 @@
+// One event for each call that is refused, whatever is tried inside it: its
+// disposition, its limit, what it says of the call.
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/failed_call.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/diag/failure_event.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/platform/process.h"
+#include "allocator/superslab/region.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+template <typename V>
+class AllocatorEventsTest : public testing::Test {
+ protected:
+  using Test = TestAllocator<V::kConfig>;
+  static constexpr bool kDetours = V::kConfig.report_detours;
+
+  AllocatorEventsTest() { Start(Options()); }
+  ~AllocatorEventsTest() override {
+    test_->allocator->CheckInvariants();
+    test_listener = nullptr;
+    test_handler = nullptr;
+  }
+
+  void Start(const Options& options) {
+    test_ = std::make_unique<Test>(options);
+    events_.clear();
+    test_listener = [this](const FailureEvent& event) {
+      events_.push_back(event);
+    };
+  }
+  Allocator<V::kConfig>& allocator() { return *test_->allocator; }
+  typename Test::Heap*& self() { return test_->self; }
+  FakeVirtualMemory& memory() { return test_->memory; }
+  void RefuseAll(int error_number) {
+    memory().RefuseCall(1, error_number, Refuse::kFromThenOn);
+  }
+
+  // There has been exactly one event since the last time, and the ring agrees.
+  FailureEvent TakeEvent() {
+    EXPECT_EQ(events_.size(), 1u);
+    if (events_.empty()) return {};
+    const FailureEvent event = events_.back();
+    const FailureEvent newest = Newest();
+    EXPECT_EQ(std::memcmp(&event, &newest, sizeof(event)), 0);
+    EXPECT_EQ(event.sequence, ++taken_);
+    EXPECT_EQ(test_->failures(), taken_);
+    events_.clear();
+    return event;
+  }
+  void ExpectNoEvent() { EXPECT_TRUE(events_.empty()); }
+
+  FailureEvent Newest() { return test_->LastFailure(); }
+
+  FailureEvent ExpectEvent(FailureReason reason, FailureDetail detail,
+                           Disposition disposition) {
+    const FailureEvent event = TakeEvent();
+    EXPECT_STREQ(FailureReasonName(event.reason), FailureReasonName(reason));
+    EXPECT_STREQ(FailureDetailName(event.detail), FailureDetailName(detail));
+    EXPECT_STREQ(DispositionName(event.disposition),
+                 DispositionName(disposition));
+    return event;
+  }
+
+  std::unique_ptr<Test> test_;
+  std::vector<FailureEvent> events_;
+  std::uint64_t taken_ = 0;
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(AllocatorEventsTest, Variants);
+
+TYPED_TEST(AllocatorEventsTest, SaysWhatWasAskedFor) {
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  ASSERT_NE(allocator.Allocate(self, 100), nullptr);
+  void* block = allocator.Allocate(self, 70'000);
+  this->RefuseAll(EPERM);
+  const auto expect = [this](const void* got, Call call, std::size_t size,
+                             std::size_t alignment, std::size_t count,
+                             Route route, std::size_t class_bytes) {
+    EXPECT_EQ(got, nullptr);
+    const FailureEvent event = this->TakeEvent();
+    EXPECT_STREQ(CallName(event.call), CallName(call));
+    EXPECT_EQ(event.size_bytes, size);
+    EXPECT_EQ(event.alignment_bytes, alignment);
+    EXPECT_EQ(event.count, count);
+    EXPECT_STREQ(RouteName(event.route), RouteName(route));
+    EXPECT_EQ(event.class_bytes, class_bytes);
+    EXPECT_EQ(event.attempts, 2u);
+  };
+  expect(allocator.Allocate(self, 50 * kMiB), Call::kMalloc, 50 * kMiB, 16, 0,
+         Route::kSpan, 0);
+  expect(allocator.Allocate(self, 300 * kMiB), Call::kMalloc, 300 * kMiB, 16, 0,
+         Route::kHuge, 0);
+  expect(allocator.AllocateZeroed(self, 7, 10 * kMiB), Call::kCalloc, 10 * kMiB,
+         16, 7, Route::kSpan, 0);
+  expect(allocator.AllocateAligned(self, 64 * kMiB, 5), Call::kAlignedAlloc, 5,
+         64 * kMiB, 0, Route::kSpan, 0);
+  expect(allocator.AllocateAligned(self, kGiB, 5), Call::kAlignedAlloc, 5, kGiB,
+         0, Route::kHuge, 0);
+  expect(allocator.Reallocate(self, block, 60 * kMiB), Call::kRealloc,
+         60 * kMiB, 16, 0, Route::kSpan, 0);
+  // Every class, until its memory is used up.
+  for (const std::size_t size : {std::size_t{1000}, std::size_t{40'000}}) {
+    while (allocator.Allocate(self, size) != nullptr) {
+    }
+    const bool tiny = size <= kMaxTinyBytes;
+    expect(nullptr, Call::kMalloc, size, 16, 0,
+           tiny ? Route::kTiny : Route::kPool, tiny ? 1024 : 40'960);
+    expect(allocator.AllocateZeroed(self, 5, size / 5), Call::kCalloc, size / 5,
+           16, 5, tiny ? Route::kTiny : Route::kPool, tiny ? 1024 : 40'960);
+  }
+  EXPECT_EQ(allocator.Snapshot().failures, this->taken_);
+}
+
+TYPED_TEST(AllocatorEventsTest, SaysWhoAndFromWhere) {
+  ASSERT_EQ(this->allocator().Allocate(this->self(), ~std::size_t{0}), nullptr);
+  const FailureEvent event = this->TakeEvent();
+  EXPECT_EQ(event.process_id, ProcessId());
+  EXPECT_EQ(event.thread_id, ThreadId());
+  EXPECT_STRNE(event.thread_name, "");
+  EXPECT_GT(event.time_ns, 0u);
+  EXPECT_GT(event.monotonic_ns, 0u);
+  EXPECT_GE(event.frame_count, 1u);
+}
+
+// A refused mapping is explained by the limit that was found, once per call.
+TYPED_TEST(AllocatorEventsTest, NamesTheKernelsLimit) {
+  ASSERT_NE(this->allocator().Allocate(this->self(), 100), nullptr);
+  this->RefuseAll(ENOMEM);
+  EXPECT_EQ(this->allocator().Allocate(this->self(), 20 * kMiB), nullptr);
+  const FailureEvent unknown =
+      this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kUnknown,
+                        Disposition::kReturnedNull);
+  EXPECT_STREQ(unknown.limit_name, "");
+  EXPECT_EQ(unknown.error_number, ENOMEM);
+  EXPECT_EQ(unknown.refused_call, VmCall::kMap);
+  EXPECT_EQ(unknown.refused_bytes, 20 * kMiB);
+}
+
+TYPED_TEST(AllocatorEventsTest, SaysWhenTheRefusalWasInjected) {
+  LinuxVirtualMemory memory;
+  Allocator<TypeParam::kConfig> allocator(memory, kTestHost);
+  auto* self = Allocator<TypeParam::kConfig>::NoHeap();
+  ASSERT_NE(allocator.Allocate(self, 100), nullptr);
+  memory.FailNth(1, /*from_then_on=*/true);
+  EXPECT_EQ(allocator.Allocate(self, 20 * kMiB), nullptr);
+  memory.FailNth(0, false);
+  ASSERT_EQ(this->events_.size(), 1u);
+  EXPECT_EQ(this->events_[0].detail, FailureDetail::kInjected);
+  EXPECT_EQ(this->events_[0].error_number, ENOMEM);
+  EXPECT_STREQ(this->events_[0].limit_name, "");
+  EXPECT_NE(allocator.Allocate(self, 20 * kMiB), nullptr);
+}
+
+// Something else lies where the next frames would.
+TYPED_TEST(AllocatorEventsTest, SaysWhenTheAddressesAreInUse) {
+  const Address begin = this->memory().RegionRange().begin;
+  this->memory().SetRegionRange({begin, begin + 4 * kGiB});
+  auto& allocator = this->allocator();
+  void* first = allocator.Allocate(this->self(), 100'000);
+  ASSERT_NE(first, nullptr);
+  const Address zone =
+      reinterpret_cast<Address>(first) / kSuperSlabBytes * kSuperSlabBytes;
+  for (Address frame = 1; frame < 128; ++frame) {
+    this->memory().MapAt(zone + frame * kSuperSlabBytes,
+                         this->memory().PageBytes());
+  }
+  EXPECT_EQ(allocator.Allocate(this->self(), 10 * kMiB), nullptr);
+  const FailureEvent event =
+      this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kAddressInUse,
+                        Disposition::kReturnedNull);
+  EXPECT_EQ(event.error_number, EEXIST);
+}
+
+TYPED_TEST(AllocatorEventsTest, NamesItsOwnLimits) {
+  Options options;
+  options.heap_limit_bytes = 5 * kMiB;
+  options.max_alloc_bytes = 400 * kMiB;
+  this->Start(options);
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  void* span = allocator.Allocate(self, 3 * kMiB);
+  ASSERT_NE(span, nullptr);
+  EXPECT_EQ(allocator.Allocate(self, 3 * kMiB), nullptr);
+  FailureEvent event =
+      this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kHeapLimit,
+                        Disposition::kReturnedNull);
+  EXPECT_STREQ(event.limit_name, "HAKMEM_HEAP_LIMIT");
+  EXPECT_STREQ(event.limit_source, "environment");
+  EXPECT_EQ(event.limit_value, 5 * kMiB);
+  EXPECT_EQ(event.limit_use, 4 * kMiB);
+  EXPECT_EQ(event.limit_needed, 4 * kMiB);
+  EXPECT_EQ(event.memory.mapped, 4 * kMiB);
+  EXPECT_EQ(event.memory.peak_mapped, 4 * kMiB);
+  EXPECT_EQ(event.memory.live, 3 * kMiB);
+  EXPECT_EQ(event.memory.largest_free, 1 * kMiB);
+  EXPECT_GT(event.memory.metadata, 0u);
+  EXPECT_EQ(event.error_number, 0);
+  EXPECT_EQ(allocator.Allocate(self, 401 * kMiB), nullptr);
+  event = this->ExpectEvent(FailureReason::kThreshold, FailureDetail::kMaxAlloc,
+                            Disposition::kReturnedNull);
+  EXPECT_STREQ(event.limit_name, "HAKMEM_MAX_ALLOC");
+  EXPECT_EQ(event.limit_value, 400 * kMiB);
+  EXPECT_EQ(event.limit_needed, 401 * kMiB);
+  // Free memory, but in pieces.
+  std::vector<void*> units;
+  while (void* unit = allocator.Allocate(self, 65'537)) units.push_back(unit);
+  this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kHeapLimit,
+                    Disposition::kReturnedNull);
+  ASSERT_GE(units.size(), 6u);
+  for (std::size_t i = 0; i < units.size(); i += 2) {
+    allocator.Free(self, units[i]);
+  }
+  EXPECT_EQ(allocator.Allocate(self, 3 * 65'536), nullptr);
+  event =
+      this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kUnitRuns,
+                        Disposition::kReturnedNull);
+  EXPECT_STREQ(event.limit_name, "HAKMEM_HEAP_LIMIT");
+  EXPECT_EQ(event.memory.largest_free, 2 * kUnitBytes);
+}
+
+// What hakmem keeps makes room for the call; one event says so.
+TYPED_TEST(AllocatorEventsTest, GivesItsCachesBackBeforeItGivesUp) {
+  Options options;
+  options.heap_limit_bytes = 8 * kMiB;
+  this->Start(options);
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  void* span = allocator.Allocate(self, 5 * kMiB);
+  ASSERT_NE(span, nullptr);
+  allocator.Free(self, span);
+  this->ExpectNoEvent();
+  void* tiny = allocator.Allocate(self, 100);
+  ASSERT_NE(tiny, nullptr);
+  this->ExpectNoEvent();
+  std::vector<void*> blocks;
+  while (allocator.Snapshot().mapped_bytes < 8 * kMiB) {
+    blocks.push_back(allocator.Allocate(self, 1000));
+    ASSERT_NE(blocks.back(), nullptr);
+  }
+  while (this->events_.empty()) {
+    blocks.push_back(allocator.Allocate(self, 1000));
+    ASSERT_NE(blocks.back(), nullptr);
+  }
+  const FailureEvent event =
+      this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kHeapLimit,
+                        Disposition::kServedAfterPurge);
+  EXPECT_EQ(event.attempts, 2u);
+  EXPECT_EQ(event.memory.mapped, 8 * kMiB);  // as it was when it was refused
+  EXPECT_EQ(allocator.Snapshot().failures, 0u);
+  for (void* block : blocks) allocator.Free(self, block);
+  // Blocks in this thread's magazines can fill a whole SuperSlab.
+  void* large = allocator.Allocate(self, 8 * kMiB - kUnitBytes);
+  EXPECT_NE(large, nullptr);
+  this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kHeapLimit,
+                    Disposition::kServedAfterPurge);
+}
+
+TYPED_TEST(AllocatorEventsTest, ZeroesWhatItServesAfterAPurge) {
+  Options options;
+  options.heap_limit_bytes = 6 * kMiB;
+  this->Start(options);
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  void* tiny = allocator.Allocate(self, 100);
+  ASSERT_NE(tiny, nullptr);
+  void* dirty = allocator.Allocate(self, 3 * kMiB);
+  ASSERT_NE(dirty, nullptr);
+  std::memset(dirty, 0xab, 3 * kMiB);
+  allocator.Free(self, dirty);
+  std::vector<void*> blocks;
+  while (this->events_.empty()) {
+    auto* block = static_cast<char*>(allocator.AllocateZeroed(self, 10, 100));
+    ASSERT_NE(block, nullptr);
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(block[i], 0);
+    std::memset(block, 0xcd, 1000);
+    blocks.push_back(block);
+  }
+  EXPECT_EQ(this->TakeEvent().disposition, Disposition::kServedAfterPurge);
+}
+
+// The program's handler frees memory and asks for another try.
+TYPED_TEST(AllocatorEventsTest, AsksTheProgramForMemory) {
+  Options options;
+  options.heap_limit_bytes = 6 * kMiB;
+  this->Start(options);
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  void* held = allocator.Allocate(self, 5 * kMiB);
+  ASSERT_NE(held, nullptr);
+  int calls = 0;
+  test_handler = [&](const FailureEvent& event) {
+    ++calls;
+    EXPECT_EQ(event.disposition, Disposition::kPending);
+    EXPECT_EQ(event.detail, FailureDetail::kHeapLimit);
+    // Whoever looks at the ring finds it.
+    EXPECT_EQ(this->Newest().sequence, event.sequence);
+    EXPECT_EQ(this->Newest().disposition, Disposition::kPending);
+    if (calls == 3) allocator.Free(self, held);
+    return true;
+  };
+  EXPECT_NE(allocator.Allocate(self, 5 * kMiB), nullptr);
+  EXPECT_EQ(calls, 3);
+  const FailureEvent event =
+      this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kHeapLimit,
+                        Disposition::kServedAfterHandler);
+  EXPECT_GE(event.attempts, 5u);
+  EXPECT_EQ(allocator.Snapshot().failures, 0u);
+}
+
+TYPED_TEST(AllocatorEventsTest, TheHandlerIsNotAskedForever) {
+  Options options;
+  options.heap_limit_bytes = 6 * kMiB;
+  this->Start(options);
+  int calls = 0;
+  bool again = true;
+  test_handler = [&](const FailureEvent&) {
+    ++calls;
+    return again;
+  };
+  EXPECT_EQ(this->allocator().Allocate(this->self(), 7 * kMiB), nullptr);
+  EXPECT_EQ(calls, kMaxHandlerRetries);
+  this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kHeapLimit,
+                    Disposition::kReturnedNull);
+  again = false;
+  EXPECT_EQ(this->allocator().Allocate(this->self(), 7 * kMiB), nullptr);
+  EXPECT_EQ(calls, kMaxHandlerRetries + 1);
+  EXPECT_EQ(this->TakeEvent().attempts, 2u);
+}
+
+// Calls that fail inside the handler make events of their own.
+TYPED_TEST(AllocatorEventsTest, CallsInsideTheHandlerHaveEventsOfTheirOwn) {
+  ASSERT_NE(this->allocator().Allocate(this->self(), 100), nullptr);
+  this->RefuseAll(ENOMEM);
+  bool inside = false;
+  test_handler = [&](const FailureEvent&) {
+    if (inside) return false;
+    inside = true;
+    EXPECT_EQ(this->allocator().Allocate(this->self(), 30 * kMiB), nullptr);
+    return false;
+  };
+  EXPECT_EQ(this->allocator().Allocate(this->self(), 20 * kMiB), nullptr);
+  ASSERT_EQ(this->events_.size(), 2u);
+  EXPECT_EQ(this->events_[0].size_bytes, 30 * kMiB);
+  EXPECT_EQ(this->events_[0].sequence, 2u);
+  EXPECT_EQ(this->events_[1].size_bytes, 20 * kMiB);
+  EXPECT_EQ(this->events_[1].sequence, 1u);
+  EXPECT_EQ(this->events_[1].disposition, Disposition::kReturnedNull);
+}
+
+// In parts, as operator new does it.
+TYPED_TEST(AllocatorEventsTest, CanBeResolvedInParts) {
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  ASSERT_NE(allocator.Allocate(self, 100), nullptr);
+  this->RefuseAll(ENOMEM);
+  ASSERT_EQ(allocator.AllocateSlow(self, 20 * kMiB, 16), nullptr);
+  FailedCall failed;
+  EXPECT_EQ(allocator.Recover(self, Call::kNew, nullptr, failed), nullptr);
+  this->ExpectNoEvent();
+  allocator.Announce(failed);
+  allocator.Announce(failed);
+  EXPECT_EQ(this->test_->failures(), 1u);
+  EXPECT_EQ(allocator.TryAgain(self, failed), nullptr);
+  this->memory().RefuseNothing();
+  EXPECT_NE(allocator.TryAgain(self, failed), nullptr);
+  allocator.Finish(failed, Disposition::kServedAfterNewHandler);
+  const FailureEvent event =
+      this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kUnknown,
+                        Disposition::kServedAfterNewHandler);
+  EXPECT_EQ(event.call, Call::kNew);
+  EXPECT_EQ(event.attempts, 5u);
+}
+
+// --- Ways round a refusal: events in the variant that reports them.
+
+TYPED_TEST(AllocatorEventsTest, AGrowthStepThatIsRefusedIsADetour) {
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  for (int i = 0; i < 17; ++i) {
+    ASSERT_NE(allocator.Allocate(self, kSuperSlabBytes), nullptr);
+  }
+  this->ExpectNoEvent();
+  this->memory().RefuseCall(1, ENOMEM, Refuse::kOnce, VmCall::kMap);
+  for (int i = 0; this->memory().refused() == 0 && i < 100; ++i) {
+    ASSERT_NE(allocator.Allocate(self, kSuperSlabBytes), nullptr);
+  }
+  ASSERT_EQ(this->memory().refused(), 1u);
+  if constexpr (TestFixture::kDetours) {
+    const FailureEvent event =
+        this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kUnknown,
+                          Disposition::kServedByDetour);
+    EXPECT_EQ(event.attempts, 1u);
+    EXPECT_EQ(event.refused_bytes, 2 * kSuperSlabBytes);
+  } else {
+    this->ExpectNoEvent();
+  }
+  EXPECT_EQ(allocator.Snapshot().failures, 0u);
+}
+
+TYPED_TEST(AllocatorEventsTest, AThreadWithoutAHeapIsADetour) {
+  auto& allocator = this->allocator();
+  ASSERT_NE(allocator.Allocate(this->self(), 100), nullptr);
+  this->memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
+  // Heaps are mapped some at a time.
+  typename TestFixture::Test::Heap* thread = this->test_->NewThread();
+  for (int i = 0; i < 200 && this->memory().refused() == 0; ++i) {
+    thread = this->test_->NewThread();
+    EXPECT_NE(allocator.Allocate(thread, 100), nullptr);
+  }
+  ASSERT_GT(this->memory().refused(), 0u);
+  EXPECT_EQ(thread, this->test_->NewThread());
+  EXPECT_EQ(this->events_.empty(), !TestFixture::kDetours);
+  for (const FailureEvent& event : this->events_) {
+    EXPECT_EQ(event.disposition, Disposition::kServedByDetour);
+  }
+  EXPECT_EQ(allocator.Snapshot().failures, 0u);
+}
+
+// A block that cannot move to a smaller class stays where it is.
+TYPED_TEST(AllocatorEventsTest, ShrinkingInPlaceIsADetour) {
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  void* pool = allocator.Allocate(self, 30'000);
+  void* span = allocator.Allocate(self, 300 * kKiB);
+  this->RefuseAll(ENOMEM);
+  for (void* block : {pool, span}) {
+    std::memset(block, 0x5a, 100);
+    EXPECT_EQ(allocator.Reallocate(self, block, 100), block);
+    EXPECT_EQ(static_cast<char*>(block)[99], 0x5a);
+    if constexpr (TestFixture::kDetours) {
+      const FailureEvent event =
+          this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kUnknown,
+                            Disposition::kServedByDetour);
+      EXPECT_EQ(event.call, Call::kRealloc);
+      EXPECT_EQ(event.size_bytes, 100u);
+    } else {
+      this->ExpectNoEvent();
+    }
+  }
+  EXPECT_EQ(allocator.Snapshot().failures, 0u);
+  this->memory().RefuseNothing();
+  allocator.Free(self, pool);
+  allocator.Free(self, span);
+}
+
+// Contents survive a realloc, and calloc's memory is zero, by detours too.
+TYPED_TEST(AllocatorEventsTest, DetoursServeWhatWasAskedFor) {
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_NE(allocator.Allocate(self, kSuperSlabBytes), nullptr);
+  }
+  std::vector<char*> blocks;
+  for (std::size_t size = 200'000; size < 3 * kMiB; size += 200'000) {
+    auto* block = static_cast<char*>(allocator.Allocate(self, size));
+    ASSERT_NE(block, nullptr);
+    std::memset(block, 0x11, size);
+    blocks.push_back(block);
+  }
+  std::size_t size = 200'000;
+  for (char*& block : blocks) {
+    this->memory().RefuseCall(1, ENOMEM, Refuse::kOnce, VmCall::kMap);
+    const std::size_t larger = size + 9 * kMiB;
+    block = static_cast<char*>(allocator.Reallocate(self, block, larger));
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(block[0], 0x11);
+    EXPECT_EQ(block[size - 1], 0x11);
+    this->memory().RefuseCall(1, ENOMEM, Refuse::kOnce, VmCall::kMap);
+    auto* zeroed = static_cast<char*>(allocator.AllocateZeroed(self, 3, kMiB));
+    ASSERT_NE(zeroed, nullptr);
+    for (std::size_t i = 0; i < 3 * kMiB; i += 64) ASSERT_EQ(zeroed[i], 0);
+    std::memset(zeroed, 0x22, 3 * kMiB);
+    allocator.Free(self, zeroed);
+    size += 200'000;
+  }
+  this->memory().RefuseNothing();
+  for (char* block : blocks) allocator.Free(self, block);
+  for (const FailureEvent& event : this->events_) {
+    EXPECT_NE(event.disposition, Disposition::kReturnedNull);
+  }
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,115 @@
+#include "allocator/diag/failure_reporter.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/platform/call_stack.h"
+#include "allocator/platform/clock.h"
+#include "allocator/platform/process.h"
+
+namespace hakmem {
+namespace {
+
+template <std::size_t kBytes>
+void CopyText(const char* text, char (&to)[kBytes]) {
+  std::strncpy(to, text, kBytes - 1);
+  to[kBytes - 1] = '\0';
+}
+
+// What a refused call would have added to the address space; a move adds
+// nothing, as far as limits are concerned.
+std::uint64_t NeededBytes(const FailureEvent& event) {
+  return event.refused_call == VmCall::kMove ? 0 : event.refused_bytes;
+}
+
+// Whether a limit counts bytes, of which a call may need many or few.
+bool CountsBytes(FailureDetail detail) {
+  return detail != FailureDetail::kMaxMapCount;
+}
+
+}  // namespace
+
+void FailureReporter::Start(const ParsedOptions& options, const char* variant) {
+  unwind_ = static_cast<Unwinding>(options.values.unwind);
+  trace_.Start(options, variant);
+}
+
+void FailureReporter::Identify(const void* frame, FailureEvent& event) const {
+  event.time_ns = WallClockNs();
+  event.monotonic_ns = MonotonicNs();
+  event.process_id = ProcessId();
+  event.thread_id = ThreadId();
+  ThreadName(event.thread_name);
+  if (unwind_ == Unwinding::kNone) return;
+  CallStack stack;
+  CaptureStack(frame == nullptr ? __builtin_frame_address(0) : frame, stack);
+  if (unwind_ == Unwinding::kTables && stack.count != 0) {
+    CallStack by_tables;
+    CaptureStackByTables(stack.addresses[0], by_tables);
+    if (by_tables.count != 0) stack = by_tables;
+  }
+  static_assert(CallStack::kMaxFrames == kMaxFailureFrames);
+  event.frame_count = static_cast<std::uint8_t>(stack.count);
+  for (unsigned i = 0; i < stack.count; ++i) {
+    event.frames[i] = stack.addresses[i];
+  }
+}
+
+void FailureReporter::Explain(const LimitReport& report, std::uint64_t needed,
+                              FailureEvent& event) const {
+  event.detail = report.detail;
+  if (report.explaining < 0) return;
+  const LimitReading& reading = report.readings[report.explaining];
+  CopyText(reading.name, event.limit_name);
+  CopyText(reading.source, event.limit_source);
+  event.limit_value = reading.value;
+  event.limit_use = reading.use;
+  event.limit_needed = needed;
+}
+
+std::uint64_t FailureReporter::FindLimitOf(FailureEvent& event) {
+  const std::uint64_t needed = NeededBytes(event);
+  // A signal handler that interrupted the reading does without.
+  if (!lock_.Lock()) return 0;
+  const std::uint64_t now_ns = event.monotonic_ns;
+  std::uint64_t reading = 0;
+  if (readings_ == 0 || now_ns >= read_at_ns_ + kLimitIntervalNs) {
+    report_ = LimitReport();
+    find_limit_(needed, event.error_number, report_);
+    read_at_ns_ = now_ns;
+    read_for_error_ = event.error_number;
+    reading = ++readings_;
+    Explain(report_, report_.needed, event);
+  } else if (report_.explaining >= 0 && event.error_number == read_for_error_) {
+    // The use is of a moment ago; it explains this refusal if it leaves no
+    // room for it either.
+    const LimitReading& last = report_.readings[report_.explaining];
+    const bool bytes = CountsBytes(report_.detail);
+    const std::uint64_t more = bytes ? needed : report_.needed;
+    if (last.use >= last.value || more > last.value - last.use) {
+      Explain(report_, more, event);
+    }
+  }
+  lock_.Unlock();
+  return reading;
+}
+
+void FailureReporter::Publish(const FailureEvent& event,
+                              std::uint64_t reading) {
+  if (!trace_.is_on()) return;
+  LimitReport limits;
+  bool known = false;
+  if (reading != 0 && lock_.Lock()) {
+    known = reading == readings_;
+    if (known) limits = report_;
+    lock_.Unlock();
+  }
+  trace_.WriteFailure(event, known ? &limits : nullptr);
+}
+
+void FailureReporter::ChildAfterFork() {
+  lock_.ResetAfterFork();
+  trace_.ChildAfterFork();
+}
+
+}  // namespace hakmem

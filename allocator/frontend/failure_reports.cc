@@ -1,0 +1,87 @@
+#include "allocator/frontend/failure_reports.h"
+
+#include <cstdint>
+
+#include "allocator/base/raw_print.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/failure_event.h"
+#include "allocator/diag/failure_text.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/frontend/slow_work.h"
+#include "allocator/frontend/startup_options.h"
+#include "allocator/platform/call_stack.h"
+#include "allocator/platform/clock.h"
+#include "allocator/platform/process.h"
+#include "allocator/platform/signals.h"
+
+namespace hakmem {
+namespace {
+
+TraceMoment Now() {
+  return {.time_ns = WallClockNs(),
+          .monotonic_ns = MonotonicNs(),
+          .process_id = ProcessId()};
+}
+
+void OnReportSignal(int /*signal*/) {
+  WriteFailures(ProductFailures(), kStderrFd);
+}
+
+void HandleReportSignal(int signal) {
+  if (HandleUnusedSignal(signal, &OnReportSignal)) return;
+  RawPrinter warning;
+  warning.Text("hakmem: warning: HAKMEM_FAILURES_SIGNAL=")
+      .SignedDecimal(signal)
+      .Text(": that signal is not free; ignored\n");
+  WriteFd(kStderrFd, warning.text());
+}
+
+// Events whose handler has ended the process instead of returning.
+void WritePendingEvents(FailureReporter& reporter) {
+  const FailureRing& ring = ProductFailures();
+  const std::uint64_t newest = ring.recorded();
+  const std::uint64_t oldest =
+      newest > FailureRing::kCapacity ? newest - FailureRing::kCapacity : 0;
+  for (std::uint64_t number = oldest + 1; number <= newest; ++number) {
+    FailureEvent event;
+    if (ring.CopyOne(number, event) &&
+        event.disposition == Disposition::kPending) {
+      reporter.Publish(event, /*reading=*/0);
+    }
+  }
+}
+
+}  // namespace
+
+void StartFailureReports() {
+  const Options& options = CurrentOptions();
+  if (static_cast<Unwinding>(options.unwind) == Unwinding::kTables) {
+    PrepareStackTables();
+  }
+  if (options.failures_signal != 0) {
+    HandleReportSignal(static_cast<int>(options.failures_signal));
+  }
+  FailureTrace& trace = ProductReporter().trace();
+  if (!trace.is_on()) return;
+  trace.Open(Now());
+  WantSlowWork(SlowWork::kMemoryLines);
+}
+
+void WriteMemoryLineIfDue() {
+  FailureTrace& trace = ProductReporter().trace();
+  if (!trace.IsMemoryLineDue(MonotonicNs())) return;
+  trace.WriteMemory(Now(), ProductFigures());
+}
+
+void EndFailureReports() {
+  FailureReporter& reporter = ProductReporter();
+  if (CurrentOptions().failures_at_exit != 0) {
+    WriteFailures(ProductFailures(), kStderrFd);
+  }
+  if (!reporter.trace().is_on()) return;
+  WritePendingEvents(reporter);
+  reporter.trace().WriteEnd(Now(), ProductFailures().recorded(),
+                            ProductFigures());
+}
+
+}  // namespace hakmem
