@@ -67,28 +67,50 @@ void FailureReporter::Explain(const LimitReport& report, std::uint64_t needed,
   event.limit_needed = needed;
 }
 
+// The use is of a moment ago; it explains this refusal if it leaves no room for
+// it either.
+bool FailureReporter::ExplainsToo(std::uint64_t needed, int error_number,
+                                  std::uint64_t& more) const {
+  if (report_.explaining < 0 || error_number != read_for_error_) return false;
+  const LimitReading& last = report_.readings[report_.explaining];
+  more = CountsBytes(report_.detail) ? needed : report_.needed;
+  return last.use >= last.value || more > last.value - last.use;
+}
+
+// A program that fills memory up meets its limit more than once, by smaller and
+// smaller requests, and each has to be explained; a storm must not be.
+bool FailureReporter::MayReadAgain(std::uint64_t now_ns) {
+  constexpr std::uint64_t kSecondNs = 1'000'000'000;
+  if (readings_ == 0 || now_ns >= read_at_ns_ + kLimitIntervalNs) return true;
+  if (spare_readings_ < kMaxSpareReadings &&
+      now_ns >= spared_at_ns_ + kSecondNs) {
+    ++spare_readings_;
+    spared_at_ns_ = now_ns;
+  }
+  if (spare_readings_ == 0) return false;
+  if (spare_readings_ == kMaxSpareReadings) spared_at_ns_ = now_ns;
+  --spare_readings_;
+  return true;
+}
+
 std::uint64_t FailureReporter::FindLimitOf(FailureEvent& event) {
   const std::uint64_t needed = NeededBytes(event);
   // A signal handler that interrupted the reading does without.
   if (!lock_.Lock()) return 0;
   const std::uint64_t now_ns = event.monotonic_ns;
   std::uint64_t reading = 0;
-  if (readings_ == 0 || now_ns >= read_at_ns_ + kLimitIntervalNs) {
+  std::uint64_t more = 0;
+  const bool is_recent =
+      readings_ != 0 && now_ns < read_at_ns_ + kLimitIntervalNs;
+  if (is_recent && ExplainsToo(needed, event.error_number, more)) {
+    Explain(report_, more, event);
+  } else if (MayReadAgain(now_ns)) {
     report_ = LimitReport();
     find_limit_(needed, event.error_number, report_);
     read_at_ns_ = now_ns;
     read_for_error_ = event.error_number;
     reading = ++readings_;
     Explain(report_, report_.needed, event);
-  } else if (report_.explaining >= 0 && event.error_number == read_for_error_) {
-    // The use is of a moment ago; it explains this refusal if it leaves no
-    // room for it either.
-    const LimitReading& last = report_.readings[report_.explaining];
-    const bool bytes = CountsBytes(report_.detail);
-    const std::uint64_t more = bytes ? needed : report_.needed;
-    if (last.use >= last.value || more > last.value - last.use) {
-      Explain(report_, more, event);
-    }
   }
   lock_.Unlock();
   return reading;

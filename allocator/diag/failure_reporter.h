@@ -9,6 +9,8 @@
 // Invariants:
 //   P1: the limits are read at most once in kLimitIntervalNs. In between, what
 //       was found last is used again where it explains the new refusal, too.
+//       Where it does not, they are read all the same, but no more than
+//       kMaxSpareReadings times in a row, and once a second in the long run.
 #ifndef HAKMEM_ALLOCATOR_DIAG_FAILURE_REPORTER_H_
 #define HAKMEM_ALLOCATOR_DIAG_FAILURE_REPORTER_H_
 
@@ -28,6 +30,7 @@ namespace hakmem {
 class FailureReporter {
  public:
   static constexpr std::uint64_t kLimitIntervalNs = 100'000'000;
+  static constexpr unsigned kMaxSpareReadings = 4;
 
   using LimitFinder = void (*)(std::size_t needed_bytes, int error_number,
                                LimitReport& report);
@@ -58,6 +61,10 @@ class FailureReporter {
   void ChildAfterFork();
 
  private:
+  bool ExplainsToo(std::uint64_t needed, int error_number,
+                   std::uint64_t& more) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool MayReadAgain(std::uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Explain(const LimitReport& report, std::uint64_t needed,
                FailureEvent& event) const;
 
@@ -68,6 +75,8 @@ class FailureReporter {
   std::uint64_t readings_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t read_at_ns_ ABSL_GUARDED_BY(lock_) = 0;
   int read_for_error_ ABSL_GUARDED_BY(lock_) = 0;
+  unsigned spare_readings_ ABSL_GUARDED_BY(lock_) = kMaxSpareReadings;
+  std::uint64_t spared_at_ns_ ABSL_GUARDED_BY(lock_) = 0;
   FailureTrace trace_;
 };
 

@@ -76,10 +76,14 @@ TEST_F(FailureReporterTest, SaysSoWhenNoLimitExplains) {
   EXPECT_NE(reporter_.FindLimitOf(event), 0u);
   EXPECT_EQ(event.detail, FailureDetail::kUnknown);
   EXPECT_STREQ(event.limit_name, "");
-  // Nor does it explain the next one.
-  FailureEvent next = Refused(kSecondNs + 1, 200);
-  EXPECT_EQ(reporter_.FindLimitOf(next), 0u);
-  EXPECT_EQ(next.detail, FailureDetail::kUnknown);
+  // Nor does it explain the next ones, however many: a storm is not read for.
+  std::uint64_t readings = 1;
+  for (std::uint64_t i = 1; i < 1000; ++i) {
+    FailureEvent next = Refused(kSecondNs + i, 200);
+    if (reporter_.FindLimitOf(next) != 0) ++readings;
+    EXPECT_EQ(next.detail, FailureDetail::kUnknown);
+  }
+  EXPECT_EQ(readings, 1 + FailureReporter::kMaxSpareReadings);
 }
 
 TEST_F(FailureReporterTest, ReadsAtMostOnceInAnInterval) {
@@ -99,12 +103,18 @@ TEST_F(FailureReporterTest, ReadsAtMostOnceInAnInterval) {
   EXPECT_EQ(g_readings, 2);
 }
 
-// A smaller request, or another error, has another reason.
+// A smaller request, or another error, has another reason, or the use has
+// grown.
 TEST_F(FailureReporterTest, UsesAReadingOnlyForWhatItExplains) {
   FailureEvent event = Refused(kSecondNs, 200);
   reporter_.FindLimitOf(event);
+  for (unsigned i = 0; i < FailureReporter::kMaxSpareReadings; ++i) {
+    FailureEvent again = Refused(kSecondNs + 1, 100);
+    EXPECT_NE(reporter_.FindLimitOf(again), 0u);
+    EXPECT_EQ(again.detail, FailureDetail::kRlimitAs);
+  }
   FailureEvent small = Refused(kSecondNs + 1, 100);
-  reporter_.FindLimitOf(small);
+  EXPECT_EQ(reporter_.FindLimitOf(small), 0u);
   EXPECT_EQ(small.detail, FailureDetail::kUnknown);
   EXPECT_STREQ(small.limit_name, "");
   FailureEvent other = Refused(kSecondNs + 2, 200, EAGAIN);
