@@ -54,6 +54,7 @@ CASES = {
     "thread": Expected("region"),
     "fork": Expected("region"),
     "new_handler": Expected("HAKMEM_HEAP_LIMIT", 64 * MIB, served=("served_after_new_handler",)),
+    "handler": Expected("HAKMEM_HEAP_LIMIT", 64 * MIB, served=("served_after_handler",)),
     "purge": Expected("HAKMEM_HEAP_LIMIT", 64 * MIB, served=("served_after_purge",)),
 }
 
@@ -144,6 +145,16 @@ def failed_complaints(run, case):
             yield "event %d: %s" % (event["sequence"], text)
 
 
+def evidence_complaints(run, case):
+    """What was read of the limits is there, and has the one that explains."""
+    expected = CASES[case.name]
+    if case.reason != "MapFail" or case.detail in ("address_in_use", "injected"):
+        return
+    names = set(limit["name"] for event in run.events for limit in event.get("limits", ()))
+    if "vm.max_map_count" not in names or (expected.limit or "vm.max_map_count") not in names:
+        yield "the limits that were read are only %s" % sorted(names)
+
+
 def stack_complaints(run):
     """The innermost address is of the program that made the call."""
     for event in run.events:
@@ -215,6 +226,7 @@ def complaints(run, case):
         run.failed.sort(key=lambda call: call["call"] == "operator new(nothrow)")
     yield from failed_complaints(run, case)
     yield from served_complaints(run, case)
+    yield from evidence_complaints(run, case)
     yield from stack_complaints(run)
     for event in run.events:
         yield from memory_complaints(event)

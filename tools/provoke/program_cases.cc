@@ -1,4 +1,5 @@
 // What programs do about failures, and how failures come in programs.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,29 @@ Verdict NewHandler(const Settings&) {
   return {.provoked = block != nullptr};
 }
 
+// The part of hakmem.h that this needs; found at run time, because the program
+// is linked against nothing of hakmem.
+using SetHandler = void (*)(int (*handler)(const void* event, void* context),
+                            void* context);
+
+Verdict Handler(const Settings&) {
+  const auto set = reinterpret_cast<SetHandler>(
+      dlsym(RTLD_DEFAULT, "hakmem_set_failure_handler"));
+  if (set == nullptr) return {.not_permitted = "hakmem is not preloaded"};
+  Ballast().Fill({.size = kMiB}, 40 * kMiB);
+  int calls = 0;
+  set(
+      [](const void*, void* context) {
+        Ballast().Free();
+        return ++*static_cast<int*>(context) == 1 ? 1 : 0;
+      },
+      &calls);
+  void* const block = Try({.size = 40 * kMiB});
+  set(nullptr, nullptr);
+  free(block);
+  return {.provoked = block != nullptr && calls == 1};
+}
+
 // Small blocks leave hakmem's cache full of memory that large ones need.
 Verdict Purge(const Settings&) {
   constexpr std::size_t kSmall = 256;
@@ -88,6 +112,9 @@ std::vector<Case> ProgramCases() {
       {"new_handler", "Exhaustion", "heap_limit",
        "a new-handler frees memory, and the call is served",
        "HAKMEM_HEAP_LIMIT", "64M", NewHandler},
+      {"handler", "Exhaustion", "heap_limit",
+       "the program's failure handler frees memory, and the call is served",
+       "HAKMEM_HEAP_LIMIT", "64M", Handler},
       {"purge", "Exhaustion", "heap_limit",
        "hakmem gives its cache up, and the call is served", "HAKMEM_HEAP_LIMIT",
        "64M", Purge},
