@@ -228,8 +228,8 @@ class Allocator {
   // this thread, with their pages; returns how many. What the thread's budgets
   // do not hold is kept by ACE.
   std::size_t Prewarm(Heap*& self, std::size_t size_bytes, std::size_t count);
-  // Gives back all memory that is free, except what other threads' magazines
-  // hold; returns the bytes given back.
+  // Gives back all memory that is free, except what other threads' loaded
+  // magazines hold; returns the bytes given back.
   std::size_t Purge(Heap*& self);
   // For a thread that does nothing else: gives back what is idle, in all heaps,
   // and maps memory ahead of demand.

@@ -89,7 +89,7 @@ template <const Config& kConfig>
 void Allocator<kConfig>::Reclaim(Heap*& self) {
   if (HasHeap(self)) self->Flush();
   for (HeapId id = registry_.count(); id >= 1; --id) {
-    registry_.At(id).TryDrainForOwner();
+    registry_.At(id).TryReclaim();
   }
 }
 

@@ -93,7 +93,7 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
     Heap& heap = At(abandoned_);
     abandoned_ = heap.next_abandoned();
     heap.set_next_abandoned(0);
-    heap.set_abandoned(false);
+    heap.Adopt();
     abandoned_count_.fetch_sub(1, std::memory_order_relaxed);
     adopted_count_.fetch_add(1, std::memory_order_relaxed);
     return &heap;
@@ -112,9 +112,9 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::Abandon(Heap& heap) {
-  heap.Flush();
+  heap.Leave();
   const FutexLockHolder hold(lock_);
-  heap.set_abandoned(true);
+  heap.Abandon();
   heap.set_next_abandoned(abandoned_);
   abandoned_ = heap.id();
   abandoned_count_.fetch_add(1, std::memory_order_relaxed);

@@ -92,6 +92,29 @@ TYPED_TEST(HeapRegistryTest, OthersFreeTheBlocksOfAnAbandonedHeap) {
   this->heaps_.Free(other, blocks);
   other.Flush();
   this->heaps_.CheckInvariants();
+  EXPECT_LE(this->heaps_.GrantedBytes(), kMagazineBudgetBytes);
+  gone.TryReclaim();
+  this->heaps_.CheckInvariants();
+  EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
+}
+
+// A thread that exits leaves little for the next one, and others take it.
+TYPED_TEST(HeapRegistryTest, TheNextThreadFindsWhatTheLastOneLeft) {
+  auto& gone = this->heaps_.Attach();
+  const std::vector<void*> blocks = this->heaps_.Allocate(gone, kSmall, 20);
+  this->heaps_.Free(gone, blocks);
+  this->registry_.Abandon(gone);
+  const std::uint64_t left_bytes = this->heaps_.GrantedBytes();
+  EXPECT_GT(left_bytes, 0U);
+  auto& next = this->heaps_.Attach();
+  EXPECT_EQ(&next, &gone);
+  EXPECT_EQ(this->heaps_.Allocate(next, kSmall), blocks.back());
+  EXPECT_EQ(this->heaps_.GrantedBytes(), left_bytes);
+  this->heaps_.Free(next, blocks.back());
+  this->registry_.Abandon(next);
+  next.TryTrim();  // the first sees what the thread did
+  next.TryTrim();
+  this->heaps_.CheckInvariants();
   EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
 }
 
@@ -102,6 +125,7 @@ TYPED_TEST(HeapRegistryTest, ManyThreadsInTurnNeedOneHeap) {
     this->registry_.Abandon(heap);
   }
   EXPECT_EQ(this->registry_.count(), 1U);
+  this->registry_.At(1).TryReclaim();
   EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
 }
 

@@ -161,6 +161,9 @@ class alignas(64) ThreadHeap {
   // Sends what is in open parcels, gives all free blocks back to the slabs
   // and empty slabs to ACE.
   void Flush();
+  // The thread exits. Little stays where it is, for the thread that adopts the
+  // heap, or until others find the heap idle; much goes as with Flush.
+  void Leave();
 
   // --- Any thread ----------------------------------------------------------
 
@@ -169,16 +172,26 @@ class alignas(64) ThreadHeap {
   void FreeDirect(SizeClass size_class, void* block);
   // Files what is in the mailbox and gives empty slabs back, unless somebody is
   // already in this heap. The blocks are ready for the owner to take; if it has
-  // not been here since the last time, they go back to the slabs.
+  // not been here since the
+  // last time, they go back to the slabs; so do those of a heap without a
+  // thread that are more than a little.
   void TryDrainForOwner();
+  // The same, and gives back all that is in magazines but the loaded ones of an
+  // owner.
+  void TryReclaim();
   // Gives back what the heap has not used since the last Trim: idle magazines
   // of its depots; if it is idle as a whole, all but the loaded magazines,
-  // which the owner alone may touch. Nothing if somebody is in this heap.
+  // which the owner alone may touch, and these, too, if there is none. Nothing
+  // if somebody is in this heap.
   void TryTrim();
 
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
-  void set_abandoned(bool value) {
-    abandoned_.store(value, std::memory_order_relaxed);
+  void Abandon() { abandoned_.store(true, std::memory_order_relaxed); }
+  // From now on the magazines are the caller's; the lock keeps whoever is
+  // emptying them for want of an owner from going on.
+  void Adopt() {
+    const FutexLockHolder hold(lock_);
+    abandoned_.store(false, std::memory_order_relaxed);
   }
 
   HeapId next_abandoned() const { return next_abandoned_; }
@@ -207,6 +220,9 @@ class alignas(64) ThreadHeap {
   // wait.
   static constexpr std::uint64_t kMaxPendingBytes = 2 * kMiB;
   static constexpr std::uint32_t kMaxParcelBytes = 128 * kKiB;
+  // What may be in magazines of a heap without a thread: as much as one of them
+  // may hold.
+  static constexpr std::uint64_t kMaxLeftBytes = kMagazineBudgetBytes;
   // Every so many slow paths, open parcels are sent though not full.
   static constexpr std::uint32_t kSendInterval = 16;
   // Every so many slow paths, the time is looked at.
@@ -278,6 +294,8 @@ class alignas(64) ThreadHeap {
   void PutEmptyMagazine(MagazineTop top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushMagazine(SizeClass size_class, MagazineTop top)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushIfMuch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushDepot(SizeClass size_class, std::uint32_t magazines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -320,7 +338,8 @@ class alignas(64) ThreadHeap {
 
   HeapSystem* const system_;
   alignas(64) FutexLock lock_;
-  // Written under the registry's lock, read by senders as a hint.
+  // Written under the registry's lock, and set to false under lock_, too. Read
+  // under lock_, and by senders as a hint.
   std::atomic<bool> abandoned_{false};
   // The registry's list, under the registry's lock; 0 ends it.
   HeapId next_abandoned_ = 0;

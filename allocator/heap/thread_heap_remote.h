@@ -165,14 +165,31 @@ void ThreadHeap<kConfig>::TryDrainForOwner() {
   Drain(/*by_owner=*/false);
   const bool asleep = slow_paths_ == drained_at_;
   drained_at_ = slow_paths_;
-  if (asleep || abandoned()) FlushBehind();
+  if (abandoned()) {
+    FlushIfMuch();
+  } else {
+    if (asleep) FlushBehind();
+    slabs_.ReleaseEmpty();
+  }
+  lock_.Unlock();
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::TryReclaim() {
+  if (!lock_.TryLock()) return;
+  Drain(/*by_owner=*/false);
+  FlushBehind();
   slabs_.ReleaseEmpty();
   lock_.Unlock();
 }
 
-// Empties all magazines but the loaded ones, which are the owner's.
+// Empties all magazines but the loaded ones of an owner.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushBehind() {
+  if (abandoned()) {
+    FlushAll();
+    return;
+  }
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
     FlushDepot(size_class, depots_[i].count);
@@ -260,7 +277,7 @@ void ThreadHeap<kConfig>::ChildAfterFork(bool mine)
     cache.full = 0;
   }
   for (Parcel*& parcel : open_) parcel = nullptr;
-  set_abandoned(true);
+  Abandon();
 }
 
 template <const Config& kConfig>

@@ -283,12 +283,9 @@ void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
   depots_[size_class].idle_count = depots_[size_class].count;
 }
 
+// What nobody but the owner may do, unless there is none.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::Flush() {
-  Overdue overdue;
-  lock_.Lock();
-  SendAll(overdue);
-  Drain(/*by_owner=*/true);
+void ThreadHeap<kConfig>::FlushAll() {
   for (unsigned i = 0; i < kClassCount; ++i) {
     FlushClass(static_cast<SizeClass>(i));
   }
@@ -304,6 +301,38 @@ void ThreadHeap<kConfig>::Flush() {
     free_parcels_ = parcel->next;
     system_->parcels.Put(parcel);
   }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushIfMuch() {
+  std::uint64_t kept_bytes = depot_bytes_;
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    const ClassCache& cache = Cache(size_class);
+    kept_bytes += (MagazineCount(cache.top) + MagazineCount(cache.previous)) *
+                  ClassBytes(size_class);
+  }
+  if (kept_bytes > kMaxLeftBytes) FlushAll();
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Flush() {
+  Overdue overdue;
+  lock_.Lock();
+  SendAll(overdue);
+  Drain(/*by_owner=*/true);
+  FlushAll();
+  lock_.Unlock();
+  EndSlowPath(overdue);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Leave() {
+  Overdue overdue;
+  lock_.Lock();
+  SendAll(overdue);
+  Drain(/*by_owner=*/true);
+  FlushIfMuch();
   lock_.Unlock();
   EndSlowPath(overdue);
 }
