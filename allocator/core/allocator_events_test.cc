@@ -68,7 +68,7 @@ class AllocatorEventsTest : public testing::Test {
   }
   void ExpectNoEvent() { EXPECT_TRUE(events_.empty()); }
 
-  FailureEvent Newest() { return test_->LastFailure(); }
+  FailureEvent Newest() const { return test_->LastFailure(); }
 
   FailureEvent ExpectEvent(FailureReason reason, FailureDetail detail,
                            Disposition disposition) {
@@ -146,16 +146,36 @@ TYPED_TEST(AllocatorEventsTest, SaysWhoAndFromWhere) {
 
 // A refused mapping is explained by the limit that was found, once per call.
 TYPED_TEST(AllocatorEventsTest, NamesTheKernelsLimit) {
-  ASSERT_NE(this->allocator().Allocate(this->self(), 100), nullptr);
+  // Afterwards the tables have room.
+  ASSERT_NE(this->allocator().Allocate(this->self(), 300 * kMiB), nullptr);
   this->RefuseAll(ENOMEM);
+  test_limits.Add("RLIMIT_DATA", "/proc/self/limits", 9 * kGiB, kGiB);
+  test_limits.explaining =
+      test_limits.Add("RLIMIT_AS", "/proc/self/limits", kGiB, kGiB - 5 * kMiB);
+  test_limits.detail = FailureDetail::kRlimitAs;
+  EXPECT_EQ(this->allocator().Allocate(this->self(), 301 * kMiB), nullptr);
+  const FailureEvent event =
+      this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kRlimitAs,
+                        Disposition::kReturnedNull);
+  EXPECT_EQ(event.error_number, ENOMEM);
+  EXPECT_EQ(event.refused_call, VmCall::kMap);
+  EXPECT_EQ(event.refused_bytes, 301 * kMiB);
+  EXPECT_STREQ(event.limit_name, "RLIMIT_AS");
+  EXPECT_STREQ(event.limit_source, "/proc/self/limits");
+  EXPECT_EQ(event.limit_value, kGiB);
+  EXPECT_EQ(event.limit_use, kGiB - 5 * kMiB);
+  EXPECT_EQ(event.limit_needed, 301 * kMiB);
+}
+
+TYPED_TEST(AllocatorEventsTest, SaysWhenNoLimitExplains) {
+  ASSERT_NE(this->allocator().Allocate(this->self(), 100), nullptr);
+  this->RefuseAll(EAGAIN);
   EXPECT_EQ(this->allocator().Allocate(this->self(), 20 * kMiB), nullptr);
-  const FailureEvent unknown =
+  const FailureEvent event =
       this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kUnknown,
                         Disposition::kReturnedNull);
-  EXPECT_STREQ(unknown.limit_name, "");
-  EXPECT_EQ(unknown.error_number, ENOMEM);
-  EXPECT_EQ(unknown.refused_call, VmCall::kMap);
-  EXPECT_EQ(unknown.refused_bytes, 20 * kMiB);
+  EXPECT_STREQ(event.limit_name, "");
+  EXPECT_EQ(event.error_number, EAGAIN);
 }
 
 TYPED_TEST(AllocatorEventsTest, SaysWhenTheRefusalWasInjected) {
@@ -175,14 +195,12 @@ TYPED_TEST(AllocatorEventsTest, SaysWhenTheRefusalWasInjected) {
 
 // Something else lies where the next frames would.
 TYPED_TEST(AllocatorEventsTest, SaysWhenTheAddressesAreInUse) {
-  const Address begin = this->memory().RegionRange().begin;
-  this->memory().SetRegionRange({begin, begin + 4 * kGiB});
   auto& allocator = this->allocator();
   void* first = allocator.Allocate(this->self(), 100'000);
   ASSERT_NE(first, nullptr);
   const Address zone =
       reinterpret_cast<Address>(first) / kSuperSlabBytes * kSuperSlabBytes;
-  for (Address frame = 1; frame < 128; ++frame) {
+  for (Address frame = 1; frame < 400; ++frame) {
     this->memory().MapAt(zone + frame * kSuperSlabBytes,
                          this->memory().PageBytes());
   }
@@ -270,8 +288,8 @@ TYPED_TEST(AllocatorEventsTest, GivesItsCachesBackBeforeItGivesUp) {
   EXPECT_EQ(event.memory.mapped, 8 * kMiB);  // as it was when it was refused
   EXPECT_EQ(allocator.Snapshot().failures, 0u);
   for (void* block : blocks) allocator.Free(self, block);
-  // Blocks in this thread's magazines can fill a whole SuperSlab.
-  void* large = allocator.Allocate(self, 8 * kMiB - kUnitBytes);
+  // What this thread's magazines hold goes back, too.
+  void* large = allocator.Allocate(self, 6 * kMiB);
   EXPECT_NE(large, nullptr);
   this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kHeapLimit,
                     Disposition::kServedAfterPurge);

@@ -25,11 +25,12 @@ namespace hakmem {
 inline Options test_options;
 // What is found as the reason of a refused mapping.
 inline LimitReport test_limits;
-inline constinit FailureReporter test_reporter{
-    [](std::size_t needed_bytes, int, LimitReport& report) {
-      report = test_limits;
-      report.needed = needed_bytes;
-    }};
+inline void FindTestLimit(std::size_t needed_bytes, int /*error_number*/,
+                          LimitReport& report) {
+  report = test_limits;
+  report.needed = needed_bytes;
+}
+inline constinit FailureReporter test_reporter{&FindTestLimit};
 // What the program does when a call fails; null: it has no handler.
 inline std::function<bool(const FailureEvent&)> test_handler;
 // Whoever wants to see each event.
@@ -56,6 +57,8 @@ class TestAllocator {
   explicit TestAllocator(const Options& options = Options()) {
     test_options = options;
     test_limits = LimitReport();
+    // It keeps the last report for a while.
+    std::construct_at(&test_reporter, &FindTestLimit);
     test_handler = nullptr;
     test_listener = nullptr;
     memory.SetNowMs(1'000'000);
