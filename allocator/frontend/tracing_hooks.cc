@@ -13,6 +13,7 @@
 #include "allocator/platform/crash_hook.h"
 #include "allocator/platform/helper_thread.h"
 #include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/platform/own_stack.h"
 #include "allocator/slab/size_class.h"
 
 namespace hakmem {
@@ -24,6 +25,7 @@ constinit LinuxVirtualMemory g_memory;
 static_assert(std::is_trivially_destructible_v<CallTrace>);
 
 constinit thread_local TraceThread t_trace HAK_TLS_INITIAL_EXEC;
+constinit thread_local OwnStack t_own_stack HAK_TLS_INITIAL_EXEC;
 
 void RunWriter() { internal::g_call_trace.RunWriter(); }
 
@@ -36,7 +38,9 @@ constexpr CallTraceHost kHost = {
 class Callers {
  public:
   explicit Callers(const void* frame) {
-    if (internal::g_call_trace.stacks()) CaptureStack(frame, stack_);
+    if (internal::g_call_trace.stacks()) {
+      CaptureOwnStack(frame, t_own_stack, stack_);
+    }
   }
   std::span<const std::uintptr_t> addresses() const {
     return {stack_.addresses, stack_.count};
