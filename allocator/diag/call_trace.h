@@ -80,7 +80,11 @@ class CallTrace {
   // --- Of the threads that allocate ---
   bool on() const { return on_.load(std::memory_order_relaxed); }
   bool stacks() const { return stacks_; }
-  std::uint64_t NowNs() const { return MonotonicNs() - start_ns_; }
+  // Of MonotonicNs(), for an event.
+  std::uint64_t SinceStart(std::uint64_t monotonic_ns) const {
+    return monotonic_ns - start_ns_;
+  }
+  std::uint64_t NowNs() const { return SinceStart(MonotonicNs()); }
   bool Samples(std::uintptr_t address) const;
   void Count(TraceThread& self);
   // The event's time, if it is 0, is now. False: it was dropped.

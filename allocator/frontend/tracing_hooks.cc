@@ -121,7 +121,7 @@ void TraceReallocation(Call call, const void* from, std::uint64_t before_ns,
   bool linked = false;
   if (trace.Samples(AddressOf(from))) {
     linked = trace.Record(t_trace, {.operation = call_trace::kReallocFrom,
-                                    .time_ns = before_ns,
+                                    .time_ns = trace.SinceStart(before_ns),
                                     .address = AddressOf(from)});
   }
   if (!trace.Samples(AddressOf(to))) return;
@@ -132,8 +132,6 @@ void TraceReallocation(Call call, const void* from, std::uint64_t before_ns,
                          .size_bytes = size,
                          .stack = callers.addresses()});
 }
-
-std::uint64_t TraceClockNs() { return internal::g_call_trace.NowNs(); }
 
 void TraceFailure(const FailureEvent& event) {
   CallTrace& trace = internal::g_call_trace;

@@ -30,12 +30,11 @@ HAK_NOINLINE void TraceAllocation(Call call, std::size_t size,
                                   const void* frame);
 // Before `block` is freed; null is no call.
 HAK_NOINLINE void TraceFree(const void* block, const void* frame);
-// After a realloc: of `from`, which was not null, at `before_ns`; `to` may be
-// the same block.
+// After a realloc: of `from`, which was not null, at `before_ns` of
+// MonotonicNs(); `to` may be the same block.
 HAK_NOINLINE void TraceReallocation(Call call, const void* from,
                                     std::uint64_t before_ns, const void* to,
                                     std::size_t size, const void* frame);
-std::uint64_t TraceClockNs();
 // A call that failed, or was served by a detour.
 void TraceFailure(const FailureEvent& event);
 

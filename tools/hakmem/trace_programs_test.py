@@ -131,6 +131,23 @@ class TraceTest(unittest.TestCase):
             self.check_whole(report)
             self.assertEqual(report["signal"], number)
 
+    def test_failures(self):
+        self.run_traced(PROGRAM, "fails", HAKMEM_HEAP_LIMIT="64M", HAKMEM_TRACE_STACKS=1)
+        report = self.report("--symbolizer=none")
+        self.check_whole(report)
+        failures = {failure["call"]: failure for failure in report["failures"]}
+        self.assertEqual(sorted(failures), ["calloc", "malloc", "realloc"])
+        for call, cause in (("malloc", "Threshold/size"), ("calloc", "Exhaustion/heap_limit"),
+                            ("realloc", "Exhaustion/heap_limit")):
+            failure = failures[call]
+            self.assertEqual("%(reason)s/%(detail)s" % failure, cause)
+            self.assertEqual(failure["disposition"], "returned_null")
+            self.assertEqual(failure["count"], 1)
+            self.assertEqual(failure["stack"][0]["module"], os.path.realpath(PROGRAM))
+        self.assertEqual(failures["calloc"]["largest"], 100 << 20)
+        self.assertEqual(report["totals"]["live_blocks"], 0)
+        self.assertEqual(report["totals"]["allocations"], 1)
+
     def test_other_variants_say_that_they_do_not_trace(self):
         done = self.run_traced(PROGRAM, "frees_all", library=RELEASE)
         self.assertIn(b"HAKMEM_TRACE needs the tracing variant", done.stderr)
