@@ -123,6 +123,8 @@ void Allocator<kConfig>::FreeSpan(Heap* self, void* pointer,
     std::memset(pointer, 0, units * kUnitBytes);
   }
   ace_.ReleaseSpan(block.unit, units);
+  // There are programs whose only slow paths these are.
+  if (HasHeap(self)) self->Tick();
 }
 
 template <const Config& kConfig>

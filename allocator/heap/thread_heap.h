@@ -161,6 +161,9 @@ class alignas(64) ThreadHeap {
   // Sends what is in open parcels, gives all free blocks back to the slabs
   // and empty slabs to ACE.
   void Flush();
+  // Counts a slow path, this heap's or ACE's; every so often, what is idle is
+  // given back.
+  void Tick();
   // The thread exits. Little stays where it is, for the thread that adopts the
   // heap, or until others find the heap idle; much goes as with Flush.
   void Leave();

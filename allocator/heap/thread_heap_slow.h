@@ -15,17 +15,21 @@ void ThreadHeap<kConfig>::BeginSlowPath(Overdue& overdue) {
   if (++slow_paths_ % kSendInterval == 0) SendAll(overdue);
 }
 
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Tick() {
+  // Reading the clock is a fifth of a short slow path.
+  if (++since_tick_ < kTickInterval) return;
+  since_tick_ = 0;
+  if (system_->ace.Tick()) TrimSomeHeaps();
+}
+
 // Without the lock: what may take other heaps' locks, or ACE's for longer.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::EndSlowPath(const Overdue& overdue) {
   for (unsigned i = 0; i < overdue.count; ++i) {
     At(overdue.ids[i]).TryDrainForOwner();
   }
-  // Reading the clock is a fifth of a short slow path.
-  if (++since_tick_ == kTickInterval) {
-    since_tick_ = 0;
-    if (system_->ace.Tick()) TrimSomeHeaps();
-  }
+  Tick();
   if constexpr (kConfig.check_invariants) {
     if (++since_check_ == kCheckInterval) {
       since_check_ = 0;
