@@ -126,39 +126,47 @@ TEST_F(CallTraceTest, OffUntilEnabled) {
   EXPECT_EQ(memory_.mapped_bytes(), 0U);
 }
 
-TEST_F(CallTraceTest, EverythingComesBack) {
-  Start(1, /*stacks=*/true);
-  const std::uintptr_t stack[] = {0x1234, 0x5678, 0x9abc};
-  trace_.Count(self_);
-  trace_.Record(self_, {.operation = kMalloc,
-                        .address = 0x10000,
-                        .size_bytes = 100,
-                        .alignment_bytes = 16,
-                        .stack = stack});
-  trace_.Record(self_, {.operation = kMalloc,
-                        .address = 0x20000,
-                        .size_bytes = 200,
-                        .alignment_bytes = 4096,
-                        .stack = stack});
-  trace_.Record(self_,
-                {.operation = call_trace::kReallocFrom, .address = 0x10000});
-  trace_.Record(self_, {.operation = call_trace::kAllocate +
-                                     static_cast<std::uint8_t>(Call::kRealloc),
-                        .linked = true,
-                        .address = 0x30000,
-                        .size_bytes = 300});
-  trace_.Record(self_, {.operation = call_trace::kFailure,
-                        .size_bytes = ~std::uint64_t{0},
-                        .reason = FailureReason::kThreshold,
-                        .detail = FailureDetail::kSize,
-                        .disposition = Disposition::kThrew,
-                        .call = Call::kNew,
-                        .attempts = 7});
-  Free(self_, 0x30000);
-  trace_.Detach(self_);
-  trace_.Finish();
-  EXPECT_FALSE(trace_.on());
+// Of each kind of event one or two.
+class CallTraceContentTest : public CallTraceTest {
+ protected:
+  void Make() {
+    Start(1, /*stacks=*/true);
+    const std::uintptr_t stack[] = {0x1234, 0x5678, 0x9abc};
+    trace_.Count(self_);
+    trace_.Record(self_, {.operation = kMalloc,
+                          .address = 0x10000,
+                          .size_bytes = 100,
+                          .alignment_bytes = 16,
+                          .stack = stack});
+    trace_.Record(self_, {.operation = kMalloc,
+                          .address = 0x20000,
+                          .size_bytes = 200,
+                          .alignment_bytes = 4096,
+                          .stack = stack});
+    trace_.Record(self_,
+                  {.operation = call_trace::kReallocFrom, .address = 0x10000});
+    trace_.Record(self_,
+                  {.operation = call_trace::kAllocate +
+                                static_cast<std::uint8_t>(Call::kRealloc),
+                   .linked = true,
+                   .address = 0x30000,
+                   .size_bytes = 300});
+    trace_.Record(self_, {.operation = call_trace::kFailure,
+                          .size_bytes = ~std::uint64_t{0},
+                          .reason = FailureReason::kThreshold,
+                          .detail = FailureDetail::kSize,
+                          .disposition = Disposition::kThrew,
+                          .call = Call::kNew,
+                          .attempts = 7});
+    Free(self_, 0x30000);
+    trace_.Detach(self_);
+    trace_.Finish();
+    EXPECT_FALSE(trace_.on());
+  }
+};
 
+TEST_F(CallTraceContentTest, TheProcess) {
+  Make();
   const ReadTrace trace = Read(path_);
   ASSERT_TRUE(trace.blocks.start.has_value());
   const tools::TraceFacts& facts = *trace.blocks.start;
@@ -170,7 +178,17 @@ TEST_F(CallTraceTest, EverythingComesBack) {
   EXPECT_EQ(facts.class_bytes, (std::vector<std::uint32_t>{16, 32, 64}));
   EXPECT_EQ(facts.calls.at(static_cast<std::size_t>(Call::kMalloc)), "malloc");
   EXPECT_EQ(facts.details.size(), kFailureDetailCount);
+  ASSERT_TRUE(trace.blocks.end.has_value());
+  EXPECT_EQ(trace.blocks.end->calls, 2U);
+  EXPECT_EQ(trace.blocks.end->recorded, 6U);
+  EXPECT_EQ(trace.blocks.end->dropped, 0U);
+  EXPECT_EQ(trace.blocks.end->signal, 0U);
+  EXPECT_EQ(trace.blocks.threads.at(1).recorded, 6U);
+}
 
+TEST_F(CallTraceContentTest, TheEvents) {
+  Make();
+  const ReadTrace trace = Read(path_);
   ASSERT_EQ(trace.events.size(), 6U);
   const CallEvent& first = trace.events[0];
   EXPECT_EQ(first.kind, CallEvent::Kind::kAllocate);
@@ -186,6 +204,7 @@ TEST_F(CallTraceTest, EverythingComesBack) {
   EXPECT_EQ(trace.events[3].address, 0x30000U);
   EXPECT_EQ(trace.events[3].stack, tools::kNoStack);
   const CallEvent& failure = trace.events[4];
+  const tools::TraceFacts& facts = trace.blocks.facts();
   EXPECT_EQ(failure.kind, CallEvent::Kind::kFailure);
   EXPECT_EQ(failure.size, ~std::uint64_t{0});
   EXPECT_EQ(facts.calls.at(failure.call), "operator new");
@@ -194,14 +213,11 @@ TEST_F(CallTraceTest, EverythingComesBack) {
   EXPECT_EQ(facts.dispositions.at(failure.disposition), "threw");
   EXPECT_EQ(failure.attempts, 7U);
   EXPECT_EQ(trace.events[5].kind, CallEvent::Kind::kFree);
+}
 
-  ASSERT_TRUE(trace.blocks.end.has_value());
-  EXPECT_EQ(trace.blocks.end->calls, 2U);
-  EXPECT_EQ(trace.blocks.end->recorded, 6U);
-  EXPECT_EQ(trace.blocks.end->dropped, 0U);
-  EXPECT_EQ(trace.blocks.end->signal, 0U);
-  EXPECT_EQ(trace.blocks.threads.at(1).recorded, 6U);
-  // This program's code.
+TEST_F(CallTraceContentTest, TheModules) {
+  Make();
+  const ReadTrace trace = Read(path_);
   const auto here = reinterpret_cast<std::uintptr_t>(&Read);
   const auto after = trace.blocks.modules.upper_bound(here);
   ASSERT_NE(after, trace.blocks.modules.begin());

@@ -16,7 +16,8 @@ namespace hakmem::tools {
 namespace {
 
 constexpr std::size_t kTimelineRows = 20;
-constexpr std::size_t kFramesOfSite = 6;
+constexpr std::size_t kFramesOfSite = 8;
+constexpr std::size_t kMaxLineBytes = 120;
 
 // Thousands apart.
 std::string Grouped(std::uint64_t number) {
@@ -32,6 +33,16 @@ std::string Percent(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
   return absl::StrFormat(
       "%.1f%%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+// A function of templates may have a name of pages.
+std::string Shortened(const std::string& line) {
+  if (line.size() <= kMaxLineBytes) return line;
+  std::size_t end = kMaxLineBytes / 2;
+  while ((line[end] & 0xc0) == 0x80) --end;  // within a character
+  std::size_t begin = line.size() - kMaxLineBytes / 2;
+  while ((line[begin] & 0xc0) == 0x80) ++begin;
+  return absl::StrCat(line.substr(0, end), "…", line.substr(begin));
 }
 
 // The first column begins at the left, the others end at the right.
@@ -257,7 +268,7 @@ class TextReport {
     for (const std::uint64_t address : report_.stacks.At(stack)) {
       for (const std::string& line : report_.symbols.Texts(address)) {
         if (frames++ == kFramesOfSite) return;
-        absl::StrAppend(&text_, "       ", line, "\n");
+        absl::StrAppend(&text_, "       ", Shortened(line), "\n");
       }
     }
     if (frames == 0) text_ += "       (no stack)\n";
