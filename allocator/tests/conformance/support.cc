@@ -37,6 +37,11 @@ __attribute__((weak)) std::size_t hakmem_get_statistics(hakmem_statistics*,
                                                         std::size_t);
 __attribute__((weak)) std::size_t hakmem_purge();
 __attribute__((weak)) std::size_t hakmem_prewarm(std::size_t, std::size_t);
+__attribute__((weak)) std::size_t hakmem_failure_events(hakmem_failure_event*,
+                                                        std::size_t,
+                                                        std::size_t);
+__attribute__((weak)) void hakmem_set_failure_handler(hakmem_failure_handler,
+                                                      void*);
 __attribute__((weak)) void free_sized(void*, std::size_t);
 __attribute__((weak)) void free_aligned_sized(void*, std::size_t, std::size_t);
 }
@@ -96,6 +101,9 @@ const HakmemApi& Hakmem() {
       .get_statistics = Find(&hakmem_get_statistics, "hakmem_get_statistics"),
       .purge = Find(&hakmem_purge, "hakmem_purge"),
       .prewarm = Find(&hakmem_prewarm, "hakmem_prewarm"),
+      .failure_events = Find(&hakmem_failure_events, "hakmem_failure_events"),
+      .set_failure_handler =
+          Find(&hakmem_set_failure_handler, "hakmem_set_failure_handler"),
       .free_sized = Find(&free_sized, "free_sized"),
       .free_aligned_sized = Find(&free_aligned_sized, "free_aligned_sized")};
   return *api;

@@ -1,0 +1,231 @@
+// Where failures are reported: HAKMEM_ACE_TRACE, HAKMEM_FAILURES_AT_EXIT,
+// HAKMEM_FAILURES_SIGNAL, in processes of their own.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <new>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "allocator/tests/conformance/support.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kTooLarge = std::size_t{1} << 60;
+
+void FailOnce() { EXPECT_EQ(malloc(Opaque(kTooLarge)), nullptr); }
+
+// The lines of a text in which `part` stands.
+std::vector<std::string> LinesWith(const std::string& text,
+                                   const std::string& part) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.find(part) != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string Kind(const std::string& event) {
+  return "{\"schema\":\"hakmem-failure\",\"version\":1,\"event\":\"" + event +
+         "\"";
+}
+
+class FailureReportsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    HAKMEM_ONLY_ON_HAKMEM();
+    std::string pattern =
+        std::filesystem::path(testing::TempDir()) / "reports_XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override {
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+  // All that is in the directory's files, whose names begin with `name`.
+  std::string Written(const std::string& name) const {
+    std::string text;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      if (entry.path().filename().string().find(name) != 0) continue;
+      std::ifstream file(entry.path());
+      text.append(std::istreambuf_iterator<char>(file), {});
+    }
+    return text;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST(FailureReports, DISABLED_FailsTwice) {
+  FailOnce();
+  FailOnce();
+}
+
+TEST(FailureReports, DISABLED_Succeeds) { free(malloc(100)); }
+
+TEST_F(FailureReportsTest, NothingIsSaidUnlessAskedFor) {
+  const ChildResult child =
+      RunChild({.test = "FailureReports.DISABLED_FailsTwice"});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_EQ(child.output.find("hakmem"), std::string::npos) << child.output;
+}
+
+TEST_F(FailureReportsTest, TracesToStandardError) {
+  ChildResult child = RunChild({.test = "FailureReports.DISABLED_FailsTwice",
+                                .environment = {"HAKMEM_ACE_TRACE=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_EQ(LinesWith(child.output, Kind("start")).size(), 1u) << child.output;
+  const auto failures = LinesWith(child.output, Kind("failure"));
+  ASSERT_EQ(failures.size(), 2u) << child.output;
+  EXPECT_NE(failures[0].find("\"call\":\"malloc\""), std::string::npos);
+  EXPECT_NE(failures[0].find(std::string("\"variant\":\"") +
+                             Hakmem().variant() + "\""),
+            std::string::npos);
+  const auto ends = LinesWith(child.output, Kind("end"));
+  ASSERT_EQ(ends.size(), 1u) << child.output;
+  EXPECT_NE(ends[0].find("\"failures\":2,\"dropped\":0"), std::string::npos);
+  child = RunChild({.test = "FailureReports.DISABLED_Succeeds",
+                    .environment = {"HAKMEM_ACE_TRACE=1"}});
+  EXPECT_EQ(child.output.find("hakmem-failure"), std::string::npos);
+}
+
+TEST_F(FailureReportsTest, TracesToAFile) {
+  for (const bool fails : {true, false}) {
+    const std::string name = fails ? "fails" : "succeeds";
+    const ChildResult child =
+        RunChild({.test = fails ? "FailureReports.DISABLED_FailsTwice"
+                                : "FailureReports.DISABLED_Succeeds",
+                  .environment = {"HAKMEM_ACE_TRACE=" +
+                                  (directory_ / (name + ".%p")).string()}});
+    EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+    EXPECT_EQ(child.output.find("hakmem-failure"), std::string::npos);
+    const std::string text = Written(name);
+    EXPECT_EQ(LinesWith(text, Kind("start")).size(), 1u) << text;
+    EXPECT_EQ(LinesWith(text, Kind("failure")).size(), fails ? 2u : 0u) << text;
+    EXPECT_EQ(LinesWith(text, Kind("end")).size(), 1u) << text;
+    EXPECT_FALSE(LinesWith(text, "\"options\":{\"HAKMEM_ACE_TRACE\"").empty());
+  }
+}
+
+TEST_F(FailureReportsTest, AFileThatCannotBeOpenedIsSaidOnce) {
+  const std::string path = directory_ / "absent" / "trace";
+  const ChildResult child =
+      RunChild({.test = "FailureReports.DISABLED_FailsTwice",
+                .environment = {"HAKMEM_ACE_TRACE=" + path}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_EQ(LinesWith(child.output,
+                      "hakmem: warning: HAKMEM_ACE_TRACE: cannot "
+                      "open " +
+                          path)
+                .size(),
+            1u)
+      << child.output;
+}
+
+TEST(FailureReports, DISABLED_Forks) {
+  FailOnce();
+  EXPECT_EQ(RunInFork(&FailOnce), 0);
+  FailOnce();
+}
+
+TEST_F(FailureReportsTest, ForkedChildrenWriteWhereTheyShould) {
+  for (const std::string name : {"same", "own.%p"}) {
+    const ChildResult child = RunChild(
+        {.test = "FailureReports.DISABLED_Forks",
+         .environment = {"HAKMEM_ACE_TRACE=" + (directory_ / name).string()}});
+    EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+    const std::string text = Written(name.substr(0, 3));
+    EXPECT_EQ(LinesWith(text, Kind("failure")).size(), 3u) << text;
+    // Parent and child count their own.
+    EXPECT_EQ(LinesWith(text, "\"sequence\":1,").size(), 2u) << text;
+    EXPECT_EQ(LinesWith(text, "\"sequence\":2,").size(), 1u) << text;
+  }
+}
+
+TEST(FailureReports, DISABLED_ExitsInItsNewHandler) {
+  std::set_new_handler([] { exit(3); });
+  ::operator delete(::operator new(Opaque(kTooLarge)));
+}
+
+// Such a program says why, too.
+TEST_F(FailureReportsTest, AnEventWhoseHandlerEndsTheProcessIsPending) {
+  const ChildResult child =
+      RunChild({.test = "FailureReports.DISABLED_ExitsInItsNewHandler",
+                .environment = {"HAKMEM_ACE_TRACE=1"}});
+  EXPECT_TRUE(WIFEXITED(child.wait_status));
+  const auto failures = LinesWith(child.output, Kind("failure"));
+  ASSERT_EQ(failures.size(), 1u) << child.output;
+  EXPECT_NE(failures[0].find("\"disposition\":\"pending\""), std::string::npos);
+}
+
+TEST_F(FailureReportsTest, PrintsTheRingAtTheEnd) {
+  ChildResult child = RunChild({.test = "FailureReports.DISABLED_FailsTwice",
+                                .environment = {"HAKMEM_FAILURES_AT_EXIT=1"}});
+  EXPECT_NE(child.output.find("hakmem: 2 failures in process "),
+            std::string::npos)
+      << child.output;
+  EXPECT_NE(child.output.find("\n#2 malloc of 1152921504606846976 bytes "
+                              "returned_null after 1 attempt: Threshold/size"),
+            std::string::npos)
+      << child.output;
+}
+
+TEST(FailureReports, DISABLED_RaisesASignal) {
+  FailOnce();
+  raise(SIGUSR2);
+}
+
+TEST_F(FailureReportsTest, PrintsTheRingOnASignal) {
+  ChildResult child = RunChild(
+      {.test = "FailureReports.DISABLED_RaisesASignal",
+       .environment = {"HAKMEM_FAILURES_SIGNAL=" + std::to_string(SIGUSR2)}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_NE(child.output.find("hakmem: 1 failure in process "),
+            std::string::npos)
+      << child.output;
+  // An action that the program has, or was started with, stays.
+  child = RunChild(
+      {.test = "FailureReports.DISABLED_RaisesASignal",
+       .environment = {"HAKMEM_FAILURES_SIGNAL=" + std::to_string(SIGUSR2)},
+       .before_exec = [] { signal(SIGUSR2, SIG_IGN); }});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_EQ(child.output.find("hakmem: 1 failure"), std::string::npos);
+  EXPECT_NE(child.output.find("hakmem: warning: HAKMEM_FAILURES_SIGNAL=12: "
+                              "that signal is not free; ignored"),
+            std::string::npos)
+      << child.output;
+}
+
+TEST(FailureReports, DISABLED_UsesMemoryForAWhile) {
+  for (int i = 0; i < 15; ++i) {
+    for (std::size_t size = 70'000; size < 100'000; size += 10'000) {
+      free(Opaque(malloc(size)));
+    }
+    usleep(100'000);
+  }
+}
+
+TEST_F(FailureReportsTest, TracesMemoryWhileThereAreSlowPaths) {
+  const ChildResult child = RunChild(
+      {.test = "FailureReports.DISABLED_UsesMemoryForAWhile",
+       .environment = {"HAKMEM_ACE_TRACE=" + (directory_ / "t").string()}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  const std::string text = Written("t");
+  const std::size_t lines = LinesWith(text, Kind("memory")).size();
+  EXPECT_GE(lines, 2u) << text;
+  EXPECT_LE(lines, 30u) << text;  // at most one a second
+}
+
+}  // namespace
+}  // namespace hakmem
