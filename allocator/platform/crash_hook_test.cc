@@ -54,7 +54,7 @@ Death DeathOf(const std::function<void()>& die) {
 }
 
 void Fault() {
-  int* volatile nowhere = nullptr;
+  volatile int* volatile nowhere = nullptr;
   *nowhere = 1;
 }
 
