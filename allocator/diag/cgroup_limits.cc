@@ -91,7 +91,7 @@ HAK_COLD bool FindGroup(const ProcReader& files, Version version, Path& group) {
     const std::string_view controllers(line.data() + first + 1,
                                        second - first - 1);
     const bool match = version == Version::kTwo
-                           ? line.substr(0, first) == "0" && controllers.empty()
+                           ? line.starts_with("0:") && controllers.empty()
                            : HasWord(controllers, "memory");
     if (!match) continue;
     line.remove_prefix(second + 1);
@@ -132,7 +132,7 @@ HAK_COLD bool FindFolder(const ProcReader& files, Version version,
     if (!folder.AppendUnescaped(root)) continue;
     const std::size_t shown = root == "/" ? 0 : folder.text().size();
     std::string_view below = group.text();
-    if (below.substr(0, shown) != folder.text().substr(0, shown)) continue;
+    if (!below.starts_with({folder.text().data(), shown})) continue;
     below.remove_prefix(shown);
     // "/../x" lies outside of the process's namespace.
     if (!below.empty() && (below[0] != '/' || below.starts_with("/.."))) {
