@@ -137,8 +137,11 @@ void Allocator<kConfig>::DescribeLimit(const Refusal& refusal,
       describe("region", kHakmem, region.huge().bytes, 0, event.size_bytes);
       break;
     case FailureDetail::kAlignment:
-      describe("region", kHakmem, region.huge().bytes, 0,
-               event.alignment_bytes);
+      // Else it is no power of two.
+      if (event.alignment_bytes > region.huge().bytes) {
+        describe("region", kHakmem, region.huge().bytes, 0,
+                 event.alignment_bytes);
+      }
       break;
     case FailureDetail::kMaxAlloc:
       describe("HAKMEM_MAX_ALLOC", kEnvironment, max_alloc_bytes_, 0,

@@ -52,7 +52,7 @@ void PrintCause(const FailureEvent& event, RawPrinter& out) {
     out.Text(has_limit ? "; " : "");
   }
   if (has_limit) {
-    PrintName(event.limit_name, out);
+    out.Text(event.limit_name);
     out.Text(" is ");
     PrintAmount(event, event.limit_value, out);
     if (event.reason != FailureReason::kThreshold) {

@@ -11,11 +11,11 @@
 
 namespace hakmem {
 
-// Two or three lines:
-//   #17 2026-11-20T16:40:01.123456Z malloc of 123 bytes returned_null after 2
-//   attempts: MapFail/rlimit_as (thread 4711, "worker")
-//       mmap of 2.0 MiB: ENOMEM; RLIMIT_AS is 1.0 GiB, 1023.0 MiB in use
-//       from 0x401136 0x7f0012345678
+// One to three lines:
+//   #17 malloc of 123 bytes returned_null after 2 attempts: MapFail/rlimit_as
+//   (thread 4711 "worker")
+//       mmap of 2.0 MiB: ENOMEM; RLIMIT_AS is 1.0 GiB, in use 1023.0 MiB,
+//       needed 2.0 MiB from 0x401136 0x7f0012345678
 void PrintFailure(const FailureEvent& event, RawPrinter& out);
 
 // Writes the ring's events to a descriptor, oldest first, after a line that

@@ -47,7 +47,7 @@ TEST(FailureText, SaysWhatHappened) {
   EXPECT_EQ(Text(Event()),
             "#17 calloc of 5 times 1000 bytes returned_null after 2 attempts: "
             "MapFail/rlimit_as (thread 4711 \"a\\u001b[2J\")\n"
-            "    mmap of 2.0 MiB: ENOMEM; \"RLIMIT_AS\" is 1.0 GiB, in use "
+            "    mmap of 2.0 MiB: ENOMEM; RLIMIT_AS is 1.0 GiB, in use "
             "512.0 MiB, needed 2.0 MiB\n"
             "    from 0x401136 0x7f0012345678\n");
 }
@@ -75,7 +75,7 @@ TEST(FailureText, MappingsAreNoBytes) {
   event.limit_value = 65530;
   event.limit_use = 65530;
   event.limit_needed = 1;
-  EXPECT_NE(Text(event).find("mmap of 2.0 MiB: error 99; \"vm.max_map_count\" "
+  EXPECT_NE(Text(event).find("mmap of 2.0 MiB: error 99; vm.max_map_count "
                              "is 65530, in use 65530, needed 1\n"),
             std::string::npos);
 }

@@ -248,7 +248,9 @@ void CheckSchema(Fields& fields) {
 }  // namespace
 
 bool CallFailed(const Record& record) {
-  return record.disposition == "returned_null" || record.disposition == "threw";
+  // pending: a handler has ended the process before the call could return.
+  return record.disposition == "returned_null" ||
+         record.disposition == "threw" || record.disposition == "pending";
 }
 
 absl::StatusOr<Record> ParseRecord(std::string_view json) {

@@ -197,6 +197,13 @@ TEST_F(FailuresTest, SaysWhatWasAskedFor) {
   EXPECT_EQ(event.size_bytes, 5u);
   EXPECT_EQ(event.alignment_bytes, kTooLarge);
   EXPECT_STREQ(event.detail, "alignment");
+  EXPECT_STREQ(event.limit_name, "region");
+  event = EventOf([] {
+    EXPECT_EQ(::operator new(64, Opaque(std::align_val_t{3}), std::nothrow),
+              nullptr);
+  });
+  EXPECT_STREQ(event.detail, "alignment");
+  EXPECT_STREQ(event.limit_name, "");
 }
 
 // Calls with arguments that are not valid are no failures.
