@@ -85,7 +85,7 @@ size_t hakmem_prewarm(size_t size, size_t count);
 /* --- Failed allocations. docs/failure_events.md explains each field. --------
  */
 
-#define HAKMEM_MAX_FAILURE_FRAMES 32
+enum { HAKMEM_MAX_FAILURE_FRAMES = 32 };
 
 /* A call that memory could not be had for, or not at once. Pointers to text
  * live as long as the process and are never NULL. Later versions add fields at

@@ -101,50 +101,52 @@ MemoryFigures Allocator<kConfig>::Figures() {
   return figures;
 }
 
+inline void SetLimit(FailureEvent& event, const char* name, const char* source,
+                     std::uint64_t value, std::uint64_t use,
+                     std::uint64_t needed) {
+  std::strncpy(event.limit_name, name, sizeof(event.limit_name) - 1);
+  std::strncpy(event.limit_source, source, sizeof(event.limit_source) - 1);
+  event.limit_value = value;
+  event.limit_use = use;
+  event.limit_needed = needed;
+}
+
 // hakmem's own limits; the kernel's are the reporter's business.
 template <const Config& kConfig>
 void Allocator<kConfig>::DescribeLimit(const Refusal& refusal,
                                        FailureEvent& event) {
-  const auto describe = [&event](const char* name, const char* source,
-                                 std::uint64_t value, std::uint64_t use,
-                                 std::uint64_t needed) {
-    std::strncpy(event.limit_name, name, sizeof(event.limit_name) - 1);
-    std::strncpy(event.limit_source, source, sizeof(event.limit_source) - 1);
-    event.limit_value = value;
-    event.limit_use = use;
-    event.limit_needed = needed;
-  };
   constexpr const char* kEnvironment = "environment";
   constexpr const char* kHakmem = "hakmem";
   Region& region = ace_.region();
   const auto by_region = [&] {
     if (event.route == Route::kHuge) {
-      describe("region", kHakmem, region.huge().bytes, event.memory.mapped,
-               refusal.bytes);
+      SetLimit(event, "region", kHakmem, region.huge().bytes,
+               event.memory.mapped, refusal.bytes);
       return;
     }
     const Zone& zone =
         event.route == Route::kTiny ? region.fine() : region.coarse();
-    describe("region", kHakmem, zone.capacity_frames() * kSuperSlabBytes,
+    SetLimit(event, "region", kHakmem, zone.capacity_frames() * kSuperSlabBytes,
              zone.frame_count() * kSuperSlabBytes, refusal.bytes);
   };
   const auto by_heap_limit = [&] {
-    describe("HAKMEM_HEAP_LIMIT", kEnvironment, ace_.heap_limit_bytes(),
+    SetLimit(event, "HAKMEM_HEAP_LIMIT", kEnvironment, ace_.heap_limit_bytes(),
              event.memory.mapped, refusal.bytes);
   };
   switch (refusal.detail) {
     case FailureDetail::kSize:
-      describe("region", kHakmem, region.huge().bytes, 0, event.size_bytes);
+      SetLimit(event, "region", kHakmem, region.huge().bytes, 0,
+               event.size_bytes);
       break;
     case FailureDetail::kAlignment:
       // Else it is no power of two.
       if (event.alignment_bytes > region.huge().bytes) {
-        describe("region", kHakmem, region.huge().bytes, 0,
+        SetLimit(event, "region", kHakmem, region.huge().bytes, 0,
                  event.alignment_bytes);
       }
       break;
     case FailureDetail::kMaxAlloc:
-      describe("HAKMEM_MAX_ALLOC", kEnvironment, max_alloc_bytes_, 0,
+      SetLimit(event, "HAKMEM_MAX_ALLOC", kEnvironment, max_alloc_bytes_, 0,
                refusal.bytes);
       break;
     case FailureDetail::kHeapLimit:

@@ -80,10 +80,9 @@ void* NullIfThrown(Function function) {
   }
 }
 
-// Every function that allocates, with a size that none can serve.
-std::vector<Case> Cases() {
+// Every function of C that allocates, with a size that none can serve.
+std::vector<Case> CCases() {
   static void* const block = malloc(100);
-  constexpr auto kAlignment = std::align_val_t{64};
   return {
       {"malloc", [] { return malloc(kTooLarge); }},
       {"calloc", [] { return calloc(kTooLarge, 1); }},
@@ -101,6 +100,13 @@ std::vector<Case> Cases() {
       {"valloc", [] { return valloc(kTooLarge); }},
       {"pvalloc", [] { return pvalloc(kTooLarge); }},
       {"pvalloc", [] { return pvalloc(SIZE_MAX); }},
+  };
+}
+
+// The same for C++.
+std::vector<Case> CppCases() {
+  constexpr auto kAlignment = std::align_val_t{64};
+  return {
       {"operator new",
        [] { return NullIfThrown([] { return ::operator new(kTooLarge); }); },
        "threw"},
@@ -154,7 +160,10 @@ std::vector<Case> Cases() {
 }
 
 TEST_F(FailuresTest, EachFunctionMakesOneEventWithItsName) {
-  for (const Case& failing : Cases()) {
+  std::vector<Case> cases = CCases();
+  const std::vector<Case> cpp_cases = CppCases();
+  cases.insert(cases.end(), cpp_cases.begin(), cpp_cases.end());
+  for (const Case& failing : cases) {
     SCOPED_TRACE(failing.call);
     const hakmem_failure_event event = EventOf([&] {
       errno = 0;
