@@ -35,14 +35,6 @@ void ReadThreadName(int thread_id, char (&name)[16]) {
   name[length] = '\0';
 }
 
-// Each bit of the address reaches the high bits of the result.
-std::uint64_t SampleHash(std::uint64_t address) {
-  std::uint64_t hash =
-      (address >> call_trace::kAddressShift) * 0x9e3779b97f4a7c15;
-  hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93;
-  return hash ^ (hash >> 32);
-}
-
 }  // namespace
 
 void CallTrace::Enable(const char* path, std::uint64_t sample, bool stacks) {
@@ -103,10 +95,6 @@ void CallTrace::Stop(const char* path, int error_number) {
 }
 
 // --- The threads ------------------------------------------------------------
-
-bool CallTrace::Samples(std::uintptr_t address) const {
-  return sample_ == 1 || SampleHash(address) < sample_limit_;
-}
 
 TraceRing& CallTrace::RingAt(unsigned index) const {
   return *reinterpret_cast<TraceRing*>(window_ + kBufferStride +
@@ -179,7 +167,7 @@ bool CallTrace::Usable(TraceThread& self) {
   return true;
 }
 
-void CallTrace::Count(TraceThread& self) {
+void CallTrace::CountSlow(TraceThread& self) {
   if (!Usable(self)) return;
   if (self.ring != nullptr) return self.ring->Count();
   const FutexLockHolder hold(shared_lock_);

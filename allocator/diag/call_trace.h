@@ -85,8 +85,16 @@ class CallTrace {
     return monotonic_ns - start_ns_;
   }
   std::uint64_t NowNs() const { return SinceStart(MonotonicNs()); }
-  bool Samples(std::uintptr_t address) const;
-  void Count(TraceThread& self);
+  bool Samples(std::uintptr_t address) const {
+    return sample_ == 1 || SampleHash(address) < sample_limit_;
+  }
+  void Count(TraceThread& self) {
+    if (self.ring != nullptr && on() && !self.inside) [[likely]] {
+      self.ring->Count();
+    } else {
+      CountSlow(self);
+    }
+  }
   // The event's time, if it is 0, is now. False: it was dropped.
   bool Record(TraceThread& self, TraceEvent event);
   // The thread exits; what it still does is recorded without a ring of its own.
@@ -110,6 +118,14 @@ class CallTrace {
   void ChildAfterFork(TraceThread& self);
 
  private:
+  // Each bit of the address reaches the high bits of the result.
+  static std::uint64_t SampleHash(std::uint64_t address) {
+    std::uint64_t hash =
+        (address >> call_trace::kAddressShift) * 0x9e3779b97f4a7c15;
+    hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93;
+    return hash ^ (hash >> 32);
+  }
+  HAK_NOINLINE void CountSlow(TraceThread& self);
   bool Usable(TraceThread& self);
   HAK_NOINLINE void Attach(TraceThread& self);
   TraceRing* TakeRing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(attach_lock_);
