@@ -60,7 +60,7 @@ class CallTrace {
  public:
   static constexpr unsigned kMaxRings = 256;
   static constexpr std::size_t kRingStride =
-      (sizeof(TraceRing) + 2 * kUnitBytes - 1) / kUnitBytes * kUnitBytes;
+      (sizeof(TraceRing) + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
   static constexpr std::size_t kBufferStride = 2 * kUnitBytes;
   static constexpr std::size_t kWindowBytes =
       kBufferStride + kMaxRings * kRingStride;
