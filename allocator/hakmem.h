@@ -85,6 +85,7 @@ size_t hakmem_prewarm(size_t size, size_t count);
 /* --- Failed allocations. docs/failure_events.md explains each field. --------
  */
 
+/* NOLINTNEXTLINE(performance-enum-size,readability-identifier-naming): C */
 enum { HAKMEM_MAX_FAILURE_FRAMES = 32 };
 
 /* A call that memory could not be had for, or not at once. Pointers to text
@@ -144,6 +145,7 @@ size_t hakmem_failure_events(struct hakmem_failure_event* events,
  * meanwhile on the same thread does not call it again. Several threads may call
  * it at once. It must return: no exception, no longjmp. `event` is valid until
  * then; its disposition is "pending". */
+/* NOLINTNEXTLINE(modernize-use-using): C has no other way. */
 typedef int (*hakmem_failure_handler)(const struct hakmem_failure_event* event,
                                       void* context);
 

@@ -274,12 +274,12 @@ std::size_t Allocator<kConfig>::Prewarm(Heap*& self, std::size_t size_bytes,
     for (std::size_t at = page_bytes; at < size_bytes; at += page_bytes) {
       reinterpret_cast<volatile char*>(block)[at] = 0;
     }
-    *block = blocks;
+    *block = static_cast<void*>(blocks);
     blocks = block;
   }
   while (blocks != nullptr) {
     void** next = static_cast<void**>(*blocks);
-    Free(self, blocks);
+    Free(self, static_cast<void*>(blocks));
     blocks = next;
   }
   return ready;

@@ -26,7 +26,7 @@ class TraceRing {
   static constexpr std::size_t kChunks = 8;
   static constexpr std::size_t kBytes = kChunks * call_trace::kChunkBytes;
 
-  enum class State : std::uint32_t {
+  enum class State : std::uint8_t {
     kFree,     // nobody's; as it was when its last thread's events were drained
     kActive,   // a thread's
     kClosing,  // its thread is gone; to be drained for the last time
@@ -35,7 +35,7 @@ class TraceRing {
   // --- Producer ---
   // Before it becomes active: empty, and all counts zero.
   void Reset();
-  enum class Result { kFull, kRecorded, kStartedChunk };
+  enum class Result : std::uint8_t { kFull, kRecorded, kStartedChunk };
   // Appends the event, if there is room. With a new chunk begun, the consumer
   // has work.
   Result Record(const TraceEvent& event);

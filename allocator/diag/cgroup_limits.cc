@@ -132,7 +132,9 @@ HAK_COLD bool FindFolder(const ProcReader& files, Version version,
     if (!folder.AppendUnescaped(root)) continue;
     const std::size_t shown = root == "/" ? 0 : folder.text().size();
     std::string_view below = group.text();
-    if (!below.starts_with({folder.text().data(), shown})) continue;
+    std::string_view above = folder.text();
+    above.remove_suffix(above.size() - shown);
+    if (!below.starts_with(above)) continue;
     below.remove_prefix(shown);
     // "/../x" lies outside of the process's namespace.
     if (!below.empty() && (below[0] != '/' || below.starts_with("/.."))) {

@@ -200,7 +200,8 @@ class Modules {
     return count_++;
   }
 
-  static constexpr std::size_t kFrameRoomBytes = kMaxFailureFrames * 64;
+  static constexpr std::size_t kFrameRoomBytes =
+      std::size_t{kMaxFailureFrames} * 64;
 
   const FailureEvent& event_;
   Place found_[kMaxFailureFrames];

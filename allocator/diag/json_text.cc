@@ -74,7 +74,9 @@ JsonText& JsonText::String(std::string_view text) {
       Escape(c);
       bytes = 1;
     } else {
-      Raw({text.data(), bytes});
+      std::string_view whole = text;
+      whole.remove_suffix(text.size() - bytes);
+      Raw(whole);
     }
     text.remove_prefix(bytes);
   }

@@ -25,7 +25,7 @@ std::string Number(const OptionSpec& spec, std::uint64_t number) {
 }
 
 std::string Value(const OptionSpec& spec) {
-  const std::string unit = spec.unit;
+  std::string unit = spec.unit;
   switch (spec.type) {
     case OptionType::kFlag:
       return "0 or 1";

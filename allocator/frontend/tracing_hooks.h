@@ -50,6 +50,7 @@ struct TraceHooks {
   void (*parent_after_fork)();
   void (*child_after_fork)();
 };
+// NOLINTNEXTLINE(readability-identifier-naming): constexpr where it is defined
 extern const TraceHooks kTraceHooks;
 
 }  // namespace hakmem
