@@ -41,6 +41,16 @@ std::optional<std::uint64_t> NumberOf(const OptionSpec& spec,
   return static_cast<std::uint64_t>(number);
 }
 
+// What n or n+ stands for.
+std::optional<std::uint64_t> OrdinalOf(const OptionSpec& spec,
+                                       std::string_view text) {
+  const bool and_later = text.ends_with('+');
+  if (and_later) text.remove_suffix(1);
+  const auto ordinal = NumberOf(spec, text);
+  if (!ordinal) return std::nullopt;
+  return 2 * *ordinal + (and_later ? 1 : 0);
+}
+
 // The number of a kChoice's word.
 std::optional<std::uint64_t> WordOf(const OptionSpec& spec,
                                     std::string_view text) {
@@ -50,6 +60,19 @@ std::optional<std::uint64_t> WordOf(const OptionSpec& spec,
     if (words.substr(0, bar) == text) return number;
     if (bar == std::string_view::npos) return std::nullopt;
     words.remove_prefix(bar + 1);
+  }
+}
+
+// What an option that is no text is set to.
+std::optional<std::uint64_t> ValueOf(const OptionSpec& spec,
+                                     std::string_view text) {
+  switch (spec.type) {
+    case OptionType::kChoice:
+      return WordOf(spec, text);
+    case OptionType::kOrdinal:
+      return OrdinalOf(spec, text);
+    default:
+      return NumberOf(spec, text);
   }
 }
 
@@ -101,9 +124,7 @@ void CheckKnown(std::size_t index, std::string_view value) {
       const std::string path(value);
       std::strcpy(expected.values.*spec.path, path.c_str());
     }
-  } else if (const auto number = spec.type == OptionType::kChoice
-                                     ? WordOf(spec, value)
-                                     : NumberOf(spec, value)) {
+  } else if (const auto number = ValueOf(spec, value)) {
     valid = true;
     expected.values.*spec.number = *number;
   }

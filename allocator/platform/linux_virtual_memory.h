@@ -1,7 +1,8 @@
 // VirtualMemory on Linux's mmap, munmap, madvise and mremap.
 //
-// Owns: the count of HAKMEM_FAIL_NTH. Called by: frontend (which makes the one instance) and tests.
-// Thread-safety: any thread. Usable before libc is initialised.
+// Owns: the count of HAKMEM_FAIL_NTH. Called by: frontend (which makes the one
+// instance) and tests. Thread-safety: any thread. Usable before libc is
+// initialised.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_LINUX_VIRTUAL_MEMORY_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_LINUX_VIRTUAL_MEMORY_H_
 

@@ -44,8 +44,9 @@ class Region {
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  // Chooses all addresses, where nothing lies yet if it can; maps nothing. The windows scale with the range that
-  // the platform offers (a 39-bit address space gets smaller ones).
+  // Chooses all addresses, where nothing lies yet if it can; maps nothing. The
+  // windows scale with the range that the platform offers (a 39-bit address
+  // space gets smaller ones).
   void Place(VirtualMemory& memory);
   bool placed() const { return window_bytes_ != 0; }
 
