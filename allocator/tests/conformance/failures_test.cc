@@ -183,18 +183,19 @@ TEST_F(FailuresTest, EachFunctionMakesOneEventWithItsName) {
 }
 
 TEST_F(FailuresTest, SaysWhatWasAskedFor) {
-  hakmem_failure_event event = EventOf([] { malloc(Opaque(kTooLarge)); });
+  hakmem_failure_event event =
+      EventOf([] { Opaque(malloc(Opaque(kTooLarge))); });
   EXPECT_EQ(event.size_bytes, kTooLarge);
   EXPECT_EQ(event.alignment_bytes, 16u);
   EXPECT_EQ(event.count, 0u);
   EXPECT_STREQ(event.route, "huge");
   EXPECT_STREQ(event.detail, "size");
   EXPECT_STREQ(event.limit_name, "region");
-  event = EventOf([] { calloc(7, Opaque(kTooLarge)); });
+  event = EventOf([] { Opaque(calloc(7, Opaque(kTooLarge))); });
   EXPECT_EQ(event.size_bytes, kTooLarge);
   EXPECT_EQ(event.count, 7u);
   EXPECT_STREQ(event.detail, "size");
-  event = EventOf([] { calloc(SIZE_MAX / 2, Opaque(3)); });
+  event = EventOf([] { Opaque(calloc(SIZE_MAX / 2, Opaque(3))); });
   EXPECT_EQ(event.size_bytes, 3u);
   EXPECT_EQ(event.count, SIZE_MAX / 2);
   EXPECT_STREQ(event.detail, "overflow");
@@ -202,7 +203,7 @@ TEST_F(FailuresTest, SaysWhatWasAskedFor) {
       EventOf([] { Opaque(reallocarray(nullptr, 3, Opaque(SIZE_MAX / 2))); });
   EXPECT_EQ(event.count, 3u);
   EXPECT_STREQ(event.detail, "overflow");
-  event = EventOf([] { memalign(Opaque(kTooLarge), 5); });
+  event = EventOf([] { Opaque(memalign(Opaque(kTooLarge), 5)); });
   EXPECT_EQ(event.size_bytes, 5u);
   EXPECT_EQ(event.alignment_bytes, kTooLarge);
   EXPECT_STREQ(event.detail, "alignment");
