@@ -1,22 +1,12 @@
 // `operator new` when memory is short. Compiled with exceptions, because the
 // new-handler may throw, and the event must be complete all the same. What that
-// needs of a C++ runtime is weak; see nothrow_new.cc.
+// needs of a C++ runtime is weak.
 
 #include <cstddef>
 
-#include "allocator/base/compiler.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/new_handler.h"
-#include "allocator/platform/errno_guard.h"
-
-// The compiler itself makes the references to these.
-__asm__(
-    ".weak __gxx_personality_v0\n"
-    ".weak __cxa_begin_catch\n"
-    ".weak __cxa_end_catch\n"
-    ".weak _ZSt9terminatev\n"
-    ".weak _Unwind_Resume\n");
-extern "C" HAK_WEAK void* HakNewBeginCatch(void*) __asm__("__cxa_begin_catch");
+#include "allocator/frontend/weak_runtime.h"
 
 namespace hakmem {
 namespace {
@@ -79,7 +69,7 @@ void* ResolveOrThrow(Call call, std::size_t size) {
 void* ResolveOrNull(Call call) noexcept {
   constexpr Disposition kGiveUp = Disposition::kReturnedNull;
   const void* const frame = __builtin_frame_address(0);
-  if (&HakNewBeginCatch == nullptr) return Resolve(call, kGiveUp, frame);
+  if (!CanCatch()) return Resolve(call, kGiveUp, frame);
   try {
     return Resolve(call, kGiveUp, frame);
   } catch (...) {

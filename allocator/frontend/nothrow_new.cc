@@ -12,19 +12,10 @@
 #include <new>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/new_handler.h"
-
-// The compiler itself makes the references to these.
-__asm__(
-    ".weak __gxx_personality_v0\n"
-    ".weak __cxa_begin_catch\n"
-    ".weak __cxa_end_catch\n"
-    ".weak _ZSt9terminatev\n"
-    ".weak _Unwind_Resume\n");
-extern "C" HAK_WEAK void* HakBeginCatch(void*) __asm__("__cxa_begin_catch");
+#include "allocator/frontend/weak_runtime.h"
 
 namespace hakmem {
 namespace {
@@ -41,7 +32,7 @@ void* NullIfThrown(ThrowingNew throwing_new) noexcept {
 }
 
 // Whether to call the program's own form.
-bool ServedByProgram(bool ours) { return !ours && &HakBeginCatch != nullptr; }
+bool ServedByProgram(bool ours) { return !ours && CanCatch(); }
 
 void* Ours(Call call, std::size_t size, std::size_t alignment) {
   return IsPowerOfTwo(alignment) ? ProductNewOrNull(size, alignment, call)
