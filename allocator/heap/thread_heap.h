@@ -175,9 +175,8 @@ class alignas(64) ThreadHeap {
   void FreeDirect(SizeClass size_class, void* block);
   // Files what is in the mailbox and gives empty slabs back, unless somebody is
   // already in this heap. The blocks are ready for the owner to take; if it has
-  // not been here since the
-  // last time, they go back to the slabs; so do those of a heap without a
-  // thread that are more than a little.
+  // not been here since the last time, they go back to the slabs. So do those
+  // of a heap without a thread that are more than a little.
   void TryDrainForOwner();
   // The same, and gives back all that is in magazines but the loaded ones of an
   // owner.

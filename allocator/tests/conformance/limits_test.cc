@@ -93,7 +93,7 @@ TEST(Limits, DISABLED_FillWithOneSizeAfterAnother) {
   for (const std::size_t size :
        {kTestKiB / 4, 4 * kTestKiB, 48 * kTestKiB, kTestMiB, kTestKiB / 4}) {
     // Five blocks of 48 KiB take a slab of 256 KiB.
-    FillToTheLimit(size, 80);
+    FillToTheLimit(size, 83);
   }
 }
 
