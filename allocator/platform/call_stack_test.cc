@@ -132,11 +132,12 @@ TEST(CaptureStackTest, FollowsRecordsWhereverTheyLie) {
 
 TEST(CaptureStackTest, WildFramePointersEndTheWalk) {
   const auto page = static_cast<std::size_t>(getpagesize());
-  char* const pages =
-      static_cast<char*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  // Reserved, so that nothing else comes to lie where the records point.
+  constexpr std::size_t kReservedBytes = std::size_t{4} << 20;
+  char* const pages = static_cast<char*>(mmap(
+      nullptr, kReservedBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(static_cast<void*>(pages), MAP_FAILED);
-  munmap(pages + page, page);
+  ASSERT_EQ(mprotect(pages, page, PROT_READ | PROT_WRITE), 0);
   auto* const last = reinterpret_cast<Record*>(pages + page - sizeof(Record));
   CallStack stack;
   const std::uintptr_t here = AddressOf(last);
@@ -147,7 +148,7 @@ TEST(CaptureStackTest, WildFramePointersEndTheWalk) {
     *last = {wild, 0x10000};
     EXPECT_EQ(CountFrom(last, stack), 1u) << std::hex << wild;
   }
-  munmap(pages, page);
+  munmap(pages, kReservedBytes);
 }
 
 TEST(CaptureStackTest, AnAddressThatIsNoCodeEndsTheWalk) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "allocator/platform/fake_sandbox.h"
@@ -13,20 +14,25 @@
 namespace hakmem {
 namespace {
 
-// Two pages; what follows them is not mapped.
+// Two pages, and a third beyond the end of their file, which nobody can read
+// and where nothing else is mapped.
 class MemoryReaderTest : public testing::Test {
  protected:
   MemoryReaderTest()
       : page_(static_cast<std::size_t>(getpagesize())),
+        file_(memfd_create("memory_reader_test", MFD_CLOEXEC)),
         pages_(
             static_cast<char*>(mmap(nullptr, 3 * page_, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    munmap(pages_ + 2 * page_, page_);
+                                    MAP_SHARED, file_, 0))) {
+    if (ftruncate(file_, static_cast<off_t>(2 * page_)) != 0) std::abort();
     for (std::size_t i = 0; i < 2 * page_; ++i) {
       pages_[i] = static_cast<char>(1 + i % 100);
     }
   }
-  ~MemoryReaderTest() override { munmap(pages_, 2 * page_); }
+  ~MemoryReaderTest() override {
+    munmap(pages_, 3 * page_);
+    close(file_);
+  }
 
   static std::uintptr_t AddressOf(const void* pointer) {
     return reinterpret_cast<std::uintptr_t>(pointer);
@@ -49,6 +55,7 @@ class MemoryReaderTest : public testing::Test {
   }
 
   const std::size_t page_;
+  const int file_;
   char* const pages_;
 };
 
