@@ -1,8 +1,7 @@
 // What the misuse programs share. Each commits one misuse, on the route that
 // its first argument names, and must not survive it. The comments
 // `// expect ROUTE: SENTENCE` in its source are the sentences to be printed,
-// with addresses as 0xP, `// expect[hardened debug] ROUTE: SENTENCE` those of
-// these variants; run_misuse.py checks them.
+// with addresses as 0xP; run_misuse.py checks them.
 #ifndef HAKMEM_ALLOCATOR_TESTS_MISUSE_MISUSE_H_
 #define HAKMEM_ALLOCATOR_TESTS_MISUSE_MISUSE_H_
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""run_misuse.py VARIANT LIBRARY PROGRAM...: each misuse is caught, with its sentence.
+"""run_misuse.py LIBRARY PROGRAM...: each misuse is caught, with its sentence.
 
 Runs each program once for each `// expect ROUTE: SENTENCE` line of its source
 (PROGRAM.cc), with the library preloaded. The program must die by SIGABRT, and
 the first line it writes to stderr must be "hakmem: fatal: SENTENCE", where 0xP
-stands for any address. `// expect[VARIANT VARIANT] ROUTE: SENTENCE` is for these
-variants, instead of what the other line says of the route, if there is one.
+stands for any address.
 """
 
 import concurrent.futures
@@ -15,18 +14,8 @@ import signal
 import subprocess
 import sys
 
-EXPECT = re.compile(r"^// expect(?:\[([\w ]+)\])? (\w+): (.+)$", re.MULTILINE)
+EXPECT = re.compile(r"^// expect (\w+): (.+)$", re.MULTILINE)
 ADDRESS = re.compile(r"0x[0-9a-f]+")
-
-
-def expectations(text, variant):
-    """What the source says of the variant: route -> sentence."""
-    found = EXPECT.findall(text)
-    routes = {route: sentence for variants, route, sentence in found if not variants}
-    for variants, route, sentence in found:
-        if variant in variants.split():
-            routes[route] = sentence
-    return routes
 
 
 def run(library, program, route):
@@ -64,17 +53,16 @@ def complaint(library, program, route, sentence):
 
 
 def main():
-    if len(sys.argv) < 4:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    variant, library = sys.argv[1], os.path.realpath(sys.argv[2])
+    library = os.path.realpath(sys.argv[1])
     cases = []
-    for program in sys.argv[3:]:
+    for program in sys.argv[2:]:
         with open(program + ".cc", encoding="utf-8") as source:
-            text = source.read()
-        if not EXPECT.search(text):
+            expectations = EXPECT.findall(source.read())
+        if not expectations:
             sys.exit(f"{program}.cc says nothing about what to expect")
-        cases += [(os.path.abspath(program), *case)
-                  for case in expectations(text, variant).items()]
+        cases += [(os.path.abspath(program), *e) for e in expectations]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         complaints = list(pool.map(lambda c: complaint(library, *c), cases))
     bad = [c for c in complaints if c is not None]
