@@ -63,6 +63,8 @@ struct hakmem_statistics {
   uint64_t slabs_from_kept_units;  /* new slabs of free memory kept as it was */
   uint64_t slabs_from_clean_units; /* of memory that reads as zero */
   uint64_t slabs_from_new_frames;  /* for which the kernel mapped more */
+  uint64_t misuses; /* calls refused because of their pointer or size, with
+                     * HAKMEM_ON_MISUSE=log */
 };
 
 /* Fills `*statistics`. `size_bytes` is the caller's
@@ -81,6 +83,22 @@ size_t hakmem_purge(void);
  * fewer, when memory ran out. Blocks that stay unused go back to the kernel
  * after the decay delay, like all free memory. */
 size_t hakmem_prewarm(size_t size, size_t count);
+
+/* Checks the whole heap; returns how many damaged blocks there are. The first
+ * is reported as a misuse (HAKMEM_ON_MISUSE), once all have been looked at.
+ *
+ * Hardened and debug: that nothing was written past the end of a live block
+ * and nothing into a free one. Every variant: that hakmem's own tables agree;
+ * where they do not, the process ends, as nothing can be said of blocks then.
+ *
+ * Other threads may run meanwhile, and wait for parts of the check. A block
+ * that they do not allocate, resize or free during the call is looked at
+ * exactly; of others it may see the state before, the state after, or nothing.
+ * A block that looks damaged is looked at again for 100 ms, so that a call that
+ * was just changing it can end: a thread that stands still in such a call for
+ * so long makes a sound block look damaged. Free blocks that lie in the caches
+ * of other threads are looked at, too; writes into them are found. */
+size_t hakmem_check_heap(void);
 
 /* --- Failed allocations. docs/failure_events.md explains each field. --------
  */

@@ -5,6 +5,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/planted_defect.h"
 
 namespace hakmem {
 namespace {
@@ -17,6 +18,10 @@ constexpr FrameIndex kMaxGrowthFrames = 32;
 // How much dirty memory may be held beyond the recent peak: 4 MiB and 1/16.
 constexpr std::uint64_t kSlackUnits = 64;
 constexpr std::uint64_t kSlackShare = 16;
+// What is dirty cannot serve another class where classes are separate, and
+// faulting pages in again costs more than keeping them: 16 MiB and a half.
+constexpr std::uint64_t kSeparateSlackUnits = 256;
+constexpr std::uint64_t kSeparateSlackShare = 2;
 
 // How much is given back while the lock is held once: 16 MiB, 1 to 2 ms.
 constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
@@ -28,16 +33,21 @@ constexpr std::uint64_t kMostFreeShare = 8;
 
 }  // namespace
 
-void Ace::Start(const Options& options) {
+void Ace::Start(const Options& options, const MemoryPolicy& policy) {
   const FutexLockHolder hold(lock_);
+  policy_ = policy;
   decay_ms_ = options.decay_ms;
   next_trim_ms_.store(memory_.NowMs() + IntervalMs(),
                       std::memory_order_relaxed);
   heap_limit_bytes_ = options.heap_limit_bytes;
   huge_pages_ = static_cast<HugePages>(options.huge_pages);
   prefault_ = static_cast<Prefaulting>(options.prefault);
-  region_.Place(memory_);
+  region_.Place(memory_, policy);
   huge_.Place(region_, memory_.PageBytes());
+  if (policy.inaccessible_empty_blocks) {
+    empty_.Place(region_, memory_.PageBytes());
+  }
+  StartGuards();
 }
 
 bool Ace::WithinHeapLimit(std::size_t more_bytes) const {
@@ -99,8 +109,11 @@ bool Ace::RemapOne(UnitPool& pool, Zone& zone) {
 // dirty often cannot serve the next one, and its faults cost more than memory.
 void Ace::BoundDirty(std::uint32_t granted) {
   const std::uint64_t peak = recent_peak_units();
-  const std::uint64_t bound =
-      peak + kSlackUnits + peak / kSlackShare + extra_slack_units_;
+  const std::uint64_t slack =
+      policy_.separate_classes
+          ? kSeparateSlackUnits + peak / kSeparateSlackShare
+          : kSlackUnits + peak / kSlackShare;
+  const std::uint64_t bound = peak + slack + extra_slack_units_;
   const std::uint64_t held =
       granted_units_ + fine_.dirty_units() + coarse_.dirty_units();
   if (held <= bound + kSlackUnits / 4) return;
@@ -181,9 +194,9 @@ bool Ace::MapMore(UnitPool& pool, Zone& zone, std::uint32_t units,
     if (smaller.reason == FailureReason::kNone) return true;
     refusal = smaller;
   }
-  // There may be enough, only not in one piece.
+  // There may be enough, only not in one piece, or other classes'.
   if (refusal.reason == FailureReason::kExhaustion &&
-      pool.free_units() >= units) {
+      pool.free_units() + pool.kept_units() >= units) {
     refusal.detail = FailureDetail::kUnitRuns;
   }
   return false;
@@ -195,8 +208,8 @@ std::size_t Ace::UnmapCaches() {
 }
 
 std::size_t Ace::UnmapFree() {
-  const std::size_t bytes =
-      fine_.UnmapFree(memory_) + coarse_.UnmapFree(memory_);
+  std::size_t bytes = fine_.UnmapFree(memory_) + coarse_.UnmapFree(memory_);
+  if (policy_.separate_classes) bytes += UnmapRanges();
   mapped_bytes_.store(mapped_bytes() - bytes, std::memory_order_relaxed);
   return bytes;
 }
@@ -211,7 +224,8 @@ Ace::Grant Ace::GrantUnits(UnitPool& pool, Zone& zone, std::uint32_t units,
     HAK_CHECK_NE(grant.first, kNoUnit);
   }
   NoteGrant(units);
-  return {grant.first, grant.known_zero, refusal};
+  return {
+      .first = grant.first, .known_zero = grant.known_zero, .refusal = refusal};
 }
 
 Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
@@ -221,11 +235,7 @@ Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
     const std::uint64_t map_calls = zone_map_calls_;
     grant = fine ? GrantUnits(fine_, region_.fine(), units, units)
                  : GrantUnits(coarse_, region_.coarse(), units, units);
-    if (grant.first != kNoUnit) {
-      ++(zone_map_calls_ != map_calls ? new_slabs_
-         : grant.known_zero           ? clean_slabs_
-                                      : kept_slabs_);
-    }
+    CountSlab(grant, map_calls);
   }
   if (prefault_ != Prefaulting::kOff) {
     Prefault(fine ? region_.fine() : region_.coarse(), grant, units);
@@ -233,11 +243,18 @@ Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
   return grant;
 }
 
+void Ace::CountSlab(const Grant& grant, std::uint64_t map_calls) {
+  if (grant.first == kNoUnit) return;
+  ++(zone_map_calls_ != map_calls ? new_slabs_
+     : grant.known_zero           ? clean_slabs_
+                                  : kept_slabs_);
+}
+
 // Of memory that has no pages yet. A slab is at most half a SuperSlab.
 void Ace::Prefault(const Zone& zone, const Grant& grant, std::uint32_t units) {
   if (grant.first == kNoUnit || !grant.known_zero) return;
   const Address begin = zone.UnitAddress(grant.first);
-  const std::size_t bytes = units * kUnitBytes;
+  const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
   if (prefault_ == Prefaulting::kPopulate) {
     memory_.Populate(begin, bytes);
     return;
@@ -256,6 +273,10 @@ void Ace::ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units) {
 
 Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
   const FutexLockHolder hold(lock_);
+  return GrantRun(units, alignment_bytes);
+}
+
+Ace::Grant Ace::GrantRun(std::uint32_t units, std::size_t alignment_bytes) {
   const std::size_t alignment_units = alignment_bytes / kUnitBytes;
   if (alignment_units <= kUnitsPerSuperSlab) {
     return GrantUnits(coarse_, region_.coarse(), units,
@@ -283,7 +304,8 @@ Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
 
 void Ace::ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty) {
   const FutexLockHolder hold(lock_);
-  coarse_.Release(first, units, dirty);
+  coarse_.Release(first, units,
+                  dirty && !PlantedDefect(Defect::kFreedSpanKnownZero));
   NoteRelease(units);
 }
 
@@ -295,16 +317,16 @@ bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
   return true;
 }
 
-VmStatus Ace::MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units) {
+VmStatus Ace::MoveSpan(UnitIndex from, UnitIndex to, std::size_t bytes) {
   const FutexLockHolder hold(lock_);
   const Zone& zone = region_.coarse();
   ++move_calls_;
   const VmStatus status =
-      memory_.Move(zone.UnitAddress(from), zone.UnitAddress(to),
-                   units * kUnitBytes, /*keep_source=*/true);
+      memory_.Move(zone.UnitAddress(from), zone.UnitAddress(to), bytes,
+                   /*keep_source=*/true);
   // The wish for huge pages has moved with the pages.
   if (status.ok() && !status.source_lost && coarse_.IsHuge(FrameOfUnit(from))) {
-    memory_.AskForHugePages(zone.UnitAddress(from), units * kUnitBytes);
+    memory_.AskForHugePages(zone.UnitAddress(from), bytes);
   }
   return status;
 }
@@ -387,11 +409,15 @@ std::size_t Ace::PurgeAll() {
          PurgeRest();
 }
 
+std::uint64_t Ace::UnusedUnits() const {
+  return fine_.free_units() + fine_.kept_units() + coarse_.free_units() +
+         coarse_.kept_units();
+}
+
 void Ace::AddStatistics(Statistics& statistics) {
   const FutexLockHolder hold(lock_);
   const std::uint64_t frame_bytes = mapped_bytes() - huge_.mapped_bytes();
-  const std::uint64_t free_bytes =
-      (fine_.free_units() + coarse_.free_units()) * kUnitBytes;
+  const std::uint64_t free_bytes = UnusedUnits() * kUnitBytes;
   statistics.mapped_bytes = mapped_bytes();
   statistics.peak_mapped_bytes =
       peak_mapped_bytes_.load(std::memory_order_relaxed);
@@ -400,32 +426,35 @@ void Ace::AddStatistics(Statistics& statistics) {
       (fine_.dirty_units() + coarse_.dirty_units()) * kUnitBytes;
   statistics.metadata_bytes += region_.fine().metadata_bytes() +
                                region_.coarse().metadata_bytes() +
-                               huge_.metadata_bytes();
-  statistics.map_calls += zone_map_calls_ + huge_.map_calls() +
-                          region_.fine().table_map_calls() +
-                          region_.coarse().table_map_calls();
+                               huge_.metadata_bytes() + empty_.metadata_bytes();
+  statistics.map_calls +=
+      zone_map_calls_ + huge_.map_calls() + empty_.map_calls() +
+      region_.fine().table_map_calls() + region_.coarse().table_map_calls();
   statistics.unmap_calls +=
       fine_.unmap_calls() + coarse_.unmap_calls() + huge_.unmap_calls();
   statistics.slabs_from_kept_units = kept_slabs_;
   statistics.slabs_from_clean_units = clean_slabs_;
   statistics.slabs_from_new_frames = new_slabs_;
-  statistics.purge_calls += fine_.purge_calls() + coarse_.purge_calls();
+  statistics.purge_calls +=
+      fine_.purge_calls() + coarse_.purge_calls() +
+      clearing_purge_calls_.load(std::memory_order_relaxed);
   statistics.move_calls += move_calls_ + huge_.move_calls();
 }
 
 void Ace::AddFigures(MemoryFigures& figures) {
   const FutexLockHolder hold(lock_);
-  const std::uint64_t free_bytes =
-      (fine_.free_units() + coarse_.free_units()) * kUnitBytes;
+  const std::uint64_t free_bytes = UnusedUnits() * kUnitBytes;
   figures.mapped = mapped_bytes();
   figures.peak_mapped = peak_mapped_bytes_.load(std::memory_order_relaxed);
   figures.live = figures.mapped - free_bytes;
   figures.cached = (fine_.dirty_units() + coarse_.dirty_units()) * kUnitBytes;
   figures.metadata += region_.fine().metadata_bytes() +
                       region_.coarse().metadata_bytes() +
-                      huge_.metadata_bytes();
+                      huge_.metadata_bytes() + empty_.metadata_bytes();
   figures.largest_free =
-      std::max(fine_.LargestFreeRun(), coarse_.LargestFreeRun()) * kUnitBytes;
+      std::max({fine_.LargestFreeRun(), coarse_.LargestFreeRun(),
+                fine_ranges_.LongestUnits(), coarse_ranges_.LongestUnits()}) *
+      kUnitBytes;
 }
 
 void Ace::CheckInvariants() {
@@ -435,10 +464,13 @@ void Ace::CheckInvariants() {
   region_.coarse().CheckInvariants();
   fine_.CheckInvariants();
   coarse_.CheckInvariants();
-  HAK_CHECK_EQ(
-      (granted_units_ + fine_.free_units() + coarse_.free_units()) * kUnitBytes,
-      mapped_bytes() - huge_.mapped_bytes());  // A2
+  HAK_CHECK_EQ((granted_units_ + UnusedUnits()) * kUnitBytes,
+               mapped_bytes() - huge_.mapped_bytes());  // A2
+  fine_ranges_.CheckInvariants();
+  coarse_ranges_.CheckInvariants();
+  CheckGuards();
   huge_.CheckInvariants();
+  empty_.CheckInvariants();
 }
 
 }  // namespace hakmem

@@ -13,9 +13,10 @@
 //
 // Invariants:
 //   A1: mapped_bytes() <= heap limit.
-//   A2: granted and free units are all that is mapped in frames.
+//   A2: granted, free and kept units are all that is mapped in frames.
 //   A3: a granted unit is in no pool; its unit record is set by the caller
 //       before the first block is handed out, and cleared before Release.
+//   A4: guards_ is how many guard pages there are, and at most max_guards_.
 #ifndef HAKMEM_ALLOCATOR_ACE_ACE_H_
 #define HAKMEM_ALLOCATOR_ACE_ACE_H_
 
@@ -26,13 +27,17 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/ace/empty_pool.h"
 #include "allocator/ace/huge_pool.h"
+#include "allocator/ace/range_pool.h"
 #include "allocator/ace/unit_pool.h"
+#include "allocator/config/config.h"
 #include "allocator/config/options.h"
 #include "allocator/diag/failure_event.h"
 #include "allocator/diag/statistics.h"
 #include "allocator/platform/futex_lock.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/slab/block_use.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
@@ -62,12 +67,16 @@ inline constexpr std::size_t kMaxSpanBytes = 256 * kMiB;
 class Ace {
  public:
   explicit constexpr Ace(VirtualMemory& memory)
-      : memory_(memory), fine_(region_.fine()), coarse_(region_.coarse()) {}
+      : memory_(memory),
+        fine_(region_.fine()),
+        coarse_(region_.coarse()),
+        fine_ranges_(region_.fine()),
+        coarse_ranges_(region_.coarse()) {}
   Ace(const Ace&) = delete;
   Ace& operator=(const Ace&) = delete;
 
   // Once, before anything else.
-  void Start(const Options& options);
+  void Start(const Options& options, const MemoryPolicy& policy = {});
 
   Region& region() { return region_; }
   const Region& region() const { return region_; }
@@ -78,6 +87,7 @@ class Ace {
   struct Grant {
     UnitIndex first = kNoUnit;
     bool known_zero = false;
+    std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
     Refusal refusal;
   };
   Grant GrantSlab(bool fine, std::uint32_t units);
@@ -88,18 +98,30 @@ class Ace {
   Grant GrantSpan(std::uint32_t units, std::size_t alignment_bytes);
   // `dirty`: the span may hold data (false after its pages were moved away).
   void ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty = true);
+  // Where classes are separate: the same, but from ranges that were a slab's of
+  // this class, or a span's of this length (see RangeUnits), or nobody's.
+  bool separate_classes() const { return policy_.separate_classes; }
+  Grant GrantSlabRange(SizeClass size_class);
+  void ReleaseSlabRange(SizeClass size_class, UnitIndex first);
+  Grant GrantSpanRange(std::uint32_t units, std::size_t alignment_bytes);
+  void ReleaseSpanRange(UnitIndex first, std::uint32_t units,
+                        bool dirty = true);
+  // What a span must be longer by, so that a guard page fits behind it.
+  std::uint32_t span_guard_bytes() const { return guard_bytes_; }
+
   // Takes the units after a span, if they are free.
   bool ExtendSpan(UnitIndex first, std::uint32_t units,
                   std::uint32_t new_units);
-  // Moves the pages of one granted span into another, at least as long; the
+  // Moves the first `bytes` of one granted span into another; the
   // source reads as zero afterwards. A span that the status calls lost is no
   // longer mapped: it must never be released or used again.
-  VmStatus MoveSpan(UnitIndex from, UnitIndex to, std::uint32_t units);
+  VmStatus MoveSpan(UnitIndex from, UnitIndex to, std::size_t bytes);
 
-  struct HugeGrant {
+  struct BlockGrant {
     Address address = 0;  // 0: refused
     Refusal refusal;
   };
+  using HugeGrant = BlockGrant;
   HugeGrant GrantHuge(std::size_t bytes, std::size_t alignment_bytes);
   // Frees the block if it is live; false: it is not.
   bool ReleaseHuge(Address address);
@@ -107,16 +129,60 @@ class Ace {
   HugeGrant ResizeHuge(Address address, std::size_t bytes);
   // 0: no live block starts at `address`.
   std::size_t HugeBytes(Address address);
+  // Of a live Huge block, by whoever owns it; needs no lock.
+  BlockUse& HugeUse(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return huge_.UseOf(address);
+  }
+  // While `look` runs, nothing is granted, released, purged or unmapped. It
+  // calls nothing of ACE but HugeBytesHeld and HugeUse.
+  template <typename Look>
+  void HoldStill(const Look& look) {
+    const FutexLockHolder hold(lock_);
+    look();
+  }
+  std::size_t HugeBytesHeld(Address address) const
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return huge_.IsLive(address) ? huge_.BlockBytes(address) : 0;
+  }
   enum class HugePlace : std::uint8_t {
     kOutside,
     kLive,
     kFreed,
     kInside,
-    kNone
+    kNone,
+    kNotKnown  // TryFindHuge alone: another thread has the tables
   };
+  // The live Huge block that follows `address`, by address; 0: none does.
+  Address NextHuge(Address address);
   // What `address` is to the huge zone. kInside: in the live block `start`.
   // kFreed: `bytes` is how long the block was.
   HugePlace FindHuge(Address address, Address& start, std::size_t& bytes);
+  // The same without waiting for a lock, for reports, and kFreed for all of a
+  // freed block. kNone: the block is the live one before `address`, if there is
+  // one.
+  struct HugeFacts {
+    HugePlace place = HugePlace::kOutside;
+    Address start = 0;
+    std::size_t bytes = 0;
+    bool live = false;
+  };
+  HugeFacts TryFindHuge(Address address);
+
+  // A block of size 0, for variants with such blocks; `alignment_bytes` is a
+  // power of two up to EmptyPool::kMaxAlignmentBytes.
+  BlockGrant GrantEmpty(std::size_t alignment_bytes);
+  // Frees the block if it is live; false: it is not.
+  bool ReleaseEmpty(Address address);
+  enum class EmptyPlace : std::uint8_t { kOutside, kLive, kFreed, kNone };
+  EmptyPlace FindEmpty(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return empty_.Contains(address) ? FindEmptySlow(address)
+                                    : EmptyPlace::kOutside;
+  }
+
+  // Clears a span of whole pages; what was never touched stays so.
+  void ClearTouched(Address begin, std::size_t bytes);
+  // Clears the end of a span that got shorter, giving back what is worth it.
+  void DropTail(Address begin, std::size_t bytes);
 
   // Twice in a decay delay, gives back what has been idle; else, and while
   // another thread is at it, does nothing but read the clock. True: it did.
@@ -147,6 +213,25 @@ class Ace {
   Grant GrantUnits(UnitPool& pool, Zone& zone, std::uint32_t units,
                    std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Grant GrantRun(std::uint32_t units, std::size_t alignment_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Grant Regrant(UnitPool& pool, Zone& zone, UnitIndex first,
+                std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool RemapRange(UnitPool& pool, RangePool& ranges, Zone& zone,
+                  UnitIndex& first, std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Grant Carve(UnitPool& pool, Zone& zone, std::uint32_t units,
+              std::size_t alignment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint32_t AddGuard(const UnitPool& pool, Zone& zone, UnitIndex first,
+                         std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool PurgeToClear(Address begin, std::size_t bytes);
+  EmptyPlace FindEmptySlow(Address address);
+  void StartGuards() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CountSlab(const Grant& grant, std::uint64_t map_calls)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint64_t UnusedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool MapMore(UnitPool& pool, Zone& zone, std::uint32_t units,
                Refusal& refusal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Refusal ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames)
@@ -165,6 +250,7 @@ class Ace {
   bool WithinHeapLimit(std::size_t more_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t UnmapFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t UnmapRanges() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteGrant(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -189,7 +275,15 @@ class Ace {
   FutexLock lock_;
   UnitPool fine_ ABSL_GUARDED_BY(lock_);
   UnitPool coarse_ ABSL_GUARDED_BY(lock_);
+  RangePool fine_ranges_ ABSL_GUARDED_BY(lock_);
+  RangePool coarse_ranges_ ABSL_GUARDED_BY(lock_);
   HugePool huge_ ABSL_GUARDED_BY(lock_);
+  EmptyPool empty_ ABSL_GUARDED_BY(lock_);
+  // Written by Start alone.
+  MemoryPolicy policy_;
+  std::uint32_t guard_bytes_ = 0;  // 0: there are no guard pages
+  std::size_t max_guards_ ABSL_GUARDED_BY(lock_) = 0;
+  std::size_t guards_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t decay_ms_ = 0;
   std::uint64_t heap_limit_bytes_ = 0;
   HugePages huge_pages_ = HugePages::kOff;
@@ -201,6 +295,8 @@ class Ace {
   std::uint64_t new_slabs_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t zone_map_calls_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t move_calls_ ABSL_GUARDED_BY(lock_) = 0;
+  // Of clearing: written by any thread, read by statistics.
+  std::atomic<std::uint64_t> clearing_purge_calls_{0};
   // Written under lock_, read by statistics and Tick without it.
   std::atomic<std::size_t> mapped_bytes_{0};
   std::atomic<std::size_t> peak_mapped_bytes_{0};

@@ -77,6 +77,11 @@ std::size_t Ace::HugeBytes(Address address) {
   return huge_.IsLive(address) ? huge_.BlockBytes(address) : 0;
 }
 
+Address Ace::NextHuge(Address address) {
+  const FutexLockHolder hold(lock_);
+  return huge_.NextBlock(address);
+}
+
 Ace::HugePlace Ace::FindHuge(Address address, Address& start,
                              std::size_t& bytes) {
   const FutexLockHolder hold(lock_);
@@ -90,6 +95,26 @@ Ace::HugePlace Ace::FindHuge(Address address, Address& start,
   if (!huge_.WasFreed(address)) return HugePlace::kNone;
   bytes = huge_.BlockBytes(address);
   return HugePlace::kFreed;
+}
+
+Ace::HugeFacts Ace::TryFindHuge(Address address) {
+  if (!lock_.TryLock()) return {.place = HugePlace::kNotKnown};
+  HugeFacts facts;
+  if (region_.placed() && huge_.Contains(address)) {
+    facts.start = huge_.BlockBefore(address);
+    facts.live = facts.start != 0;
+    if (facts.live) facts.bytes = huge_.BlockBytes(facts.start);
+    facts.place = facts.live && address - facts.start < facts.bytes
+                      ? HugePlace::kInside
+                      : HugePlace::kNone;
+    const Address freed =
+        facts.place == HugePlace::kNone ? huge_.FreedAround(address) : 0;
+    if (freed != 0) {
+      facts = {HugePlace::kFreed, freed, huge_.BlockBytes(freed), false};
+    }
+  }
+  lock_.Unlock();
+  return facts;
 }
 
 }  // namespace hakmem

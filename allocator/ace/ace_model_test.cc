@@ -103,7 +103,8 @@ class AceModelTest : public testing::TestWithParam<unsigned> {
     if (old.slab) return;
     const Ace::Grant grant = ace_.GrantSpan(old.units + 1, kUnitBytes);
     if (grant.first == kNoUnit) return NoteRefusal(grant.refusal);
-    const VmStatus status = ace_.MoveSpan(old.first, grant.first, old.units);
+    const VmStatus status =
+        ace_.MoveSpan(old.first, grant.first, old.units * kUnitBytes);
     if (!status.ok()) {
       EXPECT_PRED3(HasContent, at->first, old.units * kUnitBytes, old.seed);
       ace_.ReleaseSpan(grant.first, old.units + 1);

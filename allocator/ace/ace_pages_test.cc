@@ -110,7 +110,7 @@ TEST_F(AcePagesTest, MovesOfPagesKeepTheWish) {
   Start(HugePages::kOn);
   const UnitIndex from = Span(8 * kMiB);
   const UnitIndex to = Span(16 * kMiB);
-  ASSERT_TRUE(ace_->MoveSpan(from, to, 8 * kMiB / kUnitBytes).ok());
+  ASSERT_TRUE(ace_->MoveSpan(from, to, 8 * kMiB).ok());
   EXPECT_TRUE(memory_.IsHuge(coarse().UnitAddress(from), 8 * kMiB));
   EXPECT_TRUE(memory_.IsHuge(coarse().UnitAddress(to), 16 * kMiB));
 }

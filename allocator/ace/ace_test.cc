@@ -161,7 +161,7 @@ TEST_F(AceTest, MovesPagesOfSpans) {
   const UnitIndex from = Span(70);
   const UnitIndex to = Span(90);
   FillContent(SpanAddress(from), 70 * kUnitBytes, 3);
-  const VmStatus status = ace_->MoveSpan(from, to, 70);
+  const VmStatus status = ace_->MoveSpan(from, to, 70 * kUnitBytes);
   ASSERT_TRUE(status.ok());
   ASSERT_FALSE(status.source_lost);
   EXPECT_PRED3(HasContent, SpanAddress(to), 70 * kUnitBytes, 3);

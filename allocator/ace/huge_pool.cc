@@ -74,6 +74,33 @@ Address HugePool::BlockAround(Address address) const {
   return 0;
 }
 
+Address HugePool::BlockBefore(Address address) const {
+  Address before = 0;
+  for (Frame frame = first_; frame != kNone; frame = records_[frame].next) {
+    if (AddressOf(frame) > address) break;
+    before = AddressOf(frame);
+  }
+  return before;
+}
+
+Address HugePool::FreedAround(Address address) const {
+  constexpr Frame kMostFrames = 1U << 16;
+  const Frame last = FrameOf(address);
+  for (Frame back = 0; back <= last && back < kMostFrames; ++back) {
+    const Address start = AddressOf(last - back);
+    if (IsLive(start)) return 0;
+    if (WasFreed(start)) return address - start < BlockBytes(start) ? start : 0;
+  }
+  return 0;
+}
+
+Address HugePool::NextBlock(Address address) const {
+  for (Frame frame = first_; frame != kNone; frame = records_[frame].next) {
+    if (AddressOf(frame) > address) return AddressOf(frame);
+  }
+  return 0;
+}
+
 // The first gap at or after frame `from` that holds the block and the free
 // frame after it.
 HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
@@ -123,6 +150,7 @@ VmStatus HugePool::EnsureTables(VirtualMemory& memory, Frame frame) {
 void HugePool::Link(Frame frame, Frame after, std::size_t bytes) {
   Record& record = records_[frame];
   record.bytes = bytes;
+  record.use = {};
   record.previous = after;
   record.next = after == kNone ? first_ : records_[after].next;
   (after == kNone ? first_ : records_[after].next) = frame;
@@ -244,8 +272,10 @@ HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
       // The gap's predecessor may be the block that just moved away.
       const Frame old = FrameOf(address);
       const Frame after = gap.after == old ? records_[old].previous : gap.after;
+      const BlockUse use = records_[old].use;
       Unlink(old);
       Link(gap.begin, after, bytes);
+      records_[gap.begin].use = use;
       result.address = to;
       return result;
     }

@@ -22,6 +22,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/slab/block_use.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
@@ -60,8 +61,17 @@ class HugePool {
   bool WasFreed(Address address) const;
   // The live block that holds `address`, or 0.
   Address BlockAround(Address address) const;
+  // The last live block that begins at or before `address`, or 0.
+  Address BlockBefore(Address address) const;
+  // The freed block that held `address`, if nothing has been put there since;
+  // or 0.
+  Address FreedAround(Address address) const;
+  // The first live block beyond `address`, or 0.
+  Address NextBlock(Address address) const;
   // Of a live block, or of a freed one.
   std::size_t BlockBytes(Address address) const;
+  // Of a live block; zero when it was just granted, kept by Resize.
+  BlockUse& UseOf(Address address) { return records_[FrameOf(address)].use; }
 
   std::size_t mapped_bytes() const { return mapped_bytes_; }
   std::size_t metadata_bytes() const {
@@ -82,6 +92,7 @@ class HugePool {
     std::size_t bytes;
     Frame next;
     Frame previous;
+    BlockUse use;
   };
 
   Frame FrameOf(Address address) const {

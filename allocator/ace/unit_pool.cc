@@ -6,6 +6,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/planted_defect.h"
 
 namespace hakmem {
 namespace {
@@ -241,13 +242,9 @@ void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask,
   HAK_CHECK_EQ(slab.free_units & mask, 0U);
   slab.free_units |= mask;
   free_units_ += static_cast<unsigned>(std::popcount(mask));
-  if (dirty) {
-    slab.dirty_units |= mask;
-    if (!slab.on_dirty_list && IsWorthPurging(frame)) PushDirty(frame);
-    dirty_units_ += static_cast<unsigned>(std::popcount(mask));
-  }
+  if (dirty) MarkDirty(frame, mask);
   if (slab.free_units == kAllUnits) {
-    RemoveList(frame);
+    if (!PlantedDefect(Defect::kFrameOnTwoLists)) RemoveList(frame);
     AddRun(frame, 1);
   } else {
     FileByUnits(frame);
@@ -268,6 +265,7 @@ void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {
   for (FrameIndex frame = first; frame < first + frames; ++frame) {
     SuperSlab& slab = zone_.super_slab(frame);
     slab.free_units = kAllUnits;
+    slab.kept_units = 0;
     slab.dirty_units = 0;
     slab.list = 0;
   }

@@ -13,15 +13,20 @@
 // Freed units are dirty: their memory is kept for the next grant and given
 // back to the kernel one decay delay after it was freed.
 //
+// Units may also be kept: free, but only for ranges of the class that they
+// belong to (range_pool.h); no grant finds them.
+//
 // Invariants:
-//   U1: dirty_units is a subset of free_units; 0 when the frame is not mapped.
+//   U1: free_units and kept_units are disjoint, dirty_units is a subset of
+//       both; when the frame is not mapped, there are only kept units, and they
+//       are not counted.
 //   U2: a SuperSlab is on list n < 32 exactly when its longest run of free
 //       units is n and it is not wholly free; its run_frames is 0.
 //   U3: no two neighbouring runs of free frames exist; the first and last
 //       frame of each carry its length, and the first is on the list for it.
 //   U4: a SuperSlab is on the dirty list exactly when it is worth purging: it
 //       has dirty units, and many if it consists of huge pages.
-//   U5: the counts of free and dirty units agree with the records.
+//   U5: the counts of free, kept and dirty units agree with the records.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
@@ -54,6 +59,11 @@ class UnitPool {
   // Gives a run back. `dirty`: it may hold data.
   void Release(UnitIndex first, std::uint32_t units, bool dirty);
 
+  // The same for the units of a class's range, and taking them again, which
+  // says whether every byte reads as zero.
+  void Keep(UnitIndex first, std::uint32_t units, bool dirty);
+  bool TakeKept(UnitIndex first, std::uint32_t units);
+
   // Adds frames that the zone has just mapped (they are clean).
   void AddFrames(FrameIndex first, FrameIndex frames);
   // Takes a frame from those that UnmapFree unmapped; kNoFrame: there is none.
@@ -80,8 +90,15 @@ class UnitPool {
   // Unmaps every wholly free frame; returns the bytes unmapped. Frames that
   // the kernel will not unmap stay.
   std::size_t UnmapFree(VirtualMemory& memory);
+  // Unmaps every frame with kept units of which no unit is granted; the kept
+  // ones stay their class's. Returns the bytes unmapped, and the guard pages
+  // that went with them.
+  std::size_t UnmapKept(VirtualMemory& memory, std::size_t& guards);
+  // Maps such a frame again. EEXIST: it is foreign now, and keeps nothing.
+  VmStatus RemapKept(VirtualMemory& memory, FrameIndex frame);
 
   std::uint64_t free_units() const { return free_units_; }
+  std::uint64_t kept_units() const { return kept_units_; }
   std::uint64_t dirty_units() const { return dirty_units_; }
   std::uint64_t purge_calls() const { return purge_calls_; }
   std::uint64_t unmap_calls() const { return unmap_calls_; }
@@ -112,6 +129,7 @@ class UnitPool {
   UnitGrant GrantFrames(std::uint32_t units, bool with_tail);
   bool IsFreeFrame(FrameIndex frame) const;
 
+  void MarkDirty(FrameIndex frame, std::uint32_t mask);
   bool IsWorthPurging(FrameIndex frame) const;
   void PushDirty(FrameIndex frame);
   void RemoveDirty(FrameIndex frame);
@@ -132,6 +150,7 @@ class UnitPool {
   FrameIndex unmapped_head_ = kNoFrame;
   FrameIndex huge_from_ = kNoFrame;
   std::uint64_t free_units_ = 0;
+  std::uint64_t kept_units_ = 0;
   std::uint64_t dirty_units_ = 0;
   std::uint64_t idle_units_ = 0;
   std::uint64_t purge_calls_ = 0;

@@ -34,8 +34,10 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
 
   UnitPoolModelTest() : random_(GetParam()) {
     const Address base = memory_.RegionRange().begin;
-    zone_.Place(base, kFrames, base + (kFrames + 1) * kSuperSlabBytes,
-                memory_.PageBytes());
+    const Address next = base + (kFrames + 1) * kSuperSlabBytes;
+    const Address tables[] = {next, next + kGiB, next + 2 * kGiB,
+                              next + 3 * kGiB};
+    zone_.Place(base, kFrames, tables, memory_.PageBytes());
     if (GetParam() % 2 == 0) pool_.SetHugeFrom(GetParam() * 4);
   }
 

@@ -47,6 +47,13 @@ void UnitPool::RemoveDirty(FrameIndex frame) {
        : dirty_tail_) = slab.dirty_previous;
 }
 
+void UnitPool::MarkDirty(FrameIndex frame, std::uint32_t mask) {
+  SuperSlab& slab = zone_.super_slab(frame);
+  slab.dirty_units |= mask;
+  if (!slab.on_dirty_list && IsWorthPurging(frame)) PushDirty(frame);
+  dirty_units_ += static_cast<unsigned>(std::popcount(mask));
+}
+
 void UnitPool::ClearDirty(FrameIndex frame, std::uint32_t mask) {
   SuperSlab& slab = zone_.super_slab(frame);
   const std::uint32_t cleared = slab.dirty_units & mask;
@@ -205,19 +212,27 @@ void UnitPool::CheckLists() const {
 
 void UnitPool::CheckInvariants() const {
   std::uint64_t free_units = 0;
+  std::uint64_t kept_units = 0;
   std::uint64_t dirty_units = 0;
   std::uint64_t on_dirty_list = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     const SuperSlab& slab = zone_.super_slab(frame);
-    HAK_CHECK_EQ(slab.dirty_units & ~slab.free_units, 0U);    // U1
+    HAK_CHECK_EQ(slab.free_units & slab.kept_units, 0U);  // U1
+    HAK_CHECK_EQ(slab.dirty_units & ~(slab.free_units | slab.kept_units),
+                 0U);                                         // U1
     HAK_CHECK_EQ(slab.on_dirty_list, IsWorthPurging(frame));  // U4
     HAK_CHECK_EQ(slab.run_frames != 0, slab.free_units == kAllUnits);
-    if (slab.presence != Presence::kMapped) HAK_CHECK_EQ(slab.free_units, 0U);
+    if (slab.presence != Presence::kMapped) {
+      HAK_CHECK_EQ(slab.free_units | slab.dirty_units, 0U);  // U1
+    } else {
+      kept_units += static_cast<unsigned>(std::popcount(slab.kept_units));
+    }
     free_units += static_cast<unsigned>(std::popcount(slab.free_units));
     dirty_units += static_cast<unsigned>(std::popcount(slab.dirty_units));
     on_dirty_list += slab.on_dirty_list ? 1 : 0;
   }
   HAK_CHECK_EQ(free_units, free_units_);    // U5
+  HAK_CHECK_EQ(kept_units, kept_units_);    // U5
   HAK_CHECK_EQ(dirty_units, dirty_units_);  // U5
   HAK_CHECK_LE(idle_units_, dirty_units_);
   for (FrameIndex frame = dirty_head_; frame != kNoFrame;

@@ -19,8 +19,10 @@ class UnitPoolTest : public testing::Test {
  protected:
   UnitPoolTest() {
     const Address base = memory_.RegionRange().begin;
-    zone_.Place(base, kFrames, base + (kFrames + 1) * kSuperSlabBytes,
-                memory_.PageBytes());
+    const Address next = base + (kFrames + 1) * kSuperSlabBytes;
+    const Address tables[] = {next, next + kGiB, next + 2 * kGiB,
+                              next + 3 * kGiB};
+    zone_.Place(base, kFrames, tables, memory_.PageBytes());
   }
   void AddFrames(FrameIndex frames) {
     const Zone::Extension extension = zone_.Extend(memory_, frames);

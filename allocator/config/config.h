@@ -6,6 +6,10 @@
 //
 // Invariants:
 //   C1: a variant that checks invariants also checks the header on reuse.
+//   C2: whoever checks kinds, or the fill of free blocks, checks bounds; who
+//       checks the fill clears blocks when they are freed.
+//   C3: a variant with guard pages separates classes, so that a guard is set up
+//       once for all.
 #ifndef HAKMEM_ALLOCATOR_CONFIG_CONFIG_H_
 #define HAKMEM_ALLOCATOR_CONFIG_CONFIG_H_
 
@@ -25,13 +29,43 @@ struct Config {
   bool check_header_on_reuse = false;
   // Blocks are cleared when they are freed, so secrets do not outlive them.
   bool zero_on_free = false;
-  // Every so many slow paths of a thread, all invariants of its heap are
-  // checked.
+  // The size that each block was asked for with is kept, and has to be given
+  // exactly to sized frees; what is beyond it bears a canary.
+  bool check_bounds = false;
+  // A block is freed by the family of functions that allocated it.
+  bool check_kinds = false;
+  // Freed blocks rest before they are used again, and come back in random
+  // order; so do blocks of a new slab.
+  bool delay_reuse = false;
+  // A block about to be used again must be as clear as it was left.
+  bool check_fill_on_reuse = false;
+  // Addresses that have been a slab's of one class, or a span's of one length,
+  // are never again used for anything else.
+  bool separate_classes = false;
+  // Inaccessible pages after spans and after slabs of Pool classes, as far as a
+  // share of the kernel's limit on mappings allows.
+  bool guard_pages = false;
+  // Blocks of size 0 are addresses that cannot be read or written.
+  bool inaccessible_empty_blocks = false;
+  // Each table lies at a random address of its own.
+  bool scattered_tables = false;
+  // The options are read-only once they have been read.
+  bool sealed_options = false;
+  // After each slow path the invariants of what it touched are checked, and
+  // those of the whole as often as half of a thread's time allows.
   bool check_invariants = false;
+  // Where each block was allocated, and where it was freed last, is kept for
+  // reports and HAKMEM_LEAKS.
+  bool record_stacks = false;
 };
 
 constexpr bool IsValid(const Config& config) {
-  return !config.check_invariants || config.check_header_on_reuse;
+  return (!config.check_invariants || config.check_header_on_reuse) &&
+         (!config.check_kinds || config.check_bounds) &&
+         (!config.record_stacks || config.check_bounds) &&
+         (!config.check_fill_on_reuse ||
+          (config.zero_on_free && config.check_bounds)) &&
+         (!config.guard_pages || config.separate_classes);
 }
 
 inline constexpr Config kRelease = {.name = "release"};
@@ -39,13 +73,46 @@ inline constexpr Config kTracing = {.name = "tracing",
                                     .count_all_calls = true,
                                     .trace_calls = true,
                                     .report_detours = true};
-inline constexpr Config kHardened = {
-    .name = "hardened", .check_header_on_reuse = true, .zero_on_free = true};
+inline constexpr Config kHardened = {.name = "hardened",
+                                     .check_header_on_reuse = true,
+                                     .zero_on_free = true,
+                                     .check_bounds = true,
+                                     .check_kinds = true,
+                                     .delay_reuse = true,
+                                     .check_fill_on_reuse = true,
+                                     .separate_classes = true,
+                                     .guard_pages = true,
+                                     .inaccessible_empty_blocks = true,
+                                     .scattered_tables = true,
+                                     .sealed_options = true};
 inline constexpr Config kDebug = {.name = "debug",
                                   .count_all_calls = true,
                                   .check_header_on_reuse = true,
                                   .zero_on_free = true,
-                                  .check_invariants = true};
+                                  .check_bounds = true,
+                                  .check_kinds = true,
+                                  .delay_reuse = true,
+                                  .check_fill_on_reuse = true,
+                                  .separate_classes = true,
+                                  .guard_pages = true,
+                                  .inaccessible_empty_blocks = true,
+                                  .scattered_tables = true,
+                                  .sealed_options = true,
+                                  .check_invariants = true,
+                                  .record_stacks = true};
+
+// What the layers below core need to know of a variant.
+struct MemoryPolicy {
+  bool separate_classes = false;
+  bool guard_pages = false;
+  bool inaccessible_empty_blocks = false;
+  bool scattered_tables = false;
+};
+
+constexpr MemoryPolicy MemoryPolicyOf(const Config& config) {
+  return {config.separate_classes, config.guard_pages,
+          config.inaccessible_empty_blocks, config.scattered_tables};
+}
 
 static_assert(IsValid(kRelease) && IsValid(kTracing));
 static_assert(IsValid(kHardened) && IsValid(kDebug));

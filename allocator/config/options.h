@@ -59,10 +59,28 @@ struct Options {
   std::uint64_t failures_signal = 0;
   // An Unwinding.
   std::uint64_t unwind = 0;
+  // One allocation in so many is guarded; 0: none.
+  std::uint64_t guard_sample = 0;
+  // The most guarded blocks at once, freed ones that still rest included.
+  std::uint64_t guard_slots = 256;
+  // 0 or 1. Variants that keep kinds.
+  std::uint64_t check_kinds = 1;
+  // Debug variant: "": none; "1": standard error; else a file to append to, in
+  // whose name %p is the process.
+  char leaks[kMaxOptionPathBytes] = "";
+  // Debug variant: the most that call stacks may take.
+  std::uint64_t stacks_bytes = 64 * 1024 * 1024;
   // 0: none; else 2 * n, and 1 more when the calls after the nth are refused,
   // too.
   std::uint64_t fail_nth = 0;
+  // An OnMisuse.
+  std::uint64_t on_misuse = 0;
+  // 0 or 1.
+  std::uint64_t crash_report = 0;
 };
+
+// HAKMEM_ON_MISUSE: the numbers of its words.
+enum class OnMisuse : std::uint8_t { kAbort, kTrap, kLog };
 
 // HAKMEM_UNWIND: the numbers of its words.
 enum class Unwinding : std::uint8_t { kFrames, kTables, kNone };
@@ -133,6 +151,10 @@ inline constexpr OptionSpec kOptionTable[] = {
      "in "
      "its first thread; unused, they go back after the decay delay.",
      nullptr, &Options::prewarm, 1, 64 * 1024},
+    {"HAKMEM_CHECK_KINDS", OptionType::kFlag, "",
+     "A block that was allocated by new, new[] or malloc is fatal to be freed "
+     "by another family; 0 lets it pass (hardened and debug variants).",
+     &Options::check_kinds, nullptr, 0, 1},
     {"HAKMEM_TRACE", OptionType::kPath,
      "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
      "the process",
@@ -164,9 +186,37 @@ inline constexpr OptionSpec kOptionTable[] = {
      "none. Never replaces a handler of the program.",
      &Options::failures_signal, nullptr, 0, 64},
     {"HAKMEM_UNWIND", OptionType::kChoice, "frames|tables|none",
-     "How the callers of a failed call are found: by frame pointers, by unwind "
-     "tables (slower, finds more), or not at all.",
+     "How the callers of a failed call, and of each call in the debug variant, "
+     "are found: by frame pointers, by unwind tables (slower, finds more), or "
+     "not at all; reports of misuse and crashes use tables, or have none.",
      &Options::unwind, nullptr, 0, 2},
+    {"HAKMEM_GUARD_SAMPLE", OptionType::kNumber, "allocations",
+     "One in so many allocations is put between inaccessible pages, so that "
+     "overflows and uses after free are reported; 0: none.",
+     &Options::guard_sample, nullptr, 0, 1ULL << 32},
+    {"HAKMEM_GUARD_SLOTS", OptionType::kNumber, "blocks",
+     "The most guarded blocks at once, freed ones that still rest included.",
+     &Options::guard_slots, nullptr, 1, 8192},
+    {"HAKMEM_ON_MISUSE", OptionType::kChoice, "abort|trap|log",
+     "What follows the report of a misuse: abort, SIGABRT; trap, a trap "
+     "instruction, where a debugger stops; log, the call is refused and the "
+     "program goes on.",
+     &Options::on_misuse, nullptr, 0, 2},
+    {"HAKMEM_CRASH_REPORT", OptionType::kFlag, "",
+     "On SIGSEGV, SIGBUS and SIGABRT says what the address is to hakmem, and "
+     "the call stack, before the signal takes its course. Never replaces a "
+     "handler of the program.",
+     &Options::crash_report, nullptr, 0, 1},
+    {"HAKMEM_LEAKS", OptionType::kPath,
+     "0: none; 1: standard error; else the path of a file to append to, in "
+     "which %p is the process",
+     "Lists at exit what was never freed, by the place that allocated it; to a "
+     "file, as lines of JSON (debug variant; docs/debugging.md).",
+     nullptr, &Options::leaks, 0, 0},
+    {"HAKMEM_STACKS", OptionType::kBytes, "bytes",
+     "The most that the debug variant takes for call stacks; calls from places "
+     "beyond that have none.",
+     &Options::stacks_bytes, nullptr, 0, 32ULL << 30},
     {"HAKMEM_FAIL_NTH", OptionType::kOrdinal, "calls",
      "For tests: refuses the nth call of the process that asks the kernel for "
      "memory; n+ those that follow, too.",

@@ -31,32 +31,22 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/core/block_canary.h"
+#include "allocator/core/block_walk.h"
 #include "allocator/core/failed_call.h"
+#include "allocator/core/find_block.h"
+#include "allocator/core/guarded_blocks.h"
+#include "allocator/core/host.h"
 #include "allocator/core/pointer_facts.h"
 #include "allocator/diag/failure_event.h"
 #include "allocator/diag/failure_reporter.h"
 #include "allocator/diag/failure_ring.h"
 #include "allocator/diag/statistics.h"
 #include "allocator/heap/heap_registry.h"
+#include "allocator/platform/own_stack.h"
+#include "allocator/superslab/block_bounds.h"
 
 namespace hakmem {
-
-// What the allocator asks of whoever embeds it.
-struct Host {
-  // Called once, before the first block is handed out; must not allocate.
-  const Options& (*options)();
-  // Called on a thread each time it gets a heap; may allocate, and may call
-  // Detach when it cannot learn of the thread's exit.
-  void (*on_attach)();
-  // Completes failure events and hands them on.
-  FailureReporter* reporter;
-  // Asks the program to free memory for a call that failed; true: it is worth
-  // trying again. May allocate and free. Null: nobody to ask.
-  bool (*ask_for_memory)(const FailureEvent& event) = nullptr;
-  // An event is complete. Must not allocate. Null: nobody wants to know.
-  void (*on_failure)(const FailureEvent& event) = nullptr;
-};
 
 template <const Config& kConfig>
 class Allocator {
@@ -64,17 +54,25 @@ class Allocator {
   using Heap = ThreadHeap<kConfig>;
 
   constexpr Allocator(VirtualMemory& memory, const Host& host)
-      : host_(host), ace_(memory), registry_(ace_) {}
+      : host_(host), ace_(memory), registry_(ace_), guards_(memory) {}
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
+  // What a block has beyond what was asked for, at least.
+  static constexpr std::size_t kSlackBytes =
+      kConfig.check_bounds ? kMinSlackBytes : 0;
+  // Blocks about to be handed out are known to be zero.
+  static constexpr bool kBlocksAreClear = kConfig.check_fill_on_reuse;
+  // Sizes below these are Tiny's, and Pool's.
+  static constexpr std::size_t kTinyEnd = kMaxTinyBytes + 1 - kSlackBytes;
+  static constexpr std::size_t kPoolEnd = kMaxPoolBytes + 1 - kSlackBytes;
+
   // What a thread's heap pointer starts with.
   static constexpr Heap* NoHeap() { return &no_heap_; }
-
   // Reads the options and places the region, if no call has done so yet.
   void EnsureStarted() {
     // acquire: pairs with the release in Start.
-    if (!started_.load(std::memory_order_acquire)) [[unlikely]]
+    if (!plain_.load(std::memory_order_acquire)) [[unlikely]]
       Start();
   }
 
@@ -83,48 +81,29 @@ class Allocator {
   // only the end of a failing call may know which function the program called.
 
   // A block of at least `size_bytes`, aligned to 16 bytes.
-  void* Allocate(Heap*& self, std::size_t size_bytes) {
-    void* block = AllocateOnce(self, size_bytes);
-    return block != nullptr ? block : Resolve(self, Call::kMalloc);
-  }
+  void* Allocate(Heap*& self, std::size_t size_bytes);
   // Zeroed; null also when the product overflows.
-  void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes) {
-    void* block = TryAllocateZeroed(self, count, size_bytes);
-    if (block == nullptr) block = AllocateZeroedSlow(self, count, size_bytes);
-    return block != nullptr ? block : Resolve(self, Call::kCalloc);
-  }
+  void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes);
   // Aligned to `alignment_bytes`, a power of two.
   void* AllocateAligned(Heap*& self, std::size_t alignment_bytes,
-                        std::size_t size_bytes) {
-    void* block = TryAllocateAligned(self, alignment_bytes, size_bytes);
-    if (block == nullptr) {
-      block = AllocateSlow(self, size_bytes, alignment_bytes);
-    }
-    return block != nullptr ? block : Resolve(self, Call::kAlignedAlloc);
-  }
+                        std::size_t size_bytes);
   // Changes a block's size; size 0 counts as 1. Null: the block is as it was.
-  void* Reallocate(Heap*& self, void* pointer, std::size_t size_bytes) {
-    unsigned code = 0;
-    if (TryReallocate(pointer, size_bytes, code)) return pointer;
-    void* block = ReallocateSlow(self, pointer, size_bytes, code);
-    return block != nullptr ? block : Resolve(self, Call::kRealloc);
-  }
+  // After a misuse there is no event.
+  void* Reallocate(Heap*& self, void* pointer, std::size_t size_bytes);
 
   // --- Calls in parts. Null: the call was refused, and the thread's next call
   // is Resolve, or Recover and what follows it.
 
-  HAK_ALWAYS_INLINE void* AllocateOnce(Heap*& self, std::size_t size_bytes) {
-    void* block = TryAllocate(self, size_bytes);
-    if (block != nullptr) [[likely]]
-      return block;
-    return AllocateSlow(self, size_bytes, kMinAlignmentBytes);
-  }
+  HAK_ALWAYS_INLINE void* AllocateOnce(Heap*& self, std::size_t size_bytes);
   // The hot part of AllocateOnce, which calls nothing. Null: ask AllocateSlow.
   // Sizes from `tiny_end` on take the path of Pool blocks, from `pool_end` on
   // the slow one; lower ends than these leave more to the slow one.
   HAK_ALWAYS_INLINE void* TryAllocate(Heap* heap, std::size_t size_bytes,
-                                      std::size_t tiny_end = kMaxTinyBytes + 1,
-                                      std::size_t pool_end = kMaxPoolBytes + 1);
+                                      std::size_t tiny_end = kTinyEnd,
+                                      std::size_t pool_end = kPoolEnd,
+                                      BlockKind kind = BlockKind::kMalloc);
+  // The block's kind, for what AllocateSlow and those below it hand out.
+  HAK_NOINLINE void SetKind(void* block, BlockKind kind);
   HAK_NOINLINE void* AllocateSlow(Heap*& self, std::size_t size_bytes,
                                   std::size_t alignment_bytes);
   // The same for zeroed blocks.
@@ -133,20 +112,20 @@ class Allocator {
   HAK_NOINLINE void* AllocateZeroedSlow(Heap*& self, std::size_t count,
                                         std::size_t size_bytes);
   // The hot part of an aligned allocation. Null: ask AllocateSlow.
-  // Sizes, rounded up to the alignment, beyond `tiny_bytes` take the path of
-  // Pool blocks, beyond `pool_bytes` the slow one.
+  // Blocks beyond `tiny_bytes` take the path of Pool blocks, beyond
+  // `pool_bytes` the slow one.
   HAK_ALWAYS_INLINE void* TryAllocateAligned(
       Heap* heap, std::size_t alignment_bytes, std::size_t size_bytes,
       std::size_t tiny_bytes = kMaxTinyBytes,
-      std::size_t pool_bytes = kMaxPoolBytes);
+      std::size_t pool_bytes = kMaxPoolBytes,
+      BlockKind kind = BlockKind::kMalloc);
   // The hot part of a reallocation. True: the block has that size already.
   // False: nothing was done; ask ReallocateSlow, with the block's header code.
-  HAK_ALWAYS_INLINE bool TryReallocate(const void* pointer,
-                                       std::size_t size_bytes, unsigned& code);
+  HAK_ALWAYS_INLINE bool TryReallocate(void* pointer, std::size_t size_bytes,
+                                       unsigned& code);
   HAK_NOINLINE void* ReallocateSlow(Heap*& self, void* pointer,
                                     std::size_t size_bytes, unsigned code);
-  // For callers whose own arithmetic overflowed, and for alignments that are no
-  // power of two. Both return null.
+  // For products that overflow, and alignments that are no power of two. Null.
   HAK_COLD static void* RefuseOverflow(std::size_t count,
                                        std::size_t size_bytes);
   HAK_COLD static void* RefuseAlignment(std::size_t alignment_bytes,
@@ -163,8 +142,7 @@ class Allocator {
                          FailedCall& failed);
   // Tries once more, reclaiming if it must.
   HAK_COLD void* TryAgain(Heap*& self, FailedCall& failed);
-  // The event is about to wait for the program: who looks at the ring meanwhile
-  // finds it.
+  // The event, about to wait for the program, is in the ring from now on.
   HAK_COLD void Announce(FailedCall& failed);
   HAK_COLD void Finish(FailedCall& failed, Disposition disposition);
 
@@ -177,42 +155,42 @@ class Allocator {
     std::uint64_t granule = 0;
     UnitRecord record_xor_tag = 0;
   };
-  // Null is allowed. Anything but a live block is fatal.
-  HAK_ALWAYS_INLINE void Free(Heap*& self, void* pointer) {
-    NotOwn found;
-    if (!TryFree(self, pointer, found) && !TryFreeRemote(self, pointer, found))
-        [[unlikely]] {
-      FreeOther(self, pointer);
-    }
-  }
-  // The hot part of Free. False: nothing was done; ask
-  // TryFreeRemote.
-  HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer, NotOwn& found);
+  // Null is allowed. All but live blocks is reported, and then left alone.
+  HAK_ALWAYS_INLINE void Free(Heap*& self, void* pointer,
+                              BlockKind kind = BlockKind::kMalloc);
+  // The hot part of Free; in variants that keep bounds, of Tiny blocks alone,
+  // which need no stack frame. False: nothing was done; ask TryFreeRemote.
+  HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer, NotOwn& found,
+                                 BlockKind kind = BlockKind::kMalloc);
   // Sends a live block of another heap there. False: it was none, nothing was
   // done; ask FreeOther.
-  HAK_ALWAYS_INLINE bool TryFreeRemote(Heap* heap, void* pointer,
-                                       const NotOwn& found);
-  HAK_NOINLINE void FreeOther(Heap*& self, void* pointer);
+  HAK_ALWAYS_INLINE bool TryFreeRemote(Heap* heap, void* pointer, NotOwn found,
+                                       BlockKind kind = BlockKind::kMalloc);
+  HAK_NOINLINE void FreeOther(Heap*& self, void* pointer,
+                              BlockKind kind = BlockKind::kMalloc);
   // The same; a size or alignment that the block cannot have been asked for
-  // with is fatal, too.
+  // with is a misuse, too.
   HAK_ALWAYS_INLINE void FreeSized(Heap*& self, void* pointer,
                                    std::size_t size_bytes,
-                                   std::size_t alignment_bytes) {
-    if (!TryFreeSized(self, pointer, size_bytes, alignment_bytes,
-                      kMaxTinyBytes)) [[unlikely]] {
-      FreeSizedSlow(self, pointer, size_bytes, alignment_bytes);
-    }
-  }
+                                   std::size_t alignment_bytes,
+                                   BlockKind kind = BlockKind::kMalloc);
   // The hot part of FreeSized. False: nothing was done; ask FreeSizedSlow.
-  // Sizes beyond `most_bytes`, at most kMaxTinyBytes, are not its business.
+  // Sizes beyond `most_bytes`, which is below kTinyEnd, are not its business.
   HAK_ALWAYS_INLINE bool TryFreeSized(Heap* heap, void* pointer,
                                       std::size_t size_bytes,
                                       std::size_t alignment_bytes,
-                                      std::size_t most_bytes);
+                                      std::size_t most_bytes,
+                                      BlockKind kind = BlockKind::kMalloc);
   HAK_NOINLINE void FreeSizedSlow(Heap*& self, void* pointer,
                                   std::size_t size_bytes,
-                                  std::size_t alignment_bytes);
-  // The bytes that may be used; null has 0.
+                                  std::size_t alignment_bytes,
+                                  BlockKind kind = BlockKind::kMalloc);
+  // The checks of FreeSizedSlow. True: Free does the rest.
+  HAK_ALWAYS_INLINE bool MayFreeSized(Heap*& self, void* pointer,
+                                      std::size_t size_bytes,
+                                      std::size_t alignment_bytes,
+                                      BlockKind kind);
+  // The bytes that may be used; null has 0, and so has a misuse.
   std::size_t UsableSize(Heap*& self, const void* pointer);
 
   // The thread exits (or goes on: what it allocates later is served without a
@@ -228,23 +206,44 @@ class Allocator {
   // this thread, with their pages; returns how many. What the thread's budgets
   // do not hold is kept by ACE.
   std::size_t Prewarm(Heap*& self, std::size_t size_bytes, std::size_t count);
-  // Gives back all memory that is free, except what other threads' loaded
-  // magazines hold; returns the bytes given back.
+  // Gives back all free memory but what other threads' loaded magazines hold;
+  // returns the bytes.
   std::size_t Purge(Heap*& self);
-  // For a thread that does nothing else: gives back what is idle, in all heaps,
-  // and maps memory ahead of demand.
+  // For a thread that does nothing else: trims all heaps, and maps ahead.
   void Maintain();
   Statistics Snapshot();
-  // Addresses that no block and no table will ever have, for a call trace.
+  // Addresses of no block and no table, for a call trace.
   Address TraceWindow() {
     EnsureStarted();
     return ace_.region().heap_window(3).begin;
   }
   MemoryFigures Figures();
+  // What an address is. Waits for no lock; signal handlers may call it.
+  Surroundings Around(Address address) {
+    return FindBlockAround(ace_, address);
+  }
   constexpr const FailureRing& failures() const { return failures_; }
+
+  // For walks over all blocks, and tests that damage their tables.
+  Ace& ace() { return ace_; }
+
+  // --- Sampled guards (allocator_guards.h).
+
+  // Whether allocations are sampled.
+  bool Samples();
+  // For a handler of faults. False: the fault is none of a guarded block's.
+  HAK_COLD bool ReportFault(const Fault& fault);
+  // FreeOther for a pointer that is in no zone of slabs. `frame`: see
+  // FailureReporter.
+  HAK_COLD void FreeOutside(Heap*& self, void* pointer, BlockKind kind,
+                            const void* frame);
 
   // Only while no other thread is inside.
   void CheckInvariants();
+  // At any time: the layers' invariants, and in variants that keep bounds every
+  // live block's canary and every free block's fill; reports the first damaged
+  // block and returns how many there are. See hakmem.h.
+  HAK_COLD std::size_t CheckHeap(Heap*& self);
 
  private:
   struct Large {
@@ -258,17 +257,74 @@ class Allocator {
   ZoneView& fine() { return ace_.region().fine().view(); }
   ZoneView& coarse() { return ace_.region().coarse().view(); }
 
-  HAK_ALWAYS_INLINE void MarkLive(ZoneView& view, unsigned granule_shift,
-                                  void* block, HeaderByte live);
+  // Of the zone that has Tiny blocks, or the one that has Pool blocks.
+  template <bool kTiny>
+  ZoneView& View() {
+    return kTiny ? fine() : coarse();
+  }
+
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE bool HandOut(void* block, HeaderByte live,
+                                 std::size_t block_bytes,
+                                 std::size_t size_bytes, BlockKind kind);
+  bool HandOutOf(SizeClass size_class, void* block, std::size_t size_bytes);
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE bool IsClear(const void* block, std::size_t block_bytes);
   HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
                                   HeaderByte live) const;
-  HAK_ALWAYS_INLINE void* TryCache(typename Heap::ClassCache& cache, bool tiny);
-  HAK_ALWAYS_INLINE bool FreeOwn(ZoneView& view, unsigned unit_shift,
-                                 std::uint64_t granule, Heap* heap,
-                                 void* pointer, NotOwn& found);
-  HAK_ALWAYS_INLINE static void Push(Heap* heap,
-                                     typename Heap::ClassCache& cache,
-                                     void* block);
+  HAK_COLD void FailFillOnReuse(void* block, HeaderByte live) const;
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE void* TryCache(typename Heap::ClassCache& cache,
+                                   std::size_t size_bytes, BlockKind kind);
+  HAK_NOINLINE void* TryPoolCache(Heap* heap, std::size_t size_bytes,
+                                  BlockKind kind);
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE bool FreeOwn(std::uint64_t granule, Heap* heap,
+                                 void* pointer, NotOwn& found, BlockKind kind);
+  HAK_ALWAYS_INLINE bool TryFreePool(Heap* heap, void* pointer, NotOwn& found,
+                                     BlockKind kind);
+  HAK_ALWAYS_INLINE static std::size_t BlockBytes(
+      const typename Heap::ClassCache& cache, std::size_t code);
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE void Push(Heap* heap, typename Heap::ClassCache& cache,
+                              void* block, std::size_t code);
+
+  // Bounds: allocator_bounds.h.
+  HAK_ALWAYS_INLINE BlockCanary CanaryOf(const void* block,
+                                         std::size_t block_bytes,
+                                         std::size_t size_bytes) const {
+    return {reinterpret_cast<Address>(block), block_bytes, size_bytes,
+            canary_secret_};
+  }
+  static SizeClass ClassFor(std::size_t size_bytes,
+                            std::size_t alignment_bytes);
+  template <bool kTiny>
+  bool ResizeIn(void* pointer, std::size_t block_bytes, std::size_t size_bytes);
+  HAK_NOINLINE bool ResizeInPlace(void* pointer, unsigned code,
+                                  std::size_t size_bytes);
+  std::size_t SizeOfLive(const void* pointer, SizeClass size_class);
+  HAK_NOINLINE bool MayUse(Heap* self, const void* pointer,
+                           const LiveBlock& block, PointerUse use,
+                           BlockKind kind);
+  HAK_ALWAYS_INLINE bool MayFreeQueued(Heap* heap, const void* pointer,
+                                       SizeClass size_class, HeapId owner,
+                                       BlockKind kind);
+  // Of spans and Huge blocks: the size is set; the canary goes, and what is
+  // beyond the new size.
+  void StartBounds(void* block, std::size_t size_bytes);
+  void StopBounds(void* block, std::size_t old_bytes, std::size_t size_bytes);
+  // Of a block that stays where it is though a smaller one would do.
+  void SetSize(void* block, std::size_t size_bytes);
+
+  // allocator_check.h.
+  BlockDamage LookAt(const Zone& zone, Address address, UnitRecord record,
+                     std::size_t block_bytes) const;
+  BlockDamage LookAtLarge(const void* start);
+  template <typename Look>
+  static void CheckBlock(const Look& look, HeapDamage& damage);
+  void CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record,
+                 HeapDamage& damage);
+  void ReportDamage(Heap* self, const BlockDamage& damage);
 
   HAK_ALWAYS_INLINE static unsigned LiveCodeAt(const ZoneView& view,
                                                unsigned unit_shift,
@@ -281,7 +337,41 @@ class Allocator {
                  Refusal& refusal);
   Large TrySpan(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
-  void* TryClass(Heap*& self, SizeClass size_class, Refusal& refusal);
+  void* AllocateEmpty(std::size_t alignment_bytes);
+  std::uint32_t SpanUnitsFor(std::size_t size_bytes) const;
+  void* TryClass(Heap*& self, SizeClass size_class, std::size_t size_bytes,
+                 Refusal& refusal);
+  struct Watched {
+    bool done = false;
+    void* block = nullptr;
+  };
+  HAK_COLD Watched AllocateWatched(Heap*& self, std::size_t size_bytes,
+                                   std::size_t alignment_bytes);
+  bool AllocateGuarded(SizeClass size_class, std::size_t size_bytes,
+                       std::size_t alignment_bytes);
+  void* ReallocateGuarded(Heap*& self, void* pointer, std::size_t old_bytes,
+                          std::size_t size_bytes);
+  void* FinishSampled(Heap* self, Call call, const void* frame,
+                      FailedCall& failed);
+  void MeetHeap(Heap* heap);
+  HAK_COLD void FreeGuarded(Heap* self, const void* pointer, const void* frame);
+  HAK_COLD void ReportGuardMisuse(Heap* self, const void* pointer,
+                                  PointerUse use);
+  HAK_COLD void ReportGuardSize(const BlockReport& report,
+                                std::size_t given_bytes);
+  HAK_COLD void ReportGuardAlignment(const BlockReport& report,
+                                     std::size_t given_alignment);
+  HAK_COLD void ReportGuardMismatch(const BlockReport& report,
+                                    BlockKind freed_by);
+  void CaptureCaller(const void* frame, CallStack& stack) const;
+  HAK_ALWAYS_INLINE bool FindLive(const void* pointer, LiveBlock& block) {
+    return FindLiveBlock(ace_, pointer, block) ||
+           FindGuardedBlock(guards_, pointer, block);
+  }
+  // The thread's heap, which it still has while it waits.
+  static Heap* RealHeap(Heap* self) {
+    return self == &waiting_heap_ ? sampling_.heap : self;
+  }
   static bool HasHeap(const Heap* heap) { return heap->id() != kNoHeapId; }
   bool Attach(Heap*& self, Refusal& refusal);
   Heap* AnyHeap(Refusal& refusal);
@@ -303,7 +393,8 @@ class Allocator {
   void NoteRefusal(FailedCall& failed);
   void DescribeLimit(const Refusal& refusal, FailureEvent& event);
 
-  void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block);
+  void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block,
+                     BlockKind kind);
   void FreeSpan(Heap* self, void* pointer, const LiveBlock& block);
   std::uint32_t RetireSpan(Heap* self, const void* pointer,
                            const LiveBlock& block);
@@ -315,14 +406,20 @@ class Allocator {
   HAK_COLD void* MoveToRefused(Heap*& self, void* pointer);
   void* ReallocateSpan(Heap*& self, void* pointer, const LiveBlock& block,
                        std::size_t size_bytes);
+  void* ReallocateRange(Heap*& self, void* pointer, const LiveBlock& block,
+                        std::size_t size_bytes);
+  void ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty = true);
   void* MoveSpan(Heap*& self, void* pointer, const LiveBlock& block,
                  std::size_t size_bytes);
   void* ReallocateHuge(Heap*& self, void* pointer, const LiveBlock& block,
                        std::size_t size_bytes);
-  [[noreturn]] HAK_COLD void FailFreedAtOnce(Heap* heap, const void* pointer,
-                                             SizeClass size_class, HeapId owner,
-                                             HeaderByte found) const;
-  LiveBlock Require(Heap*& self, const void* pointer, PointerUse use);
+  HAK_COLD void FailFreedAtOnce(Heap* heap, const void* pointer,
+                                SizeClass size_class, HeapId owner,
+                                HeaderByte found);
+  bool Require(Heap*& self, const void* pointer, PointerUse use,
+               LiveBlock& block);
+  HAK_NOINLINE std::size_t UsableSizeSlow(Heap*& self, const void* pointer);
+  HAK_COLD static void* RefuseMisuse();
   BlockReport ReportFor(Heap* self, const void* pointer, PointerUse use) const;
 
   static void Count(std::atomic<std::uint64_t>& counter,
@@ -335,8 +432,19 @@ class Allocator {
 
   // Without a system: no call can reach further than its magazines.
   static constinit Heap no_heap_;
-  // Of threads whose exit hook has run: they get no heap again.
+  // Of threads whose exit hook has run.
   static constinit Heap exited_heap_;
+  // Of threads that take the slow path for every call, because one of their
+  // next allocations is to be guarded.
+  static constinit Heap waiting_heap_;
+  // What a thread knows of its samples.
+  struct Sampling {
+    Heap* heap = nullptr;  // the thread's, last seen
+    bool serving = false;  // the heap is to serve what is not to be guarded
+    OwnStack own_stack;
+  };
+  static constinit inline thread_local Sampling sampling_
+      HAK_TLS_INITIAL_EXEC = {};
   // What the calling thread's last call that returned null leaves for Resolve.
   static constinit inline thread_local RefusedCall refused_
       HAK_TLS_INITIAL_EXEC = {};
@@ -344,10 +452,20 @@ class Allocator {
   const Host& host_;
   Ace ace_;
   HeapRegistry<kConfig> registry_;
+  GuardedBlocks guards_;
+  // HAKMEM_GUARD_SAMPLE; HAKMEM_UNWIND. Written by Start.
+  std::uint64_t guard_sample_ = 0;
+  Unwinding unwinding_ = Unwinding::kFrames;
   FailureRing failures_;
   FutexLock start_lock_;
   std::atomic<bool> started_{false};  // written under start_lock_
+  // Started, and slow paths have nothing to do but to serve: nothing is
+  // sampled. Written under start_lock_.
+  std::atomic<bool> plain_{false};
   std::uint64_t max_alloc_bytes_ = 0;
+  // Written once, at the start.
+  std::uint64_t canary_secret_ = 0;
+  bool check_kinds_ = true;
   // A block once stayed in place though its new size has a smaller class,
   // because no memory was left; from then on sized frees may name that size.
   std::atomic<bool> shrunk_in_place_{false};
@@ -368,9 +486,13 @@ constinit ThreadHeap<kConfig> Allocator<kConfig>::no_heap_{nullptr, kNoHeapId};
 template <const Config& kConfig>
 constinit ThreadHeap<kConfig> Allocator<kConfig>::exited_heap_{nullptr,
                                                                kNoHeapId};
+template <const Config& kConfig>
+constinit ThreadHeap<kConfig> Allocator<kConfig>::waiting_heap_{nullptr,
+                                                                kNoHeapId};
 
 }  // namespace hakmem
 
-#include "allocator/core/allocator_hot.h"  // IWYU pragma: export
+#include "allocator/core/allocator_calls.h"  // IWYU pragma: export
+#include "allocator/core/allocator_hot.h"    // IWYU pragma: export
 
 #endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_H_

@@ -37,13 +37,17 @@ TYPED_TEST_SUITE(AllocatorDetoursTest, Variants);
 TYPED_TEST(AllocatorDetoursTest, AGrowthStepThatIsRefusedIsADetour) {
   auto& allocator = this->allocator();
   auto*& self = this->self();
-  for (int i = 0; i < 17; ++i) {
-    ASSERT_NE(allocator.Allocate(self, kSuperSlabBytes), nullptr);
+  // So many that a step is longer than what the next one needs, which is one
+  // SuperSlab, also where a guard follows it.
+  const bool guards = TypeParam::kConfig.separate_classes;
+  const std::size_t bytes = guards ? kSuperSlabBytes / 2 : kSuperSlabBytes;
+  for (int i = 0; i < (guards ? 60 : 17); ++i) {
+    ASSERT_NE(allocator.Allocate(self, bytes), nullptr);
   }
   this->ExpectNoEvent();
   this->memory().RefuseCall(1, ENOMEM, Refuse::kOnce, VmCall::kMap);
   for (int i = 0; this->memory().refused() == 0 && i < 100; ++i) {
-    ASSERT_NE(allocator.Allocate(self, kSuperSlabBytes), nullptr);
+    ASSERT_NE(allocator.Allocate(self, bytes), nullptr);
   }
   ASSERT_EQ(this->memory().refused(), 1u);
   if constexpr (TestFixture::kDetours) {

@@ -94,7 +94,9 @@ TYPED_TEST(AllocatorEventsTest, NamesTheKernelsLimit) {
   test_limits.explaining =
       test_limits.Add("RLIMIT_AS", "/proc/self/limits", kGiB, kGiB - 5 * kMiB);
   test_limits.detail = FailureDetail::kRlimitAs;
-  EXPECT_EQ(this->allocator().Allocate(this->self(), 301 * kMiB), nullptr);
+  constexpr std::size_t kBytes =
+      301 * kMiB - Allocator<TypeParam::kConfig>::kSlackBytes;
+  EXPECT_EQ(this->allocator().Allocate(this->self(), kBytes), nullptr);
   const FailureEvent event =
       this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kRlimitAs,
                         Disposition::kReturnedNull);
@@ -172,8 +174,10 @@ TYPED_TEST(AllocatorEventsTest, NamesItsOwnLimits) {
   EXPECT_EQ(event.limit_needed, 4 * kMiB);
   EXPECT_EQ(event.memory.mapped, 4 * kMiB);
   EXPECT_EQ(event.memory.peak_mapped, 4 * kMiB);
-  EXPECT_EQ(event.memory.live, 3 * kMiB);
-  EXPECT_EQ(event.memory.largest_free, 1 * kMiB);
+  // A guard page takes a unit more.
+  const std::size_t more = TypeParam::kConfig.guard_pages ? kUnitBytes : 0;
+  EXPECT_EQ(event.memory.live, 3 * kMiB + more);
+  EXPECT_EQ(event.memory.largest_free, 1 * kMiB - more);
   EXPECT_GT(event.memory.metadata, 0u);
   EXPECT_EQ(event.error_number, 0);
   EXPECT_EQ(allocator.Allocate(self, 401 * kMiB), nullptr);
@@ -230,7 +234,7 @@ TYPED_TEST(AllocatorEventsTest, GivesItsCachesBackBeforeItGivesUp) {
   EXPECT_EQ(allocator.Snapshot().failures, 0u);
   for (void* block : blocks) allocator.Free(self, block);
   // What this thread's magazines hold goes back, too.
-  void* large = allocator.Allocate(self, 6 * kMiB);
+  void* large = allocator.Allocate(self, 6 * kMiB - kUnitBytes);
   EXPECT_NE(large, nullptr);
   this->ExpectEvent(FailureReason::kExhaustion, FailureDetail::kHeapLimit,
                     Disposition::kServedAfterPurge);

@@ -42,6 +42,13 @@ void* Allocator<kConfig>::Park(std::size_t size_bytes,
   return nullptr;
 }
 
+template <const Config& kConfig>
+void* Allocator<kConfig>::RefuseMisuse() {
+  refused_ = {};
+  refused_.kind = RefusedCall::Kind::kMisuse;
+  return nullptr;
+}
+
 // The allocation that was refused, or parked, is one of calloc.
 template <const Config& kConfig>
 void* Allocator<kConfig>::RefuseZeroed(std::size_t count,
@@ -87,7 +94,8 @@ void* Allocator<kConfig>::RefuseAlignment(std::size_t alignment_bytes,
 // and these whole SuperSlabs.
 template <const Config& kConfig>
 void Allocator<kConfig>::Reclaim(Heap*& self) {
-  if (HasHeap(self)) self->Flush();
+  Heap* const heap = RealHeap(self);
+  if (HasHeap(heap)) heap->Flush();
   for (HeapId id = registry_.count(); id >= 1; --id) {
     registry_.At(id).TryReclaim();
   }
@@ -96,7 +104,7 @@ void Allocator<kConfig>::Reclaim(Heap*& self) {
 template <const Config& kConfig>
 MemoryFigures Allocator<kConfig>::Figures() {
   MemoryFigures figures;
-  figures.metadata = registry_.metadata_bytes();
+  figures.metadata = registry_.metadata_bytes() + guards_.metadata_bytes();
   ace_.AddFigures(figures);
   return figures;
 }
@@ -193,6 +201,8 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::Attempt(Heap*& self, FailedCall& failed) {
   const RefusedCall& request = failed.request;
   void* block = nullptr;
+  // What is served now can tell its stack no more.
+  sampling_.serving = true;
   switch (request.kind) {
     case RefusedCall::Kind::kAllocate:
       block = AllocateSlow(self, request.size_bytes, request.alignment_bytes);
@@ -204,10 +214,15 @@ void* Allocator<kConfig>::Attempt(Heap*& self, FailedCall& failed) {
       block = ReallocateSlow(self, request.pointer, request.size_bytes,
                              LiveCode(request.pointer));
       break;
+    case RefusedCall::Kind::kMisuse:
+      break;
   }
+  sampling_.serving = false;
   ++failed.event.attempts;
   if (block == nullptr) block = refused_.served;
   if (block != nullptr) return block;
+  // Another thread has freed the block of this realloc.
+  if (refused_.kind == RefusedCall::Kind::kMisuse) return nullptr;
   failed.request.refusal = refused_.refusal;
   NoteRefusal(failed);
   return nullptr;
@@ -230,8 +245,14 @@ void* Allocator<kConfig>::TryAgain(Heap*& self, FailedCall& failed) {
 template <const Config& kConfig>
 void* Allocator<kConfig>::Recover(Heap*& self, Call call, const void* frame,
                                   FailedCall& failed) {
+  if (refused_.sampled) {
+    return FinishSampled(self, call,
+                         frame == nullptr ? __builtin_frame_address(0) : frame,
+                         failed);
+  }
   failed.request = refused_;
   refused_ = {};
+  if (failed.request.kind == RefusedCall::Kind::kMisuse) return nullptr;
   EnsureStarted();
   failed.event.call = call;
   failed.event.attempts = 1;
@@ -278,6 +299,7 @@ void Allocator<kConfig>::Announce(FailedCall& failed) {
 
 template <const Config& kConfig>
 void Allocator<kConfig>::Finish(FailedCall& failed, Disposition disposition) {
+  if (failed.request.kind == RefusedCall::Kind::kMisuse) return;
   FailureEvent& event = failed.event;
   event.disposition = disposition;
   if (disposition == Disposition::kReturnedNull ||

@@ -8,50 +8,108 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/core/allocator.h"
 
 namespace hakmem {
 
+// In how many places a free Pool block is looked at when it is used again, and
+// how many bytes there.
+inline constexpr std::size_t kPoolFillProbes = 8;
+inline constexpr std::size_t kPoolProbeBytes = 64;
+
+// A free block becomes the program's. False: it was damaged, and must not be
+// used.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void Allocator<kConfig>::MarkLive(ZoneView& view,
-                                                    unsigned granule_shift,
-                                                    void* block,
-                                                    HeaderByte live) {
-  std::atomic<HeaderByte>& header = view.HeaderOf(block, granule_shift);
+template <bool kTiny>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::HandOut(void* block, HeaderByte live,
+                                                   std::size_t block_bytes,
+                                                   std::size_t size_bytes,
+                                                   BlockKind kind) {
+  ZoneView& view = View<kTiny>();
+  using Entry = BoundsEntry<kTiny>;
+  std::atomic<HeaderByte>& header = view.HeaderOf(block, Entry::kGranuleShift);
   if constexpr (kConfig.check_header_on_reuse) {
     const HeaderByte found = header.load(std::memory_order_relaxed);
-    if (found != live - kLiveBit) [[unlikely]]
+    if (found != live - kLiveBit) [[unlikely]] {
       FailHeaderOnReuse(block, found, live);
+      return false;
+    }
+  }
+  if constexpr (kConfig.check_bounds) {
+    if constexpr (kConfig.check_fill_on_reuse) {
+      if (!IsClear<kTiny>(block, block_bytes)) [[unlikely]] {
+        FailFillOnReuse(block, live);
+        return false;
+      }
+    }
+    Entry::Store(view, block, Entry::Make(size_bytes, kind));
+    CanaryOf(block, block_bytes, size_bytes).Place();
   }
   header.store(live, std::memory_order_relaxed);
+  return true;
 }
 
-// `tiny` is a constant: it chooses the zone.
+// Long blocks are looked at in places: at both ends and in between.
 template <const Config& kConfig>
+template <bool kTiny>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::IsClear(const void* block,
+                                                   std::size_t block_bytes) {
+  if constexpr (kTiny) return IsZeroShort(block, block_bytes);
+  const char* const start = static_cast<const char*>(block);
+  const std::size_t step = block_bytes / kPoolFillProbes;
+  bool clear =
+      IsZeroShort(start + block_bytes - kPoolProbeBytes, kPoolProbeBytes);
+  for (std::size_t at = 0; at < block_bytes - kPoolProbeBytes; at += step) {
+    clear &= IsZeroShort(start + at, kPoolProbeBytes);
+  }
+  return clear;
+}
+
+template <const Config& kConfig>
+template <bool kTiny>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
-    typename Heap::ClassCache& cache, bool tiny) {
+    typename Heap::ClassCache& cache, std::size_t size_bytes, BlockKind kind) {
   void* block = Heap::TryPop(cache);
   if (block == nullptr) [[unlikely]]
     return nullptr;
   const HeaderByte live = UnitLiveHeader(cache.live_record);
-  if (tiny) {
-    MarkLive(fine(), kFineGranuleShift, block, live);
-  } else {
-    MarkLive(coarse(), kCoarseGranuleShift, block, live);
-  }
+  if (!HandOut<kTiny>(block, live, BlockBytes(cache, HeaderCode(live)),
+                      size_bytes, kind)) [[unlikely]]
+    return nullptr;
   return block;
+}
+
+// Apart where it is long, so that the path of Tiny blocks needs no stack frame.
+template <const Config& kConfig>
+HAK_NOINLINE void* Allocator<kConfig>::TryPoolCache(Heap* heap,
+                                                    std::size_t size_bytes,
+                                                    BlockKind kind) {
+  return TryCache<false>(heap->Cache(PoolClassOf(size_bytes + kSlackBytes)),
+                         size_bytes, kind);
 }
 
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(Heap* heap,
                                                         std::size_t size_bytes,
                                                         std::size_t tiny_end,
-                                                        std::size_t pool_end) {
+                                                        std::size_t pool_end,
+                                                        BlockKind kind) {
+  if constexpr (kConfig.inaccessible_empty_blocks) {
+    if (size_bytes == 0) [[unlikely]]
+      return nullptr;
+  }
   if (size_bytes < tiny_end) [[likely]] {
-    return TryCache(heap->TinyCache(size_bytes), true);
+    return TryCache<true>(heap->TinyCache(size_bytes + kSlackBytes), size_bytes,
+                          kind);
   }
   if (size_bytes < pool_end) {
-    return TryCache(heap->Cache(PoolClassOf(size_bytes)), false);
+    if constexpr (kConfig.check_bounds) {
+      return TryPoolCache(heap, size_bytes, kind);
+    } else {
+      return TryCache<false>(heap->Cache(PoolClassOf(size_bytes)), size_bytes,
+                             kind);
+    }
   }
   return nullptr;
 }
@@ -63,6 +121,7 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateZeroed(
   if (__builtin_mul_overflow(count, size_bytes, &bytes)) [[unlikely]]
     return nullptr;
   void* block = TryAllocate(heap, bytes);
+  if constexpr (kBlocksAreClear) return block;
   if (block == nullptr) [[unlikely]]
     return nullptr;
   return std::memset(block, 0, bytes);
@@ -73,14 +132,21 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateZeroed(
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateAligned(
     Heap* heap, std::size_t alignment_bytes, std::size_t size_bytes,
-    std::size_t tiny_bytes, std::size_t pool_bytes) {
+    std::size_t tiny_bytes, std::size_t pool_bytes, BlockKind kind) {
+  if constexpr (kConfig.inaccessible_empty_blocks) {
+    if (size_bytes == 0) [[unlikely]]
+      return nullptr;
+  }
   const std::size_t last_byte =
-      ((size_bytes + alignment_bytes - 1) & (0 - alignment_bytes)) - 1;
+      ((size_bytes + kSlackBytes + alignment_bytes - 1) &
+       (0 - alignment_bytes)) -
+      1;
   if (last_byte < tiny_bytes) [[likely]] {
-    return TryCache(heap->TinyCacheAbove(last_byte), true);
+    return TryCache<true>(heap->TinyCacheAbove(last_byte), size_bytes, kind);
   }
   if (last_byte < pool_bytes) {
-    return TryCache(heap->Cache(PoolClassOf(last_byte + 1)), false);
+    return TryCache<false>(heap->Cache(PoolClassOf(last_byte + 1)), size_bytes,
+                           kind);
   }
   return nullptr;
 }
@@ -89,30 +155,71 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateAligned(
 // record xor the heap's tag is the header a live block of one of its own units
 // must bear, so one comparison answers for state, class boundary and owner.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(ZoneView& view,
-                                                   unsigned unit_shift,
-                                                   std::uint64_t granule,
+template <bool kTiny>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(std::uint64_t granule,
                                                    Heap* heap, void* pointer,
-                                                   NotOwn& found) {
+                                                   NotOwn& found,
+                                                   BlockKind kind) {
+  ZoneView& view = View<kTiny>();
+  constexpr unsigned kShift = kTiny ? kFineUnitShift : kCoarseUnitShift;
   std::atomic<HeaderByte>& header = view.headers[granule];
   const UnitRecord live =
-      view.RecordOf(granule >> unit_shift).load(std::memory_order_relaxed) ^
+      view.RecordOf(granule >> kShift).load(std::memory_order_relaxed) ^
       heap->tag();
   if (LoadForComparison(header) != live) [[unlikely]] {
     found = {view.headers, granule, live};
     return false;
   }
   const std::uint32_t code = live - kLiveBit;
-  header.store(static_cast<HeaderByte>(code), std::memory_order_relaxed);
-  Push(heap, heap->CacheOfCode(code), pointer);
+  if constexpr (kConfig.check_bounds) {
+    // FreeOther finds out what is wrong.
+    using Entry = BoundsEntry<kTiny>;
+    const auto entry = Entry::Load(view, pointer);
+    if ((kConfig.check_kinds && Entry::KindOf(entry) != kind) ||
+        !CanaryOf(pointer, BlockBytes(heap->CacheOfCode(code), code),
+                  Entry::SizeOf(entry))
+             .IsIntact()) [[unlikely]] {
+      return false;
+    }
+  }
+  if constexpr (!kConfig.delay_reuse) {
+    header.store(static_cast<HeaderByte>(code), std::memory_order_relaxed);
+  }
+  Push<kTiny>(heap, heap->CacheOfCode(code), pointer, code);
   return true;
 }
 
+// The length of a class's blocks, from where it is at hand.
 template <const Config& kConfig>
+HAK_ALWAYS_INLINE std::size_t Allocator<kConfig>::BlockBytes(
+    const typename Heap::ClassCache& cache, std::size_t code) {
+  if constexpr (kConfig.delay_reuse) {
+    return cache.block_bytes;
+  } else {
+    return kClassLayouts[code - 1].block_bytes;
+  }
+}
+
+// The block is free: it, or one that has rested, can be used again. Where
+// blocks rest, its header is still that of a live one.
+template <const Config& kConfig>
+template <bool kTiny>
 HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
-    Heap* heap, typename Heap::ClassCache& cache, void* block) {
+    Heap* heap, typename Heap::ClassCache& cache, void* block,
+    std::size_t code) {
   if constexpr (kConfig.zero_on_free) {
-    std::memset(block, 0, ClassBytes(heap->ClassOfCache(cache)));
+    const std::size_t bytes = BlockBytes(cache, code);
+    if constexpr (kTiny && kConfig.check_bounds) {
+      ZeroShort(block, bytes);
+    } else {
+      ZeroBytes(block, bytes);
+    }
+  }
+  if constexpr (kConfig.delay_reuse) {
+    block = heap->template RestOne<kTiny>(
+        View<kTiny>(), cache, static_cast<HeaderByte>(code + kLiveBit), block);
+    if (block == nullptr) [[unlikely]]
+      return;
   }
   if (!Heap::TryPush(cache, block)) [[unlikely]] {
     Heap::FreeSlow(block, heap, cache);
@@ -121,15 +228,26 @@ HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
 
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFree(Heap* heap, void* pointer,
-                                                   NotOwn& found) {
+                                                   NotOwn& found,
+                                                   BlockKind kind) {
   const auto address = reinterpret_cast<Address>(pointer);
   std::uint64_t granule = fine().Granule(address, kFineGranuleShift);
   if (granule < LoadForComparison(fine().limit_granules)) [[likely]] {
-    return FreeOwn(fine(), kFineUnitShift, granule, heap, pointer, found);
+    return FreeOwn<true>(granule, heap, pointer, found, kind);
   }
-  granule = coarse().Granule(address, kCoarseGranuleShift);
+  if constexpr (kConfig.check_bounds) return false;
+  return TryFreePool(heap, pointer, found, kind);
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreePool(Heap* heap,
+                                                       void* pointer,
+                                                       NotOwn& found,
+                                                       BlockKind kind) {
+  const std::uint64_t granule =
+      coarse().Granule(reinterpret_cast<Address>(pointer), kCoarseGranuleShift);
   return granule < LoadForComparison(coarse().limit_granules) &&
-         FreeOwn(coarse(), kCoarseUnitShift, granule, heap, pointer, found);
+         FreeOwn<false>(granule, heap, pointer, found, kind);
 }
 
 // The header code of a live block, whoever's; 0: it is none.
@@ -159,12 +277,16 @@ HAK_ALWAYS_INLINE unsigned Allocator<kConfig>::LiveCode(const void* pointer) {
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(const void* pointer,
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(void* pointer,
                                                          std::size_t size_bytes,
                                                          unsigned& code) {
   code = LiveCode(pointer);
-  const ClassSizes sizes = kSizesOfCode[code];
-  if (size_bytes - sizes.first_bytes >= sizes.count) return false;
+  if constexpr (kConfig.check_bounds) {
+    if (!ResizeInPlace(pointer, code, size_bytes)) return false;
+  } else {
+    const ClassSizes sizes = kSizesOfCode[code];
+    if (size_bytes - sizes.first_bytes >= sizes.count) return false;
+  }
   CountRealloc(reallocs_in_place_);
   return true;
 }
@@ -175,7 +297,13 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(const void* pointer,
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
                                                          void* pointer,
-                                                         const NotOwn& found) {
+                                                         NotOwn found,
+                                                         BlockKind kind) {
+  if constexpr (kConfig.check_bounds) {
+    if (found.headers == nullptr && TryFreePool(heap, pointer, found, kind)) {
+      return true;
+    }
+  }
   if (found.headers == nullptr || !HasHeap(heap)) [[unlikely]]
     return false;
   std::atomic<HeaderByte>& header = found.headers[found.granule];
@@ -190,10 +318,16 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   const auto size_class = static_cast<SizeClass>(code - 1);
   const HeaderByte before = header.exchange(
       MakeHeader(BlockState::kQueued, code), std::memory_order_relaxed);
-  if (before != live) [[unlikely]]
+  if (before != live) [[unlikely]] {
     FailFreedAtOnce(heap, pointer, size_class, owner, before);
+    return true;
+  }
+  if constexpr (kConfig.check_bounds) {
+    // What is refused here stays Queued for ever.
+    if (!MayFreeQueued(heap, pointer, size_class, owner, kind)) return true;
+  }
   if constexpr (kConfig.zero_on_free) {
-    std::memset(pointer, 0, ClassBytes(size_class));
+    ZeroBytes(pointer, ClassBytes(size_class));
   }
   heap->FreeRemote(owner, size_class, pointer);
   return true;
@@ -204,7 +338,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
     Heap* heap, void* pointer, std::size_t size_bytes,
-    std::size_t alignment_bytes, std::size_t most_bytes) {
+    std::size_t alignment_bytes, std::size_t most_bytes, BlockKind kind) {
   // Size 0 wraps around: the slow part serves it.
   if (size_bytes - 1 >= most_bytes || alignment_bytes > kMinAlignmentBytes)
       [[unlikely]] {
@@ -215,7 +349,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
       view.Granule(reinterpret_cast<Address>(pointer), kFineGranuleShift);
   if (granule >= LoadForComparison(view.limit_granules)) [[unlikely]]
     return false;
-  typename Heap::ClassCache& cache = heap->TinyCacheAbove(size_bytes - 1);
+  typename Heap::ClassCache& cache =
+      heap->TinyCacheAbove(size_bytes + kSlackBytes - 1);
   const UnitRecord record =
       view.RecordOf(granule >> kFineUnitShift).load(std::memory_order_relaxed);
   std::atomic<HeaderByte>& header = view.headers[granule];
@@ -224,9 +359,19 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
       header.load(std::memory_order_relaxed) != live) [[unlikely]] {
     return false;
   }
-  header.store(static_cast<HeaderByte>(live - kLiveBit),
-               std::memory_order_relaxed);
-  Push(heap, cache, pointer);
+  if constexpr (kConfig.check_bounds) {
+    using Entry = BoundsEntry<true>;
+    if (Entry::Load(view, pointer) != Entry::Make(size_bytes, kind) ||
+        !CanaryOf(pointer, BlockBytes(cache, HeaderCode(live)), size_bytes)
+             .IsIntact()) [[unlikely]] {
+      return false;
+    }
+  }
+  const auto code = static_cast<HeaderByte>(live - kLiveBit);
+  if constexpr (!kConfig.delay_reuse) {
+    header.store(code, std::memory_order_relaxed);
+  }
+  Push<true>(heap, cache, pointer, code);
   return true;
 }
 

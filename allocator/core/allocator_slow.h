@@ -3,27 +3,43 @@
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
 #include "absl/base/thread_annotations.h"
-#include "allocator/base/bits.h"
 #include "allocator/core/allocator.h"
-#include "allocator/slab/slab.h"
+#include "allocator/diag/misuse_policy.h"
+#include "allocator/slab/size_class.h"
 
 namespace hakmem {
 
 template <const Config& kConfig>
 void Allocator<kConfig>::Start() {
+  // acquire: pairs with the release below.
+  if (started_.load(std::memory_order_acquire)) return;
   const FutexLockHolder hold(start_lock_);
   if (started_.load(std::memory_order_relaxed)) return;
   const Options& options = host_.options();
   max_alloc_bytes_ = options.max_alloc_bytes;
-  ace_.Start(options);
+  if constexpr (kConfig.check_bounds) {
+    ace_.region().KeepBounds();
+    canary_secret_ = ace_.memory().Random();
+    check_kinds_ = options.check_kinds;
+  }
+  ace_.Start(options, MemoryPolicyOf(kConfig));
   registry_.Start(options);
-  // release: pairs with the acquire in EnsureStarted.
+  unwinding_ = static_cast<Unwinding>(options.unwind);
+  guard_sample_ = options.guard_sample;
+  if (guard_sample_ != 0) {
+    guards_.Start(ace_.region().heap_window(Region::kGuardWindow),
+                  options.guard_slots);
+  }
+  // release: pairs with the acquire above.
   started_.store(true, std::memory_order_release);
+  // release: pairs with the acquire in EnsureStarted and AllocateClassSlow.
+  plain_.store(!guards_.on(), std::memory_order_release);
 }
 
 // Of a heap whose table could not grow.
@@ -35,6 +51,10 @@ inline Refusal NoHeapRefusal(const VmStatus& status) {
 
 template <const Config& kConfig>
 bool Allocator<kConfig>::Attach(Heap*& self, Refusal& refusal) {
+  if (self == &waiting_heap_) {
+    self = sampling_.heap;
+    return true;
+  }
   if (self == &exited_heap_) return false;
   VmStatus status;
   Heap* heap = registry_.Attach(status);
@@ -65,7 +85,7 @@ auto Allocator<kConfig>::AnyHeap(Refusal& refusal) -> Heap* {
 template <const Config& kConfig>
 void Allocator<kConfig>::Detach(Heap*& self) {
   if (self == &exited_heap_) return;
-  Heap* heap = self;
+  Heap* heap = RealHeap(self);
   self = &exited_heap_;
   if (heap != &no_heap_) registry_.Abandon(*heap);
 }
@@ -94,7 +114,7 @@ bool Allocator<kConfig>::WithinThreshold(std::size_t size_bytes,
 
 template <const Config& kConfig>
 void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
-                                   Refusal& refusal) {
+                                   std::size_t size_bytes, Refusal& refusal) {
   void* block = nullptr;
   if (HasHeap(self) || Attach(self, refusal)) {
     // on_attach may have filled the magazine.
@@ -109,13 +129,21 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
     }
   }
   if (block == nullptr) return nullptr;
-  const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
-  if (IsTiny(size_class)) {
-    MarkLive(fine(), kFineGranuleShift, block, live);
-  } else {
-    MarkLive(coarse(), kCoarseGranuleShift, block, live);
+  if (!HandOutOf(size_class, block, size_bytes)) [[unlikely]] {
+    return TryClass(self, size_class, size_bytes, refusal);
   }
   return block;
+}
+
+template <const Config& kConfig>
+bool Allocator<kConfig>::HandOutOf(SizeClass size_class, void* block,
+                                   std::size_t size_bytes) {
+  const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
+  return IsTiny(size_class)
+             ? HandOut<true>(block, live, ClassBytes(size_class), size_bytes,
+                             BlockKind::kMalloc)
+             : HandOut<false>(block, live, ClassBytes(size_class), size_bytes,
+                              BlockKind::kMalloc);
 }
 
 template <const Config& kConfig>
@@ -130,10 +158,14 @@ void Allocator<kConfig>::FailHeaderOnReuse(void* block, HeaderByte found,
 template <const Config& kConfig>
 void* Allocator<kConfig>::AllocateClassSlow(Heap*& self, std::size_t size_bytes,
                                             std::size_t alignment_bytes) {
-  EnsureStarted();
-  const SizeClass size_class = AlignedClassOf(size_bytes, alignment_bytes);
+  // acquire: pairs with the release in Start.
+  if (!plain_.load(std::memory_order_acquire)) [[unlikely]] {
+    const Watched watched = AllocateWatched(self, size_bytes, alignment_bytes);
+    if (watched.done) return watched.block;
+  }
   Refusal refusal;
-  void* block = TryClass(self, size_class, refusal);
+  void* block = TryClass(self, ClassFor(size_bytes, alignment_bytes),
+                         size_bytes, refusal);
   if (block == nullptr) [[unlikely]]
     return Refuse(size_bytes, alignment_bytes, refusal);
   if constexpr (kConfig.report_detours) {
@@ -147,76 +179,15 @@ void* Allocator<kConfig>::AllocateClassSlow(Heap*& self, std::size_t size_bytes,
 template <const Config& kConfig>
 void* Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
                                        std::size_t alignment_bytes) {
-  if (size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
+  if constexpr (kConfig.inaccessible_empty_blocks) {
+    if (size_bytes == 0 && alignment_bytes <= EmptyPool::kMaxAlignmentBytes) {
+      return AllocateEmpty(alignment_bytes);
+    }
+  }
+  if (size_bytes < kPoolEnd && alignment_bytes <= kMaxPoolBytes) {
     return AllocateClassSlow(self, size_bytes, alignment_bytes);
   }
   return AllocateLarge(size_bytes, alignment_bytes).block;
-}
-
-template <const Config& kConfig>
-auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
-                                 std::size_t alignment_bytes, Refusal& refusal)
-    -> Large {
-  const auto units =
-      static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
-  const Ace::Grant grant =
-      ace_.GrantSpan(units, std::max(alignment_bytes, kUnitBytes));
-  refusal = grant.refusal;
-  if (grant.first == kNoUnit) return {};
-  const Zone& zone = ace_.region().coarse();
-  constexpr HeaderByte kLive = MakeHeader(BlockState::kLive, kSpanCode);
-  UnitDescriptor& descriptor = DescriptorOf(zone, grant.first);
-  descriptor.span_units = units;
-  const Address address = zone.UnitAddress(grant.first);
-  zone.unit_record(grant.first)
-      .store(MakeUnitRecord(kSpanOwner, kLive), std::memory_order_relaxed);
-  zone.header(address).store(kLive, std::memory_order_relaxed);
-  Count(span_allocations_);
-  Count(span_bytes_, std::uint64_t{units} * kUnitBytes);
-  return {reinterpret_cast<void*>(address), grant.known_zero};
-}
-
-template <const Config& kConfig>
-auto Allocator<kConfig>::TryLarge(std::size_t size_bytes,
-                                  std::size_t alignment_bytes, Refusal& refusal)
-    -> Large {
-  if (size_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes) {
-    return TrySpan(std::max<std::size_t>(size_bytes, 1), alignment_bytes,
-                   refusal);
-  }
-  const std::size_t bytes =
-      RoundUp(std::max<std::size_t>(size_bytes, 1), ace_.memory().PageBytes());
-  const Ace::HugeGrant grant =
-      ace_.GrantHuge(bytes, std::max(alignment_bytes, kSuperSlabBytes));
-  if (grant.address == 0) {
-    refusal = grant.refusal;
-    return {};
-  }
-  Count(huge_allocations_);
-  Count(huge_bytes_, bytes);
-  return {reinterpret_cast<void*>(grant.address), true};
-}
-
-template <const Config& kConfig>
-auto Allocator<kConfig>::AllocateLarge(std::size_t size_bytes,
-                                       std::size_t alignment_bytes) -> Large {
-  EnsureStarted();
-  Refusal refusal;
-  Large large;
-  if (WithinThreshold(size_bytes, alignment_bytes, refusal)) [[likely]] {
-    large = TryLarge(size_bytes, alignment_bytes, refusal);
-  }
-  if (large.block == nullptr) [[unlikely]] {
-    Refuse(size_bytes, alignment_bytes, refusal);
-    return {};
-  }
-  if constexpr (kConfig.report_detours) {
-    if (refusal.reason != FailureReason::kNone) {
-      Park(size_bytes, alignment_bytes, refusal, large.block);
-      return {};
-    }
-  }
-  return large;
 }
 
 template <const Config& kConfig>
@@ -226,11 +197,11 @@ void* Allocator<kConfig>::AllocateZeroedSlow(Heap*& self, std::size_t count,
   if (__builtin_mul_overflow(count, size_bytes, &bytes)) [[unlikely]] {
     return RefuseOverflow(count, size_bytes);
   }
-  if (bytes <= kMaxPoolBytes) {
+  if (bytes < kPoolEnd) {
     void* block = AllocateSlow(self, bytes, kMinAlignmentBytes);
-    if (block != nullptr) [[likely]]
-      return std::memset(block, 0, bytes);
-    return RefuseZeroed(count, size_bytes);
+    if (block == nullptr) [[unlikely]]
+      return RefuseZeroed(count, size_bytes);
+    return kBlocksAreClear ? block : std::memset(block, 0, bytes);
   }
   const Large large = AllocateLarge(bytes, kMinAlignmentBytes);
   if (large.block == nullptr) [[unlikely]]
@@ -243,17 +214,20 @@ template <const Config& kConfig>
 void Allocator<kConfig>::PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   start_lock_.Lock();
   registry_.PrepareFork();
+  guards_.LockForFork();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  guards_.UnlockAfterFork();
   registry_.ParentAfterFork();
   start_lock_.Unlock();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
-  registry_.ChildAfterFork(*self);
+  guards_.ResetLockAfterFork();
+  registry_.ChildAfterFork(*RealHeap(self));
   failures_.ChildAfterFork();
   host_.reporter->ChildAfterFork();
   start_lock_.ResetAfterFork();
@@ -264,11 +238,20 @@ void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
 template <const Config& kConfig>
 std::size_t Allocator<kConfig>::Prewarm(Heap*& self, std::size_t size_bytes,
                                         std::size_t count) {
-  if (size_bytes > kMaxPoolBytes) return 0;
+  // Each block holds the link to the next.
+  size_bytes = std::max(size_bytes, sizeof(void*));
+  if (size_bytes >= kPoolEnd) return 0;
   const std::size_t page_bytes = ace_.memory().PageBytes();
+  size_bytes = std::max(size_bytes, sizeof(void*));
   void** blocks = nullptr;
   std::size_t ready = 0;
-  for (; ready < count; ++ready) {
+  // Some will rest when they are freed.
+  std::size_t resting = 0;
+  if constexpr (kConfig.delay_reuse) {
+    resting =
+        count == 0 ? 0 : MaxResting(ClassFor(size_bytes, kMinAlignmentBytes));
+  }
+  for (; ready < count + resting; ++ready) {
     void** block = static_cast<void**>(Allocate(self, size_bytes));
     if (block == nullptr) break;
     for (std::size_t at = page_bytes; at < size_bytes; at += page_bytes) {
@@ -282,7 +265,7 @@ std::size_t Allocator<kConfig>::Prewarm(Heap*& self, std::size_t size_bytes,
     Free(self, static_cast<void*>(blocks));
     blocks = next;
   }
-  return ready;
+  return std::min(ready, count);
 }
 
 template <const Config& kConfig>
@@ -334,6 +317,7 @@ Statistics Allocator<kConfig>::Snapshot() {
   statistics.reallocs_in_place = load(reallocs_in_place_);
   statistics.reallocs_moved = load(reallocs_moved_);
   statistics.failures = load(failed_);
+  statistics.misuses = MisuseCount();
   return statistics;
 }
 
@@ -341,12 +325,17 @@ template <const Config& kConfig>
 void Allocator<kConfig>::CheckInvariants() {
   ace_.CheckInvariants();
   registry_.CheckInvariants();
+  guards_.CheckInvariants();
   failures_.CheckInvariants();
 }
 
 }  // namespace hakmem
 
+#include "allocator/core/allocator_bounds.h"   // IWYU pragma: export
+#include "allocator/core/allocator_check.h"    // IWYU pragma: export
 #include "allocator/core/allocator_failure.h"  // IWYU pragma: export
 #include "allocator/core/allocator_free.h"     // IWYU pragma: export
+#include "allocator/core/allocator_guards.h"   // IWYU pragma: export
+#include "allocator/core/allocator_large.h"    // IWYU pragma: export
 
 #endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_

@@ -16,7 +16,8 @@ namespace hakmem {
 
 // What was asked for, and why it was refused: enough to ask again.
 struct RefusedCall {
-  enum class Kind : std::uint8_t { kAllocate, kZeroed, kReallocate };
+  // kMisuse: the pointer given is no live block, which was reported.
+  enum class Kind : std::uint8_t { kAllocate, kZeroed, kReallocate, kMisuse };
 
   Refusal refusal;
   std::size_t size_bytes = 0;  // kZeroed: of one element
@@ -25,6 +26,9 @@ struct RefusedCall {
   void* pointer = nullptr;  // kReallocate: the block
   void* served = nullptr;   // the block got by a detour: the call was served
   Kind kind = Kind::kAllocate;
+  // Nothing was refused: `served`, or `pointer`, is a guarded block, whose
+  // stack only the entry point can tell.
+  bool sampled = false;
 };
 
 // A call that was refused and is not given up yet.

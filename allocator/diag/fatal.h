@@ -3,7 +3,10 @@
 //
 // Owns: the text. Called by: core (and heap, for remote frees).
 // Thread-safety: any thread; never allocates. Each function writes one
-// sentence `hakmem: fatal: …`, details below it, and aborts (SIGABRT).
+// sentence `hakmem: fatal: …`, details below it, and aborts (SIGABRT), unless
+// HAKMEM_ON_MISUSE says otherwise: with `log` it is `hakmem: misuse: …`, and
+// the function returns; its caller then leaves the block alone and returns,
+// too.
 #ifndef HAKMEM_ALLOCATOR_DIAG_FATAL_H_
 #define HAKMEM_ALLOCATOR_DIAG_FATAL_H_
 
@@ -12,72 +15,50 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
+#include "allocator/diag/block_report.h"
 
 namespace hakmem {
-
-// What a call does to the pointer; the words of a report follow from it.
-enum class PointerUse : std::uint8_t { kFree, kRealloc, kUsableSize };
-
-enum class Route : std::uint8_t { kTiny, kPool, kSpan, kHuge };
-inline constexpr unsigned kRouteCount = 4;
-const char* RouteName(Route route);  // "tiny", "pool", "span", "huge"
-
-// What is known of a block when something is wrong with it.
-struct BlockReport {
-  const void* pointer = nullptr;
-  PointerUse use = PointerUse::kFree;
-  const char* variant = "";  // Config::name
-  Route route = Route::kTiny;
-  std::size_t block_bytes = 0;    // its class's size, or the span's
-  std::uint32_t owner_heap = 0;   // 0: none (spans, released slabs)
-  std::uint32_t caller_heap = 0;  // 0: the thread has none
-};
 
 // The block is free already. `state`: "free" (in its owner's hands), "queued"
 // (freed by another thread, on its way to the owner) or "released" (its whole
 // slab or span is free).
 //   double free of 0xP (class 64, owner heap 3, state free)
 //   double free of 0xP (span of 196608 bytes, state released)
+//   double free of 0xP (block of size 0, state free)
 //   realloc of freed block 0xP (class 64, owner heap 3, state free)
 //   malloc_usable_size of freed block 0xP (class 64, owner heap 3, state free)
-[[noreturn]] HAK_COLD void FatalFreedBlock(const BlockReport& block,
-                                           const char* state);
+HAK_COLD void FatalFreedBlock(const BlockReport& block, const char* state);
 
 // The pointer is inside the block that starts at `start`, which is live or not.
 //   invalid free of 0xP (interior pointer: 16 bytes into the live block 0xS,
 //   class 64) invalid realloc of 0xP (interior pointer: 16 bytes into the free
 //   block 0xS, class 64)
-[[noreturn]] HAK_COLD void FatalInteriorPointer(const BlockReport& block,
-                                                const void* start, bool live);
+HAK_COLD void FatalInteriorPointer(const BlockReport& block, const void* start,
+                                   bool live);
 
 // The pointer is in hakmem's region, but no block starts at or around it.
 //   invalid free of 0xP (inside hakmem's region, but not a block)
-[[noreturn]] HAK_COLD void FatalNotABlock(const BlockReport& block);
+HAK_COLD void FatalNotABlock(const BlockReport& block);
 
 // The pointer is in none of hakmem's memory: stack, static, mmap, wild.
 //   invalid free of 0xP (not hakmem's memory)
-[[noreturn]] HAK_COLD void FatalForeignPointer(const BlockReport& block);
+HAK_COLD void FatalForeignPointer(const BlockReport& block);
 
 // A sized free names a size that the block cannot have been asked for with.
 //   wrong-size free of 0xP (given 100 bytes, block of class 64, owner heap 3)
-[[noreturn]] HAK_COLD void FatalWrongSize(const BlockReport& block,
-                                          std::size_t given_bytes);
+HAK_COLD void FatalWrongSize(const BlockReport& block, std::size_t given_bytes);
 
 // The alignment given to an aligned free does not fit the block's address.
 //   wrong-alignment free of 0xP (given alignment 4096, block of class 64, owner
 //   heap 3)
-[[noreturn]] HAK_COLD void FatalWrongAlignment(const BlockReport& block,
-                                               std::size_t given_alignment);
+HAK_COLD void FatalWrongAlignment(const BlockReport& block,
+                                  std::size_t given_alignment);
 
 // The detached header of the block holds what no sequence of calls can write.
 //   damaged header of 0xP (found 0xa6, expected 0x47; class 64, owner heap 3)
 [[noreturn]] HAK_COLD void FatalDamagedHeader(const BlockReport& block,
                                               std::uint8_t found,
                                               std::uint8_t expected);
-
-// The details below each sentence:
-//   "  in free, thread 1234, heap 1"   ("no heap" when caller_heap is 0)
-//   "  hakmem VERSION VARIANT, process 1234"
 
 }  // namespace hakmem
 

@@ -58,7 +58,9 @@ std::string Exactly(const std::string& sentence,
     pattern += c;
   }
   return pattern + "\n  in " + call + ", thread [0-9]+, " + heap +
-         "\n  hakmem 0\\.1\\.0 " + variant + ", process [0-9]+\n$";
+         "\n  stack of this call:\n(    #[0-9]+ 0x[0-9a-f]+ [^\n]+\n)+"
+         "  hint: [^\n]+\\.\n  hakmem 0\\.1\\.0 " +
+         variant + ", process [0-9]+\n$";
 }
 
 std::string ExactlyOfSpan(const std::string& sentence,
@@ -91,6 +93,18 @@ TEST(FatalDeathTest, FreedBlockOfAReleasedSlabHasNoOwner) {
   EXPECT_EXIT(FatalFreedBlock(block, "released"), kAborts,
               Exactly("double free of 0x10000000abc0 "
                       "(class 2048, state released)"));
+}
+
+TEST(FatalDeathTest, BlocksOfNoBytesHaveNoClass) {
+  BlockReport block = Tiny();
+  block.block_bytes = 0;
+  block.owner_heap = 0;
+  EXPECT_EXIT(FatalFreedBlock(block, "free"), kAborts,
+              Exactly("double free of 0x10000000abc0 "
+                      "(block of size 0, state free)"));
+  EXPECT_EXIT(FatalWrongSize(block, 8), kAborts,
+              Exactly("wrong-size free of 0x10000000abc0 "
+                      "(given 8 bytes, block of size 0)"));
 }
 
 TEST(FatalDeathTest, FreedBlockInOtherCalls) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/planted_defect.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/diag/cgroup_limits.h"
 #include "allocator/platform/mapping_probe.h"
@@ -236,7 +237,10 @@ bool Search::Explain(int reading, FailureDetail detail, std::uint64_t needed) {
 bool Search::Exceeds(int reading, std::uint64_t needed) const {
   if (reading < 0 || needed == 0) return false;
   const LimitReading& limit = report_.readings[reading];
-  return Sum(limit.use, needed) > limit.value;
+  const std::uint64_t wanted = Sum(limit.use, needed);
+  return wanted > limit.value ||
+         (wanted == limit.value &&
+          PlantedDefect(Defect::kLimitReachedIsExceeded));
 }
 
 bool Search::ExplainByMappings(std::uint64_t slack) {

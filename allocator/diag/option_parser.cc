@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "allocator/base/build_info.h"
+#include "allocator/base/planted_defect.h"
 #include "allocator/config/version.h"
 #include "allocator/platform/process.h"
 
@@ -53,7 +54,9 @@ OptionError ParseNumber(const OptionSpec& spec, std::string_view text,
   }
   if (digits > (kNoMaximum >> shift)) return OptionError::kOutOfRange;
   digits <<= shift;
-  if (digits < spec.minimum || digits > spec.maximum) {
+  const bool one_too_many = digits - 1 == spec.maximum &&
+                            PlantedDefect(Defect::kOptionMaximumPlusOne);
+  if (digits < spec.minimum || (digits > spec.maximum && !one_too_many)) {
     // "0 or 1" says it better than a range.
     return spec.type == OptionType::kFlag ? OptionError::kMalformed
                                           : OptionError::kOutOfRange;

@@ -333,6 +333,7 @@ TEST(PrintConfig, ShowsDefaults) {
             "  HAKMEM_HUGE_PAGES=off (default)\n"
             "  HAKMEM_PREFAULT=off (default)\n"
             "  HAKMEM_PREWARM=none (default)\n"
+            "  HAKMEM_CHECK_KINDS=1 (default)\n"
             "  HAKMEM_TRACE=none (default)\n"
             "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
             "  HAKMEM_TRACE_STACKS=0 (default)\n"
@@ -341,6 +342,12 @@ TEST(PrintConfig, ShowsDefaults) {
             "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
             "  HAKMEM_FAILURES_SIGNAL=0 (default)\n"
             "  HAKMEM_UNWIND=frames (default)\n"
+            "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
+            "  HAKMEM_GUARD_SLOTS=256 blocks (default)\n"
+            "  HAKMEM_ON_MISUSE=abort (default)\n"
+            "  HAKMEM_CRASH_REPORT=0 (default)\n"
+            "  HAKMEM_LEAKS=none (default)\n"
+            "  HAKMEM_STACKS=67108864 bytes (default)\n"
             "  HAKMEM_FAIL_NTH=0 (default)\n");
 }
 
@@ -363,6 +370,7 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
             "  HAKMEM_HUGE_PAGES=off (default)\n"
             "  HAKMEM_PREFAULT=off (default)\n"
             "  HAKMEM_PREWARM=none (default)\n"
+            "  HAKMEM_CHECK_KINDS=1 (default)\n"
             "  HAKMEM_TRACE=none (default)\n"
             "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
             "  HAKMEM_TRACE_STACKS=0 (default)\n"
@@ -371,6 +379,12 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
             "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
             "  HAKMEM_FAILURES_SIGNAL=0 (default)\n"
             "  HAKMEM_UNWIND=frames (default)\n"
+            "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
+            "  HAKMEM_GUARD_SLOTS=256 blocks (default)\n"
+            "  HAKMEM_ON_MISUSE=abort (default)\n"
+            "  HAKMEM_CRASH_REPORT=0 (default)\n"
+            "  HAKMEM_LEAKS=none (default)\n"
+            "  HAKMEM_STACKS=67108864 bytes (default)\n"
             "  HAKMEM_FAIL_NTH=0 (default)\n");
 }
 

@@ -47,11 +47,12 @@ constexpr Row kRows[] = {
      &Statistics::slabs_from_clean_units, false},
     {"slabs_from_new_frames", "slabs, new frames",
      &Statistics::slabs_from_new_frames, false},
+    {"misuses", "misuses", &Statistics::misuses, false},
 };
 
 // The most that a program's name may take of the line; the rest takes at most
-// 1,620 bytes.
-constexpr std::size_t kMaxProgramBytes = 400;
+// 1,660 bytes.
+constexpr std::size_t kMaxProgramBytes = 360;
 constexpr std::size_t kMaxEscapeBytes = 6;  // \u001f
 
 // How many bytes the UTF-8 character takes that `text` begins with; 0 when it

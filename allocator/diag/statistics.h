@@ -46,6 +46,7 @@ struct Statistics {
   std::uint64_t slabs_from_kept_units = 0;     // some may hold old data
   std::uint64_t slabs_from_clean_units = 0;
   std::uint64_t slabs_from_new_frames = 0;  // the kernel had to map them
+  std::uint64_t misuses = 0;  // calls refused with HAKMEM_ON_MISUSE=log
 };
 
 // One JSON object on one line, with its newline; keys as the fields above, with

@@ -36,6 +36,7 @@ Statistics Numbered() {
   statistics.slabs_from_kept_units = 29;
   statistics.slabs_from_clean_units = 30;
   statistics.slabs_from_new_frames = 31;
+  statistics.misuses = 32;
   return statistics;
 }
 
@@ -70,7 +71,8 @@ TEST(Statistics, JsonHasEveryField) {
       "\"move_calls\":23,\"heaps_created\":24,\"heaps_abandoned\":25,"
       "\"refills_from_partial_slabs\":26,\"refills_from_empty_slabs\":27,"
       "\"heaps_adopted\":28,\"slabs_from_kept_units\":29,"
-      "\"slabs_from_clean_units\":30,\"slabs_from_new_frames\":31}\n");
+      "\"slabs_from_clean_units\":30,\"slabs_from_new_frames\":31,"
+      "\"misuses\":32}\n");
 }
 
 TEST(Statistics, JsonEscapesTheProgram) {
@@ -117,7 +119,8 @@ TEST(Statistics, JsonIsWholeHoweverLong) {
                                &most.heaps_adopted,
                                &most.slabs_from_kept_units,
                                &most.slabs_from_clean_units,
-                               &most.slabs_from_new_frames}) {
+                               &most.slabs_from_new_frames,
+                               &most.misuses}) {
     *value = std::numeric_limits<std::uint64_t>::max();
   }
   for (const char filler : {'x', '\n', '\xff'}) {
@@ -158,7 +161,8 @@ TEST(Statistics, TextForPeople) {
             "  heaps adopted                             28\n"
             "  slabs, kept units                         29\n"
             "  slabs, clean units                        30\n"
-            "  slabs, new frames                         31\n");
+            "  slabs, new frames                         31\n"
+            "  misuses                                   32\n");
 }
 
 }  // namespace

@@ -8,12 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
 #include "allocator/core/failed_call.h"
+#include "allocator/diag/address_facts.h"
 #include "allocator/diag/failure_event.h"
 #include "allocator/diag/failure_reporter.h"
 #include "allocator/diag/failure_ring.h"
 #include "allocator/diag/statistics.h"
+#include "allocator/platform/fault_hook.h"
 
 namespace hakmem {
 
@@ -24,14 +27,18 @@ void ProductStart();
 Statistics ProductStatistics();
 // Gives all cached memory back; returns the bytes given back.
 std::size_t ProductPurge();
+// hakmem_check_heap.
+std::size_t ProductCheckHeap();
+// For walks over all blocks.
+Ace& ProductAce();
 // Allocator::Prewarm for the calling thread.
 std::size_t ProductPrewarm(std::size_t size, std::size_t count);
 // What the helper thread does each time it wakes.
 void ProductMaintain();
 // What the nothrow forms of new get beyond their hot paths; null: there is
 // none. `alignment` is a power of two.
-void* ProductNewOrNull(std::size_t size, std::size_t alignment,
-                       Call call) noexcept;
+void* ProductNewOrNull(std::size_t size, std::size_t alignment, Call call,
+                       bool aligned) noexcept;
 // Leaves a refusal for ProductRecover.
 void ProductRefuseAlignment(std::size_t size, std::size_t alignment);
 // Whether the program has replaced neither the form nor one that it calls.
@@ -49,14 +56,22 @@ void ProductTraceRecovered(const FailedCall& failed, const void* block,
                            const void* frame);
 
 MemoryFigures ProductFigures();
+// What an address is to hakmem; waits for no lock.
+Surroundings ProductSurroundings(Address address);
 const FailureRing& ProductFailures();
 FailureReporter& ProductReporter();
+// Allocator::Samples, ReportFault.
+bool ProductSamples();
+bool ProductReportFault(const Fault& fault);
 // HAKMEM_FAIL_NTH.
 void ProductFailNth(std::uint64_t nth, bool from_then_on);
 
 // What a variant with a call trace does for it; null in the others.
 struct TraceHooks;
 const TraceHooks* ProductTraceHooks();
+// The same for one that keeps the history of blocks.
+struct HistoryHooks;
+const HistoryHooks* ProductHistoryHooks();
 // Where the call trace keeps its rings.
 Address ProductTraceWindow();
 

@@ -52,7 +52,8 @@ hakmem_statistics ToPublic(const Statistics& statistics) {
           .heaps_adopted = statistics.heaps_adopted,
           .slabs_from_kept_units = statistics.slabs_from_kept_units,
           .slabs_from_clean_units = statistics.slabs_from_clean_units,
-          .slabs_from_new_frames = statistics.slabs_from_new_frames};
+          .slabs_from_new_frames = statistics.slabs_from_new_frames,
+          .misuses = statistics.misuses};
 }
 
 // glibc's words for what hakmem counts: its "arena" is what is mapped for
@@ -118,6 +119,10 @@ HAK_EXPORT std::size_t hakmem_get_statistics(hakmem_statistics* statistics,
 }
 
 HAK_EXPORT std::size_t hakmem_purge() { return hakmem::ProductPurge(); }
+
+HAK_EXPORT std::size_t hakmem_check_heap() {
+  return hakmem::ProductCheckHeap();
+}
 
 HAK_EXPORT std::size_t hakmem_prewarm(std::size_t size, std::size_t count) {
   return hakmem::ProductPrewarm(size, count);

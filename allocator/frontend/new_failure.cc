@@ -57,18 +57,20 @@ void* Resolve(Call call, Disposition give_up, const void* frame) {
 
 }  // namespace
 
-// Both are called last, so that operators jump here and their caller is ours.
+// Without a frame both are called last, so that operators jump here and their
+// caller is ours.
 
-void* ResolveOrThrow(Call call, std::size_t size) {
+void* ResolveOrThrow(Call call, std::size_t size, const void* frame) {
   void* const block =
-      Resolve(call, Disposition::kThrew, __builtin_frame_address(0));
+      Resolve(call, Disposition::kThrew,
+              frame != nullptr ? frame : __builtin_frame_address(0));
   if (block == nullptr) ThrowBadAlloc(size);
   return block;
 }
 
-void* ResolveOrNull(Call call) noexcept {
+void* ResolveOrNull(Call call, const void* frame) noexcept {
   constexpr Disposition kGiveUp = Disposition::kReturnedNull;
-  const void* const frame = __builtin_frame_address(0);
+  if (frame == nullptr) frame = __builtin_frame_address(0);
   if (!CanCatch()) return Resolve(call, kGiveUp, frame);
   try {
     return Resolve(call, kGiveUp, frame);

@@ -23,10 +23,10 @@ using NewHandler = void (*)();
 
 // The end of a call that was refused: calls the new-handler and tries again,
 // until there is a block (never null); without a handler throws std::bad_alloc.
-HAK_COLD void* ResolveOrThrow(Call call, std::size_t size);
+HAK_COLD void* ResolveOrThrow(Call call, std::size_t size, const void* frame);
 
 // The same, but null without a handler, or when it throws.
-HAK_COLD void* ResolveOrNull(Call call) noexcept;
+HAK_COLD void* ResolveOrNull(Call call, const void* frame) noexcept;
 
 // For an alignment that is no power of two.
 HAK_COLD void* ThrowForAlignment(std::size_t size, std::size_t alignment,

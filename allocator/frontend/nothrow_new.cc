@@ -34,9 +34,15 @@ void* NullIfThrown(ThrowingNew throwing_new) noexcept {
 // Whether to call the program's own form.
 bool ServedByProgram(bool ours) { return !ours && CanCatch(); }
 
-void* Ours(Call call, std::size_t size, std::size_t alignment) {
-  return IsPowerOfTwo(alignment) ? ProductNewOrNull(size, alignment, call)
-                                 : NullForAlignment(size, alignment, call);
+void* Ours(Call call, std::size_t size) {
+  return ProductNewOrNull(size, kMinAlignmentBytes, call, /*aligned=*/false);
+}
+
+void* OursAligned(Call call, std::size_t size, std::align_val_t alignment) {
+  const auto bytes = static_cast<std::size_t>(alignment);
+  return IsPowerOfTwo(bytes)
+             ? ProductNewOrNull(size, bytes, call, /*aligned=*/true)
+             : NullForAlignment(size, bytes, call);
 }
 
 }  // namespace
@@ -45,14 +51,14 @@ void* NothrowNewSlow(std::size_t size) noexcept {
   if (ServedByProgram(ProductOwnsNew())) {
     return NullIfThrown([=] { return ::operator new(size); });
   }
-  return Ours(Call::kNewNothrow, size, kMinAlignmentBytes);
+  return Ours(Call::kNewNothrow, size);
 }
 
 void* NothrowNewArraySlow(std::size_t size) noexcept {
   if (ServedByProgram(ProductOwnsNewArray())) {
     return NullIfThrown([=] { return ::operator new[](size); });
   }
-  return Ours(Call::kNewArrayNothrow, size, kMinAlignmentBytes);
+  return Ours(Call::kNewArrayNothrow, size);
 }
 
 void* NothrowNewAlignedSlow(std::size_t size,
@@ -60,7 +66,7 @@ void* NothrowNewAlignedSlow(std::size_t size,
   if (ServedByProgram(ProductOwnsNewAligned())) {
     return NullIfThrown([=] { return ::operator new(size, alignment); });
   }
-  return Ours(Call::kNewNothrow, size, static_cast<std::size_t>(alignment));
+  return OursAligned(Call::kNewNothrow, size, alignment);
 }
 
 void* NothrowNewArrayAlignedSlow(std::size_t size,
@@ -68,8 +74,7 @@ void* NothrowNewArrayAlignedSlow(std::size_t size,
   if (ServedByProgram(ProductOwnsNewArrayAligned())) {
     return NullIfThrown([=] { return ::operator new[](size, alignment); });
   }
-  return Ours(Call::kNewArrayNothrow, size,
-              static_cast<std::size_t>(alignment));
+  return OursAligned(Call::kNewArrayNothrow, size, alignment);
 }
 
 }  // namespace hakmem

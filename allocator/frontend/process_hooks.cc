@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/diag/report_text.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"
@@ -27,6 +28,7 @@ void ChildAfterFork() {
   // Its holder may have been another thread, which is not in the child.
   g_key_lock.ResetAfterFork();
   ResetFailureHandlerAfterFork();
+  ReportText::ResetAfterFork();
   CurrentProductHooks().child_after_fork();
   WantBackgroundThread();
 }

@@ -8,9 +8,12 @@
 #include "allocator/diag/option_parser.h"
 #include "allocator/diag/statistics.h"
 #include "allocator/frontend/background.h"
+#include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_reports.h"
+#include "allocator/frontend/misuse_reports.h"
 #include "allocator/frontend/process_hooks.h"
+#include "allocator/frontend/sampled_guards.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/platform/process.h"
@@ -46,14 +49,19 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   Prewarm();
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
   StartFailureReports();
+  StartCrashReports();
+  // Last: it passes on to the handlers that it finds.
+  StartSampledGuards();
   std::strncpy(g_program, program_invocation_short_name, sizeof(g_program) - 1);
 }
 
-// HAKMEM_STATS. A destructor, because those run after every atexit handler, in
-// whichever thread calls exit, and the library's after those of most others.
+// HAKMEM_LEAKS, HAKMEM_STATS. A destructor, because those run after every
+// atexit handler, in whichever thread calls exit, and the library's after those
+// of most others.
 __attribute__((destructor(kOutermostPriority))) void AtExit() {
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
   EndFailureReports();
+  if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
   const char* const path = CurrentOptions().stats;
   if (path[0] == '\0') return;
   RawPrinter out;

@@ -20,6 +20,7 @@
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
 #include "allocator/diag/failure_reporter.h"
+#include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"
 #include "allocator/frontend/process_hooks.h"
@@ -37,6 +38,11 @@ class Product {
 
   static constexpr const char* kName = kConfig.name;
   static constexpr bool kTracesCalls = kConfig.trace_calls;
+  static constexpr bool kChecksKinds = kConfig.check_kinds;
+  static constexpr bool kKeepsBounds = kConfig.check_bounds;
+  static constexpr bool kRecordsStacks = kConfig.record_stacks;
+  static constexpr const HistoryHooks* kHistory =
+      kRecordsStacks ? &kHistoryHooks : nullptr;
   static constexpr const TraceHooks* kTrace =
       kTracesCalls ? &kTraceHooks : nullptr;
 
@@ -66,7 +72,8 @@ class Product {
  private:
   static constinit inline FailureReporter reporter_;
   static constexpr Host kHost = {
-      .options = &StartupOptions,
+      .options =
+          kConfig.sealed_options ? &SealedStartupOptions : &StartupOptions,
       .on_attach = &OnThreadAttached,
       .reporter = &reporter_,
       .ask_for_memory = &AskFailureHandler,
@@ -96,14 +103,17 @@ class Product {
           [] {
             if constexpr (kTracesCalls) kTraceHooks.prepare_fork();
             core_.PrepareFork();
+            if constexpr (kRecordsStacks) kHistoryHooks.prepare_fork();
           },
       .parent_after_fork =
           [] {
+            if constexpr (kRecordsStacks) kHistoryHooks.parent_after_fork();
             core_.ParentAfterFork();
             if constexpr (kTracesCalls) kTraceHooks.parent_after_fork();
           },
       .child_after_fork =
           [] {
+            if constexpr (kRecordsStacks) kHistoryHooks.child_after_fork();
             core_.ChildAfterFork(heap_);
             if constexpr (kTracesCalls) kTraceHooks.child_after_fork();
           }};

@@ -15,6 +15,9 @@ namespace hakmem {
 // May run before libc is initialised.
 const Options& StartupOptions();
 
+// The same; afterwards nobody can write them.
+const Options& SealedStartupOptions();
+
 // The options as they are; the defaults before StartupOptions has run.
 const Options& CurrentOptions();
 

@@ -83,7 +83,10 @@ void Open() {
   });
   if (!internal::g_call_trace.on()) return;
   InstallCrashHook(
-      [](int signal) { internal::g_call_trace.FinishOnSignal(signal); });
+      [](const CrashSite& site) {
+        internal::g_call_trace.FinishOnSignal(site.signal);
+      },
+      CrashSignals::kAll);
 }
 
 }  // namespace

@@ -74,8 +74,12 @@ class HeapRegistry {
   void ChildAfterFork(const Heap& mine) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   void CheckInvariants();
+  // At any time; `mine`: the calling thread's heap, or one without an id.
+  void CheckWhileRunning(const Heap& mine);
 
  private:
+  void CheckAbandoned();
+
   HeapSystem system_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
@@ -105,6 +109,9 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
                : table_.EnsureMapped(system_.ace.memory(), end_bytes);
   if (!status.ok()) return nullptr;
   Heap* heap = new (&At(id)) Heap(&system_, id);
+  if constexpr (kConfig.delay_reuse) {
+    heap->SeedRandom(system_.ace.memory().Random());
+  }
   // release: pairs with the acquire in count().
   system_.heap_count.store(id, std::memory_order_release);
   return heap;
@@ -172,17 +179,30 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine) {
 }
 
 template <const Config& kConfig>
-void HeapRegistry<kConfig>::CheckInvariants() {
+void HeapRegistry<kConfig>::CheckAbandoned() {
+  const FutexLockHolder hold(lock_);
   std::uint64_t listed = 0;
-  {
-    const FutexLockHolder hold(lock_);
-    for (HeapId id = abandoned_; id != 0; id = At(id).next_abandoned()) {
-      HAK_CHECK(At(id).abandoned());  // N1
-      ++listed;
-    }
-    HAK_CHECK_EQ(listed, abandoned_count_.load(std::memory_order_relaxed));
+  for (HeapId id = abandoned_; id != 0; id = At(id).next_abandoned()) {
+    HAK_CHECK(At(id).abandoned());  // N1
+    ++listed;
   }
+  HAK_CHECK_EQ(listed, abandoned_count_.load(std::memory_order_relaxed));
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::CheckInvariants() {
+  CheckAbandoned();
   for (HeapId id = 1; id <= count(); ++id) At(id).CheckInvariants();
+  system_.magazines.CheckInvariants();
+  system_.parcels.CheckInvariants();
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::CheckWhileRunning(const Heap& mine) {
+  CheckAbandoned();
+  for (HeapId id = 1; id <= count(); ++id) {
+    At(id).CheckWhileRunning(/*mine=*/&At(id) == &mine);
+  }
   system_.magazines.CheckInvariants();
   system_.parcels.CheckInvariants();
 }

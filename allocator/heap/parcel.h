@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/planted_defect.h"
 #include "allocator/superslab/block_header.h"
 
 namespace hakmem {
@@ -50,8 +51,10 @@ class ParcelStack {
     do {
       parcel->next = head;
       // release: pairs with the acquire in TakeAll, which then sees the parcel.
-    } while (!head_.compare_exchange_weak(
-        head, parcel, std::memory_order_release, std::memory_order_relaxed));
+    } while (!head_.compare_exchange_weak(head, parcel,
+                                          std::memory_order_release,
+                                          std::memory_order_relaxed) &&
+             !PlantedDefect(Defect::kParcelLostInRace));
   }
 
   // The newest parcel, linked by `next`; null when there is none.

@@ -48,7 +48,9 @@ TYPED_TEST(RemoteFreeTest, BlocksAreQueuedUntilTheirOwnerLooks) {
   // Not a new slab but the old blocks.
   heaps.Free(owner, heaps.Allocate(owner, kSmall, 1024));
   heaps.CheckInvariants();
-  EXPECT_EQ(heaps.GrantedBytes(), kUnitBytes);
+  // Where blocks rest, some of the old ones are not ready yet.
+  EXPECT_LE(heaps.GrantedBytes(),
+            TypeParam::kConfig.delay_reuse ? 2 * kUnitBytes : kUnitBytes);
   owner.Flush();
   EXPECT_EQ(heaps.GrantedBytes(), 0U);
 }

@@ -93,7 +93,9 @@ void SlabStore::ClearHeaders(const Zone& zone, UnitIndex unit) {
 
 Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   const std::uint32_t units = kClassLayouts[size_class].slab_units;
-  const Ace::Grant grant = ace_->GrantSlab(IsTiny(size_class), units);
+  const Ace::Grant grant = ace_->separate_classes()
+                               ? ace_->GrantSlabRange(size_class)
+                               : ace_->GrantSlab(IsTiny(size_class), units);
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return nullptr;
   const Zone& zone = ZoneOf(size_class);
@@ -104,7 +106,7 @@ Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   }
   UnitDescriptor& descriptor = DescriptorOf(zone, grant.first);
   descriptor.span_units = 0;
-  descriptor.slab.Start(size_class, grant.first);
+  descriptor.slab.Start(size_class, grant.first, grant.guard_bytes);
   descriptor.slab.bucket = kNotListed;
   ++slabs_granted_;
   Refile(descriptor.slab);
@@ -126,7 +128,11 @@ void SlabStore::Release(Slab& slab) {
     DescriptorOf(zone, unit).header_extent = static_cast<std::uint32_t>(here);
     used -= here;
   }
-  ace_->ReleaseSlab(IsTiny(size_class), first, units);
+  if (ace_->separate_classes()) {
+    ace_->ReleaseSlabRange(size_class, first);
+  } else {
+    ace_->ReleaseSlab(IsTiny(size_class), first, units);
+  }
 }
 
 std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
@@ -195,29 +201,41 @@ void SlabStore::ReleaseEmpty() {
   }
 }
 
+void SlabStore::CheckSlab(SizeClass size_class, unsigned bucket,
+                          UnitIndex unit) const {
+  const Zone& zone = ZoneOf(size_class);
+  const Slab& slab = SlabAt(size_class, unit);
+  slab.CheckInvariants();
+  HAK_CHECK_EQ(slab.size_class(), size_class);
+  HAK_CHECK_GT(slab.available(), 0U);    // B1
+  HAK_CHECK_EQ(BucketOf(slab), bucket);  // B1
+  HAK_CHECK_EQ(slab.bucket, bucket);     // B1
+  HAK_CHECK_EQ(zone.unit_record(unit).load(std::memory_order_relaxed),
+               MakeUnitRecord(heap_, LiveHeader(size_class)));  // B2
+  for (std::uint32_t index = 0; index < slab.bump(); ++index) {
+    if (!slab.IsFree(index)) continue;
+    const Address block =
+        zone.UnitAddress(unit) + index * ClassBytes(size_class);
+    HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
+                 FreeHeader(size_class));  // B3
+  }
+}
+
+void SlabStore::CheckRecent(SizeClass size_class) const {
+  for (unsigned bucket = 0; bucket < kBuckets; ++bucket) {
+    if ((non_empty_[size_class] >> bucket & 1) == 0) continue;
+    CheckSlab(size_class, bucket, lists_[size_class][bucket]);
+  }
+}
+
 void SlabStore::CheckInvariants() const {
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
-    const Zone& zone = ZoneOf(size_class);
     for (unsigned bucket = 0; bucket < kBuckets; ++bucket) {
       if ((non_empty_[i] >> bucket & 1) == 0) continue;
       for (UnitIndex unit = lists_[i][bucket]; unit != kNoUnit;
            unit = SlabAt(size_class, unit).next) {
-        const Slab& slab = SlabAt(size_class, unit);
-        slab.CheckInvariants();
-        HAK_CHECK_EQ(slab.size_class(), size_class);
-        HAK_CHECK_GT(slab.available(), 0U);    // B1
-        HAK_CHECK_EQ(BucketOf(slab), bucket);  // B1
-        HAK_CHECK_EQ(slab.bucket, bucket);     // B1
-        HAK_CHECK_EQ(zone.unit_record(unit).load(std::memory_order_relaxed),
-                     MakeUnitRecord(heap_, LiveHeader(size_class)));  // B2
-        for (std::uint32_t index = 0; index < slab.bump(); ++index) {
-          if (!slab.IsFree(index)) continue;
-          const Address block =
-              zone.UnitAddress(unit) + index * ClassBytes(size_class);
-          HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
-                       FreeHeader(size_class));  // B3
-        }
+        CheckSlab(size_class, bucket, unit);
       }
     }
   }

@@ -57,6 +57,8 @@ class SlabStore {
   std::uint64_t slabs_granted() const { return slabs_granted_; }
 
   void CheckInvariants() const;
+  // The class's slabs that were used last: one on each list.
+  void CheckRecent(SizeClass size_class) const;
 
  private:
   static constexpr unsigned kBuckets = 4;
@@ -72,6 +74,7 @@ class SlabStore {
   Slab* GrantNew(SizeClass size_class, Refusal& refusal);
   void Release(Slab& slab);
   void AfterPut(Slab& slab);
+  void CheckSlab(SizeClass size_class, unsigned bucket, UnitIndex unit) const;
   static void ClearHeaders(const Zone& zone, UnitIndex unit);
 
   Ace* const ace_;

@@ -18,23 +18,32 @@
 //       unit's record names this heap.
 //   T3: the depot of class c holds depot_count magazines with blocks; all of
 //       them together count for depot_bytes_, at most the budget.
+//   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
+//   of
+//       its class, bears the header Quarantined and is this heap's.
 //   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
 #include "allocator/config/config.h"
+#include "allocator/heap/guard_sampler.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/metadata_pool.h"
 #include "allocator/heap/parcel.h"
 #include "allocator/heap/slab_store.h"
 #include "allocator/platform/futex_lock.h"
+#include "allocator/superslab/block_bounds.h"
 
 namespace hakmem {
 
@@ -57,6 +66,38 @@ struct HeapSystem {
   std::uint64_t depot_bytes = 0;
 };
 
+// The shortest block that is handed out.
+template <const Config& kConfig>
+inline constexpr std::size_t kMinBlockBytes =
+    kConfig.check_bounds ? kMinBoundedBlockBytes : kMinAlignmentBytes;
+
+// How many blocks of a class rest, at least, and at most: the larger ones, the
+// fewer.
+inline constexpr std::uint32_t kMinResting = 4;
+inline constexpr std::uint32_t kMaxResting = 64;
+inline constexpr std::size_t kMaxRestingBytes = 32 * kKiB;
+constexpr std::uint32_t MaxResting(SizeClass size_class) {
+  return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::size_t>(
+      kMaxRestingBytes / ClassBytes(size_class), kMinResting, kMaxResting)));
+}
+// Random numbers shifted by so much are below half of `slots`.
+constexpr std::uint32_t RestShift(std::uint32_t slots) {
+  return 64 - static_cast<std::uint32_t>(std::bit_width(slots / 2) - 1);
+}
+
+// What the owner's paths need of a class in variants in which blocks rest.
+struct RestingCache {
+  void** rest_slots = nullptr;
+  std::uint32_t rest_next = 0;
+  std::uint32_t rest_mask = kMinResting - 1;
+  std::uint32_t rest_shift = RestShift(kMinResting);
+  std::uint32_t block_bytes = 0;
+};
+struct RestingSlots {
+  void* slots[kClassCount][kMaxResting] = {};
+};
+struct NoResting {};
+
 // What other threads write has lines of its own; so there is padding.
 // NOLINTBEGIN(clang-analyzer-optin.performance.Padding)
 template <const Config& kConfig>
@@ -72,9 +113,14 @@ class alignas(64) ThreadHeap {
     for (unsigned code = 1; code <= kClassCount; ++code) {
       caches_[code].live_record =
           MakeUnitRecord(id, MakeHeader(BlockState::kLive, code));
+      if constexpr (kConfig.delay_reuse) {
+        caches_[code].block_bytes = kClassLayouts[code - 1].block_bytes;
+        caches_[code].rest_slots = resting_.slots[code - 1];
+      }
     }
     for (unsigned step = 0; step < kTinySteps; ++step) {
-      tiny_caches_[step] = &Cache(TinyClassOf(step * kMinAlignmentBytes));
+      tiny_caches_[step] = &Cache(TinyClassOf(
+          std::max(step * kMinAlignmentBytes, kMinBlockBytes<kConfig>)));
     }
   }
   ThreadHeap(const ThreadHeap&) = delete;
@@ -87,8 +133,9 @@ class alignas(64) ThreadHeap {
 
   // --- Owner thread, hot -------------------------------------------------
 
-  // One class's fast path touches this half line and the magazine.
-  struct alignas(32) ClassCache {
+  // One class's fast path touches this half line, or line, and the magazine.
+  struct alignas(kConfig.delay_reuse ? 64 : 32) ClassCache
+      : std::conditional_t<kConfig.delay_reuse, RestingCache, NoResting> {
     MagazineTop top = 0;
     std::uint32_t full = 0;
     // What the record of this heap's units of the class is.
@@ -139,6 +186,13 @@ class alignas(64) ThreadHeap {
     cache.top = top + kMagazineSlotBytes;
     return true;
   }
+
+  // A block of this heap was freed: it rests. Returns one of the class that has
+  // rested, whose header is Free; null: there is none yet. `live` is what the
+  // header of a live block of the class is.
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE void* RestOne(const ZoneView& view, ClassCache& cache,
+                                  HeaderByte live, void* block);
 
   // --- Owner thread, slow ------------------------------------------------
 
@@ -212,8 +266,24 @@ class alignas(64) ThreadHeap {
   // In the child, for every heap; `mine`: the forking thread's own.
   void ChildAfterFork(bool mine);
 
+  // Of the owner's samples.
+  GuardSampler& sampler() { return sampler_; }
+
+  // Before the first block is freed: what the order of reuse follows from.
+  void SeedRandom(std::uint64_t seed) { random_ = seed; }
+
   // Only while the owner is not inside.
   void CheckInvariants();
+  // At any time: without what the owner touches unlocked, unless it is the
+  // caller (`mine`) or there is none.
+  void CheckWhileRunning(bool mine);
+  // The owner, after a slow path of its own or of a layer below.
+  void CheckAfterSlowPath(SizeClass touched);
+  static constexpr SizeClass kNoClass = kClassCount;
+
+  // Around a look at the heap's slabs, which meanwhile are not released.
+  void LockForWalk() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) { lock_.Lock(); }
+  void UnlockAfterWalk() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
 
  private:
   static constexpr unsigned kOpen = 8;
@@ -234,7 +304,7 @@ class alignas(64) ThreadHeap {
   static constexpr std::uint32_t kIdleChecks = 4;
   // So many heaps are looked after each time ACE has trimmed.
   static constexpr HeapId kTrimmedHeaps = 64;
-  // A check walks the whole heap; one in so many slow paths is checked.
+  // A check of the whole heap comes after so many slow paths at the earliest.
   static constexpr std::uint32_t kCheckInterval = 64;
 
   // What slow paths keep of a class.
@@ -245,6 +315,7 @@ class alignas(64) ThreadHeap {
     // The fewest there were since the last Trim: so many nobody needed.
     std::uint32_t idle_count = 0;
     std::uint32_t refill = 0;  // blocks the next refill takes, but the first
+    std::uint32_t taken = 0;   // blocks from slabs, up to what matters
   };
 
   // The owners whose mailboxes this slow path found overfull.
@@ -283,6 +354,17 @@ class alignas(64) ThreadHeap {
                                    void* block);
   void BeginSlowPath(Overdue& overdue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void EndSlowPath(const Overdue& overdue);
+  HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
+    if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
+  }
+  HAK_ALWAYS_INLINE std::uint64_t NextRandom();
+  HAK_ALWAYS_INLINE void* Rest(ClassCache& cache, void* block);
+  void* RestFree(ClassCache& cache, void* block);
+  void LengthenRest(SizeClass size_class, std::uint32_t taken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Shuffle(void** blocks, std::uint32_t count);
+  void FlushResting(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckResting(SizeClass size_class) const;
   bool EnsureMagazine(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void* Refill(SizeClass size_class, Refusal& refusal)
@@ -312,14 +394,19 @@ class alignas(64) ThreadHeap {
   void Drain(bool by_owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void File(const Parcel& parcel, bool by_owner)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_ALWAYS_INLINE std::uint32_t Unqueue(void* block)
+  HAK_ALWAYS_INLINE bool Unqueue(void* block, bool by_owner,
+                                 std::uint32_t& code)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  [[noreturn]] HAK_COLD void FailUnqueue(const void* block, UnitRecord record,
-                                         HeaderByte found) const;
+  HAK_COLD void FailUnqueue(const void* block, UnitRecord record,
+                            HeaderByte found) const;
   // FreeDirect for a block of this heap that is Queued.
   void FileDirect(void* block);
   void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckMagazine(SizeClass size_class, MagazineTop top) const;
+  void CheckLoaded(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckBehind(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckOpenParcels() const;
+  void CheckLocked(bool with_loaded) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   // Loads a magazine, or none (0).
   void Load(SizeClass size_class, MagazineTop top);
@@ -332,7 +419,13 @@ class alignas(64) ThreadHeap {
   ClassCache caches_[kClassCount + 1];
   // Step i: the cache for sizes in (16 * (i - 1), 16 * i].
   ClassCache* tiny_caches_[kTinySteps];
+  GuardSampler sampler_;
+  // Seeded when the heap is made.
+  std::uint64_t random_ = 0;
+  [[no_unique_address]] std::conditional_t<kConfig.delay_reuse, RestingSlots,
+                                           NoResting> resting_;
   Parcel* open_[kOpen] = {};
+  std::uint64_t next_check_ns_ = 0;
   std::uint32_t since_check_ = 0;
   std::uint32_t since_tick_ = 0;
   // Written by the owner, read by statistics.
@@ -370,6 +463,8 @@ class alignas(64) ThreadHeap {
 
 }  // namespace hakmem
 
-#include "allocator/heap/thread_heap_slow.h"  // IWYU pragma: export
+#include "allocator/heap/thread_heap_check.h"  // IWYU pragma: export
+#include "allocator/heap/thread_heap_rest.h"   // IWYU pragma: export
+#include "allocator/heap/thread_heap_slow.h"   // IWYU pragma: export
 
 #endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_

@@ -1,4 +1,4 @@
-// ThreadHeap: parcels, threads without a heap, fork and checks. Included by
+// ThreadHeap: parcels, threads without a heap, and fork. Included by
 // thread_heap_slow.h alone.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_
@@ -84,6 +84,7 @@ void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
     At(owner).FileDirect(block);
   }
   EndSlowPath(overdue);
+  CheckIfWanted(kNoClass);
 }
 
 // A block that came by parcel and is not Queued was freed twice, by two threads
@@ -104,14 +105,20 @@ void ThreadHeap<kConfig>::FailUnqueue(const void* block, UnitRecord record,
       .caller_heap = id()};
   if (HeaderCode(found) == code && HeaderState(found) != BlockState::kQueued) {
     FatalFreedBlock(report, "queued");
+    return;
   }
   FatalDamagedHeader(report, found, MakeHeader(BlockState::kQueued, code));
 }
 
-// Queued becomes Free; returns the block's header code. `record` is what it
-// takes for a unit to be this heap's, as in `free`.
+// Queued becomes Free; `code` is the block's header code then. `record` is what
+// it takes for a unit to be this heap's, as in `free`. False: the block was not
+// Queued, and is left alone. While somebody else files, the owner may be about
+// to free the block for a second time; variants that check headers on reuse
+// find that out if no plain store comes after it
+// (tests/models/remote_free.pml).
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE std::uint32_t ThreadHeap<kConfig>::Unqueue(void* block) {
+HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::Unqueue(void* block, bool by_owner,
+                                                    std::uint32_t& code) {
   Region& region = system_->ace.region();
   const auto address = reinterpret_cast<Address>(block);
   const ZoneView* view = &region.fine().view();
@@ -126,12 +133,21 @@ HAK_ALWAYS_INLINE std::uint32_t ThreadHeap<kConfig>::Unqueue(void* block) {
                                 .load(std::memory_order_relaxed);
   const UnitRecord live = record ^ tag();
   std::atomic<HeaderByte>& header = view->headers[granule];
-  const HeaderByte found = LoadForComparison(header);
-  if (found != live + kLiveBit) [[unlikely]]
-    FailUnqueue(block, record, found);
-  header.store(static_cast<HeaderByte>(live - kLiveBit),
-               std::memory_order_relaxed);
-  return live - kLiveBit;
+  HeaderByte found = LoadForComparison(header);
+  if (found == live + kLiveBit) [[likely]] {
+    code = live - kLiveBit;
+    const auto free = static_cast<HeaderByte>(code);
+    if (!kConfig.check_header_on_reuse || by_owner) {
+      header.store(free, std::memory_order_relaxed);
+      return true;
+    }
+    if (header.compare_exchange_strong(found, free,
+                                       std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  FailUnqueue(block, record, found);
+  return false;
 }
 
 // The blocks go to the heap's magazines, as if the owner had freed them.
@@ -139,7 +155,14 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
   for (std::uint32_t i = 0; i < parcel.count; ++i) {
     void* block = parcel.blocks[i];
-    ClassCache& cache = CacheOfCode(Unqueue(block));
+    std::uint32_t code = 0;
+    if (!Unqueue(block, by_owner, code)) [[unlikely]]
+      continue;
+    ClassCache& cache = CacheOfCode(code);
+    if constexpr (kConfig.delay_reuse) {
+      if (by_owner) block = RestFree(cache, block);
+      if (block == nullptr) continue;
+    }
     if (!by_owner) {
       PushBehind(block, ClassOfCache(cache));
     } else if (!TryPush(cache, block)) {
@@ -248,7 +271,10 @@ void ThreadHeap<kConfig>::FreeDirect(SizeClass size_class, void* block) {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FileDirect(void* block) {
   const FutexLockHolder hold(lock_);
-  slabs_.Put(ClassOfCache(CacheOfCode(Unqueue(block))), &block, 1);
+  std::uint32_t code = 0;
+  if (Unqueue(block, /*by_owner=*/false, code)) {
+    slabs_.Put(ClassOfCache(CacheOfCode(code)), &block, 1);
+  }
 }
 
 template <const Config& kConfig>
@@ -276,62 +302,9 @@ void ThreadHeap<kConfig>::ChildAfterFork(bool mine)
     cache.top = 0;
     cache.full = 0;
   }
+  if constexpr (kConfig.delay_reuse) resting_ = {};
   for (Parcel*& parcel : open_) parcel = nullptr;
   Abandon();
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::CheckMagazine(SizeClass size_class,
-                                        MagazineTop top) const {
-  const Region& region = system_->ace.region();
-  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
-  for (std::uint32_t i = 0; i < MagazineCount(top); ++i) {
-    const auto block = reinterpret_cast<Address>(MagazineBlocks(top)[i]);
-    HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
-                 MakeHeader(BlockState::kFree, size_class + 1U));  // T2
-    HAK_CHECK_EQ(UnitOwner(zone.unit_record(zone.UnitOf(block))
-                               .load(std::memory_order_relaxed)),
-                 id());  // T2
-  }
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::CheckInvariants() {
-  const FutexLockHolder hold(lock_);
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    const auto size_class = static_cast<SizeClass>(i);
-    const ClassCache& cache = Cache(size_class);
-    HAK_CHECK_LE(MagazineCount(cache.top), MagazineCapacity(size_class));
-    HAK_CHECK_EQ(cache.full,  // T1
-                 cache.top == 0
-                     ? 0U
-                     : static_cast<std::uint32_t>(MagazineStart(cache.top)) +
-                           MagazineCapacity(size_class) *
-                               static_cast<std::uint32_t>(kMagazineSlotBytes));
-    CheckMagazine(size_class, cache.top);
-    CheckMagazine(size_class, cache.previous);
-    std::uint32_t count = 0;
-    for (MagazineTop top = depots_[i].magazines; top != 0;
-         top = MagazineLink(top)) {
-      HAK_CHECK_GT(MagazineCount(top), 0U);  // T3
-      CheckMagazine(size_class, top);
-      ++count;
-    }
-    HAK_CHECK_EQ(count, depots_[i].count);  // T3
-  }
-  std::uint64_t depot_bytes = 0;
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    depot_bytes +=
-        depots_[i].count * FullMagazineBytes(static_cast<SizeClass>(i));
-  }
-  HAK_CHECK_EQ(depot_bytes, depot_bytes_);          // T3
-  HAK_CHECK_LE(depot_bytes, system_->depot_bytes);  // T3
-  for (unsigned slot = 0; slot < kOpen; ++slot) {   // T4
-    if (open_[slot] == nullptr) continue;
-    HAK_CHECK_EQ(open_[slot]->owner % kOpen, slot);
-    HAK_CHECK_NE(open_[slot]->owner, id());
-  }
-  slabs_.CheckInvariants();
 }
 
 }  // namespace hakmem

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.h"
+#include "allocator/base/planted_defect.h"
 #include "allocator/heap/thread_heap.h"
 
 namespace hakmem {
@@ -30,12 +31,6 @@ void ThreadHeap<kConfig>::EndSlowPath(const Overdue& overdue) {
     At(overdue.ids[i]).TryDrainForOwner();
   }
   Tick();
-  if constexpr (kConfig.check_invariants) {
-    if (++since_check_ == kCheckInterval) {
-      since_check_ = 0;
-      CheckInvariants();
-    }
-  }
 }
 
 template <const Config& kConfig>
@@ -124,6 +119,10 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
       // The lowest address is to be popped first.
       const std::uint32_t taken =
           slabs_.Take(size_class, MagazineBlocks(cache.top), wanted, refusal);
+      if constexpr (kConfig.delay_reuse) {
+        Shuffle(MagazineBlocks(cache.top), taken);
+        LengthenRest(size_class, taken);
+      }
       depots_[size_class].refill = 2 * wanted;
       cache.top += taken * kMagazineSlotBytes;
     }
@@ -140,6 +139,7 @@ void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
   void* block = Refill(size_class, refusal);
   lock_.Unlock();
   EndSlowPath(overdue);
+  CheckIfWanted(size_class);
   return block;
 }
 
@@ -252,6 +252,7 @@ void ThreadHeap<kConfig>::PushSlow(void* block, SizeClass size_class) {
   PushFull(block, size_class);
   lock_.Unlock();
   EndSlowPath(overdue);
+  CheckIfWanted(size_class);
 }
 
 template <const Config& kConfig>
@@ -267,6 +268,7 @@ void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
     FlushMagazine(size_class, top);
     PutEmptyMagazine(top);
   }
+  if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   Load(size_class, 0);
   cache.previous = 0;
   depots_[size_class].refill = 0;
@@ -315,6 +317,8 @@ void ThreadHeap<kConfig>::FlushIfMuch() {
     const ClassCache& cache = Cache(size_class);
     kept_bytes += (MagazineCount(cache.top) + MagazineCount(cache.previous)) *
                   ClassBytes(size_class);
+    // Nobody rests without a thread that could end it.
+    if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   }
   if (kept_bytes > kMaxLeftBytes) FlushAll();
 }
@@ -328,17 +332,19 @@ void ThreadHeap<kConfig>::Flush() {
   FlushAll();
   lock_.Unlock();
   EndSlowPath(overdue);
+  CheckIfWanted(kNoClass);
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Leave() {
   Overdue overdue;
   lock_.Lock();
-  SendAll(overdue);
+  if (!PlantedDefect(Defect::kParcelsKeptAtExit)) SendAll(overdue);
   Drain(/*by_owner=*/true);
   FlushIfMuch();
   lock_.Unlock();
   EndSlowPath(overdue);
+  CheckIfWanted(kNoClass);
 }
 
 }  // namespace hakmem

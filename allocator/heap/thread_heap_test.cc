@@ -242,16 +242,16 @@ TYPED_TEST(ThreadHeapTest, GoesOnWithoutASecondMagazine) {
   heaps.MapAhead(40);
   auto& heap = heaps.Attach();
   heaps.Free(heap, heaps.Allocate(heap, kSmall, 1));
+  std::vector<decltype(&heap)> others(8);
+  for (auto& other : others) other = &heaps.Attach();
   heaps.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
   // Other classes and heaps take the magazines that are left.
-  while (heaps.memory().refused() == 0) {
-    VmStatus status;
-    auto* other = heaps.registry().Attach(status);
-    ASSERT_NE(other, nullptr);
+  for (auto* other : others) {
     for (unsigned i = 0; i < kClassCount; ++i) {
       ASSERT_NE(heaps.Allocate(*other, static_cast<SizeClass>(i)), nullptr);
     }
   }
+  ASSERT_GT(heaps.memory().refused(), 0U);
   const std::vector<void*> blocks = heaps.Allocate(heap, kSmall, 1000);
   heaps.Free(heap, blocks);
   heaps.CheckInvariants();

@@ -9,6 +9,7 @@
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
+#include "allocator/platform/modules.h"
 
 namespace hakmem {
 
@@ -78,19 +79,9 @@ class StackReader {
   char window_[kWindowBytes];
 };
 
-// backtrace()'s own frames and the allocator's, besides the caller's.
-constexpr int kOwnFrames = 16;
-
-}  // namespace
-
-void CaptureStack(const void* frame_address, CallStack& stack) {
-  stack.count = 0;
-  if constexpr (!kFrameRecords) return;
-  StackReader reader;
-  auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
-  FrameRecord record;
-  // The caller's own frame is there.
-  std::memcpy(&record, frame_address, sizeof(record));
+// Goes up from a record that has been read.
+void Walk(std::uintptr_t frame, FrameRecord record, StackReader& reader,
+          CallStack& stack) {
   while (record.return_address >= kLowestCode) {
     stack.addresses[stack.count++] = WithoutSignature(record.return_address);
     if (stack.count == CallStack::kMaxFrames) return;
@@ -100,6 +91,54 @@ void CaptureStack(const void* frame_address, CallStack& stack) {
     if (!reader.Read(next, record)) return;
     frame = next;
   }
+}
+
+// The caller of a function that has made no frame of its own; 0: it seems to
+// have made one.
+std::uintptr_t FramelessCaller(const CodePlace& place) {
+  std::uintptr_t caller = WithoutSignature(place.link);
+  MemoryReader memory;
+  if (place.stack_pointer != 0 &&
+      !memory.Read(place.stack_pointer, &caller, sizeof(caller))) {
+    return 0;
+  }
+  ModuleOf here;
+  ModuleOf there;
+  if (!FindModule(place.instruction, here) || !FindModule(caller, there) ||
+      here.begin == there.begin) {
+    return 0;
+  }
+  return caller;
+}
+
+// backtrace()'s own frames and the allocator's, besides the caller's.
+constexpr int kOwnFrames = 16;
+
+}  // namespace
+
+void CaptureStack(const void* frame_address, CallStack& stack) {
+  stack.count = 0;
+  if constexpr (!kFrameRecords) return;
+  StackReader reader;
+  const auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
+  FrameRecord record;
+  // The caller's own frame is there.
+  std::memcpy(&record, frame_address, sizeof(record));
+  Walk(frame, record, reader, stack);
+}
+
+void CaptureStackAt(const CodePlace& place, CallStack& stack) {
+  stack.count = 0;
+  if (place.instruction == 0) return;
+  stack.addresses[stack.count++] = place.instruction;
+  if constexpr (!kFrameRecords) return;
+  const std::uintptr_t caller = FramelessCaller(place);
+  if (caller != 0) stack.addresses[stack.count++] = caller;
+  StackReader reader;
+  FrameRecord record;
+  if (place.frame % alignof(FrameRecord) != 0) return;
+  if (!reader.Read(place.frame, record)) return;
+  Walk(place.frame, record, reader, stack);
 }
 
 void PrepareStackTables() {

@@ -28,6 +28,20 @@ struct CallStack {
 // the walk.
 void CaptureStack(const void* frame_address, CallStack& stack);
 
+// Where a thread was when a signal came; 0: not known.
+struct CodePlace {
+  std::uintptr_t instruction = 0;
+  std::uintptr_t frame = 0;          // what the frame pointer's register holds
+  std::uintptr_t stack_pointer = 0;  // x86-64
+  std::uintptr_t link = 0;           // aarch64: the return address's register
+};
+
+// From the instruction on, by frame pointers; nothing of `place` is trusted.
+// When the instruction is in another module than the code that would return
+// next, as in libc's memcpy, which has no frame, the caller that it would
+// return to without one comes second.
+void CaptureStackAt(const CodePlace& place, CallStack& stack);
+
 // By the unwind tables, through libc's backtrace(). Empty until
 // PrepareStackTables() has been called. Frames before the one that returns to
 // `first`, which are the allocator's own, are left out when it is among them.

@@ -18,8 +18,8 @@ namespace {
 
 int output = -1;
 
-void Hook(int signal) {
-  const std::string text = "hook " + std::to_string(signal) + "\n";
+void Hook(const CrashSite& site) {
+  const std::string text = "hook " + std::to_string(site.signal) + "\n";
   WriteFd(output, text);
 }
 
@@ -69,19 +69,19 @@ class CrashHookTest : public testing::Test {
 
 TEST_F(CrashHookTest, RunsOnceAndTheProcessDiesAsItWould) {
   const Death fault = DeathOf([] {
-    InstallCrashHook(&Hook);
+    InstallCrashHook(&Hook, CrashSignals::kAll);
     Fault();
   });
   EXPECT_EQ(fault.signal, SIGSEGV);
   EXPECT_EQ(fault.said, "hook " + std::to_string(SIGSEGV) + "\n");
   const Death abort = DeathOf([] {
-    InstallCrashHook(&Hook);
+    InstallCrashHook(&Hook, CrashSignals::kAll);
     std::abort();
   });
   EXPECT_EQ(abort.signal, SIGABRT);
   EXPECT_EQ(abort.said, "hook " + std::to_string(SIGABRT) + "\n");
   const Death sent = DeathOf([] {
-    InstallCrashHook(&Hook);
+    InstallCrashHook(&Hook, CrashSignals::kAll);
     kill(getpid(), SIGBUS);
     pause();
   });
@@ -91,7 +91,7 @@ TEST_F(CrashHookTest, RunsOnceAndTheProcessDiesAsItWould) {
 
 TEST_F(CrashHookTest, AnEndByHakmemItselfRunsItToo) {
   const Death death = DeathOf([] {
-    InstallCrashHook(&Hook);
+    InstallCrashHook(&Hook, CrashSignals::kAll);
     AbortProcess();
   });
   EXPECT_EQ(death.signal, SIGABRT);
@@ -105,22 +105,80 @@ TEST_F(CrashHookTest, AHandlerOfTheProgramStaysAlone) {
   };
   const Death before = DeathOf([handle] {
     signal(SIGSEGV, handle);
-    InstallCrashHook(&Hook);
+    InstallCrashHook(&Hook, CrashSignals::kAll);
     Fault();
   });
   EXPECT_EQ(before.said, "handler\n");
   const Death after = DeathOf([handle] {
-    InstallCrashHook(&Hook);
+    InstallCrashHook(&Hook, CrashSignals::kAll);
     signal(SIGSEGV, handle);
     Fault();
   });
   EXPECT_EQ(after.said, "handler\n");
 }
 
+TEST_F(CrashHookTest, TellsWhereTheAccessWas) {
+  const Death death = DeathOf([] {
+    InstallCrashHook(
+        [](const CrashSite& site) {
+          const bool known = site.has_address && site.address == 0 &&
+                             !site.is_protected && site.pc != 0 &&
+                             site.context != nullptr;
+          WriteFd(output, known ? "known\n" : "not known\n");
+        },
+        CrashSignals::kMemory);
+    Fault();
+  });
+  EXPECT_EQ(death.signal, SIGSEGV);
+  EXPECT_EQ(death.said, "known\n");
+}
+
+TEST_F(CrashHookTest, AMemoryHookLeavesOtherSignalsAlone) {
+  const Death death = DeathOf([] {
+    InstallCrashHook(&Hook, CrashSignals::kMemory);
+    __builtin_trap();
+  });
+  EXPECT_EQ(death.signal, SIGILL);
+  EXPECT_EQ(death.said, "");
+}
+
+TEST_F(CrashHookTest, ACrashInAHookTakesItsCourse) {
+  const Death death = DeathOf([] {
+    InstallCrashHook(
+        [](const CrashSite& site) {
+          Hook(site);
+          Fault();
+        },
+        CrashSignals::kMemory);
+    std::abort();
+  });
+  EXPECT_EQ(death.signal, SIGSEGV);
+  EXPECT_EQ(death.said, "hook " + std::to_string(SIGABRT) + "\n");
+}
+
+TEST_F(CrashHookTest, RunsOnTheAlternateStackWhenTheOwnIsUsedUp) {
+  const Death death = DeathOf([] {
+    UseAlternateStack();
+    InstallCrashHook(&Hook, CrashSignals::kMemory);
+    rlimit stack = {};
+    getrlimit(RLIMIT_STACK, &stack);
+    struct Deep {
+      static int Call(int n) {
+        volatile char frame[4096];
+        frame[0] = static_cast<char>(n);
+        return n < 0 ? 0 : Call(n + 1) + frame[0];
+      }
+    };
+    Deep::Call(1);
+  });
+  EXPECT_EQ(death.signal, SIGSEGV);
+  EXPECT_EQ(death.said, "hook " + std::to_string(SIGSEGV) + "\n");
+}
+
 TEST_F(CrashHookTest, AnIgnoredSignalStaysIgnored) {
   const Death death = DeathOf([] {
     signal(SIGFPE, SIG_IGN);
-    InstallCrashHook(&Hook);
+    InstallCrashHook(&Hook, CrashSignals::kAll);
     raise(SIGFPE);
     WriteFd(output, "alive\n");
   });

@@ -30,4 +30,9 @@ void FakeProcTree::Write(const std::string& path, const std::string& text) {
   HAK_CHECK(out.good());
 }
 
+void FakeProcTree::Remove(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove(root_ + path, ignored);
+}
+
 }  // namespace hakmem

@@ -21,6 +21,8 @@ class FakeProcTree {
 
   // Makes or replaces the file `path` ("/proc/self/maps"), folders included.
   void Write(const std::string& path, const std::string& text);
+  // The same file, if there is one, is gone.
+  void Remove(const std::string& path);
 
   // For code that reads the files; while this object lives.
   ProcReader files() const { return ProcReader(root_.c_str()); }

@@ -7,7 +7,24 @@
 
 namespace hakmem {
 
+namespace {
+
 using Guard = std::lock_guard<std::mutex>;
+
+// How many mappings the kernel has for these: each end of a protected range
+// inside a mapped one makes one more.
+std::size_t CountMappings(const FakeRangeSet& mapped,
+                          const FakeRangeSet& protection) {
+  std::size_t count = mapped.count();
+  for (const auto& [begin, end] : protection.ranges()) {
+    const auto around = --mapped.ranges().upper_bound(begin);
+    count += static_cast<std::size_t>(around->first != begin) +
+             static_cast<std::size_t>(around->second != end);
+  }
+  return count;
+}
+
+}  // namespace
 
 FakeVirtualMemory::~FakeVirtualMemory() {
   for (const auto& [begin, end] : mapped_.ranges()) {
@@ -16,6 +33,15 @@ FakeVirtualMemory::~FakeVirtualMemory() {
 }
 
 VmStatus FakeVirtualMemory::MapAt(Address address, std::size_t bytes) {
+  return MapNew(address, bytes, /*accessible=*/true);
+}
+
+VmStatus FakeVirtualMemory::Reserve(Address address, std::size_t bytes) {
+  return MapNew(address, bytes, /*accessible=*/false);
+}
+
+VmStatus FakeVirtualMemory::MapNew(Address address, std::size_t bytes,
+                                   bool accessible) {
   const Guard guard(mutex_);
   CheckRange(address, bytes);
   VmStatus refused = {.call = VmCall::kMap, .bytes = bytes};
@@ -27,14 +53,69 @@ VmStatus FakeVirtualMemory::MapAt(Address address, std::size_t bytes) {
   }
   FakeRangeSet after = mapped_;
   after.Add(address, address + bytes);
-  if (ExceedsLimit(after)) {
+  FakeRangeSet after_protected = protected_;
+  if (!accessible) after_protected.Add(address, address + bytes);
+  if (ExceedsLimit(after, after_protected)) {
     ++refused_;
     refused.error_number = ENOMEM;
     return refused;
   }
-  const VmStatus status = linux_.MapAt(address, bytes);
-  if (status.ok()) mapped_ = after;
+  const VmStatus status = accessible ? linux_.MapAt(address, bytes)
+                                     : linux_.Reserve(address, bytes);
+  if (status.ok()) {
+    mapped_ = after;
+    protected_ = after_protected;
+  }
   return status;
+}
+
+VmStatus FakeVirtualMemory::Protect(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
+  if (const int error = CountCall(VmCall::kProtect)) {
+    return {.error_number = error};
+  }
+  FakeRangeSet after_protected = protected_;
+  after_protected.Add(address, address + bytes);
+  if (ExceedsLimit(mapped_, after_protected)) {
+    ++refused_;
+    return {.error_number = ENOMEM};
+  }
+  const VmStatus status = linux_.Protect(address, bytes);
+  if (status.ok()) protected_ = after_protected;
+  return status;
+}
+
+VmStatus FakeVirtualMemory::Unprotect(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
+  if (const int error = CountCall(VmCall::kProtect)) {
+    return {.error_number = error};
+  }
+  FakeRangeSet after_protected = protected_;
+  after_protected.Remove(address, address + bytes);
+  if (ExceedsLimit(mapped_, after_protected)) {
+    ++refused_;
+    return {.error_number = ENOMEM};
+  }
+  const VmStatus status = linux_.Unprotect(address, bytes);
+  if (status.ok()) protected_ = after_protected;
+  return status;
+}
+
+VmStatus FakeVirtualMemory::FindResident(Address address, std::size_t bytes,
+                                         unsigned char* resident) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
+  return linux_.FindResident(address, bytes, resident);
+}
+
+std::size_t FakeVirtualMemory::MaxMappings() {
+  const Guard guard(mutex_);
+  return max_mappings_;
 }
 
 bool FakeVirtualMemory::IsTaken(Address address, std::size_t bytes) {
@@ -52,13 +133,16 @@ VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
   }
   FakeRangeSet after = mapped_;
   after.Remove(address, address + bytes);
-  if (ExceedsLimit(after)) {
+  FakeRangeSet after_protected = protected_;
+  after_protected.Remove(address, address + bytes);
+  if (ExceedsLimit(after, after_protected)) {
     ++refused_;
     return {.error_number = ENOMEM};
   }
   const VmStatus status = linux_.Unmap(address, bytes);
   if (status.ok()) {
     mapped_ = after;
+    protected_ = after_protected;
     purged_.Remove(address, address + bytes);
     huge_.Remove(address, address + bytes);
   }
@@ -99,6 +183,8 @@ VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
   CheckRange(to, bytes);
   HAK_CHECK(from + bytes <= to || to + bytes <= from);
   HAK_CHECK(mapped_.ContainsAll(from, from + bytes));
+  HAK_CHECK(!protected_.ContainsAny(from, from + bytes));
+  HAK_CHECK(!protected_.ContainsAny(to, to + bytes));
   const int error = CountCall(VmCall::kMove);
   if (error != 0) return RefuseMove(to, bytes, error);
   FakeRangeSet after = mapped_;
@@ -211,6 +297,11 @@ void FakeVirtualMemory::AdvanceMs(std::uint64_t ms) {
   now_ms_ += ms;
 }
 
+void FakeVirtualMemory::SetMaxMappings(std::size_t mappings) {
+  const Guard guard(mutex_);
+  max_mappings_ = mappings;
+}
+
 void FakeVirtualMemory::SetRegionRange(AddressRange range) {
   const Guard guard(mutex_);
   region_range_ = range;
@@ -228,12 +319,28 @@ std::size_t FakeVirtualMemory::mapped_bytes() const {
 
 std::size_t FakeVirtualMemory::mappings() const {
   const Guard guard(mutex_);
-  return mapped_.count();
+  return CountMappings(mapped_, protected_);
 }
 
 bool FakeVirtualMemory::IsMapped(Address address, std::size_t bytes) const {
   const Guard guard(mutex_);
   return mapped_.ContainsAll(address, address + bytes);
+}
+
+bool FakeVirtualMemory::IsProtected(Address address, std::size_t bytes) const {
+  const Guard guard(mutex_);
+  return protected_.ContainsAll(address, address + bytes);
+}
+
+bool FakeVirtualMemory::IsAnyProtected(Address address,
+                                       std::size_t bytes) const {
+  const Guard guard(mutex_);
+  return protected_.ContainsAny(address, address + bytes);
+}
+
+std::size_t FakeVirtualMemory::protected_bytes() const {
+  const Guard guard(mutex_);
+  return protected_.bytes();
 }
 
 bool FakeVirtualMemory::IsPurged(Address address, std::size_t bytes) const {
@@ -285,10 +392,16 @@ int FakeVirtualMemory::CountCall(VmCall kind) {
 }
 
 bool FakeVirtualMemory::ExceedsLimit(const FakeRangeSet& after) const {
+  return ExceedsLimit(after, protected_);
+}
+
+bool FakeVirtualMemory::ExceedsLimit(
+    const FakeRangeSet& after, const FakeRangeSet& after_protected) const {
   const bool too_many_bytes =
       after.bytes() > byte_limit_ && after.bytes() > mapped_.bytes();
-  const bool too_many_mappings =
-      after.count() > mapping_limit_ && after.count() > mapped_.count();
+  const std::size_t mappings = CountMappings(after, after_protected);
+  const bool too_many_mappings = mappings > mapping_limit_ &&
+                                 mappings > CountMappings(mapped_, protected_);
   return too_many_bytes || too_many_mappings;
 }
 

@@ -9,7 +9,7 @@
 //
 // Invariants:
 //   V1: mapped_ is what the kernel has mapped through this object.
-//   V2: purged_ and huge_ are subsets of mapped_.
+//   V2: purged_, huge_ and protected_ are subsets of mapped_.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_FAKE_VIRTUAL_MEMORY_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_FAKE_VIRTUAL_MEMORY_H_
 
@@ -36,6 +36,12 @@ class FakeVirtualMemory final : public VirtualMemory {
   // --- VirtualMemory ---
   std::size_t PageBytes() const override { return linux_.PageBytes(); }
   VmStatus MapAt(Address address, std::size_t bytes) override;
+  VmStatus Reserve(Address address, std::size_t bytes) override;
+  VmStatus Protect(Address address, std::size_t bytes) override;
+  VmStatus Unprotect(Address address, std::size_t bytes) override;
+  VmStatus FindResident(Address address, std::size_t bytes,
+                        unsigned char* resident) override;
+  std::size_t MaxMappings() override;
   bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;
   VmStatus Purge(Address address, std::size_t bytes) override;
@@ -62,7 +68,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   // Like RLIMIT_AS: refuses with ENOMEM what would map more.
   void LimitBytes(std::size_t bytes);
   // Like vm.max_map_count: refuses with ENOMEM what would make more ranges,
-  // also an Unmap that splits one. Ranges that touch count as one.
+  // also an Unmap or Protect that splits one. Ranges that touch count as one
+  // when both or neither can be read.
   void LimitMappings(std::size_t mappings);
   // How many calls were refused, by RefuseCall or a limit.
   std::uint64_t refused() const;
@@ -71,6 +78,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   void SetNowMs(std::uint64_t now_ms);
   void AdvanceMs(std::uint64_t ms);
   void SetRegionRange(AddressRange range);
+  // What MaxMappings says; LimitMappings makes it true.
+  void SetMaxMappings(std::size_t mappings);
 
   // --- What has happened ---
   // Calls of `kind`, refused ones included; kNone: of all kinds.
@@ -78,6 +87,10 @@ class FakeVirtualMemory final : public VirtualMemory {
   std::size_t mapped_bytes() const;
   std::size_t mappings() const;
   bool IsMapped(Address address, std::size_t bytes) const;
+  // Whether no byte of the range, which is mapped, can be read.
+  bool IsProtected(Address address, std::size_t bytes) const;
+  bool IsAnyProtected(Address address, std::size_t bytes) const;
+  std::size_t protected_bytes() const;
   // Whether every page of the range has been purged since it was mapped or
   // ForgetPurges was called.
   bool IsPurged(Address address, std::size_t bytes) const;
@@ -89,7 +102,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   void ForgetPurges();
 
  private:
-  static constexpr std::size_t kVmCalls = 5;
+  static constexpr std::size_t kVmCalls = 6;
   static constexpr std::size_t kNoLimit =
       std::numeric_limits<std::size_t>::max();
 
@@ -99,6 +112,9 @@ class FakeVirtualMemory final : public VirtualMemory {
   int CountCall(VmCall kind);
   // Whether `after` is more than there is and than a limit allows.
   bool ExceedsLimit(const FakeRangeSet& after) const;
+  bool ExceedsLimit(const FakeRangeSet& after,
+                    const FakeRangeSet& after_protected) const;
+  VmStatus MapNew(Address address, std::size_t bytes, bool accessible);
   // Leaves the target of a Move that is refused as VirtualMemory promises.
   VmStatus RefuseMove(Address to, std::size_t bytes, int error_number);
 
@@ -107,6 +123,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   FakeRangeSet mapped_;
   FakeRangeSet purged_;
   FakeRangeSet huge_;
+  FakeRangeSet protected_;
   FakeRangeSet populated_;
   std::uint64_t calls_[kVmCalls] = {};
   std::uint64_t refused_ = 0;
@@ -119,6 +136,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   bool lose_source_ = false;
   std::size_t byte_limit_ = kNoLimit;
   std::size_t mapping_limit_ = kNoLimit;
+  std::size_t max_mappings_ = 65'530;
   std::uint64_t now_ms_ = 0;
   std::mt19937_64 random_;
   std::optional<AddressRange> region_range_;

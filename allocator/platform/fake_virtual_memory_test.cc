@@ -268,5 +268,73 @@ TEST_F(FakeVirtualMemoryDeathTest, WatchesTheContract) {
   EXPECT_EXIT(memory_.MapAt(Page(4), 0), aborts, "check failed: bytes != 0u");
 }
 
+TEST_F(FakeVirtualMemoryTest, Protects) {
+  ASSERT_EQ(Map(0, 4), 0);
+  At(1) = 7;
+  ASSERT_TRUE(memory_.Protect(Page(1), page_).ok());
+  EXPECT_TRUE(memory_.IsProtected(Page(1), page_));
+  EXPECT_FALSE(memory_.IsProtected(Page(0), 2 * page_));
+  EXPECT_TRUE(memory_.IsAnyProtected(Page(0), 2 * page_));
+  EXPECT_FALSE(memory_.IsAnyProtected(Page(2), 2 * page_));
+  EXPECT_EQ(memory_.mappings(), 3u);
+  EXPECT_EQ(memory_.mapped_bytes(), 4 * page_);
+  EXPECT_DEATH(At(1) = 8, "");
+
+  // A protected page at an end splits a mapping once, a whole one never.
+  ASSERT_TRUE(memory_.Protect(Page(3), page_).ok());
+  EXPECT_EQ(memory_.mappings(), 4u);
+  ASSERT_EQ(Unmap(0, 1), 0);
+  EXPECT_EQ(memory_.mappings(), 3u);
+  ASSERT_EQ(Unmap(1, 1), 0);
+  EXPECT_FALSE(memory_.IsAnyProtected(Page(0), 3 * page_));
+  EXPECT_EQ(memory_.protected_bytes(), page_);
+}
+
+TEST_F(FakeVirtualMemoryTest, RefusesToProtect) {
+  ASSERT_EQ(Map(0, 4), 0);
+  memory_.RefuseCall(2, ENOMEM, Refuse::kOnce, VmCall::kProtect);
+  EXPECT_TRUE(memory_.Protect(Page(0), page_).ok());
+  EXPECT_EQ(memory_.Protect(Page(1), page_).error_number, ENOMEM);
+  EXPECT_FALSE(memory_.IsAnyProtected(Page(1), page_));
+  EXPECT_EQ(memory_.calls(VmCall::kProtect), 2u);
+  memory_.LimitMappings(2);
+  EXPECT_TRUE(memory_.Protect(Page(1), page_).ok());
+  EXPECT_EQ(memory_.Protect(Page(3), page_).error_number, ENOMEM);
+  EXPECT_EQ(memory_.refused(), 2u);
+}
+
+TEST_F(FakeVirtualMemoryTest, Unprotects) {
+  ASSERT_TRUE(memory_.Reserve(Page(0), 3 * page_).ok());
+  ASSERT_TRUE(memory_.Unprotect(Page(1), page_).ok());
+  At(1) = 7;
+  EXPECT_FALSE(memory_.IsAnyProtected(Page(1), page_));
+  EXPECT_EQ(memory_.mappings(), 3u);
+  memory_.RefuseCall(1, ENOMEM, Refuse::kOnce, VmCall::kProtect);
+  EXPECT_EQ(memory_.Unprotect(Page(0), page_).error_number, ENOMEM);
+  EXPECT_TRUE(memory_.IsProtected(Page(0), page_));
+  EXPECT_TRUE(memory_.Unprotect(Page(0), page_).ok());
+}
+
+TEST_F(FakeVirtualMemoryTest, Reserves) {
+  ASSERT_TRUE(memory_.Reserve(Page(0), 2 * page_).ok());
+  EXPECT_TRUE(memory_.IsProtected(Page(0), 2 * page_));
+  EXPECT_EQ(Map(1, 2), EEXIST);
+  ASSERT_EQ(Map(2, 1), 0);
+  EXPECT_EQ(memory_.mappings(), 2u);
+  EXPECT_DEATH(At(0) = 8, "");
+  memory_.RefuseCall(1, ENOMEM);
+  EXPECT_EQ(memory_.Reserve(Page(4), page_).error_number, ENOMEM);
+}
+
+TEST_F(FakeVirtualMemoryTest, FindsResidentPages) {
+  ASSERT_EQ(Map(0, 3), 0);
+  At(1) = 7;
+  unsigned char resident[3] = {9, 9, 9};
+  ASSERT_TRUE(memory_.FindResident(Page(0), 3 * page_, resident).ok());
+  EXPECT_EQ(resident[0], 0);
+  EXPECT_EQ(resident[1], 1);
+  EXPECT_EQ(resident[2], 0);
+}
+
 }  // namespace
 }  // namespace hakmem

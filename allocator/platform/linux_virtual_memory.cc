@@ -13,6 +13,7 @@
 
 #include "allocator/base/sanitizer.h"
 #include "allocator/platform/errno_guard.h"
+#include "allocator/platform/proc_reader.h"
 
 namespace hakmem {
 
@@ -20,8 +21,12 @@ namespace {
 
 void* ToPointer(Address address) { return reinterpret_cast<void*>(address); }
 
-void* Map(Address address, std::size_t bytes, int how) {
-  return mmap(ToPointer(address), bytes, PROT_READ | PROT_WRITE,
+constexpr int kWritable = PROT_READ | PROT_WRITE;
+// What the kernel starts with, for when its own value cannot be read.
+constexpr std::uint64_t kUsualMaxMappings = 65'530;
+
+void* Map(Address address, std::size_t bytes, int how, int protection) {
+  return mmap(ToPointer(address), bytes, protection,
               how | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
@@ -81,7 +86,8 @@ bool LinuxVirtualMemory::IsRefusedByOrder() {
   return call == fail_nth_ || (fail_from_then_on_ && call > fail_nth_);
 }
 
-VmStatus LinuxVirtualMemory::MapAt(Address address, std::size_t bytes) {
+VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes,
+                                    int protection) {
   const ErrnoGuard guard;
   VmStatus refused = {.call = VmCall::kMap, .bytes = bytes};
   if (IsRefusedByOrder()) {
@@ -89,7 +95,7 @@ VmStatus LinuxVirtualMemory::MapAt(Address address, std::size_t bytes) {
     refused.injected = true;
     return refused;
   }
-  void* const got = Map(address, bytes, MAP_FIXED_NOREPLACE);
+  void* const got = Map(address, bytes, MAP_FIXED_NOREPLACE, protection);
   if (got == MAP_FAILED) {
     refused.error_number = errno;
     return refused;
@@ -99,6 +105,44 @@ VmStatus LinuxVirtualMemory::MapAt(Address address, std::size_t bytes) {
   munmap(got, bytes);
   refused.error_number = EEXIST;
   return refused;
+}
+
+VmStatus LinuxVirtualMemory::MapAt(Address address, std::size_t bytes) {
+  return MapNew(address, bytes, kWritable);
+}
+
+VmStatus LinuxVirtualMemory::Reserve(Address address, std::size_t bytes) {
+  return MapNew(address, bytes, PROT_NONE);
+}
+
+VmStatus LinuxVirtualMemory::Protect(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return StatusOf(mprotect(ToPointer(address), bytes, PROT_NONE));
+}
+
+VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  return StatusOf(mprotect(ToPointer(address), bytes, kWritable));
+}
+
+VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
+                                          unsigned char* resident) {
+  const ErrnoGuard guard;
+  const VmStatus status =
+      StatusOf(mincore(ToPointer(address), bytes, resident));
+  if (!status.ok()) return status;
+  // The kernel keeps the other bits to itself.
+  const std::size_t pages = bytes / PageBytes();
+  for (std::size_t page = 0; page < pages; ++page) resident[page] &= 1;
+  return {};
+}
+
+std::size_t LinuxVirtualMemory::MaxMappings() {
+  const ErrnoGuard guard;
+  std::uint64_t value = 0;
+  const bool found =
+      ProcReader().ReadNumber("/proc/sys/vm/max_map_count", value);
+  return static_cast<std::size_t>(found ? value : kUsualMaxMappings);
 }
 
 // By number: sanitizers would follow each mapping in their own tables, which
@@ -150,7 +194,7 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
                        .bytes = bytes};
     // The kernel may have unmapped the target before it looked at all of the
     // source.
-    if (Map(to, bytes, MAP_FIXED) == MAP_FAILED) {
+    if (Map(to, bytes, MAP_FIXED, kWritable) == MAP_FAILED) {
       munmap(ToPointer(to), bytes);
       status.target_lost = true;
     }
@@ -160,6 +204,12 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
   // Not MREMAP_DONTUNMAP: over several mappings Linux 6.17 and later moves some
   // and then fails when memory runs out, and nobody could tell which.
   return {.source_lost = !MapAt(from, bytes).ok()};
+}
+
+bool SealObject(const void* object, std::size_t bytes) {
+  const ErrnoGuard guard;
+  // The kernel refuses what is not whole pages.
+  return mprotect(const_cast<void*>(object), bytes, PROT_READ) == 0;
 }
 
 std::uint64_t LinuxVirtualMemory::Random() {

@@ -7,6 +7,7 @@
 #define HAKMEM_ALLOCATOR_PLATFORM_LINUX_VIRTUAL_MEMORY_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "allocator/platform/virtual_memory.h"
@@ -24,6 +25,12 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
   std::size_t PageBytes() const override;
   VmStatus MapAt(Address address, std::size_t bytes) override;
+  VmStatus Reserve(Address address, std::size_t bytes) override;
+  VmStatus Protect(Address address, std::size_t bytes) override;
+  VmStatus Unprotect(Address address, std::size_t bytes) override;
+  VmStatus FindResident(Address address, std::size_t bytes,
+                        unsigned char* resident) override;
+  std::size_t MaxMappings() override;
   bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;
   VmStatus Purge(Address address, std::size_t bytes) override;
@@ -37,6 +44,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
  private:
   bool IsRefusedByOrder();
+  VmStatus MapNew(Address address, std::size_t bytes, int protection);
 
   std::uint64_t fail_nth_ = 0;
   bool fail_from_then_on_ = false;
@@ -44,6 +52,12 @@ class LinuxVirtualMemory final : public VirtualMemory {
   // thread that makes one.
   std::atomic<std::uint64_t> asked_{0};
 };
+
+// What an object must fill and be aligned to, to be sealed.
+inline constexpr std::size_t kSealedBytes = 4096;
+// Makes an object of the program's own data read-only for good. False: it is
+// not, because the kernel refused or has larger pages.
+bool SealObject(const void* object, std::size_t bytes);
 
 }  // namespace hakmem
 

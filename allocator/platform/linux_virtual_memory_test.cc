@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <set>
 #include <vector>
@@ -266,6 +267,62 @@ TEST_F(LinuxVirtualMemoryTest, RegionRangeHasRoomAtBothEnds) {
     *reinterpret_cast<volatile char*>(first) = 1;
     EXPECT_TRUE(memory_.Unmap(first, page_).ok());
   }
+}
+
+TEST_F(LinuxVirtualMemoryTest, ProtectedPagesStayInaccessible) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
+  Fill(0, 3, 1);
+  ASSERT_TRUE(memory_.Protect(Page(1), page_).ok());
+  ASSERT_TRUE(memory_.Purge(Page(0), 3 * page_).ok());
+  EXPECT_TRUE(Holds(0, 1, 0));
+  EXPECT_TRUE(Holds(2, 1, 0));
+  EXPECT_DEATH(*At(1) = 1, "");
+  errno = kErrno;
+}
+
+TEST_F(LinuxVirtualMemoryTest, UnprotectedPagesHaveTheirBytes) {
+  ASSERT_TRUE(memory_.Reserve(Page(0), 3 * page_).ok());
+  ASSERT_TRUE(memory_.Unprotect(Page(1), page_).ok());
+  EXPECT_TRUE(Holds(1, 1, 0));
+  Fill(1, 1, 7);
+  ASSERT_TRUE(memory_.Protect(Page(1), page_).ok());
+  ASSERT_TRUE(memory_.Unprotect(Page(0), 2 * page_).ok());
+  EXPECT_TRUE(Holds(0, 1, 0));
+  EXPECT_TRUE(Holds(1, 1, 7));
+  EXPECT_FALSE(memory_.Unprotect(Page(4), page_).ok());
+}
+
+TEST_F(LinuxVirtualMemoryTest, ReservedPagesAreInaccessible) {
+  ASSERT_TRUE(memory_.Reserve(Page(0), 2 * page_).ok());
+  EXPECT_EQ(memory_.MapAt(Page(1), page_).error_number, EEXIST);
+  EXPECT_DEATH(*At(1) = 1, "");
+  errno = kErrno;
+}
+
+TEST_F(LinuxVirtualMemoryTest, FindsResidentPages) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
+  Fill(1, 1, 1);
+  unsigned char resident[3] = {9, 9, 9};
+  ASSERT_TRUE(memory_.FindResident(Page(0), 3 * page_, resident).ok());
+  EXPECT_EQ(resident[0], 0);
+  EXPECT_EQ(resident[1], 1);
+  EXPECT_EQ(resident[2], 0);
+  EXPECT_FALSE(memory_.FindResident(Page(4), page_, resident).ok());
+}
+
+TEST_F(LinuxVirtualMemoryTest, SealedObjectsAreReadOnly) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 2 * page_).ok());
+  Fill(0, 2, 1);
+  EXPECT_FALSE(SealObject(At(0) + 8, page_));
+  ASSERT_TRUE(SealObject(At(0), page_));
+  EXPECT_TRUE(Holds(0, 2, 1));
+  *At(1) = 2;
+  EXPECT_DEATH(*At(0) = 2, "");
+  errno = kErrno;
+}
+
+TEST_F(LinuxVirtualMemoryTest, KnowsTheLimitOnMappings) {
+  EXPECT_GE(memory_.MaxMappings(), 1000U);
 }
 
 }  // namespace

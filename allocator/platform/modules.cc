@@ -81,8 +81,12 @@ bool Holds(const Image& image, std::uintptr_t address, ModuleOf& module) {
   bool holds = false;
   module.begin = UINTPTR_MAX;
   module.end = 0;
+  module.unwind_table = 0;
   for (unsigned i = 0; i < image.count; ++i) {
     const Segment& segment = image.segments[i];
+    if (segment.p_type == PT_GNU_EH_FRAME) {
+      module.unwind_table = image.base + segment.p_vaddr;
+    }
     if (segment.p_type != PT_LOAD) continue;
     const std::uintptr_t begin = image.base + segment.p_vaddr;
     const std::uintptr_t end = begin + segment.p_memsz;
@@ -229,6 +233,11 @@ bool FindModule(std::uintptr_t address, ModuleOf& module) {
     }
   }
   return FindLibrary(memory, list, address, module);
+}
+
+bool IsProgram(const ModuleOf& module) {
+  const std::uintptr_t entry = getauxval(AT_ENTRY);
+  return entry >= module.begin && entry < module.end;
 }
 
 }  // namespace hakmem

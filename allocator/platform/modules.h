@@ -28,11 +28,16 @@ struct ModuleOf {
   // not be looked up.
   std::uintptr_t begin;
   std::uintptr_t end;
+  // Its .eh_frame_hdr, which tells how to unwind its functions; 0: it has none.
+  std::uintptr_t unwind_table;
 };
 
 // False: `address` is in no module (code made at run time), or in one loaded by
 // dlmopen.
 bool FindModule(std::uintptr_t address, ModuleOf& module);
+
+// Whether it is the program itself, no shared library.
+bool IsProgram(const ModuleOf& module);
 
 }  // namespace hakmem
 

@@ -80,7 +80,9 @@ void ThreadName(char (&name)[16]) {
 }
 
 void AbortProcess() {
-  RunCrashHook(SIGABRT);
+  CrashSite site;
+  site.signal = SIGABRT;
+  RunCrashHooks(site);
   // Another thread may install its handler in between; so more than once.
   for (int attempts = 0; attempts < 3; ++attempts) {
     struct sigaction action = {};

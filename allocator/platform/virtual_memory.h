@@ -19,7 +19,14 @@
 namespace hakmem {
 
 // The kinds of calls.
-enum class VmCall : std::uint8_t { kNone, kMap, kUnmap, kPurge, kMove };
+enum class VmCall : std::uint8_t {
+  kNone,
+  kMap,
+  kUnmap,
+  kPurge,
+  kMove,
+  kProtect
+};
 
 // The result of one call: 0, or the kernel's errno.
 struct VmStatus {
@@ -44,6 +51,24 @@ class VirtualMemory {
   // Maps [address, address + bytes) readable, writable and zero. Fails with
   // EEXIST, changing nothing, when any page of the range is in use.
   virtual VmStatus MapAt(Address address, std::size_t bytes) = 0;
+
+  // The same, but nothing in the range can be read or written.
+  virtual VmStatus Reserve(Address address, std::size_t bytes) = 0;
+
+  // Makes part of a mapped range inaccessible, or fails, changing nothing;
+  // which may split a mapping in three. Bytes keep their values.
+  virtual VmStatus Protect(Address address, std::size_t bytes) = 0;
+  // Makes a range that is inaccessible readable and writable again, or fails
+  // likewise.
+  virtual VmStatus Unprotect(Address address, std::size_t bytes) = 0;
+
+  // Which pages of a mapped range are in memory: resident[i] is 1 or 0 for
+  // each. A page that is not may still have data in swap.
+  virtual VmStatus FindResident(Address address, std::size_t bytes,
+                                unsigned char* resident) = 0;
+
+  // How many mappings the kernel allows the process.
+  virtual std::size_t MaxMappings() = 0;
 
   // Whether something is in the way of mapping in the range, as far as the
   // kernel tells; maps nothing. The range may be far longer than memory.

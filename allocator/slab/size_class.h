@@ -25,6 +25,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/planted_defect.h"
 #include "allocator/base/units.h"
 #include "allocator/superslab/region.h"
 
@@ -163,6 +164,7 @@ inline constexpr auto kSizesOfCode = [] {
 // quarter of the lower one, and so are all multiples of greater alignments.
 constexpr SizeClass AlignedClassOf(std::size_t size_bytes,
                                    std::size_t alignment_bytes) {
+  size_bytes -= PlantedDefect(Defect::kClassOneByteShort) && size_bytes > 1;
   return ClassOf(
       RoundUp(std::max<std::size_t>(size_bytes, 1), alignment_bytes));
 }

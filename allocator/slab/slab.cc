@@ -7,8 +7,14 @@
 
 namespace hakmem {
 
-void Slab::Start(SizeClass size_class, UnitIndex first_unit) {
+void Slab::Start(SizeClass size_class, UnitIndex first_unit,
+                 std::uint32_t guard_bytes) {
+  const ClassLayout& layout = kClassLayouts[size_class];
   size_class_ = size_class;
+  capacity_ = static_cast<std::uint16_t>(
+      guard_bytes == 0 ? layout.capacity
+                       : (layout.slab_units * kUnitBytes - guard_bytes) /
+                             layout.block_bytes);
   first_unit_ = first_unit;
   next = kNoUnit;
   previous = kNoUnit;

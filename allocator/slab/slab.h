@@ -18,10 +18,13 @@
 #ifndef HAKMEM_ALLOCATOR_SLAB_SLAB_H_
 #define HAKMEM_ALLOCATOR_SLAB_SLAB_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
+#include "allocator/slab/block_use.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/zone.h"
 
@@ -30,11 +33,13 @@ namespace hakmem {
 class Slab {
  public:
   // Starts life as a slab of `size_class` with no block handed out.
-  void Start(SizeClass size_class, UnitIndex first_unit);
+  // Of its last `guard_bytes` it makes no use.
+  void Start(SizeClass size_class, UnitIndex first_unit,
+             std::uint32_t guard_bytes = 0);
 
   SizeClass size_class() const { return size_class_; }
   UnitIndex first_unit() const { return first_unit_; }
-  std::uint32_t capacity() const { return kClassLayouts[size_class_].capacity; }
+  std::uint32_t capacity() const { return capacity_; }
   // Blocks that can be taken.
   std::uint32_t available() const { return free_count_ + (capacity() - bump_); }
   // No block is in a magazine or with the user.
@@ -56,7 +61,8 @@ class Slab {
 
   void CheckInvariants() const;
 
-  // The heap's lists (slab_store.h). kNoUnit ends a list.
+  // The heap's lists (slab_store.h). kNoUnit ends a list. While the range that
+  // begins at this unit is free, `next` is ACE's (range_pool.h).
   UnitIndex next = kNoUnit;
   UnitIndex previous = kNoUnit;
   std::uint8_t bucket = 0;
@@ -72,6 +78,7 @@ class Slab {
   void TakeFromBitmap(Address base, void** end, std::uint32_t count);
 
   SizeClass size_class_ = 0;
+  std::uint16_t capacity_ = 0;
   UnitIndex first_unit_ = 0;
   std::uint32_t bump_ = 0;
   std::uint32_t free_count_ = 0;
@@ -85,7 +92,14 @@ struct UnitDescriptor {
   // first; outlives slabs, so that the next one clears no more than it must.
   std::uint32_t header_extent;
   // In the first unit of a span: its length. 0: no span starts here.
-  std::uint32_t span_units;
+  std::uint16_t span_units;
+  // In the first unit of a span: how much at its end is inaccessible.
+  std::uint8_t span_guard_kib;
+  // In the first unit of a span's range: for which alignment it was carved, in
+  // units; ACE's (range_pool.h).
+  std::uint8_t range_alignment_shift;
+  // In the first unit of a span.
+  BlockUse use;
   // In the first unit of a slab.
   Slab slab;
 };
@@ -94,6 +108,22 @@ static_assert(sizeof(UnitDescriptor) + sizeof(std::uint64_t) <=
               kCoarseDescriptorBytes);
 static_assert(sizeof(UnitDescriptor) + 64 * sizeof(std::uint64_t) <=
               kFineDescriptorBytes);
+
+// How much of the span that starts at a unit can be accessed.
+inline std::size_t SpanAccessibleBytes(const UnitDescriptor& descriptor) {
+  return descriptor.span_units * kUnitBytes - descriptor.span_guard_kib * kKiB;
+}
+
+// How much of it the program may use: where lengths are rounded up, no more
+// pages than it asked for, so that it leaves the others alone.
+inline std::size_t SpanUsableBytes(const UnitDescriptor& descriptor,
+                                   std::size_t page_bytes) {
+  const std::size_t bytes = SpanAccessibleBytes(descriptor);
+  const std::size_t requested_bytes = descriptor.use.requested_bytes;
+  return requested_bytes == 0
+             ? bytes
+             : std::min(bytes, RoundUp(requested_bytes, page_bytes));
+}
 
 inline UnitDescriptor& DescriptorOf(const Zone& zone, UnitIndex unit) {
   return *static_cast<UnitDescriptor*>(zone.UnitDescriptor(unit));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -19,6 +20,8 @@ constexpr std::size_t kRangeShare = 12;
 // How many places are looked at before one is taken in which something lies.
 // Under valgrind, whose own memory lies in the range, two of three are such.
 constexpr int kMaxPlaces = 64;
+// After each window.
+constexpr std::size_t kGapBytes = kSuperSlabBytes;
 // Per huge frame: a header byte and a record (ace/huge_pool.h).
 constexpr std::size_t kHugeTableBytesPerFrame = 64;
 
@@ -29,53 +32,87 @@ Address RandomOffset(VirtualMemory& memory, std::size_t slack_bytes) {
 
 }  // namespace
 
-void Region::Place(VirtualMemory& memory) {
+void Region::SetLengths(std::size_t page_bytes, const MemoryPolicy& policy) {
+  const auto frames = static_cast<FrameIndex>(window_bytes_ >> kSuperSlabShift);
+  const auto set = [this](unsigned index, std::size_t bytes) {
+    windows_[index].bytes = RoundUp(bytes, kSuperSlabBytes);
+  };
+  set(kBlocks, (2 + kHugeWindows) * window_bytes_);
+  for (unsigned i = 0; i < Zone::kTableWindows; ++i) {
+    const auto tables = static_cast<Zone::Tables>(i);
+    set(kFineTables + i,
+        Zone::TableBytes(fine_.shape(), tables, frames, page_bytes));
+    set(kCoarseTables + i,
+        Zone::TableBytes(coarse_.shape(), tables, frames, page_bytes));
+  }
+  set(kHugeTables, kHugeWindows * frames * kHugeTableBytesPerFrame);
+  for (unsigned i = 0; i < kHeapWindows; ++i) {
+    set(kHeap + i, window_bytes_ / 64);
+  }
+  if (policy.inaccessible_empty_blocks) {
+    set(kEmptyBlocks, window_bytes_ / 64);
+    set(kEmptyTables, window_bytes_ / 64);
+  }
+}
+
+// Of windows in a random order, those before one take what they need, and the
+// gaps before it what its random number says: the numbers, sorted, share out
+// what is left of the range.
+void Region::SetPlaces(VirtualMemory& memory, Address begin,
+                       std::size_t range_bytes, bool scattered) {
+  std::size_t slack = range_bytes;
+  for (const Window& window : windows_) slack -= window.bytes + kGapBytes;
+  std::uint8_t order[kWindows];
+  Address offsets[kWindows];
+  for (unsigned i = 0; i < kWindows; ++i) {
+    order[i] = static_cast<std::uint8_t>(i);
+    // The tables lie after the blocks, at a distance of their own.
+    offsets[i] = scattered ? RandomOffset(memory, slack)
+                 : i == 0  ? RandomOffset(memory, slack / 2)
+                 : i == 1  ? offsets[0] + RandomOffset(memory, slack / 2)
+                           : offsets[1];
+  }
+  if (scattered) {
+    std::sort(offsets, offsets + kWindows);
+    for (unsigned i = kWindows - 1; i > 0; --i) {
+      std::swap(order[i], order[memory.Random() % (i + 1)]);
+    }
+  }
+  for (unsigned i = 0; i < kWindows; ++i) {
+    windows_[order[i]].begin = begin + offsets[i];
+    begin += windows_[order[i]].bytes + kGapBytes;
+  }
+}
+
+void Region::Place(VirtualMemory& memory, const MemoryPolicy& policy) {
   const auto range = memory.RegionRange();
   const std::size_t page_bytes = memory.PageBytes();
   const Address begin = RoundUp<Address>(range.begin, kSuperSlabBytes);
   const std::size_t range_bytes = range.end - begin;
   HAK_CHECK_GT(range_bytes, kRegionFixedBytes);
-  const std::size_t window_bytes =
+  window_bytes_ =
       std::min(kMaxWindowBytes,
                std::bit_floor((range_bytes - kRegionFixedBytes) / kRangeShare));
-  const auto frames = static_cast<FrameIndex>(window_bytes >> kSuperSlabShift);
-
-  const auto in_frames = [](std::size_t bytes) {
-    return RoundUp(bytes, kSuperSlabBytes) + kSuperSlabBytes;
+  SetLengths(page_bytes, policy);
+  const auto is_taken = [&memory](const Window& window) {
+    return window.bytes != 0 && memory.IsTaken(window.begin, window.bytes);
   };
-  const std::size_t fine_tables = in_frames(Zone::TableBytes(
-      {kFineGranuleShift, kFineDescriptorBytes}, frames, page_bytes));
-  const std::size_t coarse_tables = in_frames(Zone::TableBytes(
-      {kCoarseGranuleShift, kCoarseDescriptorBytes}, frames, page_bytes));
-  const std::size_t huge_tables =
-      in_frames(kHugeWindows * frames * kHugeTableBytesPerFrame);
-  const std::size_t heap_window = in_frames(window_bytes / 64);
-  const std::size_t blocks = (2 + kHugeWindows) * window_bytes;
-  const std::size_t tables =
-      fine_tables + coarse_tables + huge_tables + kHeapWindows * heap_window;
-
-  // The tables lie after the blocks, at a distance of their own.
-  const std::size_t slack = range_bytes - blocks - tables;
-  Address base = 0;
-  Address next = 0;
   for (int tries = 0; tries < kMaxPlaces; ++tries) {
-    base = begin + RandomOffset(memory, slack / 2);
-    next = base + blocks + RandomOffset(memory, slack / 2);
-    if (!memory.IsTaken(base, blocks) && !memory.IsTaken(next, tables)) break;
+    SetPlaces(memory, begin, range_bytes, policy.scattered_tables);
+    if (std::none_of(windows_, windows_ + kWindows, is_taken)) break;
   }
-  const auto take = [&next](std::size_t bytes) {
-    const Address at = next;
-    next += bytes;
-    return at;
+  const auto place = [&](Zone& zone, Address base, unsigned tables) {
+    Address begins[Zone::kTableWindows];
+    for (unsigned i = 0; i < Zone::kTableWindows; ++i) {
+      begins[i] = windows_[tables + i].begin;
+    }
+    zone.Place(base, static_cast<FrameIndex>(window_bytes_ >> kSuperSlabShift),
+               begins, page_bytes);
   };
-  fine_.Place(base, frames, take(fine_tables), page_bytes);
-  coarse_.Place(base + window_bytes, frames, take(coarse_tables), page_bytes);
-  huge_ = {base + 2 * window_bytes, kHugeWindows * window_bytes};
-  huge_tables_ = {take(huge_tables), huge_tables - kSuperSlabBytes};
-  for (Window& window : heap_windows_) {
-    window = {take(heap_window), heap_window - kSuperSlabBytes};
-  }
-  window_bytes_ = window_bytes;
+  const Address base = windows_[kBlocks].begin;
+  place(fine_, base, kFineTables);
+  place(coarse_, base + window_bytes_, kCoarseTables);
+  huge_ = {base + 2 * window_bytes_, kHugeWindows * window_bytes_};
 }
 
 }  // namespace hakmem

@@ -9,6 +9,14 @@
 //   coarse  Pool blocks and Spans; one header byte per 256 bytes, because
 //           their sizes are multiples of 256 and the table should cost 0.4 %
 //   huge    Huge blocks; one header byte per SuperSlab frame
+// The tables lie behind the blocks, at a random distance, or, where tables are
+// scattered, each at a random address of its own, but for these: a zone's unit
+// records and headers keep their distance, which is part of the instructions
+// of every free (zone.h); a Huge block's header and record lie in one window.
+//
+// Before and after each table are addresses that stay unmapped: at least a page
+// at its end, and at its start the last table's page or a random distance.
+//
 // Nothing is reserved: windows are addresses only, mapped when used, so that
 // an address-space limit (RLIMIT_AS) is spent on blocks.
 //
@@ -20,6 +28,7 @@
 #include <cstddef>
 
 #include "allocator/base/units.h"
+#include "allocator/config/config.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/superslab/zone.h"
 
@@ -44,10 +53,15 @@ class Region {
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
+  // Before Place: both zones of slabs keep their blocks' bounds.
+  void KeepBounds() {
+    fine_.KeepBounds();
+    coarse_.KeepBounds();
+  }
   // Chooses all addresses, where nothing lies yet if it can; maps nothing. The
   // windows scale with the range that the platform offers (a 39-bit address
   // space gets smaller ones).
-  void Place(VirtualMemory& memory);
+  void Place(VirtualMemory& memory, const MemoryPolicy& policy = {});
   bool placed() const { return window_bytes_ != 0; }
 
   constexpr Zone& fine() { return fine_; }
@@ -61,19 +75,45 @@ class Region {
     std::size_t bytes = 0;
   };
   Window huge() const { return huge_; }
-  Window huge_tables() const { return huge_tables_; }
-  // For the heap layer's tables: heaps, magazines, parcels; and for a call
-  // trace's rings.
-  static constexpr unsigned kHeapWindows = 4;
-  Window heap_window(unsigned index) const { return heap_windows_[index]; }
+  Window huge_tables() const { return windows_[kHugeTables]; }
+  // For the heap layer's tables: heaps, magazines, parcels; for a call trace's
+  // rings; for the debug variant's call stacks, and its records of blocks in
+  // each of the three zones, and of size 0; and for guarded blocks.
+  static constexpr unsigned kHeapWindows = 10;
+  static constexpr unsigned kStackWindow = 4;
+  static constexpr unsigned kRecordWindows = 5;
+  static constexpr unsigned kGuardWindow = 9;
+  Window heap_window(unsigned index) const { return windows_[kHeap + index]; }
+  // Of blocks of size 0, and for their table; empty if the policy has none.
+  Window empty_blocks() const { return windows_[kEmptyBlocks]; }
+  Window empty_tables() const { return windows_[kEmptyTables]; }
+
+  // All that Place has laid out: the zones side by side, then tables.
+  static constexpr unsigned kWindows =
+      1 + 2 * Zone::kTableWindows + 1 + kHeapWindows + 2;
+  Window window(unsigned index) const { return windows_[index]; }
 
  private:
+  enum : std::uint8_t {
+    kBlocks,
+    kFineTables,
+    kCoarseTables = kFineTables + Zone::kTableWindows,
+    kHugeTables = kCoarseTables + Zone::kTableWindows,
+    kHeap,
+    kEmptyBlocks = kHeap + kHeapWindows,
+    kEmptyTables,
+  };
+  static_assert(kEmptyTables + 1 == kWindows);
+
+  void SetLengths(std::size_t page_bytes, const MemoryPolicy& policy);
+  void SetPlaces(VirtualMemory& memory, Address begin, std::size_t range_bytes,
+                 bool scattered);
+
   Zone fine_;
   Zone coarse_;
   std::size_t window_bytes_ = 0;
   Window huge_;
-  Window huge_tables_;
-  Window heap_windows_[kHeapWindows];
+  Window windows_[kWindows];
 };
 
 }  // namespace hakmem

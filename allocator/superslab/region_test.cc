@@ -14,35 +14,28 @@ namespace {
 
 using Range = VirtualMemory::AddressRange;
 
+constexpr MemoryPolicy kScattered = {.inaccessible_empty_blocks = true,
+                                     .scattered_tables = true};
+
 struct Placed {
   std::size_t zone_bytes;
   std::map<Address, Address> windows;  // from first address to the one beyond
 };
 
 // Everything the region has laid out.
-Placed WindowsOf(const Region& region, std::size_t page_bytes) {
+Placed WindowsOf(const Region& region) {
   const Address fine = region.fine().view().base;
-  const Address coarse = region.coarse().view().base;
   Placed placed;
-  placed.zone_bytes = coarse - fine;
-  const auto frames =
-      static_cast<FrameIndex>(placed.zone_bytes >> kSuperSlabShift);
-  const auto add = [&placed](Address begin, std::size_t bytes) {
-    EXPECT_TRUE(placed.windows.emplace(begin, begin + bytes).second);
-  };
-  const auto add_tables = [&](const Zone& zone, ZoneShape shape) {
-    const auto records = reinterpret_cast<Address>(&zone.unit_record(0));
-    add(records / page_bytes * page_bytes,
-        Zone::TableBytes(shape, frames, page_bytes));
-  };
-  add(fine, placed.zone_bytes);
-  add(coarse, placed.zone_bytes);
-  add_tables(region.fine(), {kFineGranuleShift, kFineDescriptorBytes});
-  add_tables(region.coarse(), {kCoarseGranuleShift, kCoarseDescriptorBytes});
-  add(region.huge().begin, region.huge().bytes);
-  add(region.huge_tables().begin, region.huge_tables().bytes);
-  for (unsigned i = 0; i < Region::kHeapWindows; ++i) {
-    add(region.heap_window(i).begin, region.heap_window(i).bytes);
+  placed.zone_bytes = region.coarse().view().base - fine;
+  EXPECT_EQ(region.window(0).begin, fine);
+  EXPECT_EQ(region.window(0).begin + region.window(0).bytes,
+            region.huge().begin + region.huge().bytes);
+  for (unsigned i = 0; i < Region::kWindows; ++i) {
+    const Region::Window window = region.window(i);
+    if (window.bytes == 0) continue;
+    EXPECT_TRUE(
+        placed.windows.emplace(window.begin, window.begin + window.bytes)
+            .second);
   }
   return placed;
 }
@@ -55,13 +48,14 @@ TEST_P(RegionTest, WindowsAreDisjointAndInsideTheRange) {
     memory.SetRegionRange(GetParam());
     Region region;
     EXPECT_FALSE(region.placed());
-    region.Place(memory);
+    region.Place(memory, seed % 2 == 0 ? kScattered : MemoryPolicy());
     ASSERT_TRUE(region.placed());
     EXPECT_EQ(memory.mapped_bytes(), 0U);
-    const Placed placed = WindowsOf(region, memory.PageBytes());
+    const Placed placed = WindowsOf(region);
     Address end = GetParam().begin;
     for (const auto& [begin, window_end] : placed.windows) {
-      EXPECT_GE(begin, end);
+      // What lies between two windows stays unmapped.
+      EXPECT_GE(begin, end + (end == GetParam().begin ? 0 : kSuperSlabBytes));
       EXPECT_GT(window_end, begin);
       EXPECT_EQ(begin % memory.PageBytes(), 0U);
       end = window_end;
@@ -75,7 +69,7 @@ TEST_P(RegionTest, WindowsScaleWithTheRange) {
   memory.SetRegionRange(GetParam());
   Region region;
   region.Place(memory);
-  const Placed placed = WindowsOf(region, memory.PageBytes());
+  const Placed placed = WindowsOf(region);
   const std::size_t range_bytes = GetParam().end - GetParam().begin;
   EXPECT_GE(placed.zone_bytes, std::min(range_bytes / 25, 4096 * kGiB));
   EXPECT_LE(placed.zone_bytes, range_bytes / 12);
@@ -96,6 +90,26 @@ TEST_P(RegionTest, BaseIsRandom) {
   }
   EXPECT_GT(bases.size(), kSeeds / 2);
   EXPECT_GT(tables.size(), kSeeds / 2);
+}
+
+// No window tells where another is.
+TEST_P(RegionTest, TablesAreScattered) {
+  constexpr std::uint64_t kSeeds = 20;
+  std::set<std::size_t> distances[Region::kWindows];
+  std::set<bool> before_blocks;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    FakeVirtualMemory memory(seed);
+    memory.SetRegionRange(GetParam());
+    Region region;
+    region.Place(memory, kScattered);
+    for (unsigned i = 0; i < Region::kWindows; ++i) {
+      const Address other = region.window((i + 1) % Region::kWindows).begin;
+      distances[i].insert(region.window(i).begin - other);
+    }
+    before_blocks.insert(region.window(1).begin < region.window(0).begin);
+  }
+  for (const auto& seen : distances) EXPECT_GT(seen.size(), kSeeds / 2);
+  EXPECT_EQ(before_blocks.size(), 2U);
 }
 
 TEST_P(RegionTest, EveryZoneCanBeUsed) {
@@ -125,10 +139,8 @@ TEST_P(RegionTest, EveryZoneCanBeUsed) {
 }
 
 // Whether nothing of the region lies in [begin, end).
-bool KeepsClearOf(const Region& region, std::size_t page_bytes, Address begin,
-                  Address end) {
-  for (const auto& [first, window_end] :
-       WindowsOf(region, page_bytes).windows) {
+bool KeepsClearOf(const Region& region, Address begin, Address end) {
+  for (const auto& [first, window_end] : WindowsOf(region).windows) {
     if (first < end && begin < window_end) return false;
   }
   return true;
@@ -145,15 +157,13 @@ TEST(RegionPlaceTest, KeepsClearOfWhatIsInTheWay) {
     FakeVirtualMemory free_memory(seed);
     free_memory.SetRegionRange({begin, begin + kRangeBytes});
     free_region.Place(free_memory);
-    clear_without += KeepsClearOf(free_region, free_memory.PageBytes(), taken,
-                                  taken + 64 * kMiB);
+    clear_without += KeepsClearOf(free_region, taken, taken + 64 * kMiB);
     Region region;
     FakeVirtualMemory memory(seed);
     memory.SetRegionRange({begin, begin + kRangeBytes});
     ASSERT_TRUE(memory.MapAt(taken, 64 * kMiB).ok());
     region.Place(memory);
-    EXPECT_TRUE(
-        KeepsClearOf(region, memory.PageBytes(), taken, taken + 64 * kMiB));
+    EXPECT_TRUE(KeepsClearOf(region, taken, taken + 64 * kMiB));
   }
   EXPECT_LT(clear_without, 40);  // it was in the way
 }

@@ -1,8 +1,9 @@
 // A zone: the part of the region whose blocks share one header granule.
 //
 // Owns: the zone's frames (one SuperSlab each) and its tables: detached
-// headers, unit records, unit descriptors and SuperSlab records. Called by:
-// ace (placing frames), slab, heap and core (looking blocks up).
+// headers, unit records, unit descriptors and SuperSlab records, and bounds of
+// blocks for who asks for them. Called by: ace (placing frames), slab, heap and
+// core (looking blocks up).
 // Thread-safety: Place, Extend, UnmapFrame and RemapFrame under the caller's
 // lock; look-ups from any thread for any frame below frame_count().
 //
@@ -54,9 +55,11 @@ enum class Presence : std::uint8_t { kNever, kMapped, kUnmapped, kForeign };
 // What is known of one SuperSlab. All but `presence` belongs to ace, which
 // keeps its invariants (unit_pool.h).
 struct SuperSlab {
-  std::uint32_t free_units;   // bit per unit
-  std::uint32_t dirty_units;  // subset of free_units: may hold old data
-  FrameIndex next;            // of the list that `list` names
+  std::uint32_t free_units;     // bit per unit
+  std::uint32_t kept_units;     // free, too, but for their own class alone
+  std::uint32_t dirty_units;    // of both: may hold old data
+  std::uint32_t guarded_units;  // their last page is inaccessible
+  FrameIndex next;              // of the list that `list` names
   FrameIndex previous;
   std::uint32_t run_frames;  // at both ends of a run of wholly free frames
   std::uint8_t list;
@@ -86,6 +89,9 @@ struct ZoneView {
   // headers less what the base contributes to a granule's number: a block's
   // header lies at header_origin + (its address >> granule shift).
   Address header_origin = 0;
+  // The same for the bounds of blocks (block_bounds.h): a block's lie at
+  // bounds_origin + (its address >> granule shift). 0: nobody keeps bounds.
+  Address bounds_origin = 0;
   // Each record is written by ace's caller when the unit is granted or
   // released, read by every thread.
   HAK_ALWAYS_INLINE std::atomic<UnitRecord>& RecordOf(
@@ -115,6 +121,7 @@ struct ZoneView {
 struct ZoneShape {
   unsigned granule_shift;
   std::size_t descriptor_bytes;  // of one unit
+  bool keeps_bounds = false;
 };
 
 class Zone {
@@ -123,12 +130,23 @@ class Zone {
   Zone(const Zone&) = delete;
   Zone& operator=(const Zone&) = delete;
 
-  // What Place needs beside the zone's own window of `frames` frames.
-  static std::size_t TableBytes(ZoneShape shape, FrameIndex frames,
-                                std::size_t page_bytes);
-  // `tables` is the address of TableBytes() free bytes.
-  void Place(Address base, FrameIndex frames, Address tables,
-             std::size_t page_bytes);
+  // Before Place: there will be a table of bounds.
+  void KeepBounds() { shape_.keeps_bounds = true; }
+  const ZoneShape& shape() const { return shape_; }
+  // What Place needs beside the zone's own window of `frames` frames: so much
+  // for each of these. Records and headers stay together, for RecordOf.
+  enum Tables : std::uint8_t {
+    kRecordsAndHeaders,
+    kBounds,
+    kDescriptors,
+    kSuperSlabs
+  };
+  static constexpr unsigned kTableWindows = 4;
+  static std::size_t TableBytes(ZoneShape shape, Tables tables,
+                                FrameIndex frames, std::size_t page_bytes);
+  // `tables[i]` is the address of TableBytes() free bytes.
+  void Place(Address base, FrameIndex frames,
+             const Address (&tables)[kTableWindows], std::size_t page_bytes);
 
   struct Extension {
     VmStatus status;         // of the call that was refused
@@ -205,6 +223,7 @@ class Zone {
   // Written under the caller's lock, read by all.
   std::atomic<FrameIndex> frame_count_{0};
   MetadataTable headers_;
+  MetadataTable bounds_;
   MetadataTable records_;
   MetadataTable descriptor_table_;
   MetadataTable super_slab_table_;

@@ -20,8 +20,21 @@ constexpr FrameIndex kFrames = 160;
 class ZoneTest : public testing::Test {
  protected:
   ZoneTest() : base_(memory_.RegionRange().begin + 64 * kSuperSlabBytes) {
-    zone_.Place(base_, kFrames, base_ + (kFrames + 1) * kSuperSlabBytes,
-                memory_.PageBytes());
+    Place(zone_);
+  }
+  // The tables behind the blocks, one behind the other.
+  void Place(Zone& zone) {
+    Address tables[Zone::kTableWindows];
+    Address next = base_ + (kFrames + 1) * kSuperSlabBytes;
+    for (unsigned i = 0; i < Zone::kTableWindows; ++i) {
+      tables[i] = next;
+      next += TableBytes(i);
+    }
+    zone.Place(base_, kFrames, tables, memory_.PageBytes());
+  }
+  std::size_t TableBytes(unsigned index) const {
+    return Zone::TableBytes(kShape, static_cast<Zone::Tables>(index), kFrames,
+                            memory_.PageBytes());
   }
   Zone::Extension Extend(FrameIndex frames) {
     const Zone::Extension extension = zone_.Extend(memory_, frames);
@@ -168,8 +181,7 @@ TEST_F(ZoneTest, LosesNothingWhicheverCallIsRefused) {
   for (std::uint64_t nth = 1;; ++nth) {
     FakeVirtualMemory memory;
     Zone zone(kShape);
-    zone.Place(base_, kFrames, base_ + (kFrames + 1) * kSuperSlabBytes,
-               memory.PageBytes());
+    Place(zone);
     memory.RefuseCall(nth, ENOMEM, Refuse::kFromThenOn);
     const Zone::Extension extension = zone.Extend(memory, 2);
     zone.CheckInvariants();
@@ -228,7 +240,7 @@ TEST_F(ZoneTest, CountsWhatItsTablesTake) {
             memory_.mapped_bytes() - 4 * kSuperSlabBytes);
   EXPECT_EQ(zone_.table_map_calls(), memory_.calls(VmCall::kMap) - 1);
   EXPECT_LE(zone_.metadata_bytes(),
-            Zone::TableBytes(kShape, kFrames, memory_.PageBytes()));
+            TableBytes(0) + TableBytes(1) + TableBytes(2));
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ _GCC_TEST_WARNINGS = [
     "-Wno-dangling-else",
     "-Wno-free-nonheap-object",
     "-Wno-mismatched-new-delete",
+    "-Wno-stringop-overflow",
     "-Wno-use-after-free",
 ]
 

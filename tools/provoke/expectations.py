@@ -14,6 +14,9 @@ ONLY_FAKE = (("metadata", "Exhaustion", "metadata"),)
 # A fake kernel does not kill.
 ONLY_REAL = ("cgroup_kill",)
 
+# The variants in which what one class has freed stays its own.
+SEPARATE = ("hardened", "debug")
+
 
 @dataclasses.dataclass
 class Expected:
@@ -91,7 +94,11 @@ def limit_complaints(event, expected, real):
 
 def reason_complaints(event, case, real=True):
     expected = CASES[case.name]
-    if (event["reason"], event["detail"]) != (case.reason, case.detail):
+    details = {case.detail}
+    # Where classes are separate, what is free at a limit may be others'.
+    if case.detail == "heap_limit" and event["variant"] in SEPARATE:
+        details.add("unit_runs")
+    if event["reason"] != case.reason or event["detail"] not in details:
         yield "says %s/%s, not %s/%s" % (event["reason"], event["detail"], case.reason, case.detail)
     yield from limit_complaints(event, expected, real)
     refused = event.get("refused")
@@ -173,7 +180,9 @@ def served_complaints(run, case):
     served = tuple(event["disposition"] for event in told)
     # A purge may give a last few blocks, before there are none.
     last_few = len(expected.sizes) > 1 and set(served) == {"served_after_purge"}
-    if served != expected.served and not last_few:
+    # There other calls than one for blocks may be the one that is refused.
+    elsewhere = case.name == "injected_once" and run.separates_classes and not served
+    if served != expected.served and not last_few and not elsewhere:
         yield "served after all: %s, expected %s" % (served, expected.served)
     for event in told:
         yield from reason_complaints(event, case)

@@ -139,8 +139,9 @@ Verdict AddressInUse(const Settings&) {
   constexpr std::size_t kAlign = 2 * kMiB;
   void* const first = Try({.size = kSize});
   if (first == nullptr) return {};
+  // The block may be a page longer than that.
   const auto end =
-      (reinterpret_cast<std::uintptr_t>(first) + kSize + kAlign - 1) / kAlign *
+      (reinterpret_cast<std::uintptr_t>(first) + kSize) / kAlign * kAlign +
       kAlign;
   void* const others = mmap(
       reinterpret_cast<void*>(end), kOthers, PROT_NONE,

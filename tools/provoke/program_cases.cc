@@ -61,7 +61,7 @@ Verdict NewHandler(const Settings&) {
     Ballast().Free();
   });
   void* const block = Try({.call = Call::kNew, .size = 40 * kMiB});
-  free(block);
+  ::operator delete(block);
   return {.provoked = block != nullptr};
 }
 

@@ -43,6 +43,8 @@ class Run:
             "HAKMEM_ACE_TRACE": folder + "/trace.%p",
             **case.option,
         }
+        name = os.path.basename(arguments.library)
+        self.separates_classes = any(variant in name for variant in expectations.SEPARATE)
         command = [arguments.provoke, "--json", case.name]
         if size:
             command.insert(1, "--size=%d" % size)

@@ -1,5 +1,6 @@
 // operator new fails in a program that has nothing to throw with.
 // expect any: operator new of 9223372036854775808 bytes failed, and no C++ runtime is there to throw std::bad_alloc
+// no log: it is no misuse, and there is nothing to return.
 #include <dlfcn.h>
 
 #include "allocator/tests/misuse/misuse.h"

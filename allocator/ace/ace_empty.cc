@@ -1,0 +1,100 @@
+// Ace: blocks of size 0, and zeroing what was touched.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+
+namespace hakmem {
+namespace {
+
+// Up to this length, clearing everything is not dearer than asking the kernel
+// what was touched (docs/decisions/0017).
+constexpr std::size_t kClearedWholeBytes = 128 * kKiB;
+// Pages that the kernel is asked about at once.
+constexpr std::size_t kAskedPages = 512;
+// So many untouched pages between touched ones are cleared with them.
+constexpr std::size_t kShortGapPages = 4;
+
+void Clear(Address begin, std::size_t bytes) {
+  std::memset(reinterpret_cast<void*>(begin), 0, bytes);
+}
+
+}  // namespace
+
+Ace::BlockGrant Ace::GrantEmpty(std::size_t alignment_bytes) {
+  const FutexLockHolder hold(lock_);
+  const EmptyPool::Result result = empty_.Grant(memory_, alignment_bytes);
+  if (result.address != 0) return {result.address, {}};
+  if (result.exhausted || result.status.error_number == ENOSPC) {
+    return {0,
+            {.reason = FailureReason::kExhaustion,
+             .detail = FailureDetail::kMetadata}};
+  }
+  return {0, RefusedByKernel(result.status)};
+}
+
+bool Ace::ReleaseEmpty(Address address) {
+  const FutexLockHolder hold(lock_);
+  return empty_.Release(address);
+}
+
+Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
+  const FutexLockHolder hold(lock_);
+  if (empty_.IsLive(address)) return EmptyPlace::kLive;
+  return empty_.WasFreed(address) ? EmptyPlace::kFreed : EmptyPlace::kNone;
+}
+
+bool Ace::PurgeToClear(Address begin, std::size_t bytes) {
+  clearing_purge_calls_.fetch_add(1, std::memory_order_relaxed);
+  return memory_.Purge(begin, bytes).ok();
+}
+
+// A page that is not in memory may be in swap; given back, it is not.
+void Ace::ClearTouched(Address begin, std::size_t bytes) {
+  if (bytes <= kClearedWholeBytes) {
+    Clear(begin, bytes);
+    return;
+  }
+  const std::size_t page_bytes = memory_.PageBytes();
+  const std::size_t pages = bytes / page_bytes;
+  unsigned char resident[kAskedPages];
+  for (std::size_t asked = 0; asked < pages; asked += kAskedPages) {
+    const std::size_t count = std::min(pages - asked, kAskedPages);
+    const Address chunk = begin + asked * page_bytes;
+    if (!memory_.FindResident(chunk, count * page_bytes, resident).ok()) {
+      Clear(chunk, count * page_bytes);
+      continue;
+    }
+    for (std::size_t page = 0; page < count;) {
+      const unsigned char touched = resident[page];
+      std::size_t end = page + 1;
+      while (end < count && resident[end] == touched) ++end;
+      const Address run = chunk + page * page_bytes;
+      const std::size_t run_bytes = (end - page) * page_bytes;
+      const bool short_gap = page != 0 && end - page <= kShortGapPages;
+      if (touched != 0 || short_gap || !PurgeToClear(run, run_bytes)) {
+        Clear(run, run_bytes);
+      }
+      page = end;
+    }
+  }
+}
+
+void Ace::DropTail(Address begin, std::size_t bytes) {
+  const std::size_t page_bytes = memory_.PageBytes();
+  const Address end = begin + bytes;
+  const Address from = RoundUp<Address>(begin, page_bytes);
+  const Address to = RoundDown<Address>(end, page_bytes);
+  if (bytes <= kClearedWholeBytes || !PurgeToClear(from, to - from)) {
+    Clear(begin, bytes);
+    return;
+  }
+  Clear(begin, from - begin);
+  Clear(to, end - to);
+}
+
+}  // namespace hakmem

@@ -1,0 +1,164 @@
+#include "allocator/ace/range_pool.h"
+
+#include <algorithm>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+#include "allocator/slab/slab.h"
+
+namespace hakmem {
+
+UnitIndex RangePool::Pop(List& list) {
+  if (list == 0) return kNoUnit;
+  const UnitIndex first = list - 1;
+  list = DescriptorOf(zone_, first).slab.next;
+  return first;
+}
+
+void RangePool::Push(List& list, UnitIndex first) {
+  DescriptorOf(zone_, first).slab.next = list;
+  list = first + 1;
+}
+
+// The alignment that an address happens to have would not do: of neighbours,
+// every second one would be on another list, and SuperSlabs would be used by
+// halves.
+unsigned RangePool::AlignmentOf(UnitIndex first) const {
+  return DescriptorOf(zone_, first).range_alignment_shift;
+}
+
+void RangePool::NoteAlignment(UnitIndex first, std::uint32_t alignment_units) {
+  const auto shift = static_cast<unsigned>(std::countr_zero(alignment_units));
+  HAK_CHECK_LT(shift, kAlignments);
+  DescriptorOf(zone_, first).range_alignment_shift =
+      static_cast<std::uint8_t>(shift);
+}
+
+UnitIndex RangePool::TakeSlab(SizeClass size_class) {
+  return Pop(slabs_[size_class]);
+}
+
+void RangePool::PutSlab(SizeClass size_class, UnitIndex first) {
+  Push(slabs_[size_class], first);
+}
+
+UnitIndex RangePool::TakeSpan(std::uint32_t units,
+                              std::uint32_t alignment_units) {
+  const unsigned length = LengthClassOf(units);
+  const auto least = static_cast<unsigned>(std::countr_zero(alignment_units));
+  const unsigned lists = static_cast<unsigned>(non_empty_[length]) >> least;
+  if (lists == 0) return kNoUnit;
+  const unsigned alignment =
+      least + static_cast<unsigned>(std::countr_zero(lists));
+  List& list = spans_[length][alignment];
+  const UnitIndex first = Pop(list);
+  if (list == 0) {
+    non_empty_[length] =
+        static_cast<std::uint16_t>(non_empty_[length] & ~(1U << alignment));
+  }
+  return first;
+}
+
+void RangePool::PutSpan(UnitIndex first, std::uint32_t units) {
+  const unsigned length = LengthClassOf(units);
+  HAK_CHECK_EQ(LengthClassUnits(length), units);
+  const unsigned alignment = AlignmentOf(first);
+  Push(spans_[length][alignment], first);
+  non_empty_[length] =
+      static_cast<std::uint16_t>(non_empty_[length] | 1U << alignment);
+}
+
+bool RangePool::HasFrame(UnitIndex first, std::uint32_t units,
+                         Presence presence) const {
+  const FrameIndex last = FrameOfUnit(first + units - 1);
+  for (FrameIndex frame = FrameOfUnit(first); frame <= last; ++frame) {
+    if (zone_.super_slab(frame).presence == presence) return true;
+  }
+  return false;
+}
+
+// Each half is turned over, twice, so that its order stays.
+void RangePool::PutLast(List& list, std::uint32_t units, Presence presence,
+                        bool drop) {
+  List others = 0;
+  List last = 0;
+  for (UnitIndex first = Pop(list); first != kNoUnit; first = Pop(list)) {
+    const bool is_such = HasFrame(first, units, presence);
+    if (!is_such || !drop) Push(is_such ? last : others, first);
+  }
+  for (List* turned : {&last, &others}) {
+    for (UnitIndex first = Pop(*turned); first != kNoUnit;
+         first = Pop(*turned)) {
+      Push(list, first);
+    }
+  }
+}
+
+void RangePool::ForEachList(Presence presence, bool drop) {
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    PutLast(slabs_[i], kClassLayouts[i].slab_units, presence, drop);
+  }
+  for (unsigned length = 0; length < kLengthClasses; ++length) {
+    for (unsigned alignment = 0; alignment < kAlignments; ++alignment) {
+      List& list = spans_[length][alignment];
+      if (list == 0) continue;
+      PutLast(list, LengthClassUnits(length), presence, drop);
+      if (list != 0) continue;
+      non_empty_[length] =
+          static_cast<std::uint16_t>(non_empty_[length] & ~(1U << alignment));
+    }
+  }
+}
+
+void RangePool::PutUnmappedLast() {
+  ForEachList(Presence::kUnmapped, /*drop=*/false);
+}
+
+void RangePool::DropForeign() {
+  ForEachList(Presence::kForeign, /*drop=*/true);
+}
+
+std::uint32_t RangePool::LongestUnits() const {
+  std::uint32_t units = 0;
+  for (unsigned length = 0; length < kLengthClasses; ++length) {
+    if (non_empty_[length] != 0) {
+      units = std::max(units, LengthClassUnits(length));
+    }
+  }
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    if (slabs_[i] != 0) units = std::max(units, kClassLayouts[i].slab_units);
+  }
+  return units;
+}
+
+void RangePool::CheckList(List list, std::uint32_t units) const {
+  while (list != 0) {
+    const UnitIndex first = list - 1;
+    for (UnitIndex unit = first; unit < first + units; ++unit) {
+      HAK_CHECK(
+          (zone_.super_slab(FrameOfUnit(unit)).kept_units >> UnitInFrame(unit) &
+           1) != 0);  // R1
+    }
+    list = DescriptorOf(zone_, first).slab.next;
+  }
+}
+
+void RangePool::CheckInvariants() const {
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    CheckList(slabs_[i], kClassLayouts[i].slab_units);
+  }
+  for (unsigned length = 0; length < kLengthClasses; ++length) {
+    for (unsigned alignment = 0; alignment < kAlignments; ++alignment) {
+      const List list = spans_[length][alignment];
+      HAK_CHECK_EQ(list != 0, (non_empty_[length] >> alignment & 1) != 0);
+      if (list != 0) {  // R2
+        HAK_CHECK_EQ(AlignmentOf(list - 1), alignment);
+        HAK_CHECK(IsAligned<Address>(zone_.UnitAddress(list - 1),
+                                     kUnitBytes << alignment));
+      }
+      CheckList(list, LengthClassUnits(length));
+    }
+  }
+}
+
+}  // namespace hakmem

@@ -1,0 +1,125 @@
+// The free ranges of one zone, each for the class that it belongs to: a slab of
+// one size class, or a span of one length.
+//
+// Owns: which ranges are free (their units are kept: unit_pool.h). Called by:
+// Ace, under its lock, in variants that separate classes.
+// Thread-safety: none of its own.
+//
+// A range is carved once, from units that nothing has used, and is its class's
+// for ever; a frame of it that is unmapped under pressure is mapped again for
+// it. So a pointer into freed memory can only meet a block of its own
+// class again, and an inaccessible page at a range's end is set up once.
+//
+// Lengths of spans are rounded up to four classes per doubling, so that ranges
+// find users, and, beyond 16 units, to those and one unit more, for round sizes
+// and their guard; only addresses are lost, as nobody touches the rest.
+//
+// Invariants:
+//   R1: the units of each listed range are kept.
+//   R2: a span's range is on the list of its length and of the alignment that
+//       it was carved for, which its address has.
+#ifndef HAKMEM_ALLOCATOR_ACE_RANGE_POOL_H_
+#define HAKMEM_ALLOCATOR_ACE_RANGE_POOL_H_
+
+#include <bit>
+#include <cstdint>
+
+#include "allocator/slab/size_class.h"
+#include "allocator/superslab/zone.h"
+
+namespace hakmem {
+
+namespace internal {
+
+// Four lengths per doubling.
+constexpr unsigned kRoundLengths = 45;
+constexpr unsigned RoundLengthOf(std::uint32_t units) {
+  if (units <= 4) return units - 1;
+  const auto shift = static_cast<unsigned>(std::bit_width(units - 1)) - 3;
+  return 4 * shift + ((units - 1) >> shift);
+}
+constexpr std::uint32_t RoundLengthUnits(unsigned length) {
+  if (length < 4) return length + 1;
+  return (length % 4 + 5) << ((length / 4 - 1) % 32);
+}
+
+}  // namespace internal
+
+// Of 1 or more units.
+constexpr unsigned LengthClassOf(std::uint32_t units) {
+  constexpr std::uint32_t kShort = 16;
+  if (units > kShort) {
+    const unsigned below = internal::RoundLengthOf(units - 1);
+    if (internal::RoundLengthUnits(below) == units - 1) {
+      return internal::kRoundLengths + below;
+    }
+  }
+  return internal::RoundLengthOf(units);
+}
+constexpr std::uint32_t LengthClassUnits(unsigned length_class) {
+  return length_class < internal::kRoundLengths
+             ? internal::RoundLengthUnits(length_class)
+             : internal::RoundLengthUnits(length_class -
+                                          internal::kRoundLengths) +
+                   1;
+}
+// The length of the ranges that serve spans of `units`.
+constexpr std::uint32_t RangeUnits(std::uint32_t units) {
+  return LengthClassUnits(LengthClassOf(units));
+}
+
+class RangePool {
+ public:
+  // The longest span, and a guard page after it.
+  static constexpr std::uint32_t kMostUnits = 5 * 1024;
+
+  explicit constexpr RangePool(Zone& zone) : zone_(zone) {}
+  RangePool(const RangePool&) = delete;
+  RangePool& operator=(const RangePool&) = delete;
+
+  // The range that was freed last, but for those of which a frame was unmapped;
+  // kNoUnit: there is none.
+  UnitIndex TakeSlab(SizeClass size_class);
+  void PutSlab(SizeClass size_class, UnitIndex first);
+  // `units` is a length class's; `alignment_units` a power of two.
+  UnitIndex TakeSpan(std::uint32_t units, std::uint32_t alignment_units);
+  // Of a range that was just carved.
+  void NoteAlignment(UnitIndex first, std::uint32_t alignment_units);
+  void PutSpan(UnitIndex first, std::uint32_t units);
+
+  // After frames were unmapped: ranges that have them come last from now on.
+  void PutUnmappedLast();
+  // After a frame has become foreign: forgets the ranges that have it.
+  void DropForeign();
+  // The longest free range.
+  std::uint32_t LongestUnits() const;
+
+  void CheckInvariants() const;
+
+ private:
+  static constexpr unsigned kLengthClasses = 2 * internal::kRoundLengths;
+  // 1 unit to 4,096 and more: what spans can be aligned to.
+  static constexpr unsigned kAlignments = 13;
+  static_assert(LengthClassOf(kMostUnits) + 1 == internal::kRoundLengths);
+
+  // The first unit of the first range, plus 1; 0: the list is empty.
+  using List = std::uint32_t;
+
+  UnitIndex Pop(List& list);
+  void Push(List& list, UnitIndex first);
+  unsigned AlignmentOf(UnitIndex first) const;
+  bool HasFrame(UnitIndex first, std::uint32_t units, Presence presence) const;
+  void PutLast(List& list, std::uint32_t units, Presence presence, bool drop);
+  void ForEachList(Presence presence, bool drop);
+  void CheckList(List list, std::uint32_t units) const;
+
+  Zone& zone_;
+  List slabs_[kClassCount] = {};
+  List spans_[kLengthClasses][kAlignments] = {};
+  // Bit per alignment: its list is not empty.
+  std::uint16_t non_empty_[kLengthClasses] = {};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_RANGE_POOL_H_

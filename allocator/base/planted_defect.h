@@ -1,0 +1,70 @@
+// Known defects that a build for the fuzzers' own tests can switch on: each
+// fuzzer must find its own (docs/fuzzing.md).
+//
+// Owns: which defect is switched on. Called by: every layer; fuzz.
+// Thread-safety: set once, before the allocator under test exists.
+//
+// Invariants:
+//   D1: without the macro PlantedDefect is the constant false, so that a
+//       product contains none of it.
+#ifndef HAKMEM_ALLOCATOR_BASE_PLANTED_DEFECT_H_
+#define HAKMEM_ALLOCATOR_BASE_PLANTED_DEFECT_H_
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace hakmem {
+
+enum class Defect : std::uint8_t {
+  kNone,
+  // A span that was freed counts as zero.
+  kFreedSpanKnownZero,
+  // The class of an aligned size is that of one byte less.
+  kClassOneByteShort,
+  // An address within a span's first granule counts as its start.
+  kMisalignedSpanIsLive,
+  // A thread that exits keeps its open parcels.
+  kParcelsKeptAtExit,
+  // Two parcels pushed at once: one of them is lost.
+  kParcelLostInRace,
+  // A SuperSlab that becomes wholly free stays on its old list, too.
+  kFrameOnTwoLists,
+  // An option may exceed its maximum by one.
+  kOptionMaximumPlusOne,
+  // A limit that is used up to the last byte counts as exceeded.
+  kLimitReachedIsExceeded,
+};
+
+inline constexpr std::string_view kDefectNames[] = {
+    "none",
+    "freed_span_known_zero",
+    "class_one_byte_short",
+    "misaligned_span_is_live",
+    "parcels_kept_at_exit",
+    "parcel_lost_in_race",
+    "frame_on_two_lists",
+    "option_maximum_plus_one",
+    "limit_reached_is_exceeded",
+};
+
+#if defined(HAKMEM_FUZZ_DEFECTS)
+
+inline constexpr bool kDefectsCompiledIn = true;
+inline constinit Defect planted_defect = Defect::kNone;
+inline void PlantDefect(Defect defect) { planted_defect = defect; }
+constexpr bool PlantedDefect(Defect defect) {
+  return !std::is_constant_evaluated() && planted_defect == defect;
+}
+
+#else
+
+inline constexpr bool kDefectsCompiledIn = false;
+inline void PlantDefect(Defect /*defect*/) {}
+constexpr bool PlantedDefect(Defect /*defect*/) { return false; }
+
+#endif
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_BASE_PLANTED_DEFECT_H_

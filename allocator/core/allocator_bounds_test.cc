@@ -1,0 +1,166 @@
+// What the hardened variants keep of blocks: sizes, canaries, kinds, clear
+// memory, and rest.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "allocator/base/block_kind.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/core/test_allocator.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+template <typename V>
+class AllocatorBoundsTest : public testing::Test {
+ protected:
+  ~AllocatorBoundsTest() override { allocator_.CheckInvariants(); }
+
+  char* Allocate(std::size_t size) {
+    return static_cast<char*>(allocator_.Allocate(self_, size));
+  }
+  void Free(void* block) { allocator_.Free(self_, block); }
+  std::size_t Usable(const void* block) {
+    return allocator_.UsableSize(self_, block);
+  }
+
+  TestAllocator<V::kConfig> test_;
+  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
+};
+
+using Variants = testing::Types<Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(AllocatorBoundsTest, Variants);
+
+// A size of each route.
+constexpr std::size_t kSizes[] = {60, 5000, 200'000, std::size_t{300} * kMiB};
+
+TYPED_TEST(AllocatorBoundsTest, KeepsTheSizeThatWasAskedFor) {
+  for (std::size_t size = 1; size < 3000; ++size) {
+    char* block = this->Allocate(size);
+    ASSERT_EQ(this->Usable(block), size);
+    std::memset(block, 0xff, size);
+    this->Free(block);
+  }
+}
+
+TYPED_TEST(AllocatorBoundsTest, FindsAByteBehindTheEnd) {
+  for (const std::size_t size : kSizes) {
+    char* block = this->Allocate(size);
+    block[size] = static_cast<char>(~block[size]);
+    EXPECT_DEATH(this->Free(block), "overflow of ") << size;
+    EXPECT_DEATH(this->allocator_.Reallocate(this->self_, block, size + 1),
+                 "overflow of ")
+        << size;
+    block[size] = static_cast<char>(~block[size]);
+    this->Free(block);
+  }
+}
+
+TYPED_TEST(AllocatorBoundsTest, ResizingKeepsContentAndMovesTheCanary) {
+  char* block = this->Allocate(100);
+  std::memset(block, 0x11, 100);
+  for (const std::size_t size : {105U, 97U, 111U, 98U}) {
+    ASSERT_EQ(this->allocator_.Reallocate(this->self_, block, size), block);
+    EXPECT_EQ(this->Usable(block), size);
+    for (std::size_t i = 0; i < 97; ++i) ASSERT_EQ(block[i], 0x11);
+    block[size] = static_cast<char>(~block[size]);
+    EXPECT_DEATH(this->Free(block), "overflow of ");
+    block[size] = static_cast<char>(~block[size]);
+  }
+  this->Free(block);
+}
+
+TYPED_TEST(AllocatorBoundsTest, KindsMustAgree) {
+  for (const std::size_t size : kSizes) {
+    void* block = this->Allocate(size);
+    this->allocator_.SetKind(block, BlockKind::kNewArray);
+    EXPECT_DEATH(this->Free(block),
+                 "mismatched free of .*allocated by new\\[\\]")
+        << size;
+    EXPECT_DEATH(this->allocator_.Reallocate(this->self_, block, 10),
+                 "mismatched realloc of ")
+        << size;
+    this->allocator_.Free(this->self_, block, BlockKind::kNewArray);
+  }
+}
+
+TYPED_TEST(AllocatorBoundsTest, KindsMayBeLetPass) {
+  Options options;
+  options.check_kinds = 0;
+  TestAllocator<TypeParam::kConfig> test(options);
+  for (const std::size_t size : kSizes) {
+    void* block = test.allocator->Allocate(test.self, size);
+    test.allocator->SetKind(block, BlockKind::kNew);
+    test.allocator->Free(test.self, block);
+  }
+  test.allocator->CheckInvariants();
+}
+
+TYPED_TEST(AllocatorBoundsTest, BlocksAreClearWhenTheyAreHandedOut) {
+  for (const std::size_t size : {60U, 1000U, 5000U}) {
+    std::vector<char*> blocks(300);
+    for (int round = 0; round < 3; ++round) {
+      for (char*& block : blocks) {
+        block = this->Allocate(size);
+        for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(block[i], 0);
+        std::memset(block, 0xff, size);
+      }
+      for (char* block : blocks) this->Free(block);
+    }
+  }
+}
+
+TYPED_TEST(AllocatorBoundsTest, WritesAfterFreeAreFoundBeforeReuse) {
+  for (const std::size_t size : {60U, 5000U}) {
+    std::vector<char*> blocks(200);
+    for (char*& block : blocks) block = this->Allocate(size);
+    for (char* block : blocks) this->Free(block);
+    blocks[100][16] = 1;
+    const auto use_all = [&] {
+      for (char*& block : blocks) block = this->Allocate(size);
+      for (char*& block : blocks) block = this->Allocate(size);
+    };
+    EXPECT_DEATH(use_all(), "write after free of .*from offset 16: 01") << size;
+    blocks[100][16] = 0;
+  }
+}
+
+// Half a ring of others is freed before a block can come back.
+TYPED_TEST(AllocatorBoundsTest, FreedBlocksRest) {
+  constexpr std::size_t kSize = 60;
+  std::vector<char*> blocks(2000);
+  for (char*& block : blocks) block = this->Allocate(kSize);
+  for (char* block : blocks) this->Free(block);
+  const std::size_t ring = MaxResting(TinyClassOf(kSize + 1));
+  ASSERT_GE(ring, 32U);
+  for (int i = 0; i < 200; ++i) {
+    char* block = this->Allocate(kSize);
+    this->Free(block);
+    for (std::size_t others = 0; others < ring / 2 - 1; ++others) {
+      char* other = this->Allocate(kSize);
+      ASSERT_NE(other, block);
+      this->Free(other);
+    }
+  }
+}
+
+TYPED_TEST(AllocatorBoundsTest, BlocksDoNotComeInOrder) {
+  std::vector<char*> blocks(500);
+  for (char*& block : blocks) block = this->Allocate(60);
+  std::size_t neighbours = 0;
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    neighbours += blocks[i] - blocks[i - 1] == 64 ? 1 : 0;
+  }
+  EXPECT_LT(neighbours, blocks.size() / 4);
+  EXPECT_EQ(std::set<char*>(blocks.begin(), blocks.end()).size(), 500U);
+  for (char* block : blocks) this->Free(block);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,181 @@
+// Allocator: the check of the whole heap that a program can ask for. Included
+// by allocator_slow.h alone.
+#ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
+#define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/base/bits.h"
+#include "allocator/base/zero_bytes.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/block_walk.h"
+#include "allocator/diag/bounds_reports.h"
+#include "allocator/platform/helper_thread.h"
+#include "allocator/slab/slab.h"
+
+namespace hakmem {
+
+// A block that another thread is just handing out, freeing or resizing looks
+// damaged for some instructions. What stays damaged for so long is damaged.
+inline constexpr unsigned kDamageLooks = 50;
+inline constexpr std::uint64_t kDamageLookMs = 2;
+
+// The block of a slab, as it is at this moment.
+template <const Config& kConfig>
+BlockDamage Allocator<kConfig>::LookAt(const Zone& zone, Address address,
+                                       UnitRecord record,
+                                       std::size_t block_bytes) const {
+  const HeaderByte live = UnitLiveHeader(record);
+  const auto* block = reinterpret_cast<const void*>(address);
+  const HeaderByte header =
+      zone.header(address).load(std::memory_order_relaxed);
+  if (header == live) {
+    const std::size_t size_bytes =
+        zone.granule_shift() == kFineGranuleShift
+            ? BoundsEntry<true>::SizeOf(
+                  BoundsEntry<true>::Load(zone.view(), block))
+            : BoundsEntry<false>::SizeOf(
+                  BoundsEntry<false>::Load(zone.view(), block));
+    // A damaged entry is no size of this class.
+    if (size_bytes >= block_bytes) return {block, record, true, block_bytes};
+    const Address damage =
+        CanaryOf(block, block_bytes, size_bytes).FirstDamage();
+    if (damage != 0) return {block, record, true, damage - address};
+  } else if (kConfig.check_fill_on_reuse &&
+             HeaderCode(header) == HeaderCode(live) &&
+             HeaderState(header) != BlockState::kQueued) {
+    // A Queued block may be one that was refused for what is in it.
+    const std::size_t at_bytes = FirstNonZero(block, block_bytes);
+    if (at_bytes != block_bytes) return {block, record, false, at_bytes};
+  }
+  return {};
+}
+
+template <const Config& kConfig>
+template <typename Look>
+void Allocator<kConfig>::CheckBlock(const Look& look, HeapDamage& damage) {
+  BlockDamage found = look();
+  for (unsigned i = 0; found.block != nullptr && i < kDamageLooks; ++i) {
+    SleepMs(kDamageLookMs);
+    found = look();
+  }
+  if (found.block == nullptr) return;
+  if (damage.blocks++ == 0) damage.first = found;
+}
+
+// The slab or span that starts with `unit`; a slab under its owner's lock, so
+// that it stays one.
+template <const Config& kConfig>
+void Allocator<kConfig>::CheckUnit(const Zone& zone, UnitIndex unit,
+                                   UnitRecord record, HeapDamage& damage) {
+  if (UnitOwner(record) == kSpanOwner) {
+    const auto* start = reinterpret_cast<const void*>(zone.UnitAddress(unit));
+    CheckBlock([&] { return LookAtLarge(start); }, damage);
+    return;
+  }
+  const auto size_class =
+      static_cast<SizeClass>(HeaderCode(UnitLiveHeader(record)) - 1U);
+  Heap& owner = registry_.At(UnitOwner(record));
+  owner.LockForWalk();
+  if (zone.unit_record(unit).load(std::memory_order_relaxed) == record) {
+    const std::size_t block_bytes = ClassBytes(size_class);
+    for (std::uint32_t i = 0; i < kClassLayouts[size_class].capacity; ++i) {
+      const Address address = zone.UnitAddress(unit) + i * block_bytes;
+      CheckBlock([&] { return LookAt(zone, address, record, block_bytes); },
+                 damage);
+    }
+  }
+  owner.UnlockAfterWalk();
+}
+
+// Under ACE's lock, so that the memory of a block that is freed meanwhile stays
+// mapped.
+template <const Config& kConfig>
+BlockDamage Allocator<kConfig>::LookAtLarge(const void* start) {
+  const auto address = reinterpret_cast<Address>(start);
+  BlockDamage found;
+  ace_.HoldStill([&] {
+    const Zone& zone = ace_.region().coarse();
+    constexpr HeaderByte kLive = MakeHeader(BlockState::kLive, kSpanCode);
+    std::size_t bytes = 0;
+    std::size_t size_bytes = 0;
+    UnitRecord record = 0;
+    if (!zone.Contains(address)) {
+      bytes = ace_.HugeBytesHeld(address);
+      if (bytes != 0) size_bytes = ace_.HugeUse(address).requested_bytes;
+    } else if (zone.header(address).load(std::memory_order_relaxed) == kLive) {
+      const UnitDescriptor& descriptor =
+          DescriptorOf(zone, zone.UnitOf(address));
+      bytes = descriptor.span_units * kUnitBytes;
+      size_bytes = descriptor.use.requested_bytes;
+      record = MakeUnitRecord(kSpanOwner, kLive);
+    }
+    if (bytes == 0) return;
+    const std::size_t guarded_bytes =
+        RoundUp(size_bytes + kMinSlackBytes, kMinAlignmentBytes);
+    if (size_bytes >= bytes) {
+      found = {start, record, true, size_bytes};
+      return;
+    }
+    const Address damage =
+        CanaryOf(start, guarded_bytes, size_bytes).FirstDamage();
+    if (damage != 0) found = {start, record, true, damage - address};
+  });
+  return found;
+}
+
+// Once no lock is held: a report may end the process, or be listened to.
+template <const Config& kConfig>
+void Allocator<kConfig>::ReportDamage(Heap* self, const BlockDamage& damage) {
+  BlockReport report = ReportFor(self, damage.block, PointerUse::kCheckHeap);
+  LiveBlock block;
+  if (damage.live && FindLiveBlock(ace_, damage.block, block)) {
+    FatalOverflow(ReportOf(block, report), block.size_bytes, damage.at_bytes);
+    return;
+  }
+  const unsigned code = HeaderCode(UnitLiveHeader(damage.record));
+  if (code - 1 >= kClassCount) return;  // a large block, freed meanwhile
+  const auto size_class = static_cast<SizeClass>(code - 1);
+  report.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
+  report.block_bytes = ClassBytes(size_class);
+  report.owner_heap = UnitOwner(damage.record);
+  FatalWriteAfterFree(report, damage.at_bytes);
+}
+
+template <const Config& kConfig>
+std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
+  EnsureStarted();
+  ace_.CheckInvariants();
+  registry_.CheckWhileRunning(*self);
+  HeapDamage damage;
+  if constexpr (kConfig.check_bounds) {
+    struct Walk {
+      Allocator& allocator;
+      const Zone& zone;
+      HeapDamage& damage;
+    };
+    for (const Zone* zone : {&ace_.region().fine(), &ace_.region().coarse()}) {
+      Walk walk = {*this, *zone, damage};
+      VisitUnits(
+          *zone,
+          [](void* context, UnitIndex unit, UnitRecord record) {
+            const Walk& here = *static_cast<const Walk*>(context);
+            here.allocator.CheckUnit(here.zone, unit, record, here.damage);
+          },
+          &walk);
+    }
+    for (Address huge = ace_.NextHuge(0); huge != 0;
+         huge = ace_.NextHuge(huge)) {
+      const auto* start = reinterpret_cast<const void*>(huge);
+      CheckBlock([&] { return LookAtLarge(start); }, damage);
+    }
+    if (damage.blocks != 0) ReportDamage(self, damage.first);
+  }
+  return damage.blocks;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_

@@ -1,0 +1,228 @@
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "allocator/base/bits.h"
+#include "allocator/config/config.h"
+#include "allocator/core/test_allocator.h"
+
+namespace hakmem {
+namespace {
+
+Options Sampling(std::uint64_t sample, std::uint64_t slots = 256) {
+  Options options;
+  options.guard_sample = sample;
+  options.guard_slots = slots;
+  return options;
+}
+
+template <typename V>
+class AllocatorGuardsTest : public testing::Test {
+ protected:
+  using Test = TestAllocator<V::kConfig>;
+  // Whether the block ends or begins at a page that nobody may touch.
+  static bool IsGuarded(Test& test, const void* block, std::size_t size) {
+    const std::size_t page = test.memory.PageBytes();
+    const auto start = reinterpret_cast<Address>(block);
+    const Address first = RoundDown<Address>(start, page);
+    const Address end = RoundUp<Address>(start + size, page);
+    return test.memory.IsMapped(end, page) &&
+           test.memory.IsProtected(end, page) &&
+           test.memory.IsProtected(first - page, page);
+  }
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(AllocatorGuardsTest, Variants);
+
+TYPED_TEST(AllocatorGuardsTest, EveryAllocationUntilTheSlotsAreUsedUp) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1, 100));
+  auto& allocator = *test.allocator;
+  std::vector<std::pair<char*, std::size_t>> blocks;
+  for (std::size_t i = 0; i < 120; ++i) {
+    const std::size_t size = 1 + i * i * 4;
+    auto* const block = static_cast<char*>(allocator.Allocate(test.self, size));
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(this->IsGuarded(test, block, size), i < 100) << i;
+    if (i < 100) EXPECT_EQ(allocator.UsableSize(test.self, block), size);
+    std::memset(block, 0x11, size);
+    blocks.emplace_back(block, size);
+  }
+  allocator.CheckInvariants();
+  for (const auto& [block, size] : blocks) {
+    allocator.FreeSized(test.self, block, size, kMinAlignmentBytes);
+  }
+  allocator.CheckInvariants();
+  EXPECT_EQ(test.failures(), 0u);
+}
+
+TYPED_TEST(AllocatorGuardsTest, EveryWayToAllocateAndToChangeTheSize) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1));
+  auto& allocator = *test.allocator;
+  auto*& self = test.self;
+  for (const std::size_t alignment : {16UL, 64UL, 4096UL}) {
+    void* const aligned = allocator.AllocateAligned(self, alignment, 100);
+    EXPECT_TRUE(IsAligned(reinterpret_cast<Address>(aligned), alignment));
+    EXPECT_TRUE(this->IsGuarded(test, aligned, 100));
+    allocator.FreeSized(self, aligned, 100, alignment);
+  }
+  auto* block = static_cast<char*>(allocator.AllocateZeroed(self, 10, 30));
+  EXPECT_TRUE(this->IsGuarded(test, block, 300));
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(block[i], 0);
+    block[i] = static_cast<char>(i);
+  }
+  // Guarded to guarded, to a span, back, and to a block of nothing.
+  for (const std::size_t size : {301UL, 5000UL, 100'000UL, 300UL, 1UL}) {
+    block = static_cast<char*>(allocator.Reallocate(self, block, size));
+    EXPECT_EQ(this->IsGuarded(test, block, size), size < 65'000) << size;
+    for (std::size_t i = 0; i < std::min<std::size_t>(size, 300); ++i) {
+      EXPECT_EQ(block[i], static_cast<char>(i));
+    }
+  }
+  allocator.Free(self, block);
+  allocator.CheckInvariants();
+  EXPECT_EQ(test.failures(), 0u);
+}
+
+// The heap goes on between samples, while the thread waits, and afterwards.
+TYPED_TEST(AllocatorGuardsTest, OneInSoManyOfAnyPattern) {
+  for (const std::uint64_t sample : {10, 20}) {
+    TestAllocator<TypeParam::kConfig> test(Sampling(sample, 600));
+    auto& allocator = *test.allocator;
+    constexpr std::size_t kAllocations = 20'000;
+    std::vector<std::pair<char*, std::size_t>> blocks;
+    std::size_t guarded = 0;
+    for (std::size_t i = 0; i < kAllocations; ++i) {
+      const std::size_t size = 1 + i * 7919 % 1500;
+      auto* const block =
+          static_cast<char*>(allocator.Allocate(test.self, size));
+      ASSERT_NE(block, nullptr);
+      guarded += this->IsGuarded(test, block, size) ? 1 : 0;
+      std::memset(block, 0x22, size);
+      blocks.emplace_back(block, size);
+      if (i % 3 != 0 || blocks.size() > 500) {
+        std::swap(blocks[i * 31 % blocks.size()], blocks.back());
+        allocator.Free(test.self, blocks.back().first);
+        blocks.pop_back();
+      }
+    }
+    allocator.CheckInvariants();
+    for (const auto& [block, size] : blocks) {
+      allocator.FreeSized(test.self, block, size, kMinAlignmentBytes);
+    }
+    // Few slow paths, so fewer than one in so many.
+    EXPECT_GT(guarded, 0u) << sample;
+    EXPECT_LT(guarded, kAllocations / sample * 3) << sample;
+    EXPECT_EQ(test.failures(), 0u);
+  }
+}
+
+TYPED_TEST(AllocatorGuardsTest, OtherThreadsFreeThem) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(2));
+  auto& allocator = *test.allocator;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 300; ++i) {
+    blocks.push_back(allocator.Allocate(test.self, 64));
+  }
+  std::thread other([&allocator, &blocks] {
+    auto* self = Allocator<TypeParam::kConfig>::NoHeap();
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      allocator.Free(self, blocks[i]);
+      blocks[i] = allocator.Allocate(self, 64);
+    }
+    allocator.Detach(self);
+  });
+  other.join();
+  for (void* const block : blocks) allocator.Free(test.self, block);
+  // The thread exits while it waits for a sample.
+  allocator.Detach(test.self);
+  void* const late = allocator.Allocate(test.self, 64);
+  EXPECT_NE(late, nullptr);
+  allocator.Free(test.self, late);
+  allocator.CheckInvariants();
+}
+
+TYPED_TEST(AllocatorGuardsTest, AChildKeepsThem) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1));
+  auto& allocator = *test.allocator;
+  auto* block = static_cast<char*>(allocator.Allocate(test.self, 100));
+  allocator.PrepareFork();
+  allocator.ParentAfterFork();
+  EXPECT_TRUE(this->IsGuarded(test, block, 100));
+  allocator.PrepareFork();
+  allocator.ChildAfterFork(test.self);
+  EXPECT_EQ(allocator.UsableSize(test.self, block), 100u);
+  allocator.Free(test.self, block);
+  block = static_cast<char*>(allocator.Allocate(test.self, 100));
+  EXPECT_TRUE(this->IsGuarded(test, block, 100));
+  allocator.Free(test.self, block);
+  allocator.CheckInvariants();
+}
+
+TYPED_TEST(AllocatorGuardsTest, WithoutMemoryForThePoolNothingIsSampled) {
+  for (std::uint64_t nth = 1;; ++nth) {
+    TestAllocator<TypeParam::kConfig> test(Sampling(1));
+    test.memory.RefuseCall(nth, ENOMEM);
+    const bool samples = test.allocator->Samples();
+    if (test.memory.refused() == 0) {
+      EXPECT_TRUE(samples);
+      EXPECT_GT(nth, 2u);
+      return;
+    }
+    test.memory.RefuseNothing();
+    EXPECT_FALSE(samples);
+    void* const block = test.allocator->Allocate(test.self, 100);
+    ASSERT_NE(block, nullptr);
+    EXPECT_FALSE(this->IsGuarded(test, block, 100));
+    test.allocator->Free(test.self, block);
+    test.allocator->CheckInvariants();
+  }
+}
+
+// Whatever is refused, the call is served and no slot is lost.
+TYPED_TEST(AllocatorGuardsTest, ARefusedProtectionIsNoFailure) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1, 4));
+  auto& allocator = *test.allocator;
+  void* const first = allocator.Allocate(test.self, 100);
+  allocator.Free(test.self, first);
+  test.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
+                         VmCall::kProtect);
+  for (int i = 0; i < 10; ++i) {
+    void* const block = allocator.Allocate(test.self, 100);
+    ASSERT_NE(block, nullptr);
+    EXPECT_FALSE(this->IsGuarded(test, block, 100));
+    allocator.Free(test.self, block);
+  }
+  test.memory.RefuseNothing();
+  void* const block = allocator.Allocate(test.self, 100);
+  EXPECT_TRUE(this->IsGuarded(test, block, 100));
+  allocator.Free(test.self, block);
+  allocator.CheckInvariants();
+  EXPECT_EQ(test.failures(), 0u);
+}
+
+// Memory is short, and realloc has to leave the guarded block where it is.
+TYPED_TEST(AllocatorGuardsTest, ReallocToLessNeverFails) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1, 1));
+  auto& allocator = *test.allocator;
+  auto* const block = static_cast<char*>(allocator.Allocate(test.self, 9000));
+  ASSERT_TRUE(this->IsGuarded(test, block, 9000));
+  std::memset(block, 0x33, 9000);
+  test.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
+  void* const smaller = allocator.Reallocate(test.self, block, 1000);
+  test.memory.RefuseNothing();
+  ASSERT_NE(smaller, nullptr);
+  EXPECT_EQ(static_cast<char*>(smaller)[999], 0x33);
+  allocator.FreeSized(test.self, smaller, 1000, kMinAlignmentBytes);
+  allocator.CheckInvariants();
+}
+
+}  // namespace
+}  // namespace hakmem

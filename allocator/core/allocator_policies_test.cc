@@ -1,0 +1,157 @@
+// What the hardened variants' policies of memory look like from above.
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/diag/failure_event.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+template <typename TypeParam>
+class PoliciesTest : public testing::Test {
+ protected:
+  ~PoliciesTest() override { allocator_.CheckInvariants(); }
+
+  void* Allocate(std::size_t size) {
+    return allocator_.Allocate(test_.self, size);
+  }
+  void Free(void* block) { allocator_.Free(test_.self, block); }
+  std::size_t Usable(const void* block) {
+    return allocator_.UsableSize(test_.self, block);
+  }
+  bool IsInaccessible(const void* block) {
+    const std::size_t page = test_.memory.PageBytes();
+    return test_.memory.IsProtected(
+        reinterpret_cast<Address>(block) / page * page, page);
+  }
+
+  TestAllocator<TypeParam::kConfig> test_;
+  Allocator<TypeParam::kConfig>& allocator_ = *test_.allocator;
+};
+
+using Variants = testing::Types<Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(PoliciesTest, Variants);
+
+TYPED_TEST(PoliciesTest, BlocksOfSizeZeroAreInaccessible) {
+  auto& allocator = this->allocator_;
+  auto& self = this->test_.self;
+  std::set<void*> blocks;
+  for (int round = 0; round < 10; ++round) {
+    for (void* block :
+         {this->Allocate(0), allocator.AllocateZeroed(self, 0, 100),
+          allocator.AllocateAligned(self, 4096, 0)}) {
+      ASSERT_NE(block, nullptr);
+      EXPECT_TRUE(blocks.insert(block).second);
+      EXPECT_TRUE(this->IsInaccessible(block));
+      EXPECT_EQ(this->Usable(block), 0U);
+    }
+  }
+  for (void* block : blocks) this->Free(block);
+}
+
+TYPED_TEST(PoliciesTest, BlocksOfSizeZeroCanGrow) {
+  auto* block = static_cast<char*>(this->Allocate(0));
+  for (const std::size_t size : {1U, 5000U, 300'000U}) {
+    block = static_cast<char*>(
+        this->allocator_.Reallocate(this->test_.self, block, size));
+    ASSERT_NE(block, nullptr);
+    std::memset(block, 1, size);
+    EXPECT_GE(this->Usable(block), size);
+  }
+  this->Free(block);
+  void* empty = this->Allocate(0);
+  this->allocator_.FreeSized(this->test_.self, empty, 0, 16);
+}
+
+TYPED_TEST(PoliciesTest, RefusedAddressesOfSizeZeroAreAFailedCall) {
+  this->Free(this->Allocate(1));
+  std::vector<void*> blocks;
+  this->test_.memory.RefuseCall(1, ENOMEM, Refuse::kFromThenOn, VmCall::kMap);
+  while (void* block = this->Allocate(0)) blocks.push_back(block);
+  EXPECT_EQ(this->test_.failures(), 1U);
+  EXPECT_EQ(this->test_.LastFailure().reason, FailureReason::kMapFail);
+  this->test_.memory.RefuseNothing();
+  for (void* block : blocks) this->Free(block);
+  void* again = this->Allocate(0);
+  EXPECT_NE(again, nullptr);
+  this->Free(again);
+}
+
+// A guard lies behind each span, and costs no call when the span comes again.
+TYPED_TEST(PoliciesTest, SpansEndAtAGuard) {
+  auto& memory = this->test_.memory;
+  for (const std::size_t size : {std::size_t{70'000}, std::size_t{128 * kKiB},
+                                 std::size_t{kMiB}, std::size_t{10 * kMiB}}) {
+    std::uint64_t calls = 0;
+    void* first = nullptr;
+    for (int round = 0; round < 10; ++round) {
+      auto* block = static_cast<char*>(this->Allocate(size));
+      std::memset(block, 1, size);
+      // No further than the length to which spans are rounded.
+      std::size_t end = RoundUp(size, memory.PageBytes());
+      while (!this->IsInaccessible(block + end)) end += memory.PageBytes();
+      EXPECT_LE(end, size + size / 4 + kUnitBytes);
+      if (round == 1) calls = memory.calls(VmCall::kProtect);
+      if (round == 0) first = block;
+      EXPECT_EQ(block, first);
+      this->Free(block);
+    }
+    EXPECT_EQ(memory.calls(VmCall::kProtect), calls);
+  }
+}
+
+TYPED_TEST(PoliciesTest, ACallocOfAFreedSpanIsZeroAndUntouched) {
+  constexpr std::size_t kBytes = 4 * kMiB;
+  auto& memory = this->test_.memory;
+  auto* block = static_cast<char*>(this->Allocate(kBytes));
+  block[0] = block[kBytes / 2] = block[kBytes - 1] = 7;
+  this->Free(block);
+  auto* again = static_cast<char*>(
+      this->allocator_.AllocateZeroed(this->test_.self, 1, kBytes));
+  EXPECT_EQ(again, block);
+  std::vector<unsigned char> resident(kBytes / memory.PageBytes());
+  ASSERT_TRUE(memory
+                  .FindResident(reinterpret_cast<Address>(again), kBytes,
+                                resident.data())
+                  .ok());
+  std::size_t pages = 0;
+  for (const unsigned char is : resident) pages += is;
+  EXPECT_LE(pages, 3U);
+  for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(again[i], 0) << i;
+  this->Free(again);
+}
+
+TYPED_TEST(PoliciesTest, SpansShrinkInPlaceAndGiveTheirTailBack) {
+  constexpr std::size_t kBytes = 8 * kMiB;
+  auto& self = this->test_.self;
+  auto* block = static_cast<char*>(this->Allocate(kBytes));
+  std::memset(block, 1, kBytes);
+  EXPECT_EQ(this->allocator_.Reallocate(self, block, 3 * kMiB), block);
+  EXPECT_TRUE(this->test_.memory.IsPurged(
+      reinterpret_cast<Address>(block) + 3 * kMiB, 5 * kMiB));
+  EXPECT_EQ(block[3 * kMiB - 1], 1);
+  // Of less than a quarter, a span of its own is made.
+  auto* moved =
+      static_cast<char*>(this->allocator_.Reallocate(self, block, 200'000));
+  EXPECT_NE(moved, block);
+  EXPECT_EQ(moved[199'999], 1);
+  auto* grown =
+      static_cast<char*>(this->allocator_.Reallocate(self, moved, kBytes));
+  EXPECT_EQ(grown[199'999], 1);
+  EXPECT_EQ(grown[200'000], 0);
+  this->Free(grown);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,41 @@
+// Walks over all blocks, by the tables alone.
+//
+// Owns: nothing. Called by: leak reports, checks of the whole heap.
+// Thread-safety: any thread. What other threads allocate and free meanwhile may
+// be seen or not; a block is visited once at most.
+#ifndef HAKMEM_ALLOCATOR_CORE_BLOCK_WALK_H_
+#define HAKMEM_ALLOCATOR_CORE_BLOCK_WALK_H_
+
+#include <cstddef>
+
+#include "allocator/ace/ace.h"
+#include "allocator/core/pointer_facts.h"
+
+namespace hakmem {
+
+using BlockVisitor = void (*)(void* context, const void* start,
+                              const LiveBlock& block);
+// All live blocks but those of size 0. No lock is held while `visit` runs.
+void VisitLiveBlocks(Ace& ace, BlockVisitor visit, void* context);
+
+// Each first unit of a slab, or of a span.
+using UnitVisitor = void (*)(void* context, UnitIndex unit, UnitRecord record);
+void VisitUnits(const Zone& zone, UnitVisitor visit, void* context);
+
+// What is wrong with a block: a byte that was written and should not be.
+struct BlockDamage {
+  const void* block = nullptr;  // null: nothing
+  UnitRecord record = 0;        // of its first unit; 0: a Huge block's
+  bool live = false;
+  std::size_t at_bytes = 0;
+};
+
+// What a walk has found.
+struct HeapDamage {
+  std::size_t blocks = 0;
+  BlockDamage first;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_BLOCK_WALK_H_

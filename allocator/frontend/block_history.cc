@@ -1,0 +1,165 @@
+#include "allocator/frontend/block_history.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/ace/ace.h"
+#include "allocator/core/find_block.h"
+#include "allocator/core/pointer_facts.h"
+#include "allocator/diag/report_sources.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/frontend/startup_options.h"
+#include "allocator/platform/call_stack.h"
+#include "allocator/platform/futex_lock.h"
+#include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/platform/own_stack.h"
+#include "allocator/platform/process.h"
+
+namespace hakmem {
+namespace {
+
+constinit LinuxVirtualMemory g_memory;
+constinit FutexLock g_start_lock;
+// Written under g_start_lock by the thread that records the first block.
+constinit std::atomic<bool> g_started{false};
+
+struct ThreadHistory {
+  OwnStack own_stack;
+  int id = 0;  // the kernel's; 0: not asked yet
+  bool inside = false;
+};
+constinit thread_local ThreadHistory t_history HAK_TLS_INITIAL_EXEC;
+
+// The region has its place by the time there is a block.
+void StartOnce() {
+  const FutexLockHolder hold(g_start_lock);
+  if (g_started.load(std::memory_order_relaxed)) return;
+  const Region& region = ProductAce().region();
+  internal::g_records.Start(region);
+  const Region::Window window = region.heap_window(Region::kStackWindow);
+  internal::g_stacks.Start(
+      window.begin,
+      std::min<std::size_t>(window.bytes, CurrentOptions().stacks_bytes));
+  // release: pairs with the acquire in Started.
+  g_started.store(true, std::memory_order_release);
+}
+
+bool Started() {
+  // acquire: pairs with the release in StartOnce.
+  return g_started.load(std::memory_order_acquire);
+}
+
+int CurrentThread() {
+  if (t_history.id == 0) t_history.id = ThreadId();
+  return t_history.id;
+}
+
+// 0 while the unwinder allocates, and where nothing is to be kept.
+StackId CurrentStack(const void* frame) {
+  CallStack stack;
+  switch (static_cast<Unwinding>(CurrentOptions().unwind)) {
+    case Unwinding::kFrames:
+      CaptureOwnStack(frame, t_history.own_stack, stack);
+      break;
+    case Unwinding::kTables: {
+      if (t_history.inside) return 0;
+      t_history.inside = true;
+      CaptureStackByTables(static_cast<const std::uintptr_t*>(frame)[1], stack);
+      t_history.inside = false;
+      break;
+    }
+    case Unwinding::kNone:
+      break;
+  }
+  return internal::g_stacks.Intern({stack.addresses, stack.count});
+}
+
+void FindEvent(const std::atomic<StackId>& stack,
+               const std::atomic<std::int32_t>& thread,
+               BlockHistory::Event& event) {
+  event.thread_id = thread.load(std::memory_order_relaxed);
+  event.known = event.thread_id != 0;
+  const auto frames =
+      internal::g_stacks.Frames(stack.load(std::memory_order_relaxed));
+  event.stack.count = static_cast<unsigned>(frames.size());
+  std::copy(frames.begin(), frames.end(), event.stack.addresses);
+}
+
+// For reports.
+void FindBlockHistory(std::uintptr_t block, BlockHistory& history) {
+  const auto* start = reinterpret_cast<const void*>(block);
+  const BlockRecord* record =
+      Started() ? internal::g_records.Find(start) : nullptr;
+  if (record == nullptr) return;
+  FindEvent(record->allocation_stack, record->allocation_thread,
+            history.allocation);
+  // A call that was refused has not freed it.
+  if (FindBlock(ProductAce(), block).block.live) return;
+  FindEvent(record->free_stack, record->free_thread, history.release);
+}
+
+void ChildAfterFork() {
+  t_history.id = 0;
+  internal::g_records.ResetLockAfterFork();
+  internal::g_stacks.ResetLockAfterFork();
+  g_start_lock.ResetAfterFork();
+}
+
+}  // namespace
+
+constinit StackDepot internal::g_stacks{g_memory};
+constinit BlockRecords internal::g_records{g_memory};
+
+void RecordAllocation(const void* block, const void* frame) {
+  if (block == nullptr) return;
+  if (!Started()) [[unlikely]]
+    StartOnce();
+  BlockRecord* record = internal::g_records.Make(block);
+  if (record == nullptr) return;
+  record->allocation_stack.store(CurrentStack(frame),
+                                 std::memory_order_relaxed);
+  record->allocation_thread.store(CurrentThread(), std::memory_order_relaxed);
+  // That of the block that was here before.
+  record->free_thread.store(0, std::memory_order_relaxed);
+}
+
+void RecordFree(const void* block, const void* frame) {
+  LiveBlock live;
+  if (block == nullptr || !Started() ||
+      !FindLiveBlock(ProductAce(), block, live)) {
+    return;
+  }
+  BlockRecord* record = internal::g_records.Make(block);
+  if (record == nullptr) return;
+  record->free_stack.store(CurrentStack(frame), std::memory_order_relaxed);
+  record->free_thread.store(CurrentThread(), std::memory_order_relaxed);
+}
+
+constexpr HistoryHooks kHistoryHooks = {
+    .enable = [] { SetHistorySource(&FindBlockHistory); },
+    .finish =
+        [] {
+          const char* const path = CurrentOptions().leaks;
+          if (path[0] != '\0' && Started()) ReportLeaks(path);
+        },
+    .prepare_fork =
+        []() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+          g_start_lock.Lock();
+          internal::g_records.LockForFork();
+          internal::g_stacks.LockForFork();
+        },
+    .parent_after_fork =
+        []() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+          internal::g_stacks.UnlockAfterFork();
+          internal::g_records.UnlockAfterFork();
+          g_start_lock.Unlock();
+        },
+    .child_after_fork = &ChildAfterFork,
+    .metadata_bytes =
+        [] {
+          return internal::g_records.mapped_bytes() +
+                 internal::g_stacks.mapped_bytes();
+        }};
+
+}  // namespace hakmem

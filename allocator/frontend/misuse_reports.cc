@@ -1,0 +1,38 @@
+#include "allocator/frontend/misuse_reports.h"
+
+#include <cstdint>
+
+#include "allocator/diag/crash_report.h"
+#include "allocator/diag/misuse_policy.h"
+#include "allocator/diag/report_sources.h"
+#include "allocator/diag/report_text.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/frontend/startup_options.h"
+#include "allocator/platform/crash_hook.h"
+
+namespace hakmem {
+namespace {
+
+void OnCrash(const CrashSite& site) {
+  // Who ends the process by its own report has said all there is.
+  if (site.context == nullptr) return;
+  WriteCrashReport(site, ProductVariant());
+}
+
+}  // namespace
+
+void StartMisuseReports(const Options& options) {
+  SetOnMisuse(static_cast<OnMisuse>(options.on_misuse));
+  SetReportStacks(static_cast<Unwinding>(options.unwind) != Unwinding::kNone);
+  SetSurroundingsSource([](std::uintptr_t address, Surroundings& surroundings) {
+    surroundings = ProductSurroundings(address);
+  });
+}
+
+void StartCrashReports() {
+  if (CurrentOptions().crash_report == 0) return;
+  UseAlternateStack();
+  InstallCrashHook(&OnCrash, CrashSignals::kMemory);
+}
+
+}  // namespace hakmem

@@ -1,0 +1,15 @@
+// What the process does for sampled guards: it listens to faults.
+//
+// Owns: the listener. Called by: the library's constructor.
+// Thread-safety: once.
+#ifndef HAKMEM_ALLOCATOR_FRONTEND_SAMPLED_GUARDS_H_
+#define HAKMEM_ALLOCATOR_FRONTEND_SAMPLED_GUARDS_H_
+
+namespace hakmem {
+
+// Nothing, unless HAKMEM_GUARD_SAMPLE asks for it.
+void StartSampledGuards();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_FRONTEND_SAMPLED_GUARDS_H_

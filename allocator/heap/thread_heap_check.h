@@ -1,0 +1,118 @@
+// ThreadHeap: the checks of its invariants. Included by thread_heap.h alone.
+#ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CHECK_H_
+#define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CHECK_H_
+
+#include <cstdint>
+
+#include "allocator/base/check.h"
+#include "allocator/heap/thread_heap.h"
+#include "allocator/platform/clock.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckMagazine(SizeClass size_class,
+                                        MagazineTop top) const {
+  const Region& region = system_->ace.region();
+  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  for (std::uint32_t i = 0; i < MagazineCount(top); ++i) {
+    const auto block = reinterpret_cast<Address>(MagazineBlocks(top)[i]);
+    HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
+                 MakeHeader(BlockState::kFree, size_class + 1U));  // T2
+    HAK_CHECK_EQ(UnitOwner(zone.unit_record(zone.UnitOf(block))
+                               .load(std::memory_order_relaxed)),
+                 id());  // T2
+  }
+}
+
+// What the owner touches without the lock.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckLoaded(SizeClass size_class) {
+  const ClassCache& cache = Cache(size_class);
+  HAK_CHECK_LE(MagazineCount(cache.top), MagazineCapacity(size_class));
+  HAK_CHECK_EQ(cache.full,  // T1
+               cache.top == 0
+                   ? 0U
+                   : static_cast<std::uint32_t>(MagazineStart(cache.top)) +
+                         MagazineCapacity(size_class) *
+                             static_cast<std::uint32_t>(kMagazineSlotBytes));
+  CheckMagazine(size_class, cache.top);
+  if constexpr (kConfig.delay_reuse) CheckResting(size_class);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckBehind(SizeClass size_class) {
+  CheckMagazine(size_class, Cache(size_class).previous);
+  const Depot& depot = depots_[size_class];
+  std::uint32_t count = 0;
+  for (MagazineTop top = depot.magazines; top != 0; top = MagazineLink(top)) {
+    HAK_CHECK_GT(MagazineCount(top), 0U);  // T3
+    CheckMagazine(size_class, top);
+    ++count;
+  }
+  HAK_CHECK_EQ(count, depot.count);  // T3
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckOpenParcels() const {
+  for (unsigned slot = 0; slot < kOpen; ++slot) {  // T4
+    if (open_[slot] == nullptr) continue;
+    HAK_CHECK_EQ(open_[slot]->owner % kOpen, slot);
+    HAK_CHECK_NE(open_[slot]->owner, id());
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
+  std::uint64_t depot_bytes = 0;
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    if (with_loaded) CheckLoaded(size_class);
+    CheckBehind(size_class);
+    depot_bytes += depots_[i].count * FullMagazineBytes(size_class);
+  }
+  HAK_CHECK_EQ(depot_bytes, depot_bytes_);          // T3
+  HAK_CHECK_LE(depot_bytes, system_->depot_bytes);  // T3
+  if (with_loaded) CheckOpenParcels();
+  slabs_.CheckInvariants();
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckInvariants() {
+  const FutexLockHolder hold(lock_);
+  CheckLocked(/*with_loaded=*/true);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckWhileRunning(bool mine) {
+  const FutexLockHolder hold(lock_);
+  CheckLocked(/*with_loaded=*/mine || abandoned());
+}
+
+// What was touched at once; the whole heap, and ACE, after every so many slow
+// paths, unless the last time took longer than has passed since: so checks of
+// the whole never take more than half of a thread's time, however large it is.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckAfterSlowPath(SizeClass touched) {
+  {
+    const FutexLockHolder hold(lock_);
+    if (touched != kNoClass) {
+      CheckLoaded(touched);
+      CheckBehind(touched);
+      slabs_.CheckRecent(touched);
+    }
+    CheckOpenParcels();
+  }
+  if (++since_check_ < kCheckInterval) return;
+  const std::uint64_t begin_ns = MonotonicNs();
+  if (begin_ns < next_check_ns_) return;
+  since_check_ = 0;
+  CheckInvariants();
+  system_->ace.CheckInvariants();
+  const std::uint64_t end_ns = MonotonicNs();
+  next_check_ns_ = end_ns + (end_ns - begin_ns);
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CHECK_H_

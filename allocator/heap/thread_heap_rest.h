@@ -1,0 +1,141 @@
+// ThreadHeap: freed blocks that rest before they are used again. Included by
+// thread_heap.h alone.
+//
+// A class has a ring of slots. A freed block takes the next slot; the block
+// that was there changes places with one of a random slot in the half of the
+// ring that is reached last, and that one has rested. So a block rests for as
+// long as it takes to free half a ring of others, at least, and how much longer
+// is chance. (FreeGuard, Silvestro et al., CCS 2017, and GrapheneOS's
+// hardened_malloc delay frees by rings and random slots, too.) A ring is as
+// long as a quarter of the blocks that the class has taken from slabs, between
+// kMinResting and MaxResting().
+#ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REST_H_
+#define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REST_H_
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "allocator/base/check.h"
+#include "allocator/heap/thread_heap.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE std::uint64_t ThreadHeap<kConfig>::NextRandom() {
+  // Knuth's MMIX generator; its high bits are the good ones.
+  random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+  return random_;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Rest(ClassCache& cache,
+                                                  void* block) {
+  const std::uint32_t mask = cache.rest_mask;
+  const std::uint32_t at = cache.rest_next;
+  cache.rest_next = (at + 1) & mask;
+  const auto far = static_cast<std::uint32_t>(
+      (at + 1 + (NextRandom() >> cache.rest_shift)) & mask);
+  void** const slots = cache.rest_slots;
+  void* const rested = slots[far];
+  slots[far] = slots[at];
+  slots[at] = block;
+  return rested;
+}
+
+// Marks a block of the class, and puts it to rest.
+template <const Config& kConfig>
+template <bool kTiny>
+HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::RestOne(const ZoneView& view,
+                                                     ClassCache& cache,
+                                                     HeaderByte live,
+                                                     void* block) {
+  constexpr unsigned kShift = kTiny ? kFineGranuleShift : kCoarseGranuleShift;
+  view.HeaderOf(block, kShift)
+      .store(static_cast<HeaderByte>(live |
+                                     MakeHeader(BlockState::kQuarantined, 0)),
+             std::memory_order_relaxed);
+  void* const rested = Rest(cache, block);
+  if (rested != nullptr) [[likely]] {
+    view.HeaderOf(rested, kShift)
+        .store(static_cast<HeaderByte>(live - kLiveBit),
+               std::memory_order_relaxed);
+  }
+  return rested;
+}
+
+// The same on slow paths, of a block whose header is Free.
+template <const Config& kConfig>
+void* ThreadHeap<kConfig>::RestFree(ClassCache& cache, void* block) {
+  const HeaderByte live = UnitLiveHeader(cache.live_record);
+  const Region& region = system_->ace.region();
+  return IsTiny(ClassOfCache(cache))
+             ? RestOne<true>(region.fine().view(), cache, live, block)
+             : RestOne<false>(region.coarse().view(), cache, live, block);
+}
+
+// The class has taken so many blocks more from slabs.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::LengthenRest(SizeClass size_class,
+                                       std::uint32_t taken) {
+  ClassCache& cache = Cache(size_class);
+  Depot& depot = depots_[size_class];
+  depot.taken = std::min(depot.taken + taken, 4 * kMaxResting);
+  const std::uint32_t slots = std::clamp(std::bit_floor(depot.taken / 4),
+                                         kMinResting, MaxResting(size_class));
+  if (slots <= cache.rest_mask + 1) return;
+  cache.rest_mask = slots - 1;
+  cache.rest_shift = RestShift(slots);
+}
+
+// Blocks of a refill come in random order, so that the next one is no
+// neighbour of the last. (Fisher and Yates, by Durstenfeld, CACM 1964.)
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Shuffle(void** blocks, std::uint32_t count) {
+  for (std::uint32_t left = count; left > 1; --left) {
+    const auto other =
+        static_cast<std::uint32_t>((NextRandom() >> 32) * left >> 32);
+    std::swap(blocks[left - 1], blocks[other]);
+  }
+}
+
+// All that rests goes back to the slabs.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushResting(SizeClass size_class) {
+  ClassCache& cache = Cache(size_class);
+  const Region& region = system_->ace.region();
+  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  void* blocks[kMaxResting];
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i <= cache.rest_mask; ++i) {
+    void* const block = std::exchange(cache.rest_slots[i], nullptr);
+    if (block == nullptr) continue;
+    zone.header(reinterpret_cast<Address>(block))
+        .store(MakeHeader(BlockState::kFree, size_class + 1U),
+               std::memory_order_relaxed);
+    blocks[count++] = block;
+  }
+  slabs_.Put(size_class, blocks, count);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckResting(SizeClass size_class) const {
+  const ClassCache& cache = caches_[size_class + 1U];
+  HAK_CHECK_LT(cache.rest_mask, MaxResting(size_class));  // T5
+  const Region& region = system_->ace.region();
+  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  for (std::uint32_t i = 0; i < kMaxResting; ++i) {
+    const auto block = reinterpret_cast<Address>(cache.rest_slots[i]);
+    if (block == 0) continue;
+    HAK_CHECK_LE(i, cache.rest_mask);  // T5
+    HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
+                 MakeHeader(BlockState::kQuarantined, size_class + 1U));  // T5
+    HAK_CHECK_EQ(UnitOwner(zone.unit_record(zone.UnitOf(block))
+                               .load(std::memory_order_relaxed)),
+                 id());  // T5
+  }
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REST_H_

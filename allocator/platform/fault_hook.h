@@ -1,0 +1,55 @@
+// Who wants to hear of a fault before the signal takes its course.
+//
+// Owns: the handlers that it installs, and what they stand in for. Called by:
+// frontend, when the process starts. Thread-safety: AddFaultListener by one
+// thread at a time; listeners run on whichever thread, in a signal handler.
+//
+// Invariants:
+//   H1: every fault goes on as it would have without listeners: to the handler
+//       that was there before, or to the default action, at the instruction
+//       that faulted.
+//   H2: a signal that was ignored stays so, and a handler that the program
+//       installs later takes the place of ours.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_FAULT_HOOK_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_FAULT_HOOK_H_
+
+#include <cstdint>
+
+#include "allocator/platform/call_stack.h"
+
+namespace hakmem {
+
+struct Fault {
+  enum class Access : std::uint8_t { kUnknown, kRead, kWrite };
+
+  int signal = 0;
+  // Whether the processor told an address: not when somebody has sent the
+  // signal, nor for addresses that no memory can have.
+  bool has_address = false;
+  std::uintptr_t address = 0;
+  Access access = Access::kUnknown;
+  // Where the thread was.
+  CodePlace place;
+};
+
+// Must be safe in signal handlers and touch no more than 8 KiB of stack. True:
+// the fault is explained, and later listeners need not hear of it.
+using FaultListener = bool (*)(const Fault& fault);
+
+enum class OtherHandlers : std::uint8_t {
+  kLeaveAlone,   // signals for which the program has one are not listened to
+  kStandBefore,  // ours runs first, then theirs
+};
+
+// A set of signals, by number.
+constexpr std::uint32_t SignalBit(int signal) { return 1U << signal; }
+
+// Has `listener` called for these signals (of SIGABRT, SIGBUS, SIGFPE, SIGILL,
+// SIGSEGV), after those that were added before it. Returns the signals that it
+// will hear of.
+std::uint32_t AddFaultListener(FaultListener listener, std::uint32_t signals,
+                               OtherHandlers others);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_FAULT_HOOK_H_

@@ -1,0 +1,320 @@
+// ACE with any sequence of grants and releases, on a kernel that refuses any
+// call: grants never overlap, what is said to be zero is zero, what is live
+// keeps its content, a refusal says why, and nothing is lost.
+//
+// Header: 0 heap limit in MiB (0: none), 1 decay, 2 huge pages and prefaulting,
+// 3 whether moves lose their target or their source. Records: op % 16 is the
+// operation of `Step`.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+#include "allocator/ace/ace.h"
+#include "allocator/ace/test_content.h"
+#include "allocator/base/check.h"
+#include "allocator/base/units.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/failure_event.h"
+#include "allocator/diag/statistics.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
+#include "fuzz/records.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kMostLiveBytes = 64 * kMiB;
+constexpr std::size_t kPageBytes = 4096;
+
+enum class Kind : std::uint8_t { kFineSlab, kCoarseSlab, kSpan, kHuge };
+
+struct Grant {
+  Kind kind;
+  UnitIndex first;  // not of Huge blocks
+  std::uint32_t units;
+  std::size_t bytes;
+  std::size_t filled;  // how much of it has content: multiples of a page
+  std::uint64_t seed;
+};
+using Grants = std::map<Address, Grant>;
+
+class AceRun {
+ public:
+  explicit AceRun(const Records& input) {
+    Options options;
+    if (input.header(0) != 0) {
+      options.heap_limit_bytes = input.header(0) * kMiB;
+    }
+    options.decay_ms = input.header(1) * 4U;
+    options.huge_pages = input.header(2) % 3U;
+    options.prefault = input.header(2) / 4 % 2U;
+    if (input.header(3) % 2 != 0) memory_.LoseTargetOfRefusedMoves();
+    ace_.Start(options);
+  }
+  void Step(const Record& record);
+  void Finish();
+
+ private:
+  Address AddressOf(Kind kind, UnitIndex first) {
+    const Region& region = ace_.region();
+    return (kind == Kind::kFineSlab ? region.fine() : region.coarse())
+        .UnitAddress(first);
+  }
+  void Add(Address address, Grant grant, bool known_zero);
+  void TakeUnits(const Ace::Grant& granted, Kind kind, std::uint32_t units);
+  void CheckRefusal(const Refusal& refusal) const {
+    HAK_CHECK(refusal.reason != FailureReason::kNone);
+    HAK_CHECK(refusal.detail != FailureDetail::kNone);
+  }
+  void CheckContent(Grants::const_iterator at, Address address) const {
+    HAK_CHECK(HasContent(address, at->second.filled, at->second.seed));
+  }
+  Grants::iterator Pick(std::size_t number) {
+    auto at = grants_.begin();
+    std::advance(at, number % grants_.size());
+    return at;
+  }
+  Grants::iterator Forget(Grants::iterator at) {
+    live_bytes_ -= at->second.bytes;
+    return grants_.erase(at);
+  }
+  void TakeHuge(const Record& record);
+  void Release(Grants::iterator at);
+  void Extend(const Record& record);
+  void Move(const Record& record);
+  void ResizeHuge(const Record& record);
+  void Disturb(const Record& record);
+
+  FakeVirtualMemory memory_;
+  Ace ace_{memory_};
+  Grants grants_;
+  std::size_t live_bytes_ = 0;
+  std::uint64_t next_seed_ = 0;
+};
+
+void AceRun::Add(Address address, Grant grant, bool known_zero) {
+  if (known_zero) HAK_CHECK(IsBlank(address, grant.filled));
+  const auto [at, is_new] = grants_.emplace(address, grant);
+  HAK_CHECK(is_new);
+  if (at != grants_.begin()) {
+    const auto before = std::prev(at);
+    HAK_CHECK_LE(before->first + before->second.bytes, address);
+  }
+  if (std::next(at) != grants_.end()) {
+    HAK_CHECK_LE(address + grant.bytes, std::next(at)->first);
+  }
+  live_bytes_ += grant.bytes;
+  FillContent(address, grant.filled, grant.seed);
+}
+
+void AceRun::TakeUnits(const Ace::Grant& granted, Kind kind,
+                       std::uint32_t units) {
+  if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
+  const std::size_t bytes = units * kUnitBytes;
+  Add(AddressOf(kind, granted.first),
+      {kind, granted.first, units, bytes, bytes, ++next_seed_},
+      granted.known_zero);
+}
+
+void AceRun::TakeHuge(const Record& record) {
+  const std::size_t bytes = kMaxSpanBytes + (1 + record.b % 2000) * kPageBytes;
+  const std::size_t alignment = kSuperSlabBytes << record.b / 2000 % 9;
+  const Ace::HugeGrant granted = ace_.GrantHuge(bytes, alignment);
+  if (granted.address == 0) return CheckRefusal(granted.refusal);
+  HAK_CHECK_EQ(granted.address % alignment, 0U);
+  HAK_CHECK_EQ(ace_.HugeBytes(granted.address), bytes);
+  Add(granted.address,
+      {Kind::kHuge, kNoUnit, 0, bytes, 8 * kPageBytes, ++next_seed_},
+      /*known_zero=*/true);
+}
+
+void AceRun::Release(Grants::iterator at) {
+  const Grant grant = at->second;
+  const Address address = at->first;
+  CheckContent(at, address);
+  Forget(at);
+  switch (grant.kind) {
+    case Kind::kFineSlab:
+    case Kind::kCoarseSlab:
+      ace_.ReleaseSlab(grant.kind == Kind::kFineSlab, grant.first, grant.units);
+      break;
+    case Kind::kSpan:
+      ace_.ReleaseSpan(grant.first, grant.units);
+      break;
+    case Kind::kHuge:
+      HAK_CHECK(ace_.ReleaseHuge(address));
+      HAK_CHECK(!ace_.ReleaseHuge(address));
+      HAK_CHECK_EQ(ace_.HugeBytes(address), 0U);
+      break;
+  }
+}
+
+// In place, as realloc does: longer, or by giving the end back.
+void AceRun::Extend(const Record& record) {
+  const auto at = Pick(record.a);
+  const Grant old = at->second;
+  const Address address = at->first;
+  if (old.kind != Kind::kSpan) return;
+  const std::uint32_t units = 1 + record.b % 60;
+  if (units < old.units) {
+    ace_.ReleaseSpan(old.first + units, old.units - units);
+  } else if (units == old.units ||
+             !ace_.ExtendSpan(old.first, old.units, units)) {
+    return;
+  }
+  Grant grant = old;
+  grant.units = units;
+  grant.bytes = units * kUnitBytes;
+  grant.filled = grant.bytes;
+  HAK_CHECK(HasContent(address, std::min(old.filled, grant.filled), old.seed));
+  Forget(at);
+  Add(address, grant, /*known_zero=*/false);
+}
+
+// A longer span takes the pages of a shorter one.
+void AceRun::Move(const Record& record) {
+  const auto at = Pick(record.a);
+  const Grant old = at->second;
+  if (old.kind != Kind::kSpan) return;
+  const std::uint32_t units = old.units + 1 + record.b % 8;
+  const Ace::Grant granted = ace_.GrantSpan(units, kUnitBytes);
+  if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
+  const VmStatus status = ace_.MoveSpan(old.first, granted.first, old.bytes);
+  if (status.target_lost) return;
+  if (!status.ok()) {
+    CheckContent(at, at->first);
+    ace_.ReleaseSpan(granted.first, units);
+    return;
+  }
+  const Address to = AddressOf(Kind::kSpan, granted.first);
+  CheckContent(at, to);
+  Forget(at);
+  if (!status.source_lost) {
+    ace_.ReleaseSpan(old.first, old.units, /*dirty=*/false);
+  }
+  const std::size_t bytes = units * kUnitBytes;
+  Add(to, {Kind::kSpan, granted.first, units, bytes, bytes, ++next_seed_},
+      /*known_zero=*/false);
+}
+
+void AceRun::ResizeHuge(const Record& record) {
+  const auto at = Pick(record.a);
+  const Grant old = at->second;
+  if (old.kind != Kind::kHuge) return;
+  const std::size_t bytes = kMaxSpanBytes + (1 + record.b % 4000) * kPageBytes;
+  const Ace::HugeGrant granted = ace_.ResizeHuge(at->first, bytes);
+  if (granted.address == 0) {
+    CheckContent(at, at->first);
+    return CheckRefusal(granted.refusal);
+  }
+  CheckContent(at, granted.address);
+  Forget(at);
+  Grant grant = old;
+  grant.bytes = bytes;
+  Add(granted.address, grant, /*known_zero=*/false);
+}
+
+void AceRun::Disturb(const Record& record) {
+  constexpr int kErrors[] = {ENOMEM, EAGAIN, EPERM, EEXIST};
+  switch (record.a % 4) {
+    case 0:
+      memory_.RefuseNothing();
+      memory_.LimitBytes(~std::size_t{0});
+      memory_.LimitMappings(~std::size_t{0});
+      break;
+    case 1:
+      memory_.LimitMappings(record.b % 32);
+      break;
+    default: {
+      const auto kind = static_cast<VmCall>(record.b / 64 % 6);
+      // Only mapping finds an address taken.
+      const int error = kErrors[record.b / 16 % (kind == VmCall::kMap ? 4 : 3)];
+      memory_.RefuseCall(1 + record.b % 16, error,
+                         record.b / 512 % 4 == 0
+                             ? FakeVirtualMemory::Refuse::kFromThenOn
+                             : FakeVirtualMemory::Refuse::kOnce,
+                         kind);
+      break;
+    }
+  }
+}
+
+void AceRun::Step(const Record& record) {
+  const bool full = live_bytes_ > kMostLiveBytes;
+  const unsigned op = record.op % 16;
+  if (full && op < 6) return;
+  if (grants_.empty() && op >= 6 && op < 12) return;
+  switch (op) {
+    case 0:
+    case 1:
+    case 2: {
+      const bool fine = record.a % 2 == 0;
+      const std::uint32_t units = record.a / 2 % 2 == 0 ? 1 : 4;
+      TakeUnits(ace_.GrantSlab(fine, units),
+                fine ? Kind::kFineSlab : Kind::kCoarseSlab, units);
+      break;
+    }
+    case 3:
+    case 4: {
+      const std::uint32_t units = 1 + record.b % (record.a % 4 == 0 ? 150 : 20);
+      TakeUnits(ace_.GrantSpan(units, kUnitBytes << record.a / 4 % 8),
+                Kind::kSpan, units);
+      break;
+    }
+    case 5:
+      TakeHuge(record);
+      break;
+    case 6:
+    case 7:
+    case 8:
+      Release(Pick(record.a));
+      break;
+    case 9:
+      Extend(record);
+      break;
+    case 10:
+      Move(record);
+      break;
+    case 11:
+      ResizeHuge(record);
+      break;
+    case 12:
+      memory_.AdvanceMs(record.a);
+      ace_.Tick();
+      break;
+    case 13:
+      record.a % 2 == 0 ? ace_.PurgeAll() : ace_.UnmapCaches();
+      break;
+    case 14:
+      ace_.MapAhead();
+      break;
+    default:
+      Disturb(record);
+      break;
+  }
+  ace_.CheckInvariants();
+}
+
+void AceRun::Finish() {
+  while (!grants_.empty()) Release(grants_.begin());
+  memory_.RefuseNothing();
+  ace_.PurgeAll();
+  ace_.CheckInvariants();
+}
+
+}  // namespace
+}  // namespace hakmem
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  hakmem::Records input(data, size);
+  hakmem::AceRun run(input);
+  hakmem::Record record;
+  while (input.Next(record)) run.Step(record);
+  run.Finish();
+  return 0;
+}

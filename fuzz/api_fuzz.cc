@@ -1,0 +1,236 @@
+// Any sequence of calls of all the core's entry points, on a kernel that
+// refuses any of its own: no block overlaps another or loses its content, what
+// fails says why, and every layer keeps its invariants.
+//
+// Header: 0 heap limit, 1 depot bytes, 2 decay, 3 huge pages and prefaulting,
+// 4 largest allocation, 5 whether moves lose their target or their source.
+// Records: the operations of `Step`.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/check.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
+#include "fuzz/fuzz_heap.h"
+#include "fuzz/records.h"
+
+namespace hakmem {
+namespace {
+
+using Refuse = FakeVirtualMemory::Refuse;
+
+constexpr int kStepsPerCheck = 16;
+
+Options OptionsOf(const Records& input) {
+  Options options;
+  if (input.header(0) % 4 == 1) {
+    options.heap_limit_bytes = (1 + input.header(0) / 4U) * kMiB;
+  }
+  if (input.header(1) % 4 == 1) {
+    options.depot_bytes = input.header(1) / 4U * 16 * kKiB;
+  }
+  options.decay_ms = input.header(2) == 0 ? 500 : input.header(2) * 8U - 8;
+  options.huge_pages = input.header(3) % 3U;
+  options.prefault = input.header(3) / 4 % 2U;
+  if (input.header(4) % 4 == 1) {
+    options.max_alloc_bytes = std::size_t{1} << (16 + input.header(4) / 4 % 16);
+  }
+  return options;
+}
+
+// Changes what the kernel does from now on.
+void DisturbKernel(const Record& record, FakeVirtualMemory& memory) {
+  constexpr int kErrors[] = {ENOMEM, EAGAIN, EPERM, EFAULT};
+  switch (record.a % 8) {
+    case 0:
+      memory.RefuseNothing();
+      memory.LimitBytes(~std::size_t{0});
+      memory.LimitMappings(~std::size_t{0});
+      break;
+    case 1:
+      memory.LimitBytes(record.b % 256 * kMiB);
+      break;
+    case 2:
+      memory.LimitMappings(record.b % 64);
+      break;
+    default:
+      memory.RefuseCall(
+          1 + record.b % 16, kErrors[record.b / 16 % 4],
+          record.b / 64 % 4 == 0 ? Refuse::kFromThenOn : Refuse::kOnce,
+          static_cast<VmCall>(record.b / 256 % 6));
+      break;
+  }
+}
+
+template <const Config& kConfig>
+class ApiRun {
+ public:
+  explicit ApiRun(const Records& input) : heap_(OptionsOf(input)) {
+    if (input.header(5) % 2 != 0) heap_.memory().LoseTargetOfRefusedMoves();
+    if (input.header(5) / 2 % 2 != 0) heap_.memory().LoseSourceOfMoves();
+  }
+  void Step(const Record& record);
+  void Check() { heap_.Check(); }
+  void Finish() { heap_.Finish(); }
+
+ private:
+  void Take(const Record& record, unsigned how);
+  void Give(const Record& record, unsigned how);
+  void Other(const Record& record, unsigned how);
+  // A program that frees a block when memory is short, now and then.
+  void ServeFailures(const Record& record) {
+    retries_ = static_cast<int>(record.a % 4);
+    test_handler = [this](const FailureEvent& event) {
+      HAK_CHECK(event.detail != FailureDetail::kNone);
+      if (retries_-- <= 0) return false;
+      heap_.allocator().Maintain();
+      return true;
+    };
+  }
+
+  FuzzHeap<kConfig> heap_;
+  int retries_ = 0;
+};
+
+template <const Config& kConfig>
+void ApiRun<kConfig>::Take(const Record& record, unsigned how) {
+  if (heap_.full()) return;
+  const std::size_t size = SizeOf(record.b);
+  switch (how) {
+    case 0:
+    case 1:
+    case 2:
+      heap_.Allocate(record.who, size);
+      break;
+    case 3:
+      heap_.AllocateZeroed(record.who, 1, size);
+      break;
+    case 4:
+      heap_.AllocateZeroed(record.who, record.a, size % 4099);
+      break;
+    case 5:
+      heap_.AllocateAligned(record.who, std::size_t{1} << record.a % 26, size);
+      break;
+    case 6:
+      heap_.AllocateInParts(record.who, size);
+      break;
+    default:
+      if (void* block = heap_.Pick(record.a); block != nullptr) {
+        heap_.Reallocate(record.who, block, size);
+      }
+      break;
+  }
+}
+
+template <const Config& kConfig>
+void ApiRun<kConfig>::Give(const Record& record, unsigned how) {
+  void* block = heap_.Pick(record.a);
+  if (block == nullptr) return;
+  switch (how) {
+    case 0:
+    case 1:
+    case 2:
+      heap_.Free(record.who, block);
+      break;
+    case 3:
+      heap_.FreeSized(record.who, block);
+      break;
+    case 4:
+      heap_.CheckUsable(record.who, block);
+      break;
+    case 5:
+      // To less than it has: served, whatever the kernel says.
+      heap_.Reallocate(
+          record.who, block,
+          record.b % std::max<std::size_t>(heap_.model().At(block).size, 1));
+      break;
+    default:
+      for (unsigned i = 0; i < record.b % 128 && heap_.Pick(i); ++i) {
+        heap_.Free(record.who, heap_.Pick(record.a));
+      }
+      break;
+  }
+}
+
+template <const Config& kConfig>
+void ApiRun<kConfig>::Other(const Record& record, unsigned how) {
+  auto& allocator = heap_.allocator();
+  auto*& self = heap_.thread(record.who);
+  switch (how) {
+    case 0:
+      heap_.EndThread(record.who, record.a % 2 == 0);
+      break;
+    case 1:
+      allocator.Purge(self);
+      break;
+    case 2:
+      allocator.Maintain();
+      break;
+    case 3:
+      allocator.Prewarm(self, SizeOf(record.b) % (kMaxPoolBytes + 2),
+                        record.a % 64);
+      break;
+    case 4:
+      DisturbKernel(record, heap_.memory());
+      break;
+    case 5:
+      heap_.memory().AdvanceMs(record.a);
+      break;
+    case 6:
+      if (record.a % 4 == 0) {
+        heap_.BecomeChild(record.who);
+      } else {
+        allocator.PrepareFork();
+        allocator.ParentAfterFork();
+      }
+      break;
+    case 7:
+      HAK_CHECK_LE(allocator.Snapshot().granted_bytes,
+                   allocator.Snapshot().mapped_bytes);
+      HAK_CHECK_NE(allocator.TraceWindow(), 0U);
+      allocator.Figures();
+      break;
+    default:
+      ServeFailures(record);
+      break;
+  }
+}
+
+template <const Config& kConfig>
+void ApiRun<kConfig>::Step(const Record& record) {
+  const unsigned op = record.op % 24;
+  if (op < 8) {
+    Take(record, op);
+  } else if (op < 15) {
+    Give(record, op - 8);
+  } else {
+    Other(record, op - 15);
+  }
+}
+
+template <const Config& kConfig>
+void Run(Records input) {
+  ApiRun<kConfig> run(input);
+  Record record;
+  for (int step = 1; input.Next(record); ++step) {
+    run.Step(record);
+    if (step % kStepsPerCheck == 0) run.Check();
+  }
+  run.Check();
+  run.Finish();
+}
+
+}  // namespace
+}  // namespace hakmem
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  hakmem::Run<hakmem::HAKMEM_FUZZ_VARIANT>(hakmem::Records(data, size));
+  return 0;
+}

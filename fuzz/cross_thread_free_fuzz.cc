@@ -1,0 +1,389 @@
+// Several threads at once: allocations, local and remote frees, exits, threads
+// that go on without a heap, adoption, purges and forks, interleaved load by
+// load as the input says; and one block freed by two threads at once, which
+// must be reported.
+//
+// Header: 0 depot bytes, 1 decay. Records: the operations of `Do`, for the
+// thread who % 4; they are collected, and carried out together by all threads
+// when a record has the high bit of `who` set, or twelve are collected. That
+// record's a and b are the schedule, too. A record with op % 32 == 31 makes two
+// threads free the same block, and ends the run.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "allocator/base/check.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/core/test_model_heap.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
+#include "fuzz/baton.h"
+#include "fuzz/misuse_trap.h"
+#include "fuzz/records.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kMostLiveBytes = 8 * kMiB;
+constexpr std::size_t kMostTogether = 12;
+constexpr int kMostForks = 1;
+
+// A call of the kernel: others may go on before it.
+struct BeforeKernel {
+  BeforeKernel() { Baton::Point(); }
+};
+struct Kernel : private BeforeKernel {
+  const Baton::Outside outside;
+};
+
+// The fake kernel has a lock that the scheduler knows nothing of.
+class UninterruptedMemory final : public VirtualMemory {
+ public:
+  explicit UninterruptedMemory(FakeVirtualMemory& fake) : fake_(fake) {}
+  std::size_t PageBytes() const override { return fake_.PageBytes(); }
+  VmStatus MapAt(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.MapAt(address, bytes);
+  }
+  VmStatus Reserve(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.Reserve(address, bytes);
+  }
+  VmStatus Protect(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.Protect(address, bytes);
+  }
+  VmStatus Unprotect(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.Unprotect(address, bytes);
+  }
+  VmStatus FindResident(Address address, std::size_t bytes,
+                        unsigned char* resident) override {
+    const Kernel kernel;
+    return fake_.FindResident(address, bytes, resident);
+  }
+  std::size_t MaxMappings() override {
+    const Kernel kernel;
+    return fake_.MaxMappings();
+  }
+  bool IsTaken(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.IsTaken(address, bytes);
+  }
+  VmStatus Unmap(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.Unmap(address, bytes);
+  }
+  VmStatus Purge(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.Purge(address, bytes);
+  }
+  void AskForHugePages(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    fake_.AskForHugePages(address, bytes);
+  }
+  void Populate(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    fake_.Populate(address, bytes);
+  }
+  VmStatus Move(Address from, Address to, std::size_t bytes,
+                bool keep_source) override {
+    const Kernel kernel;
+    return fake_.Move(from, to, bytes, keep_source);
+  }
+  std::uint64_t Random() override {
+    const Kernel kernel;
+    return fake_.Random();
+  }
+  std::uint64_t NowMs() override {
+    const Kernel kernel;
+    return fake_.NowMs();
+  }
+  AddressRange RegionRange() const override {
+    const Kernel kernel;
+    return fake_.RegionRange();
+  }
+
+ private:
+  FakeVirtualMemory& fake_;
+};
+
+template <const Config& kConfig>
+class ThreadsRun {
+ public:
+  explicit ThreadsRun(const Records& input);
+  ~ThreadsRun() { test_listener = nullptr; }
+
+  // False: the run is over.
+  bool Add(const Record& record);
+  void Together(std::uint32_t schedule);
+  void Finish();
+
+ private:
+  using Heap = typename Allocator<kConfig>::Heap;
+
+  Heap*& self(unsigned lane) { return threads_[lane % Baton::kLanes]; }
+  // The allocator's part of an operation: here others may go on.
+  template <typename F>
+  static auto Call(F call) {
+    const Baton::Inside inside;
+    return call();
+  }
+  static std::size_t Size(std::uint32_t number) {
+    return SizeOf(number) % (300 * kKiB);
+  }
+  void Do(const Record& record);
+  void Allocate(unsigned lane, std::size_t size);
+  void Free(unsigned lane, std::size_t number);
+  void Reallocate(const Record& record);
+  void EndThread(unsigned lane, bool replaced);
+  void Fork(unsigned lane);
+  [[noreturn]] void BeChild(unsigned lane);
+  void FreeAtOnce(const Record& record);
+
+  FakeVirtualMemory fake_;
+  UninterruptedMemory memory_{fake_};
+  std::unique_ptr<Allocator<kConfig>> allocator_;
+  std::array<Heap*, Baton::kLanes> threads_;
+  ModelHeap model_;
+  std::vector<Record> collected_;
+  int forks_ = 0;
+};
+
+template <const Config& kConfig>
+ThreadsRun<kConfig>::ThreadsRun(const Records& input) {
+  test_options = Options();
+  if (input.header(0) % 4 == 1) {
+    test_options.depot_bytes = input.header(0) / 4U * 16 * kKiB;
+  }
+  test_options.decay_ms = 1U + input.header(1);
+  test_handler = nullptr;
+  test_listener = nullptr;
+  fake_.SetNowMs(1'000'000);
+  threads_.fill(Allocator<kConfig>::NoHeap());
+  allocator_ = std::make_unique<Allocator<kConfig>>(memory_, kTestHost);
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::Allocate(unsigned lane, std::size_t size) {
+  if (model_.live_bytes() > kMostLiveBytes) return;
+  void* block = Call([&] { return allocator_->Allocate(self(lane), size); });
+  HAK_CHECK(block != nullptr);
+  model_.Add(block, size, kMinAlignmentBytes,
+             allocator_->UsableSize(self(lane), block));
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::Free(unsigned lane, std::size_t number) {
+  if (model_.empty()) return;
+  void* block = model_.Pick(number);
+  model_.Remove(block);
+  Call([&] { allocator_->Free(self(lane), block); });
+}
+
+// Meanwhile the block is nobody else's, so its first bytes stand for it.
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::Reallocate(const Record& record) {
+  if (model_.empty()) return;
+  void* block = model_.Pick(record.a);
+  const std::size_t new_size = std::max<std::size_t>(Size(record.b), 1);
+  const std::size_t kept =
+      std::min({model_.At(block).size, new_size, std::size_t{32}});
+  model_.Remove(block);
+  std::array<char, 32> content;
+  std::memcpy(content.data(), block, kept);
+  void* moved = Call([&] {
+    return allocator_->Reallocate(self(record.who), block, new_size);
+  });
+  HAK_CHECK(moved != nullptr);
+  HAK_CHECK_EQ(std::memcmp(content.data(), moved, kept), 0);
+  model_.Add(moved, new_size, kMinAlignmentBytes,
+             allocator_->UsableSize(self(record.who), moved));
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::EndThread(unsigned lane, bool replaced) {
+  Call([&] { allocator_->Detach(self(lane)); });
+  if (replaced) self(lane) = Allocator<kConfig>::NoHeap();
+}
+
+// All that is known to be live is intact, and can be freed.
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::BeChild(unsigned lane) {
+  Baton::BecomeOnly();
+  allocator_->ChildAfterFork(self(lane));
+  allocator_->CheckInvariants();
+  model_.CheckAll();
+  while (!model_.empty()) Free(lane, 0);
+  Allocate(lane, 100);
+  allocator_->CheckInvariants();
+  _exit(0);
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::Fork(unsigned lane) {
+  if (++forks_ > kMostForks) return;
+  Call([&] { allocator_->PrepareFork(); });
+  const pid_t child = fork();
+  if (child == 0) BeChild(lane);
+  Call([&] { allocator_->ParentAfterFork(); });
+  HAK_CHECK(child > 0);
+  int status = 0;
+  HAK_CHECK_EQ(waitpid(child, &status, 0), child);
+  HAK_CHECK_EQ(status, 0);
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::Do(const Record& record) {
+  const unsigned lane = record.who % Baton::kLanes;
+  switch (record.op % 16) {
+    case 0:
+    case 1:
+    case 2:
+      Allocate(lane, Size(record.b));
+      break;
+    case 3:
+      for (unsigned i = 0; i < record.a % 96U; ++i) {
+        Allocate(lane, record.b % 1024);
+      }
+      break;
+    case 4:
+    case 5:
+    case 6:
+      Free(lane, record.a);
+      break;
+    case 7:
+    case 8:
+      for (unsigned i = 0; i < record.b % 96; ++i) Free(lane, record.a + i);
+      break;
+    case 9:
+      Reallocate(record);
+      break;
+    case 10:
+    case 11:
+      EndThread(lane, record.op % 16 == 10 || record.a % 8 != 0);
+      break;
+    case 12:
+      Call([&] { allocator_->Purge(self(lane)); });
+      break;
+    case 13:
+      fake_.AdvanceMs(record.a % 1000);
+      Call([&] { allocator_->Maintain(); });
+      break;
+    case 14:
+      if (record.a % 4 == 0) Fork(lane);
+      break;
+    default:
+      Call([&] { allocator_->Snapshot(); });
+      break;
+  }
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::Together(std::uint32_t schedule) {
+  std::array<Baton::Task, Baton::kLanes> tasks;
+  for (unsigned lane = 0; lane < Baton::kLanes; ++lane) {
+    tasks[lane] = [this, lane] {
+      for (const Record& record : collected_) {
+        if (record.who % Baton::kLanes == lane) Do(record);
+      }
+    };
+  }
+  Baton::Run(tasks, schedule);
+  collected_.clear();
+  allocator_->CheckInvariants();
+  model_.CheckAll();
+}
+
+template <const Config& kConfig>
+bool ThreadsRun<kConfig>::Add(const Record& record) {
+  const std::uint32_t schedule = record.b ^ std::uint32_t{record.a} << 16;
+  if (record.op % 32 == 31 && !model_.empty()) {
+    if (!collected_.empty()) Together(schedule);
+    if (model_.empty()) return true;
+    FreeAtOnce(record);
+    return false;
+  }
+  collected_.push_back(record);
+  if (record.who >= 128 || collected_.size() == kMostTogether) {
+    Together(schedule);
+  }
+  return true;
+}
+
+// Two threads free one block at the same moment: reported at once, or at the
+// latest when all mailboxes have been emptied. Nothing is said of the heap
+// after that.
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::FreeAtOnce(const Record& record) {
+  void* block = model_.Pick(record.a);
+  const unsigned first = record.who % Baton::kLanes;
+  const unsigned second = (first + 1 + record.who / 4 % 3) % Baton::kLanes;
+  static MisuseTrap traps[Baton::kLanes];
+  bool reported = false;
+  const auto catch_in = [&](unsigned lane, auto call) {
+    const std::string_view report = traps[lane].Catch(call);
+    if (report.empty()) return;
+    HAK_CHECK(report.starts_with("hakmem: fatal: "));
+    reported = true;
+    Baton::GiveUp();
+  };
+  std::array<Baton::Task, Baton::kLanes> tasks;
+  for (const unsigned lane : {first, second}) {
+    tasks[lane] = [&, lane] {
+      // The call may end without leaving its frames; so they have none of it.
+      const Baton::Inside inside;
+      catch_in(lane, [&] { allocator_->Free(self(lane), block); });
+    };
+  }
+  Baton::Run(tasks, record.b);
+  for (unsigned lane = 0; lane < Baton::kLanes && !reported; ++lane) {
+    catch_in(lane, [&] { allocator_->Detach(self(lane)); });
+  }
+  Heap* last = Allocator<kConfig>::NoHeap();
+  if (!reported) catch_in(0, [&] { allocator_->Purge(last); });
+  HAK_CHECK(reported);
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::Finish() {
+  if (!collected_.empty()) Together(0);
+  for (unsigned i = 0; !model_.empty(); ++i) Free(i, i);
+  for (Heap*& thread : threads_) allocator_->Detach(thread);
+  Heap* last = Allocator<kConfig>::NoHeap();
+  allocator_->Purge(last);
+  HAK_CHECK_EQ(allocator_->Snapshot().granted_bytes, 0U);
+  allocator_->CheckInvariants();
+}
+
+template <const Config& kConfig>
+void Run(Records input) {
+  ThreadsRun<kConfig> run(input);
+  Record record;
+  while (input.Next(record)) {
+    if (!run.Add(record)) return;
+  }
+  run.Finish();
+}
+
+}  // namespace
+}  // namespace hakmem
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  hakmem::Run<hakmem::HAKMEM_FUZZ_VARIANT>(hakmem::Records(data, size));
+  return 0;
+}

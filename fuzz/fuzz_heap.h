@@ -1,0 +1,179 @@
+// An allocator on a fake kernel, and a model beside it: each call is carried
+// out on both, and every difference ends the process.
+//
+// Owns: both, and the heap pointers that stand for threads. Called by: fuzz
+// targets. Thread-safety: none.
+//
+// A call that returns null must have left exactly one event, any other at most
+// one. `usable` is what UsableSize says, at least what was asked for; nothing
+// is ever written beyond what was asked for.
+#ifndef HAKMEM_FUZZ_FUZZ_HEAP_H_
+#define HAKMEM_FUZZ_FUZZ_HEAP_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/check.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/core/test_model_heap.h"
+#include "allocator/platform/fake_virtual_memory.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+class FuzzHeap {
+ public:
+  using Heap = typename Allocator<kConfig>::Heap;
+  static constexpr unsigned kThreads = 4;
+  // More is not asked for; what is refused by this counts as done.
+  static constexpr std::size_t kMostLiveBytes = 24 * kMiB;
+
+  explicit FuzzHeap(const Options& options) : test_(options) {
+    for (Heap*& thread : threads_) thread = test_.NewThread();
+  }
+
+  Allocator<kConfig>& allocator() { return *test_.allocator; }
+  FakeVirtualMemory& memory() { return test_.memory; }
+  const ModelHeap& model() const { return model_; }
+  Heap*& thread(unsigned who) { return threads_[who % kThreads]; }
+  bool full() const { return model_.live_bytes() > kMostLiveBytes; }
+  // Any live block; null when there is none.
+  void* Pick(std::size_t number) const {
+    return model_.empty() ? nullptr : model_.Pick(number);
+  }
+
+  void* Allocate(unsigned who, std::size_t size) {
+    return Take(who, size, kMinAlignmentBytes,
+                [&] { return allocator().Allocate(thread(who), size); });
+  }
+  void* AllocateZeroed(unsigned who, std::size_t count, std::size_t size) {
+    std::size_t bytes = 0;
+    const bool overflow = __builtin_mul_overflow(count, size, &bytes);
+    void* block = Take(
+        who, bytes, kMinAlignmentBytes,
+        [&] { return allocator().AllocateZeroed(thread(who), count, size); },
+        /*zeroed=*/true);
+    HAK_CHECK(!overflow || block == nullptr);
+    return block;
+  }
+  void* AllocateAligned(unsigned who, std::size_t alignment, std::size_t size) {
+    return Take(who, size, alignment, [&] {
+      return allocator().AllocateAligned(thread(who), alignment, size);
+    });
+  }
+  // The frontend's way to a block: the call in parts.
+  void* AllocateInParts(unsigned who, std::size_t size) {
+    return Take(who, size, kMinAlignmentBytes, [&]() -> void* {
+      Heap*& self = thread(who);
+      void* block = allocator().AllocateOnce(self, size);
+      if (block != nullptr) return block;
+      FailedCall failed;
+      block = allocator().Recover(self, Call::kNew, nullptr, failed);
+      if (block != nullptr) return block;
+      allocator().Announce(failed);
+      block = allocator().TryAgain(self, failed);
+      allocator().Finish(failed, block != nullptr
+                                     ? Disposition::kServedAfterHandler
+                                     : Disposition::kReturnedNull);
+      return block;
+    });
+  }
+  void* Reallocate(unsigned who, void* block, std::size_t size) {
+    // As Allocator::Reallocate says.
+    size = std::max<std::size_t>(size, 1);
+    const std::size_t usable = model_.At(block).usable;
+    const std::uint64_t before = test_.failures();
+    void* moved = allocator().Reallocate(thread(who), block, size);
+    CheckEvents(before, moved);
+    // Nothing that gets smaller may fail.
+    HAK_CHECK(moved != nullptr || size > usable);
+    if (moved == nullptr) return nullptr;
+    model_.Resize(block, moved, size,
+                  allocator().UsableSize(thread(who), moved));
+    return moved;
+  }
+  void Free(unsigned who, void* block) {
+    model_.Remove(block);
+    const std::uint64_t before = test_.failures();
+    allocator().Free(thread(who), block);
+    HAK_CHECK_EQ(test_.failures(), before);
+  }
+  void FreeSized(unsigned who, void* block) {
+    const ModelHeap::Block facts = model_.At(block);
+    model_.Remove(block);
+    allocator().FreeSized(thread(who), block, facts.size, facts.alignment);
+  }
+  void CheckUsable(unsigned who, void* block) {
+    HAK_CHECK_EQ(allocator().UsableSize(thread(who), block),
+                 model_.At(block).usable);
+  }
+  // The thread ends; another takes its place, or it goes on without a heap.
+  void EndThread(unsigned who, bool replaced) {
+    allocator().Detach(thread(who));
+    if (replaced) thread(who) = test_.NewThread();
+  }
+  // What a fork makes of the process that it makes: all threads but one are
+  // gone.
+  void BecomeChild(unsigned who) {
+    allocator().PrepareFork();
+    Heap*& self = thread(who);
+    allocator().ChildAfterFork(self);
+    for (Heap*& other : threads_) {
+      if (&other != &self) other = test_.NewThread();
+    }
+    blocks_lost_ = true;
+  }
+
+  void Check() {
+    allocator().CheckInvariants();
+    model_.CheckAll();
+  }
+  // Frees all there is and ends all threads: nothing may be in use.
+  void Finish() {
+    memory().RefuseNothing();
+    memory().LimitBytes(~std::size_t{0});
+    memory().LimitMappings(~std::size_t{0});
+    test_handler = nullptr;
+    for (unsigned i = 0; !model_.empty(); ++i) Free(i, model_.Pick(i));
+    for (Heap*& thread : threads_) allocator().Detach(thread);
+    Heap* last = test_.NewThread();
+    allocator().Purge(last);
+    if (!blocks_lost_) {
+      HAK_CHECK_EQ(allocator().Snapshot().granted_bytes, 0U);
+    }
+    allocator().CheckInvariants();
+  }
+
+ private:
+  void CheckEvents(std::uint64_t before, const void* block) const {
+    const std::uint64_t events = test_.failures() - before;
+    HAK_CHECK_LE(events, 1U);
+    HAK_CHECK(block != nullptr || events == 1);
+  }
+  template <typename F>
+  void* Take(unsigned who, std::size_t size, std::size_t alignment, F call,
+             bool zeroed = false) {
+    const std::uint64_t before = test_.failures();
+    void* block = call();
+    CheckEvents(before, block);
+    if (block == nullptr) return nullptr;
+    if (zeroed) ModelHeap::CheckZero(block, size);
+    model_.Add(block, size, alignment,
+               allocator().UsableSize(thread(who), block));
+    return block;
+  }
+
+  TestAllocator<kConfig> test_;
+  Heap* threads_[kThreads];
+  ModelHeap model_;
+  bool blocks_lost_ = false;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_FUZZ_FUZZ_HEAP_H_

@@ -1,0 +1,331 @@
+// Any pointer, given to free, sized free, realloc or malloc_usable_size:
+// blocks, addresses inside and around them, stale and arbitrary ones, and
+// blocks whose header byte or unit record is damaged. A model knows the truth:
+// what is no live block must be reported, a pointer into a live block as that,
+// and what is valid must be served.
+//
+// Header: unused. Records: op % 16 is the operation of `Step`. A pointer is
+// chosen by `a` among the live or stale ones, and b says how far from it; what
+// it is given to is chosen by `who`.
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "allocator/base/check.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/superslab/zone.h"
+#include "fuzz/fuzz_heap.h"
+#include "fuzz/misuse_trap.h"
+#include "fuzz/records.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kMostStale = 64;
+
+// Small distances often, and some of any length.
+std::size_t OffsetOf(std::uint32_t number) {
+  const std::size_t rest = number >> 3;
+  switch (number % 8) {
+    case 0:
+      return rest % 16;
+    case 1:
+    case 2:
+      return rest % 256 * 16;
+    case 3:
+      return rest % 256 * 256;
+    case 4:
+      return rest % 64 * kUnitBytes;
+    case 5:
+      return rest % (4 * kMiB);
+    case 6:
+      return 0 - rest % 4096;
+    default:
+      return 0 - rest % (4 * kMiB);
+  }
+}
+
+template <const Config& kConfig>
+class ValidationRun {
+ public:
+  ValidationRun() : heap_(Options()) {}
+  void Step(const Record& record);
+  void Finish() {
+    heap_.Check();
+    heap_.Finish();
+  }
+
+ private:
+  using Block = ModelHeap::Blocks::value_type;
+
+  void Give(unsigned who, void* block) {
+    const auto address = reinterpret_cast<Address>(block);
+    if (stale_.size() == kMostStale) stale_.erase(stale_.begin());
+    stale_.push_back(address);
+    heap_.Free(who, block);
+  }
+  void Probe(const Record& record, Address address);
+  // The live block that `address` is in, but not its start.
+  const Block* Around(Address address) const {
+    const auto& blocks = heap_.model().blocks();
+    auto at = blocks.upper_bound(address);
+    if (at == blocks.begin()) return nullptr;
+    --at;
+    return address != at->first && address - at->first < at->second.usable
+               ? &*at
+               : nullptr;
+  }
+  std::string_view Use(const Record& record, void* pointer);
+  void CheckInterior(std::string_view report, const Block& block,
+                     Address address) const;
+  Address Arbitrary(const Record& record);
+  void DamageHeader(const Record& record);
+  void DamageRecord(const Record& record);
+  void WrongSize(const Record& record);
+  Zone* ZoneOf(Address address) {
+    Region& region = heap_.allocator().ace().region();
+    if (region.fine().Contains(address)) return &region.fine();
+    if (region.coarse().Contains(address)) return &region.coarse();
+    return nullptr;
+  }
+  // Nothing damaged or invalid may be acted upon, whatever it is given to.
+  void MustReport(const Record& record, void* pointer) {
+    const std::string_view report = Use(record, pointer);
+    HAK_CHECK(report.starts_with("hakmem: fatal: "));
+  }
+
+  FuzzHeap<kConfig> heap_;
+  MisuseTrap trap_;
+  std::vector<Address> stale_;
+};
+
+template <const Config& kConfig>
+std::string_view ValidationRun<kConfig>::Use(const Record& record,
+                                             void* pointer) {
+  auto& allocator = heap_.allocator();
+  auto*& self = heap_.thread(record.who);
+  return trap_.Catch([&] {
+    switch (record.who / 4 % 4) {
+      case 0:
+        allocator.Free(self, pointer);
+        break;
+      case 1:
+        allocator.FreeSized(self, pointer, SizeOf(record.b), 1);
+        break;
+      case 2:
+        allocator.Reallocate(self, pointer, SizeOf(record.b) % kMiB);
+        break;
+      default:
+        allocator.UsableSize(self, pointer);
+        break;
+    }
+  });
+}
+
+// "… (interior pointer: 16 bytes into the live block 0xS, class 64)".
+template <const Config& kConfig>
+void ValidationRun<kConfig>::CheckInterior(std::string_view report,
+                                           const Block& block,
+                                           Address address) const {
+  constexpr std::string_view kWords = "(interior pointer: ";
+  constexpr std::string_view kLive = " bytes into the live block 0x";
+  const std::size_t at = report.find(kWords);
+  HAK_CHECK(at != std::string_view::npos);
+  report.remove_prefix(at + kWords.size());
+  std::size_t offset = 0;
+  const char* end = std::from_chars(report.begin(), report.end(), offset).ptr;
+  report.remove_prefix(static_cast<std::size_t>(end - report.begin()));
+  HAK_CHECK_EQ(offset, address - block.first);
+  HAK_CHECK(report.starts_with(kLive));
+  report.remove_prefix(kLive.size());
+  Address start = 0;
+  std::from_chars(report.begin(), report.end(), start, 16);
+  HAK_CHECK_EQ(start, block.first);
+}
+
+template <const Config& kConfig>
+void ValidationRun<kConfig>::Probe(const Record& record, Address address) {
+  if (address == 0) return;
+  auto* pointer = reinterpret_cast<void*>(address);
+  if (heap_.model().blocks().contains(address)) {
+    heap_.CheckUsable(record.who, pointer);
+    return;
+  }
+  const std::string_view report = Use(record, pointer);
+  HAK_CHECK(report.starts_with("hakmem: fatal: "));
+  if (const Block* block = Around(address); block != nullptr) {
+    CheckInterior(report, *block, address);
+  }
+  if (ZoneOf(address) == nullptr && address % 2 != 0) {
+    // An odd address starts no block, not even a huge one that is gone.
+    HAK_CHECK(report.find("double free") == std::string_view::npos);
+  }
+}
+
+template <const Config& kConfig>
+Address ValidationRun<kConfig>::Arbitrary(const Record& record) {
+  static char in_program[64];
+  const auto on_stack = reinterpret_cast<Address>(__builtin_frame_address(0));
+  Region& region = heap_.allocator().ace().region();
+  const Address near = OffsetOf(record.b);
+  const Zone& zone = record.a / 16 % 2 == 0 ? region.fine() : region.coarse();
+  switch (record.a % 8) {
+    case 0:
+      return on_stack + near % 64;
+    case 1:
+      return reinterpret_cast<Address>(in_program) + near % 64;
+    case 2:
+      return zone.view().base + near;
+    case 3:
+      return zone.FrameAddress(zone.frame_count()) + near;
+    case 4:
+      return reinterpret_cast<Address>(zone.view().headers) + near;
+    case 5:
+      return region.huge().begin + near;
+    case 6:
+      return heap_.allocator().TraceWindow() + near;
+    default:
+      return Address{record.b} << record.a % 37;
+  }
+}
+
+// A header that is not what it was: whatever is done with the block is refused.
+template <const Config& kConfig>
+void ValidationRun<kConfig>::DamageHeader(const Record& record) {
+  void* block = heap_.Pick(record.a);
+  if (block == nullptr) return;
+  const auto address = reinterpret_cast<Address>(block);
+  Zone* zone = ZoneOf(address);
+  if (zone == nullptr) return;
+  std::atomic<HeaderByte>& header = zone->header(address);
+  const HeaderByte sound = header.load(std::memory_order_relaxed);
+  const auto damaged = static_cast<HeaderByte>(record.b >> 24);
+  if (damaged == sound) return;
+  header.store(damaged, std::memory_order_relaxed);
+  MustReport(record, block);
+  HAK_CHECK_EQ(header.load(std::memory_order_relaxed), damaged);
+  header.store(sound, std::memory_order_relaxed);
+}
+
+// The same with a unit's record. Its owner is left alone: another heap's id is
+// not told from the true one before the block arrives there.
+template <const Config& kConfig>
+void ValidationRun<kConfig>::DamageRecord(const Record& record) {
+  void* block = heap_.Pick(record.a);
+  if (block == nullptr) return;
+  const auto address = reinterpret_cast<Address>(block);
+  Zone* zone = ZoneOf(address);
+  if (zone == nullptr) return;
+  std::atomic<UnitRecord>& unit_record =
+      zone->unit_record(zone->UnitOf(address));
+  const UnitRecord sound = unit_record.load(std::memory_order_relaxed);
+  const auto live = static_cast<HeaderByte>(record.b >> 24);
+  const UnitRecord damaged =
+      record.b % 4 == 0 ? 0 : MakeUnitRecord(UnitOwner(sound), live);
+  if (damaged == sound) return;
+  unit_record.store(damaged, std::memory_order_relaxed);
+  MustReport(record, block);
+  unit_record.store(sound, std::memory_order_relaxed);
+}
+
+// A delete with a size, or an alignment, that this block cannot have.
+template <const Config& kConfig>
+void ValidationRun<kConfig>::WrongSize(const Record& record) {
+  void* block = heap_.Pick(record.a);
+  if (block == nullptr) return;
+  const ModelHeap::Block& facts = heap_.model().At(block);
+  const std::size_t given = SizeOf(record.b);
+  const bool misaligned = record.who % 2 != 0;
+  const std::size_t alignment =
+      misaligned ? std::size_t{1} << 40 : facts.alignment;
+  if (!misaligned && given < facts.usable + kUnitBytes &&
+      given + kUnitBytes > facts.size) {
+    return;
+  }
+  const std::string_view report = trap_.Catch([&] {
+    heap_.allocator().FreeSized(heap_.thread(record.who), block,
+                                misaligned ? facts.size : given, alignment);
+  });
+  HAK_CHECK(report.starts_with("hakmem: fatal: "));
+}
+
+template <const Config& kConfig>
+void ValidationRun<kConfig>::Step(const Record& record) {
+  void* block = heap_.Pick(record.a);
+  switch (record.op % 16) {
+    case 0:
+    case 1:
+    case 2:
+      if (!heap_.full()) heap_.Allocate(record.who, SizeOf(record.b));
+      break;
+    case 3:
+      if (!heap_.full()) {
+        heap_.AllocateAligned(record.who, std::size_t{1} << record.a % 22,
+                              SizeOf(record.b));
+      }
+      break;
+    case 4:
+    case 5:
+      if (block != nullptr) Give(record.who, block);
+      break;
+    case 6:
+      if (block != nullptr && !heap_.full()) {
+        heap_.Reallocate(record.who, block, SizeOf(record.b));
+      }
+      break;
+    case 7:
+      heap_.EndThread(record.who, /*replaced=*/true);
+      break;
+    case 8:
+      heap_.allocator().Purge(heap_.thread(record.who));
+      break;
+    case 9:
+    case 10:
+      if (block == nullptr) break;
+      Probe(record, reinterpret_cast<Address>(block) + OffsetOf(record.b));
+      break;
+    case 11:
+      if (stale_.empty()) break;
+      Probe(record, stale_[record.a % stale_.size()] +
+                        (record.b % 2 == 0 ? 0 : OffsetOf(record.b / 2)));
+      break;
+    case 12:
+      Probe(record, Arbitrary(record));
+      break;
+    case 13:
+      DamageHeader(record);
+      break;
+    case 14:
+      DamageRecord(record);
+      break;
+    default:
+      WrongSize(record);
+      break;
+  }
+}
+
+template <const Config& kConfig>
+void Run(Records input) {
+  ValidationRun<kConfig> run;
+  Record record;
+  while (input.Next(record)) run.Step(record);
+  run.Finish();
+}
+
+}  // namespace
+}  // namespace hakmem
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  hakmem::Run<hakmem::HAKMEM_FUZZ_VARIANT>(hakmem::Records(data, size));
+  return 0;
+}

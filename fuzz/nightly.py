@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Runs the fuzz targets for hours; keeps, minimises and reports what they find.
+
+Usage: fuzz/nightly.py [--hours=8] [--jobs=2] [--out=FOLDER] [--only=NAME]…
+
+Each target runs in slices, the one that has had the least time first. In FOLDER
+(default: fuzz in ~/.cache/hakmem, or in what HAK_CACHE names):
+  corpus/NAME        inputs that reached something new; minimised at the end
+  findings/NAME      inputs that failed: as found, and minimised (.min)
+  report.json, report.txt
+  state.json         what is done; a run that was interrupted goes on from here
+Exit status: 0 nothing found, 1 something, 2 it could not run.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import fuzzers
+
+MINIMISE_SECONDS = 120
+ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "findings": {}}
+
+
+def arguments():
+    cache = os.environ.get("HAK_CACHE") or os.path.expanduser("~/.cache/hakmem")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hours", type=float, default=8, help="wall-clock time of the whole run")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--slice", type=float, default=300, help="seconds of one slice")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(cache) / "fuzz")
+    parser.add_argument("--only", action="append", help="a target; may be given more than once")
+    parser.add_argument("--programs", type=pathlib.Path, help="where the programs are; default: they are built")
+    parser.add_argument("--no-merge", action="store_true", help="leave the corpora as they have grown")
+    return parser.parse_args()
+
+
+class Night:
+    def __init__(self, args, names, programs):
+        self.args = args
+        self.names = names
+        self.programs = {name: fuzzers.find(programs, name) for name in names}
+        self.lock = threading.Lock()
+        self.busy = set()
+        self.state_file = args.out / "state.json"
+        self.state = {"wall_seconds": 0.0, "finished": False, "targets": {}}
+        if self.state_file.exists():
+            earlier = json.loads(self.state_file.read_text(encoding="utf-8"))
+            if not earlier["finished"]:
+                self.state = earlier
+        for name in names:
+            self.state["targets"].setdefault(name, dict(ABSENT, findings={}))
+            self.corpus(name).mkdir(parents=True, exist_ok=True)
+            self.findings(name).mkdir(parents=True, exist_ok=True)
+        self.started = time.monotonic()
+        self.spent_before = self.state["wall_seconds"]
+
+    def corpus(self, name):
+        return self.args.out / "corpus" / name
+
+    def findings(self, name):
+        return self.args.out / "findings" / name
+
+    def seconds_left(self):
+        spent = self.spent_before + time.monotonic() - self.started
+        return self.args.hours * 3600 - spent
+
+    def save(self):
+        """Whole or not at all, so that an interrupted run can go on."""
+        self.state["wall_seconds"] = self.spent_before + time.monotonic() - self.started
+        new = self.state_file.with_suffix(".new")
+        new.write_text(json.dumps(self.state, indent=1) + "\n", encoding="utf-8")
+        new.replace(self.state_file)
+
+    def next_target(self):
+        """The target that has had the least time, of those that do not run now."""
+        with self.lock:
+            free = [name for name in self.names if name not in self.busy]
+            if not free:
+                return None
+            name = min(free, key=lambda each: (self.state["targets"][each]["seconds"], each))
+            self.busy.add(name)
+            return name
+
+    def work(self):
+        while self.seconds_left() > 0:
+            name = self.next_target()
+            if name is None:
+                return
+            try:
+                self.run_slice(name)
+            finally:
+                with self.lock:
+                    self.busy.discard(name)
+
+    def run_slice(self, name):
+        target = self.state["targets"][name]
+        seconds = max(1, round(min(self.args.slice, self.seconds_left())))
+        new = self.findings(name) / ("slice-%d-" % target["slices"])
+        seeds = [str(fuzzers.seeds(name))] if fuzzers.seeds(name).is_dir() else []
+        started = time.monotonic()
+        log = self.run(name, ["-max_total_time=%d" % seconds, "-print_final_stats=1",
+                              "-max_len=%d" % fuzzers.MAX_LEN.get(fuzzers.family(name), 4096),
+                              "-seed=%d" % (1 + target["slices"] + int(time.time())), "-timeout=60",
+                              "-artifact_prefix=%s" % new, str(self.corpus(name)), *seeds], seconds + 120)
+        found = fuzzers.figures(log)
+        with self.lock:
+            target["edges_before"] = target["edges_before"] or found["edges_before"]
+            target["seconds"] += time.monotonic() - started
+            target["slices"] += 1
+            target["executions"] += found["executions"]
+            target["edges"] = max(target["edges"], found["edges"])
+        for path in sorted(self.findings(name).glob(new.name + "*")):
+            self.keep_finding(name, path, fuzzers.cause(log))
+        with self.lock:
+            self.save()
+
+    def run(self, name, options, seconds):
+        """The program's output; a program that does not end is ended."""
+        try:
+            done = subprocess.run([str(self.programs[name]), *options], stdout=subprocess.PIPE, check=False,
+                                  stderr=subprocess.STDOUT, timeout=seconds, cwd=self.args.out)
+        except subprocess.TimeoutExpired as error:
+            return (error.stdout or b"").decode(errors="replace") + "\nERROR: the program did not end\n"
+        return done.stdout.decode(errors="replace")
+
+    def keep_finding(self, name, path, cause):
+        """One input for each way of failing, as short as it gets."""
+        target = self.state["targets"][name]
+        with self.lock:
+            known = cause in target["findings"]
+            if known:
+                target["findings"][cause]["count"] += 1
+        if known:
+            path.unlink()
+            return
+        kept = path.with_name(hashlib.sha256(path.read_bytes()).hexdigest()[:16])
+        path.replace(kept)
+        shortest = kept.with_suffix(".min")
+        self.run(name, ["-minimize_crash=1", "-max_total_time=%d" % MINIMISE_SECONDS, "-runs=20000",
+                        "-exact_artifact_path=%s" % shortest, str(kept)], 3 * MINIMISE_SECONDS)
+        if not shortest.exists() or shortest.stat().st_size > kept.stat().st_size:
+            shutil.copyfile(kept, shortest)
+        with self.lock:
+            target["findings"][cause] = {"count": 1, "input": str(kept), "minimised": str(shortest),
+                                         "bytes": shortest.stat().st_size}
+
+    def merge(self, name):
+        """Of all inputs those that reach something that no other does."""
+        whole = self.corpus(name)
+        merged = whole.with_name(name + ".merged")
+        shutil.rmtree(merged, ignore_errors=True)
+        merged.mkdir()
+        self.run(name, ["-merge=1", "-timeout=60", str(merged), str(whole)], 3600)
+        if any(merged.iterdir()):
+            shutil.rmtree(whole)
+            merged.replace(whole)
+        else:
+            merged.rmdir()
+
+    def report(self):
+        targets = self.state["targets"]
+        (self.args.out / "report.json").write_text(json.dumps({
+            "hours": self.state["wall_seconds"] / 3600,
+            "finished": self.state["finished"],
+            "findings": sum(len(targets[name]["findings"]) for name in self.names),
+            "targets": {name: dict(targets[name], new_edges=targets[name]["edges"] - targets[name]["edges_before"],
+                                   corpus=sum(1 for _ in self.corpus(name).iterdir())) for name in self.names},
+        }, indent=1) + "\n", encoding="utf-8")
+        lines = ["%-34s %12s %9s %7s %6s %7s %8s" % ("target", "executions", "seconds", "edges", "new", "corpus",
+                                                     "findings")]
+        for name in self.names:
+            at = targets[name]
+            lines.append("%-34s %12d %9.0f %7d %6d %7d %8d" % (
+                name, at["executions"], at["seconds"], at["edges"], at["edges"] - at["edges_before"],
+                sum(1 for _ in self.corpus(name).iterdir()), len(at["findings"])))
+        for name in self.names:
+            for cause, finding in targets[name]["findings"].items():
+                lines += ["", "%s: %s" % (name, cause), "  %d times; %s (%d bytes)" % (
+                    finding["count"], finding["minimised"], finding["bytes"])]
+        text = "\n".join(lines) + "\n"
+        (self.args.out / "report.txt").write_text(text, encoding="utf-8")
+        return text
+
+
+def main():
+    args = arguments()
+    args.out = args.out.resolve()
+    names = args.only or fuzzers.all_names()
+    try:
+        night = Night(args, names, args.programs or fuzzers.build(names))
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        print("nightly.py: %s" % error, file=sys.stderr)
+        return 2
+    with concurrent.futures.ThreadPoolExecutor(min(args.jobs, len(names))) as pool:
+        for job in [pool.submit(night.work) for _ in range(min(args.jobs, len(names)))]:
+            job.result()
+    if not args.no_merge:
+        for name in names:
+            night.merge(name)
+    night.state["finished"] = True
+    night.save()
+    print(night.report(), end="")
+    return 1 if any(night.state["targets"][name]["findings"] for name in names) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""fuzz/nightly.py on a quick target: what it keeps, what it reports, and how it goes on.
+
+Usage: nightly_test.py FOLDER_OF_PROGRAMS
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = os.path.abspath(sys.argv.pop(1))
+TARGET = "options_fuzz"
+DEFECT = "option_maximum_plus_one"
+
+
+class NightlyTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="hakmem_nightly.")
+        self.addCleanup(folder.cleanup)
+        self.out = pathlib.Path(folder.name)
+
+    def night(self, seconds, defect="none", *more):
+        return subprocess.run(
+            [sys.executable, HERE / "nightly.py", "--hours=%f" % (seconds / 3600), "--jobs=1", "--slice=2",
+             "--out=%s" % self.out, "--only=" + TARGET, "--programs=" + PROGRAMS, *more],
+            env=dict(os.environ, HAKMEM_FUZZ_DEFECT=defect), capture_output=True, text=True, check=False)
+
+    def report(self):
+        return json.loads((self.out / "report.json").read_text(encoding="utf-8"))
+
+    def test_counts_and_keeps(self):
+        done = self.night(3)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        target = self.report()["targets"][TARGET]
+        self.assertGreater(target["executions"], 100)
+        self.assertGreater(target["edges"], 0)
+        self.assertGreater(target["corpus"], 0)
+        self.assertEqual(target["findings"], {})
+        self.assertIn(TARGET, (self.out / "report.txt").read_text(encoding="utf-8"))
+
+    def test_reports_and_minimises_a_finding(self):
+        done = self.night(4, DEFECT)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        report = self.report()
+        self.assertEqual(report["findings"], 1, report)
+        (cause, finding), = report["targets"][TARGET]["findings"].items()
+        self.assertIn("internal check failed", cause)
+        shortest = pathlib.Path(finding["minimised"])
+        self.assertLessEqual(shortest.stat().st_size, pathlib.Path(finding["input"]).stat().st_size)
+        program = os.path.join(PROGRAMS, TARGET + "_bin")
+        for defect, fails in ((DEFECT, True), ("none", False)):
+            again = subprocess.run([program, shortest], env=dict(os.environ, HAKMEM_FUZZ_DEFECT=defect),
+                                   capture_output=True, check=False)
+            self.assertEqual(again.returncode != 0, fails, again.stderr)
+
+    def test_goes_on_where_it_was_interrupted(self):
+        self.assertEqual(self.night(2).returncode, 0)
+        state_file = self.out / "state.json"
+        state = json.loads(state_file.read_text(encoding="utf-8"))
+        slices = state["targets"][TARGET]["slices"]
+        state["finished"] = False
+        state_file.write_text(json.dumps(state), encoding="utf-8")
+        self.assertEqual(self.night(state["wall_seconds"] + 2).returncode, 0)
+        self.assertGreater(self.report()["targets"][TARGET]["slices"], slices)
+        # One that ended begins anew.
+        self.assertEqual(self.night(1).returncode, 0)
+        self.assertEqual(self.report()["targets"][TARGET]["slices"], 1)
+
+    def test_a_missing_program_is_said(self):
+        done = self.night(1, "none", "--only=no_fuzz")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no program of no_fuzz", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
