@@ -224,9 +224,8 @@ TEST_F(FaultHookTest, TheEarlierHandlerRunsAsTheKernelWouldRunIt) {
     };
     sigaction(SIGSEGV, &action, nullptr);
     AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
-    for (volatile int times = 0; times < 2; times = times + 1) {
-      if (sigsetjmp(recovery, 1) == 0) Write();
-    }
+    if (sigsetjmp(recovery, 1) == 0) Write();
+    if (sigsetjmp(recovery, 1) == 0) Write();
     Say("on\n");
   });
   EXPECT_EQ(death.said, "first\nright\nfirst\nright\non\n");

@@ -74,7 +74,7 @@ void OnSignal(int, siginfo_t*, void* context) {
 }
 
 __attribute__((noinline)) void Crash() {
-  __asm__ volatile("ud2" ::: "memory", "rbx", "rbp");
+  __asm__ volatile("ud2" ::: "memory", "rbx");
 }
 
 TEST(Unwinder, BeginsWhereASignalInterrupted) {

@@ -30,7 +30,7 @@ _include_each = rule(
     attrs = {"hdrs": attr.label_list(allow_files = True)},
 )
 
-def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, **kwargs):
+def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, target_compatible_with = [], **kwargs):
     """A library of the allocator; each of its headers must compile alone.
 
     The allocator's rules (no exceptions, no RTTI, no dynamic initialisation,
@@ -42,6 +42,7 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
         copts = (TEST_COPTS if testonly else LIBRARY_COPTS) + copts,
         linkstatic = True,
         testonly = testonly,
+        target_compatible_with = target_compatible_with,
         deps = deps,
         **kwargs
     )
@@ -50,6 +51,7 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
             name = name + "_each_header",
             hdrs = hdrs,
             testonly = testonly,
+            target_compatible_with = target_compatible_with,
             visibility = ["//visibility:private"],
         )
         native.cc_library(
@@ -58,6 +60,7 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
             copts = (TEST_COPTS if testonly else LIBRARY_COPTS) + copts,
             linkstatic = True,
             testonly = testonly,
+            target_compatible_with = target_compatible_with,
             visibility = ["//visibility:private"],
             deps = [":" + name],
         )
