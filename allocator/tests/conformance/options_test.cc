@@ -200,7 +200,10 @@ void SleepUntilABurstHasGoneBack() {
   }
   EXPECT_GT(ResidentBytes(), before + 40 * kTestMiB);
   for (void* block : blocks) free(block);
-  while (ResidentBytes() > before + 10 * kTestMiB) usleep(10'000);
+  // The debug variant's records of freed blocks stay: 16 bytes for 32 of theirs.
+  const bool has_records = std::strcmp(Hakmem().variant(), "debug") == 0;
+  const std::size_t kept_bytes = (has_records ? 45 : 10) * kTestMiB;
+  while (ResidentBytes() > before + kept_bytes) usleep(10'000);
 }
 
 TEST(Options, DISABLED_BurstGoesBackWhileAllSleep) {
