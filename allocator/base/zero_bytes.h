@@ -15,37 +15,101 @@
 
 namespace hakmem {
 
-// The step of both loops below: two vectors of the smallest machine.
-inline constexpr std::size_t kZeroStepBytes = 32;
+// The shortest blocks of the two functions below.
+inline constexpr std::size_t kMinShortBytes = 32;
 
-// For short blocks: `bytes` is at least kZeroStepBytes.
-HAK_ALWAYS_INLINE void ZeroShort(void* start, std::size_t bytes) {
-  char* at = static_cast<char*>(start);
-  // The last step overlaps the one before it.
-  char* const last = at + bytes - kZeroStepBytes;
-  for (; at < last; at += kZeroStepBytes) {
-    __builtin_memset(at, 0, kZeroStepBytes);
-    // Or the compiler would make a call of memset of it.
-    __asm__("" : "+r"(at));
+namespace internal {
+
+using ZeroVector = std::uint64_t __attribute__((vector_size(16)));
+inline constexpr std::size_t kVectorBytes = sizeof(ZeroVector);
+// Up to twice as much, steps from both ends overlap instead of being counted:
+// how often a loop runs is guessed wrongly where sizes vary, and a wrong guess
+// costs more than them.
+inline constexpr std::size_t kHalfStepBytes = 2 * kVectorBytes;
+inline constexpr std::size_t kStepBytes = 4 * kVectorBytes;
+
+HAK_ALWAYS_INLINE ZeroVector LoadVector(const char* from) {
+  ZeroVector vector;
+  __builtin_memcpy(&vector, from, kVectorBytes);
+  return vector;
+}
+// Of `kBytes`, a multiple of a vector.
+template <std::size_t kBytes>
+HAK_ALWAYS_INLINE ZeroVector OrOf(const char* from) {
+  ZeroVector found = LoadVector(from);
+  for (std::size_t at = kVectorBytes; at < kBytes; at += kVectorBytes) {
+    found |= LoadVector(from + at);
   }
-  __builtin_memset(last, 0, kZeroStepBytes);
+  return found;
+}
+HAK_ALWAYS_INLINE bool IsZero(ZeroVector found) {
+  return (found[0] | found[1]) == 0;
 }
 
-// Whether all of at least kZeroStepBytes are zero.
-HAK_ALWAYS_INLINE bool IsZeroShort(const void* start, std::size_t bytes) {
-  using Vector = std::uint64_t __attribute__((vector_size(16)));
-  const char* at = static_cast<const char*>(start);
-  const char* const last = at + bytes - kZeroStepBytes;
-  const auto load = [](const char* from) {
-    Vector vector;
-    __builtin_memcpy(&vector, from, sizeof vector);
-    return vector;
-  };
-  Vector found = load(last) | load(last + sizeof(Vector));
-  for (; at < last; at += kZeroStepBytes) {
-    found |= load(at) | load(at + sizeof(Vector));
+}  // namespace internal
+
+// Clears a short block.
+HAK_ALWAYS_INLINE void ZeroShort(void* start, std::size_t bytes) {
+  using internal::kHalfStepBytes;
+  using internal::kStepBytes;
+  char* at = static_cast<char*>(start);
+  char* const end = at + bytes;
+  if (bytes <= 2 * kHalfStepBytes) {
+    __builtin_memset(at, 0, kHalfStepBytes);
+    __builtin_memset(end - kHalfStepBytes, 0, kHalfStepBytes);
+    return;
   }
-  return (found[0] | found[1]) == 0;
+  if (bytes > 2 * kStepBytes) {
+    char* const last = end - 2 * kStepBytes;
+    for (; at < last; at += 2 * kStepBytes) {
+      __builtin_memset(at, 0, 2 * kStepBytes);
+      // Or the compiler would make a call of memset of it.
+      __asm__("" : "+r"(at));
+    }
+    at = last;
+  }
+  __builtin_memset(at, 0, kStepBytes);
+  __builtin_memset(end - kStepBytes, 0, kStepBytes);
+}
+
+// Of a longer block (at least kPlaceBytes): whether its first and last
+// kPlaceBytes are zero, and eight places at equal distances between, or all
+// that there is between, if it is less. `turn` moves the places: those of
+// successive numbers fill the gaps evenly (by multiples of the golden ratio,
+// Knuth, The Art of Computer Programming 3, 6.4).
+template <std::size_t kPlaceBytes>
+HAK_ALWAYS_INLINE bool IsZeroInPlaces(const void* start, std::size_t bytes,
+                                      std::uint32_t turn) {
+  constexpr unsigned kPlaces = 8;
+  const char* at = static_cast<const char*>(start);
+  const std::size_t step = (bytes - kPlaceBytes) / kPlaces;
+  internal::ZeroVector found =
+      internal::OrOf<kPlaceBytes>(at) |
+      internal::OrOf<kPlaceBytes>(at + bytes - kPlaceBytes);
+  at += std::uint64_t{turn * 0x9e3779b9U} * step >> 32;
+  for (unsigned place = 0; place < kPlaces; ++place, at += step) {
+    found |= internal::OrOf<kPlaceBytes>(at);
+  }
+  return internal::IsZero(found);
+}
+
+// Whether a short block is zero; beyond 288 bytes, whether it is in places.
+HAK_ALWAYS_INLINE bool IsZeroShort(const void* start, std::size_t bytes,
+                                   std::uint32_t turn) {
+  using internal::kHalfStepBytes;
+  using internal::kStepBytes;
+  using internal::OrOf;
+  const char* const at = static_cast<const char*>(start);
+  const char* const end = at + bytes;
+  if (bytes <= 2 * kHalfStepBytes) {
+    return internal::IsZero(OrOf<kHalfStepBytes>(at) |
+                            OrOf<kHalfStepBytes>(end - kHalfStepBytes));
+  }
+  if (bytes <= 2 * kStepBytes) {
+    return internal::IsZero(OrOf<kStepBytes>(at) |
+                            OrOf<kStepBytes>(end - kStepBytes));
+  }
+  return IsZeroInPlaces<kHalfStepBytes>(start, bytes, turn);
 }
 
 // For any length: what the processor has for long ones.

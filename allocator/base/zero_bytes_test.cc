@@ -1,6 +1,7 @@
 #include "allocator/base/zero_bytes.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -21,7 +22,7 @@ TEST(ZeroBytesTest, ClearsExactlyWhatItIsTold) {
 }
 
 TEST(ZeroBytesTest, ShortFormClearsExactlyWhatItIsTold) {
-  for (std::size_t bytes = kZeroStepBytes; bytes < 200; ++bytes) {
+  for (std::size_t bytes = kMinShortBytes; bytes < 1040; ++bytes) {
     std::vector<unsigned char> memory(bytes + 64, 0xa5);
     ZeroShort(memory.data() + 32, bytes);
     for (std::size_t i = 0; i < memory.size(); ++i) {
@@ -30,18 +31,47 @@ TEST(ZeroBytesTest, ShortFormClearsExactlyWhatItIsTold) {
   }
 }
 
-TEST(ZeroBytesTest, FindsEveryByteThatIsNotZero) {
-  for (std::size_t bytes = kZeroStepBytes; bytes < 140; ++bytes) {
+// Up to 288 bytes every one is looked at; and no byte outside.
+TEST(ZeroBytesTest, FindsEveryByteOfShortBlocks) {
+  for (std::size_t bytes = kMinShortBytes; bytes <= 288; ++bytes) {
+    // Odd ends are those of no class.
+    if (bytes > 128 && bytes % 16 != 0) continue;
     std::vector<char> memory(bytes + 2);
     memory.front() = memory.back() = 1;
     char* const start = memory.data() + 1;
-    EXPECT_TRUE(IsZeroShort(start, bytes));
+    EXPECT_TRUE(IsZeroShort(start, bytes, 0));
     EXPECT_EQ(FirstNonZero(start, bytes), bytes);
     for (std::size_t at = 0; at < bytes; ++at) {
       start[at] = 1;
-      EXPECT_FALSE(IsZeroShort(start, bytes)) << bytes << " " << at;
+      EXPECT_FALSE(IsZeroShort(start, bytes, 0)) << bytes << " " << at;
       EXPECT_EQ(FirstNonZero(start, bytes), at);
       start[at] = 0;
+    }
+  }
+}
+
+// The ends each time, and what is between sooner or later.
+TEST(ZeroBytesTest, TurnsReachEveryByteOfLongerBlocks) {
+  constexpr std::size_t kPlaceBytes = 64;
+  for (const std::size_t bytes : {304, 320, 1024, 1040, 5120, 65536}) {
+    std::vector<char> memory(bytes + 2);
+    memory.front() = memory.back() = 1;
+    char* const start = memory.data() + 1;
+    std::vector<bool> found(bytes);
+    // As many as reach all if each place is looked at twice.
+    const auto turns = static_cast<std::uint32_t>(bytes / kPlaceBytes / 4 + 8);
+    for (std::uint32_t turn = 0; turn < turns; ++turn) {
+      EXPECT_TRUE(IsZeroInPlaces<kPlaceBytes>(start, bytes, turn));
+      for (std::size_t at = 0; at < bytes; at += 7) {
+        start[at] = 1;
+        const bool sees = !IsZeroInPlaces<kPlaceBytes>(start, bytes, turn);
+        EXPECT_TRUE(sees || (at >= kPlaceBytes && at < bytes - kPlaceBytes));
+        if (sees) found[at] = true;
+        start[at] = 0;
+      }
+    }
+    for (std::size_t at = 0; at < bytes; at += 7) {
+      EXPECT_TRUE(found[at]) << bytes << " " << at;
     }
   }
 }

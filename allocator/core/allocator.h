@@ -266,10 +266,11 @@ class Allocator {
   template <bool kTiny>
   HAK_ALWAYS_INLINE bool HandOut(void* block, HeaderByte live,
                                  std::size_t block_bytes,
-                                 std::size_t size_bytes, BlockKind kind);
+                                 std::size_t size_bytes, BlockKind kind,
+                                 std::uint32_t turn);
   bool HandOutOf(SizeClass size_class, void* block, std::size_t size_bytes);
   template <bool kTiny>
-  HAK_ALWAYS_INLINE bool IsClear(const void* block, std::size_t block_bytes);
+  static HAK_ALWAYS_INLINE void ClearFreed(void* block, std::size_t bytes);
   HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
                                   HeaderByte live) const;
   HAK_COLD void FailFillOnReuse(void* block, HeaderByte live) const;

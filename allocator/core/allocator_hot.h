@@ -13,10 +13,9 @@
 
 namespace hakmem {
 
-// In how many places a free Pool block is looked at when it is used again, and
-// how many bytes there.
-inline constexpr std::size_t kPoolFillProbes = 8;
-inline constexpr std::size_t kPoolProbeBytes = 64;
+// How long the places are in which a free Pool block is looked at when it is
+// used again.
+inline constexpr std::size_t kPoolPlaceBytes = 64;
 
 // A free block becomes the program's. False: it was damaged, and must not be
 // used.
@@ -25,7 +24,8 @@ template <bool kTiny>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::HandOut(void* block, HeaderByte live,
                                                    std::size_t block_bytes,
                                                    std::size_t size_bytes,
-                                                   BlockKind kind) {
+                                                   BlockKind kind,
+                                                   std::uint32_t turn) {
   ZoneView& view = View<kTiny>();
   using Entry = BoundsEntry<kTiny>;
   std::atomic<HeaderByte>& header = view.HeaderOf(block, Entry::kGranuleShift);
@@ -38,7 +38,10 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::HandOut(void* block, HeaderByte live,
   }
   if constexpr (kConfig.check_bounds) {
     if constexpr (kConfig.check_fill_on_reuse) {
-      if (!IsClear<kTiny>(block, block_bytes)) [[unlikely]] {
+      const bool is_clear =
+          kTiny ? IsZeroShort(block, block_bytes, turn)
+                : IsZeroInPlaces<kPoolPlaceBytes>(block, block_bytes, turn);
+      if (!is_clear) [[unlikely]] {
         FailFillOnReuse(block, live);
         return false;
       }
@@ -50,22 +53,6 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::HandOut(void* block, HeaderByte live,
   return true;
 }
 
-// Long blocks are looked at in places: at both ends and in between.
-template <const Config& kConfig>
-template <bool kTiny>
-HAK_ALWAYS_INLINE bool Allocator<kConfig>::IsClear(const void* block,
-                                                   std::size_t block_bytes) {
-  if constexpr (kTiny) return IsZeroShort(block, block_bytes);
-  const char* const start = static_cast<const char*>(block);
-  const std::size_t step = block_bytes / kPoolFillProbes;
-  bool clear =
-      IsZeroShort(start + block_bytes - kPoolProbeBytes, kPoolProbeBytes);
-  for (std::size_t at = 0; at < block_bytes - kPoolProbeBytes; at += step) {
-    clear &= IsZeroShort(start + at, kPoolProbeBytes);
-  }
-  return clear;
-}
-
 template <const Config& kConfig>
 template <bool kTiny>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
@@ -74,8 +61,10 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
   if (block == nullptr) [[unlikely]]
     return nullptr;
   const HeaderByte live = UnitLiveHeader(cache.live_record);
+  const auto turn = static_cast<std::uint32_t>(
+      cache.allocations.load(std::memory_order_relaxed));
   if (!HandOut<kTiny>(block, live, BlockBytes(cache, HeaderCode(live)),
-                      size_bytes, kind)) [[unlikely]]
+                      size_bytes, kind, turn)) [[unlikely]]
     return nullptr;
   return block;
 }
@@ -200,6 +189,18 @@ HAK_ALWAYS_INLINE std::size_t Allocator<kConfig>::BlockBytes(
   }
 }
 
+template <const Config& kConfig>
+template <bool kTiny>
+HAK_ALWAYS_INLINE void Allocator<kConfig>::ClearFreed(void* block,
+                                                      std::size_t bytes) {
+  if constexpr (!kConfig.zero_on_free) return;
+  if constexpr (kTiny && kConfig.check_bounds) {
+    ZeroShort(block, bytes);
+  } else {
+    ZeroBytes(block, bytes);
+  }
+}
+
 // The block is free: it, or one that has rested, can be used again. Where
 // blocks rest, its header is still that of a live one.
 template <const Config& kConfig>
@@ -207,14 +208,7 @@ template <bool kTiny>
 HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
     Heap* heap, typename Heap::ClassCache& cache, void* block,
     std::size_t code) {
-  if constexpr (kConfig.zero_on_free) {
-    const std::size_t bytes = BlockBytes(cache, code);
-    if constexpr (kTiny && kConfig.check_bounds) {
-      ZeroShort(block, bytes);
-    } else {
-      ZeroBytes(block, bytes);
-    }
-  }
+  ClearFreed<kTiny>(block, BlockBytes(cache, code));
   if constexpr (kConfig.delay_reuse) {
     block = heap->template RestOne<kTiny>(
         View<kTiny>(), cache, static_cast<HeaderByte>(code + kLiveBit), block);
@@ -326,8 +320,10 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
     // What is refused here stays Queued for ever.
     if (!MayFreeQueued(heap, pointer, size_class, owner, kind)) return true;
   }
-  if constexpr (kConfig.zero_on_free) {
-    ZeroBytes(pointer, ClassBytes(size_class));
+  if (IsTiny(size_class)) {
+    ClearFreed<true>(pointer, ClassBytes(size_class));
+  } else {
+    ClearFreed<false>(pointer, ClassBytes(size_class));
   }
   heap->FreeRemote(owner, size_class, pointer);
   return true;

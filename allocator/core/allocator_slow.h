@@ -139,11 +139,13 @@ template <const Config& kConfig>
 bool Allocator<kConfig>::HandOutOf(SizeClass size_class, void* block,
                                    std::size_t size_bytes) {
   const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
+  const auto turn = static_cast<std::uint32_t>(
+      reinterpret_cast<Address>(block) / kMinAlignmentBytes);
   return IsTiny(size_class)
              ? HandOut<true>(block, live, ClassBytes(size_class), size_bytes,
-                             BlockKind::kMalloc)
+                             BlockKind::kMalloc, turn)
              : HandOut<false>(block, live, ClassBytes(size_class), size_bytes,
-                              BlockKind::kMalloc);
+                              BlockKind::kMalloc, turn);
 }
 
 template <const Config& kConfig>
