@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts what hakmem executes on its warm paths and compares with a file.
 
-Usage: instructions_test.py PROGRAM LIBRARY GOLDEN [--update]
+Usage: instructions_test.py PROGRAM --golden LIBRARY FILE… [--update]
 Per operation: instructions, loads, stores and branches inside the library, by
 callgrind. Unlike times they are the same on every run and machine, so a change
 that costs an instruction shows. A change on purpose updates the file:
@@ -22,7 +22,7 @@ TOLERANCE = 0.02
 # Trimming comes with time, and time passes on busy machines.
 NO_TRIMMING = {"HAKMEM_DECAY_MS": "86400000"}
 HEADER = """\
-# Executed inside the release library, per operation, on warm paths: written by
+# Executed inside %s, per operation, on warm paths: written by
 #   bazel run //allocator/tests/instructions:update
 # path                 instructions      loads     stores   branches
 """
@@ -87,8 +87,8 @@ def measure(program, library):
         return {name: paths[name] for name in operations}
 
 
-def text_of(paths):
-    return HEADER + "".join(
+def text_of(library, paths):
+    return HEADER % library.name + "".join(
         "%-22s %12.2f %10.2f %10.2f %10.2f\n" % (name, *figures)
         for name, figures in paths.items())
 
@@ -102,31 +102,39 @@ def read(golden):
     return paths
 
 
+def complaint(golden, paths):
+    """What differs by more than the tolerance; empty: nothing."""
+    then = read(golden)
+    wrong = [name for name in sorted(set(then) | set(paths))
+             if name not in then or name not in paths or
+             any(abs(now - before) > max(TOLERANCE * before, 0.005)
+                 for now, before in zip(paths[name], then[name]))]
+    return "differs from %s in %s:" % (golden, ", ".join(wrong)) if wrong else ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("library", type=pathlib.Path)
-    parser.add_argument("golden", type=pathlib.Path)
+    parser.add_argument("--golden", nargs=2, action="append", type=pathlib.Path,
+                        metavar=("LIBRARY", "FILE"), required=True)
     parser.add_argument("--update", action="store_true")
     arguments = parser.parse_args()
     for tool in ("valgrind", "objcopy"):
         if not shutil.which(tool):
             sys.exit("%s is missing; tools/setup.sh installs it" % tool)
-    paths = measure(arguments.program, arguments.library)
-    text = text_of(paths)
-    if arguments.update:
-        # `bazel run` starts elsewhere.
-        root = pathlib.Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", "."))
-        (root / arguments.golden).write_text(text)
-        return
-    golden = read(arguments.golden)
-    wrong = [name for name in sorted(set(golden) | set(paths))
-             if name not in golden or name not in paths or
-             any(abs(now - then) > max(TOLERANCE * then, 0.005)
-                 for now, then in zip(paths[name], golden[name]))]
-    if wrong:
-        sys.exit("differs from %s in %s:\n%s" % (arguments.golden, ", ".join(wrong), text))
+    # `bazel run` starts elsewhere.
+    root = pathlib.Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", "."))
+    complaints = []
+    for library, golden in arguments.golden:
+        paths = measure(arguments.program, library)
+        text = text_of(library, paths)
+        if arguments.update:
+            (root / golden).write_text(text)
+        elif what := complaint(golden, paths):
+            complaints += [what, text]
+    if complaints:
+        sys.exit("\n".join(complaints))
 
 
 if __name__ == "__main__":
