@@ -465,7 +465,7 @@ class Allocator {
   std::atomic<bool> plain_{false};
   std::uint64_t max_alloc_bytes_ = 0;
   // Written once, at the start.
-  std::uint64_t canary_secret_ = 0;
+  CanarySecret canary_secret_;
   bool check_kinds_ = true;
   // A block once stayed in place though its new size has a smaller class,
   // because no memory was left; from then on sized frees may name that size.

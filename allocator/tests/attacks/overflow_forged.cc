@@ -6,6 +6,7 @@
 // expect[hardened debug] replayed: detected
 // attack computed: it is computed from another block's and both addresses
 // expect computed: succeeds
+// expect[hardened debug] computed: detected
 // attack guessed: 79 bytes, of which hakmem makes 80: one byte is guessed
 // expect guessed: succeeds
 // expect[hardened debug] guessed: 0..2 %
@@ -19,7 +20,7 @@ using namespace hakmem;
 
 constexpr std::size_t kCanaryBytes = 16;
 // A canary that is (address ^ secret) * kMix gives the secret away: the factor
-// is odd, so there is another that undoes it.
+// is odd, so there is another that undoes it. hakmem's was.
 constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;
 
 constexpr std::uint64_t Inverse(std::uint64_t odd) {
