@@ -21,7 +21,7 @@ def complaints(case, rows):
     if what != case.what:
         yield "it is called: " + what
     for cell, variants in zip(cells, COLUMNS):
-        share = float(cell.split()[0]) if cell.endswith("%") else 0
+        share = 100 if cell == "succeeds" else float(cell[:-1]) if cell.endswith("%") else 0
         for variant in variants:
             if not cases.meets(cell, share, case.expectation(variant)):
                 yield "%s of %s, and not %s" % (cell, variant, case.expectation(variant))

@@ -1,19 +1,26 @@
-// Writes to a freed block before it is used again, so that its next owner finds
-// the attacker's bytes in memory that he did not write.
+// Writes 16 bytes to a freed block before it is used again, so that its next
+// owner finds them in memory that he did not write.
 // attack small: a block of 64 bytes
 // expect small: succeeds
 // expect[hardened debug] small: detected
-// attack middle: a block of 5 KiB, at its start
+// attack short: in a block of 1,000 bytes
+// expect short: succeeds
+// expect[hardened debug] short: 20..100 %
+// attack start: at the start of a block of 5 KiB
+// expect start: succeeds
+// expect[hardened debug] start: detected
+// attack middle: in a block of 5 KiB
 // expect middle: succeeds
-// expect[hardened debug] middle: detected
-// attack between: a block of 5 KiB, where hakmem does not look
-// expect between: succeeds
-// attack zeroed: there, and the next owner uses calloc
-// expect zeroed: prevented
-// expect[hardened debug] zeroed: succeeds
-// attack large: a block of 200 KB
+// expect[hardened debug] middle: 60..100 %
+// attack large: in a block of 200 KB
 // expect large: succeeds
-// attack zeroed_large: the same, and the next owner uses calloc
+// attack zeroed_short: in a block of 1,000 bytes, which calloc returns
+// expect zeroed_short: prevented
+// expect[hardened debug] zeroed_short: 0..0 %
+// attack zeroed_middle: in a block of 5 KiB, which calloc returns
+// expect zeroed_middle: prevented
+// expect[hardened debug] zeroed_middle: 0..0 %
+// attack zeroed_large: in a block of 200 KB, which calloc returns
 // expect zeroed_large: prevented
 // expect[hardened debug] zeroed_large: succeeds
 #include "allocator/tests/attacks/attack.h"
@@ -22,35 +29,36 @@ namespace {
 
 using namespace hakmem;
 
-void LookAt(char* block, std::size_t at) {
-  if (block == nullptr) Failed("no memory");
-  if (IsFilled(block + at, 'A', 16)) Succeeded();
+std::size_t SizeOf(const char* how) {
+  if (Is(how, "small")) return kSmall;
+  if (strstr(how, "short") != nullptr) return 1000;
+  if (strstr(how, "large") != nullptr) return kLarge;
+  return kMiddle;
 }
 
 }  // namespace
 
 int main(int, char** argv) {
   Begin();
-  const bool large = strstr(argv[1], "large") != nullptr;
   const bool zeroed = strstr(argv[1], "zeroed") != nullptr;
-  const std::size_t size = large                  ? kLarge
-                           : Is(argv[1], "small") ? kSmall
-                                                  : kMiddle;
-  const std::size_t at = Is(argv[1], "between") || zeroed ? 300 : 32;
-  char* victims[16];
-  for (char*& victim : victims) victim = Allocate(size);
-  for (char* victim : victims) Free(victim);
-  for (char* victim : victims) {
+  const std::size_t size = SizeOf(argv[1]);
+  const std::size_t at =
+      Is(argv[1], "small") || Is(argv[1], "start") ? 32 : 300;
+  char* freed[16];
+  for (char*& block : freed) block = Allocate(size);
+  for (char* block : freed) Free(block);
+  {
     const Attacker attacker;
-    Fill(victim + at, 'A', 16);
+    Fill(freed[8] + at, 'A', 16);
   }
   static char* blocks[1000];
-  const int count = large ? 32 : 1000;
+  const int count = size == kLarge ? 32 : 1000;
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < count; ++i) {
       blocks[i] =
           zeroed ? static_cast<char*>(Opaque(calloc(1, size))) : Allocate(size);
-      LookAt(blocks[i], at);
+      if (blocks[i] == nullptr) Failed("no memory");
+      if (IsFilled(blocks[i] + at, 'A', 16)) Succeeded();
     }
     for (int i = 0; i < count; ++i) Free(blocks[i]);
   }
