@@ -93,6 +93,9 @@ HAK_ALWAYS_INLINE bool IsZeroInPlaces(const void* start, std::size_t bytes,
   return internal::IsZero(found);
 }
 
+// Up to here IsZeroShort looks at all of a block.
+inline constexpr std::size_t kMaxLookedAtWholeBytes = 256;
+
 // Whether a short block is zero; beyond 288 bytes, whether it is in places.
 HAK_ALWAYS_INLINE bool IsZeroShort(const void* start, std::size_t bytes,
                                    std::uint32_t turn) {

@@ -30,6 +30,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/core/block_canary.h"
 #include "allocator/core/block_walk.h"
@@ -61,11 +62,15 @@ class Allocator {
   // What a block has beyond what was asked for, at least.
   static constexpr std::size_t kSlackBytes =
       kConfig.check_bounds ? kMinSlackBytes : 0;
-  // Blocks about to be handed out are known to be zero.
-  static constexpr bool kBlocksAreClear = kConfig.check_fill_on_reuse;
   // Sizes below these are Tiny's, and Pool's.
   static constexpr std::size_t kTinyEnd = kMaxTinyBytes + 1 - kSlackBytes;
   static constexpr std::size_t kPoolEnd = kMaxPoolBytes + 1 - kSlackBytes;
+  // Whether all of a block for so many bytes was found to be zero when it was
+  // handed out: longer ones are looked at in places.
+  static constexpr bool IsKnownClear(std::size_t size_bytes) {
+    return kConfig.check_fill_on_reuse &&
+           size_bytes + kSlackBytes <= kMaxLookedAtWholeBytes;
+  }
 
   // What a thread's heap pointer starts with.
   static constexpr Heap* NoHeap() { return &no_heap_; }
@@ -465,7 +470,7 @@ class Allocator {
   std::atomic<bool> plain_{false};
   std::uint64_t max_alloc_bytes_ = 0;
   // Written once, at the start.
-  std::uint64_t canary_secret_ = 0;
+  CanarySecret canary_secret_;
   bool check_kinds_ = true;
   // A block once stayed in place though its new size has a smaller class,
   // because no memory was left; from then on sized frees may name that size.

@@ -110,9 +110,9 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateZeroed(
   if (__builtin_mul_overflow(count, size_bytes, &bytes)) [[unlikely]]
     return nullptr;
   void* block = TryAllocate(heap, bytes);
-  if constexpr (kBlocksAreClear) return block;
   if (block == nullptr) [[unlikely]]
     return nullptr;
+  if (IsKnownClear(bytes)) return block;
   return std::memset(block, 0, bytes);
 }
 

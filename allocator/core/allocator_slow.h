@@ -25,7 +25,8 @@ void Allocator<kConfig>::Start() {
   max_alloc_bytes_ = options.max_alloc_bytes;
   if constexpr (kConfig.check_bounds) {
     ace_.region().KeepBounds();
-    canary_secret_ = ace_.memory().Random();
+    canary_secret_ = {.mask = ace_.memory().Random(),
+                      .factor = ace_.memory().Random()};
     check_kinds_ = options.check_kinds;
   }
   ace_.Start(options, MemoryPolicyOf(kConfig));
@@ -203,7 +204,7 @@ void* Allocator<kConfig>::AllocateZeroedSlow(Heap*& self, std::size_t count,
     void* block = AllocateSlow(self, bytes, kMinAlignmentBytes);
     if (block == nullptr) [[unlikely]]
       return RefuseZeroed(count, size_bytes);
-    return kBlocksAreClear ? block : std::memset(block, 0, bytes);
+    return IsKnownClear(bytes) ? block : std::memset(block, 0, bytes);
   }
   const Large large = AllocateLarge(bytes, kMinAlignmentBytes);
   if (large.block == nullptr) [[unlikely]]

@@ -4,12 +4,15 @@
 // Owns: their value and place. Called by: core.
 // Thread-safety: as the block's own memory.
 //
-// The bytes follow from a secret of the process and the block's address, so
-// that nobody can write them who has not read them from the same block.
+// The bytes follow from two secrets of the process and the block's address, so
+// that who wants to write them has to read them from the same block.
 // (StackGuard, Cowan et al., USENIX Security 1998; for heaps: Robertson et al.,
-// LISA 2003.) They are the sixteen bytes after the last one asked for, or as
-// many as the block has; what longer slack has behind them is zero, and is
-// looked at with the fill when the block is used again.
+// LISA 2003.) The product is folded, because another multiplication would undo
+// a plain one: one canary and its block's address would tell all others. It is
+// the mixer of wyhash and no cipher: nothing is known of what many canaries
+// tell. They are the sixteen bytes after the last one asked for, or as many as
+// the block has; what longer slack has behind them is zero, and is looked at
+// with the fill when the block is used again.
 //
 // Invariants:
 //   N1: no byte that was asked for is part of the canary.
@@ -42,6 +45,11 @@ inline constexpr auto kCanaryMasks = [] {
 
 }  // namespace internal
 
+struct CanarySecret {
+  std::uint64_t mask = 0;
+  std::uint64_t factor = 0;
+};
+
 // Where the canary of a block is, and what it is.
 class BlockCanary {
  public:
@@ -50,11 +58,14 @@ class BlockCanary {
   // Of the block at `block`, of `block_bytes` (at least 16), of which fewer,
   // `size_bytes`, were asked for.
   HAK_ALWAYS_INLINE BlockCanary(Address block, std::size_t block_bytes,
-                                std::size_t size_bytes, std::uint64_t secret) {
+                                std::size_t size_bytes,
+                                const CanarySecret& secret) {
     const std::size_t slack_bytes = block_bytes - size_bytes;
     mask_ = &internal::kCanaryMasks[std::min(slack_bytes, kMaxBytes)];
     start_ = block + std::min(size_bytes, block_bytes - kMaxBytes);
-    const std::uint64_t word = (block ^ secret) * kMix;
+    const Wide product = Wide{block ^ secret.mask} * secret.factor;
+    const std::uint64_t word = static_cast<std::uint64_t>(product) ^
+                               static_cast<std::uint64_t>(product >> 64);
     value_ = Vector{word, word};
   }
 
@@ -84,8 +95,7 @@ class BlockCanary {
 
  private:
   using Vector = std::uint64_t __attribute__((vector_size(kMaxBytes)));
-  // 2^64 over the golden ratio: mixes the address into all bytes.
-  static constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;
+  __extension__ using Wide = unsigned __int128;
 
   HAK_ALWAYS_INLINE Vector Mask() const {
     Vector mask;

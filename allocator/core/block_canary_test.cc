@@ -10,7 +10,8 @@
 namespace hakmem {
 namespace {
 
-constexpr std::uint64_t kSecret = 0x123456789abcdef1;
+constexpr CanarySecret kSecret = {.mask = 0x123456789abcdef1,
+                                  .factor = 0x9e3779b97f4a7c15};
 constexpr std::size_t kBlockBytes = 112;
 
 struct alignas(16) Block {
@@ -62,9 +63,13 @@ TEST(BlockCanaryTest, FollowsFromAddressAndSecret) {
   blocks[0].CanaryFor(40).Place();
   std::memcpy(blocks[1].bytes, blocks[0].bytes, kBlockBytes);
   EXPECT_FALSE(blocks[1].CanaryFor(40).IsIntact());
-  const BlockCanary other(reinterpret_cast<Address>(blocks[0].bytes),
-                          kBlockBytes, 40, kSecret + 2);
-  EXPECT_FALSE(other.IsIntact());
+  for (const CanarySecret& secret :
+       {CanarySecret{kSecret.mask + 2, kSecret.factor},
+        CanarySecret{kSecret.mask, kSecret.factor + 2}}) {
+    const BlockCanary other(reinterpret_cast<Address>(blocks[0].bytes),
+                            kBlockBytes, 40, secret);
+    EXPECT_FALSE(other.IsIntact());
+  }
 }
 
 }  // namespace
