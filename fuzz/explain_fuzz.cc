@@ -1,5 +1,5 @@
 // Any bytes as a failure trace: whatever can be read of them is reported in
-// every form, and the JSON is JSON.
+// every form, the JSON is JSON, and all markup of the page is the report's own.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "allocator/base/check.h"
+#include "fuzz/html_page.h"
 #include "nlohmann/json.hpp"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/report_html.h"
@@ -18,7 +19,7 @@
 namespace hakmem::tools {
 namespace {
 
-// Nothing from a trace may steer a terminal or be markup.
+// Nothing from a trace may steer a terminal.
 void CheckIsPrintable(std::string_view text) {
   for (const char byte : text) {
     const auto value = static_cast<unsigned char>(byte);
@@ -36,7 +37,9 @@ void Explain(std::string_view bytes) {
   const Symbolizer no_names({.program = "none", .symbols_folder = ""});
   const Report report = {session.inputs(), session.analysis(), no_names};
   CheckIsPrintable(ReportAsText(report, 3));
-  CheckIsPrintable(ReportAsHtml(report));
+  const std::string page = ReportAsHtml(report);
+  CheckIsPrintable(page);
+  HtmlPage(page).Check();
   HAK_CHECK(nlohmann::json::accept(ReportAsJson(report)));
 }
 

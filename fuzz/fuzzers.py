@@ -1,7 +1,11 @@
-"""The fuzz targets: where they are built, and what libFuzzer says of a run."""
+"""The fuzz targets: where they are built, and what libFuzzer says of a run.
+
+HAK_BAZEL may hold another command line for bazel.
+"""
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -31,9 +35,9 @@ def seeds(name):
 
 def build(names, options=()):
     """Builds the targets; returns the folder that find() looks in."""
-    command = [os.environ.get("BAZEL", "bazel"), "build", *options]
-    subprocess.run(command + ["//fuzz:" + name for name in names], check=True, cwd=ROOT)
-    out = subprocess.run([command[0], "info", *options, "bazel-bin"], check=True, cwd=ROOT, text=True,
+    bazel = shlex.split(os.environ.get("HAK_BAZEL", "bazel"))
+    subprocess.run([*bazel, "build", *options, *("//fuzz:" + name for name in names)], check=True, cwd=ROOT)
+    out = subprocess.run([*bazel, "info", *options, "bazel-bin"], check=True, cwd=ROOT, text=True,
                          stdout=subprocess.PIPE)
     return pathlib.Path(out.stdout.strip()) / "fuzz"
 

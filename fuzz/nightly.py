@@ -20,13 +20,14 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 import fuzzers
 
 MINIMISE_SECONDS = 120
-ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "findings": {}}
+ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "cpu_seconds": 0.0, "findings": {}}
 
 
 def arguments():
@@ -106,7 +107,7 @@ class Night:
         new = self.findings(name) / ("slice-%d-" % target["slices"])
         seeds = [str(fuzzers.seeds(name))] if fuzzers.seeds(name).is_dir() else []
         started = time.monotonic()
-        log = self.run(name, ["-max_total_time=%d" % seconds, "-print_final_stats=1",
+        log, cpu_seconds = self.run(name, ["-max_total_time=%d" % seconds, "-print_final_stats=1",
                               "-max_len=%d" % fuzzers.MAX_LEN.get(fuzzers.family(name), 4096),
                               "-seed=%d" % (1 + target["slices"] + int(time.time())), "-timeout=60",
                               "-artifact_prefix=%s" % new, str(self.corpus(name)), *seeds], seconds + 120)
@@ -114,6 +115,7 @@ class Night:
         with self.lock:
             target["edges_before"] = target["edges_before"] or found["edges_before"]
             target["seconds"] += time.monotonic() - started
+            target["cpu_seconds"] += cpu_seconds
             target["slices"] += 1
             target["executions"] += found["executions"]
             target["edges"] = max(target["edges"], found["edges"])
@@ -123,13 +125,21 @@ class Night:
             self.save()
 
     def run(self, name, options, seconds):
-        """The program's output; a program that does not end is ended."""
-        try:
-            done = subprocess.run([str(self.programs[name]), *options], stdout=subprocess.PIPE, check=False,
-                                  stderr=subprocess.STDOUT, timeout=seconds, cwd=self.args.out)
-        except subprocess.TimeoutExpired as error:
-            return (error.stdout or b"").decode(errors="replace") + "\nERROR: the program did not end\n"
-        return done.stdout.decode(errors="replace")
+        """The program's output and its processor time; a program that does not end is ended."""
+        with tempfile.TemporaryFile() as log:
+            program = subprocess.Popen([str(self.programs[name]), *options], stdout=log, stderr=subprocess.STDOUT,
+                                       cwd=self.args.out)
+            ending = threading.Timer(seconds, program.kill)
+            ending.start()
+            # Not Popen.wait, which does not say what was used.
+            _, program.returncode, used = os.wait4(program.pid, 0)
+            ended = not ending.is_alive()
+            ending.cancel()
+            log.seek(0)
+            text = log.read().decode(errors="replace")
+        if ended:
+            text += "\nERROR: the program did not end\n"
+        return text, used.ru_utime + used.ru_stime
 
     def keep_finding(self, name, path, cause):
         """One input for each way of failing, as short as it gets."""
@@ -174,13 +184,15 @@ class Night:
             "targets": {name: dict(targets[name], new_edges=targets[name]["edges"] - targets[name]["edges_before"],
                                    corpus=sum(1 for _ in self.corpus(name).iterdir())) for name in self.names},
         }, indent=1) + "\n", encoding="utf-8")
-        lines = ["%-34s %12s %9s %7s %6s %7s %8s" % ("target", "executions", "seconds", "edges", "new", "corpus",
-                                                     "findings")]
+        lines = ["%-34s %12s %8s %8s %7s %6s %7s %8s" % ("target", "executions", "seconds", "of CPU", "edges", "new",
+                                                        "corpus", "findings")]
         for name in self.names:
             at = targets[name]
-            lines.append("%-34s %12d %9.0f %7d %6d %7d %8d" % (
-                name, at["executions"], at["seconds"], at["edges"], at["edges"] - at["edges_before"],
-                sum(1 for _ in self.corpus(name).iterdir()), len(at["findings"])))
+            lines.append("%-34s %12d %8.0f %8.0f %7d %6d %7d %8d" % (
+                name, at["executions"], at["seconds"], at["cpu_seconds"], at["edges"],
+                at["edges"] - at["edges_before"], sum(1 for _ in self.corpus(name).iterdir()), len(at["findings"])))
+        lines.append("%-34s %12d %8.0f %8.0f" % ("all", *(sum(targets[name][what] for name in self.names) for what in (
+            "executions", "seconds", "cpu_seconds"))))
         for name in self.names:
             for cause, finding in targets[name]["findings"].items():
                 lines += ["", "%s: %s" % (name, cause), "  %d times; %s (%d bytes)" % (

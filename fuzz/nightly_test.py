@@ -38,6 +38,7 @@ class NightlyTest(unittest.TestCase):
         target = self.report()["targets"][TARGET]
         self.assertGreater(target["executions"], 100)
         self.assertGreater(target["edges"], 0)
+        self.assertGreater(target["cpu_seconds"], 0)
         self.assertGreater(target["corpus"], 0)
         self.assertEqual(target["findings"], {})
         self.assertIn(TARGET, (self.out / "report.txt").read_text(encoding="utf-8"))

@@ -236,8 +236,8 @@ class Allocator {
 
   // Whether allocations are sampled.
   bool Samples();
-  // For a handler of faults. False: the fault is none of a guarded block's.
-  HAK_COLD bool ReportFault(const Fault& fault);
+  // For a handler of faults.
+  HAK_COLD FaultVerdict ReportFault(const Fault& fault);
   // FreeOther for a pointer that is in no zone of slabs. `frame`: see
   // FailureReporter.
   HAK_COLD void FreeOutside(Heap*& self, void* pointer, BlockKind kind,

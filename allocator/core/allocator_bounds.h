@@ -78,8 +78,11 @@ bool Allocator<kConfig>::MayUse(Heap* self, const void* pointer,
   if (block.empty) return true;
   if (kConfig.check_kinds && check_kinds_ && block.kind != kind) {
     BlockReport report = ReportOf(block, ReportFor(self, pointer, use));
-    if (block.guarded) ReportGuardMismatch(report, kind);
-    FatalMismatch(report, block.kind, kind);
+    if (block.guarded) {
+      ReportGuardMismatch(report, kind);
+    } else {
+      FatalMismatch(report, block.kind, kind);
+    }
     return false;
   }
   // A guarded block's canary is checked when it is freed.

@@ -30,8 +30,11 @@ template <const Config& kConfig>
 bool Allocator<kConfig>::Require(Heap*& self, const void* pointer,
                                  PointerUse use, LiveBlock& block) {
   if (!FindLive(pointer, block)) [[unlikely]] {
-    if (guards_.Contains(pointer)) ReportGuardMisuse(self, pointer, use);
-    ReportMisuse(ace_, ReportFor(self, pointer, use));
+    if (guards_.Contains(pointer)) {
+      ReportGuardMisuse(self, pointer, use);
+    } else {
+      ReportMisuse(ace_, ReportFor(self, pointer, use));
+    }
     return false;
   }
   return true;
@@ -176,8 +179,11 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
   alignment_bytes = std::max(alignment_bytes, kMinAlignmentBytes);
   if (!IsPowerOfTwo(alignment_bytes) ||
       !IsAligned(reinterpret_cast<Address>(pointer), alignment_bytes)) {
-    if (block.guarded) ReportGuardAlignment(report, alignment_bytes);
-    FatalWrongAlignment(report, alignment_bytes);
+    if (block.guarded) {
+      ReportGuardAlignment(report, alignment_bytes);
+    } else {
+      FatalWrongAlignment(report, alignment_bytes);
+    }
     return false;
   }
   if (!SizeFits(block, size_bytes, alignment_bytes)) {

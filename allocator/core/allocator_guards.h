@@ -130,11 +130,23 @@ void* Allocator<kConfig>::FinishSampled(Heap* self, Call call,
   return request.served;
 }
 
+// The stack of a misused call: by tables, because frame pointers do not lead
+// through hakmem's own functions.
+inline void CaptureMisuse(CallStack& stack) {
+  CaptureStackByTables(/*first=*/0, stack);
+}
+
 // The old block is freed by FinishSampled.
 template <const Config& kConfig>
 void* Allocator<kConfig>::ReallocateGuarded(Heap*& self, void* pointer,
                                             std::size_t old_bytes,
                                             std::size_t size_bytes) {
+  if (!guards_.IsIntact(pointer)) {
+    CallStack stack;
+    CaptureMisuse(stack);
+    guards_.ReportDamage(ReportFor(self, pointer, PointerUse::kRealloc), stack);
+    return RefuseMisuse();
+  }
   void* block = AllocateOnce(self, size_bytes);
   if (block == nullptr && refused_.sampled) block = refused_.served;
   if (block == nullptr) return MoveToRefused(self, pointer);
@@ -170,12 +182,6 @@ void Allocator<kConfig>::FreeGuarded(Heap* self, const void* pointer,
   guards_.Free(ReportFor(self, pointer, PointerUse::kFree), stack);
 }
 
-// The stack of a call that will not return: by tables, because frame pointers
-// do not lead through hakmem's own functions.
-inline void CaptureMisuse(CallStack& stack) {
-  CaptureStackByTables(/*first=*/0, stack);
-}
-
 template <const Config& kConfig>
 void Allocator<kConfig>::ReportGuardMisuse(Heap* self, const void* pointer,
                                            PointerUse use) {
@@ -209,7 +215,7 @@ void Allocator<kConfig>::ReportGuardAlignment(const BlockReport& report,
 }
 
 template <const Config& kConfig>
-bool Allocator<kConfig>::ReportFault(const Fault& fault) {
+FaultVerdict Allocator<kConfig>::ReportFault(const Fault& fault) {
   CallStack access;
   if (unwinding_ == Unwinding::kTables) {
     CaptureStackByTables(fault.place.instruction, access);

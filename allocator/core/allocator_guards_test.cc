@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -91,35 +92,38 @@ TYPED_TEST(AllocatorGuardsTest, EveryWayToAllocateAndToChangeTheSize) {
   EXPECT_EQ(test.failures(), 0u);
 }
 
-// The heap goes on between samples, while the thread waits, and afterwards.
-TYPED_TEST(AllocatorGuardsTest, OneInSoManyOfAnyPattern) {
-  for (const std::uint64_t sample : {10, 20}) {
-    TestAllocator<TypeParam::kConfig> test(Sampling(sample, 600));
+// The heap goes on between samples, while the thread waits, and afterwards. The
+// fake kernel's random numbers are the same in each run.
+TYPED_TEST(AllocatorGuardsTest, OneInSoManyWhereThereAreSlowPaths) {
+  for (const std::uint64_t sample : {10, 50}) {
+    TestAllocator<TypeParam::kConfig> test(Sampling(sample, 800));
     auto& allocator = *test.allocator;
-    constexpr std::size_t kAllocations = 20'000;
+    constexpr std::size_t kWaves = 15;
+    constexpr std::size_t kBlocks = 4000;
     std::vector<std::pair<char*, std::size_t>> blocks;
     std::size_t guarded = 0;
-    for (std::size_t i = 0; i < kAllocations; ++i) {
-      const std::size_t size = 1 + i * 7919 % 1500;
-      auto* const block =
-          static_cast<char*>(allocator.Allocate(test.self, size));
-      ASSERT_NE(block, nullptr);
-      guarded += this->IsGuarded(test, block, size) ? 1 : 0;
-      std::memset(block, 0x22, size);
-      blocks.emplace_back(block, size);
-      if (i % 3 != 0 || blocks.size() > 500) {
-        std::swap(blocks[i * 31 % blocks.size()], blocks.back());
-        allocator.Free(test.self, blocks.back().first);
-        blocks.pop_back();
+    for (std::size_t wave = 0; wave < kWaves; ++wave) {
+      for (std::size_t i = 0; i < kBlocks; ++i) {
+        const std::size_t size = 1 + i * 7919 % 1500;
+        auto* const block =
+            static_cast<char*>(allocator.Allocate(test.self, size));
+        ASSERT_NE(block, nullptr);
+        guarded += this->IsGuarded(test, block, size) ? 1 : 0;
+        std::memset(block, 0x22, size);
+        blocks.emplace_back(block, size);
       }
+      allocator.CheckInvariants();
+      for (const auto& [block, size] : blocks) {
+        allocator.FreeSized(test.self, block, size, kMinAlignmentBytes);
+      }
+      blocks.clear();
     }
-    allocator.CheckInvariants();
-    for (const auto& [block, size] : blocks) {
-      allocator.FreeSized(test.self, block, size, kMinAlignmentBytes);
-    }
-    // Few slow paths, so fewer than one in so many.
-    EXPECT_GT(guarded, 0u) << sample;
-    EXPECT_LT(guarded, kAllocations / sample * 3) << sample;
+    // Gaps are exponentially distributed, so the number is nearly Poisson's,
+    // whose deviation is its root.
+    const double expected =
+        static_cast<double>(kWaves * kBlocks) / static_cast<double>(sample);
+    EXPECT_NEAR(static_cast<double>(guarded), expected, 5 * std::sqrt(expected))
+        << sample;
     EXPECT_EQ(test.failures(), 0u);
   }
 }

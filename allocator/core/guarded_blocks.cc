@@ -5,6 +5,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/diag/misuse_policy.h"
 #include "allocator/platform/process.h"
 
 namespace hakmem {
@@ -34,13 +35,22 @@ void GuardedBlocks::Start(Region::Window window, std::uint64_t slots) {
 
 auto GuardedBlocks::TakeSlot() -> SlotIndex {
   const FutexLockHolder hold(lock_);
-  if (unused_ < slot_count_) return unused_++;
-  const SlotIndex index = first_;
-  if (index == kNoSlot) return kNoSlot;
-  first_ = At(index).next;
-  if (first_ == kNoSlot) last_ = kNoSlot;
-  At(index).state.store(State::kBusy, std::memory_order_relaxed);
-  return index;
+  for (;;) {
+    SlotIndex index = first_;
+    if (unused_ < slot_count_) {
+      index = unused_++;
+    } else if (index == kNoSlot) {
+      return kNoSlot;
+    } else {
+      first_ = At(index).next;
+      if (first_ == kNoSlot) last_ = kNoSlot;
+    }
+    Slot& slot = At(index);
+    const bool lost = slot.misused.load(std::memory_order_relaxed);
+    slot.state.store(lost ? State::kLost : State::kBusy,
+                     std::memory_order_relaxed);
+    if (!lost) return index;
+  }
 }
 
 void GuardedBlocks::PutSlot(SlotIndex index) {
@@ -139,7 +149,8 @@ void GuardedBlocks::SetKind(const void* pointer, BlockKind kind) {
 bool GuardedBlocks::IsBlock(SlotIndex index) const {
   // acquire: pairs with the releases in Allocate and PutSlot.
   const State state = At(index).state.load(std::memory_order_acquire);
-  return (state == State::kLive || state == State::kFree) &&
+  return (state == State::kLive || state == State::kFree ||
+          state == State::kLost) &&
          At(index).start != 0;
 }
 
@@ -194,9 +205,10 @@ void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
     return;
   }
   Slot& slot = At(index);
-  const Address damage = FindDamage(slot);
-  if (damage != 0) [[unlikely]] {
-    ReportGuardDamage(call, FactsOf(index), damage, stack);
+  if (FindDamage(slot) != 0) [[unlikely]] {
+    // release: pairs with the acquire in IsBlock.
+    slot.state.store(State::kLive, std::memory_order_release);
+    ReportDamage(call, stack);
     return;
   }
   slot.free = stack;
@@ -205,6 +217,10 @@ void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
   slot.dirty |= !memory_.Protect(slot.pages, slot.pages_bytes).ok();
   slot.dirty |= !memory_.Purge(slot.pages, slot.pages_bytes).ok();
   PutSlot(index);
+}
+
+bool GuardedBlocks::IsIntact(const void* pointer) const {
+  return FindDamage(At(FindSlot(reinterpret_cast<Address>(pointer)))) == 0;
 }
 
 void GuardedBlocks::Shrink(const void* pointer, std::size_t size_bytes) {
@@ -252,20 +268,41 @@ void GuardedBlocks::ReportWrongAlignment(const BlockReport& call,
   ReportGuardWrongAlignment(call, FactsOf(index), given_alignment, stack);
 }
 
-bool GuardedBlocks::ReportFault(const Fault& fault, const CallStack& access,
-                                const char* variant) const {
+void GuardedBlocks::ReportDamage(const BlockReport& call,
+                                 const CallStack& stack) {
+  const SlotIndex index = FindSlot(reinterpret_cast<Address>(call.pointer));
+  Slot& slot = At(index);
+  slot.misused.store(true, std::memory_order_relaxed);
+  ReportGuardDamage(call, FactsOf(index), FindDamage(slot), stack);
+}
+
+FaultVerdict GuardedBlocks::ReportFault(const Fault& fault,
+                                        const CallStack& access,
+                                        const char* variant) {
   const auto* const pointer = reinterpret_cast<const void*>(fault.address);
-  if (!fault.has_address || !Contains(pointer)) return false;
+  if (!fault.has_address || !Contains(pointer)) return FaultVerdict::kUnknown;
   const SlotIndex index = FindSlot(fault.address);
   if (index == kNoSlot) {
     ReportGuardFault(fault, nullptr, access, variant);
-    return true;
+  } else {
+    const GuardedBlockFacts facts = FactsOf(index);
+    const bool inside = fault.address - facts.start < facts.size_bytes;
+    if (inside && !facts.freed) return FaultVerdict::kUnknown;
+    ReportGuardFault(fault, &facts, access, variant);
   }
-  const GuardedBlockFacts facts = FactsOf(index);
-  const bool inside = fault.address - facts.start < facts.size_bytes;
-  if (inside && !facts.freed) return false;
-  ReportGuardFault(fault, &facts, access, variant);
-  return true;
+  return CurrentOnMisuse() == OnMisuse::kLog && Open(index, fault.address)
+             ? FaultVerdict::kMended
+             : FaultVerdict::kExplained;
+}
+
+// Of the page it may be that its own slot is another than the nearest block's.
+bool GuardedBlocks::Open(SlotIndex nearest, Address address) {
+  const auto own = static_cast<SlotIndex>((address - pool_) / stride_bytes_);
+  for (const SlotIndex index : {nearest, std::min(own, slot_count_ - 1)}) {
+    if (index == kNoSlot) continue;
+    At(index).misused.store(true, std::memory_order_relaxed);
+  }
+  return memory_.Unprotect(RoundDown(address, page_bytes_), page_bytes_).ok();
 }
 
 std::size_t GuardedBlocks::metadata_bytes() const {
@@ -295,7 +332,8 @@ void GuardedBlocks::CheckInvariants() {
     HAK_CHECK_GE(slot.pages, SlotAddress(index));
     HAK_CHECK_LE(slot.pages + slot.pages_bytes,
                  SlotAddress(index) + stride_bytes_ - page_bytes_);
-    HAK_CHECK_EQ(FindDamage(slot), 0u);
+    HAK_CHECK(slot.misused.load(std::memory_order_relaxed) ||
+              FindDamage(slot) == 0);
   }
   HAK_CHECK_EQ(queued, 0u);  // B1
 }

@@ -20,10 +20,11 @@
 //
 // Invariants:
 //   B1: each slot is in the queue (Free), or nobody's yet (Unused), or holds a
-//       block (Live), or one thread is changing it (Busy).
+//       block (Live), or one thread is changing it (Busy), or it is not used
+//       again (Lost).
 //   B2: of a Live slot no more is accessible than the pages that the block
 //       needs, and of a Free one nothing, unless the kernel refused to protect
-//       it.
+//       it or the program went on after a misuse.
 //   B3: a block is aligned as asked and lies within its slot; one of 0 bytes
 //       starts at the guard page behind it.
 #ifndef HAKMEM_ALLOCATOR_CORE_GUARDED_BLOCKS_H_
@@ -79,14 +80,19 @@ class GuardedBlocks {
   bool FindLive(const void* pointer, std::size_t& size_bytes,
                 BlockKind& kind) const;
 
+  // Whether the canary around a live block is as it was.
+  bool IsIntact(const void* pointer) const;
+
   // Frees the block at `call.pointer`. Anything but a live block's start is
-  // reported, and so is damage to the canary.
+  // reported, and so is damage to the canary; if that returns, the block is
+  // what it was before.
   void Free(const BlockReport& call, const CallStack& stack);
   // The block stays where it is; it counts as smaller now.
   void Shrink(const void* pointer, std::size_t size_bytes);
 
   // Report that no live block starts at `call.pointer`, which is in the pool;
-  // or that one does which was not asked for with this size or alignment.
+  // or that one does which was not asked for with this size or alignment, or is
+  // not intact. All return if the program is to go on (HAKMEM_ON_MISUSE=log).
   HAK_COLD void ReportMisuse(const BlockReport& call,
                              const CallStack& stack) const;
   HAK_COLD void ReportWrongSize(const BlockReport& call,
@@ -97,10 +103,12 @@ class GuardedBlocks {
   HAK_COLD void ReportWrongAlignment(const BlockReport& call,
                                      std::size_t given_alignment,
                                      const CallStack& stack) const;
-  // Reports an access that faulted. False: it was not to the pool, or not one
-  // that must fault.
-  HAK_COLD bool ReportFault(const Fault& fault, const CallStack& access,
-                            const char* variant) const;
+  HAK_COLD void ReportDamage(const BlockReport& call, const CallStack& stack);
+  // Reports an access that faulted. Unknown: it was not to the pool, or not one
+  // that must fault. If the program is to go on, its page becomes accessible,
+  // and the slot is not used again.
+  HAK_COLD FaultVerdict ReportFault(const Fault& fault, const CallStack& access,
+                                    const char* variant);
 
   // Blocks handed out so far.
   std::uint64_t allocations() const {
@@ -124,11 +132,14 @@ class GuardedBlocks {
   using SlotIndex = std::uint32_t;
   static constexpr SlotIndex kNoSlot = ~SlotIndex{0};
 
-  enum class State : std::uint8_t { kUnused, kBusy, kLive, kFree };
+  enum class State : std::uint8_t { kUnused, kBusy, kLive, kFree, kLost };
 
   struct Slot {
     // Written by who allocates or frees the block, read by all.
     std::atomic<State> state;
+    // The program went on after a misuse here, so that its pages or its canary
+    // are not as they should be. Set by any thread.
+    std::atomic<bool> misused;
     // The rest is written while the slot is Busy.
     // A refused call of the kernel has left something in its pages.
     bool dirty;
@@ -165,6 +176,7 @@ class GuardedBlocks {
   // The first byte that is not as it was; 0: none.
   Address FindDamage(const Slot& slot) const;
   GuardedBlockFacts FactsOf(SlotIndex index) const;
+  bool Open(SlotIndex nearest, Address address);
 
   VirtualMemory& memory_;
   // Written by Start, before pool_bytes_.

@@ -11,6 +11,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/sanitizer.h"
+#include "allocator/diag/misuse_policy.h"
 #include "allocator/platform/fake_virtual_memory.h"
 
 namespace hakmem {
@@ -42,9 +43,9 @@ class GuardedBlocksTest : public testing::Test {
     fault.has_address = true;
     fault.address = address;
     testing::internal::CaptureStderr();
-    const bool reported = guards.ReportFault(fault, stack, "test");
+    verdict = guards.ReportFault(fault, stack, "test");
     const std::string text = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(reported, !text.empty());
+    EXPECT_EQ(verdict == FaultVerdict::kUnknown, text.empty());
     return text.substr(0, text.find('\n'));
   }
   bool IsLive(const void* pointer) {
@@ -57,6 +58,7 @@ class GuardedBlocksTest : public testing::Test {
   GuardedBlocks guards{memory};
   const std::size_t page = memory.PageBytes();
   CallStack stack;
+  FaultVerdict verdict = FaultVerdict::kUnknown;
 };
 
 std::string Hex(Address address) {
@@ -268,6 +270,67 @@ TEST_F(GuardedBlocksTest, AShrunkBlockIsGuardedAtItsNewEnd) {
   guards.CheckInvariants();
   Free(block);
   EXPECT_TRUE(memory.IsProtected(AddressOf(block), RoundUp(5000UL, page)));
+}
+
+class GuardedBlocksLogTest : public GuardedBlocksTest {
+ protected:
+  GuardedBlocksLogTest() { SetOnMisuse(OnMisuse::kLog); }
+  ~GuardedBlocksLogTest() override { SetOnMisuse(OnMisuse::kAbort); }
+};
+
+TEST_F(GuardedBlocksLogTest, AMisusedCallChangesNothing) {
+  Start(2);
+  char* const block = Allocate(100, 16, kLeft);
+  const std::uint64_t before = MisuseCount();
+  testing::internal::CaptureStderr();
+  Free(block + 16);
+  guards.ReportWrongSize(Call(block), 90, stack);
+  EXPECT_TRUE(IsLive(block));
+  block[100] = static_cast<char>(block[100] + 1);
+  EXPECT_FALSE(guards.IsIntact(block));
+  Free(block);
+  EXPECT_TRUE(IsLive(block));
+  guards.CheckInvariants();
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("hakmem: misuse: overflow of"), std::string::npos);
+  EXPECT_EQ(text.find("fatal"), std::string::npos);
+  EXPECT_EQ(MisuseCount(), before + 3);
+}
+
+// What a stale pointer still writes to is nobody else's.
+TEST_F(GuardedBlocksLogTest, WhereAnAccessWentOnIsNotUsedAgain) {
+  Start(3);
+  char* const freed = Allocate(100, 16, kLeft);
+  Free(freed);
+  const Address place = AddressOf(freed) + 16;
+  EXPECT_EQ(SentenceOf(place), "hakmem: misuse: use after free of " +
+                                   Hex(place) +
+                                   " (16 bytes into a guarded block of 100 "
+                                   "bytes, freed)");
+  EXPECT_EQ(verdict, FaultVerdict::kMended);
+  EXPECT_FALSE(memory.IsProtected(RoundDown<Address>(place, page), page));
+  freed[16] = 1;
+  // Behind the one of a slot that was never used, too.
+  const Address wild = AddressOf(freed) + 2 * (GuardedBlocks::kMaxBytes + page);
+  EXPECT_NE(SentenceOf(wild), "");
+  EXPECT_EQ(verdict, FaultVerdict::kMended);
+  *reinterpret_cast<char*>(wild) = 1;
+  EXPECT_NE(Allocate(100), nullptr);
+  EXPECT_EQ(Allocate(100), nullptr);
+  guards.CheckInvariants();
+  // It is still known as what it was.
+  testing::internal::CaptureStderr();
+  Free(freed);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("double free"),
+            std::string::npos);
+}
+
+TEST_F(GuardedBlocksLogTest, ARefusedProtectionLeavesTheFaultItsCourse) {
+  Start(2);
+  char* const block = Allocate(100, 16, kLeft);
+  memory.RefuseCall(1, ENOMEM);
+  EXPECT_NE(SentenceOf(AddressOf(block) - 1), "");
+  EXPECT_EQ(verdict, FaultVerdict::kExplained);
 }
 
 using GuardedBlocksDeathTest = GuardedBlocksTest;

@@ -6,6 +6,7 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/config/version.h"
 #include "allocator/diag/bounds_reports.h"
+#include "allocator/diag/misuse_policy.h"
 #include "allocator/platform/helper_thread.h"
 #include "allocator/platform/modules.h"
 #include "allocator/platform/process.h"
@@ -72,7 +73,13 @@ void WriteStack(const CallStack* stack) {
 // One report, written in pieces, because its stacks are long.
 class Report {
  public:
-  Report() { out_.Text("hakmem: fatal: "); }
+  // `what`: the sentence's first words; a literal that no other sentence has.
+  explicit Report(std::string_view what) : what_(what) {
+    out_.Text(GoesOn() ? "hakmem: misuse: " : "hakmem: fatal: ").Text(what);
+  }
+
+  // Whether the program goes on after this.
+  static bool GoesOn() { return CurrentOnMisuse() == OnMisuse::kLog; }
 
   Report& Text(std::string_view text) {
     out_.Text(text);
@@ -102,12 +109,9 @@ class Report {
   Report& Block(const GuardedBlockFacts& block) {
     return Text("guarded block of ").Bytes(block.size_bytes);
   }
-  // "invalid free of 0xP"
-  Report& Invalid(const BlockReport& call) {
-    return Text("invalid ")
-        .Text(UseName(call.use))
-        .Text(" of ")
-        .Pointer(call.pointer);
+  // "free of 0xP"
+  Report& Use(const BlockReport& call) {
+    return Text(UseName(call.use)).Text(" of ").Pointer(call.pointer);
   }
   // "3 bytes past the end of a guarded block of 100 bytes"
   Report& Place(Address address, const GuardedBlockFacts& block) {
@@ -147,6 +151,21 @@ class Report {
     }
     return *this;
   }
+  // After the sentence: whether more of this misuse is to be told. If the
+  // program goes on, it is counted by who called and what was wrong.
+  bool IsFirst(const CallStack& stack) {
+    if (!GoesOn()) return true;
+    const unsigned own = OwnFrames(stack);
+    const std::uint64_t caller = own < stack.count ? stack.addresses[own] : 0;
+    const std::uint64_t count =
+        CountMisuse(caller ^ reinterpret_cast<std::uintptr_t>(what_.data()));
+    if (count == 1) return true;
+    if (IsReported(count)) {
+      Text(", the ").Decimal(count).Text("th from this place\n");
+      Flush();
+    }
+    return false;
+  }
   void Finish(const char* variant) {
     Text("  hakmem ").Text(kVersion).Text(" ").Text(variant);
     Text(", process ").Thread(ProcessId()).Text("\n");
@@ -159,16 +178,20 @@ class Report {
     out_.Clear();
   }
 
+  std::string_view what_;
   RawPrinter out_;
 };
 
 // The rest of a report of a call, after its sentence.
 void FinishCall(Report& report, const BlockReport& call,
                 const GuardedBlockFacts* block, const CallStack& stack) {
-  report.Caller(call, stack);
-  if (block != nullptr) report.History(*block);
-  report.Finish(call.variant);
-  AbortProcess();
+  if (report.IsFirst(stack)) {
+    report.Caller(call, stack);
+    if (block != nullptr) report.History(*block);
+    report.Finish(call.variant);
+  }
+  if (!Report::GoesOn()) EndAfterMisuse();
+  EndReport();
 }
 
 std::string_view AccessWord(const Fault& fault) {
@@ -183,53 +206,49 @@ std::string_view AccessWord(const Fault& fault) {
   return "accessed";
 }
 
+std::string_view FaultName(const Fault& fault, const GuardedBlockFacts* block) {
+  if (block == nullptr) return "wild access to ";
+  if (block->freed) return "use after free of ";
+  return fault.address < block->start ? "underflow of " : "overflow of ";
+}
+
 }  // namespace
 
 void ReportGuardFault(const Fault& fault, const GuardedBlockFacts* block,
                       const CallStack& access, const char* variant) {
   if (!BeginReport()) return;
-  Report report;
+  Report report(FaultName(fault, block));
+  report.Pointer(fault.address).Text(" (");
   if (block == nullptr) {
-    report.Text("wild access to ").Pointer(fault.address);
-    report.Text(" (among the guarded blocks, but to none)");
+    report.Text("among the guarded blocks, but to none)");
   } else {
-    if (block->freed) {
-      report.Text("use after free");
-    } else {
-      report.Text(fault.address < block->start ? "underflow" : "overflow");
-    }
-    report.Text(" of ").Pointer(fault.address).Text(" (");
     report.Place(fault.address, *block);
     report.Text(block->freed ? ", freed)" : ")");
   }
-  report.Text("\n  ").Text(AccessWord(fault)).Text(" by thread ");
-  report.Thread(ThreadId()).Stack(&access);
-  if (block != nullptr) report.History(*block);
-  report.Finish(variant);
+  if (report.IsFirst(access)) {
+    report.Text("\n  ").Text(AccessWord(fault)).Text(" by thread ");
+    report.Thread(ThreadId()).Stack(&access);
+    if (block != nullptr) report.History(*block);
+    report.Finish(variant);
+  }
   EndReport();
 }
 
 void ReportGuardDamage(const BlockReport& call, const GuardedBlockFacts& block,
                        Address damage, const CallStack& stack) {
   if (!BeginReport()) return;
-  GuardedBlockFacts live = block;
-  live.freed = false;
-  Report report;
-  report.Text(damage < block.start ? "underflow of " : "overflow of ");
+  Report report(damage < block.start ? "underflow of " : "overflow of ");
   report.Pointer(damage).Text(" (").Place(damage, block);
   report.Text(", found by ").Text(UseName(call.use)).Text(")");
-  FinishCall(report, call, &live, stack);
+  FinishCall(report, call, &block, stack);
 }
 
 void ReportGuardFreed(const BlockReport& call, const GuardedBlockFacts& block,
                       const CallStack& stack) {
   if (!BeginReport()) return;
-  Report report;
-  if (call.use == PointerUse::kFree) {
-    report.Text("double free of ");
-  } else {
-    report.Text(UseName(call.use)).Text(" of freed block ");
-  }
+  const bool free = call.use == PointerUse::kFree;
+  Report report(free ? "double free of " : UseName(call.use));
+  if (!free) report.Text(" of freed block ");
   report.Pointer(call.pointer).Text(" (").Block(block).Text(", state free)");
   FinishCall(report, call, &block, stack);
 }
@@ -238,8 +257,8 @@ void ReportGuardInterior(const BlockReport& call,
                          const GuardedBlockFacts& block,
                          const CallStack& stack) {
   if (!BeginReport()) return;
-  Report report;
-  report.Invalid(call).Text(" (interior pointer: ");
+  Report report("invalid ");
+  report.Use(call).Text(" (interior pointer: ");
   report.Bytes(reinterpret_cast<Address>(call.pointer) - block.start);
   report.Text(block.freed ? " into the free block " : " into the live block ");
   report.Pointer(block.start).Text(", ").Block(block).Text(")");
@@ -249,8 +268,8 @@ void ReportGuardInterior(const BlockReport& call,
 void ReportGuardNoBlock(const BlockReport& call, const GuardedBlockFacts* block,
                         const CallStack& stack) {
   if (!BeginReport()) return;
-  Report report;
-  report.Invalid(call).Text(" (inside hakmem's region, but not a block)");
+  Report report("invalid ");
+  report.Use(call).Text(" (inside hakmem's region, but not a block)");
   FinishCall(report, call, block, stack);
 }
 
@@ -258,9 +277,8 @@ void ReportGuardWrongSize(const BlockReport& call,
                           const GuardedBlockFacts& block,
                           std::size_t given_bytes, const CallStack& stack) {
   if (!BeginReport()) return;
-  Report report;
-  report.Text("wrong-size free of ").Pointer(call.pointer);
-  report.Text(" (given ").Decimal(given_bytes).Text(" bytes, ");
+  Report report("wrong-size ");
+  report.Use(call).Text(" (given ").Decimal(given_bytes).Text(" bytes, ");
   report.Block(block).Text(")");
   FinishCall(report, call, &block, stack);
 }
@@ -269,9 +287,8 @@ void ReportGuardMismatch(const BlockReport& call,
                          const GuardedBlockFacts& block, BlockKind allocated_by,
                          BlockKind freed_by, const CallStack& stack) {
   if (!BeginReport()) return;
-  Report report;
-  report.Text("mismatched ").Text(UseName(call.use)).Text(" of ");
-  report.Pointer(call.pointer).Text(" (allocated by ");
+  Report report("mismatched ");
+  report.Use(call).Text(" (allocated by ");
   report.Text(BlockKindName(allocated_by));
   if (call.use == PointerUse::kFree) {
     report.Text(", freed by ");
@@ -286,10 +303,9 @@ void ReportGuardWrongAlignment(const BlockReport& call,
                                std::size_t given_alignment,
                                const CallStack& stack) {
   if (!BeginReport()) return;
-  Report report;
-  report.Text("wrong-alignment free of ").Pointer(call.pointer);
-  report.Text(" (given alignment ").Decimal(given_alignment).Text(", ");
-  report.Block(block).Text(")");
+  Report report("wrong-alignment ");
+  report.Use(call).Text(" (given alignment ").Decimal(given_alignment);
+  report.Text(", ").Block(block).Text(")");
   FinishCall(report, call, &block, stack);
 }
 

@@ -3,9 +3,11 @@
 //
 // Owns: the text. Called by: core's GuardedBlocks. Thread-safety: any thread;
 // never allocates. ReportGuardFault runs in a signal handler and returns; the
-// others, of calls, end the process by SIGABRT.
+// others, of calls, do what HAKMEM_ON_MISUSE says, as those of fatal.h.
 //
-// Each begins with a sentence `hakmem: fatal: …`. Addresses of code are printed
+// Each begins with a sentence `hakmem: fatal: …`, or `hakmem: misuse: …` if the
+// program is to go on; then repeated ones are counted, and few of them
+// reported. Addresses of code are printed
 // as `MODULE+0xOFFSET`, as addr2line and gdb want them.
 #ifndef HAKMEM_ALLOCATOR_DIAG_GUARD_REPORTS_H_
 #define HAKMEM_ALLOCATOR_DIAG_GUARD_REPORTS_H_

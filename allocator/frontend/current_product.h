@@ -62,7 +62,7 @@ const FailureRing& ProductFailures();
 FailureReporter& ProductReporter();
 // Allocator::Samples, ReportFault.
 bool ProductSamples();
-bool ProductReportFault(const Fault& fault);
+FaultVerdict ProductReportFault(const Fault& fault);
 // HAKMEM_FAIL_NTH.
 void ProductFailNth(std::uint64_t nth, bool from_then_on);
 

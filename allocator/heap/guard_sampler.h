@@ -10,6 +10,11 @@
 // kMaxWait, are counted one by one and any of them may be the one. A shorter
 // gap is all waiting.
 //
+// A slow path may come long after a gap has been used up. How late the sample
+// is then is taken off the gaps that follow, so that in the long run the rate
+// is as asked, however rare slow paths are: where whole gaps have passed, as
+// many allocations in a row are chosen.
+//
 // Gaps are exponentially distributed, so a short-lived thread's allocations are
 // as likely to be chosen as a long-lived one's. (Sampling of allocations by
 // such gaps: gperftools' and tcmalloc's heap profilers; of slow paths:
@@ -18,9 +23,12 @@
 // Invariants:
 //   W1: while it waits, 1 <= wait_ <= kMaxWait; else remaining_ >= 1 and
 //       1 <= window_ <= kMaxWait.
+//   W2: the last sample came late_ <= kMaxOwed * mean_ allocations after its
+//       gap was used up.
 #ifndef HAKMEM_ALLOCATOR_HEAP_GUARD_SAMPLER_H_
 #define HAKMEM_ALLOCATOR_HEAP_GUARD_SAMPLER_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -32,6 +40,9 @@ namespace hakmem {
 class GuardSampler {
  public:
   static constexpr std::uint64_t kMaxWait = 64;
+  // So many gaps are made up for at most: more samples at once would take the
+  // place of all other guarded blocks.
+  static constexpr std::uint64_t kMaxOwed = 64;
 
   constexpr GuardSampler() = default;
 
@@ -41,6 +52,7 @@ class GuardSampler {
   void Start(std::uint64_t seed, std::uint64_t mean) {
     random_ = seed | 1;
     mean_ = mean;
+    late_ = 0;
     DrawGap();
   }
 
@@ -61,7 +73,7 @@ class GuardSampler {
         remaining_ -= served;
         return false;
       }
-      wait_ = window_;
+      Await(window_, served - remaining_);
     }
     if (--wait_ != 0) return false;
     DrawGap();
@@ -80,7 +92,8 @@ class GuardSampler {
   }
 
   void CheckInvariants() const {
-    HAK_CHECK_LE(wait_, kMaxWait);  // W1
+    HAK_CHECK_LE(wait_, kMaxWait);          // W1
+    HAK_CHECK_LE(late_, kMaxOwed * mean_);  // W2
     if (wait_ != 0) return;
     HAK_CHECK_GE(remaining_, 1u);  // W1
     HAK_CHECK(window_ >= 1 && window_ <= kMaxWait);
@@ -107,12 +120,19 @@ class GuardSampler {
     // Not by lround, which is libm's; what is rounded is not negative.
     // NOLINTNEXTLINE(bugprone-incorrect-roundings)
     const auto gap = 1 + static_cast<std::uint64_t>(more + 0.5);
-    if (gap <= kMaxWait) {
-      wait_ = gap;
+    if (gap <= kMaxWait + late_) {
+      Await(gap, late_);
       return;
     }
     window_ = 1 + Random() % kMaxWait;
-    remaining_ = gap - window_;
+    remaining_ = gap - late_ - window_;
+    late_ = 0;
+  }
+
+  // The sample is the `place`th allocation, counted from `passed` ago.
+  void Await(std::uint64_t place, std::uint64_t passed) {
+    wait_ = place > passed ? place - passed : 1;
+    late_ = std::min(passed + wait_ - place, kMaxOwed * mean_);
   }
 
   std::uint64_t random_ = 0;
@@ -123,6 +143,7 @@ class GuardSampler {
   std::uint64_t window_ = 0;
   // How long it still waits.
   std::uint64_t wait_ = 0;
+  std::uint64_t late_ = 0;
   // By class: the heap's count at its last slow path.
   std::uint32_t seen_[kClassCount] = {};
 };

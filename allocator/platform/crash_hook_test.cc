@@ -3,54 +3,19 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <functional>
 #include <string>
 
-#include "allocator/base/sanitizer.h"
 #include "allocator/platform/process.h"
+#include "allocator/platform/test_death.h"
 
 namespace hakmem {
 namespace {
 
-int output = -1;
-
 void Hook(const CrashSite& site) {
-  const std::string text = "hook " + std::to_string(site.signal) + "\n";
-  WriteFd(output, text);
-}
-
-struct Death {
-  int signal = 0;
-  std::string said;
-};
-
-// What a child says and dies of that runs `die`.
-Death DeathOf(const std::function<void()>& die) {
-  int pipes[2];
-  EXPECT_EQ(pipe(pipes), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    output = pipes[1];
-    die();
-    _exit(0);
-  }
-  close(pipes[1]);
-  Death death;
-  char buffer[256];
-  for (ssize_t got; (got = read(pipes[0], buffer, sizeof(buffer))) > 0;) {
-    death.said.append(buffer, static_cast<std::size_t>(got));
-  }
-  close(pipes[0]);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  death.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  return death;
+  Say("hook " + std::to_string(site.signal) + "\n");
 }
 
 void Fault() {
@@ -58,14 +23,7 @@ void Fault() {
   *nowhere = 1;
 }
 
-class CrashHookTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (kAddressSanitizer || kThreadSanitizer || kUndefinedBehaviorSanitizer) {
-      GTEST_SKIP() << "sanitizers have handlers of their own";
-    }
-  }
-};
+using CrashHookTest = DeathTest;
 
 TEST_F(CrashHookTest, RunsOnceAndTheProcessDiesAsItWould) {
   const Death fault = DeathOf([] {
@@ -100,7 +58,7 @@ TEST_F(CrashHookTest, AnEndByHakmemItselfRunsItToo) {
 
 TEST_F(CrashHookTest, AHandlerOfTheProgramStaysAlone) {
   const auto handle = [](int) {
-    WriteFd(output, "handler\n");
+    Say("handler\n");
     _exit(0);
   };
   const Death before = DeathOf([handle] {
@@ -124,7 +82,7 @@ TEST_F(CrashHookTest, TellsWhereTheAccessWas) {
           const bool known = site.has_address && site.address == 0 &&
                              !site.is_protected && site.pc != 0 &&
                              site.context != nullptr;
-          WriteFd(output, known ? "known\n" : "not known\n");
+          Say(known ? "known\n" : "not known\n");
         },
         CrashSignals::kMemory);
     Fault();
@@ -180,7 +138,7 @@ TEST_F(CrashHookTest, AnIgnoredSignalStaysIgnored) {
     signal(SIGFPE, SIG_IGN);
     InstallCrashHook(&Hook, CrashSignals::kAll);
     raise(SIGFPE);
-    WriteFd(output, "alive\n");
+    Say("alive\n");
   });
   EXPECT_EQ(death.said, "alive\n");
   EXPECT_EQ(death.signal, 0);

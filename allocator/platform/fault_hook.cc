@@ -69,17 +69,17 @@ Fault Describe(int signal, const siginfo_t& info, const void* context) {
   return fault;
 }
 
-void TellListeners(const Fault& fault) {
+FaultVerdict TellListeners(const Fault& fault) {
   const ErrnoGuard guard;
   // acquire: pairs with the release in AddFaultListener.
   const unsigned count = g_listener_count.load(std::memory_order_acquire);
   for (unsigned i = 0; i < count; ++i) {
     const Listener& listener = g_listeners[i];
-    if ((listener.signals & SignalBit(fault.signal)) != 0 &&
-        listener.call(fault)) {
-      return;
-    }
+    if ((listener.signals & SignalBit(fault.signal)) == 0) continue;
+    const FaultVerdict verdict = listener.call(fault);
+    if (verdict != FaultVerdict::kUnknown) return verdict;
   }
+  return FaultVerdict::kUnknown;
 }
 
 // Calls the handler that was there before ours as the kernel would.
@@ -105,7 +105,10 @@ void CallHandler(int signal, siginfo_t* info, void* context) {
 }
 
 void OnFault(int signal, siginfo_t* info, void* context) {
-  TellListeners(Describe(signal, *info, context));
+  if (TellListeners(Describe(signal, *info, context)) ==
+      FaultVerdict::kMended) {
+    return;
+  }
   if (HasHandler(g_before[signal])) {
     CallHandler(signal, info, context);
     return;

@@ -5,9 +5,10 @@
 // thread at a time; listeners run on whichever thread, in a signal handler.
 //
 // Invariants:
-//   H1: every fault goes on as it would have without listeners: to the handler
-//       that was there before, or to the default action, at the instruction
-//       that faulted.
+//   H1: every fault that no listener has mended goes on as it would have
+//   without
+//       listeners: to the handler that was there before, or to the default
+//       action, at the instruction that faulted.
 //   H2: a signal that was ignored stays so, and a handler that the program
 //       installs later takes the place of ours.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_FAULT_HOOK_H_
@@ -32,9 +33,14 @@ struct Fault {
   CodePlace place;
 };
 
-// Must be safe in signal handlers and touch no more than 8 KiB of stack. True:
-// the fault is explained, and later listeners need not hear of it.
-using FaultListener = bool (*)(const Fault& fault);
+enum class FaultVerdict : std::uint8_t {
+  kUnknown,    // later listeners hear of it
+  kExplained,  // they need not
+  kMended,     // nor need anybody: the instruction is executed again
+};
+
+// Must be safe in signal handlers and touch no more than 8 KiB of stack.
+using FaultListener = FaultVerdict (*)(const Fault& fault);
 
 enum class OtherHandlers : std::uint8_t {
   kLeaveAlone,   // signals for which the program has one are not listened to

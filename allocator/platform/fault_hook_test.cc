@@ -3,56 +3,18 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csetjmp>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <string>
 
 #include "allocator/base/compiler.h"
-#include "allocator/base/sanitizer.h"
-#include "allocator/platform/process.h"
+#include "allocator/platform/test_death.h"
 
 namespace hakmem {
 namespace {
-
-int output = -1;
-
-void Say(const std::string& text) { WriteFd(output, text); }
-
-struct Death {
-  int signal = 0;
-  std::string said;
-};
-
-// What a child says and dies of that runs `die`.
-Death DeathOf(const std::function<void()>& die) {
-  int pipes[2];
-  EXPECT_EQ(pipe(pipes), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
-    output = pipes[1];
-    die();
-    _exit(0);
-  }
-  close(pipes[1]);
-  Death death;
-  char buffer[256];
-  for (ssize_t got; (got = read(pipes[0], buffer, sizeof(buffer))) > 0;) {
-    death.said.append(buffer, static_cast<std::size_t>(got));
-  }
-  close(pipes[0]);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  death.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  return death;
-}
 
 constexpr std::uint32_t kFaults = SignalBit(SIGSEGV) | SignalBit(SIGBUS);
 
@@ -70,19 +32,19 @@ void Read() {
       *static_cast<volatile char*>(Forbidden() + 6);
 }
 
-bool SayFirst(const Fault&) {
+FaultVerdict SayFirst(const Fault&) {
   Say("first\n");
-  return false;
+  return FaultVerdict::kUnknown;
 }
-bool SayExplained(const Fault&) {
+FaultVerdict SayExplained(const Fault&) {
   Say("explained\n");
-  return true;
+  return FaultVerdict::kExplained;
 }
-bool SaySecond(const Fault&) {
+FaultVerdict SaySecond(const Fault&) {
   Say("second\n");
-  return false;
+  return FaultVerdict::kUnknown;
 }
-bool SayWhat(const Fault& fault) {
+FaultVerdict SayWhat(const Fault& fault) {
   const char* access = "unknown";
   if (fault.access == Fault::Access::kRead) access = "read";
   if (fault.access == Fault::Access::kWrite) access = "write";
@@ -92,7 +54,7 @@ bool SayWhat(const Fault& fault) {
                            reinterpret_cast<std::uintptr_t>(Forbidden()))
           : "nowhere");
   Say("\n");
-  return false;
+  return FaultVerdict::kUnknown;
 }
 
 void HandleAndEnd(int) {
@@ -100,12 +62,10 @@ void HandleAndEnd(int) {
   _exit(0);
 }
 
-class FaultHookTest : public testing::Test {
+class FaultHookTest : public DeathTest {
  protected:
   void SetUp() override {
-    if (kAddressSanitizer || kThreadSanitizer || kUndefinedBehaviorSanitizer) {
-      GTEST_SKIP() << "sanitizers have handlers of their own";
-    }
+    DeathTest::SetUp();
     Forbidden();
   }
 };
@@ -159,6 +119,25 @@ TEST_F(FaultHookTest, ListenersAreToldInTheirOrderUntilOneExplains) {
   });
   EXPECT_EQ(one.said, "explained\n");
   EXPECT_EQ(one.signal, SIGSEGV);
+}
+
+TEST_F(FaultHookTest, WhatIsMendedGoesOn) {
+  const Death death = DeathOf([] {
+    signal(SIGSEGV, &HandleAndEnd);
+    AddFaultListener(
+        [](const Fault&) {
+          const auto page = static_cast<std::size_t>(getpagesize());
+          return mprotect(Forbidden(), page, PROT_READ | PROT_WRITE) == 0
+                     ? FaultVerdict::kMended
+                     : FaultVerdict::kUnknown;
+        },
+        kFaults, OtherHandlers::kStandBefore);
+    AddFaultListener(&SaySecond, kFaults, OtherHandlers::kStandBefore);
+    Write();
+    Say(Forbidden()[5] == 1 ? "written\n" : "lost\n");
+  });
+  EXPECT_EQ(death.said, "written\n");
+  EXPECT_EQ(death.signal, 0);
 }
 
 TEST_F(FaultHookTest, AnEarlierHandlerRunsAfterwardsOrIsLeftAlone) {
@@ -254,7 +233,7 @@ HAK_NOINLINE int WriteFramed(void (*write)()) {
   return frame != nullptr ? 1 : 0;
 }
 
-bool SayWhetherTheCallerIsFound(const Fault& fault) {
+FaultVerdict SayWhetherTheCallerIsFound(const Fault& fault) {
   CallStack stack;
   CaptureStackAt(fault.place, stack);
   bool found = false;
@@ -263,7 +242,7 @@ bool SayWhetherTheCallerIsFound(const Fault& fault) {
   }
   Say(stack.addresses[0] == fault.place.instruction && found ? "found\n"
                                                              : "lost\n");
-  return true;
+  return FaultVerdict::kExplained;
 }
 
 TEST_F(FaultHookTest, TheCallersOfTheAccessAreFound) {

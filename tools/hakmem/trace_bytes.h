@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "allocator/base/planted_defect.h"
+
 namespace hakmem::tools {
 
 // Reads from the front; after the first thing that is not there, ok() is false
@@ -40,7 +42,9 @@ class ByteReader {
   // A length and as many bytes.
   std::string Text() {
     const std::uint64_t length = Varint();
-    if (length > rest_.size()) Fail();
+    if (length > rest_.size() + PlantedDefect(Defect::kTextOneByteLong)) {
+      Fail();
+    }
     if (!ok_) return {};
     const auto bytes = rest_.first(static_cast<std::size_t>(length));
     rest_ = rest_.subspan(bytes.size());

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "allocator/base/planted_defect.h"
 
 namespace hakmem::tools {
 namespace {
@@ -106,11 +107,13 @@ std::string ForShell(std::string_view text) {
 }
 
 std::string ForHtml(std::string_view text) {
-  return absl::StrReplaceAll(ForTerminal(text), {{"&", "&amp;"},
-                                                 {"<", "&lt;"},
-                                                 {">", "&gt;"},
-                                                 {"\"", "&quot;"},
-                                                 {"'", "&#39;"}});
+  return absl::StrReplaceAll(
+      ForTerminal(text),
+      {{"&", "&amp;"},
+       {"<", PlantedDefect(Defect::kMarkupIsKept) ? "<" : "&lt;"},
+       {">", "&gt;"},
+       {"\"", "&quot;"},
+       {"'", "&#39;"}});
 }
 
 std::size_t Columns(std::string_view utf8) {

@@ -7,6 +7,10 @@ must die by that signal; the first line it writes to stderr must be "hakmem:
 fatal: SENTENCE", where 0xP stands for any address; and each stack below it must
 begin in the program (in variants that check kinds, operator new may hide its
 caller, but not that one's caller).
+
+With HAKMEM_ON_MISUSE=trap what ended by SIGABRT ends by the trap's signal. With
+log each program comes to its end, with exit status 0, the same report after
+"hakmem: misuse: ", and one misuse counted.
 """
 
 import concurrent.futures
@@ -21,9 +25,9 @@ ADDRESS = re.compile(r"0x[0-9a-f]+")
 STACK = re.compile(r"^  (.*(?:thread \d+.*))\n    (.*)(?:\n    (.*))?", re.MULTILINE)
 
 
-def run(library, program, size):
+def run(library, program, size, **options):
     """Returns the program's return code and its stderr."""
-    environment = dict(os.environ, LD_PRELOAD=library, HAKMEM_GUARD_SAMPLE="1")
+    environment = dict(os.environ, LD_PRELOAD=library, HAKMEM_GUARD_SAMPLE="1", **options)
     result = subprocess.run(
         [program, size],
         env=environment,
@@ -55,20 +59,36 @@ def wrong_stacks(variant, program, text, freed):
     return wrong
 
 
-def complaint(variant, library, program, size, end, sentence):
-    """What is wrong with the program's end; None when nothing is."""
-    code, text = run(library, program, size)
-    expected = "hakmem: fatal: " + sentence
+def wrong_report(variant, program, text, kind, sentence):
+    """What is wrong with what was written."""
+    expected = f"hakmem: {kind}: {sentence}"
     found = ADDRESS.sub("0xP", text.split("\n", 1)[0])
-    wrong = []
-    if code != -getattr(signal, end):
-        wrong.append(f"it ended with {code}, not by {end}")
     if found != expected:
-        wrong.append(f"expected: {expected}\n  found:    {found}")
-    elif "not a block" not in sentence:
-        freed = "free of 0xP" in sentence and "after" in sentence
-        freed = freed or "double free" in sentence or "freed block" in sentence
-        wrong += wrong_stacks(variant, program, text, freed)
+        return [f"expected: {expected}\n  found:    {found}"]
+    if "not a block" in sentence:
+        return []
+    freed = "free of 0xP" in sentence and "after" in sentence
+    freed = freed or "double free" in sentence or "freed block" in sentence
+    return wrong_stacks(variant, program, text, freed)
+
+
+def complaint(variant, library, program, size, end, sentence):
+    """What is wrong with the program's ends; None when nothing is."""
+    # The processor's own trap is already where a debugger is to stop.
+    traps = ("SIGILL", "SIGTRAP") if end == "SIGABRT" else (end,)
+    wrong = []
+    for choice, signals in (("abort", (end,)), ("trap", traps)):
+        code, text = run(library, program, size, HAKMEM_ON_MISUSE=choice)
+        if code not in [-getattr(signal, name) for name in signals]:
+            wrong.append(f"with {choice} it ended with {code}, not by {' or '.join(signals)}")
+        wrong += wrong_report(variant, program, text, "fatal", sentence)
+    code, text = run(library, program, size, HAKMEM_ON_MISUSE="log", HAKMEM_STATS="1")
+    if code != 0:
+        wrong.append(f"with log it ended with {code}")
+    wrong += wrong_report(variant, program, text, "misuse", sentence)
+    counted = re.findall(r'"misuses":(\d+)', text)
+    if counted != ["1"]:
+        wrong.append(f"with log, misuses counted: {counted}")
     if not wrong:
         return None
     return f"{os.path.basename(program)} {size}: " + "\n  ".join(wrong) + "\n" + text

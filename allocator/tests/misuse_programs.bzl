@@ -1,0 +1,47 @@
+"""Programs that commit one misuse each, and a test of them for each variant."""
+
+load("//tools/build:defs.bzl", "VARIANTS", "hakmem_cc_binary")
+
+def misuse_programs(name, header, runner, copts = [], linkopts = []):
+    """A program for each source of the package; NAME_VARIANT runs them all.
+
+    Args:
+      name: of the tests.
+      header: what the sources share.
+      runner: is called with the variant, its library and all programs. The
+        sources lie beside these; they say what to expect.
+      copts: of the programs.
+      linkopts: of the programs.
+    """
+    sources = native.glob(["*.cc"])
+    programs = [source[:-len(".cc")] for source in sources]
+    for program in programs:
+        hakmem_cc_binary(
+            name = program,
+            testonly = True,
+            srcs = [
+                header,
+                program + ".cc",
+            ],
+            # What they do is what compilers warn of.
+            copts = copts + [
+                "-fno-builtin",
+                "-w",
+            ],
+            linkopts = linkopts + ["-pthread"],
+            tags = ["nosan"],
+        )
+    for variant in VARIANTS:
+        native.sh_test(
+            name = "%s_%s" % (name, variant),
+            size = "medium",
+            srcs = [runner],
+            args = [
+                variant,
+                "$(location //allocator:preload_%s)" % variant,
+            ] + ["$(location :%s)" % program for program in programs],
+            data = sources + [
+                "//allocator:preload_" + variant,
+            ] + [":" + program for program in programs],
+            tags = ["nosan"],
+        )
