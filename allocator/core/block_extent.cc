@@ -13,7 +13,20 @@ constexpr UnitRecord kSpanRecord =
 
 }  // namespace
 
-BlockExtent ExtentFinder::FindBeyondTiny(Address address) const {
+BlockExtent ExtentFinder::Find(Address address) const {
+  const Zone& fine = ace_.region().fine();
+  if (!fine.Contains(address)) return FindBeyondTiny(address);
+  const UnitIndex unit = fine.UnitOf(address);
+  return InSlab<true>(fine, address, unit,
+                      fine.unit_record(unit).load(std::memory_order_relaxed));
+}
+
+bool ExtentFinder::Allows(Address address, std::size_t bytes) const {
+  return IsInTiny(address, bytes) || Find(address).Allows(address, bytes);
+}
+
+HAK_ALWAYS_INLINE BlockExtent
+ExtentFinder::FindBeyondTiny(Address address) const {
   const Zone& coarse = ace_.region().coarse();
   if (!coarse.Contains(address)) return FindLarge(address);
   const UnitIndex unit = coarse.UnitOf(address);

@@ -62,9 +62,11 @@ class ExtentFinder {
   ExtentFinder& operator=(const ExtentFinder&) = delete;
 
   // `address` is in the region, which has its place.
-  HAK_ALWAYS_INLINE BlockExtent Find(Address address) const;
-  // Whether these bytes are in one live Tiny block, as most are. False: ask
-  // Find.
+  BlockExtent Find(Address address) const;
+  // Whether the block allows these bytes. Not inlined, but for the part of it
+  // that most need: whether they are in one live Tiny block. That is false for
+  // all others.
+  HAK_NOINLINE bool Allows(Address address, std::size_t bytes) const;
   HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes) const;
 
  private:
@@ -72,7 +74,7 @@ class ExtentFinder {
   static HAK_ALWAYS_INLINE BlockExtent InSlab(const Zone& zone, Address address,
                                               UnitIndex unit,
                                               UnitRecord record);
-  HAK_NOINLINE BlockExtent FindBeyondTiny(Address address) const;
+  HAK_ALWAYS_INLINE BlockExtent FindBeyondTiny(Address address) const;
   BlockExtent FindLarge(Address address) const;
   // Live, if a live large block starts there, at an address that may be
   // anything, and holds the other.
@@ -132,14 +134,6 @@ HAK_ALWAYS_INLINE bool ExtentFinder::IsInTiny(Address address,
                    fine.unit_record(unit).load(std::memory_order_relaxed));
   return extent.state == BlockExtent::State::kLive &&
          extent.Allows(address, bytes);
-}
-
-HAK_ALWAYS_INLINE BlockExtent ExtentFinder::Find(Address address) const {
-  const Zone& fine = ace_.region().fine();
-  if (!fine.Contains(address)) return FindBeyondTiny(address);
-  const UnitIndex unit = fine.UnitOf(address);
-  return InSlab<true>(fine, address, unit,
-                      fine.unit_record(unit).load(std::memory_order_relaxed));
 }
 
 }  // namespace hakmem

@@ -115,7 +115,7 @@ TEST_F(BlockExtentTest, PlacesWithoutABlock) {
 }
 
 TEST_F(BlockExtentTest, FollowsRealloc) {
-  void* block = nullptr;
+  void* block = test_.allocator->Allocate(test_.self, 1);
   for (const std::size_t bytes :
        {10, 40, 30, 2000, 1500, 100'000, 150'000, 90'000, 5000, 12}) {
     block = test_.allocator->Reallocate(test_.self, block, bytes);
