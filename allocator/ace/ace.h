@@ -133,6 +133,11 @@ class Ace {
   BlockUse& HugeUse(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return huge_.UseOf(address);
   }
+  // The live Huge block that holds `address`, by whoever owns it; needs no
+  // lock. 0: there is none.
+  Address OwnHugeAround(Address address) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return huge_.Contains(address) ? huge_.OwnBlockAround(address) : 0;
+  }
   // While `look` runs, nothing is granted, released, purged or unmapped. It
   // calls nothing of ACE but HugeBytesHeld and HugeUse.
   template <typename Look>

@@ -74,6 +74,23 @@ Address HugePool::BlockAround(Address address) const {
   return 0;
 }
 
+// By the headers: the list may be changing. Frames that are not a block's first
+// may bear the header of a block that was freed.
+Address HugePool::OwnBlockAround(Address address) const {
+  const std::size_t known_frames =
+      header_table_.mapped_bytes() < kHugeHeaderColourBytes
+          ? 0
+          : header_table_.mapped_bytes() - kHugeHeaderColourBytes;
+  std::size_t end = std::min(std::size_t{FrameOf(address)} + 1, known_frames);
+  for (; end != 0; --end) {
+    const auto frame = static_cast<Frame>(end - 1);
+    if (headers_[frame].load(std::memory_order_relaxed) != kLiveHuge) continue;
+    const Address start = AddressOf(frame);
+    return address - start < BlockBytes(start) ? start : 0;
+  }
+  return 0;
+}
+
 Address HugePool::BlockBefore(Address address) const {
   Address before = 0;
   for (Frame frame = first_; frame != kNone; frame = records_[frame].next) {

@@ -61,6 +61,9 @@ class HugePool {
   bool WasFreed(Address address) const;
   // The live block that holds `address`, or 0.
   Address BlockAround(Address address) const;
+  // The same without Ace's lock, for who knows that the block stays live as
+  // long as this runs. Of other addresses it may know nothing.
+  Address OwnBlockAround(Address address) const;
   // The last live block that begins at or before `address`, or 0.
   Address BlockBefore(Address address) const;
   // The freed block that held `address`, if nothing has been put there since;

@@ -6,8 +6,8 @@
 //
 // Invariants:
 //   C1: a variant that checks invariants also checks the header on reuse.
-//   C2: whoever checks kinds, or the fill of free blocks, checks bounds; who
-//       checks the fill clears blocks when they are freed.
+//   C2: whoever checks kinds, copies, or the fill of free blocks, checks
+//       bounds; who checks the fill clears blocks when they are freed.
 //   C3: a variant with guard pages separates classes, so that a guard is set up
 //       once for all.
 #ifndef HAKMEM_ALLOCATOR_CONFIG_CONFIG_H_
@@ -49,6 +49,9 @@ struct Config {
   bool inaccessible_empty_blocks = false;
   // Each table lies at a random address of its own.
   bool scattered_tables = false;
+  // memcpy and its relatives are the library's own, and write to a block within
+  // its bounds or not at all.
+  bool check_copies = false;
   // The options are read-only once they have been read.
   bool sealed_options = false;
   // After each slow path the invariants of what it touched are checked, and
@@ -63,6 +66,7 @@ constexpr bool IsValid(const Config& config) {
   return (!config.check_invariants || config.check_header_on_reuse) &&
          (!config.check_kinds || config.check_bounds) &&
          (!config.record_stacks || config.check_bounds) &&
+         (!config.check_copies || config.check_bounds) &&
          (!config.check_fill_on_reuse ||
           (config.zero_on_free && config.check_bounds)) &&
          (!config.guard_pages || config.separate_classes);
@@ -84,6 +88,7 @@ inline constexpr Config kHardened = {.name = "hardened",
                                      .guard_pages = true,
                                      .inaccessible_empty_blocks = true,
                                      .scattered_tables = true,
+                                     .check_copies = true,
                                      .sealed_options = true};
 inline constexpr Config kDebug = {.name = "debug",
                                   .count_all_calls = true,
@@ -97,6 +102,7 @@ inline constexpr Config kDebug = {.name = "debug",
                                   .guard_pages = true,
                                   .inaccessible_empty_blocks = true,
                                   .scattered_tables = true,
+                                  .check_copies = true,
                                   .sealed_options = true,
                                   .check_invariants = true,
                                   .record_stacks = true};

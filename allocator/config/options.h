@@ -65,6 +65,8 @@ struct Options {
   std::uint64_t guard_slots = 256;
   // 0 or 1. Variants that keep kinds.
   std::uint64_t check_kinds = 1;
+  // 0 or 1. Variants that check copies.
+  std::uint64_t check_source = 0;
   // Debug variant: "": none; "1": standard error; else a file to append to, in
   // whose name %p is the process.
   char leaks[kMaxOptionPathBytes] = "";
@@ -155,6 +157,10 @@ inline constexpr OptionSpec kOptionTable[] = {
      "A block that was allocated by new, new[] or malloc is fatal to be freed "
      "by another family; 0 lets it pass (hardened and debug variants).",
      &Options::check_kinds, nullptr, 0, 1},
+    {"HAKMEM_CHECK_SOURCE", OptionType::kFlag, "",
+     "memcpy and its relatives check what they read, too, not only what they "
+     "write (hardened and debug variants).",
+     &Options::check_source, nullptr, 0, 1},
     {"HAKMEM_TRACE", OptionType::kPath,
      "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
      "the process",

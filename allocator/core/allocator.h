@@ -230,7 +230,7 @@ class Allocator {
   constexpr const FailureRing& failures() const { return failures_; }
 
   // For walks over all blocks, and tests that damage their tables.
-  Ace& ace() { return ace_; }
+  constexpr Ace& ace() { return ace_; }
 
   // --- Sampled guards (allocator_guards.h).
 
@@ -242,6 +242,9 @@ class Allocator {
   // FailureReporter.
   HAK_COLD void FreeOutside(Heap*& self, void* pointer, BlockKind kind,
                             const void* frame);
+
+  // What a report begins with; `self` may be null.
+  BlockReport ReportFor(Heap* self, const void* pointer, PointerUse use) const;
 
   // Only while no other thread is inside.
   void CheckInvariants();
@@ -426,7 +429,6 @@ class Allocator {
                LiveBlock& block);
   HAK_NOINLINE std::size_t UsableSizeSlow(Heap*& self, const void* pointer);
   HAK_COLD static void* RefuseMisuse();
-  BlockReport ReportFor(Heap* self, const void* pointer, PointerUse use) const;
 
   static void Count(std::atomic<std::uint64_t>& counter,
                     std::uint64_t amount = 1) {

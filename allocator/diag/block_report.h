@@ -14,7 +14,18 @@ enum class PointerUse : std::uint8_t {
   kFree,
   kRealloc,
   kUsableSize,
-  kCheckHeap
+  kCheckHeap,
+  // And the form of each that is told how long the target is.
+  kMemcpy,
+  kMemmove,
+  kMempcpy,
+  kMemset,
+  kStrcpy,
+  kStpcpy,
+  kStrncpy,
+  kStpncpy,
+  kStrcat,
+  kStrncat
 };
 const char* UseName(PointerUse use);  // "free", "realloc", …
 

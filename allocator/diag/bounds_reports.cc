@@ -13,6 +13,15 @@ void AddBlock(MisuseReport& report) {
   report.Text(", ").Kind().Owner().Text(")");
 }
 
+// " of 0xP (memcpy of 80 bytes to byte 0"
+void AddCopy(const BlockReport& block, const CopySide& side,
+             MisuseReport& report) {
+  report.Text(" of ").Pointer(block.pointer).Text(" (");
+  report.Text(UseName(block.use)).Text(" of ").Decimal(side.bytes);
+  report.Text(side.written ? " bytes to byte " : " bytes from byte ");
+  report.Decimal(side.at_bytes);
+}
+
 }  // namespace
 
 const char* FreeNameOf(BlockKind kind) {
@@ -103,6 +112,31 @@ void FatalOtherSize(const BlockReport& block, std::size_t given_bytes,
   report.Finish(
       "The block was allocated as another type, or deleted through a pointer "
       "to a base without a virtual destructor.");
+}
+
+void FatalCopyPastEnd(const BlockReport& block, std::size_t size_bytes,
+                      const CopySide& side) {
+  MisuseReport report(block);
+  report.Text(side.written ? "overflow" : "read past the end");
+  AddCopy(block, side, report);
+  report.Text(" of a block of ").Decimal(size_bytes).Text(" bytes");
+  AddBlock(report);
+  report.Finish(side.written
+                    ? "The copy does not fit the block; not one byte of it was "
+                      "written."
+                    : "The block ends before what was to be copied does.");
+}
+
+void FatalCopyAfterFree(const BlockReport& block, const char* state,
+                        const CopySide& side) {
+  MisuseReport report(block);
+  report.Text(side.written ? "write after free" : "read after free");
+  AddCopy(block, side, report);
+  report.Text(", ").Kind().Owner().Text(", state ").Text(state).Text(")");
+  report.Finish(side.written
+                    ? "The program copies to a block that it has freed; not "
+                      "one byte of it was written."
+                    : "The program copies from a block that it has freed.");
 }
 
 }  // namespace hakmem

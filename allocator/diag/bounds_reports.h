@@ -44,6 +44,30 @@ HAK_COLD void FatalMismatch(const BlockReport& block, BlockKind allocated_by,
 HAK_COLD void FatalOtherSize(const BlockReport& block, std::size_t given_bytes,
                              std::size_t size_bytes);
 
+// A call that copies, and one side of it: from `at_bytes` on, `bytes` of a
+// block.
+struct CopySide {
+  bool written;
+  std::size_t at_bytes;
+  std::size_t bytes;
+};
+
+// The block ends before the side does. Nothing was copied yet.
+//   overflow of 0xP (memcpy of 80 bytes to byte 0 of a block of 60 bytes, class
+//   64, owner heap 1)
+//   read past the end of 0xP (memcpy of 80 bytes from byte 0 of a block of 60
+//   bytes, class 64, owner heap 1)
+HAK_COLD void FatalCopyPastEnd(const BlockReport& block, std::size_t size_bytes,
+                               const CopySide& side);
+
+// The block was freed. Nothing was copied yet.
+//   write after free of 0xP (memcpy of 80 bytes to byte 0, class 64, owner heap
+//   1, state free)
+//   read after free of 0xP (memcpy of 80 bytes from byte 0, class 64, owner
+//   heap 1, state free)
+HAK_COLD void FatalCopyAfterFree(const BlockReport& block, const char* state,
+                                 const CopySide& side);
+
 }  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_DIAG_BOUNDS_REPORTS_H_

@@ -18,6 +18,26 @@ const char* UseName(PointerUse use) {
       return "malloc_usable_size";
     case PointerUse::kCheckHeap:
       return "hakmem_check_heap";
+    case PointerUse::kMemcpy:
+      return "memcpy";
+    case PointerUse::kMemmove:
+      return "memmove";
+    case PointerUse::kMempcpy:
+      return "mempcpy";
+    case PointerUse::kMemset:
+      return "memset";
+    case PointerUse::kStrcpy:
+      return "strcpy";
+    case PointerUse::kStpcpy:
+      return "stpcpy";
+    case PointerUse::kStrncpy:
+      return "strncpy";
+    case PointerUse::kStpncpy:
+      return "stpncpy";
+    case PointerUse::kStrcat:
+      return "strcat";
+    case PointerUse::kStrncat:
+      return "strncat";
   }
   return "unknown call";
 }

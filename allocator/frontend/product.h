@@ -40,6 +40,7 @@ class Product {
   static constexpr bool kTracesCalls = kConfig.trace_calls;
   static constexpr bool kChecksKinds = kConfig.check_kinds;
   static constexpr bool kKeepsBounds = kConfig.check_bounds;
+  static constexpr bool kChecksCopies = kConfig.check_copies;
   static constexpr bool kRecordsStacks = kConfig.record_stacks;
   static constexpr const HistoryHooks* kHistory =
       kRecordsStacks ? &kHistoryHooks : nullptr;

@@ -1,6 +1,7 @@
 """The rules that every package of hakmem uses."""
 
 load("//tools/build:copts.bzl", "LIBRARY_COPTS", "PRODUCT_LINKOPTS", "TEST_COPTS")
+load("//tools/build:renamed.bzl", "renamed_library")
 
 # Each value of Config (allocator/config/config.h) and the product's file.
 VARIANTS = {
@@ -9,6 +10,12 @@ VARIANTS = {
     "hardened": "libhakmem-hardened.so",
     "debug": "libhakmem-debug.so",
 }
+
+# Those that export memcpy and its relatives (Config::check_copies).
+COPYING_VARIANTS = ["hardened", "debug"]
+
+# A sanitizer has a memcpy of its own.
+_SANITIZED = "//tools/build:sanitized_build"
 
 _GTEST = [
     "@com_google_googletest//:gtest",
@@ -138,26 +145,47 @@ def hakmem_variant_binary(name, variants = VARIANTS, tags = [], copts = [], **kw
             **kwargs
         )
 
-def hakmem_products(library_package, exports):
+def _unless_sanitized(plain, sanitized):
+    return select({
+        _SANITIZED: sanitized,
+        "//conditions:default": plain,
+    })
+
+def _version_script(exports):
+    return ["-Wl,--version-script=$(location %s)" % exports]
+
+def hakmem_products(library_package, exports, exports_with_copies, copy_names):
     """Per variant: the shared library, preload_VARIANT and hakmem_VARIANT.
 
     Args:
       library_package: its targets are named after the variants.
       exports: the linker's version script, which lists every public symbol.
+      exports_with_copies: the same for variants that export memcpy.
+      copy_names: what these rename (renamed.bzl).
     """
     for variant, file_name in VARIANTS.items():
         library = "%s:%s" % (library_package, variant)
+        deps = [library]
+        scripts = [exports]
+        script_flags = _version_script(exports)
+        if variant in COPYING_VARIANTS:
+            renamed_library(
+                name = variant + "_renamed",
+                library = library,
+                names = copy_names,
+                tags = ["nosan"],
+            )
+            deps = _unless_sanitized([variant + "_renamed"], deps)
+            scripts = _unless_sanitized([exports_with_copies], scripts)
+            script_flags = _unless_sanitized(_version_script(exports_with_copies), script_flags)
         native.cc_binary(
             name = file_name,
-            additional_linker_inputs = [exports],
+            additional_linker_inputs = scripts,
             linkshared = True,
             visibility = ["//visibility:public"],
-            linkopts = PRODUCT_LINKOPTS + [
-                "-Wl,-soname=" + file_name,
-                "-Wl,--version-script=$(location %s)" % exports,
-            ],
+            linkopts = PRODUCT_LINKOPTS + ["-Wl,-soname=" + file_name] + script_flags,
             tags = ["nosan"],
-            deps = [library],
+            deps = deps,
         )
         native.alias(
             name = "preload_" + variant,
@@ -168,5 +196,5 @@ def hakmem_products(library_package, exports):
             name = "hakmem_" + variant,
             linkopts = ["-pthread"],
             visibility = ["//visibility:public"],
-            deps = [library],
+            deps = deps,
         )

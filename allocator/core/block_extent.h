@@ -1,0 +1,141 @@
+// Which block an address is in, and how long it was asked to be: what a copy
+// has to know before it writes.
+//
+// Owns: nothing; hints, where the last blocks were found, are the caller's.
+// Called by: the frontend's
+// checked copies, in variants that keep bounds.
+// Thread-safety: any thread, signal handlers included: no lock is waited for,
+// and nothing outside of the mapped tables is read. Of a block that the program
+// owns while this runs, everything that is read here stays as it is; other
+// addresses may be told wrongly, but never as in such a block.
+//
+// Of a block of a slab it is known that it is not live, because its unit's
+// record outlives it. In all other memory, nothing is known: there may be
+// memory of others', mapped where hakmem has given its own back.
+//
+// Invariants:
+//   X1: an address in a live block of a slab, a span or a Huge block finds that
+//       block, with the size that it was asked for with.
+#ifndef HAKMEM_ALLOCATOR_CORE_BLOCK_EXTENT_H_
+#define HAKMEM_ALLOCATOR_CORE_BLOCK_EXTENT_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/compiler.h"
+#include "allocator/diag/block_report.h"
+#include "allocator/slab/slab.h"
+#include "allocator/superslab/block_bounds.h"
+
+namespace hakmem {
+
+struct BlockExtent {
+  enum class State : std::uint8_t { kUnknown, kLive, kNotLive };
+
+  State state = State::kUnknown;
+  Address start = 0;
+  std::size_t size_bytes = 0;  // what a live block was asked for with
+
+  // False: a live block ends before these bytes of it do, or is none any more.
+  HAK_ALWAYS_INLINE bool Allows(Address address, std::size_t bytes) const {
+    const std::size_t at_bytes = address - start;
+    return state == State::kLive
+               ? at_bytes <= size_bytes && bytes <= size_bytes - at_bytes
+               : state == State::kUnknown;
+  }
+};
+
+// Starts of large blocks, each by one of the units in it. Written by any thread
+// that looks, read by all; what is read is looked up again.
+struct ExtentHints {
+  static constexpr std::size_t kCount = 64;
+  std::atomic<Address> starts[kCount] = {};
+};
+
+class ExtentFinder {
+ public:
+  constexpr ExtentFinder(Ace& ace, ExtentHints& hints)
+      : ace_(ace), hints_(hints) {}
+  ExtentFinder(const ExtentFinder&) = delete;
+  ExtentFinder& operator=(const ExtentFinder&) = delete;
+
+  // `address` is in the region, which has its place.
+  BlockExtent Find(Address address) const;
+  // Whether the block allows these bytes. Not inlined, but for the part of it
+  // that most need: whether they are in one live Tiny block. That is false for
+  // all others.
+  HAK_NOINLINE bool Allows(Address address, std::size_t bytes) const;
+  HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes) const;
+
+ private:
+  template <bool kTiny>
+  static HAK_ALWAYS_INLINE BlockExtent InSlab(const Zone& zone, Address address,
+                                              UnitIndex unit,
+                                              UnitRecord record);
+  HAK_ALWAYS_INLINE BlockExtent FindBeyondTiny(Address address) const;
+  BlockExtent FindLarge(Address address) const;
+  // Live, if a live large block starts there, at an address that may be
+  // anything, and holds the other.
+  BlockExtent LargeAt(Address start, Address address) const;
+  Address LargeStart(Address address) const;
+
+  Ace& ace_;
+  ExtentHints& hints_;
+};
+
+// Of a copy that the block does not allow; returns as fatal.h says. The caller
+// fills in use, variant and caller_heap.
+HAK_COLD void ReportCopy(Ace& ace, const BlockExtent& extent, Address address,
+                         std::size_t bytes, bool written, BlockReport report);
+
+// `record` is the unit's, and may be anything.
+template <bool kTiny>
+HAK_ALWAYS_INLINE BlockExtent ExtentFinder::InSlab(const Zone& zone,
+                                                   Address address,
+                                                   UnitIndex unit,
+                                                   UnitRecord record) {
+  using State = BlockExtent::State;
+  using Entry = BoundsEntry<kTiny>;
+  constexpr unsigned kFirstClass = kTiny ? 0 : kTinyClassCount;
+  constexpr unsigned kClasses =
+      kTiny ? kTinyClassCount : kClassCount - kTinyClassCount;
+  const HeaderByte live = UnitLiveHeader(record);
+  const unsigned size_class = HeaderCode(live) - 1U;
+  if (size_class - kFirstClass >= kClasses) [[unlikely]]
+    return {};
+  const ClassLayout& layout = kClassLayouts[size_class];
+  const UnitIndex first =
+      kTiny ? unit : SlabUnitOf(static_cast<SizeClass>(size_class), unit);
+  const Address base = zone.UnitAddress(first);
+  const std::uint32_t index =
+      BlockIndexAt(layout, static_cast<std::uint32_t>(address - base));
+  // Behind the slab's last block none has a header.
+  const Address start = base + std::size_t{index} * layout.block_bytes;
+  const auto* const block = reinterpret_cast<const void*>(start);
+  const HeaderByte header = zone.view()
+                                .HeaderOf(block, Entry::kGranuleShift)
+                                .load(std::memory_order_relaxed);
+  if (header != live) [[unlikely]] {
+    const bool freed = HeaderCode(header) == HeaderCode(live);
+    return {freed ? State::kNotLive : State::kUnknown, start, 0};
+  }
+  return {State::kLive, start, Entry::SizeOf(Entry::Load(zone.view(), block))};
+}
+
+HAK_ALWAYS_INLINE bool ExtentFinder::IsInTiny(Address address,
+                                              std::size_t bytes) const {
+  const Zone& fine = ace_.region().fine();
+  if (!fine.Contains(address)) return false;
+  const UnitIndex unit = fine.UnitOf(address);
+  const BlockExtent extent =
+      InSlab<true>(fine, address, unit,
+                   fine.unit_record(unit).load(std::memory_order_relaxed));
+  return extent.state == BlockExtent::State::kLive &&
+         extent.Allows(address, bytes);
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_BLOCK_EXTENT_H_

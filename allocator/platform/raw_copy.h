@@ -1,0 +1,116 @@
+// Copying and filling memory without being checked: what hakmem itself does,
+// and what its checked functions do once they have checked.
+//
+// Owns: which functions of libc do the long ones. Called by: frontend; in a
+// product that exports memcpy, memmove and memset of its own, every call of
+// these by hakmem's other layers (tools/build/renamed.bzl).
+// Thread-safety: as plain memory.
+//
+// Short ones are done here, which costs less than to call (measured:
+// docs/decisions/0020). Before UseLibcsCopies, for instance when libraries are
+// still being relocated, long ones are done by what the processor has.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_RAW_COPY_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_RAW_COPY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/compiler.h"
+
+namespace hakmem {
+
+// Once, when the process's libraries are there; before, or where libc cannot be
+// found, all else works as well.
+void UseLibcsCopies();
+
+inline constexpr std::size_t kMaxShortCopyBytes = 64;
+
+HAK_NOINLINE void* MoveLong(void* to, const void* from, std::size_t bytes);
+HAK_NOINLINE void* FillLong(void* to, int value, std::size_t bytes);
+
+namespace internal {
+
+using CopyVector = std::uint64_t __attribute__((vector_size(16)));
+
+template <typename T>
+HAK_ALWAYS_INLINE T LoadAs(const char* from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// From one T to two of them: both ends, all loaded before anything is stored.
+template <typename T>
+HAK_ALWAYS_INLINE void MoveEnds(char* to, const char* from, std::size_t bytes) {
+  const T first = LoadAs<T>(from);
+  const T last = LoadAs<T>(from + bytes - sizeof(T));
+  __builtin_memcpy(to, &first, sizeof first);
+  __builtin_memcpy(to + bytes - sizeof(T), &last, sizeof last);
+}
+
+template <typename T>
+HAK_ALWAYS_INLINE void FillEnds(char* to, T value, std::size_t bytes) {
+  __builtin_memcpy(to, &value, sizeof value);
+  __builtin_memcpy(to + bytes - sizeof(T), &value, sizeof value);
+}
+
+}  // namespace internal
+
+// memmove; the two may overlap.
+HAK_ALWAYS_INLINE void* RawMove(void* target, const void* source,
+                                std::size_t bytes) {
+  using Vector = internal::CopyVector;
+  char* const to = static_cast<char*>(target);
+  const char* const from = static_cast<const char*>(source);
+  if (bytes > kMaxShortCopyBytes) return MoveLong(target, source, bytes);
+  if (bytes > 2 * sizeof(Vector)) {
+    const Vector first = internal::LoadAs<Vector>(from);
+    const Vector second = internal::LoadAs<Vector>(from + 16);
+    const Vector third = internal::LoadAs<Vector>(from + bytes - 32);
+    const Vector last = internal::LoadAs<Vector>(from + bytes - 16);
+    __builtin_memcpy(to, &first, sizeof first);
+    __builtin_memcpy(to + 16, &second, sizeof second);
+    __builtin_memcpy(to + bytes - 32, &third, sizeof third);
+    __builtin_memcpy(to + bytes - 16, &last, sizeof last);
+  } else if (bytes >= sizeof(Vector)) {
+    internal::MoveEnds<Vector>(to, from, bytes);
+  } else if (bytes >= sizeof(std::uint64_t)) {
+    internal::MoveEnds<std::uint64_t>(to, from, bytes);
+  } else if (bytes >= sizeof(std::uint32_t)) {
+    internal::MoveEnds<std::uint32_t>(to, from, bytes);
+  } else if (bytes >= sizeof(std::uint16_t)) {
+    internal::MoveEnds<std::uint16_t>(to, from, bytes);
+  } else if (bytes != 0) {
+    *to = *from;
+  }
+  return target;
+}
+
+// memset.
+HAK_ALWAYS_INLINE void* RawFill(void* target, int value, std::size_t bytes) {
+  using Vector = internal::CopyVector;
+  char* const to = static_cast<char*>(target);
+  if (bytes > kMaxShortCopyBytes) return FillLong(target, value, bytes);
+  const std::uint64_t word =
+      std::uint64_t{static_cast<unsigned char>(value)} * 0x0101010101010101;
+  const Vector vector = {word, word};
+  if (bytes > 2 * sizeof(Vector)) {
+    internal::FillEnds(to, vector, bytes);
+    internal::FillEnds(to + 16, vector, bytes - 32);
+  } else if (bytes >= sizeof(Vector)) {
+    internal::FillEnds(to, vector, bytes);
+  } else if (bytes >= sizeof(std::uint64_t)) {
+    internal::FillEnds(to, word, bytes);
+  } else if (bytes >= sizeof(std::uint32_t)) {
+    internal::FillEnds(to, static_cast<std::uint32_t>(word), bytes);
+  } else if (bytes >= sizeof(std::uint16_t)) {
+    internal::FillEnds(to, static_cast<std::uint16_t>(word), bytes);
+  } else if (bytes != 0) {
+    *to = static_cast<char>(value);
+  }
+  return target;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_RAW_COPY_H_

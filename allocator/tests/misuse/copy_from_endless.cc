@@ -1,0 +1,26 @@
+// A text without an end.
+// expect[hardened debug] tiny: read past the end of 0xP (strcpy of 61 bytes from byte 0 of a block of 60 bytes, class 64, owner heap 1)
+// expect[hardened debug] pool: read past the end of 0xP (strcpy of 5001 bytes from byte 0 of a block of 5000 bytes, class 5120, owner heap 1)
+// expect[hardened debug] span: read past the end of 0xP (strcpy of 200001 bytes from byte 0 of a block of 200000 bytes, span of 262144 bytes)
+// expect[hardened debug] huge: read past the end of 0xP (strcpy of 314572701 bytes from byte 0 of a block of 314572700 bytes, huge block of 314572800 bytes)
+#include <unistd.h>
+
+#include "allocator/tests/misuse/misuse.h"
+
+// The option is read when the process starts.
+static void CheckSource(char** argv) {
+  if (getenv("HAKMEM_CHECK_SOURCE") != nullptr) return;
+  setenv("HAKMEM_CHECK_SOURCE", "1", 1);
+  execv(argv[0], argv);
+}
+
+int main(int, char** argv) {
+  CheckSource(argv);
+  const std::size_t size = hakmem::SizeOf(argv[1]);
+  char* const block = hakmem::Allocate(argv[1]);
+  char* const target = static_cast<char*>(malloc(size + 100));
+  memset(block, 'x', size);
+  strcpy(target, hakmem::Opaque(block));
+  hakmem::Free(block);
+  hakmem::Free(target);
+}

@@ -1,0 +1,16 @@
+// The second piece does not fit any more.
+// expect[hardened debug] tiny: overflow of 0xP (mempcpy of 60 bytes to byte 40 of a block of 60 bytes, class 64, owner heap 1)
+// expect[hardened debug] pool: overflow of 0xP (mempcpy of 5000 bytes to byte 40 of a block of 5000 bytes, class 5120, owner heap 1)
+// expect[hardened debug] span: overflow of 0xP (mempcpy of 200000 bytes to byte 40 of a block of 200000 bytes, span of 262144 bytes)
+// expect[hardened debug] huge: overflow of 0xP (mempcpy of 314572700 bytes to byte 40 of a block of 314572700 bytes, huge block of 314572800 bytes)
+#include "allocator/tests/misuse/misuse.h"
+
+int main(int, char** argv) {
+  const std::size_t size = hakmem::SizeOf(argv[1]);
+  char* const block = hakmem::Allocate(argv[1]);
+  char* const source = static_cast<char*>(calloc(1, size + 100));
+  void* const end = mempcpy(block, source, hakmem::Opaque(40));
+  mempcpy(end, source, hakmem::Opaque(size));
+  hakmem::Free(block);
+  hakmem::Free(source);
+}
