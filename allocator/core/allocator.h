@@ -34,6 +34,7 @@
 #include "allocator/config/config.h"
 #include "allocator/core/block_canary.h"
 #include "allocator/core/block_walk.h"
+#include "allocator/core/call_counters.h"
 #include "allocator/core/failed_call.h"
 #include "allocator/core/find_block.h"
 #include "allocator/core/guarded_blocks.h"
@@ -477,16 +478,7 @@ class Allocator {
   // A block once stayed in place though its new size has a smaller class,
   // because no memory was left; from then on sized frees may name that size.
   std::atomic<bool> shrunk_in_place_{false};
-  // Statistics: written by any thread on slow paths.
-  std::atomic<std::uint64_t> direct_allocations_[2] = {};  // Tiny, Pool
-  std::atomic<std::uint64_t> direct_bytes_[2] = {};
-  std::atomic<std::uint64_t> span_allocations_{0};
-  std::atomic<std::uint64_t> span_bytes_{0};
-  std::atomic<std::uint64_t> huge_allocations_{0};
-  std::atomic<std::uint64_t> huge_bytes_{0};
-  std::atomic<std::uint64_t> reallocs_in_place_{0};
-  std::atomic<std::uint64_t> reallocs_moved_{0};
-  std::atomic<std::uint64_t> failed_{0};
+  CallCounters counters_;
 };
 
 template <const Config& kConfig>

@@ -304,7 +304,7 @@ void Allocator<kConfig>::Finish(FailedCall& failed, Disposition disposition) {
   event.disposition = disposition;
   if (disposition == Disposition::kReturnedNull ||
       disposition == Disposition::kThrew) {
-    Count(failed_);
+    Count(counters_.failed);
   }
   if (failed.announced) {
     failures_.Complete(event);

@@ -239,7 +239,7 @@ void* Allocator<kConfig>::MoveTo(Heap*& self, void* pointer,
     return MoveToRefused(self, pointer);
   std::memcpy(block, pointer, copied_bytes);
   Free(self, pointer);
-  CountRealloc(reallocs_moved_);
+  CountRealloc(counters_.reallocs_moved);
   return block;
 }
 
@@ -258,12 +258,12 @@ void* Allocator<kConfig>::MoveToRefused(Heap*& self, void* pointer) {
   if (served != nullptr) {
     std::memcpy(served, pointer, std::min(old_bytes, size_bytes));
     Free(self, pointer);
-    CountRealloc(reallocs_moved_);
+    CountRealloc(counters_.reallocs_moved);
   } else if (size_bytes <= old_bytes) {
     served = pointer;
     SetSize(pointer, size_bytes);
     shrunk_in_place_.store(true, std::memory_order_relaxed);
-    CountRealloc(reallocs_in_place_);
+    CountRealloc(counters_.reallocs_in_place);
     if constexpr (!kConfig.report_detours) return served;
   }
   refused_ = refused;

@@ -67,8 +67,8 @@ bool Allocator<kConfig>::AllocateGuarded(SizeClass size_class,
                                        sampling_.heap->sampler().Random());
   if (block == nullptr) return false;
   const unsigned route = IsTiny(size_class) ? 0 : 1;
-  Count(direct_allocations_[route]);
-  Count(direct_bytes_[route], ClassBytes(size_class));
+  Count(counters_.direct_allocations[route]);
+  Count(counters_.direct_bytes[route], ClassBytes(size_class));
   refused_ = {.refusal = {},
               .size_bytes = size_bytes,
               .alignment_bytes = alignment_bytes,
@@ -151,7 +151,7 @@ void* Allocator<kConfig>::ReallocateGuarded(Heap*& self, void* pointer,
   if (block == nullptr && refused_.sampled) block = refused_.served;
   if (block == nullptr) return MoveToRefused(self, pointer);
   std::memcpy(block, pointer, std::min(old_bytes, size_bytes));
-  CountRealloc(reallocs_moved_);
+  CountRealloc(counters_.reallocs_moved);
   refused_ = {.refusal = {},
               .size_bytes = size_bytes,
               .alignment_bytes = kMinAlignmentBytes,

@@ -281,7 +281,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(void* pointer,
     const ClassSizes sizes = kSizesOfCode[code];
     if (size_bytes - sizes.first_bytes >= sizes.count) return false;
   }
-  CountRealloc(reallocs_in_place_);
+  CountRealloc(counters_.reallocs_in_place);
   return true;
 }
 

@@ -57,8 +57,8 @@ auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
   zone.unit_record(grant.first)
       .store(MakeUnitRecord(kSpanOwner, kLive), std::memory_order_relaxed);
   zone.header(address).store(kLive, std::memory_order_relaxed);
-  Count(span_allocations_);
-  Count(span_bytes_, std::uint64_t{units} * kUnitBytes);
+  Count(counters_.span_allocations);
+  Count(counters_.span_bytes, std::uint64_t{units} * kUnitBytes);
   return {reinterpret_cast<void*>(address), grant.known_zero};
 }
 
@@ -80,8 +80,8 @@ auto Allocator<kConfig>::TryLarge(std::size_t size_bytes,
     refusal = grant.refusal;
     return {};
   }
-  Count(huge_allocations_);
-  Count(huge_bytes_, bytes);
+  Count(counters_.huge_allocations);
+  Count(counters_.huge_bytes, bytes);
   void* const block = reinterpret_cast<void*>(grant.address);
   StartBounds(block, size_bytes);
   return {block, true};
@@ -93,7 +93,7 @@ void* Allocator<kConfig>::AllocateEmpty(std::size_t alignment_bytes) {
   const Ace::BlockGrant grant = ace_.GrantEmpty(alignment_bytes);
   if (grant.address == 0) [[unlikely]]
     return Refuse(0, alignment_bytes, grant.refusal);
-  Count(direct_allocations_[0]);
+  Count(counters_.direct_allocations[0]);
   return reinterpret_cast<void*>(grant.address);
 }
 
@@ -210,7 +210,7 @@ void* Allocator<kConfig>::ReallocateSpan(Heap*& self, void* pointer,
     descriptor.span_units = static_cast<std::uint16_t>(units);
   }
   StartBounds(pointer, size_bytes);
-  CountRealloc(reallocs_in_place_);
+  CountRealloc(counters_.reallocs_in_place);
   return pointer;
 }
 
@@ -236,7 +236,7 @@ void* Allocator<kConfig>::ReallocateRange(Heap*& self, void* pointer,
   }
   descriptor.use.requested_bytes = size_bytes;
   StartBounds(pointer, size_bytes);
-  CountRealloc(reallocs_in_place_);
+  CountRealloc(counters_.reallocs_in_place);
   return pointer;
 }
 
@@ -275,7 +275,7 @@ void* Allocator<kConfig>::MoveSpan(Heap*& self, void* pointer,
     std::memcpy(target, pointer, block.size_bytes);
     FreeSpan(self, pointer, block);
   }
-  CountRealloc(reallocs_moved_);
+  CountRealloc(counters_.reallocs_moved);
   return parked ? RefuseReallocation(pointer, size_bytes) : target;
 }
 
@@ -300,7 +300,8 @@ void* Allocator<kConfig>::ReallocateHuge(Heap*& self, void* pointer,
   }
   void* moved = reinterpret_cast<void*>(grant.address);
   StartBounds(moved, size_bytes);
-  CountRealloc(moved == pointer ? reallocs_in_place_ : reallocs_moved_);
+  CountRealloc(moved == pointer ? counters_.reallocs_in_place
+                                : counters_.reallocs_moved);
   return moved;
 }
 

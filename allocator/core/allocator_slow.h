@@ -125,8 +125,8 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
     block = heap->AllocateDirect(size_class, refusal);
     if (block != nullptr) {
       const unsigned route = IsTiny(size_class) ? 0 : 1;
-      Count(direct_allocations_[route]);
-      Count(direct_bytes_[route], ClassBytes(size_class));
+      Count(counters_.direct_allocations[route]);
+      Count(counters_.direct_bytes[route], ClassBytes(size_class));
     }
   }
   if (block == nullptr) return nullptr;
@@ -303,23 +303,23 @@ Statistics Allocator<kConfig>::Snapshot() {
   }
   for (unsigned i = 0; i < 2; ++i) {
     statistics.routes[i].allocations +=
-        direct_allocations_[i].load(std::memory_order_relaxed);
+        counters_.direct_allocations[i].load(std::memory_order_relaxed);
     statistics.routes[i].bytes +=
-        direct_bytes_[i].load(std::memory_order_relaxed);
+        counters_.direct_bytes[i].load(std::memory_order_relaxed);
   }
   const auto load = [](const std::atomic<std::uint64_t>& counter) {
     return counter.load(std::memory_order_relaxed);
   };
   statistics.routes[static_cast<unsigned>(Route::kSpan)] = {
-      load(span_allocations_), load(span_bytes_)};
+      load(counters_.span_allocations), load(counters_.span_bytes)};
   statistics.routes[static_cast<unsigned>(Route::kHuge)] = {
-      load(huge_allocations_), load(huge_bytes_)};
+      load(counters_.huge_allocations), load(counters_.huge_bytes)};
   statistics.remote_frees = counters.remote_frees;
   statistics.refills_from_partial_slabs = counters.partial_takes;
   statistics.refills_from_empty_slabs = counters.empty_takes;
-  statistics.reallocs_in_place = load(reallocs_in_place_);
-  statistics.reallocs_moved = load(reallocs_moved_);
-  statistics.failures = load(failed_);
+  statistics.reallocs_in_place = load(counters_.reallocs_in_place);
+  statistics.reallocs_moved = load(counters_.reallocs_moved);
+  statistics.failures = load(counters_.failed);
   statistics.misuses = MisuseCount();
   return statistics;
 }

@@ -7,5 +7,5 @@ using TheProduct = Product<kHardened>;
 }  // namespace hakmem
 
 #include "allocator/frontend/c_symbols.inc"
-#include "allocator/frontend/cpp_operators.inc"
 #include "allocator/frontend/copy_symbols.inc"
+#include "allocator/frontend/cpp_operators.inc"

@@ -200,7 +200,8 @@ void SleepUntilABurstHasGoneBack() {
   }
   EXPECT_GT(ResidentBytes(), before + 40 * kTestMiB);
   for (void* block : blocks) free(block);
-  // The debug variant's records of freed blocks stay: 16 bytes for 32 of theirs.
+  // The debug variant's records of freed blocks stay: 16 bytes for 32 of
+  // theirs.
   const bool has_records = std::strcmp(Hakmem().variant(), "debug") == 0;
   const std::size_t kept_bytes = (has_records ? 45 : 10) * kTestMiB;
   while (ResidentBytes() > before + kept_bytes) usleep(10'000);
