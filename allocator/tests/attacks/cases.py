@@ -34,6 +34,7 @@ class Case:
     program: str  # its path
     name: str
     what: str
+    about: str  # the first sentence of the source
     expected: dict  # variant, or None for the others -> a word or a range
 
     @property
@@ -52,7 +53,8 @@ def read(program):
     for variants, name, outcome in EXPECT.findall(text):
         for variant in variants.split() or [None]:
             expected[name][variant] = outcome
-    cases = [Case(program, name, what, expected.pop(name, {})) for name, what in ATTACK.findall(text)]
+    about = re.match(r"// (.+?\.)(?:\s|$)", text, re.DOTALL)[1].replace("\n// ", " ")
+    cases = [Case(program, name, what, about, expected.pop(name, {})) for name, what in ATTACK.findall(text)]
     if not cases or expected:
         raise SystemExit("%s.cc: no case, or an expectation without one: %s" % (program, list(expected)))
     return cases

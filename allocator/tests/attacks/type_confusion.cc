@@ -24,16 +24,17 @@ namespace {
 
 using namespace hakmem;
 
-// So much of each size that slabs, or more, of the first are free as a whole.
+// So much that slabs, or more, of the first are free as a whole, and that what
+// is kept of them is used up.
 constexpr std::size_t kSmallBytes = std::size_t{8} << 20;
 constexpr std::size_t kBytes = std::size_t{24} << 20;
 char* g_first[kSmallBytes / 48];
 char* g_then[kBytes / 48];
 
 [[noreturn]] void Confuse(std::size_t first, std::size_t then) {
-  const std::size_t bytes = first < kMiddle ? kSmallBytes : kBytes;
-  const std::size_t first_count = bytes / first;
-  const std::size_t then_count = bytes / then;
+  const std::size_t first_count =
+      (first < kMiddle ? kSmallBytes : kBytes) / first;
+  const std::size_t then_count = kBytes / then;
   for (std::size_t i = 0; i < first_count; ++i) g_first[i] = Allocate(first);
   std::sort(g_first, g_first + first_count);
   for (std::size_t i = 0; i < first_count; ++i) Free(g_first[i]);
