@@ -30,7 +30,6 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
-#include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/core/block_canary.h"
 #include "allocator/core/block_walk.h"
@@ -68,10 +67,7 @@ class Allocator {
   static constexpr std::size_t kPoolEnd = kMaxPoolBytes + 1 - kSlackBytes;
   // Whether all of a block for so many bytes was found to be zero when it was
   // handed out: longer ones are looked at in places.
-  static constexpr bool IsKnownClear(std::size_t size_bytes) {
-    return kConfig.check_fill_on_reuse &&
-           size_bytes + kSlackBytes <= kMaxLookedAtWholeBytes;
-  }
+  static constexpr bool IsKnownClear(std::size_t size_bytes);
 
   // What a thread's heap pointer starts with.
   static constexpr Heap* NoHeap() { return &no_heap_; }

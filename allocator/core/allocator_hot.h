@@ -104,6 +104,12 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(Heap* heap,
 }
 
 template <const Config& kConfig>
+constexpr bool Allocator<kConfig>::IsKnownClear(std::size_t size_bytes) {
+  return kConfig.check_fill_on_reuse &&
+         size_bytes + kSlackBytes <= kMaxLookedAtWholeBytes;
+}
+
+template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateZeroed(
     Heap* heap, std::size_t count, std::size_t size_bytes) {
   std::size_t bytes = 0;

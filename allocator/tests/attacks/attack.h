@@ -98,12 +98,16 @@ inline bool IsFilled(const char* from, char with, std::size_t bytes) {
   return true;
 }
 
+// Byte by byte: an allocator may export a memcpy that checks.
+inline void Copy(char* to, const char* from, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) Opaque(to)[i] = Opaque(from)[i];
+}
 inline void StoreWord(char* at, std::uintptr_t word) {
-  memcpy(Opaque(at), &word, sizeof word);
+  Copy(at, reinterpret_cast<const char*>(&word), sizeof word);
 }
 inline std::uintptr_t LoadWord(const char* at) {
   std::uintptr_t word;
-  memcpy(&word, Opaque(at), sizeof word);
+  Copy(reinterpret_cast<char*>(&word), at, sizeof word);
   return word;
 }
 

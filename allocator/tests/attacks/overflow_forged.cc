@@ -73,16 +73,16 @@ int main(int, char** argv) {
     const Attacker attacker;
     char past[4096];
     const std::size_t between = std::min(stride, sizeof past) - kSmall;
-    memcpy(past, Opaque(own + kSmall), between);
+    Copy(past, own + kSmall, between);
     const std::size_t forged = std::min(between, kCanaryBytes);
-    if (Is(argv[1], "replayed")) memcpy(past, Opaque(other + kSmall), forged);
+    if (Is(argv[1], "replayed")) Copy(past, other + kSmall, forged);
     if (Is(argv[1], "computed")) {
       const std::uint64_t word = Computed(LoadWord(other + kSmall), other, own);
       for (std::size_t at = 0; at + 8 <= forged; at += 8) {
-        memcpy(past + at, &word, sizeof word);
+        StoreWord(past + at, word);
       }
     }
-    memcpy(Opaque(own + kSmall), past, between);
+    Copy(own + kSmall, past, between);
     Fill(own + kSmall + between, 'A', 8);
   }
   Free(own);

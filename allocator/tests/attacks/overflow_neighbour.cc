@@ -11,6 +11,9 @@
 // expect[hardened debug] hundred: detected
 // attack at_once: 100 bytes past the end, and the neighbour is used at once
 // expect at_once: succeeds
+// attack copied: 100 bytes past the end by memcpy, and the neighbour is used
+// expect copied: succeeds
+// expect[hardened debug] copied: detected
 // attack middle: 600 bytes past the end of 5 KiB, and the block is freed
 // expect middle: succeeds
 // expect[hardened debug] middle: detected
@@ -23,14 +26,28 @@ namespace {
 
 using namespace hakmem;
 
+enum class After { kFree, kNothing };
+
+void Fills(char* own, std::size_t size, std::size_t past) {
+  Fill(own + size, 'A', past);
+}
+
+void Copies(char* own, std::size_t size, std::size_t past) {
+  static char bytes[1024];
+  Fill(bytes, 'A', sizeof bytes);
+  memcpy(Opaque(own), Opaque(bytes), Opaque(size + past));
+}
+
 template <int kCount>
-void Overflow(std::size_t size, std::size_t past, bool at_once = false) {
+void Overflow(std::size_t size, std::size_t past, After after = After::kFree,
+              decltype(Fills)& write = Fills) {
   Blocks<kCount> blocks(size);
   char* const own = blocks[blocks.WithNeighbours()];
   {
     const Attacker attacker;
-    Fill(own + size, 'A', past);
+    write(own, size, past);
   }
+  const bool at_once = after == After::kNothing;
   if (!at_once) Free(own);
   if (blocks.AnyChanged(own)) Succeeded();
   blocks.FreeAll(at_once ? nullptr : own);
@@ -40,14 +57,16 @@ void Overflow(std::size_t size, std::size_t past, bool at_once = false) {
 
 int main(int, char** argv) {
   Begin();
-  const bool at_once = Is(argv[1], "at_once");
+  const bool copied = Is(argv[1], "copied");
+  const After after =
+      copied || Is(argv[1], "at_once") ? After::kNothing : After::kFree;
   if (Is(argv[1], "middle")) Overflow<64>(kMiddle, 600);
   if (Is(argv[1], "large")) Overflow<8>(kLarge, 100000);
   const std::size_t past = Is(argv[1], "one")       ? 1
                            : Is(argv[1], "sixteen") ? 16
                                                     : 100;
   // The first fills a chunk of glibc's, the second a block of most others.
-  Overflow<256>(24, past, at_once);
-  Overflow<256>(kSmall, past, at_once);
+  Overflow<256>(24, past, after, copied ? Copies : Fills);
+  Overflow<256>(kSmall, past, after, copied ? Copies : Fills);
   Failed("no other block changed");
 }
