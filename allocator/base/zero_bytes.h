@@ -26,7 +26,7 @@ inline constexpr std::size_t kVectorBytes = sizeof(ZeroVector);
 // how often a loop runs is guessed wrongly where sizes vary, and a wrong guess
 // costs more than them.
 inline constexpr std::size_t kHalfStepBytes = 2 * kVectorBytes;
-inline constexpr std::size_t kStepBytes = 4 * kVectorBytes;
+inline constexpr std::size_t kWholeStepBytes = 4 * kVectorBytes;
 
 HAK_ALWAYS_INLINE ZeroVector LoadVector(const char* from) {
   ZeroVector vector;
@@ -51,7 +51,7 @@ HAK_ALWAYS_INLINE bool IsZero(ZeroVector found) {
 // Clears a short block.
 HAK_ALWAYS_INLINE void ZeroShort(void* start, std::size_t bytes) {
   using internal::kHalfStepBytes;
-  using internal::kStepBytes;
+  using internal::kWholeStepBytes;
   char* at = static_cast<char*>(start);
   char* const end = at + bytes;
   if (bytes <= 2 * kHalfStepBytes) {
@@ -59,17 +59,17 @@ HAK_ALWAYS_INLINE void ZeroShort(void* start, std::size_t bytes) {
     __builtin_memset(end - kHalfStepBytes, 0, kHalfStepBytes);
     return;
   }
-  if (bytes > 2 * kStepBytes) {
-    char* const last = end - 2 * kStepBytes;
-    for (; at < last; at += 2 * kStepBytes) {
-      __builtin_memset(at, 0, 2 * kStepBytes);
+  if (bytes > 2 * kWholeStepBytes) {
+    char* const last = end - 2 * kWholeStepBytes;
+    for (; at < last; at += 2 * kWholeStepBytes) {
+      __builtin_memset(at, 0, 2 * kWholeStepBytes);
       // Or the compiler would make a call of memset of it.
       __asm__("" : "+r"(at));
     }
     at = last;
   }
-  __builtin_memset(at, 0, kStepBytes);
-  __builtin_memset(end - kStepBytes, 0, kStepBytes);
+  __builtin_memset(at, 0, kWholeStepBytes);
+  __builtin_memset(end - kWholeStepBytes, 0, kWholeStepBytes);
 }
 
 // Of a longer block (at least kPlaceBytes): whether its first and last
@@ -100,7 +100,7 @@ inline constexpr std::size_t kMaxLookedAtWholeBytes = 256;
 HAK_ALWAYS_INLINE bool IsZeroShort(const void* start, std::size_t bytes,
                                    std::uint32_t turn) {
   using internal::kHalfStepBytes;
-  using internal::kStepBytes;
+  using internal::kWholeStepBytes;
   using internal::OrOf;
   const char* const at = static_cast<const char*>(start);
   const char* const end = at + bytes;
@@ -108,9 +108,9 @@ HAK_ALWAYS_INLINE bool IsZeroShort(const void* start, std::size_t bytes,
     return internal::IsZero(OrOf<kHalfStepBytes>(at) |
                             OrOf<kHalfStepBytes>(end - kHalfStepBytes));
   }
-  if (bytes <= 2 * kStepBytes) {
-    return internal::IsZero(OrOf<kStepBytes>(at) |
-                            OrOf<kStepBytes>(end - kStepBytes));
+  if (bytes <= 2 * kWholeStepBytes) {
+    return internal::IsZero(OrOf<kWholeStepBytes>(at) |
+                            OrOf<kWholeStepBytes>(end - kWholeStepBytes));
   }
   return IsZeroInPlaces<kHalfStepBytes>(start, bytes, turn);
 }
