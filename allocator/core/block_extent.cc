@@ -13,20 +13,13 @@ constexpr UnitRecord kSpanRecord =
 
 }  // namespace
 
-BlockExtent ExtentFinder::Find(Address address) const {
+HAK_ALWAYS_INLINE BlockExtent ExtentFinder::FindInline(Address address) const {
   const Zone& fine = ace_.region().fine();
-  if (!fine.Contains(address)) return FindBeyondTiny(address);
-  const UnitIndex unit = fine.UnitOf(address);
-  return InSlab<true>(fine, address, unit,
-                      fine.unit_record(unit).load(std::memory_order_relaxed));
-}
-
-bool ExtentFinder::Allows(Address address, std::size_t bytes) const {
-  return IsInTiny(address, bytes) || Find(address).Allows(address, bytes);
-}
-
-HAK_ALWAYS_INLINE BlockExtent
-ExtentFinder::FindBeyondTiny(Address address) const {
+  if (fine.Contains(address)) {
+    const UnitIndex unit = fine.UnitOf(address);
+    return InSlab<true>(fine, address, unit,
+                        fine.unit_record(unit).load(std::memory_order_relaxed));
+  }
   const Zone& coarse = ace_.region().coarse();
   if (!coarse.Contains(address)) return FindLarge(address);
   const UnitIndex unit = coarse.UnitOf(address);
@@ -34,6 +27,14 @@ ExtentFinder::FindBeyondTiny(Address address) const {
       coarse.unit_record(unit).load(std::memory_order_relaxed);
   if (record == 0 || record == kSpanRecord) return FindLarge(address);
   return InSlab<false>(coarse, address, unit, record);
+}
+
+BlockExtent ExtentFinder::Find(Address address) const {
+  return FindInline(address);
+}
+
+bool ExtentFinder::Allows(Address address, std::size_t bytes) const {
+  return FindInline(address).Allows(address, bytes);
 }
 
 // A program that fills a long block piece by piece would walk back through all

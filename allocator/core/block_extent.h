@@ -63,10 +63,9 @@ class ExtentFinder {
 
   // `address` is in the region, which has its place.
   BlockExtent Find(Address address) const;
-  // Whether the block allows these bytes. Not inlined, but for the part of it
-  // that most need: whether they are in one live Tiny block. That is false for
-  // all others.
+  // Whether the block there allows these bytes.
   HAK_NOINLINE bool Allows(Address address, std::size_t bytes) const;
+  // The part of it that most need: whether they are in one live Tiny block.
   HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes) const;
 
  private:
@@ -74,8 +73,8 @@ class ExtentFinder {
   static HAK_ALWAYS_INLINE BlockExtent InSlab(const Zone& zone, Address address,
                                               UnitIndex unit,
                                               UnitRecord record);
-  HAK_ALWAYS_INLINE BlockExtent FindBeyondTiny(Address address) const;
-  BlockExtent FindLarge(Address address) const;
+  HAK_ALWAYS_INLINE BlockExtent FindInline(Address address) const;
+  HAK_NOINLINE BlockExtent FindLarge(Address address) const;
   // Live, if a live large block starts there, at an address that may be
   // anything, and holds the other.
   BlockExtent LargeAt(Address start, Address address) const;
