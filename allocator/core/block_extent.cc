@@ -13,27 +13,35 @@ constexpr UnitRecord kSpanRecord =
 
 }  // namespace
 
-BlockExtent ExtentFinder::Find(Address address) const {
-  const Zone& fine = ace_.region().fine();
-  if (!fine.Contains(address)) return FindBeyondTiny(address);
-  const UnitIndex unit = fine.UnitOf(address);
-  return InSlab<true>(fine, address, unit,
-                      fine.unit_record(unit).load(std::memory_order_relaxed));
-}
-
-bool ExtentFinder::Allows(Address address, std::size_t bytes) const {
-  return IsInTiny(address, bytes) || Find(address).Allows(address, bytes);
-}
-
-HAK_ALWAYS_INLINE BlockExtent
-ExtentFinder::FindBeyondTiny(Address address) const {
+// False: it is in no slab of the coarse zone.
+HAK_ALWAYS_INLINE bool ExtentFinder::FindPool(Address address,
+                                              BlockExtent& extent) const {
   const Zone& coarse = ace_.region().coarse();
-  if (!coarse.Contains(address)) return FindLarge(address);
+  if (!coarse.Contains(address)) return false;
   const UnitIndex unit = coarse.UnitOf(address);
   const UnitRecord record =
       coarse.unit_record(unit).load(std::memory_order_relaxed);
-  if (record == 0 || record == kSpanRecord) return FindLarge(address);
-  return InSlab<false>(coarse, address, unit, record);
+  if (record == 0 || record == kSpanRecord) return false;
+  extent = InSlab<false>(coarse, address, unit, record);
+  return true;
+}
+
+BlockExtent ExtentFinder::Find(Address address) const {
+  BlockExtent extent;
+  if (FindTiny(address, extent) || FindPool(address, extent)) return extent;
+  return FindLarge(address);
+}
+
+bool ExtentFinder::Allows(Address address, std::size_t bytes) const {
+  BlockExtent extent;
+  if (FindTiny(address, extent) || FindPool(address, extent)) {
+    return extent.Allows(address, bytes);
+  }
+  return LargeAllows(address, bytes);
+}
+
+bool ExtentFinder::LargeAllows(Address address, std::size_t bytes) const {
+  return FindLarge(address).Allows(address, bytes);
 }
 
 // A program that fills a long block piece by piece would walk back through all

@@ -63,10 +63,9 @@ class ExtentFinder {
 
   // `address` is in the region, which has its place.
   BlockExtent Find(Address address) const;
-  // Whether the block allows these bytes. Not inlined, but for the part of it
-  // that most need: whether they are in one live Tiny block. That is false for
-  // all others.
+  // Whether the block there allows these bytes.
   HAK_NOINLINE bool Allows(Address address, std::size_t bytes) const;
+  // The part of it that most need: whether they are in one live Tiny block.
   HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes) const;
 
  private:
@@ -74,8 +73,11 @@ class ExtentFinder {
   static HAK_ALWAYS_INLINE BlockExtent InSlab(const Zone& zone, Address address,
                                               UnitIndex unit,
                                               UnitRecord record);
-  HAK_ALWAYS_INLINE BlockExtent FindBeyondTiny(Address address) const;
+  // False: it is not in the fine zone.
+  HAK_ALWAYS_INLINE bool FindTiny(Address address, BlockExtent& extent) const;
+  HAK_ALWAYS_INLINE bool FindPool(Address address, BlockExtent& extent) const;
   BlockExtent FindLarge(Address address) const;
+  HAK_NOINLINE bool LargeAllows(Address address, std::size_t bytes) const;
   // Live, if a live large block starts there, at an address that may be
   // anything, and holds the other.
   BlockExtent LargeAt(Address start, Address address) const;
@@ -124,15 +126,21 @@ HAK_ALWAYS_INLINE BlockExtent ExtentFinder::InSlab(const Zone& zone,
   return {State::kLive, start, Entry::SizeOf(Entry::Load(zone.view(), block))};
 }
 
-HAK_ALWAYS_INLINE bool ExtentFinder::IsInTiny(Address address,
-                                              std::size_t bytes) const {
+HAK_ALWAYS_INLINE bool ExtentFinder::FindTiny(Address address,
+                                              BlockExtent& extent) const {
   const Zone& fine = ace_.region().fine();
   if (!fine.Contains(address)) return false;
   const UnitIndex unit = fine.UnitOf(address);
-  const BlockExtent extent =
-      InSlab<true>(fine, address, unit,
-                   fine.unit_record(unit).load(std::memory_order_relaxed));
-  return extent.state == BlockExtent::State::kLive &&
+  extent = InSlab<true>(fine, address, unit,
+                        fine.unit_record(unit).load(std::memory_order_relaxed));
+  return true;
+}
+
+HAK_ALWAYS_INLINE bool ExtentFinder::IsInTiny(Address address,
+                                              std::size_t bytes) const {
+  BlockExtent extent;
+  return FindTiny(address, extent) &&
+         extent.state == BlockExtent::State::kLive &&
          extent.Allows(address, bytes);
 }
 

@@ -32,26 +32,36 @@ namespace internal {
 
 using CopyVector = std::uint64_t __attribute__((vector_size(16)));
 
+// At any address. Not by __builtin_memcpy: a compiler that does not optimise
+// makes a call of it, which would lead back here.
 template <typename T>
-HAK_ALWAYS_INLINE T LoadAs(const char* from) {
+struct __attribute__((packed, may_alias)) Unaligned {
   T value;
-  __builtin_memcpy(&value, from, sizeof value);
-  return value;
+};
+
+template <typename T>
+HAK_ALWAYS_INLINE T Load(const char* from) {
+  return reinterpret_cast<const Unaligned<T>*>(from)->value;
+}
+
+template <typename T>
+HAK_ALWAYS_INLINE void Store(char* to, T value) {
+  reinterpret_cast<Unaligned<T>*>(to)->value = value;
 }
 
 // From one T to two of them: both ends, all loaded before anything is stored.
 template <typename T>
 HAK_ALWAYS_INLINE void MoveEnds(char* to, const char* from, std::size_t bytes) {
-  const T first = LoadAs<T>(from);
-  const T last = LoadAs<T>(from + bytes - sizeof(T));
-  __builtin_memcpy(to, &first, sizeof first);
-  __builtin_memcpy(to + bytes - sizeof(T), &last, sizeof last);
+  const T first = Load<T>(from);
+  const T last = Load<T>(from + bytes - sizeof(T));
+  Store(to, first);
+  Store(to + bytes - sizeof(T), last);
 }
 
 template <typename T>
 HAK_ALWAYS_INLINE void FillEnds(char* to, T value, std::size_t bytes) {
-  __builtin_memcpy(to, &value, sizeof value);
-  __builtin_memcpy(to + bytes - sizeof(T), &value, sizeof value);
+  Store(to, value);
+  Store(to + bytes - sizeof(T), value);
 }
 
 }  // namespace internal
@@ -64,14 +74,14 @@ HAK_ALWAYS_INLINE void* RawMove(void* target, const void* source,
   const char* const from = static_cast<const char*>(source);
   if (bytes > kMaxShortCopyBytes) return MoveLong(target, source, bytes);
   if (bytes > 2 * sizeof(Vector)) {
-    const Vector first = internal::LoadAs<Vector>(from);
-    const Vector second = internal::LoadAs<Vector>(from + 16);
-    const Vector third = internal::LoadAs<Vector>(from + bytes - 32);
-    const Vector last = internal::LoadAs<Vector>(from + bytes - 16);
-    __builtin_memcpy(to, &first, sizeof first);
-    __builtin_memcpy(to + 16, &second, sizeof second);
-    __builtin_memcpy(to + bytes - 32, &third, sizeof third);
-    __builtin_memcpy(to + bytes - 16, &last, sizeof last);
+    const Vector first = internal::Load<Vector>(from);
+    const Vector second = internal::Load<Vector>(from + 16);
+    const Vector third = internal::Load<Vector>(from + bytes - 32);
+    const Vector last = internal::Load<Vector>(from + bytes - 16);
+    internal::Store(to, first);
+    internal::Store(to + 16, second);
+    internal::Store(to + bytes - 32, third);
+    internal::Store(to + bytes - 16, last);
   } else if (bytes >= sizeof(Vector)) {
     internal::MoveEnds<Vector>(to, from, bytes);
   } else if (bytes >= sizeof(std::uint64_t)) {
