@@ -45,8 +45,8 @@ HAK_ALWAYS_INLINE T Load(const char* from) {
 }
 
 template <typename T>
-HAK_ALWAYS_INLINE void Store(char* to, T value) {
-  reinterpret_cast<Unaligned<T>*>(to)->value = value;
+HAK_ALWAYS_INLINE void Store(void* to, T value) {
+  static_cast<Unaligned<T>*>(to)->value = value;
 }
 
 // From one T to two of them: both ends, all loaded before anything is stored.
