@@ -3,7 +3,8 @@
 // fails says why, and every layer keeps its invariants.
 //
 // Header: 0 heap limit, 1 depot bytes, 2 decay, 3 huge pages and prefaulting,
-// 4 largest allocation, 5 whether moves lose their target or their source.
+// 4 largest allocation, 5 whether moves lose their target or their source,
+// 6 sampled guards, 7 how many blocks they may guard.
 // Records: the operations of `Step`.
 
 #include <algorithm>
@@ -40,6 +41,10 @@ Options OptionsOf(const Records& input) {
   options.prefault = input.header(3) / 4 % 2U;
   if (input.header(4) % 4 == 1) {
     options.max_alloc_bytes = std::size_t{1} << (16 + input.header(4) / 4 % 16);
+  }
+  if (input.header(6) % 4 == 1) {
+    options.guard_sample = 1 + input.header(6) / 4U;
+    options.guard_slots = 1 + input.header(7) % 64U;
   }
   return options;
 }

@@ -105,7 +105,9 @@ class BoundaryRun {
   }
   void Reallocate(const Record& record, std::size_t size) {
     void* block = heap_.Pick(record.a);
-    if (block == nullptr || !MayTake(size)) return;
+    if (block == nullptr) return;
+    // A Huge block alone is more than full.
+    if (size < kLongBytes ? heap_.full() : longs_left_-- <= 0) return;
     const bool was_aligned =
         heap_.model().At(block).alignment > kMinAlignmentBytes;
     const std::size_t usable = heap_.model().At(block).usable;

@@ -33,14 +33,18 @@ class FuzzHeap {
   // More is not asked for; what is refused by this counts as done.
   static constexpr std::size_t kMostLiveBytes = 24 * kMiB;
 
-  explicit FuzzHeap(const Options& options) : test_(options) {
+  explicit FuzzHeap(const Options& options)
+      : test_(options),
+        // What a thread that waits for a sample waits with is the real
+        // thread's.
+        threads_used_(options.guard_sample == 0 ? kThreads : 1) {
     for (Heap*& thread : threads_) thread = test_.NewThread();
   }
 
   Allocator<kConfig>& allocator() { return *test_.allocator; }
   FakeVirtualMemory& memory() { return test_.memory; }
   const ModelHeap& model() const { return model_; }
-  Heap*& thread(unsigned who) { return threads_[who % kThreads]; }
+  Heap*& thread(unsigned who) { return threads_[who % threads_used_]; }
   bool full() const { return model_.live_bytes() > kMostLiveBytes; }
   // Any live block; null when there is none.
   void* Pick(std::size_t number) const {
@@ -169,6 +173,7 @@ class FuzzHeap {
   }
 
   TestAllocator<kConfig> test_;
+  const unsigned threads_used_;
   Heap* threads_[kThreads];
   ModelHeap model_;
   bool blocks_lost_ = false;

@@ -95,6 +95,8 @@ auto Allocator<kConfig>::AllocateWatched(Heap*& self, std::size_t size_bytes,
       size_class,
       static_cast<std::uint32_t>(
           heap->Cache(size_class).allocations.load(std::memory_order_relaxed)));
+  // As nearly always: the slow path that brought us here goes on.
+  if (!chosen && !sampler.waiting()) return {};
   void* block = nullptr;
   if (!chosen || !AllocateGuarded(size_class, size_bytes, alignment_bytes)) {
     block = TryAllocateAligned(heap, alignment_bytes, size_bytes);
