@@ -86,7 +86,8 @@ HAK_ALWAYS_INLINE bool IsZeroInPlaces(const void* start, std::size_t bytes,
   internal::ZeroVector found =
       internal::OrOf<kPlaceBytes>(at) |
       internal::OrOf<kPlaceBytes>(at + bytes - kPlaceBytes);
-  at += std::uint64_t{turn * 0x9e3779b9U} * step >> 32;
+  const std::uint32_t part = turn * 0x9e3779b9U;  // of 2^32
+  at += std::uint64_t{part} * step >> 32;
   for (unsigned place = 0; place < kPlaces; ++place, at += step) {
     found |= internal::OrOf<kPlaceBytes>(at);
   }

@@ -279,6 +279,7 @@ class Allocator {
   HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
                                   HeaderByte live) const;
   HAK_COLD void FailFillOnReuse(void* block, HeaderByte live) const;
+  HAK_COLD BlockReport ReportOnReuse(const void* block, HeaderByte live) const;
   template <bool kTiny>
   HAK_ALWAYS_INLINE void* TryCache(typename Heap::ClassCache& cache,
                                    std::size_t size_bytes, BlockKind kind);
@@ -343,6 +344,7 @@ class Allocator {
                  Refusal& refusal);
   Large TrySpan(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
+  void ZeroLarge(void* block, std::size_t bytes);
   void* AllocateEmpty(std::size_t alignment_bytes);
   std::uint32_t SpanUnitsFor(std::size_t size_bytes) const;
   void* TryClass(Heap*& self, SizeClass size_class, std::size_t size_bytes,

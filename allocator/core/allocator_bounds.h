@@ -212,10 +212,7 @@ void Allocator<kConfig>::StopBounds(void* block, std::size_t old_bytes,
 // A free block about to be used again is not as clear as it was left.
 template <const Config& kConfig>
 void Allocator<kConfig>::FailFillOnReuse(void* block, HeaderByte live) const {
-  const auto size_class = static_cast<SizeClass>(HeaderCode(live) - 1U);
-  BlockReport report = ReportFor(nullptr, block, PointerUse::kFree);
-  report.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
-  report.block_bytes = ClassBytes(size_class);
+  const BlockReport report = ReportOnReuse(block, live);
   FatalWriteAfterFree(report, FirstNonZero(block, report.block_bytes));
 }
 

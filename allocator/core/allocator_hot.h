@@ -61,8 +61,11 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
   if (block == nullptr) [[unlikely]]
     return nullptr;
   const HeaderByte live = UnitLiveHeader(cache.live_record);
-  const auto turn = static_cast<std::uint32_t>(
-      cache.allocations.load(std::memory_order_relaxed));
+  std::uint32_t turn = 0;
+  if constexpr (kConfig.check_fill_on_reuse) {
+    turn = static_cast<std::uint32_t>(
+        cache.allocations.load(std::memory_order_relaxed));
+  }
   if (!HandOut<kTiny>(block, live, BlockBytes(cache, HeaderCode(live)),
                       size_bytes, kind, turn)) [[unlikely]]
     return nullptr;

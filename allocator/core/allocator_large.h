@@ -50,8 +50,6 @@ auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
     descriptor.span_guard_kib =
         static_cast<std::uint8_t>(grant.guard_bytes / kKiB);
     descriptor.use.requested_bytes = size_bytes;
-    // What a span's range held was cleared when it was freed.
-    grant.known_zero |= kConfig.zero_on_free;
   }
   const Address address = zone.UnitAddress(grant.first);
   zone.unit_record(grant.first)
@@ -85,6 +83,19 @@ auto Allocator<kConfig>::TryLarge(std::size_t size_bytes,
   void* const block = reinterpret_cast<void*>(grant.address);
   StartBounds(block, size_bytes);
   return {block, true};
+}
+
+// What a span held was cleared when it was freed: but something may have
+// written to it since.
+template <const Config& kConfig>
+void Allocator<kConfig>::ZeroLarge(void* block, std::size_t bytes) {
+  std::size_t cleared_bytes = 0;
+  if constexpr (kConfig.zero_on_free) {
+    cleared_bytes = RoundDown(bytes, ace_.memory().PageBytes());
+    ace_.ClearTouched(reinterpret_cast<Address>(block), cleared_bytes);
+  }
+  std::memset(static_cast<char*>(block) + cleared_bytes, 0,
+              bytes - cleared_bytes);
 }
 
 template <const Config& kConfig>

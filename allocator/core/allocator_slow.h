@@ -149,13 +149,30 @@ bool Allocator<kConfig>::HandOutOf(SizeClass size_class, void* block,
                               BlockKind::kMalloc, turn);
 }
 
+// Of a free block about to be handed out by the heap that it belongs to.
+template <const Config& kConfig>
+BlockReport Allocator<kConfig>::ReportOnReuse(const void* block,
+                                              HeaderByte live) const {
+  const auto size_class = static_cast<SizeClass>(HeaderCode(live) - 1U);
+  const bool tiny = IsTiny(size_class);
+  const Region& region = ace_.region();
+  const Zone& zone = tiny ? region.fine() : region.coarse();
+  const UnitRecord record =
+      zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)))
+          .load(std::memory_order_relaxed);
+  return {.pointer = block,
+          .use = PointerUse::kAllocate,
+          .variant = kConfig.name,
+          .route = tiny ? Route::kTiny : Route::kPool,
+          .block_bytes = ClassBytes(size_class),
+          .caller_heap = UnitOwner(record)};
+}
+
 template <const Config& kConfig>
 void Allocator<kConfig>::FailHeaderOnReuse(void* block, HeaderByte found,
                                            HeaderByte live) const {
-  BlockReport report = ReportFor(nullptr, block, PointerUse::kFree);
-  report.block_bytes =
-      ClassBytes(static_cast<SizeClass>(HeaderCode(live) - 1U));
-  FatalDamagedHeader(report, found, static_cast<HeaderByte>(live - kLiveBit));
+  FatalDamagedHeader(ReportOnReuse(block, live), found,
+                     static_cast<HeaderByte>(live - kLiveBit));
 }
 
 template <const Config& kConfig>
@@ -209,7 +226,7 @@ void* Allocator<kConfig>::AllocateZeroedSlow(Heap*& self, std::size_t count,
   const Large large = AllocateLarge(bytes, kMinAlignmentBytes);
   if (large.block == nullptr) [[unlikely]]
     return RefuseZeroed(count, size_bytes);
-  if (!large.known_zero) std::memset(large.block, 0, bytes);
+  if (!large.known_zero) ZeroLarge(large.block, bytes);
   return large.block;
 }
 

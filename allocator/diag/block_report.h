@@ -11,6 +11,7 @@ namespace hakmem {
 
 // What a call does to the pointer; the words of a report follow from it.
 enum class PointerUse : std::uint8_t {
+  kAllocate,
   kFree,
   kRealloc,
   kUsableSize,
@@ -27,7 +28,7 @@ enum class PointerUse : std::uint8_t {
   kStrcat,
   kStrncat
 };
-const char* UseName(PointerUse use);  // "free", "realloc", …
+const char* UseName(PointerUse use);  // "malloc", "free", …
 
 enum class Route : std::uint8_t { kTiny, kPool, kSpan, kHuge };
 inline constexpr unsigned kRouteCount = 4;

@@ -10,6 +10,8 @@ namespace hakmem {
 
 const char* UseName(PointerUse use) {
   switch (use) {
+    case PointerUse::kAllocate:
+      return "malloc";
     case PointerUse::kFree:
       return "free";
     case PointerUse::kRealloc:

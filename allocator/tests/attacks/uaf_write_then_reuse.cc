@@ -22,7 +22,6 @@
 // expect[hardened debug] zeroed_middle: 0..0 %
 // attack zeroed_large: in a block of 200 KB, which calloc returns
 // expect zeroed_large: prevented
-// expect[hardened debug] zeroed_large: succeeds
 #include "allocator/tests/attacks/attack.h"
 
 namespace {
