@@ -7,6 +7,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/zero_bytes.h"
 
 namespace hakmem {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::size_t kAskedPages = 512;
 constexpr std::size_t kShortGapPages = 4;
 
 void Clear(Address begin, std::size_t bytes) {
-  std::memset(reinterpret_cast<void*>(begin), 0, bytes);
+  ZeroBytes(reinterpret_cast<void*>(begin), bytes);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Clearing blocks, and finding out whether they are clear.
 //
-// Owns: nothing. Called by: core, heap. Thread-safety: as plain memory.
+// Owns: what it knows of the processor. Called by: ace, core, heap.
+// Thread-safety: as plain memory.
 //
 // Written out because what a copy of libc's costs to call is more than most
 // blocks need, and because hakmem may itself be who exports `memset`.
@@ -116,7 +117,9 @@ HAK_ALWAYS_INLINE bool IsZeroShort(const void* start, std::size_t bytes,
   return IsZeroInPlaces<kHalfStepBytes>(start, bytes, turn);
 }
 
-// For any length: what the processor has for long ones.
+// Clears any length. Of 256 bytes and more it writes only where something is
+// not zero: what a program did not write costs half as much then, stays clean
+// in the caches, and pages that were never touched get no memory.
 void ZeroBytes(void* start, std::size_t bytes);
 
 // The first byte that is not zero; `bytes` if all are.

@@ -276,6 +276,7 @@ class Allocator {
   bool HandOutOf(SizeClass size_class, void* block, std::size_t size_bytes);
   template <bool kTiny>
   static HAK_ALWAYS_INLINE void ClearFreed(void* block, std::size_t bytes);
+  static HAK_ALWAYS_INLINE void* Cleared(void* block, std::size_t bytes);
   HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
                                   HeaderByte live) const;
   HAK_COLD void FailFillOnReuse(void* block, HeaderByte live) const;

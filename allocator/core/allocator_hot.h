@@ -112,6 +112,20 @@ constexpr bool Allocator<kConfig>::IsKnownClear(std::size_t size_bytes) {
          size_bytes + kSlackBytes <= kMaxLookedAtWholeBytes;
 }
 
+// What was just handed out, for `bytes`, zero as a whole.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* Allocator<kConfig>::Cleared(void* block,
+                                                    std::size_t bytes) {
+  if (IsKnownClear(bytes)) return block;
+  if constexpr (kConfig.zero_on_free) {
+    // There is hardly anything to be written.
+    ZeroBytes(block, bytes);
+    return block;
+  } else {
+    return std::memset(block, 0, bytes);
+  }
+}
+
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateZeroed(
     Heap* heap, std::size_t count, std::size_t size_bytes) {
@@ -121,8 +135,7 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateZeroed(
   void* block = TryAllocate(heap, bytes);
   if (block == nullptr) [[unlikely]]
     return nullptr;
-  if (IsKnownClear(bytes)) return block;
-  return std::memset(block, 0, bytes);
+  return Cleared(block, bytes);
 }
 
 // See AlignedClassOf. What exceeds the address space rounds to 0, and so do

@@ -89,13 +89,14 @@ auto Allocator<kConfig>::TryLarge(std::size_t size_bytes,
 // written to it since.
 template <const Config& kConfig>
 void Allocator<kConfig>::ZeroLarge(void* block, std::size_t bytes) {
-  std::size_t cleared_bytes = 0;
   if constexpr (kConfig.zero_on_free) {
-    cleared_bytes = RoundDown(bytes, ace_.memory().PageBytes());
-    ace_.ClearTouched(reinterpret_cast<Address>(block), cleared_bytes);
+    const std::size_t whole_pages =
+        RoundDown(bytes, ace_.memory().PageBytes());
+    ace_.ClearTouched(reinterpret_cast<Address>(block), whole_pages);
+    ZeroBytes(static_cast<char*>(block) + whole_pages, bytes - whole_pages);
+  } else {
+    std::memset(block, 0, bytes);
   }
-  std::memset(static_cast<char*>(block) + cleared_bytes, 0,
-              bytes - cleared_bytes);
 }
 
 template <const Config& kConfig>

@@ -221,7 +221,7 @@ void* Allocator<kConfig>::AllocateZeroedSlow(Heap*& self, std::size_t count,
     void* block = AllocateSlow(self, bytes, kMinAlignmentBytes);
     if (block == nullptr) [[unlikely]]
       return RefuseZeroed(count, size_bytes);
-    return IsKnownClear(bytes) ? block : std::memset(block, 0, bytes);
+    return Cleared(block, bytes);
   }
   const Large large = AllocateLarge(bytes, kMinAlignmentBytes);
   if (large.block == nullptr) [[unlikely]]
