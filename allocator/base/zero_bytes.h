@@ -8,9 +8,9 @@
 #ifndef HAKMEM_ALLOCATOR_BASE_ZERO_BYTES_H_
 #define HAKMEM_ALLOCATOR_BASE_ZERO_BYTES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "allocator/base/compiler.h"
 
@@ -23,11 +23,8 @@ namespace internal {
 
 using ZeroVector = std::uint64_t __attribute__((vector_size(16)));
 inline constexpr std::size_t kVectorBytes = sizeof(ZeroVector);
-// Up to twice as much, steps from both ends overlap instead of being counted:
-// how often a loop runs is guessed wrongly where sizes vary, and a wrong guess
-// costs more than them.
-inline constexpr std::size_t kHalfStepBytes = 2 * kVectorBytes;
-inline constexpr std::size_t kWholeStepBytes = 4 * kVectorBytes;
+inline constexpr std::size_t kPieceBytes = 2 * kVectorBytes;
+inline constexpr std::size_t kStepBytes = 4 * kPieceBytes;
 
 HAK_ALWAYS_INLINE ZeroVector LoadVector(const char* from) {
   ZeroVector vector;
@@ -47,30 +44,43 @@ HAK_ALWAYS_INLINE bool IsZero(ZeroVector found) {
   return (found[0] | found[1]) == 0;
 }
 
+// Where four pieces begin that cover up to a step. They overlap instead of
+// being counted: how many there are, where sizes vary, is guessed wrongly, and a
+// wrong guess costs more than all four.
+struct Pieces {
+  HAK_ALWAYS_INLINE explicit Pieces(std::size_t bytes)
+      : second(std::min(bytes - kPieceBytes, kPieceBytes)),
+        third(std::max(bytes, 2 * kPieceBytes) - 2 * kPieceBytes),
+        last(bytes - kPieceBytes) {}
+
+  std::size_t second;
+  std::size_t third;
+  std::size_t last;
+};
+
 }  // namespace internal
 
 // Clears a short block.
 HAK_ALWAYS_INLINE void ZeroShort(void* start, std::size_t bytes) {
-  using internal::kHalfStepBytes;
-  using internal::kWholeStepBytes;
+  using internal::kPieceBytes;
+  using internal::kStepBytes;
   char* at = static_cast<char*>(start);
-  char* const end = at + bytes;
-  if (bytes <= 2 * kHalfStepBytes) {
-    __builtin_memset(at, 0, kHalfStepBytes);
-    __builtin_memset(end - kHalfStepBytes, 0, kHalfStepBytes);
+  if (bytes <= kStepBytes) {
+    const internal::Pieces pieces(bytes);
+    __builtin_memset(at, 0, kPieceBytes);
+    __builtin_memset(at + pieces.second, 0, kPieceBytes);
+    __builtin_memset(at + pieces.third, 0, kPieceBytes);
+    __builtin_memset(at + pieces.last, 0, kPieceBytes);
     return;
   }
-  if (bytes > 2 * kWholeStepBytes) {
-    char* const last = end - 2 * kWholeStepBytes;
-    for (; at < last; at += 2 * kWholeStepBytes) {
-      __builtin_memset(at, 0, 2 * kWholeStepBytes);
-      // Or the compiler would make a call of memset of it.
-      __asm__("" : "+r"(at));
-    }
-    at = last;
-  }
-  __builtin_memset(at, 0, kWholeStepBytes);
-  __builtin_memset(end - kWholeStepBytes, 0, kWholeStepBytes);
+  char* const last = at + bytes - kStepBytes;
+  do {
+    __builtin_memset(at, 0, kStepBytes);
+    at += kStepBytes;
+    // Or the compiler would make a call of memset of it.
+    __asm__("" : "+r"(at));
+  } while (at < last);
+  __builtin_memset(last, 0, kStepBytes);
 }
 
 // Of a longer block (at least kPlaceBytes): whether its first and last
@@ -101,20 +111,17 @@ inline constexpr std::size_t kMaxLookedAtWholeBytes = 256;
 // Whether a short block is zero; beyond 288 bytes, whether it is in places.
 HAK_ALWAYS_INLINE bool IsZeroShort(const void* start, std::size_t bytes,
                                    std::uint32_t turn) {
-  using internal::kHalfStepBytes;
-  using internal::kWholeStepBytes;
+  using internal::kPieceBytes;
   using internal::OrOf;
   const char* const at = static_cast<const char*>(start);
-  const char* const end = at + bytes;
-  if (bytes <= 2 * kHalfStepBytes) {
-    return internal::IsZero(OrOf<kHalfStepBytes>(at) |
-                            OrOf<kHalfStepBytes>(end - kHalfStepBytes));
+  if (bytes <= internal::kStepBytes) {
+    const internal::Pieces pieces(bytes);
+    return internal::IsZero(
+        OrOf<kPieceBytes>(at) | OrOf<kPieceBytes>(at + pieces.second) |
+        OrOf<kPieceBytes>(at + pieces.third) |
+        OrOf<kPieceBytes>(at + pieces.last));
   }
-  if (bytes <= 2 * kWholeStepBytes) {
-    return internal::IsZero(OrOf<kWholeStepBytes>(at) |
-                            OrOf<kWholeStepBytes>(end - kWholeStepBytes));
-  }
-  return IsZeroInPlaces<kHalfStepBytes>(start, bytes, turn);
+  return IsZeroInPlaces<kPieceBytes>(start, bytes, turn);
 }
 
 // Clears any length. Of 256 bytes and more it writes only where something is

@@ -299,15 +299,13 @@ class Allocator {
 
   // Bounds: allocator_bounds.h.
   HAK_ALWAYS_INLINE BlockCanary CanaryOf(const void* block,
-                                         std::size_t block_bytes,
                                          std::size_t size_bytes) const {
-    return {reinterpret_cast<Address>(block), block_bytes, size_bytes,
-            canary_secret_};
+    return {reinterpret_cast<Address>(block), size_bytes, canary_secret_};
   }
   static SizeClass ClassFor(std::size_t size_bytes,
                             std::size_t alignment_bytes);
   template <bool kTiny>
-  bool ResizeIn(void* pointer, std::size_t block_bytes, std::size_t size_bytes);
+  bool ResizeIn(void* pointer, std::size_t size_bytes);
   HAK_NOINLINE bool ResizeInPlace(void* pointer, unsigned code,
                                   std::size_t size_bytes);
   std::size_t SizeOfLive(const void* pointer, SizeClass size_class);

@@ -7,21 +7,12 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "allocator/base/bits.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/core/allocator.h"
 #include "allocator/diag/bounds_reports.h"
 #include "allocator/slab/slab.h"
 
 namespace hakmem {
-
-// Where the canary of a live block ends. That of spans and Huge blocks lies
-// next to what was asked for, so that it does not touch another page.
-inline std::size_t GuardedBytes(const LiveBlock& block) {
-  return block.route == Route::kTiny || block.route == Route::kPool
-             ? block.usable_bytes
-             : RoundUp(block.size_bytes + kMinSlackBytes, kMinAlignmentBytes);
-}
 
 // The class of blocks for a request that is not larger than Pool's.
 template <const Config& kConfig>
@@ -87,8 +78,7 @@ bool Allocator<kConfig>::MayUse(Heap* self, const void* pointer,
   }
   // A guarded block's canary is checked when it is freed.
   if (block.guarded) return true;
-  const BlockCanary canary =
-      CanaryOf(pointer, GuardedBytes(block), block.size_bytes);
+  const BlockCanary canary = CanaryOf(pointer, block.size_bytes);
   if (const Address damage = canary.FirstDamage(); damage != 0) {
     const BlockReport report = ReportOf(block, ReportFor(self, pointer, use));
     FatalOverflow(report, block.size_bytes,
@@ -120,7 +110,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeQueued(Heap* heap,
     block.kind = BoundsEntry<false>::KindOf(entry);
   }
   if ((!kConfig.check_kinds || block.kind == kind) &&
-      CanaryOf(pointer, block.usable_bytes, block.size_bytes).IsIntact())
+      CanaryOf(pointer, block.size_bytes).IsIntact())
       [[likely]] {
     return true;
   }
@@ -131,13 +121,12 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeQueued(Heap* heap,
 // it is cleared.
 template <const Config& kConfig>
 template <bool kTiny>
-bool Allocator<kConfig>::ResizeIn(void* pointer, std::size_t block_bytes,
-                                  std::size_t size_bytes) {
+bool Allocator<kConfig>::ResizeIn(void* pointer, std::size_t size_bytes) {
   using Entry = BoundsEntry<kTiny>;
   const ZoneView& view = View<kTiny>();
   const auto entry = Entry::Load(view, pointer);
   const std::size_t old_bytes = Entry::SizeOf(entry);
-  const BlockCanary before = CanaryOf(pointer, block_bytes, old_bytes);
+  const BlockCanary before = CanaryOf(pointer, old_bytes);
   // The slow path finds out what is wrong.
   if ((kConfig.check_kinds && Entry::KindOf(entry) != BlockKind::kMalloc) ||
       !before.IsIntact()) [[unlikely]] {
@@ -148,7 +137,7 @@ bool Allocator<kConfig>::ResizeIn(void* pointer, std::size_t block_bytes,
     ZeroBytes(static_cast<char*>(pointer) + size_bytes, old_bytes - size_bytes);
   }
   Entry::Store(view, pointer, Entry::Make(size_bytes, BlockKind::kMalloc));
-  CanaryOf(pointer, block_bytes, size_bytes).PlaceBehindData();
+  CanaryOf(pointer, size_bytes).Place();
   return true;
 }
 
@@ -164,9 +153,10 @@ bool Allocator<kConfig>::ResizeInPlace(void* pointer, unsigned code,
       block_bytes <= kMinBlockBytes<kConfig>
           ? 1
           : kSizesOfCode[code].first_bytes - kSlackBytes;
-  if (size_bytes - first_bytes >= block_bytes - first_bytes) return false;
-  return IsTiny(size_class) ? ResizeIn<true>(pointer, block_bytes, size_bytes)
-                            : ResizeIn<false>(pointer, block_bytes, size_bytes);
+  const std::size_t end_bytes = block_bytes + 1 - kSlackBytes;
+  if (size_bytes - first_bytes >= end_bytes - first_bytes) return false;
+  return IsTiny(size_class) ? ResizeIn<true>(pointer, size_bytes)
+                            : ResizeIn<false>(pointer, size_bytes);
 }
 
 template <const Config& kConfig>
@@ -177,9 +167,9 @@ void Allocator<kConfig>::SetSize(void* block, std::size_t size_bytes) {
   if (live.guarded) {
     guards_.Shrink(block, size_bytes);
   } else if (live.route == Route::kTiny) {
-    ResizeIn<true>(block, live.usable_bytes, size_bytes);
+    ResizeIn<true>(block, size_bytes);
   } else if (live.route == Route::kPool) {
-    ResizeIn<false>(block, live.usable_bytes, size_bytes);
+    ResizeIn<false>(block, size_bytes);
   } else {
     StopBounds(block, live.size_bytes, size_bytes);
     StartBounds(block, size_bytes);
@@ -192,18 +182,14 @@ void Allocator<kConfig>::StartBounds(void* block, std::size_t size_bytes) {
   UseOfLarge(ace_, block) = {
       .requested_bytes = size_bytes,
       .kind = static_cast<std::uint8_t>(BlockKind::kMalloc)};
-  CanaryOf(block, RoundUp(size_bytes + kMinSlackBytes, kMinAlignmentBytes),
-           size_bytes)
-      .PlaceBehindData();
+  CanaryOf(block, size_bytes).Place();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::StopBounds(void* block, std::size_t old_bytes,
                                     std::size_t size_bytes) {
   if constexpr (!kConfig.check_bounds) return;
-  CanaryOf(block, RoundUp(old_bytes + kMinSlackBytes, kMinAlignmentBytes),
-           old_bytes)
-      .Remove();
+  CanaryOf(block, old_bytes).Remove();
   if (size_bytes < old_bytes) {
     ZeroBytes(static_cast<char*>(block) + size_bytes, old_bytes - size_bytes);
   }

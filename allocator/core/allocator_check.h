@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "allocator/base/bits.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/block_walk.h"
@@ -39,9 +38,10 @@ BlockDamage Allocator<kConfig>::LookAt(const Zone& zone, Address address,
             : BoundsEntry<false>::SizeOf(
                   BoundsEntry<false>::Load(zone.view(), block));
     // A damaged entry is no size of this class.
-    if (size_bytes >= block_bytes) return {block, record, true, block_bytes};
-    const Address damage =
-        CanaryOf(block, block_bytes, size_bytes).FirstDamage();
+    if (size_bytes + kMinSlackBytes > block_bytes) {
+      return {block, record, true, block_bytes};
+    }
+    const Address damage = CanaryOf(block, size_bytes).FirstDamage();
     if (damage != 0) return {block, record, true, damage - address};
   } else if (kConfig.check_fill_on_reuse &&
              HeaderCode(header) == HeaderCode(live) &&
@@ -113,14 +113,11 @@ BlockDamage Allocator<kConfig>::LookAtLarge(const void* start) {
       record = MakeUnitRecord(kSpanOwner, kLive);
     }
     if (bytes == 0) return;
-    const std::size_t guarded_bytes =
-        RoundUp(size_bytes + kMinSlackBytes, kMinAlignmentBytes);
-    if (size_bytes >= bytes) {
+    if (size_bytes + kMinSlackBytes > bytes) {
       found = {start, record, true, size_bytes};
       return;
     }
-    const Address damage =
-        CanaryOf(start, guarded_bytes, size_bytes).FirstDamage();
+    const Address damage = CanaryOf(start, size_bytes).FirstDamage();
     if (damage != 0) found = {start, record, true, damage - address};
   });
   return found;

@@ -47,7 +47,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::HandOut(void* block, HeaderByte live,
       }
     }
     Entry::Store(view, block, Entry::Make(size_bytes, kind));
-    CanaryOf(block, block_bytes, size_bytes).Place();
+    CanaryOf(block, size_bytes).Place();
   }
   header.store(live, std::memory_order_relaxed);
   return true;
@@ -117,13 +117,12 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::Cleared(void* block,
                                                     std::size_t bytes) {
   if (IsKnownClear(bytes)) return block;
-  if constexpr (kConfig.zero_on_free) {
+  if (kConfig.zero_on_free && bytes >= kTinyEnd) {
     // There is hardly anything to be written.
     ZeroBytes(block, bytes);
     return block;
-  } else {
-    return std::memset(block, 0, bytes);
   }
+  return std::memset(block, 0, bytes);
 }
 
 template <const Config& kConfig>
@@ -187,9 +186,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(std::uint64_t granule,
     using Entry = BoundsEntry<kTiny>;
     const auto entry = Entry::Load(view, pointer);
     if ((kConfig.check_kinds && Entry::KindOf(entry) != kind) ||
-        !CanaryOf(pointer, BlockBytes(heap->CacheOfCode(code), code),
-                  Entry::SizeOf(entry))
-             .IsIntact()) [[unlikely]] {
+        !CanaryOf(pointer, Entry::SizeOf(entry)).IsIntact()) [[unlikely]] {
       return false;
     }
   }
@@ -380,8 +377,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
   if constexpr (kConfig.check_bounds) {
     using Entry = BoundsEntry<true>;
     if (Entry::Load(view, pointer) != Entry::Make(size_bytes, kind) ||
-        !CanaryOf(pointer, BlockBytes(cache, HeaderCode(live)), size_bytes)
-             .IsIntact()) [[unlikely]] {
+        !CanaryOf(pointer, size_bytes).IsIntact()) [[unlikely]] {
       return false;
     }
   }

@@ -270,7 +270,7 @@ class alignas(64) ThreadHeap {
   GuardSampler& sampler() { return sampler_; }
 
   // Before the first block is freed: what the order of reuse follows from.
-  void SeedRandom(std::uint64_t seed) { random_ = seed; }
+  void SeedRandom(std::uint64_t seed) { random_ = seed | 1; }
 
   // Only while the owner is not inside.
   void CheckInvariants();
@@ -421,7 +421,7 @@ class alignas(64) ThreadHeap {
   ClassCache* tiny_caches_[kTinySteps];
   GuardSampler sampler_;
   // Seeded when the heap is made.
-  std::uint64_t random_ = 0;
+  std::uint64_t random_ = 1;
   [[no_unique_address]] std::conditional_t<kConfig.delay_reuse, RestingSlots,
                                            NoResting> resting_;
   Parcel* open_[kOpen] = {};

@@ -23,8 +23,9 @@ namespace hakmem {
 
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint64_t ThreadHeap<kConfig>::NextRandom() {
-  // Knuth's MMIX generator; its high bits are the good ones.
-  random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+  // Multiplicative, by the factor of Knuth's MMIX generator; the seed is odd,
+  // the high bits are the good ones.
+  random_ *= 6364136223846793005U;
   return random_;
 }
 

@@ -11,7 +11,7 @@
 // coarse ones: a variant with bounds has no blocks of 16 bytes.
 //
 // Invariants:
-//   E1: a live block's entry holds less bytes than its class.
+//   E1: a live block is kMinSlackBytes longer than its entry says, or more.
 //   E2: the entry of a block that is not live is that of its last life, or 0.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_BOUNDS_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_BOUNDS_H_
@@ -30,8 +30,8 @@
 namespace hakmem {
 
 // A block of a variant with bounds has this much more than was asked for, at
-// least, and is at least so long.
-inline constexpr std::size_t kMinSlackBytes = 1;
+// least: a canary; and is at least so long.
+inline constexpr std::size_t kMinSlackBytes = 8;
 inline constexpr std::size_t kMinBoundedBlockBytes = 32;
 
 // `kTiny`: of the fine zone, where sizes need 10 bits; else of the coarse one.
