@@ -44,33 +44,42 @@ HAK_ALWAYS_INLINE bool IsZero(ZeroVector found) {
   return (found[0] | found[1]) == 0;
 }
 
-// Where four pieces begin that cover up to a step. They overlap instead of
-// being counted: how many there are, where sizes vary, is guessed wrongly, and a
-// wrong guess costs more than all four.
-struct Pieces {
-  HAK_ALWAYS_INLINE explicit Pieces(std::size_t bytes)
-      : second(std::min(bytes - kPieceBytes, kPieceBytes)),
-        third(std::max(bytes, 2 * kPieceBytes) - 2 * kPieceBytes),
-        last(bytes - kPieceBytes) {}
-
-  std::size_t second;
-  std::size_t third;
-  std::size_t last;
-};
-
 }  // namespace internal
 
+// How long a block is, and, if it is no more than a step, where four pieces
+// begin that cover it. They overlap instead of being counted: how many there
+// are, where sizes vary, is guessed wrongly, and a wrong guess costs more than
+// all four.
+struct PiecedLength {
+  constexpr PiecedLength() = default;
+  constexpr explicit PiecedLength(std::size_t block_bytes)
+      : bytes(static_cast<std::uint32_t>(block_bytes)) {
+    using internal::kPieceBytes;
+    if (bytes > internal::kStepBytes) return;
+    second = static_cast<std::uint8_t>(
+        std::min(block_bytes - kPieceBytes, kPieceBytes));
+    third = static_cast<std::uint8_t>(std::max(block_bytes, 2 * kPieceBytes) -
+                                      2 * kPieceBytes);
+  }
+
+  std::uint32_t bytes = 0;
+  std::uint8_t second = 0;
+  std::uint8_t third = 0;
+};
+
 // Clears a short block.
-HAK_ALWAYS_INLINE void ZeroShort(void* start, std::size_t bytes) {
+HAK_ALWAYS_INLINE void ZeroShort(void* start, const PiecedLength& length) {
   using internal::kPieceBytes;
   using internal::kStepBytes;
   char* at = static_cast<char*>(start);
+  const std::size_t bytes = length.bytes;
   if (bytes <= kStepBytes) {
-    const internal::Pieces pieces(bytes);
+    const std::size_t second = length.second;
+    const std::size_t third = length.third;
     __builtin_memset(at, 0, kPieceBytes);
-    __builtin_memset(at + pieces.second, 0, kPieceBytes);
-    __builtin_memset(at + pieces.third, 0, kPieceBytes);
-    __builtin_memset(at + pieces.last, 0, kPieceBytes);
+    __builtin_memset(at + second, 0, kPieceBytes);
+    __builtin_memset(at + third, 0, kPieceBytes);
+    __builtin_memset(at + bytes - kPieceBytes, 0, kPieceBytes);
     return;
   }
   char* const last = at + bytes - kStepBytes;
@@ -109,17 +118,18 @@ HAK_ALWAYS_INLINE bool IsZeroInPlaces(const void* start, std::size_t bytes,
 inline constexpr std::size_t kMaxLookedAtWholeBytes = 256;
 
 // Whether a short block is zero; beyond 288 bytes, whether it is in places.
-HAK_ALWAYS_INLINE bool IsZeroShort(const void* start, std::size_t bytes,
+HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
+                                   const PiecedLength& length,
                                    std::uint32_t turn) {
   using internal::kPieceBytes;
   using internal::OrOf;
   const char* const at = static_cast<const char*>(start);
+  const std::size_t bytes = length.bytes;
   if (bytes <= internal::kStepBytes) {
-    const internal::Pieces pieces(bytes);
-    return internal::IsZero(
-        OrOf<kPieceBytes>(at) | OrOf<kPieceBytes>(at + pieces.second) |
-        OrOf<kPieceBytes>(at + pieces.third) |
-        OrOf<kPieceBytes>(at + pieces.last));
+    return internal::IsZero(OrOf<kPieceBytes>(at) |
+                            OrOf<kPieceBytes>(at + length.second) |
+                            OrOf<kPieceBytes>(at + length.third) |
+                            OrOf<kPieceBytes>(at + bytes - kPieceBytes));
   }
   return IsZeroInPlaces<kPieceBytes>(start, bytes, turn);
 }

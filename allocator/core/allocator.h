@@ -270,12 +270,13 @@ class Allocator {
 
   template <bool kTiny>
   HAK_ALWAYS_INLINE bool HandOut(void* block, HeaderByte live,
-                                 std::size_t block_bytes,
+                                 const PiecedLength& length,
                                  std::size_t size_bytes, BlockKind kind,
                                  std::uint32_t turn);
   bool HandOutOf(SizeClass size_class, void* block, std::size_t size_bytes);
   template <bool kTiny>
-  static HAK_ALWAYS_INLINE void ClearFreed(void* block, std::size_t bytes);
+  static HAK_ALWAYS_INLINE void ClearFreed(void* block,
+                                           const PiecedLength& length);
   static HAK_ALWAYS_INLINE void* Cleared(void* block, std::size_t bytes);
   HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
                                   HeaderByte live) const;
@@ -291,7 +292,7 @@ class Allocator {
                                  void* pointer, NotOwn& found, BlockKind kind);
   HAK_ALWAYS_INLINE bool TryFreePool(Heap* heap, void* pointer, NotOwn& found,
                                      BlockKind kind);
-  HAK_ALWAYS_INLINE static std::size_t BlockBytes(
+  HAK_ALWAYS_INLINE static const PiecedLength& LengthOf(
       const typename Heap::ClassCache& cache, std::size_t code);
   template <bool kTiny>
   HAK_ALWAYS_INLINE void Push(Heap* heap, typename Heap::ClassCache& cache,

@@ -3,6 +3,7 @@
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_HOT_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_HOT_H_
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -17,12 +18,21 @@ namespace hakmem {
 // used again.
 inline constexpr std::size_t kPoolPlaceBytes = 64;
 
+// Of each class.
+inline constexpr auto kPiecedLengths = [] {
+  std::array<PiecedLength, kClassCount> lengths;
+  for (std::size_t i = 0; i < kClassCount; ++i) {
+    lengths[i] = PiecedLength(kClassLayouts[i].block_bytes);
+  }
+  return lengths;
+}();
+
 // A free block becomes the program's. False: it was damaged, and must not be
 // used.
 template <const Config& kConfig>
 template <bool kTiny>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::HandOut(void* block, HeaderByte live,
-                                                   std::size_t block_bytes,
+                                                   const PiecedLength& length,
                                                    std::size_t size_bytes,
                                                    BlockKind kind,
                                                    std::uint32_t turn) {
@@ -30,8 +40,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::HandOut(void* block, HeaderByte live,
   using Entry = BoundsEntry<kTiny>;
   std::atomic<HeaderByte>& header = view.HeaderOf(block, Entry::kGranuleShift);
   if constexpr (kConfig.check_header_on_reuse) {
-    const HeaderByte found = header.load(std::memory_order_relaxed);
-    if (found != live - kLiveBit) [[unlikely]] {
+    const HeaderByte found = LoadForComparison(header);
+    if (found != static_cast<HeaderByte>(live - kLiveBit)) [[unlikely]] {
       FailHeaderOnReuse(block, found, live);
       return false;
     }
@@ -39,8 +49,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::HandOut(void* block, HeaderByte live,
   if constexpr (kConfig.check_bounds) {
     if constexpr (kConfig.check_fill_on_reuse) {
       const bool is_clear =
-          kTiny ? IsZeroShort(block, block_bytes, turn)
-                : IsZeroInPlaces<kPoolPlaceBytes>(block, block_bytes, turn);
+          kTiny ? IsZeroShort(block, length, turn)
+                : IsZeroInPlaces<kPoolPlaceBytes>(block, length.bytes, turn);
       if (!is_clear) [[unlikely]] {
         FailFillOnReuse(block, live);
         return false;
@@ -66,7 +76,7 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
     turn = static_cast<std::uint32_t>(
         cache.allocations.load(std::memory_order_relaxed));
   }
-  if (!HandOut<kTiny>(block, live, BlockBytes(cache, HeaderCode(live)),
+  if (!HandOut<kTiny>(block, live, LengthOf(cache, HeaderCode(live)),
                       size_bytes, kind, turn)) [[unlikely]]
     return nullptr;
   return block;
@@ -199,24 +209,24 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(std::uint64_t granule,
 
 // The length of a class's blocks, from where it is at hand.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE std::size_t Allocator<kConfig>::BlockBytes(
+HAK_ALWAYS_INLINE const PiecedLength& Allocator<kConfig>::LengthOf(
     const typename Heap::ClassCache& cache, std::size_t code) {
   if constexpr (kConfig.delay_reuse) {
-    return cache.block_bytes;
+    return cache.length;
   } else {
-    return kClassLayouts[code - 1].block_bytes;
+    return kPiecedLengths[code - 1];
   }
 }
 
 template <const Config& kConfig>
 template <bool kTiny>
-HAK_ALWAYS_INLINE void Allocator<kConfig>::ClearFreed(void* block,
-                                                      std::size_t bytes) {
+HAK_ALWAYS_INLINE void Allocator<kConfig>::ClearFreed(
+    void* block, const PiecedLength& length) {
   if constexpr (!kConfig.zero_on_free) return;
   if constexpr (kTiny && kConfig.check_bounds) {
-    ZeroShort(block, bytes);
+    ZeroShort(block, length);
   } else {
-    ZeroBytes(block, bytes);
+    ZeroBytes(block, length.bytes);
   }
 }
 
@@ -227,7 +237,7 @@ template <bool kTiny>
 HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
     Heap* heap, typename Heap::ClassCache& cache, void* block,
     std::size_t code) {
-  ClearFreed<kTiny>(block, BlockBytes(cache, code));
+  ClearFreed<kTiny>(block, LengthOf(cache, code));
   if constexpr (kConfig.delay_reuse) {
     block = heap->template RestOne<kTiny>(
         View<kTiny>(), cache, static_cast<HeaderByte>(code + kLiveBit), block);
@@ -339,10 +349,11 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
     // What is refused here stays Queued for ever.
     if (!MayFreeQueued(heap, pointer, size_class, owner, kind)) return true;
   }
+  const PiecedLength& length = kPiecedLengths[size_class];
   if (IsTiny(size_class)) {
-    ClearFreed<true>(pointer, ClassBytes(size_class));
+    ClearFreed<true>(pointer, length);
   } else {
-    ClearFreed<false>(pointer, ClassBytes(size_class));
+    ClearFreed<false>(pointer, length);
   }
   heap->FreeRemote(owner, size_class, pointer);
   return true;

@@ -142,11 +142,11 @@ bool Allocator<kConfig>::HandOutOf(SizeClass size_class, void* block,
   const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
   const auto turn = static_cast<std::uint32_t>(
       reinterpret_cast<Address>(block) / kMinAlignmentBytes);
-  return IsTiny(size_class)
-             ? HandOut<true>(block, live, ClassBytes(size_class), size_bytes,
-                             BlockKind::kMalloc, turn)
-             : HandOut<false>(block, live, ClassBytes(size_class), size_bytes,
-                              BlockKind::kMalloc, turn);
+  const PiecedLength& length = kPiecedLengths[size_class];
+  return IsTiny(size_class) ? HandOut<true>(block, live, length, size_bytes,
+                                            BlockKind::kMalloc, turn)
+                            : HandOut<false>(block, live, length, size_bytes,
+                                             BlockKind::kMalloc, turn);
 }
 
 // Of a free block about to be handed out by the heap that it belongs to.

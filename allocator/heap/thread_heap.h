@@ -36,6 +36,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/guard_sampler.h"
 #include "allocator/heap/magazine.h"
@@ -81,17 +82,17 @@ constexpr std::uint32_t MaxResting(SizeClass size_class) {
       kMaxRestingBytes / ClassBytes(size_class), kMinResting, kMaxResting)));
 }
 // Random numbers shifted by so much are below half of `slots`.
-constexpr std::uint32_t RestShift(std::uint32_t slots) {
-  return 64 - static_cast<std::uint32_t>(std::bit_width(slots / 2) - 1);
+constexpr std::uint8_t RestShift(std::uint32_t slots) {
+  return static_cast<std::uint8_t>(65 - std::bit_width(slots / 2));
 }
 
 // What the owner's paths need of a class in variants in which blocks rest.
 struct RestingCache {
   void** rest_slots = nullptr;
   std::uint32_t rest_next = 0;
-  std::uint32_t rest_mask = kMinResting - 1;
-  std::uint32_t rest_shift = RestShift(kMinResting);
-  std::uint32_t block_bytes = 0;
+  std::uint8_t rest_mask = kMinResting - 1;
+  std::uint8_t rest_shift = RestShift(kMinResting);
+  PiecedLength length;
 };
 struct RestingSlots {
   void* slots[kClassCount][kMaxResting] = {};
@@ -114,7 +115,8 @@ class alignas(64) ThreadHeap {
       caches_[code].live_record =
           MakeUnitRecord(id, MakeHeader(BlockState::kLive, code));
       if constexpr (kConfig.delay_reuse) {
-        caches_[code].block_bytes = kClassLayouts[code - 1].block_bytes;
+        caches_[code].length =
+            PiecedLength(kClassLayouts[code - 1].block_bytes);
         caches_[code].rest_slots = resting_.slots[code - 1];
       }
     }

@@ -34,9 +34,10 @@ HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Rest(ClassCache& cache,
                                                   void* block) {
   const std::uint32_t mask = cache.rest_mask;
   const std::uint32_t at = cache.rest_next;
-  cache.rest_next = (at + 1) & mask;
+  const std::uint32_t next = (at + 1) & mask;
+  cache.rest_next = next;
   const auto far = static_cast<std::uint32_t>(
-      (at + 1 + (NextRandom() >> cache.rest_shift)) & mask);
+      (next + (NextRandom() >> cache.rest_shift)) & mask);
   void** const slots = cache.rest_slots;
   void* const rested = slots[far];
   slots[far] = slots[at];
@@ -85,7 +86,7 @@ void ThreadHeap<kConfig>::LengthenRest(SizeClass size_class,
   const std::uint32_t slots = std::clamp(std::bit_floor(depot.taken / 4),
                                          kMinResting, MaxResting(size_class));
   if (slots <= cache.rest_mask + 1) return;
-  cache.rest_mask = slots - 1;
+  cache.rest_mask = static_cast<std::uint8_t>(slots - 1);
   cache.rest_shift = RestShift(slots);
 }
 
