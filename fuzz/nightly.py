@@ -57,7 +57,8 @@ class Night:
             if not earlier["finished"]:
                 self.state = earlier
         for name in names:
-            self.state["targets"].setdefault(name, dict(ABSENT, findings={}))
+            # An earlier run's state may know less.
+            self.state["targets"][name] = {**ABSENT, "findings": {}, **self.state["targets"].get(name, {})}
             self.corpus(name).mkdir(parents=True, exist_ok=True)
             self.findings(name).mkdir(parents=True, exist_ok=True)
         self.started = time.monotonic()

@@ -12,16 +12,14 @@
 //
 // Invariants:
 //   T1: a class's cache has a magazine exactly when top != 0; full is then the
-//   low
-//       half of the top of a full one, else 0.
+//       low half of the top of a full one, else 0.
 //   T2: every block in a magazine bears the header Free of its class, and its
 //       unit's record names this heap.
 //   T3: the depot of class c holds depot_count magazines with blocks; all of
 //       them together count for depot_bytes_, at most the budget.
-//   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
-//   of
-//       its class, bears the header Quarantined and is this heap's.
 //   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
+//   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots of
+//       its class, bears the header Quarantined and is this heap's.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
 
