@@ -24,7 +24,7 @@ namespace internal {
 using ZeroVector = std::uint64_t __attribute__((vector_size(16)));
 inline constexpr std::size_t kVectorBytes = sizeof(ZeroVector);
 inline constexpr std::size_t kPieceBytes = 2 * kVectorBytes;
-inline constexpr std::size_t kStepBytes = 4 * kPieceBytes;
+inline constexpr std::size_t kPiecedBytes = 4 * kPieceBytes;
 
 HAK_ALWAYS_INLINE ZeroVector LoadVector(const char* from) {
   ZeroVector vector;
@@ -46,7 +46,7 @@ HAK_ALWAYS_INLINE bool IsZero(ZeroVector found) {
 
 }  // namespace internal
 
-// How long a block is, and, if it is no more than a step, where four pieces
+// How long a block is, and, if it is no longer than kPiecedBytes, where four pieces
 // begin that cover it. They overlap instead of being counted: how many there
 // are, where sizes vary, is guessed wrongly, and a wrong guess costs more than
 // all four.
@@ -55,7 +55,7 @@ struct PiecedLength {
   constexpr explicit PiecedLength(std::size_t block_bytes)
       : bytes(static_cast<std::uint32_t>(block_bytes)) {
     using internal::kPieceBytes;
-    if (bytes > internal::kStepBytes) return;
+    if (bytes > internal::kPiecedBytes) return;
     second = static_cast<std::uint8_t>(
         std::min(block_bytes - kPieceBytes, kPieceBytes));
     third = static_cast<std::uint8_t>(std::max(block_bytes, 2 * kPieceBytes) -
@@ -70,10 +70,10 @@ struct PiecedLength {
 // Clears a short block.
 HAK_ALWAYS_INLINE void ZeroShort(void* start, const PiecedLength& length) {
   using internal::kPieceBytes;
-  using internal::kStepBytes;
+  using internal::kPiecedBytes;
   char* at = static_cast<char*>(start);
   const std::size_t bytes = length.bytes;
-  if (bytes <= kStepBytes) {
+  if (bytes <= kPiecedBytes) {
     const std::size_t second = length.second;
     const std::size_t third = length.third;
     __builtin_memset(at, 0, kPieceBytes);
@@ -82,14 +82,14 @@ HAK_ALWAYS_INLINE void ZeroShort(void* start, const PiecedLength& length) {
     __builtin_memset(at + bytes - kPieceBytes, 0, kPieceBytes);
     return;
   }
-  char* const last = at + bytes - kStepBytes;
+  char* const last = at + bytes - kPiecedBytes;
   do {
-    __builtin_memset(at, 0, kStepBytes);
-    at += kStepBytes;
+    __builtin_memset(at, 0, kPiecedBytes);
+    at += kPiecedBytes;
     // Or the compiler would make a call of memset of it.
     __asm__("" : "+r"(at));
   } while (at < last);
-  __builtin_memset(last, 0, kStepBytes);
+  __builtin_memset(last, 0, kPiecedBytes);
 }
 
 // Of a longer block (at least kPlaceBytes): whether its first and last
@@ -125,7 +125,7 @@ HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
   using internal::OrOf;
   const char* const at = static_cast<const char*>(start);
   const std::size_t bytes = length.bytes;
-  if (bytes <= internal::kStepBytes) {
+  if (bytes <= internal::kPiecedBytes) {
     return internal::IsZero(OrOf<kPieceBytes>(at) |
                             OrOf<kPieceBytes>(at + length.second) |
                             OrOf<kPieceBytes>(at + length.third) |

@@ -12,7 +12,7 @@ namespace {
 
 // Every length around the steps, in the middle of bytes that must stay.
 TEST(ZeroBytesTest, ClearsExactlyWhatItIsTold) {
-  for (std::size_t bytes = 0; bytes < 200; ++bytes) {
+  for (std::size_t bytes = 0; bytes < 1040; ++bytes) {
     std::vector<unsigned char> memory(bytes + 64, 0xa5);
     ZeroBytes(memory.data() + 32, bytes);
     for (std::size_t i = 0; i < memory.size(); ++i) {
@@ -21,10 +21,22 @@ TEST(ZeroBytesTest, ClearsExactlyWhatItIsTold) {
   }
 }
 
+// However little there is to clear.
+TEST(ZeroBytesTest, FindsEachByteOfLongBlocks) {
+  for (const std::size_t bytes : {256, 257, 511, 512, 700, 4096}) {
+    std::vector<char> memory(bytes);
+    for (std::size_t at = 0; at < bytes; ++at) {
+      memory[at] = 1;
+      ZeroBytes(memory.data(), bytes);
+      EXPECT_EQ(FirstNonZero(memory.data(), bytes), bytes) << at;
+    }
+  }
+}
+
 TEST(ZeroBytesTest, ShortFormClearsExactlyWhatItIsTold) {
   for (std::size_t bytes = kMinShortBytes; bytes < 1040; ++bytes) {
     std::vector<unsigned char> memory(bytes + 64, 0xa5);
-    ZeroShort(memory.data() + 32, bytes);
+    ZeroShort(memory.data() + 32, PiecedLength(bytes));
     for (std::size_t i = 0; i < memory.size(); ++i) {
       EXPECT_EQ(memory[i], i - 32 < bytes ? 0 : 0xa5) << bytes << " " << i;
     }
@@ -39,11 +51,12 @@ TEST(ZeroBytesTest, FindsEveryByteOfShortBlocks) {
     std::vector<char> memory(bytes + 2);
     memory.front() = memory.back() = 1;
     char* const start = memory.data() + 1;
-    EXPECT_TRUE(IsZeroShort(start, bytes, 0));
+    const PiecedLength length(bytes);
+    EXPECT_TRUE(IsZeroShort(start, length, 0));
     EXPECT_EQ(FirstNonZero(start, bytes), bytes);
     for (std::size_t at = 0; at < bytes; ++at) {
       start[at] = 1;
-      EXPECT_FALSE(IsZeroShort(start, bytes, 0)) << bytes << " " << at;
+      EXPECT_FALSE(IsZeroShort(start, length, 0)) << bytes << " " << at;
       EXPECT_EQ(FirstNonZero(start, bytes), at);
       start[at] = 0;
     }

@@ -38,7 +38,7 @@ using Variants = testing::Types<Variant<kHardened>, Variant<kDebug>>;
 TYPED_TEST_SUITE(AllocatorBoundsTest, Variants);
 
 // A size of each route.
-constexpr std::size_t kSizes[] = {60, 5000, 200'000, std::size_t{300} * kMiB};
+constexpr std::size_t kSizes[] = {56, 5000, 200'000, std::size_t{300} * kMiB};
 
 TYPED_TEST(AllocatorBoundsTest, KeepsTheSizeThatWasAskedFor) {
   for (std::size_t size = 1; size < 3000; ++size) {
@@ -65,10 +65,10 @@ TYPED_TEST(AllocatorBoundsTest, FindsAByteBehindTheEnd) {
 TYPED_TEST(AllocatorBoundsTest, ResizingKeepsContentAndMovesTheCanary) {
   char* block = this->Allocate(100);
   std::memset(block, 0x11, 100);
-  for (const std::size_t size : {105U, 97U, 111U, 98U}) {
+  for (const std::size_t size : {103U, 91U, 104U, 95U}) {
     ASSERT_EQ(this->allocator_.Reallocate(this->self_, block, size), block);
     EXPECT_EQ(this->Usable(block), size);
-    for (std::size_t i = 0; i < 97; ++i) ASSERT_EQ(block[i], 0x11);
+    for (std::size_t i = 0; i < 91; ++i) ASSERT_EQ(block[i], 0x11);
     block[size] = static_cast<char>(~block[size]);
     EXPECT_DEATH(this->Free(block), "overflow of ");
     block[size] = static_cast<char>(~block[size]);
@@ -133,11 +133,11 @@ TYPED_TEST(AllocatorBoundsTest, WritesAfterFreeAreFoundBeforeReuse) {
 
 // Half a ring of others is freed before a block can come back.
 TYPED_TEST(AllocatorBoundsTest, FreedBlocksRest) {
-  constexpr std::size_t kSize = 60;
+  constexpr std::size_t kSize = 56;
   std::vector<char*> blocks(2000);
   for (char*& block : blocks) block = this->Allocate(kSize);
   for (char* block : blocks) this->Free(block);
-  const std::size_t ring = MaxResting(TinyClassOf(kSize + 1));
+  const std::size_t ring = MaxResting(TinyClassOf(kSize + kMinSlackBytes));
   ASSERT_GE(ring, 32U);
   for (int i = 0; i < 200; ++i) {
     char* block = this->Allocate(kSize);
@@ -152,7 +152,7 @@ TYPED_TEST(AllocatorBoundsTest, FreedBlocksRest) {
 
 TYPED_TEST(AllocatorBoundsTest, BlocksDoNotComeInOrder) {
   std::vector<char*> blocks(500);
-  for (char*& block : blocks) block = this->Allocate(60);
+  for (char*& block : blocks) block = this->Allocate(56);
   std::size_t neighbours = 0;
   for (std::size_t i = 1; i < blocks.size(); ++i) {
     neighbours += blocks[i] - blocks[i - 1] == 64 ? 1 : 0;

@@ -135,7 +135,7 @@ TEST(AllocatorSlowPathCheckTest, EachSlowPathChecksWhatItTouched) {
         damage_one();
         // Until a magazine is full.
         for (int i = 0; i < 200; ++i) {
-          allocator.Free(test.self, allocator.Allocate(test.self, 41));
+          allocator.Free(test.self, allocator.Allocate(test.self, 39));
         }
       },
       "internal check failed|damaged header");

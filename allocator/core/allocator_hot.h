@@ -147,14 +147,19 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateZeroed(
   return Cleared(block, bytes);
 }
 
-// See AlignedClassOf. What exceeds the address space rounds to 0, and so do
-// sizes of 0: both are the slow part's business.
+// See AlignedClassOf. Sizes of 0 round to 0, and so does what exceeds the
+// address space, unless slack takes it further: both are the slow part's
+// business.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateAligned(
     Heap* heap, std::size_t alignment_bytes, std::size_t size_bytes,
     std::size_t tiny_bytes, std::size_t pool_bytes, BlockKind kind) {
   if constexpr (kConfig.inaccessible_empty_blocks) {
     if (size_bytes == 0) [[unlikely]]
+      return nullptr;
+  }
+  if constexpr (kSlackBytes != 0) {
+    if (size_bytes >= kPoolEnd) [[unlikely]]
       return nullptr;
   }
   const std::size_t last_byte =

@@ -192,7 +192,7 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::ReallocateSpan(Heap*& self, void* pointer,
                                          const LiveBlock& block,
                                          std::size_t size_bytes) {
-  if (size_bytes < kPoolEnd || size_bytes + kSlackBytes > kMaxSpanBytes ||
+  if (size_bytes < kPoolEnd || size_bytes > kMaxSpanBytes - kSlackBytes ||
       size_bytes > max_alloc_bytes_) {
     return MoveTo(self, pointer, block.size_bytes, size_bytes);
   }
@@ -295,7 +295,7 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::ReallocateHuge(Heap*& self, void* pointer,
                                          const LiveBlock& block,
                                          std::size_t size_bytes) {
-  if (size_bytes + kSlackBytes <= kMaxSpanBytes) {
+  if (size_bytes <= kMaxSpanBytes - kSlackBytes) {
     return MoveTo(self, pointer, block.size_bytes, size_bytes);
   }
   Ace::HugeGrant grant;

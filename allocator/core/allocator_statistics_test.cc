@@ -107,8 +107,8 @@ TYPED_TEST(AllocatorStatisticsTest, ThreadsWithoutAHeapCountToo) {
 }
 
 TYPED_TEST(AllocatorStatisticsTest, ReallocationsWhereTheVariantCounts) {
-  void* block = this->allocator_.Allocate(this->self_, 25);
-  block = this->allocator_.Reallocate(this->self_, block, 31);
+  void* block = this->allocator_.Allocate(this->self_, 20);
+  block = this->allocator_.Reallocate(this->self_, block, 24);
   block = this->allocator_.Reallocate(this->self_, block, 50);
   block = this->allocator_.Reallocate(this->self_, block, 5000);
   block = this->allocator_.Reallocate(this->self_, block, 500'000);

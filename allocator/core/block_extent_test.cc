@@ -152,7 +152,7 @@ TEST_F(BlockExtentTest, ManyLargeBlocksThatComeAndGo) {
 
 TEST_F(BlockExtentTest, Sentences) {
   SetOnMisuse(OnMisuse::kLog);
-  const Address block = Allocate(60);
+  const Address block = Allocate(56);
   const auto report = [&](Address at, std::size_t bytes, bool written) {
     testing::internal::CaptureStderr();
     ReportCopy(
@@ -164,10 +164,10 @@ TEST_F(BlockExtentTest, Sentences) {
   };
   EXPECT_EQ(report(block + 10, 80, true),
             "hakmem: misuse: overflow of 0xP (memcpy of 80 bytes to byte 10 of "
-            "a block of 60 bytes, class 64, owner heap 1)");
-  EXPECT_EQ(report(block, 61, false),
-            "hakmem: misuse: read past the end of 0xP (memcpy of 61 bytes from "
-            "byte 0 of a block of 60 bytes, class 64, owner heap 1)");
+            "a block of 56 bytes, class 64, owner heap 1)");
+  EXPECT_EQ(report(block, 57, false),
+            "hakmem: misuse: read past the end of 0xP (memcpy of 57 bytes from "
+            "byte 0 of a block of 56 bytes, class 64, owner heap 1)");
   Free(block);
   EXPECT_EQ(report(block + 3, 1, true),
             "hakmem: misuse: write after free of 0xP (memcpy of 1 bytes to "

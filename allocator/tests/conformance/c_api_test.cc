@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kTooLarge[] = {
     static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) + 1,
     std::numeric_limits<std::size_t>::max() - 4096,
+    std::numeric_limits<std::size_t>::max() - 7,
     std::numeric_limits<std::size_t>::max()};
 
 // Any value that no call sets.
@@ -131,6 +132,21 @@ TEST(CApi, TooLargeFailsWithEnomem) {
     errno = 0;
     EXPECT_EQ(pvalloc(Opaque(size)), nullptr) << size;
     EXPECT_EQ(errno, ENOMEM) << size;
+  }
+}
+
+TEST(CApi, TooLargeIsNothingToGrowTo) {
+  for (const std::size_t old_size : kRouteSizes) {
+    void* const block = malloc(Opaque(old_size));
+    ASSERT_NE(block, nullptr);
+    FillBlock(block, old_size, 5);
+    for (const std::size_t size : kTooLarge) {
+      errno = 0;
+      EXPECT_EQ(realloc(block, Opaque(size)), nullptr) << old_size;
+      EXPECT_EQ(errno, ENOMEM) << size;
+    }
+    EXPECT_TRUE(BlockHolds(block, old_size, 5)) << old_size;
+    free(block);
   }
 }
 

@@ -182,13 +182,6 @@ TEST(Options, HeapLimitLimitsTheHeap) {
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
-std::size_t ResidentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::size_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 // A burst of small blocks, freed; then the program sleeps until the memory has
 // gone back, for ever if need be: the test's own time limit ends that.
 void SleepUntilABurstHasGoneBack() {

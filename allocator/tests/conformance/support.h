@@ -51,6 +51,9 @@ inline bool IsAlignedTo(const void* pointer, std::size_t alignment) {
 void FillBlock(void* block, std::size_t size, unsigned seed);
 bool BlockHolds(const void* block, std::size_t size, unsigned seed);
 
+// The memory that the process has now.
+std::size_t ResidentBytes();
+
 // hakmem.h's functions, or null on another allocator.
 struct HakmemApi {
   const char* (*version)() = nullptr;

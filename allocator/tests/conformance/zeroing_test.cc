@@ -109,6 +109,22 @@ TEST(Zeroing, BlocksFreedByAnotherThreadAreZero) {
   }
 }
 
+// What was never written is zero, and needs no memory to become so.
+TEST(Zeroing, UntouchedPagesAreLeftAlone) {
+  constexpr std::size_t kSize = 40000;
+  constexpr std::size_t kCount = 1000;
+  const std::size_t before = ResidentBytes();
+  for (int round = 0; round < 3; ++round) {
+    std::vector<void*> blocks(kCount);
+    for (void*& block : blocks) {
+      block = Opaque(round == 1 ? calloc(1, kSize) : malloc(kSize));
+      ASSERT_NE(block, nullptr);
+    }
+    for (void* block : blocks) free(block);
+  }
+  EXPECT_LT(ResidentBytes() - before, kSize * kCount / 2);
+}
+
 TEST(Zeroing, GrownByReallocThenFreed) {
   for (const std::size_t size : kSizes) {
     void* block = calloc(1, size);

@@ -1,5 +1,5 @@
 // A text without an end.
-// expect[hardened debug] tiny: read past the end of 0xP (strcpy of 61 bytes from byte 0 of a block of 60 bytes, class 64, owner heap 1)
+// expect[hardened debug] tiny: read past the end of 0xP (strcpy of 57 bytes from byte 0 of a block of 56 bytes, class 64, owner heap 1)
 // expect[hardened debug] pool: read past the end of 0xP (strcpy of 5001 bytes from byte 0 of a block of 5000 bytes, class 5120, owner heap 1)
 // expect[hardened debug] span: read past the end of 0xP (strcpy of 200001 bytes from byte 0 of a block of 200000 bytes, span of 262144 bytes)
 // expect[hardened debug] huge: read past the end of 0xP (strcpy of 314572701 bytes from byte 0 of a block of 314572700 bytes, huge block of 314572800 bytes)

@@ -1,5 +1,5 @@
 // The second piece does not fit any more.
-// expect[hardened debug] tiny: overflow of 0xP (mempcpy of 60 bytes to byte 40 of a block of 60 bytes, class 64, owner heap 1)
+// expect[hardened debug] tiny: overflow of 0xP (mempcpy of 56 bytes to byte 40 of a block of 56 bytes, class 64, owner heap 1)
 // expect[hardened debug] pool: overflow of 0xP (mempcpy of 5000 bytes to byte 40 of a block of 5000 bytes, class 5120, owner heap 1)
 // expect[hardened debug] span: overflow of 0xP (mempcpy of 200000 bytes to byte 40 of a block of 200000 bytes, span of 262144 bytes)
 // expect[hardened debug] huge: overflow of 0xP (mempcpy of 314572700 bytes to byte 40 of a block of 314572700 bytes, huge block of 314572800 bytes)

@@ -1,5 +1,5 @@
 // A block filled as if it were one byte longer.
-// expect[hardened debug] tiny: overflow of 0xP (memset of 61 bytes to byte 0 of a block of 60 bytes, class 64, owner heap 1)
+// expect[hardened debug] tiny: overflow of 0xP (memset of 57 bytes to byte 0 of a block of 56 bytes, class 64, owner heap 1)
 // expect[hardened debug] pool: overflow of 0xP (memset of 5001 bytes to byte 0 of a block of 5000 bytes, class 5120, owner heap 1)
 // expect[hardened debug] span: overflow of 0xP (memset of 200001 bytes to byte 0 of a block of 200000 bytes, span of 262144 bytes)
 // expect[hardened debug] huge: overflow of 0xP (memset of 314572701 bytes to byte 0 of a block of 314572700 bytes, huge block of 314572800 bytes)

@@ -1,5 +1,5 @@
 // Nine bytes of a text appended where five fit.
-// expect[hardened debug] tiny: overflow of 0xP (strncat of 10 bytes to byte 55 of a block of 60 bytes, class 64, owner heap 1)
+// expect[hardened debug] tiny: overflow of 0xP (strncat of 10 bytes to byte 51 of a block of 56 bytes, class 64, owner heap 1)
 // expect[hardened debug] pool: overflow of 0xP (strncat of 10 bytes to byte 4995 of a block of 5000 bytes, class 5120, owner heap 1)
 // expect[hardened debug] span: overflow of 0xP (strncat of 10 bytes to byte 199995 of a block of 200000 bytes, span of 262144 bytes)
 // expect[hardened debug] huge: overflow of 0xP (strncat of 10 bytes to byte 314572695 of a block of 314572700 bytes, huge block of 314572800 bytes)

@@ -5,6 +5,6 @@
 #include "allocator/tests/misuse/misuse.h"
 
 int main() {
-  void* const block = hakmem::Opaque(::operator new(60, std::align_val_t{64}));
+  void* const block = hakmem::Opaque(::operator new(56, std::align_val_t{64}));
   free(block);
 }

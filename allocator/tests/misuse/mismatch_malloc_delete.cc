@@ -5,6 +5,6 @@
 #include "allocator/tests/misuse/misuse.h"
 
 int main() {
-  void* const block = hakmem::Opaque(malloc(60));
+  void* const block = hakmem::Opaque(malloc(56));
   ::operator delete(block);
 }

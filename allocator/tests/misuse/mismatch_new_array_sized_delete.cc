@@ -5,6 +5,6 @@
 #include "allocator/tests/misuse/misuse.h"
 
 int main() {
-  void* const block = hakmem::Opaque(::operator new[](60));
-  ::operator delete(block, std::size_t{60});
+  void* const block = hakmem::Opaque(::operator new[](56));
+  ::operator delete(block, std::size_t{56});
 }

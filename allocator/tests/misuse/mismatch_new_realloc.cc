@@ -5,6 +5,6 @@
 #include "allocator/tests/misuse/misuse.h"
 
 int main() {
-  void* const block = hakmem::Opaque(::operator new(60));
+  void* const block = hakmem::Opaque(::operator new(56));
   return realloc(block, 100) == nullptr ? 0 : 1;
 }

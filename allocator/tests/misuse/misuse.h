@@ -23,7 +23,7 @@ T Opaque(T value) {
 // How much of a route's block a program asks for: classes 64 and 5120, a span
 // of 262144 bytes, a huge block of 314572800; each with some bytes behind it.
 inline std::size_t SizeOf(const char* route) {
-  if (strcmp(route, "tiny") == 0) return 60;
+  if (strcmp(route, "tiny") == 0) return 56;
   if (strcmp(route, "pool") == 0) return 5000;
   if (strcmp(route, "span") == 0) return 200000;
   if (strcmp(route, "huge") == 0) return (std::size_t{300} << 20) - 100;

@@ -1,5 +1,5 @@
 // Bytes written past the end, found when another thread frees the block.
-// expect[hardened debug] tiny: overflow of 0xP (byte 60 of a block of 60 bytes was written, class 64, owner heap 1)
+// expect[hardened debug] tiny: overflow of 0xP (byte 56 of a block of 56 bytes was written, class 64, owner heap 1)
 // expect[hardened debug] pool: overflow of 0xP (byte 5000 of a block of 5000 bytes was written, class 5120, owner heap 1)
 #include <pthread.h>
 

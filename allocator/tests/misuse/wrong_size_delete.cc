@@ -1,6 +1,6 @@
 // A size given to sized delete that the block cannot have been asked for with.
 // expect tiny: wrong-size free of 0xP (given 100 bytes, block of class 64, owner heap 1)
-// expect[hardened debug] tiny: wrong-size free of 0xP (given 100 bytes, asked for with 60 bytes, class 64, owner heap 1)
+// expect[hardened debug] tiny: wrong-size free of 0xP (given 100 bytes, asked for with 56 bytes, class 64, owner heap 1)
 // expect pool: wrong-size free of 0xP (given 100 bytes, block of class 5120, owner heap 1)
 // expect[hardened debug] pool: wrong-size free of 0xP (given 100 bytes, asked for with 5000 bytes, class 5120, owner heap 1)
 // expect span: wrong-size free of 0xP (given 100 bytes, span of 262144 bytes)
