@@ -46,10 +46,10 @@ HAK_ALWAYS_INLINE bool IsZero(ZeroVector found) {
 
 }  // namespace internal
 
-// How long a block is, and, if it is no longer than kPiecedBytes, where four pieces
-// begin that cover it. They overlap instead of being counted: how many there
-// are, where sizes vary, is guessed wrongly, and a wrong guess costs more than
-// all four.
+// How long a block is, and, if it is no longer than kPiecedBytes, where four
+// pieces begin that cover it. They overlap instead of being counted: how many
+// there are, where sizes vary, is guessed wrongly, and a wrong guess costs more
+// than all four.
 struct PiecedLength {
   constexpr PiecedLength() = default;
   constexpr explicit PiecedLength(std::size_t block_bytes)

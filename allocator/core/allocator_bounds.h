@@ -110,8 +110,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeQueued(Heap* heap,
     block.kind = BoundsEntry<false>::KindOf(entry);
   }
   if ((!kConfig.check_kinds || block.kind == kind) &&
-      CanaryOf(pointer, block.size_bytes).IsIntact())
-      [[likely]] {
+      CanaryOf(pointer, block.size_bytes).IsIntact()) [[likely]] {
     return true;
   }
   return MayUse(heap, pointer, block, PointerUse::kFree, kind);

@@ -90,8 +90,7 @@ auto Allocator<kConfig>::TryLarge(std::size_t size_bytes,
 template <const Config& kConfig>
 void Allocator<kConfig>::ZeroLarge(void* block, std::size_t bytes) {
   if constexpr (kConfig.zero_on_free) {
-    const std::size_t whole_pages =
-        RoundDown(bytes, ace_.memory().PageBytes());
+    const std::size_t whole_pages = RoundDown(bytes, ace_.memory().PageBytes());
     ace_.ClearTouched(reinterpret_cast<Address>(block), whole_pages);
     ZeroBytes(static_cast<char*>(block) + whole_pages, bytes - whole_pages);
   } else {

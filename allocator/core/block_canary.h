@@ -9,9 +9,8 @@
 // Cowan et al., USENIX Security 1998; for heaps: Robertson et al., LISA 2003.)
 // The product is folded, because another multiplication would undo a plain one:
 // one canary and its block's address would tell all others. It is the mixer of
-// wyhash and no cipher: nothing is known of what many canaries tell. What longer
-// slack has behind them is zero, and is looked at with the fill when the block
-// is used again.
+// wyhash and no cipher: nothing is known of what many canaries tell. What
+// longer slack has behind them is cleared with the block, and not looked at.
 //
 // Invariants:
 //   N1: a live block has room for its canary (kMinSlackBytes).
@@ -59,8 +58,8 @@ class BlockCanary {
   Address FirstDamage() const {
     const std::uint64_t wrong = Load() ^ value_;
     if (wrong == 0) return 0;
-    const int bits = kLittleEndian ? std::countr_zero(wrong)
-                                   : std::countl_zero(wrong);
+    const int bits =
+        kLittleEndian ? std::countr_zero(wrong) : std::countl_zero(wrong);
     return start_ + static_cast<unsigned>(bits) / 8;
   }
 

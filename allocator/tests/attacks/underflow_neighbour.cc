@@ -1,7 +1,7 @@
 // Writes before a block's first byte.
 // attack eight: 8 bytes before the block
 // expect eight: succeeds
-// expect[hardened debug] eight: detected
+// expect[hardened debug] eight: prevented
 // attack hundred: 100 bytes before the block
 // expect hundred: succeeds
 // attack large: 100 KB before a block of 200 KB
