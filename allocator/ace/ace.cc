@@ -19,8 +19,8 @@ constexpr FrameIndex kMaxGrowthFrames = 32;
 constexpr std::uint64_t kSlackUnits = 64;
 constexpr std::uint64_t kSlackShare = 16;
 // What is dirty cannot serve another class where classes are separate, and
-// faulting pages in again costs more than keeping them: 16 MiB and a half.
-constexpr std::uint64_t kSeparateSlackUnits = 256;
+// faulting pages in again costs more than keeping them: 8 MiB and a half.
+constexpr std::uint64_t kSeparateSlackUnits = 128;
 constexpr std::uint64_t kSeparateSlackShare = 2;
 
 // How much is given back while the lock is held once: 16 MiB, 1 to 2 ms.

@@ -90,22 +90,15 @@ inline constexpr Config kHardened = {.name = "hardened",
                                      .scattered_tables = true,
                                      .check_copies = true,
                                      .sealed_options = true};
-inline constexpr Config kDebug = {.name = "debug",
-                                  .count_all_calls = true,
-                                  .check_header_on_reuse = true,
-                                  .zero_on_free = true,
-                                  .check_bounds = true,
-                                  .check_kinds = true,
-                                  .delay_reuse = true,
-                                  .check_fill_on_reuse = true,
-                                  .separate_classes = true,
-                                  .guard_pages = true,
-                                  .inaccessible_empty_blocks = true,
-                                  .scattered_tables = true,
-                                  .check_copies = true,
-                                  .sealed_options = true,
-                                  .check_invariants = true,
-                                  .record_stacks = true};
+// Hardened, with what finds mistakes of hakmem's own, and tells more of others.
+inline constexpr Config kDebug = [] {
+  Config config = kHardened;
+  config.name = "debug";
+  config.count_all_calls = true;
+  config.check_invariants = true;
+  config.record_stacks = true;
+  return config;
+}();
 
 // What the layers below core need to know of a variant.
 struct MemoryPolicy {
