@@ -363,7 +363,7 @@ class alignas(64) ThreadHeap {
   void* RestFree(ClassCache& cache, void* block);
   void LengthenRest(SizeClass size_class, std::uint32_t taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void Shuffle(void** blocks, std::uint32_t count);
+  void MixRefill(SizeClass size_class, void** blocks, std::uint32_t count);
   void FlushResting(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckResting(SizeClass size_class) const;
   bool EnsureMagazine(SizeClass size_class)

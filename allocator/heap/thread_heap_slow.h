@@ -120,7 +120,7 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
       const std::uint32_t taken =
           slabs_.Take(size_class, MagazineBlocks(cache.top), wanted, refusal);
       if constexpr (kConfig.delay_reuse) {
-        Shuffle(MagazineBlocks(cache.top), taken);
+        MixRefill(size_class, MagazineBlocks(cache.top), taken);
         LengthenRest(size_class, taken);
       }
       depots_[size_class].refill = 2 * wanted;

@@ -3,7 +3,7 @@
 // holds in the next.
 // attack next: the next malloc returns what follows in memory
 // expect next: succeeds
-// expect[hardened debug] next: 3..10 %
+// expect[hardened debug] next: 30..48 %
 // attack same: a block of 64 bytes is where it was in the last run
 // expect same: prevented
 // attack spray: where it was is now in 1 GiB of blocks of 64 MiB
