@@ -86,7 +86,7 @@ void ThreadHeap<kConfig>::LengthenRest(SizeClass size_class,
   depot.taken = std::min(depot.taken + taken, 4 * kMaxResting);
   const std::uint32_t slots = std::clamp(std::bit_floor(depot.taken / 4),
                                          kMinResting, MaxResting(size_class));
-  if (slots <= cache.rest_mask + 1) return;
+  if (slots <= cache.rest_mask + 1U) return;
   cache.rest_mask = static_cast<std::uint8_t>(slots - 1);
   cache.rest_shift = RestShift(slots);
 }
