@@ -67,6 +67,11 @@ class NightlyTest(unittest.TestCase):
         state_file.write_text(json.dumps(state), encoding="utf-8")
         self.assertEqual(self.night(state["wall_seconds"] + 2).returncode, 0)
         self.assertGreater(self.report()["targets"][TARGET]["slices"], slices)
+        # A state of a script that knew less of each target.
+        del state["targets"][TARGET]["cpu_seconds"]
+        state_file.write_text(json.dumps(state), encoding="utf-8")
+        self.assertEqual(self.night(state["wall_seconds"] + 2).returncode, 0)
+        self.assertGreater(self.report()["targets"][TARGET]["cpu_seconds"], 0)
         # One that ended begins anew.
         self.assertEqual(self.night(1).returncode, 0)
         self.assertEqual(self.report()["targets"][TARGET]["slices"], 1)

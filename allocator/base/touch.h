@@ -17,7 +17,7 @@ HAK_ALWAYS_INLINE void TouchToWrite(void* at) {
                    :
                    : "cc");
 #else
-  __builtin_prefetch(at, 1);
+  __atomic_fetch_or(static_cast<unsigned char*>(at), 0, __ATOMIC_RELAXED);
 #endif
 }
 

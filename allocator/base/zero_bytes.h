@@ -16,7 +16,7 @@
 
 namespace hakmem {
 
-// The shortest blocks of the two functions below.
+// What ZeroShort and IsZeroShort are given is at least as long.
 inline constexpr std::size_t kMinShortBytes = 32;
 
 namespace internal {

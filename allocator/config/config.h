@@ -90,10 +90,13 @@ inline constexpr Config kHardened = {.name = "hardened",
                                      .scattered_tables = true,
                                      .check_copies = true,
                                      .sealed_options = true};
-// Hardened, with what finds mistakes of hakmem's own, and tells more of others.
+// Hardened, with what finds mistakes of hakmem's own, and tells more of others,
+// and what that needs.
 inline constexpr Config kDebug = [] {
   Config config = kHardened;
   config.name = "debug";
+  config.check_header_on_reuse = true;
+  config.check_bounds = true;
   config.count_all_calls = true;
   config.check_invariants = true;
   config.record_stacks = true;

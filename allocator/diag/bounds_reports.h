@@ -53,9 +53,9 @@ struct CopySide {
 };
 
 // The block ends before the side does. Nothing was copied yet.
-//   overflow of 0xP (memcpy of 80 bytes to byte 0 of a block of 60 bytes, class
+//   overflow of 0xP (memcpy of 80 bytes to byte 0 of a block of 56 bytes, class
 //   64, owner heap 1)
-//   read past the end of 0xP (memcpy of 80 bytes from byte 0 of a block of 60
+//   read past the end of 0xP (memcpy of 80 bytes from byte 0 of a block of 56
 //   bytes, class 64, owner heap 1)
 HAK_COLD void FatalCopyPastEnd(const BlockReport& block, std::size_t size_bytes,
                                const CopySide& side);

@@ -19,8 +19,7 @@
 //       them together count for depot_bytes_, at most the budget.
 //   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
 //   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
-//   of
-//       its class, bears the header Quarantined and is this heap's.
+//       of its class, bears the header Quarantined and is this heap's.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_
 
