@@ -15,10 +15,16 @@
 #include <cstddef>
 #include <string_view>
 
+#include "allocator/diag/report_text.h"
+
 namespace hakmem {
 
 class MisuseTrap {
  public:
+  // Reports go without stacks: those are the same for every input, and to name
+  // their functions takes longer than all else.
+  MisuseTrap() { SetReportStacks(false); }
+
   // Makes the call; the report that ended it, or nothing.
   template <typename F>
   std::string_view Catch(F call) {

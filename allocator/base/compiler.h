@@ -10,6 +10,12 @@
 #define HAK_COLD __attribute__((noinline, cold))
 // Out of line, but not rare.
 #define HAK_NOINLINE __attribute__((noinline))
+// Nothing here is new to a fuzzer, and no thread loses its turn here.
+#if defined(__clang__)
+#define HAK_NO_COVERAGE __attribute__((no_sanitize("coverage")))
+#else
+#define HAK_NO_COVERAGE
+#endif
 // A symbol of the shared library.
 #define HAK_EXPORT __attribute__((visibility("default")))
 // A symbol that may be absent at run time; test its address before use.

@@ -15,11 +15,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <map>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 
 namespace hakmem {
@@ -74,9 +76,10 @@ class ModelHeap {
   }
   // Of memory that must be zero, before Add.
   static void CheckZero(const void* pointer, std::size_t size) {
-    ForEachSample(size, size, [&](std::size_t at) {
-      HAK_CHECK_EQ(static_cast<const unsigned char*>(pointer)[at], 0);
-    });
+    ForEachPiece(size, size,
+                 [&](std::size_t at, std::size_t bytes) HAK_NO_COVERAGE {
+                   HAK_CHECK_EQ(Load(pointer, at, bytes), 0U);
+                 });
   }
   void CheckAll() const {
     for (const auto& [address, block] : blocks_) {
@@ -85,32 +88,61 @@ class ModelHeap {
   }
 
  private:
-  // The bytes that stand for the block's content: all of a short block; of a
-  // long one its ends and places in between, few enough not to touch much.
+  // The pieces that stand for the block's content, words and what is left of
+  // one: all of a short block; of a long one its ends and places in between,
+  // few enough not to touch much. Those that end behind `limit` are shortened.
   template <typename F>
-  static void ForEachSample(std::size_t size, std::size_t limit, F f) {
+  HAK_NO_COVERAGE static void ForEachPiece(std::size_t size, std::size_t limit,
+                                           F f) {
+    limit = std::min(size, limit);
+    const auto piece = [&](std::size_t at) HAK_NO_COVERAGE {
+      if (at < limit) f(at, std::min(kWordBytes, limit - at));
+    };
     const std::size_t stride =
-        size <= 4096 ? 1 : std::max<std::size_t>(509, size / 64);
-    for (std::size_t at = 0; at < std::min(size, limit); at += stride) f(at);
-    for (std::size_t end = std::min<std::size_t>(size, 24); end != 0; --end) {
-      if (size - end < limit) f(size - end);
+        size <= 4096
+            ? kWordBytes
+            : std::max<std::size_t>(512, RoundUp(size / 32, kWordBytes));
+    for (std::size_t at = 0; at < limit; at += stride) piece(at);
+    if (stride == kWordBytes) return;
+    for (std::size_t at = RoundDown(size, kWordBytes) - 2 * kWordBytes;
+         at < limit; at += kWordBytes) {
+      piece(at);
     }
   }
-  static unsigned char ByteAt(const Block& block, std::size_t at) {
-    return static_cast<unsigned char>((block.seed * 131 + at) * 0x9e3779b1 >>
-                                      13);
+  static constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
+  // The word `at` bytes from the start of a block's content.
+  HAK_NO_COVERAGE static std::uint64_t WordAt(const Block& block,
+                                              std::size_t at) {
+    return (block.seed * 131 + at) * 0x9e3779b97f4a7c15;
   }
-  static void Write(void* pointer, const Block& block) {
-    ForEachSample(block.size, block.size, [&](std::size_t at) {
-      static_cast<unsigned char*>(pointer)[at] = ByteAt(block, at);
-    });
+  HAK_NO_COVERAGE static std::uint64_t Load(const void* pointer, std::size_t at,
+                                            std::size_t bytes) {
+    std::uint64_t word = 0;
+    const char* const from = static_cast<const char*>(pointer) + at;
+    // No call, where sanitizers check calls.
+    if (bytes == kWordBytes) {
+      std::memcpy(&word, from, kWordBytes);
+    } else {
+      std::memcpy(&word, from, bytes);
+    }
+    return word;
   }
-  static void CheckContent(const void* pointer, const Block& block,
-                           std::size_t limit) {
-    ForEachSample(block.size, limit, [&](std::size_t at) {
-      HAK_CHECK_EQ(static_cast<const unsigned char*>(pointer)[at],
-                   ByteAt(block, at));
-    });
+  HAK_NO_COVERAGE static void Write(void* pointer, const Block& block) {
+    ForEachPiece(block.size, block.size,
+                 [&](std::size_t at, std::size_t bytes) HAK_NO_COVERAGE {
+                   const std::uint64_t word = WordAt(block, at);
+                   std::memcpy(static_cast<char*>(pointer) + at, &word, bytes);
+                 });
+  }
+  HAK_NO_COVERAGE static void CheckContent(const void* pointer,
+                                           const Block& block,
+                                           std::size_t limit) {
+    ForEachPiece(block.size, limit,
+                 [&](std::size_t at, std::size_t bytes) HAK_NO_COVERAGE {
+                   const std::uint64_t word = WordAt(block, at);
+                   HAK_CHECK_EQ(Load(pointer, at, bytes),
+                                Load(&word, 0, bytes));
+                 });
   }
   void Insert(const void* pointer, const Block& block) {
     const auto address = reinterpret_cast<Address>(pointer);
