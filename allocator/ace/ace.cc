@@ -47,6 +47,7 @@ void Ace::Start(const Options& options, const MemoryPolicy& policy) {
   if (policy.inaccessible_empty_blocks) {
     empty_.Place(region_, memory_.PageBytes());
   }
+  if (policy.delay_reuse) resting_.Start(memory_.Random());
   StartGuards();
 }
 
@@ -468,6 +469,7 @@ void Ace::CheckInvariants() {
                mapped_bytes() - huge_.mapped_bytes());  // A2
   fine_ranges_.CheckInvariants();
   coarse_ranges_.CheckInvariants();
+  resting_.CheckInvariants();
   CheckGuards();
   huge_.CheckInvariants();
   empty_.CheckInvariants();

@@ -30,6 +30,7 @@
 #include "allocator/ace/empty_pool.h"
 #include "allocator/ace/huge_pool.h"
 #include "allocator/ace/range_pool.h"
+#include "allocator/ace/resting_spans.h"
 #include "allocator/ace/unit_pool.h"
 #include "allocator/config/config.h"
 #include "allocator/config/options.h"
@@ -71,7 +72,8 @@ class Ace {
         fine_(region_.fine()),
         coarse_(region_.coarse()),
         fine_ranges_(region_.fine()),
-        coarse_ranges_(region_.coarse()) {}
+        coarse_ranges_(region_.coarse()),
+        resting_(coarse_ranges_) {}
   Ace(const Ace&) = delete;
   Ace& operator=(const Ace&) = delete;
 
@@ -282,6 +284,7 @@ class Ace {
   UnitPool coarse_ ABSL_GUARDED_BY(lock_);
   RangePool fine_ranges_ ABSL_GUARDED_BY(lock_);
   RangePool coarse_ranges_ ABSL_GUARDED_BY(lock_);
+  RestingSpans resting_ ABSL_GUARDED_BY(lock_);
   HugePool huge_ ABSL_GUARDED_BY(lock_);
   EmptyPool empty_ ABSL_GUARDED_BY(lock_);
   // Written by Start alone.

@@ -1,6 +1,7 @@
 // Ace: ranges of units that belong to one class, and the guard pages at their
 // ends.
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
@@ -15,6 +16,10 @@ namespace {
 // splits a mapping and is one itself.
 constexpr std::size_t kMappingsShare = 4;
 constexpr std::size_t kMappingsPerGuard = 2;
+
+// Spans that rest are at most this share of what is granted, and so many units.
+constexpr std::uint64_t kRestingShare = 16;
+constexpr std::uint64_t kMaxRestingUnits = 4 * kMiB / kUnitBytes;
 
 }  // namespace
 
@@ -150,12 +155,20 @@ Ace::Grant Ace::GrantSpanRange(std::uint32_t units,
 void Ace::ReleaseSpanRange(UnitIndex first, std::uint32_t units, bool dirty) {
   const FutexLockHolder hold(lock_);
   coarse_.Keep(first, units, dirty);
-  coarse_ranges_.PutSpan(first, units);
+  if (policy_.delay_reuse) {
+    const std::uint64_t max_units =
+        std::min(kMaxRestingUnits, granted_units_ / kRestingShare);
+    resting_.Rest(first, units, max_units);
+  } else {
+    coarse_ranges_.PutSpan(first, units);
+  }
   NoteRelease(units);
 }
 
 // Of frames in which nothing is granted. Their addresses stay their classes'.
+// Where memory is short, nothing rests.
 std::size_t Ace::UnmapRanges() {
+  resting_.WakeAll();
   std::size_t guards = 0;
   const std::size_t bytes =
       fine_.UnmapKept(memory_, guards) + coarse_.UnmapKept(memory_, guards);

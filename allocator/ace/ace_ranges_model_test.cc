@@ -39,7 +39,9 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
     options.decay_ms = 100;
     options.heap_limit_bytes = 96 * kMiB;
     memory_.SetMaxMappings(400);
-    ace_->Start(options, {.separate_classes = true, .guard_pages = true});
+    ace_->Start(options, {.separate_classes = true,
+                          .guard_pages = true,
+                          .delay_reuse = GetParam() % 2 != 0});
   }
 
   std::uint32_t Below(std::uint32_t limit) {

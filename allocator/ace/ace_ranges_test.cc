@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "allocator/ace/ace.h"
@@ -20,6 +21,8 @@ using Refuse = FakeVirtualMemory::Refuse;
 
 constexpr MemoryPolicy kSeparate = {.separate_classes = true,
                                     .guard_pages = true};
+constexpr MemoryPolicy kDelayed = {
+    .separate_classes = true, .guard_pages = true, .delay_reuse = true};
 constexpr std::size_t kNoLimit = ~std::size_t{0};
 const SizeClass kTinyA = ClassOf(64);
 const SizeClass kTinyB = ClassOf(80);
@@ -33,12 +36,13 @@ class AceRangesTest : public testing::Test {
   ~AceRangesTest() override { ace_->CheckInvariants(); }
 
   void Start(std::size_t heap_limit_bytes = kNoLimit,
-             HugePages huge_pages = HugePages::kOff) {
+             HugePages huge_pages = HugePages::kOff,
+             const MemoryPolicy& policy = kSeparate) {
     Options options;
     options.decay_ms = 500;
     options.heap_limit_bytes = heap_limit_bytes;
     options.huge_pages = static_cast<std::uint64_t>(huge_pages);
-    ace_->Start(options, kSeparate);
+    ace_->Start(options, policy);
   }
   UnitIndex Slab(SizeClass size_class) {
     return ace_->GrantSlabRange(size_class).first;
@@ -102,6 +106,43 @@ TEST_F(AceRangesTest, NeighboursComeInOrder) {
   }
   ace_->UnmapCaches();
   for (const UnitIndex span : spans) EXPECT_EQ(Span(17), span);
+}
+
+TEST_F(AceRangesTest, AFreedSpanIsNotTheNextOne) {
+  Start(kNoLimit, HugePages::kOff, kDelayed);
+  std::set<UnitIndex> seen;
+  for (int i = 0; i < 80; ++i) Span(4);
+  for (int round = 0; round < 100; ++round) {
+    const UnitIndex freed = Span(4);
+    ace_->ReleaseSpanRange(freed, 4);
+    ace_->CheckInvariants();
+    const UnitIndex next = Span(4);
+    EXPECT_NE(next, freed);
+    ace_->ReleaseSpanRange(next, 4);
+    seen.insert({freed, next});
+  }
+  // Of 80, five rest, and one more is in use.
+  EXPECT_EQ(seen.size(), 6U);
+}
+
+TEST_F(AceRangesTest, WhatIsMuchOfAllDoesNotRest) {
+  Start(kNoLimit, HugePages::kOff, kDelayed);
+  const UnitIndex alone = Span(17);
+  ace_->ReleaseSpanRange(alone, 17);
+  EXPECT_EQ(Span(17), alone);
+  for (int i = 0; i < 20; ++i) Span(17);
+  ace_->ReleaseSpanRange(alone, 17);
+  EXPECT_NE(Span(17), alone);
+}
+
+TEST_F(AceRangesTest, NothingRestsWhereMemoryIsShort) {
+  Start(kNoLimit, HugePages::kOff, kDelayed);
+  for (int i = 0; i < 80; ++i) Span(4);
+  const std::set<UnitIndex> spans = {Span(4), Span(4), Span(4)};
+  for (const UnitIndex span : spans) ace_->ReleaseSpanRange(span, 4);
+  EXPECT_FALSE(spans.contains(Span(4)));
+  ace_->UnmapCaches();
+  EXPECT_EQ((std::set{Span(4), Span(4), Span(4)}), spans);
 }
 
 TEST_F(AceRangesTest, AGuardIsSetUpOnce) {

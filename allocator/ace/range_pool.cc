@@ -131,15 +131,17 @@ std::uint32_t RangePool::LongestUnits() const {
   return units;
 }
 
+void RangePool::CheckRange(UnitIndex first, std::uint32_t units) const {
+  for (UnitIndex unit = first; unit < first + units; ++unit) {
+    HAK_CHECK(
+        (zone_.super_slab(FrameOfUnit(unit)).kept_units >> UnitInFrame(unit) &
+         1) != 0);  // R1
+  }
+}
+
 void RangePool::CheckList(List list, std::uint32_t units) const {
-  while (list != 0) {
-    const UnitIndex first = list - 1;
-    for (UnitIndex unit = first; unit < first + units; ++unit) {
-      HAK_CHECK(
-          (zone_.super_slab(FrameOfUnit(unit)).kept_units >> UnitInFrame(unit) &
-           1) != 0);  // R1
-    }
-    list = DescriptorOf(zone_, first).slab.next;
+  for (; list != 0; list = DescriptorOf(zone_, list - 1).slab.next) {
+    CheckRange(list - 1, units);
   }
 }
 

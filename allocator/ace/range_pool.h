@@ -95,6 +95,8 @@ class RangePool {
   std::uint32_t LongestUnits() const;
 
   void CheckInvariants() const;
+  // Of a free range, listed or not.
+  void CheckRange(UnitIndex first, std::uint32_t units) const;
 
  private:
   static constexpr unsigned kLengthClasses = 2 * internal::kRoundLengths;

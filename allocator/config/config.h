@@ -109,11 +109,13 @@ struct MemoryPolicy {
   bool guard_pages = false;
   bool inaccessible_empty_blocks = false;
   bool scattered_tables = false;
+  bool delay_reuse = false;
 };
 
 constexpr MemoryPolicy MemoryPolicyOf(const Config& config) {
   return {config.separate_classes, config.guard_pages,
-          config.inaccessible_empty_blocks, config.scattered_tables};
+          config.inaccessible_empty_blocks, config.scattered_tables,
+          config.delay_reuse};
 }
 
 static_assert(IsValid(kRelease) && IsValid(kTracing));

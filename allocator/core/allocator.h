@@ -344,6 +344,7 @@ class Allocator {
                  Refusal& refusal);
   Large TrySpan(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
+  bool IsAsItWasLeft(const Ace::Grant& grant, std::uint32_t units) const;
   void ZeroLarge(void* block, std::size_t bytes);
   void* AllocateEmpty(std::size_t alignment_bytes);
   std::uint32_t SpanUnitsFor(std::size_t size_bytes) const;

@@ -117,7 +117,7 @@ TYPED_TEST(AllocatorBoundsTest, BlocksAreClearWhenTheyAreHandedOut) {
 }
 
 TYPED_TEST(AllocatorBoundsTest, WritesAfterFreeAreFoundBeforeReuse) {
-  for (const std::size_t size : {60U, 5000U}) {
+  for (const std::size_t size : {60U, 5000U, 200'000U}) {
     std::vector<char*> blocks(200);
     for (char*& block : blocks) block = this->Allocate(size);
     for (char* block : blocks) this->Free(block);

@@ -7,7 +7,9 @@
 #include <cstring>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/core/allocator.h"
+#include "allocator/diag/bounds_reports.h"
 #include "allocator/slab/slab.h"
 
 namespace hakmem {
@@ -28,6 +30,36 @@ std::uint32_t Allocator<kConfig>::SpanUnitsFor(std::size_t size_bytes) const {
   }
 }
 
+// How long the places are in which a span is looked at before it is used again:
+// those of Pool blocks are shorter, and a span's start holds more of what is
+// written through stale pointers.
+inline constexpr std::size_t kSpanPlaceBytes = 512;
+
+// Whether a span is as clear as it was left, in places. If not, it was told,
+// and the span stays granted to nobody.
+template <const Config& kConfig>
+bool Allocator<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
+                                       std::uint32_t units) const {
+  if constexpr (kConfig.check_fill_on_reuse) {
+    if (grant.known_zero) return true;
+    const void* const span = reinterpret_cast<const void*>(
+        ace_.region().coarse().UnitAddress(grant.first));
+    const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
+    const auto turn = static_cast<std::uint32_t>(
+        counters_.span_allocations.load(std::memory_order_relaxed));
+    if (!IsZeroInPlaces<kSpanPlaceBytes>(span, bytes, turn)) [[unlikely]] {
+      FatalWriteAfterFree({.pointer = span,
+                           .use = PointerUse::kAllocate,
+                           .variant = kConfig.name,
+                           .route = Route::kSpan,
+                           .block_bytes = bytes},
+                          FirstNonZero(span, bytes));
+      return false;
+    }
+  }
+  return true;
+}
+
 template <const Config& kConfig>
 auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
                                  std::size_t alignment_bytes, Refusal& refusal)
@@ -35,11 +67,13 @@ auto Allocator<kConfig>::TrySpan(std::size_t size_bytes,
   const std::uint32_t units = SpanUnitsFor(size_bytes);
   alignment_bytes = std::max(alignment_bytes, kUnitBytes);
   Ace::Grant grant;
-  if constexpr (kConfig.separate_classes) {
-    grant = ace_.GrantSpanRange(units, alignment_bytes);
-  } else {
-    grant = ace_.GrantSpan(units, alignment_bytes);
-  }
+  do {
+    if constexpr (kConfig.separate_classes) {
+      grant = ace_.GrantSpanRange(units, alignment_bytes);
+    } else {
+      grant = ace_.GrantSpan(units, alignment_bytes);
+    }
+  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant, units));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return {};
   const Zone& zone = ace_.region().coarse();

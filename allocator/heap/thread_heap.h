@@ -34,6 +34,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
+#include "allocator/base/weak_random.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/guard_sampler.h"
@@ -270,7 +271,7 @@ class alignas(64) ThreadHeap {
   GuardSampler& sampler() { return sampler_; }
 
   // Before the first block is freed: what the order of reuse follows from.
-  void SeedRandom(std::uint64_t seed) { random_ = seed | 1; }
+  void SeedRandom(std::uint64_t seed) { random_ = WeakRandom(seed); }
 
   // Only while the owner is not inside.
   void CheckInvariants();
@@ -357,7 +358,6 @@ class alignas(64) ThreadHeap {
   HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
     if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
   }
-  HAK_ALWAYS_INLINE std::uint64_t NextRandom();
   HAK_ALWAYS_INLINE void* Rest(ClassCache& cache, void* block);
   void* RestFree(ClassCache& cache, void* block);
   void LengthenRest(SizeClass size_class, std::uint32_t taken)
@@ -421,7 +421,7 @@ class alignas(64) ThreadHeap {
   ClassCache* tiny_caches_[kTinySteps];
   GuardSampler sampler_;
   // Seeded when the heap is made.
-  std::uint64_t random_ = 1;
+  WeakRandom random_;
   [[no_unique_address]] std::conditional_t<kConfig.delay_reuse, RestingSlots,
                                            NoResting> resting_;
   Parcel* open_[kOpen] = {};

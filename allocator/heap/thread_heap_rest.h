@@ -23,14 +23,6 @@
 namespace hakmem {
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE std::uint64_t ThreadHeap<kConfig>::NextRandom() {
-  // Multiplicative, by the factor of Knuth's MMIX generator; the seed is odd,
-  // the high bits are the good ones.
-  random_ *= 6364136223846793005U;
-  return random_;
-}
-
-template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Rest(ClassCache& cache,
                                                   void* block) {
   const std::uint32_t mask = cache.rest_mask;
@@ -38,7 +30,7 @@ HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Rest(ClassCache& cache,
   const std::uint32_t next = (at + 1) & mask;
   cache.rest_next = next;
   const auto far = static_cast<std::uint32_t>(
-      (next + (NextRandom() >> cache.rest_shift)) & mask);
+      (next + (random_.Next() >> cache.rest_shift)) & mask);
   void** const slots = cache.rest_slots;
   void* const rested = slots[far];
   slots[far] = slots[at];
@@ -105,9 +97,7 @@ void ThreadHeap<kConfig>::MixRefill(SizeClass size_class, void** blocks,
   const bool touch = kConfig.check_fill_on_reuse && IsTiny(size_class);
   for (; count != 0; blocks += kGroup, count -= std::min(count, kGroup)) {
     for (std::uint32_t left = std::min(count, kGroup); left != 0; --left) {
-      const auto other =
-          static_cast<std::uint32_t>((NextRandom() >> 32) * left >> 32);
-      std::swap(blocks[left - 1], blocks[other]);
+      std::swap(blocks[left - 1], blocks[random_.Below(left)]);
       if (touch) TouchToWrite(blocks[left - 1]);
     }
   }

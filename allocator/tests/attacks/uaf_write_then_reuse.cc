@@ -14,6 +14,7 @@
 // expect[hardened debug] middle: 60..100 %
 // attack large: in a block of 200 KB
 // expect large: succeeds
+// expect[hardened debug] large: detected
 // attack zeroed_short: in a block of 1,000 bytes, which calloc returns
 // expect zeroed_short: prevented
 // expect[hardened debug] zeroed_short: 0..0 %
@@ -22,6 +23,7 @@
 // expect[hardened debug] zeroed_middle: 0..0 %
 // attack zeroed_large: in a block of 200 KB, which calloc returns
 // expect zeroed_large: prevented
+// expect[hardened debug] zeroed_large: detected
 #include "allocator/tests/attacks/attack.h"
 
 namespace {

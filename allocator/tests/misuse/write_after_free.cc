@@ -1,6 +1,7 @@
 // Bytes written after the block was freed, found before it is used again.
 // expect[hardened debug] tiny: write after free of 0xP (8 bytes from offset 8: 41 00 00 00 00 00 00 00, class 64)
 // expect[hardened debug] pool: write after free of 0xP (8 bytes from offset 8: 41 00 00 00 00 00 00 00, class 5120)
+// expect[hardened debug] span: write after free of 0xP (8 bytes from offset 8: 41 00 00 00 00 00 00 00, span of 258048 bytes)
 #include "allocator/tests/misuse/misuse.h"
 
 int main(int, char** argv) {

@@ -1,0 +1,87 @@
+// Freed spans that rest before they can be used again.
+//
+// Owns: which spans rest (their units are kept: unit_pool.h). Called by: Ace,
+// under its lock, in variants that delay reuse.
+// Thread-safety: none of its own.
+//
+// Which one has rested, when there is no room for another, is chance; it goes
+// back to the ranges of its length. Spans that are longer than the bound do not
+// rest: it is a share of what is granted, as the addresses of one that rests
+// serve nobody.
+//
+// Invariants:
+//   S1: the units of each span that rests are kept, and on no list of
+//       RangePool.
+//   S2: units_ is what all of them have.
+#ifndef HAKMEM_ALLOCATOR_ACE_RESTING_SPANS_H_
+#define HAKMEM_ALLOCATOR_ACE_RESTING_SPANS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "allocator/ace/range_pool.h"
+#include "allocator/base/check.h"
+#include "allocator/base/weak_random.h"
+#include "allocator/superslab/zone.h"
+
+namespace hakmem {
+
+class RestingSpans {
+ public:
+  // `ranges` are those of the zone that has the spans.
+  explicit constexpr RestingSpans(RangePool& ranges) : ranges_(ranges) {}
+  RestingSpans(const RestingSpans&) = delete;
+  RestingSpans& operator=(const RestingSpans&) = delete;
+
+  void Start(std::uint64_t seed) { random_ = WeakRandom(seed); }
+
+  // A freed span begins to rest; all that rest have at most `max_units`.
+  void Rest(UnitIndex first, std::uint32_t units, std::uint64_t max_units) {
+    if (units > max_units) {
+      ranges_.PutSpan(first, units);
+      return;
+    }
+    while (count_ == kMaxSpans || units_ + units > max_units) {
+      Wake(random_.Below(count_));
+    }
+    spans_[count_++] = {first, units};
+    units_ += units;
+  }
+  // All have rested.
+  void WakeAll() {
+    while (count_ != 0) Wake(count_ - 1);
+  }
+
+  void CheckInvariants() const {
+    std::uint32_t units = 0;
+    for (const Span& span : std::span(spans_, count_)) {
+      units += span.units;
+      ranges_.CheckRange(span.first, span.units);  // S1
+    }
+    HAK_CHECK_EQ(units, units_);  // S2
+  }
+
+ private:
+  static constexpr std::uint32_t kMaxSpans = 16;
+  struct Span {
+    UnitIndex first = 0;
+    std::uint32_t units = 0;
+  };
+
+  void Wake(std::uint32_t index) {
+    const Span span = spans_[index];
+    spans_[index] = spans_[--count_];
+    units_ -= span.units;
+    ranges_.PutSpan(span.first, span.units);
+  }
+
+  RangePool& ranges_;
+  Span spans_[kMaxSpans];
+  std::uint32_t count_ = 0;
+  std::uint32_t units_ = 0;
+  WeakRandom random_;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_RESTING_SPANS_H_
