@@ -30,13 +30,13 @@ std::uint32_t Allocator<kConfig>::SpanUnitsFor(std::size_t size_bytes) const {
   }
 }
 
-// How long the places are in which a span is looked at before it is used again:
-// those of Pool blocks are shorter, and a span's start holds more of what is
-// written through stale pointers.
-inline constexpr std::size_t kSpanPlaceBytes = 512;
+// So much of a span is looked at before it is used again: its start, which
+// whoever had it has touched. To look elsewhere would have pages there that
+// nobody needs, which each free would then look at, too.
+inline constexpr std::size_t kSpanStartBytes = 4 * kKiB;
 
-// Whether a span is as clear as it was left, in places. If not, it was told,
-// and the span stays granted to nobody.
+// Whether a span's start is as clear as it was left. If not, it was told, and
+// the span stays granted to nobody.
 template <const Config& kConfig>
 bool Allocator<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
                                        std::uint32_t units) const {
@@ -45,9 +45,9 @@ bool Allocator<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
     const void* const span = reinterpret_cast<const void*>(
         ace_.region().coarse().UnitAddress(grant.first));
     const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
-    const auto turn = static_cast<std::uint32_t>(
-        counters_.span_allocations.load(std::memory_order_relaxed));
-    if (!IsZeroInPlaces<kSpanPlaceBytes>(span, bytes, turn)) [[unlikely]] {
+    constexpr std::size_t kPlaceBytes = kSpanStartBytes / 8;
+    if (!IsZeroInPlaces<kPlaceBytes>(span, kSpanStartBytes, /*turn=*/0))
+        [[unlikely]] {
       FatalWriteAfterFree({.pointer = span,
                            .use = PointerUse::kAllocate,
                            .variant = kConfig.name,

@@ -173,19 +173,21 @@ void SlabStore::AfterPut(Slab& slab) {
   Release(slab);
 }
 
-void SlabStore::Put(SizeClass size_class, void* const* blocks,
-                    std::uint32_t count) {
+std::uint32_t SlabStore::Put(SizeClass size_class, void* const* blocks,
+                             std::uint32_t count) {
   const Zone& zone = ZoneOf(size_class);
-  for (std::uint32_t i = 0; i < count;) {
+  bool sound = true;
+  std::uint32_t done = 0;
+  while (done < count && sound) {
     const UnitIndex unit = SlabUnitOf(
-        size_class, zone.UnitOf(reinterpret_cast<Address>(blocks[i])));
+        size_class, zone.UnitOf(reinterpret_cast<Address>(blocks[done])));
     Slab& slab = SlabAt(size_class, unit);
     HAK_CHECK_EQ(slab.size_class(), size_class);
-    bool sound = false;
-    i += slab.Put(zone.UnitAddress(unit), blocks + i, count - i, sound);
-    HAK_CHECK(sound);
+    done +=
+        slab.Put(zone.UnitAddress(unit), blocks + done, count - done, sound);
     AfterPut(slab);
   }
+  return done;
 }
 
 void SlabStore::ReleaseEmpty() {

@@ -40,9 +40,11 @@ class SlabStore {
   bool HasBlocks(SizeClass size_class) const {
     return non_empty_[size_class] != 0;
   }
-  // Puts back blocks of one class whose headers are Free. Runs of blocks of
+  // Puts back blocks of one class whose headers are Free, before the first that
+  // was put back already, or never taken; returns how many. Runs of blocks of
   // the same slab cost one look-up.
-  void Put(SizeClass size_class, void* const* blocks, std::uint32_t count);
+  std::uint32_t Put(SizeClass size_class, void* const* blocks,
+                    std::uint32_t count);
   // Releases the empty slabs that Put has kept.
   void ReleaseEmpty();
 

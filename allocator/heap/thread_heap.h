@@ -37,6 +37,7 @@
 #include "allocator/base/weak_random.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
+#include "allocator/diag/block_report.h"
 #include "allocator/heap/guard_sampler.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/metadata_pool.h"
@@ -399,6 +400,10 @@ class alignas(64) ThreadHeap {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_COLD void FailUnqueue(const void* block, UnitRecord record,
                             HeaderByte found) const;
+  BlockReport ReportOf(const void* block, SizeClass size_class,
+                       HeapId owner) const;
+  void PutBack(SizeClass size_class, void* const* blocks, std::uint32_t count)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // FreeDirect for a block of this heap that is Queued.
   void FileDirect(void* block);
   void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

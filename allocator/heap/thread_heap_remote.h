@@ -95,14 +95,7 @@ void ThreadHeap<kConfig>::FailUnqueue(const void* block, UnitRecord record,
   const unsigned code = HeaderCode(UnitLiveHeader(record));
   HAK_CHECK(code >= 1 && code <= kClassCount);
   const auto size_class = static_cast<SizeClass>(code - 1);
-  const BlockReport report = {
-      .pointer = block,
-      .use = PointerUse::kFree,
-      .variant = kConfig.name,
-      .route = IsTiny(size_class) ? Route::kTiny : Route::kPool,
-      .block_bytes = ClassBytes(size_class),
-      .owner_heap = UnitOwner(record),
-      .caller_heap = id()};
+  const BlockReport report = ReportOf(block, size_class, UnitOwner(record));
   if (HeaderCode(found) == code && HeaderState(found) != BlockState::kQueued) {
     FatalFreedBlock(report, "queued");
     return;
@@ -265,7 +258,7 @@ void* ThreadHeap<kConfig>::AllocateDirect(SizeClass size_class,
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FreeDirect(SizeClass size_class, void* block) {
   const FutexLockHolder hold(lock_);
-  slabs_.Put(size_class, &block, 1);
+  PutBack(size_class, &block, 1);
 }
 
 template <const Config& kConfig>
@@ -273,7 +266,7 @@ void ThreadHeap<kConfig>::FileDirect(void* block) {
   const FutexLockHolder hold(lock_);
   std::uint32_t code = 0;
   if (Unqueue(block, /*by_owner=*/false, code)) {
-    slabs_.Put(ClassOfCache(CacheOfCode(code)), &block, 1);
+    PutBack(ClassOfCache(CacheOfCode(code)), &block, 1);
   }
 }
 

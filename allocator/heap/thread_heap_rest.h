@@ -119,7 +119,7 @@ void ThreadHeap<kConfig>::FlushResting(SizeClass size_class) {
                std::memory_order_relaxed);
     blocks[count++] = block;
   }
-  slabs_.Put(size_class, blocks, count);
+  PutBack(size_class, blocks, count);
 }
 
 template <const Config& kConfig>

@@ -6,6 +6,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/base/planted_defect.h"
+#include "allocator/diag/fatal.h"
 #include "allocator/heap/thread_heap.h"
 
 namespace hakmem {
@@ -201,7 +202,7 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::PushFull(void* block, SizeClass size_class) {
   ClassCache& cache = Cache(size_class);
   if (!EnsureMagazine(size_class)) {
-    slabs_.Put(size_class, &block, 1);
+    PutBack(size_class, &block, 1);
   } else if (!TryPush(cache, block)) {
     MakeRoom(size_class);
     const bool pushed = TryPush(cache, block);
@@ -218,7 +219,7 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushBehind(void* block,
   if (previous == 0 || MagazineCount(previous) == MagazineCapacity(size_class))
       [[unlikely]] {
     if (!MakeRoomBehind(size_class)) {
-      slabs_.Put(size_class, &block, 1);
+      PutBack(size_class, &block, 1);
       return;
     }
   }
@@ -255,9 +256,38 @@ void ThreadHeap<kConfig>::PushSlow(void* block, SizeClass size_class) {
   CheckIfWanted(size_class);
 }
 
+// What is said of a block of a slab that was freed.
+template <const Config& kConfig>
+BlockReport ThreadHeap<kConfig>::ReportOf(const void* block,
+                                          SizeClass size_class,
+                                          HeapId owner) const {
+  return {.pointer = block,
+          .use = PointerUse::kFree,
+          .variant = kConfig.name,
+          .route = IsTiny(size_class) ? Route::kTiny : Route::kPool,
+          .block_bytes = ClassBytes(size_class),
+          .owner_heap = owner,
+          .caller_heap = id()};
+}
+
+// To the slabs. A block that is there already was freed by its owner and by
+// another thread at the same moment, and filed before the owner went on.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::PutBack(SizeClass size_class, void* const* blocks,
+                                  std::uint32_t count) {
+  for (;;) {
+    const std::uint32_t done = slabs_.Put(size_class, blocks, count);
+    if (done == count) [[likely]]
+      return;
+    FatalFreedBlock(ReportOf(blocks[done], size_class, id()), "free");
+    blocks += done + 1;
+    count -= done + 1;
+  }
+}
+
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushMagazine(SizeClass size_class, MagazineTop top) {
-  slabs_.Put(size_class, MagazineBlocks(top), MagazineCount(top));
+  PutBack(size_class, MagazineBlocks(top), MagazineCount(top));
 }
 
 template <const Config& kConfig>

@@ -201,11 +201,17 @@ VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
   huge_.Remove(to, to + bytes);
   if (!status.ok()) {
     mapped_.Add(to, to + bytes);
-    if (status.target_lost) mapped_.Remove(to, to + bytes);
+    if (status.target_lost) {
+      mapped_.Remove(to, to + bytes);
+      ++lost_;
+    }
     return status;
   }
   mapped_ = after;
-  if (status.source_lost) mapped_.Remove(from, from + bytes);
+  if (status.source_lost) {
+    mapped_.Remove(from, from + bytes);
+    ++lost_;
+  }
   purged_.Remove(from, from + bytes);
   if (huge_.ContainsAll(from, from + bytes)) huge_.Add(to, to + bytes);
   huge_.Remove(from, from + bytes);
@@ -225,6 +231,7 @@ VmStatus FakeVirtualMemory::RefuseMove(Address to, std::size_t bytes,
   if (lose_target_ || ExceedsLimit(after) || !linux_.MapAt(to, bytes).ok()) {
     mapped_.Remove(to, to + bytes);
     status.target_lost = true;
+    ++lost_;
   } else {
     mapped_ = after;
   }
@@ -285,6 +292,11 @@ void FakeVirtualMemory::LimitMappings(std::size_t mappings) {
 std::uint64_t FakeVirtualMemory::refused() const {
   const Guard guard(mutex_);
   return refused_;
+}
+
+std::uint64_t FakeVirtualMemory::lost() const {
+  const Guard guard(mutex_);
+  return lost_;
 }
 
 void FakeVirtualMemory::SetNowMs(std::uint64_t now_ms) {

@@ -73,6 +73,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   void LimitMappings(std::size_t mappings);
   // How many calls were refused, by RefuseCall or a limit.
   std::uint64_t refused() const;
+  // How many Moves lost their target or their source.
+  std::uint64_t lost() const;
 
   // --- Surroundings ---
   void SetNowMs(std::uint64_t now_ms);
@@ -127,6 +129,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   FakeRangeSet populated_;
   std::uint64_t calls_[kVmCalls] = {};
   std::uint64_t refused_ = 0;
+  std::uint64_t lost_ = 0;
   // The refusal: due after as many further calls of refuse_kind_; 0: none.
   std::uint64_t refuse_in_ = 0;
   int refuse_error_ = 0;

@@ -170,6 +170,7 @@ TEST_F(FakeVirtualMemoryTest, RefusedMoveCanLoseItsTarget) {
   memory_.LoseTargetOfRefusedMoves();
   memory_.RefuseCall(1, EFAULT);
   EXPECT_TRUE(Move(0, 8, 1, false).target_lost);
+  EXPECT_EQ(memory_.lost(), 1U);
   EXPECT_TRUE(IsMapped(0, 1));
   EXPECT_FALSE(IsMapped(8, 1));
 }
@@ -181,6 +182,7 @@ TEST_F(FakeVirtualMemoryTest, MoveCanLoseItsSource) {
   const VmStatus status = Move(0, 8, 1, /*keep_source=*/true);
   EXPECT_TRUE(status.ok());
   EXPECT_TRUE(status.source_lost);
+  EXPECT_EQ(memory_.lost(), 1U);
   EXPECT_EQ(At(8), 7);
   EXPECT_FALSE(IsMapped(0, 1));
 }

@@ -66,8 +66,8 @@ std::uint32_t Slab::Put(Address base, void* const* blocks, std::uint32_t count,
   const Address slab_bytes = layout.slab_units * kUnitBytes;
   std::uint64_t* const bitmap = words();
   std::uint64_t summary = summary_;
-  std::uint64_t unsound = 0;
   std::uint32_t done = 0;
+  sound = true;
   do {
     const Address offset = reinterpret_cast<Address>(blocks[done]) - base;
     if (offset >= slab_bytes) break;
@@ -75,13 +75,15 @@ std::uint32_t Slab::Put(Address base, void* const* blocks, std::uint32_t count,
         BlockIndexAt(layout, static_cast<std::uint32_t>(offset));
     const std::uint64_t word = bitmap[index / 64];
     const std::uint64_t bit = std::uint64_t{1} << (index % 64);
-    unsound |= (word & bit) | static_cast<std::uint64_t>(index >= bump_);
+    if ((word & bit) != 0 || index >= bump_) [[unlikely]] {
+      sound = false;
+      break;
+    }
     bitmap[index / 64] = word | bit;
     summary |= std::uint64_t{1} << (index / 64);
   } while (++done < count);
   summary_ = summary;
   free_count_ += done;
-  sound = unsound == 0;
   return done;
 }
 

@@ -53,8 +53,8 @@ class Slab {
   // written last, where a magazine pops first.
   std::uint32_t Take(Address base, void** blocks, std::uint32_t count);
   // Puts back the first blocks of `blocks` that are this slab's, at most
-  // `count`; returns how many. `sound`: none of them was free already, or never
-  // handed out.
+  // `count`, before the first that is free already, or was never handed out:
+  // then `sound` is false. Returns how many.
   std::uint32_t Put(Address base, void* const* blocks, std::uint32_t count,
                     bool& sound);
   bool IsFree(std::uint32_t index) const;

@@ -55,6 +55,7 @@ class ThreadCursor {
         address_ = 0;
         chunk_stacks_.clear();
       } else if (piece.chunk != chunk_ || piece.offset != expected_offset_) {
+        if (piece.bytes.empty()) continue;
         damage_.Add(piece.bytes.size(),
                     absl::StrCat("thread ", thread_, ", chunk ", piece.chunk,
                                  ": events that need what is missing before "

@@ -111,6 +111,19 @@ TEST(TraceEventsTest, ADamagedBlockIsPassedOver) {
   }
 }
 
+TEST(TraceEventsTest, NoEventsNeedNothingThatIsMissing) {
+  TestTrace trace;
+  trace.Start().Events(1, 0, {TestFree(1, 16)});
+  const std::size_t begin = trace.bytes().size();
+  trace.Events(1, 0, {TestFree(2, 32)});
+  const std::size_t end = trace.bytes().size();
+  trace.Events(1, 0, {}).End();
+  trace.bytes().erase(begin, end - begin);
+  const Result result = Read(trace);
+  EXPECT_EQ(Addresses(result), Addresses64{16});
+  EXPECT_EQ(result.blocks.damage.places(), 0U);
+}
+
 TEST(TraceEventsTest, EventsAfterAMissingPartOfTheirChunkAreLeftOut) {
   TestTrace trace;
   trace.Start().Events(1, 0, {TestFree(1, 16)});
