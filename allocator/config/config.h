@@ -34,8 +34,8 @@ struct Config {
   bool check_bounds = false;
   // A block is freed by the family of functions that allocated it.
   bool check_kinds = false;
-  // Freed blocks rest before they are used again, and come back in random
-  // order; so do blocks of a new slab.
+  // Freed blocks and spans rest before they are used again, and come back in
+  // random order; so do blocks of a new slab.
   bool delay_reuse = false;
   // A block about to be used again must be as clear as it was left.
   bool check_fill_on_reuse = false;

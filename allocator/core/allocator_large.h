@@ -45,6 +45,7 @@ bool Allocator<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
     const void* const span = reinterpret_cast<const void*>(
         ace_.region().coarse().UnitAddress(grant.first));
     const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
+    // Ten places, each an eighth of it: all of it.
     constexpr std::size_t kPlaceBytes = kSpanStartBytes / 8;
     if (!IsZeroInPlaces<kPlaceBytes>(span, kSpanStartBytes, /*turn=*/0))
         [[unlikely]] {

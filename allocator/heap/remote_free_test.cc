@@ -8,6 +8,8 @@
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/diag/misuse_policy.h"
 #include "allocator/heap/test_heaps.h"
 #include "allocator/heap/thread_heap.h"
 #include "gtest/gtest.h"
@@ -170,6 +172,24 @@ TYPED_TEST(RemoteFreeTest, ABlockFreedTwiceOnItsWayIsReported) {
   one.Flush();
   two.Flush();
   EXPECT_DEATH(owner.Flush(), "hakmem: fatal: double free of 0x");
+}
+
+// The owner has pushed it; another has filed it before that magazine is full.
+TYPED_TEST(RemoteFreeTest, ABlockFiledWhileItsOwnerFreesItIsReported) {
+  auto& heaps = this->heaps_;
+  auto& owner = heaps.Attach();
+  const std::vector<void*> blocks = heaps.Allocate(owner, kSmall, 3);
+  heaps.Free(owner, blocks);
+  owner.FreeDirect(kSmall, blocks[1]);
+  EXPECT_DEATH(owner.Flush(), "hakmem: fatal: double free of 0x");
+  // The others are put back all the same.
+  SetOnMisuse(OnMisuse::kLog);
+  const std::uint64_t before = MisuseCount();
+  owner.Flush();
+  EXPECT_EQ(MisuseCount(), before + 1);
+  SetOnMisuse(OnMisuse::kAbort);
+  heaps.CheckInvariants();
+  EXPECT_EQ(heaps.GrantedBytes(), 0U);
 }
 
 TYPED_TEST(RemoteFreeTest, ADamagedHeaderIsReported) {

@@ -27,6 +27,10 @@ Slab& SlabStore::SlabAt(SizeClass size_class, UnitIndex unit) const {
   return DescriptorOf(ZoneOf(size_class), unit).slab;
 }
 
+UnitRecord SlabStore::RecordOf(SizeClass size_class) const {
+  return MakeUnitRecord(heap_, LiveHeader(size_class));
+}
+
 unsigned SlabStore::BucketOf(const Slab& slab) {
   // available * kBuckets / capacity, at most kBuckets - 1, without a division.
   const std::uint32_t scaled = slab.available() * kBuckets;
@@ -101,7 +105,7 @@ Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   const Zone& zone = ZoneOf(size_class);
   for (UnitIndex unit = grant.first; unit < grant.first + units; ++unit) {
     ClearHeaders(zone, unit);
-    zone.unit_record(unit).store(MakeUnitRecord(heap_, LiveHeader(size_class)),
+    zone.unit_record(unit).store(RecordOf(size_class),
                                  std::memory_order_relaxed);
   }
   UnitDescriptor& descriptor = DescriptorOf(zone, grant.first);
@@ -181,8 +185,12 @@ std::uint32_t SlabStore::Put(SizeClass size_class, void* const* blocks,
   while (done < count && sound) {
     const UnitIndex unit = SlabUnitOf(
         size_class, zone.UnitOf(reinterpret_cast<Address>(blocks[done])));
+    // A slab that went back had all its blocks, and this one among them.
+    if (zone.unit_record(unit).load(std::memory_order_relaxed) !=
+        RecordOf(size_class)) {
+      break;
+    }
     Slab& slab = SlabAt(size_class, unit);
-    HAK_CHECK_EQ(slab.size_class(), size_class);
     done +=
         slab.Put(zone.UnitAddress(unit), blocks + done, count - done, sound);
     AfterPut(slab);
@@ -213,7 +221,7 @@ void SlabStore::CheckSlab(SizeClass size_class, unsigned bucket,
   HAK_CHECK_EQ(BucketOf(slab), bucket);  // B1
   HAK_CHECK_EQ(slab.bucket, bucket);     // B1
   HAK_CHECK_EQ(zone.unit_record(unit).load(std::memory_order_relaxed),
-               MakeUnitRecord(heap_, LiveHeader(size_class)));  // B2
+               RecordOf(size_class));  // B2
   for (std::uint32_t index = 0; index < slab.bump(); ++index) {
     if (!slab.IsFree(index)) continue;
     const Address block =

@@ -68,6 +68,8 @@ class SlabStore {
 
   Zone& ZoneOf(SizeClass size_class) const;
   Slab& SlabAt(SizeClass size_class, UnitIndex unit) const;
+  // What the unit records of this store's slabs say.
+  UnitRecord RecordOf(SizeClass size_class) const;
   static unsigned BucketOf(const Slab& slab);
   void List(Slab& slab, unsigned bucket);
   void Unlist(Slab& slab);

@@ -183,6 +183,16 @@ TEST_F(SlabStoreTest, ABlockThatIsFreeCannotBePutBack) {
   store_.CheckInvariants();
 }
 
+TEST_F(SlabStoreTest, ABlockOfASlabThatWentBackCannotBePutBack) {
+  const std::vector<void*> old = TakeSlabs(ClassOf(16), 1);
+  Put(ClassOf(16), old);
+  store_.ReleaseEmpty();
+  EXPECT_EQ(store_.Put(ClassOf(16), old.data(), 1), 0U);
+  const std::vector<void*> now = Take(ClassOf(1024), 1);
+  ASSERT_EQ(now[0], old[0]);
+  EXPECT_EQ(store_.Put(ClassOf(16), old.data(), 1), 0U);
+}
+
 TEST_F(SlabStoreTest, RandomUseKeepsTheInvariants) {
   const SizeClass classes[] = {
       0, kTiny, ClassOf(1024), ClassOf(2048), kPool, ClassOf(64 * kKiB)};

@@ -111,28 +111,26 @@ TEST(TraceEventsTest, ADamagedBlockIsPassedOver) {
   }
 }
 
-TEST(TraceEventsTest, NoEventsNeedNothingThatIsMissing) {
+// A trace whose thread 1 has lost its second event, and then has these.
+TestTrace WithoutTheSecond(const std::vector<TraceEvent>& events) {
   TestTrace trace;
   trace.Start().Events(1, 0, {TestFree(1, 16)});
   const std::size_t begin = trace.bytes().size();
   trace.Events(1, 0, {TestFree(2, 32)});
   const std::size_t end = trace.bytes().size();
-  trace.Events(1, 0, {}).End();
+  trace.Events(1, 0, events).Events(1, 1, {TestFree(4, 64)}).End();
   trace.bytes().erase(begin, end - begin);
-  const Result result = Read(trace);
-  EXPECT_EQ(Addresses(result), Addresses64{16});
+  return trace;
+}
+
+TEST(TraceEventsTest, NoEventsNeedNothingThatIsMissing) {
+  const Result result = Read(WithoutTheSecond({}));
+  EXPECT_EQ(Addresses(result), (Addresses64{16, 64}));
   EXPECT_EQ(result.blocks.damage.places(), 0U);
 }
 
 TEST(TraceEventsTest, EventsAfterAMissingPartOfTheirChunkAreLeftOut) {
-  TestTrace trace;
-  trace.Start().Events(1, 0, {TestFree(1, 16)});
-  const std::size_t begin = trace.bytes().size();
-  trace.Events(1, 0, {TestFree(2, 32)});
-  const std::size_t end = trace.bytes().size();
-  trace.Events(1, 0, {TestFree(3, 48)}).Events(1, 1, {TestFree(4, 64)}).End();
-  trace.bytes().erase(begin, end - begin);
-  const Result result = Read(trace);
+  const Result result = Read(WithoutTheSecond({TestFree(3, 48)}));
   EXPECT_EQ(Addresses(result), (Addresses64{16, 64}));
   ASSERT_EQ(result.blocks.damage.notes().size(), 1U);
   EXPECT_EQ(result.blocks.damage.notes()[0],
