@@ -98,10 +98,18 @@ def _unless_plain(flags):
         "//conditions:default": flags,
     })
 
+def _if_sanitized(flags):
+    return select({
+        "//tools/build:sanitized_build": flags,
+        "//conditions:default": [],
+    })
+
 LIBRARY_COPTS = (
     _WARNINGS + _LIBRARY_WARNINGS + _LIBRARY_SEMANTICS +
     _by_compiler(_CLANG_WARNINGS + _LIBRARY_CLANG_WARNINGS, _GCC_WARNINGS) +
-    _unless_plain(_LIBRARY_SPEED)
+    _unless_plain(_LIBRARY_SPEED) +
+    # Third-party code and tools are not, because compiling takes longest.
+    _if_sanitized(["-O1"])
 )
 
 # Tests, tools and benchmarks use abseil and googletest, whose headers gcc
@@ -111,6 +119,14 @@ TEST_COPTS = (
     _by_compiler(_CLANG_WARNINGS, _GCC_WARNINGS + _GCC_TEST_WARNINGS) +
     _unless_plain(["-O1", "-g1"])
 )
+
+# Of tests' libraries.
+TEST_LIBRARY_COPTS = TEST_COPTS + _if_sanitized(["-O1"])
+
+# Of googletest's programs: compiling them takes far longer than running them,
+# and most of that is optimising what runs once. Under sanitizers some would run
+# for too long.
+UNIT_TEST_COPTS = TEST_LIBRARY_COPTS + _unless_plain(["-O0"])
 
 PRODUCT_LINKOPTS = [
     # No C++ library: what nothing refers to is not needed.

@@ -1,6 +1,6 @@
 """The rules that every package of hakmem uses."""
 
-load("//tools/build:copts.bzl", "LIBRARY_COPTS", "PRODUCT_LINKOPTS", "TEST_COPTS")
+load("//tools/build:copts.bzl", "LIBRARY_COPTS", "PRODUCT_LINKOPTS", "TEST_COPTS", "TEST_LIBRARY_COPTS", "UNIT_TEST_COPTS")
 load("//tools/build:renamed.bzl", "renamed_library")
 
 # Each value of Config (allocator/config/config.h) and the product's file.
@@ -46,7 +46,7 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
     native.cc_library(
         name = name,
         hdrs = hdrs,
-        copts = (TEST_COPTS if testonly else LIBRARY_COPTS) + copts,
+        copts = (TEST_LIBRARY_COPTS if testonly else LIBRARY_COPTS) + copts,
         linkstatic = True,
         testonly = testonly,
         target_compatible_with = target_compatible_with,
@@ -64,7 +64,7 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
         native.cc_library(
             name = name + "_headers_alone",
             srcs = [":" + name + "_each_header"],
-            copts = (TEST_COPTS if testonly else LIBRARY_COPTS) + copts,
+            copts = (TEST_LIBRARY_COPTS if testonly else LIBRARY_COPTS) + copts,
             linkstatic = True,
             testonly = testonly,
             target_compatible_with = target_compatible_with,
@@ -77,7 +77,7 @@ def hakmem_cc_test(name, deps = [], copts = [], size = "small", **kwargs):
     native.cc_test(
         name = name,
         size = size,
-        copts = TEST_COPTS + copts,
+        copts = UNIT_TEST_COPTS + copts,
         deps = deps + [dep for dep in _GTEST if dep not in deps],
         **kwargs
     )
