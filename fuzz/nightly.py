@@ -6,7 +6,9 @@ Usage: fuzz/nightly.py [--hours=8] [--jobs=2] [--out=FOLDER] [--only=NAME]…
 Each target runs in slices, the one that has had the least time first. In FOLDER
 (default: fuzz in ~/.cache/hakmem, or in what HAK_CACHE names):
   corpus/NAME        inputs that reached something new; minimised at the end
-  findings/NAME      inputs that failed: as found, and minimised (.min)
+  findings/NAME      inputs that failed: as found, and minimised (.min); one that
+                     did not fail again (.once) is counted and no finding: it
+                     was out of time on a busy machine, or killed
   report.json, report.txt
   state.json         what is done; a run that was interrupted goes on from here
 Exit status: 0 nothing found, 1 something, 2 it could not run.
@@ -27,7 +29,8 @@ import time
 import fuzzers
 
 MINIMISE_SECONDS = 120
-ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "cpu_seconds": 0.0, "findings": {}}
+ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "cpu_seconds": 0.0, "findings": {},
+          "not_again": 0}
 
 
 def arguments():
@@ -108,7 +111,7 @@ class Night:
         new = self.findings(name) / ("slice-%d-" % target["slices"])
         seeds = [str(fuzzers.seeds(name))] if fuzzers.seeds(name).is_dir() else []
         started = time.monotonic()
-        log, cpu_seconds = self.run(name, ["-max_total_time=%d" % seconds, "-print_final_stats=1",
+        log, cpu_seconds, _ = self.run(name, ["-max_total_time=%d" % seconds, "-print_final_stats=1",
                               "-max_len=%d" % fuzzers.MAX_LEN.get(fuzzers.family(name), 4096),
                               "-seed=%d" % (1 + target["slices"] + int(time.time())), "-timeout=60",
                               "-artifact_prefix=%s" % new, str(self.corpus(name)), *seeds], seconds + 120)
@@ -126,21 +129,22 @@ class Night:
             self.save()
 
     def run(self, name, options, seconds):
-        """The program's output and its processor time; a program that does not end is ended."""
+        """Its output, its processor time, whether it went well; a program that does not end is ended."""
         with tempfile.TemporaryFile() as log:
             program = subprocess.Popen([str(self.programs[name]), *options], stdout=log, stderr=subprocess.STDOUT,
                                        cwd=self.args.out)
             ending = threading.Timer(seconds, program.kill)
             ending.start()
             # Not Popen.wait, which does not say what was used.
-            _, program.returncode, used = os.wait4(program.pid, 0)
+            _, status, used = os.wait4(program.pid, 0)
+            program.returncode = os.waitstatus_to_exitcode(status)
             ended = not ending.is_alive()
             ending.cancel()
             log.seek(0)
             text = log.read().decode(errors="replace")
         if ended:
             text += "\nERROR: the program did not end\n"
-        return text, used.ru_utime + used.ru_stime
+        return text, used.ru_utime + used.ru_stime, program.returncode == 0
 
     def keep_finding(self, name, path, cause):
         """One input for each way of failing, as short as it gets."""
@@ -154,6 +158,12 @@ class Night:
             return
         kept = path.with_name(hashlib.sha256(path.read_bytes()).hexdigest()[:16])
         path.replace(kept)
+        _, _, passes = self.run(name, ["-timeout=60", str(kept)], MINIMISE_SECONDS)
+        if passes:
+            kept.replace(kept.with_suffix(".once"))
+            with self.lock:
+                target["not_again"] += 1
+            return
         shortest = kept.with_suffix(".min")
         self.run(name, ["-minimize_crash=1", "-max_total_time=%d" % MINIMISE_SECONDS, "-runs=20000",
                         "-exact_artifact_path=%s" % shortest, str(kept)], 3 * MINIMISE_SECONDS)
@@ -194,6 +204,9 @@ class Night:
                 at["edges"] - at["edges_before"], sum(1 for _ in self.corpus(name).iterdir()), len(at["findings"])))
         lines.append("%-34s %12d %8.0f %8.0f" % ("all", *(sum(targets[name][what] for name in self.names) for what in (
             "executions", "seconds", "cpu_seconds"))))
+        not_again = sum(targets[name]["not_again"] for name in self.names)
+        if not_again:
+            lines += ["", "%d inputs failed and did not fail again" % not_again]
         for name in self.names:
             for cause, finding in targets[name]["findings"].items():
                 lines += ["", "%s: %s" % (name, cause), "  %d times; %s (%d bytes)" % (

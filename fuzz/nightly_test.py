@@ -58,6 +58,23 @@ class NightlyTest(unittest.TestCase):
                                    capture_output=True, check=False)
             self.assertEqual(again.returncode != 0, fails, again.stderr)
 
+    def test_what_does_not_fail_again_is_no_finding(self):
+        programs = self.out / "programs"
+        programs.mkdir()
+        # Each slice fails; each input alone passes.
+        program = programs / (TARGET + "_bin")
+        program.write_text("""#!/bin/bash
+for argument; do
+  case $argument in -artifact_prefix=*) echo x > "${argument#*=}timeout-1"; exit 70 ;; esac
+done
+""", encoding="utf-8")
+        program.chmod(0o755)
+        done = self.night(0.1, "none", "--programs=%s" % programs)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("inputs failed and did not fail again", done.stdout)
+        self.assertEqual(self.report()["targets"][TARGET]["findings"], {})
+        self.assertGreater(self.report()["targets"][TARGET]["not_again"], 0)
+
     def test_goes_on_where_it_was_interrupted(self):
         self.assertEqual(self.night(2).returncode, 0)
         state_file = self.out / "state.json"
