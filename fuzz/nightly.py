@@ -6,9 +6,9 @@ Usage: fuzz/nightly.py [--hours=8] [--jobs=2] [--out=FOLDER] [--only=NAME]…
 Each target runs in slices, the one that has had the least time first. In FOLDER
 (default: fuzz in ~/.cache/hakmem, or in what HAK_CACHE names):
   corpus/NAME        inputs that reached something new; minimised at the end
-  findings/NAME      inputs that failed: as found, and minimised (.min); one that
-                     did not fail again (.once) is counted and no finding: it
-                     was out of time on a busy machine, or killed
+  findings/NAME      inputs that failed: as found, and minimised (.min); what was
+                     slow once and is not when it is run alone (.once) is counted
+                     apart, as busy machines make anything slow
   report.json, report.txt
   state.json         what is done; a run that was interrupted goes on from here
 Exit status: 0 nothing found, 1 something, 2 it could not run.
@@ -29,8 +29,11 @@ import time
 import fuzzers
 
 MINIMISE_SECONDS = 120
+# What libFuzzer calls inputs that took long; the first kind from SLOW_SECONDS on.
+SLOW = ("slow-unit-", "timeout-")
+SLOW_SECONDS = 10
 ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "cpu_seconds": 0.0, "findings": {},
-          "not_again": 0}
+          "slow_once": 0}
 
 
 def arguments():
@@ -124,7 +127,9 @@ class Night:
             target["executions"] += found["executions"]
             target["edges"] = max(target["edges"], found["edges"])
         for path in sorted(self.findings(name).glob(new.name + "*")):
-            self.keep_finding(name, path, fuzzers.cause(log))
+            slow = path.name.removeprefix(new.name).startswith(SLOW)
+            if not slow or self.is_slow_again(name, path):
+                self.keep_finding(name, path, fuzzers.cause(log))
         with self.lock:
             self.save()
 
@@ -146,6 +151,14 @@ class Night:
             text += "\nERROR: the program did not end\n"
         return text, used.ru_utime + used.ru_stime, program.returncode == 0
 
+    def is_slow_again(self, name, path):
+        _, _, well = self.run(name, ["-timeout=%d" % SLOW_SECONDS, str(path)], MINIMISE_SECONDS)
+        if well:
+            path.replace(path.with_suffix(".once"))
+            with self.lock:
+                self.state["targets"][name]["slow_once"] += 1
+        return not well
+
     def keep_finding(self, name, path, cause):
         """One input for each way of failing, as short as it gets."""
         target = self.state["targets"][name]
@@ -158,12 +171,6 @@ class Night:
             return
         kept = path.with_name(hashlib.sha256(path.read_bytes()).hexdigest()[:16])
         path.replace(kept)
-        _, _, passes = self.run(name, ["-timeout=60", str(kept)], MINIMISE_SECONDS)
-        if passes:
-            kept.replace(kept.with_suffix(".once"))
-            with self.lock:
-                target["not_again"] += 1
-            return
         shortest = kept.with_suffix(".min")
         self.run(name, ["-minimize_crash=1", "-max_total_time=%d" % MINIMISE_SECONDS, "-runs=20000",
                         "-exact_artifact_path=%s" % shortest, str(kept)], 3 * MINIMISE_SECONDS)
@@ -204,9 +211,9 @@ class Night:
                 at["edges"] - at["edges_before"], sum(1 for _ in self.corpus(name).iterdir()), len(at["findings"])))
         lines.append("%-34s %12d %8.0f %8.0f" % ("all", *(sum(targets[name][what] for name in self.names) for what in (
             "executions", "seconds", "cpu_seconds"))))
-        not_again = sum(targets[name]["not_again"] for name in self.names)
-        if not_again:
-            lines += ["", "%d inputs failed and did not fail again" % not_again]
+        slow_once = sum(targets[name]["slow_once"] for name in self.names)
+        if slow_once:
+            lines += ["", "inputs that were slow once, and not when run alone: %d" % slow_once]
         for name in self.names:
             for cause, finding in targets[name]["findings"].items():
                 lines += ["", "%s: %s" % (name, cause), "  %d times; %s (%d bytes)" % (

@@ -58,22 +58,35 @@ class NightlyTest(unittest.TestCase):
                                    capture_output=True, check=False)
             self.assertEqual(again.returncode != 0, fails, again.stderr)
 
-    def test_what_does_not_fail_again_is_no_finding(self):
+    def night_of_inputs_that_pass_alone(self, kind):
+        """Each slice leaves an input of this kind and fails; each input alone passes."""
         programs = self.out / "programs"
         programs.mkdir()
-        # Each slice fails; each input alone passes.
         program = programs / (TARGET + "_bin")
         program.write_text("""#!/bin/bash
 for argument; do
-  case $argument in -artifact_prefix=*) echo x > "${argument#*=}timeout-1"; exit 70 ;; esac
+  case $argument in -artifact_prefix=*) echo x > "${argument#*=}%s-1"; exit 70 ;; esac
 done
-""", encoding="utf-8")
+""" % kind, encoding="utf-8")
         program.chmod(0o755)
         done = self.night(0.1, "none", "--programs=%s" % programs)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("inputs failed and did not fail again", done.stdout)
-        self.assertEqual(self.report()["targets"][TARGET]["findings"], {})
-        self.assertGreater(self.report()["targets"][TARGET]["not_again"], 0)
+        return done, self.report()["targets"][TARGET]
+
+    def test_what_was_slow_once_is_counted_apart(self):
+        for kind in ("timeout", "slow-unit"):
+            with self.subTest(kind):
+                self.setUp()
+                done, target = self.night_of_inputs_that_pass_alone(kind)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn("slow once", done.stdout)
+                self.assertEqual(target["findings"], {})
+                self.assertGreater(target["slow_once"], 0)
+
+    def test_a_crash_that_does_not_repeat_is_a_finding(self):
+        done, target = self.night_of_inputs_that_pass_alone("crash")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(len(target["findings"]), 1)
+        self.assertEqual(target["slow_once"], 0)
 
     def test_goes_on_where_it_was_interrupted(self):
         self.assertEqual(self.night(2).returncode, 0)
