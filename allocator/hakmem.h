@@ -88,8 +88,9 @@ size_t hakmem_prewarm(size_t size, size_t count);
  * is reported as a misuse (HAKMEM_ON_MISUSE), once all have been looked at.
  *
  * Hardened and debug: that nothing was written past the end of a live block
- * and nothing into a free one. Every variant: that hakmem's own tables agree;
- * where they do not, the process ends, as nothing can be said of blocks then.
+ * and nothing into a free one whose memory was not given back. Every variant:
+ * that hakmem's own tables agree; where they do not, the process ends, as
+ * nothing can be said of blocks then.
  *
  * Other threads may run meanwhile, and wait for parts of the check. A block
  * that they do not allocate, resize or free during the call is looked at

@@ -139,6 +139,14 @@ void RangePool::CheckRange(UnitIndex first, std::uint32_t units) const {
   }
 }
 
+bool RangePool::IsListed(UnitIndex first, std::uint32_t units) const {
+  List list = spans_[LengthClassOf(units)][AlignmentOf(first)];
+  while (list != 0 && list != first + 1) {
+    list = DescriptorOf(zone_, list - 1).slab.next;
+  }
+  return list != 0;
+}
+
 void RangePool::CheckList(List list, std::uint32_t units) const {
   for (; list != 0; list = DescriptorOf(zone_, list - 1).slab.next) {
     CheckRange(list - 1, units);

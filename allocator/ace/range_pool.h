@@ -97,6 +97,9 @@ class RangePool {
   void CheckInvariants() const;
   // Of a free range, listed or not.
   void CheckRange(UnitIndex first, std::uint32_t units) const;
+  // Whether a span's range is on a list; looks through the one that it must be
+  // on.
+  bool IsListed(UnitIndex first, std::uint32_t units) const;
 
  private:
   static constexpr unsigned kLengthClasses = 2 * internal::kRoundLengths;

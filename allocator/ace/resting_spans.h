@@ -57,6 +57,7 @@ class RestingSpans {
     for (const Span& span : std::span(spans_, count_)) {
       units += span.units;
       ranges_.CheckRange(span.first, span.units);  // S1
+      HAK_CHECK(!ranges_.IsListed(span.first, span.units));
     }
     HAK_CHECK_EQ(units, units_);  // S2
   }

@@ -331,6 +331,8 @@ class Allocator {
   static void CheckBlock(const Look& look, HeapDamage& damage);
   void CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record,
                  HeapDamage& damage);
+  Address WrittenSinceRelease(const Zone& zone, UnitIndex unit);
+  void CheckReleased(const Zone& zone, HeapDamage& damage);
   void ReportDamage(Heap* self, const BlockDamage& damage);
 
   HAK_ALWAYS_INLINE static unsigned LiveCodeAt(const ZoneView& view,

@@ -3,13 +3,16 @@
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/block_walk.h"
+#include "allocator/core/find_block.h"
 #include "allocator/diag/bounds_reports.h"
 #include "allocator/platform/helper_thread.h"
 #include "allocator/slab/slab.h"
@@ -39,16 +42,16 @@ BlockDamage Allocator<kConfig>::LookAt(const Zone& zone, Address address,
                   BoundsEntry<false>::Load(zone.view(), block));
     // A damaged entry is no size of this class.
     if (size_bytes + kMinSlackBytes > block_bytes) {
-      return {block, record, true, block_bytes};
+      return {block, true, block_bytes};
     }
     const Address damage = CanaryOf(block, size_bytes).FirstDamage();
-    if (damage != 0) return {block, record, true, damage - address};
+    if (damage != 0) return {block, true, damage - address};
   } else if (kConfig.check_fill_on_reuse &&
              HeaderCode(header) == HeaderCode(live) &&
              HeaderState(header) != BlockState::kQueued) {
     // A Queued block may be one that was refused for what is in it.
     const std::size_t at_bytes = FirstNonZero(block, block_bytes);
-    if (at_bytes != block_bytes) return {block, record, false, at_bytes};
+    if (at_bytes != block_bytes) return {block, false, at_bytes};
   }
   return {};
 }
@@ -101,7 +104,6 @@ BlockDamage Allocator<kConfig>::LookAtLarge(const void* start) {
     constexpr HeaderByte kLive = MakeHeader(BlockState::kLive, kSpanCode);
     std::size_t bytes = 0;
     std::size_t size_bytes = 0;
-    UnitRecord record = 0;
     if (!zone.Contains(address)) {
       bytes = ace_.HugeBytesHeld(address);
       if (bytes != 0) size_bytes = ace_.HugeUse(address).requested_bytes;
@@ -110,17 +112,58 @@ BlockDamage Allocator<kConfig>::LookAtLarge(const void* start) {
           DescriptorOf(zone, zone.UnitOf(address));
       bytes = descriptor.span_units * kUnitBytes;
       size_bytes = descriptor.use.requested_bytes;
-      record = MakeUnitRecord(kSpanOwner, kLive);
     }
     if (bytes == 0) return;
     if (size_bytes + kMinSlackBytes > bytes) {
-      found = {start, record, true, size_bytes};
+      found = {start, true, size_bytes};
       return;
     }
     const Address damage = CanaryOf(start, size_bytes).FirstDamage();
-    if (damage != 0) found = {start, record, true, damage - address};
+    if (damage != 0) found = {start, true, damage - address};
   });
   return found;
+}
+
+// The first byte in a freed unit that was written since; 0: none. A unit was
+// cleared before it was released, and is looked at until its memory is given
+// back.
+template <const Config& kConfig>
+Address Allocator<kConfig>::WrittenSinceRelease(const Zone& zone,
+                                                UnitIndex unit) {
+  const Address start = zone.UnitAddress(unit);
+  Address written = 0;
+  ace_.HoldStill([&] {
+    const SuperSlab& frame = zone.super_slab(FrameOfUnit(unit));
+    const std::uint32_t bit = BitRun32(UnitInFrame(unit), 1);
+    if ((frame.dirty_units & bit) == 0) return;
+    const bool guarded = (frame.guarded_units & bit) != 0;
+    const std::size_t bytes =
+        kUnitBytes - (guarded ? ace_.memory().PageBytes() : 0);
+    const std::size_t at_bytes =
+        FirstNonZero(reinterpret_cast<const void*>(start), bytes);
+    if (at_bytes != bytes) written = start + at_bytes;
+  });
+  return written;
+}
+
+// The blocks in memory that is nobody's.
+template <const Config& kConfig>
+void Allocator<kConfig>::CheckReleased(const Zone& zone, HeapDamage& damage) {
+  const UnitIndex end = FirstUnitOfFrame(zone.frame_count());
+  const void* last = nullptr;
+  for (UnitIndex unit = 0; unit < end; ++unit) {
+    if (zone.unit_record(unit).load(std::memory_order_relaxed) != 0) continue;
+    const Address written = WrittenSinceRelease(zone, unit);
+    if (written == 0) continue;
+    const BlockFacts block = FindBlock(ace_, written).block;
+    // Where no header tells what was there, it is the unit's first block.
+    const Address start =
+        block.start != 0 ? block.start : zone.UnitAddress(unit);
+    const auto* damaged = reinterpret_cast<const void*>(start);
+    if (damaged == last) continue;
+    last = damaged;
+    if (damage.blocks++ == 0) damage.first = {damaged, false, written - start};
+  }
 }
 
 // Once no lock is held: a report may end the process, or be listened to.
@@ -132,12 +175,15 @@ void Allocator<kConfig>::ReportDamage(Heap* self, const BlockDamage& damage) {
     FatalOverflow(ReportOf(block, report), block.size_bytes, damage.at_bytes);
     return;
   }
-  const unsigned code = HeaderCode(UnitLiveHeader(damage.record));
-  if (code - 1 >= kClassCount) return;  // a large block, freed meanwhile
-  const auto size_class = static_cast<SizeClass>(code - 1);
-  report.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
-  report.block_bytes = ClassBytes(size_class);
-  report.owner_heap = UnitOwner(damage.record);
+  const BlockFacts facts =
+      FindBlock(ace_, reinterpret_cast<Address>(damage.block) + damage.at_bytes)
+          .block;
+  report.route = facts.route;
+  report.owner_heap = facts.owner_heap;
+  // A guard page is no part of it.
+  report.block_bytes =
+      std::max(facts.reach_bytes != 0 ? facts.reach_bytes : facts.bytes,
+               damage.at_bytes + 1);
   FatalWriteAfterFree(report, damage.at_bytes);
 }
 
@@ -162,6 +208,7 @@ std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
             here.allocator.CheckUnit(here.zone, unit, record, here.damage);
           },
           &walk);
+      if constexpr (kConfig.check_fill_on_reuse) CheckReleased(*zone, damage);
     }
     for (Address huge = ace_.NextHuge(0); huge != 0;
          huge = ace_.NextHuge(huge)) {

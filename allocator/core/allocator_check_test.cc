@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
+#include "allocator/diag/misuse_policy.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -87,18 +89,36 @@ TYPED_TEST(AllocatorDamageTest, FindsAnOverflowOfAnySize) {
 }
 
 TYPED_TEST(AllocatorDamageTest, FindsAWriteAfterFree) {
-  for (const std::size_t size : {std::size_t{1}, std::size_t{1000},
-                                 std::size_t{5000}, std::size_t{60'000}}) {
+  for (const std::size_t size : kSizes) {
+    if (size > kMaxSpanBytes) continue;  // unmapped when it was freed
     char* block = this->Allocate(size);
     this->allocator_.Free(this->test_.self, block);
-    EXPECT_DEATH(
-        {
-          block[size / 2] ^= 1;
-          this->Check();
-        },
-        "write after free of 0x")
-        << size;
+    for (const std::size_t at : {std::size_t{0}, size / 2, size - 1}) {
+      std::ostringstream expected;
+      expected << "write after free of " << static_cast<void*>(block)
+               << " \\([0-9]+ bytes from offset " << at;
+      EXPECT_DEATH(
+          {
+            block[at] ^= 1;
+            this->Check();
+          },
+          expected.str())
+          << size;
+    }
   }
+}
+
+TYPED_TEST(AllocatorDamageTest, CountsEachReleasedBlockOnce) {
+  SetOnMisuse(OnMisuse::kLog);
+  char* span = this->Allocate(3 * kMiB);
+  char* other = this->Allocate(3 * kMiB);
+  this->allocator_.Free(this->test_.self, span);
+  this->allocator_.Free(this->test_.self, other);
+  span[0] = span[1] = span[kMiB] = 'x';
+  EXPECT_EQ(this->Check(), 1U);
+  other[2 * kMiB] = 'x';
+  EXPECT_EQ(this->Check(), 2U);
+  SetOnMisuse(OnMisuse::kAbort);
 }
 
 TYPED_TEST(AllocatorDamageTest, FindsItInTheHeapOfAnotherThread) {

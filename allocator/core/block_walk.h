@@ -25,7 +25,6 @@ void VisitUnits(const Zone& zone, UnitVisitor visit, void* context);
 // What is wrong with a block: a byte that was written and should not be.
 struct BlockDamage {
   const void* block = nullptr;  // null: nothing
-  UnitRecord record = 0;        // of its first unit; 0: a Huge block's
   bool live = false;
   std::size_t at_bytes = 0;
 };

@@ -169,11 +169,25 @@ class ZoneReader {
     return block;
   }
 
-  // In a unit of nobody's, whose headers may still tell what was there: a block
-  // of a slab in the same unit, or a span that begins there.
+  // The first unit of nobody's after the last slab or span before `unit`.
+  UnitIndex FirstOfNobodys(UnitIndex unit) const {
+    UnitIndex first = unit;
+    while (first > 0 && unit - first < kLongestSpan) {
+      const UnitRecord record = Record(first - 1);
+      if (UnitOwner(record) == kSpanOwner) {
+        const UnitIndex span = first - 1;
+        return std::min(span + DescriptorOf(zone_, span).span_units, unit);
+      }
+      if (UnitOwner(record) != 0) break;
+      --first;
+    }
+    return first;
+  }
+
+  // In a unit of nobody's: headers may still tell which block was there.
   bool FindReleased(Address address, UnitIndex unit,
                     AddressFacts& facts) const {
-    const Address begin = zone_.UnitAddress(unit);
+    const Address begin = zone_.UnitAddress(FirstOfNobodys(unit));
     const Address granule = Address{1} << zone_.granule_shift();
     Address at = RoundDown(address, granule);
     HeaderByte header = Header(at);
@@ -185,7 +199,7 @@ class ZoneReader {
     const unsigned code = HeaderCode(header);
     BlockFacts block;
     if (code == kSpanCode) {
-      block = SpanBlock(unit, /*live=*/false);
+      block = SpanBlock(zone_.UnitOf(at), /*live=*/false);
     } else if (code - 1 < kClassCount) {
       block.start = at;
       block.bytes = ClassBytes(static_cast<SizeClass>(code - 1));

@@ -95,6 +95,22 @@ TEST_F(FindBlockTest, SpansAndWhatIsBehindThem) {
   EXPECT_EQ(behind.before.start, span);
   Free(span);
   ExpectBlock(At(span + 100), span, kSpanBytes, "released");
+  ExpectBlock(At(span + kSpanBytes - 1), span, kSpanBytes, "released");
+}
+
+// What begins there is longer than the gap, and not what the address was in.
+TEST_F(FindBlockTest, AReleasedSpanEndsWhereALiveOneBegins) {
+  const Address first = Allocate(kSpanBytes);
+  const Address second = Allocate(kSpanBytes);
+  ASSERT_EQ(second, first + kSpanBytes);
+  Free(second);
+  Free(first);
+  const Address both = Allocate(kSpanBytes + kUnitBytes);
+  ASSERT_EQ(both, first);
+  const AddressFacts behind = At(second + 2 * kUnitBytes);
+  EXPECT_EQ(behind.kind, AddressKind::kFreeMemory);
+  ASSERT_TRUE(behind.has_before);
+  EXPECT_EQ(behind.before.start, both);
 }
 
 TEST_F(FindBlockTest, BehindTheLastFrameOfAZone) {
