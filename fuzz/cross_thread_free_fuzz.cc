@@ -364,6 +364,8 @@ void ThreadsRun<kConfig>::Finish() {
   for (unsigned i = 0; !model_.empty(); ++i) Free(i, i);
   for (Heap*& thread : threads_) allocator_->Detach(thread);
   Heap* last = Allocator<kConfig>::NoHeap();
+  // Before what was freed is given back.
+  HAK_CHECK_EQ(allocator_->CheckHeap(last), 0U);
   allocator_->Purge(last);
   HAK_CHECK_EQ(allocator_->Snapshot().granted_bytes, 0U);
   allocator_->CheckInvariants();

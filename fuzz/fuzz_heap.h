@@ -135,6 +135,7 @@ class FuzzHeap {
 
   void Check() {
     allocator().CheckInvariants();
+    HAK_CHECK_EQ(allocator().CheckHeap(thread(0)), 0U);
     model_.CheckAll();
   }
   // Frees all there is and ends all threads: nothing may be in use.
@@ -146,6 +147,8 @@ class FuzzHeap {
     for (unsigned i = 0; !model_.empty(); ++i) Free(i, model_.Pick(i));
     for (Heap*& thread : threads_) allocator().Detach(thread);
     Heap* last = test_.NewThread();
+    // Before what was freed is given back.
+    HAK_CHECK_EQ(allocator().CheckHeap(last), 0U);
     allocator().Purge(last);
     // A span that a move lost is nobody's for ever.
     if (!blocks_lost_ && memory().lost() == 0) {
