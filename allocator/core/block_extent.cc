@@ -8,8 +8,6 @@ namespace {
 
 constexpr auto kLongestSpan =
     static_cast<UnitIndex>(kMaxSpanBytes / kUnitBytes);
-constexpr UnitRecord kSpanRecord =
-    MakeUnitRecord(kSpanOwner, MakeHeader(BlockState::kLive, kSpanCode));
 
 }  // namespace
 
@@ -47,8 +45,7 @@ bool ExtentFinder::LargeAllows(Address address, std::size_t bytes) const {
 // A program that fills a long block piece by piece would walk back through all
 // of it each time, were it not for the hint.
 BlockExtent ExtentFinder::FindLarge(Address address) const {
-  std::atomic<Address>& hint =
-      hints_.starts[(address >> kUnitShift) % ExtentHints::kCount];
+  std::atomic<Address>& hint = HintOf(address);
   const BlockExtent hinted =
       LargeAt(hint.load(std::memory_order_relaxed), address);
   if (hinted.state == BlockExtent::State::kLive) return hinted;

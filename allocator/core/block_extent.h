@@ -47,6 +47,9 @@ struct BlockExtent {
   }
 };
 
+inline constexpr UnitRecord kSpanRecord =
+    MakeUnitRecord(kSpanOwner, MakeHeader(BlockState::kLive, kSpanCode));
+
 // Starts of large blocks, each by one of the units in it. Written by any thread
 // that looks, read by all; what is read is looked up again.
 struct ExtentHints {
@@ -65,8 +68,12 @@ class ExtentFinder {
   BlockExtent Find(Address address) const;
   // Whether the block there allows these bytes.
   HAK_NOINLINE bool Allows(Address address, std::size_t bytes) const;
-  // The part of it that most need: whether they are in one live Tiny block.
+  // The parts of it that most need, false where others may allow it: whether
+  // they are in one live Tiny block; in one of a Pool slab, or in the span that
+  // was found last.
   HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes) const;
+  HAK_ALWAYS_INLINE bool IsInPoolOrSpan(Address address,
+                                        std::size_t bytes) const;
 
  private:
   template <bool kTiny>
@@ -76,6 +83,11 @@ class ExtentFinder {
   // False: it is not in the fine zone.
   HAK_ALWAYS_INLINE bool FindTiny(Address address, BlockExtent& extent) const;
   HAK_ALWAYS_INLINE bool FindPool(Address address, BlockExtent& extent) const;
+  std::atomic<Address>& HintOf(Address address) const {
+    return hints_.starts[(address >> kUnitShift) % ExtentHints::kCount];
+  }
+  HAK_ALWAYS_INLINE bool IsInHintedSpan(Address address,
+                                        std::size_t bytes) const;
   BlockExtent FindLarge(Address address) const;
   HAK_NOINLINE bool LargeAllows(Address address, std::size_t bytes) const;
   // Live, if a live large block starts there, at an address that may be
@@ -141,6 +153,37 @@ HAK_ALWAYS_INLINE bool ExtentFinder::IsInTiny(Address address,
   BlockExtent extent;
   return FindTiny(address, extent) &&
          extent.state == BlockExtent::State::kLive &&
+         extent.Allows(address, bytes);
+}
+
+// A span is longer than what was asked for, so this is all that needs to fit.
+HAK_ALWAYS_INLINE bool ExtentFinder::IsInHintedSpan(Address address,
+                                                    std::size_t bytes) const {
+  const Address start = HintOf(address).load(std::memory_order_relaxed);
+  const Zone& coarse = ace_.region().coarse();
+  if (!coarse.Contains(start)) return false;
+  const UnitIndex first = coarse.UnitOf(start);
+  if (coarse.unit_record(first).load(std::memory_order_relaxed) !=
+      kSpanRecord) {
+    return false;
+  }
+  const BlockExtent extent = {BlockExtent::State::kLive, start,
+                              DescriptorOf(coarse, first).use.requested_bytes};
+  return extent.Allows(address, bytes);
+}
+
+HAK_ALWAYS_INLINE bool ExtentFinder::IsInPoolOrSpan(Address address,
+                                                    std::size_t bytes) const {
+  const Zone& coarse = ace_.region().coarse();
+  if (!coarse.Contains(address)) return false;
+  const UnitIndex unit = coarse.UnitOf(address);
+  const UnitRecord record =
+      coarse.unit_record(unit).load(std::memory_order_relaxed);
+  if (record == 0 || record == kSpanRecord) {
+    return IsInHintedSpan(address, bytes);
+  }
+  const BlockExtent extent = InSlab<false>(coarse, address, unit, record);
+  return extent.state == BlockExtent::State::kLive &&
          extent.Allows(address, bytes);
 }
 

@@ -77,6 +77,31 @@ TEST_F(BlockExtentTest, AllowsWhatFits) {
   EXPECT_FALSE(finder_.IsInTiny(large, 1));
 }
 
+TEST_F(BlockExtentTest, PoolBlocksAndTheSpanFoundLastHaveAWayOfTheirOwn) {
+  for (const std::size_t bytes : {5000UL, 64'000UL, 200'000UL, 3 * kMiB}) {
+    const Address block = Allocate(bytes);
+    // A span is found by the search first, in each of its units.
+    for (Address at = block; at < block + bytes; at += kUnitBytes) {
+      ASSERT_TRUE(finder_.Allows(at, 1));
+      EXPECT_TRUE(finder_.IsInPoolOrSpan(at, block + bytes - at)) << bytes;
+      EXPECT_FALSE(finder_.IsInPoolOrSpan(at, block + bytes - at + 1)) << bytes;
+      EXPECT_FALSE(finder_.IsInPoolOrSpan(at, SIZE_MAX)) << bytes;
+    }
+    EXPECT_TRUE(finder_.IsInPoolOrSpan(block + bytes - 1, 1)) << bytes;
+    EXPECT_FALSE(finder_.IsInPoolOrSpan(block + bytes + 1, 0)) << bytes;
+    Free(block);
+    EXPECT_FALSE(finder_.IsInPoolOrSpan(block, 1)) << bytes;
+  }
+  const Address span = Allocate(200'000);
+  ExtentHints none;
+  const ExtentFinder fresh(test_.allocator->ace(), none);
+  EXPECT_FALSE(fresh.IsInPoolOrSpan(span + 10, 1));
+  EXPECT_FALSE(finder_.IsInPoolOrSpan(Allocate(60), 1));
+  const Address huge = Allocate(300 * kMiB);
+  EXPECT_TRUE(finder_.Allows(huge, 1));
+  EXPECT_FALSE(finder_.IsInPoolOrSpan(huge, 1));
+}
+
 TEST_F(BlockExtentTest, AFreedBlockOfASlabIsKnownAsNotLive) {
   for (const std::size_t bytes : {60, 1000, 5000, 65'000}) {
     const Address neighbour = Allocate(bytes);
@@ -144,8 +169,12 @@ TEST_F(BlockExtentTest, ManyLargeBlocksThatComeAndGo) {
     }
     for (int i = 0; i < 10 && !blocks.empty(); ++i) {
       const Block& block = blocks[random() % blocks.size()];
-      ASSERT_NO_FATAL_FAILURE(ExpectLive(block.start + random() % block.bytes,
-                                         block.start, block.bytes));
+      const std::size_t at = random() % block.bytes;
+      const bool beyond =
+          finder_.IsInPoolOrSpan(block.start + at, block.bytes - at + 1);
+      ASSERT_FALSE(beyond) << at << " of " << block.bytes;
+      ASSERT_NO_FATAL_FAILURE(
+          ExpectLive(block.start + at, block.start, block.bytes));
     }
   }
 }

@@ -122,7 +122,8 @@ TEST(Zeroing, UntouchedPagesAreLeftAlone) {
     }
     for (void* block : blocks) free(block);
   }
-  EXPECT_LT(ResidentBytes() - before, kSize * kCount / 2);
+  // What earlier tests left may go back meanwhile.
+  EXPECT_LT(ResidentBytes(), before + kSize * kCount / 2);
 }
 
 TEST(Zeroing, GrownByReallocThenFreed) {
