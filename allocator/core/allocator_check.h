@@ -178,6 +178,11 @@ void Allocator<kConfig>::ReportDamage(Heap* self, const BlockDamage& damage) {
   const BlockFacts facts =
       FindBlock(ace_, reinterpret_cast<Address>(damage.block) + damage.at_bytes)
           .block;
+  // Of a large block that was freed meanwhile, its free has told the overflow.
+  if (damage.live && facts.route != Route::kTiny &&
+      facts.route != Route::kPool) {
+    return;
+  }
   report.route = facts.route;
   report.owner_heap = facts.owner_heap;
   // A guard page is no part of it.

@@ -169,8 +169,10 @@ class ZoneReader {
     return block;
   }
 
-  // The first unit of nobody's after the last slab or span before `unit`.
+  // The first unit of nobody's after the last slab or span before `unit`; in
+  // the fine zone, where all slabs have one, `unit`.
   UnitIndex FirstOfNobodys(UnitIndex unit) const {
+    if (zone_.granule_shift() == kFineGranuleShift) return unit;
     UnitIndex first = unit;
     while (first > 0 && unit - first < kLongestSpan) {
       const UnitRecord record = Record(first - 1);
