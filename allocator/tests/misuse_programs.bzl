@@ -8,7 +8,7 @@ def misuse_programs(name, header, runner, copts = [], linkopts = []):
     Args:
       name: of the tests.
       header: what the sources share.
-      runner: is called with the variant, its library and all programs. The
+      runner: uses misuse_runs.py; it is called with the variant, its library and all programs. The
         sources lie beside these; they say what to expect.
       copts: of the programs.
       linkopts: of the programs.
@@ -30,6 +30,7 @@ def misuse_programs(name, header, runner, copts = [], linkopts = []):
             ],
             linkopts = linkopts + ["-pthread"],
             tags = ["nosan"],
+            deps = ["//allocator/tests:opaque"],
         )
     for variant in VARIANTS:
         native.sh_test(
@@ -41,6 +42,7 @@ def misuse_programs(name, header, runner, copts = [], linkopts = []):
                 "$(location //allocator:preload_%s)" % variant,
             ] + ["$(location :%s)" % program for program in programs],
             data = sources + [
+                "//allocator/tests:misuse_runs.py",
                 "//allocator:preload_" + variant,
             ] + [":" + program for program in programs],
             tags = ["nosan"],

@@ -20,6 +20,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "allocator/tests/opaque.h"
+
 namespace hakmem {
 
 // Sizes that fill a block in most allocators: one of a small class, one beyond
@@ -27,13 +29,6 @@ namespace hakmem {
 inline constexpr std::size_t kSmall = 64;
 inline constexpr std::size_t kMiddle = 5120;
 inline constexpr std::size_t kLarge = 200000;
-
-// The value, of which the compiler now knows nothing.
-template <typename T>
-T Opaque(T value) {
-  __asm__ volatile("" : "+r"(value) : : "memory");
-  return value;
-}
 
 // Outcomes. Nothing runs after them: the heap is in whatever state it is.
 [[noreturn]] inline void End(const char* line) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocator/hakmem.h"
+#include "allocator/tests/opaque.h"
 
 namespace hakmem {
 
@@ -35,13 +36,6 @@ inline constexpr std::size_t kRouteSizes[] = {1,
                                               256 * kTestMiB + 1};
 inline constexpr std::size_t kOfEachRoute[] = {100, 5000, 200000,
                                                300 * kTestMiB};
-
-// The value, of which the compiler now knows nothing.
-template <typename T>
-T Opaque(T value) {
-  __asm__ volatile("" : "+r"(value));
-  return value;
-}
 
 inline bool IsAlignedTo(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;

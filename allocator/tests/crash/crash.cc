@@ -10,13 +10,11 @@
 #include <cstring>
 #include <thread>
 
+#include "allocator/tests/opaque.h"
+
 namespace {
 
-template <typename T>
-T Opaque(T value) {
-  __asm__ volatile("" : "+r"(value));
-  return value;
-}
+using hakmem::Opaque;
 
 char* Allocate(std::size_t bytes) {
   return static_cast<char*>(Opaque(malloc(bytes)));

@@ -11,14 +11,9 @@
 #include <cstring>
 #include <thread>
 
-namespace hakmem {
+#include "allocator/tests/opaque.h"
 
-// The value, of which the compiler now knows nothing.
-template <typename T>
-T Opaque(T value) {
-  __asm__ volatile("" : "+r"(value));
-  return value;
-}
+namespace hakmem {
 
 // "whole" ends where its alignment lets it end at a guard page; "odd" does not;
 // "large" has several pages.

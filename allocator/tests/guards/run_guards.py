@@ -13,32 +13,22 @@ log each program comes to its end, with exit status 0, the same report after
 "hakmem: misuse: ", and one misuse counted.
 """
 
-import concurrent.futures
 import os
+import pathlib
 import re
 import signal
-import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import misuse_runs  # noqa: E402
+
 EXPECT = re.compile(r"^// expect (\w+) (\w+): (.+)$", re.MULTILINE)
-ADDRESS = re.compile(r"0x[0-9a-f]+")
 STACK = re.compile(r"^  (.*(?:thread \d+.*))\n    (.*)(?:\n    (.*))?", re.MULTILINE)
 
 
-def run(library, program, size, **options):
-    """Returns the program's return code and its stderr."""
-    environment = dict(os.environ, LD_PRELOAD=library, HAKMEM_GUARD_SAMPLE="1", **options)
-    result = subprocess.run(
-        [program, size],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    return result.returncode, result.stderr
+def expectations(_, text):
+    """What the source says: sizes, each with a signal and a sentence."""
+    return EXPECT.findall(text)
 
 
 def wrong_stacks(variant, program, text, freed):
@@ -60,59 +50,29 @@ def wrong_stacks(variant, program, text, freed):
 
 
 def wrong_report(variant, program, text, kind, sentence):
-    """What is wrong with what was written."""
-    expected = f"hakmem: {kind}: {sentence}"
-    found = ADDRESS.sub("0xP", text.split("\n", 1)[0])
-    if found != expected:
-        return [f"expected: {expected}\n  found:    {found}"]
-    if "not a block" in sentence:
-        return []
+    """What is wrong with what was written, as a list."""
+    wrong = misuse_runs.wrong_sentence(text, kind, sentence)
+    if wrong or "not a block" in sentence:
+        return wrong
     freed = "free of 0xP" in sentence and "after" in sentence
     freed = freed or "double free" in sentence or "freed block" in sentence
     return wrong_stacks(variant, program, text, freed)
 
 
-def complaint(variant, library, program, size, end, sentence):
-    """What is wrong with the program's ends; None when nothing is."""
+def complaints(variant, library, program, _, size, end, sentence):
+    """What is wrong with the program's ends, as a list."""
     # The processor's own trap is already where a debugger is to stop.
     traps = ("SIGILL", "SIGTRAP") if end == "SIGABRT" else (end,)
     wrong = []
     for choice, signals in (("abort", (end,)), ("trap", traps)):
-        code, text = run(library, program, size, HAKMEM_ON_MISUSE=choice)
+        code, text = misuse_runs.run(library, program, size, HAKMEM_GUARD_SAMPLE="1", HAKMEM_ON_MISUSE=choice)
         if code not in [-getattr(signal, name) for name in signals]:
             wrong.append(f"with {choice} it ended with {code}, not by {' or '.join(signals)}")
         wrong += wrong_report(variant, program, text, "fatal", sentence)
-    code, text = run(library, program, size, HAKMEM_ON_MISUSE="log", HAKMEM_STATS="1")
-    if code != 0:
-        wrong.append(f"with log it ended with {code}")
-    wrong += wrong_report(variant, program, text, "misuse", sentence)
-    counted = re.findall(r'"misuses":(\d+)', text)
-    if counted != ["1"]:
-        wrong.append(f"with log, misuses counted: {counted}")
-    if not wrong:
-        return None
-    return f"{os.path.basename(program)} {size}: " + "\n  ".join(wrong) + "\n" + text
-
-
-def main():
-    if len(sys.argv) < 4:
-        sys.exit(__doc__)
-    library = os.path.realpath(sys.argv[2])
-    cases = []
-    for program in sys.argv[3:]:
-        with open(program + ".cc", encoding="utf-8") as source:
-            expectations = EXPECT.findall(source.read())
-        if not expectations:
-            sys.exit(f"{program}.cc says nothing about what to expect")
-        cases += [(os.path.abspath(program), *case) for case in expectations]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = list(pool.map(lambda c: complaint(sys.argv[1], library, *c), cases))
-    bad = [c for c in complaints if c is not None]
-    for text in bad:
-        print(text)
-    print(f"{len(cases)} misuses, {len(cases) - len(bad)} reported as expected")
-    sys.exit(1 if bad else 0)
+    text, wrong_end = misuse_runs.run_logged(library, program, size, HAKMEM_GUARD_SAMPLE="1")
+    wrong += wrong_end + wrong_report(variant, program, text, "misuse", sentence)
+    return wrong and wrong + [text]
 
 
 if __name__ == "__main__":
-    main()
+    misuse_runs.main(__doc__, expectations, complaints)

@@ -11,14 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace hakmem {
+#include "allocator/tests/opaque.h"
 
-// The value, of which the compiler now knows nothing.
-template <typename T>
-T Opaque(T value) {
-  __asm__ volatile("" : "+r"(value));
-  return value;
-}
+namespace hakmem {
 
 // How much of a route's block a program asks for: classes 64 and 5120, a span
 // of 262144 bytes, a huge block of 314572800; each with some bytes behind it.
