@@ -2,7 +2,8 @@
 // blocks, addresses inside and around them, stale and arbitrary ones, and
 // blocks whose header byte or unit record is damaged. A model knows the truth:
 // what is no live block must be reported, a pointer into a live block as that,
-// and what is valid must be served.
+// and what is valid must be served. So must what crash reports say of the
+// pointer, and what checked copies make of it.
 //
 // Header: unused. Records: op % 16 is the operation of `Step`. A pointer is
 // chosen by `a` among the live or stale ones, and b says how far from it; what
@@ -23,6 +24,7 @@
 #include "allocator/config/options.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/zone.h"
+#include "fuzz/address_oracle.h"
 #include "fuzz/fuzz_heap.h"
 #include "fuzz/misuse_trap.h"
 #include "fuzz/records.h"
@@ -104,6 +106,7 @@ class ValidationRun {
   }
 
   FuzzHeap<kConfig> heap_;
+  AddressOracle<kConfig> oracle_{heap_.allocator(), heap_.model()};
   MisuseTrap trap_;
   std::vector<Address> stale_;
 };
@@ -154,6 +157,7 @@ void ValidationRun<kConfig>::CheckInterior(std::string_view report,
 
 template <const Config& kConfig>
 void ValidationRun<kConfig>::Probe(const Record& record, Address address) {
+  oracle_.Check(address);
   if (address == 0) return;
   auto* pointer = reinterpret_cast<void*>(address);
   if (heap_.model().blocks().contains(address)) {
@@ -211,6 +215,7 @@ void ValidationRun<kConfig>::DamageHeader(const Record& record) {
   const auto damaged = static_cast<HeaderByte>(record.b >> 24);
   if (damaged == sound) return;
   header.store(damaged, std::memory_order_relaxed);
+  oracle_.Ask(address);
   MustReport(record, block);
   HAK_CHECK_EQ(header.load(std::memory_order_relaxed), damaged);
   header.store(sound, std::memory_order_relaxed);
@@ -233,6 +238,7 @@ void ValidationRun<kConfig>::DamageRecord(const Record& record) {
       record.b % 4 == 0 ? 0 : MakeUnitRecord(UnitOwner(sound), live);
   if (damaged == sound) return;
   unit_record.store(damaged, std::memory_order_relaxed);
+  oracle_.Ask(address);
   MustReport(record, block);
   unit_record.store(sound, std::memory_order_relaxed);
 }

@@ -410,7 +410,7 @@ class Allocator {
   std::uint32_t RetireSpan(Heap* self, const void* pointer,
                            const LiveBlock& block);
   bool SizeFits(const LiveBlock& block, std::size_t size_bytes,
-                std::size_t alignment_bytes) const;
+                std::size_t alignment_bytes);
 
   HAK_NOINLINE void* MoveTo(Heap*& self, void* pointer, std::size_t old_bytes,
                             std::size_t size_bytes);
@@ -476,8 +476,9 @@ class Allocator {
   // Written once, at the start.
   CanarySecret canary_secret_;
   bool check_kinds_ = true;
-  // A block once stayed in place though its new size has a smaller class,
-  // because no memory was left; from then on sized frees may name that size.
+  // A block once stayed in place though its new size has a smaller class, or
+  // fewer pages, because no memory was left, or the kernel took none back; from
+  // then on sized frees may name that size.
   std::atomic<bool> shrunk_in_place_{false};
   CallCounters counters_;
 };

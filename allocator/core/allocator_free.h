@@ -128,7 +128,7 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
 template <const Config& kConfig>
 bool Allocator<kConfig>::SizeFits(const LiveBlock& block,
                                   std::size_t size_bytes,
-                                  std::size_t alignment_bytes) const {
+                                  std::size_t alignment_bytes) {
   if (block.empty) return size_bytes == 0;
   if constexpr (kConfig.check_bounds) {
     // A block that was asked for with no bytes may have got one by realloc.
@@ -158,8 +158,8 @@ bool Allocator<kConfig>::SizeFits(const LiveBlock& block,
              SpanUnitsFor(std::max<std::size_t>(size_bytes, 1)) == units;
     }
     case Route::kHuge:
-      return !small && size_bytes <= block.usable_bytes &&
-             block.usable_bytes - size_bytes < kSuperSlabBytes;
+      return !small && RoundUp(std::max<std::size_t>(size_bytes, 1),
+                               ace_.memory().PageBytes()) == block.usable_bytes;
   }
   return false;
 }

@@ -333,16 +333,20 @@ void* Allocator<kConfig>::ReallocateHuge(Heap*& self, void* pointer,
     return MoveTo(self, pointer, block.size_bytes, size_bytes);
   }
   Ace::HugeGrant grant;
+  const std::size_t bytes =
+      RoundUp(size_bytes + kSlackBytes, ace_.memory().PageBytes());
   StopBounds(pointer, block.size_bytes, size_bytes);
   if (WithinThreshold(size_bytes, kMinAlignmentBytes, grant.refusal)) {
-    const std::size_t bytes =
-        RoundUp(size_bytes + kSlackBytes, ace_.memory().PageBytes());
     grant = ace_.ResizeHuge(reinterpret_cast<Address>(pointer), bytes);
   }
   if (grant.address == 0) {
     StartBounds(pointer, block.size_bytes);
     Refuse(size_bytes, kMinAlignmentBytes, grant.refusal);
     return RefuseReallocation(pointer, size_bytes);
+  }
+  if (ace_.HugeBytesHeld(grant.address) > bytes) {
+    // The kernel has not taken its end back.
+    shrunk_in_place_.store(true, std::memory_order_relaxed);
   }
   void* moved = reinterpret_cast<void*>(grant.address);
   StartBounds(moved, size_bytes);

@@ -13,6 +13,7 @@
 #include "allocator/core/pointer_facts.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
+#include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -21,6 +22,7 @@ namespace {
 constexpr std::size_t kSpanBytes = 300 * kKiB;
 constexpr std::size_t kHugeBytes = kMaxSpanBytes + 1;
 constexpr std::size_t kLongSpanBytes = 20 * kMiB;
+constexpr std::size_t kPageBytes = 4096;
 
 template <typename V>
 class AllocatorTest : public testing::Test {
@@ -130,6 +132,25 @@ TYPED_TEST(AllocatorTest, SizedFreeTakesEverySizeThatWasAskedFor) {
   }
   this->allocator_.FreeSized(this->self_, this->none_, 1, 16);
   this->allocator_.Free(this->self_, this->none_);
+}
+
+// To the page, where what was asked for is not known.
+TYPED_TEST(AllocatorTest, SizedFreeOfAHugeBlock) {
+  constexpr std::size_t kMoreBytes = kHugeBytes + 3 * kSuperSlabBytes;
+  for (const bool refused : {false, true}) {
+    void* block = this->allocator_.Allocate(this->self_, kMoreBytes);
+    for (const std::size_t wrong : {kHugeBytes, kMoreBytes - kPageBytes}) {
+      EXPECT_DEATH(this->allocator_.FreeSized(this->self_, block, wrong, 16),
+                   "hakmem: fatal: wrong-size free");
+    }
+    if (refused) {
+      this->test_.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kOnce,
+                                    VmCall::kUnmap);
+    }
+    block = this->allocator_.Reallocate(this->self_, block, kHugeBytes);
+    EXPECT_EQ(this->test_.memory.refused(), refused ? 1U : 0U);
+    this->allocator_.FreeSized(this->self_, block, kHugeBytes, 16);
+  }
 }
 
 // Between all routes and within each, up and down.

@@ -55,6 +55,7 @@ class ZoneReader {
   }
 
  private:
+  bool IsFine() const { return zone_.granule_shift() == kFineGranuleShift; }
   UnitRecord Record(UnitIndex unit) const {
     return zone_.unit_record(unit).load(std::memory_order_relaxed);
   }
@@ -67,6 +68,7 @@ class ZoneReader {
     const unsigned code = HeaderCode(UnitLiveHeader(record));
     if (code - 1 >= kClassCount) return;  // a damaged record
     const auto size_class = static_cast<SizeClass>(code - 1);
+    if (IsTiny(size_class) != IsFine()) return;  // the same
     const UnitIndex first = SlabUnitOf(size_class, zone_.UnitOf(address));
     const Address base = zone_.UnitAddress(first);
     // Where a guard page takes room, the slab holds fewer.
@@ -172,7 +174,7 @@ class ZoneReader {
   // The first unit of nobody's after the last slab or span before `unit`; in
   // the fine zone, where all slabs have one, `unit`.
   UnitIndex FirstOfNobodys(UnitIndex unit) const {
-    if (zone_.granule_shift() == kFineGranuleShift) return unit;
+    if (IsFine()) return unit;
     UnitIndex first = unit;
     while (first > 0 && unit - first < kLongestSpan) {
       const UnitRecord record = Record(first - 1);

@@ -1,5 +1,6 @@
 #include "allocator/core/find_block.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +10,8 @@
 #include "allocator/core/test_allocator.h"
 #include "allocator/diag/misuse_policy.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/superslab/region.h"
+#include "allocator/superslab/zone.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -179,6 +182,31 @@ TEST(FindBlock, GuardPagesAndBlocksOfNoBytes) {
   EXPECT_EQ(guard.kind, AddressKind::kGuard);
   ASSERT_TRUE(guard.has_before);
   EXPECT_EQ(guard.before.start, span);
+}
+
+// Whatever a unit's record says, of its own zone's classes or of the other's,
+// only what the headers bear out is live, and nothing unmapped is read.
+TEST(FindBlock, DamagedRecords) {
+  TestAllocator<kHardened> test;
+  Region& region = test.allocator->ace().region();
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{5120}}) {
+    const auto block =
+        reinterpret_cast<Address>(test.allocator->Allocate(test.self, bytes));
+    Zone& zone =
+        region.fine().Contains(block) ? region.fine() : region.coarse();
+    std::atomic<UnitRecord>& record = zone.unit_record(zone.UnitOf(block));
+    const UnitRecord sound = record.load();
+    for (unsigned header = 0; header <= 0xff; ++header) {
+      const UnitRecord damaged =
+          MakeUnitRecord(UnitOwner(sound), static_cast<HeaderByte>(header));
+      record.store(damaged);
+      const AddressFacts facts = test.allocator->Around(block + 1).at;
+      EXPECT_EQ(facts.kind == AddressKind::kBlock && facts.block.live,
+                damaged == sound)
+          << header;
+    }
+    record.store(sound);
+  }
 }
 
 // With HAKMEM_ON_MISUSE=log every misuse returns, and the heap is whole.

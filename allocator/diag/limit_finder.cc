@@ -156,7 +156,10 @@ void Search::ReadLimits(int error_number) {
 
 void Search::ReadMaps() {
   std::uint64_t limit = 0;
-  if (!sources_.files.ReadNumber("/proc/sys/vm/max_map_count", limit)) return;
+  if (!sources_.files.ReadNumber("/proc/sys/vm/max_map_count", limit) ||
+      limit == kNoLimit) {
+    return;
+  }
   LineReader reader(sources_.files, kMapsFile);
   std::string_view line;
   std::uint64_t count = 0;

@@ -210,6 +210,14 @@ TEST_F(LimitFinderTest, Mappings) {
   EXPECT_EQ(report_.needed, 1u);
 }
 
+TEST_F(LimitFinderTest, MappingsWithoutALimit) {
+  tree_.Write("/proc/sys/vm/max_map_count", "max\n");
+  EXPECT_EQ(Find(2 * kMiB), FailureDetail::kUnknown);
+  for (unsigned i = 0; i < report_.count; ++i) {
+    EXPECT_STRNE(report_.readings[i].name, "vm.max_map_count");
+  }
+}
+
 TEST_F(LimitFinderTest, TheKernelsOwnPageIsNoMapping) {
   tree_.Write("/proc/sys/vm/max_map_count", "1000\n");
   Maps(1001, /*gate=*/false);
