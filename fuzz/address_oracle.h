@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <iterator>
 
+#include "allocator/ace/empty_pool.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
@@ -41,7 +42,8 @@ class AddressOracle {
       HAK_CHECK(around.at.kind == AddressKind::kBlock && around.at.block.live);
       HAK_CHECK_EQ(around.at.block.start, block->first);
     } else if (const auto at = model_.blocks().find(address);
-               at != model_.blocks().end()) {
+               at != model_.blocks().end() &&
+               at->second.alignment <= EmptyPool::kMaxAlignmentBytes) {
       HAK_CHECK(around.at.kind == AddressKind::kEmpty);
     }
     CheckFacts(around.at, address);
