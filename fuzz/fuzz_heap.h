@@ -19,6 +19,8 @@
 #include "allocator/config/config.h"
 #include "allocator/config/options.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/block_walk.h"
+#include "allocator/core/pointer_facts.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -144,6 +146,7 @@ class FuzzHeap {
     memory().LimitBytes(~std::size_t{0});
     memory().LimitMappings(~std::size_t{0});
     test_handler = nullptr;
+    CheckWalk();
     for (unsigned i = 0; !model_.empty(); ++i) Free(i, model_.Pick(i));
     for (Heap*& thread : threads_) allocator().Detach(thread);
     Heap* last = test_.NewThread();
@@ -158,6 +161,30 @@ class FuzzHeap {
   }
 
  private:
+  // Leak reports name the model's blocks, and no others.
+  void CheckWalk() {
+    struct Walk {
+      const ModelHeap& model;
+      std::size_t count;
+    } walk = {model_, 0};
+    VisitLiveBlocks(
+        allocator().ace(),
+        [](void* context, const void* start, const LiveBlock& block) {
+          auto& seen = *static_cast<Walk*>(context);
+          HAK_CHECK_EQ(seen.model.At(start).usable, block.size_bytes);
+          ++seen.count;
+        },
+        &walk);
+    for (const auto& [address, facts] : model_.blocks()) {
+      LiveBlock block;
+      const bool found = FindLiveBlock(
+          allocator().ace(), reinterpret_cast<const void*>(address), block);
+      // The others are guarded.
+      HAK_CHECK(found || threads_used_ == 1);
+      if (found && !block.empty) --walk.count;
+    }
+    HAK_CHECK_EQ(walk.count, 0U);
+  }
   void CheckEvents(std::uint64_t before, const void* block) const {
     const std::uint64_t events = test_.failures() - before;
     HAK_CHECK_LE(events, 1U);
