@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 
 #include "allocator/ace/empty_pool.h"
 #include "allocator/base/check.h"
@@ -37,7 +36,7 @@ class AddressOracle {
   // All that is said of it must be so.
   void Check(Address address) {
     const Surroundings around = allocator_.Around(address);
-    const Block* const block = BlockAround(address);
+    const Block* const block = model_.Around(address);
     if (block != nullptr) {
       HAK_CHECK(around.at.kind == AddressKind::kBlock && around.at.block.live);
       HAK_CHECK_EQ(around.at.block.start, block->first);
@@ -58,13 +57,6 @@ class AddressOracle {
  private:
   using Block = ModelHeap::Blocks::value_type;
 
-  // The live block of which `address` is a usable byte.
-  const Block* BlockAround(Address address) const {
-    auto at = model_.blocks().upper_bound(address);
-    if (at == model_.blocks().begin()) return nullptr;
-    --at;
-    return address - at->first < at->second.usable ? &*at : nullptr;
-  }
   static std::size_t Reach(const BlockFacts& block) {
     return std::max(block.bytes, block.reach_bytes);
   }

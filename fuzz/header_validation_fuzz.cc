@@ -76,16 +76,6 @@ class ValidationRun {
     heap_.Free(who, block);
   }
   void Probe(const Record& record, Address address);
-  // The live block that `address` is in, but not its start.
-  const Block* Around(Address address) const {
-    const auto& blocks = heap_.model().blocks();
-    auto at = blocks.upper_bound(address);
-    if (at == blocks.begin()) return nullptr;
-    --at;
-    return address != at->first && address - at->first < at->second.usable
-               ? &*at
-               : nullptr;
-  }
   std::string_view Use(const Record& record, void* pointer);
   void CheckInterior(std::string_view report, const Block& block,
                      Address address) const;
@@ -166,7 +156,7 @@ void ValidationRun<kConfig>::Probe(const Record& record, Address address) {
   }
   const std::string_view report = Use(record, pointer);
   HAK_CHECK(report.starts_with("hakmem: fatal: "));
-  if (const Block* block = Around(address); block != nullptr) {
+  if (const Block* block = heap_.model().Around(address); block != nullptr) {
     CheckInterior(report, *block, address);
   }
   if (ZoneOf(address) == nullptr && address % 2 != 0) {

@@ -66,9 +66,9 @@ class ZoneReader {
   void FindInSlab(Address address, UnitRecord record,
                   AddressFacts& facts) const {
     const unsigned code = HeaderCode(UnitLiveHeader(record));
-    if (code - 1 >= kClassCount) return;  // a damaged record
     const auto size_class = static_cast<SizeClass>(code - 1);
-    if (IsTiny(size_class) != IsFine()) return;  // the same
+    // A damaged record names no class, or one of the other zone's.
+    if (code - 1 >= kClassCount || IsTiny(size_class) != IsFine()) return;
     const UnitIndex first = SlabUnitOf(size_class, zone_.UnitOf(address));
     const Address base = zone_.UnitAddress(first);
     // Where a guard page takes room, the slab holds fewer.

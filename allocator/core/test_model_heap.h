@@ -48,6 +48,13 @@ class ModelHeap {
     std::advance(at, number % blocks_.size());
     return reinterpret_cast<void*>(at->first);
   }
+  // The live block of which `address` is a usable byte; null: none.
+  const Blocks::value_type* Around(Address address) const {
+    auto at = blocks_.upper_bound(address);
+    if (at == blocks_.begin()) return nullptr;
+    --at;
+    return address - at->first < at->second.usable ? &*at : nullptr;
+  }
   const Block& At(const void* pointer) const {
     const auto at = blocks_.find(reinterpret_cast<Address>(pointer));
     HAK_CHECK(at != blocks_.end());
