@@ -8,7 +8,8 @@ Each target runs in slices, the one that has had the least time first. In FOLDER
   corpus/NAME        inputs that reached something new; minimised at the end
   findings/NAME      inputs that failed: as found, and minimised (.min); what was
                      slow once and is not when it is run alone (.once) is counted
-                     apart, as busy machines make anything slow
+                     apart, as busy machines make anything slow; so are slices
+                     that did not end in time, as those that only replay do
   report.json, report.txt
   state.json         what is done; a run that was interrupted goes on from here
 Exit status: 0 nothing found, 1 something, 2 it could not run.
@@ -20,6 +21,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,8 +36,10 @@ MINIMISE_SECONDS = 120
 SLOW = ("slow-unit-", "timeout-")
 SLOW_SECONDS = 10
 ALONE_SECONDS = 600
+# How a program ends that has to be ended.
+CUT_SHORT = -signal.SIGKILL
 ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "cpu_seconds": 0.0, "findings": {},
-          "slow_once": 0}
+          "slow_once": 0, "cut_short": 0}
 
 
 def arguments():
@@ -44,6 +48,8 @@ def arguments():
     parser.add_argument("--hours", type=float, default=8, help="wall-clock time of the whole run")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--slice", type=float, default=300, help="seconds of one slice")
+    parser.add_argument("--grace", type=float, default=120,
+                        help="seconds that a slice may take longer, as a corpus is replayed to its end; then it is ended")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(cache) / "fuzz")
     parser.add_argument("--only", action="append", help="a target; may be given more than once")
     parser.add_argument("--programs", type=pathlib.Path, help="where the programs are; default: they are built")
@@ -116,16 +122,18 @@ class Night:
         new = self.findings(name) / ("slice-%d-" % target["slices"])
         seeds = [str(fuzzers.seeds(name))] if fuzzers.seeds(name).is_dir() else []
         started = time.monotonic()
-        log, cpu_seconds, _ = self.run(name, ["-max_total_time=%d" % seconds, "-print_final_stats=1",
+        log, cpu_seconds, status = self.run(name, ["-max_total_time=%d" % seconds, "-print_final_stats=1",
                               "-max_len=%d" % fuzzers.MAX_LEN.get(fuzzers.family(name), 4096),
                               "-seed=%d" % (1 + target["slices"] + int(time.time())), "-timeout=60",
-                              "-artifact_prefix=%s" % new, str(self.corpus(name)), *seeds], seconds + 120)
+                              "-artifact_prefix=%s" % new, str(self.corpus(name)), *seeds],
+                              seconds + self.args.grace)
         found = fuzzers.figures(log)
         with self.lock:
             target["edges_before"] = target["edges_before"] or found["edges_before"]
             target["seconds"] += time.monotonic() - started
             target["cpu_seconds"] += cpu_seconds
             target["slices"] += 1
+            target["cut_short"] += status == CUT_SHORT
             target["executions"] += found["executions"]
             target["edges"] = max(target["edges"], found["edges"])
         for path in sorted(self.findings(name).glob(new.name + "*")):
@@ -136,7 +144,7 @@ class Night:
             self.save()
 
     def run(self, name, options, seconds):
-        """Its output, its processor time, whether it went well; a program that does not end is ended."""
+        """Its output, its processor time, its exit status; CUT_SHORT: it did not end, and was ended."""
         with tempfile.TemporaryFile() as log:
             program = subprocess.Popen([str(self.programs[name]), *options], stdout=log, stderr=subprocess.STDOUT,
                                        cwd=self.args.out)
@@ -145,17 +153,14 @@ class Night:
             # Not Popen.wait, which does not say what was used.
             _, status, used = os.wait4(program.pid, 0)
             program.returncode = os.waitstatus_to_exitcode(status)
-            ended = not ending.is_alive()
             ending.cancel()
             log.seek(0)
             text = log.read().decode(errors="replace")
-        if ended:
-            text += "\nERROR: the program did not end\n"
-        return text, used.ru_utime + used.ru_stime, program.returncode == 0
+        return text, used.ru_utime + used.ru_stime, program.returncode
 
     def is_slow_again(self, name, path):
-        _, cpu_seconds, well = self.run(name, ["-timeout=%d" % ALONE_SECONDS, str(path)], ALONE_SECONDS)
-        if not well or cpu_seconds >= SLOW_SECONDS:
+        _, cpu_seconds, status = self.run(name, ["-timeout=%d" % ALONE_SECONDS, str(path)], ALONE_SECONDS)
+        if status != 0 or cpu_seconds >= SLOW_SECONDS:
             return True
         path.replace(path.with_suffix(".once"))
         with self.lock:
@@ -214,9 +219,11 @@ class Night:
                 at["edges"] - at["edges_before"], sum(1 for _ in self.corpus(name).iterdir()), len(at["findings"])))
         lines.append("%-34s %12d %8.0f %8.0f" % ("all", *(sum(targets[name][what] for name in self.names) for what in (
             "executions", "seconds", "cpu_seconds"))))
-        slow_once = sum(targets[name]["slow_once"] for name in self.names)
-        if slow_once:
-            lines += ["", "inputs that were slow once, and not when run alone: %d" % slow_once]
+        for what, words in (("slow_once", "inputs that were slow once, and not when run alone"),
+                            ("cut_short", "slices that did not end in time, and were ended")):
+            count = sum(targets[name][what] for name in self.names)
+            if count:
+                lines += ["", "%s: %d" % (words, count)]
         for name in self.names:
             for cause, finding in targets[name]["findings"].items():
                 lines += ["", "%s: %s" % (name, cause), "  %d times; %s (%d bytes)" % (

@@ -58,19 +58,29 @@ class NightlyTest(unittest.TestCase):
                                    capture_output=True, check=False)
             self.assertEqual(again.returncode != 0, fails, again.stderr)
 
-    def night_of_inputs_that_pass_alone(self, kind):
-        """Each slice leaves an input of this kind and fails; each input alone passes."""
+    def night_of(self, script, *more):
+        """With a script in the place of the fuzzer."""
         programs = self.out / "programs"
         programs.mkdir()
         program = programs / (TARGET + "_bin")
-        program.write_text("""#!/bin/bash
+        program.write_text("#!/bin/bash\n" + script, encoding="utf-8")
+        program.chmod(0o755)
+        done = self.night(0.1, "none", "--programs=%s" % programs, *more)
+        return done, self.report()["targets"][TARGET]
+
+    def night_of_inputs_that_pass_alone(self, kind):
+        """Each slice leaves an input of this kind and fails; each input alone passes."""
+        return self.night_of("""
 for argument; do
   case $argument in -artifact_prefix=*) echo x > "${argument#*=}%s-1"; exit 70 ;; esac
 done
-""" % kind, encoding="utf-8")
-        program.chmod(0o755)
-        done = self.night(0.1, "none", "--programs=%s" % programs)
-        return done, self.report()["targets"][TARGET]
+""" % kind)
+
+    def test_a_slice_that_does_not_end_is_ended_and_counted(self):
+        done, target = self.night_of("exec sleep 600", "--grace=0", "--no-merge")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("did not end in time, and were ended: 1\n", done.stdout)
+        self.assertEqual((target["slices"], target["cut_short"]), (1, 1))
 
     def test_what_was_slow_once_is_counted_apart(self):
         for kind in ("timeout", "slow-unit"):

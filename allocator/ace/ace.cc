@@ -26,11 +26,6 @@ constexpr std::uint64_t kSeparateSlackShare = 2;
 // How much is given back while the lock is held once: 16 MiB, 1 to 2 ms.
 constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
 
-// HAKMEM_HUGE_PAGES=auto: where a zone's new frames begin to have huge pages:
-// in a heap of this size, of which little is free (docs/decisions/0014).
-constexpr std::uint64_t kLeastHugeHeapUnits = 128 * kMiB / kUnitBytes;
-constexpr std::uint64_t kMostFreeShare = 8;
-
 }  // namespace
 
 void Ace::Start(const Options& options, const MemoryPolicy& policy) {
@@ -62,25 +57,6 @@ void Ace::AddMapped(std::size_t bytes) {
   if (mapped > peak_mapped_bytes_.load(std::memory_order_relaxed)) {
     peak_mapped_bytes_.store(mapped, std::memory_order_relaxed);
   }
-}
-
-// Whether the pool's zone shall have huge pages from its next frame on.
-bool Ace::WantsHugePages(const UnitPool& pool) const {
-  if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
-  return granted_units_ >= kLeastHugeHeapUnits &&
-         pool.free_units() <= granted_units_ / kMostFreeShare;
-}
-
-// For frames that were just mapped. Once a zone has huge pages, all later
-// frames have: so they make no more than two mappings of a zone, and a heap of
-// that size stays large.
-void Ace::AskForHugePages(UnitPool& pool, Zone& zone, FrameIndex first,
-                          FrameIndex frames) {
-  if (!pool.IsHuge(first)) {
-    if (first + frames != zone.frame_count() || !WantsHugePages(pool)) return;
-    pool.SetHugeFrom(first);
-  }
-  memory_.AskForHugePages(zone.FrameAddress(first), frames * kSuperSlabBytes);
 }
 
 // Maps a frame again that was unmapped under pressure.
@@ -251,21 +227,6 @@ void Ace::CountSlab(const Grant& grant, std::uint64_t map_calls) {
                                   : kept_slabs_);
 }
 
-// Of memory that has no pages yet. A slab is at most half a SuperSlab.
-void Ace::Prefault(const Zone& zone, const Grant& grant, std::uint32_t units) {
-  if (grant.first == kNoUnit || !grant.known_zero) return;
-  const Address begin = zone.UnitAddress(grant.first);
-  const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
-  if (prefault_ == Prefaulting::kPopulate) {
-    memory_.Populate(begin, bytes);
-    return;
-  }
-  const std::size_t page_bytes = memory_.PageBytes();
-  for (Address page = begin; page < begin + bytes; page += page_bytes) {
-    *reinterpret_cast<volatile char*>(page) = 0;
-  }
-}
-
 void Ace::ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units) {
   const FutexLockHolder hold(lock_);
   (fine ? fine_ : coarse_).Release(first, units, /*dirty=*/true);
@@ -362,11 +323,16 @@ std::size_t Ace::PurgeInSlices(bool fine, std::uint64_t units) {
   return purged_bytes;
 }
 
-// After slices: parts of huge pages.
-std::size_t Ace::PurgeRest() {
-  if (huge_pages_ == HugePages::kOff) return 0;
-  const FutexLockHolder hold(lock_);
-  return PurgeAllLocked();
+// Likewise.
+std::size_t Ace::PurgePartsOfHuge(bool fine) {
+  std::size_t purged_bytes = 0;
+  for (FrameIndex next = 0; next != kNoFrame;) {
+    lock_.Lock();
+    purged_bytes += (fine ? fine_ : coarse_)
+                        .PurgePartsOfHuge(memory_, kPurgeSliceUnits, next);
+    lock_.UnlockForOthers();
+  }
+  return purged_bytes;
 }
 
 // What was not asked for during a whole interval has been idle for that long
@@ -394,7 +360,10 @@ bool Ace::Tick() {
   lock_.Unlock();
   PurgeInSlices(true, idle.fine_units);
   PurgeInSlices(false, idle.coarse_units);
-  if (idle.all) PurgeRest();
+  if (idle.all) {
+    PurgePartsOfHuge(true);
+    PurgePartsOfHuge(false);
+  }
   return true;
 }
 
@@ -407,7 +376,7 @@ std::size_t Ace::PurgeAll() {
     coarse_units = coarse_.dirty_units();
   }
   return PurgeInSlices(true, fine_units) + PurgeInSlices(false, coarse_units) +
-         PurgeRest();
+         PurgePartsOfHuge(true) + PurgePartsOfHuge(false);
 }
 
 std::uint64_t Ace::UnusedUnits() const {

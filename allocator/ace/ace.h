@@ -248,8 +248,10 @@ class Ace {
   static FrameIndex GrowthStep(const Zone& zone);
   bool RemapOne(UnitPool& pool, Zone& zone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool WantsHugePages(const UnitPool& pool) const
+  // Whether the pool's zone shall have huge pages from the frame `next` on.
+  bool WantsHugePages(const UnitPool& pool, const Zone& zone, FrameIndex next)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool IsDense(const Zone& zone, FrameIndex frame);
   void AskForHugePages(UnitPool& pool, Zone& zone, FrameIndex first,
                        FrameIndex frames) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AskForHugePagesOf(Address address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -273,7 +275,7 @@ class Ace {
   Idle StartInterval(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t PurgeInSlices(bool fine, std::uint64_t units)
       ABSL_LOCKS_EXCLUDED(lock_);
-  std::size_t PurgeRest() ABSL_LOCKS_EXCLUDED(lock_);
+  std::size_t PurgePartsOfHuge(bool fine) ABSL_LOCKS_EXCLUDED(lock_);
   std::size_t PurgeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
 

@@ -39,12 +39,6 @@ Ace::HugeGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
   return {result.address, {}};
 }
 
-// Of the Huge block at `address`, whose last addition is not asked for yet.
-void Ace::AskForHugePagesOf(Address address) {
-  if (huge_pages_ != HugePages::kOn) return;
-  memory_.AskForHugePages(address, huge_.BlockBytes(address));
-}
-
 bool Ace::ReleaseHuge(Address address) {
   const FutexLockHolder hold(lock_);
   if (!huge_.IsLive(address)) return false;

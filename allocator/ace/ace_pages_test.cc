@@ -19,23 +19,48 @@ namespace hakmem {
 namespace {
 
 // Where HugePages::kAuto begins.
-constexpr std::size_t kAutoBytes = 128 * kMiB;
+constexpr std::size_t kAutoBytes = 16 * kMiB;
 
 class AcePagesTest : public testing::Test {
  protected:
   ~AcePagesTest() override { ace_->CheckInvariants(); }
 
-  void Start(HugePages huge_pages, Prefaulting prefault = Prefaulting::kOff) {
+  void Start(HugePages huge_pages, Prefaulting prefault = Prefaulting::kOff,
+             const MemoryPolicy& policy = {}, std::uint64_t decay_ms = 500) {
     Options options;
+    options.decay_ms = decay_ms;
     options.huge_pages = static_cast<std::uint64_t>(huge_pages);
     options.prefault = static_cast<std::uint64_t>(prefault);
-    ace_->Start(options);
+    ace_->Start(options, policy);
   }
   Zone& coarse() { return ace_->region().coarse(); }
   UnitIndex Span(std::size_t bytes) {
     return ace_
         ->GrantSpan(static_cast<std::uint32_t>(bytes / kUnitBytes), kUnitBytes)
         .first;
+  }
+  // As a program that uses it.
+  void Touch(UnitIndex unit, std::size_t bytes, const Zone& zone) {
+    ASSERT_NE(unit, kNoUnit);
+    FillContent(zone.UnitAddress(unit), bytes, 1);
+  }
+  void Touch(UnitIndex unit, std::size_t bytes) {
+    Touch(unit, bytes, coarse());
+  }
+  // Spans of 1 MiB.
+  std::vector<UnitIndex> FillWithSpans(std::size_t bytes) {
+    std::vector<UnitIndex> spans;
+    for (std::size_t done = 0; done < bytes; done += kMiB) {
+      spans.push_back(Span(kMiB));
+      Touch(spans.back(), kMiB);
+    }
+    return spans;
+  }
+  bool IsAnyHuge(FrameIndex before) {
+    for (FrameIndex frame = 0; frame < before; ++frame) {
+      if (IsHuge(frame, 1)) return true;
+    }
+    return false;
   }
   bool IsHuge(FrameIndex first, FrameIndex frames) {
     return memory_.IsHuge(coarse().FrameAddress(first),
@@ -51,9 +76,7 @@ TEST_F(AcePagesTest, OffAsksForNothing) {
   ASSERT_NE(Span(256 * kMiB), kNoUnit);
   ASSERT_NE(Span(256 * kMiB), kNoUnit);
   ASSERT_NE(Span(2 * kMiB), kNoUnit);
-  for (FrameIndex frame = 0; frame < coarse().frame_count(); ++frame) {
-    EXPECT_FALSE(IsHuge(frame, 1));
-  }
+  EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
 }
 
 TEST_F(AcePagesTest, OnAsksForEveryFrameAndEveryHugeBlock) {
@@ -74,35 +97,117 @@ TEST_F(AcePagesTest, OnAsksForEveryFrameAndEveryHugeBlock) {
 
 TEST_F(AcePagesTest, AutoBeginsInALargeHeap) {
   Start(HugePages::kAuto);
-  for (std::size_t bytes = 0; bytes < kAutoBytes; bytes += 32 * kMiB) {
-    ASSERT_NE(Span(32 * kMiB), kNoUnit);
-  }
+  FillWithSpans(kAutoBytes);
   const FrameIndex before = coarse().frame_count();
-  EXPECT_FALSE(IsHuge(before - 1, 1));
   ASSERT_NE(Span(64 * kMiB), kNoUnit);
   ASSERT_NE(Span(64 * kMiB), kNoUnit);
-  EXPECT_FALSE(IsHuge(before - 1, 1));
+  EXPECT_FALSE(IsAnyHuge(before));
   EXPECT_TRUE(IsHuge(before, coarse().frame_count() - before));
+}
+
+TEST_F(AcePagesTest, AutoLeavesASmallHeapAlone) {
+  Start(HugePages::kAuto);
+  FillWithSpans(kAutoBytes - kSuperSlabBytes);
+  ASSERT_NE(Span(kAutoBytes), kNoUnit);
+  EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
+}
+
+// The other zone's memory counts, but its use does not.
+TEST_F(AcePagesTest, AutoLooksAtEachZone) {
+  Start(HugePages::kAuto);
+  FillWithSpans(kAutoBytes);
+  const Zone& fine = ace_->region().fine();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_NE(ace_->GrantSlab(true, 16).first, kNoUnit);
+  }
+  EXPECT_FALSE(memory_.IsHuge(fine.FrameAddress(0), kSuperSlabBytes));
+  EXPECT_FALSE(memory_.IsHuge(fine.FrameAddress(fine.frame_count() - 1),
+                              kSuperSlabBytes));
 }
 
 TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsLargelyFree) {
   Start(HugePages::kAuto);
-  std::vector<UnitIndex> spans;
-  for (std::size_t bytes = 0; bytes < kAutoBytes; bytes += kMiB) {
-    spans.push_back(Span(kMiB));
-    ASSERT_NE(spans.back(), kNoUnit);
-  }
+  std::vector<UnitIndex> spans = FillWithSpans(kAutoBytes);
   // Half of it in holes that are too short for the next.
   std::size_t freed = 0;
   for (std::size_t i = 0; i < spans.size(); i += 2, ++freed) {
     ace_->ReleaseSpan(spans[i], kMiB / kUnitBytes);
   }
-  ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
-  ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
+  for (int i = 0; i < 2; ++i) Touch(Span(kAutoBytes / 2), kAutoBytes / 2);
   EXPECT_FALSE(IsHuge(coarse().frame_count() - 1, 1));
   for (; freed != 0; --freed) ASSERT_NE(Span(kMiB), kNoUnit);
   ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
   EXPECT_TRUE(IsHuge(coarse().frame_count() - 1, 1));
+}
+
+TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsHardlyTouched) {
+  Start(HugePages::kAuto);
+  UnitIndex last = kNoUnit;
+  for (std::size_t bytes = 0; bytes < 2 * kAutoBytes; bytes += kMiB) {
+    last = Span(kMiB);
+    Touch(last, kMiB / 2);
+  }
+  EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
+  for (UnitIndex unit = 0; unit <= last; unit += kMiB / kUnitBytes) {
+    Touch(unit, kMiB);
+  }
+  ASSERT_NE(Span(kSuperSlabBytes), kNoUnit);
+  EXPECT_TRUE(IsHuge(coarse().frame_count() - 1, 1));
+}
+
+// What was unmapped under pressure has no pages to look at.
+TEST_F(AcePagesTest, AutoLeavesAHeapAloneWhoseEndIsUnmapped) {
+  Start(HugePages::kAuto);
+  ASSERT_NE(Span(kAutoBytes), kNoUnit);
+  const UnitIndex last = Span(kSuperSlabBytes);
+  const FrameIndex before = coarse().frame_count();
+  ace_->ReleaseSpan(last, kUnitsPerSuperSlab);
+  EXPECT_EQ(ace_->UnmapCaches(), kSuperSlabBytes);
+  ASSERT_NE(Span(2 * kSuperSlabBytes), kNoUnit);
+  EXPECT_FALSE(IsHuge(before, coarse().frame_count() - before));
+}
+
+TEST_F(AcePagesTest, AutoLeavesAloneWhatGuardPagesSplit) {
+  Start(HugePages::kAuto, Prefaulting::kOff, {.guard_pages = true});
+  for (std::size_t bytes = 0; bytes < 2 * kAutoBytes; bytes += kMiB) {
+    Touch(Span(kMiB), kMiB / 2);
+    Touch(ace_->GrantSlab(true, 16).first, kMiB, ace_->region().fine());
+  }
+  EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
+  const Zone& fine = ace_->region().fine();
+  EXPECT_TRUE(memory_.IsHuge(fine.FrameAddress(fine.frame_count() - 1),
+                             kSuperSlabBytes));
+}
+
+TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatGivesBackAtOnce) {
+  Start(HugePages::kAuto, Prefaulting::kOff, {}, /*decay_ms=*/0);
+  FillWithSpans(2 * kAutoBytes);
+  EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
+}
+
+// What is idle, in slices.
+TEST_F(AcePagesTest, PartsOfHugePagesGoBackToo) {
+  constexpr std::size_t kSpans = 80;
+  for (const bool all : {false, true}) {
+    ace_ = std::make_unique<Ace>(memory_);
+    Start(HugePages::kOn);
+    const std::vector<UnitIndex> spans = FillWithSpans(kSpans * kMiB);
+    for (std::size_t i = 0; i < kSpans; i += 4) {
+      ace_->ReleaseSpan(spans[i], kMiB / kUnitBytes);
+    }
+    const std::uint64_t calls = memory_.calls(VmCall::kPurge);
+    if (all) {
+      EXPECT_EQ(ace_->PurgeAll(), kSpans / 4 * kMiB);
+    } else {
+      memory_.AdvanceMs(1000);
+      EXPECT_TRUE(ace_->Tick());
+    }
+    EXPECT_GE(memory_.calls(VmCall::kPurge), calls + kSpans / 4);
+    for (std::size_t i = 0; i < kSpans; i += 4) {
+      EXPECT_TRUE(memory_.IsPurged(coarse().UnitAddress(spans[i]), kMiB));
+    }
+    ace_->CheckInvariants();
+  }
 }
 
 // Moving pages takes their mapping's properties along.

@@ -80,6 +80,11 @@ class UnitPool {
   // given back. A SuperSlab of huge pages goes back when half of it is dirty:
   // giving back a part splits its huge page.
   std::size_t Purge(VirtualMemory& memory, std::uint64_t units);
+  // What Purge leaves of SuperSlabs of huge pages: from the frame `next` on,
+  // until it was at least `units`; then `next` is where to go on, kNoFrame:
+  // nothing is left. Returns the bytes given back.
+  std::size_t PurgePartsOfHuge(VirtualMemory& memory, std::uint64_t units,
+                               FrameIndex& next);
   // Gives all dirty memory back.
   std::size_t PurgeAll(VirtualMemory& memory);
   // How many dirty units nobody has asked for since StartInterval: the fewest

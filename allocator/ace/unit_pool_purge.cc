@@ -150,14 +150,24 @@ std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
   return purged_bytes;
 }
 
-std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
-  std::size_t purged_bytes = Purge(memory, dirty_units_);
-  for (FrameIndex frame = huge_from_;
-       frame < zone_.frame_count() && dirty_units_ != 0; ++frame) {
+std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
+                                       std::uint64_t units, FrameIndex& next) {
+  std::size_t purged_bytes = 0;
+  next = std::max(next, huge_from_);
+  while (next < zone_.frame_count() && dirty_units_ != 0) {
+    if (purged_bytes >= units * kUnitBytes) return purged_bytes;
+    const FrameIndex frame = next++;
     if (zone_.super_slab(frame).dirty_units == 0) continue;
     purged_bytes += PurgeAround(memory, frame, kUnitsPerSuperSlab);
   }
+  next = kNoFrame;
   return purged_bytes;
+}
+
+std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
+  const std::size_t purged_bytes = Purge(memory, dirty_units_);
+  FrameIndex next = 0;
+  return purged_bytes + PurgePartsOfHuge(memory, dirty_units_, next);
 }
 
 std::size_t UnitPool::UnmapFree(VirtualMemory& memory) {

@@ -188,6 +188,25 @@ TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
   Check();
 }
 
+TEST_F(UnitPoolTest, PartsOfHugeFramesArePurgedInSlices) {
+  AddFrames(4);
+  pool_.SetHugeFrom(1);
+  ASSERT_EQ(pool_.Grant(4 * kAllOfOne, 1).first, 0U);
+  for (UnitIndex frame = 0; frame < 4; ++frame) {
+    pool_.Release(frame * kAllOfOne, 2, /*dirty=*/true);
+  }
+  FrameIndex next = 0;
+  EXPECT_EQ(pool_.PurgePartsOfHuge(memory_, 3, next), 4 * kUnitBytes);
+  EXPECT_EQ(next, 3U);
+  EXPECT_EQ(pool_.PurgePartsOfHuge(memory_, 3, next), 2 * kUnitBytes);
+  EXPECT_EQ(next, kNoFrame);
+  Check();
+  EXPECT_EQ(pool_.dirty_units(), 2U) << "of small pages";
+  next = 0;
+  EXPECT_EQ(pool_.PurgePartsOfHuge(memory_, 3, next), 0U);
+  EXPECT_EQ(next, kNoFrame);
+}
+
 TEST_F(UnitPoolTest, PurgesTheLeastRecentlyUsed) {
   AddFrames(3);
   ASSERT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);

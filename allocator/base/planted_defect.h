@@ -24,6 +24,8 @@ enum class Defect : std::uint8_t {
   kClassOneByteShort,
   // An address within a span's first granule counts as its start.
   kMisalignedSpanIsLive,
+  // A report takes the unit behind a span for part of it.
+  kSpanOneUnitLong,
   // A thread that exits keeps its open parcels.
   kParcelsKeptAtExit,
   // Two parcels pushed at once: one of them is lost.
@@ -45,6 +47,7 @@ inline constexpr std::string_view kDefectNames[] = {
     "freed_span_known_zero",
     "class_one_byte_short",
     "misaligned_span_is_live",
+    "span_one_unit_long",
     "parcels_kept_at_exit",
     "parcel_lost_in_race",
     "frame_on_two_lists",

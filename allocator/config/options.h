@@ -44,7 +44,7 @@ struct Options {
   // 0 or 1.
   std::uint64_t trace_stacks = 0;
   // A HugePages, a Prefaulting.
-  std::uint64_t huge_pages = 0;
+  std::uint64_t huge_pages = 1;
   std::uint64_t prefault = 0;
   // "": none; else SIZE:COUNT, more after commas (option_parser.h reads them).
   char prewarm[kMaxOptionPathBytes] = "";
@@ -142,7 +142,8 @@ inline constexpr OptionSpec kOptionTable[] = {
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
     {"HAKMEM_HUGE_PAGES", OptionType::kChoice, "off|auto|on",
      "Which memory huge pages are asked for: on, all of it; auto, what a heap "
-     "takes beyond 128 MiB; off, none: the kernel decides.",
+     "takes beyond 16 MiB, while it fills what it has; off, none: the kernel "
+     "decides.",
      &Options::huge_pages, nullptr, 0, 2},
     {"HAKMEM_PREFAULT", OptionType::kChoice, "off|populate|touch",
      "Gives the pages of a slab memory before its first block is handed out: "

@@ -78,8 +78,7 @@ void Allocator<kConfig>::CheckUnit(const Zone& zone, UnitIndex unit,
     CheckBlock([&] { return LookAtLarge(start); }, damage);
     return;
   }
-  const auto size_class =
-      static_cast<SizeClass>(HeaderCode(UnitLiveHeader(record)) - 1U);
+  const SizeClass size_class = ClassOfUnit(zone, record);
   Heap& owner = registry_.At(UnitOwner(record));
   owner.LockForWalk();
   if (zone.unit_record(unit).load(std::memory_order_relaxed) == record) {

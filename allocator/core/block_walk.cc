@@ -18,10 +18,6 @@ struct Visit {
   }
 };
 
-SizeClass ClassOf(UnitRecord record) {
-  return static_cast<SizeClass>(HeaderCode(UnitLiveHeader(record)) - 1U);
-}
-
 void VisitUnit(void* context, UnitIndex unit, UnitRecord record) {
   const Visit& visit = *static_cast<const Visit*>(context);
   const Address base = visit.zone.UnitAddress(unit);
@@ -29,7 +25,7 @@ void VisitUnit(void* context, UnitIndex unit, UnitRecord record) {
     visit.Live(base);
     return;
   }
-  const SizeClass size_class = ClassOf(record);
+  const SizeClass size_class = ClassOfUnit(visit.zone, record);
   for (std::uint32_t i = 0; i < kClassLayouts[size_class].capacity; ++i) {
     const Address block = base + i * ClassBytes(size_class);
     if (visit.zone.header(block).load(std::memory_order_relaxed) ==
@@ -47,9 +43,11 @@ void VisitUnits(const Zone& zone, UnitVisitor visit, void* context) {
     const UnitRecord record =
         zone.unit_record(unit).load(std::memory_order_relaxed);
     if (record == 0) continue;
-    if (UnitOwner(record) != kSpanOwner &&
-        SlabUnitOf(ClassOf(record), unit) != unit) {
-      continue;
+    if (UnitOwner(record) != kSpanOwner) {
+      const SizeClass size_class = ClassOfUnit(zone, record);
+      if (size_class == kClassCount || SlabUnitOf(size_class, unit) != unit) {
+        continue;
+      }
     }
     visit(context, unit, record);
   }

@@ -1,5 +1,6 @@
 #include "allocator/core/block_walk.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <map>
@@ -69,6 +70,32 @@ TYPED_TEST(BlockWalkTest, VisitsWhatIsLiveAndNothingElse) {
   const auto found = this->Live();
   EXPECT_EQ(found.size(), blocks.size());
   for (const char* block : blocks) EXPECT_EQ(found.count(block), 1U);
+}
+
+// A class that there is not, and one of the other zone's.
+TYPED_TEST(BlockWalkTest, PassesOverDamagedRecords) {
+  void* tiny = this->allocator_.Allocate(this->test_.self, 40);
+  void* pool = this->allocator_.Allocate(this->test_.self, 5000);
+  Region& region = this->allocator_.ace().region();
+  const auto unit_of = [](Zone& zone, void* block) -> std::atomic<UnitRecord>& {
+    return zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)));
+  };
+  std::atomic<UnitRecord>& tiny_record = unit_of(region.fine(), tiny);
+  std::atomic<UnitRecord>& pool_record = unit_of(region.coarse(), pool);
+  const UnitRecord tiny_sound = tiny_record;
+  const UnitRecord pool_sound = pool_record;
+  for (const unsigned code : {0U, kClassCount + 1U}) {
+    tiny_record = MakeUnitRecord(UnitOwner(tiny_sound),
+                                 MakeHeader(BlockState::kLive, code));
+    EXPECT_EQ(this->Live().count(tiny), 0U) << code;
+    EXPECT_EQ(this->Live().count(pool), 1U) << code;
+  }
+  tiny_record = pool_sound;
+  pool_record = tiny_sound;
+  EXPECT_TRUE(this->Live().empty());
+  tiny_record = tiny_sound;
+  pool_record = pool_sound;
+  EXPECT_EQ(this->Live().size(), 2U);
 }
 
 class BlockRecordsTest : public testing::Test {

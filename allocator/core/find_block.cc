@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/planted_defect.h"
 #include "allocator/core/pointer_facts.h"
 #include "allocator/slab/slab.h"
 #include "allocator/superslab/block_bounds.h"
@@ -65,10 +66,8 @@ class ZoneReader {
 
   void FindInSlab(Address address, UnitRecord record,
                   AddressFacts& facts) const {
-    const unsigned code = HeaderCode(UnitLiveHeader(record));
-    const auto size_class = static_cast<SizeClass>(code - 1);
-    // A damaged record names no class, or one of the other zone's.
-    if (code - 1 >= kClassCount || IsTiny(size_class) != IsFine()) return;
+    const SizeClass size_class = ClassOfUnit(zone_, record);
+    if (size_class == kClassCount) return;
     const UnitIndex first = SlabUnitOf(size_class, zone_.UnitOf(address));
     const Address base = zone_.UnitAddress(first);
     // Where a guard page takes room, the slab holds fewer.
@@ -134,7 +133,8 @@ class ZoneReader {
       const UnitRecord record = Record(first);
       if (UnitOwner(record) == 0) continue;
       if (UnitOwner(record) != kSpanOwner ||
-          back >= DescriptorOf(zone_, first).span_units) {
+          back >= DescriptorOf(zone_, first).span_units +
+                      PlantedDefect(Defect::kSpanOneUnitLong)) {
         return false;
       }
       const BlockFacts block = SpanBlock(first, /*live=*/true);

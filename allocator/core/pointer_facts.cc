@@ -97,10 +97,8 @@ void ReportInSpan(const Zone& zone, UnitIndex first, BlockReport report) {
 // In a unit that belongs to a slab.
 void ReportInSlab(const Zone& zone, Address address, UnitRecord record,
                   BlockReport report) {
-  const unsigned code = HeaderCode(UnitLiveHeader(record));
-  // A damaged record.
-  if (code - 1 >= kClassCount) return FatalNotABlock(report);
-  const auto size_class = static_cast<SizeClass>(code - 1);
+  const SizeClass size_class = ClassOfUnit(zone, record);
+  if (size_class == kClassCount) return FatalNotABlock(report);
   const UnitIndex first = SlabUnitOf(size_class, zone.UnitOf(address));
   const Address base = zone.UnitAddress(first);
   const std::uint32_t index =

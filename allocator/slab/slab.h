@@ -129,6 +129,17 @@ inline UnitDescriptor& DescriptorOf(const Zone& zone, UnitIndex unit) {
   return *static_cast<UnitDescriptor*>(zone.UnitDescriptor(unit));
 }
 
+// The class of the blocks of the heap's slab that a unit of `zone` with this
+// record is part of; kClassCount: the record is damaged, as it names none, or
+// one of the other zone's.
+inline SizeClass ClassOfUnit(const Zone& zone, UnitRecord record) {
+  const unsigned code = HeaderCode(UnitLiveHeader(record));
+  if (code - 1 >= kClassCount) return kClassCount;
+  const auto size_class = static_cast<SizeClass>(code - 1);
+  const bool fine = zone.granule_shift() == kFineGranuleShift;
+  return IsTiny(size_class) == fine ? size_class : SizeClass{kClassCount};
+}
+
 // The first unit of the slab of `size_class` that `unit` is part of.
 constexpr UnitIndex SlabUnitOf(SizeClass size_class, UnitIndex unit) {
   return RoundDown(unit, kClassLayouts[size_class].slab_units);

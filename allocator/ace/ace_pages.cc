@@ -1,0 +1,86 @@
+// Ace: pages before they are needed, and huge ones.
+
+#include "allocator/ace/ace.h"
+
+namespace hakmem {
+namespace {
+
+// HAKMEM_HUGE_PAGES=auto: a zone's next frames have huge pages in a heap of
+// this size, of which little is free, if the frame before them is full of pages
+// (docs/decisions/0014).
+constexpr std::uint64_t kLeastHugeHeapUnits = 16 * kMiB / kUnitBytes;
+constexpr std::uint64_t kMostFreeShare = 8;
+constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
+
+// What is looked at at once.
+constexpr std::size_t kLookBytes = kMiB;
+constexpr std::size_t kSmallestPageBytes = 4 * kKiB;
+
+}  // namespace
+
+// Guards would split the huge pages of spans, and so would giving back at once.
+bool Ace::WantsHugePages(const UnitPool& pool, const Zone& zone,
+                         FrameIndex next) {
+  if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
+  return next != 0 && decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
+         !(policy_.guard_pages && &pool == &coarse_) &&
+         pool.free_units() <= granted_units_ / kMostFreeShare &&
+         IsDense(zone, next - 1);
+}
+
+// Slabs that were granted, and of which few blocks are in use, would take all
+// their memory.
+bool Ace::IsDense(const Zone& zone, FrameIndex frame) {
+  if (zone.super_slab(frame).presence != Presence::kMapped) return false;
+  const std::size_t page_bytes = memory_.PageBytes();
+  const Address begin = zone.FrameAddress(frame);
+  std::size_t bytes = 0;
+  for (std::size_t at = 0; at < kSuperSlabBytes; at += kLookBytes) {
+    unsigned char resident[kLookBytes / kSmallestPageBytes];
+    if (!memory_.FindResident(begin + at, kLookBytes, resident).ok()) {
+      return false;
+    }
+    for (std::size_t i = 0; i < kLookBytes / page_bytes; ++i) {
+      bytes += resident[i] * page_bytes;
+    }
+  }
+  return bytes >= kDenseBytes;
+}
+
+// For frames that were just mapped. Once a zone has huge pages, all later
+// frames have: so they make no more than two mappings of a zone, and a heap of
+// that size stays large.
+void Ace::AskForHugePages(UnitPool& pool, Zone& zone, FrameIndex first,
+                          FrameIndex frames) {
+  if (!pool.IsHuge(first)) {
+    if (first + frames != zone.frame_count() ||
+        !WantsHugePages(pool, zone, first)) {
+      return;
+    }
+    pool.SetHugeFrom(first);
+  }
+  memory_.AskForHugePages(zone.FrameAddress(first), frames * kSuperSlabBytes);
+}
+
+// Of the Huge block at `address`, whose last addition is not asked for yet.
+void Ace::AskForHugePagesOf(Address address) {
+  if (huge_pages_ != HugePages::kOn) return;
+  memory_.AskForHugePages(address, huge_.BlockBytes(address));
+}
+
+// Of memory that has no pages yet. A slab is at most half a SuperSlab.
+void Ace::Prefault(const Zone& zone, const Grant& grant, std::uint32_t units) {
+  if (grant.first == kNoUnit || !grant.known_zero) return;
+  const Address begin = zone.UnitAddress(grant.first);
+  const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
+  if (prefault_ == Prefaulting::kPopulate) {
+    memory_.Populate(begin, bytes);
+    return;
+  }
+  const std::size_t page_bytes = memory_.PageBytes();
+  for (Address page = begin; page < begin + bytes; page += page_bytes) {
+    *reinterpret_cast<volatile char*>(page) = 0;
+  }
+}
+
+}  // namespace hakmem
