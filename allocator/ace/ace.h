@@ -188,7 +188,8 @@ class Ace {
 
   // Clears a span of whole pages; what was never touched stays so.
   void ClearTouched(Address begin, std::size_t bytes);
-  // Clears the end of a span that got shorter, giving back what is worth it.
+  // Clears the end of a span or Huge block that got shorter, giving back what
+  // is worth it.
   void DropTail(Address begin, std::size_t bytes);
 
   // Twice in a decay delay, gives back what has been idle; else, and while

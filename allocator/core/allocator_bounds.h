@@ -190,7 +190,8 @@ void Allocator<kConfig>::StopBounds(void* block, std::size_t old_bytes,
   if constexpr (!kConfig.check_bounds) return;
   CanaryOf(block, old_bytes).Remove();
   if (size_bytes < old_bytes) {
-    ZeroBytes(static_cast<char*>(block) + size_bytes, old_bytes - size_bytes);
+    ace_.DropTail(reinterpret_cast<Address>(block) + size_bytes,
+                  old_bytes - size_bytes);
   }
 }
 

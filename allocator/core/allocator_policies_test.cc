@@ -11,6 +11,7 @@
 #include "allocator/core/test_allocator.h"
 #include "allocator/diag/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -151,6 +152,31 @@ TYPED_TEST(PoliciesTest, SpansShrinkInPlaceAndGiveTheirTailBack) {
   EXPECT_EQ(grown[199'999], 1);
   EXPECT_EQ(grown[200'000], 0);
   this->Free(grown);
+}
+
+// Terabytes of which little was touched are not looked at.
+TYPED_TEST(PoliciesTest, TheEndOfAHugeBlockGoesBackUnread) {
+  constexpr std::size_t kOldBytes = 2 * kMaxSpanBytes;
+  constexpr std::size_t kNewBytes = kMaxSpanBytes + kMiB + 100;
+  auto* block = static_cast<char*>(this->Allocate(kOldBytes));
+  ASSERT_NE(block, nullptr);
+  constexpr std::size_t kTouched[] = {kNewBytes, kNewBytes + kMiB,
+                                      kOldBytes - 1};
+  for (const std::size_t at : kTouched) block[at] = 'x';
+  this->test_.memory.RefuseCall(1, ENOMEM, Refuse::kFromThenOn, VmCall::kUnmap);
+  ASSERT_EQ(this->allocator_.Reallocate(this->test_.self, block, kNewBytes),
+            block);
+  this->test_.memory.RefuseNothing();
+  const auto tail = RoundUp(reinterpret_cast<Address>(block) + kNewBytes,
+                            this->test_.memory.PageBytes());
+  EXPECT_TRUE(this->test_.memory.IsPurged(
+      tail, reinterpret_cast<Address>(block) + kOldBytes - tail));
+  // The first lies in the canary now.
+  for (const std::size_t at : {kTouched[1], kTouched[2]}) {
+    EXPECT_EQ(block[at], 0) << at;
+  }
+  EXPECT_EQ(this->Usable(block), kNewBytes);
+  this->Free(block);
 }
 
 }  // namespace
