@@ -13,6 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of this header; hakmem_version() is the library's. */
+#define HAKMEM_VERSION_MAJOR 0
+#define HAKMEM_VERSION_MINOR 1
+#define HAKMEM_VERSION_PATCH 0
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -29,10 +34,10 @@ struct hakmem_route_statistics {
 };
 
 /* A snapshot. Counts are since the start of the process, sizes are in bytes
- * and of now unless they say otherwise. Later versions add fields at the end
- * and never change or remove one. */
+ * as they are now unless they say otherwise. Later versions add fields at the
+ * end and never change or remove one. */
 struct hakmem_statistics {
-  /* What was served, by route. */
+  /* Calls served, by route. */
   struct hakmem_route_statistics tiny; /* up to 1 KiB */
   struct hakmem_route_statistics pool; /* over 1 KiB, up to 64 KiB */
   struct hakmem_route_statistics span; /* over 64 KiB, in units of 64 KiB */
@@ -94,11 +99,11 @@ size_t hakmem_prewarm(size_t size, size_t count);
  *
  * Other threads may run meanwhile, and wait for parts of the check. A block
  * that they do not allocate, resize or free during the call is looked at
- * exactly; of others it may see the state before, the state after, or nothing.
- * A block that looks damaged is looked at again for 100 ms, so that a call that
- * was just changing it can end: a thread that stands still in such a call for
- * so long makes a sound block look damaged. Free blocks that lie in the caches
- * of other threads are looked at, too; writes into them are found. */
+ * exactly; others may be seen as they were before, as they are after, or not at
+ * all. A block that looks damaged is looked at again for 100 ms, so that a call
+ * that was just changing it can end: a thread that stands still in such a call
+ * for so long makes a sound block look damaged. Free blocks that lie in the
+ * caches of other threads are looked at, too; writes into them are found. */
 size_t hakmem_check_heap(void);
 
 /* --- Failed allocations. docs/failure_events.md explains each field. --------
@@ -114,12 +119,12 @@ struct hakmem_failure_event {
   uint64_t sequence;     /* counts this process's events from 1 */
   uint64_t time_ns;      /* since 1970-01-01 00:00 UTC */
   uint64_t monotonic_ns; /* CLOCK_MONOTONIC */
-  /* What was asked for. */
-  uint64_t size_bytes; /* if there is a count: of one element */
+  /* The request. */
+  uint64_t size_bytes; /* one element's, if there is a count */
   uint64_t alignment_bytes;
-  uint64_t count;       /* of calloc's and reallocarray's elements, or 0 */
+  uint64_t count;       /* elements of calloc and reallocarray, or 0 */
   uint64_t class_bytes; /* size of the block that would serve it, or 0 */
-  /* What was refused, and the limit that explains it (limit_name "": none). */
+  /* The refusal, and the limit that explains it (limit_name "": none). */
   uint64_t refused_bytes;
   uint64_t limit_value;
   uint64_t limit_use;

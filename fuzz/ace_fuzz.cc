@@ -17,11 +17,11 @@
 #include "allocator/ace/test_content.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
-#include "allocator/config/options.h"
-#include "allocator/diag/failure_event.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 #include "fuzz/records.h"
 
 namespace hakmem {
@@ -45,7 +45,7 @@ using Grants = std::map<Address, Grant>;
 class AceRun {
  public:
   explicit AceRun(const Records& input) {
-    Options options;
+    HeapOptions options;
     if (input.header(0) != 0) {
       options.heap_limit_bytes = input.header(0) * kMiB;
     }

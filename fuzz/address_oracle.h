@@ -14,9 +14,10 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
-#include "allocator/core/block_extent.h"
 #include "allocator/core/test_model_heap.h"
-#include "allocator/diag/address_facts.h"
+#include "allocator/lookup/extents.h"
+#include "allocator/lookup/lookup.h"
+#include "allocator/reports/address_facts.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
@@ -29,13 +30,13 @@ class AddressOracle {
 
   // Asks of any address, whatever the tables hold.
   void Ask(Address address) {
-    (void)allocator_.Around(address);
+    (void)LookAround(allocator_.ace(), address);
     if (HasExtents(address)) (void)Finder().Find(address);
   }
 
   // All that is said of it must be so.
   void Check(Address address) {
-    const Surroundings around = allocator_.Around(address);
+    const Surroundings around = LookAround(allocator_.ace(), address);
     const Block* const block = model_.Around(address);
     if (block != nullptr) {
       HAK_CHECK(around.at.kind == AddressKind::kBlock && around.at.block.live);

@@ -15,7 +15,8 @@
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/core/prewarm.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
 #include "fuzz/fuzz_heap.h"
@@ -28,8 +29,8 @@ using Refuse = FakeVirtualMemory::Refuse;
 
 constexpr int kStepsPerCheck = 16;
 
-Options OptionsOf(const Records& input) {
-  Options options;
+HeapOptions OptionsOf(const Records& input) {
+  HeapOptions options;
   if (input.header(0) % 4 == 1) {
     options.heap_limit_bytes = (1 + input.header(0) / 4U) * kMiB;
   }
@@ -94,7 +95,7 @@ class ApiRun {
     test_handler = [this](const FailureEvent& event) {
       HAK_CHECK(event.detail != FailureDetail::kNone);
       if (retries_-- <= 0) return false;
-      heap_.allocator().Maintain();
+      heap_.allocator().upkeep().Maintain();
       return true;
     };
   }
@@ -172,14 +173,14 @@ void ApiRun<kConfig>::Other(const Record& record, unsigned how) {
       heap_.EndThread(record.who, record.a % 2 == 0);
       break;
     case 1:
-      allocator.Purge(self);
+      allocator.upkeep().Purge(self);
       break;
     case 2:
-      allocator.Maintain();
+      allocator.upkeep().Maintain();
       break;
     case 3:
-      allocator.Prewarm(self, SizeOf(record.b) % (kMaxPoolBytes + 2),
-                        record.a % 64);
+      Prewarm(allocator, self, SizeOf(record.b) % (kMaxPoolBytes + 2),
+              record.a % 64);
       break;
     case 4:
       DisturbKernel(record, heap_.memory());
@@ -196,10 +197,9 @@ void ApiRun<kConfig>::Other(const Record& record, unsigned how) {
       }
       break;
     case 7:
-      HAK_CHECK_LE(allocator.Snapshot().granted_bytes,
-                   allocator.Snapshot().mapped_bytes);
-      HAK_CHECK_NE(allocator.TraceWindow(), 0U);
-      allocator.Figures();
+      HAK_CHECK_LE(allocator.upkeep().Snapshot().granted_bytes,
+                   allocator.upkeep().Snapshot().mapped_bytes);
+      allocator.upkeep().Figures();
       break;
     default:
       ServeFailures(record);

@@ -1,6 +1,7 @@
 #include "fuzz/baton.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #include <array>
@@ -86,6 +87,14 @@ void Switch() {
   PassTo(NextLane(lane), hold);
 }
 
+// One thread runs at a time: on one processor, passing the turn wakes no other.
+void StayOnThisProcessor() {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
+  sched_setaffinity(0, sizeof(here), &here);
+}
+
 void Work(unsigned my_lane) {
   lane = my_lane;
   std::unique_lock<std::mutex> hold(state.mutex);
@@ -109,6 +118,7 @@ void Baton::Run(std::span<const Task> tasks, std::uint32_t schedule) {
   std::unique_lock<std::mutex> hold(state.mutex);
   if (!state.started) {
     state.started = true;
+    StayOnThisProcessor();
     for (unsigned i = 0; i < kLanes; ++i) std::thread(&Work, i).detach();
   }
   state.random = schedule;

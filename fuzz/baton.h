@@ -11,8 +11,8 @@
 // would wait for another thread: futex and sched_yield never reach the kernel.
 //
 // Invariants:
-//   B1: the code under test runs on the thread whose turn it is, on no other.
-//   B2: no thread gives its turn away outside of Inside; so what the tasks do
+//   BT1: the code under test runs on the thread whose turn it is, on no other.
+//   BT2: no thread gives its turn away outside of Inside; so what the tasks do
 //       there is atomic.
 #ifndef HAKMEM_FUZZ_BATON_H_
 #define HAKMEM_FUZZ_BATON_H_

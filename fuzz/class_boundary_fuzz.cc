@@ -17,7 +17,7 @@
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/slab/size_class.h"
 #include "fuzz/fuzz_heap.h"
 #include "fuzz/records.h"
@@ -82,7 +82,7 @@ template <const Config& kConfig>
 class BoundaryRun {
  public:
   explicit BoundaryRun(bool with_long)
-      : heap_(Options()), longs_left_(with_long ? kMostLong : 0) {}
+      : heap_(HeapOptions()), longs_left_(with_long ? kMostLong : 0) {}
   void Step(const Record& record);
   void Check() { heap_.Check(); }
   void Finish() { heap_.Finish(); }
@@ -108,12 +108,12 @@ class BoundaryRun {
     if (block == nullptr) return;
     // A Huge block alone is more than full.
     if (size < kLongBytes ? heap_.full() : longs_left_-- <= 0) return;
-    const bool was_aligned =
-        heap_.model().At(block).alignment > kMinAlignmentBytes;
-    const std::size_t usable = heap_.model().At(block).usable;
     void* moved = heap_.Reallocate(record.who, block, size);
-    // A block that already has that size stays, with what it has.
-    if (moved == block && was_aligned && usable >= size) return;
+    // A block that stays may have more than it needs.
+    if (moved == block) {
+      HAK_CHECK_GE(heap_.model().At(block).usable, size);
+      return;
+    }
     CheckBlock(moved, size, kMinAlignmentBytes);
   }
 

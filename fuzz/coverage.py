@@ -21,7 +21,8 @@ import fuzzers
 
 OPTIONS = ("--platform_suffix=fuzz_coverage", "--copt=-fprofile-instr-generate", "--copt=-fcoverage-mapping",
            "--linkopt=-fprofile-instr-generate")
-LAYERS = ("base", "config", "platform", "diag", "superslab", "slab", "ace", "heap", "core")
+LAYERS = ("base", "config", "platform", "process", "stacks", "options", "statistics", "reports", "failures",
+          "call_trace", "superslab", "history", "slab", "ace", "heap", "core")
 KINDS = ("lines", "functions", "branches")
 NOT_COUNTED = re.compile(r"/(fake|test)_[^/]*$|_test\.cc$")
 

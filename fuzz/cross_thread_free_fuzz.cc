@@ -24,7 +24,7 @@
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
@@ -99,6 +99,9 @@ class UninterruptedMemory final : public VirtualMemory {
     const Kernel kernel;
     fake_.Populate(address, bytes);
   }
+  VmStatus Renew(Address address, std::size_t bytes) override {
+    return fake_.Renew(address, bytes);
+  }
   VmStatus Move(Address from, Address to, std::size_t bytes,
                 bool keep_source) override {
     const Kernel kernel;
@@ -165,7 +168,7 @@ class ThreadsRun {
 
 template <const Config& kConfig>
 ThreadsRun<kConfig>::ThreadsRun(const Records& input) {
-  test_options = Options();
+  test_options = HeapOptions();
   if (input.header(0) % 4 == 1) {
     test_options.depot_bytes = input.header(0) / 4U * 16 * kKiB;
   }
@@ -277,17 +280,17 @@ void ThreadsRun<kConfig>::Do(const Record& record) {
       EndThread(lane, record.op % 16 == 10 || record.a % 8 != 0);
       break;
     case 12:
-      Call([&] { allocator_->Purge(self(lane)); });
+      Call([&] { allocator_->upkeep().Purge(self(lane)); });
       break;
     case 13:
       fake_.AdvanceMs(record.a % 1000);
-      Call([&] { allocator_->Maintain(); });
+      Call([&] { allocator_->upkeep().Maintain(); });
       break;
     case 14:
       if (record.a % 4 == 0) Fork(lane);
       break;
     default:
-      Call([&] { allocator_->Snapshot(); });
+      Call([&] { allocator_->upkeep().Snapshot(); });
       break;
   }
 }
@@ -354,7 +357,7 @@ void ThreadsRun<kConfig>::FreeAtOnce(const Record& record) {
     catch_in(lane, [&] { allocator_->Detach(self(lane)); });
   }
   Heap* last = Allocator<kConfig>::NoHeap();
-  if (!reported) catch_in(0, [&] { allocator_->Purge(last); });
+  if (!reported) catch_in(0, [&] { allocator_->upkeep().Purge(last); });
   HAK_CHECK(reported);
 }
 
@@ -366,8 +369,8 @@ void ThreadsRun<kConfig>::Finish() {
   Heap* last = Allocator<kConfig>::NoHeap();
   // Before what was freed is given back.
   HAK_CHECK_EQ(allocator_->CheckHeap(last), 0U);
-  allocator_->Purge(last);
-  HAK_CHECK_EQ(allocator_->Snapshot().granted_bytes, 0U);
+  allocator_->upkeep().Purge(last);
+  HAK_CHECK_EQ(allocator_->upkeep().Snapshot().granted_bytes, 0U);
   allocator_->CheckInvariants();
 }
 

@@ -17,12 +17,12 @@
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
-#include "allocator/core/block_walk.h"
-#include "allocator/core/pointer_facts.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
+#include "allocator/lookup/block_walk.h"
+#include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
 
 namespace hakmem {
@@ -35,7 +35,7 @@ class FuzzHeap {
   // More is not asked for; what is refused by this counts as done.
   static constexpr std::size_t kMostLiveBytes = 24 * kMiB;
 
-  explicit FuzzHeap(const Options& options)
+  explicit FuzzHeap(const HeapOptions& options)
       : test_(options),
         // What a thread that waits for a sample waits with is the real
         // thread's.
@@ -76,16 +76,21 @@ class FuzzHeap {
   void* AllocateInParts(unsigned who, std::size_t size) {
     return Take(who, size, kMinAlignmentBytes, [&]() -> void* {
       Heap*& self = thread(who);
-      void* block = allocator().AllocateOnce(self, size);
-      if (block != nullptr) return block;
+      const CallResult got = allocator().AllocateOnce(self, size);
+      if (got.outcome.plain()) return got.block;
       FailedCall failed;
-      block = allocator().Recover(self, Call::kNew, nullptr, failed);
+      void* block = allocator().Recover(self,
+                                        {.call = Call::kNew,
+                                         .size_bytes = size,
+                                         .alignment_bytes = kMinAlignmentBytes},
+                                        got, nullptr, failed);
       if (block != nullptr) return block;
-      allocator().Announce(failed);
+      Recovery& recovery = allocator().recovery();
+      recovery.Announce(failed);
       block = allocator().TryAgain(self, failed);
-      allocator().Finish(failed, block != nullptr
-                                     ? Disposition::kServedAfterHandler
-                                     : Disposition::kReturnedNull);
+      recovery.Finish(failed, block != nullptr
+                                  ? Disposition::kServedAfterHandler
+                                  : Disposition::kReturnedNull);
       return block;
     });
   }
@@ -152,10 +157,10 @@ class FuzzHeap {
     Heap* last = test_.NewThread();
     // Before what was freed is given back.
     HAK_CHECK_EQ(allocator().CheckHeap(last), 0U);
-    allocator().Purge(last);
+    allocator().upkeep().Purge(last);
     // A span that a move lost is nobody's for ever.
     if (!blocks_lost_ && memory().lost() == 0) {
-      HAK_CHECK_EQ(allocator().Snapshot().granted_bytes, 0U);
+      HAK_CHECK_EQ(allocator().upkeep().Snapshot().granted_bytes, 0U);
     }
     allocator().CheckInvariants();
   }

@@ -4,7 +4,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/test_allocator.h"
 #include "gtest/gtest.h"
 
@@ -14,7 +14,7 @@ namespace {
 template <typename V>
 class FuzzHeapTest : public testing::Test {
  protected:
-  FuzzHeap<V::kConfig> heap_{Options()};
+  FuzzHeap<V::kConfig> heap_{HeapOptions()};
 };
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kHardened>>;

@@ -21,7 +21,7 @@
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/zone.h"
 #include "fuzz/address_oracle.h"
@@ -59,7 +59,7 @@ std::size_t OffsetOf(std::uint32_t number) {
 template <const Config& kConfig>
 class ValidationRun {
  public:
-  ValidationRun() : heap_(Options()) {}
+  ValidationRun() : heap_(HeapOptions()) {}
   void Step(const Record& record);
   void Finish() {
     heap_.Check();
@@ -186,10 +186,17 @@ Address ValidationRun<kConfig>::Arbitrary(const Record& record) {
     case 5:
       return region.huge().begin + near;
     case 6:
-      return heap_.allocator().TraceWindow() + near;
+      return region.heap_window(3).begin + near;
     default:
       return Address{record.b} << record.a % 37;
   }
+}
+
+// What a live block of the unit may bear.
+template <const Config& kConfig>
+bool MayBeLive(HeaderByte header, UnitRecord record) {
+  return header == UnitLiveHeader(record) ||
+         (!kConfig.check_bounds && IsShrunkHeader(header, record));
 }
 
 // A header that is not what it was: whatever is done with the block is refused.
@@ -203,7 +210,9 @@ void ValidationRun<kConfig>::DamageHeader(const Record& record) {
   std::atomic<HeaderByte>& header = zone->header(address);
   const HeaderByte sound = header.load(std::memory_order_relaxed);
   const auto damaged = static_cast<HeaderByte>(record.b >> 24);
-  if (damaged == sound) return;
+  const UnitRecord record_of_unit =
+      zone->unit_record(zone->UnitOf(address)).load(std::memory_order_relaxed);
+  if (MayBeLive<kConfig>(damaged, record_of_unit)) return;
   header.store(damaged, std::memory_order_relaxed);
   oracle_.Ask(address);
   MustReport(record, block);
@@ -226,7 +235,9 @@ void ValidationRun<kConfig>::DamageRecord(const Record& record) {
   const auto live = static_cast<HeaderByte>(record.b >> 24);
   const UnitRecord damaged =
       record.b % 4 == 0 ? 0 : MakeUnitRecord(UnitOwner(sound), live);
-  if (damaged == sound) return;
+  const HeaderByte header =
+      zone->header(address).load(std::memory_order_relaxed);
+  if (damaged == sound || MayBeLive<kConfig>(header, damaged)) return;
   unit_record.store(damaged, std::memory_order_relaxed);
   oracle_.Ask(address);
   MustReport(record, block);
@@ -282,7 +293,7 @@ void ValidationRun<kConfig>::Step(const Record& record) {
       heap_.EndThread(record.who, /*replaced=*/true);
       break;
     case 8:
-      heap_.allocator().Purge(heap_.thread(record.who));
+      heap_.allocator().upkeep().Purge(heap_.thread(record.who));
       break;
     case 9:
     case 10:

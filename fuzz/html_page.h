@@ -3,9 +3,8 @@
 // Owns: nothing. Called by: explain_fuzz. Thread-safety: one thread.
 //
 // Invariants:
-//   H1: each tag and each attribute is one that the report writes, each value
-//   is
-//       in quotes, and elements end in the order in which they began. So what a
+//   HP1: tags and attributes are those that the report writes, values are in
+//       quotes, and elements end in the order in which they began. So what a
 //       trace says is no markup.
 #ifndef HAKMEM_FUZZ_HTML_PAGE_H_
 #define HAKMEM_FUZZ_HTML_PAGE_H_
@@ -45,12 +44,26 @@ class HtmlPage {
       "section", "span",  "strong",     "style",  "summary", "svg",
       "table",   "tbody", "td",         "th",     "thead",   "title",
       "tr",      "ul"};
-  static constexpr std::string_view kAttributes[] = {
-      "aria-hidden", "aria-label", "charset", "class",
-      "content",     "d",          "href",    "http-equiv",
-      "id",          "lang",       "name",    "preserveAspectRatio",
-      "rel",         "role",       "scope",   "style",
-      "tabindex",    "title",      "viewBox"};
+  static constexpr std::string_view kAttributes[] = {"aria-hidden",
+                                                     "aria-label",
+                                                     "charset",
+                                                     "class",
+                                                     "content",
+                                                     "d",
+                                                     "data-title",
+                                                     "href",
+                                                     "http-equiv",
+                                                     "id",
+                                                     "lang",
+                                                     "name",
+                                                     "preserveAspectRatio",
+                                                     "rel",
+                                                     "role",
+                                                     "scope",
+                                                     "style",
+                                                     "tabindex",
+                                                     "title",
+                                                     "viewBox"};
 
   bool Skip(std::string_view what) {
     if (!rest_.starts_with(what)) return false;

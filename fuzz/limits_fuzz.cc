@@ -17,9 +17,9 @@
 #include <string_view>
 
 #include "allocator/base/check.h"
-#include "allocator/diag/failure_event.h"
-#include "allocator/diag/limit_finder.h"
-#include "allocator/diag/limit_report.h"
+#include "allocator/failures/failure_event.h"
+#include "allocator/failures/limit_finder.h"
+#include "allocator/failures/limit_report.h"
 #include "allocator/platform/fake_proc_tree.h"
 #include "allocator/platform/proc_reader.h"
 

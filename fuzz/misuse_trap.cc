@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "allocator/platform/process.h"
+#include "allocator/process/process.h"
 
 namespace hakmem {
 

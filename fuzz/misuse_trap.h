@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "allocator/diag/report_text.h"
+#include "allocator/reports/report_text.h"
 
 namespace hakmem {
 

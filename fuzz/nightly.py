@@ -36,7 +36,7 @@ MINIMISE_SECONDS = 120
 SLOW = ("slow-unit-", "timeout-")
 SLOW_SECONDS = 10
 ALONE_SECONDS = 600
-# How a program ends that has to be ended.
+# How a program ends that has to be ended, here or by the kernel.
 CUT_SHORT = -signal.SIGKILL
 ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "cpu_seconds": 0.0, "findings": {},
           "slow_once": 0, "cut_short": 0}
@@ -220,7 +220,7 @@ class Night:
         lines.append("%-34s %12d %8.0f %8.0f" % ("all", *(sum(targets[name][what] for name in self.names) for what in (
             "executions", "seconds", "cpu_seconds"))))
         for what, words in (("slow_once", "inputs that were slow once, and not when run alone"),
-                            ("cut_short", "slices that did not end in time, and were ended")):
+                            ("cut_short", "slices that were killed, as they did not end in time or memory ran out")):
             count = sum(targets[name][what] for name in self.names)
             if count:
                 lines += ["", "%s: %d" % (words, count)]

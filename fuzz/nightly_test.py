@@ -79,7 +79,7 @@ done
     def test_a_slice_that_does_not_end_is_ended_and_counted(self):
         done, target = self.night_of("exec sleep 600", "--grace=0", "--no-merge")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("did not end in time, and were ended: 1\n", done.stdout)
+        self.assertIn("did not end in time or memory ran out: 1\n", done.stdout)
         self.assertEqual((target["slices"], target["cut_short"]), (1, 1))
 
     def test_what_was_slow_once_is_counted_apart(self):

@@ -12,7 +12,7 @@
 #include "allocator/base/check.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/config/options.h"
-#include "allocator/diag/option_parser.h"
+#include "allocator/options/option_parser.h"
 #include "fuzz/choices.h"
 
 namespace hakmem {

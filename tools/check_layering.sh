@@ -13,17 +13,27 @@ fail() {
   failures=$((failures + 1))
 }
 
-# Which packages may use each layer, as docs/design.md says it.
+# Which packages may use each layer and room, as allocator/README.md says it.
 check_matrix() {
-  local layers=(config base platform diag superslab slab ace heap core frontend)
+  local layers=(config base platform process stacks options statistics reports failures call_trace
+    superslab history slab ace lookup guards heap core frontend)
   local -A seen_by=(
-    [config]="base platform diag superslab slab ace heap core frontend"
-    [base]="platform diag superslab slab ace heap core frontend"
-    [platform]="diag superslab slab ace heap core frontend"
-    [diag]="superslab slab ace heap core frontend"
-    [superslab]="slab ace heap core frontend"
-    [slab]="ace heap core frontend"
-    [ace]="heap core frontend"
+    [config]="${layers[*]:1}"
+    [base]="${layers[*]:2}"
+    [platform]="process stacks options reports failures call_trace superslab history ace lookup guards heap core frontend slab"
+    [process]="stacks options reports failures call_trace history ace lookup guards heap core frontend"
+    [stacks]="reports failures call_trace guards core frontend"
+    [options]="failures frontend"
+    [statistics]="ace lookup guards heap core frontend"
+    [reports]="lookup guards heap core frontend"
+    [failures]="call_trace ace lookup guards heap core frontend"
+    [call_trace]="frontend"
+    [history]="frontend"
+    [superslab]="history slab ace lookup guards heap core frontend"
+    [slab]="ace lookup guards heap core frontend"
+    [ace]="lookup guards heap core frontend"
+    [lookup]="guards core frontend"
+    [guards]="heap core frontend"
     [heap]="core frontend"
     [core]="frontend"
   )
@@ -32,9 +42,9 @@ check_matrix() {
     from="//allocator/$other:$other"
     [[ $other == frontend ]] && from=//allocator/frontend:common
     got=" $("${bazel[@]}" query --noshow_progress --ui_event_filters=-info \
-      "visible($from, set($(printf '//allocator/%s ' "${layers[@]:0:9}")))" |
+      "visible($from, set($(printf '//allocator/%s ' "${layers[@]:0:18}")))" |
       sed 's/.*://' | tr '\n' ' ')"
-    for layer in "${layers[@]:0:9}"; do
+    for layer in "${layers[@]:0:18}"; do
       [[ $layer == "$other" ]] && continue
       want=no
       [[ " ${seen_by[$layer]} " == *" $other "* ]] && want=yes
@@ -70,17 +80,17 @@ must_fail() {
 check_matrix
 must_build $tests/at_platform:right_downward
 must_build $tests/at_platform:right_indirect
-must_build $tests/at_diag:right_platform
-must_build $tests/at_diag:right_public_header
+must_build $tests/at_reports:right_platform
+must_build $tests/at_reports:right_public_header
 # These fail at analysis: nothing is compiled.
 invisible() { echo "target '//allocator/$1:$1' is not visible from target '$tests/$2'"; }
 must_fail $tests/at_platform:wrong_sideward "$(invisible platform at_platform:wrong_sideward)" --nobuild
 must_fail $tests/at_platform:wrong_upward "$(invisible core at_platform:wrong_upward)" --nobuild
-must_fail $tests/at_diag:wrong_slab "$(invisible slab at_diag:wrong_slab)" --nobuild
+must_fail $tests/at_reports:wrong_slab "$(invisible slab at_reports:wrong_slab)" --nobuild
 # These fail in the compiler, by layering_check.
 must_fail $tests/at_platform:wrong_undeclared \
   "does not (directly )?depend on a module exporting 'allocator/base/bits.h'"
-must_fail $tests/at_diag:wrong_private_header \
-  "use of private header from outside its module: 'allocator/layering_test/at_diag/private.h'"
+must_fail $tests/at_reports:wrong_private_header \
+  "use of private header from outside its module: 'allocator/layering_test/at_reports/private.h'"
 
 (( failures == 0 )) || exit 1

@@ -14,8 +14,9 @@ MAX_FUNCTION_LINES = 60
 CPP = (".cc", ".h", ".inc")
 CODE = CPP + (".py", ".sh", ".bzl")
 # Where conditional compilation may be: what differs by compiler or by system.
-CONDITIONAL_FOLDERS = ("allocator/base/", "allocator/platform/")
-MACRO_HEADERS = ("allocator/base/check.h", "allocator/base/compiler.h", "allocator/base/sanitizer.h")
+CONDITIONAL_FOLDERS = ("allocator/base/", "allocator/platform/", "allocator/process/", "allocator/stacks/")
+MACRO_HEADERS = ("allocator/base/check.h", "allocator/base/compiler.h", "allocator/base/sanitizer.h",
+                 "allocator/hakmem.h")
 # Code that no product contains.
 TEST_FOLDERS = ("allocator/tests/", "allocator/testing/", "benchmarks/", "fuzz/")
 # The public header is C, so it may say extern "C" for C++ alone.
@@ -23,6 +24,7 @@ C_HEADERS = ("allocator/hakmem.h",)
 # These name what they look for.
 SELF = ("tools/lint.py", "tools/lint_test.py")
 
+INVARIANT = re.compile(r"^//   ([A-Z]+)\d+: ")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 MACHINE_PATH = re.compile(r"(?:^|[^\w.])/(?:work|farm|root|home)/")
 REGISTRY = re.compile(r"https?://[a-z0-9.-]*(?:pypi|npmjs|crates|golang|maven|debian)")
@@ -180,6 +182,17 @@ def lint(path, text):
     return sorted(set(finding for check in CHECKS for finding in check(path, text)))
 
 
+def shared_letters(headers):
+    """Invariants that two headers number alike, as (path, line, sentence). `headers`: (path, text)."""
+    owners = {}
+    for path, text in headers:
+        for number, line in enumerate(text.split("\n"), 1):
+            match = INVARIANT.match(line)
+            if match and owners.setdefault(match.group(1), path) != path:
+                yield path, number, "invariants numbered %s are those of %s" % (
+                    match.group(1), owners[match.group(1)])
+
+
 def known_files():
     out = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                          check=True, capture_output=True).stdout
@@ -188,6 +201,7 @@ def known_files():
 
 def main():
     findings = 0
+    headers = []
     for path in sorted(set(sys.argv[1:] or known_files())):
         if path == "LICENSE" or path.endswith(".patch") or path.startswith("fuzz/corpus/"):
             continue
@@ -196,9 +210,14 @@ def main():
                 text = file.read()
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
             continue  # a binary, or deleted but not yet committed
+        if path.startswith(("allocator/", "fuzz/")) and path.endswith(".h"):
+            headers.append((path, text))
         for line, sentence in lint(path, text):
             print("%s:%d: %s" % (path, line, sentence))
             findings += 1
+    for finding in shared_letters(headers):
+        print("%s:%d: %s" % finding)
+        findings += 1
     return 1 if findings else 0
 
 

@@ -86,6 +86,12 @@ class LintTest(unittest.TestCase):
         self.expect("allocator/heap/x.cc", "a.load(std::memory_order_relaxed);\n")
         self.expect("allocator/heap/x_test.cc", bare)
 
+    def test_invariants_of_two_headers_have_different_letters(self):
+        one = ("a.h", "//   A1: this.\n//   A2: that.\n")
+        self.assertEqual(list(lint.shared_letters([one, ("b.h", "//   AB1: it.\n")])), [])
+        self.assertEqual([found[:2] for found in lint.shared_letters([one, ("b.h", "\n//   A3: it.\n")])],
+                         [("b.h", 2)])
+
     def test_text(self):
         self.expect("docs/x.md", "a\n" + "TO" + "DO: b\n", (2, "unfinished"))
         self.expect("docs/x.md", "see /ro" + "ot/x\n", (1, "one machine"))

@@ -17,6 +17,8 @@ import pathlib
 import subprocess
 import sys
 
+from changed import changed_files
+
 TIDY = "clang-tidy-19"
 # For Bazel alone; clang-tidy would warn of what only a compiler's driver knows.
 DROPPED = ("-fmodule", "-Xclang", "-MD", "-MF", "-frandom-seed", "-o", "-c")
@@ -74,13 +76,6 @@ def tidy(source, options, tool, cache, changed):
     return ""
 
 
-def changed_since(revision):
-    out = subprocess.run(["git", "diff", "--name-only", revision], check=True, capture_output=True, text=True).stdout
-    new = subprocess.run(["git", "ls-files", "--others", "--exclude-standard"], check=True, capture_output=True,
-                         text=True).stdout
-    return set((out + new).splitlines())
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=pathlib.Path, required=True)
@@ -88,14 +83,14 @@ def main():
     parser.add_argument("--changed")
     args = parser.parse_args()
     args.cache.mkdir(parents=True, exist_ok=True)
-    changed = changed_since(args.changed) if args.changed else None
+    differing = set(changed_files(args.changed)) if args.changed else None
     tool = subprocess.run([TIDY, "--version"], check=True, capture_output=True, text=True).stdout
     sources = {entry["file"]: flags(entry["arguments"]) for entry in json.loads(args.commands.read_text())
                if is_layer_source(entry["file"])}
     if not sources:
         raise SystemExit("%s names no source of a layer" % args.commands)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [pool.submit(tidy, source, options, tool, args.cache, changed)
+        found = [pool.submit(tidy, source, options, tool, args.cache, differing)
                  for source, options in sorted(sources.items())]
         reports = [future.result() for future in found]
     for report in filter(None, reports):

@@ -5,7 +5,9 @@
 // core (spans, Huge blocks); the only caller of the mapping functions for
 // memory that becomes blocks, so that every failure is classified here.
 // Thread-safety: any thread; one lock, under which no other is taken but by
-// fork (lock order: docs/design.md).
+// fork (lock order: docs/design.md). No call of the kernel whose time grows
+// with what it is asked for runs under it: what is purged, unmapped or moved is
+// taken out of all pools first, and the lock let go of.
 //
 // Granted memory is known to be zero when it is fresh or was given back to the
 // kernel since its last use. Freed memory is kept while it is wanted again: see
@@ -31,14 +33,15 @@
 #include "allocator/ace/huge_pool.h"
 #include "allocator/ace/range_pool.h"
 #include "allocator/ace/resting_spans.h"
-#include "allocator/ace/unit_pool.h"
+#include "allocator/ace/zone_stock.h"
+#include "allocator/base/bits.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
-#include "allocator/diag/failure_event.h"
-#include "allocator/diag/statistics.h"
-#include "allocator/platform/futex_lock.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/failures/failure_event.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/slab/block_use.h"
+#include "allocator/statistics/statistics.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
@@ -69,55 +72,58 @@ class Ace {
  public:
   explicit constexpr Ace(VirtualMemory& memory)
       : memory_(memory),
-        fine_(region_.fine()),
-        coarse_(region_.coarse()),
-        fine_ranges_(region_.fine()),
-        coarse_ranges_(region_.coarse()),
-        resting_(coarse_ranges_) {}
+        stocks_{ZoneStock(region_.fine(), lock_),
+                ZoneStock(region_.coarse(), lock_)},
+        resting_(stocks_[kCoarse].ranges),
+        huge_(lock_) {}
   Ace(const Ace&) = delete;
   Ace& operator=(const Ace&) = delete;
 
-  // Once, before anything else.
-  void Start(const Options& options, const MemoryPolicy& policy = {});
+  // Once, before anything else. `config` outlives ACE.
+  void Start(const HeapOptions& options, const Config& config = kRelease);
 
   Region& region() { return region_; }
   const Region& region() const { return region_; }
   constexpr VirtualMemory& memory() { return memory_; }
 
-  // A run of `units` in the fine or coarse zone for a slab, aligned to its own
-  // length. first == kNoUnit: refused.
+  // A run of units in the fine or coarse zone; first == kNoUnit: refused.
+  // Where classes are separate, a run serves slabs of one class for ever, or
+  // spans of one length (see SpanUnits).
   struct Grant {
     UnitIndex first = kNoUnit;
     bool known_zero = false;
     std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
     Refusal refusal;
   };
+  Grant GrantSlab(SizeClass size_class);
+  void ReleaseSlab(SizeClass size_class, UnitIndex first);
+  // The same by length, aligned to it, where classes are not separate.
   Grant GrantSlab(bool fine, std::uint32_t units);
   void ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units);
 
-  // A run of `units` in the coarse zone; `alignment_bytes` is a power of two,
-  // at least one unit.
+  // `alignment_bytes` is a power of two, at least one unit.
   Grant GrantSpan(std::uint32_t units, std::size_t alignment_bytes);
   // `dirty`: the span may hold data (false after its pages were moved away).
   void ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty = true);
-  // Where classes are separate: the same, but from ranges that were a slab's of
-  // this class, or a span's of this length (see RangeUnits), or nobody's.
-  bool separate_classes() const { return policy_.separate_classes; }
-  Grant GrantSlabRange(SizeClass size_class);
-  void ReleaseSlabRange(SizeClass size_class, UnitIndex first);
-  Grant GrantSpanRange(std::uint32_t units, std::size_t alignment_bytes);
-  void ReleaseSpanRange(UnitIndex first, std::uint32_t units,
-                        bool dirty = true);
-  // What a span must be longer by, so that a guard page fits behind it.
-  std::uint32_t span_guard_bytes() const { return guard_bytes_; }
+  // How long a span of so many bytes is.
+  std::uint32_t SpanUnits(std::size_t bytes) const {
+    const auto units = static_cast<std::uint32_t>(
+        DivideRoundUp(bytes + guard_bytes_, kUnitBytes));
+    return config_->separate_classes ? RangeUnits(units) : units;
+  }
 
   // Takes the units after a span, if they are free.
   bool ExtendSpan(UnitIndex first, std::uint32_t units,
                   std::uint32_t new_units);
   // Moves the first `bytes` of one granted span into another; the
   // source reads as zero afterwards. A span that the status calls lost is no
-  // longer mapped: it must never be released or used again.
-  VmStatus MoveSpan(UnitIndex from, UnitIndex to, std::size_t bytes);
+  // longer mapped: it must never be released or used again. Refused (EMFILE)
+  // when such spans have their share of the mappings that the kernel allows.
+  VmStatus MoveSpan(UnitIndex from, UnitIndex to, std::size_t bytes) {
+    return MoveSpanTo(from, region_.coarse().UnitAddress(to), bytes);
+  }
+  // The same to the start of a span or of a live Huge block.
+  VmStatus MoveSpanTo(UnitIndex from, Address to, std::size_t bytes);
 
   struct BlockGrant {
     Address address = 0;  // 0: refused
@@ -125,9 +131,14 @@ class Ace {
   };
   using HugeGrant = BlockGrant;
   HugeGrant GrantHuge(std::size_t bytes, std::size_t alignment_bytes);
-  // Frees the block if it is live; false: it is not.
-  bool ReleaseHuge(Address address);
-  // The block must be live. On refusal it is as it was.
+  // Frees the block if it is live; false: it is not. Its first `lost_bytes` are
+  // not mapped.
+  bool ReleaseHuge(Address address, std::size_t lost_bytes = 0);
+  // Whether a Huge block that gets as short as a span may stay: there are not
+  // many, as each takes a mapping.
+  bool MayStayHuge();
+  // The block is not live while this runs. On refusal it is as it was; address
+  // 0 without a refusal: it was not live.
   HugeGrant ResizeHuge(Address address, std::size_t bytes);
   // 0: no live block starts at `address`.
   std::size_t HugeBytes(Address address);
@@ -140,11 +151,15 @@ class Ace {
   Address OwnHugeAround(Address address) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return huge_.Contains(address) ? huge_.OwnBlockAround(address) : 0;
   }
-  // While `look` runs, nothing is granted, released, purged or unmapped. It
-  // calls nothing of ACE but HugeBytesHeld and HugeUse.
+  // While `look` runs, nothing is granted, released or moved; what is not dirty
+  // may be purged or unmapped. It calls nothing of ACE but HugeBytesHeld and
+  // HugeUse.
   template <typename Look>
   void HoldStill(const Look& look) {
     const FutexLockHolder hold(lock_);
+    for (int waits = 0; moves_ != 0 && waits < kMaxWaits; ++waits) {
+      WaitForKernel();
+    }
     look();
   }
   std::size_t HugeBytesHeld(Address address) const
@@ -153,7 +168,6 @@ class Ace {
   }
   enum class HugePlace : std::uint8_t {
     kOutside,
-    kLive,
     kFreed,
     kInside,
     kNone,
@@ -161,18 +175,20 @@ class Ace {
   };
   // The live Huge block that follows `address`, by address; 0: none does.
   Address NextHuge(Address address);
-  // What `address` is to the huge zone. kInside: in the live block `start`.
-  // kFreed: `bytes` is how long the block was.
-  HugePlace FindHuge(Address address, Address& start, std::size_t& bytes);
-  // The same without waiting for a lock, for reports, and kFreed for all of a
-  // freed block. kNone: the block is the live one before `address`, if there is
-  // one.
+  // What `address` is to the huge zone. kInside, kFreed: in a block that is
+  // live, or was freed. kNone: the block is the live one before `address`, if
+  // there is one.
   struct HugeFacts {
     HugePlace place = HugePlace::kOutside;
     Address start = 0;
     std::size_t bytes = 0;
     bool live = false;
   };
+  HugeFacts FindHuge(Address address) {
+    const FutexLockHolder hold(lock_);
+    return FindHugeLocked(address);
+  }
+  // The same without waiting for a lock.
   HugeFacts TryFindHuge(Address address);
 
   // A block of size 0, for variants with such blocks; `alignment_bytes` is a
@@ -186,6 +202,9 @@ class Ace {
                                     : EmptyPlace::kOutside;
   }
 
+  // Copies a span's first bytes to another one; what was never touched stays
+  // so.
+  void CopyTouched(Address from, Address to, std::size_t bytes);
   // Clears a span of whole pages; what was never touched stays so.
   void ClearTouched(Address begin, std::size_t bytes);
   // Clears the end of a span or Huge block that got shorter, giving back what
@@ -211,56 +230,92 @@ class Ace {
     return mapped_bytes_.load(std::memory_order_relaxed);
   }
 
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) { lock_.Lock(); }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
-  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
+    lock_.LockForFork();
+  }
+  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
+    lock_.UnlockAfterFork();
+  }
+  // In the child: whoever held the lock, or had let go of it, is gone.
+  void ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    lock_.ResetAfterFork();
+    moves_ = 0;
+    for (ZoneStock& stock : stocks_) stock.pool.EndPurgesAfterFork();
+  }
 
   void CheckInvariants();
 
  private:
-  Grant GrantUnits(UnitPool& pool, Zone& zone, std::uint32_t units,
+  // Which stock: by zone.
+  enum StockIndex : std::uint8_t { kFine, kCoarse };
+
+  Grant GrantSlabOf(StockIndex index, RangeKind kind);
+  void ReleaseRun(StockIndex index, RangeKind kind, UnitIndex first,
+                  bool dirty);
+  Grant GrantRun(ZoneStock& stock, RangeKind kind)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Grant GrantUnits(ZoneStock& stock, std::uint32_t units,
                    std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant GrantRun(std::uint32_t units, std::size_t alignment_bytes)
+  Grant GrantAligned(ZoneStock& stock, std::uint32_t units,
+                     std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant Regrant(UnitPool& pool, Zone& zone, UnitIndex first,
-                std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool RemapRange(UnitPool& pool, RangePool& ranges, Zone& zone,
-                  UnitIndex& first, std::uint32_t units)
+  Grant GrantRange(ZoneStock& stock, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant Carve(UnitPool& pool, Zone& zone, std::uint32_t units,
-              std::size_t alignment_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::uint32_t AddGuard(const UnitPool& pool, Zone& zone, UnitIndex first,
-                         std::uint32_t units)
+  void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
+                    bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Grant Regrant(ZoneStock& stock, UnitIndex first, std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint32_t AddGuard(ZoneStock& stock, UnitIndex first, std::uint32_t units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool PurgeToClear(Address begin, std::size_t bytes);
   EmptyPlace FindEmptySlow(Address address);
+  HugeFacts FindHugeLocked(Address address) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void StartGuards() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CountSlab(const Grant& grant, std::uint64_t map_calls)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t UnusedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool MapMore(UnitPool& pool, Zone& zone, std::uint32_t units,
-               Refusal& refusal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Refusal ExtendZone(UnitPool& pool, Zone& zone, FrameIndex frames)
+  std::uint64_t DirtyUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return stocks_[kFine].pool.dirty_units() +
+           stocks_[kCoarse].pool.dirty_units();
+  }
+  std::size_t MetadataBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void MapAheadIn(UnitPool& pool, Zone& zone)
+  Refusal ExtendZone(ZoneStock& stock, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  static FrameIndex GrowthStep(const Zone& zone);
-  bool RemapOne(UnitPool& pool, Zone& zone)
+  bool RemapOne(ZoneStock& stock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Whether the zone shall have huge pages from the frame `next` on.
+  bool WantsHugePages(const ZoneStock& stock, FrameIndex next) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Whether the pool's zone shall have huge pages from the frame `next` on.
-  bool WantsHugePages(const UnitPool& pool, const Zone& zone, FrameIndex next)
+  bool IsDense(const Zone& zone, FrameIndex frame) const;
+  void AskForHugePages(ZoneStock& stock, FrameIndex first, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool IsDense(const Zone& zone, FrameIndex frame);
-  void AskForHugePages(UnitPool& pool, Zone& zone, FrameIndex first,
-                       FrameIndex frames) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AskForHugePagesOf(Address address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Prefault(const Zone& zone, const Grant& grant, std::uint32_t units);
   bool WithinHeapLimit(std::size_t more_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t UnmapFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t UnmapRanges() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t UnmapKept(StockIndex index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // For who needs what another thread has let go of the lock for; not for ever,
+  // as a thread that forks keeps others from taking the lock again.
+  static constexpr int kMaxWaits = 10'000;
+  void WaitForKernel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    const FutexLockPause pause(lock_);
+    SleepShortly();
+  }
+  // For a loop that must not keep others waiting; what is guarded is read
+  // again.
+  void LetOthersIn() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    lock_.UnlockForOthers();
+    lock_.Lock();
+  }
+  void SubtractMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    mapped_bytes_.store(mapped_bytes() - bytes, std::memory_order_relaxed);
+  }
   void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteGrant(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -268,33 +323,50 @@ class Ace {
   std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return std::max(peak_units_, earlier_peak_units_);
   }
+  // Together, what is granted and what is dirty shall not be more than was
+  // granted at once of late, and some slack; by how much it is, if positive.
+  // Memory that comes and goes is kept by this rule; memory that moved to
+  // another size or zone is not.
+  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    const std::uint64_t peak = recent_peak_units();
+    const std::uint64_t bound =
+        peak + (peak >> slack_.shift) + slack_.least_units + extra_slack_units_;
+    return static_cast<std::int64_t>(granted_units_ + DirtyUnits() - bound);
+  }
   struct Idle {
-    std::uint64_t fine_units;
-    std::uint64_t coarse_units;
-    bool all;  // everything that is dirty
+    std::uint64_t units[2];  // of each stock
+    bool all;                // everything that is dirty
   };
   Idle StartInterval(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t PurgeInSlices(bool fine, std::uint64_t units)
-      ABSL_LOCKS_EXCLUDED(lock_);
-  std::size_t PurgePartsOfHuge(bool fine) ABSL_LOCKS_EXCLUDED(lock_);
+  std::size_t PurgePartsOfHuge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t PurgeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
 
   VirtualMemory& memory_;
   Region region_;  // zones' tables: guarded by lock_; look-ups: see zone.h
   FutexLock lock_;
-  UnitPool fine_ ABSL_GUARDED_BY(lock_);
-  UnitPool coarse_ ABSL_GUARDED_BY(lock_);
-  RangePool fine_ranges_ ABSL_GUARDED_BY(lock_);
-  RangePool coarse_ranges_ ABSL_GUARDED_BY(lock_);
+  ZoneStock stocks_[2] ABSL_GUARDED_BY(lock_);
   RestingSpans resting_ ABSL_GUARDED_BY(lock_);
   HugePool huge_ ABSL_GUARDED_BY(lock_);
   EmptyPool empty_ ABSL_GUARDED_BY(lock_);
   // Written by Start alone.
-  MemoryPolicy policy_;
+  const Config* config_ = &kRelease;
   std::uint32_t guard_bytes_ = 0;  // 0: there are no guard pages
   std::size_t max_guards_ ABSL_GUARDED_BY(lock_) = 0;
   std::size_t guards_ ABSL_GUARDED_BY(lock_) = 0;
+  // How much dirty memory may be held beyond the recent peak: so much, and the
+  // peak shifted.
+  struct Slack {
+    std::uint32_t least_units;
+    std::uint32_t shift;
+  };
+  static constexpr Slack kSlack = {64, 4};  // 4 MiB and 1/16
+  // What is dirty cannot serve another class where classes are separate, and
+  // faulting pages in again costs more than keeping them: 8 MiB and a half.
+  static constexpr Slack kSeparateSlack = {128, 1};
+  Slack slack_ = kSlack;
+  std::uint64_t max_moved_mappings_ = 0;
+  std::uint64_t max_staying_huge_ = 0;
   std::uint64_t decay_ms_ = 0;
   std::uint64_t heap_limit_bytes_ = 0;
   HugePages huge_pages_ = HugePages::kOff;
@@ -306,6 +378,7 @@ class Ace {
   std::uint64_t new_slabs_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t zone_map_calls_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t move_calls_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint32_t moves_ ABSL_GUARDED_BY(lock_) = 0;  // that are being made
   // Of clearing: written by any thread, read by statistics.
   std::atomic<std::uint64_t> clearing_purge_calls_{0};
   // Written under lock_, read by statistics and Tick without it.

@@ -1,4 +1,4 @@
-// Ace: blocks of size 0, and zeroing what was touched.
+// Ace: blocks of size 0; clearing and copying what was touched.
 
 #include <algorithm>
 #include <cerrno>
@@ -52,6 +52,38 @@ Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
 bool Ace::PurgeToClear(Address begin, std::size_t bytes) {
   clearing_purge_calls_.fetch_add(1, std::memory_order_relaxed);
   return memory_.Purge(begin, bytes).ok();
+}
+
+// Pages that are not in memory may be in swap: they are read, and copied if
+// there is something in them.
+void Ace::CopyTouched(Address from, Address to, std::size_t bytes) {
+  const std::size_t page_bytes = memory_.PageBytes();
+  unsigned char resident[kAskedPages];
+  std::size_t done = 0;
+  while (bytes - done >= page_bytes) {
+    const std::size_t pages =
+        std::min((bytes - done) / page_bytes, kAskedPages);
+    if (!memory_.FindResident(from + done, pages * page_bytes, resident).ok()) {
+      break;
+    }
+    for (std::size_t page = 0; page < pages;) {
+      const unsigned char touched = resident[page];
+      std::size_t end = page + 1;
+      while (end < pages && resident[end] == touched) ++end;
+      const std::size_t at = done + page * page_bytes;
+      const std::size_t run_bytes = (end - page) * page_bytes;
+      const void* const run = reinterpret_cast<const void*>(from + at);
+      if (touched != 0 || end - page <= kShortGapPages ||
+          FirstNonZero(run, run_bytes) != run_bytes ||
+          !PurgeToClear(to + at, run_bytes)) {
+        std::memcpy(reinterpret_cast<void*>(to + at), run, run_bytes);
+      }
+      page = end;
+    }
+    done += pages * page_bytes;
+  }
+  std::memcpy(reinterpret_cast<void*>(to + done),
+              reinterpret_cast<const void*>(from + done), bytes - done);
 }
 
 // A page that is not in memory may be in swap; given back, it is not.

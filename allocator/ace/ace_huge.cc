@@ -39,30 +39,35 @@ Ace::HugeGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
   return {result.address, {}};
 }
 
-bool Ace::ReleaseHuge(Address address) {
+bool Ace::MayStayHuge() {
+  const FutexLockHolder hold(lock_);
+  return huge_.block_count() <= max_staying_huge_;
+}
+
+bool Ace::ReleaseHuge(Address address, std::size_t lost_bytes) {
   const FutexLockHolder hold(lock_);
   if (!huge_.IsLive(address)) return false;
-  const std::size_t bytes = huge_.Release(memory_, address);
-  mapped_bytes_.store(mapped_bytes() - bytes, std::memory_order_relaxed);
+  const std::size_t bytes = huge_.Release(memory_, address, lost_bytes);
+  SubtractMapped(bytes);
   return true;
 }
 
 Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   const FutexLockHolder hold(lock_);
-  HAK_CHECK(huge_.IsLive(address));
+  if (!huge_.IsLive(address)) return {};
   const std::size_t old_bytes = huge_.BlockBytes(address);
   const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
   if (!WithinHeapLimit(more_bytes)) return {0, OverHeapLimit(more_bytes)};
+  // The pool counts it before it lets go of the lock, too.
+  mapped_bytes_.store(mapped_bytes() + more_bytes, std::memory_order_relaxed);
   const HugePool::Result result = huge_.Resize(memory_, address, bytes);
-  if (result.address == 0) return {0, HugeRefusal(result, bytes)};
-  const std::size_t new_bytes = huge_.BlockBytes(result.address);
-  if (new_bytes > old_bytes) AskForHugePagesOf(result.address);
-  if (new_bytes >= old_bytes) {
-    AddMapped(new_bytes - old_bytes);
-  } else {
-    mapped_bytes_.store(mapped_bytes() - (old_bytes - new_bytes),
-                        std::memory_order_relaxed);
+  if (result.address == 0) {
+    SubtractMapped(more_bytes);
+    return {0, HugeRefusal(result, bytes)};
   }
+  if (more_bytes != 0) AskForHugePagesOf(result.address);
+  SubtractMapped(old_bytes + more_bytes - huge_.BlockBytes(result.address));
+  AddMapped(0);
   return {result.address, {}};
 }
 
@@ -76,37 +81,19 @@ Address Ace::NextHuge(Address address) {
   return huge_.NextBlock(address);
 }
 
-Ace::HugePlace Ace::FindHuge(Address address, Address& start,
-                             std::size_t& bytes) {
-  const FutexLockHolder hold(lock_);
-  if (!region_.placed() || !huge_.Contains(address)) return HugePlace::kOutside;
-  if (huge_.IsLive(address)) return HugePlace::kLive;
-  start = huge_.BlockAround(address);
-  if (start != 0) {
-    bytes = huge_.BlockBytes(start);
-    return HugePlace::kInside;
-  }
-  if (!huge_.WasFreed(address)) return HugePlace::kNone;
-  bytes = huge_.BlockBytes(address);
-  return HugePlace::kFreed;
+Ace::HugeFacts Ace::FindHugeLocked(Address address) const {
+  if (!region_.placed() || !huge_.Contains(address)) return {};
+  const Address start = huge_.BlockBefore(address);
+  const std::size_t bytes = start == 0 ? 0 : huge_.BlockBytes(start);
+  if (address - start < bytes) return {HugePlace::kInside, start, bytes, true};
+  const Address freed = huge_.FreedAround(address);
+  if (freed == 0) return {HugePlace::kNone, start, bytes, start != 0};
+  return {HugePlace::kFreed, freed, huge_.BlockBytes(freed), false};
 }
 
 Ace::HugeFacts Ace::TryFindHuge(Address address) {
   if (!lock_.TryLock()) return {.place = HugePlace::kNotKnown};
-  HugeFacts facts;
-  if (region_.placed() && huge_.Contains(address)) {
-    facts.start = huge_.BlockBefore(address);
-    facts.live = facts.start != 0;
-    if (facts.live) facts.bytes = huge_.BlockBytes(facts.start);
-    facts.place = facts.live && address - facts.start < facts.bytes
-                      ? HugePlace::kInside
-                      : HugePlace::kNone;
-    const Address freed =
-        facts.place == HugePlace::kNone ? huge_.FreedAround(address) : 0;
-    if (freed != 0) {
-      facts = {HugePlace::kFreed, freed, huge_.BlockBytes(freed), false};
-    }
-  }
+  const HugeFacts facts = FindHugeLocked(address);
   lock_.Unlock();
   return facts;
 }

@@ -9,7 +9,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
 
@@ -27,7 +27,7 @@ class AceModelTest : public testing::TestWithParam<unsigned> {
   };
 
   AceModelTest() : random_(GetParam()) {
-    Options options;
+    HeapOptions options;
     options.decay_ms = 100;
     options.heap_limit_bytes = 64 * kMiB;
     ace_.Start(options);

@@ -19,18 +19,17 @@ constexpr std::size_t kSmallestPageBytes = 4 * kKiB;
 }  // namespace
 
 // Guards would split the huge pages of spans, and so would giving back at once.
-bool Ace::WantsHugePages(const UnitPool& pool, const Zone& zone,
-                         FrameIndex next) {
+bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
   return next != 0 && decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
-         !(policy_.guard_pages && &pool == &coarse_) &&
-         pool.free_units() <= granted_units_ / kMostFreeShare &&
-         IsDense(zone, next - 1);
+         !stock.guarded &&
+         stock.pool.free_units() <= granted_units_ / kMostFreeShare &&
+         IsDense(stock.zone, next - 1);
 }
 
 // Slabs that were granted, and of which few blocks are in use, would take all
 // their memory.
-bool Ace::IsDense(const Zone& zone, FrameIndex frame) {
+bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
   if (zone.super_slab(frame).presence != Presence::kMapped) return false;
   const std::size_t page_bytes = memory_.PageBytes();
   const Address begin = zone.FrameAddress(frame);
@@ -50,16 +49,17 @@ bool Ace::IsDense(const Zone& zone, FrameIndex frame) {
 // For frames that were just mapped. Once a zone has huge pages, all later
 // frames have: so they make no more than two mappings of a zone, and a heap of
 // that size stays large.
-void Ace::AskForHugePages(UnitPool& pool, Zone& zone, FrameIndex first,
+void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
                           FrameIndex frames) {
-  if (!pool.IsHuge(first)) {
-    if (first + frames != zone.frame_count() ||
-        !WantsHugePages(pool, zone, first)) {
+  if (!stock.pool.IsHuge(first)) {
+    if (first + frames != stock.zone.frame_count() ||
+        !WantsHugePages(stock, first)) {
       return;
     }
-    pool.SetHugeFrom(first);
+    stock.pool.SetHugeFrom(first);
   }
-  memory_.AskForHugePages(zone.FrameAddress(first), frames * kSuperSlabBytes);
+  memory_.AskForHugePages(stock.zone.FrameAddress(first),
+                          frames * kSuperSlabBytes);
 }
 
 // Of the Huge block at `address`, whose last addition is not asked for yet.

@@ -11,7 +11,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
 
@@ -20,18 +20,19 @@ namespace {
 
 // Where HugePages::kAuto begins.
 constexpr std::size_t kAutoBytes = 16 * kMiB;
+constexpr Config kGuarding = {.name = "guarding", .guard_pages = true};
 
 class AcePagesTest : public testing::Test {
  protected:
   ~AcePagesTest() override { ace_->CheckInvariants(); }
 
   void Start(HugePages huge_pages, Prefaulting prefault = Prefaulting::kOff,
-             const MemoryPolicy& policy = {}, std::uint64_t decay_ms = 500) {
-    Options options;
+             const Config& config = kRelease, std::uint64_t decay_ms = 500) {
+    HeapOptions options;
     options.decay_ms = decay_ms;
     options.huge_pages = static_cast<std::uint64_t>(huge_pages);
     options.prefault = static_cast<std::uint64_t>(prefault);
-    ace_->Start(options, policy);
+    ace_->Start(options, config);
   }
   Zone& coarse() { return ace_->region().coarse(); }
   UnitIndex Span(std::size_t bytes) {
@@ -168,7 +169,7 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneWhoseEndIsUnmapped) {
 }
 
 TEST_F(AcePagesTest, AutoLeavesAloneWhatGuardPagesSplit) {
-  Start(HugePages::kAuto, Prefaulting::kOff, {.guard_pages = true});
+  Start(HugePages::kAuto, Prefaulting::kOff, kGuarding);
   for (std::size_t bytes = 0; bytes < 2 * kAutoBytes; bytes += kMiB) {
     Touch(Span(kMiB), kMiB / 2);
     Touch(ace_->GrantSlab(true, 16).first, kMiB, ace_->region().fine());
@@ -180,7 +181,7 @@ TEST_F(AcePagesTest, AutoLeavesAloneWhatGuardPagesSplit) {
 }
 
 TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatGivesBackAtOnce) {
-  Start(HugePages::kAuto, Prefaulting::kOff, {}, /*decay_ms=*/0);
+  Start(HugePages::kAuto, Prefaulting::kOff, kRelease, /*decay_ms=*/0);
   FillWithSpans(2 * kAutoBytes);
   EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
 }

@@ -12,7 +12,7 @@
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
 #include "gtest/gtest.h"
@@ -21,6 +21,13 @@ namespace hakmem {
 namespace {
 
 using Refuse = FakeVirtualMemory::Refuse;
+
+constexpr Config kSeparate = {
+    .name = "separate", .separate_classes = true, .guard_pages = true};
+constexpr Config kDelayed = {.name = "delayed",
+                             .delay_reuse = true,
+                             .separate_classes = true,
+                             .guard_pages = true};
 
 class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
  protected:
@@ -35,13 +42,11 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
   static constexpr unsigned kSpans = 1000;
 
   AceRangesModelTest() : random_(GetParam()) {
-    Options options;
+    HeapOptions options;
     options.decay_ms = 100;
     options.heap_limit_bytes = 96 * kMiB;
     memory_.SetMaxMappings(400);
-    ace_->Start(options, {.separate_classes = true,
-                          .guard_pages = true,
-                          .delay_reuse = GetParam() % 2 != 0});
+    ace_->Start(options, GetParam() % 2 != 0 ? kDelayed : kSeparate);
   }
 
   std::uint32_t Below(std::uint32_t limit) {
@@ -80,12 +85,12 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
          .units = kClassLayouts[size_class].slab_units,
          .bytes = 0,
          .seed = 0},
-        ace_->GrantSlabRange(size_class));
+        ace_->GrantSlab(size_class));
   }
   void GrantSpan() {
     const std::uint32_t units = RangeUnits(1 + Below(Below(4) == 0 ? 90 : 12));
     const std::size_t alignment = kUnitBytes << (Below(4) == 0 ? Below(7) : 0);
-    const Ace::Grant grant = ace_->GrantSpanRange(units, alignment);
+    const Ace::Grant grant = ace_->GrantSpan(units, alignment);
     if (grant.first != kNoUnit) {
       EXPECT_EQ(ZoneOf(false).UnitAddress(grant.first) % alignment, 0U);
     }
@@ -105,9 +110,9 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
     EXPECT_PRED3(HasContent, at->first, range.bytes, range.seed);
     live_.erase(at);
     if (range.owner < kSpans) {
-      ace_->ReleaseSlabRange(static_cast<SizeClass>(range.owner), range.first);
+      ace_->ReleaseSlab(static_cast<SizeClass>(range.owner), range.first);
     } else {
-      ace_->ReleaseSpanRange(range.first, range.units);
+      ace_->ReleaseSpan(range.first, range.units);
     }
   }
   void Step() {

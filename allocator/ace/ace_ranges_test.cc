@@ -9,7 +9,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
 #include "gtest/gtest.h"
@@ -19,10 +19,12 @@ namespace {
 
 using Refuse = FakeVirtualMemory::Refuse;
 
-constexpr MemoryPolicy kSeparate = {.separate_classes = true,
-                                    .guard_pages = true};
-constexpr MemoryPolicy kDelayed = {
-    .separate_classes = true, .guard_pages = true, .delay_reuse = true};
+constexpr Config kSeparate = {
+    .name = "separate", .separate_classes = true, .guard_pages = true};
+constexpr Config kDelayed = {.name = "delayed",
+                             .delay_reuse = true,
+                             .separate_classes = true,
+                             .guard_pages = true};
 constexpr std::size_t kNoLimit = ~std::size_t{0};
 const SizeClass kTinyA = ClassOf(64);
 const SizeClass kTinyB = ClassOf(80);
@@ -37,18 +39,18 @@ class AceRangesTest : public testing::Test {
 
   void Start(std::size_t heap_limit_bytes = kNoLimit,
              HugePages huge_pages = HugePages::kOff,
-             const MemoryPolicy& policy = kSeparate) {
-    Options options;
+             const Config& config = kSeparate) {
+    HeapOptions options;
     options.decay_ms = 500;
     options.heap_limit_bytes = heap_limit_bytes;
     options.huge_pages = static_cast<std::uint64_t>(huge_pages);
-    ace_->Start(options, policy);
+    ace_->Start(options, config);
   }
   UnitIndex Slab(SizeClass size_class) {
-    return ace_->GrantSlabRange(size_class).first;
+    return ace_->GrantSlab(size_class).first;
   }
   UnitIndex Span(std::uint32_t units, std::size_t alignment = kUnitBytes) {
-    return ace_->GrantSpanRange(units, alignment).first;
+    return ace_->GrantSpan(units, alignment).first;
   }
   Address AddressOf(UnitIndex unit) {
     return ace_->region().coarse().UnitAddress(unit);
@@ -68,9 +70,9 @@ TEST_F(AceRangesTest, ARangeServesItsClassAlone) {
   const UnitIndex tiny = Slab(kTinyA);
   const UnitIndex pool = Slab(kPoolA);
   const UnitIndex span = Span(4);
-  ace_->ReleaseSlabRange(kTinyA, tiny);
-  ace_->ReleaseSlabRange(kPoolA, pool);
-  ace_->ReleaseSpanRange(span, 4);
+  ace_->ReleaseSlab(kTinyA, tiny);
+  ace_->ReleaseSlab(kPoolA, pool);
+  ace_->ReleaseSpan(span, 4);
   EXPECT_NE(Slab(kTinyB), tiny);
   EXPECT_NE(Slab(kPoolB), pool);
   const UnitIndex longer = Span(5);
@@ -87,7 +89,7 @@ TEST_F(AceRangesTest, ASpanGetsTheAlignmentThatItAsksFor) {
   Start();
   std::vector<UnitIndex> spans;
   for (int i = 0; i < 20; ++i) spans.push_back(Span(3));
-  for (const UnitIndex span : spans) ace_->ReleaseSpanRange(span, 3);
+  for (const UnitIndex span : spans) ace_->ReleaseSpan(span, 3);
   ace_->CheckInvariants();
   for (std::size_t alignment = kUnitBytes; alignment <= 64 * kMiB;
        alignment *= 2) {
@@ -102,7 +104,7 @@ TEST_F(AceRangesTest, NeighboursComeInOrder) {
   std::vector<UnitIndex> spans;
   for (int i = 0; i < 20; ++i) spans.push_back(Span(17));
   for (auto at = spans.rbegin(); at != spans.rend(); ++at) {
-    ace_->ReleaseSpanRange(*at, 17);
+    ace_->ReleaseSpan(*at, 17);
   }
   ace_->UnmapCaches();
   for (const UnitIndex span : spans) EXPECT_EQ(Span(17), span);
@@ -114,11 +116,11 @@ TEST_F(AceRangesTest, AFreedSpanIsNotTheNextOne) {
   for (int i = 0; i < 80; ++i) Span(4);
   for (int round = 0; round < 100; ++round) {
     const UnitIndex freed = Span(4);
-    ace_->ReleaseSpanRange(freed, 4);
+    ace_->ReleaseSpan(freed, 4);
     ace_->CheckInvariants();
     const UnitIndex next = Span(4);
     EXPECT_NE(next, freed);
-    ace_->ReleaseSpanRange(next, 4);
+    ace_->ReleaseSpan(next, 4);
     seen.insert({freed, next});
   }
   // Of 80, five rest, and one more is in use.
@@ -128,10 +130,10 @@ TEST_F(AceRangesTest, AFreedSpanIsNotTheNextOne) {
 TEST_F(AceRangesTest, WhatIsMuchOfAllDoesNotRest) {
   Start(kNoLimit, HugePages::kOff, kDelayed);
   const UnitIndex alone = Span(17);
-  ace_->ReleaseSpanRange(alone, 17);
+  ace_->ReleaseSpan(alone, 17);
   EXPECT_EQ(Span(17), alone);
   for (int i = 0; i < 20; ++i) Span(17);
-  ace_->ReleaseSpanRange(alone, 17);
+  ace_->ReleaseSpan(alone, 17);
   EXPECT_NE(Span(17), alone);
 }
 
@@ -139,7 +141,7 @@ TEST_F(AceRangesTest, NothingRestsWhereMemoryIsShort) {
   Start(kNoLimit, HugePages::kOff, kDelayed);
   for (int i = 0; i < 80; ++i) Span(4);
   const std::set<UnitIndex> spans = {Span(4), Span(4), Span(4)};
-  for (const UnitIndex span : spans) ace_->ReleaseSpanRange(span, 4);
+  for (const UnitIndex span : spans) ace_->ReleaseSpan(span, 4);
   EXPECT_FALSE(spans.contains(Span(4)));
   ace_->UnmapCaches();
   EXPECT_EQ((std::set{Span(4), Span(4), Span(4)}), spans);
@@ -147,8 +149,8 @@ TEST_F(AceRangesTest, NothingRestsWhereMemoryIsShort) {
 
 TEST_F(AceRangesTest, AGuardIsSetUpOnce) {
   Start();
-  const Ace::Grant span = ace_->GrantSpanRange(4, kUnitBytes);
-  const Ace::Grant slab = ace_->GrantSlabRange(kPoolA);
+  const Ace::Grant span = ace_->GrantSpan(4, kUnitBytes);
+  const Ace::Grant slab = ace_->GrantSlab(kPoolA);
   EXPECT_EQ(span.guard_bytes, memory_.PageBytes());
   EXPECT_EQ(slab.guard_bytes, memory_.PageBytes());
   EXPECT_TRUE(memory_.IsProtected(GuardOf(span.first, 4), memory_.PageBytes()));
@@ -157,15 +159,15 @@ TEST_F(AceRangesTest, AGuardIsSetUpOnce) {
   std::memset(reinterpret_cast<void*>(AddressOf(span.first)), 1,
               4 * kUnitBytes - span.guard_bytes);
   for (int round = 0; round < 5; ++round) {
-    ace_->ReleaseSpanRange(span.first, 4);
-    ace_->ReleaseSlabRange(kPoolA, slab.first);
+    ace_->ReleaseSpan(span.first, 4);
+    ace_->ReleaseSlab(kPoolA, slab.first);
     // What is given back to the kernel keeps its guard, too.
     if (round == 2) EXPECT_GT(ace_->PurgeAll(), 0U);
-    const Ace::Grant again = ace_->GrantSpanRange(4, kUnitBytes);
+    const Ace::Grant again = ace_->GrantSpan(4, kUnitBytes);
     ASSERT_EQ(again.first, span.first);
     EXPECT_EQ(again.guard_bytes, span.guard_bytes);
     EXPECT_EQ(again.known_zero, round == 2);
-    EXPECT_EQ(ace_->GrantSlabRange(kPoolA).guard_bytes, slab.guard_bytes);
+    EXPECT_EQ(ace_->GrantSlab(kPoolA).guard_bytes, slab.guard_bytes);
     ace_->CheckInvariants();
   }
   EXPECT_EQ(Protects(), 2U);
@@ -173,7 +175,7 @@ TEST_F(AceRangesTest, AGuardIsSetUpOnce) {
 
 TEST_F(AceRangesTest, TinySlabsHaveNoGuards) {
   Start();
-  EXPECT_EQ(ace_->GrantSlabRange(kTinyA).guard_bytes, 0U);
+  EXPECT_EQ(ace_->GrantSlab(kTinyA).guard_bytes, 0U);
   EXPECT_EQ(Protects(), 0U);
 }
 
@@ -183,16 +185,16 @@ TEST_F(AceRangesTest, GuardsStayWithinTheirShare) {
   std::vector<UnitIndex> slabs;
   std::size_t guarded = 0;
   for (int i = 0; i < 25; ++i) {
-    const Ace::Grant grant = ace_->GrantSlabRange(kPoolA);
+    const Ace::Grant grant = ace_->GrantSlab(kPoolA);
     guarded += grant.guard_bytes != 0 ? 1 : 0;
     slabs.push_back(grant.first);
   }
   EXPECT_EQ(guarded, 10U);
   EXPECT_EQ(Protects(), 10U);
   // Ranges without a guard stay so.
-  for (const UnitIndex slab : slabs) ace_->ReleaseSlabRange(kPoolA, slab);
+  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(kPoolA, slab);
   for (int i = 0; i < 25; ++i) {
-    guarded -= ace_->GrantSlabRange(kPoolA).guard_bytes != 0 ? 1 : 0;
+    guarded -= ace_->GrantSlab(kPoolA).guard_bytes != 0 ? 1 : 0;
   }
   EXPECT_EQ(guarded, 0U);
   EXPECT_EQ(Protects(), 10U);
@@ -202,7 +204,7 @@ TEST_F(AceRangesTest, ARefusedGuardIsTheLast) {
   Start();
   memory_.RefuseCall(3, ENOMEM, Refuse::kOnce, VmCall::kProtect);
   for (std::uint64_t i = 1; i <= 5; ++i) {
-    const Ace::Grant grant = ace_->GrantSpanRange(4, kUnitBytes);
+    const Ace::Grant grant = ace_->GrantSpan(4, kUnitBytes);
     ASSERT_NE(grant.first, kNoUnit);
     EXPECT_EQ(grant.guard_bytes, i < 3 ? memory_.PageBytes() : 0);
     EXPECT_EQ(memory_.IsAnyProtected(AddressOf(grant.first), 4 * kUnitBytes),
@@ -214,9 +216,9 @@ TEST_F(AceRangesTest, ARefusedGuardIsTheLast) {
 
 TEST_F(AceRangesTest, HugePagesAreNotSplitForShortRanges) {
   Start(kNoLimit, HugePages::kOn);
-  EXPECT_EQ(ace_->GrantSlabRange(kPoolA).guard_bytes, 0U);
-  EXPECT_EQ(ace_->GrantSpanRange(4, kUnitBytes).guard_bytes, 0U);
-  EXPECT_NE(ace_->GrantSpanRange(40, kUnitBytes).guard_bytes, 0U);
+  EXPECT_EQ(ace_->GrantSlab(kPoolA).guard_bytes, 0U);
+  EXPECT_EQ(ace_->GrantSpan(4, kUnitBytes).guard_bytes, 0U);
+  EXPECT_NE(ace_->GrantSpan(40, kUnitBytes).guard_bytes, 0U);
 }
 
 // Frames in which nothing is granted are unmapped under pressure, and their
@@ -229,7 +231,7 @@ TEST_F(AceRangesTest, PressureUnmapsRangesForTheirClass) {
   }
   const FrameIndex live_frame = FrameOfUnit(slabs.back());
   slabs.pop_back();
-  for (const UnitIndex slab : slabs) ace_->ReleaseSlabRange(kPoolA, slab);
+  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(kPoolA, slab);
   const std::size_t mapped_bytes = ace_->mapped_bytes();
   const std::size_t unmapped_bytes = ace_->UnmapCaches();
   EXPECT_GE(unmapped_bytes, 2 * kSuperSlabBytes);
@@ -240,7 +242,7 @@ TEST_F(AceRangesTest, PressureUnmapsRangesForTheirClass) {
   }
   // What is mapped comes first.
   for (unsigned i = 0; i < 3 * kUnitsPerSuperSlab - 1; ++i) {
-    const Ace::Grant grant = ace_->GrantSlabRange(kPoolA);
+    const Ace::Grant grant = ace_->GrantSlab(kPoolA);
     EXPECT_LT(FrameOfUnit(grant.first), 3U);
     EXPECT_EQ(FrameOfUnit(grant.first) == live_frame,
               i < kUnitsPerSuperSlab - 1);
@@ -258,13 +260,13 @@ TEST_F(AceRangesTest, ASpanGetsItsUnmappedFrameBack) {
   const UnitIndex next = Span(20);
   ASSERT_EQ(next, span + 40);
   std::memset(reinterpret_cast<void*>(AddressOf(span)), 1, kUnitBytes);
-  ace_->ReleaseSpanRange(span, 40);
+  ace_->ReleaseSpan(span, 40);
   EXPECT_GE(ace_->UnmapCaches(), kSuperSlabBytes);
   ace_->CheckInvariants();
   memory_.RefuseCall(1, ENOMEM, Refuse::kOnce, VmCall::kMap);
   const UnitIndex other = Span(40);
   EXPECT_NE(other, span);
-  const Ace::Grant again = ace_->GrantSpanRange(40, kUnitBytes);
+  const Ace::Grant again = ace_->GrantSpan(40, kUnitBytes);
   EXPECT_EQ(again.first, span);
   EXPECT_EQ(*reinterpret_cast<const char*>(AddressOf(span)), 0);
   ace_->CheckInvariants();
@@ -273,7 +275,7 @@ TEST_F(AceRangesTest, ASpanGetsItsUnmappedFrameBack) {
 TEST_F(AceRangesTest, WhatOthersHaveTakenIsForgotten) {
   Start();
   const UnitIndex span = Span(40);
-  ace_->ReleaseSpanRange(span, 40);
+  ace_->ReleaseSpan(span, 40);
   ASSERT_GE(ace_->UnmapCaches(), 2 * kSuperSlabBytes);
   const Address taken = AddressOf(span) + kSuperSlabBytes;
   ASSERT_TRUE(memory_.MapAt(taken, memory_.PageBytes()).ok());
@@ -299,7 +301,7 @@ TEST_F(AceRangesTest, PressureLosesNoAddresses) {
       slabs.pop_back();
       EXPECT_EQ(slabs.size(), 16 * kUnitsPerSuperSlab);
       for (const UnitIndex slab : slabs) {
-        ace_->ReleaseSlabRange(size_class, slab);
+        ace_->ReleaseSlab(size_class, slab);
       }
       EXPECT_EQ(ace_->UnmapCaches(), 16 * kSuperSlabBytes);
     }
@@ -323,7 +325,7 @@ TEST_F(AceRangesTest, MemoryOfOneClassServesAnotherUnderTheHeapLimit) {
       EXPECT_EQ(slabs.size() * kClassLayouts[size_class].slab_units,
                 4 * kUnitsPerSuperSlab);
       for (const UnitIndex slab : slabs) {
-        ace_->ReleaseSlabRange(size_class, slab);
+        ace_->ReleaseSlab(size_class, slab);
       }
       ace_->CheckInvariants();
       EXPECT_EQ(ace_->UnmapCaches(), 4 * kSuperSlabBytes);
@@ -335,7 +337,7 @@ TEST_F(AceRangesTest, LosesNothingWhicheverUnmapIsRefused) {
   Start();
   std::vector<UnitIndex> spans;
   for (int i = 0; i < 12; ++i) spans.push_back(Span(20));
-  for (const UnitIndex span : spans) ace_->ReleaseSpanRange(span, 20);
+  for (const UnitIndex span : spans) ace_->ReleaseSpan(span, 20);
   for (std::uint64_t nth = 1; nth <= 3; ++nth) {
     memory_.RefuseCall(nth, ENOMEM, Refuse::kOnce, VmCall::kUnmap);
     ace_->UnmapCaches();
@@ -352,7 +354,7 @@ TEST_F(AceRangesTest, FiguresKnowWhatIsKept) {
   MemoryFigures figures;
   ace_->AddFigures(figures);
   EXPECT_EQ(figures.live, 64 * kUnitBytes);
-  ace_->ReleaseSpanRange(span, 64);
+  ace_->ReleaseSpan(span, 64);
   figures = {};
   ace_->AddFigures(figures);
   EXPECT_EQ(figures.live, 0U);

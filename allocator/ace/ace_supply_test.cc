@@ -9,9 +9,9 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
-#include "allocator/config/options.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -19,7 +19,7 @@ namespace {
 
 class AceSupplyTest : public testing::Test {
  protected:
-  AceSupplyTest() { ace_->Start(Options()); }
+  AceSupplyTest() { ace_->Start(HeapOptions()); }
   ~AceSupplyTest() override { ace_->CheckInvariants(); }
 
   Statistics Snapshot() {

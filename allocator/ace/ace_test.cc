@@ -9,10 +9,10 @@
 
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
-#include "allocator/config/options.h"
-#include "allocator/diag/failure_ring.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/failures/failure_ring.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -29,7 +29,7 @@ class AceTest : public testing::Test {
   ~AceTest() override { ace_->CheckInvariants(); }
 
   void Start(std::size_t heap_limit_bytes = kNoLimit) {
-    Options options;
+    HeapOptions options;
     options.decay_ms = kDecayMs;
     options.heap_limit_bytes = heap_limit_bytes;
     ace_->Start(options);
@@ -455,16 +455,14 @@ TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
   ASSERT_NE(block, 0U);
   EXPECT_EQ(block % (64 * kMiB), 0U);
   FillContent(block, 3 * kMiB, 5);
-  Address start = 0;
-  std::size_t bytes = 0;
-  EXPECT_EQ(ace_->FindHuge(block, start, bytes), Ace::HugePlace::kLive);
-  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB - 1, start, bytes),
-            Ace::HugePlace::kInside);
-  EXPECT_EQ(start, block);
-  EXPECT_EQ(bytes, 3 * kMiB);
-  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB, start, bytes),
-            Ace::HugePlace::kNone);
-  EXPECT_EQ(ace_->FindHuge(1, start, bytes), Ace::HugePlace::kOutside);
+  for (const Address at : {block, block + 3 * kMiB - 1}) {
+    const Ace::HugeFacts facts = ace_->FindHuge(at);
+    EXPECT_EQ(facts.place, Ace::HugePlace::kInside);
+    EXPECT_EQ(facts.start, block);
+    EXPECT_EQ(facts.bytes, 3 * kMiB);
+  }
+  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB).place, Ace::HugePlace::kNone);
+  EXPECT_EQ(ace_->FindHuge(1).place, Ace::HugePlace::kOutside);
   const Address moved = ace_->ResizeHuge(block, 300 * kMiB).address;
   ASSERT_NE(moved, 0U);
   EXPECT_PRED3(HasContent, moved, 3 * kMiB, 5);
@@ -476,7 +474,7 @@ TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
   EXPECT_TRUE(ace_->ReleaseHuge(moved));
   EXPECT_FALSE(ace_->ReleaseHuge(moved));
   EXPECT_EQ(ace_->HugeBytes(moved), 0U);
-  EXPECT_EQ(ace_->FindHuge(moved, start, bytes), Ace::HugePlace::kFreed);
+  EXPECT_EQ(ace_->FindHuge(moved).place, Ace::HugePlace::kFreed);
   EXPECT_EQ(Snapshot().mapped_bytes, 0U);
   EXPECT_EQ(Snapshot().peak_mapped_bytes, 300 * kMiB);
 }

@@ -129,9 +129,9 @@ void EmptyPool::CheckInvariants() const {
     const Lane& lane = lanes_[i];
     HAK_CHECK_LE(lane.used, lane.capacity);
     HAK_CHECK_LE(std::size_t{lane.used} << ShiftOf(i),
-                 lane.reserved_bytes);  // E2
+                 lane.reserved_bytes);  // EP2
     std::uint32_t block = lane.first;
-    for (std::uint32_t n = 0; n < lane.freed; ++n) {  // E1
+    for (std::uint32_t n = 0; n < lane.freed; ++n) {  // EP1
       HAK_CHECK_LT(block, lane.used);
       const std::uint32_t word = lane.words[block];
       HAK_CHECK_NE(word, kLive);

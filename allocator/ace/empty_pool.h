@@ -10,9 +10,9 @@
 // them; so a program that frees its blocks needs no more than that.
 //
 // Invariants:
-//   E1: a lane's words below used are kLive, or link the freed blocks from the
+//   EP1: a lane's words below used are kLive, or link the freed blocks from the
 //       one freed first to kLast; the others are 0.
-//   E2: the pages of all blocks below used are reserved.
+//   EP2: the pages of all blocks below used are reserved.
 #ifndef HAKMEM_ALLOCATOR_ACE_EMPTY_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_EMPTY_POOL_H_
 
@@ -75,7 +75,7 @@ class EmptyPool {
     std::uint32_t used = 0;  // blocks that were ever granted
     std::size_t reserved_bytes = 0;
     std::uint32_t* words = nullptr;
-    // Of the queue; without meaning while freed is 0.
+    // The ends of the queue; without meaning while freed is 0.
     std::uint32_t first = 0;
     std::uint32_t last = 0;
     std::uint32_t freed = 0;

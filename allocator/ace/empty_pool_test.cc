@@ -21,7 +21,7 @@ using Refuse = FakeVirtualMemory::Refuse;
 class EmptyPoolTest : public testing::Test {
  protected:
   EmptyPoolTest() {
-    region_->Place(memory_, {.inaccessible_empty_blocks = true});
+    region_->Place(memory_, kHardened);
     pool_->Place(*region_, memory_.PageBytes());
   }
   ~EmptyPoolTest() override { pool_->CheckInvariants(); }

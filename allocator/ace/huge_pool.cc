@@ -2,20 +2,41 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/units.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/superslab/block_header.h"
 
 namespace hakmem {
 namespace {
 
-// Ranges in use by others that Grant steps over before it gives up.
-constexpr int kMaxForeignRanges = 64;
+// How many places in use by others are tried before a request is given up.
+// After half of them the gaps between blocks are left alone.
+constexpr int kMaxTries = 64;
+constexpr unsigned kMaxDoublings = 24;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 constexpr HeaderByte kLiveHuge = MakeHeader(BlockState::kLive, kHugeCode);
 constexpr HeaderByte kFreeHuge = MakeHeader(BlockState::kFree, kHugeCode);
+
+// When the kernel refuses, the memory goes back and the addresses are lost:
+// Grant will find them in use and step over them.
+void UnmapOrPurge(VirtualMemory& memory, Address begin, std::size_t bytes) {
+  if (!memory.Unmap(begin, bytes).ok()) memory.Purge(begin, bytes);
+}
+
+// To pages that are zero and have no memory yet; those of zeros get none.
+void CopyToFresh(Address from, Address to, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kUnitBytes) {
+    const std::size_t part_bytes = std::min(kUnitBytes, bytes - at);
+    const void* const part = reinterpret_cast<const void*>(from + at);
+    if (FirstNonZero(part, part_bytes) == part_bytes) continue;
+    std::memcpy(reinterpret_cast<void*>(to + at), part, part_bytes);
+  }
+}
 
 }  // namespace
 
@@ -66,12 +87,12 @@ std::size_t HugePool::BlockBytes(Address address) const {
 }
 
 Address HugePool::BlockAround(Address address) const {
-  for (Frame frame = first_; frame != kNone; frame = records_[frame].next) {
-    if (address - AddressOf(frame) < records_[frame].bytes) {
-      return AddressOf(frame);
-    }
+  const Frame frame = LastFrom(FrameOf(address));
+  if (frame == kNone || !IsLive(AddressOf(frame)) ||
+      address - AddressOf(frame) >= records_[frame].bytes) {
+    return 0;
   }
-  return 0;
+  return AddressOf(frame);
 }
 
 // By the headers: the list may be changing. Frames that are not a block's first
@@ -92,12 +113,13 @@ Address HugePool::OwnBlockAround(Address address) const {
 }
 
 Address HugePool::BlockBefore(Address address) const {
-  Address before = 0;
-  for (Frame frame = first_; frame != kNone; frame = records_[frame].next) {
-    if (AddressOf(frame) > address) break;
-    before = AddressOf(frame);
+  if (address < window_.begin) return 0;
+  Frame frame =
+      LastFrom(FrameOf(std::min(address, window_.begin + window_.bytes - 1)));
+  while (frame != kNone && !IsLive(AddressOf(frame))) {
+    frame = records_[frame].previous;
   }
-  return before;
+  return frame == kNone ? 0 : AddressOf(frame);
 }
 
 Address HugePool::FreedAround(Address address) const {
@@ -112,47 +134,80 @@ Address HugePool::FreedAround(Address address) const {
 }
 
 Address HugePool::NextBlock(Address address) const {
-  for (Frame frame = first_; frame != kNone; frame = records_[frame].next) {
-    if (AddressOf(frame) > address) return AddressOf(frame);
+  Frame frame = first_;
+  if (address >= window_.begin) {
+    if (!Contains(address)) return 0;
+    const Frame before = LastFrom(FrameOf(address));
+    if (before != kNone) frame = records_[before].next;
   }
-  return 0;
+  while (frame != kNone && !IsLive(AddressOf(frame))) {
+    frame = records_[frame].next;
+  }
+  return frame == kNone ? 0 : AddressOf(frame);
 }
 
 // The first gap at or after frame `from` that holds the block and the free
-// frame after it.
+// frame after it. With an alignment, the first of those that are long enough
+// wherever they lie is taken before others are looked at one by one.
 HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
                                 Frame from) const {
-  const auto frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
-  const std::size_t window_frames = window_.bytes >> kSuperSlabShift;
-  Frame after = kNone;
-  Frame next = first_;
-  std::size_t begin = 0;
-  for (;;) {
+  const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
+  const auto start_in = [&](std::size_t begin) {
     // Frames are aligned by address, not by their number.
     const Address aligned = RoundUp<Address>(
         AddressOf(static_cast<Frame>(std::max<std::size_t>(begin, from))),
         static_cast<Address>(alignment_frames) << kSuperSlabShift);
-    const std::size_t start = (aligned - window_.begin) >> kSuperSlabShift;
-    const std::size_t end = next == kNone ? window_frames : next;
-    if (frames <= window_frames && start + frames <= end) {
-      return {static_cast<Frame>(start), after, true};
+    return (aligned - window_.begin) >> kSuperSlabShift;
+  };
+  if (frames > window_frames()) return {0, kNone, false};
+  const std::size_t first_end = first_ == kNone ? window_frames() : first_;
+  if (start_in(0) + frames <= first_end) {
+    return {static_cast<Frame>(start_in(0)), kNone, true};
+  }
+  const Frame before = LastFrom(from);
+  const Frame start = before == kNone ? first_ : before;
+  if (start == kNone) return {0, kNone, false};
+  std::size_t least = frames + alignment_frames - 1;
+  for (;;) {
+    for (Frame at = GapAfter(start) >= least ? start : NextFit(start, least);
+         at != kNone; at = NextFit(at, least)) {
+      const std::size_t begin = start_in(EndOf(at));
+      if (begin + frames <= NextOf(at)) {
+        return {static_cast<Frame>(begin), at, true};
+      }
     }
-    if (next == kNone) return {0, kNone, false};
-    begin = EndOf(next);
-    after = next;
-    next = records_[next].next;
+    if (least == frames) return {0, kNone, false};
+    least = frames;
   }
 }
 
-// Where to look next when something else is mapped at `begin`: its length is
-// not known, so the steps double, up to some gigabytes.
-HugePool::Frame HugePool::AfterForeign(Frame begin, Frame alignment_frames,
-                                       int skipped) const {
-  constexpr int kMaxDoublings = 10;
-  const std::size_t step = std::size_t{alignment_frames}
-                           << std::min(skipped, kMaxDoublings);
-  return static_cast<Frame>(
-      std::min(begin + step, window_.bytes >> kSuperSlabShift));
+// Something else is mapped in the place at `begin`. Its length is not known, so
+// the steps double while it goes on.
+void HugePool::StepOver(Search& search, Frame begin) const {
+  search.doublings = search.tries != 0 && begin == search.from
+                         ? std::min(search.doublings + 1, kMaxDoublings)
+                         : 0;
+  const std::size_t step = std::size_t{search.alignment_frames}
+                           << search.doublings;
+  search.from = static_cast<Frame>(std::min(begin + step, window_frames()));
+  if (++search.tries == kMaxTries / 2 && last_ != kNone) {
+    search.from = std::max(search.from, EndOf(last_));
+  }
+}
+
+// Finds addresses, and makes room for them in the tables. False: `result` says
+// why not.
+bool HugePool::FindPlace(VirtualMemory& memory, std::size_t bytes,
+                         Search& search, Gap& gap, Result& result) {
+  if (search.tries == kMaxTries) return false;
+  gap = FindGap(bytes, search.alignment_frames, search.from);
+  // After steps, what was stepped over is the reason.
+  result.exhausted = !gap.found && search.tries == 0;
+  if (!gap.found) return false;
+  const VmStatus status = EnsureTables(memory, gap.begin);
+  result.tables = !status.ok();
+  if (result.tables) result.status = status;
+  return status.ok();
 }
 
 VmStatus HugePool::EnsureTables(VirtualMemory& memory, Frame frame) {
@@ -164,6 +219,7 @@ VmStatus HugePool::EnsureTables(VirtualMemory& memory, Frame frame) {
   return status;
 }
 
+// The header is the caller's to set.
 void HugePool::Link(Frame frame, Frame after, std::size_t bytes) {
   Record& record = records_[frame];
   record.bytes = bytes;
@@ -171,58 +227,56 @@ void HugePool::Link(Frame frame, Frame after, std::size_t bytes) {
   record.previous = after;
   record.next = after == kNone ? first_ : records_[after].next;
   (after == kNone ? first_ : records_[after].next) = frame;
-  if (record.next != kNone) records_[record.next].previous = frame;
-  headers_[frame].store(kLiveHuge, std::memory_order_relaxed);
-  mapped_bytes_ += bytes;
+  (record.next == kNone ? last_ : records_[record.next].previous) = frame;
+  Attach(frame);
+  ++block_count_;
 }
 
 void HugePool::Unlink(Frame frame) {
   const Record& record = records_[frame];
   (record.previous == kNone ? first_ : records_[record.previous].next) =
       record.next;
-  if (record.next != kNone) records_[record.next].previous = record.previous;
-  headers_[frame].store(kFreeHuge, std::memory_order_relaxed);
-  mapped_bytes_ -= record.bytes;
+  (record.next == kNone ? last_ : records_[record.next].previous) =
+      record.previous;
+  Detach(frame);
+  --block_count_;
 }
 
 HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
                                  std::size_t alignment_bytes) {
   Result result;
-  const auto alignment_frames =
-      static_cast<Frame>(alignment_bytes >> kSuperSlabShift);
-  Frame from = 0;
-  for (int skipped = 0; skipped <= kMaxForeignRanges; ++skipped) {
-    const Gap gap = FindGap(bytes, alignment_frames, from);
-    if (!gap.found) {
-      result.exhausted = true;
-      return result;
-    }
-    result.status = EnsureTables(memory, gap.begin);
-    if (!result.status.ok()) {
-      result.tables = true;
-      return result;
-    }
+  Search search = {static_cast<Frame>(alignment_bytes >> kSuperSlabShift)};
+  Gap gap;
+  while (FindPlace(memory, bytes, search, gap, result)) {
     ++map_calls_;
     result.status = memory.MapAt(AddressOf(gap.begin), bytes);
     if (result.status.ok()) {
       Link(gap.begin, gap.after, bytes);
+      SetHeader(gap.begin, kLiveHuge);
+      mapped_bytes_ += bytes;
       result.address = AddressOf(gap.begin);
       return result;
     }
     if (result.status.error_number != EEXIST) return result;
-    from = AfterForeign(gap.begin, alignment_frames, skipped);
+    StepOver(search, gap.begin);
   }
   return result;
 }
 
-std::size_t HugePool::Release(VirtualMemory& memory, Address address) {
+std::size_t HugePool::Release(VirtualMemory& memory, Address address,
+                              std::size_t lost_bytes) {
   const Frame frame = FrameOf(address);
   const std::size_t bytes = records_[frame].bytes;
-  Unlink(frame);
+  SetHeader(frame, kFreeHuge);
+  ++changing_;
   ++unmap_calls_;
-  // When the kernel refuses, the memory goes back and the addresses are lost:
-  // Grant will find them in use and step over them.
-  if (!memory.Unmap(address, bytes).ok()) memory.Purge(address, bytes);
+  {
+    const FutexLockPause pause(lock_);
+    UnmapOrPurge(memory, address + lost_bytes, bytes - lost_bytes);
+  }
+  --changing_;
+  Unlink(frame);
+  mapped_bytes_ -= bytes;
   return bytes;
 }
 
@@ -237,8 +291,8 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
   ++map_calls_;
   result.status = memory.MapAt(address + record.bytes, bytes - record.bytes);
   if (!result.status.ok()) return result;
-  mapped_bytes_ += bytes - record.bytes;
   record.bytes = bytes;
+  Refresh(FrameOf(address));
   result.address = address;
   return result;
 }
@@ -262,77 +316,104 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
   if (status.ok()) {
     ++move_calls_;
     status = memory.Move(from, to, old_bytes, /*keep_source=*/false);
+    // A block that was moved before is several mappings, which Linux before
+    // 6.17 does not move at once.
+    if (status.error_number == EFAULT && !status.target_lost) {
+      CopyToFresh(from, to, old_bytes);
+      UnmapOrPurge(memory, from, old_bytes);
+      status = {};
+    }
     if (!status.ok() && !status.target_lost) memory.Unmap(to, old_bytes);
   }
   if (!status.ok()) memory.Unmap(to + old_bytes, bytes - old_bytes);
   return status;
 }
 
+// The new place is taken, and the block is nobody's, while its pages move.
 HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
                                   std::size_t bytes) {
   Result result;
-  Frame from = 0;
-  for (int skipped = 0; skipped <= kMaxForeignRanges; ++skipped) {
-    const Gap gap = FindGap(bytes, 1, from);
-    if (!gap.found) {
-      result.exhausted = true;
-      return result;
-    }
-    result.status = EnsureTables(memory, gap.begin);
-    if (!result.status.ok()) {
-      result.tables = true;
-      return result;
-    }
+  const Frame old = FrameOf(address);
+  Search search = {1};
+  Gap gap;
+  while (FindPlace(memory, bytes, search, gap, result)) {
     const Address to = AddressOf(gap.begin);
-    result.status = MovePages(memory, address, to, bytes);
+    Link(gap.begin, gap.after, bytes);
+    SetHeader(old, kFreeHuge);
+    changing_ += 2;
+    {
+      const FutexLockPause pause(lock_);
+      result.status = MovePages(memory, address, to, bytes);
+    }
+    changing_ -= 2;
     if (result.status.ok()) {
-      // The gap's predecessor may be the block that just moved away.
-      const Frame old = FrameOf(address);
-      const Frame after = gap.after == old ? records_[old].previous : gap.after;
-      const BlockUse use = records_[old].use;
+      records_[gap.begin].use = records_[old].use;
       Unlink(old);
-      Link(gap.begin, after, bytes);
-      records_[gap.begin].use = use;
+      SetHeader(gap.begin, kLiveHuge);
       result.address = to;
       return result;
     }
+    SetHeader(old, kLiveHuge);
+    Unlink(gap.begin);
     if (result.status.error_number != EEXIST) return result;
-    from = AfterForeign(gap.begin, 1, skipped);
+    StepOver(search, gap.begin);
   }
   return result;
 }
 
+void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
+  Record& record = records_[frame];
+  const std::size_t less_bytes = record.bytes - bytes;
+  SetHeader(frame, kFreeHuge);
+  ++changing_;
+  ++unmap_calls_;
+  bool unmapped = false;
+  {
+    const FutexLockPause pause(lock_);
+    unmapped = memory.Unmap(AddressOf(frame) + bytes, less_bytes).ok();
+  }
+  --changing_;
+  SetHeader(frame, kLiveHuge);
+  if (!unmapped) return;
+  mapped_bytes_ -= less_bytes;
+  record.bytes = bytes;
+  Refresh(frame);
+}
+
 HugePool::Result HugePool::Resize(VirtualMemory& memory, Address address,
                                   std::size_t bytes) {
-  Record& record = records_[FrameOf(address)];
-  if (bytes == record.bytes) return {.address = address, .status = {}};
-  if (bytes < record.bytes) {
-    ++unmap_calls_;
-    if (memory.Unmap(address + bytes, record.bytes - bytes).ok()) {
-      mapped_bytes_ -= record.bytes - bytes;
-      record.bytes = bytes;
-    }
+  const std::size_t old_bytes = BlockBytes(address);
+  if (bytes <= old_bytes) {
+    if (bytes < old_bytes) Shrink(memory, FrameOf(address), bytes);
     return {.address = address, .status = {}};
   }
-  const Result grown = Grow(memory, address, bytes);
-  if (grown.address != 0) return grown;
-  return MoveTo(memory, address, bytes);
+  mapped_bytes_ += bytes - old_bytes;
+  Result result = Grow(memory, address, bytes);
+  if (result.address == 0) result = MoveTo(memory, address, bytes);
+  if (result.address == 0) mapped_bytes_ -= bytes - old_bytes;
+  return result;
 }
 
 void HugePool::CheckInvariants() const {
   Frame previous = kNone;
   Frame end = 0;
+  std::size_t blocks = 0;
   std::size_t bytes = 0;
+  std::uint32_t changing = 0;
   for (Frame frame = first_; frame != kNone; frame = records_[frame].next) {
-    HAK_CHECK_EQ(records_[frame].previous, previous);  // L2
-    HAK_CHECK_GE(frame, end);                          // L2
-    HAK_CHECK_EQ(headers_[frame].load(std::memory_order_relaxed),
-                 kLiveHuge);  // L1
+    HAK_CHECK_EQ(records_[frame].previous, previous);  // HU2
+    HAK_CHECK_GE(frame, end);                          // HU2
+    if (!IsLive(AddressOf(frame))) ++changing;
     bytes += records_[frame].bytes;
+    ++blocks;
     end = EndOf(frame);
     previous = frame;
   }
-  HAK_CHECK_EQ(bytes, mapped_bytes_);
+  HAK_CHECK_EQ(last_, previous);
+  HAK_CHECK_EQ(blocks, block_count_);
+  HAK_CHECK_EQ(changing, changing_);  // HU1
+  if (changing_ == 0) HAK_CHECK_EQ(bytes, mapped_bytes_);
+  CheckTree();
 }
 
 }  // namespace hakmem

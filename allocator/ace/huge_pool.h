@@ -1,18 +1,27 @@
 // Huge blocks: each a mapping of its own in the region's huge zone.
 //
 // Owns: the huge zone's addresses and its tables. Called by: Ace, under its
-// lock. Thread-safety: none of its own.
+// lock, which is let go of while the kernel unmaps or moves a block's pages.
+// Thread-safety: none of its own.
 //
 // A block starts at a SuperSlab boundary and is mapped to the page. Freed, it
 // is unmapped at once: what it costs to map again is small beside touching it.
 // A frame stays free between two blocks, so that the kernel never merges their
 // mappings and unmapping one never splits one.
 //
+// Blocks are in a list by address, and in a tree by address in which each node
+// knows the longest gap after a block below it (a treap: C. Aragon, R. Seidel,
+// "Randomized Search Trees", 1989). So the lowest gap that is long enough, and
+// the block around an address, are found in logarithmic time.
+//
 // Invariants:
-//   L1: the header of a live block's first frame is Live | kHugeCode; of a
-//       freed one Free | kHugeCode until the frame is used again.
-//   L2: the list is in address order; blocks and the frame after each are
+//   HU1: the header of a live block's first frame is Live | kHugeCode; of a
+//       freed one Free | kHugeCode until the frame is used again. While a block
+//       is being unmapped or resized it has its place and is not live.
+//   HU2: the list is in address order; blocks and the frame after each are
 //       disjoint.
+//   HU3: the tree has the blocks of the list, in order; no node's priority is
+//       above its parent's; max_gap is the longest gap of a node's subtree.
 #ifndef HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_
 
@@ -22,7 +31,9 @@
 
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/slab/block_use.h"
+#include "allocator/superslab/block_header.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
@@ -30,7 +41,8 @@ namespace hakmem {
 
 class HugePool {
  public:
-  constexpr HugePool() = default;
+  // `lock` is held when anything is called, but where it says otherwise.
+  explicit constexpr HugePool(FutexLock& lock) : lock_(lock) {}
   HugePool(const HugePool&) = delete;
   HugePool& operator=(const HugePool&) = delete;
 
@@ -46,8 +58,10 @@ class HugePool {
   // of `alignment_bytes` (a power of two, at least kSuperSlabBytes).
   Result Grant(VirtualMemory& memory, std::size_t bytes,
                std::size_t alignment_bytes);
-  // Unmaps a live block and returns its length in bytes.
-  std::size_t Release(VirtualMemory& memory, Address address);
+  // Unmaps a live block, of which the first `lost_bytes` are not mapped, and
+  // returns its length in bytes.
+  std::size_t Release(VirtualMemory& memory, Address address,
+                      std::size_t lost_bytes = 0);
   // Changes a live block's length, moving its pages if it must.
   Result Resize(VirtualMemory& memory, Address address, std::size_t bytes);
 
@@ -76,6 +90,7 @@ class HugePool {
   // Of a live block; zero when it was just granted, kept by Resize.
   BlockUse& UseOf(Address address) { return records_[FrameOf(address)].use; }
 
+  std::size_t block_count() const { return block_count_; }
   std::size_t mapped_bytes() const { return mapped_bytes_; }
   std::size_t metadata_bytes() const {
     return header_table_.mapped_bytes() + record_table_.mapped_bytes();
@@ -95,6 +110,10 @@ class HugePool {
     std::size_t bytes;
     Frame next;
     Frame previous;
+    Frame left;
+    Frame right;
+    Frame parent;
+    Frame max_gap;
     BlockUse use;
   };
 
@@ -113,15 +132,44 @@ class HugePool {
     bool found;
   };
   Gap FindGap(std::size_t bytes, Frame alignment_frames, Frame from) const;
-  Frame AfterForeign(Frame begin, Frame alignment_frames, int skipped) const;
+  // Where a place is looked for.
+  struct Search {
+    Frame alignment_frames;
+    Frame from = 0;
+    int tries = 0;
+    unsigned doublings = 0;
+  };
+  bool FindPlace(VirtualMemory& memory, std::size_t bytes, Search& search,
+                 Gap& gap, Result& result);
+  void StepOver(Search& search, Frame begin) const;
   VmStatus EnsureTables(VirtualMemory& memory, Frame frame);
   void Link(Frame frame, Frame after, std::size_t bytes);
   void Unlink(Frame frame);
+  void SetHeader(Frame frame, HeaderByte header) {
+    headers_[frame].store(header, std::memory_order_relaxed);
+  }
   Result Grow(VirtualMemory& memory, Address address, std::size_t bytes);
   Result MoveTo(VirtualMemory& memory, Address address, std::size_t bytes);
+  void Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes);
   VmStatus MovePages(VirtualMemory& memory, Address from, Address to,
                      std::size_t bytes);
 
+  // The tree.
+  std::size_t window_frames() const { return window_.bytes >> kSuperSlabShift; }
+  std::size_t NextOf(Frame frame) const;
+  Frame GapAfter(Frame frame) const;
+  Frame MaxGap(Frame node) const;
+  void SetMaxGap(Frame node);
+  void Refresh(Frame node);
+  void ReplaceChild(Frame parent, Frame child, Frame by);
+  void RotateUp(Frame node);
+  void Attach(Frame frame);
+  void Detach(Frame frame);
+  Frame LastFrom(Frame frame) const;
+  Frame NextFit(Frame frame, std::size_t frames) const;
+  void CheckTree() const;
+
+  FutexLock& lock_;
   Region::Window window_;
   MetadataTable header_table_;
   MetadataTable record_table_;
@@ -129,6 +177,10 @@ class HugePool {
   std::atomic<std::uint8_t>* headers_ = nullptr;
   Record* records_ = nullptr;
   Frame first_ = kNone;
+  Frame last_ = kNone;
+  Frame root_ = kNone;
+  std::uint32_t changing_ = 0;   // blocks of the list that are not live
+  std::size_t block_count_ = 0;  // of the list
   std::size_t mapped_bytes_ = 0;
   std::uint64_t map_calls_ = 0;
   std::uint64_t unmap_calls_ = 0;

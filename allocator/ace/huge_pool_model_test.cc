@@ -12,6 +12,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
 
@@ -91,7 +92,8 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
 
   FakeVirtualMemory memory_;
   Region region_;
-  HugePool pool_;
+  FutexLock lock_;
+  HugePool pool_{lock_};
   std::mt19937_64 random_;
   Blocks live_;
 };

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
 
@@ -48,7 +50,8 @@ class HugePoolTest : public testing::Test {
   FakeVirtualMemory memory_;
   const std::size_t page_;
   Region region_;
-  HugePool pool_;
+  FutexLock lock_;
+  HugePool pool_{lock_};
   Address first_ = 0;
 };
 
@@ -139,7 +142,8 @@ TEST(HugePoolForeignTest, StepsOverALongRange) {
   memory.SetRegionRange({begin, begin + 4 * kGiB});
   Region region;
   region.Place(memory);
-  HugePool pool;
+  FutexLock lock;
+  HugePool pool(lock);
   pool.Place(region, memory.PageBytes());
   constexpr std::size_t kForeignBytes = 200 * kMiB;
   const Address first = region.huge().begin;
@@ -156,7 +160,8 @@ TEST_F(HugePoolTest, GivesUpAmongForeignRanges) {
   ASSERT_TRUE(memory_.MapAt(Frame(0), region_.huge().bytes).ok());
   const HugePool::Result result = pool_.Grant(memory_, page_, kSuperSlabBytes);
   EXPECT_EQ(result.address, 0U);
-  EXPECT_TRUE(result.exhausted);
+  EXPECT_FALSE(result.exhausted);
+  EXPECT_EQ(result.status.error_number, EEXIST);
 }
 
 TEST_F(HugePoolTest, LosesAddressesThatTheKernelDoesNotUnmap) {
@@ -261,6 +266,28 @@ TEST_F(HugePoolTest, MovesWithoutRoomForBoth) {
   EXPECT_NE(moved, 0U);
   EXPECT_NE(moved, block);
   EXPECT_PRED3(HasContent, moved, 8 * kSuperSlabBytes, 5);
+}
+
+// A kernel that moves one mapping at a time, and a block of two.
+TEST_F(HugePoolTest, CopiesWhatTheKernelDoesNotMove) {
+  const Address block = Grant(4 * kSuperSlabBytes);
+  ASSERT_NE(Grant(page_), 0U);
+  FillContent(block, kSuperSlabBytes, 5);
+  FillContent(block + 3 * kSuperSlabBytes, page_, 6);
+  const std::size_t mapped = memory_.mapped_bytes();
+  memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
+  const Address moved = Resize(block, 5 * kSuperSlabBytes);
+  ASSERT_NE(moved, 0U);
+  EXPECT_NE(moved, block);
+  EXPECT_FALSE(pool_.IsLive(block));
+  EXPECT_EQ(memory_.mapped_bytes(), mapped + kSuperSlabBytes);
+  EXPECT_PRED3(HasContent, moved, kSuperSlabBytes, 5);
+  EXPECT_PRED3(HasContent, moved + 3 * kSuperSlabBytes, page_, 6);
+  // What was zero takes no memory.
+  unsigned char resident = 1;
+  ASSERT_TRUE(
+      memory_.FindResident(moved + 2 * kSuperSlabBytes, page_, &resident).ok());
+  EXPECT_EQ(resident & 1, 0);
 }
 
 TEST_F(HugePoolTest, SurvivesARefusedMoveThatTookItsTarget) {

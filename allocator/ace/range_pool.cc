@@ -27,25 +27,23 @@ unsigned RangePool::AlignmentOf(UnitIndex first) const {
   return DescriptorOf(zone_, first).range_alignment_shift;
 }
 
-void RangePool::NoteAlignment(UnitIndex first, std::uint32_t alignment_units) {
-  const auto shift = static_cast<unsigned>(std::countr_zero(alignment_units));
+void RangePool::NoteCarved(RangeKind kind, UnitIndex first) {
+  if (kind.is_slab()) return;
+  const auto shift =
+      static_cast<unsigned>(std::countr_zero(kind.alignment_units));
   HAK_CHECK_LT(shift, kAlignments);
   DescriptorOf(zone_, first).range_alignment_shift =
       static_cast<std::uint8_t>(shift);
 }
 
-UnitIndex RangePool::TakeSlab(SizeClass size_class) {
-  return Pop(slabs_[size_class]);
+UnitIndex RangePool::Take(RangeKind kind) {
+  return kind.is_slab() ? Pop(slabs_[kind.size_class]) : TakeSpan(kind);
 }
 
-void RangePool::PutSlab(SizeClass size_class, UnitIndex first) {
-  Push(slabs_[size_class], first);
-}
-
-UnitIndex RangePool::TakeSpan(std::uint32_t units,
-                              std::uint32_t alignment_units) {
-  const unsigned length = LengthClassOf(units);
-  const auto least = static_cast<unsigned>(std::countr_zero(alignment_units));
+UnitIndex RangePool::TakeSpan(RangeKind kind) {
+  const unsigned length = LengthClassOf(kind.units);
+  const auto least =
+      static_cast<unsigned>(std::countr_zero(kind.alignment_units));
   const unsigned lists = static_cast<unsigned>(non_empty_[length]) >> least;
   if (lists == 0) return kNoUnit;
   const unsigned alignment =
@@ -59,9 +57,10 @@ UnitIndex RangePool::TakeSpan(std::uint32_t units,
   return first;
 }
 
-void RangePool::PutSpan(UnitIndex first, std::uint32_t units) {
-  const unsigned length = LengthClassOf(units);
-  HAK_CHECK_EQ(LengthClassUnits(length), units);
+void RangePool::Put(RangeKind kind, UnitIndex first) {
+  if (kind.is_slab()) return Push(slabs_[kind.size_class], first);
+  const unsigned length = LengthClassOf(kind.units);
+  HAK_CHECK_EQ(LengthClassUnits(length), kind.units);
   const unsigned alignment = AlignmentOf(first);
   Push(spans_[length][alignment], first);
   non_empty_[length] =
@@ -135,7 +134,7 @@ void RangePool::CheckRange(UnitIndex first, std::uint32_t units) const {
   for (UnitIndex unit = first; unit < first + units; ++unit) {
     HAK_CHECK(
         (zone_.super_slab(FrameOfUnit(unit)).kept_units >> UnitInFrame(unit) &
-         1) != 0);  // R1
+         1) != 0);  // RP1
   }
 }
 
@@ -161,7 +160,7 @@ void RangePool::CheckInvariants() const {
     for (unsigned alignment = 0; alignment < kAlignments; ++alignment) {
       const List list = spans_[length][alignment];
       HAK_CHECK_EQ(list != 0, (non_empty_[length] >> alignment & 1) != 0);
-      if (list != 0) {  // R2
+      if (list != 0) {  // RP2
         HAK_CHECK_EQ(AlignmentOf(list - 1), alignment);
         HAK_CHECK(IsAligned<Address>(zone_.UnitAddress(list - 1),
                                      kUnitBytes << alignment));

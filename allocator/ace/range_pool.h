@@ -15,8 +15,8 @@
 // and their guard; only addresses are lost, as nobody touches the rest.
 //
 // Invariants:
-//   R1: the units of each listed range are kept.
-//   R2: a span's range is on the list of its length and of the alignment that
+//   RP1: the units of each listed range are kept.
+//   RP2: a span's range is on the list of its length and of the alignment that
 //       it was carved for, which its address has.
 #ifndef HAKMEM_ALLOCATOR_ACE_RANGE_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_RANGE_POOL_H_
@@ -45,7 +45,7 @@ constexpr std::uint32_t RoundLengthUnits(unsigned length) {
 
 }  // namespace internal
 
-// Of 1 or more units.
+// Units are 1 or more.
 constexpr unsigned LengthClassOf(std::uint32_t units) {
   constexpr std::uint32_t kShort = 16;
   if (units > kShort) {
@@ -68,6 +68,20 @@ constexpr std::uint32_t RangeUnits(std::uint32_t units) {
   return LengthClassUnits(LengthClassOf(units));
 }
 
+// Which ranges serve a grant: those of a size class's slabs, or of spans of one
+// length. Alignments are powers of two.
+struct RangeKind {
+  std::uint32_t units;
+  std::uint32_t alignment_units = 1;
+  SizeClass size_class = kClassCount;  // none: a span's
+
+  bool is_slab() const { return size_class < kClassCount; }
+};
+constexpr RangeKind SlabRange(SizeClass size_class) {
+  const std::uint32_t units = kClassLayouts[size_class].slab_units;
+  return {units, units, size_class};
+}
+
 class RangePool {
  public:
   // The longest span, and a guard page after it.
@@ -78,14 +92,11 @@ class RangePool {
   RangePool& operator=(const RangePool&) = delete;
 
   // The range that was freed last, but for those of which a frame was unmapped;
-  // kNoUnit: there is none.
-  UnitIndex TakeSlab(SizeClass size_class);
-  void PutSlab(SizeClass size_class, UnitIndex first);
-  // `units` is a length class's; `alignment_units` a power of two.
-  UnitIndex TakeSpan(std::uint32_t units, std::uint32_t alignment_units);
-  // Of a range that was just carved.
-  void NoteAlignment(UnitIndex first, std::uint32_t alignment_units);
-  void PutSpan(UnitIndex first, std::uint32_t units);
+  // kNoUnit: there is none. A span's units are a length class's.
+  UnitIndex Take(RangeKind kind);
+  void Put(RangeKind kind, UnitIndex first);
+  // A range was just carved from units that nothing has used.
+  void NoteCarved(RangeKind kind, UnitIndex first);
 
   // After frames were unmapped: ranges that have them come last from now on.
   void PutUnmappedLast();
@@ -110,6 +121,7 @@ class RangePool {
   // The first unit of the first range, plus 1; 0: the list is empty.
   using List = std::uint32_t;
 
+  UnitIndex TakeSpan(RangeKind kind);
   UnitIndex Pop(List& list);
   void Push(List& list, UnitIndex first);
   unsigned AlignmentOf(UnitIndex first) const;

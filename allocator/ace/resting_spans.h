@@ -10,12 +10,13 @@
 // serve nobody.
 //
 // Invariants:
-//   S1: the units of each span that rests are kept, and on no list of
+//   RS1: the units of each span that rests are kept, and on no list of
 //       RangePool.
-//   S2: units_ is what all of them have.
+//   RS2: units_ is what all of them have.
 #ifndef HAKMEM_ALLOCATOR_ACE_RESTING_SPANS_H_
 #define HAKMEM_ALLOCATOR_ACE_RESTING_SPANS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -35,10 +36,12 @@ class RestingSpans {
 
   void Start(std::uint64_t seed) { random_ = WeakRandom(seed); }
 
-  // A freed span begins to rest; all that rest have at most `max_units`.
-  void Rest(UnitIndex first, std::uint32_t units, std::uint64_t max_units) {
+  // A freed span begins to rest, where so many units are granted.
+  void Rest(UnitIndex first, std::uint32_t units, std::uint64_t granted_units) {
+    const std::uint64_t max_units =
+        std::min(kMaxUnits, granted_units / kGrantedShare);
     if (units > max_units) {
-      ranges_.PutSpan(first, units);
+      ranges_.Put({.units = units}, first);
       return;
     }
     while (count_ == kMaxSpans || units_ + units > max_units) {
@@ -56,14 +59,17 @@ class RestingSpans {
     std::uint32_t units = 0;
     for (const Span& span : std::span(spans_, count_)) {
       units += span.units;
-      ranges_.CheckRange(span.first, span.units);  // S1
+      ranges_.CheckRange(span.first, span.units);  // RS1
       HAK_CHECK(!ranges_.IsListed(span.first, span.units));
     }
-    HAK_CHECK_EQ(units, units_);  // S2
+    HAK_CHECK_EQ(units, units_);  // RS2
   }
 
  private:
   static constexpr std::uint32_t kMaxSpans = 16;
+  // All that rest have at most this share of what is granted, and so many.
+  static constexpr std::uint64_t kGrantedShare = 16;
+  static constexpr std::uint64_t kMaxUnits = 4 * kMiB / kUnitBytes;
   struct Span {
     UnitIndex first = 0;
     std::uint32_t units = 0;
@@ -73,7 +79,7 @@ class RestingSpans {
     const Span span = spans_[index];
     spans_[index] = spans_[--count_];
     units_ -= span.units;
-    ranges_.PutSpan(span.first, span.units);
+    ranges_.Put({.units = span.units}, span.first);
   }
 
   RangePool& ranges_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -14,10 +13,6 @@ namespace {
 constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 
 }  // namespace
-
-unsigned UnitPool::FrameList(std::uint32_t run_frames) {
-  return std::min(kFirstFrameList + run_frames - 1, kLastFrameList);
-}
 
 void UnitPool::PushList(FrameIndex frame, unsigned list) {
   SuperSlab& slab = zone_.super_slab(frame);
@@ -53,82 +48,6 @@ void UnitPool::FileByUnits(FrameIndex frame) {
   if (list == run) return;
   RemoveList(frame);
   if (run != 0) PushList(frame, run);
-}
-
-bool UnitPool::IsFreeFrame(FrameIndex frame) const {
-  return frame < zone_.frame_count() && zone_.super_slab(frame).run_frames != 0;
-}
-
-// Adds wholly free frames, merging them with their neighbours.
-void UnitPool::AddRun(FrameIndex first, std::uint32_t frames) {
-  for (FrameIndex frame = first; frame < first + frames; ++frame) {
-    zone_.super_slab(frame).run_frames = 1;  // marks it; the ends carry more
-  }
-  if (first != 0 && IsFreeFrame(first - 1)) {
-    const std::uint32_t before = zone_.super_slab(first - 1).run_frames;
-    first -= before;
-    frames += before;
-    RemoveList(first);
-  }
-  const FrameIndex next = first + frames;
-  if (IsFreeFrame(next)) {
-    RemoveList(next);
-    frames += zone_.super_slab(next).run_frames;
-  }
-  zone_.super_slab(first).run_frames = frames;
-  zone_.super_slab(first + frames - 1).run_frames = frames;
-  PushList(first, FrameList(frames));
-}
-
-// The free units at the end of the partly used SuperSlab before `frame`.
-std::uint32_t UnitPool::TailBefore(FrameIndex frame) const {
-  if (frame == 0 || IsFreeFrame(frame - 1)) return 0;
-  return static_cast<std::uint32_t>(
-      std::countl_one(zone_.super_slab(frame - 1).free_units));
-}
-
-// The first frame of a run of free frames that holds `units`, together with
-// the tail before it if `with_tail`; nearly the shortest such run.
-FrameIndex UnitPool::FindRun(std::uint32_t units, bool with_tail) const {
-  constexpr int kMaxTries = 8;
-  const std::uint32_t least_units =
-      with_tail ? std::max(units, kUnitsPerSuperSlab) - (kUnitsPerSuperSlab - 1)
-                : units;
-  const std::uint32_t frames = DivideRoundUp(least_units, kUnitsPerSuperSlab);
-  std::uint64_t lists =
-      non_empty_ & ~((std::uint64_t{1} << FrameList(frames)) - 1);
-  FrameIndex best = kNoFrame;
-  for (; lists != 0 && best == kNoFrame; lists &= lists - 1) {
-    const auto list = static_cast<unsigned>(std::countr_zero(lists));
-    int tries =
-        list == kLastFrameList ? std::numeric_limits<int>::max() : kMaxTries;
-    for (FrameIndex run = lists_[list]; run != kNoFrame && tries > 0;
-         run = zone_.super_slab(run).next, --tries) {
-      const std::uint32_t length = zone_.super_slab(run).run_frames;
-      const std::uint64_t room = std::uint64_t{length} * kUnitsPerSuperSlab +
-                                 (with_tail ? TailBefore(run) : 0);
-      if (room >= units &&
-          (best == kNoFrame || length < zone_.super_slab(best).run_frames)) {
-        best = run;
-      }
-    }
-  }
-  return best;
-}
-
-// Takes the first `frames` of the run that starts at `first`.
-void UnitPool::TakeRun(FrameIndex first, std::uint32_t frames) {
-  const std::uint32_t length = zone_.super_slab(first).run_frames;
-  RemoveList(first);
-  for (FrameIndex frame = first; frame < first + frames; ++frame) {
-    zone_.super_slab(frame).run_frames = 0;
-  }
-  if (length > frames) {
-    const FrameIndex rest = first + frames;
-    zone_.super_slab(rest).run_frames = length - frames;
-    zone_.super_slab(rest + (length - frames) - 1).run_frames = length - frames;
-    PushList(rest, FrameList(length - frames));
-  }
 }
 
 // Marks free units as granted. The frame is on no list of runs.
@@ -168,20 +87,14 @@ UnitGrant UnitPool::GrantFrames(std::uint32_t units, bool with_tail) {
   if (first == kNoFrame) return {};
   const std::uint32_t tail =
       with_tail ? std::min(TailBefore(first), units - 1) : 0;
-  TakeRun(first, DivideRoundUp(units - tail, kUnitsPerSuperSlab));
+  CutRun(first, DivideRoundUp(units - tail, kUnitsPerSuperSlab));
   const UnitIndex start = FirstUnitOfFrame(first) - tail;
   bool known_zero = true;
-  for (std::uint32_t at = 0; at < units;) {
-    const UnitIndex unit = start + at;
-    const FrameIndex frame = FrameOfUnit(unit);
-    const std::uint32_t here =
-        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
-    const std::uint32_t mask = BitRun32(UnitInFrame(unit), here);
+  ForEachFrame(start, units, [&](FrameIndex frame, std::uint32_t mask) {
     known_zero &= (zone_.super_slab(frame).dirty_units & mask) == 0;
     TakeUnits(frame, mask);
     FileByUnits(frame);
-    at += here;
-  }
+  });
   return {start, known_zero};
 }
 
@@ -191,11 +104,6 @@ UnitGrant UnitPool::Grant(std::uint32_t units, std::uint32_t alignment_units) {
     if (grant.first != kNoUnit) return grant;
   }
   return GrantFrames(units, /*with_tail=*/alignment_units == 1);
-}
-
-FrameIndex UnitPool::RunStart(FrameIndex frame) const {
-  while (frame != 0 && IsFreeFrame(frame - 1)) --frame;
-  return frame;
 }
 
 bool UnitPool::GrantAt(UnitIndex next, std::uint32_t units) {
@@ -214,25 +122,11 @@ bool UnitPool::GrantAt(UnitIndex next, std::uint32_t units) {
     }
     at += here;
   }
-  for (std::uint32_t at = 0; at < units;) {
-    const UnitIndex unit = next + at;
-    const FrameIndex frame = FrameOfUnit(unit);
-    const std::uint32_t here =
-        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
-    if (IsFreeFrame(frame)) {
-      // Cut the frame out of its run; what lies on either side stays free.
-      const FrameIndex start = RunStart(frame);
-      const std::uint32_t length = zone_.super_slab(start).run_frames;
-      RemoveList(start);
-      zone_.super_slab(frame).run_frames = 0;
-      if (frame != start) AddRun(start, frame - start);
-      const FrameIndex after = frame + 1;
-      if (start + length != after) AddRun(after, start + length - after);
-    }
-    TakeUnits(frame, BitRun32(UnitInFrame(unit), here));
+  ForEachFrame(next, units, [this](FrameIndex frame, std::uint32_t mask) {
+    if (IsFreeFrame(frame)) CutRun(frame, 1);
+    TakeUnits(frame, mask);
     FileByUnits(frame);
-    at += here;
-  }
+  });
   return true;
 }
 
@@ -252,13 +146,9 @@ void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask,
 }
 
 void UnitPool::Release(UnitIndex first, std::uint32_t units, bool dirty) {
-  for (std::uint32_t at = 0; at < units;) {
-    const UnitIndex unit = first + at;
-    const std::uint32_t here =
-        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
-    ReleaseInFrame(FrameOfUnit(unit), BitRun32(UnitInFrame(unit), here), dirty);
-    at += here;
-  }
+  ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
+    ReleaseInFrame(frame, mask, dirty);
+  });
 }
 
 void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {

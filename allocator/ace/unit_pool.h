@@ -1,6 +1,7 @@
 // The free units of one zone, and which of them may hold old data.
 //
-// Owns: the zone's SuperSlab records. Called by: Ace, under its lock.
+// Owns: the zone's SuperSlab records. Called by: Ace, under its lock, which is
+// let go of while the kernel takes memory back.
 // Thread-safety: none of its own.
 //
 // Every SuperSlab with free units is on one of 63 lists: lists 1 to 31 hold
@@ -8,10 +9,12 @@
 // hold runs of wholly free frames, by length. A mask of non-empty lists makes
 // the best fit one count-trailing-zeros. Runs of frames carry their length at
 // both ends, so neighbours merge in O(1) (boundary tags, Knuth 1973; the page
-// heaps of tcmalloc and mimalloc do the same).
+// heaps of tcmalloc and mimalloc do the same). A map of free frames finds the
+// start of a run from its middle.
 //
 // Freed units are dirty: their memory is kept for the next grant and given
-// back to the kernel one decay delay after it was freed.
+// back to the kernel one decay delay after it was freed. While it is, they are
+// purging: nobody can have them.
 //
 // Units may also be kept: free, but only for ranges of the class that they
 // belong to (range_pool.h); no grant finds them.
@@ -26,17 +29,37 @@
 //       frame of each carry its length, and the first is on the list for it.
 //   U4: a SuperSlab is on the dirty list exactly when it is worth purging: it
 //       has dirty units, and many if it consists of huge pages.
-//   U5: the counts of free, kept and dirty units agree with the records.
+//   U5: the counts of free, kept, dirty and purging units agree with the
+//       records; purging units are neither free nor dirty.
+//   U6: a bit of the map of level n is set exactly when all of its 64^n frames
+//       are wholly free.
+//   U7: moved_mappings() is how many units are marked as the first of a mapping
+//       that Move has made; each such unit is a moved one.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/bits.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {
+
+// Calls `use(frame, mask)` for each frame that a run has units in.
+template <typename Use>
+void ForEachFrame(UnitIndex first, std::uint32_t units, const Use& use) {
+  for (std::uint32_t at = 0; at < units;) {
+    const UnitIndex unit = first + at;
+    const std::uint32_t here =
+        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
+    use(FrameOfUnit(unit), BitRun32(UnitInFrame(unit), here));
+    at += here;
+  }
+}
 
 struct UnitGrant {
   UnitIndex first = kNoUnit;  // kNoUnit: nothing fits
@@ -45,7 +68,8 @@ struct UnitGrant {
 
 class UnitPool {
  public:
-  explicit constexpr UnitPool(Zone& zone) : zone_(zone) {}
+  // `lock` is held when anything is called.
+  constexpr UnitPool(Zone& zone, FutexLock& lock) : zone_(zone), lock_(lock) {}
   UnitPool(const UnitPool&) = delete;
   UnitPool& operator=(const UnitPool&) = delete;
 
@@ -63,6 +87,8 @@ class UnitPool {
   // says whether every byte reads as zero.
   void Keep(UnitIndex first, std::uint32_t units, bool dirty);
   bool TakeKept(UnitIndex first, std::uint32_t units);
+  // Whether any of them is being given back.
+  bool IsPurging(UnitIndex first, std::uint32_t units) const;
 
   // Adds frames that the zone has just mapped (they are clean).
   void AddFrames(FrameIndex first, FrameIndex frames);
@@ -92,19 +118,32 @@ class UnitPool {
   // USENIX 2001, section 3.4.)
   std::uint64_t idle_units() const { return idle_units_; }
   void StartInterval() { idle_units_ = dirty_units_; }
-  // Unmaps every wholly free frame; returns the bytes unmapped. Frames that
-  // the kernel will not unmap stay.
-  std::size_t UnmapFree(VirtualMemory& memory);
-  // Unmaps every frame with kept units of which no unit is granted; the kept
-  // ones stay their class's. Returns the bytes unmapped, and the guard pages
-  // that went with them.
-  std::size_t UnmapKept(VirtualMemory& memory, std::size_t& guards);
+  // Unmaps the first wholly free frame at or after `next`, which is kNoFrame
+  // when there is none, or else where to go on; returns the bytes unmapped.
+  // Frames that the kernel will not unmap stay.
+  std::size_t UnmapFree(VirtualMemory& memory, FrameIndex& next);
+  // The same for a frame with kept units of which no unit is granted; the kept
+  // ones stay their class's. `guards` counts guard pages that went with them.
+  std::size_t UnmapKept(VirtualMemory& memory, FrameIndex& next,
+                        std::size_t& guards);
   // Maps such a frame again. EEXIST: it is foreign now, and keeps nothing.
   VmStatus RemapKept(VirtualMemory& memory, FrameIndex frame);
 
   std::uint64_t free_units() const { return free_units_; }
   std::uint64_t kept_units() const { return kept_units_; }
   std::uint64_t dirty_units() const { return dirty_units_; }
+  // Pages were moved into a run, which is a mapping of its own from now on; or
+  // a run was mapped anew. Purge maps moved units anew, if no guard page is
+  // there.
+  void NoteMoved(UnitIndex first, std::uint32_t units);
+  void ForgetMoved(UnitIndex first, std::uint32_t units);
+  std::uint64_t moved_mappings() const { return moved_mappings_; }
+  // What is being given back and is nobody's.
+  std::uint64_t purging_units() const { return purging_units_; }
+  bool is_purging() const { return purges_ != nullptr; }
+  // In the child of a fork: whoever was giving units back is gone, but for this
+  // thread, which may have forked in a signal handler.
+  void EndPurgesAfterFork();
   std::uint64_t purge_calls() const { return purge_calls_; }
   std::uint64_t unmap_calls() const { return unmap_calls_; }
   // The longest run of free units, as far as the lists tell (frames beyond 31
@@ -124,10 +163,13 @@ class UnitPool {
   void RemoveList(FrameIndex frame);
   void FileByUnits(FrameIndex frame);
   void AddRun(FrameIndex first, std::uint32_t frames);
+  void FileRun(FrameIndex first, std::uint32_t frames);
   FrameIndex FindRun(std::uint32_t units, bool with_tail) const;
-  void TakeRun(FrameIndex first, std::uint32_t frames);
+  void CutRun(FrameIndex first, std::uint32_t frames);
   std::uint32_t TailBefore(FrameIndex frame) const;
   FrameIndex RunStart(FrameIndex frame) const;
+  std::uint64_t& MapWord(unsigned level, FrameIndex frame) const;
+  void MarkFree(FrameIndex frame, bool is_free);
   void TakeUnits(FrameIndex frame, std::uint32_t mask);
   void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty);
   UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment);
@@ -139,15 +181,33 @@ class UnitPool {
   void PushDirty(FrameIndex frame);
   void RemoveDirty(FrameIndex frame);
   void ClearDirty(FrameIndex frame, std::uint32_t mask);
-  std::size_t PurgeAround(VirtualMemory& memory, FrameIndex frame,
-                          std::uint64_t units);
-  std::size_t PurgeUnits(VirtualMemory& memory, UnitIndex first,
-                         std::uint32_t units);
-  void PurgeHeaders(VirtualMemory& memory, UnitIndex first,
-                    std::uint32_t units);
+  // A run of dirty units, all of them kept or none.
+  struct DirtyRun {
+    UnitIndex first;
+    std::uint32_t units;
+    bool kept;
+  };
+  // A run that is being given back; on the stack of the thread that does it.
+  struct Purging {
+    DirtyRun run;
+    std::uint32_t thread;
+    Purging* next;
+  };
+  DirtyRun FindDirty(FrameIndex frame, std::uint64_t units) const;
+  void StartPurge(Purging& purging);
+  void Forget(const Purging& purging);
+  void EndPurge(const Purging& purging, bool purged);
+  bool IsToRenew(const DirtyRun& run) const;
+  bool Renew(VirtualMemory& memory, const DirtyRun& run, bool& lost) const;
+  std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);
+  std::size_t PurgeFrame(VirtualMemory& memory, FrameIndex frame,
+                         std::uint64_t units, bool& refused);
+  unsigned PurgeHeaders(VirtualMemory& memory, UnitIndex first,
+                        std::uint32_t units) const;
   void CheckLists() const;
 
   Zone& zone_;
+  FutexLock& lock_;
   std::uint64_t non_empty_ = 0;  // bit per list
   FrameIndex lists_[kListCount] = {};
   FrameIndex dirty_head_ = kNoFrame;
@@ -157,6 +217,9 @@ class UnitPool {
   std::uint64_t free_units_ = 0;
   std::uint64_t kept_units_ = 0;
   std::uint64_t dirty_units_ = 0;
+  std::uint64_t purging_units_ = 0;
+  std::uint64_t moved_mappings_ = 0;
+  Purging* purges_ = nullptr;
   std::uint64_t idle_units_ = 0;
   std::uint64_t purge_calls_ = 0;
   std::uint64_t unmap_calls_ = 0;

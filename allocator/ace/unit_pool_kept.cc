@@ -1,29 +1,15 @@
 // UnitPool: units that are free for their own class alone.
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 
 #include "allocator/ace/unit_pool.h"
-#include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 
 namespace hakmem {
 namespace {
 
 constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
-
-// Calls `use(frame, mask)` for each frame that the run has units in.
-template <typename Use>
-void ForEachFrame(UnitIndex first, std::uint32_t units, Use use) {
-  for (std::uint32_t at = 0; at < units;) {
-    const UnitIndex unit = first + at;
-    const std::uint32_t here =
-        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
-    use(FrameOfUnit(unit), BitRun32(UnitInFrame(unit), here));
-    at += here;
-  }
-}
 
 }  // namespace
 
@@ -50,26 +36,37 @@ bool UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
   return known_zero;
 }
 
-std::size_t UnitPool::UnmapKept(VirtualMemory& memory, std::size_t& guards) {
-  std::size_t unmapped_bytes = 0;
-  for (FrameIndex frame = 0; frame < zone_.frame_count() && kept_units_ != 0;
-       ++frame) {
-    SuperSlab& slab = zone_.super_slab(frame);
+bool UnitPool::IsPurging(UnitIndex first, std::uint32_t units) const {
+  bool purging = false;
+  ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
+    purging |= (zone_.super_slab(frame).purging_units & mask) != 0;
+  });
+  return purging;
+}
+
+std::size_t UnitPool::UnmapKept(VirtualMemory& memory, FrameIndex& next,
+                                std::size_t& guards) {
+  for (; next < zone_.frame_count() && kept_units_ != 0; ++next) {
+    SuperSlab& slab = zone_.super_slab(next);
     if (slab.presence != Presence::kMapped || slab.kept_units == 0 ||
-        (slab.free_units | slab.kept_units) != kAllUnits) {
+        (slab.free_units | slab.kept_units) != kAllUnits ||
+        slab.purging_units != 0) {
       continue;
     }
     ++unmap_calls_;
-    if (!zone_.UnmapFrame(memory, frame).ok()) continue;
-    RemoveList(frame);
-    ClearDirty(frame, kAllUnits);
+    if (!zone_.UnmapFrame(memory, next).ok()) continue;
+    RemoveList(next);
+    ClearDirty(next, kAllUnits);
     free_units_ -= static_cast<unsigned>(std::popcount(slab.free_units));
     kept_units_ -= static_cast<unsigned>(std::popcount(slab.kept_units));
     guards += static_cast<unsigned>(std::popcount(slab.guarded_units));
     slab.free_units = slab.guarded_units = 0;
-    unmapped_bytes += kSuperSlabBytes;
+    ForgetMoved(FirstUnitOfFrame(next), kUnitsPerSuperSlab);
+    ++next;
+    return kSuperSlabBytes;
   }
-  return unmapped_bytes;
+  next = kNoFrame;
+  return 0;
 }
 
 VmStatus UnitPool::RemapKept(VirtualMemory& memory, FrameIndex frame) {

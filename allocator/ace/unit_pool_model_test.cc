@@ -11,6 +11,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"
 #include "gtest/gtest.h"
@@ -150,7 +151,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   }
   void Unmap() {
     if (Below(2) == 0) memory_.RefuseCall(1 + Below(5), ENOMEM);
-    pool_.UnmapFree(memory_);
+    for (FrameIndex next = 0; next != kNoFrame;) pool_.UnmapFree(memory_, next);
     memory_.RefuseNothing();
     for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
       if (zone_.super_slab(frame).presence != Presence::kUnmapped) continue;
@@ -185,7 +186,8 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
 
   FakeVirtualMemory memory_;
   Zone zone_{{kCoarseGranuleShift, kCoarseDescriptorBytes}};
-  UnitPool pool_{zone_};
+  FutexLock lock_;
+  UnitPool pool_{zone_, lock_};
   std::mt19937 random_;
   std::vector<Unit> model_;
   std::vector<Run> runs_;

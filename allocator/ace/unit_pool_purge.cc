@@ -15,6 +15,9 @@ constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 // The least that is worth splitting a huge page.
 constexpr int kLeastHugeUnits = kUnitsPerSuperSlab / 2;
 
+// How much goes back at once: 16 MiB, 1 to 2 ms in which nobody can have it.
+constexpr std::uint64_t kMaxFramesPerCall = 8;
+
 }  // namespace
 
 bool UnitPool::IsWorthPurging(FrameIndex frame) const {
@@ -65,87 +68,195 @@ void UnitPool::ClearDirty(FrameIndex frame, std::uint32_t mask) {
   if (IsWorthPurging(frame)) PushDirty(frame);
 }
 
+// The first run of a frame's dirty units; when all of them are, its wholly
+// dirty neighbours with it, as far as `units` are wanted.
+UnitPool::DirtyRun UnitPool::FindDirty(FrameIndex frame,
+                                       std::uint64_t units) const {
+  const SuperSlab& slab = zone_.super_slab(frame);
+  const auto first = static_cast<unsigned>(std::countr_zero(slab.dirty_units));
+  const bool kept = (slab.kept_units >> first & 1) != 0;
+  const auto dirty = [&](FrameIndex f) {
+    const SuperSlab& of = zone_.super_slab(f);
+    return of.dirty_units & (kept ? of.kept_units : ~of.kept_units);
+  };
+  const auto run =
+      static_cast<std::uint32_t>(std::countr_one(dirty(frame) >> first));
+  if (run < kUnitsPerSuperSlab) {
+    return {FirstUnitOfFrame(frame) + first, run, kept};
+  }
+  const auto max_frames = static_cast<FrameIndex>(
+      std::min(DivideRoundUp(units, std::uint64_t{kUnitsPerSuperSlab}),
+               kMaxFramesPerCall));
+  const auto wholly_dirty = [&](FrameIndex f) {
+    return f < zone_.frame_count() && dirty(f) == kAllUnits;
+  };
+  FrameIndex begin = frame;
+  while (begin != 0 && frame - begin < max_frames / 2 &&
+         wholly_dirty(begin - 1)) {
+    --begin;
+  }
+  FrameIndex end = frame + 1;
+  while (end - begin < max_frames && wholly_dirty(end)) ++end;
+  return {FirstUnitOfFrame(begin), (end - begin) * kUnitsPerSuperSlab, kept};
+}
+
+void UnitPool::StartPurge(Purging& purging) {
+  const DirtyRun& run = purging.run;
+  ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
+    zone_.super_slab(frame).purging_units |= mask;
+    if (run.kept) return ClearDirty(frame, mask);
+    if (IsFreeFrame(frame)) CutRun(frame, 1);
+    TakeUnits(frame, mask);
+    FileByUnits(frame);
+  });
+  if (!run.kept) purging_units_ += run.units;
+  purging.next = purges_;
+  purges_ = &purging;
+}
+
+void UnitPool::Forget(const Purging& purging) {
+  Purging** link = &purges_;
+  while (*link != &purging) link = &(*link)->next;
+  *link = purging.next;
+}
+
+// On a refusal they stay dirty, at the list's end: to be tried another time.
+void UnitPool::EndPurge(const Purging& purging, bool purged) {
+  Forget(purging);
+  const DirtyRun& run = purging.run;
+  if (!run.kept) purging_units_ -= run.units;
+  ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
+    zone_.super_slab(frame).purging_units &= ~mask;
+    if (!run.kept) return ReleaseInFrame(frame, mask, !purged);
+    if (!purged) MarkDirty(frame, mask);
+  });
+}
+
+void UnitPool::EndPurgesAfterFork() {
+  for (Purging* purging = purges_; purging != nullptr;) {
+    Purging* const next = purging->next;
+    if (purging->thread != FutexLock::Self()) {
+      EndPurge(*purging, /*purged=*/false);
+    }
+    purging = next;
+  }
+}
+
 // The header table's pages that belong to these units alone go too; they are
-// 1/16 of the memory in the fine zone.
-void UnitPool::PurgeHeaders(VirtualMemory& memory, UnitIndex first,
-                            std::uint32_t units) {
+// 1/16 of the memory in the fine zone. Returns the calls made.
+unsigned UnitPool::PurgeHeaders(VirtualMemory& memory, UnitIndex first,
+                                std::uint32_t units) const {
   const Address page_bytes = memory.PageBytes();
   const auto begin = reinterpret_cast<Address>(zone_.UnitHeaders(first));
   const Address from = RoundUp(begin, page_bytes);
   const Address to =
       RoundDown(begin + units * zone_.UnitHeaderBytes(), page_bytes);
-  if (from >= to) return;
+  if (from >= to) return 0;
   memory.Purge(from, to - from);
-  ++purge_calls_;
+  return 1;
 }
 
-// Purges free units; on a refusal they stay dirty, to be tried again when they
-// are next freed.
-std::size_t UnitPool::PurgeUnits(VirtualMemory& memory, UnitIndex first,
-                                 std::uint32_t units) {
-  const std::size_t bytes = std::size_t{units} * kUnitBytes;
-  ++purge_calls_;
-  if (!memory.Purge(zone_.UnitAddress(first), bytes).ok()) return 0;
-  PurgeHeaders(memory, first, units);
-  for (std::uint32_t at = 0; at < units;) {
-    const UnitIndex unit = first + at;
-    const std::uint32_t here =
-        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
-    ClearDirty(FrameOfUnit(unit), BitRun32(UnitInFrame(unit), here));
-    at += here;
-  }
-  return bytes;
+// A new mapping would have no guard pages.
+bool UnitPool::IsToRenew(const DirtyRun& run) const {
+  bool moved = false;
+  bool guarded = false;
+  ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
+    moved |= (zone_.super_slab(frame).moved_units & mask) != 0;
+    guarded |= (zone_.super_slab(frame).guarded_units & mask) != 0;
+  });
+  return moved && !guarded;
 }
 
-// Purges one SuperSlab's dirty units; when it is wholly dirty, its wholly
-// dirty neighbours with it, in one call, as far as `units` are wanted.
-std::size_t UnitPool::PurgeAround(VirtualMemory& memory, FrameIndex frame,
-                                  std::uint64_t units) {
-  constexpr std::uint64_t kMaxFramesPerCall = 64;
-  const auto max_frames = static_cast<FrameIndex>(
-      std::min(DivideRoundUp(units, std::uint64_t{kUnitsPerSuperSlab}),
-               kMaxFramesPerCall));
-  const auto wholly_dirty = [this](FrameIndex f) {
-    return f < zone_.frame_count() &&
-           zone_.super_slab(f).presence == Presence::kMapped &&
-           zone_.super_slab(f).dirty_units == kAllUnits;
-  };
-  if (wholly_dirty(frame)) {
-    FrameIndex first = frame;
-    while (first != 0 && frame - first < max_frames / 2 &&
-           wholly_dirty(first - 1)) {
-      --first;
+bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
+                     bool& lost) const {
+  const Address begin = zone_.UnitAddress(run.first);
+  const std::size_t bytes = run.units * kUnitBytes;
+  const VmStatus status = memory.Renew(begin, bytes);
+  lost = status.target_lost;
+  if (!status.ok()) return false;
+  if (IsHuge(FrameOfUnit(run.first))) memory.AskForHugePages(begin, bytes);
+  return true;
+}
+
+// Addresses that the kernel has lost stay nobody's.
+std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
+  Purging purging = {run, FutexLock::Self(), nullptr};
+  StartPurge(purging);
+  const std::size_t bytes = run.units * kUnitBytes;
+  const bool renews = IsToRenew(run);
+  bool purged = false;
+  bool renewed = false;
+  bool lost = false;
+  unsigned calls = renews ? 1 : 0;
+  {
+    const FutexLockPause pause(lock_);
+    renewed = renews && Renew(memory, run, lost);
+    purged = renewed;
+    if (!renewed && !lost) {
+      ++calls;
+      purged = memory.Purge(zone_.UnitAddress(run.first), bytes).ok();
     }
-    FrameIndex end = frame + 1;
-    while (end - first < max_frames && wholly_dirty(end)) ++end;
-    return PurgeUnits(memory, FirstUnitOfFrame(first),
-                      (end - first) * kUnitsPerSuperSlab);
+    if (purged) calls += PurgeHeaders(memory, run.first, run.units);
   }
+  purge_calls_ += calls;
+  if (lost) {
+    Forget(purging);
+    return 0;
+  }
+  if (renewed) ForgetMoved(run.first, run.units);
+  EndPurge(purging, purged);
+  return purged ? bytes : 0;
+}
+
+void UnitPool::NoteMoved(UnitIndex first, std::uint32_t units) {
+  ForgetMoved(first, units);
+  ForEachFrame(first, units, [this](FrameIndex frame, std::uint32_t mask) {
+    zone_.super_slab(frame).moved_units |= mask;
+  });
+  zone_.super_slab(FrameOfUnit(first)).moved_starts |=
+      BitRun32(UnitInFrame(first), 1);
+  ++moved_mappings_;
+}
+
+void UnitPool::ForgetMoved(UnitIndex first, std::uint32_t units) {
+  ForEachFrame(first, units, [this](FrameIndex frame, std::uint32_t mask) {
+    SuperSlab& slab = zone_.super_slab(frame);
+    moved_mappings_ -=
+        static_cast<unsigned>(std::popcount(slab.moved_starts & mask));
+    slab.moved_starts &= ~mask;
+    slab.moved_units &= ~mask;
+  });
+  // What is left of a mapping begins behind.
+  const UnitIndex next = first + units;
+  if (FrameOfUnit(next) >= zone_.frame_count()) return;
+  SuperSlab& slab = zone_.super_slab(FrameOfUnit(next));
+  const std::uint32_t bit = BitRun32(UnitInFrame(next), 1);
+  if ((slab.moved_units & ~slab.moved_starts & bit) == 0) return;
+  slab.moved_starts |= bit;
+  ++moved_mappings_;
+}
+
+// What is freed there meanwhile may go, too, but does not keep it busy for
+// ever.
+std::size_t UnitPool::PurgeFrame(VirtualMemory& memory, FrameIndex frame,
+                                 std::uint64_t units, bool& refused) {
   std::size_t purged_bytes = 0;
-  std::uint32_t left = zone_.super_slab(frame).dirty_units;
-  while (left != 0) {
-    const auto first = static_cast<unsigned>(std::countr_zero(left));
-    const auto run = static_cast<unsigned>(std::countr_one(left >> first));
-    left &= ~BitRun32(first, run);
-    purged_bytes += PurgeUnits(memory, FirstUnitOfFrame(frame) + first, run);
+  for (unsigned runs = 0; runs < kUnitsPerSuperSlab && !refused; ++runs) {
+    if (zone_.super_slab(frame).dirty_units == 0) break;
+    const std::size_t bytes = PurgeRun(memory, FindDirty(frame, units));
+    purged_bytes += bytes;
+    refused = bytes == 0;
   }
   return purged_bytes;
 }
 
 std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
   std::size_t purged_bytes = 0;
-  while (purged_bytes < units * kUnitBytes && dirty_head_ != kNoFrame) {
-    const FrameIndex frame = dirty_head_;
-    purged_bytes +=
-        PurgeAround(memory, frame, units - purged_bytes / kUnitBytes);
-    if (zone_.super_slab(frame).dirty_units != 0) {
-      // The kernel refused. The units stay dirty and wait for another time, at
-      // the list's end, instead of being asked about in a loop.
-      if (!zone_.super_slab(frame).on_dirty_list) break;
-      RemoveDirty(frame);
-      PushDirty(frame);
-      break;
-    }
+  bool refused = false;
+  while (purged_bytes < units * kUnitBytes && dirty_head_ != kNoFrame &&
+         !refused) {
+    purged_bytes += PurgeFrame(memory, dirty_head_,
+                               units - purged_bytes / kUnitBytes, refused);
   }
   return purged_bytes;
 }
@@ -158,7 +269,8 @@ std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
     if (purged_bytes >= units * kUnitBytes) return purged_bytes;
     const FrameIndex frame = next++;
     if (zone_.super_slab(frame).dirty_units == 0) continue;
-    purged_bytes += PurgeAround(memory, frame, kUnitsPerSuperSlab);
+    bool refused = false;
+    purged_bytes += PurgeFrame(memory, frame, kUnitsPerSuperSlab, refused);
   }
   next = kNoFrame;
   return purged_bytes;
@@ -170,30 +282,21 @@ std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
   return purged_bytes + PurgePartsOfHuge(memory, dirty_units_, next);
 }
 
-std::size_t UnitPool::UnmapFree(VirtualMemory& memory) {
-  std::size_t unmapped_bytes = 0;
-  for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
-    if (!IsFreeFrame(frame)) continue;
-    const std::uint32_t length = zone_.super_slab(frame).run_frames;
-    RemoveList(frame);
-    for (FrameIndex f = frame; f < frame + length; ++f) {
-      zone_.super_slab(f).run_frames = 0;
-    }
-    for (FrameIndex f = frame; f < frame + length; ++f) {
-      ++unmap_calls_;
-      if (zone_.UnmapFrame(memory, f).ok()) {
-        ClearDirty(f, kAllUnits);
-        zone_.super_slab(f).free_units = 0;
-        free_units_ -= kUnitsPerSuperSlab;
-        unmapped_bytes += kSuperSlabBytes;
-        AddUnmapped(f);
-      } else {
-        AddRun(f, 1);
-      }
-    }
-    frame += length - 1;
+std::size_t UnitPool::UnmapFree(VirtualMemory& memory, FrameIndex& next) {
+  for (; next < zone_.frame_count(); ++next) {
+    if (!IsFreeFrame(next)) continue;
+    ++unmap_calls_;
+    if (!zone_.UnmapFrame(memory, next).ok()) continue;
+    CutRun(next, 1);
+    ClearDirty(next, kAllUnits);
+    zone_.super_slab(next).free_units = 0;
+    free_units_ -= kUnitsPerSuperSlab;
+    ForgetMoved(FirstUnitOfFrame(next), kUnitsPerSuperSlab);
+    AddUnmapped(next++);
+    return kSuperSlabBytes;
   }
-  return unmapped_bytes;
+  next = kNoFrame;
+  return 0;
 }
 
 void UnitPool::CheckLists() const {
@@ -212,6 +315,7 @@ void UnitPool::CheckLists() const {
         HAK_CHECK_EQ(FrameList(slab.run_frames), list);
         const FrameIndex last = frame + slab.run_frames - 1;
         HAK_CHECK_EQ(zone_.super_slab(last).run_frames, slab.run_frames);
+        HAK_CHECK_EQ(RunStart(last), frame);  // U6
         HAK_CHECK(frame == 0 || !IsFreeFrame(frame - 1));
         HAK_CHECK(!IsFreeFrame(last + 1));
       }
@@ -224,13 +328,23 @@ void UnitPool::CheckInvariants() const {
   std::uint64_t free_units = 0;
   std::uint64_t kept_units = 0;
   std::uint64_t dirty_units = 0;
+  std::uint64_t purging_units = 0;
+  std::uint64_t moved_mappings = 0;
   std::uint64_t on_dirty_list = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     const SuperSlab& slab = zone_.super_slab(frame);
     HAK_CHECK_EQ(slab.free_units & slab.kept_units, 0U);  // U1
     HAK_CHECK_EQ(slab.dirty_units & ~(slab.free_units | slab.kept_units),
-                 0U);                                         // U1
+                 0U);  // U1
+    HAK_CHECK_EQ(slab.purging_units & (slab.free_units | slab.dirty_units),
+                 0U);                                         // U5
     HAK_CHECK_EQ(slab.on_dirty_list, IsWorthPurging(frame));  // U4
+    HAK_CHECK_EQ((MapWord(0, frame) >> (frame & 63) & 1) != 0,
+                 slab.run_frames != 0);                       // U6
+    HAK_CHECK_EQ(slab.moved_starts & ~slab.moved_units, 0U);  // U7
+    moved_mappings += static_cast<unsigned>(std::popcount(slab.moved_starts));
+    purging_units += static_cast<unsigned>(
+        std::popcount(slab.purging_units & ~slab.kept_units));
     HAK_CHECK_EQ(slab.run_frames != 0, slab.free_units == kAllUnits);
     if (slab.presence != Presence::kMapped) {
       HAK_CHECK_EQ(slab.free_units | slab.dirty_units, 0U);  // U1
@@ -241,9 +355,11 @@ void UnitPool::CheckInvariants() const {
     dirty_units += static_cast<unsigned>(std::popcount(slab.dirty_units));
     on_dirty_list += slab.on_dirty_list ? 1 : 0;
   }
-  HAK_CHECK_EQ(free_units, free_units_);    // U5
-  HAK_CHECK_EQ(kept_units, kept_units_);    // U5
-  HAK_CHECK_EQ(dirty_units, dirty_units_);  // U5
+  HAK_CHECK_EQ(free_units, free_units_);          // U5
+  HAK_CHECK_EQ(kept_units, kept_units_);          // U5
+  HAK_CHECK_EQ(dirty_units, dirty_units_);        // U5
+  HAK_CHECK_EQ(purging_units, purging_units_);    // U5
+  HAK_CHECK_EQ(moved_mappings, moved_mappings_);  // U7
   HAK_CHECK_LE(idle_units_, dirty_units_);
   for (FrameIndex frame = dirty_head_; frame != kNoFrame;
        frame = zone_.super_slab(frame).dirty_next) {

@@ -1,10 +1,14 @@
 #include "allocator/ace/unit_pool.h"
 
+#include <sys/mman.h>
+
 #include <cerrno>
 #include <cstddef>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"
 #include "gtest/gtest.h"
@@ -34,9 +38,18 @@ class UnitPoolTest : public testing::Test {
     zone_.CheckInvariants();
   }
 
+  std::size_t UnmapFree() {
+    std::size_t bytes = 0;
+    for (FrameIndex next = 0; next != kNoFrame;) {
+      bytes += pool_.UnmapFree(memory_, next);
+    }
+    return bytes;
+  }
+
   FakeVirtualMemory memory_;
   Zone zone_{{kCoarseGranuleShift, kCoarseDescriptorBytes}};
-  UnitPool pool_{zone_};
+  FutexLock lock_;
+  UnitPool pool_{zone_, lock_};
 };
 
 TEST_F(UnitPoolTest, GrantsNothingFromNothing) {
@@ -284,10 +297,10 @@ TEST_F(UnitPoolTest, UnmapsWholeFramesAndTakesThemAgain) {
   pool_.Release(0, 5, true);
   pool_.Release(kUnitsPerSuperSlab, 2 * kUnitsPerSuperSlab, true);
   memory_.RefuseCall(2, ENOMEM);
-  EXPECT_EQ(pool_.UnmapFree(memory_), kSuperSlabBytes);
+  EXPECT_EQ(UnmapFree(), kSuperSlabBytes);
   Check();
   EXPECT_EQ(pool_.free_units(), 5 + kUnitsPerSuperSlab);
-  EXPECT_EQ(pool_.UnmapFree(memory_), kSuperSlabBytes);
+  EXPECT_EQ(UnmapFree(), kSuperSlabBytes);
   Check();
   EXPECT_EQ(pool_.Grant(kAllOfOne, 1).first, kNoUnit);
   const FrameIndex frame = pool_.TakeUnmapped();
@@ -300,6 +313,54 @@ TEST_F(UnitPoolTest, UnmapsWholeFramesAndTakesThemAgain) {
   const UnitGrant grant = pool_.Grant(kAllOfOne, 1);
   EXPECT_EQ(grant.first, FirstUnitOfFrame(frame));
   EXPECT_TRUE(grant.known_zero);
+}
+
+// Of the free frames behind a span that grows, those that it takes are looked
+// at, and the last one; here, nobody could look at the others.
+TEST_F(UnitPoolTest, GrowsInPlaceByWhatItTakes) {
+  AddFrames(kFrames);
+  ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
+  const Address page_bytes = memory_.PageBytes();
+  const auto page = reinterpret_cast<void*>(RoundUp(
+      reinterpret_cast<Address>(&zone_.super_slab(kFrames / 2)), page_bytes));
+  ASSERT_LT(reinterpret_cast<Address>(page) + page_bytes,
+            reinterpret_cast<Address>(&zone_.super_slab(kFrames - 1)));
+  ASSERT_EQ(mprotect(page, page_bytes, PROT_NONE), 0);
+  const bool granted = pool_.GrantAt(kAllOfOne, 5 * kAllOfOne);
+  ASSERT_EQ(mprotect(page, page_bytes, PROT_READ | PROT_WRITE), 0);
+  EXPECT_TRUE(granted);
+  Check();
+}
+
+// The start of a run is found from any of its frames.
+TEST(UnitPoolRunsTest, CutsRunsOfAnyLength) {
+  constexpr FrameIndex kMany = 70'000;
+  FakeVirtualMemory memory;
+  Zone zone({kCoarseGranuleShift, kCoarseDescriptorBytes});
+  const Address base = memory.RegionRange().begin;
+  const Address next = base + (kMany + 1) * kSuperSlabBytes;
+  const Address tables[] = {next, next + 4 * kGiB, next + 8 * kGiB,
+                            next + 12 * kGiB};
+  zone.Place(base, kMany, tables, memory.PageBytes());
+  FutexLock lock;
+  UnitPool pool(zone, lock);
+  const Zone::Extension extension = zone.Extend(memory, kMany);
+  ASSERT_EQ(extension.frames, kMany);
+  pool.AddFrames(0, kMany);
+  std::uint64_t free_units = pool.free_units();
+  for (const FrameIndex frame :
+       {69'999U, 4'095U, 4'097U, 64U, 65'000U, 63U, 0U, 8'192U, 262U}) {
+    ASSERT_TRUE(pool.GrantAt(FirstUnitOfFrame(frame), kAllOfOne));
+    free_units -= kAllOfOne;
+  }
+  pool.CheckInvariants();
+  EXPECT_EQ(pool.free_units(), free_units);
+  for (const FrameIndex frame : {4'096U, 69'998U, 8'191U, 65'001U}) {
+    ASSERT_TRUE(pool.GrantAt(FirstUnitOfFrame(frame), kAllOfOne));
+  }
+  pool.Release(FirstUnitOfFrame(4'095), 3 * kAllOfOne, /*dirty=*/true);
+  ASSERT_TRUE(pool.GrantAt(FirstUnitOfFrame(4'100), kAllOfOne));
+  pool.CheckInvariants();
 }
 
 }  // namespace

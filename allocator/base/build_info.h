@@ -1,12 +1,13 @@
-// What the compiler says of itself and of its flags.
+// The compiler and its flags, as it tells them itself.
 //
-// Owns: nothing. Called by: diag. Thread-safety: constants.
+// Owns: nothing. Called by: options. Thread-safety: constants.
 //
 // The values are those of the source file that includes this header; hakmem
 // is built with one set of flags, so they hold for all of it.
 #ifndef HAKMEM_ALLOCATOR_BASE_BUILD_INFO_H_
 #define HAKMEM_ALLOCATOR_BASE_BUILD_INFO_H_
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/sanitizer.h"
 
 namespace hakmem {
@@ -19,6 +20,9 @@ struct BuildInfo {
   const char* address_sanitizer;
   const char* thread_sanitizer;
   const char* undefined_behavior_sanitizer;
+  // The same of how the linker and a profile had part in it.
+  const char* link_time_optimization;
+  const char* profile;
 };
 
 inline constexpr BuildInfo kBuildInfo = {
@@ -43,7 +47,18 @@ inline constexpr BuildInfo kBuildInfo = {
     .address_sanitizer = kAddressSanitizer ? ", AddressSanitizer" : "",
     .thread_sanitizer = kThreadSanitizer ? ", ThreadSanitizer" : "",
     .undefined_behavior_sanitizer =
-        kUndefinedBehaviorSanitizer ? ", UndefinedBehaviorSanitizer" : ""};
+        kUndefinedBehaviorSanitizer ? ", UndefinedBehaviorSanitizer" : "",
+// Set beside the flags themselves, of which a compiler says nothing.
+#if defined(HAK_BUILD_THIN_LTO)
+    .link_time_optimization = ", ThinLTO",
+#else
+    .link_time_optimization = "",
+#endif
+#if defined(HAK_BUILD_PROFILE)
+    .profile = ", profile " HAK_AS_TEXT(HAK_BUILD_PROFILE)};
+#else
+    .profile = ""};
+#endif
 
 }  // namespace hakmem
 

@@ -1,4 +1,4 @@
-// The only attribute macros of hakmem.
+// Extensions of the language that hakmem asks compilers for.
 //
 // Owns: nothing. Called by: every layer. Thread-safety: not applicable.
 #ifndef HAKMEM_ALLOCATOR_BASE_COMPILER_H_
@@ -26,5 +26,9 @@
 // either preloaded or linked in; its few bytes fit glibc's surplus when it is
 // loaded by dlopen.
 #define HAK_TLS_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
+
+// The value of a macro as a string literal.
+#define HAK_AS_TEXT(value) HAK_AS_TEXT_(value)
+#define HAK_AS_TEXT_(value) #value
 
 #endif  // HAKMEM_ALLOCATOR_BASE_COMPILER_H_

@@ -5,7 +5,7 @@
 // Thread-safety: set once, before the allocator under test exists.
 //
 // Invariants:
-//   D1: without the macro PlantedDefect is the constant false, so that a
+//   PD1: without the macro PlantedDefect is the constant false, so that a
 //       product contains none of it.
 #ifndef HAKMEM_ALLOCATOR_BASE_PLANTED_DEFECT_H_
 #define HAKMEM_ALLOCATOR_BASE_PLANTED_DEFECT_H_

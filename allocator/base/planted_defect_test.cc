@@ -9,7 +9,7 @@
 namespace hakmem {
 namespace {
 
-// D1: products are compiled like this test.
+// PD1: products are compiled like this test.
 static_assert(!kDefectsCompiledIn);
 static_assert(!PlantedDefect(Defect::kNone));
 static_assert(!PlantedDefect(Defect::kFreedSpanKnownZero));

@@ -28,6 +28,27 @@ HAK_ALWAYS_INLINE T LoadForComparison(const std::atomic<T>& object) {
   }
 }
 
+// A value that others may read while its owner writes it: whole, of no certain
+// time, and ordering nothing.
+template <typename T>
+class Relaxed {
+ public:
+  constexpr Relaxed() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): it is written like a T.
+  constexpr Relaxed(T value) : value_(value) {}
+  constexpr Relaxed(const Relaxed& other) : value_(T{other}) {}
+  Relaxed& operator=(const Relaxed& other) { return *this = T{other}; }
+  Relaxed& operator=(T value) {
+    value_.store(value, std::memory_order_relaxed);
+    return *this;
+  }
+  // NOLINTNEXTLINE(google-explicit-constructor): and read like one.
+  operator T() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<T> value_{};
+};
+
 }  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_BASE_RELAXED_H_

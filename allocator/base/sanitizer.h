@@ -1,6 +1,7 @@
 // Which sanitizer the code is compiled for, as values for plain `if`.
 //
-// Owns: nothing. Called by: platform, diag, tests. Thread-safety: constants.
+// Owns: nothing. Called by: platform and above, tests. Thread-safety:
+// constants.
 #ifndef HAKMEM_ALLOCATOR_BASE_SANITIZER_H_
 #define HAKMEM_ALLOCATOR_BASE_SANITIZER_H_
 

@@ -16,7 +16,7 @@
 
 namespace hakmem {
 
-// What ZeroShort and IsZeroShort are given is at least as long.
+// The least length that ZeroShort and IsZeroShort are given.
 inline constexpr std::size_t kMinShortBytes = 32;
 
 namespace internal {

@@ -2,7 +2,8 @@
 //
 // Owns: which checks and records a product has. Called by: every layer.
 // Thread-safety: constants. Hot classes take one `const Config&` template
-// parameter and ask it with `if constexpr`; no other switch exists.
+// parameter and ask it with `if constexpr`; ACE and the region, which are
+// ordinary classes, are told theirs when they start. No other switch exists.
 //
 // Invariants:
 //   C1: a variant that checks invariants also checks the header on reuse.
@@ -10,6 +11,8 @@
 //       bounds; who checks the fill clears blocks when they are freed.
 //   C3: a variant with guard pages separates classes, so that a guard is set up
 //       once for all.
+//   C4: what is done to a block beside serving it (core/hardening.h) comes with
+//       bounds, and bounds come with separate classes.
 #ifndef HAKMEM_ALLOCATOR_CONFIG_CONFIG_H_
 #define HAKMEM_ALLOCATOR_CONFIG_CONFIG_H_
 
@@ -19,7 +22,7 @@ struct Config {
   // Name as users write it: `--//allocator:variant=NAME`, hakmem_variant().
   const char* name;
   // Counts reallocs that kept their block and those that moved it.
-  bool count_all_calls = false;
+  bool count_reallocs = false;
   // Each call can be written to a file (HAKMEM_TRACE).
   bool trace_calls = false;
   // A call that was served in spite of a refusal is a failure event, too.
@@ -69,12 +72,16 @@ constexpr bool IsValid(const Config& config) {
          (!config.check_copies || config.check_bounds) &&
          (!config.check_fill_on_reuse ||
           (config.zero_on_free && config.check_bounds)) &&
-         (!config.guard_pages || config.separate_classes);
+         (!config.guard_pages || config.separate_classes) &&
+         (config.check_bounds ||
+          !(config.check_header_on_reuse || config.zero_on_free ||
+            config.delay_reuse || config.inaccessible_empty_blocks)) &&
+         (!config.check_bounds || config.separate_classes);
 }
 
 inline constexpr Config kRelease = {.name = "release"};
 inline constexpr Config kTracing = {.name = "tracing",
-                                    .count_all_calls = true,
+                                    .count_reallocs = true,
                                     .trace_calls = true,
                                     .report_detours = true};
 inline constexpr Config kHardened = {.name = "hardened",
@@ -95,28 +102,11 @@ inline constexpr Config kHardened = {.name = "hardened",
 inline constexpr Config kDebug = [] {
   Config config = kHardened;
   config.name = "debug";
-  config.check_header_on_reuse = true;
-  config.check_bounds = true;
-  config.count_all_calls = true;
+  config.count_reallocs = true;
   config.check_invariants = true;
   config.record_stacks = true;
   return config;
 }();
-
-// What the layers below core need to know of a variant.
-struct MemoryPolicy {
-  bool separate_classes = false;
-  bool guard_pages = false;
-  bool inaccessible_empty_blocks = false;
-  bool scattered_tables = false;
-  bool delay_reuse = false;
-};
-
-constexpr MemoryPolicy MemoryPolicyOf(const Config& config) {
-  return {config.separate_classes, config.guard_pages,
-          config.inaccessible_empty_blocks, config.scattered_tables,
-          config.delay_reuse};
-}
 
 static_assert(IsValid(kRelease) && IsValid(kTracing));
 static_assert(IsValid(kHardened) && IsValid(kDebug));

@@ -1,10 +1,11 @@
 // The environment options: one table from which parsing, HAKMEM_SHOW_CONFIG
 // and docs/options.md are made.
 //
-// Owns: the options' values. Called by: ace, core, frontend, diag.
+// Owns: the options' values. Called by: options, failures, frontend.
 // Thread-safety: written once while the allocator initialises, then read-only.
 //
-// To add one: a field in Options, a row in kOptionTable, a reader.
+// To add one: a field in Options (in HeapOptions, when ace, heap or core read
+// it), a row in kOptionTable, a reader.
 #ifndef HAKMEM_ALLOCATOR_CONFIG_OPTIONS_H_
 #define HAKMEM_ALLOCATOR_CONFIG_OPTIONS_H_
 
@@ -12,30 +13,19 @@
 #include <cstdint>
 #include <limits>
 
+#include "allocator/config/heap_options.h"
+
 namespace hakmem {
 
-inline constexpr std::size_t kMaxOptionPathBytes = 256;
-
-// HAKMEM_HUGE_PAGES and HAKMEM_PREFAULT: the numbers of their words.
-enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
-enum class Prefaulting : std::uint8_t { kOff, kPopulate, kTouch };
-
-struct Options {
+// What is for others than the heap; the heap's own options are inherited.
+struct Options : HeapOptions {
   // 0 or 1.
   std::uint64_t show_config = 0;
-  // "": none (also from "0"); "1": standard error; else a file to append to.
+  // "": none (also from "0"); "1": standard error; else a file to append to, in
+  // whose name %p is the process.
   char stats[kMaxOptionPathBytes] = "";
-  // How long freed memory is kept before it goes back to the kernel.
-  std::uint64_t decay_ms = 500;
   // 0 or 1.
   std::uint64_t background = 0;
-  // The largest request that is served.
-  std::uint64_t max_alloc_bytes = std::numeric_limits<std::uint64_t>::max();
-  // The most memory that may be mapped for blocks.
-  std::uint64_t heap_limit_bytes = std::numeric_limits<std::uint64_t>::max();
-  // What one thread's magazines may hold beyond the loaded and the previous one
-  // of each class.
-  std::uint64_t depot_bytes = 8 * 1024 * 1024;
   // Tracing variant: "": none; "1": hakmem.%p.trace; else a file, in whose name
   // %p is the process.
   char trace[kMaxOptionPathBytes] = "";
@@ -43,35 +33,20 @@ struct Options {
   std::uint64_t trace_sample = 1;
   // 0 or 1.
   std::uint64_t trace_stacks = 0;
-  // A HugePages, a Prefaulting.
-  std::uint64_t huge_pages = 1;
-  std::uint64_t prefault = 0;
   // "": none; else SIZE:COUNT, more after commas (option_parser.h reads them).
   char prewarm[kMaxOptionPathBytes] = "";
   // "": none; "1": standard error; "fd:N"; else a file to append to, in whose
   // name %p is the process.
   char ace_trace[kMaxOptionPathBytes] = "";
-  // Failure lines a second, after the first 256.
-  std::uint64_t ace_trace_rate = 100;
   // 0 or 1.
   std::uint64_t failures_at_exit = 0;
   // A signal's number; 0: none.
   std::uint64_t failures_signal = 0;
-  // An Unwinding.
-  std::uint64_t unwind = 0;
-  // One allocation in so many is guarded; 0: none.
-  std::uint64_t guard_sample = 0;
-  // The most guarded blocks at once, freed ones that still rest included.
-  std::uint64_t guard_slots = 256;
-  // 0 or 1. Variants that keep kinds.
-  std::uint64_t check_kinds = 1;
   // 0 or 1. Variants that check copies.
   std::uint64_t check_source = 0;
   // Debug variant: "": none; "1": standard error; else a file to append to, in
   // whose name %p is the process.
   char leaks[kMaxOptionPathBytes] = "";
-  // Debug variant: the most that call stacks may take.
-  std::uint64_t stacks_bytes = 64 * 1024 * 1024;
   // 0: none; else 2 * n, and 1 more when the calls after the nth are refused,
   // too.
   std::uint64_t fail_nth = 0;
@@ -80,12 +55,6 @@ struct Options {
   // 0 or 1.
   std::uint64_t crash_report = 0;
 };
-
-// HAKMEM_ON_MISUSE: the numbers of its words.
-enum class OnMisuse : std::uint8_t { kAbort, kTrap, kLog };
-
-// HAKMEM_UNWIND: the numbers of its words.
-enum class Unwinding : std::uint8_t { kFrames, kTables, kNone };
 
 enum class OptionType : std::uint8_t {
   kFlag,    // 0 or 1
@@ -108,6 +77,7 @@ struct OptionSpec {
   char (Options::*path)[kMaxOptionPathBytes];  // kPath, kSizes
   std::uint64_t minimum;
   std::uint64_t maximum;
+  const char* variants = nullptr;  // those that have it; null: all
 };
 
 inline constexpr std::uint64_t kNoMaximum =
@@ -157,34 +127,30 @@ inline constexpr OptionSpec kOptionTable[] = {
     {"HAKMEM_CHECK_KINDS", OptionType::kFlag, "",
      "A block that was allocated by new, new[] or malloc is fatal to be freed "
      "by another family; 0 lets it pass (hardened and debug variants).",
-     &Options::check_kinds, nullptr, 0, 1},
+     &Options::check_kinds, nullptr, 0, 1, "hardened or debug"},
     {"HAKMEM_CHECK_SOURCE", OptionType::kFlag, "",
      "memcpy and its relatives check what they read, too, not only what they "
      "write (hardened and debug variants).",
-     &Options::check_source, nullptr, 0, 1},
+     &Options::check_source, nullptr, 0, 1, "hardened or debug"},
     {"HAKMEM_TRACE", OptionType::kPath,
      "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
      "the process",
      "Writes each call that allocates or frees to a file, for hakmem trace "
      "(tracing variant).",
-     nullptr, &Options::trace, 0, 0},
+     nullptr, &Options::trace, 0, 0, "tracing"},
     {"HAKMEM_TRACE_SAMPLE", OptionType::kNumber, "addresses",
      "Only the blocks at one in so many addresses are traced, each from its "
      "allocation to its release.",
-     &Options::trace_sample, nullptr, 1, 1ULL << 32},
+     &Options::trace_sample, nullptr, 1, 1ULL << 32, "tracing"},
     {"HAKMEM_TRACE_STACKS", OptionType::kFlag, "",
      "Each call is traced with its callers, up to 32, by frame pointers.",
-     &Options::trace_stacks, nullptr, 0, 1},
+     &Options::trace_stacks, nullptr, 0, 1, "tracing"},
     {"HAKMEM_ACE_TRACE", OptionType::kPath,
      "0: none; 1: standard error; fd:N: that descriptor; else the path of a "
      "file to append to, in which %p is the process",
      "Writes a line of JSON for each call that memory could not be had for "
      "(docs/failure_events.md).",
      nullptr, &Options::ace_trace, 0, 0},
-    {"HAKMEM_ACE_TRACE_RATE", OptionType::kNumber, "lines a second",
-     "How many failures are written to the trace once 256 have been; the rest "
-     "is counted.",
-     &Options::ace_trace_rate, nullptr, 1, 1'000'000},
     {"HAKMEM_FAILURES_AT_EXIT", OptionType::kFlag, "",
      "Prints the last failures on standard error when the process ends.",
      &Options::failures_at_exit, nullptr, 0, 1},
@@ -201,9 +167,6 @@ inline constexpr OptionSpec kOptionTable[] = {
      "One in so many allocations is put between inaccessible pages, so that "
      "overflows and uses after free are reported; 0: none.",
      &Options::guard_sample, nullptr, 0, 1ULL << 32},
-    {"HAKMEM_GUARD_SLOTS", OptionType::kNumber, "blocks",
-     "The most guarded blocks at once, freed ones that still rest included.",
-     &Options::guard_slots, nullptr, 1, 8192},
     {"HAKMEM_ON_MISUSE", OptionType::kChoice, "abort|trap|log",
      "What follows the report of a misuse: abort, SIGABRT; trap, a trap "
      "instruction, where a debugger stops; log, the call is refused and the "
@@ -214,16 +177,10 @@ inline constexpr OptionSpec kOptionTable[] = {
      "the call stack, before the signal takes its course. Never replaces a "
      "handler of the program.",
      &Options::crash_report, nullptr, 0, 1},
-    {"HAKMEM_LEAKS", OptionType::kPath,
-     "0: none; 1: standard error; else the path of a file to append to, in "
-     "which %p is the process",
+    {"HAKMEM_LEAKS", OptionType::kPath, "",
      "Lists at exit what was never freed, by the place that allocated it; to a "
      "file, as lines of JSON (debug variant; docs/debugging.md).",
-     nullptr, &Options::leaks, 0, 0},
-    {"HAKMEM_STACKS", OptionType::kBytes, "bytes",
-     "The most that the debug variant takes for call stacks; calls from places "
-     "beyond that have none.",
-     &Options::stacks_bytes, nullptr, 0, 32ULL << 30},
+     nullptr, &Options::leaks, 0, 0, "debug"},
     {"HAKMEM_FAIL_NTH", OptionType::kOrdinal, "calls",
      "For tests: refuses the nth call of the process that asks the kernel for "
      "memory; n+ those that follow, too.",

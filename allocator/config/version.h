@@ -1,6 +1,7 @@
 // The version of hakmem.
 //
-// Owns: its text. Called by: diag, frontend. Thread-safety: a constant.
+// Owns: its text. Called by: reports, statistics, options, frontend.
+// Thread-safety: a constant.
 #ifndef HAKMEM_ALLOCATOR_CONFIG_VERSION_H_
 #define HAKMEM_ALLOCATOR_CONFIG_VERSION_H_
 

@@ -91,7 +91,7 @@ TYPED_TEST(AllocatorBoundsTest, KindsMustAgree) {
 }
 
 TYPED_TEST(AllocatorBoundsTest, KindsMayBeLetPass) {
-  Options options;
+  HeapOptions options;
   options.check_kinds = 0;
   TestAllocator<TypeParam::kConfig> test(options);
   for (const std::size_t size : kSizes) {

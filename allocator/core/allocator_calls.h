@@ -1,24 +1,38 @@
-// Allocator: whole calls, put together from their parts. Included by
-// allocator.h alone.
+// Allocator: whole calls, put together from their parts.
+//
+// Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: as
+// allocator_class.h says.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CALLS_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CALLS_H_
 
-#include "allocator/core/allocator.h"
+#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator_free.h"
+#include "allocator/core/allocator_hot.h"
+#include "allocator/core/allocator_slow.h"
 
 namespace hakmem {
 
 template <const Config& kConfig>
 void* Allocator<kConfig>::Allocate(Heap*& self, std::size_t size_bytes) {
-  void* block = AllocateOnce(self, size_bytes);
-  return block != nullptr ? block : Resolve(self, Call::kMalloc);
+  return Resolve(self,
+                 {.call = Call::kMalloc,
+                  .size_bytes = size_bytes,
+                  .alignment_bytes = kMinAlignmentBytes},
+                 AllocateOnce(self, size_bytes));
 }
 
 template <const Config& kConfig>
 void* Allocator<kConfig>::AllocateZeroed(Heap*& self, std::size_t count,
                                          std::size_t size_bytes) {
   void* block = TryAllocateZeroed(self, count, size_bytes);
-  if (block == nullptr) block = AllocateZeroedSlow(self, count, size_bytes);
-  return block != nullptr ? block : Resolve(self, Call::kCalloc);
+  if (block != nullptr) return block;
+  return Resolve(self,
+                 {.call = Call::kCalloc,
+                  .kind = Request::Kind::kZeroed,
+                  .size_bytes = size_bytes,
+                  .alignment_bytes = kMinAlignmentBytes,
+                  .count = count},
+                 AllocateZeroedSlow(self, count, size_bytes));
 }
 
 template <const Config& kConfig>
@@ -26,10 +40,12 @@ void* Allocator<kConfig>::AllocateAligned(Heap*& self,
                                           std::size_t alignment_bytes,
                                           std::size_t size_bytes) {
   void* block = TryAllocateAligned(self, alignment_bytes, size_bytes);
-  if (block == nullptr) {
-    block = AllocateSlow(self, size_bytes, alignment_bytes);
-  }
-  return block != nullptr ? block : Resolve(self, Call::kAlignedAlloc);
+  if (block != nullptr) return block;
+  return Resolve(self,
+                 {.call = Call::kAlignedAlloc,
+                  .size_bytes = size_bytes,
+                  .alignment_bytes = alignment_bytes},
+                 AllocateSlow(self, size_bytes, alignment_bytes));
 }
 
 template <const Config& kConfig>
@@ -37,16 +53,21 @@ void* Allocator<kConfig>::Reallocate(Heap*& self, void* pointer,
                                      std::size_t size_bytes) {
   unsigned code = 0;
   if (TryReallocate(pointer, size_bytes, code)) return pointer;
-  void* block = ReallocateSlow(self, pointer, size_bytes, code);
-  return block != nullptr ? block : Resolve(self, Call::kRealloc);
+  return Resolve(self,
+                 {.call = Call::kRealloc,
+                  .kind = Request::Kind::kReallocate,
+                  .size_bytes = size_bytes,
+                  .alignment_bytes = kMinAlignmentBytes,
+                  .pointer = pointer},
+                 ReallocateSlow(self, pointer, size_bytes, code));
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* Allocator<kConfig>::AllocateOnce(
-    Heap*& self, std::size_t size_bytes) {
+HAK_ALWAYS_INLINE CallResult
+Allocator<kConfig>::AllocateOnce(Heap*& self, std::size_t size_bytes) {
   void* block = TryAllocate(self, size_bytes);
   if (block != nullptr) [[likely]]
-    return block;
+    return Served(block);
   return AllocateSlow(self, size_bytes, kMinAlignmentBytes);
 }
 
@@ -64,9 +85,12 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE void Allocator<kConfig>::FreeSized(
     Heap*& self, void* pointer, std::size_t size_bytes,
     std::size_t alignment_bytes, BlockKind kind) {
-  if (!TryFreeSized(self, pointer, size_bytes, alignment_bytes, kTinyEnd - 1,
-                    kind)) [[unlikely]] {
-    FreeSizedSlow(self, pointer, size_bytes, alignment_bytes, kind);
+  if (TryFreeSized(self, pointer, size_bytes, alignment_bytes, kTinyEnd - 1,
+                   kind)) [[likely]] {
+    return;
+  }
+  if (MayFreeSized(self, pointer, size_bytes, alignment_bytes, kind)) {
+    Free(self, pointer, kind);
   }
 }
 

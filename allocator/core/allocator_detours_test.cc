@@ -10,15 +10,15 @@
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
-#include "allocator/core/failed_call.h"
+#include "allocator/core/recovery.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_events.h"
-#include "allocator/diag/failure_event.h"
+#include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/linux_virtual_memory.h"
-#include "allocator/platform/process.h"
+#include "allocator/process/process.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
 
@@ -59,7 +59,7 @@ TYPED_TEST(AllocatorDetoursTest, AGrowthStepThatIsRefusedIsADetour) {
   } else {
     this->ExpectNoEvent();
   }
-  EXPECT_EQ(allocator.Snapshot().failures, 0u);
+  EXPECT_EQ(allocator.upkeep().Snapshot().failures, 0u);
 }
 
 TYPED_TEST(AllocatorDetoursTest, AThreadWithoutAHeapIsADetour) {
@@ -78,7 +78,7 @@ TYPED_TEST(AllocatorDetoursTest, AThreadWithoutAHeapIsADetour) {
   for (const FailureEvent& event : this->events_) {
     EXPECT_EQ(event.disposition, Disposition::kServedByDetour);
   }
-  EXPECT_EQ(allocator.Snapshot().failures, 0u);
+  EXPECT_EQ(allocator.upkeep().Snapshot().failures, 0u);
 }
 
 // A block that cannot move to a smaller class stays where it is.
@@ -102,7 +102,7 @@ TYPED_TEST(AllocatorDetoursTest, ShrinkingInPlaceIsADetour) {
       this->ExpectNoEvent();
     }
   }
-  EXPECT_EQ(allocator.Snapshot().failures, 0u);
+  EXPECT_EQ(allocator.upkeep().Snapshot().failures, 0u);
   this->memory().RefuseNothing();
   allocator.Free(self, pool);
   allocator.Free(self, span);

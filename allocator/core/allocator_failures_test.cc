@@ -9,10 +9,10 @@
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
-#include "allocator/diag/failure_ring.h"
+#include "allocator/failures/failure_ring.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
@@ -29,7 +29,7 @@ class AllocatorFailuresTest : public testing::Test {
 
   ~AllocatorFailuresTest() override { test_->allocator->CheckInvariants(); }
 
-  void Start(const Options& options) {
+  void Start(const HeapOptions& options) {
     test_ = std::make_unique<Test>(options);
   }
   Allocator<V::kConfig>& allocator() { return *test_->allocator; }
@@ -39,7 +39,7 @@ class AllocatorFailuresTest : public testing::Test {
   void ExpectFailure(const void* block, FailureReason reason,
                      FailureDetail detail, Route route, int error_number = 0) {
     EXPECT_EQ(block, nullptr);
-    EXPECT_EQ(allocator().Snapshot().failures, ++failures_);
+    EXPECT_EQ(allocator().upkeep().Snapshot().failures, ++failures_);
     const FailureEvent event = test_->LastFailure();
     EXPECT_STREQ(FailureReasonName(event.reason), FailureReasonName(reason));
     EXPECT_STREQ(FailureDetailName(event.detail), FailureDetailName(detail));
@@ -109,15 +109,17 @@ TYPED_TEST(AllocatorFailuresTest, ProductsThatOverflow) {
       FailureDetail::kOverflow, Route::kHuge, 0);
   EXPECT_EQ(this->test_->LastFailure().size_bytes, 3U);
   EXPECT_EQ(this->test_->LastFailure().count, std::size_t{PTRDIFF_MAX});
-  EXPECT_EQ(this->allocator().RefuseOverflow(7, PTRDIFF_MAX), nullptr);
   this->ExpectThreshold(
-      this->allocator().Resolve(this->self(), Call::kReallocarray),
+      this->allocator().Resolve(
+          this->self(),
+          {.call = Call::kReallocarray, .size_bytes = PTRDIFF_MAX, .count = 7},
+          RefusedOverflow()),
       FailureDetail::kOverflow, Route::kHuge, 0);
   EXPECT_EQ(this->test_->LastFailure().count, 7U);
 }
 
 TYPED_TEST(AllocatorFailuresTest, OverTheLargestRequestAllowed) {
-  Options options;
+  HeapOptions options;
   options.max_alloc_bytes = 5 * kMiB;
   this->Start(options);
   void* block = this->allocator().Allocate(this->self(), 5 * kMiB);
@@ -137,7 +139,7 @@ TYPED_TEST(AllocatorFailuresTest, OverTheLargestRequestAllowed) {
 }
 
 TYPED_TEST(AllocatorFailuresTest, OverTheHeapLimit) {
-  Options options;
+  HeapOptions options;
   options.heap_limit_bytes = 9 * kMiB;
   this->Start(options);
   std::vector<void*> blocks;
@@ -157,7 +159,8 @@ TYPED_TEST(AllocatorFailuresTest, OverTheHeapLimit) {
     this->ExpectFailure(nullptr, FailureReason::kExhaustion,
                         FailureDetail::kHeapLimit, route);
     EXPECT_EQ(this->test_->LastFailure().limit_value, 9 * kMiB);
-    EXPECT_LE(this->allocator().Snapshot().peak_mapped_bytes, 9 * kMiB);
+    EXPECT_LE(this->allocator().upkeep().Snapshot().peak_mapped_bytes,
+              9 * kMiB);
     for (void* block : blocks) this->allocator().Free(this->self(), block);
     blocks.clear();
   }
@@ -245,7 +248,7 @@ TYPED_TEST(AllocatorFailuresTest, ShrinkingNeverFails) {
   EXPECT_EQ(this->allocator().Reallocate(this->self(), span, 100), span);
   EXPECT_EQ(this->allocator().Reallocate(this->self(), huge, kMaxSpanBytes),
             huge);
-  EXPECT_EQ(this->allocator().Snapshot().failures, 0U);
+  EXPECT_EQ(this->allocator().upkeep().Snapshot().failures, 0U);
   this->test_->memory.RefuseNothing();
   // From then on their size is what was asked for last.
   this->allocator().FreeSized(this->self(), pool, 100, 16);

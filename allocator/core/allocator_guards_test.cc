@@ -15,8 +15,8 @@
 namespace hakmem {
 namespace {
 
-Options Sampling(std::uint64_t sample, std::uint64_t slots = 256) {
-  Options options;
+HeapOptions Sampling(std::uint64_t sample, std::uint64_t slots = 256) {
+  HeapOptions options;
   options.guard_sample = sample;
   options.guard_slots = slots;
   return options;
@@ -174,7 +174,7 @@ TYPED_TEST(AllocatorGuardsTest, WithoutMemoryForThePoolNothingIsSampled) {
   for (std::uint64_t nth = 1;; ++nth) {
     TestAllocator<TypeParam::kConfig> test(Sampling(1));
     test.memory.RefuseCall(nth, ENOMEM);
-    const bool samples = test.allocator->Samples();
+    const bool samples = test.allocator->guards().on();
     if (test.memory.refused() == 0) {
       EXPECT_TRUE(samples);
       EXPECT_GT(nth, 2u);

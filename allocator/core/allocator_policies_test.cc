@@ -9,9 +9,10 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
-#include "allocator/diag/failure_event.h"
+#include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/slab/slab.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -177,6 +178,27 @@ TYPED_TEST(PoliciesTest, TheEndOfAHugeBlockGoesBackUnread) {
   }
   EXPECT_EQ(this->Usable(block), kNewBytes);
   this->Free(block);
+}
+
+// A span that gets some bytes longer than its pages are is moved to a longer
+// one, and the canary lies where its last page came to lie.
+TYPED_TEST(PoliciesTest, ASpanThatGrowsByLessThanItsCanaryKeepsIt) {
+  auto& allocator = *this->test_.allocator;
+  auto*& self = this->test_.self;
+  void* block = allocator.Allocate(self, 5 * kMiB);
+  ASSERT_NE(block, nullptr);
+  const Zone& zone = allocator.ace().region().coarse();
+  const std::size_t most_bytes = SpanAccessibleBytes(
+      DescriptorOf(zone, zone.UnitOf(reinterpret_cast<Address>(block))));
+  for (std::size_t less = 8; less >= 1; --less) {
+    void* full = allocator.Allocate(self, most_bytes - 8);
+    ASSERT_NE(full, nullptr);
+    void* longer = allocator.Reallocate(self, full, most_bytes - less);
+    ASSERT_NE(longer, nullptr);
+    // Ends the test if the canary is damaged.
+    allocator.Free(self, longer);
+  }
+  allocator.Free(self, block);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Allocator::Prewarm.
+// Prewarm.
 
 #include <cerrno>
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/prewarm.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
@@ -32,7 +33,7 @@ TYPED_TEST_SUITE(AllocatorPrewarmTest, Variants);
 TYPED_TEST(AllocatorPrewarmTest, WhatIsReadyNeedsNoCallOfTheKernel) {
   constexpr std::size_t kCount = 2000;
   for (const std::size_t size : {16U, 200U, 1500U, 20'000U}) {
-    EXPECT_EQ(this->allocator_.Prewarm(this->self_, size, kCount), kCount);
+    EXPECT_EQ(Prewarm(this->allocator_, this->self_, size, kCount), kCount);
     const std::uint64_t calls = this->test_.memory.calls(VmCall::kNone);
     std::set<void*> blocks;
     for (std::size_t i = 0; i < kCount; ++i) {
@@ -46,17 +47,17 @@ TYPED_TEST(AllocatorPrewarmTest, WhatIsReadyNeedsNoCallOfTheKernel) {
 }
 
 TYPED_TEST(AllocatorPrewarmTest, NothingIsNothing) {
-  EXPECT_EQ(this->allocator_.Prewarm(this->self_, 64, 0), 0U);
-  EXPECT_EQ(this->allocator_.Prewarm(this->self_, kMaxPoolBytes + 1, 10), 0U);
-  EXPECT_EQ(this->allocator_.Snapshot().mapped_bytes, 0U);
+  EXPECT_EQ(Prewarm(this->allocator_, this->self_, 64, 0), 0U);
+  EXPECT_EQ(Prewarm(this->allocator_, this->self_, kMaxPoolBytes + 1, 10), 0U);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().mapped_bytes, 0U);
 }
 
 TYPED_TEST(AllocatorPrewarmTest, SaysHowFarItCame) {
-  ASSERT_EQ(this->allocator_.Prewarm(this->self_, 1024, 1), 1U);
+  ASSERT_EQ(Prewarm(this->allocator_, this->self_, 1024, 1), 1U);
   this->test_.memory.RefuseCall(1, ENOMEM,
                                 FakeVirtualMemory::Refuse::kFromThenOn);
   const std::size_t ready =
-      this->allocator_.Prewarm(this->self_, 1024, 1'000'000);
+      Prewarm(this->allocator_, this->self_, 1024, 1'000'000);
   EXPECT_GE(ready, 1U);
   EXPECT_LE(ready, 2 * kMiB / 1024);
   this->test_.memory.RefuseNothing();

@@ -6,7 +6,7 @@
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_workload.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -42,7 +42,7 @@ class AllocatorRefusalsTest : public testing::Test {
     test.allocator->CheckInvariants();
     workload.Finish();
     test.allocator->CheckInvariants();
-    EXPECT_EQ(test.allocator->Snapshot().failures, workload.nulls());
+    EXPECT_EQ(test.allocator->upkeep().Snapshot().failures, workload.nulls());
     return refused;
   }
   void SurviveEachRefusal(Refuse refuse) {
@@ -98,14 +98,14 @@ TYPED_TEST(AllocatorRefusalsTest, WhatExceedsALimitOnMappings) {
 }
 
 TYPED_TEST(AllocatorRefusalsTest, WhatExceedsTheHeapLimit) {
-  Options options;
+  HeapOptions options;
   options.heap_limit_bytes = 30 * kMiB;
   typename TestFixture::Test test(options);
   typename TestFixture::Workload workload(test);
   workload.Run(1500);
   EXPECT_GT(workload.nulls(), 0U);
   EXPECT_EQ(test.memory.refused(), 0U);
-  EXPECT_LE(test.allocator->Snapshot().peak_mapped_bytes, 30 * kMiB);
+  EXPECT_LE(test.allocator->upkeep().Snapshot().peak_mapped_bytes, 30 * kMiB);
   test.allocator->CheckInvariants();
   workload.Finish();
 }

@@ -1,16 +1,24 @@
-// Allocator: slow paths of allocation, start, exit and statistics. Included by
-// allocator_hot.h alone.
+// Allocator: slow paths of allocation and reallocation, start, fork, checks.
+//
+// Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: as
+// allocator_class.h says.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
 #include "absl/base/thread_annotations.h"
-#include "allocator/core/allocator.h"
-#include "allocator/diag/misuse_policy.h"
+#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator_hot.h"
+#include "allocator/core/hardening_slow.h"
+#include "allocator/core/heap_check.h"
+#include "allocator/core/large_resize.h"
+#include "allocator/core/shrunk_blocks.h"
+#include "allocator/process/clock.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/reports/fatal.h"
 #include "allocator/slab/size_class.h"
 
 namespace hakmem {
@@ -19,343 +27,383 @@ template <const Config& kConfig>
 void Allocator<kConfig>::Start() {
   // acquire: pairs with the release below.
   if (started_.load(std::memory_order_acquire)) return;
+  FutexLock::Identify();
+  FutexLock::OnReentry([] { FatalReentry(kConfig.name); });
   const FutexLockHolder hold(start_lock_);
   if (started_.load(std::memory_order_relaxed)) return;
-  const Options& options = host_.options();
-  max_alloc_bytes_ = options.max_alloc_bytes;
-  if constexpr (kConfig.check_bounds) {
-    ace_.region().KeepBounds();
-    canary_secret_ = {.mask = ace_.memory().Random(),
-                      .factor = ace_.memory().Random()};
-    check_kinds_ = options.check_kinds;
-  }
-  ace_.Start(options, MemoryPolicyOf(kConfig));
+  const HeapOptions& options = host_.options();
+  hardening_.Start(options);
+  ace_.Start(options, kConfig);
   registry_.Start(options);
-  unwinding_ = static_cast<Unwinding>(options.unwind);
-  guard_sample_ = options.guard_sample;
-  if (guard_sample_ != 0) {
-    guards_.Start(ace_.region().heap_window(Region::kGuardWindow),
-                  options.guard_slots);
-  }
+  large_.Start(options.max_alloc_bytes);
+  recovery_.Start(options.max_alloc_bytes);
+  guards_.Start(options, ace_.region().heap_window(Region::kGuardWindow));
   // release: pairs with the acquire above.
   started_.store(true, std::memory_order_release);
-  // release: pairs with the acquire in EnsureStarted and AllocateClassSlow.
+  // release: pairs with the acquire in EnsureStarted and AllocateSlow.
   plain_.store(!guards_.on(), std::memory_order_release);
 }
 
-// Of a heap whose table could not grow.
-inline Refusal NoHeapRefusal(const VmStatus& status) {
-  if (status.error_number != ENOSPC) return RefusedByKernel(status);
-  return {.reason = FailureReason::kExhaustion,
-          .detail = FailureDetail::kMetadata};
-}
-
-template <const Config& kConfig>
-bool Allocator<kConfig>::Attach(Heap*& self, Refusal& refusal) {
-  if (self == &waiting_heap_) {
-    self = sampling_.heap;
-    return true;
-  }
-  if (self == &exited_heap_) return false;
-  VmStatus status;
-  Heap* heap = registry_.Attach(status);
-  if (heap == nullptr) {
-    refusal = NoHeapRefusal(status);
-    return false;
-  }
-  self = heap;
-  host_.on_attach();
-  return HasHeap(self);  // on_attach may have given it back
-}
-
-// The heap whose slabs serve threads without one; made if there is none yet.
-template <const Config& kConfig>
-auto Allocator<kConfig>::AnyHeap(Refusal& refusal) -> Heap* {
-  if (registry_.count() == 0) {
-    VmStatus status;
-    Heap* heap = registry_.Attach(status);
-    if (heap == nullptr) {
-      refusal = NoHeapRefusal(status);
-      return nullptr;
-    }
-    registry_.Abandon(*heap);
-  }
-  return &registry_.At(1);
-}
-
-template <const Config& kConfig>
-void Allocator<kConfig>::Detach(Heap*& self) {
-  if (self == &exited_heap_) return;
-  Heap* heap = RealHeap(self);
-  self = &exited_heap_;
-  if (heap != &no_heap_) registry_.Abandon(*heap);
-}
-
-// Whether any route may serve the request.
-template <const Config& kConfig>
-bool Allocator<kConfig>::WithinThreshold(std::size_t size_bytes,
-                                         std::size_t alignment_bytes,
-                                         Refusal& refusal) const {
-  // No block and no alignment can be larger than the largest zone.
-  const std::size_t most_bytes = ace_.region().huge().bytes;
-  FailureDetail detail = FailureDetail::kNone;
-  if (size_bytes > most_bytes) {
-    detail = FailureDetail::kSize;
-  } else if (alignment_bytes > most_bytes) {
-    detail = FailureDetail::kAlignment;
-  } else if (size_bytes > max_alloc_bytes_) {
-    detail = FailureDetail::kMaxAlloc;
-  }
-  if (detail == FailureDetail::kNone) return true;
-  refusal = {.reason = FailureReason::kThreshold,
-             .detail = detail,
-             .bytes = size_bytes};
-  return false;
-}
+// --- Slab blocks
+// ---------------------------------------------------------------
 
 template <const Config& kConfig>
 void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                                    std::size_t size_bytes, Refusal& refusal) {
   void* block = nullptr;
-  if (HasHeap(self) || Attach(self, refusal)) {
-    // on_attach may have filled the magazine.
+  if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
+    // The host's on_attach may have filled the magazine.
     block = Heap::TryPop(self->Cache(size_class));
     if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
-  } else if (Heap* heap = AnyHeap(refusal); heap != nullptr) {
+  } else if (Heap* heap = heaps_.Shared(refusal); heap != nullptr) {
     block = heap->AllocateDirect(size_class, refusal);
-    if (block != nullptr) {
-      const unsigned route = IsTiny(size_class) ? 0 : 1;
-      Count(counters_.direct_allocations[route]);
-      Count(counters_.direct_bytes[route], ClassBytes(size_class));
-    }
+    if (block != nullptr) counters_.CountDirect(size_class);
   }
   if (block == nullptr) return nullptr;
-  if (!HandOutOf(size_class, block, size_bytes)) [[unlikely]] {
+  const bool fit = IsTiny(size_class)
+                       ? hardening_.template MayHandOutSlow<true>(
+                             View<true>(), size_class, block, size_bytes)
+                       : hardening_.template MayHandOutSlow<false>(
+                             View<false>(), size_class, block, size_bytes);
+  if (!fit) [[unlikely]]
     return TryClass(self, size_class, size_bytes, refusal);
-  }
+  (IsTiny(size_class) ? View<true>().HeaderOf(block, kFineGranuleShift)
+                      : View<false>().HeaderOf(block, kCoarseGranuleShift))
+      .store(MakeHeader(BlockState::kLive, size_class + 1U),
+             std::memory_order_relaxed);
   return block;
 }
 
 template <const Config& kConfig>
-bool Allocator<kConfig>::HandOutOf(SizeClass size_class, void* block,
-                                   std::size_t size_bytes) {
-  const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
-  const auto turn = static_cast<std::uint32_t>(
-      reinterpret_cast<Address>(block) / kMinAlignmentBytes);
-  const PiecedLength& length = kPiecedLengths[size_class];
-  return IsTiny(size_class) ? HandOut<true>(block, live, length, size_bytes,
-                                            BlockKind::kMalloc, turn)
-                            : HandOut<false>(block, live, length, size_bytes,
-                                             BlockKind::kMalloc, turn);
+CallResult Allocator<kConfig>::AllocateClass(Heap*& self, SizeClass size_class,
+                                             std::size_t size_bytes) {
+  Refusal refusal;
+  void* block = TryClass(self, size_class, size_bytes, refusal);
+  if (block == nullptr) [[unlikely]]
+    return Refused(refusal);
+  return ServedOrDetoured<kConfig>(block, refusal);
 }
 
-// Of a free block about to be handed out by the heap that it belongs to.
+// While allocations are sampled. False: the slow path goes on as ever.
 template <const Config& kConfig>
-BlockReport Allocator<kConfig>::ReportOnReuse(const void* block,
-                                              HeaderByte live) const {
-  const auto size_class = static_cast<SizeClass>(HeaderCode(live) - 1U);
-  const bool tiny = IsTiny(size_class);
-  const Region& region = ace_.region();
-  const Zone& zone = tiny ? region.fine() : region.coarse();
-  const UnitRecord record =
-      zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)))
-          .load(std::memory_order_relaxed);
-  return {.pointer = block,
-          .use = PointerUse::kAllocate,
-          .variant = kConfig.name,
-          .route = tiny ? Route::kTiny : Route::kPool,
-          .block_bytes = ClassBytes(size_class),
-          .caller_heap = UnitOwner(record)};
+bool Allocator<kConfig>::TryWatched(Heap*& self, SizeClass size_class,
+                                    std::size_t size_bytes,
+                                    std::size_t alignment_bytes,
+                                    CallResult& result) {
+  EnsureStarted();
+  if (!guards_.on() || SampledGuards::paused()) return false;
+  Refusal refusal;
+  if (self == NoHeap() && !heaps_.Attach(self, refusal)) return false;
+  Heap* heap = Heaps::Real(self);
+  if (!Heaps::Serves(heap)) return false;
+  const SampledGuards::Choice choice =
+      guards_.Choose(*heap, size_class, size_bytes, alignment_bytes);
+  if (choice.usual) return false;
+  if (choice.block != nullptr) {
+    counters_.CountDirect(size_class);
+    result = Sampled(choice.block);
+  } else {
+    void* block = TryAllocateAligned(heap, alignment_bytes, size_bytes);
+    result = block != nullptr ? Served(block)
+                              : AllocateClass(heap, size_class, size_bytes);
+    heap->sampler().CountServed(size_class);
+  }
+  Heaps::Wait(self, heap, heap->sampler().waiting());
+  return true;
 }
 
 template <const Config& kConfig>
-void Allocator<kConfig>::FailHeaderOnReuse(void* block, HeaderByte found,
-                                           HeaderByte live) const {
-  FatalDamagedHeader(ReportOnReuse(block, live), found,
-                     static_cast<HeaderByte>(live - kLiveBit));
-}
-
-template <const Config& kConfig>
-void* Allocator<kConfig>::AllocateClassSlow(Heap*& self, std::size_t size_bytes,
+CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
                                             std::size_t alignment_bytes) {
+  if (!Hooks::ServesSize(size_bytes) &&
+      alignment_bytes <= EmptyPool::kMaxAlignmentBytes) {
+    EnsureStarted();
+    return large_.AllocateEmpty(alignment_bytes);
+  }
+  if (size_bytes >= kPoolEnd || alignment_bytes > kMaxPoolBytes) {
+    EnsureStarted();
+    return large_.Allocate(size_bytes, alignment_bytes);
+  }
+  const SizeClass size_class = Hooks::ClassFor(size_bytes, alignment_bytes);
   // acquire: pairs with the release in Start.
   if (!plain_.load(std::memory_order_acquire)) [[unlikely]] {
-    const Watched watched = AllocateWatched(self, size_bytes, alignment_bytes);
-    if (watched.done) return watched.block;
-  }
-  Refusal refusal;
-  void* block = TryClass(self, ClassFor(size_bytes, alignment_bytes),
-                         size_bytes, refusal);
-  if (block == nullptr) [[unlikely]]
-    return Refuse(size_bytes, alignment_bytes, refusal);
-  if constexpr (kConfig.report_detours) {
-    if (refusal.reason != FailureReason::kNone) {
-      return Park(size_bytes, alignment_bytes, refusal, block);
+    CallResult result;
+    if (TryWatched(self, size_class, size_bytes, alignment_bytes, result)) {
+      return result;
     }
   }
+  return AllocateClass(self, size_class, size_bytes);
+}
+
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::AllocateZeroedSlow(Heap*& self,
+                                                  std::size_t count,
+                                                  std::size_t size_bytes) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size_bytes, &bytes)) [[unlikely]] {
+    return RefusedOverflow();
+  }
+  if (bytes >= kPoolEnd) {
+    EnsureStarted();
+    return large_.Allocate(bytes, kMinAlignmentBytes, /*zeroed=*/true);
+  }
+  const CallResult got = AllocateSlow(self, bytes, kMinAlignmentBytes);
+  if (got.block != nullptr) [[likely]]
+    Hooks::Cleared(got.block, bytes);
+  return got;
+}
+
+// --- Reallocating
+// --------------------------------------------------------------
+
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::MoveTo(Heap*& self, void* pointer,
+                                      std::size_t old_bytes,
+                                      std::size_t size_bytes) {
+  const CallResult got = AllocateOnce(self, size_bytes);
+  if (got.block == nullptr) [[unlikely]]
+    return StayIfSmaller(self, pointer, size_bytes, got);
+  std::memcpy(got.block, pointer, std::min(old_bytes, size_bytes));
+  Free(self, pointer);
+  CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
+  return got;
+}
+
+// A block whose new place was refused stays where it is if it gets no larger.
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
+                                             std::size_t size_bytes,
+                                             CallResult refused) {
+  LiveBlock block;
+  // Another thread may have freed it meanwhile.
+  if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
+  if (size_bytes > block.size_bytes) return refused;
+  if (block.guarded) {
+    guards_.blocks().Shrink(pointer, size_bytes);
+  } else if (kConfig.check_bounds) {
+    hardening_.SetSize(pointer, size_bytes);
+  } else if (block.route >= Route::kSpan) {
+    UseOfLarge(ace_, pointer).requested_bytes = size_bytes;
+  } else if (!SetAskedClass(ace_.region(), pointer, block.size_class,
+                            block.asked_class, ClassOf(size_bytes))) {
+    ReportMisuse(ace_, Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
+    return Misused();
+  }
+  CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+  return ServedOrDetoured<kConfig>(pointer, refused.outcome.refusal());
+}
+
+// The old block is freed by SampledGuards::Finish.
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::MoveGuarded(Heap*& self, void* pointer,
+                                           std::size_t old_bytes,
+                                           std::size_t size_bytes) {
+  if (!guards_.blocks().IsIntact(pointer)) {
+    guards_.blocks().ReportDamage(
+        Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
+    return Misused();
+  }
+  const CallResult got = AllocateOnce(self, size_bytes);
+  if (got.block == nullptr) {
+    return StayIfSmaller(self, pointer, size_bytes, got);
+  }
+  std::memcpy(got.block, pointer, std::min(old_bytes, size_bytes));
+  CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
+  return Sampled(got.block);
+}
+
+// A span that is claimed, and whose bytes have to be copied.
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::MoveClaimed(Heap*& self, void* pointer,
+                                           const LiveBlock& block,
+                                           std::size_t size_bytes) {
+  const CallResult got = AllocateOnce(self, size_bytes);
+  if (got.block == nullptr) [[unlikely]] {
+    large_.UnclaimSpan(pointer);
+    return StayIfSmaller(self, pointer, size_bytes, got);
+  }
+  std::memcpy(got.block, pointer, std::min(block.size_bytes, size_bytes));
+  large_.FreeClaimedSpan(self, pointer, block);
+  CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
+  return got;
+}
+
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
+                                               std::size_t size_bytes) {
+  LiveBlock block;
+  if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
+  const bool span = block.route == Route::kSpan;
+  if (span && !large_.ClaimSpan(self, pointer, PointerUse::kRealloc, block)) {
+    return Misused();
+  }
+  if (!hardening_.MayUse(self, pointer, block, PointerUse::kRealloc,
+                         BlockKind::kMalloc)) {
+    if (span) large_.UnclaimSpan(pointer);
+    return Misused();
+  }
+  if (block.guarded) {
+    return MoveGuarded(self, pointer, block.size_bytes, size_bytes);
+  }
+  CallResult result;
+  if (block.route >= Route::kSpan &&
+      large_.Resize(self, pointer, block, size_bytes, result)) {
+    return result;
+  }
+  if (!kConfig.check_bounds && block.route < Route::kSpan &&
+      TryStay(ace_.region(), pointer, block.size_class, block.asked_class,
+              size_bytes)) {
+    CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+    return Served(pointer);
+  }
+  return span ? MoveClaimed(self, pointer, block, size_bytes)
+              : MoveTo(self, pointer, block.size_bytes, size_bytes);
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
+    Heap*& self, void* pointer, std::size_t size_bytes, unsigned code) {
+  size_bytes = std::max<std::size_t>(size_bytes, 1);
+  // Where bounds are kept, the block's own size is to be copied, and looked at.
+  if (kSlackBytes == 0 && code - 1 < kClassCount) [[likely]] {
+    const auto size_class = static_cast<SizeClass>(code - 1);
+    if (TryStay(ace_.region(), pointer, size_class, size_class, size_bytes)) {
+      CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+      return Served(pointer);
+    }
+    return MoveTo(self, pointer, ClassBytes(size_class), size_bytes);
+  }
+  return ReallocateOther(self, pointer, size_bytes);
+}
+
+// --- The cold end
+// ----------------------------------------------------------------
+
+template <const Config& kConfig>
+class Allocator<kConfig>::Server final : public RefusedServer {
+ public:
+  Server(Allocator& allocator, Heap*& self)
+      : allocator_(allocator), self_(self) {}
+
+  CallResult Serve(const Request& request) override {
+    const SampledGuards::Pause pause;
+    switch (request.kind) {
+      case Request::Kind::kAllocate:
+        return allocator_.AllocateSlow(self_, request.size_bytes,
+                                       request.alignment_bytes);
+      case Request::Kind::kZeroed:
+        return allocator_.AllocateZeroedSlow(self_, request.count,
+                                             request.size_bytes);
+      case Request::Kind::kReallocate:
+        return allocator_.ReallocateSlow(self_, request.pointer,
+                                         request.size_bytes,
+                                         allocator_.LiveCode(request.pointer));
+    }
+    return {};
+  }
+  void Reclaim() override { allocator_.upkeep_.Reclaim(self_); }
+  MemoryFigures Figures() override { return allocator_.upkeep_.Figures(); }
+
+ private:
+  Allocator& allocator_;
+  Heap*& self_;
+};
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
+                                  const CallResult& got, const void* frame,
+                                  FailedCall& failed) {
+  if (frame == nullptr) frame = __builtin_frame_address(0);
+  failed.request = request;
+  if (got.outcome.kind() == Outcome::Kind::kSampled) {
+    failed.event.call = request.call;
+    failed.event.monotonic_ns = MonotonicNs();
+    const bool moved = request.kind == Request::Kind::kReallocate;
+    guards_.Finish(
+        got.block, moved ? request.pointer : nullptr,
+        Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
+    return got.block;
+  }
+  EnsureStarted();
+  Server server(*this, self);
+  return recovery_.Recover(server, got, frame, failed);
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::TryAgain(Heap*& self, FailedCall& failed) {
+  Server server(*this, self);
+  return recovery_.TryAgain(server, failed);
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::Resolve(Heap*& self, const Request& request,
+                                  const CallResult& got, const void* frame) {
+  if (got.outcome.plain()) return got.block;
+  FailedCall failed;
+  void* block =
+      Recover(self, request, got,
+              frame == nullptr ? __builtin_frame_address(0) : frame, failed);
+  if (block == nullptr) recovery_.Finish(failed, Disposition::kReturnedNull);
   return block;
 }
 
-template <const Config& kConfig>
-void* Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
-                                       std::size_t alignment_bytes) {
-  if constexpr (kConfig.inaccessible_empty_blocks) {
-    if (size_bytes == 0 && alignment_bytes <= EmptyPool::kMaxAlignmentBytes) {
-      return AllocateEmpty(alignment_bytes);
-    }
-  }
-  if (size_bytes < kPoolEnd && alignment_bytes <= kMaxPoolBytes) {
-    return AllocateClassSlow(self, size_bytes, alignment_bytes);
-  }
-  return AllocateLarge(size_bytes, alignment_bytes).block;
-}
-
-template <const Config& kConfig>
-void* Allocator<kConfig>::AllocateZeroedSlow(Heap*& self, std::size_t count,
-                                             std::size_t size_bytes) {
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, size_bytes, &bytes)) [[unlikely]] {
-    return RefuseOverflow(count, size_bytes);
-  }
-  if (bytes < kPoolEnd) {
-    void* block = AllocateSlow(self, bytes, kMinAlignmentBytes);
-    if (block == nullptr) [[unlikely]]
-      return RefuseZeroed(count, size_bytes);
-    return Cleared(block, bytes);
-  }
-  const Large large = AllocateLarge(bytes, kMinAlignmentBytes);
-  if (large.block == nullptr) [[unlikely]]
-    return RefuseZeroed(count, size_bytes);
-  if (!large.known_zero) ZeroLarge(large.block, bytes);
-  return large.block;
-}
+// --- Fork and checks
+// -------------------------------------------------------------
 
 template <const Config& kConfig>
 void Allocator<kConfig>::PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  start_lock_.Lock();
+  start_lock_.LockForFork();
   registry_.PrepareFork();
-  guards_.LockForFork();
+  guards_.blocks().LockForFork();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  guards_.UnlockAfterFork();
+  guards_.blocks().UnlockAfterFork();
   registry_.ParentAfterFork();
-  start_lock_.Unlock();
+  start_lock_.UnlockAfterFork();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
-  guards_.ResetLockAfterFork();
-  registry_.ChildAfterFork(*RealHeap(self));
-  failures_.ChildAfterFork();
-  host_.reporter->ChildAfterFork();
+  guards_.blocks().ResetLockAfterFork();
+  registry_.ChildAfterFork(*Heaps::Real(self));
+  recovery_.ChildAfterFork();
   start_lock_.ResetAfterFork();
-}
-
-// The blocks are linked by their first words; the one allocated first is freed
-// last, so that it is the next to be handed out.
-template <const Config& kConfig>
-std::size_t Allocator<kConfig>::Prewarm(Heap*& self, std::size_t size_bytes,
-                                        std::size_t count) {
-  // Each block holds the link to the next.
-  size_bytes = std::max(size_bytes, sizeof(void*));
-  if (size_bytes >= kPoolEnd) return 0;
-  const std::size_t page_bytes = ace_.memory().PageBytes();
-  size_bytes = std::max(size_bytes, sizeof(void*));
-  void** blocks = nullptr;
-  std::size_t ready = 0;
-  // Some will rest when they are freed.
-  std::size_t resting = 0;
-  if constexpr (kConfig.delay_reuse) {
-    resting =
-        count == 0 ? 0 : MaxResting(ClassFor(size_bytes, kMinAlignmentBytes));
-  }
-  for (; ready < count + resting; ++ready) {
-    void** block = static_cast<void**>(Allocate(self, size_bytes));
-    if (block == nullptr) break;
-    for (std::size_t at = page_bytes; at < size_bytes; at += page_bytes) {
-      reinterpret_cast<volatile char*>(block)[at] = 0;
-    }
-    *block = static_cast<void*>(blocks);
-    blocks = block;
-  }
-  while (blocks != nullptr) {
-    void** next = static_cast<void**>(*blocks);
-    Free(self, static_cast<void*>(blocks));
-    blocks = next;
-  }
-  return std::min(ready, count);
-}
-
-template <const Config& kConfig>
-std::size_t Allocator<kConfig>::Purge(Heap*& self) {
-  EnsureStarted();
-  Reclaim(self);
-  return ace_.PurgeAll();
-}
-
-template <const Config& kConfig>
-void Allocator<kConfig>::Maintain() {
-  EnsureStarted();
-  ace_.MapAhead();
-  if (!ace_.Tick()) return;
-  for (HeapId id = registry_.count(); id >= 1; --id) registry_.At(id).TryTrim();
-}
-
-template <const Config& kConfig>
-Statistics Allocator<kConfig>::Snapshot() {
-  EnsureStarted();
-  Statistics statistics;
-  statistics.variant = kConfig.name;
-  typename Heap::Counters counters = {};
-  registry_.AddStatistics(statistics, counters);
-  ace_.AddStatistics(statistics);
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    const auto size_class = static_cast<SizeClass>(i);
-    RouteStatistics& route = statistics.routes[static_cast<unsigned>(
-        IsTiny(size_class) ? Route::kTiny : Route::kPool)];
-    route.allocations += counters.allocations[i];
-    route.bytes += counters.allocations[i] * ClassBytes(size_class);
-  }
-  for (unsigned i = 0; i < 2; ++i) {
-    statistics.routes[i].allocations +=
-        counters_.direct_allocations[i].load(std::memory_order_relaxed);
-    statistics.routes[i].bytes +=
-        counters_.direct_bytes[i].load(std::memory_order_relaxed);
-  }
-  const auto load = [](const std::atomic<std::uint64_t>& counter) {
-    return counter.load(std::memory_order_relaxed);
-  };
-  statistics.routes[static_cast<unsigned>(Route::kSpan)] = {
-      load(counters_.span_allocations), load(counters_.span_bytes)};
-  statistics.routes[static_cast<unsigned>(Route::kHuge)] = {
-      load(counters_.huge_allocations), load(counters_.huge_bytes)};
-  statistics.remote_frees = counters.remote_frees;
-  statistics.refills_from_partial_slabs = counters.partial_takes;
-  statistics.refills_from_empty_slabs = counters.empty_takes;
-  statistics.reallocs_in_place = load(counters_.reallocs_in_place);
-  statistics.reallocs_moved = load(counters_.reallocs_moved);
-  statistics.failures = load(counters_.failed);
-  statistics.misuses = MisuseCount();
-  return statistics;
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::CheckInvariants() {
   ace_.CheckInvariants();
   registry_.CheckInvariants();
-  guards_.CheckInvariants();
-  failures_.CheckInvariants();
+  guards_.blocks().CheckInvariants();
+  recovery_.CheckInvariants();
+}
+
+template <const Config& kConfig>
+std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
+  EnsureStarted();
+  ace_.CheckInvariants();
+  registry_.CheckWhileRunning(*self);
+  if constexpr (kConfig.check_bounds) {
+    struct Holder final : SlabHolder {
+      explicit Holder(HeapRegistry<kConfig>& heaps) : registry(heaps) {}
+      void Hold(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        registry.At(owner).LockForWalk();
+      }
+      void LetGo(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        registry.At(owner).UnlockAfterWalk();
+      }
+      HeapRegistry<kConfig>& registry;
+    };
+    Holder holder(registry_);
+    return HeapCheck(ace_, holder, hardening_.secret(),
+                     kConfig.check_fill_on_reuse)
+        .Run(Heaps::ReportFor(self, nullptr, PointerUse::kCheckHeap));
+  }
+  return 0;
 }
 
 }  // namespace hakmem
-
-#include "allocator/core/allocator_bounds.h"   // IWYU pragma: export
-#include "allocator/core/allocator_check.h"    // IWYU pragma: export
-#include "allocator/core/allocator_failure.h"  // IWYU pragma: export
-#include "allocator/core/allocator_free.h"     // IWYU pragma: export
-#include "allocator/core/allocator_guards.h"   // IWYU pragma: export
-#include "allocator/core/allocator_large.h"    // IWYU pragma: export
 
 #endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_

@@ -8,8 +8,8 @@
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
-#include "allocator/diag/fatal.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/reports/fatal.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -21,7 +21,7 @@ class AllocatorStatisticsTest : public testing::Test {
   void ExpectRoute(Route route, std::uint64_t allocations,
                    std::uint64_t bytes) {
     const RouteStatistics served =
-        allocator_.Snapshot().routes[static_cast<unsigned>(route)];
+        allocator_.upkeep().Snapshot().routes[static_cast<unsigned>(route)];
     EXPECT_EQ(served.allocations, allocations) << RouteName(route);
     EXPECT_EQ(served.bytes, bytes) << RouteName(route);
   }
@@ -36,7 +36,7 @@ using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
 TYPED_TEST_SUITE(AllocatorStatisticsTest, Variants);
 
 TYPED_TEST(AllocatorStatisticsTest, BeforeTheFirstCall) {
-  const Statistics statistics = this->allocator_.Snapshot();
+  const Statistics statistics = this->allocator_.upkeep().Snapshot();
   EXPECT_STREQ(statistics.variant, TypeParam::kConfig.name);
   EXPECT_EQ(statistics.mapped_bytes, 0U);
   EXPECT_EQ(statistics.map_calls, 0U);
@@ -89,9 +89,9 @@ TYPED_TEST(AllocatorStatisticsTest, CountsDoNotDependOnWhereBlocksCameFrom) {
     remote += blocks.size();
   }
   this->ExpectRoute(Route::kTiny, served, served * 224);
-  this->allocator_.Purge(other);
-  EXPECT_EQ(this->allocator_.Snapshot().remote_frees, remote);
-  EXPECT_EQ(this->allocator_.Snapshot().heaps_created, 2U);
+  this->allocator_.upkeep().Purge(other);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().remote_frees, remote);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().heaps_created, 2U);
 }
 
 TYPED_TEST(AllocatorStatisticsTest, ThreadsWithoutAHeapCountToo) {
@@ -102,8 +102,8 @@ TYPED_TEST(AllocatorStatisticsTest, ThreadsWithoutAHeapCountToo) {
     block = this->allocator_.Allocate(this->self_, 50);
   }
   this->ExpectRoute(Route::kTiny, 101, 101 * 64);
-  EXPECT_EQ(this->allocator_.Snapshot().heaps_created, 1U);
-  EXPECT_EQ(this->allocator_.Snapshot().heaps_abandoned, 1U);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().heaps_created, 1U);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().heaps_abandoned, 1U);
 }
 
 TYPED_TEST(AllocatorStatisticsTest, ReallocationsWhereTheVariantCounts) {
@@ -113,8 +113,8 @@ TYPED_TEST(AllocatorStatisticsTest, ReallocationsWhereTheVariantCounts) {
   block = this->allocator_.Reallocate(this->self_, block, 5000);
   block = this->allocator_.Reallocate(this->self_, block, 500'000);
   block = this->allocator_.Reallocate(this->self_, block, 600'000);
-  const Statistics statistics = this->allocator_.Snapshot();
-  const bool counts = TypeParam::kConfig.count_all_calls;
+  const Statistics statistics = this->allocator_.upkeep().Snapshot();
+  const bool counts = TypeParam::kConfig.count_reallocs;
   // A range keeps its length: what does not fit moves.
   const bool moves = TypeParam::kConfig.separate_classes;
   EXPECT_EQ(statistics.reallocs_in_place, !counts ? 0U : moves ? 1U : 2U);
@@ -136,7 +136,7 @@ TYPED_TEST(AllocatorStatisticsTest, MemoryAndKernelCallsAreThoseOfTheKernel) {
     }
   }
   const auto check = [&] {
-    const Statistics statistics = this->allocator_.Snapshot();
+    const Statistics statistics = this->allocator_.upkeep().Snapshot();
     const FakeVirtualMemory& memory = this->test_.memory;
     EXPECT_EQ(statistics.mapped_bytes + statistics.metadata_bytes,
               memory.mapped_bytes());
@@ -154,7 +154,7 @@ TYPED_TEST(AllocatorStatisticsTest, MemoryAndKernelCallsAreThoseOfTheKernel) {
   check();
   for (void* block : blocks) this->allocator_.Free(this->self_, block);
   check();
-  this->allocator_.Purge(this->self_);
+  this->allocator_.upkeep().Purge(this->self_);
   check();
 }
 

@@ -10,9 +10,9 @@
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/core/pointer_facts.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
+#include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
 
@@ -71,8 +71,8 @@ TYPED_TEST(AllocatorTest, ServesEverySize) {
     model.Remove(block);
     this->allocator_.Free(this->self_, block);
   }
-  this->allocator_.Purge(this->self_);
-  EXPECT_EQ(this->allocator_.Snapshot().granted_bytes, 0U);
+  this->allocator_.upkeep().Purge(this->self_);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().granted_bytes, 0U);
 }
 
 TYPED_TEST(AllocatorTest, UsableSizeIsExactOrTheClassTheUnitsOrThePages) {
@@ -298,13 +298,13 @@ TYPED_TEST(AllocatorTest, PurgeGivesBackAllThatIsFree) {
     blocks.push_back(this->allocator_.Allocate(this->self_, 4000));
   }
   blocks.push_back(this->allocator_.Allocate(this->self_, 5 * kMiB));
-  EXPECT_EQ(this->allocator_.Purge(this->self_), 0U);
+  EXPECT_EQ(this->allocator_.upkeep().Purge(this->self_), 0U);
   for (void* block : blocks) this->allocator_.Free(this->self_, block);
   this->test_.memory.ForgetPurges();
-  EXPECT_GE(this->allocator_.Purge(this->self_), 16 * kMiB);
-  EXPECT_EQ(this->allocator_.Snapshot().cached_bytes, 0U);
-  EXPECT_EQ(this->allocator_.Snapshot().granted_bytes, 0U);
-  EXPECT_EQ(this->allocator_.Purge(this->self_), 0U);
+  EXPECT_GE(this->allocator_.upkeep().Purge(this->self_), 16 * kMiB);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().granted_bytes, 0U);
+  EXPECT_EQ(this->allocator_.upkeep().Purge(this->self_), 0U);
 }
 
 TYPED_TEST(AllocatorTest, FreedMemoryIsWipedWhereTheVariantSaysSo) {

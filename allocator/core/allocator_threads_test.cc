@@ -35,9 +35,9 @@ class AllocatorThreadsTest : public testing::Test {
 
   void ExpectNothingLeft() {
     Heap* last = test_.NewThread();
-    allocator_.Purge(last);
-    EXPECT_EQ(allocator_.Snapshot().granted_bytes, 0U);
-    EXPECT_EQ(allocator_.Snapshot().failures, 0U);
+    allocator_.upkeep().Purge(last);
+    EXPECT_EQ(allocator_.upkeep().Snapshot().granted_bytes, 0U);
+    EXPECT_EQ(allocator_.upkeep().Snapshot().failures, 0U);
     allocator_.CheckInvariants();
   }
 
@@ -125,7 +125,7 @@ TYPED_TEST(AllocatorThreadsTest, ADetachedThreadGoesOnWithoutAHeap) {
     model.Remove(block);
     this->allocator_.Free(self, block);
   }
-  EXPECT_EQ(this->allocator_.Snapshot().heaps_created, 2U);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().heaps_created, 2U);
   this->allocator_.Detach(other);
   this->ExpectNothingLeft();
 }
@@ -151,7 +151,7 @@ TYPED_TEST(AllocatorThreadsTest, BlocksOutliveTheirThread) {
     }
     this->allocator_.Detach(self);
   }
-  EXPECT_EQ(this->allocator_.Snapshot().heaps_created, 1U);
+  EXPECT_EQ(this->allocator_.upkeep().Snapshot().heaps_created, 1U);
   model.CheckAll();
   auto* last = this->test_.NewThread();
   while (!model.empty()) {
@@ -206,6 +206,12 @@ TYPED_TEST(AllocatorThreadsTest, TheChildOfAForkAllocates) {
   }
   for (int i = 0; i < 20; ++i) {
     allocator.PrepareFork();
+    // What a handler of fork does that was registered before the allocator's.
+    for (const std::size_t size : kSizes) {
+      void* blocks[70];
+      for (void*& block : blocks) block = allocator.Allocate(self, size);
+      for (void* block : blocks) allocator.Free(self, block);
+    }
     const pid_t child = fork();
     if (child == 0) {
       allocator.ChildAfterFork(self);
@@ -229,8 +235,8 @@ TYPED_TEST(AllocatorThreadsTest, TheChildOfAForkAllocates) {
   for (std::thread& other : others) other.join();
   allocator.Free(self, mine);
   allocator.Detach(self);
-  allocator.Purge(self);
-  EXPECT_EQ(allocator.Snapshot().granted_bytes, 0U);
+  allocator.upkeep().Purge(self);
+  EXPECT_EQ(allocator.upkeep().Snapshot().granted_bytes, 0U);
   allocator.CheckInvariants();
 }
 

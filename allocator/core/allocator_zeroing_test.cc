@@ -70,7 +70,7 @@ TYPED_TEST(AllocatorZeroingTest, MemoryThatServedAnotherSize) {
 TYPED_TEST(AllocatorZeroingTest, PurgedMemory) {
   for (const std::size_t size : kSizes) {
     this->Free(this->TakeDirty(size));
-    this->allocator_.Purge(this->self_);
+    this->allocator_.upkeep().Purge(this->self_);
     this->Free(this->TakeZeroed(size));
     // After the decay delay, without being asked to.
     this->test_.memory.AdvanceMs(10'000);
@@ -119,7 +119,7 @@ TYPED_TEST(AllocatorZeroingTest, AtRandom) {
         live.push_back(this->TakeDirty(size));
         break;
       case 1:
-        if (random() % 50 == 0) this->allocator_.Purge(this->self_);
+        if (random() % 50 == 0) this->allocator_.upkeep().Purge(this->self_);
         this->test_.memory.AdvanceMs(100);
         break;
       case 2:

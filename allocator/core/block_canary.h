@@ -13,8 +13,8 @@
 // longer slack has behind them is cleared with the block, and not looked at.
 //
 // Invariants:
-//   N1: a live block has room for its canary (kMinSlackBytes).
-//   N2: the first byte is never 0: one zero too many, as at the end of a
+//   CA1: a live block has room for its canary (kMinSlackBytes).
+//   CA2: the first byte is never 0: one zero too many, as at the end of a
 //       string, changes it.
 #ifndef HAKMEM_ALLOCATOR_CORE_BLOCK_CANARY_H_
 #define HAKMEM_ALLOCATOR_CORE_BLOCK_CANARY_H_
@@ -39,7 +39,7 @@ class BlockCanary {
  public:
   static constexpr std::size_t kBytes = sizeof(std::uint64_t);
 
-  // Of the block at `block`, of which `size_bytes` were asked for.
+  // The canary of the block at `block`, asked for with `size_bytes`.
   HAK_ALWAYS_INLINE BlockCanary(Address block, std::size_t size_bytes,
                                 const CanarySecret& secret)
       : start_(block + size_bytes) {

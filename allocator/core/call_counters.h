@@ -1,5 +1,5 @@
-// What an allocator counts of its calls on slow paths; the rest of the
-// statistics is what heaps count.
+// The counters of calls that slow paths serve; the rest of the statistics is
+// what heaps count.
 //
 // Owns: the counters. Called by: Allocator. Thread-safety: any thread adds, and
 // statistics read, relaxed: they are sums.
@@ -9,10 +9,14 @@
 #include <atomic>
 #include <cstdint>
 
+#include "allocator/config/config.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/statistics/statistics.h"
+
 namespace hakmem {
 
 struct CallCounters {
-  // Of threads without a heap: Tiny, Pool.
+  // Counts for threads without a heap and guarded blocks: Tiny, Pool.
   std::atomic<std::uint64_t> direct_allocations[2] = {};
   std::atomic<std::uint64_t> direct_bytes[2] = {};
   std::atomic<std::uint64_t> span_allocations{0};
@@ -21,7 +25,44 @@ struct CallCounters {
   std::atomic<std::uint64_t> huge_bytes{0};
   std::atomic<std::uint64_t> reallocs_in_place{0};
   std::atomic<std::uint64_t> reallocs_moved{0};
-  std::atomic<std::uint64_t> failed{0};
+
+  static void Count(std::atomic<std::uint64_t>& counter,
+                    std::uint64_t amount = 1) {
+    counter.fetch_add(amount, std::memory_order_relaxed);
+  }
+  template <const Config& kConfig>
+  static void CountRealloc(std::atomic<std::uint64_t>& counter) {
+    if constexpr (kConfig.count_reallocs) Count(counter);
+  }
+  void CountDirect(SizeClass size_class) {
+    const unsigned route = IsTiny(size_class) ? 0 : 1;
+    Count(direct_allocations[route]);
+    Count(direct_bytes[route], ClassBytes(size_class));
+  }
+  void CountSpan(std::uint64_t bytes) {
+    Count(span_allocations);
+    Count(span_bytes, bytes);
+  }
+  void CountHuge(std::uint64_t bytes) {
+    Count(huge_allocations);
+    Count(huge_bytes, bytes);
+  }
+
+  void AddTo(Statistics& statistics) const {
+    const auto add = [&](Route route, const auto& allocations,
+                         const auto& bytes) {
+      RouteStatistics& sum = statistics.routes[static_cast<unsigned>(route)];
+      sum.allocations += allocations.load(std::memory_order_relaxed);
+      sum.bytes += bytes.load(std::memory_order_relaxed);
+    };
+    add(Route::kTiny, direct_allocations[0], direct_bytes[0]);
+    add(Route::kPool, direct_allocations[1], direct_bytes[1]);
+    add(Route::kSpan, span_allocations, span_bytes);
+    add(Route::kHuge, huge_allocations, huge_bytes);
+    statistics.reallocs_in_place =
+        reallocs_in_place.load(std::memory_order_relaxed);
+    statistics.reallocs_moved = reallocs_moved.load(std::memory_order_relaxed);
+  }
 };
 
 }  // namespace hakmem

@@ -1,19 +1,19 @@
-// What the allocator asks of whoever embeds it.
+// Calls that the allocator makes to whoever embeds it.
 //
 // Owns: nothing. Called by: Allocator; filled in by frontend and tests.
 // Thread-safety: constants; each function says what it may do.
 #ifndef HAKMEM_ALLOCATOR_CORE_HOST_H_
 #define HAKMEM_ALLOCATOR_CORE_HOST_H_
 
-#include "allocator/config/options.h"
-#include "allocator/diag/failure_event.h"
-#include "allocator/diag/failure_reporter.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/failures/failure_event.h"
+#include "allocator/failures/failure_reporter.h"
 
 namespace hakmem {
 
 struct Host {
   // Called once, before the first block is handed out; must not allocate.
-  const Options& (*options)();
+  const HeapOptions& (*options)();
   // Called on a thread each time it gets a heap; may allocate, and may call
   // Detach when it cannot learn of the thread's exit.
   void (*on_attach)();

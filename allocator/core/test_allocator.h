@@ -12,17 +12,17 @@
 #include <memory>
 
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
-#include "allocator/diag/failure_event.h"
-#include "allocator/diag/failure_reporter.h"
-#include "allocator/diag/limit_finder.h"
+#include "allocator/failures/failure_event.h"
+#include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/limit_finder.h"
 #include "allocator/platform/fake_virtual_memory.h"
 
 namespace hakmem {
 
 // What the next TestAllocator starts with.
-inline Options test_options;
+inline HeapOptions test_options;
 // What is found as the reason of a refused mapping.
 inline LimitReport test_limits;
 inline void FindTestLimit(std::size_t needed_bytes, int /*error_number*/,
@@ -36,7 +36,7 @@ inline std::function<bool(const FailureEvent&)> test_handler;
 // Whoever wants to see each event.
 inline std::function<void(const FailureEvent&)> test_listener;
 inline constexpr Host kTestHost = {
-    .options = []() -> const Options& { return test_options; },
+    .options = []() -> const HeapOptions& { return test_options; },
     .on_attach = [] {},
     .reporter = &test_reporter,
     .ask_for_memory =
@@ -54,7 +54,7 @@ class TestAllocator {
  public:
   using Heap = typename Allocator<kConfig>::Heap;
 
-  explicit TestAllocator(const Options& options = Options()) {
+  explicit TestAllocator(const HeapOptions& options = HeapOptions()) {
     test_options = options;
     test_limits = LimitReport();
     // It keeps the last report for a while.
@@ -68,10 +68,12 @@ class TestAllocator {
 
   FailureEvent LastFailure() const {
     FailureEvent event;
-    allocator->failures().Copy(&event, 1);
+    allocator->recovery().failures().Copy(&event, 1);
     return event;
   }
-  std::uint64_t failures() const { return allocator->failures().recorded(); }
+  std::uint64_t failures() const {
+    return allocator->recovery().failures().recorded();
+  }
 
   FakeVirtualMemory memory;
   // Larger than a stack frame should be.

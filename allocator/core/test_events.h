@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
-#include "allocator/diag/failure_event.h"
+#include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
 
@@ -27,14 +27,14 @@ class AllocatorEventsTest : public testing::Test {
   using Test = TestAllocator<V::kConfig>;
   static constexpr bool kDetours = V::kConfig.report_detours;
 
-  AllocatorEventsTest() { Start(Options()); }
+  AllocatorEventsTest() { Start(HeapOptions()); }
   ~AllocatorEventsTest() override {
     test_->allocator->CheckInvariants();
     test_listener = nullptr;
     test_handler = nullptr;
   }
 
-  void Start(const Options& options) {
+  void Start(const HeapOptions& options) {
     test_ = std::make_unique<Test>(options);
     events_.clear();
     test_listener = [this](const FailureEvent& event) {

@@ -7,8 +7,8 @@
 // failed HAK_CHECK.
 //
 // Invariants:
-//   M1: usable parts of live blocks do not overlap.
-//   M2: a live block holds what Add or Resize wrote into it.
+//   MH1: usable parts of live blocks do not overlap.
+//   MH2: a live block holds what Add or Resize wrote into it.
 #ifndef HAKMEM_ALLOCATOR_CORE_TEST_MODEL_HEAP_H_
 #define HAKMEM_ALLOCATOR_CORE_TEST_MODEL_HEAP_H_
 

@@ -20,7 +20,7 @@
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
-#include "allocator/diag/failure_ring.h"
+#include "allocator/failures/failure_ring.h"
 
 namespace hakmem {
 
@@ -54,8 +54,8 @@ class TestWorkload {
     while (!model_.empty()) Free();
     for (Heap*& thread : threads_) allocator_.Detach(thread);
     Heap* last = test_.NewThread();
-    allocator_.Purge(last);
-    HAK_CHECK_EQ(allocator_.Snapshot().granted_bytes, 0U);
+    allocator_.upkeep().Purge(last);
+    HAK_CHECK_EQ(allocator_.upkeep().Snapshot().granted_bytes, 0U);
   }
   // One block by each route; all must be served.
   void ServeEveryRoute() {
@@ -213,7 +213,7 @@ void TestWorkload<kConfig, Choices>::Step() {
     if (model_.empty()) return;
     what < 68 && !full ? Reallocate(RandomSize()) : Free();
   } else if (what < 98) {
-    allocator_.Purge(self());
+    allocator_.upkeep().Purge(self());
   } else {
     EndThread();
   }

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "allocator/config/options.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
-#include "allocator/platform/helper_thread.h"
+#include "allocator/process/helper_thread.h"
 
 namespace hakmem {
 namespace {

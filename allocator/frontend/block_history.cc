@@ -5,19 +5,22 @@
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
-#include "allocator/core/find_block.h"
-#include "allocator/core/pointer_facts.h"
-#include "allocator/diag/report_sources.h"
+#include "allocator/config/options.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/startup_options.h"
-#include "allocator/platform/call_stack.h"
-#include "allocator/platform/futex_lock.h"
+#include "allocator/lookup/lookup.h"
 #include "allocator/platform/linux_virtual_memory.h"
-#include "allocator/platform/own_stack.h"
-#include "allocator/platform/process.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/process/process.h"
+#include "allocator/reports/report_sources.h"
+#include "allocator/stacks/call_stack.h"
+#include "allocator/stacks/own_stack.h"
 
 namespace hakmem {
 namespace {
+
+// The most that call stacks take; calls from places beyond that have none.
+constexpr std::size_t kMaxStackBytes = 64 * kMiB;
 
 constinit LinuxVirtualMemory g_memory;
 constinit FutexLock g_start_lock;
@@ -38,9 +41,8 @@ void StartOnce() {
   const Region& region = ProductAce().region();
   internal::g_records.Start(region);
   const Region::Window window = region.heap_window(Region::kStackWindow);
-  internal::g_stacks.Start(
-      window.begin,
-      std::min<std::size_t>(window.bytes, CurrentOptions().stacks_bytes));
+  internal::g_stacks.Start(window.begin,
+                           std::min<std::size_t>(window.bytes, kMaxStackBytes));
   // release: pairs with the acquire in Started.
   g_started.store(true, std::memory_order_release);
 }
@@ -95,7 +97,7 @@ void FindBlockHistory(std::uintptr_t block, BlockHistory& history) {
   FindEvent(record->allocation_stack, record->allocation_thread,
             history.allocation);
   // A call that was refused has not freed it.
-  if (FindBlock(ProductAce(), block).block.live) return;
+  if (LookUp(ProductAce(), block).block.live) return;
   FindEvent(record->free_stack, record->free_thread, history.release);
 }
 
@@ -145,7 +147,7 @@ constexpr HistoryHooks kHistoryHooks = {
         },
     .prepare_fork =
         []() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-          g_start_lock.Lock();
+          g_start_lock.LockForFork();
           internal::g_records.LockForFork();
           internal::g_stacks.LockForFork();
         },
@@ -153,7 +155,7 @@ constexpr HistoryHooks kHistoryHooks = {
         []() ABSL_NO_THREAD_SAFETY_ANALYSIS {
           internal::g_stacks.UnlockAfterFork();
           internal::g_records.UnlockAfterFork();
-          g_start_lock.Unlock();
+          g_start_lock.UnlockAfterFork();
         },
     .child_after_fork = &ChildAfterFork,
     .metadata_bytes =

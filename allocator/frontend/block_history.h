@@ -7,14 +7,14 @@
 // left as it was.
 //
 // Invariants:
-//   B1: a block's free stack is that of the call that freed it: a call that
+//   BH1: a block's free stack is that of the call that freed it: a call that
 //       finds the block freed already does not change it.
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_BLOCK_HISTORY_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_BLOCK_HISTORY_H_
 
 #include "allocator/base/compiler.h"
-#include "allocator/core/block_records.h"
-#include "allocator/core/stack_depot.h"
+#include "allocator/history/block_records.h"
+#include "allocator/history/stack_depot.h"
 
 namespace hakmem {
 
@@ -24,7 +24,7 @@ HAK_NOINLINE void RecordAllocation(const void* block, const void* frame);
 // Before `block`, which may be anything, is freed.
 HAK_NOINLINE void RecordFree(const void* block, const void* frame);
 
-// What the hooks of a process do for it.
+// Calls that the hooks of a process make for it.
 struct HistoryHooks {
   // The options have been read.
   void (*enable)();
@@ -43,7 +43,7 @@ extern BlockRecords g_records;
 }  // namespace internal
 
 // leak_report.cc: lists what is live, as HAKMEM_LEAKS asks.
-void ReportLeaks(const char* path);
+void ReportLeaks(const char* value);
 
 }  // namespace hakmem
 

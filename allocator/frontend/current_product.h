@@ -1,4 +1,4 @@
-// What the frontend's shared files ask of the one product they are linked into.
+// Calls of the frontend's shared files to the one product they are linked into.
 //
 // Owns: nothing; the variant's file defines these, through c_symbols.inc.
 // Called by: frontend alone. Thread-safety: any thread.
@@ -10,13 +10,15 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
-#include "allocator/core/failed_call.h"
-#include "allocator/diag/address_facts.h"
-#include "allocator/diag/failure_event.h"
-#include "allocator/diag/failure_reporter.h"
-#include "allocator/diag/failure_ring.h"
-#include "allocator/diag/statistics.h"
-#include "allocator/platform/fault_hook.h"
+#include "allocator/core/call_result.h"
+#include "allocator/core/recovery.h"
+#include "allocator/failures/failure_event.h"
+#include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/failure_ring.h"
+#include "allocator/guards/sampled_guards.h"
+#include "allocator/process/fault_hook.h"
+#include "allocator/reports/address_facts.h"
+#include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 
@@ -33,40 +35,33 @@ std::size_t ProductCheckHeap();
 Ace& ProductAce();
 // Allocator::Prewarm for the calling thread.
 std::size_t ProductPrewarm(std::size_t size, std::size_t count);
-// What the helper thread does each time it wakes.
+// The round of the helper thread each time it wakes.
 void ProductMaintain();
 // What the nothrow forms of new get beyond their hot paths; null: there is
 // none. `alignment` is a power of two.
 void* ProductNewOrNull(std::size_t size, std::size_t alignment, Call call,
                        bool aligned) noexcept;
-// Leaves a refusal for ProductRecover.
-void ProductRefuseAlignment(std::size_t size, std::size_t alignment);
 // Whether the program has replaced neither the form nor one that it calls.
 bool ProductOwnsNew();
 bool ProductOwnsNewArray();
 bool ProductOwnsNewAligned();
 bool ProductOwnsNewArrayAligned();
-// Allocator::Recover, TryAgain, Announce, Finish.
-void* ProductRecover(Call call, const void* frame, FailedCall& failed);
+// Allocator::Recover, TryAgain.
+void* ProductRecover(const Request& request, const CallResult& got,
+                     const void* frame, FailedCall& failed);
 void* ProductTryAgain(FailedCall& failed);
-void ProductAnnounce(FailedCall& failed);
-void ProductFinish(FailedCall& failed, Disposition disposition);
-// Tells the call trace of a block got after a refusal.
+Recovery& ProductRecovery();
+// Tells the call trace of a block that the cold end of a call has got.
 void ProductTraceRecovered(const FailedCall& failed, const void* block,
                            const void* frame);
 
 MemoryFigures ProductFigures();
-// What an address is to hakmem; waits for no lock.
-Surroundings ProductSurroundings(Address address);
-const FailureRing& ProductFailures();
 FailureReporter& ProductReporter();
-// Allocator::Samples, ReportFault.
-bool ProductSamples();
-FaultVerdict ProductReportFault(const Fault& fault);
+SampledGuards& ProductGuards();
 // HAKMEM_FAIL_NTH.
 void ProductFailNth(std::uint64_t nth, bool from_then_on);
 
-// What a variant with a call trace does for it; null in the others.
+// Hooks of a variant with a call trace; null in the others.
 struct TraceHooks;
 const TraceHooks* ProductTraceHooks();
 // The same for one that keeps the history of blocks.
@@ -75,7 +70,7 @@ const HistoryHooks* ProductHistoryHooks();
 // Where the call trace keeps its rings.
 Address ProductTraceWindow();
 
-// What runs at a thread's exit and around fork.
+// Hooks that run at a thread's exit and around fork.
 struct ProductHooks {
   void (*thread_exit)(void* argument);
   void (*prepare_fork)();

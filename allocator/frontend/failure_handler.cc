@@ -6,9 +6,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/compiler.h"
-#include "allocator/diag/failure_ring.h"
+#include "allocator/failures/failure_ring.h"
 #include "allocator/frontend/current_product.h"
-#include "allocator/platform/futex_lock.h"
+#include "allocator/process/futex_lock.h"
 
 namespace hakmem {
 namespace {
@@ -98,7 +98,7 @@ extern "C" {
 HAK_EXPORT std::size_t hakmem_failure_events(hakmem_failure_event* events,
                                              std::size_t capacity,
                                              std::size_t event_size_bytes) {
-  const hakmem::FailureRing& ring = hakmem::ProductFailures();
+  const hakmem::FailureRing& ring = hakmem::ProductRecovery().failures();
   char* to = reinterpret_cast<char*>(events);
   std::size_t count = 0;
   const std::uint64_t newest = ring.recorded();

@@ -6,11 +6,11 @@
 // program's.
 //
 // Invariants:
-//   H1: on one thread the handler does not run inside itself.
+//   FH1: on one thread the handler does not run inside itself.
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_FAILURE_HANDLER_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_FAILURE_HANDLER_H_
 
-#include "allocator/diag/failure_event.h"
+#include "allocator/failures/failure_event.h"
 #include "allocator/hakmem.h"
 
 namespace hakmem {

@@ -4,15 +4,16 @@
 
 #include "allocator/base/raw_print.h"
 #include "allocator/config/options.h"
-#include "allocator/diag/failure_event.h"
-#include "allocator/diag/failure_text.h"
+#include "allocator/failures/failure_event.h"
+#include "allocator/failures/failure_text.h"
 #include "allocator/frontend/current_product.h"
+#include "allocator/frontend/exit_output.h"
 #include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
-#include "allocator/platform/call_stack.h"
-#include "allocator/platform/clock.h"
-#include "allocator/platform/process.h"
-#include "allocator/platform/signals.h"
+#include "allocator/process/clock.h"
+#include "allocator/process/process.h"
+#include "allocator/process/signals.h"
+#include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
 namespace {
@@ -24,7 +25,7 @@ TraceMoment Now() {
 }
 
 void OnReportSignal(int /*signal*/) {
-  WriteFailures(ProductFailures(), kStderrFd);
+  WriteFailures(ProductRecovery().failures(), kStderrFd);
 }
 
 void HandleReportSignal(int signal) {
@@ -38,7 +39,7 @@ void HandleReportSignal(int signal) {
 
 // Events whose handler has ended the process instead of returning.
 void WritePendingEvents(FailureReporter& reporter) {
-  const FailureRing& ring = ProductFailures();
+  const FailureRing& ring = ProductRecovery().failures();
   const std::uint64_t newest = ring.recorded();
   const std::uint64_t oldest =
       newest > FailureRing::kCapacity ? newest - FailureRing::kCapacity : 0;
@@ -76,11 +77,11 @@ void WriteMemoryLineIfDue() {
 void EndFailureReports() {
   FailureReporter& reporter = ProductReporter();
   if (CurrentOptions().failures_at_exit != 0) {
-    WriteFailures(ProductFailures(), kStderrFd);
+    WriteFailures(ProductRecovery().failures(), ExitStderr());
   }
   if (!reporter.trace().is_on()) return;
   WritePendingEvents(reporter);
-  reporter.trace().WriteEnd(Now(), ProductFailures().recorded(),
+  reporter.trace().WriteEnd(Now(), ProductRecovery().failures().recorded(),
                             ProductFigures());
 }
 

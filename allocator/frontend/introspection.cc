@@ -12,10 +12,11 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/config/version.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/core/live_count.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/hakmem.h"
-#include "allocator/platform/process.h"
+#include "allocator/process/process.h"
+#include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 namespace {
@@ -56,23 +57,31 @@ hakmem_statistics ToPublic(const Statistics& statistics) {
           .misuses = statistics.misuses};
 }
 
-// glibc's words for what hakmem counts: its "arena" is what is mapped for
-// blocks, "in use" is what slabs and spans in use cover.
+// glibc's words for what hakmem counts: its "arena" is what is mapped for slabs
+// and spans, its "mmapped" blocks are Huge ones, a free block of a slab is a
+// free chunk.
 template <typename Info>
-Info ToMallinfo(const Statistics& statistics) {
+Info ToMallinfo() {
   using Field = decltype(Info::arena);
   const auto clamp = [](std::uint64_t value) {
     constexpr auto kMax =
         static_cast<std::uint64_t>(std::numeric_limits<Field>::max());
     return static_cast<Field>(std::min(value, kMax));
   };
+  const Statistics statistics = ProductStatistics();
+  const LiveCount live = CountLive(ProductAce());
   // The two are read one after the other, while other threads allocate.
-  const std::uint64_t in_use =
-      std::min(statistics.granted_bytes, statistics.mapped_bytes);
+  const std::uint64_t arena =
+      statistics.mapped_bytes -
+      std::min(live.huge_bytes, statistics.mapped_bytes);
+  const std::uint64_t in_use = std::min(live.bytes - live.huge_bytes, arena);
   Info info = {};
-  info.arena = clamp(statistics.mapped_bytes);
+  info.arena = clamp(arena);
+  info.ordblks = clamp(live.free_blocks);
+  info.hblks = clamp(live.huge_blocks);
+  info.hblkhd = clamp(live.huge_bytes);
   info.uordblks = clamp(in_use);
-  info.fordblks = clamp(statistics.mapped_bytes - in_use);
+  info.fordblks = clamp(arena - in_use);
   info.keepcost = clamp(statistics.cached_bytes);
   return info;
 }
@@ -129,11 +138,11 @@ HAK_EXPORT std::size_t hakmem_prewarm(std::size_t size, std::size_t count) {
 }
 
 HAK_EXPORT struct mallinfo mallinfo() noexcept {
-  return hakmem::ToMallinfo<struct mallinfo>(hakmem::ProductStatistics());
+  return hakmem::ToMallinfo<struct mallinfo>();
 }
 
 HAK_EXPORT struct mallinfo2 mallinfo2() noexcept {
-  return hakmem::ToMallinfo<struct mallinfo2>(hakmem::ProductStatistics());
+  return hakmem::ToMallinfo<struct mallinfo2>();
 }
 
 // There is no top of a heap to pad: everything that is kept is given back.

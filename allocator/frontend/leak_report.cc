@@ -6,14 +6,14 @@
 #include <cstring>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/json_text.h"
 #include "allocator/base/raw_print.h"
-#include "allocator/core/block_walk.h"
-#include "allocator/diag/frame_text.h"
-#include "allocator/diag/json_text.h"
-#include "allocator/diag/trace_path.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
-#include "allocator/platform/process.h"
+#include "allocator/frontend/exit_output.h"
+#include "allocator/lookup/block_walk.h"
+#include "allocator/process/process.h"
+#include "allocator/reports/frame_text.h"
 
 namespace hakmem {
 namespace {
@@ -143,28 +143,12 @@ void WriteJson(int fd) {
 
 }  // namespace
 
-void ReportLeaks(const char* path) {
+void ReportLeaks(const char* value) {
   CountLeaks();
-  if (std::strcmp(path, "1") == 0) {
-    WriteText(kStderrFd);
-    return;
-  }
-  RawPrinter expanded;
-  ExpandPath(path, expanded);
-  int error_number = 0;
-  const int fd = OpenForAppend(expanded.c_str(), error_number);
-  if (fd < 0) {
-    RawPrinter warning;
-    warning.Text("hakmem: warning: HAKMEM_LEAKS: cannot open ")
-        .Text(expanded.text())
-        .Text(": error ")
-        .SignedDecimal(error_number)
-        .Text("\n");
-    WriteFd(kStderrFd, warning.text());
-    return;
-  }
-  WriteJson(fd);
-  CloseFd(fd);
+  const int fd = OpenExitOutput("HAKMEM_LEAKS", value, FileReaders::kOwner);
+  if (fd < 0) return;
+  std::strcmp(value, "1") == 0 ? WriteText(fd) : WriteJson(fd);
+  CloseExitOutput(fd);
 }
 
 }  // namespace hakmem

@@ -2,13 +2,15 @@
 
 #include <cstdint>
 
-#include "allocator/diag/crash_report.h"
-#include "allocator/diag/misuse_policy.h"
-#include "allocator/diag/report_sources.h"
-#include "allocator/diag/report_text.h"
+#include "allocator/config/options.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/startup_options.h"
-#include "allocator/platform/crash_hook.h"
+#include "allocator/lookup/lookup.h"
+#include "allocator/process/crash_hook.h"
+#include "allocator/reports/crash_report.h"
+#include "allocator/reports/misuse_policy.h"
+#include "allocator/reports/report_sources.h"
+#include "allocator/reports/report_text.h"
 
 namespace hakmem {
 namespace {
@@ -25,7 +27,7 @@ void StartMisuseReports(const Options& options) {
   SetOnMisuse(static_cast<OnMisuse>(options.on_misuse));
   SetReportStacks(static_cast<Unwinding>(options.unwind) != Unwinding::kNone);
   SetSurroundingsSource([](std::uintptr_t address, Surroundings& surroundings) {
-    surroundings = ProductSurroundings(address);
+    surroundings = LookAround(ProductAce(), address);
   });
 }
 

@@ -5,9 +5,9 @@
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_MISUSE_REPORTS_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_MISUSE_REPORTS_H_
 
-#include "allocator/config/options.h"
-
 namespace hakmem {
+
+struct Options;
 
 // While the options are read: from the first call on, reports are as they say.
 void StartMisuseReports(const Options& options);

@@ -18,7 +18,7 @@ class HandlerCall {
   HandlerCall(FailedCall& failed, Disposition if_thrown)
       : failed_(failed), if_thrown_(if_thrown) {}
   ~HandlerCall() {
-    if (!returned_) ProductFinish(failed_, if_thrown_);
+    if (!returned_) ProductRecovery().Finish(failed_, if_thrown_);
   }
   HandlerCall(const HandlerCall&) = delete;
   HandlerCall& operator=(const HandlerCall&) = delete;
@@ -35,20 +35,21 @@ class HandlerCall {
 };
 
 // The block; null when the event is finished with `give_up`.
-void* Resolve(Call call, Disposition give_up, const void* frame) {
+void* Resolve(const Request& request, const CallResult& got,
+              Disposition give_up, const void* frame) {
   FailedCall failed;
-  void* block = ProductRecover(call, frame, failed);
+  void* block = ProductRecover(request, got, frame, failed);
   while (block == nullptr) {
     const NewHandler handler = CurrentNewHandler();
     if (handler == nullptr) {
-      ProductFinish(failed, give_up);
+      ProductRecovery().Finish(failed, give_up);
       return nullptr;
     }
-    ProductAnnounce(failed);
+    ProductRecovery().Announce(failed);
     HandlerCall(failed, give_up).Run(handler);
     block = ProductTryAgain(failed);
     if (block != nullptr) {
-      ProductFinish(failed, Disposition::kServedAfterNewHandler);
+      ProductRecovery().Finish(failed, Disposition::kServedAfterNewHandler);
     }
   }
   ProductTraceRecovered(failed, block, frame);
@@ -60,39 +61,53 @@ void* Resolve(Call call, Disposition give_up, const void* frame) {
 // Without a frame both are called last, so that operators jump here and their
 // caller is ours.
 
-void* ResolveOrThrow(Call call, std::size_t size, const void* frame) {
+void* ResolveOrThrow(Call call, std::size_t size, std::size_t alignment,
+                     CallResult got, const void* frame) {
   void* const block =
-      Resolve(call, Disposition::kThrew,
+      Resolve({.call = call, .size_bytes = size, .alignment_bytes = alignment},
+              got, Disposition::kThrew,
               frame != nullptr ? frame : __builtin_frame_address(0));
   if (block == nullptr) ThrowBadAlloc(size);
   return block;
 }
 
-void* ResolveOrNull(Call call, const void* frame) noexcept {
+void* ResolveOrNull(Call call, std::size_t size, std::size_t alignment,
+                    CallResult got, const void* frame) noexcept {
   constexpr Disposition kGiveUp = Disposition::kReturnedNull;
+  const Request request = {
+      .call = call, .size_bytes = size, .alignment_bytes = alignment};
   if (frame == nullptr) frame = __builtin_frame_address(0);
-  if (!CanCatch()) return Resolve(call, kGiveUp, frame);
+  if (!CanCatch()) return Resolve(request, got, kGiveUp, frame);
   try {
-    return Resolve(call, kGiveUp, frame);
+    return Resolve(request, got, kGiveUp, frame);
   } catch (...) {
     return nullptr;
   }
 }
 
+namespace {
+
 // No handler can help, so none is called.
-void* ThrowForAlignment(std::size_t size, std::size_t alignment, Call call) {
-  ProductRefuseAlignment(size, alignment);
+void FinishForAlignment(std::size_t size, std::size_t alignment, Call call,
+                        Disposition disposition, const void* frame) {
   FailedCall failed;
-  ProductRecover(call, __builtin_frame_address(0), failed);
-  ProductFinish(failed, Disposition::kThrew);
+  ProductRecover(
+      {.call = call, .size_bytes = size, .alignment_bytes = alignment},
+      RefusedAlignment(), frame, failed);
+  ProductRecovery().Finish(failed, disposition);
+}
+
+}  // namespace
+
+void* ThrowForAlignment(std::size_t size, std::size_t alignment, Call call) {
+  FinishForAlignment(size, alignment, call, Disposition::kThrew,
+                     __builtin_frame_address(0));
   ThrowBadAlloc(size);
 }
 
 void* NullForAlignment(std::size_t size, std::size_t alignment, Call call) {
-  ProductRefuseAlignment(size, alignment);
-  FailedCall failed;
-  ProductRecover(call, __builtin_frame_address(0), failed);
-  ProductFinish(failed, Disposition::kReturnedNull);
+  FinishForAlignment(size, alignment, call, Disposition::kReturnedNull,
+                     __builtin_frame_address(0));
   return nullptr;
 }
 

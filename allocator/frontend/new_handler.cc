@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include "allocator/base/raw_print.h"
-#include "allocator/platform/process.h"
+#include "allocator/process/process.h"
 
 namespace hakmem {
 namespace {

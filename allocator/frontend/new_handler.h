@@ -1,4 +1,4 @@
-// What `operator new` does when memory is short: the new-handler, then
+// The course of `operator new` when memory is short: the new-handler, then
 // std::bad_alloc; both belong to the program's C++ runtime, which hakmem does
 // not link.
 //
@@ -15,7 +15,8 @@
 #include <new>
 
 #include "allocator/base/compiler.h"
-#include "allocator/diag/failure_event.h"
+#include "allocator/core/call_result.h"
+#include "allocator/failures/failure_event.h"
 
 namespace hakmem {
 
@@ -23,10 +24,13 @@ using NewHandler = void (*)();
 
 // The end of a call that was refused: calls the new-handler and tries again,
 // until there is a block (never null); without a handler throws std::bad_alloc.
-HAK_COLD void* ResolveOrThrow(Call call, std::size_t size, const void* frame);
+HAK_COLD void* ResolveOrThrow(Call call, std::size_t size,
+                              std::size_t alignment, CallResult got,
+                              const void* frame);
 
 // The same, but null without a handler, or when it throws.
-HAK_COLD void* ResolveOrNull(Call call, const void* frame) noexcept;
+HAK_COLD void* ResolveOrNull(Call call, std::size_t size, std::size_t alignment,
+                             CallResult got, const void* frame) noexcept;
 
 // For an alignment that is no power of two.
 HAK_COLD void* ThrowForAlignment(std::size_t size, std::size_t alignment,
@@ -34,7 +38,7 @@ HAK_COLD void* ThrowForAlignment(std::size_t size, std::size_t alignment,
 HAK_COLD void* NullForAlignment(std::size_t size, std::size_t alignment,
                                 Call call);
 
-// What the nothrow forms do beyond their hot paths.
+// The nothrow forms beyond their hot paths.
 HAK_NOINLINE void* NothrowNewSlow(std::size_t size) noexcept;
 HAK_NOINLINE void* NothrowNewArraySlow(std::size_t size) noexcept;
 HAK_NOINLINE void* NothrowNewAlignedSlow(std::size_t size,

@@ -1,14 +1,17 @@
 #include "allocator/frontend/process_hooks.h"
 
 #include <atomic>
+#include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "allocator/diag/report_text.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"
-#include "allocator/platform/futex_lock.h"
-#include "allocator/platform/thread_hooks.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/process/signals.h"
+#include "allocator/process/stream_lock.h"
+#include "allocator/process/thread_hooks.h"
+#include "allocator/reports/report_text.h"
 
 namespace hakmem {
 namespace {
@@ -24,13 +27,67 @@ constinit std::atomic<bool> g_fork_hooks_claimed{false};
 // Only its address is used: the hook finds the thread's heap by itself.
 constinit char g_armed = 0;
 
+// From prepare to parent or child. Of the thread that forks, except for the
+// first member.
+struct Fork {
+  // Who forks; 0: nobody.
+  std::atomic<std::uint32_t> thread{0};
+  // Of forks within this one, in what runs between: they find all done.
+  int depth = 0;
+  bool streams_locked = false;
+  SignalMask signals = 0;
+};
+constinit Fork g_fork;
+
+// Signals are held off, so that no handler of one can fork while half of the
+// locks are taken.
+void PrepareFork() {
+  FutexLock::Identify();
+  if (g_fork.thread.load(std::memory_order_relaxed) == FutexLock::Self()) {
+    ++g_fork.depth;
+    return;
+  }
+  const bool streams_locked = LockStreamList();
+  const SignalMask signals = HoldSignals();
+  CurrentProductHooks().prepare_fork();
+  g_fork.streams_locked = streams_locked;
+  g_fork.signals = signals;
+  g_fork.thread.store(FutexLock::Self(), std::memory_order_relaxed);
+}
+
+// False: the outer of two forks goes on.
+bool EndFork(bool& streams_locked, SignalMask& signals) {
+  if (g_fork.depth != 0) {
+    --g_fork.depth;
+    return false;
+  }
+  streams_locked = g_fork.streams_locked;
+  signals = g_fork.signals;
+  g_fork.thread.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+void ParentAfterFork() {
+  bool streams_locked = false;
+  SignalMask signals = 0;
+  if (!EndFork(streams_locked, signals)) return;
+  CurrentProductHooks().parent_after_fork();
+  if (streams_locked) UnlockStreamList();
+  RestoreSignals(signals);
+}
+
 void ChildAfterFork() {
+  bool streams_locked = false;
+  SignalMask signals = 0;
+  if (!EndFork(streams_locked, signals)) return;
   // Its holder may have been another thread, which is not in the child.
   g_key_lock.ResetAfterFork();
   ResetFailureHandlerAfterFork();
   ReportText::ResetAfterFork();
   CurrentProductHooks().child_after_fork();
+  FutexLock::IdentifyAnew();
   WantBackgroundThread();
+  RestoreSignals(signals);
 }
 
 }  // namespace
@@ -50,9 +107,7 @@ void InstallForkHooksOnce() {
       g_fork_hooks_claimed.exchange(true, std::memory_order_relaxed)) {
     return;
   }
-  const ProductHooks& hooks = CurrentProductHooks();
-  if (!InstallForkHooks(hooks.prepare_fork, hooks.parent_after_fork,
-                        &ChildAfterFork)) {
+  if (!InstallForkHooks(&PrepareFork, &ParentAfterFork, &ChildAfterFork)) {
     g_fork_hooks_claimed.store(false, std::memory_order_relaxed);
   }
 }

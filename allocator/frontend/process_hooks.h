@@ -16,9 +16,9 @@ void OnThreadAttached();
 // Installs the thread-exit hook unless it is there; returns whether it is.
 bool InstallThreadExitHookOnce();
 
-// Installs the fork hooks unless they are there. As early as possible: libc
-// runs the prepare handlers registered last first, and those of other
-// libraries may allocate.
+// Installs the fork hooks unless they are there. Before all others: libc runs
+// the prepare handlers registered last first, and those of other libraries may
+// allocate, and wait for threads that do (register_atfork.cc).
 void InstallForkHooksOnce();
 
 }  // namespace hakmem

@@ -5,18 +5,20 @@
 #include <string_view>
 
 #include "allocator/base/raw_print.h"
-#include "allocator/diag/option_parser.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/config/options.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
+#include "allocator/frontend/exit_output.h"
 #include "allocator/frontend/failure_reports.h"
 #include "allocator/frontend/misuse_reports.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/sampled_guards.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/frontend/tracing_hooks.h"
-#include "allocator/platform/process.h"
+#include "allocator/options/option_parser.h"
+#include "allocator/process/process.h"
+#include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 namespace {
@@ -38,6 +40,12 @@ void Prewarm() {
   }
 }
 
+bool WritesToStderrAtExit(const Options& options) {
+  return options.failures_at_exit != 0 ||
+         std::strcmp(options.stats, "1") == 0 ||
+         std::strcmp(options.leaks, "1") == 0;
+}
+
 // Normally the first allocation has done it; this is for a process whose first
 // allocation is made by a thread beside one that forks, and for one that makes
 // none.
@@ -45,6 +53,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   ProductStart();
+  if (WritesToStderrAtExit(CurrentOptions())) KeepStderr();
   WantBackgroundThread();
   Prewarm();
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
@@ -62,29 +71,14 @@ __attribute__((destructor(kOutermostPriority))) void AtExit() {
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
   EndFailureReports();
   if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
-  const char* const path = CurrentOptions().stats;
-  if (path[0] == '\0') return;
+  const char* const value = CurrentOptions().stats;
+  if (value[0] == '\0') return;
   RawPrinter out;
   PrintStatisticsJson(ProductStatistics(), ProcessId(), g_program, out);
-  if (std::strcmp(path, "1") == 0) {
-    WriteFd(kStderrFd, out.text());
-    return;
-  }
-  int error_number = 0;
-  const int fd = OpenForAppend(path, error_number);
-  if (fd < 0) {
-    RawPrinter warning;
-    warning.Text("hakmem: warning: HAKMEM_STATS: cannot open ")
-        .Text(path)
-        .Text(": error ")
-        .SignedDecimal(error_number)
-        .Text("\n");
-    WriteFd(kStderrFd, warning.text());
-    return;
-  }
+  const int fd = OpenExitOutput("HAKMEM_STATS", value, FileReaders::kAll);
   // In one write: other processes may append to the same file.
   WriteFd(fd, out.text());
-  CloseFd(fd);
+  CloseExitOutput(fd);
 }
 
 }  // namespace

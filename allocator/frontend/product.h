@@ -7,7 +7,7 @@
 // thread-safe.
 //
 // Invariants:
-//   F1: everything is constant-initialised and never destroyed, so that calls
+//   PR1: everything is constant-initialised and never destroyed, so that calls
 //       before the first constructor and after the last destructor work.
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_PRODUCT_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_PRODUCT_H_
@@ -19,7 +19,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
-#include "allocator/diag/failure_reporter.h"
+#include "allocator/failures/failure_reporter.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"

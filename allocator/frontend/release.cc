@@ -8,3 +8,4 @@ using TheProduct = Product<kRelease>;
 
 #include "allocator/frontend/c_symbols.inc"
 #include "allocator/frontend/cpp_operators.inc"
+#include "allocator/frontend/current_product.inc"

@@ -2,17 +2,18 @@
 
 #include <signal.h>
 
+#include "allocator/config/options.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/startup_options.h"
-#include "allocator/platform/call_stack.h"
-#include "allocator/platform/fault_hook.h"
-#include "allocator/platform/process.h"
+#include "allocator/process/fault_hook.h"
+#include "allocator/process/process.h"
+#include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
 
 void StartSampledGuards() {
   if (CurrentOptions().guard_sample == 0) return;
-  if (!ProductSamples()) {
+  if (!ProductGuards().on()) {
     WriteFd(kStderrFd,
             "hakmem: warning: HAKMEM_GUARD_SAMPLE: no memory for guarded "
             "blocks; ignored\n");
@@ -20,8 +21,11 @@ void StartSampledGuards() {
   }
   // For the stacks of misused calls.
   PrepareStackTables();
-  AddFaultListener(&ProductReportFault, SignalBit(SIGSEGV) | SignalBit(SIGBUS),
-                   OtherHandlers::kStandBefore);
+  AddFaultListener(
+      [](const Fault& fault) {
+        return ProductGuards().ReportFault(fault, ProductVariant());
+      },
+      SignalBit(SIGSEGV) | SignalBit(SIGBUS), OtherHandlers::kStandBefore);
 }
 
 }  // namespace hakmem

@@ -1,4 +1,4 @@
-// What the process does for sampled guards: it listens to faults.
+// The process's part in sampled guards: it listens to faults.
 //
 // Owns: the listener. Called by: the library's constructor.
 // Thread-safety: once.

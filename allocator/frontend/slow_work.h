@@ -1,4 +1,5 @@
-// What slow paths do beside serving their call, when something asks for it.
+// Work that slow paths do beside serving their call, when something asks for
+// it.
 //
 // Owns: the requests. Called by: the process's hooks, which ask; the slow half
 // of malloc and new, which do.

@@ -1,13 +1,13 @@
 #include "allocator/frontend/startup_options.h"
 
 #include "allocator/base/raw_print.h"
-#include "allocator/diag/option_parser.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/misuse_reports.h"
 #include "allocator/frontend/tracing_hooks.h"
+#include "allocator/options/option_parser.h"
 #include "allocator/platform/linux_virtual_memory.h"
-#include "allocator/platform/process.h"
+#include "allocator/process/process.h"
 
 namespace hakmem {
 namespace {
@@ -20,8 +20,9 @@ constinit OptionPages g_pages;
 
 }  // namespace
 
-const Options& StartupOptions() {
+const HeapOptions& StartupOptions() {
   ReadOptions(g_pages.options);
+  WarnOfOtherVariants(g_pages.options, ProductVariant());
   if (g_pages.options.values.show_config != 0) {
     RawPrinter out;
     PrintConfig(g_pages.options, ProductVariant(), out);
@@ -33,22 +34,13 @@ const Options& StartupOptions() {
                  g_pages.options.values.fail_nth % 2 != 0);
   if (ProductTraceHooks() != nullptr) {
     ProductTraceHooks()->enable(g_pages.options.values);
-  } else if (g_pages.options.values.trace[0] != '\0') {
-    WriteFd(kStderrFd,
-            "hakmem: warning: HAKMEM_TRACE needs the tracing variant; "
-            "ignored\n");
   }
-  if (ProductHistoryHooks() != nullptr) {
-    ProductHistoryHooks()->enable();
-  } else if (g_pages.options.values.leaks[0] != '\0') {
-    WriteFd(kStderrFd,
-            "hakmem: warning: HAKMEM_LEAKS needs the debug variant; ignored\n");
-  }
+  if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->enable();
   return g_pages.options.values;
 }
 
-const Options& SealedStartupOptions() {
-  const Options& options = StartupOptions();
+const HeapOptions& SealedStartupOptions() {
+  const HeapOptions& options = StartupOptions();
   SealObject(&g_pages, sizeof(g_pages));
   return options;
 }

@@ -7,16 +7,17 @@
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_STARTUP_OPTIONS_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_STARTUP_OPTIONS_H_
 
-#include "allocator/config/options.h"
-
 namespace hakmem {
+
+struct HeapOptions;
+struct Options;
 
 // Reads the options and, when HAKMEM_SHOW_CONFIG asks for it, prints them.
 // May run before libc is initialised.
-const Options& StartupOptions();
+const HeapOptions& StartupOptions();
 
 // The same; afterwards nobody can write them.
-const Options& SealedStartupOptions();
+const HeapOptions& SealedStartupOptions();
 
 // The options as they are; the defaults before StartupOptions has run.
 const Options& CurrentOptions();

@@ -6,15 +6,16 @@
 #include <type_traits>
 
 #include "allocator/ace/ace.h"
+#include "allocator/config/options.h"
 #include "allocator/config/version.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/process_hooks.h"
-#include "allocator/platform/call_stack.h"
-#include "allocator/platform/crash_hook.h"
-#include "allocator/platform/helper_thread.h"
 #include "allocator/platform/linux_virtual_memory.h"
-#include "allocator/platform/own_stack.h"
+#include "allocator/process/crash_hook.h"
+#include "allocator/process/helper_thread.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/stacks/call_stack.h"
+#include "allocator/stacks/own_stack.h"
 
 namespace hakmem {
 namespace {

@@ -12,11 +12,12 @@
 #include <cstdint>
 
 #include "allocator/base/compiler.h"
-#include "allocator/config/options.h"
-#include "allocator/diag/call_trace.h"
-#include "allocator/diag/failure_event.h"
+#include "allocator/call_trace/call_trace.h"
+#include "allocator/failures/failure_event.h"
 
 namespace hakmem {
+
+struct Options;
 
 namespace internal {
 extern CallTrace g_call_trace;
@@ -24,7 +25,7 @@ extern CallTrace g_call_trace;
 
 HAK_ALWAYS_INLINE bool TracingCalls() { return internal::g_call_trace.on(); }
 
-// Of a call that has got `block`. `frame` is the entry point's.
+// Traces a call that has got `block`. `frame` is the entry point's.
 HAK_NOINLINE void TraceAllocation(Call call, std::size_t size,
                                   std::size_t alignment, const void* block,
                                   const void* frame);
@@ -38,7 +39,7 @@ HAK_NOINLINE void TraceReallocation(Call call, const void* from,
 // A call that failed, or was served by a detour.
 void TraceFailure(const FailureEvent& event);
 
-// What the hooks of a process and its threads do for the trace.
+// Calls that the hooks of a process and its threads make for the trace.
 struct TraceHooks {
   // The options have been read.
   void (*enable)(const Options& options);

@@ -1,8 +1,8 @@
 // All heaps of an allocator, and which of them have no thread.
 //
 // Owns: the table of heaps and the list of abandoned ones. Called by: core.
-// Thread-safety: any thread; one lock, taken before heaps' locks by fork and
-// never together with one otherwise.
+// Thread-safety: any thread; one lock, which is taken together with a heap's
+// only when a heap is abandoned or adopted, and by fork.
 //
 // A heap is abandoned whole at thread exit and adopted whole, the latest
 // first, by a thread that needs one. Its id, and with it every unit record,
@@ -15,6 +15,7 @@
 #define HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <new>
@@ -22,6 +23,10 @@
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/check.h"
 #include "allocator/heap/thread_heap.h"
+#include "allocator/heap/thread_heap_check.h"   // IWYU pragma: export
+#include "allocator/heap/thread_heap_remote.h"  // IWYU pragma: export
+#include "allocator/heap/thread_heap_rest.h"    // IWYU pragma: export
+#include "allocator/heap/thread_heap_slow.h"    // IWYU pragma: export
 #include "allocator/superslab/metadata_table.h"
 
 namespace hakmem {
@@ -36,7 +41,7 @@ class HeapRegistry {
   HeapRegistry& operator=(const HeapRegistry&) = delete;
 
   // Once, after ACE has started.
-  void Start(const Options& options) {
+  void Start(const HeapOptions& options) {
     const FutexLockHolder hold(lock_);
     Region& region = system_.ace.region();
     table_.Place(region.heap_window(0).begin, region.heap_window(0).bytes, 0);
@@ -61,11 +66,20 @@ class HeapRegistry {
     return system_.heap_count.load(std::memory_order_acquire);
   }
 
+  // Has all heaps give back what they keep, as far as others can, but those
+  // that nobody has touched since the last time: a call is refused in a time
+  // that does not grow with the number of threads that sleep.
+  void Reclaim();
+
   void AddStatistics(Statistics& statistics, typename Heap::Counters& counters);
-  // Of heaps, magazines and parcels.
+  // Bytes of heaps, magazines and parcels.
   std::size_t metadata_bytes() const {
     return table_.mapped_bytes() + system_.magazines.mapped_bytes() +
            system_.parcels.mapped_bytes();
+  }
+  // How often a lock of these was taken for a magazine or a parcel.
+  std::uint64_t pool_calls() const {
+    return system_.magazines.calls() + system_.parcels.calls();
   }
 
   void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -92,6 +106,7 @@ class HeapRegistry {
 
 template <const Config& kConfig>
 ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
+  FutexLock::Identify();
   const FutexLockHolder hold(lock_);
   if (abandoned_ != 0) {
     Heap& heap = At(abandoned_);
@@ -128,6 +143,22 @@ void HeapRegistry<kConfig>::Abandon(Heap& heap) {
 }
 
 template <const Config& kConfig>
+void HeapRegistry<kConfig>::Reclaim() {
+  const HeapId heaps = count();
+  for (unsigned i = 0; i < HeapSystem::kTouchedWords; ++i) {
+    std::atomic<std::uint64_t>& word = system_.touched[i];
+    if (word.load(std::memory_order_relaxed) == 0) continue;
+    std::uint64_t bits = word.exchange(0, std::memory_order_relaxed);
+    for (; bits != 0; bits &= bits - 1) {
+      for (HeapId id = i * 64 + static_cast<HeapId>(std::countr_zero(bits));
+           id <= heaps; id += HeapSystem::kTouchedBits) {
+        if (id != 0 && !At(id).TryReclaim()) system_.Touch(id);
+      }
+    }
+  }
+}
+
+template <const Config& kConfig>
 void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
                                           typename Heap::Counters& counters) {
   const HeapId heaps = count();
@@ -142,9 +173,10 @@ void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::PrepareFork() {
-  lock_.Lock();
+  lock_.LockForFork();
+  GatedLock::CloseGate();
   const HeapId heaps = count();
-  for (HeapId id = 1; id <= heaps; ++id) At(id).LockForFork();
+  for (HeapId id = 1; id <= heaps; ++id) At(id).AwaitOthers();
   system_.ace.LockForFork();
   system_.magazines.LockForFork();
   system_.parcels.LockForFork();
@@ -155,8 +187,8 @@ void HeapRegistry<kConfig>::ParentAfterFork() {
   system_.parcels.UnlockAfterFork();
   system_.magazines.UnlockAfterFork();
   system_.ace.UnlockAfterFork();
-  for (HeapId id = count(); id >= 1; --id) At(id).UnlockAfterFork();
-  lock_.Unlock();
+  GatedLock::OpenGate();
+  lock_.UnlockAfterFork();
 }
 
 template <const Config& kConfig>
@@ -165,6 +197,10 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine) {
   system_.magazines.ResetLockAfterFork();
   system_.ace.ResetLockAfterFork();
   lock_.ResetAfterFork();
+  // Another thread may have been visiting the heaps whose bits it took.
+  for (std::atomic<std::uint64_t>& word : system_.touched) {
+    word.store(~std::uint64_t{0}, std::memory_order_relaxed);
+  }
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) {
     Heap& heap = At(id);
@@ -176,6 +212,7 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine) {
       abandoned_count_.fetch_add(1, std::memory_order_relaxed);
     }
   }
+  GatedLock::OpenGate();
 }
 
 template <const Config& kConfig>

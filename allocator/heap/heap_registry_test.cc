@@ -1,10 +1,15 @@
 #include "allocator/heap/heap_registry.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <set>
+#include <thread>
 #include <vector>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/test_heaps.h"
@@ -129,6 +134,19 @@ TYPED_TEST(HeapRegistryTest, ManyThreadsInTurnNeedOneHeap) {
   EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
 }
 
+// After a fork every heap counts as touched, and none but those that exist is
+// visited.
+TYPED_TEST(HeapRegistryTest, AForksChildReclaimsTheHeapsThereAre) {
+  auto& heap = this->heaps_.Attach();
+  this->heaps_.Free(heap, this->heaps_.Allocate(heap, kSmall, 100));
+  this->registry_.PrepareFork();
+  this->registry_.ChildAfterFork(heap);
+  heap.Flush();
+  this->registry_.Reclaim();
+  EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
+  this->heaps_.CheckInvariants();
+}
+
 TYPED_TEST(HeapRegistryTest, NoMetadataNoHeap) {
   this->heaps_.memory().RefuseCall(1, EPERM, Refuse::kFromThenOn);
   VmStatus status;
@@ -181,6 +199,103 @@ TYPED_TEST(HeapRegistryTest, TheChildOfAForkAdoptsTheOthersHeaps) {
   EXPECT_EQ(&this->heaps_.Attach(), &other);
   EXPECT_EQ(&this->heaps_.Attach(), &abandoned);
   this->heaps_.Free(other, this->heaps_.Allocate(other, kSmall, 2000));
+  this->heaps_.CheckInvariants();
+}
+
+// Thousands of sleeping threads make no refused call slower.
+TYPED_TEST(HeapRegistryTest, ReclaimsAHeapOnceUntilItIsTouchedAgain) {
+  auto& sleeper = this->heaps_.Attach();
+  std::vector<ThreadHeap<TypeParam::kConfig>*> sleepers = {&sleeper};
+  for (int i = 0; i < 20; ++i) sleepers.push_back(&this->heaps_.Attach());
+  auto& mine = this->heaps_.Attach();
+  for (auto* heap : sleepers) {
+    this->heaps_.Free(*heap, this->heaps_.Allocate(*heap, kLarge, 100));
+  }
+  const std::uint64_t before = this->heaps_.GrantedBytes();
+  this->registry_.Reclaim();
+  EXPECT_LT(this->heaps_.GrantedBytes(), before);
+  // Whoever looks at them again ends there.
+  const auto page_bytes = static_cast<Address>(getpagesize());
+  const Address begin =
+      RoundUp(reinterpret_cast<Address>(&sleeper), page_bytes);
+  const Address end = RoundDown(reinterpret_cast<Address>(&mine), page_bytes);
+  void* const pages = reinterpret_cast<void*>(begin);
+  ASSERT_EQ(mprotect(pages, end - begin, PROT_NONE), 0);
+  for (int i = 0; i < 100; ++i) {
+    this->heaps_.Free(mine, this->heaps_.Allocate(mine, kLarge, 10));
+    this->registry_.Reclaim();
+  }
+  ASSERT_EQ(mprotect(pages, end - begin, PROT_READ | PROT_WRITE), 0);
+  // One that runs again is visited again, and one that gets a parcel.
+  this->heaps_.Free(*sleepers[5],
+                    this->heaps_.Allocate(*sleepers[5], kLarge, 100));
+  const auto theirs = this->heaps_.Allocate(*sleepers[6], kLarge, 100);
+  this->registry_.Reclaim();
+  this->heaps_.Free(mine, theirs);
+  mine.Flush();
+  const std::uint64_t with_parcels = this->heaps_.GrantedBytes();
+  this->registry_.Reclaim();
+  EXPECT_LT(this->heaps_.GrantedBytes(), with_parcels);
+  this->heaps_.CheckInvariants();
+}
+
+// Whoever visits a heap while its thread ends leaves what is loaded alone.
+TYPED_TEST(HeapRegistryTest, ReclaimsAHeapThatWasVisitedWhileItsThreadEnded) {
+  auto& heap = this->heaps_.Attach();
+  this->heaps_.Free(heap, this->heaps_.Allocate(heap, kSmall, 1));
+  heap.Leave();
+  this->registry_.Reclaim();
+  EXPECT_GT(this->heaps_.GrantedBytes(), 0U);
+  heap.Abandon();
+  this->registry_.Reclaim();
+  EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
+}
+
+// Writing to each of thousands of heaps would copy them all.
+TYPED_TEST(HeapRegistryTest, AForkWritesToNoHeapWithoutAThread) {
+  constexpr HeapId kGone = 50;
+  std::vector<ThreadHeap<TypeParam::kConfig>*> gone;
+  for (HeapId i = 0; i < kGone; ++i) {
+    gone.push_back(&this->heaps_.Attach());
+    this->heaps_.Free(*gone[i], this->heaps_.Allocate(*gone[i], kSmall, 20));
+  }
+  auto& mine = this->heaps_.Attach();
+  for (auto* heap : gone) this->registry_.Abandon(*heap);
+  const auto page_bytes = static_cast<Address>(getpagesize());
+  const Address begin =
+      RoundUp(reinterpret_cast<Address>(gone.front()), page_bytes);
+  const Address end = RoundDown(reinterpret_cast<Address>(&mine), page_bytes);
+  void* const pages = reinterpret_cast<void*>(begin);
+  for (const bool in_child : {false, true}) {
+    ASSERT_EQ(mprotect(pages, end - begin, PROT_READ), 0);
+    this->registry_.PrepareFork();
+    if (in_child) {
+      this->registry_.ChildAfterFork(mine);
+    } else {
+      this->registry_.ParentAfterFork();
+    }
+    ASSERT_EQ(mprotect(pages, end - begin, PROT_READ | PROT_WRITE), 0);
+  }
+  this->heaps_.CheckInvariants();
+}
+
+TYPED_TEST(HeapRegistryTest, TheThreadThatForksIsServedMeanwhile) {
+  auto& heap = this->heaps_.Attach();
+  auto& other = this->heaps_.Attach();
+  const std::vector<void*> theirs = this->heaps_.Allocate(other, kSmall, 500);
+  this->registry_.PrepareFork();
+  this->heaps_.Free(heap, this->heaps_.Allocate(heap, kSmall, 2000));
+  this->heaps_.Free(heap, theirs);
+  heap.Flush();
+  auto& third = this->heaps_.Attach();
+  this->heaps_.Free(third, this->heaps_.Allocate(third, kSmall, 2000));
+  this->registry_.Abandon(third);
+  this->registry_.ParentAfterFork();
+  this->heaps_.CheckInvariants();
+  std::thread([&] {
+    this->heaps_.Free(other, this->heaps_.Allocate(other, kSmall, 500));
+    this->registry_.Abandon(other);
+  }).join();
   this->heaps_.CheckInvariants();
 }
 

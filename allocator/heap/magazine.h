@@ -10,7 +10,7 @@
 // Adams, "Magazines and Vmem", USENIX 2001.)
 //
 // Invariants:
-//   Z1: a top is 0 (no magazine) or points to a word of a magazine.
+//   MG1: a top is 0 (no magazine) or points to a word of a magazine.
 #ifndef HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
 #define HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
 
@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/slab/size_class.h"
 
@@ -49,7 +50,14 @@ inline MagazineTop& MagazineLink(MagazineTop top) {
   return *reinterpret_cast<MagazineTop*>(MagazineStart(top));
 }
 
-// What one magazine may hold, so that two of them do not hoard large blocks.
+// Has a magazine's words on their way to the cache before they are needed.
+HAK_ALWAYS_INLINE void PrefetchMagazine(MagazineTop start) {
+  for (std::size_t at = 0; at < kMagazineBytes; at += 64) {
+    __builtin_prefetch(reinterpret_cast<void*>(start + at));
+  }
+}
+
+// The most that one magazine holds, so that two do not hoard large blocks.
 inline constexpr std::size_t kMagazineBudgetBytes = 256 * kKiB;
 
 namespace internal {
@@ -71,7 +79,7 @@ constexpr std::uint32_t MagazineCapacity(SizeClass size_class) {
   return internal::kMagazineCapacities[size_class];
 }
 
-// What a full magazine counts for in a depot's budget.
+// The bytes that a full magazine counts for in a depot's budget.
 constexpr std::uint64_t FullMagazineBytes(SizeClass size_class) {
   return MagazineCapacity(size_class) * ClassBytes(size_class) + kMagazineBytes;
 }

@@ -8,12 +8,13 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_METADATA_POOL_H_
 #define HAKMEM_ALLOCATOR_HEAP_METADATA_POOL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "allocator/platform/futex_lock.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
@@ -30,31 +31,50 @@ class MetadataPool {
   // Once, before anything else.
   void Place(Region::Window window);
 
+  // What a piece that is in nobody's use is: pieces are linked in lists by
+  // their first words.
+  struct Piece {
+    Piece* next;
+  };
+
   // A piece with arbitrary content; null when the table cannot grow.
   void* Take();
   void Put(void* piece);
+  // Up to `count` pieces, in a list that ends with null; returns how many. 0:
+  // the table cannot grow.
+  std::uint32_t TakeList(std::uint32_t count, Piece*& list);
+  // `count` pieces, linked from `first` to `last`.
+  void PutList(Piece* first, Piece* last, std::uint32_t count);
+
+  // How often pieces were taken or put: each time the lock was held.
+  std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 
   std::size_t mapped_bytes() const { return table_.mapped_bytes(); }
   std::uint64_t map_calls() const { return table_.map_calls(); }
 
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) { lock_.Lock(); }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
+  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
+    lock_.LockForFork();
+  }
+  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
+    lock_.UnlockAfterFork();
+  }
   void ResetLockAfterFork() { lock_.ResetAfterFork(); }
 
   void CheckInvariants();
 
  private:
-  struct FreePiece {
-    FreePiece* next;
-  };
+  void CountCall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Piece* TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   VirtualMemory& memory_;
   const std::size_t piece_bytes_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
-  FreePiece* free_ ABSL_GUARDED_BY(lock_) = nullptr;
+  Piece* free_ ABSL_GUARDED_BY(lock_) = nullptr;
   std::size_t free_count_ ABSL_GUARDED_BY(lock_) = 0;
   std::size_t made_ ABSL_GUARDED_BY(lock_) = 0;
+  // Written under lock_, read by anyone.
+  std::atomic<std::uint64_t> calls_{0};
 };
 
 }  // namespace hakmem

@@ -8,10 +8,10 @@
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
-#include "allocator/diag/misuse_policy.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/heap/test_heaps.h"
 #include "allocator/heap/thread_heap.h"
+#include "allocator/reports/misuse_policy.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {

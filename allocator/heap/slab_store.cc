@@ -32,11 +32,11 @@ UnitRecord SlabStore::RecordOf(SizeClass size_class) const {
 }
 
 unsigned SlabStore::BucketOf(const Slab& slab) {
-  // available * kBuckets / capacity, at most kBuckets - 1, without a division.
-  const std::uint32_t scaled = slab.available() * kBuckets;
+  // available * kShares / capacity, without a division.
+  const std::uint32_t scaled = slab.available() * kShares;
   const std::uint32_t capacity = slab.capacity();
   unsigned bucket = 0;
-  for (std::uint32_t share = 1; share < kBuckets; ++share) {
+  for (std::uint32_t share = 1; share <= kShares; ++share) {
     bucket += static_cast<unsigned>(scaled >= share * capacity);
   }
   return bucket;
@@ -97,9 +97,7 @@ void SlabStore::ClearHeaders(const Zone& zone, UnitIndex unit) {
 
 Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   const std::uint32_t units = kClassLayouts[size_class].slab_units;
-  const Ace::Grant grant = ace_->separate_classes()
-                               ? ace_->GrantSlabRange(size_class)
-                               : ace_->GrantSlab(IsTiny(size_class), units);
+  const Ace::Grant grant = ace_->GrantSlab(size_class);
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return nullptr;
   const Zone& zone = ZoneOf(size_class);
@@ -113,7 +111,6 @@ Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   descriptor.slab.Start(size_class, grant.first, grant.guard_bytes);
   descriptor.slab.bucket = kNotListed;
   ++slabs_granted_;
-  Refile(descriptor.slab);
   return &descriptor.slab;
 }
 
@@ -132,11 +129,7 @@ void SlabStore::Release(Slab& slab) {
     DescriptorOf(zone, unit).header_extent = static_cast<std::uint32_t>(here);
     used -= here;
   }
-  if (ace_->separate_classes()) {
-    ace_->ReleaseSlabRange(size_class, first);
-  } else {
-    ace_->ReleaseSlab(IsTiny(size_class), first, units);
-  }
+  ace_->ReleaseSlab(size_class, first);
 }
 
 std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
@@ -201,12 +194,8 @@ std::uint32_t SlabStore::Put(SizeClass size_class, void* const* blocks,
 void SlabStore::ReleaseEmpty() {
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
-    // An empty slab is wholly available: it is on the last list.
-    if ((non_empty_[i] >> (kBuckets - 1) & 1) == 0) continue;
-    for (UnitIndex unit = lists_[i][kBuckets - 1]; unit != kNoUnit;) {
-      Slab& slab = SlabAt(size_class, unit);
-      unit = slab.next;
-      if (slab.empty()) Release(slab);
+    while ((non_empty_[i] >> kEmptyBucket & 1) != 0) {
+      Release(SlabAt(size_class, lists_[i][kEmptyBucket]));
     }
   }
 }

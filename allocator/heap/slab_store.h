@@ -4,9 +4,10 @@
 // blocks that are in nobody's hands. Called by: ThreadHeap, under its lock.
 // Thread-safety: none of its own.
 //
-// Slabs with blocks to give are on one of four lists per class, by the share
-// of blocks they can give. Blocks come from the fullest list first, so that
-// nearly empty slabs become empty and go back to ACE.
+// Slabs with blocks to give are on one of five lists per class, by the share
+// of blocks they can give; the last is of those that are wholly available.
+// Blocks come from the fullest list first, so that nearly empty slabs become
+// empty and go back to ACE. Nothing here walks slabs that it does not change.
 //
 // Invariants:
 //   B1: a slab is on list b of its class exactly when available() > 0 and
@@ -45,7 +46,7 @@ class SlabStore {
   // the same slab cost one look-up.
   std::uint32_t Put(SizeClass size_class, void* const* blocks,
                     std::uint32_t count);
-  // Releases the empty slabs that Put has kept.
+  // Releases the empty slabs that Put has kept, without a look at others.
   void ReleaseEmpty();
 
   // How often Take was served from a slab that was in use, and from one that
@@ -63,12 +64,14 @@ class SlabStore {
   void CheckRecent(SizeClass size_class) const;
 
  private:
-  static constexpr unsigned kBuckets = 4;
+  static constexpr unsigned kShares = 4;
+  static constexpr unsigned kEmptyBucket = kShares;
+  static constexpr unsigned kBuckets = kShares + 1;
   static constexpr std::uint8_t kNotListed = 0xff;
 
   Zone& ZoneOf(SizeClass size_class) const;
   Slab& SlabAt(SizeClass size_class, UnitIndex unit) const;
-  // What the unit records of this store's slabs say.
+  // The unit record of this store's slabs of the class.
   UnitRecord RecordOf(SizeClass size_class) const;
   static unsigned BucketOf(const Slab& slab);
   void List(Slab& slab, unsigned bucket);

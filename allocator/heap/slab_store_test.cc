@@ -7,14 +7,15 @@
 #include <iterator>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
-#include "allocator/config/options.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -28,7 +29,7 @@ const SizeClass kPool = ClassOf(8 * kKiB);
 
 class SlabStoreTest : public testing::Test {
  protected:
-  SlabStoreTest() { ace_.Start(Options()); }
+  SlabStoreTest() { ace_.Start(HeapOptions()); }
   ~SlabStoreTest() override {
     store_.CheckInvariants();
     ace_.CheckInvariants();
@@ -191,6 +192,42 @@ TEST_F(SlabStoreTest, ABlockOfASlabThatWentBackCannotBePutBack) {
   const std::vector<void*> now = Take(ClassOf(1024), 1);
   ASSERT_EQ(now[0], old[0]);
   EXPECT_EQ(store_.Put(ClassOf(16), old.data(), 1), 0U);
+}
+
+// Whoever frees at random into thousands of slabs comes by every few blocks.
+TEST_F(SlabStoreTest, ReleaseEmptyLooksAtNoSlabThatItKeeps) {
+  for (const SizeClass size_class : {kTiny, kPool}) {
+    const Zone& zone = ZoneOf(size_class);
+    const std::uint32_t capacity = kClassLayouts[size_class].capacity;
+    // Three slabs of which one block each is in use.
+    const std::uint64_t slabs_before = store_.slabs_granted();
+    std::vector<void*> all;
+    while (store_.slabs_granted() < slabs_before + 3 ||
+           all.size() < std::size_t{3} * capacity) {
+      const std::vector<void*> some = Take(size_class, kSome);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    std::vector<void*> used;
+    std::vector<Slab*> sparse;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      const auto first = all.begin() + std::ptrdiff_t{i} * capacity;
+      Put(size_class, {first + 1, first + capacity});
+      used.push_back(*first);
+      const UnitIndex unit = SlabUnitOf(
+          size_class, zone.UnitOf(reinterpret_cast<Address>(*first)));
+      sparse.push_back(&DescriptorOf(zone, unit).slab);
+    }
+    // Whoever follows these links ends there.
+    UnitIndex links[3];
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      links[i] = std::exchange(sparse[i]->next, UnitIndex{0xffff'fff0});
+    }
+    store_.ReleaseEmpty();
+    for (std::uint32_t i = 0; i < 3; ++i) sparse[i]->next = links[i];
+    Put(size_class, used);
+    store_.ReleaseEmpty();
+  }
+  EXPECT_EQ(GrantedUnits(), 0U);
 }
 
 TEST_F(SlabStoreTest, RandomUseKeepsTheInvariants) {

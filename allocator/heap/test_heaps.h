@@ -14,13 +14,13 @@
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/heap/heap_registry.h"
 #include "allocator/heap/thread_heap.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/statistics/statistics.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/zone.h"
 
@@ -31,7 +31,7 @@ class TestHeaps {
  public:
   using Heap = ThreadHeap<kConfig>;
 
-  explicit TestHeaps(const Options& options = Options()) {
+  explicit TestHeaps(const HeapOptions& options = HeapOptions()) {
     ace_.Start(options);
     registry_.Start(options);
   }

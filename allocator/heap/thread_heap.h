@@ -6,9 +6,9 @@
 // paths alone; another thread may take it to drain the mailbox of an owner
 // that is gone or asleep. Lock order: docs/design.md.
 //
-// The lock also makes fork safe: while it is held, nothing but the loaded
-// magazines and open parcels can be in mid-change, and the child drops those
-// of threads that do not exist in it.
+// The lock also makes fork safe: while its gate is closed, nothing but the
+// loaded magazines and open parcels can be in mid-change, and the child drops
+// those of threads that do not exist in it.
 //
 // Invariants:
 //   T1: a class's cache has a magazine exactly when top != 0; full is then the
@@ -16,7 +16,8 @@
 //   T2: every block in a magazine bears the header Free of its class, and its
 //       unit's record names this heap.
 //   T3: the depot of class c holds depot_count magazines with blocks; all of
-//       them together count for depot_bytes_, at most the budget.
+//       them together count for depot_bytes_, and with the spare magazines for
+//       at most the budget.
 //   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
 //   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
 //       of its class, bears the header Quarantined and is this heap's.
@@ -37,13 +38,14 @@
 #include "allocator/base/weak_random.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
-#include "allocator/diag/block_report.h"
-#include "allocator/heap/guard_sampler.h"
+#include "allocator/guards/guard_sampler.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/metadata_pool.h"
 #include "allocator/heap/parcel.h"
 #include "allocator/heap/slab_store.h"
-#include "allocator/platform/futex_lock.h"
+#include "allocator/heap/spare_magazines.h"
+#include "allocator/process/gated_lock.h"
+#include "allocator/reports/block_report.h"
 #include "allocator/superslab/block_bounds.h"
 
 namespace hakmem {
@@ -64,6 +66,19 @@ struct HeapSystem {
   std::atomic<HeapId> heap_count{0};
   // Where the next thread that visits some heaps goes on; a hint.
   std::atomic<HeapId> next_visited{0};
+  // Which heaps had a slow path, or got a parcel, since they were reclaimed
+  // last: bit id % kTouchedBits. Written by these heaps' owners, by senders,
+  // and by HeapRegistry::Reclaim, which reads it; a hint.
+  static constexpr unsigned kTouchedWords = 64;
+  static constexpr HeapId kTouchedBits = kTouchedWords * 64;
+  std::atomic<std::uint64_t> touched[kTouchedWords] = {};
+  void Touch(HeapId id) {
+    std::atomic<std::uint64_t>& word = touched[id % kTouchedBits / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (id % 64);
+    if ((word.load(std::memory_order_relaxed) & bit) == 0) {
+      word.fetch_or(bit, std::memory_order_relaxed);
+    }
+  }
   std::uint64_t depot_bytes = 0;
 };
 
@@ -235,8 +250,8 @@ class alignas(64) ThreadHeap {
   // of a heap without a thread that are more than a little.
   void TryDrainForOwner();
   // The same, and gives back all that is in magazines but the loaded ones of an
-  // owner.
-  void TryReclaim();
+  // owner. False: somebody is in this heap.
+  bool TryReclaim();
   // Gives back what the heap has not used since the last Trim: idle magazines
   // of its depots; if it is idle as a whole, all but the loaded magazines,
   // which the owner alone may touch, and these, too, if there is none. Nothing
@@ -244,11 +259,12 @@ class alignas(64) ThreadHeap {
   void TryTrim();
 
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
-  void Abandon() { abandoned_.store(true, std::memory_order_relaxed); }
+  // What is loaded is within others' reach from now on.
+  void Abandon();
   // From now on the magazines are the caller's; the lock keeps whoever is
   // emptying them for want of an owner from going on.
   void Adopt() {
-    const FutexLockHolder hold(lock_);
+    const GatedLockHolder hold(lock_);
     abandoned_.store(false, std::memory_order_relaxed);
   }
 
@@ -263,8 +279,8 @@ class alignas(64) ThreadHeap {
   };
   void AddCounters(Counters& counters) const;
 
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) { lock_.Lock(); }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
+  // Before a fork, with the gate closed: nobody else is inside from now on.
+  void AwaitOthers() { lock_.AwaitFree(); }
   // In the child, for every heap; `mine`: the forking thread's own.
   void ChildAfterFork(bool mine);
 
@@ -301,7 +317,6 @@ class alignas(64) ThreadHeap {
   static constexpr std::uint32_t kSendInterval = 16;
   // Every so many slow paths, the time is looked at.
   static constexpr std::uint32_t kTickInterval = 8;
-  static constexpr std::uint32_t kMaxSpareMagazines = 16;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
   // So many heaps are looked after each time ACE has trimmed.
@@ -354,7 +369,15 @@ class alignas(64) ThreadHeap {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_NOINLINE void FreeRemoteSlow(HeapId owner, SizeClass size_class,
                                    void* block);
-  void BeginSlowPath(Overdue& overdue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // There may be something to reclaim from now on.
+  HAK_ALWAYS_INLINE void NoteTouched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    if (touched_) [[likely]]
+      return;
+    touched_ = true;
+    system_->Touch(id());
+  }
+  HAK_ALWAYS_INLINE void BeginSlowPath(Overdue& overdue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void EndSlowPath(const Overdue& overdue);
   HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
     if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
@@ -368,14 +391,15 @@ class alignas(64) ThreadHeap {
   void CheckResting(SizeClass size_class) const;
   bool EnsureMagazine(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void LoadFromDepot(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void* Refill(SizeClass size_class, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void MakeRoom(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool DepotHasRoom(SizeClass size_class) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   MagazineTop ExchangePrevious(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  MagazineTop TakeEmptyMagazine() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_ALWAYS_INLINE MagazineTop TakeEmptyMagazine()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint64_t BudgetLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PutEmptyMagazine(MagazineTop top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushMagazine(SizeClass size_class, MagazineTop top)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -391,8 +415,9 @@ class alignas(64) ThreadHeap {
   Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Send(unsigned slot, Overdue& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void SendAll(Overdue& overdue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void Drain(bool by_owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE void SendAll(Overdue& overdue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE void Drain(bool by_owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void File(const Parcel& parcel, bool by_owner)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_ALWAYS_INLINE bool Unqueue(void* block, bool by_owner,
@@ -437,7 +462,7 @@ class alignas(64) ThreadHeap {
   std::atomic<std::uint64_t> remote_frees_{0};
 
   HeapSystem* const system_;
-  alignas(64) FutexLock lock_;
+  alignas(64) GatedLock lock_;
   // Written under the registry's lock, and set to false under lock_, too. Read
   // under lock_, and by senders as a hint.
   std::atomic<bool> abandoned_{false};
@@ -447,10 +472,11 @@ class alignas(64) ThreadHeap {
   // slow_paths_ at the last TryTrim, and at the last TryDrainForOwner.
   std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;
+  // This heap is among HeapSystem::touched.
+  bool touched_ ABSL_GUARDED_BY(lock_) = false;
   // Where FlushIdleClasses goes on.
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint32_t spare_count_ ABSL_GUARDED_BY(lock_) = 0;
-  MagazineTop spares_ ABSL_GUARDED_BY(lock_) = 0;
+  SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
   Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
   // Of all classes, as if each of their magazines were full.
   std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
@@ -468,8 +494,7 @@ class alignas(64) ThreadHeap {
 
 }  // namespace hakmem
 
-#include "allocator/heap/thread_heap_check.h"  // IWYU pragma: export
-#include "allocator/heap/thread_heap_rest.h"   // IWYU pragma: export
-#include "allocator/heap/thread_heap_slow.h"   // IWYU pragma: export
+#include "allocator/heap/thread_heap_rest.h"  // IWYU pragma: export
+#include "allocator/heap/thread_heap_slow.h"  // IWYU pragma: export
 
 #endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_H_

@@ -1,4 +1,4 @@
-// ThreadHeap: the checks of its invariants. Included by thread_heap.h alone.
+// ThreadHeap: the checks of its invariants. Included by heap_registry.h alone.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CHECK_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CHECK_H_
 
@@ -6,7 +6,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/heap/thread_heap.h"
-#include "allocator/platform/clock.h"
+#include "allocator/process/clock.h"
 
 namespace hakmem {
 
@@ -71,21 +71,22 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
     CheckBehind(size_class);
     depot_bytes += depots_[i].count * FullMagazineBytes(size_class);
   }
-  HAK_CHECK_EQ(depot_bytes, depot_bytes_);          // T3
-  HAK_CHECK_LE(depot_bytes, system_->depot_bytes);  // T3
+  HAK_CHECK_EQ(depot_bytes, depot_bytes_);                            // T3
+  HAK_CHECK_LE(depot_bytes + spares_.bytes(), system_->depot_bytes);  // T3
+  spares_.CheckInvariants();
   if (with_loaded) CheckOpenParcels();
   slabs_.CheckInvariants();
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckInvariants() {
-  const FutexLockHolder hold(lock_);
+  const GatedLockHolder hold(lock_);
   CheckLocked(/*with_loaded=*/true);
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckWhileRunning(bool mine) {
-  const FutexLockHolder hold(lock_);
+  const GatedLockHolder hold(lock_);
   CheckLocked(/*with_loaded=*/mine || abandoned());
 }
 
@@ -95,7 +96,7 @@ void ThreadHeap<kConfig>::CheckWhileRunning(bool mine) {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckAfterSlowPath(SizeClass touched) {
   {
-    const FutexLockHolder hold(lock_);
+    const GatedLockHolder hold(lock_);
     if (touched != kNoClass) {
       CheckLoaded(touched);
       CheckBehind(touched);

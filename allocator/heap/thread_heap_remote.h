@@ -1,13 +1,13 @@
 // ThreadHeap: parcels, threads without a heap, and fork. Included by
-// thread_heap_slow.h alone.
+// heap_registry.h alone.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_
 
 #include <algorithm>
 
 #include "allocator/base/check.h"
-#include "allocator/diag/fatal.h"
 #include "allocator/heap/thread_heap.h"
+#include "allocator/reports/fatal.h"
 
 namespace hakmem {
 
@@ -49,6 +49,7 @@ void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
   const bool abandoned = owner.abandoned();
   const HeapId owner_id = parcel->owner;
   owner.mailbox_.Push(parcel);
+  system_->Touch(owner_id);
   if ((abandoned || pending_bytes > kMaxPendingBytes) &&
       overdue.count < kOpen) {
     overdue.ids[overdue.count++] = owner_id;
@@ -178,6 +179,7 @@ void ThreadHeap<kConfig>::Drain(bool by_owner) {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::TryDrainForOwner() {
   if (!lock_.TryLock()) return;
+  NoteTouched();
   Drain(/*by_owner=*/false);
   const bool asleep = slow_paths_ == drained_at_;
   drained_at_ = slow_paths_;
@@ -191,12 +193,14 @@ void ThreadHeap<kConfig>::TryDrainForOwner() {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::TryReclaim() {
-  if (!lock_.TryLock()) return;
+bool ThreadHeap<kConfig>::TryReclaim() {
+  if (!lock_.TryLock()) return false;
+  touched_ = false;
   Drain(/*by_owner=*/false);
   FlushBehind();
   slabs_.ReleaseEmpty();
   lock_.Unlock();
+  return true;
 }
 
 // Empties all magazines but the loaded ones of an owner.
@@ -214,6 +218,7 @@ void ThreadHeap<kConfig>::FlushBehind() {
     FlushMagazine(size_class, previous);
     previous = MagazineStart(previous);
   }
+  spares_.KeepAtMost(system_->magazines, SpareMagazines::kAlwaysKept);
 }
 
 template <const Config& kConfig>
@@ -222,6 +227,7 @@ void ThreadHeap<kConfig>::TryTrim() {
   const bool idle = slow_paths_ == trimmed_at_;
   trimmed_at_ = slow_paths_;
   Drain(/*by_owner=*/false);
+  spares_.Trim(system_->magazines);
   if (idle) FlushBehind();
   for (unsigned i = 0; i < kClassCount; ++i) {
     FlushDepot(static_cast<SizeClass>(i), depots_[i].idle_count);
@@ -249,7 +255,8 @@ void ThreadHeap<kConfig>::TrimSomeHeaps() {
 template <const Config& kConfig>
 void* ThreadHeap<kConfig>::AllocateDirect(SizeClass size_class,
                                           Refusal& refusal) {
-  const FutexLockHolder hold(lock_);
+  const GatedLockHolder hold(lock_);
+  NoteTouched();
   void* block = nullptr;
   slabs_.Take(size_class, &block, 1, refusal);
   return block;
@@ -257,13 +264,15 @@ void* ThreadHeap<kConfig>::AllocateDirect(SizeClass size_class,
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FreeDirect(SizeClass size_class, void* block) {
-  const FutexLockHolder hold(lock_);
+  const GatedLockHolder hold(lock_);
+  NoteTouched();
   PutBack(size_class, &block, 1);
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FileDirect(void* block) {
-  const FutexLockHolder hold(lock_);
+  const GatedLockHolder hold(lock_);
+  NoteTouched();
   std::uint32_t code = 0;
   if (Unqueue(block, /*by_owner=*/false, code)) {
     PutBack(ClassOfCache(CacheOfCode(code)), &block, 1);
@@ -284,8 +293,9 @@ void ThreadHeap<kConfig>::AddCounters(Counters& counters) const
 
 // The loaded magazines and open parcels of a thread that does not exist in the
 // child may have been caught in mid-change: they are dropped, and with them at
-// most one magazine of blocks per class. All else changes under the lock, which
-// the fork held.
+// most one magazine of blocks per class. All else changes under the lock, whose
+// gate the fork had closed. A heap without a thread is not written to, which
+// would copy its pages.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::ChildAfterFork(bool mine)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -297,7 +307,7 @@ void ThreadHeap<kConfig>::ChildAfterFork(bool mine)
   }
   if constexpr (kConfig.delay_reuse) resting_ = {};
   for (Parcel*& parcel : open_) parcel = nullptr;
-  Abandon();
+  abandoned_.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace hakmem

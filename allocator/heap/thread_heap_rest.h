@@ -1,5 +1,7 @@
 // ThreadHeap: freed blocks that rest before they are used again. Included by
-// thread_heap.h alone.
+// heap_registry.h, and by those above that have blocks rest.
+//
+// Owns: nothing. Called by: ThreadHeap, Allocator. Thread-safety: the owner's.
 //
 // A class has a ring of slots. A freed block takes the next slot; the block
 // that was there changes places with one of a random slot in the half of the

@@ -1,4 +1,4 @@
-// ThreadHeap: the slow paths of the owner. Included by thread_heap.h alone.
+// ThreadHeap: the slow paths of the owner. Included by heap_registry.h alone.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
 
@@ -6,15 +6,16 @@
 
 #include "allocator/base/check.h"
 #include "allocator/base/planted_defect.h"
-#include "allocator/diag/fatal.h"
 #include "allocator/heap/thread_heap.h"
+#include "allocator/reports/fatal.h"
 
 namespace hakmem {
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::BeginSlowPath(Overdue& overdue) {
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::BeginSlowPath(Overdue& overdue) {
   if (!mailbox_.empty()) Drain(/*by_owner=*/true);
   if (++slow_paths_ % kSendInterval == 0) SendAll(overdue);
+  NoteTouched();
 }
 
 template <const Config& kConfig>
@@ -34,27 +35,20 @@ void ThreadHeap<kConfig>::EndSlowPath(const Overdue& overdue) {
   Tick();
 }
 
+// What depots and spare magazines together may grow by.
 template <const Config& kConfig>
-MagazineTop ThreadHeap<kConfig>::TakeEmptyMagazine() {
-  if (spares_ != 0) {
-    const MagazineTop top = spares_;
-    spares_ = MagazineLink(top);
-    --spare_count_;
-    return top;
-  }
-  return reinterpret_cast<MagazineTop>(system_->magazines.Take());
+std::uint64_t ThreadHeap<kConfig>::BudgetLeft() const {
+  return system_->depot_bytes - depot_bytes_ - spares_.bytes();
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE MagazineTop ThreadHeap<kConfig>::TakeEmptyMagazine() {
+  return spares_.Take(system_->magazines);
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::PutEmptyMagazine(MagazineTop top) {
-  const MagazineTop start = MagazineStart(top);
-  if (spare_count_ == kMaxSpareMagazines) {
-    system_->magazines.Put(reinterpret_cast<void*>(start));
-    return;
-  }
-  MagazineLink(start) = spares_;
-  spares_ = start;
-  ++spare_count_;
+  spares_.PutOrGiveBack(system_->magazines, MagazineStart(top), BudgetLeft());
 }
 
 template <const Config& kConfig>
@@ -91,6 +85,21 @@ void ThreadHeap<kConfig>::FlushIdleClasses(SizeClass wanted) {
   }
 }
 
+// Whole magazines change places. The empty one has room: the full one counted
+// for more. The next full one is read while this one is used up.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::LoadFromDepot(SizeClass size_class) {
+  Depot& depot = depots_[size_class];
+  const MagazineTop full = depot.magazines;
+  const MagazineTop next = MagazineLink(full);
+  if (next != 0) PrefetchMagazine(MagazineStart(next));
+  spares_.Put(Cache(size_class).top);
+  Load(size_class, full);
+  depot.magazines = next;
+  depot.idle_count = std::min(depot.idle_count, --depot.count);
+  depot_bytes_ -= FullMagazineBytes(size_class);
+}
+
 // Gives the class's empty loaded magazine blocks and returns one of them.
 template <const Config& kConfig>
 void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
@@ -106,12 +115,7 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
       Load(size_class, cache.previous);
       cache.previous = empty;
     } else if (depots_[size_class].magazines != 0) {
-      PutEmptyMagazine(cache.top);
-      Load(size_class, depots_[size_class].magazines);
-      depots_[size_class].magazines = MagazineLink(cache.top);
-      depots_[size_class].idle_count =
-          std::min(depots_[size_class].idle_count, --depots_[size_class].count);
-      depot_bytes_ -= FullMagazineBytes(size_class);
+      LoadFromDepot(size_class);
     } else {
       const std::uint32_t wanted =
           std::min(std::max(depots_[size_class].refill, kFirstRefill),
@@ -144,16 +148,11 @@ void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
   return block;
 }
 
-template <const Config& kConfig>
-bool ThreadHeap<kConfig>::DepotHasRoom(SizeClass size_class) const {
-  return depot_bytes_ + FullMagazineBytes(size_class) <= system_->depot_bytes;
-}
-
 // Puts the previous magazine into the depot; returns an empty one for its
 // place. 0: there is no room, or no metadata is left.
 template <const Config& kConfig>
 MagazineTop ThreadHeap<kConfig>::ExchangePrevious(SizeClass size_class) {
-  if (!DepotHasRoom(size_class)) return 0;
+  if (FullMagazineBytes(size_class) > BudgetLeft()) return 0;
   const MagazineTop empty = TakeEmptyMagazine();
   if (empty == 0) return 0;
   const MagazineTop previous = Cache(size_class).previous;
@@ -312,10 +311,10 @@ void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
     const MagazineTop top = depots_[size_class].magazines;
     depots_[size_class].magazines = MagazineLink(top);
     FlushMagazine(size_class, top);
+    depot_bytes_ -= FullMagazineBytes(size_class);
     PutEmptyMagazine(top);
   }
   depots_[size_class].count -= magazines;
-  depot_bytes_ -= magazines * FullMagazineBytes(size_class);
   depots_[size_class].idle_count = depots_[size_class].count;
 }
 
@@ -326,12 +325,7 @@ void ThreadHeap<kConfig>::FlushAll() {
     FlushClass(static_cast<SizeClass>(i));
   }
   slabs_.ReleaseEmpty();
-  while (spares_ != 0) {
-    const MagazineTop top = spares_;
-    spares_ = MagazineLink(top);
-    system_->magazines.Put(reinterpret_cast<void*>(top));
-  }
-  spare_count_ = 0;
+  spares_.KeepAtMost(system_->magazines, 0);
   while (free_parcels_ != nullptr) {
     Parcel* parcel = free_parcels_;
     free_parcels_ = parcel->next;
@@ -350,7 +344,11 @@ void ThreadHeap<kConfig>::FlushIfMuch() {
     // Nobody rests without a thread that could end it.
     if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   }
-  if (kept_bytes > kMaxLeftBytes) FlushAll();
+  if (kept_bytes > kMaxLeftBytes) {
+    FlushAll();
+  } else {
+    spares_.KeepAtMost(system_->magazines, SpareMagazines::kAlwaysKept);
+  }
 }
 
 template <const Config& kConfig>
@@ -377,8 +375,13 @@ void ThreadHeap<kConfig>::Leave() {
   CheckIfWanted(kNoClass);
 }
 
-}  // namespace hakmem
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Abandon() {
+  const GatedLockHolder hold(lock_);
+  abandoned_.store(true, std::memory_order_relaxed);
+  NoteTouched();
+}
 
-#include "allocator/heap/thread_heap_remote.h"  // IWYU pragma: export
+}  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_

@@ -9,7 +9,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/heap/test_heaps.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
@@ -35,7 +35,7 @@ class ThreadHeapTest : public testing::Test {
   using Heap = typename Heaps::Heap;
 
   void Start(std::uint64_t depot_bytes) {
-    Options options;
+    HeapOptions options;
     options.depot_bytes = depot_bytes;
     heaps_ = std::make_unique<Heaps>(options);
   }
@@ -162,7 +162,7 @@ TYPED_TEST(ThreadHeapTest, SlowPathsOfOneHeapTrimOthers) {
   auto& worker = heaps.Attach();
   heaps.Free(sleeper, heaps.Allocate(sleeper, kSmall, 100'000));
   for (int i = 0; i < 3; ++i) {
-    heaps.memory().AdvanceMs(Options().decay_ms);
+    heaps.memory().AdvanceMs(HeapOptions().decay_ms);
     heaps.Free(worker, heaps.Allocate(worker, kSmall, 2000));
   }
   worker.Flush();

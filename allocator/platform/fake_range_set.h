@@ -4,7 +4,7 @@
 // Thread-safety: an object belongs to one thread.
 //
 // Invariants:
-//   S1: ranges are not empty and neither overlap nor touch.
+//   FS1: ranges are not empty and neither overlap nor touch.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_FAKE_RANGE_SET_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_FAKE_RANGE_SET_H_
 

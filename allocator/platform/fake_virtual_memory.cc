@@ -125,6 +125,7 @@ bool FakeVirtualMemory::IsTaken(Address address, std::size_t bytes) {
 }
 
 VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
+  Announce(VmCall::kUnmap, address, bytes);
   const Guard guard(mutex_);
   CheckRange(address, bytes);
   HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
@@ -150,6 +151,7 @@ VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
 }
 
 VmStatus FakeVirtualMemory::Purge(Address address, std::size_t bytes) {
+  Announce(VmCall::kPurge, address, bytes);
   const Guard guard(mutex_);
   CheckRange(address, bytes);
   HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
@@ -178,6 +180,7 @@ void FakeVirtualMemory::Populate(Address address, std::size_t bytes) {
 
 VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
                                  bool keep_source) {
+  Announce(VmCall::kMove, from, bytes);
   const Guard guard(mutex_);
   CheckRange(from, bytes);
   CheckRange(to, bytes);
@@ -235,6 +238,21 @@ VmStatus FakeVirtualMemory::RefuseMove(Address to, std::size_t bytes,
   } else {
     mapped_ = after;
   }
+  return status;
+}
+
+VmStatus FakeVirtualMemory::Renew(Address address, std::size_t bytes) {
+  Announce(VmCall::kPurge, address, bytes);
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
+  HAK_CHECK(!protected_.ContainsAny(address, address + bytes));
+  if (const int error = CountCall(VmCall::kPurge)) {
+    return {.error_number = error};
+  }
+  const VmStatus status = linux_.Renew(address, bytes);
+  if (status.ok()) purged_.Add(address, address + bytes);
+  if (status.ok()) huge_.Remove(address, address + bytes);
   return status;
 }
 

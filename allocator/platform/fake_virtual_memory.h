@@ -15,10 +15,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "allocator/platform/fake_range_set.h"
 #include "allocator/platform/linux_virtual_memory.h"
@@ -49,6 +51,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   void Populate(Address address, std::size_t bytes) override;
   VmStatus Move(Address from, Address to, std::size_t bytes,
                 bool keep_source) override;
+  VmStatus Renew(Address address, std::size_t bytes) override;
   std::uint64_t Random() override;
   std::uint64_t NowMs() override;
   AddressRange RegionRange() const override;
@@ -71,6 +74,10 @@ class FakeVirtualMemory final : public VirtualMemory {
   // also an Unmap or Protect that splits one. Ranges that touch count as one
   // when both or neither can be read.
   void LimitMappings(std::size_t mappings);
+  // Called, without any lock of this object, before each call that takes the
+  // kernel time by its length: Unmap, Purge, Move. Before other threads call.
+  using Watcher = std::function<void(VmCall, Address, std::size_t bytes)>;
+  void WatchLongCalls(Watcher watcher) { watcher_ = std::move(watcher); }
   // How many calls were refused, by RefuseCall or a limit.
   std::uint64_t refused() const;
   // How many Moves lost their target or their source.
@@ -121,6 +128,11 @@ class FakeVirtualMemory final : public VirtualMemory {
   VmStatus RefuseMove(Address to, std::size_t bytes, int error_number);
 
   LinuxVirtualMemory linux_;
+  void Announce(VmCall kind, Address address, std::size_t bytes) const {
+    if (watcher_) watcher_(kind, address, bytes);
+  }
+
+  Watcher watcher_;
   mutable std::mutex mutex_;
   FakeRangeSet mapped_;
   FakeRangeSet purged_;

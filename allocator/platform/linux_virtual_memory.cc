@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "allocator/base/sanitizer.h"
 #include "allocator/platform/errno_guard.h"
@@ -22,6 +23,12 @@ namespace {
 void* ToPointer(Address address) { return reinterpret_cast<void*>(address); }
 
 constexpr int kWritable = PROT_READ | PROT_WRITE;
+// MADV_DONTNEED_LOCKED, which older headers lack; kernels before Linux 5.18,
+// too.
+constexpr int kDontNeedLocked = 24;
+constexpr std::string_view kLockedMemory =
+    "hakmem: memory is locked (mlockall), and this kernel (before Linux 5.18) "
+    "takes none of it back: what is freed stays in memory\n";
 // What the kernel starts with, for when its own value cannot be read.
 constexpr std::uint64_t kUsualMaxMappings = 65'530;
 
@@ -167,7 +174,20 @@ VmStatus LinuxVirtualMemory::Unmap(Address address, std::size_t bytes) {
 
 VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   const ErrnoGuard guard;
-  return StatusOf(madvise(ToPointer(address), bytes, MADV_DONTNEED));
+  if (madvise(ToPointer(address), bytes, MADV_DONTNEED) == 0) return {};
+  // Pages that the program has locked (mlockall) go back only so.
+  if (errno == EINVAL &&
+      madvise(ToPointer(address), bytes, kDontNeedLocked) == 0) {
+    return {};
+  }
+  const int error = errno;
+  if (error == EINVAL &&
+      !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
+    // By number: write() is a cancellation point.
+    syscall(SYS_write, STDERR_FILENO, kLockedMemory.data(),
+            kLockedMemory.size());
+  }
+  return {.error_number = error};
 }
 
 void LinuxVirtualMemory::AskForHugePages(Address address, std::size_t bytes) {
@@ -204,6 +224,21 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
   // Not MREMAP_DONTUNMAP: over several mappings Linux 6.17 and later moves some
   // and then fails when memory runs out, and nobody could tell which.
   return {.source_lost = !MapAt(from, bytes).ok()};
+}
+
+VmStatus LinuxVirtualMemory::Renew(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  if (Map(address, bytes, MAP_FIXED, kWritable) != MAP_FAILED) return {};
+  VmStatus status = {
+      .error_number = errno, .call = VmCall::kMap, .bytes = bytes};
+  // It may have unmapped the range before it ran out of memory.
+  unsigned char resident = 0;
+  const std::size_t page_bytes = PageBytes();
+  for (Address at = address; at < address + bytes; at += page_bytes) {
+    status.target_lost |= mincore(ToPointer(at), page_bytes, &resident) != 0;
+  }
+  if (status.target_lost) munmap(ToPointer(address), bytes);
+  return status;
 }
 
 bool SealObject(const void* object, std::size_t bytes) {

@@ -38,6 +38,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
   void Populate(Address address, std::size_t bytes) override;
   VmStatus Move(Address from, Address to, std::size_t bytes,
                 bool keep_source) override;
+  VmStatus Renew(Address address, std::size_t bytes) override;
   std::uint64_t Random() override;
   std::uint64_t NowMs() override;
   AddressRange RegionRange() const override;
@@ -48,12 +49,14 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
   std::uint64_t fail_nth_ = 0;
   bool fail_from_then_on_ = false;
+  // Whoever finds first that locked memory cannot be given back tells of it.
+  std::atomic<bool> told_of_locked_{false};
   // Calls that asked for memory, while fail_nth_ is not 0: added to by every
   // thread that makes one.
   std::atomic<std::uint64_t> asked_{0};
 };
 
-// What an object must fill and be aligned to, to be sealed.
+// The size that an object must fill and be aligned to, to be sealed.
 inline constexpr std::size_t kSealedBytes = 4096;
 // Makes an object of the program's own data read-only for good. False: it is
 // not, because the kernel refused or has larger pages.

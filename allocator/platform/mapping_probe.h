@@ -1,7 +1,7 @@
 // Asks the kernel whether it would refuse any further mapping.
 //
-// Owns: nothing. Called by: diag. Thread-safety: any thread, signal handlers
-// included; nothing allocates; errno is left as it was.
+// Owns: nothing. Called by: failures. Thread-safety: any thread, signal
+// handlers included; nothing allocates; errno is left as it was.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_MAPPING_PROBE_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_MAPPING_PROBE_H_
 

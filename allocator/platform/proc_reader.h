@@ -2,12 +2,13 @@
 // descriptor.
 //
 // Owns: nothing but an open file's descriptor while it is read. Called by:
-// modules, diag. Thread-safety: an object belongs to one thread; safe in
+// failures, call_trace. Thread-safety: an object belongs to one thread; safe in
 // signal handlers; nothing allocates; errno is left as it was.
 //
 // Invariants:
-//   P1: a LineReader needs less than 1.5 KiB of stack, whatever the file.
-//   P2: what a line has beyond kMaxLineBytes is dropped, and no more than that.
+//   RD1: a LineReader needs less than 1.5 KiB of stack, whatever the file.
+//   RD2: what a line has beyond kMaxLineBytes is dropped, and no more than
+//   that.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_PROC_READER_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_PROC_READER_H_
 
@@ -59,7 +60,7 @@ class LineReader {
   // end of the file and after an error.
   bool Next(std::string_view& line);
 
-  // Of open or read; 0: none has failed.
+  // The errno of open or read; 0: none has failed.
   int error_number() const { return error_number_; }
   // How much of the file has been read.
   std::uint64_t bytes_read() const { return bytes_read_; }

@@ -37,7 +37,7 @@ struct VmStatus {
   bool source_lost = false;
   // HAKMEM_FAIL_NTH refused the call, not the kernel.
   bool injected = false;
-  // Of a refused MapAt or Move: which it was, and how much it asked for.
+  // The call that MapAt or Move was refused, and how much it asked for.
   VmCall call = VmCall::kNone;
   std::size_t bytes = 0;
   bool ok() const { return error_number == 0; }
@@ -99,6 +99,12 @@ class VirtualMemory {
   // Linux 6.17 the kernel moves only what it keeps as one mapping.
   virtual VmStatus Move(Address from, Address to, std::size_t bytes,
                         bool keep_source) = 0;
+
+  // Replaces a mapped range by a new mapping, which reads as zero and which the
+  // kernel can keep as one with its neighbours: unlike pages that Move has put
+  // somewhere. On failure all is as it was, unless `target_lost`: then the
+  // range is unmapped.
+  virtual VmStatus Renew(Address address, std::size_t bytes) = 0;
 
   // A number that an attacker cannot guess; a weaker one when the kernel has
   // none to give.

@@ -1,20 +1,23 @@
-// What the program asked for when it got a large block.
+// The program's request that got a large block.
 //
 // Owns: nothing; a record of it lies in the descriptor of a span's first unit
 // (slab.h) and in a Huge block's record (ace/huge_pool.h). Called by: core, in
 // variants that know exact sizes; others leave it 0.
-// Thread-safety: who owns the block reads and writes it.
+// Thread-safety: who owns the block writes it; who finds out what an address is
+// reads it.
 #ifndef HAKMEM_ALLOCATOR_SLAB_BLOCK_USE_H_
 #define HAKMEM_ALLOCATOR_SLAB_BLOCK_USE_H_
 
 #include <cstdint>
 
+#include "allocator/base/relaxed.h"
+
 namespace hakmem {
 
 struct BlockUse {
-  std::uint64_t requested_bytes;
+  Relaxed<std::uint64_t> requested_bytes;
   // Which kind of call it was; core gives the values their meaning.
-  std::uint8_t kind;
+  Relaxed<std::uint8_t> kind;
 };
 
 }  // namespace hakmem

@@ -8,10 +8,10 @@
 // slack, of a smaller one at most 15 bytes.
 //
 // Invariants:
-//   C1: class sizes grow strictly; each Tiny size is a multiple of the fine
+//   SC1: class sizes grow strictly; each Tiny size is a multiple of the fine
 //       granule, each Pool size of the coarse one.
-//   C2: a class's slab holds at least 16 blocks.
-//   C3: blocks start at multiples of their size from the slab's base, and a
+//   SC2: a class's slab holds at least 4 blocks.
+//   SC3: blocks start at multiples of their size from the slab's base, and a
 //       slab's base is aligned to its own length: a class whose size is a
 //       power of two is aligned to it.
 #ifndef HAKMEM_ALLOCATOR_SLAB_SIZE_CLASS_H_

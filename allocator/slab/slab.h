@@ -24,6 +24,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/slab/block_use.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/zone.h"
@@ -33,7 +34,7 @@ namespace hakmem {
 class Slab {
  public:
   // Starts life as a slab of `size_class` with no block handed out.
-  // Of its last `guard_bytes` it makes no use.
+  // Its last `guard_bytes` are not used.
   void Start(SizeClass size_class, UnitIndex first_unit,
              std::uint32_t guard_bytes = 0);
 
@@ -91,8 +92,9 @@ struct UnitDescriptor {
   // Header bytes of this unit that may be other than zero, counted from its
   // first; outlives slabs, so that the next one clears no more than it must.
   std::uint32_t header_extent;
-  // In the first unit of a span: its length. 0: no span starts here.
-  std::uint16_t span_units;
+  // In the first unit of a span: its length. 0: no span starts here. Written by
+  // who has claimed the span, read by who finds out what an address is.
+  Relaxed<std::uint16_t> span_units;
   // In the first unit of a span: how much at its end is inaccessible.
   std::uint8_t span_guard_kib;
   // In the first unit of a span's range: for which alignment it was carved, in

@@ -11,8 +11,8 @@
 // coarse ones: a variant with bounds has no blocks of 16 bytes.
 //
 // Invariants:
-//   E1: a live block is kMinSlackBytes longer than its entry says, or more.
-//   E2: the entry of a block that is not live is that of its last life, or 0.
+//   BB1: a live block is kMinSlackBytes longer than its entry says, or more.
+//   BB2: the entry of a block that is not live is that of its last life, or 0.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_BOUNDS_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_BOUNDS_H_
 

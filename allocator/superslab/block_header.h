@@ -11,6 +11,8 @@
 //   H3: a unit record is 0 when the unit belongs to nobody; else its low byte
 //       is the header byte that the unit's live blocks bear, and its other
 //       bits are the owner: a heap's id, or kSpanOwner.
+//   H4: a slab's block that stays though a smaller class would do is *shrunk*:
+//       live with the smaller class's code. Variants with bounds have none.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 
@@ -61,6 +63,12 @@ constexpr UnitRecord MakeUnitRecord(HeapId owner, HeaderByte live_header) {
 constexpr HeapId UnitOwner(UnitRecord record) { return record >> kOwnerShift; }
 constexpr HeaderByte UnitLiveHeader(UnitRecord record) {
   return static_cast<HeaderByte>(record);
+}
+// Whether a shrunk block's header stands in a slab's unit.
+constexpr bool IsShrunkHeader(HeaderByte header, UnitRecord record) {
+  return HeaderState(header) == BlockState::kLive && HeaderCode(header) != 0 &&
+         HeaderCode(header) < HeaderCode(UnitLiveHeader(record)) &&
+         UnitOwner(record) - 1 < kMaxHeapId;
 }
 
 }  // namespace hakmem

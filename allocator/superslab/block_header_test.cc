@@ -38,6 +38,26 @@ TEST(BlockHeaderTest, OwnerAndLiveHeaderComeBack) {
   }
 }
 
+// The class of what was asked for is a smaller one, and the unit a slab's.
+TEST(BlockHeaderTest, ShrunkBlocks) {
+  const UnitRecord record =
+      MakeUnitRecord(3, MakeHeader(BlockState::kLive, 30));
+  EXPECT_TRUE(IsShrunkHeader(MakeHeader(BlockState::kLive, 29), record));
+  EXPECT_TRUE(IsShrunkHeader(MakeHeader(BlockState::kLive, 1), record));
+  for (const HeaderByte other :
+       {kNoBlock, MakeHeader(BlockState::kLive, 0),
+        MakeHeader(BlockState::kLive, 30), MakeHeader(BlockState::kLive, 31),
+        MakeHeader(BlockState::kFree, 29), MakeHeader(BlockState::kQueued, 29),
+        MakeHeader(BlockState::kQuarantined, 29)}) {
+    EXPECT_FALSE(IsShrunkHeader(other, record));
+  }
+  const HeaderByte small = MakeHeader(BlockState::kLive, 1);
+  EXPECT_FALSE(IsShrunkHeader(small, 0));
+  EXPECT_FALSE(IsShrunkHeader(
+      small,
+      MakeUnitRecord(kSpanOwner, MakeHeader(BlockState::kLive, kSpanCode))));
+}
+
 // What ThreadHeap::tag() relies on: only the owner's own tag leaves a byte, and
 // that byte is never the header of a place where no block starts.
 TEST(BlockHeaderTest, OnlyTheOwnersTagLeavesAHeader) {

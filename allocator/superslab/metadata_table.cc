@@ -50,7 +50,7 @@ VmStatus MetadataTable::EnsureMapped(VirtualMemory& memory, std::size_t bytes) {
 }
 
 void MetadataTable::CheckInvariants() const {
-  HAK_CHECK_LE(mapped_bytes(), capacity_bytes_);  // T1
+  HAK_CHECK_LE(mapped_bytes(), capacity_bytes_);  // MT1
 }
 
 }  // namespace hakmem

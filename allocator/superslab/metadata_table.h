@@ -5,9 +5,9 @@
 // may be read and written by any thread that learnt of it afterwards.
 //
 // Invariants:
-//   T1: [base, base + mapped_bytes) is mapped; mapped_bytes never shrinks and
+//   MT1: [base, base + mapped_bytes) is mapped; mapped_bytes never shrinks and
 //       never exceeds capacity_bytes.
-//   T2: memory that nobody has written reads as zero.
+//   MT2: memory that nobody has written reads as zero.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_METADATA_TABLE_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_METADATA_TABLE_H_
 

@@ -17,6 +17,15 @@ constexpr std::size_t kHugeWindows = 4;
 // Windows and tables together take less than 7 window sizes and
 // kRegionFixedBytes; the rest of the range is left to chance.
 constexpr std::size_t kRangeShare = 12;
+// Where addresses are few (39 bits: a range of 144 GiB), a zone must hold all
+// of a machine's memory rather than leave much to chance: two ninths for each
+// zone of slabs, a third for Huge blocks. Zones and tables take 6/7 of the
+// range.
+constexpr std::size_t kLeastNarrowBytes = 64 * kGiB;
+constexpr std::size_t kMostNarrowBytes = 1023 * kGiB;
+constexpr std::size_t kNarrowZoneParts = 2;
+constexpr std::size_t kNarrowHugeParts = 3;
+constexpr std::size_t kNarrowParts = 9;
 // How many places are looked at before one is taken in which something lies.
 // Under valgrind, whose own memory lies in the range, two of three are such.
 constexpr int kMaxPlaces = 64;
@@ -32,12 +41,12 @@ Address RandomOffset(VirtualMemory& memory, std::size_t slack_bytes) {
 
 }  // namespace
 
-void Region::SetLengths(std::size_t page_bytes, const MemoryPolicy& policy) {
+void Region::SetLengths(std::size_t page_bytes, const Config& config) {
   const auto frames = static_cast<FrameIndex>(window_bytes_ >> kSuperSlabShift);
   const auto set = [this](unsigned index, std::size_t bytes) {
     windows_[index].bytes = RoundUp(bytes, kSuperSlabBytes);
   };
-  set(kBlocks, (2 + kHugeWindows) * window_bytes_);
+  set(kBlocks, 2 * window_bytes_ + huge_.bytes);
   for (unsigned i = 0; i < Zone::kTableWindows; ++i) {
     const auto tables = static_cast<Zone::Tables>(i);
     set(kFineTables + i,
@@ -45,11 +54,11 @@ void Region::SetLengths(std::size_t page_bytes, const MemoryPolicy& policy) {
     set(kCoarseTables + i,
         Zone::TableBytes(coarse_.shape(), tables, frames, page_bytes));
   }
-  set(kHugeTables, kHugeWindows * frames * kHugeTableBytesPerFrame);
+  set(kHugeTables, (huge_.bytes >> kSuperSlabShift) * kHugeTableBytesPerFrame);
   for (unsigned i = 0; i < kHeapWindows; ++i) {
     set(kHeap + i, window_bytes_ / 64);
   }
-  if (policy.inaccessible_empty_blocks) {
+  if (config.inaccessible_empty_blocks) {
     set(kEmptyBlocks, window_bytes_ / 64);
     set(kEmptyTables, window_bytes_ / 64);
   }
@@ -84,21 +93,32 @@ void Region::SetPlaces(VirtualMemory& memory, Address begin,
   }
 }
 
-void Region::Place(VirtualMemory& memory, const MemoryPolicy& policy) {
+void Region::Place(VirtualMemory& memory, const Config& config) {
   const auto range = memory.RegionRange();
   const std::size_t page_bytes = memory.PageBytes();
   const Address begin = RoundUp<Address>(range.begin, kSuperSlabBytes);
   const std::size_t range_bytes = range.end - begin;
   HAK_CHECK_GT(range_bytes, kRegionFixedBytes);
+  const bool narrow =
+      range_bytes >= kLeastNarrowBytes && range_bytes <= kMostNarrowBytes;
+  const std::size_t part =
+      RoundDown(range_bytes / kNarrowParts, kSuperSlabBytes);
   window_bytes_ =
-      std::min(kMaxWindowBytes,
-               std::bit_floor((range_bytes - kRegionFixedBytes) / kRangeShare));
-  SetLengths(page_bytes, policy);
+      narrow ? kNarrowZoneParts * part
+             : std::min(kMaxWindowBytes,
+                        std::bit_floor((range_bytes - kRegionFixedBytes) /
+                                       kRangeShare));
+  huge_.bytes = narrow ? kNarrowHugeParts * part : kHugeWindows * window_bytes_;
+  if (config.check_bounds) {
+    fine_.KeepBounds();
+    coarse_.KeepBounds();
+  }
+  SetLengths(page_bytes, config);
   const auto is_taken = [&memory](const Window& window) {
     return window.bytes != 0 && memory.IsTaken(window.begin, window.bytes);
   };
   for (int tries = 0; tries < kMaxPlaces; ++tries) {
-    SetPlaces(memory, begin, range_bytes, policy.scattered_tables);
+    SetPlaces(memory, begin, range_bytes, config.scattered_tables);
     if (std::none_of(windows_, windows_ + kWindows, is_taken)) break;
   }
   const auto place = [&](Zone& zone, Address base, unsigned tables) {
@@ -112,7 +132,7 @@ void Region::Place(VirtualMemory& memory, const MemoryPolicy& policy) {
   const Address base = windows_[kBlocks].begin;
   place(fine_, base, kFineTables);
   place(coarse_, base + window_bytes_, kCoarseTables);
-  huge_ = {base + 2 * window_bytes_, kHugeWindows * window_bytes_};
+  huge_.begin = base + 2 * window_bytes_;
 }
 
 }  // namespace hakmem

@@ -21,7 +21,7 @@
 // an address-space limit (RLIMIT_AS) is spent on blocks.
 //
 // Invariants:
-//   G1: the zones' and tables' windows are disjoint.
+//   RG1: the zones' and tables' windows are disjoint.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_REGION_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_REGION_H_
 
@@ -42,7 +42,7 @@ inline constexpr unsigned kCoarseGranuleShift = 8;
 inline constexpr std::size_t kFineDescriptorBytes = 576;
 inline constexpr std::size_t kCoarseDescriptorBytes = 64;
 
-// What the zones' tables take of the range whatever its length.
+// The part of the range that the zones' tables take whatever its length.
 inline constexpr std::size_t kRegionFixedBytes = 2 * kRecordWindowBytes;
 
 class Region {
@@ -53,15 +53,10 @@ class Region {
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  // Before Place: both zones of slabs keep their blocks' bounds.
-  void KeepBounds() {
-    fine_.KeepBounds();
-    coarse_.KeepBounds();
-  }
   // Chooses all addresses, where nothing lies yet if it can; maps nothing. The
   // windows scale with the range that the platform offers (a 39-bit address
   // space gets smaller ones).
-  void Place(VirtualMemory& memory, const MemoryPolicy& policy = {});
+  void Place(VirtualMemory& memory, const Config& config = kRelease);
   bool placed() const { return window_bytes_ != 0; }
 
   constexpr Zone& fine() { return fine_; }
@@ -84,7 +79,7 @@ class Region {
   static constexpr unsigned kRecordWindows = 5;
   static constexpr unsigned kGuardWindow = 9;
   Window heap_window(unsigned index) const { return windows_[kHeap + index]; }
-  // Of blocks of size 0, and for their table; empty if the policy has none.
+  // Of blocks of size 0, and for their table; empty if the variant has none.
   Window empty_blocks() const { return windows_[kEmptyBlocks]; }
   Window empty_tables() const { return windows_[kEmptyTables]; }
 
@@ -105,7 +100,7 @@ class Region {
   };
   static_assert(kEmptyTables + 1 == kWindows);
 
-  void SetLengths(std::size_t page_bytes, const MemoryPolicy& policy);
+  void SetLengths(std::size_t page_bytes, const Config& config);
   void SetPlaces(VirtualMemory& memory, Address begin, std::size_t range_bytes,
                  bool scattered);
 

@@ -14,8 +14,9 @@ namespace {
 
 using Range = VirtualMemory::AddressRange;
 
-constexpr MemoryPolicy kScattered = {.inaccessible_empty_blocks = true,
-                                     .scattered_tables = true};
+constexpr Config kScattered = {.name = "scattered",
+                               .inaccessible_empty_blocks = true,
+                               .scattered_tables = true};
 
 struct Placed {
   std::size_t zone_bytes;
@@ -48,7 +49,7 @@ TEST_P(RegionTest, WindowsAreDisjointAndInsideTheRange) {
     memory.SetRegionRange(GetParam());
     Region region;
     EXPECT_FALSE(region.placed());
-    region.Place(memory, seed % 2 == 0 ? kScattered : MemoryPolicy());
+    region.Place(memory, seed % 2 == 0 ? kScattered : kRelease);
     ASSERT_TRUE(region.placed());
     EXPECT_EQ(memory.mapped_bytes(), 0U);
     const Placed placed = WindowsOf(region);
@@ -71,9 +72,30 @@ TEST_P(RegionTest, WindowsScaleWithTheRange) {
   region.Place(memory);
   const Placed placed = WindowsOf(region);
   const std::size_t range_bytes = GetParam().end - GetParam().begin;
+  if (range_bytes == 256 * kGiB) {
+    // All of a machine's memory, whatever it is used for.
+    EXPECT_GE(placed.zone_bytes, 56 * kGiB);
+    EXPECT_GE(region.huge().bytes, 84 * kGiB);
+    return;
+  }
   EXPECT_GE(placed.zone_bytes, std::min(range_bytes / 25, 4096 * kGiB));
   EXPECT_LE(placed.zone_bytes, range_bytes / 12);
   EXPECT_EQ(region.huge().bytes, 4 * placed.zone_bytes);
+}
+
+// What aarch64 leaves with 39 bits, for a machine of 32 GiB.
+TEST(RegionNarrowTest, AZoneHoldsAMachinesMemory) {
+  for (const Config* config : {&kRelease, &kDebug}) {
+    FakeVirtualMemory memory;
+    memory.SetRegionRange({12 * 16 * kGiB, 21 * 16 * kGiB});
+    Region region;
+    region.Place(memory, *config);
+    EXPECT_GE(std::size_t{region.fine().capacity_frames()} * kSuperSlabBytes,
+              31 * kGiB);
+    EXPECT_GE(std::size_t{region.coarse().capacity_frames()} * kSuperSlabBytes,
+              31 * kGiB);
+    EXPECT_GE(region.huge().bytes, 47 * kGiB);
+  }
 }
 
 TEST_P(RegionTest, BaseIsRandom) {

@@ -1,5 +1,6 @@
 #include "allocator/superslab/zone.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "allocator/base/bits.h"
@@ -15,8 +16,12 @@ constexpr std::size_t kBoundsColourBytes = 0x7c0;
 constexpr std::size_t kDescriptorColourBytes = 0xa80;
 constexpr std::size_t kSuperSlabColourBytes = 0xe40;
 
-// Frames in the way of others that Extend steps over before it gives up.
-constexpr int kMaxForeignFrames = 64;
+// How often Extend steps over what is in the way before it gives up.
+constexpr int kMaxSteps = 64;
+// The steps double, up to 2 GiB and a share of what is left: how long it is
+// that is in the way is not known, and what was stepped over is lost.
+constexpr FrameIndex kMaxStepFrames = 1024;
+constexpr FrameIndex kStepShare = 8;
 
 constexpr std::size_t HeaderBytesPerFrame(const ZoneShape& shape) {
   return kSuperSlabBytes >> shape.granule_shift;
@@ -115,12 +120,25 @@ VmStatus Zone::GrowTables(VirtualMemory& memory, std::size_t frames) {
   return status;
 }
 
+// Frames after the last one, which the tables cover.
+void Zone::Append(FrameIndex first, FrameIndex frames, Presence presence) {
+  const FrameIndex end = first + frames;
+  for (FrameIndex frame = first; frame < end; ++frame) {
+    super_slabs_[frame].presence = presence;
+  }
+  frame_count_.store(end, std::memory_order_relaxed);
+  view_.limit_granules.store(
+      std::uint64_t{end} << (kSuperSlabShift - shape_.granule_shift),
+      std::memory_order_relaxed);
+}
+
 Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames) {
   Extension result;
   FrameIndex first = frame_count();
-  for (int skipped = 0; skipped <= kMaxForeignFrames; ++skipped) {
+  for (int steps = 0; steps <= kMaxSteps; ++steps) {
     if (frames > capacity_frames_ - first) {
-      result.exhausted = true;
+      // After steps, what was stepped over is the reason.
+      result.exhausted = steps == 0;
       return result;
     }
     result.status = GrowTables(memory, std::size_t{first} + frames);
@@ -131,21 +149,24 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames) {
     }
     result.status = memory.MapAt(FrameAddress(first), frames * kSuperSlabBytes);
     if (result.status.error_number != EEXIST) break;
-    super_slabs_[first].presence = Presence::kForeign;
-    ++first;
-    frame_count_.store(first, std::memory_order_relaxed);
-    view_.limit_granules.store(
-        std::uint64_t{first} << (kSuperSlabShift - shape_.granule_shift),
-        std::memory_order_relaxed);
+    const FrameIndex most = std::clamp((capacity_frames_ - first) / kStepShare,
+                                       FrameIndex{1}, kMaxStepFrames);
+    const FrameIndex step =
+        std::min(FrameIndex{1} << std::clamp(steps - 1, 0, 10), most);
+    if (step > frames) {
+      const VmStatus tables = GrowTables(memory, std::size_t{first} + step);
+      if (!tables.ok()) {
+        result.status = tables;
+        result.tables = true;
+        result.exhausted = tables.error_number == ENOSPC;
+        return result;
+      }
+    }
+    Append(first, step, Presence::kForeign);
+    first += step;
   }
   if (!result.status.ok()) return result;
-  for (FrameIndex frame = first; frame < first + frames; ++frame) {
-    super_slabs_[frame].presence = Presence::kMapped;
-  }
-  frame_count_.store(first + frames, std::memory_order_relaxed);
-  view_.limit_granules.store(
-      std::uint64_t{first + frames} << (kSuperSlabShift - shape_.granule_shift),
-      std::memory_order_relaxed);
+  Append(first, frames, Presence::kMapped);
   result.first = first;
   result.frames = frames;
   return result;

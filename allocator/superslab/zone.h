@@ -52,14 +52,19 @@ constexpr UnitIndex FirstUnitOfFrame(FrameIndex frame) {
 
 enum class Presence : std::uint8_t { kNever, kMapped, kUnmapped, kForeign };
 
-// What is known of one SuperSlab. All but `presence` belongs to ace, which
+// The record of one SuperSlab. All but `presence` belongs to ace, which
 // keeps its invariants (unit_pool.h).
 struct SuperSlab {
   std::uint32_t free_units;     // bit per unit
   std::uint32_t kept_units;     // free, too, but for their own class alone
   std::uint32_t dirty_units;    // of both: may hold old data
   std::uint32_t guarded_units;  // their last page is inaccessible
-  FrameIndex next;              // of the list that `list` names
+  std::uint32_t purging_units;  // being given back; kept ones are in both
+  std::uint32_t moved_units;    // in a mapping of their own (Move), which
+  std::uint32_t moved_starts;   // begins here
+  // A part of the map of wholly free frames (unit_pool_runs.cc).
+  std::uint64_t free_map;
+  FrameIndex next;  // of the list that `list` names
   FrameIndex previous;
   std::uint32_t run_frames;  // at both ends of a run of wholly free frames
   std::uint8_t list;
@@ -77,8 +82,8 @@ inline constexpr std::size_t kRecordColourBytes = 0x2c0;
 inline constexpr std::size_t kRecordDistanceBytes =
     kRecordWindowBytes + kHeaderColourBytes - kRecordColourBytes;
 
-// What every malloc and free reads. Plain fields: they are written once, while
-// the region is placed, before any block exists.
+// The fields that every malloc and free reads. Plain fields: they are written
+// once, while the region is placed, before any block exists.
 struct ZoneView {
   Address base = 0;
   // Written by Extend, read by every thread. A thread that holds a block
@@ -214,6 +219,7 @@ class Zone {
 
  private:
   VmStatus GrowTables(VirtualMemory& memory, std::size_t frames);
+  void Append(FrameIndex first, FrameIndex frames, Presence presence);
 
   ZoneView view_;
   ZoneShape shape_;

@@ -151,16 +151,24 @@ TEST_F(ZoneTest, StepsOverForeignFrames) {
   EXPECT_EQ(zone_.super_slab(3).presence, Presence::kMapped);
 }
 
-TEST_F(ZoneTest, GivesUpAmongForeignFramesAndGoesOnNextTime) {
+TEST_F(ZoneTest, StepsOverALongRangeInOneCall) {
   Occupy(0, 100);
-  Zone::Extension extension = Extend(1);
-  EXPECT_EQ(extension.frames, 0U);
-  EXPECT_EQ(extension.status.error_number, EEXIST);
-  EXPECT_FALSE(extension.tables);
-  EXPECT_FALSE(extension.exhausted);
-  extension = Extend(1);
+  const std::uint64_t calls = memory_.calls(VmCall::kMap);
+  const Zone::Extension extension = Extend(1);
   EXPECT_EQ(extension.frames, 1U);
-  EXPECT_EQ(extension.first, 100U);
+  EXPECT_GE(extension.first, 100U);
+  EXPECT_LT(extension.first, 100U + kFrames / 8);
+  // Most of them are for tables.
+  EXPECT_LE(memory_.calls(VmCall::kMap), calls + 60);
+  zone_.CheckInvariants();
+}
+
+TEST_F(ZoneTest, StepsOverWhatIsInTheWayOfALaterFrame) {
+  Occupy(40, 1);
+  const std::uint64_t calls = memory_.calls(VmCall::kMap);
+  EXPECT_EQ(Extend(64).frames, 64U);
+  EXPECT_LE(memory_.calls(VmCall::kMap), calls + 24);
+  zone_.CheckInvariants();
 }
 
 TEST_F(ZoneTest, EndsWithItsWindow) {

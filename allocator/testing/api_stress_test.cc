@@ -8,21 +8,21 @@
 #include <cstddef>
 
 #include "allocator/config/config.h"
-#include "allocator/config/options.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
-#include "allocator/diag/failure_reporter.h"
-#include "allocator/diag/statistics.h"
+#include "allocator/failures/failure_reporter.h"
 #include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 #include "allocator/testing/stress_workload.h"
 
 namespace hakmem {
 namespace {
 
-constinit Options default_options;
+constinit HeapOptions default_options;
 constinit FailureReporter reporter;
 
 constexpr Host kHost = {
-    .options = []() -> const Options& { return default_options; },
+    .options = []() -> const HeapOptions& { return default_options; },
     .on_attach = [] {},
     .reporter = &reporter,
 };
@@ -96,14 +96,14 @@ void Run(unsigned threads, std::uint64_t life_operations) {
   auto& allocator = Instance<kConfig>::allocator;
   // What stays granted is a few slabs of each heap; a lost span would show.
   constexpr std::uint64_t kMaxKeptPerHeap = std::uint64_t{4} << 20;
-  allocator.Purge(Instance<kConfig>::self);
+  allocator.upkeep().Purge(Instance<kConfig>::self);
   allocator.Detach(Instance<kConfig>::self);
-  EXPECT_LE(allocator.Snapshot().granted_bytes,
-            kMaxKeptPerHeap * allocator.Snapshot().heaps_created);
-  EXPECT_EQ(allocator.Snapshot().cached_bytes, 0U);
+  EXPECT_LE(allocator.upkeep().Snapshot().granted_bytes,
+            kMaxKeptPerHeap * allocator.upkeep().Snapshot().heaps_created);
+  EXPECT_EQ(allocator.upkeep().Snapshot().cached_bytes, 0U);
   allocator.CheckInvariants();
   std::uint64_t served = 0;
-  const Statistics statistics = allocator.Snapshot();
+  const Statistics statistics = allocator.upkeep().Snapshot();
   for (const RouteStatistics& route : statistics.routes) {
     served += route.allocations;
   }

@@ -20,9 +20,9 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
-#include "allocator/diag/failure_reporter.h"
-#include "allocator/diag/limit_finder.h"
-#include "allocator/diag/option_parser.h"
+#include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/limit_finder.h"
+#include "allocator/options/option_parser.h"
 #include "allocator/platform/fake_proc_tree.h"
 #include "allocator/platform/fake_virtual_memory.h"
 
@@ -43,7 +43,7 @@ constinit FailureReporter reporter{
     }};
 
 constexpr Host kHost = {
-    .options = []() -> const Options& { return options.values; },
+    .options = []() -> const HeapOptions& { return options.values; },
     .on_attach = [] {},
     .reporter = &reporter,
 };

@@ -5,8 +5,9 @@
 // value.
 //
 // Invariants:
-//   X1: a block is in one lane's table or in one shard, never in both.
-//   X2: what the budget has taken is at least the bytes of all blocks held, and
+//   SB1: a block is in one lane's table or in one shard, never in both.
+//   SB2: what the budget has taken is at least the bytes of all blocks held,
+//   and
 //       never more than its limit.
 #ifndef HAKMEM_ALLOCATOR_TESTING_STRESS_BLOCKS_H_
 #define HAKMEM_ALLOCATOR_TESTING_STRESS_BLOCKS_H_

@@ -5,7 +5,7 @@
 // them. Thread-safety: one thread at a time.
 //
 // Invariants:
-//   L1: every block in the table is live and holds its payload.
+//   SL1: every block in the table is live and holds its payload.
 #ifndef HAKMEM_ALLOCATOR_TESTING_STRESS_LANE_H_
 #define HAKMEM_ALLOCATOR_TESTING_STRESS_LANE_H_
 

@@ -1,7 +1,7 @@
 // How long a call takes that fails: of a size that cannot be, and of memory
 // that the kernel refuses (RLIMIT_AS). Preload the allocator, with the trace to
-// a file and its rate out of the way:
-//   HAKMEM_ACE_TRACE=/tmp/trace HAKMEM_ACE_TRACE_RATE=1000000 LD_PRELOAD=…
+// a file, which takes 256 lines and then 100 a second:
+//   HAKMEM_ACE_TRACE=/tmp/trace LD_PRELOAD=…
 //       bazel-bin/benchmarks/failing/failing_path [CALLS]
 #include <sys/resource.h>
 

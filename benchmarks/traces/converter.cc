@@ -65,8 +65,6 @@ class Converter {
 
   void Add(const RawRecord& record) {
     switch (record.call) {
-      case Call::kNone:
-        break;
       case Call::kMalloc:
         return Allocate(Op::kAllocate, record, record.address);
       case Call::kCalloc:
@@ -78,7 +76,6 @@ class Converter {
       case Call::kFree:
         return Free(record, record.address);
     }
-    ++left_out_;
   }
 
   Conversion Finish() const {
@@ -173,7 +170,7 @@ Conversion Convert(std::span<const RawRecord> records,
                    std::uint64_t max_events) {
   Converter converter(max_events);
   for (const RawRecord& record : records) {
-    if (record.call == Call::kNone || converter.full()) break;
+    if (converter.full()) break;
     converter.Add(record);
   }
   return converter.Finish();

@@ -112,12 +112,6 @@ TEST(Converter, AnAddressGivenTwiceWasFreedBetween) {
                                 }));
 }
 
-TEST(Converter, StopsAtTheEndOfTheRecording) {
-  const std::vector<RawRecord> records = {
-      Malloc(0x1000, 1), {0, 0, 0, 0, Call::kNone}, Malloc(0x2000, 1)};
-  EXPECT_EQ(Converted(records).size(), 1U);
-}
-
 TEST(Converter, UsesNumbersAgain) {
   std::vector<RawRecord> records;
   for (std::uint64_t i = 0; i < 10'000; ++i) {

@@ -1,10 +1,8 @@
-// What the recorder writes for each call and the converter reads: records of a
-// fixed size in one file per process, which the recorder maps. It ends with
-// the first record whose call is kNone, or with the file.
+// One call of a program as the converter takes it.
 //
-// Owns: nothing. Called by: recorder.cc, converter. Thread-safety: none.
+// Owns: nothing. Called by: hakmem trace, converter. Thread-safety: none.
 // Invariants:
-//   R1: the file's order is one in which the calls may have happened: the
+//   R1: the records' order is one in which the calls may have happened: the
 //       record of a block's release is before that of the next block at its
 //       address, and the record of its allocation before that of its release.
 #ifndef HAKMEM_BENCHMARKS_TRACES_RAW_RECORD_H_
@@ -15,7 +13,6 @@
 namespace hakmem::traces {
 
 enum class Call : std::uint32_t {
-  kNone = 0,
   kMalloc = 1,
   kCalloc = 2,
   kAligned = 3,

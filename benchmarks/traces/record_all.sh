@@ -1,13 +1,19 @@
 #!/bin/bash
 # Makes the traces of this folder again: record_all.sh [NAME…]
-# from what the whole programs in benchmarks/programs do. TRACES_BIN as for
-# record.sh. The programs are Debian's; another version of one gives another
-# trace, so figures before and after are not to be compared.
+# from what the whole programs in benchmarks/programs do. HAKMEM_TOOL names
+# another hakmem command than that of bazel-bin. The programs are Debian's;
+# another version of one gives another trace, so figures before and after are
+# not to be compared.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 programs=$here/../programs
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
-export MAX_EVENTS=400000
+events=400000
+hakmem=${HAKMEM_TOOL:-$here/../../bazel-bin/tools/hakmem/hakmem}
+[[ -x $hakmem ]] || {
+  echo "record_all.sh: first: bazel build -c opt //tools/hakmem //allocator:preload_tracing" >&2
+  exit 2
+}
 scratch=$(mktemp -d)
 server=
 finish() {
@@ -18,7 +24,14 @@ finish() {
 trap finish EXIT
 cd "$scratch"
 
-record() { "$here/record.sh" "$@" >>log; }
+# record TRACE -- PROGRAM ARGUMENT…: of its processes, the one with the most calls.
+record() {
+  local calls trace=$1
+  calls=$(mktemp -d)
+  shift 2
+  "$hakmem" run --variant=tracing --option "HAKMEM_TRACE=$calls/%p" -- "$@" >>log
+  "$hakmem" trace --replay="$trace" --replay_events=$events "$(ls -S "$calls"/* | head -n 1)" >/dev/null 2>>log
+}
 
 clang() {
   record clang.trace -- clang++-19 -std=c++20 -O1 -c "$programs/small.cc" -o small.o
@@ -76,6 +89,6 @@ for name in "${names[@]}"; do
   esac
   : >log
   "$name"
-  grep ' events, ' log
+  grep ' calls; ' log
   xz -9e -c "$name.trace" >"$here/$name.trace.xz"
 done

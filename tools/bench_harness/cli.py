@@ -4,12 +4,12 @@ import sys
 
 import build
 import compare
+import csv_table
 import measurement
 import nightly
 import options
 import peers
 import results
-import suite
 import summary
 import terminal
 from errors import BadUsage, BuildFailed
@@ -23,9 +23,8 @@ def _write_report(content, path, history=()):
 def _list(arguments):
     found, missing = peers.discover()
     out = terminal.console()
-    folder = arguments.suite or build.ROOT / "benchmarks/suite"
     out.print("Programs (* is part of --quick):")
-    for program in suite.load(folder):
+    for program in measurement.suite_of(arguments):
         out.print(" %s %-28s %s: %s" % ("*" if program.quick else " ", program.name, program.group, program.about),
                   markup=False, soft_wrap=True)
     out.print("\nAllocators:")
@@ -68,11 +67,14 @@ def _run(argv, command):
         raise
     results.write(content, folder / "results.json")
     _write_report(content, folder / "report.html")
+    if arguments.csv:
+        (folder / "results.csv").write_text(csv_table.table(content))
+        (folder / "means.csv").write_text(csv_table.means(content))
     if arguments.out is None:
         nightly.lead(folder.parent / "latest", folder.name)
     out = terminal.console()
     terminal.show(content, out, summary.verdict, summary.MIN_REPEATS)
-    out.print("\n%s has results.json and report.html." % folder, soft_wrap=True)
+    out.print("\n%s has results.json%s and report.html." % (folder, ", results.csv, means.csv" if arguments.csv else ""), soft_wrap=True)
     return 1 if measurement.failed(content) else 0
 
 
@@ -99,11 +101,18 @@ def _markdown(argv, _command):
     return 0
 
 
+def _csv(argv, _command):
+    arguments = options.csv_parser().parse_args(argv)
+    content = results.read(arguments.results)
+    print(csv_table.means(content) if arguments.means else csv_table.table(content), end="")
+    return 0
+
+
 def _nightly(argv, command):
     return nightly.run(options.nightly_parser(build.VARIANTS).parse_args(argv), command, _write_report)
 
 
-COMMANDS = {"compare": _compare, "report": _report, "markdown": _markdown, "nightly": _nightly}
+COMMANDS = {"compare": _compare, "report": _report, "markdown": _markdown, "csv": _csv, "nightly": _nightly}
 
 
 def _stop(_number, _frame):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Tests of tools/bench from the command line to results.json and the exit status."""
 import contextlib
+import csv
 import io
 import json
 import pathlib
@@ -22,6 +23,7 @@ from test_support import ALLOCATOR, GOOD, QuietMachine, WorldTest, build_library
 ROW = """[[program]]
 name = "%s"
 title = "%s, a program"
+group = "small"
 about = "nothing"
 command = ["/bin/sh", "-c", '''%s''']
 quick = ["/bin/sh", "-c", '''%s''']
@@ -43,9 +45,9 @@ class CliTest(WorldTest):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def programs(self, **scripts):
+    def programs(self, file="synthetic", group="small", **scripts):
         text = "".join(ROW % (name, name, script, script) for name, script in scripts.items())
-        (self.suite / "synthetic.toml").write_text(text)
+        (self.suite / (file + ".toml")).write_text(text.replace('"small"', '"%s"' % group))
 
     def bench(self, *arguments, suite_option=True):
         """(exit status, standard output, standard error)."""
@@ -76,6 +78,40 @@ class CliTest(WorldTest):
         self.assertIn("A verdict needs 5 repeats", out)
         self.assertEqual((self.folder / "out/report.html").read_text(), "page")
 
+    def test_comma_separated(self):
+        self.programs(good=GOOD, bad="exit 3")
+        self.measured("--csv")
+        text = (self.folder / "out/results.csv").read_text()
+        rows = list(csv.DictReader(io.StringIO(text)))
+        content = results.read(self.folder / "out/results.json")
+        self.assertEqual(len(rows), len(content["runs"]))
+        for row, run in zip(rows, content["runs"]):
+            self.assertEqual((row["program"], row["peer"], row["repeat"]),
+                             (run["program"], run["peer"], str(run["repeat"])))
+            self.assertEqual(row["result.operations"],
+                             str(run["result"]["operations"]) if run["result"] else "")
+        status, out, _ = self.bench("csv", str(self.folder / "out/results.json"), suite_option=False)
+        self.assertEqual((status, out), (0, text))
+
+    def test_means_by_group(self):
+        self.programs("more", "threads", third=GOOD)
+        _, out, content = self.measured("--csv")
+        self.assertEqual(content["settings"]["mean"], "groups")
+        self.assertRegex(out, r"time by group of programs\s+small, 2 +threads, 1\s+glibc +×1.000 +×1.000")
+        self.assertIn("each group counts the same", out)
+        text = (self.folder / "out/means.csv").read_text()
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual([(row["peer"], row["group"], row["programs"]) for row in rows],
+                         [(peer, *mean) for peer in ("glibc", "hakmem")
+                          for mean in (("small", "2"), ("threads", "1"), ("all", "3"))])
+        self.assertEqual(float(rows[5]["time"]), content["summary"]["peers"][1]["time_ratio"]["value"])
+        self.assertEqual(float(rows[4]["memory"]), content["summary"]["peers"][1]["groups"][1]["rss_ratio"])
+        status, out, _ = self.bench("csv", "--means", str(self.folder / "out/results.json"), suite_option=False)
+        self.assertEqual((status, out), (0, text))
+        runs = list(csv.DictReader(io.StringIO((self.folder / "out/results.csv").read_text())))
+        self.assertEqual({(run["program"], run["group"]) for run in runs},
+                         {("good", "small"), ("other", "small"), ("third", "threads")})
+
     def test_failures_are_named_and_the_rest_is_measured(self):
         self.programs(good=GOOD, bad='case $LD_PRELOAD in *libhakmem*) kill -SEGV $$;; esac; ' + GOOD)
         status, out, content = self.measured()
@@ -97,7 +133,8 @@ class CliTest(WorldTest):
             file.write('requires = ["no-such-command-here"]\n')
         status, out, _ = self.measured()
         self.assertEqual(status, 0)
-        self.assertIn("other on hakmem: skipped: it needs no-such-command-here", out)
+        self.assertEqual(out.count("other: skipped: it needs no-such-command-here"), 1)
+        self.assertNotIn("other, a program", out)
 
     def test_against_a_library(self):
         older = self.folder / "a folder"
@@ -108,6 +145,12 @@ class CliTest(WorldTest):
         self.assertEqual([peer["name"] for peer in content["peers"]], ["baseline", "glibc", "hakmem"])
         self.assertEqual((content["settings"]["baseline"], content["settings"]["set"]), ("baseline", "quick"))
         self.assertTrue(content["peers"][0]["hakmem"])
+
+    def test_versions_of_mimalloc(self):
+        for number, version in ((212, "2.1.2"), (30403, "3.4.3")):
+            library = build_library(self.folder / ("m%d.so" % number),
+                                    ALLOCATOR + "int mi_version(void) { return %d; }" % number)
+            self.assertEqual(peers.identify(peers.Peer("m", library)).version, version)
 
     def test_the_same_library_is_said(self):
         _, _, content = self.measured("--against", str(self.world / "allocator/libhakmem.so"))
@@ -174,7 +217,7 @@ class CliTest(WorldTest):
 class SuiteTest(unittest.TestCase):
 
     def refused(self, text, words):
-        with mock.patch.object(pathlib.Path, "is_file", lambda path: path.name == "traces.toml"), \
+        with mock.patch.object(pathlib.Path, "glob", lambda folder, pattern: [folder / "traces.toml"]), \
                 mock.patch.object(pathlib.Path, "read_text", lambda path: text), \
                 self.assertRaisesRegex(BadUsage, words):
             suite.load(pathlib.Path("/folder"))
@@ -189,6 +232,10 @@ class SuiteTest(unittest.TestCase):
         self.refused(good + "threads = 'many'", "threads has the wrong type")
         self.refused(good + "threads = 0", "above 0")
         self.refused(good + "metric = 'speed'", "throughput, time, rss")
+        self.refused(good.replace('"small"', '"tiny"'), "group is one of small, mixed, large, threads")
+        self.refused(good.replace('group = "small"', ""), "without group")
+        self.refused(good + "figure = '(?P<rate>[0-9]'", "no regular expression")
+        self.refused(good + "figure = '[0-9]+'", "one named group: rate or seconds")
         self.refused(good + "prepare = []", "prepare must be a list of strings, not empty")
         self.refused(good + good, "another program a")
         self.refused(good.replace('"a"', '"A b"'), "a name is made of")

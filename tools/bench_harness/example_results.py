@@ -59,12 +59,13 @@ def program(title, about, group, metric="throughput", threads=None, family=None,
 
 
 def programs():
-    found = [program(t, "The pattern \u201c%s\u201d." % t, "synthetic", threads=1) for t in PATTERNS]
+    found = [program(t, "The pattern \u201c%s\u201d." % t, "small" if "of 1" in t else "mixed", threads=1)
+             for t in PATTERNS]
     for family, about in FAMILIES:
-        found += [program("%s, %d thread%s" % (family, threads, "s"[:threads - 1]), about, "synthetic",
+        found += [program("%s, %d thread%s" % (family, threads, "s"[:threads - 1]), about, "threads",
                           threads=threads, family=family, name="%s_%d" % (family, threads))
                   for threads in (1, 2, 4, 8)]
-    found += [program(t, "Peak and settled memory.", "synthetic", "rss", threads=1) for t in MEMORY]
+    found += [program(t, "Peak and settled memory.", "large", "rss", threads=1) for t in MEMORY]
     found += [program(t, "Replay of a recorded trace.", "traces") for t in TRACES]
     found += [program(t, "The whole program.", "programs", "time") for t in PROGRAMS]
     return found
@@ -157,12 +158,25 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
-def peer_mean(name, pairs, timed):
-    mine = [p for p in pairs if p["peer"] == name]
-    ratios = [p["ratio"] for p in mine if p["program"] in timed and p["ratio"]]
+def group_mean(pairs, timed):
+    ratios = [p["ratio"] for p in pairs if p["program"] in timed and p["ratio"]]
     time = {key: mean(r[key] for r in ratios) for key in ("value", "low", "high")}
-    return {"peer": name, "programs": len(ratios), "time_ratio": time if ratios else None,
-            "rss_ratio": mean(p["rss_ratio"] for p in mine)}
+    return {"programs": len(ratios), "time_ratio": time if ratios else None,
+            "rss_ratio": mean(p["rss_ratio"] for p in pairs)}
+
+
+def peer_mean(name, pairs, all_programs):
+    """`pairs` as in the results; all programs' mean is that of the groups' means."""
+    timed = {p["name"] for p in all_programs if p["metric"] != "rss"}
+    groups = []
+    for group in dict.fromkeys(p["group"] for p in all_programs):
+        members = {p["name"] for p in all_programs if p["group"] == group}
+        mine = [p for p in pairs if p["peer"] == name and p["program"] in members]
+        groups.append({"group": group, **group_mean(mine, timed)})
+    times = [g["time_ratio"] for g in groups if g["time_ratio"]]
+    time = {key: mean(t[key] for t in times) for key in ("value", "low", "high")}
+    return {"peer": name, "programs": sum(g["programs"] for g in groups), "time_ratio": time if times else None,
+            "rss_ratio": mean(g["rss_ratio"] for g in groups), "groups": groups}
 
 
 def generate(seed=1, repeats=7):
@@ -194,7 +208,6 @@ def generate(seed=1, repeats=7):
 
 
 def assemble(all_programs, runs, pairs, repeats, seed):
-    timed = {p["name"] for p in all_programs if p["metric"] != "rss"}
     failures = {(r["program"], r["peer"], r["status"], r["detail"])
                 for r in runs if r["status"] != "ok"}
     keys = ("program", "peer", "status", "detail")
@@ -209,14 +222,14 @@ def assemble(all_programs, runs, pairs, repeats, seed):
                     "remarks": ["another process took 31% of a processor between runs 410 and 455"]},
         "source": {"revision": "0123456789abcdef0123456789abcdef01234567", "dirty": True},
         "settings": {"repeats": repeats, "warmups": 1, "pin": None, "baseline": "mimalloc",
-                     "set": "full", "seed": seed, "confidence": 0.95},
+                     "set": "full", "mean": "groups", "seed": seed, "confidence": 0.95},
         "peers": [{"name": name, "path": None if name == "glibc" else "lib%s.so" % name,
                    "version": "%d.%d" % (len(name) % 4 + 1, len(name)),
                    "sha256": None if name == "glibc" else "%064x" % (len(name) * seed),
                    "hakmem": ours} for name, ours, _, _, _ in PEERS],
         "programs": all_programs, "runs": runs,
         "summary": {"pairs": pairs,
-                    "peers": [peer_mean(peer[0], pairs, timed) for peer in PEERS],
+                    "peers": [peer_mean(peer[0], pairs, all_programs) for peer in PEERS],
                     "failures": [dict(zip(keys, failure)) for failure in sorted(failures)]}}
 
 
@@ -246,9 +259,8 @@ def by_hand(times, metric="throughput", hakmem=("hakmem",)):
     results["machine"].update(noisy=False, remarks=[])
     results["peers"] = [{"name": peer, "path": None, "version": "1", "sha256": None,
                          "hakmem": peer in hakmem} for peer in peers]
-    timed = set(times) if metric != "rss" else set()
     results["summary"] = {
-        "pairs": pairs, "peers": [peer_mean(peer, pairs, timed) for peer in peers],
+        "pairs": pairs, "peers": [peer_mean(peer, pairs, results["programs"]) for peer in peers],
         "failures": [{"program": p["program"], "peer": p["peer"], "status": p["status"],
                       "detail": "seen"} for p in pairs if p["status"] != "ok"]}
     return results

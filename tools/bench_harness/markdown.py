@@ -119,11 +119,26 @@ def standing_table(shown):
     return table(["allocator", "time", "memory", "programs", "failures"], rows)
 
 
+def group_table(shown):
+    """The means by group; nothing where all programs are of one."""
+    if not shown.groups:
+        return ""
+    rows = []
+    for name in sorted(shown.names, key=lambda n: getattr(shown.time_mean(n), "value", math.inf)):
+        times = [(shown.group_mean(name, group)[0]) for group, _, _ in shown.groups]
+        rows.append(["**%s**" % escape(name) if name == shown.subject else escape(name)]
+                    + [ratio_cell(time) for time in times + [shown.time_mean(name)]])
+    header = ["time"] + ["%s, %d" % (group, count) for group, _, count in shown.groups] + ["all"]
+    return "%s\n%s" % (words.mean_rule(shown.by_group) + "\n", table(header, rows))
+
+
 def machine_lines(results):
     machine, settings, source = results["machine"], results["settings"], results["source"]
     lines = ["- %s, %d processors, %s; %s, Linux %s; huge pages: %s" % (
         escape(machine["cpu"]), machine["processors"], words.size(machine["memory_bytes"]),
         escape(machine["os"]), escape(machine["kernel"]), escape(machine["huge_pages"]))]
+    if "checkout" in settings:
+        lines.append("- programs of mimalloc-bench at %s" % code((settings["checkout"] or "unknown")[:12]))
     lines.append("- revision %s%s, %s; %d runs each after %d to warm up%s" % (
         code((source["revision"] or "unknown")[:12]),
         " with local changes" if source["dirty"] else "", escape(results["started"]),
@@ -153,7 +168,7 @@ def comparison(results):
     parts = [
         "### Overall\n", "Geometric means against %s, with %d%% intervals; below 1 is better.\n" % (
             baseline, round(100 * shown.settings["confidence"])),
-        standing_table(shown), "### Failures and omissions\n", failure_lines(shown), "### Time\n",
+        standing_table(shown), group_table(shown), "### Failures and omissions\n", failure_lines(shown), "### Time\n",
         "Per operation, or of the whole program; ± is half the interval; the best in a row is "
         "bold; ▾ faster and ▴ slower than %s beyond the noise.\n" % baseline,
         time_tables(shown),

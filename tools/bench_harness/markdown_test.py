@@ -49,6 +49,14 @@ class ComparisonTest(unittest.TestCase):
         self.assertAlmostEqual(ratio.high, 2 * math.exp(math.hypot(math.log(1.5),
                                                                    math.log(1 / 0.9))))
 
+    def test_mean_against_a_rival_counts_groups(self):
+        results = small({name: {"hakmem": (half, half, half), "fast": (1, 1, 1), "base": (8, 8, 8)}
+                         for name, half in (("a", 0.5), ("b", 0.5), ("c", 0.5), ("d", 8))})
+        results["programs"][3]["group"] = "large"
+        for mean, value in (("groups", 2), ("programs", 1)):
+            results["settings"]["mean"] = mean
+            self.assertAlmostEqual(View(results).overall("hakmem", "fast")[0].value, value)
+
     def test_standings_have_the_worst_loss_first(self):
         shown = View(small({"a": {"hakmem": (1, 1, 1), "other": (2, 2, 2)},
                             "b": {"hakmem": (3, 3, 3), "other": (1, 1, 1)}}))

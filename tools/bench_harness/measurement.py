@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 import build
+import field
 import machine
 import peers
 import results
@@ -28,9 +29,15 @@ def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def suite_of(arguments):
+    """All programs of the suite that was asked for."""
+    if arguments.mimalloc_bench:
+        return field.load(arguments.mimalloc_bench)
+    return suite.load(arguments.suite or build.ROOT / "benchmarks/suite")
+
+
 def programs_of(arguments):
-    folder = arguments.suite or build.ROOT / "benchmarks/suite"
-    return suite.select(suite.load(folder), arguments.program, arguments.quick)
+    return suite.select(suite_of(arguments), arguments.program, arguments.quick)
 
 
 def _older(against, quick):
@@ -98,9 +105,24 @@ def _described(program, runs):
 
 
 def _settings(arguments, baseline, repeats):
-    return {"repeats": repeats, "warmups": arguments.warmups, "pin": arguments.pin, "baseline": baseline,
-            "set": "custom" if arguments.program else "quick" if arguments.quick else "full",
-            "seed": arguments.seed, "confidence": summary.CONFIDENCE}
+    whole = "mimalloc-bench" if arguments.mimalloc_bench else "full"
+    settings = {"repeats": repeats, "warmups": arguments.warmups, "pin": arguments.pin, "baseline": baseline,
+                "set": "custom" if arguments.program else "quick" if arguments.quick else whole,
+                # As who uses that suite takes it; of ours some groups have many more programs than others.
+                "mean": "programs" if arguments.mimalloc_bench else "groups",
+                "seed": arguments.seed, "confidence": summary.CONFIDENCE}
+    if arguments.mimalloc_bench:
+        settings["checkout"] = field.revision(arguments.mimalloc_bench)
+    return settings
+
+
+def _placeholders(arguments, folder):
+    """What commands of the suite can name, beside the program's own folder."""
+    cpus = len(arguments.pin) if arguments.pin else os.cpu_count()
+    found = {"bench": folder / "benchmarks", "replay": folder / "benchmarks/traces",
+             "traces": build.ROOT / "benchmarks/traces", "programs": build.ROOT / "benchmarks/programs",
+             "cpus": cpus}
+    return {**found, **field.placeholders(arguments.mimalloc_bench, cpus)} if arguments.mimalloc_bench else found
 
 
 def _peers(arguments, chosen, folder):
@@ -135,12 +157,10 @@ def measure(arguments, command):
             _copy(peer, scratch)
             if not peer.version:
                 peers.identify(peer)
-        placeholders = {"bench": folder / "benchmarks", "replay": folder / "benchmarks/traces",
-                        "traces": build.ROOT / "benchmarks/traces", "programs": build.ROOT / "benchmarks/programs",
-                        "cpus": len(arguments.pin) if arguments.pin else os.cpu_count()}
         tools = session.Tools(folder / "tools/measure/measure", folder / "tools/measure/libwitness.so")
         noise = machine.Noise(folder / "tools/measure/calibrate", load_before)
-        content = _run(arguments, programs, taking_part, baseline, placeholders, scratch, tools, noise)
+        content = _run(arguments, programs, taking_part, baseline, _placeholders(arguments, folder), scratch, tools,
+                       noise)
     content.update(command=list(command), source={"revision": revision, "dirty": dirty})
     content["machine"]["remarks"] += _same_library(taking_part)
     return content
@@ -157,12 +177,13 @@ def _run(arguments, programs, taking_part, baseline, placeholders, scratch, tool
     watched = noise.verdict()
     watched["remarks"] += run.remarks
     described = [_described(program, runs) for program in programs]
+    settings = _settings(arguments, baseline, repeats)
     return {"schema": results.SCHEMA_NAME, "version": results.VERSION, "started": started, "finished": now(),
             "command": [], "machine": dict(machine.describe(), **watched), "source": {},
-            "settings": _settings(arguments, baseline, repeats),
+            "settings": settings,
             "peers": [peer.described() for peer in taking_part], "programs": described, "runs": runs,
             "summary": summary.summarise(described, [peer.name for peer in taking_part], runs, baseline,
-                                         arguments.seed)}
+                                         arguments.seed, settings["mean"] == "groups")}
 
 
 def failed(content):

@@ -9,6 +9,7 @@ other commands:
   tools/bench compare A.json B.json   what changed beyond noise, for CI
   tools/bench report RESULTS.json     makes the page again
   tools/bench markdown RESULTS.json   prints tables for a document
+  tools/bench csv RESULTS.json        prints every single run, for a spreadsheet
   tools/bench nightly --out DIR       everything, with a history of past nights
   (each with --help)
 
@@ -18,6 +19,7 @@ examples:
   tools/bench --program larson --peer mimalloc --repeats 9
   tools/bench --against v1.0               ratios to an older hakmem
   tools/bench --peer mine=/path/libmine.so your allocator among the others
+  tools/bench --mimalloc-bench ../mimalloc-bench   the field's suite
 
 exit status: 0 all ran; 1 something failed, crashed, timed out or did not load
 its allocator (named at the end; the rest was measured); 2 bad usage.
@@ -86,8 +88,12 @@ def _add_choice(parser, variants):
     group.add_argument("--against", metavar="REVISION_OR_LIBRARY",
                        help="an older hakmem, called `baseline`: a git revision, which is built, or a "
                        "library")
-    group.add_argument("--suite", type=pathlib.Path, metavar="DIR",
-                       help="programs from DIR/*.toml instead of benchmarks/suite")
+    suites = group.add_mutually_exclusive_group()
+    suites.add_argument("--suite", type=pathlib.Path, metavar="DIR",
+                        help="programs from DIR/*.toml instead of benchmarks/suite")
+    suites.add_argument("--mimalloc-bench", type=pathlib.Path, metavar="DIR",
+                        help="the programs of the field's own suite instead: DIR is a checkout of it in which "
+                        "./build-bench-env.sh has built them; what is not built is left out, by name")
     group.add_argument("--list", action="store_true", help="say which programs and allocators there are")
 
 
@@ -115,6 +121,15 @@ def run_parser(variants):
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
                         help="where results.json and report.html go (default: a new folder in "
                         "bench-results, which git ignores; bench-results/latest leads to it)")
+    parser.add_argument("--csv", action="store_true", help="write results.csv, a row for each single run, and "
+                        "means.csv, the means by group, as well")
+    return parser
+
+
+def csv_parser():
+    parser = _Parser(prog="tools/bench csv", description="Prints every run of a results.json, comma-separated.")
+    parser.add_argument("results", metavar="RESULTS.json", type=pathlib.Path)
+    parser.add_argument("--means", action="store_true", help="the means by group of programs instead")
     return parser
 
 

@@ -37,7 +37,9 @@ if has("hakmem_version"):
     print(here.hakmem_version().decode())
 elif has("mi_version"):
     number = here.mi_version()
-    print("%d.%d.%d" % (number // 100, number // 10 % 10, number % 10))
+    # Two digits each where three are not enough: 212, but 30403.
+    base = 10 if number < 1000 else 100
+    print("%d.%d.%d" % (number // base**2, number // base % base, number % base))
 elif has("mallctl"):
     text, size = ctypes.c_char_p(), ctypes.c_size_t(ctypes.sizeof(ctypes.c_char_p))
     if here.mallctl(b"version", ctypes.byref(text), ctypes.byref(size), None, 0) == 0:

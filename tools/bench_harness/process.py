@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import select
 import signal
 import subprocess
@@ -116,6 +117,21 @@ def parse_result(output):
     return result, None
 
 
+def read_figure(output, pattern):
+    """(result or None, what is wrong with it or None), by what the suite says is printed last."""
+    found = list(re.finditer(pattern, output, re.MULTILINE))
+    if not found:
+        return None, "it did not print its figure: nothing is like %s" % pattern
+    (kind, text), = found[-1].groupdict().items()
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        return None, "its figure is %s" % text
+    return {"operations": value, "seconds": 1.0} if kind == "rate" else {"operations": 1, "seconds": value}, None
+
+
 def _signal_name(number):
     try:
         return signal.Signals(number).name
@@ -123,7 +139,7 @@ def _signal_name(number):
         return "signal %d" % number
 
 
-def judge(usage, output, errors, metric):
+def judge(usage, output, errors, metric, figure=None):
     """The outcome of a run that ended by itself."""
     for line in errors.splitlines():
         if _NOT_PRELOADED in line:
@@ -137,7 +153,9 @@ def judge(usage, output, errors, metric):
             status, _signal_name(status - 128), _last_words(errors)), usage)
     if status != 0:
         return Outcome("failed", "exit status %d%s" % (status, _last_words(errors)), usage)
-    result, wrong = parse_result(output) if metric != UNMEASURED else (None, None)
+    result, wrong = None, None
+    if metric != UNMEASURED:
+        result, wrong = read_figure(output, figure) if figure else parse_result(output)
     if wrong:
         return Outcome("failed", wrong, usage)
     if metric == "throughput" and not (result and "operations" in result):
@@ -152,7 +170,7 @@ class Runner:
         self.measure = str(measure)
         self.scratch = pathlib.Path(scratch)
 
-    def run(self, command, work, settings=None, timeout=60, metric=None, prefix=()):
+    def run(self, command, work, settings=None, timeout=60, metric=None, prefix=(), figure=None):
         """Runs `command` in `work`; `settings` is what its environment has beyond the common."""
         usage_file = self.scratch / "usage.json"
         usage_file.unlink(missing_ok=True)
@@ -180,4 +198,4 @@ class Runner:
             usage = json.loads(usage_file.read_text())
         except (FileNotFoundError, ValueError):
             return Outcome("failed", "tools/measure wrote no result%s" % _last_words(_read(errors)))
-        return judge(usage, _read(output), _read(errors), metric)
+        return judge(usage, _read(output), _read(errors), metric, figure)

@@ -81,6 +81,20 @@ class ExampleTest(unittest.TestCase):
         self.assertIn(self.results["machine"]["remarks"][0], text)
         self.assertIn("tools/bench --repeats 7 --seed 1", text)
 
+    def test_means_by_group(self):
+        shown = View(self.results)
+        self.assertEqual([name for name, _, _ in shown.groups], ["small", "mixed", "threads", "traces", "programs"])
+        self.assertIn("each group counts the same", self.page.text)
+        table = self.source.split("Time by group</h3>")[1].split("</table>")[0]
+        for group, title, count in shown.groups:
+            self.assertIn('title="%s">%s, %d</th>' % (title, group, count), table)
+        for name in shown.names:
+            for group, _, _ in shown.groups:
+                time = shown.group_mean(name, group)[0]
+                self.assertIn(report_words.ratio_text(time.value), table)
+        self.assertIn("| time | small, 3 | mixed, 17 | threads, 16 | traces, 7 | programs, 9 | all |",
+                      markdown.comparison(self.results)[:4000])
+
     def test_failures_name_program_allocator_and_status(self):
         for (program, peer), (status, detail) in example_results.FAILURES.items():
             line = re.compile(re.escape(program) + r"</code> under (<b>)?" + re.escape(
@@ -195,6 +209,15 @@ class OddResultsTest(unittest.TestCase):
         self.assertNotIn("faster in", page)
         self.assertNotIn("2.00 s", text)
         self.assertIn("1.00 MiB", text)
+
+    def test_older_results_have_no_means_by_group(self):
+        results = example_results.generate(repeats=2)
+        del results["settings"]["mean"]
+        for peer in results["summary"]["peers"]:
+            del peer["groups"]
+        page, text = self.both(results)
+        self.assertNotIn("Time by group", page)
+        self.assertNotIn("all |", text)
 
     def test_no_hakmem_at_all(self):
         results = small({"a": {"one": (1, 1, 1), "two": (2, 2, 2)}})

@@ -6,13 +6,15 @@ results.
 """
 import collections
 import math
+import operator
 
+import suite
 import summary
 from report_words import compared, range_text, ratio_text
 
 # How bad a status is; the first is the best.
 STATUSES = ("ok", "skipped", "failed", "timed_out", "crashed", "not_loaded")
-GROUPS = (("synthetic", "Patterns"), ("traces", "Recorded traces"), ("programs", "Whole programs"))
+GROUPS = tuple(suite.GROUPS.items())
 
 # How the subject stands against its best rival on a program.
 Standing = collections.namedtuple("Standing", "program rival ratio verdict")
@@ -43,14 +45,13 @@ def divide(over, under):
     return Interval(value, value * math.exp(-down), value * math.exp(up))
 
 
-def geometric_mean(intervals):
-    """Of independent Intervals, with the interval of the mean; None of nothing."""
+def geometric_mean(intervals, shares):
+    """Of independent Intervals, of which each counts its share; None of nothing."""
     if not intervals:
         return None
-    count = len(intervals)
-    value = math.exp(sum(math.log(i.value) for i in intervals) / count)
-    down = math.hypot(*(math.log(i.value / i.low) for i in intervals)) / count
-    up = math.hypot(*(math.log(i.high / i.value) for i in intervals)) / count
+    value = math.exp(sum(share * math.log(i.value) for i, share in zip(intervals, shares)))
+    down = math.hypot(*(share * math.log(i.value / i.low) for i, share in zip(intervals, shares)))
+    up = math.hypot(*(share * math.log(i.high / i.value) for i, share in zip(intervals, shares)))
     return Interval(value, value * math.exp(-down), value * math.exp(up))
 
 
@@ -68,6 +69,8 @@ class View:
         self.timed = [p for p in self.programs if p["metric"] != "rss"]
         self._pairs = {(p["program"], p["peer"]): p for p in results["summary"]["pairs"]}
         self.means = {p["peer"]: p for p in results["summary"]["peers"]}
+        self.by_group = self.settings.get("mean") == "groups"
+        self.groups = self._groups_with_means()
         self.rivals = self._pick_rivals()
         self.best_rival = min((n for n in self.rivals if self.time_mean(n)), default=None,
                               key=lambda name: self.time_mean(name).value)
@@ -79,6 +82,22 @@ class View:
             return "hakmem"
         others = [name for name in ours if name != self.baseline]
         return next(name for name in others + ours + [self.baseline] + names if name in names)
+
+    def _groups_with_means(self):
+        """(name, title, programs that were timed) of the groups, if there are several to tell apart."""
+        counts = summary.group_counts(self.results["summary"])
+        return [(name, title, counts[name]) for name, title in GROUPS if name in counts] if len(counts) > 1 else []
+
+    def shares(self, programs):
+        """What each counts in a mean over them."""
+        return summary.weights([program["group"] for program in programs], self.by_group) if programs else []
+
+    def group_mean(self, peer, group):
+        """(time: an Interval or None, memory: a number or None) of a peer over a group's programs."""
+        for mean in self.means.get(peer, {}).get("groups", ()):
+            if mean["group"] == group:
+                return interval(mean["time_ratio"]), mean["rss_ratio"] if usable(mean["rss_ratio"]) else None
+        return None, None
 
     def _pick_rivals(self):
         """Those the subject is measured by: other allocators, or its own builds if alone."""
@@ -141,23 +160,24 @@ class View:
 
     def overall(self, over, under):
         """(geometric mean over the timed programs that both ran, their number)."""
-        ratios = [self.versus(p["name"], over, under) for p in self.timed]
-        ratios = [ratio for ratio in ratios if ratio]
+        ratios = [(p, self.versus(p["name"], over, under)) for p in self.timed]
+        ratios = [(p, ratio) for p, ratio in ratios if ratio]
         if under == self.baseline and self.time_mean(over):
             return self.time_mean(over), self.means[over]["programs"]
-        return geometric_mean(ratios), len(ratios)
+        return geometric_mean([ratio for _, ratio in ratios], self.shares([p for p, _ in ratios])), len(ratios)
 
     def memory_versus(self, over, under):
         """As overall(), for peak memory over all programs; a number or None."""
         if under == self.baseline and self.memory_mean(over):
             return self.memory_mean(over)
-        logarithms = []
+        both, logarithms = [], []
         for program in self.programs:
             ours, theirs = (self.figure(program["name"], peer, "peak_rss_bytes")
                             for peer in (over, under))
             if usable(ours) and usable(theirs):
+                both.append(program)
                 logarithms.append(math.log(ours / theirs))
-        return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
+        return math.exp(sum(map(operator.mul, logarithms, self.shares(both)))) if both else None
 
     def against_best(self, program):
         """(the fastest rival on `program`, the subject's time by its time), or None."""

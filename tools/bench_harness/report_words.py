@@ -8,6 +8,13 @@ def status_word(status):
     return STATUS_WORDS.get(status, status)
 
 
+def mean_rule(by_group):
+    """How a mean over all programs is taken."""
+    if by_group:
+        return "The mean over all is the geometric mean of the groups' means: each group counts the same."
+    return "The mean over all counts each program the same."
+
+
 def three_digits(value):
     """Three significant digits, never in scientific notation."""
     if value == 0:

@@ -39,6 +39,11 @@ def rotated(items, turn):
     return items[first:] + items[:first]
 
 
+def _is_here(name):
+    """Whether there is the file or, for a name without a folder, the command."""
+    return os.path.exists(name) if "/" in name else bool(shutil.which(name, path=process.search_path()))
+
+
 def failed_run(program, peer, status, detail, repeat=WARM_UP, order=0):
     """A line of `runs` for what was not measured."""
     return {"program": program, "peer": peer, "repeat": repeat, "order": order, "status": status,
@@ -97,7 +102,7 @@ class Session:
     def _prepare(self, program):
         """Folders and files of a program, before anything is measured."""
         status, detail = "skipped", None
-        missing = [name for name in program.requires if not shutil.which(name, path=process.search_path())]
+        missing = [name for name in suite.fill(program.requires, self._values(program)) if not _is_here(name)]
         if missing:
             detail = "it needs %s, which is not here" % ", ".join(missing)
         self.work_of(program).mkdir(parents=True)
@@ -141,7 +146,8 @@ class Session:
     def _execute(self, pair, settings, slower=1, prefix=()):
         program = pair.program
         outcome = self._runner.run(suite.fill(program.command, self._values(program)), self.work_of(program),
-                                   settings, slower * program.timeout_seconds, program.metric, prefix)
+                                   settings, slower * program.timeout_seconds, program.metric, prefix,
+                                   program.figure)
         if outcome.usage:
             pair.seconds = outcome.usage["wall"]
         return outcome

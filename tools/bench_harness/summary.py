@@ -37,25 +37,37 @@ def median_interval(values, seed):
     return {"median": found["value"], "low": found["low"], "high": found["high"]}
 
 
-def _mean_of_ratios(mine, other):
+def weights(groups, by_group):
+    """What each program counts in a mean; `groups` has the group of each.
+
+    By group, each group counts the same and so does each program in it: the
+    mean is that of the groups' means. Else each program counts the same.
+    """
+    if not by_group:
+        return [1 / len(groups)] * len(groups)
+    return [1 / (len(set(groups)) * groups.count(group)) for group in groups]
+
+
+def _mean_of_ratios(mine, other, shares):
     """The statistic on repeats: geometric mean over programs of the ratio of medians.
 
-    `mine` and `other` have a row for each program and a column for each repeat.
+    `mine` and `other` have a row for each program and a column for each repeat,
+    `shares` what each program counts.
     """
     mine, other = numpy.asarray(mine, float), numpy.asarray(other, float)
 
     def statistic(repeats, axis=-1):
         chosen = repeats.astype(int)
         ratios = numpy.median(mine[:, chosen], axis=axis) / numpy.median(other[:, chosen], axis=axis)
-        return numpy.exp(numpy.mean(numpy.log(ratios), axis=0))
+        return numpy.exp(numpy.average(numpy.log(ratios), axis=0, weights=shares))
 
     return statistic
 
 
-def ratio_interval(mine, other, seed):
+def ratio_interval(mine, other, seed, shares=None):
     """Of medians, for one program (a list) or over several (a list of lists)."""
     mine, other = numpy.atleast_2d(mine), numpy.atleast_2d(other)
-    return interval((numpy.arange(mine.shape[1]),), _mean_of_ratios(mine, other), seed)
+    return interval((numpy.arange(mine.shape[1]),), _mean_of_ratios(mine, other, shares), seed)
 
 
 def verdict(ratio, repeats):
@@ -106,6 +118,7 @@ class _Table:
 
     def __init__(self, programs, peers, runs):
         self.metrics = {program["name"]: program["metric"] for program in programs}
+        self.groups = {program["name"]: program["group"] for program in programs}
         self.peers = peers
         self.runs = {(program, peer): [] for program in self.metrics for peer in peers}
         for run in runs:
@@ -153,24 +166,48 @@ def _pair(table, program, peer, baseline, seed):
     return line
 
 
-def _peer(table, pairs, peer, baseline, seed):
-    """The geometric means of a peer over the programs that ran on it and on the baseline."""
+def _means(table, programs, memory, peers, by_group, seed):
+    """The geometric means over `programs`: `memory` has their ratios, `peers` are (peer, baseline)."""
+    timed = [program for program in programs if table.metrics[program] != "rss"]
+    time, rss = None, None
+    if timed:
+        mine, base = ([table.times(program, peer) for program in timed] for peer in peers)
+        time = ratio_interval(mine, base, seed, weights([table.groups[program] for program in timed], by_group))
+    if programs:
+        rss = float(numpy.exp(numpy.average(
+            numpy.log([memory[program] for program in programs]),
+            weights=weights([table.groups[program] for program in programs], by_group))))
+    return {"programs": len(timed), "time_ratio": time, "rss_ratio": rss}
+
+
+def _peer(table, pairs, peer, baseline, by_group, seed):
+    """The means of a peer over the programs that ran on it and on the baseline, and those by group."""
     both = [program for program in table.metrics
             if table.times(program, peer) and table.times(program, baseline)]
-    timed = [program for program in both if table.metrics[program] != "rss"]
-    memory = [pair["rss_ratio"] for pair in pairs if pair["peer"] == peer and pair["program"] in both]
-    ratio = None
-    if timed:
-        ratio = ratio_interval([table.times(program, peer) for program in timed],
-                               [table.times(program, baseline) for program in timed], seed)
-    return {"peer": peer, "programs": len(timed), "time_ratio": ratio,
-            "rss_ratio": float(numpy.exp(numpy.mean(numpy.log(memory)))) if memory else None}
+    memory = {pair["program"]: pair["rss_ratio"] for pair in pairs if pair["peer"] == peer}
+    groups = []
+    for group in dict.fromkeys(table.groups.values()):
+        members = [program for program in both if table.groups[program] == group]
+        groups.append({"group": group, **_means(table, members, memory, (peer, baseline), False, seed)})
+    return {"peer": peer, **_means(table, both, memory, (peer, baseline), by_group, seed), "groups": groups}
 
 
-def summarise(programs, peers, runs, baseline, seed):
-    """`summary` of results.json; `programs` and `runs` as they stand there, `peers` by name."""
+def group_counts(found):
+    """{group: how many programs were timed} of a summary, without those in which none was."""
+    counts = {}
+    for peer in found["peers"]:
+        for mean in peer.get("groups", ()):
+            counts[mean["group"]] = max(counts.get(mean["group"], 0), mean["programs"])
+    return {group: count for group, count in counts.items() if count}
+
+
+def summarise(programs, peers, runs, baseline, seed, by_group=False):
+    """`summary` of results.json; `programs` and `runs` as they stand there, `peers` by name.
+
+    With `by_group` the means over all programs are means of the groups' means.
+    """
     table = _Table(programs, peers, runs)
     pairs = [_pair(table, program["name"], peer, baseline, seed) for program in programs for peer in peers]
     return {"pairs": pairs,
-            "peers": [_peer(table, pairs, peer, baseline, seed) for peer in peers],
+            "peers": [_peer(table, pairs, peer, baseline, by_group, seed) for peer in peers],
             "failures": table.failures}

@@ -20,8 +20,8 @@ def a_run(program, peer, repeat, seconds, peak=1 << 20, throughput=True):
     return run
 
 
-def a_program(name, metric="throughput"):
-    return {"name": name, "metric": metric}
+def a_program(name, metric="throughput", group="small"):
+    return {"name": name, "metric": metric, "group": group}
 
 
 class IntervalTest(unittest.TestCase):
@@ -95,6 +95,41 @@ class SummaryTest(unittest.TestCase):
         self.assertAlmostEqual(mean["time_ratio"]["value"], 0.5)
         self.assertAlmostEqual(mean["rss_ratio"], 2)
         self.assertEqual(found["failures"], [])
+
+    def many_small_and_one_large(self, by_group):
+        """The means of "new", which takes half the time and memory in four small ones, eight times as much in one."""
+        runs, programs = [], []
+        for name, group, factor in (("a", "small", 1), ("b", "small", 1), ("c", "small", 1), ("d", "small", 1),
+                                    ("e", "large", 16)):
+            programs.append(a_program(name, group=group))
+            runs += self.runs(name, "old", 1.0, peak=2 << 20)
+            runs += self.runs(name, "new", 0.5 * factor, peak=factor << 20)
+        return summary.summarise(programs, ["old", "new"], runs, "old", 1, by_group)["peers"][1]
+
+    def test_no_group_hides_another(self):
+        mean = self.many_small_and_one_large(by_group=True)
+        self.assertEqual([(group["group"], group["programs"]) for group in mean["groups"]], [("small", 4), ("large", 1)])
+        for key, figure in (("time_ratio", lambda ratio: ratio["value"]), ("rss_ratio", float)):
+            small, large = (figure(group[key]) for group in mean["groups"])
+            self.assertAlmostEqual(small, 0.5)
+            self.assertAlmostEqual(large, 8)
+            self.assertAlmostEqual(figure(mean[key]), 2)
+        self.assertAlmostEqual(mean["time_ratio"]["low"], 2)
+        self.assertAlmostEqual(mean["time_ratio"]["high"], 2)
+
+    def test_each_program_counts_the_same_unless_by_group(self):
+        mean = self.many_small_and_one_large(by_group=False)
+        self.assertAlmostEqual(mean["time_ratio"]["value"], 2 ** (-1 / 5))
+        self.assertAlmostEqual(mean["rss_ratio"], 2 ** (-1 / 5))
+        self.assertAlmostEqual(mean["groups"][1]["time_ratio"]["value"], 8)
+
+    def test_a_group_in_which_nothing_ran(self):
+        runs = self.runs("a", "old", 1.0) + self.runs("a", "new", 0.5) + self.runs("b", "old", 1.0)
+        runs.append(session.failed_run("b", "new", "crashed", "SIGSEGV"))
+        found = summary.summarise([a_program("a"), a_program("b", group="large")], ["old", "new"], runs, "old", 1, True)
+        self.assertEqual(found["peers"][1]["groups"][1],
+                         {"group": "large", "programs": 0, "time_ratio": None, "rss_ratio": None})
+        self.assertAlmostEqual(found["peers"][1]["time_ratio"]["value"], 0.5)
 
     def test_a_pair_with_a_failure_has_no_figures(self):
         runs = self.runs("a", "old", 1.0) + self.runs("a", "new", 0.5)[:2]

@@ -6,6 +6,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+import report_words
+import summary
+
 COLOURS = {"faster": "green", "slower": "red", "failed": "red", "same": "cyan", "can't tell": "yellow"}
 _PIPE_WIDTH = 140
 _LINE_EVERY_SECONDS = 15
@@ -171,14 +174,38 @@ def _mean_table(results, verdict_of):
     return table
 
 
+def _group_table(results):
+    """The means by group, or None where all programs are of one."""
+    counts = summary.group_counts(results["summary"])
+    if len(counts) < 2:
+        return None
+    table = Table(title="time by group of programs", title_justify="left", title_style="bold", box=None,
+                  pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for group, count in counts.items():
+        table.add_column("%s, %d" % (group, count), justify="right", no_wrap=True)
+    for line in results["summary"]["peers"]:
+        ratios = [mean["time_ratio"] for mean in line["groups"] if mean["group"] in counts]
+        table.add_row(line["peer"], *("×%.3f" % ratio["value"] if ratio else "" for ratio in ratios))
+    return table
+
+
 def show(results, out, verdict_of, least_repeats):
     """The tables, the failures, and whether the machine was quiet."""
     columns = _COLUMNS if out.width >= _WIDTH_FOR_ALL else _FEW_COLUMNS
+    left_out = {program["name"] for program in results["programs"] if all(
+        pair["status"] == "skipped" for pair in results["summary"]["pairs"] if pair["program"] == program["name"])}
     for program in results["programs"]:
-        out.print()
-        out.print(_program_table(results, program, columns))
+        if program["name"] not in left_out:
+            out.print()
+            out.print(_program_table(results, program, columns))
     out.print()
     out.print(_mean_table(results, verdict_of))
+    groups = _group_table(results)
+    if groups:
+        out.print()
+        out.print(groups)
+        out.print(report_words.mean_rule(results["settings"].get("mean") == "groups"))
     out.print("\nTime is for an operation where the program counts them, else for the whole run; below ×1 is "
               "faster than the baseline. Memory is the peak → what is left after the load. In brackets "
               "and after ±: %d %% confidence over %d repeats."
@@ -191,10 +218,12 @@ def show(results, out, verdict_of, least_repeats):
 
 
 def show_failures(results, out):
-    failures = results["summary"]["failures"]
-    if failures:
+    lines = {}
+    for failure in results["summary"]["failures"]:
+        key = failure["program"], failure["status"].replace("_", " "), failure["detail"]
+        lines.setdefault(key, []).append(failure["peer"])
+    if lines:
         out.print("\nNot measured:", style="bold red")
-    for failure in failures:
-        out.print("  %s on %s: %s: %s" % (failure["program"], failure["peer"],
-                                          failure["status"].replace("_", " "), failure["detail"]),
-                  style="red", markup=False)
+    for (program, status, detail), peers in lines.items():
+        where = "" if len(peers) == len(results["peers"]) > 1 else " on " + ", ".join(peers)
+        out.print("  %s%s: %s: %s" % (program, where, status, detail), style="red", markup=False, soft_wrap=True)

@@ -16,7 +16,7 @@ VERSION = 1
 # magic, version, descriptor_bytes, capacity, slot_bytes, event_offset,
 # event_bytes, recorded, slots, hakmem_version, variant
 DESCRIPTOR = struct.Struct("<8s6I4Q")
-# Up to `frames`; see allocator/diag/failure_event.h.
+# Up to `frames`; see allocator/failures/failure_event.h.
 EVENT = struct.Struct("<17Q3iI7Bx16s24s96s32Q")
 
 REASONS = ("none", "Threshold", "Exhaustion", "MapFail")

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "allocator/diag/failure_event.h"
+#include "allocator/failures/failure_event.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/hakmem/test_records.h"

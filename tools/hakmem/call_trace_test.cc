@@ -1,6 +1,6 @@
 // The library's CallTrace, read back by the reader of `hakmem trace`.
 
-#include "allocator/diag/call_trace.h"
+#include "allocator/call_trace/call_trace.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/base/units.h"
-#include "allocator/diag/call_trace_format.h"
+#include "allocator/call_trace/call_trace_format.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "tools/hakmem/trace_blocks.h"
 #include "tools/hakmem/trace_events.h"
@@ -345,10 +345,11 @@ TEST_F(CallTraceTest, WithoutMemoryNothingIsTraced) {
   EXPECT_FALSE(Free(self_, 16));
   trace_.Open(kFacts);
   EXPECT_FALSE(trace_.on());
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            absl::StrCat("hakmem: warning: HAKMEM_TRACE: cannot write ", path_,
-                         ": error 12; this process is not traced any "
-                         "further\n"));
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      absl::StrCat("hakmem: warning: HAKMEM_TRACE: cannot write ", path_,
+                   ": Cannot allocate memory; this process is not traced any "
+                   "further\n"));
 }
 
 TEST_F(CallTraceTest, AFileThatCannotBeOpenedIsSaidOnce) {
@@ -361,7 +362,8 @@ TEST_F(CallTraceTest, AFileThatCannotBeOpenedIsSaidOnce) {
   trace_.Finish();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "hakmem: warning: HAKMEM_TRACE: cannot write "
-            "/nowhere/at/all.trace: error 2; this process is not traced any "
+            "/nowhere/at/all.trace: No such file or directory; this process is "
+            "not traced any "
             "further\n");
 }
 
@@ -374,7 +376,8 @@ TEST_F(CallTraceTest, AFullDiskIsSaidOnce) {
   EXPECT_FALSE(trace_.on());
   trace_.Finish();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "hakmem: warning: HAKMEM_TRACE: cannot write /dev/full: error 28; "
+            "hakmem: warning: HAKMEM_TRACE: cannot write /dev/full: No space "
+            "left on device; "
             "this process is not traced any further\n");
 }
 

@@ -1,6 +1,7 @@
 #include "tools/hakmem/command_line.h"
 
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "allocator/config/version.h"
+#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
@@ -23,8 +25,8 @@ namespace {
 constexpr std::size_t kHelpIndent = 6;
 constexpr std::size_t kHelpColumns = 79;
 
-void Print(std::FILE* file, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), file);
+void Complain(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 absl::CommandLineFlag* FindFlag(const Command& command, std::string_view name) {
@@ -85,10 +87,9 @@ absl::StatusOr<std::size_t> SetFlag(const Command& command,
 }
 
 int WrongUsage(const Command& command, const absl::Status& status) {
-  Print(stderr,
-        absl::StrCat("hakmem ", command.name, ": ", status.message(),
-                     "\nusage: hakmem ", command.name, " ", command.usage,
-                     "\nmore: hakmem help ", command.name, "\n"));
+  Complain(absl::StrCat("hakmem ", command.name, ": ", status.message(),
+                        "\nusage: hakmem ", command.name, " ", command.usage,
+                        "\nmore: hakmem help ", command.name, "\n"));
   return command.usage_status;
 }
 
@@ -106,9 +107,8 @@ int UnknownCommand(std::span<const Command* const> commands,
   for (const Command* command : commands) {
     absl::StrAppend(&names, command->name, ", ");
   }
-  Print(stderr,
-        absl::StrCat("hakmem: there is no subcommand \"", ForTerminal(name),
-                     "\" (there are: ", names, "help)\n"));
+  Complain(absl::StrCat("hakmem: there is no subcommand \"", ForTerminal(name),
+                        "\" (there are: ", names, "help)\n"));
   return 2;
 }
 
@@ -119,12 +119,12 @@ bool AsksForHelp(std::string_view argument) {
 int ShowHelp(std::span<const Command* const> commands,
              std::span<const char* const> names) {
   if (names.empty()) {
-    Print(stdout, Overview(commands));
+    PrintOut(Overview(commands));
     return 0;
   }
   const Command* command = FindCommand(commands, names[0]);
   if (command == nullptr) return UnknownCommand(commands, names[0]);
-  Print(stdout, Help(*command));
+  PrintOut(Help(*command));
   return 0;
 }
 
@@ -182,10 +182,12 @@ std::string Help(const Command& command) {
   return text;
 }
 
-int RunCommandLine(std::span<const Command* const> commands,
-                   std::span<const char* const> arguments) {
+namespace {
+
+int RunCommand(std::span<const Command* const> commands,
+               std::span<const char* const> arguments) {
   if (arguments.empty()) {
-    Print(stderr, Overview(commands));
+    Complain(Overview(commands));
     return 2;
   }
   const std::string_view name = arguments[0];
@@ -193,20 +195,31 @@ int RunCommandLine(std::span<const Command* const> commands,
     return ShowHelp(commands, arguments.subspan(1));
   }
   if (name == "--version") {
-    Print(stdout, absl::StrCat("hakmem ", kVersion, "\n"));
+    PrintOut(absl::StrCat("hakmem ", kVersion, "\n"));
     return 0;
   }
   const Command* command = FindCommand(commands, name);
   if (command == nullptr) return UnknownCommand(commands, name);
   arguments = arguments.subspan(1);
   if (!arguments.empty() && AsksForHelp(arguments[0])) {
-    Print(stdout, Help(*command));
+    PrintOut(Help(*command));
     return 0;
   }
   const absl::StatusOr<std::vector<std::string>> others =
       ReadFlags(*command, arguments);
   if (!others.ok()) return WrongUsage(*command, others.status());
   return command->run(*others);
+}
+
+}  // namespace
+
+int RunCommandLine(std::span<const Command* const> commands,
+                   std::span<const char* const> arguments) {
+  const int status = RunCommand(commands, arguments);
+  if (OutputError() == 0) return status;
+  Complain(absl::StrCat("hakmem: standard output cannot be written: ",
+                        std::strerror(OutputError()), "\n"));
+  return status == 0 ? 1 : status;
 }
 
 }  // namespace hakmem::tools

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,8 @@ namespace {
 
 // Notes are short; more is damage.
 constexpr std::uint64_t kMaxNoteBytes = 1 << 20;
+// Symbols of the largest programs, and their names.
+constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
 constexpr std::string_view kGnu("GNU\0", 4);
 
 // A file may be cut off anywhere, so every read is checked.
@@ -52,15 +56,20 @@ std::string BuildIdInNotes(std::string_view notes) {
   return "";
 }
 
-// The segments' headers; none for what is no ELF file of this machine's kind.
-std::vector<Elf64_Phdr> SegmentsOf(std::ifstream& file) {
-  std::vector<Elf64_Phdr> segments;
+// Nothing for what is no ELF file of this machine's kind.
+std::optional<Elf64_Ehdr> HeaderOf(std::ifstream& file) {
   const auto header = ReadAt<Elf64_Ehdr>(file, 0);
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_ident[EI_CLASS] != ELFCLASS64 ||
-      header->e_phentsize != sizeof(Elf64_Phdr)) {
-    return segments;
+      header->e_ident[EI_CLASS] != ELFCLASS64) {
+    return std::nullopt;
   }
+  return header;
+}
+
+std::vector<Elf64_Phdr> SegmentsOf(std::ifstream& file) {
+  std::vector<Elf64_Phdr> segments;
+  const auto header = HeaderOf(file);
+  if (!header || header->e_phentsize != sizeof(Elf64_Phdr)) return segments;
   for (std::uint64_t i = 0; i < header->e_phnum; ++i) {
     const auto segment =
         ReadAt<Elf64_Phdr>(file, header->e_phoff + i * sizeof(Elf64_Phdr));
@@ -68,6 +77,44 @@ std::vector<Elf64_Phdr> SegmentsOf(std::ifstream& file) {
     segments.push_back(*segment);
   }
   return segments;
+}
+
+std::vector<Elf64_Shdr> SectionsOf(std::ifstream& file) {
+  std::vector<Elf64_Shdr> sections;
+  const auto header = HeaderOf(file);
+  if (!header || header->e_shentsize != sizeof(Elf64_Shdr)) return sections;
+  for (std::uint64_t i = 0; i < header->e_shnum; ++i) {
+    const auto section =
+        ReadAt<Elf64_Shdr>(file, header->e_shoff + i * sizeof(Elf64_Shdr));
+    if (!section) break;
+    sections.push_back(*section);
+  }
+  return sections;
+}
+
+std::string ContentOf(std::ifstream& file, const Elf64_Shdr& section) {
+  if (section.sh_size > kMaxTableBytes) return "";
+  std::string content(section.sh_size, '\0');
+  file.clear();
+  file.seekg(static_cast<std::streamoff>(section.sh_offset));
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  return file ? content : "";
+}
+
+void AddDefinedFunctions(std::string_view symbols, const std::string& names,
+                         std::set<std::string, std::less<>>& found) {
+  for (; symbols.size() >= sizeof(Elf64_Sym);
+       symbols.remove_prefix(sizeof(Elf64_Sym))) {
+    Elf64_Sym symbol;
+    std::memcpy(&symbol, symbols.data(), sizeof(symbol));
+    const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+    if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names.size() ||
+        (type != STT_FUNC && type != STT_GNU_IFUNC)) {
+      continue;
+    }
+    // As far as the next zero, which c_str() has at the end at the latest.
+    found.emplace(names.c_str() + symbol.st_name);
+  }
 }
 
 }  // namespace
@@ -87,6 +134,56 @@ std::string BuildIdOfFile(const std::string& path) {
     if (!build_id.empty()) return build_id;
   }
   return "";
+}
+
+std::vector<std::string> DefinedFunctions(
+    const std::string& path, const std::vector<std::string_view>& names) {
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<Elf64_Shdr> sections = SectionsOf(file);
+  std::set<std::string, std::less<>> found;
+  for (const Elf64_Shdr& section : sections) {
+    const bool is_table =
+        section.sh_type == SHT_DYNSYM || section.sh_type == SHT_SYMTAB;
+    if (!is_table || section.sh_link >= sections.size()) continue;
+    AddDefinedFunctions(ContentOf(file, section),
+                        ContentOf(file, sections[section.sh_link]), found);
+  }
+  std::vector<std::string> defined;
+  for (const std::string_view name : names) {
+    if (found.contains(name)) defined.emplace_back(name);
+  }
+  return defined;
+}
+
+std::optional<std::uint64_t> FirstLoadAddress(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  for (const Elf64_Phdr& segment : SegmentsOf(file)) {
+    if (segment.p_type == PT_LOAD) return segment.p_vaddr - segment.p_offset;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> ExportedAddress(const std::string& path,
+                                             std::string_view name) {
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<Elf64_Shdr> sections = SectionsOf(file);
+  for (const Elf64_Shdr& section : sections) {
+    if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) {
+      continue;
+    }
+    const std::string content = ContentOf(file, section);
+    const std::string names = ContentOf(file, sections[section.sh_link]);
+    for (std::size_t at = 0; at + sizeof(Elf64_Sym) <= content.size();
+         at += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, content.data() + at, sizeof(symbol));
+      if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < names.size() &&
+          names.c_str() + symbol.st_name == name) {
+        return symbol.st_value;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 bool IsStaticProgram(const std::string& path) {

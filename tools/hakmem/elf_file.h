@@ -2,7 +2,11 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_ELF_FILE_H_
 #define HAKMEM_TOOLS_HAKMEM_ELF_FILE_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace hakmem::tools {
 
@@ -13,6 +17,19 @@ std::string BuildIdOfFile(const std::string& path);
 // Whether the file is a program that the dynamic loader has no part in, so that
 // nothing can be preloaded into it.
 bool IsStaticProgram(const std::string& path);
+
+// Which of `names` the file defines as functions that others can call or that
+// its own symbol table has, in their order.
+std::vector<std::string> DefinedFunctions(
+    const std::string& path, const std::vector<std::string_view>& names);
+
+// Where the file's first loaded segment begins, as the file says: what a
+// loader adds is the difference to where its first page was mapped.
+std::optional<std::uint64_t> FirstLoadAddress(const std::string& path);
+
+// The address, as the file says, of a symbol that it exports.
+std::optional<std::uint64_t> ExportedAddress(const std::string& path,
+                                             std::string_view name);
 
 }  // namespace hakmem::tools
 

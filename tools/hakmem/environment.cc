@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "allocator/config/options.h"
-#include "allocator/diag/option_parser.h"
+#include "allocator/options/option_parser.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -24,6 +25,7 @@
 #include "tools/hakmem/report_json.h"
 #include "tools/hakmem/report_text.h"
 #include "tools/hakmem/session.h"
+#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/symbolizer.h"
 #include "tools/hakmem/words.h"
 
@@ -59,11 +61,6 @@ constexpr const char* kFlags[] = {"follow", "json",       "html",
                                   "sites",  "symbolizer", "symbols"};
 
 volatile std::sig_atomic_t stop_asked = 0;
-
-void Print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem explain: ", text, "\n");
@@ -110,7 +107,7 @@ class Explanation {
     }
     StopOnSignal();
     bool more = true;
-    while (more && stop_asked == 0) {
+    while (more && stop_asked == 0 && OutputError() == 0) {
       more = false;
       for (std::size_t i = 0; i < files.size(); ++i) {
         const absl::Status status = files[i]->ReadNew(
@@ -121,23 +118,29 @@ class Explanation {
       if (more) ::usleep(kPollMicroseconds);
     }
     for (std::size_t i = 0; i < files.size(); ++i) session_.Finish(i);
-    Print("\n");
+    PrintOut("\n");
   }
 
   // The exit status.
   int Conclude() {
+    for (const Input& input : session_.inputs()) {
+      if (!input.error.empty()) {
+        Complain(absl::StrCat(ForTerminal(input.name), " ", input.error));
+      }
+    }
     for (const Cause& cause : session_.analysis().causes()) Symbolize(cause);
     const Report report = MakeReport();
-    Print(absl::GetFlag(FLAGS_json)
-              ? ReportAsJson(report)
-              : ReportAsText(report, absl::GetFlag(FLAGS_sites)));
+    PrintOut(absl::GetFlag(FLAGS_json)
+                 ? ReportAsJson(report)
+                 : ReportAsText(report, absl::GetFlag(FLAGS_sites)));
     const std::string page = absl::GetFlag(FLAGS_html);
     if (!page.empty()) {
       std::ofstream file(page, std::ios::binary | std::ios::trunc);
       file << ReportAsHtml(report);
       file.close();
       if (!file) {
-        Complain(absl::StrCat("cannot write ", page));
+        Complain(absl::StrCat("cannot write ", ForTerminal(page), ": ",
+                              std::strerror(errno)));
         return kNotAllRead;
       }
     }
@@ -162,13 +165,13 @@ class Explanation {
   }
 
   void PrintLive(const Record& record, std::size_t index) {
-    Print(FailureAsText(record));
+    PrintOut(FailureAsText(record));
     if (!explained_.insert(index).second) return;
     const Cause& cause = session_.analysis().causes()[index];
     Symbolize(cause);
-    Print(CauseAsText(MakeReport(), cause, index + 1,
-                      absl::GetFlag(FLAGS_sites)));
-    Print("\n");
+    PrintOut(CauseAsText(MakeReport(), cause, index + 1,
+                         absl::GetFlag(FLAGS_sites)));
+    PrintOut("\n");
   }
 
   bool live_ = false;

@@ -53,7 +53,9 @@ th, td { text-align: right; padding: 4px 10px; border-bottom: 1px solid var(--ru
 thead th { color: var(--muted); font-weight: 600; vertical-align: bottom; }
 tbody th { font-weight: 400; }
 th:first-child, th.words, td.words { text-align: left; }
-td.words { white-space: nowrap; }
+.rows .words { overflow-wrap: anywhere; min-width: 10.5em; }
+.rows .whole { white-space: nowrap; min-width: 0; }
+details.quiet figure { margin-top: 24px; }
 figure { margin: 0 0 32px; }
 figcaption { font-size: .95rem; margin-bottom: 18px; }
 .plot { display: grid; grid-template-columns: 5.6em minmax(0, 1fr); gap: 4px 8px; font-size: .82rem;
@@ -82,7 +84,15 @@ summary { cursor: pointer; color: var(--accent); font-size: .9rem; }
   header, main { padding-left: 12px; padding-right: 12px; }
   dl { grid-template-columns: minmax(0, 1fr); }
   dd { margin-bottom: 8px; }
-  th, td { padding: 4px 6px; }
+  th, td { padding: 4px 5px; }
+  table { font-size: .84rem; }
+  .rows, .rows tbody { display: block; }
+  .rows thead { display: none; }
+  .rows tr { display: block; padding: 6px 0; border-bottom: 1px solid var(--rule); }
+  .rows tbody th, .rows td { display: flex; justify-content: space-between; gap: 12px; text-align: right;
+    border: 0; padding: 1px 0; }
+  .rows tbody th span, .rows td span { min-width: 0; overflow-wrap: anywhere; white-space: normal; }
+  .rows tbody th::before, .rows td::before { content: attr(data-title); color: var(--muted); flex: none; }
   .plot { grid-template-columns: 4.6em minmax(0, 1fr); }
 }
 @media print {

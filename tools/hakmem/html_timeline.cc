@@ -220,15 +220,18 @@ std::string TimelineHtml(const Analysis& analysis, Process process) {
   const std::vector<MarkGroup> marks = GroupMarks(analysis, process, frame);
   const std::string label = absl::StrCat(
       ProcessName(process), ": ", Outcome(process.failed, process.rescued),
-      "; at most ", Bytes(process.peak_mapped), " mapped and ",
-      Bytes(process.peak_live), " live");
+      process.memory.empty()
+          ? "; how much memory it had is not known"
+          : absl::StrCat("; at most ", Bytes(process.peak_mapped),
+                         " mapped and ", Bytes(process.peak_live), " live"));
   const std::uint64_t top = frame.top_bytes;
   const std::int64_t span = frame.end_us - frame.start_us;
   std::string html = absl::StrCat(
       "<figure><figcaption>", ForHtml(label),
       "</figcaption><div class=\"plot\"><div class=\"y\" aria-hidden=\"true\">"
       "<span>",
-      Bytes(top), "</span><span>", Bytes(top / 2),
+      process.memory.empty() ? "" : Bytes(top), "</span><span>",
+      process.memory.empty() ? "" : Bytes(top / 2),
       "</span><span>0</span></div><div class=\"area\">",
       Drawing(process, frame, marks, label), Marks(marks),
       "</div><div class=\"x\" aria-hidden=\"true\"><span>",

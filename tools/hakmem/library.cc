@@ -1,5 +1,7 @@
 #include "tools/hakmem/library.h"
 
+#include <sys/utsname.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -35,8 +37,16 @@ std::vector<std::string> Folders() {
   if (error) return folders;
   const std::string folder = program.parent_path().string();
   folders.push_back(folder);
-  folders.push_back(absl::StrCat(folder, "/../lib"));
-  folders.push_back(absl::StrCat(folder, "/../lib/hakmem"));
+  std::vector<std::string> libraries = {"lib", "lib64"};
+  struct utsname machine;
+  if (::uname(&machine) == 0) {
+    // Debian's folders of one architecture.
+    libraries.push_back(absl::StrCat("lib/", machine.machine, "-linux-gnu"));
+  }
+  for (const std::string& library : libraries) {
+    folders.push_back(absl::StrCat(folder, "/../", library));
+    folders.push_back(absl::StrCat(folder, "/../", library, "/hakmem"));
+  }
   folders.push_back(
       absl::StrCat(program.string(), ".runfiles/hakmem/allocator"));
   folders.push_back(absl::StrCat(folder, "/../../allocator"));

@@ -13,8 +13,9 @@ namespace hakmem::tools {
 absl::StatusOr<std::string> LibraryName(std::string_view variant);
 
 // The absolute path of a variant's library: in $HAKMEM_LIBRARY_DIR, beside this
-// program, in ../lib of its folder, in its runfiles, or where a build of the
-// repository puts it. The error names the places.
+// program, in ../lib, ../lib64 or ../lib/TRIPLET of its folder, in its
+// runfiles, or where a build of the repository puts it. The error names the
+// places.
 absl::StatusOr<std::string> FindLibrary(std::string_view variant);
 
 }  // namespace hakmem::tools

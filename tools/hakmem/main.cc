@@ -4,6 +4,7 @@
 
 #include "tools/hakmem/command_line.h"
 #include "tools/hakmem/explain.h"
+#include "tools/hakmem/failures.h"
 #include "tools/hakmem/run.h"
 #include "tools/hakmem/trace.h"
 
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   const hakmem::tools::Command* const commands[] = {
       &hakmem::tools::kRunCommand,
       &hakmem::tools::kExplainCommand,
+      &hakmem::tools::kFailuresCommand,
       &hakmem::tools::kTraceCommand,
   };
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));

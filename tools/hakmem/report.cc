@@ -164,6 +164,25 @@ std::string Headline(const Analysis& analysis) {
                       " in ", Count(processes, "process", "processes"), ".");
 }
 
+bool IsComplete(const Report& report) {
+  for (const Input& input : report.inputs) {
+    if (!input.complete()) return false;
+  }
+  return report.analysis.dropped() == 0;
+}
+
+std::string Headline(const Report& report) {
+  const Analysis& analysis = report.analysis;
+  if (!analysis.causes().empty() || IsComplete(report)) {
+    return Headline(analysis);
+  }
+  if (analysis.processes().empty()) {
+    return "Nothing could be read, so nothing is known of failed calls.";
+  }
+  return "No call failed in what could be read; the remarks say what could "
+         "not.";
+}
+
 std::string ProcessName(const Process& process) {
   std::string text = absl::StrCat(
       process.program.empty() ? "a program" : ForTerminal(process.program),
@@ -271,8 +290,7 @@ std::vector<std::string> Remarks(const Report& report) {
   if (dropped > 0) {
     remarks.push_back(absl::StrCat(
         Count(dropped, "failure is", "failures are"),
-        " counted but not in the trace (HAKMEM_ACE_TRACE_RATE allows so many "
-        "lines a second)"));
+        " counted but not in the trace, which takes 100 lines a second"));
   }
   for (const std::string& note : report.symbols.notes()) {
     remarks.push_back(note);

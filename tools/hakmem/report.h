@@ -27,6 +27,11 @@ struct Input {
   std::uint64_t other_lines = 0;
   std::uint64_t problem_count = 0;
   std::vector<Problem> problems;  // the first kMaxProblems
+
+  // Whether all of it was read and understood.
+  bool complete() const {
+    return error.empty() && problem_count == 0 && records > 0;
+  }
 };
 
 struct Report {
@@ -43,6 +48,11 @@ struct Fact {
 
 // "12 calls failed, 3 more were served after a first failure in 2 processes."
 std::string Headline(const Analysis& analysis);
+// The same, where what could not be read may hold more.
+std::string Headline(const Report& report);
+
+// Whether every input is complete, and no failure was left out of it.
+bool IsComplete(const Report& report);
 
 // "redis-server (process 123, release)".
 std::string ProcessName(const Process& process);

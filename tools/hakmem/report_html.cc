@@ -24,19 +24,22 @@ std::string Paragraph(std::string_view style, std::string_view text) {
                       style.empty() ? ">" : "\">", ForHtml(text), "</p>\n");
 }
 
-// A table that scrolls by itself where it does not fit. The cells are HTML.
+// A table whose rows become lists where it is narrow. The cells are HTML.
 class Table {
  public:
-  // Columns whose title begins with '<' hold words, the others numbers.
+  // Columns whose title begins with '<' hold words, those with '=' words that
+  // are not broken, the others numbers.
   Table(std::string_view name, const std::vector<std::string_view>& titles) {
     html_ = absl::StrCat(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
-        name, "\"><table><thead><tr>");
+        name, "\"><table class=\"rows\"><thead><tr>");
     for (std::string_view title : titles) {
-      words_.push_back(title.starts_with('<'));
-      if (words_.back()) title.remove_prefix(1);
-      absl::StrAppend(&html_, "<th scope=\"col\"",
-                      words_.back() ? " class=\"words\">" : ">", title,
+      styles_.push_back(title.starts_with('<')   ? " class=\"words\""
+                        : title.starts_with('=') ? " class=\"words whole\""
+                                                 : "");
+      if (!styles_.back().empty()) title.remove_prefix(1);
+      titles_.push_back(title);
+      absl::StrAppend(&html_, "<th scope=\"col\"", styles_.back(), ">", title,
                       "</th>");
     }
     html_ += "</tr></thead><tbody>\n";
@@ -45,13 +48,10 @@ class Table {
   void Row(const std::vector<std::string>& cells) {
     html_ += "<tr>";
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::string_view style = words_[i] ? " class=\"words\"" : "";
-      if (i == 0) {
-        absl::StrAppend(&html_, "<th scope=\"row\"", style, ">", cells[i],
-                        "</th>");
-      } else {
-        absl::StrAppend(&html_, "<td", style, ">", cells[i], "</td>");
-      }
+      const std::string_view tag = i == 0 ? "th scope=\"row\"" : "td";
+      absl::StrAppend(&html_, "<", tag, styles_[i], " data-title=\"",
+                      titles_[i], "\"><span>", cells[i], "</span></",
+                      tag.substr(0, 2), ">");
     }
     html_ += "</tr>\n";
   }
@@ -60,12 +60,13 @@ class Table {
 
  private:
   std::string html_;
-  std::vector<bool> words_;
+  std::vector<std::string_view> titles_;
+  std::vector<std::string_view> styles_;
 };
 
 std::string CausesTable(const Report& report) {
   Table table("Causes", {"<cause", "<name", "failed", "served later",
-                         "processes", "<first", "<last"});
+                         "processes", "=first", "=last"});
   std::size_t number = 0;
   for (const std::size_t index : report.analysis.Ranked()) {
     const Cause& cause = report.analysis.causes()[index];
@@ -149,7 +150,7 @@ std::string CauseHtml(const Report& report, const Cause& cause,
   return html + "</section>\n";
 }
 
-// The processes, those with most failures first.
+// The processes, those with most failures first, then the largest.
 std::vector<const Process*> RankedProcesses(const Analysis& analysis) {
   std::vector<const Process*> ranked;
   for (const Process& process : analysis.processes()) {
@@ -160,20 +161,35 @@ std::vector<const Process*> RankedProcesses(const Analysis& analysis) {
             [](const Process* a, const Process* b) {
               const std::uint64_t of_a = a->failed + a->rescued;
               const std::uint64_t of_b = b->failed + b->rescued;
-              return of_a != of_b ? of_a > of_b : std::less<>()(a, b);
+              if (of_a != of_b) return of_a > of_b;
+              if (a->peak_mapped != b->peak_mapped) {
+                return a->peak_mapped > b->peak_mapped;
+              }
+              return std::less<>()(a, b);
             });
   return ranked;
 }
 
 std::string TimelinesHtml(const Analysis& analysis) {
   std::string html;
+  // Of processes in which nothing happened, beside others.
+  std::string folded;
   std::size_t drawn = 0;
+  std::size_t quiet = 0;
   for (const Process* process : RankedProcesses(analysis)) {
     const std::string timeline = TimelineHtml(analysis, *process);
     if (timeline.empty()) continue;
-    if (++drawn <= kMaxTimelines) html += timeline;
+    if (++drawn > kMaxTimelines) continue;
+    const bool is_quiet = process->marks.empty() && drawn > 1;
+    quiet += is_quiet ? 1 : 0;
+    (is_quiet ? folded : html) += timeline;
   }
   if (drawn == 0) return "";
+  if (quiet > 0) {
+    absl::StrAppend(&html, "<details class=\"quiet\"><summary>",
+                    Count(quiet, "process", "processes"),
+                    " without a failed call</summary>", folded, "</details>\n");
+  }
   if (drawn > kMaxTimelines) {
     html += Paragraph(
         "muted",
@@ -183,17 +199,23 @@ std::string TimelinesHtml(const Analysis& analysis) {
                       TimelineLegendHtml(), html, "</section>\n");
 }
 
+// A process that was killed early has written nothing of its memory.
+std::string MostBytes(const Process& process, std::uint64_t bytes) {
+  return process.memory.empty() ? "not known" : Bytes(bytes);
+}
+
 std::string ProcessesHtml(const Analysis& analysis) {
   Table table("Processes",
-              {"<program", "process", "<variant", "failed", "served later",
-               "not in the trace", "most live", "most mapped", "<ended"});
+              {"<program", "process", "=variant", "failed", "served later",
+               "not in the trace", "most live", "most mapped", "=ended"});
   std::size_t rows = 0;
   for (const Process* process : RankedProcesses(analysis)) {
     if (++rows > kMaxProcessRows) break;
     table.Row({ForHtml(process->program), absl::StrCat(process->pid),
                ForHtml(process->variant), absl::StrCat(process->failed),
                absl::StrCat(process->rescued), absl::StrCat(process->dropped),
-               Bytes(process->peak_live), Bytes(process->peak_mapped),
+               MostBytes(*process, process->peak_live),
+               MostBytes(*process, process->peak_mapped),
                process->ended ? "yes" : "no"});
   }
   std::string html = table.Html();
@@ -227,7 +249,7 @@ std::string InputsHtml(const Report& report) {
 }  // namespace
 
 std::string ReportAsHtml(const Report& report) {
-  const std::string headline = Headline(report.analysis);
+  const std::string headline = Headline(report);
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, "

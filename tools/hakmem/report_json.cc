@@ -167,6 +167,7 @@ Json InputJson(const Input& input) {
 std::string ReportAsJson(const Report& report) {
   Json json = {{"schema", "hakmem-explain"},
                {"version", 1},
+               {"complete", IsComplete(report)},
                {"failed", report.analysis.failed()},
                {"rescued", report.analysis.rescued()},
                {"killed", report.analysis.killed()},

@@ -56,6 +56,24 @@ TEST_F(ReportTest, CausesAreGroupedByReasonDetailAndLimit) {
   EXPECT_EQ(analysis().failed(), 4u);
 }
 
+TEST_F(ReportTest, WhatWasNotReadIsNotCalledFree) {
+  const std::size_t missing = session_.AddInput("missing");
+  session_.Fail(missing, "cannot be opened: No such file or directory");
+  session_.Finish(missing);
+  EXPECT_THAT(Text(), HasSubstr("nothing is known of failed calls"));
+  EXPECT_THAT(Text(), Not(HasSubstr("No call failed")));
+  EXPECT_THAT(ReportAsHtml(report()), Not(HasSubstr("No call failed")));
+  EXPECT_EQ(Json::parse(ReportAsJson(report()))["complete"], false);
+  Read("good", absl::StrCat(Line(StartJson()), Line(EndJson(0, 0))));
+  EXPECT_THAT(Text(), HasSubstr("No call failed in what could be read;"));
+}
+
+TEST_F(ReportTest, WithoutFailuresThereWereNone) {
+  Read("good", absl::StrCat(Line(StartJson()), Line(EndJson(0, 0))));
+  EXPECT_THAT(Text(), HasSubstr("No call failed in 1 process.\n"));
+  EXPECT_EQ(Json::parse(ReportAsJson(report()))["complete"], true);
+}
+
 TEST_F(ReportTest, FailedCallsComeBeforeServedOnes) {
   const Json served = {{"disposition", "served_after_purge"},
                        {"detail", "cgroup"}};

@@ -101,7 +101,7 @@ std::string CauseAsText(const Report& report, const Cause& cause,
 }
 
 std::string ReportAsText(const Report& report, std::size_t max_sites) {
-  std::string text = absl::StrCat(Headline(report.analysis), "\n");
+  std::string text = absl::StrCat(Headline(report), "\n");
   std::size_t number = 0;
   for (const std::size_t index : report.analysis.Ranked()) {
     text += CauseAsText(report, report.analysis.causes()[index], ++number,

@@ -1,9 +1,9 @@
 #include "tools/hakmem/run.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -26,6 +26,7 @@
 #include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/library.h"
+#include "tools/hakmem/run_doubts.h"
 #include "tools/hakmem/run_output.h"
 #include "tools/hakmem/run_summary.h"
 #include "tools/hakmem/session.h"
@@ -139,6 +140,11 @@ absl::StatusOr<std::string> Library() {
     return absl::NotFoundError(
         absl::StrCat("there is no library ", ForTerminal(given)));
   }
+  if (DefinedFunctions(given, {"hakmem_version"}).empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ForTerminal(given),
+                     " is no hakmem: it does not define hakmem_version"));
+  }
   return Absolute(given);
 }
 
@@ -217,22 +223,27 @@ void AddKill(const std::vector<CgroupMemory>& before,
   file << line;
 }
 
-// Why the loader preloads nothing into the program; "" if it does.
-std::string_view WhyNotLoaded(const std::string& program) {
+void SayDoubts(const std::string& program, const ChildEnd& end,
+               const Session& session, const Peaks& peaks,
+               const Environment& environment, const RunOutput& trace) {
+  const auto say = [](const std::string& sentence) {
+    if (!sentence.empty()) Say(absl::StrCat("hakmem: ", sentence, "\n"));
+  };
   const std::string path = FindProgram(program);
-  if (IsStaticProgram(path)) return "is linked statically";
-  struct stat facts;
-  if (::stat(path.c_str(), &facts) != 0) return "";
-  const bool raised =
-      ((facts.st_mode & S_ISUID) != 0 && facts.st_uid != ::getuid()) ||
-      ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != ::getgid());
-  return raised ? "runs with raised privileges" : "";
+  const std::string obstacle = WhyNotLoaded(path);
+  if (!obstacle.empty()) return say(obstacle);
+  std::optional<std::uint64_t> served;
+  const auto found = peaks.served.find(static_cast<std::uint64_t>(end.process));
+  if (found != peaks.served.end()) served = found->second;
+  say(WhatWentElsewhere(path, served));
+  say(WhyFailuresMayBeMissing(session, environment.Get(kTraceVariable),
+                              trace.path()));
 }
 
 void Summarize(const std::string& program, const ChildEnd& end,
                const std::vector<CgroupMemory>& groups_before,
-               const RunOutput& trace, const RunOutput& statistics,
-               Scratch& scratch) {
+               const Environment& environment, const RunOutput& trace,
+               const RunOutput& statistics, Scratch& scratch) {
   Session session;
   for (const auto& [path, content] : trace.NewContent()) {
     const std::size_t input = session.AddInput(path);
@@ -242,18 +253,14 @@ void Summarize(const std::string& program, const ChildEnd& end,
   AddKill(groups_before, program, end, trace, session);
   Peaks peaks;
   for (const auto& [path, content] : statistics.NewContent()) {
-    peaks = ReadPeaks(content);
+    AddPeaks(content, peaks);
   }
   const std::string summary = RunSummary(session, peaks, trace.path());
   Say(summary);
   if (!summary.empty() && trace.path() == scratch.File(kTraceFile)) {
     scratch.Keep();
   }
-  const std::string_view obstacle = WhyNotLoaded(program);
-  if (!obstacle.empty()) {
-    Say(absl::StrCat("hakmem: ", ForTerminal(program), " ", obstacle,
-                     ", so hakmem could not be loaded into it\n"));
-  }
+  SayDoubts(program, end, session, peaks, environment, trace);
 }
 
 int Run(const std::vector<std::string>& command) {
@@ -280,7 +287,7 @@ int Run(const std::vector<std::string>& command) {
                   absl::IsNotFound(ended.status()) ? kNoProgram : kCannotRun);
     }
     end = *ended;
-    Summarize(command[0], end, groups, trace, statistics, scratch);
+    Summarize(command[0], end, groups, environment, trace, statistics, scratch);
   }
   EndLike(end);
 }
@@ -294,7 +301,8 @@ constexpr Command kRunCommand = {
     "Runs PROGRAM with hakmem as its malloc, on this terminal. Signals are\n"
     "passed on. Afterwards a few lines on standard error say which calls\n"
     "failed in it and in its children, and why, or that the kernel killed it\n"
-    "because its control group was full; nothing if neither.\n"
+    "because its control group was full, or what cannot be known; nothing if\n"
+    "all is well.\n"
     "\n"
     "Exit status: the program's; if a signal ended it, this command ends by\n"
     "the same. 125 when the command line or the set-up is wrong, 126 when\n"

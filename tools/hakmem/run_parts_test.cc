@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/library.h"
+#include "tools/hakmem/run_doubts.h"
 #include "tools/hakmem/run_output.h"
 #include "tools/hakmem/run_summary.h"
 #include "tools/hakmem/session.h"
@@ -106,20 +107,67 @@ TEST(RunOutputWordsTest, WordsAreNoPaths) {
 }
 
 TEST(PeaksTest, TheGreatestIsFound) {
-  const Peaks peaks = ReadPeaks(
+  Peaks peaks;
+  AddPeaks(
       "{\"pid\":1,\"program\":\"a\",\"peak_mapped_bytes\":10}\n"
       "{\"pid\":2,\"program\":\"b\",\"peak_mapped_bytes\":30}\n"
       "{\"pid\":3,\"program\":\"c\",\"peak_mapped_bytes\":20}\n"
-      "{\"pid\":4,\"program\"");
+      "{\"pid\":4,\"program\"",
+      peaks);
   EXPECT_EQ(peaks.processes, 3u);
   EXPECT_EQ(peaks.mapped, 30u);
   EXPECT_EQ(peaks.mapped_by, "b");
+  AddPeaks(
+      "{\"pid\":7,\"routes\":{\"tiny\":{\"allocations\":2,\"bytes\":9},"
+      "\"pool\":{\"allocations\":3,\"bytes\":9}}}\n"
+      "{\"pid\":8,\"routes\":{\"tiny\":4}}\n",
+      peaks);
+  EXPECT_THAT(peaks.served, ElementsAre(Pair(7, 5)));
 }
 
 std::string SummaryOf(const std::string& content) {
   Session session;
   session.Add(session.AddInput("t"), content);
-  return RunSummary(session, {1, 5 << 20, "server"}, "/tmp/a b");
+  return RunSummary(session, {1, 5 << 20, "server", {}}, "/tmp/a b");
+}
+
+class DoubtsTest : public RunOutputTest {
+ protected:
+  // What is said when the processes have written `content` to the trace.
+  std::string Doubt(const std::string& content) const {
+    Session session;
+    const std::size_t input = session.AddInput(Path("t"));
+    session.Add(input, content);
+    session.Finish(input);
+    return WhyFailuresMayBeMissing(session, Path("t"), Path("t"));
+  }
+};
+
+TEST_F(DoubtsTest, NoneWhenTheTraceIsWhole) {
+  EXPECT_EQ(Doubt(absl::StrCat(Line(StartJson()), Line(EndJson(0, 0)))), "");
+  // Killed, or ended by _exit.
+  EXPECT_EQ(Doubt(Line(StartJson())), "");
+}
+
+TEST_F(DoubtsTest, ATraceThatNobodyWroteIsNoGoodNews) {
+  EXPECT_THAT(Doubt(""), HasSubstr("whether a call failed is not known"));
+  EXPECT_THAT(Doubt("another program's\n"), HasSubstr("is not known"));
+}
+
+TEST_F(DoubtsTest, TheReasonIsNamed) {
+  const Session session;
+  EXPECT_THAT(WhyFailuresMayBeMissing(session, "/no/folder/t", "/no/folder/t"),
+              HasSubstr("/no/folder/t (No such file or directory)"));
+  EXPECT_THAT(WhyFailuresMayBeMissing(session, "fd:7", ""),
+              HasSubstr("HAKMEM_ACE_TRACE=fd:7 is no file"));
+}
+
+TEST_F(DoubtsTest, WhatIsMissingIsCounted) {
+  const std::string start = Line(StartJson());
+  EXPECT_THAT(Doubt(absl::StrCat(start, Line(EndJson(9, 4)))),
+              HasSubstr("4 failures were not written"));
+  EXPECT_THAT(Doubt(absl::StrCat(start, Line(FailureJson()).substr(0, 80))),
+              HasSubstr("1 line is damaged"));
 }
 
 TEST(RunSummaryTest, SilentWhenNothingFailed) {

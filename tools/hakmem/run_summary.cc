@@ -18,15 +18,33 @@ namespace {
 constexpr std::size_t kMaxCauses = 5;
 constexpr std::size_t kColumns = 80;
 
+using Json = nlohmann::json;
+
+void AddServed(const Json& json, Peaks& peaks) {
+  const auto pid = json.find("pid");
+  const auto routes = json.find("routes");
+  if (pid == json.end() || !pid->is_number_unsigned()) return;
+  if (routes == json.end() || !routes->is_object()) return;
+  std::uint64_t served = 0;
+  for (const Json& route : *routes) {
+    if (!route.is_object()) return;
+    const auto allocations = route.find("allocations");
+    if (allocations == route.end() || !allocations->is_number_unsigned()) {
+      return;
+    }
+    served += allocations->get<std::uint64_t>();
+  }
+  peaks.served[pid->get<std::uint64_t>()] = served;
+}
+
 }  // namespace
 
-Peaks ReadPeaks(std::string_view statistics) {
-  using Json = nlohmann::json;
-  Peaks peaks;
+void AddPeaks(std::string_view statistics, Peaks& peaks) {
   for (const std::string_view line : absl::StrSplit(statistics, '\n')) {
     const Json json = Json::parse(line.begin(), line.end(), nullptr,
                                   /*allow_exceptions=*/false);
     if (!json.is_object()) continue;
+    AddServed(json, peaks);
     const auto mapped = json.find("peak_mapped_bytes");
     const auto program = json.find("program");
     if (mapped == json.end() || !mapped->is_number_unsigned()) continue;
@@ -37,7 +55,6 @@ Peaks ReadPeaks(std::string_view statistics) {
       peaks.mapped_by = program->get<std::string>();
     }
   }
-  return peaks;
 }
 
 std::string RunSummary(const Session& session, const Peaks& peaks,

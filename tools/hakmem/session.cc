@@ -37,9 +37,7 @@ void Session::Fail(std::size_t input, std::string error) {
 
 bool Session::Complete() const {
   for (const Input& input : inputs_) {
-    const bool good =
-        input.error.empty() && input.problem_count == 0 && input.records > 0;
-    if (!good) return false;
+    if (!input.complete()) return false;
   }
   return true;
 }

@@ -19,7 +19,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 HAKMEM = os.path.abspath(sys.argv[1])
-WIDE, PHONE, PAPER = 1280, 360, 703  # CSS pixels; PAPER: A4 without its margins
+WIDE, SMALL, PHONE, PAPER = 1280, 400, 360, 703  # CSS pixels; PAPER: A4 without its margins
 SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
             "--disable-dev-shm-usage")
@@ -41,6 +41,10 @@ while (texts.nextNode()) {
   const box = range.getBoundingClientRect();
   if (box.right > width + 1 || box.left < -1) bad.push(name + ' is cut off');
 }
+document.querySelectorAll('.scroll').forEach(part => {
+  if (part.scrollWidth > part.clientWidth + 1) bad.push('a table is cut off: ' + part.getAttribute('aria-label') +
+    ' needs ' + part.scrollWidth + ' of ' + part.clientWidth);
+});
 document.querySelectorAll('.area svg').forEach(svg => {
   const box = svg.getBoundingClientRect();
   if (box.width < 150 || box.height < 100) bad.push('a timeline is ' + box.width + ' x ' + box.height);
@@ -94,6 +98,12 @@ def lines():
     yield {**head, "event": "failure", "time": "2026-11-20T16:41:00Z", "sequence": 1, "pid": 8, "tid": 8,
            "program": "an-unbroken-name-" * 10 + "<b>", "call": "operator new[]", "size": 2**64 - 2,
            "reason": "Threshold", "detail": "size", "disposition": "threw"}
+    # A helper in which nothing happens, and one that is killed at once.
+    for second in range(3):
+        yield {**head, "event": "memory", "time": "2026-11-20T16:40:%02dZ" % second, "monotonic_ns": 1, "pid": 9,
+               "memory": {"live": 1 << 20, "cached": 0, "mapped": 4 << 20}}
+    yield {**head, "event": "start", "time": "2026-11-20T16:40:00Z", "pid": 10, "program": "killed",
+           "hakmem": "0.1.0", "variant": "release", "options": {}}
 
 
 class PageTest(unittest.TestCase):
@@ -115,14 +125,14 @@ class PageTest(unittest.TestCase):
 
     def open(self, width, dark=False, paper=False):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width == PHONE})
+            "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width in (SMALL, PHONE)})
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "media": "print" if paper else "",
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
         self.driver.get(self.page.as_uri())
 
     def test_everything_fits_and_can_be_read(self):
-        for width in (WIDE, PHONE):
+        for width in (WIDE, SMALL, PHONE):
             for dark in (False, True):
                 with self.subTest(width=width, dark=dark):
                     self.open(width, dark)
@@ -148,11 +158,18 @@ class PageTest(unittest.TestCase):
     def test_it_draws_what_it_says(self):
         self.open(WIDE)
         count = lambda css: len(self.driver.find_elements("css selector", css))
-        self.assertEqual(count("figure"), 2)
+        self.assertEqual(count("figure"), 3)
+        self.assertEqual(count("details.quiet figure"), 1)
         for series in ("live", "cached", "mapped"):
-            self.assertEqual(count(".area path." + series), 1)
+            self.assertEqual(count(".area path." + series), 2)
         self.assertEqual(count(".mark.failed") + count(".mark.rescued"), 14)
         self.assertEqual(count("section[id^=cause]"), 3)
+
+    def test_what_is_not_known_is_not_zero(self):
+        self.open(WIDE)
+        row = [row.text for row in self.driver.find_elements("css selector", "tr") if "killed 10 " in row.text]
+        self.assertEqual(row, ["killed 10 release 0 0 0 not known not known no"])
+        self.assertNotIn("0 bytes mapped", self.page.read_text())
 
     def test_it_asks_nobody_and_complains_of_nothing(self):
         for log in ("browser", "performance"):

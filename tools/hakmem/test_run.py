@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-HAKMEM, LIBRARY = map(os.path.abspath, sys.argv[1:3])
+HAKMEM, LIBRARY, OWN_MALLOC = map(os.path.abspath, sys.argv[1:4])
 PYTHON = "/usr/bin/python3"
 SECONDS = 120
 # Memory until there is no more.
@@ -82,6 +82,8 @@ class RunTest(unittest.TestCase):
                                (["--limit=lots", "true"], "HAKMEM_HEAP_LIMIT cannot be lots"),
                                (["--variant=fast", "true"], "release, tracing, hardened, debug"),
                                (["--library=/no/such.so", "true"], "there is no library"),
+                               (["--library=/bin/true", "true"], "/bin/true is no hakmem"),
+                               (["--library=" + __file__, "true"], "is no hakmem"),
                                (["--nothing", "true"], "there is no flag --nothing"),
                                ([], "name a program")):
             result = self.command(["run", *command])
@@ -129,6 +131,40 @@ class RunTest(unittest.TestCase):
         self.assertEqual(result.stderr, "hakmem: /sbin/ldconfig is linked statically, so hakmem could not be "
                          "loaded into it\n")
 
+    def test_a_malloc_of_the_programs_own_is_named(self):
+        result = self.command(["run", OWN_MALLOC])
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr, "hakmem: %s brings its own malloc, calloc, realloc, free, so nothing went to "
+                         "hakmem\n" % OWN_MALLOC)
+        result = self.command(["run", OWN_MALLOC, "aligned"])
+        self.assertIn("so these calls did not go to hakmem", result.stderr)
+        # One that cannot be seen would look the same.
+        self.assertIn("asked hakmem for nothing", self.command(["run", "/bin/true"]).stderr)
+
+    def test_a_trace_that_cannot_be_written_is_no_good_news(self):
+        missing = self.folder / "no" / "folder" / "trace"
+        for trace, reason in (("/dev/full", ""), (str(missing), " (No such file or directory)")):
+            result = self.command(["run", "--trace=" + trace, *LIMITED, "--", PYTHON, "-c", EAT])
+            self.assertIn("MemoryError", result.stderr)
+            self.assertIn("hakmem: whether a call failed is not known: nothing of hakmem's was written to %s%s\n"
+                          % (trace, reason), result.stderr)
+        result = self.run_shell("exit 0", "--option=HAKMEM_ACE_TRACE=0")
+        self.assertIn("HAKMEM_ACE_TRACE=0 is no file", result.stderr)
+
+    def test_libraries_are_found_where_distributions_put_them(self):
+        program = self.folder / "bin" / "hakmem"
+        program.parent.mkdir()
+        shutil.copy(os.path.realpath(HAKMEM), program)
+        del self.environment["HAKMEM_LIBRARY_DIR"]
+        for folder in ("lib", "lib64", "lib/%s-linux-gnu" % os.uname().machine, "lib64/hakmem"):
+            library = self.folder / folder / "libhakmem.so"
+            library.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(os.path.realpath(LIBRARY), library)
+            result = subprocess.run([program, "run", "/bin/sh", "-c", "echo $LD_PRELOAD"], env=self.environment,
+                                    capture_output=True, text=True, timeout=SECONDS, check=False)
+            self.assertEqual(result.stdout, "%s\n" % library, result.stderr)
+            library.unlink()
+
     def test_failures_are_said_and_explained(self):
         result = self.command(["run", *LIMITED, "--", PYTHON, "-c", EAT])
         self.assertEqual(result.returncode, 1)
@@ -160,7 +196,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual({cause["reason"] for cause in report["causes"]}, {"Exhaustion"})
         self.assertEqual(list(self.folder.glob("hakmem-run.*")), [], "something is left behind")
         # A second run says what is new, and only that.
-        quiet = self.command(["run", "--trace=all.jsonl", "--", "/bin/true"])
+        quiet = self.run_shell("exit 0", "--trace=all.jsonl")
         self.assertEqual(quiet.stderr, "")
 
 
@@ -189,6 +225,24 @@ class ExplainTest(unittest.TestCase):
         self.assertEqual(self.explain("--nothing").returncode, 2)
         self.assertEqual(self.explain("--follow", "--json", "x").returncode, 2)
 
+    def test_a_missing_file_is_no_good_news(self):
+        result = self.explain("/no/such/file")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("/no/such/file cannot be opened: No such file or directory", result.stderr)
+        self.assertNotIn("No call failed", result.stdout)
+        self.assertFalse(json.loads(self.explain("--json", "/no/such/file").stdout)["complete"])
+
+    def test_a_full_standard_output_is_said(self):
+        self.trace.write_text(self.line)
+        for command in (["explain", str(self.trace)], ["explain", "--json", str(self.trace)],
+                        ["explain", "--follow", "-"], ["help"], ["help", "run"], ["--version"]):
+            with open("/dev/full", "wb") as full, open(self.trace, "rb") as line:
+                result = subprocess.run([HAKMEM, *command], stdin=line, stdout=full, stderr=subprocess.PIPE, text=True,
+                                        timeout=SECONDS, check=False)
+            self.assertEqual(result.returncode, 1, command)
+            self.assertEqual(result.stderr,
+                             "hakmem: standard output cannot be written: No space left on device\n")
+
     def test_standard_input_and_folders_are_read(self):
         self.assertIn("1 call failed", self.explain("-", input=self.line).stdout)
         self.trace.write_text(self.line)
@@ -203,7 +257,7 @@ class ExplainTest(unittest.TestCase):
         self.assertIn("</html>", page.read_text())
         result = self.explain("--html=/no/such/folder/page", str(self.trace))
         self.assertEqual(result.returncode, 1)
-        self.assertIn("cannot write", result.stderr)
+        self.assertIn("cannot write /no/such/folder/page: No such file or directory", result.stderr)
 
     def test_a_growing_file_is_followed(self):
         process = subprocess.Popen([HAKMEM, "explain", "--follow", str(self.trace)], stdout=subprocess.PIPE, text=True)

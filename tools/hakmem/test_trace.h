@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/diag/call_trace_encoder.h"
-#include "allocator/diag/call_trace_format.h"
+#include "allocator/call_trace/call_trace_encoder.h"
+#include "allocator/call_trace/call_trace_format.h"
 
 namespace hakmem::tools {
 

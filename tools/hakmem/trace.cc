@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -22,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/trace_analysis.h"
 #include "tools/hakmem/trace_blocks.h"
 #include "tools/hakmem/trace_events.h"
@@ -46,6 +49,10 @@ ABSL_FLAG(std::string, replay, "",
           "Also writes the calls to this file, for the replayer of "
           "benchmarks/traces.");
 
+ABSL_FLAG(std::uint64_t, replay_events,
+          std::numeric_limits<std::uint64_t>::max(),
+          "How many calls --replay writes, the first.");
+
 namespace hakmem::tools {
 namespace {
 
@@ -55,8 +62,9 @@ constexpr int kWrongUsage = 2;
 // Sites beyond are shown by addresses.
 constexpr std::size_t kMaxSymbolizedSites = 10000;
 
-constexpr const char* kFlags[] = {"json",   "top",        "chrome", "pprof",
-                                  "replay", "symbolizer", "symbols"};
+constexpr const char* kFlags[] = {"json",       "top",    "chrome",
+                                  "pprof",      "replay", "replay_events",
+                                  "symbolizer", "symbols"};
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem trace: ", text, "\n");
@@ -111,7 +119,8 @@ bool Write(const std::string& path, const std::string& bytes) {
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
   if (!out.fail()) return true;
-  Complain(absl::StrCat(path, ": cannot be written"));
+  Complain(absl::StrCat(ForTerminal(path),
+                        ": cannot be written: ", std::strerror(errno)));
   return false;
 }
 
@@ -130,7 +139,8 @@ std::set<StackId> ShownStacks(const TraceAnalysis& analysis) {
 
 bool WriteReplay(const std::string& path, TraceReplay& replay,
                  const TraceFacts& facts) {
-  const TraceReplay::File file = replay.Finish();
+  const TraceReplay::File file =
+      replay.Finish(absl::GetFlag(FLAGS_replay_events));
   if (!Write(path, file.bytes)) return false;
   Complain(absl::StrCat(
       path, ": ", Count(file.events, "call", "calls"), "; ", file.left_out,
@@ -173,7 +183,7 @@ int Trace(const std::vector<std::string>& arguments) {
   const std::string text = absl::GetFlag(FLAGS_json)
                                ? TraceAsJson(report)
                                : TraceAsText(report, absl::GetFlag(FLAGS_top));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  PrintOut(text);
   bool written = true;
   const auto write = [&](const std::string& to, auto make) {
     if (!to.empty() && !Write(to, make(report))) written = false;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "allocator/diag/call_trace_format.h"
+#include "allocator/call_trace/call_trace_format.h"
 #include "tools/hakmem/trace_bytes.h"
 
 namespace hakmem::tools {

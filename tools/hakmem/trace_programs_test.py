@@ -62,6 +62,15 @@ class TraceTest(unittest.TestCase):
         self.assertEqual(report["variant"], "tracing")
         self.assertEqual(report["program"], os.path.basename(PROGRAM)[:63])
 
+    def test_a_full_standard_output_is_said(self):
+        self.run_traced(PROGRAM, "leaks")
+        for flags in ([], ["--json"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([HAKMEM, "trace", *flags, self.path], stdout=full, stderr=subprocess.PIPE,
+                                      text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("standard output cannot be written: No space left on device", done.stderr)
+
     def test_what_is_left_is_alive(self):
         self.run_traced(PROGRAM, "leaks")
         report = self.report()
@@ -208,6 +217,10 @@ class TraceTest(unittest.TestCase):
         self.check_whole(report)
         self.assertGreater(report["totals"]["allocations"], 1000)
         self.check_replay(replay, report)
+        done = subprocess.run([HAKMEM, "trace", "--replay=" + replay, "--replay_events=1000", self.path],
+                              capture_output=True, text=True, check=True)
+        self.assertIn(replay + ": 1000 calls; ", done.stderr)
+        subprocess.run([REPLAY, replay], check=True, stdout=subprocess.DEVNULL)
 
     @unittest.skipUnless(shutil.which("sqlite3"), "sqlite3 is not installed")
     def test_sqlite(self):

@@ -1,6 +1,5 @@
 #include "tools/hakmem/trace_replay.h"
 
-#include <limits>
 #include <utility>
 
 #include "benchmarks/traces/converter.h"
@@ -58,10 +57,9 @@ void TraceReplay::Settle(std::uint32_t thread) {
        .call = Call::kFree});
 }
 
-TraceReplay::File TraceReplay::Finish() {
+TraceReplay::File TraceReplay::Finish(std::uint64_t max_events) {
   for (std::uint32_t i = 0; i < realloc_from_.size(); ++i) Settle(i);
-  traces::Conversion conversion =
-      traces::Convert(records_, std::numeric_limits<std::uint64_t>::max());
+  traces::Conversion conversion = traces::Convert(records_, max_events);
   return {.bytes = std::move(conversion.trace),
           .events = conversion.events,
           .left_out = conversion.left_out};

@@ -3,6 +3,7 @@
 #define HAKMEM_TOOLS_HAKMEM_TRACE_REPLAY_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,8 +26,9 @@ class TraceReplay {
   explicit TraceReplay(const TraceFacts& facts) : facts_(facts) {}
 
   void Add(const CallEvent& event);
-  // After the last event.
-  File Finish();
+  // After the last event; of the calls the first `max_events`.
+  File Finish(
+      std::uint64_t max_events = std::numeric_limits<std::uint64_t>::max());
 
  private:
   void Allocate(const CallEvent& event, std::uint32_t thread);

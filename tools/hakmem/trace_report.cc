@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "allocator/diag/call_trace_format.h"
+#include "allocator/call_trace/call_trace_format.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {

@@ -45,6 +45,11 @@ class ProfileTest(unittest.TestCase):
         self.assertEqual(self.named[0].name,
                          "hakmem-%s.profdata" % hashlib.sha256(content).hexdigest()[:12])
 
+    def test_the_build_is_told_the_same_hash(self):
+        rc = (pgo_profile.ROOT / ".bazelrc").read_text()
+        self.assertEqual(re.findall(r"-DHAK_BUILD_PROFILE=(\S+)", rc),
+                         [self.named[0].stem.removeprefix("hakmem-")])
+
     def test_the_profile_counted_the_hot_functions(self):
         text = subprocess.run(["llvm-profdata-19", "merge", "-text", "-o", "-", self.named[0]],
                               check=True, text=True, stdout=subprocess.PIPE).stdout
@@ -72,7 +77,7 @@ class CompareTest(unittest.TestCase):
 class TrainingSetTest(unittest.TestCase):
     def test_needs_no_programs_of_the_system(self):
         programs = pgo_profile.training_set(pathlib.Path(pgo_profile.ROOT / "benchmarks/suite"))
-        self.assertEqual({program.group for program in programs}, {"synthetic", "traces"})
+        self.assertEqual({program.group for program in programs}, {"small", "mixed", "large", "threads", "traces"})
         self.assertNotIn("start_exit", [program.name for program in programs])
 
 

@@ -25,5 +25,5 @@ hash=$(sha256sum "$scratch/merged")
 name=hakmem-${hash:0:12}.profdata
 rm -f tools/pgo/hakmem-*.profdata
 install -m 644 "$scratch/merged" "tools/pgo/$name"
-sed -i "s|tools/pgo/hakmem-[0-9a-z]*\.profdata|tools/pgo/$name|" .bazelrc
+sed -i "s|tools/pgo/hakmem-[0-9a-z]*\.profdata|tools/pgo/$name|; s|\(HAK_BUILD_PROFILE=\).*|\1${hash:0:12}|" .bazelrc
 echo "tools/pgo/$name; .bazelrc names it. Commit both."

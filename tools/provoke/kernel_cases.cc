@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "tools/provoke/attempt.h"
 #include "tools/provoke/cases.h"
@@ -135,7 +136,9 @@ Verdict MaxMapCount(const Settings& settings) {
 // From the block's end on the addresses belong to somebody else.
 Verdict AddressInUse(const Settings&) {
   constexpr std::size_t kSize = 512 * kMiB;
-  constexpr std::size_t kOthers = 1024 * kGiB;
+  // As long as the largest zone; what is in the way of a piece stays.
+  constexpr std::size_t kOthers = 8192 * kGiB;
+  constexpr std::size_t kPiece = 64 * kGiB;
   constexpr std::size_t kAlign = 2 * kMiB;
   void* const first = Try({.size = kSize});
   if (first == nullptr) return {};
@@ -143,17 +146,22 @@ Verdict AddressInUse(const Settings&) {
   const auto end =
       (reinterpret_cast<std::uintptr_t>(first) + kSize) / kAlign * kAlign +
       kAlign;
-  void* const others = mmap(
-      reinterpret_cast<void*>(end), kOthers, PROT_NONE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  std::vector<void*> others;
+  for (std::size_t at = 0; at < kOthers; at += kPiece) {
+    void* const piece =
+        mmap(reinterpret_cast<void*>(end + at), kPiece, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+             -1, 0);
+    if (piece != MAP_FAILED) others.push_back(piece);
+  }
   Verdict verdict;
-  if (others == MAP_FAILED) {
+  if (others.empty()) {
     verdict.not_permitted = "the addresses after the block are in use";
   } else {
     void* const second = Try({.size = kSize});
     verdict.provoked = second == nullptr;
     free(second);
-    munmap(others, kOthers);
+    for (void* piece : others) munmap(piece, kPiece);
   }
   free(first);
   return verdict;

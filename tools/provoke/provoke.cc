@@ -1,8 +1,7 @@
 // Brings about one way for an allocation to fail, for real.
 //
-//   provoke --list       the cases: name, the event's reason and detail, what
-//   is
-//                        done, and the option that the process is given
+//   provoke --list       the cases: name, reason and detail of the event, what
+//                        is done, and the option that the process is given
 //   provoke NAME         one of them
 //
 // It knows nothing of hakmem: preload the library, and read what its trace

@@ -5,7 +5,7 @@
 # have no owner), none is made ready ahead, and the pool takes a part of a
 # limited address space.
 set -euo pipefail
-export HAKMEM_GUARD_SAMPLE=1 HAKMEM_GUARD_SLOTS=32
+export HAKMEM_GUARD_SAMPLE=1
 filter=HakmemHeader.CountsFailuresAndRemoteFrees
 filter+=:HakmemHeader.PrewarmMakesBlocksReady
 filter+=:Options.PrewarmHasBlocksReadyBeforeTheProgramStarts

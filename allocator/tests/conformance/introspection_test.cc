@@ -48,6 +48,33 @@ TEST(Introspection, MallinfoSeesWhatIsInUse) {
             during.uordblks + during.hblkhd - kBlocks * kTestMiB / 2);
 }
 
+TEST(Introspection, MallinfoCountsLargeBlocksApart) {
+  const struct mallinfo2 before = mallinfo2();
+  void* const block = malloc(2048 * kTestMiB);
+  ASSERT_NE(block, nullptr);
+  const struct mallinfo2 during = mallinfo2();
+  EXPECT_EQ(during.hblks, before.hblks + 1);
+  EXPECT_GE(during.hblkhd, before.hblkhd + 2048 * kTestMiB);
+  EXPECT_LT(during.uordblks, before.uordblks + kTestMiB);
+  free(block);
+  EXPECT_EQ(mallinfo2().hblks, before.hblks);
+}
+
+// A block of a slab is seen at once, and only while it is live.
+TEST(Introspection, MallinfoCountsSmallBlocksExactly) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  free(malloc(1000));
+  const struct mallinfo2 before = mallinfo2();
+  void* const block = malloc(1000);
+  const struct mallinfo2 during = mallinfo2();
+  free(block);
+  const struct mallinfo2 after = mallinfo2();
+  EXPECT_GE(during.uordblks, before.uordblks + 1000);
+  EXPECT_LE(during.uordblks, before.uordblks + 2000);
+  EXPECT_EQ(after.uordblks, before.uordblks);
+  EXPECT_GT(after.ordblks, 0u);
+}
+
 TEST(Introspection, OldMallinfoHasTheSameFigures) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -1,12 +1,14 @@
 // What the environment makes a process print, and limits it sets.
 
 #include <malloc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -129,6 +131,60 @@ TEST(Options, StatisticsAreAppendedToAFile) {
   }
   EXPECT_EQ(lines, 2);
   unlink(path.c_str());
+}
+
+TEST(Options, StatisticsOfEachProcessCanHaveAFileOfItsOwn) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string folder =
+      testing::TempDir() + "/hakmem_stats_" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_STATS=" + folder + "/%p.json"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    std::string line;
+    std::getline(file, line);
+    EXPECT_EQ(line.find("{\"pid\":" + entry.path().stem().string() + ","), 0U)
+        << line;
+    ++files;
+  }
+  EXPECT_EQ(files, 1);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Options, StatisticsFollowNoSymbolicLink) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string target =
+      testing::TempDir() + "/hakmem_target_" + std::to_string(getpid());
+  const std::string link = target + ".link";
+  ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
+  const ChildResult child = RunChild({.test = "Options.DISABLED_Succeeds",
+                                      .environment = {"HAKMEM_STATS=" + link}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find(link + ": it is a symbolic link\n"),
+            std::string::npos)
+      << child.output;
+  EXPECT_EQ(access(target.c_str(), F_OK), -1);
+  unlink(link.c_str());
+}
+
+TEST(Options, DISABLED_ClosesItsOutputs) {
+  std::atexit([] {
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+  });
+}
+
+TEST(Options, StatisticsArriveWhenTheProgramHasClosedStderr) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_ClosesItsOutputs",
+                .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find("{\"pid\""), std::string::npos) << child.output;
 }
 
 TEST(Options, StatisticsFileThatCannotBeOpenedIsReported) {

@@ -79,11 +79,10 @@ class History(unittest.TestCase):
         self.assertEqual(found.get("freed by thread N", [])[:2], ["FreeIt", "main"], error)
 
     def test_no_stacks_if_not_wanted(self):
-        for variables in ({"HAKMEM_UNWIND": "none"}, {"HAKMEM_STACKS": "0"}):
-            _, error, status = run("double_free", **variables)
-            self.assertEqual(status, -6)
-            self.assertIn("allocated by thread", error)
-            self.assertNotIn("AllocateIt", error)
+        _, error, status = run("double_free", HAKMEM_UNWIND="none")
+        self.assertEqual(status, -6)
+        self.assertIn("allocated by thread", error)
+        self.assertNotIn("AllocateIt", error)
 
     def test_by_unwind_tables(self):
         _, error, _ = run("double_free", HAKMEM_UNWIND="tables")
@@ -136,7 +135,7 @@ class Leaks(unittest.TestCase):
     def test_a_path_that_cannot_be_opened(self):
         _, error, status = run("three_leaks", HAKMEM_LEAKS="/nowhere/leaks")
         self.assertEqual(status, 0)
-        self.assertEqual(error, "hakmem: warning: HAKMEM_LEAKS: cannot open /nowhere/leaks: error 2\n")
+        self.assertEqual(error, "hakmem: warning: HAKMEM_LEAKS: cannot open /nowhere/leaks: No such file or directory\n")
 
 
 @unittest.skipIf(VARIANT == "debug", "it has them")

@@ -23,7 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import misuse_runs  # noqa: E402
 
 EXPECT = re.compile(r"^// expect (\w+) (\w+): (.+)$", re.MULTILINE)
-STACK = re.compile(r"^  (.*(?:thread \d+.*))\n    (.*)(?:\n    (.*))?", re.MULTILINE)
+STACK = re.compile(r"^  (?:((?:allocated|freed) by thread \d+)\n  stack of that call|(stack of this \w+)):"
+                   r"\n    (.*)(?:\n    (.*))?", re.MULTILINE)
 
 
 def expectations(_, text):
@@ -33,9 +34,15 @@ def expectations(_, text):
 
 def wrong_stacks(variant, program, text, freed):
     """What is wrong with the stacks of a report."""
-    stacks = STACK.findall(text)
+    stacks = [(past or this, *frames) for past, this, *frames in STACK.findall(text)]
     titles = [title for title, _, _ in stacks]
     wrong = []
+    if not any(title.startswith("stack of this") for title in titles):
+        wrong.append("no stack of the access or call")
+    if "\n  hint: " not in text:
+        wrong.append("no hint")
+    if " main+0x" not in text:
+        wrong.append("no names of functions")
     if not any(title.startswith("allocated by thread") for title in titles):
         wrong.append("no stack of the allocation")
     if any(title.startswith("freed by thread") for title in titles) != freed:

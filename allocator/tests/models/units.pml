@@ -1,8 +1,8 @@
 // A unit that goes from heap to heap through ACE, while another thread purges
 // or unmaps what is free, and a stale pointer into it is freed once more.
 //
-// Models: Ace::GrantSlab, ReleaseSlab, Tick, PurgeInSlices, UnmapCaches;
-//   UnitPool::TakeUnits, Release, PurgeUnits, PurgeHeaders, UnmapFree;
+// Models: Ace::GrantSlab, ReleaseSlab, Tick, UnmapCaches; UnitPool::TakeUnits,
+//   Release, StartPurge, PurgeRun, PurgeHeaders, EndPurge, UnmapFree;
 //   SlabStore::GrantNew, ClearHeaders, Release; Allocator::TryFreeRemote;
 //   ThreadHeap::Unqueue.
 // Bounds: one unit of two granules, in which class A has two blocks and class B
@@ -22,7 +22,7 @@
 //     that is another heap's by then, filing finds it.
 //
 // prove:
-// mutation: PURGE_AFTER_UNLOCK
+// mutation: PURGED_WHILE_FREE
 // mutation: RECORD_CLEARED_AFTER_RELEASE
 // mutation: RELEASED_AS_CLEAN
 // mutation: EXTENT_NOT_KEPT
@@ -150,23 +150,23 @@ proctype Heap(byte me) {
   } unless { stale_taken }
 }
 
-// Tick: the choice and the purge under one lock.
+// Tick: the unit is nobody's while the kernel takes its memory back, which is
+// not done under the lock.
 proctype Purger() {
   {
     LOCK;
     if
     :: dirty ->
-#ifdef PURGE_AFTER_UNLOCK
        dirty = false;
-       UNLOCK;
+#ifndef PURGED_WHILE_FREE
+       is_free = false;
 #endif
+       UNLOCK;
        content = 0;
        header[0] = NONE;
        header[1] = NONE;
-#ifdef PURGE_AFTER_UNLOCK
        LOCK;
-#endif
-       dirty = false
+       is_free = true
     :: else
     fi;
     UNLOCK

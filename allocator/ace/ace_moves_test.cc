@@ -1,0 +1,115 @@
+// Ace: what moved spans cost in mappings, by the kernel's own count.
+
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "allocator/ace/ace.h"
+#include "allocator/ace/test_content.h"
+#include "allocator/base/units.h"
+#include "allocator/config/options.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint32_t kUnits = 64;
+constexpr std::size_t kBytes = kUnits * kUnitBytes;
+constexpr std::size_t kMaxMappings = 400;
+
+class AceMovesTest : public testing::Test {
+ protected:
+  AceMovesTest() {
+    memory_.SetMaxMappings(kMaxMappings);
+    ace_->Start(Options());
+  }
+  ~AceMovesTest() override { ace_->CheckInvariants(); }
+
+  // What the process has in the coarse zone.
+  std::size_t Mappings() {
+    const Zone& zone = ace_->region().coarse();
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);) {
+      count += zone.Contains(std::stoull(line, nullptr, 16)) ? 1 : 0;
+    }
+    return count;
+  }
+  Address AddressOf(UnitIndex unit) {
+    return ace_->region().coarse().UnitAddress(unit);
+  }
+  UnitIndex Span(std::uint32_t units) {
+    return ace_->GrantSpan(units, kUnitBytes).first;
+  }
+
+  FakeVirtualMemory memory_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+};
+
+// As buffers that realloc makes longer.
+TEST_F(AceMovesTest, MappingsStayBelowTheirShareAndComeBack) {
+  constexpr int kSpans = 100;
+  std::vector<UnitIndex> spans;
+  for (int i = 0; i < kSpans; ++i) {
+    spans.push_back(Span(kUnits));
+    FillContent(AddressOf(spans.back()), kBytes, 1);
+  }
+  const std::size_t before = Mappings();
+  int moved = 0;
+  for (UnitIndex& span : spans) {
+    const UnitIndex longer = Span(kUnits + 4);
+    const VmStatus status = ace_->MoveSpan(span, longer, kBytes);
+    if (status.ok()) {
+      ++moved;
+      ace_->ReleaseSpan(span, kUnits, /*dirty=*/false);
+    } else {
+      ace_->CopyTouched(AddressOf(span), AddressOf(longer), kBytes);
+      ace_->ReleaseSpan(span, kUnits);
+    }
+    EXPECT_PRED3(HasContent, AddressOf(longer), kBytes, 1);
+    span = longer;
+    ace_->CheckInvariants();
+  }
+  EXPECT_GE(moved, 40);
+  EXPECT_LT(Mappings(), kMaxMappings / 4);
+  // Some get shorter first.
+  for (int i = 0; i < kSpans; i += 3) {
+    ace_->ReleaseSpan(spans[i] + 10, kUnits + 4 - 10);
+    ace_->CheckInvariants();
+    ace_->ReleaseSpan(spans[i], 10);
+  }
+  for (int i = 0; i < kSpans; ++i) {
+    if (i % 3 != 0) ace_->ReleaseSpan(spans[i], kUnits + 4);
+  }
+  ace_->PurgeAll();
+  ace_->CheckInvariants();
+  EXPECT_LE(Mappings(), before);
+  // There is room for as many again.
+  const UnitIndex from = Span(kUnits);
+  EXPECT_TRUE(ace_->MoveSpan(from, Span(kUnits), kBytes).ok());
+}
+
+TEST_F(AceMovesTest, CopiesWhatWasTouched) {
+  const UnitIndex from = Span(kUnits);
+  const UnitIndex to = Span(kUnits);
+  FillContent(AddressOf(to), kBytes, 1);
+  const std::size_t page_bytes = memory_.PageBytes();
+  WordAt(AddressOf(from) + 5 * page_bytes) = 42;
+  WordAt(AddressOf(from) + kBytes - 8) = 43;
+  ace_->CopyTouched(AddressOf(from), AddressOf(to), kBytes);
+  EXPECT_EQ(WordAt(AddressOf(to) + 5 * page_bytes), 42U);
+  EXPECT_EQ(WordAt(AddressOf(to) + kBytes - 8), 43U);
+  EXPECT_EQ(WordAt(AddressOf(to)), 0U);
+  std::vector<unsigned char> resident(kBytes / page_bytes);
+  ASSERT_TRUE(
+      memory_.FindResident(AddressOf(to), kBytes, resident.data()).ok());
+  std::size_t pages = 0;
+  for (const unsigned char page : resident) pages += page;
+  EXPECT_LE(pages * page_bytes, kBytes / 2);
+}
+
+}  // namespace
+}  // namespace hakmem

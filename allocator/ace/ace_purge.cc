@@ -1,0 +1,108 @@
+// Ace: what is kept of freed memory, and what goes back to the kernel.
+
+#include <algorithm>
+
+#include "allocator/ace/ace.h"
+
+namespace hakmem {
+namespace {
+
+// How much goes back for the sake of one grant or release: 16 MiB, 1 to 2 ms.
+constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
+
+}  // namespace
+
+// A purge for the sake of a long run widens the slack: where such runs come and
+// go, what is dirty often cannot serve the next one, and its faults cost more
+// than memory.
+void Ace::BoundDirty(std::uint32_t granted) {
+  UnitPool& fine = stocks_[kFine].pool;
+  UnitPool& coarse = stocks_[kCoarse].pool;
+  const bool from_fine = fine.idle_units() != coarse.idle_units()
+                             ? fine.idle_units() > coarse.idle_units()
+                             : fine.dirty_units() > coarse.dirty_units();
+  // The rest is for the next ones.
+  const std::uint64_t slice =
+      std::min(static_cast<std::uint64_t>(ExcessUnits()), kPurgeSliceUnits);
+  (from_fine ? fine : coarse).Purge(memory_, slice);
+  if (granted >= kUnitsPerSuperSlab) {
+    extra_slack_units_ =
+        std::min(extra_slack_units_ + slice / 2, recent_peak_units());
+  }
+}
+
+std::size_t Ace::PurgeAllLocked() {
+  std::size_t bytes = 0;
+  for (ZoneStock& stock : stocks_) bytes += stock.pool.PurgeAll(memory_);
+  return bytes;
+}
+
+// Of both zones.
+std::size_t Ace::PurgePartsOfHuge() {
+  std::size_t purged_bytes = 0;
+  for (ZoneStock& stock : stocks_) {
+    for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
+      purged_bytes +=
+          stock.pool.PurgePartsOfHuge(memory_, kPurgeSliceUnits, next);
+    }
+  }
+  return purged_bytes;
+}
+
+// What was not asked for during a whole interval has been idle for that long
+// and goes back; what comes and goes stays. If nothing was freed during the
+// last interval either, all of it is idle.
+Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
+  const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
+  Idle idle = {.units = {}, .all = quiet};
+  for (const StockIndex index : {kFine, kCoarse}) {
+    UnitPool& pool = stocks_[index].pool;
+    idle.units[index] = quiet ? pool.dirty_units() : pool.idle_units();
+    pool.StartInterval();
+  }
+  earlier_peak_units_ = peak_units_;
+  peak_units_ = granted_units_;
+  extra_slack_units_ /= 2;
+  next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
+  return idle;
+}
+
+bool Ace::Tick() {
+  const std::uint64_t now_ms = memory_.NowMs();
+  if (now_ms < next_trim_ms_.load(std::memory_order_relaxed)) return false;
+  if (!lock_.TryLock()) return false;
+  const Idle idle = StartInterval(now_ms);
+  for (const StockIndex index : {kFine, kCoarse}) {
+    stocks_[index].pool.Purge(memory_, idle.units[index]);
+  }
+  if (idle.all) PurgePartsOfHuge();
+  lock_.Unlock();
+  return true;
+}
+
+std::size_t Ace::PurgeAll() {
+  const FutexLockHolder hold(lock_);
+  std::size_t bytes = 0;
+  for (ZoneStock& stock : stocks_) {
+    bytes += stock.pool.Purge(memory_, stock.pool.dirty_units());
+  }
+  return bytes + PurgePartsOfHuge();
+}
+
+// Where memory is short, nothing rests.
+std::size_t Ace::UnmapCaches() {
+  const FutexLockHolder hold(lock_);
+  std::size_t bytes = 0;
+  if (config_->separate_classes) resting_.WakeAll();
+  for (const StockIndex index : {kFine, kCoarse}) {
+    for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
+      const std::size_t unmapped = stocks_[index].pool.UnmapFree(memory_, next);
+      SubtractMapped(unmapped);
+      bytes += unmapped;
+    }
+    if (config_->separate_classes) bytes += UnmapKept(index);
+  }
+  return bytes;
+}
+
+}  // namespace hakmem

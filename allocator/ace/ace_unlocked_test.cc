@@ -1,0 +1,246 @@
+// Ace lets go of its lock while the kernel works for long, and nobody can have
+// what the kernel works on.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <memory>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/ace/ace.h"
+#include "allocator/ace/test_content.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/options.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/futex_lock.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr Config kSeparate = {
+    .name = "separate", .separate_classes = true, .guard_pages = true};
+constexpr std::uint32_t kLongUnits = 4 * kUnitsPerSuperSlab;
+constexpr std::size_t kHugeBytes = 300 * kMiB;
+
+class AceUnlockedTest : public testing::Test {
+ protected:
+  ~AceUnlockedTest() override {
+    memory_.WatchLongCalls(nullptr);
+    ace_->CheckInvariants();
+  }
+  void Start(std::uint64_t decay_ms = 500, const Config& config = kRelease,
+             std::size_t heap_limit_bytes = ~std::size_t{0}) {
+    Options options;
+    options.decay_ms = decay_ms;
+    options.heap_limit_bytes = heap_limit_bytes;
+    ace_->Start(options, config);
+  }
+  bool IsLockFree() {
+    return ace_->TryFindHuge(ace_->region().huge().begin).place !=
+           Ace::HugePlace::kNotKnown;
+  }
+  // From now on, the lock must be free in calls longer than a SuperSlab; then
+  // `meanwhile` runs.
+  template <typename Meanwhile>
+  void Watch(Meanwhile meanwhile) {
+    memory_.WatchLongCalls(
+        [this, meanwhile](VmCall, Address address, std::size_t bytes) {
+          if (bytes <= kSuperSlabBytes) return;
+          ++long_calls_;
+          ASSERT_TRUE(IsLockFree());
+          meanwhile(address, bytes);
+        });
+  }
+  void Watch() {
+    Watch([](Address, std::size_t) {});
+  }
+  Address AddressOf(UnitIndex unit) {
+    return ace_->region().coarse().UnitAddress(unit);
+  }
+  UnitIndex Span(std::uint32_t units) {
+    const UnitIndex span = ace_->GrantSpan(units, kUnitBytes).first;
+    FillContent(AddressOf(span), kUnitBytes, 1);
+    return span;
+  }
+  // As the hooks of fork do it.
+  pid_t Fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    ace_->LockForFork();
+    const pid_t child = fork();
+    child == 0 ? ace_->ResetLockAfterFork() : ace_->UnlockAfterFork();
+    return child;
+  }
+  static bool Overlap(Address a, std::size_t a_bytes, Address b,
+                      std::size_t b_bytes) {
+    return a < b + b_bytes && b < a + a_bytes;
+  }
+
+  FakeVirtualMemory memory_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  int long_calls_ = 0;
+};
+
+TEST_F(AceUnlockedTest, AHugeBlockIsUnmapped) {
+  Start();
+  const Address block = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
+  Watch([&](Address address, std::size_t bytes) {
+    // It is freed for everybody, and its place is nobody else's yet.
+    EXPECT_EQ(address, block);
+    EXPECT_FALSE(ace_->ReleaseHuge(block));
+    EXPECT_EQ(ace_->HugeBytes(block), 0U);
+    EXPECT_EQ(ace_->NextHuge(0), 0U);
+    EXPECT_FALSE(ace_->FindHuge(block + 1).live);
+    const Address other = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
+    ASSERT_NE(other, 0U);
+    EXPECT_FALSE(Overlap(address, bytes, other, kHugeBytes));
+    ace_->CheckInvariants();
+  });
+  EXPECT_TRUE(ace_->ReleaseHuge(block));
+  EXPECT_EQ(long_calls_, 1);
+  EXPECT_EQ(ace_->mapped_bytes(), kHugeBytes);
+}
+
+TEST_F(AceUnlockedTest, AHugeBlockIsResized) {
+  Start();
+  const Address block = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
+  ASSERT_NE(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, 0U);
+  FillContent(block, 8 * kContentStrideBytes, 7);
+  Watch([&](Address, std::size_t) {
+    EXPECT_FALSE(ace_->ReleaseHuge(block));
+    EXPECT_NE(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, 0U);
+    ace_->CheckInvariants();
+  });
+  const Address moved = ace_->ResizeHuge(block, 2 * kHugeBytes).address;
+  EXPECT_NE(moved, block);
+  EXPECT_EQ(long_calls_, 1);
+  EXPECT_PRED3(HasContent, moved, 8 * kContentStrideBytes, 7);
+  EXPECT_EQ(ace_->ResizeHuge(moved, kHugeBytes).address, moved);
+  EXPECT_EQ(long_calls_, 2);
+  EXPECT_EQ(ace_->HugeBytes(moved), kHugeBytes);
+  EXPECT_EQ(ace_->mapped_bytes(), 4 * kHugeBytes);
+}
+
+TEST_F(AceUnlockedTest, ALimitHoldsWhileABlockMoves) {
+  Start(500, kRelease, 3 * kHugeBytes);
+  const Address block = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
+  ASSERT_NE(ace_->GrantHuge(kMiB, kSuperSlabBytes).address, 0U);
+  Watch([&](Address, std::size_t) {
+    EXPECT_EQ(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, 0U);
+    ace_->CheckInvariants();
+  });
+  EXPECT_NE(ace_->ResizeHuge(block, 2 * kHugeBytes).address, 0U);
+  EXPECT_EQ(long_calls_, 1);
+}
+
+TEST_F(AceUnlockedTest, ASpanIsMoved) {
+  Start();
+  const UnitIndex from = Span(kLongUnits);
+  const UnitIndex to = Span(kLongUnits);
+  Watch();
+  EXPECT_TRUE(ace_->MoveSpan(from, to, kLongUnits * kUnitBytes).ok());
+  EXPECT_EQ(long_calls_, 1);
+}
+
+TEST_F(AceUnlockedTest, WhatIsPurgedIsNobodys) {
+  for (const Config* config : {&kRelease, &kSeparate}) {
+    for (const std::uint64_t decay_ms : {0, 500}) {
+      ace_ = std::make_unique<Ace>(memory_);
+      Start(decay_ms, *config);
+      const UnitIndex span = Span(kLongUnits);
+      Watch([&](Address address, std::size_t bytes) {
+        const UnitIndex other = ace_->GrantSpan(kLongUnits, kUnitBytes).first;
+        ASSERT_NE(other, kNoUnit);
+        EXPECT_FALSE(
+            Overlap(address, bytes, AddressOf(other), kLongUnits * kUnitBytes));
+        ace_->CheckInvariants();
+      });
+      ace_->ReleaseSpan(span, kLongUnits);
+      EXPECT_EQ(long_calls_, decay_ms == 0 ? 1 : 0);
+      ace_->PurgeAll();
+      EXPECT_EQ(long_calls_, 1);
+      memory_.WatchLongCalls(nullptr);
+      // Then it is to be had again, and known to be zero.
+      const Ace::Grant grant = ace_->GrantSpan(kLongUnits, kUnitBytes);
+      EXPECT_EQ(grant.first, span);
+      EXPECT_TRUE(grant.known_zero);
+      ace_->CheckInvariants();
+      long_calls_ = 0;
+    }
+  }
+}
+
+// Where a limit leaves nothing else, a grant waits for what is being purged.
+TEST_F(AceUnlockedTest, AGrantAtTheLimitWaitsForAPurge) {
+  Start(500, kRelease, kLongUnits * kUnitBytes);
+  const UnitIndex span = Span(kLongUnits);
+  ace_->ReleaseSpan(span, kLongUnits);
+  std::thread other;
+  Watch([&](Address, std::size_t) {
+    other = std::thread([&] {
+      EXPECT_EQ(ace_->GrantSpan(kLongUnits, kUnitBytes).first, span);
+    });
+  });
+  ace_->PurgeAll();
+  other.join();
+  EXPECT_EQ(long_calls_, 1);
+}
+
+// In a child, what another thread was purging is free memory that may hold
+// data.
+TEST_F(AceUnlockedTest, AForkEndsPurges) {
+  for (const Config* config : {&kRelease, &kSeparate}) {
+    ace_ = std::make_unique<Ace>(memory_);
+    Start(500, *config);
+    ace_->ReleaseSpan(Span(kLongUnits), kLongUnits);
+    Watch([&](Address, std::size_t) {
+      std::thread([&] {
+        FutexLock::Identify();
+        const pid_t child = Fork();
+        if (child == 0) {
+          memory_.WatchLongCalls(nullptr);
+          ace_->CheckInvariants();
+          const Ace::Grant grant = ace_->GrantSpan(kLongUnits, kUnitBytes);
+          _exit(grant.first == 0 && !grant.known_zero ? 0 : 1);
+        }
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+      }).join();
+    });
+    ace_->PurgeAll();
+    memory_.WatchLongCalls(nullptr);
+    ace_->CheckInvariants();
+  }
+  EXPECT_EQ(long_calls_, 2);
+}
+
+// A signal handler that forks goes back to what it interrupted.
+TEST_F(AceUnlockedTest, AForkLeavesItsOwnThreadsPurgeAlone) {
+  FutexLock::Identify();
+  Start();
+  ace_->ReleaseSpan(Span(kLongUnits), kLongUnits);
+  pid_t child = -1;
+  Watch([&](Address, std::size_t) {
+    child = Fork();
+    if (child == 0) {
+      ace_->CheckInvariants();
+      EXPECT_NE(ace_->GrantSpan(kLongUnits, kUnitBytes).first, 0U);
+    }
+  });
+  ace_->PurgeAll();
+  memory_.WatchLongCalls(nullptr);
+  ace_->CheckInvariants();
+  const Ace::Grant grant = ace_->GrantSpan(kLongUnits, kUnitBytes);
+  EXPECT_EQ(grant.first, 0U);
+  EXPECT_TRUE(grant.known_zero);
+  if (child == 0) _exit(HasFailure() ? 1 : 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,132 @@
+// HugePool with many thousand blocks, whose memory is pretended.
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "allocator/ace/huge_pool.h"
+#include "allocator/base/sanitizer.h"
+#include "allocator/base/units.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/superslab/region.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Maps the tables, and of blocks nothing.
+class PretendedMemory final : public VirtualMemory {
+ public:
+  void Pretend(Region::Window blocks) { blocks_ = blocks; }
+
+  std::size_t PageBytes() const override { return linux_.PageBytes(); }
+  VmStatus MapAt(Address address, std::size_t bytes) override {
+    if (address - blocks_.begin < blocks_.bytes) return {};
+    return linux_.MapAt(address, bytes);
+  }
+  VmStatus Reserve(Address, std::size_t) override { return {}; }
+  VmStatus Protect(Address, std::size_t) override { return {}; }
+  VmStatus Unprotect(Address, std::size_t) override { return {}; }
+  VmStatus FindResident(Address, std::size_t, unsigned char*) override {
+    return {};
+  }
+  std::size_t MaxMappings() override { return 1; }
+  bool IsTaken(Address, std::size_t) override { return false; }
+  VmStatus Unmap(Address, std::size_t) override { return {}; }
+  VmStatus Purge(Address, std::size_t) override { return {}; }
+  void AskForHugePages(Address, std::size_t) override {}
+  void Populate(Address, std::size_t) override {}
+  VmStatus Move(Address, Address, std::size_t, bool) override { return {}; }
+  VmStatus Renew(Address, std::size_t) override { return {}; }
+  std::uint64_t Random() override { return linux_.Random(); }
+  std::uint64_t NowMs() override { return 0; }
+  AddressRange RegionRange() const override { return fake_.RegionRange(); }
+
+ private:
+  LinuxVirtualMemory linux_;
+  // Knows where sanitizers leave room.
+  FakeVirtualMemory fake_;
+  Region::Window blocks_;
+};
+
+// CheckInvariants holds the tree to a multiple of the logarithm of the blocks:
+// that is how many of them a call looks at.
+TEST(HugePoolManyTest, TheTreeIsAsLowAsItShouldBe) {
+  // Where addresses are few, so are blocks.
+  constexpr int kBlocks = kThreadSanitizer ? 50 : 20'000;
+  for (const std::size_t stride : {1, 3, 100}) {
+    PretendedMemory memory;
+    Region region;
+    region.Place(memory);
+    memory.Pretend(region.huge());
+    FutexLock lock;
+    HugePool pool(lock);
+    pool.Place(region, memory.PageBytes());
+    std::vector<Address> blocks;
+    const auto grant = [&](std::size_t frames) {
+      const Address block =
+          pool.Grant(memory, frames * kSuperSlabBytes, kSuperSlabBytes).address;
+      ASSERT_NE(block, 0U);
+      blocks.push_back(block);
+    };
+    for (int i = 0; i < kBlocks; ++i) grant(stride);
+    pool.CheckInvariants();
+    std::mt19937_64 random(stride);
+    for (int i = 0; i < kBlocks / 2; ++i) {
+      const std::size_t chosen = random() % blocks.size();
+      pool.Release(memory, blocks[chosen]);
+      blocks[chosen] = blocks.back();
+      blocks.pop_back();
+    }
+    pool.CheckInvariants();
+    for (const Address block : blocks) pool.Release(memory, block);
+    pool.CheckInvariants();
+  }
+}
+
+class HugePoolForeignTest : public testing::Test {
+ protected:
+  HugePoolForeignTest() {
+    region_.Place(memory_);
+    pool_.Place(region_, memory_.PageBytes());
+  }
+  Address Grant() {
+    return pool_.Grant(memory_, memory_.PageBytes(), kSuperSlabBytes).address;
+  }
+
+  FakeVirtualMemory memory_;
+  Region region_;
+  FutexLock lock_;
+  HugePool pool_{lock_};
+};
+
+TEST_F(HugePoolForeignTest, StepsOverATebibyte) {
+  if (region_.huge().bytes < 2048 * kGiB) {
+    GTEST_SKIP() << "addresses are few here";
+  }
+  constexpr std::size_t kForeignBytes = 1024 * kGiB;
+  const Address begin = region_.huge().begin;
+  ASSERT_TRUE(memory_.Reserve(begin, kForeignBytes).ok());
+  EXPECT_GE(Grant(), begin + kForeignBytes);
+  EXPECT_LE(memory_.calls(VmCall::kMap), 80U);
+  pool_.CheckInvariants();
+}
+
+// As many gaps as you like, each with something else in it.
+TEST_F(HugePoolForeignTest, LeavesTheGapsAlone) {
+  constexpr std::size_t kGaps = 100;
+  std::vector<Address> blocks;
+  for (std::size_t i = 0; i < 2 * kGaps; ++i) blocks.push_back(Grant());
+  for (std::size_t i = 0; i < 2 * kGaps; i += 2) {
+    pool_.Release(memory_, blocks[i]);
+    ASSERT_TRUE(memory_.MapAt(blocks[i], memory_.PageBytes()).ok());
+  }
+  for (int i = 0; i < 10; ++i) EXPECT_GT(Grant(), blocks.back());
+  pool_.CheckInvariants();
+}
+
+}  // namespace
+}  // namespace hakmem

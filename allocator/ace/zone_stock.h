@@ -1,0 +1,44 @@
+// The stock of one zone: its free units, and the free ranges of each class.
+//
+// Owns: both. Called by: Ace, under its lock. Thread-safety: none of its own.
+#ifndef HAKMEM_ALLOCATOR_ACE_ZONE_STOCK_H_
+#define HAKMEM_ALLOCATOR_ACE_ZONE_STOCK_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "allocator/ace/range_pool.h"
+#include "allocator/ace/unit_pool.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/superslab/zone.h"
+
+namespace hakmem {
+
+struct ZoneStock {
+  constexpr ZoneStock(Zone& of_zone, FutexLock& lock)
+      : zone(of_zone), pool(of_zone, lock), ranges(of_zone) {}
+  ZoneStock(const ZoneStock&) = delete;
+  ZoneStock& operator=(const ZoneStock&) = delete;
+
+  std::uint64_t unused_units() const {
+    return pool.free_units() + pool.kept_units() + pool.purging_units();
+  }
+  std::uint32_t LongestFreeUnits() const {
+    return std::max(pool.LargestFreeRun(), ranges.LongestUnits());
+  }
+  void CheckInvariants() const {
+    zone.CheckInvariants();
+    pool.CheckInvariants();
+    ranges.CheckInvariants();
+  }
+
+  Zone& zone;
+  UnitPool pool;
+  RangePool ranges;
+  // Whether its runs end in guard pages.
+  bool guarded = false;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_ZONE_STOCK_H_

@@ -1,0 +1,50 @@
+// The options that the heap itself reads, and the words that options are made
+// of.
+//
+// Owns: nothing. Called by: ace, heap, core; Options (options.h) is made of it.
+// Thread-safety: written once while the allocator initialises, then read-only.
+#ifndef HAKMEM_ALLOCATOR_CONFIG_HEAP_OPTIONS_H_
+#define HAKMEM_ALLOCATOR_CONFIG_HEAP_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace hakmem {
+
+inline constexpr std::size_t kMaxOptionPathBytes = 256;
+
+// HAKMEM_HUGE_PAGES, HAKMEM_PREFAULT, HAKMEM_UNWIND and HAKMEM_ON_MISUSE: the
+// numbers of their words.
+enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
+enum class Prefaulting : std::uint8_t { kOff, kPopulate, kTouch };
+enum class Unwinding : std::uint8_t { kFrames, kTables, kNone };
+enum class OnMisuse : std::uint8_t { kAbort, kTrap, kLog };
+
+struct HeapOptions {
+  // How long freed memory is kept before it goes back to the kernel.
+  std::uint64_t decay_ms = 500;
+  // The largest request that is served.
+  std::uint64_t max_alloc_bytes = std::numeric_limits<std::uint64_t>::max();
+  // The most memory that may be mapped for blocks.
+  std::uint64_t heap_limit_bytes = std::numeric_limits<std::uint64_t>::max();
+  // What one thread's magazines may hold beyond the loaded and the previous one
+  // of each class.
+  std::uint64_t depot_bytes = 8 * 1024 * 1024;
+  // A HugePages, a Prefaulting.
+  std::uint64_t huge_pages = 1;
+  std::uint64_t prefault = 0;
+  // An Unwinding.
+  std::uint64_t unwind = 0;
+  // One allocation in so many is guarded; 0: none.
+  std::uint64_t guard_sample = 0;
+  // The most guarded blocks at once, freed ones that still rest included. Not
+  // in the environment.
+  std::uint64_t guard_slots = 256;
+  // 0 or 1. Variants that keep kinds.
+  std::uint64_t check_kinds = 1;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CONFIG_HEAP_OPTIONS_H_

@@ -1,0 +1,399 @@
+// Hardening: what a variant does with a block when it is handed out, freed,
+// freed by another thread and resized, beside serving it.
+//
+// Owns: the canaries' secret. Called by: Allocator, on its hot and slow paths.
+// Thread-safety: a block is its caller's; Start before all else.
+//
+// NoHardening is release's and tracing's: empty hooks, which tell the same in
+// fewer words. A hook that returns false has found something wrong; one that
+// says so has reported it, and the others leave it to the slow path.
+//
+// Invariants:
+//   HD1: a live block of a slab bears its size and kind in the bounds table, a
+//       span or Huge block in its descriptor, and each a canary behind it.
+//   HD2: a block is cleared before it is Free, and stays so until it is Live.
+#ifndef HAKMEM_ALLOCATOR_CORE_HARDENING_H_
+#define HAKMEM_ALLOCATOR_CORE_HARDENING_H_
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/block_kind.h"
+#include "allocator/base/compiler.h"
+#include "allocator/base/relaxed.h"
+#include "allocator/base/zero_bytes.h"
+#include "allocator/config/config.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/core/block_canary.h"
+#include "allocator/core/heap_of_thread.h"
+#include "allocator/guards/sampled_guards.h"
+#include "allocator/heap/thread_heap.h"
+#include "allocator/heap/thread_heap_rest.h"
+#include "allocator/lookup/pointer_misuse.h"
+#include "allocator/reports/bounds_reports.h"
+#include "allocator/reports/fatal.h"
+#include "allocator/superslab/block_bounds.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+class NoHardening {
+ public:
+  using Heap = ThreadHeap<kConfig>;
+  using Cache = typename Heap::ClassCache;
+
+  // What a block has beyond what was asked for, at least.
+  static constexpr std::size_t kSlackBytes = 0;
+
+  constexpr NoHardening(Ace&, SampledGuards&) {}
+  void Start(const HeapOptions&) {}
+
+  static constexpr bool ServesSize(std::size_t) { return true; }
+  static void* Cleared(void* block, std::size_t bytes) {
+    return std::memset(block, 0, bytes);
+  }
+  template <bool kTiny>
+  static constexpr bool MayHandOut(ZoneView&, const Cache&,
+                                   const std::atomic<HeaderByte>&, void*,
+                                   HeaderByte, std::size_t, BlockKind) {
+    return true;
+  }
+  template <bool kTiny>
+  static constexpr bool MayHandOutSlow(ZoneView&, SizeClass, void*,
+                                       std::size_t) {
+    return true;
+  }
+  template <bool kTiny>
+  static constexpr bool IsIntact(const ZoneView&, const void*, BlockKind) {
+    return true;
+  }
+  static constexpr bool IsIntactSized(const ZoneView&, const void*, std::size_t,
+                                      BlockKind) {
+    return true;
+  }
+  template <bool kTiny>
+  static constexpr bool Freed(ZoneView&, Heap*, Cache&, std::size_t, void*&) {
+    return true;
+  }
+  static constexpr bool FreedByOther(Heap*, void*, SizeClass, HeapId,
+                                     BlockKind) {
+    return true;
+  }
+  static constexpr void FreedDirect(void*, SizeClass) {}
+  static constexpr bool MayUse(Heap*, const void*, const LiveBlock&, PointerUse,
+                               BlockKind) {
+    return true;
+  }
+  static HAK_ALWAYS_INLINE bool ResizeInPlace(void*, unsigned code,
+                                              std::size_t size_bytes) {
+    const ClassSizes sizes = kSizesOfCode[code];
+    return size_bytes - sizes.first_bytes < sizes.count;
+  }
+  static std::size_t SizeOfLive(const ZoneView&, const ZoneView&, const void*,
+                                SizeClass size_class) {
+    return ClassBytes(size_class);
+  }
+  static constexpr void SetKind(void*, BlockKind) {}
+  static constexpr void SetSize(void*, std::size_t) {}
+  static constexpr void StartBounds(void*, std::size_t) {}
+  static constexpr void StopBounds(void*, std::size_t, std::size_t) {}
+  static SizeClass ClassFor(std::size_t size_bytes,
+                            std::size_t alignment_bytes) {
+    return AlignedClassOf(size_bytes, alignment_bytes);
+  }
+};
+
+// Lengths of each class's blocks, for clearing and looking.
+inline constexpr auto kPiecedLengths = [] {
+  std::array<PiecedLength, kClassCount> lengths;
+  for (std::size_t i = 0; i < kClassCount; ++i) {
+    lengths[i] = PiecedLength(kClassLayouts[i].block_bytes);
+  }
+  return lengths;
+}();
+
+template <const Config& kConfig>
+class Hardening {
+ public:
+  using Heap = ThreadHeap<kConfig>;
+  using Cache = typename Heap::ClassCache;
+
+  static constexpr std::size_t kSlackBytes =
+      kConfig.check_bounds ? kMinSlackBytes : 0;
+
+  constexpr Hardening(Ace& ace, SampledGuards& guards)
+      : ace_(ace), guards_(guards) {}
+  void Start(const HeapOptions& options) {
+    secret_ = {.mask = ace_.memory().Random(),
+               .factor = ace_.memory().Random()};
+    check_kinds_ = options.check_kinds;
+  }
+
+  // --- Handing out ---------------------------------------------------------
+
+  // Whether hot paths serve the size: blocks without a byte are not a slab's.
+  static constexpr bool ServesSize(std::size_t size_bytes) {
+    return !kConfig.inaccessible_empty_blocks || size_bytes != 0;
+  }
+  // A block that was just handed out, zero as a whole.
+  static HAK_ALWAYS_INLINE void* Cleared(void* block, std::size_t bytes) {
+    if (IsKnownClear(bytes)) return block;
+    if (kConfig.zero_on_free && bytes + kSlackBytes > kMaxTinyBytes) {
+      // There is hardly anything to be written.
+      ZeroBytes(block, bytes);
+      return block;
+    }
+    return std::memset(block, 0, bytes);
+  }
+  // A free block becomes the program's: `live` is its header from now on.
+  // False: it was damaged, and must not be used.
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE bool MayHandOut(ZoneView& view, const Cache& cache,
+                                    const std::atomic<HeaderByte>& header,
+                                    void* block, HeaderByte live,
+                                    std::size_t size_bytes, BlockKind kind) {
+    return HandOut<kTiny>(view, header, block, live,
+                          LengthOf(cache, HeaderCode(live)), size_bytes, kind,
+                          static_cast<std::uint32_t>(cache.allocations.load(
+                              std::memory_order_relaxed)));
+  }
+  // The same for a block that comes from no cache.
+  template <bool kTiny>
+  bool MayHandOutSlow(ZoneView& view, SizeClass size_class, void* block,
+                      std::size_t size_bytes) {
+    return HandOut<kTiny>(
+        view, view.HeaderOf(block, BoundsEntry<kTiny>::kGranuleShift), block,
+        MakeHeader(BlockState::kLive, size_class + 1U),
+        kPiecedLengths[size_class], size_bytes, BlockKind::kMalloc,
+        static_cast<std::uint32_t>(reinterpret_cast<Address>(block) /
+                                   kMinAlignmentBytes));
+  }
+
+  // --- Freeing -------------------------------------------------------------
+
+  // Whether a live block of a slab is as it should be when it is freed by a
+  // call of the kind.
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE bool IsIntact(const ZoneView& view, const void* block,
+                                  BlockKind kind) const {
+    using Entry = BoundsEntry<kTiny>;
+    const auto entry = Entry::Load(view, block);
+    return (!kConfig.check_kinds || Entry::KindOf(entry) == kind) &&
+           CanaryOf(block, Entry::SizeOf(entry)).IsIntact();
+  }
+  // The same of a Tiny block, with the size that it was asked for with.
+  HAK_ALWAYS_INLINE bool IsIntactSized(const ZoneView& view, const void* block,
+                                       std::size_t size_bytes,
+                                       BlockKind kind) const {
+    using Entry = BoundsEntry<true>;
+    return Entry::Load(view, block) == Entry::Make(size_bytes, kind) &&
+           CanaryOf(block, size_bytes).IsIntact();
+  }
+  // The thread's own live block is free: it is cleared and rests, and `block`
+  // becomes one of the class that has rested. False: there is none yet.
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE bool Freed(ZoneView& view, Heap* heap, Cache& cache,
+                               std::size_t code, void*& block) {
+    ClearFreed<kTiny>(block, LengthOf(cache, code));
+    if constexpr (kConfig.delay_reuse) {
+      block = heap->template RestOne<kTiny>(
+          view, cache, static_cast<HeaderByte>(code + kLiveBit), block);
+      return block != nullptr;
+    }
+    return true;
+  }
+  // A block of another heap, Queued just now. False: it is not as it should be,
+  // which was reported, and stays Queued for ever.
+  HAK_ALWAYS_INLINE bool FreedByOther(Heap* heap, void* block,
+                                      SizeClass size_class, HeapId owner,
+                                      BlockKind kind);
+  // A block of a slab, freed by a thread without a heap.
+  static void FreedDirect(void* block, SizeClass size_class) {
+    if constexpr (kConfig.zero_on_free) {
+      ZeroBytes(block, ClassBytes(size_class));
+    }
+  }
+  // Whether the program may do this with the live block. If not, it was told.
+  HAK_NOINLINE bool MayUse(Heap* self, const void* pointer,
+                           const LiveBlock& block, PointerUse use,
+                           BlockKind kind);
+
+  // --- Sizes and kinds -----------------------------------------------------
+
+  // True: the live block of a slab has the new size. What the program gave up
+  // of it is cleared. `code` is the block's header code, or none of a class.
+  HAK_NOINLINE bool ResizeInPlace(void* pointer, unsigned code,
+                                  std::size_t size_bytes);
+  static std::size_t SizeOfLive(const ZoneView& fine, const ZoneView& coarse,
+                                const void* pointer, SizeClass size_class) {
+    return IsTiny(size_class) ? BoundsEntry<true>::SizeOf(
+                                    BoundsEntry<true>::Load(fine, pointer))
+                              : BoundsEntry<false>::SizeOf(
+                                    BoundsEntry<false>::Load(coarse, pointer));
+  }
+  void SetKind(void* block, BlockKind kind);
+  // Of a block that stays where it is though a smaller one would do.
+  void SetSize(void* block, std::size_t size_bytes);
+  // The size of a span or Huge block is set; its canary goes, and what is
+  // beyond the new size.
+  void StartBounds(void* block, std::size_t size_bytes);
+  void StopBounds(void* block, std::size_t old_bytes, std::size_t size_bytes);
+  // The class of blocks for a request that is not larger than Pool's.
+  static SizeClass ClassFor(std::size_t size_bytes,
+                            std::size_t alignment_bytes) {
+    return AlignedClassOf(
+        std::max(size_bytes + kSlackBytes, kMinBlockBytes<kConfig>),
+        alignment_bytes);
+  }
+
+  const CanarySecret& secret() const { return secret_; }
+
+ private:
+  // Whether all of a block for so many bytes was found to be zero when it was
+  // handed out: longer ones are looked at in places.
+  static constexpr bool IsKnownClear(std::size_t size_bytes) {
+    return kConfig.check_fill_on_reuse &&
+           size_bytes + kSlackBytes <= kMaxLookedAtWholeBytes;
+  }
+  // By header code: the sizes with which a class's block stays where it is;
+  // what is no class's code has none.
+  static constexpr auto kBoundedSizesOfCode = [] {
+    auto table = kSizesOfCode;
+    for (ClassSizes& sizes : table) {
+      const std::size_t end_bytes = sizes.first_bytes + sizes.count;
+      if (end_bytes <= kMinBlockBytes<kConfig>) {
+        sizes = {};
+        continue;
+      }
+      // A Pool block keeps its place while at least half of it is wanted.
+      const std::size_t least_bytes = end_bytes - 1 > kMaxTinyBytes
+                                          ? (end_bytes - 1) / 2
+                                          : sizes.first_bytes - kSlackBytes;
+      const std::size_t first_bytes =
+          end_bytes - 1 == kMinBlockBytes<kConfig> ? 1 : least_bytes;
+      sizes.first_bytes = static_cast<std::uint32_t>(first_bytes);
+      sizes.count =
+          static_cast<std::uint32_t>(end_bytes - kSlackBytes - first_bytes);
+    }
+    return table;
+  }();
+  // How long the places are in which a free Pool block is looked at when it is
+  // used again.
+  static constexpr std::size_t kPoolPlaceBytes = 64;
+
+  ZoneView& fine() const { return ace_.region().fine().view(); }
+  ZoneView& coarse() const { return ace_.region().coarse().view(); }
+  HAK_ALWAYS_INLINE BlockCanary CanaryOf(const void* block,
+                                         std::size_t size_bytes) const {
+    return {reinterpret_cast<Address>(block), size_bytes, secret_};
+  }
+  // The length of a class's blocks, from where it is at hand.
+  static HAK_ALWAYS_INLINE const PiecedLength& LengthOf(const Cache& cache,
+                                                        std::size_t code) {
+    if constexpr (kConfig.delay_reuse) {
+      return cache.length;
+    } else {
+      return kPiecedLengths[code - 1];
+    }
+  }
+  template <bool kTiny>
+  static HAK_ALWAYS_INLINE void ClearFreed(void* block,
+                                           const PiecedLength& length) {
+    if constexpr (!kConfig.zero_on_free) return;
+    if constexpr (kTiny && kConfig.check_bounds) {
+      ZeroShort(block, length);
+    } else {
+      ZeroBytes(block, length.bytes);
+    }
+  }
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE bool HandOut(ZoneView& view,
+                                 const std::atomic<HeaderByte>& header,
+                                 void* block, HeaderByte live,
+                                 const PiecedLength& length,
+                                 std::size_t size_bytes, BlockKind kind,
+                                 std::uint32_t turn);
+  template <bool kTiny>
+  bool ResizeIn(void* pointer, std::size_t size_bytes);
+  HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
+                                  HeaderByte live) const;
+  HAK_COLD void FailFillOnReuse(void* block, HeaderByte live) const;
+  HAK_COLD BlockReport ReportOnReuse(const void* block, HeaderByte live) const;
+
+  Ace& ace_;
+  SampledGuards& guards_;
+  // Written once, at the start.
+  CanarySecret secret_;
+  bool check_kinds_ = true;
+};
+
+template <const Config& kConfig>
+using HardeningOf = std::conditional_t<kConfig.check_bounds, Hardening<kConfig>,
+                                       NoHardening<kConfig>>;
+
+template <const Config& kConfig>
+template <bool kTiny>
+HAK_ALWAYS_INLINE bool Hardening<kConfig>::HandOut(
+    ZoneView& view, const std::atomic<HeaderByte>& header, void* block,
+    HeaderByte live, const PiecedLength& length, std::size_t size_bytes,
+    BlockKind kind, std::uint32_t turn) {
+  using Entry = BoundsEntry<kTiny>;
+  if constexpr (kConfig.check_header_on_reuse) {
+    const HeaderByte found = LoadForComparison(header);
+    if (found != static_cast<HeaderByte>(live - kLiveBit)) [[unlikely]] {
+      FailHeaderOnReuse(block, found, live);
+      return false;
+    }
+  }
+  if constexpr (kConfig.check_fill_on_reuse) {
+    const bool is_clear =
+        kTiny ? IsZeroShort(block, length, turn)
+              : IsZeroInPlaces<kPoolPlaceBytes>(block, length.bytes, turn);
+    if (!is_clear) [[unlikely]] {
+      FailFillOnReuse(block, live);
+      return false;
+    }
+  }
+  Entry::Store(view, block, Entry::Make(size_bytes, kind));
+  CanaryOf(block, size_bytes).Place();
+  return true;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool Hardening<kConfig>::FreedByOther(Heap* heap, void* block,
+                                                        SizeClass size_class,
+                                                        HeapId owner,
+                                                        BlockKind kind) {
+  const bool tiny = IsTiny(size_class);
+  if (!(tiny ? IsIntact<true>(fine(), block, kind)
+             : IsIntact<false>(coarse(), block, kind))) [[unlikely]] {
+    LiveBlock live = {
+        .route = tiny ? Route::kTiny : Route::kPool,
+        .size_class = size_class,
+        .owner = owner,
+        .usable_bytes = ClassBytes(size_class),
+        .size_bytes = SizeOfLive(fine(), coarse(), block, size_class)};
+    live.kind =
+        tiny ? BoundsEntry<true>::KindOf(BoundsEntry<true>::Load(fine(), block))
+             : BoundsEntry<false>::KindOf(
+                   BoundsEntry<false>::Load(coarse(), block));
+    if (!MayUse(heap, block, live, PointerUse::kFree, kind)) return false;
+  }
+  const PiecedLength& length = kPiecedLengths[size_class];
+  if (tiny) {
+    ClearFreed<true>(block, length);
+  } else {
+    ClearFreed<false>(block, length);
+  }
+  return true;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_HARDENING_H_

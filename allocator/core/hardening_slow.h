@@ -1,0 +1,163 @@
+// Hardening: what hot paths do not inline.
+//
+// Owns: nothing. Called by: Allocator. Thread-safety: as hardening.h
+// says.
+#ifndef HAKMEM_ALLOCATOR_CORE_HARDENING_SLOW_H_
+#define HAKMEM_ALLOCATOR_CORE_HARDENING_SLOW_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/core/hardening.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
+                                const LiveBlock& block, PointerUse use,
+                                BlockKind kind) {
+  if (block.empty) return true;
+  const BlockReport call = HeapOfThread<kConfig>::ReportFor(self, pointer, use);
+  if (kConfig.check_kinds && check_kinds_ && block.kind != kind) {
+    const BlockReport report = ReportOf(block, call);
+    if (block.guarded) {
+      guards_.blocks().ReportMismatch(report, kind);
+    } else {
+      FatalMismatch(report, block.kind, kind);
+    }
+    return false;
+  }
+  // A guarded block's canary is checked when it is freed.
+  if (block.guarded) return true;
+  const Address damage = CanaryOf(pointer, block.size_bytes).FirstDamage();
+  if (damage == 0) return true;
+  FatalOverflow(ReportOf(block, call), block.size_bytes,
+                damage - reinterpret_cast<Address>(pointer));
+  return false;
+}
+
+template <const Config& kConfig>
+void Hardening<kConfig>::SetKind(void* block, BlockKind kind) {
+  if constexpr (!kConfig.check_kinds) return;
+  LiveBlock live;
+  if (block == nullptr) return;
+  if (guards_.FindLive(block, live)) {
+    guards_.blocks().SetKind(block, kind);
+    return;
+  }
+  if (!FindLiveBlock(ace_, block, live) || live.empty) return;
+  switch (live.route) {
+    case Route::kTiny:
+      BoundsEntry<true>::Store(fine(), block,
+                               BoundsEntry<true>::Make(live.size_bytes, kind));
+      return;
+    case Route::kPool:
+      BoundsEntry<false>::Store(
+          coarse(), block, BoundsEntry<false>::Make(live.size_bytes, kind));
+      return;
+    case Route::kSpan:
+    case Route::kHuge:
+      UseOfLarge(ace_, block).kind = static_cast<std::uint8_t>(kind);
+      return;
+  }
+}
+
+template <const Config& kConfig>
+template <bool kTiny>
+bool Hardening<kConfig>::ResizeIn(void* pointer, std::size_t size_bytes) {
+  using Entry = BoundsEntry<kTiny>;
+  const ZoneView& view = kTiny ? fine() : coarse();
+  const auto entry = Entry::Load(view, pointer);
+  const std::size_t old_bytes = Entry::SizeOf(entry);
+  const BlockCanary before = CanaryOf(pointer, old_bytes);
+  // The slow path finds out what is wrong.
+  if ((kConfig.check_kinds && Entry::KindOf(entry) != BlockKind::kMalloc) ||
+      !before.IsIntact()) [[unlikely]] {
+    return false;
+  }
+  before.Remove();
+  if (size_bytes < old_bytes) {
+    ZeroBytes(static_cast<char*>(pointer) + size_bytes, old_bytes - size_bytes);
+  }
+  Entry::Store(view, pointer, Entry::Make(size_bytes, BlockKind::kMalloc));
+  CanaryOf(pointer, size_bytes).Place();
+  return true;
+}
+
+template <const Config& kConfig>
+bool Hardening<kConfig>::ResizeInPlace(void* pointer, unsigned code,
+                                       std::size_t size_bytes) {
+  const ClassSizes sizes = kBoundedSizesOfCode[code];
+  if (size_bytes - sizes.first_bytes >= sizes.count) return false;
+  const auto size_class = static_cast<SizeClass>(code - 1);
+  return IsTiny(size_class) ? ResizeIn<true>(pointer, size_bytes)
+                            : ResizeIn<false>(pointer, size_bytes);
+}
+
+template <const Config& kConfig>
+void Hardening<kConfig>::SetSize(void* block, std::size_t size_bytes) {
+  LiveBlock live;
+  if (!FindLiveBlock(ace_, block, live)) return;
+  if (live.route == Route::kTiny) {
+    ResizeIn<true>(block, size_bytes);
+  } else if (live.route == Route::kPool) {
+    ResizeIn<false>(block, size_bytes);
+  } else {
+    StopBounds(block, live.size_bytes, size_bytes);
+    StartBounds(block, size_bytes);
+  }
+}
+
+template <const Config& kConfig>
+void Hardening<kConfig>::StartBounds(void* block, std::size_t size_bytes) {
+  UseOfLarge(ace_, block) = {
+      .requested_bytes = size_bytes,
+      .kind = static_cast<std::uint8_t>(BlockKind::kMalloc)};
+  CanaryOf(block, size_bytes).Place();
+}
+
+template <const Config& kConfig>
+void Hardening<kConfig>::StopBounds(void* block, std::size_t old_bytes,
+                                    std::size_t size_bytes) {
+  CanaryOf(block, old_bytes).Remove();
+  if (size_bytes < old_bytes) {
+    ace_.DropTail(reinterpret_cast<Address>(block) + size_bytes,
+                  old_bytes - size_bytes);
+  }
+}
+
+// Of a free block about to be handed out by the heap that it belongs to.
+template <const Config& kConfig>
+BlockReport Hardening<kConfig>::ReportOnReuse(const void* block,
+                                              HeaderByte live) const {
+  const auto size_class = static_cast<SizeClass>(HeaderCode(live) - 1U);
+  const bool tiny = IsTiny(size_class);
+  const Region& region = ace_.region();
+  const Zone& zone = tiny ? region.fine() : region.coarse();
+  const UnitRecord record =
+      zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)))
+          .load(std::memory_order_relaxed);
+  return {.pointer = block,
+          .use = PointerUse::kAllocate,
+          .variant = kConfig.name,
+          .route = tiny ? Route::kTiny : Route::kPool,
+          .block_bytes = ClassBytes(size_class),
+          .caller_heap = UnitOwner(record)};
+}
+
+template <const Config& kConfig>
+void Hardening<kConfig>::FailHeaderOnReuse(void* block, HeaderByte found,
+                                           HeaderByte live) const {
+  FatalDamagedHeader(ReportOnReuse(block, live), found,
+                     static_cast<HeaderByte>(live - kLiveBit));
+}
+
+template <const Config& kConfig>
+void Hardening<kConfig>::FailFillOnReuse(void* block, HeaderByte live) const {
+  const BlockReport report = ReportOnReuse(block, live);
+  FatalWriteAfterFree(report, FirstNonZero(block, report.block_bytes));
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_HARDENING_SLOW_H_

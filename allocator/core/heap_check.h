@@ -1,0 +1,68 @@
+// The check of the whole heap that a program can ask for: every live block's
+// canary, every free block's fill, and memory that is nobody's.
+//
+// Owns: nothing. Called by: Allocator, in variants that keep bounds.
+// Thread-safety: any thread, while others allocate and free.
+#ifndef HAKMEM_ALLOCATOR_CORE_HEAP_CHECK_H_
+#define HAKMEM_ALLOCATOR_CORE_HEAP_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/ace/ace.h"
+#include "allocator/core/block_canary.h"
+#include "allocator/reports/block_report.h"
+#include "allocator/superslab/zone.h"
+
+namespace hakmem {
+
+// Damage of a block: a byte that was written and should not be.
+struct BlockDamage {
+  const void* block = nullptr;  // null: nothing
+  bool live = false;
+  std::size_t at_bytes = 0;
+};
+
+// Keeps the slabs of a heap from being released.
+class SlabHolder {
+ public:
+  virtual void Hold(HeapId owner) = 0;
+  virtual void LetGo(HeapId owner) = 0;
+
+ protected:
+  ~SlabHolder() = default;
+};
+
+class HeapCheck {
+ public:
+  // `check_fill`: free blocks are left clear.
+  HeapCheck(Ace& ace, SlabHolder& slabs, const CanarySecret& secret,
+            bool check_fill)
+      : ace_(ace), slabs_(slabs), secret_(secret), check_fill_(check_fill) {}
+
+  // Reports the first damaged block and returns how many there are. `call` says
+  // who asks.
+  std::size_t Run(BlockReport call);
+
+ private:
+  BlockDamage LookAt(const Zone& zone, Address address, UnitRecord record,
+                     std::size_t block_bytes) const;
+  BlockDamage LookAtLarge(const void* start);
+  template <typename Look>
+  void CheckBlock(const Look& look);
+  void CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record);
+  Address WrittenSinceRelease(const Zone& zone, UnitIndex unit);
+  void CheckReleased(const Zone& zone);
+  void ReportDamage(BlockReport report);
+
+  Ace& ace_;
+  SlabHolder& slabs_;
+  const CanarySecret& secret_;
+  const bool check_fill_;
+  std::size_t damaged_blocks_ = 0;
+  BlockDamage first_;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_HEAP_CHECK_H_

@@ -1,0 +1,347 @@
+// Spans, Huge blocks and blocks of no bytes: from ACE to the program and back.
+//
+// Owns: nothing; the tables say which there are. Called by: Allocator's slow
+// paths. Thread-safety: any thread; a block is its caller's. Start before all
+// else.
+//
+// Of several threads that free or resize a span at once, the one whose exchange
+// makes its header Queued has it; for the others it is freed.
+//
+// Invariants:
+//   G1: a span's first unit bears header, record and length, and no other does.
+//   G2: who resizes or frees a span has claimed it, and reads what is written
+//       of it only then.
+#ifndef HAKMEM_ALLOCATOR_CORE_LARGE_BLOCKS_H_
+#define HAKMEM_ALLOCATOR_CORE_LARGE_BLOCKS_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/zero_bytes.h"
+#include "allocator/core/call_counters.h"
+#include "allocator/core/call_result.h"
+#include "allocator/core/hardening.h"
+#include "allocator/lookup/pointer_misuse.h"
+#include "allocator/reports/bounds_reports.h"
+#include "allocator/slab/slab.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+class LargeBlocks {
+ public:
+  using Heap = ThreadHeap<kConfig>;
+  using Hooks = HardeningOf<kConfig>;
+  constexpr LargeBlocks(Ace& ace, Hooks& hardening, CallCounters& counters)
+      : ace_(ace), hardening_(hardening), counters_(counters) {}
+
+  void Start(std::uint64_t max_alloc_bytes) {
+    max_alloc_bytes_ = max_alloc_bytes;
+  }
+
+  // A block for a request that no slab serves, zero as a whole if `zeroed`.
+  CallResult Allocate(std::size_t size_bytes, std::size_t alignment_bytes,
+                      bool zeroed = false);
+  // An address that cannot be accessed, for a request of no bytes.
+  CallResult AllocateEmpty(std::size_t alignment_bytes);
+  void FreeHuge(Heap* self, void* pointer);
+  // A span is the caller's to resize, or to free, and `block` tells what it is
+  // now. False: it is no longer live, which was reported.
+  HAK_ALWAYS_INLINE bool ClaimSpan(Heap* self, const void* pointer,
+                                   PointerUse use, LiveBlock& block);
+  // It is live again, as it was.
+  void UnclaimSpan(const void* pointer);
+  void FreeClaimedSpan(Heap* self, void* pointer, const LiveBlock& block);
+  // Changes the size of a live block where it is, or moves its pages; a span is
+  // claimed. False: nothing was done, and its bytes have to be copied to a new
+  // block. True: a span that is still there is live again.
+  bool Resize(Heap* self, void* pointer, const LiveBlock& block,
+              std::size_t size_bytes, CallResult& result);
+  // Whether a live block can have been asked for with this size; `small`: a
+  // fresh block of the size and alignment would be a slab's.
+  bool FitsSize(const void* pointer, const LiveBlock& block,
+                std::size_t size_bytes, bool small);
+
+ private:
+  // A span of this length that must move has its pages moved. Shorter ones are
+  // cheaper to copy than to split the kernel's mappings for.
+  static constexpr std::uint32_t kMinMovedUnits = 64;
+  // So much of a span is looked at before it is used again: its start, which
+  // whoever had it has touched. Elsewhere a look would bring pages into memory.
+  static constexpr std::size_t kSpanStartBytes = 4 * kKiB;
+
+  // What a shrink may leave unused, beside half of the block.
+  static constexpr std::size_t kMaxUnusedBytes = 2 * kMiB;
+  // Shorter blocks do not stay in spans.
+  static constexpr std::size_t kMinStayingBytes = kUnitBytes / 2;
+
+  static constexpr std::size_t kSlackBytes = Hooks::kSlackBytes;
+  static constexpr HeaderByte kLiveSpan =
+      MakeHeader(BlockState::kLive, kSpanCode);
+  static constexpr HeaderByte kClaimedSpan =
+      MakeHeader(BlockState::kQueued, kSpanCode);
+
+  struct Large {
+    void* block = nullptr;
+    bool known_zero = false;
+  };
+
+  bool WithinThreshold(std::size_t size_bytes, std::size_t alignment_bytes,
+                       Refusal& refusal) const;
+  bool IsAsItWasLeft(const Ace::Grant& grant, std::uint32_t units) const;
+  HAK_ALWAYS_INLINE Large TrySpan(std::size_t size_bytes,
+                                  std::size_t alignment_bytes,
+                                  Refusal& refusal);
+  Large TryHuge(std::size_t size_bytes, std::size_t alignment_bytes,
+                Refusal& refusal);
+  void Zero(void* block, std::size_t bytes);
+  UnitDescriptor& DescriptorAt(UnitIndex unit) const {
+    return DescriptorOf(ace_.region().coarse(), unit);
+  }
+  HAK_COLD void FailClaimed(Heap* self, const void* pointer, PointerUse use,
+                            UnitIndex unit);
+  HAK_ALWAYS_INLINE std::uint32_t RetireSpan(UnitIndex first);
+  static bool StaysAsLong(std::size_t held_bytes, std::size_t wanted_bytes) {
+    return wanted_bytes <= held_bytes && wanted_bytes >= held_bytes / 2 &&
+           held_bytes - wanted_bytes <= kMaxUnusedBytes;
+  }
+  bool ResizeSpan(Heap* self, void* pointer, const LiveBlock& block,
+                  std::size_t size_bytes, CallResult& result);
+  bool ResizeRange(Heap* self, void* pointer, const LiveBlock& block,
+                   std::size_t size_bytes, CallResult& result);
+  bool MoveSpan(Heap* self, void* pointer, const LiveBlock& block,
+                std::size_t size_bytes, CallResult& result);
+  CallResult ResizeHuge(Heap* self, void* pointer, const LiveBlock& block,
+                        std::size_t size_bytes);
+
+  Ace& ace_;
+  Hooks& hardening_;
+  CallCounters& counters_;
+  std::uint64_t max_alloc_bytes_ = 0;
+};
+
+// Whether any route may serve the request.
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::WithinThreshold(std::size_t size_bytes,
+                                           std::size_t alignment_bytes,
+                                           Refusal& refusal) const {
+  // No block and no alignment can be larger than the largest zone.
+  const std::size_t most_bytes = ace_.region().huge().bytes;
+  FailureDetail detail = FailureDetail::kNone;
+  if (size_bytes > most_bytes) {
+    detail = FailureDetail::kSize;
+  } else if (alignment_bytes > most_bytes) {
+    detail = FailureDetail::kAlignment;
+  } else if (size_bytes > max_alloc_bytes_) {
+    detail = FailureDetail::kMaxAlloc;
+  }
+  if (detail == FailureDetail::kNone) return true;
+  refusal = {.reason = FailureReason::kThreshold, .detail = detail};
+  return false;
+}
+
+// Whether a span's start is as it was left. If not, it was told, and the span
+// stays granted to nobody.
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
+                                         std::uint32_t units) const {
+  if constexpr (kConfig.check_fill_on_reuse) {
+    if (grant.known_zero) return true;
+    const void* const span = reinterpret_cast<const void*>(
+        ace_.region().coarse().UnitAddress(grant.first));
+    const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
+    // Ten places, each an eighth of it: all of it.
+    constexpr std::size_t kPlaceBytes = kSpanStartBytes / 8;
+    if (!IsZeroInPlaces<kPlaceBytes>(span, kSpanStartBytes, /*turn=*/0))
+        [[unlikely]] {
+      FatalWriteAfterFree({.pointer = span,
+                           .use = PointerUse::kAllocate,
+                           .variant = kConfig.name,
+                           .route = Route::kSpan,
+                           .block_bytes = bytes},
+                          FirstNonZero(span, bytes));
+      return false;
+    }
+  }
+  return true;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
+    std::size_t size_bytes, std::size_t alignment_bytes, Refusal& refusal)
+    -> Large {
+  const std::uint32_t units = ace_.SpanUnits(size_bytes);
+  alignment_bytes = std::max(alignment_bytes, kUnitBytes);
+  Ace::Grant grant;
+  do {
+    grant = ace_.GrantSpan(units, alignment_bytes);
+  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant, units));
+  refusal = grant.refusal;
+  if (grant.first == kNoUnit) return {};
+  const Zone& zone = ace_.region().coarse();
+  UnitDescriptor& descriptor = DescriptorAt(grant.first);
+  descriptor.span_units = static_cast<std::uint16_t>(units);
+  descriptor.use.requested_bytes = 0;
+  if constexpr (kConfig.separate_classes) {
+    descriptor.span_guard_kib =
+        static_cast<std::uint8_t>(grant.guard_bytes / kKiB);
+    descriptor.use.requested_bytes = size_bytes;
+  }
+  const Address address = zone.UnitAddress(grant.first);
+  zone.unit_record(grant.first)
+      .store(MakeUnitRecord(kSpanOwner, kLiveSpan), std::memory_order_relaxed);
+  zone.header(address).store(kLiveSpan, std::memory_order_relaxed);
+  counters_.CountSpan(std::uint64_t{units} * kUnitBytes);
+  return {reinterpret_cast<void*>(address), grant.known_zero};
+}
+
+template <const Config& kConfig>
+auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
+                                   std::size_t alignment_bytes,
+                                   Refusal& refusal) -> Large {
+  const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
+  const Ace::HugeGrant grant =
+      ace_.GrantHuge(bytes, std::max(alignment_bytes, kSuperSlabBytes));
+  if (grant.address == 0) {
+    refusal = grant.refusal;
+    return {};
+  }
+  counters_.CountHuge(bytes);
+  return {reinterpret_cast<void*>(grant.address), true};
+}
+
+// What a span held was cleared when it was freed: but something may have
+// written to it since.
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::Zero(void* block, std::size_t bytes) {
+  if constexpr (kConfig.zero_on_free) {
+    const std::size_t whole_pages = RoundDown(bytes, ace_.memory().PageBytes());
+    ace_.ClearTouched(reinterpret_cast<Address>(block), whole_pages);
+    ZeroBytes(static_cast<char*>(block) + whole_pages, bytes - whole_pages);
+  } else {
+    std::memset(block, 0, bytes);
+  }
+}
+
+template <const Config& kConfig>
+CallResult LargeBlocks<kConfig>::Allocate(std::size_t size_bytes,
+                                          std::size_t alignment_bytes,
+                                          bool zeroed) {
+  Refusal refusal;
+  if (!WithinThreshold(size_bytes, alignment_bytes, refusal)) [[unlikely]] {
+    return Refused(refusal);
+  }
+  const std::size_t least_bytes =
+      std::max<std::size_t>(size_bytes + kSlackBytes, 1);
+  const bool span =
+      least_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes;
+  const Large large = span ? TrySpan(least_bytes, alignment_bytes, refusal)
+                           : TryHuge(least_bytes, alignment_bytes, refusal);
+  if (large.block == nullptr) [[unlikely]]
+    return Refused(refusal);
+  if (zeroed && !large.known_zero) Zero(large.block, size_bytes);
+  hardening_.StartBounds(large.block, size_bytes);
+  return ServedOrDetoured<kConfig>(large.block, refusal);
+}
+
+template <const Config& kConfig>
+CallResult LargeBlocks<kConfig>::AllocateEmpty(std::size_t alignment_bytes) {
+  const Ace::BlockGrant grant = ace_.GrantEmpty(alignment_bytes);
+  if (grant.address == 0) [[unlikely]]
+    return Refused(grant.refusal);
+  CallCounters::Count(counters_.direct_allocations[0]);
+  return Served(reinterpret_cast<void*>(grant.address));
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::ClaimSpan(Heap* self,
+                                                       const void* pointer,
+                                                       PointerUse use,
+                                                       LiveBlock& block) {
+  HeaderByte header = kLiveSpan;
+  // acquire: pairs with the release in UnclaimSpan: who claims the span sees
+  // what the one before has made of it.
+  if (!ace_.region()
+           .coarse()
+           .header(reinterpret_cast<Address>(pointer))
+           .compare_exchange_strong(header, kClaimedSpan,
+                                    std::memory_order_acquire,
+                                    std::memory_order_relaxed)) [[unlikely]] {
+    FailClaimed(self, pointer, use, block.unit);
+    return false;
+  }
+  // A free needs to know no sizes where nothing is looked at or cleared.
+  if (!kConfig.check_bounds && use == PointerUse::kFree) return true;
+  const UnitDescriptor& descriptor = DescriptorAt(block.unit);
+  block.usable_bytes = SpanUsableBytes(descriptor, ace_.memory().PageBytes());
+  block.size_bytes = kConfig.check_bounds
+                         ? std::size_t{descriptor.use.requested_bytes}
+                         : block.usable_bytes;
+  return true;
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::FailClaimed(Heap* self, const void* pointer,
+                                       PointerUse use, UnitIndex unit) {
+  BlockReport report = HeapOfThread<kConfig>::ReportFor(self, pointer, use);
+  report.route = Route::kSpan;
+  report.block_bytes = DescriptorAt(unit).span_units * kUnitBytes;
+  FatalFreedBlock(report, "released");
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::UnclaimSpan(const void* pointer) {
+  // release: pairs with the acquire in ClaimSpan.
+  ace_.region()
+      .coarse()
+      .header(reinterpret_cast<Address>(pointer))
+      .store(kLiveSpan, std::memory_order_release);
+}
+
+// Makes a claimed span's memory nobody's; the caller releases it, or not.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::RetireSpan(
+    UnitIndex first) {
+  const Zone& zone = ace_.region().coarse();
+  UnitDescriptor& descriptor = DescriptorAt(first);
+  zone.header(zone.UnitAddress(first))
+      .store(MakeHeader(BlockState::kFree, kSpanCode),
+             std::memory_order_relaxed);
+  descriptor.header_extent = std::max(descriptor.header_extent, 1U);
+  zone.unit_record(first).store(0, std::memory_order_relaxed);
+  return descriptor.span_units;
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::FreeClaimedSpan(Heap* self, void* pointer,
+                                           const LiveBlock& block) {
+  const std::uint32_t units = RetireSpan(block.unit);
+  if constexpr (kConfig.zero_on_free) {
+    // The canary may lie on a page of its own.
+    hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
+    ace_.ClearTouched(reinterpret_cast<Address>(pointer), block.usable_bytes);
+  }
+  ace_.ReleaseSpan(block.unit, units);
+  // There are programs whose only slow paths these are.
+  if (HeapOfThread<kConfig>::Serves(self)) {
+    self->Tick();
+    if constexpr (kConfig.check_invariants) {
+      self->CheckAfterSlowPath(Heap::kNoClass);
+    }
+  }
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::FreeHuge(Heap* self, void* pointer) {
+  if (!ace_.ReleaseHuge(reinterpret_cast<Address>(pointer))) [[unlikely]] {
+    ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(self, pointer,
+                                                        PointerUse::kFree));
+  }
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_LARGE_BLOCKS_H_

@@ -1,0 +1,206 @@
+// LargeBlocks: changing a block's size.
+//
+// Owns: nothing. Called by: Allocator's slow paths. Thread-safety: as
+// large_blocks.h says.
+//
+// A shrink keeps place and length while half of the block is wanted and at most
+// 2 MiB of it are not. Variants without bounds write down what was asked for
+// only where the length does not tell it: else requested_bytes is 0.
+#ifndef HAKMEM_ALLOCATOR_CORE_LARGE_RESIZE_H_
+#define HAKMEM_ALLOCATOR_CORE_LARGE_RESIZE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/bits.h"
+#include "allocator/core/large_blocks.h"
+#include "allocator/lookup/lookup.h"
+#include "allocator/lookup/pointer_misuse.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
+                                  const LiveBlock& block,
+                                  std::size_t size_bytes, CallResult& result) {
+  if (block.route == Route::kHuge) {
+    if (size_bytes <= kMaxSpanBytes - kSlackBytes &&
+        !StaysAsLong(block.usable_bytes, size_bytes + kSlackBytes) &&
+        (size_bytes < kMinMovedUnits * kUnitBytes || !ace_.MayStayHuge())) {
+      return false;
+    }
+    result = ResizeHuge(self, pointer, block, size_bytes);
+    return true;
+  }
+  if (size_bytes + kSlackBytes <= kMinStayingBytes ||
+      size_bytes > max_alloc_bytes_) {
+    return false;
+  }
+  if (size_bytes > kMaxSpanBytes - kSlackBytes) {
+    if (DescriptorAt(block.unit).span_units < kMinMovedUnits) return false;
+    hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
+    return MoveSpan(self, pointer, block, size_bytes, result);
+  }
+  if constexpr (kConfig.separate_classes) {
+    return ResizeRange(self, pointer, block, size_bytes, result);
+  } else {
+    return ResizeSpan(self, pointer, block, size_bytes, result);
+  }
+}
+
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::ResizeSpan(Heap* self, void* pointer,
+                                      const LiveBlock& block,
+                                      std::size_t size_bytes,
+                                      CallResult& result) {
+  UnitDescriptor& descriptor = DescriptorAt(block.unit);
+  const std::uint32_t old_units = descriptor.span_units;
+  const std::uint32_t units = ace_.SpanUnits(size_bytes + kSlackBytes);
+  std::uint32_t held_units = units;
+  if (StaysAsLong(old_units * kUnitBytes, units * kUnitBytes)) {
+    held_units = old_units;
+  } else if (units < old_units) {
+    descriptor.span_units = static_cast<std::uint16_t>(units);
+    ace_.ReleaseSpan(block.unit + units, old_units - units);
+  } else {
+    if (!ace_.ExtendSpan(block.unit, old_units, units)) {
+      return old_units >= kMinMovedUnits &&
+             MoveSpan(self, pointer, block, size_bytes, result);
+    }
+    descriptor.span_units = static_cast<std::uint16_t>(units);
+  }
+  const bool told = units == held_units && size_bytes > kMaxPoolBytes;
+  descriptor.use.requested_bytes = told ? 0 : size_bytes;
+  UnclaimSpan(pointer);
+  CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+  result = Served(pointer);
+  return true;
+}
+
+// A range keeps its length, so that nothing would be gained by a smaller part
+// of it: the span stays, unless it does not fit or would use less than a
+// quarter.
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::ResizeRange(Heap* self, void* pointer,
+                                       const LiveBlock& block,
+                                       std::size_t size_bytes,
+                                       CallResult& result) {
+  UnitDescriptor& descriptor = DescriptorAt(block.unit);
+  const std::uint32_t old_units = descriptor.span_units;
+  const std::size_t least_bytes = size_bytes + kSlackBytes;
+  const bool fits = least_bytes <= SpanAccessibleBytes(descriptor);
+  if (fits ? ace_.SpanUnits(least_bytes) < old_units / 4
+           : old_units < kMinMovedUnits) {
+    return false;
+  }
+  hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
+  if (!fits) return MoveSpan(self, pointer, block, size_bytes, result);
+  if (size_bytes < block.size_bytes) {
+    ace_.DropTail(reinterpret_cast<Address>(pointer) + size_bytes,
+                  block.size_bytes - size_bytes);
+  }
+  descriptor.use.requested_bytes = size_bytes;
+  hardening_.StartBounds(pointer, size_bytes);
+  UnclaimSpan(pointer);
+  CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+  result = Served(pointer);
+  return true;
+}
+
+// A longer span or a Huge block, to which the pages are moved. The old span's
+// bounds are stopped.
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
+                                    const LiveBlock& block,
+                                    std::size_t size_bytes,
+                                    CallResult& result) {
+  result = Allocate(size_bytes, kMinAlignmentBytes);
+  if (result.block == nullptr) [[unlikely]] {
+    hardening_.StartBounds(pointer, block.size_bytes);
+    UnclaimSpan(pointer);
+    return true;
+  }
+  const auto to = reinterpret_cast<Address>(result.block);
+  const std::size_t moved_bytes = SpanAccessibleBytes(DescriptorAt(block.unit));
+  const VmStatus status = ace_.MoveSpanTo(block.unit, to, moved_bytes);
+  if (status.target_lost) {
+    const Zone& zone = ace_.region().coarse();
+    if (zone.Contains(to)) {
+      RetireSpan(zone.UnitOf(to));
+    } else {
+      ace_.ReleaseHuge(to, moved_bytes);
+    }
+    hardening_.StartBounds(pointer, block.size_bytes);
+    return false;
+  }
+  if (status.ok()) {
+    // The canary may begin in what was moved.
+    hardening_.StartBounds(result.block, size_bytes);
+    const std::uint32_t units = RetireSpan(block.unit);
+    if (!status.source_lost) {
+      ace_.ReleaseSpan(block.unit, units, /*dirty=*/false);
+    }
+  } else {
+    ace_.CopyTouched(reinterpret_cast<Address>(pointer),
+                     reinterpret_cast<Address>(result.block), block.size_bytes);
+    FreeClaimedSpan(self, pointer, block);
+  }
+  CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
+  return true;
+}
+
+template <const Config& kConfig>
+CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
+                                            const LiveBlock& block,
+                                            std::size_t size_bytes) {
+  Ace::HugeGrant grant;
+  const std::size_t bytes =
+      RoundUp(size_bytes + kSlackBytes, ace_.memory().PageBytes());
+  hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
+  const bool stays = StaysAsLong(block.usable_bytes, bytes);
+  if (stays) {
+    grant.address = reinterpret_cast<Address>(pointer);
+  } else if (WithinThreshold(size_bytes, kMinAlignmentBytes, grant.refusal)) {
+    grant = ace_.ResizeHuge(reinterpret_cast<Address>(pointer), bytes);
+  }
+  if (grant.address == 0) {
+    // Another thread has freed it meanwhile.
+    if (grant.refusal.reason == FailureReason::kNone) {
+      ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(
+                             self, pointer, PointerUse::kRealloc));
+      return Misused();
+    }
+    hardening_.StartBounds(pointer, block.size_bytes);
+    return Refused(grant.refusal);
+  }
+  void* moved = reinterpret_cast<void*>(grant.address);
+  if constexpr (!kConfig.check_bounds) {
+    const bool told = ace_.HugeBytesHeld(grant.address) == bytes &&
+                      size_bytes > kMaxSpanBytes;
+    ace_.HugeUse(grant.address).requested_bytes = told ? 0 : size_bytes;
+  }
+  hardening_.StartBounds(moved, size_bytes);
+  CallCounters::CountRealloc<kConfig>(moved == pointer
+                                          ? counters_.reallocs_in_place
+                                          : counters_.reallocs_moved);
+  return Served(moved);
+}
+
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::FitsSize(const void* pointer, const LiveBlock& block,
+                                    std::size_t size_bytes, bool small) {
+  size_bytes = std::max<std::size_t>(size_bytes, 1);
+  const std::size_t asked_bytes = UseOfLarge(ace_, pointer).requested_bytes;
+  if (asked_bytes != 0) return size_bytes == asked_bytes;
+  if (small) return false;
+  return block.route == Route::kHuge
+             ? RoundUp(size_bytes, ace_.memory().PageBytes()) ==
+                   block.usable_bytes
+             : ace_.SpanUnits(size_bytes) ==
+                   DescriptorAt(block.unit).span_units;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_LARGE_RESIZE_H_

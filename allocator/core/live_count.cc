@@ -1,0 +1,57 @@
+#include "allocator/core/live_count.h"
+
+#include "allocator/lookup/block_walk.h"
+
+namespace hakmem {
+namespace {
+
+struct Walk {
+  const Zone& zone;
+  std::size_t page_bytes;
+  LiveCount count;
+};
+
+void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
+  Walk& walk = *static_cast<Walk*>(context);
+  const HeaderByte live = UnitLiveHeader(record);
+  const std::atomic<HeaderByte>* header =
+      &walk.zone.header(walk.zone.UnitAddress(unit));
+  if (UnitOwner(record) == kSpanOwner) {
+    if (header->load(std::memory_order_relaxed) != live) return;
+    ++walk.count.blocks;
+    walk.count.bytes +=
+        SpanUsableBytes(DescriptorOf(walk.zone, unit), walk.page_bytes);
+    return;
+  }
+  const SizeClass size_class = ClassOfUnit(walk.zone, record);
+  const std::size_t step = ClassBytes(size_class) >> walk.zone.granule_shift();
+  const std::uint32_t capacity = kClassLayouts[size_class].capacity;
+  std::uint32_t blocks = 0;
+  for (std::uint32_t i = 0; i < capacity; ++i, header += step) {
+    const HeaderByte found = header->load(std::memory_order_relaxed);
+    if (found == live || IsShrunkHeader(found, record)) ++blocks;
+  }
+  walk.count.blocks += blocks;
+  walk.count.bytes += std::uint64_t{blocks} * ClassBytes(size_class);
+  walk.count.free_blocks += capacity - blocks;
+}
+
+}  // namespace
+
+LiveCount CountLive(Ace& ace) {
+  LiveCount count;
+  for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
+    Walk walk = {*zone, ace.memory().PageBytes(), count};
+    VisitUnits(*zone, &CountUnit, &walk);
+    count = walk.count;
+  }
+  for (Address huge = ace.NextHuge(0); huge != 0; huge = ace.NextHuge(huge)) {
+    ++count.huge_blocks;
+    count.huge_bytes += ace.HugeBytes(huge);
+  }
+  count.blocks += count.huge_blocks;
+  count.bytes += count.huge_bytes;
+  return count;
+}
+
+}  // namespace hakmem

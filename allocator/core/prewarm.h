@@ -1,0 +1,54 @@
+// Prewarm: blocks that are ready before they are asked for.
+//
+// Owns: nothing. Called by: frontend. Thread-safety: any thread, with its own
+// `self`.
+#ifndef HAKMEM_ALLOCATOR_CORE_PREWARM_H_
+#define HAKMEM_ALLOCATOR_CORE_PREWARM_H_
+
+#include <algorithm>
+#include <cstddef>
+
+#include "allocator/core/allocator.h"
+
+namespace hakmem {
+
+// Has up to `count` blocks of `size_bytes`, at most kMaxPoolBytes, ready for
+// this thread, with their pages; returns how many. What the thread's budgets
+// do not hold is kept by ACE. Meanwhile the blocks are linked by their first
+// words; the one allocated first is freed last, so that it is the next to be
+// handed out.
+template <const Config& kConfig>
+std::size_t Prewarm(Allocator<kConfig>& allocator, ThreadHeap<kConfig>*& self,
+                    std::size_t size_bytes, std::size_t count) {
+  using Core = Allocator<kConfig>;
+  size_bytes = std::max(size_bytes, sizeof(void*));
+  if (size_bytes >= Core::kPoolEnd) return 0;
+  allocator.EnsureStarted();
+  const std::size_t page_bytes = allocator.ace().memory().PageBytes();
+  void** blocks = nullptr;
+  std::size_t ready = 0;
+  // Some will rest when they are freed.
+  const std::size_t resting =
+      kConfig.delay_reuse && count != 0
+          ? MaxResting(Core::Hooks::ClassFor(size_bytes, kMinAlignmentBytes))
+          : 0;
+  for (; ready < count + resting; ++ready) {
+    void** block = static_cast<void**>(allocator.Allocate(self, size_bytes));
+    if (block == nullptr) break;
+    for (std::size_t at = page_bytes; at < size_bytes; at += page_bytes) {
+      reinterpret_cast<volatile char*>(block)[at] = 0;
+    }
+    *block = static_cast<void*>(blocks);
+    blocks = block;
+  }
+  while (blocks != nullptr) {
+    void** next = static_cast<void**>(*blocks);
+    allocator.Free(self, static_cast<void*>(blocks));
+    blocks = next;
+  }
+  return std::min(ready, count);
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_PREWARM_H_

@@ -1,0 +1,205 @@
+#include "allocator/core/recovery.h"
+
+#include <cstring>
+
+#include "allocator/slab/size_class.h"
+
+namespace hakmem {
+namespace {
+
+void SetLimit(FailureEvent& event, const char* name, const char* source,
+              std::uint64_t value, std::uint64_t use, std::uint64_t needed) {
+  std::strncpy(event.limit_name, name, sizeof(event.limit_name) - 1);
+  std::strncpy(event.limit_source, source, sizeof(event.limit_source) - 1);
+  event.limit_value = value;
+  event.limit_use = use;
+  event.limit_needed = needed;
+}
+
+void ClearLimit(FailureEvent& event) {
+  std::memset(event.limit_name, 0, sizeof(event.limit_name));
+  std::memset(event.limit_source, 0, sizeof(event.limit_source));
+  event.limit_value = event.limit_use = event.limit_needed = 0;
+}
+
+}  // namespace
+
+void DescribeRequest(const Request& request, FailureEvent& event) {
+  event.call = request.call;
+  event.size_bytes = request.size_bytes;
+  event.alignment_bytes = request.alignment_bytes;
+  event.count = request.count;
+  const std::size_t bytes = request.TotalBytes();
+  if (bytes <= kMaxPoolBytes && request.alignment_bytes <= kMaxPoolBytes) {
+    const SizeClass size_class = AlignedClassOf(bytes, request.alignment_bytes);
+    event.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
+    event.class_bytes = ClassBytes(size_class);
+  } else if (bytes <= kMaxSpanBytes &&
+             request.alignment_bytes <= kMaxSpanBytes) {
+    event.route = Route::kSpan;
+  } else {
+    event.route = Route::kHuge;
+  }
+}
+
+// hakmem's own limits; the kernel's are the reporter's business.
+void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
+  constexpr const char* kEnvironment = "environment";
+  constexpr const char* kHakmem = "hakmem";
+  Region& region = ace_.region();
+  const auto by_region = [&] {
+    if (event.route == Route::kHuge) {
+      SetLimit(event, "region", kHakmem, region.huge().bytes,
+               event.memory.mapped, refusal.bytes);
+      return;
+    }
+    const Zone& zone =
+        event.route == Route::kTiny ? region.fine() : region.coarse();
+    SetLimit(event, "region", kHakmem, zone.capacity_frames() * kSuperSlabBytes,
+             zone.frame_count() * kSuperSlabBytes, refusal.bytes);
+  };
+  const auto by_heap_limit = [&] {
+    SetLimit(event, "HAKMEM_HEAP_LIMIT", kEnvironment, ace_.heap_limit_bytes(),
+             event.memory.mapped, refusal.bytes);
+  };
+  switch (refusal.detail) {
+    case FailureDetail::kSize:
+      SetLimit(event, "region", kHakmem, region.huge().bytes, 0,
+               event.size_bytes);
+      break;
+    case FailureDetail::kAlignment:
+      // Else it is no power of two.
+      if (event.alignment_bytes > region.huge().bytes) {
+        SetLimit(event, "region", kHakmem, region.huge().bytes, 0,
+                 event.alignment_bytes);
+      }
+      break;
+    case FailureDetail::kMaxAlloc:
+      SetLimit(event, "HAKMEM_MAX_ALLOC", kEnvironment, max_alloc_bytes_, 0,
+               refusal.bytes);
+      break;
+    case FailureDetail::kHeapLimit:
+      by_heap_limit();
+      break;
+    case FailureDetail::kRegion:
+      by_region();
+      break;
+    case FailureDetail::kUnitRuns:
+      if (ace_.heap_limit_bytes() - event.memory.mapped < refusal.bytes) {
+        by_heap_limit();
+      } else {
+        by_region();
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+void Recovery::NoteRefusal(RefusedServer& server, const Outcome& outcome,
+                           FailedCall& failed) {
+  Refusal& refusal = failed.refusal;
+  refusal = outcome.refusal();
+  if (refusal.reason == FailureReason::kThreshold) {
+    refusal.bytes = failed.request.TotalBytes();
+  }
+  FailureEvent& event = failed.event;
+  const bool by_kernel = refusal.reason == FailureReason::kMapFail;
+  event.reason = refusal.reason;
+  event.detail = refusal.detail;
+  event.error_number = refusal.error_number;
+  event.refused_call = refusal.call;
+  event.refused_bytes = by_kernel ? refusal.bytes : 0;
+  ClearLimit(event);
+  event.memory = server.Figures();
+  if (!by_kernel) {
+    DescribeLimit(refusal, event);
+  } else if (refusal.detail == FailureDetail::kUnknown) {
+    const std::uint64_t reading = host_.reporter->FindLimitOf(event);
+    if (reading != 0) failed.reading = reading;
+  }
+}
+
+void* Recovery::Attempt(RefusedServer& server, FailedCall& failed) {
+  const CallResult got = server.Serve(failed.request);
+  ++failed.event.attempts;
+  if (got.block != nullptr) return got.block;
+  if (got.outcome.kind() == Outcome::Kind::kMisuse) {
+    // Another thread has freed the block of this realloc. The event of the
+    // first refusal stays.
+    return nullptr;
+  }
+  NoteRefusal(server, got.outcome, failed);
+  return nullptr;
+}
+
+void* Recovery::TryAgain(RefusedServer& server, FailedCall& failed) {
+  // No memory makes such a call possible.
+  if (failed.refusal.reason == FailureReason::kThreshold) return nullptr;
+  if (failed.event.attempts > 1) {
+    if (void* block = Attempt(server, failed); block != nullptr) return block;
+  }
+  server.Reclaim();
+  ace_.UnmapCaches();
+  return Attempt(server, failed);
+}
+
+void* Recovery::Recover(RefusedServer& server, const CallResult& got,
+                        const void* frame, FailedCall& failed) {
+  if (got.outcome.kind() == Outcome::Kind::kMisuse) {
+    failed.misuse = true;
+    return nullptr;
+  }
+  failed.event.attempts = 1;
+  DescribeRequest(failed.request, failed.event);
+  host_.reporter->Identify(frame, failed.event);
+  NoteRefusal(server, got.outcome, failed);
+  if (got.block != nullptr) {
+    Finish(failed, Disposition::kServedByDetour);
+    return got.block;
+  }
+  if (void* block = TryAgain(server, failed); block != nullptr) {
+    Finish(failed, Disposition::kServedAfterPurge);
+    return block;
+  }
+  if (host_.ask_for_memory == nullptr) return nullptr;
+  for (int retries = 0; retries < kMaxHandlerRetries; ++retries) {
+    Announce(failed);
+    if (!host_.ask_for_memory(failed.event)) return nullptr;
+    if (void* block = TryAgain(server, failed); block != nullptr) {
+      Finish(failed, Disposition::kServedAfterHandler);
+      return block;
+    }
+  }
+  return nullptr;
+}
+
+void Recovery::Announce(FailedCall& failed) {
+  if (failed.announced) return;
+  failures_.Record(failed.event);
+  failed.announced = true;
+}
+
+void Recovery::Finish(FailedCall& failed, Disposition disposition) {
+  if (failed.misuse) return;
+  FailureEvent& event = failed.event;
+  event.disposition = disposition;
+  if (disposition == Disposition::kReturnedNull ||
+      disposition == Disposition::kThrew) {
+    failed_calls_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (failed.announced) {
+    failures_.Complete(event);
+  } else {
+    failures_.Record(event);
+  }
+  host_.reporter->Publish(event, failed.reading);
+  if (host_.on_failure != nullptr) host_.on_failure(event);
+}
+
+void Recovery::ChildAfterFork() {
+  failures_.ChildAfterFork();
+  host_.reporter->ChildAfterFork();
+}
+
+}  // namespace hakmem

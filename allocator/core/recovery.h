@@ -1,0 +1,109 @@
+// The cold end of calls that were refused: reclaiming, asking the program for
+// memory, trying again, and the failure event that tells of it all.
+//
+// Owns: the failure ring. Called by: Allocator. Thread-safety: any thread, each
+// with its own FailedCall; no lock is held.
+//
+// A call is tried once. What became of it comes back to the entry point, the
+// only place that knows which function the program called. From there:
+//   Recover   the event begins: who, why, which limit · hakmem gives its caches
+//             back and tries again · the program's failure handler
+//   TryAgain  operator new: after each call of its new-handler
+//   Finish    the event is complete: ring, trace
+//
+// Invariants:
+//   RC1: whatever is tried, and in whichever layer it is refused, a call makes
+//       one event, and one that is a misuse makes none.
+#ifndef HAKMEM_ALLOCATOR_CORE_RECOVERY_H_
+#define HAKMEM_ALLOCATOR_CORE_RECOVERY_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/compiler.h"
+#include "allocator/core/call_result.h"
+#include "allocator/core/host.h"
+#include "allocator/failures/failure_event.h"
+#include "allocator/failures/failure_ring.h"
+
+namespace hakmem {
+
+// A call that was refused and is not given up yet.
+struct FailedCall {
+  Request request;
+  Refusal refusal;  // the last
+  FailureEvent event;
+  std::uint64_t reading = 0;  // of the limits, for this event
+  bool announced = false;     // the ring has the event already
+  bool misuse = false;        // there is no event: the misuse was reported
+};
+
+// Calls that recovery makes to the allocator that it serves.
+class RefusedServer {
+ public:
+  // Serves the request once more, by no guarded block.
+  virtual CallResult Serve(const Request& request) = 0;
+  // Gives what heaps keep back to ACE.
+  virtual void Reclaim() = 0;
+  virtual MemoryFigures Figures() = 0;
+
+ protected:
+  ~RefusedServer() = default;
+};
+
+class Recovery {
+ public:
+  // How often the failure handler may ask for another try of one call.
+  static constexpr int kMaxHandlerRetries = 16;
+
+  constexpr Recovery(const Host& host, Ace& ace) : host_(host), ace_(ace) {}
+  Recovery(const Recovery&) = delete;
+  Recovery& operator=(const Recovery&) = delete;
+
+  // Once. HAKMEM_MAX_ALLOC, for events that tell of it.
+  void Start(std::uint64_t max_alloc_bytes) {
+    max_alloc_bytes_ = max_alloc_bytes;
+  }
+
+  // What becomes of `failed.request`, whose first try ended with `got`, which
+  // has an outcome other than served or sampled: the block, or null, which
+  // leaves the event unfinished, to be tried again or finished. `frame`: see
+  // FailureReporter.
+  HAK_COLD void* Recover(RefusedServer& server, const CallResult& got,
+                         const void* frame, FailedCall& failed);
+  // Tries once more, reclaiming if it must.
+  HAK_COLD void* TryAgain(RefusedServer& server, FailedCall& failed);
+  // The event, about to wait for the program, is in the ring from now on.
+  HAK_COLD void Announce(FailedCall& failed);
+  HAK_COLD void Finish(FailedCall& failed, Disposition disposition);
+
+  constexpr const FailureRing& failures() const { return failures_; }
+  // Calls that ended without a block.
+  std::uint64_t failed_calls() const {
+    return failed_calls_.load(std::memory_order_relaxed);
+  }
+
+  void ChildAfterFork();
+  void CheckInvariants() { failures_.CheckInvariants(); }
+
+ private:
+  void NoteRefusal(RefusedServer& server, const Outcome& outcome,
+                   FailedCall& failed);
+  void DescribeLimit(const Refusal& refusal, FailureEvent& event);
+  void* Attempt(RefusedServer& server, FailedCall& failed);
+
+  const Host& host_;
+  Ace& ace_;
+  std::uint64_t max_alloc_bytes_ = 0;
+  FailureRing failures_;
+  // Written by any thread, read by statistics.
+  std::atomic<std::uint64_t> failed_calls_{0};
+};
+
+// Fills in what the call asked for, and by which route it would be served.
+void DescribeRequest(const Request& request, FailureEvent& event);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_RECOVERY_H_

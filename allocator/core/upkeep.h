@@ -1,0 +1,108 @@
+// Upkeep: giving memory back, keeping it ready, and telling how much there is.
+//
+// Owns: nothing. Called by: Allocator, frontend. Thread-safety: any thread,
+// after Allocator has started.
+#ifndef HAKMEM_ALLOCATOR_CORE_UPKEEP_H_
+#define HAKMEM_ALLOCATOR_CORE_UPKEEP_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/ace/ace.h"
+#include "allocator/config/config.h"
+#include "allocator/core/call_counters.h"
+#include "allocator/core/heap_of_thread.h"
+#include "allocator/core/recovery.h"
+#include "allocator/guards/sampled_guards.h"
+#include "allocator/heap/heap_registry.h"
+#include "allocator/reports/misuse_policy.h"
+#include "allocator/statistics/statistics.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+class Upkeep {
+ public:
+  using Heap = ThreadHeap<kConfig>;
+
+  constexpr Upkeep(Ace& ace, HeapRegistry<kConfig>& registry,
+                   const SampledGuards& guards, const CallCounters& counters,
+                   const Recovery& recovery)
+      : ace_(ace),
+        registry_(registry),
+        guards_(guards),
+        counters_(counters),
+        recovery_(recovery) {}
+
+  // Gives what heaps keep back to ACE: what this thread caches, and what lies
+  // in mailboxes, may free whole slabs, and these whole SuperSlabs.
+  void Reclaim(Heap* self);
+  // Gives back all free memory but what other threads' loaded magazines hold;
+  // returns the bytes.
+  std::size_t Purge(Heap* self) {
+    Reclaim(self);
+    return ace_.PurgeAll();
+  }
+  // For a thread that does nothing else: trims all heaps, and maps ahead.
+  void Maintain();
+
+  Statistics Snapshot();
+  MemoryFigures Figures();
+
+ private:
+  Ace& ace_;
+  HeapRegistry<kConfig>& registry_;
+  const SampledGuards& guards_;
+  const CallCounters& counters_;
+  const Recovery& recovery_;
+};
+
+template <const Config& kConfig>
+void Upkeep<kConfig>::Reclaim(Heap* self) {
+  Heap* const heap = HeapOfThread<kConfig>::Real(self);
+  if (HeapOfThread<kConfig>::Serves(heap)) heap->Flush();
+  registry_.Reclaim();
+}
+
+template <const Config& kConfig>
+void Upkeep<kConfig>::Maintain() {
+  ace_.MapAhead();
+  if (!ace_.Tick()) return;
+  for (HeapId id = registry_.count(); id >= 1; --id) registry_.At(id).TryTrim();
+}
+
+template <const Config& kConfig>
+MemoryFigures Upkeep<kConfig>::Figures() {
+  MemoryFigures figures;
+  figures.metadata =
+      registry_.metadata_bytes() + guards_.blocks().metadata_bytes();
+  ace_.AddFigures(figures);
+  return figures;
+}
+
+template <const Config& kConfig>
+Statistics Upkeep<kConfig>::Snapshot() {
+  Statistics statistics;
+  statistics.variant = kConfig.name;
+  typename Heap::Counters counters = {};
+  registry_.AddStatistics(statistics, counters);
+  ace_.AddStatistics(statistics);
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    RouteStatistics& route = statistics.routes[static_cast<unsigned>(
+        IsTiny(size_class) ? Route::kTiny : Route::kPool)];
+    route.allocations += counters.allocations[i];
+    route.bytes += counters.allocations[i] * ClassBytes(size_class);
+  }
+  counters_.AddTo(statistics);
+  statistics.remote_frees = counters.remote_frees;
+  statistics.refills_from_partial_slabs = counters.partial_takes;
+  statistics.refills_from_empty_slabs = counters.empty_takes;
+  statistics.failures = recovery_.failed_calls();
+  statistics.misuses = MisuseCount();
+  return statistics;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_UPKEEP_H_

@@ -1,9 +1,0 @@
-// Prints docs/options.md.
-#include <iostream>
-
-#include "allocator/diag/options_doc.h"
-
-int main() {
-  std::cout << hakmem::OptionsDoc() << std::flush;
-  return std::cout.good() ? 0 : 1;
-}

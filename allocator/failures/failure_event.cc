@@ -1,0 +1,99 @@
+#include "allocator/failures/failure_event.h"
+
+#include <cerrno>
+#include <iterator>
+
+namespace hakmem {
+namespace {
+
+constexpr const char* kReasonNames[] = {"none", "Threshold", "Exhaustion",
+                                        "MapFail"};
+
+constexpr const char* kDetailNames[] = {
+    "none",      "size",        "alignment",     "overflow",   "max_alloc",
+    "region",    "heap_limit",  "unit_runs",     "metadata",   "max_map_count",
+    "rlimit_as", "rlimit_data", "cgroup",        "overcommit", "address_in_use",
+    "injected",  "unknown",     "rlimit_memlock"};
+static_assert(std::size(kDetailNames) == kFailureDetailCount);
+
+constexpr const char* kDispositionNames[] = {"pending",
+                                             "returned_null",
+                                             "threw",
+                                             "served_after_purge",
+                                             "served_after_handler",
+                                             "served_after_new_handler",
+                                             "served_by_detour"};
+static_assert(std::size(kDispositionNames) == kDispositionCount);
+
+constexpr const char* kCallNames[] = {"unknown",
+                                      "malloc",
+                                      "calloc",
+                                      "realloc",
+                                      "reallocarray",
+                                      "aligned_alloc",
+                                      "memalign",
+                                      "posix_memalign",
+                                      "valloc",
+                                      "pvalloc",
+                                      "operator new",
+                                      "operator new[]",
+                                      "operator new(nothrow)",
+                                      "operator new[](nothrow)"};
+static_assert(std::size(kCallNames) == kCallCount);
+
+constexpr const char* kVmCallNames[] = {"none", "mmap", "munmap", "madvise",
+                                        "mremap"};
+
+// A number beyond the names comes from damaged memory.
+template <typename Enum, std::size_t kCount>
+const char* NameIn(const char* const (&names)[kCount], Enum value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < kCount ? names[index] : "invalid";
+}
+
+}  // namespace
+
+const char* FailureReasonName(FailureReason reason) {
+  return NameIn(kReasonNames, reason);
+}
+
+const char* FailureDetailName(FailureDetail detail) {
+  return NameIn(kDetailNames, detail);
+}
+
+const char* DispositionName(Disposition disposition) {
+  return NameIn(kDispositionNames, disposition);
+}
+
+const char* CallName(Call call) { return NameIn(kCallNames, call); }
+
+const char* VmCallName(VmCall call) { return NameIn(kVmCallNames, call); }
+
+const char* ErrorName(int error_number) {
+  switch (error_number) {
+    case EPERM:
+      return "EPERM";
+    case EAGAIN:
+      return "EAGAIN";
+    case ENOMEM:
+      return "ENOMEM";
+    case EACCES:
+      return "EACCES";
+    case EFAULT:
+      return "EFAULT";
+    case EEXIST:
+      return "EEXIST";
+    case EINVAL:
+      return "EINVAL";
+    case ENOSPC:
+      return "ENOSPC";
+    case ENOSYS:
+      return "ENOSYS";
+    case EOVERFLOW:
+      return "EOVERFLOW";
+    default:
+      return "";
+  }
+}
+
+}  // namespace hakmem

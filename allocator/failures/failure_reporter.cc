@@ -1,0 +1,138 @@
+#include "allocator/failures/failure_reporter.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/options/option_parser.h"
+#include "allocator/process/clock.h"
+#include "allocator/process/process.h"
+#include "allocator/stacks/call_stack.h"
+
+namespace hakmem {
+namespace {
+
+template <std::size_t kBytes>
+void CopyText(const char* text, char (&to)[kBytes]) {
+  std::strncpy(to, text, kBytes - 1);
+  to[kBytes - 1] = '\0';
+}
+
+// What a refused call would have added to the address space; a move adds
+// nothing, as far as limits are concerned.
+std::uint64_t NeededBytes(const FailureEvent& event) {
+  return event.refused_call == VmCall::kMove ? 0 : event.refused_bytes;
+}
+
+// Whether a limit counts bytes, of which a call may need many or few.
+bool CountsBytes(FailureDetail detail) {
+  return detail != FailureDetail::kMaxMapCount;
+}
+
+}  // namespace
+
+void FailureReporter::Start(const ParsedOptions& options, const char* variant) {
+  unwind_ = static_cast<Unwinding>(options.values.unwind);
+  trace_.Start(options, variant);
+}
+
+void FailureReporter::Identify(const void* frame, FailureEvent& event) const {
+  event.time_ns = WallClockNs();
+  event.monotonic_ns = MonotonicNs();
+  event.process_id = ProcessId();
+  event.thread_id = ThreadId();
+  ThreadName(event.thread_name);
+  if (unwind_ == Unwinding::kNone) return;
+  CallStack stack;
+  CaptureStack(frame == nullptr ? __builtin_frame_address(0) : frame, stack);
+  if (unwind_ == Unwinding::kTables && stack.count != 0) {
+    CallStack by_tables;
+    CaptureStackByTables(stack.addresses[0], by_tables);
+    if (by_tables.count != 0) stack = by_tables;
+  }
+  static_assert(CallStack::kMaxFrames == kMaxFailureFrames);
+  event.frame_count = static_cast<std::uint8_t>(stack.count);
+  for (unsigned i = 0; i < stack.count; ++i) {
+    event.frames[i] = stack.addresses[i];
+  }
+}
+
+void FailureReporter::Explain(const LimitReport& report, std::uint64_t needed,
+                              FailureEvent& event) const {
+  event.detail = report.detail;
+  if (report.explaining < 0) return;
+  const LimitReading& reading = report.readings[report.explaining];
+  CopyText(reading.name, event.limit_name);
+  CopyText(reading.source, event.limit_source);
+  event.limit_value = reading.value;
+  event.limit_use = reading.use;
+  event.limit_needed = needed;
+}
+
+// The use is of a moment ago; it explains this refusal if it leaves no room for
+// it either.
+bool FailureReporter::ExplainsToo(std::uint64_t needed, int error_number,
+                                  std::uint64_t& more) const {
+  if (report_.explaining < 0 || error_number != read_for_error_) return false;
+  const LimitReading& last = report_.readings[report_.explaining];
+  more = CountsBytes(report_.detail) ? needed : report_.needed;
+  return last.use >= last.value || more > last.value - last.use;
+}
+
+// A program that fills memory up meets its limit more than once, by smaller and
+// smaller requests, and each has to be explained; a storm must not be.
+bool FailureReporter::MayReadAgain(std::uint64_t now_ns) {
+  constexpr std::uint64_t kSecondNs = 1'000'000'000;
+  if (readings_ == 0 || now_ns >= read_at_ns_ + kLimitIntervalNs) return true;
+  if (spare_readings_ < kMaxSpareReadings &&
+      now_ns >= spared_at_ns_ + kSecondNs) {
+    ++spare_readings_;
+    spared_at_ns_ = now_ns;
+  }
+  if (spare_readings_ == 0) return false;
+  if (spare_readings_ == kMaxSpareReadings) spared_at_ns_ = now_ns;
+  --spare_readings_;
+  return true;
+}
+
+std::uint64_t FailureReporter::FindLimitOf(FailureEvent& event) {
+  const std::uint64_t needed = NeededBytes(event);
+  // A signal handler that interrupted the reading does without.
+  if (!lock_.Lock()) return 0;
+  const std::uint64_t now_ns = event.monotonic_ns;
+  std::uint64_t reading = 0;
+  std::uint64_t more = 0;
+  const bool is_recent =
+      readings_ != 0 && now_ns < read_at_ns_ + kLimitIntervalNs;
+  if (is_recent && ExplainsToo(needed, event.error_number, more)) {
+    Explain(report_, more, event);
+  } else if (MayReadAgain(now_ns)) {
+    report_ = LimitReport();
+    find_limit_(needed, event.error_number, report_);
+    read_at_ns_ = now_ns;
+    read_for_error_ = event.error_number;
+    reading = ++readings_;
+    Explain(report_, report_.needed, event);
+  }
+  lock_.Unlock();
+  return reading;
+}
+
+void FailureReporter::Publish(const FailureEvent& event,
+                              std::uint64_t reading) {
+  if (!trace_.is_on()) return;
+  LimitReport limits;
+  bool known = false;
+  if (reading != 0 && lock_.Lock()) {
+    known = reading == readings_;
+    if (known) limits = report_;
+    lock_.Unlock();
+  }
+  trace_.WriteFailure(event, known ? &limits : nullptr);
+}
+
+void FailureReporter::ChildAfterFork() {
+  lock_.ResetAfterFork();
+  trace_.ChildAfterFork();
+}
+
+}  // namespace hakmem

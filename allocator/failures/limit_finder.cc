@@ -1,0 +1,336 @@
+#include "allocator/failures/limit_finder.h"
+
+#include <cerrno>
+#include <limits>
+#include <string_view>
+
+#include "allocator/base/compiler.h"
+#include "allocator/base/planted_defect.h"
+#include "allocator/base/raw_print.h"
+#include "allocator/failures/cgroup_limits.h"
+#include "allocator/platform/mapping_probe.h"
+
+namespace hakmem {
+
+namespace {
+
+constexpr char kLimitsFile[] = "/proc/self/limits";
+constexpr char kMapsFile[] = "/proc/self/maps";
+
+// mremap wants room for mappings that it may have to split: it refuses from
+// vm.max_map_count - 5 on (check_mremap_params).
+constexpr std::uint64_t kMappingSlack = 6;
+
+// The kernel charges a group for this many pages at a time.
+constexpr std::uint64_t kChargeBatchBytes = 64 * 4096;
+
+// Committed_AS is exact; what the kernel compares is off by at most this part
+// of the machine's memory (mm_compute_batch).
+constexpr std::uint64_t kCommitSlackDivisor = 256;
+
+constexpr unsigned kCapIpcLock = 14;
+constexpr unsigned kCapSysAdmin = 21;
+
+std::uint64_t Sum(std::uint64_t a, std::uint64_t b) {
+  const std::uint64_t sum = a + b;
+  return sum < a ? std::numeric_limits<std::uint64_t>::max() : sum;
+}
+std::uint64_t Less(std::uint64_t a, std::uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+// "VmSize:\t    3060 kB", after its first word.
+bool ParseKilobytes(std::string_view line, std::uint64_t& bytes) {
+  std::uint64_t value = 0;
+  if (!ParseDecimal(TakeWord(line), value) || value > kNoLimit / 1024) {
+    return false;
+  }
+  bytes = value * 1024;
+  return true;
+}
+
+bool ParseHex(std::string_view digits, std::uint64_t& value) {
+  if (digits.empty()) return false;
+  value = 0;
+  for (const char c : digits) {
+    const std::size_t digit = std::string_view("0123456789abcdef").find(c);
+    if (digit == std::string_view::npos) return false;
+    value = value * 16 + digit;
+  }
+  return true;
+}
+
+// One search. Its functions are kept apart, so that their buffers are not on
+// the stack at once.
+class Search {
+ public:
+  Search(const LimitSources& sources, LimitReport& report)
+      : sources_(sources), report_(report) {}
+
+  void Read(int error_number);
+  void Conclude(std::uint64_t needed_bytes, int error_number);
+
+ private:
+  struct Limit {
+    std::uint64_t soft = kNoLimit;
+    std::uint64_t hard = kNoLimit;
+  };
+
+  HAK_COLD void ReadStatus();
+  HAK_COLD void ReadLimits(int error_number);
+  HAK_COLD void ReadMaps();
+  HAK_COLD void ReadOvercommit();
+  HAK_COLD void ReadMeminfo(std::uint64_t& limit, std::uint64_t& committed);
+
+  bool Explain(int reading, FailureDetail detail, std::uint64_t needed);
+  bool Exceeds(int reading, std::uint64_t needed) const;
+  bool ExplainByMappings(std::uint64_t slack);
+  HAK_COLD bool ExplainByData(std::uint64_t needed);
+  bool ExplainByOvercommit(std::uint64_t needed);
+  bool ExplainByCgroup(std::uint64_t needed);
+  void ExplainRefusedMemory(std::uint64_t needed);
+
+  const LimitSources& sources_;
+  LimitReport& report_;
+
+  // From /proc/self/status, in bytes.
+  bool status_read_ = false;
+  std::uint64_t size_ = 0;
+  std::uint64_t data_ = 0;
+  std::uint64_t locked_ = 0;
+  std::uint64_t capabilities_ = 0;
+
+  Limit data_limit_;
+  std::uint64_t commit_slack_ = 0;
+  bool maps_cut_ = false;
+  // Indexes of readings, or -1.
+  int mappings_ = -1;
+  int as_ = -1;
+  int data_reading_ = -1;
+  int memlock_ = -1;
+  int commit_ = -1;
+};
+
+void Search::ReadStatus() {
+  LineReader reader(sources_.files, "/proc/self/status");
+  std::string_view line;
+  while (reader.Next(line)) {
+    const std::string_view word = TakeWord(line);
+    if (word == "VmSize:") {
+      status_read_ = ParseKilobytes(line, size_);
+    } else if (word == "VmData:") {
+      ParseKilobytes(line, data_);
+    } else if (word == "VmLck:") {
+      ParseKilobytes(line, locked_);
+    } else if (word == "CapEff:") {
+      ParseHex(TakeWord(line), capabilities_);
+    }
+  }
+  sources_.files.NoteError(reader.error_number());
+}
+
+// "Max address space         unlimited            unlimited            bytes".
+void Search::ReadLimits(int error_number) {
+  LineReader reader(sources_.files, kLimitsFile);
+  std::string_view line;
+  while (reader.Next(line)) {
+    const auto take = [&line](std::string_view name, Limit& limit) {
+      if (!line.starts_with(name)) return false;
+      line.remove_prefix(name.size());
+      return ParseLimit(TakeWord(line), limit.soft) &&
+             ParseLimit(TakeWord(line), limit.hard) && limit.soft != kNoLimit;
+    };
+    Limit limit;
+    if (take("Max address space ", limit)) {
+      as_ = report_.Add(kLimitAs, kLimitsFile, limit.soft, size_);
+    } else if (take("Max data size ", limit)) {
+      data_limit_ = limit;
+      data_reading_ = report_.Add(kLimitData, kLimitsFile, limit.soft, data_);
+    } else if (error_number == EAGAIN && take("Max locked memory ", limit)) {
+      // Every process has this limit, and few come near it.
+      memlock_ = report_.Add(kLimitMemlock, kLimitsFile, limit.soft, locked_);
+    }
+  }
+  sources_.files.NoteError(reader.error_number());
+}
+
+void Search::ReadMaps() {
+  std::uint64_t limit = 0;
+  if (!sources_.files.ReadNumber("/proc/sys/vm/max_map_count", limit) ||
+      limit == kNoLimit) {
+    return;
+  }
+  LineReader reader(sources_.files, kMapsFile);
+  std::string_view line;
+  std::uint64_t count = 0;
+  while (reader.bytes_read() < kMaxMapsBytes && reader.Next(line)) {
+    // The kernel's own page, which it does not count.
+    if (!line.ends_with("[vsyscall]")) ++count;
+  }
+  sources_.files.NoteError(reader.error_number());
+  maps_cut_ = reader.bytes_read() >= kMaxMapsBytes;
+  if (count == 0) return;
+  mappings_ = report_.Add(
+      kLimitMaxMapCount,
+      maps_cut_ ? "/proc/self/maps, its first 8 MiB" : kMapsFile, limit, count);
+}
+
+void Search::ReadMeminfo(std::uint64_t& limit, std::uint64_t& committed) {
+  LineReader reader(sources_.files, "/proc/meminfo");
+  std::string_view line;
+  while (reader.Next(line)) {
+    const std::string_view word = TakeWord(line);
+    std::uint64_t total = 0;
+    if (word == "MemTotal:" && ParseKilobytes(line, total)) {
+      commit_slack_ = total / kCommitSlackDivisor;
+    } else if (word == "CommitLimit:") {
+      ParseKilobytes(line, limit);
+    } else if (word == "Committed_AS:") {
+      ParseKilobytes(line, committed);
+    }
+  }
+  sources_.files.NoteError(reader.error_number());
+}
+
+// Only mode 2 counts; in the others nothing asks for MAP_NORESERVE mappings,
+// which all of hakmem's are.
+void Search::ReadOvercommit() {
+  const ProcReader& files = sources_.files;
+  std::uint64_t mode = 0;
+  if (!files.ReadNumber("/proc/sys/vm/overcommit_memory", mode) || mode != 2) {
+    return;
+  }
+  std::uint64_t limit = 0;
+  std::uint64_t committed = 0;
+  ReadMeminfo(limit, committed);
+  if (limit == 0) return;
+  std::uint64_t kilobytes = 0;
+  if ((capabilities_ >> kCapSysAdmin & 1) == 0 &&
+      files.ReadNumber("/proc/sys/vm/admin_reserve_kbytes", kilobytes)) {
+    limit = Less(limit, kilobytes * 1024);
+  }
+  if (files.ReadNumber("/proc/sys/vm/user_reserve_kbytes", kilobytes)) {
+    const std::uint64_t part = size_ / 32;
+    const std::uint64_t reserve = kilobytes * 1024;
+    limit = Less(limit, part < reserve ? part : reserve);
+  }
+  commit_ = report_.Add(kLimitOvercommit,
+                        "/proc/meminfo, CommitLimit less "
+                        "vm.admin_reserve_kbytes and vm.user_reserve_kbytes",
+                        limit, committed);
+}
+
+void Search::Read(int error_number) {
+  report_.count = 0;
+  ReadStatus();
+  ReadMaps();
+  // Without them nothing is known of the limits' use.
+  if (status_read_) ReadLimits(error_number);
+  ReadOvercommit();
+  ReadCgroupLimits(sources_.files, report_);
+}
+
+bool Search::Explain(int reading, FailureDetail detail, std::uint64_t needed) {
+  report_.explaining = reading;
+  report_.detail = detail;
+  report_.needed = needed;
+  return true;
+}
+
+bool Search::Exceeds(int reading, std::uint64_t needed) const {
+  if (reading < 0 || needed == 0) return false;
+  const LimitReading& limit = report_.readings[reading];
+  const std::uint64_t wanted = Sum(limit.use, needed);
+  return wanted > limit.value ||
+         (wanted == limit.value &&
+          PlantedDefect(Defect::kLimitReachedIsExceeded));
+}
+
+bool Search::ExplainByMappings(std::uint64_t slack) {
+  if (mappings_ < 0) return false;
+  LimitReading& limit = report_.readings[mappings_];
+  if (limit.use <= limit.value && maps_cut_ && sources_.mappings_used_up()) {
+    limit.use = Sum(limit.value, 1);
+  }
+  if (Sum(limit.use, slack) <= limit.value) return false;
+  return Explain(mappings_, FailureDetail::kMaxMapCount, 1);
+}
+
+bool Search::ExplainByData(std::uint64_t needed) {
+  if (!Exceeds(data_reading_, needed)) return false;
+  // The kernel lets a soft limit of 0 pass, for valgrind.
+  if (data_limit_.soft == 0 && Sum(data_, needed) <= data_limit_.hard) {
+    return false;
+  }
+  LineReader reader(sources_.files,
+                    "/sys/module/kernel/parameters/ignore_rlimit_data");
+  std::string_view line;
+  if (reader.Next(line) && line == "Y") return false;
+  return Explain(data_reading_, FailureDetail::kRlimitData, needed);
+}
+
+bool Search::ExplainByOvercommit(std::uint64_t needed) {
+  if (commit_ < 0 || needed == 0) return false;
+  const LimitReading& limit = report_.readings[commit_];
+  const std::uint64_t wanted = Sum(limit.use, Sum(needed, commit_slack_));
+  if (wanted < limit.value) return false;
+  return Explain(commit_, FailureDetail::kOvercommit, needed);
+}
+
+// A group's limit never refuses the mapping itself, only the kernel's memory
+// for it: when the group is full, and there is nothing to kill.
+bool Search::ExplainByCgroup(std::uint64_t needed) {
+  for (unsigned i = 0; i < report_.count; ++i) {
+    const LimitReading& limit = report_.readings[i];
+    if (limit.name != kLimitCgroupMax) continue;
+    if (Sum(limit.use, kChargeBatchBytes) >= limit.value) {
+      return Explain(static_cast<int>(i), FailureDetail::kCgroup, needed);
+    }
+  }
+  // So full that it could not even open all files.
+  return sources_.files.memory_refused() &&
+         Explain(-1, FailureDetail::kCgroup, needed);
+}
+
+void Search::ExplainRefusedMemory(std::uint64_t needed) {
+  // In the kernel's order; what is only likely comes after what is certain.
+  if (ExplainByMappings(0)) return;
+  if (Exceeds(as_, needed)) {
+    Explain(as_, FailureDetail::kRlimitAs, needed);
+    return;
+  }
+  if (ExplainByData(needed) || ExplainByOvercommit(needed)) return;
+  if (ExplainByMappings(kMappingSlack)) return;
+  ExplainByCgroup(needed);
+}
+
+void Search::Conclude(std::uint64_t needed_bytes, int error_number) {
+  report_.explaining = -1;
+  report_.detail = FailureDetail::kUnknown;
+  report_.needed = needed_bytes;
+  if (error_number == EEXIST) {
+    report_.detail = FailureDetail::kAddressInUse;
+  } else if (error_number == ENOMEM) {
+    ExplainRefusedMemory(needed_bytes);
+  } else if (error_number == EAGAIN && Exceeds(memlock_, needed_bytes) &&
+             (capabilities_ >> kCapIpcLock & 1) == 0) {
+    Explain(memlock_, FailureDetail::kRlimitMemlock, needed_bytes);
+  }
+}
+
+}  // namespace
+
+void FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
+                   int error_number, LimitReport& report) {
+  Search search(sources, report);
+  search.Read(error_number);
+  search.Conclude(needed_bytes, error_number);
+}
+
+void FindLimit(std::size_t needed_bytes, int error_number,
+               LimitReport& report) {
+  FindLimitFrom({ProcReader(), &MappingsUsedUp}, needed_bytes, error_number,
+                report);
+}
+
+}  // namespace hakmem

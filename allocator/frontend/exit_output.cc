@@ -1,0 +1,47 @@
+#include "allocator/frontend/exit_output.h"
+
+#include <cstring>
+
+#include "allocator/base/raw_print.h"
+#include "allocator/process/descriptor.h"
+#include "allocator/process/trace_path.h"
+
+namespace hakmem {
+namespace {
+
+constinit int g_kept_fd = -1;
+// The program may have closed the copy and use its number for something else.
+constinit FileId g_kept_file = {};
+
+}  // namespace
+
+void KeepStderr() {
+  g_kept_fd = CopyFdOutOfTheWay(kStderrFd);
+  if (!IdentifyFd(g_kept_fd, g_kept_file)) g_kept_fd = -1;
+}
+
+int ExitStderr() {
+  FileId now;
+  if (IdentifyFd(kStderrFd, now)) return kStderrFd;
+  return IdentifyFd(g_kept_fd, now) && now == g_kept_file ? g_kept_fd : -1;
+}
+
+int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
+  if (std::strcmp(value, "1") == 0) return ExitStderr();
+  RawPrinter path;
+  ExpandPath(value, path);
+  int error_number = 0;
+  const int fd = OpenForAppend(path.c_str(), readers, error_number);
+  if (fd >= 0) return fd;
+  RawPrinter warning;
+  warning.Text("hakmem: warning: ").Text(option).Text(": cannot open ");
+  warning.Text(path.text()).Text(": ").Text(ErrorWords(error_number));
+  WriteFd(ExitStderr(), warning.Text("\n").text());
+  return -1;
+}
+
+void CloseExitOutput(int fd) {
+  if (fd != kStderrFd && fd != g_kept_fd) CloseFd(fd);
+}
+
+}  // namespace hakmem

@@ -1,0 +1,28 @@
+// Where what is written at the end of the process goes: standard error, also
+// when the program has closed it by then, or a file.
+//
+// Owns: a copy of standard error's descriptor, if it was asked to keep one.
+// Called by: the process's start and end. Thread-safety: start and end of the
+// process.
+#ifndef HAKMEM_ALLOCATOR_FRONTEND_EXIT_OUTPUT_H_
+#define HAKMEM_ALLOCATOR_FRONTEND_EXIT_OUTPUT_H_
+
+#include "allocator/process/process.h"
+
+namespace hakmem {
+
+// At the start: ExitStderr() will be there, whatever the program closes.
+void KeepStderr();
+
+// Standard error; if the program has closed it, what it was at the start; -1 if
+// that is gone, too.
+int ExitStderr();
+
+// For the value of an option: "1", standard error; else a path, in which %p is
+// the process, to append to. -1: it cannot be opened, and a warning says so.
+int OpenExitOutput(const char* option, const char* value, FileReaders readers);
+void CloseExitOutput(int fd);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_FRONTEND_EXIT_OUTPUT_H_

@@ -1,0 +1,347 @@
+#include "allocator/guards/guarded_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+#include "allocator/process/process.h"
+#include "allocator/reports/bounds_reports.h"
+#include "allocator/reports/fatal.h"
+#include "allocator/reports/misuse_policy.h"
+#include "allocator/reports/report_text.h"
+
+namespace hakmem {
+
+void GuardedBlocks::Start(Region::Window window, std::uint64_t slots) {
+  page_bytes_ = memory_.PageBytes();
+  const std::size_t slot_bytes = RoundUp(kMaxBytes, page_bytes_);
+  stride_bytes_ = slot_bytes + page_bytes_;
+  // In a small address space there is room for fewer.
+  const std::size_t most = window.bytes / (2 * (stride_bytes_ + sizeof(Slot)));
+  slot_count_ = static_cast<SlotIndex>(std::min<std::uint64_t>(slots, most));
+  if (slot_count_ == 0) return;
+  const std::size_t table_bytes =
+      RoundUp(slot_count_ * sizeof(Slot), page_bytes_);
+  const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
+  slots_ = window.begin;
+  pool_ = slots_ + RoundUp(table_bytes + page_bytes_, kSuperSlabBytes);
+  if (!memory_.MapAt(slots_, table_bytes).ok()) return;
+  if (!memory_.Reserve(pool_, pool_bytes).ok()) {
+    memory_.Unmap(slots_, table_bytes);
+    return;
+  }
+  secret_ = memory_.Random();
+  // release: pairs with the acquire in Contains.
+  pool_bytes_.store(pool_bytes, std::memory_order_release);
+}
+
+auto GuardedBlocks::TakeSlot() -> SlotIndex {
+  const FutexLockHolder hold(lock_);
+  for (;;) {
+    SlotIndex index = first_;
+    if (unused_ < slot_count_) {
+      index = unused_++;
+    } else if (index == kNoSlot) {
+      return kNoSlot;
+    } else {
+      first_ = At(index).next;
+      if (first_ == kNoSlot) last_ = kNoSlot;
+    }
+    Slot& slot = At(index);
+    const bool lost = slot.misused.load(std::memory_order_relaxed);
+    slot.state.store(lost ? State::kLost : State::kBusy,
+                     std::memory_order_relaxed);
+    if (!lost) return index;
+  }
+}
+
+void GuardedBlocks::PutSlot(SlotIndex index) {
+  const FutexLockHolder hold(lock_);
+  At(index).next = kNoSlot;
+  // release: pairs with the acquire in IsBlock.
+  At(index).state.store(State::kFree, std::memory_order_release);
+  (last_ == kNoSlot ? first_ : At(last_).next) = index;
+  last_ = index;
+}
+
+// Eight bytes that nobody can guess, over and over.
+std::uint8_t GuardedBlocks::CanaryByte(Address address) const {
+  return static_cast<std::uint8_t>(secret_ >> (8 * (address % 8)));
+}
+
+Address GuardedBlocks::CanaryBegin(const Slot& slot) {
+  return std::max(slot.pages, slot.start - kMaxCanaryBytes);
+}
+
+Address GuardedBlocks::CanaryEnd(const Slot& slot) {
+  return std::min(slot.pages + slot.pages_bytes,
+                  slot.start + slot.size_bytes + kMaxCanaryBytes);
+}
+
+void GuardedBlocks::FillCanary(const Slot& slot) const {
+  const auto fill = [this](Address from, Address to) {
+    for (; from < to; ++from) {
+      *reinterpret_cast<std::uint8_t*>(from) = CanaryByte(from);
+    }
+  };
+  fill(CanaryBegin(slot), slot.start);
+  fill(slot.start + slot.size_bytes, CanaryEnd(slot));
+}
+
+// The nearest to the block.
+Address GuardedBlocks::FindDamage(const Slot& slot) const {
+  const auto is_whole = [this](Address at) {
+    return *reinterpret_cast<const std::uint8_t*>(at) == CanaryByte(at);
+  };
+  const Address end = CanaryEnd(slot);
+  for (Address at = slot.start + slot.size_bytes; at < end; ++at) {
+    if (!is_whole(at)) return at;
+  }
+  for (Address at = slot.start; at > CanaryBegin(slot); --at) {
+    if (!is_whole(at - 1)) return at - 1;
+  }
+  return 0;
+}
+
+void* GuardedBlocks::Allocate(std::size_t size_bytes,
+                              std::size_t alignment_bytes,
+                              std::uint64_t random) {
+  if (!on()) return nullptr;
+  if (size_bytes > kMaxBytes || alignment_bytes > page_bytes_) return nullptr;
+  const SlotIndex index = TakeSlot();
+  if (index == kNoSlot) return nullptr;
+  const bool left = size_bytes != 0 && random % 2 != 0;
+  const std::size_t bytes =
+      RoundUp(std::max<std::size_t>(size_bytes, 1), page_bytes_);
+  Address pages = SlotAddress(index);
+  if (!left) pages += stride_bytes_ - page_bytes_ - bytes;
+  if (!memory_.Unprotect(pages, bytes).ok()) {
+    PutSlot(index);
+    return nullptr;
+  }
+  Slot& slot = At(index);
+  if (slot.dirty) std::memset(reinterpret_cast<void*>(pages), 0, bytes);
+  slot.pages = pages;
+  slot.pages_bytes = bytes;
+  slot.start = left ? pages
+                    : RoundDown(pages + bytes - size_bytes,
+                                std::max(alignment_bytes, kMinAlignmentBytes));
+  slot.size_bytes = size_bytes;
+  FillCanary(slot);
+  slot.kind = BlockKind::kMalloc;
+  slot.allocation.count = 0;
+  slot.allocated_by = ThreadId();
+  slot.freed_by = 0;
+  slot.free.count = 0;
+  allocations_.fetch_add(1, std::memory_order_relaxed);
+  allocated_bytes_.fetch_add(size_bytes, std::memory_order_relaxed);
+  // release: pairs with the acquire in IsBlock.
+  slot.state.store(State::kLive, std::memory_order_release);
+  return reinterpret_cast<void*>(slot.start);
+}
+
+void GuardedBlocks::SetStack(const void* pointer, const CallStack& stack) {
+  At(SlotOf(pointer)).allocation = stack;
+}
+
+void GuardedBlocks::SetKind(const void* pointer, BlockKind kind) {
+  At(SlotOf(pointer)).kind = kind;
+}
+
+bool GuardedBlocks::IsBlock(SlotIndex index) const {
+  // acquire: pairs with the releases in Allocate and PutSlot.
+  const State state = At(index).state.load(std::memory_order_acquire);
+  return (state == State::kLive || state == State::kFree ||
+          state == State::kLost) &&
+         At(index).start != 0;
+}
+
+auto GuardedBlocks::FindSlot(Address address) const -> SlotIndex {
+  const Address offset = address - pool_;
+  const auto index = static_cast<SlotIndex>(offset / stride_bytes_);
+  const bool in_guard = offset % stride_bytes_ < page_bytes_;
+  const bool after = index < slot_count_ && IsBlock(index);
+  const bool before = in_guard && index > 0 && IsBlock(index - 1);
+  if (!before) return after ? index : kNoSlot;
+  if (!after) return index - 1;
+  const Slot& left = At(index - 1);
+  const Address beyond = address - (left.start + left.size_bytes);
+  return beyond <= At(index).start - address ? index - 1 : index;
+}
+
+bool GuardedBlocks::FindLive(const void* pointer, std::size_t& size_bytes,
+                             BlockKind& kind) const {
+  const auto address = reinterpret_cast<Address>(pointer);
+  const SlotIndex index = FindSlot(address);
+  if (index == kNoSlot || At(index).start != address ||
+      At(index).state.load(std::memory_order_relaxed) != State::kLive) {
+    return false;
+  }
+  size_bytes = At(index).size_bytes;
+  kind = At(index).kind;
+  return true;
+}
+
+GuardedBlockFacts GuardedBlocks::FactsOf(SlotIndex index) const {
+  const Slot& slot = At(index);
+  const bool freed = slot.state.load(std::memory_order_relaxed) != State::kLive;
+  GuardedBlockFacts facts = {
+      .start = slot.start,
+      .size_bytes = slot.size_bytes,
+      .freed = freed,
+      .history = {{true, slot.allocated_by, slot.allocation},
+                  {freed, slot.freed_by, slot.free}}};
+  DropOwnFrames(facts.history.allocation.stack);
+  DropOwnFrames(facts.history.release.stack);
+  return facts;
+}
+
+void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
+  const auto address = reinterpret_cast<Address>(call.pointer);
+  const SlotIndex index = FindSlot(address);
+  State live = State::kLive;
+  // Of two threads that free a block at once, one finds it freed.
+  // acquire: pairs with the release in Allocate.
+  if (index == kNoSlot || At(index).start != address ||
+      !At(index).state.compare_exchange_strong(live, State::kBusy,
+                                               std::memory_order_acquire,
+                                               std::memory_order_relaxed)) {
+    ReportMisuse(call);
+    return;
+  }
+  Slot& slot = At(index);
+  if (FindDamage(slot) != 0) [[unlikely]] {
+    // release: pairs with the acquire in IsBlock.
+    slot.state.store(State::kLive, std::memory_order_release);
+    ReportDamage(call);
+    return;
+  }
+  slot.free = stack;
+  slot.freed_by = ThreadId();
+  // Protected first: what is written in between would be taken for zero.
+  slot.dirty |= !memory_.Protect(slot.pages, slot.pages_bytes).ok();
+  slot.dirty |= !memory_.Purge(slot.pages, slot.pages_bytes).ok();
+  PutSlot(index);
+}
+
+bool GuardedBlocks::IsIntact(const void* pointer) const {
+  return FindDamage(At(SlotOf(pointer))) == 0;
+}
+
+void GuardedBlocks::Shrink(const void* pointer, std::size_t size_bytes) {
+  Slot& slot = At(SlotOf(pointer));
+  HAK_CHECK_LE(size_bytes, slot.size_bytes);
+  slot.size_bytes = size_bytes;
+  FillCanary(slot);
+}
+
+void GuardedBlocks::ReportMisuse(BlockReport call) const {
+  const auto address = reinterpret_cast<Address>(call.pointer);
+  const SlotIndex index = FindSlot(address);
+  const GuardedBlockFacts facts =
+      index == kNoSlot ? GuardedBlockFacts() : FactsOf(index);
+  call.guarded = &facts;
+  if (index != kNoSlot && address == facts.start) {
+    FatalFreedBlock(call, "free");
+  } else if (address - facts.start < facts.size_bytes) {
+    FatalInteriorPointer(call, reinterpret_cast<const void*>(facts.start),
+                         !facts.freed);
+  } else {
+    FatalNotABlock(call);
+  }
+}
+
+void GuardedBlocks::ReportWrongSize(BlockReport call,
+                                    std::size_t given_bytes) const {
+  const GuardedBlockFacts facts = FactsOf(SlotOf(call.pointer));
+  call.guarded = &facts;
+  FatalWrongSize(call, given_bytes);
+}
+
+void GuardedBlocks::ReportMismatch(BlockReport call, BlockKind freed_by) const {
+  const GuardedBlockFacts facts = FactsOf(SlotOf(call.pointer));
+  call.guarded = &facts;
+  FatalMismatch(call, At(SlotOf(call.pointer)).kind, freed_by);
+}
+
+void GuardedBlocks::ReportWrongAlignment(BlockReport call,
+                                         std::size_t given_alignment) const {
+  const GuardedBlockFacts facts = FactsOf(SlotOf(call.pointer));
+  call.guarded = &facts;
+  FatalWrongAlignment(call, given_alignment);
+}
+
+void GuardedBlocks::ReportDamage(BlockReport call) {
+  const SlotIndex index = SlotOf(call.pointer);
+  At(index).misused.store(true, std::memory_order_relaxed);
+  const GuardedBlockFacts facts = FactsOf(index);
+  call.guarded = &facts;
+  ReportGuardDamage(call, FindDamage(At(index)));
+}
+
+FaultVerdict GuardedBlocks::ReportFault(const Fault& fault,
+                                        const CallStack& access,
+                                        const char* variant) {
+  const auto* const pointer = reinterpret_cast<const void*>(fault.address);
+  if (!fault.has_address || !Contains(pointer)) return FaultVerdict::kUnknown;
+  const SlotIndex index = FindSlot(fault.address);
+  BlockReport report = {.pointer = pointer, .variant = variant};
+  if (index == kNoSlot) {
+    ReportGuardFault(fault, report, access);
+  } else {
+    const GuardedBlockFacts facts = FactsOf(index);
+    const bool inside = fault.address - facts.start < facts.size_bytes;
+    if (inside && !facts.freed) return FaultVerdict::kUnknown;
+    report.guarded = &facts;
+    ReportGuardFault(fault, report, access);
+  }
+  return CurrentOnMisuse() == OnMisuse::kLog && Open(index, fault.address)
+             ? FaultVerdict::kMended
+             : FaultVerdict::kExplained;
+}
+
+// Of the page it may be that its own slot is another than the nearest block's.
+bool GuardedBlocks::Open(SlotIndex nearest, Address address) {
+  const auto own = static_cast<SlotIndex>((address - pool_) / stride_bytes_);
+  for (const SlotIndex index : {nearest, std::min(own, slot_count_ - 1)}) {
+    if (index == kNoSlot) continue;
+    At(index).misused.store(true, std::memory_order_relaxed);
+  }
+  return memory_.Unprotect(RoundDown(address, page_bytes_), page_bytes_).ok();
+}
+
+std::size_t GuardedBlocks::metadata_bytes() const {
+  return on() ? RoundUp(slot_count_ * sizeof(Slot), page_bytes_) : 0;
+}
+
+void GuardedBlocks::CheckInvariants() {
+  if (!on()) return;
+  const FutexLockHolder hold(lock_);
+  SlotIndex queued = 0;
+  for (SlotIndex index = first_; index != kNoSlot; index = At(index).next) {
+    HAK_CHECK(At(index).state.load(std::memory_order_relaxed) ==
+              State::kFree);  // GB1
+    HAK_CHECK(At(index).next != kNoSlot || index == last_);
+    ++queued;
+  }
+  for (SlotIndex index = 0; index < slot_count_; ++index) {
+    const Slot& slot = At(index);
+    const State state = slot.state.load(std::memory_order_relaxed);
+    HAK_CHECK(state != State::kBusy);  // GB1
+    HAK_CHECK_EQ(state == State::kUnused, index >= unused_);
+    if (state == State::kFree) --queued;
+    if (state != State::kLive) continue;
+    HAK_CHECK(IsAligned(slot.start, kMinAlignmentBytes));  // GB3
+    HAK_CHECK_GE(slot.start, slot.pages);
+    HAK_CHECK_LE(slot.start + slot.size_bytes, slot.pages + slot.pages_bytes);
+    HAK_CHECK_GE(slot.pages, SlotAddress(index));
+    HAK_CHECK_LE(slot.pages + slot.pages_bytes,
+                 SlotAddress(index) + stride_bytes_ - page_bytes_);
+    HAK_CHECK(slot.misused.load(std::memory_order_relaxed) ||
+              FindDamage(slot) == 0);
+  }
+  HAK_CHECK_EQ(queued, 0u);  // GB1
+}
+
+}  // namespace hakmem

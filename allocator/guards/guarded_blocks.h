@@ -1,0 +1,207 @@
+// Guarded blocks: each on pages of its own between inaccessible ones, with the
+// stacks of its allocation and its free.
+//
+// Owns: the pool of slots and what is known of each. Called by: Allocator, for
+// the allocations that a GuardSampler chose; its handler of faults.
+// Thread-safety: any thread. One lock, last in the order, for the queue of
+// slots alone: no call of the kernel is made under it.
+//
+//   guard page | slot 0 | guard page | slot 1 | guard page | …
+//
+// The whole pool is reserved, inaccessible; a slot holds blocks of up to
+// 64 KiB. A live block's own pages alone are made accessible: the last ones of
+// the slot, where the block ends at the guard page (but for what its alignment
+// takes), or the first ones, where it begins at one. What is left of these
+// pages bears a canary next to the block. A freed block's pages are
+// inaccessible and hold no memory until the slot is used again, which is as
+// late as can be: first all slots that were never used, then the one that was
+// freed longest ago. (The scheme is that of Electric Fence, B. Perens, 1987; to
+// sample it: GWP-ASan, K. Serebryany et al., 2018-2023.)
+//
+// Invariants:
+//   GB1: each slot is in the queue (Free), or nobody's yet (Unused), or holds a
+//       block (Live), or one thread is changing it (Busy), or it is not used
+//       again (Lost).
+//   GB2: of a Live slot no more is accessible than the pages that the block
+//       needs, and of a Free one nothing, unless the kernel refused to protect
+//       it or the program went on after a misuse.
+//   GB3: a block is aligned as asked and lies within its slot; one of 0 bytes
+//       starts at the guard page behind it.
+#ifndef HAKMEM_ALLOCATOR_GUARDS_GUARDED_BLOCKS_H_
+#define HAKMEM_ALLOCATOR_GUARDS_GUARDED_BLOCKS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/base/block_kind.h"
+#include "allocator/base/compiler.h"
+#include "allocator/base/units.h"
+#include "allocator/platform/virtual_memory.h"
+#include "allocator/process/fault_hook.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/reports/block_report.h"
+#include "allocator/reports/guard_reports.h"
+#include "allocator/stacks/call_stack.h"
+#include "allocator/superslab/region.h"
+
+namespace hakmem {
+
+class GuardedBlocks {
+ public:
+  // The largest block.
+  static constexpr std::size_t kMaxBytes = 64 * kKiB;
+
+  explicit constexpr GuardedBlocks(VirtualMemory& memory) : memory_(memory) {}
+  GuardedBlocks(const GuardedBlocks&) = delete;
+  GuardedBlocks& operator=(const GuardedBlocks&) = delete;
+
+  // Once. Without memory for it there is no pool, and every Allocate is
+  // refused.
+  void Start(Region::Window window, std::uint64_t slots);
+
+  // A block, known zero, or null: it is too large or too strictly aligned, no
+  // slot is free, or the kernel refused. `random` chooses the side.
+  // Its stack and kind are told later.
+  void* Allocate(std::size_t size_bytes, std::size_t alignment_bytes,
+                 std::uint64_t random);
+  // Of a live block, by the thread that allocates it.
+  void SetStack(const void* pointer, const CallStack& stack);
+  void SetKind(const void* pointer, BlockKind kind);
+
+  bool on() const { return pool_bytes_.load(std::memory_order_relaxed) != 0; }
+  bool Contains(const void* pointer) const {
+    // acquire: pairs with the release in Start.
+    const std::size_t bytes = pool_bytes_.load(std::memory_order_acquire);
+    return reinterpret_cast<Address>(pointer) - pool_ < bytes;
+  }
+  // Whether a live block starts at `pointer`, which is in the pool.
+  bool FindLive(const void* pointer, std::size_t& size_bytes,
+                BlockKind& kind) const;
+
+  // Whether the canary around a live block is as it was.
+  bool IsIntact(const void* pointer) const;
+
+  // Frees the block at `call.pointer`. Anything but a live block's start is
+  // reported, and so is damage to the canary; if that returns, the block is
+  // what it was before.
+  void Free(const BlockReport& call, const CallStack& stack);
+  // The block stays where it is; it counts as smaller now.
+  void Shrink(const void* pointer, std::size_t size_bytes);
+
+  // Report that no live block starts at `call.pointer`, which is in the pool;
+  // or that one does which was not asked for with this size or alignment, or is
+  // not intact. All return if the program is to go on (HAKMEM_ON_MISUSE=log).
+  HAK_COLD void ReportMisuse(BlockReport call) const;
+  HAK_COLD void ReportWrongSize(BlockReport call,
+                                std::size_t given_bytes) const;
+  HAK_COLD void ReportMismatch(BlockReport call, BlockKind freed_by) const;
+  HAK_COLD void ReportWrongAlignment(BlockReport call,
+                                     std::size_t given_alignment) const;
+  HAK_COLD void ReportDamage(BlockReport call);
+  // Reports an access that faulted. Unknown: it was not to the pool, or not one
+  // that must fault. If the program is to go on, its page becomes accessible,
+  // and the slot is not used again.
+  HAK_COLD FaultVerdict ReportFault(const Fault& fault, const CallStack& access,
+                                    const char* variant);
+
+  // Blocks handed out so far.
+  std::uint64_t allocations() const {
+    return allocations_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t allocated_bytes() const {
+    return allocated_bytes_.load(std::memory_order_relaxed);
+  }
+  std::size_t metadata_bytes() const;
+
+  // Around a fork. The child keeps all blocks; slots that other threads were
+  // changing are lost to it.
+  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
+    lock_.LockForFork();
+  }
+  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
+    lock_.UnlockAfterFork();
+  }
+  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+
+  // Only while no other thread is inside.
+  void CheckInvariants();
+
+ private:
+  using SlotIndex = std::uint32_t;
+  static constexpr SlotIndex kNoSlot = ~SlotIndex{0};
+
+  enum class State : std::uint8_t { kUnused, kBusy, kLive, kFree, kLost };
+
+  struct Slot {
+    // Written by who allocates or frees the block, read by all.
+    std::atomic<State> state;
+    // The program went on after a misuse here, so that its pages or its canary
+    // are not as they should be. Set by any thread.
+    std::atomic<bool> misused;
+    // The rest is written while the slot is Busy.
+    // A refused call of the kernel has left something in its pages.
+    bool dirty;
+    Address start;  // of the block
+    std::size_t size_bytes;
+    BlockKind kind;
+    Address pages;  // of the block, accessible while it is live
+    std::size_t pages_bytes;
+    int allocated_by;
+    int freed_by;
+    CallStack allocation;
+    CallStack free;
+    SlotIndex next;  // in the queue
+  };
+
+  Slot& At(SlotIndex index) const {
+    return *(reinterpret_cast<Slot*>(slots_) + index);
+  }
+  Address SlotAddress(SlotIndex index) const {
+    return pool_ + page_bytes_ + index * stride_bytes_;
+  }
+  SlotIndex TakeSlot() ABSL_LOCKS_EXCLUDED(lock_);
+  void PutSlot(SlotIndex index) ABSL_LOCKS_EXCLUDED(lock_);
+  // Of the block that starts at the address, or else holds it or is nearest to
+  // it; kNoSlot: it lies by slots that were never used.
+  SlotIndex FindSlot(Address address) const;
+  SlotIndex SlotOf(const void* pointer) const {
+    return FindSlot(reinterpret_cast<Address>(pointer));
+  }
+  bool IsBlock(SlotIndex index) const;
+  std::uint8_t CanaryByte(Address address) const;
+  // The canary is up to so many bytes on either side of the block.
+  static constexpr std::size_t kMaxCanaryBytes = 64;
+  static Address CanaryBegin(const Slot& slot);
+  static Address CanaryEnd(const Slot& slot);
+  void FillCanary(const Slot& slot) const;
+  // The first byte that is not as it was; 0: none.
+  Address FindDamage(const Slot& slot) const;
+  GuardedBlockFacts FactsOf(SlotIndex index) const;
+  bool Open(SlotIndex nearest, Address address);
+
+  VirtualMemory& memory_;
+  // Written by Start, before pool_bytes_.
+  Address pool_ = 0;
+  Address slots_ = 0;
+  std::size_t page_bytes_ = 0;
+  std::size_t stride_bytes_ = 0;
+  SlotIndex slot_count_ = 0;
+  std::uint64_t secret_ = 0;
+  // 0: there is no pool.
+  std::atomic<std::size_t> pool_bytes_{0};
+
+  FutexLock lock_;
+  SlotIndex unused_ ABSL_GUARDED_BY(lock_) = 0;  // from here on
+  SlotIndex first_ ABSL_GUARDED_BY(lock_) = kNoSlot;
+  SlotIndex last_ ABSL_GUARDED_BY(lock_) = kNoSlot;
+
+  // Written by any thread, read by statistics.
+  std::atomic<std::uint64_t> allocations_{0};
+  std::atomic<std::uint64_t> allocated_bytes_{0};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_GUARDS_GUARDED_BLOCKS_H_

@@ -1,0 +1,133 @@
+// A heap's magazines without blocks, on their way to and from the pool.
+//
+// Owns: the list of them. Called by: ThreadHeap, under its lock.
+// Thread-safety: none of its own; the pool has a lock that all heaps share.
+//
+// A burst fills magazines and empties them again, and so does the next one:
+// what it emptied stays here, so that the pool is not asked. What nobody needed
+// between two calls of Trim goes back. The pool is asked for several at once by
+// a heap that has many.
+//
+// Invariants:
+//   Y1: the list has count() magazines, and idle_ is at most count().
+//   Y2: Take leaves bytes() as it is or lower, PutOrGiveBack adds at most
+//   `room`,
+//       or nothing.
+#ifndef HAKMEM_ALLOCATOR_HEAP_SPARE_MAGAZINES_H_
+#define HAKMEM_ALLOCATOR_HEAP_SPARE_MAGAZINES_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "allocator/base/check.h"
+#include "allocator/base/compiler.h"
+#include "allocator/heap/magazine.h"
+#include "allocator/heap/metadata_pool.h"
+
+namespace hakmem {
+
+class SpareMagazines {
+ public:
+  // So many stay whether or not there are bursts.
+  static constexpr std::uint32_t kAlwaysKept = 16;
+  // So many are given back at once when there is no room for one more.
+  static constexpr std::uint32_t kGivenAtOnce = kAlwaysKept / 2;
+  // The pool is asked for one in so many of those that the heap has, at once.
+  static constexpr std::uint32_t kBatchShare = 32;
+  static constexpr std::uint32_t kMaxBatch = kAlwaysKept;
+
+  constexpr SpareMagazines() = default;
+  SpareMagazines(const SpareMagazines&) = delete;
+  SpareMagazines& operator=(const SpareMagazines&) = delete;
+
+  std::uint32_t count() const { return count_; }
+  // What they count for in the budget of what a thread may keep.
+  std::uint64_t bytes() const {
+    return std::uint64_t{count_ - std::min(count_, kAlwaysKept)} *
+           kMagazineBytes;
+  }
+
+  // An empty magazine; 0: no metadata is left.
+  HAK_ALWAYS_INLINE MagazineTop Take(MetadataPool& pool) {
+    if (list_ == nullptr && !TakeBatch(pool)) [[unlikely]]
+      return 0;
+    MetadataPool::Piece* const piece = list_;
+    list_ = piece->next;
+    // What comes next is read while this one is filled.
+    __builtin_prefetch(list_);
+    idle_ = std::min(idle_, --count_);
+    return reinterpret_cast<MagazineTop>(piece);
+  }
+
+  // `start` is an empty magazine's, for which there is room.
+  void Put(MagazineTop start) {
+    auto* const piece = reinterpret_cast<MetadataPool::Piece*>(start);
+    piece->next = list_;
+    list_ = piece;
+    ++count_;
+  }
+  // The same; `room` is what is left of the budget.
+  void PutOrGiveBack(MetadataPool& pool, MagazineTop start,
+                     std::uint64_t room) {
+    Put(start);
+    if (count_ > kAlwaysKept && room < kMagazineBytes) {
+      KeepAtMost(pool, count_ - kGivenAtOnce);
+    }
+  }
+
+  // Gives back what nobody needed since the last Trim.
+  void Trim(MetadataPool& pool) {
+    KeepAtMost(pool, std::max(count_ - idle_, kAlwaysKept));
+    idle_ = count_;
+  }
+
+  void KeepAtMost(MetadataPool& pool, std::uint32_t kept) {
+    if (count_ <= kept) return;
+    MetadataPool::Piece* const first = list_;
+    MetadataPool::Piece* last = first;
+    const std::uint32_t given = count_ - kept;
+    for (std::uint32_t i = 1; i < given; ++i) last = last->next;
+    list_ = last->next;
+    pool.PutList(first, last, given);
+    count_ = kept;
+    idle_ = std::min(idle_, kept);
+    held_ -= given;
+  }
+
+  void CheckInvariants() const {
+    std::uint32_t listed = 0;
+    for (const MetadataPool::Piece* piece = list_; piece != nullptr;
+         piece = piece->next) {
+      ++listed;
+    }
+    HAK_CHECK_EQ(listed, count_);  // Y1
+    HAK_CHECK_LE(idle_, count_);   // Y1
+  }
+
+ private:
+  // False: no metadata is left.
+  HAK_NOINLINE bool TakeBatch(MetadataPool& pool) {
+    const std::uint32_t wanted = std::min(held_ / kBatchShare, kMaxBatch);
+    if (wanted > 1) {
+      count_ = pool.TakeList(wanted, list_);
+    } else {
+      list_ = static_cast<MetadataPool::Piece*>(pool.Take());
+      if (list_ == nullptr) return false;
+      list_->next = nullptr;
+      count_ = 1;
+    }
+    held_ += count_;
+    return count_ != 0;
+  }
+
+  MetadataPool::Piece* list_ = nullptr;
+  std::uint32_t count_ = 0;
+  // The fewest there were since the last Trim: so many nobody needed.
+  std::uint32_t idle_ = 0;
+  // The heap's magazines of all kinds, and those that a fork has dropped.
+  std::uint32_t held_ = 0;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_SPARE_MAGAZINES_H_

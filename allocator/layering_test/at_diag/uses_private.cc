@@ -1,5 +1,0 @@
-#include "allocator/layering_test/at_diag/private.h"
-
-namespace hakmem {
-static_assert(kPrivateConstant == 1);
-}  // namespace hakmem

@@ -1,0 +1,433 @@
+#include "allocator/lookup/lookup.h"
+
+#include <algorithm>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/planted_defect.h"
+
+namespace hakmem {
+namespace {
+
+// How far behind a block an address may lie to be called past its end.
+constexpr UnitIndex kPastEndUnits = 16;
+constexpr auto kLongestSpan =
+    static_cast<UnitIndex>(kMaxSpanBytes / kUnitBytes);
+
+bool IsOwnedByHeap(UnitRecord record) {
+  return UnitOwner(record) != 0 && UnitOwner(record) != kSpanOwner;
+}
+
+Route RouteOf(SizeClass size_class) {
+  return IsTiny(size_class) ? Route::kTiny : Route::kPool;
+}
+
+const char* StateName(BlockState state) {
+  switch (state) {
+    case BlockState::kFree:
+      return "free";
+    case BlockState::kLive:
+      return "live";
+    case BlockState::kQueued:
+      return "queued";
+    case BlockState::kQuarantined:
+      return "quarantined";
+  }
+  return "unknown";
+}
+
+// The unit that tells what `unit` is part of, as of a span the first alone is
+// marked: it, or the last marked one before it. kNoUnit: there is none.
+UnitIndex MarkedUnit(const Zone& zone, UnitIndex unit) {
+  for (UnitIndex back = 0; back <= unit && back <= kLongestSpan; ++back) {
+    const UnitRecord record =
+        zone.unit_record(unit - back).load(std::memory_order_relaxed);
+    if (UnitOwner(record) != 0) return unit - back;
+  }
+  return kNoUnit;
+}
+
+// One zone, and what its tables say of an address in it.
+class ZoneReader {
+ public:
+  ZoneReader(const Zone& zone, std::size_t page_bytes)
+      : zone_(zone), page_bytes_(page_bytes) {}
+
+  AddressFacts Find(Address address) const {
+    const UnitIndex unit = zone_.UnitOf(address);
+    const UnitRecord record = Record(unit);
+    AddressFacts facts;
+    if (IsOwnedByHeap(record)) {
+      FindInSlab(address, record, facts);
+    } else if (!FindInSpan(address, unit, facts)) {
+      const SuperSlab& frame = zone_.super_slab(FrameOfUnit(unit));
+      facts.kind = frame.presence == Presence::kMapped
+                       ? AddressKind::kFreeMemory
+                       : AddressKind::kUnmapped;
+      if (!FindReleased(address, unit, facts)) FindBefore(unit, facts);
+    }
+    return facts;
+  }
+
+  // Of an address behind the zone's last frame.
+  AddressFacts FindBehind(Address address) const {
+    AddressFacts facts;
+    facts.kind = AddressKind::kUnmapped;
+    const UnitIndex end = FirstUnitOfFrame(zone_.frame_count());
+    if (zone_.UnitOf(address) - end < kPastEndUnits) FindBefore(end, facts);
+    return facts;
+  }
+
+ private:
+  bool IsFine() const { return zone_.granule_shift() == kFineGranuleShift; }
+  UnitRecord Record(UnitIndex unit) const {
+    return zone_.unit_record(unit).load(std::memory_order_relaxed);
+  }
+  HeaderByte Header(Address address) const {
+    return zone_.header(address).load(std::memory_order_relaxed);
+  }
+
+  SlabPlace PlaceOf(Address address, UnitRecord record) const {
+    const UnitIndex unit = zone_.UnitOf(address);
+    return IsFine() ? SlabPlaceOf<true>(zone_, address, unit, record)
+                    : SlabPlaceOf<false>(zone_, address, unit, record);
+  }
+
+  void FindInSlab(Address address, UnitRecord record,
+                  AddressFacts& facts) const {
+    const SlabPlace place = PlaceOf(address, record);
+    if (place.size_class == kClassCount) return;
+    // Where a guard page takes room, the slab holds fewer.
+    const std::uint32_t capacity =
+        std::clamp(DescriptorOf(zone_, place.first).slab.capacity(), 1U,
+                   kClassLayouts[place.size_class].capacity);
+    if (place.index < capacity) {
+      facts.kind = AddressKind::kBlock;
+      facts.block = SlabBlock(place, record);
+      return;
+    }
+    facts.kind = IsGuard(address) ? AddressKind::kGuard : AddressKind::kSlabEnd;
+    const Address end =
+        zone_.UnitAddress(place.first) +
+        capacity * ClassBytes(static_cast<SizeClass>(place.size_class));
+    facts.before = SlabBlock(PlaceOf(end - 1, record), record);
+    facts.has_before = facts.before.live;
+  }
+
+  // The last page of a unit may be one.
+  bool IsGuard(Address address) const {
+    const UnitIndex unit = zone_.UnitOf(address);
+    return zone_.UnitAddress(unit) + kUnitBytes - address <= page_bytes_ &&
+           (zone_.super_slab(FrameOfUnit(unit)).guarded_units >>
+                UnitInFrame(unit) &
+            1U) != 0;
+  }
+
+  BlockFacts SlabBlock(const SlabPlace& place, UnitRecord record) const {
+    const auto size_class = static_cast<SizeClass>(place.size_class);
+    BlockFacts block;
+    block.bytes = ClassBytes(size_class);
+    block.start = place.start;
+    block.route = RouteOf(size_class);
+    block.owner_heap = UnitOwner(record);
+    const bool shrunk =
+        !zone_.shape().keeps_bounds && IsShrunkHeader(place.header, record);
+    block.live = place.header == place.live || shrunk;
+    block.header = place.header;
+    block.expected_header = place.live;
+    if (place.header == kNoBlock) {
+      block.state = "never used";
+      return block;
+    }
+    block.damaged =
+        HeaderCode(place.header) != HeaderCode(place.live) && !shrunk;
+    block.state = block.damaged ? "its header is damaged"
+                                : StateName(HeaderState(place.header));
+    SetRequested(block);
+    return block;
+  }
+
+  // Of a block that is not live: in its last life, if that is known.
+  void SetRequested(BlockFacts& block) const {
+    if (!zone_.shape().keeps_bounds) return;
+    const auto* const start = reinterpret_cast<const void*>(block.start);
+    const std::size_t bytes = BoundsOf(zone_, IsFine(), start).requested_bytes;
+    if (block.live || bytes != 0) block.requested_bytes = bytes;
+  }
+
+  bool FindInSpan(Address address, UnitIndex unit, AddressFacts& facts) const {
+    const UnitIndex first = MarkedUnit(zone_, unit);
+    if (first == kNoUnit || UnitOwner(Record(first)) != kSpanOwner ||
+        unit - first >= DescriptorOf(zone_, first).span_units +
+                            PlantedDefect(Defect::kSpanOneUnitLong)) {
+      return false;
+    }
+    const BlockFacts block = SpanBlock(first, /*live=*/true);
+    if (IsGuard(address)) {
+      facts.kind = AddressKind::kGuard;
+      facts.has_before = true;
+      facts.before = block;
+    } else {
+      facts.kind = AddressKind::kBlock;
+      facts.block = block;
+    }
+    return true;
+  }
+
+  // As long as it was asked to be, in whole units, as its misuse reports say.
+  BlockFacts SpanBlock(UnitIndex first, bool live) const {
+    const UnitDescriptor& descriptor = DescriptorOf(zone_, first);
+    const std::size_t requested_bytes = descriptor.use.requested_bytes;
+    BlockFacts block;
+    block.start = zone_.UnitAddress(first);
+    block.bytes = descriptor.span_units * kUnitBytes;
+    if (requested_bytes != 0) {
+      block.bytes = std::min(block.bytes, RoundUp(requested_bytes, kUnitBytes));
+    }
+    block.reach_bytes = SpanAccessibleBytes(descriptor);
+    block.route = Route::kSpan;
+    block.live = live;
+    block.state = live ? "live" : "released";
+    if (live && zone_.shape().keeps_bounds) {
+      block.requested_bytes = requested_bytes;
+    }
+    return block;
+  }
+
+  // The first unit of nobody's after the last slab or span before `unit`; in
+  // the fine zone, where all slabs have one, `unit`.
+  UnitIndex FirstOfNobodys(UnitIndex unit) const {
+    if (IsFine()) return unit;
+    const UnitIndex marked = MarkedUnit(zone_, unit);
+    if (marked == kNoUnit) return unit - std::min(unit, kLongestSpan);
+    const bool span = UnitOwner(Record(marked)) == kSpanOwner;
+    const UnitIndex units =
+        span ? UnitIndex{DescriptorOf(zone_, marked).span_units} : 1;
+    return std::min(marked + units, unit);
+  }
+
+  // In a unit of nobody's: headers may still tell which block was there.
+  bool FindReleased(Address address, UnitIndex unit,
+                    AddressFacts& facts) const {
+    const Address begin = zone_.UnitAddress(FirstOfNobodys(unit));
+    const Address granule = Address{1} << zone_.granule_shift();
+    Address at = RoundDown(address, granule);
+    HeaderByte header = Header(at);
+    while (header == kNoBlock && at > begin) {
+      at -= granule;
+      header = Header(at);
+    }
+    if (header == kNoBlock) return false;
+    const unsigned code = HeaderCode(header);
+    BlockFacts block;
+    if (code == kSpanCode) {
+      block = SpanBlock(zone_.UnitOf(at), /*live=*/false);
+    } else if (code - 1 < kClassCount) {
+      block.start = at;
+      block.bytes = ClassBytes(static_cast<SizeClass>(code - 1));
+      block.route = RouteOf(static_cast<SizeClass>(code - 1));
+      block.state = "released";
+    }
+    if (address - block.start >= block.bytes) return false;
+    facts.kind = AddressKind::kBlock;
+    facts.block = block;
+    return true;
+  }
+
+  // The live block that ends in one of the units before `unit`.
+  void FindBefore(UnitIndex unit, AddressFacts& facts) const {
+    const UnitIndex most = std::min(unit, kPastEndUnits);
+    for (UnitIndex back = 1; back <= most; ++back) {
+      AddressFacts before;
+      const Address last = zone_.UnitAddress(unit - back) + kUnitBytes - 1;
+      const UnitRecord record = Record(unit - back);
+      if (IsOwnedByHeap(record)) {
+        FindInSlab(last, record, before);
+      } else if (!FindInSpan(last, unit - back, before)) {
+        continue;
+      }
+      facts.before =
+          before.kind == AddressKind::kBlock ? before.block : before.before;
+      facts.has_before = facts.before.live;
+      return;
+    }
+  }
+
+  const Zone& zone_;
+  const std::size_t page_bytes_;
+};
+
+AddressFacts FindHugeBlock(Ace& ace, Address address, Patience patience) {
+  const Ace::HugeFacts huge = patience == Patience::kWaits
+                                  ? ace.FindHuge(address)
+                                  : ace.TryFindHuge(address);
+  AddressFacts facts;
+  BlockFacts block;
+  block.start = huge.start;
+  block.bytes = huge.bytes;
+  block.route = Route::kHuge;
+  block.live = huge.live;
+  block.state = huge.live ? "live" : "released";
+  if (huge.live && ace.region().coarse().shape().keeps_bounds) {
+    block.requested_bytes = ace.HugeUse(huge.start).requested_bytes;
+  }
+  switch (huge.place) {
+    case Ace::HugePlace::kInside:
+    case Ace::HugePlace::kFreed:
+      facts.kind = AddressKind::kBlock;
+      facts.block = block;
+      break;
+    case Ace::HugePlace::kNone:
+      facts.kind = AddressKind::kUnmapped;
+      facts.has_before = huge.live;
+      facts.before = block;
+      break;
+    case Ace::HugePlace::kOutside:
+      break;
+    case Ace::HugePlace::kNotKnown:
+      facts.kind = AddressKind::kNotKnown;
+      break;
+  }
+  return facts;
+}
+
+bool IsIn(Address address, Address begin, std::size_t bytes) {
+  return address - begin < bytes;
+}
+
+// The first window is that of the blocks.
+bool IsTable(const Region& region, Address address) {
+  for (unsigned i = 1; i < Region::kWindows; ++i) {
+    const Region::Window window = region.window(i);
+    if (IsIn(address, window.begin, window.bytes)) return true;
+  }
+  return false;
+}
+
+// What the program asked for, where that is known.
+void SetUse(const BlockUse& use, LiveBlock& block) {
+  block.size_bytes = use.requested_bytes;
+  block.kind = static_cast<BlockKind>(std::uint8_t{use.kind});
+}
+
+// Tiny and Pool blocks, by header and unit record.
+bool FindSlabBlock(const Zone& zone, Address address, std::size_t page_bytes,
+                   LiveBlock& block) {
+  const bool starts_here =
+      IsAligned<Address>(address, Address{1} << zone.granule_shift()) ||
+      PlantedDefect(Defect::kMisalignedSpanIsLive);
+  if (!zone.Contains(address) || !starts_here) return false;
+  const UnitIndex unit = zone.UnitOf(address);
+  const UnitRecord record =
+      zone.unit_record(unit).load(std::memory_order_relaxed);
+  const HeaderByte header =
+      zone.header(address).load(std::memory_order_relaxed);
+  if (header == kNoBlock) return false;
+  if (header != UnitLiveHeader(record)) [[unlikely]] {
+    if (zone.shape().keeps_bounds || !IsShrunkHeader(header, record))
+      return false;
+  }
+  if (UnitOwner(record) == kSpanOwner) {
+    block.route = Route::kSpan;
+    block.unit = unit;
+    block.usable_bytes = SpanUsableBytes(DescriptorOf(zone, unit), page_bytes);
+    block.size_bytes = block.usable_bytes;
+    if (zone.shape().keeps_bounds) SetUse(DescriptorOf(zone, unit).use, block);
+    return true;
+  }
+  block.size_class =
+      static_cast<SizeClass>(HeaderCode(UnitLiveHeader(record)) - 1);
+  block.asked_class = static_cast<SizeClass>(HeaderCode(header) - 1);
+  block.route = RouteOf(block.size_class);
+  block.owner = UnitOwner(record);
+  block.usable_bytes = ClassBytes(block.size_class);
+  block.size_bytes = block.usable_bytes;
+  if (zone.shape().keeps_bounds) {
+    const auto* const start = reinterpret_cast<const void*>(address);
+    SetUse(BoundsOf(zone, block.route == Route::kTiny, start), block);
+  }
+  return true;
+}
+
+}  // namespace
+
+AddressFacts LookUp(Ace& ace, Address address, Patience patience) {
+  const Region& region = ace.region();
+  if (!region.placed()) return {};
+  for (const Zone* zone : {&region.fine(), &region.coarse()}) {
+    const ZoneReader reader(*zone, ace.memory().PageBytes());
+    if (zone->Contains(address)) return reader.Find(address);
+    const std::size_t window = std::size_t{zone->capacity_frames()}
+                               << kSuperSlabShift;
+    if (IsIn(address, zone->view().base, window)) {
+      return reader.FindBehind(address);
+    }
+  }
+  if (IsIn(address, region.huge().begin, region.huge().bytes)) {
+    return FindHugeBlock(ace, address, patience);
+  }
+  AddressFacts facts;
+  const Region::Window empty = region.empty_blocks();
+  if (IsIn(address, empty.begin, empty.bytes)) {
+    facts.kind = AddressKind::kEmpty;
+  } else if (IsTable(region, address)) {
+    facts.kind = AddressKind::kTable;
+  }
+  return facts;
+}
+
+Surroundings LookAround(Ace& ace, Address address) {
+  Surroundings around;
+  around.at = LookUp(ace, address);
+  if (around.at.kind != AddressKind::kBlock) return around;
+  const BlockFacts& block = around.at.block;
+  around.before = LookUp(ace, block.start - 1);
+  around.after =
+      LookUp(ace, block.start + std::max(block.bytes, block.reach_bytes));
+  return around;
+}
+
+bool FindLiveBlock(Ace& ace, const void* pointer, LiveBlock& block) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  const Region& region = ace.region();
+  const std::size_t page_bytes = ace.memory().PageBytes();
+  if (FindSlabBlock(region.fine(), address, page_bytes, block)) return true;
+  if (FindSlabBlock(region.coarse(), address, page_bytes, block)) return true;
+  if (ace.FindEmpty(address) == Ace::EmptyPlace::kLive) {
+    block.empty = true;
+    return true;
+  }
+  const std::size_t huge_bytes = ace.HugeBytes(address);
+  if (huge_bytes == 0) return false;
+  block.route = Route::kHuge;
+  block.usable_bytes = huge_bytes;
+  block.size_bytes = huge_bytes;
+  if (region.coarse().shape().keeps_bounds) SetUse(ace.HugeUse(address), block);
+  return true;
+}
+
+BlockUse& UseOfLarge(Ace& ace, const void* pointer) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  const Zone& coarse = ace.region().coarse();
+  return coarse.Contains(address)
+             ? DescriptorOf(coarse, coarse.UnitOf(address)).use
+             : ace.HugeUse(address);
+}
+
+LargeBlock LargeAt(Ace& ace, Address start) {
+  const UnitDescriptor* span = nullptr;
+  if (FindSpanAt(ace.region().coarse(), start, span)) {
+    return {span->span_units * kUnitBytes, span->use.requested_bytes};
+  }
+  const std::size_t bytes = ace.HugeBytesHeld(start);
+  if (bytes == 0) return {};
+  return {bytes, ace.HugeUse(start).requested_bytes};
+}
+
+Address LargeStart(Ace& ace, Address address) {
+  const Zone& coarse = ace.region().coarse();
+  if (!coarse.Contains(address)) return ace.OwnHugeAround(address);
+  const UnitIndex first = MarkedUnit(coarse, coarse.UnitOf(address));
+  return first == kNoUnit ? 0 : coarse.UnitAddress(first);
+}
+
+}  // namespace hakmem

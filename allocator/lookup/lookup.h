@@ -1,0 +1,147 @@
+// What lies at an address, from the tables alone: the one decoder of addresses.
+//
+// Owns: nothing. Called by: core and the frontend, for frees and resizes that
+// hot paths cannot do, reports, checked copies, and walks over the heap.
+// Thread-safety: any thread. Nothing outside of the mapped tables is read,
+// whatever they hold. What other threads change meanwhile may be told as it was
+// or as it is.
+//
+// An address anywhere is for LookUp. Who has what must be the start of a live
+// block, or must not spend more than some instructions, asks for that part of
+// the answer alone: FindLiveBlock, SlabPlaceOf, LargeAt. Each table is read for
+// an address in one place.
+#ifndef HAKMEM_ALLOCATOR_LOOKUP_LOOKUP_H_
+#define HAKMEM_ALLOCATOR_LOOKUP_LOOKUP_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/block_kind.h"
+#include "allocator/base/compiler.h"
+#include "allocator/base/route.h"
+#include "allocator/reports/address_facts.h"
+#include "allocator/slab/block_use.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/slab/slab.h"
+#include "allocator/superslab/block_bounds.h"
+
+namespace hakmem {
+
+// Whether another thread's change of the tables of Huge blocks is waited for. A
+// signal handler must not.
+enum class Patience : std::uint8_t { kNone, kWaits };
+
+AddressFacts LookUp(Ace& ace, Address address,
+                    Patience patience = Patience::kNone);
+// The same, with what lies before and after the block; waits for nothing.
+Surroundings LookAround(Ace& ace, Address address);
+
+struct LiveBlock {
+  Route route = Route::kTiny;
+  SizeClass size_class = 0;  // Tiny, Pool
+  // The same, or, of a shrunk block, the class of what was asked for.
+  SizeClass asked_class = 0;
+  HeapId owner = 0;          // Tiny, Pool
+  UnitIndex unit = kNoUnit;  // Span: the first
+  std::size_t usable_bytes = 0;
+  // What the program may use: usable_bytes, or, where bounds are kept, what it
+  // asked for, and by which kind of call.
+  std::size_t size_bytes = 0;
+  BlockKind kind = BlockKind::kMalloc;
+  bool empty = false;  // of size 0, and inaccessible
+  // It has no class, no owner and no unit; its route is that of its size.
+  bool guarded = false;
+
+  bool is_shrunk() const { return asked_class != size_class; }
+};
+
+// Whether a live block starts at `pointer`, and which. True as long as the user
+// does not free it at the same time.
+bool FindLiveBlock(Ace& ace, const void* pointer, LiveBlock& block);
+
+// The place for a block that an address in a slab's unit falls into.
+struct SlabPlace {
+  unsigned size_class = kClassCount;  // kClassCount: the record is damaged
+  std::uint32_t index = 0;  // behind the last block it is the capacity or more
+  UnitIndex first = 0;      // of the slab
+  Address start = 0;
+  HeaderByte header = kNoBlock;  // behind the last block: kNoBlock
+  HeaderByte live = kNoBlock;    // what a live block's header would be
+};
+
+// `record` is that of `unit`, which holds the address, and may be anything.
+template <bool kTiny>
+HAK_ALWAYS_INLINE SlabPlace SlabPlaceOf(const Zone& zone, Address address,
+                                        UnitIndex unit, UnitRecord record) {
+  constexpr unsigned kFirstClass = kTiny ? 0 : kTinyClassCount;
+  constexpr unsigned kClasses =
+      kTiny ? kTinyClassCount : kClassCount - kTinyClassCount;
+  SlabPlace place;
+  place.live = UnitLiveHeader(record);
+  const unsigned size_class = HeaderCode(place.live) - 1U;
+  if (size_class - kFirstClass >= kClasses) [[unlikely]]
+    return place;
+  const ClassLayout& layout = kClassLayouts[size_class];
+  place.size_class = size_class;
+  place.first =
+      kTiny ? unit : SlabUnitOf(static_cast<SizeClass>(size_class), unit);
+  const Address base = zone.UnitAddress(place.first);
+  place.index =
+      BlockIndexAt(layout, static_cast<std::uint32_t>(address - base));
+  place.start = base + std::size_t{place.index} * layout.block_bytes;
+  place.header = zone.view()
+                     .HeaderOf(reinterpret_cast<const void*>(place.start),
+                               BoundsEntry<kTiny>::kGranuleShift)
+                     .load(std::memory_order_relaxed);
+  return place;
+}
+
+// What the bounds table of `zone`, which has Tiny blocks or others, says of the
+// block of a slab: of its last life, if it is not live.
+inline BlockUse BoundsOf(const Zone& zone, bool tiny, const void* block) {
+  const auto use = [&]<bool kTiny>() -> BlockUse {
+    using Entry = BoundsEntry<kTiny>;
+    const auto entry = Entry::Load(zone.view(), block);
+    return {Entry::SizeOf(entry),
+            static_cast<std::uint8_t>(Entry::KindOf(entry))};
+  };
+  return tiny ? use.template operator()<true>()
+              : use.template operator()<false>();
+}
+
+inline constexpr UnitRecord kSpanRecord =
+    MakeUnitRecord(kSpanOwner, MakeHeader(BlockState::kLive, kSpanCode));
+
+// The descriptor of the live span that starts at `start`, which may be
+// anything. False: none does.
+HAK_ALWAYS_INLINE bool FindSpanAt(const Zone& coarse, Address start,
+                                  const UnitDescriptor*& descriptor) {
+  if (!coarse.Contains(start)) return false;
+  const UnitIndex first = coarse.UnitOf(start);
+  if (coarse.unit_record(first).load(std::memory_order_relaxed) !=
+      kSpanRecord) {
+    return false;
+  }
+  descriptor = &DescriptorOf(coarse, first);
+  return true;
+}
+
+// The live span or Huge block that starts at an address, which may be anything.
+// For who owns the block, or holds ACE still; waits for nothing.
+struct LargeBlock {
+  std::size_t bytes = 0;  // 0: none starts there
+  std::size_t requested_bytes = 0;
+};
+LargeBlock LargeAt(Ace& ace, Address start);
+// Where the large block around an address must start, if there is one; 0: there
+// is none.
+Address LargeStart(Ace& ace, Address address);
+
+// What the program asked for when it got the span or Huge block that starts at
+// `pointer`, which is live and the caller's.
+BlockUse& UseOfLarge(Ace& ace, const void* pointer);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_LOOKUP_LOOKUP_H_

@@ -1,0 +1,304 @@
+#include "allocator/options/option_parser.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "allocator/base/build_info.h"
+#include "allocator/base/planted_defect.h"
+#include "allocator/config/revision.h"
+#include "allocator/config/version.h"
+#include "allocator/process/process.h"
+
+namespace hakmem {
+
+namespace {
+
+// The row of the table, or null.
+const OptionSpec* FindOption(std::string_view name) {
+  for (const OptionSpec& spec : kOptionTable) {
+    if (name == spec.name) return &spec;
+  }
+  return nullptr;
+}
+
+// What a suffix stands for as a shift; 0 when `c` is none.
+unsigned SuffixShift(char c) {
+  switch (c) {
+    case 'K':
+      return 10;
+    case 'M':
+      return 20;
+    case 'G':
+      return 30;
+    case 'T':
+      return 40;
+    default:
+      return 0;
+  }
+}
+
+OptionError ParseNumber(const OptionSpec& spec, std::string_view text,
+                        std::uint64_t& number) {
+  unsigned shift = 0;
+  if (spec.type == OptionType::kBytes && !text.empty()) {
+    shift = SuffixShift(text.back());
+    if (shift != 0) text.remove_suffix(1);
+  }
+  std::uint64_t digits = 0;
+  if (!ParseDecimal(text, digits)) {
+    // A number still, if only too large?
+    if (text.empty()) return OptionError::kMalformed;
+    for (const char c : text) {
+      if (c < '0' || c > '9') return OptionError::kMalformed;
+    }
+    return OptionError::kOutOfRange;
+  }
+  if (digits > (kNoMaximum >> shift)) return OptionError::kOutOfRange;
+  digits <<= shift;
+  const bool one_too_many = digits - 1 == spec.maximum &&
+                            PlantedDefect(Defect::kOptionMaximumPlusOne);
+  if (digits < spec.minimum || (digits > spec.maximum && !one_too_many)) {
+    // "0 or 1" says it better than a range.
+    return spec.type == OptionType::kFlag ? OptionError::kMalformed
+                                          : OptionError::kOutOfRange;
+  }
+  number = digits;
+  return OptionError::kNone;
+}
+
+OptionError ParseChoice(const OptionSpec& spec, std::string_view text,
+                        std::uint64_t& number) {
+  for (std::uint64_t i = 0; i <= spec.maximum; ++i) {
+    if (text != ChoiceWord(spec, i)) continue;
+    number = i;
+    return OptionError::kNone;
+  }
+  return OptionError::kMalformed;
+}
+
+OptionError ParseOrdinal(const OptionSpec& spec, std::string_view text,
+                         std::uint64_t& number) {
+  const bool and_later = text.ends_with('+');
+  if (and_later) text.remove_suffix(1);
+  std::uint64_t ordinal = 0;
+  const OptionError error = ParseNumber(spec, text, ordinal);
+  if (error == OptionError::kNone) number = 2 * ordinal + (and_later ? 1 : 0);
+  return error;
+}
+
+OptionError ParsePath(std::string_view text,
+                      char (&path)[kMaxOptionPathBytes]) {
+  if (text.size() >= sizeof(path)) return OptionError::kTooLong;
+  if (text.empty() || text == "0") {
+    path[0] = '\0';
+    return OptionError::kNone;
+  }
+  std::memcpy(path, text.data(), text.size());
+  path[text.size()] = '\0';
+  return OptionError::kNone;
+}
+
+// The length of the list is its own business: it is the path's.
+OptionError ParseSizes(const OptionSpec& spec, std::string_view text,
+                       char (&list)[kMaxOptionPathBytes]) {
+  SizeAndCount pair;
+  for (std::string_view rest = text; !rest.empty();) {
+    if (!TakeSizeAndCount(rest, pair)) return OptionError::kMalformed;
+    if (pair.size_bytes < spec.minimum || pair.size_bytes > spec.maximum) {
+      return OptionError::kOutOfRange;
+    }
+  }
+  return ParsePath(text, list);
+}
+
+// A value from the environment, for one line of a terminal.
+void PrintForeign(std::string_view text, RawPrinter& out) {
+  constexpr std::size_t kMaxBytes = 64;
+  for (std::size_t i = 0; i < text.size() && i < kMaxBytes; ++i) {
+    const bool printable = text[i] >= ' ' && text[i] <= '~';
+    out.Text({printable ? &text[i] : "?", 1});
+  }
+  if (text.size() > kMaxBytes) out.Text("...");
+}
+
+void PrintWarning(std::string_view name, std::string_view value,
+                  OptionError error, const ParsedOptions& options,
+                  RawPrinter& out) {
+  out.Text("hakmem: warning: ");
+  PrintForeign(name, out);
+  const OptionSpec* const spec = FindOption(name);
+  if (spec == nullptr) {
+    out.Text(" is not an option of hakmem; ignored\n");
+    return;
+  }
+  const std::string_view unit = spec->unit;
+  if (error == OptionError::kTooLong) {
+    out.Text(" is longer than ").Decimal(kMaxOptionPathBytes - 1);
+    out.Text(" bytes");
+  } else {
+    out.Text("=");
+    PrintForeign(value, out);
+    if (error == OptionError::kOutOfRange) {
+      out.Text(" is out of range, ").Decimal(spec->minimum).Text(" to ");
+      out.Decimal(spec->maximum).Text(unit.empty() ? "" : " ");
+      out.Text(spec->type == OptionType::kSizes ? "bytes" : unit);
+    } else if (spec->type == OptionType::kFlag) {
+      out.Text(" is not 0 or 1");
+    } else if (spec->type == OptionType::kChoice) {
+      out.Text(" is none of ").Text(unit);
+    } else if (spec->type == OptionType::kSizes) {
+      out.Text(" is not ").Text(unit);
+    } else {
+      out.Text(" is not a number").Text(unit.empty() ? "" : " of ").Text(unit);
+    }
+  }
+  out.Text("; using ");
+  PrintOptionValue(*spec, options.values, out);
+  out.Text("\n");
+}
+
+void VisitVariable(void* context, std::string_view name, const char* value) {
+  auto& options = *static_cast<ParsedOptions*>(context);
+  const OptionError error = ApplyOption(name, value, options);
+  if (error == OptionError::kNone) return;
+  RawPrinter out;
+  PrintWarning(name, value, error, options, out);
+  WriteFd(kStderrFd, out.text());
+}
+
+}  // namespace
+
+void PrintOptionValue(const OptionSpec& spec, const Options& options,
+                      RawPrinter& out) {
+  if (spec.path != nullptr) {
+    const std::string_view path = options.*spec.path;
+    if (path.empty()) {
+      out.Text("none");
+    } else {
+      // What 1 means elsewhere, the unit says.
+      const bool on_stderr = path == "1" && spec.unit[0] == '\0';
+      out.Text(on_stderr ? "standard error" : path);
+    }
+  } else if (spec.type == OptionType::kChoice) {
+    out.Text(ChoiceWord(spec, options.*spec.number));
+  } else if (spec.type == OptionType::kOrdinal) {
+    out.Decimal(options.*spec.number / 2);
+    if (options.*spec.number % 2 != 0) out.Text("+");
+  } else if (spec.type == OptionType::kBytes &&
+             options.*spec.number == kNoMaximum) {
+    out.Text("unlimited");
+  } else {
+    out.Decimal(options.*spec.number);
+  }
+}
+
+std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number) {
+  std::string_view words = spec.unit;
+  for (; number != 0; --number) words.remove_prefix(words.find('|') + 1);
+  return words.substr(0, words.find('|'));
+}
+
+bool TakeSizeAndCount(std::string_view& rest, SizeAndCount& pair) {
+  const std::size_t comma = rest.find(',');
+  const std::string_view item = rest.substr(0, comma);
+  const std::size_t colon = item.find(':');
+  if (colon == std::string_view::npos) return false;
+  std::string_view size = item.substr(0, colon);
+  // Not substr: its exception would be a symbol that libc does not have.
+  std::string_view count = item;
+  count.remove_prefix(colon + 1);
+  const unsigned shift = size.empty() ? 0 : SuffixShift(size.back());
+  if (shift != 0) size.remove_suffix(1);
+  if (!ParseDecimal(size, pair.size_bytes) ||
+      pair.size_bytes > (kNoMaximum >> shift) ||
+      !ParseDecimal(count, pair.count)) {
+    return false;
+  }
+  pair.size_bytes <<= shift;
+  rest.remove_prefix(item.size());
+  if (rest.empty()) return true;
+  rest.remove_prefix(1);
+  return !rest.empty();  // nothing follows the last comma
+}
+
+OptionError ApplyOption(std::string_view name, std::string_view value,
+                        ParsedOptions& options) {
+  const OptionSpec* const spec = FindOption(name);
+  if (spec == nullptr) return OptionError::kUnknown;
+  OptionError error = OptionError::kNone;
+  switch (spec->type) {
+    case OptionType::kPath:
+      error = ParsePath(value, options.values.*spec->path);
+      break;
+    case OptionType::kSizes:
+      error = ParseSizes(*spec, value, options.values.*spec->path);
+      break;
+    case OptionType::kChoice:
+      error = ParseChoice(*spec, value, options.values.*spec->number);
+      break;
+    case OptionType::kOrdinal:
+      error = ParseOrdinal(*spec, value, options.values.*spec->number);
+      break;
+    case OptionType::kFlag:
+    case OptionType::kNumber:
+    case OptionType::kBytes:
+      error = ParseNumber(*spec, value, options.values.*spec->number);
+      break;
+  }
+  if (error == OptionError::kNone) {
+    options.origins[spec - kOptionTable] = OptionOrigin::kEnvironment;
+  }
+  return error;
+}
+
+void ReadOptions(ParsedOptions& options) {
+  VisitEnvironment("HAKMEM_", &VisitVariable, &options);
+}
+
+void WarnOfOtherVariants(const ParsedOptions& options,
+                         std::string_view variant) {
+  for (const OptionSpec& spec : kOptionTable) {
+    if (options.origins[&spec - kOptionTable] == OptionOrigin::kDefault ||
+        spec.variants == nullptr ||
+        std::string_view(spec.variants).find(variant) !=
+            std::string_view::npos) {
+      continue;
+    }
+    // "0" asks for nothing.
+    if (spec.type == OptionType::kPath &&
+        (options.values.*spec.path)[0] == '\0') {
+      continue;
+    }
+    RawPrinter out;
+    out.Text("hakmem: warning: ").Text(spec.name).Text(" needs the ");
+    out.Text(spec.variants).Text(" variant; ignored\n");
+    WriteFd(kStderrFd, out.text());
+  }
+}
+
+void PrintConfig(const ParsedOptions& options, const char* variant,
+                 RawPrinter& out) {
+  out.Text("hakmem ").Text(kVersion).Text(" ").Text(variant);
+  out.Text(", ").Text(kBuildInfo.architecture);
+  out.Text(", ").Text(kBuildInfo.compiler);
+  out.Text(", ").Text(kBuildInfo.optimization);
+  out.Text(kBuildInfo.address_sanitizer).Text(kBuildInfo.thread_sanitizer);
+  out.Text(kBuildInfo.undefined_behavior_sanitizer);
+  out.Text(kBuildInfo.link_time_optimization).Text(kBuildInfo.profile);
+  out.Text(", revision ").Text(kRevision);
+  out.Text("\n");
+  for (const OptionSpec& spec : kOptionTable) {
+    out.Text("  ").Text(spec.name).Text("=");
+    PrintOptionValue(spec, options.values, out);
+    // The units of other types say what may stand for one.
+    const bool counts = spec.type == OptionType::kNumber ||
+                        (spec.type == OptionType::kBytes &&
+                         options.values.*spec.number != kNoMaximum);
+    if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
+    const bool is_default =
+        options.origins[&spec - kOptionTable] == OptionOrigin::kDefault;
+    out.Text(is_default ? " (default)\n" : " (environment)\n");
+  }
+}
+
+}  // namespace hakmem

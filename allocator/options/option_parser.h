@@ -1,0 +1,74 @@
+// Reads the environment options and shows the configuration.
+//
+// Owns: nothing. Called by: frontend, once, while the allocator initialises.
+// Thread-safety: the caller serialises; never allocates.
+#ifndef HAKMEM_ALLOCATOR_OPTIONS_OPTION_PARSER_H_
+#define HAKMEM_ALLOCATOR_OPTIONS_OPTION_PARSER_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "allocator/base/raw_print.h"
+#include "allocator/config/options.h"
+
+namespace hakmem {
+
+enum class OptionOrigin : std::uint8_t { kDefault, kEnvironment };
+
+struct ParsedOptions {
+  Options values;
+  OptionOrigin origins[std::size(kOptionTable)] = {};
+};
+
+// Why a variable was not taken; the words of the warning follow from it.
+enum class OptionError : std::uint8_t {
+  kNone,
+  kUnknown,
+  kMalformed,
+  kOutOfRange,
+  kTooLong
+};
+
+// The word of a kChoice that stands for `number`, which its range contains.
+std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number);
+
+// An item of a kSizes.
+struct SizeAndCount {
+  std::uint64_t size_bytes;
+  std::uint64_t count;
+};
+// Takes the first item, and the comma after it, off the list. False: it is
+// malformed.
+bool TakeSizeAndCount(std::string_view& rest, SizeAndCount& pair);
+
+// The value of an option as a person would say it.
+void PrintOptionValue(const OptionSpec& spec, const Options& options,
+                      RawPrinter& out);
+
+// Applies one variable. On any error `options` is unchanged.
+OptionError ApplyOption(std::string_view name, std::string_view value,
+                        ParsedOptions& options);
+
+// Applies every HAKMEM_… variable of the environment. Each that is unknown or
+// malformed is reported once on standard error, by name:
+//   hakmem: warning: HAKMEM_DECAY_MS=abc is not a number of milliseconds; …
+//   hakmem: warning: HAKMEM_STATS is longer than 255 bytes; using none
+//   hakmem: warning: HAKMEM_FOO is not an option of hakmem; ignored
+void ReadOptions(ParsedOptions& options);
+
+// Each option of the environment that `variant` does not have is reported, too:
+//   hakmem: warning: HAKMEM_LEAKS needs the debug variant; ignored
+void WarnOfOtherVariants(const ParsedOptions& options,
+                         std::string_view variant);
+
+// HAKMEM_SHOW_CONFIG: variant, version, compiler and flags, then a line per
+// option: name, value, unit, origin.
+//   hakmem 0.1.0 release, x86-64, Clang 19.1.7, optimized, ThinLTO,
+//   profile 205d9a99454a, revision 1a2b3c4
+//     HAKMEM_DECAY_MS=500 milliseconds (default)
+void PrintConfig(const ParsedOptions& options, const char* variant,
+                 RawPrinter& out);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_OPTIONS_OPTION_PARSER_H_

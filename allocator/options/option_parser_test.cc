@@ -1,0 +1,429 @@
+#include "allocator/options/option_parser.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "allocator/base/sanitizer.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+
+// What ReadOptions and its warnings make of one variable.
+struct Read {
+  ParsedOptions options;
+  std::string warnings;
+};
+
+Read ReadVariable(const std::string& name, const std::string& value) {
+  Read read;
+  setenv(name.c_str(), value.c_str(), 1);
+  testing::internal::CaptureStderr();
+  ReadOptions(read.options);
+  read.warnings = testing::internal::GetCapturedStderr();
+  unsetenv(name.c_str());
+  return read;
+}
+
+std::string Warning(const std::string& name, const std::string& value) {
+  return ReadVariable(name, value).warnings;
+}
+
+OptionOrigin OriginOf(const ParsedOptions& options, std::string_view name) {
+  for (std::size_t i = 0; i < std::size(kOptionTable); ++i) {
+    if (name == kOptionTable[i].name) return options.origins[i];
+  }
+  ADD_FAILURE() << "no option " << name;
+  return OptionOrigin::kDefault;
+}
+
+TEST(OptionTable, DefaultsAreInRange) {
+  const Options defaults;
+  for (const OptionSpec& spec : kOptionTable) {
+    SCOPED_TRACE(spec.name);
+    EXPECT_EQ(std::string_view(spec.name).find("HAKMEM_"), 0u);
+    EXPECT_EQ(std::string_view(spec.sentence).back(), '.');
+    const bool text =
+        spec.type == OptionType::kPath || spec.type == OptionType::kSizes;
+    EXPECT_EQ(text, spec.path != nullptr);
+    EXPECT_EQ(text, spec.number == nullptr);
+    if (spec.number == nullptr) continue;
+    EXPECT_GE(defaults.*spec.number, spec.minimum);
+    EXPECT_LE(defaults.*spec.number, spec.maximum);
+    if (spec.type != OptionType::kChoice) continue;
+    const std::string_view words = spec.unit;
+    EXPECT_EQ(std::count(words.begin(), words.end(), '|'),
+              static_cast<std::ptrdiff_t>(spec.maximum));
+  }
+}
+
+TEST(ApplyOption, TakesNumbers) {
+  ParsedOptions options;
+  EXPECT_EQ(ApplyOption("HAKMEM_DECAY_MS", "77", options), OptionError::kNone);
+  EXPECT_EQ(options.values.decay_ms, 77u);
+  EXPECT_EQ(OriginOf(options, "HAKMEM_DECAY_MS"), OptionOrigin::kEnvironment);
+  EXPECT_EQ(OriginOf(options, "HAKMEM_DEPOT"), OptionOrigin::kDefault);
+  EXPECT_EQ(ApplyOption("HAKMEM_DECAY_MS", "0", options), OptionError::kNone);
+  EXPECT_EQ(options.values.decay_ms, 0u);
+}
+
+TEST(ApplyOption, TakesFlags) {
+  ParsedOptions options;
+  EXPECT_EQ(ApplyOption("HAKMEM_SHOW_CONFIG", "1", options),
+            OptionError::kNone);
+  EXPECT_EQ(options.values.show_config, 1u);
+  for (const char* bad : {"2", "yes", "", "-1", "1K"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_SHOW_CONFIG", bad, options),
+              OptionError::kMalformed)
+        << bad;
+  }
+  EXPECT_EQ(options.values.show_config, 1u);
+}
+
+TEST(ApplyOption, TakesWords) {
+  ParsedOptions options;
+  for (const auto& [word, number] :
+       {std::pair<const char*, unsigned>{"on", 2}, {"off", 0}, {"auto", 1}}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_HUGE_PAGES", word, options),
+              OptionError::kNone);
+    EXPECT_EQ(options.values.huge_pages, number);
+  }
+  for (const char* bad : {"", "ON", "o", "off|auto", "onn", "1"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_HUGE_PAGES", bad, options),
+              OptionError::kMalformed)
+        << bad;
+  }
+  EXPECT_EQ(options.values.huge_pages, 1u);
+  EXPECT_EQ(Warning("HAKMEM_PREFAULT", "all"),
+            "hakmem: warning: HAKMEM_PREFAULT=all is none of "
+            "off|populate|touch; using off\n");
+}
+
+TEST(ApplyOption, TakesListsOfSizes) {
+  ParsedOptions options;
+  for (const char* good : {"64:1000", "64K:1", "48:10,2K:20,65536:0", ""}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_PREWARM", good, options), OptionError::kNone)
+        << good;
+    EXPECT_STREQ(options.values.prewarm, good);
+  }
+  for (const char* bad :
+       {"64", ":", "64:", ":3", "64:3,", ",64:3", "64:3,,1:1", "64:3 ", "64:-1",
+        "64:1K", "x:1", "64:3;1:1", "K:1", "18014398509481985K:1"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_PREWARM", bad, options),
+              OptionError::kMalformed)
+        << bad;
+  }
+  for (const char* bad : {"0:1", "65537:1", "65K:1", "64:1,1M:2"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_PREWARM", bad, options),
+              OptionError::kOutOfRange)
+        << bad;
+  }
+  EXPECT_STREQ(options.values.prewarm, "");
+  EXPECT_EQ(Warning("HAKMEM_PREWARM", "many"),
+            "hakmem: warning: HAKMEM_PREWARM=many is not "
+            "SIZE:COUNT[,SIZE:COUNT...]; using none\n");
+  EXPECT_EQ(Warning("HAKMEM_PREWARM", "1M:1"),
+            "hakmem: warning: HAKMEM_PREWARM=1M:1 is out of range, 1 to 65536 "
+            "bytes; using none\n");
+}
+
+TEST(ReadSizes, TakesOneAfterTheOther) {
+  std::string_view rest = "48:10,2K:20";
+  SizeAndCount pair = {};
+  ASSERT_TRUE(TakeSizeAndCount(rest, pair));
+  EXPECT_EQ(pair.size_bytes, 48u);
+  EXPECT_EQ(pair.count, 10u);
+  ASSERT_TRUE(TakeSizeAndCount(rest, pair));
+  EXPECT_EQ(pair.size_bytes, 2048u);
+  EXPECT_EQ(pair.count, 20u);
+  EXPECT_TRUE(rest.empty());
+}
+
+TEST(ApplyOption, TakesOrdinals) {
+  ParsedOptions options;
+  const auto fail_nth = [&options](std::string_view value) {
+    const OptionError error = ApplyOption("HAKMEM_FAIL_NTH", value, options);
+    EXPECT_EQ(error, OptionError::kNone) << value;
+    return options.values.fail_nth;
+  };
+  EXPECT_EQ(fail_nth("1"), 2u);
+  EXPECT_EQ(fail_nth("1+"), 3u);
+  EXPECT_EQ(fail_nth("12345"), 24690u);
+  EXPECT_EQ(fail_nth("0"), 0u);
+  for (const char* bad : {"", "+", "+1", "1++", "1 +", "n", "-1"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", bad, options),
+              OptionError::kMalformed)
+        << bad;
+  }
+  EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", "4294967297", options),
+            OptionError::kOutOfRange);
+  EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", "7+", options), OptionError::kNone);
+  RawPrinter out;
+  for (const OptionSpec& spec : kOptionTable) {
+    if (std::string_view(spec.name) == "HAKMEM_FAIL_NTH") {
+      PrintOptionValue(spec, options.values, out);
+    }
+  }
+  EXPECT_EQ(out.text(), "7+");
+}
+
+TEST(ApplyOption, TakesBytesWithSuffixes) {
+  ParsedOptions options;
+  const auto heap_limit = [&options](std::string_view value) {
+    const OptionError error = ApplyOption("HAKMEM_HEAP_LIMIT", value, options);
+    EXPECT_EQ(error, OptionError::kNone) << value;
+    return options.values.heap_limit_bytes;
+  };
+  EXPECT_EQ(heap_limit("4096"), 4096u);
+  EXPECT_EQ(heap_limit("3K"), 3072u);
+  EXPECT_EQ(heap_limit("64M"), 64u << 20);
+  EXPECT_EQ(heap_limit("2G"), std::uint64_t{2} << 30);
+  EXPECT_EQ(heap_limit("16777215T"), std::uint64_t{16777215} << 40);
+  EXPECT_EQ(heap_limit("18446744073709551615"), kMax);
+}
+
+TEST(ApplyOption, RefusesWhatIsNoNumber) {
+  for (const char* bad : {"", "K", "abc", "-1", "+1", "1.5G", "1KB", "1 K",
+                          "0x10", "1k", " 1", "KK"}) {
+    ParsedOptions options;
+    EXPECT_EQ(ApplyOption("HAKMEM_HEAP_LIMIT", bad, options),
+              OptionError::kMalformed)
+        << bad;
+    EXPECT_EQ(options.values.heap_limit_bytes, kMax);
+    EXPECT_EQ(OriginOf(options, "HAKMEM_HEAP_LIMIT"), OptionOrigin::kDefault);
+  }
+  // Only bytes have suffixes.
+  ParsedOptions options;
+  EXPECT_EQ(ApplyOption("HAKMEM_DECAY_MS", "1K", options),
+            OptionError::kMalformed);
+}
+
+TEST(ApplyOption, RefusesWhatIsOutOfRange) {
+  ParsedOptions options;
+  EXPECT_EQ(ApplyOption("HAKMEM_DECAY_MS", "86400000", options),
+            OptionError::kNone);
+  for (const char* bad : {"86400001", "99999999999999999999999999"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_DECAY_MS", bad, options),
+              OptionError::kOutOfRange)
+        << bad;
+  }
+  EXPECT_EQ(options.values.decay_ms, 86400000u);
+  for (const char* bad :
+       {"0", "16777216T", "18446744073709551616", "18446744073709551615K"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_HEAP_LIMIT", bad, options),
+              OptionError::kOutOfRange)
+        << bad;
+  }
+}
+
+TEST(ApplyOption, TakesPaths) {
+  ParsedOptions options;
+  for (const char* path : {"/tmp/a b", "1", ""}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_STATS", path, options), OptionError::kNone);
+    EXPECT_STREQ(options.values.stats, path);
+  }
+  EXPECT_EQ(ApplyOption("HAKMEM_STATS", "0", options), OptionError::kNone);
+  EXPECT_STREQ(options.values.stats, "");
+}
+
+TEST(ApplyOption, RefusesPathsThatDoNotFit) {
+  ParsedOptions options;
+  const std::string longest(kMaxOptionPathBytes - 1, 'x');
+  EXPECT_EQ(ApplyOption("HAKMEM_STATS", longest, options), OptionError::kNone);
+  EXPECT_EQ(options.values.stats, longest);
+  EXPECT_EQ(ApplyOption("HAKMEM_STATS", longest + "y", options),
+            OptionError::kTooLong);
+  EXPECT_EQ(options.values.stats, longest);
+}
+
+TEST(ApplyOption, KnowsOnlyItsNames) {
+  ParsedOptions options;
+  for (const char* name : {"HAKMEM_FOO", "HAKMEM_", "HAKMEM_DECAY",
+                           "HAKMEM_DECAY_MS2", "DECAY_MS", ""}) {
+    EXPECT_EQ(ApplyOption(name, "1", options), OptionError::kUnknown) << name;
+  }
+}
+
+TEST(ReadOptions, ReadsTheEnvironmentSilently) {
+  const Read read = ReadVariable("HAKMEM_DECAY_MS", "77");
+  EXPECT_EQ(read.warnings, "");
+  EXPECT_EQ(read.options.values.decay_ms, 77u);
+}
+
+TEST(ReadOptions, WarnsByName) {
+  EXPECT_EQ(Warning("HAKMEM_DECAY_MS", "abc"),
+            "hakmem: warning: HAKMEM_DECAY_MS=abc is not a number of "
+            "milliseconds; using 500\n");
+  EXPECT_EQ(Warning("HAKMEM_DECAY_MS", ""),
+            "hakmem: warning: HAKMEM_DECAY_MS= is not a number of "
+            "milliseconds; using 500\n");
+  EXPECT_EQ(Warning("HAKMEM_FOO", "1"),
+            "hakmem: warning: HAKMEM_FOO is not an option of hakmem; "
+            "ignored\n");
+  EXPECT_EQ(Warning("HAKMEM_SHOW_CONFIG", "yes"),
+            "hakmem: warning: HAKMEM_SHOW_CONFIG=yes is not 0 or 1; using 0\n");
+  EXPECT_EQ(Warning("HAKMEM_HEAP_LIMIT", "lots"),
+            "hakmem: warning: HAKMEM_HEAP_LIMIT=lots is not a number of "
+            "bytes; using unlimited\n");
+  EXPECT_EQ(Warning("HAKMEM_DECAY_MS", "99999999"),
+            "hakmem: warning: HAKMEM_DECAY_MS=99999999 is out of range, 0 to "
+            "86400000 milliseconds; using 500\n");
+  EXPECT_EQ(Warning("HAKMEM_DEPOT", "2G"),
+            "hakmem: warning: HAKMEM_DEPOT=2G is out of range, 0 to "
+            "1073741824 bytes; using 8388608\n");
+  EXPECT_EQ(Warning("HAKMEM_STATS", std::string(256, 'x')),
+            "hakmem: warning: HAKMEM_STATS is longer than 255 bytes; using "
+            "none\n");
+}
+
+TEST(ReadOptions, WarningsAreOneReadableLine) {
+  EXPECT_EQ(Warning("HAKMEM_DECAY_MS", "a\nb\x1b[2J\xff"),
+            "hakmem: warning: HAKMEM_DECAY_MS=a?b?[2J? is not a number of "
+            "milliseconds; using 500\n");
+  EXPECT_EQ(Warning("HAKMEM_DECAY_MS", std::string(10000, 'x')),
+            "hakmem: warning: HAKMEM_DECAY_MS=" + std::string(64, 'x') +
+                "... is not a number of milliseconds; using 500\n");
+  EXPECT_EQ(Warning("HAKMEM_" + std::string(100, 'X'), "1"),
+            "hakmem: warning: HAKMEM_" + std::string(57, 'X') +
+                "... is not an option of hakmem; ignored\n");
+}
+
+std::string WarningsInVariant(std::string_view variant,
+                              const std::vector<const char*>& variables) {
+  ParsedOptions options;
+  for (const char* variable : variables) {
+    const std::string_view text = variable;
+    const std::size_t equals = text.find('=');
+    EXPECT_EQ(
+        ApplyOption(text.substr(0, equals), text.substr(equals + 1), options),
+        OptionError::kNone);
+  }
+  testing::internal::CaptureStderr();
+  WarnOfOtherVariants(options, variant);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(WarnOfOtherVariants, NamesEachOptionWithoutEffect) {
+  const std::vector<const char*> all = {
+      "HAKMEM_TRACE=t",        "HAKMEM_TRACE_SAMPLE=5", "HAKMEM_TRACE_STACKS=1",
+      "HAKMEM_CHECK_KINDS=1",  "HAKMEM_CHECK_SOURCE=1", "HAKMEM_LEAKS=1",
+      "HAKMEM_GUARD_SAMPLE=9", "HAKMEM_STATS=1"};
+  const std::string release = WarningsInVariant("release", all);
+  EXPECT_EQ(std::count(release.begin(), release.end(), '\n'), 6);
+  EXPECT_NE(release.find("hakmem: warning: HAKMEM_CHECK_SOURCE needs the "
+                         "hardened or debug variant; ignored\n"),
+            std::string::npos);
+  const std::string tracing = WarningsInVariant("tracing", all);
+  EXPECT_EQ(std::count(tracing.begin(), tracing.end(), '\n'), 3);
+  const std::string hardened = WarningsInVariant("hardened", all);
+  EXPECT_EQ(std::count(hardened.begin(), hardened.end(), '\n'), 4);
+  const std::string debug = WarningsInVariant("debug", all);
+  EXPECT_EQ(std::count(debug.begin(), debug.end(), '\n'), 3);
+}
+
+TEST(WarnOfOtherVariants, IsSilentWhereNothingIsAsked) {
+  EXPECT_EQ(WarningsInVariant("release", {"HAKMEM_TRACE=0", "HAKMEM_LEAKS="}),
+            "");
+}
+
+// The lines after the first, which depends on the build.
+std::string OptionLines(const ParsedOptions& options) {
+  RawPrinter out;
+  PrintConfig(options, "release", out);
+  EXPECT_FALSE(out.truncated());
+  const std::string text(out.text());
+  return text.substr(text.find('\n') + 1);
+}
+
+TEST(PrintConfig, ShowsVariantVersionCompilerAndFlags) {
+  RawPrinter out;
+  PrintConfig({}, "hardened", out);
+  const std::string text(out.text());
+  const std::string first = text.substr(0, text.find('\n'));
+  EXPECT_EQ(first.find("hakmem 0.1.0 hardened, "), 0u);
+  EXPECT_NE(first.find(__VERSION__), std::string::npos);
+  EXPECT_NE(first.find("optimized"), std::string::npos);
+  EXPECT_NE(first.find(", revision "), std::string::npos);
+  EXPECT_EQ(first.find("AddressSanitizer") != std::string::npos,
+            kAddressSanitizer);
+  EXPECT_EQ(first.find("ThreadSanitizer") != std::string::npos,
+            kThreadSanitizer);
+  EXPECT_EQ(first.find("UndefinedBehaviorSanitizer") != std::string::npos,
+            kUndefinedBehaviorSanitizer);
+}
+
+TEST(PrintConfig, ShowsDefaults) {
+  EXPECT_EQ(OptionLines({}),
+            "  HAKMEM_SHOW_CONFIG=0 (default)\n"
+            "  HAKMEM_STATS=none (default)\n"
+            "  HAKMEM_DECAY_MS=500 milliseconds (default)\n"
+            "  HAKMEM_BACKGROUND=0 (default)\n"
+            "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
+            "  HAKMEM_HEAP_LIMIT=unlimited (default)\n"
+            "  HAKMEM_DEPOT=8388608 bytes (default)\n"
+            "  HAKMEM_HUGE_PAGES=auto (default)\n"
+            "  HAKMEM_PREFAULT=off (default)\n"
+            "  HAKMEM_PREWARM=none (default)\n"
+            "  HAKMEM_CHECK_KINDS=1 (default)\n"
+            "  HAKMEM_CHECK_SOURCE=0 (default)\n"
+            "  HAKMEM_TRACE=none (default)\n"
+            "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
+            "  HAKMEM_TRACE_STACKS=0 (default)\n"
+            "  HAKMEM_ACE_TRACE=none (default)\n"
+            "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
+            "  HAKMEM_FAILURES_SIGNAL=0 (default)\n"
+            "  HAKMEM_UNWIND=frames (default)\n"
+            "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
+            "  HAKMEM_ON_MISUSE=abort (default)\n"
+            "  HAKMEM_CRASH_REPORT=0 (default)\n"
+            "  HAKMEM_LEAKS=none (default)\n"
+            "  HAKMEM_FAIL_NTH=0 (default)\n");
+}
+
+TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
+  ParsedOptions options;
+  ASSERT_EQ(ApplyOption("HAKMEM_SHOW_CONFIG", "1", options),
+            OptionError::kNone);
+  ASSERT_EQ(ApplyOption("HAKMEM_STATS", "1", options), OptionError::kNone);
+  ASSERT_EQ(ApplyOption("HAKMEM_HEAP_LIMIT", "1G", options),
+            OptionError::kNone);
+  ASSERT_EQ(ApplyOption("HAKMEM_DECAY_MS", "500", options), OptionError::kNone);
+  EXPECT_EQ(OptionLines(options),
+            "  HAKMEM_SHOW_CONFIG=1 (environment)\n"
+            "  HAKMEM_STATS=standard error (environment)\n"
+            "  HAKMEM_DECAY_MS=500 milliseconds (environment)\n"
+            "  HAKMEM_BACKGROUND=0 (default)\n"
+            "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
+            "  HAKMEM_HEAP_LIMIT=1073741824 bytes (environment)\n"
+            "  HAKMEM_DEPOT=8388608 bytes (default)\n"
+            "  HAKMEM_HUGE_PAGES=auto (default)\n"
+            "  HAKMEM_PREFAULT=off (default)\n"
+            "  HAKMEM_PREWARM=none (default)\n"
+            "  HAKMEM_CHECK_KINDS=1 (default)\n"
+            "  HAKMEM_CHECK_SOURCE=0 (default)\n"
+            "  HAKMEM_TRACE=none (default)\n"
+            "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
+            "  HAKMEM_TRACE_STACKS=0 (default)\n"
+            "  HAKMEM_ACE_TRACE=none (default)\n"
+            "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
+            "  HAKMEM_FAILURES_SIGNAL=0 (default)\n"
+            "  HAKMEM_UNWIND=frames (default)\n"
+            "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
+            "  HAKMEM_ON_MISUSE=abort (default)\n"
+            "  HAKMEM_CRASH_REPORT=0 (default)\n"
+            "  HAKMEM_LEAKS=none (default)\n"
+            "  HAKMEM_FAIL_NTH=0 (default)\n");
+}
+
+}  // namespace
+}  // namespace hakmem

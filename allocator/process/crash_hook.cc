@@ -1,0 +1,148 @@
+#include "allocator/process/crash_hook.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <initializer_list>
+
+#include "allocator/platform/errno_guard.h"
+
+namespace hakmem {
+namespace {
+
+// Written by InstallCrashHook, which two callers may use; taken by the first
+// thread that crashes.
+struct Slot {
+  std::atomic<CrashHook> hook{nullptr};
+  std::atomic<CrashSignals> signals{CrashSignals::kMemory};
+};
+constinit Slot g_slots[2];
+
+// The thread that runs the hooks; 0: none yet.
+constinit std::atomic<int> g_runner{0};
+// Written by that thread when they have run, read by those that wait.
+constinit std::atomic<bool> g_done{false};
+
+constexpr std::size_t kAlternateStackBytes = 64 * 1024;
+alignas(16) constinit char g_alternate_stack[kAlternateStackBytes] = {};
+
+bool Wants(CrashSignals signals, int signal) {
+  return signals == CrashSignals::kAll || signal == SIGABRT ||
+         signal == SIGBUS || signal == SIGSEGV;
+}
+
+// The first that dies of a crash takes the process with it, so the others wait
+// until the hooks have had their say, but not for ever.
+void WaitForRunner() {
+  constexpr timespec kStep = {.tv_sec = 0, .tv_nsec = 10'000'000};
+  constexpr int kSteps = 500;
+  for (int i = 0; i < kSteps; ++i) {
+    // acquire: pairs with the release in RunCrashHooks.
+    if (g_done.load(std::memory_order_acquire)) return;
+    syscall(SYS_nanosleep, &kStep, nullptr);
+  }
+}
+
+CrashSite Describe(int signal, const siginfo_t& info, const void* context) {
+  CrashSite site;
+  site.signal = signal;
+  // SI_KERNEL: an address that no memory can have, and which is not told.
+  site.has_address = (signal == SIGSEGV || signal == SIGBUS) &&
+                     info.si_code > 0 && info.si_code != SI_KERNEL;
+  if (site.has_address) {
+    site.address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+    site.is_protected = signal == SIGSEGV && info.si_code == SEGV_ACCERR;
+  }
+  site.context = context;
+#if defined(__x86_64__)
+  const auto* const registers =
+      static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  site.pc = static_cast<std::uintptr_t>(registers[REG_RIP]);
+  site.sp = static_cast<std::uintptr_t>(registers[REG_RSP]);
+  site.fp = static_cast<std::uintptr_t>(registers[REG_RBP]);
+#elif defined(__aarch64__)
+  const mcontext_t& machine =
+      static_cast<const ucontext_t*>(context)->uc_mcontext;
+  site.pc = machine.pc;
+  site.sp = machine.sp;
+  site.fp = machine.regs[29];
+#endif
+  return site;
+}
+
+void OnCrash(int signal, siginfo_t* info, void* context) {
+  const ErrnoGuard guard;
+  RunCrashHooks(Describe(signal, *info, context));
+  // Returning does a faulting instruction again, which now ends the process. A
+  // signal that somebody sent has to be sent again.
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  if (info->si_code <= 0) syscall(SYS_tgkill, getpid(), gettid(), signal);
+}
+
+void InstallHandler(int signal) {
+  struct sigaction before = {};
+  if (sigaction(signal, nullptr, &before) != 0 ||
+      before.sa_handler != SIG_DFL) {
+    return;
+  }
+  struct sigaction action = {};
+  action.sa_sigaction = &OnCrash;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void InstallCrashHook(CrashHook hook, CrashSignals signals) {
+  const ErrnoGuard guard;
+  for (Slot& slot : g_slots) {
+    if (slot.hook.load(std::memory_order_relaxed) != nullptr) continue;
+    slot.signals.store(signals, std::memory_order_relaxed);
+    slot.hook.store(hook, std::memory_order_relaxed);
+    break;
+  }
+  for (const int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV}) {
+    if (Wants(signals, signal)) InstallHandler(signal);
+  }
+}
+
+void RunCrashHooks(const CrashSite& site) {
+  int nobody = 0;
+  const int self = gettid();
+  if (!g_runner.compare_exchange_strong(nobody, self,
+                                        std::memory_order_relaxed)) {
+    // A crash in a hook takes its course at once.
+    if (nobody != self) WaitForRunner();
+    return;
+  }
+  for (Slot& slot : g_slots) {
+    const CrashHook hook = slot.hook.load(std::memory_order_relaxed);
+    if (hook != nullptr &&
+        Wants(slot.signals.load(std::memory_order_relaxed), site.signal)) {
+      hook(site);
+    }
+  }
+  // release: pairs with the acquire in WaitForRunner.
+  g_done.store(true, std::memory_order_release);
+}
+
+void UseAlternateStack() {
+  const ErrnoGuard guard;
+  stack_t before = {};
+  if (sigaltstack(nullptr, &before) != 0 ||
+      (before.ss_flags & SS_DISABLE) == 0) {
+    return;
+  }
+  const stack_t stack = {.ss_sp = g_alternate_stack,
+                         .ss_flags = 0,
+                         .ss_size = sizeof(g_alternate_stack)};
+  sigaltstack(&stack, nullptr);
+}
+
+}  // namespace hakmem

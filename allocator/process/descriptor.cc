@@ -1,0 +1,88 @@
+#include "allocator/process/descriptor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "allocator/platform/errno_guard.h"
+#include "allocator/process/process.h"
+
+namespace hakmem {
+namespace {
+
+// Keeps a write to a pipe without readers from ending the program: SIGPIPE is
+// held back meanwhile, and taken away if the write was what raised it.
+class PipeSignalHolder {
+ public:
+  PipeSignalHolder() {
+    sigemptyset(&pipe_only_);
+    sigaddset(&pipe_only_, SIGPIPE);
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_only_, &before_);
+  }
+  ~PipeSignalHolder() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  PipeSignalHolder(const PipeSignalHolder&) = delete;
+  PipeSignalHolder& operator=(const PipeSignalHolder&) = delete;
+
+  void TakeAway() const {
+    if (was_pending_) return;
+    constexpr timespec kNow = {};
+    // By number: sigtimedwait() is a cancellation point.
+    syscall(SYS_rt_sigtimedwait, &pipe_only_, nullptr, &kNow,
+            kKernelSignalBytes);
+  }
+
+ private:
+  static constexpr std::size_t kKernelSignalBytes = _NSIG / 8;
+  sigset_t pipe_only_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
+}  // namespace
+
+bool IdentifyFd(int fd, FileId& file) {
+  const ErrnoGuard guard;
+  struct stat facts = {};
+  if (fstat(fd, &facts) != 0) return false;
+  file = {.device = facts.st_dev, .inode = facts.st_ino};
+  return true;
+}
+
+int CopyFdOutOfTheWay(int fd) {
+  const ErrnoGuard guard;
+  constexpr int kLeast[] = {500, 100, 30};
+  for (const int least : kLeast) {
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, least);
+    if (copy >= 0) return copy;
+  }
+  return -1;
+}
+
+int MoveFdOutOfTheWay(int fd) {
+  const int moved = CopyFdOutOfTheWay(fd);
+  if (moved < 0) return fd;
+  CloseFd(fd);
+  return moved;
+}
+
+std::size_t WriteOnce(int fd, std::string_view text) {
+  const ErrnoGuard guard;
+  const PipeSignalHolder holder;
+  long written = 0;
+  do {
+    written = syscall(SYS_write, fd, text.data(), text.size());
+  } while (written < 0 && errno == EINTR);
+  if (written < 0 && errno == EPIPE) holder.TakeAway();
+  return written < 0 ? 0 : static_cast<std::size_t>(written);
+}
+
+}  // namespace hakmem

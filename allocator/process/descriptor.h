@@ -1,0 +1,38 @@
+// File descriptors that a library keeps in a program that does not know of
+// them.
+//
+// Owns: nothing. Called by: failures. Thread-safety: any thread, signal
+// handlers included; nothing allocates; errno is left as it was; no function is
+// a cancellation point.
+#ifndef HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
+#define HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace hakmem {
+
+// Which file a descriptor is open on.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+
+// False: the descriptor is not open.
+bool IdentifyFd(int fd, FileId& file);
+
+// The same open file under a number that programs do not count on; -1 if there
+// is none. Close-on-exec.
+int CopyFdOutOfTheWay(int fd);
+// The same; `fd` is closed then. `fd` itself if there is no such number.
+int MoveFdOutOfTheWay(int fd);
+
+// One write(2), tried again only after a signal. Returns the bytes written; on
+// any error 0. Where nobody reads, no SIGPIPE comes.
+std::size_t WriteOnce(int fd, std::string_view text);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_

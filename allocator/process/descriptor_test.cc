@@ -1,0 +1,88 @@
+#include "allocator/process/descriptor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+class DescriptorTest : public testing::Test {
+ protected:
+  DescriptorTest() { EXPECT_EQ(pipe(pipe_), 0); }
+  ~DescriptorTest() override {
+    for (const int fd : pipe_) close(fd);
+  }
+
+  int pipe_[2];
+};
+
+TEST_F(DescriptorTest, KnowsFilesApart) {
+  FileId one;
+  FileId same;
+  FileId other;
+  const int null = open("/dev/null", O_WRONLY);
+  ASSERT_TRUE(IdentifyFd(pipe_[0], one));
+  ASSERT_TRUE(IdentifyFd(pipe_[1], same));
+  ASSERT_TRUE(IdentifyFd(null, other));
+  EXPECT_EQ(one, same);
+  EXPECT_FALSE(one == other);
+  close(null);
+  errno = 77;
+  EXPECT_FALSE(IdentifyFd(null, one));
+  EXPECT_EQ(errno, 77);
+}
+
+TEST_F(DescriptorTest, MovesADescriptorUp) {
+  FileId before;
+  ASSERT_TRUE(IdentifyFd(pipe_[1], before));
+  const int old = pipe_[1];
+  pipe_[1] = MoveFdOutOfTheWay(old);
+  EXPECT_GE(pipe_[1], 30);
+  FileId after;
+  EXPECT_FALSE(IdentifyFd(old, after));
+  ASSERT_TRUE(IdentifyFd(pipe_[1], after));
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(fcntl(pipe_[1], F_GETFD), FD_CLOEXEC);
+}
+
+TEST_F(DescriptorTest, WritesOnce) {
+  EXPECT_EQ(WriteOnce(pipe_[1], "hello"), 5u);
+  char read_back[8] = {};
+  EXPECT_EQ(read(pipe_[0], read_back, sizeof(read_back)), 5);
+  EXPECT_STREQ(read_back, "hello");
+  EXPECT_EQ(WriteOnce(-1, "hello"), 0u);
+}
+
+TEST_F(DescriptorTest, SaysHowMuchOfALineFitted) {
+  ASSERT_EQ(fcntl(pipe_[1], F_SETFL, O_NONBLOCK), 0);
+  const std::string much(1 << 20, 'x');
+  const std::size_t written = WriteOnce(pipe_[1], much);
+  EXPECT_GT(written, 0u);
+  EXPECT_LT(written, much.size());
+  EXPECT_EQ(WriteOnce(pipe_[1], "more"), 0u);
+}
+
+volatile sig_atomic_t g_pipe_signals = 0;
+
+// The default action would end this test.
+TEST_F(DescriptorTest, NoSignalComesWhereNobodyReads) {
+  close(pipe_[0]);
+  pipe_[0] = -1;
+  EXPECT_EQ(WriteOnce(pipe_[1], "hello"), 0u);
+  // The program's own are as ever.
+  signal(SIGPIPE, [](int) { g_pipe_signals = g_pipe_signals + 1; });
+  EXPECT_EQ(WriteOnce(pipe_[1], "hello"), 0u);
+  EXPECT_EQ(g_pipe_signals, 0);
+  EXPECT_EQ(write(pipe_[1], "hello", 5), -1);
+  EXPECT_EQ(g_pipe_signals, 1);
+  signal(SIGPIPE, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace hakmem

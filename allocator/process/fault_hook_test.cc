@@ -1,0 +1,226 @@
+#include "allocator/process/fault_hook.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csetjmp>
+#include <cstring>
+#include <string>
+
+#include "allocator/process/test_death.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint32_t kFaults = SignalBit(SIGSEGV) | SignalBit(SIGBUS);
+
+// A page that nobody may touch.
+char* Forbidden() {
+  static char* const page =
+      static_cast<char*>(mmap(nullptr, static_cast<std::size_t>(getpagesize()),
+                              PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  return page;
+}
+
+void Write() { *static_cast<volatile char*>(Forbidden() + 5) = 1; }
+void Read() {
+  [[maybe_unused]] const char byte =
+      *static_cast<volatile char*>(Forbidden() + 6);
+}
+
+FaultVerdict SayFirst(const Fault&) {
+  Say("first\n");
+  return FaultVerdict::kUnknown;
+}
+FaultVerdict SayExplained(const Fault&) {
+  Say("explained\n");
+  return FaultVerdict::kExplained;
+}
+FaultVerdict SaySecond(const Fault&) {
+  Say("second\n");
+  return FaultVerdict::kUnknown;
+}
+FaultVerdict SayWhat(const Fault& fault) {
+  const char* access = "unknown";
+  if (fault.access == Fault::Access::kRead) access = "read";
+  if (fault.access == Fault::Access::kWrite) access = "write";
+  Say(std::to_string(fault.signal) + " " + access + " ");
+  Say(fault.has_address
+          ? std::to_string(fault.address -
+                           reinterpret_cast<std::uintptr_t>(Forbidden()))
+          : "nowhere");
+  Say("\n");
+  return FaultVerdict::kUnknown;
+}
+
+void HandleAndEnd(int) {
+  Say("handler\n");
+  _exit(0);
+}
+
+class FaultHookTest : public DeathTest {
+ protected:
+  void SetUp() override {
+    DeathTest::SetUp();
+    Forbidden();
+  }
+};
+
+TEST_F(FaultHookTest, TellsWhereAndHowThenTheProcessDiesAsItWould) {
+  const auto die_of = [](void (*access)()) {
+    return DeathOf([access] {
+      EXPECT_EQ(
+          AddFaultListener(&SayWhat, kFaults, OtherHandlers::kStandBefore),
+          kFaults);
+      access();
+    });
+  };
+  const Death write = die_of(&Write);
+  EXPECT_EQ(write.signal, SIGSEGV);
+  const Death read = die_of(&Read);
+  EXPECT_EQ(read.signal, SIGSEGV);
+#if defined(__x86_64__)
+  EXPECT_EQ(write.said, "11 write 5\n");
+  EXPECT_EQ(read.said, "11 read 6\n");
+#endif
+}
+
+TEST_F(FaultHookTest, ASignalThatWasSentHasNoAddressAndStillEndsTheProcess) {
+  const Death sent = DeathOf([] {
+    AddFaultListener(&SayWhat, kFaults, OtherHandlers::kStandBefore);
+    kill(getpid(), SIGBUS);
+    pause();
+  });
+  EXPECT_EQ(sent.signal, SIGBUS);
+  EXPECT_EQ(sent.said, "7 unknown nowhere\n");
+  const Death abort = DeathOf([] {
+    AddFaultListener(&SayWhat, SignalBit(SIGABRT), OtherHandlers::kLeaveAlone);
+    std::abort();
+  });
+  EXPECT_EQ(abort.signal, SIGABRT);
+  EXPECT_EQ(abort.said, "6 unknown nowhere\n");
+}
+
+TEST_F(FaultHookTest, ListenersAreToldInTheirOrderUntilOneExplains) {
+  const Death both = DeathOf([] {
+    AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+    AddFaultListener(&SaySecond, kFaults, OtherHandlers::kLeaveAlone);
+    Write();
+  });
+  EXPECT_EQ(both.said, "first\nsecond\n");
+  const Death one = DeathOf([] {
+    AddFaultListener(&SayExplained, kFaults, OtherHandlers::kStandBefore);
+    AddFaultListener(&SaySecond, kFaults, OtherHandlers::kLeaveAlone);
+    Write();
+  });
+  EXPECT_EQ(one.said, "explained\n");
+  EXPECT_EQ(one.signal, SIGSEGV);
+}
+
+TEST_F(FaultHookTest, WhatIsMendedGoesOn) {
+  const Death death = DeathOf([] {
+    signal(SIGSEGV, &HandleAndEnd);
+    AddFaultListener(
+        [](const Fault&) {
+          const auto page = static_cast<std::size_t>(getpagesize());
+          return mprotect(Forbidden(), page, PROT_READ | PROT_WRITE) == 0
+                     ? FaultVerdict::kMended
+                     : FaultVerdict::kUnknown;
+        },
+        kFaults, OtherHandlers::kStandBefore);
+    AddFaultListener(&SaySecond, kFaults, OtherHandlers::kStandBefore);
+    Write();
+    Say(Forbidden()[5] == 1 ? "written\n" : "lost\n");
+  });
+  EXPECT_EQ(death.said, "written\n");
+  EXPECT_EQ(death.signal, 0);
+}
+
+TEST_F(FaultHookTest, AnEarlierHandlerRunsAfterwardsOrIsLeftAlone) {
+  const Death before = DeathOf([] {
+    signal(SIGSEGV, &HandleAndEnd);
+    AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+    // Nor will another hear of it that would leave the handler alone.
+    if (AddFaultListener(&SaySecond, kFaults, OtherHandlers::kLeaveAlone) !=
+        SignalBit(SIGBUS)) {
+      Say("heard\n");
+    }
+    Write();
+  });
+  EXPECT_EQ(before.said, "first\nhandler\n");
+  const Death alone = DeathOf([] {
+    signal(SIGSEGV, &HandleAndEnd);
+    AddFaultListener(&SayFirst, kFaults, OtherHandlers::kLeaveAlone);
+    Write();
+  });
+  EXPECT_EQ(alone.said, "handler\n");
+}
+
+TEST_F(FaultHookTest, ALaterHandlerTakesOurPlace) {
+  const Death after = DeathOf([] {
+    AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+    signal(SIGSEGV, &HandleAndEnd);
+    Write();
+  });
+  EXPECT_EQ(after.said, "handler\n");
+}
+
+TEST_F(FaultHookTest, AnIgnoredSignalStaysIgnored) {
+  const Death death = DeathOf([] {
+    signal(SIGSEGV, SIG_IGN);
+    if (AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore) !=
+        SignalBit(SIGBUS)) {
+      Say("heard\n");
+    }
+    raise(SIGSEGV);
+    Say("alive\n");
+  });
+  EXPECT_EQ(death.said, "alive\n");
+  EXPECT_EQ(death.signal, 0);
+}
+
+sigjmp_buf recovery;
+
+// The earlier handler's flags and mask hold while it runs, and it may go on
+// elsewhere, time and again.
+TEST_F(FaultHookTest, TheEarlierHandlerRunsAsTheKernelWouldRunIt) {
+  const Death death = DeathOf([] {
+    struct sigaction action = {};
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaddset(&action.sa_mask, SIGUSR1);
+    action.sa_sigaction = [](int, siginfo_t* info, void* context) {
+      sigset_t blocked;
+      pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+      const bool right = sigismember(&blocked, SIGUSR1) == 1 &&
+                         sigismember(&blocked, SIGSEGV) == 0 &&
+                         info->si_addr == Forbidden() + 5 && context != nullptr;
+      Say(right ? "right\n" : "wrong\n");
+      siglongjmp(recovery, 1);
+    };
+    sigaction(SIGSEGV, &action, nullptr);
+    AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+    if (sigsetjmp(recovery, 1) == 0) Write();
+    if (sigsetjmp(recovery, 1) == 0) Write();
+    Say("on\n");
+  });
+  EXPECT_EQ(death.said, "first\nright\nfirst\nright\non\n");
+  EXPECT_EQ(death.signal, 0);
+}
+
+TEST_F(FaultHookTest, AHandlerForOnceRunsOnce) {
+  const Death death = DeathOf([] {
+    struct sigaction action = {};
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    action.sa_handler = [](int) { Say("once\n"); };
+    sigaction(SIGSEGV, &action, nullptr);
+    AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+    Write();
+  });
+  EXPECT_EQ(death.said, "first\nonce\nfirst\n");
+  EXPECT_EQ(death.signal, SIGSEGV);
+}
+
+}  // namespace
+}  // namespace hakmem

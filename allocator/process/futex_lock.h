@@ -1,0 +1,174 @@
+// A mutual-exclusion lock of four bytes on the kernel's futex, which knows who
+// holds it.
+//
+// Owns: one lock word, and each thread's name for itself. Called by: every
+// layer above platform.
+// Thread-safety: it is the thread-safety. Constant-initialised, never
+// destroyed, usable before libc is initialised; leaves errno as it was.
+// The scheme is the three-state mutex of U. Drepper, "Futexes Are Tricky", with
+// the holder's thread id in the place of the state "held".
+//
+// Fork takes a lock in a way of its own: LockForFork. Meanwhile the thread that
+// forks can take the lock once more and release it, as its handlers of fork may
+// allocate; to all others it is held.
+//
+// Invariants:
+//   F1: state_ is the holder's id, or 0, with two flags: others may wait; it is
+//       held for a fork, by forking_. The lock is free exactly when all of it
+//       is 0. A flag of waiters without a holder stands for a moment while it
+//       is released.
+//   F2: a thread that waits for a lock of its own was interrupted while it held
+//       it, by a signal handler that allocates: OnReentry is told.
+#ifndef HAKMEM_ALLOCATOR_PROCESS_FUTEX_LOCK_H_
+#define HAKMEM_ALLOCATOR_PROCESS_FUTEX_LOCK_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/base/compiler.h"
+
+namespace hakmem {
+
+class ABSL_LOCKABLE FutexLock {
+ public:
+  constexpr FutexLock() = default;
+  FutexLock(const FutexLock&) = delete;
+  FutexLock& operator=(const FutexLock&) = delete;
+
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    if (!TryLock()) LockSlow();
+  }
+
+  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
+    std::uint32_t expected = kFree;
+    // acquire: pairs with the release in Unlock. seq_cst: with the store that
+    // closes the gate of a GatedLock.
+    return state_.compare_exchange_strong(
+        expected, self_, std::memory_order_seq_cst, std::memory_order_relaxed);
+  }
+
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    // The flags stay. release: pairs with the acquire in TryLock and Wait.
+    if ((state_.fetch_and(kFlags, std::memory_order_release) & kFlags) != 0)
+        [[unlikely]] {
+      UnlockSlow();
+    }
+  }
+
+  // For a thread that is about to lock again: when others wait, it lets one of
+  // them in, which takes longer to wake than this one to come back.
+  void UnlockForOthers() ABSL_UNLOCK_FUNCTION();
+
+  // Before a fork. Does nothing if this thread holds the lock: it forks in a
+  // signal handler that interrupted it.
+  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION();
+  // In the parent: releases the lock, if LockForFork took it.
+  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION();
+  // In the child: whoever held the lock is gone, unless it is this thread,
+  // which goes on to hold what it held before it forked. A lock that is free is
+  // not written to.
+  void ResetAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+
+  // A hint for tests and reports.
+  bool IsHeld() const {
+    return state_.load(std::memory_order_relaxed) != kFree;
+  }
+  // seq_cst: pairs with the exchange in TryLock; see GatedLock.
+  bool IsHeldByOther() const {
+    const std::uint32_t state = state_.load(std::memory_order_seq_cst);
+    return state != kFree && (state & kHolder) != self_;
+  }
+
+  // Gives the calling thread its name, if it has none; costs a call of the
+  // kernel once. Without a name, all else works, but nothing is known of who
+  // holds a lock.
+  static void Identify() {
+    if (self_ == kUnknown) IdentifyAnew();
+  }
+  // In the child of a fork, after all locks were reset.
+  HAK_COLD static void IdentifyAnew();
+  // The thread's name. Not 0.
+  static std::uint32_t Self() { return self_; }
+
+  // Who is told of F2; it does not return. Written once, by whoever starts
+  // first; read when it has happened.
+  static void OnReentry(void (*handler)()) {
+    on_reentry_.store(handler, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint32_t kFree = 0;
+  // Low bits, so that one locked instruction clears all others and tells
+  // whether a flag is left.
+  static constexpr std::uint32_t kContended = 1;
+  static constexpr std::uint32_t kForFork = 2;
+  static constexpr std::uint32_t kFlags = kContended | kForFork;
+  // A thread's id times 4; those of Linux have 22 bits.
+  static constexpr std::uint32_t kHolder = ~kFlags;
+  // Of all threads that have not been identified.
+  static constexpr std::uint32_t kUnknown = kHolder;
+
+  HAK_COLD void LockSlow() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  HAK_COLD void UnlockSlow() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // True: this thread holds the lock for a fork, and has taken it once more.
+  bool Borrow();
+  static std::uint32_t NewName();
+  void WakeOne();
+  void Wait(std::uint32_t holder);
+  bool IsMine(std::uint32_t state) const {
+    return (state & kHolder) == self_ && self_ != kUnknown;
+  }
+
+  static constinit inline thread_local std::uint32_t self_
+      HAK_TLS_INITIAL_EXEC = kUnknown;
+  static constinit inline std::atomic<void (*)()> on_reentry_{nullptr};
+  // Who holds the locks that are held for a fork. Written by who has got one;
+  // each looks for itself alone.
+  static constinit inline std::atomic<std::uint32_t> forking_{0};
+
+  // Written and read by every thread that takes the lock.
+  std::atomic<std::uint32_t> state_{kFree};
+};
+
+// Sleeps for 50 microseconds: for who waits, without a lock, for what a call of
+// the kernel takes.
+HAK_COLD void SleepShortly();
+
+template <typename Lock>
+class ABSL_SCOPED_LOCKABLE LockHolder {
+ public:
+  explicit LockHolder(Lock& lock) ABSL_EXCLUSIVE_LOCK_FUNCTION(lock)
+      : lock_(lock) {
+    lock_.Lock();
+  }
+  ~LockHolder() ABSL_UNLOCK_FUNCTION() { lock_.Unlock(); }
+  LockHolder(const LockHolder&) = delete;
+  LockHolder& operator=(const LockHolder&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
+using FutexLockHolder = LockHolder<FutexLock>;
+
+// Lets go of a lock that the caller holds, for as long as the object lives.
+// The analysis takes the lock for held: who has pointers to what it guards
+// reads them again.
+class FutexLockPause {
+ public:
+  explicit FutexLockPause(FutexLock& lock) ABSL_NO_THREAD_SAFETY_ANALYSIS
+      : lock_(lock) {
+    lock_.Unlock();
+  }
+  ~FutexLockPause() ABSL_NO_THREAD_SAFETY_ANALYSIS { lock_.Lock(); }
+  FutexLockPause(const FutexLockPause&) = delete;
+  FutexLockPause& operator=(const FutexLockPause&) = delete;
+
+ private:
+  FutexLock& lock_;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PROCESS_FUTEX_LOCK_H_

@@ -1,0 +1,214 @@
+#include "allocator/process/futex_lock.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Usable before any constructor has run.
+constinit FutexLock g_lock;
+
+TEST(FutexLock, IsFourBytes) { EXPECT_EQ(sizeof(FutexLock), 4u); }
+
+TEST(FutexLock, ExcludesOthers) {
+  EXPECT_FALSE(g_lock.IsHeld());
+  g_lock.Lock();
+  EXPECT_TRUE(g_lock.IsHeld());
+  bool taken = false;
+  std::thread other([&taken] {
+    if (g_lock.TryLock()) {
+      taken = true;
+      g_lock.Unlock();
+    }
+  });
+  other.join();
+  EXPECT_FALSE(taken);
+  g_lock.Unlock();
+  EXPECT_FALSE(g_lock.IsHeld());
+}
+
+TEST(FutexLock, TryLockTakesAFreeLock) {
+  if (!g_lock.TryLock()) FAIL();
+  EXPECT_TRUE(g_lock.IsHeld());
+  g_lock.Unlock();
+}
+
+TEST(FutexLock, HolderReleasesAtTheEndOfItsScope) {
+  {
+    const FutexLockHolder hold(g_lock);
+    EXPECT_TRUE(g_lock.IsHeld());
+  }
+  EXPECT_FALSE(g_lock.IsHeld());
+}
+
+TEST(FutexLock, ResetFreesALockWhoseHolderIsGone) {
+  std::thread holder([]() ABSL_NO_THREAD_SAFETY_ANALYSIS { g_lock.Lock(); });
+  holder.join();
+  EXPECT_TRUE(g_lock.IsHeld());
+  g_lock.ResetAfterFork();
+  if (!g_lock.TryLock()) FAIL();
+  g_lock.Unlock();
+}
+
+// A waiter that sleeps in the kernel is woken, and errno is what it was.
+TEST(FutexLock, WakesASleeper) {
+  std::atomic<int> waiter_id{0};
+  std::atomic<int> waiter_errno{0};
+  g_lock.Lock();
+  std::thread waiter([&] {
+    errno = 1234;
+    waiter_id = gettid();
+    const FutexLockHolder hold(g_lock);
+    waiter_errno = errno;
+  });
+  while (waiter_id == 0) std::this_thread::yield();
+  // Long enough, as a rule, that it has gone to sleep; right in any case.
+  usleep(20'000);
+  EXPECT_EQ(waiter_errno, 0);
+  errno = 4321;
+  g_lock.Unlock();
+  EXPECT_EQ(errno, 4321);
+  waiter.join();
+  EXPECT_EQ(waiter_errno, 1234);
+}
+
+// The thread that forks may allocate meanwhile; nobody else may.
+void IsLentToTheThreadThatForks() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  FutexLock lock;
+  const auto others_get_it = [&lock] {
+    bool taken = false;
+    std::thread([&] {
+      if (!lock.TryLock()) return;
+      taken = true;
+      lock.Unlock();
+    }).join();
+    return taken;
+  };
+  lock.LockForFork();
+  for (int i = 0; i < 2; ++i) {
+    lock.Lock();
+    EXPECT_FALSE(others_get_it());
+    i == 0 ? lock.Unlock() : lock.UnlockForOthers();
+    EXPECT_TRUE(lock.IsHeld());
+    EXPECT_FALSE(others_get_it());
+  }
+  lock.UnlockAfterFork();
+  EXPECT_FALSE(lock.IsHeld());
+  EXPECT_TRUE(others_get_it());
+}
+TEST(FutexLock, IsLentToTheThreadThatForks) { IsLentToTheThreadThatForks(); }
+
+// A fork in a signal handler that interrupted the holder leaves the lock to it.
+void StaysWithTheThreadThatForksWhileItHoldsIt()
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  FutexLock lock;
+  FutexLock::Identify();
+  lock.Lock();
+  lock.LockForFork();
+  lock.UnlockAfterFork();
+  EXPECT_TRUE(lock.IsHeld());
+  const pid_t child = fork();
+  if (child == 0) {
+    lock.ResetAfterFork();
+    FutexLock::IdentifyAnew();
+    const bool held = lock.IsHeld();
+    lock.Unlock();
+    _exit(held && !lock.IsHeld() && FutexLock::Self() != 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  lock.Unlock();
+  EXPECT_FALSE(lock.IsHeld());
+}
+TEST(FutexLock, StaysWithTheThreadThatForksWhileItHoldsIt) {
+  StaysWithTheThreadThatForksWhileItHoldsIt();
+}
+
+void WaitersSurviveAFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  FutexLock lock;
+  lock.LockForFork();
+  std::atomic<bool> done{false};
+  std::thread waiter([&] {
+    const FutexLockHolder hold(lock);
+    done = true;
+  });
+  usleep(20'000);
+  lock.Lock();
+  lock.Unlock();
+  EXPECT_FALSE(done);
+  lock.UnlockAfterFork();
+  waiter.join();
+  EXPECT_TRUE(done);
+}
+TEST(FutexLock, WaitersSurviveAFork) { WaitersSurviveAFork(); }
+
+void TellsWhoWaitsForItself() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  FutexLock::Identify();
+  const pid_t child = fork();
+  if (child == 0) {
+    FutexLock::OnReentry([] { _exit(7); });
+    static constinit FutexLock lock;
+    lock.Lock();
+    lock.Lock();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+TEST(FutexLock, TellsWhoWaitsForItself) { TellsWhoWaitsForItself(); }
+
+// The guarded numbers are plain, so a hole in the lock loses counts, and is a
+// race that ThreadSanitizer reports.
+TEST(FutexLock, Stress) {
+  constexpr int kThreads = 6;
+  constexpr int kRounds = 20000;
+  std::uint64_t count = 0;
+  std::uint64_t shadow = 0;
+  int inside = 0;
+  bool overlap = false;
+  const auto enter = [&] {
+    overlap |= inside != 0;
+    ++inside;
+    ++count;
+    ++shadow;
+    --inside;
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < kRounds; ++round) {
+        if ((round + i) % 3 == 0) {
+          while (!g_lock.TryLock()) std::this_thread::yield();
+          enter();
+          // Others have come while it is held for long.
+          if (round % 1000 < 3) usleep(100);
+          round % 2 == 0 ? g_lock.Unlock() : g_lock.UnlockForOthers();
+        } else {
+          const FutexLockHolder hold(g_lock);
+          enter();
+          // Now and then held for long, so that others sleep.
+          if (round % 1000 == 0) usleep(100);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, std::uint64_t{kThreads} * kRounds);
+  EXPECT_EQ(shadow, count);
+  EXPECT_FALSE(overlap);
+  EXPECT_FALSE(g_lock.IsHeld());
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,51 @@
+#include "allocator/process/helper_thread.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
+
+void* Run(void* argument) {
+  pthread_setname_np(pthread_self(), "hakmem");
+  reinterpret_cast<void (*)()>(argument)();
+  return nullptr;
+}
+
+}  // namespace
+
+bool StartHelperThread(void (*body)()) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(
+      &attributes,
+      std::max(kStackBytes, static_cast<std::size_t>(PTHREAD_STACK_MIN)));
+  // A new thread starts with its creator's mask.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const int error =
+      pthread_create(&thread, &attributes, &Run, reinterpret_cast<void*>(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  return error == 0;
+}
+
+void SleepMs(std::uint64_t ms) {
+  const timespec duration = {
+      .tv_sec = static_cast<time_t>(ms / 1000),
+      .tv_nsec = static_cast<long>(ms % 1000) * 1'000'000};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
+}
+
+}  // namespace hakmem

@@ -1,0 +1,20 @@
+// A thread of the library's own.
+//
+// Owns: nothing. Called by: frontend. Thread-safety: any thread.
+#ifndef HAKMEM_ALLOCATOR_PROCESS_HELPER_THREAD_H_
+#define HAKMEM_ALLOCATOR_PROCESS_HELPER_THREAD_H_
+
+#include <cstdint>
+
+namespace hakmem {
+
+// Runs `body` on a new detached thread that takes no signal of the program's
+// and has a small stack. May allocate through malloc. False: libc refused.
+bool StartHelperThread(void (*body)());
+
+// Returns after `ms` milliseconds or earlier.
+void SleepMs(std::uint64_t ms);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PROCESS_HELPER_THREAD_H_

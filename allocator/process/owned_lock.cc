@@ -1,0 +1,45 @@
+#include "allocator/process/owned_lock.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "allocator/platform/errno_guard.h"
+#include "allocator/process/process.h"
+
+namespace hakmem {
+
+bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const ErrnoGuard guard;
+  const auto self = static_cast<std::uint32_t>(ThreadId());
+  std::uint32_t mine = self;
+  for (;;) {
+    std::uint32_t found = 0;
+    // acquire: pairs with the release in Unlock.
+    if (state_.compare_exchange_strong(found, mine, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+      return true;
+    }
+    if ((found & ~kContended) == self) return false;
+    // relaxed: it only asks the holder to wake somebody.
+    if ((found & kContended) == 0 &&
+        !state_.compare_exchange_strong(found, found | kContended,
+                                        std::memory_order_relaxed,
+                                        std::memory_order_relaxed)) {
+      continue;
+    }
+    syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, found | kContended, nullptr,
+            nullptr, 0);
+    // Others may wait beside this thread.
+    mine = self | kContended;
+  }
+}
+
+void OwnedLock::Unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // release: pairs with the acquire in Lock.
+  if ((state_.exchange(0, std::memory_order_release) & kContended) == 0) return;
+  const ErrnoGuard guard;
+  syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace hakmem

@@ -1,0 +1,109 @@
+#include "allocator/process/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "allocator/platform/errno_guard.h"
+#include "allocator/process/crash_hook.h"
+
+namespace hakmem {
+
+// System calls go by number where libc's function is a cancellation point: a
+// cancelled thread must not unwind out of the allocator.
+
+void WriteFd(int fd, std::string_view text) {
+  const ErrnoGuard guard;
+  while (!text.empty()) {
+    const long written = syscall(SYS_write, fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+int OpenForAppend(const char* path, FileReaders readers, int& error_number) {
+  const ErrnoGuard guard;
+  constexpr int kFlags =
+      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
+  long fd = -1;
+  do {
+    fd = syscall(SYS_openat, AT_FDCWD, path, kFlags, readers);
+  } while (fd < 0 && errno == EINTR);
+  error_number = fd < 0 ? errno : 0;
+  return static_cast<int>(fd);
+}
+
+void CloseFd(int fd) {
+  const ErrnoGuard guard;
+  syscall(SYS_close, fd);
+}
+
+const char* ErrorWords(int error_number) {
+  if (error_number == ELOOP) return "it is a symbolic link";
+  // Of libc's constants: no locale, no buffer.
+  const char* const words = strerrordesc_np(error_number);
+  return words != nullptr ? words : "unknown error";
+}
+
+void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
+                      void* context) {
+  const ErrnoGuard guard;
+  if (environ == nullptr || getauxval(AT_SECURE) != 0) return;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (std::strncmp(*entry, prefix.data(), prefix.size()) != 0) continue;
+    const char* const equals = std::strchr(*entry, '=');
+    if (equals == nullptr) continue;
+    visit(context, {*entry, static_cast<std::size_t>(equals - *entry)},
+          equals + 1);
+  }
+}
+
+int ProcessId() { return getpid(); }
+
+int ThreadId() { return gettid(); }
+
+void ProgramName(char (&name)[64]) {
+  const char* known = program_invocation_short_name;
+  char kernel_name[16];
+  if (known == nullptr || known[0] == '\0') {
+    ThreadName(kernel_name);
+    known = kernel_name;
+  }
+  std::strncpy(name, known, sizeof(name) - 1);
+  name[sizeof(name) - 1] = '\0';
+}
+
+void ThreadName(char (&name)[16]) {
+  const ErrnoGuard guard;
+  name[0] = '\0';
+  prctl(PR_GET_NAME, name);
+}
+
+void AbortProcess() {
+  CrashSite site;
+  site.signal = SIGABRT;
+  RunCrashHooks(site);
+  // Another thread may install its handler in between; so more than once.
+  for (int attempts = 0; attempts < 3; ++attempts) {
+    struct sigaction action = {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGABRT, &action, nullptr);
+    sigset_t abort_only;
+    sigemptyset(&abort_only);
+    sigaddset(&abort_only, SIGABRT);
+    pthread_sigmask(SIG_UNBLOCK, &abort_only, nullptr);
+    syscall(SYS_tgkill, getpid(), gettid(), SIGABRT);
+  }
+  // The first process of a container is immune to its own signals.
+  _exit(128 + SIGABRT);
+}
+
+}  // namespace hakmem

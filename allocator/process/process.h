@@ -1,0 +1,54 @@
+// The process outside of its memory: output, environment,
+// identity, the end.
+//
+// Owns: nothing. Called by: core, frontend, the rooms beside them.
+// Thread-safety: any thread; nothing allocates; errno is left as it was.
+#ifndef HAKMEM_ALLOCATOR_PROCESS_PROCESS_H_
+#define HAKMEM_ALLOCATOR_PROCESS_PROCESS_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace hakmem {
+
+// Writes all of `text`, through short writes and EINTR; gives up silently on
+// any other error, because there is nobody left to tell.
+void WriteFd(int fd, std::string_view text);
+inline constexpr int kStderrFd = 2;
+
+// Readers of a file that is created: addresses are not for everybody.
+enum class FileReaders : std::uint16_t { kOwner = 0600, kAll = 0644 };
+
+// Opens `path` for appending, creating it (close-on-exec); -1 on failure, with
+// the errno in `error_number`. A symbolic link is not followed (ELOOP): who can
+// write to the folder must not choose the file.
+int OpenForAppend(const char* path, FileReaders readers, int& error_number);
+void CloseFd(int fd);
+
+// "No such file or directory".
+const char* ErrorWords(int error_number);
+
+// Calls `visit(context, name, value)` for each environment variable whose name
+// starts with `prefix`. Calls nothing in a process that runs with raised
+// privileges (AT_SECURE), where the environment is not to be trusted.
+using EnvironmentVisitor = void (*)(void* context, std::string_view name,
+                                    const char* value);
+void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
+                      void* context);
+
+int ProcessId();
+// The kernel's thread id.
+int ThreadId();
+// The program's name, cut to fit: as it was started if libc knows by now, else
+// as the kernel calls it.
+void ProgramName(char (&name)[64]);
+// The calling thread's name, terminated by NUL.
+void ThreadName(char (&name)[16]);
+
+// Ends the process by SIGABRT, whatever handler is installed; where the kernel
+// spares it (process 1 of a namespace), by the exit status 134.
+[[noreturn]] void AbortProcess();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PROCESS_PROCESS_H_

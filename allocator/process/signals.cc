@@ -1,0 +1,47 @@
+#include "allocator/process/signals.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "allocator/platform/errno_guard.h"
+
+namespace hakmem {
+namespace {
+
+constexpr SignalMask BitOf(int signal) { return SignalMask{1} << (signal - 1); }
+// Of faults; and of libc, which cancels threads and changes their user by
+// signals that each must answer.
+constexpr SignalMask kNeverHeld =
+    BitOf(SIGSEGV) | BitOf(SIGBUS) | BitOf(SIGFPE) | BitOf(SIGILL) |
+    BitOf(SIGTRAP) | BitOf(SIGSYS) | BitOf(SIGABRT) | BitOf(32) | BitOf(33);
+
+// Not libc's function, which would not change the set of its own signals.
+SignalMask Exchange(int how, SignalMask mask) {
+  const ErrnoGuard guard;
+  SignalMask before = 0;
+  syscall(SYS_rt_sigprocmask, how, &mask, &before, sizeof(mask));
+  return before;
+}
+
+}  // namespace
+
+SignalMask HoldSignals() { return Exchange(SIG_BLOCK, ~kNeverHeld); }
+
+void RestoreSignals(SignalMask before) { Exchange(SIG_SETMASK, before); }
+
+bool HandleUnusedSignal(int signal, void (*handler)(int signal)) {
+  const ErrnoGuard guard;
+  struct sigaction before = {};
+  if (sigaction(signal, nullptr, &before) != 0) return false;
+  if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) {
+    return false;
+  }
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  return sigaction(signal, &action, nullptr) == 0;
+}
+
+}  // namespace hakmem

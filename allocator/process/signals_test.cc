@@ -1,0 +1,52 @@
+#include "allocator/process/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+volatile sig_atomic_t g_signal = 0;
+void Note(int signal) { g_signal = signal; }
+
+TEST(HandleUnusedSignal, TakesOneThatHasTheDefaultAction) {
+  ASSERT_TRUE(HandleUnusedSignal(SIGUSR2, &Note));
+  raise(SIGUSR2);
+  EXPECT_EQ(g_signal, SIGUSR2);
+  signal(SIGUSR2, SIG_DFL);
+}
+
+TEST(HandleUnusedSignal, LeavesTheProgramsActionsAlone) {
+  signal(SIGUSR2, SIG_IGN);
+  EXPECT_FALSE(HandleUnusedSignal(SIGUSR2, &Note));
+  struct sigaction now = {};
+  ASSERT_EQ(sigaction(SIGUSR2, nullptr, &now), 0);
+  EXPECT_EQ(now.sa_handler, SIG_IGN);
+  signal(SIGUSR2, SIG_DFL);
+  EXPECT_FALSE(HandleUnusedSignal(SIGKILL, &Note));
+  EXPECT_FALSE(HandleUnusedSignal(0, &Note));
+  EXPECT_FALSE(HandleUnusedSignal(1000, &Note));
+}
+
+TEST(HoldSignals, PutsOffWhatOthersSend) {
+  g_signal = 0;
+  signal(SIGUSR2, &Note);
+  const SignalMask before = HoldSignals();
+  raise(SIGUSR2);
+  EXPECT_EQ(g_signal, 0);
+  // A handler of faults may be needed at any time.
+  sigset_t now;
+  ASSERT_EQ(sigprocmask(SIG_SETMASK, nullptr, &now), 0);
+  EXPECT_EQ(sigismember(&now, SIGSEGV), 0);
+  EXPECT_EQ(sigismember(&now, SIGTERM), 1);
+  RestoreSignals(before);
+  // ThreadSanitizer hands it on at a later call of libc.
+  for (int i = 0; i < 1000 && g_signal == 0; ++i) usleep(1000);
+  EXPECT_EQ(g_signal, SIGUSR2);
+  signal(SIGUSR2, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace hakmem

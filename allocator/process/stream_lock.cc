@@ -1,0 +1,27 @@
+#include "allocator/process/stream_lock.h"
+
+#include <sys/single_threaded.h>
+
+// Exported by glibc, in no header: the thread that has the lock may take it
+// again, as fork itself does. Weak: another libc may not have them.
+extern "C" {
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+[[gnu::weak]] void _IO_list_lock();
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+[[gnu::weak]] void _IO_list_unlock();
+}
+
+namespace hakmem {
+
+bool LockStreamList() {
+  if (__libc_single_threaded != 0 || &_IO_list_lock == nullptr ||
+      &_IO_list_unlock == nullptr) {
+    return false;
+  }
+  _IO_list_lock();
+  return true;
+}
+
+void UnlockStreamList() { _IO_list_unlock(); }
+
+}  // namespace hakmem

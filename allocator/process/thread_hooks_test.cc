@@ -1,0 +1,183 @@
+#include "allocator/process/thread_hooks.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+
+#include "allocator/base/sanitizer.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// What a thread's destructors did, in order: "H" and the argument's name for
+// the hook, other letters for the keys below.
+struct Log {
+  std::string text;
+};
+
+// In how many rounds of destructors others find the heap still attached.
+constexpr std::size_t kRoundsBefore = kThreadSanitizer ? 1 : 2;
+
+// Which log a destructor of this thread writes to.
+thread_local Log* t_log = nullptr;
+
+char g_first = '1';
+char g_second = '2';
+
+void Hook(void* argument) {
+  t_log->text += 'H';
+  t_log->text += *static_cast<char*>(argument);
+}
+
+// A foreign key, whose destructor runs after ours in each round, because libc
+// goes through the keys in the order of their creation.
+class ForeignKey {
+ public:
+  explicit ForeignKey(void (*destructor)(void*)) {
+    EXPECT_EQ(pthread_key_create(&key_, destructor), 0);
+  }
+  ~ForeignKey() { pthread_key_delete(key_); }
+  // Rounds are counted down in the value, which must not be null.
+  void Set(std::size_t rounds) const {
+    EXPECT_EQ(pthread_setspecific(key_, reinterpret_cast<void*>(rounds)), 0);
+  }
+
+ private:
+  pthread_key_t key_;
+};
+
+const ForeignKey* g_foreign = nullptr;
+
+class ThreadHooksTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(InstallThreadExitHook(&Hook)); }
+
+  // What the destructors of a thread did that ran `body`.
+  template <typename Body>
+  std::string Run(Body body) {
+    Log log;
+    std::thread thread([&] {
+      t_log = &log;
+      body();
+    });
+    thread.join();
+    return log.text;
+  }
+};
+
+TEST_F(ThreadHooksTest, InstallingAgainChangesNothing) {
+  EXPECT_TRUE(InstallThreadExitHook(&Hook));
+  EXPECT_EQ(Run([] { EXPECT_TRUE(ArmThreadExit(&g_first)); }), "H1");
+}
+
+TEST_F(ThreadHooksTest, RunsOnlyForArmedThreads) {
+  EXPECT_EQ(Run([] {}), "");
+}
+
+TEST_F(ThreadHooksTest, RunsOnceWithTheLastArgument) {
+  EXPECT_EQ(Run([] {
+              EXPECT_TRUE(ArmThreadExit(&g_first));
+              EXPECT_TRUE(ArmThreadExit(&g_second));
+            }),
+            "H2");
+}
+
+TEST_F(ThreadHooksTest, RunsForEachThread) {
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(Run([] { EXPECT_TRUE(ArmThreadExit(&g_first)); }), "H1");
+  }
+}
+
+TEST_F(ThreadHooksTest, RunsAfterOtherDestructors) {
+  const ForeignKey foreign([](void* rounds) {
+    t_log->text += 'f';
+    const auto left = reinterpret_cast<std::size_t>(rounds) - 1;
+    if (left != 0) g_foreign->Set(left);
+  });
+  g_foreign = &foreign;
+  EXPECT_EQ(Run([&] {
+              EXPECT_TRUE(ArmThreadExit(&g_first));
+              foreign.Set(1);
+            }),
+            "fH1");
+  EXPECT_EQ(Run([&] {
+              EXPECT_TRUE(ArmThreadExit(&g_first));
+              foreign.Set(kRoundsBefore);
+            }),
+            std::string(kRoundsBefore, 'f') + "H1");
+}
+
+struct Object {
+  ~Object() { t_log->text += 'o'; }
+  char used = 0;
+};
+thread_local Object t_object;
+
+TEST_F(ThreadHooksTest, RunsAfterThreadLocalObjects) {
+  EXPECT_EQ(Run([] {
+              t_object.used = 1;
+              EXPECT_TRUE(ArmThreadExit(&g_first));
+            }),
+            "oH1");
+}
+
+// A destructor that runs after the hook makes the thread a heap again, and this
+// one is given back, too. After the last round that cannot be.
+TEST_F(ThreadHooksTest, RunsAgainWhenArmedByALaterDestructor) {
+  const ForeignKey foreign([](void* rounds) {
+    t_log->text += ArmThreadExit(&g_second) ? 'a' : 'r';
+    const auto left = reinterpret_cast<std::size_t>(rounds) - 1;
+    if (left != 0) g_foreign->Set(left);
+  });
+  g_foreign = &foreign;
+  const std::string before(kRoundsBefore, 'a');
+  EXPECT_EQ(Run([&] {
+              EXPECT_TRUE(ArmThreadExit(&g_first));
+              foreign.Set(kRoundsBefore + 1);
+            }),
+            before + "H2aH2");
+  EXPECT_EQ(Run([&] {
+              EXPECT_TRUE(ArmThreadExit(&g_first));
+              foreign.Set(kRoundsBefore + 2);
+            }),
+            before + "H2aH2r");
+}
+
+// The thread's first allocation is in a destructor.
+TEST_F(ThreadHooksTest, RunsWhenFirstArmedByADestructor) {
+  const ForeignKey foreign(
+      [](void*) { t_log->text += ArmThreadExit(&g_first) ? 'a' : 'r'; });
+  EXPECT_EQ(Run([&] { foreign.Set(1); }), "aH1");
+}
+
+std::string* g_fork_log = nullptr;
+
+TEST(ForkHooks, RunAroundFork) {
+  std::string log;
+  g_fork_log = &log;
+  ASSERT_TRUE(InstallForkHooks(
+      [] {
+        if (g_fork_log != nullptr) *g_fork_log += "prepare ";
+      },
+      [] {
+        if (g_fork_log != nullptr) *g_fork_log += "parent";
+      },
+      [] {
+        if (g_fork_log != nullptr) *g_fork_log += "child";
+      }));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) _exit(log == "prepare child" ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(log, "prepare parent");
+  g_fork_log = nullptr;
+}
+
+}  // namespace
+}  // namespace hakmem

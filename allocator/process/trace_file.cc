@@ -1,0 +1,125 @@
+#include "allocator/process/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "allocator/base/raw_print.h"
+#include "allocator/platform/errno_guard.h"
+#include "allocator/process/descriptor.h"
+#include "allocator/process/process.h"
+
+namespace hakmem {
+namespace {
+
+int OpenExisting(const char* path, int access) {
+  constexpr int kFlags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
+  long fd = -1;
+  do {
+    fd = syscall(SYS_openat, AT_FDCWD, path, access | kFlags);
+  } while (fd < 0 && errno == EINTR);
+  return static_cast<int>(fd);
+}
+
+// Whether nothing is lost that is not a trace of this user's.
+bool MayEmpty(const char* path, const struct stat& status,
+              std::span<const std::uint8_t> magic) {
+  constexpr std::size_t kMaxMagicBytes = 16;
+  if (status.st_size == 0) return true;
+  if (status.st_uid != geteuid()) return false;
+  const int fd = OpenExisting(path, O_RDONLY);
+  if (fd < 0) return false;
+  std::uint8_t start[kMaxMagicBytes];
+  struct stat read;
+  const bool is_trace = fstat(fd, &read) == 0 && read.st_dev == status.st_dev &&
+                        read.st_ino == status.st_ino &&
+                        syscall(SYS_pread64, fd, start, magic.size(), 0) ==
+                            static_cast<long>(magic.size()) &&
+                        std::memcmp(start, magic.data(), magic.size()) == 0;
+  CloseFd(fd);
+  return is_trace;
+}
+
+// Makes an open file fit for a trace. Returns 0 or the errno.
+int Prepare(int fd, const char* path, std::span<const std::uint8_t> magic,
+            struct stat& status) {
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return EWOULDBLOCK;
+  }
+  if (fstat(fd, &status) != 0) return errno;
+  if (!S_ISREG(status.st_mode)) return 0;
+  if (!MayEmpty(path, status, magic)) return EEXIST;
+  return ftruncate(fd, 0) != 0 ? errno : 0;
+}
+
+}  // namespace
+
+int TraceFile::Open(const char* path, std::span<const std::uint8_t> magic) {
+  const ErrnoGuard guard;
+  int error = 0;
+  const int fd = OpenForAppend(path, FileReaders::kOwner, error);
+  if (fd < 0) return error;
+  struct stat status;
+  error = Prepare(fd, path, magic, status);
+  if (error != 0) {
+    CloseFd(fd);
+    return error;
+  }
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  fd_ = MoveFdOutOfTheWay(fd);
+  RawPrinter link;
+  link.Text("/proc/self/fd/").SignedDecimal(fd_);
+  const ssize_t length =
+      readlink(link.c_str(), full_path_, sizeof(full_path_) - 1);
+  full_path_[length < 0 ? 0 : length] = '\0';
+  return 0;
+}
+
+bool TraceFile::IsOurs(int fd) const {
+  struct stat status;
+  return fstat(fd, &status) == 0 && status.st_dev == device_ &&
+         status.st_ino == inode_;
+}
+
+bool TraceFile::Reopen() {
+  const int fd = OpenExisting(full_path_, O_WRONLY);
+  if (fd < 0) return false;
+  if (!IsOurs(fd)) {
+    CloseFd(fd);
+    return false;
+  }
+  flock(fd, LOCK_EX | LOCK_NB);
+  fd_ = MoveFdOutOfTheWay(fd);
+  return true;
+}
+
+int TraceFile::Append(std::span<const std::uint8_t> bytes) {
+  const ErrnoGuard guard;
+  // The program may have closed all descriptors, as daemons do, and may use
+  // the number for a file of its own.
+  if (!IsOurs(fd_) && !Reopen()) {
+    fd_ = -1;
+    return EBADF;
+  }
+  while (!bytes.empty()) {
+    const long written = syscall(SYS_write, fd_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+void TraceFile::Close() {
+  const ErrnoGuard guard;
+  if (fd_ >= 0 && IsOurs(fd_)) CloseFd(fd_);
+  fd_ = -1;
+}
+
+}  // namespace hakmem

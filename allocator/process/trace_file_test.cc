@@ -1,0 +1,153 @@
+#include "allocator/process/trace_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint8_t kMagic[] = {'o', 'l', 'd'};
+
+class TraceFileTest : public testing::Test {
+ protected:
+  TraceFileTest() { std::remove(path_.c_str()); }
+
+  static int Append(TraceFile& file, const std::string& text) {
+    return file.Append(
+        {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  }
+  std::string Content() const {
+    std::ifstream in(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  // The descriptor of the file, which the program is not told.
+  int Descriptor() const {
+    struct stat file;
+    EXPECT_EQ(stat(path_.c_str(), &file), 0);
+    for (int fd = 3; fd < 2048; ++fd) {
+      struct stat open_file;
+      if (fstat(fd, &open_file) == 0 && open_file.st_ino == file.st_ino) {
+        return fd;
+      }
+    }
+    return -1;
+  }
+
+  const std::string path_ =
+      testing::TempDir() + "/" +
+      testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(TraceFileTest, AppendsToAnEmptiedFile) {
+  std::ofstream(path_) << "old trace";
+  TraceFile file;
+  EXPECT_FALSE(file.is_open());
+  errno = 99;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  EXPECT_TRUE(file.is_open());
+  EXPECT_EQ(Append(file, "one "), 0);
+  EXPECT_EQ(Append(file, "two"), 0);
+  EXPECT_EQ(errno, 99);
+  EXPECT_EQ(Content(), "one two");
+  EXPECT_NE(fcntl(Descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+  file.Close();
+  EXPECT_FALSE(file.is_open());
+  EXPECT_EQ(Descriptor(), -1);
+}
+
+TEST_F(TraceFileTest, WhatIsNoTraceIsKept) {
+  for (const char* content : {"another file", "ol"}) {
+    std::ofstream(path_) << content;
+    TraceFile file;
+    EXPECT_EQ(file.Open(path_.c_str(), kMagic), EEXIST);
+    EXPECT_FALSE(file.is_open());
+    EXPECT_EQ(Content(), content);
+  }
+}
+
+TEST_F(TraceFileTest, TheFileIsTheOwnersAlone) {
+  TraceFile file;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  struct stat status;
+  ASSERT_EQ(stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0600u);
+  file.Close();
+}
+
+TEST_F(TraceFileTest, FollowsNoSymbolicLink) {
+  const std::string target = path_ + ".target";
+  std::ofstream(target) << "old trace";
+  ASSERT_EQ(symlink(target.c_str(), path_.c_str()), 0);
+  TraceFile file;
+  EXPECT_EQ(file.Open(path_.c_str(), kMagic), ELOOP);
+  EXPECT_EQ(Content(), "old trace");
+  std::remove(target.c_str());
+}
+
+TEST_F(TraceFileTest, SaysWhyNot) {
+  TraceFile file;
+  EXPECT_EQ(file.Open("/nowhere/at/all", kMagic), ENOENT);
+  EXPECT_EQ(file.Open("/", kMagic), EISDIR);
+  EXPECT_FALSE(file.is_open());
+  ASSERT_EQ(file.Open("/dev/full", kMagic), 0);
+  EXPECT_EQ(Append(file, "text"), ENOSPC);
+}
+
+TEST_F(TraceFileTest, OneWriterAtATime) {
+  TraceFile first;
+  TraceFile second;
+  ASSERT_EQ(first.Open(path_.c_str(), kMagic), 0);
+  EXPECT_EQ(Append(first, "old one"), 0);
+  EXPECT_EQ(second.Open(path_.c_str(), kMagic), EWOULDBLOCK);
+  EXPECT_EQ(Content(), "old one");
+  first.Close();
+  EXPECT_EQ(second.Open(path_.c_str(), kMagic), 0);
+  EXPECT_EQ(Content(), "");
+}
+
+TEST_F(TraceFileTest, KeepsOutOfTheWayOfLowNumbers) {
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_cur <= 500) GTEST_SKIP() << "no high descriptors here";
+  TraceFile file;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  EXPECT_GE(Descriptor(), 500);
+}
+
+TEST_F(TraceFileTest, IsOpenedAgainWhenTheProgramHasClosedIt) {
+  TraceFile file;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  EXPECT_EQ(Append(file, "one "), 0);
+  ASSERT_EQ(close(Descriptor()), 0);
+  EXPECT_EQ(Append(file, "two"), 0);
+  EXPECT_EQ(Content(), "one two");
+}
+
+TEST_F(TraceFileTest, NeverWritesToAFileOfTheProgram) {
+  TraceFile file;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  const int fd = Descriptor();
+  std::FILE* const other = std::tmpfile();
+  ASSERT_EQ(dup2(fileno(other), fd), fd);
+  ASSERT_EQ(std::remove(path_.c_str()), 0);
+  EXPECT_EQ(Append(file, "text"), EBADF);
+  EXPECT_FALSE(file.is_open());
+  // Neither to another file of the same name.
+  EXPECT_EQ(lseek(fd, 0, SEEK_END), 0);
+  close(fd);
+  std::fclose(other);
+}
+
+}  // namespace
+}  // namespace hakmem

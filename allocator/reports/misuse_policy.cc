@@ -1,0 +1,64 @@
+#include "allocator/reports/misuse_policy.h"
+
+#include <atomic>
+
+#include "allocator/process/process.h"
+
+namespace hakmem {
+namespace {
+
+// Written once, at the start.
+constinit std::atomic<OnMisuse> g_choice{OnMisuse::kAbort};
+
+// Added to by whoever commits a misuse, read by statistics.
+constinit std::atomic<std::uint64_t> g_count{0};
+
+struct Place {
+  // 0: not taken. Written once, by the first misuse there.
+  std::atomic<std::uint64_t> key{0};
+  std::atomic<std::uint64_t> count{0};
+};
+// The last one is for all places that the others have no room for.
+constinit Place g_places[kMisusePlaces];
+
+Place& PlaceOf(std::uint64_t key) {
+  if (key == 0) key = 1;
+  for (unsigned i = 0; i + 1 < kMisusePlaces; ++i) {
+    Place& place = g_places[i];
+    std::uint64_t found = 0;
+    if (place.key.compare_exchange_strong(found, key,
+                                          std::memory_order_relaxed) ||
+        found == key) {
+      return place;
+    }
+  }
+  return g_places[kMisusePlaces - 1];
+}
+
+}  // namespace
+
+void SetOnMisuse(OnMisuse choice) {
+  g_choice.store(choice, std::memory_order_relaxed);
+}
+
+OnMisuse CurrentOnMisuse() { return g_choice.load(std::memory_order_relaxed); }
+
+std::uint64_t MisuseCount() { return g_count.load(std::memory_order_relaxed); }
+
+std::uint64_t CountMisuse(std::uint64_t place) {
+  g_count.fetch_add(1, std::memory_order_relaxed);
+  return PlaceOf(place).count.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+bool IsReported(std::uint64_t count) {
+  while (count % 10 == 0 && count != 0) count /= 10;
+  return count == 1;
+}
+
+void EndAfterMisuse() {
+  // A debugger stops here, with the misuse still on the stack.
+  if (CurrentOnMisuse() == OnMisuse::kTrap) __builtin_trap();
+  AbortProcess();
+}
+
+}  // namespace hakmem

@@ -1,0 +1,44 @@
+// The fate of the process after a misuse (HAKMEM_ON_MISUSE), and how often
+// there was one.
+//
+// Owns: the choice, the counts by place. Called by: MisuseReport; frontend, at
+// the start; statistics. Thread-safety: any thread; no locks; never allocates.
+//
+// Invariants:
+//   MP1: each misuse is counted once, in the total and at one place.
+//   MP2: of the misuses at one place the first is reported whole, and the 10th,
+//       100th, … by a line, however many there are.
+#ifndef HAKMEM_ALLOCATOR_REPORTS_MISUSE_POLICY_H_
+#define HAKMEM_ALLOCATOR_REPORTS_MISUSE_POLICY_H_
+
+#include <cstdint>
+
+#include "allocator/base/compiler.h"
+#include "allocator/config/heap_options.h"
+
+namespace hakmem {
+
+// Places that are told apart; misuses at more of them count as one place.
+inline constexpr unsigned kMisusePlaces = 64;
+
+// Once, at the start; until then it is kAbort.
+void SetOnMisuse(OnMisuse choice);
+OnMisuse CurrentOnMisuse();
+
+// All misuses of the process that it went on after.
+std::uint64_t MisuseCount();
+
+// Counts one; returns how many there have been at `place` (any number that says
+// which call of the program it was, and which sentence).
+std::uint64_t CountMisuse(std::uint64_t place);
+
+// Whether the `count`th misuse at a place is worth a line.
+bool IsReported(std::uint64_t count);
+
+// After a report was written: ends the process as HAKMEM_ON_MISUSE says; log
+// has no say here.
+[[noreturn]] HAK_COLD void EndAfterMisuse();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_REPORTS_MISUSE_POLICY_H_

@@ -1,0 +1,43 @@
+// Where reports learn of what lies around a block, and of its past: the layers
+// that know lie above this room.
+//
+// Owns: the two functions. Called by: frontend, which sets them at the start;
+// reports. Thread-safety: any thread; what is set must not allocate, wait for a
+// lock, or believe the tables more than it must.
+#ifndef HAKMEM_ALLOCATOR_REPORTS_REPORT_SOURCES_H_
+#define HAKMEM_ALLOCATOR_REPORTS_REPORT_SOURCES_H_
+
+#include <cstdint>
+
+#include "allocator/reports/address_facts.h"
+#include "allocator/stacks/call_stack.h"
+
+namespace hakmem {
+
+// When and by whom a block was last allocated and freed, as far as known.
+struct BlockHistory {
+  struct Event {
+    bool known = false;
+    int thread_id = 0;
+    CallStack stack;
+  };
+  Event allocation;
+  Event release;
+};
+
+using SurroundingsSource = void (*)(std::uintptr_t address,
+                                    Surroundings& surroundings);
+// `block` is a block's first byte.
+using HistorySource = void (*)(std::uintptr_t block, BlockHistory& history);
+
+// Null, to begin with: nothing is known.
+void SetSurroundingsSource(SurroundingsSource source);
+void SetHistorySource(HistorySource source);
+
+// False: there is no source.
+bool FindSurroundings(std::uintptr_t address, Surroundings& surroundings);
+bool FindHistory(std::uintptr_t block, BlockHistory& history);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_REPORTS_REPORT_SOURCES_H_

@@ -1,0 +1,172 @@
+#include "allocator/stacks/call_stack.h"
+
+#include <execinfo.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include "allocator/platform/errno_guard.h"
+#include "allocator/platform/memory_reader.h"
+#include "allocator/stacks/modules.h"
+
+namespace hakmem {
+
+namespace {
+
+// What a function with a frame pointer leaves on the stack, on x86-64 and on
+// aarch64 alike: the caller's frame pointer points at such a record, too.
+struct FrameRecord {
+  std::uintptr_t caller;
+  std::uintptr_t return_address;
+};
+
+#if defined(__x86_64__) || defined(__aarch64__)
+constexpr bool kFrameRecords = true;
+#else
+constexpr bool kFrameRecords = false;
+#endif
+
+// A larger step is a register that holds something else than a frame pointer.
+constexpr std::uintptr_t kMaxFrameBytes = std::uintptr_t{1} << 20;
+
+// Nothing is mapped in the first page.
+constexpr std::uintptr_t kLowestCode = 4096;
+
+// Removes the signature that aarch64 may keep in a return address.
+std::uintptr_t WithoutSignature(std::uintptr_t address) {
+#if defined(__aarch64__)
+  // XPACLRI, a no-operation where there are no signatures.
+  register std::uintptr_t link __asm__("x30") = address;
+  __asm__("hint #7" : "+r"(link));
+  return link;
+#else
+  return address;
+#endif
+}
+
+// Written once by PrepareStackTables, read by CaptureStackByTables.
+constinit std::atomic<bool> g_tables_ready{false};
+
+// Reads records that lie close together by few system calls.
+class StackReader {
+ public:
+  bool Read(std::uintptr_t address, FrameRecord& record) {
+    if (address - begin_ > kWindowBytes ||
+        address - begin_ + sizeof(record) > bytes_) {
+      // Never beyond the page, as nothing may follow it, unless the record is.
+      const std::size_t page_rest =
+          kSmallestPageBytes - address % kSmallestPageBytes;
+      bytes_ = std::clamp(page_rest, sizeof(record), kWindowBytes);
+      begin_ = address;
+      if (!memory_.Read(begin_, window_, bytes_)) {
+        bytes_ = 0;
+        return false;
+      }
+    }
+    std::memcpy(&record, window_ + (address - begin_), sizeof(record));
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kSmallestPageBytes = 4096;
+  static constexpr std::size_t kWindowBytes = 1024;
+
+  MemoryReader memory_;
+  std::uintptr_t begin_ = 0;
+  std::size_t bytes_ = 0;
+  char window_[kWindowBytes];
+};
+
+// Goes up from a record that has been read.
+void Walk(std::uintptr_t frame, FrameRecord record, StackReader& reader,
+          CallStack& stack) {
+  while (record.return_address >= kLowestCode) {
+    stack.addresses[stack.count++] = WithoutSignature(record.return_address);
+    if (stack.count == CallStack::kMaxFrames) return;
+    const std::uintptr_t next = record.caller;
+    if (next <= frame || next - frame > kMaxFrameBytes) return;
+    if (next % alignof(FrameRecord) != 0) return;
+    if (!reader.Read(next, record)) return;
+    frame = next;
+  }
+}
+
+// The caller of a function that has made no frame of its own; 0: it seems to
+// have made one.
+std::uintptr_t FramelessCaller(const CodePlace& place) {
+  std::uintptr_t caller = WithoutSignature(place.link);
+  MemoryReader memory;
+  if (place.stack_pointer != 0 &&
+      !memory.Read(place.stack_pointer, &caller, sizeof(caller))) {
+    return 0;
+  }
+  ModuleOf here;
+  ModuleOf there;
+  if (!FindModule(place.instruction, here) || !FindModule(caller, there) ||
+      here.begin == there.begin) {
+    return 0;
+  }
+  return caller;
+}
+
+// backtrace()'s own frames and the allocator's, besides the caller's.
+constexpr int kOwnFrames = 16;
+
+}  // namespace
+
+void CaptureStack(const void* frame_address, CallStack& stack) {
+  stack.count = 0;
+  if constexpr (!kFrameRecords) return;
+  StackReader reader;
+  const auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
+  FrameRecord record;
+  // The caller's own frame is there.
+  std::memcpy(&record, frame_address, sizeof(record));
+  Walk(frame, record, reader, stack);
+}
+
+void CaptureStackAt(const CodePlace& place, CallStack& stack) {
+  stack.count = 0;
+  if (place.instruction == 0) return;
+  stack.addresses[stack.count++] = place.instruction;
+  if constexpr (!kFrameRecords) return;
+  const std::uintptr_t caller = FramelessCaller(place);
+  if (caller != 0) stack.addresses[stack.count++] = caller;
+  StackReader reader;
+  FrameRecord record;
+  if (place.frame % alignof(FrameRecord) != 0) return;
+  if (!reader.Read(place.frame, record)) return;
+  Walk(place.frame, record, reader, stack);
+}
+
+void PrepareStackTables() {
+  const ErrnoGuard guard;
+  void* address = nullptr;
+  backtrace(&address, 1);
+  // release: pairs with the acquire in CaptureStackByTables; libc's unwinder is
+  // loaded.
+  g_tables_ready.store(true, std::memory_order_release);
+}
+
+void CaptureStackByTables(std::uintptr_t first, CallStack& stack) {
+  const ErrnoGuard guard;
+  stack.count = 0;
+  // acquire: pairs with the release in PrepareStackTables.
+  if (!g_tables_ready.load(std::memory_order_acquire)) return;
+  void* addresses[CallStack::kMaxFrames + kOwnFrames];
+  const int count = backtrace(addresses, CallStack::kMaxFrames + kOwnFrames);
+  int begin = 0;
+  while (begin < count &&
+         reinterpret_cast<std::uintptr_t>(addresses[begin]) != first) {
+    ++begin;
+  }
+  if (begin == count) begin = 0;
+  for (int i = begin; i < count && stack.count < CallStack::kMaxFrames; ++i) {
+    stack.addresses[stack.count++] =
+        reinterpret_cast<std::uintptr_t>(addresses[i]);
+  }
+}
+
+}  // namespace hakmem

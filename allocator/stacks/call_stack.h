@@ -1,0 +1,50 @@
+// Who called: return addresses from the stack, without a fault and without
+// allocating.
+//
+// Owns: whether libc's unwinder is loaded. Called by: reports, failures,
+// frontend. Thread-safety: any thread; the walk by frames is safe in signal
+// handlers; errno is left as it was.
+//
+// Invariants:
+//   CS1: reading the stack never faults, whatever the frame pointers hold: all
+//       frames but the caller's own go through MemoryReader.
+//   CS2: at most kMaxFrames steps; each goes up the stack.
+#ifndef HAKMEM_ALLOCATOR_STACKS_CALL_STACK_H_
+#define HAKMEM_ALLOCATOR_STACKS_CALL_STACK_H_
+
+#include <cstdint>
+
+#include "allocator/process/code_place.h"
+
+namespace hakmem {
+
+struct CallStack {
+  static constexpr unsigned kMaxFrames = 32;
+  std::uintptr_t addresses[kMaxFrames];  // innermost first
+  unsigned count = 0;
+};
+
+// Walks the frame pointers (x86-64, aarch64), beginning with the return address
+// of the function whose __builtin_frame_address(0) is `frame_address` and which
+// is still running. Code compiled without frame pointers is skipped, or ends
+// the walk.
+void CaptureStack(const void* frame_address, CallStack& stack);
+
+// From the instruction on, by frame pointers; nothing of `place` is trusted.
+// When the instruction is in another module than the code that would return
+// next, as in libc's memcpy, which has no frame, the caller that it would
+// return to without one comes second.
+void CaptureStackAt(const CodePlace& place, CallStack& stack);
+
+// By the unwind tables, through libc's backtrace(). Empty until
+// PrepareStackTables() has been called. Frames before the one that returns to
+// `first`, which are the allocator's own, are left out when it is among them.
+void CaptureStackByTables(std::uintptr_t first, CallStack& stack);
+
+// Lets libc load its unwinder. Allocates and takes the loader's lock: for start
+// up, not for a failing path.
+void PrepareStackTables();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_STACKS_CALL_STACK_H_

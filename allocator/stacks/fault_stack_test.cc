@@ -1,0 +1,87 @@
+// What is found of the stack when a signal has come.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "allocator/base/compiler.h"
+#include "allocator/process/fault_hook.h"
+#include "allocator/process/test_death.h"
+#include "allocator/stacks/call_stack.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint32_t kFaults = SignalBit(SIGSEGV) | SignalBit(SIGBUS);
+
+// A page that nobody may touch.
+char* Forbidden() {
+  static char* const page =
+      static_cast<char*>(mmap(nullptr, static_cast<std::size_t>(getpagesize()),
+                              PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  return page;
+}
+
+void Write() { *static_cast<volatile char*>(Forbidden() + 5) = 1; }
+class FaultStackTest : public DeathTest {
+ protected:
+  void SetUp() override {
+    DeathTest::SetUp();
+    Forbidden();
+  }
+};
+
+std::uintptr_t caller = 0;
+
+HAK_NOINLINE int WriteFramed(void (*write)()) {
+  caller = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+  const void* volatile frame = __builtin_frame_address(0);
+  write();
+  return frame != nullptr ? 1 : 0;
+}
+
+FaultVerdict SayWhetherTheCallerIsFound(const Fault& fault) {
+  CallStack stack;
+  CaptureStackAt(fault.place, stack);
+  bool found = false;
+  for (unsigned i = 0; i < stack.count; ++i) {
+    found = found || stack.addresses[i] == caller;
+  }
+  Say(stack.addresses[0] == fault.place.instruction && found ? "found\n"
+                                                             : "lost\n");
+  return FaultVerdict::kExplained;
+}
+
+TEST_F(FaultStackTest, TheCallersOfTheAccessAreFound) {
+  for (void (*const access)() :
+       {static_cast<void (*)()>(&Write), static_cast<void (*)()>([] {
+          void* (*volatile fill)(void*, int, std::size_t) = &std::memset;
+          fill(Forbidden(), 1, 100);
+        })}) {
+    const Death death = DeathOf([access] {
+      AddFaultListener(&SayWhetherTheCallerIsFound, kFaults,
+                       OtherHandlers::kStandBefore);
+      std::exit(WriteFramed(access));
+    });
+    EXPECT_EQ(death.said, "found\n");
+  }
+}
+
+TEST_F(FaultStackTest, AWildFramePointerLeavesTheInstruction) {
+  CallStack stack;
+  CaptureStackAt({.instruction = 0x10000,
+                  .frame = reinterpret_cast<std::uintptr_t>(Forbidden()),
+                  .stack_pointer = 8},
+                 stack);
+  ASSERT_EQ(stack.count, 1u);
+  EXPECT_EQ(stack.addresses[0], 0x10000u);
+  CaptureStackAt({}, stack);
+  EXPECT_EQ(stack.count, 0u);
+}
+
+}  // namespace
+}  // namespace hakmem

@@ -1,0 +1,243 @@
+#include "allocator/stacks/modules.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include "allocator/platform/errno_guard.h"
+#include "allocator/platform/memory_reader.h"
+
+namespace hakmem {
+
+namespace {
+
+// Not _dl_find_object(): a reference to it, weak or not, makes the library
+// refuse to be loaded by a libc older than 2.35. Not dl_iterate_phdr(): it
+// takes the loader's lock, whose holder may be waiting in malloc.
+
+using Header = ElfW(Ehdr);
+using Segment = ElfW(Phdr);
+using Dynamic = ElfW(Dyn);
+using Note = ElfW(Nhdr);
+
+constexpr unsigned kMaxModules = 4096;
+constexpr unsigned kMaxSegments = 16;
+constexpr unsigned kMaxDynamicEntries = 256;
+constexpr unsigned kMaxNotes = 16;
+constexpr std::size_t kMaxBuildIdBytes = 20;
+
+// A loaded ELF file.
+struct Image {
+  std::uintptr_t base = 0;
+  unsigned count = 0;
+  Segment segments[kMaxSegments];
+};
+
+bool ReadSegments(MemoryReader& memory, std::uintptr_t address, unsigned count,
+                  Image& image) {
+  image.count = count < kMaxSegments ? count : kMaxSegments;
+  return memory.Read(address, image.segments, image.count * sizeof(Segment));
+}
+
+// The program, whose segments the kernel told the process.
+bool ReadProgram(MemoryReader& memory, Image& image) {
+  const std::uintptr_t segments = getauxval(AT_PHDR);
+  const unsigned long count = getauxval(AT_PHNUM);
+  if (segments == 0 ||
+      !ReadSegments(memory, segments, static_cast<unsigned>(count), image)) {
+    return false;
+  }
+  // Without this segment the program is not position-independent.
+  image.base = 0;
+  for (unsigned i = 0; i < image.count; ++i) {
+    if (image.segments[i].p_type == PT_PHDR) {
+      image.base = segments - image.segments[i].p_vaddr;
+    }
+  }
+  return true;
+}
+
+// A shared library; its addresses begin at 0, and its header is there.
+bool ReadLibrary(MemoryReader& memory, std::uintptr_t base, Image& image) {
+  Header header;
+  if (!memory.Read(base, &header, sizeof(header)) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_phentsize != sizeof(Segment)) {
+    return false;
+  }
+  image.base = base;
+  return ReadSegments(memory, base + header.e_phoff, header.e_phnum, image);
+}
+
+// Sets begin and end; whether `address` is in one of the image's segments.
+bool Holds(const Image& image, std::uintptr_t address, ModuleOf& module) {
+  bool holds = false;
+  module.begin = UINTPTR_MAX;
+  module.end = 0;
+  module.unwind_table = 0;
+  for (unsigned i = 0; i < image.count; ++i) {
+    const Segment& segment = image.segments[i];
+    if (segment.p_type == PT_GNU_EH_FRAME) {
+      module.unwind_table = image.base + segment.p_vaddr;
+    }
+    if (segment.p_type != PT_LOAD) continue;
+    const std::uintptr_t begin = image.base + segment.p_vaddr;
+    const std::uintptr_t end = begin + segment.p_memsz;
+    if (address >= begin && address < end) holds = true;
+    if (begin < module.begin) module.begin = begin;
+    if (end > module.end) module.end = end;
+  }
+  return holds;
+}
+
+std::size_t RoundUp(std::size_t bytes, std::size_t alignment) {
+  return (bytes + alignment - 1) & ~(alignment - 1);
+}
+
+void PrintHex(const unsigned char* bytes, std::size_t count, char* to) {
+  for (std::size_t i = 0; i < count; ++i) {
+    *to++ = "0123456789abcdef"[bytes[i] >> 4];
+    *to++ = "0123456789abcdef"[bytes[i] & 15];
+  }
+  *to = '\0';
+}
+
+bool ReadBuildIdFrom(MemoryReader& memory, const Image& image,
+                     const Segment& segment, char* build_id) {
+  std::uintptr_t at = image.base + segment.p_vaddr;
+  const std::uintptr_t end = at + segment.p_memsz;
+  const std::size_t alignment = segment.p_align == 8 ? 8 : 4;
+  for (unsigned i = 0; i < kMaxNotes; ++i) {
+    Note note;
+    if (at + sizeof(note) > end || !memory.Read(at, &note, sizeof(note))) {
+      return false;
+    }
+    const std::uintptr_t name = at + sizeof(note);
+    const std::uintptr_t bytes = name + RoundUp(note.n_namesz, alignment);
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof("GNU") &&
+        note.n_descsz <= kMaxBuildIdBytes) {
+      unsigned char id[kMaxBuildIdBytes];
+      if (!memory.Read(bytes, id, note.n_descsz)) return false;
+      PrintHex(id, note.n_descsz, build_id);
+      return true;
+    }
+    at = bytes + RoundUp(note.n_descsz, alignment);
+  }
+  return false;
+}
+
+void ReadBuildId(MemoryReader& memory, const Image& image, ModuleOf& module) {
+  module.build_id[0] = '\0';
+  for (unsigned i = 0; i < image.count; ++i) {
+    if (image.segments[i].p_type == PT_NOTE &&
+        ReadBuildIdFrom(memory, image, image.segments[i], module.build_id)) {
+      return;
+    }
+  }
+}
+
+void ReadProgramPath(ModuleOf& module) {
+  const ErrnoGuard guard;
+  const long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe",
+                              module.path, sizeof(module.path) - 1);
+  module.path[length < 0 ? 0 : length] = '\0';
+}
+
+// Written by whoever is first, always with the same value; read by all.
+constinit std::atomic<std::uintptr_t> g_loader_list{0};
+
+// Where the loader keeps its list, for debuggers; 0 in a static program.
+std::uintptr_t LoaderList(MemoryReader& memory, const Image& program) {
+  std::uintptr_t list = g_loader_list.load(std::memory_order_relaxed);
+  if (list != 0) return list;
+  for (unsigned i = 0; i < program.count; ++i) {
+    const Segment& segment = program.segments[i];
+    if (segment.p_type != PT_DYNAMIC) continue;
+    const std::uintptr_t entries = program.base + segment.p_vaddr;
+    for (unsigned j = 0; j < kMaxDynamicEntries; ++j) {
+      Dynamic entry;
+      if (!memory.Read(entries + j * sizeof(entry), &entry, sizeof(entry)) ||
+          entry.d_tag == DT_NULL) {
+        return 0;
+      }
+      if (entry.d_tag == DT_DEBUG) {
+        list = entry.d_un.d_ptr;
+        g_loader_list.store(list, std::memory_order_relaxed);
+        return list;
+      }
+    }
+  }
+  return 0;
+}
+
+// The library of the loader's list that begins closest before `address`: if any
+// holds it, this one does.
+bool FindNearest(MemoryReader& memory, std::uintptr_t list,
+                 std::uintptr_t address, link_map& nearest) {
+  r_debug debug;
+  if (list == 0 || !memory.Read(list, &debug, sizeof(debug))) return false;
+  nearest.l_addr = 0;
+  const link_map* entry = debug.r_map;
+  for (unsigned i = 0; i < kMaxModules && entry != nullptr; ++i) {
+    link_map map;
+    if (!memory.Read(reinterpret_cast<std::uintptr_t>(entry), &map,
+                     sizeof(map))) {
+      break;
+    }
+    if (map.l_addr <= address && map.l_addr > nearest.l_addr) nearest = map;
+    entry = map.l_next;
+  }
+  return nearest.l_addr != 0;
+}
+
+bool FindLibrary(MemoryReader& memory, std::uintptr_t list,
+                 std::uintptr_t address, ModuleOf& module) {
+  link_map map;
+  Image image;
+  if (!FindNearest(memory, list, address, map) ||
+      !ReadLibrary(memory, map.l_addr, image) ||
+      !Holds(image, address, module)) {
+    return false;
+  }
+  module.base = image.base;
+  ReadBuildId(memory, image, module);
+  if (!memory.ReadText(reinterpret_cast<std::uintptr_t>(map.l_name),
+                       module.path, sizeof(module.path))) {
+    module.path[0] = '\0';
+  }
+  return true;
+}
+
+}  // namespace
+
+bool FindModule(std::uintptr_t address, ModuleOf& module) {
+  MemoryReader memory;
+  std::uintptr_t list = 0;
+  {
+    Image program;
+    if (ReadProgram(memory, program)) {
+      if (Holds(program, address, module)) {
+        module.base = program.base;
+        ReadBuildId(memory, program, module);
+        ReadProgramPath(module);
+        return true;
+      }
+      list = LoaderList(memory, program);
+    }
+  }
+  return FindLibrary(memory, list, address, module);
+}
+
+bool IsProgram(const ModuleOf& module) {
+  const std::uintptr_t entry = getauxval(AT_ENTRY);
+  return entry >= module.begin && entry < module.end;
+}
+
+}  // namespace hakmem

@@ -1,0 +1,45 @@
+// Which program or shared library an address of code is in.
+//
+// Owns: the address of the loader's list, once found. Called by: the
+// rooms that write of code. Thread-safety: any thread, signal handlers
+// included; takes no lock, the loader's neither; nothing allocates; errno is
+// left as it was. A library that is being loaded or unloaded at the time may be
+// missed.
+//
+// Invariants:
+//   MO1: reading the loader's list and the modules' headers never faults.
+//   MO2: the work is bounded, whatever the list looks like.
+#ifndef HAKMEM_ALLOCATOR_STACKS_MODULES_H_
+#define HAKMEM_ALLOCATOR_STACKS_MODULES_H_
+
+#include <cstdint>
+
+namespace hakmem {
+
+struct ModuleOf {
+  // As the loader knows it; the program's own from /proc/self/exe. What is too
+  // long is cut.
+  char path[256];
+  // An address less this is its place in the ELF file's own address space.
+  std::uintptr_t base;
+  // In lower-case hexadecimal; empty when the module has none (or a longer one
+  // than any linker makes).
+  char build_id[41];
+  // [begin, end) holds all of the module, so that other addresses in it need
+  // not be looked up.
+  std::uintptr_t begin;
+  std::uintptr_t end;
+  // Its .eh_frame_hdr, which tells how to unwind its functions; 0: it has none.
+  std::uintptr_t unwind_table;
+};
+
+// False: `address` is in no module (code made at run time), or in one loaded by
+// dlmopen.
+bool FindModule(std::uintptr_t address, ModuleOf& module);
+
+// Whether it is the program itself, no shared library.
+bool IsProgram(const ModuleOf& module);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_STACKS_MODULES_H_

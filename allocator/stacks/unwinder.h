@@ -1,0 +1,32 @@
+// Who called, by the unwind tables that every module carries (.eh_frame): finds
+// the callers of code compiled without frame pointers, too.
+//
+// Owns: nothing. Called by: reports. Thread-safety: any
+// thread, signal handlers included; no lock, the loader's neither; nothing
+// allocates; errno is left as it was. Slow (some hundred system calls): for the
+// end of a process, not for a failing path.
+//
+// Invariants:
+//   UW1: reading stack and tables never faults, whatever they hold: everything
+//       goes through MemoryReader.
+//   UW2: the work is bounded: kMaxFrames steps, each up the stack, and at most
+//       kMaxInstructions of a table for each.
+#ifndef HAKMEM_ALLOCATOR_STACKS_UNWINDER_H_
+#define HAKMEM_ALLOCATOR_STACKS_UNWINDER_H_
+
+#include "allocator/stacks/call_stack.h"
+
+namespace hakmem {
+
+// The callers of the function that calls this, innermost first. Where tables
+// cannot tell (other processors than x86-64, code made at run time) the frame
+// pointers do.
+void Unwind(CallStack& stack);
+
+// From where a signal interrupted its thread: `context` is the ucontext_t that
+// the handler got. The first address is the interrupted instruction's.
+void UnwindFrom(const void* context, CallStack& stack);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_STACKS_UNWINDER_H_

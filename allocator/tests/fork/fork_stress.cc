@@ -1,0 +1,283 @@
+// Forks while everything else goes on that has a lock and allocates under it.
+//
+//   fork_stress SCENARIO FORKS
+//
+// It ends when so many forks were made and each child has exited with 0; if it
+// does not end, something waits for itself.
+#include <dlfcn.h>
+#include <locale.h>
+#include <netdb.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "allocator/tests/fork/early.h"
+
+namespace {
+
+[[noreturn]] void Fail(const char* what) {
+  fprintf(stderr, "fork_stress: %s\n", what);
+  abort();
+}
+
+volatile sig_atomic_t g_handled = 0;
+// This process was made by a handler, and goes on where its parent was.
+volatile sig_atomic_t g_is_child = 0;
+
+// --- What is done in parent and child ----------------------------------------
+
+class Blocks {
+ public:
+  explicit Blocks(unsigned seed) : seed_(seed) {}
+  ~Blocks() {
+    for (char* block : blocks_) free(block);
+  }
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+
+  void Step() {
+    char*& block = blocks_[rand_r(&seed_) % kCount];
+    static constexpr std::size_t kSizes[] = {16,   100,   900,   3000,
+                                             9000, 60000, 70000, 500000};
+    const std::size_t size = kSizes[rand_r(&seed_) % 8];
+    if (rand_r(&seed_) % 8 == 0) {
+      char* const moved = static_cast<char*>(realloc(block, size));
+      if (moved == nullptr) Fail("realloc");
+      block = moved;
+    } else {
+      free(block);
+      block = static_cast<char*>(malloc(size));
+      if (block == nullptr) Fail("malloc");
+    }
+    memset(block, 7, size < 4096 ? size : 4096);
+  }
+  void Steps(int count) {
+    for (int i = 0; i < count; ++i) Step();
+  }
+
+ private:
+  static constexpr unsigned kCount = 200;
+  unsigned seed_;
+  char* blocks_[kCount] = {};
+};
+
+void Await(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) != child) {
+    // It was the parent that waited.
+    if (g_is_child != 0) _exit(0);
+    if (errno != EINTR) Fail("waitpid");
+  }
+  if (status != 0) {
+    fprintf(stderr, "fork_stress: a child ended with 0x%x\n",
+            static_cast<unsigned>(status));
+    abort();
+  }
+}
+
+// The child allocates, uses streams and threads, and forks in its turn.
+void ForkOnce(int depth) {
+  const pid_t child = fork();
+  if (child < 0) Fail("fork");
+  if (child != 0) {
+    Await(child);
+    return;
+  }
+  {
+    Blocks blocks(static_cast<unsigned>(depth));
+    blocks.Steps(300);
+    FILE* const file = fopen("/dev/null", "w");
+    if (file == nullptr) Fail("fopen");
+    fprintf(file, "%d\n", depth);
+    fclose(file);
+    std::thread([] { Blocks(3).Steps(100); }).join();
+    if (depth != 0) ForkOnce(depth - 1);
+  }
+  _exit(0);
+}
+
+// --- What goes on beside
+// ------------------------------------------------------
+
+std::atomic<bool> g_stop{false};
+
+void Allocate() {
+  Blocks blocks(1);
+  while (!g_stop) blocks.Step();
+}
+
+void AllocateUnderLock() {
+  Blocks blocks(2);
+  while (!g_stop) {
+    pthread_mutex_lock(EarlyMutex());
+    blocks.Steps(100);
+    pthread_mutex_unlock(EarlyMutex());
+    usleep(100);
+  }
+}
+
+void FlushAll() {
+  while (!g_stop) fflush(nullptr);
+}
+
+// Lines so long that each is reallocated many times, and freed.
+void ReadLines() {
+  const std::size_t length = 300000;
+  std::vector<char> text(2 * length, 'x');
+  text[length - 1] = text[2 * length - 1] = '\n';
+  while (!g_stop) {
+    FILE* const file = fmemopen(text.data(), text.size(), "r");
+    char* line = nullptr;
+    std::size_t room = 0;
+    while (getline(&line, &room, file) > 0) {
+      free(line);
+      line = nullptr;
+      room = 0;
+    }
+    free(line);
+    fclose(file);
+  }
+}
+
+void PrintLines() {
+  FILE* const file = fopen("/dev/null", "w");
+  while (!g_stop) fprintf(file, "%*d%f\n", 9000, 1, 1e300);
+  fclose(file);
+}
+
+void Load() {
+  while (!g_stop) {
+    void* const library = dlopen("libresolv.so.2", RTLD_NOW);
+    dlerror();
+    if (dlsym(RTLD_DEFAULT, "no_such_symbol") != nullptr) Fail("dlsym");
+    dlerror();
+    if (library != nullptr) dlclose(library);
+  }
+}
+
+void LookUp() {
+  while (!g_stop) {
+    addrinfo* found = nullptr;
+    if (getaddrinfo("localhost", "http", nullptr, &found) == 0) {
+      freeaddrinfo(found);
+    }
+  }
+}
+
+void Localise() {
+  while (!g_stop) {
+    locale_t const locale = newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
+    if (locale != nullptr) freelocale(locale);
+    setlocale(LC_ALL, "C.UTF-8");
+    setlocale(LC_ALL, "C");
+  }
+}
+
+void RegisterAtExit() {
+  for (int i = 0; i < 20000 && !g_stop; ++i) {
+    atexit([] {});
+    if (i % 100 == 0) usleep(1000);
+  }
+}
+
+void StartThreads() {
+  while (!g_stop) {
+    std::thread([] { Blocks(5).Steps(50); }).join();
+  }
+}
+
+using Threads = std::vector<std::function<void()>>;
+
+int RunBeside(const Threads& bodies, int forks) {
+  std::vector<std::thread> threads;
+  for (const auto& body : bodies) threads.emplace_back(body);
+  Blocks blocks(9);
+  for (int i = 0; i < forks; ++i) {
+    blocks.Steps(200);
+    ForkOnce(i % 8 == 0 ? 2 : 0);
+  }
+  g_stop = true;
+  for (std::thread& thread : threads) thread.join();
+  return 0;
+}
+
+// --- Forks in signal handlers
+// --------------------------------------------------
+
+// Every other child goes on where it was interrupted.
+void ForkInHandler(int) {
+  if (g_is_child != 0) return;
+  const int error_number = errno;
+  g_handled = g_handled + 1;
+  const pid_t child = fork();
+  if (child < 0) Fail("fork in a handler");
+  if (child == 0) {
+    if (g_handled % 2 == 0) _exit(0);
+    g_is_child = 1;
+  } else {
+    Await(child);
+  }
+  errno = error_number;
+}
+
+// One signal a round, at any moment of it: many of them would keep fork from
+// ever ending.
+int RunSignals(int forks) {
+  StopEarlyHandlers();
+  struct sigaction action = {};
+  action.sa_handler = &ForkInHandler;
+  sigaction(SIGALRM, &action, nullptr);
+  Blocks blocks(4);
+  unsigned seed = 1;
+  while (g_handled < forks) {
+    const itimerval soon = {
+        .it_interval = {},
+        .it_value = {.tv_sec = 0, .tv_usec = 1 + rand_r(&seed) % 500}};
+    if (g_is_child == 0) setitimer(ITIMER_REAL, &soon, nullptr);
+    blocks.Steps(100);
+    const pid_t child = fork();
+    if (child < 0) Fail("fork");
+    if (child == 0) {
+      blocks.Steps(100);
+      _exit(0);
+    }
+    Await(child);
+    if (g_is_child != 0) _exit(0);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) Fail("usage: fork_stress SCENARIO FORKS");
+  const std::string_view scenario = argv[1];
+  const int forks = atoi(argv[2]);
+  if (scenario == "alone") return RunBeside({}, forks);
+  if (scenario == "handlers") {
+    // Some more that are registered late.
+    const auto allocate = [] { Blocks(6).Steps(50); };
+    pthread_atfork(allocate, allocate, allocate);
+    return RunBeside({AllocateUnderLock, AllocateUnderLock, Allocate}, forks);
+  }
+  if (scenario == "streams") {
+    return RunBeside({FlushAll, ReadLines, PrintLines, Allocate}, forks);
+  }
+  if (scenario == "libc") {
+    return RunBeside({Load, LookUp, Localise, RegisterAtExit, StartThreads},
+                     forks);
+  }
+  if (scenario == "signals") return RunSignals(forks);
+  Fail("no such scenario");
+}

@@ -1,0 +1,12 @@
+#!/bin/bash
+# fork_stress.sh [--preload LIBRARY] PROGRAM FORKS: every scenario of fork_stress.
+set -euo pipefail
+library=
+if [[ $1 == --preload ]]; then
+  library=$(realpath "$2")
+  shift 2
+fi
+for scenario in alone handlers streams libc signals; do
+  echo "$scenario"
+  env ${library:+LD_PRELOAD="$library"} "$1" "$scenario" "$2"
+done

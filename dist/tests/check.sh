@@ -1,0 +1,40 @@
+#!/bin/bash
+# Programs on what was built, preloaded and linked; each says which malloc it has.
+# usage: check.sh BUILD_DIRECTORY VARIANT...
+set -euo pipefail
+build=$(realpath "$1")
+shift
+source=$(realpath "$(dirname "$0")/..")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cc=${CC:-cc}
+
+fail() {
+  echo "check: $*" >&2
+  exit 1
+}
+
+# on_hakmem VARIANT COMMAND...: its statistics say that it ran on hakmem.
+on_hakmem() {
+  local variant=$1
+  shift
+  HAKMEM_STATS="$scratch/statistics" "$@" >/dev/null || fail "$variant: $* failed"
+  grep -q "\"variant\": *\"$variant\"" "$scratch/statistics" || fail "$variant: $* did not run on it"
+  rm "$scratch/statistics"
+}
+
+for variant in "$@"; do
+  name=hakmem
+  [[ $variant == release ]] || name=hakmem-$variant
+  on_hakmem "$variant" env LD_PRELOAD="$build/lib$name.so" sort /etc/passwd
+  "$cc" -I"$source" "$source/tests/program.c" -o "$scratch/shared" \
+    -Wl,--no-as-needed -L"$build" -l"$name" -Wl,-rpath,"$build"
+  on_hakmem "$variant" "$scratch/shared"
+  "$cc" -I"$source" "$source/tests/program.c" -o "$scratch/static" "$build/lib$name.a" -pthread
+  on_hakmem "$variant" "$scratch/static"
+  for program in shared static; do
+    if "$scratch/$program" twice 2>"$scratch/message"; then fail "$variant: a double free passed"; fi
+    grep -q '^hakmem: fatal: double free' "$scratch/message" || fail "$variant: $(cat "$scratch/message")"
+  done
+done
+echo "check: $# variants passed"

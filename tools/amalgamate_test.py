@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Tests of the source release: it builds without warnings, runs, and installs."""
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import amalgamate
+
+ROOT = amalgamate.ROOT
+COMPILERS = {"gcc": ("g++-12", "gcc-12"), "clang": ("clang++-19", "clang-19")}
+
+
+def run(command, **kwargs):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **kwargs)
+    assert done.returncode == 0, "%s\n%s" % (command, done.stdout)
+    return done.stdout
+
+
+class RenamingTest(unittest.TestCase):
+    def test_finds_what_an_unnamed_namespace_declares(self):
+        text = ("namespace {\n\nstruct alignas(64) Pair {\n  int first;\n};\nconstexpr unsigned kMost = 3;\n"
+                "constinit FutexLock g_lock;\nint g_count ABSL_GUARDED_BY(g_lock) = 0;\n"
+                "bool Sum(int a,\n         int b) {\n  return First(a);\n}\n\n}  // namespace\nint Outside() { return 1; }\n")
+        self.assertEqual(amalgamate.declared(amalgamate.unnamed_parts(text)),
+                         {"Pair", "kMost", "g_lock", "g_count", "Sum"})
+
+    def test_leaves_members_literals_and_comments_alone(self):
+        text = 'Take(a.Take(1), p->Take(), X::Take, hakmem::Take, "Take");  // Take'
+        self.assertEqual(amalgamate.rename(text, {"Take"}, "InFile"),
+                         'TakeInFile(a.Take(1), p->Take(), X::Take, hakmem::TakeInFile, "Take");  // Take')
+
+    def test_names_of_two_files_clash(self):
+        texts = {"a.cc": "namespace {\nconstexpr int kA = 1;\nconstexpr int kB = 1;\n}  // namespace\n",
+                 "b.cc": "namespace {\nconstexpr int kA = 2;\n}  // namespace\n",
+                 "c.h": "inline constexpr int kB = 1;\n"}
+        self.assertEqual(amalgamate.clashes(texts, ["a.cc", "b.cc"]), {"a.cc": {"kA", "kB"}, "b.cc": {"kA"}})
+
+
+class FlagsTest(unittest.TestCase):
+    def test_are_those_of_the_bazel_build(self):
+        copts = (ROOT / "tools/build/copts.bzl").read_text()
+        wanted = []
+        for name in ("_LIBRARY_SEMANTICS", "_LIBRARY_SPEED", "PRODUCT_LINKOPTS"):
+            part = re.search(r"^%s = \[(.*?)^\]" % name, copts, re.MULTILINE | re.DOTALL)[1]
+            wanted += [flag for flag in re.findall(r'"(-[^"]*)"', part) if flag not in ("-O2", "-g") and "frame-larger" not in flag]
+        self.assertGreater(len(wanted), 15)
+        for name in ("Makefile", "CMakeLists.txt"):
+            given = (amalgamate.DIST / name).read_text().replace("(", " ").replace(")", " ").split()
+            self.assertEqual([flag for flag in wanted if flag not in given], [], name)
+
+
+class SourceReleaseTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.source = pathlib.Path(cls.folder.name) / "hakmem"
+        run([ROOT / "tools/amalgamate.py", cls.source])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def make(self, compiler, variant, *targets):
+        cxx, cc = COMPILERS[compiler]
+        run(["make", "-C", self.source, "-j2", "BUILD=build-" + compiler, "VARIANTS=" + variant, "CXX=" + cxx, "CC=" + cc,
+             "CXXFLAGS=-O2 -Wall -Wextra -Werror", *targets])
+
+    def test_is_the_same_each_time(self):
+        again = pathlib.Path(self.folder.name) / "again"
+        run([ROOT / "tools/amalgamate.py", again])
+        run(["diff", "-r", "--exclude=build*", self.source, again])
+
+    def test_release_with_gcc_installs_and_is_found(self):
+        prefix = pathlib.Path(self.folder.name) / "prefix"
+        self.make("gcc", "release", "PREFIX=%s" % prefix, "check", "install")
+        pc = (prefix / "lib/pkgconfig/hakmem.pc").read_text()
+        variables = dict(re.findall(r"^(\w+)=(.*)$", pc, re.MULTILINE))
+        self.assertEqual(variables["libdir"], str(prefix / "lib"))
+        self.assertRegex(pc, r"(?m)^Version: \d+\.\d+\.\d+$")
+        program = pathlib.Path(self.folder.name) / "program"
+        program.with_suffix(".c").write_text(
+            "#include <hakmem/hakmem.h>\n#include <stdio.h>\n"
+            'int main(void) { printf("%d.%d.%d %s", HAKMEM_VERSION_MAJOR, HAKMEM_VERSION_MINOR, HAKMEM_VERSION_PATCH,'
+            " hakmem_version()); return 0; }\n")
+        run(["gcc-12", program.with_suffix(".c"), "-o", program, "-I%s" % variables["includedir"],
+             "-L%s" % variables["libdir"], "-lhakmem", "-Wl,-rpath,%s" % variables["libdir"]])
+        header, library = run([program]).split()
+        self.assertEqual(header, library)
+
+    def test_hardened_with_clang(self):
+        self.make("clang", "hardened", "check")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,253 @@
+#include "tools/hakmem/failures.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "allocator/base/route.h"
+#include "allocator/failures/failure_event.h"
+#include "allocator/failures/failure_ring.h"
+#include "tools/hakmem/analysis.h"
+#include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/process_image.h"
+#include "tools/hakmem/report.h"
+#include "tools/hakmem/report_json.h"
+#include "tools/hakmem/report_text.h"
+#include "tools/hakmem/standard_output.h"
+#include "tools/hakmem/symbolizer.h"
+#include "tools/hakmem/words.h"
+
+ABSL_DECLARE_FLAG(bool, json);
+ABSL_DECLARE_FLAG(unsigned, sites);
+ABSL_DECLARE_FLAG(std::string, symbolizer);
+ABSL_DECLARE_FLAG(std::string, symbols);
+
+namespace hakmem::tools {
+namespace {
+
+constexpr const char* kFlags[] = {"json", "sites", "symbolizer", "symbols"};
+constexpr char kMagic[8] = "hakfail";
+constexpr std::uint32_t kMaxSlots = 1 << 20;
+constexpr std::uint32_t kMaxSlotBytes = 1 << 16;
+
+void Complain(std::string_view text) {
+  const std::string line = absl::StrCat("hakmem failures: ", text, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+template <std::size_t kBytes>
+std::string Text(const char (&text)[kBytes]) {
+  return {text, ::strnlen(text, kBytes)};
+}
+
+// What a process keeps.
+struct Ring {
+  std::string version;
+  std::string variant;
+  std::uint64_t recorded = 0;
+  std::vector<FailureEvent> events;  // oldest first
+};
+
+absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
+  const std::uint64_t address = image.FindSymbol("hakmem_failure_ring");
+  if (address == 0) {
+    return absl::NotFoundError(absl::StrCat("there is no hakmem in process ",
+                                            image.pid(), " (", image.program(),
+                                            ")"));
+  }
+  FailureRingDescriptor ring = {};
+  absl::Status status = image.Read(address, &ring, sizeof(ring));
+  if (!status.ok()) return status;
+  if (std::memcmp(ring.magic, kMagic, sizeof(kMagic)) != 0 ||
+      ring.version != 1 || ring.event_bytes < sizeof(FailureEvent) ||
+      ring.capacity == 0 || ring.capacity > kMaxSlots ||
+      ring.slot_bytes > kMaxSlotBytes ||
+      ring.event_offset + ring.event_bytes > ring.slot_bytes) {
+    return absl::FailedPreconditionError(
+        "its hakmem keeps failures in a form that this command does not know");
+  }
+  Ring read;
+  read.version =
+      image.ReadText(reinterpret_cast<std::uint64_t>(ring.hakmem_version));
+  read.variant = image.ReadText(reinterpret_cast<std::uint64_t>(ring.variant));
+  status = image.Read(reinterpret_cast<std::uint64_t>(ring.recorded),
+                      &read.recorded, sizeof(read.recorded));
+  if (!status.ok()) return status;
+  std::vector<char> slot(ring.slot_bytes);
+  const std::uint64_t kept =
+      std::min<std::uint64_t>(read.recorded, ring.capacity);
+  for (std::uint64_t number = read.recorded - kept; number < read.recorded;
+       ++number) {
+    const std::uint64_t at = reinterpret_cast<std::uint64_t>(ring.slots) +
+                             number % ring.capacity * ring.slot_bytes;
+    // The sequence before and after: the process goes on writing.
+    std::uint64_t after = 0;
+    status = image.Read(at, slot.data(), slot.size());
+    if (status.ok()) status = image.Read(at, &after, sizeof(after));
+    if (!status.ok()) return status;
+    std::uint64_t before = 0;
+    std::memcpy(&before, slot.data(), sizeof(before));
+    if (before != after ||
+        (before != 4 * number + 2 && before != 4 * number + 4)) {
+      continue;
+    }
+    FailureEvent event;
+    std::memcpy(&event, slot.data() + ring.event_offset, sizeof(event));
+    read.events.push_back(event);
+  }
+  return read;
+}
+
+void AddStack(const ProcessImage& image, const FailureEvent& event,
+              Record& record) {
+  const std::size_t count =
+      std::min<std::size_t>(event.frame_count, kMaxFailureFrames);
+  for (std::size_t i = 0; i < count; ++i) {
+    Frame frame;
+    frame.offset = event.frames[i];
+    std::uint64_t moved = 0;
+    const MappedFile* file = image.FileAt(event.frames[i], moved);
+    if (file != nullptr) {
+      const auto same = [file](const Module& m) {
+        return m.path == file->path;
+      };
+      frame.module = static_cast<std::size_t>(
+          std::ranges::find_if(record.modules, same) - record.modules.begin());
+      if (frame.module == record.modules.size()) {
+        record.modules.push_back({file->path, BuildIdOfFile(file->source)});
+      }
+      frame.offset -= moved;
+    }
+    record.stack.push_back(frame);
+  }
+}
+
+Record RecordOf(const ProcessImage& image, const Ring& ring,
+                const FailureEvent& event) {
+  Record record;
+  record.time_us = static_cast<std::int64_t>(event.time_ns / 1000);
+  record.time = absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ",
+                                 absl::FromUnixMicros(record.time_us),
+                                 absl::UTCTimeZone());
+  record.pid = static_cast<std::uint64_t>(event.process_id);
+  record.program = image.program();
+  record.variant = ring.variant;
+  record.version = ring.version;
+  record.memory = Memory{event.memory.live,     event.memory.cached,
+                         event.memory.mapped,   event.memory.peak_mapped,
+                         event.memory.metadata, event.memory.largest_free};
+  record.sequence = event.sequence;
+  record.tid = static_cast<std::uint64_t>(event.thread_id);
+  record.thread = Text(event.thread_name);
+  record.call = CallName(event.call);
+  record.size = event.size_bytes;
+  record.alignment = event.alignment_bytes;
+  if (event.count != 0) record.count = event.count;
+  record.route = RouteName(event.route);
+  if (event.class_bytes != 0) record.class_bytes = event.class_bytes;
+  record.reason = FailureReasonName(event.reason);
+  record.detail = FailureDetailName(event.detail);
+  record.disposition = DispositionName(event.disposition);
+  record.attempts = event.attempts;
+  if (event.error_number != 0) {
+    const std::string name = ErrorName(event.error_number);
+    record.refused = Refused{
+        VmCallName(event.refused_call),
+        name.empty() ? absl::StrCat("errno ", event.error_number) : name,
+        event.refused_bytes};
+  }
+  if (event.limit_name[0] != '\0') {
+    Limit limit;
+    limit.name = Text(event.limit_name);
+    limit.source = Text(event.limit_source);
+    limit.value = event.limit_value;
+    limit.needed = event.limit_needed;
+    if (event.reason != FailureReason::kThreshold) limit.use = event.limit_use;
+    record.limit = std::move(limit);
+  }
+  AddStack(image, event, record);
+  return record;
+}
+
+int Failures(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1) {
+    Complain("name one process, or one core file (hakmem help failures)");
+    return 2;
+  }
+  const absl::StatusOr<ProcessImage> image = ProcessImage::Open(arguments[0]);
+  if (!image.ok()) {
+    Complain(ForTerminal(image.status().message()));
+    return 1;
+  }
+  const absl::StatusOr<Ring> ring = ReadRing(*image);
+  if (!ring.ok()) {
+    Complain(ForTerminal(ring.status().message()));
+    return 1;
+  }
+  if (ring->recorded == 0 && !absl::GetFlag(FLAGS_json)) {
+    PrintOut(absl::StrCat("No call of process ", image->pid(), " (",
+                          ForTerminal(image->program()),
+                          ") has failed: hakmem ", ring->version, " ",
+                          ring->variant, ".\n"));
+    return 0;
+  }
+  Analysis analysis;
+  std::vector<Input> inputs(1);
+  inputs[0].name = arguments[0];
+  for (const FailureEvent& event : ring->events) {
+    Record record = RecordOf(*image, *ring, event);
+    if (&event == &ring->events.back()) {
+      record.dropped = ring->recorded - ring->events.size();
+    }
+    analysis.Add(0, record);
+    ++inputs[0].records;
+  }
+  Symbolizer symbols(
+      {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
+  for (const Cause& cause : analysis.causes()) {
+    for (const CallSite& site : cause.sites) {
+      symbols.Resolve(analysis.modules(), site.stack);
+    }
+  }
+  const Report report = {inputs, analysis, symbols};
+  PrintOut(absl::GetFlag(FLAGS_json)
+               ? ReportAsJson(report)
+               : ReportAsText(report, absl::GetFlag(FLAGS_sites)));
+  return 0;
+}
+
+}  // namespace
+
+constexpr Command kFailuresCommand = {
+    "failures",
+    "the failed allocations that a running process or a core file keeps",
+    "[--FLAG…] PID|CORE",
+    "Reads the last 256 failed calls out of the memory of a process that runs "
+    "on\n"
+    "hakmem, or of its core file, and explains them as `hakmem explain` does.\n"
+    "The process needs no option for it and is neither stopped nor disturbed.\n"
+    "What a process that has not ended has of the kernel's protection against\n"
+    "debuggers holds here, too: it takes the process's user, or root.\n"
+    "\n"
+    "Exit status: 0 when the failures could be read, 1 when not, 2 for a "
+    "wrong\n"
+    "command line.",
+    kFlags,
+    FlagsEnd::kNever,
+    2,
+    Failures,
+};
+
+}  // namespace hakmem::tools

@@ -1,0 +1,296 @@
+#include "tools/hakmem/process_image.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/procfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tools/hakmem/elf_file.h"
+
+namespace hakmem::tools {
+namespace {
+
+constexpr std::uint64_t kMaxNotesBytes = 1 << 26;
+constexpr std::size_t kMaxTextBytes = 64;
+
+absl::Status Error(const std::string& what) {
+  return absl::FailedPreconditionError(what);
+}
+
+// All of it, or an error.
+bool ReadFile(int file, std::uint64_t offset, void* bytes, std::size_t count) {
+  std::size_t done = 0;
+  while (done < count) {
+    const ssize_t got =
+        ::pread(file, static_cast<char*>(bytes) + done, count - done,
+                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+template <typename T>
+T Take(std::string_view& content) {
+  T value = {};
+  if (content.size() < sizeof(value)) {
+    content = {};
+    return value;
+  }
+  std::memcpy(&value, content.data(), sizeof(value));
+  content.remove_prefix(sizeof(value));
+  return value;
+}
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// "begin-end flags offset device inode path"
+bool ParseMapping(const std::string& line, MappedFile& mapping) {
+  std::istringstream words(line);
+  std::string range;
+  std::string flags;
+  std::string offset;
+  std::string device;
+  std::string inode;
+  words >> range >> flags >> offset >> device >> inode >> std::ws;
+  std::getline(words, mapping.path);
+  const std::size_t dash = range.find('-');
+  return dash != std::string::npos && mapping.path.starts_with('/') &&
+         absl::SimpleHexAtoi(range.substr(0, dash), &mapping.begin) &&
+         absl::SimpleHexAtoi(range.substr(dash + 1), &mapping.end) &&
+         absl::SimpleHexAtoi(offset, &mapping.offset);
+}
+
+std::string NoPermission(std::uint64_t pid) {
+  std::string text = absl::StrCat(
+      "process ", pid, " may not be read: run this as its user or as root");
+  const std::string scope = FirstLine("/proc/sys/kernel/yama/ptrace_scope");
+  if (scope != "0" && !scope.empty() && ::geteuid() != 0) {
+    absl::StrAppend(&text, " (kernel.yama.ptrace_scope is ", scope,
+                    ", which lets nobody but root)");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessImage> ProcessImage::Open(const std::string& name) {
+  ProcessImage image;
+  std::uint64_t pid = 0;
+  const absl::Status status = absl::SimpleAtoi(name, &pid)
+                                  ? image.OpenProcess(pid)
+                                  : image.OpenCore(name);
+  if (!status.ok()) return status;
+  return image;
+}
+
+ProcessImage::ProcessImage(ProcessImage&& other) noexcept
+    : memory_(std::exchange(other.memory_, -1)),
+      is_core_(other.is_core_),
+      pid_(other.pid_),
+      program_(std::move(other.program_)),
+      segments_(std::move(other.segments_)),
+      files_(std::move(other.files_)) {}
+
+ProcessImage::~ProcessImage() {
+  if (memory_ >= 0) ::close(memory_);
+}
+
+absl::Status ProcessImage::OpenProcess(std::uint64_t pid) {
+  const std::string folder = absl::StrCat("/proc/", pid);
+  if (::access(folder.c_str(), F_OK) != 0) {
+    return Error(absl::StrCat("there is no process ", pid));
+  }
+  pid_ = pid;
+  program_ = FirstLine(folder + "/comm");
+  memory_ = ::open((folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC);
+  std::ifstream maps(folder + "/maps");
+  if (memory_ < 0 || !maps) {
+    return Error(errno == EACCES || errno == EPERM
+                     ? NoPermission(pid)
+                     : absl::StrCat("process ", pid,
+                                    " cannot be read: ", std::strerror(errno)));
+  }
+  for (std::string line; std::getline(maps, line);) {
+    MappedFile mapping;
+    if (!ParseMapping(line, mapping)) continue;
+    // A container has a root of its own; a file that was replaced is still
+    // there by its mapping.
+    mapping.source = absl::StrCat(folder, "/root", mapping.path);
+    if (::access(mapping.source.c_str(), R_OK) != 0) {
+      mapping.source =
+          absl::StrCat(folder, "/map_files/", line.substr(0, line.find(' ')));
+    }
+    mapping.path = absl::StripSuffix(mapping.path, " (deleted)");
+    files_.push_back(std::move(mapping));
+  }
+  if (files_.empty()) {
+    return Error(
+        absl::StrCat("process ", pid, " has ended, or is the kernel's"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProcessImage::OpenCore(const std::string& path) {
+  is_core_ = true;
+  memory_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (memory_ < 0) {
+    return Error(absl::StrCat(path, ": ", std::strerror(errno)));
+  }
+  Elf64_Ehdr header = {};
+  if (!ReadFile(memory_, 0, &header, sizeof(header)) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_CORE) {
+    return Error(path + " is neither a process's number nor a core file");
+  }
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment = {};
+    if (!ReadFile(memory_, header.e_phoff + i * sizeof(segment), &segment,
+                  sizeof(segment))) {
+      return Error(path + " is cut off");
+    }
+    if (segment.p_type == PT_LOAD) {
+      segments_.push_back(
+          {segment.p_vaddr, segment.p_filesz, segment.p_offset});
+    }
+    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNotesBytes)
+      continue;
+    std::string notes(segment.p_filesz, '\0');
+    if (!ReadFile(memory_, segment.p_offset, notes.data(), notes.size())) {
+      return Error(path + " is cut off");
+    }
+    for (std::string_view rest = notes; rest.size() >= sizeof(Elf64_Nhdr);) {
+      const auto note = Take<Elf64_Nhdr>(rest);
+      rest.remove_prefix(
+          std::min<std::size_t>(rest.size(), (note.n_namesz + 3U) & ~3U));
+      ReadNote(note.n_type, rest.substr(0, note.n_descsz));
+      rest.remove_prefix(
+          std::min<std::size_t>(rest.size(), (note.n_descsz + 3U) & ~3U));
+    }
+  }
+  if (files_.empty()) return Error(path + " does not say which files it had");
+  return absl::OkStatus();
+}
+
+void ProcessImage::ReadNote(std::uint32_t type, std::string_view content) {
+  if (type == NT_PRPSINFO) {
+    const auto info = Take<elf_prpsinfo>(content);
+    pid_ = static_cast<std::uint64_t>(info.pr_pid);
+    program_.assign(info.pr_fname,
+                    ::strnlen(info.pr_fname, sizeof(info.pr_fname)));
+  }
+  if (type != NT_FILE) return;
+  const auto count = Take<std::uint64_t>(content);
+  const auto page_bytes = Take<std::uint64_t>(content);
+  for (std::uint64_t i = 0; i < count && !content.empty(); ++i) {
+    MappedFile mapping;
+    mapping.begin = Take<std::uint64_t>(content);
+    mapping.end = Take<std::uint64_t>(content);
+    mapping.offset = Take<std::uint64_t>(content) * page_bytes;
+    files_.push_back(std::move(mapping));
+  }
+  for (MappedFile& mapping : files_) {
+    mapping.path = content.substr(0, content.find('\0'));
+    mapping.source = mapping.path;
+    content.remove_prefix(std::min(content.size(), mapping.path.size() + 1));
+  }
+}
+
+absl::Status ProcessImage::Read(std::uint64_t address, void* bytes,
+                                std::size_t count) const {
+  if (!is_core_) {
+    if (ReadFile(memory_, address, bytes, count)) return absl::OkStatus();
+    return Error(errno == EACCES || errno == EPERM
+                     ? NoPermission(pid_)
+                     : absl::StrCat("process ", pid_, " has ended meanwhile"));
+  }
+  for (const Segment& segment : segments_) {
+    if (address - segment.begin >= segment.bytes ||
+        count > segment.bytes - (address - segment.begin)) {
+      continue;
+    }
+    if (ReadFile(memory_, segment.offset + (address - segment.begin), bytes,
+                 count)) {
+      return absl::OkStatus();
+    }
+    return Error("the core file is cut off");
+  }
+  // What nobody has written is not in a core file, but in its own.
+  std::uint64_t moved = 0;
+  const MappedFile* file = FileAt(address, moved);
+  if (file != nullptr) {
+    std::ifstream stream(file->source, std::ios::binary);
+    stream.seekg(
+        static_cast<std::streamoff>(file->offset + (address - file->begin)));
+    if (stream.read(static_cast<char*>(bytes),
+                    static_cast<std::streamsize>(count))) {
+      return absl::OkStatus();
+    }
+  }
+  return Error("the core file does not have hakmem's memory");
+}
+
+std::string ProcessImage::ReadText(std::uint64_t address) const {
+  std::string text;
+  char next = 0;
+  while (text.size() < kMaxTextBytes && Read(address, &next, 1).ok() &&
+         next != '\0') {
+    text += next;
+    ++address;
+  }
+  return text;
+}
+
+std::uint64_t ProcessImage::MovedBy(const MappedFile& file) const {
+  for (const MappedFile& first : files_) {
+    if (first.path != file.path || first.offset != 0) continue;
+    return first.begin - FirstLoadAddress(first.source).value_or(0);
+  }
+  return file.begin - file.offset;
+}
+
+std::uint64_t ProcessImage::FindSymbol(std::string_view name) const {
+  std::set<std::string_view> seen;
+  for (const MappedFile& file : files_) {
+    if (!seen.insert(file.path).second) continue;
+    const auto found = ExportedAddress(file.source, name);
+    if (found) return MovedBy(file) + *found;
+  }
+  return 0;
+}
+
+const MappedFile* ProcessImage::FileAt(std::uint64_t address,
+                                       std::uint64_t& moved) const {
+  for (const MappedFile& file : files_) {
+    if (address < file.begin || address >= file.end) continue;
+    moved = MovedBy(file);
+    return &file;
+  }
+  return nullptr;
+}
+
+}  // namespace hakmem::tools

@@ -1,0 +1,74 @@
+// The memory of another process, alive or in a core file, and the files that
+// are mapped in it. Nothing is done to the process: no signal, no stop.
+#ifndef HAKMEM_TOOLS_HAKMEM_PROCESS_IMAGE_H_
+#define HAKMEM_TOOLS_HAKMEM_PROCESS_IMAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hakmem::tools {
+
+// A part of a file, where it is mapped.
+struct MappedFile {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t offset = 0;
+  std::string path;    // in the process's view
+  std::string source;  // where this process can open it
+};
+
+class ProcessImage {
+ public:
+  // What the argument of a command names: a process by its number, else a core
+  // file. The error is a sentence, with the remedy where there is one.
+  static absl::StatusOr<ProcessImage> Open(const std::string& name);
+
+  ProcessImage(ProcessImage&& other) noexcept;
+  ProcessImage& operator=(ProcessImage&&) = delete;
+  ~ProcessImage();
+
+  absl::Status Read(std::uint64_t address, void* bytes,
+                    std::size_t count) const;
+  // The text at the address, as far as its zero.
+  std::string ReadText(std::uint64_t address) const;
+
+  // Where a file that exports the symbol has it; 0: no file does.
+  std::uint64_t FindSymbol(std::string_view name) const;
+  // The file in which the address lies, and by how much it was moved when it
+  // was loaded. Null: in none.
+  const MappedFile* FileAt(std::uint64_t address, std::uint64_t& moved) const;
+
+  std::uint64_t pid() const { return pid_; }
+  const std::string& program() const { return program_; }
+
+ private:
+  struct Segment {
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t offset = 0;  // in the core file
+  };
+
+  ProcessImage() = default;
+  absl::Status OpenProcess(std::uint64_t pid);
+  absl::Status OpenCore(const std::string& path);
+  void ReadNote(std::uint32_t type, std::string_view content);
+  // How far the file of the mapping was moved.
+  std::uint64_t MovedBy(const MappedFile& file) const;
+
+  int memory_ = -1;
+  bool is_core_ = false;
+  std::uint64_t pid_ = 0;
+  std::string program_;
+  std::vector<Segment> segments_;  // of a core file
+  std::vector<MappedFile> files_;
+};
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_PROCESS_IMAGE_H_

@@ -1,0 +1,121 @@
+#include "tools/hakmem/run_doubts.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/words.h"
+
+namespace hakmem::tools {
+namespace {
+
+constexpr std::string_view kAllocation[] = {
+    "malloc",         "calloc",        "realloc",  "reallocarray", "free",
+    "posix_memalign", "aligned_alloc", "memalign", "valloc",       "pvalloc"};
+
+// The file system that holds a file or would hold it has no room.
+bool IsFull(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  struct statvfs facts;
+  return ::statvfs(folder.c_str(), &facts) == 0 && facts.f_blocks > 0 &&
+         facts.f_bavail == 0;
+}
+
+// Why nobody could write to the path; "" if that is not to be seen.
+std::string WhyNotWritten(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const bool exists = ::access(path.c_str(), F_OK) == 0;
+  if (::access(exists ? path.c_str() : folder.c_str(), W_OK) != 0) {
+    return absl::StrCat(" (", std::strerror(errno), ")");
+  }
+  if (IsFull(path)) return absl::StrCat(" (", std::strerror(ENOSPC), ")");
+  return "";
+}
+
+}  // namespace
+
+std::string WhyNotLoaded(const std::string& program) {
+  std::string_view obstacle;
+  struct stat facts;
+  if (IsStaticProgram(program)) {
+    obstacle = "is linked statically";
+  } else if (::stat(program.c_str(), &facts) == 0 &&
+             (((facts.st_mode & S_ISUID) != 0 && facts.st_uid != ::getuid()) ||
+              ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != ::getgid()))) {
+    obstacle = "runs with raised privileges";
+  } else {
+    return "";
+  }
+  return absl::StrCat(ForTerminal(program), " ", obstacle,
+                      ", so hakmem could not be loaded into it");
+}
+
+std::string WhatWentElsewhere(const std::string& program,
+                              std::optional<std::uint64_t> served) {
+  const std::vector<std::string> own = DefinedFunctions(
+      program, {std::begin(kAllocation), std::end(kAllocation)});
+  const std::string name = ForTerminal(program);
+  if (own.empty()) {
+    if (served != 0) return "";
+    return absl::StrCat(name,
+                        " asked hakmem for nothing: it allocates nothing, or "
+                        "has a malloc of its own");
+  }
+  // Then hakmem's options hold for that one.
+  if (!DefinedFunctions(program, {"hakmem_version"}).empty()) return "";
+  return absl::StrCat(name, " brings its own ", absl::StrJoin(own, ", "),
+                      served.value_or(0) == 0
+                          ? ", so nothing went to hakmem"
+                          : ", so these calls did not go to hakmem");
+}
+
+std::string WhyFailuresMayBeMissing(const Session& session,
+                                    const std::string& trace,
+                                    const std::string& path) {
+  if (path.empty()) {
+    return absl::StrCat(
+        "whether a call failed is not known here: HAKMEM_ACE_TRACE=",
+        ForTerminal(trace), " is no file");
+  }
+  const Analysis& analysis = session.analysis();
+  if (analysis.processes().empty()) {
+    return absl::StrCat(
+        "whether a call failed is not known: nothing of hakmem's was written "
+        "to ",
+        ForTerminal(path), WhyNotWritten(path));
+  }
+  std::vector<std::string> reasons;
+  std::uint64_t damaged = 0;
+  for (const Input& input : session.inputs()) damaged += input.problem_count;
+  if (damaged > 0) {
+    reasons.push_back(Count(damaged, "line is damaged", "lines are damaged"));
+  }
+  if (analysis.dropped() > 0) {
+    reasons.push_back(Count(analysis.dropped(), "failure was not written",
+                            "failures were not written"));
+  }
+  const bool all_ended =
+      std::all_of(analysis.processes().begin(), analysis.processes().end(),
+                  [](const Process& process) { return process.ended; });
+  if (!all_ended && IsFull(path)) {
+    reasons.push_back(absl::StrCat(std::strerror(ENOSPC)));
+  }
+  if (reasons.empty()) return "";
+  return absl::StrCat("more calls may have failed than ", ForTerminal(path),
+                      " says: ", absl::StrJoin(reasons, "; "));
+}
+
+}  // namespace hakmem::tools

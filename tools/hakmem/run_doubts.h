@@ -1,0 +1,32 @@
+// What `hakmem run` cannot vouch for after a run: a program that did not use
+// hakmem, a trace that is missing or not whole.
+#ifndef HAKMEM_TOOLS_HAKMEM_RUN_DOUBTS_H_
+#define HAKMEM_TOOLS_HAKMEM_RUN_DOUBTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tools/hakmem/session.h"
+
+namespace hakmem::tools {
+
+// Why the loader preloads nothing into the program file, as a sentence; "" if
+// it does.
+std::string WhyNotLoaded(const std::string& program);
+
+// What of the program's calls did not go to hakmem, as a sentence; "" if all
+// seem to. `served`: what hakmem has served to its process, if that is known.
+std::string WhatWentElsewhere(const std::string& program,
+                              std::optional<std::uint64_t> served);
+
+// Why failures may be missing from the trace, as a sentence; "" if none are.
+// `trace` is the value of HAKMEM_ACE_TRACE, `path` the file that it stands for,
+// or "".
+std::string WhyFailuresMayBeMissing(const Session& session,
+                                    const std::string& trace,
+                                    const std::string& path);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_RUN_DOUBTS_H_
