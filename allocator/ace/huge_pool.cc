@@ -30,11 +30,12 @@ void UnmapOrPurge(VirtualMemory& memory, Address begin, std::size_t bytes) {
 
 // To pages that are zero and have no memory yet; those of zeros get none.
 void CopyToFresh(Address from, Address to, std::size_t bytes) {
+  const char* const source = reinterpret_cast<const char*>(from);
+  char* const target = reinterpret_cast<char*>(to);
   for (std::size_t at = 0; at < bytes; at += kUnitBytes) {
     const std::size_t part_bytes = std::min(kUnitBytes, bytes - at);
-    const void* const part = reinterpret_cast<const void*>(from + at);
-    if (FirstNonZero(part, part_bytes) == part_bytes) continue;
-    std::memcpy(reinterpret_cast<void*>(to + at), part, part_bytes);
+    if (FirstNonZero(source + at, part_bytes) == part_bytes) continue;
+    std::memcpy(target + at, source + at, part_bytes);
   }
 }
 
