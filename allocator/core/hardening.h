@@ -34,7 +34,6 @@
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/thread_heap.h"
-#include "allocator/heap/thread_heap_rest.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/reports/fatal.h"

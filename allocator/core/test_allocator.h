@@ -13,6 +13,7 @@
 
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/config/test_variant.h"
 #include "allocator/core/allocator.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_reporter.h"
@@ -80,12 +81,6 @@ class TestAllocator {
   std::unique_ptr<Allocator<kConfig>> allocator =
       std::make_unique<Allocator<kConfig>>(memory, kTestHost);
   Heap* self = NewThread();
-};
-
-// For typed tests over all variants.
-template <const Config& kConfigOf>
-struct Variant {
-  static constexpr const Config& kConfig = kConfigOf;
 };
 
 }  // namespace hakmem

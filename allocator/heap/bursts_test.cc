@@ -24,28 +24,15 @@ constexpr std::size_t kBurst = 200 * std::size_t{kMagazineSlots};
 constexpr std::size_t kLongBurst = 800 * std::size_t{kMagazineSlots};
 constexpr std::size_t kSlackBytes = 128 * kKiB;
 
-template <const Config& kConfigOf>
-struct Variant {
-  static constexpr const Config& kConfig = kConfigOf;
-};
-
 template <typename V>
-class BurstsTest : public testing::Test {
+class BurstsTest : public HeapsTest<V> {
  protected:
-  using Heaps = TestHeaps<V::kConfig>;
-  using Heap = typename Heaps::Heap;
+  using Heap = typename HeapsTest<V>::Heap;
 
-  void Start(std::uint64_t depot_bytes) {
-    HeapOptions options;
-    options.depot_bytes = depot_bytes;
-    heaps_ = std::make_unique<Heaps>(options);
-  }
   void Burst(Heap& heap, std::size_t count = kBurst) {
-    heaps_->Free(heap, heaps_->Allocate(heap, kSmall, count));
+    this->heaps_->Free(heap, this->heaps_->Allocate(heap, kSmall, count));
   }
-  std::uint64_t pool_calls() { return heaps_->registry().pool_calls(); }
-
-  std::unique_ptr<Heaps> heaps_ = std::make_unique<Heaps>();
+  std::uint64_t pool_calls() { return this->heaps_->registry().pool_calls(); }
 };
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kHardened>>;

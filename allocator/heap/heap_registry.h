@@ -22,11 +22,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/check.h"
-#include "allocator/heap/thread_heap.h"
-#include "allocator/heap/thread_heap_check.h"   // IWYU pragma: export
-#include "allocator/heap/thread_heap_remote.h"  // IWYU pragma: export
-#include "allocator/heap/thread_heap_rest.h"    // IWYU pragma: export
-#include "allocator/heap/thread_heap_slow.h"    // IWYU pragma: export
+#include "allocator/heap/thread_heap.h"  // IWYU pragma: export
 #include "allocator/superslab/metadata_table.h"
 
 namespace hakmem {

@@ -25,11 +25,6 @@ using Refuse = FakeVirtualMemory::Refuse;
 const SizeClass kSmall = ClassOf(64);
 const SizeClass kLarge = ClassOf(32 * kKiB);
 
-template <const Config& kConfigOf>
-struct Variant {
-  static constexpr const Config& kConfig = kConfigOf;
-};
-
 template <typename V>
 class HeapRegistryTest : public testing::Test {
  protected:

@@ -18,11 +18,6 @@ namespace {
 
 constexpr int kSteps = kThreadSanitizer ? 20'000 : 100'000;
 
-template <const Config& kConfigOf>
-struct Variant {
-  static constexpr const Config& kConfig = kConfigOf;
-};
-
 template <typename V>
 class HeapThreadsTest : public testing::Test {
  protected:

@@ -20,11 +20,6 @@ namespace {
 const SizeClass kSmall = ClassOf(64);
 const SizeClass kLarge = ClassOf(32 * kKiB);
 
-template <const Config& kConfigOf>
-struct Variant {
-  static constexpr const Config& kConfig = kConfigOf;
-};
-
 template <typename V>
 class RemoteFreeTest : public testing::Test {
  protected:

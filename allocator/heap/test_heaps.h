@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "allocator/ace/ace.h"
@@ -15,6 +16,7 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/config/test_variant.h"
 #include "allocator/heap/heap_registry.h"
 #include "allocator/heap/thread_heap.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -23,6 +25,7 @@
 #include "allocator/statistics/statistics.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/zone.h"
+#include "gtest/gtest.h"
 
 namespace hakmem {
 
@@ -153,6 +156,22 @@ class TestHeaps {
   FakeVirtualMemory memory_;
   Ace ace_{memory_};
   HeapRegistry<kConfig> registry_{ace_};
+};
+
+// Typed tests by variant, each with heaps that can be started anew.
+template <typename V>
+class HeapsTest : public testing::Test {
+ protected:
+  using Heaps = TestHeaps<V::kConfig>;
+  using Heap = typename Heaps::Heap;
+
+  void Start(std::uint64_t depot_bytes) {
+    HeapOptions options;
+    options.depot_bytes = depot_bytes;
+    heaps_ = std::make_unique<Heaps>(options);
+  }
+
+  std::unique_ptr<Heaps> heaps_ = std::make_unique<Heaps>();
 };
 
 }  // namespace hakmem

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "allocator/base/check.h"
-#include "allocator/heap/thread_heap.h"
+#include "allocator/heap/thread_heap_class.h"
 #include "allocator/process/clock.h"
 
 namespace hakmem {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "allocator/base/check.h"
-#include "allocator/heap/thread_heap.h"
+#include "allocator/heap/thread_heap_class.h"
 #include "allocator/reports/fatal.h"
 
 namespace hakmem {

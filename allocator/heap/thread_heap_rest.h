@@ -20,7 +20,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/base/touch.h"
-#include "allocator/heap/thread_heap.h"
+#include "allocator/heap/thread_heap_class.h"
 
 namespace hakmem {
 

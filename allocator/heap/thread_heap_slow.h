@@ -6,7 +6,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/base/planted_defect.h"
-#include "allocator/heap/thread_heap.h"
+#include "allocator/heap/thread_heap_class.h"
 #include "allocator/reports/fatal.h"
 
 namespace hakmem {

@@ -23,25 +23,8 @@ using Refuse = FakeVirtualMemory::Refuse;
 const SizeClass kSmall = ClassOf(64);
 const SizeClass kLarge = ClassOf(32 * kKiB);
 
-template <const Config& kConfigOf>
-struct Variant {
-  static constexpr const Config& kConfig = kConfigOf;
-};
-
 template <typename V>
-class ThreadHeapTest : public testing::Test {
- protected:
-  using Heaps = TestHeaps<V::kConfig>;
-  using Heap = typename Heaps::Heap;
-
-  void Start(std::uint64_t depot_bytes) {
-    HeapOptions options;
-    options.depot_bytes = depot_bytes;
-    heaps_ = std::make_unique<Heaps>(options);
-  }
-
-  std::unique_ptr<Heaps> heaps_ = std::make_unique<Heaps>();
-};
+using ThreadHeapTest = HeapsTest<V>;
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
 TYPED_TEST_SUITE(ThreadHeapTest, Variants);

@@ -14,17 +14,6 @@
 namespace hakmem {
 namespace {
 
-constexpr std::uint32_t kFaults = SignalBit(SIGSEGV) | SignalBit(SIGBUS);
-
-// A page that nobody may touch.
-char* Forbidden() {
-  static char* const page =
-      static_cast<char*>(mmap(nullptr, static_cast<std::size_t>(getpagesize()),
-                              PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  return page;
-}
-
-void Write() { *static_cast<volatile char*>(Forbidden() + 5) = 1; }
 void Read() {
   [[maybe_unused]] const char byte =
       *static_cast<volatile char*>(Forbidden() + 6);
@@ -60,13 +49,7 @@ void HandleAndEnd(int) {
   _exit(0);
 }
 
-class FaultHookTest : public DeathTest {
- protected:
-  void SetUp() override {
-    DeathTest::SetUp();
-    Forbidden();
-  }
-};
+class FaultHookTest : public DeathTest {};
 
 TEST_F(FaultHookTest, TellsWhereAndHowThenTheProcessDiesAsItWould) {
   const auto die_of = [](void (*access)()) {
@@ -77,7 +60,7 @@ TEST_F(FaultHookTest, TellsWhereAndHowThenTheProcessDiesAsItWould) {
       access();
     });
   };
-  const Death write = die_of(&Write);
+  const Death write = die_of(&WriteForbidden);
   EXPECT_EQ(write.signal, SIGSEGV);
   const Death read = die_of(&Read);
   EXPECT_EQ(read.signal, SIGSEGV);
@@ -107,13 +90,13 @@ TEST_F(FaultHookTest, ListenersAreToldInTheirOrderUntilOneExplains) {
   const Death both = DeathOf([] {
     AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
     AddFaultListener(&SaySecond, kFaults, OtherHandlers::kLeaveAlone);
-    Write();
+    WriteForbidden();
   });
   EXPECT_EQ(both.said, "first\nsecond\n");
   const Death one = DeathOf([] {
     AddFaultListener(&SayExplained, kFaults, OtherHandlers::kStandBefore);
     AddFaultListener(&SaySecond, kFaults, OtherHandlers::kLeaveAlone);
-    Write();
+    WriteForbidden();
   });
   EXPECT_EQ(one.said, "explained\n");
   EXPECT_EQ(one.signal, SIGSEGV);
@@ -131,7 +114,7 @@ TEST_F(FaultHookTest, WhatIsMendedGoesOn) {
         },
         kFaults, OtherHandlers::kStandBefore);
     AddFaultListener(&SaySecond, kFaults, OtherHandlers::kStandBefore);
-    Write();
+    WriteForbidden();
     Say(Forbidden()[5] == 1 ? "written\n" : "lost\n");
   });
   EXPECT_EQ(death.said, "written\n");
@@ -147,13 +130,13 @@ TEST_F(FaultHookTest, AnEarlierHandlerRunsAfterwardsOrIsLeftAlone) {
         SignalBit(SIGBUS)) {
       Say("heard\n");
     }
-    Write();
+    WriteForbidden();
   });
   EXPECT_EQ(before.said, "first\nhandler\n");
   const Death alone = DeathOf([] {
     signal(SIGSEGV, &HandleAndEnd);
     AddFaultListener(&SayFirst, kFaults, OtherHandlers::kLeaveAlone);
-    Write();
+    WriteForbidden();
   });
   EXPECT_EQ(alone.said, "handler\n");
 }
@@ -162,7 +145,7 @@ TEST_F(FaultHookTest, ALaterHandlerTakesOurPlace) {
   const Death after = DeathOf([] {
     AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
     signal(SIGSEGV, &HandleAndEnd);
-    Write();
+    WriteForbidden();
   });
   EXPECT_EQ(after.said, "handler\n");
 }
@@ -201,8 +184,8 @@ TEST_F(FaultHookTest, TheEarlierHandlerRunsAsTheKernelWouldRunIt) {
     };
     sigaction(SIGSEGV, &action, nullptr);
     AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
-    if (sigsetjmp(recovery, 1) == 0) Write();
-    if (sigsetjmp(recovery, 1) == 0) Write();
+    if (sigsetjmp(recovery, 1) == 0) WriteForbidden();
+    if (sigsetjmp(recovery, 1) == 0) WriteForbidden();
     Say("on\n");
   });
   EXPECT_EQ(death.said, "first\nright\nfirst\nright\non\n");
@@ -216,7 +199,7 @@ TEST_F(FaultHookTest, AHandlerForOnceRunsOnce) {
     action.sa_handler = [](int) { Say("once\n"); };
     sigaction(SIGSEGV, &action, nullptr);
     AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
-    Write();
+    WriteForbidden();
   });
   EXPECT_EQ(death.said, "first\nonce\nfirst\n");
   EXPECT_EQ(death.signal, SIGSEGV);

@@ -1,21 +1,25 @@
 // Children that die, for tests of what runs when a process does.
 //
-// Owns: where a child says something. Called by: tests of crash_hook and
-// fault_hook. Thread-safety: one thread.
+// Owns: where a child says something, and a page to die of. Called by: tests of
+// crash_hook, fault_hook and the stacks at a fault. Thread-safety: one thread.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_TEST_DEATH_H_
 #define HAKMEM_ALLOCATOR_PROCESS_TEST_DEATH_H_
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "allocator/base/sanitizer.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -55,12 +59,27 @@ inline Death DeathOf(const std::function<void()>& die) {
   return death;
 }
 
+inline constexpr std::uint32_t kFaults = SignalBit(SIGSEGV) | SignalBit(SIGBUS);
+
+// A page that nobody may touch.
+inline char* Forbidden() {
+  static char* const page =
+      static_cast<char*>(mmap(nullptr, static_cast<std::size_t>(getpagesize()),
+                              PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  return page;
+}
+
+inline void WriteForbidden() {
+  *static_cast<volatile char*>(Forbidden() + 5) = 1;
+}
+
 class DeathTest : public testing::Test {
  protected:
   void SetUp() override {
     if (kAddressSanitizer || kThreadSanitizer || kUndefinedBehaviorSanitizer) {
       GTEST_SKIP() << "sanitizers have handlers of their own";
     }
+    Forbidden();
   }
 };
 

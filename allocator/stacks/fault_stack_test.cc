@@ -16,24 +16,7 @@
 namespace hakmem {
 namespace {
 
-constexpr std::uint32_t kFaults = SignalBit(SIGSEGV) | SignalBit(SIGBUS);
-
-// A page that nobody may touch.
-char* Forbidden() {
-  static char* const page =
-      static_cast<char*>(mmap(nullptr, static_cast<std::size_t>(getpagesize()),
-                              PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  return page;
-}
-
-void Write() { *static_cast<volatile char*>(Forbidden() + 5) = 1; }
-class FaultStackTest : public DeathTest {
- protected:
-  void SetUp() override {
-    DeathTest::SetUp();
-    Forbidden();
-  }
-};
+class FaultStackTest : public DeathTest {};
 
 std::uintptr_t caller = 0;
 
@@ -58,7 +41,7 @@ FaultVerdict SayWhetherTheCallerIsFound(const Fault& fault) {
 
 TEST_F(FaultStackTest, TheCallersOfTheAccessAreFound) {
   for (void (*const access)() :
-       {static_cast<void (*)()>(&Write), static_cast<void (*)()>([] {
+       {static_cast<void (*)()>(&WriteForbidden), static_cast<void (*)()>([] {
           void* (*volatile fill)(void*, int, std::size_t) = &std::memset;
           fill(Forbidden(), 1, 100);
         })}) {

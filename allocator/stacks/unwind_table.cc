@@ -42,28 +42,13 @@ class Cursor {
     if (!ok_) return 0;
     return window_[at_++ - begin_];
   }
-  std::uint64_t Unsigned() {
-    std::uint64_t value = 0;
-    unsigned shift = 0;
-    std::uint8_t byte = 0;
-    do {
-      byte = Byte();
-      if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
-      shift += 7;
-    } while ((byte & 0x80) != 0 && ok_);
-    return value;
-  }
+  std::uint64_t Unsigned() { return Leb128().value; }
   std::int64_t Signed() {
-    std::uint64_t value = 0;
-    unsigned shift = 0;
-    std::uint8_t byte = 0;
-    do {
-      byte = Byte();
-      if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
-      shift += 7;
-    } while ((byte & 0x80) != 0 && ok_);
-    if (shift < 64 && (byte & 0x40) != 0) value |= ~std::uint64_t{0} << shift;
-    return static_cast<std::int64_t>(value);
+    Number number = Leb128();
+    if (number.bits < 64 && number.is_negative) {
+      number.value |= ~std::uint64_t{0} << number.bits;
+    }
+    return static_cast<std::int64_t>(number.value);
   }
   // A pointer that is stored relative to its own place.
   std::uintptr_t Pointer(std::uint8_t encoding) {
@@ -88,6 +73,24 @@ class Cursor {
   }
 
  private:
+  struct Number {
+    std::uint64_t value;
+    unsigned bits;     // read
+    bool is_negative;  // if it is signed
+  };
+  Number Leb128() {
+    Number number = {};
+    std::uint8_t byte = 0;
+    do {
+      byte = Byte();
+      if (number.bits < 64) {
+        number.value |= std::uint64_t{byte & 0x7fU} << number.bits;
+      }
+      number.bits += 7;
+    } while ((byte & 0x80) != 0 && ok_);
+    number.is_negative = (byte & 0x40) != 0;
+    return number;
+  }
   void Fill() {
     begin_ = at_;
     length_ = kSmallestPageBytes - at_ % kSmallestPageBytes;

@@ -1,0 +1,497 @@
+// What one thread owns: its magazines, its slabs, its mailbox.
+//
+// Owns: see above. Called by: core (hot paths and slow paths) and HeapRegistry.
+// Thread-safety: TryPop, TryPush and the open parcels belong to the owner
+// thread. Everything else is under lock_, which the owner takes on its slow
+// paths alone; another thread may take it to drain the mailbox of an owner
+// that is gone or asleep. Lock order: docs/design.md.
+//
+// The lock also makes fork safe: while its gate is closed, nothing but the
+// loaded magazines and open parcels can be in mid-change, and the child drops
+// those of threads that do not exist in it.
+//
+// Invariants:
+//   T1: a class's cache has a magazine exactly when top != 0; full is then the
+//       low half of the top of a full one, else 0.
+//   T2: every block in a magazine bears the header Free of its class, and its
+//       unit's record names this heap.
+//   T3: the depot of class c holds depot_count magazines with blocks; all of
+//       them together count for depot_bytes_, and with the spare magazines for
+//       at most the budget.
+//   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
+//   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
+//       of its class, bears the header Quarantined and is this heap's.
+#ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
+#define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/ace/ace.h"
+#include "allocator/base/compiler.h"
+#include "allocator/base/relaxed.h"
+#include "allocator/base/weak_random.h"
+#include "allocator/base/zero_bytes.h"
+#include "allocator/config/config.h"
+#include "allocator/guards/guard_sampler.h"
+#include "allocator/heap/magazine.h"
+#include "allocator/heap/metadata_pool.h"
+#include "allocator/heap/parcel.h"
+#include "allocator/heap/slab_store.h"
+#include "allocator/heap/spare_magazines.h"
+#include "allocator/process/gated_lock.h"
+#include "allocator/reports/block_report.h"
+#include "allocator/superslab/block_bounds.h"
+
+namespace hakmem {
+
+// What all heaps of an allocator share.
+struct HeapSystem {
+  explicit constexpr HeapSystem(Ace& shared_ace)
+      : ace(shared_ace),
+        magazines(shared_ace.memory(), kMagazineBytes),
+        parcels(shared_ace.memory(), sizeof(Parcel)) {}
+
+  Ace& ace;
+  MetadataPool magazines;
+  MetadataPool parcels;
+  Address heaps = 0;  // heap i lies at heaps + i * sizeof(ThreadHeap)
+  // Written by the registry when a heap is made (release), read by whoever
+  // visits all heaps (acquire): who sees an id sees the heap.
+  std::atomic<HeapId> heap_count{0};
+  // Where the next thread that visits some heaps goes on; a hint.
+  std::atomic<HeapId> next_visited{0};
+  // Which heaps had a slow path, or got a parcel, since they were reclaimed
+  // last: bit id % kTouchedBits. Written by these heaps' owners, by senders,
+  // and by HeapRegistry::Reclaim, which reads it; a hint.
+  static constexpr unsigned kTouchedWords = 64;
+  static constexpr HeapId kTouchedBits = kTouchedWords * 64;
+  std::atomic<std::uint64_t> touched[kTouchedWords] = {};
+  void Touch(HeapId id) {
+    std::atomic<std::uint64_t>& word = touched[id % kTouchedBits / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (id % 64);
+    if ((word.load(std::memory_order_relaxed) & bit) == 0) {
+      word.fetch_or(bit, std::memory_order_relaxed);
+    }
+  }
+  std::uint64_t depot_bytes = 0;
+};
+
+// The shortest block that is handed out.
+template <const Config& kConfig>
+inline constexpr std::size_t kMinBlockBytes =
+    kConfig.check_bounds ? kMinBoundedBlockBytes : kMinAlignmentBytes;
+
+// How many blocks of a class rest, at least, and at most: the larger ones, the
+// fewer.
+inline constexpr std::uint32_t kMinResting = 4;
+inline constexpr std::uint32_t kMaxResting = 64;
+inline constexpr std::size_t kMaxRestingBytes = 32 * kKiB;
+constexpr std::uint32_t MaxResting(SizeClass size_class) {
+  return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::size_t>(
+      kMaxRestingBytes / ClassBytes(size_class), kMinResting, kMaxResting)));
+}
+// Random numbers shifted by so much are below half of `slots`.
+constexpr std::uint8_t RestShift(std::uint32_t slots) {
+  return static_cast<std::uint8_t>(65 - std::bit_width(slots / 2));
+}
+
+// What the owner's paths need of a class in variants in which blocks rest.
+struct RestingCache {
+  void** rest_slots = nullptr;
+  std::uint32_t rest_next = 0;
+  std::uint8_t rest_mask = kMinResting - 1;
+  std::uint8_t rest_shift = RestShift(kMinResting);
+  PiecedLength length;
+};
+struct RestingSlots {
+  void* slots[kClassCount][kMaxResting] = {};
+};
+struct NoResting {};
+
+// What other threads write has lines of its own; so there is padding.
+// NOLINTBEGIN(clang-analyzer-optin.performance.Padding)
+template <const Config& kConfig>
+class alignas(64) ThreadHeap {
+ public:
+  // Without `system` (and with kNoHeapId): the heap of threads that have none.
+  // It owns no unit, and all its magazines are both empty and full, so every
+  // call takes the slow path without a further test.
+  constexpr ThreadHeap(HeapSystem* system, HeapId id)
+      : system_(system),
+        slabs_(system == nullptr ? nullptr : &system->ace, id) {
+    caches_[0].live_record = MakeUnitRecord(id, kNoBlock);
+    for (unsigned code = 1; code <= kClassCount; ++code) {
+      caches_[code].live_record =
+          MakeUnitRecord(id, MakeHeader(BlockState::kLive, code));
+      if constexpr (kConfig.delay_reuse) {
+        caches_[code].length =
+            PiecedLength(kClassLayouts[code - 1].block_bytes);
+        caches_[code].rest_slots = resting_.slots[code - 1];
+      }
+    }
+    for (unsigned step = 0; step < kTinySteps; ++step) {
+      tiny_caches_[step] = &Cache(TinyClassOf(
+          std::max(step * kMinAlignmentBytes, kMinBlockBytes<kConfig>)));
+    }
+  }
+  ThreadHeap(const ThreadHeap&) = delete;
+  ThreadHeap& operator=(const ThreadHeap&) = delete;
+
+  HeapId id() const { return UnitOwner(tag()); }
+  // A unit record xor this is the live header byte of the heap's own units,
+  // and more than a byte for all others.
+  UnitRecord tag() const { return caches_[0].live_record; }
+
+  // --- Owner thread, hot -------------------------------------------------
+
+  // One class's fast path touches this half line, or line, and the magazine.
+  struct alignas(kConfig.delay_reuse ? 64 : 32) ClassCache
+      : std::conditional_t<kConfig.delay_reuse, RestingCache, NoResting> {
+    MagazineTop top = 0;
+    std::uint32_t full = 0;
+    // What the record of this heap's units of the class is.
+    UnitRecord live_record = 0;
+    MagazineTop previous = 0;
+    // Written by the owner, read by statistics.
+    std::atomic<std::uint64_t> allocations{0};
+  };
+
+  // `size_bytes` <= kMaxTinyBytes.
+  HAK_ALWAYS_INLINE ClassCache& TinyCache(std::size_t size_bytes) {
+    return *tiny_caches_[(size_bytes + kMinAlignmentBytes - 1) /
+                         kMinAlignmentBytes];
+  }
+  // Of the size `size_bytes` + 1.
+  HAK_ALWAYS_INLINE ClassCache& TinyCacheAbove(std::size_t size_bytes) {
+    return *tiny_caches_[size_bytes / kMinAlignmentBytes + 1];
+  }
+  HAK_ALWAYS_INLINE constexpr ClassCache& Cache(SizeClass size_class) {
+    return caches_[size_class + 1U];
+  }
+  // `code` is a header's: the class + 1.
+  HAK_ALWAYS_INLINE ClassCache& CacheOfCode(std::size_t code) {
+    return caches_[code];
+  }
+  HAK_ALWAYS_INLINE SizeClass ClassOfCache(const ClassCache& cache) const {
+    return static_cast<SizeClass>(&cache - caches_ - 1);
+  }
+
+  // A block of the class, or null when the loaded magazine is empty.
+  static HAK_ALWAYS_INLINE void* TryPop(ClassCache& cache) {
+    const MagazineTop top = cache.top;
+    if (MagazineFillBytes(top) == 0) [[unlikely]]
+      return nullptr;
+    void* block = *reinterpret_cast<void**>(top);
+    if (block == nullptr) __builtin_unreachable();  // spares callers a test
+    cache.top = top - kMagazineSlotBytes;
+    CountOne(cache);
+    return block;
+  }
+
+  // Takes a block whose header is Free; false when the magazine is full.
+  static HAK_ALWAYS_INLINE bool TryPush(ClassCache& cache, void* block) {
+    const MagazineTop top = cache.top;
+    if (static_cast<std::uint32_t>(top) == cache.full) [[unlikely]]
+      return false;
+    *reinterpret_cast<void**>(top + kMagazineSlotBytes) = block;
+    cache.top = top + kMagazineSlotBytes;
+    return true;
+  }
+
+  // A block of this heap was freed: it rests. Returns one of the class that has
+  // rested, whose header is Free; null: there is none yet. `live` is what the
+  // header of a live block of the class is.
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE void* RestOne(const ZoneView& view, ClassCache& cache,
+                                  HeaderByte live, void* block);
+
+  // --- Owner thread, slow ------------------------------------------------
+
+  // A block of the class from mailbox, previous magazine, depot, slabs or ACE,
+  // in this order. Null: ACE refused.
+  HAK_NOINLINE void* AllocateSlow(SizeClass size_class, Refusal& refusal);
+  // `heap` takes a block that TryPush to one of its caches did not. Not a
+  // method, so that `free` can pass its argument on where it is.
+  static HAK_NOINLINE void FreeSlow(void* block, ThreadHeap* heap,
+                                    const ClassCache& cache);
+  // Takes a block of another heap whose header is Queued.
+  HAK_ALWAYS_INLINE void FreeRemote(HeapId owner, SizeClass size_class,
+                                    void* block) {
+    Parcel* parcel = open_[owner % kOpen];
+    if (parcel == nullptr || parcel->owner != owner ||
+        !Append(*parcel, size_class, block)) [[unlikely]] {
+      FreeRemoteSlow(owner, size_class, block);
+    }
+  }
+  // Sends what is in open parcels, gives all free blocks back to the slabs
+  // and empty slabs to ACE.
+  void Flush();
+  // Counts a slow path, this heap's or ACE's; every so often, what is idle is
+  // given back.
+  void Tick();
+  // The thread exits. Little stays where it is, for the thread that adopts the
+  // heap, or until others find the heap idle; much goes as with Flush.
+  void Leave();
+
+  // --- Any thread ----------------------------------------------------------
+
+  // For threads that have no heap: straight from and to the slabs.
+  void* AllocateDirect(SizeClass size_class, Refusal& refusal);
+  void FreeDirect(SizeClass size_class, void* block);
+  // Files what is in the mailbox and gives empty slabs back, unless somebody is
+  // already in this heap. The blocks are ready for the owner to take; if it has
+  // not been here since the last time, they go back to the slabs. So do those
+  // of a heap without a thread that are more than a little.
+  void TryDrainForOwner();
+  // The same, and gives back all that is in magazines but the loaded ones of an
+  // owner. False: somebody is in this heap.
+  bool TryReclaim();
+  // Gives back what the heap has not used since the last Trim: idle magazines
+  // of its depots; if it is idle as a whole, all but the loaded magazines,
+  // which the owner alone may touch, and these, too, if there is none. Nothing
+  // if somebody is in this heap.
+  void TryTrim();
+
+  bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
+  // What is loaded is within others' reach from now on.
+  void Abandon();
+  // From now on the magazines are the caller's; the lock keeps whoever is
+  // emptying them for want of an owner from going on.
+  void Adopt() {
+    const GatedLockHolder hold(lock_);
+    abandoned_.store(false, std::memory_order_relaxed);
+  }
+
+  HeapId next_abandoned() const { return next_abandoned_; }
+  void set_next_abandoned(HeapId id) { next_abandoned_ = id; }
+
+  struct Counters {
+    std::uint64_t allocations[kClassCount];
+    std::uint64_t remote_frees;
+    std::uint64_t partial_takes;  // SlabStore's
+    std::uint64_t empty_takes;
+  };
+  void AddCounters(Counters& counters) const;
+
+  // Before a fork, with the gate closed: nobody else is inside from now on.
+  void AwaitOthers() { lock_.AwaitFree(); }
+  // In the child, for every heap; `mine`: the forking thread's own.
+  void ChildAfterFork(bool mine);
+
+  // Of the owner's samples.
+  GuardSampler& sampler() { return sampler_; }
+
+  // Before the first block is freed: what the order of reuse follows from.
+  void SeedRandom(std::uint64_t seed) { random_ = WeakRandom(seed); }
+
+  // Only while the owner is not inside.
+  void CheckInvariants();
+  // At any time: without what the owner touches unlocked, unless it is the
+  // caller (`mine`) or there is none.
+  void CheckWhileRunning(bool mine);
+  // The owner, after a slow path of its own or of a layer below.
+  void CheckAfterSlowPath(SizeClass touched);
+  static constexpr SizeClass kNoClass = kClassCount;
+
+  // Around a look at the heap's slabs, which meanwhile are not released.
+  void LockForWalk() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) { lock_.Lock(); }
+  void UnlockAfterWalk() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
+
+ private:
+  static constexpr unsigned kOpen = 8;
+  // Blocks under way to an owner who does not look: beyond this, senders file
+  // them themselves, which costs twice what it costs the owner, and makes it
+  // wait.
+  static constexpr std::uint64_t kMaxPendingBytes = 2 * kMiB;
+  static constexpr std::uint32_t kMaxParcelBytes = 128 * kKiB;
+  // What may be in magazines of a heap without a thread: as much as one of them
+  // may hold.
+  static constexpr std::uint64_t kMaxLeftBytes = kMagazineBudgetBytes;
+  // Every so many slow paths, open parcels are sent though not full.
+  static constexpr std::uint32_t kSendInterval = 16;
+  // Every so many slow paths, the time is looked at.
+  static constexpr std::uint32_t kTickInterval = 8;
+  // So many classes are looked at each time a slab is about to be granted.
+  static constexpr std::uint32_t kIdleChecks = 4;
+  // So many heaps are looked after each time ACE has trimmed.
+  static constexpr HeapId kTrimmedHeaps = 64;
+  // A check of the whole heap comes after so many slow paths at the earliest.
+  static constexpr std::uint32_t kCheckInterval = 64;
+
+  // What slow paths keep of a class.
+  struct alignas(32) Depot {
+    MagazineTop magazines = 0;           // full ones, linked
+    std::uint64_t seen_allocations = 0;  // when FlushIdleClasses last came by
+    std::uint32_t count = 0;
+    // The fewest there were since the last Trim: so many nobody needed.
+    std::uint32_t idle_count = 0;
+    std::uint32_t refill = 0;  // blocks the next refill takes, but the first
+    std::uint32_t taken = 0;   // blocks from slabs, up to what matters
+  };
+
+  // The owners whose mailboxes this slow path found overfull.
+  struct Overdue {
+    HeapId ids[kOpen];
+    unsigned count = 0;
+  };
+
+  static void CountOne(ClassCache& cache) {
+    cache.allocations.store(
+        cache.allocations.load(std::memory_order_relaxed) + 1,
+        std::memory_order_relaxed);
+  }
+  static HAK_ALWAYS_INLINE bool Append(Parcel& parcel, SizeClass size_class,
+                                       void* block) {
+    if (parcel.count == Parcel::kCapacity || parcel.bytes >= kMaxParcelBytes) {
+      return false;
+    }
+    parcel.blocks[parcel.count++] = block;
+    parcel.bytes += static_cast<std::uint32_t>(ClassBytes(size_class));
+    return true;
+  }
+  ThreadHeap& At(HeapId id) const {
+    return *reinterpret_cast<ThreadHeap*>(system_->heaps +
+                                          id * sizeof(ThreadHeap));
+  }
+
+  void PushFull(void* block, SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PushSlow(void* block, SizeClass size_class);
+  HAK_ALWAYS_INLINE void PushBehind(void* block, SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE bool MakeRoomBehind(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE void FreeRemoteSlow(HeapId owner, SizeClass size_class,
+                                   void* block);
+  // There may be something to reclaim from now on.
+  HAK_ALWAYS_INLINE void NoteTouched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    if (touched_) [[likely]]
+      return;
+    touched_ = true;
+    system_->Touch(id());
+  }
+  HAK_ALWAYS_INLINE void BeginSlowPath(Overdue& overdue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void EndSlowPath(const Overdue& overdue);
+  HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
+    if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
+  }
+  HAK_ALWAYS_INLINE void* Rest(ClassCache& cache, void* block);
+  void* RestFree(ClassCache& cache, void* block);
+  void LengthenRest(SizeClass size_class, std::uint32_t taken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void MixRefill(SizeClass size_class, void** blocks, std::uint32_t count);
+  void FlushResting(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckResting(SizeClass size_class) const;
+  bool EnsureMagazine(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void LoadFromDepot(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void* Refill(SizeClass size_class, Refusal& refusal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void MakeRoom(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  MagazineTop ExchangePrevious(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_ALWAYS_INLINE MagazineTop TakeEmptyMagazine()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint64_t BudgetLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PutEmptyMagazine(MagazineTop top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushMagazine(SizeClass size_class, MagazineTop top)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushIfMuch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushDepot(SizeClass size_class, std::uint32_t magazines)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushBehind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void TrimSomeHeaps();
+  void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void Send(unsigned slot, Overdue& overdue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE void SendAll(Overdue& overdue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE void Drain(bool by_owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void File(const Parcel& parcel, bool by_owner)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_ALWAYS_INLINE bool Unqueue(void* block, bool by_owner,
+                                 std::uint32_t& code)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_COLD void FailUnqueue(const void* block, UnitRecord record,
+                            HeaderByte found) const;
+  BlockReport ReportOf(const void* block, SizeClass size_class,
+                       HeapId owner) const;
+  void PutBack(SizeClass size_class, void* const* blocks, std::uint32_t count)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // FreeDirect for a block of this heap that is Queued.
+  void FileDirect(void* block);
+  void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckMagazine(SizeClass size_class, MagazineTop top) const;
+  void CheckLoaded(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckBehind(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckOpenParcels() const;
+  void CheckLocked(bool with_loaded) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  // Loads a magazine, or none (0).
+  void Load(SizeClass size_class, MagazineTop top);
+
+  static constexpr unsigned kTinySteps = kMaxTinyBytes / kMinAlignmentBytes + 1;
+
+  // First, so that a class's cache is found without an addition.
+  // Owner thread. By header code; the first is no class's: its record is the
+  // heap's tag.
+  ClassCache caches_[kClassCount + 1];
+  // Step i: the cache for sizes in (16 * (i - 1), 16 * i].
+  ClassCache* tiny_caches_[kTinySteps];
+  GuardSampler sampler_;
+  // Seeded when the heap is made.
+  WeakRandom random_;
+  [[no_unique_address]] std::conditional_t<kConfig.delay_reuse, RestingSlots,
+                                           NoResting> resting_;
+  Parcel* open_[kOpen] = {};
+  std::uint64_t next_check_ns_ = 0;
+  std::uint32_t since_check_ = 0;
+  std::uint32_t since_tick_ = 0;
+  // Written by the owner, read by statistics.
+  std::atomic<std::uint64_t> remote_frees_{0};
+
+  HeapSystem* const system_;
+  alignas(64) GatedLock lock_;
+  // Written under the registry's lock, and set to false under lock_, too. Read
+  // under lock_, and by senders as a hint.
+  std::atomic<bool> abandoned_{false};
+  // The registry's list, under the registry's lock; 0 ends it.
+  HeapId next_abandoned_ = 0;
+  std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
+  // slow_paths_ at the last TryTrim, and at the last TryDrainForOwner.
+  std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;
+  // This heap is among HeapSystem::touched.
+  bool touched_ ABSL_GUARDED_BY(lock_) = false;
+  // Where FlushIdleClasses goes on.
+  std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
+  SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
+  Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
+  // Of all classes, as if each of their magazines were full.
+  std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
+  Depot depots_[kClassCount] ABSL_GUARDED_BY(lock_);
+  SlabStore slabs_ ABSL_GUARDED_BY(lock_);
+
+  // Lines that other threads write.
+  alignas(64) ParcelStack mailbox_;
+  ParcelStack returned_;  // this heap's own parcels, emptied by their receivers
+  // Bytes in the mailbox; written by senders and by whoever drains.
+  std::atomic<std::uint64_t> pending_bytes_{0};
+};
+
+// NOLINTEND(clang-analyzer-optin.performance.Padding)
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
