@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of this header; hakmem_version() is the library's. */
+/* This header's version; hakmem_version() is the library's. */
 #define HAKMEM_VERSION_MAJOR 0
 #define HAKMEM_VERSION_MINOR 1
 #define HAKMEM_VERSION_PATCH 0

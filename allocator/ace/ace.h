@@ -56,7 +56,7 @@ struct Refusal {
   std::uint64_t bytes = 0;  // what was asked for
 };
 
-// Of a refused call. Which limit made the kernel refuse is found out later.
+// The kernel's refusal. Which limit made it refuse is found out later.
 constexpr Refusal RefusedByKernel(const VmStatus& status) {
   return {FailureReason::kMapFail,
           status.injected                 ? FailureDetail::kInjected
@@ -142,7 +142,7 @@ class Ace {
   HugeGrant ResizeHuge(Address address, std::size_t bytes);
   // 0: no live block starts at `address`.
   std::size_t HugeBytes(Address address);
-  // Of a live Huge block, by whoever owns it; needs no lock.
+  // The use of a live Huge block, by whoever owns it; needs no lock.
   BlockUse& HugeUse(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return huge_.UseOf(address);
   }
@@ -175,9 +175,9 @@ class Ace {
   };
   // The live Huge block that follows `address`, by address; 0: none does.
   Address NextHuge(Address address);
-  // What `address` is to the huge zone. kInside, kFreed: in a block that is
-  // live, or was freed. kNone: the block is the live one before `address`, if
-  // there is one.
+  // The place of `address` in the huge zone. kInside, kFreed: in a block that
+  // is live, or was freed. kNone: the block is the live one before `address`,
+  // if there is one.
   struct HugeFacts {
     HugePlace place = HugePlace::kOutside;
     Address start = 0;
@@ -361,7 +361,7 @@ class Ace {
     std::uint32_t shift;
   };
   static constexpr Slack kSlack = {64, 4};  // 4 MiB and 1/16
-  // What is dirty cannot serve another class where classes are separate, and
+  // Dirty memory cannot serve another class where classes are separate, and
   // faulting pages in again costs more than keeping them: 8 MiB and a half.
   static constexpr Slack kSeparateSlack = {128, 1};
   Slack slack_ = kSlack;
@@ -379,7 +379,7 @@ class Ace {
   std::uint64_t zone_map_calls_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t move_calls_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t moves_ ABSL_GUARDED_BY(lock_) = 0;  // that are being made
-  // Of clearing: written by any thread, read by statistics.
+  // Calls that clear: written by any thread, read by statistics.
   std::atomic<std::uint64_t> clearing_purge_calls_{0};
   // Written under lock_, read by statistics and Tick without it.
   std::atomic<std::size_t> mapped_bytes_{0};

@@ -76,7 +76,7 @@ class HugePool {
   // The live block that holds `address`, or 0.
   Address BlockAround(Address address) const;
   // The same without Ace's lock, for who knows that the block stays live as
-  // long as this runs. Of other addresses it may know nothing.
+  // long as this runs. It may know nothing of other addresses.
   Address OwnBlockAround(Address address) const;
   // The last live block that begins at or before `address`, or 0.
   Address BlockBefore(Address address) const;
@@ -85,9 +85,9 @@ class HugePool {
   Address FreedAround(Address address) const;
   // The first live block beyond `address`, or 0.
   Address NextBlock(Address address) const;
-  // Of a live block, or of a freed one.
+  // The size of a live block, or of a freed one.
   std::size_t BlockBytes(Address address) const;
-  // Of a live block; zero when it was just granted, kept by Resize.
+  // The use of a live block; zero when just granted, kept by Resize.
   BlockUse& UseOf(Address address) { return records_[FrameOf(address)].use; }
 
   std::size_t block_count() const { return block_count_; }

@@ -106,7 +106,7 @@ class RangePool {
   std::uint32_t LongestUnits() const;
 
   void CheckInvariants() const;
-  // Of a free range, listed or not.
+  // Checks a free range, listed or not.
   void CheckRange(UnitIndex first, std::uint32_t units) const;
   // Whether a span's range is on a list; looks through the one that it must be
   // on.

@@ -106,9 +106,9 @@ class UnitPool {
   // given back. A SuperSlab of huge pages goes back when half of it is dirty:
   // giving back a part splits its huge page.
   std::size_t Purge(VirtualMemory& memory, std::uint64_t units);
-  // What Purge leaves of SuperSlabs of huge pages: from the frame `next` on,
-  // until it was at least `units`; then `next` is where to go on, kNoFrame:
-  // nothing is left. Returns the bytes given back.
+  // Gives back what Purge leaves of SuperSlabs of huge pages, from the frame
+  // `next` on, until it was at least `units`; then `next` is where to go on,
+  // kNoFrame: nothing is left. Returns the bytes given back.
   std::size_t PurgePartsOfHuge(VirtualMemory& memory, std::uint64_t units,
                                FrameIndex& next);
   // Gives all dirty memory back.
@@ -138,7 +138,7 @@ class UnitPool {
   void NoteMoved(UnitIndex first, std::uint32_t units);
   void ForgetMoved(UnitIndex first, std::uint32_t units);
   std::uint64_t moved_mappings() const { return moved_mappings_; }
-  // What is being given back and is nobody's.
+  // Units that are being given back and are nobody's.
   std::uint64_t purging_units() const { return purging_units_; }
   bool is_purging() const { return purges_ != nullptr; }
   // In the child of a fork: whoever was giving units back is gone, but for this

@@ -31,7 +31,7 @@ HAK_ALWAYS_INLINE ZeroVector LoadVector(const char* from) {
   __builtin_memcpy(&vector, from, kVectorBytes);
   return vector;
 }
-// Of `kBytes`, a multiple of a vector.
+// The or of `kBytes`, a multiple of a vector.
 template <std::size_t kBytes>
 HAK_ALWAYS_INLINE ZeroVector OrOf(const char* from) {
   ZeroVector found = LoadVector(from);
@@ -92,11 +92,11 @@ HAK_ALWAYS_INLINE void ZeroShort(void* start, const PiecedLength& length) {
   __builtin_memset(last, 0, kPiecedBytes);
 }
 
-// Of a longer block (at least kPlaceBytes): whether its first and last
-// kPlaceBytes are zero, and eight places at equal distances between, or all
-// that there is between, if it is less. `turn` moves the places: those of
-// successive numbers fill the gaps evenly (by multiples of the golden ratio,
-// Knuth, The Art of Computer Programming 3, 6.4).
+// Whether the first and last kPlaceBytes of a block of at least as many are
+// zero, and eight places at equal distances between, or all that there is
+// between, if it is less. `turn` moves the places: those of successive numbers
+// fill the gaps evenly (by multiples of the golden ratio, Knuth, The Art of
+// Computer Programming 3, 6.4).
 template <std::size_t kPlaceBytes>
 HAK_ALWAYS_INLINE bool IsZeroInPlaces(const void* start, std::size_t bytes,
                                       std::uint32_t turn) {
@@ -134,9 +134,9 @@ HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
   return IsZeroInPlaces<kPieceBytes>(start, bytes, turn);
 }
 
-// Clears any length. Of 256 bytes and more it writes only where something is
-// not zero: what a program did not write costs half as much then, stays clean
-// in the caches, and pages that were never touched get no memory.
+// Clears any length, and from 256 bytes on writes only where something is not
+// zero: what a program did not write costs half as much then, stays clean in
+// the caches, and pages that were never touched get no memory.
 void ZeroBytes(void* start, std::size_t bytes);
 
 // The first byte that is not zero; `bytes` if all are.

@@ -1,5 +1,5 @@
-// What the program asks of malloc, call by call, in a file: the tracing
-// variant's HAKMEM_TRACE. The format: docs/trace_format.md.
+// The program's calls of malloc in a file, one by one: the tracing variant's
+// HAKMEM_TRACE. The format: docs/trace_format.md.
 //
 // Owns: the rings of all threads, the file, the sample. Called by: frontend.
 // Thread-safety: any thread, each with its own TraceThread; Enable before a

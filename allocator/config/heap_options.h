@@ -28,8 +28,8 @@ struct HeapOptions {
   std::uint64_t max_alloc_bytes = std::numeric_limits<std::uint64_t>::max();
   // The most memory that may be mapped for blocks.
   std::uint64_t heap_limit_bytes = std::numeric_limits<std::uint64_t>::max();
-  // What one thread's magazines may hold beyond the loaded and the previous one
-  // of each class.
+  // The most that one thread's magazines may hold beyond the loaded and the
+  // previous one of each class.
   std::uint64_t depot_bytes = 8 * 1024 * 1024;
   // A HugePages, a Prefaulting.
   std::uint64_t huge_pages = 1;

@@ -17,7 +17,7 @@
 
 namespace hakmem {
 
-// What is for others than the heap; the heap's own options are inherited.
+// Options for others than the heap, whose own are inherited.
 struct Options : HeapOptions {
   // 0 or 1.
   std::uint64_t show_config = 0;

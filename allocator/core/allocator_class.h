@@ -67,13 +67,13 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // What a block has beyond what was asked for, at least.
+  // The least that a block has beyond what was asked for.
   static constexpr std::size_t kSlackBytes = Hooks::kSlackBytes;
   // Sizes below these are Tiny's, and Pool's.
   static constexpr std::size_t kTinyEnd = kMaxTinyBytes + 1 - kSlackBytes;
   static constexpr std::size_t kPoolEnd = kMaxPoolBytes + 1 - kSlackBytes;
 
-  // What a thread's heap pointer starts with.
+  // The first value of a thread's heap pointer.
   static constexpr Heap* NoHeap() { return Heaps::None(); }
   // Reads the options and places the region, if no call has done so yet.
   void EnsureStarted() {
@@ -164,9 +164,9 @@ class Allocator {
 
   // --- Freeing.
 
-  // What TryFree has learnt of a pointer that it left alone.
+  // TryFree's findings on a pointer that it left alone.
   struct NotOwn {
-    // Of the zone that it is in; null: of none that has slabs.
+    // The headers of its zone; null: it is in none that has slabs.
     std::atomic<HeaderByte>* headers = nullptr;
     std::uint64_t granule = 0;
     UnitRecord record_xor_tag = 0;
@@ -231,7 +231,7 @@ class Allocator {
  private:
   class Server;
 
-  // Of the zone that has Tiny blocks, or the one that has Pool blocks.
+  // The view of the zone of Tiny blocks, or of Pool blocks.
   template <bool kTiny>
   ZoneView& View() {
     return (kTiny ? ace_.region().fine() : ace_.region().coarse()).view();

@@ -204,7 +204,7 @@ std::size_t Allocator<kConfig>::UsableSize(Heap*& self, const void* pointer) {
   return UsableSizeSlow(self, pointer);
 }
 
-// What is in neither zone of slabs, or is no live block.
+// Serves a pointer into neither zone of slabs, or to no live block.
 template <const Config& kConfig>
 std::size_t Allocator<kConfig>::UsableSizeSlow(Heap* self,
                                                const void* pointer) {

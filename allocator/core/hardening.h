@@ -47,7 +47,7 @@ class NoHardening {
   using Heap = ThreadHeap<kConfig>;
   using Cache = typename Heap::ClassCache;
 
-  // What a block has beyond what was asked for, at least.
+  // The least that a block has beyond what was asked for.
   static constexpr std::size_t kSlackBytes = 0;
 
   constexpr NoHardening(Ace&, SampledGuards&) {}
@@ -225,8 +225,8 @@ class Hardening {
 
   // --- Sizes and kinds -----------------------------------------------------
 
-  // True: the live block of a slab has the new size. What the program gave up
-  // of it is cleared. `code` is the block's header code, or none of a class.
+  // True: the live block of a slab has the new size. The part that the program
+  // gave up is cleared. `code` is the block's header code, or none of a class.
   HAK_NOINLINE bool ResizeInPlace(void* pointer, unsigned code,
                                   std::size_t size_bytes);
   static std::size_t SizeOfLive(const ZoneView& fine, const ZoneView& coarse,
@@ -237,7 +237,7 @@ class Hardening {
                                     BoundsEntry<false>::Load(coarse, pointer));
   }
   void SetKind(void* block, BlockKind kind);
-  // Of a block that stays where it is though a smaller one would do.
+  // The block stays where it is though a smaller one would do.
   void SetSize(void* block, std::size_t size_bytes);
   // The size of a span or Huge block is set; its canary goes, and what is
   // beyond the new size.

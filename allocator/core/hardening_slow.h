@@ -126,7 +126,7 @@ void Hardening<kConfig>::StopBounds(void* block, std::size_t old_bytes,
   }
 }
 
-// Of a free block about to be handed out by the heap that it belongs to.
+// The report of a free block that its heap is about to hand out.
 template <const Config& kConfig>
 BlockReport Hardening<kConfig>::ReportOnReuse(const void* block,
                                               HeaderByte live) const {

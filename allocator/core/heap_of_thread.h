@@ -69,10 +69,10 @@ class HeapOfThread {
 
   // Without a system: no call can reach further than its magazines.
   static constinit Heap none_;
-  // Of threads whose exit hook has run.
+  // The heap of threads whose exit hook has run.
   static constinit Heap exited_;
-  // Of threads that take the slow path for every call, because one of their
-  // next allocations is to be guarded, and the heap that they have.
+  // The heap of threads that take the slow path for every call, because one of
+  // their next allocations is to be guarded; and the one that they have.
   static constinit Heap waiting_;
   static constinit inline thread_local Heap* waiting_for_ HAK_TLS_INITIAL_EXEC =
       nullptr;

@@ -4,7 +4,7 @@
 // paths. Thread-safety: any thread; a block is its caller's. Start before all
 // else.
 //
-// Of several threads that free or resize a span at once, the one whose exchange
+// When several threads free or resize a span at once, the one whose exchange
 // makes its header Queued has it; for the others it is freed.
 //
 // Invariants:
@@ -73,7 +73,7 @@ class LargeBlocks {
   // whoever had it has touched. Elsewhere a look would bring pages into memory.
   static constexpr std::size_t kSpanStartBytes = 4 * kKiB;
 
-  // What a shrink may leave unused, beside half of the block.
+  // The most that a shrink may leave unused, beside half of the block.
   static constexpr std::size_t kMaxUnusedBytes = 2 * kMiB;
   // Shorter blocks do not stay in spans.
   static constexpr std::size_t kMinStayingBytes = kUnitBytes / 2;
@@ -213,8 +213,7 @@ auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
   return {reinterpret_cast<void*>(grant.address), true};
 }
 
-// What a span held was cleared when it was freed: but something may have
-// written to it since.
+// The span was cleared when it was freed, but may have been written to since.
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Zero(void* block, std::size_t bytes) {
   if constexpr (kConfig.zero_on_free) {

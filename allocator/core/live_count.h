@@ -1,8 +1,8 @@
 // The count of all blocks that the program holds, by the tables alone.
 //
 // Owns: nothing. Called by: frontend, when it is asked to tell. Thread-safety:
-// any thread; no lock is held but for Huge blocks. What other threads allocate
-// and free meanwhile may be counted or not.
+// any thread; no lock is held but for Huge blocks. Blocks that other threads
+// allocate or free meanwhile may be counted or not.
 //
 // It reads a record for each unit of 64 KiB that was ever mapped, and a header
 // byte for each block of a slab: some milliseconds for ten million blocks.
@@ -21,7 +21,7 @@ struct LiveCount {
   std::uint64_t bytes = 0;
   std::uint64_t huge_blocks = 0;
   std::uint64_t huge_bytes = 0;
-  // Of slabs: free, in caches or not, or on the way to their owner.
+  // Blocks of slabs: free, in caches or not, or on the way to their owner.
   std::uint64_t free_blocks = 0;
 };
 

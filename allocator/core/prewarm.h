@@ -13,10 +13,10 @@
 namespace hakmem {
 
 // Has up to `count` blocks of `size_bytes`, at most kMaxPoolBytes, ready for
-// this thread, with their pages; returns how many. What the thread's budgets
-// do not hold is kept by ACE. Meanwhile the blocks are linked by their first
-// words; the one allocated first is freed last, so that it is the next to be
-// handed out.
+// this thread, with their pages; returns how many. ACE keeps what the thread's
+// budgets do not hold. Meanwhile the blocks are linked by their first words;
+// the one allocated first is freed last, so that it is the next to be handed
+// out.
 template <const Config& kConfig>
 std::size_t Prewarm(Allocator<kConfig>& allocator, ThreadHeap<kConfig>*& self,
                     std::size_t size_bytes, std::size_t count) {

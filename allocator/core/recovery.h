@@ -4,8 +4,8 @@
 // Owns: the failure ring. Called by: Allocator. Thread-safety: any thread, each
 // with its own FailedCall; no lock is held.
 //
-// A call is tried once. What became of it comes back to the entry point, the
-// only place that knows which function the program called. From there:
+// A call is tried once. Its outcome comes back to the entry point, the only
+// place that knows which function the program called. From there:
 //   Recover   the event begins: who, why, which limit · hakmem gives its caches
 //             back and tries again · the program's failure handler
 //   TryAgain  operator new: after each call of its new-handler
@@ -66,10 +66,9 @@ class Recovery {
     max_alloc_bytes_ = max_alloc_bytes;
   }
 
-  // What becomes of `failed.request`, whose first try ended with `got`, which
-  // has an outcome other than served or sampled: the block, or null, which
-  // leaves the event unfinished, to be tried again or finished. `frame`: see
-  // FailureReporter.
+  // Serves `failed.request`, whose first try ended with `got`, neither served
+  // nor sampled: returns the block, or null, which leaves the event unfinished,
+  // to be tried again or finished. `frame`: see FailureReporter.
   HAK_COLD void* Recover(RefusedServer& server, const CallResult& got,
                          const void* frame, FailedCall& failed);
   // Tries once more, reclaiming if it must.

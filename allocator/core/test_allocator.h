@@ -22,9 +22,9 @@
 
 namespace hakmem {
 
-// What the next TestAllocator starts with.
+// Options that the next TestAllocator starts with.
 inline HeapOptions test_options;
-// What is found as the reason of a refused mapping.
+// The reason that is found for a refused mapping.
 inline LimitReport test_limits;
 inline void FindTestLimit(std::size_t needed_bytes, int /*error_number*/,
                           LimitReport& report) {
@@ -32,7 +32,7 @@ inline void FindTestLimit(std::size_t needed_bytes, int /*error_number*/,
   report.needed = needed_bytes;
 }
 inline constinit FailureReporter test_reporter{&FindTestLimit};
-// What the program does when a call fails; null: it has no handler.
+// The program's handler of failed calls; null: it has none.
 inline std::function<bool(const FailureEvent&)> test_handler;
 // Whoever wants to see each event.
 inline std::function<void(const FailureEvent&)> test_listener;

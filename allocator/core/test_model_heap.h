@@ -81,7 +81,7 @@ class ModelHeap {
     blocks_.erase(reinterpret_cast<Address>(old_pointer));
     Add(pointer, size, kMinAlignmentBytes, usable);
   }
-  // Of memory that must be zero, before Add.
+  // Checks memory that must be zero, before Add.
   static void CheckZero(const void* pointer, std::size_t size) {
     ForEachPiece(size, size,
                  [&](std::size_t at, std::size_t bytes) HAK_NO_COVERAGE {

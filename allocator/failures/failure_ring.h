@@ -5,8 +5,8 @@
 // Thread-safety: any thread; Record is lock-free and never allocates. A reader
 // gets each event whole or not at all (each slot is a sequence lock).
 //
-// A slot's sequence says what it holds. Of the event with ticket t, counted
-// from 0: 4t + 1 while it is written, 4t + 2 when it is there, 4t + 3 while it
+// A slot's sequence says what it holds. The event with ticket t, counted from
+// 0, has 4t + 1 while it is written, 4t + 2 when it is there, 4t + 3 while it
 // is written for the second time, 4t + 4 when it is there for good.
 //
 // Invariants:

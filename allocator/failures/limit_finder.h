@@ -2,8 +2,8 @@
 //
 // Owns: nothing. Called by: core and frontend on a failing path, after a
 // refused mmap or mremap. Thread-safety: any thread, signal handlers included;
-// takes no lock; nothing allocates; errno is left as it was. What the kernel
-// checks, in which order, and what is concluded: docs/limits_found.md.
+// takes no lock; nothing allocates; errno is left as it was. The kernel's
+// checks, their order and what is concluded: docs/limits_found.md.
 //
 // Invariants:
 //   L1: a limit is named only when what was read says that it refuses the call,

@@ -33,7 +33,7 @@ struct LimitReport {
   LimitReading readings[kMaxReadings];
   unsigned count = 0;
   int explaining = -1;  // index of the reading that explains it, or -1
-  // What the call would have added to that reading's use, in its unit.
+  // The call's addition to that reading's use, in its unit.
   std::uint64_t needed = 0;
   FailureDetail detail = FailureDetail::kUnknown;
 };

@@ -37,8 +37,8 @@ Ace& ProductAce();
 std::size_t ProductPrewarm(std::size_t size, std::size_t count);
 // The round of the helper thread each time it wakes.
 void ProductMaintain();
-// What the nothrow forms of new get beyond their hot paths; null: there is
-// none. `alignment` is a power of two.
+// Serves the nothrow forms of new beyond their hot paths; null: no memory.
+// `alignment` is a power of two.
 void* ProductNewOrNull(std::size_t size, std::size_t alignment, Call call,
                        bool aligned) noexcept;
 // Whether the program has replaced neither the form nor one that it calls.

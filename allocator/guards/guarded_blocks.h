@@ -11,12 +11,12 @@
 // The whole pool is reserved, inaccessible; a slot holds blocks of up to
 // 64 KiB. A live block's own pages alone are made accessible: the last ones of
 // the slot, where the block ends at the guard page (but for what its alignment
-// takes), or the first ones, where it begins at one. What is left of these
-// pages bears a canary next to the block. A freed block's pages are
-// inaccessible and hold no memory until the slot is used again, which is as
-// late as can be: first all slots that were never used, then the one that was
-// freed longest ago. (The scheme is that of Electric Fence, B. Perens, 1987; to
-// sample it: GWP-ASan, K. Serebryany et al., 2018-2023.)
+// takes), or the first ones, where it begins at one. The rest of these pages
+// bears a canary next to the block. A freed block's pages are inaccessible and
+// hold no memory until the slot is used again, which is as late as can be:
+// first all slots that were never used, then the one that was freed longest
+// ago. (The scheme is that of Electric Fence, B. Perens, 1987; to sample it:
+// GWP-ASan, K. Serebryany et al., 2018-2023.)
 //
 // Invariants:
 //   GB1: each slot is in the queue (Free), or nobody's yet (Unused), or holds a
@@ -66,7 +66,7 @@ class GuardedBlocks {
   // Its stack and kind are told later.
   void* Allocate(std::size_t size_bytes, std::size_t alignment_bytes,
                  std::uint64_t random);
-  // Of a live block, by the thread that allocates it.
+  // Called for a live block by the thread that allocates it.
   void SetStack(const void* pointer, const CallStack& stack);
   void SetKind(const void* pointer, BlockKind kind);
 
@@ -163,8 +163,8 @@ class GuardedBlocks {
   }
   SlotIndex TakeSlot() ABSL_LOCKS_EXCLUDED(lock_);
   void PutSlot(SlotIndex index) ABSL_LOCKS_EXCLUDED(lock_);
-  // Of the block that starts at the address, or else holds it or is nearest to
-  // it; kNoSlot: it lies by slots that were never used.
+  // The slot of the block that starts at the address, or else holds it or is
+  // nearest to it; kNoSlot: it lies by slots that were never used.
   SlotIndex FindSlot(Address address) const;
   SlotIndex SlotOf(const void* pointer) const {
     return FindSlot(reinterpret_cast<Address>(pointer));

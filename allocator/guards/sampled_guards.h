@@ -58,7 +58,7 @@ class SampledGuards {
   };
   static bool paused() { return thread_.paused; }
 
-  // What is to serve an allocation of the class by the thread that owns `heap`.
+  // The choice for an allocation of the class by the thread that owns `heap`.
   struct Choice {
     // The heap, as ever, and nothing is counted.
     bool usual = true;

@@ -31,8 +31,8 @@ class MetadataPool {
   // Once, before anything else.
   void Place(Region::Window window);
 
-  // What a piece that is in nobody's use is: pieces are linked in lists by
-  // their first words.
+  // A piece that is in nobody's use: such are linked in lists by their first
+  // words.
   struct Piece {
     Piece* next;
   };

@@ -4,9 +4,9 @@
 // Thread-safety: none of its own; the pool has a lock that all heaps share.
 //
 // A burst fills magazines and empties them again, and so does the next one:
-// what it emptied stays here, so that the pool is not asked. What nobody needed
-// between two calls of Trim goes back. The pool is asked for several at once by
-// a heap that has many.
+// what it emptied stays here, so that the pool is not asked. Those that nobody
+// needed between two calls of Trim go back. The pool is asked for several at
+// once by a heap that has many.
 //
 // Invariants:
 //   Y1: the list has count() magazines, and idle_ is at most count().
@@ -41,7 +41,7 @@ class SpareMagazines {
   SpareMagazines& operator=(const SpareMagazines&) = delete;
 
   std::uint32_t count() const { return count_; }
-  // What they count for in the budget of what a thread may keep.
+  // Their part of the budget of what a thread may keep.
   std::uint64_t bytes() const {
     return std::uint64_t{count_ - std::min(count_, kAlwaysKept)} *
            kMagazineBytes;
@@ -53,7 +53,7 @@ class SpareMagazines {
       return 0;
     MetadataPool::Piece* const piece = list_;
     list_ = piece->next;
-    // What comes next is read while this one is filled.
+    // The next one is read while this one is filled.
     __builtin_prefetch(list_);
     idle_ = std::min(idle_, --count_);
     return reinterpret_cast<MagazineTop>(piece);

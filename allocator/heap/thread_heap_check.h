@@ -25,7 +25,7 @@ void ThreadHeap<kConfig>::CheckMagazine(SizeClass size_class,
   }
 }
 
-// What the owner touches without the lock.
+// Checks what the owner touches without the lock.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckLoaded(SizeClass size_class) {
   const ClassCache& cache = Cache(size_class);
@@ -90,7 +90,7 @@ void ThreadHeap<kConfig>::CheckWhileRunning(bool mine) {
   CheckLocked(/*with_loaded=*/mine || abandoned());
 }
 
-// What was touched at once; the whole heap, and ACE, after every so many slow
+// Checks what was touched at once; all of heap and ACE after every so many slow
 // paths, unless the last time took longer than has passed since: so checks of
 // the whole never take more than half of a thread's time, however large it is.
 template <const Config& kConfig>

@@ -1,4 +1,4 @@
-// What one thread owns: its magazines, its slabs, its mailbox.
+// One thread's heap: its magazines, its slabs, its mailbox.
 //
 // Owns: see above. Called by: core (hot paths and slow paths) and HeapRegistry.
 // Thread-safety: TryPop, TryPush and the open parcels belong to the owner
@@ -50,7 +50,7 @@
 
 namespace hakmem {
 
-// What all heaps of an allocator share.
+// Shared by all heaps of an allocator.
 struct HeapSystem {
   explicit constexpr HeapSystem(Ace& shared_ace)
       : ace(shared_ace),
@@ -101,7 +101,7 @@ constexpr std::uint8_t RestShift(std::uint32_t slots) {
   return static_cast<std::uint8_t>(65 - std::bit_width(slots / 2));
 }
 
-// What the owner's paths need of a class in variants in which blocks rest.
+// State of a class on the owner's paths, in variants in which blocks rest.
 struct RestingCache {
   void** rest_slots = nullptr;
   std::uint32_t rest_next = 0;
@@ -114,7 +114,7 @@ struct RestingSlots {
 };
 struct NoResting {};
 
-// What other threads write has lines of its own; so there is padding.
+// Fields that other threads write have lines of their own; hence the padding.
 // NOLINTBEGIN(clang-analyzer-optin.performance.Padding)
 template <const Config& kConfig>
 class alignas(64) ThreadHeap {
@@ -155,7 +155,7 @@ class alignas(64) ThreadHeap {
       : std::conditional_t<kConfig.delay_reuse, RestingCache, NoResting> {
     MagazineTop top = 0;
     std::uint32_t full = 0;
-    // What the record of this heap's units of the class is.
+    // The record of this heap's units of the class.
     UnitRecord live_record = 0;
     MagazineTop previous = 0;
     // Written by the owner, read by statistics.
@@ -167,7 +167,7 @@ class alignas(64) ThreadHeap {
     return *tiny_caches_[(size_bytes + kMinAlignmentBytes - 1) /
                          kMinAlignmentBytes];
   }
-  // Of the size `size_bytes` + 1.
+  // The cache for the size `size_bytes` + 1.
   HAK_ALWAYS_INLINE ClassCache& TinyCacheAbove(std::size_t size_bytes) {
     return *tiny_caches_[size_bytes / kMinAlignmentBytes + 1];
   }
@@ -259,7 +259,7 @@ class alignas(64) ThreadHeap {
   void TryTrim();
 
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
-  // What is loaded is within others' reach from now on.
+  // From now on the loaded magazines are within others' reach.
   void Abandon();
   // From now on the magazines are the caller's; the lock keeps whoever is
   // emptying them for want of an owner from going on.
@@ -284,7 +284,7 @@ class alignas(64) ThreadHeap {
   // In the child, for every heap; `mine`: the forking thread's own.
   void ChildAfterFork(bool mine);
 
-  // Of the owner's samples.
+  // Chooses the owner's samples.
   GuardSampler& sampler() { return sampler_; }
 
   // Before the first block is freed: what the order of reuse follows from.
@@ -310,8 +310,7 @@ class alignas(64) ThreadHeap {
   // wait.
   static constexpr std::uint64_t kMaxPendingBytes = 2 * kMiB;
   static constexpr std::uint32_t kMaxParcelBytes = 128 * kKiB;
-  // What may be in magazines of a heap without a thread: as much as one of them
-  // may hold.
+  // The most in magazines of a heap without a thread: as much as one may hold.
   static constexpr std::uint64_t kMaxLeftBytes = kMagazineBudgetBytes;
   // Every so many slow paths, open parcels are sent though not full.
   static constexpr std::uint32_t kSendInterval = 16;
@@ -324,7 +323,7 @@ class alignas(64) ThreadHeap {
   // A check of the whole heap comes after so many slow paths at the earliest.
   static constexpr std::uint32_t kCheckInterval = 64;
 
-  // What slow paths keep of a class.
+  // State of a class that slow paths alone use.
   struct alignas(32) Depot {
     MagazineTop magazines = 0;           // full ones, linked
     std::uint64_t seen_allocations = 0;  // when FlushIdleClasses last came by
@@ -478,7 +477,7 @@ class alignas(64) ThreadHeap {
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
   SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
   Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
-  // Of all classes, as if each of their magazines were full.
+  // Bytes of all classes, as if each of their magazines were full.
   std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
   Depot depots_[kClassCount] ABSL_GUARDED_BY(lock_);
   SlabStore slabs_ ABSL_GUARDED_BY(lock_);

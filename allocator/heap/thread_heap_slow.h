@@ -35,7 +35,7 @@ void ThreadHeap<kConfig>::EndSlowPath(const Overdue& overdue) {
   Tick();
 }
 
-// What depots and spare magazines together may grow by.
+// The bytes that depots and spare magazines together may grow by.
 template <const Config& kConfig>
 std::uint64_t ThreadHeap<kConfig>::BudgetLeft() const {
   return system_->depot_bytes - depot_bytes_ - spares_.bytes();
@@ -209,8 +209,8 @@ void ThreadHeap<kConfig>::PushFull(void* block, SizeClass size_class) {
   }
 }
 
-// What PushFull is to the owner, for whoever else has the lock: the loaded
-// magazine is out of reach, so blocks go to the one behind it.
+// Does what PushFull does for the owner, for whoever else has the lock: the
+// loaded magazine is out of reach, so blocks go to the one behind it.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushBehind(void* block,
                                                        SizeClass size_class) {
@@ -255,7 +255,7 @@ void ThreadHeap<kConfig>::PushSlow(void* block, SizeClass size_class) {
   CheckIfWanted(size_class);
 }
 
-// What is said of a block of a slab that was freed.
+// The report of a block of a slab that was freed.
 template <const Config& kConfig>
 BlockReport ThreadHeap<kConfig>::ReportOf(const void* block,
                                           SizeClass size_class,
@@ -318,7 +318,7 @@ void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
   depots_[size_class].idle_count = depots_[size_class].count;
 }
 
-// What nobody but the owner may do, unless there is none.
+// Only the owner may call it, unless there is none.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushAll() {
   for (unsigned i = 0; i < kClassCount; ++i) {

@@ -46,7 +46,7 @@ class BlockRecords {
   // Once, before anything else, when the region has its place.
   void Start(const Region& region);
 
-  // Of the block that starts at `block`; null: none is kept.
+  // The record of the block that starts at `block`; null: none is kept.
   BlockRecord* Make(const void* block);
   // The same, unless nobody has made one.
   const BlockRecord* Find(const void* block) const;

@@ -1,8 +1,8 @@
 // Walks over all blocks, by the tables alone.
 //
 // Owns: nothing. Called by: leak reports, checks of the whole heap.
-// Thread-safety: any thread. What other threads allocate and free meanwhile may
-// be seen or not; a block is visited once at most.
+// Thread-safety: any thread. Blocks that other threads allocate or free
+// meanwhile may be seen or not; a block is visited once at most.
 #ifndef HAKMEM_ALLOCATOR_LOOKUP_BLOCK_WALK_H_
 #define HAKMEM_ALLOCATOR_LOOKUP_BLOCK_WALK_H_
 

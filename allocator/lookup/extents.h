@@ -4,9 +4,9 @@
 // Owns: nothing; hints, where the last blocks were found, are the caller's.
 // Called by: the frontend's checked copies, in variants that keep bounds.
 // Thread-safety: any thread, signal handlers included: no lock is waited for,
-// and nothing outside of the mapped tables is read. Of a block that the program
-// owns while this runs, everything that is read here stays as it is; other
-// addresses may be told wrongly, but never as in such a block.
+// and nothing outside of the mapped tables is read. All that is read here of a
+// block that the program owns while this runs stays as it is; other addresses
+// may be told wrongly, but never as in such a block.
 //
 // A block of a slab is known not to be live, because its unit's record outlives
 // it. Nothing is known of other memory: somebody else's may be mapped where

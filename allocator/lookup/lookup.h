@@ -1,10 +1,10 @@
-// What lies at an address, from the tables alone: the one decoder of addresses.
+// The one decoder of addresses: what lies at one, from the tables alone.
 //
 // Owns: nothing. Called by: core and the frontend, for frees and resizes that
 // hot paths cannot do, reports, checked copies, and walks over the heap.
 // Thread-safety: any thread. Nothing outside of the mapped tables is read,
-// whatever they hold. What other threads change meanwhile may be told as it was
-// or as it is.
+// whatever they hold. Changes that other threads make meanwhile may be seen or
+// not.
 //
 // An address anywhere is for LookUp. Who has what must be the start of a live
 // block, or must not spend more than some instructions, asks for that part of
@@ -45,8 +45,8 @@ struct LiveBlock {
   HeapId owner = 0;          // Tiny, Pool
   UnitIndex unit = kNoUnit;  // Span: the first
   std::size_t usable_bytes = 0;
-  // What the program may use: usable_bytes, or, where bounds are kept, what it
-  // asked for, and by which kind of call.
+  // The bytes that the program may use: usable_bytes, or, where bounds are
+  // kept, what it asked for, and by which kind of call.
   std::size_t size_bytes = 0;
   BlockKind kind = BlockKind::kMalloc;
   bool empty = false;  // of size 0, and inaccessible
@@ -97,8 +97,8 @@ HAK_ALWAYS_INLINE SlabPlace SlabPlaceOf(const Zone& zone, Address address,
   return place;
 }
 
-// What the bounds table of `zone`, which has Tiny blocks or others, says of the
-// block of a slab: of its last life, if it is not live.
+// The use of a slab's block, or its last one if it is not live, by the bounds
+// table of `zone`, which has Tiny blocks or others.
 inline BlockUse BoundsOf(const Zone& zone, bool tiny, const void* block) {
   const auto use = [&]<bool kTiny>() -> BlockUse {
     using Entry = BoundsEntry<kTiny>;
@@ -138,8 +138,8 @@ LargeBlock LargeAt(Ace& ace, Address start);
 // is none.
 Address LargeStart(Ace& ace, Address address);
 
-// What the program asked for when it got the span or Huge block that starts at
-// `pointer`, which is live and the caller's.
+// The use of the span or Huge block that starts at `pointer`, which is live and
+// the caller's: what the program asked for.
 BlockUse& UseOfLarge(Ace& ace, const void* pointer);
 
 }  // namespace hakmem

@@ -1,4 +1,4 @@
-// What is said of a pointer that is used wrongly, by what lies there.
+// Reports of pointers that are used wrongly, by what lies there.
 //
 // Owns: nothing. Called by: core's slow paths, checked copies. Thread-safety:
 // any thread; may wait for ACE's lock.
@@ -20,8 +20,8 @@ namespace hakmem {
 // says.
 HAK_COLD void ReportMisuse(Ace& ace, BlockReport report);
 
-// Of a copy that the block does not allow; returns as fatal.h says. The caller
-// fills in use, variant and caller_heap.
+// Reports a copy that the block does not allow; returns as fatal.h says. The
+// caller fills in use, variant and caller_heap.
 HAK_COLD void ReportCopy(Ace& ace, const BlockExtent& extent, Address address,
                          std::size_t bytes, bool written, BlockReport report);
 

@@ -87,7 +87,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   void SetNowMs(std::uint64_t now_ms);
   void AdvanceMs(std::uint64_t ms);
   void SetRegionRange(AddressRange range);
-  // What MaxMappings says; LimitMappings makes it true.
+  // Sets what MaxMappings says; LimitMappings makes it true.
   void SetMaxMappings(std::size_t mappings);
 
   // --- What has happened ---

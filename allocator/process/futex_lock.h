@@ -106,7 +106,7 @@ class ABSL_LOCKABLE FutexLock {
   static constexpr std::uint32_t kFlags = kContended | kForFork;
   // A thread's id times 4; those of Linux have 22 bits.
   static constexpr std::uint32_t kHolder = ~kFlags;
-  // Of all threads that have not been identified.
+  // Stands for all threads that have not been identified.
   static constexpr std::uint32_t kUnknown = kHolder;
 
   HAK_COLD void LockSlow() ABSL_NO_THREAD_SAFETY_ANALYSIS;

@@ -34,7 +34,7 @@ struct Death {
   std::string said;
 };
 
-// What a child says and dies of that runs `die`.
+// Runs `die` in a child: what that says, and the signal that ends it.
 inline Death DeathOf(const std::function<void()>& die) {
   int pipes[2];
   EXPECT_EQ(pipe(pipes), 0);

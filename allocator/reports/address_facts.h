@@ -28,14 +28,14 @@ enum class AddressKind : std::uint8_t {
 struct BlockFacts {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;  // of its class, or of the span
-  // What it takes up, if that is more; 0: it is not.
+  // The bytes it takes up, if those are more; 0: they are not.
   std::size_t reach_bytes = 0;
   Route route = Route::kTiny;
   std::uint32_t owner_heap = 0;  // 0: none
   bool live = false;
   // "live", "free", "queued", "quarantined", "released", "never used".
   const char* state = "";
-  // Of a slab's block: its header, 0 if it was never used; what it would be,
+  // The header of a slab's block, 0 if it was never used; what it would be,
   // were it live; and whether it is that of no block that can be there.
   std::uint8_t header = 0;
   std::uint8_t expected_header = 0;

@@ -42,7 +42,7 @@ struct BlockReport {
   std::size_t block_bytes = 0;    // its class's size, or the span's
   std::uint32_t owner_heap = 0;   // 0: none (spans, released slabs)
   std::uint32_t caller_heap = 0;  // 0: the thread has none
-  // Of a guarded block: what else is known, instead of route, bytes and owner.
+  // Facts of a guarded block, instead of route, bytes and owner.
   const GuardedBlockFacts* guarded = nullptr;
 };
 

@@ -1,5 +1,5 @@
 // Sentences about guarded blocks that others have no use for: of accesses that
-// faulted, and of damage beside a block. What is common is said by fatal.h and
+// faulted, and of damage beside a block. Common ones are said by fatal.h and
 // bounds_reports.h, of a BlockReport that names the guarded block.
 //
 // Owns: the sentences. Called by: core's GuardedBlocks. Thread-safety: any

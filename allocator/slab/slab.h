@@ -86,8 +86,8 @@ class Slab {
   std::uint64_t summary_ = 0;
 };
 
-// What a zone keeps of each unit, in the table that Zone::UnitDescriptor
-// reaches. Zero bytes are a valid descriptor of an unused unit.
+// A zone's notes on each unit, in the table that Zone::UnitDescriptor reaches.
+// Zero bytes are a valid descriptor of an unused unit.
 struct UnitDescriptor {
   // Header bytes of this unit that may be other than zero, counted from its
   // first; outlives slabs, so that the next one clears no more than it must.

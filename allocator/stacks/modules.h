@@ -17,8 +17,8 @@
 namespace hakmem {
 
 struct ModuleOf {
-  // As the loader knows it; the program's own from /proc/self/exe. What is too
-  // long is cut.
+  // As the loader knows it; the program's own from /proc/self/exe. A path that
+  // is too long is cut.
   char path[256];
   // An address less this is its place in the ELF file's own address space.
   std::uintptr_t base;

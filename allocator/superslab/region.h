@@ -79,7 +79,7 @@ class Region {
   static constexpr unsigned kRecordWindows = 5;
   static constexpr unsigned kGuardWindow = 9;
   Window heap_window(unsigned index) const { return windows_[kHeap + index]; }
-  // Of blocks of size 0, and for their table; empty if the variant has none.
+  // Windows of blocks of size 0 and their table; empty: the variant has none.
   Window empty_blocks() const { return windows_[kEmptyBlocks]; }
   Window empty_tables() const { return windows_[kEmptyTables]; }
 

@@ -138,8 +138,8 @@ class Zone {
   // Before Place: there will be a table of bounds.
   void KeepBounds() { shape_.keeps_bounds = true; }
   const ZoneShape& shape() const { return shape_; }
-  // What Place needs beside the zone's own window of `frames` frames: so much
-  // for each of these. Records and headers stay together, for RecordOf.
+  // Place needs TableBytes for each of these, beside the zone's own window of
+  // `frames` frames. Records and headers stay together, for RecordOf.
   enum Tables : std::uint8_t {
     kRecordsAndHeaders,
     kBounds,

@@ -58,7 +58,7 @@ class Budget {
     taken_.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
-  // What was kept has been freed.
+  // Bytes that were kept have been freed.
   void Return(std::size_t bytes) {
     live_.fetch_sub(bytes, std::memory_order_relaxed);
     taken_.fetch_sub(bytes, std::memory_order_relaxed);

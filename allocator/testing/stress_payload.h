@@ -1,4 +1,4 @@
-// What the stress workload writes into its blocks, and how it finds damage.
+// The content that the stress workload gives its blocks, to find damage.
 //
 // Owns: nothing. Called by: stress_workload. Thread-safety: pure functions.
 //

@@ -1,4 +1,4 @@
-// What the stress workload is run against.
+// The allocator that the stress workload is run against.
 //
 // Owns: nothing. Called by: stress_workload; implemented over malloc
 // (stress_main) and over the C++ API (api_stress_test).

@@ -1,4 +1,4 @@
-// What test programs hide from the compiler.
+// Hides values of test programs from the compiler.
 #ifndef HAKMEM_ALLOCATOR_TESTS_OPAQUE_H_
 #define HAKMEM_ALLOCATOR_TESTS_OPAQUE_H_
 

@@ -1,4 +1,4 @@
-// What the attack programs share. Each tries one attack on the heap, in the way
+// Shared by the attack programs. Each tries one attack on the heap, in the way
 // that its first argument names, with no more than a defect of a program gives
 // away, and ends with one line on stdout that begins "attack: ". The comments
 // above its main are read by cases.py:

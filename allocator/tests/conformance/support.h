@@ -1,4 +1,4 @@
-// What the conformance tests share.
+// Shared by the conformance tests.
 //
 // The same tests run with each variant of hakmem linked in, with each variant
 // preloaded, and on the system's malloc, which has to pass wherever hakmem

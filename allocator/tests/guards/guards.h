@@ -1,4 +1,4 @@
-// What the programs about guarded blocks share. Each commits one misuse of a
+// Shared by the programs about guarded blocks. Each commits one misuse of a
 // block of the size that its first argument names, while every allocation is
 // guarded. The comments `// expect SIZE SIGNAL: SENTENCE` in its source say how
 // it ends, with addresses as 0xP; run_guards.py checks them.

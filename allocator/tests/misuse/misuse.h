@@ -1,4 +1,4 @@
-// What the misuse programs share. Each commits one misuse, on the route that
+// Shared by the misuse programs. Each commits one misuse, on the route that
 // its first argument names, and must not survive it. The comments
 // `// expect ROUTE: SENTENCE` in its source are the sentences to be printed,
 // with addresses as 0xP, `// expect[hardened debug] ROUTE: SENTENCE` those of
