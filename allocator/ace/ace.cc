@@ -172,7 +172,7 @@ Ace::Grant Ace::GrantUnits(ZoneStock& stock, std::uint32_t units,
   UnitGrant grant = stock.pool.Grant(units, alignment_units);
   for (int tries = 0; grant.first == kNoUnit; ++tries) {
     if (!MapMore(stock, units, refusal)) {
-      // What is being given back can be had in a moment.
+      // Units that are being given back can be had in a moment.
       if (!stock.pool.is_purging() || tries == kMaxWaits) {
         return {.refusal = refusal};
       }

@@ -12,7 +12,7 @@ constexpr std::uint64_t kLeastHugeHeapUnits = 16 * kMiB / kUnitBytes;
 constexpr std::uint64_t kMostFreeShare = 8;
 constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
 
-// What is looked at at once.
+// The bytes that are looked at at once.
 constexpr std::size_t kLookBytes = kMiB;
 constexpr std::size_t kSmallestPageBytes = 4 * kKiB;
 
@@ -62,13 +62,13 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
                           frames * kSuperSlabBytes);
 }
 
-// Of the Huge block at `address`, whose last addition is not asked for yet.
+// The Huge block at `address` has an addition that is not asked for yet.
 void Ace::AskForHugePagesOf(Address address) {
   if (huge_pages_ != HugePages::kOn) return;
   memory_.AskForHugePages(address, huge_.BlockBytes(address));
 }
 
-// Of memory that has no pages yet. A slab is at most half a SuperSlab.
+// Prefaults memory that has no pages yet. A slab is at most half a SuperSlab.
 void Ace::Prefault(const Zone& zone, const Grant& grant, std::uint32_t units) {
   if (grant.first == kNoUnit || !grant.known_zero) return;
   const Address begin = zone.UnitAddress(grant.first);

@@ -37,7 +37,7 @@ std::size_t Ace::PurgeAllLocked() {
   return bytes;
 }
 
-// Of both zones.
+// Gives back those of both zones.
 std::size_t Ace::PurgePartsOfHuge() {
   std::size_t purged_bytes = 0;
   for (ZoneStock& stock : stocks_) {
@@ -49,9 +49,9 @@ std::size_t Ace::PurgePartsOfHuge() {
   return purged_bytes;
 }
 
-// What was not asked for during a whole interval has been idle for that long
-// and goes back; what comes and goes stays. If nothing was freed during the
-// last interval either, all of it is idle.
+// Memory that was not asked for during a whole interval has been idle for that
+// long and goes back; what comes and goes stays. If nothing was freed during
+// the last interval either, all of it is idle.
 Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
   Idle idle = {.units = {}, .all = quiet};

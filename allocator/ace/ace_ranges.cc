@@ -48,7 +48,7 @@ std::uint32_t Ace::AddGuard(ZoneStock& stock, UnitIndex first,
   return guard_bytes_;
 }
 
-// Of a range that its pool has just given.
+// The grant of a range that its pool has just given.
 Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first,
                         std::uint32_t units) {
   const UnitIndex last = first + units - 1;
@@ -86,7 +86,7 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units) {
   return true;
 }
 
-// What the free ranges cannot serve is carved from units that nothing has used.
+// Carves what the free ranges cannot serve from units that nothing has used.
 Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   UnitIndex first = stock.ranges.Take(kind);
   if (first != kNoUnit) {
@@ -103,7 +103,7 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   return grant;
 }
 
-// Of frames in which nothing is granted. Their addresses stay their classes'.
+// Unmaps frames where nothing is granted. Their addresses stay their classes'.
 std::size_t Ace::UnmapKept(StockIndex index) {
   std::size_t bytes = 0;
   for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {

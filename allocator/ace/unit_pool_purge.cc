@@ -226,7 +226,7 @@ void UnitPool::ForgetMoved(UnitIndex first, std::uint32_t units) {
     slab.moved_starts &= ~mask;
     slab.moved_units &= ~mask;
   });
-  // What is left of a mapping begins behind.
+  // The rest of a mapping begins behind.
   const UnitIndex next = first + units;
   if (FrameOfUnit(next) >= zone_.frame_count()) return;
   SuperSlab& slab = zone_.super_slab(FrameOfUnit(next));
@@ -236,8 +236,7 @@ void UnitPool::ForgetMoved(UnitIndex first, std::uint32_t units) {
   ++moved_mappings_;
 }
 
-// What is freed there meanwhile may go, too, but does not keep it busy for
-// ever.
+// Units freed there meanwhile may go, too, but do not keep it busy for ever.
 std::size_t UnitPool::PurgeFrame(VirtualMemory& memory, FrameIndex frame,
                                  std::uint64_t units, bool& refused) {
   std::size_t purged_bytes = 0;

@@ -15,7 +15,7 @@ using WideVector = std::uint64_t __attribute__((vector_size(32)));
 constexpr std::size_t kStepVectors = 8;
 constexpr std::size_t kLongBytes = kStepVectors * sizeof(WideVector);
 
-// Of kStepVectors vectors and more.
+// Clears kStepVectors vectors and more.
 template <typename Vector>
 HAK_ALWAYS_INLINE void ZeroWhereNot(char* at, std::size_t bytes) {
   constexpr std::size_t kStepBytes = kStepVectors * sizeof(Vector);

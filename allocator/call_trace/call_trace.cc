@@ -23,7 +23,7 @@ constexpr std::uint64_t kEventsBeforeWriter = 64;
 // How long a dying process waits for its writer.
 constexpr int kSignalWaitMs = 100;
 
-// Of any thread of this process; "" if it is gone.
+// The name of any thread of this process; "" if it is gone.
 void ReadThreadName(int thread_id, char (&name)[16]) {
   RawPrinter path;
   path.Text("/proc/self/task/").SignedDecimal(thread_id).Text("/comm");
@@ -200,7 +200,7 @@ bool CallTrace::RecordIn(TraceRing& ring, const TraceEvent& event) {
   return true;
 }
 
-// Of the calling thread's ring.
+// Drains the calling thread's ring.
 bool CallTrace::TryDrain(TraceRing& ring) {
   if (!drain_lock_.TryLock()) return false;
   const bool open = writer_.is_open();
@@ -358,7 +358,7 @@ void CallTrace::ChildAfterFork(TraceThread& self)
   totals_ = {};
   modules_ns_ = 0;
   lost_.store(0, std::memory_order_relaxed);
-  // What is in the rings is the parent's to write.
+  // The rings' content is the parent's to write.
   const unsigned count = ring_count_.load(std::memory_order_relaxed);
   for (unsigned i = 0; i < count; ++i) {
     RingAt(i).Reset();

@@ -15,7 +15,7 @@ namespace hakmem {
 namespace {
 
 // A block that another thread is just handing out, freeing or resizing looks
-// damaged for some instructions. What stays damaged for so long is damaged.
+// damaged for some instructions. If it stays so for so long, it is damaged.
 constexpr unsigned kDamageLooks = 50;
 constexpr std::uint64_t kDamageLookMs = 2;
 
@@ -157,7 +157,7 @@ void HeapCheck::ReportDamage(BlockReport report) {
   const BlockFacts facts =
       LookUp(ace_, reinterpret_cast<Address>(first_.block) + first_.at_bytes)
           .block;
-  // Of a large block that was freed meanwhile, its free has told the overflow.
+  // A large block was freed meanwhile: its free has told the overflow.
   if (first_.live && facts.route != Route::kTiny &&
       facts.route != Route::kPool) {
     return;

@@ -17,8 +17,8 @@ void CopyText(const char* text, char (&to)[kBytes]) {
   to[kBytes - 1] = '\0';
 }
 
-// What a refused call would have added to the address space; a move adds
-// nothing, as far as limits are concerned.
+// A refused call's addition to the address space; a move adds nothing, as far
+// as limits are concerned.
 std::uint64_t NeededBytes(const FailureEvent& event) {
   return event.refused_call == VmCall::kMove ? 0 : event.refused_bytes;
 }

@@ -172,7 +172,7 @@ void FailureTrace::WriteFailure(const FailureEvent& event,
 bool FailureTrace::IsMemoryLineDue(std::uint64_t monotonic_ns) {
   if (sink_ != Sink::kFile && sink_ != Sink::kDescriptor) return false;
   std::uint64_t next = next_memory_ns_.load(std::memory_order_relaxed);
-  // Of several threads that find it due, one writes it.
+  // One writes it, of several threads that find it due.
   return monotonic_ns >= next &&
          next_memory_ns_.compare_exchange_strong(
              next, monotonic_ns + kMemoryIntervalNs, std::memory_order_relaxed,

@@ -1,6 +1,6 @@
 // `operator new` when memory is short. Compiled with exceptions, because the
-// new-handler may throw, and the event must be complete all the same. What that
-// needs of a C++ runtime is weak.
+// new-handler may throw, and the event must be complete all the same. The
+// symbols that this needs of a C++ runtime are weak.
 
 #include <cstddef>
 

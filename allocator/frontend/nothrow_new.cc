@@ -3,10 +3,10 @@
 // turns an exception into null; our own throwing forms are not called only to
 // have them throw.
 //
-// Compiled with exceptions. What that needs of a C++ runtime is weak, so that
-// hakmem depends on libc alone. When the runtime is not visible to hakmem (a
-// plugin loaded it privately), nothing can be caught: then nothing is thrown
-// either, unless a new-handler of the program does.
+// Compiled with exceptions. The symbols that this needs of a C++ runtime are
+// weak, so that hakmem depends on libc alone. When the runtime is not visible
+// to hakmem (a plugin loaded it privately), nothing can be caught: then nothing
+// is thrown either, unless a new-handler of the program does.
 
 #include <cstddef>
 #include <new>

@@ -27,12 +27,12 @@ constinit std::atomic<bool> g_fork_hooks_claimed{false};
 // Only its address is used: the hook finds the thread's heap by itself.
 constinit char g_armed = 0;
 
-// From prepare to parent or child. Of the thread that forks, except for the
-// first member.
+// From prepare to parent or child. Belongs to the thread that forks, except for
+// the first member.
 struct Fork {
   // Who forks; 0: nobody.
   std::atomic<std::uint32_t> thread{0};
-  // Of forks within this one, in what runs between: they find all done.
+  // Counts forks within this one, in what runs between: they find all done.
   int depth = 0;
   bool streams_locked = false;
   SignalMask signals = 0;

@@ -1,4 +1,4 @@
-// What the library does when the process starts and when it ends.
+// The library's work when the process starts and when it ends.
 
 #include <cerrno>
 #include <cstring>

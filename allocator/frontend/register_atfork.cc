@@ -36,7 +36,7 @@ Register LibcRegister() {
 }  // namespace
 }  // namespace hakmem
 
-// What pthread_atfork, which each object has its own copy of, calls. Weak: in a
+// Called by pthread_atfork, which each object has its own copy of. Weak: in a
 // program without a dynamic linker, libc's own stands beside it.
 extern "C" {
 // NOLINTNEXTLINE(bugprone-reserved-identifier)

@@ -201,7 +201,7 @@ void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
   const auto address = reinterpret_cast<Address>(call.pointer);
   const SlotIndex index = FindSlot(address);
   State live = State::kLive;
-  // Of two threads that free a block at once, one finds it freed.
+  // One of two threads that free a block at once finds it freed.
   // acquire: pairs with the release in Allocate.
   if (index == kNoSlot || At(index).start != address ||
       !At(index).state.compare_exchange_strong(live, State::kBusy,
@@ -301,7 +301,7 @@ FaultVerdict GuardedBlocks::ReportFault(const Fault& fault,
              : FaultVerdict::kExplained;
 }
 
-// Of the page it may be that its own slot is another than the nearest block's.
+// The page's own slot may be another than the nearest block's.
 bool GuardedBlocks::Open(SlotIndex nearest, Address address) {
   const auto own = static_cast<SlotIndex>((address - pool_) / stride_bytes_);
   for (const SlotIndex index : {nearest, std::min(own, slot_count_ - 1)}) {

@@ -68,7 +68,7 @@ class ZoneReader {
     return facts;
   }
 
-  // Of an address behind the zone's last frame.
+  // The facts of an address behind the zone's last frame.
   AddressFacts FindBehind(Address address) const {
     AddressFacts facts;
     facts.kind = AddressKind::kUnmapped;
@@ -146,7 +146,7 @@ class ZoneReader {
     return block;
   }
 
-  // Of a block that is not live: in its last life, if that is known.
+  // For a block that is not live, the size in its last life, if known.
   void SetRequested(BlockFacts& block) const {
     if (!zone_.shape().keeps_bounds) return;
     const auto* const start = reinterpret_cast<const void*>(block.start);
@@ -303,7 +303,7 @@ bool IsTable(const Region& region, Address address) {
   return false;
 }
 
-// What the program asked for, where that is known.
+// Sets what the program asked for, where that is known.
 void SetUse(const BlockUse& use, LiveBlock& block) {
   block.size_bytes = use.requested_bytes;
   block.kind = static_cast<BlockKind>(std::uint8_t{use.kind});

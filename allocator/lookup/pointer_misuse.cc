@@ -24,7 +24,7 @@ void ReportInBlock(const BlockFacts& block, BlockReport report) {
   if (start == report.pointer) {
     return FatalFreedBlock(report, of_slab ? block.state : "released");
   }
-  // What was given back has no inside.
+  // A block that was given back has no inside.
   if (!of_slab && !block.live) return FatalNotABlock(report);
   FatalInteriorPointer(report, start, block.live);
 }

@@ -21,7 +21,7 @@ const OptionSpec* FindOption(std::string_view name) {
   return nullptr;
 }
 
-// What a suffix stands for as a shift; 0 when `c` is none.
+// The shift that a suffix stands for; 0 when `c` is none.
 unsigned SuffixShift(char c) {
   switch (c) {
     case 'K':
@@ -175,7 +175,7 @@ void PrintOptionValue(const OptionSpec& spec, const Options& options,
     if (path.empty()) {
       out.Text("none");
     } else {
-      // What 1 means elsewhere, the unit says.
+      // The unit says what 1 means elsewhere.
       const bool on_stderr = path == "1" && spec.unit[0] == '\0';
       out.Text(on_stderr ? "standard error" : path);
     }

@@ -29,7 +29,7 @@ constexpr int kDontNeedLocked = 24;
 constexpr std::string_view kLockedMemory =
     "hakmem: memory is locked (mlockall), and this kernel (before Linux 5.18) "
     "takes none of it back: what is freed stays in memory\n";
-// What the kernel starts with, for when its own value cannot be read.
+// The kernel's initial value, for when the current one cannot be read.
 constexpr std::uint64_t kUsualMaxMappings = 65'530;
 
 void* Map(Address address, std::size_t bytes, int how, int protection) {
@@ -263,9 +263,9 @@ std::uint64_t LinuxVirtualMemory::NowMs() {
 VirtualMemory::AddressRange LinuxVirtualMemory::RegionRange() const {
   const ErrnoGuard guard;
 #if defined(__x86_64__)
-  // What compiler-rt leaves to programs below its shadow (tsan_platform.h:
-  // kLoAppMemEnd) and above it (asan_mapping.h: HighMem, and the allocator's
-  // own space from 0x5000'0000'0000 on).
+  // The part that compiler-rt leaves to programs below its shadow
+  // (tsan_platform.h: kLoAppMemEnd) and above it (asan_mapping.h: HighMem, and
+  // the allocator's own space from 0x5000'0000'0000 on).
   if constexpr (kThreadSanitizer) return {0x0080'0000'0000, 0x0180'0000'0000};
   if constexpr (kAddressSanitizer) return {0x1100'0000'0000, 0x5000'0000'0000};
 #elif defined(__aarch64__)

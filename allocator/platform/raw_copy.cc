@@ -9,7 +9,7 @@
 
 extern "C" {
 
-// What the other layers' calls of memcpy and so on become.
+// The targets of the other layers' calls of memcpy and so on.
 void* hakmem_raw_memcpy(void* target, const void* source, std::size_t bytes);
 void* hakmem_raw_memmove(void* target, const void* source, std::size_t bytes);
 void* hakmem_raw_memset(void* target, int value, std::size_t bytes);

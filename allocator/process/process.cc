@@ -48,7 +48,7 @@ void CloseFd(int fd) {
 
 const char* ErrorWords(int error_number) {
   if (error_number == ELOOP) return "it is a symbolic link";
-  // Of libc's constants: no locale, no buffer.
+  // A constant of libc's: no locale, no buffer.
   const char* const words = strerrordesc_np(error_number);
   return words != nullptr ? words : "unknown error";
 }

@@ -10,8 +10,8 @@ namespace hakmem {
 namespace {
 
 constexpr SignalMask BitOf(int signal) { return SignalMask{1} << (signal - 1); }
-// Of faults; and of libc, which cancels threads and changes their user by
-// signals that each must answer.
+// Signals of faults; and those of libc, which cancels threads and changes their
+// user by signals that each must answer.
 constexpr SignalMask kNeverHeld =
     BitOf(SIGSEGV) | BitOf(SIGBUS) | BitOf(SIGFPE) | BitOf(SIGILL) |
     BitOf(SIGTRAP) | BitOf(SIGSYS) | BitOf(SIGABRT) | BitOf(32) | BitOf(33);

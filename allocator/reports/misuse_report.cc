@@ -47,7 +47,7 @@ const char* UseName(PointerUse use) {
 
 namespace {
 
-// What is known of the block, beside it and of its past.
+// Adds what is known of the block, beside it and of its past.
 HAK_NOINLINE void AddBlock(const BlockReport& block, ReportText& text) {
   if (block.guarded != nullptr) return text.AddHistory(block.guarded->history);
   const auto address = reinterpret_cast<std::uintptr_t>(block.pointer);

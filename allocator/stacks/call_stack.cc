@@ -15,8 +15,8 @@ namespace hakmem {
 
 namespace {
 
-// What a function with a frame pointer leaves on the stack, on x86-64 and on
-// aarch64 alike: the caller's frame pointer points at such a record, too.
+// The record of a function with a frame pointer, on x86-64 and on aarch64
+// alike: the caller's frame pointer points at such a record, too.
 struct FrameRecord {
   std::uintptr_t caller;
   std::uintptr_t return_address;

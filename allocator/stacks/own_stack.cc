@@ -27,7 +27,7 @@ constexpr bool kDirect = false;
 constexpr std::uintptr_t kMaxFrameBytes = std::uintptr_t{1} << 20;
 constexpr std::uintptr_t kLowestCode = 4096;
 constexpr std::uintptr_t kPageBytes = 4096;
-// Of a larger stack too much would have to be looked at.
+// In a larger stack too much would have to be looked at.
 constexpr std::uintptr_t kMaxStackBytes = std::uintptr_t{64} << 20;
 
 // Whether each page of [begin, end) can be read.

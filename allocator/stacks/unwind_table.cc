@@ -19,8 +19,8 @@ constexpr std::uint8_t kRelativeToTable = 0x30;
 constexpr std::uint8_t kFormat = 0x0f;
 constexpr std::uint8_t kOmitted = 0xff;
 
-// Reads numbers one after the other, by few system calls. What cannot be read
-// is 0, and `ok` false from then on.
+// Reads numbers one after the other, by few system calls. Numbers that cannot
+// be read are 0, and `ok` is false from then on.
 class Cursor {
  public:
   Cursor(MemoryReader& memory, std::uintptr_t at) : memory_(memory), at_(at) {}
@@ -109,7 +109,7 @@ class Cursor {
   unsigned char window_[64];
 };
 
-// What many functions have in common (CIE).
+// The part that many functions have in common (CIE).
 struct Common {
   std::uintptr_t instructions = 0;
   std::uintptr_t end = 0;

@@ -64,7 +64,7 @@ void Region::SetLengths(std::size_t page_bytes, const Config& config) {
   }
 }
 
-// Of windows in a random order, those before one take what they need, and the
+// In a random order of windows, those before one take what they need, and the
 // gaps before it what its random number says: the numbers, sorted, share out
 // what is left of the range.
 void Region::SetPlaces(VirtualMemory& memory, Address begin,

@@ -274,8 +274,8 @@ void Lane::Check(const Block& block, const void* pointer, std::size_t valid) {
 }
 
 void Lane::CheckPlacement(const Block& block) {
-  // What C asks for a block of that size; hakmem's own promise of sixteen is
-  // the conformance suite's matter.
+  // C's demand for a block of that size; hakmem's own promise of sixteen is the
+  // conformance suite's matter.
   const std::size_t natural = std::min<std::size_t>(
       std::bit_floor(std::max<std::size_t>(block.size, 1)),
       alignof(std::max_align_t));
