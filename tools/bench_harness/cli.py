@@ -1,4 +1,6 @@
 """tools/bench, which see."""
+import contextlib
+import os
 import signal
 import sys
 
@@ -12,7 +14,7 @@ import peers
 import results
 import summary
 import terminal
-from errors import BadUsage, BuildFailed
+from errors import BadUsage, BuildFailed, NotWritten
 
 
 def _write_report(content, path, history=()):
@@ -37,8 +39,8 @@ def _list(arguments):
     return 0
 
 
-def _out_folder(wanted):
-    """Made before anything is measured, so that an hour is not lost to a wrong name."""
+def _out_folder(wanted, files):
+    """Made before anything is measured, so that an hour is not lost to a wrong name; `files` go there."""
     if wanted is None:
         folder = build.ROOT / "bench-results" / measurement.now().replace(":", "")
     else:
@@ -50,7 +52,25 @@ def _out_folder(wanted):
         probe.unlink()
     except OSError as error:
         raise BadUsage("cannot write to %s: %s" % (folder, error.strerror)) from error
+    for name in files:
+        try:
+            with contextlib.suppress(FileNotFoundError), open(folder / name, "r+b"):
+                pass
+        except OSError as error:
+            raise BadUsage("cannot write %s: %s" % (folder / name, error.strerror)) from error
     return folder
+
+
+def _write(content, folder, files):
+    makers = {"results.json": lambda path: results.write(content, path),
+              "report.html": lambda path: _write_report(content, path),
+              "results.csv": lambda path: path.write_text(csv_table.table(content)),
+              "means.csv": lambda path: path.write_text(csv_table.means(content))}
+    for name in files:
+        try:
+            makers[name](folder / name)
+        except OSError as error:
+            raise NotWritten("cannot write %s: %s" % (folder / name, error.strerror)) from error
 
 
 def _run(argv, command):
@@ -58,23 +78,20 @@ def _run(argv, command):
     if arguments.list:
         return _list(arguments)
     measurement.programs_of(arguments)
-    folder = _out_folder(arguments.out)
+    files = ["results.json", *(["results.csv", "means.csv"] if arguments.csv else []), "report.html"]
+    folder = _out_folder(arguments.out, files)
     try:
         content = measurement.measure(arguments, command)
     except BaseException:
         if arguments.out is None:
             folder.rmdir()
         raise
-    results.write(content, folder / "results.json")
-    _write_report(content, folder / "report.html")
-    if arguments.csv:
-        (folder / "results.csv").write_text(csv_table.table(content))
-        (folder / "means.csv").write_text(csv_table.means(content))
+    _write(content, folder, files)
     if arguments.out is None:
         nightly.lead(folder.parent / "latest", folder.name)
     out = terminal.console()
     terminal.show(content, out, summary.verdict, summary.MIN_REPEATS)
-    out.print("\n%s has results.json%s and report.html." % (folder, ", results.csv, means.csv" if arguments.csv else ""), soft_wrap=True)
+    out.print("\n%s has %s and %s." % (folder, ", ".join(files[:-1]), files[-1]), soft_wrap=True)
     return 1 if measurement.failed(content) else 0
 
 
@@ -104,7 +121,14 @@ def _markdown(argv, _command):
 def _csv(argv, _command):
     arguments = options.csv_parser().parse_args(argv)
     content = results.read(arguments.results)
-    print(csv_table.means(content) if arguments.means else csv_table.table(content), end="")
+    try:
+        print(csv_table.means(content) if arguments.means else csv_table.table(content), end="", flush=True)
+    except OSError as error:
+        # What is left in the buffer goes nowhere, so that Python does not complain of it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Who reads has enough, as in `tools/bench csv … | head`.
+        if not isinstance(error, BrokenPipeError):
+            raise NotWritten("cannot write the table: %s" % error.strerror) from error
     return 0
 
 
@@ -129,7 +153,7 @@ def main(argv):
     except BadUsage as error:
         print("bench: %s" % error, file=sys.stderr)
         return 2
-    except BuildFailed as error:
+    except (BuildFailed, NotWritten) as error:
         print("bench: %s" % error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

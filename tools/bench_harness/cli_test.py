@@ -2,16 +2,20 @@
 """Tests of tools/bench from the command line to results.json and the exit status."""
 import contextlib
 import csv
+import errno
 import io
 import json
+import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
 
 import build
 import cli
+import csv_table
 import machine
 import options
 import peers
@@ -92,6 +96,19 @@ class CliTest(WorldTest):
                              str(run["result"]["operations"]) if run["result"] else "")
         status, out, _ = self.bench("csv", str(self.folder / "out/results.json"), suite_option=False)
         self.assertEqual((status, out), (0, text))
+
+    def test_comma_separated_to_where_nothing_can_be_written(self):
+        self.measured()
+        command = [sys.executable, build.ROOT / "tools/bench_harness/cli.py", "csv", self.folder / "out/results.json"]
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "bench: cannot write the table: No space left on device\n"))
+        ended, gone = os.pipe()
+        os.close(ended)
+        with open(gone, "w", encoding="utf-8") as gone:
+            done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_means_by_group(self):
         self.programs("more", "threads", third=GOOD)
@@ -177,6 +194,16 @@ class CliTest(WorldTest):
         self.refused("unrecognized arguments", "--nonesuch")
         self.refused("no programs in", "--suite", str(self.folder), suite_option=False)
         self.refused("cannot write to", "--out", "/proc/nowhere")
+        (self.folder / "out/means.csv").mkdir(parents=True)
+        self.refused("cannot write .*out/means.csv: Is a directory", "--csv", "--out", str(self.folder / "out"))
+
+    def test_no_room_for_a_table(self):
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with mock.patch.object(csv_table, "means", side_effect=full):
+            status, _, err = self.bench("--peer", "glibc", "--repeats", "1", "--csv", "--out", str(self.folder / "out"))
+        self.assertEqual(status, 1)
+        self.assertRegex(err, "bench: cannot write .*out/means.csv: No space left on device")
+        results.read(self.folder / "out/results.json")
 
     def test_bad_baseline_and_revision(self):
         for words, arguments in (("baseline nonesuch takes no part; there are glibc, hakmem",

@@ -7,3 +7,7 @@ class BadUsage(Exception):
 
 class BuildFailed(Exception):
     """A sentence for the user, and what the build said; exit status 1."""
+
+
+class NotWritten(Exception):
+    """A sentence for the user about a file; exit status 1."""
