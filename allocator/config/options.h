@@ -126,7 +126,8 @@ inline constexpr OptionSpec kOptionTable[] = {
      nullptr, &Options::prewarm, 1, 64 * 1024},
     {"HAKMEM_CHECK_KINDS", OptionType::kFlag, "",
      "A block that was allocated by new, new[] or malloc is fatal to be freed "
-     "by another family; 0 lets it pass (hardened and debug variants).",
+     "by another family; 0 lets it pass, and is the default for a program that "
+     "replaces some of new and delete (hardened and debug variants).",
      &Options::check_kinds, nullptr, 0, 1, "hardened or debug"},
     {"HAKMEM_CHECK_SOURCE", OptionType::kFlag, "",
      "memcpy and its relatives check what they read, too, not only what they "

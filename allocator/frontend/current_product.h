@@ -46,6 +46,9 @@ bool ProductOwnsNew();
 bool ProductOwnsNewArray();
 bool ProductOwnsNewAligned();
 bool ProductOwnsNewArrayAligned();
+// False where kinds could be checked but for operators that the program
+// replaces: its `delete` may be one that calls free.
+bool ProductMayCheckKinds();
 // Allocator::Recover, TryAgain.
 void* ProductRecover(const Request& request, const CallResult& got,
                      const void* frame, FailedCall& failed);

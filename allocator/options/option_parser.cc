@@ -13,6 +13,11 @@ namespace hakmem {
 
 namespace {
 
+// By OptionOrigin.
+constexpr const char* kOriginWords[] = {
+    " (default)\n", " (environment)\n",
+    " (the program replaces some of new and delete)\n"};
+
 // The row of the table, or null.
 const OptionSpec* FindOption(std::string_view name) {
   for (const OptionSpec& spec : kOptionTable) {
@@ -276,6 +281,18 @@ void WarnOfOtherVariants(const ParsedOptions& options,
   }
 }
 
+void LeaveKindsAlone(ParsedOptions& options) {
+  for (const OptionSpec& spec : kOptionTable) {
+    OptionOrigin& origin = options.origins[&spec - kOptionTable];
+    if (spec.number != &Options::check_kinds ||
+        origin != OptionOrigin::kDefault) {
+      continue;
+    }
+    options.values.check_kinds = 0;
+    origin = OptionOrigin::kProgram;
+  }
+}
+
 void PrintConfig(const ParsedOptions& options, const char* variant,
                  RawPrinter& out) {
   out.Text("hakmem ").Text(kVersion).Text(" ").Text(variant);
@@ -295,9 +312,8 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
                         (spec.type == OptionType::kBytes &&
                          options.values.*spec.number != kNoMaximum);
     if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
-    const bool is_default =
-        options.origins[&spec - kOptionTable] == OptionOrigin::kDefault;
-    out.Text(is_default ? " (default)\n" : " (environment)\n");
+    const OptionOrigin origin = options.origins[&spec - kOptionTable];
+    out.Text(kOriginWords[static_cast<unsigned>(origin)]);
   }
 }
 

@@ -13,7 +13,8 @@
 
 namespace hakmem {
 
-enum class OptionOrigin : std::uint8_t { kDefault, kEnvironment };
+// Of a value: kProgram is what the program's own code makes necessary.
+enum class OptionOrigin : std::uint8_t { kDefault, kEnvironment, kProgram };
 
 struct ParsedOptions {
   Options values;
@@ -60,6 +61,11 @@ void ReadOptions(ParsedOptions& options);
 //   hakmem: warning: HAKMEM_LEAKS needs the debug variant; ignored
 void WarnOfOtherVariants(const ParsedOptions& options,
                          std::string_view variant);
+
+// For a program that replaces some of new and delete: kinds are not checked
+// unless the environment asks for it, because a `delete` that calls free is
+// legal then.
+void LeaveKindsAlone(ParsedOptions& options);
 
 // HAKMEM_SHOW_CONFIG: variant, version, compiler and flags, then a line per
 // option: name, value, unit, origin.

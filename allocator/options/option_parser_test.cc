@@ -390,6 +390,21 @@ TEST(PrintConfig, ShowsDefaults) {
             "  HAKMEM_FAIL_NTH=0 (default)\n");
 }
 
+TEST(PrintConfig, ShowsWhatTheProgramMakesNecessary) {
+  constexpr char kLeftAlone[] =
+      "  HAKMEM_CHECK_KINDS=0 "
+      "(the program replaces some of new and delete)\n";
+  ParsedOptions options;
+  LeaveKindsAlone(options);
+  EXPECT_EQ(options.values.check_kinds, 0u);
+  EXPECT_NE(OptionLines(options).find(kLeftAlone), std::string::npos);
+  // Who asks for it has it.
+  ParsedOptions asked;
+  ASSERT_EQ(ApplyOption("HAKMEM_CHECK_KINDS", "1", asked), OptionError::kNone);
+  LeaveKindsAlone(asked);
+  EXPECT_EQ(asked.values.check_kinds, 1u);
+}
+
 TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
   ParsedOptions options;
   ASSERT_EQ(ApplyOption("HAKMEM_SHOW_CONFIG", "1", options),
