@@ -41,7 +41,6 @@ struct Options : HeapOptions {
   // 0 or 1.
   std::uint64_t failures_at_exit = 0;
   // A signal's number; 0: none.
-  std::uint64_t failures_signal = 0;
   // 0 or 1. Variants that check copies.
   std::uint64_t check_source = 0;
   // Debug variant: "": none; "1": standard error; else a file to append to, in
@@ -155,10 +154,6 @@ inline constexpr OptionSpec kOptionTable[] = {
     {"HAKMEM_FAILURES_AT_EXIT", OptionType::kFlag, "",
      "Prints the last failures on standard error when the process ends.",
      &Options::failures_at_exit, nullptr, 0, 1},
-    {"HAKMEM_FAILURES_SIGNAL", OptionType::kNumber, "",
-     "Prints the last failures on standard error when this signal comes; 0: "
-     "none. Never replaces a handler of the program.",
-     &Options::failures_signal, nullptr, 0, 64},
     {"HAKMEM_UNWIND", OptionType::kChoice, "frames|tables|none",
      "How the callers of a failed call, and of each call in the debug variant, "
      "are found: by frame pointers, by unwind tables (slower, finds more), or "

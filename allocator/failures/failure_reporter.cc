@@ -5,7 +5,7 @@
 
 #include "allocator/options/option_parser.h"
 #include "allocator/process/clock.h"
-#include "allocator/process/process.h"
+#include "allocator/process/thread_identity.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -38,9 +38,11 @@ void FailureReporter::Start(const ParsedOptions& options, const char* variant) {
 void FailureReporter::Identify(const void* frame, FailureEvent& event) const {
   event.time_ns = WallClockNs();
   event.monotonic_ns = MonotonicNs();
-  event.process_id = ProcessId();
-  event.thread_id = ThreadId();
-  ThreadName(event.thread_name);
+  const ThreadIdentity self = CurrentIdentity(event.monotonic_ns);
+  event.process_id = self.process_id;
+  event.thread_id = self.thread_id;
+  static_assert(sizeof(event.thread_name) == sizeof(self.thread_name));
+  std::memcpy(event.thread_name, self.thread_name, sizeof(self.thread_name));
   if (unwind_ == Unwinding::kNone) return;
   CallStack stack;
   CaptureStack(frame == nullptr ? __builtin_frame_address(0) : frame, stack);
@@ -131,6 +133,7 @@ void FailureReporter::Publish(const FailureEvent& event,
 }
 
 void FailureReporter::ChildAfterFork() {
+  ForgetIdentity();
   lock_.ResetAfterFork();
   trace_.ChildAfterFork();
 }

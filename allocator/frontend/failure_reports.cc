@@ -12,7 +12,6 @@
 #include "allocator/frontend/startup_options.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/process.h"
-#include "allocator/process/signals.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -22,19 +21,6 @@ TraceMoment Now() {
   return {.time_ns = WallClockNs(),
           .monotonic_ns = MonotonicNs(),
           .process_id = ProcessId()};
-}
-
-void OnReportSignal(int /*signal*/) {
-  WriteFailures(ProductRecovery().failures(), kStderrFd);
-}
-
-void HandleReportSignal(int signal) {
-  if (HandleUnusedSignal(signal, &OnReportSignal)) return;
-  RawPrinter warning;
-  warning.Text("hakmem: warning: HAKMEM_FAILURES_SIGNAL=")
-      .SignedDecimal(signal)
-      .Text(": that signal is not free; ignored\n");
-  WriteFd(kStderrFd, warning.text());
 }
 
 // Events whose handler has ended the process instead of returning.
@@ -55,12 +41,8 @@ void WritePendingEvents(FailureReporter& reporter) {
 }  // namespace
 
 void StartFailureReports() {
-  const Options& options = CurrentOptions();
-  if (static_cast<Unwinding>(options.unwind) == Unwinding::kTables) {
+  if (static_cast<Unwinding>(CurrentOptions().unwind) == Unwinding::kTables) {
     PrepareStackTables();
-  }
-  if (options.failures_signal != 0) {
-    HandleReportSignal(static_cast<int>(options.failures_signal));
   }
   FailureTrace& trace = ProductReporter().trace();
   if (!trace.is_on()) return;

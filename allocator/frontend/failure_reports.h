@@ -1,5 +1,5 @@
-// Where failure events go beside the ring: the trace's lines, the report at
-// exit and on a signal.
+// Where failure events go beside the ring: the trace's lines and the report at
+// exit.
 //
 // Owns: nothing. Called by: the process's start and end, slow paths.
 // Thread-safety: any thread, unless it says otherwise.

@@ -1,4 +1,4 @@
-// Signals that hakmem is asked to react to, and holding off all others.
+// Holding off signals.
 //
 // Owns: nothing. Called by: frontend. Thread-safety: any thread.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_SIGNALS_H_
@@ -7,10 +7,6 @@
 #include <cstdint>
 
 namespace hakmem {
-
-// Installs a handler for a signal that has the default action. False: it has
-// another one, or it is no signal that can be handled.
-bool HandleUnusedSignal(int signal, void (*handler)(int signal));
 
 // The kernel's set of a thread's blocked signals: signal s is bit s - 1.
 using SignalMask = std::uint64_t;

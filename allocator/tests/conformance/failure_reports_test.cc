@@ -1,8 +1,7 @@
-// Where failures are reported: HAKMEM_ACE_TRACE, HAKMEM_FAILURES_AT_EXIT,
-// HAKMEM_FAILURES_SIGNAL, in processes of their own.
+// Where failures are reported: HAKMEM_ACE_TRACE, HAKMEM_FAILURES_AT_EXIT, in
+// processes of their own.
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,32 +176,6 @@ TEST_F(FailureReportsTest, PrintsTheRingAtTheEnd) {
       << child.output;
   EXPECT_NE(child.output.find("\n#2 malloc of 1152921504606846976 bytes "
                               "returned_null after 1 attempt: Threshold/size"),
-            std::string::npos)
-      << child.output;
-}
-
-TEST(FailureReports, DISABLED_RaisesASignal) {
-  FailOnce();
-  raise(SIGUSR2);
-}
-
-TEST_F(FailureReportsTest, PrintsTheRingOnASignal) {
-  ChildResult child = RunChild(
-      {.test = "FailureReports.DISABLED_RaisesASignal",
-       .environment = {"HAKMEM_FAILURES_SIGNAL=" + std::to_string(SIGUSR2)}});
-  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
-  EXPECT_NE(child.output.find("hakmem: 1 failure in process "),
-            std::string::npos)
-      << child.output;
-  // An action that the program has, or was started with, stays.
-  child = RunChild(
-      {.test = "FailureReports.DISABLED_RaisesASignal",
-       .environment = {"HAKMEM_FAILURES_SIGNAL=" + std::to_string(SIGUSR2)},
-       .before_exec = [] { signal(SIGUSR2, SIG_IGN); }});
-  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
-  EXPECT_EQ(child.output.find("hakmem: 1 failure"), std::string::npos);
-  EXPECT_NE(child.output.find("hakmem: warning: HAKMEM_FAILURES_SIGNAL=12: "
-                              "that signal is not free; ignored"),
             std::string::npos)
       << child.output;
 }

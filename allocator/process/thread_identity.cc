@@ -1,0 +1,35 @@
+#include "allocator/process/thread_identity.h"
+
+#include <atomic>
+
+#include "allocator/base/compiler.h"
+#include "allocator/process/process.h"
+
+namespace hakmem {
+namespace {
+
+struct Known {
+  ThreadIdentity identity;
+  std::uint64_t until_ns = 0;  // 0: nothing is known
+};
+constinit thread_local Known t_known HAK_TLS_INITIAL_EXEC;
+
+}  // namespace
+
+ThreadIdentity CurrentIdentity(std::uint64_t now_ns) {
+  if (now_ns < t_known.until_ns) return t_known.identity;
+  ThreadIdentity identity = {.process_id = ProcessId(),
+                             .thread_id = ThreadId()};
+  ThreadName(identity.thread_name);
+  // A signal handler finds all of it or nothing.
+  t_known.until_ns = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  t_known.identity = identity;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  t_known.until_ns = now_ns + kIdentityIntervalNs;
+  return identity;
+}
+
+void ForgetIdentity() { t_known.until_ns = 0; }
+
+}  // namespace hakmem

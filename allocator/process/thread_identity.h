@@ -1,0 +1,32 @@
+// The calling thread as the kernel knows it, asked for now and then.
+//
+// Owns: what each thread was told last. Called by: failures, for events that
+// may come in storms. Thread-safety: any thread, signal handlers included;
+// leaves errno as it was.
+#ifndef HAKMEM_ALLOCATOR_PROCESS_THREAD_IDENTITY_H_
+#define HAKMEM_ALLOCATOR_PROCESS_THREAD_IDENTITY_H_
+
+#include <cstdint>
+
+namespace hakmem {
+
+struct ThreadIdentity {
+  int process_id = 0;
+  int thread_id = 0;
+  char thread_name[16] = {};  // terminated by NUL
+};
+
+// A change of name, and a process made without fork's handlers, are seen this
+// late.
+inline constexpr std::uint64_t kIdentityIntervalNs = 100'000'000;
+
+// Calls the kernel if it has not in this thread for the interval; `now_ns` is
+// MonotonicNs().
+ThreadIdentity CurrentIdentity(std::uint64_t now_ns);
+
+// In the child of a fork.
+void ForgetIdentity();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PROCESS_THREAD_IDENTITY_H_
