@@ -106,8 +106,8 @@ inline constexpr OptionSpec kOptionTable[] = {
      "ENOMEM.",
      &Options::heap_limit_bytes, nullptr, 1, kNoMaximum},
     {"HAKMEM_DEPOT", OptionType::kBytes, "bytes",
-     "What one thread may keep of free blocks beyond two magazines of each "
-     "class.",
+     "The most that one thread may keep of free blocks beyond two magazines of "
+     "each class.",
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
     {"HAKMEM_HUGE_PAGES", OptionType::kChoice, "off|auto|on",
      "Which memory huge pages are asked for: on, all of it; auto, what a heap "
@@ -164,9 +164,9 @@ inline constexpr OptionSpec kOptionTable[] = {
      "overflows and uses after free are reported; 0: none.",
      &Options::guard_sample, nullptr, 0, 1ULL << 32},
     {"HAKMEM_ON_MISUSE", OptionType::kChoice, "abort|trap|log",
-     "What follows the report of a misuse: abort, SIGABRT; trap, a trap "
-     "instruction, where a debugger stops; log, the call is refused and the "
-     "program goes on.",
+     "Chooses what follows the report of a misuse: abort, SIGABRT; trap, a "
+     "trap instruction, where a debugger stops; log, the call is refused and "
+     "the program goes on.",
      &Options::on_misuse, nullptr, 0, 2},
     {"HAKMEM_CRASH_REPORT", OptionType::kFlag, "",
      "On SIGSEGV, SIGBUS and SIGABRT says what the address is to hakmem, and "
