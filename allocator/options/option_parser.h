@@ -13,7 +13,7 @@
 
 namespace hakmem {
 
-// Of a value: kProgram is what the program's own code makes necessary.
+// The origin of a value; kProgram: what the program's own code makes necessary.
 enum class OptionOrigin : std::uint8_t { kDefault, kEnvironment, kProgram };
 
 struct ParsedOptions {
