@@ -15,11 +15,13 @@ from unittest import mock
 
 import build
 import cli
+import counters
 import csv_table
 import machine
 import options
 import peers
 import results
+import session
 import suite
 from errors import BadUsage
 from test_support import ALLOCATOR, GOOD, QuietMachine, WorldTest, build_library
@@ -128,6 +130,17 @@ class CliTest(WorldTest):
         runs = list(csv.DictReader(io.StringIO((self.folder / "out/results.csv").read_text())))
         self.assertEqual({(run["program"], run["group"]) for run in runs},
                          {("good", "small"), ("other", "small"), ("third", "threads")})
+
+    def test_counted_where_there_are_counters(self):
+        found = {"counters": {"cycles": 2, "instructions": 3}}
+        for here, arguments, figure in ((True, (), 1.5), (True, ("--quick", "--against", self.allocator), None),
+                                        (False, (), None)):
+            with mock.patch.object(counters, "are_here", lambda *_, here=here: here), \
+                    mock.patch.object(session.Session, "_counters", lambda *_: found):
+                status, _, content = self.measured(*arguments)
+            self.assertEqual(status, 0)
+            for pair in content["summary"]["pairs"]:
+                self.assertEqual(pair.get("instructions_per_cycle"), figure)
 
     def test_failures_are_named_and_the_rest_is_measured(self):
         self.programs(good=GOOD, bad='case $LD_PRELOAD in *libhakmem*) kill -SEGV $$;; esac; ' + GOOD)

@@ -55,7 +55,7 @@ def plain_ratio(figures, subject, rivals):
     return words.ratio_text(ours / rival)
 
 
-def grid(shown, figures_of, show, programs, last):
+def grid(shown, figures_of, show, programs, last, best_of=view.best_names):
     """A table of program rows and allocator columns.
 
     figures_of(program) is {peer: figure or None}; `last` gives the last cell of a row."""
@@ -65,7 +65,7 @@ def grid(shown, figures_of, show, programs, last):
         if not any(f is not None for f in figures.values()) and all(
                 not shown.pair(program["name"], name) for name in shown.names):
             continue
-        best = view.best_names(figures)
+        best = best_of(figures)
         rows.append([escape(program["title"])] + [
             cell(None if figures[n] is None else show(program["name"], n, figures[n]), n in best,
                  shown.pair(program["name"], n)) for n in shown.names]
@@ -95,17 +95,20 @@ def time_tables(shown):
     return "\n".join(parts)
 
 
-def simple_table(shown, key, show, title):
+def simple_table(shown, key, show, title, less_is_better=True):
     def figures_of(program):
         return {n: shown.figure(program["name"], n, key) for n in shown.names}
+
+    def last(_, figures):
+        return plain_ratio(figures, shown.subject, shown.rivals) if less_is_better else NOTHING
 
     programs = [p for p in shown.programs
                 if any(f is not None for f in figures_of(p).values())]
     if not programs:
         return ""
     return title + "\n\n" + grid(
-        shown, figures_of, lambda _program, _name, figure: show(figure), programs,
-        lambda _, figures: plain_ratio(figures, shown.subject, shown.rivals))
+        shown, figures_of, lambda _program, _name, figure: show(figure), programs, last,
+        view.best_names if less_is_better else lambda _: ())
 
 
 def standing_table(shown):
@@ -176,6 +179,7 @@ def comparison(results):
         simple_table(shown, "settled_rss_bytes", words.size, "#### Memory after settling"),
         simple_table(shown, "minor_faults", words.number, "### Minor page faults"),
         simple_table(shown, "system_share", words.share, "### Share of time in the kernel"),
+        *(simple_table(shown, key, show, "### " + title, less) for title, key, show, less in words.COUNTED),
         "### The machine\n", machine_lines(results)]
     return "\n".join(part for part in parts if part)
 

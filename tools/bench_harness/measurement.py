@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 import build
+import counters
 import field
 import machine
 import peers
@@ -168,12 +169,13 @@ def measure(arguments, command):
 
 def _run(arguments, programs, taking_part, baseline, placeholders, scratch, tools, noise):
     repeats = arguments.repeats or (7 if arguments.quick else 5)
-    rounds = repeats + arguments.warmups + (1 if arguments.system_calls else 0)
+    counted = not arguments.quick and counters.are_here(tools.measure, scratch)
+    rounds = repeats + arguments.warmups + counted + arguments.system_calls
     say("%d programs on %s, %d rounds" % (len(programs), ", ".join(peer.name for peer in taking_part), rounds))
     started = now()
     with terminal.RunProgress(terminal.console(stderr=True), rounds * len(programs) * len(taking_part)) as progress:
         run = session.Session(tools, programs, taking_part, placeholders, scratch, noise, progress)
-        runs = run.run(repeats, arguments.warmups, arguments.system_calls)
+        runs = run.run(repeats, arguments.warmups, arguments.system_calls, counted)
     watched = noise.verdict()
     watched["remarks"] += run.remarks
     described = [_described(program, runs) for program in programs]

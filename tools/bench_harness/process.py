@@ -170,11 +170,11 @@ class Runner:
         self.measure = str(measure)
         self.scratch = pathlib.Path(scratch)
 
-    def run(self, command, work, settings=None, timeout=60, metric=None, prefix=(), figure=None):
+    def run(self, command, work, settings=None, timeout=60, metric=None, prefix=(), figure=None, count=()):
         """Runs `command` in `work`; `settings` is what its environment has beyond the common."""
         usage_file = self.scratch / "usage.json"
         usage_file.unlink(missing_ok=True)
-        line = [self.measure, str(usage_file)]
+        line = [self.measure, str(usage_file), *count]
         if prefix:
             # A tracer gets the settings for its child, and not for itself.
             words = [word for item in (settings or {}).items() for word in ("-E", "%s=%s" % item)]

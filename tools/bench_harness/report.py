@@ -178,17 +178,17 @@ def ratio_of(run, name, key):
     return value.get("value") if isinstance(value, dict) else value
 
 
-def table(shown, title, programs, figure_of, show):
+def table(shown, title, programs, figure_of, show, less_is_better=True):
     """Rows of (program, cells, subject by the best rival); a cell is (text, class)."""
     rows = []
     for program in programs:
         values = {name: figure_of(program["name"], name) for name in shown.names}
-        best = view.best_names(values)
+        best = view.best_names(values) if less_is_better else ()
         cells = [table_cell(shown, program["name"], name, values[name], name in best, show)
                  for name in shown.names]
         theirs = [values[n] for n in shown.rivals if values[n] is not None]
         ratio = None
-        if theirs and min(theirs) > 0 and values[shown.subject] is not None:
+        if less_is_better and theirs and min(theirs) > 0 and values[shown.subject] is not None:
             ratio = values[shown.subject] / min(theirs)
         rows.append({"program": program, "cells": cells, "ratio": ratio})
     return {"title": title, "rows": rows, "open": show is words.duration}
@@ -216,15 +216,15 @@ def tables(shown):
         programs = [p for p in shown.timed if p["group"] == group]
         if programs:
             found.append(table(shown, "Time: " + title.lower(), programs, time, words.duration))
-    for title, key, show in (
-            ("Peak memory", "peak_rss_bytes", words.size),
-            ("Memory after settling", "settled_rss_bytes", words.size),
-            ("Minor page faults", "minor_faults", words.number),
-            ("Share of processor time in the kernel", "system_share", words.share)):
+    for title, key, show, less_is_better in (
+            ("Peak memory", "peak_rss_bytes", words.size, True),
+            ("Memory after settling", "settled_rss_bytes", words.size, True),
+            ("Minor page faults", "minor_faults", words.number, True),
+            ("Share of processor time in the kernel", "system_share", words.share, True), *words.COUNTED):
         programs = [p for p in shown.programs
                     if any(shown.figure(p["name"], n, key) is not None for n in shown.names)]
         if programs:
-            found.append(table(shown, title, programs, of(key), show))
+            found.append(table(shown, title, programs, of(key), show, less_is_better))
     return found
 
 

@@ -41,9 +41,22 @@ def number(count):
     return format(round(count), ",")
 
 
+def count(value):
+    return three_digits(value) if value < 1000 else number(value)
+
+
 def share(fraction):
     return "%.0f%%" % (100 * fraction) if fraction >= 0.0995 or fraction == 0 \
         else "%.1f%%" % (100 * fraction)
+
+
+# Of the processor's counters: title, key of a pair, how it is written, whether less is better.
+COUNTED = (
+    ("Instructions, of an operation or a run", "instructions", count, True),
+    ("Instructions per cycle", "instructions_per_cycle", three_digits, False),
+    ("Misses of the first-level cache, of an operation or a run", "l1_misses", count, True),
+    ("Misses of the last-level cache, of an operation or a run", "cache_misses", count, True),
+    ("Share of branches predicted wrongly", "branch_miss_share", share, True))
 
 
 def ratio_text(value):

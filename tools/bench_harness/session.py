@@ -6,6 +6,7 @@ import re
 import shutil
 
 import build
+import counters
 import peers as peer_module
 import process
 import suite
@@ -75,7 +76,7 @@ class Session:
                        for program in programs}
         self._rounds_left = 0
 
-    def run(self, repeats, warmups, system_calls):
+    def run(self, repeats, warmups, system_calls, counted=False):
         process.adopt_descendants()
         self._rounds_left = repeats + warmups + (1 if system_calls else 0)
         for program in self.programs:
@@ -84,6 +85,8 @@ class Session:
             self._round("warm-up %d of %d" % (turn + 1, warmups), WARM_UP, turn)
         for repeat in range(repeats):
             self._round("repeat %d of %d" % (repeat + 1, repeats), repeat, repeat)
+        if counted:
+            self._once_more("reading counters", "while it was counted", self._counters, count=counters.options())
         if system_calls:
             self._count_system_calls()
         self._check_files()
@@ -143,11 +146,11 @@ class Session:
             settings[witness.VARIABLE] = str(with_witness)
         return settings
 
-    def _execute(self, pair, settings, slower=1, prefix=()):
+    def _execute(self, pair, settings, slower=1, prefix=(), count=()):
         program = pair.program
         outcome = self._runner.run(suite.fill(program.command, self._values(program)), self.work_of(program),
                                    settings, slower * program.timeout_seconds, program.metric, prefix,
-                                   program.figure)
+                                   program.figure, count=count)
         if outcome.usage:
             pair.seconds = outcome.usage["wall"]
         return outcome
@@ -204,18 +207,30 @@ class Session:
         if not strace:
             self.remarks.append("System calls were not counted: there is no strace here")
             return
-        self.progress.phase("counting system calls")
         summary = self.scratch / "system_calls"
+        self._once_more("counting system calls", "under strace",
+                        lambda _: {"system_calls": parse_strace(summary.read_text())},
+                        slower=_SLOW, prefix=(strace, "-f", "-qq", "-c", "-o", str(summary)))
+
+    def _counters(self, outcome):
+        """With the run's own operations: a program that runs for a fixed time does not always do as many."""
+        if not outcome.usage["counters"]:
+            return {}
+        operations = {key: value for key, value in (outcome.result or {}).items() if key == "operations"}
+        return {"counters": {**outcome.usage["counters"], **operations}}
+
+    def _once_more(self, title, how, keep, **manner):
+        """One more run of each, for what must not be timed; `keep` says what of it goes to the pair's first run."""
+        self.progress.phase(title)
         first = {(run["program"], run["peer"]): run for run in reversed(self.runs) if run["status"] == "ok"}
         for pair in (pair for pairs in self._pairs.values() for pair in pairs if pair.active):
-            outcome = self._execute(pair, self._settings(pair), _SLOW,
-                                    (strace, "-f", "-qq", "-c", "-o", str(summary)))
+            outcome = self._execute(pair, self._settings(pair), **manner)
             self.progress.done(pair, outcome)
-            name = "%s on %s" % (pair.program.name, pair.peer.name)
             if outcome.status != "ok":
-                self.remarks.append("%s: under strace it %s: %s" % (name, outcome.status, outcome.detail))
+                self.remarks.append("%s on %s: %s it %s: %s" % (
+                    pair.program.name, pair.peer.name, how, outcome.status, outcome.detail))
             else:
-                first[pair.program.name, pair.peer.name]["system_calls"] = parse_strace(summary.read_text())
+                first[pair.program.name, pair.peer.name].update(keep(outcome))
 
     def _check_files(self):
         """A library that was built anew meanwhile was not one library."""

@@ -9,6 +9,8 @@ import warnings
 import numpy
 from scipy import stats
 
+import counters
+
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 # Of fewer repeats no interval can hold with 95 % what it should.
@@ -156,6 +158,7 @@ def _pair(table, program, peer, baseline, seed):
     line["system_share"] = float(numpy.median([run["system_seconds"] / total if total else 0
                                                for run, total in zip(good, processor)]))
     line["settled_rss_bytes"] = _settled(good)
+    line.update(counters.figures(good, table.metrics[program] == "time"))
     if base:
         line["rss_ratio"] = line["peak_rss_bytes"] / _median(table.runs[program, baseline], "peak_rss_bytes")
         if peer != baseline:
