@@ -1,5 +1,4 @@
 """tools/bench, which see."""
-import contextlib
 import os
 import signal
 import sys
@@ -39,28 +38,6 @@ def _list(arguments):
     return 0
 
 
-def _out_folder(wanted, files):
-    """Made before anything is measured, so that an hour is not lost to a wrong name; `files` go there."""
-    if wanted is None:
-        folder = build.ROOT / "bench-results" / measurement.now().replace(":", "")
-    else:
-        folder = wanted.absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".probe"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise BadUsage("cannot write to %s: %s" % (folder, error.strerror)) from error
-    for name in files:
-        try:
-            with contextlib.suppress(FileNotFoundError), open(folder / name, "r+b"):
-                pass
-        except OSError as error:
-            raise BadUsage("cannot write %s: %s" % (folder / name, error.strerror)) from error
-    return folder
-
-
 def _write(content, folder, files):
     makers = {"results.json": lambda path: results.write(content, path),
               "report.html": lambda path: _write_report(content, path),
@@ -79,7 +56,8 @@ def _run(argv, command):
         return _list(arguments)
     measurement.programs_of(arguments)
     files = ["results.json", *(["results.csv", "means.csv"] if arguments.csv else []), "report.html"]
-    folder = _out_folder(arguments.out, files)
+    folder = results.make_folder(
+        arguments.out or build.ROOT / "bench-results" / measurement.now().replace(":", ""), files)
     try:
         content = measurement.measure(arguments, command)
     except BaseException:

@@ -208,6 +208,7 @@ class CliTest(WorldTest):
         self.refused("no programs in", "--suite", str(self.folder), suite_option=False)
         self.refused("cannot write to", "--out", "/proc/nowhere")
         (self.folder / "out/means.csv").mkdir(parents=True)
+        self.refused("cannot write to", "nightly", "--out", "/proc/nowhere")
         self.refused("cannot write .*out/means.csv: Is a directory", "--csv", "--out", str(self.folder / "out"))
 
     def test_no_room_for_a_table(self):

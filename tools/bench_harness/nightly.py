@@ -63,8 +63,7 @@ def store(content, folder, bound, accept, out):
 
 
 def run(arguments, command, write_report):
-    folder = folder_of(arguments.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = results.make_folder(folder_of(arguments.out), ["history.json"])
     content = measurement.measure(arguments, command)
     out = terminal.console()
     terminal.show(content, out, summary.verdict, summary.MIN_REPEATS)

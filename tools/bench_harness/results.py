@@ -1,4 +1,5 @@
 """results.json: read, checked and written. results.schema.json explains it."""
+import contextlib
 import json
 import pathlib
 
@@ -9,6 +10,25 @@ from errors import BadUsage
 SCHEMA_NAME = "hakmem-bench-results"
 VERSION = 1
 _SCHEMA = pathlib.Path(__file__).with_name("results.schema.json")
+
+
+def make_folder(folder, files):
+    """Made before anything is measured, so that an hour is not lost to a wrong name; `files` go there."""
+    folder = folder.absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise BadUsage("cannot write to %s: %s" % (folder, error.strerror)) from error
+    for name in files:
+        try:
+            with contextlib.suppress(FileNotFoundError), open(folder / name, "r+b"):
+                pass
+        except OSError as error:
+            raise BadUsage("cannot write %s: %s" % (folder / name, error.strerror)) from error
+    return folder
 
 
 def schema():
