@@ -36,9 +36,10 @@ class MeasureTest(WorldTest):
         if not self.counted(SOFTWARE):
             self.skipTest("this process may not count")
         one = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; "
-        alone, five = self.counted(SOFTWARE, one)["cycles"], self.counted(SOFTWARE, 4 * ("(%s) & " % one) + one + "wait")
-        self.assertGreater(alone, 0)
-        self.assertGreater(five["cycles"], 2.5 * alone)
+        alone = self.counted(SOFTWARE, one)
+        five = self.counted(SOFTWARE, 4 * ("(%s) & " % one) + one + "wait")
+        self.assertGreater(alone["cycles"], 0)
+        self.assertGreater(five["cycles"], 1.5 * alone["cycles"])
         self.assertGreater(five["cache_misses"], 0)
 
     def test_an_event_that_is_not_here_is_left_out(self):
@@ -144,6 +145,7 @@ class ResultsTest(unittest.TestCase):
             self.assertIn("| a | %s |\n" % line, table)
         page = report.render(content)
         self.assertIn("<h3>Instructions per cycle</h3>", page)
+        self.assertIn("what the processor counted is of one run", page)
         self.assertIn('<td class="best">0.382</td><td>0.764</td><td class="faster">0.50</td>', page)
         rows = list(csv.DictReader(io.StringIO(csv_table.table(content))))
         self.assertEqual([row["counters.l1_misses"] for row in rows], ["382", "764", "", ""])
@@ -152,7 +154,7 @@ class ResultsTest(unittest.TestCase):
         content = self.content({})
         for text in (json.dumps(content), csv_table.table(content), markdown.comparison(content),
                      report.render(content)):
-            for word in ("counters", "nstructions", "Misses of", "branch"):
+            for word in ("counters", "nstructions", "Misses of", "branch", "counted is"):
                 self.assertNotIn(word, text)
 
 

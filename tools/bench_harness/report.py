@@ -245,7 +245,7 @@ def render(results, history=()):
         overview=overview_figures(shown, looks), strips=strip_figures(shown, looks),
         versus=versus_figures(shown), scatters=scatter_figures(shown, looks),
         scaling=scaling_figures(shown, looks), trends=trend_figures(shown, history, looks),
-        tables=tables(shown), standings=standings,
+        tables=tables(shown), counted=any(run.get("counters") for run in results["runs"]), standings=standings,
         losses=[s for s in standings if s.verdict == "slower"][:NAMED_LOSSES],
         wins=[s for s in reversed(standings) if s.verdict == "faster"][:NAMED_LOSSES],
         open_rivals=OPEN_RIVALS, commandline=shlex.join(results["command"]))
