@@ -41,7 +41,7 @@ bool Allocator<kConfig>::RequireGuarded(Heap* self, const void* pointer,
 
 template <const Config& kConfig>
 void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
-  if (pointer == nullptr) return;
+  if (pointer == nullptr || large_.TryFreeSpan(self, pointer)) return;
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kFree, block)) return;
   if (block.empty) {

@@ -122,7 +122,7 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
   }
   if (size_bytes >= kPoolEnd || alignment_bytes > kMaxPoolBytes) {
     EnsureStarted();
-    return large_.Allocate(size_bytes, alignment_bytes);
+    return large_.Allocate(heaps_.RealOrNew(self), size_bytes, alignment_bytes);
   }
   const SizeClass size_class = Hooks::ClassFor(size_bytes, alignment_bytes);
   // acquire: pairs with the release in Start.
@@ -145,7 +145,8 @@ CallResult Allocator<kConfig>::AllocateZeroedSlow(Heap*& self,
   }
   if (bytes >= kPoolEnd) {
     EnsureStarted();
-    return large_.Allocate(bytes, kMinAlignmentBytes, /*zeroed=*/true);
+    return large_.Allocate(heaps_.RealOrNew(self), bytes, kMinAlignmentBytes,
+                           /*zeroed=*/true);
   }
   const CallResult got = AllocateSlow(self, bytes, kMinAlignmentBytes);
   if (got.block != nullptr) [[likely]]

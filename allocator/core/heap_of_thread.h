@@ -43,6 +43,12 @@ class HeapOfThread {
   // The thread, which had none, or waited, has a heap now. False: it can have
   // none; where memory was refused, `refusal` says so.
   bool Attach(Heap*& self, Refusal& refusal);
+  // The thread's heap; one that has had none may have one now.
+  Heap* RealOrNew(Heap*& self) {
+    Refusal refusal;
+    if (self == None()) Attach(self, refusal);
+    return Real(self);
+  }
   // The heap whose slabs serve threads without one; made if there is none yet.
   Heap* Shared(Refusal& refusal);
   // The thread exits, or goes on without a heap.

@@ -24,6 +24,7 @@
 #include "allocator/core/call_counters.h"
 #include "allocator/core/call_result.h"
 #include "allocator/core/hardening.h"
+#include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/slab/slab.h"
@@ -40,11 +41,13 @@ class LargeBlocks {
 
   void Start(std::uint64_t max_alloc_bytes) {
     max_alloc_bytes_ = max_alloc_bytes;
+    max_kept_bytes_ =
+        std::min(max_alloc_bytes, SpanCache::kMaxKeptUnits * kUnitBytes);
   }
 
   // A block for a request that no slab serves, zero as a whole if `zeroed`.
-  CallResult Allocate(std::size_t size_bytes, std::size_t alignment_bytes,
-                      bool zeroed = false);
+  CallResult Allocate(Heap* self, std::size_t size_bytes,
+                      std::size_t alignment_bytes, bool zeroed = false);
   // An address that cannot be accessed, for a request of no bytes.
   CallResult AllocateEmpty(std::size_t alignment_bytes);
   void FreeHuge(Heap* self, void* pointer);
@@ -52,6 +55,9 @@ class LargeBlocks {
   // now. False: it is no longer live, which was reported.
   HAK_ALWAYS_INLINE bool ClaimSpan(Heap* self, const void* pointer,
                                    PointerUse use, LiveBlock& block);
+  // Frees a live span, where nothing is to be known of it but that. False:
+  // `pointer`, which may be anything, is none.
+  HAK_ALWAYS_INLINE bool TryFreeSpan(Heap* self, void* pointer);
   // It is live again, as it was.
   void UnclaimSpan(const void* pointer);
   void FreeClaimedSpan(Heap* self, void* pointer, const LiveBlock& block);
@@ -79,6 +85,8 @@ class LargeBlocks {
   static constexpr std::size_t kMinStayingBytes = kUnitBytes / 2;
 
   static constexpr std::size_t kSlackBytes = Hooks::kSlackBytes;
+  // Heaps keep spans where these need not rest.
+  static constexpr bool kKeepsSpans = !kConfig.delay_reuse;
   static constexpr HeaderByte kLiveSpan =
       MakeHeader(BlockState::kLive, kSpanCode);
   static constexpr HeaderByte kClaimedSpan =
@@ -92,9 +100,13 @@ class LargeBlocks {
   bool WithinThreshold(std::size_t size_bytes, std::size_t alignment_bytes,
                        Refusal& refusal) const;
   bool IsAsItWasLeft(const Ace::Grant& grant, std::uint32_t units) const;
-  HAK_ALWAYS_INLINE Large TrySpan(std::size_t size_bytes,
+  HAK_ALWAYS_INLINE Large TrySpan(Heap* self, std::size_t size_bytes,
                                   std::size_t alignment_bytes,
                                   Refusal& refusal);
+  HAK_ALWAYS_INLINE void* HandOut(Heap* self, UnitIndex first,
+                                  std::uint32_t units);
+  HAK_ALWAYS_INLINE void* TryKept(Heap* self, std::size_t size_bytes,
+                                  std::size_t alignment_bytes);
   Large TryHuge(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
   void Zero(void* block, std::size_t bytes);
@@ -104,6 +116,7 @@ class LargeBlocks {
   HAK_COLD void FailClaimed(Heap* self, const void* pointer, PointerUse use,
                             UnitIndex unit);
   HAK_ALWAYS_INLINE std::uint32_t RetireSpan(UnitIndex first);
+  void ReleaseClaimed(Heap* self, UnitIndex first);
   static bool StaysAsLong(std::size_t held_bytes, std::size_t wanted_bytes) {
     return wanted_bytes <= held_bytes && wanted_bytes >= held_bytes / 2 &&
            held_bytes - wanted_bytes <= kMaxUnusedBytes;
@@ -121,6 +134,7 @@ class LargeBlocks {
   Hooks& hardening_;
   CallCounters& counters_;
   std::uint64_t max_alloc_bytes_ = 0;
+  std::uint64_t max_kept_bytes_ = 0;  // of requests that kept spans may serve
 };
 
 // Whether any route may serve the request.
@@ -171,8 +185,8 @@ bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
 
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
-    std::size_t size_bytes, std::size_t alignment_bytes, Refusal& refusal)
-    -> Large {
+    Heap* self, std::size_t size_bytes, std::size_t alignment_bytes,
+    Refusal& refusal) -> Large {
   const std::uint32_t units = ace_.SpanUnits(size_bytes);
   alignment_bytes = std::max(alignment_bytes, kUnitBytes);
   Ace::Grant grant;
@@ -181,21 +195,49 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
   } while (grant.first != kNoUnit && !IsAsItWasLeft(grant, units));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return {};
-  const Zone& zone = ace_.region().coarse();
-  UnitDescriptor& descriptor = DescriptorAt(grant.first);
-  descriptor.span_units = static_cast<std::uint16_t>(units);
-  descriptor.use.requested_bytes = 0;
   if constexpr (kConfig.separate_classes) {
+    UnitDescriptor& descriptor = DescriptorAt(grant.first);
     descriptor.span_guard_kib =
         static_cast<std::uint8_t>(grant.guard_bytes / kKiB);
-    descriptor.use.requested_bytes = size_bytes;
   }
-  const Address address = zone.UnitAddress(grant.first);
-  zone.unit_record(grant.first)
-      .store(MakeUnitRecord(kSpanOwner, kLiveSpan), std::memory_order_relaxed);
+  void* const block = HandOut(self, grant.first, units);
+  if constexpr (kConfig.separate_classes) {
+    DescriptorAt(grant.first).use.requested_bytes = size_bytes;
+  }
+  return {block, grant.known_zero};
+}
+
+// A span that was nobody's becomes the program's.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::HandOut(Heap* self,
+                                                      UnitIndex first,
+                                                      std::uint32_t units) {
+  const Zone& zone = ace_.region().coarse();
+  UnitDescriptor& descriptor = DescriptorAt(first);
+  descriptor.span_units = static_cast<std::uint16_t>(units);
+  descriptor.use.requested_bytes = 0;
+  const Address address = zone.UnitAddress(first);
+  zone.unit_record(first).store(kSpanRecord, std::memory_order_relaxed);
   zone.header(address).store(kLiveSpan, std::memory_order_relaxed);
-  counters_.CountSpan(std::uint64_t{units} * kUnitBytes);
-  return {reinterpret_cast<void*>(address), grant.known_zero};
+  if (HeapOfThread<kConfig>::Serves(self)) {
+    self->CountSpan(std::uint64_t{units} * kUnitBytes);
+  } else {
+    counters_.CountSpan(std::uint64_t{units} * kUnitBytes);
+  }
+  return reinterpret_cast<void*>(address);
+}
+
+// One that this thread freed of late; null: there is none, or it does not do.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::TryKept(
+    Heap* self, std::size_t size_bytes, std::size_t alignment_bytes) {
+  if (size_bytes > max_kept_bytes_ || alignment_bytes > kUnitBytes ||
+      !HeapOfThread<kConfig>::Serves(self)) {
+    return nullptr;
+  }
+  const std::uint32_t units = ace_.SpanUnits(size_bytes);
+  const UnitIndex first = self->TakeSpan(units);
+  return first == kNoUnit ? nullptr : HandOut(self, first, units);
 }
 
 template <const Config& kConfig>
@@ -226,9 +268,16 @@ void LargeBlocks<kConfig>::Zero(void* block, std::size_t bytes) {
 }
 
 template <const Config& kConfig>
-CallResult LargeBlocks<kConfig>::Allocate(std::size_t size_bytes,
+CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
                                           std::size_t alignment_bytes,
                                           bool zeroed) {
+  if constexpr (kKeepsSpans) {
+    void* const kept = TryKept(self, size_bytes, alignment_bytes);
+    if (kept != nullptr) [[likely]] {
+      if (zeroed) Zero(kept, size_bytes);
+      return Served(kept);
+    }
+  }
   Refusal refusal;
   if (!WithinThreshold(size_bytes, alignment_bytes, refusal)) [[unlikely]] {
     return Refused(refusal);
@@ -237,8 +286,9 @@ CallResult LargeBlocks<kConfig>::Allocate(std::size_t size_bytes,
       std::max<std::size_t>(size_bytes + kSlackBytes, 1);
   const bool span =
       least_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes;
-  const Large large = span ? TrySpan(least_bytes, alignment_bytes, refusal)
-                           : TryHuge(least_bytes, alignment_bytes, refusal);
+  const Large large = span
+                          ? TrySpan(self, least_bytes, alignment_bytes, refusal)
+                          : TryHuge(least_bytes, alignment_bytes, refusal);
   if (large.block == nullptr) [[unlikely]]
     return Refused(refusal);
   if (zeroed && !large.known_zero) Zero(large.block, size_bytes);
@@ -317,20 +367,51 @@ HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::RetireSpan(
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::FreeClaimedSpan(Heap* self, void* pointer,
                                            const LiveBlock& block) {
-  const std::uint32_t units = RetireSpan(block.unit);
   if constexpr (kConfig.zero_on_free) {
     // The canary may lie on a page of its own.
     hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
     ace_.ClearTouched(reinterpret_cast<Address>(pointer), block.usable_bytes);
   }
-  ace_.ReleaseSpan(block.unit, units);
-  // There are programs whose only slow paths these are.
-  if (HeapOfThread<kConfig>::Serves(self)) {
-    self->Tick();
-    if constexpr (kConfig.check_invariants) {
-      self->CheckAfterSlowPath(Heap::kNoClass);
-    }
+  ReleaseClaimed(self, block.unit);
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::ReleaseClaimed(Heap* self, UnitIndex first) {
+  const std::uint32_t units = RetireSpan(first);
+  const bool served = HeapOfThread<kConfig>::Serves(self);
+  if (kKeepsSpans && served) {
+    self->PutSpan(first, units);
+  } else {
+    ace_.ReleaseSpan(first, units);
   }
+  if (!served) return;
+  // There are programs whose only slow paths these are.
+  self->Tick();
+  if constexpr (kConfig.check_invariants) {
+    self->CheckAfterSlowPath(Heap::kNoClass);
+  }
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::TryFreeSpan(Heap* self,
+                                                         void* pointer) {
+  if constexpr (!kKeepsSpans) return false;
+  const auto address = reinterpret_cast<Address>(pointer);
+  const Zone& zone = ace_.region().coarse();
+  const UnitDescriptor* descriptor = nullptr;
+  if (!IsAligned<Address>(address, kUnitBytes) ||
+      !FindSpanAt(zone, address, descriptor)) {
+    return false;
+  }
+  HeaderByte header = kLiveSpan;
+  // acquire: as in ClaimSpan.
+  if (!zone.header(address).compare_exchange_strong(
+          header, kClaimedSpan, std::memory_order_acquire,
+          std::memory_order_relaxed)) [[unlikely]] {
+    return false;
+  }
+  ReleaseClaimed(self, zone.UnitOf(address));
+  return true;
 }
 
 template <const Config& kConfig>

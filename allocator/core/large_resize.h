@@ -115,7 +115,7 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
                                     const LiveBlock& block,
                                     std::size_t size_bytes,
                                     CallResult& result) {
-  result = Allocate(size_bytes, kMinAlignmentBytes);
+  result = Allocate(self, size_bytes, kMinAlignmentBytes);
   if (result.block == nullptr) [[unlikely]] {
     hardening_.StartBounds(pointer, block.size_bytes);
     UnclaimSpan(pointer);

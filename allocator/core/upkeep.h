@@ -87,6 +87,9 @@ Statistics Upkeep<kConfig>::Snapshot() {
   typename Heap::Counters counters = {};
   registry_.AddStatistics(statistics, counters);
   ace_.AddStatistics(statistics);
+  const std::uint64_t kept_bytes = counters.kept_span_units * kUnitBytes;
+  statistics.granted_bytes -= kept_bytes;
+  statistics.cached_bytes += kept_bytes;
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
     RouteStatistics& route = statistics.routes[static_cast<unsigned>(
@@ -94,6 +97,10 @@ Statistics Upkeep<kConfig>::Snapshot() {
     route.allocations += counters.allocations[i];
     route.bytes += counters.allocations[i] * ClassBytes(size_class);
   }
+  RouteStatistics& spans =
+      statistics.routes[static_cast<unsigned>(Route::kSpan)];
+  spans.allocations += counters.span_allocations;
+  spans.bytes += counters.span_bytes;
   counters_.AddTo(statistics);
   statistics.remote_frees = counters.remote_frees;
   statistics.refills_from_partial_slabs = counters.partial_takes;

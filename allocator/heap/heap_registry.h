@@ -45,6 +45,7 @@ class HeapRegistry {
     system_.parcels.Place(region.heap_window(2));
     system_.heaps = table_.start();
     system_.depot_bytes = options.depot_bytes;
+    system_.kept_span_units = SpanCache::MostUnits(options);
   }
 
   // A heap for the calling thread. Null: no metadata is left, and `status` says

@@ -74,6 +74,10 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
   HAK_CHECK_EQ(depot_bytes, depot_bytes_);                            // T3
   HAK_CHECK_LE(depot_bytes + spares_.bytes(), system_->depot_bytes);  // T3
   spares_.CheckInvariants();
+  if (with_loaded) {
+    spans_.CheckInvariants(system_->ace.region().coarse(),
+                           system_->kept_span_units);
+  }
   if (with_loaded) CheckOpenParcels();
   slabs_.CheckInvariants();
 }

@@ -39,48 +39,17 @@
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/guards/guard_sampler.h"
+#include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/metadata_pool.h"
 #include "allocator/heap/parcel.h"
 #include "allocator/heap/slab_store.h"
+#include "allocator/heap/span_cache.h"
 #include "allocator/heap/spare_magazines.h"
 #include "allocator/process/gated_lock.h"
 #include "allocator/reports/block_report.h"
 #include "allocator/superslab/block_bounds.h"
 
 namespace hakmem {
-
-// Shared by all heaps of an allocator.
-struct HeapSystem {
-  explicit constexpr HeapSystem(Ace& shared_ace)
-      : ace(shared_ace),
-        magazines(shared_ace.memory(), kMagazineBytes),
-        parcels(shared_ace.memory(), sizeof(Parcel)) {}
-
-  Ace& ace;
-  MetadataPool magazines;
-  MetadataPool parcels;
-  Address heaps = 0;  // heap i lies at heaps + i * sizeof(ThreadHeap)
-  // Written by the registry when a heap is made (release), read by whoever
-  // visits all heaps (acquire): who sees an id sees the heap.
-  std::atomic<HeapId> heap_count{0};
-  // Where the next thread that visits some heaps goes on; a hint.
-  std::atomic<HeapId> next_visited{0};
-  // Which heaps had a slow path, or got a parcel, since they were reclaimed
-  // last: bit id % kTouchedBits. Written by these heaps' owners, by senders,
-  // and by HeapRegistry::Reclaim, which reads it; a hint.
-  static constexpr unsigned kTouchedWords = 64;
-  static constexpr HeapId kTouchedBits = kTouchedWords * 64;
-  std::atomic<std::uint64_t> touched[kTouchedWords] = {};
-  void Touch(HeapId id) {
-    std::atomic<std::uint64_t>& word = touched[id % kTouchedBits / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (id % 64);
-    if ((word.load(std::memory_order_relaxed) & bit) == 0) {
-      word.fetch_or(bit, std::memory_order_relaxed);
-    }
-  }
-  std::uint64_t depot_bytes = 0;
-};
 
 // The shortest block that is handed out.
 template <const Config& kConfig>
@@ -229,6 +198,19 @@ class alignas(64) ThreadHeap {
       FreeRemoteSlow(owner, size_class, block);
     }
   }
+  // A span of so many units that this thread freed of late; kNoUnit: none.
+  HAK_ALWAYS_INLINE UnitIndex TakeSpan(std::uint32_t units) {
+    return spans_.Take(units);
+  }
+  void CountSpan(std::uint64_t bytes) {
+    AddTo(span_allocations_, 1);
+    AddTo(span_bytes_, bytes);
+  }
+  // Keeps a span whose memory is nobody's, or releases it.
+  void PutSpan(UnitIndex first, std::uint32_t units) {
+    spans_.Put(system_->ace, system_->kept_span_units, first, units);
+    system_->Touch(id());
+  }
   // Sends what is in open parcels, gives all free blocks back to the slabs
   // and empty slabs to ACE.
   void Flush();
@@ -276,6 +258,9 @@ class alignas(64) ThreadHeap {
     std::uint64_t remote_frees;
     std::uint64_t partial_takes;  // SlabStore's
     std::uint64_t empty_takes;
+    std::uint64_t kept_span_units;
+    std::uint64_t span_allocations;
+    std::uint64_t span_bytes;
   };
   void AddCounters(Counters& counters) const;
 
@@ -340,11 +325,13 @@ class alignas(64) ThreadHeap {
     unsigned count = 0;
   };
 
-  static void CountOne(ClassCache& cache) {
-    cache.allocations.store(
-        cache.allocations.load(std::memory_order_relaxed) + 1,
-        std::memory_order_relaxed);
+  // By the owner alone.
+  static HAK_ALWAYS_INLINE void AddTo(std::atomic<std::uint64_t>& sum,
+                                      std::uint64_t more) {
+    sum.store(sum.load(std::memory_order_relaxed) + more,
+              std::memory_order_relaxed);
   }
+  static void CountOne(ClassCache& cache) { AddTo(cache.allocations, 1); }
   static HAK_ALWAYS_INLINE bool Append(Parcel& parcel, SizeClass size_class,
                                        void* block) {
     if (parcel.count == Parcel::kCapacity || parcel.bytes >= kMaxParcelBytes) {
@@ -459,6 +446,8 @@ class alignas(64) ThreadHeap {
   std::uint32_t since_tick_ = 0;
   // Written by the owner, read by statistics.
   std::atomic<std::uint64_t> remote_frees_{0};
+  std::atomic<std::uint64_t> span_allocations_{0};
+  std::atomic<std::uint64_t> span_bytes_{0};
 
   HeapSystem* const system_;
   alignas(64) GatedLock lock_;
@@ -483,6 +472,7 @@ class alignas(64) ThreadHeap {
   SlabStore slabs_ ABSL_GUARDED_BY(lock_);
 
   // Lines that other threads write.
+  alignas(64) SpanCache spans_;
   alignas(64) ParcelStack mailbox_;
   ParcelStack returned_;  // this heap's own parcels, emptied by their receivers
   // Bytes in the mailbox; written by senders and by whoever drains.

@@ -43,9 +43,7 @@ void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
   const std::uint64_t pending_bytes =
       owner.pending_bytes_.fetch_add(parcel->bytes, std::memory_order_relaxed) +
       parcel->bytes;
-  remote_frees_.store(
-      remote_frees_.load(std::memory_order_relaxed) + parcel->count,
-      std::memory_order_relaxed);
+  AddTo(remote_frees_, parcel->count);
   const bool abandoned = owner.abandoned();
   const HeapId owner_id = parcel->owner;
   owner.mailbox_.Push(parcel);
@@ -194,6 +192,7 @@ void ThreadHeap<kConfig>::TryDrainForOwner() {
 
 template <const Config& kConfig>
 bool ThreadHeap<kConfig>::TryReclaim() {
+  spans_.ReleaseAll(system_->ace);
   if (!lock_.TryLock()) return false;
   touched_ = false;
   Drain(/*by_owner=*/false);
@@ -223,6 +222,7 @@ void ThreadHeap<kConfig>::FlushBehind() {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::TryTrim() {
+  spans_.Trim(system_->ace);
   if (!lock_.TryLock()) return;
   const bool idle = slow_paths_ == trimmed_at_;
   trimmed_at_ = slow_paths_;
@@ -289,6 +289,10 @@ void ThreadHeap<kConfig>::AddCounters(Counters& counters) const
   counters.remote_frees += remote_frees_.load(std::memory_order_relaxed);
   counters.partial_takes += slabs_.partial_takes();
   counters.empty_takes += slabs_.empty_takes();
+  counters.kept_span_units += spans_.units();
+  counters.span_allocations +=
+      span_allocations_.load(std::memory_order_relaxed);
+  counters.span_bytes += span_bytes_.load(std::memory_order_relaxed);
 }
 
 // The loaded magazines and open parcels of a thread that does not exist in the

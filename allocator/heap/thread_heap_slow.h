@@ -359,6 +359,7 @@ void ThreadHeap<kConfig>::Flush() {
   Drain(/*by_owner=*/true);
   FlushAll();
   lock_.Unlock();
+  spans_.ReleaseAll(system_->ace);
   EndSlowPath(overdue);
   CheckIfWanted(kNoClass);
 }
@@ -371,6 +372,7 @@ void ThreadHeap<kConfig>::Leave() {
   Drain(/*by_owner=*/true);
   FlushIfMuch();
   lock_.Unlock();
+  spans_.ReleaseAll(system_->ace);
   EndSlowPath(overdue);
   CheckIfWanted(kNoClass);
 }

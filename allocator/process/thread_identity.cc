@@ -21,11 +21,13 @@ ThreadIdentity CurrentIdentity(std::uint64_t now_ns) {
   ThreadIdentity identity = {.process_id = ProcessId(),
                              .thread_id = ThreadId()};
   ThreadName(identity.thread_name);
-  // A signal handler finds all of it or nothing.
+  // A signal handler of this thread finds all of it or nothing.
   t_known.until_ns = 0;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // release: keeps the order as the thread's own handlers see it.
+  std::atomic_signal_fence(std::memory_order_release);
   t_known.identity = identity;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // release: as above.
+  std::atomic_signal_fence(std::memory_order_release);
   t_known.until_ns = now_ns + kIdentityIntervalNs;
   return identity;
 }

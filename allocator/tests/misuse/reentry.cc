@@ -4,15 +4,21 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include <cstdlib>
+
 #include "allocator/tests/misuse/misuse.h"
 
-int main(int, char** argv) {
-  static const char* const route = argv[1];
-  signal(SIGALRM, [](int) { hakmem::Free(hakmem::Allocate(route)); });
+namespace {
+
+// Longer than the spans that a thread keeps for itself, without a lock.
+void UseASpan() { std::free(hakmem::Opaque(std::malloc(2'000'000))); }
+
+}  // namespace
+
+int main() {
+  signal(SIGALRM, [](int) { UseASpan(); });
   const itimerval often = {.it_interval = {.tv_sec = 0, .tv_usec = 200},
                            .it_value = {.tv_sec = 0, .tv_usec = 200}};
   setitimer(ITIMER_REAL, &often, nullptr);
-  for (int i = 0; i < 100'000'000; ++i) {
-    hakmem::Free(hakmem::Allocate(route));
-  }
+  for (int i = 0; i < 100'000'000; ++i) UseASpan();
 }

@@ -1,0 +1,52 @@
+// What all heaps of an allocator share.
+//
+// Owns: pools of magazines and parcels, and which heaps there are. Called by:
+// ThreadHeap, HeapRegistry. Thread-safety: as each field says.
+#ifndef HAKMEM_ALLOCATOR_HEAP_HEAP_SYSTEM_H_
+#define HAKMEM_ALLOCATOR_HEAP_HEAP_SYSTEM_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/ace/ace.h"
+#include "allocator/heap/magazine.h"
+#include "allocator/heap/metadata_pool.h"
+#include "allocator/heap/parcel.h"
+
+namespace hakmem {
+
+struct HeapSystem {
+  explicit constexpr HeapSystem(Ace& shared_ace)
+      : ace(shared_ace),
+        magazines(shared_ace.memory(), kMagazineBytes),
+        parcels(shared_ace.memory(), sizeof(Parcel)) {}
+
+  Ace& ace;
+  MetadataPool magazines;
+  MetadataPool parcels;
+  Address heaps = 0;  // heap i lies at heaps + i * sizeof(ThreadHeap)
+  // Written by the registry when a heap is made (release), read by whoever
+  // visits all heaps (acquire): who sees an id sees the heap.
+  std::atomic<HeapId> heap_count{0};
+  // Where the next thread that visits some heaps goes on; a hint.
+  std::atomic<HeapId> next_visited{0};
+  // Which heaps had a slow path, or got a parcel, since they were reclaimed
+  // last: bit id % kTouchedBits. Written by these heaps' owners, by senders,
+  // and by HeapRegistry::Reclaim, which reads it; a hint.
+  static constexpr unsigned kTouchedWords = 64;
+  static constexpr HeapId kTouchedBits = kTouchedWords * 64;
+  std::atomic<std::uint64_t> touched[kTouchedWords] = {};
+  void Touch(HeapId id) {
+    std::atomic<std::uint64_t>& word = touched[id % kTouchedBits / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (id % 64);
+    if ((word.load(std::memory_order_relaxed) & bit) == 0) {
+      word.fetch_or(bit, std::memory_order_relaxed);
+    }
+  }
+  std::uint64_t depot_bytes = 0;
+  std::uint32_t kept_span_units = 0;  // the most of each heap
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_HEAP_SYSTEM_H_

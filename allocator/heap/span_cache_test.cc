@@ -1,0 +1,106 @@
+#include "allocator/heap/span_cache.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint32_t kMostUnits = 32;
+
+class SpanCacheTest : public testing::Test {
+ protected:
+  SpanCacheTest() { ace_.Start(HeapOptions()); }
+  ~SpanCacheTest() override {
+    cache_.CheckInvariants(ace_.region().coarse(), kMostUnits);
+    ace_.CheckInvariants();
+    cache_.ReleaseAll(ace_);
+    EXPECT_EQ(Granted(), granted_);
+  }
+
+  UnitIndex Grant(std::uint32_t units) {
+    return ace_.GrantSpan(units, kUnitBytes).first;
+  }
+  void Put(UnitIndex first, std::uint32_t units) {
+    cache_.Put(ace_, kMostUnits, first, units);
+  }
+  std::uint64_t Granted() {
+    MemoryFigures figures;
+    ace_.AddFigures(figures);
+    return figures.live / kUnitBytes;
+  }
+
+  FakeVirtualMemory memory_;
+  Ace ace_{memory_};
+  SpanCache cache_;
+  std::uint64_t granted_ = 0;  // units that the test still has
+};
+
+TEST_F(SpanCacheTest, GivesBackWhatItWasGivenByLength) {
+  const UnitIndex two = Grant(2);
+  const UnitIndex three = Grant(3);
+  Put(two, 2);
+  Put(three, 3);
+  EXPECT_EQ(cache_.Take(4), kNoUnit);
+  EXPECT_EQ(cache_.Take(3), three);
+  EXPECT_EQ(cache_.Take(3), kNoUnit);
+  EXPECT_EQ(cache_.Take(2), two);
+  EXPECT_EQ(cache_.units(), 0U);
+  granted_ = 5;
+}
+
+TEST_F(SpanCacheTest, KeepsAtMostItsShare) {
+  std::vector<UnitIndex> spans;
+  for (int i = 0; i < 20; ++i) spans.push_back(Grant(2));
+  for (const UnitIndex span : spans) Put(span, 2);
+  EXPECT_EQ(cache_.units(), 16U);  // eight places
+  EXPECT_EQ(Granted(), 16U);
+  // A long one makes others go.
+  Put(Grant(16), 16);
+  EXPECT_LE(cache_.units(), kMostUnits);
+  Put(Grant(16), 16);
+  EXPECT_LE(cache_.units(), kMostUnits);
+  EXPECT_GE(cache_.units(), 16U);
+  EXPECT_EQ(Granted(), cache_.units());
+  // The newest is there.
+  EXPECT_NE(cache_.Take(16), kNoUnit);
+  granted_ = 16;
+}
+
+TEST_F(SpanCacheTest, KeepsNoLongSpans) {
+  Put(Grant(SpanCache::kMaxKeptUnits + 1), SpanCache::kMaxKeptUnits + 1);
+  EXPECT_EQ(cache_.units(), 0U);
+  EXPECT_EQ(Granted(), 0U);
+}
+
+TEST_F(SpanCacheTest, WhatNobodyWantedBetweenTwoTrimsGoesBack) {
+  Put(Grant(2), 2);
+  Put(Grant(3), 3);
+  cache_.Trim(ace_);
+  EXPECT_EQ(cache_.units(), 5U);
+  const UnitIndex used = cache_.Take(2);
+  ASSERT_NE(used, kNoUnit);
+  Put(used, 2);
+  cache_.Trim(ace_);
+  EXPECT_EQ(cache_.units(), 2U);
+  EXPECT_EQ(Granted(), 2U);
+}
+
+TEST(SpanCacheLimit, FollowsWhatAThreadMayKeep) {
+  HeapOptions options;
+  EXPECT_EQ(SpanCache::MostUnits(options) * kUnitBytes,
+            SpanCache::kMaxKeptBytes);
+  options.depot_bytes = 4 * kUnitBytes;
+  EXPECT_EQ(SpanCache::MostUnits(options), 1U);
+  options.depot_bytes = 0;
+  EXPECT_EQ(SpanCache::MostUnits(options), 0U);
+  options = {};
+  options.decay_ms = 0;
+  EXPECT_EQ(SpanCache::MostUnits(options), 0U);
+}
+
+}  // namespace
+}  // namespace hakmem
