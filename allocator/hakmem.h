@@ -130,7 +130,8 @@ struct hakmem_failure_event {
   uint64_t limit_use;
   uint64_t limit_needed;
   /* hakmem's memory after the refusal. */
-  uint64_t live_bytes;
+  uint64_t live_bytes; /* of the blocks that the program held when the call was
+                        * first refused; UINT64_MAX: not counted */
   uint64_t cached_bytes;
   uint64_t mapped_bytes;
   uint64_t peak_mapped_bytes;
@@ -153,6 +154,9 @@ struct hakmem_failure_event {
   uint32_t reserved;
   uint64_t frames[HAKMEM_MAX_FAILURE_FRAMES]; /* return addresses, innermost
                                                  first */
+  uint64_t granted_bytes; /* in slabs, spans and Huge blocks in use: more than
+                           * live_bytes, as free blocks of slabs and spans that
+                           * threads keep are in it */
 };
 
 /* Copies the newest events, newest first, into an array of `capacity` elements

@@ -364,7 +364,7 @@ void Ace::AddFigures(MemoryFigures& figures) {
   const FutexLockHolder hold(lock_);
   figures.mapped = mapped_bytes();
   figures.peak_mapped = peak_mapped_bytes_.load(std::memory_order_relaxed);
-  figures.live = figures.mapped - UnusedUnits() * kUnitBytes;
+  figures.granted = figures.mapped - UnusedUnits() * kUnitBytes;
   figures.cached = DirtyUnits() * kUnitBytes;
   figures.metadata += MetadataBytes();
   figures.largest_free = std::max(stocks_[kFine].LongestFreeUnits(),

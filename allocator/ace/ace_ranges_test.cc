@@ -353,11 +353,11 @@ TEST_F(AceRangesTest, FiguresKnowWhatIsKept) {
   const UnitIndex span = Span(64);
   MemoryFigures figures;
   ace_->AddFigures(figures);
-  EXPECT_EQ(figures.live, 64 * kUnitBytes);
+  EXPECT_EQ(figures.granted, 64 * kUnitBytes);
   ace_->ReleaseSpan(span, 64);
   figures = {};
   ace_->AddFigures(figures);
-  EXPECT_EQ(figures.live, 0U);
+  EXPECT_EQ(figures.granted, 0U);
   EXPECT_EQ(figures.cached, 64 * kUnitBytes);
   EXPECT_EQ(figures.largest_free, 64 * kUnitBytes);
 }

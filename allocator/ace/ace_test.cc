@@ -297,8 +297,8 @@ TEST_F(AceTest, FiguresAgreeWithTheStatistics) {
   MemoryFigures figures;
   ace_->AddFigures(figures);
   const Statistics statistics = Snapshot();
-  EXPECT_EQ(figures.live, statistics.granted_bytes);
-  EXPECT_EQ(figures.live, 9 * kUnitBytes);
+  EXPECT_EQ(figures.granted, statistics.granted_bytes);
+  EXPECT_EQ(figures.granted, 9 * kUnitBytes);
   EXPECT_EQ(figures.cached, statistics.cached_bytes);
   EXPECT_EQ(figures.cached, 40 * kUnitBytes);
   EXPECT_EQ(figures.mapped, statistics.mapped_bytes);

@@ -1,6 +1,8 @@
 // One event for each call that is refused, whatever is tried inside it: its
 // disposition, its limit, what it says of the call.
 
+#include <time.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/live_count.h"
 #include "allocator/core/recovery.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_events.h"
@@ -183,7 +186,7 @@ TYPED_TEST(AllocatorEventsTest, NamesItsOwnLimits) {
   EXPECT_EQ(event.memory.peak_mapped, 4 * kMiB);
   // A guard page takes a unit more.
   const std::size_t more = TypeParam::kConfig.guard_pages ? kUnitBytes : 0;
-  EXPECT_EQ(event.memory.live, 3 * kMiB + more);
+  EXPECT_EQ(event.memory.granted, 3 * kMiB + more);
   EXPECT_EQ(event.memory.largest_free, 1 * kMiB - more);
   EXPECT_GT(event.memory.metadata, 0u);
   EXPECT_EQ(event.error_number, 0);
@@ -337,6 +340,89 @@ TYPED_TEST(AllocatorEventsTest, CallsInsideTheHandlerHaveEventsOfTheirOwn) {
   EXPECT_EQ(this->events_[1].size_bytes, 20 * kMiB);
   EXPECT_EQ(this->events_[1].sequence, 1u);
   EXPECT_EQ(this->events_[1].disposition, Disposition::kReturnedNull);
+}
+
+// Headers know what is live, whatever caches hold.
+TYPED_TEST(AllocatorEventsTest, CountsWhatTheProgramHolds) {
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) {
+    blocks.push_back(allocator.Allocate(self, 1000));
+    ASSERT_NE(blocks.back(), nullptr);
+  }
+  while (blocks.size() > 10) {
+    allocator.Free(self, blocks.back());
+    blocks.pop_back();
+  }
+  ASSERT_NE(allocator.Allocate(self, 3 * kMiB), nullptr);
+  ASSERT_NE(allocator.Allocate(self, 300 * kMiB), nullptr);
+  const std::uint64_t held = CountLive(allocator.ace()).bytes;
+  EXPECT_GE(held, 10 * 1000 + 303 * kMiB);
+  EXPECT_LE(held, 10 * 1024 + 303 * kMiB + 2 * kSuperSlabBytes);
+  EXPECT_EQ(allocator.Allocate(self, ~std::size_t{0}), nullptr);
+  const FailureEvent first = this->TakeEvent();
+  EXPECT_EQ(first.live_bytes, held);
+  EXPECT_GE(first.memory.granted, held);
+  // A storm does not count again.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(allocator.Allocate(self, ~std::size_t{0}), nullptr);
+    const FailureEvent next = this->TakeEvent();
+    if (next.monotonic_ns - first.monotonic_ns < Recovery::kCountIntervalNs) {
+      EXPECT_EQ(next.live_bytes, kLiveNotCounted);
+    }
+  }
+}
+
+// As it was when the call was first refused: what is done for it comes later.
+TYPED_TEST(AllocatorEventsTest, CountsBeforeTheProgramFreesMemory) {
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  void* held = allocator.Allocate(self, 5 * kMiB);
+  ASSERT_NE(held, nullptr);
+  this->RefuseAll(ENOMEM);
+  test_handler = [&](const FailureEvent& event) {
+    EXPECT_EQ(event.live_bytes, CountLive(allocator.ace()).bytes);
+    allocator.Free(self, held);
+    this->memory().RefuseNothing();
+    return true;
+  };
+  EXPECT_NE(allocator.Allocate(self, 300 * kMiB), nullptr);
+  const FailureEvent event = this->TakeEvent();
+  EXPECT_EQ(event.disposition, Disposition::kServedAfterHandler);
+  EXPECT_GE(event.live_bytes, 5 * kMiB);
+  EXPECT_LE(event.live_bytes, 5 * kMiB + 2 * kUnitBytes);
+}
+
+TYPED_TEST(AllocatorEventsTest, DoesNotCountWhereItTakesLong) {
+  auto& allocator = this->allocator();
+  auto*& self = this->self();
+  void* block = allocator.Allocate(self, Recovery::kMaxCountedBytes + 1);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(allocator.Allocate(self, ~std::size_t{0}), nullptr);
+  const FailureEvent event = this->TakeEvent();
+  EXPECT_GT(event.memory.granted, Recovery::kMaxCountedBytes);
+  EXPECT_EQ(event.live_bytes, kLiveNotCounted);
+  // That was no count: the next is not put off.
+  allocator.Free(self, block);
+  EXPECT_EQ(allocator.Allocate(self, ~std::size_t{0}), nullptr);
+  EXPECT_EQ(this->TakeEvent().live_bytes, 0u);
+}
+
+using ReleaseEventsTest = AllocatorEventsTest<Variant<kRelease>>;
+
+TEST_F(ReleaseEventsTest, CountsAgainAfterAWhile) {
+  const auto live_bytes = [this] {
+    EXPECT_EQ(allocator().Allocate(self(), ~std::size_t{0}), nullptr);
+    return TakeEvent().live_bytes;
+  };
+  EXPECT_EQ(live_bytes(), 0u);
+  ASSERT_NE(allocator().Allocate(self(), 1024), nullptr);
+  timespec pause = {.tv_sec = Recovery::kCountIntervalNs / 1'000'000'000,
+                    .tv_nsec = 0};
+  while (nanosleep(&pause, &pause) != 0) {
+  }
+  EXPECT_EQ(live_bytes(), 1024u);
 }
 
 // In parts, as operator new does it.

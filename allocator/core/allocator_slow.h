@@ -15,6 +15,7 @@
 #include "allocator/core/hardening_slow.h"
 #include "allocator/core/heap_check.h"
 #include "allocator/core/large_resize.h"
+#include "allocator/core/live_count.h"
 #include "allocator/core/shrunk_blocks.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/futex_lock.h"
@@ -304,6 +305,9 @@ class Allocator<kConfig>::Server final : public RefusedServer {
   }
   void Reclaim() override { allocator_.upkeep_.Reclaim(self_); }
   MemoryFigures Figures() override { return allocator_.upkeep_.Figures(); }
+  std::uint64_t CountLiveBytes() override {
+    return CountLive(allocator_.ace_).bytes;
+  }
 
  private:
   Allocator& allocator_;

@@ -1,8 +1,9 @@
 // The count of all blocks that the program holds, by the tables alone.
 //
-// Owns: nothing. Called by: frontend, when it is asked to tell. Thread-safety:
-// any thread; no lock is held but for Huge blocks. Blocks that other threads
-// allocate or free meanwhile may be counted or not.
+// Owns: nothing. Called by: frontend, when it is asked to tell; Allocator, for
+// the event of a refused call. Thread-safety: any thread; no lock is held but
+// for Huge blocks. Blocks that other threads allocate or free meanwhile may be
+// counted or not.
 //
 // It reads a record for each unit of 64 KiB that was ever mapped, and a header
 // byte for each block of a slab: some milliseconds for ten million blocks.

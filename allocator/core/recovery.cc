@@ -1,5 +1,6 @@
 #include "allocator/core/recovery.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "allocator/slab/size_class.h"
@@ -120,6 +121,20 @@ void Recovery::NoteRefusal(RefusedServer& server, const Outcome& outcome,
   }
 }
 
+void Recovery::NoteLiveBytes(RefusedServer& server, FailureEvent& event) {
+  if (event.memory.granted > kMaxCountedBytes) return;
+  std::uint64_t next = next_count_ns_.load(std::memory_order_relaxed);
+  if (event.monotonic_ns < next) return;
+  // Of threads that are refused together, one counts.
+  if (!next_count_ns_.compare_exchange_strong(
+          next, event.monotonic_ns + kCountIntervalNs,
+          std::memory_order_relaxed)) {
+    return;
+  }
+  // Other threads allocate and free meanwhile.
+  event.live_bytes = std::min(server.CountLiveBytes(), event.memory.granted);
+}
+
 void* Recovery::Attempt(RefusedServer& server, FailedCall& failed) {
   const CallResult got = server.Serve(failed.request);
   ++failed.event.attempts;
@@ -158,6 +173,7 @@ void* Recovery::Recover(RefusedServer& server, const CallResult& got,
     Finish(failed, Disposition::kServedByDetour);
     return got.block;
   }
+  NoteLiveBytes(server, failed.event);
   if (void* block = TryAgain(server, failed); block != nullptr) {
     Finish(failed, Disposition::kServedAfterPurge);
     return block;

@@ -22,6 +22,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/units.h"
 #include "allocator/core/call_result.h"
 #include "allocator/core/host.h"
 #include "allocator/failures/failure_event.h"
@@ -47,6 +48,8 @@ class RefusedServer {
   // Gives what heaps keep back to ACE.
   virtual void Reclaim() = 0;
   virtual MemoryFigures Figures() = 0;
+  // The bytes of all blocks that the program holds, counted one by one.
+  virtual std::uint64_t CountLiveBytes() = 0;
 
  protected:
   ~RefusedServer() = default;
@@ -56,6 +59,10 @@ class Recovery {
  public:
   // How often the failure handler may ask for another try of one call.
   static constexpr int kMaxHandlerRetries = 16;
+  // Live blocks are counted where no more is granted, some 10 ms for blocks of
+  // 64 bytes, and so often: a storm of refused calls must not pay for it.
+  static constexpr std::uint64_t kMaxCountedBytes = kGiB;
+  static constexpr std::uint64_t kCountIntervalNs = 1'000'000'000;
 
   constexpr Recovery(const Host& host, Ace& ace) : host_(host), ace_(ace) {}
   Recovery(const Recovery&) = delete;
@@ -90,6 +97,7 @@ class Recovery {
   void NoteRefusal(RefusedServer& server, const Outcome& outcome,
                    FailedCall& failed);
   void DescribeLimit(const Refusal& refusal, FailureEvent& event);
+  void NoteLiveBytes(RefusedServer& server, FailureEvent& event);
   void* Attempt(RefusedServer& server, FailedCall& failed);
 
   const Host& host_;
@@ -98,6 +106,9 @@ class Recovery {
   FailureRing failures_;
   // Written by any thread, read by statistics.
   std::atomic<std::uint64_t> failed_calls_{0};
+  // The next count of live blocks is not before. Written and read by threads
+  // whose calls are refused.
+  std::atomic<std::uint64_t> next_count_ns_{0};
 };
 
 // Fills in what the call asked for, and by which route it would be served.

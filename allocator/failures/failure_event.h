@@ -91,11 +91,12 @@ const char* ErrorName(int error_number);  // "ENOMEM"; "" for a rare one
 
 inline constexpr unsigned kMaxFailureFrames = 32;
 
-// hakmem's memory in bytes. All but `live` and `largest_free` are exact.
+// hakmem's memory in bytes. All but `largest_free` are exact.
 struct MemoryFigures {
   // In slabs, spans and Huge blocks that are in use; more than the program
-  // holds, because it counts the free blocks of slabs.
-  std::uint64_t live = 0;
+  // holds, because it counts the free blocks of slabs, and spans that threads
+  // keep.
+  std::uint64_t granted = 0;
   std::uint64_t cached = 0;  // free, kept for reuse, not yet given back
   std::uint64_t mapped = 0;  // for blocks
   std::uint64_t peak_mapped = 0;
@@ -103,6 +104,9 @@ struct MemoryFigures {
   // The longest run of mapped free memory; a lower bound from 64 MiB on.
   std::uint64_t largest_free = 0;
 };
+
+// FailureEvent::live_bytes of an event for which nothing was counted.
+inline constexpr std::uint64_t kLiveNotCounted = ~std::uint64_t{0};
 
 struct FailureEvent {
   // --- What the call asked for ---
@@ -138,14 +142,17 @@ struct FailureEvent {
   char limit_source[96] = {};  // where the limit was read
   std::uint64_t frames[kMaxFailureFrames] = {};  // return addresses, innermost
                                                  // first
+  // Of the blocks that the program held when the call was first refused.
+  std::uint64_t live_bytes = kLiveNotCounted;
 };
 
 static_assert(std::is_trivially_copyable_v<FailureEvent>);
-static_assert(sizeof(FailureEvent) == 552);  // E1
+static_assert(sizeof(FailureEvent) == 560);  // E1
 static_assert(offsetof(FailureEvent, process_id) == 136);
 static_assert(offsetof(FailureEvent, reason) == 152);
 static_assert(offsetof(FailureEvent, thread_name) == 160);
 static_assert(offsetof(FailureEvent, frames) == 296);
+static_assert(offsetof(FailureEvent, live_bytes) == 552);
 
 }  // namespace hakmem
 

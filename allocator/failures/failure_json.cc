@@ -75,8 +75,10 @@ void Source(const TraceSource& source, JsonText& line) {
   line.Key("variant").String(source.variant);
 }
 
-void Memory(const MemoryFigures& memory, JsonText& line) {
-  line.Key("memory").Raw("{\"live\":").Number(memory.live);
+void Memory(const MemoryFigures& memory, std::uint64_t live_bytes,
+            JsonText& line) {
+  line.Key("memory").Raw("{\"granted\":").Number(memory.granted);
+  if (live_bytes != kLiveNotCounted) line.Key("live").Number(live_bytes);
   line.Key("cached").Number(memory.cached);
   line.Key("mapped").Number(memory.mapped);
   line.Key("peak_mapped").Number(memory.peak_mapped);
@@ -243,7 +245,7 @@ void FailureLine(const TraceSource& source, const FailureEvent& event,
   Outcome(event, line);
   Limit(event, line);
   if (limits != nullptr && limits->count != 0) Limits(*limits, line);
-  Memory(event.memory, line);
+  Memory(event.memory, event.live_bytes, line);
   if (dropped != 0) line.Key("dropped").Number(dropped);
   Modules modules(event);
   modules.Print(line);
@@ -255,7 +257,7 @@ void MemoryLine(const TraceMoment& moment, const MemoryFigures& memory,
                 JsonText& line) {
   Begin("memory", line);
   Moment(moment, line);
-  Memory(memory, line);
+  Memory(memory, kLiveNotCounted, line);
   line.Raw("}\n");
 }
 
@@ -266,7 +268,7 @@ void EndLine(const TraceMoment& moment, std::uint64_t failures,
   Moment(moment, line);
   line.Key("failures").Number(failures);
   line.Key("dropped").Number(dropped);
-  Memory(memory, line);
+  Memory(memory, kLiveNotCounted, line);
   line.Raw("}\n");
 }
 

@@ -17,7 +17,7 @@ constexpr TraceSource kSource = {.program = "redis-server",
 constexpr TraceMoment kMoment = {.time_ns = 1'795'192'801'123'456'789,
                                  .monotonic_ns = 123'456'789,
                                  .process_id = 4711};
-constexpr MemoryFigures kMemory = {.live = 1,
+constexpr MemoryFigures kMemory = {.granted = 1,
                                    .cached = 2,
                                    .mapped = 3,
                                    .peak_mapped = 4,
@@ -66,6 +66,7 @@ FailureEvent Event() {
   event.limit_use = 1073000000;
   event.limit_needed = 2097152;
   event.memory = kMemory;
+  event.live_bytes = 7;
   return event;
 }
 
@@ -88,8 +89,9 @@ TEST(FailureJson, WritesAllOfAFailure) {
       R"("limits":[{"name":"RLIMIT_AS","value":1073741824,"use":1073000000,)"
       R"("source":"/proc/self/limits"},{"name":"vm.max_map_count",)"
       R"("value":65530,"use":60,"source":"/proc/self/maps"}],)"
-      R"("memory":{"live":1,"cached":2,"mapped":3,"peak_mapped":4,)"
-      R"("metadata":5,"largest_free":6},"dropped":3,"modules":[],"stack":[]})"
+      R"("memory":{"granted":1,"live":7,"cached":2,"mapped":3,)"
+      R"("peak_mapped":4,"metadata":5,"largest_free":6},"dropped":3,)"
+      R"("modules":[],"stack":[]})"
       "\n");
 }
 
@@ -103,13 +105,14 @@ TEST(FailureJson, LeavesOutWhatDoesNotApply) {
   event.detail = FailureDetail::kOverflow;
   event.error_number = 0;
   event.limit_name[0] = '\0';
+  event.live_bytes = kLiveNotCounted;
   const std::string line = Failure(event);
   EXPECT_NE(line.find(R"("size":100,"alignment":16,"count":5,"route":"huge",)"
                       R"("reason":"Threshold","detail":"overflow")"),
             std::string::npos)
       << line;
-  for (const char* absent :
-       {"\"class\"", "\"refused\"", "\"limit\"", "\"limits\"", "\"dropped\""}) {
+  for (const char* absent : {"\"class\"", "\"refused\"", "\"limit\"",
+                             "\"limits\"", "\"dropped\"", "\"live\""}) {
     EXPECT_EQ(line.find(absent), std::string::npos) << absent;
   }
 }
@@ -171,6 +174,8 @@ TEST(FailureJson, AlwaysFits) {
   const std::string source(sizeof(LimitReading::source) - 1, '\x01');
   while (report.Add(source.c_str(), source.c_str(), ~0UL, ~0UL) >= 0) {
   }
+  event.memory = {~0UL, ~0UL, ~0UL, ~0UL, ~0UL, ~0UL};
+  event.live_bytes = ~0UL - 1;
   event.frame_count = kMaxFailureFrames;
   for (std::uint64_t& frame : event.frames) frame = ~0UL;
   const std::string line = Failure(event, &report, ~0UL);
@@ -200,14 +205,14 @@ TEST(FailureJson, WritesTheOtherLines) {
   EXPECT_EQ(Line([](JsonText& line) { MemoryLine(kMoment, kMemory, line); }),
             R"({"schema":"hakmem-failure","version":1,"event":"memory",)"
             R"("time":"2026-11-20T16:40:01.123456Z","monotonic_ns":123456789,)"
-            R"("pid":4711,"memory":{"live":1,"cached":2,"mapped":3,)"
+            R"("pid":4711,"memory":{"granted":1,"cached":2,"mapped":3,)"
             R"("peak_mapped":4,"metadata":5,"largest_free":6}})"
             "\n");
   EXPECT_EQ(
       Line([](JsonText& line) { EndLine(kMoment, 12, 3, kMemory, line); }),
       R"({"schema":"hakmem-failure","version":1,"event":"end",)"
       R"("time":"2026-11-20T16:40:01.123456Z","monotonic_ns":123456789,)"
-      R"("pid":4711,"failures":12,"dropped":3,"memory":{"live":1,)"
+      R"("pid":4711,"failures":12,"dropped":3,"memory":{"granted":1,)"
       R"("cached":2,"mapped":3,"peak_mapped":4,"metadata":5,)"
       R"("largest_free":6}})"
       "\n");

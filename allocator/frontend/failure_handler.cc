@@ -56,7 +56,7 @@ void ToPublic(const FailureEvent& event, hakmem_failure_event& to) {
         .limit_value = event.limit_value,
         .limit_use = event.limit_use,
         .limit_needed = event.limit_needed,
-        .live_bytes = event.memory.live,
+        .live_bytes = event.live_bytes,
         .cached_bytes = event.memory.cached,
         .mapped_bytes = event.memory.mapped,
         .peak_mapped_bytes = event.memory.peak_mapped,
@@ -77,7 +77,9 @@ void ToPublic(const FailureEvent& event, hakmem_failure_event& to) {
         .limit_source = {},
         .frame_count = event.frame_count,
         .reserved = 0,
-        .frames = {}};
+        .frames = {},
+        .granted_bytes = event.memory.granted};
+  static_assert(kLiveNotCounted == UINT64_MAX);  // as hakmem.h has it
   static_assert(sizeof(to.thread_name) == sizeof(event.thread_name));
   static_assert(sizeof(to.limit_name) == sizeof(event.limit_name));
   static_assert(sizeof(to.limit_source) == sizeof(event.limit_source));

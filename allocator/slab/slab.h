@@ -95,8 +95,9 @@ struct UnitDescriptor {
   // In the first unit of a span: its length. 0: no span starts here. Written by
   // who has claimed the span, read by who finds out what an address is.
   Relaxed<std::uint16_t> span_units;
-  // In the first unit of a span: how much at its end is inaccessible.
-  std::uint8_t span_guard_kib;
+  // In the first unit of a span: how much at its end is inaccessible. Written
+  // by who allocates it, read like its length.
+  Relaxed<std::uint8_t> span_guard_kib;
   // In the first unit of a span's range: for which alignment it was carved, in
   // units; ACE's (range_pool.h).
   std::uint8_t range_alignment_shift;

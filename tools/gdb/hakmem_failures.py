@@ -18,6 +18,9 @@ VERSION = 1
 DESCRIPTOR = struct.Struct("<8s6I4Q")
 # Up to `frames`; see allocator/failures/failure_event.h.
 EVENT = struct.Struct("<17Q3iI7Bx16s24s96s32Q")
+# Behind it, but not in an older hakmem's ring: the live bytes.
+LIVE = struct.Struct("<Q")
+NOT_COUNTED = 2**64 - 1
 
 REASONS = ("none", "Threshold", "Exhaustion", "MapFail")
 DETAILS = ("none", "size", "alignment", "overflow", "max_alloc", "region", "heap_limit",
@@ -57,7 +60,7 @@ class Event:
     def __init__(self, raw):
         fields = EVENT.unpack(raw[:EVENT.size])
         (self.sequence, self.time_ns, _, self.size, self.alignment, self.count, self.class_bytes,
-         self.refused_bytes, self.limit_value, self.limit_use, self.limit_needed, self.live,
+         self.refused_bytes, self.limit_value, self.limit_use, self.limit_needed, self.granted,
          self.cached, self.mapped, _, _, _, self.process, self.thread, self.error,
          self.attempts) = fields[:21]
         reason, detail, disposition, call, route, refused, frames = fields[21:28]
@@ -69,6 +72,9 @@ class Event:
         self.refused_call = name_in(VM_CALLS, refused)
         self.thread_name, self.limit_name, self.limit_source = map(text, fields[28:31])
         self.frames = fields[31:][:frames]
+        self.live = NOT_COUNTED
+        if len(raw) >= EVENT.size + LIVE.size:
+            self.live, = LIVE.unpack_from(raw, EVENT.size)
 
     def show(self):
         when = datetime.datetime.fromtimestamp(self.time_ns / 1e9, datetime.timezone.utc)
@@ -77,8 +83,10 @@ class Event:
             self.sequence, when.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), self.call, count, self.size,
             self.alignment, self.route, self.disposition, self.attempts,
             "" if self.attempts == 1 else "s", self.reason, self.detail))
-        print("    process %d, thread %d \"%s\"; live %d, cached %d, mapped %d bytes" % (
-            self.process, self.thread, self.thread_name, self.live, self.cached, self.mapped))
+        live = "" if self.live == NOT_COUNTED else "live %d, " % self.live
+        print("    process %d, thread %d \"%s\"; %sgranted %d, cached %d, mapped %d bytes" % (
+            self.process, self.thread, self.thread_name, live, self.granted, self.cached,
+            self.mapped))
         if self.error:
             print("    %s of %d bytes refused: errno %d" % (
                 self.refused_call, self.refused_bytes, self.error))
@@ -101,7 +109,7 @@ def slots(described):
         sequence = struct.unpack("<Q", raw[:8])[0]
         # Else it is being written, or was lost.
         if sequence in (4 * number + 2, 4 * number + 4) and event_bytes >= EVENT.size:
-            yield Event(raw[offset:])
+            yield Event(raw[offset:offset + event_bytes])
 
 
 class HakmemFailures(gdb.Command):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """hakmem_failures.py, on a live process and on its core file.
 
-Usage: hakmem_failures_test.py SCRIPT PROGRAM LIBRARY
+Usage: hakmem_failures_test.py SCRIPT PROGRAM LIBRARY OLD_RING
 """
 import os
 import pathlib
@@ -26,7 +26,7 @@ def expect(output, *patterns):
 
 
 def main():
-    script, program, library = (os.path.abspath(path) for path in sys.argv[1:])
+    script, program, library, old_ring = (os.path.abspath(path) for path in sys.argv[1:])
     if shutil.which("gdb") is None:
         sys.exit("gdb is not installed (tools/setup.sh installs it)")
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +43,10 @@ def main():
             r"^hakmem \d+\.\d+\.\d+ release: 3 failures, 3 shown$",
             r"^#1 \d{4}-\d\d-\d\dT[\d:.]+Z malloc of 1152921504606846976 bytes \(alignment 16, "
             r"route huge\) returned_null after 1 attempt: Threshold/size$",
-            r'^    process \d+, thread \d+ "fails"; live \d+, cached \d+, mapped \d+ bytes$',
+            r'^    process \d+, thread \d+ "fails"; live \d+, granted \d+, cached \d+, '
+            r"mapped \d+ bytes$",
+            # A count a second is enough.
+            r'^    process \d+, thread \d+ "fails"; granted \d+, cached \d+, mapped \d+ bytes$',
             r"^    region is \d+, in use 0, needed 1152921504606846976 \(hakmem\)$",
             r"^    0x[0-9a-f]+ allocate_too_much \+ \d+ in section \.text",
             r"^#2 \S+ calloc of 9223372036854775807 times 1152921504606846976 bytes .*"
@@ -54,6 +57,12 @@ def main():
             sys.exit("gdb has written no core file:\n" + live)
         dead = gdb("-ex", "source " + script, "-ex", "hakmem-failures", program, core)
         expect(dead, *whole)
+    # An older hakmem's events are shorter.
+    old = gdb("-ex", "set startup-with-shell off", "-ex", "break main", "-ex", "run",
+              "-ex", "source " + script, "-ex", "hakmem-failures", old_ring)
+    expect(old, r"^hakmem 0\.1\.0 release: 1 failure, 1 shown$",
+           r"^#1 \S+ malloc of 100 bytes .* returned_null after 1 attempt: Threshold/max_alloc$",
+           r'^    process 7, thread 8 "old"; granted 1, cached 2, mapped 3 bytes$')
     # A process without hakmem is said to be one.
     other = gdb("-ex", "set startup-with-shell off", "-ex", "break all_is_done", "-ex", "run",
                 "-ex", "source " + script, "-ex", "hakmem-failures", program)

@@ -88,7 +88,11 @@ void AddMemory(const Record& failure, Values& values) {
   const auto bytes = [&failure](std::uint64_t amount) {
     return failure.memory.has_value() ? Bytes(amount) : "an unknown amount";
   };
-  values.emplace_back("{live}", bytes(memory.live));
+  // What is granted holds all that is live.
+  values.emplace_back("{live}",
+                      memory.live || !failure.memory.has_value()
+                          ? bytes(memory.live.value_or(0))
+                          : absl::StrCat("at most ", bytes(memory.granted)));
   values.emplace_back("{cached}", bytes(memory.cached));
   values.emplace_back("{mapped}", bytes(memory.mapped));
   values.emplace_back("{largest_free}", bytes(memory.largest_free.value_or(0)));

@@ -124,6 +124,19 @@ TEST(AdviceTest, ASuggestedLimitLeavesRoom) {
   EXPECT_THAT(text, HasSubstr("ulimit -v 2162688"));
 }
 
+TEST(AdviceTest, WhatIsLiveIsSaidAsFarAsItIsKnown) {
+  Record failure =
+      Parsed(FailureJson({{"reason", "Exhaustion"}, {"detail", "heap_limit"}}));
+  EXPECT_THAT(AllText(AdviceFor(failure)),
+              HasSubstr("limit: 762.9 MiB were live and"));
+  failure.memory->live.reset();
+  EXPECT_THAT(AllText(AdviceFor(failure)),
+              HasSubstr("limit: at most 858.3 MiB were live and"));
+  failure.memory.reset();
+  EXPECT_THAT(AllText(AdviceFor(failure)),
+              HasSubstr("limit: an unknown amount were live and"));
+}
+
 TEST(AdviceTest, ALimitOfMappingsIsANumberOfMappings) {
   const Record failure = Parsed(FailureJson(
       {{"detail", "max_map_count"},

@@ -31,16 +31,17 @@ void ThinOut(std::vector<T>& elements) {
 std::size_t Evidence(const Record& record) {
   return record.limits.size() + (record.limit.has_value() ? 1 : 0) +
          (record.refused.has_value() ? 1 : 0) +
-         (record.memory.has_value() ? 1 : 0);
+         (record.memory.has_value() ? 1 : 0) +
+         (record.memory.has_value() && record.memory->live ? 1 : 0);
 }
 
 void AddMemory(const Record& record, Process& process) {
   if (!record.memory.has_value()) return;
   const Memory& memory = *record.memory;
   process.memory.push_back(
-      {record.time_us, memory.live, memory.cached, memory.mapped});
+      {record.time_us, memory.granted, memory.cached, memory.mapped});
   ThinOut(process.memory);
-  process.peak_live = std::max(process.peak_live, memory.live);
+  process.peak_granted = std::max(process.peak_granted, memory.granted);
   process.peak_mapped = std::max({process.peak_mapped, memory.mapped,
                                   memory.peak_mapped.value_or(memory.mapped)});
 }

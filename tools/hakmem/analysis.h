@@ -52,7 +52,7 @@ struct Cause {
 
 struct MemoryPoint {
   std::int64_t time_us = 0;
-  std::uint64_t live = 0;
+  std::uint64_t granted = 0;
   std::uint64_t cached = 0;
   std::uint64_t mapped = 0;
 };
@@ -75,7 +75,7 @@ struct Process {
   std::uint64_t rescued = 0;
   std::uint64_t dropped = 0;  // failures that are not in the trace
   std::uint64_t peak_mapped = 0;
-  std::uint64_t peak_live = 0;
+  std::uint64_t peak_granted = 0;
   std::string first_time;
   std::string last_time;
   std::vector<MemoryPoint> memory;

@@ -65,6 +65,8 @@ TEST(FailureReaderTest, AFailureHasAllItsFields) {
   ASSERT_THAT(record.limits, SizeIs(2));
   EXPECT_EQ(record.limits[1].name, "vm.max_map_count");
   ASSERT_TRUE(record.memory.has_value());
+  EXPECT_EQ(record.memory->granted, 900000000u);
+  EXPECT_EQ(record.memory->live, 800000000u);
   EXPECT_EQ(record.memory->largest_free, 131072u);
   ASSERT_THAT(record.stack, SizeIs(2));
   EXPECT_EQ(record.stack[0].offset, 0x12f0u);
@@ -80,7 +82,8 @@ TEST(FailureReaderTest, TheOtherEventsAreRead) {
   ASSERT_THAT(found.records[0].options, SizeIs(1));
   EXPECT_EQ(found.records[0].options[0].second, "1G");
   EXPECT_EQ(found.records[1].kind, RecordKind::kMemory);
-  EXPECT_EQ(found.records[1].memory->live, 5u);
+  EXPECT_EQ(found.records[1].memory->granted, 5u);
+  EXPECT_FALSE(found.records[1].memory->live.has_value());
   EXPECT_EQ(found.records[2].failures, 9u);
   EXPECT_EQ(found.records[2].dropped, 2u);
 }

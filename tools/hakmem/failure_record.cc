@@ -119,7 +119,8 @@ Frame ReadFrame(Fields& fields) {
 void ReadMemory(Fields& fields, Record& record) {
   fields.Object("memory", [&record](Fields& memory) {
     Memory read;
-    read.live = memory.Number("live");
+    read.granted = memory.Number("granted");
+    read.live = memory.NumberOrNone("live");
     read.cached = memory.Number("cached");
     read.mapped = memory.Number("mapped");
     read.peak_mapped = memory.NumberOrNone("peak_mapped");

@@ -32,12 +32,13 @@ struct Refused {
 };
 
 struct Memory {
-  std::uint64_t live = 0;
+  std::uint64_t granted = 0;
   std::uint64_t cached = 0;
   std::uint64_t mapped = 0;
   std::optional<std::uint64_t> peak_mapped;
   std::optional<std::uint64_t> metadata;
   std::optional<std::uint64_t> largest_free;
+  std::optional<std::uint64_t> live;  // counted for some failures
 };
 
 struct Module {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,8 @@ namespace {
 constexpr const char* kFlags[] = {"json", "sites", "symbolizer", "symbols"};
 constexpr char kMagic[8] = "hakfail";
 constexpr std::uint32_t kMaxSlots = 1 << 20;
+// An older hakmem's event ends sooner, this one's at the latest.
+constexpr std::uint32_t kLeastEventBytes = offsetof(FailureEvent, live_bytes);
 constexpr std::uint32_t kMaxSlotBytes = 1 << 16;
 
 void Complain(std::string_view text) {
@@ -71,7 +74,7 @@ absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
   absl::Status status = image.Read(address, &ring, sizeof(ring));
   if (!status.ok()) return status;
   if (std::memcmp(ring.magic, kMagic, sizeof(kMagic)) != 0 ||
-      ring.version != 1 || ring.event_bytes < sizeof(FailureEvent) ||
+      ring.version != 1 || ring.event_bytes < kLeastEventBytes ||
       ring.capacity == 0 || ring.capacity > kMaxSlots ||
       ring.slot_bytes > kMaxSlotBytes ||
       ring.event_offset + ring.event_bytes > ring.slot_bytes) {
@@ -104,7 +107,8 @@ absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
       continue;
     }
     FailureEvent event;
-    std::memcpy(&event, slot.data() + ring.event_offset, sizeof(event));
+    std::memcpy(&event, slot.data() + ring.event_offset,
+                std::min<std::size_t>(ring.event_bytes, sizeof(event)));
     read.events.push_back(event);
   }
   return read;
@@ -145,9 +149,13 @@ Record RecordOf(const ProcessImage& image, const Ring& ring,
   record.program = image.program();
   record.variant = ring.variant;
   record.version = ring.version;
-  record.memory = Memory{event.memory.live,     event.memory.cached,
+  record.memory = Memory{event.memory.granted,  event.memory.cached,
                          event.memory.mapped,   event.memory.peak_mapped,
-                         event.memory.metadata, event.memory.largest_free};
+                         event.memory.metadata, event.memory.largest_free,
+                         std::nullopt};
+  if (event.live_bytes != kLiveNotCounted) {
+    record.memory->live = event.live_bytes;
+  }
   record.sequence = event.sequence;
   record.tid = static_cast<std::uint64_t>(event.thread_id);
   record.thread = Text(event.thread_name);

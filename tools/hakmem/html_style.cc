@@ -9,12 +9,12 @@ const std::string_view kPageStyle = R"css(
   color-scheme: light dark;
   --sans: system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
   --paper: #ffffff; --soft: #f4f6f8; --ink: #14181d; --muted: #596470; --rule: #d5dae0;
-  --accent: #0057b8; --live: #0057b8; --cached: #007a52; --mapped: #6d7680; --failed: #b83200;
+  --accent: #0057b8; --granted: #0057b8; --cached: #007a52; --mapped: #6d7680; --failed: #b83200;
 }
 @media screen and (prefers-color-scheme: dark) {
   :root {
     --paper: #12161b; --soft: #1b2128; --ink: #e8ecf0; --muted: #a0abb6; --rule: #38424d;
-    --accent: #6db4ff; --live: #6db4ff; --cached: #35c79d; --mapped: #a9b2bc; --failed: #ff9a5c;
+    --accent: #6db4ff; --granted: #6db4ff; --cached: #35c79d; --mapped: #a9b2bc; --failed: #ff9a5c;
   }
 }
 @media print { :root { color-scheme: light; } }
@@ -67,7 +67,7 @@ figcaption { font-size: .95rem; margin-bottom: 18px; }
 .area svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible; }
 svg path { fill: none; stroke-width: 2px; vector-effect: non-scaling-stroke; }
 svg .grid { stroke: var(--rule); stroke-width: 1px; }
-svg .live { stroke: var(--live); }
+svg .granted { stroke: var(--granted); }
 svg .cached { stroke: var(--cached); stroke-dasharray: 6 4; }
 svg .mapped { stroke: var(--mapped); stroke-dasharray: 2 3; }
 svg .failed { stroke: var(--failed); stroke-width: 1.5px; }

@@ -27,7 +27,7 @@ struct Series {
 };
 
 constexpr Series kSeries[] = {{"mapped", &MemoryPoint::mapped},
-                              {"live", &MemoryPoint::live},
+                              {"granted", &MemoryPoint::granted},
                               {"cached", &MemoryPoint::cached}};
 
 // What the drawing covers.
@@ -64,7 +64,7 @@ Frame2D FrameOf(const Process& process) {
   std::uint64_t top = 1;
   for (const MemoryPoint& point : process.memory) {
     times.push_back(point.time_us);
-    top = std::max({top, point.live, point.cached, point.mapped});
+    top = std::max({top, point.granted, point.cached, point.mapped});
   }
   for (const FailureMark& mark : process.marks) times.push_back(mark.time_us);
   const auto [first, last] = std::minmax_element(times.begin(), times.end());
@@ -177,14 +177,14 @@ std::string PointsTable(const Process& process, const Frame2D& frame) {
   std::string html =
       "<details><summary>The numbers</summary><div class=\"scroll\" "
       "tabindex=\"0\" role=\"region\" aria-label=\"Memory over time\"><table>"
-      "<thead><tr><th scope=\"col\">after</th><th scope=\"col\">live</th>"
+      "<thead><tr><th scope=\"col\">after</th><th scope=\"col\">granted</th>"
       "<th scope=\"col\">cached</th><th scope=\"col\">mapped</th></tr></thead>"
       "<tbody>";
   for (std::size_t i = 0; i < process.memory.size(); i += step) {
     const MemoryPoint& point = process.memory[i];
     absl::StrAppend(&html, "<tr><th scope=\"row\">",
                     Seconds(point.time_us - frame.start_us), "</th><td>",
-                    Bytes(point.live), "</td><td>", Bytes(point.cached),
+                    Bytes(point.granted), "</td><td>", Bytes(point.cached),
                     "</td><td>", Bytes(point.mapped), "</td></tr>");
   }
   return html + "</tbody></table></div></details>";
@@ -202,7 +202,7 @@ std::string LegendLine(const char* name, const char* words) {
 std::string TimelineLegendHtml() {
   return absl::StrCat(
       "<ul class=\"legend\">", LegendLine("mapped", "mapped"),
-      LegendLine("live", "live (the program's blocks)"),
+      LegendLine("granted", "granted (slabs, spans and Huge blocks in use)"),
       LegendLine("cached", "cached (free, kept by hakmem)"),
       "<li><span class=\"failed\">▼</span> a call failed</li>"
       "<li><span class=\"rescued\">▽</span> served after a first failure</li>"
@@ -223,7 +223,8 @@ std::string TimelineHtml(const Analysis& analysis, Process process) {
       process.memory.empty()
           ? "; how much memory it had is not known"
           : absl::StrCat("; at most ", Bytes(process.peak_mapped),
-                         " mapped and ", Bytes(process.peak_live), " live"));
+                         " mapped and ", Bytes(process.peak_granted),
+                         " granted"));
   const std::uint64_t top = frame.top_bytes;
   const std::int64_t span = frame.end_us - frame.start_us;
   std::string html = absl::StrCat(

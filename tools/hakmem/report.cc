@@ -50,8 +50,9 @@ std::string LimitText(const Limit& limit) {
 
 std::string MemoryText(const Memory& memory) {
   std::string text =
-      absl::StrCat("live ", Bytes(memory.live), ", cached ",
-                   Bytes(memory.cached), ", mapped ", Bytes(memory.mapped));
+      memory.live ? absl::StrCat("live ", Bytes(*memory.live), ", ") : "";
+  absl::StrAppend(&text, "granted ", Bytes(memory.granted), ", cached ",
+                  Bytes(memory.cached), ", mapped ", Bytes(memory.mapped));
   if (memory.peak_mapped) {
     absl::StrAppend(&text, " (at most ", Bytes(*memory.peak_mapped), ")");
   }

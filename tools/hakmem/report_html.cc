@@ -207,14 +207,14 @@ std::string MostBytes(const Process& process, std::uint64_t bytes) {
 std::string ProcessesHtml(const Analysis& analysis) {
   Table table("Processes",
               {"<program", "process", "=variant", "failed", "served later",
-               "not in the trace", "most live", "most mapped", "=ended"});
+               "not in the trace", "most granted", "most mapped", "=ended"});
   std::size_t rows = 0;
   for (const Process* process : RankedProcesses(analysis)) {
     if (++rows > kMaxProcessRows) break;
     table.Row({ForHtml(process->program), absl::StrCat(process->pid),
                ForHtml(process->variant), absl::StrCat(process->failed),
                absl::StrCat(process->rescued), absl::StrCat(process->dropped),
-               MostBytes(*process, process->peak_live),
+               MostBytes(*process, process->peak_granted),
                MostBytes(*process, process->peak_mapped),
                process->ended ? "yes" : "no"});
   }

@@ -52,12 +52,13 @@ Json EvidenceJson(const Record& failure) {
     json["limits"].push_back(LimitJson(limit));
   }
   if (failure.memory) {
-    Json memory = {{"live", failure.memory->live},
+    Json memory = {{"granted", failure.memory->granted},
                    {"cached", failure.memory->cached},
                    {"mapped", failure.memory->mapped}};
     Put(memory, "peak_mapped", failure.memory->peak_mapped);
     Put(memory, "metadata", failure.memory->metadata);
     Put(memory, "largest_free", failure.memory->largest_free);
+    Put(memory, "live", failure.memory->live);
     json["memory"] = memory;
   }
   return json;
@@ -140,7 +141,7 @@ Json ProcessJson(const Report& report, const Process& process) {
   json["dropped"] = process.dropped;
   json["first"] = process.first_time;
   json["last"] = process.last_time;
-  json["peak_live"] = process.peak_live;
+  json["peak_granted"] = process.peak_granted;
   json["peak_mapped"] = process.peak_mapped;
   for (const auto& [name, value] : process.options) {
     json["options"][name] = value;

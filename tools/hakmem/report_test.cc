@@ -143,7 +143,7 @@ TEST_F(ReportTest, ALongTraceStaysSmall) {
   EXPECT_THAT(cause.sites, SizeIs(Analysis::kMaxSites));
   EXPECT_EQ(cause.sites_not_kept + Analysis::kMaxSites, cause.failed);
   // The first and the last are there.
-  EXPECT_EQ(process.memory.front().live, 0u);
+  EXPECT_EQ(process.memory.front().granted, 0u);
 }
 
 TEST_F(ReportTest, CallSitesAreRankedByTheirEvents) {
@@ -178,6 +178,31 @@ TEST_F(ReportTest, TheTextSaysWhatHappenedAndWhatToDo) {
   EXPECT_THAT(text, HasSubstr("vm.max_map_count  65530, in use 120"));
   EXPECT_THAT(text, HasSubstr("1 x malloc of 1.0 MiB\n      server+0x12f0\n"));
   EXPECT_TRUE(session_.Complete());
+}
+
+TEST_F(ReportTest, WhatIsNotCountedIsLeftOut) {
+  Json failure = FailureJson();
+  Read("a", Line(failure));
+  EXPECT_THAT(Text(), HasSubstr("live 762.9 MiB, granted 858.3 MiB, cached "));
+  Json json = Json::parse(ReportAsJson(report()));
+  EXPECT_EQ(json["causes"][0]["evidence"]["memory"]["live"], 800000000);
+  EXPECT_EQ(json["causes"][0]["evidence"]["memory"]["granted"], 900000000);
+  EXPECT_EQ(json["processes"][0]["peak_granted"], 900000000);
+  failure["detail"] = "overcommit";
+  failure["memory"].erase("live");
+  Read("b", Line(failure));
+  EXPECT_THAT(Text(), HasSubstr("  granted 858.3 MiB, cached "));
+  json = Json::parse(ReportAsJson(report()));
+  EXPECT_FALSE(json["causes"][1]["evidence"]["memory"].contains("live"));
+}
+
+// Of a storm, one event has the count.
+TEST_F(ReportTest, TheExampleOfACauseIsOneThatCounted) {
+  Json uncounted = FailureJson();
+  uncounted["memory"].erase("live");
+  Read("a",
+       absl::StrCat(Line(uncounted), Line(FailureJson()), Line(uncounted)));
+  EXPECT_TRUE(analysis().causes()[0].example.memory->live.has_value());
 }
 
 TEST_F(ReportTest, WithoutFailuresTheTextSaysSo) {
@@ -266,7 +291,7 @@ TEST_F(ReportTest, ThePageIsSelfContained) {
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   EXPECT_THAT(page, HasSubstr("<html lang=\"en\">"));
-  EXPECT_THAT(page, HasSubstr("class=\"live\""));
+  EXPECT_THAT(page, HasSubstr("class=\"granted\""));
   EXPECT_THAT(page, HasSubstr("1 call failed; 1 x MapFail/rlimit_as"));
   EXPECT_THAT(page, HasSubstr("<pre>ulimit -v unlimited"));
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`hakmem failures`, on live processes and a core file.
 
-Usage: test_failures.py HAKMEM LIBRARY
+Usage: test_failures.py HAKMEM LIBRARY OLD_RING
 """
 import json
 import os
@@ -26,7 +26,7 @@ sys.stdin.read()
 
 
 class FailuresTest(unittest.TestCase):
-    hakmem = library = None
+    hakmem = library = old_ring = None
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -62,6 +62,9 @@ class FailuresTest(unittest.TestCase):
         self.assertRegex(live, r"(?s)3 calls.*Threshold.*malloc")
         report = json.loads(self.run_hakmem("--json", process.pid)[1])
         self.assertEqual(report["failed"], 3)
+        memory = report["causes"][0]["evidence"]["memory"]
+        self.assertGreater(memory["live"], 0)
+        self.assertLessEqual(memory["live"], memory["granted"])
         # It goes on undisturbed.
         self.assertIsNone(process.poll())
         core = self.folder / "core"
@@ -74,6 +77,19 @@ class FailuresTest(unittest.TestCase):
         cut = self.folder / "cut"
         cut.write_bytes(core.read_bytes()[:core.stat().st_size // 50])
         self.fails_with("cut off", cut)
+
+    def test_reads_the_shorter_events_of_an_older_hakmem(self):
+        process = subprocess.Popen([self.old_ring], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        code, out, err = self.run_hakmem("--json", process.pid)
+        self.assertEqual((code, err), (0, ""))
+        evidence = json.loads(out)["causes"][0]["evidence"]
+        self.assertEqual((evidence["call"], evidence["size"], evidence["thread"]), ("malloc", 100, "old"))
+        self.assertEqual(evidence["memory"], {"granted": 1, "cached": 2, "mapped": 3, "peak_mapped": 4, "metadata": 5,
+                                              "largest_free": 6})
 
     def test_counts_what_is_no_longer_kept(self):
         process = self.start(300, self.library)
@@ -101,5 +117,5 @@ class FailuresTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    FailuresTest.hakmem, FailuresTest.library = map(os.path.abspath, sys.argv[1:3])
+    FailuresTest.hakmem, FailuresTest.library, FailuresTest.old_ring = map(os.path.abspath, sys.argv[1:4])
     unittest.main(argv=sys.argv[:1])

@@ -84,7 +84,7 @@ def lines():
     yield {**head, "event": "start", "time": "2026-11-20T16:40:00Z", "pid": 7, "program": "server",
            "hakmem": "0.1.0", "variant": "release", "options": {}}
     for second in range(50):
-        memory = {"live": second << 24, "cached": second % 5 << 23, "mapped": (second << 24) + (40 << 20)}
+        memory = {"granted": second << 24, "cached": second % 5 << 23, "mapped": (second << 24) + (40 << 20)}
         moment = {**head, "time": "2026-11-20T16:40:%02dZ" % second, "monotonic_ns": second, "pid": 7}
         yield {**moment, "event": "memory", "memory": memory}
         if second % 4 == 0:
@@ -101,7 +101,7 @@ def lines():
     # A helper in which nothing happens, and one that is killed at once.
     for second in range(3):
         yield {**head, "event": "memory", "time": "2026-11-20T16:40:%02dZ" % second, "monotonic_ns": 1, "pid": 9,
-               "memory": {"live": 1 << 20, "cached": 0, "mapped": 4 << 20}}
+               "memory": {"granted": 1 << 20, "cached": 0, "mapped": 4 << 20}}
     yield {**head, "event": "start", "time": "2026-11-20T16:40:00Z", "pid": 10, "program": "killed",
            "hakmem": "0.1.0", "variant": "release", "options": {}}
 
@@ -160,7 +160,7 @@ class PageTest(unittest.TestCase):
         count = lambda css: len(self.driver.find_elements("css selector", css))
         self.assertEqual(count("figure"), 3)
         self.assertEqual(count("details.quiet figure"), 1)
-        for series in ("live", "cached", "mapped"):
+        for series in ("granted", "cached", "mapped"):
             self.assertEqual(count(".area path." + series), 2)
         self.assertEqual(count(".mark.failed") + count(".mark.rescued"), 14)
         self.assertEqual(count("section[id^=cause]"), 3)

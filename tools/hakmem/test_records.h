@@ -27,7 +27,7 @@ inline Json FailureJson() {
                 "source": "/proc/self/limits"},
                {"name": "vm.max_map_count", "value": 65530, "use": 120,
                 "source": "/proc/sys/vm/max_map_count"}],
-    "memory": {"live": 900000000, "cached": 1000000, "mapped": 950000000,
+    "memory": {"granted": 900000000, "live": 800000000, "cached": 1000000, "mapped": 950000000,
                "peak_mapped": 960000000, "metadata": 4000000,
                "largest_free": 131072},
     "modules": [{"path": "/usr/bin/server", "build_id": "ab12"}],
@@ -51,14 +51,14 @@ inline Json StartJson() {
   })");
 }
 
-inline Json MemoryJson(const std::string& time, std::uint64_t live) {
+inline Json MemoryJson(const std::string& time, std::uint64_t granted) {
   Json json = Json::parse(R"({
     "schema": "hakmem-failure", "version": 1, "event": "memory",
     "time": "", "monotonic_ns": 1, "pid": 77,
-    "memory": {"live": 0, "cached": 1048576, "mapped": 8388608}
+    "memory": {"granted": 0, "cached": 1048576, "mapped": 8388608}
   })");
   json["time"] = time;
-  json["memory"]["live"] = live;
+  json["memory"]["granted"] = granted;
   return json;
 }
 
@@ -66,7 +66,7 @@ inline Json EndJson(std::uint64_t failures, std::uint64_t dropped) {
   Json json = Json::parse(R"({
     "schema": "hakmem-failure", "version": 1, "event": "end",
     "time": "2026-11-20T16:50:00Z", "pid": 77,
-    "memory": {"live": 0, "cached": 0, "mapped": 0}
+    "memory": {"granted": 0, "cached": 0, "mapped": 0}
   })");
   json["failures"] = failures;
   json["dropped"] = dropped;

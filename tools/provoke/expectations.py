@@ -137,8 +137,11 @@ def memory_complaints(event):
     memory = event["memory"]
     if memory["peak_mapped"] < memory["mapped"]:
         yield "mapped more than its peak: %s" % memory
-    if memory["live"] + memory["cached"] > memory["mapped"]:
-        yield "live and cached exceed mapped: %s" % memory
+    if memory["granted"] + memory["cached"] > memory["mapped"]:
+        yield "granted and cached exceed mapped: %s" % memory
+    # Counted before the refusal that the rest is from: a handler may have freed some by then.
+    if memory.get("live", 0) > memory["peak_mapped"]:
+        yield "more is live than was ever mapped: %s" % memory
 
 
 def failed_complaints(run, case):

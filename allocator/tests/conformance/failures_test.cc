@@ -279,6 +279,30 @@ TEST_F(FailuresTest, TheCallersSizeCounts) {
   EXPECT_EQ(newer.more, 0u);
 }
 
+TEST(Failures, DISABLED_CountsWhatIsLive) {
+  std::vector<void*> blocks(10'000);
+  for (void*& block : blocks) block = malloc(1000);
+  for (std::size_t i = 10; i < blocks.size(); ++i) free(blocks[i]);
+  hakmem_failure_event events[2] = {};
+  FailingFunction();
+  const struct mallinfo2 info = mallinfo2();
+  FailingFunction();
+  ASSERT_EQ(Hakmem().failure_events(events, 2, sizeof(events[0])), 2u);
+  EXPECT_EQ(events[1].live_bytes, info.uordblks + info.hblkhd);
+  EXPECT_GE(events[1].live_bytes, 10'000u);
+  EXPECT_GE(events[1].granted_bytes, events[1].live_bytes);
+  EXPECT_EQ(events[0].live_bytes, UINT64_MAX);
+  EXPECT_GT(events[0].granted_bytes, 0u);
+  for (std::size_t i = 0; i < 10; ++i) free(blocks[i]);
+}
+
+// Of two failed calls within a second the first counts.
+TEST_F(FailuresTest, CountsWhatIsLive) {
+  const ChildResult child =
+      RunChild({.test = "Failures.DISABLED_CountsWhatIsLive"});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
 // --- The new-handler ---------------------------------------------------------
 
 int g_handler_calls = 0;
