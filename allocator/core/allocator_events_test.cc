@@ -356,7 +356,8 @@ TYPED_TEST(AllocatorEventsTest, CountsWhatTheProgramHolds) {
   }
   ASSERT_NE(allocator.Allocate(self, 3 * kMiB), nullptr);
   ASSERT_NE(allocator.Allocate(self, 300 * kMiB), nullptr);
-  const std::uint64_t held = CountLive(allocator.ace()).bytes;
+  const std::uint64_t held =
+      CountLive(allocator.ace(), allocator.guards().blocks()).bytes;
   EXPECT_GE(held, 10 * 1000 + 303 * kMiB);
   EXPECT_LE(held, 10 * 1024 + 303 * kMiB + 2 * kSuperSlabBytes);
   EXPECT_EQ(allocator.Allocate(self, ~std::size_t{0}), nullptr);
@@ -381,7 +382,8 @@ TYPED_TEST(AllocatorEventsTest, CountsBeforeTheProgramFreesMemory) {
   ASSERT_NE(held, nullptr);
   this->RefuseAll(ENOMEM);
   test_handler = [&](const FailureEvent& event) {
-    EXPECT_EQ(event.live_bytes, CountLive(allocator.ace()).bytes);
+    EXPECT_EQ(event.live_bytes,
+              CountLive(allocator.ace(), allocator.guards().blocks()).bytes);
     allocator.Free(self, held);
     this->memory().RefuseNothing();
     return true;

@@ -306,7 +306,7 @@ class Allocator<kConfig>::Server final : public RefusedServer {
   void Reclaim() override { allocator_.upkeep_.Reclaim(self_); }
   MemoryFigures Figures() override { return allocator_.upkeep_.Figures(); }
   std::uint64_t CountLiveBytes() override {
-    return CountLive(allocator_.ace_).bytes;
+    return CountLive(allocator_.ace_, allocator_.guards_.blocks()).bytes;
   }
 
  private:

@@ -38,7 +38,7 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
 
 }  // namespace
 
-LiveCount CountLive(Ace& ace) {
+LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded) {
   LiveCount count;
   for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
     Walk walk = {*zone, ace.memory().PageBytes(), count};
@@ -49,8 +49,8 @@ LiveCount CountLive(Ace& ace) {
     ++count.huge_blocks;
     count.huge_bytes += ace.HugeBytes(huge);
   }
-  count.blocks += count.huge_blocks;
-  count.bytes += count.huge_bytes;
+  count.blocks += count.huge_blocks + guarded.live_blocks();
+  count.bytes += count.huge_bytes + guarded.live_bytes();
   return count;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
+#include "allocator/guards/guarded_blocks.h"
 
 namespace hakmem {
 
@@ -26,7 +27,7 @@ struct LiveCount {
   std::uint64_t free_blocks = 0;
 };
 
-LiveCount CountLive(Ace& ace);
+LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded);
 
 }  // namespace hakmem
 

@@ -46,7 +46,8 @@ TYPED_TEST(LiveCountTest, CountsWhatTheProgramHolds) {
     ++held;
     usable += allocator.UsableSize(self, block);
   }
-  const LiveCount count = CountLive(allocator.ace());
+  const LiveCount count =
+      CountLive(allocator.ace(), allocator.guards().blocks());
   EXPECT_EQ(count.blocks, held);
   // A variant that keeps bounds lets the program use no more than it asked for.
   EXPECT_GE(count.bytes, usable);
@@ -55,7 +56,8 @@ TYPED_TEST(LiveCountTest, CountsWhatTheProgramHolds) {
   EXPECT_GE(count.huge_bytes, 10 * 300 * kMiB);
   EXPECT_GT(count.free_blocks, 0u);
   for (void* block : blocks) allocator.Free(self, block);
-  const LiveCount none = CountLive(allocator.ace());
+  const LiveCount none =
+      CountLive(allocator.ace(), allocator.guards().blocks());
   EXPECT_EQ(none.blocks, 0u);
   EXPECT_EQ(none.bytes, 0u);
   EXPECT_EQ(none.huge_blocks, 0u);
@@ -63,7 +65,25 @@ TYPED_TEST(LiveCountTest, CountsWhatTheProgramHolds) {
 
 TYPED_TEST(LiveCountTest, NothingBeforeTheStart) {
   this->allocator_.EnsureStarted();
-  EXPECT_EQ(CountLive(this->allocator_.ace()).blocks, 0u);
+  EXPECT_EQ(
+      CountLive(this->allocator_.ace(), this->allocator_.guards().blocks())
+          .blocks,
+      0u);
+}
+
+TYPED_TEST(LiveCountTest, CountsGuardedBlocks) {
+  HeapOptions options;
+  options.guard_sample = 1;
+  TestAllocator<TypeParam::kConfig> test(options);
+  auto& allocator = *test.allocator;
+  void* const block = allocator.Allocate(test.self, 1000);
+  ASSERT_TRUE(allocator.guards().blocks().Contains(block));
+  const LiveCount count =
+      CountLive(allocator.ace(), allocator.guards().blocks());
+  EXPECT_EQ(count.blocks, 1u);
+  EXPECT_EQ(count.bytes, 1000u);
+  allocator.Free(test.self, block);
+  EXPECT_EQ(CountLive(allocator.ace(), allocator.guards().blocks()).blocks, 0u);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ Info ToMallinfo() {
     return static_cast<Field>(std::min(value, kMax));
   };
   const Statistics statistics = ProductStatistics();
-  const LiveCount live = CountLive(ProductAce());
+  const LiveCount live = CountLive(ProductAce(), ProductGuards().blocks());
   // The two are read one after the other, while other threads allocate.
   const std::uint64_t arena =
       statistics.mapped_bytes -

@@ -136,6 +136,8 @@ void* GuardedBlocks::Allocate(std::size_t size_bytes,
   slot.free.count = 0;
   allocations_.fetch_add(1, std::memory_order_relaxed);
   allocated_bytes_.fetch_add(size_bytes, std::memory_order_relaxed);
+  live_blocks_.fetch_add(1, std::memory_order_relaxed);
+  live_bytes_.fetch_add(size_bytes, std::memory_order_relaxed);
   // release: pairs with the acquire in IsBlock.
   slot.state.store(State::kLive, std::memory_order_release);
   return reinterpret_cast<void*>(slot.start);
@@ -217,6 +219,8 @@ void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
     ReportDamage(call);
     return;
   }
+  live_blocks_.fetch_sub(1, std::memory_order_relaxed);
+  live_bytes_.fetch_sub(slot.size_bytes, std::memory_order_relaxed);
   slot.free = stack;
   slot.freed_by = ThreadId();
   // Protected first: what is written in between would be taken for zero.
@@ -232,6 +236,8 @@ bool GuardedBlocks::IsIntact(const void* pointer) const {
 void GuardedBlocks::Shrink(const void* pointer, std::size_t size_bytes) {
   Slot& slot = At(SlotOf(pointer));
   HAK_CHECK_LE(size_bytes, slot.size_bytes);
+  live_bytes_.fetch_sub(slot.size_bytes - size_bytes,
+                        std::memory_order_relaxed);
   slot.size_bytes = size_bytes;
   FillCanary(slot);
 }

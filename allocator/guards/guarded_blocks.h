@@ -113,6 +113,13 @@ class GuardedBlocks {
   std::uint64_t allocated_bytes() const {
     return allocated_bytes_.load(std::memory_order_relaxed);
   }
+  // Those that the program holds, and what it asked for.
+  std::uint64_t live_blocks() const {
+    return live_blocks_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t live_bytes() const {
+    return live_bytes_.load(std::memory_order_relaxed);
+  }
   std::size_t metadata_bytes() const;
 
   // Around a fork. The child keeps all blocks; slots that other threads were
@@ -200,6 +207,8 @@ class GuardedBlocks {
   // Written by any thread, read by statistics.
   std::atomic<std::uint64_t> allocations_{0};
   std::atomic<std::uint64_t> allocated_bytes_{0};
+  std::atomic<std::uint64_t> live_blocks_{0};
+  std::atomic<std::uint64_t> live_bytes_{0};
 };
 
 }  // namespace hakmem
