@@ -30,7 +30,7 @@ class AllocatorSpansTest : public testing::Test {
   std::uint64_t Granted() {
     MemoryFigures figures;
     allocator_.ace().AddFigures(figures);
-    return figures.live;
+    return figures.granted;
   }
 
   Test test_;

@@ -30,7 +30,7 @@ class SpanCacheTest : public testing::Test {
   std::uint64_t Granted() {
     MemoryFigures figures;
     ace_.AddFigures(figures);
-    return figures.live / kUnitBytes;
+    return figures.granted / kUnitBytes;
   }
 
   FakeVirtualMemory memory_;
