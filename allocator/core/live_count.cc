@@ -8,7 +8,7 @@ namespace {
 struct Walk {
   const Zone& zone;
   std::size_t page_bytes;
-  LiveCount count;
+  LiveCount& count;
 };
 
 void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
@@ -25,12 +25,15 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
   }
   const SizeClass size_class = ClassOfUnit(walk.zone, record);
   const std::size_t step = ClassBytes(size_class) >> walk.zone.granule_shift();
-  const std::uint32_t capacity = kClassLayouts[size_class].capacity;
+  ClassStatistics& entry = walk.count.classes[size_class];
+  const std::uint32_t capacity = entry.blocks_per_slab;
   std::uint32_t blocks = 0;
   for (std::uint32_t i = 0; i < capacity; ++i, header += step) {
     const HeaderByte found = header->load(std::memory_order_relaxed);
     if (found == live || IsShrunkHeader(found, record)) ++blocks;
   }
+  ++entry.slabs;
+  entry.live_blocks += blocks;
   walk.count.blocks += blocks;
   walk.count.bytes += std::uint64_t{blocks} * ClassBytes(size_class);
   walk.count.free_blocks += capacity - blocks;
@@ -40,17 +43,24 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
 
 LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded) {
   LiveCount count;
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const ClassLayout& layout = kClassLayouts[i];
+    count.classes[i].block_bytes = layout.block_bytes;
+    count.classes[i].blocks_per_slab = layout.capacity;
+    count.classes[i].bytes_per_slab =
+        static_cast<std::uint32_t>(layout.slab_units * kUnitBytes);
+  }
   for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
     Walk walk = {*zone, ace.memory().PageBytes(), count};
     VisitUnits(*zone, &CountUnit, &walk);
-    count = walk.count;
   }
   for (Address huge = ace.NextHuge(0); huge != 0; huge = ace.NextHuge(huge)) {
     ++count.huge_blocks;
     count.huge_bytes += ace.HugeBytes(huge);
   }
+  count.guarded_bytes = guarded.live_bytes();
   count.blocks += count.huge_blocks + guarded.live_blocks();
-  count.bytes += count.huge_bytes + guarded.live_bytes();
+  count.bytes += count.huge_bytes + count.guarded_bytes;
   return count;
 }
 

@@ -6,7 +6,8 @@
 // counted or not.
 //
 // It reads a record for each unit of 64 KiB that was ever mapped, and a header
-// byte for each block of a slab: some milliseconds for ten million blocks.
+// byte for each block of a slab: 34 to 63 ms per GB of blocks of 16 bytes. So
+// it is done when somebody asks, or once in a while, and never for each call.
 #ifndef HAKMEM_ALLOCATOR_CORE_LIVE_COUNT_H_
 #define HAKMEM_ALLOCATOR_CORE_LIVE_COUNT_H_
 
@@ -14,6 +15,8 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/guards/guarded_blocks.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 
@@ -23,8 +26,10 @@ struct LiveCount {
   std::uint64_t bytes = 0;
   std::uint64_t huge_blocks = 0;
   std::uint64_t huge_bytes = 0;
+  std::uint64_t guarded_bytes = 0;  // of sampled blocks between guard pages
   // Blocks of slabs: free, in caches or not, or on the way to their owner.
   std::uint64_t free_blocks = 0;
+  ClassStatistics classes[kClassCount];  // of slabs
 };
 
 LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded);

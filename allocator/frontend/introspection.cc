@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "allocator/base/compiler.h"
-#include "allocator/base/raw_print.h"
 #include "allocator/config/version.h"
 #include "allocator/core/live_count.h"
 #include "allocator/frontend/current_product.h"
@@ -69,11 +69,12 @@ Info ToMallinfo() {
     return static_cast<Field>(std::min(value, kMax));
   };
   const Statistics statistics = ProductStatistics();
-  const LiveCount live = CountLive(ProductAce(), ProductGuards().blocks());
-  // The two are read one after the other, while other threads allocate.
+  const LiveCount live = ProductLiveCount();
+  // The two are read one after the other, while other threads allocate. Guarded
+  // blocks lie outside what is mapped for others.
   const std::uint64_t arena =
       statistics.mapped_bytes -
-      std::min(live.huge_bytes, statistics.mapped_bytes);
+      std::min(live.huge_bytes, statistics.mapped_bytes) + live.guarded_bytes;
   const std::uint64_t in_use = std::min(live.bytes - live.huge_bytes, arena);
   Info info = {};
   info.arena = clamp(arena);
@@ -86,28 +87,21 @@ Info ToMallinfo() {
   return info;
 }
 
-void PrintXml(const Statistics& statistics, RawPrinter& out) {
-  const auto element = [&](const char* name, std::uint64_t value) {
-    out.Text("<").Text(name).Text(">").Decimal(value);
-    out.Text("</").Text(name).Text(">\n");
-  };
-  // "version" is that of glibc's format, whose root element this is.
-  out.Text("<malloc version=\"1\">\n<allocator name=\"hakmem\" version=\"");
-  out.Text(kVersion).Text("\" variant=\"").Text(statistics.variant);
-  out.Text("\"/>\n");
-  for (unsigned route = 0; route < kRouteCount; ++route) {
-    out.Text("<route name=\"").Text(RouteName(static_cast<Route>(route)));
-    out.Text("\" allocations=\"").Decimal(statistics.routes[route].allocations);
-    out.Text("\" bytes=\"").Decimal(statistics.routes[route].bytes);
-    out.Text("\"/>\n");
+void WriteToStderr(void* /*context*/, std::string_view lines) {
+  WriteFd(kStderrFd, lines);
+}
+
+struct StreamWriter {
+  std::FILE* stream;
+  bool failed = false;
+};
+
+void WriteToStream(void* context, std::string_view lines) {
+  StreamWriter& writer = *static_cast<StreamWriter*>(context);
+  if (std::fwrite(lines.data(), 1, lines.size(), writer.stream) !=
+      lines.size()) {
+    writer.failed = true;
   }
-  element("failures", statistics.failures);
-  element("mapped_bytes", statistics.mapped_bytes);
-  element("peak_mapped_bytes", statistics.peak_mapped_bytes);
-  element("metadata_bytes", statistics.metadata_bytes);
-  element("granted_bytes", statistics.granted_bytes);
-  element("cached_bytes", statistics.cached_bytes);
-  out.Text("</malloc>\n");
 }
 
 }  // namespace
@@ -170,18 +164,20 @@ HAK_EXPORT int mallopt(int parameter, int /*value*/) noexcept {
 }
 
 HAK_EXPORT void malloc_stats() noexcept {
-  hakmem::RawPrinter out;
-  hakmem::PrintStatisticsText(hakmem::ProductStatistics(), out);
-  hakmem::WriteFd(hakmem::kStderrFd, out.text());
+  const hakmem::LiveCount live = hakmem::ProductLiveCount();
+  hakmem::PrintStatisticsText(
+      hakmem::ProductStatistics(), live.classes,
+      {.write = &hakmem::WriteToStderr, .context = nullptr});
 }
 
 HAK_EXPORT int malloc_info(int options, FILE* stream) noexcept {
   if (options != 0) return EINVAL;
-  hakmem::RawPrinter out;
-  hakmem::PrintXml(hakmem::ProductStatistics(), out);
-  const std::string_view text = out.text();
-  return std::fwrite(text.data(), 1, text.size(), stream) == text.size() ? 0
-                                                                         : EIO;
+  const hakmem::LiveCount live = hakmem::ProductLiveCount();
+  hakmem::StreamWriter writer = {.stream = stream};
+  hakmem::PrintStatisticsXml(
+      hakmem::ProductStatistics(), live.classes,
+      {.write = &hakmem::WriteToStream, .context = &writer});
+  return writer.failed ? EIO : 0;
 }
 
 }  // extern "C"

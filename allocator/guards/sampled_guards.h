@@ -94,7 +94,7 @@ class SampledGuards {
   template <typename Heap>
   static std::uint32_t ServedBy(Heap& heap, SizeClass size_class) {
     return static_cast<std::uint32_t>(
-        heap.Cache(size_class).allocations.load(std::memory_order_relaxed));
+        heap.Cache(size_class).allocations.value());
   }
 
   static constinit inline thread_local Thread thread_ HAK_TLS_INITIAL_EXEC = {};

@@ -51,6 +51,10 @@ class TestHeaps {
   // A live block, or null.
   void* Allocate(Heap& heap, SizeClass size_class) {
     void* block = heap.TryPop(heap.Cache(size_class));
+    if (block == nullptr) {
+      heap.WindUp(size_class);
+      block = heap.TryPop(heap.Cache(size_class));
+    }
     Refusal refusal;
     if (block == nullptr) block = heap.AllocateSlow(size_class, refusal);
     if (block == nullptr) return nullptr;

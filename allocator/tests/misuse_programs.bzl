@@ -2,7 +2,7 @@
 
 load("//tools/build:defs.bzl", "VARIANTS", "hakmem_cc_binary")
 
-def misuse_programs(name, header, runner, copts = [], linkopts = []):
+def misuse_programs(name, header, runner, exclude = [], copts = [], linkopts = []):
     """A program for each source of the package; NAME_VARIANT runs them all.
 
     Args:
@@ -10,10 +10,11 @@ def misuse_programs(name, header, runner, copts = [], linkopts = []):
       header: what the sources share.
       runner: uses misuse_runs.py; it is called with the variant, its library and all programs. The
         sources lie beside these; they say what to expect.
+      exclude: sources of the package that are none of these programs.
       copts: of the programs.
       linkopts: of the programs.
     """
-    sources = native.glob(["*.cc"])
+    sources = native.glob(["*.cc"], exclude = exclude)
     programs = [source[:-len(".cc")] for source in sources]
     for program in programs:
         hakmem_cc_binary(

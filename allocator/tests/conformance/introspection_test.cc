@@ -132,6 +132,38 @@ TEST(Introspection, MallocInfoWritesXml) {
   EXPECT_TRUE(open.empty()) << xml;
 }
 
+// 500 live blocks of a class that nothing else here uses.
+TEST(Introspection, MallocInfoCountsTheBlocksOfAClass) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  std::vector<void*> blocks(500);
+  for (void*& block : blocks) block = malloc(28'000);
+  char* text = nullptr;
+  std::size_t length = 0;
+  FILE* const stream = open_memstream(&text, &length);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(malloc_info(0, stream), 0);
+  fclose(stream);
+  const std::string xml(text, length);
+  free(text);
+  FreeAll(blocks);
+  EXPECT_NE(xml.find("<class block_bytes=\"28672\" slabs=\"56\""),
+            std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find(" live_blocks=\"500\" live_bytes=\"14336000\""),
+            std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find("<ace_lock_waits>"), std::string::npos) << xml;
+}
+
+TEST(Introspection, MallocInfoSaysWhenItCannotWrite) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  FILE* const full = fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  setvbuf(full, nullptr, _IONBF, 0);
+  EXPECT_EQ(malloc_info(0, full), EIO);
+  fclose(full);
+}
+
 TEST(Introspection, MallocInfoRejectsOptions) {
   EXPECT_EQ(malloc_info(Opaque(1), stderr), EINVAL);
 }
@@ -140,7 +172,11 @@ TEST(Introspection, MallocStatsWritesToStderr) {
   testing::internal::CaptureStderr();
   malloc_stats();
   fflush(stderr);
-  EXPECT_FALSE(testing::internal::GetCapturedStderr().empty());
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_FALSE(text.empty());
+  if (!OnHakmem()) return;
+  EXPECT_NE(text.find("\n  waits, ACE's lock "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  class     slabs "), std::string::npos) << text;
 }
 
 TEST(HakmemHeader, NamesVersionAndVariant) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""programs_test.py LIBRARY: real programs do the same while allocations are guarded.
+"""programs_test.py LIBRARY COUNTED: programs do the same while allocations are guarded.
 
-Runs CPython and, where it is installed, sqlite3 without hakmem and with the
+Runs CPython, where it is installed sqlite3, and COUNTED (counted.cc) without hakmem and with the
 library preloaded, with one allocation in 50 guarded and with every one until
 the slots are used up. Output and exit status must agree.
 """
@@ -43,11 +43,11 @@ def run(command, text, environment):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     library = os.path.realpath(sys.argv[1])
     environment = {"PATH": os.environ["PATH"], "PYTHONMALLOC": "malloc"}
-    programs = [([sys.executable, "-S", "-"], PYTHON)]
+    programs = [([sys.executable, "-S", "-"], PYTHON), ([os.path.realpath(sys.argv[2])], "")]
     if shutil.which("sqlite3"):
         programs.append((["sqlite3", ":memory:"], SQL))
     bad = 0
