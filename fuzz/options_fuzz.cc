@@ -71,6 +71,11 @@ std::optional<std::uint64_t> ValueOf(const OptionSpec& spec,
       return WordOf(spec, text);
     case OptionType::kOrdinal:
       return OrdinalOf(spec, text);
+    case OptionType::kBytesOrAll: {
+      OptionSpec bytes = spec;
+      bytes.type = OptionType::kBytes;
+      return text == "all" ? kNoMaximum : NumberOf(bytes, text);
+    }
     default:
       return NumberOf(spec, text);
   }

@@ -13,7 +13,7 @@ using WideVector = std::uint64_t __attribute__((vector_size(32)));
 
 // So many vectors are looked at before any of them is written.
 constexpr std::size_t kStepVectors = 8;
-constexpr std::size_t kLongBytes = kStepVectors * sizeof(WideVector);
+static_assert(kMinLongBytes == kStepVectors * sizeof(WideVector));
 
 // Clears kStepVectors vectors and more.
 template <typename Vector>
@@ -87,22 +87,23 @@ __attribute__((target("avx2"))) void ZeroLongByAvx2(char* start,
 
 #endif
 
-void ZeroLong(char* start, std::size_t bytes) {
+}  // namespace
+
+void ZeroLongBytes(void* start, std::size_t bytes) {
+  char* const at = static_cast<char*>(start);
 #if defined(__x86_64__)
   if (HasAvx2()) {
-    ZeroLongByAvx2(start, bytes);
+    ZeroLongByAvx2(at, bytes);
     return;
   }
 #endif
-  ZeroWhereNot<internal::ZeroVector>(start, bytes);
+  ZeroWhereNot<internal::ZeroVector>(at, bytes);
 }
-
-}  // namespace
 
 void ZeroBytes(void* start, std::size_t bytes) {
   char* at = static_cast<char*>(start);
-  if (bytes >= kLongBytes) {
-    ZeroLong(at, bytes);
+  if (bytes >= kMinLongBytes) {
+    ZeroLongBytes(at, bytes);
     return;
   }
   // Or the compiler would make calls of memset of these.

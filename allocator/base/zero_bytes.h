@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "allocator/base/compiler.h"
 
@@ -46,25 +47,38 @@ HAK_ALWAYS_INLINE bool IsZero(ZeroVector found) {
 
 }  // namespace internal
 
-// How long a block is, and, if it is no longer than kPiecedBytes, where four
-// pieces begin that cover it. They overlap instead of being counted: how many
-// there are, where sizes vary, is guessed wrongly, and a wrong guess costs more
-// than all four.
+// The least that is cleared and looked at of a block that has as much. Up to
+// here IsZeroShort looks at all of it.
+inline constexpr std::size_t kMinPartBytes = 256;
+
+// How long a block, or its beginning, is, and, if it is no longer than
+// kPiecedBytes, where four pieces begin that cover it. They overlap instead of
+// being counted: how many there are, where sizes vary, is guessed wrongly, and
+// a wrong guess costs more than all four.
 struct PiecedLength {
   constexpr PiecedLength() = default;
-  constexpr explicit PiecedLength(std::size_t block_bytes)
-      : bytes(static_cast<std::uint32_t>(block_bytes)) {
+  // No more than `most_bytes` of a block, but kMinPartBytes at least.
+  constexpr explicit PiecedLength(
+      std::size_t block_bytes,
+      std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max())
+      : bytes(static_cast<std::uint32_t>(std::min<std::uint64_t>(
+            block_bytes, std::max<std::uint64_t>(most_bytes, kMinPartBytes)))),
+        is_part(bytes != block_bytes) {
     using internal::kPieceBytes;
-    if (bytes > internal::kPiecedBytes) return;
+    if (!IsPieced()) return;
     second = static_cast<std::uint8_t>(
         std::min(block_bytes - kPieceBytes, kPieceBytes));
     third = static_cast<std::uint8_t>(std::max(block_bytes, 2 * kPieceBytes) -
                                       2 * kPieceBytes);
   }
 
+  constexpr bool IsPieced() const { return bytes <= internal::kPiecedBytes; }
+
   std::uint32_t bytes = 0;
   std::uint8_t second = 0;
   std::uint8_t third = 0;
+  // Of a longer block: never of one that is pieced.
+  bool is_part = false;
 };
 
 // Clears a short block.
@@ -73,7 +87,7 @@ HAK_ALWAYS_INLINE void ZeroShort(void* start, const PiecedLength& length) {
   using internal::kPiecedBytes;
   char* at = static_cast<char*>(start);
   const std::size_t bytes = length.bytes;
-  if (bytes <= kPiecedBytes) {
+  if (length.IsPieced()) {
     const std::size_t second = length.second;
     const std::size_t third = length.third;
     __builtin_memset(at, 0, kPieceBytes);
@@ -114,9 +128,6 @@ HAK_ALWAYS_INLINE bool IsZeroInPlaces(const void* start, std::size_t bytes,
   return internal::IsZero(found);
 }
 
-// Up to here IsZeroShort looks at all of a block.
-inline constexpr std::size_t kMaxLookedAtWholeBytes = 256;
-
 // Whether a short block is zero; beyond 288 bytes, whether it is in places.
 HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
                                    const PiecedLength& length,
@@ -125,7 +136,7 @@ HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
   using internal::OrOf;
   const char* const at = static_cast<const char*>(start);
   const std::size_t bytes = length.bytes;
-  if (bytes <= internal::kPiecedBytes) {
+  if (length.IsPieced()) {
     return internal::IsZero(OrOf<kPieceBytes>(at) |
                             OrOf<kPieceBytes>(at + length.second) |
                             OrOf<kPieceBytes>(at + length.third) |
@@ -134,10 +145,23 @@ HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
   return IsZeroInPlaces<kPieceBytes>(start, bytes, turn);
 }
 
+// Whether all of at least kMinPartBytes is zero.
+inline bool IsZeroWhole(const void* start, std::size_t bytes) {
+  constexpr std::size_t kStepBytes = kMinPartBytes;
+  const char* at = static_cast<const char*>(start);
+  const char* const last = at + bytes - kStepBytes;
+  internal::ZeroVector found = internal::OrOf<kStepBytes>(last);
+  for (; at < last; at += kStepBytes) found |= internal::OrOf<kStepBytes>(at);
+  return internal::IsZero(found);
+}
+
 // Clears any length, and from 256 bytes on writes only where something is not
 // zero: what a program did not write costs half as much then, stays clean in
 // the caches, and pages that were never touched get no memory.
 void ZeroBytes(void* start, std::size_t bytes);
+// The same from kMinLongBytes on.
+inline constexpr std::size_t kMinLongBytes = 256;
+void ZeroLongBytes(void* start, std::size_t bytes);
 
 // The first byte that is not zero; `bytes` if all are.
 std::size_t FirstNonZero(const void* start, std::size_t bytes);

@@ -43,6 +43,33 @@ TEST(ZeroBytesTest, ShortFormClearsExactlyWhatItIsTold) {
   }
 }
 
+TEST(ZeroBytesTest, LooksAtAllOfABeginning) {
+  for (const std::size_t bytes : {256, 257, 511, 512, 1000, 4096}) {
+    std::vector<char> memory(bytes + 2);
+    memory.front() = memory.back() = 1;
+    char* const start = memory.data() + 1;
+    EXPECT_TRUE(IsZeroWhole(start, bytes));
+    for (std::size_t at = 0; at < bytes; ++at) {
+      start[at] = 1;
+      EXPECT_FALSE(IsZeroWhole(start, bytes)) << bytes << " " << at;
+      start[at] = 0;
+    }
+  }
+}
+
+TEST(ZeroBytesTest, APartIsABeginning) {
+  for (const std::size_t bytes : {32, 128, 144, 240, 256}) {
+    EXPECT_EQ(PiecedLength(bytes, 16).bytes, bytes);
+    EXPECT_FALSE(PiecedLength(bytes, 16).is_part);
+  }
+  EXPECT_EQ(PiecedLength(272, 16).bytes, 256U);
+  EXPECT_TRUE(PiecedLength(272, 16).is_part);
+  EXPECT_EQ(PiecedLength(65536, 1000).bytes, 1000U);
+  EXPECT_TRUE(PiecedLength(65536, 1000).is_part);
+  EXPECT_FALSE(PiecedLength(1008, 1008).is_part);
+  EXPECT_FALSE(PiecedLength(65536).is_part);
+}
+
 // Up to 288 bytes every one is looked at; and no byte outside.
 TEST(ZeroBytesTest, FindsEveryByteOfShortBlocks) {
   for (std::size_t bytes = kMinShortBytes; bytes <= 288; ++bytes) {

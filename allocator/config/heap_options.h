@@ -21,6 +21,10 @@ enum class Prefaulting : std::uint8_t { kOff, kPopulate, kTouch };
 enum class Unwinding : std::uint8_t { kFrames, kTables, kNone };
 enum class OnMisuse : std::uint8_t { kAbort, kTrap, kLog };
 
+// HAKMEM_CLEAR=all.
+inline constexpr std::uint64_t kClearAll =
+    std::numeric_limits<std::uint64_t>::max();
+
 struct HeapOptions {
   // How long freed memory is kept before it goes back to the kernel.
   std::uint64_t decay_ms = 500;
@@ -43,6 +47,9 @@ struct HeapOptions {
   std::uint64_t guard_slots = 256;
   // 0 or 1. Variants that keep kinds.
   std::uint64_t check_kinds = 1;
+  // So much of each block's beginning is cleared when it is freed, and looked
+  // at when it is used again. Variants that clear.
+  std::uint64_t clear_bytes = kClearAll;
 };
 
 }  // namespace hakmem

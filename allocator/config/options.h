@@ -40,7 +40,6 @@ struct Options : HeapOptions {
   char ace_trace[kMaxOptionPathBytes] = "";
   // 0 or 1.
   std::uint64_t failures_at_exit = 0;
-  // A signal's number; 0: none.
   // 0 or 1. Variants that check copies.
   std::uint64_t check_source = 0;
   // Debug variant: "": none; "1": standard error; else a file to append to, in
@@ -60,11 +59,12 @@ enum class OptionType : std::uint8_t {
   kNumber,  // a decimal number
   kBytes,   // a decimal number, with an optional suffix K, M, G or T (powers of
             // 1024)
-  kChoice,  // one of the words of `unit`, which '|' separates; its number
-  kSizes,   // a list of SIZE:COUNT with commas between; nothing for none
-  kOrdinal,  // a decimal number n, or n+ for the nth and all that follow;
-             // 2 * n, and 1 more for n+
-  kPath,     // 0 or nothing for none, 1 for standard error, else a path
+  kBytesOrAll,  // the same, or the word all, which is kNoMaximum
+  kChoice,      // one of the words of `unit`, which '|' separates; its number
+  kSizes,       // a list of SIZE:COUNT with commas between; nothing for none
+  kOrdinal,     // a decimal number n, or n+ for the nth and all that follow;
+                // 2 * n, and 1 more for n+
+  kPath,        // 0 or nothing for none, 1 for standard error, else a path
 };
 
 struct OptionSpec {
@@ -88,7 +88,8 @@ inline constexpr OptionSpec kOptionTable[] = {
      "start.",
      &Options::show_config, nullptr, 0, 1},
     {"HAKMEM_STATS", OptionType::kPath, "",
-     "Writes one line of JSON with what was served, by route, at exit.",
+     "Writes one line of JSON at exit: what was served by route, where memory "
+     "is by class, waits for locks (docs/statistics.md).",
      nullptr, &Options::stats, 0, 0},
     {"HAKMEM_DECAY_MS", OptionType::kNumber, "milliseconds",
      "How long freed memory is kept before it goes back to the kernel.",
@@ -107,7 +108,8 @@ inline constexpr OptionSpec kOptionTable[] = {
      &Options::heap_limit_bytes, nullptr, 1, kNoMaximum},
     {"HAKMEM_DEPOT", OptionType::kBytes, "bytes",
      "The most that one thread may keep of free blocks beyond two magazines of "
-     "each class.",
+     "each class; a quarter of it, 2 MiB at most, of blocks above 64 KiB, "
+     "besides.",
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
     {"HAKMEM_HUGE_PAGES", OptionType::kChoice, "off|auto|on",
      "Which memory huge pages are asked for: on, all of it; auto, what a heap "
@@ -132,6 +134,12 @@ inline constexpr OptionSpec kOptionTable[] = {
      "memcpy and its relatives check what they read, too, not only what they "
      "write (hardened and debug variants).",
      &Options::check_source, nullptr, 0, 1, "hardened or debug"},
+    {"HAKMEM_CLEAR", OptionType::kBytesOrAll, "bytes",
+     "So much of each block's beginning is cleared when it is freed, and "
+     "looked "
+     "at when it is used again; fewer than 256 bytes count as 256 (hardened "
+     "and debug variants; docs/hardening.md).",
+     &Options::clear_bytes, nullptr, 16, kNoMaximum, "hardened or debug"},
     {"HAKMEM_TRACE", OptionType::kPath,
      "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
      "the process",

@@ -8,6 +8,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
 #include "gtest/gtest.h"
@@ -40,13 +41,25 @@ class AllocatorZeroingTest : public testing::Test {
   }
   void Free(void* block) { allocator_.Free(self_, block); }
 
-  TestAllocator<V::kConfig> test_;
+  TestAllocator<V::kConfig> test_{V::Options()};
   Allocator<V::kConfig>& allocator_ = *test_.allocator;
   typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
 };
 
-using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
-                                Variant<kHardened>, Variant<kDebug>>;
+// A variant with its HAKMEM_CLEAR.
+template <const Config& kConfigOf, std::uint64_t kClearBytes = kClearAll>
+struct Clearing {
+  static constexpr const Config& kConfig = kConfigOf;
+  static HeapOptions Options() {
+    HeapOptions options;
+    options.clear_bytes = kClearBytes;
+    return options;
+  }
+};
+using Variants =
+    testing::Types<Clearing<kRelease>, Clearing<kTracing>, Clearing<kHardened>,
+                   Clearing<kDebug>, Clearing<kHardened, 256>,
+                   Clearing<kDebug, 2000>>;
 TYPED_TEST_SUITE(AllocatorZeroingTest, Variants);
 
 TYPED_TEST(AllocatorZeroingTest, ReusedMemory) {

@@ -11,12 +11,12 @@
 // Invariants:
 //   HD1: a live block of a slab bears its size and kind in the bounds table, a
 //       span or Huge block in its descriptor, and each a canary behind it.
-//   HD2: a block is cleared before it is Free, and stays so until it is Live.
+//   HD2: a block, or its beginning (HAKMEM_CLEAR), is cleared before it is
+//       Free, and stays so until it is Live.
 #ifndef HAKMEM_ALLOCATOR_CORE_HARDENING_H_
 #define HAKMEM_ALLOCATOR_CORE_HARDENING_H_
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -102,20 +102,12 @@ class NoHardening {
   static constexpr void SetSize(void*, std::size_t) {}
   static constexpr void StartBounds(void*, std::size_t) {}
   static constexpr void StopBounds(void*, std::size_t, std::size_t) {}
+  static constexpr std::uint64_t clear_bytes() { return kClearAll; }
   static SizeClass ClassFor(std::size_t size_bytes,
                             std::size_t alignment_bytes) {
     return AlignedClassOf(size_bytes, alignment_bytes);
   }
 };
-
-// Lengths of each class's blocks, for clearing and looking.
-inline constexpr auto kPiecedLengths = [] {
-  std::array<PiecedLength, kClassCount> lengths;
-  for (std::size_t i = 0; i < kClassCount; ++i) {
-    lengths[i] = PiecedLength(kClassLayouts[i].block_bytes);
-  }
-  return lengths;
-}();
 
 template <const Config& kConfig>
 class Hardening {
@@ -132,6 +124,10 @@ class Hardening {
     secret_ = {.mask = ace_.memory().Random(),
                .factor = ace_.memory().Random()};
     check_kinds_ = options.check_kinds;
+    clear_bytes_ = std::max<std::uint64_t>(options.clear_bytes, kMinPartBytes);
+    for (std::size_t i = 0; i < kClassCount; ++i) {
+      lengths_[i] = PiecedLength(kClassLayouts[i].block_bytes, clear_bytes_);
+    }
   }
 
   // --- Handing out ---------------------------------------------------------
@@ -159,8 +155,7 @@ class Hardening {
                                     std::size_t size_bytes, BlockKind kind) {
     return HandOut<kTiny>(view, header, block, live,
                           LengthOf(cache, HeaderCode(live)), size_bytes, kind,
-                          static_cast<std::uint32_t>(cache.allocations.load(
-                              std::memory_order_relaxed)));
+                          cache.allocations.turn());
   }
   // The same for a block that comes from no cache.
   template <bool kTiny>
@@ -168,8 +163,8 @@ class Hardening {
                       std::size_t size_bytes) {
     return HandOut<kTiny>(
         view, view.HeaderOf(block, BoundsEntry<kTiny>::kGranuleShift), block,
-        MakeHeader(BlockState::kLive, size_class + 1U),
-        kPiecedLengths[size_class], size_bytes, BlockKind::kMalloc,
+        MakeHeader(BlockState::kLive, size_class + 1U), lengths_[size_class],
+        size_bytes, BlockKind::kMalloc,
         static_cast<std::uint32_t>(reinterpret_cast<Address>(block) /
                                    kMinAlignmentBytes));
   }
@@ -213,9 +208,11 @@ class Hardening {
                                       SizeClass size_class, HeapId owner,
                                       BlockKind kind);
   // A block of a slab, freed by a thread without a heap.
-  static void FreedDirect(void* block, SizeClass size_class) {
-    if constexpr (kConfig.zero_on_free) {
-      ZeroBytes(block, ClassBytes(size_class));
+  HAK_ALWAYS_INLINE void FreedDirect(void* block, SizeClass size_class) const {
+    if (IsTiny(size_class)) {
+      ClearFreed<true>(block, lengths_[size_class]);
+    } else {
+      ClearFreed<false>(block, lengths_[size_class]);
     }
   }
   // Whether the program may do this with the live block. If not, it was told.
@@ -252,13 +249,16 @@ class Hardening {
   }
 
   const CanarySecret& secret() const { return secret_; }
+  // So much of each block's beginning is clear while it is free; kClearAll: all
+  // of it.
+  std::uint64_t clear_bytes() const { return clear_bytes_; }
 
  private:
   // Whether all of a block for so many bytes was found to be zero when it was
   // handed out: longer ones are looked at in places.
   static constexpr bool IsKnownClear(std::size_t size_bytes) {
     return kConfig.check_fill_on_reuse &&
-           size_bytes + kSlackBytes <= kMaxLookedAtWholeBytes;
+           size_bytes + kSlackBytes <= kMinPartBytes;
   }
   // By header code: the sizes with which a class's block stays where it is;
   // what is no class's code has none.
@@ -293,22 +293,35 @@ class Hardening {
     return {reinterpret_cast<Address>(block), size_bytes, secret_};
   }
   // The length of a class's blocks, from where it is at hand.
-  static HAK_ALWAYS_INLINE const PiecedLength& LengthOf(const Cache& cache,
-                                                        std::size_t code) {
+  HAK_ALWAYS_INLINE const PiecedLength& LengthOf(const Cache& cache,
+                                                 std::size_t code) const {
     if constexpr (kConfig.delay_reuse) {
       return cache.length;
     } else {
-      return kPiecedLengths[code - 1];
+      return lengths_[code - 1];
     }
   }
+  // The next owner of a block must not find the canary in what is not cleared:
+  // it would be its own.
   template <bool kTiny>
-  static HAK_ALWAYS_INLINE void ClearFreed(void* block,
-                                           const PiecedLength& length) {
+  HAK_ALWAYS_INLINE void RemoveCanary(void* block) const {
+    using Entry = BoundsEntry<kTiny>;
+    const ZoneView& view = kTiny ? fine() : coarse();
+    CanaryOf(block, Entry::SizeOf(Entry::Load(view, block))).Remove();
+  }
+  template <bool kTiny>
+  HAK_ALWAYS_INLINE void ClearFreed(void* block,
+                                    const PiecedLength& length) const {
     if constexpr (!kConfig.zero_on_free) return;
-    if constexpr (kTiny && kConfig.check_bounds) {
+    if constexpr (kTiny) {
+      if (!length.IsPieced() && length.is_part) [[unlikely]] {
+        RemoveCanary<true>(block);
+      }
       ZeroShort(block, length);
     } else {
-      ZeroBytes(block, length.bytes);
+      if (length.is_part) [[unlikely]]
+        RemoveCanary<false>(block);
+      ZeroLongBytes(block, length.bytes);
     }
   }
   template <bool kTiny>
@@ -330,6 +343,8 @@ class Hardening {
   // Written once, at the start.
   CanarySecret secret_;
   bool check_kinds_ = true;
+  std::uint64_t clear_bytes_ = kClearAll;
+  PiecedLength lengths_[kClassCount] = {};  // of each class's blocks
 };
 
 template <const Config& kConfig>
@@ -384,12 +399,7 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::FreedByOther(Heap* heap, void* block,
                    BoundsEntry<false>::Load(coarse(), block));
     if (!MayUse(heap, block, live, PointerUse::kFree, kind)) return false;
   }
-  const PiecedLength& length = kPiecedLengths[size_class];
-  if (tiny) {
-    ClearFreed<true>(block, length);
-  } else {
-    ClearFreed<false>(block, length);
-  }
+  FreedDirect(block, size_class);
   return true;
 }
 

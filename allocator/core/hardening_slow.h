@@ -5,6 +5,7 @@
 #ifndef HAKMEM_ALLOCATOR_CORE_HARDENING_SLOW_H_
 #define HAKMEM_ALLOCATOR_CORE_HARDENING_SLOW_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -77,7 +78,11 @@ bool Hardening<kConfig>::ResizeIn(void* pointer, std::size_t size_bytes) {
   }
   before.Remove();
   if (size_bytes < old_bytes) {
-    ZeroBytes(static_cast<char*>(pointer) + size_bytes, old_bytes - size_bytes);
+    const std::size_t tail_bytes = old_bytes - size_bytes;
+    // Of a Tiny block it is not much.
+    ZeroBytes(
+        static_cast<char*>(pointer) + size_bytes,
+        kTiny ? tail_bytes : std::min<std::uint64_t>(tail_bytes, clear_bytes_));
   }
   Entry::Store(view, pointer, Entry::Make(size_bytes, BlockKind::kMalloc));
   CanaryOf(pointer, size_bytes).Place();
@@ -122,7 +127,7 @@ void Hardening<kConfig>::StopBounds(void* block, std::size_t old_bytes,
   CanaryOf(block, old_bytes).Remove();
   if (size_bytes < old_bytes) {
     ace_.DropTail(reinterpret_cast<Address>(block) + size_bytes,
-                  old_bytes - size_bytes);
+                  old_bytes - size_bytes, clear_bytes_);
   }
 }
 

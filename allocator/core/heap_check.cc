@@ -39,11 +39,13 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
     const Address damage =
         BlockCanary(address, size_bytes, secret_).FirstDamage();
     if (damage != 0) return {block, true, damage - address};
-  } else if (check_fill_ && HeaderCode(header) == HeaderCode(live) &&
+  } else if (HeaderCode(header) == HeaderCode(live) &&
              HeaderState(header) != BlockState::kQueued) {
     // A Queued block may be one that was refused for what is in it.
-    const std::size_t at_bytes = FirstNonZero(block, block_bytes);
-    if (at_bytes != block_bytes) return {block, false, at_bytes};
+    const std::size_t clear_bytes =
+        std::min<std::uint64_t>(block_bytes, clear_bytes_);
+    const std::size_t at_bytes = FirstNonZero(block, clear_bytes);
+    if (at_bytes != clear_bytes) return {block, false, at_bytes};
   }
   return {};
 }
@@ -185,7 +187,8 @@ std::size_t HeapCheck::Run(BlockReport call) {
           here.check.CheckUnit(here.zone, unit, record);
         },
         &walk);
-    if (check_fill_) CheckReleased(*zone);
+    // What a released unit served is not known as well.
+    if (clear_bytes_ == kClearAll) CheckReleased(*zone);
   }
   for (Address huge = ace_.NextHuge(0); huge != 0; huge = ace_.NextHuge(huge)) {
     const auto* start = reinterpret_cast<const void*>(huge);

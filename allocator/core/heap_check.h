@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/core/block_canary.h"
 #include "allocator/reports/block_report.h"
 #include "allocator/superslab/zone.h"
@@ -35,10 +36,10 @@ class SlabHolder {
 
 class HeapCheck {
  public:
-  // `check_fill`: free blocks are left clear.
+  // `clear_bytes`: so much of each free block's beginning is left clear.
   HeapCheck(Ace& ace, SlabHolder& slabs, const CanarySecret& secret,
-            bool check_fill)
-      : ace_(ace), slabs_(slabs), secret_(secret), check_fill_(check_fill) {}
+            std::uint64_t clear_bytes)
+      : ace_(ace), slabs_(slabs), secret_(secret), clear_bytes_(clear_bytes) {}
 
   // Reports the first damaged block and returns how many there are. `call` says
   // who asks.
@@ -58,7 +59,7 @@ class HeapCheck {
   Ace& ace_;
   SlabHolder& slabs_;
   const CanarySecret& secret_;
-  const bool check_fill_;
+  const std::uint64_t clear_bytes_;
   std::size_t damaged_blocks_ = 0;
   BlockDamage first_;
 };

@@ -167,9 +167,8 @@ bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
     const void* const span = reinterpret_cast<const void*>(
         ace_.region().coarse().UnitAddress(grant.first));
     const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
-    // Ten places, each an eighth of it: all of it.
-    constexpr std::size_t kPlaceBytes = kSpanStartBytes / 8;
-    if (!IsZeroInPlaces<kPlaceBytes>(span, kSpanStartBytes, /*turn=*/0))
+    if (!IsZeroWhole(span, std::min<std::uint64_t>(kSpanStartBytes,
+                                                   hardening_.clear_bytes())))
         [[unlikely]] {
       FatalWriteAfterFree({.pointer = span,
                            .use = PointerUse::kAllocate,
@@ -235,6 +234,8 @@ HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::TryKept(
       !HeapOfThread<kConfig>::Serves(self)) {
     return nullptr;
   }
+  // Only stricter alignments bring 0 bytes here, which are no length of a span.
+  static_assert(kMaxPoolBytes >= kUnitBytes);
   const std::uint32_t units = ace_.SpanUnits(size_bytes);
   const UnitIndex first = self->TakeSpan(units);
   return first == kNoUnit ? nullptr : HandOut(self, first, units);
@@ -255,13 +256,12 @@ auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
   return {reinterpret_cast<void*>(grant.address), true};
 }
 
-// The span was cleared when it was freed, but may have been written to since.
+// The span, or its start, was cleared when it was freed, but may have been
+// written to since.
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Zero(void* block, std::size_t bytes) {
   if constexpr (kConfig.zero_on_free) {
-    const std::size_t whole_pages = RoundDown(bytes, ace_.memory().PageBytes());
-    ace_.ClearTouched(reinterpret_cast<Address>(block), whole_pages);
-    ZeroBytes(static_cast<char*>(block) + whole_pages, bytes - whole_pages);
+    ace_.ClearTouched(reinterpret_cast<Address>(block), bytes);
   } else {
     std::memset(block, 0, bytes);
   }
@@ -370,7 +370,9 @@ void LargeBlocks<kConfig>::FreeClaimedSpan(Heap* self, void* pointer,
   if constexpr (kConfig.zero_on_free) {
     // The canary may lie on a page of its own.
     hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
-    ace_.ClearTouched(reinterpret_cast<Address>(pointer), block.usable_bytes);
+    ace_.ClearTouched(
+        reinterpret_cast<Address>(pointer),
+        std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes()));
   }
   ReleaseClaimed(self, block.unit);
 }

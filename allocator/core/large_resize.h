@@ -98,7 +98,7 @@ bool LargeBlocks<kConfig>::ResizeRange(Heap* self, void* pointer,
   if (!fits) return MoveSpan(self, pointer, block, size_bytes, result);
   if (size_bytes < block.size_bytes) {
     ace_.DropTail(reinterpret_cast<Address>(pointer) + size_bytes,
-                  block.size_bytes - size_bytes);
+                  block.size_bytes - size_bytes, hardening_.clear_bytes());
   }
   descriptor.use.requested_bytes = size_bytes;
   hardening_.StartBounds(pointer, size_bytes);

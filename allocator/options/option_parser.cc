@@ -42,10 +42,18 @@ unsigned SuffixShift(char c) {
   }
 }
 
+bool CountsBytes(OptionType type) {
+  return type == OptionType::kBytes || type == OptionType::kBytesOrAll;
+}
+
 OptionError ParseNumber(const OptionSpec& spec, std::string_view text,
                         std::uint64_t& number) {
   unsigned shift = 0;
-  if (spec.type == OptionType::kBytes && !text.empty()) {
+  if (spec.type == OptionType::kBytesOrAll && text == "all") {
+    number = kNoMaximum;
+    return OptionError::kNone;
+  }
+  if (CountsBytes(spec.type) && !text.empty()) {
     shift = SuffixShift(text.back());
     if (shift != 0) text.remove_suffix(1);
   }
@@ -137,6 +145,7 @@ void PrintWarning(std::string_view name, std::string_view value,
     return;
   }
   const std::string_view unit = spec->unit;
+  const char* or_all = spec->type == OptionType::kBytesOrAll ? " or all" : "";
   if (error == OptionError::kTooLong) {
     out.Text(" is longer than ").Decimal(kMaxOptionPathBytes - 1);
     out.Text(" bytes");
@@ -147,6 +156,7 @@ void PrintWarning(std::string_view name, std::string_view value,
       out.Text(" is out of range, ").Decimal(spec->minimum).Text(" to ");
       out.Decimal(spec->maximum).Text(unit.empty() ? "" : " ");
       out.Text(spec->type == OptionType::kSizes ? "bytes" : unit);
+      out.Text(or_all);
     } else if (spec->type == OptionType::kFlag) {
       out.Text(" is not 0 or 1");
     } else if (spec->type == OptionType::kChoice) {
@@ -155,6 +165,7 @@ void PrintWarning(std::string_view name, std::string_view value,
       out.Text(" is not ").Text(unit);
     } else {
       out.Text(" is not a number").Text(unit.empty() ? "" : " of ").Text(unit);
+      out.Text(or_all);
     }
   }
   out.Text("; using ");
@@ -189,9 +200,8 @@ void PrintOptionValue(const OptionSpec& spec, const Options& options,
   } else if (spec.type == OptionType::kOrdinal) {
     out.Decimal(options.*spec.number / 2);
     if (options.*spec.number % 2 != 0) out.Text("+");
-  } else if (spec.type == OptionType::kBytes &&
-             options.*spec.number == kNoMaximum) {
-    out.Text("unlimited");
+  } else if (CountsBytes(spec.type) && options.*spec.number == kNoMaximum) {
+    out.Text(spec.type == OptionType::kBytes ? "unlimited" : "all");
   } else {
     out.Decimal(options.*spec.number);
   }
@@ -247,6 +257,7 @@ OptionError ApplyOption(std::string_view name, std::string_view value,
     case OptionType::kFlag:
     case OptionType::kNumber:
     case OptionType::kBytes:
+    case OptionType::kBytesOrAll:
       error = ParseNumber(*spec, value, options.values.*spec->number);
       break;
   }
@@ -308,9 +319,9 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
     out.Text("  ").Text(spec.name).Text("=");
     PrintOptionValue(spec, options.values, out);
     // The units of other types say what may stand for one.
-    const bool counts = spec.type == OptionType::kNumber ||
-                        (spec.type == OptionType::kBytes &&
-                         options.values.*spec.number != kNoMaximum);
+    const bool counts =
+        spec.type == OptionType::kNumber ||
+        (CountsBytes(spec.type) && options.values.*spec.number != kNoMaximum);
     if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
     const OptionOrigin origin = options.origins[&spec - kOptionTable];
     out.Text(kOriginWords[static_cast<unsigned>(origin)]);

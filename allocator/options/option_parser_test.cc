@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -107,6 +108,38 @@ TEST(ApplyOption, TakesWords) {
   EXPECT_EQ(Warning("HAKMEM_PREFAULT", "all"),
             "hakmem: warning: HAKMEM_PREFAULT=all is none of "
             "off|populate|touch; using off\n");
+}
+
+TEST(ApplyOption, TakesBytesOrAll) {
+  ParsedOptions options;
+  EXPECT_EQ(options.values.clear_bytes, kClearAll);
+  for (const auto& [text, bytes] :
+       {std::pair<const char*, std::uint64_t>{"256", 256},
+        {"16", 16},
+        {"4K", 4096},
+        {"all", kClearAll}}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_CLEAR", text, options), OptionError::kNone);
+    EXPECT_EQ(options.values.clear_bytes, bytes);
+  }
+  for (const char* bad : {"", "ALL", "al", "none", "all ", "-1", "16x"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_CLEAR", bad, options),
+              OptionError::kMalformed)
+        << bad;
+  }
+  for (const char* bad : {"0", "15", "99999999999999999999"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_CLEAR", bad, options),
+              OptionError::kOutOfRange)
+        << bad;
+  }
+  EXPECT_EQ(options.values.clear_bytes, kClearAll);
+  EXPECT_EQ(ApplyOption("HAKMEM_MAX_ALLOC", "all", options),
+            OptionError::kMalformed);
+  EXPECT_EQ(Warning("HAKMEM_CLEAR", "some"),
+            "hakmem: warning: HAKMEM_CLEAR=some is not a number of bytes or "
+            "all; using all\n");
+  EXPECT_EQ(Warning("HAKMEM_CLEAR", "8"),
+            "hakmem: warning: HAKMEM_CLEAR=8 is out of range, 16 to "
+            "18446744073709551615 bytes or all; using all\n");
 }
 
 TEST(ApplyOption, TakesListsOfSizes) {
@@ -317,14 +350,14 @@ TEST(WarnOfOtherVariants, NamesEachOptionWithoutEffect) {
   const std::vector<const char*> all = {
       "HAKMEM_TRACE=t",        "HAKMEM_TRACE_SAMPLE=5", "HAKMEM_TRACE_STACKS=1",
       "HAKMEM_CHECK_KINDS=1",  "HAKMEM_CHECK_SOURCE=1", "HAKMEM_LEAKS=1",
-      "HAKMEM_GUARD_SAMPLE=9", "HAKMEM_STATS=1"};
+      "HAKMEM_GUARD_SAMPLE=9", "HAKMEM_STATS=1",        "HAKMEM_CLEAR=256"};
   const std::string release = WarningsInVariant("release", all);
-  EXPECT_EQ(std::count(release.begin(), release.end(), '\n'), 6);
+  EXPECT_EQ(std::count(release.begin(), release.end(), '\n'), 7);
   EXPECT_NE(release.find("hakmem: warning: HAKMEM_CHECK_SOURCE needs the "
                          "hardened or debug variant; ignored\n"),
             std::string::npos);
   const std::string tracing = WarningsInVariant("tracing", all);
-  EXPECT_EQ(std::count(tracing.begin(), tracing.end(), '\n'), 3);
+  EXPECT_EQ(std::count(tracing.begin(), tracing.end(), '\n'), 4);
   const std::string hardened = WarningsInVariant("hardened", all);
   EXPECT_EQ(std::count(hardened.begin(), hardened.end(), '\n'), 4);
   const std::string debug = WarningsInVariant("debug", all);
@@ -362,32 +395,33 @@ TEST(PrintConfig, ShowsVariantVersionCompilerAndFlags) {
             kUndefinedBehaviorSanitizer);
 }
 
-TEST(PrintConfig, ShowsDefaults) {
-  EXPECT_EQ(OptionLines({}),
-            "  HAKMEM_SHOW_CONFIG=0 (default)\n"
-            "  HAKMEM_STATS=none (default)\n"
-            "  HAKMEM_DECAY_MS=500 milliseconds (default)\n"
-            "  HAKMEM_BACKGROUND=0 (default)\n"
-            "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
-            "  HAKMEM_HEAP_LIMIT=unlimited (default)\n"
-            "  HAKMEM_DEPOT=8388608 bytes (default)\n"
-            "  HAKMEM_HUGE_PAGES=auto (default)\n"
-            "  HAKMEM_PREFAULT=off (default)\n"
-            "  HAKMEM_PREWARM=none (default)\n"
-            "  HAKMEM_CHECK_KINDS=1 (default)\n"
-            "  HAKMEM_CHECK_SOURCE=0 (default)\n"
-            "  HAKMEM_TRACE=none (default)\n"
-            "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
-            "  HAKMEM_TRACE_STACKS=0 (default)\n"
-            "  HAKMEM_ACE_TRACE=none (default)\n"
-            "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
-            "  HAKMEM_UNWIND=frames (default)\n"
-            "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
-            "  HAKMEM_ON_MISUSE=abort (default)\n"
-            "  HAKMEM_CRASH_REPORT=0 (default)\n"
-            "  HAKMEM_LEAKS=none (default)\n"
-            "  HAKMEM_FAIL_NTH=0 (default)\n");
-}
+constexpr char kDefaultLines[] =
+    "  HAKMEM_SHOW_CONFIG=0 (default)\n"
+    "  HAKMEM_STATS=none (default)\n"
+    "  HAKMEM_DECAY_MS=500 milliseconds (default)\n"
+    "  HAKMEM_BACKGROUND=0 (default)\n"
+    "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
+    "  HAKMEM_HEAP_LIMIT=unlimited (default)\n"
+    "  HAKMEM_DEPOT=8388608 bytes (default)\n"
+    "  HAKMEM_HUGE_PAGES=auto (default)\n"
+    "  HAKMEM_PREFAULT=off (default)\n"
+    "  HAKMEM_PREWARM=none (default)\n"
+    "  HAKMEM_CHECK_KINDS=1 (default)\n"
+    "  HAKMEM_CHECK_SOURCE=0 (default)\n"
+    "  HAKMEM_CLEAR=all (default)\n"
+    "  HAKMEM_TRACE=none (default)\n"
+    "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
+    "  HAKMEM_TRACE_STACKS=0 (default)\n"
+    "  HAKMEM_ACE_TRACE=none (default)\n"
+    "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
+    "  HAKMEM_UNWIND=frames (default)\n"
+    "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
+    "  HAKMEM_ON_MISUSE=abort (default)\n"
+    "  HAKMEM_CRASH_REPORT=0 (default)\n"
+    "  HAKMEM_LEAKS=none (default)\n"
+    "  HAKMEM_FAIL_NTH=0 (default)\n";
+
+TEST(PrintConfig, ShowsDefaults) { EXPECT_EQ(OptionLines({}), kDefaultLines); }
 
 TEST(PrintConfig, ShowsWhatTheProgramMakesNecessary) {
   constexpr char kLeftAlone[] =
@@ -411,31 +445,20 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
   ASSERT_EQ(ApplyOption("HAKMEM_STATS", "1", options), OptionError::kNone);
   ASSERT_EQ(ApplyOption("HAKMEM_HEAP_LIMIT", "1G", options),
             OptionError::kNone);
+  ASSERT_EQ(ApplyOption("HAKMEM_CLEAR", "1K", options), OptionError::kNone);
   ASSERT_EQ(ApplyOption("HAKMEM_DECAY_MS", "500", options), OptionError::kNone);
-  EXPECT_EQ(OptionLines(options),
-            "  HAKMEM_SHOW_CONFIG=1 (environment)\n"
-            "  HAKMEM_STATS=standard error (environment)\n"
-            "  HAKMEM_DECAY_MS=500 milliseconds (environment)\n"
-            "  HAKMEM_BACKGROUND=0 (default)\n"
-            "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
-            "  HAKMEM_HEAP_LIMIT=1073741824 bytes (environment)\n"
-            "  HAKMEM_DEPOT=8388608 bytes (default)\n"
-            "  HAKMEM_HUGE_PAGES=auto (default)\n"
-            "  HAKMEM_PREFAULT=off (default)\n"
-            "  HAKMEM_PREWARM=none (default)\n"
-            "  HAKMEM_CHECK_KINDS=1 (default)\n"
-            "  HAKMEM_CHECK_SOURCE=0 (default)\n"
-            "  HAKMEM_TRACE=none (default)\n"
-            "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
-            "  HAKMEM_TRACE_STACKS=0 (default)\n"
-            "  HAKMEM_ACE_TRACE=none (default)\n"
-            "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
-            "  HAKMEM_UNWIND=frames (default)\n"
-            "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
-            "  HAKMEM_ON_MISUSE=abort (default)\n"
-            "  HAKMEM_CRASH_REPORT=0 (default)\n"
-            "  HAKMEM_LEAKS=none (default)\n"
-            "  HAKMEM_FAIL_NTH=0 (default)\n");
+  std::string expected = kDefaultLines;
+  for (const auto& [before, now] :
+       {std::pair{"SHOW_CONFIG=0 (default)", "SHOW_CONFIG=1 (environment)"},
+        {"STATS=none (default)", "STATS=standard error (environment)"},
+        {"HEAP_LIMIT=unlimited (default)",
+         "HEAP_LIMIT=1073741824 bytes (environment)"},
+        {"CLEAR=all (default)", "CLEAR=1024 bytes (environment)"},
+        {"DECAY_MS=500 milliseconds (default)",
+         "DECAY_MS=500 milliseconds (environment)"}}) {
+    expected.replace(expected.find(before), std::strlen(before), now);
+  }
+  EXPECT_EQ(OptionLines(options), expected);
 }
 
 }  // namespace

@@ -13,8 +13,12 @@ namespace {
 
 // A number as its user would write it.
 std::string Number(const OptionSpec& spec, std::uint64_t number) {
-  if (spec.type != OptionType::kBytes) return std::to_string(number);
-  if (number == kNoMaximum) return "unlimited";
+  if (spec.type != OptionType::kBytes && spec.type != OptionType::kBytesOrAll) {
+    return std::to_string(number);
+  }
+  if (number == kNoMaximum) {
+    return spec.type == OptionType::kBytes ? "unlimited" : "all";
+  }
   std::string suffix;
   for (const char* next = "KMGT"; *next != '\0'; ++next) {
     if (number == 0 || number % 1024 != 0) break;
@@ -45,6 +49,8 @@ std::string Value(const OptionSpec& spec) {
     }
     case OptionType::kOrdinal:
       return "0: none; n or n+";
+    case OptionType::kBytesOrAll:
+      return "all, or bytes, at least " + Number(spec, spec.minimum);
     case OptionType::kNumber:
     case OptionType::kBytes:
       break;

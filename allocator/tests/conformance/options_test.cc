@@ -48,6 +48,35 @@ TEST(Options, ShowConfigPrintsVariantVersionAndOptions) {
       << child.output;
 }
 
+// Reads what it has freed: memory that rests, and that nobody else has.
+TEST(Options, DISABLED_LooksAtAFreedBlock) {
+  for (const std::size_t size : {1000U, 8000U, 60'000U}) {
+    char* const block = static_cast<char*>(malloc(size));
+    ASSERT_NE(block, nullptr);
+    std::memset(block, 'x', size);
+    free(block);
+    const volatile char* const freed = block;
+    EXPECT_EQ(freed[0], 0);
+    EXPECT_EQ(freed[255], 0);
+    EXPECT_EQ(freed[size - 1], 'x');
+    char* const zeroed = static_cast<char*>(calloc(1, size));
+    ASSERT_NE(zeroed, nullptr);
+    for (std::size_t at = 0; at < size; ++at) ASSERT_EQ(zeroed[at], 0) << at;
+    free(zeroed);
+  }
+}
+
+TEST(Options, ClearBoundsWhatIsCleared) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string variant = Hakmem().variant();
+  const ChildResult child =
+      RunChild({.test = variant == "hardened" || variant == "debug"
+                            ? "Options.DISABLED_LooksAtAFreedBlock"
+                            : "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_CLEAR=256", "HAKMEM_GUARD_SAMPLE=0"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
 TEST(Options, DISABLED_MallocsWithoutMapping) {
   hakmem_statistics before = {};
   Hakmem().get_statistics(&before, sizeof(before));
@@ -85,7 +114,10 @@ TEST(Options, StatisticsGoToStderrAtExit) {
   EXPECT_TRUE(std::regex_search(
       line, std::regex("^\\{\"pid\": ?[0-9]+, ?\"program\": ?\"")))
       << child.output;
-  EXPECT_EQ(line.back(), '}');
+  EXPECT_TRUE(std::regex_search(
+      line, std::regex(",\"classes\":\\[\\{\"block_bytes\":[0-9]+,\"slabs\":"
+                       "[1-9].*\\}\\]\\}$")))
+      << line;
 }
 
 TEST(Options, StatisticsCountWhatExitHandlersDo) {
