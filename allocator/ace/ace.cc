@@ -90,11 +90,13 @@ bool Ace::RemapOne(ZoneStock& stock) {
 void Ace::NoteGrant(std::uint32_t units) {
   granted_units_ += units;
   peak_units_ = std::max(peak_units_, granted_units_);
+  taken_units_ = std::max(taken_units_, granted_units_ - low_units_);
   if (ExcessUnits() > kIgnoredExcessUnits) BoundDirty(units);
 }
 
 void Ace::NoteRelease(std::uint32_t units) {
   granted_units_ -= units;
+  low_units_ = std::min(low_units_, granted_units_);
   last_release_ms_ = memory_.NowMs();
   if (decay_ms_ == 0) {
     PurgeAllLocked();
@@ -358,6 +360,7 @@ void Ace::AddStatistics(Statistics& statistics) {
   statistics.slabs_from_clean_units = clean_slabs_;
   statistics.slabs_from_new_frames = new_slabs_;
   statistics.move_calls += move_calls_ + huge_.move_calls();
+  statistics.ace_lock_waits = lock_.waits();
 }
 
 void Ace::AddFigures(MemoryFigures& figures) {

@@ -205,11 +205,12 @@ class Ace {
   // Copies a span's first bytes to another one; what was never touched stays
   // so.
   void CopyTouched(Address from, Address to, std::size_t bytes);
-  // Clears a span of whole pages; what was never touched stays so.
+  // Clears a span, or its start; pages that were never touched stay so.
   void ClearTouched(Address begin, std::size_t bytes);
   // Clears the end of a span or Huge block that got shorter, giving back what
-  // is worth it.
-  void DropTail(Address begin, std::size_t bytes);
+  // is worth it; what is not, up to `most_cleared_bytes`.
+  void DropTail(Address begin, std::size_t bytes,
+                std::uint64_t most_cleared_bytes = kClearAll);
 
   // Twice in a decay delay, gives back what has been idle; else, and while
   // another thread is at it, does nothing but read the clock. True: it did.
@@ -323,15 +324,20 @@ class Ace {
   std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return std::max(peak_units_, earlier_peak_units_);
   }
-  // Together, what is granted and what is dirty shall not be more than was
-  // granted at once of late, and some slack; by how much it is, if positive.
-  // Memory that comes and goes is kept by this rule; memory that moved to
-  // another size or zone is not.
+  // What the program is likely to want again: as much as it took of late, and
+  // not more than it held at once. So memory that comes and goes is kept; what
+  // moved to another size or zone, or was held for long and freed in one go, is
+  // not.
+  std::uint64_t WantedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return std::min(recent_peak_units() - granted_units_,
+                    taken_units_ + earlier_taken_units_);
+  }
+  // By how much what is dirty exceeds that and some slack, if positive.
   std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    const std::uint64_t peak = recent_peak_units();
-    const std::uint64_t bound =
-        peak + (peak >> slack_.shift) + slack_.least_units + extra_slack_units_;
-    return static_cast<std::int64_t>(granted_units_ + DirtyUnits() - bound);
+    const std::uint64_t bound = WantedUnits() +
+                                (recent_peak_units() >> slack_.shift) +
+                                slack_.least_units + extra_slack_units_;
+    return static_cast<std::int64_t>(DirtyUnits() - bound);
   }
   struct Idle {
     std::uint64_t units[2];  // of each stock
@@ -388,6 +394,11 @@ class Ace {
   // The most that was granted at once in this interval and in the one before.
   std::uint64_t peak_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t earlier_peak_units_ ABSL_GUARDED_BY(lock_) = 0;
+  // The least that was granted in this interval; the most by which that was
+  // exceeded later in it, and the same of the interval before.
+  std::uint64_t low_units_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t taken_units_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t earlier_taken_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t extra_slack_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t last_release_ms_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> next_trim_ms_{0};

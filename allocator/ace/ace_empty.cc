@@ -115,15 +115,18 @@ void Ace::ClearTouched(Address begin, std::size_t bytes) {
       page = end;
     }
   }
+  const std::size_t whole_bytes = pages * page_bytes;
+  if (whole_bytes != bytes) Clear(begin + whole_bytes, bytes - whole_bytes);
 }
 
-void Ace::DropTail(Address begin, std::size_t bytes) {
+void Ace::DropTail(Address begin, std::size_t bytes,
+                   std::uint64_t most_cleared_bytes) {
   const std::size_t page_bytes = memory_.PageBytes();
   const Address end = begin + bytes;
   const Address from = RoundUp<Address>(begin, page_bytes);
   const Address to = RoundDown<Address>(end, page_bytes);
   if (bytes <= kClearedWholeBytes || !PurgeToClear(from, to - from)) {
-    Clear(begin, bytes);
+    Clear(begin, std::min<std::uint64_t>(bytes, most_cleared_bytes));
     return;
   }
   Clear(begin, from - begin);

@@ -1,6 +1,7 @@
 // Ace: what is kept of freed memory, and what goes back to the kernel.
 
 #include <algorithm>
+#include <utility>
 
 #include "allocator/ace/ace.h"
 
@@ -62,6 +63,8 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   }
   earlier_peak_units_ = peak_units_;
   peak_units_ = granted_units_;
+  earlier_taken_units_ = std::exchange(taken_units_, 0);
+  low_units_ = granted_units_;
   extra_slack_units_ /= 2;
   next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
   return idle;

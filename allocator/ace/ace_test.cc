@@ -396,6 +396,23 @@ TEST_F(AceTest, HoldsNoMoreThanTheRecentPeakAndSlack) {
   EXPECT_EQ(Snapshot().purge_calls, purges);
 }
 
+TEST_F(AceTest, WhatWasHeldForLongGoesBackWhileItIsFreed) {
+  Start();
+  std::vector<UnitIndex> slabs;
+  for (int i = 0; i < 100; ++i)
+    slabs.push_back(ace_->GrantSlab(true, 16).first);
+  const std::size_t held_bytes = slabs.size() * 16 * kUnitBytes;
+  for (int i = 0; i < 2; ++i) {
+    memory_.AdvanceMs(kDecayMs / 2);
+    EXPECT_TRUE(ace_->Tick());
+  }
+  ace_->ReleaseSlab(true, ace_->GrantSlab(true, 16).first, 16);
+  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 16);
+  EXPECT_LE(Snapshot().cached_bytes, 6 * kMiB + held_bytes / 16);
+  EXPECT_GE(Snapshot().cached_bytes, 4 * kMiB + held_bytes / 16);
+  ace_->CheckInvariants();
+}
+
 TEST_F(AceTest, PurgeAllDoesNotWait) {
   Start();
   const UnitIndex slab = ace_->GrantSlab(true, 16).first;

@@ -9,11 +9,17 @@
 #define HAKMEM_ALLOCATOR_BASE_RELAXED_H_
 
 #include <atomic>
+#include <bit>
+#include <cstdint>
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/sanitizer.h"
 
 namespace hakmem {
+
+// Where a word is also read and written by its half.
+using LowHalf __attribute__((may_alias)) = std::uint16_t;
+static_assert(std::endian::native == std::endian::little);
 
 // A relaxed load. T is at most a machine word, so that the hardware reads it
 // whole.
@@ -26,6 +32,36 @@ HAK_ALWAYS_INLINE T LoadForComparison(const std::atomic<T>& object) {
   } else {
     return *reinterpret_cast<const volatile T*>(&object);
   }
+}
+
+// The low 16 bits of a word, which its owner reads.
+HAK_ALWAYS_INLINE std::uint16_t LoadLowHalf(
+    const std::atomic<std::uint64_t>& word) {
+  if constexpr (kThreadSanitizer) {
+    return static_cast<std::uint16_t>(word.load(std::memory_order_relaxed));
+  } else {
+    return *reinterpret_cast<const volatile LowHalf*>(&word);
+  }
+}
+
+// Adds 1 to the low 16 bits alone, by the word's owner. Others may read the
+// word. True: those bits are 0 now. Compilers do not use the flags that
+// counting in memory leaves behind.
+HAK_ALWAYS_INLINE bool IncrementLowHalfIsZero(
+    std::atomic<std::uint64_t>& word) {
+#if defined(__x86_64__)
+  if constexpr (!kThreadSanitizer) {
+    bool zero;
+    __asm__("incw %0"
+            : "+m"(*reinterpret_cast<LowHalf*>(&word)), "=@ccz"(zero));
+    return zero;
+  }
+#endif
+  const std::uint64_t before = word.load(std::memory_order_relaxed);
+  const auto low = static_cast<std::uint16_t>(before + 1);
+  word.store((before & ~std::uint64_t{0xffff}) | low,
+             std::memory_order_relaxed);
+  return low == 0;
 }
 
 // A value that others may read while its owner writes it: whole, of no certain

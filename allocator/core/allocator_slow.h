@@ -53,6 +53,7 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                                    std::size_t size_bytes, Refusal& refusal) {
   void* block = nullptr;
   if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
+    self->WindUp(size_class);
     // The host's on_attach may have filled the magazine.
     block = Heap::TryPop(self->Cache(size_class));
     if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
@@ -97,6 +98,7 @@ bool Allocator<kConfig>::TryWatched(Heap*& self, SizeClass size_class,
   if (self == NoHeap() && !heaps_.Attach(self, refusal)) return false;
   Heap* heap = Heaps::Real(self);
   if (!Heaps::Serves(heap)) return false;
+  heap->WindUp(size_class);
   const SampledGuards::Choice choice =
       guards_.Choose(*heap, size_class, size_bytes, alignment_bytes);
   if (choice.usual) return false;
@@ -403,7 +405,7 @@ std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
     };
     Holder holder(registry_);
     return HeapCheck(ace_, holder, hardening_.secret(),
-                     kConfig.check_fill_on_reuse)
+                     kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0)
         .Run(Heaps::ReportFor(self, nullptr, PointerUse::kCheckHeap));
   }
   return 0;

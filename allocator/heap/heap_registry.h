@@ -45,6 +45,7 @@ class HeapRegistry {
     system_.parcels.Place(region.heap_window(2));
     system_.heaps = table_.start();
     system_.depot_bytes = options.depot_bytes;
+    system_.clear_bytes = options.clear_bytes;
     system_.kept_span_units = SpanCache::MostUnits(options);
   }
 
@@ -166,6 +167,10 @@ void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
   statistics.metadata_bytes += metadata_bytes();
   statistics.map_calls += table_.map_calls() + system_.magazines.map_calls() +
                           system_.parcels.map_calls();
+  statistics.heap_lock_waits = counters.lock_waits;
+  statistics.registry_lock_waits = lock_.waits();
+  statistics.magazine_pool_lock_waits = system_.magazines.lock_waits();
+  statistics.parcel_pool_lock_waits = system_.parcels.lock_waits();
 }
 
 template <const Config& kConfig>

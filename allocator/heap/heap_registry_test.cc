@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <set>
@@ -48,6 +49,29 @@ TYPED_TEST(HeapRegistryTest, NumbersHeapsFromOne) {
   EXPECT_EQ(this->registry_.count(), 300U);
   EXPECT_EQ(this->heaps_.Snapshot().heaps_created, 300U);
   this->heaps_.CheckInvariants();
+}
+
+// A fork holds all locks; who waits for the first of them waits for no other.
+TYPED_TEST(HeapRegistryTest, CountsWaitsForItsLock) {
+  this->heaps_.Attach();
+  EXPECT_EQ(this->heaps_.Snapshot().registry_lock_waits, 0U);
+  while (this->heaps_.Snapshot().registry_lock_waits == 0) {
+    this->registry_.PrepareFork();
+    std::atomic<bool> began = false;
+    std::thread other([&] {
+      began = true;
+      this->heaps_.Attach();
+    });
+    while (!began) std::this_thread::yield();
+    std::this_thread::yield();
+    this->registry_.ParentAfterFork();
+    other.join();
+  }
+  const Statistics statistics = this->heaps_.Snapshot();
+  EXPECT_EQ(statistics.registry_lock_waits, 1U);
+  EXPECT_EQ(statistics.heap_lock_waits, 0U);
+  EXPECT_EQ(statistics.magazine_pool_lock_waits, 0U);
+  EXPECT_EQ(statistics.parcel_pool_lock_waits, 0U);
 }
 
 TYPED_TEST(HeapRegistryTest, AdoptsTheHeapAbandonedLast) {

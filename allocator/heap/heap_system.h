@@ -44,6 +44,7 @@ struct HeapSystem {
     }
   }
   std::uint64_t depot_bytes = 0;
+  std::uint64_t clear_bytes = 0;      // the most of each freed block
   std::uint32_t kept_span_units = 0;  // the most of each heap
 };
 

@@ -49,6 +49,8 @@ class MetadataPool {
   // How often pieces were taken or put: each time the lock was held.
   std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 
+  std::uint64_t lock_waits() const { return lock_.waits(); }
+
   std::size_t mapped_bytes() const { return table_.mapped_bytes(); }
   std::uint64_t map_calls() const { return table_.map_calls(); }
 

@@ -1,5 +1,6 @@
 #include "allocator/heap/metadata_pool.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -54,6 +55,30 @@ TEST_F(MetadataPoolTest, PiecesAreAlignedAndDoNotOverlap) {
   EXPECT_EQ(pool_.mapped_bytes(), memory_.mapped_bytes());
   EXPECT_EQ(pool_.map_calls(), memory_.calls(VmCall::kMap));
   pool_.CheckInvariants();
+}
+
+// Until a thread came while the lock was held, as it does as a rule.
+void WaitForPool(MetadataPool& pool) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  while (pool.lock_waits() == 0) {
+    pool.LockForFork();
+    std::atomic<bool> began = false;
+    std::thread other([&] {
+      began = true;
+      pool.Put(pool.Take());
+    });
+    while (!began) std::this_thread::yield();
+    std::this_thread::yield();
+    pool.UnlockAfterFork();
+    other.join();
+  }
+}
+
+TEST_F(MetadataPoolTest, CountsWaitsForItsLock) {
+  pool_.Put(pool_.Take());
+  EXPECT_EQ(pool_.lock_waits(), 0U);
+  WaitForPool(pool_);
+  // Of the two calls only the first can have met the other thread.
+  EXPECT_EQ(pool_.lock_waits(), 1U);
 }
 
 TEST_F(MetadataPoolTest, TakesAgainWhatWasPut) {

@@ -132,7 +132,7 @@ class SpanCache {
     if (word != 0) ace.ReleaseSpan(FirstOf(word), UnitsOf(word));
   }
 
-  // The first empty slot, with at most `most_units` in the others.
+  // An empty slot, with at most `most_units` in the others.
   HAK_NOINLINE std::atomic<std::uint64_t>* MakeRoom(Ace& ace,
                                                     std::uint32_t most_units) {
     for (;;) {

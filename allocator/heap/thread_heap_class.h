@@ -38,7 +38,9 @@
 #include "allocator/base/weak_random.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/guards/guard_sampler.h"
+#include "allocator/heap/allocation_count.h"
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/parcel.h"
@@ -100,7 +102,8 @@ class alignas(64) ThreadHeap {
           MakeUnitRecord(id, MakeHeader(BlockState::kLive, code));
       if constexpr (kConfig.delay_reuse) {
         caches_[code].length =
-            PiecedLength(kClassLayouts[code - 1].block_bytes);
+            PiecedLength(kClassLayouts[code - 1].block_bytes,
+                         system == nullptr ? kClearAll : system->clear_bytes);
         caches_[code].rest_slots = resting_.slots[code - 1];
       }
     }
@@ -127,8 +130,7 @@ class alignas(64) ThreadHeap {
     // The record of this heap's units of the class.
     UnitRecord live_record = 0;
     MagazineTop previous = 0;
-    // Written by the owner, read by statistics.
-    std::atomic<std::uint64_t> allocations{0};
+    AllocationCount allocations;
   };
 
   // `size_bytes` <= kMaxTinyBytes.
@@ -151,15 +153,17 @@ class alignas(64) ThreadHeap {
     return static_cast<SizeClass>(&cache - caches_ - 1);
   }
 
-  // A block of the class, or null when the loaded magazine is empty.
+  // A block of the class. Null: the loaded magazine is empty, or it is time for
+  // WindUp.
   static HAK_ALWAYS_INLINE void* TryPop(ClassCache& cache) {
     const MagazineTop top = cache.top;
     if (MagazineFillBytes(top) == 0) [[unlikely]]
       return nullptr;
     void* block = *reinterpret_cast<void**>(top);
     if (block == nullptr) __builtin_unreachable();  // spares callers a test
+    if (!cache.allocations.Count()) [[unlikely]]
+      return nullptr;
     cache.top = top - kMagazineSlotBytes;
-    CountOne(cache);
     return block;
   }
 
@@ -217,6 +221,12 @@ class alignas(64) ThreadHeap {
   // Counts a slow path, this heap's or ACE's; every so often, what is idle is
   // given back.
   void Tick();
+  // Before the class serves a call by another way than TryPop: where its
+  // countdown is at its end, the time is looked at.
+  HAK_ALWAYS_INLINE void WindUp(SizeClass size_class) {
+    if (Cache(size_class).allocations.at_end()) [[unlikely]]
+      EndCountdown(size_class);
+  }
   // The thread exits. Little stays where it is, for the thread that adopts the
   // heap, or until others find the heap idle; much goes as with Flush.
   void Leave();
@@ -261,6 +271,7 @@ class alignas(64) ThreadHeap {
     std::uint64_t kept_span_units;
     std::uint64_t span_allocations;
     std::uint64_t span_bytes;
+    std::uint64_t lock_waits;
   };
   void AddCounters(Counters& counters) const;
 
@@ -331,7 +342,6 @@ class alignas(64) ThreadHeap {
     sum.store(sum.load(std::memory_order_relaxed) + more,
               std::memory_order_relaxed);
   }
-  static void CountOne(ClassCache& cache) { AddTo(cache.allocations, 1); }
   static HAK_ALWAYS_INLINE bool Append(Parcel& parcel, SizeClass size_class,
                                        void* block) {
     if (parcel.count == Parcel::kCapacity || parcel.bytes >= kMaxParcelBytes) {
@@ -365,6 +375,8 @@ class alignas(64) ThreadHeap {
   HAK_ALWAYS_INLINE void BeginSlowPath(Overdue& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void EndSlowPath(const Overdue& overdue);
+  HAK_COLD void EndCountdown(SizeClass size_class);
+  void LookAtTime();
   HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
     if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
   }

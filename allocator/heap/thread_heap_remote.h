@@ -283,8 +283,7 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::AddCounters(Counters& counters) const
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   for (unsigned i = 0; i < kClassCount; ++i) {
-    counters.allocations[i] +=
-        caches_[i + 1].allocations.load(std::memory_order_relaxed);
+    counters.allocations[i] += caches_[i + 1].allocations.value();
   }
   counters.remote_frees += remote_frees_.load(std::memory_order_relaxed);
   counters.partial_takes += slabs_.partial_takes();
@@ -293,6 +292,7 @@ void ThreadHeap<kConfig>::AddCounters(Counters& counters) const
   counters.span_allocations +=
       span_allocations_.load(std::memory_order_relaxed);
   counters.span_bytes += span_bytes_.load(std::memory_order_relaxed);
+  counters.lock_waits += lock_.waits();
 }
 
 // The loaded magazines and open parcels of a thread that does not exist in the

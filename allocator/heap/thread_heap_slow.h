@@ -22,8 +22,19 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::Tick() {
   // Reading the clock is a fifth of a short slow path.
   if (++since_tick_ < kTickInterval) return;
+  LookAtTime();
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::LookAtTime() {
   since_tick_ = 0;
   if (system_->ace.Tick()) TrimSomeHeaps();
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::EndCountdown(SizeClass size_class) {
+  Cache(size_class).allocations.Wind();
+  LookAtTime();
 }
 
 // Without the lock: what may take other heaps' locks, or ACE's for longer.
@@ -79,7 +90,7 @@ void ThreadHeap<kConfig>::FlushIdleClasses(SizeClass wanted) {
     const auto size_class = static_cast<SizeClass>(next_idle_check_);
     const ClassCache& cache = Cache(size_class);
     if (cache.top == 0 || size_class == wanted) continue;
-    const std::uint64_t now = cache.allocations.load(std::memory_order_relaxed);
+    const std::uint64_t now = cache.allocations.value();
     if (now == depots_[size_class].seen_allocations) FlushClass(size_class);
     depots_[size_class].seen_allocations = now;
   }
@@ -106,7 +117,9 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
   void* block = nullptr;
   ClassCache& cache = Cache(size_class);
   if (!EnsureMagazine(size_class)) {
-    if (slabs_.Take(size_class, &block, 1, refusal) != 0) CountOne(cache);
+    if (slabs_.Take(size_class, &block, 1, refusal) != 0) {
+      cache.allocations.Count();
+    }
     return block;
   }
   if (MagazineFillBytes(cache.top) == 0) {
@@ -141,6 +154,9 @@ void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
   Overdue overdue;
   lock_.Lock();
   BeginSlowPath(overdue);
+  // So that the countdown does not end in Refill, nor soon after: this path
+  // looks at the time, too.
+  Cache(size_class).allocations.Wind();
   void* block = Refill(size_class, refusal);
   lock_.Unlock();
   EndSlowPath(overdue);

@@ -155,6 +155,24 @@ TYPED_TEST(ThreadHeapTest, SlowPathsOfOneHeapTrimOthers) {
   heaps.CheckInvariants();
 }
 
+// Where calls take no slow path, the countdown looks at the time.
+TYPED_TEST(ThreadHeapTest, CallsFromMagazinesTrim) {
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  heaps.Free(heap, heaps.Allocate(heap, kSmall, 200'000));
+  const std::uint64_t before = heaps.Snapshot().cached_bytes;
+  EXPECT_GT(before, 4 * kMiB);
+  for (int i = 0; i < 4; ++i) {
+    heaps.memory().AdvanceMs(HeapOptions().decay_ms);
+    for (unsigned call = 0; call <= AllocationCount::kInterval; ++call) {
+      heaps.Free(heap, heaps.Allocate(heap, kLarge));
+    }
+  }
+  EXPECT_LE(heaps.Snapshot().cached_bytes, 2 * kUnitBytes);
+  EXPECT_LE(heaps.GrantedBytes(), 2 * MagazineCapacity(kSmall) * kUnitBytes);
+  heaps.CheckInvariants();
+}
+
 TYPED_TEST(ThreadHeapTest, FlushLeavesNothingBehind) {
   auto& heaps = *this->heaps_;
   auto& heap = heaps.Attach();
