@@ -1,7 +1,9 @@
 // What Snapshot says has been served, call by call.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "allocator/base/units.h"
@@ -44,6 +46,57 @@ TYPED_TEST(AllocatorStatisticsTest, BeforeTheFirstCall) {
   for (const RouteStatistics& route : statistics.routes) {
     EXPECT_EQ(route.allocations, 0U);
   }
+}
+
+// Has `ask` called by another thread while `hold_during` holds a lock, until it
+// had to wait for it.
+template <typename Waits, typename Ask, typename HoldDuring>
+void MakeWait(const Waits& waits, const Ask& ask,
+              const HoldDuring& hold_during) {
+  for (const std::uint64_t before = waits(); waits() == before;) {
+    std::atomic<bool> began = false;
+    std::thread other;
+    hold_during([&] {
+      other = std::thread([&] {
+        began = true;
+        ask();
+      });
+      while (!began) std::this_thread::yield();
+      std::this_thread::yield();
+    });
+    other.join();
+  }
+}
+
+TYPED_TEST(AllocatorStatisticsTest, WaitsCountLockByLock) {
+  auto& allocator = this->allocator_;
+  allocator.Free(this->self_, allocator.Allocate(this->self_, 100));
+  const auto snapshot = [&] { return allocator.upkeep().Snapshot(); };
+  const auto expect = [&](std::uint64_t ace, std::uint64_t heaps) {
+    const Statistics found = snapshot();
+    EXPECT_EQ(found.ace_lock_waits, ace);
+    EXPECT_EQ(found.heap_lock_waits, heaps);
+    EXPECT_EQ(found.registry_lock_waits, 0U);
+    EXPECT_EQ(found.magazine_pool_lock_waits, 0U);
+    EXPECT_EQ(found.parcel_pool_lock_waits, 0U);
+  };
+  expect(0, 0);
+  Ace& ace = allocator.ace();
+  MakeWait([&] { return snapshot().ace_lock_waits; }, [&] { ace.NextHuge(0); },
+           [&](const auto& meanwhile) { ace.HoldStill(meanwhile); });
+  expect(1, 0);
+  auto& heap = *this->self_;
+  MakeWait([&] { return snapshot().heap_lock_waits; },
+           [&] {
+             heap.LockForWalk();
+             heap.UnlockAfterWalk();
+           },
+           [&](const auto& meanwhile) {
+             heap.LockForWalk();
+             meanwhile();
+             heap.UnlockAfterWalk();
+           });
+  expect(1, 1);
 }
 
 TYPED_TEST(AllocatorStatisticsTest, EveryServedCallCountsOnItsRoute) {

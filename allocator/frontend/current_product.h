@@ -11,6 +11,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
 #include "allocator/core/call_result.h"
+#include "allocator/core/live_count.h"
 #include "allocator/core/recovery.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_reporter.h"
@@ -27,6 +28,8 @@ const char* ProductVariant();
 // Makes sure that the options are read, in a program that never allocates, too.
 void ProductStart();
 Statistics ProductStatistics();
+// A walk over all slabs.
+LiveCount ProductLiveCount();
 // Gives all cached memory back; returns the bytes given back.
 std::size_t ProductPurge();
 // hakmem_check_heap.

@@ -4,8 +4,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "allocator/base/raw_print.h"
+#include "allocator/base/json_text.h"
 #include "allocator/config/options.h"
+#include "allocator/core/live_count.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
@@ -30,6 +31,10 @@ constexpr int kOutermostPriority = 101;
 // The program's name as it was at start: servers write what they do over their
 // arguments, and with them over libc's name.
 constinit char g_program[64] = "";
+
+// Longer than the stack of a thread that calls exit should be asked for.
+// Written and read at the end of the process alone.
+constinit char g_statistics[kStatisticsJsonBytes] = "";
 
 // HAKMEM_PREWARM, whose list was checked when it was read.
 void Prewarm() {
@@ -73,8 +78,10 @@ __attribute__((destructor(kOutermostPriority))) void AtExit() {
   if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
   const char* const value = CurrentOptions().stats;
   if (value[0] == '\0') return;
-  RawPrinter out;
-  PrintStatisticsJson(ProductStatistics(), ProcessId(), g_program, out);
+  JsonText out(g_statistics, sizeof(g_statistics));
+  const LiveCount live = ProductLiveCount();
+  PrintStatisticsJson(ProductStatistics(), live.classes, ProcessId(), g_program,
+                      out);
   const int fd = OpenExitOutput("HAKMEM_STATS", value, FileReaders::kAll);
   // In one write: other processes may append to the same file.
   WriteFd(fd, out.text());

@@ -53,14 +53,21 @@ bool FutexLock::Borrow() {
 
 void FutexLock::LockSlow() {
   if (Borrow()) return;
-  // While others wait already, spinning would only take the lock from them.
+  if (!Spin()) Wait(self_);
+  // Now that the lock is this thread's: no instruction has to be locked.
+  waits_.store(waits() + 1, std::memory_order_relaxed);
+}
+
+// True: this thread has got the lock.
+bool FutexLock::Spin() {
   for (int spins = 0; spins < kSpins; ++spins) {
     const std::uint32_t state = state_.load(std::memory_order_relaxed);
-    if ((state & kContended) != 0) break;
-    if (state == kFree && TryLock()) return;
+    // While others wait already, spinning would only take the lock from them.
+    if ((state & kContended) != 0) return false;
+    if (state == kFree && TryLock()) return true;
     Pause();
   }
-  Wait(self_);
+  return false;
 }
 
 // Takes the lock as `holder`, with kContended, since this thread cannot know

@@ -1,8 +1,8 @@
-// A mutual-exclusion lock of four bytes on the kernel's futex, which knows who
-// holds it.
+// A mutual-exclusion lock on the kernel's futex, which knows who holds it, and
+// how often it was waited for.
 //
-// Owns: one lock word, and each thread's name for itself. Called by: every
-// layer above platform.
+// Owns: one lock word, a count, and each thread's name for itself. Called by:
+// every layer above platform.
 // Thread-safety: it is the thread-safety. Constant-initialised, never
 // destroyed, usable before libc is initialised; leaves errno as it was.
 // The scheme is the three-state mutex of U. Drepper, "Futexes Are Tricky", with
@@ -11,6 +11,9 @@
 // Fork takes a lock in a way of its own: LockForFork. Meanwhile the thread that
 // forks can take the lock once more and release it, as its handlers of fork may
 // allocate; to all others it is held.
+//
+// Waits are counted in every variant: it is done out of line, by a thread that
+// has waited already, so a lock that is free costs no instruction more.
 //
 // Invariants:
 //   F1: state_ is the holder's id, or 0, with two flags: others may wait; it is
@@ -70,7 +73,14 @@ class ABSL_LOCKABLE FutexLock {
   // not written to.
   void ResetAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // A hint for tests and reports.
+  // How many calls of Lock found the lock held by another thread, and have got
+  // it since.
+  std::uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
+
+  // Hints for tests and reports.
+  bool IsWaitedFor() const {
+    return (state_.load(std::memory_order_relaxed) & kContended) != 0;
+  }
   bool IsHeld() const {
     return state_.load(std::memory_order_relaxed) != kFree;
   }
@@ -115,6 +125,7 @@ class ABSL_LOCKABLE FutexLock {
   bool Borrow();
   static std::uint32_t NewName();
   void WakeOne();
+  bool Spin() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void Wait(std::uint32_t holder);
   bool IsMine(std::uint32_t state) const {
     return (state & kHolder) == self_ && self_ != kUnknown;
@@ -129,6 +140,8 @@ class ABSL_LOCKABLE FutexLock {
 
   // Written and read by every thread that takes the lock.
   std::atomic<std::uint32_t> state_{kFree};
+  // Written by who holds the lock, read by statistics.
+  std::atomic<std::uint64_t> waits_{0};
 };
 
 // Sleeps for 50 microseconds: for who waits, without a lock, for what a call of

@@ -17,7 +17,7 @@ namespace {
 // Usable before any constructor has run.
 constinit FutexLock g_lock;
 
-TEST(FutexLock, IsFourBytes) { EXPECT_EQ(sizeof(FutexLock), 4u); }
+TEST(FutexLock, IsAWordAndACount) { EXPECT_EQ(sizeof(FutexLock), 16u); }
 
 TEST(FutexLock, ExcludesOthers) {
   EXPECT_FALSE(g_lock.IsHeld());
@@ -80,6 +80,38 @@ TEST(FutexLock, WakesASleeper) {
   waiter.join();
   EXPECT_EQ(waiter_errno, 1234);
 }
+
+// However it got there: whether it spins or sleeps, a call counts once.
+void CountsEachWaitOnce() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  FutexLock lock;
+  for (int i = 0; i < 3; ++i) {
+    lock.Lock();
+    lock.Unlock();
+  }
+  EXPECT_EQ(lock.waits(), 0u);
+  for (std::uint64_t waits = 1; waits <= 3; ++waits) {
+    lock.Lock();
+    std::thread waiter([&lock] { const FutexLockHolder hold(lock); });
+    // Nobody but a waiter marks the lock; it sleeps from then on.
+    while (!lock.IsWaitedFor()) std::this_thread::yield();
+    EXPECT_EQ(lock.waits(), waits - 1);
+    lock.Unlock();
+    waiter.join();
+    EXPECT_EQ(lock.waits(), waits);
+  }
+}
+TEST(FutexLock, CountsEachWaitOnce) { CountsEachWaitOnce(); }
+
+void CountsNoWaitOfWhoOnlyTries() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  FutexLock lock;
+  lock.Lock();
+  std::thread([&lock]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    EXPECT_FALSE(lock.TryLock());
+  }).join();
+  lock.Unlock();
+  EXPECT_EQ(lock.waits(), 0u);
+}
+TEST(FutexLock, CountsNoWaitOfWhoOnlyTries) { CountsNoWaitOfWhoOnlyTries(); }
 
 // The thread that forks may allocate meanwhile; nobody else may.
 void IsLentToTheThreadThatForks() ABSL_NO_THREAD_SAFETY_ANALYSIS {

@@ -1,6 +1,6 @@
 // A lock of which there are many, and which fork stops all at once.
 //
-// Owns: one lock word; the gate, of which the process has one. Called by: heap.
+// Owns: one lock; the gate, of which the process has one. Called by: heap.
 // Thread-safety: it is the thread-safety. As FutexLock.
 //
 // Taking thousands of locks for a fork would write to thousands of pages, and
@@ -50,6 +50,8 @@ class ABSL_LOCKABLE GatedLock {
   void Unlock() ABSL_UNLOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     lock_.Unlock();
   }
+
+  std::uint64_t waits() const { return lock_.waits(); }
 
   // The forking thread, which has closed the gate: returns when no other thread
   // is inside.

@@ -1,4 +1,4 @@
-// The calling thread as the kernel knows it, asked for now and then.
+// The calling thread as the kernel knows it, asked at most every 100 ms.
 //
 // Owns: what each thread was told last. Called by: failures, for events that
 // may come in storms. Thread-safety: any thread, signal handlers included;

@@ -1,8 +1,12 @@
 #include "allocator/statistics/statistics.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include "allocator/base/json_text.h"
+#include "allocator/base/raw_print.h"
 #include "allocator/config/version.h"
 
 namespace hakmem {
@@ -49,19 +53,80 @@ constexpr Row kRows[] = {
     {"slabs_from_new_frames", "slabs, new frames",
      &Statistics::slabs_from_new_frames, false},
     {"misuses", "misuses", &Statistics::misuses, false},
+    {"ace_lock_waits", "waits, ACE's lock", &Statistics::ace_lock_waits, false},
+    {"heap_lock_waits", "waits, heaps' locks", &Statistics::heap_lock_waits,
+     false},
+    {"registry_lock_waits", "waits, registry", &Statistics::registry_lock_waits,
+     false},
+    {"magazine_pool_lock_waits", "waits, magazine pool",
+     &Statistics::magazine_pool_lock_waits, false},
+    {"parcel_pool_lock_waits", "waits, parcel pool",
+     &Statistics::parcel_pool_lock_waits, false},
 };
 
-// The most that a program's name may take of the line; the rest takes at most
-// 1,660 bytes.
+// The numbers of a class that JSON and XML have.
+struct ClassField {
+  const char* key;
+  std::uint64_t (*value)(const ClassStatistics& entry);
+};
+
+constexpr ClassField kClassFields[] = {
+    {"block_bytes",
+     [](const ClassStatistics& entry) -> std::uint64_t {
+       return entry.block_bytes;
+     }},
+    {"slabs",
+     [](const ClassStatistics& entry) -> std::uint64_t { return entry.slabs; }},
+    {"slab_bytes",
+     [](const ClassStatistics& entry) { return entry.slab_bytes(); }},
+    {"live_blocks",
+     [](const ClassStatistics& entry) { return entry.live_blocks; }},
+    {"live_bytes",
+     [](const ClassStatistics& entry) { return entry.live_bytes(); }},
+    {"free_blocks",
+     [](const ClassStatistics& entry) { return entry.free_blocks(); }},
+    {"fragmentation_permille",
+     [](const ClassStatistics& entry) {
+       return entry.FragmentationPermille();
+     }},
+};
+
+// The most that a program's name may take of the line.
 constexpr std::size_t kMaxProgramBytes = 360;
 
+// Collects lines, and passes on as many as fit.
+class Lines {
+ public:
+  explicit Lines(const LineSink& sink) : sink_(sink) {}
+  ~Lines() { Pass(); }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  RawPrinter& out() { return out_; }
+  void End() {
+    out_.Text("\n");
+    if (out_.text().size() > RawPrinter::kCapacityBytes - kMaxLineBytes) Pass();
+  }
+
+ private:
+  static constexpr std::size_t kMaxLineBytes = 512;
+
+  void Pass() {
+    sink_.write(sink_.context, out_.text());
+    out_.Clear();
+  }
+
+  const LineSink& sink_;
+  RawPrinter out_;
+};
+
 // As a string, of which the beginning stands when it is too long.
-void PrintProgram(std::string_view program, RawPrinter& out) {
+void PrintProgram(std::string_view program, JsonText& out) {
   char buffer[kMaxProgramBytes];
   JsonText name(buffer, sizeof(buffer));
   name.String(program);
-  out.Text(name.text());
-  if (name.overflowed()) out.Text("\"");
+  out.Raw(name.text());
+  if (name.overflowed()) out.Raw("\"");
 }
 
 // `text`, and spaces up to `width`.
@@ -74,42 +139,89 @@ void PrintLeft(std::string_view text, std::size_t width, RawPrinter& out) {
 void PrintRight(std::uint64_t value, std::size_t width, RawPrinter& out) {
   std::size_t digits = 1;
   for (std::uint64_t rest = value; rest >= 10; rest /= 10) ++digits;
-  PrintLeft("", width - digits, out);
+  PrintLeft("", digits < width ? width - digits : 0, out);
   out.Decimal(value);
+}
+
+void PrintClassJson(const ClassStatistics& entry, JsonText& out) {
+  out.Raw("{");
+  for (const ClassField& field : kClassFields) {
+    if (&field != kClassFields) out.Raw(",");
+    out.Raw("\"").Raw(field.key).Raw("\":").Number(field.value(entry));
+  }
+  out.Raw("}");
+}
+
+constexpr const char* kClassColumns[] = {
+    "class", "slabs", "live blocks", "live bytes", "free blocks", "unused"};
+constexpr std::size_t kClassWidths[] = {7, 10, 14, 16, 14, 8};
+
+void PrintClassesText(ClassList classes, Lines& lines) {
+  RawPrinter& out = lines.out();
+  for (unsigned i = 0; i < std::size(kClassWidths); ++i) {
+    const std::string_view title = kClassColumns[i];
+    PrintLeft("", kClassWidths[i] - title.size(), out);
+    out.Text(title);
+  }
+  lines.End();
+  for (const ClassStatistics& entry : classes) {
+    if (entry.slabs == 0) continue;
+    const std::uint64_t permille = entry.FragmentationPermille();
+    const std::uint64_t values[] = {entry.block_bytes,   entry.slabs,
+                                    entry.live_blocks,   entry.live_bytes(),
+                                    entry.free_blocks(), permille / 10};
+    for (unsigned i = 0; i < std::size(values); ++i) {
+      // The last one has four characters more.
+      const bool last = i + 1 == std::size(values);
+      PrintRight(values[i], kClassWidths[i] - (last ? 4 : 0), out);
+    }
+    out.Text(".").Decimal(permille % 10).Text(" %");
+    lines.End();
+  }
 }
 
 }  // namespace
 
-void PrintStatisticsJson(const Statistics& statistics, int process_id,
-                         const char* program, RawPrinter& out) {
-  out.Text("{\"pid\":").SignedDecimal(process_id).Text(",\"program\":");
+void PrintStatisticsJson(const Statistics& statistics, ClassList classes,
+                         int process_id, const char* program, JsonText& out) {
+  out.Raw("{\"pid\":").SignedNumber(process_id).Raw(",\"program\":");
   PrintProgram(program, out);
-  out.Text(",\"variant\":\"").Text(statistics.variant);
-  out.Text("\",\"routes\":{");
+  out.Raw(",\"variant\":\"").Raw(statistics.variant);
+  out.Raw("\",\"routes\":{");
   for (unsigned i = 0; i < kRouteCount; ++i) {
     const RouteStatistics& route = statistics.routes[i];
-    out.Text(i == 0 ? "\"" : ",\"").Text(RouteName(static_cast<Route>(i)));
-    out.Text("\":{\"allocations\":").Decimal(route.allocations);
-    out.Text(",\"bytes\":").Decimal(route.bytes).Text("}");
+    out.Raw(i == 0 ? "\"" : ",\"").Raw(RouteName(static_cast<Route>(i)));
+    out.Raw("\":{\"allocations\":").Number(route.allocations);
+    out.Raw(",\"bytes\":").Number(route.bytes).Raw("}");
   }
-  out.Text("}");
-  for (const Row& row : kRows) {
-    out.Text(",\"").Text(row.key).Text("\":").Decimal(statistics.*row.value);
+  out.Raw("}");
+  for (const Row& row : kRows) out.Key(row.key).Number(statistics.*row.value);
+  out.Key("classes").Raw("[");
+  bool first = true;
+  for (const ClassStatistics& entry : classes) {
+    if (entry.slabs == 0) continue;
+    if (!first) out.Raw(",");
+    first = false;
+    PrintClassJson(entry, out);
   }
-  out.Text("}\n");
+  out.Raw("]}\n");
 }
 
-void PrintStatisticsText(const Statistics& statistics, RawPrinter& out) {
+void PrintStatisticsText(const Statistics& statistics, ClassList classes,
+                         const LineSink& sink) {
   constexpr std::size_t kNameWidth = 24;
   constexpr std::size_t kNumberWidth = 20;
+  Lines lines(sink);
+  RawPrinter& out = lines.out();
   out.Text("hakmem ").Text(kVersion).Text(" ").Text(statistics.variant);
-  out.Text("\n");
+  lines.End();
   for (unsigned i = 0; i < kRouteCount; ++i) {
     const RouteStatistics& route = statistics.routes[i];
     out.Text("  ");
     PrintLeft(RouteName(static_cast<Route>(i)), kNameWidth, out);
     PrintRight(route.allocations, kNumberWidth, out);
-    out.Text(" calls, ").Bytes(route.bytes).Text("\n");
+    out.Text(" calls, ").Bytes(route.bytes);
+    lines.End();
   }
   for (const Row& row : kRows) {
     const std::uint64_t value = statistics.*row.value;
@@ -117,8 +229,45 @@ void PrintStatisticsText(const Statistics& statistics, RawPrinter& out) {
     PrintLeft(row.words, kNameWidth, out);
     PrintRight(value, kNumberWidth, out);
     if (row.is_bytes) out.Text(" bytes, ").Bytes(value);
-    out.Text("\n");
+    lines.End();
   }
+  PrintClassesText(classes, lines);
+}
+
+void PrintStatisticsXml(const Statistics& statistics, ClassList classes,
+                        const LineSink& sink) {
+  Lines lines(sink);
+  RawPrinter& out = lines.out();
+  // "version" is that of glibc's format, whose root element this is.
+  out.Text("<malloc version=\"1\">");
+  lines.End();
+  out.Text("<allocator name=\"hakmem\" version=\"").Text(kVersion);
+  out.Text("\" variant=\"").Text(statistics.variant).Text("\"/>");
+  lines.End();
+  for (unsigned i = 0; i < kRouteCount; ++i) {
+    const RouteStatistics& route = statistics.routes[i];
+    out.Text("<route name=\"").Text(RouteName(static_cast<Route>(i)));
+    out.Text("\" allocations=\"").Decimal(route.allocations);
+    out.Text("\" bytes=\"").Decimal(route.bytes).Text("\"/>");
+    lines.End();
+  }
+  for (const Row& row : kRows) {
+    out.Text("<").Text(row.key).Text(">").Decimal(statistics.*row.value);
+    out.Text("</").Text(row.key).Text(">");
+    lines.End();
+  }
+  for (const ClassStatistics& entry : classes) {
+    if (entry.slabs == 0) continue;
+    out.Text("<class");
+    for (const ClassField& field : kClassFields) {
+      out.Text(" ").Text(field.key).Text("=\"").Decimal(field.value(entry));
+      out.Text("\"");
+    }
+    out.Text("/>");
+    lines.End();
+  }
+  out.Text("</malloc>");
+  lines.End();
 }
 
 }  // namespace hakmem

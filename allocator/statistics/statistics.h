@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
-#include "allocator/base/raw_print.h"
+#include "allocator/base/json_text.h"
 #include "allocator/base/route.h"
 
 namespace hakmem {
@@ -47,16 +49,59 @@ struct Statistics {
   std::uint64_t slabs_from_clean_units = 0;
   std::uint64_t slabs_from_new_frames = 0;  // the kernel had to map them
   std::uint64_t misuses = 0;  // calls refused with HAKMEM_ON_MISUSE=log
+  // Lock by lock, how often a thread found it held by another one, and waited.
+  std::uint64_t ace_lock_waits = 0;
+  std::uint64_t heap_lock_waits = 0;  // of all heaps
+  std::uint64_t registry_lock_waits = 0;
+  std::uint64_t magazine_pool_lock_waits = 0;
+  std::uint64_t parcel_pool_lock_waits = 0;
 };
 
-// One JSON object on one line, with its newline; keys as the fields above, with
-// `pid` and `program` first. `program` is escaped, and cut when it is long, so
-// that the line is always whole.
-void PrintStatisticsJson(const Statistics& statistics, int process_id,
-                         const char* program, RawPrinter& out);
+// What the slabs of one size class hold, as a walk over the tables found it.
+struct ClassStatistics {
+  std::uint32_t block_bytes = 0;
+  std::uint32_t blocks_per_slab = 0;
+  std::uint32_t bytes_per_slab = 0;
+  std::uint32_t slabs = 0;
+  std::uint64_t live_blocks = 0;
 
-// A table for people, as malloc_stats() prints it.
-void PrintStatisticsText(const Statistics& statistics, RawPrinter& out);
+  std::uint64_t slab_bytes() const {
+    return std::uint64_t{slabs} * bytes_per_slab;
+  }
+  std::uint64_t live_bytes() const { return live_blocks * block_bytes; }
+  // In the slab or in caches, never used, or on the way to their owner.
+  std::uint64_t free_blocks() const {
+    return std::uint64_t{slabs} * blocks_per_slab - live_blocks;
+  }
+  // The part of the slabs' bytes, in thousandths, that no live block has.
+  std::uint64_t FragmentationPermille() const {
+    const std::uint64_t bytes = slab_bytes();
+    return bytes == 0 ? 0 : (bytes - live_bytes()) * 1000 / bytes;
+  }
+};
+// Classes without slabs are not printed.
+using ClassList = std::span<const ClassStatistics>;
+
+// One JSON object on one line, with its newline; keys as the fields above, with
+// `pid` and `program` first and `classes` last. `program` is escaped, and cut
+// when it is long, so that the line always fits into kStatisticsJsonBytes.
+inline constexpr std::size_t kStatisticsJsonBytes = 16 * 1024;
+void PrintStatisticsJson(const Statistics& statistics, ClassList classes,
+                         int process_id, const char* program, JsonText& out);
+
+// Where text goes that may be long: whole lines, some at a time.
+struct LineSink {
+  void (*write)(void* context, std::string_view lines);
+  void* context;
+};
+
+// A table for people, as malloc_stats() prints it, and one of the classes.
+void PrintStatisticsText(const Statistics& statistics, ClassList classes,
+                         const LineSink& sink);
+
+// As malloc_info() prints it.
+void PrintStatisticsXml(const Statistics& statistics, ClassList classes,
+                        const LineSink& sink);
 
 }  // namespace hakmem
 

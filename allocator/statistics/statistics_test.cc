@@ -1,9 +1,13 @@
 #include "allocator/statistics/statistics.h"
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
+#include "allocator/base/json_text.h"
+#include "allocator/base/raw_print.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -37,19 +41,56 @@ Statistics Numbered() {
   statistics.slabs_from_clean_units = 30;
   statistics.slabs_from_new_frames = 31;
   statistics.misuses = 32;
+  statistics.ace_lock_waits = 33;
+  statistics.heap_lock_waits = 34;
+  statistics.registry_lock_waits = 35;
+  statistics.magazine_pool_lock_waits = 36;
+  statistics.parcel_pool_lock_waits = 37;
   return statistics;
 }
 
-std::string Json(const Statistics& statistics, const std::string& program) {
-  RawPrinter out;
-  PrintStatisticsJson(statistics, 77, program.c_str(), out);
-  EXPECT_FALSE(out.truncated());
+// One in use, one without slabs, one that is full.
+constexpr ClassStatistics kClasses[] = {
+    {.block_bytes = 1024,
+     .blocks_per_slab = 64,
+     .bytes_per_slab = 65536,
+     .slabs = 3,
+     .live_blocks = 40},
+    {.block_bytes = 1280, .blocks_per_slab = 51, .bytes_per_slab = 65536},
+    {.block_bytes = 20480,
+     .blocks_per_slab = 12,
+     .bytes_per_slab = 262144,
+     .slabs = 1,
+     .live_blocks = 12}};
+
+std::string Json(const Statistics& statistics, ClassList classes,
+                 const std::string& program) {
+  std::string buffer(kStatisticsJsonBytes, '\0');
+  JsonText out(buffer.data(), buffer.size());
+  PrintStatisticsJson(statistics, classes, 77, program.c_str(), out);
+  EXPECT_FALSE(out.overflowed());
   return std::string(out.text());
+}
+
+using Printer = void (*)(const Statistics& statistics, ClassList classes,
+                         const LineSink& sink);
+
+// All that is written; each time, these are whole lines.
+std::string Written(Printer print, const Statistics& statistics,
+                    ClassList classes) {
+  std::string text;
+  const auto append = [](void* context, std::string_view lines) {
+    EXPECT_TRUE(lines.ends_with("\n")) << lines;
+    EXPECT_LT(lines.size(), RawPrinter::kCapacityBytes - 1);
+    static_cast<std::string*>(context)->append(lines);
+  };
+  print(statistics, classes, {.write = append, .context = &text});
+  return text;
 }
 
 // What the program's name becomes.
 std::string Escaped(const std::string& program) {
-  const std::string json = Json(Numbered(), program);
+  const std::string json = Json(Numbered(), {}, program);
   const std::string before = "{\"pid\":77,\"program\":\"";
   EXPECT_EQ(json.substr(0, before.size()), before);
   const std::size_t end = json.find("\",\"variant\":");
@@ -58,7 +99,7 @@ std::string Escaped(const std::string& program) {
 
 TEST(Statistics, JsonHasEveryField) {
   EXPECT_EQ(
-      Json(Numbered(), "prog"),
+      Json(Numbered(), kClasses, "prog"),
       "{\"pid\":77,\"program\":\"prog\",\"variant\":\"release\",\"routes\":{"
       "\"tiny\":{\"allocations\":1,\"bytes\":1024},"
       "\"pool\":{\"allocations\":2,\"bytes\":2048},"
@@ -72,7 +113,22 @@ TEST(Statistics, JsonHasEveryField) {
       "\"refills_from_partial_slabs\":26,\"refills_from_empty_slabs\":27,"
       "\"heaps_adopted\":28,\"slabs_from_kept_units\":29,"
       "\"slabs_from_clean_units\":30,\"slabs_from_new_frames\":31,"
-      "\"misuses\":32}\n");
+      "\"misuses\":32,\"ace_lock_waits\":33,\"heap_lock_waits\":34,"
+      "\"registry_lock_waits\":35,\"magazine_pool_lock_waits\":36,"
+      "\"parcel_pool_lock_waits\":37,\"classes\":["
+      "{\"block_bytes\":1024,\"slabs\":3,\"slab_bytes\":196608,"
+      "\"live_blocks\":40,\"live_bytes\":40960,\"free_blocks\":152,"
+      "\"fragmentation_permille\":791},"
+      "{\"block_bytes\":20480,\"slabs\":1,\"slab_bytes\":262144,"
+      "\"live_blocks\":12,\"live_bytes\":245760,\"free_blocks\":0,"
+      "\"fragmentation_permille\":62}]}\n");
+}
+
+TEST(Statistics, JsonOfNoClassHasAnEmptyList) {
+  EXPECT_TRUE(Json(Numbered(), {}, "").ends_with(",\"classes\":[]}\n"));
+  const ClassStatistics unused = kClasses[1];
+  EXPECT_TRUE(
+      Json(Numbered(), {&unused, 1}, "").ends_with(",\"classes\":[]}\n"));
 }
 
 TEST(Statistics, JsonEscapesTheProgram) {
@@ -85,7 +141,19 @@ TEST(Statistics, JsonEscapesTheProgram) {
   EXPECT_EQ(Escaped("a\xff"), "a\\\\xff");
 }
 
-TEST(Statistics, JsonIsWholeHoweverLong) {
+// As many as the allocator has, each with the longest numbers.
+constexpr auto kMostClasses = [] {
+  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+  std::array<ClassStatistics, 44> classes;
+  classes.fill({.block_bytes = kMost,
+                .blocks_per_slab = kMost,
+                .bytes_per_slab = kMost,
+                .slabs = kMost,
+                .live_blocks = std::uint64_t{1} << 63});
+  return classes;
+}();
+
+TEST(Statistics, IsWholeHoweverLong) {
   Statistics most = Numbered();
   most.variant = "hardened";
   for (RouteStatistics& route : most.routes) {
@@ -113,22 +181,28 @@ TEST(Statistics, JsonIsWholeHoweverLong) {
                                &most.slabs_from_kept_units,
                                &most.slabs_from_clean_units,
                                &most.slabs_from_new_frames,
-                               &most.misuses}) {
+                               &most.misuses,
+                               &most.ace_lock_waits,
+                               &most.heap_lock_waits,
+                               &most.registry_lock_waits,
+                               &most.magazine_pool_lock_waits,
+                               &most.parcel_pool_lock_waits}) {
     *value = std::numeric_limits<std::uint64_t>::max();
   }
   for (const char filler : {'x', '\n', '\xff'}) {
-    const std::string json = Json(most, std::string(4096, filler));
-    EXPECT_EQ(json.substr(json.size() - 3), "5}\n");
+    const std::string json =
+        Json(most, kMostClasses, std::string(4096, filler));
+    EXPECT_TRUE(json.ends_with("}]}\n"));
+  }
+  for (const Printer print : {&PrintStatisticsText, &PrintStatisticsXml}) {
+    Written(print, most, kMostClasses);
   }
 }
 
 TEST(Statistics, TextForPeople) {
-  RawPrinter out;
   Statistics statistics = Numbered();
   statistics.mapped_bytes = 2 * 1024 * 1024;
-  PrintStatisticsText(statistics, out);
-  EXPECT_FALSE(out.truncated());
-  EXPECT_EQ(out.text(),
+  EXPECT_EQ(Written(&PrintStatisticsText, statistics, kClasses),
             "hakmem 0.1.0 release\n"
             "  tiny                                       1 calls, 1.0 KiB\n"
             "  pool                                       2 calls, 2.0 KiB\n"
@@ -155,7 +229,38 @@ TEST(Statistics, TextForPeople) {
             "  slabs, kept units                         29\n"
             "  slabs, clean units                        30\n"
             "  slabs, new frames                         31\n"
-            "  misuses                                   32\n");
+            "  misuses                                   32\n"
+            "  waits, ACE's lock                         33\n"
+            "  waits, heaps' locks                       34\n"
+            "  waits, registry                           35\n"
+            "  waits, magazine pool                      36\n"
+            "  waits, parcel pool                        37\n"
+            "  class     slabs   live blocks      live bytes   free blocks"
+            "  unused\n"
+            "   1024         3            40           40960           152"
+            "  79.1 %\n"
+            "  20480         1            12          245760             0"
+            "   6.2 %\n");
+}
+
+TEST(Statistics, XmlHasEveryField) {
+  const std::string xml = Written(&PrintStatisticsXml, Numbered(), kClasses);
+  EXPECT_TRUE(xml.starts_with(
+      "<malloc version=\"1\">\n"
+      "<allocator name=\"hakmem\" version=\"0.1.0\" variant=\"release\"/>\n"
+      "<route name=\"tiny\" allocations=\"1\" bytes=\"1024\"/>\n"))
+      << xml;
+  EXPECT_NE(xml.find("\n<remote_frees>11</remote_frees>\n"), xml.npos) << xml;
+  EXPECT_TRUE(xml.ends_with(
+      "\n<parcel_pool_lock_waits>37</parcel_pool_lock_waits>\n"
+      "<class block_bytes=\"1024\" slabs=\"3\" slab_bytes=\"196608\""
+      " live_blocks=\"40\" live_bytes=\"40960\" free_blocks=\"152\""
+      " fragmentation_permille=\"791\"/>\n"
+      "<class block_bytes=\"20480\" slabs=\"1\" slab_bytes=\"262144\""
+      " live_blocks=\"12\" live_bytes=\"245760\" free_blocks=\"0\""
+      " fragmentation_permille=\"62\"/>\n"
+      "</malloc>\n"))
+      << xml;
 }
 
 }  // namespace
