@@ -54,33 +54,26 @@ bool Ace::PurgeToClear(Address begin, std::size_t bytes) {
   return memory_.Purge(begin, bytes).ok();
 }
 
-// Pages that are not in memory may be in swap: they are read, and copied if
-// there is something in them.
+// Pages that were never touched are not read, which would make them zero pages
+// that count as touched the next time; and what is zero is not written.
 void Ace::CopyTouched(Address from, Address to, std::size_t bytes) {
   const std::size_t page_bytes = memory_.PageBytes();
-  unsigned char resident[kAskedPages];
+  const std::size_t whole_bytes = RoundDown(bytes, page_bytes);
   std::size_t done = 0;
-  while (bytes - done >= page_bytes) {
-    const std::size_t pages =
-        std::min((bytes - done) / page_bytes, kAskedPages);
-    if (!memory_.FindResident(from + done, pages * page_bytes, resident).ok()) {
-      break;
-    }
-    for (std::size_t page = 0; page < pages;) {
-      const unsigned char touched = resident[page];
-      std::size_t end = page + 1;
-      while (end < pages && resident[end] == touched) ++end;
-      const std::size_t at = done + page * page_bytes;
-      const std::size_t run_bytes = (end - page) * page_bytes;
-      const void* const run = reinterpret_cast<const void*>(from + at);
-      if (touched != 0 || end - page <= kShortGapPages ||
-          FirstNonZero(run, run_bytes) != run_bytes ||
-          !PurgeToClear(to + at, run_bytes)) {
-        std::memcpy(reinterpret_cast<void*>(to + at), run, run_bytes);
+  if (PurgeToClear(to, whole_bytes)) {
+    unsigned char touched[kAskedPages];
+    while (done < whole_bytes) {
+      const std::size_t pages =
+          std::min((whole_bytes - done) / page_bytes, kAskedPages);
+      const bool told =
+          memory_.FindTouched(from + done, pages * page_bytes, touched).ok();
+      for (std::size_t page = 0; page < pages; ++page, done += page_bytes) {
+        if (told && touched[page] == 0) continue;
+        const void* const source = reinterpret_cast<const void*>(from + done);
+        if (FirstNonZero(source, page_bytes) == page_bytes) continue;
+        std::memcpy(reinterpret_cast<void*>(to + done), source, page_bytes);
       }
-      page = end;
     }
-    done += pages * page_bytes;
   }
   std::memcpy(reinterpret_cast<void*>(to + done),
               reinterpret_cast<const void*>(from + done), bytes - done);

@@ -43,6 +43,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   VmStatus Unprotect(Address address, std::size_t bytes) override;
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override;
+  VmStatus FindTouched(Address address, std::size_t bytes,
+                       unsigned char* touched) override;
   std::size_t MaxMappings() override;
   bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -31,6 +32,12 @@ constexpr std::string_view kLockedMemory =
     "takes none of it back: what is freed stays in memory\n";
 // The kernel's initial value, for when the current one cannot be read.
 constexpr std::uint64_t kUsualMaxMappings = 65'530;
+
+// /proc/PID/pagemap has 64 bits for each page, of which so many are read at
+// once. Bit 63: the page is in memory; bit 62: it is in swap (Linux's
+// pagemap.rst).
+constexpr std::size_t kPageEntries = 512;
+constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
 
 void* Map(Address address, std::size_t bytes, int how, int protection) {
   return mmap(ToPointer(address), bytes, protection,
@@ -142,6 +149,32 @@ VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
   const std::size_t pages = bytes / PageBytes();
   for (std::size_t page = 0; page < pages; ++page) resident[page] &= 1;
   return {};
+}
+
+VmStatus LinuxVirtualMemory::FindTouched(Address address, std::size_t bytes,
+                                         unsigned char* touched) {
+  const ErrnoGuard guard;
+  VmStatus status;
+  const int fd = ProcReader().Open("/proc/self/pagemap", status.error_number);
+  if (fd < 0) return status;
+  const std::size_t page_bytes = PageBytes();
+  const std::size_t pages = bytes / page_bytes;
+  std::uint64_t entries[kPageEntries];
+  for (std::size_t done = 0; done < pages && status.ok();) {
+    const std::size_t count = std::min(pages - done, kPageEntries);
+    const std::size_t wanted_bytes = count * sizeof(entries[0]);
+    const std::size_t at = (address / page_bytes + done) * sizeof(entries[0]);
+    if (syscall(SYS_pread64, fd, entries, wanted_bytes, at) !=
+        static_cast<long>(wanted_bytes)) {
+      status.error_number = EIO;
+    }
+    for (std::size_t i = 0; i < count && status.ok(); ++i) {
+      touched[done + i] = (entries[i] & kPresentOrSwapped) != 0 ? 1 : 0;
+    }
+    done += count;
+  }
+  syscall(SYS_close, fd);
+  return status;
 }
 
 std::size_t LinuxVirtualMemory::MaxMappings() {

@@ -329,6 +329,16 @@ TEST_F(LinuxVirtualMemoryTest, FindsResidentPages) {
   EXPECT_FALSE(memory_.FindResident(Page(4), page_, resident).ok());
 }
 
+TEST_F(LinuxVirtualMemoryTest, FindsTouchedPages) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
+  Fill(1, 1, 1);
+  unsigned char touched[3] = {9, 9, 9};
+  ASSERT_TRUE(memory_.FindTouched(Page(0), 3 * page_, touched).ok());
+  EXPECT_EQ(touched[0], 0);
+  EXPECT_EQ(touched[1], 1);
+  EXPECT_EQ(touched[2], 0);
+}
+
 TEST_F(LinuxVirtualMemoryTest, SealedObjectsAreReadOnly) {
   ASSERT_TRUE(memory_.MapAt(Page(0), 2 * page_).ok());
   Fill(0, 2, 1);
