@@ -206,7 +206,7 @@ void AceRun::ResizeHuge(const Record& record) {
   const Grant old = at->second;
   if (old.kind != Kind::kHuge) return;
   const std::size_t bytes = kMaxSpanBytes + (1 + record.b % 4000) * kPageBytes;
-  const Ace::HugeGrant granted = ace_.ResizeHuge(at->first, bytes);
+  const Ace::HugeGrant granted = ResizeLive(ace_, at->first, bytes);
   if (granted.address == 0) {
     CheckContent(at, at->first);
     return CheckRefusal(granted.refusal);

@@ -134,11 +134,22 @@ class Ace {
   // Frees the block if it is live; false: it is not. Its first `lost_bytes` are
   // not mapped.
   bool ReleaseHuge(Address address, std::size_t lost_bytes = 0);
+  // A live block is the caller's to resize or free, and nobody else's; returns
+  // its length in bytes. 0: it was not live.
+  std::size_t ClaimHuge(Address address);
+  // A claimed block is live again.
+  void UnclaimHuge(Address address);
+  void ReleaseClaimedHuge(Address address);
+  // The length of a claimed block; needs no lock.
+  std::size_t ClaimedHugeBytes(Address address) const
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return huge_.BlockBytes(address);
+  }
   // Whether a Huge block that gets as short as a span may stay: there are not
   // many, as each takes a mapping.
   bool MayStayHuge();
-  // The block is not live while this runs. On refusal it is as it was; address
-  // 0 without a refusal: it was not live.
+  // Changes the length of a claimed block, which stays claimed, maybe
+  // elsewhere; on refusal as it was.
   HugeGrant ResizeHuge(Address address, std::size_t bytes);
   // 0: no live block starts at `address`.
   std::size_t HugeBytes(Address address);

@@ -47,20 +47,38 @@ bool Ace::MayStayHuge() {
 bool Ace::ReleaseHuge(Address address, std::size_t lost_bytes) {
   const FutexLockHolder hold(lock_);
   if (!huge_.IsLive(address)) return false;
-  const std::size_t bytes = huge_.Release(memory_, address, lost_bytes);
-  SubtractMapped(bytes);
+  SubtractMapped(huge_.Release(memory_, address, lost_bytes));
   return true;
+}
+
+std::size_t Ace::ClaimHuge(Address address) {
+  const FutexLockHolder hold(lock_);
+  if (!huge_.IsLive(address)) return 0;
+  huge_.Claim(address);
+  return huge_.BlockBytes(address);
+}
+
+void Ace::UnclaimHuge(Address address) {
+  const FutexLockHolder hold(lock_);
+  huge_.Unclaim(address);
+}
+
+void Ace::ReleaseClaimedHuge(Address address) {
+  const FutexLockHolder hold(lock_);
+  huge_.Unclaim(address);
+  SubtractMapped(huge_.Release(memory_, address));
 }
 
 Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   const FutexLockHolder hold(lock_);
-  if (!huge_.IsLive(address)) return {};
   const std::size_t old_bytes = huge_.BlockBytes(address);
   const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
   if (!WithinHeapLimit(more_bytes)) return {0, OverHeapLimit(more_bytes)};
   // The pool counts it before it lets go of the lock, too.
   mapped_bytes_.store(mapped_bytes() + more_bytes, std::memory_order_relaxed);
+  huge_.Unclaim(address);
   const HugePool::Result result = huge_.Resize(memory_, address, bytes);
+  huge_.Claim(result.address != 0 ? result.address : address);
   if (result.address == 0) {
     SubtractMapped(more_bytes);
     return {0, HugeRefusal(result, bytes)};

@@ -92,7 +92,7 @@ TEST_F(AcePagesTest, OnAsksForEveryFrameAndEveryHugeBlock) {
   EXPECT_TRUE(IsHuge(0, coarse().frame_count()));
   const Address huge = ace_->GrantHuge(4 * kMiB, kSuperSlabBytes).address;
   EXPECT_TRUE(memory_.IsHuge(huge, 4 * kMiB));
-  const Address grown = ace_->ResizeHuge(huge, 40 * kMiB).address;
+  const Address grown = ResizeLive(*ace_, huge, 40 * kMiB).address;
   EXPECT_TRUE(memory_.IsHuge(grown, 40 * kMiB));
 }
 

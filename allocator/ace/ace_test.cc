@@ -326,7 +326,7 @@ TEST_F(AceTest, SaysWhichMemoryTheKernelRefused) {
                 FailureReason::kMapFail, FailureDetail::kUnknown, ENOMEM);
   ExpectRefusal(ace_->GrantHuge(kMiB, kSuperSlabBytes).refusal,
                 FailureReason::kMapFail, FailureDetail::kUnknown, ENOMEM);
-  ExpectRefusal(ace_->ResizeHuge(huge, 2 * kMiB).refusal,
+  ExpectRefusal(ResizeLive(*ace_, huge, 2 * kMiB).refusal,
                 FailureReason::kMapFail, FailureDetail::kUnknown, ENOMEM);
   EXPECT_EQ(ace_->HugeBytes(huge), kMiB);
   ace_->CheckInvariants();
@@ -480,12 +480,12 @@ TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
   }
   EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB).place, Ace::HugePlace::kNone);
   EXPECT_EQ(ace_->FindHuge(1).place, Ace::HugePlace::kOutside);
-  const Address moved = ace_->ResizeHuge(block, 300 * kMiB).address;
+  const Address moved = ResizeLive(*ace_, block, 300 * kMiB).address;
   ASSERT_NE(moved, 0U);
   EXPECT_PRED3(HasContent, moved, 3 * kMiB, 5);
   EXPECT_EQ(ace_->HugeBytes(moved), 300 * kMiB);
   EXPECT_EQ(Snapshot().mapped_bytes, 300 * kMiB);
-  EXPECT_EQ(ace_->ResizeHuge(moved, kMiB).address, moved);
+  EXPECT_EQ(ResizeLive(*ace_, moved, kMiB).address, moved);
   EXPECT_EQ(Snapshot().mapped_bytes, kMiB);
   EXPECT_EQ(Snapshot().granted_bytes, kMiB);
   EXPECT_TRUE(ace_->ReleaseHuge(moved));

@@ -113,11 +113,11 @@ TEST_F(AceUnlockedTest, AHugeBlockIsResized) {
     EXPECT_NE(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, 0U);
     ace_->CheckInvariants();
   });
-  const Address moved = ace_->ResizeHuge(block, 2 * kHugeBytes).address;
+  const Address moved = ResizeLive(*ace_, block, 2 * kHugeBytes).address;
   EXPECT_NE(moved, block);
   EXPECT_EQ(long_calls_, 1);
   EXPECT_PRED3(HasContent, moved, 8 * kContentStrideBytes, 7);
-  EXPECT_EQ(ace_->ResizeHuge(moved, kHugeBytes).address, moved);
+  EXPECT_EQ(ResizeLive(*ace_, moved, kHugeBytes).address, moved);
   EXPECT_EQ(long_calls_, 2);
   EXPECT_EQ(ace_->HugeBytes(moved), kHugeBytes);
   EXPECT_EQ(ace_->mapped_bytes(), 4 * kHugeBytes);
@@ -131,7 +131,7 @@ TEST_F(AceUnlockedTest, ALimitHoldsWhileABlockMoves) {
     EXPECT_EQ(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, 0U);
     ace_->CheckInvariants();
   });
-  EXPECT_NE(ace_->ResizeHuge(block, 2 * kHugeBytes).address, 0U);
+  EXPECT_NE(ResizeLive(*ace_, block, 2 * kHugeBytes).address, 0U);
   EXPECT_EQ(long_calls_, 1);
 }
 

@@ -264,12 +264,21 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
   return result;
 }
 
+void HugePool::Claim(Address address) {
+  SetHeader(FrameOf(address), kFreeHuge);
+  ++changing_;
+}
+
+void HugePool::Unclaim(Address address) {
+  SetHeader(FrameOf(address), kLiveHuge);
+  --changing_;
+}
+
 std::size_t HugePool::Release(VirtualMemory& memory, Address address,
                               std::size_t lost_bytes) {
   const Frame frame = FrameOf(address);
   const std::size_t bytes = records_[frame].bytes;
-  SetHeader(frame, kFreeHuge);
-  ++changing_;
+  Claim(address);
   ++unmap_calls_;
   {
     const FutexLockPause pause(lock_);
@@ -365,16 +374,14 @@ HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
 void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
   Record& record = records_[frame];
   const std::size_t less_bytes = record.bytes - bytes;
-  SetHeader(frame, kFreeHuge);
-  ++changing_;
+  Claim(AddressOf(frame));
   ++unmap_calls_;
   bool unmapped = false;
   {
     const FutexLockPause pause(lock_);
     unmapped = memory.Unmap(AddressOf(frame) + bytes, less_bytes).ok();
   }
-  --changing_;
-  SetHeader(frame, kLiveHuge);
+  Unclaim(AddressOf(frame));
   if (!unmapped) return;
   mapped_bytes_ -= less_bytes;
   record.bytes = bytes;

@@ -17,7 +17,7 @@
 // Invariants:
 //   HU1: the header of a live block's first frame is Live | kHugeCode; of a
 //       freed one Free | kHugeCode until the frame is used again. While a block
-//       is being unmapped or resized it has its place and is not live.
+//       is claimed, unmapped or resized it has its place and is not live.
 //   HU2: the list is in address order; blocks and the frame after each are
 //       disjoint.
 //   HU3: the tree has the blocks of the list, in order; no node's priority is
@@ -62,6 +62,9 @@ class HugePool {
   // returns its length in bytes.
   std::size_t Release(VirtualMemory& memory, Address address,
                       std::size_t lost_bytes = 0);
+  // A live block is live no more, and keeps its place, until Unclaim.
+  void Claim(Address address);
+  void Unclaim(Address address);
   // Changes a live block's length, moving its pages if it must.
   Result Resize(VirtualMemory& memory, Address address, std::size_t bytes);
 

@@ -45,6 +45,15 @@ inline bool IsBlank(Address address, std::size_t bytes) {
   return true;
 }
 
+// A live Huge block of `ace`, an Ace, changes its length.
+template <typename Ace>
+auto ResizeLive(Ace& ace, Address address, std::size_t bytes) {
+  if (ace.ClaimHuge(address) == 0) return decltype(ace.ResizeHuge(0, 0))();
+  const auto grant = ace.ResizeHuge(address, bytes);
+  ace.UnclaimHuge(grant.address == 0 ? address : grant.address);
+  return grant;
+}
+
 }  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_ACE_TEST_CONTENT_H_

@@ -51,16 +51,12 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
     return;
   }
   // Claimed first: whoever resizes it at the same time moves its canary.
-  const bool span = block.route == Route::kSpan;
-  if (span && !large_.ClaimSpan(self, pointer, PointerUse::kFree, block)) {
-    return;
-  }
+  const bool large = block.route >= Route::kSpan;
+  if (large && !large_.Claim(self, pointer, PointerUse::kFree, block)) return;
   if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
-    if (span) large_.UnclaimSpan(pointer);
-  } else if (span) {
-    large_.FreeClaimedSpan(self, pointer, block);
-  } else if (block.route == Route::kHuge) {
-    large_.FreeHuge(self, pointer);
+    if (large) large_.Unclaim(pointer, block);
+  } else if (large) {
+    large_.FreeClaimed(self, pointer, block);
   } else {
     FreeSlabBlock(self, pointer, block, kind);
   }

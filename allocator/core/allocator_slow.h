@@ -216,18 +216,18 @@ CallResult Allocator<kConfig>::MoveGuarded(Heap*& self, void* pointer,
   return Sampled(got.block);
 }
 
-// A span that is claimed, and whose bytes have to be copied.
+// A block that is claimed, and whose bytes have to be copied.
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::MoveClaimed(Heap*& self, void* pointer,
                                            const LiveBlock& block,
                                            std::size_t size_bytes) {
   const CallResult got = AllocateOnce(self, size_bytes);
   if (got.block == nullptr) [[unlikely]] {
-    large_.UnclaimSpan(pointer);
+    large_.Unclaim(pointer, block);
     return StayIfSmaller(self, pointer, size_bytes, got);
   }
   std::memcpy(got.block, pointer, std::min(block.size_bytes, size_bytes));
-  large_.FreeClaimedSpan(self, pointer, block);
+  large_.FreeClaimed(self, pointer, block);
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
   return got;
 }
@@ -237,31 +237,30 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
                                                std::size_t size_bytes) {
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
-  const bool span = block.route == Route::kSpan;
-  if (span && !large_.ClaimSpan(self, pointer, PointerUse::kRealloc, block)) {
+  const bool large = block.route >= Route::kSpan;
+  if (large && !large_.Claim(self, pointer, PointerUse::kRealloc, block)) {
     return Misused();
   }
   if (!hardening_.MayUse(self, pointer, block, PointerUse::kRealloc,
                          BlockKind::kMalloc)) {
-    if (span) large_.UnclaimSpan(pointer);
+    if (large) large_.Unclaim(pointer, block);
     return Misused();
   }
   if (block.guarded) {
     return MoveGuarded(self, pointer, block.size_bytes, size_bytes);
   }
   CallResult result;
-  if (block.route >= Route::kSpan &&
-      large_.Resize(self, pointer, block, size_bytes, result)) {
+  if (large && large_.Resize(self, pointer, block, size_bytes, result)) {
     return result;
   }
-  if (!kConfig.check_bounds && block.route < Route::kSpan &&
+  if (!kConfig.check_bounds && !large &&
       TryStay(ace_.region(), pointer, block.size_class, block.asked_class,
               size_bytes)) {
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return Served(pointer);
   }
-  return span ? MoveClaimed(self, pointer, block, size_bytes)
-              : MoveTo(self, pointer, block.size_bytes, size_bytes);
+  return large ? MoveClaimed(self, pointer, block, size_bytes)
+               : MoveTo(self, pointer, block.size_bytes, size_bytes);
 }
 
 template <const Config& kConfig>

@@ -50,20 +50,22 @@ class LargeBlocks {
                       std::size_t alignment_bytes, bool zeroed = false);
   // An address that cannot be accessed, for a request of no bytes.
   CallResult AllocateEmpty(std::size_t alignment_bytes);
-  void FreeHuge(Heap* self, void* pointer);
-  // A span is the caller's to resize, or to free, and `block` tells what it is
-  // now. False: it is no longer live, which was reported.
-  HAK_ALWAYS_INLINE bool ClaimSpan(Heap* self, const void* pointer,
-                                   PointerUse use, LiveBlock& block);
+  // A span or Huge block is the caller's to resize, or to free, and `block`
+  // tells what it is now. False: it is no longer live, which was reported.
+  bool Claim(Heap* self, const void* pointer, PointerUse use,
+             LiveBlock& block) {
+    return block.route == Route::kSpan ? ClaimSpan(self, pointer, use, block)
+                                       : ClaimHuge(self, pointer, use, block);
+  }
   // Frees a live span, where nothing is to be known of it but that. False:
   // `pointer`, which may be anything, is none.
   HAK_ALWAYS_INLINE bool TryFreeSpan(Heap* self, void* pointer);
   // It is live again, as it was.
-  void UnclaimSpan(const void* pointer);
-  void FreeClaimedSpan(Heap* self, void* pointer, const LiveBlock& block);
-  // Changes the size of a live block where it is, or moves its pages; a span is
-  // claimed. False: nothing was done, and its bytes have to be copied to a new
-  // block. True: a span that is still there is live again.
+  void Unclaim(const void* pointer, const LiveBlock& block);
+  void FreeClaimed(Heap* self, void* pointer, const LiveBlock& block);
+  // Changes the size of a claimed block where it is, or moves its pages. False:
+  // nothing was done, and its bytes have to be copied to a new block. True: a
+  // block that is still there is live again.
   bool Resize(Heap* self, void* pointer, const LiveBlock& block,
               std::size_t size_bytes, CallResult& result);
   // Whether a live block can have been asked for with this size; `small`: a
@@ -113,6 +115,11 @@ class LargeBlocks {
   UnitDescriptor& DescriptorAt(UnitIndex unit) const {
     return DescriptorOf(ace_.region().coarse(), unit);
   }
+  HAK_ALWAYS_INLINE bool ClaimSpan(Heap* self, const void* pointer,
+                                   PointerUse use, LiveBlock& block);
+  bool ClaimHuge(Heap* self, const void* pointer, PointerUse use,
+                 LiveBlock& block);
+  void UnclaimSpan(const void* pointer);
   HAK_COLD void FailClaimed(Heap* self, const void* pointer, PointerUse use,
                             UnitIndex unit);
   HAK_ALWAYS_INLINE std::uint32_t RetireSpan(UnitIndex first);
@@ -127,7 +134,7 @@ class LargeBlocks {
                    std::size_t size_bytes, CallResult& result);
   bool MoveSpan(Heap* self, void* pointer, const LiveBlock& block,
                 std::size_t size_bytes, CallResult& result);
-  CallResult ResizeHuge(Heap* self, void* pointer, const LiveBlock& block,
+  CallResult ResizeHuge(void* pointer, const LiveBlock& block,
                         std::size_t size_bytes);
 
   Ace& ace_;
@@ -333,6 +340,21 @@ HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::ClaimSpan(Heap* self,
 }
 
 template <const Config& kConfig>
+bool LargeBlocks<kConfig>::ClaimHuge(Heap* self, const void* pointer,
+                                     PointerUse use, LiveBlock& block) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  block.usable_bytes = ace_.ClaimHuge(address);
+  if (block.usable_bytes == 0) [[unlikely]] {
+    ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(self, pointer, use));
+    return false;
+  }
+  block.size_bytes = kConfig.check_bounds
+                         ? std::size_t{ace_.HugeUse(address).requested_bytes}
+                         : block.usable_bytes;
+  return true;
+}
+
+template <const Config& kConfig>
 void LargeBlocks<kConfig>::FailClaimed(Heap* self, const void* pointer,
                                        PointerUse use, UnitIndex unit) {
   BlockReport report = HeapOfThread<kConfig>::ReportFor(self, pointer, use);
@@ -350,6 +372,16 @@ void LargeBlocks<kConfig>::UnclaimSpan(const void* pointer) {
       .store(kLiveSpan, std::memory_order_release);
 }
 
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::Unclaim(const void* pointer,
+                                   const LiveBlock& block) {
+  if (block.route == Route::kSpan) {
+    UnclaimSpan(pointer);
+  } else {
+    ace_.UnclaimHuge(reinterpret_cast<Address>(pointer));
+  }
+}
+
 // Makes a claimed span's memory nobody's; the caller releases it, or not.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::RetireSpan(
@@ -365,8 +397,12 @@ HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::RetireSpan(
 }
 
 template <const Config& kConfig>
-void LargeBlocks<kConfig>::FreeClaimedSpan(Heap* self, void* pointer,
-                                           const LiveBlock& block) {
+void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
+                                       const LiveBlock& block) {
+  if (block.route == Route::kHuge) {
+    ace_.ReleaseClaimedHuge(reinterpret_cast<Address>(pointer));
+    return;
+  }
   if constexpr (kConfig.zero_on_free) {
     // The canary may lie on a page of its own.
     hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
@@ -414,14 +450,6 @@ HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::TryFreeSpan(Heap* self,
   }
   ReleaseClaimed(self, zone.UnitOf(address));
   return true;
-}
-
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::FreeHuge(Heap* self, void* pointer) {
-  if (!ace_.ReleaseHuge(reinterpret_cast<Address>(pointer))) [[unlikely]] {
-    ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(self, pointer,
-                                                        PointerUse::kFree));
-  }
 }
 
 }  // namespace hakmem

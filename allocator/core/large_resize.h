@@ -30,7 +30,7 @@ bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
         (size_bytes < kMinMovedUnits * kUnitBytes || !ace_.MayStayHuge())) {
       return false;
     }
-    result = ResizeHuge(self, pointer, block, size_bytes);
+    result = ResizeHuge(pointer, block, size_bytes);
     return true;
   }
   if (size_bytes + kSlackBytes <= kMinStayingBytes ||
@@ -144,14 +144,14 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
   } else {
     ace_.CopyTouched(reinterpret_cast<Address>(pointer),
                      reinterpret_cast<Address>(result.block), block.size_bytes);
-    FreeClaimedSpan(self, pointer, block);
+    FreeClaimed(self, pointer, block);
   }
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
   return true;
 }
 
 template <const Config& kConfig>
-CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
+CallResult LargeBlocks<kConfig>::ResizeHuge(void* pointer,
                                             const LiveBlock& block,
                                             std::size_t size_bytes) {
   Ace::HugeGrant grant;
@@ -165,22 +165,18 @@ CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
     grant = ace_.ResizeHuge(reinterpret_cast<Address>(pointer), bytes);
   }
   if (grant.address == 0) {
-    // Another thread has freed it meanwhile.
-    if (grant.refusal.reason == FailureReason::kNone) {
-      ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(
-                             self, pointer, PointerUse::kRealloc));
-      return Misused();
-    }
     hardening_.StartBounds(pointer, block.size_bytes);
+    Unclaim(pointer, block);
     return Refused(grant.refusal);
   }
   void* moved = reinterpret_cast<void*>(grant.address);
   if constexpr (!kConfig.check_bounds) {
-    const bool told = ace_.HugeBytesHeld(grant.address) == bytes &&
+    const bool told = ace_.ClaimedHugeBytes(grant.address) == bytes &&
                       size_bytes > kMaxSpanBytes;
     ace_.HugeUse(grant.address).requested_bytes = told ? 0 : size_bytes;
   }
   hardening_.StartBounds(moved, size_bytes);
+  Unclaim(moved, block);
   CallCounters::CountRealloc<kConfig>(moved == pointer
                                           ? counters_.reallocs_in_place
                                           : counters_.reallocs_moved);
