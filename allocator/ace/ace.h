@@ -216,8 +216,9 @@ class Ace {
   // Copies a span's first bytes to another one; what was never touched stays
   // so.
   void CopyTouched(Address from, Address to, std::size_t bytes);
-  // Clears a span, or its start; pages that were never touched stay so.
-  void ClearTouched(Address begin, std::size_t bytes);
+  // Clears a span, or its start; pages that were never touched, which may be
+  // most where it was granted `fresh` from the kernel, stay so.
+  void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
   // Clears the end of a span or Huge block that got shorter, giving back what
   // is worth it; what is not, up to `most_cleared_bytes`.
   void DropTail(Address begin, std::size_t bytes,

@@ -13,15 +13,34 @@ namespace hakmem {
 namespace {
 
 // Up to this length, clearing everything is not dearer than asking the kernel
-// what was touched (docs/decisions/0017).
+// what was touched (docs/decisions/0017), but in fresh memory.
 constexpr std::size_t kClearedWholeBytes = 128 * kKiB;
 // Pages that the kernel is asked about at once.
 constexpr std::size_t kAskedPages = 512;
+// Where a long range may be untouched nearly everywhere, so many of its pages
+// tell, which is dearer than to look at all of them in a shorter one.
+constexpr std::size_t kSampledBytes = 8 * kMiB;
+constexpr std::size_t kSampledPages = 16;
 // So many untouched pages between touched ones are cleared with them.
 constexpr std::size_t kShortGapPages = 4;
 
 void Clear(Address begin, std::size_t bytes) {
   ZeroBytes(reinterpret_cast<void*>(begin), bytes);
+}
+
+bool LooksUntouched(VirtualMemory& memory, Address begin, std::size_t bytes) {
+  const std::size_t page_bytes = memory.PageBytes();
+  const std::size_t stride_bytes = RoundDown(bytes / kSampledPages, page_bytes);
+  for (std::size_t i = 0; i < kSampledPages; ++i) {
+    const Address middle =
+        begin + i * stride_bytes + RoundDown(stride_bytes / 2, page_bytes);
+    unsigned char resident = 1;
+    if (!memory.FindResident(middle, page_bytes, &resident).ok() ||
+        resident != 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -80,13 +99,19 @@ void Ace::CopyTouched(Address from, Address to, std::size_t bytes) {
 }
 
 // A page that is not in memory may be in swap; given back, it is not.
-void Ace::ClearTouched(Address begin, std::size_t bytes) {
-  if (bytes <= kClearedWholeBytes) {
+void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
+  if (!fresh && bytes <= kClearedWholeBytes) {
     Clear(begin, bytes);
     return;
   }
   const std::size_t page_bytes = memory_.PageBytes();
   const std::size_t pages = bytes / page_bytes;
+  const std::size_t whole_bytes = pages * page_bytes;
+  if (bytes >= kSampledBytes && LooksUntouched(memory_, begin, bytes) &&
+      PurgeToClear(begin, whole_bytes)) {
+    Clear(begin + whole_bytes, bytes - whole_bytes);
+    return;
+  }
   unsigned char resident[kAskedPages];
   for (std::size_t asked = 0; asked < pages; asked += kAskedPages) {
     const std::size_t count = std::min(pages - asked, kAskedPages);
@@ -108,7 +133,6 @@ void Ace::ClearTouched(Address begin, std::size_t bytes) {
       page = end;
     }
   }
-  const std::size_t whole_bytes = pages * page_bytes;
   if (whole_bytes != bytes) Clear(begin + whole_bytes, bytes - whole_bytes);
 }
 

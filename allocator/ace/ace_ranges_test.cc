@@ -8,6 +8,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -390,6 +391,32 @@ TEST_P(AceClearTest, ClearsWhatWasTouchedAndTouchesNoMore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Distances, AceClearTest, testing::Values(0, 1, 8, 80));
+
+// One call gives back what a look at some of its pages says is untouched.
+TEST_F(AceRangesTest, ClearsALongSpanByWhatWasTouched) {
+  Start();
+  const std::size_t page = memory_.PageBytes();
+  const std::uint32_t units = 512;
+  const std::size_t bytes = units * kUnitBytes - page - 100;
+  char* const block = reinterpret_cast<char*>(AddressOf(Span(units)));
+  for (const bool refused : {false, true}) {
+    block[5] = block[bytes - 1] = 7;
+    if (refused) {
+      memory_.RefuseCall(1, ENOMEM, Refuse::kFromThenOn, VmCall::kPurge);
+    }
+    const std::uint64_t before = memory_.calls(VmCall::kPurge);
+    ace_->ClearTouched(reinterpret_cast<Address>(block), bytes);
+    memory_.RefuseNothing();
+    EXPECT_EQ(memory_.calls(VmCall::kPurge) == before + 1, !refused);
+    EXPECT_EQ(block[5], 0);
+    EXPECT_EQ(block[bytes - 1], 0);
+  }
+  std::memset(block, 7, bytes);
+  const std::uint64_t before = memory_.calls(VmCall::kPurge);
+  ace_->ClearTouched(reinterpret_cast<Address>(block), bytes);
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), before);
+  EXPECT_EQ(FirstNonZero(block, bytes), bytes);
+}
 
 TEST_F(AceRangesTest, DropsATail) {
   Start();

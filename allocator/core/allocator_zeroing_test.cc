@@ -1,5 +1,6 @@
 // calloc: zero on every route, from fresh, reused, purged and moved memory.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "allocator/base/units.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
@@ -18,7 +20,7 @@ namespace {
 
 // Tiny, Pool, Span within and beyond a SuperSlab.
 constexpr std::size_t kSizes[] = {1,      100,     1024,    5000,
-                                  65'536, 100'000, 700'000, 5 * kMiB};
+                                  65'536, 100'000, 700'000, 9 * kMiB};
 
 template <typename V>
 class AllocatorZeroingTest : public testing::Test {
@@ -65,6 +67,30 @@ TYPED_TEST_SUITE(AllocatorZeroingTest, Variants);
 TYPED_TEST(AllocatorZeroingTest, ReusedMemory) {
   for (const std::size_t size : kSizes) {
     for (int i = 0; i < 20; ++i) this->Free(this->TakeZeroed(size));
+  }
+}
+
+// What was not touched stays so: to clear it would take a page for each.
+TYPED_TEST(AllocatorZeroingTest, LongBlocksThatWereHardlyTouched) {
+  auto& memory = this->test_.memory;
+  for (const std::size_t size : {4 * kMiB, 16 * kMiB}) {
+    auto* block =
+        static_cast<char*>(this->allocator_.Allocate(this->self_, size));
+    block[0] = block[size / 2] = block[size - 1] = 7;
+    this->Free(block);
+    auto* again = static_cast<char*>(
+        this->allocator_.AllocateZeroed(this->self_, 1, size));
+    EXPECT_EQ(again, block);
+    std::vector<unsigned char> resident(size / memory.PageBytes());
+    ASSERT_TRUE(memory
+                    .FindResident(reinterpret_cast<Address>(again), size,
+                                  resident.data())
+                    .ok());
+    EXPECT_LE(std::count(resident.begin(), resident.end(), 1), 4);
+    EXPECT_EQ(FirstNonZero(again, size), size);
+    this->Free(again);
+    // The look has touched them.
+    this->allocator_.upkeep().Purge(this->self_);
   }
 }
 

@@ -115,9 +115,9 @@ void Hardening<kConfig>::SetSize(void* block, std::size_t size_bytes) {
 
 template <const Config& kConfig>
 void Hardening<kConfig>::StartBounds(void* block, std::size_t size_bytes) {
-  UseOfLarge(ace_, block) = {
-      .requested_bytes = size_bytes,
-      .kind = static_cast<std::uint8_t>(BlockKind::kMalloc)};
+  BlockUse& use = UseOfLarge(ace_, block);
+  use.requested_bytes = size_bytes;
+  use.kind = static_cast<std::uint8_t>(BlockKind::kMalloc);
   CanaryOf(block, size_bytes).Place();
 }
 

@@ -208,7 +208,9 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
   }
   void* const block = HandOut(self, grant.first, units);
   if constexpr (kConfig.separate_classes) {
-    DescriptorAt(grant.first).use.requested_bytes = size_bytes;
+    BlockUse& use = DescriptorAt(grant.first).use;
+    use.requested_bytes = size_bytes;
+    use.fresh = grant.known_zero;
   }
   return {block, grant.known_zero};
 }
@@ -267,11 +269,7 @@ auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
 // written to since.
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Zero(void* block, std::size_t bytes) {
-  if constexpr (kConfig.zero_on_free) {
-    ace_.ClearTouched(reinterpret_cast<Address>(block), bytes);
-  } else {
-    std::memset(block, 0, bytes);
-  }
+  ace_.ClearTouched(reinterpret_cast<Address>(block), bytes);
 }
 
 template <const Config& kConfig>
@@ -408,7 +406,8 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
     hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
     ace_.ClearTouched(
         reinterpret_cast<Address>(pointer),
-        std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes()));
+        std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes()),
+        DescriptorAt(block.unit).use.fresh);
   }
   ReleaseClaimed(self, block.unit);
 }

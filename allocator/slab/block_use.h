@@ -18,6 +18,9 @@ struct BlockUse {
   Relaxed<std::uint64_t> requested_bytes;
   // Which kind of call it was; core gives the values their meaning.
   Relaxed<std::uint8_t> kind;
+  // A span of a variant that clears: it was fresh from the kernel, so that most
+  // of its pages may never have been touched.
+  Relaxed<bool> fresh = false;
 };
 
 }  // namespace hakmem
