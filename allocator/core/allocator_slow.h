@@ -235,6 +235,10 @@ CallResult Allocator<kConfig>::MoveClaimed(Heap*& self, void* pointer,
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
                                                std::size_t size_bytes) {
+  if (kSlackBytes == 0 && large_.FitsAsItIs(pointer, size_bytes)) {
+    CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+    return Served(pointer);
+  }
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
   const bool large = block.route >= Route::kSpan;

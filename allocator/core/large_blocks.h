@@ -57,6 +57,21 @@ class LargeBlocks {
     return block.route == Route::kSpan ? ClaimSpan(self, pointer, use, block)
                                        : ClaimHuge(self, pointer, use, block);
   }
+  // Whether `pointer`, which may be anything, is a live span of which nothing
+  // is kept but its length, and as long as one of `size_bytes` would be: a
+  // realloc of it has nothing to do.
+  HAK_ALWAYS_INLINE bool FitsAsItIs(const void* pointer,
+                                    std::size_t size_bytes) const {
+    const auto address = reinterpret_cast<Address>(pointer);
+    const UnitDescriptor* descriptor = nullptr;
+    return size_bytes > kMaxPoolBytes && size_bytes <= max_alloc_bytes_ &&
+           IsAligned<Address>(address, kUnitBytes) &&
+           FindSpanAt(ace_.region().coarse(), address, descriptor) &&
+           ace_.region().coarse().header(address).load(
+               std::memory_order_relaxed) == kLiveSpan &&
+           descriptor->use.requested_bytes == 0 &&
+           ace_.SpanUnits(size_bytes) == descriptor->span_units;
+  }
   // Frees a live span, where nothing is to be known of it but that. False:
   // `pointer`, which may be anything, is none.
   HAK_ALWAYS_INLINE bool TryFreeSpan(Heap* self, void* pointer);

@@ -95,6 +95,11 @@ __attribute__((noinline)) void Measured_realloc_in_place() {
     g_blocks[i] = std::realloc(g_blocks[i], kTinyBytes - i % 8);
   }
 }
+__attribute__((noinline)) void Measured_realloc_span() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    g_blocks[0] = std::realloc(g_blocks[0], kSpanBytes + i % 8);
+  }
+}
 __attribute__((noinline)) void Measured_realloc_moves() {
   for (std::size_t i = 0; i < kFew; ++i) {
     g_blocks[i] = std::realloc(g_blocks[i], 2 * kTinyBytes);
@@ -149,6 +154,10 @@ int main() {
   Measured_realloc_moves();
   Operations("realloc_moves", kFew);
   Empty(kFew);
+  Fill(1, kSpanBytes);
+  Measured_realloc_span();
+  Operations("realloc_span", kFew);
+  Empty(1);
   Batches(kLargeBatch, 2);
   Measured_batch_1000();
   Operations("batch_1000", 2 * kBatch * kRounds);
