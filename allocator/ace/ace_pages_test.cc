@@ -13,6 +13,7 @@
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -35,6 +36,11 @@ class AcePagesTest : public testing::Test {
     ace_->Start(options, config);
   }
   Zone& coarse() { return ace_->region().coarse(); }
+  std::uint64_t CachedBytes() {
+    Statistics statistics;
+    ace_->AddStatistics(statistics);
+    return statistics.cached_bytes;
+  }
   UnitIndex Span(std::size_t bytes) {
     return ace_
         ->GrantSpan(static_cast<std::uint32_t>(bytes / kUnitBytes), kUnitBytes)
@@ -276,6 +282,36 @@ TEST_F(AcePagesTest, LeavesUsedMemoryAsItIs) {
   ace_->ReleaseSlab(false, unit, 16);
   ASSERT_EQ(ace_->GrantSlab(false, 16).first, unit);
   EXPECT_PRED3(HasContent, begin, 16 * kUnitBytes, 5);
+}
+
+TEST_F(AcePagesTest, WhatWasTakenBeforeALongPauseWasHeldForLong) {
+  Start(HugePages::kOff);
+  constexpr std::uint32_t kUnits = 16;
+  std::vector<UnitIndex> spans(200);
+  for (UnitIndex& span : spans) span = Span(kUnits * kUnitBytes);
+  memory_.AdvanceMs(2000);
+  EXPECT_TRUE(ace_->Tick());
+  for (const UnitIndex span : spans) ace_->ReleaseSpan(span, kUnits);
+  EXPECT_LE(CachedBytes(), 5 * kMiB + 200 * kMiB / 16);
+}
+
+// Of each frame of huge pages three quarters are released, in three rounds.
+TEST_F(AcePagesTest, AHeapThatShrankGivesPartsOfHugePagesBack) {
+  Start(HugePages::kOn);
+  constexpr std::uint32_t kUnits = kUnitsPerSuperSlab / 4;
+  std::vector<UnitIndex> spans(400);
+  for (UnitIndex& span : spans) span = Span(kUnits * kUnitBytes);
+  for (int i = 0; i < 2; ++i) {
+    memory_.AdvanceMs(250);
+    ace_->Tick();
+  }
+  for (std::size_t round = 0; round < 3; ++round) {
+    for (std::size_t i = round; i < spans.size(); i += 4) {
+      ace_->ReleaseSpan(spans[i], kUnits);
+    }
+    ace_->CheckInvariants();
+  }
+  EXPECT_LE(CachedBytes(), 5 * kMiB + 200 * kMiB / 16);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Ace: what is kept of freed memory, and what goes back to the kernel.
 
 #include <algorithm>
-#include <utility>
 
 #include "allocator/ace/ace.h"
 
@@ -10,6 +9,10 @@ namespace {
 
 // How much goes back for the sake of one grant or release: 16 MiB, 1 to 2 ms.
 constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
+
+// Huge pages are split for the sake of what is released in a heap that has less
+// than this share of its recent peak.
+constexpr std::uint64_t kShrunkShare = 2;
 
 }  // namespace
 
@@ -22,6 +25,9 @@ void Ace::BoundDirty(std::uint32_t granted) {
   const bool from_fine = fine.idle_units() != coarse.idle_units()
                              ? fine.idle_units() > coarse.idle_units()
                              : fine.dirty_units() > coarse.dirty_units();
+  // Of a heap that has lost most of what it had, what is left lies in parts.
+  const bool shrunk = granted_units_ < recent_peak_units() / kShrunkShare;
+  for (ZoneStock& stock : stocks_) stock.pool.SplitHuge(shrunk);
   // The rest is for the next ones.
   const std::uint64_t slice =
       std::min(static_cast<std::uint64_t>(ExcessUnits()), kPurgeSliceUnits);
@@ -52,7 +58,8 @@ std::size_t Ace::PurgePartsOfHuge() {
 
 // Memory that was not asked for during a whole interval has been idle for that
 // long and goes back; what comes and goes stays. If nothing was freed during
-// the last interval either, all of it is idle.
+// the last interval either, all of it is idle. When nobody looked at the time
+// for a further interval, what was taken was taken before that.
 Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
   Idle idle = {.units = {}, .all = quiet};
@@ -63,7 +70,10 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   }
   earlier_peak_units_ = peak_units_;
   peak_units_ = granted_units_;
-  earlier_taken_units_ = std::exchange(taken_units_, 0);
+  const bool late =
+      now_ms - next_trim_ms_.load(std::memory_order_relaxed) >= IntervalMs();
+  earlier_taken_units_ = late ? 0 : taken_units_;
+  taken_units_ = 0;
   low_units_ = granted_units_;
   extra_slack_units_ /= 2;
   next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);

@@ -27,8 +27,9 @@
 //       units is n and it is not wholly free; its run_frames is 0.
 //   U3: no two neighbouring runs of free frames exist; the first and last
 //       frame of each carry its length, and the first is on the list for it.
-//   U4: a SuperSlab is on the dirty list exactly when it is worth purging: it
-//       has dirty units, and many if it consists of huge pages.
+//   U4: a SuperSlab on the dirty list has dirty units; one that has, and many
+//   if
+//       it consists of huge pages, is on it.
 //   U5: the counts of free, kept, dirty and purging units agree with the
 //       records; purging units are neither free nor dirty.
 //   U6: a bit of the map of level n is set exactly when all of its 64^n frames
@@ -100,6 +101,9 @@ class UnitPool {
   // The frames from `frame` on are asked to consist of huge pages.
   void SetHugeFrom(FrameIndex frame) { huge_from_ = frame; }
   bool IsHuge(FrameIndex frame) const { return frame >= huge_from_; }
+  // From now on parts of huge pages that are released are worth purging, or no
+  // longer.
+  void SplitHuge(bool split) { splits_huge_ = split; }
 
   // Gives dirty memory back to the kernel, least recently used SuperSlabs
   // first, until it was at least `units` or nothing is left; returns the bytes
@@ -214,6 +218,7 @@ class UnitPool {
   FrameIndex dirty_tail_ = kNoFrame;
   FrameIndex unmapped_head_ = kNoFrame;
   FrameIndex huge_from_ = kNoFrame;
+  bool splits_huge_ = false;
   std::uint64_t free_units_ = 0;
   std::uint64_t kept_units_ = 0;
   std::uint64_t dirty_units_ = 0;

@@ -22,7 +22,9 @@ constexpr std::uint64_t kMaxFramesPerCall = 8;
 
 bool UnitPool::IsWorthPurging(FrameIndex frame) const {
   const std::uint32_t dirty = zone_.super_slab(frame).dirty_units;
-  return IsHuge(frame) ? std::popcount(dirty) >= kLeastHugeUnits : dirty != 0;
+  return IsHuge(frame) && !splits_huge_
+             ? std::popcount(dirty) >= kLeastHugeUnits
+             : dirty != 0;
 }
 
 // At the list's end: the most recently used.
@@ -337,7 +339,9 @@ void UnitPool::CheckInvariants() const {
                  0U);  // U1
     HAK_CHECK_EQ(slab.purging_units & (slab.free_units | slab.dirty_units),
                  0U);                                         // U5
-    HAK_CHECK_EQ(slab.on_dirty_list, IsWorthPurging(frame));  // U4
+    HAK_CHECK(!slab.on_dirty_list || slab.dirty_units != 0);  // U4
+    HAK_CHECK(slab.on_dirty_list || splits_huge_ ||
+              !IsWorthPurging(frame));  // U4
     HAK_CHECK_EQ((MapWord(0, frame) >> (frame & 63) & 1) != 0,
                  slab.run_frames != 0);                       // U6
     HAK_CHECK_EQ(slab.moved_starts & ~slab.moved_units, 0U);  // U7

@@ -1,8 +1,10 @@
 // Bursts: many blocks are allocated, then all are freed, again and again.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -95,6 +97,26 @@ TYPED_TEST(BurstsTest, StayWithinTheBudget) {
       this->heaps_->CheckInvariants();
     }
   }
+}
+
+// Each block that magazines and depot hold is in another slab.
+TYPED_TEST(BurstsTest, FreedInNoOrderLeaveFewSlabs) {
+  this->Start(/*depot_bytes=*/kMiB);
+  auto& heap = this->heaps_->Attach();
+  std::vector<void*> blocks =
+      this->heaps_->Allocate(heap, kSmall, 3000 * kMagazineSlots);
+  std::mt19937 random(1);
+  std::shuffle(blocks.begin(), blocks.end(), random);
+  const std::uint64_t before = this->heaps_->GrantedBytes();
+  this->heaps_->Free(heap, blocks);
+  EXPECT_LT(this->heaps_->GrantedBytes(), before / 2);
+  this->heaps_->CheckInvariants();
+  // The next burst is one like others.
+  this->Burst(heap);
+  this->Burst(heap);
+  const std::uint64_t calls = this->pool_calls();
+  this->Burst(heap);
+  EXPECT_EQ(this->pool_calls(), calls);
 }
 
 TYPED_TEST(BurstsTest, ThatAreOverGiveTheirMagazinesBack) {

@@ -302,8 +302,7 @@ class alignas(64) ThreadHeap {
  private:
   static constexpr unsigned kOpen = 8;
   // Blocks under way to an owner who does not look: beyond this, senders file
-  // them themselves, which costs twice what it costs the owner, and makes it
-  // wait.
+  // them, which costs twice what it costs the owner, who waits meanwhile.
   static constexpr std::uint64_t kMaxPendingBytes = 2 * kMiB;
   static constexpr std::uint32_t kMaxParcelBytes = 128 * kKiB;
   // The most in magazines of a heap without a thread: as much as one may hold.
@@ -322,12 +321,14 @@ class alignas(64) ThreadHeap {
   // State of a class that slow paths alone use.
   struct alignas(32) Depot {
     MagazineTop magazines = 0;           // full ones, linked
-    std::uint64_t seen_allocations = 0;  // when FlushIdleClasses last came by
-    std::uint32_t count = 0;
-    // The fewest there were since the last Trim: so many nobody needed.
-    std::uint32_t idle_count = 0;
+    std::uint32_t seen_allocations = 0;  // by FlushIdleClasses: low bits
+    std::uint32_t flushed = 0;  // by frees, into slabs, since the last refill
+    std::uint32_t count = 0;    // of magazines
+    std::uint32_t idle_count = 0;  // the least since the last Trim: not needed
     std::uint32_t refill = 0;  // blocks the next refill takes, but the first
     std::uint32_t taken = 0;   // blocks from slabs, up to what matters
+    // A small part of what was freed.
+    bool is_little() const { return flushed >= 16 + 4 * count; }
   };
 
   // The owners whose mailboxes this slow path found overfull.
@@ -404,6 +405,7 @@ class alignas(64) ThreadHeap {
   void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushIfMuch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushFreed(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushDepot(SizeClass size_class, std::uint32_t magazines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushBehind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -90,7 +90,7 @@ void ThreadHeap<kConfig>::FlushIdleClasses(SizeClass wanted) {
     const auto size_class = static_cast<SizeClass>(next_idle_check_);
     const ClassCache& cache = Cache(size_class);
     if (cache.top == 0 || size_class == wanted) continue;
-    const std::uint64_t now = cache.allocations.value();
+    const auto now = static_cast<std::uint32_t>(cache.allocations.value());
     if (now == depots_[size_class].seen_allocations) FlushClass(size_class);
     depots_[size_class].seen_allocations = now;
   }
@@ -142,6 +142,7 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
         LengthenRest(size_class, taken);
       }
       depots_[size_class].refill = 2 * wanted;
+      depots_[size_class].flushed = 0;
       cache.top += taken * kMagazineSlotBytes;
     }
   }
@@ -179,11 +180,28 @@ MagazineTop ThreadHeap<kConfig>::ExchangePrevious(SizeClass size_class) {
   return empty;
 }
 
+// Of a class that has only been freed for long, magazines and depot hold a
+// small part, which would keep most slabs from going back: blocks that were
+// freed in no order lie in all of them.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushFreed(SizeClass size_class) {
+  ClassCache& cache = Cache(size_class);
+  for (MagazineTop* const top : {&cache.top, &cache.previous}) {
+    FlushMagazine(size_class, *top);
+    *top = MagazineStart(*top);
+  }
+  FlushDepot(size_class, depots_[size_class].count);
+}
+
 // Replaces the class's full loaded magazine by an empty one: whole magazines
 // change places; only when the depot is over its budget do blocks go back to
 // their slabs.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
+  if (depots_[size_class].is_little()) {
+    FlushFreed(size_class);
+    return;
+  }
   ClassCache& cache = Cache(size_class);
   MagazineTop empty = 0;
   if (MagazineFillBytes(cache.previous) == 0) {
@@ -197,6 +215,7 @@ void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
     const bool both = cache.previous != 0;
     const MagazineTop flushed = both ? cache.previous : cache.top;
     FlushMagazine(size_class, flushed);
+    ++depots_[size_class].flushed;
     if (!both) {
       Load(size_class, MagazineStart(flushed));
       return;
