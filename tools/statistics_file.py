@@ -9,6 +9,12 @@ class BadStatistics(Exception):
     pass
 
 
+def whole(line):
+    """The line's last object: before it may stand what a process wrote that was killed meanwhile."""
+    begin = line.rfind('{"pid":')
+    return line[begin:] if begin > 0 else line
+
+
 def read(path):
     """The objects in the file, in the order they were written."""
     path = pathlib.Path(path)
@@ -16,9 +22,10 @@ def read(path):
         return []
     records = []
     text = path.read_text(encoding="utf-8", errors="backslashreplace")
-    for number, line in enumerate(text.splitlines(), 1):
+    # What has no newline was never finished.
+    for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
-            record = json.loads(line)
+            record = json.loads(whole(line))
             if not isinstance(record["program"], str):
                 raise KeyError("program")
             for route in ROUTES:

@@ -46,6 +46,13 @@ class StatisticsFileTest(FolderTest):
     def test_no_file_is_no_record(self):
         self.assertEqual(statistics_file.read(self.folder / "none"), [])
 
+    def test_passes_over_what_a_killed_process_began(self):
+        for length in (1, 20, len(record()) - 1):
+            path = self.write("s", record("a") + "\n" + record("b")[:length] + record("c") + "\n")
+            self.assertEqual([r["program"] for r in statistics_file.read(path)], ["a", "c"])
+            path = self.write("s", record("a") + "\n" + record("b")[:length])
+            self.assertEqual([r["program"] for r in statistics_file.read(path)], ["a"])
+
     def test_names_the_line_that_is_wrong(self):
         for bad in ("{", '{"program": "a"}', '{"program": 1, "routes": {}}', "[]"):
             path = self.write("s", record() + "\n" + bad + "\n")
