@@ -142,11 +142,13 @@ void HeapRegistry<kConfig>::Abandon(Heap& heap) {
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::Reclaim() {
-  const HeapId heaps = count();
   for (unsigned i = 0; i < HeapSystem::kTouchedWords; ++i) {
     std::atomic<std::uint64_t>& word = system_.touched[i];
     if (word.load(std::memory_order_relaxed) == 0) continue;
-    std::uint64_t bits = word.exchange(0, std::memory_order_relaxed);
+    // acquire: pairs with the release in Touch; so each heap whose bit is taken
+    // counts below.
+    std::uint64_t bits = word.exchange(0, std::memory_order_acquire);
+    const HeapId heaps = count();
     for (; bits != 0; bits &= bits - 1) {
       for (HeapId id = i * 64 + static_cast<HeapId>(std::countr_zero(bits));
            id <= heaps; id += HeapSystem::kTouchedBits) {

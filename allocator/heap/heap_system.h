@@ -40,7 +40,9 @@ struct HeapSystem {
     std::atomic<std::uint64_t>& word = touched[id % kTouchedBits / 64];
     const std::uint64_t bit = std::uint64_t{1} << (id % 64);
     if ((word.load(std::memory_order_relaxed) & bit) == 0) {
-      word.fetch_or(bit, std::memory_order_relaxed);
+      // release: pairs with the acquire in HeapRegistry::Reclaim, which then
+      // sees that the heap exists.
+      word.fetch_or(bit, std::memory_order_release);
     }
   }
   std::uint64_t depot_bytes = 0;
