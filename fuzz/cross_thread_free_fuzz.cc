@@ -1,13 +1,15 @@
 // Several threads at once: allocations, local and remote frees, exits, threads
 // that go on without a heap, adoption, purges and forks, interleaved load by
-// load as the input says; and one block freed by two threads at once, which
-// must be reported.
+// load as the input says; one block that a thread frees while another one
+// reallocates it, of which the second must be reported, and the heap be whole;
+// and one block freed by two threads at once, which must be reported.
 //
 // Header: 0 depot bytes, 1 decay. Records: the operations of `Do`, for the
 // thread who % 4; they are collected, and carried out together by all threads
 // when a record has the high bit of `who` set, or twelve are collected. That
-// record's a and b are the schedule, too. A record with op % 32 == 31 makes two
-// threads free the same block, and ends the run.
+// record's a and b are the schedule, too. A record with op % 32 == 30 makes one
+// thread free what another reallocates, with HAKMEM_ON_MISUSE=log. One with
+// op % 32 == 31 makes two threads free the same block, and ends the run.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +32,7 @@
 #include "allocator/core/test_model_heap.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/reports/misuse_policy.h"
 #include "fuzz/baton.h"
 #include "fuzz/misuse_trap.h"
 #include "fuzz/records.h"
@@ -160,6 +163,7 @@ class ThreadsRun {
   void EndThread(unsigned lane, bool replaced);
   void Fork(unsigned lane);
   [[noreturn]] void BeChild(unsigned lane);
+  void ReallocateAtOnce(const Record& record);
   void FreeAtOnce(const Record& record);
 
   FakeVirtualMemory fake_;
@@ -319,6 +323,11 @@ void ThreadsRun<kConfig>::Together(std::uint32_t schedule) {
 template <const Config& kConfig>
 bool ThreadsRun<kConfig>::Add(const Record& record) {
   const std::uint32_t schedule = record.b ^ std::uint32_t{record.a} << 16;
+  if (record.op % 32 == 30) {
+    Together(schedule);
+    if (!model_.empty()) ReallocateAtOnce(record);
+    return true;
+  }
   if (record.op % 32 == 31 && !model_.empty()) {
     if (!collected_.empty()) Together(schedule);
     if (model_.empty()) return true;
@@ -330,6 +339,48 @@ bool ThreadsRun<kConfig>::Add(const Record& record) {
     Together(schedule);
   }
   return true;
+}
+
+// A free and a realloc of one block at the same moment. Without a misuse the
+// realloc came first and left the block where it was; else the second of the
+// two was reported, and what the realloc returned is a block.
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::ReallocateAtOnce(const Record& record) {
+  void* block = model_.Pick(record.a);
+  const unsigned freeing = record.who % Baton::kLanes;
+  const unsigned other = (freeing + 1 + record.who / 4 % 3) % Baton::kLanes;
+  const std::size_t new_size = std::max<std::size_t>(Size(record.b), 1);
+  model_.Remove(block);
+  static MisuseTrap traps[Baton::kLanes];
+  SetOnMisuse(OnMisuse::kLog);
+  const std::uint64_t before = MisuseCount();
+  void* moved = nullptr;
+  std::array<Baton::Task, Baton::kLanes> tasks;
+  // A report is written, and goes on: the traps are there to hide its text.
+  tasks[freeing] = [&] {
+    const Baton::Inside inside;
+    traps[freeing].Catch([&] { allocator_->Free(self(freeing), block); });
+  };
+  tasks[other] = [&] {
+    const Baton::Inside inside;
+    traps[other].Catch(
+        [&] { moved = allocator_->Reallocate(self(other), block, new_size); });
+  };
+  Baton::Run(tasks, record.b);
+  // Some are found when what waits in a mailbox is filed.
+  Heap* last = Allocator<kConfig>::NoHeap();
+  traps[0].Catch([&] { allocator_->upkeep().Purge(last); });
+  SetOnMisuse(OnMisuse::kAbort);
+  const std::uint64_t misuses = MisuseCount() - before;
+  HAK_CHECK_LE(misuses, 1U);
+  if (misuses == 0) {
+    HAK_CHECK(moved == block);
+  } else if (moved != nullptr) {
+    model_.Add(moved, new_size, kMinAlignmentBytes,
+               allocator_->UsableSize(self(other), moved));
+  }
+  allocator_->CheckInvariants();
+  model_.CheckAll();
 }
 
 // Two threads free one block at the same moment: reported at once, or at the
