@@ -320,7 +320,7 @@ VmStatus Ace::MoveSpanTo(UnitIndex from, Address to, std::size_t bytes) {
     if (to_span) pool.ForgetMoved(zone.UnitOf(to), units);
     return status;
   }
-  if (to_span) pool.NoteMoved(zone.UnitOf(to), units);
+  if (to_span) pool.NoteMoved(from, zone.UnitOf(to), units);
   pool.ForgetMoved(from, units);
   // The wish for huge pages has moved with the pages.
   if (!status.source_lost && pool.IsHuge(FrameOfUnit(from))) {

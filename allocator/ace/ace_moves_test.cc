@@ -93,6 +93,30 @@ TEST_F(AceMovesTest, MappingsStayBelowTheirShareAndComeBack) {
   EXPECT_TRUE(ace_->MoveSpan(from, Span(kUnits), kBytes).ok());
 }
 
+// A move takes along each mapping that the span consists of.
+TEST_F(AceMovesTest, MappingsOfSpansThatMoveOftenStayBelowTheirShare) {
+  std::vector<UnitIndex> spans;
+  for (int i = 0; i < 20; ++i) spans.push_back(Span(kUnits));
+  std::uint32_t units = kUnits;
+  for (int step = 0; step < 8; ++step, units += kUnits) {
+    for (UnitIndex& span : spans) {
+      WordAt(AddressOf(span)) = 1;
+      const UnitIndex longer = Span(units + kUnits);
+      const std::size_t bytes = units * kUnitBytes;
+      if (!ace_->MoveSpan(span, longer, bytes).ok()) {
+        ace_->CopyTouched(AddressOf(span), AddressOf(longer), bytes);
+      }
+      ace_->ReleaseSpan(span, units);
+      span = longer;
+    }
+    ace_->CheckInvariants();
+    EXPECT_LT(Mappings(), kMaxMappings / 4);
+  }
+  for (const UnitIndex span : spans) ace_->ReleaseSpan(span, units);
+  ace_->PurgeAll();
+  EXPECT_LE(Mappings(), 3U);
+}
+
 TEST_F(AceMovesTest, CopiesWhatWasTouched) {
   const UnitIndex from = Span(kUnits);
   const UnitIndex to = Span(kUnits);

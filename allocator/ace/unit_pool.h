@@ -136,10 +136,10 @@ class UnitPool {
   std::uint64_t free_units() const { return free_units_; }
   std::uint64_t kept_units() const { return kept_units_; }
   std::uint64_t dirty_units() const { return dirty_units_; }
-  // Pages were moved into a run, which is a mapping of its own from now on; or
-  // a run was mapped anew. Purge maps moved units anew, if no guard page is
-  // there.
-  void NoteMoved(UnitIndex first, std::uint32_t units);
+  // Pages were moved into a run, which is a mapping of its own from now on, or
+  // several where those were; or a run was mapped anew. Purge maps moved units
+  // anew, if no guard page is there.
+  void NoteMoved(UnitIndex from, UnitIndex to, std::uint32_t units);
   void ForgetMoved(UnitIndex first, std::uint32_t units);
   std::uint64_t moved_mappings() const { return moved_mappings_; }
   // Units that are being given back and are nobody's.
@@ -204,6 +204,7 @@ class UnitPool {
   bool IsToRenew(const DirtyRun& run) const;
   bool Renew(VirtualMemory& memory, const DirtyRun& run, bool& lost) const;
   std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);
+  void StartMapping(UnitIndex unit);
   std::size_t PurgeFrame(VirtualMemory& memory, FrameIndex frame,
                          std::uint64_t units, bool& refused);
   unsigned PurgeHeaders(VirtualMemory& memory, UnitIndex first,

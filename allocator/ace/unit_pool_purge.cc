@@ -210,13 +210,36 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
   return purged ? bytes : 0;
 }
 
-void UnitPool::NoteMoved(UnitIndex first, std::uint32_t units) {
-  ForgetMoved(first, units);
-  ForEachFrame(first, units, [this](FrameIndex frame, std::uint32_t mask) {
+void UnitPool::NoteMoved(UnitIndex from, UnitIndex to, std::uint32_t units) {
+  ForgetMoved(to, units);
+  ForEachFrame(to, units, [this](FrameIndex frame, std::uint32_t mask) {
     zone_.super_slab(frame).moved_units |= mask;
   });
-  zone_.super_slab(FrameOfUnit(first)).moved_starts |=
-      BitRun32(UnitInFrame(first), 1);
+  StartMapping(to);
+  // A mapping that begins within what was moved does so in the new place, too.
+  bool was_moved = false;
+  std::uint32_t done = 0;
+  ForEachFrame(from, units, [&](FrameIndex frame, std::uint32_t mask) {
+    const SuperSlab& slab = zone_.super_slab(frame);
+    const std::uint32_t before =
+        slab.moved_units << 1 | std::uint32_t{was_moved};
+    std::uint32_t starts =
+        (slab.moved_starts | (slab.moved_units ^ before)) & mask;
+    const auto first = static_cast<unsigned>(std::countr_zero(mask));
+    for (; starts != 0; starts &= starts - 1) {
+      const auto bit = static_cast<unsigned>(std::countr_zero(starts));
+      StartMapping(to + done + bit - first);
+    }
+    was_moved = slab.moved_units >> (kUnitsPerSuperSlab - 1) != 0;
+    done += static_cast<std::uint32_t>(std::popcount(mask));
+  });
+}
+
+void UnitPool::StartMapping(UnitIndex unit) {
+  SuperSlab& slab = zone_.super_slab(FrameOfUnit(unit));
+  const std::uint32_t bit = BitRun32(UnitInFrame(unit), 1);
+  if ((slab.moved_starts & bit) != 0) return;
+  slab.moved_starts |= bit;
   ++moved_mappings_;
 }
 
@@ -233,9 +256,7 @@ void UnitPool::ForgetMoved(UnitIndex first, std::uint32_t units) {
   if (FrameOfUnit(next) >= zone_.frame_count()) return;
   SuperSlab& slab = zone_.super_slab(FrameOfUnit(next));
   const std::uint32_t bit = BitRun32(UnitInFrame(next), 1);
-  if ((slab.moved_units & ~slab.moved_starts & bit) == 0) return;
-  slab.moved_starts |= bit;
-  ++moved_mappings_;
+  if ((slab.moved_units & bit) != 0) StartMapping(next);
 }
 
 // Units freed there meanwhile may go, too, but do not keep it busy for ever.
