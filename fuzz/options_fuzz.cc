@@ -125,8 +125,8 @@ void CheckKnown(std::size_t index, std::string_view value) {
   if (spec.path != nullptr) {
     valid = value.size() < kMaxOptionPathBytes &&
             (spec.type == OptionType::kPath || IsSizes(spec, value));
-    if (valid && value != "0") {
-      const std::string path(value);
+    if (valid) {
+      const std::string path(value == "0" ? "" : value);
       std::strcpy(expected.values.*spec.path, path.c_str());
     }
   } else if (const auto number = ValueOf(spec, value)) {

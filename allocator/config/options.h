@@ -50,6 +50,9 @@ struct Options : HeapOptions {
   std::uint64_t fail_nth = 0;
   // An OnMisuse.
   std::uint64_t on_misuse = 0;
+  // "" or "1": standard error; "syslog"; else a file to append to, in whose
+  // name %p is the process.
+  char report[kMaxOptionPathBytes] = "1";
   // 0 or 1.
   std::uint64_t crash_report = 0;
 };
@@ -176,6 +179,11 @@ inline constexpr OptionSpec kOptionTable[] = {
      "trap instruction, where a debugger stops; log, the call is refused and "
      "the program goes on.",
      &Options::on_misuse, nullptr, 0, 2},
+    {"HAKMEM_REPORT", OptionType::kPath,
+     "1: standard error; syslog: the system's log; else the path of a file to "
+     "append to, in which %p is the process",
+     "Chooses where reports of misuse, crashes and guarded blocks go.", nullptr,
+     &Options::report, 0, 0},
     {"HAKMEM_CRASH_REPORT", OptionType::kFlag, "",
      "On SIGSEGV, SIGBUS and SIGABRT says what the address is to hakmem, and "
      "the call stack, before the signal takes its course. Never replaces a "

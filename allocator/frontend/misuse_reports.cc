@@ -9,6 +9,7 @@
 #include "allocator/process/crash_hook.h"
 #include "allocator/reports/crash_report.h"
 #include "allocator/reports/misuse_policy.h"
+#include "allocator/reports/report_output.h"
 #include "allocator/reports/report_sources.h"
 #include "allocator/reports/report_text.h"
 
@@ -25,6 +26,7 @@ void OnCrash(const CrashSite& site) {
 
 void StartMisuseReports(const Options& options) {
   SetOnMisuse(static_cast<OnMisuse>(options.on_misuse));
+  SetReportOutput(options.report);
   SetReportStacks(static_cast<Unwinding>(options.unwind) != Unwinding::kNone);
   SetSurroundingsSource([](std::uintptr_t address, Surroundings& surroundings) {
     surroundings = LookAround(ProductAce(), address);

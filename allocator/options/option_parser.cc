@@ -192,7 +192,10 @@ void PrintOptionValue(const OptionSpec& spec, const Options& options,
       out.Text("none");
     } else {
       // The unit says what 1 means elsewhere.
-      const bool on_stderr = path == "1" && spec.unit[0] == '\0';
+      const std::string_view unit = spec.unit;
+      const bool on_stderr =
+          path == "1" && (unit.empty() || unit.find("1: standard error") !=
+                                              std::string_view::npos);
       out.Text(on_stderr ? "standard error" : path);
     }
   } else if (spec.type == OptionType::kChoice) {

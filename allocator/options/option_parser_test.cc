@@ -417,6 +417,7 @@ constexpr char kDefaultLines[] =
     "  HAKMEM_UNWIND=frames (default)\n"
     "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
     "  HAKMEM_ON_MISUSE=abort (default)\n"
+    "  HAKMEM_REPORT=standard error (default)\n"
     "  HAKMEM_CRASH_REPORT=0 (default)\n"
     "  HAKMEM_LEAKS=none (default)\n"
     "  HAKMEM_FAIL_NTH=0 (default)\n";

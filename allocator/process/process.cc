@@ -46,6 +46,11 @@ void CloseFd(int fd) {
   syscall(SYS_close, fd);
 }
 
+bool CurrentFolder(std::span<char> path) {
+  const ErrnoGuard guard;
+  return syscall(SYS_getcwd, path.data(), path.size()) > 0 && path[0] == '/';
+}
+
 const char* ErrorWords(int error_number) {
   if (error_number == ELOOP) return "it is a symbolic link";
   // A constant of libc's: no locale, no buffer.

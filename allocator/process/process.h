@@ -7,6 +7,7 @@
 #define HAKMEM_ALLOCATOR_PROCESS_PROCESS_H_
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace hakmem {
@@ -24,6 +25,9 @@ enum class FileReaders : std::uint16_t { kOwner = 0600, kAll = 0644 };
 // write to the folder must not choose the file.
 int OpenForAppend(const char* path, FileReaders readers, int& error_number);
 void CloseFd(int fd);
+
+// The process's working folder; false: it has none that fits.
+bool CurrentFolder(std::span<char> path);
 
 // "No such file or directory".
 const char* ErrorWords(int error_number);

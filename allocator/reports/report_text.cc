@@ -10,6 +10,7 @@
 #include "allocator/config/version.h"
 #include "allocator/process/owned_lock.h"
 #include "allocator/process/process.h"
+#include "allocator/reports/report_output.h"
 #include "allocator/stacks/modules.h"
 #include "allocator/stacks/symbols.h"
 #include "allocator/stacks/unwinder.h"
@@ -69,12 +70,12 @@ ReportText::ReportText() ABSL_NO_THREAD_SAFETY_ANALYSIS : held_(g_lock.Lock()) {
 
 ReportText::~ReportText() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (!held_) return;
-  WriteFd(kStderrFd, {g_text, g_length});
+  WriteReport({g_text, g_length});
   g_lock.Unlock();
 }
 
 void ReportText::Add(std::string_view text) {
-  if (!held_) return WriteFd(kStderrFd, text);
+  if (!held_) return WriteReport(text);
   const std::size_t room = kTextBytes - g_length;
   const std::size_t bytes = text.size() < room ? text.size() : room;
   std::memcpy(g_text + g_length, text.data(), bytes);

@@ -203,6 +203,30 @@ TEST(Options, StatisticsFollowNoSymbolicLink) {
   unlink(link.c_str());
 }
 
+TEST(Options, DISABLED_FreesTwiceFarFromItsFolder) {
+  void* const block = malloc(100);
+  // As a daemon.
+  if (chdir("/") != 0) _exit(1);
+  free(block);
+  free(block);
+}
+
+TEST(Options, ReportsGoToAFile) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string path =
+      testing::TempDir() + "/hakmem_report_" + std::to_string(getpid());
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_FreesTwiceFarFromItsFolder",
+                .environment = {"HAKMEM_REPORT=" + path}});
+  EXPECT_FALSE(ExitedWithZero(child.wait_status));
+  EXPECT_EQ(child.output.find("fatal"), std::string::npos) << child.output;
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line.find("hakmem: fatal: double free of "), 0U) << line;
+  unlink(path.c_str());
+}
+
 TEST(Options, DISABLED_ClosesItsOutputs) {
   std::atexit([] {
     close(STDOUT_FILENO);

@@ -1,0 +1,61 @@
+#include "allocator/reports/report_output.h"
+
+#include "allocator/base/compiler.h"
+#include "allocator/base/raw_print.h"
+#include "allocator/process/process.h"
+#include "allocator/process/system_log.h"
+#include "allocator/process/trace_path.h"
+
+namespace hakmem {
+namespace {
+
+// Written once, at the start.
+constinit std::string_view g_value = "1";
+// Of the process at its start; "": not known, or not needed.
+constinit char g_folder[1024] = "";
+
+constexpr std::string_view kLog = "syslog";
+
+int WriteToFile(std::string_view text, RawPrinter& path) {
+  if (g_folder[0] != '\0') path.Text(g_folder).Text("/");
+  ExpandPath(g_value, path);
+  int error_number = 0;
+  const int fd = OpenForAppend(path.c_str(), FileReaders::kOwner, error_number);
+  if (fd < 0) return error_number;
+  WriteFd(fd, text);
+  CloseFd(fd);
+  return 0;
+}
+
+// A frame of its own: reports are made on small stacks, too.
+HAK_NOINLINE void WriteElsewhere(std::string_view text) {
+  RawPrinter place;
+  int error_number = 0;
+  if (g_value == kLog) {
+    place.Text(kSystemLogSocket);
+    error_number = SendToSystemLog(kSystemLogSocket, text);
+  } else {
+    error_number = WriteToFile(text, place);
+  }
+  if (error_number == 0) return;
+  RawPrinter warning;
+  warning.Text("hakmem: warning: HAKMEM_REPORT: cannot write to ");
+  warning.Text(place.text()).Text(": ").Text(ErrorWords(error_number));
+  WriteFd(kStderrFd, warning.Text("\n").text());
+  WriteFd(kStderrFd, text);
+}
+
+}  // namespace
+
+void SetReportOutput(const char* value) {
+  g_value = value[0] == '\0' ? "1" : value;
+  const bool relative = g_value != "1" && g_value != kLog && g_value[0] != '/';
+  if (!relative || !CurrentFolder(g_folder)) g_folder[0] = '\0';
+}
+
+void WriteReport(std::string_view text) {
+  if (g_value == "1") return WriteFd(kStderrFd, text);
+  WriteElsewhere(text);
+}
+
+}  // namespace hakmem

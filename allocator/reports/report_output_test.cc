@@ -1,0 +1,86 @@
+#include "allocator/reports/report_output.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+class ReportOutputTest : public testing::Test {
+ protected:
+  ReportOutputTest() {
+    char name[] = "/tmp/hakmem_report_XXXXXX";
+    folder_ = mkdtemp(name);
+    path_ = folder_ + "/" + std::to_string(getpid()) + ".txt";
+  }
+  ~ReportOutputTest() override {
+    SetReportOutput("1");
+    EXPECT_EQ(chdir("/"), 0);
+    unlink(path_.c_str());
+    rmdir(folder_.c_str());
+  }
+  // What was written to standard error.
+  static std::string Write(const char* text) {
+    testing::internal::CaptureStderr();
+    WriteReport(text);
+    return testing::internal::GetCapturedStderr();
+  }
+  std::string Content() const {
+    std::ifstream in(path_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  std::string folder_;
+  std::string path_;
+};
+
+TEST_F(ReportOutputTest, GoesToStandardError) {
+  for (const char* value : {"", "1"}) {
+    SetReportOutput(value);
+    EXPECT_EQ(Write("report\n"), "report\n");
+  }
+}
+
+TEST_F(ReportOutputTest, IsAppendedToAFileOfTheProcess) {
+  const std::string value = folder_ + "/%p.txt";
+  SetReportOutput(value.c_str());
+  errno = 99;
+  EXPECT_EQ(Write("one\n"), "");
+  EXPECT_EQ(Write("two\n"), "");
+  EXPECT_EQ(errno, 99);
+  EXPECT_EQ(Content(), "one\ntwo\n");
+  struct stat facts = {};
+  ASSERT_EQ(stat(path_.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777, 0600U);
+}
+
+TEST_F(ReportOutputTest, PathIsFromWhereTheProcessStarted) {
+  ASSERT_EQ(chdir(folder_.c_str()), 0);
+  SetReportOutput("%p.txt");
+  ASSERT_EQ(chdir("/"), 0);
+  EXPECT_EQ(Write("report\n"), "");
+  EXPECT_EQ(Content(), "report\n");
+}
+
+TEST_F(ReportOutputTest, WhatCannotBeWrittenGoesToStandardError) {
+  SetReportOutput("/no/such/folder/file");
+  EXPECT_EQ(Write("report\n"),
+            "hakmem: warning: HAKMEM_REPORT: cannot write to "
+            "/no/such/folder/file: No such file or directory\nreport\n");
+  ASSERT_EQ(symlink("/dev/null", path_.c_str()), 0);
+  SetReportOutput(path_.c_str());
+  EXPECT_EQ(Write("report\n"),
+            "hakmem: warning: HAKMEM_REPORT: cannot write to " + path_ +
+                ": it is a symbolic link\nreport\n");
+}
+
+}  // namespace
+}  // namespace hakmem
