@@ -239,6 +239,13 @@ class Ace {
   void AddStatistics(Statistics& statistics);
   void AddFigures(MemoryFigures& figures);
   std::uint64_t heap_limit_bytes() const { return heap_limit_bytes_; }
+  // Whether a zone's addresses are the reason, so that another zone may serve
+  // the request.
+  bool AreAddressesUsedUp(const Refusal& refusal) const {
+    return refusal.reason == FailureReason::kExhaustion &&
+           refusal.detail != FailureDetail::kHeapLimit &&
+           heap_limit_bytes_ - mapped_bytes() >= refusal.bytes;
+  }
   std::size_t mapped_bytes() const {
     return mapped_bytes_.load(std::memory_order_relaxed);
   }

@@ -247,6 +247,9 @@ class Allocator {
                  Refusal& refusal);
   CallResult AllocateClass(Heap*& self, SizeClass size_class,
                            std::size_t size_bytes);
+  HAK_COLD CallResult AllocateCoarse(Heap*& self, SizeClass size_class,
+                                     std::size_t size_bytes,
+                                     const Refusal& refusal);
   HAK_COLD bool TryWatched(Heap*& self, SizeClass size_class,
                            std::size_t size_bytes, std::size_t alignment_bytes,
                            CallResult& result);

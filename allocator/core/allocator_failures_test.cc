@@ -175,14 +175,17 @@ TYPED_TEST(AllocatorFailuresTest, AddressesUsedUp) {
   this->test_->memory.SetRegionRange({begin, begin + 4 * kGiB});
   void* block = this->allocator().Allocate(this->self(), 200 * kMiB);
   ASSERT_NE(block, nullptr);
+  // Else it would serve spans, too.
+  void* other = this->allocator().Allocate(this->self(), 360 * kMiB);
+  ASSERT_NE(other, nullptr);
+  void* huge = this->allocator().Allocate(this->self(), 600 * kMiB);
+  ASSERT_NE(huge, nullptr);
   this->ExpectFailure(this->allocator().Allocate(this->self(), 100 * kMiB),
                       FailureReason::kExhaustion, FailureDetail::kRegion,
                       Route::kSpan);
   this->ExpectFailure(
       this->allocator().Reallocate(this->self(), block, 255 * kMiB),
       FailureReason::kExhaustion, FailureDetail::kRegion, Route::kSpan);
-  void* huge = this->allocator().Allocate(this->self(), 600 * kMiB);
-  ASSERT_NE(huge, nullptr);
   this->ExpectFailure(this->allocator().Allocate(this->self(), 600 * kMiB),
                       FailureReason::kExhaustion, FailureDetail::kRegion,
                       Route::kHuge);
@@ -190,6 +193,7 @@ TYPED_TEST(AllocatorFailuresTest, AddressesUsedUp) {
       this->allocator().Reallocate(this->self(), huge, 1 * kGiB),
       FailureReason::kExhaustion, FailureDetail::kRegion, Route::kHuge);
   this->allocator().Free(this->self(), block);
+  this->allocator().Free(this->self(), other);
   this->allocator().Free(this->self(), huge);
   // Addresses of a length may be that length's for ever.
   const std::size_t bytes =

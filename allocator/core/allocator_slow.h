@@ -81,9 +81,29 @@ CallResult Allocator<kConfig>::AllocateClass(Heap*& self, SizeClass size_class,
                                              std::size_t size_bytes) {
   Refusal refusal;
   void* block = TryClass(self, size_class, size_bytes, refusal);
-  if (block == nullptr) [[unlikely]]
-    return Refused(refusal);
+  if (block == nullptr) [[unlikely]] {
+    return IsTiny(size_class)
+               ? AllocateCoarse(self, size_class, size_bytes, refusal)
+               : Refused(refusal);
+  }
   return ServedOrDetoured<kConfig>(block, refusal);
+}
+
+// For a Tiny block that was refused: a shrunk one of the coarse zone, if it is
+// the fine zone's addresses that are used up.
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::AllocateCoarse(Heap*& self, SizeClass size_class,
+                                              std::size_t size_bytes,
+                                              const Refusal& refusal) {
+  if (!ace_.AreAddressesUsedUp(refusal)) return Refused(refusal);
+  const SizeClass coarse_class = CoarseClassFor(size_class);
+  const CallResult got = AllocateClass(self, coarse_class, size_bytes);
+  if (got.block == nullptr) return got;
+  if constexpr (!kConfig.check_bounds) {
+    SetAskedClass(ace_.region(), got.block, coarse_class, coarse_class,
+                  size_class);
+  }
+  return ServedOrDetoured<kConfig>(got.block, refusal);
 }
 
 // While allocations are sampled. False: the slow path goes on as ever.

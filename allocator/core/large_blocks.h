@@ -126,6 +126,9 @@ class LargeBlocks {
                                   std::size_t alignment_bytes);
   Large TryHuge(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
+  HAK_COLD CallResult HugeInstead(std::size_t size_bytes,
+                                  std::size_t alignment_bytes,
+                                  const Refusal& refusal);
   void Zero(void* block, std::size_t bytes);
   UnitDescriptor& DescriptorAt(UnitIndex unit) const {
     return DescriptorOf(ace_.region().coarse(), unit);
@@ -309,11 +312,29 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
   const Large large = span
                           ? TrySpan(self, least_bytes, alignment_bytes, refusal)
                           : TryHuge(least_bytes, alignment_bytes, refusal);
-  if (large.block == nullptr) [[unlikely]]
-    return Refused(refusal);
+  if (large.block == nullptr) [[unlikely]] {
+    return span ? HugeInstead(size_bytes, alignment_bytes, refusal)
+                : Refused(refusal);
+  }
   if (zeroed && !large.known_zero) Zero(large.block, size_bytes);
   hardening_.StartBounds(large.block, size_bytes);
   return ServedOrDetoured<kConfig>(large.block, refusal);
+}
+
+// For a span that was refused: Huge blocks have addresses of their own.
+template <const Config& kConfig>
+CallResult LargeBlocks<kConfig>::HugeInstead(std::size_t size_bytes,
+                                             std::size_t alignment_bytes,
+                                             const Refusal& refusal) {
+  if (!ace_.AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
+    return Refused(refusal);
+  }
+  Refusal huge_refusal;
+  const Large huge = TryHuge(std::max<std::size_t>(size_bytes + kSlackBytes, 1),
+                             alignment_bytes, huge_refusal);
+  if (huge.block == nullptr) return Refused(refusal);
+  hardening_.StartBounds(huge.block, size_bytes);
+  return ServedOrDetoured<kConfig>(huge.block, refusal);
 }
 
 template <const Config& kConfig>

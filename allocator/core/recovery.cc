@@ -86,10 +86,10 @@ void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
       by_region();
       break;
     case FailureDetail::kUnitRuns:
-      if (ace_.heap_limit_bytes() - event.memory.mapped < refusal.bytes) {
-        by_heap_limit();
-      } else {
+      if (ace_.AreAddressesUsedUp(refusal)) {
         by_region();
+      } else {
+        by_heap_limit();
       }
       break;
     default:

@@ -1,5 +1,5 @@
-// Shrunk blocks: those that stay where they are though a smaller class would
-// do.
+// Shrunk blocks: those for which a smaller class would do. They stay where they
+// are, or a Tiny one was served by the coarse zone as the fine one is full.
 //
 // Owns: nothing; their headers have the class of what was asked for
 // (block_header.h, H4). Called by: Allocator's slow paths, in variants without

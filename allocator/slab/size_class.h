@@ -138,6 +138,13 @@ HAK_ALWAYS_INLINE constexpr SizeClass ClassOf(std::size_t size_bytes) {
                                      : PoolClassOf(size_bytes);
 }
 
+// The smallest class of the coarse zone that does for all that a Tiny class
+// does for, also for alignments: those that divide its size.
+constexpr SizeClass CoarseClassFor(SizeClass tiny_class) {
+  const std::size_t bytes = ClassBytes(tiny_class);
+  return ClassOf(RoundUp(kMaxTinyBytes + 1, bytes & (0 - bytes)));
+}
+
 // The sizes that a class serves: [first, first + count).
 struct ClassSizes {
   std::uint32_t first_bytes;

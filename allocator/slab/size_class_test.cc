@@ -96,6 +96,20 @@ TEST(SizeClassTest, AlignedClassIsTheSmallestThatFits) {
   }
 }
 
+TEST(SizeClassTest, CoarseClassServesWhatATinyOneDoes) {
+  for (SizeClass tiny = 0; tiny < kTinyClassCount; ++tiny) {
+    const SizeClass coarse = CoarseClassFor(tiny);
+    EXPECT_FALSE(IsTiny(coarse));
+    for (std::size_t alignment = 16; alignment <= kMaxTinyBytes;
+         alignment *= 2) {
+      EXPECT_TRUE(ClassBytes(tiny) % alignment != 0 ||
+                  ClassBytes(coarse) % alignment == 0);
+    }
+  }
+  EXPECT_EQ(ClassBytes(CoarseClassFor(0)), 1280U);
+  EXPECT_EQ(ClassBytes(CoarseClassFor(kTinyClassCount - 1)), 2048U);
+}
+
 // Each block of a slab is aligned to what AlignedClassOf promises, because the
 // slab's base is aligned to the slab's length.
 TEST(SizeClassTest, SlabsAreAlignedAsStrictlyAsTheirBlocks) {

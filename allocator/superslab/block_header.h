@@ -11,7 +11,7 @@
 //   H3: a unit record is 0 when the unit belongs to nobody; else its low byte
 //       is the header byte that the unit's live blocks bear, and its other
 //       bits are the owner: a heap's id, or kSpanOwner.
-//   H4: a slab's block that stays though a smaller class would do is *shrunk*:
+//   H4: a slab's block that was asked for with a smaller class is *shrunk*:
 //       live with the smaller class's code. Variants with bounds have none.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
