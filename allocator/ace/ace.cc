@@ -25,6 +25,9 @@ constexpr std::size_t kHugeMappingsShare = 20;
 // So much more than the bound on dirty memory is not worth a call.
 constexpr std::int64_t kIgnoredExcessUnits = 16;
 
+// So much of a zone is ready ahead of demand, at most: 64 MiB.
+constexpr std::uint64_t kMostAheadUnits = kMaxGrowthFrames * kUnitsPerSuperSlab;
+
 FrameIndex GrowthStep(const Zone& zone) {
   return std::clamp(zone.frame_count() / kGrowthShare, FrameIndex{1},
                     kMaxGrowthFrames);
@@ -129,14 +132,22 @@ Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames) {
   return RefusedByKernel(extension.status);
 }
 
-void Ace::MapAhead() {
+void Ace::PrepareAhead() {
   const FutexLockHolder hold(lock_);
   for (ZoneStock& stock : stocks_) {
-    // A zone that nobody has used yet shows no demand.
-    if (stock.zone.frame_count() != 0 &&
-        stock.pool.LargestFreeRun() < kUnitsPerSuperSlab) {
-      ExtendZone(stock, GrowthStep(stock.zone));
+    // A zone that nobody has used yet shows no demand; where frames had to be
+    // unmapped, memory is short.
+    if (stock.zone.frame_count() == 0 || stock.pool.has_unmapped()) continue;
+    const std::uint64_t demand = stock.NewDemand();
+    const std::uint64_t wanted =
+        std::clamp<std::uint64_t>(demand, kUnitsPerSuperSlab, kMostAheadUnits);
+    const std::uint64_t ready = stock.pool.free_units();
+    if (ready < wanted || stock.pool.LargestFreeRun() < kUnitsPerSuperSlab) {
+      const auto frames = static_cast<FrameIndex>(DivideRoundUp(
+          wanted - std::min(ready, wanted), std::uint64_t{kUnitsPerSuperSlab}));
+      ExtendZone(stock, std::max(frames, GrowthStep(stock.zone)));
     }
+    PopulateAhead(stock, std::min(demand, kMostAheadUnits));
   }
 }
 

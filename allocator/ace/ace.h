@@ -227,9 +227,11 @@ class Ace {
   // Twice in a decay delay, gives back what has been idle; else, and while
   // another thread is at it, does nothing but read the clock. True: it did.
   bool Tick();
-  // Maps the next growth step of a zone that is nearly used up, so that no
-  // other thread has to wait for the kernel. Refusals do not matter here.
-  void MapAhead();
+  // For a thread that does nothing else, again and again: has free memory of
+  // each zone ready, mapped and, with prefaulting, populated, as much as the
+  // zone's grants rose by since the last time, so that no other thread has to
+  // wait for the kernel. Refusals do not matter here.
+  void PrepareAhead();
   // Gives all freed memory back; returns the bytes given back.
   std::size_t PurgeAll();
   // Unmaps every wholly free SuperSlab, which makes room below all limits;
@@ -317,6 +319,9 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AskForHugePagesOf(Address address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Prefault(const Zone& zone, const Grant& grant, std::uint32_t units);
+  void GiveMemory(Address begin, std::size_t bytes);
+  void PopulateAhead(ZoneStock& stock, std::uint64_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool WithinHeapLimit(std::size_t more_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t UnmapKept(StockIndex index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

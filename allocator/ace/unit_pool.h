@@ -91,10 +91,30 @@ class UnitPool {
   // Whether any of them is being given back.
   bool IsPurging(UnitIndex first, std::uint32_t units) const;
 
+  // Calls `fill(begin, bytes)`, with the lock let go of, for a clean SuperSlab
+  // of those that are granted next; it is dirty from then on. False: there is
+  // none.
+  template <typename Fill>
+  bool FillFrame(const Fill& fill) {
+    const FrameIndex frame = FindClean();
+    if (frame == kNoFrame) return false;
+    Purging filling = {{FirstUnitOfFrame(frame), kUnitsPerSuperSlab, false},
+                       FutexLock::Self(),
+                       nullptr};
+    StartPurge(filling);
+    {
+      const FutexLockPause pause(lock_);
+      fill(zone_.FrameAddress(frame), kSuperSlabBytes);
+    }
+    EndPurge(filling, /*purged=*/false);
+    return true;
+  }
+
   // Adds frames that the zone has just mapped (they are clean).
   void AddFrames(FrameIndex first, FrameIndex frames);
   // Takes a frame from those that UnmapFree unmapped; kNoFrame: there is none.
   FrameIndex TakeUnmapped();
+  bool has_unmapped() const { return unmapped_head_ != kNoFrame; }
   // Puts one back that could not be mapped again.
   void AddUnmapped(FrameIndex frame);
 
@@ -169,6 +189,7 @@ class UnitPool {
   void AddRun(FrameIndex first, std::uint32_t frames);
   void FileRun(FrameIndex first, std::uint32_t frames);
   FrameIndex FindRun(std::uint32_t units, bool with_tail) const;
+  FrameIndex FindClean() const;
   void CutRun(FrameIndex first, std::uint32_t frames);
   std::uint32_t TailBefore(FrameIndex frame) const;
   FrameIndex RunStart(FrameIndex frame) const;
@@ -191,7 +212,8 @@ class UnitPool {
     std::uint32_t units;
     bool kept;
   };
-  // A run that is being given back; on the stack of the thread that does it.
+  // A run that is being given back, or filled; on the stack of the thread that
+  // does it.
   struct Purging {
     DirtyRun run;
     std::uint32_t thread;

@@ -133,6 +133,18 @@ void UnitPool::FileRun(FrameIndex first, std::uint32_t frames) {
   PushList(first, FrameList(frames));
 }
 
+// The first frame without dirty units of the run that a grant of one frame
+// takes, as far as one looks; kNoFrame: there is none.
+FrameIndex UnitPool::FindClean() const {
+  constexpr FrameIndex kMostFrames = 64;
+  FrameIndex frame = FindRun(kUnitsPerSuperSlab, /*with_tail=*/false);
+  if (frame == kNoFrame) return kNoFrame;
+  const FrameIndex end =
+      frame + std::min(zone_.super_slab(frame).run_frames, kMostFrames);
+  while (frame != end && zone_.super_slab(frame).dirty_units != 0) ++frame;
+  return frame == end ? kNoFrame : frame;
+}
+
 // Takes frames out of their run; what lies on either side stays free.
 void UnitPool::CutRun(FrameIndex first, std::uint32_t frames) {
   const FrameIndex start = RunStart(first);

@@ -99,8 +99,9 @@ inline constexpr OptionSpec kOptionTable[] = {
      &Options::decay_ms, nullptr, 0, 24ULL * 3600 * 1000},
     {"HAKMEM_BACKGROUND", OptionType::kFlag, "",
      "A thread of hakmem's own gives idle memory back while the program "
-     "sleeps, "
-     "and maps memory ahead of demand.",
+     "sleeps, and has memory mapped ahead of demand: as much as was taken "
+     "lately, up to 64 MiB for small and 64 MiB for other blocks. With "
+     "HAKMEM_PREFAULT it has pages, too, within the bound on idle memory.",
      &Options::background, nullptr, 0, 1},
     {"HAKMEM_MAX_ALLOC", OptionType::kBytes, "bytes",
      "The largest request that is served; larger ones fail with ENOMEM.",

@@ -43,7 +43,8 @@ class Upkeep {
     Reclaim(self);
     return ace_.PurgeAll();
   }
-  // For a thread that does nothing else: trims all heaps, and maps ahead.
+  // For a thread that does nothing else: trims all heaps, and has memory ready
+  // ahead of demand.
   void Maintain();
 
   Statistics Snapshot();
@@ -66,7 +67,7 @@ void Upkeep<kConfig>::Reclaim(Heap* self) {
 
 template <const Config& kConfig>
 void Upkeep<kConfig>::Maintain() {
-  ace_.MapAhead();
+  ace_.PrepareAhead();
   if (!ace_.Tick()) return;
   for (HeapId id = registry_.count(); id >= 1; --id) registry_.At(id).TryTrim();
 }

@@ -110,6 +110,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   bool IsHuge(Address address, std::size_t bytes) const;
   // Whether Populate was called for the whole range.
   bool WasPopulated(Address address, std::size_t bytes) const;
+  std::uint64_t populates() const;  // calls
   void ForgetPurges();
 
  private:
@@ -142,6 +143,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   FakeRangeSet protected_;
   FakeRangeSet populated_;
   std::uint64_t calls_[kVmCalls] = {};
+  std::uint64_t populates_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t lost_ = 0;
   // The refusal: due after as many further calls of refuse_kind_; 0: none.

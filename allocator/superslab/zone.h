@@ -59,7 +59,7 @@ struct SuperSlab {
   std::uint32_t kept_units;     // free, too, but for their own class alone
   std::uint32_t dirty_units;    // of both: may hold old data
   std::uint32_t guarded_units;  // their last page is inaccessible
-  std::uint32_t purging_units;  // being given back; kept ones are in both
+  std::uint32_t purging_units;  // given back, or filled; kept ones are in both
   std::uint32_t moved_units;    // in a mapping of their own (Move), which
   std::uint32_t moved_starts;   // begins here
   // A part of the map of wholly free frames (unit_pool_runs.cc).
