@@ -21,6 +21,17 @@ constexpr std::uint32_t kUnits = 64;
 constexpr std::size_t kBytes = kUnits * kUnitBytes;
 constexpr std::size_t kMaxMappings = 400;
 
+// What the process has in the coarse zone.
+std::size_t MappingsOf(const Ace& ace) {
+  const Zone& zone = ace.region().coarse();
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    count += zone.Contains(std::stoull(line, nullptr, 16)) ? 1 : 0;
+  }
+  return count;
+}
+
 class AceMovesTest : public testing::Test {
  protected:
   AceMovesTest() {
@@ -29,16 +40,7 @@ class AceMovesTest : public testing::Test {
   }
   ~AceMovesTest() override { ace_->CheckInvariants(); }
 
-  // What the process has in the coarse zone.
-  std::size_t Mappings() {
-    const Zone& zone = ace_->region().coarse();
-    std::ifstream maps("/proc/self/maps");
-    std::size_t count = 0;
-    for (std::string line; std::getline(maps, line);) {
-      count += zone.Contains(std::stoull(line, nullptr, 16)) ? 1 : 0;
-    }
-    return count;
-  }
+  std::size_t Mappings() { return MappingsOf(*ace_); }
   Address AddressOf(UnitIndex unit) {
     return ace_->region().coarse().UnitAddress(unit);
   }
@@ -115,6 +117,56 @@ TEST_F(AceMovesTest, MappingsOfSpansThatMoveOftenStayBelowTheirShare) {
   for (const UnitIndex span : spans) ace_->ReleaseSpan(span, units);
   ace_->PurgeAll();
   EXPECT_LE(Mappings(), 3U);
+}
+
+// The mappings that are left when spans with guard pages have got longer, by
+// moves or by copies, and all is freed.
+std::size_t MappingsAfterGrowth(bool moves, std::size_t& most) {
+  constexpr int kSpans = 30;
+  constexpr std::size_t kLonger = kBytes + 8 * kUnitBytes;
+  FakeVirtualMemory memory;
+  memory.SetMaxMappings(kMaxMappings);
+  const auto ace = std::make_unique<Ace>(memory);
+  ace->Start(Options(), kHardened);
+  const auto address_of = [&](UnitIndex unit) {
+    return ace->region().coarse().UnitAddress(unit);
+  };
+  std::vector<UnitIndex> spans;
+  for (int i = 0; i < kSpans; ++i) {
+    const std::uint32_t units = ace->SpanUnits(kBytes);
+    const std::uint32_t longer_units = ace->SpanUnits(kLonger);
+    const UnitIndex span = ace->GrantSpan(units, kUnitBytes).first;
+    const UnitIndex longer = ace->GrantSpan(longer_units, kUnitBytes).first;
+    FillContent(address_of(span), kBytes, 1);
+    if (moves) {
+      EXPECT_TRUE(ace->MoveSpan(span, longer, kBytes).ok());
+    } else {
+      ace->CopyTouched(address_of(span), address_of(longer), kBytes);
+    }
+    EXPECT_PRED3(HasContent, address_of(longer), kBytes, 1);
+    ace->ReleaseSpan(span, units, /*dirty=*/!moves);
+    spans.push_back(longer);
+  }
+  most = MappingsOf(*ace);
+  for (const UnitIndex span : spans) {
+    ace->ReleaseSpan(span, ace->SpanUnits(kLonger));
+  }
+  EXPECT_GT(memory.protected_bytes(), 0U);
+  const std::size_t guards = memory.protected_bytes();
+  ace->PurgeAll();
+  EXPECT_EQ(memory.protected_bytes(), guards);
+  ace->CheckInvariants();
+  return MappingsOf(*ace);
+}
+
+// Guard pages stay, and nothing else.
+TEST(AceMoves, MappingsBetweenGuardPagesComeBack) {
+  std::size_t most = 0;
+  const std::size_t copied = MappingsAfterGrowth(/*moves=*/false, most);
+  EXPECT_EQ(most, copied);
+  const std::size_t moved = MappingsAfterGrowth(/*moves=*/true, most);
+  EXPECT_GT(most, copied);
+  EXPECT_EQ(moved, copied);
 }
 
 TEST_F(AceMovesTest, CopiesWhatWasTouched) {

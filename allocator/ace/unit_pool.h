@@ -158,7 +158,7 @@ class UnitPool {
   std::uint64_t dirty_units() const { return dirty_units_; }
   // Pages were moved into a run, which is a mapping of its own from now on, or
   // several where those were; or a run was mapped anew. Purge maps moved units
-  // anew, if no guard page is there.
+  // anew, between guard pages.
   void NoteMoved(UnitIndex from, UnitIndex to, std::uint32_t units);
   void ForgetMoved(UnitIndex first, std::uint32_t units);
   std::uint64_t moved_mappings() const { return moved_mappings_; }
@@ -224,7 +224,8 @@ class UnitPool {
   void Forget(const Purging& purging);
   void EndPurge(const Purging& purging, bool purged);
   bool IsToRenew(const DirtyRun& run) const;
-  bool Renew(VirtualMemory& memory, const DirtyRun& run, bool& lost) const;
+  bool Renew(VirtualMemory& memory, const DirtyRun& run, unsigned& calls,
+             bool& lost) const;
   std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);
   void StartMapping(UnitIndex unit);
   std::size_t PurgeFrame(VirtualMemory& memory, FrameIndex frame,

@@ -158,25 +158,33 @@ unsigned UnitPool::PurgeHeaders(VirtualMemory& memory, UnitIndex first,
   return 1;
 }
 
-// A new mapping would have no guard pages.
 bool UnitPool::IsToRenew(const DirtyRun& run) const {
   bool moved = false;
-  bool guarded = false;
   ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
     moved |= (zone_.super_slab(frame).moved_units & mask) != 0;
-    guarded |= (zone_.super_slab(frame).guarded_units & mask) != 0;
   });
-  return moved && !guarded;
+  return moved;
 }
 
+// What lies between guard pages, piece by piece: a new mapping would have none.
 bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
-                     bool& lost) const {
-  const Address begin = zone_.UnitAddress(run.first);
-  const std::size_t bytes = run.units * kUnitBytes;
-  const VmStatus status = memory.Renew(begin, bytes);
-  lost = status.target_lost;
-  if (!status.ok()) return false;
-  if (IsHuge(FrameOfUnit(run.first))) memory.AskForHugePages(begin, bytes);
+                     unsigned& calls, bool& lost) const {
+  const UnitIndex end = run.first + run.units;
+  Address begin = zone_.UnitAddress(run.first);
+  for (UnitIndex unit = run.first; unit < end; ++unit) {
+    const Address next = zone_.UnitAddress(unit + 1);
+    const bool guarded = (zone_.super_slab(FrameOfUnit(unit)).guarded_units >>
+                              UnitInFrame(unit) &
+                          1) != 0;
+    if (!guarded && unit + 1 != end) continue;
+    const std::size_t bytes = next - begin - (guarded ? memory.PageBytes() : 0);
+    ++calls;
+    const VmStatus status = memory.Renew(begin, bytes);
+    lost = status.target_lost;
+    if (!status.ok()) return false;
+    if (IsHuge(FrameOfUnit(run.first))) memory.AskForHugePages(begin, bytes);
+    begin = next;
+  }
   return true;
 }
 
@@ -189,10 +197,10 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
   bool purged = false;
   bool renewed = false;
   bool lost = false;
-  unsigned calls = renews ? 1 : 0;
+  unsigned calls = 0;
   {
     const FutexLockPause pause(lock_);
-    renewed = renews && Renew(memory, run, lost);
+    renewed = renews && Renew(memory, run, calls, lost);
     purged = renewed;
     if (!renewed && !lost) {
       ++calls;
