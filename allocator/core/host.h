@@ -8,6 +8,7 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/failure_ring.h"
 
 namespace hakmem {
 
@@ -19,6 +20,9 @@ struct Host {
   void (*on_attach)();
   // Completes failure events and hands them on.
   FailureReporter* reporter;
+  // Keeps the last of them. Not a part of the allocator, whose other fields
+  // would have its 150 KB stored in the library as zeros.
+  FailureRing* failures;
   // Asks the program to free memory for a call that failed; true: it is worth
   // trying again. May allocate and free. Null: nobody to ask.
   bool (*ask_for_memory)(const FailureEvent& event) = nullptr;

@@ -192,7 +192,7 @@ void* Recovery::Recover(RefusedServer& server, const CallResult& got,
 
 void Recovery::Announce(FailedCall& failed) {
   if (failed.announced) return;
-  failures_.Record(failed.event);
+  host_.failures->Record(failed.event);
   failed.announced = true;
 }
 
@@ -205,16 +205,16 @@ void Recovery::Finish(FailedCall& failed, Disposition disposition) {
     failed_calls_.fetch_add(1, std::memory_order_relaxed);
   }
   if (failed.announced) {
-    failures_.Complete(event);
+    host_.failures->Complete(event);
   } else {
-    failures_.Record(event);
+    host_.failures->Record(event);
   }
   host_.reporter->Publish(event, failed.reading);
   if (host_.on_failure != nullptr) host_.on_failure(event);
 }
 
 void Recovery::ChildAfterFork() {
-  failures_.ChildAfterFork();
+  host_.failures->ChildAfterFork();
   host_.reporter->ChildAfterFork();
 }
 

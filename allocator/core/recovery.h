@@ -84,14 +84,14 @@ class Recovery {
   HAK_COLD void Announce(FailedCall& failed);
   HAK_COLD void Finish(FailedCall& failed, Disposition disposition);
 
-  constexpr const FailureRing& failures() const { return failures_; }
+  const FailureRing& failures() const { return *host_.failures; }
   // Calls that ended without a block.
   std::uint64_t failed_calls() const {
     return failed_calls_.load(std::memory_order_relaxed);
   }
 
   void ChildAfterFork();
-  void CheckInvariants() { failures_.CheckInvariants(); }
+  void CheckInvariants() { failures().CheckInvariants(); }
 
  private:
   void NoteRefusal(RefusedServer& server, const Outcome& outcome,
@@ -103,7 +103,6 @@ class Recovery {
   const Host& host_;
   Ace& ace_;
   std::uint64_t max_alloc_bytes_ = 0;
-  FailureRing failures_;
   // Written by any thread, read by statistics.
   std::atomic<std::uint64_t> failed_calls_{0};
   // The next count of live blocks is not before. Written and read by threads

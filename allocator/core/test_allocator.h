@@ -17,6 +17,7 @@
 #include "allocator/core/allocator.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/failure_ring.h"
 #include "allocator/failures/limit_finder.h"
 #include "allocator/platform/fake_virtual_memory.h"
 
@@ -31,7 +32,9 @@ inline void FindTestLimit(std::size_t needed_bytes, int /*error_number*/,
   report = test_limits;
   report.needed = needed_bytes;
 }
-inline constinit FailureReporter test_reporter{&FindTestLimit};
+inline constinit TraceLine test_line;
+inline constinit FailureReporter test_reporter{test_line, &FindTestLimit};
+inline constinit FailureRing test_failures;
 // The program's handler of failed calls; null: it has none.
 inline std::function<bool(const FailureEvent&)> test_handler;
 // Whoever wants to see each event.
@@ -40,6 +43,7 @@ inline constexpr Host kTestHost = {
     .options = []() -> const HeapOptions& { return test_options; },
     .on_attach = [] {},
     .reporter = &test_reporter,
+    .failures = &test_failures,
     .ask_for_memory =
         [](const FailureEvent& event) {
           return test_handler != nullptr && test_handler(event);
@@ -59,7 +63,8 @@ class TestAllocator {
     test_options = options;
     test_limits = LimitReport();
     // It keeps the last report for a while.
-    std::construct_at(&test_reporter, &FindTestLimit);
+    std::construct_at(&test_reporter, test_line, &FindTestLimit);
+    std::construct_at(&test_failures);
     test_handler = nullptr;
     test_listener = nullptr;
     memory.SetNowMs(1'000'000);

@@ -36,9 +36,10 @@ class FailureReporter {
   using LimitFinder = void (*)(std::size_t needed_bytes, int error_number,
                                LimitReport& report);
 
-  // Tests bring a finder of their own.
-  constexpr explicit FailureReporter(LimitFinder find_limit = &FindLimit)
-      : find_limit_(find_limit) {}
+  // Tests bring a finder of their own. `line` is this reporter's alone.
+  constexpr explicit FailureReporter(TraceLine& line,
+                                     LimitFinder find_limit = &FindLimit)
+      : find_limit_(find_limit), trace_(line) {}
   FailureReporter(const FailureReporter&) = delete;
   FailureReporter& operator=(const FailureReporter&) = delete;
 

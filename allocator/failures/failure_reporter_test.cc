@@ -56,7 +56,8 @@ class FailureReporterTest : public testing::Test {
   }
 
   ParsedOptions options_;
-  FailureReporter reporter_{&FindFake};
+  TraceLine line_;
+  FailureReporter reporter_{line_, &FindFake};
 };
 
 TEST_F(FailureReporterTest, NamesTheLimitThatExplains) {

@@ -35,13 +35,20 @@ namespace hakmem {
 
 struct ParsedOptions;
 
+// A line while it is written. Apart, because the other fields of who writes it
+// would have it stored in the library as zeros.
+struct TraceLine {
+  char text[kFailureLineBytes] = {};
+};
+
 class FailureTrace {
  public:
   static constexpr std::uint64_t kBurstLines = 256;
   static constexpr std::uint64_t kLinesASecond = 100;
   static constexpr std::uint64_t kMemoryIntervalNs = 1'000'000'000;
 
-  constexpr FailureTrace() = default;
+  // `line` is this trace's alone.
+  constexpr explicit FailureTrace(TraceLine& line) : buffer_(line.text) {}
   FailureTrace(const FailureTrace&) = delete;
   FailureTrace& operator=(const FailureTrace&) = delete;
 
@@ -103,7 +110,7 @@ class FailureTrace {
   std::atomic<std::uint64_t> dropped_{0};
   // Written by whoever writes the line that is due, read by slow paths.
   std::atomic<std::uint64_t> next_memory_ns_{0};
-  char buffer_[kFailureLineBytes] ABSL_GUARDED_BY(lock_) = {};
+  char (&buffer_)[kFailureLineBytes] ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace hakmem

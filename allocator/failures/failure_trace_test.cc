@@ -49,7 +49,7 @@ class FailureTraceTest : public testing::Test {
              std::uint64_t lines_a_second = FailureTrace::kLinesASecond) {
     ASSERT_EQ(ApplyOption("HAKMEM_ACE_TRACE", where, options_),
               OptionError::kNone);
-    trace_ = std::make_unique<FailureTrace>();
+    trace_ = std::make_unique<FailureTrace>(line_);
     trace_->Start(options_, "release", lines_a_second);
   }
   std::string Path(const std::string& name) const { return directory_ / name; }
@@ -73,6 +73,7 @@ class FailureTraceTest : public testing::Test {
   }
 
   ParsedOptions options_;
+  TraceLine line_;
   std::unique_ptr<FailureTrace> trace_;
   std::filesystem::path directory_;
   std::uint64_t sequence_ = 0;

@@ -20,6 +20,8 @@
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
 #include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/failure_ring.h"
+#include "allocator/failures/failure_trace.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"
@@ -69,14 +71,19 @@ class Product {
   static std::size_t PageBytes() { return memory_.PageBytes(); }
   static LinuxVirtualMemory& memory() { return memory_; }
   static FailureReporter& reporter() { return reporter_; }
+  static constexpr const FailureRing& failures() { return failures_; }
 
  private:
-  static constinit inline FailureReporter reporter_;
+  // Both are zero at first, so that a library's file has no room for them.
+  static constinit inline TraceLine trace_line_;
+  static constinit inline FailureRing failures_;
+  static constinit inline FailureReporter reporter_{trace_line_};
   static constexpr Host kHost = {
       .options =
           kConfig.sealed_options ? &SealedStartupOptions : &StartupOptions,
       .on_attach = &OnThreadAttached,
       .reporter = &reporter_,
+      .failures = &failures_,
       .ask_for_memory = &AskFailureHandler,
       .on_failure = kConfig.trace_calls ? &TraceFailure : nullptr};
 

@@ -11,6 +11,8 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
 #include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/failure_ring.h"
+#include "allocator/failures/failure_trace.h"
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/statistics/statistics.h"
 #include "allocator/testing/stress_workload.h"
@@ -19,12 +21,15 @@ namespace hakmem {
 namespace {
 
 constinit HeapOptions default_options;
-constinit FailureReporter reporter;
+constinit TraceLine trace_line;
+constinit FailureReporter reporter{trace_line};
+constinit FailureRing failures;
 
 constexpr Host kHost = {
     .options = []() -> const HeapOptions& { return default_options; },
     .on_attach = [] {},
     .reporter = &reporter,
+    .failures = &failures,
 };
 
 template <const Config& kConfig>

@@ -21,6 +21,8 @@
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
 #include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/failure_ring.h"
+#include "allocator/failures/failure_trace.h"
 #include "allocator/failures/limit_finder.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/fake_proc_tree.h"
@@ -36,7 +38,10 @@ namespace {
 FakeProcTree* tree = nullptr;
 
 constinit ParsedOptions options;
+constinit TraceLine trace_line;
+constinit FailureRing failures;
 constinit FailureReporter reporter{
+    trace_line,
     [](std::size_t needed_bytes, int error_number, LimitReport& report) {
       FindLimitFrom({tree->files(), [] { return false; }}, needed_bytes,
                     error_number, report);
@@ -46,6 +51,7 @@ constexpr Host kHost = {
     .options = []() -> const HeapOptions& { return options.values; },
     .on_attach = [] {},
     .reporter = &reporter,
+    .failures = &failures,
 };
 
 // A process without limits, of 100 MiB.

@@ -32,6 +32,11 @@ most_bytes=128
 [[ $library != *-debug.so && $library != *-tracing.so ]] || most_bytes=176
 (( ${tls_bytes:-0} <= most_bytes )) || fail "has $((tls_bytes)) bytes of thread-local storage"
 
+# What is zero at first takes no room in the file, unless it is a part of
+# something that is not.
+data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
+(( data_bytes <= 128 * 1024 )) || fail "stores $data_bytes bytes of data"
+
 # Everything that is undefined comes from libc, or may be missing.
 undefined=$(nm --dynamic --undefined-only "$library" | awk '$1 == "U" { print $2 }' | grep -v '@GLIBC_' || true)
 [[ -z $undefined ]] || fail "needs symbols that libc does not have: $undefined"
