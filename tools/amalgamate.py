@@ -167,17 +167,6 @@ def amalgamate(texts, output):
     catching.write(output / "hakmem_new.cc")
 
 
-def write_exports_with_copies(output):
-    """As the rule of its name in allocator/frontend/BUILD."""
-    names = re.findall(r"^hakmem_checked_\w* (.*)$", (output / "copy_names.txt").read_text(), re.MULTILINE)
-    exports = (output / "exports.map").read_text()
-    begin = "  global:\n"
-    if begin not in exports:
-        fail("exports.map has no line that says global:")
-    (output / "exports_with_copies.map").write_text(
-        exports.replace(begin, begin + "".join("    %s;\n" % name for name in names)))
-
-
 def main():
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         print(__doc__.strip(), file=sys.stderr)
@@ -189,7 +178,6 @@ def main():
     shutil.copytree(DIST, output, dirs_exist_ok=True)
     for path in ["allocator/hakmem.h", "LICENSE"] + ["allocator/frontend/" + name for name in ("copy_names.txt", "exports.map")]:
         shutil.copy(ROOT / path, output)
-    write_exports_with_copies(output)
     return 0
 
 

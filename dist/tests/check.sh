@@ -23,6 +23,17 @@ on_hakmem() {
   rm "$scratch/statistics"
 }
 
+# as_of VERSION NAME: a program linked with the library of that version, of which
+# the symbols are kept and are enough for the linker.
+as_of() {
+  local abi=$source/tests/abi
+  sed -n 's/^ *\(hakmem_[a-z_]*\);$/void \1(void);void \1(void) {}/p' "$abi/exports_$1.map" >"$scratch/old.c"
+  "$cc" -shared -fPIC "$scratch/old.c" -o "$scratch/lib$2.so.0" -Wl,-soname="lib$2.so.0" \
+    -Wl,--version-script="$abi/exports_$1.map"
+  "$cc" "$abi/program_$1.c" "$scratch/lib$2.so.0" -o "$scratch/program_$1"
+  rm "$scratch/lib$2.so.0"
+}
+
 for variant in "$@"; do
   name=hakmem
   [[ $variant == release ]] || name=hakmem-$variant
@@ -32,6 +43,8 @@ for variant in "$@"; do
   on_hakmem "$variant" "$scratch/shared"
   "$cc" -I"$source" "$source/tests/program.c" -o "$scratch/static" "$build/lib$name.a" -pthread
   on_hakmem "$variant" "$scratch/static"
+  as_of 0_1 "$name"
+  on_hakmem "$variant" env LD_BIND_NOW=1 LD_LIBRARY_PATH="$build" "$scratch/program_0_1"
   for program in shared static; do
     if "$scratch/$program" twice 2>"$scratch/message"; then fail "$variant: a double free passed"; fi
     grep -q '^hakmem: fatal: double free' "$scratch/message" || fail "$variant: $(cat "$scratch/message")"

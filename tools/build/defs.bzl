@@ -151,23 +151,17 @@ def _unless_sanitized(plain, sanitized):
         "//conditions:default": plain,
     })
 
-def _version_script(exports):
-    return ["-Wl,--version-script=$(location %s)" % exports]
-
-def hakmem_products(library_package, exports, exports_with_copies, copy_names):
+def hakmem_products(library_package, exports, copy_names):
     """Per variant: the shared library, preload_VARIANT and hakmem_VARIANT.
 
     Args:
       library_package: its targets are named after the variants.
-      exports: the linker's version script, which lists every public symbol.
-      exports_with_copies: the same for variants that export memcpy.
+      exports: the linker's version script, which names the versions of symbols.
       copy_names: what these rename (renamed.bzl).
     """
     for variant, file_name in VARIANTS.items():
         library = "%s:%s" % (library_package, variant)
         deps = [library]
-        scripts = [exports]
-        script_flags = _version_script(exports)
         if variant in COPYING_VARIANTS:
             renamed_library(
                 name = variant + "_renamed",
@@ -176,14 +170,12 @@ def hakmem_products(library_package, exports, exports_with_copies, copy_names):
                 tags = ["nosan"],
             )
             deps = _unless_sanitized([variant + "_renamed"], deps)
-            scripts = _unless_sanitized([exports_with_copies], scripts)
-            script_flags = _unless_sanitized(_version_script(exports_with_copies), script_flags)
         native.cc_binary(
             name = file_name,
-            additional_linker_inputs = scripts,
+            additional_linker_inputs = [exports],
             linkshared = True,
             visibility = ["//visibility:public"],
-            linkopts = PRODUCT_LINKOPTS + ["-Wl,-soname=" + file_name] + script_flags,
+            linkopts = PRODUCT_LINKOPTS + ["-Wl,-soname=" + file_name, "-Wl,--version-script=$(location %s)" % exports],
             tags = ["nosan"],
             deps = deps,
         )
