@@ -290,7 +290,7 @@ void AceRun::Step(const Record& record) {
       record.a % 2 == 0 ? ace_.PurgeAll() : ace_.UnmapCaches();
       break;
     case 14:
-      ace_.MapAhead();
+      ace_.PrepareAhead();
       break;
     default:
       Disturb(record);

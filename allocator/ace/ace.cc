@@ -26,7 +26,7 @@ constexpr std::size_t kHugeMappingsShare = 20;
 constexpr std::int64_t kIgnoredExcessUnits = 16;
 
 // So much of a zone is ready ahead of demand, at most: 64 MiB.
-constexpr std::uint64_t kMostAheadUnits = kMaxGrowthFrames * kUnitsPerSuperSlab;
+constexpr std::uint64_t kMostAheadUnits = 64 * kMiB / kUnitBytes;
 
 FrameIndex GrowthStep(const Zone& zone) {
   return std::clamp(zone.frame_count() / kGrowthShare, FrameIndex{1},
