@@ -270,7 +270,6 @@ class Allocator {
                                 SizeClass size_class, HeapId owner,
                                 HeaderByte found);
 
-  HAK_ALWAYS_INLINE unsigned LiveCode(const void* pointer);
   HAK_ALWAYS_INLINE bool Require(Heap* self, const void* pointer,
                                  PointerUse use, LiveBlock& block);
   HAK_COLD bool RequireGuarded(Heap* self, const void* pointer, PointerUse use,

@@ -192,7 +192,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
 template <const Config& kConfig>
 std::size_t Allocator<kConfig>::UsableSize(Heap*& self, const void* pointer) {
   if (pointer == nullptr) return 0;
-  const unsigned code = LiveCode(pointer);
+  const unsigned code = LiveCode(ace_.region(), pointer);
   if (code - 1 < kClassCount) [[likely]] {
     return hardening_.SizeOfLive(View<true>(), View<false>(), pointer,
                                  static_cast<SizeClass>(code - 1));

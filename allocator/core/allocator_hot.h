@@ -276,16 +276,17 @@ HAK_ALWAYS_INLINE unsigned LiveCodeAt(const ZoneView& view,
 
 // The same for what may lie in either zone of slabs. The code is a class's, or
 // a span's.
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE unsigned Allocator<kConfig>::LiveCode(const void* pointer) {
+HAK_ALWAYS_INLINE unsigned LiveCode(Region& region, const void* pointer) {
   const auto address = reinterpret_cast<Address>(pointer);
-  std::uint64_t granule = View<true>().Granule(address, kFineGranuleShift);
-  if (granule < LoadForComparison(View<true>().limit_granules)) {
-    return LiveCodeAt<true>(View<true>(), granule);
+  const ZoneView& fine = region.fine().view();
+  std::uint64_t granule = fine.Granule(address, kFineGranuleShift);
+  if (granule < LoadForComparison(fine.limit_granules)) {
+    return LiveCodeAt<true>(fine, granule);
   }
-  granule = View<false>().Granule(address, kCoarseGranuleShift);
-  return granule < LoadForComparison(View<false>().limit_granules)
-             ? LiveCodeAt<false>(View<false>(), granule)
+  const ZoneView& coarse = region.coarse().view();
+  granule = coarse.Granule(address, kCoarseGranuleShift);
+  return granule < LoadForComparison(coarse.limit_granules)
+             ? LiveCodeAt<false>(coarse, granule)
              : 0;
 }
 
@@ -293,7 +294,7 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(void* pointer,
                                                          std::size_t size_bytes,
                                                          unsigned& code) {
-  code = LiveCode(pointer);
+  code = LiveCode(ace_.region(), pointer);
   if (!hardening_.ResizeInPlace(pointer, code, size_bytes)) return false;
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
   return true;

@@ -322,9 +322,9 @@ class Allocator<kConfig>::Server final : public RefusedServer {
         return allocator_.AllocateZeroedSlow(self_, request.count,
                                              request.size_bytes);
       case Request::Kind::kReallocate:
-        return allocator_.ReallocateSlow(self_, request.pointer,
-                                         request.size_bytes,
-                                         allocator_.LiveCode(request.pointer));
+        return allocator_.ReallocateSlow(
+            self_, request.pointer, request.size_bytes,
+            LiveCode(allocator_.ace_.region(), request.pointer));
     }
     return {};
   }
