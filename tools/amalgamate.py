@@ -175,7 +175,7 @@ def main():
     output.mkdir(parents=True, exist_ok=True)
     bazel("build", "--noshow_progress", "--ui_event_filters=-info", "//" + REVISION.replace("/revision", ":revision"))
     amalgamate({path: read(path) for path in product_sources()}, output)
-    shutil.copytree(DIST, output, dirs_exist_ok=True)
+    shutil.copytree(DIST, output, dirs_exist_ok=True, ignore=shutil.ignore_patterns("rust"))
     for path in ["allocator/hakmem.h", "LICENSE"] + ["allocator/frontend/" + name for name in ("copy_names.txt", "exports.map")]:
         shutil.copy(ROOT / path, output)
     return 0

@@ -42,13 +42,18 @@ class FlagsTest(unittest.TestCase):
     def test_are_those_of_the_bazel_build(self):
         copts = (ROOT / "tools/build/copts.bzl").read_text()
         wanted = []
+        compiling = []
         for name in ("_LIBRARY_SEMANTICS", "_LIBRARY_SPEED", "PRODUCT_LINKOPTS"):
             part = re.search(r"^%s = \[(.*?)^\]" % name, copts, re.MULTILINE | re.DOTALL)[1]
+            compiling = wanted[:] if name == "PRODUCT_LINKOPTS" else []
             wanted += [flag for flag in re.findall(r'"(-[^"]*)"', part) if flag not in ("-O2", "-g") and "frame-larger" not in flag]
         self.assertGreater(len(wanted), 15)
         for name in ("Makefile", "CMakeLists.txt"):
             given = (amalgamate.DIST / name).read_text().replace("(", " ").replace(")", " ").split()
             self.assertEqual([flag for flag in wanted if flag not in given], [], name)
+        given = re.findall(r'"(-[^"]*)"', (amalgamate.DIST / "rust/hakmem/build.rs").read_text())
+        self.assertGreater(len(compiling), 10)
+        self.assertEqual([flag for flag in compiling if flag not in given], [], "build.rs")
 
 
 class SourceReleaseTest(unittest.TestCase):

@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb; without a name, all
+#   tools/installations.sh [NAME...]    deb, crate; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
-# tools/packages_all.txt. HAK_CACHE and HAK_BAZEL: see build_command.sh.
+# tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb)
+(( $# )) || names=(deb crate)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -71,6 +71,23 @@ install_deb() {
   proves "$root" release /tmp/program
   inside "$root" dpkg --purge hakmem libhakmem0 >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "deb: purge"; }
   [[ ! -e $root/usr/lib/$triplet/libhakmem.so.0 ]] || fail "deb: libhakmem.so.0 is left"
+}
+
+# --- Rust's crate ------------------------------------------------------------
+install_crate() {
+  command -v cargo >/dev/null || fail "crate: there is no cargo"
+  tools/package_crate.sh "$scratch/crate"
+  # As it is packed: nothing may be missing there.
+  mkdir "$scratch/unpacked"
+  tar -xzf "$scratch"/crate/hakmem-*.crate -C "$scratch/unpacked" --strip-components=1
+  local features
+  for features in "" hardened debug override override,hardened; do
+    cargo test --quiet --manifest-path "$scratch/unpacked/Cargo.toml" --features "$features" >"$scratch/log" 2>&1 ||
+      { cat "$scratch/log"; fail "crate: the tests with features '$features'"; }
+  done
+  cargo run --quiet --release --manifest-path "$scratch/crate/bench/Cargo.toml" -- 50000 >"$scratch/log" 2>&1 ||
+    { cat "$scratch/log"; fail "crate: the benchmark"; }
+  grep -q '^hakmem served [0-9]\{6,\} blocks' "$scratch/log" || fail "crate: the benchmark did not run on hakmem"
 }
 
 for name in "${names[@]}"; do

@@ -1,0 +1,103 @@
+//! Compiles the amalgamated source that packaging puts into `native`.
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn has_feature(name: &str) -> bool {
+    std::env::var_os(format!("CARGO_FEATURE_{name}")).is_some()
+}
+
+/// As the makefile of the source release has them.
+const FLAGS: &[&str] = &[
+    "-fPIC",
+    "-fno-rtti",
+    "-fvisibility=hidden",
+    "-fvisibility-inlines-hidden",
+    "-fno-builtin-malloc",
+    "-fno-builtin-calloc",
+    "-fno-builtin-realloc",
+    "-fno-builtin-free",
+    "-ftls-model=initial-exec",
+    "-fno-lto",
+    "-fomit-frame-pointer",
+    "-fno-plt",
+    "-fno-stack-protector",
+    "-ffunction-sections",
+    "-fdata-sections",
+];
+
+fn compile(source: &Path, variant: &str, exceptions: bool) -> Vec<PathBuf> {
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std("c++20")
+        .cpp_link_stdlib(None)
+        .opt_level(2)
+        .warnings(false);
+    for flag in FLAGS {
+        build.flag(flag);
+    }
+    if !exceptions {
+        build.flag("-fno-exceptions");
+    }
+    build
+        .define(&format!("HAKMEM_BUILD_{variant}"), None)
+        .file(source)
+        .compile_intermediates()
+}
+
+fn rename(object: &Path, names: &Path) {
+    let tools = std::env::var("OBJCOPY")
+        .map_or(vec!["objcopy".into(), "llvm-objcopy".into()], |tool| {
+            vec![tool]
+        });
+    let done = tools.iter().any(|tool| {
+        let mut command = Command::new(tool);
+        command
+            .arg(format!("--redefine-syms={}", names.display()))
+            .arg(object);
+        command.status().is_ok_and(|status| status.success())
+    });
+    assert!(
+        done,
+        "hakmem: cannot rename symbols; objcopy of binutils is needed, or name one by OBJCOPY"
+    );
+}
+
+fn main() {
+    let native =
+        PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("native");
+    let source = native.join("hakmem.cc");
+    assert!(
+        source.exists(),
+        "hakmem: native/hakmem.cc is not there: tools/package_crate.sh makes this crate whole"
+    );
+    let os = std::env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    assert!(os == "linux", "hakmem is for Linux alone");
+    let variant = match (has_feature("DEBUG"), has_feature("HARDENED")) {
+        (true, _) => "DEBUG",
+        (_, true) => "HARDENED",
+        _ => "RELEASE",
+    };
+    let mut objects = compile(&source, variant, false);
+    objects.extend(compile(&native.join("hakmem_new.cc"), variant, true));
+    let names = match (has_feature("OVERRIDE"), variant) {
+        (false, _) => Some("prefixed_names.txt"),
+        (true, "RELEASE") => None,
+        // They have a memcpy of their own, under a name of its own until now.
+        (true, _) => Some("copy_names.txt"),
+    };
+    if let Some(names) = names {
+        objects
+            .iter()
+            .for_each(|object| rename(object, &native.join(names)));
+    }
+    let mut archive = cc::Build::new();
+    archive
+        .cpp(true)
+        .cpp_link_stdlib(None)
+        .objects(&objects)
+        .compile("hakmem");
+    println!("cargo:rerun-if-changed=native");
+    println!("cargo:rerun-if-env-changed=OBJCOPY");
+    println!("cargo:include={}", native.display());
+}

@@ -1,0 +1,29 @@
+#!/bin/bash
+# Makes the Rust crate whole and packs it.
+#   tools/package_crate.sh OUTPUT_DIRECTORY    hakmem/, bench/ and hakmem-VERSION.crate there
+set -euo pipefail
+if [[ $# != 1 || $1 == -* ]]; then
+  echo "usage: tools/package_crate.sh OUTPUT_DIRECTORY" >&2
+  exit 2
+fi
+mkdir -p "$1"
+output=$(realpath "$1")
+cd "$(dirname "$0")/.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+version=$(sed -n 's/^#define HAKMEM_VERSION_[MP][A-Z]* //p' allocator/hakmem.h | paste -sd .)
+if ! grep -qx "version = \"$version\"" dist/rust/hakmem/Cargo.toml; then
+  echo "hakmem: dist/rust/hakmem/Cargo.toml is not of version $version" >&2
+  exit 1
+fi
+tools/amalgamate.py "$scratch"
+rm -rf "$output/hakmem" "$output/bench"
+cp -R dist/rust/hakmem dist/rust/bench "$output"
+mkdir "$output/hakmem/native"
+cp "$scratch"/{hakmem.cc,hakmem_new.cc,hakmem.h,copy_names.txt} "$output/hakmem/native"
+cp LICENSE "$output/hakmem"
+# What stands in for others' symbols, under names of its own.
+sed '/^hakmem_/d; s/.*/& hakmem_&/' allocator/tests/exports.txt >"$output/hakmem/native/prefixed_names.txt"
+cargo package --quiet --no-verify --allow-dirty --manifest-path "$output/hakmem/Cargo.toml" --target-dir "$scratch/target"
+cp "$scratch/target/package/hakmem-$version.crate" "$output"
