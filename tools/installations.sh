@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, crate; without a name, all
+#   tools/installations.sh [NAME...]    deb, crate, wheel; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb crate)
+(( $# )) || names=(deb crate wheel)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -88,6 +88,26 @@ install_crate() {
   cargo run --quiet --release --manifest-path "$scratch/crate/bench/Cargo.toml" -- 50000 >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; fail "crate: the benchmark"; }
   grep -q '^hakmem served [0-9]\{6,\} blocks' "$scratch/log" || fail "crate: the benchmark did not run on hakmem"
+}
+
+# --- Python's wheel ------------------------------------------------------------
+install_wheel() {
+  tools/package_wheel.py "$scratch/wheel"
+  python3 -m venv "$scratch/venv"
+  "$scratch/venv/bin/pip" install --quiet --no-index --disable-pip-version-check "$scratch"/wheel/hakmem-*.whl
+  echo 'print(sum(len(str(i) * 50) for i in range(10000)))' >"$scratch/app.py"
+  local variant how statistics=$scratch/statistics
+  for variant in release tracing hardened debug; do
+    for how in "$scratch/venv/bin/hakmem" "$scratch/venv/bin/python -m hakmem"; do
+      # shellcheck disable=SC2086
+      [[ $(HAKMEM_STATS=$statistics $how run --variant="$variant" -- "$scratch/venv/bin/python" "$scratch/app.py") == 1944500 ]] ||
+        fail "wheel: $how run on $variant failed"
+      grep -q "\"variant\": *\"$variant\"" "$statistics" || fail "wheel: $how run did not run on $variant"
+      rm "$statistics"
+    done
+  done
+  LD_PRELOAD=$("$scratch/venv/bin/python" -c 'import hakmem; print(hakmem.library())') HAKMEM_STATS=$statistics sort /etc/passwd >"$scratch/log"
+  grep -q '"variant": *"release"' "$statistics" || fail "wheel: hakmem.library() is not the library"
 }
 
 for name in "${names[@]}"; do
