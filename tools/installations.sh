@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, crate, wheel; without a name, all
+#   tools/installations.sh [NAME...]    deb, crate, wheel, release; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb crate wheel)
+(( $# )) || names=(deb crate wheel release)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -108,6 +108,16 @@ install_wheel() {
   done
   LD_PRELOAD=$("$scratch/venv/bin/python" -c 'import hakmem; print(hakmem.library())') HAKMEM_STATS=$statistics sort /etc/passwd >"$scratch/log"
   grep -q '"variant": *"release"' "$statistics" || fail "wheel: hakmem.library() is not the library"
+}
+
+# --- A release: twice the same, and what is in it builds -------------------------
+install_release() {
+  tools/release.sh --check "$scratch/release" >"$scratch/log" || { cat "$scratch/log"; fail "release"; }
+  tar -xzf "$scratch"/release/hakmem-amalgamated-*.tar.gz -C "$scratch"
+  (cd "$scratch"/hakmem-amalgamated-* && cmake -B build -DHAKMEM_VARIANTS=release && cmake --build build &&
+    ctest --test-dir build --output-on-failure && cmake --install build --prefix "$scratch/prefix") >"$scratch/log" 2>&1 ||
+    { cat "$scratch/log"; fail "release: its sources"; }
+  [[ $(readlink "$scratch/prefix"/lib*/libhakmem.so) == libhakmem.so.0 ]] || fail "release: no libhakmem.so"
 }
 
 for name in "${names[@]}"; do
