@@ -38,8 +38,6 @@ struct Options : HeapOptions {
   // "": none; "1": standard error; "fd:N"; else a file to append to, in whose
   // name %p is the process.
   char ace_trace[kMaxOptionPathBytes] = "";
-  // 0 or 1.
-  std::uint64_t failures_at_exit = 0;
   // 0 or 1. Variants that check copies.
   std::uint64_t check_source = 0;
   // Debug variant: "": none; "1": standard error; else a file to append to, in
@@ -163,9 +161,6 @@ inline constexpr OptionSpec kOptionTable[] = {
      "Writes a line of JSON for each call that memory could not be had for "
      "(docs/failure_events.md).",
      nullptr, &Options::ace_trace, 0, 0},
-    {"HAKMEM_FAILURES_AT_EXIT", OptionType::kFlag, "",
-     "Prints the last failures on standard error when the process ends.",
-     &Options::failures_at_exit, nullptr, 0, 1},
     {"HAKMEM_UNWIND", OptionType::kChoice, "frames|tables|none",
      "How the callers of a failed call, and of each call in the debug variant, "
      "are found: by frame pointers, by unwind tables (slower, finds more), or "

@@ -2,12 +2,9 @@
 
 #include <cstdint>
 
-#include "allocator/base/raw_print.h"
 #include "allocator/config/options.h"
 #include "allocator/failures/failure_event.h"
-#include "allocator/failures/failure_text.h"
 #include "allocator/frontend/current_product.h"
-#include "allocator/frontend/exit_output.h"
 #include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/process/clock.h"
@@ -58,9 +55,6 @@ void WriteMemoryLineIfDue() {
 
 void EndFailureReports() {
   FailureReporter& reporter = ProductReporter();
-  if (CurrentOptions().failures_at_exit != 0) {
-    WriteFailures(ProductRecovery().failures(), ExitStderr());
-  }
   if (!reporter.trace().is_on()) return;
   WritePendingEvents(reporter);
   reporter.trace().WriteEnd(Now(), ProductRecovery().failures().recorded(),

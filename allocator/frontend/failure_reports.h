@@ -1,5 +1,4 @@
-// Where failure events go beside the ring: the trace's lines and the report at
-// exit.
+// Where failure events go beside the ring: the trace's lines.
 //
 // Owns: nothing. Called by: the process's start and end, slow paths.
 // Thread-safety: any thread, unless it says otherwise.

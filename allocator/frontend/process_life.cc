@@ -46,8 +46,7 @@ void Prewarm() {
 }
 
 bool WritesToStderrAtExit(const Options& options) {
-  return options.failures_at_exit != 0 ||
-         std::strcmp(options.stats, "1") == 0 ||
+  return std::strcmp(options.stats, "1") == 0 ||
          std::strcmp(options.leaks, "1") == 0;
 }
 

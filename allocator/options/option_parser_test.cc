@@ -413,7 +413,6 @@ constexpr char kDefaultLines[] =
     "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
     "  HAKMEM_TRACE_STACKS=0 (default)\n"
     "  HAKMEM_ACE_TRACE=none (default)\n"
-    "  HAKMEM_FAILURES_AT_EXIT=0 (default)\n"
     "  HAKMEM_UNWIND=frames (default)\n"
     "  HAKMEM_GUARD_SAMPLE=0 allocations (default)\n"
     "  HAKMEM_ON_MISUSE=abort (default)\n"

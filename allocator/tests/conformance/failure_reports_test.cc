@@ -1,5 +1,4 @@
-// Where failures are reported: HAKMEM_ACE_TRACE, HAKMEM_FAILURES_AT_EXIT, in
-// processes of their own.
+// Where failures are reported: HAKMEM_ACE_TRACE, in processes of their own.
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -166,18 +165,6 @@ TEST_F(FailureReportsTest, AnEventWhoseHandlerEndsTheProcessIsPending) {
   const auto failures = LinesWith(child.output, Kind("failure"));
   ASSERT_EQ(failures.size(), 1u) << child.output;
   EXPECT_NE(failures[0].find("\"disposition\":\"pending\""), std::string::npos);
-}
-
-TEST_F(FailureReportsTest, PrintsTheRingAtTheEnd) {
-  ChildResult child = RunChild({.test = "FailureReports.DISABLED_FailsTwice",
-                                .environment = {"HAKMEM_FAILURES_AT_EXIT=1"}});
-  EXPECT_NE(child.output.find("hakmem: 2 failures in process "),
-            std::string::npos)
-      << child.output;
-  EXPECT_NE(child.output.find("\n#2 malloc of 1152921504606846976 bytes "
-                              "returned_null after 1 attempt: Threshold/size"),
-            std::string::npos)
-      << child.output;
 }
 
 TEST(FailureReports, DISABLED_UsesMemoryForAWhile) {
