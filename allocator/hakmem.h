@@ -106,6 +106,13 @@ size_t hakmem_prewarm(size_t size, size_t count);
  * caches of other threads are looked at, too; writes into them are found. */
 size_t hakmem_check_heap(void);
 
+/* Writes the heap profile to a descriptor: the samples that hakmem has taken of
+ * the program's allocations, summed up by the place that made them: live now,
+ * at the peak, and since the start. Lines of JSON, docs/heap_profile.md; hakmem
+ * heap reads them. Other threads run meanwhile. Returns 0; -1 with errno, if
+ * something could not be written, or ENOTSUP where nothing is sampled. */
+int hakmem_heap_profile(int fd);
+
 /* --- Failed allocations. docs/failure_events.md explains each field. --------
  */
 

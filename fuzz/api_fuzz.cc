@@ -43,6 +43,9 @@ HeapOptions OptionsOf(const Records& input) {
   if (input.header(4) % 4 == 1) {
     options.max_alloc_bytes = std::size_t{1} << (16 + input.header(4) / 4 % 16);
   }
+  if (input.header(5) / 4 % 4 == 1) {
+    options.profile_bytes = 1 + input.header(5) / 16U * 4 * kKiB;
+  }
   if (input.header(6) % 4 == 1) {
     options.guard_sample = 1 + input.header(6) / 4U;
     options.guard_slots = 1 + input.header(7) % 64U;

@@ -16,21 +16,22 @@ fail() {
 # Which packages may use each layer and room, as allocator/README.md says it.
 check_matrix() {
   local layers=(config base platform process stacks options statistics reports failures call_trace
-    superslab history slab ace lookup guards heap core frontend)
+    superslab history slab profile ace lookup guards heap core frontend)
   local -A seen_by=(
     [config]="${layers[*]:1}"
     [base]="${layers[*]:2}"
-    [platform]="process stacks options reports failures call_trace superslab history ace lookup guards heap core frontend slab"
-    [process]="stacks options reports failures call_trace history ace lookup guards heap core frontend"
-    [stacks]="reports failures call_trace guards core frontend"
+    [platform]="process stacks options reports failures call_trace superslab history profile ace lookup guards heap core frontend slab"
+    [process]="stacks options reports failures call_trace history profile ace lookup guards heap core frontend"
+    [stacks]="reports failures call_trace profile guards core frontend"
     [options]="failures frontend"
-    [statistics]="ace lookup guards heap core frontend"
+    [statistics]="profile ace lookup guards heap core frontend"
     [reports]="lookup guards heap core frontend"
-    [failures]="call_trace ace lookup guards heap core frontend"
+    [failures]="call_trace profile ace lookup guards heap core frontend"
     [call_trace]="frontend"
     [history]="frontend"
-    [superslab]="history slab ace lookup guards heap core frontend"
-    [slab]="ace lookup guards heap core frontend"
+    [superslab]="history slab profile ace lookup guards heap core frontend"
+    [slab]="profile ace lookup guards heap core frontend"
+    [profile]="heap core frontend"
     [ace]="lookup guards heap core frontend"
     [lookup]="guards core frontend"
     [guards]="heap core frontend"
@@ -42,9 +43,9 @@ check_matrix() {
     from="//allocator/$other:$other"
     [[ $other == frontend ]] && from=//allocator/frontend:common
     got=" $("${bazel[@]}" query --noshow_progress --ui_event_filters=-info \
-      "visible($from, set($(printf '//allocator/%s ' "${layers[@]:0:18}")))" |
+      "visible($from, set($(printf '//allocator/%s ' "${layers[@]:0:19}")))" |
       sed 's/.*://' | tr '\n' ' ')"
-    for layer in "${layers[@]:0:18}"; do
+    for layer in "${layers[@]:0:19}"; do
       [[ $layer == "$other" ]] && continue
       want=no
       [[ " ${seen_by[$layer]} " == *" $other "* ]] && want=yes

@@ -45,6 +45,9 @@ struct HeapOptions {
   // The most guarded blocks at once, freed ones that still rest included. Not
   // in the environment.
   std::uint64_t guard_slots = 256;
+  // The heap profile samples one byte in so many; 0: none. Variants without
+  // bounds.
+  std::uint64_t profile_bytes = 512 * 1024;
   // 0 or 1. Variants that keep kinds.
   std::uint64_t check_kinds = 1;
   // So much of each block's beginning is cleared when it is freed, and looked

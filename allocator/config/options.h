@@ -40,6 +40,9 @@ struct Options : HeapOptions {
   char ace_trace[kMaxOptionPathBytes] = "";
   // 0 or 1. Variants that check copies.
   std::uint64_t check_source = 0;
+  // "": none; "1": standard error; else a file to append to, in whose name %p
+  // is the process. Variants that sample.
+  char heap_profile[kMaxOptionPathBytes] = "";
   // Debug variant: "": none; "1": standard error; else a file to append to, in
   // whose name %p is the process.
   char leaks[kMaxOptionPathBytes] = "";
@@ -170,6 +173,17 @@ inline constexpr OptionSpec kOptionTable[] = {
      "One in so many allocations is put between inaccessible pages, so that "
      "overflows and uses after free are reported; 0: none.",
      &Options::guard_sample, nullptr, 0, 1ULL << 32},
+    {"HAKMEM_PROFILE_BYTES", OptionType::kBytes, "bytes",
+     "The heap profile samples one in so many bytes that are allocated; 0: "
+     "none "
+     "(release and tracing variants; docs/heap_profile.md).",
+     &Options::profile_bytes, nullptr, 0, 1ULL << 30, "release or tracing"},
+    {"HAKMEM_HEAP_PROFILE", OptionType::kPath, "",
+     "Writes the heap profile at exit, as lines of JSON: what is live, was "
+     "live "
+     "at the peak, and was allocated, by the place that allocated it (release "
+     "and tracing variants; docs/heap_profile.md).",
+     nullptr, &Options::heap_profile, 0, 0, "release or tracing"},
     {"HAKMEM_ON_MISUSE", OptionType::kChoice, "abort|trap|log",
      "Chooses what follows the report of a misuse: abort, SIGABRT; trap, a "
      "trap instruction, where a debugger stops; log, the call is refused and "

@@ -44,6 +44,7 @@
 #include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/heap_registry.h"
 #include "allocator/lookup/pointer_misuse.h"
+#include "allocator/profile/heap_profile.h"
 
 namespace hakmem {
 
@@ -59,11 +60,12 @@ class Allocator {
         ace_(memory),
         registry_(ace_),
         guards_(memory),
+        profile_(memory),
         hardening_(ace_, guards_),
         heaps_(host, registry_),
         large_(ace_, hardening_, counters_),
         recovery_(host, ace_),
-        upkeep_(ace_, registry_, guards_, counters_, recovery_) {}
+        upkeep_(ace_, registry_, guards_, profile_, counters_, recovery_) {}
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
@@ -88,6 +90,10 @@ class Allocator {
   SampledGuards& guards() {
     EnsureStarted();
     return guards_;
+  }
+  HeapProfile& profile() {
+    EnsureStarted();
+    return profile_;
   }
   Upkeep<kConfig>& upkeep() {
     EnsureStarted();
@@ -150,9 +156,9 @@ class Allocator {
 
   // --- The cold end of a call whose result is not plain.
 
-  // Gives a guarded block its stack. Else reclaims, asks the program for
-  // memory, tries again, and makes the event of the call. The block, or null
-  // for good. `frame`: see FailureReporter.
+  // Gives a guarded or sampled block its stack. Else reclaims, asks the program
+  // for memory, tries again, and makes the event of the call. The block, or
+  // null for good. `frame`: see FailureReporter.
   HAK_COLD void* Resolve(Heap*& self, const Request& request,
                          const CallResult& got, const void* frame = nullptr);
   // The same, but does not give up for good: null leaves the event unfinished,
@@ -266,9 +272,6 @@ class Allocator {
                                          std::uint32_t code);
   void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block,
                      BlockKind kind);
-  HAK_COLD void FailFreedAtOnce(Heap* heap, const void* pointer,
-                                SizeClass size_class, HeapId owner,
-                                HeaderByte found);
 
   HAK_ALWAYS_INLINE bool Require(Heap* self, const void* pointer,
                                  PointerUse use, LiveBlock& block);
@@ -294,6 +297,7 @@ class Allocator {
   Ace ace_;
   HeapRegistry<kConfig> registry_;
   SampledGuards guards_;
+  HeapProfile profile_;
   [[no_unique_address]] Hooks hardening_;
   CallCounters counters_;
   Heaps heaps_;

@@ -10,6 +10,8 @@
 #include "allocator/base/bits.h"
 #include "allocator/core/allocator_class.h"
 #include "allocator/core/allocator_hot.h"
+#include "allocator/core/large_free.h"
+#include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/reports/fatal.h"
@@ -52,6 +54,8 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
   }
   // Claimed first: whoever resizes it at the same time moves its canary.
   const bool large = block.route >= Route::kSpan;
+  if (kProfiles<kConfig> && block.is_sampled() && large) [[unlikely]]
+    EndSample(ace_, profile_, pointer, block);
   if (large && !large_.Claim(self, pointer, PointerUse::kFree, block)) return;
   if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
     if (large) large_.Unclaim(pointer, block);
@@ -76,13 +80,14 @@ void Allocator<kConfig>::FreeOutside(Heap*& self, void* pointer, BlockKind kind,
 
 // The header has just been exchanged for the one of a block that is freed.
 template <const Config& kConfig>
-void Allocator<kConfig>::FailFreedAtOnce(Heap* heap, const void* pointer,
-                                         SizeClass size_class, HeapId owner,
-                                         HeaderByte found) {
+HAK_COLD void FailFreedAtOnce(Region& region, ThreadHeap<kConfig>* heap,
+                              const void* pointer, SizeClass size_class,
+                              HeapId owner, HeaderByte found) {
+  using Heaps = HeapOfThread<kConfig>;
   // Who freed the block first goes on with it: the header is put back, unless
   // the block has been handed out since.
   std::atomic<HeaderByte>& header =
-      (IsTiny(size_class) ? ace_.region().fine() : ace_.region().coarse())
+      (IsTiny(size_class) ? region.fine() : region.coarse())
           .header(reinterpret_cast<Address>(pointer));
   HeaderByte written =
       MakeHeader(Heaps::Serves(heap) ? BlockState::kQueued : BlockState::kFree,
@@ -103,6 +108,11 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   if (block.guarded) [[unlikely]] {
     guards_.Free(Heaps::ReportFor(self, pointer, PointerUse::kFree),
                  __builtin_frame_address(0));
+    return;
+  }
+  if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
+    EndSample(ace_, profile_, pointer, block);
+    Free(self, pointer, kind);
     return;
   }
   if (block.is_shrunk()) [[unlikely]] {
@@ -127,7 +137,8 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
                                .exchange(MakeHeader(BlockState::kFree, code),
                                          std::memory_order_relaxed);
   if (found != MakeHeader(BlockState::kLive, code)) [[unlikely]] {
-    FailFreedAtOnce(self, pointer, block.size_class, block.owner, found);
+    FailFreedAtOnce<kConfig>(ace_.region(), self, pointer, block.size_class,
+                             block.owner, found);
     return;
   }
   hardening_.FreedDirect(pointer, block.size_class);
@@ -149,8 +160,10 @@ bool Allocator<kConfig>::SizeFits(const void* pointer, const LiveBlock& block,
   if (block.route >= Route::kSpan) {
     return large_.FitsSize(pointer, block, size_bytes, small);
   }
-  return small &&
-         AlignedClassOf(size_bytes, alignment_bytes) == block.asked_class;
+  return small && AlignedClassOf(size_bytes, alignment_bytes) ==
+                      (block.is_sampled()
+                           ? profile_.AskedClass(pointer, block.size_class)
+                           : block.asked_class);
 }
 
 template <const Config& kConfig>

@@ -187,6 +187,12 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreePool(Heap* heap,
          FreeOwn<false>(granule, heap, pointer, found, kind);
 }
 
+// Reports a block of another heap that somebody else has freed meanwhile.
+template <const Config& kConfig>
+HAK_COLD void FailFreedAtOnce(Region& region, ThreadHeap<kConfig>* heap,
+                              const void* pointer, SizeClass size_class,
+                              HeapId owner, HeaderByte found);
+
 // One exchange decides between threads that free the block at once: whoever
 // does not find it Live has freed it twice. The owner's hot path needs none;
 // what it overwrites in between is found when the parcel is filed.
@@ -215,7 +221,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   const HeaderByte before = header.exchange(
       MakeHeader(BlockState::kQueued, code), std::memory_order_relaxed);
   if (before != live) [[unlikely]] {
-    FailFreedAtOnce(heap, pointer, size_class, owner, before);
+    FailFreedAtOnce<kConfig>(ace_.region(), heap, pointer, size_class, owner,
+                             before);
     return true;
   }
   if (!hardening_.FreedByOther(heap, pointer, size_class, owner, kind)) {

@@ -21,7 +21,14 @@ class AllocatorPrewarmTest : public testing::Test {
  protected:
   ~AllocatorPrewarmTest() override { allocator_.CheckInvariants(); }
 
-  TestAllocator<V::kConfig> test_;
+  // Without the heap profile, whose table is mapped with its first sample.
+  static HeapOptions NoProfile() {
+    HeapOptions options;
+    options.profile_bytes = 0;
+    return options;
+  }
+
+  TestAllocator<V::kConfig> test_{NoProfile()};
   Allocator<V::kConfig>& allocator_ = *test_.allocator;
   typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
 };

@@ -16,6 +16,7 @@
 #include "allocator/core/heap_check.h"
 #include "allocator/core/large_resize.h"
 #include "allocator/core/live_count.h"
+#include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/futex_lock.h"
@@ -39,6 +40,9 @@ void Allocator<kConfig>::Start() {
   large_.Start(options.max_alloc_bytes);
   recovery_.Start(options.max_alloc_bytes);
   guards_.Start(options, ace_.region().heap_window(Region::kGuardWindow));
+  profile_.Start(ProfileBytes<kConfig>(options),
+                 options.unwind != static_cast<std::uint64_t>(Unwinding::kNone),
+                 ace_.region().heap_window(Region::kProfileWindow));
   // release: pairs with the acquire above.
   started_.store(true, std::memory_order_release);
   // release: pairs with the acquire in EnsureStarted and AllocateSlow.
@@ -52,8 +56,9 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                                    std::size_t size_bytes, Refusal& refusal) {
   void* block = nullptr;
+  bool sampled = false;
   if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
-    self->WindUp(size_class);
+    sampled = self->WindUp(size_class);
     // The host's on_attach may have filled the magazine.
     block = Heap::TryPop(self->Cache(size_class));
     if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
@@ -69,9 +74,13 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                              View<false>(), size_class, block, size_bytes);
   if (!fit) [[unlikely]]
     return TryClass(self, size_class, size_bytes, refusal);
+  // A detour is told of instead.
+  sampled = kProfiles<kConfig> && sampled && !SampledGuards::paused() &&
+            refusal.reason == FailureReason::kNone;
   (IsTiny(size_class) ? View<true>().HeaderOf(block, kFineGranuleShift)
                       : View<false>().HeaderOf(block, kCoarseGranuleShift))
-      .store(MakeHeader(BlockState::kLive, size_class + 1U),
+      .store(sampled ? kSampledHeader
+                     : MakeHeader(BlockState::kLive, size_class + 1U),
              std::memory_order_relaxed);
   return block;
 }
@@ -86,6 +95,9 @@ CallResult Allocator<kConfig>::AllocateClass(Heap*& self, SizeClass size_class,
                ? AllocateCoarse(self, size_class, size_bytes, refusal)
                : Refused(refusal);
   }
+  if (kProfiles<kConfig> && IsMarkedSample(ace_.region(), block, size_class))
+      [[unlikely]]
+    return Sampled(block);
   return ServedOrDetoured<kConfig>(block, refusal);
 }
 
@@ -97,13 +109,14 @@ CallResult Allocator<kConfig>::AllocateCoarse(Heap*& self, SizeClass size_class,
                                               const Refusal& refusal) {
   if (!ace_.AreAddressesUsedUp(refusal)) return Refused(refusal);
   const SizeClass coarse_class = CoarseClassFor(size_class);
-  const CallResult got = AllocateClass(self, coarse_class, size_bytes);
-  if (got.block == nullptr) return got;
+  // What is served in another place is not sampled.
+  Refusal last = refusal;
+  void* const block = TryClass(self, coarse_class, size_bytes, last);
+  if (block == nullptr) return Refused(last);
   if constexpr (!kConfig.check_bounds) {
-    SetAskedClass(ace_.region(), got.block, coarse_class, coarse_class,
-                  size_class);
+    SetAskedClass(ace_.region(), block, coarse_class, coarse_class, size_class);
   }
-  return ServedOrDetoured<kConfig>(got.block, refusal);
+  return ServedOrDetoured<kConfig>(block, refusal);
 }
 
 // While allocations are sampled. False: the slow path goes on as ever.
@@ -118,17 +131,15 @@ bool Allocator<kConfig>::TryWatched(Heap*& self, SizeClass size_class,
   if (self == NoHeap() && !heaps_.Attach(self, refusal)) return false;
   Heap* heap = Heaps::Real(self);
   if (!Heaps::Serves(heap)) return false;
-  heap->WindUp(size_class);
   const SampledGuards::Choice choice =
       guards_.Choose(*heap, size_class, size_bytes, alignment_bytes);
   if (choice.usual) return false;
   if (choice.block != nullptr) {
+    heap->PassOver(size_class);
     counters_.CountDirect(size_class);
     result = Sampled(choice.block);
   } else {
-    void* block = TryAllocateAligned(heap, alignment_bytes, size_bytes);
-    result = block != nullptr ? Served(block)
-                              : AllocateClass(heap, size_class, size_bytes);
+    result = AllocateClass(heap, size_class, size_bytes);
     heap->sampler().CountServed(size_class);
   }
   Heaps::Wait(self, heap, heap->sampler().waiting());
@@ -208,6 +219,8 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
     hardening_.SetSize(pointer, size_bytes);
   } else if (block.route >= Route::kSpan) {
     UseOfLarge(ace_, pointer).requested_bytes = size_bytes;
+  } else if (kProfiles<kConfig> && block.is_sampled()) {
+    profile_.SetAskedClass(pointer, ClassOf(size_bytes));
   } else if (!SetAskedClass(ace_.region(), pointer, block.size_class,
                             block.asked_class, ClassOf(size_bytes))) {
     ReportMisuse(ace_, Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
@@ -262,6 +275,14 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
   const bool large = block.route >= Route::kSpan;
+  if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
+    if (large) {
+      EndSample(ace_, profile_, pointer, block);
+    } else if (SampleStays(profile_, pointer, block, size_bytes)) {
+      CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+      return Served(pointer);
+    }
+  }
   if (large && !large_.Claim(self, pointer, PointerUse::kRealloc, block)) {
     return Misused();
   }
@@ -352,6 +373,7 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
     guards_.Finish(
         got.block, moved ? request.pointer : nullptr,
         Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
+    KeepSample(ace_, profile_, got.block, frame, SampledGuards::own_stack());
     return got.block;
   }
   EnsureStarted();
@@ -385,10 +407,12 @@ void Allocator<kConfig>::PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   start_lock_.LockForFork();
   registry_.PrepareFork();
   guards_.blocks().LockForFork();
+  profile_.LockForFork();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  profile_.UnlockAfterFork();
   guards_.blocks().UnlockAfterFork();
   registry_.ParentAfterFork();
   start_lock_.UnlockAfterFork();
@@ -396,6 +420,7 @@ void Allocator<kConfig>::ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
+  profile_.ResetLockAfterFork();
   guards_.blocks().ResetLockAfterFork();
   registry_.ChildAfterFork(*Heaps::Real(self));
   recovery_.ChildAfterFork();
@@ -407,6 +432,7 @@ void Allocator<kConfig>::CheckInvariants() {
   ace_.CheckInvariants();
   registry_.CheckInvariants();
   guards_.blocks().CheckInvariants();
+  profile_.CheckInvariants();
   recovery_.CheckInvariants();
 }
 

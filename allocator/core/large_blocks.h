@@ -67,8 +67,8 @@ class LargeBlocks {
     return size_bytes > kMaxPoolBytes && size_bytes <= max_alloc_bytes_ &&
            IsAligned<Address>(address, kUnitBytes) &&
            FindSpanAt(ace_.region().coarse(), address, descriptor) &&
-           ace_.region().coarse().header(address).load(
-               std::memory_order_relaxed) == kLiveSpan &&
+           IsLiveSpan(ace_.region().coarse().header(address).load(
+               std::memory_order_relaxed)) &&
            descriptor->use.requested_bytes == 0 &&
            ace_.SpanUnits(size_bytes) == descriptor->span_units;
   }
@@ -108,10 +108,14 @@ class LargeBlocks {
       MakeHeader(BlockState::kLive, kSpanCode);
   static constexpr HeaderByte kClaimedSpan =
       MakeHeader(BlockState::kQueued, kSpanCode);
+  static bool IsLiveSpan(HeaderByte header) {
+    return header == kLiveSpan || header == kSampledHeader;
+  }
 
   struct Large {
     void* block = nullptr;
     bool known_zero = false;
+    bool sampled = false;
   };
 
   bool WithinThreshold(std::size_t size_bytes, std::size_t alignment_bytes,
@@ -120,15 +124,21 @@ class LargeBlocks {
   HAK_ALWAYS_INLINE Large TrySpan(Heap* self, std::size_t size_bytes,
                                   std::size_t alignment_bytes,
                                   Refusal& refusal);
-  HAK_ALWAYS_INLINE void* HandOut(Heap* self, UnitIndex first,
+  HAK_ALWAYS_INLINE Large HandOut(Heap* self, bool serves, UnitIndex first,
                                   std::uint32_t units);
-  HAK_ALWAYS_INLINE void* TryKept(Heap* self, std::size_t size_bytes,
+  HAK_ALWAYS_INLINE Large TryKept(Heap* self, std::size_t size_bytes,
                                   std::size_t alignment_bytes);
-  Large TryHuge(std::size_t size_bytes, std::size_t alignment_bytes,
+  Large TryHuge(Heap* self, std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
   HAK_COLD CallResult HugeInstead(std::size_t size_bytes,
                                   std::size_t alignment_bytes,
                                   const Refusal& refusal);
+  // Whether a block of so many bytes, which the heap's thread has got, or
+  // resized, is to be sampled.
+  static HAK_ALWAYS_INLINE bool IsSample(Heap* self, std::uint64_t bytes) {
+    if constexpr (!kProfiles<kConfig>) return false;
+    return self->SampleLarge(bytes) && !SampledGuards::paused();
+  }
   void Zero(void* block, std::size_t bytes);
   UnitDescriptor& DescriptorAt(UnitIndex unit) const {
     return DescriptorOf(ace_.region().coarse(), unit);
@@ -137,7 +147,7 @@ class LargeBlocks {
                                    PointerUse use, LiveBlock& block);
   bool ClaimHuge(Heap* self, const void* pointer, PointerUse use,
                  LiveBlock& block);
-  void UnclaimSpan(const void* pointer);
+  void UnclaimSpan(const void* pointer, HeaderByte live = kLiveSpan);
   HAK_COLD void FailClaimed(Heap* self, const void* pointer, PointerUse use,
                             UnitIndex unit);
   HAK_ALWAYS_INLINE std::uint32_t RetireSpan(UnitIndex first);
@@ -152,8 +162,9 @@ class LargeBlocks {
                    std::size_t size_bytes, CallResult& result);
   bool MoveSpan(Heap* self, void* pointer, const LiveBlock& block,
                 std::size_t size_bytes, CallResult& result);
-  CallResult ResizeHuge(void* pointer, const LiveBlock& block,
-                        std::size_t size_bytes);
+  HAK_NOINLINE CallResult ResizeHuge(Heap* self, void* pointer,
+                                     const LiveBlock& block,
+                                     std::size_t size_bytes);
 
   Ace& ace_;
   Hooks& hardening_;
@@ -224,52 +235,62 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
     descriptor.span_guard_kib =
         static_cast<std::uint8_t>(grant.guard_bytes / kKiB);
   }
-  void* const block = HandOut(self, grant.first, units);
+  Large large =
+      HandOut(self, HeapOfThread<kConfig>::Serves(self), grant.first, units);
   if constexpr (kConfig.separate_classes) {
     BlockUse& use = DescriptorAt(grant.first).use;
     use.requested_bytes = size_bytes;
     use.fresh = grant.known_zero;
   }
-  return {block, grant.known_zero};
+  large.known_zero = grant.known_zero;
+  return large;
 }
 
 // A span that was nobody's becomes the program's.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::HandOut(Heap* self,
-                                                      UnitIndex first,
-                                                      std::uint32_t units) {
+HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::HandOut(Heap* self, bool serves,
+                                                     UnitIndex first,
+                                                     std::uint32_t units)
+    -> Large {
   const Zone& zone = ace_.region().coarse();
   UnitDescriptor& descriptor = DescriptorAt(first);
   descriptor.span_units = static_cast<std::uint16_t>(units);
   descriptor.use.requested_bytes = 0;
   const Address address = zone.UnitAddress(first);
   zone.unit_record(first).store(kSpanRecord, std::memory_order_relaxed);
+  const std::uint64_t bytes = units * kUnitBytes;
   zone.header(address).store(kLiveSpan, std::memory_order_relaxed);
-  if (HeapOfThread<kConfig>::Serves(self)) {
-    self->CountSpan(std::uint64_t{units} * kUnitBytes);
-  } else {
-    counters_.CountSpan(std::uint64_t{units} * kUnitBytes);
+  Large large = {.block = reinterpret_cast<void*>(address)};
+  if (!serves) [[unlikely]] {
+    counters_.CountSpan(bytes);
+    return large;
   }
-  return reinterpret_cast<void*>(address);
+  self->CountSpan(bytes);
+  if (IsSample(self, bytes)) [[unlikely]] {
+    zone.header(address).store(kSampledHeader, std::memory_order_relaxed);
+    large.sampled = true;
+  }
+  return large;
 }
 
 // One that this thread freed of late; null: there is none, or it does not do.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::TryKept(
-    Heap* self, std::size_t size_bytes, std::size_t alignment_bytes) {
+HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TryKept(
+    Heap* self, std::size_t size_bytes, std::size_t alignment_bytes) -> Large {
   if (size_bytes > max_kept_bytes_ || alignment_bytes > kUnitBytes ||
       !HeapOfThread<kConfig>::Serves(self)) {
-    return nullptr;
+    return {};
   }
   // Only stricter alignments bring 0 bytes here, which are no length of a span.
   static_assert(kMaxPoolBytes >= kUnitBytes);
   const std::uint32_t units = ace_.SpanUnits(size_bytes);
   const UnitIndex first = self->TakeSpan(units);
-  return first == kNoUnit ? nullptr : HandOut(self, first, units);
+  return first == kNoUnit ? Large()
+                          : HandOut(self, /*serves=*/true, first, units);
 }
 
 template <const Config& kConfig>
-auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
+auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
                                    std::size_t alignment_bytes,
                                    Refusal& refusal) -> Large {
   const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
@@ -280,7 +301,10 @@ auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
     return {};
   }
   counters_.CountHuge(bytes);
-  return {reinterpret_cast<void*>(grant.address), true};
+  const bool sampled =
+      HeapOfThread<kConfig>::Serves(self) && IsSample(self, bytes);
+  ace_.HugeUse(grant.address).sampled = sampled;
+  return {reinterpret_cast<void*>(grant.address), true, sampled};
 }
 
 // The span, or its start, was cleared when it was freed, but may have been
@@ -295,10 +319,12 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
                                           std::size_t alignment_bytes,
                                           bool zeroed) {
   if constexpr (kKeepsSpans) {
-    void* const kept = TryKept(self, size_bytes, alignment_bytes);
-    if (kept != nullptr) [[likely]] {
-      if (zeroed) Zero(kept, size_bytes);
-      return Served(kept);
+    const Large kept = TryKept(self, size_bytes, alignment_bytes);
+    if (kept.block != nullptr) [[likely]] {
+      if (zeroed) Zero(kept.block, size_bytes);
+      if (kept.sampled) [[unlikely]]
+        return Sampled(kept.block);
+      return Served(kept.block);
     }
   }
   Refusal refusal;
@@ -309,15 +335,17 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
       std::max<std::size_t>(size_bytes + kSlackBytes, 1);
   const bool span =
       least_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes;
-  const Large large = span
-                          ? TrySpan(self, least_bytes, alignment_bytes, refusal)
-                          : TryHuge(least_bytes, alignment_bytes, refusal);
+  const Large large =
+      span ? TrySpan(self, least_bytes, alignment_bytes, refusal)
+           : TryHuge(self, least_bytes, alignment_bytes, refusal);
   if (large.block == nullptr) [[unlikely]] {
     return span ? HugeInstead(size_bytes, alignment_bytes, refusal)
                 : Refused(refusal);
   }
   if (zeroed && !large.known_zero) Zero(large.block, size_bytes);
   hardening_.StartBounds(large.block, size_bytes);
+  if (large.sampled && refusal.reason == FailureReason::kNone) [[unlikely]]
+    return Sampled(large.block);
   return ServedOrDetoured<kConfig>(large.block, refusal);
 }
 
@@ -330,7 +358,9 @@ CallResult LargeBlocks<kConfig>::HugeInstead(std::size_t size_bytes,
     return Refused(refusal);
   }
   Refusal huge_refusal;
-  const Large huge = TryHuge(std::max<std::size_t>(size_bytes + kSlackBytes, 1),
+  // What is served in another place is not sampled.
+  const Large huge = TryHuge(HeapOfThread<kConfig>::None(),
+                             std::max<std::size_t>(size_bytes + kSlackBytes, 1),
                              alignment_bytes, huge_refusal);
   if (huge.block == nullptr) return Refused(refusal);
   hardening_.StartBounds(huge.block, size_bytes);
@@ -344,147 +374,6 @@ CallResult LargeBlocks<kConfig>::AllocateEmpty(std::size_t alignment_bytes) {
     return Refused(grant.refusal);
   CallCounters::Count(counters_.direct_allocations[0]);
   return Served(reinterpret_cast<void*>(grant.address));
-}
-
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::ClaimSpan(Heap* self,
-                                                       const void* pointer,
-                                                       PointerUse use,
-                                                       LiveBlock& block) {
-  HeaderByte header = kLiveSpan;
-  // acquire: pairs with the release in UnclaimSpan: who claims the span sees
-  // what the one before has made of it.
-  if (!ace_.region()
-           .coarse()
-           .header(reinterpret_cast<Address>(pointer))
-           .compare_exchange_strong(header, kClaimedSpan,
-                                    std::memory_order_acquire,
-                                    std::memory_order_relaxed)) [[unlikely]] {
-    FailClaimed(self, pointer, use, block.unit);
-    return false;
-  }
-  // A free needs to know no sizes where nothing is looked at or cleared.
-  if (!kConfig.check_bounds && use == PointerUse::kFree) return true;
-  const UnitDescriptor& descriptor = DescriptorAt(block.unit);
-  block.usable_bytes = SpanUsableBytes(descriptor, ace_.memory().PageBytes());
-  block.size_bytes = kConfig.check_bounds
-                         ? std::size_t{descriptor.use.requested_bytes}
-                         : block.usable_bytes;
-  return true;
-}
-
-template <const Config& kConfig>
-bool LargeBlocks<kConfig>::ClaimHuge(Heap* self, const void* pointer,
-                                     PointerUse use, LiveBlock& block) {
-  const auto address = reinterpret_cast<Address>(pointer);
-  block.usable_bytes = ace_.ClaimHuge(address);
-  if (block.usable_bytes == 0) [[unlikely]] {
-    ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(self, pointer, use));
-    return false;
-  }
-  block.size_bytes = kConfig.check_bounds
-                         ? std::size_t{ace_.HugeUse(address).requested_bytes}
-                         : block.usable_bytes;
-  return true;
-}
-
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::FailClaimed(Heap* self, const void* pointer,
-                                       PointerUse use, UnitIndex unit) {
-  BlockReport report = HeapOfThread<kConfig>::ReportFor(self, pointer, use);
-  report.route = Route::kSpan;
-  report.block_bytes = DescriptorAt(unit).span_units * kUnitBytes;
-  FatalFreedBlock(report, "released");
-}
-
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::UnclaimSpan(const void* pointer) {
-  // release: pairs with the acquire in ClaimSpan.
-  ace_.region()
-      .coarse()
-      .header(reinterpret_cast<Address>(pointer))
-      .store(kLiveSpan, std::memory_order_release);
-}
-
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::Unclaim(const void* pointer,
-                                   const LiveBlock& block) {
-  if (block.route == Route::kSpan) {
-    UnclaimSpan(pointer);
-  } else {
-    ace_.UnclaimHuge(reinterpret_cast<Address>(pointer));
-  }
-}
-
-// Makes a claimed span's memory nobody's; the caller releases it, or not.
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::RetireSpan(
-    UnitIndex first) {
-  const Zone& zone = ace_.region().coarse();
-  UnitDescriptor& descriptor = DescriptorAt(first);
-  zone.header(zone.UnitAddress(first))
-      .store(MakeHeader(BlockState::kFree, kSpanCode),
-             std::memory_order_relaxed);
-  descriptor.header_extent = std::max(descriptor.header_extent, 1U);
-  zone.unit_record(first).store(0, std::memory_order_relaxed);
-  return descriptor.span_units;
-}
-
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
-                                       const LiveBlock& block) {
-  if (block.route == Route::kHuge) {
-    ace_.ReleaseClaimedHuge(reinterpret_cast<Address>(pointer));
-    return;
-  }
-  if constexpr (kConfig.zero_on_free) {
-    // The canary may lie on a page of its own.
-    hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
-    ace_.ClearTouched(
-        reinterpret_cast<Address>(pointer),
-        std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes()),
-        DescriptorAt(block.unit).use.fresh);
-  }
-  ReleaseClaimed(self, block.unit);
-}
-
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::ReleaseClaimed(Heap* self, UnitIndex first) {
-  const std::uint32_t units = RetireSpan(first);
-  const bool served = HeapOfThread<kConfig>::Serves(self);
-  if (kKeepsSpans && served) {
-    self->PutSpan(first, units);
-  } else {
-    ace_.ReleaseSpan(first, units);
-  }
-  if (!served) return;
-  // There are programs whose only slow paths these are.
-  self->Tick();
-  if constexpr (kConfig.check_invariants) {
-    self->CheckAfterSlowPath(Heap::kNoClass);
-  }
-}
-
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::TryFreeSpan(Heap* self,
-                                                         void* pointer) {
-  if constexpr (!kKeepsSpans) return false;
-  const auto address = reinterpret_cast<Address>(pointer);
-  const Zone& zone = ace_.region().coarse();
-  const UnitDescriptor* descriptor = nullptr;
-  if (!IsAligned<Address>(address, kUnitBytes) ||
-      !FindSpanAt(zone, address, descriptor)) {
-    return false;
-  }
-  HeaderByte header = kLiveSpan;
-  // acquire: as in ClaimSpan.
-  if (!zone.header(address).compare_exchange_strong(
-          header, kClaimedSpan, std::memory_order_acquire,
-          std::memory_order_relaxed)) [[unlikely]] {
-    return false;
-  }
-  ReleaseClaimed(self, zone.UnitOf(address));
-  return true;
 }
 
 }  // namespace hakmem

@@ -15,6 +15,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/core/large_blocks.h"
+#include "allocator/core/large_free.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 
@@ -30,7 +31,7 @@ bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
         (size_bytes < kMinMovedUnits * kUnitBytes || !ace_.MayStayHuge())) {
       return false;
     }
-    result = ResizeHuge(pointer, block, size_bytes);
+    result = ResizeHuge(self, pointer, block, size_bytes);
     return true;
   }
   if (size_bytes + kSlackBytes <= kMinStayingBytes ||
@@ -72,9 +73,12 @@ bool LargeBlocks<kConfig>::ResizeSpan(Heap* self, void* pointer,
   }
   const bool told = units == held_units && size_bytes > kMaxPoolBytes;
   descriptor.use.requested_bytes = told ? 0 : size_bytes;
-  UnclaimSpan(pointer);
+  const bool sampled =
+      HeapOfThread<kConfig>::Serves(self) &&
+      IsSample(self, SpanUsableBytes(descriptor, ace_.memory().PageBytes()));
+  UnclaimSpan(pointer, sampled ? kSampledHeader : kLiveSpan);
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
-  result = Served(pointer);
+  result = sampled ? Sampled(pointer) : Served(pointer);
   return true;
 }
 
@@ -151,7 +155,7 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
 }
 
 template <const Config& kConfig>
-CallResult LargeBlocks<kConfig>::ResizeHuge(void* pointer,
+CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
                                             const LiveBlock& block,
                                             std::size_t size_bytes) {
   Ace::HugeGrant grant;
@@ -170,17 +174,21 @@ CallResult LargeBlocks<kConfig>::ResizeHuge(void* pointer,
     return Refused(grant.refusal);
   }
   void* moved = reinterpret_cast<void*>(grant.address);
+  bool sampled = false;
   if constexpr (!kConfig.check_bounds) {
-    const bool told = ace_.ClaimedHugeBytes(grant.address) == bytes &&
-                      size_bytes > kMaxSpanBytes;
-    ace_.HugeUse(grant.address).requested_bytes = told ? 0 : size_bytes;
+    const std::size_t held_bytes = ace_.ClaimedHugeBytes(grant.address);
+    const bool told = held_bytes == bytes && size_bytes > kMaxSpanBytes;
+    BlockUse& use = ace_.HugeUse(grant.address);
+    use.requested_bytes = told ? 0 : size_bytes;
+    sampled = HeapOfThread<kConfig>::Serves(self) && IsSample(self, held_bytes);
+    use.sampled = sampled;
   }
   hardening_.StartBounds(moved, size_bytes);
   Unclaim(moved, block);
   CallCounters::CountRealloc<kConfig>(moved == pointer
                                           ? counters_.reallocs_in_place
                                           : counters_.reallocs_moved);
-  return Served(moved);
+  return sampled ? Sampled(moved) : Served(moved);
 }
 
 template <const Config& kConfig>

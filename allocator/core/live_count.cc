@@ -17,7 +17,8 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
   const std::atomic<HeaderByte>* header =
       &walk.zone.header(walk.zone.UnitAddress(unit));
   if (UnitOwner(record) == kSpanOwner) {
-    if (header->load(std::memory_order_relaxed) != live) return;
+    const HeaderByte found = header->load(std::memory_order_relaxed);
+    if (found != live && !IsSampledHeader(found, record)) return;
     ++walk.count.blocks;
     walk.count.bytes +=
         SpanUsableBytes(DescriptorOf(walk.zone, unit), walk.page_bytes);
@@ -30,7 +31,7 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
   std::uint32_t blocks = 0;
   for (std::uint32_t i = 0; i < capacity; ++i, header += step) {
     const HeaderByte found = header->load(std::memory_order_relaxed);
-    if (found == live || IsShrunkHeader(found, record)) ++blocks;
+    if (found == live || IsMarkedHeader(found, record)) ++blocks;
   }
   ++entry.slabs;
   entry.live_blocks += blocks;

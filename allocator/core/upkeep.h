@@ -15,6 +15,7 @@
 #include "allocator/core/recovery.h"
 #include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/heap_registry.h"
+#include "allocator/profile/heap_profile.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/statistics/statistics.h"
 
@@ -26,11 +27,12 @@ class Upkeep {
   using Heap = ThreadHeap<kConfig>;
 
   constexpr Upkeep(Ace& ace, HeapRegistry<kConfig>& registry,
-                   const SampledGuards& guards, const CallCounters& counters,
-                   const Recovery& recovery)
+                   const SampledGuards& guards, const HeapProfile& profile,
+                   const CallCounters& counters, const Recovery& recovery)
       : ace_(ace),
         registry_(registry),
         guards_(guards),
+        profile_(profile),
         counters_(counters),
         recovery_(recovery) {}
 
@@ -54,6 +56,7 @@ class Upkeep {
   Ace& ace_;
   HeapRegistry<kConfig>& registry_;
   const SampledGuards& guards_;
+  const HeapProfile& profile_;
   const CallCounters& counters_;
   const Recovery& recovery_;
 };
@@ -75,8 +78,9 @@ void Upkeep<kConfig>::Maintain() {
 template <const Config& kConfig>
 MemoryFigures Upkeep<kConfig>::Figures() {
   MemoryFigures figures;
-  figures.metadata =
-      registry_.metadata_bytes() + guards_.blocks().metadata_bytes();
+  figures.metadata = registry_.metadata_bytes() +
+                     guards_.blocks().metadata_bytes() +
+                     profile_.mapped_bytes();
   ace_.AddFigures(figures);
   return figures;
 }
@@ -88,6 +92,8 @@ Statistics Upkeep<kConfig>::Snapshot() {
   typename Heap::Counters counters = {};
   registry_.AddStatistics(statistics, counters);
   ace_.AddStatistics(statistics);
+  statistics.metadata_bytes += profile_.mapped_bytes();
+  statistics.map_calls += profile_.map_calls();
   const std::uint64_t kept_bytes = counters.kept_span_units * kUnitBytes;
   statistics.granted_bytes -= kept_bytes;
   statistics.cached_bytes += kept_bytes;

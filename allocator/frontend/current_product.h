@@ -18,6 +18,7 @@
 #include "allocator/failures/failure_ring.h"
 #include "allocator/guards/sampled_guards.h"
 #include "allocator/process/fault_hook.h"
+#include "allocator/profile/heap_profile.h"
 #include "allocator/reports/address_facts.h"
 #include "allocator/statistics/statistics.h"
 
@@ -64,6 +65,7 @@ void ProductTraceRecovered(const FailedCall& failed, const void* block,
 MemoryFigures ProductFigures();
 FailureReporter& ProductReporter();
 SampledGuards& ProductGuards();
+HeapProfile& ProductProfile();
 // HAKMEM_FAIL_NTH.
 void ProductFailNth(std::uint64_t nth, bool from_then_on);
 

@@ -12,6 +12,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
 #include "allocator/frontend/failure_reports.h"
+#include "allocator/frontend/heap_profile_output.h"
 #include "allocator/frontend/misuse_reports.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/sampled_guards.h"
@@ -47,6 +48,7 @@ void Prewarm() {
 
 bool WritesToStderrAtExit(const Options& options) {
   return std::strcmp(options.stats, "1") == 0 ||
+         std::strcmp(options.heap_profile, "1") == 0 ||
          std::strcmp(options.leaks, "1") == 0;
 }
 
@@ -68,13 +70,14 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   std::strncpy(g_program, program_invocation_short_name, sizeof(g_program) - 1);
 }
 
-// HAKMEM_LEAKS, HAKMEM_STATS. A destructor, because those run after every
-// atexit handler, in whichever thread calls exit, and the library's after those
-// of most others.
+// HAKMEM_LEAKS, HAKMEM_HEAP_PROFILE, HAKMEM_STATS. A destructor, because those
+// run after every atexit handler, in whichever thread calls exit, and the
+// library's after those of most others.
 __attribute__((destructor(kOutermostPriority))) void AtExit() {
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
   EndFailureReports();
   if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
+  WriteProfileAtExit(CurrentOptions().heap_profile, g_program);
   const char* const value = CurrentOptions().stats;
   if (value[0] == '\0') return;
   JsonText out(g_statistics, sizeof(g_statistics));

@@ -36,6 +36,7 @@ void SampledGuards::CaptureCaller(const void* frame, CallStack& stack) const {
 
 void SampledGuards::Finish(const void* block, const void* left,
                            const BlockReport& call, const void* frame) {
+  if (!blocks_.Contains(block) && !blocks_.Contains(left)) return;
   CallStack stack;
   CaptureCaller(frame, stack);
   if (blocks_.Contains(block)) blocks_.SetStack(block, stack);

@@ -57,6 +57,8 @@ class SampledGuards {
     Pause& operator=(const Pause&) = delete;
   };
   static bool paused() { return thread_.paused; }
+  // The calling thread's, for who takes its stack on another's behalf.
+  static OwnStack& own_stack() { return thread_.own_stack; }
 
   // The choice for an allocation of the class by the thread that owns `heap`.
   struct Choice {

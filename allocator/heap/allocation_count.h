@@ -1,13 +1,14 @@
-// The count of a class's allocations, which tells every so often that it is
-// time to look at the clock.
+// The count of a class's allocations, which tells every so often that a call is
+// to be sampled, or that it is time to look at the clock.
 //
 // Owns: a word. Called by: ThreadHeap, for each class. Thread-safety: the owner
 // counts and winds; any thread may read the value, which is exact at any time
 // but between a call that found the countdown at its end and its Wind, when it
 // is one too high.
 //
-// The low 16 bits of the word count up from -kInterval and 1; the others hold
-// what has to be added. So one instruction counts, and its flags tell the end.
+// The low 16 bits of the word count up to 0; the others hold what has to be
+// added. So one instruction counts, and its flags tell the end. To begin with
+// the countdown is as good as at its end: the first call winds it.
 //
 // Invariants:
 //   AC1: the low 16 bits are at least 2^15, or the countdown is at its end.
@@ -32,11 +33,24 @@ class AllocationCount {
   // call is not to be served before it has been wound up.
   HAK_ALWAYS_INLINE bool Count() { return !IncrementLowHalfIsZero(word_); }
   bool at_end() const { return IsAtEnd(Load()); }
-  // From here, kInterval calls are counted. One that found the end is not.
-  void Wind() {
+  // So many calls are counted before one finds the end.
+  std::uint32_t left() const {
+    const std::uint64_t word = Load();
+    return IsAtEnd(word) ? 0 : static_cast<std::uint32_t>(~word & kLowMask);
+  }
+  // From here, `calls` calls are counted, at most kInterval. One that found the
+  // end is not.
+  void Wind(std::uint32_t calls = kInterval) {
     const std::uint64_t word = Load();
     const std::uint64_t value = ValueOf(word) - (IsAtEnd(word) ? 1 : 0);
-    word_.store(Word(value), std::memory_order_relaxed);
+    word_.store(Word(value, calls), std::memory_order_relaxed);
+  }
+  // A call that found the end is not to be counted, though it will not be
+  // followed by Wind: the next one finds the end.
+  void Uncount() {
+    const std::uint64_t word = Load();
+    if (!IsAtEnd(word)) return;
+    word_.store(Word(ValueOf(word) - 1, 0), std::memory_order_relaxed);
   }
   std::uint64_t value() const { return ValueOf(Load()); }
   // A number that changes with each call, at no cost.
@@ -45,10 +59,11 @@ class AllocationCount {
  private:
   static constexpr unsigned kLowBits = 16;
   static constexpr std::uint64_t kLowMask = (1U << kLowBits) - 1;
-  static constexpr std::uint64_t kStart = kLowMask - kInterval;
 
-  static constexpr std::uint64_t Word(std::uint64_t value) {
-    return (value - kStart) << kLowBits | kStart;
+  static constexpr std::uint64_t Word(std::uint64_t value,
+                                      std::uint32_t calls) {
+    const std::uint64_t low = kLowMask - calls;
+    return (value - low) << kLowBits | low;
   }
   static constexpr bool IsAtEnd(std::uint64_t word) {
     return (word & kLowMask) < (kLowMask + 1) / 2;
@@ -61,7 +76,7 @@ class AllocationCount {
   std::uint64_t Load() const { return word_.load(std::memory_order_relaxed); }
 
   // Written by the owner, read by statistics.
-  std::atomic<std::uint64_t> word_{Word(0)};
+  std::atomic<std::uint64_t> word_{Word(0, 0)};
 };
 
 }  // namespace hakmem

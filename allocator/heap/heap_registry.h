@@ -47,6 +47,10 @@ class HeapRegistry {
     system_.depot_bytes = options.depot_bytes;
     system_.clear_bytes = options.clear_bytes;
     system_.kept_span_units = SpanCache::MostUnits(options);
+    system_.profile_bytes = ProfileBytes<kConfig>(options);
+    if (system_.profile_bytes != 0) {
+      system_.profile_seed = system_.ace.memory().Random();
+    }
   }
 
   // A heap for the calling thread. Null: no metadata is left, and `status` says
@@ -125,6 +129,7 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
   if constexpr (kConfig.delay_reuse) {
     heap->SeedRandom(system_.ace.memory().Random());
   }
+  if (system_.profile_bytes != 0) heap->StartSampling();
   // release: pairs with the acquire in count().
   system_.heap_count.store(id, std::memory_order_release);
   return heap;

@@ -9,11 +9,22 @@
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
+#include "allocator/config/config.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/metadata_pool.h"
 #include "allocator/heap/parcel.h"
 
 namespace hakmem {
+
+// The heap profile is of variants without bounds, whose blocks bear headers
+// that tell more than their class (block_header.h, H5).
+template <const Config& kConfig>
+inline constexpr bool kProfiles = !kConfig.check_bounds;
+template <const Config& kConfig>
+std::uint64_t ProfileBytes(const HeapOptions& options) {
+  return kProfiles<kConfig> ? options.profile_bytes : 0;
+}
 
 struct HeapSystem {
   explicit constexpr HeapSystem(Ace& shared_ace)
@@ -48,6 +59,8 @@ struct HeapSystem {
   std::uint64_t depot_bytes = 0;
   std::uint64_t clear_bytes = 0;      // the most of each freed block
   std::uint32_t kept_span_units = 0;  // the most of each heap
+  std::uint64_t profile_bytes = 0;    // HAKMEM_PROFILE_BYTES
+  std::uint64_t profile_seed = 0;
 };
 
 }  // namespace hakmem

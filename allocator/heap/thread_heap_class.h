@@ -26,7 +26,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -44,10 +43,12 @@
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/parcel.h"
+#include "allocator/heap/resting_blocks.h"
 #include "allocator/heap/slab_store.h"
 #include "allocator/heap/span_cache.h"
 #include "allocator/heap/spare_magazines.h"
 #include "allocator/process/gated_lock.h"
+#include "allocator/profile/sample_gaps.h"
 #include "allocator/reports/block_report.h"
 #include "allocator/superslab/block_bounds.h"
 
@@ -57,33 +58,6 @@ namespace hakmem {
 template <const Config& kConfig>
 inline constexpr std::size_t kMinBlockBytes =
     kConfig.check_bounds ? kMinBoundedBlockBytes : kMinAlignmentBytes;
-
-// How many blocks of a class rest, at least, and at most: the larger ones, the
-// fewer.
-inline constexpr std::uint32_t kMinResting = 4;
-inline constexpr std::uint32_t kMaxResting = 64;
-inline constexpr std::size_t kMaxRestingBytes = 32 * kKiB;
-constexpr std::uint32_t MaxResting(SizeClass size_class) {
-  return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::size_t>(
-      kMaxRestingBytes / ClassBytes(size_class), kMinResting, kMaxResting)));
-}
-// Random numbers shifted by so much are below half of `slots`.
-constexpr std::uint8_t RestShift(std::uint32_t slots) {
-  return static_cast<std::uint8_t>(65 - std::bit_width(slots / 2));
-}
-
-// State of a class on the owner's paths, in variants in which blocks rest.
-struct RestingCache {
-  void** rest_slots = nullptr;
-  std::uint32_t rest_next = 0;
-  std::uint8_t rest_mask = kMinResting - 1;
-  std::uint8_t rest_shift = RestShift(kMinResting);
-  PiecedLength length;
-};
-struct RestingSlots {
-  void* slots[kClassCount][kMaxResting] = {};
-};
-struct NoResting {};
 
 // Fields that other threads write have lines of their own; hence the padding.
 // NOLINTBEGIN(clang-analyzer-optin.performance.Padding)
@@ -221,11 +195,20 @@ class alignas(64) ThreadHeap {
   // Counts a slow path, this heap's or ACE's; every so often, what is idle is
   // given back.
   void Tick();
-  // Before the class serves a call by another way than TryPop: where its
-  // countdown is at its end, the time is looked at.
-  HAK_ALWAYS_INLINE void WindUp(SizeClass size_class) {
-    if (Cache(size_class).allocations.at_end()) [[unlikely]]
-      EndCountdown(size_class);
+  // Before the class serves a call by another way than TryPop, and counts it:
+  // where its countdown is at its end, the time is looked at. True: the call is
+  // to be sampled.
+  HAK_ALWAYS_INLINE bool WindUp(SizeClass size_class) {
+    return Cache(size_class).allocations.left() == 0 &&
+           EndCountdown(size_class);
+  }
+  // Before the class serves a call that it does not count.
+  HAK_ALWAYS_INLINE void PassOver(SizeClass size_class) {
+    Cache(size_class).allocations.Uncount();
+  }
+  // Whether a large block that the owner gets is to be sampled.
+  HAK_ALWAYS_INLINE bool SampleLarge(std::uint64_t bytes) {
+    return sample_gaps_.TakeLarge(bytes);
   }
   // The thread exits. Little stays where it is, for the thread that adopts the
   // heap, or until others find the heap idle; much goes as with Flush.
@@ -285,6 +268,13 @@ class alignas(64) ThreadHeap {
 
   // Before the first block is freed: what the order of reuse follows from.
   void SeedRandom(std::uint64_t seed) { random_ = WeakRandom(seed); }
+  // Before the first block is allocated: which ones are sampled.
+  void StartSampling() {
+    // Seeds of neighbours are far apart.
+    sample_gaps_.Start(
+        system_->profile_seed ^ (id() + std::uint64_t{1}) * 0x9e3779b97f4a7c15,
+        system_->profile_bytes);
+  }
 
   // Only while the owner is not inside.
   void CheckInvariants();
@@ -376,7 +366,7 @@ class alignas(64) ThreadHeap {
   HAK_ALWAYS_INLINE void BeginSlowPath(Overdue& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void EndSlowPath(const Overdue& overdue);
-  HAK_COLD void EndCountdown(SizeClass size_class);
+  HAK_COLD bool EndCountdown(SizeClass size_class);
   void LookAtTime();
   HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
     if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
@@ -450,6 +440,7 @@ class alignas(64) ThreadHeap {
   // Step i: the cache for sizes in (16 * (i - 1), 16 * i].
   ClassCache* tiny_caches_[kTinySteps];
   GuardSampler sampler_;
+  SampleGaps sample_gaps_;
   // Seeded when the heap is made.
   WeakRandom random_;
   [[no_unique_address]] std::conditional_t<kConfig.delay_reuse, RestingSlots,

@@ -32,9 +32,16 @@ void ThreadHeap<kConfig>::LookAtTime() {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::EndCountdown(SizeClass size_class) {
-  Cache(size_class).allocations.Wind();
-  LookAtTime();
+bool ThreadHeap<kConfig>::EndCountdown(SizeClass size_class) {
+  AllocationCount& allocations = Cache(size_class).allocations;
+  SampleGaps::Turn turn = {false, AllocationCount::kInterval};
+  if constexpr (kProfiles<kConfig>) {
+    turn = sample_gaps_.End(size_class, AllocationCount::kInterval);
+  }
+  const bool first = allocations.value() == 0;
+  allocations.Wind(turn.calls);
+  if (!first) LookAtTime();
+  return turn.sampled;
 }
 
 // Without the lock: what may take other heaps' locks, or ACE's for longer.
@@ -157,7 +164,12 @@ void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
   BeginSlowPath(overdue);
   // So that the countdown does not end in Refill, nor soon after: this path
   // looks at the time, too.
-  Cache(size_class).allocations.Wind();
+  AllocationCount& allocations = Cache(size_class).allocations;
+  std::uint32_t calls = AllocationCount::kInterval;
+  if constexpr (kProfiles<kConfig>) {
+    calls = sample_gaps_.Rewind(size_class, allocations.left(), calls);
+  }
+  allocations.Wind(calls);
   void* block = Refill(size_class, refusal);
   lock_.Unlock();
   EndSlowPath(overdue);

@@ -28,7 +28,7 @@ void VisitUnit(void* context, UnitIndex unit, UnitRecord record) {
     const Address block = base + i * ClassBytes(size_class);
     const HeaderByte header =
         visit.zone.header(block).load(std::memory_order_relaxed);
-    if (header == UnitLiveHeader(record) || IsShrunkHeader(header, record)) {
+    if (header == UnitLiveHeader(record) || IsMarkedHeader(header, record)) {
       visit.Live(block);
     }
   }

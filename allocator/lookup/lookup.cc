@@ -129,9 +129,9 @@ class ZoneReader {
     block.start = place.start;
     block.route = RouteOf(size_class);
     block.owner_heap = UnitOwner(record);
-    const bool shrunk =
-        !zone_.shape().keeps_bounds && IsShrunkHeader(place.header, record);
-    block.live = place.header == place.live || shrunk;
+    const bool marked =
+        !zone_.shape().keeps_bounds && IsMarkedHeader(place.header, record);
+    block.live = place.header == place.live || marked;
     block.header = place.header;
     block.expected_header = place.live;
     if (place.header == kNoBlock) {
@@ -139,7 +139,7 @@ class ZoneReader {
       return block;
     }
     block.damaged =
-        HeaderCode(place.header) != HeaderCode(place.live) && !shrunk;
+        HeaderCode(place.header) != HeaderCode(place.live) && !marked;
     block.state = block.damaged ? "its header is damaged"
                                 : StateName(HeaderState(place.header));
     SetRequested(block);
@@ -309,34 +309,22 @@ void SetUse(const BlockUse& use, LiveBlock& block) {
   block.kind = static_cast<BlockKind>(std::uint8_t{use.kind});
 }
 
-// Tiny and Pool blocks, by header and unit record.
-bool FindSlabBlock(const Zone& zone, Address address, std::size_t page_bytes,
-                   LiveBlock& block) {
-  const bool starts_here =
-      IsAligned<Address>(address, Address{1} << zone.granule_shift()) ||
-      PlantedDefect(Defect::kMisalignedSpanIsLive);
-  if (!zone.Contains(address) || !starts_here) return false;
-  const UnitIndex unit = zone.UnitOf(address);
-  const UnitRecord record =
-      zone.unit_record(unit).load(std::memory_order_relaxed);
-  const HeaderByte header =
-      zone.header(address).load(std::memory_order_relaxed);
-  if (header == kNoBlock) return false;
-  if (header != UnitLiveHeader(record)) [[unlikely]] {
-    if (zone.shape().keeps_bounds || !IsShrunkHeader(header, record))
-      return false;
-  }
+// What the tables say of a live block of a slab, or a span.
+HAK_ALWAYS_INLINE void Describe(const Zone& zone, Address address,
+                                std::size_t page_bytes, UnitRecord record,
+                                LiveBlock& block) {
   if (UnitOwner(record) == kSpanOwner) {
+    const UnitIndex unit = zone.UnitOf(address);
     block.route = Route::kSpan;
     block.unit = unit;
     block.usable_bytes = SpanUsableBytes(DescriptorOf(zone, unit), page_bytes);
     block.size_bytes = block.usable_bytes;
     if (zone.shape().keeps_bounds) SetUse(DescriptorOf(zone, unit).use, block);
-    return true;
+    return;
   }
   block.size_class =
       static_cast<SizeClass>(HeaderCode(UnitLiveHeader(record)) - 1);
-  block.asked_class = static_cast<SizeClass>(HeaderCode(header) - 1);
+  block.asked_class = block.size_class;
   block.route = RouteOf(block.size_class);
   block.owner = UnitOwner(record);
   block.usable_bytes = ClassBytes(block.size_class);
@@ -345,6 +333,39 @@ bool FindSlabBlock(const Zone& zone, Address address, std::size_t page_bytes,
     const auto* const start = reinterpret_cast<const void*>(address);
     SetUse(BoundsOf(zone, block.route == Route::kTiny, start), block);
   }
+}
+
+// A block whose header is not what the unit's record says. Apart, so that what
+// is usual needs few registers.
+HAK_NOINLINE bool FindMarkedBlock(const Zone& zone, Address address,
+                                  std::size_t page_bytes, UnitRecord record,
+                                  LiveBlock& block) {
+  const HeaderByte header =
+      zone.header(address).load(std::memory_order_relaxed);
+  if (zone.shape().keeps_bounds || !IsMarkedHeader(header, record)) {
+    return false;
+  }
+  Describe(zone, address, page_bytes, record, block);
+  block.asked_class = static_cast<SizeClass>(HeaderCode(header) - 1);
+  return true;
+}
+
+// Tiny and Pool blocks, and spans, by header and unit record.
+bool FindSlabBlock(const Zone& zone, Address address, std::size_t page_bytes,
+                   LiveBlock& block) {
+  const bool starts_here =
+      IsAligned<Address>(address, Address{1} << zone.granule_shift()) ||
+      PlantedDefect(Defect::kMisalignedSpanIsLive);
+  if (!zone.Contains(address) || !starts_here) return false;
+  const UnitRecord record =
+      zone.unit_record(zone.UnitOf(address)).load(std::memory_order_relaxed);
+  const HeaderByte header =
+      zone.header(address).load(std::memory_order_relaxed);
+  if (header == kNoBlock) return false;
+  if (header != UnitLiveHeader(record)) [[unlikely]] {
+    return FindMarkedBlock(zone, address, page_bytes, record, block);
+  }
+  Describe(zone, address, page_bytes, record, block);
   return true;
 }
 
@@ -401,6 +422,7 @@ bool FindLiveBlock(Ace& ace, const void* pointer, LiveBlock& block) {
   block.route = Route::kHuge;
   block.usable_bytes = huge_bytes;
   block.size_bytes = huge_bytes;
+  if (ace.HugeUse(address).sampled) block.asked_class = kSampledClass;
   if (region.coarse().shape().keeps_bounds) SetUse(ace.HugeUse(address), block);
   return true;
 }

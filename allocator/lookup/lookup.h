@@ -37,10 +37,14 @@ AddressFacts LookUp(Ace& ace, Address address,
 // The same, with what lies before and after the block; waits for nothing.
 Surroundings LookAround(Ace& ace, Address address);
 
+// Stands for the class that was asked for, of a sampled block.
+inline constexpr SizeClass kSampledClass = kSampledCode - 1;
+
 struct LiveBlock {
   Route route = Route::kTiny;
   SizeClass size_class = 0;  // Tiny, Pool
-  // The same, or, of a shrunk block, the class of what was asked for.
+  // The same, or, of a shrunk block, the class of what was asked for; of a
+  // sampled block of any route kSampledClass.
   SizeClass asked_class = 0;
   HeapId owner = 0;          // Tiny, Pool
   UnitIndex unit = kNoUnit;  // Span: the first
@@ -53,7 +57,10 @@ struct LiveBlock {
   // It has no class, no owner and no unit; its route is that of its size.
   bool guarded = false;
 
-  bool is_shrunk() const { return asked_class != size_class; }
+  // The heap profile keeps a sample of it, which alone knows for which class a
+  // slab's block is that was asked to be smaller.
+  bool is_sampled() const { return asked_class == kSampledClass; }
+  bool is_shrunk() const { return asked_class != size_class && !is_sampled(); }
 };
 
 // Whether a live block starts at `pointer`, and which. True as long as the user

@@ -19,15 +19,18 @@ namespace hakmem {
 // System calls go by number where libc's function is a cancellation point: a
 // cancelled thread must not unwind out of the allocator.
 
-void WriteFd(int fd, std::string_view text) {
+int TryWriteFd(int fd, std::string_view text) {
   const ErrnoGuard guard;
   while (!text.empty()) {
     const long written = syscall(SYS_write, fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
+    if (written <= 0) return written < 0 ? errno : EIO;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+  return 0;
 }
+
+void WriteFd(int fd, std::string_view text) { TryWriteFd(fd, text); }
 
 int OpenForAppend(const char* path, FileReaders readers, int& error_number) {
   const ErrnoGuard guard;

@@ -15,6 +15,8 @@ namespace hakmem {
 // Writes all of `text`, through short writes and EINTR; gives up silently on
 // any other error, because there is nobody left to tell.
 void WriteFd(int fd, std::string_view text);
+// The same for who can tell: 0, or the errno.
+int TryWriteFd(int fd, std::string_view text);
 inline constexpr int kStderrFd = 2;
 
 // Readers of a file that is created: addresses are not for everybody.

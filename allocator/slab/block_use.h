@@ -21,6 +21,8 @@ struct BlockUse {
   // A span of a variant that clears: it was fresh from the kernel, so that most
   // of its pages may never have been touched.
   Relaxed<bool> fresh = false;
+  // A Huge block of which the heap profile keeps a sample.
+  Relaxed<bool> sampled = false;
 };
 
 }  // namespace hakmem

@@ -143,6 +143,8 @@ inline SizeClass ClassOfUnit(const Zone& zone, UnitRecord record) {
   return IsTiny(size_class) == fine ? size_class : SizeClass{kClassCount};
 }
 
+static_assert(kClassCount < kSampledCode);
+
 // The first unit of the slab of `size_class` that `unit` is part of.
 constexpr UnitIndex SlabUnitOf(SizeClass size_class, UnitIndex unit) {
   return RoundDown(unit, kClassLayouts[size_class].slab_units);

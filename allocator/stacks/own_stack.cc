@@ -73,13 +73,15 @@ bool Learn(std::uintptr_t frame, OwnStack& own) {
 
 }  // namespace
 
+bool IsOnOwnStack(std::uintptr_t frame, OwnStack& own) {
+  const bool known = frame >= own.begin && frame < own.end;
+  return kDirect && !own.unknown && (known || Learn(frame, own));
+}
+
 void CaptureOwnStack(const void* frame_address, OwnStack& own,
                      CallStack& stack) {
   auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
-  const bool known = frame >= own.begin && frame < own.end;
-  if (!kDirect || own.unknown || (!known && !Learn(frame, own))) {
-    return CaptureStack(frame_address, stack);
-  }
+  if (!IsOnOwnStack(frame, own)) return CaptureStack(frame_address, stack);
   stack.count = 0;
   for (;;) {
     FrameRecord record;

@@ -29,6 +29,10 @@ struct OwnStack {
 void CaptureOwnStack(const void* frame_address, OwnStack& own,
                      CallStack& stack);
 
+// Whether the frame lies in [own.begin, own.end), where memory may be read
+// directly; what is known of the stack grows for it.
+bool IsOnOwnStack(std::uintptr_t frame, OwnStack& own);
+
 }  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_STACKS_OWN_STACK_H_

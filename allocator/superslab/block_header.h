@@ -6,13 +6,15 @@
 //
 // Invariants:
 //   H1: a header byte is 0 exactly where no block starts.
-//   H2: otherwise its low six bits are a code: size class + 1, or kSpanCode or
-//       kHugeCode; its high two bits are the block's state.
+//   H2: otherwise its low six bits are a code: size class + 1, or kSpanCode,
+//       kHugeCode or kSampledCode; its high two bits are the block's state.
 //   H3: a unit record is 0 when the unit belongs to nobody; else its low byte
 //       is the header byte that the unit's live blocks bear, and its other
 //       bits are the owner: a heap's id, or kSpanOwner.
 //   H4: a slab's block that was asked for with a smaller class is *shrunk*:
 //       live with the smaller class's code. Variants with bounds have none.
+//   H5: a slab's block or span of which the heap profile keeps a sample is
+//       *sampled*: live with kSampledCode. Variants with bounds have none.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 
@@ -33,6 +35,7 @@ using HeapId = std::uint32_t;
 
 inline constexpr HeaderByte kNoBlock = 0;
 inline constexpr unsigned kCodeBits = 6;
+inline constexpr unsigned kSampledCode = 61;
 inline constexpr unsigned kSpanCode = 62;
 inline constexpr unsigned kHugeCode = 63;
 
@@ -69,6 +72,17 @@ constexpr bool IsShrunkHeader(HeaderByte header, UnitRecord record) {
   return HeaderState(header) == BlockState::kLive && HeaderCode(header) != 0 &&
          HeaderCode(header) < HeaderCode(UnitLiveHeader(record)) &&
          UnitOwner(record) - 1 < kMaxHeapId;
+}
+inline constexpr HeaderByte kSampledHeader =
+    MakeHeader(BlockState::kLive, kSampledCode);
+// Whether a sampled block's header stands in a slab's or span's unit.
+constexpr bool IsSampledHeader(HeaderByte header, UnitRecord record) {
+  return header == kSampledHeader && record != 0;
+}
+// Whether a block is live, though its header is not what the unit's record
+// says.
+constexpr bool IsMarkedHeader(HeaderByte header, UnitRecord record) {
+  return IsShrunkHeader(header, record) || IsSampledHeader(header, record);
 }
 
 }  // namespace hakmem

@@ -38,6 +38,22 @@ TEST(BlockHeaderTest, OwnerAndLiveHeaderComeBack) {
   }
 }
 
+// In a unit of anybody's, and no other header is one.
+TEST(BlockHeaderTest, SampledBlocks) {
+  for (const HeapId owner : {HeapId{1}, kMaxHeapId, kSpanOwner}) {
+    const UnitRecord record =
+        MakeUnitRecord(owner, MakeHeader(BlockState::kLive, 30));
+    for (unsigned header = 0; header < 256; ++header) {
+      const auto byte = static_cast<HeaderByte>(header);
+      EXPECT_EQ(IsSampledHeader(byte, record), byte == kSampledHeader);
+      EXPECT_EQ(IsMarkedHeader(byte, record),
+                byte == kSampledHeader || IsShrunkHeader(byte, record));
+    }
+    EXPECT_FALSE(IsShrunkHeader(kSampledHeader, record));
+  }
+  EXPECT_FALSE(IsSampledHeader(kSampledHeader, 0));
+}
+
 // The class of what was asked for is a smaller one, and the unit a slab's.
 TEST(BlockHeaderTest, ShrunkBlocks) {
   const UnitRecord record =

@@ -74,10 +74,11 @@ class Region {
   // For the heap layer's tables: heaps, magazines, parcels; for a call trace's
   // rings; for the debug variant's call stacks, and its records of blocks in
   // each of the three zones, and of size 0; and for guarded blocks.
-  static constexpr unsigned kHeapWindows = 10;
+  static constexpr unsigned kHeapWindows = 11;
   static constexpr unsigned kStackWindow = 4;
   static constexpr unsigned kRecordWindows = 5;
   static constexpr unsigned kGuardWindow = 9;
+  static constexpr unsigned kProfileWindow = 10;
   Window heap_window(unsigned index) const { return windows_[kHeap + index]; }
   // Windows of blocks of size 0 and their table; empty: the variant has none.
   Window empty_blocks() const { return windows_[kEmptyBlocks]; }

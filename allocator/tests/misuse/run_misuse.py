@@ -11,6 +11,8 @@ variants, instead of what the other line says of the route, if there is one.
 With HAKMEM_ON_MISUSE=log each must go on to its end instead, with exit status 0,
 the sentence after "hakmem: misuse: ", and one misuse counted; unless its source
 says `// no log: REASON`.
+
+Variants that sample do all of this once more while every allocation is sampled.
 """
 
 import pathlib
@@ -22,6 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import misuse_runs  # noqa: E402
 
 EXPECT = re.compile(r"^// expect(?:\[([\w ]+)\])? (\w+): (.+)$", re.MULTILINE)
+SAMPLING = ("release", "tracing")
 NO_LOG = re.compile(r"^// no log: .+$", re.MULTILINE)
 
 
@@ -35,9 +38,17 @@ def expectations(variant, text):
     return list(routes.items())
 
 
-def complaints(_, library, program, source, route, sentence):
+def complaints(variant, library, program, source, route, sentence):
     """What is wrong with the program's ends, as a list."""
-    code, text = misuse_runs.run(library, program, route)
+    wrong = complaints_with({}, library, program, source, route, sentence)
+    if variant in SAMPLING and not wrong:
+        wrong = complaints_with({"HAKMEM_PROFILE_BYTES": "1"}, library, program, source, route, sentence)
+    return wrong
+
+
+def complaints_with(options, library, program, source, route, sentence):
+    """The same with options of hakmem's set."""
+    code, text = misuse_runs.run(library, program, route, **options)
     by_fault = sentence in signal.Signals.__members__
     end = sentence if by_fault else "SIGABRT"
     wrong = []
@@ -47,7 +58,7 @@ def complaints(_, library, program, source, route, sentence):
         return wrong
     wrong += misuse_runs.wrong_sentence(text, "fatal", sentence)
     if not NO_LOG.search(source):
-        text, wrong_end = misuse_runs.run_logged(library, program, route)
+        text, wrong_end = misuse_runs.run_logged(library, program, route, **options)
         wrong += wrong_end + misuse_runs.wrong_sentence(text, "misuse", sentence)
     return wrong
 

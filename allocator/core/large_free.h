@@ -1,0 +1,162 @@
+// LargeBlocks: who has a block, and its end.
+//
+// Owns: nothing. Called by: Allocator's slow paths. Thread-safety: as
+// large_blocks.h says.
+#ifndef HAKMEM_ALLOCATOR_CORE_LARGE_FREE_H_
+#define HAKMEM_ALLOCATOR_CORE_LARGE_FREE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/core/large_blocks.h"
+#include "allocator/lookup/lookup.h"
+#include "allocator/lookup/pointer_misuse.h"
+#include "allocator/reports/fatal.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::ClaimSpan(Heap* self,
+                                                       const void* pointer,
+                                                       PointerUse use,
+                                                       LiveBlock& block) {
+  HeaderByte header = kLiveSpan;
+  // acquire: pairs with the release in UnclaimSpan: who claims the span sees
+  // what the one before has made of it.
+  if (!ace_.region()
+           .coarse()
+           .header(reinterpret_cast<Address>(pointer))
+           .compare_exchange_strong(header, kClaimedSpan,
+                                    std::memory_order_acquire,
+                                    std::memory_order_relaxed)) [[unlikely]] {
+    FailClaimed(self, pointer, use, block.unit);
+    return false;
+  }
+  // A free needs to know no sizes where nothing is looked at or cleared.
+  if (!kConfig.check_bounds && use == PointerUse::kFree) return true;
+  const UnitDescriptor& descriptor = DescriptorAt(block.unit);
+  block.usable_bytes = SpanUsableBytes(descriptor, ace_.memory().PageBytes());
+  block.size_bytes = kConfig.check_bounds
+                         ? std::size_t{descriptor.use.requested_bytes}
+                         : block.usable_bytes;
+  return true;
+}
+
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::ClaimHuge(Heap* self, const void* pointer,
+                                     PointerUse use, LiveBlock& block) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  block.usable_bytes = ace_.ClaimHuge(address);
+  if (block.usable_bytes == 0) [[unlikely]] {
+    ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(self, pointer, use));
+    return false;
+  }
+  block.size_bytes = kConfig.check_bounds
+                         ? std::size_t{ace_.HugeUse(address).requested_bytes}
+                         : block.usable_bytes;
+  return true;
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::FailClaimed(Heap* self, const void* pointer,
+                                       PointerUse use, UnitIndex unit) {
+  BlockReport report = HeapOfThread<kConfig>::ReportFor(self, pointer, use);
+  report.route = Route::kSpan;
+  report.block_bytes = DescriptorAt(unit).span_units * kUnitBytes;
+  FatalFreedBlock(report, "released");
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::UnclaimSpan(const void* pointer, HeaderByte live) {
+  // release: pairs with the acquire in ClaimSpan.
+  ace_.region()
+      .coarse()
+      .header(reinterpret_cast<Address>(pointer))
+      .store(live, std::memory_order_release);
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::Unclaim(const void* pointer,
+                                   const LiveBlock& block) {
+  if (block.route == Route::kSpan) {
+    UnclaimSpan(pointer);
+  } else {
+    ace_.UnclaimHuge(reinterpret_cast<Address>(pointer));
+  }
+}
+
+// Makes a claimed span's memory nobody's; the caller releases it, or not.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::RetireSpan(
+    UnitIndex first) {
+  const Zone& zone = ace_.region().coarse();
+  UnitDescriptor& descriptor = DescriptorAt(first);
+  zone.header(zone.UnitAddress(first))
+      .store(MakeHeader(BlockState::kFree, kSpanCode),
+             std::memory_order_relaxed);
+  descriptor.header_extent = std::max(descriptor.header_extent, 1U);
+  zone.unit_record(first).store(0, std::memory_order_relaxed);
+  return descriptor.span_units;
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
+                                       const LiveBlock& block) {
+  if (block.route == Route::kHuge) {
+    ace_.ReleaseClaimedHuge(reinterpret_cast<Address>(pointer));
+    return;
+  }
+  if constexpr (kConfig.zero_on_free) {
+    // The canary may lie on a page of its own.
+    hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
+    ace_.ClearTouched(
+        reinterpret_cast<Address>(pointer),
+        std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes()),
+        DescriptorAt(block.unit).use.fresh);
+  }
+  ReleaseClaimed(self, block.unit);
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::ReleaseClaimed(Heap* self, UnitIndex first) {
+  const std::uint32_t units = RetireSpan(first);
+  const bool served = HeapOfThread<kConfig>::Serves(self);
+  if (kKeepsSpans && served) {
+    self->PutSpan(first, units);
+  } else {
+    ace_.ReleaseSpan(first, units);
+  }
+  if (!served) return;
+  // There are programs whose only slow paths these are.
+  self->Tick();
+  if constexpr (kConfig.check_invariants) {
+    self->CheckAfterSlowPath(Heap::kNoClass);
+  }
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::TryFreeSpan(Heap* self,
+                                                         void* pointer) {
+  if constexpr (!kKeepsSpans) return false;
+  const auto address = reinterpret_cast<Address>(pointer);
+  const Zone& zone = ace_.region().coarse();
+  const UnitDescriptor* descriptor = nullptr;
+  if (!IsAligned<Address>(address, kUnitBytes) ||
+      !FindSpanAt(zone, address, descriptor)) {
+    return false;
+  }
+  HeaderByte header = kLiveSpan;
+  // acquire: as in ClaimSpan.
+  if (!zone.header(address).compare_exchange_strong(
+          header, kClaimedSpan, std::memory_order_acquire,
+          std::memory_order_relaxed)) [[unlikely]] {
+    return false;
+  }
+  ReleaseClaimed(self, zone.UnitOf(address));
+  return true;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_LARGE_FREE_H_

@@ -1,0 +1,53 @@
+#include "allocator/core/profile_samples.h"
+
+#include <atomic>
+
+#include "allocator/stacks/call_stack.h"
+
+namespace hakmem {
+
+void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
+                const void* frame, OwnStack& own) {
+  LiveBlock live;
+  if (!profile.on() || !FindLiveBlock(ace, block, live) || !live.is_sampled()) {
+    return;
+  }
+  CallStack stack;
+  profile.CaptureCaller(frame, own, stack);
+  profile.Add(block, live.usable_bytes, live.size_class, stack);
+}
+
+void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
+               const LiveBlock& block) {
+  if (block.route == Route::kHuge) {
+    UseOfLarge(ace, pointer).sampled = false;
+    profile.Remove(pointer);
+    return;
+  }
+  const unsigned code =
+      block.route == Route::kSpan ? kSpanCode : block.size_class + 1U;
+  const Region& region = ace.region();
+  HeaderByte header = kSampledHeader;
+  // Relaxed: whoever resized a span has released it, which an exchange in
+  // between passes on to who claims it.
+  if ((block.route == Route::kTiny ? region.fine() : region.coarse())
+          .header(reinterpret_cast<Address>(pointer))
+          .compare_exchange_strong(header, MakeHeader(BlockState::kLive, code),
+                                   std::memory_order_relaxed)) {
+    profile.Remove(pointer);
+  }
+}
+
+bool SampleStays(HeapProfile& profile, const void* pointer,
+                 const LiveBlock& block, std::size_t size_bytes) {
+  const std::size_t block_bytes = ClassBytes(block.size_class);
+  if (size_bytes > block_bytes ||
+      (ClassOf(size_bytes) != block.size_class &&
+       (IsTiny(block.size_class) || size_bytes < block_bytes / 2))) {
+    return false;
+  }
+  profile.SetAskedClass(pointer, ClassOf(size_bytes));
+  return true;
+}
+
+}  // namespace hakmem

@@ -1,0 +1,52 @@
+// Sampled blocks: those of which the heap profile keeps a sample.
+//
+// Owns: nothing; their headers are kSampledHeader (block_header.h, H5), a Huge
+// block's record says so. Called by: Allocator's slow paths, in variants
+// without bounds. Thread-safety: any thread; one exchange decides between those
+// that change or free a block at once.
+//
+// A block gets its header where it is handed out, and its sample, with the
+// stack, at the end of the call (Recover). Whoever frees it makes it one like
+// others first. Where it stays in place, so does its sample; a large block that
+// is resized counts as a new one.
+#ifndef HAKMEM_ALLOCATOR_CORE_PROFILE_SAMPLES_H_
+#define HAKMEM_ALLOCATOR_CORE_PROFILE_SAMPLES_H_
+
+#include <cstddef>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/compiler.h"
+#include "allocator/lookup/lookup.h"
+#include "allocator/profile/heap_profile.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/stacks/own_stack.h"
+
+namespace hakmem {
+
+// Whether the header of a block of the class, which the heap has just handed
+// out, says that it is to be sampled.
+inline bool IsMarkedSample(const Region& region, const void* block,
+                           SizeClass size_class) {
+  return (IsTiny(size_class) ? region.fine() : region.coarse())
+             .header(reinterpret_cast<Address>(block))
+             .load(std::memory_order_relaxed) == kSampledHeader;
+}
+
+// The end of a call, whose block may be sampled, or not. `frame`: see
+// FailureReporter. `own`: the thread's.
+HAK_COLD void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
+                         const void* frame, OwnStack& own);
+
+// A sampled block is one like others. Whoever comes second finds another
+// header, and leaves it.
+HAK_COLD void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
+                        const LiveBlock& block);
+
+// Whether a slab's sampled block, asked to be of this size, may stay where it
+// is, as any other would; then the sample knows what was asked for.
+HAK_COLD bool SampleStays(HeapProfile& profile, const void* pointer,
+                          const LiveBlock& block, std::size_t size_bytes);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_PROFILE_SAMPLES_H_

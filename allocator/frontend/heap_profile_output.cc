@@ -1,0 +1,61 @@
+#include "allocator/frontend/heap_profile_output.h"
+
+#include <cerrno>
+
+#include "allocator/base/compiler.h"
+#include "allocator/config/version.h"
+#include "allocator/frontend/current_product.h"
+#include "allocator/frontend/exit_output.h"
+#include "allocator/hakmem.h"
+#include "allocator/process/process.h"
+#include "allocator/profile/profile_text.h"
+
+namespace hakmem {
+namespace {
+
+struct Output {
+  int fd;
+  int error_number = 0;
+};
+
+// 0, or the errno of what could not be written.
+int WriteTo(int fd, const char* program) {
+  Output output = {.fd = fd};
+  const ProfileSink sink = {.write =
+                                [](void* context, std::string_view line) {
+                                  Output& to = *static_cast<Output*>(context);
+                                  to.error_number = TryWriteFd(to.fd, line);
+                                  return to.error_number == 0;
+                                },
+                            .context = &output};
+  WriteProfile(ProductProfile(),
+               {.process_id = ProcessId(),
+                .program = program,
+                .version = kVersion,
+                .variant = ProductVariant()},
+               sink);
+  return output.error_number;
+}
+
+}  // namespace
+
+void WriteProfileAtExit(const char* value, const char* program) {
+  if (value[0] == '\0' || !ProductProfile().on()) return;
+  const int fd =
+      OpenExitOutput("HAKMEM_HEAP_PROFILE", value, FileReaders::kOwner);
+  if (fd < 0) return;
+  WriteTo(fd, program);
+  CloseExitOutput(fd);
+}
+
+}  // namespace hakmem
+
+extern "C" HAK_EXPORT int hakmem_heap_profile(int fd) {
+  const int error_number =
+      hakmem::ProductProfile().on()
+          ? hakmem::WriteTo(fd, program_invocation_short_name)
+          : ENOTSUP;
+  if (error_number == 0) return 0;
+  errno = error_number;
+  return -1;
+}

@@ -1,0 +1,15 @@
+// Where the heap profile goes: to whoever calls hakmem_heap_profile, and at the
+// end of the process to a file.
+//
+// Owns: nothing. Called by: the process's end. Thread-safety: any thread.
+#ifndef HAKMEM_ALLOCATOR_FRONTEND_HEAP_PROFILE_OUTPUT_H_
+#define HAKMEM_ALLOCATOR_FRONTEND_HEAP_PROFILE_OUTPUT_H_
+
+namespace hakmem {
+
+// HAKMEM_HEAP_PROFILE, whose value this is.
+void WriteProfileAtExit(const char* value, const char* program);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_FRONTEND_HEAP_PROFILE_OUTPUT_H_

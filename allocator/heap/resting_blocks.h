@@ -1,0 +1,49 @@
+// The freed blocks of a class that rest before they are used again: how many,
+// and where.
+//
+// Owns: the layout. Called by: ThreadHeap (thread_heap_rest.h), in variants in
+// which blocks rest. Thread-safety: belongs to the heap's owner.
+#ifndef HAKMEM_ALLOCATOR_HEAP_RESTING_BLOCKS_H_
+#define HAKMEM_ALLOCATOR_HEAP_RESTING_BLOCKS_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/units.h"
+#include "allocator/base/zero_bytes.h"
+#include "allocator/slab/size_class.h"
+
+namespace hakmem {
+
+// How many blocks of a class rest, at least, and at most: the larger ones, the
+// fewer.
+inline constexpr std::uint32_t kMinResting = 4;
+inline constexpr std::uint32_t kMaxResting = 64;
+inline constexpr std::size_t kMaxRestingBytes = 32 * kKiB;
+constexpr std::uint32_t MaxResting(SizeClass size_class) {
+  return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::size_t>(
+      kMaxRestingBytes / ClassBytes(size_class), kMinResting, kMaxResting)));
+}
+// Random numbers shifted by so much are below half of `slots`.
+constexpr std::uint8_t RestShift(std::uint32_t slots) {
+  return static_cast<std::uint8_t>(65 - std::bit_width(slots / 2));
+}
+
+// State of a class on the owner's paths, in variants in which blocks rest.
+struct RestingCache {
+  void** rest_slots = nullptr;
+  std::uint32_t rest_next = 0;
+  std::uint8_t rest_mask = kMinResting - 1;
+  std::uint8_t rest_shift = RestShift(kMinResting);
+  PiecedLength length;
+};
+struct RestingSlots {
+  void* slots[kClassCount][kMaxResting] = {};
+};
+struct NoResting {};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_RESTING_BLOCKS_H_

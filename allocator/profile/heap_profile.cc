@@ -1,0 +1,226 @@
+#include "allocator/profile/heap_profile.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+#include "allocator/profile/exponential.h"
+#include "allocator/stacks/cached_unwinder.h"
+
+namespace hakmem {
+namespace {
+
+// Live bytes have to pass the last peak by a 32nd to be a new one: so seldom
+// that all sites can be gone through then.
+constexpr std::uint64_t kPeakShare = 32;
+
+std::uint64_t Mix(std::uint64_t value) {
+  value *= 0x9e3779b97f4a7c15;
+  return value ^ value >> 32;
+}
+
+std::uint64_t HashOf(const CallStack& stack) {
+  std::uint64_t hash = stack.count;
+  for (unsigned i = 0; i < stack.count; ++i) {
+    hash = Mix(hash ^ stack.addresses[i]);
+  }
+  return hash;
+}
+
+bool IsSame(const CallStack& a, const CallStack& b) {
+  return a.count == b.count &&
+         std::memcmp(a.addresses, b.addresses,
+                     a.count * sizeof(a.addresses[0])) == 0;
+}
+
+}  // namespace
+
+void HeapProfile::Start(std::uint64_t mean_bytes, bool stacks,
+                        Region::Window window) {
+  mean_bytes_ = mean_bytes;
+  stacks_ = stacks;
+  // In a small address space there may be no room: all samples are lost.
+  if (window.bytes < Table::kWindowBytes) return;
+  const std::size_t page_bytes = memory_.PageBytes();
+  buckets_.Place(window.begin, RoundUp(sizeof(Table), page_bytes), 0);
+  nodes_.Place(window.begin + Table::kNodesAt,
+               RoundUp(Table::kNodes * sizeof(Table::Node), page_bytes), 0);
+  sites_.Place(window.begin + Table::kSitesAt,
+               RoundUp(Table::kSites * sizeof(ProfileSite), page_bytes), 0);
+}
+
+void HeapProfile::CaptureCaller(const void* frame, OwnStack& own,
+                                CallStack& stack) const {
+  stack.count = 0;
+  if (stacks_) UnwindOwnStack(frame, own, stack);
+}
+
+bool HeapProfile::Grow(MetadataTable& table, std::size_t bytes) {
+  if (!refused_) refused_ = !table.EnsureMapped(memory_, bytes).ok();
+  return !refused_;
+}
+
+bool HeapProfile::EnsureTable() {
+  if (table_ == nullptr && Grow(buckets_, sizeof(Table))) {
+    table_ = reinterpret_cast<Table*>(buckets_.start());
+  }
+  return table_ != nullptr;
+}
+
+// Its number + 1; 0: there is no room.
+std::uint32_t HeapProfile::FindOrAddSite(const CallStack& stack) {
+  const std::uint64_t hash = HashOf(stack);
+  std::uint32_t& bucket = table_->site_buckets[hash % Table::kSiteBuckets];
+  for (std::uint32_t at = bucket; at != 0; at = SiteAt(at - 1).next) {
+    const ProfileSite& site = SiteAt(at - 1);
+    if (site.hash == hash && IsSame(site.stack, stack)) return at;
+  }
+  if (totals_.sites == Table::kSites ||
+      !Grow(sites_, (totals_.sites + 1) * sizeof(ProfileSite))) {
+    return 0;
+  }
+  ProfileSite& site = SiteAt(totals_.sites++);
+  site.hash = hash;
+  site.stack.count = stack.count;
+  std::memcpy(site.stack.addresses, stack.addresses,
+              stack.count * sizeof(stack.addresses[0]));
+  site.next = bucket;
+  bucket = totals_.sites;
+  return bucket;
+}
+
+std::uint32_t HeapProfile::TakeNode() {
+  const std::uint32_t node = table_->free_nodes;
+  if (node != 0) {
+    table_->free_nodes = NodeAt(node - 1).next;
+    return node;
+  }
+  if (table_->unused_node == Table::kNodes ||
+      !Grow(nodes_, (table_->unused_node + 1) * sizeof(Table::Node))) {
+    return 0;
+  }
+  return ++table_->unused_node;
+}
+
+std::uint32_t& HeapProfile::LinkTo(const void* block) {
+  const auto address = reinterpret_cast<Address>(block);
+  std::uint32_t* link =
+      &table_->node_buckets[Mix(address) % Table::kNodeBuckets];
+  while (*link != 0 && NodeAt(*link - 1).block != address) {
+    link = &NodeAt(*link - 1).next;
+  }
+  return *link;
+}
+
+ProfileFigures HeapProfile::WeightOf(std::size_t bytes) const {
+  const auto size = static_cast<double>(bytes);
+  const double chance = SampledChance(size / static_cast<double>(mean_bytes_));
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): lround is libm's.
+  return {1, static_cast<std::uint64_t>(256 / chance + 0.5),
+          static_cast<std::uint64_t>(size / chance)};
+}
+
+void HeapProfile::RemoveAt(std::uint32_t& link) {
+  const std::uint32_t number = link;
+  Table::Node& node = NodeAt(number - 1);
+  const ProfileFigures weight = WeightOf(node.bytes);
+  SiteAt(node.site).live.Subtract(weight);
+  totals_.live.Subtract(weight);
+  link = node.next;
+  node.next = table_->free_nodes;
+  table_->free_nodes = number;
+}
+
+void HeapProfile::NotePeak() {
+  if (totals_.live.bytes <= peak_mark_bytes_) return;
+  peak_mark_bytes_ = totals_.live.bytes + totals_.live.bytes / kPeakShare;
+  totals_.peak = totals_.live;
+  for (std::uint32_t i = 0; i < totals_.sites; ++i) {
+    SiteAt(i).peak = SiteAt(i).live;
+  }
+}
+
+void HeapProfile::Add(const void* block, std::size_t bytes,
+                      SizeClass asked_class, const CallStack& stack) {
+  const FutexLockHolder hold(lock_);
+  totals_.allocated.Add(WeightOf(bytes));
+  if (!EnsureTable() || !TryAdd(block, bytes, asked_class, stack)) {
+    ++totals_.lost_samples;
+  }
+}
+
+// False: there is no room.
+bool HeapProfile::TryAdd(const void* block, std::size_t bytes,
+                         SizeClass asked_class, const CallStack& stack) {
+  // A block that two threads freed at once may have left its sample.
+  if (LinkTo(block) != 0) RemoveAt(LinkTo(block));
+  const std::uint32_t site = FindOrAddSite(stack);
+  if (site == 0) return false;
+  const ProfileFigures weight = WeightOf(bytes);
+  SiteAt(site - 1).allocated.Add(weight);
+  const std::uint32_t number = TakeNode();
+  if (number == 0) return false;
+  LinkTo(block) = number;
+  NodeAt(number - 1) = {reinterpret_cast<Address>(block), bytes, site - 1, 0,
+                        asked_class};
+  SiteAt(site - 1).live.Add(weight);
+  totals_.live.Add(weight);
+  NotePeak();
+  return true;
+}
+
+void HeapProfile::Remove(const void* block) {
+  const FutexLockHolder hold(lock_);
+  if (table_ == nullptr) return;
+  std::uint32_t& link = LinkTo(block);
+  if (link != 0) RemoveAt(link);
+}
+
+SizeClass HeapProfile::AskedClass(const void* block, SizeClass otherwise) {
+  const FutexLockHolder hold(lock_);
+  const std::uint32_t number = table_ == nullptr ? 0 : LinkTo(block);
+  return number == 0 ? otherwise : NodeAt(number - 1).asked_class;
+}
+
+void HeapProfile::SetAskedClass(const void* block, SizeClass asked_class) {
+  const FutexLockHolder hold(lock_);
+  const std::uint32_t number = table_ == nullptr ? 0 : LinkTo(block);
+  if (number != 0) NodeAt(number - 1).asked_class = asked_class;
+}
+
+ProfileTotals HeapProfile::Totals() {
+  const FutexLockHolder hold(lock_);
+  ProfileTotals totals = totals_;
+  totals.mean_bytes = mean_bytes_;
+  return totals;
+}
+
+bool HeapProfile::CopySite(std::uint32_t index, ProfileSite& site) {
+  const FutexLockHolder hold(lock_);
+  if (index >= totals_.sites) return false;
+  site = SiteAt(index);
+  return true;
+}
+
+void HeapProfile::CheckInvariants() {
+  const FutexLockHolder hold(lock_);
+  if (table_ == nullptr) return;
+  ProfileFigures nodes;
+  for (std::uint32_t bucket : table_->node_buckets) {
+    for (; bucket != 0; bucket = NodeAt(bucket - 1).next) {
+      HAK_CHECK_LE(bucket, table_->unused_node);  // PF2
+      const Table::Node& node = NodeAt(bucket - 1);
+      HAK_CHECK_LT(node.site, totals_.sites);
+      nodes.Add(WeightOf(node.bytes));
+    }
+  }
+  ProfileFigures sites;
+  for (std::uint32_t i = 0; i < totals_.sites; ++i) {
+    sites.Add(SiteAt(i).live);
+  }
+  HAK_CHECK(nodes == totals_.live);  // PF1
+  HAK_CHECK(sites == totals_.live);
+}
+
+}  // namespace hakmem

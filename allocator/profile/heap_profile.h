@@ -1,0 +1,130 @@
+// The heap profile: samples of live blocks, and what they add up to by the
+// place that allocated them.
+//
+// Owns: its tables, which are mapped with the first sample and as they grow.
+// Called by: Allocator, for sampled blocks alone; frontend, to write it down.
+// Thread-safety: any thread; one lock, last in the order. Start before all
+// else.
+//
+// A sample stands for more bytes than it has: for its bytes by the chance that
+// a block of this size is sampled. The sums of these weights are unbiased
+// estimates of what all blocks add up to. Sites, the distinct stacks, are only
+// added; so are the nodes of samples, which come back by a list. Hence memory
+// is touched as far as it was once needed.
+//
+// Invariants:
+//   PF1: each live sample is in the chain of its address, once; live figures of
+//        a site are the sums over its live samples, and the total's over all.
+//   PF2: the tables never take more than their fixed size; what does not fit is
+//        counted as lost.
+#ifndef HAKMEM_ALLOCATOR_PROFILE_HEAP_PROFILE_H_
+#define HAKMEM_ALLOCATOR_PROFILE_HEAP_PROFILE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/base/compiler.h"
+#include "allocator/platform/virtual_memory.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/profile/heap_profile_table.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/stacks/call_stack.h"
+#include "allocator/stacks/own_stack.h"
+#include "allocator/superslab/metadata_table.h"
+#include "allocator/superslab/region.h"
+
+namespace hakmem {
+
+class HeapProfile {
+ public:
+  explicit constexpr HeapProfile(VirtualMemory& memory) : memory_(memory) {}
+  HeapProfile(const HeapProfile&) = delete;
+  HeapProfile& operator=(const HeapProfile&) = delete;
+
+  // Once. One byte in `mean_bytes` is sampled; 0: none. Without `stacks` all of
+  // them are empty.
+  void Start(std::uint64_t mean_bytes, bool stacks, Region::Window window);
+  bool on() const { return mean_bytes_ != 0; }
+
+  // The callers of the function whose frame this is, by the unwind tables.
+  void CaptureCaller(const void* frame, OwnStack& own, CallStack& stack) const;
+  // Keeps a sample: the block at `block`, which is the caller's.
+  // `asked_class`: see AskedClass.
+  HAK_COLD void Add(const void* block, std::size_t bytes, SizeClass asked_class,
+                    const CallStack& stack);
+  // The block is about to be freed, or is no longer sampled. Does nothing if no
+  // sample of it was kept.
+  HAK_COLD void Remove(const void* block);
+  // For a slab's block: the class of what was asked for (block_header.h, H4).
+  // `otherwise`: for a block of which no sample was kept.
+  HAK_COLD SizeClass AskedClass(const void* block, SizeClass otherwise);
+  HAK_COLD void SetAskedClass(const void* block, SizeClass asked_class);
+
+  // Hints for statistics.
+  std::size_t mapped_bytes() const {
+    return buckets_.mapped_bytes() + nodes_.mapped_bytes() +
+           sites_.mapped_bytes();
+  }
+  std::uint64_t map_calls() const {
+    return buckets_.map_calls() + nodes_.map_calls() + sites_.map_calls();
+  }
+
+  ProfileTotals Totals();
+  // The sites have the numbers from 0 on. False: there is none with this one.
+  bool CopySite(std::uint32_t index, ProfileSite& site);
+
+  // Around a fork. The child goes on with what its parent has.
+  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
+    lock_.LockForFork();
+  }
+  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
+    lock_.UnlockAfterFork();
+  }
+  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+
+  void CheckInvariants();
+
+ private:
+  using Table = HeapProfileTable;
+
+  bool Grow(MetadataTable& table, std::size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool EnsureTable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool TryAdd(const void* block, std::size_t bytes, SizeClass asked_class,
+              const CallStack& stack) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint32_t FindOrAddSite(const CallStack& stack)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::uint32_t TakeNode() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // The link that leads to the block's node, or ends its chain.
+  std::uint32_t& LinkTo(const void* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void RemoveAt(std::uint32_t& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Table::Node& NodeAt(std::uint32_t index) {
+    return reinterpret_cast<Table::Node*>(nodes_.start())[index];
+  }
+  ProfileSite& SiteAt(std::uint32_t index) {
+    return reinterpret_cast<ProfileSite*>(sites_.start())[index];
+  }
+  ProfileFigures WeightOf(std::size_t bytes) const;
+  void NotePeak() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  VirtualMemory& memory_;
+  // Written by Start.
+  std::uint64_t mean_bytes_ = 0;
+  bool stacks_ = false;
+  FutexLock lock_;
+  // Grown under the lock.
+  MetadataTable buckets_;
+  MetadataTable nodes_;
+  MetadataTable sites_;
+  Table* table_ ABSL_GUARDED_BY(lock_) = nullptr;
+  // The kernel refused to let a table grow, and is not asked again.
+  bool refused_ ABSL_GUARDED_BY(lock_) = false;
+  ProfileTotals totals_ ABSL_GUARDED_BY(lock_);
+  // Live bytes beyond these are a new peak.
+  std::uint64_t peak_mark_bytes_ ABSL_GUARDED_BY(lock_) = 0;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PROFILE_HEAP_PROFILE_H_

@@ -1,0 +1,117 @@
+#include "allocator/profile/profile_text.h"
+
+#include <cstddef>
+
+#include "allocator/base/json_text.h"
+#include "allocator/stacks/modules.h"
+
+namespace hakmem {
+namespace {
+
+// A line is at most a site's, with 32 addresses, or a module's, each byte of
+// whose path may be written as four.
+constexpr std::size_t kLineBytes = 2048;
+// So many modules are told of; addresses in others have none.
+constexpr unsigned kMaxModules = 192;
+
+void Figures(const char* name, const ProfileFigures& figures, JsonText& line) {
+  line.Key(name).Raw("{\"samples\":").Number(figures.samples);
+  line.Key("blocks").Number(figures.blocks());
+  line.Key("bytes").Number(figures.bytes).Raw("}");
+}
+
+void Kinds(const ProfileKinds& kinds, JsonText& line) {
+  Figures("live", kinds.live, line);
+  Figures("peak", kinds.peak, line);
+  Figures("allocated", kinds.allocated, line);
+}
+
+class Writer {
+ public:
+  explicit Writer(const ProfileSink& sink) : sink_(sink) {}
+
+  bool Start(const ProfileSource& source, std::uint64_t mean_bytes) {
+    JsonText line = Begin();
+    line.Raw(R"({"schema":"hakmem-heap-profile","version":1,"kind":"start")");
+    line.Key("pid").SignedNumber(source.process_id);
+    line.Key("program").String(source.program);
+    line.Key("hakmem").String(source.version);
+    line.Key("variant").String(source.variant);
+    line.Key("mean_bytes").Number(mean_bytes);
+    return End(line);
+  }
+
+  bool Site(const ProfileSite& site) {
+    for (unsigned i = 0; i < site.stack.count; ++i) {
+      if (!Module(site.stack.addresses[i])) return false;
+    }
+    JsonText line = Begin();
+    line.Raw(R"({"kind":"site")");
+    Kinds(site, line);
+    line.Key("stack").Raw("[");
+    for (unsigned i = 0; i < site.stack.count; ++i) {
+      line.Raw(i == 0 ? "" : ",").Hex(site.stack.addresses[i]);
+    }
+    line.Raw("]");
+    return End(line);
+  }
+
+  bool Finish(const ProfileTotals& totals, std::uint32_t sites) {
+    JsonText line = Begin();
+    line.Raw(R"({"kind":"end","sites":)").Number(sites);
+    line.Key("lost_samples").Number(totals.lost_samples);
+    Kinds(totals, line);
+    return End(line);
+  }
+
+ private:
+  struct Range {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+  };
+
+  // The address's module has a line before the first site that it is in.
+  bool Module(std::uintptr_t address) {
+    for (unsigned i = 0; i < modules_; ++i) {
+      if (address >= ranges_[i].begin && address < ranges_[i].end) return true;
+    }
+    ModuleOf module;
+    if (modules_ == kMaxModules || !FindModule(address, module)) return true;
+    ranges_[modules_++] = {module.begin, module.end};
+    JsonText line = Begin();
+    line.Raw(R"({"kind":"module","path":)").String(module.path);
+    if (module.build_id[0] != '\0') {
+      line.Key("build_id").String(module.build_id);
+    }
+    line.Key("base").Hex(module.base);
+    line.Key("begin").Hex(module.begin);
+    line.Key("end").Hex(module.end);
+    return End(line);
+  }
+
+  JsonText Begin() { return {buffer_, sizeof(buffer_)}; }
+  bool End(JsonText& line) {
+    return sink_.write(sink_.context, line.Raw("}\n").text());
+  }
+
+  const ProfileSink& sink_;
+  unsigned modules_ = 0;
+  Range ranges_[kMaxModules];
+  char buffer_[kLineBytes];
+};
+
+}  // namespace
+
+bool WriteProfile(HeapProfile& profile, const ProfileSource& source,
+                  const ProfileSink& sink) {
+  Writer writer(sink);
+  const ProfileTotals totals = profile.Totals();
+  if (!writer.Start(source, totals.mean_bytes)) return false;
+  ProfileSite site;
+  for (std::uint32_t i = 0; i < totals.sites; ++i) {
+    if (!profile.CopySite(i, site) || !writer.Site(site)) return false;
+  }
+  return writer.Finish(totals, totals.sites);
+}
+
+}  // namespace hakmem

@@ -1,0 +1,108 @@
+// Which of a thread's allocations the heap profile samples.
+//
+// Owns: random numbers, and for each size class, and for large blocks, how far
+// it is to the next sample. Called by: ThreadHeap. Thread-safety: belongs to
+// the heap's owner.
+//
+// Over the bytes that a thread allocates, samples are a Poisson process: each
+// byte is as likely as any other, and a block is sampled when one of its bytes
+// is. The gap to a class's next sample is drawn in bytes, and told in calls, so
+// that the class's countdown (heap/allocation_count.h) can end with it. Classes
+// have gaps of their own; together they are one process again. (Sampling by
+// exponential gaps of bytes: gperftools, tcmalloc, jemalloc.)
+//
+// Invariants:
+//   SG1: a class's gap is 0 until its first call; then the sample is that call,
+//        counted from the one that finds the countdown at its end, at least 1.
+#ifndef HAKMEM_ALLOCATOR_PROFILE_SAMPLE_GAPS_H_
+#define HAKMEM_ALLOCATOR_PROFILE_SAMPLE_GAPS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "allocator/base/compiler.h"
+#include "allocator/base/weak_random.h"
+#include "allocator/profile/exponential.h"
+#include "allocator/slab/size_class.h"
+
+namespace hakmem {
+
+class SampleGaps {
+ public:
+  constexpr SampleGaps() = default;
+
+  // One byte in `mean_bytes` is sampled; 0: none.
+  void Start(std::uint64_t seed, std::uint64_t mean_bytes) {
+    random_ = WeakRandom(seed);
+    mean_bytes_ = mean_bytes;
+    if (mean_bytes != 0) large_bytes_ = DrawBytes() - 1;
+  }
+  bool on() const { return mean_bytes_ != 0; }
+
+  struct Turn {
+    bool sampled;
+    std::uint32_t calls;  // of the next countdown, which this call begins
+  };
+  // A call of the class has found the countdown at its end. At least one call
+  // and at most `most_calls`, at least 1, are to be counted from here.
+  Turn End(SizeClass size_class, std::uint32_t most_calls) {
+    if (!on()) return {false, most_calls};
+    const std::uint64_t gap = gaps_[size_class];
+    std::uint64_t place = gap != 0 ? gap : Draw(size_class);
+    const bool sampled = place == 1;
+    if (sampled) place += Draw(size_class);
+    return {sampled, Split(size_class, place, most_calls)};
+  }
+  // The countdown is wound before its end, when `left` calls, at least 1, were
+  // still to be counted.
+  std::uint32_t Rewind(SizeClass size_class, std::uint32_t left,
+                       std::uint32_t most_calls) {
+    if (!on()) return most_calls;
+    return Split(size_class, std::uint64_t{gaps_[size_class]} + left,
+                 most_calls);
+  }
+  // Whether a large block of so many bytes, which is handed out, is sampled.
+  HAK_ALWAYS_INLINE bool TakeLarge(std::uint64_t bytes) {
+    return __builtin_sub_overflow(large_bytes_, bytes, &large_bytes_) &&
+           EndLarge();
+  }
+
+ private:
+  static constexpr std::uint64_t kMaxCalls = std::uint64_t{1} << 31;
+
+  double DrawExponential() { return ExponentialOf(random_.Next() >> 11); }
+  std::uint64_t DrawBytes() {
+    return 1 + static_cast<std::uint64_t>(DrawExponential() *
+                                          static_cast<double>(mean_bytes_));
+  }
+  // The number of calls to the next sample, that one included.
+  std::uint64_t Draw(SizeClass size_class) {
+    return std::min(1 + (DrawBytes() - 1) / ClassBytes(size_class), kMaxCalls);
+  }
+  // The sample is the call `place`, at least the second from here on.
+  std::uint32_t Split(SizeClass size_class, std::uint64_t place,
+                      std::uint32_t most_calls) {
+    const auto calls = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(place - 1, most_calls));
+    gaps_[size_class] = static_cast<std::uint32_t>(place - calls);
+    return calls;
+  }
+  HAK_COLD bool EndLarge() {
+    large_bytes_ = on() ? DrawBytes() - 1 : kNever;
+    return on();
+  }
+
+  static constexpr std::uint64_t kNever =
+      std::numeric_limits<std::uint64_t>::max();
+
+  WeakRandom random_;
+  std::uint64_t mean_bytes_ = 0;
+  // Of large blocks, before the byte that is sampled next.
+  std::uint64_t large_bytes_ = kNever;
+  std::uint32_t gaps_[kClassCount] = {};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PROFILE_SAMPLE_GAPS_H_

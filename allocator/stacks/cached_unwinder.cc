@@ -1,0 +1,214 @@
+#include "allocator/stacks/cached_unwinder.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "allocator/platform/errno_guard.h"
+#include "allocator/platform/memory_reader.h"
+#include "allocator/stacks/modules.h"
+#include "allocator/stacks/unwind_table.h"
+
+namespace hakmem {
+namespace {
+
+#if defined(__x86_64__)
+constexpr bool kTables = true;
+#else
+constexpr bool kTables = false;
+#endif
+
+// Nothing is mapped in the first page.
+constexpr std::uintptr_t kLowestCode = 4096;
+constexpr std::uintptr_t kMaxFrameBytes = std::uintptr_t{1} << 24;
+
+// How the frame of the function around an address is undone. In a word.
+struct Step {
+  enum class Kind : std::uint8_t {
+    kForeign = 1,  // in no module; by the frame pointer
+    kByFrame,      // by the frame pointer
+    kByTable,
+    kEnd,  // the outermost function
+  };
+  Kind kind = Kind::kForeign;
+  bool base_is_frame_pointer = false;
+  bool saves_frame_pointer = false;
+  // From the base register to the frame's end, and from there to where the
+  // caller's frame pointer is.
+  std::int32_t base_offset = 0;
+  std::int16_t saved_offset = 0;
+};
+
+constexpr unsigned kOffsetBits = 32;
+
+std::uint64_t Pack(const Step& step) {
+  return static_cast<std::uint64_t>(
+             static_cast<std::uint32_t>(step.base_offset)) |
+         static_cast<std::uint64_t>(
+             static_cast<std::uint16_t>(step.saved_offset))
+             << kOffsetBits |
+         std::uint64_t{step.base_is_frame_pointer} << 48 |
+         std::uint64_t{step.saves_frame_pointer} << 49 |
+         static_cast<std::uint64_t>(step.kind) << 56;
+}
+
+Step Unpack(std::uint64_t word) {
+  return {.kind = static_cast<Step::Kind>(word >> 56),
+          .base_is_frame_pointer = (word >> 48 & 1) != 0,
+          .saves_frame_pointer = (word >> 49 & 1) != 0,
+          .base_offset = static_cast<std::int32_t>(word),
+          .saved_offset = static_cast<std::int16_t>(word >> kOffsetBits)};
+}
+
+// The steps of addresses that were met of late. An entry that two threads write
+// at once does not fit together, and is none (the lockless tables of chess
+// programs; R. Hyatt, "A lock-less transposition table implementation").
+class StepCache {
+ public:
+  // 0: there is none.
+  std::uint64_t Find(std::uintptr_t address) const {
+    const Entry& entry = entries_[IndexOf(address)];
+    const std::uint64_t word = entry.word.load(std::memory_order_relaxed);
+    const std::uint64_t check = entry.check.load(std::memory_order_relaxed);
+    return (word ^ check) == address ? word : 0;
+  }
+  void Keep(std::uintptr_t address, std::uint64_t word) {
+    Entry& entry = entries_[IndexOf(address)];
+    entry.word.store(word, std::memory_order_relaxed);
+    entry.check.store(word ^ address, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr unsigned kIndexBits = 12;
+  // Written and read by every thread that walks its stack.
+  struct Entry {
+    std::atomic<std::uint64_t> word;
+    std::atomic<std::uint64_t> check;
+  };
+  static std::size_t IndexOf(std::uintptr_t address) {
+    return address * 0x9e3779b97f4a7c15 >> (64 - kIndexBits);
+  }
+  Entry entries_[std::size_t{1} << kIndexBits] = {};
+};
+
+constinit StepCache g_steps;
+
+Step StepOf(const FrameRules& rules) {
+  using Kind = RegisterRule::Kind;
+  Step step = {.kind = Step::Kind::kByFrame};
+  const RegisterRule& place = rules.registers[kRegisterReturn];
+  const RegisterRule& saved = rules.registers[kRegisterRbp];
+  if (place.kind == Kind::kUndefined) return {.kind = Step::Kind::kEnd};
+  constexpr std::int64_t kPlace = -static_cast<std::int64_t>(sizeof(void*));
+  if (!rules.base_known || place.kind != Kind::kAtOffset ||
+      place.offset != kPlace || saved.kind == Kind::kUnknown ||
+      (rules.base != kRegisterRsp && rules.base != kRegisterRbp)) {
+    return step;
+  }
+  const Step told = {
+      .kind = Step::Kind::kByTable,
+      .base_is_frame_pointer = rules.base == kRegisterRbp,
+      .saves_frame_pointer = saved.kind == Kind::kAtOffset,
+      .base_offset = static_cast<std::int32_t>(rules.base_offset),
+      .saved_offset = static_cast<std::int16_t>(saved.offset)};
+  const bool fits =
+      told.base_offset == rules.base_offset &&
+      (!told.saves_frame_pointer || told.saved_offset == saved.offset);
+  return fits ? told : step;
+}
+
+// The step of the function that a call returns into at `address`.
+Step StepAt(std::uintptr_t address) {
+  const std::uint64_t known = g_steps.Find(address);
+  if (known != 0) return Unpack(known);
+  Step step;
+  ModuleOf module;
+  if (FindModule(address - 1, module)) {
+    MemoryReader memory;
+    FrameRules rules;
+    const bool told =
+        module.unwind_table != 0 &&
+        FindFrameRules(memory, module.unwind_table, address - 1, rules);
+    step = told ? StepOf(rules) : Step{.kind = Step::Kind::kByFrame};
+  }
+  g_steps.Keep(address, Pack(step));
+  return step;
+}
+
+class Walker {
+ public:
+  Walker(const OwnStack& own, bool direct) : own_(own), direct_(direct) {}
+
+  void Walk(std::uintptr_t frame, CallStack& stack) {
+    sp_ = frame;
+    bp_ = frame;
+    // The first one's own frame is there.
+    if (!StepByFrame()) return;
+    Step step = StepAt(pc_);
+    for (;;) {
+      stack.addresses[stack.count++] = pc_;
+      if (stack.count == CallStack::kMaxFrames) return;
+      const bool by_table = step.kind == Step::Kind::kByTable;
+      if (step.kind == Step::Kind::kEnd ||
+          !(by_table ? StepByTable(step) : StepByFrame())) {
+        return;
+      }
+      step = StepAt(pc_);
+      // A word that is no return address leads nowhere.
+      if (!by_table && step.kind == Step::Kind::kForeign) return;
+    }
+  }
+
+ private:
+  bool Load(std::uintptr_t address, std::uintptr_t& word) {
+    if (direct_ && address >= own_.begin &&
+        address <= own_.end - sizeof(word)) {
+      std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof(word));
+      return true;
+    }
+    return memory_.Read(address, &word, sizeof(word));
+  }
+  // `end`: the frame's, where the caller's begins.
+  bool Leave(std::uintptr_t end) {
+    if (end <= sp_ || end - sp_ > kMaxFrameBytes || end % sizeof(void*) != 0 ||
+        !Load(end - sizeof(void*), pc_)) {
+      return false;
+    }
+    sp_ = end;
+    return pc_ >= kLowestCode;
+  }
+  bool StepByTable(const Step& step) {
+    const std::uintptr_t end =
+        (step.base_is_frame_pointer ? bp_ : sp_) +
+        static_cast<std::uintptr_t>(std::int64_t{step.base_offset});
+    if (!Leave(end)) return false;
+    return !step.saves_frame_pointer ||
+           Load(end + static_cast<std::uintptr_t>(
+                          std::int64_t{step.saved_offset}),
+                bp_);
+  }
+  bool StepByFrame() {
+    const std::uintptr_t frame = bp_;
+    return frame >= sp_ && Leave(frame + 2 * sizeof(void*)) && Load(frame, bp_);
+  }
+
+  const OwnStack& own_;
+  const bool direct_;
+  MemoryReader memory_;
+  std::uintptr_t pc_ = 0;
+  std::uintptr_t sp_ = 0;
+  std::uintptr_t bp_ = 0;
+};
+
+}  // namespace
+
+void UnwindOwnStack(const void* frame_address, OwnStack& own,
+                    CallStack& stack) {
+  if constexpr (!kTables) return CaptureOwnStack(frame_address, own, stack);
+  const ErrnoGuard guard;
+  stack.count = 0;
+  const auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
+  Walker(own, IsOnOwnStack(frame, own)).Walk(frame, stack);
+}
+
+}  // namespace hakmem

@@ -1,0 +1,187 @@
+#include "allocator/stacks/cached_unwinder.h"
+
+#include <execinfo.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "allocator/base/compiler.h"
+#include "gtest/gtest.h"
+
+// This file is compiled without frame pointers, but for functions that ask for
+// their own, like entry points.
+namespace hakmem {
+namespace {
+
+using Addresses = std::vector<std::uintptr_t>;
+
+// What libc's unwinder says of the callers of the function with this frame.
+HAK_NOINLINE Addresses Expected(std::uintptr_t return_address) {
+  void* found[100];
+  const int count = backtrace(found, 100);
+  Addresses addresses;
+  for (int i = 0; i < count; ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(found[i]);
+    if (address != return_address && addresses.empty()) continue;
+    if (addresses.size() < CallStack::kMaxFrames) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+// Returns how many callers there are, which both agree upon.
+HAK_NOINLINE std::size_t Compare(OwnStack& own) {
+  const auto* const frame =
+      static_cast<const std::uintptr_t*>(__builtin_frame_address(0));
+  CallStack stack;
+  UnwindOwnStack(frame, own, stack);
+  const Addresses expected = Expected(frame[1]);
+  EXPECT_EQ(Addresses(stack.addresses, stack.addresses + stack.count),
+            expected);
+  return stack.count;
+}
+
+// Frames of many kinds, in an order that a number tells.
+HAK_NOINLINE std::size_t Descend(OwnStack& own, std::uint64_t order, int depth);
+
+HAK_NOINLINE std::size_t Plain(OwnStack& own, std::uint64_t order, int depth) {
+  const std::size_t count = Descend(own, order, depth);
+  __asm__ volatile("" ::: "memory");
+  return count;
+}
+// The frame pointer is a register like others.
+HAK_NOINLINE std::size_t Clobbering(OwnStack& own, std::uint64_t order,
+                                    int depth) {
+  __asm__ volatile("xor %%ebp, %%ebp" ::: "rbp", "rbx", "r12", "r13", "memory");
+  const std::size_t count = Descend(own, order, depth);
+  __asm__ volatile("" ::: "memory");
+  return count;
+}
+HAK_NOINLINE std::size_t Long(OwnStack& own, std::uint64_t order, int depth) {
+  volatile char room[20'000];
+  room[depth] = 1;
+  const std::size_t count = Descend(own, order, depth);
+  return count + room[depth] - 1;
+}
+// Of a length that is known at run time: by the frame pointer alone.
+HAK_NOINLINE std::size_t Dynamic(OwnStack& own, std::uint64_t order,
+                                 int depth) {
+  auto* const room = static_cast<volatile char*>(
+      __builtin_alloca(static_cast<std::size_t>(100 + depth * 24)));
+  room[0] = 1;
+  const std::size_t count = Descend(own, order, depth);
+  return count + static_cast<std::size_t>(room[0]) - 1;
+}
+HAK_NOINLINE std::size_t Aligned(OwnStack& own, std::uint64_t order,
+                                 int depth) {
+  alignas(256) volatile char room[512];
+  room[0] = 1;
+  const std::size_t count = Descend(own, order, depth);
+  return count + static_cast<std::size_t>(room[0]) - 1;
+}
+// Through a function of libc's.
+HAK_NOINLINE std::size_t Sorted(OwnStack& own, std::uint64_t order, int depth) {
+  struct Call {
+    OwnStack* own;
+    std::uint64_t order;
+    int depth;
+    std::size_t count;
+  };
+  static thread_local Call* call;
+  Call mine = {&own, order, depth, 0};
+  call = &mine;
+  int pair[2] = {2, 1};
+  std::qsort(pair, 2, sizeof(int), [](const void*, const void*) {
+    Call* const current = call;
+    current->count = Descend(*current->own, current->order, current->depth);
+    return 0;
+  });
+  return mine.count;
+}
+
+HAK_NOINLINE std::size_t Descend(OwnStack& own, std::uint64_t order,
+                                 int depth) {
+  constexpr decltype(&Plain) kKinds[] = {&Plain,   &Clobbering, &Long,
+                                         &Dynamic, &Aligned,    &Sorted};
+  const std::size_t count =
+      depth == 0 ? Compare(own)
+                 : kKinds[order % std::size(kKinds)](
+                       own, order / std::size(kKinds), depth - 1);
+  __asm__ volatile("" ::: "memory");
+  return count;
+}
+
+TEST(CachedUnwinder, SaysWhatLibcSays) {
+  OwnStack own;
+  std::uint64_t order = 1;
+  for (int i = 0; i < 300; ++i) {
+    order = order * 6364136223846793005U + 1442695040888963407U;
+    const int depth = i % 12;
+    EXPECT_GT(Descend(own, order >> 16, depth), static_cast<unsigned>(depth));
+  }
+}
+
+TEST(CachedUnwinder, EndsAtTheMostFrames) {
+  OwnStack own;
+  EXPECT_EQ(Descend(own, 0, 60), CallStack::kMaxFrames);
+}
+
+TEST(CachedUnwinder, OnOtherThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      OwnStack own;
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        Descend(own, (i * 7919 + t) * 0x9e3779b9, static_cast<int>(i % 9));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A coroutine's stack, which the thread's knowledge of its own does not cover.
+ucontext_t g_main;
+ucontext_t g_other;
+TEST(CachedUnwinder, OnAnotherStack) {
+  constexpr std::size_t kBytes = 256 * 1024;
+  void* const room = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(room, MAP_FAILED);
+  static OwnStack own;
+  own = OwnStack();
+  Compare(own);
+  ASSERT_EQ(getcontext(&g_other), 0);
+  g_other.uc_stack.ss_sp = room;
+  g_other.uc_stack.ss_size = kBytes;
+  g_other.uc_link = &g_main;
+  makecontext(&g_other, [] { EXPECT_GT(Descend(own, 12345, 5), 5U); }, 0);
+  ASSERT_EQ(swapcontext(&g_main, &g_other), 0);
+  munmap(room, kBytes);
+}
+
+// Whatever the frame pointer holds, nothing faults, and no word of it is taken
+// for a caller.
+TEST(CachedUnwinder, AFrameThatLeadsNowhere) {
+  const std::uintptr_t bad[] = {0, 1, 0x1000, ~std::uintptr_t{0} - 7};
+  for (const std::uintptr_t next : bad) {
+    // No module knows this code.
+    std::uintptr_t frame[4] = {next, 0x123456789, 5, 5};
+    OwnStack own;
+    CallStack stack;
+    UnwindOwnStack(frame, own, stack);
+    EXPECT_EQ(stack.count, 1U);
+  }
+  std::uintptr_t frames[4] = {0, 0x123456789, 0, 0x777777};
+  frames[0] = reinterpret_cast<std::uintptr_t>(&frames[2]);
+  OwnStack own;
+  CallStack stack;
+  UnwindOwnStack(frames, own, stack);
+  EXPECT_EQ(stack.count, 1U);
+}
+
+}  // namespace
+}  // namespace hakmem
