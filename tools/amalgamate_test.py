@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the source release: it builds without warnings, runs, and installs."""
+import os
 import pathlib
 import re
 import subprocess
@@ -82,6 +83,9 @@ class SourceReleaseTest(unittest.TestCase):
         # As people do: where it goes is said last.
         self.make("gcc", "release", "check")
         self.make("gcc", "release", "PREFIX=%s" % prefix, "install")
+        links = [os.readlink(prefix / "lib" / name) for name in ("libhakmem.so", "libhakmem.so.0")]
+        self.assertEqual(links[0], "libhakmem.so.0")
+        self.assertRegex(links[1], r"^libhakmem\.so\.0\.\d+\.\d+$")
         pc = (prefix / "lib/pkgconfig/hakmem.pc").read_text()
         variables = dict(re.findall(r"^(\w+)=(.*)$", pc, re.MULTILINE))
         self.assertEqual(variables["libdir"], str(prefix / "lib"))

@@ -1,8 +1,8 @@
 // The cold end of calls that were refused: reclaiming, asking the program for
 // memory, trying again, and the failure event that tells of it all.
 //
-// Owns: the failure ring. Called by: Allocator. Thread-safety: any thread, each
-// with its own FailedCall; no lock is held.
+// Owns: what the host's failure ring holds. Called by: Allocator.
+// Thread-safety: any thread, each with its own FailedCall; no lock is held.
 //
 // A call is tried once. Its outcome comes back to the entry point, the only
 // place that knows which function the program called. From there:

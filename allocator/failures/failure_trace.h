@@ -1,11 +1,11 @@
 // HAKMEM_ACE_TRACE: where the lines about failures go.
 //
-// Owns: the descriptor that lines are written to, the buffer they are made in,
-// and the count of lines that were not written. Called by: FailureReporter,
-// frontend. Thread-safety: any thread; nothing allocates; errno is left as it
-// was. Safe in a signal handler: one that interrupts a line of its own thread
-// drops its line. Safe after fork, with or without ChildAfterFork: a path with
-// %p leads the child to a file of its own, anything else to the same one.
+// Owns: the descriptor that lines are written to, what its TraceLine holds, and
+// the count of lines not written. Called by: FailureReporter, frontend.
+// Thread-safety: any thread; nothing allocates; errno is left as it was. Safe
+// in a signal handler: one that interrupts a line of its own thread drops its
+// line. Safe after fork, with or without ChildAfterFork: a path with %p leads
+// the child to a file of its own, anything else to the same one.
 //
 // A file is opened when the process starts; standard error gets its first line
 // with the first failure. A program that closes all descriptors and opens
