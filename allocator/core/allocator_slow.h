@@ -96,8 +96,9 @@ CallResult Allocator<kConfig>::AllocateClass(Heap*& self, SizeClass size_class,
                : Refused(refusal);
   }
   if (kProfiles<kConfig> && IsMarkedSample(ace_.region(), block, size_class))
-      [[unlikely]]
+      [[unlikely]] {
     return Sampled(block);
+  }
   return ServedOrDetoured<kConfig>(block, refusal);
 }
 
