@@ -5,15 +5,15 @@
 #include "tools/hakmem/command_line.h"
 #include "tools/hakmem/explain.h"
 #include "tools/hakmem/failures.h"
+#include "tools/hakmem/heap.h"
 #include "tools/hakmem/run.h"
 #include "tools/hakmem/trace.h"
 
 int main(int argc, char** argv) {
   // Each subcommand: its header and a line here.
   const hakmem::tools::Command* const commands[] = {
-      &hakmem::tools::kRunCommand,
-      &hakmem::tools::kExplainCommand,
-      &hakmem::tools::kFailuresCommand,
+      &hakmem::tools::kRunCommand,      &hakmem::tools::kExplainCommand,
+      &hakmem::tools::kFailuresCommand, &hakmem::tools::kHeapCommand,
       &hakmem::tools::kTraceCommand,
   };
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));

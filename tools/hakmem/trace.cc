@@ -38,7 +38,10 @@ ABSL_DECLARE_FLAG(bool, json);
 ABSL_DECLARE_FLAG(std::string, symbolizer);
 ABSL_DECLARE_FLAG(std::string, symbols);
 
-ABSL_FLAG(unsigned, top, 10, "How many threads and call sites the text shows.");
+ABSL_FLAG(
+    std::optional<unsigned>, top, std::nullopt,
+    "How many rows of a kind the text shows. Default: 10 threads and call "
+    "sites of a trace, 20 places and functions of a heap profile.");
 ABSL_FLAG(std::string, chrome, "",
           "Also writes memory, rates and failures over time to this file, for "
           "chrome://tracing or ui.perfetto.dev.");
@@ -59,6 +62,7 @@ namespace {
 constexpr int kAllGood = 0;
 constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
+constexpr unsigned kDefaultRows = 10;
 // Sites beyond are shown by addresses.
 constexpr std::size_t kMaxSymbolizedSites = 10000;
 
@@ -180,9 +184,11 @@ int Trace(const std::vector<std::string>& arguments) {
                               .stacks = stacks,
                               .analysis = analysis,
                               .symbols = symbols};
-  const std::string text = absl::GetFlag(FLAGS_json)
-                               ? TraceAsJson(report)
-                               : TraceAsText(report, absl::GetFlag(FLAGS_top));
+  const std::string text =
+      absl::GetFlag(FLAGS_json)
+          ? TraceAsJson(report)
+          : TraceAsText(report,
+                        absl::GetFlag(FLAGS_top).value_or(kDefaultRows));
   PrintOut(text);
   bool written = true;
   const auto write = [&](const std::string& to, auto make) {

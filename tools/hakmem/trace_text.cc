@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "tools/hakmem/text_table.h"
 #include "tools/hakmem/trace_report.h"
 #include "tools/hakmem/words.h"
 
@@ -17,63 +17,6 @@ namespace {
 
 constexpr std::size_t kTimelineRows = 20;
 constexpr std::size_t kFramesOfSite = 8;
-constexpr std::size_t kMaxLineBytes = 120;
-
-// Thousands apart.
-std::string Grouped(std::uint64_t number) {
-  std::string text = absl::StrCat(number);
-  for (std::size_t at = text.size(); at > 3;) {
-    at -= 3;
-    text.insert(at, ",");
-  }
-  return text;
-}
-
-std::string Percent(std::uint64_t part, std::uint64_t whole) {
-  if (whole == 0) return "-";
-  return absl::StrFormat(
-      "%.1f%%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-// A function of templates may have a name of pages.
-std::string Shortened(const std::string& line) {
-  if (line.size() <= kMaxLineBytes) return line;
-  std::size_t end = kMaxLineBytes / 2;
-  while ((line[end] & 0xc0) == 0x80) --end;  // within a character
-  std::size_t begin = line.size() - kMaxLineBytes / 2;
-  while ((line[begin] & 0xc0) == 0x80) ++begin;
-  return absl::StrCat(line.substr(0, end), "…", line.substr(begin));
-}
-
-// The first column begins at the left, the others end at the right.
-class Table {
- public:
-  explicit Table(std::vector<std::string> head) { rows_.push_back(head); }
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  std::size_t size() const { return rows_.size() - 1; }
-
-  std::string Text() const {
-    std::vector<std::size_t> widths(rows_.front().size(), 0);
-    for (const auto& row : rows_) {
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        widths[i] = std::max(widths[i], Columns(row[i]));
-      }
-    }
-    std::string text;
-    for (const auto& row : rows_) {
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        const std::string space(widths[i] - Columns(row[i]), ' ');
-        absl::StrAppend(&text, "  ", i == 0 ? row[i] : space,
-                        i == 0 ? space : row[i]);
-      }
-      text += '\n';
-    }
-    return text;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
 
 class TextReport {
  public:

@@ -1,0 +1,126 @@
+#include "tools/hakmem/heap.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/heap_report.h"
+#include "tools/hakmem/input_file.h"
+#include "tools/hakmem/standard_output.h"
+#include "tools/hakmem/words.h"
+
+// Of explain and trace, with the same meaning.
+ABSL_DECLARE_FLAG(std::string, symbolizer);
+ABSL_DECLARE_FLAG(std::string, symbols);
+ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
+
+ABSL_FLAG(std::string, by, "live",
+          "Which bytes: live, peak (live when most were) or allocated (since "
+          "the start).");
+
+namespace hakmem::tools {
+namespace {
+
+constexpr int kAllGood = 0;
+constexpr int kNotAllRead = 1;
+constexpr int kWrongUsage = 2;
+constexpr unsigned kDefaultRows = 20;
+
+constexpr const char* kFlags[] = {"by", "top", "symbolizer", "symbols"};
+
+void Complain(std::string_view text) {
+  const std::string line = absl::StrCat("hakmem heap: ", text, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+std::optional<HeapKind> KindNamed(std::string_view name) {
+  for (const HeapKind kind :
+       {HeapKind::kLive, HeapKind::kPeak, HeapKind::kAllocated}) {
+    if (name == HeapKindName(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<HeapProfiles> ReadFile(const std::string& path,
+                                      HeapModules& modules) {
+  std::string text;
+  InputFile file(path);
+  const absl::Status status =
+      file.ReadAll([&text](std::string_view bytes) { text += bytes; });
+  if (!status.ok()) return status;
+  absl::StatusOr<HeapProfiles> profiles = ReadHeapProfiles(text, modules);
+  if (!profiles.ok() || std::ranges::any_of(profiles->last, HasSamples)) {
+    return profiles;
+  }
+  return absl::NotFoundError(NoSamples(profiles->last.back()));
+}
+
+bool AllWhole(const HeapProfiles& profiles) {
+  return std::ranges::all_of(profiles.last, &HeapProfile::whole);
+}
+
+int Show(const std::string& path, HeapKind by) {
+  HeapModules modules;
+  const absl::StatusOr<HeapProfiles> profiles = ReadFile(path, modules);
+  if (!profiles.ok()) {
+    Complain(
+        absl::StrCat(ForTerminal(path), ": ", profiles.status().message()));
+    return kNotAllRead;
+  }
+  HeapSymbols symbols(
+      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
+  symbols.Resolve(*profiles);
+  const HeapReport report = {
+      .path = path, .profiles = *profiles, .symbols = symbols, .by = by};
+  PrintOut(HeapAsText(report, absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
+  return AllWhole(*profiles) ? kAllGood : kNotAllRead;
+}
+
+int Heap(const std::vector<std::string>& arguments) {
+  const std::optional<HeapKind> by = KindNamed(absl::GetFlag(FLAGS_by));
+  if (!by.has_value()) {
+    Complain(absl::StrCat("--by=", ForTerminal(absl::GetFlag(FLAGS_by)),
+                          ": neither live, peak nor allocated"));
+    return kWrongUsage;
+  }
+  if (arguments.size() != 1) {
+    Complain("name one heap profile (hakmem help heap)");
+    return kWrongUsage;
+  }
+  return Show(arguments.front(), *by);
+}
+
+}  // namespace
+
+constexpr Command kHeapCommand = {
+    "heap",
+    "who holds a program's memory, from its heap profile",
+    "[--FLAG…] FILE",
+    "Reads what HAKMEM_HEAP_PROFILE=FILE or hakmem_heap_profile() wrote, and "
+    "shows\n"
+    "which places of the program and which functions hold its memory, held it "
+    "at\n"
+    "the peak (--by=peak) or have allocated most (--by=allocated). Of a file "
+    "that\n"
+    "several processes wrote, or one several times, it shows the last profile "
+    "of\n"
+    "each process. FILE may be -: standard input.\n"
+    "\n"
+    "Exit status: 0 when everything could be read and written, 1 when not\n"
+    "(what could be read is shown all the same), 2 for a wrong command line.",
+    kFlags,
+    FlagsEnd::kNever,
+    kWrongUsage,
+    Heap,
+};
+
+}  // namespace hakmem::tools

@@ -1,0 +1,93 @@
+// The heap profiles in a file (docs/heap_profile.md) as values.
+#ifndef HAKMEM_TOOLS_HAKMEM_HEAP_PROFILE_H_
+#define HAKMEM_TOOLS_HAKMEM_HEAP_PROFILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/hakmem/failure_record.h"
+
+namespace hakmem::tools {
+
+struct HeapFigures {
+  std::uint64_t samples = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;
+};
+
+enum class HeapKind { kLive, kPeak, kAllocated };
+
+struct HeapKinds {
+  HeapFigures live;
+  HeapFigures peak;
+  HeapFigures allocated;
+
+  const HeapFigures& Of(HeapKind kind) const {
+    return kind == HeapKind::kLive   ? live
+           : kind == HeapKind::kPeak ? peak
+                                     : allocated;
+  }
+};
+
+// Where a file lay in the process.
+struct HeapMapping {
+  std::size_t module = 0;  // index in HeapModules
+  std::uint64_t base = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+struct HeapSite {
+  HeapKinds figures;
+  std::vector<std::uint64_t> addresses;  // innermost first
+  // The same in the files, so that sites of other processes can be compared.
+  std::vector<Frame> stack;
+};
+
+struct HeapProfile {
+  std::uint64_t pid = 0;
+  std::string program;
+  std::string version;
+  std::string variant;
+  std::uint64_t mean_bytes = 0;
+  std::vector<HeapMapping> mappings;
+  std::vector<HeapSite> sites;
+  // Of the last line; sums over the sites where there is none.
+  HeapKinds totals;
+  std::uint64_t lost_samples = 0;
+  bool has_end = false;
+  // All sites that the last line counts are there.
+  bool whole = false;
+  std::uint64_t unreadable_lines = 0;
+};
+
+// The modules of all profiles that are read into it, each build once.
+class HeapModules {
+ public:
+  std::size_t Add(const Module& module);
+  const std::vector<Module>& list() const { return list_; }
+
+ private:
+  std::vector<Module> list_;
+  std::map<std::pair<std::string, std::string>, std::size_t> index_of_;
+};
+
+struct HeapProfiles {
+  std::vector<HeapProfile> last;  // of each process, in the file's order
+  std::size_t in_file = 0;
+};
+
+// The error is a sentence's end: what the file is, or is not. Lines that are
+// no JSON are another program's and passed over.
+absl::StatusOr<HeapProfiles> ReadHeapProfiles(std::string_view text,
+                                              HeapModules& modules);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_HEAP_PROFILE_H_

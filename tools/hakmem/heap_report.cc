@@ -1,0 +1,225 @@
+#include "tools/hakmem/heap_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/hakmem/words.h"
+
+namespace hakmem::tools {
+namespace {
+
+constexpr std::string_view kPassOn[] = {
+    "malloc",         "calloc",        "realloc", "reallocarray", "memalign",
+    "posix_memalign", "aligned_alloc", "valloc",  "pvalloc",
+};
+constexpr std::string_view kPassOnPrefixes[] = {
+    "operator new",
+    "std::allocator<",
+    "std::allocator_traits<",
+    "std::__new_allocator<",
+    "__gnu_cxx::new_allocator<",
+    "__gnu_cxx::__alloc_traits<",
+    "std::__1::allocator<",
+    "std::__1::allocator_traits<",
+    "std::__1::__libcpp_",
+};
+
+std::string_view FileName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool PassesOn(const HeapCall& call) {
+  return absl::StartsWith(call.function, "libhakmem") ||
+         std::ranges::find(kPassOn, call.function) != std::end(kPassOn) ||
+         std::ranges::any_of(kPassOnPrefixes, [&call](std::string_view prefix) {
+           return absl::StartsWith(call.function, prefix);
+         });
+}
+
+void Add(const HeapFigures& figures, HeapFigures& sum) {
+  sum.samples += figures.samples;
+  sum.blocks += figures.blocks;
+  sum.bytes += figures.bytes;
+}
+
+void Add(const HeapKinds& figures, HeapKinds& sum) {
+  Add(figures.live, sum.live);
+  Add(figures.peak, sum.peak);
+  Add(figures.allocated, sum.allocated);
+}
+
+}  // namespace
+
+HeapSymbols::HeapSymbols(const HeapModules& modules, SymbolizerOptions options)
+    : modules_(modules), symbolizer_(std::move(options)) {}
+
+void HeapSymbols::Resolve(const HeapProfiles& profiles) {
+  std::vector<Frame> frames;
+  for (const HeapProfile& profile : profiles.last) {
+    for (const HeapSite& site : profile.sites) {
+      frames.insert(frames.end(), site.stack.begin(), site.stack.end());
+    }
+  }
+  symbolizer_.Resolve(modules_.list(), frames);
+}
+
+void HeapSymbols::AddCalls(const Frame& frame,
+                           std::vector<HeapCall>& calls) const {
+  const std::size_t before = calls.size();
+  for (const SourceLine& line : symbolizer_.Lines(frame)) {
+    if (line.function.empty()) continue;
+    calls.push_back(
+        {line.function, line.place.empty()
+                            ? line.function
+                            : absl::StrCat(line.function, " at ", line.place)});
+  }
+  if (calls.size() > before) return;
+  std::string name =
+      frame.module == Frame::kNoModule
+          ? absl::StrFormat("%#x", frame.offset)
+          : absl::StrFormat("%s+%#x",
+                            FileName(modules_.list()[frame.module].path),
+                            frame.offset);
+  calls.push_back({name, name});
+}
+
+std::vector<HeapCall> HeapSymbols::Calls(
+    const std::vector<Frame>& stack) const {
+  std::vector<HeapCall> calls;
+  for (const Frame& frame : stack) AddCalls(frame, calls);
+  const auto first = std::find_if_not(calls.begin(), calls.end(), PassesOn);
+  if (first != calls.end()) calls.erase(calls.begin(), first);
+  return calls;
+}
+
+const char* HeapKindName(HeapKind kind) {
+  return kind == HeapKind::kLive   ? "live"
+         : kind == HeapKind::kPeak ? "peak"
+                                   : "allocated";
+}
+
+std::vector<const HeapSite*> SitesBy(const HeapProfile& profile,
+                                     HeapKind kind) {
+  std::vector<const HeapSite*> sites;
+  for (const HeapSite& site : profile.sites) {
+    if (site.figures.Of(kind).bytes > 0) sites.push_back(&site);
+  }
+  std::ranges::sort(sites, [kind](const HeapSite* a, const HeapSite* b) {
+    return std::pair(b->figures.Of(kind).bytes, a) <
+           std::pair(a->figures.Of(kind).bytes, b);
+  });
+  return sites;
+}
+
+std::vector<HeapFunction> FunctionsBy(const HeapProfile& profile,
+                                      const HeapSymbols& symbols,
+                                      HeapKind kind) {
+  std::map<std::string, HeapFunction> by_name;
+  for (const HeapSite& site : profile.sites) {
+    std::set<std::string> seen;
+    for (const HeapCall& call : symbols.Calls(site.stack)) {
+      HeapFunction& function = by_name[call.function];
+      if (seen.empty()) Add(site.figures, function.self);
+      if (!seen.insert(call.function).second) continue;
+      Add(site.figures, function.cumulative);
+    }
+  }
+  std::vector<HeapFunction> functions;
+  for (auto& [name, function] : by_name) {
+    if (function.cumulative.Of(kind).bytes == 0) continue;
+    function.name = name;
+    functions.push_back(std::move(function));
+  }
+  const auto order = [kind](const HeapFunction& function) {
+    return std::pair(function.self.Of(kind).bytes,
+                     function.cumulative.Of(kind).bytes);
+  };
+  std::ranges::sort(functions,
+                    [&order](const HeapFunction& a, const HeapFunction& b) {
+                      return std::tuple(order(b), std::string_view(a.name)) <
+                             std::tuple(order(a), std::string_view(b.name));
+                    });
+  return functions;
+}
+
+double StandardError(std::span<const HeapSite* const> sites, HeapKind kind) {
+  // A block of s bytes that is sampled with the chance p adds s/p to the sum
+  // and (s/p)^2 (1-p) to the estimate of its variance. A site's means stand for
+  // s/p and 1/p of its samples.
+  double variance = 0;
+  for (const HeapSite* const site : sites) {
+    const HeapFigures& figures = site->figures.Of(kind);
+    if (figures.samples == 0 || figures.blocks <= figures.samples) continue;
+    const double samples = static_cast<double>(figures.samples);
+    const double bytes = static_cast<double>(figures.bytes);
+    const double chance = samples / static_cast<double>(figures.blocks);
+    variance += bytes * bytes / samples * (1 - chance);
+  }
+  return std::sqrt(variance);
+}
+
+double StandardError(const HeapProfile& profile, HeapKind kind) {
+  return StandardError(SitesBy(profile, kind), kind);
+}
+
+bool HasSamples(const HeapProfile& profile) {
+  return profile.totals.allocated.samples > 0;
+}
+
+std::string NoSamples(const HeapProfile& profile) {
+  if (profile.mean_bytes == 0) {
+    return absl::StrCat(ProcessName(profile),
+                        " took no samples: it ran with "
+                        "HAKMEM_PROFILE_BYTES=0");
+  }
+  return absl::StrCat(
+      ProcessName(profile),
+      " has no samples: it allocated too little for one byte in ",
+      Bytes(profile.mean_bytes),
+      " to be sampled. A smaller HAKMEM_PROFILE_BYTES samples more");
+}
+
+std::vector<std::string> HeapRemarks(const HeapProfile& profile) {
+  std::vector<std::string> remarks;
+  if (!profile.has_end) {
+    remarks.push_back(
+        "The profile is cut off: its last line is missing. What is there is "
+        "shown.");
+  } else if (!profile.whole) {
+    remarks.push_back(
+        "The profile is damaged: sites are missing. What is there is shown.");
+  }
+  if (profile.unreadable_lines > 0) {
+    remarks.push_back(
+        absl::StrCat(Count(profile.unreadable_lines, "line", "lines"),
+                     " of it could not be read."));
+  }
+  if (profile.lost_samples > 0) {
+    remarks.push_back(absl::StrCat(
+        Count(profile.lost_samples, "sample", "samples"),
+        " did not fit into the process's tables: in the total of allocated "
+        "bytes alone."));
+  }
+  return remarks;
+}
+
+std::string ProcessName(const HeapProfile& profile) {
+  return absl::StrCat(ForTerminal(profile.program), "[", profile.pid, "]");
+}
+
+std::string ErrorText(double error_bytes, std::uint64_t bytes) {
+  if (bytes == 0) return "";
+  return absl::StrFormat("±%.0f%%",
+                         100 * error_bytes / static_cast<double>(bytes));
+}
+
+}  // namespace hakmem::tools

@@ -1,0 +1,93 @@
+// What heap profiles say, with names, and the forms in which it is shown.
+#ifndef HAKMEM_TOOLS_HAKMEM_HEAP_REPORT_H_
+#define HAKMEM_TOOLS_HAKMEM_HEAP_REPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/symbolizer.h"
+
+namespace hakmem::tools {
+
+// A function in a stack.
+struct HeapCall {
+  std::string function;  // "libfoo.so.1+0x12f0" when it has no name
+  std::string text;      // "grow at server.c:12"
+};
+
+class HeapSymbols {
+ public:
+  HeapSymbols(const HeapModules& modules, SymbolizerOptions options);
+
+  void Resolve(const HeapProfiles& profiles);
+
+  // Innermost first, inlined functions too, as the files name them; without
+  // those that only pass memory on: malloc's, operator new, allocators.
+  std::vector<HeapCall> Calls(const std::vector<Frame>& stack) const;
+
+  const std::vector<Module>& modules() const { return modules_.list(); }
+  const std::vector<SourceLine>& Lines(const Frame& frame) const {
+    return symbolizer_.Lines(frame);
+  }
+  const std::set<std::string>& notes() const { return symbolizer_.notes(); }
+
+ private:
+  void AddCalls(const Frame& frame, std::vector<HeapCall>& calls) const;
+
+  const HeapModules& modules_;
+  Symbolizer symbolizer_;
+};
+
+struct HeapReport {
+  const std::string& path;
+  const HeapProfiles& profiles;
+  const HeapSymbols& symbols;
+  HeapKind by;
+};
+
+// "live", "peak", "allocated".
+const char* HeapKindName(HeapKind kind);
+
+// Those with bytes of this kind, the one with the most first.
+std::vector<const HeapSite*> SitesBy(const HeapProfile& profile, HeapKind kind);
+
+// Of all that are in a stack. A function is once in `cumulative` of a site,
+// however often it is in its stack.
+struct HeapFunction {
+  std::string name;
+  HeapKinds self;
+  HeapKinds cumulative;
+};
+// Those with bytes of this kind, the one with the most of its own first.
+std::vector<HeapFunction> FunctionsBy(const HeapProfile& profile,
+                                      const HeapSymbols& symbols,
+                                      HeapKind kind);
+
+// How far off, in bytes, the estimate of these sites' sum is: about two thirds
+// of such estimates are nearer.
+double StandardError(std::span<const HeapSite* const> sites, HeapKind kind);
+double StandardError(const HeapProfile& profile, HeapKind kind);
+
+bool HasSamples(const HeapProfile& profile);
+// Why there are none, as a sentence.
+std::string NoSamples(const HeapProfile& profile);
+
+// Sentences about what the numbers leave out.
+std::vector<std::string> HeapRemarks(const HeapProfile& profile);
+
+// "server[77]", for a terminal.
+std::string ProcessName(const HeapProfile& profile);
+
+// "±12%"; "" of nothing.
+std::string ErrorText(double error_bytes, std::uint64_t bytes);
+
+std::string HeapAsText(const HeapReport& report, std::size_t max_rows);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_HEAP_REPORT_H_

@@ -1,0 +1,241 @@
+// Heap profiles: reading, what is made of them, and the report's forms.
+
+#include "tools/hakmem/heap_report.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/symbolizer.h"
+
+namespace hakmem::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr std::string_view kModule =
+    R"({"kind":"module","path":"/srv/server","build_id":"ab12",)"
+    R"("base":"0x10000","begin":"0x11000","end":"0x20000"})"
+    "\n";
+
+std::string Start(int pid = 7, std::string_view program = "server") {
+  return absl::StrCat(
+      R"({"schema":"hakmem-heap-profile","version":1,"kind":"start","pid":)",
+      pid, R"(,"program":")", program,
+      R"(","hakmem":"0.1.0","variant":"release","mean_bytes":524288})", "\n");
+}
+
+std::string Figures(int samples, int blocks, int bytes) {
+  return absl::StrCat("{\"samples\":", samples, ",\"blocks\":", blocks,
+                      ",\"bytes\":", bytes, "}");
+}
+
+// Live; twice that at the peak, thrice that since the start.
+std::string Kinds(int samples, int blocks, int bytes) {
+  return absl::StrCat(
+      "\"live\":", Figures(samples, blocks, bytes),
+      ",\"peak\":", Figures(2 * samples, 2 * blocks, 2 * bytes),
+      ",\"allocated\":", Figures(3 * samples, 3 * blocks, 3 * bytes));
+}
+
+std::string Site(int samples, int blocks, int bytes,
+                 const std::vector<std::string>& stack) {
+  return absl::StrCat(
+      "{\"kind\":\"site\",", Kinds(samples, blocks, bytes), ",\"stack\":[",
+      stack.empty() ? ""
+                    : absl::StrCat("\"", absl::StrJoin(stack, "\",\""), "\""),
+      "]}\n");
+}
+
+std::string End(int sites, int samples, int blocks, int bytes, int lost = 0) {
+  return absl::StrCat("{\"kind\":\"end\",\"sites\":", sites,
+                      ",\"lost_samples\":", lost, ",",
+                      Kinds(samples, blocks, bytes), "}\n");
+}
+
+// Two sites of functions at 0x200 and 0x300 that one at 0x400 calls.
+std::string Whole() {
+  return absl::StrCat(
+      Start(), kModule, Site(1, 100, 1 << 20, {"0x10200", "0x12400"}),
+      Site(4, 4, 3 << 20, {"0x12300", "0x12400", "0x12400", "0x99"}),
+      End(2, 5, 104, 4 << 20));
+}
+
+class HeapReportTest : public ::testing::Test {
+ protected:
+  void Read(const std::string& text) {
+    absl::StatusOr<HeapProfiles> read = ReadHeapProfiles(text, modules_);
+    ASSERT_TRUE(read.ok()) << read.status();
+    profiles_ = *std::move(read);
+  }
+  std::string Error(std::string_view text) {
+    return std::string(ReadHeapProfiles(text, modules_).status().message());
+  }
+  const HeapProfile& profile() const { return profiles_.last.at(0); }
+  HeapReport report(HeapKind by = HeapKind::kLive) const {
+    return {path_, profiles_, symbols_, by};
+  }
+  std::string Text(HeapKind by = HeapKind::kLive, std::size_t rows = 20) const {
+    return HeapAsText(report(by), rows);
+  }
+
+  const std::string path_ = "server.heap";
+  HeapModules modules_;
+  HeapProfiles profiles_;
+  HeapSymbols symbols_{modules_, {.program = "none", .symbols_folder = ""}};
+};
+
+TEST_F(HeapReportTest, AProfileIsReadWhole) {
+  Read(Whole());
+  ASSERT_THAT(profiles_.last, SizeIs(1));
+  EXPECT_EQ(profile().pid, 7u);
+  EXPECT_EQ(profile().mean_bytes, 524288u);
+  EXPECT_TRUE(profile().whole);
+  EXPECT_EQ(profile().totals.allocated.bytes, 12u << 20);
+  ASSERT_THAT(profile().sites, SizeIs(2));
+  const std::vector<Frame>& stack = profile().sites[1].stack;
+  ASSERT_THAT(stack, SizeIs(4));
+  EXPECT_EQ(modules_.list()[stack[0].module].path, "/srv/server");
+  EXPECT_EQ(stack[0].offset, 0x2300u);
+  EXPECT_EQ(stack[3].module, Frame::kNoModule);
+  EXPECT_THAT(HeapRemarks(profile()), IsEmpty());
+}
+
+TEST_F(HeapReportTest, TheLastProfileOfEachProcessCounts) {
+  Read(absl::StrCat("a program's own line\n", Start(7), End(0, 0, 0, 0),
+                    Whole(), "{not ours}\n", Start(8), End(0, 0, 0, 0)));
+  EXPECT_EQ(profiles_.in_file, 3u);
+  ASSERT_THAT(profiles_.last, SizeIs(2));
+  EXPECT_EQ(profiles_.last[0].pid, 7u);
+  EXPECT_THAT(profiles_.last[0].sites, SizeIs(2));
+  EXPECT_TRUE(profiles_.last[0].whole);
+  EXPECT_THAT(Text(), HasSubstr("the file has 3 profiles of 2 processes"));
+}
+
+TEST_F(HeapReportTest, WhatIsNoProfileIsSaid) {
+  EXPECT_THAT(Error(""), StartsWith("is empty"));
+  EXPECT_THAT(Error("hello\n{}\n{\"kind\":\"site\"}\n"),
+              StartsWith("is not a heap profile"));
+  EXPECT_THAT(Error(R"({"schema":"hakmem-failure","version":1})"),
+              StartsWith("is not a heap profile"));
+  EXPECT_THAT(Error(R"({"schema":"hakmem-heap-profile","version":2})"),
+              StartsWith("is a heap profile of version 2"));
+}
+
+TEST_F(HeapReportTest, ACutProfileIsShownAndSaidToBeCut) {
+  const std::string whole = Whole();
+  Read(whole.substr(0, whole.size() - 40));
+  EXPECT_FALSE(profile().whole);
+  EXPECT_EQ(profile().totals.live.bytes, 4u << 20);
+  EXPECT_THAT(Text(), HasSubstr("cut off"));
+  // A line in the middle is missing.
+  Read(absl::StrCat(Start(), kModule, Site(1, 1, 1 << 20, {"0x11200"}),
+                    End(2, 5, 104, 4 << 20)));
+  EXPECT_FALSE(profile().whole);
+  EXPECT_THAT(Text(), HasSubstr("damaged"));
+}
+
+TEST_F(HeapReportTest, DamagedLinesAreCounted) {
+  for (const std::string_view line :
+       {R"({"kind":"site","stack":[]})", R"({"kind":"module","path":5})",
+        R"({"kind":"site","live":{"samples":-1,"blocks":1,"bytes":1}})",
+        R"({"kind":)", R"({"kind":"end","sites":"2"})"}) {
+    Read(absl::StrCat(Start(), line, "\n", End(0, 0, 0, 0)));
+    EXPECT_EQ(profile().unreadable_lines, 1u) << line;
+    EXPECT_FALSE(profile().whole) << line;
+  }
+  // A kind of a later version is none.
+  Read(absl::StrCat(Start(), "{\"kind\":\"thread\"}\n", End(0, 0, 0, 0)));
+  EXPECT_TRUE(profile().whole);
+}
+
+TEST_F(HeapReportTest, NoSamplesHaveAReason) {
+  Read(absl::StrCat(Start(), End(0, 0, 0, 0)));
+  EXPECT_FALSE(HasSamples(profile()));
+  EXPECT_THAT(Text(), StartsWith("server[7] has no samples: it allocated too "
+                                 "little for one byte in 512.0 KiB"));
+  profiles_.last[0].mean_bytes = 0;
+  EXPECT_THAT(Text(), HasSubstr("HAKMEM_PROFILE_BYTES=0"));
+}
+
+TEST_F(HeapReportTest, TheTextBeginsWithTheTotals) {
+  Read(Whole());
+  EXPECT_THAT(Text(),
+              StartsWith("server[7]: 4.0 MiB ±25% live, 8.0 MiB ±18% at the "
+                         "peak, 12.0 MiB ±14% allocated; one byte in 512.0 KiB "
+                         "is sampled, ± is the standard error\n"));
+}
+
+TEST_F(HeapReportTest, TheSiteWithMostComesFirst) {
+  Read(Whole());
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("\nBytes live, by places\n"));
+  EXPECT_THAT(text, HasSubstr("  3.0 MiB  75.0%   ±0%       4        4  "
+                              "server+0x2300\n"));
+  EXPECT_LT(text.find("server+0x2300"), text.find("0x10200"));
+  EXPECT_THAT(Text(HeapKind::kPeak, 1), HasSubstr("live at the peak"));
+  EXPECT_THAT(Text(HeapKind::kPeak, 1), HasSubstr("6.0 MiB  75.0%"));
+  EXPECT_THAT(Text(HeapKind::kPeak, 1), HasSubstr("and 1 more"));
+}
+
+TEST_F(HeapReportTest, AFunctionIsOnceInAStack) {
+  Read(Whole());
+  const std::vector<HeapFunction> functions =
+      FunctionsBy(profile(), symbols_, HeapKind::kLive);
+  ASSERT_THAT(functions, SizeIs(4));
+  EXPECT_EQ(functions[0].name, "server+0x2300");
+  EXPECT_EQ(functions[0].self.live.bytes, 3u << 20);
+  EXPECT_EQ(functions[2].name, "server+0x2400");
+  EXPECT_EQ(functions[2].self.live.bytes, 0u);
+  EXPECT_EQ(functions[2].cumulative.live.bytes, 4u << 20);
+}
+
+TEST_F(HeapReportTest, SmallBlocksAreUncertainAndLargeOnesAreNot) {
+  Read(Whole());
+  const std::vector<const HeapSite*> sites =
+      SitesBy(profile(), HeapKind::kLive);
+  EXPECT_EQ(StandardError({&sites[0], 1}, HeapKind::kLive), 0);
+  EXPECT_NEAR(StandardError({&sites[1], 1}, HeapKind::kLive), 1 << 20, 6000);
+}
+
+TEST_F(HeapReportTest, ThePassersOnAreNoPlaces) {
+  Read(absl::StrCat(
+      Start(),
+      R"({"kind":"module","path":"/x/libhakmem.so.0.1.0","base":"0x1000",)"
+      R"("begin":"0x1000","end":"0x2000"})",
+      "\n", Site(1, 1, 1, {"0x1010", "0x99"}), Site(1, 1, 1, {"0x1010"}),
+      End(2, 2, 2, 2)));
+  EXPECT_THAT(symbols_.Calls(profile().sites[0].stack), SizeIs(1));
+  // Better than nothing.
+  EXPECT_THAT(symbols_.Calls(profile().sites[1].stack), SizeIs(1));
+}
+
+TEST_F(HeapReportTest, NamesCannotSteerATerminal) {
+  std::string text = Whole();
+  text.replace(text.find("/srv/server"), 11, "/srv/\\u001b[2Jx");
+  text.replace(text.find("\"server\""), 8, "\"\\u001b]0;x\"");
+  Read(text);
+  EXPECT_THAT(Text(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(Text(), HasSubstr("\\x1b[2Jx+0x2300"));
+}
+
+TEST_F(HeapReportTest, LostSamplesAndMissingStacksAreSaid) {
+  Read(
+      absl::StrCat(Start(), Site(1, 1, 1 << 20, {}), End(1, 1, 1, 1 << 20, 3)));
+  EXPECT_THAT(Text(), HasSubstr("(no stack)"));
+  EXPECT_THAT(HeapRemarks(profile()), ElementsAre(HasSubstr("3 samples")));
+}
+
+}  // namespace
+}  // namespace hakmem::tools
