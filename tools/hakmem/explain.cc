@@ -3,12 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/input_file.h"
+#include "tools/hakmem/output_file.h"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/report_html.h"
 #include "tools/hakmem/report_json.h"
@@ -135,12 +133,9 @@ class Explanation {
                  : ReportAsText(report, absl::GetFlag(FLAGS_sites)));
     const std::string page = absl::GetFlag(FLAGS_html);
     if (!page.empty()) {
-      std::ofstream file(page, std::ios::binary | std::ios::trunc);
-      file << ReportAsHtml(report);
-      file.close();
-      if (!file) {
-        Complain(absl::StrCat("cannot write ", ForTerminal(page), ": ",
-                              std::strerror(errno)));
+      const absl::Status status = WriteFile(page, ReportAsHtml(report));
+      if (!status.ok()) {
+        Complain(status.message());
         return kNotAllRead;
       }
     }

@@ -15,10 +15,13 @@
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"
+#include "tools/hakmem/output_file.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
 // Of explain and trace, with the same meaning.
+ABSL_DECLARE_FLAG(bool, json);
+ABSL_DECLARE_FLAG(std::string, pprof);
 ABSL_DECLARE_FLAG(std::string, symbolizer);
 ABSL_DECLARE_FLAG(std::string, symbols);
 ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
@@ -26,6 +29,9 @@ ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
 ABSL_FLAG(std::string, by, "live",
           "Which bytes: live, peak (live when most were) or allocated (since "
           "the start).");
+ABSL_FLAG(std::string, folded, "",
+          "Also writes folded stacks with their bytes to this file, for flame "
+          "graphs.");
 
 namespace hakmem::tools {
 namespace {
@@ -35,7 +41,8 @@ constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
 constexpr unsigned kDefaultRows = 20;
 
-constexpr const char* kFlags[] = {"by", "top", "symbolizer", "symbols"};
+constexpr const char* kFlags[] = {"by",    "top",        "json",   "folded",
+                                  "pprof", "symbolizer", "symbols"};
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem heap: ", text, "\n");
@@ -68,6 +75,15 @@ bool AllWhole(const HeapProfiles& profiles) {
   return std::ranges::all_of(profiles.last, &HeapProfile::whole);
 }
 
+// An empty path: nobody asked for it.
+bool Write(const std::string& path, const HeapReport& report,
+           std::string (*make)(const HeapReport&)) {
+  if (path.empty()) return true;
+  const absl::Status status = WriteFile(path, make(report));
+  if (!status.ok()) Complain(status.message());
+  return status.ok();
+}
+
 int Show(const std::string& path, HeapKind by) {
   HeapModules modules;
   const absl::StatusOr<HeapProfiles> profiles = ReadFile(path, modules);
@@ -81,8 +97,13 @@ int Show(const std::string& path, HeapKind by) {
   symbols.Resolve(*profiles);
   const HeapReport report = {
       .path = path, .profiles = *profiles, .symbols = symbols, .by = by};
-  PrintOut(HeapAsText(report, absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
-  return AllWhole(*profiles) ? kAllGood : kNotAllRead;
+  PrintOut(absl::GetFlag(FLAGS_json)
+               ? HeapAsJson(report)
+               : HeapAsText(report,
+                            absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
+  const bool folded = Write(absl::GetFlag(FLAGS_folded), report, HeapAsFolded);
+  const bool pprof = Write(absl::GetFlag(FLAGS_pprof), report, HeapAsPprof);
+  return folded && pprof && AllWhole(*profiles) ? kAllGood : kNotAllRead;
 }
 
 int Heap(const std::vector<std::string>& arguments) {

@@ -87,6 +87,14 @@ std::string ProcessName(const HeapProfile& profile);
 std::string ErrorText(double error_bytes, std::uint64_t bytes);
 
 std::string HeapAsText(const HeapReport& report, std::size_t max_rows);
+std::string HeapAsJson(const HeapReport& report);
+
+// Lines "main;grow;resize BYTES", for flame graphs; of several processes, each
+// below its name.
+std::string HeapAsFolded(const HeapReport& report);
+
+// pprof's profile.proto: allocated, live and peak blocks and bytes.
+std::string HeapAsPprof(const HeapReport& report);
 
 }  // namespace hakmem::tools
 

@@ -2,6 +2,7 @@
 
 #include "tools/hakmem/heap_report.h"
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -228,6 +229,41 @@ TEST_F(HeapReportTest, NamesCannotSteerATerminal) {
   Read(text);
   EXPECT_THAT(Text(), Not(HasSubstr("\x1b")));
   EXPECT_THAT(Text(), HasSubstr("\\x1b[2Jx+0x2300"));
+}
+
+TEST_F(HeapReportTest, FoldedStacksBeginAtTheRoot) {
+  Read(Whole());
+  EXPECT_EQ(HeapAsFolded(report()),
+            "0x99;server+0x2400;server+0x2400;server+0x2300 3145728\n"
+            "server+0x2400;0x10200 1048576\n");
+  Read(absl::StrCat(Whole(), Start(8, "a;b"), Site(1, 1, 5, {}),
+                    End(1, 1, 1, 5)));
+  EXPECT_THAT(HeapAsFolded(report(HeapKind::kPeak)),
+              StartsWith("a:b[8];(no stack) 10\nserver[7];"));
+}
+
+TEST_F(HeapReportTest, PprofGetsTypesModulesAndBuilds) {
+  Read(Whole());
+  const std::string bytes = HeapAsPprof(report());
+  for (const char* const text :
+       {"inuse_objects", "inuse_space", "alloc_objects", "alloc_space",
+        "peak_space", "/srv/server", "ab12", "pid"}) {
+    EXPECT_THAT(bytes, HasSubstr(text));
+  }
+}
+
+TEST_F(HeapReportTest, JsonHasEverySite) {
+  Read(Whole());
+  const auto json = nlohmann::json::parse(HeapAsJson(report()));
+  EXPECT_EQ(json["schema"], "hakmem-heap-report");
+  const auto& profile = json["profiles"][0];
+  EXPECT_EQ(profile["complete"], true);
+  EXPECT_EQ(profile["live"]["bytes"], 4 << 20);
+  EXPECT_GT(profile["live"]["standard_error_bytes"], 1000000);
+  ASSERT_THAT(profile["sites"], SizeIs(2));
+  EXPECT_EQ(profile["sites"][0]["stack"][0]["module"], "/srv/server");
+  EXPECT_EQ(profile["sites"][0]["stack"][0]["offset"], "0x2300");
+  EXPECT_EQ(profile["functions"][0]["cumulative"]["peak"]["bytes"], 6 << 20);
 }
 
 TEST_F(HeapReportTest, LostSamplesAndMissingStacksAreSaid) {

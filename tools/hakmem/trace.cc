@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <set>
@@ -24,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/output_file.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/trace_analysis.h"
 #include "tools/hakmem/trace_blocks.h"
@@ -119,13 +118,9 @@ class FileBytes {
 };
 
 bool Write(const std::string& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  if (!out.fail()) return true;
-  Complain(absl::StrCat(ForTerminal(path),
-                        ": cannot be written: ", std::strerror(errno)));
-  return false;
+  const absl::Status status = WriteFile(path, bytes);
+  if (!status.ok()) Complain(status.message());
+  return status.ok();
 }
 
 // The stacks that will be shown.

@@ -1,0 +1,86 @@
+// A profile of pprof's (profile.proto), built part by part.
+#ifndef HAKMEM_TOOLS_HAKMEM_PPROF_PROFILE_H_
+#define HAKMEM_TOOLS_HAKMEM_PPROF_PROFILE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/hakmem/protobuf_writer.h"
+#include "tools/hakmem/symbolizer.h"
+
+namespace hakmem::tools {
+
+struct PprofMapping {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t file_offset = 0;
+  std::string path;
+  std::string build_id;
+};
+
+class PprofProfile {
+ public:
+  static constexpr std::uint64_t kNoMapping = 0;
+
+  PprofProfile();
+
+  // In the order of a sample's values.
+  void AddSampleType(const std::string& type, const std::string& unit);
+  void SetDefaultSampleType(const std::string& type);
+  // What one sample stands for.
+  void SetPeriod(const std::string& type, const std::string& unit,
+                 std::uint64_t period);
+  void SetTime(std::uint64_t unix_ns, std::uint64_t duration_ns);
+  void AddComment(const std::string& comment);
+
+  // Returns its number. pprof takes the first for the program.
+  std::uint64_t AddMapping(PprofMapping mapping);
+
+  // A return address in a mapping, with its functions, those that were inlined
+  // first. Returns the location's number.
+  std::uint64_t Location(std::uint64_t mapping, std::uint64_t address,
+                         const std::vector<SourceLine>& lines);
+  // A name in the place of code.
+  std::uint64_t LocationNamed(const std::string& name);
+
+  void AddSample(const std::vector<std::uint64_t>& locations,
+                 const std::vector<std::uint64_t>& values);
+  // With a label, a number.
+  void AddSample(const std::vector<std::uint64_t>& locations,
+                 const std::vector<std::uint64_t>& values,
+                 const std::string& label, std::uint64_t number);
+
+  // Its bytes; nothing may be added later.
+  std::string Finish();
+
+ private:
+  struct Mapping {
+    PprofMapping facts;
+    bool has_names = false;
+  };
+
+  std::uint64_t StringId(const std::string& string);
+  std::uint64_t FunctionId(const std::string& name, const std::string& file);
+  ProtobufWriter ValueType(const std::string& type, const std::string& unit);
+  ProtobufWriter Line(const SourceLine& line);
+  std::uint64_t NewLocation(ProtobufWriter& message);
+  void WriteMapping(std::uint64_t id, const Mapping& mapping);
+
+  ProtobufWriter profile_;
+  std::map<std::string, std::uint64_t> string_ids_;
+  std::vector<std::string> strings_;
+  std::vector<Mapping> mappings_;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> function_ids_;
+  std::uint64_t locations_ = 0;
+  // By mapping and address.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>
+      location_ids_;
+  std::map<std::string, std::uint64_t> named_ids_;
+};
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_PPROF_PROFILE_H_
