@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"
@@ -29,6 +30,9 @@ ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
 ABSL_FLAG(std::string, by, "live",
           "Which bytes: live, peak (live when most were) or allocated (since "
           "the start).");
+ABSL_FLAG(bool, diff, false,
+          "Shows by how much each place has grown from the first file to the "
+          "second.");
 ABSL_FLAG(std::string, folded, "",
           "Also writes folded stacks with their bytes to this file, for flame "
           "graphs.");
@@ -41,8 +45,8 @@ constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
 constexpr unsigned kDefaultRows = 20;
 
-constexpr const char* kFlags[] = {"by",    "top",        "json",   "folded",
-                                  "pprof", "symbolizer", "symbols"};
+constexpr const char* kFlags[] = {"by",     "diff",  "top",        "json",
+                                  "folded", "pprof", "symbolizer", "symbols"};
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem heap: ", text, "\n");
@@ -64,11 +68,12 @@ absl::StatusOr<HeapProfiles> ReadFile(const std::string& path,
   const absl::Status status =
       file.ReadAll([&text](std::string_view bytes) { text += bytes; });
   if (!status.ok()) return status;
-  absl::StatusOr<HeapProfiles> profiles = ReadHeapProfiles(text, modules);
-  if (!profiles.ok() || std::ranges::any_of(profiles->last, HasSamples)) {
-    return profiles;
-  }
-  return absl::NotFoundError(NoSamples(profiles->last.back()));
+  return ReadHeapProfiles(text, modules);
+}
+
+int CannotRead(const std::string& path, std::string_view why) {
+  Complain(absl::StrCat(ForTerminal(path), ": ", why));
+  return kNotAllRead;
 }
 
 bool AllWhole(const HeapProfiles& profiles) {
@@ -87,10 +92,9 @@ bool Write(const std::string& path, const HeapReport& report,
 int Show(const std::string& path, HeapKind by) {
   HeapModules modules;
   const absl::StatusOr<HeapProfiles> profiles = ReadFile(path, modules);
-  if (!profiles.ok()) {
-    Complain(
-        absl::StrCat(ForTerminal(path), ": ", profiles.status().message()));
-    return kNotAllRead;
+  if (!profiles.ok()) return CannotRead(path, profiles.status().message());
+  if (!std::ranges::any_of(profiles->last, HasSamples)) {
+    return CannotRead(path, NoSamples(profiles->last.back()));
   }
   HeapSymbols symbols(
       modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
@@ -106,12 +110,46 @@ int Show(const std::string& path, HeapKind by) {
   return folded && pprof && AllWhole(*profiles) ? kAllGood : kNotAllRead;
 }
 
+int ShowDiff(const std::string& before_path, const std::string& after_path,
+             HeapKind by) {
+  HeapModules modules;
+  const absl::StatusOr<HeapProfiles> before = ReadFile(before_path, modules);
+  if (!before.ok()) return CannotRead(before_path, before.status().message());
+  const absl::StatusOr<HeapProfiles> after = ReadFile(after_path, modules);
+  if (!after.ok()) return CannotRead(after_path, after.status().message());
+  HeapSymbols symbols(
+      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
+  symbols.Resolve(*before);
+  symbols.Resolve(*after);
+  const HeapDiff diff = {.before_path = before_path,
+                         .before = *before,
+                         .after_path = after_path,
+                         .after = *after,
+                         .symbols = symbols,
+                         .by = by};
+  PrintOut(absl::GetFlag(FLAGS_json)
+               ? HeapDiffAsJson(diff)
+               : HeapDiffAsText(
+                     diff, absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
+  return AllWhole(*before) && AllWhole(*after) ? kAllGood : kNotAllRead;
+}
+
 int Heap(const std::vector<std::string>& arguments) {
   const std::optional<HeapKind> by = KindNamed(absl::GetFlag(FLAGS_by));
   if (!by.has_value()) {
     Complain(absl::StrCat("--by=", ForTerminal(absl::GetFlag(FLAGS_by)),
                           ": neither live, peak nor allocated"));
     return kWrongUsage;
+  }
+  if (absl::GetFlag(FLAGS_diff)) {
+    if (arguments.size() != 2 || !absl::GetFlag(FLAGS_folded).empty() ||
+        !absl::GetFlag(FLAGS_pprof).empty()) {
+      Complain(
+          "--diff takes two heap profiles, and neither --folded nor --pprof "
+          "(hakmem help heap)");
+      return kWrongUsage;
+    }
+    return ShowDiff(arguments[0], arguments[1], *by);
   }
   if (arguments.size() != 1) {
     Complain("name one heap profile (hakmem help heap)");
@@ -125,16 +163,17 @@ int Heap(const std::vector<std::string>& arguments) {
 constexpr Command kHeapCommand = {
     "heap",
     "who holds a program's memory, from its heap profile",
-    "[--FLAG…] FILE",
+    "[--FLAG…] FILE | --diff [--FLAG…] FILE FILE",
     "Reads what HAKMEM_HEAP_PROFILE=FILE or hakmem_heap_profile() wrote, and "
     "shows\n"
     "which places of the program and which functions hold its memory, held it "
     "at\n"
-    "the peak (--by=peak) or have allocated most (--by=allocated). Of a file "
-    "that\n"
-    "several processes wrote, or one several times, it shows the last profile "
-    "of\n"
-    "each process. FILE may be -: standard input.\n"
+    "the peak (--by=peak) or have allocated most (--by=allocated), or which "
+    "have\n"
+    "grown (--diff). Of a file that several processes wrote, or one several\n"
+    "times, it shows the last profile of each process. FILE may be -: "
+    "standard\n"
+    "input.\n"
     "\n"
     "Exit status: 0 when everything could be read and written, 1 when not\n"
     "(what could be read is shown all the same), 2 for a wrong command line.",

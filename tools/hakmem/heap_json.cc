@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_report.h"
 
 namespace hakmem::tools {
@@ -70,7 +71,7 @@ Json Profile(const HeapReport& report, const HeapProfile& profile) {
     Json site_json = Kinds(site->figures);
     for (const HeapKind kind : kKinds) {
       site_json[HeapKindName(kind)]["standard_error_bytes"] =
-          ErrorBytes(StandardError({&site, 1}, kind));
+          ErrorBytes(StandardError(site->figures.Of(kind)));
     }
     site_json["stack"] = Stack(report.symbols, *site);
     json["sites"].push_back(std::move(site_json));
@@ -83,6 +84,24 @@ Json Profile(const HeapReport& report, const HeapProfile& profile) {
                                  {"cumulative", Kinds(function.cumulative)}});
   }
   json["remarks"] = HeapRemarks(profile);
+  return json;
+}
+
+// Bytes that are no UTF-8 are replaced.
+std::string Dump(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json Side(const std::string& path, const HeapProfiles& profiles,
+          const HeapFigures& figures) {
+  Json json = {{"file", path}};
+  json.update(Figures(figures));
+  json["processes"] = Json::array();
+  for (const HeapProfile& profile : profiles.last) {
+    json["processes"].push_back({{"program", profile.program},
+                                 {"pid", profile.pid},
+                                 {"complete", profile.whole}});
+  }
   return json;
 }
 
@@ -99,8 +118,29 @@ std::string HeapAsJson(const HeapReport& report) {
     json["profiles"].push_back(Profile(report, profile));
   }
   json["notes"] = report.symbols.notes();
-  // Bytes that are no UTF-8 are replaced.
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return Dump(json);
+}
+
+std::string HeapDiffAsJson(const HeapDiff& diff) {
+  const HeapGrowth total = TotalGrowth(diff);
+  Json json = {{"schema", "hakmem-heap-diff"},
+               {"version", 1},
+               {"by", HeapKindName(diff.by)},
+               {"growth_bytes", total.bytes()},
+               {"before", Side(diff.before_path, diff.before, total.before)},
+               {"after", Side(diff.after_path, diff.after, total.after)},
+               {"sites", Json::array()}};
+  for (const HeapGrowth& growth : GrowthBySite(diff)) {
+    json["sites"].push_back(
+        {{"growth_bytes", growth.bytes()},
+         {"standard_error_bytes", ErrorBytes(growth.StandardErrorBytes())},
+         {"before", Figures(growth.before)},
+         {"after", Figures(growth.after)},
+         {"stack", Stack(diff.symbols, *growth.site)}});
+  }
+  json["remarks"] = HeapDiffRemarks(diff);
+  json["notes"] = diff.symbols.notes();
+  return Dump(json);
 }
 
 }  // namespace hakmem::tools

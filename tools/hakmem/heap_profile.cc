@@ -60,12 +60,6 @@ bool GetKinds(const Json& json, HeapKinds& kinds) {
          GetFigures(json, "allocated", kinds.allocated);
 }
 
-void Add(const HeapFigures& figures, HeapFigures& sum) {
-  sum.samples += figures.samples;
-  sum.blocks += figures.blocks;
-  sum.bytes += figures.bytes;
-}
-
 Frame FrameOf(const HeapProfile& profile, std::uint64_t address) {
   for (const HeapMapping& mapping : profile.mappings) {
     if (address >= mapping.begin && address < mapping.end) {
@@ -161,9 +155,7 @@ class Reader {
       site.addresses.push_back(address);
       site.stack.push_back(FrameOf(*profile_, address));
     }
-    Add(site.figures.live, sums_.live);
-    Add(site.figures.peak, sums_.peak);
-    Add(site.figures.allocated, sums_.allocated);
+    sums_ += site.figures;
     profile_->sites.push_back(std::move(site));
     return true;
   }

@@ -19,6 +19,13 @@ struct HeapFigures {
   std::uint64_t samples = 0;
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
+
+  HeapFigures& operator+=(const HeapFigures& more) {
+    samples += more.samples;
+    blocks += more.blocks;
+    bytes += more.bytes;
+    return *this;
+  }
 };
 
 enum class HeapKind { kLive, kPeak, kAllocated };
@@ -32,6 +39,13 @@ struct HeapKinds {
     return kind == HeapKind::kLive   ? live
            : kind == HeapKind::kPeak ? peak
                                      : allocated;
+  }
+
+  HeapKinds& operator+=(const HeapKinds& more) {
+    live += more.live;
+    peak += more.peak;
+    allocated += more.allocated;
+    return *this;
   }
 };
 

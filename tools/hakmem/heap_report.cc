@@ -45,18 +45,6 @@ bool PassesOn(const HeapCall& call) {
          });
 }
 
-void Add(const HeapFigures& figures, HeapFigures& sum) {
-  sum.samples += figures.samples;
-  sum.blocks += figures.blocks;
-  sum.bytes += figures.bytes;
-}
-
-void Add(const HeapKinds& figures, HeapKinds& sum) {
-  Add(figures.live, sum.live);
-  Add(figures.peak, sum.peak);
-  Add(figures.allocated, sum.allocated);
-}
-
 }  // namespace
 
 HeapSymbols::HeapSymbols(const HeapModules& modules, SymbolizerOptions options)
@@ -128,9 +116,9 @@ std::vector<HeapFunction> FunctionsBy(const HeapProfile& profile,
     std::set<std::string> seen;
     for (const HeapCall& call : symbols.Calls(site.stack)) {
       HeapFunction& function = by_name[call.function];
-      if (seen.empty()) Add(site.figures, function.self);
+      if (seen.empty()) function.self += site.figures;
       if (!seen.insert(call.function).second) continue;
-      Add(site.figures, function.cumulative);
+      function.cumulative += site.figures;
     }
   }
   std::vector<HeapFunction> functions;
@@ -151,24 +139,22 @@ std::vector<HeapFunction> FunctionsBy(const HeapProfile& profile,
   return functions;
 }
 
-double StandardError(std::span<const HeapSite* const> sites, HeapKind kind) {
+double StandardError(const HeapFigures& figures) {
+  if (figures.samples == 0 || figures.blocks <= figures.samples) return 0;
   // A block of s bytes that is sampled with the chance p adds s/p to the sum
-  // and (s/p)^2 (1-p) to the estimate of its variance. A site's means stand for
-  // s/p and 1/p of its samples.
-  double variance = 0;
-  for (const HeapSite* const site : sites) {
-    const HeapFigures& figures = site->figures.Of(kind);
-    if (figures.samples == 0 || figures.blocks <= figures.samples) continue;
-    const double samples = static_cast<double>(figures.samples);
-    const double bytes = static_cast<double>(figures.bytes);
-    const double chance = samples / static_cast<double>(figures.blocks);
-    variance += bytes * bytes / samples * (1 - chance);
-  }
-  return std::sqrt(variance);
+  // and (s/p)^2 (1-p) to the estimate of its variance. The means of the samples
+  // stand for s/p and 1/p.
+  const double samples = static_cast<double>(figures.samples);
+  const double chance = samples / static_cast<double>(figures.blocks);
+  return static_cast<double>(figures.bytes) * std::sqrt((1 - chance) / samples);
 }
 
 double StandardError(const HeapProfile& profile, HeapKind kind) {
-  return StandardError(SitesBy(profile, kind), kind);
+  double error = 0;
+  for (const HeapSite& site : profile.sites) {
+    error = std::hypot(error, StandardError(site.figures.Of(kind)));
+  }
+  return error;
 }
 
 bool HasSamples(const HeapProfile& profile) {

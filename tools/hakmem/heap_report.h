@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -68,9 +67,9 @@ std::vector<HeapFunction> FunctionsBy(const HeapProfile& profile,
                                       const HeapSymbols& symbols,
                                       HeapKind kind);
 
-// How far off, in bytes, the estimate of these sites' sum is: about two thirds
+// How far off, in bytes, the estimate of a sum is: about two thirds
 // of such estimates are nearer.
-double StandardError(std::span<const HeapSite* const> sites, HeapKind kind);
+double StandardError(const HeapFigures& site);
 double StandardError(const HeapProfile& profile, HeapKind kind);
 
 bool HasSamples(const HeapProfile& profile);

@@ -16,7 +16,6 @@ namespace hakmem::tools {
 namespace {
 
 constexpr std::size_t kFramesOfSite = 8;
-constexpr std::size_t kTextColumns = 80;
 
 class TextReport {
  public:
@@ -33,7 +32,7 @@ class TextReport {
     const std::vector<std::string> remarks = HeapRemarks(profile_);
     if (!remarks.empty()) text_ += "\nRemarks\n";
     for (const std::string& remark : remarks) {
-      text_ += Wrapped(remark, kTextColumns, 2);
+      text_ += Wrapped(remark, kHeapTextColumns, 2);
     }
     return text_;
   }
@@ -73,7 +72,7 @@ class TextReport {
       std::vector<std::string> place = PlaceLines(report_.symbols, *site);
       table.Add(
           {Bytes(figures.bytes), Percent(figures.bytes, total),
-           ErrorText(StandardError({&site, 1}, report_.by), figures.bytes),
+           ErrorText(StandardError(figures), figures.bytes),
            Grouped(figures.blocks), Grouped(figures.samples), place.front()},
           {place.begin() + 1, place.end()});
     }
@@ -145,7 +144,7 @@ std::string HeapAsText(const HeapReport& report, std::size_t max_rows) {
   if (report.symbols.notes().empty()) return text;
   text += "\nNames\n";
   for (const std::string& note : report.symbols.notes()) {
-    text += Wrapped(absl::StrCat("* ", note), kTextColumns, 0, 2);
+    text += Wrapped(absl::StrCat("* ", note), kHeapTextColumns, 0, 2);
   }
   return text;
 }

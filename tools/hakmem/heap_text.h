@@ -2,12 +2,15 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_HEAP_TEXT_H_
 #define HAKMEM_TOOLS_HAKMEM_HEAP_TEXT_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "tools/hakmem/heap_report.h"
 
 namespace hakmem::tools {
+
+inline constexpr std::size_t kHeapTextColumns = 80;
 
 // What bytes of this kind are: "live at the peak".
 const char* HeapWhen(HeapKind kind);

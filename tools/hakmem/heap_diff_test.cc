@@ -1,0 +1,131 @@
+#include "tools/hakmem/heap_diff.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/symbolizer.h"
+
+namespace hakmem::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr int kMiB = 1 << 20;
+
+std::string Figures(int bytes) {
+  const std::string figures =
+      absl::StrCat("{\"samples\":1,\"blocks\":1,\"bytes\":", bytes, "}");
+  return absl::StrCat("\"live\":", figures, ",\"peak\":", figures,
+                      ",\"allocated\":", figures);
+}
+
+struct Site {
+  int offset;
+  int bytes;
+};
+
+// A process whose program lies at `base`.
+std::string Profile(int base, const std::vector<Site>& sites,
+                    std::string_view build = "ab12") {
+  std::string text = absl::StrCat(
+      R"({"schema":"hakmem-heap-profile","version":1,"kind":"start","pid":7,)"
+      R"("program":"server","hakmem":"0.1.0","variant":"release",)"
+      R"("mean_bytes":524288})",
+      "\n", R"({"kind":"module","path":"/srv/server","build_id":")", build,
+      "\",\"base\":\"0x", absl::Hex(base), "\",\"begin\":\"0x", absl::Hex(base),
+      "\",\"end\":\"0x", absl::Hex(base + 0x10000), "\"}\n");
+  int sum = 0;
+  for (const Site& site : sites) {
+    sum += site.bytes;
+    absl::StrAppend(&text, "{\"kind\":\"site\",", Figures(site.bytes),
+                    ",\"stack\":[\"0x", absl::Hex(base + site.offset),
+                    "\"]}\n");
+  }
+  absl::StrAppend(&text, "{\"kind\":\"end\",\"sites\":", sites.size(),
+                  ",\"lost_samples\":0,", Figures(sum), "}\n");
+  return text;
+}
+
+class HeapDiffTest : public ::testing::Test {
+ protected:
+  void Read(const std::string& before, const std::string& after) {
+    absl::StatusOr<HeapProfiles> read = ReadHeapProfiles(before, modules_);
+    ASSERT_TRUE(read.ok()) << read.status();
+    before_ = *std::move(read);
+    read = ReadHeapProfiles(after, modules_);
+    ASSERT_TRUE(read.ok()) << read.status();
+    after_ = *std::move(read);
+  }
+  HeapDiff diff() const {
+    return {path_, before_, path_, after_, symbols_, HeapKind::kLive};
+  }
+  std::vector<std::int64_t> Growths() const {
+    std::vector<std::int64_t> growths;
+    for (const HeapGrowth& growth : GrowthBySite(diff())) {
+      growths.push_back(growth.bytes());
+    }
+    return growths;
+  }
+
+  const std::string path_ = "server.heap";
+  HeapModules modules_;
+  HeapProfiles before_;
+  HeapProfiles after_;
+  HeapSymbols symbols_{modules_, {.program = "none", .symbols_folder = ""}};
+};
+
+TEST_F(HeapDiffTest, SitesMatchWhereverTheProgramLay) {
+  Read(Profile(0x50000, {{0x10, 5 * kMiB}, {0x20, kMiB}, {0x30, 7}}),
+       Profile(0x90000, {{0x20, 4 * kMiB}, {0x30, 7}, {0x40, kMiB}}));
+  EXPECT_THAT(Growths(), ElementsAre(3 * kMiB, kMiB, -5 * kMiB));
+  EXPECT_EQ(TotalGrowth(diff()).bytes(), -kMiB);
+  EXPECT_THAT(HeapDiffRemarks(diff()), IsEmpty());
+}
+
+TEST_F(HeapDiffTest, TheTextShowsTheLargestGrowthFirst) {
+  Read(Profile(0x50000, {{0x10, 5 * kMiB}, {0x20, kMiB}}),
+       Profile(0x90000, {{0x20, 4 * kMiB}}));
+  const std::string text = HeapDiffAsText(diff(), 1);
+  EXPECT_THAT(text,
+              StartsWith("-2.0 MiB live: 6.0 MiB in server[7], then 4.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("  +3.0 MiB  ±0 bytes  1.0 MiB  4.0 MiB     1, "
+                              "1  server+0x20\n  and 1 more"));
+}
+
+TEST_F(HeapDiffTest, AnotherBuildIsSaid) {
+  Read(Profile(0x50000, {{0x10, 5}}), Profile(0x50000, {{0x10, 5}}, "cd34"));
+  EXPECT_THAT(Growths(), ElementsAre(5, -5));
+  EXPECT_THAT(HeapDiffRemarks(diff()),
+              ElementsAre(HasSubstr("/srv/server is of several builds")));
+}
+
+TEST_F(HeapDiffTest, ACutFileIsSaid) {
+  const std::string whole = Profile(0x50000, {{0x10, 5}});
+  Read(whole, whole.substr(0, whole.size() - 9));
+  EXPECT_THAT(HeapDiffAsText(diff(), 5),
+              HasSubstr("server.heap, server[7]: The profile is cut off"));
+}
+
+TEST_F(HeapDiffTest, JsonHasEverySite) {
+  Read(Profile(0x50000, {{0x10, 5 * kMiB}}),
+       Profile(0x90000, {{0x20, 4 * kMiB}}));
+  const auto json = nlohmann::json::parse(HeapDiffAsJson(diff()));
+  EXPECT_EQ(json["growth_bytes"], -kMiB);
+  ASSERT_THAT(json["sites"], SizeIs(2));
+  EXPECT_EQ(json["sites"][0]["growth_bytes"], 4 * kMiB);
+  EXPECT_EQ(json["sites"][0]["stack"][0]["offset"], "0x20");
+}
+
+}  // namespace
+}  // namespace hakmem::tools
