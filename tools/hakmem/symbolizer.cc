@@ -113,7 +113,7 @@ std::string Symbolizer::FileOf(const Module& module) {
       other_build
           ? absl::StrCat(name,
                          " is another build here than the one that "
-                         "failed (build id ",
+                         "ran (build id ",
                          ForTerminal(module.build_id),
                          "); --symbols=FOLDER names a folder with that one")
           : absl::StrCat(name,

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Real programs, sampled by the preloaded library and read back by `hakmem heap`.
+
+Usage: heap_programs_test.py LIBRARY HAKMEM PROGRAM
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY, HAKMEM, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4])
+MIB = 1 << 20
+
+
+def fields(message):
+    """(field, value) of a protobuf message: numbers, or bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            size = varint()
+            yield key >> 3, message[at:at + size]
+            at += size
+
+
+def packed(values):
+    # As a message of one field with each of them.
+    return [value for _, value in fields(b"".join(b"\x08" + part for part in varints(values)))]
+
+
+def varints(data):
+    begin = 0
+    for i, byte in enumerate(data):
+        if byte < 0x80:
+            yield data[begin:i + 1]
+            begin = i + 1
+
+
+class HeapTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        self.path = os.path.join(self.folder, "a.heap")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def sample(self, *arguments, path=None):
+        environment = {**os.environ, "LD_PRELOAD": LIBRARY, "HAKMEM_PROFILE_BYTES": "16K",
+                       "HAKMEM_HEAP_PROFILE": path or self.path}
+        subprocess.run([PROGRAM, *arguments], env=environment, check=True)
+
+    def heap(self, *arguments, status=0, **kwargs):
+        done = subprocess.run([HAKMEM, "heap", *arguments], capture_output=True, text=True, **kwargs)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def first_row(self, *arguments):
+        lines = self.heap(*arguments).stdout.split("\n")
+        head = next(i for i, line in enumerate(lines) if line.endswith("  place"))
+        return lines[head + 1]
+
+    def report(self, *arguments, status=0):
+        return json.loads(self.heap("--json", *arguments, status=status).stdout)
+
+    def test_a_leak_is_what_is_live(self):
+        self.sample("leak")
+        self.assertIn("PlantedLeak", self.first_row(self.path))
+        self.assertIn("Churn", self.first_row("--by=allocated", self.path))
+
+    def test_a_peak_is_found_after_it(self):
+        self.sample("peak")
+        self.assertIn("PlantedPeak", self.first_row("--by=peak", self.path))
+        self.assertIn("Background", self.first_row(self.path))
+
+    def test_growth_is_what_has_grown_and_not_what_is_large(self):
+        first = os.path.join(self.folder, "first.heap")
+        self.sample("growth", first)
+        self.assertIn("Background", self.first_row(self.path))
+        self.assertIn("PlantedGrowth", self.first_row("--diff", first, self.path))
+        report = self.report("--diff", first, self.path)
+        error = report["sites"][0]["standard_error_bytes"]
+        self.assertLess(abs(report["sites"][0]["growth_bytes"] - 8 * MIB), 6 * error + MIB)
+
+    def test_an_estimate_is_as_near_as_it_says(self):
+        self.sample("leak")
+        profile, = self.report(self.path)["profiles"]
+        self.assertTrue(profile["complete"])
+        site = profile["sites"][0]["live"]
+        # One byte in 16 KiB: 1,024 samples, 3 %.
+        self.assertLess(site["standard_error_bytes"], MIB)
+        self.assertLess(abs(site["bytes"] - 16 * MIB), 6 * site["standard_error_bytes"])
+        functions = {function["name"]: function for function in profile["functions"]}
+        leak = next(function for name, function in functions.items() if "PlantedLeak" in name)
+        self.assertEqual(leak["self"], leak["cumulative"])
+        self.assertEqual(leak["self"]["live"]["bytes"], site["bytes"])
+        self.assertGreaterEqual(functions["main"]["cumulative"]["live"]["bytes"], site["bytes"])
+
+    def test_exports_have_the_same_sums(self):
+        self.sample("leak")
+        folded, pprof = (os.path.join(self.folder, name) for name in ("folded", "pprof"))
+        profile, = self.report("--folded=" + folded, "--pprof=" + pprof, self.path)["profiles"]
+        bytes_of_sites = sum(site["live"]["bytes"] for site in profile["sites"])
+        with open(folded, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in lines), bytes_of_sites)
+        self.assertTrue(any("main;" in line and "PlantedLeak" in line.split(";")[-1] for line in lines), lines)
+        with open(pprof, "rb") as file:
+            message = list(fields(file.read()))
+        strings = [value.decode() for field, value in message if field == 6]
+        types = [strings[dict(fields(value))[1]] for field, value in message if field == 1]
+        values = [packed(dict(fields(value))[2]) for field, value in message if field == 2]
+        self.assertEqual(sum(value[types.index("inuse_space")] for value in values), bytes_of_sites)
+        mappings = [dict(fields(value)) for field, value in message if field == 3]
+        self.assertEqual(strings[mappings[0][5]], os.path.realpath(PROGRAM))
+
+    def test_a_file_of_several_processes(self):
+        self.sample("leak")
+        self.sample("peak")
+        report = self.report(self.path)
+        self.assertEqual(report["profiles_in_file"], 2)
+        self.assertEqual(len(report["profiles"]), 2)
+        text = self.heap(self.path).stdout
+        self.assertEqual(text.count("the file has 2 profiles of 2 processes"), 2)
+
+    def test_what_is_cut_off_is_shown_and_said(self):
+        self.sample("leak")
+        os.truncate(self.path, os.path.getsize(self.path) - 10)
+        self.assertIn("PlantedLeak", self.heap(self.path, status=1).stdout)
+        self.assertIn("cut off", self.heap(self.path, status=1).stdout)
+        self.assertFalse(self.report(self.path, status=1)["profiles"][0]["complete"])
+
+    def test_bad_input_is_said(self):
+        contents = {"": "is empty", "text\n": "is not a heap profile",
+                    '{"schema":"hakmem-heap-profile","version":2}\n': "of version 2"}
+        for content, words in contents.items():
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.write(content)
+            done = self.heap(self.path, status=1)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(words, done.stderr)
+        self.assertIn("No such file", self.heap(self.path + ".none", status=1).stderr)
+        self.assertIn("neither live", self.heap("--by=dead", self.path, status=2).stderr)
+        self.heap("--diff", self.path, status=2)
+        self.heap(status=2)
+
+    def test_a_full_disk_is_said(self):
+        self.sample("leak")
+        self.assertIn("cannot write /dev/full", self.heap("--folded=/dev/full", self.path, status=1).stderr)
+        for flags in ([], ["--json"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([HAKMEM, "heap", *flags, self.path], stdout=full, stderr=subprocess.PIPE,
+                                      text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("standard output cannot be written: No space left on device", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -1,0 +1,99 @@
+// A program that holds memory in known places: planted_program leak | peak |
+// growth FIRST_PROFILE.
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kBlockBytes = 1024;
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+using Block = std::array<char, kBlockBytes>;
+using Blocks = std::vector<std::unique_ptr<Block>>;
+
+// Takes no memory of its own while it is filled.
+Blocks Room(std::size_t bytes) {
+  Blocks blocks;
+  blocks.reserve(bytes / kBlockBytes);
+  return blocks;
+}
+
+template <typename Allocate>
+void Fill(Blocks& blocks, Allocate allocate) {
+  while (blocks.size() < blocks.capacity()) blocks.emplace_back(allocate());
+}
+
+// Each a place of its own; what they write keeps compilers from making one
+// function of them.
+[[gnu::noinline]] Block* Background() { return new Block{'b'}; }
+[[gnu::noinline]] Block* Churn() { return new Block{'c'}; }
+[[gnu::noinline]] Block* PlantedLeak() { return new Block{'l'}; }
+[[gnu::noinline]] Block* PlantedPeak() { return new Block{'p'}; }
+[[gnu::noinline]] Block* PlantedGrowth() { return new Block{'g'}; }
+
+// Until the process ends.
+void Keep(Blocks blocks) { new Blocks(std::move(blocks)); }
+
+void Leak() {
+  Blocks lost = Room(16 * kMiB);
+  while (lost.size() < lost.capacity()) {
+    lost.emplace_back(PlantedLeak());
+    for (int i = 0; i < 8; ++i) std::unique_ptr<Block> freed(Churn());
+  }
+  Keep(std::move(lost));
+}
+
+void Peak() {
+  Blocks background = Room(8 * kMiB);
+  Fill(background, Background);
+  Keep(std::move(background));
+  Blocks peak = Room(32 * kMiB);
+  Fill(peak, PlantedPeak);
+}
+
+bool WriteProfile(const char* path) {
+  using Write = int (*)(int);
+  const auto write =
+      reinterpret_cast<Write>(::dlsym(RTLD_DEFAULT, "hakmem_heap_profile"));
+  const int file = ::open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  return write != nullptr && file >= 0 && write(file) == 0 && close(file) == 0;
+}
+
+bool Grow(const char* first_profile) {
+  Blocks background = Room(32 * kMiB);
+  Fill(background, Background);
+  Keep(std::move(background));
+  Blocks some = Room(2 * kMiB);
+  Fill(some, PlantedGrowth);
+  Keep(std::move(some));
+  if (!WriteProfile(first_profile)) return false;
+  Blocks more = Room(8 * kMiB);
+  Fill(more, PlantedGrowth);
+  Keep(std::move(more));
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (mode == "leak") {
+    Leak();
+  } else if (mode == "peak") {
+    Peak();
+  } else if (mode == "growth" && argc > 2) {
+    return Grow(argv[2]) ? 0 : 1;
+  } else {
+    return 2;
+  }
+  return 0;
+}
