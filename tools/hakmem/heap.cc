@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/declare.h"
@@ -89,25 +90,35 @@ bool Write(const std::string& path, const HeapReport& report,
   return status.ok();
 }
 
-int Show(const std::string& path, HeapKind by) {
+int Show(const std::vector<std::string>& paths, HeapKind by) {
   HeapModules modules;
-  const absl::StatusOr<HeapProfiles> profiles = ReadFile(path, modules);
-  if (!profiles.ok()) return CannotRead(path, profiles.status().message());
-  if (!std::ranges::any_of(profiles->last, HasSamples)) {
-    return CannotRead(path, NoSamples(profiles->last.back()));
+  HeapProfiles profiles;
+  int status = kAllGood;
+  for (const std::string& path : paths) {
+    absl::StatusOr<HeapProfiles> read = ReadFile(path, modules);
+    if (read.ok()) {
+      profiles.Append(*std::move(read));
+    } else {
+      status = CannotRead(path, read.status().message());
+    }
+  }
+  if (profiles.last.empty()) return status;
+  if (std::ranges::none_of(profiles.last, HasSamples)) {
+    Complain(NoSamples(profiles.last.back()));
+    return kNotAllRead;
   }
   HeapSymbols symbols(
       modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
-  symbols.Resolve(*profiles);
+  symbols.Resolve(profiles);
   const HeapReport report = {
-      .path = path, .profiles = *profiles, .symbols = symbols, .by = by};
+      .files = paths, .profiles = profiles, .symbols = symbols, .by = by};
   PrintOut(absl::GetFlag(FLAGS_json)
                ? HeapAsJson(report)
                : HeapAsText(report,
                             absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
   const bool folded = Write(absl::GetFlag(FLAGS_folded), report, HeapAsFolded);
   const bool pprof = Write(absl::GetFlag(FLAGS_pprof), report, HeapAsPprof);
-  return folded && pprof && AllWhole(*profiles) ? kAllGood : kNotAllRead;
+  return folded && pprof && AllWhole(profiles) ? status : kNotAllRead;
 }
 
 int ShowDiff(const std::string& before_path, const std::string& after_path,
@@ -151,11 +162,11 @@ int Heap(const std::vector<std::string>& arguments) {
     }
     return ShowDiff(arguments[0], arguments[1], *by);
   }
-  if (arguments.size() != 1) {
-    Complain("name one heap profile (hakmem help heap)");
+  if (arguments.empty()) {
+    Complain("name a heap profile (hakmem help heap)");
     return kWrongUsage;
   }
-  return Show(arguments.front(), *by);
+  return Show(arguments, *by);
 }
 
 }  // namespace
@@ -163,7 +174,7 @@ int Heap(const std::vector<std::string>& arguments) {
 constexpr Command kHeapCommand = {
     "heap",
     "who holds a program's memory, from its heap profile",
-    "[--FLAG…] FILE | --diff [--FLAG…] FILE FILE",
+    "[--FLAG…] FILE… | --diff [--FLAG…] FILE FILE",
     "Reads what HAKMEM_HEAP_PROFILE=FILE or hakmem_heap_profile() wrote, and "
     "shows\n"
     "which places of the program and which functions hold its memory, held it "

@@ -110,9 +110,9 @@ Json Side(const std::string& path, const HeapProfiles& profiles,
 std::string HeapAsJson(const HeapReport& report) {
   Json json = {{"schema", "hakmem-heap-report"},
                {"version", 1},
-               {"file", report.path},
+               {"files", report.files},
                {"by", HeapKindName(report.by)},
-               {"profiles_in_file", report.profiles.in_file},
+               {"profiles_in_files", report.profiles.in_file},
                {"profiles", Json::array()}};
   for (const HeapProfile& profile : report.profiles.last) {
     json["profiles"].push_back(Profile(report, profile));

@@ -1,5 +1,7 @@
 #include "tools/hakmem/heap_profile.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -195,6 +197,11 @@ class Reader {
 };
 
 }  // namespace
+
+void HeapProfiles::Append(HeapProfiles more) {
+  in_file += more.in_file;
+  std::ranges::move(more.last, std::back_inserter(last));
+}
 
 std::size_t HeapModules::Add(const Module& module) {
   const auto [found, is_new] =

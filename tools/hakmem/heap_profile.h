@@ -95,6 +95,9 @@ class HeapModules {
 struct HeapProfiles {
   std::vector<HeapProfile> last;  // of each process, in the file's order
   std::size_t in_file = 0;
+
+  // Those of another file; a process may be in both.
+  void Append(HeapProfiles more);
 };
 
 // The error is a sentence's end: what the file is, or is not. Lines that are

@@ -134,10 +134,22 @@ class HeapTest(unittest.TestCase):
         self.sample("leak")
         self.sample("peak")
         report = self.report(self.path)
-        self.assertEqual(report["profiles_in_file"], 2)
+        self.assertEqual(report["profiles_in_files"], 2)
         self.assertEqual(len(report["profiles"]), 2)
         text = self.heap(self.path).stdout
-        self.assertEqual(text.count("the file has 2 profiles of 2 processes"), 2)
+        self.assertEqual(text.count("read were 2 profiles of 2 processes"), 2)
+
+    def test_several_files(self):
+        other = os.path.join(self.folder, "b.heap")
+        self.sample("leak")
+        self.sample("peak", path=other)
+        report = self.report(self.path, other)
+        self.assertEqual(report["files"], [self.path, other])
+        self.assertEqual(len(report["profiles"]), 2)
+        # One that cannot be read keeps nobody from the others.
+        done = self.heap(self.path, other + ".none", status=1)
+        self.assertIn("No such file", done.stderr)
+        self.assertIn("PlantedLeak", done.stdout)
 
     def test_what_is_cut_off_is_shown_and_said(self):
         self.sample("leak")
@@ -155,6 +167,12 @@ class HeapTest(unittest.TestCase):
             done = self.heap(self.path, status=1)
             self.assertEqual(done.stdout, "")
             self.assertIn(words, done.stderr)
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write('{"schema":"hakmem-heap-profile","version":1,"kind":"start","pid":7,"program":"true",'
+                       '"hakmem":"0.1.0","variant":"release","mean_bytes":524288}\n')
+        done = self.heap(self.path, status=1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("true[7] has no samples: it allocated too little", done.stderr)
         self.assertIn("No such file", self.heap(self.path + ".none", status=1).stderr)
         self.assertIn("neither live", self.heap("--by=dead", self.path, status=2).stderr)
         self.heap("--diff", self.path, status=2)

@@ -43,7 +43,7 @@ class HeapSymbols {
 };
 
 struct HeapReport {
-  const std::string& path;
+  const std::vector<std::string>& files;
   const HeapProfiles& profiles;
   const HeapSymbols& symbols;
   HeapKind by;

@@ -85,13 +85,13 @@ class HeapReportTest : public ::testing::Test {
   }
   const HeapProfile& profile() const { return profiles_.last.at(0); }
   HeapReport report(HeapKind by = HeapKind::kLive) const {
-    return {path_, profiles_, symbols_, by};
+    return {files_, profiles_, symbols_, by};
   }
   std::string Text(HeapKind by = HeapKind::kLive, std::size_t rows = 20) const {
     return HeapAsText(report(by), rows);
   }
 
-  const std::string path_ = "server.heap";
+  const std::vector<std::string> files_ = {"server.heap"};
   HeapModules modules_;
   HeapProfiles profiles_;
   HeapSymbols symbols_{modules_, {.program = "none", .symbols_folder = ""}};
@@ -121,7 +121,7 @@ TEST_F(HeapReportTest, TheLastProfileOfEachProcessCounts) {
   EXPECT_EQ(profiles_.last[0].pid, 7u);
   EXPECT_THAT(profiles_.last[0].sites, SizeIs(2));
   EXPECT_TRUE(profiles_.last[0].whole);
-  EXPECT_THAT(Text(), HasSubstr("the file has 3 profiles of 2 processes"));
+  EXPECT_THAT(Text(), HasSubstr("read were 3 profiles of 2 processes"));
 }
 
 TEST_F(HeapReportTest, WhatIsNoProfileIsSaid) {

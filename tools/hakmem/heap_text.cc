@@ -57,7 +57,7 @@ class TextReport {
     }
     const HeapProfiles& profiles = report_.profiles;
     if (profiles.in_file == 1) return;
-    absl::StrAppend(&text_, "  (the process's last profile; the file has ",
+    absl::StrAppend(&text_, "  (the process's last profile; read were ",
                     Count(profiles.in_file, "profile", "profiles"), " of ",
                     Count(profiles.last.size(), "process", "processes"), ")\n");
   }
