@@ -54,8 +54,10 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
   }
   // Claimed first: whoever resizes it at the same time moves its canary.
   const bool large = block.route >= Route::kSpan;
-  if (kProfiles<kConfig> && block.is_sampled() && large) [[unlikely]]
+  if (kProfiles<kConfig> && block.is_sampled() && large) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
+    if (Heaps::Serves(self)) self->NoteSampleFreed(SampleGaps::kLarge);
+  }
   if (large && !large_.Claim(self, pointer, PointerUse::kFree, block)) return;
   if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
     if (large) large_.Unclaim(pointer, block);
@@ -112,6 +114,7 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   }
   if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
+    if (Heaps::Serves(self)) self->NoteSampleFreed(block.size_class);
     Free(self, pointer, kind);
     return;
   }

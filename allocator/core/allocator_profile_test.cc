@@ -312,6 +312,41 @@ TYPED_TEST(AllocatorProfileTest, ResizedSpansAreUnbiased) {
   EXPECT_NEAR(estimated / exact, 1, 0.03);
 }
 
+// A buffer that comes and goes is seldom sampled; its bytes are counted right
+// all the same, and what stays is sampled again.
+TYPED_TEST(AllocatorProfileTest, BlocksThatDieYoungAreThinned) {
+  constexpr unsigned kCalls = 20'000;
+  for (const std::size_t size_bytes : {16 * kKiB, 100'000UL, 1 * kMiB}) {
+    TestAllocator<TypeParam::kConfig> test(Sampling(512 * kKiB));
+    auto& allocator = *test.allocator;
+    std::uint64_t bytes = 0;
+    for (unsigned i = 0; i < kCalls; ++i) {
+      void* const block = allocator.Allocate(test.self, size_bytes);
+      bytes += allocator.UsableSize(test.self, block);
+      allocator.Free(test.self, block);
+    }
+    const ProfileFigures allocated = allocator.profile().Totals().allocated;
+    const double samples = static_cast<double>(allocated.samples);
+    const double chance =
+        SampledChance(static_cast<double>(size_bytes) / (8 * kMiB));
+    EXPECT_LT(samples, 1.3 * kCalls * chance) << size_bytes;
+    EXPECT_NEAR(
+        static_cast<double>(allocated.bytes) / static_cast<double>(bytes), 1,
+        5 / std::sqrt(samples))
+        << size_bytes;
+    std::vector<void*> kept(1000);
+    for (void*& block : kept) {
+      block = allocator.Allocate(test.self, size_bytes);
+    }
+    EXPECT_GT(
+        static_cast<double>(this->Samples(test)),
+        800 * SampledChance(static_cast<double>(size_bytes) / (512 * kKiB)) -
+            30)
+        << size_bytes;
+    for (void* const block : kept) allocator.Free(test.self, block);
+  }
+}
+
 TYPED_TEST(AllocatorProfileTest, WithSampledGuards) {
   HeapOptions options = Sampling(1000);
   options.guard_sample = 10;

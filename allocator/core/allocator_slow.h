@@ -374,7 +374,8 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
     guards_.Finish(
         got.block, moved ? request.pointer : nullptr,
         Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
-    KeepSample(ace_, profile_, got.block, frame, SampledGuards::own_stack());
+    KeepSample(ace_, profile_, got.block, frame, SampledGuards::own_stack(),
+               Heaps::Serves(self) ? self->last_thinning() : 0);
     return got.block;
   }
   EnsureStarted();

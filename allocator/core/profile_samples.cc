@@ -7,14 +7,14 @@
 namespace hakmem {
 
 void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
-                const void* frame, OwnStack& own) {
+                const void* frame, OwnStack& own, unsigned thinning) {
   LiveBlock live;
   if (!profile.on() || !FindLiveBlock(ace, block, live) || !live.is_sampled()) {
     return;
   }
   CallStack stack;
   profile.CaptureCaller(frame, own, stack);
-  profile.Add(block, live.usable_bytes, live.size_class, stack);
+  profile.Add(block, live.usable_bytes, live.size_class, stack, thinning);
 }
 
 void EndSample(Ace& ace, HeapProfile& profile, void* pointer,

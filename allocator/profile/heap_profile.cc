@@ -113,9 +113,12 @@ std::uint32_t& HeapProfile::LinkTo(const void* block) {
   return *link;
 }
 
-ProfileFigures HeapProfile::WeightOf(std::size_t bytes) const {
+ProfileFigures HeapProfile::WeightOf(std::size_t bytes,
+                                     unsigned thinning) const {
   const auto size = static_cast<double>(bytes);
-  const double chance = SampledChance(size / static_cast<double>(mean_bytes_));
+  const double mean = static_cast<double>(mean_bytes_) *
+                      static_cast<double>(std::uint64_t{1} << thinning);
+  const double chance = SampledChance(size / mean);
   // NOLINTNEXTLINE(bugprone-incorrect-roundings): lround is libm's.
   return {1, static_cast<std::uint64_t>(256 / chance + 0.5),
           static_cast<std::uint64_t>(size / chance)};
@@ -124,9 +127,8 @@ ProfileFigures HeapProfile::WeightOf(std::size_t bytes) const {
 void HeapProfile::RemoveAt(std::uint32_t& link) {
   const std::uint32_t number = link;
   Table::Node& node = NodeAt(number - 1);
-  const ProfileFigures weight = WeightOf(node.bytes);
-  SiteAt(node.site).live.Subtract(weight);
-  totals_.live.Subtract(weight);
+  SiteAt(node.site).live.Subtract(node.weight);
+  totals_.live.Subtract(node.weight);
   link = node.next;
   node.next = table_->free_nodes;
   table_->free_nodes = number;
@@ -142,27 +144,28 @@ void HeapProfile::NotePeak() {
 }
 
 void HeapProfile::Add(const void* block, std::size_t bytes,
-                      SizeClass asked_class, const CallStack& stack) {
+                      SizeClass asked_class, const CallStack& stack,
+                      unsigned thinning) {
+  const ProfileFigures weight = WeightOf(bytes, thinning);
   const FutexLockHolder hold(lock_);
-  totals_.allocated.Add(WeightOf(bytes));
-  if (!EnsureTable() || !TryAdd(block, bytes, asked_class, stack)) {
+  totals_.allocated.Add(weight);
+  if (!EnsureTable() || !TryAdd(block, weight, asked_class, stack)) {
     ++totals_.lost_samples;
   }
 }
 
 // False: there is no room.
-bool HeapProfile::TryAdd(const void* block, std::size_t bytes,
+bool HeapProfile::TryAdd(const void* block, const ProfileFigures& weight,
                          SizeClass asked_class, const CallStack& stack) {
   // A block that two threads freed at once may have left its sample.
-  if (LinkTo(block) != 0) RemoveAt(LinkTo(block));
+  if (std::uint32_t& link = LinkTo(block); link != 0) RemoveAt(link);
   const std::uint32_t site = FindOrAddSite(stack);
   if (site == 0) return false;
-  const ProfileFigures weight = WeightOf(bytes);
   SiteAt(site - 1).allocated.Add(weight);
   const std::uint32_t number = TakeNode();
   if (number == 0) return false;
   LinkTo(block) = number;
-  NodeAt(number - 1) = {reinterpret_cast<Address>(block), bytes, site - 1, 0,
+  NodeAt(number - 1) = {reinterpret_cast<Address>(block), weight, site - 1, 0,
                         asked_class};
   SiteAt(site - 1).live.Add(weight);
   totals_.live.Add(weight);
@@ -212,7 +215,7 @@ void HeapProfile::CheckInvariants() {
       HAK_CHECK_LE(bucket, table_->unused_node);  // PF2
       const Table::Node& node = NodeAt(bucket - 1);
       HAK_CHECK_LT(node.site, totals_.sites);
-      nodes.Add(WeightOf(node.bytes));
+      nodes.Add(node.weight);
     }
   }
   ProfileFigures sites;

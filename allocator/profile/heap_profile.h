@@ -50,9 +50,9 @@ class HeapProfile {
   // The callers of the function whose frame this is, by the unwind tables.
   void CaptureCaller(const void* frame, OwnStack& own, CallStack& stack) const;
   // Keeps a sample: the block at `block`, which is the caller's.
-  // `asked_class`: see AskedClass.
+  // `asked_class`: see AskedClass. `thinning`: see SampleGaps.
   HAK_COLD void Add(const void* block, std::size_t bytes, SizeClass asked_class,
-                    const CallStack& stack);
+                    const CallStack& stack, unsigned thinning = 0);
   // The block is about to be freed, or is no longer sampled. Does nothing if no
   // sample of it was kept.
   HAK_COLD void Remove(const void* block);
@@ -91,8 +91,9 @@ class HeapProfile {
   bool Grow(MetadataTable& table, std::size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool EnsureTable() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool TryAdd(const void* block, std::size_t bytes, SizeClass asked_class,
-              const CallStack& stack) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool TryAdd(const void* block, const ProfileFigures& weight,
+              SizeClass asked_class, const CallStack& stack)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint32_t FindOrAddSite(const CallStack& stack)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint32_t TakeNode() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -105,7 +106,7 @@ class HeapProfile {
   ProfileSite& SiteAt(std::uint32_t index) {
     return reinterpret_cast<ProfileSite*>(sites_.start())[index];
   }
-  ProfileFigures WeightOf(std::size_t bytes) const;
+  ProfileFigures WeightOf(std::size_t bytes, unsigned thinning) const;
   void NotePeak() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   VirtualMemory& memory_;

@@ -64,7 +64,7 @@ struct HeapProfileTable {
 
   struct Node {
     Address block;
-    std::uint64_t bytes;
+    ProfileFigures weight;
     std::uint32_t site;
     std::uint32_t next;  // as ProfileSite's
     SizeClass asked_class;

@@ -70,6 +70,18 @@ TEST_F(HeapProfileTest, WeightsStandForAllBlocks) {
   profile_.CheckInvariants();
 }
 
+// A thinned sample stands for more, and goes with what it came with.
+TEST_F(HeapProfileTest, ThinnedSamplesStandForMore) {
+  profile_.Add(BlockAt(1), 16, 0, StackOf(100), /*thinning=*/4);
+  EXPECT_NEAR(static_cast<double>(SiteOf(100).live.bytes), 16 * kMean + 8, 1);
+  profile_.Add(BlockAt(2), 16, 0, StackOf(100), /*thinning=*/0);
+  profile_.CheckInvariants();
+  profile_.Remove(BlockAt(1));
+  EXPECT_NEAR(static_cast<double>(SiteOf(100).live.bytes), kMean + 8, 1);
+  profile_.Remove(BlockAt(2));
+  EXPECT_EQ(SiteOf(100).live, ProfileFigures());
+}
+
 TEST_F(HeapProfileTest, SameStackIsTheSameSite) {
   for (unsigned i = 0; i < 10; ++i) {
     profile_.Add(BlockAt(i), kMean, 0, StackOf(100));

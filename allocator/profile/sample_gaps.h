@@ -11,13 +11,20 @@
 // have gaps of their own; together they are one process again. (Sampling by
 // exponential gaps of bytes: gperftools, tcmalloc, jemalloc.)
 //
+// Where samples are freed as fast as they are taken, they say little and cost
+// most: such a class, and large blocks alike, are thinned, by a mean gap that
+// is up to 16 times as long. How far depends on what came before a gap alone,
+// and a sample is told it, so that its weight is right.
+//
 // Invariants:
 //   SG1: a class's gap is 0 until its first call; then the sample is that call,
 //        counted from the one that finds the countdown at its end, at least 1.
+//   SG2: no thinning is above what the size of its blocks allows.
 #ifndef HAKMEM_ALLOCATOR_PROFILE_SAMPLE_GAPS_H_
 #define HAKMEM_ALLOCATOR_PROFILE_SAMPLE_GAPS_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -36,9 +43,32 @@ class SampleGaps {
   void Start(std::uint64_t seed, std::uint64_t mean_bytes) {
     random_ = WeakRandom(seed);
     mean_bytes_ = mean_bytes;
-    if (mean_bytes != 0) large_bytes_ = DrawBytes() - 1;
+    if (mean_bytes != 0) large_bytes_ = DrawBytes(kLarge) - 1;
   }
   bool on() const { return mean_bytes_ != 0; }
+
+  // Classes have their numbers, large blocks all this one.
+  static constexpr unsigned kLarge = kClassCount;
+  // How many times the mean gap of so large blocks may be doubled. A sample
+  // costs as much as some dozen allocations: below half a KiB they are so far
+  // apart that it does not count.
+  static constexpr unsigned kMostThinning = 4;
+  static constexpr unsigned MostThinning(std::uint64_t block_bytes) {
+    if (block_bytes < 512) return 0;
+    return std::min(static_cast<unsigned>(std::bit_width(block_bytes)) - 9,
+                    kMostThinning);
+  }
+  // A sampled block of this kind is freed, by the owner.
+  void NoteFreed(unsigned kind) {
+    Thinning& thinning = thinning_[kind];
+    const unsigned most =
+        kind == kLarge ? kMostThinning
+                       : MostThinning(ClassBytes(static_cast<SizeClass>(kind)));
+    thinning.next =
+        static_cast<std::uint8_t>(std::min(thinning.next + 2U, most));
+  }
+  // Of the last sample: how many times its mean gap was doubled.
+  unsigned last_thinning() const { return last_thinning_; }
 
   struct Turn {
     bool sampled;
@@ -51,7 +81,10 @@ class SampleGaps {
     const std::uint64_t gap = gaps_[size_class];
     std::uint64_t place = gap != 0 ? gap : Draw(size_class);
     const bool sampled = place == 1;
-    if (sampled) place += Draw(size_class);
+    if (sampled) {
+      last_thinning_ = thinning_[size_class].drawn;
+      place += Draw(size_class);
+    }
     return {sampled, Split(size_class, place, most_calls)};
   }
   // The countdown is wound before its end, when `left` calls, at least 1, were
@@ -71,14 +104,25 @@ class SampleGaps {
  private:
   static constexpr std::uint64_t kMaxCalls = std::uint64_t{1} << 31;
 
+  struct Thinning {
+    std::uint8_t drawn = 0;  // of the gap that runs
+    std::uint8_t next = 0;
+  };
+
   double DrawExponential() { return ExponentialOf(random_.Next() >> 11); }
-  std::uint64_t DrawBytes() {
-    return 1 + static_cast<std::uint64_t>(DrawExponential() *
-                                          static_cast<double>(mean_bytes_));
+  std::uint64_t DrawBytes(unsigned kind) {
+    Thinning& thinning = thinning_[kind];
+    thinning.drawn = thinning.next;
+    // Samples that stay end it.
+    if (thinning.next != 0) --thinning.next;
+    const double mean = static_cast<double>(mean_bytes_) *
+                        static_cast<double>(1U << thinning.drawn);
+    return 1 + static_cast<std::uint64_t>(DrawExponential() * mean);
   }
   // The number of calls to the next sample, that one included.
   std::uint64_t Draw(SizeClass size_class) {
-    return std::min(1 + (DrawBytes() - 1) / ClassBytes(size_class), kMaxCalls);
+    return std::min(1 + (DrawBytes(size_class) - 1) / ClassBytes(size_class),
+                    kMaxCalls);
   }
   // The sample is the call `place`, at least the second from here on.
   std::uint32_t Split(SizeClass size_class, std::uint64_t place,
@@ -89,7 +133,8 @@ class SampleGaps {
     return calls;
   }
   HAK_COLD bool EndLarge() {
-    large_bytes_ = on() ? DrawBytes() - 1 : kNever;
+    last_thinning_ = thinning_[kLarge].drawn;
+    large_bytes_ = on() ? DrawBytes(kLarge) - 1 : kNever;
     return on();
   }
 
@@ -101,6 +146,8 @@ class SampleGaps {
   // Of large blocks, before the byte that is sampled next.
   std::uint64_t large_bytes_ = kNever;
   std::uint32_t gaps_[kClassCount] = {};
+  Thinning thinning_[kClassCount + 1];
+  unsigned last_thinning_ = 0;
 };
 
 }  // namespace hakmem

@@ -1,5 +1,6 @@
 #include "allocator/profile/sample_gaps.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -107,6 +108,59 @@ TEST(SampleGaps, LargeBlocks) {
                 5 * std::sqrt(kBlocks * chance * (1 - chance)) + 1)
         << bytes;
   }
+}
+
+// Of blocks that die at once one in sixteen is looked at, and each is still
+// right on average; where they stay, all are again.
+TEST(SampleGaps, ThinnedWhereSamplesDieYoung) {
+  constexpr std::uint64_t kMean = 512 * 1024;
+  constexpr std::uint64_t kBytes = 128 * 1024;
+  constexpr unsigned kBlocks = 200'000;
+  const auto chance = [](unsigned thinning) {
+    return -std::expm1(-static_cast<double>(kBytes) /
+                       static_cast<double>(kMean << thinning));
+  };
+  SampleGaps gaps;
+  gaps.Start(99, kMean);
+  unsigned sampled = 0;
+  double estimated = 0;
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    if (!gaps.TakeLarge(kBytes)) continue;
+    ++sampled;
+    estimated += 1 / chance(gaps.last_thinning());
+    gaps.NoteFreed(SampleGaps::kLarge);
+  }
+  EXPECT_NEAR(sampled, kBlocks * chance(4), 0.1 * kBlocks * chance(4));
+  EXPECT_NEAR(estimated / kBlocks, 1, 5 / std::sqrt(sampled));
+  for (unsigned kept = 0; kept < 6;) kept += gaps.TakeLarge(kBytes) ? 1 : 0;
+  EXPECT_EQ(gaps.last_thinning(), 0U);
+}
+
+TEST(SampleGaps, SmallBlocksAreNeverThinned) {
+  EXPECT_EQ(SampleGaps::MostThinning(16), 0U);
+  EXPECT_EQ(SampleGaps::MostThinning(511), 0U);
+  EXPECT_EQ(SampleGaps::MostThinning(512), 1U);
+  EXPECT_EQ(SampleGaps::MostThinning(4096), 4U);
+  EXPECT_EQ(SampleGaps::MostThinning(std::uint64_t{1} << 40), 4U);
+  SampleGaps gaps;
+  gaps.Start(99, 4096);
+  Calls small(gaps, 3);
+  Calls medium(gaps, 30);
+  ASSERT_GE(ClassBytes(30), 4096U);
+  unsigned thinned_small = 0;
+  unsigned thinned_medium = 0;
+  for (unsigned i = 0; i < 100'000; ++i) {
+    if (small.IsSampled()) {
+      thinned_small = std::max(thinned_small, gaps.last_thinning());
+      gaps.NoteFreed(3);
+    }
+    if (medium.IsSampled()) {
+      thinned_medium = std::max(thinned_medium, gaps.last_thinning());
+      gaps.NoteFreed(30);
+    }
+  }
+  EXPECT_EQ(thinned_small, 0U);
+  EXPECT_EQ(thinned_medium, 4U);
 }
 
 }  // namespace
