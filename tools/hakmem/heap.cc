@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/heap_diff.h"
+#include "tools/hakmem/heap_page.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"
@@ -22,6 +23,7 @@
 #include "tools/hakmem/words.h"
 
 // Of explain and trace, with the same meaning.
+ABSL_DECLARE_FLAG(std::string, html);
 ABSL_DECLARE_FLAG(bool, json);
 ABSL_DECLARE_FLAG(std::string, pprof);
 ABSL_DECLARE_FLAG(std::string, symbolizer);
@@ -46,8 +48,9 @@ constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
 constexpr unsigned kDefaultRows = 20;
 
-constexpr const char* kFlags[] = {"by",     "diff",  "top",        "json",
-                                  "folded", "pprof", "symbolizer", "symbols"};
+constexpr const char* kFlags[] = {"by",    "diff",       "top",
+                                  "json",  "html",       "folded",
+                                  "pprof", "symbolizer", "symbols"};
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem heap: ", text, "\n");
@@ -82,8 +85,9 @@ bool AllWhole(const HeapProfiles& profiles) {
 }
 
 // An empty path: nobody asked for it.
-bool Write(const std::string& path, const HeapReport& report,
-           std::string (*make)(const HeapReport&)) {
+template <typename Shown>
+bool Write(const std::string& path, const Shown& report,
+           std::string (*make)(const Shown&)) {
   if (path.empty()) return true;
   const absl::Status status = WriteFile(path, make(report));
   if (!status.ok()) Complain(status.message());
@@ -116,9 +120,10 @@ int Show(const std::vector<std::string>& paths, HeapKind by) {
                ? HeapAsJson(report)
                : HeapAsText(report,
                             absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
+  const bool html = Write(absl::GetFlag(FLAGS_html), report, HeapAsPage);
   const bool folded = Write(absl::GetFlag(FLAGS_folded), report, HeapAsFolded);
   const bool pprof = Write(absl::GetFlag(FLAGS_pprof), report, HeapAsPprof);
-  return folded && pprof && AllWhole(profiles) ? status : kNotAllRead;
+  return html && folded && pprof && AllWhole(profiles) ? status : kNotAllRead;
 }
 
 int ShowDiff(const std::string& before_path, const std::string& after_path,
@@ -142,7 +147,8 @@ int ShowDiff(const std::string& before_path, const std::string& after_path,
                ? HeapDiffAsJson(diff)
                : HeapDiffAsText(
                      diff, absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
-  return AllWhole(*before) && AllWhole(*after) ? kAllGood : kNotAllRead;
+  const bool html = Write(absl::GetFlag(FLAGS_html), diff, HeapDiffAsPage);
+  return html && AllWhole(*before) && AllWhole(*after) ? kAllGood : kNotAllRead;
 }
 
 int Heap(const std::vector<std::string>& arguments) {

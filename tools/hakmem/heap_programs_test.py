@@ -180,7 +180,8 @@ class HeapTest(unittest.TestCase):
 
     def test_a_full_disk_is_said(self):
         self.sample("leak")
-        self.assertIn("cannot write /dev/full", self.heap("--folded=/dev/full", self.path, status=1).stderr)
+        for flag in ("--folded", "--html"):
+            self.assertIn("cannot write /dev/full", self.heap(flag + "=/dev/full", self.path, status=1).stderr)
         for flags in ([], ["--json"]):
             with open("/dev/full", "wb") as full:
                 done = subprocess.run([HAKMEM, "heap", *flags, self.path], stdout=full, stderr=subprocess.PIPE,

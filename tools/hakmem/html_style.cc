@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "tools/hakmem/report_html.h"
+#include "tools/hakmem/html_page.h"
 
 namespace hakmem::tools {
 

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/advice.h"
+#include "tools/hakmem/html_page.h"
 #include "tools/hakmem/html_timeline.h"
 #include "tools/hakmem/words.h"
 
@@ -19,54 +20,9 @@ namespace {
 constexpr std::size_t kMaxTimelines = 12;
 constexpr std::size_t kMaxProcessRows = 200;
 
-std::string Paragraph(std::string_view style, std::string_view text) {
-  return absl::StrCat("<p", style.empty() ? "" : " class=\"", style,
-                      style.empty() ? ">" : "\">", ForHtml(text), "</p>\n");
-}
-
-// A table whose rows become lists where it is narrow. The cells are HTML.
-class Table {
- public:
-  // Columns whose title begins with '<' hold words, those with '=' words that
-  // are not broken, the others numbers.
-  Table(std::string_view name, const std::vector<std::string_view>& titles) {
-    html_ = absl::StrCat(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
-        name, "\"><table class=\"rows\"><thead><tr>");
-    for (std::string_view title : titles) {
-      styles_.push_back(title.starts_with('<')   ? " class=\"words\""
-                        : title.starts_with('=') ? " class=\"words whole\""
-                                                 : "");
-      if (!styles_.back().empty()) title.remove_prefix(1);
-      titles_.push_back(title);
-      absl::StrAppend(&html_, "<th scope=\"col\"", styles_.back(), ">", title,
-                      "</th>");
-    }
-    html_ += "</tr></thead><tbody>\n";
-  }
-
-  void Row(const std::vector<std::string>& cells) {
-    html_ += "<tr>";
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const std::string_view tag = i == 0 ? "th scope=\"row\"" : "td";
-      absl::StrAppend(&html_, "<", tag, styles_[i], " data-title=\"",
-                      titles_[i], "\"><span>", cells[i], "</span></",
-                      tag.substr(0, 2), ">");
-    }
-    html_ += "</tr>\n";
-  }
-
-  std::string Html() const { return html_ + "</tbody></table></div>\n"; }
-
- private:
-  std::string html_;
-  std::vector<std::string_view> titles_;
-  std::vector<std::string_view> styles_;
-};
-
 std::string CausesTable(const Report& report) {
-  Table table("Causes", {"<cause", "<name", "failed", "served later",
-                         "processes", "=first", "=last"});
+  HtmlTable table("Causes", {"<cause", "<name", "failed", "served later",
+                             "processes", "=first", "=last"});
   std::size_t number = 0;
   for (const std::size_t index : report.analysis.Ranked()) {
     const Cause& cause = report.analysis.causes()[index];
@@ -142,8 +98,10 @@ std::string CauseHtml(const Report& report, const Cause& cause,
   std::string html = absl::StrCat(
       "<section id=\"cause-", number, "\">\n<h2>", number, ". ",
       ForHtml(advice.title), "</h2>\n",
-      Paragraph("muted", absl::StrCat(CauseName(cause), ": ", Outcome(cause))),
-      Paragraph("sentence", advice.sentence), Paragraph("", advice.background));
+      HtmlParagraph("muted",
+                    absl::StrCat(CauseName(cause), ": ", Outcome(cause))),
+      HtmlParagraph("sentence", advice.sentence),
+      HtmlParagraph("", advice.background));
   if (!advice.remedies.empty()) html += RemediesHtml(advice);
   html += EvidenceHtml(report, cause);
   if (!cause.sites.empty()) html += SitesHtml(report, cause);
@@ -191,7 +149,7 @@ std::string TimelinesHtml(const Analysis& analysis) {
                     " without a failed call</summary>", folded, "</details>\n");
   }
   if (drawn > kMaxTimelines) {
-    html += Paragraph(
+    html += HtmlParagraph(
         "muted",
         absl::StrCat("Not drawn: ", drawn - kMaxTimelines, " more processes."));
   }
@@ -205,9 +163,9 @@ std::string MostBytes(const Process& process, std::uint64_t bytes) {
 }
 
 std::string ProcessesHtml(const Analysis& analysis) {
-  Table table("Processes",
-              {"<program", "process", "=variant", "failed", "served later",
-               "not in the trace", "most granted", "most mapped", "=ended"});
+  HtmlTable table("Processes", {"<program", "process", "=variant", "failed",
+                                "served later", "not in the trace",
+                                "most granted", "most mapped", "=ended"});
   std::size_t rows = 0;
   for (const Process* process : RankedProcesses(analysis)) {
     if (++rows > kMaxProcessRows) break;
@@ -220,7 +178,7 @@ std::string ProcessesHtml(const Analysis& analysis) {
   }
   std::string html = table.Html();
   if (analysis.processes().size() > kMaxProcessRows) {
-    html += Paragraph(
+    html += HtmlParagraph(
         "muted", absl::StrCat(analysis.processes().size() - kMaxProcessRows,
                               " more processes."));
   }
@@ -228,38 +186,24 @@ std::string ProcessesHtml(const Analysis& analysis) {
 }
 
 std::string InputsHtml(const Report& report) {
-  Table table("What was read",
-              {"<file", "lines", "records", "others' lines", "unreadable"});
+  HtmlTable table("What was read",
+                  {"<file", "lines", "records", "others' lines", "unreadable"});
   for (const Input& input : report.inputs) {
     table.Row({ForHtml(input.name), absl::StrCat(input.lines),
                absl::StrCat(input.records), absl::StrCat(input.other_lines),
                absl::StrCat(input.problem_count)});
   }
-  std::string html =
-      absl::StrCat("<section>\n<h2>What was read</h2>\n", table.Html());
-  const std::vector<std::string> remarks = Remarks(report);
-  if (!remarks.empty()) html += "<ul>\n";
-  for (const std::string& remark : remarks) {
-    absl::StrAppend(&html, "<li>", ForHtml(remark), "</li>\n");
-  }
-  if (!remarks.empty()) html += "</ul>\n";
-  return html + "</section>\n";
+  return absl::StrCat("<section>\n<h2>What was read</h2>\n", table.Html(),
+                      HtmlList(Remarks(report)), "</section>\n");
 }
 
 }  // namespace
 
 std::string ReportAsHtml(const Report& report) {
   const std::string headline = Headline(report);
-  std::string html = absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-      "'none'; style-src 'unsafe-inline'; img-src data:\">\n"
-      "<link rel=\"icon\" href=\"data:,\">\n<title>Failed allocations</title>\n"
-      "<style>",
-      kPageStyle, "</style>\n</head>\n<body>\n<header>\n");
-  html += Paragraph("kicker", "hakmem explain: failed allocations");
+  std::string html = absl::StrCat(PageHead({.title = "Failed allocations"}),
+                                  "<body>\n<header>\n");
+  html += HtmlParagraph("kicker", "hakmem explain: failed allocations");
   absl::StrAppend(&html, "<h1>", ForHtml(headline), "</h1>\n");
   if (!report.analysis.causes().empty()) html += CausesTable(report);
   html += "</header>\n<main>\n";

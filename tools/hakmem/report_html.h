@@ -5,16 +5,12 @@
 #define HAKMEM_TOOLS_HAKMEM_REPORT_HTML_H_
 
 #include <string>
-#include <string_view>
 
 #include "tools/hakmem/report.h"
 
 namespace hakmem::tools {
 
 std::string ReportAsHtml(const Report& report);
-
-// The page's style sheet (html_style.cc).
-extern const std::string_view kPageStyle;
 
 }  // namespace hakmem::tools
 

@@ -6,75 +6,14 @@ Usage: test_page.py HAKMEM      (needs Debian's chromium, chromium-driver and py
 import base64
 import json
 import os
-import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
+from page_browser import CONTRAST, PAPER, WIDE, BrowserTest
 
 HAKMEM = os.path.abspath(sys.argv[1])
-WIDE, SMALL, PHONE, PAPER = 1280, 400, 360, 703  # CSS pixels; PAPER: A4 without its margins
-SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--disable-dev-shm-usage")
-# What does not fit, is too small to read, or has no name for who cannot see it.
-FAULTS = """
-const bad = [];
-const width = document.documentElement.clientWidth;
-if (document.documentElement.scrollWidth > width) bad.push('the page is wider than the window');
-document.querySelectorAll('details').forEach(d => { d.open = true; });
-const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (texts.nextNode()) {
-  const node = texts.currentNode, style = getComputedStyle(node.parentElement);
-  if (!node.textContent.trim()) continue;
-  const name = node.textContent.trim().slice(0, 40);
-  if (parseFloat(style.fontSize) < 10) bad.push(name + ' is ' + style.fontSize + ' high');
-  if (node.parentElement.closest('.scroll')) continue;
-  const range = document.createRange();
-  range.selectNodeContents(node);
-  const box = range.getBoundingClientRect();
-  if (box.right > width + 1 || box.left < -1) bad.push(name + ' is cut off');
-}
-document.querySelectorAll('.scroll').forEach(part => {
-  if (part.scrollWidth > part.clientWidth + 1) bad.push('a table is cut off: ' + part.getAttribute('aria-label') +
-    ' needs ' + part.scrollWidth + ' of ' + part.clientWidth);
-});
-document.querySelectorAll('.area svg').forEach(svg => {
-  const box = svg.getBoundingClientRect();
-  if (box.width < 150 || box.height < 100) bad.push('a timeline is ' + box.width + ' x ' + box.height);
-});
-document.querySelectorAll('[role=img], [role=region]').forEach(part => {
-  if (!part.getAttribute('aria-label')) bad.push('no name: ' + part.outerHTML.slice(0, 60));
-});
-document.querySelectorAll('a[href^="#"]').forEach(link => {
-  if (!document.querySelector(link.getAttribute('href'))) bad.push('leads nowhere: ' + link.href);
-});
-return bad;
-"""
-# The contrast of every text with what is behind it (WCAG).
-CONTRAST = """
-const parse = colour => colour.match(/[0-9.]+/g).map(Number);
-const light = colour => { const c = parse(colour).slice(0, 3).map(v => { v /= 255;
-  return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });
-  return .2126 * c[0] + .7152 * c[1] + .0722 * c[2]; };
-const behind = element => { for (let at = element; at; at = at.parentElement) {
-  const colour = getComputedStyle(at).backgroundColor;
-  if (parse(colour)[3] !== 0) return colour; } return 'rgb(255,255,255)'; };
-const bad = [];
-document.querySelectorAll('h1, h2, h3, p, li, dt, dd, th, td, code, pre, a, summary, span').forEach(element => {
-  if (!element.textContent.trim() || !element.getClientRects().length) return;
-  const [a, b] = [light(getComputedStyle(element).color), light(behind(element))].sort();
-  const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-  if (ratio < 4.5) bad.push(element.tagName + ' ' + ratio.toFixed(1) + ': ' + element.textContent.slice(0, 30));
-});
-return bad;
-"""
 
 
 def lines():
@@ -106,58 +45,35 @@ def lines():
            "hakmem": "0.1.0", "variant": "release", "options": {}}
 
 
-class PageTest(unittest.TestCase):
+class PageTest(BrowserTest):
     @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="hakmem_page.")
-        cls.addClassCleanup(folder.cleanup)
-        cls.page = pathlib.Path(folder.name, "page.html")
+    def make_page(cls):
         trace = "".join(json.dumps(line) + "\n" for line in lines()) + "noise\n" + json.dumps(next(lines()))[:50]
         subprocess.run([HAKMEM, "explain", "--symbolizer=none", "--html=%s" % cls.page, "-"], input=trace, text=True,
                        stdout=subprocess.DEVNULL, check=False)
-        options = Options()
-        options.binary_location = shutil.which("chromium", path="/usr/bin")
-        for switch in SWITCHES + ("--user-data-dir=" + os.path.join(folder.name, "profile"),):
-            options.add_argument(switch)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        cls.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
-        cls.addClassCleanup(cls.driver.quit)
-
-    def open(self, width, dark=False, paper=False):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width in (SMALL, PHONE)})
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "media": "print" if paper else "",
-            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-        self.driver.get(self.page.as_uri())
 
     def test_everything_fits_and_can_be_read(self):
-        for width in (WIDE, SMALL, PHONE):
-            for dark in (False, True):
-                with self.subTest(width=width, dark=dark):
-                    self.open(width, dark)
-                    self.assertEqual(self.driver.execute_script(CONTRAST), [])
-                    self.assertEqual(self.driver.execute_script(FAULTS), [])
+        self.assert_readable()
 
     def test_dark_is_dark_and_paper_is_white(self):
         colour = "return getComputedStyle(document.body).backgroundColor"
-        self.open(WIDE, dark=True)
-        self.assertEqual(self.driver.execute_script(colour), "rgb(18, 22, 27)")
-        self.open(PAPER, dark=True, paper=True)
-        self.assertEqual(self.driver.execute_script(colour), "rgb(255, 255, 255)")
-        self.assertEqual(self.driver.execute_script(CONTRAST), [])
+        self.browser.open(WIDE, dark=True)
+        self.assertEqual(self.browser.run(colour), "rgb(18, 22, 27)")
+        self.browser.open(PAPER, dark=True, paper=True)
+        self.assertEqual(self.browser.run(colour), "rgb(255, 255, 255)")
+        self.assertEqual(self.browser.run(CONTRAST), [])
 
     def test_it_prints(self):
-        self.open(WIDE)
-        printed = base64.b64decode(self.driver.execute_cdp_cmd("Page.printToPDF", {
+        self.browser.open(WIDE)
+        printed = base64.b64decode(self.browser.driver.execute_cdp_cmd("Page.printToPDF", {
             "preferCSSPageSize": True, "paperWidth": 8.27, "paperHeight": 11.69})["data"])
         pages = re.findall(rb"/Type\s*/Page\b", printed)
         self.assertGreaterEqual(len(pages), 2)
         self.assertLess(len(pages), 12)
 
     def test_it_draws_what_it_says(self):
-        self.open(WIDE)
-        count = lambda css: len(self.driver.find_elements("css selector", css))
+        self.browser.open(WIDE)
+        count = lambda css: len(self.browser.driver.find_elements("css selector", css))
         self.assertEqual(count("figure"), 3)
         self.assertEqual(count("details.quiet figure"), 1)
         for series in ("granted", "cached", "mapped"):
@@ -166,19 +82,13 @@ class PageTest(unittest.TestCase):
         self.assertEqual(count("section[id^=cause]"), 3)
 
     def test_what_is_not_known_is_not_zero(self):
-        self.open(WIDE)
-        row = [row.text for row in self.driver.find_elements("css selector", "tr") if "killed 10 " in row.text]
+        self.browser.open(WIDE)
+        row = [row.text for row in self.browser.driver.find_elements("css selector", "tr") if "killed 10 " in row.text]
         self.assertEqual(row, ["killed 10 release 0 0 0 not known not known no"])
         self.assertNotIn("0 bytes mapped", self.page.read_text())
 
     def test_it_asks_nobody_and_complains_of_nothing(self):
-        for log in ("browser", "performance"):
-            self.driver.get_log(log)
-        self.open(WIDE)
-        self.assertEqual(self.driver.get_log("browser"), [])
-        asked = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        urls = {entry["params"]["request"]["url"] for entry in asked if entry["method"] == "Network.requestWillBeSent"}
-        self.assertEqual({url for url in urls if not url.startswith("data:")}, {self.page.as_uri()})
+        self.assert_alone()
 
 
 if __name__ == "__main__":
