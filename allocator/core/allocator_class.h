@@ -91,10 +91,7 @@ class Allocator {
     EnsureStarted();
     return guards_;
   }
-  HeapProfile& profile() {
-    EnsureStarted();
-    return profile_;
-  }
+  constexpr HeapProfile& profile() { return profile_; }
   Upkeep<kConfig>& upkeep() {
     EnsureStarted();
     return upkeep_;

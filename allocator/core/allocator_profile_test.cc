@@ -190,6 +190,7 @@ TYPED_TEST(AllocatorProfileTest, AFailingCallIsServedWithoutASample) {
 TYPED_TEST(AllocatorProfileTest, WithoutATableAllGoesOn) {
   TestAllocator<TypeParam::kConfig> test(Sampling(1));
   auto& allocator = *test.allocator;
+  allocator.EnsureStarted();
   const auto window =
       allocator.profile().on()
           ? allocator.ace().region().heap_window(Region::kProfileWindow)

@@ -48,6 +48,7 @@ void HeapProfile::Start(std::uint64_t mean_bytes, bool stacks,
                RoundUp(Table::kNodes * sizeof(Table::Node), page_bytes), 0);
   sites_.Place(window.begin + Table::kSitesAt,
                RoundUp(Table::kSites * sizeof(ProfileSite), page_bytes), 0);
+  first_site_ = &SiteAt(0);
 }
 
 void HeapProfile::CaptureCaller(const void* frame, OwnStack& own,
@@ -147,7 +148,7 @@ void HeapProfile::Add(const void* block, std::size_t bytes,
                       SizeClass asked_class, const CallStack& stack,
                       unsigned thinning) {
   const ProfileFigures weight = WeightOf(bytes, thinning);
-  const FutexLockHolder hold(lock_);
+  const Change change(*this);
   totals_.allocated.Add(weight);
   if (!EnsureTable() || !TryAdd(block, weight, asked_class, stack)) {
     ++totals_.lost_samples;
@@ -174,7 +175,7 @@ bool HeapProfile::TryAdd(const void* block, const ProfileFigures& weight,
 }
 
 void HeapProfile::Remove(const void* block) {
-  const FutexLockHolder hold(lock_);
+  const Change change(*this);
   if (table_ == nullptr) return;
   std::uint32_t& link = LinkTo(block);
   if (link != 0) RemoveAt(link);
@@ -208,6 +209,7 @@ bool HeapProfile::CopySite(std::uint32_t index, ProfileSite& site) {
 
 void HeapProfile::CheckInvariants() {
   const FutexLockHolder hold(lock_);
+  HAK_CHECK_EQ(sequence_.load(std::memory_order_relaxed) % 2, 0U);  // PF3
   if (table_ == nullptr) return;
   ProfileFigures nodes;
   for (std::uint32_t bucket : table_->node_buckets) {

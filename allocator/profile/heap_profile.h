@@ -17,9 +17,13 @@
 //        a site are the sums over its live samples, and the total's over all.
 //   PF2: the tables never take more than their fixed size; what does not fit is
 //        counted as lost.
+//   PF3: the sequence is odd while sites or totals change, and another one
+//        afterwards: who reads the memory of the process from outside, before
+//        and after, knows whether it has read one moment.
 #ifndef HAKMEM_ALLOCATOR_PROFILE_HEAP_PROFILE_H_
 #define HAKMEM_ALLOCATOR_PROFILE_HEAP_PROFILE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,6 +32,7 @@
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/profile/heap_profile_table.h"
+#include "allocator/profile/heap_tables.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/stacks/call_stack.h"
 #include "allocator/stacks/own_stack.h"
@@ -85,8 +90,36 @@ class HeapProfile {
 
   void CheckInvariants();
 
+  // For readers in other processes. `can_sample`: of the variant.
+  constexpr HeapTablesDescriptor Describe(bool can_sample,
+                                          const char* hakmem_version,
+                                          const char* variant) const;
+
  private:
   using Table = HeapProfileTable;
+
+  // Holds the lock while what readers from outside see changes (PF3).
+  class ABSL_SCOPED_LOCKABLE Change {
+   public:
+    explicit Change(HeapProfile& profile)
+        ABSL_EXCLUSIVE_LOCK_FUNCTION(profile.lock_)
+        : profile_(profile) {
+      profile_.lock_.Lock();
+      // acquire: what is changed, is so afterwards. Pairs with nothing in the
+      // process: the readers are others.
+      profile_.sequence_.fetch_add(1, std::memory_order_acquire);
+    }
+    ~Change() ABSL_UNLOCK_FUNCTION() {
+      // release: what was changed, was so before. Pairs with nothing, as above.
+      profile_.sequence_.fetch_add(1, std::memory_order_release);
+      profile_.lock_.Unlock();
+    }
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+
+   private:
+    HeapProfile& profile_;
+  };
 
   bool Grow(MetadataTable& table, std::size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -114,6 +147,9 @@ class HeapProfile {
   std::uint64_t mean_bytes_ = 0;
   bool stacks_ = false;
   FutexLock lock_;
+  // Written under the lock, read from outside of the process.
+  std::atomic<std::uint64_t> sequence_{0};
+  const ProfileSite* first_site_ = nullptr;  // written by Start
   // Grown under the lock.
   MetadataTable buckets_;
   MetadataTable nodes_;
@@ -125,6 +161,30 @@ class HeapProfile {
   // Live bytes beyond these are a new peak.
   std::uint64_t peak_mark_bytes_ ABSL_GUARDED_BY(lock_) = 0;
 };
+
+constexpr HeapTablesDescriptor HeapProfile::Describe(
+    bool can_sample, const char* hakmem_version,
+    const char* variant) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // The stack is a site's last field.
+  constexpr std::uint32_t kStackAt = sizeof(ProfileSite) - sizeof(CallStack);
+  return {.magic = "hakheap",
+          .version = HeapTablesDescriptor::kVersion,
+          .descriptor_bytes = sizeof(HeapTablesDescriptor),
+          .site_bytes = sizeof(ProfileSite),
+          .stack_offset = kStackAt + offsetof(CallStack, addresses),
+          .frames_offset = kStackAt + offsetof(CallStack, count),
+          .most_frames = CallStack::kMaxFrames,
+          .most_sites = Table::kSites,
+          .can_sample = can_sample,
+          .sequence = &sequence_,
+          .mean_bytes = &mean_bytes_,
+          .totals = &totals_.live,
+          .lost_samples = &totals_.lost_samples,
+          .site_count = &totals_.sites,
+          .sites = &first_site_,
+          .hakmem_version = hakmem_version,
+          .variant = variant};
+}
 
 }  // namespace hakmem
 

@@ -1,12 +1,15 @@
 #include "allocator/profile/heap_profile.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 
 #include "allocator/base/units.h"
 #include "allocator/base/weak_random.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/profile/heap_tables.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -44,6 +47,39 @@ class HeapProfileTest : public testing::Test {
   FakeVirtualMemory memory_;
   HeapProfile profile_{memory_};
 };
+
+// As another process does.
+template <typename T>
+T Read(const void* there) {
+  T value;
+  std::memcpy(&value, there, sizeof(value));
+  return value;
+}
+
+TEST_F(HeapProfileTest, OthersFindTheTables) {
+  for (unsigned i = 0; i < 3; ++i) profile_.Add(BlockAt(i), 16, 0, StackOf(7));
+  profile_.Add(BlockAt(9), 16, 0, StackOf(100, 2));
+  const HeapTablesDescriptor at = profile_.Describe(true, "1.2.3", "release");
+  EXPECT_STREQ(at.magic, "hakheap");
+  EXPECT_EQ(at.version, 1U);
+  EXPECT_EQ(at.descriptor_bytes, 104U);
+  EXPECT_EQ(offsetof(HeapTablesDescriptor, sequence), 40U);
+  EXPECT_EQ(offsetof(HeapTablesDescriptor, variant), 96U);
+  EXPECT_EQ(at.can_sample, 1U);
+  EXPECT_EQ(Read<std::uint64_t>(at.mean_bytes), kMean);
+  EXPECT_EQ(Read<std::uint64_t>(at.totals), 4U);
+  EXPECT_EQ(Read<std::uint64_t>(at.lost_samples), 0U);
+  ASSERT_EQ(Read<std::uint32_t>(at.site_count), 2U);
+  const char* site = Read<const char*>(at.sites) + at.site_bytes;
+  EXPECT_EQ(Read<std::uint64_t>(site), 1U);
+  EXPECT_EQ(Read<std::uint32_t>(site + at.frames_offset), 2U);
+  EXPECT_EQ(Read<std::uint64_t>(site + at.stack_offset), 100U);
+  // PF3
+  const auto before = Read<std::uint64_t>(at.sequence);
+  EXPECT_EQ(before % 2, 0U);
+  profile_.Remove(BlockAt(9));
+  EXPECT_EQ(Read<std::uint64_t>(at.sequence), before + 2);
+}
 
 TEST_F(HeapProfileTest, MapsNothingBeforeTheFirstSample) {
   const auto calls = memory_.calls(VmCall::kMap);

@@ -39,23 +39,6 @@ constexpr std::size_t RoundedUp(std::size_t bytes) {
   return (bytes + 3) / 4 * 4;
 }
 
-std::string BuildIdInNotes(std::string_view notes) {
-  while (notes.size() >= sizeof(Elf64_Nhdr)) {
-    Elf64_Nhdr header;
-    std::memcpy(&header, notes.data(), sizeof(header));
-    notes.remove_prefix(sizeof(header));
-    const std::size_t name = RoundedUp(header.n_namesz);
-    const std::size_t content = RoundedUp(header.n_descsz);
-    if (name > notes.size() || content > notes.size() - name) return "";
-    if (header.n_type == NT_GNU_BUILD_ID &&
-        notes.substr(0, header.n_namesz) == kGnu) {
-      return absl::BytesToHexString(notes.substr(name, header.n_descsz));
-    }
-    notes.remove_prefix(name + content);
-  }
-  return "";
-}
-
 // Nothing for what is no ELF file of this machine's kind.
 std::optional<Elf64_Ehdr> HeaderOf(std::ifstream& file) {
   const auto header = ReadAt<Elf64_Ehdr>(file, 0);
@@ -118,6 +101,23 @@ void AddDefinedFunctions(std::string_view symbols, const std::string& names,
 }
 
 }  // namespace
+
+std::string BuildIdInNotes(std::string_view notes) {
+  while (notes.size() >= sizeof(Elf64_Nhdr)) {
+    Elf64_Nhdr header;
+    std::memcpy(&header, notes.data(), sizeof(header));
+    notes.remove_prefix(sizeof(header));
+    const std::size_t name = RoundedUp(header.n_namesz);
+    const std::size_t content = RoundedUp(header.n_descsz);
+    if (name > notes.size() || content > notes.size() - name) return "";
+    if (header.n_type == NT_GNU_BUILD_ID &&
+        notes.substr(0, header.n_namesz) == kGnu) {
+      return absl::BytesToHexString(notes.substr(name, header.n_descsz));
+    }
+    notes.remove_prefix(name + content);
+  }
+  return "";
+}
 
 std::string BuildIdOfFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

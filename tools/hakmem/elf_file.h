@@ -14,6 +14,9 @@ namespace hakmem::tools {
 // be read or is no ELF file of this machine's kind.
 std::string BuildIdOfFile(const std::string& path);
 
+// In a segment of notes; "": there is none.
+std::string BuildIdInNotes(std::string_view notes);
+
 // Whether the file is a program that the dynamic loader has no part in, so that
 // nothing can be preloaded into it.
 bool IsStaticProgram(const std::string& path);

@@ -21,7 +21,6 @@
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_ring.h"
 #include "tools/hakmem/analysis.h"
-#include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/report_json.h"
@@ -130,7 +129,7 @@ void AddStack(const ProcessImage& image, const FailureEvent& event,
       frame.module = static_cast<std::size_t>(
           std::ranges::find_if(record.modules, same) - record.modules.begin());
       if (frame.module == record.modules.size()) {
-        record.modules.push_back({file->path, BuildIdOfFile(file->source)});
+        record.modules.push_back({file->path, image.BuildIdOf(*file)});
       }
       frame.offset -= moved;
     }

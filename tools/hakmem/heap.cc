@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_page.h"
+#include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"
@@ -65,8 +66,9 @@ std::optional<HeapKind> KindNamed(std::string_view name) {
   return std::nullopt;
 }
 
-absl::StatusOr<HeapProfiles> ReadFile(const std::string& path,
-                                      HeapModules& modules) {
+absl::StatusOr<HeapProfiles> ReadInput(const std::string& path,
+                                       HeapModules& modules) {
+  if (IsProcessOrCore(path)) return ReadHeapOfProcess(path, modules);
   std::string text;
   InputFile file(path);
   const absl::Status status =
@@ -76,7 +78,9 @@ absl::StatusOr<HeapProfiles> ReadFile(const std::string& path,
 }
 
 int CannotRead(const std::string& path, std::string_view why) {
-  Complain(absl::StrCat(ForTerminal(path), ": ", why));
+  // What is said of a process is a sentence that names it.
+  Complain(IsProcessOrCore(path) ? ForTerminal(why)
+                                 : absl::StrCat(ForTerminal(path), ": ", why));
   return kNotAllRead;
 }
 
@@ -99,7 +103,7 @@ int Show(const std::vector<std::string>& paths, HeapKind by) {
   HeapProfiles profiles;
   int status = kAllGood;
   for (const std::string& path : paths) {
-    absl::StatusOr<HeapProfiles> read = ReadFile(path, modules);
+    absl::StatusOr<HeapProfiles> read = ReadInput(path, modules);
     if (read.ok()) {
       profiles.Append(*std::move(read));
     } else {
@@ -129,9 +133,9 @@ int Show(const std::vector<std::string>& paths, HeapKind by) {
 int ShowDiff(const std::string& before_path, const std::string& after_path,
              HeapKind by) {
   HeapModules modules;
-  const absl::StatusOr<HeapProfiles> before = ReadFile(before_path, modules);
+  const absl::StatusOr<HeapProfiles> before = ReadInput(before_path, modules);
   if (!before.ok()) return CannotRead(before_path, before.status().message());
-  const absl::StatusOr<HeapProfiles> after = ReadFile(after_path, modules);
+  const absl::StatusOr<HeapProfiles> after = ReadInput(after_path, modules);
   if (!after.ok()) return CannotRead(after_path, after.status().message());
   HeapSymbols symbols(
       modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
@@ -169,7 +173,8 @@ int Heap(const std::vector<std::string>& arguments) {
     return ShowDiff(arguments[0], arguments[1], *by);
   }
   if (arguments.empty()) {
-    Complain("name a heap profile (hakmem help heap)");
+    Complain(
+        "name a process, a core file or a heap profile (hakmem help heap)");
     return kWrongUsage;
   }
   return Show(arguments, *by);
@@ -180,17 +185,23 @@ int Heap(const std::vector<std::string>& arguments) {
 constexpr Command kHeapCommand = {
     "heap",
     "who holds a program's memory, from its heap profile",
-    "[--FLAG…] FILE… | --diff [--FLAG…] FILE FILE",
-    "Reads what HAKMEM_HEAP_PROFILE=FILE or hakmem_heap_profile() wrote, and "
-    "shows\n"
-    "which places of the program and which functions hold its memory, held it "
-    "at\n"
-    "the peak (--by=peak) or have allocated most (--by=allocated), or which "
-    "have\n"
-    "grown (--diff). Of a file that several processes wrote, or one several\n"
-    "times, it shows the last profile of each process. FILE may be -: "
-    "standard\n"
-    "input.\n"
+    "[--FLAG…] PID|CORE|FILE… | --diff [--FLAG…] BEFORE AFTER",
+    "Reads the heap profile out of the memory of a process that runs on "
+    "hakmem\n"
+    "(PID), or of its core file, or what HAKMEM_HEAP_PROFILE=FILE or\n"
+    "hakmem_heap_profile() wrote. It shows which places of the program and "
+    "which\n"
+    "functions hold its memory, held it at the peak (--by=peak) or have "
+    "allocated\n"
+    "most (--by=allocated), or which have grown (--diff).\n"
+    "\n"
+    "A process needs no option for it and is neither stopped nor disturbed; "
+    "it\n"
+    "takes the process's user, or root. Of a file that several processes "
+    "wrote, or\n"
+    "one several times, the last profile of each process is shown. FILE may "
+    "be -:\n"
+    "standard input; one whose name is a number is written ./NUMBER.\n"
     "\n"
     "Exit status: 0 when everything could be read and written, 1 when not\n"
     "(what could be read is shown all the same), 2 for a wrong command line.",

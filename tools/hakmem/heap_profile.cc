@@ -204,8 +204,10 @@ void HeapProfiles::Append(HeapProfiles more) {
 }
 
 std::size_t HeapModules::Add(const Module& module) {
-  const auto [found, is_new] =
-      index_of_.try_emplace({module.path, module.build_id}, list_.size());
+  // A build may be reached by several names: /lib is a link to /usr/lib.
+  const std::string& name =
+      module.build_id.empty() ? module.path : module.build_id;
+  const auto [found, is_new] = index_of_.try_emplace(name, list_.size());
   if (is_new) list_.push_back(module);
   return found->second;
 }

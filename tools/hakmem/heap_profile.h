@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -89,7 +88,7 @@ class HeapModules {
 
  private:
   std::vector<Module> list_;
-  std::map<std::pair<std::string, std::string>, std::size_t> index_of_;
+  std::map<std::string, std::size_t> index_of_;  // by build id, else path
 };
 
 struct HeapProfiles {

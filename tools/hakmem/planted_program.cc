@@ -1,14 +1,19 @@
 // A program that holds memory in known places: planted_program leak | peak |
-// growth FIRST_PROFILE.
+// growth FIRST_PROFILE. With "hold" before these it says when it is ready, and
+// waits for the end of its input; with "churn" it allocates meanwhile.
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdio>
 #include <memory>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -82,10 +87,28 @@ bool Grow(const char* first_profile) {
   return true;
 }
 
-}  // namespace
+// Whoever likes may look at it until its input ends.
+void Wait(bool churns) {
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  std::atomic<bool> ended = false;
+  std::thread churn([&] {
+    while (churns && !ended) std::unique_ptr<Block> freed(Churn());
+  });
+  std::puts("ready");
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+  ended = true;
+  churn.join();
+}
 
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (argc > 2 && (mode == "hold" || mode == "churn")) {
+    const int status = Run(argc - 1, argv + 1);
+    if (status == 0) Wait(mode == "churn");
+    return status;
+  }
   if (mode == "leak") {
     Leak();
   } else if (mode == "peak") {
@@ -96,4 +119,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int status = Run(argc, argv);
+  // Has it in the stacks of what it calls.
+  std::fflush(stdout);
+  return status;
 }

@@ -10,11 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,7 @@ bool ReadFile(int file, std::uint64_t offset, void* bytes, std::size_t count) {
         ::pread(file, static_cast<char*>(bytes) + done, count - done,
                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
+    if (got == 0) errno = 0;  // the end
     if (got <= 0) return false;
     done += static_cast<std::size_t>(got);
   }
@@ -98,6 +101,17 @@ std::string NoPermission(std::uint64_t pid) {
 
 }  // namespace
 
+bool IsCoreFile(const std::string& path) {
+  std::error_code error;
+  // A pipe is not to be read from here.
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  std::ifstream file(path, std::ios::binary);
+  Elf64_Ehdr header = {};
+  return file.read(reinterpret_cast<char*>(&header), sizeof(header)) &&
+         std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+         header.e_type == ET_CORE;
+}
+
 absl::StatusOr<ProcessImage> ProcessImage::Open(const std::string& name) {
   ProcessImage image;
   std::uint64_t pid = 0;
@@ -130,8 +144,9 @@ absl::Status ProcessImage::OpenProcess(std::uint64_t pid) {
   memory_ = ::open((folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC);
   std::ifstream maps(folder + "/maps");
   if (memory_ < 0 || !maps) {
-    return Error(errno == EACCES || errno == EPERM
-                     ? NoPermission(pid)
+    return Error(errno == EACCES || errno == EPERM ? NoPermission(pid)
+                 : errno == ESRCH
+                     ? absl::StrCat("process ", pid, " has ended")
                      : absl::StrCat("process ", pid,
                                     " cannot be read: ", std::strerror(errno)));
   }
@@ -228,15 +243,24 @@ absl::Status ProcessImage::Read(std::uint64_t address, void* bytes,
                      ? NoPermission(pid_)
                      : absl::StrCat("process ", pid_, " has ended meanwhile"));
   }
+  std::size_t done = 0;
+  while (done < count) {
+    const absl::StatusOr<std::size_t> more = ReadCore(
+        address + done, static_cast<char*>(bytes) + done, count - done);
+    if (!more.ok()) return more.status();
+    done += *more;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::size_t> ProcessImage::ReadCore(std::uint64_t address,
+                                                   char* bytes,
+                                                   std::size_t count) const {
   for (const Segment& segment : segments_) {
-    if (address - segment.begin >= segment.bytes ||
-        count > segment.bytes - (address - segment.begin)) {
-      continue;
-    }
-    if (ReadFile(memory_, segment.offset + (address - segment.begin), bytes,
-                 count)) {
-      return absl::OkStatus();
-    }
+    const std::uint64_t before = address - segment.begin;
+    if (before >= segment.bytes) continue;
+    count = std::min<std::size_t>(count, segment.bytes - before);
+    if (ReadFile(memory_, segment.offset + before, bytes, count)) return count;
     return Error("the core file is cut off");
   }
   // What nobody has written is not in a core file, but in its own.
@@ -246,10 +270,8 @@ absl::Status ProcessImage::Read(std::uint64_t address, void* bytes,
     std::ifstream stream(file->source, std::ios::binary);
     stream.seekg(
         static_cast<std::streamoff>(file->offset + (address - file->begin)));
-    if (stream.read(static_cast<char*>(bytes),
-                    static_cast<std::streamsize>(count))) {
-      return absl::OkStatus();
-    }
+    count = std::min<std::size_t>(count, file->end - address);
+    if (stream.read(bytes, static_cast<std::streamsize>(count))) return count;
   }
   return Error("the core file does not have hakmem's memory");
 }
@@ -281,6 +303,36 @@ std::uint64_t ProcessImage::FindSymbol(std::string_view name) const {
     if (found) return MovedBy(file) + *found;
   }
   return 0;
+}
+
+std::string ProcessImage::BuildIdOf(const MappedFile& file) const {
+  if (!is_core_) return BuildIdOfFile(file.source);
+  const auto first =
+      std::ranges::find_if(files_, [&file](const MappedFile& other) {
+        return other.path == file.path && other.offset == 0;
+      });
+  Elf64_Ehdr header = {};
+  if (first == files_.end() ||
+      !Read(first->begin, &header, sizeof(header)).ok() ||
+      header.e_phentsize != sizeof(Elf64_Phdr)) {
+    return "";
+  }
+  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment = {};
+    const std::uint64_t at =
+        first->begin + header.e_phoff + i * sizeof(segment);
+    if (!Read(at, &segment, sizeof(segment)).ok()) return "";
+    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNotesBytes)
+      continue;
+    std::string notes(segment.p_filesz, '\0');
+    if (!Read(first->begin + segment.p_offset, notes.data(), notes.size())
+             .ok()) {
+      return "";
+    }
+    const std::string build_id = BuildIdInNotes(notes);
+    if (!build_id.empty()) return build_id;
+  }
+  return "";
 }
 
 const MappedFile* ProcessImage::FileAt(std::uint64_t address,

@@ -23,6 +23,9 @@ struct MappedFile {
   std::string source;  // where this process can open it
 };
 
+// Whether it is an ELF file, and a core.
+bool IsCoreFile(const std::string& path);
+
 class ProcessImage {
  public:
   // What the argument of a command names: a process by its number, else a core
@@ -43,6 +46,9 @@ class ProcessImage {
   // The file in which the address lies, and by how much it was moved when it
   // was loaded. Null: in none.
   const MappedFile* FileAt(std::uint64_t address, std::uint64_t& moved) const;
+  // Of the file as the process has it: of a core file's, as it has its
+  // beginning, else as it is on disk. "": it has none, or it is not known.
+  std::string BuildIdOf(const MappedFile& file) const;
 
   std::uint64_t pid() const { return pid_; }
   const std::string& program() const { return program_; }
@@ -58,6 +64,9 @@ class ProcessImage {
   absl::Status OpenProcess(std::uint64_t pid);
   absl::Status OpenCore(const std::string& path);
   void ReadNote(std::uint32_t type, std::string_view content);
+  // From `address` on, as many bytes as lie together, at most `count`.
+  absl::StatusOr<std::size_t> ReadCore(std::uint64_t address, char* bytes,
+                                       std::size_t count) const;
   // How far the file of the mapping was moved.
   std::uint64_t MovedBy(const MappedFile& file) const;
 

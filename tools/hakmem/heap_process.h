@@ -1,0 +1,23 @@
+// The heap profile of a process that runs, or of its core file, read from
+// outside: from the tables that hakmem_heap_tables leads to
+// (docs/heap_profile.md).
+#ifndef HAKMEM_TOOLS_HAKMEM_HEAP_PROCESS_H_
+#define HAKMEM_TOOLS_HAKMEM_HEAP_PROCESS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tools/hakmem/heap_profile.h"
+
+namespace hakmem::tools {
+
+// Whether the name is a process's number, or a core file's.
+bool IsProcessOrCore(const std::string& name);
+
+// The error is a sentence.
+absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
+                                               HeapModules& modules);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_HEAP_PROCESS_H_

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""`hakmem heap`, on processes that run and on their core files.
+
+Usage: heap_process_test.py LIBRARY DEBUG_LIBRARY HAKMEM PROGRAM OLD_RING
+"""
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY, DEBUG_LIBRARY, HAKMEM, PROGRAM, OLD_RING = (os.path.abspath(path) for path in sys.argv[1:6])
+MIB = 1 << 20
+
+
+class HeapProcessTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, *command, library=LIBRARY, mean="16K"):
+        environment = {"PATH": os.environ["PATH"], "HAKMEM_PROFILE_BYTES": mean,
+                       "HAKMEM_HEAP_PROFILE": str(self.folder / "at_exit")}
+        if library:
+            environment["LD_PRELOAD"] = library
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def heap(self, *arguments, status=0, before=()):
+        done = subprocess.run([*before, HAKMEM, "heap", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def first_row(self, *arguments):
+        lines = self.heap(*arguments).stdout.split("\n")
+        return lines[next(i for i, line in enumerate(lines) if line.endswith("  place")) + 1]
+
+    def profile(self, *arguments):
+        profile, = json.loads(self.heap("--json", *arguments).stdout)["profiles"]
+        return profile
+
+    def fails_with(self, words, *arguments, before=()):
+        done = self.heap(*arguments, status=1, before=before)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, "^hakmem heap: .*" + words)
+
+    def gdb(self, process, command):
+        subprocess.run(["gdb", "-nx", "-batch", "-p", str(process.pid), "-ex", command], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=True)
+
+    def core_of(self, process):
+        core = self.folder / "core"
+        self.gdb(process, "generate-core-file %s" % core)
+        return core
+
+    def test_finds_what_is_planted(self):
+        leak = self.start(PROGRAM, "hold", "leak")
+        self.assertIn("PlantedLeak", self.first_row(leak.pid))
+        self.assertIn("Churn", self.first_row("--by=allocated", leak.pid))
+        peak = self.start(PROGRAM, "hold", "peak")
+        self.assertIn("PlantedPeak", self.first_row("--by=peak", peak.pid))
+        self.assertIn("Background", self.first_row(peak.pid))
+        # They go on undisturbed.
+        self.assertIsNone(leak.poll())
+
+    def test_says_what_the_process_itself_and_its_core_say(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        live = self.profile(process.pid)
+        core = self.core_of(process)
+        self.assertEqual(self.profile(core), live)
+        self.assertTrue(live["complete"])
+        self.assertEqual(sum(site["live"]["bytes"] for site in live["sites"]), live["live"]["bytes"])
+        process.stdin.close()
+        process.wait()
+        at_exit = self.profile(self.folder / "at_exit")
+        leaks = [next(site for site in profile["sites"] if "PlantedLeak" in json.dumps(site))
+                 for profile in (live, at_exit)]
+        self.assertEqual(leaks[0]["live"], leaks[1]["live"])
+        names = [[frame["functions"] for frame in leak["stack"]] for leak in leaks]
+        self.assertEqual(names[0], names[1])
+
+    def test_growth_from_a_file_to_a_process(self):
+        first = self.folder / "first"
+        process = self.start(PROGRAM, "hold", "growth", str(first))
+        self.assertIn("PlantedGrowth", self.first_row("--diff", first, process.pid))
+
+    def test_exports(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        folded, pprof = self.folder / "folded", self.folder / "pprof"
+        self.heap("--folded=%s" % folded, "--pprof=%s" % pprof, process.pid)
+        self.assertIn("PlantedLeak", folded.read_text())
+        self.assertGreater(pprof.stat().st_size, 0)
+
+    def test_a_process_that_allocates_meanwhile(self):
+        process = self.start(PROGRAM, "churn", "leak", mean="64")
+        for _ in range(10):
+            profile = self.profile(process.pid)
+            leak = next(site for site in profile["sites"] if "PlantedLeak" in json.dumps(site))
+            self.assertLess(abs(leak["live"]["bytes"] - 16 * MIB), MIB)
+
+    def test_a_process_that_was_stopped_while_it_sampled(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        self.gdb(process, "set *(unsigned long*)((unsigned long*)&hakmem_heap_tables)[5] += 1")
+        self.assertIn("PlantedLeak", self.first_row(process.pid))
+
+    def test_says_what_is_wrong_with_a_process(self):
+        hold = [PROGRAM, "hold", "leak"]
+        process = self.start(*hold)
+        if os.geteuid() == 0 and shutil.which("setpriv"):
+            self.fails_with("may not be read: run this as its user or as root", process.pid,
+                            before=("setpriv", "--bounding-set=-all", "--inh-caps=-all"))
+        self.fails_with("there is no process", 2 ** 30)
+        self.fails_with("there is no hakmem in process", self.start(*hold, library=None).pid)
+        self.fails_with("is older than this command", self.start(OLD_RING, library=None).pid)
+        self.fails_with("hakmem's debug variant, which does not sample", self.start(*hold, library=DEBUG_LIBRARY).pid)
+        self.fails_with("started with HAKMEM_PROFILE_BYTES=0", self.start(*hold, mean="0").pid)
+        # Killed, and not yet waited for.
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        self.fails_with("has ended", process.pid)
+
+    def test_says_what_is_wrong_with_a_core(self):
+        core = self.core_of(self.start(PROGRAM, "hold", "leak"))
+        content = core.read_bytes()
+        damaged = self.folder / "damaged"
+        for part in (50, 2):
+            damaged.write_bytes(content[:len(content) // part])
+            self.fails_with("cut off", damaged)
+        damaged.write_bytes(content.replace(b"hakheap\0" + struct.pack("I", 1), b"hakheap\0" + struct.pack("I", 9)))
+        self.fails_with("in a form that this command does not know", damaged)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[6:])
