@@ -1,7 +1,9 @@
 #include "allocator/platform/linux_virtual_memory.h"
 
+#include <linux/seccomp.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -37,6 +39,7 @@ constexpr std::uint64_t kUsualMaxMappings = 65'530;
 // once. Bit 63: the page is in memory; bit 62: it is in swap (Linux's
 // pagemap.rst).
 constexpr std::size_t kPageEntries = 512;
+constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
 
 void* Map(Address address, std::size_t bytes, int how, int protection) {
@@ -94,6 +97,17 @@ void LinuxVirtualMemory::FailNth(std::uint64_t nth, bool from_then_on) {
   asked_.store(0, std::memory_order_relaxed);
 }
 
+// Under a filter of system calls `mincore` may end the process: it is none of
+// systemd's @system-service, and there is no asking. A program may set up its
+// filter at any time.
+bool LinuxVirtualMemory::IsFiltered() {
+  if (!filtered_.load(std::memory_order_relaxed) &&
+      prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER) {
+    filtered_.store(true, std::memory_order_relaxed);
+  }
+  return filtered_.load(std::memory_order_relaxed);
+}
+
 bool LinuxVirtualMemory::IsRefusedByOrder() {
   if (fail_nth_ == 0) return false;
   const std::uint64_t call = asked_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -142,6 +156,7 @@ VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
 VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
                                           unsigned char* resident) {
   const ErrnoGuard guard;
+  if (IsFiltered()) return ReadPageMap(address, bytes, kPresent, resident);
   const VmStatus status =
       StatusOf(mincore(ToPointer(address), bytes, resident));
   if (!status.ok()) return status;
@@ -154,6 +169,13 @@ VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
 VmStatus LinuxVirtualMemory::FindTouched(Address address, std::size_t bytes,
                                          unsigned char* touched) {
   const ErrnoGuard guard;
+  return ReadPageMap(address, bytes, kPresentOrSwapped, touched);
+}
+
+// Whether each page has one of the bits `wanted`.
+VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
+                                         std::uint64_t wanted,
+                                         unsigned char* has) {
   VmStatus status;
   const int fd = ProcReader().Open("/proc/self/pagemap", status.error_number);
   if (fd < 0) return status;
@@ -169,7 +191,7 @@ VmStatus LinuxVirtualMemory::FindTouched(Address address, std::size_t bytes,
       status.error_number = EIO;
     }
     for (std::size_t i = 0; i < count && status.ok(); ++i) {
-      touched[done + i] = (entries[i] & kPresentOrSwapped) != 0 ? 1 : 0;
+      has[done + i] = (entries[i] & wanted) != 0 ? 1 : 0;
     }
     done += count;
   }
@@ -264,12 +286,8 @@ VmStatus LinuxVirtualMemory::Renew(Address address, std::size_t bytes) {
   if (Map(address, bytes, MAP_FIXED, kWritable) != MAP_FAILED) return {};
   VmStatus status = {
       .error_number = errno, .call = VmCall::kMap, .bytes = bytes};
-  // It may have unmapped the range before it ran out of memory.
-  unsigned char resident = 0;
-  const std::size_t page_bytes = PageBytes();
-  for (Address at = address; at < address + bytes; at += page_bytes) {
-    status.target_lost |= mincore(ToPointer(at), page_bytes, &resident) != 0;
-  }
+  // It may have unmapped the range, or part of it, before it ran out of memory.
+  status.target_lost = madvise(ToPointer(address), bytes, MADV_NORMAL) != 0;
   if (status.target_lost) munmap(ToPointer(address), bytes);
   return status;
 }

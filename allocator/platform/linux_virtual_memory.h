@@ -46,11 +46,17 @@ class LinuxVirtualMemory final : public VirtualMemory {
   AddressRange RegionRange() const override;
 
  private:
+  bool IsFiltered();
   bool IsRefusedByOrder();
   VmStatus MapNew(Address address, std::size_t bytes, int protection);
+  VmStatus ReadPageMap(Address address, std::size_t bytes, std::uint64_t wanted,
+                       unsigned char* has);
 
   std::uint64_t fail_nth_ = 0;
   bool fail_from_then_on_ = false;
+  // The process has a filter of system calls, for good. Written and read by who
+  // asks for resident pages.
+  std::atomic<bool> filtered_{false};
   // Whoever finds first that locked memory cannot be given back tells of it.
   std::atomic<bool> told_of_locked_{false};
   // Calls that asked for memory, while fail_nth_ is not 0: added to by every

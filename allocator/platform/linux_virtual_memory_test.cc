@@ -12,6 +12,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
+#include "allocator/platform/fake_sandbox.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -327,6 +328,20 @@ TEST_F(LinuxVirtualMemoryTest, FindsResidentPages) {
   EXPECT_EQ(resident[1], 1);
   EXPECT_EQ(resident[2], 0);
   EXPECT_FALSE(memory_.FindResident(Page(4), page_, resident).ok());
+}
+
+// Under a filter, which may kill for `mincore`, it is not called.
+TEST_F(LinuxVirtualMemoryTest, FindsResidentPagesUnderAFilter) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
+  Fill(1, 1, 1);
+  const auto find_without_mincore = [&] {
+    unsigned char resident[3] = {9, 9, 9};
+    if (!ForbidSystemCalls({SYS_mincore})) _exit(0);
+    const bool good = memory_.FindResident(Page(0), 3 * page_, resident).ok() &&
+                      resident[0] == 0 && resident[1] == 1 && resident[2] == 0;
+    _exit(good ? 0 : 1);
+  };
+  EXPECT_EXIT(find_without_mincore(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(LinuxVirtualMemoryTest, FindsTouchedPages) {

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""run_sandboxed.py LIBRARY PROGRAM: the library serves under filters of system calls, and reports.
+
+Runs PROGRAM with the library preloaded under each filter, with the options that have the library
+make calls of its own. A call that the filter forbids ends the process by SIGSYS, or fails.
+"""
+import os
+import signal
+import subprocess
+import sys
+
+FILTERS = ["none", "service", "later", "memory"]
+OPTIONS = [
+    {},
+    {"HAKMEM_BACKGROUND": "1", "HAKMEM_DECAY_MS": "20"},
+    {"HAKMEM_GUARD_SAMPLE": "50", "HAKMEM_CRASH_REPORT": "1"},
+    {"HAKMEM_HUGE_PAGES": "on", "HAKMEM_PREFAULT": "populate"},
+    {"HAKMEM_STATS": "/dev/null"},
+]
+
+
+def run(library, program, filter_name, work, options):
+    environment = dict(os.environ, LD_PRELOAD=library, **options)
+    return subprocess.run([os.path.abspath(program), filter_name, work], env=environment, text=True,
+                          errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=300, check=False)
+
+
+def complaints(library, program):
+    for filter_name in FILTERS:
+        for options in OPTIONS:
+            done = run(library, program, filter_name, "serve", options)
+            if done.stdout == "no filters\n":
+                return
+            if done.returncode != 0 or done.stdout != "done\n":
+                yield "%s, %s: ended with %d, %r, %r" % (
+                    filter_name, options, done.returncode, done.stdout, done.stderr[-500:])
+        done = run(library, program, filter_name, "double_free", {})
+        if done.returncode != -signal.SIGABRT or "double free of" not in done.stderr:
+            yield "%s: a double free ended with %d, %r" % (filter_name, done.returncode, done.stderr[-500:])
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    found = list(complaints(os.path.abspath(sys.argv[1]), sys.argv[2]))
+    print("\n".join(found or ["served under every filter"]))
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

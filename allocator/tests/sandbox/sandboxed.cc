@@ -1,0 +1,209 @@
+// Allocates under a filter of system calls. FILTER is
+//   service   systemd's SystemCallFilter=@system-service, from the start on
+//   later     the same, but set up by the program when it has allocated
+//   memory    what memory, threads and output need, set up when it has
+//             allocated; all else is refused
+//   none
+// and WORK is `serve` or `double_free`. Ends with "done" on stdout.
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "allocator/tests/opaque.h"
+
+namespace {
+
+using hakmem::Opaque;
+
+// What @system-service of systemd 252 leaves out, of what Linux 6.1 has on both
+// x86-64 and aarch64. Whoever calls one is killed.
+constexpr int kNoService[] = {SYS_acct,
+                              SYS_adjtimex,
+                              SYS_bpf,
+                              SYS_chroot,
+                              SYS_clock_adjtime,
+                              SYS_clock_settime,
+                              SYS_delete_module,
+                              SYS_fanotify_init,
+                              SYS_fanotify_mark,
+                              SYS_finit_module,
+                              SYS_fsconfig,
+                              SYS_fsmount,
+                              SYS_fsopen,
+                              SYS_fspick,
+                              SYS_init_module,
+                              SYS_kexec_load,
+                              SYS_lookup_dcookie,
+                              SYS_mincore,
+                              SYS_mount,
+                              SYS_move_mount,
+                              SYS_nfsservctl,
+                              SYS_open_by_handle_at,
+                              SYS_open_tree,
+                              SYS_perf_event_open,
+                              SYS_pidfd_getfd,
+                              SYS_pivot_root,
+                              SYS_pkey_alloc,
+                              SYS_pkey_free,
+                              SYS_pkey_mprotect,
+                              SYS_ptrace,
+                              SYS_quotactl,
+                              SYS_reboot,
+                              SYS_seccomp,
+                              SYS_setdomainname,
+                              SYS_sethostname,
+                              SYS_settimeofday,
+                              SYS_swapoff,
+                              SYS_swapon,
+                              SYS_syslog,
+                              SYS_umount2,
+                              SYS_vhangup};
+
+// What a program may leave itself that has opened all that it needs. Whatever
+// else is called fails.
+constexpr int kMemory[] = {
+    SYS_brk,          SYS_clock_gettime, SYS_clone,
+    SYS_clone3,       SYS_close,         SYS_exit,
+    SYS_exit_group,   SYS_futex,         SYS_getpid,
+    SYS_getrandom,    SYS_gettid,        SYS_madvise,
+    SYS_mmap,         SYS_mprotect,      SYS_mremap,
+    SYS_munmap,       SYS_nanosleep,     SYS_read,
+    SYS_rseq,         SYS_rt_sigaction,  SYS_rt_sigprocmask,
+    SYS_rt_sigreturn, SYS_sched_yield,   SYS_set_robust_list,
+    SYS_tgkill,       SYS_wait4,         SYS_write};
+
+template <std::size_t kCount>
+void SetFilter(const int (&calls)[kCount], std::uint32_t listed,
+               std::uint32_t others) {
+  std::vector<sock_filter> filter = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const int call : calls) {
+    filter.push_back(
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, listed));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, others));
+  const sock_fprog program = {static_cast<unsigned short>(filter.size()),
+                              filter.data()};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    puts("no filters");
+    exit(0);
+  }
+}
+void SetServiceFilter() {
+  SetFilter(kNoService, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
+}
+
+void Check(bool good, const char* what) {
+  if (good) return;
+  printf("failed: %s\n", what);
+  exit(1);
+}
+
+// Blocks of every route, that hold data, are freed, and come back clear.
+void Serve() {
+  for (const std::size_t size :
+       {60ul, 5000ul, 100'000ul, 1'000'000ul, 20'000'000ul, 300'000'000ul}) {
+    constexpr int kBlocks = 8;
+    char* blocks[kBlocks];
+    for (int round = 0; round < 3; ++round) {
+      for (char*& block : blocks) {
+        block = static_cast<char*>(Opaque(malloc(size)));
+        Check(block != nullptr, "malloc");
+        block[0] = block[size / 2] = block[size - 1] = 'x';
+      }
+      for (char*& block : blocks) {
+        block = static_cast<char*>(Opaque(realloc(block, size + size / 2)));
+        Check(block != nullptr && block[size / 2] == 'x', "realloc");
+        free(Opaque(block));
+      }
+      for (char*& block : blocks) {
+        block = static_cast<char*>(Opaque(calloc(1, size)));
+        Check(block != nullptr && block[0] == 0 && block[size / 2] == 0 &&
+                  block[size - 1] == 0,
+              "calloc");
+        memset(block, 'y', size < 100'000 ? size : 4096);
+      }
+      for (char* block : blocks) free(Opaque(block));
+    }
+  }
+}
+
+// So much, in small blocks, that a zone may ask for huge pages.
+void Grow() {
+  std::vector<void*> blocks(300'000);
+  for (void*& block : blocks) block = memset(Opaque(malloc(100)), 'z', 100);
+  for (void* block : blocks) free(Opaque(block));
+}
+
+void InThreads() {
+  pthread_t threads[4];
+  for (pthread_t& thread : threads) {
+    Check(pthread_create(
+              &thread, nullptr,
+              [](void*) -> void* {
+                Serve();
+                return nullptr;
+              },
+              nullptr) == 0,
+          "pthread_create");
+  }
+  for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+}
+
+void InChild() {
+  const pid_t child = fork();
+  Check(child >= 0, "fork");
+  if (child == 0) {
+    Serve();
+    _exit(0);
+  }
+  int status = 1;
+  Check(waitpid(child, &status, 0) == child && status == 0, "child");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Check(argc >= 3, "arguments");
+  const char* const filter = argv[1];
+  if (strcmp(filter, "service") == 0 && argc == 3) {
+    SetServiceFilter();
+    char again[] = "again";
+    char* const arguments[] = {argv[0], argv[1], argv[2], again, nullptr};
+    execv(argv[0], arguments);
+    Check(false, "execv");
+  }
+  if (strcmp(filter, "later") == 0 || strcmp(filter, "memory") == 0) {
+    Serve();
+    if (*filter == 'l') {
+      SetServiceFilter();
+    } else {
+      SetFilter(kMemory, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM);
+    }
+  }
+  Serve();
+  Grow();
+  InThreads();
+  InChild();
+  if (strcmp(argv[2], "double_free") == 0) {
+    void* const block = Opaque(malloc(100));
+    free(Opaque(block));
+    free(Opaque(block));
+  }
+  puts("done");
+  return 0;
+}
