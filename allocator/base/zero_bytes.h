@@ -145,6 +145,13 @@ HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
   return IsZeroInPlaces<kPieceBytes>(start, bytes, turn);
 }
 
+// Whether all of so many bytes, a multiple of a vector, is zero.
+template <std::size_t kBytes>
+HAK_ALWAYS_INLINE bool IsZeroAll(const void* start) {
+  return internal::IsZero(
+      internal::OrOf<kBytes>(static_cast<const char*>(start)));
+}
+
 // Whether all of at least kMinPartBytes is zero.
 inline bool IsZeroWhole(const void* start, std::size_t bytes) {
   constexpr std::size_t kStepBytes = kMinPartBytes;

@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstring>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/block_kind.h"
 #include "allocator/base/units.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
 #include "gtest/gtest.h"
@@ -60,6 +63,54 @@ TYPED_TEST(AllocatorBoundsTest, FindsAByteBehindTheEnd) {
     block[size] = static_cast<char>(~block[size]);
     this->Free(block);
   }
+}
+
+// Tiny blocks have little slack, and another block behind it.
+TYPED_TEST(AllocatorBoundsTest, FindsAByteBehindTheCanary) {
+  for (const std::size_t size : kSizes) {
+    if (size <= kMaxTinyBytes) continue;
+    const std::size_t page_end = RoundUp(size + kMinSlackBytes, 4 * kKiB) - 1;
+    const std::size_t last = size <= kMaxPoolBytes ? size + 71 : page_end;
+    char* block = this->Allocate(size);
+    for (const std::size_t at : {size + 8, size + 40, last}) {
+      block[at] = 1;
+      EXPECT_DEATH(this->Free(block),
+                   "overflow of .*byte " + std::to_string(at))
+          << size;
+      EXPECT_DEATH(this->allocator_.Reallocate(this->self_, block, size + 1),
+                   "overflow of ")
+          << size;
+      block[at] = 0;
+    }
+    this->Free(block);
+  }
+}
+
+// Whatever the owners before have left there.
+TYPED_TEST(AllocatorBoundsTest, SlackIsClearWhenABlockIsHandedOutOrResized) {
+  HeapOptions options;
+  options.clear_bytes = kMinPartBytes;
+  TestAllocator<TypeParam::kConfig> test(options);
+  const auto allocate = [&](std::size_t size) {
+    void* block = test.allocator->Allocate(test.self, size);
+    std::memset(block, 0xff, size);
+    return block;
+  };
+  for (const std::size_t most : {5100U, 60'000U, 200'000U, 1'000'000U}) {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<void*> blocks;
+      for (unsigned i = 0; i < 60; ++i) {
+        blocks.push_back(allocate(most - i * 37 * (round % 2)));
+      }
+      for (void*& block : blocks) {
+        for (const std::size_t less : {100U, 300U, 0U}) {
+          block = test.allocator->Reallocate(test.self, block, most - less);
+        }
+        test.allocator->Free(test.self, block);
+      }
+    }
+  }
+  test.allocator->CheckInvariants();
 }
 
 TYPED_TEST(AllocatorBoundsTest, ResizingKeepsContentAndMovesTheCanary) {

@@ -154,10 +154,12 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(std::uint64_t granule,
     found = {view.headers, granule, live};
     return false;
   }
-  // FreeOther finds out what is wrong.
-  if (!hardening_.template IsIntact<kTiny>(view, pointer, kind)) [[unlikely]]
-    return false;
   const std::uint32_t code = live - kLiveBit;
+  // FreeOther finds out what is wrong.
+  if (!hardening_.template IsIntact<kTiny>(view, pointer, code, kind))
+      [[unlikely]] {
+    return false;
+  }
   MarkFree(header, code);
   Push<kTiny>(heap, heap->CacheOfCode(code), pointer, code);
   return true;

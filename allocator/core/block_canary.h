@@ -1,16 +1,17 @@
 // The canary: bytes behind what the program asked for that change when it
 // writes past its end.
 //
-// Owns: their value. Called by: core.
-// Thread-safety: as the block's own memory.
+// Owns: their value, and what else is looked at behind a block's end. Called
+// by: core. Thread-safety: as the block's own memory.
 //
 // They follow from two secrets of the process and the block's address, so that
 // who wants to write them has to read them from the same block. (StackGuard,
 // Cowan et al., USENIX Security 1998; for heaps: Robertson et al., LISA 2003.)
 // The product is folded, because another multiplication would undo a plain one:
 // one canary and its block's address would tell all others. It is the mixer of
-// wyhash and no cipher: nothing is known of what many canaries tell. What
-// longer slack has behind them is cleared with the block, and not looked at.
+// wyhash and no cipher: nothing is known of what many canaries tell. Behind the
+// canary of a Pool block, span or Huge block some more is clear while it lives:
+// a write that leaps over the canary is found there.
 //
 // Invariants:
 //   CA1: a live block has room for its canary (kMinSlackBytes).
@@ -19,12 +20,15 @@
 #ifndef HAKMEM_ALLOCATOR_CORE_BLOCK_CANARY_H_
 #define HAKMEM_ALLOCATOR_CORE_BLOCK_CANARY_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/superslab/block_bounds.h"
 
 namespace hakmem {
@@ -83,6 +87,55 @@ class BlockCanary {
 
   Address start_;
   std::uint64_t value_;
+};
+
+// The bytes behind a block's canary that are clear while it lives.
+class BlockSlack {
+ public:
+  // Of a Pool block: so much, or what there is.
+  static HAK_ALWAYS_INLINE BlockSlack OfPool(Address block,
+                                             std::size_t size_bytes,
+                                             std::size_t block_bytes) {
+    const std::size_t used_bytes = size_bytes + BlockCanary::kBytes;
+    return {block + used_bytes, std::min(block_bytes - used_bytes, kPoolBytes)};
+  }
+  // Of a span or Huge block: to the end of the page that the canary ends in.
+  static BlockSlack OfLarge(Address block, std::size_t size_bytes) {
+    const Address begin = block + size_bytes + BlockCanary::kBytes;
+    return {begin, RoundUp<Address>(begin, kSmallestPageBytes) - begin};
+  }
+
+  HAK_ALWAYS_INLINE void Clear() const {
+    if (bytes_ == kPoolBytes) [[likely]] {
+      __builtin_memset(Bytes(), 0, kPoolBytes);
+    } else {
+      ZeroBytes(Bytes(), bytes_);
+    }
+  }
+  HAK_ALWAYS_INLINE bool IsClear() const {
+    if (bytes_ == kPoolBytes) [[likely]]
+      return IsZeroAll<kPoolBytes>(Bytes());
+    return bytes_ >= kMinPartBytes ? IsZeroWhole(Bytes(), bytes_)
+                                   : FirstNonZero(Bytes(), bytes_) == bytes_;
+  }
+  // The address of the first byte that was written; 0: none.
+  Address FirstDamage() const {
+    // One word after the other takes long.
+    return IsClear() ? 0 : begin_ + FirstNonZero(Bytes(), bytes_);
+  }
+
+ private:
+  static constexpr std::size_t kPoolBytes = 64;
+  static constexpr Address kSmallestPageBytes = 4 * kKiB;
+
+  HAK_ALWAYS_INLINE BlockSlack(Address begin, std::size_t bytes)
+      : begin_(begin), bytes_(bytes) {}
+  HAK_ALWAYS_INLINE char* Bytes() const {
+    return reinterpret_cast<char*>(begin_);
+  }
+
+  Address begin_;
+  std::size_t bytes_;
 };
 
 }  // namespace hakmem

@@ -10,7 +10,8 @@
 //
 // Invariants:
 //   HD1: a live block of a slab bears its size and kind in the bounds table, a
-//       span or Huge block in its descriptor, and each a canary behind it.
+//       span or Huge block in its descriptor, and each a canary behind it;
+//       behind that of all but Tiny blocks lies clear slack (block_canary.h).
 //   HD2: a block, or its beginning (HAKMEM_CLEAR), is cleared before it is
 //       Free, and stays so until it is Live.
 #ifndef HAKMEM_ALLOCATOR_CORE_HARDENING_H_
@@ -69,7 +70,8 @@ class NoHardening {
     return true;
   }
   template <bool kTiny>
-  static constexpr bool IsIntact(const ZoneView&, const void*, BlockKind) {
+  static constexpr bool IsIntact(const ZoneView&, const void*, std::uint32_t,
+                                 BlockKind) {
     return true;
   }
   static constexpr bool IsIntactSized(const ZoneView&, const void*, std::size_t,
@@ -171,15 +173,16 @@ class Hardening {
 
   // --- Freeing -------------------------------------------------------------
 
-  // Whether a live block of a slab is as it should be when it is freed by a
-  // call of the kind.
+  // Whether a live block of a slab, whose header has the code, is as it should
+  // be when it is freed by a call of the kind.
   template <bool kTiny>
   HAK_ALWAYS_INLINE bool IsIntact(const ZoneView& view, const void* block,
-                                  BlockKind kind) const {
+                                  std::uint32_t code, BlockKind kind) const {
     using Entry = BoundsEntry<kTiny>;
     const auto entry = Entry::Load(view, block);
     return (!kConfig.check_kinds || Entry::KindOf(entry) == kind) &&
-           CanaryOf(block, Entry::SizeOf(entry)).IsIntact();
+           CanaryOf(block, Entry::SizeOf(entry)).IsIntact() &&
+           (kTiny || SlackOf(block, Entry::SizeOf(entry), code).IsClear());
   }
   // The same of a Tiny block, with the size that it was asked for with.
   HAK_ALWAYS_INLINE bool IsIntactSized(const ZoneView& view, const void* block,
@@ -292,6 +295,15 @@ class Hardening {
                                          std::size_t size_bytes) const {
     return {reinterpret_cast<Address>(block), size_bytes, secret_};
   }
+  // Of a Pool block.
+  static HAK_ALWAYS_INLINE BlockSlack SlackOf(const void* block,
+                                              std::size_t size_bytes,
+                                              std::uint32_t code) {
+    return BlockSlack::OfPool(reinterpret_cast<Address>(block), size_bytes,
+                              kClassLayouts[code - 1].block_bytes);
+  }
+  // The first byte behind a live block's end that was written; 0: none.
+  Address FirstDamage(const void* pointer, const LiveBlock& block) const;
   // The length of a class's blocks, from where it is at hand.
   HAK_ALWAYS_INLINE const PiecedLength& LengthOf(const Cache& cache,
                                                  std::size_t code) const {
@@ -332,7 +344,7 @@ class Hardening {
                                  std::size_t size_bytes, BlockKind kind,
                                  std::uint32_t turn);
   template <bool kTiny>
-  bool ResizeIn(void* pointer, std::size_t size_bytes);
+  bool ResizeIn(void* pointer, SizeClass size_class, std::size_t size_bytes);
   HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
                                   HeaderByte live) const;
   HAK_COLD void FailFillOnReuse(void* block, HeaderByte live) const;
@@ -376,6 +388,7 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::HandOut(
   }
   Entry::Store(view, block, Entry::Make(size_bytes, kind));
   CanaryOf(block, size_bytes).Place();
+  if constexpr (!kTiny) SlackOf(block, size_bytes, HeaderCode(live)).Clear();
   return true;
 }
 
@@ -385,8 +398,9 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::FreedByOther(Heap* heap, void* block,
                                                         HeapId owner,
                                                         BlockKind kind) {
   const bool tiny = IsTiny(size_class);
-  if (!(tiny ? IsIntact<true>(fine(), block, kind)
-             : IsIntact<false>(coarse(), block, kind))) [[unlikely]] {
+  const std::uint32_t code = size_class + 1U;
+  if (!(tiny ? IsIntact<true>(fine(), block, code, kind)
+             : IsIntact<false>(coarse(), block, code, kind))) [[unlikely]] {
     LiveBlock live = {
         .route = tiny ? Route::kTiny : Route::kPool,
         .size_class = size_class,

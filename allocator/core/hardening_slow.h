@@ -14,6 +14,18 @@
 namespace hakmem {
 
 template <const Config& kConfig>
+Address Hardening<kConfig>::FirstDamage(const void* pointer,
+                                        const LiveBlock& block) const {
+  const Address damage = CanaryOf(pointer, block.size_bytes).FirstDamage();
+  if (damage != 0 || block.route == Route::kTiny) return damage;
+  return (block.route == Route::kPool
+              ? SlackOf(pointer, block.size_bytes, block.size_class + 1U)
+              : BlockSlack::OfLarge(reinterpret_cast<Address>(pointer),
+                                    block.size_bytes))
+      .FirstDamage();
+}
+
+template <const Config& kConfig>
 bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
                                 const LiveBlock& block, PointerUse use,
                                 BlockKind kind) {
@@ -30,7 +42,7 @@ bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
   }
   // A guarded block's canary is checked when it is freed.
   if (block.guarded) return true;
-  const Address damage = CanaryOf(pointer, block.size_bytes).FirstDamage();
+  const Address damage = FirstDamage(pointer, block);
   if (damage == 0) return true;
   FatalOverflow(ReportOf(block, call), block.size_bytes,
                 damage - reinterpret_cast<Address>(pointer));
@@ -65,18 +77,18 @@ void Hardening<kConfig>::SetKind(void* block, BlockKind kind) {
 
 template <const Config& kConfig>
 template <bool kTiny>
-bool Hardening<kConfig>::ResizeIn(void* pointer, std::size_t size_bytes) {
+bool Hardening<kConfig>::ResizeIn(void* pointer, SizeClass size_class,
+                                  std::size_t size_bytes) {
   using Entry = BoundsEntry<kTiny>;
   const ZoneView& view = kTiny ? fine() : coarse();
   const auto entry = Entry::Load(view, pointer);
   const std::size_t old_bytes = Entry::SizeOf(entry);
-  const BlockCanary before = CanaryOf(pointer, old_bytes);
   // The slow path finds out what is wrong.
-  if ((kConfig.check_kinds && Entry::KindOf(entry) != BlockKind::kMalloc) ||
-      !before.IsIntact()) [[unlikely]] {
+  if (!IsIntact<kTiny>(view, pointer, size_class + 1U, BlockKind::kMalloc))
+      [[unlikely]] {
     return false;
   }
-  before.Remove();
+  CanaryOf(pointer, old_bytes).Remove();
   if (size_bytes < old_bytes) {
     const std::size_t tail_bytes = old_bytes - size_bytes;
     // Of a Tiny block it is not much.
@@ -86,6 +98,7 @@ bool Hardening<kConfig>::ResizeIn(void* pointer, std::size_t size_bytes) {
   }
   Entry::Store(view, pointer, Entry::Make(size_bytes, BlockKind::kMalloc));
   CanaryOf(pointer, size_bytes).Place();
+  if (!kTiny) SlackOf(pointer, size_bytes, size_class + 1U).Clear();
   return true;
 }
 
@@ -95,8 +108,8 @@ bool Hardening<kConfig>::ResizeInPlace(void* pointer, unsigned code,
   const ClassSizes sizes = kBoundedSizesOfCode[code];
   if (size_bytes - sizes.first_bytes >= sizes.count) return false;
   const auto size_class = static_cast<SizeClass>(code - 1);
-  return IsTiny(size_class) ? ResizeIn<true>(pointer, size_bytes)
-                            : ResizeIn<false>(pointer, size_bytes);
+  return IsTiny(size_class) ? ResizeIn<true>(pointer, size_class, size_bytes)
+                            : ResizeIn<false>(pointer, size_class, size_bytes);
 }
 
 template <const Config& kConfig>
@@ -104,9 +117,9 @@ void Hardening<kConfig>::SetSize(void* block, std::size_t size_bytes) {
   LiveBlock live;
   if (!FindLiveBlock(ace_, block, live)) return;
   if (live.route == Route::kTiny) {
-    ResizeIn<true>(block, size_bytes);
+    ResizeIn<true>(block, live.size_class, size_bytes);
   } else if (live.route == Route::kPool) {
-    ResizeIn<false>(block, size_bytes);
+    ResizeIn<false>(block, live.size_class, size_bytes);
   } else {
     StopBounds(block, live.size_bytes, size_bytes);
     StartBounds(block, size_bytes);
@@ -119,6 +132,7 @@ void Hardening<kConfig>::StartBounds(void* block, std::size_t size_bytes) {
   use.requested_bytes = size_bytes;
   use.kind = static_cast<std::uint8_t>(BlockKind::kMalloc);
   CanaryOf(block, size_bytes).Place();
+  BlockSlack::OfLarge(reinterpret_cast<Address>(block), size_bytes).Clear();
 }
 
 template <const Config& kConfig>

@@ -36,8 +36,11 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
     if (size_bytes + kMinSlackBytes > block_bytes) {
       return {block, true, block_bytes};
     }
-    const Address damage =
-        BlockCanary(address, size_bytes, secret_).FirstDamage();
+    Address damage = BlockCanary(address, size_bytes, secret_).FirstDamage();
+    if (damage == 0 && !tiny) {
+      damage =
+          BlockSlack::OfPool(address, size_bytes, block_bytes).FirstDamage();
+    }
     if (damage != 0) return {block, true, damage - address};
   } else if (HeaderCode(header) == HeaderCode(live) &&
              HeaderState(header) != BlockState::kQueued) {
@@ -102,8 +105,10 @@ BlockDamage HeapCheck::LookAtLarge(const void* start) {
       found = {start, true, size_bytes};
       return;
     }
-    const Address damage =
-        BlockCanary(address, size_bytes, secret_).FirstDamage();
+    Address damage = BlockCanary(address, size_bytes, secret_).FirstDamage();
+    if (damage == 0) {
+      damage = BlockSlack::OfLarge(address, size_bytes).FirstDamage();
+    }
     if (damage != 0) found = {start, true, damage - address};
   });
   return found;
