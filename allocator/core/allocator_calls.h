@@ -66,6 +66,9 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE CallResult
 Allocator<kConfig>::AllocateOnce(Heap*& self, std::size_t size_bytes) {
   void* block = TryAllocate(self, size_bytes);
+  if (kKeepsSpans<kConfig> && size_bytes >= kPoolEnd) {
+    block = TryAllocateLarge(self, size_bytes);
+  }
   if (block != nullptr) [[likely]]
     return Served(block);
   return AllocateSlow(self, size_bytes, kMinAlignmentBytes);

@@ -128,6 +128,10 @@ class Allocator {
   HAK_NOINLINE void SetKind(void* block, BlockKind kind) {
     hardening_.SetKind(block, kind);
   }
+  // For sizes that no slab serves. Null: ask AllocateSlow.
+  HAK_ALWAYS_INLINE void* TryAllocateLarge(Heap* heap, std::size_t size_bytes) {
+    return large_.TryAllocate(heap, size_bytes);
+  }
   HAK_NOINLINE CallResult AllocateSlow(Heap*& self, std::size_t size_bytes,
                                        std::size_t alignment_bytes);
   // The same for zeroed blocks.
@@ -181,8 +185,8 @@ class Allocator {
   // which need no stack frame. False: nothing was done; ask TryFreeRemote.
   HAK_ALWAYS_INLINE bool TryFree(Heap* heap, void* pointer, NotOwn& found,
                                  BlockKind kind = BlockKind::kMalloc);
-  // Sends a live block of another heap there. False: it was none, nothing was
-  // done; ask FreeOther.
+  // Sends a live block of another heap there, or frees a span. False: it was
+  // neither, or is to be looked at, and nothing was done; ask FreeOther.
   HAK_ALWAYS_INLINE bool TryFreeRemote(Heap* heap, void* pointer, NotOwn found,
                                        BlockKind kind = BlockKind::kMalloc);
   HAK_NOINLINE void FreeOther(Heap*& self, void* pointer,

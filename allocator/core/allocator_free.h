@@ -43,7 +43,7 @@ bool Allocator<kConfig>::RequireGuarded(Heap* self, const void* pointer,
 
 template <const Config& kConfig>
 void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
-  if (pointer == nullptr || large_.TryFreeSpan(self, pointer)) return;
+  if (pointer == nullptr) return;
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kFree, block)) return;
   if (block.empty) {

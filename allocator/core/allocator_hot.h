@@ -216,7 +216,11 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   // The code of nobody's units is 0, that of spans beyond the classes'.
   if (LoadForComparison(header) != live || code - 1 >= kClassCount)
       [[unlikely]] {
-    return false;
+    return kKeepsSpans<kConfig> &&
+           (found.record_xor_tag ^ heap->tag()) == kSpanRecord &&
+           large_.TryFreeSpan(heap, header,
+                              static_cast<UnitIndex>(
+                                  found.granule >> kUnitOfGranuleShift<false>));
   }
   const HeapId owner = UnitOwner(found.record_xor_tag ^ heap->tag());
   const auto size_class = static_cast<SizeClass>(code - 1);

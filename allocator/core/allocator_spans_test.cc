@@ -70,6 +70,39 @@ TYPED_TEST(AllocatorSpansTest, CountAsCachedAndAreGivenBackOnDemand) {
   this->allocator_.CheckInvariants();
 }
 
+// Also when spans were freed since memory was looked for last.
+TYPED_TEST(AllocatorSpansTest, AreFoundByWhoLooksForMemoryAgain) {
+  auto* other = this->test_.NewThread();
+  this->allocator_.Free(other, this->allocator_.Allocate(other, 10));
+  for (int round = 0; round < 3; ++round) {
+    void* const block = this->Allocate();
+    for (int i = 0; i < round; ++i) {
+      this->allocator_.Free(this->self_, block);
+      ASSERT_EQ(this->Allocate(), block);
+    }
+    this->allocator_.Free(this->self_, block);
+    EXPECT_EQ(this->Snapshot().cached_bytes, kSpanBytes);
+    this->allocator_.upkeep().Purge(other);
+    EXPECT_EQ(this->Snapshot().cached_bytes, 0U);
+  }
+}
+
+// What a realloc wrote down of a span is gone when the next one gets it.
+TYPED_TEST(AllocatorSpansTest, AreHandedOutWithoutTheirLastSize) {
+  void* const block = this->Allocate();
+  ASSERT_EQ(this->allocator_.Reallocate(this->self_, block, kUnitBytes), block);
+  this->allocator_.FreeSized(this->self_, block, kUnitBytes,
+                             kMinAlignmentBytes);
+  ASSERT_EQ(this->Allocate(kSize + 1), block);
+  EXPECT_EQ(this->allocator_.UsableSize(this->self_, block), kSpanBytes);
+  this->allocator_.FreeSized(this->self_, block, kSize + 1, kMinAlignmentBytes);
+  ASSERT_EQ(this->Allocate(), block);
+  ASSERT_EQ(this->allocator_.Reallocate(this->self_, block, kUnitBytes), block);
+  this->allocator_.Free(this->self_, block);
+  ASSERT_EQ(this->Allocate(kSize + 1), block);
+  EXPECT_EQ(this->allocator_.UsableSize(this->self_, block), kSpanBytes);
+}
+
 TYPED_TEST(AllocatorSpansTest, GoBackWhenTheThreadEnds) {
   auto* other = this->test_.NewThread();
   void* const block = this->allocator_.Allocate(other, kSize);

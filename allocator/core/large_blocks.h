@@ -9,8 +9,10 @@
 //
 // Invariants:
 //   G1: a span's first unit bears header, record and length, and no other does.
-//   G2: who resizes or frees a span has claimed it, and reads what is written
-//       of it only then.
+//   G2: who resizes or frees a span has claimed it, or made it Free by one
+//       exchange, and reads what is written of it only then.
+//   G3: where heaps keep spans, a freed one's descriptor tells its length, and
+//       that nothing else is kept of it.
 #ifndef HAKMEM_ALLOCATOR_CORE_LARGE_BLOCKS_H_
 #define HAKMEM_ALLOCATOR_CORE_LARGE_BLOCKS_H_
 
@@ -45,6 +47,9 @@ class LargeBlocks {
         std::min(max_alloc_bytes, SpanCache::kMaxKeptUnits * kUnitBytes);
   }
 
+  // A span for a request that no slab serves, of those that the thread has
+  // freed; `self` may be none. Null: there is none at hand; ask Allocate.
+  HAK_ALWAYS_INLINE void* TryAllocate(Heap* self, std::size_t size_bytes);
   // A block for a request that no slab serves, zero as a whole if `zeroed`.
   CallResult Allocate(Heap* self, std::size_t size_bytes,
                       std::size_t alignment_bytes, bool zeroed = false);
@@ -72,9 +77,12 @@ class LargeBlocks {
            descriptor->use.requested_bytes == 0 &&
            ace_.SpanUnits(size_bytes) == descriptor->span_units;
   }
-  // Frees a live span, where nothing is to be known of it but that. False:
-  // `pointer`, which may be anything, is none.
-  HAK_ALWAYS_INLINE bool TryFreeSpan(Heap* self, void* pointer);
+  // Frees the span that starts at the unit, whose record says that one does, if
+  // it is live and nothing is kept of it but its length; `header` is that of
+  // its start. The heap is one that serves. False: nothing was done.
+  HAK_ALWAYS_INLINE bool TryFreeSpan(Heap* self,
+                                     std::atomic<HeaderByte>& header,
+                                     UnitIndex first);
   // It is live again, as it was.
   void Unclaim(const void* pointer, const LiveBlock& block);
   void FreeClaimed(Heap* self, void* pointer, const LiveBlock& block);
@@ -102,12 +110,12 @@ class LargeBlocks {
   static constexpr std::size_t kMinStayingBytes = kUnitBytes / 2;
 
   static constexpr std::size_t kSlackBytes = Hooks::kSlackBytes;
-  // Heaps keep spans where these need not rest.
-  static constexpr bool kKeepsSpans = !kConfig.delay_reuse;
   static constexpr HeaderByte kLiveSpan =
       MakeHeader(BlockState::kLive, kSpanCode);
   static constexpr HeaderByte kClaimedSpan =
       MakeHeader(BlockState::kQueued, kSpanCode);
+  static constexpr HeaderByte kFreeSpan =
+      MakeHeader(BlockState::kFree, kSpanCode);
   static bool IsLiveSpan(HeaderByte header) {
     return header == kLiveSpan || header == kSampledHeader;
   }
@@ -124,6 +132,7 @@ class LargeBlocks {
   HAK_ALWAYS_INLINE Large TrySpan(Heap* self, std::size_t size_bytes,
                                   std::size_t alignment_bytes,
                                   Refusal& refusal);
+  HAK_ALWAYS_INLINE void* MarkLive(UnitIndex first);
   HAK_ALWAYS_INLINE Large HandOut(Heap* self, bool serves, UnitIndex first,
                                   std::uint32_t units);
   HAK_ALWAYS_INLINE Large TryKept(Heap* self, std::size_t size_bytes,
@@ -143,6 +152,11 @@ class LargeBlocks {
   UnitDescriptor& DescriptorAt(UnitIndex unit) const {
     return DescriptorOf(ace_.region().coarse(), unit);
   }
+  HAK_ALWAYS_INLINE std::atomic<HeaderByte>& SpanHeader(UnitIndex first) const {
+    const std::size_t granule = std::size_t{first}
+                                << (kUnitShift - kCoarseGranuleShift);
+    return ace_.region().coarse().view().headers[granule];
+  }
   HAK_ALWAYS_INLINE bool ClaimSpan(Heap* self, const void* pointer,
                                    PointerUse use, LiveBlock& block);
   bool ClaimHuge(Heap* self, const void* pointer, PointerUse use,
@@ -150,8 +164,9 @@ class LargeBlocks {
   void UnclaimSpan(const void* pointer, HeaderByte live = kLiveSpan);
   HAK_COLD void FailClaimed(Heap* self, const void* pointer, PointerUse use,
                             UnitIndex unit);
+  HAK_ALWAYS_INLINE std::uint32_t Disown(UnitIndex first);
   HAK_ALWAYS_INLINE std::uint32_t RetireSpan(UnitIndex first);
-  void ReleaseClaimed(Heap* self, UnitIndex first);
+  HAK_NOINLINE void Release(Heap* self, UnitIndex first, std::uint32_t units);
   static bool StaysAsLong(std::size_t held_bytes, std::size_t wanted_bytes) {
     return wanted_bytes <= held_bytes && wanted_bytes >= held_bytes / 2 &&
            held_bytes - wanted_bytes <= kMaxUnusedBytes;
@@ -246,31 +261,50 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
   return large;
 }
 
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::MarkLive(UnitIndex first) {
+  const Zone& zone = ace_.region().coarse();
+  std::atomic<HeaderByte>& header = SpanHeader(first);
+  auto* const block = reinterpret_cast<void*>(zone.UnitAddress(first));
+  if (block == nullptr) __builtin_unreachable();  // spares callers a test
+  zone.unit_record(first).store(kSpanRecord, std::memory_order_relaxed);
+  header.store(kLiveSpan, std::memory_order_relaxed);
+  return block;
+}
+
 // A span that was nobody's becomes the program's.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::HandOut(Heap* self, bool serves,
                                                      UnitIndex first,
                                                      std::uint32_t units)
     -> Large {
-  const Zone& zone = ace_.region().coarse();
   UnitDescriptor& descriptor = DescriptorAt(first);
+  descriptor.header_extent = std::max(descriptor.header_extent, 1U);
   descriptor.span_units = static_cast<std::uint16_t>(units);
   descriptor.use.requested_bytes = 0;
-  const Address address = zone.UnitAddress(first);
-  zone.unit_record(first).store(kSpanRecord, std::memory_order_relaxed);
   const std::uint64_t bytes = units * kUnitBytes;
-  zone.header(address).store(kLiveSpan, std::memory_order_relaxed);
-  Large large = {.block = reinterpret_cast<void*>(address)};
+  Large large = {.block = MarkLive(first)};
   if (!serves) [[unlikely]] {
     counters_.CountSpan(bytes);
     return large;
   }
   self->CountSpan(bytes);
   if (IsSample(self, bytes)) [[unlikely]] {
-    zone.header(address).store(kSampledHeader, std::memory_order_relaxed);
+    SpanHeader(first).store(kSampledHeader, std::memory_order_relaxed);
     large.sampled = true;
   }
   return large;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::TryAllocate(
+    Heap* self, std::size_t size_bytes) {
+  if (size_bytes > max_kept_bytes_) [[unlikely]]
+    return nullptr;
+  const auto units =
+      static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
+  const UnitIndex first = self->TryTakeSpan(units);
+  return first == kNoUnit ? nullptr : MarkLive(first);
 }
 
 // One that this thread freed of late; null: there is none, or it does not do.
@@ -318,7 +352,7 @@ template <const Config& kConfig>
 CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
                                           std::size_t alignment_bytes,
                                           bool zeroed) {
-  if constexpr (kKeepsSpans) {
+  if constexpr (kKeepsSpans<kConfig>) {
     const Large kept = TryKept(self, size_bytes, alignment_bytes);
     if (kept.block != nullptr) [[likely]] {
       if (zeroed) Zero(kept.block, size_bytes);

@@ -86,18 +86,21 @@ void LargeBlocks<kConfig>::Unclaim(const void* pointer,
   }
 }
 
+// What was written of a span that is no longer live. Returns its length.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::Disown(UnitIndex first) {
+  UnitDescriptor& descriptor = DescriptorAt(first);
+  ace_.region().coarse().unit_record(first).store(0, std::memory_order_relaxed);
+  if constexpr (kKeepsSpans<kConfig>) descriptor.use.requested_bytes = 0;
+  return descriptor.span_units;
+}
+
 // Makes a claimed span's memory nobody's; the caller releases it, or not.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::RetireSpan(
     UnitIndex first) {
-  const Zone& zone = ace_.region().coarse();
-  UnitDescriptor& descriptor = DescriptorAt(first);
-  zone.header(zone.UnitAddress(first))
-      .store(MakeHeader(BlockState::kFree, kSpanCode),
-             std::memory_order_relaxed);
-  descriptor.header_extent = std::max(descriptor.header_extent, 1U);
-  zone.unit_record(first).store(0, std::memory_order_relaxed);
-  return descriptor.span_units;
+  SpanHeader(first).store(kFreeSpan, std::memory_order_relaxed);
+  return Disown(first);
 }
 
 template <const Config& kConfig>
@@ -115,14 +118,15 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
         std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes()),
         DescriptorAt(block.unit).use.fresh);
   }
-  ReleaseClaimed(self, block.unit);
+  Release(self, block.unit, RetireSpan(block.unit));
 }
 
+// A span whose memory is nobody's is kept, or goes back to ACE.
 template <const Config& kConfig>
-void LargeBlocks<kConfig>::ReleaseClaimed(Heap* self, UnitIndex first) {
-  const std::uint32_t units = RetireSpan(first);
+void LargeBlocks<kConfig>::Release(Heap* self, UnitIndex first,
+                                   std::uint32_t units) {
   const bool served = HeapOfThread<kConfig>::Serves(self);
-  if (kKeepsSpans && served) {
+  if (kKeepsSpans<kConfig> && served) {
     self->PutSpan(first, units);
   } else {
     ace_.ReleaseSpan(first, units);
@@ -136,24 +140,18 @@ void LargeBlocks<kConfig>::ReleaseClaimed(Heap* self, UnitIndex first) {
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::TryFreeSpan(Heap* self,
-                                                         void* pointer) {
-  if constexpr (!kKeepsSpans) return false;
-  const auto address = reinterpret_cast<Address>(pointer);
-  const Zone& zone = ace_.region().coarse();
-  const UnitDescriptor* descriptor = nullptr;
-  if (!IsAligned<Address>(address, kUnitBytes) ||
-      !FindSpanAt(zone, address, descriptor)) {
-    return false;
-  }
-  HeaderByte header = kLiveSpan;
+HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::TryFreeSpan(
+    Heap* self, std::atomic<HeaderByte>& header, UnitIndex first) {
+  HeaderByte found = kLiveSpan;
   // acquire: as in ClaimSpan.
-  if (!zone.header(address).compare_exchange_strong(
-          header, kClaimedSpan, std::memory_order_acquire,
-          std::memory_order_relaxed)) [[unlikely]] {
+  if (!header.compare_exchange_strong(found, kFreeSpan,
+                                      std::memory_order_acquire,
+                                      std::memory_order_relaxed)) [[unlikely]] {
     return false;
   }
-  ReleaseClaimed(self, zone.UnitOf(address));
+  const std::uint32_t units = Disown(first);
+  if (!self->TryPutSpan(first, units)) [[unlikely]]
+    Release(self, first, units);
   return true;
 }
 

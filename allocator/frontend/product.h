@@ -26,6 +26,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"
 #include "allocator/frontend/process_hooks.h"
+#include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/platform/linux_virtual_memory.h"
@@ -68,6 +69,20 @@ class Product {
   };
   static HAK_ALWAYS_INLINE HotNewLimits& hot_new_limits() {
     return hot_new_limits_;
+  }
+  // Whether each call is told to a call trace, or to the history of blocks.
+  static HAK_ALWAYS_INLINE bool TellsOfCalls() {
+    if constexpr (kTracesCalls) return TracingCalls();
+    return kRecordsStacks;
+  }
+  // Whether a block of this size may be a span that the thread has freed. Paths
+  // of smaller ones do not ask.
+  static HAK_ALWAYS_INLINE bool MayBeKept(std::size_t size) {
+    return kKeepsSpans<kConfig> && size >= Core::kPoolEnd;
+  }
+  // Such a span; null: the slow half is to be asked.
+  static HAK_ALWAYS_INLINE void* TryAllocateLarge(std::size_t size) {
+    return IsSlowWorkWanted() ? nullptr : core_.TryAllocateLarge(heap_, size);
   }
   static std::size_t PageBytes() { return memory_.PageBytes(); }
   static LinuxVirtualMemory& memory() { return memory_; }

@@ -30,10 +30,13 @@ void WantSlowWork(SlowWork work);
 
 HAK_COLD void DoSlowWork();
 
+HAK_ALWAYS_INLINE bool IsSlowWorkWanted() {
+  return internal::g_slow_work.load(std::memory_order_relaxed) != 0;
+}
+
 HAK_ALWAYS_INLINE void DoSlowWorkIfWanted() {
-  if (internal::g_slow_work.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+  if (IsSlowWorkWanted()) [[unlikely]]
     DoSlowWork();
-  }
 }
 
 }  // namespace hakmem

@@ -45,36 +45,45 @@ class SpanCache {
   SpanCache(const SpanCache&) = delete;
   SpanCache& operator=(const SpanCache&) = delete;
 
-  // The first unit of a span of that length; kNoUnit: there is none.
-  HAK_ALWAYS_INLINE UnitIndex Take(std::uint32_t units) {
-    for (std::atomic<std::uint64_t>& slot : slots_) {
-      std::uint64_t word = slot.load(std::memory_order_relaxed);
-      if (UnitsOf(word) != units) continue;
-      // relaxed: what the span holds was written by this thread.
-      if (slot.compare_exchange_strong(word, 0, std::memory_order_relaxed)) {
-        held_units_ -= units;
-        return FirstOf(word);
+  // The first unit of a span of that length, at most kMaxKeptUnits, from the
+  // place where most are; kNoUnit: there is none, Take may know more.
+  HAK_ALWAYS_INLINE UnitIndex TakeFirst(std::uint32_t units) {
+    return TakeFrom(slots_[units], units);
+  }
+  // The same from any place.
+  UnitIndex Take(std::uint32_t units) {
+    UnitIndex first = TakeFirst(units);
+    for (unsigned i = kFirstOther; first == kNoUnit && i < kSlots; ++i) {
+      if (UnitsOf(slots_[i].load(std::memory_order_relaxed)) == units) {
+        first = TakeFrom(slots_[i], units);
       }
     }
-    return kNoUnit;
+    return first;
   }
 
-  // Takes a span whose memory is nobody's, or releases it.
+  // Takes a span whose memory is nobody's into the place where most are. False:
+  // ask Put, and tell those who look for memory that there is some here.
+  HAK_ALWAYS_INLINE bool TryPut(UnitIndex first, std::uint32_t units) {
+    if (units > kMaxKeptUnits) [[unlikely]]
+      return false;
+    std::atomic<std::uint64_t>& slot = slots_[units];
+    if (slot.load(std::memory_order_relaxed) != kToldBit || room_units_ < units)
+        [[unlikely]] {
+      return false;
+    }
+    PutInto(slot, first, units);
+    return true;
+  }
+  // Takes it in any place, or releases it.
   void Put(Ace& ace, std::uint32_t most_units, UnitIndex first,
            std::uint32_t units) {
     if (units > kMaxKeptUnits || units > most_units) {
       ace.ReleaseSpan(first, units);
       return;
     }
-    std::atomic<std::uint64_t>* empty = &slots_[0];
-    // The slot that a single span comes from and goes to.
-    if (empty->load(std::memory_order_relaxed) != 0 ||
-        held_units_ + units > most_units) {
-      empty = MakeRoom(ace, most_units - units);
-    }
-    held_units_ += units;
-    // release: pairs with the acquire in Release.
-    empty->store(std::uint64_t{first} << 32 | units, std::memory_order_release);
+    std::atomic<std::uint64_t>& slot = EmptySlot(ace, units);
+    if (room_units_ < units) MakeRoom(ace, most_units, units);
+    PutInto(slot, first, units);
   }
 
   // Releases all of them.
@@ -87,7 +96,7 @@ class SpanCache {
       std::uint64_t word = slot.load(std::memory_order_relaxed);
       if ((word & kSeenBit) != 0) {
         Release(ace, slot);
-      } else if (word != 0) {
+      } else if (UnitsOf(word) != 0) {
         slot.compare_exchange_strong(word, word | kSeenBit,
                                      std::memory_order_relaxed);
       }
@@ -106,7 +115,7 @@ class SpanCache {
     HAK_CHECK_LE(units(), most_units);  // SN2
     for (const std::atomic<std::uint64_t>& slot : slots_) {
       const std::uint64_t word = slot.load(std::memory_order_relaxed);
-      if (word == 0) continue;
+      if (UnitsOf(word) == 0) continue;
       HAK_CHECK_EQ(
           zone.unit_record(FirstOf(word)).load(std::memory_order_relaxed),
           0U);  // SN1
@@ -114,44 +123,80 @@ class SpanCache {
   }
 
  private:
-  static constexpr unsigned kSlots = 8;
-  // A word: first unit, 32 bits; whether Trim has seen it; units. 0: no span.
+  // The last one of each length has a place of its own; others share some.
+  static constexpr unsigned kFirstOther = kMaxKeptUnits + 1;
+  static constexpr unsigned kOthers = 8;
+  static constexpr unsigned kSlots = kFirstOther + kOthers;
+  // A word: first unit, 32 bits; whether Trim has seen it; units. Without a
+  // span: kToldBit if none was released here by somebody else since Put; else
+  // 0.
   static constexpr std::uint64_t kSeenBit = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t kToldBit = std::uint64_t{1} << 30;
   static constexpr std::uint32_t UnitsOf(std::uint64_t word) {
-    return static_cast<std::uint32_t>(word & (kSeenBit - 1));
+    return static_cast<std::uint16_t>(word);
   }
   static constexpr UnitIndex FirstOf(std::uint64_t word) {
     return static_cast<UnitIndex>(word >> 32);
   }
 
-  static void Release(Ace& ace, std::atomic<std::uint64_t>& slot) {
-    if (slot.load(std::memory_order_relaxed) == 0) return;
-    // acquire: pairs with the release in Put: ACE's next user of the span comes
-    // after all that its thread has done there.
-    const std::uint64_t word = slot.exchange(0, std::memory_order_acquire);
-    if (word != 0) ace.ReleaseSpan(FirstOf(word), UnitsOf(word));
+  HAK_ALWAYS_INLINE UnitIndex TakeFrom(std::atomic<std::uint64_t>& slot,
+                                       std::uint32_t units) {
+    std::uint64_t word = slot.load(std::memory_order_relaxed);
+    // relaxed: what the span holds was written by this thread.
+    if (UnitsOf(word) == 0 || !slot.compare_exchange_strong(
+                                  word, kToldBit, std::memory_order_relaxed))
+        [[unlikely]] {
+      return kNoUnit;
+    }
+    room_units_ += units;
+    const UnitIndex first = FirstOf(word);
+    if (first == kNoUnit) __builtin_unreachable();  // spares callers a test
+    return first;
+  }
+  HAK_ALWAYS_INLINE void PutInto(std::atomic<std::uint64_t>& slot,
+                                 UnitIndex first, std::uint32_t units) {
+    room_units_ -= units;
+    // release: pairs with the acquire in Release.
+    slot.store(std::uint64_t{first} << 32 | units, std::memory_order_release);
   }
 
-  // An empty slot, with at most `most_units` in the others.
-  HAK_NOINLINE std::atomic<std::uint64_t>* MakeRoom(Ace& ace,
-                                                    std::uint32_t most_units) {
-    for (;;) {
-      std::atomic<std::uint64_t>* empty = nullptr;
-      for (std::atomic<std::uint64_t>& slot : slots_) {
-        if (slot.load(std::memory_order_relaxed) == 0) empty = &slot;
-      }
-      held_units_ = units();
-      if (empty != nullptr && held_units_ <= most_units) return empty;
-      Release(ace, slots_[next_released_++ % kSlots]);
+  // Returns the units of what it released.
+  static std::uint32_t Release(Ace& ace, std::atomic<std::uint64_t>& slot) {
+    if (slot.load(std::memory_order_relaxed) == 0) return 0;
+    // acquire: pairs with the release in PutInto: ACE's next user of the span
+    // comes after all that its thread has done there.
+    const std::uint64_t word = slot.exchange(0, std::memory_order_acquire);
+    if (UnitsOf(word) != 0) ace.ReleaseSpan(FirstOf(word), UnitsOf(word));
+    return UnitsOf(word);
+  }
+
+  // A place for a span of that length.
+  std::atomic<std::uint64_t>& EmptySlot(Ace& ace, std::uint32_t units) {
+    const auto is_empty = [](const std::atomic<std::uint64_t>& slot) {
+      return UnitsOf(slot.load(std::memory_order_relaxed)) == 0;
+    };
+    if (is_empty(slots_[units])) return slots_[units];
+    for (unsigned i = kFirstOther; i < kSlots; ++i) {
+      if (is_empty(slots_[i])) return slots_[i];
+    }
+    std::atomic<std::uint64_t>& slot =
+        slots_[kFirstOther + next_released_++ % kOthers];
+    room_units_ += Release(ace, slot);
+    return slot;
+  }
+  void MakeRoom(Ace& ace, std::uint32_t most_units, std::uint32_t units) {
+    room_units_ = most_units - this->units();
+    while (room_units_ < units) {
+      room_units_ += Release(ace, slots_[next_released_++ % kSlots]);
     }
   }
 
-  // Filled by the owner, emptied by any thread.
-  std::atomic<std::uint64_t> slots_[kSlots] = {};
-  // The owner's. At least what is kept: what others gave back counts until
-  // there is no room.
-  std::uint32_t held_units_ = 0;
+  // The owner's. At most what may be kept besides: what others gave back counts
+  // until there is no room.
+  std::uint32_t room_units_ = 0;
   unsigned next_released_ = 0;
+  // Filled by the owner, emptied by any thread. The first of them by length.
+  std::atomic<std::uint64_t> slots_[kSlots] = {};
 };
 
 }  // namespace hakmem

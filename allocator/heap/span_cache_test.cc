@@ -1,6 +1,7 @@
 #include "allocator/heap/span_cache.h"
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "allocator/platform/fake_virtual_memory.h"
@@ -56,8 +57,8 @@ TEST_F(SpanCacheTest, KeepsAtMostItsShare) {
   std::vector<UnitIndex> spans;
   for (int i = 0; i < 20; ++i) spans.push_back(Grant(2));
   for (const UnitIndex span : spans) Put(span, 2);
-  EXPECT_EQ(cache_.units(), 16U);  // eight places
-  EXPECT_EQ(Granted(), 16U);
+  EXPECT_EQ(cache_.units(), 18U);  // nine places
+  EXPECT_EQ(Granted(), 18U);
   // A long one makes others go.
   Put(Grant(16), 16);
   EXPECT_LE(cache_.units(), kMostUnits);
@@ -70,7 +71,60 @@ TEST_F(SpanCacheTest, KeepsAtMostItsShare) {
   granted_ = 16;
 }
 
+TEST_F(SpanCacheTest, SeveralOfOneLength) {
+  std::set<UnitIndex> spans;
+  for (int i = 0; i < 4; ++i) spans.insert(Grant(3));
+  for (const UnitIndex span : spans) Put(span, 3);
+  EXPECT_TRUE(spans.contains(cache_.TakeFirst(3)));
+  EXPECT_EQ(cache_.TakeFirst(3), kNoUnit);
+  std::set<UnitIndex> others;
+  for (int i = 0; i < 3; ++i) others.insert(cache_.Take(3));
+  EXPECT_EQ(others.size(), 3U);
+  EXPECT_FALSE(others.contains(kNoUnit));
+  EXPECT_EQ(cache_.Take(3), kNoUnit);
+  granted_ = 12;
+}
+
+// Where a span was put once, and taken, the next one goes without being told.
+TEST_F(SpanCacheTest, TellsOfASpanThatOthersCouldNotKnow) {
+  const UnitIndex span = Grant(2);
+  EXPECT_FALSE(cache_.TryPut(span, 2));
+  Put(span, 2);
+  EXPECT_FALSE(cache_.TryPut(span, 2));  // the place is taken
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(cache_.TakeFirst(2), span);
+    ASSERT_TRUE(cache_.TryPut(span, 2));
+  }
+  // Whoever looked for memory knows of nothing here from now on.
+  ASSERT_EQ(cache_.TakeFirst(2), span);
+  cache_.ReleaseAll(ace_);
+  EXPECT_FALSE(cache_.TryPut(span, 2));
+  Put(span, 2);
+  EXPECT_EQ(cache_.TakeFirst(2), span);
+  granted_ = 2;
+}
+
+TEST_F(SpanCacheTest, PutsNoMoreThanItsShareWithoutARelease) {
+  UnitIndex spans[3];
+  for (UnitIndex& span : spans) {
+    span = Grant(14);
+    Put(span, 14);
+    ASSERT_EQ(cache_.Take(14), span);
+  }
+  const UnitIndex other = Grant(5);
+  Put(other, 5);
+  ASSERT_EQ(cache_.Take(5), other);
+  Put(spans[0], 14);
+  Put(spans[1], 14);
+  EXPECT_FALSE(cache_.TryPut(other, 5));
+  Put(other, 5);
+  EXPECT_LE(cache_.units(), kMostUnits);
+  EXPECT_EQ(cache_.Take(5), other);
+  granted_ = 14 + 5;
+}
+
 TEST_F(SpanCacheTest, KeepsNoLongSpans) {
+  EXPECT_FALSE(cache_.TryPut(0, SpanCache::kMaxKeptUnits + 1));
   Put(Grant(SpanCache::kMaxKeptUnits + 1), SpanCache::kMaxKeptUnits + 1);
   EXPECT_EQ(cache_.units(), 0U);
   EXPECT_EQ(Granted(), 0U);

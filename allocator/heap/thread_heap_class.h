@@ -176,15 +176,21 @@ class alignas(64) ThreadHeap {
       FreeRemoteSlow(owner, size_class, block);
     }
   }
-  // A span of so many units that this thread freed of late; kNoUnit: none.
-  HAK_ALWAYS_INLINE UnitIndex TakeSpan(std::uint32_t units) {
-    return spans_.Take(units);
-  }
+  // A span of so many units that this thread freed of late, and counts it;
+  // kNoUnit: there is none at hand, or the call is to be sampled.
+  HAK_ALWAYS_INLINE UnitIndex TryTakeSpan(std::uint32_t units);
+  // The same, but does not count, and knows of all that there are.
+  UnitIndex TakeSpan(std::uint32_t units) { return spans_.Take(units); }
   void CountSpan(std::uint64_t bytes) {
     AddTo(span_allocations_, 1);
     AddTo(span_bytes_, bytes);
   }
-  // Keeps a span whose memory is nobody's, or releases it.
+  // Keeps a span whose memory is nobody's, and counts it for Tick. False: it is
+  // to be asked, and PutSpan before.
+  HAK_ALWAYS_INLINE bool TryPutSpan(UnitIndex first, std::uint32_t units) {
+    return --until_tick_ > 0 && spans_.TryPut(first, units);
+  }
+  // Keeps it, or releases it.
   void PutSpan(UnitIndex first, std::uint32_t units) {
     spans_.Put(system_->ace, system_->kept_span_units, first, units);
     system_->Touch(id());
@@ -302,8 +308,10 @@ class alignas(64) ThreadHeap {
   static constexpr std::uint64_t kMaxLeftBytes = kMagazineBudgetBytes;
   // Every so many slow paths, open parcels are sent though not full.
   static constexpr std::uint32_t kSendInterval = 16;
-  // Every so many slow paths, the time is looked at.
-  static constexpr std::uint32_t kTickInterval = 8;
+  // Every so many slow paths, the time is looked at; a span that is kept
+  // without one counts for one.
+  static constexpr std::int32_t kTickInterval = 32;
+  static constexpr std::int32_t kSlowPathTicks = 4;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
   // So many heaps are looked after each time ACE has trimmed.
@@ -451,7 +459,7 @@ class alignas(64) ThreadHeap {
   Parcel* open_[kOpen] = {};
   std::uint64_t next_check_ns_ = 0;
   std::uint32_t since_check_ = 0;
-  std::uint32_t since_tick_ = 0;
+  std::int32_t until_tick_ = kTickInterval;
   // Written by the owner, read by statistics.
   std::atomic<std::uint64_t> remote_frees_{0};
   std::atomic<std::uint64_t> span_allocations_{0};

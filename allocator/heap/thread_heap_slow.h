@@ -19,15 +19,29 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::BeginSlowPath(Overdue& overdue) {
 }
 
 template <const Config& kConfig>
+HAK_ALWAYS_INLINE UnitIndex
+ThreadHeap<kConfig>::TryTakeSpan(std::uint32_t units) {
+  const std::uint64_t bytes = units * kUnitBytes;
+  if (sample_gaps_.IsLargeDue(bytes)) [[unlikely]]
+    return kNoUnit;
+  const UnitIndex first = spans_.TakeFirst(units);
+  if (first == kNoUnit) [[unlikely]]
+    return kNoUnit;
+  sample_gaps_.PassLarge(bytes);
+  CountSpan(bytes);
+  return first;
+}
+
+template <const Config& kConfig>
 void ThreadHeap<kConfig>::Tick() {
   // Reading the clock is a fifth of a short slow path.
-  if (++since_tick_ < kTickInterval) return;
-  LookAtTime();
+  until_tick_ -= kSlowPathTicks;
+  if (until_tick_ <= 0) LookAtTime();
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::LookAtTime() {
-  since_tick_ = 0;
+  until_tick_ = kTickInterval;
   if (system_->ace.Tick()) TrimSomeHeaps();
 }
 

@@ -95,6 +95,13 @@ class SampleGaps {
     return Split(size_class, std::uint64_t{gaps_[size_class]} + left,
                  most_calls);
   }
+  // Whether TakeLarge would do more than PassLarge does.
+  HAK_ALWAYS_INLINE bool IsLargeDue(std::uint64_t bytes) const {
+    return large_bytes_ < bytes;
+  }
+  HAK_ALWAYS_INLINE void PassLarge(std::uint64_t bytes) {
+    large_bytes_ -= bytes;
+  }
   // Whether a large block of so many bytes, which is handed out, is sampled.
   HAK_ALWAYS_INLINE bool TakeLarge(std::uint64_t bytes) {
     return __builtin_sub_overflow(large_bytes_, bytes, &large_bytes_) &&
