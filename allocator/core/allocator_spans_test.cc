@@ -103,6 +103,15 @@ TYPED_TEST(AllocatorSpansTest, AreHandedOutWithoutTheirLastSize) {
   EXPECT_EQ(this->allocator_.UsableSize(this->self_, block), kSpanBytes);
 }
 
+// A size beyond all addresses, whose length in units ends like the span's.
+TYPED_TEST(AllocatorSpansTest, DoNotServeWhatOnlyLooksAsLong) {
+  void* const block = this->Allocate();
+  EXPECT_EQ(this->allocator_.Reallocate(this->self_, block,
+                                        kSize + (std::size_t{1} << 48)),
+            nullptr);
+  EXPECT_EQ(this->allocator_.UsableSize(this->self_, block), kSpanBytes);
+}
+
 TYPED_TEST(AllocatorSpansTest, GoBackWhenTheThreadEnds) {
   auto* other = this->test_.NewThread();
   void* const block = this->allocator_.Allocate(other, kSize);

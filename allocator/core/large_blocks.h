@@ -43,6 +43,7 @@ class LargeBlocks {
 
   void Start(std::uint64_t max_alloc_bytes) {
     max_alloc_bytes_ = max_alloc_bytes;
+    max_span_bytes_ = std::min<std::uint64_t>(max_alloc_bytes, kMaxSpanBytes);
     max_kept_bytes_ =
         std::min(max_alloc_bytes, SpanCache::kMaxKeptUnits * kUnitBytes);
   }
@@ -69,7 +70,7 @@ class LargeBlocks {
                                     std::size_t size_bytes) const {
     const auto address = reinterpret_cast<Address>(pointer);
     const UnitDescriptor* descriptor = nullptr;
-    return size_bytes > kMaxPoolBytes && size_bytes <= max_alloc_bytes_ &&
+    return size_bytes > kMaxPoolBytes && size_bytes <= max_span_bytes_ &&
            IsAligned<Address>(address, kUnitBytes) &&
            FindSpanAt(ace_.region().coarse(), address, descriptor) &&
            IsLiveSpan(ace_.region().coarse().header(address).load(
@@ -185,6 +186,7 @@ class LargeBlocks {
   Hooks& hardening_;
   CallCounters& counters_;
   std::uint64_t max_alloc_bytes_ = 0;
+  std::uint64_t max_span_bytes_ = 0;  // of requests that spans may serve
   std::uint64_t max_kept_bytes_ = 0;  // of requests that kept spans may serve
 };
 

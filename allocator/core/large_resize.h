@@ -201,8 +201,9 @@ bool LargeBlocks<kConfig>::FitsSize(const void* pointer, const LiveBlock& block,
   return block.route == Route::kHuge
              ? RoundUp(size_bytes, ace_.memory().PageBytes()) ==
                    block.usable_bytes
-             : ace_.SpanUnits(size_bytes) ==
-                   DescriptorAt(block.unit).span_units;
+             : size_bytes <= kMaxSpanBytes &&
+                   ace_.SpanUnits(size_bytes) ==
+                       DescriptorAt(block.unit).span_units;
 }
 
 }  // namespace hakmem
