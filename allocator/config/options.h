@@ -51,6 +51,8 @@ struct Options : HeapOptions {
   std::uint64_t fail_nth = 0;
   // An OnMisuse.
   std::uint64_t on_misuse = 0;
+  // Hardened says at start which options weaken it.
+  std::uint64_t warn_weakened = 1;
   // "" or "1": standard error; "syslog"; else a file to append to, in whose
   // name %p is the process.
   char report[kMaxOptionPathBytes] = "1";
@@ -145,6 +147,10 @@ inline constexpr OptionSpec kOptionTable[] = {
      "at when it is used again; fewer than 256 bytes count as 256 (hardened "
      "and debug variants; docs/hardening.md).",
      &Options::clear_bytes, nullptr, 16, kNoMaximum, "hardened or debug"},
+    {"HAKMEM_WARN_WEAKENED", OptionType::kFlag, "",
+     "The hardened variant names at start, on standard error, the options that "
+     "weaken it: HAKMEM_CHECK_KINDS=0, HAKMEM_CLEAR, HAKMEM_ON_MISUSE=log.",
+     &Options::warn_weakened, nullptr, 0, 1},
     {"HAKMEM_TRACE", OptionType::kPath,
      "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
      "the process",

@@ -23,6 +23,7 @@ constinit OptionPages g_pages;
 const HeapOptions& StartupOptions() {
   ReadOptions(g_pages.options);
   WarnOfOtherVariants(g_pages.options, ProductVariant());
+  WarnOfWeakened(g_pages.options, ProductVariant());
   if (!ProductMayCheckKinds()) LeaveKindsAlone(g_pages.options);
   if (g_pages.options.values.show_config != 0) {
     RawPrinter out;

@@ -295,6 +295,38 @@ void WarnOfOtherVariants(const ParsedOptions& options,
   }
 }
 
+namespace {
+
+// Whether the option's value lets something pass that the hardened variant
+// would find, or go on.
+bool Weakens(const OptionSpec& spec, const Options& options) {
+  if (spec.number == &Options::on_misuse) {
+    return ChoiceWord(spec, options.on_misuse) == "log";
+  }
+  return (spec.number == &Options::check_kinds && options.check_kinds == 0) ||
+         (spec.number == &Options::clear_bytes &&
+          options.clear_bytes != kNoMaximum);
+}
+
+}  // namespace
+
+void WarnOfWeakened(const ParsedOptions& options, std::string_view variant) {
+  if (variant != "hardened" || options.values.warn_weakened == 0) return;
+  RawPrinter out;
+  for (const OptionSpec& spec : kOptionTable) {
+    if (options.origins[&spec - kOptionTable] != OptionOrigin::kEnvironment ||
+        !Weakens(spec, options.values)) {
+      continue;
+    }
+    out.Text(out.text().empty() ? "hakmem: warning: weakened by " : ", ");
+    out.Text(spec.name).Text("=");
+    PrintOptionValue(spec, options.values, out);
+  }
+  if (out.text().empty()) return;
+  out.Text(" (HAKMEM_WARN_WEAKENED=0: not a word of it)\n");
+  WriteFd(kStderrFd, out.text());
+}
+
 void LeaveKindsAlone(ParsedOptions& options) {
   for (const OptionSpec& spec : kOptionTable) {
     OptionOrigin& origin = options.origins[&spec - kOptionTable];

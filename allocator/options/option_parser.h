@@ -62,6 +62,11 @@ void ReadOptions(ParsedOptions& options);
 void WarnOfOtherVariants(const ParsedOptions& options,
                          std::string_view variant);
 
+// The options of the environment that weaken the hardened variant are named,
+// unless HAKMEM_WARN_WEAKENED=0:
+//   hakmem: warning: weakened by HAKMEM_CLEAR=256 (HAKMEM_WARN_WEAKENED=0: …
+void WarnOfWeakened(const ParsedOptions& options, std::string_view variant);
+
 // For a program that replaces some of new and delete: kinds are not checked
 // unless the environment asks for it, because a `delete` that calls free is
 // legal then.

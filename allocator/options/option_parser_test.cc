@@ -331,16 +331,20 @@ TEST(ReadOptions, WarningsAreOneReadableLine) {
                 "... is not an option of hakmem; ignored\n");
 }
 
-std::string WarningsInVariant(std::string_view variant,
-                              const std::vector<const char*>& variables) {
+ParsedOptions Given(const std::vector<const char*>& variables) {
   ParsedOptions options;
-  for (const char* variable : variables) {
-    const std::string_view text = variable;
+  for (const std::string_view text : variables) {
     const std::size_t equals = text.find('=');
     EXPECT_EQ(
         ApplyOption(text.substr(0, equals), text.substr(equals + 1), options),
         OptionError::kNone);
   }
+  return options;
+}
+
+std::string WarningsInVariant(std::string_view variant,
+                              const std::vector<const char*>& variables) {
+  const ParsedOptions options = Given(variables);
   testing::internal::CaptureStderr();
   WarnOfOtherVariants(options, variant);
   return testing::internal::GetCapturedStderr();
@@ -367,6 +371,34 @@ TEST(WarnOfOtherVariants, NamesEachOptionWithoutEffect) {
 TEST(WarnOfOtherVariants, IsSilentWhereNothingIsAsked) {
   EXPECT_EQ(WarningsInVariant("release", {"HAKMEM_TRACE=0", "HAKMEM_LEAKS="}),
             "");
+}
+
+std::string WeakenedIn(const std::string& variant,
+                       const std::vector<const char*>& variables) {
+  ParsedOptions options = Given(variables);
+  LeaveKindsAlone(options);
+  testing::internal::CaptureStderr();
+  WarnOfWeakened(options, variant);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(WarnOfWeakened, NamesWhatWeakensHardened) {
+  const std::vector<const char*> all = {
+      "HAKMEM_CLEAR=1K", "HAKMEM_ON_MISUSE=log", "HAKMEM_CHECK_KINDS=0"};
+  EXPECT_EQ(WeakenedIn("hardened", all),
+            "hakmem: warning: weakened by HAKMEM_CHECK_KINDS=0, "
+            "HAKMEM_CLEAR=1024, HAKMEM_ON_MISUSE=log "
+            "(HAKMEM_WARN_WEAKENED=0: not a word of it)\n");
+  EXPECT_EQ(WeakenedIn("debug", all), "");
+}
+
+TEST(WarnOfWeakened, IsSilentWhereNothingDoesOrNobodyWantsToHear) {
+  EXPECT_EQ(WeakenedIn("hardened", {"HAKMEM_CLEAR=all", "HAKMEM_ON_MISUSE=trap",
+                                    "HAKMEM_CHECK_SOURCE=1"}),
+            "");
+  EXPECT_EQ(
+      WeakenedIn("hardened", {"HAKMEM_CLEAR=256", "HAKMEM_WARN_WEAKENED=0"}),
+      "");
 }
 
 // The lines after the first, which depends on the build.
@@ -409,6 +441,7 @@ constexpr char kDefaultLines[] =
     "  HAKMEM_CHECK_KINDS=1 (default)\n"
     "  HAKMEM_CHECK_SOURCE=0 (default)\n"
     "  HAKMEM_CLEAR=all (default)\n"
+    "  HAKMEM_WARN_WEAKENED=1 (default)\n"
     "  HAKMEM_TRACE=none (default)\n"
     "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"
     "  HAKMEM_TRACE_STACKS=0 (default)\n"

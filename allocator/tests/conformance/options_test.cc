@@ -77,6 +77,21 @@ TEST(Options, ClearBoundsWhatIsCleared) {
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
+TEST(Options, HardenedNamesWhatWeakensIt) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  constexpr char kWeakened[] = "hakmem: warning: weakened by HAKMEM_CLEAR=300 ";
+  const bool hardened = std::string(Hakmem().variant()) == "hardened";
+  const ChildResult told = RunChild({.test = "Options.DISABLED_Succeeds",
+                                     .environment = {"HAKMEM_CLEAR=300"}});
+  EXPECT_TRUE(ExitedWithZero(told.wait_status)) << told.output;
+  EXPECT_EQ(told.output.find(kWeakened) != std::string::npos, hardened)
+      << told.output;
+  const ChildResult silent =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_CLEAR=300", "HAKMEM_WARN_WEAKENED=0"}});
+  EXPECT_EQ(silent.output.find("weakened"), std::string::npos) << silent.output;
+}
+
 TEST(Options, DISABLED_MallocsWithoutMapping) {
   hakmem_statistics before = {};
   Hakmem().get_statistics(&before, sizeof(before));
