@@ -2,7 +2,8 @@
 """attacks_doc.py DOCUMENT PROGRAM...: its table of attacks says of hakmem what the tests check.
 
 Every case must have a row, with the source's words. The columns `release` and `hardened` must be
-what is expected of them, and stand for `tracing` and `debug` as well.
+what is expected of them, and stand for `tracing` and `debug` as well. The table of techniques must
+say of the cases that it names what this table says.
 """
 import re
 import sys
@@ -10,6 +11,7 @@ import sys
 import cases
 
 ROW = re.compile(r"^\| (.+?) \| `(\w+ \w+)` \|(.+)\|$", re.MULTILINE)
+TECHNIQUE = re.compile(r"^\| ([^|`]+?) \| ([^|`]+?) \| ([^|`]+?) \| (`\w+ \w+`(?:, `\w+ \w+`)*) \|$", re.MULTILINE)
 COLUMNS = (("release", "tracing"), ("hardened", "debug"))
 
 
@@ -27,16 +29,27 @@ def complaints(case, rows):
                 yield "%s of %s, and not %s" % (cell, variant, case.expectation(variant))
 
 
+def technique_complaints(text, rows):
+    for name, *cells, programs in TECHNIQUE.findall(text):
+        labels = re.findall(r"`(\w+ \w+)`", programs)
+        for column, cell in enumerate(cells):
+            said = [rows[label][1][column] if label in rows else "no such attack" for label in labels]
+            if cell.split(", ") != said:
+                yield "%s: %s, and not %s" % (name, ", ".join(said), cell)
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as document:
-        rows = {label: (what, [cell.strip() for cell in cells.split("|")])
-                for what, label, cells in ROW.findall(document.read())}
+        text = document.read()
+    rows = {label: (what, [cell.strip() for cell in cells.split("|")]) for what, label, cells in ROW.findall(text)}
     every = [case for program in sys.argv[2:] for case in cases.read(program)]
-    found = ["%s: %s" % (case.label, text) for case in every for text in complaints(case, rows)]
+    found = ["%s: %s" % (case.label, complaint) for case in every for complaint in complaints(case, rows)]
     found += ["%s: no such attack" % label for label in rows.keys() - {case.label for case in every}]
-    print("\n".join(found or ["%d rows agree with the sources" % len(every)]))
+    techniques = TECHNIQUE.findall(text)
+    found += technique_complaints(text, rows) if techniques else ["there is no technique"]
+    print("\n".join(found or ["%d rows agree with the sources, %d techniques with them" % (len(every), len(techniques))]))
     sys.exit(1 if found else 0)
 
 
