@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -19,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/rust_name.h"
 #include "tools/hakmem/subprocess.h"
 #include "tools/hakmem/words.h"
 
@@ -46,18 +48,23 @@ std::string_view FileName(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+bool IsAddr2line(std::string_view program) {
+  return absl::StrContains(FileName(program), "addr2line");
+}
+
+// addr2line has one file for all addresses.
 std::vector<std::string> Command(const std::string& program,
                                  const std::string& file) {
-  if (absl::StrContains(FileName(program), "addr2line")) {
+  if (IsAddr2line(program)) {
     return {program, "-a", "-f", "-C", "-i", "-e", file};
   }
-  return {program,
-          "--output-style=GNU",
-          "--addresses",
-          "--functions",
-          "--demangle",
-          "--inlines",
-          absl::StrCat("--obj=", file)};
+  return {program,       "--output-style=GNU", "--addresses",
+          "--functions", "--demangle",         "--inlines"};
+}
+
+// As llvm-symbolizer reads it; it knows no escapes.
+bool CanBeQuoted(const std::string& file) {
+  return !absl::StrContains(file, '"') && !absl::StrContains(file, '\n');
 }
 
 // Where separate debug information lies in a folder, by build id.
@@ -65,6 +72,11 @@ std::string DebugFile(std::string_view folder, const std::string& build_id) {
   if (build_id.size() < 3) return "";
   return absl::StrCat(folder, "/.build-id/", build_id.substr(0, 2), "/",
                       build_id.substr(2), ".debug");
+}
+
+// A return address is behind its call, and may be the next line's.
+std::uint64_t AskedFor(std::uint64_t offset) {
+  return offset == 0 ? 0 : offset - 1;
 }
 
 bool Exists(const std::string& path) {
@@ -132,37 +144,60 @@ void Symbolizer::Resolve(const std::vector<Module>& modules,
       wanted[frame.module].insert(frame.offset);
     }
   }
+  std::vector<Query> queries;
   for (const auto& [index, offsets] : wanted) {
-    ResolveModule(index, modules[index], offsets);
+    // Whatever comes, nobody asks twice.
+    for (const std::uint64_t offset : offsets) lines_[Key(index, offset)];
+    std::string file = FileOf(modules[index]);
+    if (!file.empty()) {
+      queries.push_back({index, &modules[index], std::move(file), &offsets});
+    }
+  }
+  // One process for all files, if it can and does; or one for each.
+  if (queries.size() > 1 && !IsAddr2line(program_) && Ask(queries).ok()) return;
+  for (const Query& query : queries) {
+    const absl::Status status = Ask({query});
+    if (status.ok()) continue;
+    notes_.insert(absl::StrCat(FileName(program_), " failed for ",
+                               ForTerminal(query.module->path), ": ",
+                               status.message()));
   }
 }
 
-void Symbolizer::ResolveModule(std::size_t index, const Module& module,
-                               const std::set<std::uint64_t>& offsets) {
-  // Whatever comes, nobody asks twice.
-  for (const std::uint64_t offset : offsets) lines_[Key(index, offset)];
-  const std::string file = FileOf(module);
-  if (file.empty()) return;
+absl::Status Symbolizer::Ask(const std::vector<Query>& queries) {
   std::string input;
-  for (const std::uint64_t offset : offsets) {
-    // A return address is behind its call, and may be the next line's.
-    absl::StrAppendFormat(&input, "0x%x\n", offset == 0 ? 0 : offset - 1);
+  for (const Query& query : queries) {
+    if (!IsAddr2line(program_) && !CanBeQuoted(query.file)) {
+      return absl::InvalidArgumentError("its name cannot be told it");
+    }
+    for (const std::uint64_t offset : *query.offsets) {
+      if (!IsAddr2line(program_)) {
+        absl::StrAppend(&input, "\"", query.file, "\" ");
+      }
+      absl::StrAppendFormat(&input, "0x%x\n", AskedFor(offset));
+    }
   }
   const absl::StatusOr<std::string> output =
-      OutputOf(Command(program_, file), input);
-  if (!output.ok()) {
-    notes_.insert(absl::StrCat(FileName(program_), " failed for ",
-                               ForTerminal(module.path), ": ",
-                               output.status().message()));
-    return;
-  }
-  Read(index, *output);
+      OutputOf(Command(program_, queries.front().file), input);
+  if (!output.ok()) return output.status();
+  Read(queries, *output);
+  return absl::OkStatus();
 }
 
-void Symbolizer::Read(std::size_t module, const std::string& output) {
-  for (SymbolizedAddress& address : ParseSymbolizerOutput(output)) {
-    const auto found = lines_.find(Key(module, address.address + 1));
-    if (found != lines_.end()) found->second = std::move(address.lines);
+void Symbolizer::Read(const std::vector<Query>& queries,
+                      const std::string& output) {
+  std::vector<SymbolizedAddress> answers = ParseSymbolizerOutput(output);
+  auto answer = answers.begin();
+  for (const Query& query : queries) {
+    for (const std::uint64_t offset : *query.offsets) {
+      // A function can be called like an address.
+      while (answer != answers.end() && answer->address != AskedFor(offset)) {
+        ++answer;
+      }
+      if (answer == answers.end()) return;
+      lines_[Key(query.index, offset)] = std::move(answer->lines);
+      ++answer;
+    }
   }
 }
 
@@ -191,7 +226,7 @@ std::vector<SymbolizedAddress> ParseSymbolizerOutput(std::string_view output) {
       // "file:12 (discriminator 3)", "??:0", "file:?".
       const std::string_view place = line.substr(0, line.find(" ("));
       SourceLine found;
-      if (function != "??") found.function = std::string(function);
+      if (function != "??") found.function = ReadableName(function);
       if (!absl::StartsWith(place, "?") && !absl::EndsWith(place, ":0") &&
           !absl::EndsWith(place, ":?")) {
         found.place = std::string(place);

@@ -14,12 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "tools/hakmem/failure_record.h"
 
 namespace hakmem::tools {
 
 struct SourceLine {
-  std::string function;  // demangled; "" when unknown
+  std::string function;  // demangled, C++ and Rust; "" when unknown
   std::string place;     // "file.c:12"; "" when unknown
 };
 
@@ -32,7 +33,8 @@ class Symbolizer {
  public:
   explicit Symbolizer(SymbolizerOptions options);
 
-  // Looks all frames up that are not known yet; one process per module.
+  // Looks all frames up that are not known yet: one process of llvm-symbolizer
+  // for all modules, or one of addr2line per module.
   void Resolve(const std::vector<Module>& modules,
                const std::vector<Frame>& frames);
 
@@ -47,9 +49,17 @@ class Symbolizer {
   using Key = std::pair<std::size_t, std::uint64_t>;
 
   std::string FileOf(const Module& module);
-  void ResolveModule(std::size_t index, const Module& module,
-                     const std::set<std::uint64_t>& offsets);
-  void Read(std::size_t module, const std::string& output);
+  // The addresses in one file that are asked for.
+  struct Query {
+    std::size_t index;  // the module's
+    const Module* module;
+    std::string file;  // where its names are
+    const std::set<std::uint64_t>* offsets;
+  };
+  // By one process; addr2line takes one query only.
+  absl::Status Ask(const std::vector<Query>& queries);
+  // Answers come in the order of the questions.
+  void Read(const std::vector<Query>& queries, const std::string& output);
 
   SymbolizerOptions options_;
   std::string program_;  // its path; "" when there is none

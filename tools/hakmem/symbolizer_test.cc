@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/rust_name.h"
 #include "tools/hakmem/subprocess.h"
 
 namespace hakmem::tools {
@@ -124,6 +126,48 @@ TEST(SymbolizerTest, OutputIsParsed) {
   EXPECT_EQ(addresses[0].lines[1].place, "");
   EXPECT_THAT(addresses[1].lines, IsEmpty());
   EXPECT_EQ(addresses[2].lines[0].function, "f");
+}
+
+// A program that says how often it was started, and is the symbolizer.
+std::string Counting(const std::string& folder) {
+  std::string path = folder + "/llvm-symbolizer";
+  std::ofstream(path) << "#!/bin/sh\necho >>" << folder << "/starts\nexec "
+                      << FindProgram("llvm-symbolizer-19") << " \"$@\"\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+TEST(SymbolizerTest, OneProcessAnswersForAllFiles) {
+  if (FindProgram("llvm-symbolizer-19").empty()) GTEST_SKIP();
+  const absl::StatusOr<std::string> folder = MakeTemporaryFolder("symbols");
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const std::string copy = *folder + "/a copy";
+  std::filesystem::create_symlink(OwnPath(), copy);
+  Symbolizer symbolizer({Counting(*folder), ""});
+  const Frame own = OwnFrame();
+  const Frame in_copy = {1, own.offset};
+  symbolizer.Resolve({{OwnPath(), ""}, {copy, ""}}, {own, in_copy, {1, 0}});
+  for (const Frame& frame : {own, in_copy}) {
+    ASSERT_FALSE(symbolizer.Lines(frame).empty());
+    EXPECT_THAT(symbolizer.Lines(frame).back().function,
+                HasSubstr("WellKnownFunction"));
+  }
+  EXPECT_EQ(std::filesystem::file_size(*folder + "/starts"), 1u);
+  std::filesystem::remove_all(*folder);
+}
+
+TEST(RustNameTest, TheOlderManglingIsUndone) {
+  EXPECT_EQ(ReadableName("_$LT$alloc..string..String$u20$as$u20$core..fmt.."
+                         "Display$GT$::fmt::h0123456789abcdef"),
+            "<alloc::string::String as core::fmt::Display>::fmt");
+  EXPECT_EQ(ReadableName("demo::_$LT$impl$u20$demo..T$GT$::go::h"
+                         "0123456789abcdef"),
+            "demo::<impl demo::T>::go");
+  for (const char* const name :
+       {"Cache::h(int)", "a::h0123456789abcdeF", "h0123456789abcdef",
+        "::h0123456789abcdef", "f(int, ...)"}) {
+    EXPECT_EQ(ReadableName(name), name);
+  }
 }
 
 TEST(SymbolizerTest, WhatIsNoProgramHasNoBuildId) {
