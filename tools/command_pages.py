@@ -16,9 +16,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What a flag's value is, for completion; the others take any text.
 VALUES = {"variant": ["release", "tracing", "hardened", "debug"], "by": ["live", "peak", "allocated"]}
-SWITCHES = ("diff", "follow", "json")
+SWITCHES = ("diff", "follow", "json", "openmetrics")
 # What a subcommand's argument is.
-ARGUMENTS = {"run": "command", "explain": "file", "failures": "file", "heap": "file", "trace": "file"}
+ARGUMENTS = {"run": "command", "explain": "file", "failures": "file", "heap": "file", "stats": "file", "trace": "file"}
 DESCRIPTION = "malloc whose failed allocations explain themselves"
 
 

@@ -42,6 +42,7 @@
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/block_use.h"
 #include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
@@ -239,6 +240,9 @@ class Ace {
   std::size_t UnmapCaches();
 
   void AddStatistics(Statistics& statistics);
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void AddFigures(MemoryFigures& figures);
   std::uint64_t heap_limit_bytes() const { return heap_limit_bytes_; }
   // Whether a zone's addresses are the reason, so that another zone may serve
@@ -427,6 +431,28 @@ class Ace {
   std::uint64_t last_release_ms_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> next_trim_ms_{0};
 };
+
+template <typename Visit>
+constexpr void Ace::VisitCounters(Visit& visit) const
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  visit(Statistic::kMappedBytes, mapped_bytes_);
+  visit(Statistic::kPeakMappedBytes, peak_mapped_bytes_);
+  visit(Statistic::kGrantedBytes, mapped_bytes_);
+  for (const Zone* zone : {&region_.fine(), &region_.coarse()}) {
+    zone->VisitTables(
+        [&visit](const MetadataTable& table) { VisitTable(table, visit); });
+  }
+  for (const ZoneStock& stock : stocks_) stock.pool.VisitCounters(visit);
+  huge_.VisitCounters(visit);
+  empty_.VisitCounters(visit);
+  visit(Statistic::kMapCalls, zone_map_calls_);
+  visit(Statistic::kPurgeCalls, clearing_purge_calls_);
+  visit(Statistic::kMoveCalls, move_calls_);
+  visit(Statistic::kSlabsFromKeptUnits, kept_slabs_);
+  visit(Statistic::kSlabsFromCleanUnits, clean_slabs_);
+  visit(Statistic::kSlabsFromNewFrames, new_slabs_);
+  visit(Statistic::kAceLockWaits, lock_.waits_word());
+}
 
 }  // namespace hakmem
 

@@ -21,6 +21,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
@@ -59,6 +60,11 @@ class EmptyPool {
 
   std::size_t metadata_bytes() const;
   std::uint64_t map_calls() const;
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    for (const Lane& lane : lanes_) VisitTable(lane.table, visit);
+    visit(Statistic::kMapCalls, reserve_calls_);
+  }
 
   void CheckInvariants() const;
 

@@ -33,6 +33,7 @@
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/block_use.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
@@ -103,6 +104,14 @@ class HugePool {
   }
   std::uint64_t unmap_calls() const { return unmap_calls_; }
   std::uint64_t move_calls() const { return move_calls_; }
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    VisitTable(header_table_, visit);
+    VisitTable(record_table_, visit);
+    visit(Statistic::kMapCalls, map_calls_);
+    visit(Statistic::kUnmapCalls, unmap_calls_);
+    visit(Statistic::kMoveCalls, move_calls_);
+  }
 
   void CheckInvariants() const;
 

@@ -46,6 +46,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {
@@ -170,6 +171,16 @@ class UnitPool {
   void EndPurgesAfterFork();
   std::uint64_t purge_calls() const { return purge_calls_; }
   std::uint64_t unmap_calls() const { return unmap_calls_; }
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    constexpr auto kBytes = static_cast<std::int32_t>(kUnitBytes);
+    visit(Statistic::kGrantedBytes, free_units_, -kBytes);
+    visit(Statistic::kGrantedBytes, kept_units_, -kBytes);
+    visit(Statistic::kGrantedBytes, purging_units_, -kBytes);
+    visit(Statistic::kCachedBytes, dirty_units_, kBytes);
+    visit(Statistic::kPurgeCalls, purge_calls_);
+    visit(Statistic::kUnmapCalls, unmap_calls_);
+  }
   // The longest run of free units, as far as the lists tell (frames beyond 31
   // count as 32 frames).
   std::uint32_t LargestFreeRun() const;

@@ -45,6 +45,9 @@
 #include "allocator/heap/heap_registry.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/profile/heap_profile.h"
+#include "allocator/reports/misuse_policy.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/statistics/statistics_tables.h"
 
 namespace hakmem {
 
@@ -92,6 +95,9 @@ class Allocator {
     return guards_;
   }
   constexpr HeapProfile& profile() { return profile_; }
+  // For readers of the statistics from outside.
+  constexpr StatisticsTables DescribeStatistics(
+      const char* hakmem_version) const;
   Upkeep<kConfig>& upkeep() {
     EnsureStarted();
     return upkeep_;
@@ -311,6 +317,40 @@ class Allocator {
   // sampled. Written under start_lock_.
   std::atomic<bool> plain_{false};
 };
+
+template <const Config& kConfig>
+constexpr StatisticsTables Allocator<kConfig>::DescribeStatistics(
+    const char* hakmem_version) const {
+  StatisticsTables tables = {
+      .magic = "hakstat",
+      .version = StatisticsTables::kVersion,
+      .place_offset = offsetof(StatisticsTables, places),
+      .place_bytes = sizeof(StatisticPlace),
+      .place_count = 0,
+      .heap_bytes = sizeof(Heap),
+      .classes = kClassCount,
+      .tiny_classes = kTinyClassCount,
+      .class_step_bytes = sizeof(typename Heap::ClassCache),
+      .layout_step_bytes = sizeof(ClassLayout),
+      .unused = 0,
+      .heap_count = &registry_.heap_count_word(),
+      .heaps = &registry_.heaps_word(),
+      .model = NoHeap(),
+      .class_layouts = &kClassLayouts[0].block_bytes,
+      .hakmem_version = hakmem_version,
+      .variant = kConfig.name,
+      .places = {}};
+  StatisticPlaces visit(tables);
+  ace_.VisitCounters(visit);
+  registry_.VisitCounters(visit);
+  profile_.VisitTables(
+      [&visit](const MetadataTable& table) { VisitTable(table, visit); });
+  counters_.VisitCounters(visit);
+  visit(Statistic::kFailures, recovery_.failed_calls_word());
+  visit(Statistic::kMisuses, g_misuse_count);
+  NoHeap()->VisitCounters(visit);
+  return tables;
+}
 
 }  // namespace hakmem
 

@@ -12,6 +12,7 @@
 #include "allocator/config/config.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 
 namespace hakmem {
 
@@ -46,6 +47,20 @@ struct CallCounters {
   void CountHuge(std::uint64_t bytes) {
     Count(huge_allocations);
     Count(huge_bytes, bytes);
+  }
+
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    visit(Statistic::kTinyAllocations, direct_allocations[0]);
+    visit(Statistic::kTinyBytes, direct_bytes[0]);
+    visit(Statistic::kPoolAllocations, direct_allocations[1]);
+    visit(Statistic::kPoolBytes, direct_bytes[1]);
+    visit(Statistic::kSpanAllocations, span_allocations);
+    visit(Statistic::kSpanBytes, span_bytes);
+    visit(Statistic::kHugeAllocations, huge_allocations);
+    visit(Statistic::kHugeBytes, huge_bytes);
+    visit(Statistic::kReallocsInPlace, reallocs_in_place);
+    visit(Statistic::kReallocsMoved, reallocs_moved);
   }
 
   void AddTo(Statistics& statistics) const {

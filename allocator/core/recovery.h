@@ -86,6 +86,9 @@ class Recovery {
 
   const FailureRing& failures() const { return *host_.failures; }
   // Calls that ended without a block.
+  constexpr const std::atomic<std::uint64_t>& failed_calls_word() const {
+    return failed_calls_;
+  }
   std::uint64_t failed_calls() const {
     return failed_calls_.load(std::memory_order_relaxed);
   }

@@ -23,6 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/check.h"
 #include "allocator/heap/thread_heap.h"  // IWYU pragma: export
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/metadata_table.h"
 
 namespace hakmem {
@@ -74,6 +75,12 @@ class HeapRegistry {
   void Reclaim();
 
   void AddStatistics(Statistics& statistics, typename Heap::Counters& counters);
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const;
+  constexpr const std::atomic<HeapId>& heap_count_word() const {
+    return system_.heap_count;
+  }
+  constexpr const Address& heaps_word() const { return system_.heaps; }
   // Bytes of heaps, magazines and parcels.
   std::size_t metadata_bytes() const {
     return table_.mapped_bytes() + system_.magazines.mapped_bytes() +
@@ -178,6 +185,17 @@ void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
   statistics.registry_lock_waits = lock_.waits();
   statistics.magazine_pool_lock_waits = system_.magazines.lock_waits();
   statistics.parcel_pool_lock_waits = system_.parcels.lock_waits();
+}
+
+template <const Config& kConfig>
+template <typename Visit>
+constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
+  VisitTable(table_, visit);
+  system_.magazines.VisitCounters(Statistic::kMagazinePoolLockWaits, visit);
+  system_.parcels.VisitCounters(Statistic::kParcelPoolLockWaits, visit);
+  visit(Statistic::kHeapsAbandoned, abandoned_count_);
+  visit(Statistic::kHeapsAdopted, adopted_count_);
+  visit(Statistic::kRegistryLockWaits, lock_.waits_word());
 }
 
 template <const Config& kConfig>

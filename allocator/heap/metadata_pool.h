@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
@@ -53,6 +54,11 @@ class MetadataPool {
 
   std::size_t mapped_bytes() const { return table_.mapped_bytes(); }
   std::uint64_t map_calls() const { return table_.map_calls(); }
+  template <typename Visit>
+  constexpr void VisitCounters(Statistic waits, Visit& visit) const {
+    VisitTable(table_, visit);
+    visit(waits, lock_.waits_word());
+  }
 
   void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
     lock_.LockForFork();

@@ -23,6 +23,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/slab/slab.h"
+#include "allocator/statistics/statistics_tables.h"
 
 namespace hakmem {
 
@@ -56,6 +57,11 @@ class SlabStore {
   }
   std::uint64_t empty_takes() const {
     return empty_takes_.load(std::memory_order_relaxed);
+  }
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    visit(Statistic::kRefillsFromPartialSlabs, partial_takes_);
+    visit(Statistic::kRefillsFromEmptySlabs, empty_takes_);
   }
   std::uint64_t slabs_granted() const { return slabs_granted_; }
 

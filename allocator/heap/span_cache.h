@@ -24,6 +24,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {
@@ -109,6 +110,16 @@ class SpanCache {
       units += UnitsOf(slot.load(std::memory_order_relaxed));
     }
     return units;
+  }
+
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    constexpr auto kBytes = static_cast<std::int32_t>(kUnitBytes);
+    visit.Next(PlaceKind::kHeapSpans);
+    for (const std::atomic<std::uint64_t>& slot : slots_) {
+      visit(Statistic::kGrantedBytes, slot, -kBytes);
+      visit(Statistic::kCachedBytes, slot, kBytes);
+    }
   }
 
   void CheckInvariants(const Zone& zone, std::uint32_t most_units) const {

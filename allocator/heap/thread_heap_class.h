@@ -266,6 +266,8 @@ class alignas(64) ThreadHeap {
     std::uint64_t lock_waits;
   };
   void AddCounters(Counters& counters) const;
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const;
 
   // Before a fork, with the gate closed: nobody else is inside from now on.
   void AwaitOthers() { lock_.AwaitFree(); }

@@ -295,6 +295,20 @@ void ThreadHeap<kConfig>::AddCounters(Counters& counters) const
   counters.lock_waits += lock_.waits();
 }
 
+template <const Config& kConfig>
+template <typename Visit>
+constexpr void ThreadHeap<kConfig>::VisitCounters(Visit& visit) const
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  visit.Calls(&caches_[1].allocations);
+  visit.Next(PlaceKind::kHeap);
+  visit(Statistic::kRemoteFrees, remote_frees_);
+  visit(Statistic::kSpanAllocations, span_allocations_);
+  visit(Statistic::kSpanBytes, span_bytes_);
+  visit(Statistic::kHeapLockWaits, lock_.waits_word());
+  slabs_.VisitCounters(visit);
+  spans_.VisitCounters(visit);
+}
+
 // The loaded magazines and open parcels of a thread that does not exist in the
 // child may have been caught in mid-change: they are dropped, and with them at
 // most one magazine of blocks per class. All else changes under the lock, whose

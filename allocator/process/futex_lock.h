@@ -77,6 +77,11 @@ class ABSL_LOCKABLE FutexLock {
   // it since.
   std::uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
 
+  // For readers of the word from outside.
+  constexpr const std::atomic<std::uint64_t>& waits_word() const {
+    return waits_;
+  }
+
   // Hints for tests and reports.
   bool IsWaitedFor() const {
     return (state_.load(std::memory_order_relaxed) & kContended) != 0;

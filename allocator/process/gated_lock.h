@@ -52,6 +52,9 @@ class ABSL_LOCKABLE GatedLock {
   }
 
   std::uint64_t waits() const { return lock_.waits(); }
+  constexpr const std::atomic<std::uint64_t>& waits_word() const {
+    return lock_.waits_word();
+  }
 
   // The forking thread, which has closed the gate: returns when no other thread
   // is inside.

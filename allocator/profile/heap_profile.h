@@ -75,6 +75,13 @@ class HeapProfile {
     return buckets_.map_calls() + nodes_.map_calls() + sites_.map_calls();
   }
 
+  template <typename Visit>
+  constexpr void VisitTables(Visit visit) const {
+    visit(buckets_);
+    visit(nodes_);
+    visit(sites_);
+  }
+
   ProfileTotals Totals();
   // The sites have the numbers from 0 on. False: there is none with this one.
   bool CopySite(std::uint32_t index, ProfileSite& site);

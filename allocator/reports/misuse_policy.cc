@@ -10,9 +10,6 @@ namespace {
 // Written once, at the start.
 constinit std::atomic<OnMisuse> g_choice{OnMisuse::kAbort};
 
-// Added to by whoever commits a misuse, read by statistics.
-constinit std::atomic<std::uint64_t> g_count{0};
-
 struct Place {
   // 0: not taken. Written once, by the first misuse there.
   std::atomic<std::uint64_t> key{0};
@@ -41,12 +38,16 @@ void SetOnMisuse(OnMisuse choice) {
   g_choice.store(choice, std::memory_order_relaxed);
 }
 
+constinit std::atomic<std::uint64_t> g_misuse_count{0};
+
 OnMisuse CurrentOnMisuse() { return g_choice.load(std::memory_order_relaxed); }
 
-std::uint64_t MisuseCount() { return g_count.load(std::memory_order_relaxed); }
+std::uint64_t MisuseCount() {
+  return g_misuse_count.load(std::memory_order_relaxed);
+}
 
 std::uint64_t CountMisuse(std::uint64_t place) {
-  g_count.fetch_add(1, std::memory_order_relaxed);
+  g_misuse_count.fetch_add(1, std::memory_order_relaxed);
   return PlaceOf(place).count.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 

@@ -11,6 +11,7 @@
 #ifndef HAKMEM_ALLOCATOR_REPORTS_MISUSE_POLICY_H_
 #define HAKMEM_ALLOCATOR_REPORTS_MISUSE_POLICY_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "allocator/base/compiler.h"
@@ -27,6 +28,8 @@ OnMisuse CurrentOnMisuse();
 
 // All misuses of the process that it went on after.
 std::uint64_t MisuseCount();
+// Added to by whoever commits a misuse, read by statistics.
+extern std::atomic<std::uint64_t> g_misuse_count;
 
 // Counts one; returns how many there have been at `place` (any number that says
 // which call of the program it was, and which sentence).

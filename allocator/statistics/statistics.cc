@@ -7,7 +7,6 @@
 
 #include "allocator/base/json_text.h"
 #include "allocator/base/raw_print.h"
-#include "allocator/config/version.h"
 
 namespace hakmem {
 
@@ -19,6 +18,8 @@ struct Row {
   const char* words;
   std::uint64_t Statistics::* value;
   bool is_bytes;
+  // Falls, too: the others only rise.
+  bool is_gauge = is_bytes;
 };
 
 constexpr Row kRows[] = {
@@ -40,7 +41,7 @@ constexpr Row kRows[] = {
     {"move_calls", "move calls", &Statistics::move_calls, false},
     {"heaps_created", "heaps created", &Statistics::heaps_created, false},
     {"heaps_abandoned", "heaps without a thread", &Statistics::heaps_abandoned,
-     false},
+     false, true},
     {"refills_from_partial_slabs", "refills, partial slabs",
      &Statistics::refills_from_partial_slabs, false},
     {"refills_from_empty_slabs", "refills, empty slabs",
@@ -157,6 +158,7 @@ constexpr const char* kClassColumns[] = {
 constexpr std::size_t kClassWidths[] = {7, 10, 14, 16, 14, 8};
 
 void PrintClassesText(ClassList classes, Lines& lines) {
+  if (classes.empty()) return;
   RawPrinter& out = lines.out();
   for (unsigned i = 0; i < std::size(kClassWidths); ++i) {
     const std::string_view title = kClassColumns[i];
@@ -213,7 +215,10 @@ void PrintStatisticsText(const Statistics& statistics, ClassList classes,
   constexpr std::size_t kNumberWidth = 20;
   Lines lines(sink);
   RawPrinter& out = lines.out();
-  out.Text("hakmem ").Text(kVersion).Text(" ").Text(statistics.variant);
+  out.Text("hakmem ")
+      .Text(statistics.version)
+      .Text(" ")
+      .Text(statistics.variant);
   lines.End();
   for (unsigned i = 0; i < kRouteCount; ++i) {
     const RouteStatistics& route = statistics.routes[i];
@@ -234,6 +239,72 @@ void PrintStatisticsText(const Statistics& statistics, ClassList classes,
   PrintClassesText(classes, lines);
 }
 
+namespace {
+
+// A family of metrics, and its samples.
+class Metric {
+ public:
+  Metric(std::string_view name, bool is_gauge, std::string_view help,
+         std::string_view labels, Lines& lines)
+      : name_(name), is_gauge_(is_gauge), labels_(labels), lines_(lines) {
+    Meta("TYPE", is_gauge ? "gauge" : "counter");
+    if (name.ends_with("_bytes")) Meta("UNIT", "bytes");
+    Meta("HELP", help);
+  }
+
+  void Sample(std::uint64_t value, std::string_view label = "",
+              std::string_view label_value = "") {
+    RawPrinter& out = lines_.out();
+    out.Text("hakmem_").Text(name_).Text(is_gauge_ ? "" : "_total");
+    const bool both = !label.empty() && !labels_.empty();
+    if (!label.empty() || !labels_.empty()) {
+      out.Text("{").Text(labels_).Text(both ? "," : "");
+      if (!label.empty()) {
+        out.Text(label).Text("=\"").Text(label_value).Text("\"");
+      }
+      out.Text("}");
+    }
+    out.Text(" ").Decimal(value);
+    lines_.End();
+  }
+
+ private:
+  void Meta(std::string_view what, std::string_view text) {
+    lines_.out().Text("# ").Text(what).Text(" hakmem_").Text(name_);
+    lines_.out().Text(" ").Text(text);
+    lines_.End();
+  }
+
+  std::string_view name_;
+  bool is_gauge_;
+  std::string_view labels_;
+  Lines& lines_;
+};
+
+}  // namespace
+
+void PrintStatisticsOpenMetrics(const Statistics& statistics,
+                                std::string_view labels, const LineSink& sink) {
+  Lines lines(sink);
+  Metric calls("allocations", false, "calls served, by route", labels, lines);
+  for (unsigned i = 0; i < kRouteCount; ++i) {
+    calls.Sample(statistics.routes[i].allocations, "route",
+                 RouteName(static_cast<Route>(i)));
+  }
+  Metric bytes("allocated_bytes", false, "bytes of the blocks served, by route",
+               labels, lines);
+  for (unsigned i = 0; i < kRouteCount; ++i) {
+    bytes.Sample(statistics.routes[i].bytes, "route",
+                 RouteName(static_cast<Route>(i)));
+  }
+  for (const Row& row : kRows) {
+    Metric metric(row.key, row.is_gauge, row.words, labels, lines);
+    metric.Sample(statistics.*row.value);
+  }
+  lines.out().Text("# EOF");
+  lines.End();
+}
+
 void PrintStatisticsXml(const Statistics& statistics, ClassList classes,
                         const LineSink& sink) {
   Lines lines(sink);
@@ -241,7 +312,7 @@ void PrintStatisticsXml(const Statistics& statistics, ClassList classes,
   // "version" is that of glibc's format, whose root element this is.
   out.Text("<malloc version=\"1\">");
   lines.End();
-  out.Text("<allocator name=\"hakmem\" version=\"").Text(kVersion);
+  out.Text("<allocator name=\"hakmem\" version=\"").Text(statistics.version);
   out.Text("\" variant=\"").Text(statistics.variant).Text("\"/>");
   lines.End();
   for (unsigned i = 0; i < kRouteCount; ++i) {

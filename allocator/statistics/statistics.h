@@ -12,6 +12,7 @@
 
 #include "allocator/base/json_text.h"
 #include "allocator/base/route.h"
+#include "allocator/config/version.h"
 
 namespace hakmem {
 
@@ -22,6 +23,7 @@ struct RouteStatistics {
 
 struct Statistics {
   const char* variant = "";
+  const char* version = kVersion;
   RouteStatistics routes[kRouteCount] = {};
   std::uint64_t remote_frees = 0;  // blocks freed by another thread
   std::uint64_t reallocs_in_place = 0;
@@ -98,6 +100,11 @@ struct LineSink {
 // A table for people, as malloc_stats() prints it, and one of the classes.
 void PrintStatisticsText(const Statistics& statistics, ClassList classes,
                          const LineSink& sink);
+
+// As OpenMetrics, all of it, with its end. `labels` are of the process, without
+// braces: `pid="1"`; or none.
+void PrintStatisticsOpenMetrics(const Statistics& statistics,
+                                std::string_view labels, const LineSink& sink);
 
 // As malloc_info() prints it.
 void PrintStatisticsXml(const Statistics& statistics, ClassList classes,

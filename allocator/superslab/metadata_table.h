@@ -50,6 +50,14 @@ class MetadataTable {
     return map_calls_.load(std::memory_order_relaxed);
   }
 
+  // For readers of the words from outside.
+  constexpr const std::atomic<std::size_t>& mapped_bytes_word() const {
+    return mapped_bytes_;
+  }
+  constexpr const std::atomic<std::uint64_t>& map_calls_word() const {
+    return map_calls_;
+  }
+
   void CheckInvariants() const;
 
  private:

@@ -61,8 +61,8 @@ class Region {
 
   constexpr Zone& fine() { return fine_; }
   constexpr Zone& coarse() { return coarse_; }
-  const Zone& fine() const { return fine_; }
-  const Zone& coarse() const { return coarse_; }
+  constexpr const Zone& fine() const { return fine_; }
+  constexpr const Zone& coarse() const { return coarse_; }
 
   // The huge zone's window, and one for its tables.
   struct Window {

@@ -214,6 +214,14 @@ class Zone {
 
   std::size_t metadata_bytes() const;
   std::uint64_t table_map_calls() const;
+  template <typename Visit>
+  constexpr void VisitTables(Visit visit) const {
+    visit(headers_);
+    visit(bounds_);
+    visit(records_);
+    visit(descriptor_table_);
+    visit(super_slab_table_);
+  }
 
   void CheckInvariants() const;
 

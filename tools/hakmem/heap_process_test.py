@@ -79,8 +79,7 @@ class HeapProcessTest(unittest.TestCase):
         self.assertEqual(self.profile(core), live)
         self.assertTrue(live["complete"])
         self.assertEqual(sum(site["live"]["bytes"] for site in live["sites"]), live["live"]["bytes"])
-        process.stdin.close()
-        process.wait()
+        process.communicate()
         at_exit = self.profile(self.folder / "at_exit")
         leaks = [next(site for site in profile["sites"] if "PlantedLeak" in json.dumps(site))
                  for profile in (live, at_exit)]

@@ -7,6 +7,7 @@
 #include "tools/hakmem/failures.h"
 #include "tools/hakmem/heap.h"
 #include "tools/hakmem/run.h"
+#include "tools/hakmem/stats.h"
 #include "tools/hakmem/trace.h"
 
 int main(int argc, char** argv) {
@@ -14,7 +15,7 @@ int main(int argc, char** argv) {
   const hakmem::tools::Command* const commands[] = {
       &hakmem::tools::kRunCommand,      &hakmem::tools::kExplainCommand,
       &hakmem::tools::kFailuresCommand, &hakmem::tools::kHeapCommand,
-      &hakmem::tools::kTraceCommand,
+      &hakmem::tools::kStatsCommand,    &hakmem::tools::kTraceCommand,
   };
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
   return hakmem::tools::RunCommandLine(commands, arguments.subspan(1));

@@ -1,6 +1,7 @@
 // A program that holds memory in known places: planted_program leak | peak |
-// growth FIRST_PROFILE. With "hold" before these it says when it is ready, and
-// waits for the end of its input; with "churn" it allocates meanwhile.
+// mixed | growth FIRST_PROFILE. With "hold" before these it says when it is
+// ready, and waits for the end of its input; with "churn" it allocates
+// meanwhile.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -10,7 +11,9 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -87,19 +90,53 @@ bool Grow(const char* first_profile) {
   return true;
 }
 
-// Whoever likes may look at it until its input ends.
+// Something of each route, some of it freed by another thread, and resized.
+void Mixed() {
+  std::vector<void*> blocks;
+  for (const std::size_t bytes : {100, 10'000, 1'000'000, 300'000'000}) {
+    for (int i = 0; i < 100; ++i) blocks.push_back(std::malloc(bytes));
+  }
+  for (std::size_t i = 0; i < blocks.size(); i += 10) {
+    blocks[i] = std::realloc(blocks[i], 50'000);
+  }
+  std::thread other([&blocks] {
+    for (std::size_t i = 0; i < blocks.size(); i += 2) std::free(blocks[i]);
+  });
+  other.join();
+}
+
+// The numbers of hakmem_get_statistics, if there is one, in a line.
+void PrintStatistics() {
+  using Get = std::size_t (*)(void*, std::size_t);
+  const auto get =
+      reinterpret_cast<Get>(::dlsym(RTLD_DEFAULT, "hakmem_get_statistics"));
+  std::uint64_t numbers[64] = {};
+  const std::size_t bytes = get == nullptr ? 0 : get(numbers, sizeof(numbers));
+  for (std::size_t i = 0; i < bytes / sizeof(numbers[0]); ++i) {
+    std::printf("%llu ", static_cast<unsigned long long>(numbers[i]));
+  }
+  std::puts("");
+}
+
+// Whoever likes may look at it until its input ends. From the numbers on,
+// it allocates nothing unless it churns.
 void Wait(bool churns) {
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   std::atomic<bool> ended = false;
-  std::thread churn([&] {
-    while (churns && !ended) std::unique_ptr<Block> freed(Churn());
-  });
+  std::thread churn;
+  if (churns) {
+    churn = std::thread([&ended] {
+      while (!ended) std::unique_ptr<Block> freed(Churn());
+    });
+  }
   std::puts("ready");
+  PrintStatistics();
   std::fflush(stdout);
-  while (std::getchar() != EOF) {
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) > 0) {
   }
   ended = true;
-  churn.join();
+  if (churns) churn.join();
 }
 
 int Run(int argc, char** argv) {
@@ -109,7 +146,9 @@ int Run(int argc, char** argv) {
     if (status == 0) Wait(mode == "churn");
     return status;
   }
-  if (mode == "leak") {
+  if (mode == "mixed") {
+    Mixed();
+  } else if (mode == "leak") {
     Leak();
   } else if (mode == "peak") {
     Peak();

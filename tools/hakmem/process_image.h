@@ -51,6 +51,7 @@ class ProcessImage {
   std::string BuildIdOf(const MappedFile& file) const;
 
   std::uint64_t pid() const { return pid_; }
+  bool is_core() const { return is_core_; }
   const std::string& program() const { return program_; }
 
  private:

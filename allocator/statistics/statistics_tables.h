@@ -1,0 +1,151 @@
+// Where the counters behind the statistics lie: for readers in other processes,
+// by the exported symbol hakmem_statistics_tables (docs/statistics.md).
+//
+// Owns: the layout. Called by: who has counters, frontend; `hakmem stats PID`
+// reads them. Thread-safety: constants.
+//
+// A class tells of its words by `VisitCounters(visit)`: for each, a call of
+// visit(statistic, word), or with a weight.
+//
+// Invariants:
+//   ST1: fields and statistics are only ever added at the end; `version`
+//   changes
+//        when one of the others changes its meaning.
+#ifndef HAKMEM_ALLOCATOR_STATISTICS_STATISTICS_TABLES_H_
+#define HAKMEM_ALLOCATOR_STATISTICS_STATISTICS_TABLES_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/statistics/statistics.h"
+
+namespace hakmem {
+
+// The numbers of Statistics, in its order, which is hakmem_statistics', too.
+enum class Statistic : std::uint16_t {
+  kTinyAllocations,
+  kTinyBytes,
+  kPoolAllocations,
+  kPoolBytes,
+  kSpanAllocations,
+  kSpanBytes,
+  kHugeAllocations,
+  kHugeBytes,
+  kRemoteFrees,
+  kReallocsInPlace,
+  kReallocsMoved,
+  kFailures,
+  kMappedBytes,
+  kPeakMappedBytes,
+  kMetadataBytes,
+  kGrantedBytes,
+  kCachedBytes,
+  kMapCalls,
+  kUnmapCalls,
+  kPurgeCalls,
+  kMoveCalls,
+  kHeapsCreated,
+  kHeapsAbandoned,
+  kRefillsFromPartialSlabs,
+  kRefillsFromEmptySlabs,
+  kHeapsAdopted,
+  kSlabsFromKeptUnits,
+  kSlabsFromCleanUnits,
+  kSlabsFromNewFrames,
+  kMisuses,
+  kAceLockWaits,
+  kHeapLockWaits,
+  kRegistryLockWaits,
+  kMagazinePoolLockWaits,
+  kParcelPoolLockWaits,
+};
+inline constexpr std::size_t kStatisticCount =
+    static_cast<std::size_t>(Statistic::kParcelPoolLockWaits) + 1;
+static_assert(sizeof(Statistics) ==
+              offsetof(Statistics, routes) + 8 * kStatisticCount);
+
+enum class PlaceKind : std::uint16_t {
+  kProcess,    // one word
+  kHeap,       // a word of each heap
+  kHeapSpans,  // a word of each heap, of which the low 31 bits count
+  // The first class's count of calls of each heap; the others follow. Of a
+  // word, the low 16 bits are l, the others h; it is h + l if l is at least
+  // 2^15, else h + l + 2^16; its low 48 bits.
+  kHeapCalls,
+};
+
+// A word to be added, times the weight, to a number of Statistics.
+struct StatisticPlace {
+  const void* word;  // of a heap: where the model has it
+  Statistic statistic;
+  PlaceKind kind;
+  std::int32_t weight;
+};
+
+// The words of a MetadataTable.
+template <typename Table, typename Visit>
+constexpr void VisitTable(const Table& table, Visit& visit) {
+  visit(Statistic::kMetadataBytes, table.mapped_bytes_word());
+  visit(Statistic::kMapCalls, table.map_calls_word());
+}
+
+struct StatisticsTables {
+  static constexpr std::uint32_t kVersion = 1;
+  static constexpr unsigned kMostPlaces = 112;
+
+  char magic[8];  // "hakstat" and NUL
+  std::uint32_t version;
+  std::uint32_t place_offset;  // where the places begin
+  std::uint32_t place_bytes;
+  std::uint32_t place_count;
+  std::uint32_t heap_bytes;
+  std::uint32_t classes;
+  std::uint32_t tiny_classes;       // the first ones
+  std::uint32_t class_step_bytes;   // from one class's count to the next
+  std::uint32_t layout_step_bytes;  // from one class's length to the next
+  std::uint32_t unused;
+  const void* heap_count;      // an uint32_t
+  const void* heaps;           // a pointer: heap i, from 1, is i heaps behind
+  const void* model;           // a heap that is none
+  const void* class_layouts;   // an uint32_t: the first class's length
+  const char* hakmem_version;  // text
+  const char* variant;
+  StatisticPlace places[kMostPlaces];
+};
+
+// Collects the places, at compile time.
+class StatisticPlaces {
+ public:
+  explicit constexpr StatisticPlaces(StatisticsTables& tables)
+      : tables_(tables) {}
+
+  constexpr void operator()(Statistic statistic,
+                            const std::atomic<std::uint64_t>& word,
+                            std::int32_t weight = 1) {
+    Add(&word, statistic, weight);
+  }
+  constexpr void operator()(Statistic statistic, const std::uint64_t& word,
+                            std::int32_t weight = 1) {
+    Add(&word, statistic, weight);
+  }
+  // What the next words are.
+  constexpr void Next(PlaceKind kind) { kind_ = kind; }
+  constexpr void Calls(const void* first) {
+    kind_ = PlaceKind::kHeapCalls;
+    Add(first, Statistic::kTinyAllocations, 1);
+  }
+
+ private:
+  constexpr void Add(const void* word, Statistic statistic,
+                     std::int32_t weight) {
+    tables_.places[tables_.place_count++] = {word, statistic, kind_, weight};
+  }
+
+  StatisticsTables& tables_;
+  PlaceKind kind_ = PlaceKind::kProcess;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_STATISTICS_STATISTICS_TABLES_H_

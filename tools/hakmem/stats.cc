@@ -1,0 +1,142 @@
+#include "tools/hakmem/stats.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "allocator/base/json_text.h"
+#include "allocator/statistics/statistics.h"
+#include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_statistics.h"
+#include "tools/hakmem/standard_output.h"
+#include "tools/hakmem/words.h"
+
+// Of explain, with the same meaning.
+ABSL_DECLARE_FLAG(bool, json);
+
+ABSL_FLAG(
+    bool, openmetrics, false,
+    "Prints them as OpenMetrics, for Prometheus and what reads the same.");
+
+namespace hakmem::tools {
+namespace {
+
+constexpr const char* kFlags[] = {"json", "openmetrics"};
+
+void Complain(std::string_view text) {
+  const std::string line = absl::StrCat("hakmem stats: ", text, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+// A sink that appends to a text.
+LineSink AppendTo(std::string& text) {
+  return {.write =
+              [](void* context, std::string_view lines) {
+                static_cast<std::string*>(context)->append(lines);
+              },
+          .context = &text};
+}
+
+std::string AsText(const ProcessStatistics& process,
+                   const Statistics& statistics) {
+  std::string text =
+      absl::StrCat(ForTerminal(process.program), "[", process.pid, "]");
+  if (process.resident_bytes) {
+    absl::StrAppend(&text, ", ", Bytes(*process.resident_bytes), " resident");
+  }
+  absl::StrAppend(&text, "\n");
+  PrintStatisticsText(statistics, {}, AppendTo(text));
+  return text;
+}
+
+std::string AsJson(const ProcessStatistics& process,
+                   const Statistics& statistics) {
+  using Json = nlohmann::ordered_json;
+  const auto buffer = std::make_unique<char[]>(kStatisticsJsonBytes);
+  JsonText line(buffer.get(), kStatisticsJsonBytes);
+  PrintStatisticsJson(statistics, {}, static_cast<int>(process.pid),
+                      process.program.c_str(), line);
+  Json json = {{"schema", "hakmem-statistics"},
+               {"version", 1},
+               {"hakmem", process.version}};
+  json.update(Json::parse(line.text()));
+  // They are counted by a walk that only the process itself makes.
+  json.erase("classes");
+  if (process.resident_bytes) json["resident_bytes"] = *process.resident_bytes;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string AsOpenMetrics(const ProcessStatistics& process,
+                          const Statistics& statistics) {
+  const std::string labels =
+      absl::StrCat("pid=\"", process.pid, "\",program=\"",
+                   absl::StrReplaceAll(ForTerminal(process.program),
+                                       {{"\\", "\\\\"}, {"\"", "\\\""}}),
+                   "\"");
+  std::string text;
+  PrintStatisticsOpenMetrics(statistics, labels, AppendTo(text));
+  return text;
+}
+
+int Stats(const std::vector<std::string>& arguments) {
+  const bool json = absl::GetFlag(FLAGS_json);
+  const bool openmetrics = absl::GetFlag(FLAGS_openmetrics);
+  if (arguments.size() != 1 || (json && openmetrics)) {
+    Complain(
+        "name one process, or one core file, and one form (hakmem help "
+        "stats)");
+    return 2;
+  }
+  const absl::StatusOr<ProcessImage> image = ProcessImage::Open(arguments[0]);
+  if (!image.ok()) {
+    Complain(ForTerminal(image.status().message()));
+    return 1;
+  }
+  const absl::StatusOr<ProcessStatistics> process = ReadStatistics(*image);
+  if (!process.ok()) {
+    Complain(ForTerminal(process.status().message()));
+    return 1;
+  }
+  Statistics statistics = process->statistics;
+  statistics.variant = process->variant.c_str();
+  statistics.version = process->version.c_str();
+  PrintOut(json          ? AsJson(*process, statistics)
+           : openmetrics ? AsOpenMetrics(*process, statistics)
+                         : AsText(*process, statistics));
+  return 0;
+}
+
+}  // namespace
+
+constexpr Command kStatsCommand = {
+    "stats",
+    "what a running process or a core file has allocated, and where it is",
+    "[--FLAG…] PID|CORE",
+    "Reads the statistics out of the memory of a process that runs on hakmem, "
+    "or\n"
+    "of its core file: what was served, what is mapped, in use and cached, "
+    "calls\n"
+    "of the kernel, waits for locks. The process needs no option for it, and "
+    "is\n"
+    "neither stopped nor disturbed; it takes the process's user, or root.\n"
+    "docs/statistics.md explains each line.\n"
+    "\n"
+    "Exit status: 0 when the statistics could be read, 1 when not, 2 for a "
+    "wrong\n"
+    "command line.",
+    kFlags,
+    FlagsEnd::kNever,
+    2,
+    Stats,
+};
+
+}  // namespace hakmem::tools

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""`hakmem stats`, on processes that run and on their core files.
+
+Usage: stats_test.py HAKMEM PROGRAM OLD_RING LIBRARY...
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
+ROUTES = ("tiny", "pool", "span", "huge")
+# As in hakmem_statistics, after the routes.
+KEYS = ("remote_frees", "reallocs_in_place", "reallocs_moved", "failures", "mapped_bytes", "peak_mapped_bytes",
+        "metadata_bytes", "granted_bytes", "cached_bytes", "map_calls", "unmap_calls", "purge_calls", "move_calls",
+        "heaps_created", "heaps_abandoned", "refills_from_partial_slabs", "refills_from_empty_slabs", "heaps_adopted",
+        "slabs_from_kept_units", "slabs_from_clean_units", "slabs_from_new_frames", "misuses")
+GAUGES = {"mapped_bytes", "peak_mapped_bytes", "metadata_bytes", "granted_bytes", "cached_bytes", "heaps_abandoned"}
+
+
+def parse_openmetrics(text):
+    """{(name, labels): value} of a text that keeps to OpenMetrics 1.0, else an AssertionError."""
+    assert text.endswith("\n# EOF\n"), text[-80:]
+    families, samples, family, meta = set(), {}, None, {}
+    for line in text[:-len("# EOF\n")].splitlines():
+        found = re.fullmatch(r"# (TYPE|UNIT|HELP) ([a-zA-Z_:][a-zA-Z0-9_:]*) ([^\\\n]+)", line)
+        if found:
+            what, name, value = found.groups()
+            if name != family:
+                assert name not in families, "interleaved: " + name
+                families.add(name)
+                family, meta, sampled = name, {}, False
+            assert what not in meta and not sampled, line
+            meta[what] = value
+            if what == "TYPE":
+                assert value in ("counter", "gauge"), line
+            if what == "UNIT":
+                assert name.endswith("_" + value), line
+            continue
+        found = re.fullmatch(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-z_]+="(?:[^"\\]|\\["\\n])*"(?:,(?!\})|(?=\})))+)\})? (\d+)', line)
+        assert found, line
+        name, labels, value = found.groups()
+        assert name == family + ("_total" if meta["TYPE"] == "counter" else ""), line
+        assert (name, labels) not in samples, line
+        samples[name, labels] = int(value)
+        sampled = True
+    return samples
+
+
+class StatsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, *command, library=LIBRARIES[0]):
+        environment = {"PATH": os.environ["PATH"]}
+        if library:
+            environment["LD_PRELOAD"] = library
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def stats(self, *arguments, status=0, before=()):
+        done = subprocess.run([*before, HAKMEM, "stats", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def report(self, *arguments):
+        return json.loads(self.stats("--json", *arguments).stdout)
+
+    def fails_with(self, words, *arguments, before=()):
+        done = self.stats(*arguments, status=1, before=before)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, "^hakmem stats: .*" + words)
+
+    def core_of(self, process):
+        core = self.folder / "core"
+        subprocess.run(["gdb", "-nx", "-batch", "-p", str(process.pid), "-ex", "generate-core-file %s" % core],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        return core
+
+    def test_tells_what_the_process_itself_tells(self):
+        self.assertEqual(len(LIBRARIES), 4)
+        for library in LIBRARIES:
+            process = self.start(PROGRAM, "hold", "mixed", library=library)
+            own = [int(word) for word in process.stdout.readline().split()]
+            self.assertEqual(len(own), 2 * len(ROUTES) + len(KEYS))
+            report = self.report(process.pid)
+            self.assertEqual([report["routes"][route][key] for route in ROUTES for key in ("allocations", "bytes")],
+                             own[:2 * len(ROUTES)], library)
+            numbers = dict(zip(KEYS, own[2 * len(ROUTES):]))
+            if report["variant"] == "debug":
+                # The histories of blocks are not among what is told to others.
+                self.assertGreater(numbers["metadata_bytes"], report["metadata_bytes"])
+                numbers["metadata_bytes"] = report["metadata_bytes"]
+            self.assertEqual({key: report[key] for key in KEYS}, numbers, library)
+            for route in ROUTES:
+                self.assertGreater(report["routes"][route]["allocations"], 0)
+            self.assertGreater(report["remote_frees"], 0)
+            self.assertEqual((report["schema"], report["version"], report["pid"], report["program"]),
+                             ("hakmem-statistics", 1, process.pid, "planted_program"))
+            self.assertIn(report["variant"], library if report["variant"] != "release" else "release")
+            self.assertGreater(report["resident_bytes"], 0)
+
+    def test_a_core_file_says_the_same(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        live = self.report(process.pid)
+        del live["resident_bytes"]
+        self.assertEqual(self.report(self.core_of(process)), live)
+
+    def test_text(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        lines = self.stats(process.pid).stdout.splitlines()
+        self.assertRegex(lines[0], r"^planted_program\[%d\], .* resident$" % process.pid)
+        self.assertRegex(lines[1], r"^hakmem \d+\.\d+\.\d+ release$")
+        self.assertRegex(lines[2], r"^  tiny +\d+ calls, ")
+
+    def test_openmetrics(self):
+        process = self.start(PROGRAM, "hold", "mixed")
+        report = self.report(process.pid)
+        text = self.stats("--openmetrics", process.pid).stdout
+        samples = parse_openmetrics(text)
+        who = 'pid="%d",program="planted_program"' % process.pid
+        for route in ROUTES:
+            labels = '%s,route="%s"' % (who, route)
+            self.assertEqual(samples["hakmem_allocations_total", labels], report["routes"][route]["allocations"])
+            self.assertEqual(samples["hakmem_allocated_bytes_total", labels], report["routes"][route]["bytes"])
+        for key in KEYS:
+            self.assertEqual(samples["hakmem_" + key + ("" if key in GAUGES else "_total"), who], report[key])
+        try:
+            from prometheus_client.openmetrics import parser
+        except ImportError:
+            return
+        self.assertEqual(sum(len(family.samples) for family in parser.text_string_to_metric_families(text)), len(samples))
+
+    def test_a_process_that_allocates_meanwhile(self):
+        process = self.start(PROGRAM, "churn", "leak")
+        calls = []
+        for _ in range(20):
+            report = self.report(process.pid)
+            calls.append(report["routes"]["tiny"]["allocations"])
+            self.assertLessEqual(report["granted_bytes"], report["mapped_bytes"])
+        self.assertEqual(calls, sorted(calls))
+        self.assertGreater(calls[-1], calls[0])
+
+    def test_says_what_is_wrong(self):
+        hold = [PROGRAM, "hold", "leak"]
+        process = self.start(*hold)
+        if os.geteuid() == 0 and shutil.which("setpriv"):
+            self.fails_with("may not be read: run this as its user or as root", process.pid,
+                            before=("setpriv", "--bounding-set=-all", "--inh-caps=-all"))
+        self.fails_with("there is no process", 2 ** 30)
+        self.fails_with("there is no hakmem in process", self.start(*hold, library=None).pid)
+        self.fails_with("is older than this command", self.start(OLD_RING, library=None).pid)
+        core = self.core_of(process)
+        content = core.read_bytes()
+        damaged = self.folder / "damaged"
+        damaged.write_bytes(content[:len(content) // 50])
+        self.fails_with("cut off", damaged)
+        damaged.write_bytes(content.replace(b"hakstat\0" + struct.pack("I", 1), b"hakstat\0" + struct.pack("I", 9)))
+        self.fails_with("in a form that this command does not know", damaged)
+        damaged.write_text("text")
+        self.fails_with("neither a process's number nor a core file", damaged)
+        self.stats(status=2)
+        self.stats("--json", "--openmetrics", process.pid, status=2)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        self.fails_with("has ended", process.pid)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
