@@ -351,27 +351,8 @@ std::size_t Ace::MetadataBytes() const {
 
 void Ace::AddStatistics(Statistics& statistics) {
   const FutexLockHolder hold(lock_);
-  statistics.mapped_bytes = mapped_bytes();
-  statistics.peak_mapped_bytes =
-      peak_mapped_bytes_.load(std::memory_order_relaxed);
-  statistics.granted_bytes = mapped_bytes() - UnusedUnits() * kUnitBytes;
-  statistics.cached_bytes = DirtyUnits() * kUnitBytes;
-  statistics.metadata_bytes += MetadataBytes();
-  statistics.map_calls +=
-      zone_map_calls_ + huge_.map_calls() + empty_.map_calls();
-  statistics.unmap_calls += huge_.unmap_calls();
-  statistics.purge_calls +=
-      clearing_purge_calls_.load(std::memory_order_relaxed);
-  for (const ZoneStock& stock : stocks_) {
-    statistics.map_calls += stock.zone.table_map_calls();
-    statistics.unmap_calls += stock.pool.unmap_calls();
-    statistics.purge_calls += stock.pool.purge_calls();
-  }
-  statistics.slabs_from_kept_units = kept_slabs_;
-  statistics.slabs_from_clean_units = clean_slabs_;
-  statistics.slabs_from_new_frames = new_slabs_;
-  statistics.move_calls += move_calls_ + huge_.move_calls();
-  statistics.ace_lock_waits = lock_.waits();
+  StatisticSum sum(statistics);
+  VisitCounters(sum);
 }
 
 void Ace::AddFigures(MemoryFigures& figures) {

@@ -118,12 +118,6 @@ std::size_t EmptyPool::metadata_bytes() const {
   return bytes;
 }
 
-std::uint64_t EmptyPool::map_calls() const {
-  std::uint64_t calls = reserve_calls_;
-  for (const Lane& lane : lanes_) calls += lane.table.map_calls();
-  return calls;
-}
-
 void EmptyPool::CheckInvariants() const {
   for (unsigned i = 0; i < kLanes; ++i) {
     const Lane& lane = lanes_[i];

@@ -59,7 +59,6 @@ class EmptyPool {
   }
 
   std::size_t metadata_bytes() const;
-  std::uint64_t map_calls() const;
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     for (const Lane& lane : lanes_) VisitTable(lane.table, visit);

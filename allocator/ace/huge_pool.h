@@ -99,10 +99,6 @@ class HugePool {
   std::size_t metadata_bytes() const {
     return header_table_.mapped_bytes() + record_table_.mapped_bytes();
   }
-  std::uint64_t map_calls() const {
-    return map_calls_ + header_table_.map_calls() + record_table_.map_calls();
-  }
-  std::uint64_t unmap_calls() const { return unmap_calls_; }
   std::uint64_t move_calls() const { return move_calls_; }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {

@@ -170,7 +170,6 @@ class UnitPool {
   // thread, which may have forked in a signal handler.
   void EndPurgesAfterFork();
   std::uint64_t purge_calls() const { return purge_calls_; }
-  std::uint64_t unmap_calls() const { return unmap_calls_; }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     constexpr auto kBytes = static_cast<std::int32_t>(kUnitBytes);

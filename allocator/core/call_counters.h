@@ -64,19 +64,8 @@ struct CallCounters {
   }
 
   void AddTo(Statistics& statistics) const {
-    const auto add = [&](Route route, const auto& allocations,
-                         const auto& bytes) {
-      RouteStatistics& sum = statistics.routes[static_cast<unsigned>(route)];
-      sum.allocations += allocations.load(std::memory_order_relaxed);
-      sum.bytes += bytes.load(std::memory_order_relaxed);
-    };
-    add(Route::kTiny, direct_allocations[0], direct_bytes[0]);
-    add(Route::kPool, direct_allocations[1], direct_bytes[1]);
-    add(Route::kSpan, span_allocations, span_bytes);
-    add(Route::kHuge, huge_allocations, huge_bytes);
-    statistics.reallocs_in_place =
-        reallocs_in_place.load(std::memory_order_relaxed);
-    statistics.reallocs_moved = reallocs_moved.load(std::memory_order_relaxed);
+    StatisticSum sum(statistics);
+    VisitCounters(sum);
   }
 };
 

@@ -176,15 +176,9 @@ void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) At(id).AddCounters(counters);
   statistics.heaps_created = heaps;
-  statistics.heaps_abandoned = abandoned_count_.load(std::memory_order_relaxed);
-  statistics.heaps_adopted = adopted_count_.load(std::memory_order_relaxed);
-  statistics.metadata_bytes += metadata_bytes();
-  statistics.map_calls += table_.map_calls() + system_.magazines.map_calls() +
-                          system_.parcels.map_calls();
   statistics.heap_lock_waits = counters.lock_waits;
-  statistics.registry_lock_waits = lock_.waits();
-  statistics.magazine_pool_lock_waits = system_.magazines.lock_waits();
-  statistics.parcel_pool_lock_waits = system_.parcels.lock_waits();
+  StatisticSum sum(statistics);
+  VisitCounters(sum);
 }
 
 template <const Config& kConfig>

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "allocator/statistics/statistics.h"
 
@@ -89,6 +90,30 @@ constexpr void VisitTable(const Table& table, Visit& visit) {
   visit(Statistic::kMetadataBytes, table.mapped_bytes_word());
   visit(Statistic::kMapCalls, table.map_calls_word());
 }
+
+// Adds words of this process up. Whoever visits has what guards them.
+class StatisticSum {
+ public:
+  explicit StatisticSum(Statistics& statistics)
+      : numbers_(reinterpret_cast<char*>(&statistics) +
+                 offsetof(Statistics, routes)) {}
+
+  void operator()(Statistic statistic, const std::atomic<std::uint64_t>& word,
+                  std::int32_t weight = 1) {
+    (*this)(statistic, word.load(std::memory_order_relaxed), weight);
+  }
+  void operator()(Statistic statistic, const std::uint64_t& word,
+                  std::int32_t weight = 1) {
+    char* const place = numbers_ + 8 * static_cast<std::size_t>(statistic);
+    std::uint64_t number = 0;
+    std::memcpy(&number, place, sizeof(number));
+    number += word * static_cast<std::uint64_t>(std::int64_t{weight});
+    std::memcpy(place, &number, sizeof(number));
+  }
+
+ private:
+  char* numbers_;
+};
 
 struct StatisticsTables {
   static constexpr std::uint32_t kVersion = 1;
