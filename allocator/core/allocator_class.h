@@ -260,6 +260,8 @@ class Allocator {
                  Refusal& refusal);
   CallResult AllocateClass(Heap*& self, SizeClass size_class,
                            std::size_t size_bytes);
+  HAK_ALWAYS_INLINE CallResult Reload(Heap*& self, SizeClass size_class,
+                                      std::size_t size_bytes);
   HAK_COLD CallResult AllocateCoarse(Heap*& self, SizeClass size_class,
                                      std::size_t size_bytes,
                                      const Refusal& refusal);

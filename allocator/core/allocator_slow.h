@@ -167,7 +167,35 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
       return result;
     }
   }
+  if constexpr (!kConfig.check_header_on_reuse) {
+    if (Heaps::Serves(self) && !self->Cache(size_class).allocations.is_over())
+        [[likely]] {
+      return Reload(self, size_class, size_bytes);
+    }
+  }
   return AllocateClass(self, size_class, size_bytes);
+}
+
+// What AllocateClass does for a thread that has a heap, where the call is not
+// to be sampled and blocks are not looked at: the end of most magazines, so in
+// one function.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::Reload(
+    Heap*& self, SizeClass size_class, std::size_t size_bytes) {
+  Refusal refusal;
+  Heap* const heap = self;
+  void* block = Heap::TryPop(heap->Cache(size_class));
+  if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
+  if (block == nullptr) [[unlikely]] {
+    return IsTiny(size_class)
+               ? AllocateCoarse(self, size_class, size_bytes, refusal)
+               : Refused(refusal);
+  }
+  (IsTiny(size_class) ? View<true>().HeaderOf(block, kFineGranuleShift)
+                      : View<false>().HeaderOf(block, kCoarseGranuleShift))
+      .store(MakeHeader(BlockState::kLive, size_class + 1U),
+             std::memory_order_relaxed);
+  return ServedOrDetoured<kConfig>(block, refusal);
 }
 
 template <const Config& kConfig>

@@ -33,6 +33,8 @@ class AllocationCount {
   // call is not to be served before it has been wound up.
   HAK_ALWAYS_INLINE bool Count() { return !IncrementLowHalfIsZero(word_); }
   bool at_end() const { return IsAtEnd(Load()); }
+  // The next call finds the end.
+  bool is_over() const { return IsAtEnd(Load() + 1); }
   // So many calls are counted before one finds the end.
   std::uint32_t left() const {
     const std::uint64_t word = Load();

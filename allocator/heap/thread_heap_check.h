@@ -42,7 +42,7 @@ void ThreadHeap<kConfig>::CheckLoaded(SizeClass size_class) {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckBehind(SizeClass size_class) {
-  CheckMagazine(size_class, Cache(size_class).previous);
+  CheckMagazine(size_class, depots_[size_class].previous);
   const Depot& depot = depots_[size_class];
   std::uint32_t count = 0;
   for (MagazineTop top = depot.magazines; top != 0; top = MagazineLink(top)) {

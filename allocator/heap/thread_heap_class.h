@@ -103,7 +103,6 @@ class alignas(64) ThreadHeap {
     std::uint32_t full = 0;
     // The record of this heap's units of the class.
     UnitRecord live_record = 0;
-    MagazineTop previous = 0;
     AllocationCount allocations;
   };
 
@@ -205,8 +204,7 @@ class alignas(64) ThreadHeap {
   // where its countdown is at its end, the time is looked at. True: the call is
   // to be sampled.
   HAK_ALWAYS_INLINE bool WindUp(SizeClass size_class) {
-    return Cache(size_class).allocations.left() == 0 &&
-           EndCountdown(size_class);
+    return Cache(size_class).allocations.is_over() && EndCountdown(size_class);
   }
   // Before the class serves a call that it does not count.
   HAK_ALWAYS_INLINE void PassOver(SizeClass size_class) {
@@ -321,8 +319,10 @@ class alignas(64) ThreadHeap {
   // A check of the whole heap comes after so many slow paths at the earliest.
   static constexpr std::uint32_t kCheckInterval = 64;
 
-  // State of a class that slow paths alone use.
-  struct alignas(32) Depot {
+  // State of a class that slow paths alone use, also those of who files for
+  // the owner, whose caches no other thread writes.
+  struct Depot {
+    MagazineTop previous = 0;            // the magazine behind the loaded one
     MagazineTop magazines = 0;           // full ones, linked
     std::uint32_t seen_allocations = 0;  // by FlushIdleClasses: low bits
     std::uint32_t flushed = 0;  // by frees, into slabs, since the last refill
@@ -362,6 +362,8 @@ class alignas(64) ThreadHeap {
 
   void PushFull(void* block, SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE void PushFiled(void* block, SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PushSlow(void* block, SizeClass size_class);
   HAK_ALWAYS_INLINE void PushBehind(void* block, SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -379,8 +381,9 @@ class alignas(64) ThreadHeap {
   HAK_ALWAYS_INLINE void BeginSlowPath(Overdue& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void EndSlowPath(const Overdue& overdue);
+  HAK_NOINLINE void DrainForOwners(const Overdue& overdue);
   HAK_COLD bool EndCountdown(SizeClass size_class);
-  void LookAtTime();
+  HAK_NOINLINE void LookAtTime();
   HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
     if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
   }
@@ -396,7 +399,11 @@ class alignas(64) ThreadHeap {
   void LoadFromDepot(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void* Refill(SizeClass size_class, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE void* RefillFromSlabs(SizeClass size_class, Refusal& refusal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void MakeRoom(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE MagazineTop MakeEmpty(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   MagazineTop ExchangePrevious(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_ALWAYS_INLINE MagazineTop TakeEmptyMagazine()
@@ -408,7 +415,8 @@ class alignas(64) ThreadHeap {
   void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushIfMuch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void FlushFreed(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_NOINLINE void FlushFreed(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushDepot(SizeClass size_class, std::uint32_t magazines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushBehind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -158,7 +158,7 @@ void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
     if (!by_owner) {
       PushBehind(block, ClassOfCache(cache));
     } else if (!TryPush(cache, block)) {
-      PushFull(block, ClassOfCache(cache));
+      PushFiled(block, ClassOfCache(cache));
     }
   }
 }
@@ -212,7 +212,7 @@ void ThreadHeap<kConfig>::FlushBehind() {
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
     FlushDepot(size_class, depots_[i].count);
-    MagazineTop& previous = Cache(size_class).previous;
+    MagazineTop& previous = depots_[i].previous;
     if (MagazineCount(previous) == 0) continue;
     FlushMagazine(size_class, previous);
     previous = MagazineStart(previous);

@@ -33,10 +33,12 @@ ThreadHeap<kConfig>::TryTakeSpan(std::uint32_t units) {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::Tick() {
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::Tick() {
   // Reading the clock is a fifth of a short slow path.
   until_tick_ -= kSlowPathTicks;
-  if (until_tick_ <= 0) LookAtTime();
+  if (until_tick_ > 0) [[likely]]
+    return;
+  LookAtTime();
 }
 
 template <const Config& kConfig>
@@ -60,16 +62,23 @@ bool ThreadHeap<kConfig>::EndCountdown(SizeClass size_class) {
 
 // Without the lock: what may take other heaps' locks, or ACE's for longer.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::EndSlowPath(const Overdue& overdue) {
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::EndSlowPath(
+    const Overdue& overdue) {
+  if (overdue.count != 0) [[unlikely]]
+    DrainForOwners(overdue);
+  Tick();
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::DrainForOwners(const Overdue& overdue) {
   for (unsigned i = 0; i < overdue.count; ++i) {
     At(overdue.ids[i]).TryDrainForOwner();
   }
-  Tick();
 }
 
 // The bytes that depots and spare magazines together may grow by.
 template <const Config& kConfig>
-std::uint64_t ThreadHeap<kConfig>::BudgetLeft() const {
+HAK_ALWAYS_INLINE std::uint64_t ThreadHeap<kConfig>::BudgetLeft() const {
   return system_->depot_bytes - depot_bytes_ - spares_.bytes();
 }
 
@@ -84,7 +93,8 @@ void ThreadHeap<kConfig>::PutEmptyMagazine(MagazineTop top) {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::Load(SizeClass size_class, MagazineTop top) {
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::Load(SizeClass size_class,
+                                                 MagazineTop top) {
   ClassCache& cache = Cache(size_class);
   cache.top = top;
   cache.full = top == 0
@@ -96,7 +106,8 @@ void ThreadHeap<kConfig>::Load(SizeClass size_class, MagazineTop top) {
 
 // False: no metadata is left; the class goes on without a magazine.
 template <const Config& kConfig>
-bool ThreadHeap<kConfig>::EnsureMagazine(SizeClass size_class) {
+HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::EnsureMagazine(
+    SizeClass size_class) {
   if (Cache(size_class).top != 0) return true;
   Load(size_class, TakeEmptyMagazine());
   return Cache(size_class).top != 0;
@@ -120,21 +131,45 @@ void ThreadHeap<kConfig>::FlushIdleClasses(SizeClass wanted) {
 // Whole magazines change places. The empty one has room: the full one counted
 // for more. The next full one is read while this one is used up.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::LoadFromDepot(SizeClass size_class) {
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::LoadFromDepot(
+    SizeClass size_class) {
   Depot& depot = depots_[size_class];
   const MagazineTop full = depot.magazines;
   const MagazineTop next = MagazineLink(full);
   if (next != 0) PrefetchMagazine(MagazineStart(next));
-  spares_.Put(Cache(size_class).top);
+  const MagazineTop empty = Cache(size_class).top;
+  if (empty != 0) [[likely]]
+    spares_.Put(empty);
   Load(size_class, full);
   depot.magazines = next;
   depot.idle_count = std::min(depot.idle_count, --depot.count);
   depot_bytes_ -= FullMagazineBytes(size_class);
 }
 
-// Gives the class's empty loaded magazine blocks and returns one of them.
+// Gives the class's empty loaded magazine blocks and returns one of them. Whole
+// magazines change places if there are any.
 template <const Config& kConfig>
-void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
+HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Refill(SizeClass size_class,
+                                                    Refusal& refusal) {
+  ClassCache& cache = Cache(size_class);
+  Depot& depot = depots_[size_class];
+  if (MagazineFillBytes(cache.top) == 0) {
+    if (MagazineFillBytes(depot.previous) != 0) {
+      const MagazineTop empty = cache.top;
+      Load(size_class, depot.previous);
+      depot.previous = empty;
+    } else if (depot.magazines != 0) {
+      LoadFromDepot(size_class);
+    } else {
+      return RefillFromSlabs(size_class, refusal);
+    }
+  }
+  return TryPop(cache);
+}
+
+template <const Config& kConfig>
+void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
+                                           Refusal& refusal) {
   void* block = nullptr;
   ClassCache& cache = Cache(size_class);
   if (!EnsureMagazine(size_class)) {
@@ -143,30 +178,20 @@ void* ThreadHeap<kConfig>::Refill(SizeClass size_class, Refusal& refusal) {
     }
     return block;
   }
-  if (MagazineFillBytes(cache.top) == 0) {
-    if (MagazineFillBytes(cache.previous) != 0) {
-      const MagazineTop empty = cache.top;
-      Load(size_class, cache.previous);
-      cache.previous = empty;
-    } else if (depots_[size_class].magazines != 0) {
-      LoadFromDepot(size_class);
-    } else {
-      const std::uint32_t wanted =
-          std::min(std::max(depots_[size_class].refill, kFirstRefill),
-                   MaxRefill(size_class));
-      if (!slabs_.HasBlocks(size_class)) FlushIdleClasses(size_class);
-      // The lowest address is to be popped first.
-      const std::uint32_t taken =
-          slabs_.Take(size_class, MagazineBlocks(cache.top), wanted, refusal);
-      if constexpr (kConfig.delay_reuse) {
-        MixRefill(size_class, MagazineBlocks(cache.top), taken);
-        LengthenRest(size_class, taken);
-      }
-      depots_[size_class].refill = 2 * wanted;
-      depots_[size_class].flushed = 0;
-      cache.top += taken * kMagazineSlotBytes;
-    }
+  const std::uint32_t wanted =
+      std::min(std::max(depots_[size_class].refill, kFirstRefill),
+               MaxRefill(size_class));
+  if (!slabs_.HasBlocks(size_class)) FlushIdleClasses(size_class);
+  // The lowest address is to be popped first.
+  const std::uint32_t taken =
+      slabs_.Take(size_class, MagazineBlocks(cache.top), wanted, refusal);
+  if constexpr (kConfig.delay_reuse) {
+    MixRefill(size_class, MagazineBlocks(cache.top), taken);
+    LengthenRest(size_class, taken);
   }
+  depots_[size_class].refill = 2 * wanted;
+  depots_[size_class].flushed = 0;
+  cache.top += taken * kMagazineSlotBytes;
   return TryPop(cache);
 }
 
@@ -194,14 +219,15 @@ void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
 // Puts the previous magazine into the depot; returns an empty one for its
 // place. 0: there is no room, or no metadata is left.
 template <const Config& kConfig>
-MagazineTop ThreadHeap<kConfig>::ExchangePrevious(SizeClass size_class) {
+HAK_ALWAYS_INLINE MagazineTop
+ThreadHeap<kConfig>::ExchangePrevious(SizeClass size_class) {
   if (FullMagazineBytes(size_class) > BudgetLeft()) return 0;
   const MagazineTop empty = TakeEmptyMagazine();
   if (empty == 0) return 0;
-  const MagazineTop previous = Cache(size_class).previous;
-  MagazineLink(previous) = depots_[size_class].magazines;
-  depots_[size_class].magazines = previous;
-  ++depots_[size_class].count;
+  Depot& depot = depots_[size_class];
+  MagazineLink(depot.previous) = depot.magazines;
+  depot.magazines = depot.previous;
+  ++depot.count;
   depot_bytes_ += FullMagazineBytes(size_class);
   return empty;
 }
@@ -212,7 +238,7 @@ MagazineTop ThreadHeap<kConfig>::ExchangePrevious(SizeClass size_class) {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushFreed(SizeClass size_class) {
   ClassCache& cache = Cache(size_class);
-  for (MagazineTop* const top : {&cache.top, &cache.previous}) {
+  for (MagazineTop* const top : {&cache.top, &depots_[size_class].previous}) {
     FlushMagazine(size_class, *top);
     *top = MagazineStart(*top);
   }
@@ -223,33 +249,40 @@ void ThreadHeap<kConfig>::FlushFreed(SizeClass size_class) {
 // change places; only when the depot is over its budget do blocks go back to
 // their slabs.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
-  if (depots_[size_class].is_little()) {
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::MakeRoom(SizeClass size_class) {
+  Depot& depot = depots_[size_class];
+  if (depot.is_little()) [[unlikely]] {
     FlushFreed(size_class);
     return;
   }
-  ClassCache& cache = Cache(size_class);
-  MagazineTop empty = 0;
-  if (MagazineFillBytes(cache.previous) == 0) {
-    empty = cache.previous;
-  } else {
-    empty = ExchangePrevious(size_class);
+  MagazineTop empty = MagazineFillBytes(depot.previous) == 0
+                          ? depot.previous
+                          : ExchangePrevious(size_class);
+  if (empty == 0) [[unlikely]] {
+    empty = MakeEmpty(size_class);
+    if (empty == 0) return;
   }
-  if (empty == 0 && cache.previous == 0) empty = TakeEmptyMagazine();
-  if (empty == 0) {
-    // No room or no metadata: the older of the two magazines is emptied.
-    const bool both = cache.previous != 0;
-    const MagazineTop flushed = both ? cache.previous : cache.top;
-    FlushMagazine(size_class, flushed);
-    ++depots_[size_class].flushed;
-    if (!both) {
-      Load(size_class, MagazineStart(flushed));
-      return;
-    }
-    empty = MagazineStart(flushed);
-  }
-  cache.previous = cache.top;
+  depot.previous = Cache(size_class).top;
   Load(size_class, empty);
+}
+
+// An empty magazine where none is at hand: the older of the class's two, if
+// there is no room or no metadata. 0: the loaded one was emptied.
+template <const Config& kConfig>
+MagazineTop ThreadHeap<kConfig>::MakeEmpty(SizeClass size_class) {
+  ClassCache& cache = Cache(size_class);
+  Depot& depot = depots_[size_class];
+  if (depot.previous == 0) {
+    const MagazineTop empty = TakeEmptyMagazine();
+    if (empty != 0) return empty;
+  }
+  const MagazineTop flushed = depot.previous != 0 ? depot.previous : cache.top;
+  FlushMagazine(size_class, flushed);
+  ++depot.flushed;
+  const MagazineTop empty = MagazineStart(flushed);
+  if (depot.previous != 0) return empty;
+  Load(size_class, empty);
+  return 0;
 }
 
 template <const Config& kConfig>
@@ -259,9 +292,10 @@ void ThreadHeap<kConfig>::FreeSlow(void* block, ThreadHeap* heap,
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::PushFull(void* block, SizeClass size_class) {
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushFull(void* block,
+                                                     SizeClass size_class) {
   ClassCache& cache = Cache(size_class);
-  if (!EnsureMagazine(size_class)) {
+  if (!EnsureMagazine(size_class)) [[unlikely]] {
     PutBack(size_class, &block, 1);
   } else if (!TryPush(cache, block)) {
     MakeRoom(size_class);
@@ -270,12 +304,18 @@ void ThreadHeap<kConfig>::PushFull(void* block, SizeClass size_class) {
   }
 }
 
+// PushFull, for the rare turn of a loop.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::PushFiled(void* block, SizeClass size_class) {
+  PushFull(block, size_class);
+}
+
 // Does what PushFull does for the owner, for whoever else has the lock: the
 // loaded magazine is out of reach, so blocks go to the one behind it.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushBehind(void* block,
                                                        SizeClass size_class) {
-  MagazineTop& previous = Cache(size_class).previous;
+  MagazineTop& previous = depots_[size_class].previous;
   if (previous == 0 || MagazineCount(previous) == MagazineCapacity(size_class))
       [[unlikely]] {
     if (!MakeRoomBehind(size_class)) {
@@ -290,7 +330,7 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushBehind(void* block,
 // False: no metadata is left.
 template <const Config& kConfig>
 bool ThreadHeap<kConfig>::MakeRoomBehind(SizeClass size_class) {
-  MagazineTop& previous = Cache(size_class).previous;
+  MagazineTop& previous = depots_[size_class].previous;
   MagazineTop empty = 0;
   if (previous == 0) {
     empty = TakeEmptyMagazine();
@@ -306,7 +346,8 @@ bool ThreadHeap<kConfig>::MakeRoomBehind(SizeClass size_class) {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::PushSlow(void* block, SizeClass size_class) {
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushSlow(void* block,
+                                                     SizeClass size_class) {
   Overdue overdue;
   lock_.Lock();
   BeginSlowPath(overdue);
@@ -353,14 +394,14 @@ void ThreadHeap<kConfig>::FlushMagazine(SizeClass size_class, MagazineTop top) {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
   ClassCache& cache = Cache(size_class);
-  for (const MagazineTop top : {cache.top, cache.previous}) {
+  for (const MagazineTop top : {cache.top, depots_[size_class].previous}) {
     if (top == 0) continue;
     FlushMagazine(size_class, top);
     PutEmptyMagazine(top);
   }
   if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   Load(size_class, 0);
-  cache.previous = 0;
+  depots_[size_class].previous = 0;
   depots_[size_class].refill = 0;
   FlushDepot(size_class, depots_[size_class].count);
 }
@@ -400,7 +441,8 @@ void ThreadHeap<kConfig>::FlushIfMuch() {
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
     const ClassCache& cache = Cache(size_class);
-    kept_bytes += (MagazineCount(cache.top) + MagazineCount(cache.previous)) *
+    kept_bytes += (MagazineCount(cache.top) +
+                   MagazineCount(depots_[size_class].previous)) *
                   ClassBytes(size_class);
     // Nobody rests without a thread that could end it.
     if constexpr (kConfig.delay_reuse) FlushResting(size_class);
