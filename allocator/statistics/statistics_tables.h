@@ -69,7 +69,7 @@ static_assert(sizeof(Statistics) ==
 enum class PlaceKind : std::uint16_t {
   kProcess,    // one word
   kHeap,       // a word of each heap
-  kHeapSpans,  // a word of each heap, of which the low 31 bits count
+  kHeapSpans,  // a word of each heap, of which the low 16 bits count
   // The first class's count of calls of each heap; the others follow. Of a
   // word, the low 16 bits are l, the others h; it is h + l if l is at least
   // 2^15, else h + l + 2^16; its low 48 bits.
@@ -117,7 +117,7 @@ class StatisticSum {
 
 struct StatisticsTables {
   static constexpr std::uint32_t kVersion = 1;
-  static constexpr unsigned kMostPlaces = 112;
+  static constexpr unsigned kMostPlaces = 160;
 
   char magic[8];  // "hakstat" and NUL
   std::uint32_t version;

@@ -149,7 +149,7 @@ absl::Status CountersReader::ReadHeaps() {
 }
 
 void CountersReader::AddHeap(const std::vector<char>& heap) {
-  constexpr std::uint64_t kSpanUnits = 0x7fff'ffff;
+  constexpr std::uint64_t kSpanUnits = 0xffff;
   for (std::uint32_t i = 0; i < tables_.place_count; ++i) {
     const StatisticPlace& place = tables_.places[i];
     if (static_cast<std::size_t>(place.statistic) >= kStatisticCount) continue;
