@@ -216,7 +216,7 @@ class alignas(64) ThreadHeap {
   }
   // Of the last sample, and that one is freed: see SampleGaps.
   unsigned last_thinning() const { return sample_gaps_.last_thinning(); }
-  void NoteSampleFreed(unsigned kind) { sample_gaps_.NoteFreed(kind); }
+  void NoteSampleFreed(unsigned kind);
   // The thread exits. Little stays where it is, for the thread that adopts the
   // heap, or until others find the heap idle; much goes as with Flush.
   void Leave();

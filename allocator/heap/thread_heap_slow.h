@@ -60,6 +60,18 @@ bool ThreadHeap<kConfig>::EndCountdown(SizeClass size_class) {
   return turn.sampled;
 }
 
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::NoteSampleFreed(unsigned kind) {
+  if (!sample_gaps_.NoteFreed(kind)) return;
+  if (kind == SampleGaps::kLarge) {
+    sample_gaps_.RedrawLarge();
+    return;
+  }
+  const auto size_class = static_cast<SizeClass>(kind);
+  Cache(size_class).allocations.Wind(
+      sample_gaps_.Redraw(size_class, AllocationCount::kInterval));
+}
+
 // Without the lock: what may take other heaps' locks, or ACE's for longer.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::EndSlowPath(

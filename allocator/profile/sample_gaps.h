@@ -58,14 +58,23 @@ class SampleGaps {
     return std::min(static_cast<unsigned>(std::bit_width(block_bytes)) - 9,
                     kMostThinning);
   }
-  // A sampled block of this kind is freed, by the owner.
-  void NoteFreed(unsigned kind) {
+  // A sampled block of this kind is freed, by the owner. True: what is left of
+  // the gap is to be drawn again; it does not depend on what has passed.
+  bool NoteFreed(unsigned kind) {
     Thinning& thinning = thinning_[kind];
+    thinning.freed = true;
     const unsigned most =
         kind == kLarge ? kMostThinning
                        : MostThinning(ClassBytes(static_cast<SizeClass>(kind)));
-    thinning.next =
-        static_cast<std::uint8_t>(std::min(thinning.next + 2U, most));
+    if (thinning.level < most) ++thinning.level;
+    if (thinning.drawn >= thinning.level) return false;
+    thinning.drawn = thinning.level;
+    return true;
+  }
+  void RedrawLarge() { large_bytes_ = DrawBytes(kLarge) - 1; }
+  // How many calls, at most `most_calls`, are to be counted from here.
+  std::uint32_t Redraw(SizeClass size_class, std::uint32_t most_calls) {
+    return Split(size_class, Draw(size_class), most_calls);
   }
   // Of the last sample: how many times its mean gap was doubled.
   unsigned last_thinning() const { return last_thinning_; }
@@ -82,7 +91,7 @@ class SampleGaps {
     std::uint64_t place = gap != 0 ? gap : Draw(size_class);
     const bool sampled = place == 1;
     if (sampled) {
-      last_thinning_ = thinning_[size_class].drawn;
+      NoteSampled(size_class);
       place += Draw(size_class);
     }
     return {sampled, Split(size_class, place, most_calls)};
@@ -113,17 +122,21 @@ class SampleGaps {
 
   struct Thinning {
     std::uint8_t drawn = 0;  // of the gap that runs
-    std::uint8_t next = 0;
+    std::uint8_t level = 0;  // samples in a row that were freed before the next
+    bool freed = false;      // a sample, since the last one was taken
   };
 
+  void NoteSampled(unsigned kind) {
+    Thinning& thinning = thinning_[kind];
+    last_thinning_ = thinning.drawn;
+    if (!thinning.freed) thinning.level = 0;
+    thinning.freed = false;
+    thinning.drawn = 0;
+  }
   double DrawExponential() { return ExponentialOf(random_.Next() >> 11); }
   std::uint64_t DrawBytes(unsigned kind) {
-    Thinning& thinning = thinning_[kind];
-    thinning.drawn = thinning.next;
-    // Samples that stay end it.
-    if (thinning.next != 0) --thinning.next;
     const double mean = static_cast<double>(mean_bytes_) *
-                        static_cast<double>(1U << thinning.drawn);
+                        static_cast<double>(1U << thinning_[kind].drawn);
     return 1 + static_cast<std::uint64_t>(DrawExponential() * mean);
   }
   // The number of calls to the next sample, that one included.
@@ -131,7 +144,7 @@ class SampleGaps {
     return std::min(1 + (DrawBytes(size_class) - 1) / ClassBytes(size_class),
                     kMaxCalls);
   }
-  // The sample is the call `place`, at least the second from here on.
+  // The sample is the call `place` from here on.
   std::uint32_t Split(SizeClass size_class, std::uint64_t place,
                       std::uint32_t most_calls) {
     const auto calls = static_cast<std::uint32_t>(
@@ -140,7 +153,7 @@ class SampleGaps {
     return calls;
   }
   HAK_COLD bool EndLarge() {
-    last_thinning_ = thinning_[kLarge].drawn;
+    if (on()) NoteSampled(kLarge);
     large_bytes_ = on() ? DrawBytes(kLarge) - 1 : kNever;
     return on();
   }

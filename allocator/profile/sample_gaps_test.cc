@@ -29,6 +29,11 @@ class Calls {
     --left_;
     return sampled;
   }
+  void NoteFreed() {
+    if (gaps_.NoteFreed(size_class_)) {
+      left_ = gaps_.Redraw(size_class_, kMostCalls);
+    }
+  }
   void Rewind() {
     if (left_ != 0) left_ = gaps_.Rewind(size_class_, left_, kMostCalls);
   }
@@ -128,12 +133,40 @@ TEST(SampleGaps, ThinnedWhereSamplesDieYoung) {
     if (!gaps.TakeLarge(kBytes)) continue;
     ++sampled;
     estimated += 1 / chance(gaps.last_thinning());
-    gaps.NoteFreed(SampleGaps::kLarge);
+    if (gaps.NoteFreed(SampleGaps::kLarge)) gaps.RedrawLarge();
   }
   EXPECT_NEAR(sampled, kBlocks * chance(4), 0.1 * kBlocks * chance(4));
   EXPECT_NEAR(estimated / kBlocks, 1, 5 / std::sqrt(sampled));
   for (unsigned kept = 0; kept < 6;) kept += gaps.TakeLarge(kBytes) ? 1 : 0;
   EXPECT_EQ(gaps.last_thinning(), 0U);
+}
+
+// The same for a class, where frees come some calls after: none is lost by the
+// calls that were already counted out.
+TEST(SampleGaps, ThinnedClassesAreRightOnAverage) {
+  constexpr std::uint64_t kMean = 512 * 1024;
+  constexpr SizeClass kClass = 35;
+  constexpr unsigned kCalls = 2'000'000;
+  const auto bytes = static_cast<double>(ClassBytes(kClass));
+  for (const unsigned later : {1U, 7U, 200U}) {
+    SampleGaps gaps;
+    gaps.Start(4242, kMean);
+    Calls calls(gaps, kClass);
+    double estimated = 0;
+    double variance = 0;
+    unsigned freed_at = 0;
+    for (unsigned i = 1; i <= kCalls; ++i) {
+      if (i == freed_at) calls.NoteFreed();
+      if (!calls.IsSampled()) continue;
+      const double chance = -std::expm1(
+          -bytes / static_cast<double>(kMean << gaps.last_thinning()));
+      estimated += 1 / chance;
+      variance += (1 - chance) / (chance * chance);
+      freed_at = i + later;
+    }
+    EXPECT_NEAR(estimated, kCalls, 4 * std::sqrt(variance)) << later;
+    EXPECT_LT(4 * std::sqrt(variance), 0.15 * kCalls);
+  }
 }
 
 TEST(SampleGaps, SmallBlocksAreNeverThinned) {
@@ -152,11 +185,11 @@ TEST(SampleGaps, SmallBlocksAreNeverThinned) {
   for (unsigned i = 0; i < 100'000; ++i) {
     if (small.IsSampled()) {
       thinned_small = std::max(thinned_small, gaps.last_thinning());
-      gaps.NoteFreed(3);
+      small.NoteFreed();
     }
     if (medium.IsSampled()) {
       thinned_medium = std::max(thinned_medium, gaps.last_thinning());
-      gaps.NoteFreed(30);
+      medium.NoteFreed();
     }
   }
   EXPECT_EQ(thinned_small, 0U);
