@@ -90,6 +90,10 @@ TYPED_TEST(AllocatorRacesTest, SpansThatShrink) {
   this->Race(400'000, 100'000);
 }
 
+TYPED_TEST(AllocatorRacesTest, SpansThatStayAsLong) {
+  this->Race(400'000, 250'000);
+}
+
 TYPED_TEST(AllocatorRacesTest, SpansThatBecomePoolBlocks) {
   this->Race(200'000, 20'000);
 }

@@ -350,6 +350,11 @@ HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
     }
     return MoveTo(self, pointer, ClassBytes(size_class), size_bytes);
   }
+  if (kKeepsSpans<kConfig> && code == kSpanCode) {
+    const CallResult stayed = large_.TryStay(self, pointer, size_bytes);
+    if (stayed.block != nullptr) [[likely]]
+      return stayed;
+  }
   return ReallocateOther(self, pointer, size_bytes);
 }
 

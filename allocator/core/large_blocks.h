@@ -78,6 +78,10 @@ class LargeBlocks {
            descriptor->use.requested_bytes == 0 &&
            ace_.SpanUnits(size_bytes) == descriptor->span_units;
   }
+  // Resizes a span that LiveCode has found live, if it stays as long. No block:
+  // nothing was done.
+  HAK_NOINLINE CallResult TryStay(Heap* self, void* pointer,
+                                  std::size_t size_bytes);
   // Frees the span that starts at the unit, whose record says that one does, if
   // it is live and nothing is kept of it but its length; `header` is that of
   // its start. The heap is one that serves. False: nothing was done.
@@ -174,6 +178,10 @@ class LargeBlocks {
   }
   bool ResizeSpan(Heap* self, void* pointer, const LiveBlock& block,
                   std::size_t size_bytes, CallResult& result);
+  HAK_ALWAYS_INLINE CallResult NoteSize(Heap* self, void* pointer,
+                                        UnitDescriptor& descriptor,
+                                        std::uint32_t units,
+                                        std::size_t size_bytes);
   bool ResizeRange(Heap* self, void* pointer, const LiveBlock& block,
                    std::size_t size_bytes, CallResult& result);
   bool MoveSpan(Heap* self, void* pointer, const LiveBlock& block,

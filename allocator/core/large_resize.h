@@ -58,28 +58,74 @@ bool LargeBlocks<kConfig>::ResizeSpan(Heap* self, void* pointer,
   UnitDescriptor& descriptor = DescriptorAt(block.unit);
   const std::uint32_t old_units = descriptor.span_units;
   const std::uint32_t units = ace_.SpanUnits(size_bytes + kSlackBytes);
-  std::uint32_t held_units = units;
-  if (StaysAsLong(old_units * kUnitBytes, units * kUnitBytes)) {
-    held_units = old_units;
-  } else if (units < old_units) {
+  const bool stays = StaysAsLong(old_units * kUnitBytes, units * kUnitBytes);
+  if (!stays && units < old_units) {
     descriptor.span_units = static_cast<std::uint16_t>(units);
     ace_.ReleaseSpan(block.unit + units, old_units - units);
-  } else {
+  } else if (!stays) {
     if (!ace_.ExtendSpan(block.unit, old_units, units)) {
       return old_units >= kMinMovedUnits &&
              MoveSpan(self, pointer, block, size_bytes, result);
     }
     descriptor.span_units = static_cast<std::uint16_t>(units);
   }
-  const bool told = units == held_units && size_bytes > kMaxPoolBytes;
+  result = NoteSize(self, pointer, descriptor, units, size_bytes);
+  return true;
+}
+
+// Whether the length tells what is asked for; `units`: of a fresh span of that
+// size.
+constexpr bool IsTold(std::uint32_t held_units, std::uint32_t units,
+                      std::size_t size_bytes) {
+  return units == held_units && size_bytes > kMaxPoolBytes;
+}
+
+// A claimed span, whose length is what it will be, is live again.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE CallResult LargeBlocks<kConfig>::NoteSize(
+    Heap* self, void* pointer, UnitDescriptor& descriptor, std::uint32_t units,
+    std::size_t size_bytes) {
+  const std::uint32_t held_units = descriptor.span_units;
+  const bool told = IsTold(held_units, units, size_bytes);
   descriptor.use.requested_bytes = told ? 0 : size_bytes;
   const bool sampled =
       HeapOfThread<kConfig>::Serves(self) &&
-      IsSample(self, SpanUsableBytes(descriptor, ace_.memory().PageBytes()));
+      IsSample(self,
+               told ? held_units * kUnitBytes
+                    : SpanUsableBytes(descriptor, ace_.memory().PageBytes()));
   UnclaimSpan(pointer, sampled ? kSampledHeader : kLiveSpan);
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
-  result = sampled ? Sampled(pointer) : Served(pointer);
-  return true;
+  return sampled ? Sampled(pointer) : Served(pointer);
+}
+
+template <const Config& kConfig>
+CallResult LargeBlocks<kConfig>::TryStay(Heap* self, void* pointer,
+                                         std::size_t size_bytes) {
+  if (size_bytes <= kMinStayingBytes || size_bytes > max_span_bytes_) return {};
+  const UnitIndex first =
+      ace_.region().coarse().UnitOf(reinterpret_cast<Address>(pointer));
+  UnitDescriptor& descriptor = DescriptorAt(first);
+  const std::uint32_t held_units = descriptor.span_units;
+  const auto units =
+      static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
+  if (IsTold(held_units, units, size_bytes) &&
+      descriptor.use.requested_bytes == 0) {
+    CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+    return Served(pointer);
+  }
+  if (!StaysAsLong(held_units * kUnitBytes, units * kUnitBytes)) return {};
+  HeaderByte live = kLiveSpan;
+  // acquire: as in ClaimSpan.
+  if (!SpanHeader(first).compare_exchange_strong(
+          live, kClaimedSpan, std::memory_order_acquire,
+          std::memory_order_relaxed)) [[unlikely]] {
+    return {};
+  }
+  if (descriptor.span_units != held_units) [[unlikely]] {
+    UnclaimSpan(pointer);
+    return {};
+  }
+  return NoteSize(self, pointer, descriptor, units, size_bytes);
 }
 
 // A range keeps its length, so that nothing would be gained by a smaller part

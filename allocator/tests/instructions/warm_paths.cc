@@ -25,6 +25,8 @@ constexpr std::size_t kRounds = 10;
 constexpr std::size_t kTinyBytes = 64;
 constexpr std::size_t kPoolBytes = 3000;
 constexpr std::size_t kSpanBytes = std::size_t{300} * 1024;
+// Of Pool blocks and spans.
+constexpr std::size_t kBorderBytes = std::size_t{64} * 1024;
 
 std::array<void*, kLargeBatch> g_blocks;
 
@@ -100,6 +102,11 @@ __attribute__((noinline)) void Measured_realloc_span() {
     g_blocks[0] = std::realloc(g_blocks[0], kSpanBytes + i % 8);
   }
 }
+__attribute__((noinline)) void Measured_realloc_border() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    g_blocks[0] = std::realloc(g_blocks[0], kBorderBytes + i % 2);
+  }
+}
 __attribute__((noinline)) void Measured_realloc_moves() {
   for (std::size_t i = 0; i < kFew; ++i) {
     g_blocks[i] = std::realloc(g_blocks[i], 2 * kTinyBytes);
@@ -157,6 +164,10 @@ int main() {
   Fill(1, kSpanBytes);
   Measured_realloc_span();
   Operations("realloc_span", kFew);
+  Empty(1);
+  Fill(1, kBorderBytes + 1);
+  Measured_realloc_border();
+  Operations("realloc_border", kFew);
   Empty(1);
   Batches(kLargeBatch, 2);
   Measured_batch_1000();
