@@ -15,10 +15,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What a flag's value is, for completion; the others take any text.
-VALUES = {"variant": ["release", "tracing", "hardened", "debug"], "by": ["live", "peak", "allocated"]}
-SWITCHES = ("diff", "follow", "json", "openmetrics")
+VALUES = {"variant": ["release", "tracing", "hardened", "debug"], "by": ["live", "peak", "allocated"],
+          "sort": ["resident", "live", "cached", "growth", "calls", "failures"]}
+SWITCHES = ("diff", "follow", "json", "once", "openmetrics")
 # What a subcommand's argument is.
-ARGUMENTS = {"run": "command", "explain": "file", "failures": "file", "heap": "file", "stats": "file", "trace": "file"}
+ARGUMENTS = {"run": "command", "explain": "file", "failures": "file", "heap": "file", "stats": "file",
+             "top": "process", "trace": "file"}
 DESCRIPTION = "malloc whose failed allocations explain themselves"
 
 
@@ -147,7 +149,8 @@ def zsh_completion(commands):
             action = "" if name in SWITCHES else "=:%s:%s" % (name, "(%s)" % " ".join(VALUES[name]) if name in VALUES else "_files")
             mark = "=" if action else ""
             out.append("        '--%s%s[%s]%s' \\" % (name, mark, first_sentence(words), action[1:]))
-        out.append("        '*::program:_normal'" if ARGUMENTS[command.name] == "command" else "        '*:file:_files'")
+        out.append({"command": "        '*::program:_normal'", "process": "        '*:process:_pids'"}
+                   .get(ARGUMENTS[command.name], "        '*:file:_files'"))
         out.append("      ;;")
     return "\n".join(out + ["  esac", "}", '_hakmem "$@"', ""])
 
@@ -162,6 +165,8 @@ def fish_completion(commands):
                        % (command.name, name, value, first_sentence(words)))
         if ARGUMENTS[command.name] == "command":
             out.append("complete -c hakmem -n '__fish_seen_subcommand_from %s' -f -a '(__fish_complete_subcommand)'" % command.name)
+        if ARGUMENTS[command.name] == "process":
+            out.append("complete -c hakmem -n '__fish_seen_subcommand_from %s' -f -a '(__fish_complete_pids)'" % command.name)
     return "\n".join(out) + "\n"
 
 

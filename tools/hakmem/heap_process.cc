@@ -68,6 +68,7 @@ class TablesReader {
 
   absl::Status Find();
   absl::StatusOr<Tables> Read() const;
+  absl::StatusOr<Tables> ReadTotalsAlone() const;
   const HeapTablesDescriptor& at() const { return at_; }
   std::string Who() const {
     return absl::StrCat("process ", image_.pid(), " (", image_.program(), ")");
@@ -175,13 +176,17 @@ absl::StatusOr<Tables> TablesReader::Read() const {
     });
     if (!whole.ok()) return whole.status();
   }
-  whole = Consistently(kSiteTries, [&] {
-    Tables totals;
-    absl::Status status = ReadTotals(totals);
-    tables.totals = totals.totals;
-    tables.lost_samples = totals.lost_samples;
-    return status;
-  });
+  const absl::StatusOr<Tables> totals = ReadTotalsAlone();
+  if (!totals.ok()) return totals.status();
+  tables.totals = totals->totals;
+  tables.lost_samples = totals->lost_samples;
+  return tables;
+}
+
+absl::StatusOr<Tables> TablesReader::ReadTotalsAlone() const {
+  Tables tables;
+  const absl::StatusOr<bool> whole =
+      Consistently(kSiteTries, [&] { return ReadTotals(tables); });
   if (!whole.ok()) return whole.status();
   return tables;
 }
@@ -285,6 +290,17 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
   profiles.in_file = 1;
   profiles.last.push_back(std::move(profile));
   return profiles;
+}
+
+absl::StatusOr<HeapKinds> ReadHeapTotals(const ProcessImage& image) {
+  TablesReader reader(image);
+  if (absl::Status status = reader.Find(); !status.ok()) return status;
+  const absl::StatusOr<Tables> tables = reader.ReadTotalsAlone();
+  if (!tables.ok()) return tables.status();
+  if (tables->mean_bytes == 0) {
+    return absl::FailedPreconditionError("it does not sample");
+  }
+  return tables->totals.Rounded();
 }
 
 }  // namespace hakmem::tools

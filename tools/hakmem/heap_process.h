@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/process_image.h"
 
 namespace hakmem::tools {
 
@@ -17,6 +18,8 @@ bool IsProcessOrCore(const std::string& name);
 // The error is a sentence.
 absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
                                                HeapModules& modules);
+// Its totals alone; an error where it does not sample.
+absl::StatusOr<HeapKinds> ReadHeapTotals(const ProcessImage& image);
 
 }  // namespace hakmem::tools
 

@@ -8,6 +8,7 @@
 #include "tools/hakmem/heap.h"
 #include "tools/hakmem/run.h"
 #include "tools/hakmem/stats.h"
+#include "tools/hakmem/top.h"
 #include "tools/hakmem/trace.h"
 
 int main(int argc, char** argv) {
@@ -15,7 +16,8 @@ int main(int argc, char** argv) {
   const hakmem::tools::Command* const commands[] = {
       &hakmem::tools::kRunCommand,      &hakmem::tools::kExplainCommand,
       &hakmem::tools::kFailuresCommand, &hakmem::tools::kHeapCommand,
-      &hakmem::tools::kStatsCommand,    &hakmem::tools::kTraceCommand,
+      &hakmem::tools::kStatsCommand,    &hakmem::tools::kTopCommand,
+      &hakmem::tools::kTraceCommand,
   };
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
   return hakmem::tools::RunCommandLine(commands, arguments.subspan(1));

@@ -88,7 +88,7 @@ bool ParseMapping(const std::string& line, MappedFile& mapping) {
          absl::SimpleHexAtoi(offset, &mapping.offset);
 }
 
-std::string NoPermission(std::uint64_t pid) {
+absl::Status NoPermission(std::uint64_t pid) {
   std::string text = absl::StrCat(
       "process ", pid, " may not be read: run this as its user or as root");
   const std::string scope = FirstLine("/proc/sys/kernel/yama/ptrace_scope");
@@ -96,7 +96,7 @@ std::string NoPermission(std::uint64_t pid) {
     absl::StrAppend(&text, " (kernel.yama.ptrace_scope is ", scope,
                     ", which lets nobody but root)");
   }
-  return text;
+  return absl::PermissionDeniedError(text);
 }
 
 }  // namespace
@@ -128,7 +128,8 @@ ProcessImage::ProcessImage(ProcessImage&& other) noexcept
       pid_(other.pid_),
       program_(std::move(other.program_)),
       segments_(std::move(other.segments_)),
-      files_(std::move(other.files_)) {}
+      files_(std::move(other.files_)),
+      symbols_(std::move(other.symbols_)) {}
 
 ProcessImage::~ProcessImage() {
   if (memory_ >= 0) ::close(memory_);
@@ -144,8 +145,8 @@ absl::Status ProcessImage::OpenProcess(std::uint64_t pid) {
   memory_ = ::open((folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC);
   std::ifstream maps(folder + "/maps");
   if (memory_ < 0 || !maps) {
-    return Error(errno == EACCES || errno == EPERM ? NoPermission(pid)
-                 : errno == ESRCH
+    if (errno == EACCES || errno == EPERM) return NoPermission(pid);
+    return Error(errno == ESRCH
                      ? absl::StrCat("process ", pid, " has ended")
                      : absl::StrCat("process ", pid,
                                     " cannot be read: ", std::strerror(errno)));
@@ -239,9 +240,8 @@ absl::Status ProcessImage::Read(std::uint64_t address, void* bytes,
                                 std::size_t count) const {
   if (!is_core_) {
     if (ReadFile(memory_, address, bytes, count)) return absl::OkStatus();
-    return Error(errno == EACCES || errno == EPERM
-                     ? NoPermission(pid_)
-                     : absl::StrCat("process ", pid_, " has ended meanwhile"));
+    if (errno == EACCES || errno == EPERM) return NoPermission(pid_);
+    return Error(absl::StrCat("process ", pid_, " has ended meanwhile"));
   }
   std::size_t done = 0;
   while (done < count) {
@@ -296,13 +296,19 @@ std::uint64_t ProcessImage::MovedBy(const MappedFile& file) const {
 }
 
 std::uint64_t ProcessImage::FindSymbol(std::string_view name) const {
+  const auto known = symbols_.find(name);
+  if (known != symbols_.end()) return known->second;
+  std::uint64_t& address = symbols_.emplace(name, 0).first->second;
   std::set<std::string_view> seen;
   for (const MappedFile& file : files_) {
     if (!seen.insert(file.path).second) continue;
     const auto found = ExportedAddress(file.source, name);
-    if (found) return MovedBy(file) + *found;
+    if (found) {
+      address = MovedBy(file) + *found;
+      break;
+    }
   }
-  return 0;
+  return address;
 }
 
 std::string ProcessImage::BuildIdOf(const MappedFile& file) const {

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +79,7 @@ class ProcessImage {
   std::string program_;
   std::vector<Segment> segments_;  // of a core file
   std::vector<MappedFile> files_;
+  mutable std::map<std::string, std::uint64_t, std::less<>> symbols_;  // found
 };
 
 }  // namespace hakmem::tools

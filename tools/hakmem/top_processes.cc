@@ -1,0 +1,142 @@
+#include "tools/hakmem/top_processes.h"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tools/hakmem/heap_process.h"
+#include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_statistics.h"
+
+namespace hakmem::tools {
+namespace {
+
+constexpr int kMostTries = 3;
+
+std::vector<std::uint64_t> AllProcesses() {
+  std::vector<std::uint64_t> pids;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc", error)) {
+    std::uint64_t pid = 0;
+    if (absl::SimpleAtoi(entry.path().filename().string(), &pid)) {
+      pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+// When the process was started, and the program that it runs.
+std::string IdentityOf(std::uint64_t pid) {
+  const std::string folder = absl::StrCat("/proc/", pid);
+  std::ifstream file(folder + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  // The name before it may have spaces and parentheses; the time is the 20th
+  // word behind it.
+  const std::vector<std::string> words =
+      absl::StrSplit(text.substr(text.rfind(')') + 1), ' ');
+  std::error_code error;
+  return absl::StrCat(
+      words.size() > 20 ? words[20] : "", " ",
+      std::filesystem::read_symlink(folder + "/exe", error).string());
+}
+
+double PerSecond(std::uint64_t before, std::uint64_t now, double seconds) {
+  return static_cast<double>(static_cast<std::int64_t>(now - before)) / seconds;
+}
+
+void AddRates(const ProcessStatistics& before, double seconds, TopRow& row) {
+  if (before.resident_bytes && row.now.resident_bytes) {
+    row.growth_bytes_per_second =
+        PerSecond(*before.resident_bytes, *row.now.resident_bytes, seconds);
+  }
+  for (unsigned i = 0; i < kRouteCount; ++i) {
+    row.calls_per_second[i] =
+        PerSecond(before.statistics.routes[i].allocations,
+                  row.now.statistics.routes[i].allocations, seconds);
+  }
+}
+
+}  // namespace
+
+absl::Status TopProcesses::LookAt(std::uint64_t pid,
+                                  std::vector<TopRow>& rows) {
+  Known& known = known_[pid];
+  const std::string identity = IdentityOf(pid);
+  // One that has just been started may not have loaded hakmem yet.
+  const bool is_new = known.identity != identity;
+  if (is_new || (known.image == nullptr && known.tries < kMostTries)) {
+    const int tries = is_new ? 1 : known.tries + 1;
+    known = Known();
+    known.identity = identity;
+    known.tries = tries;
+    absl::StatusOr<ProcessImage> image = ProcessImage::Open(absl::StrCat(pid));
+    known.forbidden = absl::IsPermissionDenied(image.status());
+    if (!image.ok()) return image.status();
+    known.image = std::make_unique<ProcessImage>(*std::move(image));
+  }
+  if (known.forbidden) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "process ", pid, " may not be read: run this as its user or as root"));
+  }
+  if (known.image == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no hakmem in process ", pid));
+  }
+  absl::StatusOr<ProcessStatistics> now = ReadStatistics(*known.image);
+  if (!now.ok()) {
+    known.image.reset();
+    return now.status();
+  }
+  TopRow row;
+  row.now = *std::move(now);
+  const absl::StatusOr<HeapKinds> heap = ReadHeapTotals(*known.image);
+  if (heap.ok()) row.live_bytes = heap->live.bytes;
+  const Clock::time_point time = Clock::now();
+  if (known.last_time) {
+    AddRates(known.last,
+             std::chrono::duration<double>(time - *known.last_time).count(),
+             row);
+  }
+  known.last = row.now;
+  known.last_time = time;
+  rows.push_back(std::move(row));
+  return absl::OkStatus();
+}
+
+absl::Status TopProcesses::Look(std::vector<TopRow>& rows) {
+  rows.clear();
+  forbidden_ = 0;
+  if (!pids_.empty()) {
+    for (const std::uint64_t pid : pids_) {
+      if (absl::Status status = LookAt(pid, rows); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+  const std::vector<std::uint64_t> pids = AllProcesses();
+  for (const std::uint64_t pid : pids) {
+    if (absl::IsPermissionDenied(LookAt(pid, rows))) ++forbidden_;
+  }
+  const std::set<std::uint64_t> there(pids.begin(), pids.end());
+  std::erase_if(known_, [&there](const auto& entry) {
+    return !there.contains(entry.first);
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace hakmem::tools

@@ -1,0 +1,45 @@
+// What `hakmem top` has seen, as a table and as JSON.
+#ifndef HAKMEM_TOOLS_HAKMEM_TOP_REPORT_H_
+#define HAKMEM_TOOLS_HAKMEM_TOP_REPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/hakmem/top_processes.h"
+
+namespace hakmem::tools {
+
+enum class TopOrder { kResident, kLive, kCached, kGrowth, kCalls, kFailures };
+
+// "resident", "live", …; none: there is no such order.
+std::optional<TopOrder> TopOrderNamed(std::string_view name);
+// Of a key on the screen.
+std::optional<TopOrder> TopOrderOf(char key);
+
+// The most comes first.
+void SortTop(TopOrder order, std::vector<TopRow>& rows);
+
+// A place of one process: "4.0 MiB  Grow at server.c:12".
+struct TopSite {
+  std::uint64_t pid = 0;
+  std::uint64_t bytes = 0;
+  std::string place;
+};
+
+struct TopReport {
+  const std::vector<TopRow>& rows;
+  const std::vector<TopSite>& sites;
+  std::uint64_t forbidden = 0;
+  TopOrder order = TopOrder::kResident;
+};
+
+std::vector<std::string> TopLines(const TopReport& report);
+std::string TopAsJson(const TopReport& report);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_TOP_REPORT_H_

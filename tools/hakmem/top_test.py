@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""`hakmem top`, of processes that run: once, and on a terminal.
+
+Usage: top_test.py LIBRARY HAKMEM PROGRAM
+"""
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+import unittest
+
+LIBRARY, HAKMEM, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4])
+MIB = 1 << 20
+
+
+class TopTest(unittest.TestCase):
+    def start(self, *command, library=LIBRARY):
+        environment = {"PATH": os.environ["PATH"], "HAKMEM_PROFILE_BYTES": "16K"}
+        if library:
+            environment["LD_PRELOAD"] = library
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def top(self, *arguments, status=0):
+        done = subprocess.run([HAKMEM, "top", "--interval=0.2", *map(str, arguments)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def test_a_process_with_its_places(self):
+        process = self.start(PROGRAM, "churn", "leak")
+        top, = json.loads(self.top("--json", process.pid).stdout)["processes"]
+        self.assertEqual((top["pid"], top["program"], top["variant"]), (process.pid, "planted_program", "release"))
+        self.assertGreater(top["resident_bytes"], 16 * MIB)
+        self.assertLess(abs(top["live_bytes"] - 16 * MIB), 4 * MIB)
+        self.assertGreater(top["calls_per_second"]["tiny"], 1000)
+        self.assertEqual(top["calls_per_second"]["huge"], 0)
+        self.assertEqual(top["failures"], 0)
+        self.assertIn("PlantedLeak", top["sites"][0]["place"])
+        text = self.top("--once", process.pid).stdout
+        self.assertRegex(text, r"\n +%d  planted_program  release " % process.pid)
+        self.assertRegex(text, r"MiB  .*PlantedLeak")
+
+    def test_all_processes_in_order(self):
+        pids = [self.start(PROGRAM, "hold", mode).pid for mode in ("leak", "mixed")]
+        other = self.start(PROGRAM, "hold", "leak", library=None).pid
+        for order, key in (("resident", "resident_bytes"), ("live", "live_bytes"), ("cached", "cached_bytes")):
+            report = json.loads(self.top("--json", "--sort=" + order).stdout)
+            self.assertEqual((report["schema"], report["version"]), ("hakmem-top", 1))
+            found = [process["pid"] for process in report["processes"]]
+            self.assertLessEqual(set(pids), set(found))
+            self.assertNotIn(other, found)
+            values = [process[key] or 0 for process in report["processes"]]
+            self.assertEqual(values, sorted(values, reverse=True))
+
+    def test_what_is_wrong_is_said(self):
+        self.assertIn("there is no process", self.top(2 ** 30, status=1).stderr)
+        other = self.start(PROGRAM, "hold", "leak", library=None)
+        self.assertIn("there is no hakmem in process", self.top(other.pid, status=1).stderr)
+        self.assertIn("not a process's number", self.top("server", status=2).stderr)
+        self.assertIn("nothing to sort by", self.top("--sort=name", status=2).stderr)
+        self.assertIn("--interval", self.top("--interval=0", status=2).stderr)
+
+    def screen(self, *arguments):
+        """The command on a terminal of its own."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(HAKMEM, [HAKMEM, "top", "--interval=0.2", *map(str, arguments)])
+        self.addCleanup(os.close, terminal)
+        return pid, terminal
+
+    def read_until(self, terminal, pattern):
+        text = ""
+        end = time.monotonic() + 60
+        while not re.search(pattern, text) and time.monotonic() < end:
+            if select.select([terminal], [], [], 1)[0]:
+                try:
+                    text += os.read(terminal, 1 << 16).decode(errors="replace")
+                except OSError:
+                    break
+        self.assertRegex(text, pattern)
+
+    def test_keys_on_a_terminal(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        pid, terminal = self.screen()
+        self.read_until(terminal, r"sorted by resident(?s:.*)planted_program(?s:.*)q quit")
+        os.write(terminal, b"L")
+        self.read_until(terminal, "sorted by live")
+        os.write(terminal, b"q")
+        # The terminal is as it was.
+        self.read_until(terminal, r"\x1b\[\?25h\x1b\[\?1049l")
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertIsNone(process.poll())
+
+    def test_the_end_of_the_process_on_a_terminal(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        pid, terminal = self.screen(process.pid)
+        self.read_until(terminal, "PlantedLeak")
+        process.communicate()
+        self.read_until(terminal, r"1049l(?s:.*)hakmem top: ")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
