@@ -24,6 +24,7 @@
 namespace hakmem {
 
 // The numbers of Statistics, in its order, which is hakmem_statistics', too.
+// NOLINTNEXTLINE(performance-enum-size): of the layout.
 enum class Statistic : std::uint16_t {
   kTinyAllocations,
   kTinyBytes,
@@ -66,6 +67,7 @@ inline constexpr std::size_t kStatisticCount =
 static_assert(sizeof(Statistics) ==
               offsetof(Statistics, routes) + 8 * kStatisticCount);
 
+// NOLINTNEXTLINE(performance-enum-size): of the layout.
 enum class PlaceKind : std::uint16_t {
   kProcess,    // one word
   kHeap,       // a word of each heap
