@@ -24,7 +24,7 @@ std::string FoldedName(const std::string& name) {
 std::string FoldedStack(const HeapReport& report, const HeapProfile& profile,
                         const HeapSite& site) {
   std::string stack;
-  for (const HeapCall& call : report.symbols.Calls(site.stack)) {
+  for (const NamedCall& call : report.symbols.Calls(site.stack)) {
     stack = absl::StrCat(FoldedName(call.function), stack.empty() ? "" : ";",
                          stack);
   }

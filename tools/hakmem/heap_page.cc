@@ -43,15 +43,6 @@ const char* About(HeapKind kind) {
   return "";
 }
 
-std::vector<PageCall> PageCalls(const HeapSymbols& symbols,
-                                const HeapSite& site) {
-  std::vector<PageCall> calls;
-  for (HeapCall& call : symbols.Calls(site.stack)) {
-    calls.push_back({std::move(call.function), std::move(call.text)});
-  }
-  return calls;
-}
-
 struct Sum {
   std::uint64_t bytes = 0;
   double error_bytes = 0;
@@ -96,7 +87,7 @@ void AddKindSites(const HeapProfiles& profiles, const HeapSymbols& symbols,
       for (const HeapKind kind : kKinds) {
         figures.push_back(FiguresOf(site.figures.Of(kind)));
       }
-      page.AddSite(group, PageCalls(symbols, site), figures);
+      page.AddSite(group, symbols.Calls(site.stack), figures);
     }
   }
 }
@@ -221,7 +212,7 @@ void AddChangedSites(const HeapDiff& diff,
         .bytes = static_cast<std::uint64_t>(std::abs(growth.bytes())),
         .error_bytes = growth.StandardErrorBytes(),
         .columns = {growth.before.bytes, growth.after.bytes}};
-    page.AddSite("", PageCalls(diff.symbols, *growth.site), figures);
+    page.AddSite("", diff.symbols.Calls(growth.site->stack), figures);
   }
 }
 

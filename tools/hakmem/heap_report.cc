@@ -2,50 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
-namespace {
-
-constexpr std::string_view kPassOn[] = {
-    "malloc",         "calloc",        "realloc", "reallocarray", "memalign",
-    "posix_memalign", "aligned_alloc", "valloc",  "pvalloc",
-};
-constexpr std::string_view kPassOnPrefixes[] = {
-    "operator new",
-    "std::allocator<",
-    "std::allocator_traits<",
-    "std::__new_allocator<",
-    "__gnu_cxx::new_allocator<",
-    "__gnu_cxx::__alloc_traits<",
-    "std::__1::allocator<",
-    "std::__1::allocator_traits<",
-    "std::__1::__libcpp_",
-};
-
-std::string_view FileName(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-bool PassesOn(const HeapCall& call) {
-  return absl::StartsWith(call.function, "libhakmem") ||
-         std::ranges::find(kPassOn, call.function) != std::end(kPassOn) ||
-         std::ranges::any_of(kPassOnPrefixes, [&call](std::string_view prefix) {
-           return absl::StartsWith(call.function, prefix);
-         });
-}
-
-}  // namespace
 
 HeapSymbols::HeapSymbols(const HeapModules& modules, SymbolizerOptions options)
     : modules_(modules), symbolizer_(std::move(options)) {}
@@ -60,32 +27,17 @@ void HeapSymbols::Resolve(const HeapProfiles& profiles) {
   symbolizer_.Resolve(modules_.list(), frames);
 }
 
-void HeapSymbols::AddCalls(const Frame& frame,
-                           std::vector<HeapCall>& calls) const {
-  const std::size_t before = calls.size();
-  for (const SourceLine& line : symbolizer_.Lines(frame)) {
-    if (line.function.empty()) continue;
-    calls.push_back(
-        {line.function, line.place.empty()
-                            ? line.function
-                            : absl::StrCat(line.function, " at ", line.place)});
-  }
-  if (calls.size() > before) return;
-  std::string name =
-      frame.module == Frame::kNoModule
-          ? absl::StrFormat("%#x", frame.offset)
-          : absl::StrFormat("%s+%#x",
-                            FileName(modules_.list()[frame.module].path),
-                            frame.offset);
-  calls.push_back({name, name});
-}
-
-std::vector<HeapCall> HeapSymbols::Calls(
+std::vector<NamedCall> HeapSymbols::Calls(
     const std::vector<Frame>& stack) const {
-  std::vector<HeapCall> calls;
-  for (const Frame& frame : stack) AddCalls(frame, calls);
-  const auto first = std::find_if_not(calls.begin(), calls.end(), PassesOn);
-  if (first != calls.end()) calls.erase(calls.begin(), first);
+  std::vector<NamedCall> calls;
+  for (const Frame& frame : stack) {
+    AddNamedCalls(Lines(frame),
+                  frame.module == Frame::kNoModule
+                      ? ""
+                      : modules_.list()[frame.module].path,
+                  frame.offset, calls);
+  }
+  DropPassingOn(calls);
   return calls;
 }
 
@@ -114,7 +66,7 @@ std::vector<HeapFunction> FunctionsBy(const HeapProfile& profile,
   std::map<std::string, HeapFunction> by_name;
   for (const HeapSite& site : profile.sites) {
     std::set<std::string> seen;
-    for (const HeapCall& call : symbols.Calls(site.stack)) {
+    for (const NamedCall& call : symbols.Calls(site.stack)) {
       HeapFunction& function = by_name[call.function];
       if (seen.empty()) function.self += site.figures;
       if (!seen.insert(call.function).second) continue;

@@ -8,16 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "tools/hakmem/call_names.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/symbolizer.h"
 
 namespace hakmem::tools {
-
-// A function in a stack.
-struct HeapCall {
-  std::string function;  // "libfoo.so.1+0x12f0" when it has no name
-  std::string text;      // "grow at server.c:12"
-};
 
 class HeapSymbols {
  public:
@@ -27,7 +22,7 @@ class HeapSymbols {
 
   // Innermost first, inlined functions too, as the files name them; without
   // those that only pass memory on: malloc's, operator new, allocators.
-  std::vector<HeapCall> Calls(const std::vector<Frame>& stack) const;
+  std::vector<NamedCall> Calls(const std::vector<Frame>& stack) const;
 
   const std::vector<Module>& modules() const { return modules_.list(); }
   const std::vector<SourceLine>& Lines(const Frame& frame) const {
@@ -36,8 +31,6 @@ class HeapSymbols {
   const std::set<std::string>& notes() const { return symbolizer_.notes(); }
 
  private:
-  void AddCalls(const Frame& frame, std::vector<HeapCall>& calls) const;
-
   const HeapModules& modules_;
   Symbolizer symbolizer_;
 };

@@ -123,8 +123,8 @@ const char* HeapWhen(HeapKind kind) {
 std::vector<std::string> PlaceLines(const HeapSymbols& symbols,
                                     const HeapSite& site) {
   std::vector<std::string> lines;
-  const std::vector<HeapCall> calls = symbols.Calls(site.stack);
-  for (const HeapCall& call : calls) {
+  const std::vector<NamedCall> calls = symbols.Calls(site.stack);
+  for (const NamedCall& call : calls) {
     if (lines.size() == kFramesOfSite) {
       lines.push_back(absl::StrCat("… ", calls.size() - lines.size(), " more"));
       break;

@@ -1,6 +1,7 @@
 #include "tools/hakmem/html_page.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,41 @@
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
+
+std::uint64_t AxisTop(std::uint64_t bytes) {
+  std::uint64_t unit = 1;
+  while (bytes / unit >= 1024 && unit <= (std::uint64_t{1} << 50)) unit *= 1024;
+  for (std::uint64_t step = 1; step <= 1024; step *= 2) {
+    if (step * unit >= bytes) return step * unit;
+  }
+  return bytes;
+}
+
+std::string PlotSvg(std::string_view label, std::string_view paths) {
+  std::string svg =
+      absl::StrCat("<svg viewBox=\"0 0 ", kPlotWidth, " ", kPlotHeight,
+                   "\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"",
+                   ForHtml(label), "\">");
+  for (const int quarter : {0, 1, 2, 3, 4}) {
+    absl::StrAppend(&svg, "<path class=\"grid\" d=\"M0,",
+                    kPlotHeight * quarter / 4, "H", kPlotWidth, "\"/>");
+  }
+  return absl::StrCat(svg, paths, "</svg>");
+}
+
+std::string HtmlPlot(const PlotParts& parts) {
+  const std::uint64_t top = parts.top_bytes;
+  return absl::StrCat(
+      "<figure><figcaption>", ForHtml(parts.label),
+      "</figcaption><div class=\"plot\"><div class=\"y\" aria-hidden=\"true\">"
+      "<span>",
+      top == 0 ? "" : Bytes(top), "</span><span>",
+      top == 0 ? "" : Bytes(top / 2),
+      "</span><span>0</span></div><div class=\"area\">", parts.drawing,
+      "</div><div class=\"x\" aria-hidden=\"true\"><span>", ForHtml(parts.from),
+      "</span><span>", ForHtml(parts.to), "</span></div></div>", parts.below,
+      "</figure>\n");
+}
 
 std::string PageHead(const PageHeadParts& parts) {
   const std::string scripts =

@@ -3,6 +3,7 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_HTML_PAGE_H_
 #define HAKMEM_TOOLS_HAKMEM_HTML_PAGE_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,28 @@ std::string HtmlParagraph(std::string_view style, std::string_view text);
 
 // A list of remarks; "" of none.
 std::string HtmlList(const std::vector<std::string>& texts);
+
+// A drawing of bytes over time in a plot's own units, which is stretched to its
+// place; every text stands outside of it, so that it has the reader's size.
+inline constexpr int kPlotWidth = 1000;
+inline constexpr int kPlotHeight = 300;
+
+// The number at the top of an axis: one of the unit that `bytes` is read in, so
+// that labels are like 64 MiB and not 61.3 MiB.
+std::uint64_t AxisTop(std::uint64_t bytes);
+
+// An SVG with a grid behind `paths`; `label` is for who cannot see it.
+std::string PlotSvg(std::string_view label, std::string_view paths);
+
+struct PlotParts {
+  std::string_view label;
+  std::uint64_t top_bytes = 0;  // 0: the axis has no numbers
+  std::string_view drawing;     // HTML: PlotSvg's, and marks over it
+  std::string_view from;        // the time on the left
+  std::string_view to;
+  std::string_view below = {};  // HTML
+};
+std::string HtmlPlot(const PlotParts& parts);
 
 // A table whose rows become lists where it is narrow. The cells are HTML.
 class HtmlTable {

@@ -9,14 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tools/hakmem/html_page.h"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
 namespace {
 
-constexpr int kWidth = 1000;  // of the drawing, in its own units
-constexpr int kHeight = 300;
 constexpr int kMarkPlaces = 100;  // failures closer than this share a mark
 constexpr std::size_t kMaxRows = 40;
 constexpr std::int64_t kHalfSecond = 500'000;
@@ -40,23 +39,12 @@ struct Frame2D {
     return static_cast<double>(time_us - start_us) /
            static_cast<double>(end_us - start_us);
   }
-  double X(std::int64_t time_us) const { return kWidth * Share(time_us); }
+  double X(std::int64_t time_us) const { return kPlotWidth * Share(time_us); }
   double Y(std::uint64_t bytes) const {
-    return kHeight *
+    return kPlotHeight *
            (1 - static_cast<double>(bytes) / static_cast<double>(top_bytes));
   }
 };
-
-// A round number of the unit that the value is read in, so that the axis has
-// labels like 64 MiB and not 61.3 MiB.
-std::uint64_t RoundedUp(std::uint64_t bytes) {
-  std::uint64_t unit = 1;
-  while (bytes / unit >= 1024 && unit <= (std::uint64_t{1} << 50)) unit *= 1024;
-  for (std::uint64_t step = 1; step <= 1024; step *= 2) {
-    if (step * unit >= bytes) return step * unit;
-  }
-  return bytes;
-}
 
 Frame2D FrameOf(const Process& process) {
   Frame2D frame;
@@ -75,7 +63,7 @@ Frame2D FrameOf(const Process& process) {
     frame.start_us -= kHalfSecond;
     frame.end_us += kHalfSecond;
   }
-  frame.top_bytes = RoundedUp(top);
+  frame.top_bytes = AxisTop(top);
   return frame;
 }
 
@@ -130,26 +118,18 @@ std::string MarkTitle(const MarkGroup& group) {
 std::string Drawing(const Process& process, const Frame2D& frame,
                     const std::vector<MarkGroup>& marks,
                     const std::string& label) {
-  std::string svg =
-      absl::StrCat("<svg viewBox=\"0 0 ", kWidth, " ", kHeight,
-                   "\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"",
-                   ForHtml(label), "\">");
-  for (const int quarter : {0, 1, 2, 3, 4}) {
-    const int y = kHeight * quarter / 4;
-    absl::StrAppend(&svg, "<path class=\"grid\" d=\"M0,", y, "H", kWidth,
-                    "\"/>");
-  }
+  std::string svg;
   for (const MarkGroup& mark : marks) {
     absl::StrAppendFormat(&svg, "<path class=\"%s\" d=\"M%.1f,0V%d\"/>",
                           mark.failed > 0 ? "failed" : "rescued",
-                          kWidth * mark.share, kHeight);
+                          kPlotWidth * mark.share, kPlotHeight);
   }
   if (!process.memory.empty()) {
     for (const Series& series : kSeries) {
       svg += SeriesPath(series, frame, process.memory);
     }
   }
-  return svg + "</svg>";
+  return PlotSvg(label, svg);
 }
 
 std::string Marks(const std::vector<MarkGroup>& marks) {
@@ -225,21 +205,13 @@ std::string TimelineHtml(const Analysis& analysis, Process process) {
           : absl::StrCat("; at most ", Bytes(process.peak_mapped),
                          " mapped and ", Bytes(process.peak_granted),
                          " granted"));
-  const std::uint64_t top = frame.top_bytes;
-  const std::int64_t span = frame.end_us - frame.start_us;
-  std::string html = absl::StrCat(
-      "<figure><figcaption>", ForHtml(label),
-      "</figcaption><div class=\"plot\"><div class=\"y\" aria-hidden=\"true\">"
-      "<span>",
-      process.memory.empty() ? "" : Bytes(top), "</span><span>",
-      process.memory.empty() ? "" : Bytes(top / 2),
-      "</span><span>0</span></div><div class=\"area\">",
-      Drawing(process, frame, marks, label), Marks(marks),
-      "</div><div class=\"x\" aria-hidden=\"true\"><span>",
-      ForHtml(process.first_time), "</span><span>+", Seconds(span),
-      "</span></div></div>");
-  if (!process.memory.empty()) html += PointsTable(process, frame);
-  return html + "</figure>\n";
+  return HtmlPlot(
+      {.label = label,
+       .top_bytes = process.memory.empty() ? 0 : frame.top_bytes,
+       .drawing = Drawing(process, frame, marks, label) + Marks(marks),
+       .from = process.first_time,
+       .to = absl::StrCat("+", Seconds(frame.end_us - frame.start_us)),
+       .below = process.memory.empty() ? "" : PointsTable(process, frame)});
 }
 
 }  // namespace hakmem::tools

@@ -76,7 +76,7 @@ std::size_t ProfilePage::NameIndex(const std::string& name) {
   return Interned(name_index_, name, names_, ForTerminal(name));
 }
 
-std::size_t ProfilePage::FrameIndex(const PageCall& call) {
+std::size_t ProfilePage::FrameIndex(const NamedCall& call) {
   const std::size_t name = NameIndex(call.function);
   return Interned(frame_index_, std::pair(call.function, call.text), frames_,
                   Json::array({name, ForTerminal(call.text)}));
@@ -87,7 +87,7 @@ std::size_t ProfilePage::GroupIndex(const std::string& group) {
 }
 
 void ProfilePage::AddSite(
-    const std::string& group, const std::vector<PageCall>& calls,
+    const std::string& group, const std::vector<NamedCall>& calls,
     const std::vector<std::optional<PageFigures>>& figures) {
   Json site;
   if (!group.empty()) site["group"] = GroupIndex(group);

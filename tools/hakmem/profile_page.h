@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/hakmem/call_names.h"
+
 namespace hakmem::tools {
 
 // Made by page/assets.py.
@@ -46,12 +48,6 @@ struct PageFigures {
   std::vector<std::uint64_t> columns;
 };
 
-// A function in a stack.
-struct PageCall {
-  std::string function;
-  std::string text;  // with its place
-};
-
 class ProfilePage {
  public:
   struct Head {
@@ -69,7 +65,7 @@ class ProfilePage {
   // `group` is a process when there are several, or empty; `calls` begin with
   // the innermost; `figures` has one element for each view, empty where the
   // site has nothing in it.
-  void AddSite(const std::string& group, const std::vector<PageCall>& calls,
+  void AddSite(const std::string& group, const std::vector<NamedCall>& calls,
                const std::vector<std::optional<PageFigures>>& figures);
 
   // HTML, before and after the graph.
@@ -82,7 +78,7 @@ class ProfilePage {
   using Json = nlohmann::ordered_json;
 
   std::size_t NameIndex(const std::string& name);
-  std::size_t FrameIndex(const PageCall& call);
+  std::size_t FrameIndex(const NamedCall& call);
   std::size_t GroupIndex(const std::string& group);
   std::string ViewsHtml() const;
   std::string DataHtml() const;

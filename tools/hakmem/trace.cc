@@ -1,22 +1,16 @@
 #include "tools/hakmem/trace.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
@@ -27,12 +21,15 @@
 #include "tools/hakmem/trace_analysis.h"
 #include "tools/hakmem/trace_blocks.h"
 #include "tools/hakmem/trace_events.h"
+#include "tools/hakmem/trace_input.h"
+#include "tools/hakmem/trace_page.h"
 #include "tools/hakmem/trace_replay.h"
 #include "tools/hakmem/trace_report.h"
 #include "tools/hakmem/trace_symbols.h"
 #include "tools/hakmem/words.h"
 
 // Of explain, with the same meaning.
+ABSL_DECLARE_FLAG(std::string, html);
 ABSL_DECLARE_FLAG(bool, json);
 ABSL_DECLARE_FLAG(std::string, symbolizer);
 ABSL_DECLARE_FLAG(std::string, symbols);
@@ -65,57 +62,14 @@ constexpr unsigned kDefaultRows = 10;
 // Sites beyond are shown by addresses.
 constexpr std::size_t kMaxSymbolizedSites = 10000;
 
-constexpr const char* kFlags[] = {"json",       "top",    "chrome",
-                                  "pprof",      "replay", "replay_events",
-                                  "symbolizer", "symbols"};
+constexpr const char* kFlags[] = {"html",          "json",       "top",
+                                  "chrome",        "pprof",      "replay",
+                                  "replay_events", "symbolizer", "symbols"};
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem trace: ", text, "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
-
-// A file's bytes, mapped.
-class FileBytes {
- public:
-  explicit FileBytes(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-      status_ = absl::ErrnoToStatus(errno, "cannot be opened");
-      return;
-    }
-    const absl::Cleanup close = [fd] { ::close(fd); };
-    struct stat facts;
-    if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
-      status_ = absl::InvalidArgumentError("is not a file");
-      return;
-    }
-    size_ = static_cast<std::size_t>(facts.st_size);
-    if (size_ == 0) return;
-    void* const bytes = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED) {
-      status_ = absl::ErrnoToStatus(errno, "cannot be mapped");
-      return;
-    }
-    bytes_ = static_cast<const std::uint8_t*>(bytes);
-  }
-  ~FileBytes() {
-    if (bytes_ != nullptr) {
-      ::munmap(const_cast<std::uint8_t*>(bytes_), size_);
-    }
-  }
-  FileBytes(const FileBytes&) = delete;
-  FileBytes& operator=(const FileBytes&) = delete;
-
-  const absl::Status& status() const { return status_; }
-  std::span<const std::uint8_t> bytes() const {
-    return {bytes_, bytes_ == nullptr ? 0 : size_};
-  }
-
- private:
-  absl::Status status_;
-  const std::uint8_t* bytes_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 bool Write(const std::string& path, const std::string& bytes) {
   const absl::Status status = WriteFile(path, bytes);
@@ -148,54 +102,121 @@ bool WriteReplay(const std::string& path, TraceReplay& replay,
   return true;
 }
 
-int Trace(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 1) {
-    Complain("name one trace (hakmem help trace)");
-    return kWrongUsage;
+// A file with all that is made of it.
+class TraceFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<TraceFile>> Read(
+      const std::string& path, bool replay) {
+    auto input = std::make_unique<TraceInput>(path);
+    if (!input->status().ok()) return input->status();
+    absl::StatusOr<TraceBlocks> blocks = ReadTraceBlocks(input->bytes());
+    if (!blocks.ok()) return blocks.status();
+    return std::make_unique<TraceFile>(path, std::move(input),
+                                       *std::move(blocks), replay);
   }
-  const std::string& path = arguments.front();
-  const FileBytes file(path);
-  absl::StatusOr<TraceBlocks> blocks =
-      file.status().ok() ? ReadTraceBlocks(file.bytes())
-                         : absl::StatusOr<TraceBlocks>(file.status());
-  if (!blocks.ok()) {
-    Complain(absl::StrCat(ForTerminal(path), ": ", blocks.status().message()));
-    return kNotAllRead;
+
+  TraceFile(const std::string& path, std::unique_ptr<TraceInput> input,
+            TraceBlocks blocks, bool replay)
+      : path_(path == "-" ? "standard input" : path),
+        input_(std::move(input)),
+        blocks_(std::move(blocks)),
+        analysis_(blocks_.facts()),
+        symbols_(blocks_, {absl::GetFlag(FLAGS_symbolizer),
+                           absl::GetFlag(FLAGS_symbols)}) {
+    if (replay) replay_.emplace(blocks_.facts());
+    ReadTraceEvents(blocks_, stacks_, [this](const CallEvent& event) {
+      analysis_.Add(event);
+      if (replay_.has_value()) replay_->Add(event);
+    });
+    symbols_.Resolve(stacks_, ShownStacks(analysis_));
   }
-  const std::string replay_path = absl::GetFlag(FLAGS_replay);
-  TraceStacks stacks;
-  TraceAnalysis analysis(blocks->facts());
-  std::optional<TraceReplay> replay;
-  if (!replay_path.empty()) replay.emplace(blocks->facts());
-  ReadTraceEvents(*blocks, stacks, [&](const CallEvent& event) {
-    analysis.Add(event);
-    if (replay.has_value()) replay->Add(event);
-  });
-  TraceSymbols symbols(
-      *blocks, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
-  symbols.Resolve(stacks, ShownStacks(analysis));
-  const TraceReport report = {.path = path,
-                              .blocks = *blocks,
-                              .stacks = stacks,
-                              .analysis = analysis,
-                              .symbols = symbols};
-  const std::string text =
-      absl::GetFlag(FLAGS_json)
-          ? TraceAsJson(report)
-          : TraceAsText(report,
-                        absl::GetFlag(FLAGS_top).value_or(kDefaultRows));
-  PrintOut(text);
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  TraceReport report() const {
+    return {.path = path_,
+            .blocks = blocks_,
+            .stacks = stacks_,
+            .analysis = analysis_,
+            .symbols = symbols_};
+  }
+  std::optional<TraceReplay>& replay() { return replay_; }
+
+ private:
+  const std::string path_;
+  const std::unique_ptr<TraceInput> input_;
+  TraceBlocks blocks_;  // of the input's bytes
+  TraceStacks stacks_;
+  TraceAnalysis analysis_;
+  TraceSymbols symbols_;
+  std::optional<TraceReplay> replay_;
+};
+
+void Print(const TraceReport& report, bool is_first) {
+  if (absl::GetFlag(FLAGS_json)) return PrintOut(TraceAsJson(report));
+  if (!is_first) PrintOut("\n");
+  PrintOut(
+      TraceAsText(report, absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
+}
+
+// What is written of one trace alone.
+bool WriteForOthers(TraceFile& file) {
+  const TraceReport report = file.report();
   bool written = true;
   const auto write = [&](const std::string& to, auto make) {
     if (!to.empty() && !Write(to, make(report))) written = false;
   };
   write(absl::GetFlag(FLAGS_chrome), TraceAsChromeJson);
   write(absl::GetFlag(FLAGS_pprof), TraceAsPprof);
-  if (replay.has_value() &&
-      !WriteReplay(replay_path, *replay, blocks->facts())) {
+  if (file.replay().has_value() &&
+      !WriteReplay(absl::GetFlag(FLAGS_replay), *file.replay(),
+                   report.blocks.facts())) {
     written = false;
   }
-  return written && blocks->damage.bytes() == 0 ? kAllGood : kNotAllRead;
+  return written;
+}
+
+int Show(const std::vector<std::string>& paths) {
+  const bool replay = !absl::GetFlag(FLAGS_replay).empty();
+  const std::string page = absl::GetFlag(FLAGS_html);
+  bool all_good = true;
+  // Kept for the page.
+  std::vector<std::unique_ptr<TraceFile>> files;
+  std::vector<TraceReport> reports;
+  for (const std::string& path : paths) {
+    absl::StatusOr<std::unique_ptr<TraceFile>> file =
+        TraceFile::Read(path, replay);
+    if (!file.ok()) {
+      Complain(absl::StrCat(ForTerminal(path), ": ", file.status().message()));
+      all_good = false;
+      continue;
+    }
+    const TraceReport report = (*file)->report();
+    Print(report, path == paths.front());
+    if (!WriteForOthers(**file)) all_good = false;
+    if (report.blocks.damage.bytes() > 0) all_good = false;
+    if (page.empty()) continue;
+    reports.push_back(report);
+    files.push_back(*std::move(file));
+  }
+  if (!reports.empty() && !Write(page, TracesAsPage(reports))) all_good = false;
+  return all_good ? kAllGood : kNotAllRead;
+}
+
+int Trace(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    Complain("name a trace (hakmem help trace)");
+    return kWrongUsage;
+  }
+  const bool for_others = !absl::GetFlag(FLAGS_chrome).empty() ||
+                          !absl::GetFlag(FLAGS_pprof).empty() ||
+                          !absl::GetFlag(FLAGS_replay).empty();
+  if (arguments.size() > 1 && for_others) {
+    Complain(
+        "--chrome, --pprof and --replay take one trace (hakmem help trace)");
+    return kWrongUsage;
+  }
+  return Show(arguments);
 }
 
 }  // namespace
@@ -203,12 +224,13 @@ int Trace(const std::vector<std::string>& arguments) {
 constexpr Command kTraceCommand = {
     "trace",
     "what a program asked of malloc: rates, live memory, call sites",
-    "[--FLAG…] FILE",
-    "Reads the trace of one process, which HAKMEM_TRACE=FILE wrote with the\n"
-    "tracing variant, and shows allocation rate and live memory over time, by\n"
-    "size class, route, thread, call and call site (HAKMEM_TRACE_STACKS=1),\n"
-    "lifetimes, releases by other threads, failures and detours. Damage is\n"
-    "passed over, counted and named.\n"
+    "[--FLAG…] FILE…",
+    "Reads the traces of processes, which HAKMEM_TRACE=FILE wrote with the\n"
+    "tracing variant, one a file, and shows allocation rate and live memory\n"
+    "over time, by size class, route, thread, call and call site (with\n"
+    "HAKMEM_TRACE_STACKS=1), lifetimes, releases by other threads, failures\n"
+    "and detours. Damage is passed over, counted and named. FILE may be -:\n"
+    "standard input.\n"
     "\n"
     "Exit status: 0 when everything could be read and written, 1 when not\n"
     "(what could be read is shown all the same), 2 for a wrong command line.",

@@ -50,15 +50,30 @@ void BlockTally::Free(std::uint64_t bytes, std::uint64_t age_ns,
   lifetime_ns += age_ns;
 }
 
+void BlockTally::Remember(std::uint64_t peaks) {
+  if (peaks_seen == peaks) return;
+  peaks_seen = peaks;
+  blocks_at_peak = live_blocks;
+  bytes_at_peak = live_bytes;
+}
+
+BlockTally TraceAnalysis::AtPeak(BlockTally tally) const {
+  tally.Remember(peaks_);
+  return tally;
+}
+
 template <typename Use>
 void TraceAnalysis::ForTallies(const Block& block, Use use) {
   const TraceRoute route = block.shape.route;
   const bool classed = route == TraceRoute::kTiny || route == TraceRoute::kPool;
+  total_.Remember(peaks_);
   use(total_);
   use(routes_[static_cast<std::size_t>(route)]);
   use(classes_[{route, classed ? block.shape.block_bytes : 0}]);
   use(threads_[block.thread].blocks);
-  use(sites_[{block.stack, block.call}]);
+  BlockTally& site = sites_[{block.stack, block.call}];
+  site.Remember(peaks_);
+  use(site);
   use(calls_[block.call]);
 }
 
@@ -103,10 +118,16 @@ void TraceAnalysis::Allocate(const CallEvent& event) {
                        .stack = event.stack,
                        .call = event.call};
   live_.emplace(event.address, block);
+  threads_[event.thread].last_block = event.address;
   timeline_.Allocate(last_ns_, block.shape.route, block.size);
   ForTallies(block, [&](BlockTally& tally) {
     tally.Allocate(block.size, block.shape.block_bytes);
   });
+  if (total_.peak_live_bytes > peak_bytes_) {
+    peak_bytes_ = total_.peak_live_bytes;
+    peak_ns_ = last_ns_;
+    ++peaks_;
+  }
 }
 
 void TraceAnalysis::Release(const CallEvent& event) {
@@ -129,8 +150,13 @@ void TraceAnalysis::Release(const CallEvent& event) {
       std::bit_width(std::max<std::uint64_t>(age_ns, 1)) - 1);
   ++lifetimes_[place];
   timeline_.Release(last_ns_, block.shape.route, block.size, is_free);
+  const bool temporary =
+      is_free && !by_other && thread.last_block == event.address;
+  if (temporary) thread.last_block = 0;
   ForTallies(block, [&](BlockTally& tally) {
     tally.Free(block.size, age_ns, by_other);
+    tally.temporary += temporary ? 1 : 0;
+    tally.temporary_bytes += temporary ? block.size : 0;
   });
 }
 

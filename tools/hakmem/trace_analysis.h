@@ -39,7 +39,16 @@ struct BlockTally {
   std::uint64_t freed = 0;
   std::uint64_t freed_by_others = 0;  // by another thread than allocated it
   std::uint64_t lifetime_ns = 0;      // of the freed ones, summed
+  // Freed before their thread asked for another block.
+  std::uint64_t temporary = 0;
+  std::uint64_t temporary_bytes = 0;
+  // What was live when all blocks of the trace together were most: the first
+  // change after a peak remembers what was there.
+  std::uint64_t peaks_seen = 0;
+  std::uint64_t blocks_at_peak = 0;
+  std::uint64_t bytes_at_peak = 0;
 
+  void Remember(std::uint64_t peaks);
   void Allocate(std::uint64_t bytes, std::uint64_t block);
   void Free(std::uint64_t bytes, std::uint64_t age_ns, bool by_other);
 };
@@ -50,6 +59,7 @@ struct ThreadTally {
   std::uint64_t frees_of_others = 0;
   std::uint64_t first_ns = ~std::uint64_t{0};
   std::uint64_t last_ns = 0;
+  std::uint64_t last_block = 0;  // its address; 0: it has been freed
 };
 
 struct FailureTally {
@@ -83,6 +93,10 @@ class TraceAnalysis {
   std::uint64_t events() const { return events_; }
   std::uint64_t duration_ns() const { return last_ns_; }
   const BlockTally& total() const { return total_; }
+  // When most bytes were live.
+  std::uint64_t peak_ns() const { return peak_ns_; }
+  // A site's tally, with what was live then.
+  BlockTally AtPeak(BlockTally tally) const;
   const TraceTimeline& timeline() const { return timeline_; }
   using ClassKey = std::pair<TraceRoute, std::uint64_t>;
   // Tiny and Pool by class; the others are one each, with 0 bytes.
@@ -135,6 +149,9 @@ class TraceAnalysis {
   std::uint64_t events_ = 0;
   std::uint64_t last_ns_ = 0;
   BlockTally total_;
+  std::uint64_t peak_bytes_ = 0;
+  std::uint64_t peaks_ = 0;  // how often more was live than ever before
+  std::uint64_t peak_ns_ = 0;
   TraceTimeline timeline_;
   std::map<ClassKey, BlockTally> classes_;
   std::array<BlockTally, kTraceRoutes> routes_;

@@ -47,6 +47,28 @@ class TraceTest(unittest.TestCase):
         self.assertEqual(report["dropped"], 0)
         self.assertEqual(report["lost_frees"], 0)
 
+    def test_several_traces_and_standard_input(self):
+        other = os.path.join(self.folder, "b.trace")
+        self.run_traced(PROGRAM, "frees_all")
+        self.run_traced(PROGRAM, "leaks", trace=other)
+        text = lambda *flags, **how: subprocess.run([HAKMEM, "trace", *flags], capture_output=True, text=True, **how)
+        one, two, both = text(self.path), text(other), text(self.path, other)
+        self.assertEqual((both.returncode, both.stdout), (0, one.stdout + "\n" + two.stdout))
+        self.assertEqual(text("--json", self.path, other).stdout,
+                         text("--json", self.path).stdout + text("--json", other).stdout)
+        with open(other, "rb") as file:
+            trace = file.read()
+        piped = subprocess.run([HAKMEM, "trace", "-"], input=trace, capture_output=True, check=True)
+        self.assertEqual(piped.stdout.decode(), two.stdout.replace(other, "standard input"))
+        # One that cannot be read keeps nobody from the others.
+        done = text(other + ".none", other)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No such file", done.stderr)
+        self.assertIn(two.stdout.strip(), done.stdout)
+        self.assertIn("Is a directory", text(self.folder).stderr)
+        self.assertEqual(text("--pprof=p", self.path, other).returncode, 2)
+        self.assertIn("cannot write /dev/full", text("--html=/dev/full", other).stderr)
+
     def test_a_program_that_frees_all_ends_with_nothing_alive(self):
         self.run_traced(PROGRAM, "frees_all")
         report = self.report()

@@ -118,6 +118,34 @@ TEST(TraceReportTest, BlocksAreFollowedFromAllocationToRelease) {
   EXPECT_EQ(spans.live_bytes, 5000U);
 }
 
+TEST(TraceReportTest, SitesKnowWhatWasLiveAtThePeakAndWhatWasTemporary) {
+  TestTrace trace;
+  trace.Start();
+  trace.Events(1, 0,
+               {TestAllocation(1, 0x100, 100), TestFree(2, 0x100),
+                TestAllocation(3, 0x200, 60),
+                TestAllocation(4, 0x300, 50, Call::kCalloc), TestFree(5, 0x200),
+                TestAllocation(6, 0x400, 55),
+                TestAllocation(7, 0x500, 1, Call::kNew), TestFree(8, 0x300)});
+  trace.Events(2, 0, {TestFree(9, 0x500)});
+  trace.Thread(1, 71, "main").Thread(2, 72, "other").End();
+  const Reported reported(trace);
+  const TraceAnalysis& analysis = reported.analysis();
+  const auto site = [&](Call call) {
+    return analysis.AtPeak(
+        analysis.sites().at({kNoStack, static_cast<std::uint8_t>(call)}));
+  };
+  EXPECT_EQ(analysis.peak_ns(), 4U);
+  EXPECT_EQ(analysis.AtPeak(analysis.total()).bytes_at_peak, 110U);
+  EXPECT_EQ(analysis.AtPeak(analysis.total()).blocks_at_peak, 2U);
+  EXPECT_EQ(site(Call::kMalloc).bytes_at_peak, 60U);
+  EXPECT_EQ(site(Call::kCalloc).bytes_at_peak, 50U);
+  EXPECT_EQ(site(Call::kNew).bytes_at_peak, 0U);
+  // The first alone: others were freed later, or by another thread.
+  EXPECT_EQ(analysis.total().temporary, 1U);
+  EXPECT_EQ(site(Call::kMalloc).temporary_bytes, 100U);
+}
+
 TEST(TraceReportTest, ShapesFollowTheFactsOfTheTrace) {
   const Reported reported(TwoThreads());
   const TraceFacts& facts = reported.report().blocks.facts();

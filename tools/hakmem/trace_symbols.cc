@@ -3,8 +3,6 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
@@ -50,18 +48,26 @@ const std::vector<SourceLine>& TraceSymbols::Lines(
 }
 
 std::vector<std::string> TraceSymbols::Texts(std::uint64_t address) const {
+  std::vector<NamedCall> calls;
+  AddCalls(address, calls);
   std::vector<std::string> texts;
-  for (const SourceLine& line : Lines(address)) {
-    if (line.function.empty()) continue;
-    texts.push_back(ForTerminal(
-        line.place.empty() ? line.function
-                           : absl::StrCat(line.function, " at ", line.place)));
-  }
-  if (!texts.empty()) return texts;
+  for (const NamedCall& call : calls) texts.push_back(ForTerminal(call.text));
+  return texts;
+}
+
+void TraceSymbols::AddCalls(std::uint64_t address,
+                            std::vector<NamedCall>& calls) const {
   const TraceModule* const module = ModuleAt(address);
-  if (module == nullptr) return {absl::StrFormat("%#x", address)};
-  const std::string name = module->path.substr(module->path.rfind('/') + 1);
-  return {absl::StrFormat("%s+%#x", ForTerminal(name), address - module->base)};
+  AddNamedCalls(Lines(address), module == nullptr ? "" : module->path,
+                FrameOf(address).offset, calls);
+}
+
+std::vector<NamedCall> TraceSymbols::Calls(
+    const std::vector<std::uint64_t>& addresses) const {
+  std::vector<NamedCall> calls;
+  for (const std::uint64_t address : addresses) AddCalls(address, calls);
+  DropPassingOn(calls);
+  return calls;
 }
 
 }  // namespace hakmem::tools

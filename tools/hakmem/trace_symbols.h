@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/hakmem/call_names.h"
 #include "tools/hakmem/failure_record.h"
 #include "tools/hakmem/symbolizer.h"
 #include "tools/hakmem/trace_blocks.h"
@@ -32,10 +33,16 @@ class TraceSymbols {
   // One for people: "main at program.c:12", "libfoo.so.1+0x12f0", "0x7f00".
   std::vector<std::string> Texts(std::uint64_t address) const;
 
+  // The calls of a stack, innermost first, without those that only pass memory
+  // on.
+  std::vector<NamedCall> Calls(
+      const std::vector<std::uint64_t>& addresses) const;
+
   const std::set<std::string>& notes() const { return symbolizer_.notes(); }
 
  private:
   Frame FrameOf(std::uint64_t address) const;
+  void AddCalls(std::uint64_t address, std::vector<NamedCall>& calls) const;
 
   const TraceBlocks& blocks_;
   Symbolizer symbolizer_;

@@ -53,12 +53,16 @@ class Tables {
   constructor(graph, lookFor) {
     this.graph = graph;
     this.lookFor = lookFor;
-    this.places = new Rows('places', () => ['bytes', 'share', '±', ...this.#view().columns.map(c => c.title)]);
+    this.places = new Rows('places', () => [
+      'bytes', 'share', ...this.#errors('±'), ...this.#view().columns.map(column => column.title)]);
     this.functions = new Rows('functions', () => [
       this.#sorter('itself', false), 'share', this.#sorter('with calls', true), 'share']);
   }
 
   #view() { return data.views[this.graph.view]; }
+
+  // Of a trace none are known.
+  #errors(text) { return this.graph.tree.root.all.variance > 0 ? [text] : []; }
 
   fill(matches) {
     this.matches = matches;
@@ -88,7 +92,8 @@ class Tables {
     if (hidden.length > 1) {
       name.push(element('details', {}, element('summary', {}, hidden.length + ' more callers'), ...hidden));
     }
-    return [name, [view.sign + bytesText(bytes), percentText(bytes, total), errorText(error, bytes),
+    return [name, [view.sign + bytesText(bytes), percentText(bytes, total),
+      ...this.#errors(errorText(error, bytes)),
       ...view.columns.map((column, i) => cellText(column, columns[i] || 0))], bytes / total];
   }
 
