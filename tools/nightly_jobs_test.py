@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Tests that the checked-in schedules of the nightly jobs name what exists, and the same in all places.
+"""Tests that the checked-in schedules of jobs name what exists, and the same in all places.
 
-The jobs are those of docs/testing.md, Every night: units of systemd in .ci/nightly, and a workflow.
+The nightly ones are those of docs/testing.md, Every night: units of systemd in .ci/nightly, and a workflow.
+Another workflow is for each change.
 """
 import pathlib
 import re
@@ -14,6 +15,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 UNITS = ROOT / ".ci/nightly"
 WORKFLOW = ROOT / ".github/workflows/nightly.yml"
+CHANGES = ROOT / ".github/workflows/ci.yml"
 JOBS = ("bench", "fuzz", "test")
 # Where specifiers and variables lead: the clone, and what each side keeps its results in.
 CLONE, KEPT = ("%f/",), ("%S/hakmem/", "$HOME/hakmem/")
@@ -89,7 +91,7 @@ class UnitsTest(unittest.TestCase):
             self.assertEqual(timer["WantedBy"], "timers.target")
 
     def test_no_path_of_one_machine(self):
-        for path in [*UNITS.iterdir(), WORKFLOW]:
+        for path in [*UNITS.iterdir(), WORKFLOW, CHANGES]:
             text = path.read_text(encoding="utf-8")
             self.assertEqual(re.findall(r"""(?:^|[\s="':])(/(?!usr/bin/)\S*)""", text), [], path)
 
@@ -107,6 +109,21 @@ class UnitsTest(unittest.TestCase):
             self.assertEqual([line for line in done.stdout.splitlines() if "hakmem-" in line], [])
         for path in UNITS.glob("*.timer"):
             self.assertEqual(run("systemd-analyze", "calendar", dict(settings(path))["OnCalendar"]).returncode, 0)
+
+
+class ChangesTest(unittest.TestCase):
+    def test_runs_what_ci_runs_and_what_exists(self):
+        commands = re.findall(r"^ +- run: (.+)$", CHANGES.read_text(encoding="utf-8"), re.MULTILINE)
+        self.assertIn(".ci/run", commands)
+        ours = [word for command in commands for word in command.split() if re.match(r"(tools|\.ci)/", word)]
+        self.assertGreater(len(ours), 2)
+        for program in ours:
+            self.assertTrue(shutil.which(ROOT / program), program)
+
+    @unittest.skipUnless(shutil.which("actionlint"), "there is no actionlint here")
+    def test_a_linter_takes_the_workflows(self):
+        done = subprocess.run(["actionlint"], cwd=ROOT, check=False, capture_output=True, text=True)
+        self.assertEqual(done.stdout + done.stderr, "")
 
 
 if __name__ == "__main__":
