@@ -28,6 +28,7 @@ VARIANTS = ["tracing", "hardened", "debug", "release"]
 
 INCLUDE_OURS = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 INCLUDE_SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
+CONDITION = re.compile(r"\s*#\s*(if|endif)")
 GUARD = re.compile(r"^#(?:ifndef|define|endif)\b.*\bHAKMEM_[A-Z0-9_]+_H_\b.*$", re.MULTILINE)
 ABSL = re.compile(r"\bABSL_[A-Z_]+\b")
 
@@ -97,12 +98,17 @@ class Amalgamation:
 
     def emit(self, path, text):
         self.out.append("// --- " + path)
+        conditions = 0
         for line in GUARD.sub("", text).split("\n"):
             ours = INCLUDE_OURS.match(line)
             system = INCLUDE_SYSTEM.match(line)
+            condition = CONDITION.match(line)
+            if condition:
+                conditions += 1 if condition[1] == "if" else -1
             if ours:
                 self.include(ours[1])
-            elif system:
+            # What only some systems have stays where that is asked.
+            elif system and conditions == 0:
                 self.system.add(system[1])
             else:
                 self.out.append(line)

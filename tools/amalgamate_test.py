@@ -39,6 +39,14 @@ class RenamingTest(unittest.TestCase):
         self.assertEqual(amalgamate.clashes(texts, ["a.cc", "b.cc"]), {"a.cc": {"kA", "kB"}, "b.cc": {"kA"}})
 
 
+class IncludesTest(unittest.TestCase):
+    def test_of_one_system_stay_where_that_is_asked(self):
+        source = amalgamate.Amalgamation({})
+        source.emit("a.cc", "#include <cstdio>\n#if defined(__x86_64__)\n#include <cpuid.h>\n#endif\n#include <new>\n")
+        self.assertEqual(source.system, {"cstdio", "new"})
+        self.assertIn("#if defined(__x86_64__)\n#include <cpuid.h>\n#endif", "\n".join(source.out))
+
+
 class FlagsTest(unittest.TestCase):
     def test_are_those_of_the_bazel_build(self):
         copts = (ROOT / "tools/build/copts.bzl").read_text()

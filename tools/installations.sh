@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, crate, wheel, release; without a name, all
+#   tools/installations.sh [NAME...]    deb, crate, wheel, release, arm64; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb crate wheel release)
+(( $# )) || names=(deb crate wheel release arm64)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -20,7 +20,7 @@ fail() {
   exit 1
 }
 
-# --- Debian's packages, in a root that has nothing else ------------------------
+# --- Roots of other systems, kept between runs ---------------------------------
 # inside ROOT COMMAND...: with /proc, as programs expect.
 inside() {
   local root=$1
@@ -29,6 +29,31 @@ inside() {
     PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
 }
 
+# kept_root NAME SUITE COMMAND: prints a root of the smallest set of packages in
+# which the command was carried out.
+kept_root() {
+  local root=$cache/roots/$1
+  if [[ $(cat "$root/etc/hakmem" 2>/dev/null) != "$3" || ! -x $root/bin/sh ]]; then
+    "${sudo[@]}" rm -rf "$root" "$root.new"
+    mkdir -p "$cache/roots"
+    { "${sudo[@]}" debootstrap --variant=minbase "$2" "$root.new" && inside "$root.new" sh -ec "$3" &&
+      inside "$root.new" sh -c 'printf %s "$1" >/etc/hakmem' - "$3" && "${sudo[@]}" mv "$root.new" "$root"; } \
+      >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "no root $1"; }
+  fi
+  echo "$root"
+}
+
+# beside ROOT FOLDER COMMAND...: in a kept root, with the folder as /mnt.
+beside() {
+  "${sudo[@]}" unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc="$1/proc" bash -ec '
+    mount --bind "$1" "$0/mnt"
+    mount -t tmpfs none "$0/tmp"
+    root=$0
+    shift
+    exec chroot "$root" env -i PATH=/usr/bin:/bin "$@"' "$@"
+}
+
+# --- Debian's packages, in a root that has nothing else ------------------------
 # proves ROOT VARIANT COMMAND...: the command's statistics say that it ran on it.
 proves() {
   local root=$1 variant=$2
@@ -39,14 +64,10 @@ proves() {
 }
 
 install_deb() {
-  local root=$scratch/root bare=$cache/roots/bookworm
+  local root=$scratch/root bare
+  bare=$(kept_root bookworm bookworm true)
   tools/package_deb.sh "$scratch/deb"
   lintian --allow-root --fail-on error "$scratch"/deb/*.deb >"$scratch/lintian" || { cat "$scratch/lintian"; fail "deb: lintian"; }
-  if [[ ! -d $bare ]]; then
-    mkdir -p "$cache/roots"
-    "${sudo[@]}" debootstrap --variant=minbase bookworm "$bare.new" >"$scratch/log" || { cat "$scratch/log"; fail "deb: no root"; }
-    "${sudo[@]}" mv "$bare.new" "$bare"
-  fi
   "${sudo[@]}" cp -a "$bare" "$root"
   "${sudo[@]}" cp "$scratch"/deb/{hakmem,libhakmem0}_*.deb "$root/tmp"
   inside "$root" sh -c 'apt-get install -y /tmp/*.deb' >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "deb: apt-get"; }
@@ -118,6 +139,30 @@ install_release() {
     ctest --test-dir build --output-on-failure && cmake --install build --prefix "$scratch/prefix") >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; fail "release: its sources"; }
   [[ $(readlink "$scratch/prefix"/lib*/libhakmem.so) == libhakmem.so.0 ]] || fail "release: no libhakmem.so"
+}
+
+# --- ARM64, by a cross compiler and an emulator of its processor -------------------
+install_arm64() {
+  local root left_out
+  root=$(kept_root arm64 trixie 'dpkg --add-architecture arm64; apt-get update
+    apt-get install -y --no-install-recommends g++-aarch64-linux-gnu googletest libabsl-dev:arm64 make python3 qemu-user')
+  # The emulator has no limit of address space, and takes minutes to fill a heap.
+  left_out='Fills/*:Limits.NewHandlerMakesRoom'
+  tools/amalgamate.py "$scratch/arm64/dist"
+  git ls-files allocator | tar -c -T - | tar -x -C "$scratch/arm64"
+  # shellcheck disable=SC2016
+  # The root's emulator runs programs of that processor there and nowhere else, which takes Linux 6.7.
+  beside "$root" "$scratch/arm64" bash -ec 'mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
+    magic="\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"
+    mask="\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
+    echo ":aarch64:M::$magic:$mask:/usr/bin/qemu-aarch64:" >/proc/sys/fs/binfmt_misc/register
+    tool=aarch64-linux-gnu- variants=release
+    make -C /mnt/dist -j"$(nproc)" CC=${tool}gcc CXX=${tool}g++ AR=${tool}ar OBJCOPY=${tool}objcopy VARIANTS="$variants" \
+      CXXFLAGS="-O2 -Wall -Wextra -Werror" check
+    export CXX=${tool}g++ GOOGLETEST=/usr/src/googletest/googletest LEFT_OUT="$1"
+    export ABSEIL="-Wl,--start-group $(echo /usr/lib/aarch64-linux-gnu/libabsl_*.a) -Wl,--end-group"
+    /mnt/allocator/tests/without_bazel.sh /mnt/dist/build $variants' - "$left_out" \
+    >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail arm64; }
 }
 
 for name in "${names[@]}"; do

@@ -294,8 +294,9 @@ VmStatus LinuxVirtualMemory::Renew(Address address, std::size_t bytes) {
 
 bool SealObject(const void* object, std::size_t bytes) {
   const ErrnoGuard guard;
-  // The kernel refuses what is not whole pages.
-  return mprotect(const_cast<void*>(object), bytes, PROT_READ) == 0;
+  // The kernel would round up, and what lies behind the object is written.
+  return bytes % static_cast<std::size_t>(getpagesize()) == 0 &&
+         mprotect(const_cast<void*>(object), bytes, PROT_READ) == 0;
 }
 
 std::uint64_t LinuxVirtualMemory::Random() {

@@ -34,10 +34,12 @@ as_of() {
   rm "$scratch/lib$2.so.0"
 }
 
+echo 'int main(void) { void* volatile block = malloc(100); free(block); return block == NULL; }' |
+  "$cc" -x c -include stdlib.h - -o "$scratch/plain"
 for variant in "$@"; do
   name=hakmem
   [[ $variant == release ]] || name=hakmem-$variant
-  on_hakmem "$variant" env LD_PRELOAD="$build/lib$name.so" sort /etc/passwd
+  on_hakmem "$variant" env LD_PRELOAD="$build/lib$name.so" "$scratch/plain"
   "$cc" -I"$source" "$source/tests/program.c" -o "$scratch/shared" \
     -Wl,--no-as-needed -L"$build" -l"$name" -Wl,-rpath,"$build"
   on_hakmem "$variant" "$scratch/shared"

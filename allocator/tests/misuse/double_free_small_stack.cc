@@ -2,6 +2,7 @@
 // has to fit.
 // expect tiny: double free of 0xP (class 64, owner heap 1, state queued)
 // expect huge: double free of 0xP (huge block of 314572800 bytes, state released)
+#include <limits.h>
 #include <pthread.h>
 
 #include "allocator/tests/misuse/misuse.h"
@@ -10,7 +11,8 @@ int main(int, char** argv) {
   char* const block = hakmem::Allocate(argv[1]);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  if (pthread_attr_setstacksize(&attributes, 16384) != 0) return 1;
+  // 16 KiB on x86-64, 128 on ARM64.
+  if (pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN) != 0) return 1;
   pthread_t thread;
   const auto free_twice = [](void* pointer) -> void* {
     hakmem::Free(pointer);
