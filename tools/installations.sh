@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, crate, wheel, release, arm64; without a name, all
+#   tools/installations.sh [NAME...]    deb, crate, wheel, release, arm64, musl; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb crate wheel release arm64)
+(( $# )) || names=(deb crate wheel release arm64 musl)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -163,6 +163,28 @@ install_arm64() {
     export ABSEIL="-Wl,--start-group $(echo /usr/lib/aarch64-linux-gnu/libabsl_*.a) -Wl,--end-group"
     /mnt/allocator/tests/without_bazel.sh /mnt/dist/build $variants' - "$left_out" \
     >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail arm64; }
+}
+
+# --- musl, by clang as Python's package of Zig has it -------------------------------
+install_musl() {
+  local root
+  root=$(kept_root musl bookworm 'apt-get update; apt-get install -y --no-install-recommends gcc make musl-tools')
+  tools/amalgamate.py "$scratch/musl/dist"
+  python3 -m venv "$scratch/zig"
+  "$scratch/zig/bin/pip" install --quiet --disable-pip-version-check --target "$scratch/musl/zig" ziglang
+  # It compiles; Debian's compiler links, by libraries of musl's.
+  cat >"$scratch/musl/c++" <<'END'
+#!/bin/sh
+export ZIG_GLOBAL_CACHE_DIR=/tmp/zig ZIG_LOCAL_CACHE_DIR=/tmp/zig
+case " $* " in
+  *" -c "*) exec /mnt/zig/ziglang/zig c++ -target x86_64-linux-musl "$@" ;;
+  *) exec musl-gcc "$@" ;;
+esac
+END
+  chmod +x "$scratch/musl/c++"
+  beside "$root" "$scratch/musl" make -C /mnt/dist -j"$(nproc)" CC=musl-gcc CXX=/mnt/c++ \
+    VARIANTS="release tracing hardened debug" CXXFLAGS="-O2 -g0 -Wall -Wextra -Werror" check \
+    >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail musl; }
 }
 
 for name in "${names[@]}"; do

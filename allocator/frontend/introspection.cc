@@ -1,8 +1,6 @@
 // The entry points that ask hakmem about itself: hakmem.h, glibc's mallinfo
 // family and malloc_trim, malloc_stats, malloc_info, mallopt.
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -15,6 +13,7 @@
 #include "allocator/core/live_count.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/hakmem.h"
+#include "allocator/platform/glibc_malloc.h"
 #include "allocator/process/process.h"
 #include "allocator/statistics/statistics.h"
 

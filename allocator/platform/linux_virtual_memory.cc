@@ -29,6 +29,8 @@ constexpr int kWritable = PROT_READ | PROT_WRITE;
 // MADV_DONTNEED_LOCKED, which older headers lack; kernels before Linux 5.18,
 // too.
 constexpr int kDontNeedLocked = 24;
+// MADV_POPULATE_WRITE, likewise.
+constexpr int kPopulateWrite = 23;
 constexpr std::string_view kLockedMemory =
     "hakmem: memory is locked (mlockall), and this kernel (before Linux 5.18) "
     "takes none of it back: what is freed stays in memory\n";
@@ -253,7 +255,7 @@ void LinuxVirtualMemory::AskForHugePages(Address address, std::size_t bytes) {
 void LinuxVirtualMemory::Populate(Address address, std::size_t bytes) {
   const ErrnoGuard guard;
   // Linux before 5.14 refuses; then the pages fault when they are touched.
-  madvise(ToPointer(address), bytes, MADV_POPULATE_WRITE);
+  madvise(ToPointer(address), bytes, kPopulateWrite);
 }
 
 VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,

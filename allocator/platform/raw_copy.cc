@@ -1,8 +1,10 @@
 #include "allocator/platform/raw_copy.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 
 #include "allocator/platform/linux_virtual_memory.h"
@@ -33,6 +35,11 @@ char* hakmem_raw_strncpy(char* target, const char* source, std::size_t bytes) {
   hakmem::RawFill(target + length, 0, bytes - length);
   return target;
 }
+
+#if defined(__GLIBC__)
+// libc's, declared for compilers alone.
+[[noreturn]] void __chk_fail();
+#endif
 
 }  // extern "C"
 
@@ -85,6 +92,17 @@ void FillByProcessor(void* to, int value, std::size_t bytes) {
 }
 
 }  // namespace
+
+void EndForTooLongCopy() {
+#if defined(__GLIBC__)
+  __chk_fail();
+#else
+  constexpr char kWords[] = "*** buffer overflow detected ***: terminated\n";
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, kWords, sizeof(kWords) - 1);
+  abort();
+#endif
+}
 
 void UseLibcsCopies() {
   g_long.move.store(reinterpret_cast<Move>(dlsym(RTLD_NEXT, "memmove")),

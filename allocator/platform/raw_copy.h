@@ -66,6 +66,9 @@ HAK_ALWAYS_INLINE void FillEnds(char* to, T value, std::size_t bytes) {
 
 }  // namespace internal
 
+// As glibc's checked copies end the process when what is copied does not fit.
+[[noreturn]] void EndForTooLongCopy();
+
 // memmove; the two may overlap.
 HAK_ALWAYS_INLINE void* RawMove(void* target, const void* source,
                                 std::size_t bytes) {

@@ -57,7 +57,11 @@ bool CurrentFolder(std::span<char> path) {
 const char* ErrorWords(int error_number) {
   if (error_number == ELOOP) return "it is a symbolic link";
   // A constant of libc's: no locale, no buffer.
+#if defined(__GLIBC__)
   const char* const words = strerrordesc_np(error_number);
+#else
+  const char* const words = strerror(error_number);
+#endif
   return words != nullptr ? words : "unknown error";
 }
 

@@ -1,6 +1,8 @@
 #include "allocator/process/stream_lock.h"
 
+#if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
+#endif
 
 // Exported by glibc, in no header: the thread that has the lock may take it
 // again, as fork itself does. Weak: another libc may not have them.
@@ -12,9 +14,20 @@ extern "C" {
 }
 
 namespace hakmem {
+namespace {
+
+bool IsSingleThreaded() {
+#if __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
 
 bool LockStreamList() {
-  if (__libc_single_threaded != 0 || &_IO_list_lock == nullptr ||
+  if (IsSingleThreaded() || &_IO_list_lock == nullptr ||
       &_IO_list_unlock == nullptr) {
     return false;
   }

@@ -1,6 +1,8 @@
 #include "allocator/stacks/call_stack.h"
 
+#if __has_include(<execinfo.h>)
 #include <execinfo.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -110,6 +112,11 @@ std::uintptr_t FramelessCaller(const CodePlace& place) {
   }
   return caller;
 }
+
+#if !__has_include(<execinfo.h>)
+// A libc without an unwinder: nothing is found by tables.
+int backtrace(void** /*addresses*/, int /*size*/) { return 0; }
+#endif
 
 // backtrace()'s own frames and the allocator's, besides the caller's.
 constexpr int kOwnFrames = 16;

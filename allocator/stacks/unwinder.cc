@@ -127,7 +127,14 @@ void Walk(const Machine& machine, bool add_first, CallStack& stack) {
 void Unwind(CallStack& stack) {
   const ErrnoGuard guard;
   stack.count = 0;
-  if constexpr (!kTables) {
+#if defined(__GLIBC__)
+  constexpr bool kHasContext = true;
+#else
+  // musl declares it and has none.
+  constexpr bool kHasContext = false;
+  constexpr auto getcontext = [](ucontext_t*) { return -1; };
+#endif
+  if constexpr (!kTables || !kHasContext) {
     CaptureStack(__builtin_frame_address(0), stack);
     return;
   }

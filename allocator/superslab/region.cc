@@ -82,7 +82,9 @@ void Region::SetPlaces(VirtualMemory& memory, Address begin,
                            : offsets[1];
   }
   if (scattered) {
-    std::sort(offsets, offsets + kWindows);
+    // Not by std::less, which libc++ has compiled into its shared library.
+    std::sort(offsets, offsets + kWindows,
+              [](Address a, Address b) { return a < b; });
     for (unsigned i = kWindows - 1; i > 0; --i) {
       std::swap(order[i], order[memory.Random() % (i + 1)]);
     }
