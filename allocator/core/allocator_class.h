@@ -47,9 +47,11 @@
 #include "allocator/profile/heap_profile.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/slab/size_class.h"
-#include "allocator/statistics/statistics_tables.h"
 
 namespace hakmem {
+
+template <const Config& kConfig>
+struct StatisticsDescription;
 
 template <const Config& kConfig>
 class Allocator {
@@ -95,9 +97,6 @@ class Allocator {
     return guards_;
   }
   constexpr HeapProfile& profile() { return profile_; }
-  // For readers of the statistics from outside.
-  constexpr StatisticsTables DescribeStatistics(
-      const char* hakmem_version) const;
   Upkeep<kConfig>& upkeep() {
     EnsureStarted();
     return upkeep_;
@@ -242,6 +241,8 @@ class Allocator {
   HAK_COLD std::size_t CheckHeap(Heap*& self);
 
  private:
+  friend StatisticsDescription<kConfig>;
+
   class Server;
 
   // The view of the zone of Tiny blocks, or of Pool blocks.
@@ -277,8 +278,6 @@ class Allocator {
   template <bool kTiny>
   HAK_ALWAYS_INLINE void Push(Heap* heap, typename Heap::ClassCache& cache,
                               void* block, std::size_t code);
-  static HAK_ALWAYS_INLINE void MarkFree(std::atomic<HeaderByte>& header,
-                                         std::uint32_t code);
   void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block,
                      BlockKind kind);
 
@@ -286,8 +285,6 @@ class Allocator {
                                  PointerUse use, LiveBlock& block);
   HAK_COLD bool RequireGuarded(Heap* self, const void* pointer, PointerUse use,
                                LiveBlock& block);
-  bool SizeFits(const void* pointer, const LiveBlock& block,
-                std::size_t size_bytes, std::size_t alignment_bytes);
   HAK_NOINLINE std::size_t UsableSizeSlow(Heap* self, const void* pointer);
 
   HAK_NOINLINE CallResult MoveTo(Heap*& self, void* pointer,
@@ -319,40 +316,6 @@ class Allocator {
   // sampled. Written under start_lock_.
   std::atomic<bool> plain_{false};
 };
-
-template <const Config& kConfig>
-constexpr StatisticsTables Allocator<kConfig>::DescribeStatistics(
-    const char* hakmem_version) const {
-  StatisticsTables tables = {
-      .magic = "hakstat",
-      .version = StatisticsTables::kVersion,
-      .place_offset = offsetof(StatisticsTables, places),
-      .place_bytes = sizeof(StatisticPlace),
-      .place_count = 0,
-      .heap_bytes = sizeof(Heap),
-      .classes = kClassCount,
-      .tiny_classes = kTinyClassCount,
-      .class_step_bytes = sizeof(typename Heap::ClassCache),
-      .layout_step_bytes = sizeof(ClassLayout),
-      .unused = 0,
-      .heap_count = &registry_.heap_count_word(),
-      .heaps = &registry_.heaps_word(),
-      .model = NoHeap(),
-      .class_layouts = &kClassLayouts[0].block_bytes,
-      .hakmem_version = hakmem_version,
-      .variant = kConfig.name,
-      .places = {}};
-  StatisticPlaces visit(tables);
-  ace_.VisitCounters(visit);
-  registry_.VisitCounters(visit);
-  profile_.VisitTables(
-      [&visit](const MetadataTable& table) { VisitTable(table, visit); });
-  counters_.VisitCounters(visit);
-  visit(Statistic::kFailures, recovery_.failed_calls_word());
-  visit(Statistic::kMisuses, g_misuse_count);
-  NoHeap()->VisitCounters(visit);
-  return tables;
-}
 
 }  // namespace hakmem
 

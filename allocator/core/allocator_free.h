@@ -149,9 +149,9 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
 }
 
 template <const Config& kConfig>
-bool Allocator<kConfig>::SizeFits(const void* pointer, const LiveBlock& block,
-                                  std::size_t size_bytes,
-                                  std::size_t alignment_bytes) {
+bool SizeFits(LargeBlocks<kConfig>& large_blocks, HeapProfile& profile,
+              const void* pointer, const LiveBlock& block,
+              std::size_t size_bytes, std::size_t alignment_bytes) {
   if (block.empty) return size_bytes == 0;
   if constexpr (kConfig.check_bounds) {
     // A block that was asked for with no bytes may have got one by realloc.
@@ -161,12 +161,12 @@ bool Allocator<kConfig>::SizeFits(const void* pointer, const LiveBlock& block,
   const bool small =
       size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes;
   if (block.route >= Route::kSpan) {
-    return large_.FitsSize(pointer, block, size_bytes, small);
+    return large_blocks.FitsSize(pointer, block, size_bytes, small);
   }
-  return small && AlignedClassOf(size_bytes, alignment_bytes) ==
-                      (block.is_sampled()
-                           ? profile_.AskedClass(pointer, block.size_class)
-                           : block.asked_class);
+  return small &&
+         AlignedClassOf(size_bytes, alignment_bytes) ==
+             (block.is_sampled() ? profile.AskedClass(pointer, block.size_class)
+                                 : block.asked_class);
 }
 
 template <const Config& kConfig>
@@ -191,7 +191,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
     }
     return false;
   }
-  if (!SizeFits(pointer, block, size_bytes, alignment_bytes)) {
+  if (!SizeFits(large_, profile_, pointer, block, size_bytes,
+                alignment_bytes)) {
     if (block.guarded) {
       if (size_bytes == block.size_bytes) return true;
       guards_.blocks().ReportWrongSize(report, size_bytes);

@@ -114,8 +114,8 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateAligned(
 
 // Where blocks rest, the heap writes the headers.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void Allocator<kConfig>::MarkFree(
-    std::atomic<HeaderByte>& header, std::uint32_t code) {
+HAK_ALWAYS_INLINE void MarkFree(std::atomic<HeaderByte>& header,
+                                std::uint32_t code) {
   if constexpr (!kConfig.delay_reuse) {
     header.store(static_cast<HeaderByte>(code), std::memory_order_relaxed);
   }
@@ -160,7 +160,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(std::uint64_t granule,
       [[unlikely]] {
     return false;
   }
-  MarkFree(header, code);
+  MarkFree<kConfig>(header, code);
   Push<kTiny>(heap, heap->CacheOfCode(code), pointer, code);
   return true;
 }
@@ -267,7 +267,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
   if (!hardening_.IsIntactSized(view, pointer, size_bytes, kind)) [[unlikely]]
     return false;
   const auto code = static_cast<HeaderByte>(live - kLiveBit);
-  MarkFree(header, code);
+  MarkFree<kConfig>(header, code);
   Push<true>(heap, cache, pointer, code);
   return true;
 }

@@ -7,6 +7,7 @@
 
 #include "allocator/heap/thread_heap_check.h"   // IWYU pragma: export
 #include "allocator/heap/thread_heap_class.h"   // IWYU pragma: export
+#include "allocator/heap/thread_heap_flush.h"   // IWYU pragma: export
 #include "allocator/heap/thread_heap_remote.h"  // IWYU pragma: export
 #include "allocator/heap/thread_heap_rest.h"    // IWYU pragma: export
 #include "allocator/heap/thread_heap_slow.h"    // IWYU pragma: export

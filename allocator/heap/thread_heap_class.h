@@ -40,6 +40,7 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/guards/guard_sampler.h"
 #include "allocator/heap/allocation_count.h"
+#include "allocator/heap/depot.h"
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/parcel.h"
@@ -318,21 +319,6 @@ class alignas(64) ThreadHeap {
   static constexpr HeapId kTrimmedHeaps = 64;
   // A check of the whole heap comes after so many slow paths at the earliest.
   static constexpr std::uint32_t kCheckInterval = 64;
-
-  // State of a class that slow paths alone use, also those of who files for
-  // the owner, whose caches no other thread writes.
-  struct Depot {
-    MagazineTop previous = 0;            // the magazine behind the loaded one
-    MagazineTop magazines = 0;           // full ones, linked
-    std::uint32_t seen_allocations = 0;  // by FlushIdleClasses: low bits
-    std::uint32_t flushed = 0;  // by frees, into slabs, since the last refill
-    std::uint32_t count = 0;    // of magazines
-    std::uint32_t idle_count = 0;  // the least since the last Trim: not needed
-    std::uint32_t refill = 0;  // blocks the next refill takes, but the first
-    std::uint32_t taken = 0;   // blocks from slabs, up to what matters
-    // A small part of what was freed.
-    bool is_little() const { return flushed >= 16 + 4 * count; }
-  };
 
   // The owners whose mailboxes this slow path found overfull.
   struct Overdue {

@@ -141,7 +141,7 @@ class Sites {
     symbols_.Resolve(read);
     for (const HeapSite& site : all) {
       if (site.figures.live.bytes == 0) break;
-      const std::vector<HeapCall> calls = symbols_.Calls(site.stack);
+      const std::vector<NamedCall> calls = symbols_.Calls(site.stack);
       sites.push_back(
           {pid, site.figures.live.bytes,
            calls.empty() ? "(no stack)" : ForTerminal(calls.front().text)});

@@ -1,0 +1,129 @@
+// ThreadHeap: what goes from magazines and depots back to the slabs. Included
+// by thread_heap.h alone.
+#ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
+#define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
+
+#include "allocator/heap/thread_heap_class.h"
+#include "allocator/reports/fatal.h"
+
+namespace hakmem {
+
+// To the slabs. A block that is there already was freed by its owner and by
+// another thread at the same moment, and filed before the owner went on.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::PutBack(SizeClass size_class, void* const* blocks,
+                                  std::uint32_t count) {
+  for (;;) {
+    const std::uint32_t done = slabs_.Put(size_class, blocks, count);
+    if (done == count) [[likely]]
+      return;
+    FatalFreedBlock(ReportOf(blocks[done], size_class, id()), "free");
+    blocks += done + 1;
+    count -= done + 1;
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushMagazine(SizeClass size_class, MagazineTop top) {
+  PutBack(size_class, MagazineBlocks(top), MagazineCount(top));
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
+  ClassCache& cache = Cache(size_class);
+  for (const MagazineTop top : {cache.top, depots_[size_class].previous}) {
+    if (top == 0) continue;
+    FlushMagazine(size_class, top);
+    PutEmptyMagazine(top);
+  }
+  if constexpr (kConfig.delay_reuse) FlushResting(size_class);
+  Load(size_class, 0);
+  depots_[size_class].previous = 0;
+  depots_[size_class].refill = 0;
+  FlushDepot(size_class, depots_[size_class].count);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
+                                     std::uint32_t magazines) {
+  for (std::uint32_t i = 0; i < magazines; ++i) {
+    const MagazineTop top = depots_[size_class].magazines;
+    depots_[size_class].magazines = MagazineLink(top);
+    FlushMagazine(size_class, top);
+    depot_bytes_ -= FullMagazineBytes(size_class);
+    PutEmptyMagazine(top);
+  }
+  depots_[size_class].count -= magazines;
+  depots_[size_class].idle_count = depots_[size_class].count;
+}
+
+// Only the owner may call it, unless there is none.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushAll() {
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    FlushClass(static_cast<SizeClass>(i));
+  }
+  slabs_.ReleaseEmpty();
+  spares_.KeepAtMost(system_->magazines, 0);
+  while (free_parcels_ != nullptr) {
+    Parcel* parcel = free_parcels_;
+    free_parcels_ = parcel->next;
+    system_->parcels.Put(parcel);
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushIfMuch() {
+  std::uint64_t kept_bytes = depot_bytes_;
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    const ClassCache& cache = Cache(size_class);
+    kept_bytes += (MagazineCount(cache.top) +
+                   MagazineCount(depots_[size_class].previous)) *
+                  ClassBytes(size_class);
+    // Nobody rests without a thread that could end it.
+    if constexpr (kConfig.delay_reuse) FlushResting(size_class);
+  }
+  if (kept_bytes > kMaxLeftBytes) {
+    FlushAll();
+  } else {
+    spares_.KeepAtMost(system_->magazines, SpareMagazines::kAlwaysKept);
+  }
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Flush() {
+  Overdue overdue;
+  lock_.Lock();
+  SendAll(overdue);
+  Drain(/*by_owner=*/true);
+  FlushAll();
+  lock_.Unlock();
+  spans_.ReleaseAll(system_->ace);
+  EndSlowPath(overdue);
+  CheckIfWanted(kNoClass);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Leave() {
+  Overdue overdue;
+  lock_.Lock();
+  if (!PlantedDefect(Defect::kParcelsKeptAtExit)) SendAll(overdue);
+  Drain(/*by_owner=*/true);
+  FlushIfMuch();
+  lock_.Unlock();
+  spans_.ReleaseAll(system_->ace);
+  EndSlowPath(overdue);
+  CheckIfWanted(kNoClass);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Abandon() {
+  const GatedLockHolder hold(lock_);
+  abandoned_.store(true, std::memory_order_relaxed);
+  NoteTouched();
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
