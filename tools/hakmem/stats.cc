@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "allocator/base/json_text.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/process_image.h"
@@ -31,6 +32,7 @@ namespace hakmem::tools {
 namespace {
 
 constexpr const char* kFlags[] = {"json", "openmetrics"};
+constexpr std::string_view kEndOfMetrics = "# EOF\n";
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem stats: ", text, "\n");
@@ -84,7 +86,16 @@ std::string AsOpenMetrics(const ProcessStatistics& process,
                    "\"");
   std::string text;
   PrintStatisticsOpenMetrics(statistics, labels, AppendTo(text));
-  return text;
+  if (!process.resident_bytes) return text;
+  // Before the end, which the allocator's own ones have.
+  return absl::StrCat(absl::StripSuffix(text, kEndOfMetrics),
+                      "# TYPE hakmem_resident_bytes gauge\n"
+                      "# UNIT hakmem_resident_bytes bytes\n"
+                      "# HELP hakmem_resident_bytes the process's memory, as "
+                      "the kernel counts it\n"
+                      "hakmem_resident_bytes{",
+                      labels, "} ", *process.resident_bytes, "\n",
+                      kEndOfMetrics);
 }
 
 int Stats(const std::vector<std::string>& arguments) {

@@ -137,6 +137,7 @@ class StatsTest(unittest.TestCase):
             self.assertEqual(samples["hakmem_allocated_bytes_total", labels], report["routes"][route]["bytes"])
         for key in KEYS:
             self.assertEqual(samples["hakmem_" + key + ("" if key in GAUGES else "_total"), who], report[key])
+        self.assertGreater(samples["hakmem_resident_bytes", who], 0)
         try:
             from prometheus_client.openmetrics import parser
         except ImportError:
