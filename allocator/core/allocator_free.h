@@ -114,7 +114,7 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   }
   if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
-    if (Heaps::Serves(self)) self->NoteSampleFreed(block.size_class);
+    if (self->id() == block.owner) self->NoteSampleFreed(block.size_class);
     Free(self, pointer, kind);
     return;
   }

@@ -133,6 +133,25 @@ TYPED_TEST(AllocatorProfileTest, FreedByAnotherThread) {
   allocator.CheckInvariants();
 }
 
+// What a thread frees for others says nothing of its own blocks.
+TYPED_TEST(AllocatorProfileTest, ForeignFreesDoNotThin) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(64 * kKiB));
+  auto& allocator = *test.allocator;
+  auto* other = test.NewThread();
+  allocator.Free(other, allocator.Allocate(other, 10));
+  for (unsigned i = 0; i < 1000; ++i) {
+    allocator.Free(other, allocator.Allocate(test.self, 16 * kKiB));
+  }
+  EXPECT_EQ(this->Samples(test), 0U);
+  std::vector<void*> kept(100);
+  for (void*& block : kept) {
+    block = allocator.Allocate(other, 16 * kKiB);
+    EXPECT_EQ(other->last_thinning(), 0U);
+  }
+  EXPECT_GT(this->Samples(test), 5U);
+  for (void* const block : kept) allocator.Free(other, block);
+}
+
 // A misuse is told of a sampled block as often as of any other; the words are
 // compared by tests/misuse.
 TYPED_TEST(AllocatorProfileTest, MisuseIsToldAsEver) {

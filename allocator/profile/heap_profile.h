@@ -188,7 +188,7 @@ constexpr HeapTablesDescriptor HeapProfile::Describe(
           .totals = &totals_.live,
           .lost_samples = &totals_.lost_samples,
           .site_count = &totals_.sites,
-          .sites = &first_site_,
+          .sites = static_cast<const void*>(&first_site_),
           .hakmem_version = hakmem_version,
           .variant = variant};
 }
