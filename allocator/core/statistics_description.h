@@ -39,7 +39,7 @@ struct StatisticsDescription {
         .heap_count = &allocator.registry_.heap_count_word(),
         .heaps = &allocator.registry_.heaps_word(),
         .model = no_heap,
-        .class_layouts = &kClassLayouts[0].block_bytes,
+        .class_layouts = &kClassLayouts.data()->block_bytes,  // not [0]: gcc 16
         .hakmem_version = hakmem_version,
         .variant = kConfig.name,
         .places = {}};
