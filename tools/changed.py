@@ -18,6 +18,8 @@ import sys
 BAZEL = shlex.split(os.environ.get("HAK_BAZEL", "bazel"))
 # What the build of everything depends on without naming it.
 EVERYTHING = ("WORKSPACE", ".bazelrc", ".bazelignore", "third_party/")
+# A workspace of its own.
+ELSEWHERE = "examples/consumer/"
 
 
 def git(*args):
@@ -51,6 +53,8 @@ def labels(changed):
     for path in changed:
         if path.startswith(EVERYTHING) or path.endswith(".bzl"):
             return None
+        if path.startswith(ELSEWHERE):
+            continue
         folder = package_of(path)
         package = "//" + ("" if folder == "." else folder)
         # A file that is gone changes what a glob of its package finds.

@@ -94,6 +94,10 @@ class ChangedTest(unittest.TestCase):
                 self.git("add", ".")
                 self.git("commit", "-q", "-m", "next")
 
+    def test_a_workspace_of_its_own_has_no_tests_here(self):
+        self.write("examples/consumer/BUILD", "other\n")
+        self.assertEqual(self.lines("tests"), [])
+
     def test_scripts_beside_a_change(self):
         self.write("tools/run.sh", "other\n")
         self.write("tools/built/w_test.py", "other\n")

@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, crate, wheel, release, arm64, musl; without a name, all
+#   tools/installations.sh [NAME...]    deb, crate, wheel, release, bazel_workspace, bazel_modules, arm64, musl; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb crate wheel release arm64 musl)
+(( $# )) || names=(deb crate wheel release bazel_workspace bazel_modules arm64 musl)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -139,6 +139,58 @@ install_release() {
     ctest --test-dir build --output-on-failure && cmake --install build --prefix "$scratch/prefix") >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; fail "release: its sources"; }
   [[ $(readlink "$scratch/prefix"/lib*/libhakmem.so) == libhakmem.so.0 ]] || fail "release: no libhakmem.so"
+}
+
+# --- A project of Bazel's: its tests run on hakmem ----------------------------------
+# project FOLDER: hakmem as it is committed, with the project in examples/consumer. What the
+# network would bring is there, but not in the project.
+project() {
+  mkdir "$1"
+  git ls-files | tar -c -T - | tar -x -C "$1"
+  mkdir "$1/third_party/distdir"
+  cp third_party/distdir/*.tar.gz "$1/third_party/distdir"
+}
+
+install_bazel_workspace() {
+  local bazel flags third_party=$scratch/workspace/third_party
+  read -ra bazel <<<"${HAK_BAZEL:-bazel}"
+  project "$scratch/workspace"
+  flags=(--noshow_progress --nosandbox_debug "--disk_cache=$cache/bazel" "--distdir=$third_party/distdir"
+    --override_repository=bazel_skylib=/usr/share/bazel/tools/skylib)
+  # What this Bazel asks for before it builds any C++ and runs any test.
+  flags+=("--override_repository=rules_cc=$third_party/rules_cc" --override_repository=rules_java=/usr/share/bazel/rules/java
+    "--override_repository=remote_coverage_tools=$third_party/coverage_stub")
+  # --batch: no server stays.
+  (cd "$scratch/workspace/examples/consumer" && bazel+=(--batch "--output_user_root=$scratch/bazel") &&
+    "${bazel[@]}" test "${flags[@]}" --test_output=errors //... &&
+    "${bazel[@]}" run "${flags[@]}" --@hakmem//allocator:variant=hardened //:program -- hardened) \
+    >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail bazel_workspace; }
+}
+
+install_bazel_modules() {
+  local root module flags=(--override_module=abseil-cpp=/mnt/absl)
+  # A mirror may be older than sid's lists are valid.
+  root=$(kept_root bazel7 sid 'apt-get -o Acquire::Check-Valid-Until=false update
+    apt-get install -y --no-install-recommends bazel-bootstrap')
+  mkdir "$scratch/modules" "$scratch/modules/absl"
+  project "$scratch/modules/hakmem"
+  tar -xzf third_party/distdir/20240722.0.tar.gz -C "$scratch/modules/absl" --strip-components=1
+  # Named by Bazel's own tools and by abseil, and not needed.
+  for module in apple_support buildozer googletest protobuf zlib; do
+    mkdir "$scratch/modules/$module"
+    echo "module(name = \"$module\")" >"$scratch/modules/$module/MODULE.bazel"
+    flags+=("--override_module=$module=/mnt/$module")
+  done
+  # shellcheck disable=SC2016
+  beside "$root" "$scratch/modules" sh -ec 'cd /mnt/hakmem/examples/consumer
+    run() {
+      command=$1
+      shift
+      bazel --batch --output_user_root=/mnt/bazel "$command" --noshow_progress --nosandbox_debug --noenable_workspace "$@"
+    }
+    run test --test_output=errors "$@" //...
+    run run "$@" --@hakmem//allocator:variant=hardened //:program -- hardened' - "${flags[@]}" \
+    >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail bazel_modules; }
 }
 
 # --- ARM64, by a cross compiler and an emulator of its processor -------------------

@@ -23,6 +23,7 @@ fail() {
 [[ -z $(git status --porcelain) ]] || fail "what is not committed cannot be released"
 version=$(sed -n 's/^#define HAKMEM_VERSION_[MP][A-Z]* //p' allocator/hakmem.h | paste -sd .)
 grep -q "^## $version\b" CHANGELOG.md || fail "CHANGELOG.md does not know $version"
+grep -qx "    version = \"$version\"," MODULE.bazel || fail "MODULE.bazel is not of version $version"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 scratch=$(mktemp -d)

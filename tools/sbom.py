@@ -4,7 +4,7 @@
 usage: tools/sbom.py VERSION FILE... >SBOM
 
 The files are the release's; what goes into them besides hakmem's own sources is
-what WORKSPACE pins, and what the crate is built with. SOURCE_DATE_EPOCH is the
+what is pinned, and what the crate is built with. SOURCE_DATE_EPOCH is the
 time that is told.
 """
 import datetime
@@ -16,8 +16,10 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Of each archive in WORKSPACE: its license, and what it is to hakmem.
+PINNING = ("WORKSPACE", "third_party/repositories.bzl")
+# Of each archive that these pin: its license, and what it is to hakmem.
 ARCHIVES = {
+    "bazel_skylib": ("Apache-2.0", "BUILD_DEPENDENCY_OF"),
     "com_google_absl": ("Apache-2.0", "STATIC_LINK"),
     "com_github_nlohmann_json": ("MIT", "STATIC_LINK"),
     "com_google_googletest": ("BSD-3-Clause", "TEST_DEPENDENCY_OF"),
@@ -29,13 +31,17 @@ def identifier(name):
     return "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
 
 
+def workspace_text():
+    return "".join((ROOT / path).read_text(encoding="utf-8") for path in PINNING)
+
+
 def archives(workspace):
     """(name, version, address, sha256) of each http_archive."""
     found = []
-    for part in re.findall(r"^http_archive\((.*?)^\)", workspace, re.MULTILINE | re.DOTALL):
-        fields = dict(re.findall(r'^    (\w+) = "([^"]*)"', part, re.MULTILINE))
-        version = re.search(r"\d[\d.]*\d$", fields["strip_prefix"])[0]
-        found.append((fields["name"], version, re.search(r'urls = \["([^"]*)"', part)[1], fields["sha256"]))
+    for part in re.findall(r"^ *http_archive[(,]$(.*?)^ *\)", workspace, re.MULTILINE | re.DOTALL):
+        fields = dict(re.findall(r'^ +(\w+) = "([^"]*)"', part, re.MULTILINE))
+        address = re.search(r'urls = \["([^"]*)"', part)[1]
+        found.append((fields["name"], re.search(r"(\d[\d.]*\d)\.tar", address)[1], address, fields["sha256"]))
     return found
 
 
@@ -86,9 +92,8 @@ def main():
     if len(sys.argv) < 3 or sys.argv[1].startswith("-"):
         print(__doc__.strip(), file=sys.stderr)
         return 2
-    workspace = (ROOT / "WORKSPACE").read_text(encoding="utf-8")
     seconds = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
-    json.dump(sbom(sys.argv[1], [pathlib.Path(path) for path in sys.argv[2:]], workspace, seconds), sys.stdout, indent=1)
+    json.dump(sbom(sys.argv[1], [pathlib.Path(path) for path in sys.argv[2:]], workspace_text(), seconds), sys.stdout, indent=1)
     print()
     return 0
 

@@ -112,6 +112,10 @@ LIBRARY_COPTS = (
     _if_sanitized(["-O1"])
 )
 
+# Where hakmem is a part of another project: its compiler and its .bazelrc are not
+# known, and warnings would be nobody's there.
+CONSUMED_COPTS = ["-std=c++20", "-w"] + _LIBRARY_SEMANTICS + _unless_plain(_LIBRARY_SPEED)
+
 # Tests, tools and benchmarks use abseil and googletest, whose headers gcc
 # takes for ours; so the conversion warnings are the library's alone.
 TEST_COPTS = (

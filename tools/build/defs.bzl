@@ -1,6 +1,6 @@
 """The rules that every package of hakmem uses."""
 
-load("//tools/build:copts.bzl", "LIBRARY_COPTS", "PRODUCT_LINKOPTS", "TEST_COPTS", "TEST_LIBRARY_COPTS", "UNIT_TEST_COPTS")
+load("//tools/build:copts.bzl", "CONSUMED_COPTS", "LIBRARY_COPTS", "PRODUCT_LINKOPTS", "TEST_COPTS", "TEST_LIBRARY_COPTS", "UNIT_TEST_COPTS")
 load("//tools/build:renamed.bzl", "renamed_library")
 
 # Each value of Config (allocator/config/config.h) and the product's file.
@@ -37,6 +37,12 @@ _include_each = rule(
     attrs = {"hdrs": attr.label_list(allow_files = True)},
 )
 
+def _library_copts(testonly):
+    # "@": the build is hakmem's own.
+    if native.repository_name() != "@":
+        return CONSUMED_COPTS
+    return TEST_LIBRARY_COPTS if testonly else LIBRARY_COPTS
+
 def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, target_compatible_with = [], **kwargs):
     """A library of the allocator; each of its headers must compile alone.
 
@@ -46,7 +52,7 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
     native.cc_library(
         name = name,
         hdrs = hdrs,
-        copts = (TEST_LIBRARY_COPTS if testonly else LIBRARY_COPTS) + copts,
+        copts = _library_copts(testonly) + copts,
         linkstatic = True,
         testonly = testonly,
         target_compatible_with = target_compatible_with,
@@ -64,7 +70,7 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
         native.cc_library(
             name = name + "_headers_alone",
             srcs = [":" + name + "_each_header"],
-            copts = (TEST_LIBRARY_COPTS if testonly else LIBRARY_COPTS) + copts,
+            copts = _library_copts(testonly) + copts,
             linkstatic = True,
             testonly = testonly,
             target_compatible_with = target_compatible_with,
