@@ -113,8 +113,9 @@ LIBRARY_COPTS = (
 )
 
 # Where hakmem is a part of another project: its compiler and its .bazelrc are not
-# known, and warnings would be nobody's there.
-CONSUMED_COPTS = ["-std=c++20", "-w"] + _LIBRARY_SEMANTICS + _unless_plain(_LIBRARY_SPEED)
+# known, and warnings would be nobody's there. Symbols cannot be renamed
+# (renamed.bzl) where the project has all of it optimised at link time.
+CONSUMED_COPTS = ["-std=c++20", "-w", "-fno-lto"] + _LIBRARY_SEMANTICS + _unless_plain(_LIBRARY_SPEED)
 
 # Tests, tools and benchmarks use abseil and googletest, whose headers gcc
 # takes for ours; so the conversion warnings are the library's alone.
