@@ -5,35 +5,22 @@ Usage: heap_process_test.py LIBRARY DEBUG_LIBRARY HAKMEM PROGRAM OLD_RING
 """
 import json
 import os
-import pathlib
 import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from planted_process import PlantedProcessTest
 
 LIBRARY, DEBUG_LIBRARY, HAKMEM, PROGRAM, OLD_RING = (os.path.abspath(path) for path in sys.argv[1:6])
 MIB = 1 << 20
 
 
-class HeapProcessTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class HeapProcessTest(PlantedProcessTest):
     def start(self, *command, library=LIBRARY, mean="16K"):
-        environment = {"PATH": os.environ["PATH"], "HAKMEM_PROFILE_BYTES": mean,
-                       "HAKMEM_HEAP_PROFILE": str(self.folder / "at_exit")}
-        if library:
-            environment["LD_PRELOAD"] = library
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.stdin.close)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        return process
+        return super().start(*command, library=library, HAKMEM_PROFILE_BYTES=mean,
+                             HAKMEM_HEAP_PROFILE=str(self.folder / "at_exit"))
 
     def heap(self, *arguments, status=0, before=()):
         done = subprocess.run([*before, HAKMEM, "heap", *map(str, arguments)], capture_output=True, text=True, timeout=60)
@@ -52,15 +39,6 @@ class HeapProcessTest(unittest.TestCase):
         done = self.heap(*arguments, status=1, before=before)
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, "^hakmem heap: .*" + words)
-
-    def gdb(self, process, command):
-        subprocess.run(["gdb", "-nx", "-batch", "-p", str(process.pid), "-ex", command], stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, check=True)
-
-    def core_of(self, process):
-        core = self.folder / "core"
-        self.gdb(process, "generate-core-file %s" % core)
-        return core
 
     def test_finds_what_is_planted(self):
         leak = self.start(PROGRAM, "hold", "leak")

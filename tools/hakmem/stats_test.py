@@ -5,14 +5,14 @@ Usage: stats_test.py HAKMEM PROGRAM OLD_RING LIBRARY...
 """
 import json
 import os
-import pathlib
 import re
 import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from planted_process import PlantedProcessTest
 
 HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
 ROUTES = ("tiny", "pool", "span", "huge")
@@ -53,22 +53,9 @@ def parse_openmetrics(text):
     return samples
 
 
-class StatsTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class StatsTest(PlantedProcessTest):
     def start(self, *command, library=LIBRARIES[0]):
-        environment = {"PATH": os.environ["PATH"]}
-        if library:
-            environment["LD_PRELOAD"] = library
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.stdin.close)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        return process
+        return super().start(*command, library=library)
 
     def stats(self, *arguments, status=0, before=()):
         done = subprocess.run([*before, HAKMEM, "stats", *map(str, arguments)], capture_output=True, text=True, timeout=60)
@@ -82,12 +69,6 @@ class StatsTest(unittest.TestCase):
         done = self.stats(*arguments, status=1, before=before)
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, "^hakmem stats: .*" + words)
-
-    def core_of(self, process):
-        core = self.folder / "core"
-        subprocess.run(["gdb", "-nx", "-batch", "-p", str(process.pid), "-ex", "generate-core-file %s" % core],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-        return core
 
     def test_tells_what_the_process_itself_tells(self):
         self.assertEqual(len(LIBRARIES), 4)

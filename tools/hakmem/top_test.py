@@ -13,21 +13,15 @@ import sys
 import time
 import unittest
 
+from planted_process import PlantedProcessTest
+
 LIBRARY, HAKMEM, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4])
 MIB = 1 << 20
 
 
-class TopTest(unittest.TestCase):
+class TopTest(PlantedProcessTest):
     def start(self, *command, library=LIBRARY):
-        environment = {"PATH": os.environ["PATH"], "HAKMEM_PROFILE_BYTES": "16K"}
-        if library:
-            environment["LD_PRELOAD"] = library
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.stdin.close)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        return process
+        return super().start(*command, library=library, HAKMEM_PROFILE_BYTES="16K")
 
     def top(self, *arguments, status=0):
         done = subprocess.run([HAKMEM, "top", "--interval=0.2", *map(str, arguments)], stdin=subprocess.DEVNULL,
