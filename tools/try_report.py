@@ -81,7 +81,8 @@ class Runner:
             self._wait(child, bindings)
         if not result.exists():
             raise SystemExit("try: the run was ended from outside")
-        return Usage(**json.loads(result.read_text()))
+        found = json.loads(result.read_text())
+        return Usage(**{field.name: found[field.name] for field in dataclasses.fields(Usage)})
 
     def _example_environment(self, folder):
         if not self.example:

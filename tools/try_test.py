@@ -149,6 +149,17 @@ class CallsTest(FolderTest):
         self.assertEqual(try_report.count_calls(path), 33)
 
 
+class RunnerTest(FolderTest):
+    def test_reads_what_measure_writes(self):
+        measure = self.folder / "measure"
+        subprocess.run(["clang++-19", "-std=c++20", "-I.", "-o", str(measure), "tools/measure/measure.cc"], check=True,
+                       cwd=pathlib.Path(__file__).resolve().parent.parent)
+        runner = try_report.Runner(str(measure), "", ["/bin/sh", "-c", "exit 3"], self.folder, example=False)
+        usage = runner.run({})
+        self.assertEqual((usage.status, usage.signal, usage.ending), (3, 0, "exit status 3"))
+        self.assertGreater(usage.peak_kib, 0)
+
+
 class RealProgramsTest(FolderTest):
     """The library is any that loads: the scripts write the statistics."""
 
