@@ -15,6 +15,8 @@ import summary
 import terminal
 from errors import BadUsage, BuildFailed, NotWritten
 
+_STOPPED = 130  # as a shell has it for who was interrupted
+
 
 def _write_report(content, path, history=()):
     import report  # draws plots, and takes long to import
@@ -70,6 +72,8 @@ def _run(argv, command):
     out = terminal.console()
     terminal.show(content, out, summary.verdict, summary.MIN_REPEATS)
     out.print("\n%s has %s and %s." % (folder, ", ".join(files[:-1]), files[-1]), soft_wrap=True)
+    if measurement.stopped(arguments, content):
+        return _STOPPED
     return 1 if measurement.failed(content) else 0
 
 
@@ -135,8 +139,8 @@ def main(argv):
         print("bench: %s" % error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("bench: stopped; nothing was written", file=sys.stderr)
-        return 130
+        print("bench: stopped before a repeat was whole; nothing was written", file=sys.stderr)
+        return _STOPPED
 
 
 if __name__ == "__main__":

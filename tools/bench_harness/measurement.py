@@ -167,8 +167,12 @@ def measure(arguments, command):
     return content
 
 
+def repeats_of(arguments):
+    return arguments.repeats or (7 if arguments.quick else 5)
+
+
 def _run(arguments, programs, taking_part, baseline, placeholders, scratch, tools, noise):
-    repeats = arguments.repeats or (7 if arguments.quick else 5)
+    repeats = repeats_of(arguments)
     counted = not arguments.quick and counters.are_here(tools.measure, scratch)
     rounds = repeats + arguments.warmups + counted + arguments.system_calls
     say("%d programs on %s, %d rounds" % (len(programs), ", ".join(peer.name for peer in taking_part), rounds))
@@ -179,13 +183,18 @@ def _run(arguments, programs, taking_part, baseline, placeholders, scratch, tool
     watched = noise.verdict()
     watched["remarks"] += run.remarks
     described = [_described(program, runs) for program in programs]
-    settings = _settings(arguments, baseline, repeats)
+    settings = _settings(arguments, baseline, run.repeats)
     return {"schema": results.SCHEMA_NAME, "version": results.VERSION, "started": started, "finished": now(),
             "command": [], "machine": dict(machine.describe(), **watched), "source": {},
             "settings": settings,
             "peers": [peer.described() for peer in taking_part], "programs": described, "runs": runs,
             "summary": summary.summarise(described, [peer.name for peer in taking_part], runs, baseline,
                                          arguments.seed, settings["mean"] == "groups")}
+
+
+def stopped(arguments, content):
+    """Whether somebody ended it early."""
+    return content["settings"]["repeats"] < repeats_of(arguments)
 
 
 def failed(content):

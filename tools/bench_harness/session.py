@@ -70,6 +70,7 @@ class Session:
         self.progress = progress
         self.runs = []
         self.remarks = []
+        self.repeats = 0  # rounds that are whole
         self._order = 0
         self._runner = process.Runner(tools.measure, self.scratch)
         self._pairs = {program.name: [Pair(program, peer, library=peer.loaded) for peer in peers]
@@ -77,6 +78,18 @@ class Session:
         self._rounds_left = 0
 
     def run(self, repeats, warmups, system_calls, counted=False):
+        """The runs; of a measurement that is stopped, those of its whole repeats, if there are any."""
+        try:
+            self._run(repeats, warmups, system_calls, counted)
+        except KeyboardInterrupt:
+            if not self.repeats:
+                raise
+            self.runs = [run for run in self.runs if run["repeat"] < self.repeats or run["status"] != "ok"]
+            self.remarks.append("It was stopped after %d of %d repeats" % (self.repeats, repeats))
+        self._check_files()
+        return self.runs
+
+    def _run(self, repeats, warmups, system_calls, counted):
         process.adopt_descendants()
         self._rounds_left = repeats + warmups + (1 if system_calls else 0)
         for program in self.programs:
@@ -85,12 +98,11 @@ class Session:
             self._round("warm-up %d of %d" % (turn + 1, warmups), WARM_UP, turn)
         for repeat in range(repeats):
             self._round("repeat %d of %d" % (repeat + 1, repeats), repeat, repeat)
+            self.repeats = repeat + 1
         if counted:
             self._once_more("reading counters", "while it was counted", self._counters, count=counters.options())
         if system_calls:
             self._count_system_calls()
-        self._check_files()
-        return self.runs
 
     def work_of(self, program):
         return self.scratch / "work" / program.name

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Tests of how programs are run: order, proof of the preload, every way to fail."""
 import dataclasses
+import os
 import subprocess
 import unittest
 
@@ -58,6 +59,24 @@ class SessionTest(WorldTest):
         text = "echo x >> count; [ $(wc -l < count) -lt 3 ] || exit 7; " + GOOD
         measured = self.run_programs([self.script("third", text)], [self.peer("glibc", None)], repeats=4)
         self.assertEqual([(run["repeat"], run["status"]) for run in measured.runs], [(0, "ok"), (1, "failed")])
+
+    def stopped_by(self, run):
+        """A measurement of three repeats; the program's run of this number ends it."""
+        stops = self.script("stops", "echo >> count; [ $(wc -l < count) -ne %d ] || { kill -INT %d; sleep 9; }; %s" % (
+            run, os.getpid(), GOOD))
+        return self.session([self.script("good", GOOD), stops], [self.peer("glibc", None)])
+
+    def test_stopped_keeps_whole_repeats(self):
+        measured = self.stopped_by(4)  # the warm-up is the first
+        measured.run(3, 1, False)
+        self.assertEqual([(run["program"], run["repeat"]) for run in measured.runs],
+                         [("good", 0), ("stops", 0), ("good", 1), ("stops", 1)])
+        self.assertEqual(measured.repeats, 2)
+        self.assertEqual(measured.remarks, ["It was stopped after 2 of 3 repeats"])
+
+    def test_stopped_before_a_repeat_is_whole(self):
+        with self.assertRaises(KeyboardInterrupt):
+            self.stopped_by(2).run(3, 1, False)
 
     def test_rotation(self):
         taking_part = [*self.all_peers(), self.peer("other", build_library(self.folder / "o.so", ALLOCATOR))]
