@@ -1,7 +1,6 @@
 // Allocator: slow paths of allocation and reallocation, start, fork, checks.
 //
-// Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: as
-// allocator_class.h says.
+// Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: its own.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
 
@@ -58,6 +57,7 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
   void* block = nullptr;
   bool sampled = false;
   if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
+    heaps_.GoHomeIfTime(self);
     sampled = self->WindUp(size_class);
     // The host's on_attach may have filled the magazine.
     block = Heap::TryPop(self->Cache(size_class));
@@ -168,17 +168,17 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
     }
   }
   if constexpr (!kConfig.check_header_on_reuse) {
-    if (Heaps::Serves(self) && !self->Cache(size_class).allocations.is_over())
-        [[likely]] {
+    if (Heaps::Serves(self) && !Heaps::IsAway() &&
+        !self->Cache(size_class).allocations.is_over()) [[likely]] {
       return Reload(self, size_class, size_bytes);
     }
   }
   return AllocateClass(self, size_class, size_bytes);
 }
 
-// What AllocateClass does for a thread that has a heap, where the call is not
-// to be sampled and blocks are not looked at: the end of most magazines, so in
-// one function.
+// What AllocateClass does for a thread at home, where the call is not to be
+// sampled and blocks are not looked at: the end of most magazines, so in one
+// function.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::Reload(
     Heap*& self, SizeClass size_class, std::size_t size_bytes) {
@@ -457,7 +457,7 @@ template <const Config& kConfig>
 void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
   profile_.ResetLockAfterFork();
   guards_.blocks().ResetLockAfterFork();
-  registry_.ChildAfterFork(*Heaps::Real(self));
+  heaps_.ChildAfterFork(self);
   recovery_.ChildAfterFork();
   start_lock_.ResetAfterFork();
 }

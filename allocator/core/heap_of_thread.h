@@ -1,12 +1,21 @@
 // The heap that a thread's heap pointer leads to: its own, or one of those that
 // stand for having none.
 //
-// Owns: these, and what a waiting thread has to find its heap again. Called by:
-// Allocator. Thread-safety: any thread, each with its own `self`.
+// Owns: these, and what a thread has to find its heap again that waits, or is
+// away from it. Called by: Allocator. Thread-safety: any thread, each with its
+// own `self`.
+//
+// A child of a fork shares its pages with the parent until one of them writes.
+// So the thread that goes on in it leaves the heap that it inherits alone and
+// allocates from a heap of its own, of few and fresh pages, until the child has
+// lived for a while: then it goes home, and the memory that was free at the
+// fork is used again.
 #ifndef HAKMEM_ALLOCATOR_CORE_HEAP_OF_THREAD_H_
 #define HAKMEM_ALLOCATOR_CORE_HEAP_OF_THREAD_H_
 
 #include <cerrno>
+#include <cstdint>
+#include <utility>
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
@@ -54,6 +63,18 @@ class HeapOfThread {
   // The thread exits, or goes on without a heap.
   void Detach(Heap*& self);
 
+  // In the child of a fork, on its only thread, which leaves its heap for a
+  // while. Every other thread's is abandoned.
+  void ChildAfterFork(Heap*& self);
+  // Of the calling thread.
+  static bool IsAway() { return home_ != nullptr; }
+  // On the slow paths of a thread whose heap serves: whether it was away for
+  // long enough is looked at.
+  void GoHomeIfTime(Heap*& self) {
+    if (IsAway()) [[unlikely]]
+      GoHome(self);
+  }
+
   // The beginning of a report of a call; `self` may be null.
   static BlockReport ReportFor(Heap* self, const void* pointer,
                                PointerUse use) {
@@ -66,6 +87,14 @@ class HeapOfThread {
   }
 
  private:
+  // How long a child's thread stays away.
+  static constexpr std::uint64_t kAwayMs = 1000;
+  // Each generation of children that forks children makes a heap, and so many
+  // are enough.
+  static constexpr unsigned kMaxGenerations = 16;
+
+  HAK_COLD void GoHome(Heap*& self);
+
   // The refusal of a heap whose table could not grow.
   static Refusal RefusalOf(const VmStatus& status) {
     if (status.error_number != ENOSPC) return RefusedByKernel(status);
@@ -82,9 +111,16 @@ class HeapOfThread {
   static constinit Heap waiting_;
   static constinit inline thread_local Heap* waiting_for_ HAK_TLS_INITIAL_EXEC =
       nullptr;
+  // The heap that the thread is away from.
+  static constinit inline thread_local Heap* home_ HAK_TLS_INITIAL_EXEC =
+      nullptr;
 
   const Host& host_;
   HeapRegistry<kConfig>& registry_;
+  // Of the process. Written in the child of a fork while it has one thread, and
+  // by that thread; read by it.
+  std::uint64_t away_until_ms_ = 0;
+  unsigned generation_ = 0;
 };
 
 template <const Config& kConfig>
@@ -104,7 +140,12 @@ bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
   }
   if (self == &exited_) return false;
   VmStatus status;
-  Heap* heap = registry_.Attach(status);
+  // An abandoned heap is inherited, too.
+  Heap* heap =
+      home_ == nullptr ? registry_.Attach(status) : registry_.AttachNew(status);
+  if (heap == nullptr && home_ != nullptr) {
+    heap = std::exchange(home_, nullptr);
+  }
   if (heap == nullptr) {
     refusal = RefusalOf(status);
     return false;
@@ -134,6 +175,33 @@ void HeapOfThread<kConfig>::Detach(Heap*& self) {
   Heap* heap = Real(self);
   self = &exited_;
   if (heap != &none_) registry_.Abandon(*heap);
+  if (home_ != nullptr) registry_.Abandon(*std::exchange(home_, nullptr));
+}
+
+template <const Config& kConfig>
+void HeapOfThread<kConfig>::ChildAfterFork(Heap*& self) {
+  Heap* const heap = Real(self);
+  registry_.ChildAfterFork(*heap, home_);
+  if (home_ == nullptr) {
+    if (!Serves(heap)) return;
+    home_ = heap;
+  } else if (Serves(heap)) {
+    registry_.Abandon(*heap);
+  }
+  if (generation_ == kMaxGenerations) {
+    self = std::exchange(home_, nullptr);
+    return;
+  }
+  ++generation_;
+  self = &none_;
+  away_until_ms_ = registry_.NowMs() + kAwayMs;
+}
+
+template <const Config& kConfig>
+void HeapOfThread<kConfig>::GoHome(Heap*& self) {
+  if (registry_.NowMs() < away_until_ms_) return;
+  Heap* const heap = std::exchange(self, std::exchange(home_, nullptr));
+  registry_.Abandon(*heap);
 }
 
 }  // namespace hakmem

@@ -57,6 +57,8 @@ class HeapRegistry {
   // A heap for the calling thread. Null: no metadata is left, and `status` says
   // why (ENOSPC: there are too many heaps).
   Heap* Attach(VmStatus& status);
+  // The same; none that was abandoned.
+  Heap* AttachNew(VmStatus& status);
   // The calling thread gives its heap up.
   void Abandon(Heap& heap);
 
@@ -81,6 +83,7 @@ class HeapRegistry {
     return system_.heap_count;
   }
   constexpr const Address& heaps_word() const { return system_.heaps; }
+  std::uint64_t NowMs() { return system_.ace.memory().NowMs(); }
   // Bytes of heaps, magazines and parcels.
   std::size_t metadata_bytes() const {
     return table_.mapped_bytes() + system_.magazines.mapped_bytes() +
@@ -93,14 +96,17 @@ class HeapRegistry {
 
   void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // `mine`: the forking thread's heap, or a heap without an id.
-  void ChildAfterFork(const Heap& mine) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // `mine`: the forking thread's heap, or a heap without an id. `home`: another
+  // of that thread's, or null.
+  void ChildAfterFork(const Heap& mine, const Heap* home = nullptr)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   void CheckInvariants();
   // At any time; `mine`: the calling thread's heap, or one without an id.
   void CheckWhileRunning(const Heap& mine);
 
  private:
+  Heap* MakeHeap(VmStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckAbandoned();
 
   HeapSystem system_;
@@ -126,6 +132,18 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
     adopted_count_.fetch_add(1, std::memory_order_relaxed);
     return &heap;
   }
+  return MakeHeap(status);
+}
+
+template <const Config& kConfig>
+ThreadHeap<kConfig>* HeapRegistry<kConfig>::AttachNew(VmStatus& status) {
+  FutexLock::Identify();
+  const FutexLockHolder hold(lock_);
+  return MakeHeap(status);
+}
+
+template <const Config& kConfig>
+ThreadHeap<kConfig>* HeapRegistry<kConfig>::MakeHeap(VmStatus& status) {
   const HeapId id = system_.heap_count.load(std::memory_order_relaxed) + 1;
   const std::size_t end_bytes = (std::size_t{id} + 1) * sizeof(Heap);
   status = id > kMaxHeapId
@@ -213,7 +231,7 @@ void HeapRegistry<kConfig>::ParentAfterFork() {
 }
 
 template <const Config& kConfig>
-void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine) {
+void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
   system_.parcels.ResetLockAfterFork();
   system_.magazines.ResetLockAfterFork();
   system_.ace.ResetLockAfterFork();
@@ -226,7 +244,7 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine) {
   for (HeapId id = 1; id <= heaps; ++id) {
     Heap& heap = At(id);
     const bool was_abandoned = heap.abandoned();
-    heap.ChildAfterFork(/*mine=*/&heap == &mine);
+    heap.ChildAfterFork(/*mine=*/&heap == &mine || &heap == home);
     if (heap.abandoned() && !was_abandoned) {
       heap.set_next_abandoned(abandoned_);
       abandoned_ = id;

@@ -1,0 +1,138 @@
+// The child of a fork: its thread leaves the heap that it inherits alone for a
+// while. Without a real fork, what the parent would do is done first.
+
+#include <cstddef>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "allocator/config/config.h"
+#include "allocator/config/test_variant.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::size_t kBytes = 100;
+constexpr std::uint64_t kAwayMs = 1000;
+
+template <typename V>
+class AllocatorForkTest : public testing::Test {
+ protected:
+  using Heap = typename TestAllocator<V::kConfig>::Heap;
+
+  ~AllocatorForkTest() override { allocator_.Detach(test_.self); }
+
+  void Fork() {
+    allocator_.PrepareFork();
+    allocator_.ChildAfterFork(test_.self);
+  }
+  std::vector<void*> Allocate(std::size_t count) {
+    std::vector<void*> blocks;
+    for (std::size_t i = 0; i < count; ++i) {
+      blocks.push_back(allocator_.Allocate(test_.self, kBytes));
+      std::memset(blocks.back(), 1, kBytes);
+    }
+    return blocks;
+  }
+  void Free(const std::vector<void*>& blocks) {
+    for (void* block : blocks) allocator_.Free(test_.self, block);
+  }
+  // Blocks that the heap has had, and has free.
+  std::set<void*> MakeFree(std::size_t count) {
+    const std::vector<void*> blocks = Allocate(count);
+    Free(blocks);
+    return {blocks.begin(), blocks.end()};
+  }
+  static std::size_t CountIn(const std::vector<void*>& blocks,
+                             const std::set<void*>& set) {
+    std::size_t found = 0;
+    for (void* block : blocks) found += set.count(block);
+    return found;
+  }
+  Statistics Snapshot() { return allocator_.upkeep().Snapshot(); }
+  void LetTimePass() { test_.memory.SetNowMs(test_.memory.NowMs() + kAwayMs); }
+
+  TestAllocator<V::kConfig> test_;
+  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+};
+
+using Variants =
+    testing::Types<Variant<kRelease>, Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(AllocatorForkTest, Variants);
+
+TYPED_TEST(AllocatorForkTest, TheChildLeavesInheritedBlocksAlone) {
+  const auto kept = this->Allocate(1000);
+  const auto inherited = this->MakeFree(1000);
+  this->Fork();
+  const auto own = this->Allocate(1000);
+  EXPECT_EQ(this->CountIn(own, inherited), 0U);
+  // Nor does it use those that it frees itself.
+  this->Free(kept);
+  EXPECT_EQ(this->CountIn(this->Allocate(1000), {kept.begin(), kept.end()}),
+            0U);
+  this->allocator_.CheckInvariants();
+}
+
+TYPED_TEST(AllocatorForkTest, TheChildGoesHome) {
+  const auto inherited = this->MakeFree(1000);
+  this->Fork();
+  const auto own = this->Allocate(10);
+  auto* const away = this->test_.self;
+  this->LetTimePass();
+  // The rest of a magazine comes first.
+  const auto later = this->Allocate(2'000);
+  EXPECT_NE(this->test_.self, away);
+  EXPECT_GT(this->CountIn(later, inherited), 500U);
+  // The heap of the time away waits for a thread.
+  EXPECT_EQ(this->Snapshot().heaps_abandoned, 1U);
+  this->Free(own);
+  this->Free(later);
+  this->allocator_.CheckInvariants();
+}
+
+TYPED_TEST(AllocatorForkTest, AChildThatWasAwayForksAnother) {
+  const auto inherited = this->MakeFree(1000);
+  this->Fork();
+  const auto first = this->Allocate(100);
+  this->Fork();
+  EXPECT_EQ(this->Snapshot().heaps_abandoned, 1U);
+  const auto second = this->Allocate(100);
+  EXPECT_EQ(this->CountIn(second, inherited), 0U);
+  this->Free(first);
+  this->Free(second);
+  this->LetTimePass();
+  EXPECT_GT(this->CountIn(this->Allocate(2'000), inherited), 500U);
+  this->allocator_.CheckInvariants();
+}
+
+TYPED_TEST(AllocatorForkTest, AChildsThreadThatExitsLeavesBothHeaps) {
+  this->MakeFree(100);
+  this->Fork();
+  this->Free(this->Allocate(1));
+  this->allocator_.Detach(this->test_.self);
+  EXPECT_EQ(this->Snapshot().heaps_abandoned, 2U);
+  this->allocator_.CheckInvariants();
+}
+
+TYPED_TEST(AllocatorForkTest, AThreadWithoutAHeapHasNoneToLeave) {
+  this->Fork();
+  this->Free(this->Allocate(1));
+  EXPECT_EQ(this->Snapshot().heaps_created, 1U);
+}
+
+// However many generations there are.
+TYPED_TEST(AllocatorForkTest, HeapsAreBounded) {
+  this->Free(this->Allocate(1));
+  for (int i = 0; i < 100; ++i) {
+    this->Fork();
+    this->Free(this->Allocate(1));
+  }
+  EXPECT_LE(this->Snapshot().heaps_created, 20U);
+  this->allocator_.CheckInvariants();
+}
+
+}  // namespace
+}  // namespace hakmem
