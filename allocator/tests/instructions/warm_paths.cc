@@ -29,6 +29,8 @@ constexpr std::size_t kSpanBytes = std::size_t{300} * 1024;
 constexpr std::size_t kBorderBytes = std::size_t{64} * 1024;
 
 std::array<void*, kLargeBatch> g_blocks;
+// Never set, but the compiler must not know.
+void* volatile g_null;
 
 void Operations(const char* name, std::size_t count) {
   std::printf("%s %zu\n", name, count);
@@ -65,6 +67,9 @@ __attribute__((noinline)) void Measured_malloc_tiny() {
   Fill(kFew, kTinyBytes);
 }
 __attribute__((noinline)) void Measured_free_tiny() { Empty(kFew); }
+__attribute__((noinline)) void Measured_free_null() {
+  for (std::size_t i = 0; i < kFew; ++i) std::free(g_null);
+}
 __attribute__((noinline)) void Measured_malloc_pool() {
   Fill(kFew, kPoolBytes);
 }
@@ -95,6 +100,11 @@ __attribute__((noinline)) void Measured_aligned_alloc_tiny() {
 __attribute__((noinline)) void Measured_realloc_in_place() {
   for (std::size_t i = 0; i < kFew; ++i) {
     g_blocks[i] = std::realloc(g_blocks[i], kTinyBytes - i % 8);
+  }
+}
+__attribute__((noinline)) void Measured_realloc_null() {
+  for (std::size_t i = 0; i < kFew; ++i) {
+    g_blocks[i] = std::realloc(g_null, kTinyBytes);
   }
 }
 __attribute__((noinline)) void Measured_realloc_span() {
@@ -133,6 +143,8 @@ int main() {
   Measured_free_tiny();
   Operations("malloc_tiny", kFew);
   Operations("free_tiny", kFew);
+  Measured_free_null();
+  Operations("free_null", kFew);
   Warm(kPoolBytes);
   Measured_malloc_pool();
   Measured_free_pool();
@@ -155,6 +167,9 @@ int main() {
   Empty(kFew);
   Measured_aligned_alloc_tiny();
   Operations("aligned_alloc_tiny", kFew);
+  Empty(kFew);
+  Measured_realloc_null();
+  Operations("realloc_null", kFew);
   Empty(kFew);
   Warm(2 * kTinyBytes);
   Fill(kFew, kTinyBytes);
