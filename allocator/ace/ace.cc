@@ -76,7 +76,8 @@ bool Ace::RemapOne(ZoneStock& stock) {
     const FrameIndex frame = stock.pool.TakeUnmapped();
     if (frame == kNoFrame) return false;
     ++zone_map_calls_;
-    const VmStatus status = stock.zone.RemapFrame(memory_, frame);
+    const VmStatus status =
+        stock.zone.RemapFrame(memory_, frame, AccessOfNew(stock, frame));
     if (status.ok()) {
       AddMapped(kSuperSlabBytes);
       AskForHugePages(stock, frame, 1);
@@ -116,7 +117,8 @@ Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames) {
             .bytes = bytes};
   }
   ++zone_map_calls_;
-  const Zone::Extension extension = stock.zone.Extend(memory_, frames);
+  const Zone::Extension extension = stock.zone.Extend(
+      memory_, frames, AccessOfNew(stock, stock.zone.frame_count(), frames));
   if (extension.frames != 0) {
     AddMapped(extension.frames * kSuperSlabBytes);
     AskForHugePages(stock, extension.first, extension.frames);

@@ -35,6 +35,7 @@
 #include "allocator/ace/resting_spans.h"
 #include "allocator/ace/zone_stock.h"
 #include "allocator/base/bits.h"
+#include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
@@ -290,11 +291,19 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant Regrant(ZoneStock& stock, UnitIndex first, std::uint32_t units)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::uint32_t AddGuard(ZoneStock& stock, UnitIndex first, std::uint32_t units)
+  bool MayAddGuard(const ZoneStock& stock, UnitIndex last,
+                   std::uint32_t units) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Grant Regrant(ZoneStock& stock, UnitIndex first, std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool OpenRange(ZoneStock& stock, std::uint32_t units, bool closed,
+                 Grant& grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_COLD bool Open(ZoneStock& stock, std::uint32_t units, Grant& grant)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Access AccessOfNew(const ZoneStock& stock, FrameIndex first,
+                     FrameIndex frames = 1) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool PurgeToClear(Address begin, std::size_t bytes);
   EmptyPlace FindEmptySlow(Address address);

@@ -1,5 +1,5 @@
-// Ace: ranges of units that belong to one class, and the guard pages at their
-// ends.
+// Ace: ranges of units that belong to one class, the guard pages at their ends,
+// and what is inaccessible until it is granted.
 
 #include <algorithm>
 #include <bit>
@@ -17,6 +17,12 @@ namespace {
 constexpr std::size_t kMappingsShare = 4;
 constexpr std::size_t kMappingsPerGuard = 2;
 
+// A zone without guards, where opening is a call of its own, is opened in steps
+// of 512 KiB, and of half of what is open; its frames from this one on are open
+// from the start: 6 calls in all.
+constexpr FrameIndex kFirstOpenFrame = 2;
+constexpr std::uint32_t kLeastOpenedUnits = 8;
+
 }  // namespace
 
 void Ace::StartGuards() {
@@ -27,42 +33,95 @@ void Ace::StartGuards() {
   max_guards_ = memory_.MaxMappings() / kMappingsShare / kMappingsPerGuard;
 }
 
-// Makes the last page of a run that is about to be granted inaccessible for
-// good, if it may; returns how many bytes that are. When the kernel refuses
-// one, the mappings are nearly used up, and there are no more. A guard page in
-// a frame of huge pages splits one: long spans have it at their end alone, the
-// others would have nothing else left.
-std::uint32_t Ace::AddGuard(ZoneStock& stock, UnitIndex first,
-                            std::uint32_t units) {
-  const UnitIndex last = first + units - 1;
-  const FrameIndex frame = FrameOfUnit(last);
-  if (!stock.guarded || guards_ >= max_guards_) return 0;
-  if (units < kUnitsPerSuperSlab && stock.pool.IsHuge(frame)) return 0;
-  const Address guard = stock.zone.UnitAddress(last + 1) - guard_bytes_;
-  if (!memory_.Protect(guard, guard_bytes_).ok()) {
-    max_guards_ = guards_;
-    return 0;
-  }
-  stock.zone.super_slab(frame).guarded_units |= BitRun32(UnitInFrame(last), 1);
-  ++guards_;
-  return guard_bytes_;
+// How frames are mapped. Opening a range takes no call but the one that leaves
+// its guard closed, as long as there are guards. Huge pages need all of a frame
+// open, and so does what has pages before it is granted.
+Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
+                        FrameIndex frames) const {
+  const bool closes = config_->closed_until_granted &&
+                      huge_pages_ != HugePages::kOn &&
+                      prefault_ == Prefaulting::kOff;
+  const bool closed =
+      stock.guarded ? guards_ < max_guards_ : first + frames <= kFirstOpenFrame;
+  return closes && closed && !stock.pool.IsHuge(first) ? Access::kClosed
+                                                       : Access::kOpen;
 }
 
-// The grant of a range that its pool has just given.
+// Whether a run that is about to be granted may get a guard page. A guard page
+// in a frame of huge pages splits one: long spans have it at their end alone,
+// the others would have nothing else left.
+bool Ace::MayAddGuard(const ZoneStock& stock, UnitIndex last,
+                      std::uint32_t units) const {
+  return stock.guarded && guards_ < max_guards_ &&
+         (units >= kUnitsPerSuperSlab || !stock.pool.IsHuge(FrameOfUnit(last)));
+}
+
+// Makes a range that is about to be granted accessible, as far as it is
+// `closed`, but for its last page, which is its guard for good, if it may have
+// one. When the kernel refuses a guard in what is open, the mappings are nearly
+// used up, and there are no more. False: the kernel will not open the range,
+// for want of mappings or of memory that may be written.
+bool Ace::OpenRange(ZoneStock& stock, std::uint32_t units, bool closed,
+                    Grant& grant) {
+  const UnitIndex last = grant.first + units - 1;
+  SuperSlab& frame = stock.zone.super_slab(FrameOfUnit(last));
+  const std::uint32_t bit = BitRun32(UnitInFrame(last), 1);
+  // Else it went with its frame, or was not to be had before.
+  const bool guarded = (frame.guarded_units & bit) != 0;
+  bool adds = !guarded && MayAddGuard(stock, last, units);
+  const bool is_guard_closed = (frame.closed_units & bit) != 0;
+  grant.guard_bytes = guarded || adds ? guard_bytes_ : 0;
+  if (closed && !Open(stock, units, grant)) return false;
+  if (!adds) return true;
+  if (!is_guard_closed) {
+    const Address guard = stock.zone.UnitAddress(last + 1) - guard_bytes_;
+    adds = memory_.Protect(guard, guard_bytes_).ok();
+  }
+  if (adds) {
+    frame.guarded_units |= bit;
+    ++guards_;
+  } else {
+    max_guards_ = guards_;
+    grant.guard_bytes = 0;
+  }
+  return true;
+}
+
+// All of a run but its guard, and more where that saves calls.
+bool Ace::Open(ZoneStock& stock, std::uint32_t units, Grant& grant) {
+  const std::uint32_t step =
+      stock.guarded
+          ? units
+          : std::max(units,
+                     std::min(stock.pool.ClosedRun(grant.first),
+                              std::max(kLeastOpenedUnits, grant.first / 2)));
+  const VmStatus status =
+      stock.pool.Open(memory_, grant.first, step, grant.guard_bytes);
+  if (!status.ok()) grant.refusal = RefusedByKernel(status);
+  return status.ok();
+}
+
+// The grant of a range that its pool has just given; first == kNoUnit: it
+// cannot be opened, and is kept.
 Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first,
                         std::uint32_t units) {
+  const KeptUnits taken = stock.pool.TakeKept(first, units);
   const UnitIndex last = first + units - 1;
   const bool guarded =
       (stock.zone.super_slab(FrameOfUnit(last)).guarded_units >>
            UnitInFrame(last) &
        1) != 0;
-  const bool known_zero = stock.pool.TakeKept(first, units);
+  Grant grant = {.first = first,
+                 .known_zero = taken.known_zero,
+                 .guard_bytes = guard_bytes_,
+                 .refusal = {}};
+  if ((taken.closed || !guarded) &&
+      !OpenRange(stock, units, taken.closed, grant)) [[unlikely]] {
+    stock.pool.Keep(first, units, !taken.known_zero);
+    return {};
+  }
   NoteGrant(units);
-  return {.first = first,
-          .known_zero = known_zero,
-          // It went with its frame, or was not to be had before.
-          .guard_bytes = guarded ? guard_bytes_ : AddGuard(stock, first, units),
-          .refusal = {}};
+  return grant;
 }
 
 // Maps the frames of a range that its pool has given, as far as they are
@@ -74,7 +133,8 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units) {
     if (stock.zone.super_slab(frame).presence == Presence::kMapped) continue;
     if (!WithinHeapLimit(kSuperSlabBytes)) return false;
     ++zone_map_calls_;
-    const VmStatus status = stock.pool.RemapKept(memory_, frame);
+    const VmStatus status =
+        stock.pool.RemapKept(memory_, frame, AccessOfNew(stock, frame));
     if (status.error_number == EEXIST) {
       stock.ranges.DropForeign();
       first = kNoUnit;
@@ -92,14 +152,22 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   if (first != kNoUnit) {
     if (!stock.pool.IsPurging(first, kind.units) &&
         RemapRange(stock, first, kind.units)) {
-      return Regrant(stock, first, kind.units);
+      const Grant again = Regrant(stock, first, kind.units);
+      if (again.first != kNoUnit) [[likely]]
+        return again;
     }
     if (first != kNoUnit) stock.ranges.Put(kind, first);
   }
   Grant grant = GrantUnits(stock, kind.units, kind.alignment_units);
   if (grant.first == kNoUnit) return grant;
+  const bool closed = stock.pool.IsAnyClosed(grant.first, kind.units);
+  if (!OpenRange(stock, kind.units, closed, grant)) {
+    stock.pool.Release(grant.first, kind.units, !grant.known_zero);
+    NoteRelease(kind.units);
+    grant.first = kNoUnit;
+    return grant;
+  }
   stock.ranges.NoteCarved(kind, grant.first);
-  grant.guard_bytes = AddGuard(stock, grant.first, kind.units);
   return grant;
 }
 

@@ -36,10 +36,12 @@
 //       are wholly free.
 //   U7: moved_mappings() is how many units are marked as the first of a mapping
 //       that Move has made; each such unit is a moved one.
+//   U8: closed units are free or kept, and not dirty.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -68,6 +70,11 @@ struct UnitGrant {
   bool known_zero = false;    // every byte of the run reads as zero
 };
 
+struct KeptUnits {
+  bool known_zero;
+  bool closed;  // some of them
+};
+
 class UnitPool {
  public:
   // `lock` is held when anything is called.
@@ -85,10 +92,9 @@ class UnitPool {
   // Gives a run back. `dirty`: it may hold data.
   void Release(UnitIndex first, std::uint32_t units, bool dirty);
 
-  // The same for the units of a class's range, and taking them again, which
-  // says whether every byte reads as zero.
+  // The same for the units of a class's range, and taking them again.
   void Keep(UnitIndex first, std::uint32_t units, bool dirty);
-  bool TakeKept(UnitIndex first, std::uint32_t units);
+  KeptUnits TakeKept(UnitIndex first, std::uint32_t units);
   // Whether any of them is being given back.
   bool IsPurging(UnitIndex first, std::uint32_t units) const;
 
@@ -152,7 +158,20 @@ class UnitPool {
   std::size_t UnmapKept(VirtualMemory& memory, FrameIndex& next,
                         std::size_t& guards);
   // Maps such a frame again. EEXIST: it is foreign now, and keeps nothing.
-  VmStatus RemapKept(VirtualMemory& memory, FrameIndex frame);
+  VmStatus RemapKept(VirtualMemory& memory, FrameIndex frame, Access access);
+
+  // Whether any unit of a run is mapped without access, and making such a run
+  // accessible, but for its last `guard_bytes`; on a refusal it counts as it
+  // was.
+  bool IsAnyClosed(UnitIndex first, std::uint32_t units) const;
+  VmStatus Open(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
+                std::size_t guard_bytes);
+  // How many units from `first` on are closed, within one frame.
+  std::uint32_t ClosedRun(UnitIndex first) const {
+    return static_cast<std::uint32_t>(
+        std::countr_one(zone_.super_slab(FrameOfUnit(first)).closed_units >>
+                        UnitInFrame(first)));
+  }
 
   std::uint64_t free_units() const { return free_units_; }
   std::uint64_t kept_units() const { return kept_units_; }

@@ -1,4 +1,5 @@
-// UnitPool: units that are free for their own class alone.
+// UnitPool: units that are free for their own class alone, and units without
+// access.
 
 #include <bit>
 #include <cerrno>
@@ -18,22 +19,23 @@ void UnitPool::Keep(UnitIndex first, std::uint32_t units, bool dirty) {
     SuperSlab& slab = zone_.super_slab(frame);
     HAK_CHECK_EQ((slab.free_units | slab.kept_units) & mask, 0U);
     slab.kept_units |= mask;
-    if (dirty) MarkDirty(frame, mask);
+    if (dirty) MarkDirty(frame, mask & ~slab.closed_units);
   });
   kept_units_ += units;
 }
 
-bool UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
-  bool known_zero = true;
+KeptUnits UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
+  KeptUnits taken = {.known_zero = true, .closed = false};
   ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
     SuperSlab& slab = zone_.super_slab(frame);
     HAK_CHECK_EQ(slab.kept_units & mask, mask);
-    known_zero &= (slab.dirty_units & mask) == 0;
+    taken.known_zero &= (slab.dirty_units & mask) == 0;
+    taken.closed |= (slab.closed_units & mask) != 0;
     slab.kept_units &= ~mask;
     ClearDirty(frame, mask);
   });
   kept_units_ -= units;
-  return known_zero;
+  return taken;
 }
 
 bool UnitPool::IsPurging(UnitIndex first, std::uint32_t units) const {
@@ -69,15 +71,40 @@ std::size_t UnitPool::UnmapKept(VirtualMemory& memory, FrameIndex& next,
   return 0;
 }
 
-VmStatus UnitPool::RemapKept(VirtualMemory& memory, FrameIndex frame) {
+VmStatus UnitPool::RemapKept(VirtualMemory& memory, FrameIndex frame,
+                             Access access) {
   SuperSlab& slab = zone_.super_slab(frame);
-  const VmStatus status = zone_.RemapFrame(memory, frame);
+  const VmStatus status = zone_.RemapFrame(memory, frame, access);
   if (status.error_number == EEXIST) slab.kept_units = 0;
   if (!status.ok()) return status;
   slab.free_units = ~slab.kept_units;
   free_units_ += static_cast<unsigned>(std::popcount(slab.free_units));
   kept_units_ += static_cast<unsigned>(std::popcount(slab.kept_units));
   FileByUnits(frame);
+  return status;
+}
+
+bool UnitPool::IsAnyClosed(UnitIndex first, std::uint32_t units) const {
+  bool closed = false;
+  ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
+    closed |= (zone_.super_slab(frame).closed_units & mask) != 0;
+  });
+  return closed;
+}
+
+// In one call, whatever of the run was open already.
+VmStatus UnitPool::Open(VirtualMemory& memory, UnitIndex first,
+                        std::uint32_t units, std::size_t guard_bytes) {
+  const std::size_t bytes = units * kUnitBytes - guard_bytes;
+  VmStatus status = memory.Unprotect(zone_.UnitAddress(first), bytes);
+  if (!status.ok()) {
+    status.call = VmCall::kProtect;
+    status.bytes = bytes;
+    return status;
+  }
+  ForEachFrame(first, units, [this](FrameIndex frame, std::uint32_t mask) {
+    zone_.super_slab(frame).closed_units &= ~mask;
+  });
   return status;
 }
 

@@ -10,7 +10,8 @@
 //   C2: whoever checks kinds, copies, or the fill of free blocks, checks
 //       bounds; who checks the fill clears blocks when they are freed.
 //   C3: a variant with guard pages separates classes, so that a guard is set up
-//       once for all.
+//       once for all; one whose memory is closed until it is granted has guard
+//       pages, so that one call does both.
 //   C4: what is done to a block beside serving it (core/hardening.h) comes with
 //       bounds, and bounds come with separate classes.
 #ifndef HAKMEM_ALLOCATOR_CONFIG_CONFIG_H_
@@ -48,6 +49,9 @@ struct Config {
   // Inaccessible pages after spans and after slabs of Pool classes, as far as a
   // share of the kernel's limit on mappings allows.
   bool guard_pages = false;
+  // Memory for slabs and spans is mapped without access, and opened when it is
+  // granted first; where that takes no call of its own.
+  bool closed_until_granted = false;
   // Blocks of size 0 are addresses that cannot be read or written.
   bool inaccessible_empty_blocks = false;
   // Each table lies at a random address of its own.
@@ -73,6 +77,7 @@ constexpr bool IsValid(const Config& config) {
          (!config.check_fill_on_reuse ||
           (config.zero_on_free && config.check_bounds)) &&
          (!config.guard_pages || config.separate_classes) &&
+         (!config.closed_until_granted || config.guard_pages) &&
          (config.check_bounds ||
           !(config.check_header_on_reuse || config.zero_on_free ||
             config.delay_reuse || config.inaccessible_empty_blocks)) &&
@@ -93,6 +98,7 @@ inline constexpr Config kHardened = {.name = "hardened",
                                      .check_fill_on_reuse = true,
                                      .separate_classes = true,
                                      .guard_pages = true,
+                                     .closed_until_granted = true,
                                      .inaccessible_empty_blocks = true,
                                      .scattered_tables = true,
                                      .check_copies = true,

@@ -194,8 +194,10 @@ TYPED_TEST(AllocatorGuardsTest, WithoutMemoryForThePoolNothingIsSampled) {
 TYPED_TEST(AllocatorGuardsTest, ARefusedProtectionIsNoFailure) {
   TestAllocator<TypeParam::kConfig> test(Sampling(1, 4));
   auto& allocator = *test.allocator;
-  void* const first = allocator.Allocate(test.self, 100);
-  allocator.Free(test.self, first);
+  // One more than there are slots: the heap has a slab, which is open.
+  void* blocks[5];
+  for (void*& block : blocks) block = allocator.Allocate(test.self, 100);
+  for (void* block : blocks) allocator.Free(test.self, block);
   test.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
                          VmCall::kProtect);
   for (int i = 0; i < 10; ++i) {

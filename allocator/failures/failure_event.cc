@@ -41,8 +41,8 @@ constexpr const char* kCallNames[] = {"unknown",
                                       "operator new[](nothrow)"};
 static_assert(std::size(kCallNames) == kCallCount);
 
-constexpr const char* kVmCallNames[] = {"none", "mmap", "munmap", "madvise",
-                                        "mremap"};
+constexpr const char* kVmCallNames[] = {"none",    "mmap",   "munmap",
+                                        "madvise", "mremap", "mprotect"};
 
 // A number beyond the names comes from damaged memory.
 template <typename Enum, std::size_t kCount>

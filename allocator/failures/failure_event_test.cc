@@ -26,7 +26,7 @@ TEST(FailureEvent, AllHaveNamesOfTheirOwn) {
   EXPECT_TRUE(Names(&DispositionName, kDispositionCount)
                   .contains("served_after_new_handler"));
   EXPECT_TRUE(Names(&CallName, kCallCount).contains("operator new[]"));
-  EXPECT_TRUE(Names(&VmCallName, 5).contains("mremap"));
+  EXPECT_TRUE(Names(&VmCallName, 6).contains("mremap"));
 }
 
 TEST(FailureEvent, TheFirstAndLastNamesAreInPlace) {
@@ -42,6 +42,7 @@ TEST(FailureEvent, TheFirstAndLastNamesAreInPlace) {
   EXPECT_STREQ(CallName(Call::kNewArrayNothrow), "operator new[](nothrow)");
   EXPECT_STREQ(VmCallName(VmCall::kMap), "mmap");
   EXPECT_STREQ(VmCallName(VmCall::kMove), "mremap");
+  EXPECT_STREQ(VmCallName(VmCall::kProtect), "mprotect");
 }
 
 TEST(FailureEvent, CommonErrorsHaveNames) {

@@ -23,6 +23,10 @@ constexpr int kMaxSteps = 64;
 constexpr FrameIndex kMaxStepFrames = 1024;
 constexpr FrameIndex kStepShare = 8;
 
+constexpr std::uint32_t ClosedUnits(Access access) {
+  return access == Access::kClosed ? ~std::uint32_t{0} : 0;
+}
+
 constexpr std::size_t HeaderBytesPerFrame(const ZoneShape& shape) {
   return kSuperSlabBytes >> shape.granule_shift;
 }
@@ -120,11 +124,21 @@ VmStatus Zone::GrowTables(VirtualMemory& memory, std::size_t frames) {
   return status;
 }
 
+VmStatus Zone::MapFrames(VirtualMemory& memory, FrameIndex first,
+                         FrameIndex frames, Access access) {
+  const Address begin = FrameAddress(first);
+  const std::size_t bytes = frames * kSuperSlabBytes;
+  return access == Access::kClosed ? memory.Reserve(begin, bytes)
+                                   : memory.MapAt(begin, bytes);
+}
+
 // Frames after the last one, which the tables cover.
-void Zone::Append(FrameIndex first, FrameIndex frames, Presence presence) {
+void Zone::Append(FrameIndex first, FrameIndex frames, Presence presence,
+                  Access access) {
   const FrameIndex end = first + frames;
   for (FrameIndex frame = first; frame < end; ++frame) {
     super_slabs_[frame].presence = presence;
+    super_slabs_[frame].closed_units = ClosedUnits(access);
   }
   frame_count_.store(end, std::memory_order_relaxed);
   view_.limit_granules.store(
@@ -132,7 +146,8 @@ void Zone::Append(FrameIndex first, FrameIndex frames, Presence presence) {
       std::memory_order_relaxed);
 }
 
-Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames) {
+Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
+                             Access access) {
   Extension result;
   FrameIndex first = frame_count();
   for (int steps = 0; steps <= kMaxSteps; ++steps) {
@@ -147,7 +162,7 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames) {
       result.exhausted = result.status.error_number == ENOSPC;
       return result;
     }
-    result.status = memory.MapAt(FrameAddress(first), frames * kSuperSlabBytes);
+    result.status = MapFrames(memory, first, frames, access);
     if (result.status.error_number != EEXIST) break;
     const FrameIndex most = std::clamp((capacity_frames_ - first) / kStepShare,
                                        FrameIndex{1}, kMaxStepFrames);
@@ -162,11 +177,11 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames) {
         return result;
       }
     }
-    Append(first, step, Presence::kForeign);
+    Append(first, step, Presence::kForeign, Access::kOpen);
     first += step;
   }
   if (!result.status.ok()) return result;
-  Append(first, frames, Presence::kMapped);
+  Append(first, frames, Presence::kMapped, access);
   result.first = first;
   result.frames = frames;
   return result;
@@ -175,14 +190,21 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames) {
 VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   HAK_CHECK_EQ(super_slabs_[frame].presence, Presence::kMapped);
   const VmStatus status = memory.Unmap(FrameAddress(frame), kSuperSlabBytes);
-  if (status.ok()) super_slabs_[frame].presence = Presence::kUnmapped;
+  if (status.ok()) {
+    super_slabs_[frame].presence = Presence::kUnmapped;
+    super_slabs_[frame].closed_units = 0;
+  }
   return status;
 }
 
-VmStatus Zone::RemapFrame(VirtualMemory& memory, FrameIndex frame) {
+VmStatus Zone::RemapFrame(VirtualMemory& memory, FrameIndex frame,
+                          Access access) {
   HAK_CHECK_EQ(super_slabs_[frame].presence, Presence::kUnmapped);
-  const VmStatus status = memory.MapAt(FrameAddress(frame), kSuperSlabBytes);
-  if (status.ok()) super_slabs_[frame].presence = Presence::kMapped;
+  const VmStatus status = MapFrames(memory, frame, 1, access);
+  if (status.ok()) {
+    super_slabs_[frame].presence = Presence::kMapped;
+    super_slabs_[frame].closed_units = ClosedUnits(access);
+  }
   if (status.error_number == EEXIST) {
     super_slabs_[frame].presence = Presence::kForeign;
   }
@@ -220,6 +242,8 @@ void Zone::CheckInvariants() const {
       std::uint64_t{frames} << (kSuperSlabShift - shape_.granule_shift));  // Z2
   for (std::size_t frame = 0; frame < frames; ++frame) {
     HAK_CHECK_NE(super_slabs_[frame].presence, Presence::kNever);  // Z3
+    HAK_CHECK(super_slabs_[frame].presence == Presence::kMapped ||
+              super_slabs_[frame].closed_units == 0);  // Z3
   }
 }
 

@@ -16,7 +16,8 @@
 //   Z2: view.limit_granules == frame_count() << (kSuperSlabShift - granule
 //       shift), and never shrinks.
 //   Z3: each frame below frame_count() is kMapped, kUnmapped or kForeign, and
-//       mapped by hakmem exactly when it is kMapped.
+//       mapped by hakmem exactly when it is kMapped; others have no closed
+//       units.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
 
@@ -51,6 +52,8 @@ constexpr UnitIndex FirstUnitOfFrame(FrameIndex frame) {
 }
 
 enum class Presence : std::uint8_t { kNever, kMapped, kUnmapped, kForeign };
+// Whether what is mapped can be read and written at once, or has to be opened.
+enum class Access : std::uint8_t { kOpen, kClosed };
 
 // The record of one SuperSlab. All but `presence` belongs to ace, which
 // keeps its invariants (unit_pool.h).
@@ -62,6 +65,7 @@ struct SuperSlab {
   std::uint32_t purging_units;  // given back, or filled; kept ones are in both
   std::uint32_t moved_units;    // in a mapping of their own (Move), which
   std::uint32_t moved_starts;   // begins here
+  std::uint32_t closed_units;   // mapped without access, and not opened yet
   // A part of the map of wholly free frames (unit_pool_runs.cc).
   std::uint64_t free_map;
   FrameIndex next;  // of the list that `list` names
@@ -161,12 +165,14 @@ class Zone {
     FrameIndex frames = 0;  // mapped: all that were asked for, or none
   };
   // Maps `frames` (1 or more) neighbouring frames after the last one.
-  Extension Extend(VirtualMemory& memory, FrameIndex frames);
+  Extension Extend(VirtualMemory& memory, FrameIndex frames,
+                   Access access = Access::kOpen);
   // Gives a mapped frame's memory and addresses back.
   VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame);
   // Maps a frame again that UnmapFrame unmapped. EEXIST: something else has
   // taken the addresses; the frame is kForeign from now on.
-  VmStatus RemapFrame(VirtualMemory& memory, FrameIndex frame);
+  VmStatus RemapFrame(VirtualMemory& memory, FrameIndex frame,
+                      Access access = Access::kOpen);
 
   const ZoneView& view() const { return view_; }
   ZoneView& view() { return view_; }
@@ -227,7 +233,10 @@ class Zone {
 
  private:
   VmStatus GrowTables(VirtualMemory& memory, std::size_t frames);
-  void Append(FrameIndex first, FrameIndex frames, Presence presence);
+  VmStatus MapFrames(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
+                     Access access);
+  void Append(FrameIndex first, FrameIndex frames, Presence presence,
+              Access access);
 
   ZoneView view_;
   ZoneShape shape_;

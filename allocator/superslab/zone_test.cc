@@ -221,6 +221,21 @@ TEST_F(ZoneTest, UnmapsAndMapsAgain) {
   zone_.CheckInvariants();
 }
 
+TEST_F(ZoneTest, MapsWithoutAccess) {
+  ASSERT_EQ(zone_.Extend(memory_, 2, Access::kClosed).frames, 2U);
+  EXPECT_TRUE(memory_.IsProtected(zone_.FrameAddress(0), 2 * kSuperSlabBytes));
+  EXPECT_EQ(zone_.super_slab(1).closed_units, ~0U);
+  ASSERT_TRUE(zone_.UnmapFrame(memory_, 1).ok());
+  EXPECT_EQ(zone_.super_slab(1).closed_units, 0U);
+  ASSERT_TRUE(zone_.RemapFrame(memory_, 1, Access::kClosed).ok());
+  EXPECT_EQ(zone_.super_slab(1).closed_units, ~0U);
+  zone_.CheckInvariants();
+  ASSERT_TRUE(zone_.UnmapFrame(memory_, 1).ok());
+  ASSERT_TRUE(zone_.RemapFrame(memory_, 1).ok());
+  EXPECT_EQ(zone_.super_slab(1).closed_units, 0U);
+  EXPECT_FALSE(memory_.IsAnyProtected(zone_.FrameAddress(1), kSuperSlabBytes));
+}
+
 TEST_F(ZoneTest, FrameStaysAsItIsWhenRefused) {
   Extend(2);
   memory_.RefuseCall(1, ENOMEM);

@@ -32,7 +32,7 @@ CALLS = ("unknown", "malloc", "calloc", "realloc", "reallocarray", "aligned_allo
          "posix_memalign", "valloc", "pvalloc", "operator new", "operator new[]",
          "operator new(nothrow)", "operator new[](nothrow)")
 ROUTES = ("tiny", "pool", "span", "huge")
-VM_CALLS = ("none", "mmap", "munmap", "madvise", "mremap")
+VM_CALLS = ("none", "mmap", "munmap", "madvise", "mremap", "mprotect")
 
 
 def name_in(names, index):

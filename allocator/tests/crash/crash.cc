@@ -88,6 +88,14 @@ const Case kCases[] = {
        Protect(block);
        hakmem_test_store(block + 3);
      }},
+    // Where nothing was granted some variants let nobody; others are told to.
+    {"far_behind",
+     [] {
+       char* const far = Allocate(200000) + (1 << 20);
+       hakmem_test_store(far);
+       Protect(far);
+       hakmem_test_store(far);
+     }},
     {"past_huge", [] { hakmem_test_store(Allocate(kHuge) + kHuge + 8192); }},
     {"freed_huge",
      [] {

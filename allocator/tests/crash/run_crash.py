@@ -25,6 +25,7 @@ FIRST_LINES = {
     "non_canonical": "hakmem: crash: SIGSEGV",
     "live_span": SEGV + "8200 bytes into block 0xP (span of 262144 bytes{asked 200000}, live), in a page that is protected",
     "live_tiny": SEGV + "3 bytes into block 0xP (class N, owner heap 1{asked 64}, live), in a page that is protected",
+    "far_behind": SEGV + "free memory of hakmem's, N bytes past the end of block 0xP (span of 262144 bytes{asked 200000}, live), in a page that is protected",
     "past_huge": SEGV + "a part of hakmem's region that is not mapped, 8192 bytes past the end of block 0xP (huge block of N bytes{asked 314572800}, live)",
     "freed_huge": SEGV + "104857605 bytes into block 0xP (huge block of N bytes, released)",
     "bus": "hakmem: crash: SIGBUS at 0xP: not hakmem's memory",
@@ -39,7 +40,7 @@ FIRST_LINES = {
     "double_free": "hakmem: fatal: double free of 0xP (class N, owner heap 1, state S)",
 }
 # Of these the stack is told, and begins in that function.
-STORES = ["null", "wild", "non_canonical", "live_span", "live_tiny", "past_huge", "freed_huge", "bus"]
+STORES = ["null", "wild", "non_canonical", "live_span", "live_tiny", "far_behind", "past_huge", "freed_huge", "bus"]
 
 
 def run(library, program, way, report, **options):
