@@ -45,7 +45,6 @@
 #include "allocator/heap/heap_registry.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/profile/heap_profile.h"
-#include "allocator/reports/misuse_policy.h"
 #include "allocator/slab/size_class.h"
 
 namespace hakmem {
