@@ -16,6 +16,9 @@
 #else
 #define HAK_NO_COVERAGE
 #endif
+// Where control comes by after a call, that call is not made by the jump that
+// compilers make of a last one: the frame of this function is there meanwhile.
+#define HAK_COMES_BY() __asm__ volatile("")
 // A symbol of the shared library.
 #define HAK_EXPORT __attribute__((visibility("default")))
 // A symbol that may be absent at run time; test its address before use.
