@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What a flag's value is, for completion; the others take any text.
 VALUES = {"variant": ["release", "tracing", "hardened", "debug"], "by": ["live", "peak", "allocated"],
           "sort": ["resident", "live", "cached", "growth", "calls", "failures"]}
-SWITCHES = ("diff", "follow", "json", "once", "openmetrics")
+SWITCHES = ("by-class", "diff", "follow", "json", "once", "openmetrics")
 # What a subcommand's argument is.
 ARGUMENTS = {"run": "command", "explain": "file", "failures": "file", "heap": "file", "stats": "file",
              "top": "process", "trace": "file"}
@@ -28,7 +28,7 @@ class Subcommand:
     def __init__(self, name, summary, text):
         self.name = name
         self.summary = summary
-        head, *flags = re.split(r"^  --(\w+)\n", text, flags=re.MULTILINE)
+        head, *flags = re.split(r"^  --([\w-]+)\n", text, flags=re.MULTILINE)
         usage, _, self.description = head.partition("\n\n")
         self.usage = usage.replace("usage: ", "").strip()
         self.flags = [(name, " ".join(words.split())) for name, words in zip(flags[::2], flags[1::2])]

@@ -12,7 +12,8 @@ HELP = {
     ("help",): "hakmem: a malloc.\n\n  run      a program on hakmem\n  trace    what it's for: [rates]\n  help     help NAME: flags\n",
     ("help", "run"): "usage: hakmem run [--FLAG…] [--] PROGRAM\n\nRuns PROGRAM. What-ever\n.it does.\n\nExit status: 1.\n\n"
                      "  --variant\n      Which hakmem: release or\n      hardened. Or more.\n\n  --limit\n      The most.\n",
-    ("help", "trace"): "usage: hakmem trace [--FLAG…] FILE\n\nReads.\n\n  --json\n      Prints the report.\n",
+    ("help", "trace"): "usage: hakmem trace [--FLAG…] FILE\n\nReads.\n\n  --json\n      Prints the report.\n\n"
+                       "  --by-class\n      Counts.\n",
 }
 
 
@@ -35,7 +36,7 @@ class PagesTest(unittest.TestCase):
         run, trace = example()
         self.assertEqual((run.name, run.usage), ("run", "hakmem run [--FLAG…] [--] PROGRAM"))
         self.assertEqual(run.flags, [("variant", "Which hakmem: release or hardened. Or more."), ("limit", "The most.")])
-        self.assertEqual(trace.flags, [("json", "Prints the report.")])
+        self.assertEqual(trace.flags, [("json", "Prints the report."), ("by-class", "Counts.")])
 
     def test_a_page_has_each_flag_and_no_accidental_request(self):
         page = command_pages.command_page(example(), "1.2.3", "2026-01-02")
@@ -56,7 +57,7 @@ class CompletionTest(unittest.TestCase):
         self.assertEqual(completed("hakmem", "r"), ["run"])
         self.assertEqual(completed("hakmem", "run", "--v"), ["--variant="])
         self.assertEqual(completed("hakmem", "run", "--variant", "=", "ha"), ["hardened"])
-        self.assertEqual(completed("hakmem", "trace", "--"), ["--json"])
+        self.assertEqual(completed("hakmem", "trace", "--"), ["--json", "--by-class"])
         self.assertEqual(completed("hakmem", "help", "t"), ["trace"])
 
     def test_bash_leaves_the_program_its_own_flags(self):

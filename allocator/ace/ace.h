@@ -44,6 +44,7 @@
 #include "allocator/slab/block_use.h"
 #include "allocator/statistics/statistics.h"
 #include "allocator/statistics/statistics_tables.h"
+#include "allocator/superslab/block_tables.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
@@ -244,6 +245,13 @@ class Ace {
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // For readers from outside: where the zones' and Huge blocks' tables lie.
+  constexpr void Describe(BlockTables& tables) const
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    tables.zones[0] = region_.fine().Describe(kFineShape);
+    tables.zones[1] = region_.coarse().Describe(kCoarseShape);
+    tables.huge = huge_.Describe();
+  }
   void AddFigures(MemoryFigures& figures);
   std::uint64_t heap_limit_bytes() const { return heap_limit_bytes_; }
   // Whether a zone's addresses are the reason, so that another zone may serve

@@ -35,6 +35,7 @@
 #include "allocator/slab/block_use.h"
 #include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/block_header.h"
+#include "allocator/superslab/block_tables.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
@@ -107,6 +108,16 @@ class HugePool {
     visit(Statistic::kMapCalls, map_calls_);
     visit(Statistic::kUnmapCalls, unmap_calls_);
     visit(Statistic::kMoveCalls, move_calls_);
+  }
+  // For readers from outside.
+  constexpr HugeTables Describe() const {
+    return {.first = &first_,
+            .headers = static_cast<const void*>(&headers_),
+            .records = static_cast<const void*>(&records_),
+            .record_bytes = sizeof(Record),
+            .bytes_offset = offsetof(Record, bytes),
+            .next_offset = offsetof(Record, next),
+            .unused = 0};
   }
 
   void CheckInvariants() const;

@@ -51,6 +51,8 @@ namespace hakmem {
 
 template <const Config& kConfig>
 struct StatisticsDescription;
+template <const Config& kConfig>
+struct BlockTablesDescription;
 
 template <const Config& kConfig>
 class Allocator {
@@ -241,6 +243,7 @@ class Allocator {
 
  private:
   friend StatisticsDescription<kConfig>;
+  friend BlockTablesDescription<kConfig>;
 
   class Server;
 

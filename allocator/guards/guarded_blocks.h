@@ -120,6 +120,13 @@ class GuardedBlocks {
   std::uint64_t live_bytes() const {
     return live_bytes_.load(std::memory_order_relaxed);
   }
+  // For readers from outside.
+  constexpr const std::atomic<std::uint64_t>& live_blocks_word() const {
+    return live_blocks_;
+  }
+  constexpr const std::atomic<std::uint64_t>& live_bytes_word() const {
+    return live_bytes_;
+  }
   std::size_t metadata_bytes() const;
 
   // Around a fork. The child keeps all blocks; slots that other threads were

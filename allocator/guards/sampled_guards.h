@@ -41,7 +41,7 @@ class SampledGuards {
   // Whether allocations are sampled.
   bool on() const { return blocks_.on(); }
   GuardedBlocks& blocks() { return blocks_; }
-  const GuardedBlocks& blocks() const { return blocks_; }
+  constexpr const GuardedBlocks& blocks() const { return blocks_; }
   // As FindLiveBlock (lookup.h), of guarded blocks.
   bool FindLive(const void* pointer, LiveBlock& block) const {
     return blocks_.Contains(pointer) && FindLiveInPool(pointer, block);

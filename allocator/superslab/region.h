@@ -41,15 +41,17 @@ inline constexpr unsigned kCoarseGranuleShift = 8;
 // 4,096 blocks need a bitmap of 64 words, in the coarse zone one word does.
 inline constexpr std::size_t kFineDescriptorBytes = 576;
 inline constexpr std::size_t kCoarseDescriptorBytes = 64;
+inline constexpr ZoneShape kFineShape = {kFineGranuleShift,
+                                         kFineDescriptorBytes};
+inline constexpr ZoneShape kCoarseShape = {kCoarseGranuleShift,
+                                           kCoarseDescriptorBytes};
 
 // The part of the range that the zones' tables take whatever its length.
 inline constexpr std::size_t kRegionFixedBytes = 2 * kRecordWindowBytes;
 
 class Region {
  public:
-  constexpr Region()
-      : fine_({kFineGranuleShift, kFineDescriptorBytes}),
-        coarse_({kCoarseGranuleShift, kCoarseDescriptorBytes}) {}
+  constexpr Region() : fine_(kFineShape), coarse_(kCoarseShape) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 

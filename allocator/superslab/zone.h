@@ -30,6 +30,7 @@
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/superslab/block_header.h"
+#include "allocator/superslab/block_tables.h"
 #include "allocator/superslab/metadata_table.h"
 
 namespace hakmem {
@@ -227,6 +228,15 @@ class Zone {
     visit(records_);
     visit(descriptor_table_);
     visit(super_slab_table_);
+  }
+  // For readers from outside; `shape` is this zone's.
+  constexpr ZoneTables Describe(ZoneShape shape) const {
+    return {
+        .granule_shift = shape.granule_shift,
+        .descriptor_bytes = static_cast<std::uint32_t>(shape.descriptor_bytes),
+        .frame_count = &frame_count_,
+        .headers = static_cast<const void*>(&view_.headers),
+        .descriptors = &descriptors_};
   }
 
   void CheckInvariants() const;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "allocator/config/version.h"
@@ -29,9 +30,14 @@ void Complain(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+// A flag's name as help has it: abseil's have underscores, which may be typed.
+std::string Typed(std::string_view name) {
+  return absl::StrReplaceAll(name, {{"_", "-"}});
+}
+
 absl::CommandLineFlag* FindFlag(const Command& command, std::string_view name) {
   for (const std::string_view known : command.flags) {
-    if (known == name) return absl::FindCommandLineFlag(name);
+    if (Typed(known) == Typed(name)) return absl::FindCommandLineFlag(known);
   }
   return nullptr;
 }
@@ -74,14 +80,14 @@ absl::StatusOr<std::size_t> SetFlag(const Command& command,
       taken = 2;
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat("--", flag->Name(), " needs a value"));
+          absl::StrCat("--", Typed(flag->Name()), " needs a value"));
     }
   }
   std::string error;
   if (!flag->ParseFrom(*given.value, &error)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--", flag->Name(), "=", ForTerminal(*given.value), ": ",
-                     error.empty() ? "not a value it can have" : error));
+        absl::StrCat("--", Typed(flag->Name()), "=", ForTerminal(*given.value),
+                     ": ", error.empty() ? "not a value it can have" : error));
   }
   return taken;
 }
@@ -176,7 +182,7 @@ std::string Help(const Command& command) {
   for (const char* name : command.flags) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     if (flag == nullptr) continue;
-    absl::StrAppend(&text, "\n  --", name, "\n",
+    absl::StrAppend(&text, "\n  --", Typed(name), "\n",
                     Wrapped(flag->Help(), kHelpColumns, kHelpIndent));
   }
   return text;

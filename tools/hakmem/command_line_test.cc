@@ -59,34 +59,36 @@ class CommandLineTest : public ::testing::Test {
 };
 
 TEST_F(CommandLineTest, FlagsHaveTheirValueBehindEqualsOrNext) {
-  const auto others = Read(kMixed, {"a", "--test_text=x=y", "--test_number",
-                                    "-3", "-test_switch", "b"});
+  const auto others = Read(kMixed, {"a", "--test-text=x=y", "--test-number",
+                                    "-3", "-test-switch", "b"});
   ASSERT_TRUE(others.ok()) << others.status();
   EXPECT_THAT(*others, ElementsAre("a", "b"));
   EXPECT_EQ(absl::GetFlag(FLAGS_test_text), "x=y");
   EXPECT_EQ(absl::GetFlag(FLAGS_test_number), -3);
   EXPECT_TRUE(absl::GetFlag(FLAGS_test_switch));
+  ASSERT_TRUE(Read(kMixed, {"--test_number=5"}).ok());
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_number), 5);
 }
 
 TEST_F(CommandLineTest, NoTurnsASwitchOff) {
   absl::SetFlag(&FLAGS_test_switch, true);
-  ASSERT_TRUE(Read(kMixed, {"--notest_switch"}).ok());
+  ASSERT_TRUE(Read(kMixed, {"--notest-switch"}).ok());
   EXPECT_FALSE(absl::GetFlag(FLAGS_test_switch));
-  EXPECT_FALSE(Read(kMixed, {"--notest_text"}).ok());
+  EXPECT_FALSE(Read(kMixed, {"--notest-text"}).ok());
 }
 
 TEST_F(CommandLineTest, AfterTwoDashesNothingIsAFlag) {
-  const auto others = Read(kMixed, {"--", "--test_number=1", "--"});
+  const auto others = Read(kMixed, {"--", "--test-number=1", "--"});
   ASSERT_TRUE(others.ok());
-  EXPECT_THAT(*others, ElementsAre("--test_number=1", "--"));
+  EXPECT_THAT(*others, ElementsAre("--test-number=1", "--"));
   EXPECT_EQ(absl::GetFlag(FLAGS_test_number), 0);
 }
 
 TEST_F(CommandLineTest, AProgramKeepsItsFlags) {
   const auto others =
-      Read(kWrapper, {"--test_number=1", "ls", "--test_number=2", "--", "-l"});
+      Read(kWrapper, {"--test-number=1", "ls", "--test-number=2", "--", "-l"});
   ASSERT_TRUE(others.ok());
-  EXPECT_THAT(*others, ElementsAre("ls", "--test_number=2", "--", "-l"));
+  EXPECT_THAT(*others, ElementsAre("ls", "--test-number=2", "--", "-l"));
   EXPECT_EQ(absl::GetFlag(FLAGS_test_number), 1);
 }
 
@@ -99,12 +101,12 @@ TEST_F(CommandLineTest, ADashAloneIsAnArgument) {
 TEST_F(CommandLineTest, ErrorsNameTheFlag) {
   EXPECT_THAT(Read(kMixed, {"--nothing=1"}).status().message(),
               HasSubstr("there is no flag --nothing=1"));
-  EXPECT_THAT(Read(kMixed, {"--test_foreign=1"}).status().message(),
-              HasSubstr("there is no flag --test_foreign"));
-  EXPECT_THAT(Read(kMixed, {"--test_number"}).status().message(),
-              HasSubstr("--test_number needs a value"));
-  EXPECT_THAT(Read(kMixed, {"--test_number=many"}).status().message(),
-              HasSubstr("--test_number=many"));
+  EXPECT_THAT(Read(kMixed, {"--test-foreign=1"}).status().message(),
+              HasSubstr("there is no flag --test-foreign"));
+  EXPECT_THAT(Read(kMixed, {"--test-number"}).status().message(),
+              HasSubstr("--test-number needs a value"));
+  EXPECT_THAT(Read(kMixed, {"--test-number=many"}).status().message(),
+              HasSubstr("--test-number=many"));
 }
 
 TEST_F(CommandLineTest, TheExitStatusIsTheSubcommands) {
@@ -126,7 +128,7 @@ TEST_F(CommandLineTest, HelpHasEverySubcommandAndEveryFlag) {
   EXPECT_THAT(overview, HasSubstr("wrapper  runs a thing"));
   const std::string help = Help(kMixed);
   EXPECT_THAT(help, HasSubstr("usage: hakmem mixed [--FLAG…] FILE…"));
-  EXPECT_THAT(help, HasSubstr("--test_number\n      A number."));
+  EXPECT_THAT(help, HasSubstr("--test-number\n      A number."));
 }
 
 }  // namespace

@@ -63,14 +63,11 @@ struct Ring {
 };
 
 absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
-  const std::uint64_t address = image.FindSymbol("hakmem_failure_ring");
-  if (address == 0) {
-    return absl::NotFoundError(absl::StrCat("there is no hakmem in process ",
-                                            image.pid(), " (", image.program(),
-                                            ")"));
-  }
+  const absl::StatusOr<std::uint64_t> address =
+      image.FindTables("hakmem_failure_ring", "it keeps no failures");
+  if (!address.ok()) return address.status();
   FailureRingDescriptor ring = {};
-  absl::Status status = image.Read(address, &ring, sizeof(ring));
+  absl::Status status = image.Read(*address, &ring, sizeof(ring));
   if (!status.ok()) return status;
   if (std::memcmp(ring.magic, kMagic, sizeof(kMagic)) != 0 ||
       ring.version != 1 || ring.event_bytes < kLeastEventBytes ||

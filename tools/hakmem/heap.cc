@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/class_report.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_page.h"
 #include "tools/hakmem/heap_process.h"
@@ -20,6 +21,8 @@
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"
 #include "tools/hakmem/output_file.h"
+#include "tools/hakmem/process_blocks.h"
+#include "tools/hakmem/process_image.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
@@ -34,6 +37,9 @@ ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
 ABSL_FLAG(std::string, by, "live",
           "Which bytes: live, peak (live when most were) or allocated (since "
           "the start).");
+ABSL_FLAG(bool, by_class, false,
+          "Counts all live blocks of a process or core file, by size class: "
+          "exact, and without names.");
 ABSL_FLAG(bool, diff, false,
           "Shows by how much each place has grown from the first file to the "
           "second.");
@@ -49,9 +55,9 @@ constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
 constexpr unsigned kDefaultRows = 20;
 
-constexpr const char* kFlags[] = {"by",    "diff",       "top",
-                                  "json",  "html",       "folded",
-                                  "pprof", "symbolizer", "symbols"};
+constexpr const char* kFlags[] = {"by",         "by_class", "diff",   "top",
+                                  "json",       "html",     "folded", "pprof",
+                                  "symbolizer", "symbols"};
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem heap: ", text, "\n");
@@ -155,7 +161,36 @@ int ShowDiff(const std::string& before_path, const std::string& after_path,
   return html && AllWhole(*before) && AllWhole(*after) ? kAllGood : kNotAllRead;
 }
 
+int ShowClasses(const std::string& name) {
+  if (!IsProcessOrCore(name)) {
+    Complain(absl::StrCat(
+        ForTerminal(name),
+        ": --by-class counts the blocks of a process or a core file; a heap "
+        "profile does not have them"));
+    return kNotAllRead;
+  }
+  const absl::StatusOr<ProcessImage> image = ProcessImage::Open(name);
+  if (!image.ok()) return CannotRead(name, image.status().message());
+  const absl::StatusOr<ProcessBlocks> blocks = CountBlocks(*image);
+  if (!blocks.ok()) return CannotRead(name, blocks.status().message());
+  PrintOut(absl::GetFlag(FLAGS_json) ? ClassesAsJson(*blocks)
+                                     : ClassesAsText(*blocks));
+  return kAllGood;
+}
+
 int Heap(const std::vector<std::string>& arguments) {
+  if (absl::GetFlag(FLAGS_by_class)) {
+    const bool writes_files = !absl::GetFlag(FLAGS_html).empty() ||
+                              !absl::GetFlag(FLAGS_folded).empty() ||
+                              !absl::GetFlag(FLAGS_pprof).empty();
+    if (arguments.size() != 1 || absl::GetFlag(FLAGS_diff) || writes_files) {
+      Complain(
+          "--by-class takes one process, or one core file, and no flag but "
+          "--json (hakmem help heap)");
+      return kWrongUsage;
+    }
+    return ShowClasses(arguments[0]);
+  }
   const std::optional<HeapKind> by = KindNamed(absl::GetFlag(FLAGS_by));
   if (!by.has_value()) {
     Complain(absl::StrCat("--by=", ForTerminal(absl::GetFlag(FLAGS_by)),
@@ -193,7 +228,8 @@ constexpr Command kHeapCommand = {
     "which\n"
     "functions hold its memory, held it at the peak (--by=peak) or have "
     "allocated\n"
-    "most (--by=allocated), or which have grown (--diff).\n"
+    "most (--by=allocated), or which have grown (--diff). With --by-class it\n"
+    "counts all live blocks of a process or a core file by their size.\n"
     "\n"
     "A process needs no option for it and is neither stopped nor disturbed; "
     "it\n"

@@ -70,9 +70,7 @@ class TablesReader {
   absl::StatusOr<Tables> Read() const;
   absl::StatusOr<Tables> ReadTotalsAlone() const;
   const HeapTablesDescriptor& at() const { return at_; }
-  std::string Who() const {
-    return absl::StrCat("process ", image_.pid(), " (", image_.program(), ")");
-  }
+  std::string Who() const { return image_.Who(); }
 
  private:
   template <typename T>
@@ -91,16 +89,10 @@ class TablesReader {
 };
 
 absl::Status TablesReader::Find() {
-  const std::uint64_t address = image_.FindSymbol("hakmem_heap_tables");
-  if (address == 0) {
-    return absl::NotFoundError(
-        image_.FindSymbol("hakmem_failure_ring") == 0
-            ? absl::StrCat("there is no hakmem in ", Who())
-            : absl::StrCat("the hakmem of ", Who(),
-                           " is older than this command: it keeps no heap "
-                           "profile that others can read"));
-  }
-  if (absl::Status status = image_.Read(address, &at_, sizeof(at_));
+  const absl::StatusOr<std::uint64_t> address = image_.FindTables(
+      "hakmem_heap_tables", "it keeps no heap profile that others can read");
+  if (!address.ok()) return address.status();
+  if (absl::Status status = image_.Read(*address, &at_, sizeof(at_));
       !status.ok()) {
     return status;
   }

@@ -14,12 +14,13 @@ class PlantedProcessTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def start(self, *command, library, **options):
+    def start(self, *command, library, stderr=None, **options):
         """The process, once it has said that it is ready. It ends with the test."""
         environment = {"PATH": os.environ["PATH"], **options}
         if library:
             environment["LD_PRELOAD"] = library
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=stderr, text=True)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.stdin.close)

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -119,8 +120,10 @@ void PrintStatistics() {
 }
 
 // Whoever likes may look at it until its input ends. From the numbers on,
-// it allocates nothing unless it churns.
-void Wait(bool churns) {
+// it allocates nothing unless it churns. Asked to tell, it has written what
+// malloc_stats() knows by then.
+void Wait(std::string_view how) {
+  const bool churns = how == "churn";
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   std::atomic<bool> ended = false;
   std::thread churn;
@@ -131,6 +134,7 @@ void Wait(bool churns) {
   }
   std::puts("ready");
   PrintStatistics();
+  if (how == "tell") ::malloc_stats();
   std::fflush(stdout);
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) > 0) {
@@ -141,9 +145,9 @@ void Wait(bool churns) {
 
 int Run(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
-  if (argc > 2 && (mode == "hold" || mode == "churn")) {
+  if (argc > 2 && (mode == "hold" || mode == "tell" || mode == "churn")) {
     const int status = Run(argc - 1, argv + 1);
-    if (status == 0) Wait(mode == "churn");
+    if (status == 0) Wait(mode);
     return status;
   }
   if (mode == "mixed") {

@@ -311,6 +311,21 @@ std::uint64_t ProcessImage::FindSymbol(std::string_view name) const {
   return address;
 }
 
+absl::StatusOr<std::uint64_t> ProcessImage::FindTables(
+    std::string_view symbol, std::string_view lack) const {
+  const std::uint64_t address = FindSymbol(symbol);
+  if (address != 0) return address;
+  return absl::NotFoundError(
+      FindSymbol("hakmem_failure_ring") == 0
+          ? absl::StrCat("there is no hakmem in ", Who())
+          : absl::StrCat("the hakmem of ", Who(),
+                         " is older than this command: ", lack));
+}
+
+std::string ProcessImage::Who() const {
+  return absl::StrCat("process ", pid_, " (", program_, ")");
+}
+
 std::string ProcessImage::BuildIdOf(const MappedFile& file) const {
   if (!is_core_) return BuildIdOfFile(file.source);
   const auto first =

@@ -52,9 +52,16 @@ class ProcessImage {
   // beginning, else as it is on disk. "": it has none, or it is not known.
   std::string BuildIdOf(const MappedFile& file) const;
 
+  // Where the process's hakmem keeps what it tells others at this symbol. The
+  // error is a sentence; `lack`: "it does not …", of a hakmem without it.
+  absl::StatusOr<std::uint64_t> FindTables(std::string_view symbol,
+                                           std::string_view lack) const;
+
   std::uint64_t pid() const { return pid_; }
   bool is_core() const { return is_core_; }
   const std::string& program() const { return program_; }
+  // "process 4711 (server)"
+  std::string Who() const;
 
  private:
   struct Segment {

@@ -61,9 +61,6 @@ class CountersReader {
   const StatisticsTables& tables() const { return tables_; }
 
  private:
-  std::string Who() const {
-    return absl::StrCat("process ", image_.pid(), " (", image_.program(), ")");
-  }
   absl::Status ReadHeaps();
   void AddHeap(const std::vector<char>& heap);
   void AddCalls(const std::vector<char>& heap, std::size_t offset);
@@ -75,17 +72,11 @@ class CountersReader {
 };
 
 absl::Status CountersReader::Find() {
-  const std::uint64_t address = image_.FindSymbol("hakmem_statistics_tables");
-  if (address == 0) {
-    return absl::NotFoundError(
-        image_.FindSymbol("hakmem_failure_ring") == 0
-            ? absl::StrCat("there is no hakmem in ", Who())
-            : absl::StrCat("the hakmem of ", Who(),
-                           " is older than this command: it does not say where "
-                           "its counters lie"));
-  }
+  const absl::StatusOr<std::uint64_t> address = image_.FindTables(
+      "hakmem_statistics_tables", "it does not say where its counters lie");
+  if (!address.ok()) return address.status();
   absl::Status status =
-      image_.Read(address, &tables_, offsetof(StatisticsTables, places));
+      image_.Read(*address, &tables_, offsetof(StatisticsTables, places));
   if (!status.ok()) return status;
   if (std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) != 0 ||
       tables_.version != StatisticsTables::kVersion ||
@@ -94,11 +85,11 @@ absl::Status CountersReader::Find() {
       tables_.heap_bytes > kMaxHeapBytes || tables_.classes > kMaxClasses ||
       tables_.layout_step_bytes > kMaxClasses) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the hakmem of ", Who(),
+        absl::StrCat("the hakmem of ", image_.Who(),
                      " keeps its counters in a form that this command does not "
                      "know"));
   }
-  status = image_.Read(address + tables_.place_offset, tables_.places,
+  status = image_.Read(*address + tables_.place_offset, tables_.places,
                        tables_.place_count * sizeof(StatisticPlace));
   if (!status.ok()) return status;
   layouts_.resize(std::size_t{tables_.classes} * tables_.layout_step_bytes);
@@ -136,7 +127,7 @@ absl::Status CountersReader::ReadHeaps() {
   if (!status.ok()) return status;
   if (count > kMaxHeaps) {
     return absl::DataLossError(
-        absl::StrCat("the tables of ", Who(), " are damaged"));
+        absl::StrCat("the tables of ", image_.Who(), " are damaged"));
   }
   Number(Statistic::kHeapsCreated) = count;
   std::vector<char> heap(tables_.heap_bytes);

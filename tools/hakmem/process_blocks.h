@@ -1,0 +1,43 @@
+// All blocks of a process that runs, or of its core file, counted from outside:
+// by the tables that hakmem_block_tables leads to (docs/heap_profile.md).
+#ifndef HAKMEM_TOOLS_HAKMEM_PROCESS_BLOCKS_H_
+#define HAKMEM_TOOLS_HAKMEM_PROCESS_BLOCKS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "allocator/statistics/statistics.h"
+#include "tools/hakmem/process_image.h"
+
+namespace hakmem::tools {
+
+// Live blocks beyond 64 KiB, or between guard pages.
+struct BlockSum {
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;  // that the program may use
+  // What they take; 0: nothing of what slabs, spans and Huge blocks have.
+  std::uint64_t taken_bytes = 0;
+};
+
+struct ProcessBlocks {
+  std::uint64_t pid = 0;
+  std::string program;
+  std::string version;
+  std::string variant;
+  std::vector<ClassStatistics> classes;
+  BlockSum spans;
+  BlockSum huge;
+  BlockSum guarded;
+
+  // Of all of them.
+  BlockSum Total() const;
+};
+
+// The error is a sentence.
+absl::StatusOr<ProcessBlocks> CountBlocks(const ProcessImage& image);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_PROCESS_BLOCKS_H_
