@@ -6,6 +6,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/planted_defect.h"
+#include "allocator/base/probe.h"
 
 namespace hakmem {
 namespace {
@@ -253,9 +254,14 @@ Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
 
 Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
   const FutexLockHolder hold(lock_);
-  return GrantRun(
+  Grant grant = GrantRun(
       stocks_[kCoarse],
       {units, static_cast<std::uint32_t>(alignment_bytes / kUnitBytes)});
+  if (grant.first != kNoUnit) {
+    HAK_PROBE2(span_grant, region_.coarse().UnitAddress(grant.first),
+               units * kUnitBytes);
+  }
+  return grant;
 }
 
 void Ace::CountSlab(const Grant& grant, std::uint64_t map_calls) {
@@ -297,6 +303,8 @@ void Ace::ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units) {
 }
 
 void Ace::ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty) {
+  HAK_PROBE2(span_free, region_.coarse().UnitAddress(first),
+             units * kUnitBytes);
   ReleaseRun(kCoarse, {units}, first,
              dirty && !PlantedDefect(Defect::kFreedSpanKnownZero));
 }

@@ -6,6 +6,7 @@
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/probe.h"
 
 namespace hakmem {
 namespace {
@@ -206,7 +207,10 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
       ++calls;
       purged = memory.Purge(zone_.UnitAddress(run.first), bytes).ok();
     }
-    if (purged) calls += PurgeHeaders(memory, run.first, run.units);
+    if (purged) {
+      calls += PurgeHeaders(memory, run.first, run.units);
+      HAK_PROBE2(purge, zone_.UnitAddress(run.first), bytes);
+    }
   }
   purge_calls_ += calls;
   if (lost) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "allocator/base/probe.h"
 #include "allocator/slab/size_class.h"
 
 namespace hakmem {
@@ -110,6 +111,9 @@ void Recovery::NoteRefusal(RefusedServer& server, const Outcome& outcome,
   event.detail = refusal.detail;
   event.error_number = refusal.error_number;
   event.refused_call = refusal.call;
+  HAK_PROBE3(refusal, failed.request.TotalBytes(),
+             FailureReasonName(refusal.reason),
+             FailureDetailName(refusal.detail));
   event.refused_bytes = by_kernel ? refusal.bytes : 0;
   ClearLimit(event);
   event.memory = server.Figures();
@@ -203,6 +207,9 @@ void Recovery::Finish(FailedCall& failed, Disposition disposition) {
   if (disposition == Disposition::kReturnedNull ||
       disposition == Disposition::kThrew) {
     failed_calls_.fetch_add(1, std::memory_order_relaxed);
+    HAK_PROBE3(failure, failed.request.TotalBytes(),
+               FailureReasonName(event.reason),
+               FailureDetailName(event.detail));
   }
   if (failed.announced) {
     host_.failures->Complete(event);

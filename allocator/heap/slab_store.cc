@@ -6,6 +6,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/probe.h"
 
 namespace hakmem {
 namespace {
@@ -111,6 +112,8 @@ Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   descriptor.slab.Start(size_class, grant.first, grant.guard_bytes);
   descriptor.slab.bucket = kNotListed;
   ++slabs_granted_;
+  HAK_PROBE2(slab_create, zone.UnitAddress(grant.first),
+             ClassBytes(size_class));
   return &descriptor.slab;
 }
 
@@ -155,6 +158,7 @@ std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
         .store(FreeHeader(size_class), std::memory_order_relaxed);
   }
   Refile(*slab);
+  HAK_PROBE2(refill, ClassBytes(size_class), taken);
   return taken;
 }
 
