@@ -79,6 +79,12 @@ struct hakmem_statistics {
 size_t hakmem_get_statistics(struct hakmem_statistics* statistics,
                              size_t size_bytes);
 
+/* Writes the statistics to a descriptor as OpenMetrics 1.0, for an endpoint
+ * that Prometheus reads: what `hakmem stats --openmetrics` prints of the
+ * process (docs/statistics.md). Allocates nothing. Returns 0; -1 with errno, if
+ * something could not be written. */
+int hakmem_write_openmetrics(int fd);
+
 /* Gives all memory that is kept for reuse back to the kernel, at once. Returns
  * how many bytes that was. */
 size_t hakmem_purge(void);

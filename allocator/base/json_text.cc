@@ -50,13 +50,13 @@ JsonText& JsonText::Raw(std::string_view text) {
 }
 
 // A character that may not stand in a string as it is, or no character at all.
-void JsonText::Escape(unsigned char c) {
+void JsonText::Escape(unsigned char c, bool knows_codes) {
   const char high = kDigits[c >> 4];
   const char low = kDigits[c & 15];
   if (c == '"' || c == '\\') {
     const char escaped[] = {'\\', static_cast<char>(c)};
     Raw({escaped, sizeof(escaped)});
-  } else if (c < 0x80) {
+  } else if (c < 0x80 && knows_codes) {
     const char escaped[] = {'\\', 'u', '0', '0', high, low};
     Raw({escaped, sizeof(escaped)});
   } else {
@@ -65,13 +65,13 @@ void JsonText::Escape(unsigned char c) {
   }
 }
 
-JsonText& JsonText::String(std::string_view text) {
+JsonText& JsonText::Quoted(std::string_view text, bool knows_codes) {
   Raw("\"");
   while (!text.empty()) {
     const auto c = static_cast<unsigned char>(text[0]);
     std::size_t bytes = Utf8Bytes(text);
     if (bytes == 0 || c < 0x20 || c == 0x7f || c == '"' || c == '\\') {
-      Escape(c);
+      Escape(c, knows_codes);
       bytes = 1;
     } else {
       std::string_view whole = text;

@@ -25,7 +25,10 @@ class JsonText {
   JsonText& Raw(std::string_view text);
   // In quotes. Control characters become \u00XX; a byte that is no UTF-8
   // becomes the four characters \xXX.
-  JsonText& String(std::string_view text);
+  JsonText& String(std::string_view text) { return Quoted(text, true); }
+  // The same for readers that know no \u00XX, as OpenMetrics' labels do:
+  // control characters become \\xXX.
+  JsonText& Label(std::string_view text) { return Quoted(text, false); }
   JsonText& Number(std::uint64_t value) { return Digits(value, 10); }
   JsonText& SignedNumber(std::int64_t value);
   // "0x1f" with its quotes.
@@ -46,7 +49,8 @@ class JsonText {
 
  private:
   JsonText& Digits(std::uint64_t value, unsigned base);
-  void Escape(unsigned char c);
+  JsonText& Quoted(std::string_view text, bool knows_codes);
+  void Escape(unsigned char c, bool knows_codes);
 
   char* const buffer_;
   const std::size_t capacity_bytes_;

@@ -43,6 +43,13 @@ TEST(JsonText, EscapesWhatMayNotStandInAString) {
   EXPECT_EQ(Quoted(std::string_view("\0x", 2)), R"("\u0000x")");
 }
 
+TEST(JsonText, LabelsHaveNoCodes) {
+  char buffer[64];
+  JsonText json(buffer, sizeof(buffer));
+  json.Label("a\"\\\n\xff\u00e9");
+  EXPECT_EQ(json.text(), "\"a\\\"\\\\\\\\x0a\\\\xff\u00e9\"");
+}
+
 TEST(JsonText, EscapesBytesThatAreNoUtf8) {
   EXPECT_EQ(Quoted("\xff"), R"("\\xff")");
   EXPECT_EQ(Quoted("a\x80z"), R"("a\\x80z")");

@@ -9,11 +9,13 @@
 #include <string_view>
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/raw_print.h"
 #include "allocator/config/version.h"
 #include "allocator/core/live_count.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/hakmem.h"
 #include "allocator/platform/glibc_malloc.h"
+#include "allocator/platform/proc_reader.h"
 #include "allocator/process/process.h"
 #include "allocator/statistics/statistics.h"
 
@@ -103,6 +105,45 @@ void WriteToStream(void* context, std::string_view lines) {
   }
 }
 
+// What a reader from outside sees of the process.
+struct ProcessSeen {
+  char program[64] = {};
+  std::uint64_t resident_bytes = 0;
+};
+
+ProcessSeen LookAtProcess() {
+  ProcessSeen seen;
+  const ProcReader files;
+  std::string_view line;
+  LineReader name(files, "/proc/self/comm");
+  if (name.Next(line)) {
+    std::memcpy(seen.program, line.data(),
+                std::min(line.size(), sizeof(seen.program) - 1));
+  } else {
+    ProgramName(seen.program);
+  }
+  LineReader pages(files, "/proc/self/statm");
+  std::uint64_t resident = 0;
+  if (pages.Next(line)) {
+    TakeWord(line);
+    if (ParseDecimal(TakeWord(line), resident)) {
+      seen.resident_bytes = resident * ProductAce().memory().PageBytes();
+    }
+  }
+  return seen;
+}
+
+struct MetricsWriter {
+  int fd;
+  int error_number = 0;
+};
+
+void WriteMetrics(void* context, std::string_view lines) {
+  MetricsWriter& writer = *static_cast<MetricsWriter*>(context);
+  if (writer.error_number != 0) return;
+  writer.error_number = TryWriteFd(writer.fd, lines);
+}
+
 }  // namespace
 }  // namespace hakmem
 
@@ -118,6 +159,20 @@ HAK_EXPORT std::size_t hakmem_get_statistics(hakmem_statistics* statistics,
   std::memset(statistics, 0, size_bytes);
   std::memcpy(statistics, &known, std::min(size_bytes, sizeof(known)));
   return sizeof(known);
+}
+
+HAK_EXPORT int hakmem_write_openmetrics(int fd) {
+  const hakmem::ProcessSeen seen = hakmem::LookAtProcess();
+  hakmem::MetricsWriter writer = {.fd = fd};
+  hakmem::PrintStatisticsOpenMetrics(
+      hakmem::ProductStatistics(),
+      {.id = static_cast<std::uint64_t>(hakmem::ProcessId()),
+       .program = seen.program,
+       .resident_bytes = seen.resident_bytes},
+      {.write = &hakmem::WriteMetrics, .context = &writer});
+  if (writer.error_number == 0) return 0;
+  errno = writer.error_number;
+  return -1;
 }
 
 HAK_EXPORT std::size_t hakmem_purge() { return hakmem::ProductPurge(); }

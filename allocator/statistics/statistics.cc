@@ -92,6 +92,10 @@ constexpr ClassField kClassFields[] = {
      }},
 };
 
+// What labels have of a program's name: the kernel's names are shorter. Each
+// byte takes five at most.
+constexpr std::size_t kMaxMetricsProgramBytes = 32;
+constexpr std::size_t kMaxLabelsBytes = 5 * kMaxMetricsProgramBytes + 64;
 // The most that a program's name may take of the line.
 constexpr std::size_t kMaxProgramBytes = 360;
 
@@ -256,15 +260,11 @@ class Metric {
               std::string_view label_value = "") {
     RawPrinter& out = lines_.out();
     out.Text("hakmem_").Text(name_).Text(is_gauge_ ? "" : "_total");
-    const bool both = !label.empty() && !labels_.empty();
-    if (!label.empty() || !labels_.empty()) {
-      out.Text("{").Text(labels_).Text(both ? "," : "");
-      if (!label.empty()) {
-        out.Text(label).Text("=\"").Text(label_value).Text("\"");
-      }
-      out.Text("}");
+    out.Text("{").Text(labels_);
+    if (!label.empty()) {
+      out.Text(",").Text(label).Text("=\"").Text(label_value).Text("\"");
     }
-    out.Text(" ").Decimal(value);
+    out.Text("} ").Decimal(value);
     lines_.End();
   }
 
@@ -284,8 +284,14 @@ class Metric {
 }  // namespace
 
 void PrintStatisticsOpenMetrics(const Statistics& statistics,
-                                std::string_view labels, const LineSink& sink) {
+                                const MetricsProcess& process,
+                                const LineSink& sink) {
   Lines lines(sink);
+  char buffer[kMaxLabelsBytes];
+  JsonText text(buffer, sizeof(buffer));
+  text.Raw("pid=\"").Number(process.id).Raw("\",program=");
+  text.Label(process.program.substr(0, kMaxMetricsProgramBytes));
+  const std::string_view labels = text.text();
   Metric calls("allocations", false, "calls served, by route", labels, lines);
   for (unsigned i = 0; i < kRouteCount; ++i) {
     calls.Sample(statistics.routes[i].allocations, "route",
@@ -300,6 +306,12 @@ void PrintStatisticsOpenMetrics(const Statistics& statistics,
   for (const Row& row : kRows) {
     Metric metric(row.key, row.is_gauge, row.words, labels, lines);
     metric.Sample(statistics.*row.value);
+  }
+  if (process.resident_bytes != 0) {
+    Metric metric("resident_bytes", true,
+                  "the process's memory, as the kernel counts it", labels,
+                  lines);
+    metric.Sample(process.resident_bytes);
   }
   lines.out().Text("# EOF");
   lines.End();

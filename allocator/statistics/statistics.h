@@ -101,10 +101,16 @@ struct LineSink {
 void PrintStatisticsText(const Statistics& statistics, ClassList classes,
                          const LineSink& sink);
 
-// As OpenMetrics, all of it, with its end. `labels` are of the process, without
-// braces: `pid="1"`; or none.
+// As OpenMetrics, all of it, with its end. Each sample is labelled with the
+// process.
+struct MetricsProcess {
+  std::uint64_t id = 0;
+  std::string_view program;          // cut when it is long
+  std::uint64_t resident_bytes = 0;  // as the kernel counts; 0: not known
+};
 void PrintStatisticsOpenMetrics(const Statistics& statistics,
-                                std::string_view labels, const LineSink& sink);
+                                const MetricsProcess& process,
+                                const LineSink& sink);
 
 // As malloc_info() prints it.
 void PrintStatisticsXml(const Statistics& statistics, ClassList classes,

@@ -49,6 +49,28 @@ Statistics Numbered() {
   return statistics;
 }
 
+TEST(OpenMetrics, LabelsAreEscapedAndCut) {
+  std::string text;
+  const LineSink sink = {
+      .write =
+          [](void* context, std::string_view lines) {
+            static_cast<std::string*>(context)->append(lines);
+          },
+      .context = &text};
+  PrintStatisticsOpenMetrics(Numbered(), {.id = 7, .program = "a\"\n"}, sink);
+  const std::string labels = "{pid=\"7\",program=\"a\\\"\\\\x0a\"";
+  EXPECT_NE(text.find("\nhakmem_misuses_total" + labels + "} 32\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("_total" + labels + ",route=\"tiny\"} 1\n"),
+            std::string::npos);
+  EXPECT_EQ(text.find("resident"), std::string::npos);
+  text.clear();
+  const std::string longest(100, '\xff');
+  PrintStatisticsOpenMetrics(
+      Numbered(), {.id = ~0ULL, .program = longest, .resident_bytes = 5}, sink);
+  EXPECT_NE(text.find("\\\\xff\"} 5\n# EOF\n"), std::string::npos);
+}
+
 // One in use, one without slabs, one that is full.
 constexpr ClassStatistics kClasses[] = {
     {.block_bytes = 1024,

@@ -69,12 +69,16 @@ void Peak() {
   Fill(peak, PlantedPeak);
 }
 
-bool WriteProfile(const char* path) {
+// By a function of hakmem.h, if there is one.
+bool WriteTo(int file, const char* function) {
   using Write = int (*)(int);
-  const auto write =
-      reinterpret_cast<Write>(::dlsym(RTLD_DEFAULT, "hakmem_heap_profile"));
+  const auto write = reinterpret_cast<Write>(::dlsym(RTLD_DEFAULT, function));
+  return write != nullptr && write(file) == 0;
+}
+
+bool WriteProfile(const char* path) {
   const int file = ::open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-  return write != nullptr && file >= 0 && write(file) == 0 && close(file) == 0;
+  return file >= 0 && WriteTo(file, "hakmem_heap_profile") && close(file) == 0;
 }
 
 bool Grow(const char* first_profile) {
@@ -121,7 +125,7 @@ void PrintStatistics() {
 
 // Whoever likes may look at it until its input ends. From the numbers on,
 // it allocates nothing unless it churns. Asked to tell, it has written what
-// malloc_stats() knows by then.
+// malloc_stats(), or a function of hakmem.h, knows by then.
 void Wait(std::string_view how) {
   const bool churns = how == "churn";
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -135,6 +139,7 @@ void Wait(std::string_view how) {
   std::puts("ready");
   PrintStatistics();
   if (how == "tell") ::malloc_stats();
+  if (how == "measure") WriteTo(STDERR_FILENO, "hakmem_write_openmetrics");
   std::fflush(stdout);
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) > 0) {
@@ -145,7 +150,8 @@ void Wait(std::string_view how) {
 
 int Run(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
-  if (argc > 2 && (mode == "hold" || mode == "tell" || mode == "churn")) {
+  if (argc > 2 && (mode == "hold" || mode == "tell" || mode == "measure" ||
+                   mode == "churn")) {
     const int status = Run(argc - 1, argv + 1);
     if (status == 0) Wait(mode);
     return status;

@@ -12,8 +12,6 @@
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
 #include "allocator/base/json_text.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/process_image.h"
@@ -32,7 +30,6 @@ namespace hakmem::tools {
 namespace {
 
 constexpr const char* kFlags[] = {"json", "openmetrics"};
-constexpr std::string_view kEndOfMetrics = "# EOF\n";
 
 void Complain(std::string_view text) {
   const std::string line = absl::StrCat("hakmem stats: ", text, "\n");
@@ -79,23 +76,14 @@ std::string AsJson(const ProcessStatistics& process,
 
 std::string AsOpenMetrics(const ProcessStatistics& process,
                           const Statistics& statistics) {
-  const std::string labels =
-      absl::StrCat("pid=\"", process.pid, "\",program=\"",
-                   absl::StrReplaceAll(ForTerminal(process.program),
-                                       {{"\\", "\\\\"}, {"\"", "\\\""}}),
-                   "\"");
   std::string text;
-  PrintStatisticsOpenMetrics(statistics, labels, AppendTo(text));
-  if (!process.resident_bytes) return text;
-  // Before the end, which the allocator's own ones have.
-  return absl::StrCat(absl::StripSuffix(text, kEndOfMetrics),
-                      "# TYPE hakmem_resident_bytes gauge\n"
-                      "# UNIT hakmem_resident_bytes bytes\n"
-                      "# HELP hakmem_resident_bytes the process's memory, as "
-                      "the kernel counts it\n"
-                      "hakmem_resident_bytes{",
-                      labels, "} ", *process.resident_bytes, "\n",
-                      kEndOfMetrics);
+  PrintStatisticsOpenMetrics(
+      statistics,
+      {.id = process.pid,
+       .program = process.program,
+       .resident_bytes = process.resident_bytes.value_or(0)},
+      AppendTo(text));
+  return text;
 }
 
 int Stats(const std::vector<std::string>& arguments) {

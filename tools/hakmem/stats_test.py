@@ -54,8 +54,8 @@ def parse_openmetrics(text):
 
 
 class StatsTest(PlantedProcessTest):
-    def start(self, *command, library=LIBRARIES[0]):
-        return super().start(*command, library=library)
+    def start(self, *command, library=LIBRARIES[0], **options):
+        return super().start(*command, library=library, **options)
 
     def stats(self, *arguments, status=0, before=()):
         done = subprocess.run([*before, HAKMEM, "stats", *map(str, arguments)], capture_output=True, text=True, timeout=60)
@@ -124,6 +124,19 @@ class StatsTest(PlantedProcessTest):
         except ImportError:
             return
         self.assertEqual(sum(len(family.samples) for family in parser.text_string_to_metric_families(text)), len(samples))
+
+    def test_a_program_writes_the_same_openmetrics_itself(self):
+        for library in LIBRARIES:
+            written = self.folder / "written"
+            with written.open("w") as stderr:
+                process = self.start(PROGRAM, "measure", "mixed", library=library, stderr=stderr)
+            process.stdout.readline()
+            own = written.read_text()
+            told = self.stats("--openmetrics", process.pid).stdout
+            # Memory that the kernel counts may change; the histories of blocks are not told to others.
+            changes = r"(hakmem_(?:resident%s)_bytes\{.*\}) \d+" % ("|metadata" if "debug" in library else "")
+            self.assertEqual(re.sub(changes, r"\1 N", own), re.sub(changes, r"\1 N", told), library)
+            self.assertEqual(parse_openmetrics(own).keys(), parse_openmetrics(told).keys())
 
     def test_a_process_that_allocates_meanwhile(self):
         process = self.start(PROGRAM, "churn", "leak")

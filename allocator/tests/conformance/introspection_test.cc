@@ -1,11 +1,14 @@
 // mallinfo, malloc_info and their like, and hakmem.h.
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <string>
 #include <thread>
@@ -250,6 +253,30 @@ TEST(HakmemHeader, StatisticsOfOlderAndNewerCallers) {
   Hakmem().get_statistics(&caller.known, kOlder);
   EXPECT_LT(caller.known.tiny.allocations, ~std::uint64_t{0});
   EXPECT_EQ(caller.known.pool.allocations, ~std::uint64_t{0});
+}
+
+TEST(HakmemHeader, WritesOpenMetrics) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  char path[] = "/tmp/hakmem_metrics_XXXXXX";
+  const int fd = mkstemp(path);
+  ASSERT_GE(fd, 0);
+  const hakmem_statistics before = Statistics();
+  EXPECT_EQ(Hakmem().write_openmetrics(fd), 0);
+  const hakmem_statistics after = Statistics();
+  close(fd);
+  // Nothing was allocated for it.
+  EXPECT_EQ(memcmp(&after, &before, 4 * sizeof(hakmem_route_statistics)), 0);
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  unlink(path);
+  EXPECT_TRUE(text.starts_with("# TYPE hakmem_allocations counter\n"));
+  EXPECT_TRUE(text.ends_with("\n# EOF\n"));
+  const std::string pid = "{pid=\"" + std::to_string(getpid()) + "\",program=";
+  EXPECT_NE(text.find("hakmem_mapped_bytes" + pid), std::string::npos);
+  EXPECT_NE(text.find("hakmem_resident_bytes" + pid), std::string::npos);
+  errno = 0;
+  EXPECT_EQ(Hakmem().write_openmetrics(fd), -1);
+  EXPECT_EQ(errno, EBADF);
 }
 
 TEST(HakmemHeader, PurgeGivesCachedMemoryBack) {

@@ -39,6 +39,7 @@ __attribute__((weak)) std::size_t hakmem_get_statistics(hakmem_statistics*,
 __attribute__((weak)) std::size_t hakmem_purge();
 __attribute__((weak)) std::size_t hakmem_prewarm(std::size_t, std::size_t);
 __attribute__((weak)) int hakmem_heap_profile(int);
+__attribute__((weak)) int hakmem_write_openmetrics(int);
 __attribute__((weak)) std::size_t hakmem_failure_events(hakmem_failure_event*,
                                                         std::size_t,
                                                         std::size_t);
@@ -105,6 +106,8 @@ const HakmemApi& Hakmem() {
       .prewarm = Find(&hakmem_prewarm, "hakmem_prewarm"),
       .failure_events = Find(&hakmem_failure_events, "hakmem_failure_events"),
       .heap_profile = Find(&hakmem_heap_profile, "hakmem_heap_profile"),
+      .write_openmetrics =
+          Find(&hakmem_write_openmetrics, "hakmem_write_openmetrics"),
       .set_failure_handler =
           Find(&hakmem_set_failure_handler, "hakmem_set_failure_handler"),
       .free_sized = Find(&free_sized, "free_sized"),

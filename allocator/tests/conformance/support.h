@@ -58,6 +58,7 @@ struct HakmemApi {
   std::size_t (*failure_events)(hakmem_failure_event*, std::size_t,
                                 std::size_t) = nullptr;
   int (*heap_profile)(int) = nullptr;
+  int (*write_openmetrics)(int) = nullptr;
   void (*set_failure_handler)(hakmem_failure_handler, void*) = nullptr;
   void (*free_sized)(void*, std::size_t) = nullptr;
   void (*free_aligned_sized)(void*, std::size_t, std::size_t) = nullptr;
