@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "allocator/config/version.h"
+#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
@@ -26,7 +27,7 @@ namespace {
 constexpr std::size_t kHelpIndent = 6;
 constexpr std::size_t kHelpColumns = 79;
 
-void Complain(std::string_view text) {
+void PrintError(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -93,9 +94,9 @@ absl::StatusOr<std::size_t> SetFlag(const Command& command,
 }
 
 int WrongUsage(const Command& command, const absl::Status& status) {
-  Complain(absl::StrCat("hakmem ", command.name, ": ", status.message(),
-                        "\nusage: hakmem ", command.name, " ", command.usage,
-                        "\nmore: hakmem help ", command.name, "\n"));
+  PrintError(absl::StrCat("hakmem ", command.name, ": ", status.message(),
+                          "\nusage: hakmem ", command.name, " ", command.usage,
+                          "\nmore: hakmem help ", command.name, "\n"));
   return command.usage_status;
 }
 
@@ -113,8 +114,9 @@ int UnknownCommand(std::span<const Command* const> commands,
   for (const Command* command : commands) {
     absl::StrAppend(&names, command->name, ", ");
   }
-  Complain(absl::StrCat("hakmem: there is no subcommand \"", ForTerminal(name),
-                        "\" (there are: ", names, "help)\n"));
+  PrintError(absl::StrCat("hakmem: there is no subcommand \"",
+                          ForTerminal(name), "\" (there are: ", names,
+                          "help)\n"));
   return 2;
 }
 
@@ -193,7 +195,7 @@ namespace {
 int RunCommand(std::span<const Command* const> commands,
                std::span<const char* const> arguments) {
   if (arguments.empty()) {
-    Complain(Overview(commands));
+    PrintError(Overview(commands));
     return 2;
   }
   const std::string_view name = arguments[0];
@@ -214,6 +216,7 @@ int RunCommand(std::span<const Command* const> commands,
   const absl::StatusOr<std::vector<std::string>> others =
       ReadFlags(*command, arguments);
   if (!others.ok()) return WrongUsage(*command, others.status());
+  SetComplainer(command->name);
   return command->run(*others);
 }
 
@@ -223,8 +226,8 @@ int RunCommandLine(std::span<const Command* const> commands,
                    std::span<const char* const> arguments) {
   const int status = RunCommand(commands, arguments);
   if (OutputError() == 0) return status;
-  Complain(absl::StrCat("hakmem: standard output cannot be written: ",
-                        std::strerror(OutputError()), "\n"));
+  PrintError(absl::StrCat("hakmem: standard output cannot be written: ",
+                          std::strerror(OutputError()), "\n"));
   return status == 0 ? 1 : status;
 }
 

@@ -5,7 +5,6 @@
 
 #include <csignal>
 #include <cstddef>
-#include <cstdio>
 #include <memory>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/input_file.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/report.h"
@@ -59,11 +59,6 @@ constexpr const char* kFlags[] = {"follow", "json",       "html",
                                   "sites",  "symbolizer", "symbols"};
 
 volatile std::sig_atomic_t stop_asked = 0;
-
-void Complain(std::string_view text) {
-  const std::string line = absl::StrCat("hakmem explain: ", text, "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
 
 void StopOnSignal() {
   struct sigaction action = {};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -21,6 +20,7 @@
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_ring.h"
 #include "tools/hakmem/analysis.h"
+#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/report_json.h"
@@ -43,11 +43,6 @@ constexpr std::uint32_t kMaxSlots = 1 << 20;
 // An older hakmem's event ends sooner, this one's at the latest.
 constexpr std::uint32_t kLeastEventBytes = offsetof(FailureEvent, live_bytes);
 constexpr std::uint32_t kMaxSlotBytes = 1 << 16;
-
-void Complain(std::string_view text) {
-  const std::string line = absl::StrCat("hakmem failures: ", text, "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
 
 template <std::size_t kBytes>
 std::string Text(const char (&text)[kBytes]) {

@@ -1,7 +1,6 @@
 #include "tools/hakmem/heap.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/class_report.h"
+#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_page.h"
 #include "tools/hakmem/heap_process.h"
@@ -58,11 +58,6 @@ constexpr unsigned kDefaultRows = 20;
 constexpr const char* kFlags[] = {"by",         "by_class", "diff",   "top",
                                   "json",       "html",     "folded", "pprof",
                                   "symbolizer", "symbols"};
-
-void Complain(std::string_view text) {
-  const std::string line = absl::StrCat("hakmem heap: ", text, "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
 
 std::optional<HeapKind> KindNamed(std::string_view name) {
   for (const HeapKind kind :

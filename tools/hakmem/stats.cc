@@ -1,7 +1,6 @@
 #include "tools/hakmem/stats.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/base/json_text.h"
 #include "allocator/statistics/statistics.h"
+#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/standard_output.h"
@@ -30,11 +30,6 @@ namespace hakmem::tools {
 namespace {
 
 constexpr const char* kFlags[] = {"json", "openmetrics"};
-
-void Complain(std::string_view text) {
-  const std::string line = absl::StrCat("hakmem stats: ", text, "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
 
 // A sink that appends to a text.
 LineSink AppendTo(std::string& text) {

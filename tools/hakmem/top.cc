@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <optional>
 #include <string>
@@ -25,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
@@ -56,11 +56,6 @@ constexpr std::string_view kKeys =
     "failures";
 
 volatile std::sig_atomic_t g_stopped = 0;
-
-void Complain(std::string_view text) {
-  const std::string line = absl::StrCat("hakmem top: ", text, "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
 
 // The terminal while it is a screen: keys come one by one, and what was there
 // before comes back at the end.

@@ -1,7 +1,6 @@
 #include "tools/hakmem/trace.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/trace_analysis.h"
@@ -65,11 +65,6 @@ constexpr std::size_t kMaxSymbolizedSites = 10000;
 constexpr const char* kFlags[] = {"html",          "json",       "top",
                                   "chrome",        "pprof",      "replay",
                                   "replay_events", "symbolizer", "symbols"};
-
-void Complain(std::string_view text) {
-  const std::string line = absl::StrCat("hakmem trace: ", text, "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
 
 bool Write(const std::string& path, const std::string& bytes) {
   const absl::Status status = WriteFile(path, bytes);
