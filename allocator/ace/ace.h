@@ -36,6 +36,7 @@
 #include "allocator/ace/zone_stock.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
@@ -235,6 +236,8 @@ class Ace {
   // zone's grants rose by since the last time, so that no other thread has to
   // wait for the kernel. Refusals do not matter here.
   void PrepareAhead();
+  // The decay delay, at least 1, from now on; returns what it was.
+  std::uint64_t SetDecay(std::uint64_t decay_ms);
   // Gives all freed memory back; returns the bytes given back.
   std::size_t PurgeAll();
   // Unmaps every wholly free SuperSlab, which makes room below all limits;
@@ -418,7 +421,8 @@ class Ace {
   Slack slack_ = kSlack;
   std::uint64_t max_moved_mappings_ = 0;
   std::uint64_t max_staying_huge_ = 0;
-  std::uint64_t decay_ms_ = 0;
+  // And by SetDecay, under lock_.
+  Relaxed<std::uint64_t> decay_ms_;
   std::uint64_t heap_limit_bytes_ = 0;
   HugePages huge_pages_ = HugePages::kOff;
   Prefaulting prefault_ = Prefaulting::kOff;

@@ -93,6 +93,15 @@ bool Ace::Tick() {
   return true;
 }
 
+std::uint64_t Ace::SetDecay(std::uint64_t decay_ms) {
+  const FutexLockHolder hold(lock_);
+  const std::uint64_t before = decay_ms_;
+  decay_ms_ = decay_ms;
+  next_trim_ms_.store(memory_.NowMs() + IntervalMs(),
+                      std::memory_order_relaxed);
+  return before;
+}
+
 std::size_t Ace::PurgeAll() {
   const FutexLockHolder hold(lock_);
   std::size_t bytes = 0;

@@ -26,6 +26,8 @@ struct Options : HeapOptions {
   char stats[kMaxOptionPathBytes] = "";
   // 0 or 1.
   std::uint64_t background = 0;
+  // 0 or 1.
+  std::uint64_t control = 0;
   // Tracing variant: "": none; "1": hakmem.%p.trace; else a file, in whose name
   // %p is the process.
   char trace[kMaxOptionPathBytes] = "";
@@ -106,6 +108,10 @@ inline constexpr OptionSpec kOptionTable[] = {
      "lately, up to 64 MiB for small and 64 MiB for other blocks. With "
      "HAKMEM_PREFAULT it has pages, too, within the bound on idle memory.",
      &Options::background, nullptr, 0, 1},
+    {"HAKMEM_CONTROL", OptionType::kFlag, "",
+     "Who may trace the process may have it give memory back and set its decay "
+     "delay, by hakmem purge and hakmem option (docs/statistics.md).",
+     &Options::control, nullptr, 0, 1},
     {"HAKMEM_MAX_ALLOC", OptionType::kBytes, "bytes",
      "The largest request that is served; larger ones fail with ENOMEM.",
      &Options::max_alloc_bytes, nullptr, 64 * 1024, kNoMaximum},

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "allocator/config/options.h"
+#include "allocator/frontend/control.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
@@ -21,6 +22,7 @@ void Run() {
   for (;;) {
     SleepMs(sleep_ms);
     ProductMaintain();
+    ObeyControl();
   }
 }
 

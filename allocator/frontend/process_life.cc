@@ -9,6 +9,7 @@
 #include "allocator/core/live_count.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/block_history.h"
+#include "allocator/frontend/control.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
 #include "allocator/frontend/failure_reports.h"
@@ -61,6 +62,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   ProductStart();
   if (WritesToStderrAtExit(CurrentOptions())) KeepStderr();
   WantBackgroundThread();
+  WantControl();
   Prewarm();
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
   StartFailureReports();

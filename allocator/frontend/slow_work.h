@@ -18,6 +18,7 @@ namespace hakmem {
 enum class SlowWork : std::uint8_t {
   kBackgroundThread = 1,  // start it, once
   kMemoryLines = 2,       // of the failure trace, each second
+  kControl = 4,           // look for a command
 };
 
 namespace internal {

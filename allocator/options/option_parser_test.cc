@@ -431,7 +431,7 @@ constexpr char kDefaultLines[] =
     "  HAKMEM_SHOW_CONFIG=0 (default)\n"
     "  HAKMEM_STATS=none (default)\n"
     "  HAKMEM_DECAY_MS=500 milliseconds (default)\n"
-    "  HAKMEM_BACKGROUND=0 (default)\n"
+    "  HAKMEM_BACKGROUND=0 (default)\n  HAKMEM_CONTROL=0 (default)\n"
     "  HAKMEM_MAX_ALLOC=unlimited (default)\n"
     "  HAKMEM_HEAP_LIMIT=unlimited (default)\n"
     "  HAKMEM_DEPOT=8388608 bytes (default)\n"

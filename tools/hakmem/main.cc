@@ -3,6 +3,7 @@
 #include <span>
 
 #include "tools/hakmem/command_line.h"
+#include "tools/hakmem/control.h"
 #include "tools/hakmem/explain.h"
 #include "tools/hakmem/failures.h"
 #include "tools/hakmem/heap.h"
@@ -17,7 +18,8 @@ int main(int argc, char** argv) {
       &hakmem::tools::kRunCommand,      &hakmem::tools::kExplainCommand,
       &hakmem::tools::kFailuresCommand, &hakmem::tools::kHeapCommand,
       &hakmem::tools::kStatsCommand,    &hakmem::tools::kTopCommand,
-      &hakmem::tools::kTraceCommand,
+      &hakmem::tools::kTraceCommand,    &hakmem::tools::kPurgeCommand,
+      &hakmem::tools::kOptionCommand,
   };
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
   return hakmem::tools::RunCommandLine(commands, arguments.subspan(1));

@@ -123,17 +123,25 @@ void PrintStatistics() {
   std::puts("");
 }
 
+// By a block that no thread keeps.
+void LeaveTheFastPath() {
+  void* volatile block = std::malloc(2 * kMiB);
+  std::free(block);
+  ::usleep(1000);
+}
+
 // Whoever likes may look at it until its input ends. From the numbers on,
 // it allocates nothing unless it churns. Asked to tell, it has written what
 // malloc_stats(), or a function of hakmem.h, knows by then.
 void Wait(std::string_view how) {
-  const bool churns = how == "churn";
+  const bool churns = how == "churn" || how == "work";
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   std::atomic<bool> ended = false;
   std::thread churn;
   if (churns) {
-    churn = std::thread([&ended] {
-      while (!ended) std::unique_ptr<Block> freed(Churn());
+    churn = std::thread([&ended, how] {
+      while (!ended && how == "churn") std::unique_ptr<Block> freed(Churn());
+      while (!ended) LeaveTheFastPath();
     });
   }
   std::puts("ready");
@@ -151,7 +159,7 @@ void Wait(std::string_view how) {
 int Run(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (argc > 2 && (mode == "hold" || mode == "tell" || mode == "measure" ||
-                   mode == "churn")) {
+                   mode == "churn" || mode == "work")) {
     const int status = Run(argc - 1, argv + 1);
     if (status == 0) Wait(mode);
     return status;

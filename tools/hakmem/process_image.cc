@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/procfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -251,6 +252,21 @@ absl::Status ProcessImage::Read(std::uint64_t address, void* bytes,
     done += *more;
   }
   return absl::OkStatus();
+}
+
+absl::Status ProcessImage::Write(std::uint64_t address, const void* bytes,
+                                 std::size_t count) const {
+  const iovec from = {const_cast<void*>(bytes), count};
+  const iovec to = {reinterpret_cast<void*>(address), count};
+  const ssize_t written =
+      ::process_vm_writev(static_cast<pid_t>(pid_), &from, 1, &to, 1, 0);
+  if (written == static_cast<ssize_t>(count)) return absl::OkStatus();
+  if (written < 0 && (errno == EACCES || errno == EPERM)) {
+    return NoPermission(pid_);
+  }
+  return Error(written < 0 && errno == ESRCH
+                   ? absl::StrCat("process ", pid_, " has ended meanwhile")
+                   : absl::StrCat("process ", pid_, " cannot be written to"));
 }
 
 absl::StatusOr<std::size_t> ProcessImage::ReadCore(std::uint64_t address,

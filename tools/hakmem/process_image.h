@@ -40,6 +40,9 @@ class ProcessImage {
 
   absl::Status Read(std::uint64_t address, void* bytes,
                     std::size_t count) const;
+  // Into a process that runs, where its own code may write.
+  absl::Status Write(std::uint64_t address, const void* bytes,
+                     std::size_t count) const;
   // The text at the address, as far as its zero.
   std::string ReadText(std::uint64_t address) const;
 

@@ -1,0 +1,225 @@
+#include "tools/hakmem/control.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "allocator/config/control_tables.h"
+#include "tools/hakmem/complaint.h"
+#include "tools/hakmem/process_image.h"
+#include "tools/hakmem/standard_output.h"
+#include "tools/hakmem/words.h"
+
+ABSL_FLAG(double, wait, 10, "How many seconds the process has to obey.");
+
+namespace hakmem::tools {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kNotDone = 1;
+constexpr int kWrongUsage = 2;
+constexpr const char* kFlags[] = {"wait"};
+constexpr char kMagic[8] = "hakctrl";
+constexpr absl::Duration kPause = absl::Milliseconds(10);
+constexpr std::uint64_t kMaxDecayMs = 24ULL * 3600 * 1000;
+
+std::uint64_t AddressOf(const void* there) {
+  return reinterpret_cast<std::uint64_t>(there);
+}
+
+// One command to one process.
+class Control {
+ public:
+  explicit Control(const ProcessImage& image) : image_(image) {}
+
+  // The result, once the process has obeyed.
+  absl::StatusOr<std::uint64_t> Do(ControlCommand command,
+                                   std::uint64_t argument,
+                                   absl::Duration patience);
+
+ private:
+  absl::Status Find();
+  absl::Status Get(const void* there, std::uint64_t& word) const {
+    return image_.Read(AddressOf(there), &word, sizeof(word));
+  }
+  absl::Status Put(const void* there, std::uint64_t word) const {
+    return image_.Write(AddressOf(there), &word, sizeof(word));
+  }
+  absl::Status AwaitDone(std::uint64_t request, absl::Duration patience) const;
+
+  const ProcessImage& image_;
+  ControlTables tables_ = {};
+};
+
+absl::Status Control::Find() {
+  const absl::StatusOr<std::uint64_t> address =
+      image_.FindTables("hakmem_control", "it takes no commands");
+  if (!address.ok()) return address.status();
+  absl::Status status = image_.Read(*address, &tables_, sizeof(tables_));
+  if (!status.ok()) return status;
+  if (std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) != 0 ||
+      tables_.version != ControlTables::kVersion ||
+      tables_.table_bytes < sizeof(tables_)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the hakmem of ", image_.Who(),
+        " takes commands in a form that this command does not know"));
+  }
+  std::uint32_t allowed = 0;
+  status = image_.Read(AddressOf(tables_.allowed), &allowed, sizeof(allowed));
+  if (!status.ok()) return status;
+  if (allowed == 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(image_.Who(),
+                     " takes no commands: it was not started with "
+                     "HAKMEM_CONTROL=1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Control::AwaitDone(std::uint64_t request,
+                                absl::Duration patience) const {
+  const absl::Time end = absl::Now() + patience;
+  for (;;) {
+    std::uint64_t done = 0;
+    if (absl::Status status = Get(tables_.done, done); !status.ok()) {
+      return status;
+    }
+    if (done == request) return absl::OkStatus();
+    if (absl::Now() >= end) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          image_.Who(),
+          " has not obeyed yet: it looks for commands when a call of malloc "
+          "leaves the fast path, and with HAKMEM_BACKGROUND=1 twice in a decay "
+          "delay, too"));
+    }
+    absl::SleepFor(kPause);
+  }
+}
+
+absl::StatusOr<std::uint64_t> Control::Do(ControlCommand command,
+                                          std::uint64_t argument,
+                                          absl::Duration patience) {
+  absl::Status status = Find();
+  std::uint64_t last = 0;
+  if (status.ok()) status = Get(tables_.request, last);
+  // One at a time. What was never whole nobody obeys.
+  if (status.ok() && IsControlRequest(last)) {
+    status = AwaitDone(last, patience);
+  }
+  const std::uint64_t request =
+      MakeControlRequest(ControlNumberOf(last) + 1, command);
+  if (status.ok()) status = Put(tables_.argument, argument);
+  if (status.ok()) status = Put(tables_.request, request);
+  if (status.ok()) status = AwaitDone(request, patience);
+  std::uint64_t result = 0;
+  if (status.ok()) status = Get(tables_.result, result);
+  if (!status.ok()) return status;
+  return result;
+}
+
+int Send(const std::string& name, ControlCommand command,
+         std::uint64_t argument, std::string (*tell)(std::uint64_t result)) {
+  const absl::StatusOr<ProcessImage> image = ProcessImage::Open(name);
+  if (!image.ok()) {
+    Complain(ForTerminal(image.status().message()));
+    return kNotDone;
+  }
+  if (image->is_core()) {
+    Complain(absl::StrCat(ForTerminal(name),
+                          " is a core file, which takes no commands"));
+    return kNotDone;
+  }
+  const absl::StatusOr<std::uint64_t> result = Control(*image).Do(
+      command, argument, absl::Seconds(absl::GetFlag(FLAGS_wait)));
+  if (!result.ok()) {
+    Complain(ForTerminal(result.status().message()));
+    return kNotDone;
+  }
+  PrintOut(absl::StrCat(ForTerminal(image->program()), "[", image->pid(),
+                        "]: ", tell(*result), "\n"));
+  return kDone;
+}
+
+int Purge(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1) {
+    Complain("name one process (hakmem help purge)");
+    return kWrongUsage;
+  }
+  return Send(arguments[0], ControlCommand::kPurge, 0, [](std::uint64_t bytes) {
+    return absl::StrCat(Bytes(bytes), " went back to the kernel");
+  });
+}
+
+int Option(const std::vector<std::string>& arguments) {
+  std::string_view value;
+  if (arguments.size() == 2) value = arguments[1];
+  std::uint64_t decay_ms = 0;
+  if (!absl::ConsumePrefix(&value, "decay_ms=") ||
+      !absl::SimpleAtoi(value, &decay_ms) || decay_ms == 0 ||
+      decay_ms > kMaxDecayMs) {
+    Complain(
+        "name one process, and decay_ms= from 1 to 86400000 (hakmem help "
+        "option)");
+    return kWrongUsage;
+  }
+  return Send(arguments[0], ControlCommand::kDecayMs, decay_ms,
+              [](std::uint64_t before) {
+                return absl::StrCat("decay_ms was ", before);
+              });
+}
+
+}  // namespace
+
+constexpr Command kPurgeCommand = {
+    "purge",
+    "has a running process give its free memory back to the kernel",
+    "[--FLAG…] PID",
+    "Has a process that runs on hakmem, and was started with "
+    "HAKMEM_CONTROL=1,\n"
+    "give all memory that it keeps for reuse back to the kernel, as "
+    "hakmem_purge()\n"
+    "does, and says how much that was. The process obeys when a call of "
+    "malloc\n"
+    "leaves the fast path. It takes the process's user, or root.\n"
+    "\n"
+    "Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong "
+    "command\n"
+    "line.",
+    kFlags,
+    FlagsEnd::kNever,
+    kWrongUsage,
+    Purge,
+};
+
+constexpr Command kOptionCommand = {
+    "option",
+    "sets an option of a running process: how long it keeps free memory",
+    "[--FLAG…] PID decay_ms=N",
+    "Sets the decay delay (HAKMEM_DECAY_MS) of a process that runs on hakmem, "
+    "and\n"
+    "was started with HAKMEM_CONTROL=1: how many milliseconds it keeps free "
+    "memory\n"
+    "before it goes back to the kernel, at least 1. The process obeys when a "
+    "call of\n"
+    "malloc leaves the fast path. It takes the process's user, or root.\n"
+    "\n"
+    "Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong "
+    "command\n"
+    "line.",
+    kFlags,
+    FlagsEnd::kNever,
+    kWrongUsage,
+    Option,
+};
+
+}  // namespace hakmem::tools

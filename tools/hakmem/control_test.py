@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""`hakmem purge` and `hakmem option`, on processes that run.
+
+Usage: control_test.py HAKMEM PROGRAM OLD_RING LIBRARY...
+"""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from planted_process import PlantedProcessTest
+
+HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
+MIB = 1 << 20
+A_DAY_MS = 86400000
+
+
+class ControlTest(PlantedProcessTest):
+    def start(self, *command, library=LIBRARIES[0], control="1", **options):
+        return super().start(*command, library=library, HAKMEM_CONTROL=control, **options)
+
+    def keeping(self, **options):
+        """A process that keeps some 32 MiB for reuse, and leaves malloc's fast path again and again."""
+        return self.start(PROGRAM, "work", "peak", HAKMEM_DECAY_MS=str(A_DAY_MS), **options)
+
+    def hakmem(self, *arguments, status=0):
+        done = subprocess.run([HAKMEM, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def cached(self, process):
+        return json.loads(self.hakmem("stats", "--json", process.pid).stdout)["cached_bytes"]
+
+    def fails_with(self, words, *arguments):
+        done = self.hakmem(*arguments, status=1)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, "^hakmem %s: .*%s" % (arguments[0], words))
+
+    def test_purge(self):
+        self.assertEqual(len(LIBRARIES), 4)
+        for library in LIBRARIES:
+            process = self.keeping(library=library)
+            self.assertGreater(self.cached(process), 16 * MIB, library)
+            for _ in range(2):
+                self.assertRegex(self.hakmem("purge", process.pid).stdout,
+                                 r"^planted_program\[%d\]: [\d.]+ \w+ went back to the kernel$" % process.pid)
+                self.assertLess(self.cached(process), 8 * MIB, library)
+            self.assertIsNone(process.poll())
+
+    def test_option(self):
+        process = self.keeping()
+        self.assertGreater(self.cached(process), 16 * MIB)
+        self.assertEqual(self.hakmem("option", process.pid, "decay_ms=20").stdout,
+                         "planted_program[%d]: decay_ms was %d\n" % (process.pid, A_DAY_MS))
+        self.assertEqual(self.hakmem("option", process.pid, "decay_ms=30").stdout,
+                         "planted_program[%d]: decay_ms was 20\n" % process.pid)
+        # It falls by itself; the test's time limit ends what does not.
+        while self.cached(process) > 8 * MIB:
+            pass
+
+    def test_half_a_request_is_none(self):
+        process = self.keeping()
+        self.gdb(process, "set *(unsigned long*)((unsigned long*)&hakmem_control)[4] = 0x101")
+        self.assertGreater(self.cached(process), 16 * MIB)
+        self.hakmem("purge", process.pid)
+        self.assertLess(self.cached(process), 8 * MIB)
+
+    def test_the_helper_thread_obeys(self):
+        process = self.start(PROGRAM, "hold", "peak", HAKMEM_BACKGROUND="1", HAKMEM_DECAY_MS="100")
+        self.hakmem("purge", process.pid)
+
+    def test_says_what_is_wrong(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        self.fails_with("has not obeyed yet", "purge", "--wait=0.1", process.pid)
+        # Nor the one before.
+        self.fails_with("has not obeyed yet", "option", "--wait=0.1", process.pid, "decay_ms=5")
+        self.fails_with("not started with HAKMEM_CONTROL=1", "purge", self.start(PROGRAM, "work", "leak", control="0").pid)
+        self.fails_with("there is no hakmem in process", "purge", self.start(PROGRAM, "hold", "leak", library=None).pid)
+        self.fails_with("is older than this command", "purge", self.start(OLD_RING, library=None).pid)
+        self.fails_with("there is no process", "purge", 2 ** 30)
+        self.fails_with("a core file, which takes no commands", "purge", self.core_of(process))
+        for wrong in (("purge",), ("purge", 1, 2), ("option", process.pid), ("option", process.pid, "decay_ms=0"),
+                      ("option", process.pid, "decay_ms=86400001"), ("option", process.pid, "decay_ms=x"),
+                      ("option", process.pid, "depot=1")):
+            self.hakmem(*wrong, status=2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
