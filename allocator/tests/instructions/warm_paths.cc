@@ -137,6 +137,21 @@ __attribute__((noinline)) void Measured_free_remote() { Empty(kRemoteBatch); }
 
 }  // extern "C"
 
+static void MeasureMany() {
+  Batches(kLargeBatch, 2);
+  Measured_batch_1000();
+  Operations("batch_1000", 2 * kBatch * kRounds);
+  Measured_batch_20000();
+  Operations("batch_20000", 2 * kLargeBatch * kRounds);
+  for (int round = 0; round < 2; ++round) {
+    Fill(kRemoteBatch, kTinyBytes);
+    std::thread([] { Empty(kRemoteBatch); }).join();
+  }
+  Fill(kRemoteBatch, kTinyBytes);
+  std::thread(Measured_free_remote).join();
+  Operations("free_remote", kRemoteBatch);
+}
+
 int main() {
   Warm(kTinyBytes);
   Measured_malloc_tiny();
@@ -184,17 +199,6 @@ int main() {
   Measured_realloc_border();
   Operations("realloc_border", kFew);
   Empty(1);
-  Batches(kLargeBatch, 2);
-  Measured_batch_1000();
-  Operations("batch_1000", 2 * kBatch * kRounds);
-  Measured_batch_20000();
-  Operations("batch_20000", 2 * kLargeBatch * kRounds);
-  for (int round = 0; round < 2; ++round) {
-    Fill(kRemoteBatch, kTinyBytes);
-    std::thread([] { Empty(kRemoteBatch); }).join();
-  }
-  Fill(kRemoteBatch, kTinyBytes);
-  std::thread(Measured_free_remote).join();
-  Operations("free_remote", kRemoteBatch);
+  MeasureMany();
   return 0;
 }
