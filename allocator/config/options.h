@@ -183,7 +183,8 @@ inline constexpr OptionSpec kOptionTable[] = {
      &Options::unwind, nullptr, 0, 2},
     {"HAKMEM_GUARD_SAMPLE", OptionType::kNumber, "allocations",
      "One in so many allocations is put between inaccessible pages, so that "
-     "overflows and uses after free are reported; 0: none.",
+     "overflows and uses after free are reported; 0: none, the default but in "
+     "the hardened variant (100000).",
      &Options::guard_sample, nullptr, 0, 1ULL << 32},
     {"HAKMEM_PROFILE_BYTES", OptionType::kBytes, "bytes",
      "The heap profile samples one in so many bytes that are allocated; 0: "

@@ -7,20 +7,19 @@
 #include "allocator/frontend/startup_options.h"
 #include "allocator/process/fault_hook.h"
 #include "allocator/process/process.h"
-#include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
 
 void StartSampledGuards() {
   if (CurrentOptions().guard_sample == 0) return;
   if (!ProductGuards().on()) {
-    WriteFd(kStderrFd,
-            "hakmem: warning: HAKMEM_GUARD_SAMPLE: no memory for guarded "
-            "blocks; ignored\n");
+    if (AreGuardsAskedFor()) {
+      WriteFd(kStderrFd,
+              "hakmem: warning: HAKMEM_GUARD_SAMPLE: no memory for guarded "
+              "blocks; ignored\n");
+    }
     return;
   }
-  // For the stacks of misused calls.
-  PrepareStackTables();
   AddFaultListener(
       [](const Fault& fault) {
         return ProductGuards().ReportFault(fault, ProductVariant());

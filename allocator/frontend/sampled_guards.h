@@ -7,7 +7,7 @@
 
 namespace hakmem {
 
-// Nothing, unless HAKMEM_GUARD_SAMPLE asks for it.
+// Nothing, unless allocations are sampled.
 void StartSampledGuards();
 
 }  // namespace hakmem

@@ -25,6 +25,7 @@ const HeapOptions& StartupOptions() {
   WarnOfOtherVariants(g_pages.options, ProductVariant());
   WarnOfWeakened(g_pages.options, ProductVariant());
   if (!ProductMayCheckKinds()) LeaveKindsAlone(g_pages.options);
+  SampleHardened(g_pages.options, ProductVariant());
   if (g_pages.options.values.show_config != 0) {
     RawPrinter out;
     PrintConfig(g_pages.options, ProductVariant(), out);
@@ -48,5 +49,10 @@ const HeapOptions& SealedStartupOptions() {
 }
 
 const Options& CurrentOptions() { return g_pages.options.values; }
+
+bool AreGuardsAskedFor() {
+  return OriginOf(&Options::guard_sample, g_pages.options) ==
+         OptionOrigin::kEnvironment;
+}
 
 }  // namespace hakmem

@@ -22,6 +22,9 @@ const HeapOptions& SealedStartupOptions();
 // The options as they are; the defaults before StartupOptions has run.
 const Options& CurrentOptions();
 
+// Whether the environment says how many allocations are guarded.
+bool AreGuardsAskedFor();
+
 }  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_FRONTEND_STARTUP_OPTIONS_H_

@@ -327,16 +327,25 @@ void WarnOfWeakened(const ParsedOptions& options, std::string_view variant) {
   WriteFd(kStderrFd, out.text());
 }
 
-void LeaveKindsAlone(ParsedOptions& options) {
-  for (const OptionSpec& spec : kOptionTable) {
-    OptionOrigin& origin = options.origins[&spec - kOptionTable];
-    if (spec.number != &Options::check_kinds ||
-        origin != OptionOrigin::kDefault) {
-      continue;
-    }
-    options.values.check_kinds = 0;
-    origin = OptionOrigin::kProgram;
+OptionOrigin& OriginOf(std::uint64_t Options::* number,
+                       ParsedOptions& options) {
+  const OptionSpec* spec = kOptionTable;
+  while (spec->number != number) ++spec;
+  return options.origins[spec - kOptionTable];
+}
+
+void SampleHardened(ParsedOptions& options, std::string_view variant) {
+  if (variant == "hardened" &&
+      OriginOf(&Options::guard_sample, options) == OptionOrigin::kDefault) {
+    options.values.guard_sample = kHardenedGuardSample;
   }
+}
+
+void LeaveKindsAlone(ParsedOptions& options) {
+  OptionOrigin& origin = OriginOf(&Options::check_kinds, options);
+  if (origin != OptionOrigin::kDefault) return;
+  options.values.check_kinds = 0;
+  origin = OptionOrigin::kProgram;
 }
 
 void PrintConfig(const ParsedOptions& options, const char* variant,

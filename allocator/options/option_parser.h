@@ -67,6 +67,14 @@ void WarnOfOtherVariants(const ParsedOptions& options,
 //   hakmem: warning: weakened by HAKMEM_CLEAR=256 (HAKMEM_WARN_WEAKENED=0: …
 void WarnOfWeakened(const ParsedOptions& options, std::string_view variant);
 
+// One allocation in so many is guarded in the hardened variant, unless the
+// environment says otherwise.
+inline constexpr std::uint64_t kHardenedGuardSample = 100'000;
+void SampleHardened(ParsedOptions& options, std::string_view variant);
+
+// The origin of a number.
+OptionOrigin& OriginOf(std::uint64_t Options::* number, ParsedOptions& options);
+
 // For a program that replaces some of new and delete: kinds are not checked
 // unless the environment asks for it, because a `delete` that calls free is
 // legal then.

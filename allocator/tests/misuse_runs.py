@@ -13,7 +13,7 @@ def run(library, program, argument, **options):
     """Returns the program's return code and its stderr."""
     result = subprocess.run(
         [program, argument],
-        env=dict(os.environ, LD_PRELOAD=library, HAKMEM_WARN_WEAKENED="0", **options),
+        env={**os.environ, "LD_PRELOAD": library, "HAKMEM_WARN_WEAKENED": "0", "HAKMEM_GUARD_SAMPLE": "0", **options},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

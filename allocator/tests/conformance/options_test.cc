@@ -92,6 +92,20 @@ TEST(Options, HardenedNamesWhatWeakensIt) {
   EXPECT_EQ(silent.output.find("weakened"), std::string::npos) << silent.output;
 }
 
+TEST(Options, HardenedGuardsASampleUnlessItIsToldNotTo) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const bool hardened = std::string(Hakmem().variant()) == "hardened";
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_SHOW_CONFIG=1"},
+                .before_exec = [] { unsetenv("HAKMEM_GUARD_SAMPLE"); }});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_EQ(FirstLineWith(child.output, "HAKMEM_GUARD_SAMPLE="),
+            std::string("  HAKMEM_GUARD_SAMPLE=") +
+                (hardened ? "100000" : "0") + " allocations (default)")
+      << child.output;
+}
+
 TEST(Options, DISABLED_MallocsWithoutMapping) {
   hakmem_statistics before = {};
   Hakmem().get_statistics(&before, sizeof(before));

@@ -1,6 +1,7 @@
 #!/bin/bash
 # preloaded.sh LIBRARY PROGRAM [ARGS…]: runs the program with the library
-# preloaded, having made sure that the loader takes it.
+# preloaded, having made sure that the loader takes it. No allocation is guarded
+# by chance.
 set -euo pipefail
 library=$(realpath "$1")
 program=./$2
@@ -11,4 +12,5 @@ if [[ $objects != *"$library"* ]]; then
   echo "the loader does not load $library into $program" >&2
   exit 1
 fi
+export HAKMEM_GUARD_SAMPLE=${HAKMEM_GUARD_SAMPLE-0}
 LD_PRELOAD=$library exec "$program" "$@"

@@ -20,8 +20,9 @@ EVENTS = ("Ir", "Dr", "Dw", "Bc")
 # Paths with slow parts: their placement depends on random addresses.
 TOLERANCE = 0.02
 # Trimming comes with time, and time passes on busy machines. Samples of the heap
-# profile come at random; a call that is not sampled does the same without them.
-NOTHING_AT_RANDOM = {"HAKMEM_DECAY_MS": "86400000", "HAKMEM_PROFILE_BYTES": "0"}
+# profile come at random, and so do guarded blocks; a call that is not sampled does
+# the same without them.
+NOTHING_AT_RANDOM = {"HAKMEM_DECAY_MS": "86400000", "HAKMEM_PROFILE_BYTES": "0", "HAKMEM_GUARD_SAMPLE": "0"}
 HEADER = """\
 # Executed inside %s, per operation, on warm paths: written by
 #   bazel run //allocator/tests/instructions:update

@@ -1,0 +1,99 @@
+// What the variants make of options.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allocator/options/option_parser.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+ParsedOptions Given(const std::vector<const char*>& variables) {
+  ParsedOptions options;
+  for (const std::string_view text : variables) {
+    const std::size_t equals = text.find('=');
+    EXPECT_EQ(
+        ApplyOption(text.substr(0, equals), text.substr(equals + 1), options),
+        OptionError::kNone);
+  }
+  return options;
+}
+
+std::string WarningsInVariant(std::string_view variant,
+                              const std::vector<const char*>& variables) {
+  const ParsedOptions options = Given(variables);
+  testing::internal::CaptureStderr();
+  WarnOfOtherVariants(options, variant);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(WarnOfOtherVariants, NamesEachOptionWithoutEffect) {
+  const std::vector<const char*> all = {
+      "HAKMEM_TRACE=t",        "HAKMEM_TRACE_SAMPLE=5", "HAKMEM_TRACE_STACKS=1",
+      "HAKMEM_CHECK_KINDS=1",  "HAKMEM_CHECK_SOURCE=1", "HAKMEM_LEAKS=1",
+      "HAKMEM_GUARD_SAMPLE=9", "HAKMEM_STATS=1",        "HAKMEM_CLEAR=256"};
+  const std::string release = WarningsInVariant("release", all);
+  EXPECT_EQ(std::count(release.begin(), release.end(), '\n'), 7);
+  EXPECT_NE(release.find("hakmem: warning: HAKMEM_CHECK_SOURCE needs the "
+                         "hardened or debug variant; ignored\n"),
+            std::string::npos);
+  const std::string tracing = WarningsInVariant("tracing", all);
+  EXPECT_EQ(std::count(tracing.begin(), tracing.end(), '\n'), 4);
+  const std::string hardened = WarningsInVariant("hardened", all);
+  EXPECT_EQ(std::count(hardened.begin(), hardened.end(), '\n'), 4);
+  const std::string debug = WarningsInVariant("debug", all);
+  EXPECT_EQ(std::count(debug.begin(), debug.end(), '\n'), 3);
+}
+
+TEST(WarnOfOtherVariants, IsSilentWhereNothingIsAsked) {
+  EXPECT_EQ(WarningsInVariant("release", {"HAKMEM_TRACE=0", "HAKMEM_LEAKS="}),
+            "");
+}
+
+std::string WeakenedIn(const std::string& variant,
+                       const std::vector<const char*>& variables) {
+  ParsedOptions options = Given(variables);
+  LeaveKindsAlone(options);
+  testing::internal::CaptureStderr();
+  WarnOfWeakened(options, variant);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(WarnOfWeakened, NamesWhatWeakensHardened) {
+  const std::vector<const char*> all = {
+      "HAKMEM_CLEAR=1K", "HAKMEM_ON_MISUSE=log", "HAKMEM_CHECK_KINDS=0"};
+  EXPECT_EQ(WeakenedIn("hardened", all),
+            "hakmem: warning: weakened by HAKMEM_CHECK_KINDS=0, "
+            "HAKMEM_CLEAR=1024, HAKMEM_ON_MISUSE=log "
+            "(HAKMEM_WARN_WEAKENED=0: not a word of it)\n");
+  EXPECT_EQ(WeakenedIn("debug", all), "");
+}
+
+TEST(WarnOfWeakened, IsSilentWhereNothingDoesOrNobodyWantsToHear) {
+  EXPECT_EQ(WeakenedIn("hardened", {"HAKMEM_CLEAR=all", "HAKMEM_ON_MISUSE=trap",
+                                    "HAKMEM_CHECK_SOURCE=1"}),
+            "");
+  EXPECT_EQ(
+      WeakenedIn("hardened", {"HAKMEM_CLEAR=256", "HAKMEM_WARN_WEAKENED=0"}),
+      "");
+}
+TEST(SampleHardened, GuardsUnlessTheEnvironmentSaysOtherwise) {
+  const auto sampled = [](const std::string& variant,
+                          const std::vector<const char*>& variables) {
+    ParsedOptions options = Given(variables);
+    SampleHardened(options, variant);
+    return options.values.guard_sample;
+  };
+  EXPECT_EQ(sampled("hardened", {}), kHardenedGuardSample);
+  EXPECT_EQ(sampled("hardened", {"HAKMEM_GUARD_SAMPLE=0"}), 0u);
+  EXPECT_EQ(sampled("hardened", {"HAKMEM_GUARD_SAMPLE=7"}), 7u);
+  EXPECT_EQ(sampled("debug", {}), 0u);
+  EXPECT_EQ(sampled("release", {}), 0u);
+}
+
+}  // namespace
+}  // namespace hakmem
