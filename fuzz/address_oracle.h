@@ -37,6 +37,12 @@ class AddressOracle {
   // All that is said of it must be so.
   void Check(Address address) {
     const Surroundings around = LookAround(allocator_.ace(), address);
+    // Guarded blocks tell of themselves.
+    if (allocator_.guards().blocks().Contains(
+            reinterpret_cast<const void*>(address))) {
+      HAK_CHECK(around.at.kind == AddressKind::kTable);
+      return;
+    }
     const Block* const block = model_.Around(address);
     if (block != nullptr) {
       HAK_CHECK(around.at.kind == AddressKind::kBlock && around.at.block.live);

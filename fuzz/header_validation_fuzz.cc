@@ -3,15 +3,19 @@
 // blocks whose header byte or unit record is damaged. A model knows the truth:
 // what is no live block must be reported, a pointer into a live block as that,
 // and what is valid must be served. So must what crash reports say of the
-// pointer, and what checked copies make of it.
+// pointer, and what checked copies make of it. Guarded blocks have no header:
+// the bytes beside them are damaged, and accesses fault; after each report they
+// must be what they were.
 //
-// Header: unused. Records: op % 16 is the operation of `Step`. A pointer is
+// Header: 0 sampled guards, 1 how many blocks they may guard.
+// Records: op % 16 is the operation of `Step`. A pointer is
 // chosen by `a` among the live or stale ones, and b says how far from it; what
 // it is given to is chosen by `who`.
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -22,6 +26,7 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/zone.h"
 #include "fuzz/address_oracle.h"
@@ -56,10 +61,19 @@ std::size_t OffsetOf(std::uint32_t number) {
   }
 }
 
+HeapOptions OptionsOf(const Records& input) {
+  HeapOptions options;
+  if (input.header(0) % 4 == 1) {
+    options.guard_sample = 1 + input.header(0) / 4U;
+    options.guard_slots = 1 + input.header(1) % 64U;
+  }
+  return options;
+}
+
 template <const Config& kConfig>
 class ValidationRun {
  public:
-  ValidationRun() : heap_(HeapOptions()) {}
+  explicit ValidationRun(const Records& input) : heap_(OptionsOf(input)) {}
   void Step(const Record& record);
   void Finish() {
     heap_.Check();
@@ -82,7 +96,12 @@ class ValidationRun {
   Address Arbitrary(const Record& record);
   void DamageHeader(const Record& record);
   void DamageRecord(const Record& record);
+  void DamageCanary(const Record& record, void* block);
+  void CauseFault(const Record& record, Address address);
   void WrongSize(const Record& record);
+  bool IsGuarded(const void* pointer) {
+    return heap_.allocator().guards().blocks().Contains(pointer);
+  }
   Zone* ZoneOf(Address address) {
     Region& region = heap_.allocator().ace().region();
     if (region.fine().Contains(address)) return &region.fine();
@@ -204,6 +223,7 @@ template <const Config& kConfig>
 void ValidationRun<kConfig>::DamageHeader(const Record& record) {
   void* block = heap_.Pick(record.a);
   if (block == nullptr) return;
+  if (IsGuarded(block)) return DamageCanary(record, block);
   const auto address = reinterpret_cast<Address>(block);
   Zone* zone = ZoneOf(address);
   if (zone == nullptr) return;
@@ -227,6 +247,7 @@ void ValidationRun<kConfig>::DamageRecord(const Record& record) {
   void* block = heap_.Pick(record.a);
   if (block == nullptr) return;
   const auto address = reinterpret_cast<Address>(block);
+  if (IsGuarded(block)) return CauseFault(record, address + OffsetOf(record.b));
   Zone* zone = ZoneOf(address);
   if (zone == nullptr) return;
   std::atomic<UnitRecord>& unit_record =
@@ -242,6 +263,58 @@ void ValidationRun<kConfig>::DamageRecord(const Record& record) {
   oracle_.Ask(address);
   MustReport(record, block);
   unit_record.store(sound, std::memory_order_relaxed);
+}
+
+// A byte beside a guarded block, on one of its own pages.
+template <const Config& kConfig>
+void ValidationRun<kConfig>::DamageCanary(const Record& record, void* block) {
+  const ModelHeap::Block facts = heap_.model().At(block);
+  const std::size_t page_bytes = heap_.memory().PageBytes();
+  const auto start = reinterpret_cast<Address>(block);
+  const bool behind = record.b % 2 != 0;
+  const Address beside = behind ? start + facts.size : start - 1;
+  const Address border = behind ? beside : start;
+  if (facts.size == 0 || border % page_bytes == 0) return;
+  auto& byte = *reinterpret_cast<volatile std::uint8_t*>(beside);
+  const auto sound = byte;
+  byte = static_cast<std::uint8_t>(sound ^ (1 + record.b / 2 % 255));
+  auto& allocator = heap_.allocator();
+  auto*& self = heap_.thread(record.who);
+  const std::string_view report = trap_.Catch([&] {
+    switch (record.who / 4 % 3) {
+      case 0:
+        allocator.Free(self, block);
+        break;
+      case 1:
+        allocator.FreeSized(self, block, facts.size, facts.alignment);
+        break;
+      default:
+        allocator.Reallocate(self, block, 1 + record.b / 512 % kMaxPoolBytes);
+        break;
+    }
+  });
+  HAK_CHECK(report.starts_with(behind ? "hakmem: fatal: overflow of "
+                                      : "hakmem: fatal: underflow of "));
+  byte = sound;
+  heap_.CheckUsable(record.who, block);
+}
+
+// What a handler of faults hears of an access near a guarded block.
+template <const Config& kConfig>
+void ValidationRun<kConfig>::CauseFault(const Record& record, Address address) {
+  hakmem::Fault fault;
+  fault.signal = SIGSEGV;
+  fault.has_address = true;
+  fault.address = address;
+  fault.access = static_cast<hakmem::Fault::Access>(record.who / 4 % 3);
+  FaultVerdict verdict = FaultVerdict::kUnknown;
+  const std::string_view report = trap_.Catch([&] {
+    verdict = heap_.allocator().guards().ReportFault(fault, kConfig.name);
+  });
+  const bool guarded = IsGuarded(reinterpret_cast<const void*>(address));
+  const bool in_live_block = heap_.model().Around(address) != nullptr;
+  HAK_CHECK_EQ(verdict != FaultVerdict::kUnknown, guarded && !in_live_block);
+  HAK_CHECK_EQ(report.empty(), verdict == FaultVerdict::kUnknown);
 }
 
 // A delete with a size, or an alignment, that this block cannot have.
@@ -322,7 +395,7 @@ void ValidationRun<kConfig>::Step(const Record& record) {
 
 template <const Config& kConfig>
 void Run(Records input) {
-  ValidationRun<kConfig> run;
+  ValidationRun<kConfig> run(input);
   Record record;
   while (input.Next(record)) run.Step(record);
   run.Finish();
