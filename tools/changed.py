@@ -5,7 +5,8 @@ Usage: tools/changed.py files|scripts|tests BASE
 The change is what differs from the revision BASE in the working tree, new
 files included. Prints, one to a line,
   files    the changed files that exist
-  scripts  the tools' tests outside of Bazel that lie in a changed folder
+  scripts  the tools' tests outside of Bazel that lie in a changed folder; the
+           site's, when a document has changed
   tests    the Bazel tests that depend on a changed file; //... where all do
 HAK_BAZEL may hold another command line for bazel.
 """
@@ -20,6 +21,8 @@ BAZEL = shlex.split(os.environ.get("HAK_BAZEL", "bazel"))
 EVERYTHING = ("WORKSPACE", ".bazelrc", ".bazelignore", "third_party/")
 # A workspace of its own.
 ELSEWHERE = "examples/consumer/"
+# Where the documents become pages.
+SITE = "tools/site"
 
 
 def git(*args):
@@ -35,7 +38,7 @@ def changed_files(base):
 
 def test_scripts(changed):
     """Tests that no BUILD file has are run when anything beside them has changed."""
-    folders = {os.path.dirname(path) for path in changed}
+    folders = {SITE if path.endswith(".md") else os.path.dirname(path) for path in changed}
     known = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "tools/*_test.py").split("\0")
     return [path for path in known if path and os.path.exists(path) and os.path.dirname(path) in folders
             and not os.path.exists(os.path.join(os.path.dirname(path), "BUILD"))]

@@ -26,7 +26,7 @@ class ChangedTest(unittest.TestCase):
         self.git("init", "-q")
         for path in ("WORKSPACE", "BUILD", "README.md", "a/BUILD", "a/x.cc", "a/data/y.txt", "broken/BUILD",
                      "tools/run.sh", "tools/run_test.py", "tools/more/z.py", "tools/more/z_test.py",
-                     "tools/built/BUILD", "tools/built/w_test.py"):
+                     "tools/built/BUILD", "tools/built/w_test.py", "tools/site/site_test.py"):
             self.write(path)
         self.git("add", ".")
         self.git("commit", "-q", "-m", "first")
@@ -104,6 +104,10 @@ class ChangedTest(unittest.TestCase):
         self.assertEqual(self.lines("scripts"), ["tools/run_test.py"])
         self.write("tools/more/z.py", "other\n")
         self.assertEqual(self.lines("scripts"), ["tools/more/z_test.py", "tools/run_test.py"])
+
+    def test_documents_are_the_sites(self):
+        self.write("README.md", "other\n")
+        self.assertEqual(self.lines("scripts"), ["tools/site/site_test.py"])
 
 
 if __name__ == "__main__":
