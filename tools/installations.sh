@@ -63,6 +63,29 @@ proves() {
   "${sudo[@]}" rm "$root/tmp/statistics"
 }
 
+# lines_told LIBRARY FOLDER: how many calls of the stack of a double free have a line of
+# hakmem's source in a debugger that looks for debug information in that folder.
+lines_told() {
+  mkdir -p "$scratch/loaded"
+  ln -sf "$1" "$scratch/loaded/libhakmem.so.0"
+  gdb -nx -batch -iex "set filename-display absolute" -iex "set debug-file-directory $2" \
+    -ex "set environment LD_LIBRARY_PATH $scratch/loaded" -ex run -ex backtrace --args "$scratch/program" twice >"$scratch/log" 2>&1
+  grep -q SIGABRT "$scratch/log" || { cat "$scratch/log" >&2; fail "deb: no double free under gdb"; }
+  grep -c ' at /usr/src/hakmem-[0-9.]*/hakmem\.cc:[0-9]' "$scratch/log" || true
+}
+
+# has_debug_information FOLDER LIBRARIES: in files of their own, of each variant.
+has_debug_information() {
+  local variant library told
+  for variant in "" -tracing -hardened -debug; do
+    library=$2/libhakmem$variant.so.0
+    told=$(lines_told "$library" "$1/usr/lib/debug")
+    (( told > 2 )) || { cat "$scratch/log"; fail "deb: no debug information of $library"; }
+    told=$(lines_told "$library" "$scratch")
+    (( told == 0 )) || { cat "$scratch/log"; fail "deb: $library is not stripped"; }
+  done
+}
+
 install_deb() {
   local root=$scratch/root bare
   bare=$(kept_root bookworm bookworm true)
@@ -90,6 +113,7 @@ install_deb() {
   sed 's|"hakmem.h"|<hakmem/hakmem.h>|' dist/tests/program.c | cc -x c - -o "$scratch/program" -Wl,--no-as-needed $flags
   "${sudo[@]}" cp "$scratch/program" "$root/tmp/program"
   proves "$root" release /tmp/program
+  has_debug_information "$dev" "$dev/usr/lib/$triplet"
   inside "$root" dpkg --purge hakmem libhakmem0 >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "deb: purge"; }
   [[ ! -e $root/usr/lib/$triplet/libhakmem.so.0 ]] || fail "deb: libhakmem.so.0 is left"
 }

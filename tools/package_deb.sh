@@ -1,6 +1,7 @@
 #!/bin/bash
-# Makes Debian packages of this machine's architecture: libhakmem0, libhakmem-dev
-# and hakmem (the command, its pages and completions).
+# Makes Debian packages of this machine's architecture: libhakmem0, its debug
+# information (libhakmem0-dbgsym), libhakmem-dev, and hakmem (the command, its
+# pages and completions).
 #   tools/package_deb.sh OUTPUT_DIRECTORY
 # Two builds of one commit are the same, byte for byte. SOURCE_DATE_EPOCH is the
 # commit's time, if nothing else is said. HAK_CACHE and HAK_BAZEL: see build_command.sh.
@@ -30,8 +31,9 @@ quietly tools/amalgamate.py "$scratch/source"
 quietly tools/command_pages.py "$command" "$scratch/pages"
 version=$(sed -n 's/^#define HAKMEM_VERSION_[MP][A-Z]* //p' allocator/hakmem.h | paste -sd .)-1
 variants="release tracing hardened debug"
-quietly make -C "$scratch/source" -j"$(nproc)" VARIANTS="$variants" CXXFLAGS="-O2" PREFIX=/usr \
-  LIBDIR="/usr/lib/$triplet" DESTDIR="$scratch/all" install
+# Debuggers ask for the sources where the source release would be installed.
+quietly make -C "$scratch/source" -j"$(nproc)" VARIANTS="$variants" PREFIX=/usr \
+  CXXFLAGS="-O2 -g -ffile-prefix-map=$scratch/source=/usr/src/hakmem-${version%-*}" LDFLAGS="-Wl,--build-id" LIBDIR="/usr/lib/$triplet" DESTDIR="$scratch/all" install
 
 # file MODE SOURCE TARGET
 file() {
@@ -61,15 +63,16 @@ needs() {
   (cd "$scratch" && dpkg-shlibdeps -O "$@" 2>/dev/null) | sed 's/^shlibs:Depends=//'
 }
 
-# pack PACKAGE SECTION DEPENDS SUMMARY DESCRIPTION
+# pack PACKAGE SECTION DEPENDS SUMMARY DESCRIPTION [FIELD...]
 pack() {
   local root=$scratch/$1
-  documents "$1"
+  [[ -L $root/usr/share/doc/$1 ]] || documents "$1"
   mkdir -p "$root/DEBIAN"
   {
     printf 'Package: %s\nSource: hakmem\nVersion: %s\nArchitecture: %s\nMaintainer: %s\n' "$1" "$version" "$architecture" "$maintainer"
     printf 'Installed-Size: %s\nDepends: %s\nSection: %s\nPriority: optional\n' "$(du -sk --apparent-size "$root" | cut -f1)" "$3" "$2"
     [[ $1 == hakmem ]] || echo 'Multi-Arch: same'
+    (( $# < 6 )) || printf '%s\n' "${@:6}"
     printf 'Description: %s\n' "$4"
     fold -s -w 78 <<<"$5" | sed 's/ *$//; s/^/ /'
   } >"$root/DEBIAN/control"
@@ -84,12 +87,19 @@ libraries=usr/lib/$triplet
 
 # --- libhakmem0 ------------------------------------------------------------
 mkdir -p "$scratch/libhakmem0/$libraries/hakmem" "$scratch/libhakmem0/DEBIAN"
+build_ids=()
 for variant in $variants; do
   name=libhakmem-$variant
   [[ $variant != release ]] || name=libhakmem
   cp -a "$scratch/all/$libraries/$name".so.* "$scratch/libhakmem0/$libraries/"
-  strip --strip-unneeded --remove-section=.comment "$scratch/libhakmem0/$libraries/$name".so.*.*
-  chmod 644 "$scratch/libhakmem0/$libraries/$name".so.*.*
+  library=$(echo "$scratch/libhakmem0/$libraries/$name".so.*.*)
+  build_id=$(readelf -n "$library" | sed -n 's/^ *Build ID: //p')
+  debug=$scratch/libhakmem0-dbgsym/usr/lib/debug/.build-id/${build_id:0:2}/${build_id:2}.debug
+  mkdir -p "$(dirname "$debug")"
+  objcopy --only-keep-debug --compress-debug-sections=zlib "$library" "$debug"
+  strip --strip-unneeded --remove-section=.comment "$library"
+  chmod 644 "$library" "$debug"
+  build_ids+=("$build_id")
   # Where the command finds them without the links that belong to -dev.
   ln -s "../$name.so.0" "$scratch/libhakmem0/$libraries/hakmem/$name.so"
   echo "$name 0 libhakmem0 (>= ${version%-*})" >>"$scratch/libhakmem0/DEBIAN/shlibs"
@@ -97,6 +107,12 @@ done
 echo "activate-noawait ldconfig" >"$scratch/libhakmem0/DEBIAN/triggers"
 pack libhakmem0 libs "$(needs libhakmem0 "$scratch/libhakmem0/$libraries"/*.so.*.*)" "malloc that knows every pointer" \
   "$about This package has the release, tracing, hardened and debug variants."
+
+# --- libhakmem0-dbgsym -----------------------------------------------------
+mkdir -p "$scratch/libhakmem0-dbgsym/usr/share/doc"
+ln -s libhakmem0 "$scratch/libhakmem0-dbgsym/usr/share/doc/libhakmem0-dbgsym"
+pack libhakmem0-dbgsym debug "libhakmem0 (= $version)" "debug symbols for libhakmem0" \
+  "Debuggers and profilers find them by build id." "Auto-Built-Package: debug-symbols" "Build-Ids: ${build_ids[*]}"
 
 # --- libhakmem-dev ---------------------------------------------------------
 mkdir -p "$scratch/libhakmem-dev/usr/lib"
