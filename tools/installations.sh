@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, crate, wheel, release, bazel_workspace, bazel_modules, arm64, musl; without a name, all
+#   tools/installations.sh [NAME...]    deb, deb_trixie, deb_sid, crate, wheel, release, bazel_workspace, bazel_modules, arm64, musl; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb crate wheel release bazel_workspace bazel_modules arm64 musl)
+(( $# )) || names=(deb deb_trixie deb_sid crate wheel release bazel_workspace bazel_modules arm64 musl)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -63,6 +63,50 @@ proves() {
   "${sudo[@]}" rm "$root/tmp/statistics"
 }
 
+# packages_in SUITE: makes the packages, once, and prints a bare root of that
+# release in which the library and the command are installed.
+packages_in() {
+  local root=$scratch/root_$1 bare
+  # A mirror may be older than sid's lists are valid.
+  bare=$(kept_root "$1" "$1" true)
+  [[ -d $scratch/deb ]] || tools/package_deb.sh "$scratch/deb"
+  "${sudo[@]}" cp -a "$bare" "$root"
+  "${sudo[@]}" cp "$scratch"/deb/{hakmem,libhakmem0}_*.deb "$root/tmp"
+  inside "$root" sh -c 'apt-get install -y /tmp/*.deb' >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "deb: apt-get, $1"; }
+  echo "$root"
+}
+
+# serves ROOT: each variant, preloaded by its name and by the command.
+serves() {
+  local variant
+  proves "$1" release env LD_PRELOAD=libhakmem.so.0 sort /etc/passwd
+  for variant in release tracing hardened debug; do
+    proves "$1" "$variant" hakmem run --variant="$variant" -- sort /etc/passwd
+  done
+}
+
+install_deb() {
+  local root file flags triplet dev=$scratch/dev
+  root=$(packages_in bookworm)
+  lintian --allow-root --fail-on error "$scratch"/deb/*.deb >"$scratch/lintian" || { cat "$scratch/lintian"; fail "deb: lintian"; }
+  serves "$root"
+  for file in man/man1/hakmem.1.gz man/man7/libhakmem.7.gz bash-completion/completions/hakmem \
+    zsh/vendor-completions/_hakmem fish/vendor_completions.d/hakmem.fish; do
+    inside "$root" dpkg -L hakmem | grep -qx "/usr/share/$file" || fail "deb: no $file"
+  done
+  # The compiler is this machine's: what is linked goes by the packages' files.
+  triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+  for file in "$scratch"/deb/libhakmem*.deb; do dpkg-deb -x "$file" "$dev"; done
+  flags=$(PKG_CONFIG_SYSROOT_DIR=$dev PKG_CONFIG_LIBDIR=$dev/usr/lib/$triplet/pkgconfig pkg-config --cflags --libs hakmem)
+  # shellcheck disable=SC2086
+  sed 's|"hakmem.h"|<hakmem/hakmem.h>|' dist/tests/program.c | cc -x c - -o "$scratch/program" -Wl,--no-as-needed $flags
+  "${sudo[@]}" cp "$scratch/program" "$root/tmp/program"
+  proves "$root" release /tmp/program
+  has_debug_information "$dev" "$dev/usr/lib/$triplet"
+  inside "$root" dpkg --purge hakmem libhakmem0 >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "deb: purge"; }
+  [[ ! -e $root/usr/lib/$triplet/libhakmem.so.0 ]] || fail "deb: libhakmem.so.0 is left"
+}
+
 # lines_told LIBRARY FOLDER: how many calls of the stack of a double free have a line of
 # hakmem's source in a debugger that looks for debug information in that folder.
 lines_told() {
@@ -86,36 +130,16 @@ has_debug_information() {
   done
 }
 
-install_deb() {
-  local root=$scratch/root bare
-  bare=$(kept_root bookworm bookworm true)
-  tools/package_deb.sh "$scratch/deb"
-  lintian --allow-root --fail-on error "$scratch"/deb/*.deb >"$scratch/lintian" || { cat "$scratch/lintian"; fail "deb: lintian"; }
-  "${sudo[@]}" cp -a "$bare" "$root"
-  "${sudo[@]}" cp "$scratch"/deb/{hakmem,libhakmem0}_*.deb "$root/tmp"
-  inside "$root" sh -c 'apt-get install -y /tmp/*.deb' >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "deb: apt-get"; }
-  proves "$root" release env LD_PRELOAD=libhakmem.so.0 sort /etc/passwd
-  local variant file
-  for variant in release tracing hardened debug; do
-    proves "$root" "$variant" hakmem run --variant="$variant" -- sort /etc/passwd
-  done
-  for file in man/man1/hakmem.1.gz man/man7/libhakmem.7.gz bash-completion/completions/hakmem \
-    zsh/vendor-completions/_hakmem fish/vendor_completions.d/hakmem.fish; do
-    inside "$root" dpkg -L hakmem | grep -qx "/usr/share/$file" || fail "deb: no $file"
-  done
-  # The compiler is this machine's: what is linked goes by the packages' files.
-  local triplet dev=$scratch/dev
-  triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
-  for file in "$scratch"/deb/libhakmem*.deb; do dpkg-deb -x "$file" "$dev"; done
-  local flags
-  flags=$(PKG_CONFIG_SYSROOT_DIR=$dev PKG_CONFIG_LIBDIR=$dev/usr/lib/$triplet/pkgconfig pkg-config --cflags --libs hakmem)
-  # shellcheck disable=SC2086
-  sed 's|"hakmem.h"|<hakmem/hakmem.h>|' dist/tests/program.c | cc -x c - -o "$scratch/program" -Wl,--no-as-needed $flags
-  "${sudo[@]}" cp "$scratch/program" "$root/tmp/program"
-  proves "$root" release /tmp/program
-  has_debug_information "$dev" "$dev/usr/lib/$triplet"
-  inside "$root" dpkg --purge hakmem libhakmem0 >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail "deb: purge"; }
-  [[ ! -e $root/usr/lib/$triplet/libhakmem.so.0 ]] || fail "deb: libhakmem.so.0 is left"
+install_deb_trixie() {
+  local root
+  root=$(packages_in trixie)
+  serves "$root"
+}
+
+install_deb_sid() {
+  local root
+  root=$(packages_in sid)
+  serves "$root"
 }
 
 # --- Rust's crate ------------------------------------------------------------
