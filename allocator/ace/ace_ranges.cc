@@ -195,6 +195,17 @@ void Ace::CheckGuards() const {
   }
   HAK_CHECK_EQ(guards, guards_);       // A4
   HAK_CHECK_LE(guards_, max_guards_);  // A4
+  // What is being granted is opened after a purge, which lets others in.
+  if (stocks_[kFine].pool.is_purging() || stocks_[kCoarse].pool.is_purging()) {
+    return;
+  }
+  for (const ZoneStock& stock : stocks_) {
+    for (FrameIndex frame = 0; frame < stock.zone.frame_count(); ++frame) {
+      const SuperSlab& slab = stock.zone.super_slab(frame);
+      HAK_CHECK_EQ(slab.closed_units & ~(slab.free_units | slab.kept_units),
+                   0U);  // U8
+    }
+  }
 }
 
 }  // namespace hakmem

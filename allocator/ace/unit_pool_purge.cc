@@ -378,9 +378,7 @@ void UnitPool::CheckInvariants() const {
     HAK_CHECK_EQ((MapWord(0, frame) >> (frame & 63) & 1) != 0,
                  slab.run_frames != 0);                       // U6
     HAK_CHECK_EQ(slab.moved_starts & ~slab.moved_units, 0U);  // U7
-    HAK_CHECK_EQ(slab.closed_units & ~(slab.free_units | slab.kept_units),
-                 0U);                                        // U8
-    HAK_CHECK_EQ(slab.closed_units & slab.dirty_units, 0U);  // U8
+    HAK_CHECK_EQ(slab.closed_units & slab.dirty_units, 0U);   // U8
     moved_mappings += static_cast<unsigned>(std::popcount(slab.moved_starts));
     purging_units += static_cast<unsigned>(
         std::popcount(slab.purging_units & ~slab.kept_units));

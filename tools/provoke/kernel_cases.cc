@@ -125,6 +125,10 @@ Verdict MaxMapCount(const Settings& settings) {
     return {.not_permitted = "no address space for so many mappings"};
   }
   Verdict verdict;
+  // Hardened maps its first memory without access, and has fewer mappings when
+  // all of it is open.
+  Pile first;
+  first.Fill({.size = SizeOr(settings, kMiB)}, 8 * kMiB);
   if (UseMappingsUp(static_cast<char*>(pages), count, page_bytes)) {
     Pile pile;
     verdict.provoked = pile.Fill({.size = SizeOr(settings, kMiB)}, kGiB);
