@@ -1,6 +1,7 @@
 // The child of a fork: its thread leaves the heap that it inherits alone for a
 // while. Without a real fork, what the parent would do is done first.
 
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <set>
@@ -10,6 +11,7 @@
 #include "allocator/config/test_variant.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
+#include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -131,6 +133,22 @@ TYPED_TEST(AllocatorForkTest, HeapsAreBounded) {
     this->Free(this->Allocate(1));
   }
   EXPECT_LE(this->Snapshot().heaps_created, 20U);
+  this->allocator_.CheckInvariants();
+}
+
+// Its table of heaps cannot grow, but the heap that it inherits has blocks.
+TYPED_TEST(AllocatorForkTest, WithoutRoomForAHeapTheChildStaysAtHome) {
+  this->MakeFree(1000);
+  this->test_.memory.RefuseCall(
+      1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn, VmCall::kMap);
+  for (int i = 0; i < 16; ++i) {
+    this->Fork();
+    this->Free(this->Allocate(1));
+    ASSERT_NE(this->test_.self, this->test_.NewThread());
+  }
+  EXPECT_GT(this->test_.memory.refused(), 0U);
+  EXPECT_LT(this->Snapshot().heaps_created, 17U);
+  this->test_.memory.RefuseNothing();
   this->allocator_.CheckInvariants();
 }
 
