@@ -29,8 +29,11 @@ bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
   if (!by_file_) {
     const iovec local = {to, bytes};
     const iovec remote = {reinterpret_cast<void*>(address), bytes};
-    const long got =
-        syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0);
+    // The sixth goes over the stack, where an int would leave half a word as
+    // it was.
+    constexpr unsigned long kNoFlags = 0;
+    const long got = syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote,
+                             1, kNoFlags);
     if (got >= 0) return static_cast<std::size_t>(got) == bytes;
     if (errno == EFAULT) return false;
     // Containers' older seccomp filters say EPERM, kernels without it ENOSYS.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "allocator/base/compiler.h"
 #include "allocator/platform/fake_sandbox.h"
 #include "gtest/gtest.h"
 
@@ -71,6 +72,24 @@ TEST_F(MemoryReaderTest, ReadsByTheFileWhereASandboxForbidsTheCall) {
       {
         if (!ForbidSystemCalls({SYS_process_vm_readv})) _exit(77);
         _exit(ReadsAsItShould() ? 42 : 1);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+// Leaves set bits where the frames of what is called next will lie.
+HAK_NOINLINE void ScribbleBelow() {
+  volatile unsigned char room[4096];
+  for (volatile unsigned char& byte : room) byte = 0xff;
+}
+
+TEST_F(MemoryReaderTest, NeedsNoFileWhateverTheStackHeld) {
+  EXPECT_EXIT(
+      {
+        if (!ForbidSystemCalls({SYS_openat})) _exit(77);
+        MemoryReader reader;
+        char copy = 0;
+        ScribbleBelow();
+        _exit(reader.Read(AddressOf(pages_), &copy, 1) && copy == 1 ? 42 : 1);
       },
       testing::ExitedWithCode(42), "");
 }
