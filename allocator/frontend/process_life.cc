@@ -21,6 +21,7 @@
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/process/process.h"
+#include "allocator/stacks/startup_modules.h"
 #include "allocator/statistics/statistics.h"
 
 namespace hakmem {
@@ -59,6 +60,7 @@ bool WritesToStderrAtExit(const Options& options) {
 __attribute__((constructor(kOutermostPriority))) void AtStart() {
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
+  NoteStartupModules();
   ProductStart();
   if (WritesToStderrAtExit(CurrentOptions())) KeepStderr();
   WantBackgroundThread();

@@ -25,6 +25,11 @@ MemoryReader::~MemoryReader() {
 }
 
 bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
+  const std::uintptr_t offset = address - mapped_begin_;
+  if (offset < mapped_bytes_ && bytes <= mapped_bytes_ - offset) {
+    std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
+    return true;
+  }
   const ErrnoGuard guard;
   if (!by_file_) {
     const iovec local = {to, bytes};

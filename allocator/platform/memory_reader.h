@@ -2,8 +2,8 @@
 // gives false instead of a fault, and nothing can be unmapped in between.
 //
 // Owns: while it lives, perhaps a descriptor of /proc/self/mem. Called by:
-// call_stack, modules. Thread-safety: an object belongs to one thread; safe in
-// signal handlers; nothing allocates; errno is left as it was.
+// call_stack, modules, cached_unwinder. Thread-safety: an object belongs to one
+// thread; safe in signal handlers; nothing allocates; errno is left as it was.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_
 
@@ -15,6 +15,10 @@ namespace hakmem {
 class MemoryReader {
  public:
   MemoryReader() = default;
+  // What lies in [mapped_begin, mapped_end) stays mapped and readable as long
+  // as the process lives, and is read without the kernel's help.
+  MemoryReader(std::uintptr_t mapped_begin, std::uintptr_t mapped_end)
+      : mapped_begin_(mapped_begin), mapped_bytes_(mapped_end - mapped_begin) {}
   ~MemoryReader();
   MemoryReader(const MemoryReader&) = delete;
   MemoryReader& operator=(const MemoryReader&) = delete;
@@ -31,6 +35,8 @@ class MemoryReader {
  private:
   bool ReadFromFile(std::uintptr_t address, void* to, std::size_t bytes);
 
+  std::uintptr_t mapped_begin_ = 0;
+  std::size_t mapped_bytes_ = 0;
   // Which way is open: process_vm_readv, until a sandbox refuses it; then
   // /proc/self/mem.
   bool by_file_ = false;

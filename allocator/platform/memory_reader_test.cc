@@ -108,6 +108,25 @@ TEST_F(MemoryReaderTest, RefusesWhereASandboxForbidsBoth) {
       testing::ExitedWithCode(42), "");
 }
 
+TEST_F(MemoryReaderTest, AsksTheKernelNothingOfWhatStaysMapped) {
+  EXPECT_EXIT(
+      {
+        if (!ForbidSystemCalls({SYS_process_vm_readv, SYS_openat})) _exit(77);
+        const std::uintptr_t begin = AddressOf(pages_);
+        MemoryReader reader(begin, begin + page_);
+        char copy[64];
+        if (!reader.Read(begin, copy, 64)) _exit(1);
+        if (std::memcmp(copy, pages_, 64) != 0) _exit(2);
+        if (!reader.Read(begin + page_ - 64, copy, 64)) _exit(3);
+        for (const std::uintptr_t outside :
+             {begin - 1, begin + page_ - 63, begin + page_}) {
+          if (reader.Read(outside, copy, 64)) _exit(4);
+        }
+        _exit(42);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
 TEST_F(MemoryReaderTest, LeavesNoDescriptorOpen) {
   EXPECT_EXIT(
       {

@@ -7,6 +7,7 @@
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
 #include "allocator/stacks/modules.h"
+#include "allocator/stacks/startup_modules.h"
 #include "allocator/stacks/unwind_table.h"
 
 namespace hakmem {
@@ -117,24 +118,6 @@ Step StepOf(const FrameRules& rules) {
   return fits ? told : step;
 }
 
-// The step of the function that a call returns into at `address`.
-Step StepAt(std::uintptr_t address) {
-  const std::uint64_t known = g_steps.Find(address);
-  if (known != 0) return Unpack(known);
-  Step step;
-  ModuleOf module;
-  if (FindModule(address - 1, module)) {
-    MemoryReader memory;
-    FrameRules rules;
-    const bool told =
-        module.unwind_table != 0 &&
-        FindFrameRules(memory, module.unwind_table, address - 1, rules);
-    step = told ? StepOf(rules) : Step{.kind = Step::Kind::kByFrame};
-  }
-  g_steps.Keep(address, Pack(step));
-  return step;
-}
-
 class Walker {
  public:
   Walker(const OwnStack& own, bool direct) : own_(own), direct_(direct) {}
@@ -160,6 +143,36 @@ class Walker {
   }
 
  private:
+  // The step of the function that a call returns into at `address`.
+  Step StepAt(std::uintptr_t address) {
+    const std::uint64_t known = g_steps.Find(address);
+    if (known != 0) return Unpack(known);
+    const Step step = LookUp(address - 1);
+    g_steps.Keep(address, Pack(step));
+    return step;
+  }
+  // The step of the function that `place` lies in, by its module's table.
+  Step LookUp(std::uintptr_t place) {
+    ModuleRange module;
+    if (FindStartupModule(place, module)) {
+      MemoryReader memory(module.table_begin, module.table_end);
+      return StepIn(module, memory, place);
+    }
+    if (place - later_module_.begin >=
+            later_module_.end - later_module_.begin &&
+        !FindModuleRange(place, later_module_)) {
+      later_module_ = {};
+      return {};
+    }
+    return StepIn(later_module_, memory_, place);
+  }
+  static Step StepIn(const ModuleRange& module, MemoryReader& memory,
+                     std::uintptr_t place) {
+    FrameRules rules;
+    const bool told = module.unwind_table != 0 &&
+                      FindFrameRules(memory, module.unwind_table, place, rules);
+    return told ? StepOf(rules) : Step{.kind = Step::Kind::kByFrame};
+  }
   bool Load(std::uintptr_t address, std::uintptr_t& word) {
     if (direct_ && address >= own_.begin &&
         address <= own_.end - sizeof(word)) {
@@ -195,6 +208,8 @@ class Walker {
   const OwnStack& own_;
   const bool direct_;
   MemoryReader memory_;
+  // One that dlopen brought; the last that was found.
+  ModuleRange later_module_ = {};
   std::uintptr_t pc_ = 0;
   std::uintptr_t sp_ = 0;
   std::uintptr_t bp_ = 0;

@@ -5,12 +5,14 @@
 // lock, the loader's neither; nothing allocates; errno is left as it was.
 //
 // A return address that was met before costs some ten instructions. One that
-// was not has its rules looked up (unwind_table.h), by some dozen calls of the
-// kernel. Of registers only the stack's and the frame's pointers are followed,
-// which compilers' tables go by; where tables tell of others, or know nothing,
-// the frame pointer is taken for what its name says, as long as it leads into a
-// module. Where a library was unloaded and another one lies at its addresses,
-// the old rules hold on, and a stack through it may be wrong.
+// was not has its rules looked up (unwind_table.h): directly in a module that
+// the process was started with (startup_modules.h), by some twenty calls of the
+// kernel in one that dlopen brought. Of registers only the stack's and the
+// frame's pointers are followed, which compilers' tables go by; where tables
+// tell of others, or know nothing, the frame pointer is taken for what its name
+// says, as long as it leads into a module. Where a library was unloaded and
+// another one lies at its addresses, the old rules hold on, and a stack through
+// it may be wrong.
 //
 // Invariants:
 //   CU1: reading the stack never faults: what is not in OwnStack's bounds goes

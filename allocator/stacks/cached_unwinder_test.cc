@@ -2,7 +2,9 @@
 
 #include <execinfo.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +13,8 @@
 #include <vector>
 
 #include "allocator/base/compiler.h"
+#include "allocator/platform/fake_sandbox.h"
+#include "allocator/stacks/startup_modules.h"
 #include "gtest/gtest.h"
 
 // This file is compiled without frame pointers, but for functions that ask for
@@ -163,6 +167,24 @@ TEST(CachedUnwinder, OnAnotherStack) {
   makecontext(&g_other, [] { EXPECT_GT(Descend(own, 12345, 5), 5U); }, 0);
   ASSERT_EQ(swapcontext(&g_main, &g_other), 0);
   munmap(room, kBytes);
+}
+
+// Tables of modules that were there at the start are read without the kernel.
+TEST(CachedUnwinder, AsksTheKernelNothingOfWhatIsThereFromTheStart) {
+  EXPECT_EXIT(
+      {
+        NoteStartupModules();
+        OwnStack own;
+        // The stack down to where two long frames end, and where modules lie,
+        // are known from now on.
+        Descend(own, 6 * 2 + 2, 3);
+        if (!ForbidSystemCalls({SYS_process_vm_readv, SYS_openat})) _exit(77);
+        // By functions that were not met before.
+        Descend(own, 6 * 6 + 6 * 2 + 3, 3);
+        Descend(own, 6 * 1 + 5, 2);
+        _exit(testing::Test::HasFailure() ? 1 : 42);
+      },
+      testing::ExitedWithCode(42), "");
 }
 
 // Whatever the frame pointer holds, nothing faults, and no word of it is taken

@@ -76,25 +76,41 @@ bool ReadLibrary(MemoryReader& memory, std::uintptr_t base, Image& image) {
   return ReadSegments(memory, base + header.e_phoff, header.e_phnum, image);
 }
 
-// Sets begin and end; whether `address` is in one of the image's segments.
-bool Holds(const Image& image, std::uintptr_t address, ModuleOf& module) {
-  bool holds = false;
-  module.begin = UINTPTR_MAX;
-  module.end = 0;
-  module.unwind_table = 0;
+// Where the image lies.
+ModuleRange RangeOf(const Image& image) {
+  ModuleRange range = {};
+  range.base = image.base;
+  range.begin = UINTPTR_MAX;
   for (unsigned i = 0; i < image.count; ++i) {
     const Segment& segment = image.segments[i];
-    if (segment.p_type == PT_GNU_EH_FRAME) {
-      module.unwind_table = image.base + segment.p_vaddr;
-    }
-    if (segment.p_type != PT_LOAD) continue;
     const std::uintptr_t begin = image.base + segment.p_vaddr;
     const std::uintptr_t end = begin + segment.p_memsz;
-    if (address >= begin && address < end) holds = true;
-    if (begin < module.begin) module.begin = begin;
-    if (end > module.end) module.end = end;
+    if (segment.p_type == PT_GNU_EH_FRAME) range.unwind_table = begin;
+    if (segment.p_type != PT_LOAD) continue;
+    if (begin < range.begin) range.begin = begin;
+    if (end > range.end) range.end = end;
   }
-  return holds;
+  for (unsigned i = 0; i < image.count; ++i) {
+    const Segment& segment = image.segments[i];
+    const std::uintptr_t begin = image.base + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_R) != 0 &&
+        range.unwind_table - begin < segment.p_filesz) {
+      range.table_begin = begin;
+      range.table_end = begin + segment.p_filesz;
+    }
+  }
+  return range;
+}
+
+bool Holds(const Image& image, std::uintptr_t address) {
+  for (unsigned i = 0; i < image.count; ++i) {
+    const Segment& segment = image.segments[i];
+    if (segment.p_type == PT_LOAD &&
+        address - image.base - segment.p_vaddr < segment.p_memsz) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::size_t RoundUp(std::size_t bytes, std::size_t alignment) {
@@ -177,6 +193,12 @@ std::uintptr_t LoaderList(MemoryReader& memory, const Image& program) {
   return 0;
 }
 
+bool ReadEntry(MemoryReader& memory, const link_map* entry, link_map& map) {
+  return entry != nullptr &&
+         memory.Read(reinterpret_cast<std::uintptr_t>(entry), &map,
+                     sizeof(map));
+}
+
 // The library of the loader's list that begins closest before `address`: if any
 // holds it, this one does.
 bool FindNearest(MemoryReader& memory, std::uintptr_t list,
@@ -187,31 +209,26 @@ bool FindNearest(MemoryReader& memory, std::uintptr_t list,
   const link_map* entry = debug.r_map;
   for (unsigned i = 0; i < kMaxModules && entry != nullptr; ++i) {
     link_map map;
-    if (!memory.Read(reinterpret_cast<std::uintptr_t>(entry), &map,
-                     sizeof(map))) {
-      break;
-    }
+    if (!ReadEntry(memory, entry, map)) break;
     if (map.l_addr <= address && map.l_addr > nearest.l_addr) nearest = map;
     entry = map.l_next;
   }
   return nearest.l_addr != 0;
 }
 
-bool FindLibrary(MemoryReader& memory, std::uintptr_t list,
-                 std::uintptr_t address, ModuleOf& module) {
+// The image around `address`. `name`: where the loader keeps its path; 0 for
+// the program.
+bool FindImage(MemoryReader& memory, std::uintptr_t address, Image& image,
+               std::uintptr_t& name) {
+  name = 0;
+  if (!ReadProgram(memory, image)) return false;
+  if (Holds(image, address)) return true;
   link_map map;
-  Image image;
-  if (!FindNearest(memory, list, address, map) ||
-      !ReadLibrary(memory, map.l_addr, image) ||
-      !Holds(image, address, module)) {
+  if (!FindNearest(memory, LoaderList(memory, image), address, map) ||
+      !ReadLibrary(memory, map.l_addr, image) || !Holds(image, address)) {
     return false;
   }
-  module.base = image.base;
-  ReadBuildId(memory, image, module);
-  if (!memory.ReadText(reinterpret_cast<std::uintptr_t>(map.l_name),
-                       module.path, sizeof(module.path))) {
-    module.path[0] = '\0';
-  }
+  name = reinterpret_cast<std::uintptr_t>(map.l_name);
   return true;
 }
 
@@ -219,20 +236,45 @@ bool FindLibrary(MemoryReader& memory, std::uintptr_t list,
 
 bool FindModule(std::uintptr_t address, ModuleOf& module) {
   MemoryReader memory;
-  std::uintptr_t list = 0;
-  {
-    Image program;
-    if (ReadProgram(memory, program)) {
-      if (Holds(program, address, module)) {
-        module.base = program.base;
-        ReadBuildId(memory, program, module);
-        ReadProgramPath(module);
-        return true;
-      }
-      list = LoaderList(memory, program);
-    }
+  Image image;
+  std::uintptr_t name = 0;
+  if (!FindImage(memory, address, image, name)) return false;
+  static_cast<ModuleRange&>(module) = RangeOf(image);
+  ReadBuildId(memory, image, module);
+  if (name == 0) {
+    ReadProgramPath(module);
+  } else if (!memory.ReadText(name, module.path, sizeof(module.path))) {
+    module.path[0] = '\0';
   }
-  return FindLibrary(memory, list, address, module);
+  return true;
+}
+
+bool FindModuleRange(std::uintptr_t address, ModuleRange& range) {
+  MemoryReader memory;
+  Image image;
+  std::uintptr_t name = 0;
+  if (!FindImage(memory, address, image, name)) return false;
+  range = RangeOf(image);
+  return true;
+}
+
+unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count) {
+  MemoryReader memory;
+  Image image;
+  if (count == 0 || !ReadProgram(memory, image)) return 0;
+  ranges[0] = RangeOf(image);
+  r_debug debug;
+  const std::uintptr_t list = LoaderList(memory, image);
+  if (list == 0 || !memory.Read(list, &debug, sizeof(debug))) return 1;
+  link_map map = {};
+  // The first entry is the program's.
+  if (!ReadEntry(memory, debug.r_map, map)) return 1;
+  unsigned found = 1;
+  while (found < count && ReadEntry(memory, map.l_next, map)) {
+    ranges[found++] =
+        ReadLibrary(memory, map.l_addr, image) ? RangeOf(image) : ModuleRange{};
+  }
+  return found;
 }
 
 bool IsProgram(const ModuleOf& module) {

@@ -16,26 +16,41 @@
 
 namespace hakmem {
 
-struct ModuleOf {
-  // As the loader knows it; the program's own from /proc/self/exe. A path that
-  // is too long is cut.
-  char path[256];
+// Where a module lies.
+struct ModuleRange {
   // An address less this is its place in the ELF file's own address space.
   std::uintptr_t base;
-  // In lower-case hexadecimal; empty when the module has none (or a longer one
-  // than any linker makes).
-  char build_id[41];
   // [begin, end) holds all of the module, so that other addresses in it need
   // not be looked up.
   std::uintptr_t begin;
   std::uintptr_t end;
   // Its .eh_frame_hdr, which tells how to unwind its functions; 0: it has none.
   std::uintptr_t unwind_table;
+  // The segment around that, which is mapped as a whole; readable.
+  std::uintptr_t table_begin;
+  std::uintptr_t table_end;
+};
+
+struct ModuleOf : ModuleRange {
+  // As the loader knows it; the program's own from /proc/self/exe. A path that
+  // is too long is cut.
+  char path[256];
+  // In lower-case hexadecimal; empty when the module has none (or a longer one
+  // than any linker makes).
+  char build_id[41];
 };
 
 // False: `address` is in no module (code made at run time), or in one loaded by
 // dlmopen.
 bool FindModule(std::uintptr_t address, ModuleOf& module);
+
+// The same without names, by fewer calls of the kernel.
+bool FindModuleRange(std::uintptr_t address, ModuleRange& range);
+
+// Writes the program's range, and those of up to `count` - 1 entries of the
+// loader's list behind it, in its order; returns how many. What cannot be read
+// has an empty range.
+unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count);
 
 // Whether it is the program itself, no shared library.
 bool IsProgram(const ModuleOf& module);

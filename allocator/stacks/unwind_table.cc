@@ -1,5 +1,6 @@
 #include "allocator/stacks/unwind_table.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -335,23 +336,30 @@ std::uintptr_t FindEntry(MemoryReader& memory, std::uintptr_t table,
   struct Pair {
     std::int32_t begin;
     std::int32_t entry;
-  } pair = {};
+  };
+  // The last steps of the search need one read.
+  constexpr std::uint64_t kPairsAtOnce = 64;
+  Pair near[kPairsAtOnce];
   const std::uintptr_t pairs = in.at();
-  const auto read = [&](std::uint64_t index) {
-    return memory.Read(pairs + index * sizeof(pair), &pair, sizeof(pair));
+  const auto read = [&](std::uint64_t index, std::uint64_t pair_count) {
+    return memory.Read(pairs + index * sizeof(Pair), near,
+                       pair_count * sizeof(Pair));
   };
   const auto address = [&](std::int32_t offset) {
     return table + static_cast<std::uintptr_t>(std::intptr_t{offset});
   };
   std::uint64_t low = 0;
   std::uint64_t high = count;
-  while (high - low > 1) {
+  while (high - low > kPairsAtOnce) {
     const std::uint64_t middle = low + (high - low) / 2;
-    if (!read(middle)) return 0;
-    (address(pair.begin) <= pc ? low : high) = middle;
+    if (!read(middle, 1)) return 0;
+    (address(near[0].begin) <= pc ? low : high) = middle;
   }
-  if (!read(low) || address(pair.begin) > pc) return 0;
-  return address(pair.entry);
+  if (!read(low, high - low)) return 0;
+  const Pair* const behind = std::partition_point(
+      near, near + (high - low),
+      [&](const Pair& pair) { return address(pair.begin) <= pc; });
+  return behind == near ? 0 : address(behind[-1].entry);
 }
 
 }  // namespace
