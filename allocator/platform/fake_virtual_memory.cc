@@ -129,6 +129,7 @@ std::size_t FakeVirtualMemory::MaxMappings() {
 bool FakeVirtualMemory::IsTaken(Address address, std::size_t bytes) {
   const Guard guard(mutex_);
   CheckRange(address, bytes);
+  ++looks_;
   return mapped_.ContainsAny(address, address + bytes);
 }
 
@@ -319,6 +320,11 @@ void FakeVirtualMemory::LimitMappings(std::size_t mappings) {
 std::uint64_t FakeVirtualMemory::refused() const {
   const Guard guard(mutex_);
   return refused_;
+}
+
+std::uint64_t FakeVirtualMemory::looks() const {
+  const Guard guard(mutex_);
+  return looks_;
 }
 
 std::uint64_t FakeVirtualMemory::lost() const {

@@ -106,6 +106,7 @@ class Region {
   void SetLengths(std::size_t page_bytes, const Config& config);
   void SetPlaces(VirtualMemory& memory, Address begin, std::size_t range_bytes,
                  bool scattered);
+  bool IsUntaken(VirtualMemory& memory) const;
 
   Zone fine_;
   Zone coarse_;
