@@ -22,7 +22,6 @@ namespace {
 constexpr std::uint64_t kMaxNoteBytes = 1 << 20;
 // Symbols of the largest programs, and their names.
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
-constexpr std::string_view kGnu("GNU\0", 4);
 
 // A file may be cut off anywhere, so every read is checked.
 template <typename T>
@@ -102,21 +101,32 @@ void AddDefinedFunctions(std::string_view symbols, const std::string& names,
 
 }  // namespace
 
-std::string BuildIdInNotes(std::string_view notes) {
+std::optional<std::string_view> FindNote(std::string_view notes,
+                                         std::string_view name,
+                                         std::uint32_t type) {
   while (notes.size() >= sizeof(Elf64_Nhdr)) {
     Elf64_Nhdr header;
     std::memcpy(&header, notes.data(), sizeof(header));
     notes.remove_prefix(sizeof(header));
-    const std::size_t name = RoundedUp(header.n_namesz);
-    const std::size_t content = RoundedUp(header.n_descsz);
-    if (name > notes.size() || content > notes.size() - name) return "";
-    if (header.n_type == NT_GNU_BUILD_ID &&
-        notes.substr(0, header.n_namesz) == kGnu) {
-      return absl::BytesToHexString(notes.substr(name, header.n_descsz));
+    const std::size_t name_bytes = RoundedUp(header.n_namesz);
+    const std::size_t content_bytes = RoundedUp(header.n_descsz);
+    if (name_bytes > notes.size() ||
+        content_bytes > notes.size() - name_bytes) {
+      break;
     }
-    notes.remove_prefix(name + content);
+    // The name's zero is part of it.
+    if (header.n_type == type && header.n_namesz == name.size() + 1 &&
+        notes.starts_with(name)) {
+      return notes.substr(name_bytes, header.n_descsz);
+    }
+    notes.remove_prefix(name_bytes + content_bytes);
   }
-  return "";
+  return std::nullopt;
+}
+
+std::string BuildIdInNotes(std::string_view notes) {
+  return absl::BytesToHexString(
+      FindNote(notes, "GNU", NT_GNU_BUILD_ID).value_or(""));
 }
 
 std::string BuildIdOfFile(const std::string& path) {

@@ -14,6 +14,11 @@ namespace hakmem::tools {
 // be read or is no ELF file of this machine's kind.
 std::string BuildIdOfFile(const std::string& path);
 
+// The content of a note, by its name and type, in a segment of notes; nothing:
+// there is none.
+std::optional<std::string_view> FindNote(std::string_view notes,
+                                         std::string_view name,
+                                         std::uint32_t type);
 // In a segment of notes; "": there is none.
 std::string BuildIdInNotes(std::string_view notes);
 

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -130,7 +129,8 @@ ProcessImage::ProcessImage(ProcessImage&& other) noexcept
       program_(std::move(other.program_)),
       segments_(std::move(other.segments_)),
       files_(std::move(other.files_)),
-      symbols_(std::move(other.symbols_)) {}
+      symbols_(std::move(other.symbols_)),
+      copies_(std::move(other.copies_)) {}
 
 ProcessImage::~ProcessImage() {
   if (memory_ >= 0) ::close(memory_);
@@ -311,65 +311,8 @@ std::uint64_t ProcessImage::MovedBy(const MappedFile& file) const {
   return file.begin - file.offset;
 }
 
-std::uint64_t ProcessImage::FindSymbol(std::string_view name) const {
-  const auto known = symbols_.find(name);
-  if (known != symbols_.end()) return known->second;
-  std::uint64_t& address = symbols_.emplace(name, 0).first->second;
-  std::set<std::string_view> seen;
-  for (const MappedFile& file : files_) {
-    if (!seen.insert(file.path).second) continue;
-    const auto found = ExportedAddress(file.source, name);
-    if (found) {
-      address = MovedBy(file) + *found;
-      break;
-    }
-  }
-  return address;
-}
-
-absl::StatusOr<std::uint64_t> ProcessImage::FindTables(
-    std::string_view symbol, std::string_view lack) const {
-  const std::uint64_t address = FindSymbol(symbol);
-  if (address != 0) return address;
-  return absl::NotFoundError(
-      FindSymbol("hakmem_failure_ring") == 0
-          ? absl::StrCat("there is no hakmem in ", Who())
-          : absl::StrCat("the hakmem of ", Who(),
-                         " is older than this command: ", lack));
-}
-
 std::string ProcessImage::Who() const {
   return absl::StrCat("process ", pid_, " (", program_, ")");
-}
-
-std::string ProcessImage::BuildIdOf(const MappedFile& file) const {
-  if (!is_core_) return BuildIdOfFile(file.source);
-  const auto first =
-      std::ranges::find_if(files_, [&file](const MappedFile& other) {
-        return other.path == file.path && other.offset == 0;
-      });
-  Elf64_Ehdr header = {};
-  if (first == files_.end() ||
-      !Read(first->begin, &header, sizeof(header)).ok() ||
-      header.e_phentsize != sizeof(Elf64_Phdr)) {
-    return "";
-  }
-  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment = {};
-    const std::uint64_t at =
-        first->begin + header.e_phoff + i * sizeof(segment);
-    if (!Read(at, &segment, sizeof(segment)).ok()) return "";
-    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNotesBytes)
-      continue;
-    std::string notes(segment.p_filesz, '\0');
-    if (!Read(first->begin + segment.p_offset, notes.data(), notes.size())
-             .ok()) {
-      return "";
-    }
-    const std::string build_id = BuildIdInNotes(notes);
-    if (!build_id.empty()) return build_id;
-  }
-  return "";
 }
 
 const MappedFile* ProcessImage::FileAt(std::uint64_t address,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,6 @@ class ProcessImage {
   // The text at the address, as far as its zero.
   std::string ReadText(std::uint64_t address) const;
 
-  // Where a file that exports the symbol has it; 0: no file does.
-  std::uint64_t FindSymbol(std::string_view name) const;
   // The file in which the address lies, and by how much it was moved when it
   // was loaded. Null: in none.
   const MappedFile* FileAt(std::uint64_t address, std::uint64_t& moved) const;
@@ -55,8 +54,9 @@ class ProcessImage {
   // beginning, else as it is on disk. "": it has none, or it is not known.
   std::string BuildIdOf(const MappedFile& file) const;
 
-  // Where the process's hakmem keeps what it tells others at this symbol. The
-  // error is a sentence; `lack`: "it does not …", of a hakmem without it.
+  // Where the process's hakmem keeps what it tells others at this symbol, which
+  // a note leads to as well: a program that was linked statically exports none.
+  // The error is a sentence; `lack`: "it does not …", of a hakmem without it.
   absl::StatusOr<std::uint64_t> FindTables(std::string_view symbol,
                                            std::string_view lack) const;
 
@@ -73,6 +73,17 @@ class ProcessImage {
     std::uint64_t offset = 0;  // in the core file
   };
 
+  // A part of a file's notes, and where it lies.
+  struct Notes {
+    std::uint64_t address = 0;
+    std::string content;
+  };
+  // A hakmem in the process, by its list of tables (TableList).
+  struct Copy {
+    std::uint64_t list = 0;
+    std::string path;
+  };
+
   ProcessImage() = default;
   absl::Status OpenProcess(std::uint64_t pid);
   absl::Status OpenCore(const std::string& path);
@@ -82,6 +93,14 @@ class ProcessImage {
                                        std::size_t count) const;
   // How far the file of the mapping was moved.
   std::uint64_t MovedBy(const MappedFile& file) const;
+  // Where a file that exports the symbol has it; 0: no file does.
+  std::uint64_t FindSymbol(std::string_view name) const;
+  // Of the file that has its beginning there.
+  std::vector<Notes> NotesOf(const MappedFile& beginning) const;
+  void FindCopies() const;
+  bool Serves(const Copy& copy) const;
+  // The one that serves the process, if there are several; null: there is none.
+  absl::StatusOr<const Copy*> OnlyCopy() const;
 
   int memory_ = -1;
   bool is_core_ = false;
@@ -89,7 +108,9 @@ class ProcessImage {
   std::string program_;
   std::vector<Segment> segments_;  // of a core file
   std::vector<MappedFile> files_;
-  mutable std::map<std::string, std::uint64_t, std::less<>> symbols_;  // found
+  // Found.
+  mutable std::map<std::string, std::uint64_t, std::less<>> symbols_;
+  mutable std::optional<std::vector<Copy>> copies_;
 };
 
 }  // namespace hakmem::tools

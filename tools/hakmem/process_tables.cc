@@ -1,0 +1,188 @@
+// How hakmem is found in a process's memory.
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "allocator/config/table_list.h"
+#include "allocator/statistics/statistics_tables.h"
+#include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/process_image.h"
+
+namespace hakmem::tools {
+namespace {
+
+constexpr std::uint64_t kMaxNotesBytes = 1 << 20;
+constexpr char kMagic[8] = "haktabs";
+// In the list's order.
+constexpr std::string_view kTables[TableList::kTables] = {
+    "hakmem_failure_ring", "hakmem_heap_tables", "hakmem_statistics_tables",
+    "hakmem_block_tables", "hakmem_control"};
+constexpr std::size_t kStatistics = 2;
+
+std::uint64_t PlaceInList(std::size_t table) {
+  return offsetof(TableList, failure_ring) + sizeof(void*) * table;
+}
+
+}  // namespace
+
+std::vector<ProcessImage::Notes> ProcessImage::NotesOf(
+    const MappedFile& beginning) const {
+  std::vector<Notes> notes;
+  Elf64_Ehdr header = {};
+  if (!Read(beginning.begin, &header, sizeof(header)).ok() ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_phentsize != sizeof(Elf64_Phdr)) {
+    return notes;
+  }
+  std::optional<std::uint64_t> moved;
+  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment = {};
+    const std::uint64_t at =
+        beginning.begin + header.e_phoff + i * sizeof(segment);
+    if (!Read(at, &segment, sizeof(segment)).ok()) break;
+    if (segment.p_type == PT_LOAD && !moved) {
+      moved = beginning.begin - (segment.p_vaddr - segment.p_offset);
+    }
+    if (segment.p_type == PT_NOTE && segment.p_filesz <= kMaxNotesBytes) {
+      notes.push_back({segment.p_vaddr, std::string(segment.p_filesz, '\0')});
+    }
+  }
+  std::erase_if(notes, [&](Notes& part) {
+    part.address += moved.value_or(0);
+    return !Read(part.address, part.content.data(), part.content.size()).ok();
+  });
+  return notes;
+}
+
+std::string ProcessImage::BuildIdOf(const MappedFile& file) const {
+  if (!is_core_) return BuildIdOfFile(file.source);
+  const auto first =
+      std::ranges::find_if(files_, [&file](const MappedFile& other) {
+        return other.path == file.path && other.offset == 0;
+      });
+  if (first == files_.end()) return "";
+  for (const Notes& part : NotesOf(*first)) {
+    std::string build_id = BuildIdInNotes(part.content);
+    if (!build_id.empty()) return build_id;
+  }
+  return "";
+}
+
+std::uint64_t ProcessImage::FindSymbol(std::string_view name) const {
+  const auto known = symbols_.find(name);
+  if (known != symbols_.end()) return known->second;
+  std::uint64_t& address = symbols_.emplace(name, 0).first->second;
+  std::set<std::string_view> seen;
+  for (const MappedFile& file : files_) {
+    if (!seen.insert(file.path).second) continue;
+    const auto found = ExportedAddress(file.source, name);
+    if (found) {
+      address = MovedBy(file) + *found;
+      break;
+    }
+  }
+  return address;
+}
+
+void ProcessImage::FindCopies() const {
+  copies_.emplace();
+  for (const MappedFile& file : files_) {
+    if (file.offset != 0) continue;
+    for (const Notes& part : NotesOf(file)) {
+      const std::optional<std::string_view> content =
+          FindNote(part.content, TableList::kNoteName, TableList::kNoteType);
+      std::uint64_t distance = 0;
+      if (!content || content->size() < sizeof(distance)) continue;
+      std::memcpy(&distance, content->data(), sizeof(distance));
+      const std::uint64_t list =
+          part.address + distance +
+          static_cast<std::uint64_t>(content->data() - part.content.data());
+      char magic[sizeof(kMagic)] = {};
+      if (Read(list, magic, sizeof(magic)).ok() &&
+          std::memcmp(magic, kMagic, sizeof(magic)) == 0) {
+        copies_->push_back({list, file.path});
+      }
+    }
+  }
+}
+
+bool ProcessImage::Serves(const Copy& copy) const {
+  std::uint64_t tables = 0;
+  std::uint64_t heap_count = 0;
+  std::uint32_t heaps = 0;
+  return Read(copy.list + PlaceInList(kStatistics), &tables, sizeof(tables))
+             .ok() &&
+         Read(tables + offsetof(StatisticsTables, heap_count), &heap_count,
+              sizeof(heap_count))
+             .ok() &&
+         Read(heap_count, &heaps, sizeof(heaps)).ok() && heaps != 0;
+}
+
+absl::StatusOr<const ProcessImage::Copy*> ProcessImage::OnlyCopy() const {
+  if (!copies_) FindCopies();
+  if (copies_->empty()) return nullptr;
+  const Copy* serving = nullptr;
+  if (copies_->size() > 1) {
+    for (const Copy& copy : *copies_) {
+      if (!Serves(copy)) continue;
+      if (serving != nullptr) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "there are two copies of hakmem in ", Who(),
+            ", and both serve it: ", serving->path, " and ", copy.path));
+      }
+      serving = &copy;
+    }
+  }
+  return serving == nullptr ? &copies_->front() : serving;
+}
+
+absl::StatusOr<std::uint64_t> ProcessImage::FindTables(
+    std::string_view symbol, std::string_view lack) const {
+  const absl::StatusOr<const Copy*> copy = OnlyCopy();
+  if (!copy.ok()) return copy.status();
+  std::uint64_t address = 0;
+  bool is_there = *copy != nullptr;
+  if (is_there) {
+    TableList list = {};
+    const std::size_t table = static_cast<std::size_t>(
+        std::ranges::find(kTables, symbol) - std::begin(kTables));
+    absl::Status status =
+        Read((*copy)->list, &list, offsetof(TableList, failure_ring));
+    if (status.ok() && list.version != TableList::kVersion) {
+      status = absl::FailedPreconditionError(
+          absl::StrCat("the hakmem of ", Who(),
+                       " lists its tables in a form that this command does not "
+                       "know"));
+    }
+    if (status.ok() && table < list.tables) {
+      status =
+          Read((*copy)->list + PlaceInList(table), &address, sizeof(address));
+    }
+    if (!status.ok()) return status;
+  } else {
+    // An older hakmem has no note.
+    address = FindSymbol(symbol);
+    is_there = FindSymbol("hakmem_failure_ring") != 0;
+  }
+  if (address != 0) return address;
+  return absl::NotFoundError(
+      is_there ? absl::StrCat("the hakmem of ", Who(),
+                              " is older than this command: ", lack)
+               : absl::StrCat("there is no hakmem in ", Who()));
+}
+
+}  // namespace hakmem::tools
