@@ -3,8 +3,8 @@
 
 Usage: figures_test.py LIBRARY PROGRAM…
 With the library preloaded: page faults and calls to the kernel of the random
-mix after its warm-up, page faults of a server that forks, and the memory that
-fragmented heaps and bursts hold.
+mix after its warm-up, page faults of a server that forks and of blocks of 5 to
+25 MiB, and the memory that fragmented heaps and bursts hold.
 """
 import concurrent.futures
 import dataclasses
@@ -24,7 +24,8 @@ MIB = 1 << 20
 RANDOM_MIXES = (("bench_random_mixed", "1000000", "256", "1"),
                 ("bench_random_mixed", "1000000", "8192", "1"))
 # A command, and the most page faults of its measured phase, those of its children included.
-FAULTS = (*((mix, 99) for mix in RANDOM_MIXES), (("bench_fork_server", "50", "20000", "500", "1"), 50 * 460))
+FAULTS = (*((mix, 99) for mix in RANDOM_MIXES), (("bench_fork_server", "50", "20000", "500", "1"), 50 * 460),
+          (("bench_large_spans", "3000", "20", "1", "5120", "25600"), 29_500))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -384,7 +384,7 @@ class Ace {
   std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     const std::uint64_t bound = WantedUnits() +
                                 (recent_peak_units() >> slack_.shift) +
-                                slack_.least_units + extra_slack_units_;
+                                slack_.least_units + long_run_slack_units_;
     return static_cast<std::int64_t>(DirtyUnits() - bound);
   }
   struct Idle {
@@ -448,7 +448,10 @@ class Ace {
   std::uint64_t low_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t taken_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t earlier_taken_units_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t extra_slack_units_ ABSL_GUARDED_BY(lock_) = 0;
+  // What runs of a SuperSlab and more took in this interval, and how much dirty
+  // memory may be held for their sake.
+  std::uint64_t long_run_units_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t long_run_slack_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t last_release_ms_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> next_trim_ms_{0};
 };

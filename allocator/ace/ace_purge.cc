@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/bits.h"
 
 namespace hakmem {
 namespace {
@@ -14,11 +15,14 @@ constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
 // than this share of its recent peak.
 constexpr std::uint64_t kShrunkShare = 2;
 
+// By how much of it the slack for long runs falls in each interval.
+constexpr std::uint64_t kSlackFallShare = 16;
+
 }  // namespace
 
-// A purge for the sake of a long run widens the slack: where such runs come and
-// go, what is dirty often cannot serve the next one, and its faults cost more
-// than memory.
+// A purge for the sake of a long run widens the slack by what went back: where
+// such runs come and go, what is dirty often cannot serve the next one, and its
+// faults cost more than memory.
 void Ace::BoundDirty(std::uint32_t granted) {
   UnitPool& fine = stocks_[kFine].pool;
   UnitPool& coarse = stocks_[kCoarse].pool;
@@ -33,8 +37,8 @@ void Ace::BoundDirty(std::uint32_t granted) {
       std::min(static_cast<std::uint64_t>(ExcessUnits()), kPurgeSliceUnits);
   (from_fine ? fine : coarse).Purge(memory_, slice);
   if (granted >= kUnitsPerSuperSlab) {
-    extra_slack_units_ =
-        std::min(extra_slack_units_ + slice / 2, recent_peak_units());
+    long_run_slack_units_ =
+        std::min(long_run_slack_units_ + slice, recent_peak_units());
   }
 }
 
@@ -59,7 +63,9 @@ std::size_t Ace::PurgePartsOfHuge() {
 // Memory that was not asked for during a whole interval has been idle for that
 // long and goes back; what comes and goes stays. If nothing was freed during
 // the last interval either, all of it is idle. When nobody looked at the time
-// for a further interval, what was taken was taken before that.
+// for a further interval, what was taken was taken before that. What was dirty
+// and too short for the long runs that came and went is kept while these take
+// as much in an interval.
 Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
   Idle idle = {.units = {}, .all = quiet};
@@ -75,7 +81,14 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   earlier_taken_units_ = late ? 0 : taken_units_;
   taken_units_ = 0;
   low_units_ = granted_units_;
-  extra_slack_units_ /= 2;
+  long_run_slack_units_ -=
+      DivideRoundUp(long_run_slack_units_, kSlackFallShare);
+  long_run_slack_units_ =
+      std::min({long_run_slack_units_, long_run_units_, recent_peak_units()});
+  long_run_units_ = 0;
+  if (!quiet) {
+    idle.units[kCoarse] -= std::min(idle.units[kCoarse], long_run_slack_units_);
+  }
   next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
   return idle;
 }

@@ -1,0 +1,129 @@
+// Ace: what is kept where runs of several MiB come and go.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/units.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint64_t kDecayMs = 500;
+constexpr std::size_t kSlots = 20;
+constexpr std::uint32_t kLeastUnits = 5 * kMiB / kUnitBytes;
+constexpr std::uint32_t kMostUnits = 25 * kMiB / kUnitBytes;
+
+class AceLongRunsTest : public testing::Test {
+ protected:
+  AceLongRunsTest() {
+    memory_.SetNowMs(10'000);
+    HeapOptions options;
+    options.decay_ms = kDecayMs;
+    ace_->Start(options);
+  }
+  ~AceLongRunsTest() override { ace_->CheckInvariants(); }
+
+  struct Run {
+    UnitIndex first = kNoUnit;
+    std::uint32_t units = 0;
+  };
+  Statistics Snapshot() {
+    Statistics statistics;
+    ace_->AddStatistics(statistics);
+    return statistics;
+  }
+  Run Take(std::uint32_t units) {
+    return {ace_->GrantSpan(units, kUnitBytes).first, units};
+  }
+  void Free(const Run& run) {
+    if (run.units != 0) ace_->ReleaseSpan(run.first, run.units);
+  }
+  // An interval in which so many long runs replace others, and at least one
+  // unit comes and goes.
+  void Spend(int long_runs) {
+    memory_.AdvanceMs(kDecayMs / 4);
+    Free(Take(1));
+    for (int i = 0; i < long_runs; ++i) {
+      Run& run = runs_[random_() % kSlots];
+      const Run next =
+          Take(kLeastUnits + static_cast<std::uint32_t>(
+                                 random_() % (kMostUnits - kLeastUnits + 1)));
+      ASSERT_NE(next.first, kNoUnit);
+      Free(run);
+      run = next;
+    }
+    memory_.AdvanceMs(kDecayMs / 4);
+    ASSERT_TRUE(ace_->Tick());
+  }
+  void FreeAll() {
+    for (Run& run : runs_) {
+      Free(run);
+      run = {};
+    }
+  }
+
+  FakeVirtualMemory memory_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  std::vector<Run> runs_{kSlots};
+  std::minstd_rand random_;
+};
+
+TEST_F(AceLongRunsTest, WhatComesAndGoesIsSeldomGivenBack) {
+  constexpr int kIntervals = 20;
+  for (int i = 0; i < 8; ++i) Spend(100);
+  const std::uint64_t calls = Snapshot().purge_calls;
+  for (int i = 0; i < kIntervals; ++i) Spend(100);
+  EXPECT_LE(Snapshot().purge_calls - calls, 10U * kIntervals);
+  // And not for ever more.
+  const Statistics now = Snapshot();
+  EXPECT_LE(now.cached_bytes, now.granted_bytes * 5 / 4);
+}
+
+TEST_F(AceLongRunsTest, WhenNoneComesItGoesBackWithinADecayDelay) {
+  for (int i = 0; i < 8; ++i) Spend(100);
+  EXPECT_GE(Snapshot().cached_bytes, 64 * kMiB);
+  for (int i = 0; i < 2; ++i) Spend(0);
+  EXPECT_LE(Snapshot().cached_bytes, 1 * kMiB);
+}
+
+TEST_F(AceLongRunsTest, NoMoreIsKeptThanTheyTakeInAnInterval) {
+  for (int i = 0; i < 8; ++i) Spend(100);
+  for (int i = 0; i < 2; ++i) {
+    Free(Take(64));
+    Spend(0);
+  }
+  // And what the last one left.
+  EXPECT_LE(Snapshot().cached_bytes, 2 * 64 * kUnitBytes);
+}
+
+TEST_F(AceLongRunsTest, NoMoreIsKeptThanTheHeapHasWhenItGetsSmall) {
+  for (int i = 0; i < 8; ++i) Spend(100);
+  FreeAll();
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 500; ++j) Free(Take(kUnitsPerSuperSlab));
+    Spend(0);
+  }
+  EXPECT_LE(Snapshot().cached_bytes, 2 * kSuperSlabBytes);
+}
+
+TEST_F(AceLongRunsTest, WhatIsNotMissedGoesBackByAndBy) {
+  for (int i = 0; i < 8; ++i) Spend(100);
+  const std::size_t before = Snapshot().cached_bytes;
+  // The same run again and again, as much as before together.
+  for (int i = 0; i < 40; ++i) {
+    for (int j = 0; j < 100; ++j) Free(Take(kLeastUnits));
+    Spend(0);
+  }
+  EXPECT_LE(Snapshot().cached_bytes, before / 8 + kLeastUnits * kUnitBytes);
+}
+
+}  // namespace
+}  // namespace hakmem
