@@ -15,7 +15,9 @@ constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
 // than this share of its recent peak.
 constexpr std::uint64_t kShrunkShare = 2;
 
-// By how much of it the slack for long runs falls in each interval.
+// The slack for long runs is at most this share of the recent peak, and falls
+// by this share of itself in each interval.
+constexpr std::uint64_t kLongRunShare = 2;
 constexpr std::uint64_t kSlackFallShare = 16;
 
 }  // namespace
@@ -37,8 +39,8 @@ void Ace::BoundDirty(std::uint32_t granted) {
       std::min(static_cast<std::uint64_t>(ExcessUnits()), kPurgeSliceUnits);
   (from_fine ? fine : coarse).Purge(memory_, slice);
   if (granted >= kUnitsPerSuperSlab) {
-    long_run_slack_units_ =
-        std::min(long_run_slack_units_ + slice, recent_peak_units());
+    long_run_slack_units_ = std::min(long_run_slack_units_ + slice,
+                                     recent_peak_units() / kLongRunShare);
   }
 }
 
@@ -83,8 +85,8 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   low_units_ = granted_units_;
   long_run_slack_units_ -=
       DivideRoundUp(long_run_slack_units_, kSlackFallShare);
-  long_run_slack_units_ =
-      std::min({long_run_slack_units_, long_run_units_, recent_peak_units()});
+  long_run_slack_units_ = std::min({long_run_slack_units_, long_run_units_,
+                                    recent_peak_units() / kLongRunShare});
   long_run_units_ = 0;
   if (!quiet) {
     idle.units[kCoarse] -= std::min(idle.units[kCoarse], long_run_slack_units_);
