@@ -87,7 +87,7 @@ class Ace {
   void Start(const HeapOptions& options, const Config& config = kRelease);
 
   Region& region() { return region_; }
-  const Region& region() const { return region_; }
+  constexpr const Region& region() const { return region_; }
   constexpr VirtualMemory& memory() { return memory_; }
 
   // A run of units in the fine or coarse zone; first == kNoUnit: refused.

@@ -14,6 +14,7 @@
 #include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/metadata_table.h"
+#include "allocator/superslab/region.h"
 
 namespace hakmem {
 
@@ -35,13 +36,14 @@ struct StatisticsDescription {
         .tiny_classes = kTinyClassCount,
         .class_step_bytes = sizeof(typename Heap::ClassCache),
         .layout_step_bytes = sizeof(ClassLayout),
-        .unused = 0,
+        .windows = Region::kWindows,
         .heap_count = &allocator.registry_.heap_count_word(),
         .heaps = &allocator.registry_.heaps_word(),
         .model = no_heap,
         .class_layouts = &kClassLayouts.data()->block_bytes,  // not [0]: gcc 16
         .hakmem_version = hakmem_version,
         .variant = kConfig.name,
+        .first_window = allocator.ace_.region().windows(),
         .places = {}};
     StatisticPlaces visit(tables);
     allocator.ace_.VisitCounters(visit);

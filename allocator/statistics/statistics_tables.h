@@ -131,13 +131,16 @@ struct StatisticsTables {
   std::uint32_t tiny_classes;       // the first ones
   std::uint32_t class_step_bytes;   // from one class's count to the next
   std::uint32_t layout_step_bytes;  // from one class's length to the next
-  std::uint32_t unused;
-  const void* heap_count;      // an uint32_t
+  std::uint32_t windows;            // 0: it is not told where they lie
+  const void* heap_count;           // an uint32_t
   const void* heaps;           // a pointer: heap i, from 1, is i heaps behind
   const void* model;           // a heap that is none
   const void* class_layouts;   // an uint32_t: the first class's length
   const char* hakmem_version;  // text
   const char* variant;
+  // Two uint64_t for each: where it begins, and its bytes. Blocks have the
+  // first one, between guard pages another one; the others have tables.
+  const void* first_window;
   StatisticPlace places[kMostPlaces];
 };
 

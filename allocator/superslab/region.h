@@ -90,6 +90,8 @@ class Region {
   static constexpr unsigned kWindows =
       1 + 2 * Zone::kTableWindows + 1 + kHeapWindows + 2;
   Window window(unsigned index) const { return windows_[index]; }
+  // For readers from outside.
+  constexpr const Window* windows() const { return windows_; }
 
  private:
   enum : std::uint8_t {

@@ -7,12 +7,25 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/process_image.h"
 
 namespace hakmem::tools {
+
+// What the kernel counts of the addresses at which hakmem's memory lies.
+struct PageFigures {
+  std::uint64_t block_resident_bytes = 0;
+  std::uint64_t table_resident_bytes = 0;
+  std::uint64_t huge_page_bytes = 0;  // of both
+};
+
+struct MemoryRange {
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+};
 
 struct ProcessStatistics {
   // Without its variant and version, which are below.
@@ -22,10 +35,15 @@ struct ProcessStatistics {
   std::uint64_t pid = 0;
   std::string program;
   std::optional<std::uint64_t> resident_bytes;  // of a process, as of now
+  std::vector<MemoryRange> windows;             // the first one has blocks
 };
 
 // The error is a sentence.
 absl::StatusOr<ProcessStatistics> ReadStatistics(const ProcessImage& image);
+// Of a process that runs: a walk by the kernel over all its pages, for which
+// calls that map memory wait. The error is a sentence.
+absl::StatusOr<PageFigures> CountPages(const ProcessImage& image,
+                                       const ProcessStatistics& process);
 
 }  // namespace hakmem::tools
 

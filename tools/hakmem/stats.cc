@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "allocator/base/json_text.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/complaint.h"
@@ -26,10 +28,35 @@ ABSL_FLAG(
     bool, openmetrics, false,
     "Prints them as OpenMetrics, for Prometheus and what reads the same.");
 
+ABSL_FLAG(bool, pages, false,
+          "Also what the kernel counts: which part of hakmem's memory is "
+          "resident, and in huge pages.");
+
 namespace hakmem::tools {
 namespace {
 
-constexpr const char* kFlags[] = {"json", "openmetrics"};
+constexpr const char* kFlags[] = {"json", "openmetrics", "pages"};
+
+// What is told, and what only if it was asked for.
+struct Told {
+  const ProcessStatistics& process;
+  const Statistics& statistics;
+  std::optional<PageFigures> pages;
+};
+
+struct PageRow {
+  const char* key;
+  const char* words;
+  std::uint64_t PageFigures::* value;
+};
+
+constexpr PageRow kPageRows[] = {
+    {"block_resident_bytes", "blocks, resident",
+     &PageFigures::block_resident_bytes},
+    {"table_resident_bytes", "tables, resident",
+     &PageFigures::table_resident_bytes},
+    {"huge_page_bytes", "in huge pages", &PageFigures::huge_page_bytes},
+};
 
 // A sink that appends to a text.
 LineSink AppendTo(std::string& text) {
@@ -40,24 +67,32 @@ LineSink AppendTo(std::string& text) {
           .context = &text};
 }
 
-std::string AsText(const ProcessStatistics& process,
-                   const Statistics& statistics) {
+std::string AsText(const Told& told) {
+  const ProcessStatistics& process = told.process;
   std::string text =
       absl::StrCat(ForTerminal(process.program), "[", process.pid, "]");
   if (process.resident_bytes) {
     absl::StrAppend(&text, ", ", Bytes(*process.resident_bytes), " resident");
   }
   absl::StrAppend(&text, "\n");
-  PrintStatisticsText(statistics, {}, AppendTo(text));
+  PrintStatisticsText(told.statistics, {}, AppendTo(text));
+  if (told.pages) {
+    absl::StrAppend(&text, "the kernel counts\n");
+    for (const PageRow& row : kPageRows) {
+      const std::uint64_t bytes = *told.pages.*row.value;
+      absl::StrAppend(&text, absl::StrFormat("  %-24s%20d bytes, %s\n",
+                                             row.words, bytes, Bytes(bytes)));
+    }
+  }
   return text;
 }
 
-std::string AsJson(const ProcessStatistics& process,
-                   const Statistics& statistics) {
+std::string AsJson(const Told& told) {
   using Json = nlohmann::ordered_json;
+  const ProcessStatistics& process = told.process;
   const auto buffer = std::make_unique<char[]>(kStatisticsJsonBytes);
   JsonText line(buffer.get(), kStatisticsJsonBytes);
-  PrintStatisticsJson(statistics, {}, static_cast<int>(process.pid),
+  PrintStatisticsJson(told.statistics, {}, static_cast<int>(process.pid),
                       process.program.c_str(), line);
   Json json = {{"schema", "hakmem-statistics"},
                {"version", 1},
@@ -66,18 +101,42 @@ std::string AsJson(const ProcessStatistics& process,
   // They are counted by a walk that only the process itself makes.
   json.erase("classes");
   if (process.resident_bytes) json["resident_bytes"] = *process.resident_bytes;
+  if (told.pages) {
+    for (const PageRow& row : kPageRows) json[row.key] = *told.pages.*row.value;
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string AsOpenMetrics(const ProcessStatistics& process,
-                          const Statistics& statistics) {
+// A program does not write these itself.
+void AddMetric(const ProcessStatistics& process, std::string_view key,
+               std::string_view help, std::uint64_t value, std::string& text) {
+  char buffer[256];
+  JsonText program(buffer, sizeof(buffer));
+  program.Label(process.program);
+  const std::string name = absl::StrCat("hakmem_", key);
+  absl::StrAppend(&text, "# TYPE ", name, " gauge\n# UNIT ", name,
+                  " bytes\n# HELP ", name, " ", help, "\n", name, "{pid=\"",
+                  process.pid, "\",program=", program.text(), "} ", value,
+                  "\n");
+}
+
+std::string AsOpenMetrics(const Told& told) {
+  constexpr std::string_view kEnd = "# EOF\n";
+  const ProcessStatistics& process = told.process;
   std::string text;
   PrintStatisticsOpenMetrics(
-      statistics,
+      told.statistics,
       {.id = process.pid,
        .program = process.program,
        .resident_bytes = process.resident_bytes.value_or(0)},
       AppendTo(text));
+  if (told.pages) {
+    text.resize(text.size() - kEnd.size());
+    for (const PageRow& row : kPageRows) {
+      AddMetric(process, row.key, row.words, *told.pages.*row.value, text);
+    }
+    absl::StrAppend(&text, kEnd);
+  }
   return text;
 }
 
@@ -103,9 +162,18 @@ int Stats(const std::vector<std::string>& arguments) {
   Statistics statistics = process->statistics;
   statistics.variant = process->variant.c_str();
   statistics.version = process->version.c_str();
-  PrintOut(json          ? AsJson(*process, statistics)
-           : openmetrics ? AsOpenMetrics(*process, statistics)
-                         : AsText(*process, statistics));
+  Told told = {.process = *process, .statistics = statistics, .pages = {}};
+  if (absl::GetFlag(FLAGS_pages)) {
+    const absl::StatusOr<PageFigures> pages = CountPages(*image, *process);
+    if (!pages.ok()) {
+      Complain(ForTerminal(pages.status().message()));
+      return 1;
+    }
+    told.pages = *pages;
+  }
+  PrintOut(json          ? AsJson(told)
+           : openmetrics ? AsOpenMetrics(told)
+                         : AsText(told));
   return 0;
 }
 

@@ -15,6 +15,8 @@ import unittest
 from planted_process import PlantedProcessTest
 
 HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
+MIB = 1 << 20
+PAGE_KEYS = ("block_resident_bytes", "table_resident_bytes", "huge_page_bytes")
 ROUTES = ("tiny", "pool", "span", "huge")
 # As in hakmem_statistics, after the routes.
 KEYS = ("remote_frees", "reallocs_in_place", "reallocs_moved", "failures", "mapped_bytes", "peak_mapped_bytes",
@@ -98,6 +100,39 @@ class StatsTest(PlantedProcessTest):
         live = self.report(process.pid)
         del live["resident_bytes"]
         self.assertEqual(self.report(self.core_of(process)), live)
+
+    def test_pages(self):
+        process = self.start(PROGRAM, "hold", "leak", HAKMEM_HUGE_PAGES="off")
+        report = self.report("--pages", process.pid)
+        blocks, tables, huge = PAGE_KEYS
+        # Each of the 16 MiB is written: they are there, and little is that nobody has.
+        self.assertGreater(report[blocks], 16 * MIB)
+        self.assertLessEqual(report[blocks], report["granted_bytes"] + report["cached_bytes"])
+        self.assertGreater(report[tables], 0)
+        self.assertLess(report[tables], report["metadata_bytes"] + MIB)
+        self.assertLess(report[blocks] + report[tables], report["resident_bytes"])
+        self.assertEqual(self.huge_page_bytes(process), report[huge])
+        text = self.stats("--pages", process.pid).stdout
+        self.assertIn("in huge pages", text.splitlines()[-1])
+        self.assertIn(" %d bytes, " % report[tables], text)
+        told = self.stats("--pages", "--openmetrics", process.pid).stdout
+        samples = parse_openmetrics(told)
+        who = 'pid="%d",program="planted_program"' % process.pid
+        self.assertEqual([samples["hakmem_" + key, who] for key in PAGE_KEYS], [report[key] for key in PAGE_KEYS])
+        self.assertFalse(set(PAGE_KEYS) & set(self.report(process.pid)))
+        self.fails_with("is a core file", "--pages", self.core_of(process))
+
+    def huge_page_bytes(self, process):
+        """Of the whole process, as the kernel counts them."""
+        with open("/proc/%d/smaps" % process.pid) as file:
+            return sum(int(line.split()[1]) << 10 for line in file if line.startswith("AnonHugePages:"))
+
+    def test_huge_pages(self):
+        process = self.start(PROGRAM, "hold", "leak", HAKMEM_HUGE_PAGES="on")
+        self.assertEqual(self.report("--pages", process.pid)["huge_page_bytes"], self.huge_page_bytes(process))
+        with open("/sys/kernel/mm/transparent_hugepage/enabled") as file:
+            if "[never]" not in file.read():
+                self.assertGreater(self.huge_page_bytes(process), 8 * MIB)
 
     def test_text(self):
         process = self.start(PROGRAM, "hold", "leak")
