@@ -32,7 +32,12 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   ExpandPath(value, path);
   int error_number = 0;
   const int fd = OpenForAppend(path.c_str(), readers, error_number);
-  if (fd >= 0) return fd;
+  if (fd >= 0) {
+    // Processes that end together would mix their lines. Where one is stopped
+    // meanwhile, that is better than to wait for it.
+    LockFile(fd);
+    return fd;
+  }
   RawPrinter warning;
   warning.Text("hakmem: warning: ").Text(option).Text(": cannot open ");
   warning.Text(path.text()).Text(": ").Text(ErrorWords(error_number));

@@ -74,6 +74,22 @@ int MoveFdOutOfTheWay(int fd) {
   return moved;
 }
 
+bool LockFile(int fd) {
+  const ErrnoGuard guard;
+  constexpr int kTries = 100;
+  constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 10'000'000};
+  for (int i = 0; i < kTries; ++i) {
+    struct flock whole = {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    if (fcntl(fd, F_OFD_SETLK, &whole) == 0) return true;
+    if (errno != EAGAIN && errno != EACCES) return false;
+    // By number: nanosleep() is a cancellation point.
+    syscall(SYS_nanosleep, &kPause, nullptr);
+  }
+  return false;
+}
+
 std::size_t WriteOnce(int fd, std::string_view text) {
   const ErrnoGuard guard;
   const PipeSignalHolder holder;

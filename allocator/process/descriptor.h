@@ -1,9 +1,9 @@
 // File descriptors that a library keeps in a program that does not know of
 // them.
 //
-// Owns: nothing. Called by: failures. Thread-safety: any thread, signal
-// handlers included; nothing allocates; errno is left as it was; no function is
-// a cancellation point.
+// Owns: nothing. Called by: failures, exit_output. Thread-safety: any thread,
+// signal handlers included; nothing allocates; errno is left as it was; no
+// function is a cancellation point.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
 #define HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
 
@@ -28,6 +28,11 @@ bool IdentifyFd(int fd, FileId& file);
 int CopyFdOutOfTheWay(int fd);
 // The same; `fd` is closed then. `fd` itself if there is no such number.
 int MoveFdOutOfTheWay(int fd);
+
+// Keeps other processes that call it for the same file from going on until `fd`
+// is closed, or this process has ended. Waits for a second at most. False:
+// another one has it still, or the file cannot be locked.
+bool LockFile(int fd);
 
 // One write(2), tried again only after a signal. Returns the bytes written; on
 // any error 0. Where nobody reads, no SIGPIPE comes.

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <string>
+#include <thread>
 
 #include "gtest/gtest.h"
 
@@ -82,6 +83,29 @@ TEST_F(DescriptorTest, NoSignalComesWhereNobodyReads) {
   EXPECT_EQ(write(pipe_[1], "hello", 5), -1);
   EXPECT_EQ(g_pipe_signals, 1);
   signal(SIGPIPE, SIG_DFL);
+}
+
+TEST(LockFileTest, IsHeldUntilTheFileIsClosed) {
+  const std::string path = testing::TempDir() + "/lock_file_test";
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC;
+  const int one = open(path.c_str(), kFlags, 0600);
+  const int other = open(path.c_str(), kFlags, 0600);
+  ASSERT_TRUE(LockFile(one));
+  errno = 77;
+  EXPECT_FALSE(LockFile(other));
+  EXPECT_EQ(errno, 77);
+  std::thread closer([one] {
+    usleep(50'000);
+    close(one);
+  });
+  EXPECT_TRUE(LockFile(other));
+  closer.join();
+  close(other);
+  unlink(path.c_str());
+}
+
+TEST_F(DescriptorTest, LocksNothingThatCannotBeWritten) {
+  EXPECT_FALSE(LockFile(pipe_[0]));
 }
 
 }  // namespace

@@ -187,6 +187,34 @@ TEST(HeapProfile, IsWrittenAtExit) {
   EXPECT_LT(BytesOf(LineOf(text, "end"), "live"), 20 * kTestMiB);
 }
 
+// As of another process that ends at the same time.
+TEST(HeapProfile, IsWrittenAtExitBehindWhatAnotherOneWrites) {
+  HAKMEM_ONLY_IF_SAMPLING();
+  const std::string path = testing::TempDir() + "/hakmem_profile_of_two";
+  unlink(path.c_str());
+  const int fd =
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &whole), 0);
+  ASSERT_EQ(write(fd, "first\n", 6), 6);
+  ChildResult child;
+  std::thread runner([&] {
+    child = RunChild({.test = "HeapProfile.DISABLED_Allocates",
+                      .environment = {"HAKMEM_HEAP_PROFILE=" + path}});
+  });
+  usleep(300'000);
+  EXPECT_EQ(write(fd, "second\n", 7), 7);
+  close(fd);
+  runner.join();
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(text.substr(0, 13), "first\nsecond\n");
+  EXPECT_GE(BytesOf(LineOf(text, "end"), "peak"), 90 * kTestMiB);
+  unlink(path.c_str());
+}
+
 TEST(HeapProfile, DoesNotFollowALink) {
   HAKMEM_ONLY_IF_SAMPLING();
   const std::string link = testing::TempDir() + "/hakmem_profile_link";
