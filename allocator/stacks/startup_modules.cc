@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace hakmem {
 namespace {
 
 constexpr unsigned kMaxModules = 128;
 
-enum class State : unsigned { kUnread, kReading, kRead };
+enum class State : std::uint8_t { kUnread, kReading, kRead };
 
 // Written by the constructor, before the program has threads; read by all.
 constinit std::atomic<unsigned> g_noted{0};
