@@ -77,9 +77,9 @@ TEST(StartupModules, NotWhatIsLoadedLater) {
   EXPECT_EXIT(
       {
         NoteStartupModules();
-        void* const library = dlopen("libresolv.so.2", RTLD_NOW);
+        void* const library = dlopen("libthread_db.so.1", RTLD_LAZY);
         if (library == nullptr) _exit(77);
-        const std::uintptr_t address = AddressOf(dlsym(library, "ns_sprintrr"));
+        const std::uintptr_t address = AddressOf(dlsym(library, "td_init"));
         ModuleRange range = {};
         if (!FindModuleRange(address, range)) _exit(1);
         if (FindStartupModule(address, range)) _exit(2);
