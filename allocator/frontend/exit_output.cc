@@ -33,8 +33,8 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   int error_number = 0;
   const int fd = OpenForAppend(path.c_str(), readers, error_number);
   if (fd >= 0) {
-    // Processes that end together would mix their lines. If one is stopped while
-    // it writes, they are mixed all the same, after a second.
+    // Processes that end together would mix their lines. If one is stopped
+    // while it writes, they are mixed all the same, after a second.
     LockFile(fd);
     return fd;
   }
