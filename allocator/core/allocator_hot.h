@@ -169,6 +169,7 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFree(Heap* heap, void* pointer,
                                                    NotOwn& found,
                                                    BlockKind kind) {
+  Hooks::WillFree(pointer);
   const std::uint64_t granule = View<true>().Granule(
       reinterpret_cast<Address>(pointer), kFineGranuleShift);
   if (granule < LoadForComparison(View<true>().limit_granules)) [[likely]] {

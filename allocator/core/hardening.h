@@ -34,6 +34,7 @@
 #include "allocator/core/block_canary.h"
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/guards/sampled_guards.h"
+#include "allocator/heap/magazine.h"
 #include "allocator/heap/thread_heap.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
@@ -69,6 +70,7 @@ class NoHardening {
                                        std::size_t) {
     return true;
   }
+  static constexpr void WillFree(const void*) {}
   template <bool kTiny>
   static constexpr bool IsIntact(const ZoneView&, const void*, std::uint32_t,
                                  BlockKind) {
@@ -155,6 +157,9 @@ class Hardening {
                                     const std::atomic<HeaderByte>& header,
                                     void* block, HeaderByte live,
                                     std::size_t size_bytes, BlockKind kind) {
+    // Fetches the block of some calls later: each is looked at, and has left
+    // the caches since it was freed.
+    __builtin_prefetch(BlockBelow(cache.top, 4), /*rw=*/1);
     return HandOut<kTiny>(view, header, block, live,
                           LengthOf(cache, HeaderCode(live)), size_bytes, kind,
                           cache.allocations.turn());
@@ -173,6 +178,10 @@ class Hardening {
 
   // --- Freeing -------------------------------------------------------------
 
+  // Fetches what is cleared once the tables are read. It need not be a block.
+  static HAK_ALWAYS_INLINE void WillFree(const void* pointer) {
+    __builtin_prefetch(pointer, /*rw=*/1);
+  }
   // Whether a live block of a slab, whose header has the code, is as it should
   // be when it is freed by a call of the kind.
   template <bool kTiny>

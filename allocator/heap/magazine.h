@@ -57,6 +57,14 @@ HAK_ALWAYS_INLINE void PrefetchMagazine(MagazineTop start) {
   }
 }
 
+// The block that many places below the top one; where there are fewer, another
+// word of the magazine. There must be a magazine.
+HAK_ALWAYS_INLINE void* BlockBelow(MagazineTop top, unsigned places) {
+  const Address word =
+      MagazineStart(top) + MagazineFillBytes(top - places * kMagazineSlotBytes);
+  return *reinterpret_cast<void**>(word);
+}
+
 // The most that one magazine holds, so that two do not hoard large blocks.
 inline constexpr std::size_t kMagazineBudgetBytes = 256 * kKiB;
 

@@ -20,6 +20,16 @@ TEST(MagazineTest, TopTellsFillCountAndStart) {
   }
 }
 
+TEST(MagazineTest, BlockBelowIsCountedFromTheTopAndStaysInside) {
+  alignas(kMagazineBytes) void* words[kMagazineSlots + 1];
+  for (void*& word : words) word = &word;
+  const auto start = reinterpret_cast<Address>(words);
+  EXPECT_EQ(BlockBelow(start + 9 * kMagazineSlotBytes, 0), &words[9]);
+  EXPECT_EQ(BlockBelow(start + 9 * kMagazineSlotBytes, 4), &words[5]);
+  EXPECT_EQ(BlockBelow(start + kMagazineSlotBytes, 4),
+            &words[kMagazineSlots + 1 - 3]);
+}
+
 // Null needs no test of its own: it is an empty magazine.
 TEST(MagazineTest, NoMagazineIsEmpty) {
   EXPECT_EQ(MagazineFillBytes(0), 0U);
