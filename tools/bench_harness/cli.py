@@ -100,6 +100,14 @@ def _markdown(argv, _command):
     return 0
 
 
+def _protection(argv, _command):
+    arguments = options.protection_parser().parse_args(argv)
+    content = results.read(arguments.results)
+    import protection
+    print(protection.show(content, arguments.out), end="")
+    return 0
+
+
 def _csv(argv, _command):
     arguments = options.csv_parser().parse_args(argv)
     content = results.read(arguments.results)
@@ -118,7 +126,8 @@ def _nightly(argv, command):
     return nightly.run(options.nightly_parser(build.VARIANTS).parse_args(argv), command, _write_report)
 
 
-COMMANDS = {"compare": _compare, "report": _report, "markdown": _markdown, "csv": _csv, "nightly": _nightly}
+COMMANDS = {"compare": _compare, "report": _report, "markdown": _markdown, "csv": _csv,
+            "protection": _protection, "nightly": _nightly}
 
 
 def _stop(_number, _frame):

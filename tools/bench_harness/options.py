@@ -10,6 +10,7 @@ other commands:
   tools/bench report RESULTS.json     makes the page again
   tools/bench markdown RESULTS.json   prints tables for a document
   tools/bench csv RESULTS.json        prints every single run, for a spreadsheet
+  tools/bench protection RESULTS.json  prints time beside the attacks that are stopped
   tools/bench nightly --out DIR       everything, with a history of past nights
   (each with --help)
 
@@ -179,4 +180,14 @@ def report_parser():
 def markdown_parser():
     parser = _Parser(prog="tools/bench markdown", description="Prints a results.json as Markdown tables.")
     parser.add_argument("results", metavar="RESULTS.json", type=pathlib.Path)
+    return parser
+
+
+def protection_parser():
+    parser = _Parser(
+        prog="tools/bench protection",
+        description="Prints what allocators take beside what docs/hardening.md says that they stop, as a Markdown "
+        "table. Peers that are called as in its table of attacks take part.")
+    parser.add_argument("results", metavar="RESULTS.json", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path, metavar="FILE.svg", help="draws it as a picture, too")
     return parser

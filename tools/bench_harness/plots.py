@@ -147,6 +147,26 @@ def scatter(points, looks, key, label, reach=11):
         return finish(figure, key, label)
 
 
+def protection(points, looks, key, label):
+    """Time (across), relative, against the share of attacks that are stopped (up): [(name, time, share)]."""
+    height = 250
+    with matplotlib.rc_context(SETTINGS):
+        figure, axes = new_figure(height, 34, 12, 20, 34)
+        log_axis(axes.xaxis, *limits([time for _, time, _ in points], 0.1, 20), WIDTH - 46)
+        axes.set_ylim(0, 1)
+        axes.yaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, 0))
+        axes.grid()
+        axes.axvline(1, color=MUTED, linewidth=1)
+        axes.set_xlabel("more time \u2192", loc="right")
+        axes.set_title("\u2191 more attacks stopped", color=MUTED, fontsize=10)
+        for name, *at in points:
+            look = looks[name]
+            axes.plot(*([value] for value in at), marker=look.marker, color=look.color, linestyle="none",
+                      markersize=look.size, markeredgecolor=SURFACE, markeredgewidth=0.6, zorder=4)
+        name_points(axes, [(looks[name], shorten(name, 26), *at) for name, *at in points], 22)
+        return finish(figure, key, label)
+
+
 def name_points(axes, points, reach):
     """Puts each text beside its point, at the first of some places where it covers nothing."""
     at = [tuple(axes.transData.transform(point[2:])) for point in points]
