@@ -17,6 +17,13 @@ if ! grep -qx "version = \"$version\"" dist/rust/hakmem/Cargo.toml; then
   echo "hakmem: dist/rust/hakmem/Cargo.toml is not of version $version" >&2
   exit 1
 fi
+# What hakmem.h declares, without its comments.
+functions=$(sed -zE 's:/\*([^*]|\*+[^*/])*\*+/::g' allocator/hakmem.h | sed -nE 's/.*\b(hakmem_\w+)\(.*/\1/p' | sort -u)
+missing=$(comm -23 <(echo "$functions") <(sed -nE 's/.*\bfn (hakmem_\w+)\(.*/\1/p' dist/rust/hakmem/src/ffi.rs | sort -u))
+if [[ -z $functions || -n $missing ]]; then
+  echo "hakmem: dist/rust/hakmem/src/ffi.rs lacks functions of hakmem.h: ${missing//$'\n'/ }" >&2
+  exit 1
+fi
 tools/amalgamate.py "$scratch"
 rm -rf "$output/hakmem" "$output/bench"
 cp -R dist/rust/hakmem dist/rust/bench "$output"

@@ -93,6 +93,14 @@ impl Failure {
 }
 
 /// The last failed allocations, the newest first.
+///
+/// ```
+/// # #[global_allocator]
+/// # static A: hakmem::Hakmem = hakmem::Hakmem;
+/// assert!(Vec::<u8>::new().try_reserve(isize::MAX as usize).is_err());
+/// let failures = hakmem::failures();
+/// assert_eq!((failures[0].call, failures[0].size_bytes), ("malloc", i64::MAX as u64));
+/// ```
 pub fn failures() -> Vec<Failure> {
     let mut events = Vec::<MaybeUninit<ffi::Event>>::with_capacity(KEPT);
     // SAFETY: there is room for so many, and each that is counted is written whole.
@@ -122,6 +130,21 @@ unsafe extern "C" fn ask(event: *const ffi::Event, _context: *mut c_void) -> c_i
 /// Called with size and alignment when a call is about to fail, after hakmem has
 /// given its own caches back: it may free memory and return true to have the
 /// call tried again, up to 16 times. It must not panic. None: nobody is asked.
+///
+/// ```
+/// # #[global_allocator]
+/// # static A: hakmem::Hakmem = hakmem::Hakmem;
+/// use std::sync::Mutex;
+/// static SPARE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+///
+/// *SPARE.lock().unwrap() = vec![0; 1 << 20];
+/// hakmem::set_failure_handler(Some(|_size, _alignment| {
+///     let had_some = SPARE.try_lock().map(|mut spare| std::mem::take(&mut *spare));
+///     had_some.is_ok_and(|spare| !spare.is_empty())
+/// }));
+/// assert!(Vec::<u8>::new().try_reserve(isize::MAX as usize).is_err());
+/// assert!(SPARE.lock().unwrap().is_empty());
+/// ```
 pub fn set_failure_handler(handler: Option<fn(size: u64, alignment: u64) -> bool>) {
     let function = handler.map_or(std::ptr::null_mut(), |function| function as *mut c_void);
     HANDLER.store(function, Ordering::Release);

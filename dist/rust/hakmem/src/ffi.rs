@@ -21,9 +21,11 @@ extern "C" {
     pub fn hakmem_version() -> *const c_char;
     pub fn hakmem_variant() -> *const c_char;
     pub fn hakmem_get_statistics(statistics: *mut Statistics, size_bytes: usize) -> usize;
+    pub fn hakmem_write_openmetrics(fd: c_int) -> c_int;
     pub fn hakmem_purge() -> usize;
     pub fn hakmem_prewarm(size: usize, count: usize) -> usize;
     pub fn hakmem_check_heap() -> usize;
+    pub fn hakmem_heap_profile(fd: c_int) -> c_int;
     pub fn hakmem_failure_events(
         events: *mut Event,
         capacity: usize,

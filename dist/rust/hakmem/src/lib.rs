@@ -21,8 +21,10 @@ mod ffi;
 pub use events::{failures, set_failure_handler, Failure, Limit};
 pub use ffi::{RouteStatistics, Statistics};
 use std::alloc::{GlobalAlloc, Layout};
-use std::ffi::CStr;
+use std::ffi::{c_int, CStr};
+use std::io;
 use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// hakmem as a [`GlobalAlloc`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,18 +88,34 @@ pub(crate) fn text(pointer: *const std::ffi::c_char) -> &'static str {
 }
 
 /// "MAJOR.MINOR.PATCH".
+///
+/// ```
+/// assert_eq!(hakmem::version().split('.').count(), 3);
+/// ```
 pub fn version() -> &'static str {
     // SAFETY: may be called at any time.
     text(unsafe { ffi::hakmem_version() })
 }
 
 /// "release", "hardened" or "debug", by the crate's features.
+///
+/// ```
+/// assert!(["release", "hardened", "debug"].contains(&hakmem::variant()));
+/// ```
 pub fn variant() -> &'static str {
     // SAFETY: may be called at any time.
     text(unsafe { ffi::hakmem_variant() })
 }
 
 /// What was served, and what is held, since the process started.
+///
+/// ```
+/// # #[global_allocator]
+/// # static A: hakmem::Hakmem = hakmem::Hakmem;
+/// let before = hakmem::statistics();
+/// let block = Box::new([0u8; 4000]);
+/// assert!(hakmem::statistics().pool.bytes >= before.pool.bytes + block.len() as u64);
+/// ```
 pub fn statistics() -> Statistics {
     let mut statistics = Statistics::default();
     // SAFETY: the struct is as long as is said, and of numbers alone.
@@ -105,20 +123,85 @@ pub fn statistics() -> Statistics {
     statistics
 }
 
+fn done(result: c_int) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Writes the statistics as OpenMetrics 1.0, for an endpoint that Prometheus reads.
+///
+/// ```
+/// # #[global_allocator]
+/// # static A: hakmem::Hakmem = hakmem::Hakmem;
+/// use std::fs::File;
+/// # let path = std::env::temp_dir().join(format!("hakmem_metrics.{}", std::process::id()));
+///
+/// hakmem::write_openmetrics(File::create(&path)?)?;
+/// let text = std::fs::read_to_string(&path)?;
+/// assert!(text.starts_with("# ") && text.ends_with("# EOF\n"));
+/// # std::fs::remove_file(&path)?;
+/// # std::io::Result::Ok(())
+/// ```
+pub fn write_openmetrics(fd: impl AsFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open until the call ends.
+    done(unsafe { ffi::hakmem_write_openmetrics(fd.as_fd().as_raw_fd()) })
+}
+
 /// Gives memory that is kept for reuse back to the kernel; how many bytes.
+///
+/// ```
+/// # #[global_allocator]
+/// # static A: hakmem::Hakmem = hakmem::Hakmem;
+/// drop(vec![1u8; 10 << 20]);
+/// println!("{} bytes went back", hakmem::purge());
+/// ```
 pub fn purge() -> usize {
     // SAFETY: may be called at any time.
     unsafe { ffi::hakmem_purge() }
 }
 
 /// Has up to `count` blocks of `size` bytes ready for this thread; how many.
+///
+/// ```
+/// assert_eq!(hakmem::prewarm(100, 1000), 1000);
+/// ```
 pub fn prewarm(size: usize, count: usize) -> usize {
     // SAFETY: may be called at any time.
     unsafe { ffi::hakmem_prewarm(size, count) }
 }
 
 /// Looks for damage in the whole heap; how many blocks are damaged.
+///
+/// ```
+/// assert_eq!(hakmem::check_heap(), 0);
+/// ```
 pub fn check_heap() -> usize {
     // SAFETY: may be called at any time.
     unsafe { ffi::hakmem_check_heap() }
+}
+
+/// Writes the heap profile, which `hakmem heap FILE` reads: who holds memory, held
+/// it at the peak, and has allocated it, by samples. An error of the kind
+/// [`Unsupported`](io::ErrorKind::Unsupported) where nothing is sampled, as in the
+/// variants hardened and debug.
+///
+/// ```
+/// # #[global_allocator]
+/// # static A: hakmem::Hakmem = hakmem::Hakmem;
+/// use std::fs::File;
+/// # let path = std::env::temp_dir().join(format!("hakmem_profile.{}", std::process::id()));
+///
+/// match hakmem::heap_profile(File::create(&path)?) {
+///     Ok(()) => assert!(std::fs::read_to_string(&path)?.starts_with('{')),
+///     Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::Unsupported),
+/// }
+/// # std::fs::remove_file(&path)?;
+/// # std::io::Result::Ok(())
+/// ```
+pub fn heap_profile(fd: impl AsFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open until the call ends.
+    done(unsafe { ffi::hakmem_heap_profile(fd.as_fd().as_raw_fd()) })
 }

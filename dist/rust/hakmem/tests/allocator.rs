@@ -2,7 +2,9 @@
 use std::alloc::{alloc, alloc_zeroed, dealloc, realloc, Layout};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
+use std::fs::File;
 use std::hint::black_box;
+use std::io;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -117,6 +119,53 @@ fn answers_about_itself() {
     assert_eq!(hakmem::check_heap(), 0);
     assert_eq!(hakmem::prewarm(48, 100), 100);
     hakmem::purge();
+}
+
+/// What a function writes into a file.
+fn written(name: &str, write: fn(&File) -> io::Result<()>) -> io::Result<String> {
+    let path = std::env::temp_dir().join(format!("hakmem_{name}.{}", std::process::id()));
+    let result = write(&File::create(&path)?).and_then(|()| std::fs::read_to_string(&path));
+    std::fs::remove_file(&path)?;
+    result
+}
+
+#[test]
+fn writes_metrics() {
+    let before = hakmem::statistics();
+    let text = written("metrics", |file| hakmem::write_openmetrics(file)).expect("metrics");
+    let line = text.lines().find(|line| {
+        line.starts_with("hakmem_allocations_total{") && line.contains("route=\"tiny\"")
+    });
+    let (_, value) = line.expect("calls").rsplit_once(' ').expect("a number");
+    let value: u64 = value.parse().expect("a number");
+    let after = hakmem::statistics();
+    assert!((before.tiny.allocations..=after.tiny.allocations).contains(&value));
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn writes_a_heap_profile_where_there_is_one() {
+    let held: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 200_000]).collect();
+    let profile = written("profile", |file| hakmem::heap_profile(file));
+    drop(held);
+    if hakmem::variant() != "release" {
+        let error = profile.expect_err("nothing is sampled");
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        return;
+    }
+    let profile = profile.expect("a profile");
+    let first = profile.lines().next().expect("a line");
+    let pid = format!("\"pid\":{},", std::process::id());
+    assert!(first.starts_with('{') && first.contains(&pid), "{first}");
+    assert!(profile.lines().count() > 3);
+}
+
+#[test]
+fn says_what_cannot_be_written() {
+    let unwritable = File::open("/dev/null").expect("it is there");
+    let error = hakmem::write_openmetrics(&unwritable).expect_err("it is open for reading");
+    // EBADF.
+    assert_eq!(error.raw_os_error(), Some(9));
 }
 
 /// Once for itself, and once in a process whose statistics are looked at, because
