@@ -42,7 +42,10 @@ struct BlockTablesDescription {
         .span_guard_kib = &kDescriptor.span_guard_kib,
         .span_requested_bytes = &kDescriptor.use.requested_bytes,
         .hakmem_version = hakmem_version,
-        .variant = kConfig.name};
+        .variant = kConfig.name,
+        .slab_capacity = kDescriptor.slab.capacity_word(),
+        .slab_bump = kDescriptor.slab.bump_word(),
+        .slab_free_count = kDescriptor.slab.free_count_word()};
     allocator.ace_.Describe(tables);
     return tables;
   }

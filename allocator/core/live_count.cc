@@ -1,5 +1,7 @@
 #include "allocator/core/live_count.h"
 
+#include <algorithm>
+
 #include "allocator/lookup/block_walk.h"
 
 namespace hakmem {
@@ -27,7 +29,11 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
   const SizeClass size_class = ClassOfUnit(walk.zone, record);
   const std::size_t step = ClassBytes(size_class) >> walk.zone.granule_shift();
   ClassStatistics& entry = walk.count.classes[size_class];
-  const std::uint32_t capacity = entry.blocks_per_slab;
+  // Fewer, where a guard page takes room. That of a slab which is made
+  // meanwhile may still be another class's.
+  const std::uint32_t capacity =
+      std::min<std::uint32_t>(DescriptorOf(walk.zone, unit).slab.capacity(),
+                              kClassLayouts[size_class].capacity);
   std::uint32_t blocks = 0;
   for (std::uint32_t i = 0; i < capacity; ++i, header += step) {
     const HeaderByte found = header->load(std::memory_order_relaxed);
@@ -35,6 +41,7 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
   }
   ++entry.slabs;
   entry.live_blocks += blocks;
+  entry.free_blocks += capacity - blocks;
   walk.count.blocks += blocks;
   walk.count.bytes += std::uint64_t{blocks} * ClassBytes(size_class);
   walk.count.free_blocks += capacity - blocks;
@@ -47,7 +54,6 @@ LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded) {
   for (unsigned i = 0; i < kClassCount; ++i) {
     const ClassLayout& layout = kClassLayouts[i];
     count.classes[i].block_bytes = layout.block_bytes;
-    count.classes[i].blocks_per_slab = layout.capacity;
     count.classes[i].bytes_per_slab =
         static_cast<std::uint32_t>(layout.slab_units * kUnitBytes);
   }

@@ -4,7 +4,7 @@
 // Owns: which blocks are free and not in anyone's magazine. The object lies in
 // the unit descriptor of the run's first unit, never beside blocks. Called by:
 // heap, under the owning heap's lock.
-// Thread-safety: none of its own.
+// Thread-safety: none of its own; capacity() may be asked for by any thread.
 //
 // A bitmap of free blocks has a summary word over it, so the lowest free block
 // is two count-trailing-zeros away. Blocks that were never handed out are
@@ -49,6 +49,11 @@ class Slab {
   std::uint32_t bump() const { return bump_; }
   std::uint32_t handed_out() const { return bump_ - free_count_; }
 
+  // Where they lie, for readers in other processes (block_tables.h).
+  constexpr const void* capacity_word() const { return &capacity_; }
+  constexpr const void* bump_word() const { return &bump_; }
+  constexpr const void* free_count_word() const { return &free_count_; }
+
   // Takes the lowest free blocks, at most `count`, then ones never handed
   // out; returns how many. `base` is the slab's address. The lowest block is
   // written last, where a magazine pops first.
@@ -79,7 +84,8 @@ class Slab {
   void TakeFromBitmap(Address base, void** end, std::uint32_t count);
 
   SizeClass size_class_ = 0;
-  std::uint16_t capacity_ = 0;
+  // Written under the lock, by Start, and read by who counts blocks.
+  Relaxed<std::uint16_t> capacity_;
   UnitIndex first_unit_ = 0;
   std::uint32_t bump_ = 0;
   std::uint32_t free_count_ = 0;

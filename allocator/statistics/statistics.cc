@@ -85,7 +85,7 @@ constexpr ClassField kClassFields[] = {
     {"live_bytes",
      [](const ClassStatistics& entry) { return entry.live_bytes(); }},
     {"free_blocks",
-     [](const ClassStatistics& entry) { return entry.free_blocks(); }},
+     [](const ClassStatistics& entry) { return entry.free_blocks; }},
     {"fragmentation_permille",
      [](const ClassStatistics& entry) {
        return entry.FragmentationPermille();
@@ -173,9 +173,9 @@ void PrintClassesText(ClassList classes, Lines& lines) {
   for (const ClassStatistics& entry : classes) {
     if (entry.slabs == 0) continue;
     const std::uint64_t permille = entry.FragmentationPermille();
-    const std::uint64_t values[] = {entry.block_bytes,   entry.slabs,
-                                    entry.live_blocks,   entry.live_bytes(),
-                                    entry.free_blocks(), permille / 10};
+    const std::uint64_t values[] = {entry.block_bytes, entry.slabs,
+                                    entry.live_blocks, entry.live_bytes(),
+                                    entry.free_blocks, permille / 10};
     for (unsigned i = 0; i < std::size(values); ++i) {
       // The last one has four characters more.
       const bool last = i + 1 == std::size(values);

@@ -62,19 +62,16 @@ struct Statistics {
 // What the slabs of one size class hold, as a walk over the tables found it.
 struct ClassStatistics {
   std::uint32_t block_bytes = 0;
-  std::uint32_t blocks_per_slab = 0;
   std::uint32_t bytes_per_slab = 0;
   std::uint32_t slabs = 0;
   std::uint64_t live_blocks = 0;
+  // In the slab or in caches, never used, or on the way to their owner.
+  std::uint64_t free_blocks = 0;
 
   std::uint64_t slab_bytes() const {
     return std::uint64_t{slabs} * bytes_per_slab;
   }
   std::uint64_t live_bytes() const { return live_blocks * block_bytes; }
-  // In the slab or in caches, never used, or on the way to their owner.
-  std::uint64_t free_blocks() const {
-    return std::uint64_t{slabs} * blocks_per_slab - live_blocks;
-  }
   // The part of the slabs' bytes, in thousandths, that no live block has.
   std::uint64_t FragmentationPermille() const {
     const std::uint64_t bytes = slab_bytes();

@@ -74,13 +74,12 @@ TEST(OpenMetrics, LabelsAreEscapedAndCut) {
 // One in use, one without slabs, one that is full.
 constexpr ClassStatistics kClasses[] = {
     {.block_bytes = 1024,
-     .blocks_per_slab = 64,
      .bytes_per_slab = 65536,
      .slabs = 3,
-     .live_blocks = 40},
-    {.block_bytes = 1280, .blocks_per_slab = 51, .bytes_per_slab = 65536},
+     .live_blocks = 40,
+     .free_blocks = 152},
+    {.block_bytes = 1280, .bytes_per_slab = 65536},
     {.block_bytes = 20480,
-     .blocks_per_slab = 12,
      .bytes_per_slab = 262144,
      .slabs = 1,
      .live_blocks = 12}};
@@ -168,10 +167,10 @@ constexpr auto kMostClasses = [] {
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
   std::array<ClassStatistics, 44> classes;
   classes.fill({.block_bytes = kMost,
-                .blocks_per_slab = kMost,
                 .bytes_per_slab = kMost,
                 .slabs = kMost,
-                .live_blocks = std::uint64_t{1} << 63});
+                .live_blocks = std::uint64_t{1} << 63,
+                .free_blocks = std::uint64_t{1} << 63});
   return classes;
 }();
 

@@ -60,6 +60,12 @@ struct BlockTables {
   const void* span_requested_bytes;
   const char* hakmem_version;  // text
   const char* variant;
+  // Where the descriptor of a slab's first unit has how many blocks the slab
+  // has room for (uint16_t), how many of these, the first ones, were ever
+  // handed out (uint32_t), and how many of those are back (uint32_t).
+  const void* slab_capacity;
+  const void* slab_bump;
+  const void* slab_free_count;
 };
 
 }  // namespace hakmem

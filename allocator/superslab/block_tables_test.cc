@@ -21,7 +21,10 @@ TEST(BlockTablesTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(offsetof(BlockTables, descriptor), 168U);
   EXPECT_EQ(offsetof(BlockTables, hakmem_version), 200U);
   EXPECT_EQ(offsetof(BlockTables, variant), 208U);
-  EXPECT_EQ(sizeof(BlockTables), 216U);
+  EXPECT_EQ(offsetof(BlockTables, slab_capacity), 216U);
+  EXPECT_EQ(offsetof(BlockTables, slab_bump), 224U);
+  EXPECT_EQ(offsetof(BlockTables, slab_free_count), 232U);
+  EXPECT_EQ(sizeof(BlockTables), 240U);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tools/hakmem/class_report.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/statistics/statistics.h"
+#include "tools/hakmem/free_blocks.h"
 #include "tools/hakmem/process_blocks.h"
 #include "tools/hakmem/text_table.h"
 #include "tools/hakmem/words.h"
@@ -28,6 +30,35 @@ Json AsJson(const BlockSum& sum) {
           {"taken_bytes", sum.taken_bytes}};
 }
 
+void AddRow(std::string_view name, const FreeBlocks& free, Table& table) {
+  if (free.all() == 0) return;
+  table.Add({std::string(name), Grouped(free.all()), Grouped(free.cached),
+             Grouped(free.holes), Grouped(free.fresh)});
+}
+
+std::string FreeAsText(const ProcessBlocks& blocks) {
+  if (blocks.free.empty()) {
+    return "Where the free blocks are, this process does not say: its hakmem "
+           "is older\nthan this command.\n";
+  }
+  Table table({"blocks of", "free", "cached", "holes", "fresh"});
+  FreeBlocks all;
+  FreeBlocks bytes;
+  for (std::size_t i = 0; i < blocks.free.size(); ++i) {
+    const FreeBlocks& free = blocks.free[i];
+    const std::uint64_t block_bytes = blocks.classes[i].block_bytes;
+    AddRow(Grouped(block_bytes), free, table);
+    all += free;
+    bytes += {.cached = free.cached * block_bytes,
+              .holes = free.holes * block_bytes,
+              .fresh = free.fresh * block_bytes};
+  }
+  AddRow("all", all, table);
+  return absl::StrCat("Free in slabs: ", Bytes(bytes.cached),
+                      " cached by threads, ", Bytes(bytes.holes), " in holes, ",
+                      Bytes(bytes.fresh), " fresh\n\n", table.Text());
+}
+
 }  // namespace
 
 std::string ClassesAsText(const ProcessBlocks& blocks) {
@@ -38,7 +69,7 @@ std::string ClassesAsText(const ProcessBlocks& blocks) {
     if (entry.slabs == 0) continue;
     table.Add({Grouped(entry.block_bytes), Grouped(entry.slabs),
                Grouped(entry.live_blocks), Grouped(entry.live_bytes()),
-               Grouped(entry.free_blocks()), Grouped(entry.slab_bytes()),
+               Grouped(entry.free_blocks), Grouped(entry.slab_bytes()),
                Percent(entry.live_bytes(), entry.slab_bytes())});
   }
   AddRow("spans", blocks.spans, table);
@@ -48,7 +79,8 @@ std::string ClassesAsText(const ProcessBlocks& blocks) {
   return absl::StrCat(ForTerminal(blocks.program), "[", blocks.pid,
                       "]: ", Count(total.blocks, "block", "blocks"), " of ",
                       Bytes(total.bytes), " live, in ",
-                      Bytes(total.taken_bytes), "\n\n", table.Text());
+                      Bytes(total.taken_bytes), "\n\n", table.Text(), "\n",
+                      FreeAsText(blocks));
 }
 
 std::string ClassesAsJson(const ProcessBlocks& blocks) {
@@ -59,14 +91,20 @@ std::string ClassesAsJson(const ProcessBlocks& blocks) {
       {"all", AsJson(blocks.Total())}, {"spans", AsJson(blocks.spans)},
       {"huge", AsJson(blocks.huge)},   {"guarded", AsJson(blocks.guarded)},
       {"classes", Json::array()}};
-  for (const ClassStatistics& entry : blocks.classes) {
+  for (std::size_t i = 0; i < blocks.classes.size(); ++i) {
+    const ClassStatistics& entry = blocks.classes[i];
     if (entry.slabs == 0) continue;
     json["classes"].push_back({{"block_bytes", entry.block_bytes},
                                {"slabs", entry.slabs},
                                {"taken_bytes", entry.slab_bytes()},
                                {"live_blocks", entry.live_blocks},
                                {"live_bytes", entry.live_bytes()},
-                               {"free_blocks", entry.free_blocks()}});
+                               {"free_blocks", entry.free_blocks}});
+    if (blocks.free.empty()) continue;
+    const FreeBlocks& free = blocks.free[i];
+    json["classes"].back().update({{"cached_blocks", free.cached},
+                                   {"hole_blocks", free.holes},
+                                   {"fresh_blocks", free.fresh}});
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -39,7 +39,7 @@ ABSL_FLAG(std::string, by, "live",
           "the start).");
 ABSL_FLAG(bool, by_class, false,
           "Counts all live blocks of a process or core file, by size class: "
-          "exact, and without names.");
+          "exact, and without names; and says where the free ones are.");
 ABSL_FLAG(bool, diff, false,
           "Shows by how much each place has grown from the first file to the "
           "second.");

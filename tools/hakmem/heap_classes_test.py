@@ -16,6 +16,9 @@ from planted_process import PlantedProcessTest
 HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
 # Where hakmem_get_statistics has it.
 GRANTED_BYTES = 15
+FREE = ("cached_blocks", "hole_blocks", "fresh_blocks")
+# Of the tables, as libraries had them before these columns.
+OLD_TABLE_BYTES = 216
 
 
 class HeapClassesTest(PlantedProcessTest):
@@ -47,6 +50,8 @@ class HeapClassesTest(PlantedProcessTest):
             report = self.report(process.pid)
             self.assertEqual([[entry[key] for key in ("block_bytes", "slabs", "live_blocks", "live_bytes", "free_blocks")]
                               for entry in report["classes"]], [list(map(int, row)) for row in classes], library)
+            for entry in report["classes"]:
+                self.assertEqual(sum(entry[kind] for kind in FREE), entry["free_blocks"], library)
             # All that is granted is somebody's.
             self.assertEqual(report["all"]["taken_bytes"], own[GRANTED_BYTES], library)
             # Fifty of each; a C++ runtime may keep one beside.
@@ -71,6 +76,40 @@ class HeapClassesTest(PlantedProcessTest):
             self.assertEqual(guarded != 0, "HAKMEM_GUARD_SAMPLE" in options)
             self.assertLessEqual(abs(kibs["live_blocks"] + guarded - 16 * 1024), 20, options)
 
+    def test_says_where_free_blocks_are(self):
+        for library in LIBRARIES:
+            report = self.report(self.start(PROGRAM, "hold", "holes", library=library).pid)
+            planted = max(report["classes"], key=lambda entry: entry["live_blocks"] * (entry["block_bytes"] >= 1024))
+            self.assertEqual((planted["live_blocks"], planted["cached_blocks"]), (2038, 10), library)
+            # And what was taken ahead, for a magazine, and came back unused.
+            self.assertLessEqual(2048, planted["hole_blocks"], library)
+            self.assertLessEqual(planted["hole_blocks"], 2048 + 63, library)
+
+    def test_a_library_that_does_not_say_where_they_are(self):
+        process = self.start(PROGRAM, "hold", "holes")
+        told = self.report(process.pid)
+        content = self.core_of(process).read_bytes()
+        tables = [place.start() for place in re.finditer(b"hakblok\0" + struct.pack("I", 1), content)]
+        self.assertGreater(len(tables), 0)
+        old = self.folder / "old"
+
+        def write_with(offset, value):
+            changed = bytearray(content)
+            for table in tables:
+                changed[table + offset:table + offset + len(value)] = value
+            old.write_bytes(changed)
+
+        write_with(12, struct.pack("I", OLD_TABLE_BYTES))
+        for entry in told["classes"]:
+            for kind in FREE:
+                del entry[kind]
+        self.assertEqual(self.report(old), told)
+        text = self.heap("--by-class", old).stdout
+        self.assertIn("this process does not say", text)
+        self.assertNotIn("cached", text)
+        write_with(OLD_TABLE_BYTES, b"\x55" * 8)
+        self.fails_with("in a form that this command does not know", old)
+
     def test_a_core_file_says_the_same(self):
         process = self.start(PROGRAM, "hold", "leak")
         live = self.report(process.pid)
@@ -84,12 +123,22 @@ class HeapClassesTest(PlantedProcessTest):
         self.assertRegex(lines[0], r"^planted_program\[%d\]: %d blocks of [\d.]+ MiB live, in [\d.]+ MiB$"
                          % (process.pid, report["all"]["live_blocks"]))
         self.assertEqual(lines[2].split(), "blocks of slabs live bytes live free taken used".split())
-        rows = {line.split()[0]: line.split()[1:] for line in lines[3:]}
+        end = lines.index("")
+        end = lines.index("", end + 1)
+        rows = {line.split()[0]: line.split()[1:] for line in lines[3:end]}
         kibs = next(entry for entry in report["classes"] if entry["block_bytes"] == 1024)
         self.assertEqual([int(cell.replace(",", "")) for cell in rows["1,024"][:-1]],
                          [kibs[key] for key in ("slabs", "live_blocks", "live_bytes", "free_blocks", "taken_bytes")])
         self.assertEqual(rows["1,024"][-1], "%.1f%%" % (100 * kibs["live_bytes"] / kibs["taken_bytes"]))
         self.assertEqual(int(rows["all"][0].replace(",", "")), report["all"]["live_blocks"])
+        self.assertRegex(lines[end + 1], r"^Free in slabs: [\d.]+ \w+ cached by threads, [\d.]+ \w+ in holes, [\d.]+ \w+ fresh$")
+        self.assertEqual(lines[end + 3].split(), "blocks of free cached holes fresh".split())
+        rows = {row[0]: [int(cell) for cell in row[1:]]
+                for row in (line.replace(",", "").split() for line in lines[end + 4:])}
+        self.assertEqual(rows.pop("1024"), [kibs[key] for key in ("free_blocks", *FREE)])
+        every = rows.pop("all")
+        self.assertEqual(every, [sum(entry[key] for entry in report["classes"]) for key in ("free_blocks", *FREE)])
+        self.assertLessEqual(max(map(len, lines)), 80)
 
     def test_a_process_that_allocates_meanwhile(self):
         process = self.start(PROGRAM, "churn", "leak")

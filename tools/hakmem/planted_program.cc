@@ -1,6 +1,6 @@
 // A program that holds memory in known places: planted_program leak | peak |
-// mixed | growth FIRST_PROFILE. With "hold" before these it says when it is
-// ready, and waits for the end of its input; with "churn" it allocates
+// mixed | holes | growth FIRST_PROFILE. With "hold" before these it says when
+// it is ready, and waits for the end of its input; with "churn" it allocates
 // meanwhile.
 
 #include <dlfcn.h>
@@ -95,6 +95,17 @@ bool Grow(const char* first_profile) {
   return true;
 }
 
+// Of 4,096 blocks every other one is back in its slab, and ten more are in this
+// thread's cache.
+void Holes() {
+  Blocks some = Room(4 * kMiB);
+  Fill(some, Background);
+  for (std::size_t i = 0; i < some.size(); i += 2) some[i] = nullptr;
+  ::malloc_trim(0);
+  for (std::size_t i = 1; i < 20; i += 2) some[i] = nullptr;
+  Keep(std::move(some));
+}
+
 // Something of each route, some of it freed by another thread, and resized.
 void Mixed() {
   std::vector<void*> blocks;
@@ -166,6 +177,8 @@ int Run(int argc, char** argv) {
   }
   if (mode == "mixed") {
     Mixed();
+  } else if (mode == "holes") {
+    Holes();
   } else if (mode == "leak") {
     Leak();
   } else if (mode == "peak") {

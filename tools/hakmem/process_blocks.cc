@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/block_tables.h"
+#include "tools/hakmem/free_blocks.h"
 
 namespace hakmem::tools {
 namespace {
@@ -74,6 +75,8 @@ struct FrameSums {
   struct OfClass {
     std::uint32_t slabs = 0;
     std::uint64_t live_blocks = 0;
+    std::uint64_t free_blocks = 0;
+    FreeBlocks free;  // the same by where they are
   };
   std::vector<OfClass> classes;
   BlockSum spans;
@@ -96,6 +99,9 @@ class BlocksReader {
   absl::Status CountSlab(const Zone& zone, std::uint32_t unit,
                          UnitRecord record, FrameSums::OfClass& sum,
                          const Layout& layout);
+  absl::Status CountFree(const Zone& zone, std::uint32_t unit,
+                         std::uint32_t live_blocks, FrameSums::OfClass& sum,
+                         const Layout& layout);
   absl::Status CountSpan(const Zone& zone, std::uint32_t unit,
                          UnitRecord record, BlockSum& sum) const;
   absl::Status CountHuge();
@@ -103,8 +109,10 @@ class BlocksReader {
 
   const ProcessImage& image_;
   BlockTables tables_ = {};
+  SlabWords slab_words_;
   std::vector<Layout> layouts_;
   std::vector<HeaderByte> headers_;  // of a slab
+  std::vector<char> descriptor_;
   ProcessBlocks found_;
 };
 
@@ -116,7 +124,7 @@ bool BlocksReader::IsKnown() const {
   };
   return std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) == 0 &&
          tables_.version == BlockTables::kVersion &&
-         tables_.table_bytes >= sizeof(tables_) && tables_.unit_shift == 16 &&
+         tables_.table_bytes >= kLeastTableBytes && tables_.unit_shift == 16 &&
          tables_.units_per_frame == kUnits && tables_.classes < kSampledCode &&
          tables_.layout_step_bytes >= sizeof(Layout) &&
          tables_.layout_step_bytes <= kMaxRecordBytes &&
@@ -132,8 +140,14 @@ absl::Status BlocksReader::Find() {
   const absl::StatusOr<std::uint64_t> address = image_.FindTables(
       "hakmem_block_tables", "it does not say where its tables of blocks lie");
   if (!address.ok()) return address.status();
-  absl::Status status = Reads(image_).At(*address, tables_).status();
-  if (status.ok() && !IsKnown()) {
+  absl::Status status = image_.Read(*address, &tables_, kLeastTableBytes);
+  if (!status.ok()) return status;
+  bool known = IsKnown();
+  if (known && tables_.table_bytes >= sizeof(tables_)) {
+    status = Reads(image_).At(*address, tables_).status();
+    known = IsKnown() && slab_words_.Find(tables_);
+  }
+  if (status.ok() && !known) {
     status = absl::FailedPreconditionError(
         absl::StrCat("the hakmem of ", image_.Who(),
                      " keeps its blocks in a form that this command does not "
@@ -163,13 +177,13 @@ absl::Status BlocksReader::ReadLayouts() {
     layouts_.push_back(layout);
     found_.classes.push_back(
         {.block_bytes = layout.block_bytes,
-         .blocks_per_slab = layout.capacity,
          .bytes_per_slab = static_cast<std::uint32_t>(slab_bytes)});
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<ProcessBlocks> BlocksReader::Count() {
+  if (slab_words_.bytes() != 0) found_.free.resize(found_.classes.size());
   for (const ZoneTables& tables : tables_.zones) {
     if (absl::Status status = CountZone(tables); !status.ok()) return status;
   }
@@ -227,6 +241,8 @@ absl::Status BlocksReader::CountFrame(const Zone& zone, std::uint32_t frame) {
   for (std::size_t i = 0; i < layouts_.size(); ++i) {
     found_.classes[i].slabs += sums.classes[i].slabs;
     found_.classes[i].live_blocks += sums.classes[i].live_blocks;
+    found_.classes[i].free_blocks += sums.classes[i].free_blocks;
+    if (slab_words_.bytes() != 0) found_.free[i] += sums.classes[i].free;
   }
   found_.spans.blocks += sums.spans.blocks;
   found_.spans.bytes += sums.spans.bytes;
@@ -267,11 +283,33 @@ absl::Status BlocksReader::CountSlab(const Zone& zone, std::uint32_t unit,
                   headers_.data(), headers_.size());
   if (!status.ok()) return status;
   const HeaderByte live = UnitLiveHeader(record);
-  ++sum.slabs;
+  std::uint32_t blocks = 0;
   for (std::uint32_t i = 0; i < layout.capacity; ++i) {
     const HeaderByte header = headers_[std::size_t{i} * step];
-    if (header == live || IsMarkedHeader(header, record)) ++sum.live_blocks;
+    if (header == live || IsMarkedHeader(header, record)) ++blocks;
   }
+  ++sum.slabs;
+  sum.live_blocks += blocks;
+  return CountFree(zone, unit, blocks, sum, layout);
+}
+
+absl::Status BlocksReader::CountFree(const Zone& zone, std::uint32_t unit,
+                                     std::uint32_t live_blocks,
+                                     FrameSums::OfClass& sum,
+                                     const Layout& layout) {
+  descriptor_.resize(slab_words_.bytes());
+  if (descriptor_.empty()) {
+    sum.free_blocks += layout.capacity - live_blocks;
+    return absl::OkStatus();
+  }
+  const absl::Status status = image_.Read(
+      zone.descriptors + std::uint64_t{unit} * zone.descriptor_bytes,
+      descriptor_.data(), descriptor_.size());
+  if (!status.ok()) return status;
+  const FreeBlocks free =
+      slab_words_.Split(descriptor_, layout.capacity, live_blocks);
+  sum.free_blocks += free.all();
+  sum.free += free;
   return status;
 }
 

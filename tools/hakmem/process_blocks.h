@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "allocator/statistics/statistics.h"
+#include "tools/hakmem/free_blocks.h"
 #include "tools/hakmem/process_image.h"
 
 namespace hakmem::tools {
@@ -27,6 +28,9 @@ struct ProcessBlocks {
   std::string version;
   std::string variant;
   std::vector<ClassStatistics> classes;
+  // The free blocks of each class; empty: its hakmem does not say where they
+  // are.
+  std::vector<FreeBlocks> free;
   BlockSum spans;
   BlockSum huge;
   BlockSum guarded;
