@@ -112,6 +112,11 @@ LIBRARY_COPTS = (
     _if_sanitized(["-O1"])
 )
 
+# Code that is rarely run (reports, options, statistics, the start) is compiled
+# to be small. Its stack frames are found by frame pointers: these cost less than
+# tables that follow each push.
+COLD_COPTS = _unless_plain(["-Os", "-fno-omit-frame-pointer"])
+
 # Where hakmem is a part of another project: its compiler and its .bazelrc are not
 # known, and warnings would be nobody's there. Symbols cannot be renamed
 # (renamed.bzl) where the project has all of it optimised at link time.

@@ -1,6 +1,6 @@
 """The rules that every package of hakmem uses."""
 
-load("//tools/build:copts.bzl", "CONSUMED_COPTS", "LIBRARY_COPTS", "PRODUCT_LINKOPTS", "TEST_COPTS", "TEST_LIBRARY_COPTS", "UNIT_TEST_COPTS")
+load("//tools/build:copts.bzl", "COLD_COPTS", "CONSUMED_COPTS", "LIBRARY_COPTS", "PRODUCT_LINKOPTS", "TEST_COPTS", "TEST_LIBRARY_COPTS", "UNIT_TEST_COPTS")
 load("//tools/build:renamed.bzl", "renamed_library")
 
 # Each value of Config (allocator/config/config.h) and the product's file.
@@ -43,12 +43,15 @@ def _library_copts(testonly):
         return CONSUMED_COPTS
     return TEST_LIBRARY_COPTS if testonly else LIBRARY_COPTS
 
-def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, target_compatible_with = [], **kwargs):
+def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, cold = False, target_compatible_with = [], **kwargs):
     """A library of the allocator; each of its headers must compile alone.
 
     The allocator's rules (no exceptions, no RTTI, no dynamic initialisation,
-    all conversions explicit) hold unless it is testonly.
+    all conversions explicit) hold unless it is testonly. `cold`: its sources
+    are none of a warm path.
     """
+    if cold:
+        copts = COLD_COPTS + copts
     native.cc_library(
         name = name,
         hdrs = hdrs,
