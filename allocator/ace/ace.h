@@ -74,10 +74,13 @@ inline constexpr std::size_t kMaxSpanBytes = 256 * kMiB;
 
 class Ace {
  public:
-  explicit constexpr Ace(VirtualMemory& memory)
+  // `ranges`: in variants that separate classes. They are ACE's alone.
+  explicit constexpr Ace(VirtualMemory& memory, ZoneRanges* ranges = nullptr)
       : memory_(memory),
-        stocks_{ZoneStock(region_.fine(), lock_),
-                ZoneStock(region_.coarse(), lock_)},
+        stocks_{ZoneStock(region_.fine(), lock_,
+                          ranges == nullptr ? nullptr : &ranges->fine),
+                ZoneStock(region_.coarse(), lock_,
+                          ranges == nullptr ? nullptr : &ranges->coarse)},
         resting_(stocks_[kCoarse].ranges),
         huge_(lock_) {}
   Ace(const Ace&) = delete;

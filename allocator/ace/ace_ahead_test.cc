@@ -59,7 +59,8 @@ class AceAheadTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  ZoneRanges ranges_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
   std::vector<UnitIndex> slabs_;
 };
 

@@ -77,7 +77,8 @@ struct Heap {
   std::uint64_t Protects() const { return memory.calls(VmCall::kProtect); }
 
   FakeVirtualMemory memory;
-  std::unique_ptr<Ace> ace = std::make_unique<Ace>(memory);
+  ZoneRanges ranges;
+  std::unique_ptr<Ace> ace = std::make_unique<Ace>(memory, &ranges);
 };
 
 TEST(AceClosedTest, NothingIsAccessibleBeforeItIsGranted) {

@@ -126,7 +126,8 @@ std::size_t MappingsAfterGrowth(bool moves, std::size_t& most) {
   constexpr std::size_t kLonger = kBytes + 8 * kUnitBytes;
   FakeVirtualMemory memory;
   memory.SetMaxMappings(kMaxMappings);
-  const auto ace = std::make_unique<Ace>(memory);
+  ZoneRanges ranges;
+  const auto ace = std::make_unique<Ace>(memory, &ranges);
   ace->Start(Options(), kHardened);
   const auto address_of = [&](UnitIndex unit) {
     return ace->region().coarse().UnitAddress(unit);

@@ -145,7 +145,8 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
 
   const Config& config_ = *kConfigs[GetParam() % std::size(kConfigs)];
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  ZoneRanges ranges_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
   std::mt19937_64 random_;
   std::map<Address, Range> live_;
   // Of each unit that was ever granted, the first owner.

@@ -63,7 +63,8 @@ class AceRangesTest : public testing::Test {
   std::uint64_t Protects() { return memory_.calls(VmCall::kProtect); }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  ZoneRanges ranges_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
 };
 
 TEST_F(AceRangesTest, ARangeServesItsClassAlone) {

@@ -79,7 +79,8 @@ class AceUnlockedTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  ZoneRanges ranges_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
   int long_calls_ = 0;
 };
 
@@ -147,7 +148,8 @@ TEST_F(AceUnlockedTest, ASpanIsMoved) {
 TEST_F(AceUnlockedTest, WhatIsPurgedIsNobodys) {
   for (const Config* config : {&kRelease, &kSeparate}) {
     for (const std::uint64_t decay_ms : {0, 500}) {
-      ace_ = std::make_unique<Ace>(memory_);
+      ranges_ = {};
+      ace_ = std::make_unique<Ace>(memory_, &ranges_);
       Start(decay_ms, *config);
       const UnitIndex span = Span(kLongUnits);
       Watch([&](Address address, std::size_t bytes) {
@@ -192,7 +194,8 @@ TEST_F(AceUnlockedTest, AGrantAtTheLimitWaitsForAPurge) {
 // data.
 TEST_F(AceUnlockedTest, AForkEndsPurges) {
   for (const Config* config : {&kRelease, &kSeparate}) {
-    ace_ = std::make_unique<Ace>(memory_);
+    ranges_ = {};
+    ace_ = std::make_unique<Ace>(memory_, &ranges_);
     Start(500, *config);
     ace_->ReleaseSpan(Span(kLongUnits), kLongUnits);
     Watch([&](Address, std::size_t) {

@@ -37,34 +37,35 @@ void RangePool::NoteCarved(RangeKind kind, UnitIndex first) {
 }
 
 UnitIndex RangePool::Take(RangeKind kind) {
-  return kind.is_slab() ? Pop(slabs_[kind.size_class]) : TakeSpan(kind);
+  return kind.is_slab() ? Pop(lists_->slabs[kind.size_class]) : TakeSpan(kind);
 }
 
 UnitIndex RangePool::TakeSpan(RangeKind kind) {
   const unsigned length = LengthClassOf(kind.units);
   const auto least =
       static_cast<unsigned>(std::countr_zero(kind.alignment_units));
-  const unsigned lists = static_cast<unsigned>(non_empty_[length]) >> least;
+  const unsigned lists =
+      static_cast<unsigned>(lists_->non_empty[length]) >> least;
   if (lists == 0) return kNoUnit;
   const unsigned alignment =
       least + static_cast<unsigned>(std::countr_zero(lists));
-  List& list = spans_[length][alignment];
+  List& list = lists_->spans[length][alignment];
   const UnitIndex first = Pop(list);
   if (list == 0) {
-    non_empty_[length] =
-        static_cast<std::uint16_t>(non_empty_[length] & ~(1U << alignment));
+    lists_->non_empty[length] = static_cast<std::uint16_t>(
+        lists_->non_empty[length] & ~(1U << alignment));
   }
   return first;
 }
 
 void RangePool::Put(RangeKind kind, UnitIndex first) {
-  if (kind.is_slab()) return Push(slabs_[kind.size_class], first);
+  if (kind.is_slab()) return Push(lists_->slabs[kind.size_class], first);
   const unsigned length = LengthClassOf(kind.units);
   HAK_CHECK_EQ(LengthClassUnits(length), kind.units);
   const unsigned alignment = AlignmentOf(first);
-  Push(spans_[length][alignment], first);
-  non_empty_[length] =
-      static_cast<std::uint16_t>(non_empty_[length] | 1U << alignment);
+  Push(lists_->spans[length][alignment], first);
+  lists_->non_empty[length] =
+      static_cast<std::uint16_t>(lists_->non_empty[length] | 1U << alignment);
 }
 
 bool RangePool::HasFrame(UnitIndex first, std::uint32_t units,
@@ -95,16 +96,16 @@ void RangePool::PutLast(List& list, std::uint32_t units, Presence presence,
 
 void RangePool::ForEachList(Presence presence, bool drop) {
   for (unsigned i = 0; i < kClassCount; ++i) {
-    PutLast(slabs_[i], kClassLayouts[i].slab_units, presence, drop);
+    PutLast(lists_->slabs[i], kClassLayouts[i].slab_units, presence, drop);
   }
   for (unsigned length = 0; length < kLengthClasses; ++length) {
     for (unsigned alignment = 0; alignment < kAlignments; ++alignment) {
-      List& list = spans_[length][alignment];
+      List& list = lists_->spans[length][alignment];
       if (list == 0) continue;
       PutLast(list, LengthClassUnits(length), presence, drop);
       if (list != 0) continue;
-      non_empty_[length] =
-          static_cast<std::uint16_t>(non_empty_[length] & ~(1U << alignment));
+      lists_->non_empty[length] = static_cast<std::uint16_t>(
+          lists_->non_empty[length] & ~(1U << alignment));
     }
   }
 }
@@ -119,13 +120,15 @@ void RangePool::DropForeign() {
 
 std::uint32_t RangePool::LongestUnits() const {
   std::uint32_t units = 0;
+  if (lists_ == nullptr) return units;
   for (unsigned length = 0; length < kLengthClasses; ++length) {
-    if (non_empty_[length] != 0) {
+    if (lists_->non_empty[length] != 0) {
       units = std::max(units, LengthClassUnits(length));
     }
   }
   for (unsigned i = 0; i < kClassCount; ++i) {
-    if (slabs_[i] != 0) units = std::max(units, kClassLayouts[i].slab_units);
+    if (lists_->slabs[i] != 0)
+      units = std::max(units, kClassLayouts[i].slab_units);
   }
   return units;
 }
@@ -139,7 +142,7 @@ void RangePool::CheckRange(UnitIndex first, std::uint32_t units) const {
 }
 
 bool RangePool::IsListed(UnitIndex first, std::uint32_t units) const {
-  List list = spans_[LengthClassOf(units)][AlignmentOf(first)];
+  List list = lists_->spans[LengthClassOf(units)][AlignmentOf(first)];
   while (list != 0 && list != first + 1) {
     list = DescriptorOf(zone_, list - 1).slab.next;
   }
@@ -153,13 +156,15 @@ void RangePool::CheckList(List list, std::uint32_t units) const {
 }
 
 void RangePool::CheckInvariants() const {
+  if (lists_ == nullptr) return;
   for (unsigned i = 0; i < kClassCount; ++i) {
-    CheckList(slabs_[i], kClassLayouts[i].slab_units);
+    CheckList(lists_->slabs[i], kClassLayouts[i].slab_units);
   }
   for (unsigned length = 0; length < kLengthClasses; ++length) {
     for (unsigned alignment = 0; alignment < kAlignments; ++alignment) {
-      const List list = spans_[length][alignment];
-      HAK_CHECK_EQ(list != 0, (non_empty_[length] >> alignment & 1) != 0);
+      const List list = lists_->spans[length][alignment];
+      HAK_CHECK_EQ(list != 0,
+                   (lists_->non_empty[length] >> alignment & 1) != 0);
       if (list != 0) {  // RP2
         HAK_CHECK_EQ(AlignmentOf(list - 1), alignment);
         HAK_CHECK(IsAligned<Address>(zone_.UnitAddress(list - 1),

@@ -82,12 +82,30 @@ constexpr RangeKind SlabRange(SizeClass size_class) {
   return {units, units, size_class};
 }
 
+// The lists of a RangePool: apart, because most variants have none, and a
+// library's file would have room for them.
+struct RangeLists {
+  static constexpr unsigned kLengthClasses = 2 * internal::kRoundLengths;
+  // 1 unit to 4,096 and more: what spans can be aligned to.
+  static constexpr unsigned kAlignments = 13;
+
+  // The first unit of the first range, plus 1; 0: the list is empty.
+  using List = std::uint32_t;
+
+  List slabs[kClassCount] = {};
+  List spans[kLengthClasses][kAlignments] = {};
+  // Bit per alignment: its list is not empty.
+  std::uint16_t non_empty[kLengthClasses] = {};
+};
+
 class RangePool {
  public:
   // The longest span, and a guard page after it.
   static constexpr std::uint32_t kMostUnits = 5 * 1024;
 
-  explicit constexpr RangePool(Zone& zone) : zone_(zone) {}
+  // Null `lists`: there are no ranges, and none is asked for or put.
+  constexpr RangePool(Zone& zone, RangeLists* lists)
+      : zone_(zone), lists_(lists) {}
   RangePool(const RangePool&) = delete;
   RangePool& operator=(const RangePool&) = delete;
 
@@ -113,13 +131,11 @@ class RangePool {
   bool IsListed(UnitIndex first, std::uint32_t units) const;
 
  private:
-  static constexpr unsigned kLengthClasses = 2 * internal::kRoundLengths;
-  // 1 unit to 4,096 and more: what spans can be aligned to.
-  static constexpr unsigned kAlignments = 13;
+  static constexpr unsigned kLengthClasses = RangeLists::kLengthClasses;
+  static constexpr unsigned kAlignments = RangeLists::kAlignments;
   static_assert(LengthClassOf(kMostUnits) + 1 == internal::kRoundLengths);
 
-  // The first unit of the first range, plus 1; 0: the list is empty.
-  using List = std::uint32_t;
+  using List = RangeLists::List;
 
   UnitIndex TakeSpan(RangeKind kind);
   UnitIndex Pop(List& list);
@@ -131,10 +147,7 @@ class RangePool {
   void CheckList(List list, std::uint32_t units) const;
 
   Zone& zone_;
-  List slabs_[kClassCount] = {};
-  List spans_[kLengthClasses][kAlignments] = {};
-  // Bit per alignment: its list is not empty.
-  std::uint16_t non_empty_[kLengthClasses] = {};
+  RangeLists* const lists_;
 };
 
 }  // namespace hakmem

@@ -14,9 +14,25 @@
 
 namespace hakmem {
 
+// The lists of both zones.
+struct ZoneRanges {
+  RangeLists fine;
+  RangeLists coarse;
+};
+// Room for them, where a variant has any.
+template <bool kSeparateClasses>
+struct RoomForRanges {
+  constexpr ZoneRanges* get() { return &ranges; }
+  ZoneRanges ranges;
+};
+template <>
+struct RoomForRanges<false> {
+  static constexpr ZoneRanges* get() { return nullptr; }
+};
+
 struct ZoneStock {
-  constexpr ZoneStock(Zone& of_zone, FutexLock& lock)
-      : zone(of_zone), pool(of_zone, lock), ranges(of_zone) {}
+  constexpr ZoneStock(Zone& of_zone, FutexLock& lock, RangeLists* lists)
+      : zone(of_zone), pool(of_zone, lock), ranges(of_zone, lists) {}
   ZoneStock(const ZoneStock&) = delete;
   ZoneStock& operator=(const ZoneStock&) = delete;
 

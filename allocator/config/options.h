@@ -5,13 +5,16 @@
 // Thread-safety: written once while the allocator initialises, then read-only.
 //
 // To add one: a field in Options (in HeapOptions, when ace, heap or core read
-// it), a row in kOptionTable, a reader.
+// it), a row in kOptionRows, a reader.
 #ifndef HAKMEM_ALLOCATOR_CONFIG_OPTIONS_H_
 #define HAKMEM_ALLOCATOR_CONFIG_OPTIONS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "allocator/config/heap_options.h"
 
@@ -75,7 +78,8 @@ enum class OptionType : std::uint8_t {
   kPath,        // 0 or nothing for none, 1 for standard error, else a path
 };
 
-struct OptionSpec {
+// What is written of an option.
+struct OptionRow {
   const char* name;  // of the environment variable
   OptionType type;
   const char* unit;
@@ -84,13 +88,47 @@ struct OptionSpec {
   char (Options::*path)[kMaxOptionPathBytes];  // kPath, kSizes
   std::uint64_t minimum;
   std::uint64_t maximum;
-  const char* variants = nullptr;  // those that have it; null: all
+  const char* variants = "";  // those that have it; "": all
+  const char* one = nullptr;  // kPath: what 1 stands for; null: stderr
+};
+
+// What the library has of it: no words for the document, and no pointers, of
+// which each would have to be relocated at start.
+struct OptionSpec {
+  constexpr explicit OptionSpec(const OptionRow& row)
+      : type(row.type),
+        one_is_stderr(row.one == nullptr),
+        number(row.number),
+        path(row.path),
+        minimum(row.minimum),
+        maximum(row.maximum) {
+    Copy(row.name, name);
+    Copy(row.variants, variants);
+    if (row.type != OptionType::kPath) Copy(row.unit, unit);
+  }
+
+  char name[24] = {};
+  char unit[28] = {};  // kPath: none
+  char variants[20] = {};
+  OptionType type;
+  bool one_is_stderr;  // kPath
+  std::uint64_t Options::* number;
+  char (Options::*path)[kMaxOptionPathBytes];
+  std::uint64_t minimum;
+  std::uint64_t maximum;
+
+ private:
+  // A text that is too long is no constant.
+  static constexpr void Copy(const char* from, char* to) {
+    while (*from != '\0') *to++ = *from++;
+    *to = '\0';
+  }
 };
 
 inline constexpr std::uint64_t kNoMaximum =
     std::numeric_limits<std::uint64_t>::max();
 
-inline constexpr OptionSpec kOptionTable[] = {
+inline constexpr OptionRow kOptionRows[] = {
     {"HAKMEM_SHOW_CONFIG", OptionType::kFlag, "",
      "Prints variant, version, compiler and every option with its origin at "
      "start.",
@@ -162,7 +200,7 @@ inline constexpr OptionSpec kOptionTable[] = {
      "the process",
      "Writes each call that allocates or frees to a file, for hakmem trace "
      "(tracing variant).",
-     nullptr, &Options::trace, 0, 0, "tracing"},
+     nullptr, &Options::trace, 0, 0, "tracing", "hakmem.%p.trace"},
     {"HAKMEM_TRACE_SAMPLE", OptionType::kNumber, "addresses",
      "Only the blocks at one in so many addresses are traced, each from its "
      "allocation to its release.",
@@ -221,6 +259,12 @@ inline constexpr OptionSpec kOptionTable[] = {
      "memory; n+ those that follow, too.",
      &Options::fail_nth, nullptr, 0, 1ULL << 32},
 };
+inline constexpr std::size_t kOptionCount = std::size(kOptionRows);
+
+inline constexpr auto kOptionTable =
+    []<std::size_t... kI>(std::index_sequence<kI...>) {
+      return std::array{OptionSpec(kOptionRows[kI])...};
+    }(std::make_index_sequence<kOptionCount>());
 
 }  // namespace hakmem
 

@@ -63,7 +63,7 @@ class Allocator {
 
   constexpr Allocator(VirtualMemory& memory, const Host& host)
       : host_(host),
-        ace_(memory),
+        ace_(memory, ranges_.get()),
         registry_(ace_),
         guards_(memory),
         profile_(memory),
@@ -302,6 +302,7 @@ class Allocator {
                                           std::size_t size_bytes);
 
   const Host& host_;
+  [[no_unique_address]] RoomForRanges<kConfig.separate_classes> ranges_;
   Ace ace_;
   HeapRegistry<kConfig> registry_;
   SampledGuards guards_;

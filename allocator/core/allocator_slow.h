@@ -143,7 +143,7 @@ bool Allocator<kConfig>::TryWatched(Heap*& self, SizeClass size_class,
     result = AllocateClass(heap, size_class, size_bytes);
     heap->sampler().CountServed(size_class);
   }
-  Heaps::Wait(self, heap, heap->sampler().waiting());
+  heaps_.Wait(self, heap, heap->sampler().waiting());
   return true;
 }
 

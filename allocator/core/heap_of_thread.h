@@ -40,13 +40,13 @@ class HeapOfThread {
   static bool Serves(const Heap* heap) { return heap->id() != kNoHeapId; }
   // The thread's heap, which it still has while it waits.
   static Heap* Real(Heap* self) {
-    return self == &waiting_ ? waiting_for_ : self;
+    return IsWaiting(self) ? waiting_for_ : self;
   }
-  static bool IsWaiting(const Heap* self) { return self == &waiting_; }
+  static bool IsWaiting(const Heap* self) { return self == waiting_.heap(); }
   // Every call of the thread takes the slow path, or no longer does.
-  static void Wait(Heap*& self, Heap* heap, bool wait) {
+  void Wait(Heap*& self, Heap* heap, bool wait) {
     waiting_for_ = heap;
-    self = wait ? &waiting_ : heap;
+    self = wait ? registry_.Made(waiting_) : heap;
   }
 
   // The thread, which had none, or waited, has a heap now. False: it can have
@@ -104,11 +104,12 @@ class HeapOfThread {
 
   // Without a system: no call can reach further than its magazines.
   static constinit Heap none_;
+  using StandIn = typename HeapRegistry<kConfig>::StandIn;
   // The heap of threads whose exit hook has run.
-  static constinit Heap exited_;
+  static constinit inline StandIn exited_{};
   // The heap of threads that take the slow path for every call, because one of
   // their next allocations is to be guarded; and the one that they have.
-  static constinit Heap waiting_;
+  static constinit inline StandIn waiting_{};
   static constinit inline thread_local Heap* waiting_for_ HAK_TLS_INITIAL_EXEC =
       nullptr;
   // The heap that the thread is away from.
@@ -125,12 +126,6 @@ class HeapOfThread {
 
 template <const Config& kConfig>
 constinit ThreadHeap<kConfig> HeapOfThread<kConfig>::none_{nullptr, kNoHeapId};
-template <const Config& kConfig>
-constinit ThreadHeap<kConfig> HeapOfThread<kConfig>::exited_{nullptr,
-                                                             kNoHeapId};
-template <const Config& kConfig>
-constinit ThreadHeap<kConfig> HeapOfThread<kConfig>::waiting_{nullptr,
-                                                              kNoHeapId};
 
 template <const Config& kConfig>
 bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
@@ -138,7 +133,7 @@ bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
     self = waiting_for_;
     return true;
   }
-  if (self == &exited_) return false;
+  if (self == exited_.heap()) return false;
   VmStatus status;
   // An abandoned heap is inherited, too.
   Heap* heap =
@@ -171,9 +166,9 @@ auto HeapOfThread<kConfig>::Shared(Refusal& refusal) -> Heap* {
 
 template <const Config& kConfig>
 void HeapOfThread<kConfig>::Detach(Heap*& self) {
-  if (self == &exited_) return;
+  if (self == exited_.heap()) return;
   Heap* heap = Real(self);
-  self = &exited_;
+  self = registry_.Made(exited_);
   if (heap != &none_) registry_.Abandon(*heap);
   if (home_ != nullptr) registry_.Abandon(*std::exchange(home_, nullptr));
 }

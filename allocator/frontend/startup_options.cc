@@ -1,5 +1,9 @@
 #include "allocator/frontend/startup_options.h"
 
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
 #include "allocator/base/raw_print.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
@@ -12,34 +16,42 @@
 namespace hakmem {
 namespace {
 
-// Pages of their own, so that they can be sealed.
+// Pages of their own, so that they can be sealed. They are zero at first, so
+// that the library's file has no room for them.
 struct alignas(kSealedBytes) OptionPages {
-  ParsedOptions options;
+  std::byte bytes[sizeof(ParsedOptions)];
 };
-constinit OptionPages g_pages;
+static_assert(alignof(ParsedOptions) <= kSealedBytes);
+constinit OptionPages g_pages{};
+
+// An aggregate is there as soon as the bytes are.
+static_assert(std::is_aggregate_v<ParsedOptions>);
+ParsedOptions& Parsed() {
+  return *std::launder(reinterpret_cast<ParsedOptions*>(g_pages.bytes));
+}
 
 }  // namespace
 
 const HeapOptions& StartupOptions() {
-  ReadOptions(g_pages.options);
-  WarnOfOtherVariants(g_pages.options, ProductVariant());
-  WarnOfWeakened(g_pages.options, ProductVariant());
-  if (!ProductMayCheckKinds()) LeaveKindsAlone(g_pages.options);
-  SampleHardened(g_pages.options, ProductVariant());
-  if (g_pages.options.values.show_config != 0) {
+  ParsedOptions& parsed = *new (g_pages.bytes) ParsedOptions();
+  ReadOptions(parsed);
+  WarnOfOtherVariants(parsed, ProductVariant());
+  WarnOfWeakened(parsed, ProductVariant());
+  if (!ProductMayCheckKinds()) LeaveKindsAlone(parsed);
+  SampleHardened(parsed, ProductVariant());
+  if (parsed.values.show_config != 0) {
     RawPrinter out;
-    PrintConfig(g_pages.options, ProductVariant(), out);
+    PrintConfig(parsed, ProductVariant(), out);
     WriteFd(kStderrFd, out.text());
   }
-  ProductReporter().Start(g_pages.options, ProductVariant());
-  StartMisuseReports(g_pages.options.values);
-  ProductFailNth(g_pages.options.values.fail_nth / 2,
-                 g_pages.options.values.fail_nth % 2 != 0);
+  ProductReporter().Start(parsed, ProductVariant());
+  StartMisuseReports(parsed.values);
+  ProductFailNth(parsed.values.fail_nth / 2, parsed.values.fail_nth % 2 != 0);
   if (ProductTraceHooks() != nullptr) {
-    ProductTraceHooks()->enable(g_pages.options.values);
+    ProductTraceHooks()->enable(parsed.values);
   }
   if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->enable();
-  return g_pages.options.values;
+  return parsed.values;
 }
 
 const HeapOptions& SealedStartupOptions() {
@@ -48,10 +60,10 @@ const HeapOptions& SealedStartupOptions() {
   return options;
 }
 
-const Options& CurrentOptions() { return g_pages.options.values; }
+const Options& CurrentOptions() { return Parsed().values; }
 
 bool AreGuardsAskedFor() {
-  return OriginOf(&Options::guard_sample, g_pages.options) ==
+  return OriginOf(&Options::guard_sample, Parsed()) ==
          OptionOrigin::kEnvironment;
 }
 

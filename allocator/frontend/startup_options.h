@@ -19,7 +19,8 @@ const HeapOptions& StartupOptions();
 // The same; afterwards nobody can write them.
 const HeapOptions& SealedStartupOptions();
 
-// The options as they are; the defaults before StartupOptions has run.
+// The options as they are. Before StartupOptions has run all are zero: what is
+// read as early is to have that as its default.
 const Options& CurrentOptions();
 
 // Whether the environment says how many allocations are guarded.

@@ -22,6 +22,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/check.h"
+#include "allocator/base/compiler.h"
 #include "allocator/heap/thread_heap.h"  // IWYU pragma: export
 #include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/metadata_table.h"
@@ -61,6 +62,36 @@ class HeapRegistry {
   Heap* AttachNew(VmStatus& status);
   // The calling thread gives its heap up.
   void Abandon(Heap& heap);
+
+  // A heap that serves nobody. Its place is zero until it is wanted, so that
+  // the library's file has no room for it, nor relocations.
+  class StandIn {
+   public:
+    constexpr StandIn() : room_() {}
+    StandIn(const StandIn&) = delete;
+    StandIn& operator=(const StandIn&) = delete;
+
+    // To be compared with. Threads' pointers lead there from Made alone.
+    Heap* heap() { return &room_.heap; }
+
+   private:
+    friend HeapRegistry;
+    union Room {
+      constexpr Room() : nothing(0) {}
+      char nothing;
+      Heap heap;
+    };
+
+    Room room_;
+    // Written under the registry's lock, once; read by any thread.
+    std::atomic<bool> is_made_{false};
+  };
+  // Takes the lock the first time.
+  Heap* Made(StandIn& stand_in) {
+    // acquire: pairs with the release in Make.
+    if (!stand_in.is_made_.load(std::memory_order_acquire)) Make(stand_in);
+    return stand_in.heap();
+  }
 
   // `id` is 1 to count().
   Heap& At(HeapId id) const {
@@ -106,6 +137,7 @@ class HeapRegistry {
   void CheckWhileRunning(const Heap& mine);
 
  private:
+  HAK_COLD void Make(StandIn& stand_in);
   Heap* MakeHeap(VmStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckAbandoned();
 
@@ -158,6 +190,16 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::MakeHeap(VmStatus& status) {
   // release: pairs with the acquire in count().
   system_.heap_count.store(id, std::memory_order_release);
   return heap;
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::Make(StandIn& stand_in) {
+  FutexLock::Identify();
+  const FutexLockHolder hold(lock_);
+  if (stand_in.is_made_.load(std::memory_order_relaxed)) return;
+  new (stand_in.heap()) Heap(nullptr, kNoHeapId);
+  // release: pairs with the acquire in Made.
+  stand_in.is_made_.store(true, std::memory_order_release);
 }
 
 template <const Config& kConfig>

@@ -158,7 +158,8 @@ class TestHeaps {
   }
 
   FakeVirtualMemory memory_;
-  Ace ace_{memory_};
+  ZoneRanges ranges_;
+  Ace ace_{memory_, &ranges_};
   HeapRegistry<kConfig> registry_{ace_};
 };
 

@@ -191,11 +191,7 @@ void PrintOptionValue(const OptionSpec& spec, const Options& options,
     if (path.empty()) {
       out.Text("none");
     } else {
-      // The unit says what 1 means elsewhere.
-      const std::string_view unit = spec.unit;
-      const bool on_stderr =
-          path == "1" && (unit.empty() || unit.find("1: standard error") !=
-                                              std::string_view::npos);
+      const bool on_stderr = path == "1" && spec.one_is_stderr;
       out.Text(on_stderr ? "standard error" : path);
     }
   } else if (spec.type == OptionType::kChoice) {
@@ -265,7 +261,7 @@ OptionError ApplyOption(std::string_view name, std::string_view value,
       break;
   }
   if (error == OptionError::kNone) {
-    options.origins[spec - kOptionTable] = OptionOrigin::kEnvironment;
+    options.origins[spec - kOptionTable.data()] = OptionOrigin::kEnvironment;
   }
   return error;
 }
@@ -277,8 +273,9 @@ void ReadOptions(ParsedOptions& options) {
 void WarnOfOtherVariants(const ParsedOptions& options,
                          std::string_view variant) {
   for (const OptionSpec& spec : kOptionTable) {
-    if (options.origins[&spec - kOptionTable] == OptionOrigin::kDefault ||
-        spec.variants == nullptr ||
+    if (options.origins[&spec - kOptionTable.data()] ==
+            OptionOrigin::kDefault ||
+        spec.variants[0] == '\0' ||
         std::string_view(spec.variants).find(variant) !=
             std::string_view::npos) {
       continue;
@@ -314,7 +311,8 @@ void WarnOfWeakened(const ParsedOptions& options, std::string_view variant) {
   if (variant != "hardened" || options.values.warn_weakened == 0) return;
   RawPrinter out;
   for (const OptionSpec& spec : kOptionTable) {
-    if (options.origins[&spec - kOptionTable] != OptionOrigin::kEnvironment ||
+    if (options.origins[&spec - kOptionTable.data()] !=
+            OptionOrigin::kEnvironment ||
         !Weakens(spec, options.values)) {
       continue;
     }
@@ -329,9 +327,9 @@ void WarnOfWeakened(const ParsedOptions& options, std::string_view variant) {
 
 OptionOrigin& OriginOf(std::uint64_t Options::* number,
                        ParsedOptions& options) {
-  const OptionSpec* spec = kOptionTable;
+  const OptionSpec* spec = kOptionTable.data();
   while (spec->number != number) ++spec;
-  return options.origins[spec - kOptionTable];
+  return options.origins[spec - kOptionTable.data()];
 }
 
 void SampleHardened(ParsedOptions& options, std::string_view variant) {
@@ -367,7 +365,7 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
         spec.type == OptionType::kNumber ||
         (CountsBytes(spec.type) && options.values.*spec.number != kNoMaximum);
     if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
-    const OptionOrigin origin = options.origins[&spec - kOptionTable];
+    const OptionOrigin origin = options.origins[&spec - kOptionTable.data()];
     out.Text(kOriginWords[static_cast<unsigned>(origin)]);
   }
 }

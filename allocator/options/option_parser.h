@@ -18,7 +18,7 @@ enum class OptionOrigin : std::uint8_t { kDefault, kEnvironment, kProgram };
 
 struct ParsedOptions {
   Options values;
-  OptionOrigin origins[std::size(kOptionTable)] = {};
+  OptionOrigin origins[kOptionCount] = {};
 };
 
 // Why a variable was not taken; the words of the warning follow from it.

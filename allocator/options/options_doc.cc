@@ -28,8 +28,8 @@ std::string Number(const OptionSpec& spec, std::uint64_t number) {
   return std::to_string(number) + suffix;
 }
 
-std::string Value(const OptionSpec& spec) {
-  std::string unit = spec.unit;
+std::string Value(const OptionRow& row, const OptionSpec& spec) {
+  std::string unit = row.unit;
   switch (spec.type) {
     case OptionType::kFlag:
       return "0 or 1";
@@ -103,9 +103,10 @@ std::string OptionsDoc() {
       "\n"
       "| variable | value | default | meaning |\n"
       "|---|---|---|---|\n";
-  for (const OptionSpec& spec : kOptionTable) {
-    doc += "| `" + std::string(spec.name) + "` | " + Value(spec) + " | " +
-           Default(spec) + " | " + spec.sentence + " |\n";
+  for (const OptionRow& row : kOptionRows) {
+    const OptionSpec spec(row);
+    doc += "| `" + std::string(row.name) + "` | " + Value(row, spec) + " | " +
+           Default(spec) + " | " + row.sentence + " |\n";
   }
   return doc;
 }

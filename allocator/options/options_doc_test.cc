@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "allocator/config/options.h"
 #include "gtest/gtest.h"
@@ -21,12 +22,13 @@ TEST(OptionsDoc, IsWhatTheRepositoryHas) {
 
 TEST(OptionsDoc, NamesEveryOptionOnce) {
   const std::string doc = OptionsDoc();
-  for (const OptionSpec& spec : kOptionTable) {
-    const std::string row = "| `" + std::string(spec.name) + "` |";
+  for (const OptionRow& option : kOptionRows) {
+    const std::string row = "| `" + std::string(option.name) + "` |";
     const std::size_t first = doc.find(row);
     ASSERT_NE(first, std::string::npos) << row;
     EXPECT_EQ(doc.find(row, first + 1), std::string::npos) << row;
-    EXPECT_NE(doc.find(spec.sentence, first), std::string::npos) << row;
+    EXPECT_EQ(std::string_view(option.sentence).back(), '.');
+    EXPECT_NE(doc.find(option.sentence, first), std::string::npos) << row;
   }
 }
 

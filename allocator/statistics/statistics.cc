@@ -12,10 +12,11 @@ namespace hakmem {
 
 namespace {
 
-// The numbers that follow the routes, with their JSON keys and their words.
+// The numbers that follow the routes, with their JSON keys and their words,
+// which are in place: a pointer would have to be relocated at start.
 struct Row {
-  const char* key;
-  const char* words;
+  char key[28];
+  char words[28];
   std::uint64_t Statistics::* value;
   bool is_bytes;
   // Falls, too: the others only rise.
@@ -67,7 +68,7 @@ constexpr Row kRows[] = {
 
 // The numbers of a class that JSON and XML have.
 struct ClassField {
-  const char* key;
+  char key[28];
   std::uint64_t (*value)(const ClassStatistics& entry);
 };
 
