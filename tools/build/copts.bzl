@@ -114,8 +114,15 @@ LIBRARY_COPTS = (
 
 # Code that is rarely run (reports, options, statistics, the start) is compiled
 # to be small. Its stack frames are found by frame pointers: these cost less than
-# tables that follow each push.
-COLD_COPTS = _unless_plain(["-Os", "-fno-omit-frame-pointer"])
+# tables that follow each push. gcc keeps checks of the C++ library then, whose
+# failures only that library tells.
+COLD_COPTS = select({
+    "//tools/build:clang_not_plain": [
+        "-Os",
+        "-fno-omit-frame-pointer",
+    ],
+    "//conditions:default": [],
+})
 
 # Where hakmem is a part of another project: its compiler and its .bazelrc are not
 # known, and warnings would be nobody's there. Symbols cannot be renamed
