@@ -360,10 +360,13 @@ std::size_t Ace::MetadataBytes() const {
          huge_.metadata_bytes() + empty_.metadata_bytes();
 }
 
-void Ace::AddStatistics(Statistics& statistics) {
-  const FutexLockHolder hold(lock_);
+void Ace::AddStatistics(Statistics& statistics) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // A signal handler may ask that interrupted who holds the lock.
+  const bool is_held = lock_.IsHeldByThis();
+  if (!is_held) lock_.Lock();
   StatisticSum sum(statistics);
   VisitCounters(sum);
+  if (!is_held) lock_.Unlock();
 }
 
 void Ace::AddFigures(MemoryFigures& figures) {

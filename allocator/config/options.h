@@ -134,8 +134,9 @@ inline constexpr OptionRow kOptionRows[] = {
      "start.",
      &Options::show_config, nullptr, 0, 1},
     {"HAKMEM_STATS", OptionType::kPath, "",
-     "Writes one line of JSON at exit: what was served by route, where memory "
-     "is by class, waits for locks (docs/statistics.md).",
+     "Writes one line of JSON at exit, or at a signal that ends the process "
+     "(SIGHUP, SIGINT, SIGTERM): what was served by route, where memory is by "
+     "class, waits for locks (docs/statistics.md).",
      nullptr, &Options::stats, 0, 0},
     {"HAKMEM_DECAY_MS", OptionType::kNumber, "milliseconds",
      "How long freed memory is kept before it goes back to the kernel.",

@@ -49,7 +49,7 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
 
 }  // namespace
 
-LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded) {
+LiveCount CountInUnits(Ace& ace) {
   LiveCount count;
   for (unsigned i = 0; i < kClassCount; ++i) {
     const ClassLayout& layout = kClassLayouts[i];
@@ -61,6 +61,11 @@ LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded) {
     Walk walk = {*zone, ace.memory().PageBytes(), count};
     VisitUnits(*zone, &CountUnit, &walk);
   }
+  return count;
+}
+
+LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded) {
+  LiveCount count = CountInUnits(ace);
   for (Address huge = ace.NextHuge(0); huge != 0; huge = ace.NextHuge(huge)) {
     ++count.huge_blocks;
     count.huge_bytes += ace.HugeBytes(huge);

@@ -34,6 +34,9 @@ struct LiveCount {
 
 LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded);
 
+// Without Huge and guarded blocks: no lock is held.
+LiveCount CountInUnits(Ace& ace);
+
 }  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_CORE_LIVE_COUNT_H_

@@ -1,5 +1,6 @@
 // The library's work when the process starts and when it ends.
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -20,6 +21,8 @@
 #include "allocator/frontend/startup_options.h"
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
+#include "allocator/process/clock.h"
+#include "allocator/process/end_signals.h"
 #include "allocator/process/process.h"
 #include "allocator/stacks/startup_modules.h"
 #include "allocator/statistics/statistics.h"
@@ -38,6 +41,9 @@ constinit char g_program[64] = "";
 // Longer than the stack of a thread that calls exit should be asked for.
 // Written and read at the end of the process alone.
 constinit char g_statistics[kStatisticsJsonBytes] = "";
+// The process whose statistics are or were written: the child of a fork has its
+// own. Written and read by whoever comes to their end.
+constinit std::atomic<int> g_told{0};
 
 // HAKMEM_PREWARM, whose list was checked when it was read.
 void Prewarm() {
@@ -46,6 +52,29 @@ void Prewarm() {
     if (!TakeSizeAndCount(rest, pair)) return;
     ProductPrewarm(pair.size_bytes, pair.count);
   }
+}
+
+// HAKMEM_STATS. Also in a handler of a signal, on a thread that may hold any
+// lock.
+void WriteStatistics(int signal) {
+  const char* const value = CurrentOptions().stats;
+  const int process_id = ProcessId();
+  if (value[0] == '\0' ||
+      g_told.exchange(process_id, std::memory_order_relaxed) == process_id) {
+    return;
+  }
+  JsonText out(g_statistics, sizeof(g_statistics));
+  const LiveCount live = CountInUnits(ProductAce());
+  PrintStatisticsJson(ProductStatistics(), live.classes,
+                      {.process_id = process_id,
+                       .program = g_program,
+                       .unix_seconds = WallClockNs() / 1'000'000'000,
+                       .signal = signal},
+                      out);
+  const int fd = OpenExitOutput("HAKMEM_STATS", value, FileReaders::kAll);
+  // In one write: other processes may append to the same file.
+  WriteFd(fd, out.text());
+  CloseExitOutput(fd);
 }
 
 bool WritesToStderrAtExit(const Options& options) {
@@ -66,6 +95,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   WantBackgroundThread();
   WantControl();
   Prewarm();
+  if (CurrentOptions().stats[0] != '\0') InstallEndHook(&WriteStatistics);
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
   StartFailureReports();
   StartCrashReports();
@@ -82,16 +112,7 @@ __attribute__((destructor(kOutermostPriority))) void AtExit() {
   EndFailureReports();
   if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
   WriteProfileAtExit(CurrentOptions().heap_profile, g_program);
-  const char* const value = CurrentOptions().stats;
-  if (value[0] == '\0') return;
-  JsonText out(g_statistics, sizeof(g_statistics));
-  const LiveCount live = ProductLiveCount();
-  PrintStatisticsJson(ProductStatistics(), live.classes, ProcessId(), g_program,
-                      out);
-  const int fd = OpenExitOutput("HAKMEM_STATS", value, FileReaders::kAll);
-  // In one write: other processes may append to the same file.
-  WriteFd(fd, out.text());
-  CloseExitOutput(fd);
+  WriteStatistics(0);
 }
 
 }  // namespace

@@ -89,6 +89,10 @@ class ABSL_LOCKABLE FutexLock {
   bool IsHeld() const {
     return state_.load(std::memory_order_relaxed) != kFree;
   }
+  // For a signal handler: it interrupted the thread that holds the lock.
+  bool IsHeldByThis() const {
+    return IsMine(state_.load(std::memory_order_relaxed));
+  }
   // seq_cst: pairs with the exchange in TryLock; see GatedLock.
   bool IsHeldByOther() const {
     const std::uint32_t state = state_.load(std::memory_order_seq_cst);

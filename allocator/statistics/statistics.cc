@@ -190,9 +190,11 @@ void PrintClassesText(ClassList classes, Lines& lines) {
 }  // namespace
 
 void PrintStatisticsJson(const Statistics& statistics, ClassList classes,
-                         int process_id, const char* program, JsonText& out) {
-  out.Raw("{\"pid\":").SignedNumber(process_id).Raw(",\"program\":");
-  PrintProgram(program, out);
+                         const StatisticsMoment& moment, JsonText& out) {
+  out.Raw("{\"pid\":").SignedNumber(moment.process_id).Raw(",\"program\":");
+  PrintProgram(moment.program, out);
+  if (moment.unix_seconds != 0) out.Key("time").Number(moment.unix_seconds);
+  if (moment.signal != 0) out.Key("signal").SignedNumber(moment.signal);
   out.Raw(",\"variant\":\"").Raw(statistics.variant);
   out.Raw("\",\"routes\":{");
   for (unsigned i = 0; i < kRouteCount; ++i) {

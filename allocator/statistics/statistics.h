@@ -81,12 +81,21 @@ struct ClassStatistics {
 // Classes without slabs are not printed.
 using ClassList = std::span<const ClassStatistics>;
 
+// Of which process they are, and when.
+struct StatisticsMoment {
+  int process_id = 0;
+  const char* program = "";
+  std::uint64_t unix_seconds = 0;  // 0: not known
+  int signal = 0;                  // that ends the process; 0: none
+};
+
 // One JSON object on one line, with its newline; keys as the fields above, with
-// `pid` and `program` first and `classes` last. `program` is escaped, and cut
-// when it is long, so that the line always fits into kStatisticsJsonBytes.
+// `pid`, `program`, `time` and `signal`, as far as they are known, first and
+// `classes` last. `program` is escaped, and cut when it is long, so that the
+// line always fits into kStatisticsJsonBytes.
 inline constexpr std::size_t kStatisticsJsonBytes = 16 * 1024;
 void PrintStatisticsJson(const Statistics& statistics, ClassList classes,
-                         int process_id, const char* program, JsonText& out);
+                         const StatisticsMoment& moment, JsonText& out);
 
 // Where text goes that may be long: whole lines, some at a time.
 struct LineSink {

@@ -84,11 +84,24 @@ constexpr ClassStatistics kClasses[] = {
      .slabs = 1,
      .live_blocks = 12}};
 
+TEST(StatisticsJson, BeginsWithTheProcessAndItsEnd) {
+  std::string buffer(kStatisticsJsonBytes, '\0');
+  JsonText out(buffer.data(), buffer.size());
+  PrintStatisticsJson(
+      {}, {},
+      {.process_id = 77, .program = "p", .unix_seconds = 1234, .signal = 15},
+      out);
+  EXPECT_TRUE(out.text().starts_with(
+      "{\"pid\":77,\"program\":\"p\",\"time\":1234,\"signal\":15,"))
+      << out.text();
+}
+
 std::string Json(const Statistics& statistics, ClassList classes,
                  const std::string& program) {
   std::string buffer(kStatisticsJsonBytes, '\0');
   JsonText out(buffer.data(), buffer.size());
-  PrintStatisticsJson(statistics, classes, 77, program.c_str(), out);
+  PrintStatisticsJson(statistics, classes,
+                      {.process_id = 77, .program = program.c_str()}, out);
   EXPECT_FALSE(out.overflowed());
   return std::string(out.text());
 }

@@ -92,8 +92,10 @@ std::string AsJson(const Told& told) {
   const ProcessStatistics& process = told.process;
   const auto buffer = std::make_unique<char[]>(kStatisticsJsonBytes);
   JsonText line(buffer.get(), kStatisticsJsonBytes);
-  PrintStatisticsJson(told.statistics, {}, static_cast<int>(process.pid),
-                      process.program.c_str(), line);
+  PrintStatisticsJson(told.statistics, {},
+                      {.process_id = static_cast<int>(process.pid),
+                       .program = process.program.c_str()},
+                      line);
   Json json = {{"schema", "hakmem-statistics"},
                {"version", 1},
                {"hakmem", process.version}};

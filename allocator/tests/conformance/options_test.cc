@@ -1,7 +1,9 @@
 // What the environment makes a process print, and limits it sets.
 
 #include <malloc.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +15,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "allocator/tests/conformance/support.h"
@@ -171,6 +174,58 @@ TEST(Options, StatisticsComeFromWhicheverThreadExits) {
   const std::string line = FirstLineWith(child.output, "{\"pid\"");
   ASSERT_FALSE(line.empty()) << child.output;
   EXPECT_EQ(line.back(), '}');
+}
+
+// Most of the time somebody holds a lock.
+void AllocateForEver() {
+  while (true) free(Opaque(malloc(Opaque(8 * kTestMiB))));
+}
+
+TEST(Options, DISABLED_IsEndedWhileItAllocates) {
+  std::thread(AllocateForEver).detach();
+  std::thread([] {
+    usleep(static_cast<useconds_t>(getpid()) % 5000);
+    kill(getpid(), SIGTERM);
+  }).detach();
+  AllocateForEver();
+}
+
+TEST(Options, StatisticsAreToldAtASignalThatEndsTheProcess) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  for (int run = 0; run < 10; ++run) {
+    const ChildResult child =
+        RunChild({.test = "Options.DISABLED_IsEndedWhileItAllocates",
+                  .environment = {"HAKMEM_STATS=1"}});
+    ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
+    EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << child.output;
+    const std::string line = FirstLineWith(child.output, "{\"pid\"");
+    EXPECT_NE(line.find(",\"signal\":15,"), std::string::npos) << child.output;
+    EXPECT_NE(line.find(",\"time\":1"), std::string::npos) << line;
+  }
+}
+
+TEST(Options, DISABLED_HandlesASignal) {
+  signal(SIGTERM, [](int) { _exit(0); });
+  raise(SIGTERM);
+}
+
+TEST(Options, DISABLED_IgnoresASignal) { raise(SIGINT); }
+
+TEST(Options, ASignalThatEndsNothingTellsNoStatistics) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult handled =
+      RunChild({.test = "Options.DISABLED_HandlesASignal",
+                .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(handled.wait_status)) << handled.output;
+  EXPECT_EQ(handled.output.find("{\"pid\""), std::string::npos);
+  const ChildResult ignored =
+      RunChild({.test = "Options.DISABLED_IgnoresASignal",
+                .environment = {"HAKMEM_STATS=1"},
+                .before_exec = [] { signal(SIGINT, SIG_IGN); }});
+  EXPECT_TRUE(ExitedWithZero(ignored.wait_status)) << ignored.output;
+  const std::string line = FirstLineWith(ignored.output, "{\"pid\"");
+  EXPECT_FALSE(line.empty()) << ignored.output;
+  EXPECT_EQ(line.find("\"signal\""), std::string::npos) << line;
 }
 
 TEST(Options, StatisticsAreAppendedToAFile) {
