@@ -28,6 +28,8 @@ struct Options : HeapOptions {
   // whose name %p is the process.
   char stats[kMaxOptionPathBytes] = "";
   // 0 or 1.
+  std::uint64_t stats_at_signals = 0;
+  // 0 or 1.
   std::uint64_t background = 0;
   // 0 or 1.
   std::uint64_t control = 0;
@@ -134,10 +136,14 @@ inline constexpr OptionRow kOptionRows[] = {
      "start.",
      &Options::show_config, nullptr, 0, 1},
     {"HAKMEM_STATS", OptionType::kPath, "",
-     "Writes one line of JSON at exit, or at a signal that ends the process "
-     "(SIGHUP, SIGINT, SIGTERM): what was served by route, where memory is by "
-     "class, waits for locks (docs/statistics.md).",
+     "Writes one line of JSON at exit: what was served by route, where memory "
+     "is by class, waits for locks (docs/statistics.md).",
      nullptr, &Options::stats, 0, 0},
+    {"HAKMEM_STATS_AT_SIGNALS", OptionType::kFlag, "",
+     "Writes the line of HAKMEM_STATS also where SIGHUP, SIGINT or SIGTERM "
+     "ends the process. The program then finds a handler there, so that some "
+     "(CPython and Ruby) set up none of their own.",
+     &Options::stats_at_signals, nullptr, 0, 1},
     {"HAKMEM_DECAY_MS", OptionType::kNumber, "milliseconds",
      "How long freed memory is kept before it goes back to the kernel.",
      &Options::decay_ms, nullptr, 0, 24ULL * 3600 * 1000},

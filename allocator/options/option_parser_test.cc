@@ -359,6 +359,7 @@ TEST(PrintConfig, ShowsVariantVersionCompilerAndFlags) {
 constexpr char kDefaultLines[] =
     "  HAKMEM_SHOW_CONFIG=0 (default)\n"
     "  HAKMEM_STATS=none (default)\n"
+    "  HAKMEM_STATS_AT_SIGNALS=0 (default)\n"
     "  HAKMEM_DECAY_MS=500 milliseconds (default)\n"
     "  HAKMEM_BACKGROUND=0 (default)\n  HAKMEM_CONTROL=0 (default)\n"
     "  HAKMEM_MAX_ALLOC=unlimited (default)\n"

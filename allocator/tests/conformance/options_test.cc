@@ -193,9 +193,9 @@ TEST(Options, DISABLED_IsEndedWhileItAllocates) {
 TEST(Options, StatisticsAreToldAtASignalThatEndsTheProcess) {
   HAKMEM_ONLY_ON_HAKMEM();
   for (int run = 0; run < 10; ++run) {
-    const ChildResult child =
-        RunChild({.test = "Options.DISABLED_IsEndedWhileItAllocates",
-                  .environment = {"HAKMEM_STATS=1"}});
+    const ChildResult child = RunChild(
+        {.test = "Options.DISABLED_IsEndedWhileItAllocates",
+         .environment = {"HAKMEM_STATS=1", "HAKMEM_STATS_AT_SIGNALS=1"}});
     ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
     EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << child.output;
     const std::string line = FirstLineWith(child.output, "{\"pid\"");
@@ -209,18 +209,33 @@ TEST(Options, DISABLED_HandlesASignal) {
   raise(SIGTERM);
 }
 
+TEST(Options, DISABLED_FindsNoHandler) {
+  struct sigaction action = {};
+  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+    ASSERT_EQ(sigaction(number, nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, SIG_DFL) << number;
+  }
+}
+
+TEST(Options, StatisticsAloneLeaveSignalsAsTheyAre) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child = RunChild({.test = "Options.DISABLED_FindsNoHandler",
+                                      .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
 TEST(Options, DISABLED_IgnoresASignal) { raise(SIGINT); }
 
 TEST(Options, ASignalThatEndsNothingTellsNoStatistics) {
   HAKMEM_ONLY_ON_HAKMEM();
-  const ChildResult handled =
-      RunChild({.test = "Options.DISABLED_HandlesASignal",
-                .environment = {"HAKMEM_STATS=1"}});
+  const ChildResult handled = RunChild(
+      {.test = "Options.DISABLED_HandlesASignal",
+       .environment = {"HAKMEM_STATS=1", "HAKMEM_STATS_AT_SIGNALS=1"}});
   EXPECT_TRUE(ExitedWithZero(handled.wait_status)) << handled.output;
   EXPECT_EQ(handled.output.find("{\"pid\""), std::string::npos);
   const ChildResult ignored =
       RunChild({.test = "Options.DISABLED_IgnoresASignal",
-                .environment = {"HAKMEM_STATS=1"},
+                .environment = {"HAKMEM_STATS=1", "HAKMEM_STATS_AT_SIGNALS=1"},
                 .before_exec = [] { signal(SIGINT, SIG_IGN); }});
   EXPECT_TRUE(ExitedWithZero(ignored.wait_status)) << ignored.output;
   const std::string line = FirstLineWith(ignored.output, "{\"pid\"");
