@@ -4,8 +4,8 @@
 #   allocator/tests/without_bazel.sh LIBRARIES VARIANT...
 # LIBRARIES is the source release's build folder. CXX names the compiler,
 # GOOGLETEST the folder of its sources, LEFT_OUT the cases that the system cannot
-# run, as a filter of googletest's; ABSEIL is what links abseil's flags: without
-# it, the stress program is left out.
+# run, as a filter of googletest's, LEFT_OUT_VARIANT more of one variant; ABSEIL
+# is what links abseil's flags: without it, the stress program is left out.
 set -euo pipefail
 libraries=$(realpath "$1")
 shift
@@ -62,8 +62,9 @@ build_conformance() {
 }
 
 conformance() {
+  local more=LEFT_OUT_$1
   counted "conformance, $1" env -C "$scratch" "$tree/allocator/tests/conformance/preloaded.sh" \
-    "$(library "$1")" conformance_test_on_libc "--gtest_filter=-${LEFT_OUT-}"
+    "$(library "$1")" conformance_test_on_libc "--gtest_filter=-${LEFT_OUT-}:${!more-}"
 }
 
 # --- Misuse --------------------------------------------------------------------
