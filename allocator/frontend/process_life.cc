@@ -95,7 +95,10 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   WantBackgroundThread();
   WantControl();
   Prewarm();
-  if (CurrentOptions().stats_at_signals != 0) InstallEndHook(&WriteStatistics);
+  if (CurrentOptions().stats_at_signals != 0 &&
+      CurrentOptions().stats[0] != '\0') {
+    InstallEndHook(&WriteStatistics);
+  }
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
   StartFailureReports();
   StartCrashReports();

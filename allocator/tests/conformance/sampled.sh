@@ -1,8 +1,7 @@
 #!/bin/bash
 # sampled.sh PRELOADED.SH LIBRARY PROGRAM: as preloaded.sh, with a sample of
 # every allocation kept for the heap profile. Left out is what is not so of
-# sampled blocks: their profile takes part of a limited address space, and maps
-# memory when it grows, also for blocks that are ready.
+# sampled blocks: that their profile takes part of a limited address space.
 set -euo pipefail
 export HAKMEM_PROFILE_BYTES=1
-exec "$@" "--gtest_filter=-Fills/UnderLimit.OfAddressSpace/*:Options.PrewarmHas*"
+exec "$@" --gtest_filter=-Fills/UnderLimit.OfAddressSpace/*
