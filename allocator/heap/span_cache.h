@@ -195,10 +195,10 @@ class SpanCache {
     room_units_ += Release(ace, slot);
     return slot;
   }
+  // Counts again after each step: others release meanwhile, and tell nobody.
   void MakeRoom(Ace& ace, std::uint32_t most_units, std::uint32_t units) {
-    room_units_ = most_units - this->units();
-    while (room_units_ < units) {
-      room_units_ += Release(ace, slots_[next_released_++ % kSlots]);
+    while ((room_units_ = most_units - this->units()) < units) {
+      Release(ace, slots_[next_released_++ % kSlots]);
     }
   }
 

@@ -1,7 +1,9 @@
 #include "allocator/heap/span_cache.h"
 
+#include <atomic>
 #include <cstdint>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "allocator/platform/fake_virtual_memory.h"
@@ -121,6 +123,20 @@ TEST_F(SpanCacheTest, PutsNoMoreThanItsShareWithoutARelease) {
   EXPECT_LE(cache_.units(), kMostUnits);
   EXPECT_EQ(cache_.Take(5), other);
   granted_ = 14 + 5;
+}
+
+// Whatever they release between two steps of this thread is room, too.
+TEST_F(SpanCacheTest, OthersGiveBackWhileRoomIsMade) {
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done.load(std::memory_order_relaxed)) cache_.ReleaseAll(ace_);
+  });
+  for (int i = 0; i < 100'000; ++i) {
+    for (const std::uint32_t units : {16, 15, 14}) Put(Grant(units), units);
+  }
+  done.store(true, std::memory_order_relaxed);
+  other.join();
+  EXPECT_LE(cache_.units(), kMostUnits);
 }
 
 TEST_F(SpanCacheTest, KeepsNoLongSpans) {
