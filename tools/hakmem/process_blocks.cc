@@ -16,6 +16,8 @@
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/block_tables.h"
 #include "tools/hakmem/free_blocks.h"
+#include "tools/hakmem/huge_blocks.h"
+#include "tools/hakmem/table_reads.h"
 
 namespace hakmem::tools {
 namespace {
@@ -24,36 +26,10 @@ constexpr char kMagic[8] = "hakblok";
 constexpr std::uint32_t kUnits = 32;  // of a SuperSlab
 constexpr std::uint32_t kMaxFrames = 1 << 24;
 constexpr std::uint32_t kMaxRecordBytes = 1 << 12;
-constexpr std::uint32_t kNoHuge = ~std::uint32_t{0};
 // A SuperSlab whose units change hands while it is read is read again.
 constexpr int kTries = 5;
 
 using Records = std::array<UnitRecord, kUnits>;
-
-std::uint64_t AddressOf(const void* there) {
-  return reinterpret_cast<std::uint64_t>(there);
-}
-
-// Reads one after the other, until one fails.
-class Reads {
- public:
-  explicit Reads(const ProcessImage& image) : image_(image) {}
-
-  template <typename T>
-  Reads& At(std::uint64_t address, T& value) {
-    if (status_.ok()) status_ = image_.Read(address, &value, sizeof(value));
-    return *this;
-  }
-  template <typename T>
-  Reads& At(const void* there, T& value) {
-    return At(AddressOf(there), value);
-  }
-  const absl::Status& status() const { return status_; }
-
- private:
-  const ProcessImage& image_;
-  absl::Status status_;
-};
 
 // As it lies in the process.
 struct Layout {
@@ -104,8 +80,6 @@ class BlocksReader {
                          const Layout& layout);
   absl::Status CountSpan(const Zone& zone, std::uint32_t unit,
                          UnitRecord record, BlockSum& sum) const;
-  absl::Status CountHuge();
-  absl::StatusOr<bool> CountHugeOnce(BlockSum& sum) const;
 
   const ProcessImage& image_;
   BlockTables tables_ = {};
@@ -144,7 +118,7 @@ absl::Status BlocksReader::Find() {
   if (!status.ok()) return status;
   bool known = IsKnown();
   if (known && tables_.table_bytes >= sizeof(tables_)) {
-    status = Reads(image_).At(*address, tables_).status();
+    status = TableReads(image_).At(*address, tables_).status();
     known = IsKnown() && slab_words_.Find(tables_);
   }
   if (status.ok() && !known) {
@@ -160,7 +134,7 @@ absl::Status BlocksReader::ReadLayouts() {
   for (std::uint32_t i = 0; i < tables_.classes; ++i) {
     Layout layout = {};
     const absl::Status status =
-        Reads(image_)
+        TableReads(image_)
             .At(AddressOf(tables_.class_layouts) +
                     std::uint64_t{i} * tables_.layout_step_bytes,
                 layout)
@@ -187,12 +161,14 @@ absl::StatusOr<ProcessBlocks> BlocksReader::Count() {
   for (const ZoneTables& tables : tables_.zones) {
     if (absl::Status status = CountZone(tables); !status.ok()) return status;
   }
-  absl::Status status = CountHuge();
-  if (!status.ok()) return status;
-  status = Reads(image_)
-               .At(tables_.guarded_blocks, found_.guarded.blocks)
-               .At(tables_.guarded_bytes, found_.guarded.bytes)
-               .status();
+  const absl::StatusOr<BlockSum> huge = CountHugeBlocks(image_, tables_.huge);
+  if (!huge.ok()) return huge.status();
+  found_.huge = *huge;
+  const absl::Status status =
+      TableReads(image_)
+          .At(tables_.guarded_blocks, found_.guarded.blocks)
+          .At(tables_.guarded_bytes, found_.guarded.bytes)
+          .status();
   if (!status.ok()) return status;
   found_.version = image_.ReadText(AddressOf(tables_.hakmem_version));
   found_.variant = image_.ReadText(AddressOf(tables_.variant));
@@ -204,7 +180,7 @@ absl::StatusOr<ProcessBlocks> BlocksReader::Count() {
 absl::Status BlocksReader::CountZone(const ZoneTables& tables) {
   Zone zone = {.granule_shift = tables.granule_shift,
                .descriptor_bytes = tables.descriptor_bytes};
-  absl::Status status = Reads(image_)
+  absl::Status status = TableReads(image_)
                             .At(tables.frame_count, zone.frames)
                             .At(tables.headers, zone.headers)
                             .At(tables.descriptors, zone.descriptors)
@@ -224,7 +200,7 @@ absl::Status BlocksReader::CountFrame(const Zone& zone, std::uint32_t frame) {
                                    tables_.record_distance_bytes +
                                    std::uint64_t{frame} * sizeof(Records);
   Records records = {};
-  absl::Status status = Reads(image_).At(records_at, records).status();
+  absl::Status status = TableReads(image_).At(records_at, records).status();
   FrameSums sums;
   for (int tries = 0; status.ok() && tries < kTries; ++tries) {
     // Nothing of it is anybody's.
@@ -233,7 +209,7 @@ absl::Status BlocksReader::CountFrame(const Zone& zone, std::uint32_t frame) {
             .spans = {}};
     status = CountUnits(zone, frame, records, sums);
     Records after = {};
-    if (status.ok()) status = Reads(image_).At(records_at, after).status();
+    if (status.ok()) status = TableReads(image_).At(records_at, after).status();
     if (records == after) break;
     records = after;
   }
@@ -331,7 +307,7 @@ absl::Status BlocksReader::CountSpan(const Zone& zone, std::uint32_t unit,
     return descriptor_at + AddressOf(of_descriptor);
   };
   absl::Status status =
-      Reads(image_)
+      TableReads(image_)
           .At(header_at, header)
           .At(field(tables_.span_units), units)
           .At(field(tables_.span_guard_kib), guard_kib)
@@ -352,48 +328,6 @@ absl::Status BlocksReader::CountSpan(const Zone& zone, std::uint32_t unit,
   ++sum.blocks;
   sum.bytes += usable_bytes;
   return status;
-}
-
-// False: the list changed meanwhile.
-absl::StatusOr<bool> BlocksReader::CountHugeOnce(BlockSum& sum) const {
-  const HugeTables& huge = tables_.huge;
-  std::uint64_t headers = 0;
-  std::uint64_t records = 0;
-  std::uint32_t block = kNoHuge;
-  Reads reads(image_);
-  reads.At(huge.headers, headers)
-      .At(huge.records, records)
-      .At(huge.first, block);
-  while (reads.status().ok() && block != kNoHuge) {
-    const std::uint64_t record =
-        records + std::uint64_t{block} * huge.record_bytes;
-    HeaderByte header = kNoBlock;
-    std::uint64_t bytes = 0;
-    std::uint32_t next = kNoHuge;
-    reads.At(headers + block, header)
-        .At(record + huge.bytes_offset, bytes)
-        .At(record + huge.next_offset, next);
-    if (!reads.status().ok()) break;
-    sum.taken_bytes += bytes;
-    if (header == MakeHeader(BlockState::kLive, kHugeCode)) {
-      ++sum.blocks;
-      sum.bytes += bytes;
-    }
-    if (next <= block) return false;
-    block = next;
-  }
-  if (!reads.status().ok()) return reads.status();
-  return true;
-}
-
-absl::Status BlocksReader::CountHuge() {
-  for (int tries = 0; tries < kTries; ++tries) {
-    found_.huge = {};
-    const absl::StatusOr<bool> whole = CountHugeOnce(found_.huge);
-    if (!whole.ok()) return whole.status();
-    if (*whole) break;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace

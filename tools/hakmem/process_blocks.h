@@ -10,17 +10,10 @@
 #include "absl/status/statusor.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/free_blocks.h"
+#include "tools/hakmem/huge_blocks.h"
 #include "tools/hakmem/process_image.h"
 
 namespace hakmem::tools {
-
-// Live blocks beyond 64 KiB, or between guard pages.
-struct BlockSum {
-  std::uint64_t blocks = 0;
-  std::uint64_t bytes = 0;  // that the program may use
-  // What they take; 0: nothing of what slabs, spans and Huge blocks have.
-  std::uint64_t taken_bytes = 0;
-};
 
 struct ProcessBlocks {
   std::uint64_t pid = 0;
