@@ -64,8 +64,13 @@ class LinuxVirtualMemory final : public VirtualMemory {
   std::atomic<std::uint64_t> asked_{0};
 };
 
-// The size that an object must fill and be aligned to, to be sealed.
+// The size that an object must fill and be aligned to, to be sealed: the
+// largest page that kernels for the processor have.
+#if defined(__aarch64__)
+inline constexpr std::size_t kSealedBytes = 65536;
+#else
 inline constexpr std::size_t kSealedBytes = 4096;
+#endif
 // Makes an object of the program's own data read-only for good. False: it is
 // not, because the kernel refused or has larger pages.
 bool SealObject(const void* object, std::size_t bytes);
