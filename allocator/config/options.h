@@ -151,7 +151,8 @@ inline constexpr OptionRow kOptionRows[] = {
      "A thread of hakmem's own gives idle memory back while the program "
      "sleeps, and has memory mapped ahead of demand: as much as was taken "
      "lately, up to 64 MiB for small and 64 MiB for other blocks. With "
-     "HAKMEM_PREFAULT it has pages, too, within the bound on idle memory.",
+     "HAKMEM_PREFAULT it has pages, too, within the bound on idle memory. The "
+     "hardened and debug variants look for damaged blocks meanwhile.",
      &Options::background, nullptr, 0, 1},
     {"HAKMEM_CONTROL", OptionType::kFlag, "",
      "Who may trace the process may have it give memory back and set its decay "

@@ -6,6 +6,7 @@
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_H_
 
 #include "allocator/core/allocator_calls.h"  // IWYU pragma: export
+#include "allocator/core/allocator_check.h"  // IWYU pragma: export
 #include "allocator/core/allocator_class.h"  // IWYU pragma: export
 #include "allocator/core/allocator_free.h"   // IWYU pragma: export
 #include "allocator/core/allocator_hot.h"    // IWYU pragma: export

@@ -1,5 +1,6 @@
 // The check of the whole heap, and the checks after slow paths.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +13,16 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/heap_check.h"
 #include "allocator/core/test_allocator.h"
+#include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/reports/misuse_policy.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
 namespace {
 
+constexpr std::size_t kPage = 4096;
 constexpr std::size_t kSizes[] = {1,      40,      1000,     5000,
                                   60'000, 200'000, 3 * kMiB, 300 * kMiB};
 
@@ -29,6 +33,15 @@ class AllocatorCheckTest : public testing::Test {
     return static_cast<char*>(allocator_.Allocate(test_.self, size));
   }
   std::size_t Check() { return allocator_.CheckHeap(test_.self); }
+  // As the helper thread looks, until all of a small heap has been looked at.
+  std::size_t CheckBitByBit() {
+    HeapCheckPlace place;
+    std::size_t damaged = 0;
+    do {
+      damaged = allocator_.CheckBlocks(nullptr, &place);
+    } while (damaged == 0 && (place.part != 0 || place.unit != 0));
+    return damaged;
+  }
 
   TestAllocator<V::kConfig> test_;
   Allocator<V::kConfig>& allocator_ = *test_.allocator;
@@ -55,8 +68,10 @@ TYPED_TEST(AllocatorCheckTest, ASoundHeapHasNoDamage) {
   }
   blocks.push_back(this->Allocate(kSizes[7]));
   EXPECT_EQ(this->Check(), 0U);
+  EXPECT_EQ(this->CheckBitByBit(), 0U);
   for (char* block : blocks) this->allocator_.Free(this->test_.self, block);
   EXPECT_EQ(this->Check(), 0U);
+  EXPECT_EQ(this->CheckBitByBit(), 0U);
 }
 
 // Of a heap whose thread is gone, and of one that is another's.
@@ -106,6 +121,59 @@ TYPED_TEST(AllocatorDamageTest, FindsAWriteAfterFree) {
           << size;
     }
   }
+}
+
+TYPED_TEST(AllocatorDamageTest, IsFoundBitByBit) {
+  for (const std::size_t size : kSizes) {
+    char* block = this->Allocate(size);
+    EXPECT_DEATH(
+        {
+          block[size] ^= 1;
+          this->CheckBitByBit();
+        },
+        "overflow of 0x[0-9a-f]+ .*\n  in the background check, thread")
+        << size;
+    this->allocator_.Free(this->test_.self, block);
+    if (size > kMaxSpanBytes) continue;
+    // Between the places that a malloc would look at.
+    EXPECT_DEATH(
+        {
+          block[size / 2 + size / 31] ^= 1;
+          this->CheckBitByBit();
+        },
+        "write after free of 0x")
+        << size;
+  }
+}
+
+TYPED_TEST(AllocatorDamageTest, ALookBitByBitBringsNoPagesIntoMemory) {
+  constexpr std::size_t kPages = kSuperSlabBytes / kPage;
+  LinuxVirtualMemory memory;
+  const Address frame =
+      RoundDown(reinterpret_cast<Address>(this->Allocate(30'000)),
+                static_cast<Address>(kSuperSlabBytes));
+  const auto resident = [&] {
+    unsigned char in_memory[kPages] = {};
+    EXPECT_TRUE(memory.FindResident(frame, kSuperSlabBytes, in_memory).ok());
+    return std::count(in_memory, in_memory + kPages, 1);
+  };
+  const auto before = resident();
+  EXPECT_EQ(this->CheckBitByBit(), 0U);
+  EXPECT_EQ(resident(), before);
+  EXPECT_EQ(this->Check(), 0U);
+  EXPECT_GT(resident(), before) << "blocks that nobody had are there";
+}
+
+TYPED_TEST(AllocatorDamageTest, ALookTakesSoManyUnitsAtMost) {
+  std::vector<char*> blocks;
+  for (int i = 0; i < 40; ++i) blocks.push_back(this->Allocate(kMiB));
+  HeapCheckPlace place;
+  unsigned rounds = 1;
+  while (this->allocator_.CheckBlocks(nullptr, &place) == 0 &&
+         (place.part != 0 || place.unit != 0)) {
+    ++rounds;
+  }
+  EXPECT_GE(rounds, 40 * kMiB / kUnitBytes / 256);
 }
 
 TYPED_TEST(AllocatorDamageTest, CountsEachReleasedBlockOnce) {

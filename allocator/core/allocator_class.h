@@ -36,6 +36,7 @@
 #include "allocator/core/call_counters.h"
 #include "allocator/core/call_result.h"
 #include "allocator/core/hardening.h"
+#include "allocator/core/heap_check.h"
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/host.h"
 #include "allocator/core/large_blocks.h"
@@ -240,6 +241,9 @@ class Allocator {
   // live block's canary and every free block's fill; reports the first damaged
   // block and returns how many there are. See hakmem.h.
   HAK_COLD std::size_t CheckHeap(Heap*& self);
+  // The blocks alone; from `place` on, by so much as the helper thread can do
+  // without being noticed, or all of them where that is null.
+  HAK_COLD std::size_t CheckBlocks(Heap* self, HeapCheckPlace* place);
 
  private:
   friend StatisticsDescription<kConfig>;

@@ -1,4 +1,4 @@
-// Allocator: slow paths of allocation and reallocation, start, fork, checks.
+// Allocator: slow paths of allocation and reallocation, start, fork.
 //
 // Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: its own.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_SLOW_H_
@@ -12,7 +12,6 @@
 #include "allocator/core/allocator_class.h"
 #include "allocator/core/allocator_hot.h"
 #include "allocator/core/hardening_slow.h"
-#include "allocator/core/heap_check.h"
 #include "allocator/core/large_resize.h"
 #include "allocator/core/live_count.h"
 #include "allocator/core/profile_samples.h"
@@ -460,39 +459,6 @@ void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
   heaps_.ChildAfterFork(self);
   recovery_.ChildAfterFork();
   start_lock_.ResetAfterFork();
-}
-
-template <const Config& kConfig>
-void Allocator<kConfig>::CheckInvariants() {
-  ace_.CheckInvariants();
-  registry_.CheckInvariants();
-  guards_.blocks().CheckInvariants();
-  profile_.CheckInvariants();
-  recovery_.CheckInvariants();
-}
-
-template <const Config& kConfig>
-std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
-  EnsureStarted();
-  ace_.CheckInvariants();
-  registry_.CheckWhileRunning(*self);
-  if constexpr (kConfig.check_bounds) {
-    struct Holder final : SlabHolder {
-      explicit Holder(HeapRegistry<kConfig>& heaps) : registry(heaps) {}
-      void Hold(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        registry.At(owner).LockForWalk();
-      }
-      void LetGo(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        registry.At(owner).UnlockAfterWalk();
-      }
-      HeapRegistry<kConfig>& registry;
-    };
-    Holder holder(registry_);
-    return HeapCheck(ace_, holder, hardening_.secret(),
-                     kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0)
-        .Run(Heaps::ReportFor(self, nullptr, PointerUse::kCheckHeap));
-  }
-  return 0;
 }
 
 }  // namespace hakmem

@@ -92,7 +92,9 @@ class BlockCanary {
 // The bytes behind a block's canary that are clear while it lives.
 class BlockSlack {
  public:
-  // Of a Pool block: so much, or what there is.
+  // So much of a Pool block's, or what there is.
+  static constexpr std::size_t kPoolBytes = 64;
+
   static HAK_ALWAYS_INLINE BlockSlack OfPool(Address block,
                                              std::size_t size_bytes,
                                              std::size_t block_bytes) {
@@ -125,7 +127,6 @@ class BlockSlack {
   }
 
  private:
-  static constexpr std::size_t kPoolBytes = 64;
   static constexpr Address kSmallestPageBytes = 4 * kKiB;
 
   HAK_ALWAYS_INLINE BlockSlack(Address begin, std::size_t bytes)

@@ -1,6 +1,7 @@
 #include "allocator/core/heap_check.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/bits.h"
@@ -21,10 +22,48 @@ constexpr std::uint64_t kDamageLookMs = 2;
 
 }  // namespace
 
+HeapCheck::Pages::Pages(Ace& ace, Address begin, std::size_t bytes,
+                        bool resident_only)
+    : begin_(RoundDown(begin, ace.memory().PageBytes())),
+      page_bytes_(ace.memory().PageBytes()) {
+  const std::size_t whole_bytes = RoundUp(begin + bytes, page_bytes_) - begin_;
+  // All of them where the kernel does not tell, as behind a filter of calls.
+  all_ = !resident_only ||
+         !ace.memory().FindResident(begin_, whole_bytes, resident_).ok();
+}
+
+bool HeapCheck::Pages::Has(Address address, std::size_t bytes) const {
+  if (all_) return true;
+  const std::size_t last = (address + bytes - 1 - begin_) / page_bytes_;
+  for (std::size_t i = (address - begin_) / page_bytes_; i <= last; ++i) {
+    if (resident_[i] == 0) return false;
+  }
+  return true;
+}
+
+std::size_t HeapCheck::Pages::FirstNonZero(Address begin,
+                                           std::size_t bytes) const {
+  std::size_t at = 0;
+  while (at < bytes) {
+    const Address from = begin + at;
+    const std::size_t part =
+        all_ ? bytes
+             : std::min(bytes - at,
+                        RoundDown(from, page_bytes_) + page_bytes_ - from);
+    const std::size_t clean =
+        Has(from, part)
+            ? hakmem::FirstNonZero(reinterpret_cast<const void*>(from), part)
+            : part;
+    at += clean;
+    if (clean != part) break;
+  }
+  return at;
+}
+
 // The block of a slab, as it is at this moment.
 BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
-                              UnitRecord record,
-                              std::size_t block_bytes) const {
+                              UnitRecord record, std::size_t block_bytes,
+                              const Pages& pages) const {
   const HeaderByte live = UnitLiveHeader(record);
   const auto* block = reinterpret_cast<const void*>(address);
   const HeaderByte header =
@@ -36,6 +75,10 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
     if (size_bytes + kMinSlackBytes > block_bytes) {
       return {block, true, block_bytes};
     }
+    const std::size_t behind_bytes =
+        std::min(block_bytes - size_bytes,
+                 BlockCanary::kBytes + (tiny ? 0 : BlockSlack::kPoolBytes));
+    if (!pages.Has(address + size_bytes, behind_bytes)) return {};
     Address damage = BlockCanary(address, size_bytes, secret_).FirstDamage();
     if (damage == 0 && !tiny) {
       damage =
@@ -47,7 +90,7 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
     // A Queued block may be one that was refused for what is in it.
     const std::size_t clear_bytes =
         std::min<std::uint64_t>(block_bytes, clear_bytes_);
-    const std::size_t at_bytes = FirstNonZero(block, clear_bytes);
+    const std::size_t at_bytes = pages.FirstNonZero(address, clear_bytes);
     if (at_bytes != clear_bytes) return {block, false, at_bytes};
   }
   return {};
@@ -77,9 +120,13 @@ void HeapCheck::CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {
   slabs_.Hold(owner);
   if (zone.unit_record(unit).load(std::memory_order_relaxed) == record) {
     const std::size_t block_bytes = ClassBytes(size_class);
-    for (std::uint32_t i = 0; i < kClassLayouts[size_class].capacity; ++i) {
-      const Address address = zone.UnitAddress(unit) + i * block_bytes;
-      CheckBlock([&] { return LookAt(zone, address, record, block_bytes); });
+    const std::uint32_t capacity = kClassLayouts[size_class].capacity;
+    const Address begin = zone.UnitAddress(unit);
+    const Pages pages(ace_, begin, capacity * block_bytes, resident_only_);
+    for (std::uint32_t i = 0; i < capacity; ++i) {
+      const Address address = begin + i * block_bytes;
+      CheckBlock(
+          [&] { return LookAt(zone, address, record, block_bytes, pages); });
     }
   }
   slabs_.LetGo(owner);
@@ -105,6 +152,11 @@ BlockDamage HeapCheck::LookAtLarge(const void* start) {
       found = {start, true, size_bytes};
       return;
     }
+    const Address end = address + size_bytes;
+    if (!Pages(ace_, end, kMinSlackBytes, resident_only_)
+             .Has(end, kMinSlackBytes)) {
+      return;
+    }
     Address damage = BlockCanary(address, size_bytes, secret_).FirstDamage();
     if (damage == 0) {
       damage = BlockSlack::OfLarge(address, size_bytes).FirstDamage();
@@ -127,30 +179,24 @@ Address HeapCheck::WrittenSinceRelease(const Zone& zone, UnitIndex unit) {
     const bool guarded = (frame.guarded_units & bit) != 0;
     const std::size_t bytes =
         kUnitBytes - (guarded ? ace_.memory().PageBytes() : 0);
-    const std::size_t at_bytes =
-        FirstNonZero(reinterpret_cast<const void*>(start), bytes);
+    const Pages pages(ace_, start, bytes, resident_only_);
+    const std::size_t at_bytes = pages.FirstNonZero(start, bytes);
     if (at_bytes != bytes) written = start + at_bytes;
   });
   return written;
 }
 
-// The blocks in memory that is nobody's.
-void HeapCheck::CheckReleased(const Zone& zone) {
-  const UnitIndex end = FirstUnitOfFrame(zone.frame_count());
-  const void* last = nullptr;
-  for (UnitIndex unit = 0; unit < end; ++unit) {
-    if (zone.unit_record(unit).load(std::memory_order_relaxed) != 0) continue;
-    const Address written = WrittenSinceRelease(zone, unit);
-    if (written == 0) continue;
-    const BlockFacts block = LookUp(ace_, written).block;
-    // Where no header tells what was there, it is the unit's first block.
-    const Address start =
-        block.start != 0 ? block.start : zone.UnitAddress(unit);
-    const auto* damaged = reinterpret_cast<const void*>(start);
-    if (damaged == last) continue;
-    last = damaged;
-    if (damaged_blocks_++ == 0) first_ = {damaged, false, written - start};
-  }
+// A block in memory that is nobody's.
+void HeapCheck::CheckReleased(const Zone& zone, UnitIndex unit) {
+  const Address written = WrittenSinceRelease(zone, unit);
+  if (written == 0) return;
+  const BlockFacts block = LookUp(ace_, written).block;
+  // Where no header tells what was there, it is the unit's first block.
+  const Address start = block.start != 0 ? block.start : zone.UnitAddress(unit);
+  const auto* damaged = reinterpret_cast<const void*>(start);
+  if (damaged == last_released_) return;
+  last_released_ = damaged;
+  if (damaged_blocks_++ == 0) first_ = {damaged, false, written - start};
 }
 
 // Once no lock is held: a report may end the process, or be listened to.
@@ -178,26 +224,45 @@ void HeapCheck::ReportDamage(BlockReport report) {
   FatalWriteAfterFree(report, first_.at_bytes);
 }
 
-std::size_t HeapCheck::Run(BlockReport call) {
-  struct Walk {
-    HeapCheck& check;
-    const Zone& zone;
-  };
-  for (const Zone* zone : {&ace_.region().fine(), &ace_.region().coarse()}) {
-    Walk walk = {*this, *zone};
-    VisitUnits(
-        *zone,
-        [](void* context, UnitIndex unit, UnitRecord record) {
-          const Walk& here = *static_cast<const Walk*>(context);
-          here.check.CheckUnit(here.zone, unit, record);
-        },
-        &walk);
+bool HeapCheck::Step(HeapCheckPlace& place) {
+  const Region& region = ace_.region();
+  const Zone* const zones[] = {&region.fine(), &region.coarse()};
+  if (place.part < std::size(zones)) {
+    const Zone& zone = *zones[place.part];
+    const UnitIndex unit = place.unit++;
+    if (unit >= FirstUnitOfFrame(zone.frame_count())) {
+      place = {.part = place.part + 1};
+      return true;
+    }
+    const UnitRecord record =
+        zone.unit_record(unit).load(std::memory_order_relaxed);
+    if (IsFirstUnit(zone, unit, record)) CheckUnit(zone, unit, record);
     // What a released unit served is not known as well.
-    if (clear_bytes_ == kClearAll) CheckReleased(*zone);
+    if (record == 0 && clear_bytes_ == kClearAll) CheckReleased(zone, unit);
+    return true;
   }
-  for (Address huge = ace_.NextHuge(0); huge != 0; huge = ace_.NextHuge(huge)) {
-    const auto* start = reinterpret_cast<const void*>(huge);
-    CheckBlock([&] { return LookAtLarge(start); });
+  place.huge = ace_.NextHuge(place.huge);
+  if (place.huge == 0) {
+    place = {};
+    return false;
+  }
+  const auto* start = reinterpret_cast<const void*>(place.huge);
+  CheckBlock([&] { return LookAtLarge(start); });
+  return true;
+}
+
+std::size_t HeapCheck::Run(BlockReport call) {
+  HeapCheckPlace place;
+  while (Step(place)) {
+  }
+  if (damaged_blocks_ != 0) ReportDamage(call);
+  return damaged_blocks_;
+}
+
+std::size_t HeapCheck::RunOn(BlockReport call, HeapCheckPlace& place,
+                             std::uint32_t steps) {
+  resident_only_ = true;
+  while (steps-- != 0 && Step(place)) {
   }
   if (damaged_blocks_ != 0) ReportDamage(call);
   return damaged_blocks_;

@@ -1,5 +1,6 @@
-// The check of the whole heap that a program can ask for: every live block's
-// canary, every free block's fill, and memory that is nobody's.
+// The check of the whole heap, at once for a program that asks, or bit by bit
+// for the helper thread: every live block's canary, every free block's fill,
+// and memory that is nobody's.
 //
 // Owns: nothing. Called by: Allocator, in variants that keep bounds.
 // Thread-safety: any thread, while others allocate and free.
@@ -34,6 +35,13 @@ class SlabHolder {
   ~SlabHolder() = default;
 };
 
+// Where a check that goes on bit by bit is.
+struct HeapCheckPlace {
+  unsigned part = 0;   // a zone, or behind them the Huge blocks
+  UnitIndex unit = 0;  // of the zone
+  Address huge = 0;    // the last one that was looked at
+};
+
 class HeapCheck {
  public:
   // `clear_bytes`: so much of each free block's beginning is left clear.
@@ -44,22 +52,48 @@ class HeapCheck {
   // Reports the first damaged block and returns how many there are. `call` says
   // who asks.
   std::size_t Run(BlockReport call);
+  // The same of the next `steps` units and Huge blocks, to the heap's end at
+  // most, and of pages that are in memory alone: a look brings none there.
+  std::size_t RunOn(BlockReport call, HeapCheckPlace& place,
+                    std::uint32_t steps);
 
  private:
+  // A slab is at most half a SuperSlab.
+  static constexpr std::size_t kMaxPages = kSuperSlabBytes / 2 / (4 * kKiB);
+
+  // Which pages of a range that begins at one are to be looked at.
+  class Pages {
+   public:
+    Pages(Ace& ace, Address begin, std::size_t bytes, bool resident_only);
+    bool Has(Address address, std::size_t bytes) const;
+    // The offset of the first byte there that is not zero; `bytes`: none.
+    std::size_t FirstNonZero(Address begin, std::size_t bytes) const;
+
+   private:
+    Address begin_;
+    std::size_t page_bytes_;
+    bool all_;
+    unsigned char resident_[kMaxPages];
+  };
+
+  // False: that was all.
+  bool Step(HeapCheckPlace& place);
   BlockDamage LookAt(const Zone& zone, Address address, UnitRecord record,
-                     std::size_t block_bytes) const;
+                     std::size_t block_bytes, const Pages& pages) const;
   BlockDamage LookAtLarge(const void* start);
   template <typename Look>
   void CheckBlock(const Look& look);
   void CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record);
   Address WrittenSinceRelease(const Zone& zone, UnitIndex unit);
-  void CheckReleased(const Zone& zone);
+  void CheckReleased(const Zone& zone, UnitIndex unit);
   void ReportDamage(BlockReport report);
 
   Ace& ace_;
   SlabHolder& slabs_;
   const CanarySecret& secret_;
   const std::uint64_t clear_bytes_;
+  bool resident_only_ = false;
+  const void* last_released_ = nullptr;  // that was found damaged
   std::size_t damaged_blocks_ = 0;
   BlockDamage first_;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "allocator/config/options.h"
+#include "allocator/core/heap_check.h"
 #include "allocator/frontend/control.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/slow_work.h"
@@ -15,14 +16,18 @@ namespace {
 
 constexpr std::uint64_t kShortestSleepMs = 10;
 
-// Twice in a decay delay, as often as ACE trims.
+// Twice in a decay delay, as often as ACE trims. Damage is told of once: a
+// program that goes on after it has it for good.
 void Run() {
+  HeapCheckPlace place;
+  bool damaged = false;
   const std::uint64_t sleep_ms =
       std::max(CurrentOptions().decay_ms / 2, kShortestSleepMs);
   for (;;) {
     SleepMs(sleep_ms);
     ProductMaintain();
     ObeyControl();
+    damaged = damaged || ProductCheckBlocks(place) != 0;
   }
 }
 

@@ -1,5 +1,6 @@
 // The helper thread of HAKMEM_BACKGROUND=1: gives idle memory back also while
-// every thread of the program sleeps, and maps memory ahead of demand.
+// every thread of the program sleeps, maps memory ahead of demand, and in
+// variants that keep bounds looks for damaged blocks.
 //
 // Owns: nothing. Called by: the process's hooks and slow paths (slow_work.h).
 // Thread-safety: any thread; StartBackgroundThread with no lock held, because

@@ -11,6 +11,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
 #include "allocator/core/call_result.h"
+#include "allocator/core/heap_check.h"
 #include "allocator/core/live_count.h"
 #include "allocator/core/recovery.h"
 #include "allocator/failures/failure_event.h"
@@ -35,6 +36,8 @@ LiveCount ProductLiveCount();
 std::size_t ProductPurge();
 // hakmem_check_heap.
 std::size_t ProductCheckHeap();
+// Allocator::CheckBlocks.
+std::size_t ProductCheckBlocks(HeapCheckPlace& place);
 // For walks over all blocks.
 Ace& ProductAce();
 // Allocator::Prewarm for the calling thread.

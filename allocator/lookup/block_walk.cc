@@ -36,19 +36,19 @@ void VisitUnit(void* context, UnitIndex unit, UnitRecord record) {
 
 }  // namespace
 
+bool IsFirstUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {
+  if (record == 0) return false;
+  if (UnitOwner(record) == kSpanOwner) return true;
+  const SizeClass size_class = ClassOfUnit(zone, record);
+  return size_class != kClassCount && SlabUnitOf(size_class, unit) == unit;
+}
+
 void VisitUnits(const Zone& zone, UnitVisitor visit, void* context) {
   const UnitIndex end = FirstUnitOfFrame(zone.frame_count());
   for (UnitIndex unit = 0; unit < end; ++unit) {
     const UnitRecord record =
         zone.unit_record(unit).load(std::memory_order_relaxed);
-    if (record == 0) continue;
-    if (UnitOwner(record) != kSpanOwner) {
-      const SizeClass size_class = ClassOfUnit(zone, record);
-      if (size_class == kClassCount || SlabUnitOf(size_class, unit) != unit) {
-        continue;
-      }
-    }
-    visit(context, unit, record);
+    if (IsFirstUnit(zone, unit, record)) visit(context, unit, record);
   }
 }
 

@@ -18,7 +18,9 @@ using BlockVisitor = void (*)(void* context, const void* start,
 // All live blocks but those of size 0. No lock is held while `visit` runs.
 void VisitLiveBlocks(Ace& ace, BlockVisitor visit, void* context);
 
-// Each first unit of a slab, or of a span; not one whose record is damaged.
+// Whether a slab or a span starts with the unit; not if its record is damaged.
+bool IsFirstUnit(const Zone& zone, UnitIndex unit, UnitRecord record);
+// Each of those.
 using UnitVisitor = void (*)(void* context, UnitIndex unit, UnitRecord record);
 void VisitUnits(const Zone& zone, UnitVisitor visit, void* context);
 

@@ -18,6 +18,7 @@ enum class PointerUse : std::uint8_t {
   kRealloc,
   kUsableSize,
   kCheckHeap,
+  kBackgroundCheck,  // by the helper thread
   // And the form of each that is told how long the target is.
   kMemcpy,
   kMemmove,

@@ -21,6 +21,8 @@ const char* UseName(PointerUse use) {
       return "malloc_usable_size";
     case PointerUse::kCheckHeap:
       return "hakmem_check_heap";
+    case PointerUse::kBackgroundCheck:
+      return "the background check";
     case PointerUse::kMemcpy:
       return "memcpy";
     case PointerUse::kMemmove:

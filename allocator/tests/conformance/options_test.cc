@@ -431,5 +431,33 @@ TEST(Options, BackgroundGivesMemoryBackWhileAllSleep) {
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
+// Until it is found, for ever if need be: the test's own time limit ends that.
+TEST(Options, DISABLED_SleepsWithADamagedBlock) {
+  constexpr std::size_t kBytes = 50'000;
+  auto* block = static_cast<char*>(malloc(Opaque(kBytes)));
+  // Keeps its slab from going back.
+  Opaque(malloc(Opaque(kBytes)));
+  free(block);
+  // Beyond the places that malloc would look at.
+  Opaque(block)[kBytes / 2 + 1234] = 1;
+  for (;;) pause();
+}
+
+TEST(Options, BackgroundFindsDamage) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string variant = Hakmem().variant();
+  if (variant != "hardened" && variant != "debug") return;
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_SleepsWithADamagedBlock",
+                .environment = {"HAKMEM_BACKGROUND=1", "HAKMEM_DECAY_MS=50"}});
+  EXPECT_TRUE(WIFSIGNALED(child.wait_status) &&
+              WTERMSIG(child.wait_status) == SIGABRT)
+      << child.output;
+  const std::regex expected(
+      "hakmem: fatal: write after free of 0x[0-9a-f]+ .*\n"
+      "  in the background check, thread [0-9]+");
+  EXPECT_TRUE(std::regex_search(child.output, expected)) << child.output;
+}
+
 }  // namespace
 }  // namespace hakmem

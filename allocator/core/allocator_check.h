@@ -1,0 +1,64 @@
+// Allocator: checks of its invariants, and of every block.
+//
+// Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: as each
+// declaration in allocator_class.h says.
+#ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
+#define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "allocator/core/allocator_class.h"
+#include "allocator/core/heap_check.h"
+
+namespace hakmem {
+
+template <const Config& kConfig>
+void Allocator<kConfig>::CheckInvariants() {
+  ace_.CheckInvariants();
+  registry_.CheckInvariants();
+  guards_.blocks().CheckInvariants();
+  profile_.CheckInvariants();
+  recovery_.CheckInvariants();
+}
+
+template <const Config& kConfig>
+std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
+  EnsureStarted();
+  ace_.CheckInvariants();
+  registry_.CheckWhileRunning(*self);
+  return CheckBlocks(self, nullptr);
+}
+
+template <const Config& kConfig>
+std::size_t Allocator<kConfig>::CheckBlocks(Heap* self, HeapCheckPlace* place) {
+  if constexpr (kConfig.check_bounds) {
+    struct Holder final : SlabHolder {
+      explicit Holder(HeapRegistry<kConfig>& heaps) : registry(heaps) {}
+      void Hold(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        registry.At(owner).LockForWalk();
+      }
+      void LetGo(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        registry.At(owner).UnlockAfterWalk();
+      }
+      HeapRegistry<kConfig>& registry;
+    };
+    Holder holder(registry_);
+    HeapCheck check(ace_, holder, hardening_.secret(),
+                    kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0);
+    // A round of the helper thread reads 16 MiB of blocks at most.
+    constexpr std::uint32_t kSteps = 256;
+    return place == nullptr
+               ? check.Run(
+                     Heaps::ReportFor(self, nullptr, PointerUse::kCheckHeap))
+               : check.RunOn(Heaps::ReportFor(self, nullptr,
+                                              PointerUse::kBackgroundCheck),
+                             *place, kSteps);
+  }
+  return 0;
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
