@@ -149,7 +149,7 @@ def scatter(points, looks, key, label, reach=11):
 
 def protection(points, looks, key, label):
     """Time (across), relative, against the share of attacks that are stopped (up): [(name, time, share)]."""
-    height = 250
+    height = 340
     with matplotlib.rc_context(SETTINGS):
         figure, axes = new_figure(height, 34, 12, 20, 34)
         log_axis(axes.xaxis, *limits([time for _, time, _ in points], 0.1, 20), WIDTH - 46)
