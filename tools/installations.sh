@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, deb_trixie, deb_sid, crate, wheel, release, bazel_workspace, bazel_modules, arm64, musl, alpine; without a name, all
+#   tools/installations.sh [NAME...]    deb, deb_trixie, deb_sid, crate, wheel, release, bazel_workspace, bazel_modules, arm64, arm64_pages, musl, alpine; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb deb_trixie deb_sid crate wheel release bazel_workspace bazel_modules arm64 musl alpine)
+(( $# )) || names=(deb deb_trixie deb_sid crate wheel release bazel_workspace bazel_modules arm64 arm64_pages musl alpine)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -241,16 +241,32 @@ install_bazel_modules() {
     >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail bazel_modules; }
 }
 
-# --- ARM64, by a cross compiler and an emulator of its processor -------------------
-install_arm64() {
-  local root left_out
+# --- ARM64, by a cross compiler and emulators of its processor ---------------------
+# arm64_tests: makes libraries and tests for it in $scratch/arm64, once, and prints the root of its compiler.
+arm64_tests() {
+  local root
   root=$(kept_root arm64 trixie 'dpkg --add-architecture arm64; apt-get update
     apt-get install -y --no-install-recommends g++-aarch64-linux-gnu googletest libabsl-dev:arm64 make python3 qemu-user')
+  echo "$root"
+  [[ ! -d $scratch/arm64 ]] || return 0
+  tools/amalgamate.py "$scratch/arm64/dist"
+  git ls-files allocator | tar -c -T - | tar -x -C "$scratch/arm64"
+  # shellcheck disable=SC2016
+  beside "$root" "$scratch/arm64" bash -ec 'tool=aarch64-linux-gnu-
+    make -C /mnt/dist -j"$(nproc)" CC=${tool}gcc CXX=${tool}g++ AR=${tool}ar OBJCOPY=${tool}objcopy VARIANTS="release hardened" \
+      CXXFLAGS="-O2 -Wall -Wextra -Werror"
+    export CXX=${tool}g++ GOOGLETEST=/usr/src/googletest/googletest BUILT=/mnt/tests
+    export ABSEIL="-Wl,--start-group $(echo /usr/lib/aarch64-linux-gnu/libabsl_*.a) -Wl,--end-group"
+    /mnt/allocator/tests/without_bazel.sh /mnt/dist/build
+    rm -r /mnt/tests/objects' >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "arm64: the build"; }
+}
+
+install_arm64() {
+  local root left_out
+  root=$(arm64_tests)
   # The emulator has no limit of address space, takes minutes to fill a heap, and
   # ends where its program leaves it no mapping, as hardened does.
   left_out='Fills/*:Limits.NewHandlerMakesRoom'
-  tools/amalgamate.py "$scratch/arm64/dist"
-  git ls-files allocator | tar -c -T - | tar -x -C "$scratch/arm64"
   # shellcheck disable=SC2016
   # The root's emulator runs programs of that processor there and nowhere else, which takes Linux 6.7.
   beside "$root" "$scratch/arm64" bash -ec 'mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
@@ -258,12 +274,62 @@ install_arm64() {
     mask="\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
     echo ":aarch64:M::$magic:$mask:/usr/bin/qemu-aarch64:" >/proc/sys/fs/binfmt_misc/register
     tool=aarch64-linux-gnu- variants="release hardened"
-    make -C /mnt/dist -j"$(nproc)" CC=${tool}gcc CXX=${tool}g++ AR=${tool}ar OBJCOPY=${tool}objcopy VARIANTS="$variants" \
+    make -C /mnt/dist CC=${tool}gcc CXX=${tool}g++ AR=${tool}ar OBJCOPY=${tool}objcopy VARIANTS="$variants" \
       CXXFLAGS="-O2 -Wall -Wextra -Werror" check
-    export CXX=${tool}g++ GOOGLETEST=/usr/src/googletest/googletest LEFT_OUT="$1" LEFT_OUT_hardened=Limits.NearlyNoMappingsLeft
-    export ABSEIL="-Wl,--start-group $(echo /usr/lib/aarch64-linux-gnu/libabsl_*.a) -Wl,--end-group"
+    export BUILT=/mnt/tests LEFT_OUT="$1" LEFT_OUT_hardened=Limits.NearlyNoMappingsLeft
     /mnt/allocator/tests/without_bazel.sh /mnt/dist/build $variants' - "$left_out" \
     >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail arm64; }
+}
+
+# Larger pages are a kernel's, so a whole machine is emulated, with kernels of our own.
+install_arm64_pages() {
+  local root kib
+  arm64_tests >"$scratch/log"
+  root=$(kept_root arm64_pages trixie "config='$(cat tools/arm64_kernel.config)'"'
+    dpkg --add-architecture arm64
+    apt-get update
+    apt-get install -y --no-install-recommends bc bison cpio flex gcc gcc-aarch64-linux-gnu libc6-dev linux-source-6.12 make qemu-system-arm xz-utils
+    mkdir -p /machine/debs/partial /machine/system /machine/linux
+    cd /machine
+    : >none
+    tar -xJf /usr/src/linux-source-6.12.tar.xz -C linux --strip-components=1
+    for kib in 16 64; do
+      make="make -s -C linux -j$(nproc) ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- O=/machine/kernel"
+      $make tinyconfig
+      { echo "$config"; echo CONFIG_ARM64_${kib}K_PAGES=y; } >>kernel/.config
+      $make olddefconfig Image
+      mv kernel/arch/arm64/boot/Image image_$kib
+      rm -r kernel
+    done
+    rm -r linux /usr/src/linux-source-6.12.tar.xz
+    apt-get -y -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::status=/machine/none -o Dir::Cache::archives=/machine/debs \
+      --download-only --no-install-recommends install bash busybox-static coreutils findutils grep libstdc++6 python3 sed
+    for deb in debs/*.deb; do dpkg-deb -x "$deb" system; done
+    rm -r debs system/usr/share
+    mkdir -p system/dev system/mnt system/proc system/sys system/tmp
+    echo root:x:0:0::/:/bin/sh >system/etc/passwd')
+  cat >"$scratch/arm64/init" <<'END'
+#!/usr/bin/bash
+for system in proc:/proc sysfs:/sys devtmpfs:/dev tmpfs:/tmp; do busybox mount -t "${system%:*}" none "${system#*:}"; done
+ln -s /proc/self/fd /dev/fd
+export BUILT=/mnt/tests LEFT_OUT='Fills/*'
+python3 -c 'import os; print("pages of", os.sysconf("SC_PAGESIZE"))'
+/mnt/allocator/tests/without_bazel.sh /mnt/dist/build release hardened
+busybox poweroff -f
+END
+  chmod +x "$scratch/arm64/init"
+  for kib in 16 64; do
+    # shellcheck disable=SC2016
+    beside "$root" "$scratch/arm64" bash -ec 'archive="cpio --quiet -o -H newc"
+      (cd /machine/system && find . | $archive) >/tmp/initrd
+      (cd /mnt && echo init | $archive) >>/tmp/initrd
+      (cd / && find mnt/allocator/tests mnt/dist/build/*.so* mnt/tests | cat <(echo mnt/allocator; echo mnt/dist; echo mnt/dist/build) - | $archive) >>/tmp/initrd
+      timeout 3600 qemu-system-aarch64 -M virt -cpu cortex-a76 -smp 2 -m 3G -nic none -nographic -no-reboot \
+        -kernel "/machine/image_$1" -initrd /tmp/initrd -append "console=ttyAMA0 quiet panic=-1"' - "$kib" </dev/null >"$scratch/log" 2>&1 ||
+      { cat "$scratch/log"; fail "arm64_pages: no machine"; }
+    grep -q "^pages of $((kib * 1024))" "$scratch/log" && grep -q "^[1-9][0-9]* passed, 0 failed" "$scratch/log" ||
+      { cat "$scratch/log"; fail "arm64_pages: with pages of $kib KiB"; }
+  done
 }
 
 # --- musl, by clang as Python's package of Zig has it -------------------------------

@@ -68,10 +68,17 @@ build_conformance() {
   compile -fPIC -shared "$folder/plugin.cc" -o "$scratch/$folder/libplugin.so"
 }
 
+# preloaded NAME VARIANT PROGRAM ARGS…: it fails where the loader does not take the library.
+preloaded() {
+  local name=$1 library
+  library=$(library "$2")
+  shift 2
+  counted "$name" env -C "$scratch" "$tree/allocator/tests/conformance/preloaded.sh" "$library" "$@"
+}
+
 conformance() {
   local more=LEFT_OUT_$1
-  counted "conformance, $1" env -C "$scratch" "$tree/allocator/tests/conformance/preloaded.sh" \
-    "$(library "$1")" conformance_test_on_libc "--gtest_filter=-${LEFT_OUT-}:${!more-}"
+  preloaded "conformance, $1" "$1" conformance_test_on_libc "--gtest_filter=-${LEFT_OUT-}:${!more-}"
 }
 
 # --- Misuse --------------------------------------------------------------------
@@ -98,7 +105,7 @@ build_stress() {
 stress() {
   local seed
   for seed in 1 2; do
-    counted "stress, $1, seed $seed" env LD_PRELOAD="$(library "$1")" "$scratch/stress" \
+    preloaded "stress, $1, seed $seed" "$1" stress \
       --ops=100000 --threads=4 "--seed=$seed" --max_mib=400 --life_ops=3000 --fork_every=0
   done
 }

@@ -15,6 +15,7 @@ says `// no log: REASON`.
 Variants that sample do all of this once more while every allocation is sampled.
 """
 
+import os
 import pathlib
 import re
 import signal
@@ -25,17 +26,31 @@ import misuse_runs  # noqa: E402
 
 EXPECT = re.compile(r"^// expect(?:\[([\w ]+)\])? (\w+): (.+)$", re.MULTILINE)
 SAMPLING = ("release", "tracing")
+UNIT_BYTES = 65536
+MOST_GUARD_BYTES = 16384  # larger pages are no guards
 NO_LOG = re.compile(r"^// no log: .+$", re.MULTILINE)
 
 
 def expectations(variant, text):
     """What the source says of the variant: routes, each with its sentence."""
-    found = EXPECT.findall(text)
+    found = [(variants, route, as_here(sentence)) for variants, route, sentence in EXPECT.findall(text)]
     routes = {route: sentence for variants, route, sentence in found if not variants}
     for variants, route, sentence in found:
         if variant in variants.split():
             routes[route] = sentence
     return list(routes.items())
+
+
+def as_here(sentence):
+    """The sentence with a span's length as it is here; sources speak of a guard page of 4 KiB."""
+    page_bytes = os.sysconf("SC_PAGESIZE")
+    guard_bytes = page_bytes if page_bytes <= MOST_GUARD_BYTES else 0
+
+    def length(match):
+        bytes_ = int(match.group(1))
+        return "span of %d bytes" % (bytes_ + 4096 - guard_bytes if bytes_ % UNIT_BYTES == UNIT_BYTES - 4096 else bytes_)
+
+    return re.sub(r"span of (\d+) bytes", length, sentence)
 
 
 def complaints(variant, library, program, source, route, sentence):
