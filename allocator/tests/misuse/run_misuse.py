@@ -12,6 +12,8 @@ With HAKMEM_ON_MISUSE=log each must go on to its end instead, with exit status 0
 the sentence after "hakmem: misuse: ", and one misuse counted; unless its source
 says `// no log: REASON`.
 
+A route of `// needs a guard page: ROUTE` is left out where the kernel's pages are too large to be guards.
+
 Variants that sample do all of this once more while every allocation is sampled.
 """
 
@@ -27,7 +29,9 @@ import misuse_runs  # noqa: E402
 EXPECT = re.compile(r"^// expect(?:\[([\w ]+)\])? (\w+): (.+)$", re.MULTILINE)
 SAMPLING = ("release", "tracing")
 UNIT_BYTES = 65536
-MOST_GUARD_BYTES = 16384  # larger pages are no guards
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+GUARD_BYTES = PAGE_BYTES if PAGE_BYTES <= UNIT_BYTES // 4 else 0
+NEEDS_GUARD = re.compile(r"^// needs a guard page: (\w+)$", re.MULTILINE)
 NO_LOG = re.compile(r"^// no log: .+$", re.MULTILINE)
 
 
@@ -38,17 +42,17 @@ def expectations(variant, text):
     for variants, route, sentence in found:
         if variant in variants.split():
             routes[route] = sentence
+    for route in NEEDS_GUARD.findall(text) if GUARD_BYTES == 0 else ():
+        routes.pop(route, None)
     return list(routes.items())
 
 
 def as_here(sentence):
     """The sentence with a span's length as it is here; sources speak of a guard page of 4 KiB."""
-    page_bytes = os.sysconf("SC_PAGESIZE")
-    guard_bytes = page_bytes if page_bytes <= MOST_GUARD_BYTES else 0
 
     def length(match):
         bytes_ = int(match.group(1))
-        return "span of %d bytes" % (bytes_ + 4096 - guard_bytes if bytes_ % UNIT_BYTES == UNIT_BYTES - 4096 else bytes_)
+        return "span of %d bytes" % (bytes_ + 4096 - GUARD_BYTES if bytes_ % UNIT_BYTES == UNIT_BYTES - 4096 else bytes_)
 
     return re.sub(r"span of (\d+) bytes", length, sentence)
 

@@ -1,6 +1,7 @@
 // Writes before the second of two neighbours.
 // expect huge: SIGSEGV
 // expect[hardened debug] span: SIGSEGV
+// needs a guard page: span
 #include "allocator/tests/misuse/misuse.h"
 
 int main(int, char** argv) {
