@@ -1,13 +1,13 @@
 #!/bin/bash
 # Installs hakmem as its users do, each time from nothing, and runs programs whose
 # statistics prove that they ran on it.
-#   tools/installations.sh [NAME...]    deb, deb_trixie, deb_sid, crate, wheel, release, bazel_workspace, bazel_modules, arm64, arm64_pages, musl, alpine; without a name, all
+#   tools/installations.sh [NAME...]    deb, deb_trixie, deb_sid, deb_noble, crate, wheel, release, bazel_workspace, bazel_modules, arm64, arm64_pages, musl, alpine; without a name, all
 # As root, or as a user with sudo. Debian's packages for it are in
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 names=("$@")
-(( $# )) || names=(deb deb_trixie deb_sid crate wheel release bazel_workspace bazel_modules arm64 arm64_pages musl alpine)
+(( $# )) || names=(deb deb_trixie deb_sid deb_noble crate wheel release bazel_workspace bazel_modules arm64 arm64_pages musl alpine)
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -29,6 +29,22 @@ inside() {
     PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
 }
 
+# bare_root SUITE ROOT: the smallest set of packages of a release of Debian's, or of Ubuntu's, whose
+# keys come with a package of its own that this one is known by.
+bare_root() {
+  local keyring=ubuntu-keyring_2023.11.28.1_all.deb
+  case $1 in
+    noble)
+      curl -fsS -o "$scratch/$keyring" "http://archive.ubuntu.com/ubuntu/pool/main/u/ubuntu-keyring/$keyring" &&
+        echo "36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8  $scratch/$keyring" | sha256sum --check --quiet &&
+        dpkg-deb -x "$scratch/$keyring" "$scratch/keyring" &&
+        "${sudo[@]}" debootstrap --variant=minbase --keyring="$scratch/keyring/usr/share/keyrings/ubuntu-archive-keyring.gpg" \
+          "$1" "$2" http://archive.ubuntu.com/ubuntu /usr/share/debootstrap/scripts/gutsy
+      ;;
+    *) "${sudo[@]}" debootstrap --variant=minbase "$1" "$2" ;;
+  esac
+}
+
 # kept_root NAME SUITE COMMAND: prints a root of the smallest set of packages in
 # which the command was carried out.
 kept_root() {
@@ -36,7 +52,7 @@ kept_root() {
   if [[ $(cat "$root/etc/hakmem" 2>/dev/null) != "$3" || ! -x $root/bin/sh ]]; then
     "${sudo[@]}" rm -rf "$root" "$root.new"
     mkdir -p "$cache/roots"
-    { "${sudo[@]}" debootstrap --variant=minbase "$2" "$root.new" && inside "$root.new" sh -ec "$3" &&
+    { bare_root "$2" "$root.new" && inside "$root.new" sh -ec "$3" &&
       inside "$root.new" sh -c 'printf %s "$1" >/etc/hakmem' - "$3" && "${sudo[@]}" mv "$root.new" "$root"; } \
       >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "no root $1"; }
   fi
@@ -139,6 +155,12 @@ install_deb_trixie() {
 install_deb_sid() {
   local root
   root=$(packages_in sid)
+  serves "$root"
+}
+
+install_deb_noble() {
+  local root
+  root=$(packages_in noble)
   serves "$root"
 }
 
