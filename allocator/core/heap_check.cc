@@ -98,6 +98,8 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
 
 template <typename Look>
 void HeapCheck::CheckBlock(const Look& look) {
+  // Each takes time under a heap's lock, and of several one is told of.
+  if (resident_only_ && damaged_blocks_ != 0) return;
   BlockDamage found = look();
   for (unsigned i = 0; found.block != nullptr && i < kDamageLooks; ++i) {
     SleepMs(kDamageLookMs);
@@ -262,7 +264,7 @@ std::size_t HeapCheck::Run(BlockReport call) {
 std::size_t HeapCheck::RunOn(BlockReport call, HeapCheckPlace& place,
                              std::uint32_t steps) {
   resident_only_ = true;
-  while (steps-- != 0 && Step(place)) {
+  while (steps-- != 0 && damaged_blocks_ == 0 && Step(place)) {
   }
   if (damaged_blocks_ != 0) ReportDamage(call);
   return damaged_blocks_;
