@@ -106,10 +106,11 @@ size_t hakmem_prewarm(size_t size, size_t count);
  * Other threads may run meanwhile, and wait for parts of the check. A block
  * that they do not allocate, resize or free during the call is looked at
  * exactly; others may be seen as they were before, as they are after, or not at
- * all. A block that looks damaged is looked at again for 100 ms, so that a call
- * that was just changing it can end: a thread that stands still in such a call
- * for so long makes a sound block look damaged. Free blocks that lie in the
- * caches of other threads are looked at, too; writes into them are found. */
+ * all. Free blocks that lie in the caches of other threads are looked at, too;
+ * writes into them are found. A process that was forked while others of its
+ * threads ran has a copy of each page from another moment: there only blocks of
+ * at most 64 KiB in heaps younger than the fork are looked at, such as those
+ * that it allocates in its first second. */
 size_t hakmem_check_heap(void);
 
 /* Writes the heap profile to a descriptor: the samples that hakmem has taken of

@@ -34,6 +34,12 @@ HAK_ALWAYS_INLINE T LoadForComparison(const std::atomic<T>& object) {
   }
 }
 
+// What this thread writes before is written before what it writes after, as far
+// as the compiler goes: for a reader that looks again much later.
+HAK_ALWAYS_INLINE void KeepOrder() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
 // The low 16 bits of a word, which its owner reads.
 HAK_ALWAYS_INLINE std::uint16_t LoadLowHalf(
     const std::atomic<std::uint64_t>& word) {

@@ -46,7 +46,8 @@ std::size_t Allocator<kConfig>::CheckBlocks(Heap* self, HeapCheckPlace* place) {
     };
     Holder holder(registry_);
     HeapCheck check(ace_, holder, hardening_.secret(),
-                    kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0);
+                    kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0,
+                    registry_.last_torn());
     // A round of the helper thread reads 16 MiB of blocks at most.
     constexpr std::uint32_t kSteps = 256;
     return place == nullptr

@@ -1,10 +1,15 @@
 // The check of the whole heap, and the checks after slow paths.
 
+#include <signal.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
+#include <iterator>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -190,6 +195,53 @@ TYPED_TEST(AllocatorDamageTest, CountsEachReleasedBlockOnce) {
   other[2 * kMiB] = 'x';
   EXPECT_EQ(this->Check(), 2U);
   SetOnMisuse(OnMisuse::kAbort);
+}
+
+// A thread that is stopped in the middle of an allocation, a free or a realloc,
+// by a signal's handler here, by a debugger or by a busy machine elsewhere, has
+// left a block half done for as long as it stands.
+TYPED_TEST(AllocatorDamageTest, AThreadThatStandsStillHasDamagedNothing) {
+  struct sigaction action = {};
+  struct sigaction before = {};
+  static std::atomic<int> stopped;
+  static std::atomic<int> went_on;
+  stopped = went_on = 0;
+  action.sa_handler = [](int) {
+    const int error = errno;
+    ++stopped;
+    const timespec rest = {.tv_sec = 0, .tv_nsec = 30'000'000};
+    nanosleep(&rest, nullptr);
+    ++went_on;
+    errno = error;
+  };
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  SetOnMisuse(OnMisuse::kLog);
+  auto* other = this->test_.NewThread();
+  std::size_t damaged = 0;
+  int stops = 0;
+  for (const bool large : {false, true}) {
+    std::atomic<bool> done = false;
+    std::thread busy([&] {
+      for (unsigned i = 0; !done; ++i) {
+        const std::size_t size = large ? kSizes[5] : kSizes[i % 4];
+        void* block = this->allocator_.Allocate(other, size);
+        block = this->allocator_.Reallocate(other, block, size - size / 20);
+        this->allocator_.Free(other, block);
+      }
+    });
+    for (int end = stops + 40; stops != end; ++stops) {
+      pthread_kill(busy.native_handle(), SIGUSR1);
+      while (stopped == stops) std::this_thread::yield();
+      damaged += this->Check();
+      damaged += this->CheckBitByBit();
+      while (went_on == stops) std::this_thread::yield();
+    }
+    done = true;
+    busy.join();
+  }
+  SetOnMisuse(OnMisuse::kAbort);
+  sigaction(SIGUSR1, &before, nullptr);
+  EXPECT_EQ(damaged, 0U);
 }
 
 TYPED_TEST(AllocatorDamageTest, FindsItInTheHeapOfAnotherThread) {

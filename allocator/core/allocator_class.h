@@ -283,7 +283,8 @@ class Allocator {
                                      BlockKind kind);
   template <bool kTiny>
   HAK_ALWAYS_INLINE void Push(Heap* heap, typename Heap::ClassCache& cache,
-                              void* block, std::size_t code);
+                              std::atomic<HeaderByte>& header, void* block,
+                              std::size_t code);
   void FreeSlabBlock(Heap*& self, void* pointer, const LiveBlock& block,
                      BlockKind kind);
 

@@ -7,11 +7,13 @@
 #include <set>
 #include <vector>
 
+#include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/test_variant.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/reports/misuse_policy.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -76,6 +78,35 @@ TYPED_TEST(AllocatorForkTest, TheChildLeavesInheritedBlocksAlone) {
   EXPECT_EQ(this->CountIn(this->Allocate(1000), {kept.begin(), kept.end()}),
             0U);
   this->allocator_.CheckInvariants();
+}
+
+// What another thread was just writing may be half there.
+TYPED_TEST(AllocatorForkTest, OnlyYoungBlocksAreLookedAtInAChildOfThreads) {
+  if constexpr (!TypeParam::kConfig.check_bounds) GTEST_SKIP();
+  auto* other = this->test_.NewThread();
+  auto* torn = static_cast<char*>(this->allocator_.Allocate(other, kBytes));
+  auto* span = static_cast<char*>(this->allocator_.Allocate(other, kMiB));
+  auto* mine = static_cast<char*>(this->Allocate(1)[0]);
+  this->Fork();
+  torn[kBytes] ^= 1;
+  span[kMiB] ^= 1;
+  mine[kBytes] ^= 1;
+  SetOnMisuse(OnMisuse::kLog);
+  EXPECT_EQ(this->allocator_.CheckHeap(this->test_.self), 0U);
+  auto* young = static_cast<char*>(this->Allocate(1)[0]);
+  young[kBytes] ^= 1;
+  EXPECT_EQ(this->allocator_.CheckHeap(this->test_.self), 1U);
+  SetOnMisuse(OnMisuse::kAbort);
+}
+
+TYPED_TEST(AllocatorForkTest, AllBlocksAreLookedAtInAChildOfOneThread) {
+  if constexpr (!TypeParam::kConfig.check_bounds) GTEST_SKIP();
+  auto* mine = static_cast<char*>(this->Allocate(1)[0]);
+  this->Fork();
+  mine[kBytes] ^= 1;
+  SetOnMisuse(OnMisuse::kLog);
+  EXPECT_EQ(this->allocator_.CheckHeap(this->test_.self), 1U);
+  SetOnMisuse(OnMisuse::kAbort);
 }
 
 TYPED_TEST(AllocatorForkTest, TheChildGoesHome) {

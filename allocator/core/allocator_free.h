@@ -91,9 +91,10 @@ HAK_COLD void FailFreedAtOnce(Region& region, ThreadHeap<kConfig>* heap,
   std::atomic<HeaderByte>& header =
       (IsTiny(size_class) ? region.fine() : region.coarse())
           .header(reinterpret_cast<Address>(pointer));
-  HeaderByte written =
-      MakeHeader(Heaps::Serves(heap) ? BlockState::kQueued : BlockState::kFree,
-                 size_class + 1U);
+  HeaderByte written = MakeHeader(kConfig.check_bounds || Heaps::Serves(heap)
+                                      ? BlockState::kQueued
+                                      : BlockState::kFree,
+                                  size_class + 1U);
   header.compare_exchange_strong(written, found, std::memory_order_relaxed);
   BlockReport report = Heaps::ReportFor(heap, pointer, PointerUse::kFree);
   report.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
@@ -136,15 +137,23 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   Region& region = ace_.region();
   Zone& zone = block.route == Route::kTiny ? region.fine() : region.coarse();
   const unsigned code = block.size_class + 1U;
-  const HeaderByte found = zone.header(reinterpret_cast<Address>(pointer))
-                               .exchange(MakeHeader(BlockState::kFree, code),
-                                         std::memory_order_relaxed);
-  if (found != MakeHeader(BlockState::kLive, code)) [[unlikely]] {
+  std::atomic<HeaderByte>& header =
+      zone.header(reinterpret_cast<Address>(pointer));
+  // Free once it is cleared.
+  constexpr BlockState kFirst =
+      kConfig.check_bounds ? BlockState::kQueued : BlockState::kFree;
+  HeaderByte found =
+      header.exchange(MakeHeader(kFirst, code), std::memory_order_relaxed);
+  bool ours = found == MakeHeader(BlockState::kLive, code);
+  if (ours && !hardening_.FreedDirect(header, pointer, block.size_class)) {
+    found = header.load(std::memory_order_relaxed);
+    ours = false;
+  }
+  if (!ours) [[unlikely]] {
     FailFreedAtOnce<kConfig>(ace_.region(), self, pointer, block.size_class,
                              block.owner, found);
     return;
   }
-  hardening_.FreedDirect(pointer, block.size_class);
   registry_.At(block.owner).FreeDirect(block.size_class, pointer);
 }
 

@@ -112,11 +112,11 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateAligned(
 
 // --- Freeing -----------------------------------------------------------------
 
-// Where blocks rest, the heap writes the headers.
+// Where a block is cleared, or rests, that comes first.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void MarkFree(std::atomic<HeaderByte>& header,
                                 std::uint32_t code) {
-  if constexpr (!kConfig.delay_reuse) {
+  if constexpr (!kConfig.check_bounds) {
     header.store(static_cast<HeaderByte>(code), std::memory_order_relaxed);
   }
 }
@@ -125,10 +125,10 @@ HAK_ALWAYS_INLINE void MarkFree(std::atomic<HeaderByte>& header,
 template <const Config& kConfig>
 template <bool kTiny>
 HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
-    Heap* heap, typename Heap::ClassCache& cache, void* block,
-    std::size_t code) {
-  if (!hardening_.template Freed<kTiny>(View<kTiny>(), heap, cache, code,
-                                        block)) [[unlikely]] {
+    Heap* heap, typename Heap::ClassCache& cache,
+    std::atomic<HeaderByte>& header, void* block, std::size_t code) {
+  if (!hardening_.template Freed<kTiny>(View<kTiny>(), heap, cache, header,
+                                        code, block)) [[unlikely]] {
     return;
   }
   if (!Heap::TryPush(cache, block)) [[unlikely]] {
@@ -161,7 +161,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOwn(std::uint64_t granule,
     return false;
   }
   MarkFree<kConfig>(header, code);
-  Push<kTiny>(heap, heap->CacheOfCode(code), pointer, code);
+  Push<kTiny>(heap, heap->CacheOfCode(code), header, pointer, code);
   return true;
 }
 
@@ -269,7 +269,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
     return false;
   const auto code = static_cast<HeaderByte>(live - kLiveBit);
   MarkFree<kConfig>(header, code);
-  Push<true>(heap, cache, pointer, code);
+  Push<true>(heap, cache, header, pointer, code);
   return true;
 }
 

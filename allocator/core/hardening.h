@@ -14,6 +14,10 @@
 //       behind that of all but Tiny blocks lies clear slack (block_canary.h).
 //   HD2: a block, or its beginning (HAKMEM_CLEAR), is cleared before it is
 //       Free, and stays so until it is Live.
+//   HD3: who changes what lies in a block of a slab, or behind it, makes it
+//       Queued first; a span or Huge block is claimed, or its size is 0. So a
+//       check by another thread (heap_check.h) judges none that is half done,
+//       however long its thread stands still.
 #ifndef HAKMEM_ALLOCATOR_CORE_HARDENING_H_
 #define HAKMEM_ALLOCATOR_CORE_HARDENING_H_
 
@@ -61,8 +65,8 @@ class NoHardening {
   }
   template <bool kTiny>
   static constexpr bool MayHandOut(ZoneView&, const Cache&,
-                                   const std::atomic<HeaderByte>&, void*,
-                                   HeaderByte, std::size_t, BlockKind) {
+                                   std::atomic<HeaderByte>&, void*, HeaderByte,
+                                   std::size_t, BlockKind) {
     return true;
   }
   template <bool kTiny>
@@ -81,14 +85,19 @@ class NoHardening {
     return true;
   }
   template <bool kTiny>
-  static constexpr bool Freed(ZoneView&, Heap*, Cache&, std::size_t, void*&) {
+  static constexpr bool Freed(ZoneView&, Heap*, Cache&,
+                              const std::atomic<HeaderByte>&, std::size_t,
+                              void*&) {
     return true;
   }
   static constexpr bool FreedByOther(Heap*, void*, SizeClass, HeapId,
                                      BlockKind) {
     return true;
   }
-  static constexpr void FreedDirect(void*, SizeClass) {}
+  static constexpr bool FreedDirect(const std::atomic<HeaderByte>&, void*,
+                                    SizeClass) {
+    return true;
+  }
   static constexpr bool MayUse(Heap*, const void*, const LiveBlock&, PointerUse,
                                BlockKind) {
     return true;
@@ -150,11 +159,11 @@ class Hardening {
     }
     return std::memset(block, 0, bytes);
   }
-  // A free block becomes the program's: `live` is its header from now on.
-  // False: it was damaged, and must not be used.
+  // A free block becomes the program's: `live` is what the caller makes its
+  // header now. False: it was damaged, and must not be used.
   template <bool kTiny>
   HAK_ALWAYS_INLINE bool MayHandOut(ZoneView& view, const Cache& cache,
-                                    const std::atomic<HeaderByte>& header,
+                                    std::atomic<HeaderByte>& header,
                                     void* block, HeaderByte live,
                                     std::size_t size_bytes, BlockKind kind) {
     // Fetches the block of some calls later: each is looked at, and has left
@@ -205,13 +214,16 @@ class Hardening {
   // becomes one of the class that has rested. False: there is none yet.
   template <bool kTiny>
   HAK_ALWAYS_INLINE bool Freed(ZoneView& view, Heap* heap, Cache& cache,
+                               std::atomic<HeaderByte>& header,
                                std::size_t code, void*& block) {
+    BeginChange(header, static_cast<HeaderByte>(code));
     ClearFreed<kTiny>(block, LengthOf(cache, code));
     if constexpr (kConfig.delay_reuse) {
       block = heap->template RestOne<kTiny>(
-          view, cache, static_cast<HeaderByte>(code + kLiveBit), block);
+          view, cache, header, static_cast<HeaderByte>(code + kLiveBit), block);
       return block != nullptr;
     }
+    EndChange(header, MakeHeader(BlockState::kFree, code));
     return true;
   }
   // A block of another heap, Queued just now. False: it is not as it should be,
@@ -219,13 +231,17 @@ class Hardening {
   HAK_ALWAYS_INLINE bool FreedByOther(Heap* heap, void* block,
                                       SizeClass size_class, HeapId owner,
                                       BlockKind kind);
-  // A block of a slab, freed by a thread without a heap.
-  HAK_ALWAYS_INLINE void FreedDirect(void* block, SizeClass size_class) const {
-    if (IsTiny(size_class)) {
-      ClearFreed<true>(block, lengths_[size_class]);
-    } else {
-      ClearFreed<false>(block, lengths_[size_class]);
-    }
+  // A block of a slab, freed by a thread without a heap and Queued just now, is
+  // Free. False: its owner was freeing it, too
+  // (tests/models/remote_free.pml).
+  bool FreedDirect(std::atomic<HeaderByte>& header, void* block,
+                   SizeClass size_class) const {
+    ClearQueued(block, size_class);
+    KeepOrder();
+    HeaderByte queued = MakeHeader(BlockState::kQueued, size_class + 1U);
+    return header.compare_exchange_strong(
+        queued, MakeHeader(BlockState::kFree, size_class + 1U),
+        std::memory_order_relaxed);
   }
   // Whether the program may do this with the live block. If not, it was told.
   HAK_NOINLINE bool MayUse(Heap* self, const void* pointer,
@@ -298,6 +314,20 @@ class Hardening {
   // used again.
   static constexpr std::size_t kPoolPlaceBytes = 64;
 
+  // HD3. A thread's own order is enough: before another has looked twice, some
+  // milliseconds apart, all that this one wrote is there.
+  static HAK_ALWAYS_INLINE void BeginChange(std::atomic<HeaderByte>& header,
+                                            HeaderByte code) {
+    header.store(MakeHeader(BlockState::kQueued, code),
+                 std::memory_order_relaxed);
+    KeepOrder();
+  }
+  static HAK_ALWAYS_INLINE void EndChange(std::atomic<HeaderByte>& header,
+                                          HeaderByte after) {
+    KeepOrder();
+    header.store(after, std::memory_order_relaxed);
+  }
+
   ZoneView& fine() const { return ace_.region().fine().view(); }
   ZoneView& coarse() const { return ace_.region().coarse().view(); }
   HAK_ALWAYS_INLINE BlockCanary CanaryOf(const void* block,
@@ -345,11 +375,17 @@ class Hardening {
       ZeroLongBytes(block, length.bytes);
     }
   }
+  HAK_ALWAYS_INLINE void ClearQueued(void* block, SizeClass size_class) const {
+    if (IsTiny(size_class)) {
+      ClearFreed<true>(block, lengths_[size_class]);
+    } else {
+      ClearFreed<false>(block, lengths_[size_class]);
+    }
+  }
   template <bool kTiny>
   HAK_ALWAYS_INLINE bool HandOut(ZoneView& view,
-                                 const std::atomic<HeaderByte>& header,
-                                 void* block, HeaderByte live,
-                                 const PiecedLength& length,
+                                 std::atomic<HeaderByte>& header, void* block,
+                                 HeaderByte live, const PiecedLength& length,
                                  std::size_t size_bytes, BlockKind kind,
                                  std::uint32_t turn);
   template <bool kTiny>
@@ -375,7 +411,7 @@ using HardeningOf = std::conditional_t<kConfig.check_bounds, Hardening<kConfig>,
 template <const Config& kConfig>
 template <bool kTiny>
 HAK_ALWAYS_INLINE bool Hardening<kConfig>::HandOut(
-    ZoneView& view, const std::atomic<HeaderByte>& header, void* block,
+    ZoneView& view, std::atomic<HeaderByte>& header, void* block,
     HeaderByte live, const PiecedLength& length, std::size_t size_bytes,
     BlockKind kind, std::uint32_t turn) {
   using Entry = BoundsEntry<kTiny>;
@@ -395,9 +431,11 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::HandOut(
       return false;
     }
   }
+  BeginChange(header, static_cast<HeaderByte>(live - kLiveBit));
   Entry::Store(view, block, Entry::Make(size_bytes, kind));
   CanaryOf(block, size_bytes).Place();
   if constexpr (!kTiny) SlackOf(block, size_bytes, HeaderCode(live)).Clear();
+  KeepOrder();
   return true;
 }
 
@@ -422,7 +460,7 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::FreedByOther(Heap* heap, void* block,
                    BoundsEntry<false>::Load(coarse(), block));
     if (!MayUse(heap, block, live, PointerUse::kFree, kind)) return false;
   }
-  FreedDirect(block, size_class);
+  ClearQueued(block, size_class);
   return true;
 }
 

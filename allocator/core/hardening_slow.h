@@ -88,6 +88,10 @@ bool Hardening<kConfig>::ResizeIn(void* pointer, SizeClass size_class,
       [[unlikely]] {
     return false;
   }
+  std::atomic<HeaderByte>& header =
+      view.HeaderOf(pointer, Entry::kGranuleShift);
+  const auto code = static_cast<HeaderByte>(size_class + 1U);
+  BeginChange(header, code);
   CanaryOf(pointer, old_bytes).Remove();
   if (size_bytes < old_bytes) {
     const std::size_t tail_bytes = old_bytes - size_bytes;
@@ -99,6 +103,7 @@ bool Hardening<kConfig>::ResizeIn(void* pointer, SizeClass size_class,
   Entry::Store(view, pointer, Entry::Make(size_bytes, BlockKind::kMalloc));
   CanaryOf(pointer, size_bytes).Place();
   if (!kTiny) SlackOf(pointer, size_bytes, size_class + 1U).Clear();
+  EndChange(header, MakeHeader(BlockState::kLive, code));
   return true;
 }
 
@@ -121,6 +126,8 @@ void Hardening<kConfig>::SetSize(void* block, std::size_t size_bytes) {
   } else if (live.route == Route::kPool) {
     ResizeIn<false>(block, live.size_class, size_bytes);
   } else {
+    UseOfLarge(ace_, block).requested_bytes = 0;
+    KeepOrder();
     StopBounds(block, live.size_bytes, size_bytes);
     StartBounds(block, size_bytes);
   }
@@ -129,10 +136,11 @@ void Hardening<kConfig>::SetSize(void* block, std::size_t size_bytes) {
 template <const Config& kConfig>
 void Hardening<kConfig>::StartBounds(void* block, std::size_t size_bytes) {
   BlockUse& use = UseOfLarge(ace_, block);
-  use.requested_bytes = size_bytes;
   use.kind = static_cast<std::uint8_t>(BlockKind::kMalloc);
   CanaryOf(block, size_bytes).Place();
   BlockSlack::OfLarge(reinterpret_cast<Address>(block), size_bytes).Clear();
+  KeepOrder();
+  use.requested_bytes = size_bytes;
 }
 
 template <const Config& kConfig>

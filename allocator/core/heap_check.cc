@@ -5,6 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/bits.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/lookup/block_walk.h"
 #include "allocator/lookup/lookup.h"
@@ -15,10 +16,12 @@
 namespace hakmem {
 namespace {
 
-// A block that another thread is just handing out, freeing or resizing looks
-// damaged for some instructions. If it stays so for so long, it is damaged.
-constexpr unsigned kDamageLooks = 50;
-constexpr std::uint64_t kDamageLookMs = 2;
+// A block that another thread is handing out, freeing or resizing tells so
+// (hardening.h, HD3). But it may have begun to after its state was read, and it
+// takes a moment until all that a thread wrote is seen; so a block is damaged
+// that looks so as often as this.
+constexpr unsigned kDamageLooks = 10;
+constexpr std::uint64_t kDamageLookMs = 1;
 
 }  // namespace
 
@@ -60,40 +63,52 @@ std::size_t HeapCheck::Pages::FirstNonZero(Address begin,
   return at;
 }
 
+// What is behind a live block of a slab.
+BlockDamage HeapCheck::LookBehind(const Zone& zone, Address address,
+                                  std::size_t block_bytes,
+                                  const Pages& pages) const {
+  const auto* block = reinterpret_cast<const void*>(address);
+  const bool tiny = zone.granule_shift() == kFineGranuleShift;
+  const std::size_t size_bytes = BoundsOf(zone, tiny, block).requested_bytes;
+  // A damaged entry is no size of this class.
+  if (size_bytes + kMinSlackBytes > block_bytes) {
+    return {block, true, block_bytes};
+  }
+  const std::size_t behind_bytes =
+      std::min(block_bytes - size_bytes,
+               BlockCanary::kBytes + (tiny ? 0 : BlockSlack::kPoolBytes));
+  if (!pages.Has(address + size_bytes, behind_bytes)) return {};
+  Address damage = BlockCanary(address, size_bytes, secret_).FirstDamage();
+  if (damage == 0 && !tiny) {
+    damage = BlockSlack::OfPool(address, size_bytes, block_bytes).FirstDamage();
+  }
+  if (damage == 0) return {};
+  return {block, true, damage - address};
+}
+
 // The block of a slab, as it is at this moment.
 BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
                               UnitRecord record, std::size_t block_bytes,
                               const Pages& pages) const {
   const HeaderByte live = UnitLiveHeader(record);
-  const auto* block = reinterpret_cast<const void*>(address);
-  const HeaderByte header =
-      zone.header(address).load(std::memory_order_relaxed);
-  if (header == live) {
-    const bool tiny = zone.granule_shift() == kFineGranuleShift;
-    const std::size_t size_bytes = BoundsOf(zone, tiny, block).requested_bytes;
-    // A damaged entry is no size of this class.
-    if (size_bytes + kMinSlackBytes > block_bytes) {
-      return {block, true, block_bytes};
-    }
-    const std::size_t behind_bytes =
-        std::min(block_bytes - size_bytes,
-                 BlockCanary::kBytes + (tiny ? 0 : BlockSlack::kPoolBytes));
-    if (!pages.Has(address + size_bytes, behind_bytes)) return {};
-    Address damage = BlockCanary(address, size_bytes, secret_).FirstDamage();
-    if (damage == 0 && !tiny) {
-      damage =
-          BlockSlack::OfPool(address, size_bytes, block_bytes).FirstDamage();
-    }
-    if (damage != 0) return {block, true, damage - address};
-  } else if (HeaderCode(header) == HeaderCode(live) &&
-             HeaderState(header) != BlockState::kQueued) {
+  const std::atomic<HeaderByte>& header = zone.header(address);
+  const HeaderByte before = header.load(std::memory_order_relaxed);
+  BlockDamage found;
+  if (before == live) {
+    found = LookBehind(zone, address, block_bytes, pages);
+  } else if (HeaderCode(before) == HeaderCode(live) &&
+             HeaderState(before) != BlockState::kQueued) {
     // A Queued block may be one that was refused for what is in it.
     const std::size_t clear_bytes =
         std::min<std::uint64_t>(block_bytes, clear_bytes_);
     const std::size_t at_bytes = pages.FirstNonZero(address, clear_bytes);
-    if (at_bytes != clear_bytes) return {block, false, at_bytes};
+    if (at_bytes != clear_bytes) {
+      found = {reinterpret_cast<const void*>(address), false, at_bytes};
+    }
   }
-  return {};
+  if (found.block != nullptr) KeepOrder();
+  return header.load(std::memory_order_relaxed) == before ? found
+                                                          : BlockDamage();
 }
 
 template <typename Look>
@@ -113,12 +128,12 @@ void HeapCheck::CheckBlock(const Look& look) {
 // that it stays one.
 void HeapCheck::CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {
   if (UnitOwner(record) == kSpanOwner) {
-    const auto* start = reinterpret_cast<const void*>(zone.UnitAddress(unit));
-    CheckBlock([&] { return LookAtLarge(start); });
+    CheckLarge(zone.UnitAddress(unit));
     return;
   }
   const SizeClass size_class = ClassOfUnit(zone, record);
   const HeapId owner = UnitOwner(record);
+  if (owner <= last_torn_) return;
   slabs_.Hold(owner);
   if (zone.unit_record(unit).load(std::memory_order_relaxed) == record) {
     const std::size_t block_bytes = ClassBytes(size_class);
@@ -132,6 +147,11 @@ void HeapCheck::CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {
     }
   }
   slabs_.LetGo(owner);
+}
+
+void HeapCheck::CheckLarge(Address start) {
+  if (last_torn_ != 0) return;
+  CheckBlock([&] { return LookAtLarge(reinterpret_cast<const void*>(start)); });
 }
 
 // Under ACE's lock, so that the memory of a block that is freed meanwhile stays
@@ -149,7 +169,7 @@ BlockDamage HeapCheck::LookAtLarge(const void* start) {
     }
     const LargeBlock large = LargeAt(ace_, address);
     const std::size_t size_bytes = large.requested_bytes;
-    if (large.bytes == 0) return;
+    if (large.bytes == 0 || size_bytes == 0) return;
     if (size_bytes + kMinSlackBytes > large.bytes) {
       found = {start, true, size_bytes};
       return;
@@ -240,7 +260,9 @@ bool HeapCheck::Step(HeapCheckPlace& place) {
         zone.unit_record(unit).load(std::memory_order_relaxed);
     if (IsFirstUnit(zone, unit, record)) CheckUnit(zone, unit, record);
     // What a released unit served is not known as well.
-    if (record == 0 && clear_bytes_ == kClearAll) CheckReleased(zone, unit);
+    if (record == 0 && clear_bytes_ == kClearAll && last_torn_ == 0) {
+      CheckReleased(zone, unit);
+    }
     return true;
   }
   place.huge = ace_.NextHuge(place.huge);
@@ -248,8 +270,7 @@ bool HeapCheck::Step(HeapCheckPlace& place) {
     place = {};
     return false;
   }
-  const auto* start = reinterpret_cast<const void*>(place.huge);
-  CheckBlock([&] { return LookAtLarge(start); });
+  CheckLarge(place.huge);
   return true;
 }
 

@@ -45,15 +45,22 @@ struct HeapCheckPlace {
 class HeapCheck {
  public:
   // `clear_bytes`: so much of each free block's beginning is left clear.
+  // `last_torn`: of the registry; what is in these heaps, or may be older than
+  // the fork, is not judged.
   HeapCheck(Ace& ace, SlabHolder& slabs, const CanarySecret& secret,
-            std::uint64_t clear_bytes)
-      : ace_(ace), slabs_(slabs), secret_(secret), clear_bytes_(clear_bytes) {}
+            std::uint64_t clear_bytes, HeapId last_torn)
+      : ace_(ace),
+        slabs_(slabs),
+        secret_(secret),
+        clear_bytes_(clear_bytes),
+        last_torn_(last_torn) {}
 
   // Reports the first damaged block and returns how many there are. `call` says
   // who asks.
   std::size_t Run(BlockReport call);
-  // The same of the next `steps` units and Huge blocks, to the heap's end at
-  // most, and of pages that are in memory alone: a look brings none there.
+  // The same of the next `steps` units and Huge blocks, to the heap's end or
+  // the first damaged block at most, and of pages that are in memory alone: a
+  // look brings none there.
   std::size_t RunOn(BlockReport call, HeapCheckPlace& place,
                     std::uint32_t steps);
 
@@ -80,6 +87,9 @@ class HeapCheck {
   bool Step(HeapCheckPlace& place);
   BlockDamage LookAt(const Zone& zone, Address address, UnitRecord record,
                      std::size_t block_bytes, const Pages& pages) const;
+  BlockDamage LookBehind(const Zone& zone, Address address,
+                         std::size_t block_bytes, const Pages& pages) const;
+  void CheckLarge(Address start);
   BlockDamage LookAtLarge(const void* start);
   template <typename Look>
   void CheckBlock(const Look& look);
@@ -92,6 +102,7 @@ class HeapCheck {
   SlabHolder& slabs_;
   const CanarySecret& secret_;
   const std::uint64_t clear_bytes_;
+  const HeapId last_torn_;
   bool resident_only_ = false;
   const void* last_released_ = nullptr;  // that was found damaged
   std::size_t damaged_blocks_ = 0;

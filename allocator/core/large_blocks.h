@@ -264,7 +264,8 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
       HandOut(self, HeapOfThread<kConfig>::Serves(self), grant.first, units);
   if constexpr (kConfig.separate_classes) {
     BlockUse& use = DescriptorAt(grant.first).use;
-    use.requested_bytes = size_bytes;
+    // Hardening writes it when the bounds are there (HD3).
+    if (!kConfig.check_bounds) use.requested_bytes = size_bytes;
     use.fresh = grant.known_zero;
   }
   large.known_zero = grant.known_zero;
@@ -292,6 +293,7 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::HandOut(Heap* self, bool serves,
   descriptor.header_extent = std::max(descriptor.header_extent, 1U);
   descriptor.span_units = static_cast<std::uint16_t>(units);
   descriptor.use.requested_bytes = 0;
+  if constexpr (kConfig.check_bounds) KeepOrder();
   const std::uint64_t bytes = units * kUnitBytes;
   Large large = {.block = MarkLive(first)};
   if (!serves) [[unlikely]] {

@@ -173,6 +173,8 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
   }
   const auto to = reinterpret_cast<Address>(result.block);
   const std::size_t moved_bytes = SpanAccessibleBytes(DescriptorAt(block.unit));
+  // The canary may begin in what is moved (HD3).
+  if (kConfig.check_bounds) UseOfLarge(ace_, result.block).requested_bytes = 0;
   const VmStatus status = ace_.MoveSpanTo(block.unit, to, moved_bytes);
   if (status.target_lost) {
     const Zone& zone = ace_.region().coarse();
@@ -184,9 +186,8 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
     hardening_.StartBounds(pointer, block.size_bytes);
     return false;
   }
+  hardening_.StartBounds(result.block, size_bytes);
   if (status.ok()) {
-    // The canary may begin in what was moved.
-    hardening_.StartBounds(result.block, size_bytes);
     const std::uint32_t units = RetireSpan(block.unit);
     if (!status.source_lost) {
       ace_.ReleaseSpan(block.unit, units, /*dirty=*/false);

@@ -131,6 +131,12 @@ class HeapRegistry {
   // of that thread's, or null.
   void ChildAfterFork(const Heap& mine, const Heap* home = nullptr)
       ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Heaps up to this id have blocks that may contradict their headers: there
+  // were other threads when the process was forked, and the kernel copied each
+  // page at its own time (docs/decisions/0025). 0: none.
+  HeapId last_torn() const {
+    return last_torn_.load(std::memory_order_relaxed);
+  }
 
   void CheckInvariants();
   // At any time; `mine`: the calling thread's heap, or one without an id.
@@ -149,6 +155,8 @@ class HeapRegistry {
   std::atomic<std::uint64_t> abandoned_count_{0};
   // Written under lock_, read by statistics.
   std::atomic<std::uint64_t> adopted_count_{0};
+  // Written by a forked child before it has a second thread.
+  std::atomic<HeapId> last_torn_{0};
 };
 
 template <const Config& kConfig>
@@ -291,6 +299,7 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
       heap.set_next_abandoned(abandoned_);
       abandoned_ = id;
       abandoned_count_.fetch_add(1, std::memory_order_relaxed);
+      last_torn_.store(heaps, std::memory_order_relaxed);
     }
   }
   GatedLock::OpenGate();

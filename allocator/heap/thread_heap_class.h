@@ -156,6 +156,7 @@ class alignas(64) ThreadHeap {
   // header of a live block of the class is.
   template <bool kTiny>
   HAK_ALWAYS_INLINE void* RestOne(const ZoneView& view, ClassCache& cache,
+                                  std::atomic<HeaderByte>& header,
                                   HeaderByte live, void* block);
 
   // --- Owner thread, slow ------------------------------------------------

@@ -43,15 +43,13 @@ HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Rest(ClassCache& cache,
 // Marks a block of the class, and puts it to rest.
 template <const Config& kConfig>
 template <bool kTiny>
-HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::RestOne(const ZoneView& view,
-                                                     ClassCache& cache,
-                                                     HeaderByte live,
-                                                     void* block) {
+HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::RestOne(
+    const ZoneView& view, ClassCache& cache, std::atomic<HeaderByte>& header,
+    HeaderByte live, void* block) {
   constexpr unsigned kShift = kTiny ? kFineGranuleShift : kCoarseGranuleShift;
-  view.HeaderOf(block, kShift)
-      .store(static_cast<HeaderByte>(live |
-                                     MakeHeader(BlockState::kQuarantined, 0)),
-             std::memory_order_relaxed);
+  header.store(
+      static_cast<HeaderByte>(live | MakeHeader(BlockState::kQuarantined, 0)),
+      std::memory_order_relaxed);
   void* const rested = Rest(cache, block);
   if (rested != nullptr) [[likely]] {
     view.HeaderOf(rested, kShift)
@@ -66,9 +64,13 @@ template <const Config& kConfig>
 void* ThreadHeap<kConfig>::RestFree(ClassCache& cache, void* block) {
   const HeaderByte live = UnitLiveHeader(cache.live_record);
   const Region& region = system_->ace.region();
-  return IsTiny(ClassOfCache(cache))
-             ? RestOne<true>(region.fine().view(), cache, live, block)
-             : RestOne<false>(region.coarse().view(), cache, live, block);
+  const bool tiny = IsTiny(ClassOfCache(cache));
+  std::atomic<HeaderByte>& header =
+      (tiny ? region.fine() : region.coarse())
+          .header(reinterpret_cast<Address>(block));
+  return tiny ? RestOne<true>(region.fine().view(), cache, header, live, block)
+              : RestOne<false>(region.coarse().view(), cache, header, live,
+                               block);
 }
 
 // The class has taken so many blocks more from slabs.

@@ -26,6 +26,7 @@
 // mutation: FILE_UNCHECKED
 // mutation: OWN_FREE_UNCHECKED
 // mutation: OTHERS_FILE CHECK_ON_REUSE PLAIN_FILING
+// mutation: DIRECT CHECK_ON_REUSE PLAIN_DIRECT
 
 mtype = { FREE, LIVE, QUEUED };
 
@@ -93,6 +94,9 @@ inline free_own(first) {
   :: else
   fi;
 #endif
+#ifdef CHECK_ON_REUSE
+  header = QUEUED;  // while it is cleared (hardening.h, HD3)
+#endif
   header = FREE;
   loaded++
 }
@@ -154,6 +158,7 @@ end:
        :: header != FREE -> report()
        :: else
        fi;
+       header = QUEUED;  // until its bounds are there
 #endif
        header = LIVE;
        atomic { holders++; assert(holders <= 1) }
@@ -199,11 +204,25 @@ active proctype WithoutHeap() {
 end:
     do
     :: atomic { excess > 0 -> excess-- };
+#ifdef CHECK_ON_REUSE
+       atomic { within_life(true); seen = header; header = QUEUED };
+#else
        atomic { within_life(true); seen = header; header = FREE };
+#endif
        if
        :: seen != LIVE -> report()
        :: else
        fi;
+#if defined(CHECK_ON_REUSE) && !defined(PLAIN_DIRECT)
+       atomic {
+         if
+         :: header == QUEUED -> header = FREE
+         :: else -> report()
+         fi
+       };
+#else
+       header = FREE;
+#endif
        LOCK; behind++; UNLOCK
     od
   } unless { caught || late }
