@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "allocator/base/raw_print.h"
 #include "allocator/config/options.h"
 #include "allocator/core/heap_check.h"
 #include "allocator/frontend/control.h"
@@ -10,6 +11,7 @@
 #include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/process/helper_thread.h"
+#include "allocator/process/process.h"
 
 namespace hakmem {
 namespace {
@@ -39,6 +41,12 @@ void WantBackgroundThread() {
   }
 }
 
-void StartBackgroundThread() { StartHelperThread(&Run); }
+void StartBackgroundThread() {
+  const int error = StartHelperThread(&Run);
+  if (error == 0) return;
+  RawPrinter warning;
+  warning.Text("hakmem: warning: HAKMEM_BACKGROUND: no thread: ");
+  WriteFd(kStderrFd, warning.Text(ErrorWords(error)).Text("\n").text());
+}
 
 }  // namespace hakmem

@@ -1,17 +1,11 @@
 #include "allocator/process/helper_thread.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
-#include <algorithm>
-#include <cstddef>
-
 namespace hakmem {
 namespace {
-
-constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
 
 void* Run(void* argument) {
   pthread_setname_np(pthread_self(), "hakmem");
@@ -21,13 +15,11 @@ void* Run(void* argument) {
 
 }  // namespace
 
-bool StartHelperThread(void (*body)()) {
+int StartHelperThread(void (*body)()) {
   pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
+  const int refused = pthread_attr_init(&attributes);
+  if (refused != 0) return refused;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(
-      &attributes,
-      std::max(kStackBytes, static_cast<std::size_t>(PTHREAD_STACK_MIN)));
   // A new thread starts with its creator's mask.
   sigset_t all;
   sigset_t before;
@@ -38,7 +30,7 @@ bool StartHelperThread(void (*body)()) {
       pthread_create(&thread, &attributes, &Run, reinterpret_cast<void*>(body));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
-  return error == 0;
+  return error;
 }
 
 void SleepMs(std::uint64_t ms) {

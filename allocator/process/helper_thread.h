@@ -8,9 +8,11 @@
 
 namespace hakmem {
 
-// Runs `body` on a new detached thread that takes no signal of the program's
-// and has a small stack. May allocate through malloc. False: libc refused.
-bool StartHelperThread(void (*body)());
+// Runs `body` on a new detached thread that takes no signal of the program's.
+// Its stack is as long as those of the program's threads, since libc puts all
+// that the program has as thread_local there, too. May allocate through malloc.
+// 0, or the number of the error with which libc refused.
+int StartHelperThread(void (*body)());
 
 // Returns after `ms` milliseconds or earlier.
 void SleepMs(std::uint64_t ms);
