@@ -37,6 +37,7 @@ HAK_ALWAYS_INLINE T LoadForComparison(const std::atomic<T>& object) {
 // What this thread writes before is written before what it writes after, as far
 // as the compiler goes: for a reader that looks again much later.
 HAK_ALWAYS_INLINE void KeepOrder() {
+  // seq_cst pairs with nothing: no instruction comes of it.
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
