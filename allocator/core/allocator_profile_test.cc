@@ -19,7 +19,9 @@
 #include "allocator/core/test_allocator.h"
 #include "allocator/lookup/block_walk.h"
 #include "allocator/lookup/lookup.h"
+#include "allocator/profile/heap_profile_table.h"
 #include "allocator/reports/misuse_policy.h"
+#include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
 namespace {
@@ -44,6 +46,14 @@ class AllocatorProfileTest : public testing::Test {
   static std::uint64_t Samples(Test& test) {
     return test.allocator->profile().Totals().live.samples;
   }
+  // No table can grow.
+  static void LeaveNoRoom(Test& test) {
+    test.allocator->EnsureStarted();
+    const auto window =
+        test.allocator->ace().region().heap_window(Region::kProfileWindow);
+    ASSERT_TRUE(test.memory.MapAt(window.begin, kUnitBytes).ok());
+  }
+  static void ExpectSizesAreKnown(Test& test);
 };
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>>;
@@ -51,6 +61,47 @@ TYPED_TEST_SUITE(AllocatorProfileTest, Variants);
 
 constexpr std::size_t kSizes[] = {
     1, 100, 1024, 5000, 65536, 65537, 300'000, 5 * kMiB, kMaxSpanBytes + 1};
+
+// Blocks that change their size are freed with it, as they are with their
+// sample; the others', here, have been lost.
+template <typename V>
+void AllocatorProfileTest<V>::ExpectSizesAreKnown(Test& test) {
+  auto& allocator = *test.allocator;
+  auto*& self = test.self;
+  SetOnMisuse(OnMisuse::kLog);
+  const std::uint64_t misuses = MisuseCount();
+  const ProfileTotals before = allocator.profile().Totals();
+  for (const std::size_t size : kSizes) {
+    SCOPED_TRACE(size);
+    const std::size_t some = (size * 2 + 2) / 3;
+    // Smaller; as before again; and smaller yet.
+    for (const auto& sizes : std::vector<std::vector<std::size_t>>{
+             {some}, {some, size}, {some, some - some / 8}, {size}, {1}}) {
+      void* block = allocator.Allocate(self, size);
+      EXPECT_TRUE(IsSampled(test, block));
+      for (const std::size_t next : sizes) {
+        block = allocator.Reallocate(self, block, next);
+        ASSERT_NE(block, nullptr);
+        EXPECT_GE(allocator.UsableSize(self, block), next);
+      }
+      allocator.FreeSized(self, block, sizes.back(), kMinAlignmentBytes);
+      EXPECT_EQ(MisuseCount(), misuses);
+      allocator.CheckInvariants();
+    }
+  }
+  // It has stayed, and is no longer what it was.
+  void* const block = allocator.Allocate(self, 60'000);
+  EXPECT_EQ(allocator.Reallocate(self, block, 40'000), block);
+  allocator.FreeSized(self, block, 60'000, kMinAlignmentBytes);
+  EXPECT_EQ(MisuseCount(), misuses + 1);
+  allocator.FreeSized(self, block, 40'000, kMinAlignmentBytes);
+  EXPECT_EQ(MisuseCount(), misuses + 1);
+  SetOnMisuse(OnMisuse::kAbort);
+  const ProfileTotals after = allocator.profile().Totals();
+  EXPECT_EQ(after.live, before.live);
+  EXPECT_EQ(after.allocated.samples - before.allocated.samples,
+            after.lost_samples - before.lost_samples);
+}
 
 // Each block of one byte in one is sampled: all ways in, and all ways out.
 TYPED_TEST(AllocatorProfileTest, EveryRoute) {
@@ -209,12 +260,7 @@ TYPED_TEST(AllocatorProfileTest, AFailingCallIsServedWithoutASample) {
 TYPED_TEST(AllocatorProfileTest, WithoutATableAllGoesOn) {
   TestAllocator<TypeParam::kConfig> test(Sampling(1));
   auto& allocator = *test.allocator;
-  allocator.EnsureStarted();
-  const auto window =
-      allocator.profile().on()
-          ? allocator.ace().region().heap_window(Region::kProfileWindow)
-          : Region::Window();
-  ASSERT_TRUE(test.memory.MapAt(window.begin, kUnitBytes).ok());
+  this->LeaveNoRoom(test);
   for (const std::size_t size : kSizes) {
     void* block = allocator.Allocate(test.self, size);
     block = allocator.Reallocate(test.self, block, size + size / 8);
@@ -224,6 +270,45 @@ TYPED_TEST(AllocatorProfileTest, WithoutATableAllGoesOn) {
   }
   EXPECT_EQ(this->Samples(test), 0U);
   EXPECT_GE(allocator.profile().Totals().lost_samples, std::size(kSizes));
+  this->ExpectSizesAreKnown(test);
+}
+
+TYPED_TEST(AllocatorProfileTest, WithoutATableRefusedBlocksKnowTheirSize) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1));
+  auto& allocator = *test.allocator;
+  this->LeaveNoRoom(test);
+  void* const block = allocator.Allocate(test.self, 60'000);
+  EXPECT_TRUE(this->IsSampled(test, block));
+  test.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
+  EXPECT_EQ(allocator.Reallocate(test.self, block, 100), block);
+  test.memory.RefuseNothing();
+  allocator.FreeSized(test.self, block, 100, kMinAlignmentBytes);
+  allocator.CheckInvariants();
+}
+
+TYPED_TEST(AllocatorProfileTest, WithAllSamplesTakenAllGoesOn) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1));
+  auto& allocator = *test.allocator;
+  std::vector<void*> blocks(HeapProfileTable::kNodes);
+  for (void*& block : blocks) block = allocator.Allocate(test.self, 16);
+  EXPECT_EQ(this->Samples(test), blocks.size());
+  this->ExpectSizesAreKnown(test);
+  for (void* const block : blocks) allocator.Free(test.self, block);
+  EXPECT_EQ(this->Samples(test), 0U);
+}
+
+TYPED_TEST(AllocatorProfileTest, WithAllPlacesTakenAllGoesOn) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1));
+  auto& allocator = *test.allocator;
+  allocator.EnsureStarted();
+  CallStack stack;
+  stack.count = 1;
+  for (unsigned i = 0; i < HeapProfileTable::kSites; ++i) {
+    stack.addresses[0] = i;
+    allocator.profile().Add(reinterpret_cast<const void*>(16 + i), 16, 0,
+                            stack);
+  }
+  this->ExpectSizesAreKnown(test);
 }
 
 TYPED_TEST(AllocatorProfileTest, WalksAndCountsSeeSampledBlocks) {

@@ -247,9 +247,9 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
     hardening_.SetSize(pointer, size_bytes);
   } else if (block.route >= Route::kSpan) {
     UseOfLarge(ace_, pointer).requested_bytes = size_bytes;
-  } else if (kProfiles<kConfig> && block.is_sampled()) {
-    profile_.SetAskedClass(pointer, ClassOf(size_bytes));
-  } else if (!SetAskedClass(ace_.region(), pointer, block.size_class,
+  } else if (!(kProfiles<kConfig> && block.is_sampled() &&
+               profile_.SetAskedClass(pointer, ClassOf(size_bytes))) &&
+             !SetAskedClass(ace_.region(), pointer, block.size_class,
                             block.asked_class, ClassOf(size_bytes))) {
     ReportMisuse(ace_, Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
     return Misused();
@@ -306,7 +306,8 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
   if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
     if (large) {
       EndSample(ace_, profile_, pointer, block);
-    } else if (SampleStays(profile_, pointer, block, size_bytes)) {
+    } else if (SampleStays(ace_.region(), profile_, pointer, block,
+                           size_bytes)) {
       CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
       return Served(pointer);
     }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "allocator/core/shrunk_blocks.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -38,7 +39,7 @@ void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
   }
 }
 
-bool SampleStays(HeapProfile& profile, const void* pointer,
+bool SampleStays(Region& region, HeapProfile& profile, void* pointer,
                  const LiveBlock& block, std::size_t size_bytes) {
   const std::size_t block_bytes = ClassBytes(block.size_class);
   if (size_bytes > block_bytes ||
@@ -46,8 +47,9 @@ bool SampleStays(HeapProfile& profile, const void* pointer,
        (IsTiny(block.size_class) || size_bytes < block_bytes / 2))) {
     return false;
   }
-  profile.SetAskedClass(pointer, ClassOf(size_bytes));
-  return true;
+  return profile.SetAskedClass(pointer, ClassOf(size_bytes)) ||
+         SetAskedClass(region, pointer, block.size_class, block.asked_class,
+                       ClassOf(size_bytes));
 }
 
 }  // namespace hakmem

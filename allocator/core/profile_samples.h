@@ -1,9 +1,10 @@
-// Sampled blocks: those of which the heap profile keeps a sample.
+// Sampled blocks: those of which the heap profile takes a sample.
 //
 // Owns: nothing; their headers are kSampledHeader (block_header.h, H5), a Huge
-// block's record says so. Called by: Allocator's slow paths, in variants
-// without bounds. Thread-safety: any thread; one exchange decides between those
-// that change or free a block at once.
+// block's record says so, also where the sample was lost. Called by:
+// Allocator's slow paths, in variants without bounds. Thread-safety: any
+// thread; one exchange decides between those that change or free a block at
+// once.
 //
 // A block gets its header where it is handed out, and its sample, with the
 // stack, at the end of the call (Recover). Whoever frees it makes it one like
@@ -42,9 +43,10 @@ HAK_COLD void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
 HAK_COLD void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
                         const LiveBlock& block);
 
-// Whether a slab's sampled block, asked to be of this size, may stay where it
-// is, as any other would; then the sample knows what was asked for.
-HAK_COLD bool SampleStays(HeapProfile& profile, const void* pointer,
+// Whether a slab's sampled block, asked to be of this size, stays where it is,
+// as any other would. The sample knows then what was asked for; if it was lost,
+// the header does, of a block that is one like others.
+HAK_COLD bool SampleStays(Region& region, HeapProfile& profile, void* pointer,
                           const LiveBlock& block, std::size_t size_bytes);
 
 }  // namespace hakmem

@@ -187,10 +187,12 @@ SizeClass HeapProfile::AskedClass(const void* block, SizeClass otherwise) {
   return number == 0 ? otherwise : NodeAt(number - 1).asked_class;
 }
 
-void HeapProfile::SetAskedClass(const void* block, SizeClass asked_class) {
+bool HeapProfile::SetAskedClass(const void* block, SizeClass asked_class) {
   const FutexLockHolder hold(lock_);
   const std::uint32_t number = table_ == nullptr ? 0 : LinkTo(block);
-  if (number != 0) NodeAt(number - 1).asked_class = asked_class;
+  if (number == 0) return false;
+  NodeAt(number - 1).asked_class = asked_class;
+  return true;
 }
 
 ProfileTotals HeapProfile::Totals() {

@@ -64,7 +64,9 @@ class HeapProfile {
   // For a slab's block: the class of what was asked for (block_header.h, H4).
   // `otherwise`: for a block of which no sample was kept.
   HAK_COLD SizeClass AskedClass(const void* block, SizeClass otherwise);
-  HAK_COLD void SetAskedClass(const void* block, SizeClass asked_class);
+  // False: no sample of it was kept, and nothing is written down.
+  [[nodiscard]] HAK_COLD bool SetAskedClass(const void* block,
+                                            SizeClass asked_class);
 
   // Hints for statistics.
   std::size_t mapped_bytes() const {

@@ -185,7 +185,7 @@ TEST_F(HeapProfileTest, WithoutMemorySamplesAreLost) {
   EXPECT_EQ(profile_.Totals().lost_samples, 1U);
   EXPECT_EQ(profile_.Totals().allocated.samples, 1U);
   profile_.Remove(BlockAt(1));
-  profile_.SetAskedClass(BlockAt(1), 1);
+  EXPECT_FALSE(profile_.SetAskedClass(BlockAt(1), 1));
   EXPECT_EQ(profile_.AskedClass(BlockAt(1), 2), 2);
   // The kernel is not asked again.
   profile_.Add(BlockAt(1), kMean, 0, StackOf(100));
@@ -216,7 +216,7 @@ TEST_F(HeapProfileTest, WhenNoTableCanGrow) {
 TEST_F(HeapProfileTest, AskedClassIsKept) {
   profile_.Add(BlockAt(1), 32 * kKiB, 39, StackOf(100));
   EXPECT_EQ(profile_.AskedClass(BlockAt(1), 0), 39);
-  profile_.SetAskedClass(BlockAt(1), 36);
+  EXPECT_TRUE(profile_.SetAskedClass(BlockAt(1), 36));
   EXPECT_EQ(profile_.AskedClass(BlockAt(1), 0), 36);
 }
 

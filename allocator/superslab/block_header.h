@@ -13,8 +13,9 @@
 //       bits are the owner: a heap's id, or kSpanOwner.
 //   H4: a slab's block that was asked for with a smaller class is *shrunk*:
 //       live with the smaller class's code. Variants with bounds have none.
-//   H5: a slab's block or span of which the heap profile keeps a sample is
-//       *sampled*: live with kSampledCode. Variants with bounds have none.
+//   H5: a slab's block or span of which the heap profile takes a sample is
+//       *sampled*: live with kSampledCode, also if there was no room to keep
+//       the sample. Variants with bounds have none.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 
