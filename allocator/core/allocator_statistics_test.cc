@@ -211,5 +211,33 @@ TYPED_TEST(AllocatorStatisticsTest, MemoryAndKernelCallsAreThoseOfTheKernel) {
   check();
 }
 
+// Spans go back to ACE from what a heap keeps, between the two being asked.
+TYPED_TEST(AllocatorStatisticsTest, NoMoreIsGrantedThanIsMapped) {
+  auto& allocator = this->allocator_;
+  allocator.EnsureStarted();
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    auto* self = this->test_.NewThread();
+    while (!done) {
+      for (int i = 0; i < 100; ++i) {
+        void* const block = allocator.Allocate(self, 1'000'000);
+        allocator.Free(self, allocator.Allocate(self, 900'000));
+        allocator.Free(self, block);
+        allocator.upkeep().Reclaim(self);
+      }
+    }
+    allocator.Detach(self);
+  });
+  for (int i = 0; i < 100'000; ++i) {
+    const Statistics found = allocator.upkeep().Snapshot();
+    if (found.granted_bytes > found.mapped_bytes) {
+      ADD_FAILURE() << found.granted_bytes << " after " << i;
+      break;
+    }
+  }
+  done = true;
+  other.join();
+}
+
 }  // namespace
 }  // namespace hakmem

@@ -94,9 +94,7 @@ Statistics Upkeep<kConfig>::Snapshot() {
   ace_.AddStatistics(statistics);
   statistics.metadata_bytes += profile_.mapped_bytes();
   statistics.map_calls += profile_.map_calls();
-  const std::uint64_t kept_bytes = counters.kept_span_units * kUnitBytes;
-  statistics.granted_bytes -= kept_bytes;
-  statistics.cached_bytes += kept_bytes;
+  statistics.CountKept(counters.kept_span_units * kUnitBytes);
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
     RouteStatistics& route = statistics.routes[static_cast<unsigned>(

@@ -5,6 +5,7 @@
 #ifndef HAKMEM_ALLOCATOR_STATISTICS_STATISTICS_H_
 #define HAKMEM_ALLOCATOR_STATISTICS_STATISTICS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -57,6 +58,16 @@ struct Statistics {
   std::uint64_t registry_lock_waits = 0;
   std::uint64_t magazine_pool_lock_waits = 0;
   std::uint64_t parcel_pool_lock_waits = 0;
+
+  // Of what is granted, heaps, who were asked first, keep so much: what they
+  // have given back since is free already. Below 0 is what a signal handler
+  // finds that interrupted ACE.
+  void CountKept(std::uint64_t kept_bytes) {
+    if (static_cast<std::int64_t>(granted_bytes) < 0) granted_bytes = 0;
+    kept_bytes = std::min(kept_bytes, granted_bytes);
+    granted_bytes -= kept_bytes;
+    cached_bytes += kept_bytes;
+  }
 };
 
 // What the slabs of one size class hold, as a walk over the tables found it.

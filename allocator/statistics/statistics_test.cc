@@ -49,6 +49,27 @@ Statistics Numbered() {
   return statistics;
 }
 
+TEST(Statistics, KeptBytesAreFree) {
+  Statistics statistics;
+  statistics.granted_bytes = 1000;
+  statistics.cached_bytes = 10;
+  statistics.CountKept(300);
+  EXPECT_EQ(statistics.granted_bytes, 700U);
+  EXPECT_EQ(statistics.cached_bytes, 310U);
+  // Some have been given back since.
+  statistics.CountKept(800);
+  EXPECT_EQ(statistics.granted_bytes, 0U);
+  EXPECT_EQ(statistics.cached_bytes, 1010U);
+  statistics.CountKept(1);
+  EXPECT_EQ(statistics.granted_bytes, 0U);
+  EXPECT_EQ(statistics.cached_bytes, 1010U);
+  // ACE's figures are in between.
+  statistics.granted_bytes -= 100;
+  statistics.CountKept(1);
+  EXPECT_EQ(statistics.granted_bytes, 0U);
+  EXPECT_EQ(statistics.cached_bytes, 1010U);
+}
+
 TEST(OpenMetrics, LabelsAreEscapedAndCut) {
   std::string text;
   const LineSink sink = {
