@@ -1,5 +1,6 @@
 // The check of the whole heap, and the checks after slow paths.
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
-#include <iterator>
+#include <functional>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -126,6 +127,33 @@ TYPED_TEST(AllocatorDamageTest, FindsAWriteAfterFree) {
           << size;
     }
   }
+}
+
+// A thread that is cancelled meanwhile lets go of the heap first.
+TYPED_TEST(AllocatorDamageTest, TheCheckIsNoCancellationPoint) {
+  char* const block = this->Allocate(40);
+  SetOnMisuse(OnMisuse::kLog);
+  block[40] ^= 1;
+  struct Call {
+    std::function<std::size_t()> check;
+    std::size_t damaged = 0;
+  } call = {[this] { return this->Check(); }};
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(
+                &thread, nullptr,
+                [](void* context) -> void* {
+                  Call& call = *static_cast<Call*>(context);
+                  pthread_cancel(pthread_self());
+                  call.damaged = call.check();
+                  return nullptr;
+                },
+                &call),
+            0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  SetOnMisuse(OnMisuse::kAbort);
+  ASSERT_EQ(call.damaged, 1U);
+  block[40] ^= 1;
+  this->allocator_.Free(this->test_.self, block);
 }
 
 TYPED_TEST(AllocatorDamageTest, IsFoundBitByBit) {

@@ -2,7 +2,11 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "allocator/platform/errno_guard.h"
 
 namespace hakmem {
 namespace {
@@ -34,10 +38,12 @@ int StartHelperThread(void (*body)()) {
 }
 
 void SleepMs(std::uint64_t ms) {
+  const ErrnoGuard guard;
   const timespec duration = {
       .tv_sec = static_cast<time_t>(ms / 1000),
       .tv_nsec = static_cast<long>(ms % 1000) * 1'000'000};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &duration, nullptr);
+  // By number, because nanosleep() is a cancellation point.
+  syscall(SYS_nanosleep, &duration, nullptr);
 }
 
 }  // namespace hakmem

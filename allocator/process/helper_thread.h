@@ -14,7 +14,8 @@ namespace hakmem {
 // 0, or the number of the error with which libc refused.
 int StartHelperThread(void (*body)());
 
-// Returns after `ms` milliseconds or earlier.
+// Returns after `ms` milliseconds or earlier. No cancellation point: who sleeps
+// may hold a lock. Leaves errno as it was.
 void SleepMs(std::uint64_t ms);
 
 }  // namespace hakmem

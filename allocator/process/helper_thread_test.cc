@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/time.h>
 
 #include <atomic>
+#include <cerrno>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -39,6 +41,42 @@ TEST(HelperThreadTest, RunsWithANameAndWithoutSignals) {
   sigset_t mine;
   pthread_sigmask(SIG_SETMASK, nullptr, &mine);
   EXPECT_EQ(sigismember(&mine, SIGTERM), 0);
+}
+
+// A thread that is to end goes on to where it lets go of its locks.
+TEST(SleepMsTest, IsNoCancellationPoint) {
+  bool came_back = false;
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(
+                &thread, nullptr,
+                [](void* back) -> void* {
+                  pthread_cancel(pthread_self());
+                  SleepMs(1);
+                  *static_cast<bool*>(back) = true;
+                  pthread_testcancel();
+                  return nullptr;
+                },
+                &came_back),
+            0);
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_TRUE(came_back);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+}
+
+TEST(SleepMsTest, KeepsErrnoWhereASignalEndsIt) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  struct sigaction before;
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  const itimerval often = {{0, 10'000}, {0, 10'000}};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+  errno = 1234;
+  SleepMs(600'000);
+  EXPECT_EQ(errno, 1234);
+  const itimerval never = {};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
 }
 
 }  // namespace
