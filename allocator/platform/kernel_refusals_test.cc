@@ -16,6 +16,7 @@
 namespace {
 bool g_old_kernel = false;
 bool g_out_of_memory = false;
+bool g_too_many_mappings = false;
 }  // namespace
 
 extern "C" {
@@ -33,7 +34,7 @@ long __wrap_syscall(long number, ...);
 
 void* __wrap_mmap(void* address, size_t bytes, int protection, int flags,
                   int fd, off_t offset) {
-  if (g_out_of_memory) {
+  if (g_out_of_memory || g_too_many_mappings) {
     errno = ENOMEM;
     return MAP_FAILED;
   }
@@ -43,6 +44,11 @@ void* __wrap_mmap(void* address, size_t bytes, int protection, int flags,
 
 void* __wrap_mremap(void* from, size_t old_bytes, size_t bytes, int flags,
                     void* to) {
+  if (g_too_many_mappings) {
+    // Linux counts before it changes anything.
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
   if (!g_old_kernel) return __real_mremap(from, old_bytes, bytes, flags, to);
   // As before Linux 6.17 for a source of several mappings.
   munmap(to, bytes);
@@ -78,6 +84,7 @@ class KernelRefusalsTest : public testing::Test {
   ~KernelRefusalsTest() override {
     g_old_kernel = false;
     g_out_of_memory = false;
+    g_too_many_mappings = false;
     munmap(&At(from_), 16 * page_);
   }
 
@@ -126,6 +133,23 @@ TEST_F(KernelRefusalsTest, ARefusedMoveSaysThatItsTargetIsLost) {
   EXPECT_EQ(status.error_number, EFAULT);
   EXPECT_TRUE(status.target_lost);
   EXPECT_EQ(At(from_), 7);
+}
+
+// Nor can it be unmapped where that would split a mapping, as here.
+TEST_F(KernelRefusalsTest, AMoveBeyondTheLimitOnMappingsKeepsItsTarget) {
+  ASSERT_TRUE(memory_.MapAt(from_, 12 * page_).ok());
+  At(from_) = 7;
+  At(to_) = 5;
+  At(to_ + 2 * page_) = 6;
+  g_too_many_mappings = true;
+  errno = 1234;
+  const VmStatus status = memory_.Move(from_, to_, 2 * page_, true);
+  EXPECT_EQ(errno, 1234);
+  EXPECT_EQ(status.error_number, ENOMEM);
+  EXPECT_FALSE(status.target_lost);
+  EXPECT_EQ(At(from_), 7);
+  EXPECT_EQ(At(to_), 0);  // mapped: no crash
+  EXPECT_EQ(At(to_ + 2 * page_), 6);
 }
 
 TEST_F(KernelRefusalsTest, AMoveSaysThatItsSourceIsLost) {

@@ -49,6 +49,11 @@ void* Map(Address address, std::size_t bytes, int how, int protection) {
               how | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
+// Whether all of it is; this advice changes nothing.
+bool IsMapped(Address address, std::size_t bytes) {
+  return madvise(ToPointer(address), bytes, MADV_NORMAL) == 0;
+}
+
 VmStatus StatusOf(int result) {
   return {.error_number = result == 0 ? 0 : errno};
 }
@@ -270,11 +275,11 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
                        .call = VmCall::kMove,
                        .bytes = bytes};
     // The kernel may have unmapped the target before it looked at all of the
-    // source.
-    if (Map(to, bytes, MAP_FIXED, kWritable) == MAP_FAILED) {
-      munmap(ToPointer(to), bytes);
-      status.target_lost = true;
-    }
+    // source. At the limit on mappings it does so to nothing, refuses a new
+    // mapping, and would refuse to unmap as well.
+    status.target_lost = Map(to, bytes, MAP_FIXED, kWritable) == MAP_FAILED &&
+                         (!IsMapped(to, bytes) || !Purge(to, bytes).ok());
+    if (status.target_lost) munmap(ToPointer(to), bytes);
     return status;
   }
   if (!keep_source) return {};
@@ -289,7 +294,7 @@ VmStatus LinuxVirtualMemory::Renew(Address address, std::size_t bytes) {
   VmStatus status = {
       .error_number = errno, .call = VmCall::kMap, .bytes = bytes};
   // It may have unmapped the range, or part of it, before it ran out of memory.
-  status.target_lost = madvise(ToPointer(address), bytes, MADV_NORMAL) != 0;
+  status.target_lost = !IsMapped(address, bytes);
   if (status.target_lost) munmap(ToPointer(address), bytes);
   return status;
 }
