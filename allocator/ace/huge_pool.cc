@@ -327,13 +327,13 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
     ++move_calls_;
     status = memory.Move(from, to, old_bytes, /*keep_source=*/false);
     // A block that was moved before is several mappings, which Linux before
-    // 6.17 does not move at once.
-    if (status.error_number == EFAULT && !status.target_lost) {
+    // 6.17 does not move at once. A filter of system calls, or the limit on
+    // mappings, may refuse the move as well.
+    if (!status.ok() && !status.target_lost) {
       CopyToFresh(from, to, old_bytes);
       UnmapOrPurge(memory, from, old_bytes);
       status = {};
     }
-    if (!status.ok() && !status.target_lost) memory.Unmap(to, old_bytes);
   }
   if (!status.ok()) memory.Unmap(to + old_bytes, bytes - old_bytes);
   return status;

@@ -237,13 +237,14 @@ TEST_F(HugePoolTest, MovesPagesOverForeignRanges) {
   }
 }
 
-TEST_F(HugePoolTest, BlockStaysAsItWasWhenItsMoveIsRefused) {
+TEST_F(HugePoolTest, BlockStaysAsItWasWhenThereIsNoMemoryForMore) {
   const Address block = Grant(kSuperSlabBytes);
   ASSERT_NE(Grant(page_), 0U);
   FillContent(block, kSuperSlabBytes, 5);
   const std::size_t mapped = memory_.mapped_bytes();
-  for (const VmCall kind : {VmCall::kMap, VmCall::kMove}) {
-    memory_.RefuseCall(1, ENOMEM, Refuse::kOnce, kind);
+  // The tail of the new place is mapped first, and then the rest.
+  for (const std::uint64_t nth : {1U, 2U}) {
+    memory_.RefuseCall(nth, ENOMEM, Refuse::kFromThenOn, VmCall::kMap);
     const HugePool::Result result =
         pool_.Resize(memory_, block, 3 * kSuperSlabBytes);
     pool_.CheckInvariants();
@@ -268,38 +269,55 @@ TEST_F(HugePoolTest, MovesWithoutRoomForBoth) {
   EXPECT_PRED3(HasContent, moved, 8 * kSuperSlabBytes, 5);
 }
 
-// A kernel that moves one mapping at a time, and a block of two.
+// A kernel that moves one mapping at a time, and a block of two; a filter of
+// system calls; the limit on mappings.
 TEST_F(HugePoolTest, CopiesWhatTheKernelDoesNotMove) {
-  const Address block = Grant(4 * kSuperSlabBytes);
-  ASSERT_NE(Grant(page_), 0U);
-  FillContent(block, kSuperSlabBytes, 5);
-  FillContent(block + 3 * kSuperSlabBytes, page_, 6);
-  const std::size_t mapped = memory_.mapped_bytes();
-  memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
-  const Address moved = Resize(block, 5 * kSuperSlabBytes);
-  ASSERT_NE(moved, 0U);
-  EXPECT_NE(moved, block);
-  EXPECT_FALSE(pool_.IsLive(block));
-  EXPECT_EQ(memory_.mapped_bytes(), mapped + kSuperSlabBytes);
-  EXPECT_PRED3(HasContent, moved, kSuperSlabBytes, 5);
-  EXPECT_PRED3(HasContent, moved + 3 * kSuperSlabBytes, page_, 6);
-  // What was zero takes no memory.
-  unsigned char resident = 1;
-  ASSERT_TRUE(
-      memory_.FindResident(moved + 2 * kSuperSlabBytes, page_, &resident).ok());
-  EXPECT_EQ(resident & 1, 0);
+  for (const int error : {EFAULT, EPERM, ENOMEM}) {
+    const Address block = Grant(4 * kSuperSlabBytes);
+    const Address neighbour = Grant(page_);
+    ASSERT_NE(neighbour, 0U);
+    FillContent(block, kSuperSlabBytes, 5);
+    FillContent(block + 3 * kSuperSlabBytes, page_, 6);
+    const std::size_t mapped = memory_.mapped_bytes();
+    memory_.RefuseCall(1, error, Refuse::kOnce, VmCall::kMove);
+    const Address moved = Resize(block, 5 * kSuperSlabBytes);
+    ASSERT_NE(moved, 0U) << error;
+    EXPECT_NE(moved, block);
+    EXPECT_FALSE(pool_.IsLive(block));
+    EXPECT_FALSE(memory_.IsMapped(block, page_));
+    EXPECT_EQ(memory_.mapped_bytes(), mapped + kSuperSlabBytes);
+    EXPECT_PRED3(HasContent, moved, kSuperSlabBytes, 5);
+    EXPECT_PRED3(HasContent, moved + 3 * kSuperSlabBytes, page_, 6);
+    // What was zero takes no memory.
+    unsigned char resident = 1;
+    ASSERT_TRUE(
+        memory_.FindResident(moved + 2 * kSuperSlabBytes, page_, &resident)
+            .ok());
+    EXPECT_EQ(resident & 1, 0);
+    Release(moved);
+    Release(neighbour);
+  }
 }
 
+// Then there is nothing to copy to, and the block stays as it was.
 TEST_F(HugePoolTest, SurvivesARefusedMoveThatTookItsTarget) {
   const Address block = Grant(kSuperSlabBytes);
   ASSERT_NE(Grant(page_), 0U);
   FillContent(block, kSuperSlabBytes, 5);
   const std::size_t mapped = memory_.mapped_bytes();
   memory_.LoseTargetOfRefusedMoves();
-  memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
-  EXPECT_EQ(Resize(block, 3 * kSuperSlabBytes), 0U);
-  EXPECT_EQ(memory_.mapped_bytes(), mapped);
-  EXPECT_PRED3(HasContent, block, kSuperSlabBytes, 5);
+  for (const int error : {EFAULT, EPERM, ENOMEM}) {
+    memory_.RefuseCall(1, error, Refuse::kOnce, VmCall::kMove);
+    const HugePool::Result result =
+        pool_.Resize(memory_, block, 3 * kSuperSlabBytes);
+    pool_.CheckInvariants();
+    EXPECT_EQ(result.address, 0U);
+    EXPECT_EQ(result.status.error_number, error);
+    EXPECT_TRUE(pool_.IsLive(block));
+    EXPECT_EQ(pool_.BlockBytes(block), kSuperSlabBytes);
+    EXPECT_EQ(memory_.mapped_bytes(), mapped);
+    EXPECT_PRED3(HasContent, block, kSuperSlabBytes, 5);
+  }
   EXPECT_NE(Resize(block, 3 * kSuperSlabBytes), 0U);
 }
 
