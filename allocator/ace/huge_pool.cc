@@ -279,8 +279,8 @@ std::size_t HugePool::Release(VirtualMemory& memory, Address address,
   const Frame frame = FrameOf(address);
   const std::size_t bytes = records_[frame].bytes;
   Claim(address);
-  ++unmap_calls_;
-  {
+  if (lost_bytes != bytes) {
+    ++unmap_calls_;
     const FutexLockPause pause(lock_);
     UnmapOrPurge(memory, address + lost_bytes, bytes - lost_bytes);
   }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
@@ -163,6 +164,42 @@ TYPED_TEST(AllocatorBordersTest, PagesThatCannotMoveToAHugeBlock) {
     EXPECT_EQ(std::count(block, block + 5 * kMiB, 7), 5 * kMiB);
     allocator.CheckInvariants();
     allocator.FreeSized(test.self, block, kMaxSpanBytes + 1, 16);
+    allocator.CheckInvariants();
+  }
+}
+
+// A range is longer than the span, and the span's pages may be more than the
+// Huge block has.
+TYPED_TEST(AllocatorBordersTest, NothingIsMovedBehindAHugeBlock) {
+  constexpr std::size_t kLongestBytes =
+      kMaxSpanBytes - AllocatorBordersTest<TypeParam>::kSlackBytes;
+  for (const bool lost : {false, true}) {
+    TestAllocator<TypeParam::kConfig> test;
+    auto& allocator = *test.allocator;
+    char* block =
+        static_cast<char*>(allocator.Allocate(test.self, kLongestBytes - 1));
+    ASSERT_NE(block, nullptr);
+    block[0] = 5;
+    block[kLongestBytes - 2] = 7;
+    if (lost) {
+      test.memory.LoseTargetOfRefusedMoves();
+      test.memory.RefuseCall(1, EFAULT, FakeVirtualMemory::Refuse::kOnce,
+                             VmCall::kMove);
+    }
+    block = static_cast<char*>(
+        allocator.Reallocate(test.self, block, kLongestBytes + 1));
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(block[0], 5);
+    EXPECT_EQ(block[kLongestBytes - 2], 7);
+    EXPECT_EQ(test.memory.lost(), lost ? 1U : 0U);
+    const Address end = RoundUp(
+        reinterpret_cast<Address>(block) + kMaxSpanBytes + 1, kPageBytes);
+    EXPECT_TRUE(test.memory.IsMapped(end - kPageBytes, kPageBytes));
+    for (Address page = end; page < end + kUnitBytes; page += kPageBytes) {
+      EXPECT_FALSE(test.memory.IsMapped(page, kPageBytes));
+    }
+    allocator.CheckInvariants();
+    allocator.Free(test.self, block);
     allocator.CheckInvariants();
   }
 }

@@ -172,7 +172,12 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
     return true;
   }
   const auto to = reinterpret_cast<Address>(result.block);
-  const std::size_t moved_bytes = SpanAccessibleBytes(DescriptorAt(block.unit));
+  const std::size_t held_bytes = SpanAccessibleBytes(DescriptorAt(block.unit));
+  // A range may be longer than the Huge block, and what lies behind that is
+  // nobody's.
+  const std::size_t huge_bytes = ace_.HugeBytes(to);
+  const std::size_t moved_bytes =
+      huge_bytes == 0 ? held_bytes : std::min(held_bytes, huge_bytes);
   // The canary may begin in what is moved (HD3).
   if (kConfig.check_bounds) UseOfLarge(ace_, result.block).requested_bytes = 0;
   const VmStatus status = ace_.MoveSpanTo(block.unit, to, moved_bytes);
@@ -190,7 +195,7 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
   if (status.ok()) {
     const std::uint32_t units = RetireSpan(block.unit);
     if (!status.source_lost) {
-      ace_.ReleaseSpan(block.unit, units, /*dirty=*/false);
+      ace_.ReleaseSpan(block.unit, units, /*dirty=*/moved_bytes != held_bytes);
     }
   } else {
     ace_.CopyTouched(reinterpret_cast<Address>(pointer),
