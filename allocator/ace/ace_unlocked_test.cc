@@ -25,6 +25,8 @@ constexpr Config kSeparate = {
     .name = "separate", .separate_classes = true, .guard_pages = true};
 constexpr std::uint32_t kLongUnits = 4 * kUnitsPerSuperSlab;
 constexpr std::size_t kHugeBytes = 300 * kMiB;
+// That unmap so much: the slices before the last one go back by themselves.
+constexpr int kHugeCalls = 10;
 
 class AceUnlockedTest : public testing::Test {
  protected:
@@ -89,19 +91,19 @@ TEST_F(AceUnlockedTest, AHugeBlockIsUnmapped) {
   const Address block = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
   Watch([&](Address address, std::size_t bytes) {
     // It is freed for everybody, and its place is nobody else's yet.
-    EXPECT_EQ(address, block);
+    EXPECT_TRUE(Overlap(address, bytes, block, kHugeBytes));
     EXPECT_FALSE(ace_->ReleaseHuge(block));
     EXPECT_EQ(ace_->HugeBytes(block), 0U);
-    EXPECT_EQ(ace_->NextHuge(0), 0U);
+    EXPECT_NE(ace_->NextHuge(block - 1), block);
     EXPECT_FALSE(ace_->FindHuge(block + 1).live);
     const Address other = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
     ASSERT_NE(other, 0U);
-    EXPECT_FALSE(Overlap(address, bytes, other, kHugeBytes));
+    EXPECT_FALSE(Overlap(block, kHugeBytes, other, kHugeBytes));
     ace_->CheckInvariants();
   });
   EXPECT_TRUE(ace_->ReleaseHuge(block));
-  EXPECT_EQ(long_calls_, 1);
-  EXPECT_EQ(ace_->mapped_bytes(), kHugeBytes);
+  EXPECT_EQ(long_calls_, kHugeCalls);
+  EXPECT_EQ(ace_->mapped_bytes(), kHugeCalls * kHugeBytes);
 }
 
 TEST_F(AceUnlockedTest, AHugeBlockIsResized) {
@@ -109,19 +111,21 @@ TEST_F(AceUnlockedTest, AHugeBlockIsResized) {
   const Address block = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
   ASSERT_NE(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, 0U);
   FillContent(block, 8 * kContentStrideBytes, 7);
+  Address resized = block;
   Watch([&](Address, std::size_t) {
-    EXPECT_FALSE(ace_->ReleaseHuge(block));
+    EXPECT_FALSE(ace_->ReleaseHuge(resized));
     EXPECT_NE(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, 0U);
     ace_->CheckInvariants();
   });
   const Address moved = ResizeLive(*ace_, block, 2 * kHugeBytes).address;
   EXPECT_NE(moved, block);
+  resized = moved;
   EXPECT_EQ(long_calls_, 1);
   EXPECT_PRED3(HasContent, moved, 8 * kContentStrideBytes, 7);
   EXPECT_EQ(ResizeLive(*ace_, moved, kHugeBytes).address, moved);
-  EXPECT_EQ(long_calls_, 2);
+  EXPECT_EQ(long_calls_, 1 + kHugeCalls);
   EXPECT_EQ(ace_->HugeBytes(moved), kHugeBytes);
-  EXPECT_EQ(ace_->mapped_bytes(), 4 * kHugeBytes);
+  EXPECT_EQ(ace_->mapped_bytes(), (3 + kHugeCalls) * kHugeBytes);
 }
 
 TEST_F(AceUnlockedTest, ALimitHoldsWhileABlockMoves) {

@@ -17,16 +17,12 @@ namespace {
 // After half of them the gaps between blocks are left alone.
 constexpr int kMaxTries = 64;
 constexpr unsigned kMaxDoublings = 24;
+// The most pages that go back in one call: 1 to 8 ms.
+constexpr std::size_t kSliceBytes = 32 * kMiB;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 constexpr HeaderByte kLiveHuge = MakeHeader(BlockState::kLive, kHugeCode);
 constexpr HeaderByte kFreeHuge = MakeHeader(BlockState::kFree, kHugeCode);
-
-// When the kernel refuses, the memory goes back and the addresses are lost:
-// Grant will find them in use and step over them.
-void UnmapOrPurge(VirtualMemory& memory, Address begin, std::size_t bytes) {
-  if (!memory.Unmap(begin, bytes).ok()) memory.Purge(begin, bytes);
-}
 
 // To pages that are zero and have no memory yet; those of zeros get none.
 void CopyToFresh(Address from, Address to, std::size_t bytes) {
@@ -264,6 +260,34 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
   return result;
 }
 
+// While the kernel unmaps pages, nobody can map others, and who waits for that
+// has Ace's lock. So most of the pages of a long range go back before, slice by
+// slice, and others come in between. Slices end where huge pages do. Where the
+// kernel refuses, the call that unmaps has more to do.
+VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
+                                 std::size_t bytes) {
+  const Address end = begin + bytes;
+  bool purged = true;
+  for (Address from = begin; purged && end - from > kSliceBytes;) {
+    const Address to = RoundDown<Address>(from + kSliceBytes, kSuperSlabBytes);
+    purged = Purge(memory, from, to - from);
+    from = to;
+  }
+  return memory.Unmap(begin, bytes);
+}
+
+// When the kernel refuses, the memory goes back and the addresses are lost:
+// Grant will find them in use and step over them.
+void HugePool::UnmapOrPurge(VirtualMemory& memory, Address begin,
+                            std::size_t bytes) {
+  if (!UnmapInSlices(memory, begin, bytes).ok()) Purge(memory, begin, bytes);
+}
+
+bool HugePool::Purge(VirtualMemory& memory, Address begin, std::size_t bytes) {
+  purge_calls_.fetch_add(1, std::memory_order_relaxed);
+  return memory.Purge(begin, bytes).ok();
+}
+
 void HugePool::Claim(Address address) {
   SetHeader(FrameOf(address), kFreeHuge);
   ++changing_;
@@ -379,7 +403,7 @@ void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
   bool unmapped = false;
   {
     const FutexLockPause pause(lock_);
-    unmapped = memory.Unmap(AddressOf(frame) + bytes, less_bytes).ok();
+    unmapped = UnmapInSlices(memory, AddressOf(frame) + bytes, less_bytes).ok();
   }
   Unclaim(AddressOf(frame));
   if (!unmapped) return;

@@ -6,6 +6,8 @@
 //
 // A block starts at a SuperSlab boundary and is mapped to the page. Freed, it
 // is unmapped at once: what it costs to map again is small beside touching it.
+// Most of the pages of a long one go back before, in slices, so that no call
+// keeps other threads from mapping memory for long.
 // A frame stays free between two blocks, so that the kernel never merges their
 // mappings and unmapping one never splits one.
 //
@@ -107,6 +109,7 @@ class HugePool {
     VisitTable(record_table_, visit);
     visit(Statistic::kMapCalls, map_calls_);
     visit(Statistic::kUnmapCalls, unmap_calls_);
+    visit(Statistic::kPurgeCalls, purge_calls_);
     visit(Statistic::kMoveCalls, move_calls_);
   }
   // For readers from outside.
@@ -172,6 +175,11 @@ class HugePool {
   void Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes);
   VmStatus MovePages(VirtualMemory& memory, Address from, Address to,
                      std::size_t bytes);
+  // Without Ace's lock.
+  VmStatus UnmapInSlices(VirtualMemory& memory, Address begin,
+                         std::size_t bytes);
+  void UnmapOrPurge(VirtualMemory& memory, Address begin, std::size_t bytes);
+  bool Purge(VirtualMemory& memory, Address begin, std::size_t bytes);
 
   // The tree.
   std::size_t window_frames() const { return window_.bytes >> kSuperSlabShift; }
@@ -204,6 +212,8 @@ class HugePool {
   std::uint64_t map_calls_ = 0;
   std::uint64_t unmap_calls_ = 0;
   std::uint64_t move_calls_ = 0;
+  // Written by any thread, read by statistics.
+  std::atomic<std::uint64_t> purge_calls_{0};
 };
 
 }  // namespace hakmem

@@ -175,6 +175,66 @@ TEST_F(HugePoolTest, LosesAddressesThatTheKernelDoesNotUnmap) {
   EXPECT_EQ(Grant(page_), Frame(1));
 }
 
+// No more of a long range goes back in one call than a slice.
+TEST_F(HugePoolTest, UnmapsLongRangesInSlices) {
+  constexpr std::size_t kSliceBytes = 32 * kMiB;
+  struct Call {
+    VmCall kind;
+    Address begin;
+    Address end;
+  };
+  std::vector<Call> calls;
+  memory_.WatchLongCalls([&](VmCall kind, Address begin, std::size_t bytes) {
+    if (kind != VmCall::kMove) calls.push_back({kind, begin, begin + bytes});
+  });
+  const auto expect = [&](Address begin, Address end, std::size_t purges) {
+    ASSERT_EQ(calls.size(), purges + 1);
+    const Call unmap = calls.back();
+    calls.pop_back();
+    Address at = begin;
+    for (const Call& call : calls) {
+      EXPECT_EQ(call.kind, VmCall::kPurge);
+      EXPECT_EQ(call.begin, at);
+      EXPECT_LE(call.end - at, kSliceBytes);
+      EXPECT_EQ(call.end % kSuperSlabBytes, 0U);
+      at = call.end;
+    }
+    EXPECT_EQ(unmap.kind, VmCall::kUnmap);
+    EXPECT_EQ(unmap.begin, begin);
+    EXPECT_EQ(unmap.end, end);
+    EXPECT_LE(end - at, kSliceBytes);
+    calls.clear();
+  };
+
+  Release(Grant(kSliceBytes));
+  expect(Frame(0), Frame(16), 0);
+  Release(Grant(3 * kSliceBytes + page_));
+  expect(Frame(0), Frame(48) + page_, 3);
+  const Address block = Grant(3 * kSliceBytes);
+  FillContent(block, 3 * page_, 5);
+  ASSERT_EQ(Resize(block, 3 * page_), block);
+  expect(block + 3 * page_, Frame(48), 2);
+  EXPECT_PRED3(HasContent, block, 3 * page_, 5);
+  // One that was copied to another place.
+  ASSERT_EQ(Resize(block, kSliceBytes + page_), block);
+  ASSERT_NE(Grant(page_), 0U);
+  memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
+  const Address moved = Resize(block, kSliceBytes + 2 * kSuperSlabBytes);
+  ASSERT_NE(moved, block);
+  expect(block, Frame(16) + page_, 1);
+  EXPECT_PRED3(HasContent, moved, 3 * page_, 5);
+}
+
+TEST_F(HugePoolTest, UnmapsAtOnceWhatDoesNotGoBackInSlices) {
+  const Address block = Grant(96 * kMiB);
+  memory_.RefuseCall(1, EINVAL, Refuse::kFromThenOn, VmCall::kPurge);
+  Release(block);
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), 1U);
+  EXPECT_EQ(memory_.calls(VmCall::kUnmap), 1U);
+  EXPECT_FALSE(memory_.IsMapped(block, page_));
+  EXPECT_EQ(Grant(96 * kMiB), block);
+}
+
 TEST_F(HugePoolTest, GrowsInPlaceWhereItCan) {
   const Address block = Grant(2 * page_);
   FillContent(block, 2 * page_, 3);
