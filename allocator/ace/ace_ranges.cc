@@ -23,6 +23,10 @@ constexpr std::size_t kMappingsPerGuard = 2;
 constexpr FrameIndex kFirstOpenFrame = 2;
 constexpr std::uint32_t kLeastOpenedUnits = 8;
 
+// How often a grant waits for a range that is being purged: for 5 ms or more,
+// where a purge takes 1 to 2.
+constexpr int kMaxRangeWaits = 100;
+
 }  // namespace
 
 void Ace::StartGuards() {
@@ -146,12 +150,18 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units) {
   return true;
 }
 
-// Carves what the free ranges cannot serve from units that nothing has used.
+// Carves what the free ranges cannot serve from units that nothing has used. A
+// range that was carved stays its class's, with its guard, so those that are
+// being purged are waited for: else each purge could add one.
 Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   UnitIndex first = stock.ranges.Take(kind);
+  for (int waits = 0; first == kNoUnit && waits < kMaxRangeWaits; ++waits) {
+    if (!stock.pool.is_purging() || !stock.ranges.Has(kind)) break;
+    WaitForKernel();
+    first = stock.ranges.Take(kind);
+  }
   if (first != kNoUnit) {
-    if (!stock.pool.IsPurging(first, kind.units) &&
-        RemapRange(stock, first, kind.units)) {
+    if (RemapRange(stock, first, kind.units)) {
       const Grant again = Regrant(stock, first, kind.units);
       if (again.first != kNoUnit) [[likely]]
         return again;

@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -192,6 +194,58 @@ TEST_F(AceUnlockedTest, AGrantAtTheLimitWaitsForAPurge) {
   ace_->PurgeAll();
   other.join();
   EXPECT_EQ(long_calls_, 1);
+}
+
+// Another range of the same class serves, in the order of the list.
+TEST_F(AceUnlockedTest, AGrantPassesRangesThatAreBeingPurged) {
+  Start(500, kSeparate);
+  const UnitIndex clean[] = {Span(kLongUnits), Span(kLongUnits)};
+  const UnitIndex dirty = Span(kLongUnits);
+  for (const UnitIndex span : clean) ace_->ReleaseSpan(span, kLongUnits);
+  ace_->PurgeAll();
+  ace_->ReleaseSpan(dirty, kLongUnits);
+  Watch([&](Address address, std::size_t) {
+    EXPECT_EQ(address, AddressOf(dirty));
+    EXPECT_EQ(Span(kLongUnits), clean[1]);
+    ace_->CheckInvariants();
+  });
+  ace_->PurgeAll();
+  EXPECT_EQ(long_calls_, 1);
+  EXPECT_EQ(Span(kLongUnits), dirty);
+  EXPECT_EQ(Span(kLongUnits), clean[0]);
+}
+
+// A grant waits for a range of its class that is being purged: carving one
+// instead, which stays, would add one for each purge.
+TEST_F(AceUnlockedTest, PurgesDoNotAddRanges) {
+  constexpr unsigned kRounds = 20;
+  Start(500, kSeparate);
+  const auto take = [&] { return ace_->GrantSpan(1, kUnitBytes).first; };
+  std::set<UnitIndex> spans = {take()};
+  for (unsigned round = 0; round < kRounds; ++round) {
+    for (const UnitIndex span : spans) ace_->ReleaseSpan(span, 1);
+    std::atomic<bool> asks = false;
+    std::atomic<bool> has = false;
+    UnitIndex granted = kNoUnit;
+    std::thread other;
+    memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
+      if (other.joinable()) return;
+      other = std::thread([&] {
+        asks = true;
+        granted = take();
+        has = true;
+      });
+      while (!asks) SleepShortly();
+      for (int waits = 0; waits < 10 && !has; ++waits) SleepShortly();
+    });
+    ace_->PurgeAll();
+    other.join();
+    ASSERT_NE(granted, kNoUnit);
+    spans.insert(granted);
+    for (std::size_t taken = 1; taken < spans.size(); ++taken) take();
+  }
+  // Not quite one: a grant does not wait for ever.
+  EXPECT_LT(spans.size(), kRounds / 2);
 }
 
 // In a child, what another thread was purging is free memory that may hold

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "allocator/ace/unit_pool.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/slab/slab.h"
@@ -36,26 +37,55 @@ void RangePool::NoteCarved(RangeKind kind, UnitIndex first) {
       static_cast<std::uint8_t>(shift);
 }
 
+// Whether any of its units is being given back.
+bool RangePool::IsPurging(UnitIndex first, std::uint32_t units) const {
+  bool purging = false;
+  ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
+    purging |= (zone_.super_slab(frame).purging_units & mask) != 0;
+  });
+  return purging;
+}
+
+// Those that another thread purges keep their places.
+UnitIndex RangePool::PopUsable(List& list, std::uint32_t units) {
+  List* link = &list;
+  for (int passed = 0; *link != 0 && passed < kMostPassed; ++passed) {
+    const UnitIndex first = *link - 1;
+    if (!IsPurging(first, units)) return Pop(*link);
+    link = &DescriptorOf(zone_, first).slab.next;
+  }
+  return kNoUnit;
+}
+
 UnitIndex RangePool::Take(RangeKind kind) {
-  return kind.is_slab() ? Pop(lists_->slabs[kind.size_class]) : TakeSpan(kind);
+  return kind.is_slab() ? PopUsable(lists_->slabs[kind.size_class], kind.units)
+                        : TakeSpan(kind);
+}
+
+// Bit per alignment that will do: its list is not empty.
+unsigned RangePool::AlignmentsFor(RangeKind kind) const {
+  const unsigned non_empty = lists_->non_empty[LengthClassOf(kind.units)];
+  return non_empty & ~(kind.alignment_units - 1);
+}
+
+bool RangePool::Has(RangeKind kind) const {
+  return kind.is_slab() ? lists_->slabs[kind.size_class] != 0
+                        : AlignmentsFor(kind) != 0;
 }
 
 UnitIndex RangePool::TakeSpan(RangeKind kind) {
   const unsigned length = LengthClassOf(kind.units);
-  const auto least =
-      static_cast<unsigned>(std::countr_zero(kind.alignment_units));
-  const unsigned lists =
-      static_cast<unsigned>(lists_->non_empty[length]) >> least;
-  if (lists == 0) return kNoUnit;
-  const unsigned alignment =
-      least + static_cast<unsigned>(std::countr_zero(lists));
-  List& list = lists_->spans[length][alignment];
-  const UnitIndex first = Pop(list);
-  if (list == 0) {
-    lists_->non_empty[length] = static_cast<std::uint16_t>(
-        lists_->non_empty[length] & ~(1U << alignment));
+  for (unsigned lists = AlignmentsFor(kind); lists != 0; lists &= lists - 1) {
+    const auto alignment = static_cast<unsigned>(std::countr_zero(lists));
+    List& list = lists_->spans[length][alignment];
+    const UnitIndex first = PopUsable(list, kind.units);
+    if (list == 0) {
+      lists_->non_empty[length] = static_cast<std::uint16_t>(
+          lists_->non_empty[length] & ~(1U << alignment));
+    }
+    if (first != kNoUnit) return first;
   }
-  return first;
+  return kNoUnit;
 }
 
 void RangePool::Put(RangeKind kind, UnitIndex first) {

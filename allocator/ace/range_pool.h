@@ -109,9 +109,12 @@ class RangePool {
   RangePool(const RangePool&) = delete;
   RangePool& operator=(const RangePool&) = delete;
 
-  // The range that was freed last, but for those of which a frame was unmapped;
-  // kNoUnit: there is none. A span's units are a length class's.
+  // The range that was freed last, but for those of which a frame was unmapped
+  // and those that are being purged; kNoUnit: there is none, or, if Has, the
+  // first kMostPassed of each list are being purged. A span's units are a
+  // length class's.
   UnitIndex Take(RangeKind kind);
+  bool Has(RangeKind kind) const;
   void Put(RangeKind kind, UnitIndex first);
   // A range was just carved from units that nothing has used.
   void NoteCarved(RangeKind kind, UnitIndex first);
@@ -135,10 +138,16 @@ class RangePool {
   static constexpr unsigned kAlignments = RangeLists::kAlignments;
   static_assert(LengthClassOf(kMostUnits) + 1 == internal::kRoundLengths);
 
+  // So many are looked at for the sake of one grant.
+  static constexpr int kMostPassed = 32;
+
   using List = RangeLists::List;
 
   UnitIndex TakeSpan(RangeKind kind);
+  unsigned AlignmentsFor(RangeKind kind) const;
   UnitIndex Pop(List& list);
+  UnitIndex PopUsable(List& list, std::uint32_t units);
+  bool IsPurging(UnitIndex first, std::uint32_t units) const;
   void Push(List& list, UnitIndex first);
   unsigned AlignmentOf(UnitIndex first) const;
   bool HasFrame(UnitIndex first, std::uint32_t units, Presence presence) const;

@@ -95,8 +95,6 @@ class UnitPool {
   // The same for the units of a class's range, and taking them again.
   void Keep(UnitIndex first, std::uint32_t units, bool dirty);
   KeptUnits TakeKept(UnitIndex first, std::uint32_t units);
-  // Whether any of them is being given back.
-  bool IsPurging(UnitIndex first, std::uint32_t units) const;
 
   // Calls `fill(begin, bytes)`, with the lock let go of, for a clean SuperSlab
   // of those that are granted next; it is dirty from then on. False: there is

@@ -38,14 +38,6 @@ KeptUnits UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
   return taken;
 }
 
-bool UnitPool::IsPurging(UnitIndex first, std::uint32_t units) const {
-  bool purging = false;
-  ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
-    purging |= (zone_.super_slab(frame).purging_units & mask) != 0;
-  });
-  return purging;
-}
-
 std::size_t UnitPool::UnmapKept(VirtualMemory& memory, FrameIndex& next,
                                 std::size_t& guards) {
   for (; next < zone_.frame_count() && kept_units_ != 0; ++next) {
