@@ -140,6 +140,8 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units) {
     const VmStatus status =
         stock.pool.RemapKept(memory_, frame, AccessOfNew(stock, frame));
     if (status.error_number == EEXIST) {
+      // A span that rests may have the frame, too, and is on no list.
+      resting_.WakeAll();
       stock.ranges.DropForeign();
       first = kNoUnit;
     }

@@ -6,18 +6,22 @@
 
 #include <atomic>
 #include <cstddef>
+#include <fstream>
 #include <memory>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace.h"
 #include "allocator/ace/test_content.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/slab/size_class.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -69,6 +73,34 @@ class AceUnlockedTest : public testing::Test {
     const UnitIndex span = ace_->GrantSpan(units, kUnitBytes).first;
     FillContent(AddressOf(span), kUnitBytes, 1);
     return span;
+  }
+  // Another thread releases a span when it gets the lock after the first frame
+  // was unmapped, if it gets it.
+  void ReleaseWhileUnmapping(UnitIndex span, std::uint32_t units) {
+    const SizeClass tiny = ClassOf(64);
+    ace_->ReleaseSlab(tiny, ace_->GrantSlab(tiny).first);
+    std::thread other;
+    memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
+      if (other.joinable()) return;
+      std::atomic<pid_t> thread_id = 0;
+      other = std::thread([&, span, units] {
+        FutexLock::Identify();
+        thread_id = gettid();
+        ace_->ReleaseSpan(span, units);
+      });
+      while (thread_id == 0 || !Sleeps(thread_id)) SleepShortly();
+    });
+    ace_->UnmapCaches();
+    other.join();
+    memory_.WatchLongCalls(nullptr);
+  }
+  static bool Sleeps(pid_t thread_id) {
+    std::ifstream file("/proc/self/task/" + std::to_string(thread_id) +
+                       "/stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(')');
+    return name_end != std::string::npos && line.substr(name_end, 3) == ") S";
   }
   // As the hooks of fork do it.
   pid_t Fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -246,6 +278,35 @@ TEST_F(AceUnlockedTest, PurgesDoNotAddRanges) {
   }
   // Not quite one: a grant does not wait for ever.
   EXPECT_LT(spans.size(), kRounds / 2);
+}
+
+// Under pressure, a frame may be unmapped of which a span rests, and something
+// else may take its place.
+TEST_F(AceUnlockedTest, WhatOthersHaveTakenRestsNoMore) {
+  constexpr std::uint32_t kUnits = kUnitsPerSuperSlab / 2;
+  constexpr Config kDelayed = {
+      .name = "delayed", .delay_reuse = true, .separate_classes = true};
+  Start(500, kDelayed);
+  ASSERT_NE(Span(32 * kUnits), kNoUnit);
+  UnitIndex listed = Span(kUnits);
+  UnitIndex resting = Span(kUnits);
+  ASSERT_EQ(FrameOfUnit(listed), FrameOfUnit(resting + kUnits - 1));
+  ASSERT_EQ(FrameOfUnit(resting), FrameOfUnit(listed + kUnits - 1));
+  const Address frame = RoundDown(AddressOf(listed), Address{kSuperSlabBytes});
+  for (;;) {
+    ace_->ReleaseSpan(listed, kUnits);
+    ReleaseWhileUnmapping(resting, kUnits);
+    if (!memory_.IsMapped(frame, kSuperSlabBytes)) break;
+    // The other thread came too late; all is as it was.
+    ace_->UnmapCaches();
+    listed = Span(kUnits);
+    resting = Span(kUnits);
+  }
+  ASSERT_TRUE(memory_.MapAt(frame, memory_.PageBytes()).ok());
+  EXPECT_NE(FrameOfUnit(Span(kUnits)), FrameOfUnit(listed));
+  // None rests.
+  ace_->UnmapCaches();
+  EXPECT_NE(FrameOfUnit(Span(kUnits)), FrameOfUnit(listed));
 }
 
 // In a child, what another thread was purging is free memory that may hold
