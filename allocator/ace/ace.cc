@@ -71,24 +71,25 @@ void Ace::AddMapped(std::size_t bytes) {
   }
 }
 
-// Maps a frame again that was unmapped under pressure.
-bool Ace::RemapOne(ZoneStock& stock) {
+// Maps neighbouring frames again that were unmapped under pressure.
+bool Ace::Remap(ZoneStock& stock, FrameIndex frames) {
+  const std::size_t bytes = frames * kSuperSlabBytes;
+  if (!WithinHeapLimit(bytes)) return false;
   for (;;) {
-    const FrameIndex frame = stock.pool.TakeUnmapped();
-    if (frame == kNoFrame) return false;
+    const FrameIndex unmapped = stock.pool.unmapped_frames();
+    const FrameIndex first = stock.pool.FindUnmapped(frames);
+    if (first == kNoFrame) return false;
     ++zone_map_calls_;
-    const VmStatus status =
-        stock.zone.RemapFrame(memory_, frame, AccessOfNew(stock, frame));
+    const VmStatus status = stock.pool.Remap(memory_, first, frames,
+                                             AccessOfNew(stock, first, frames));
     if (status.ok()) {
-      AddMapped(kSuperSlabBytes);
-      AskForHugePages(stock, frame, 1);
-      stock.pool.AddFrames(frame, 1);
+      AddMapped(bytes);
+      AskForHugePages(stock, first, frames);
+      stock.pool.AddFrames(first, frames);
       return true;
     }
-    if (status.error_number != EEXIST) {
-      stock.pool.AddUnmapped(frame);
-      return false;
-    }
+    // Others may do where something else has some of these.
+    if (stock.pool.unmapped_frames() == unmapped) return false;
   }
 }
 
@@ -141,7 +142,9 @@ void Ace::PrepareAhead() {
   for (ZoneStock& stock : stocks_) {
     // A zone that nobody has used yet shows no demand; where frames had to be
     // unmapped, memory is short.
-    if (stock.zone.frame_count() == 0 || stock.pool.has_unmapped()) continue;
+    if (stock.zone.frame_count() == 0 || stock.pool.unmapped_frames() != 0) {
+      continue;
+    }
     const std::uint64_t demand = stock.NewDemand();
     const std::uint64_t wanted =
         std::clamp<std::uint64_t>(demand, kUnitsPerSuperSlab, kMostAheadUnits);
@@ -161,9 +164,7 @@ void Ace::PrepareAhead() {
 bool Ace::MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal) {
   const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
   const FrameIndex step = GrowthStep(stock.zone);
-  if (needed == 1 && WithinHeapLimit(kSuperSlabBytes) && RemapOne(stock)) {
-    return true;
-  }
+  if (Remap(stock, needed)) return true;
   refusal = ExtendZone(stock, std::max(needed, step));
   if (refusal.reason == FailureReason::kNone) return true;
   if (step > needed) {

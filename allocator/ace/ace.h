@@ -337,7 +337,8 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Refusal ExtendZone(ZoneStock& stock, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool RemapOne(ZoneStock& stock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool Remap(ZoneStock& stock, FrameIndex frames)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Whether the zone shall have huge pages from the frame `next` on.
   bool WantsHugePages(const ZoneStock& stock, FrameIndex next) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -163,15 +163,13 @@ void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {
   AddRun(first, frames);
 }
 
-FrameIndex UnitPool::TakeUnmapped() {
-  const FrameIndex frame = unmapped_head_;
-  if (frame != kNoFrame) unmapped_head_ = zone_.super_slab(frame).next;
-  return frame;
-}
-
-void UnitPool::AddUnmapped(FrameIndex frame) {
-  zone_.super_slab(frame).next = unmapped_head_;
-  unmapped_head_ = frame;
+VmStatus UnitPool::Remap(VirtualMemory& memory, FrameIndex first,
+                         FrameIndex frames, Access access) {
+  const VmStatus status = zone_.Remap(memory, first, frames, access);
+  for (FrameIndex frame = first; frame < first + frames; ++frame) {
+    if (!IsUnmapped(frame)) --unmapped_frames_;
+  }
+  return status;
 }
 
 std::uint32_t UnitPool::LargestFreeRun() const {

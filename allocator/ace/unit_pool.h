@@ -30,8 +30,9 @@
 //   U4: a SuperSlab on the dirty list has dirty units; one that has, and many
 //   if
 //       it consists of huge pages, is on it.
-//   U5: the counts of free, kept, dirty and purging units agree with the
-//       records; purging units are neither free nor dirty.
+//   U5: the counts of free, kept, dirty and purging units and of unmapped
+//       frames agree with the records; purging units are neither free nor
+//       dirty.
 //   U6: a bit of the map of level n is set exactly when all of its 64^n frames
 //       are wholly free.
 //   U7: moved_mappings() is how many units are marked as the first of a mapping
@@ -117,11 +118,14 @@ class UnitPool {
 
   // Adds frames that the zone has just mapped (they are clean).
   void AddFrames(FrameIndex first, FrameIndex frames);
-  // Takes a frame from those that UnmapFree unmapped; kNoFrame: there is none.
-  FrameIndex TakeUnmapped();
-  bool has_unmapped() const { return unmapped_head_ != kNoFrame; }
-  // Puts one back that could not be mapped again.
-  void AddUnmapped(FrameIndex frame);
+  // The first of so many neighbouring frames that UnmapFree unmapped; kNoFrame:
+  // there are none.
+  FrameIndex FindUnmapped(FrameIndex frames);
+  // Maps them again; AddFrames is to follow. EEXIST: those that something else
+  // has taken are foreign, and unmapped frames no longer.
+  VmStatus Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
+                 Access access);
+  FrameIndex unmapped_frames() const { return unmapped_frames_; }
 
   // The frames from `frame` on are asked to consist of huge pages.
   void SetHugeFrom(FrameIndex frame) { huge_from_ = frame; }
@@ -218,6 +222,8 @@ class UnitPool {
   FrameIndex FindRun(std::uint32_t units, bool with_tail) const;
   FrameIndex FindClean() const;
   void CutRun(FrameIndex first, std::uint32_t frames);
+  bool IsUnmapped(FrameIndex frame) const;
+  void NoteUnmapped();
   std::uint32_t TailBefore(FrameIndex frame) const;
   FrameIndex RunStart(FrameIndex frame) const;
   std::uint64_t& MapWord(unsigned level, FrameIndex frame) const;
@@ -267,7 +273,11 @@ class UnitPool {
   FrameIndex lists_[kListCount] = {};
   FrameIndex dirty_head_ = kNoFrame;
   FrameIndex dirty_tail_ = kNoFrame;
-  FrameIndex unmapped_head_ = kNoFrame;
+  FrameIndex unmapped_frames_ = 0;
+  // No run of 2^i unmapped frames begins before unmapped_from_[i], and none is
+  // longer than most_unmapped_.
+  FrameIndex unmapped_from_[8] = {};
+  FrameIndex most_unmapped_ = 0;
   FrameIndex huge_from_ = kNoFrame;
   bool splits_huge_ = false;
   std::uint64_t free_units_ = 0;

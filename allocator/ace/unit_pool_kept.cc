@@ -66,7 +66,7 @@ std::size_t UnitPool::UnmapKept(VirtualMemory& memory, FrameIndex& next,
 VmStatus UnitPool::RemapKept(VirtualMemory& memory, FrameIndex frame,
                              Access access) {
   SuperSlab& slab = zone_.super_slab(frame);
-  const VmStatus status = zone_.RemapFrame(memory, frame, access);
+  const VmStatus status = zone_.Remap(memory, frame, 1, access);
   if (status.error_number == EEXIST) slab.kept_units = 0;
   if (!status.ok()) return status;
   slab.free_units = ~slab.kept_units;

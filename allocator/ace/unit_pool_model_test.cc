@@ -161,13 +161,27 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
       Set({first, kUnitsPerSuperSlab}, State::kAbsent, false);
     }
   }
+  // Whether so many neighbouring frames are not mapped.
+  bool IsAnyAbsent(FrameIndex frames) const {
+    FrameIndex run = 0;
+    for (FrameIndex frame = 0; frame < zone_.frame_count() && run != frames;
+         ++frame) {
+      const bool absent =
+          model_[FirstUnitOfFrame(frame)].state == State::kAbsent;
+      run = absent ? run + 1 : 0;
+    }
+    return run == frames;
+  }
   void Remap() {
     for (std::uint32_t i = Below(4); i != 0; --i) {
-      const FrameIndex frame = pool_.TakeUnmapped();
+      const FrameIndex frames = 1 + Below(4);
+      const FrameIndex frame = pool_.FindUnmapped(frames);
+      ASSERT_EQ(frame != kNoFrame, IsAnyAbsent(frames));
       if (frame == kNoFrame) return;
-      ASSERT_TRUE(zone_.RemapFrame(memory_, frame).ok());
-      pool_.AddFrames(frame, 1);
-      Set({FirstUnitOfFrame(frame), kUnitsPerSuperSlab}, State::kFree, false);
+      ASSERT_TRUE(pool_.Remap(memory_, frame, frames, Access::kOpen).ok());
+      pool_.AddFrames(frame, frames);
+      Set({FirstUnitOfFrame(frame), frames * kUnitsPerSuperSlab}, State::kFree,
+          false);
     }
   }
 

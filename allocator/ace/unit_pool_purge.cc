@@ -317,7 +317,8 @@ std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
 }
 
 std::size_t UnitPool::UnmapFree(VirtualMemory& memory, FrameIndex& next) {
-  for (; next < zone_.frame_count(); ++next) {
+  const auto any = [this] { return non_empty_ >> kFirstFrameList != 0; };
+  for (; any() && next < zone_.frame_count(); ++next) {
     if (!IsFreeFrame(next)) continue;
     ++unmap_calls_;
     if (!zone_.UnmapFrame(memory, next).ok()) continue;
@@ -326,7 +327,8 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory, FrameIndex& next) {
     zone_.super_slab(next).free_units = 0;
     free_units_ -= kUnitsPerSuperSlab;
     ForgetMoved(FirstUnitOfFrame(next), kUnitsPerSuperSlab);
-    AddUnmapped(next++);
+    NoteUnmapped();
+    ++next;
     return kSuperSlabBytes;
   }
   next = kNoFrame;
@@ -365,6 +367,7 @@ void UnitPool::CheckInvariants() const {
   std::uint64_t purging_units = 0;
   std::uint64_t moved_mappings = 0;
   std::uint64_t on_dirty_list = 0;
+  FrameIndex unmapped_frames = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     const SuperSlab& slab = zone_.super_slab(frame);
     HAK_CHECK_EQ(slab.free_units & slab.kept_units, 0U);  // U1
@@ -391,12 +394,14 @@ void UnitPool::CheckInvariants() const {
     free_units += static_cast<unsigned>(std::popcount(slab.free_units));
     dirty_units += static_cast<unsigned>(std::popcount(slab.dirty_units));
     on_dirty_list += slab.on_dirty_list ? 1 : 0;
+    unmapped_frames += IsUnmapped(frame) ? 1 : 0;
   }
-  HAK_CHECK_EQ(free_units, free_units_);          // U5
-  HAK_CHECK_EQ(kept_units, kept_units_);          // U5
-  HAK_CHECK_EQ(dirty_units, dirty_units_);        // U5
-  HAK_CHECK_EQ(purging_units, purging_units_);    // U5
-  HAK_CHECK_EQ(moved_mappings, moved_mappings_);  // U7
+  HAK_CHECK_EQ(free_units, free_units_);            // U5
+  HAK_CHECK_EQ(kept_units, kept_units_);            // U5
+  HAK_CHECK_EQ(dirty_units, dirty_units_);          // U5
+  HAK_CHECK_EQ(purging_units, purging_units_);      // U5
+  HAK_CHECK_EQ(unmapped_frames, unmapped_frames_);  // U5
+  HAK_CHECK_EQ(moved_mappings, moved_mappings_);    // U7
   HAK_CHECK_LE(idle_units_, dirty_units_);
   for (FrameIndex frame = dirty_head_; frame != kNoFrame;
        frame = zone_.super_slab(frame).dirty_next) {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 
 #include "allocator/ace/unit_pool.h"
@@ -143,6 +145,43 @@ FrameIndex UnitPool::FindClean() const {
       frame + std::min(zone_.super_slab(frame).run_frames, kMostFrames);
   while (frame != end && zone_.super_slab(frame).dirty_units != 0) ++frame;
   return frame == end ? kNoFrame : frame;
+}
+
+// Kept units tell frames that are their class's.
+bool UnitPool::IsUnmapped(FrameIndex frame) const {
+  const SuperSlab& slab = zone_.super_slab(frame);
+  return slab.presence == Presence::kUnmapped && slab.kept_units == 0;
+}
+
+// A frame was; it may have made a run longer.
+void UnitPool::NoteUnmapped() {
+  ++unmapped_frames_;
+  most_unmapped_ = kNoFrame;
+  std::ranges::fill(unmapped_from_, 0);
+}
+
+// What a search learns makes the next one short, until more is unmapped. A run
+// has huge pages, or it has none.
+FrameIndex UnitPool::FindUnmapped(FrameIndex frames) {
+  if (frames > std::min(unmapped_frames_, most_unmapped_)) return kNoFrame;
+  const auto size = std::min(static_cast<std::size_t>(std::bit_width(frames)),
+                             std::size(unmapped_from_)) -
+                    1;
+  const FrameIndex least = FrameIndex{1} << size;
+  FrameIndex first = zone_.frame_count();  // of a run of `least`
+  FrameIndex longest = least - 1;
+  FrameIndex run = 0;
+  FrameIndex frame = unmapped_from_[size];
+  for (; frame < zone_.frame_count() && run != frames; ++frame) {
+    if (frame == huge_from_ || !IsUnmapped(frame)) run = 0;
+    if (IsUnmapped(frame)) ++run;
+    longest = std::max(longest, run);
+    if (run == least) first = std::min(first, frame + 1 - run);
+  }
+  unmapped_from_[size] = first;
+  if (run == frames) return frame - run;
+  most_unmapped_ = longest;
+  return kNoFrame;
 }
 
 // Takes frames out of their run; what lies on either side stays free.

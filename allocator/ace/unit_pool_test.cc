@@ -45,6 +45,11 @@ class UnitPoolTest : public testing::Test {
     }
     return bytes;
   }
+  void Remap(FrameIndex first, FrameIndex frames) {
+    ASSERT_TRUE(pool_.Remap(memory_, first, frames, Access::kOpen).ok());
+    pool_.AddFrames(first, frames);
+    Check();
+  }
 
   FakeVirtualMemory memory_;
   Zone zone_{{kCoarseGranuleShift, kCoarseDescriptorBytes}};
@@ -56,7 +61,7 @@ TEST_F(UnitPoolTest, GrantsNothingFromNothing) {
   EXPECT_EQ(pool_.Grant(1, 1).first, kNoUnit);
   EXPECT_EQ(pool_.LargestFreeRun(), 0U);
   EXPECT_EQ(pool_.dirty_units(), 0U);
-  EXPECT_EQ(pool_.TakeUnmapped(), kNoFrame);
+  EXPECT_EQ(pool_.FindUnmapped(1), kNoFrame);
   Check();
 }
 
@@ -291,7 +296,7 @@ TEST_F(UnitPoolTest, KeepsDirtyWhatTheKernelDoesNotTake) {
   Check();
 }
 
-TEST_F(UnitPoolTest, UnmapsWholeFramesAndTakesThemAgain) {
+TEST_F(UnitPoolTest, UnmapsWholeFramesAndMapsThemAgain) {
   AddFrames(3);
   ASSERT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);
   pool_.Release(0, 5, true);
@@ -303,16 +308,48 @@ TEST_F(UnitPoolTest, UnmapsWholeFramesAndTakesThemAgain) {
   EXPECT_EQ(UnmapFree(), kSuperSlabBytes);
   Check();
   EXPECT_EQ(pool_.Grant(kAllOfOne, 1).first, kNoUnit);
-  const FrameIndex frame = pool_.TakeUnmapped();
-  EXPECT_NE(frame, 0U);
-  pool_.AddUnmapped(frame);
-  EXPECT_EQ(pool_.TakeUnmapped(), frame);
-  ASSERT_TRUE(zone_.RemapFrame(memory_, frame).ok());
-  pool_.AddFrames(frame, 1);
-  Check();
+  const FrameIndex frame = pool_.FindUnmapped(1);
+  EXPECT_EQ(frame, 1U);
+  memory_.RefuseCall(1, ENOMEM);
+  EXPECT_FALSE(pool_.Remap(memory_, frame, 1, Access::kOpen).ok());
+  EXPECT_EQ(pool_.FindUnmapped(1), frame);
+  Remap(frame, 1);
   const UnitGrant grant = pool_.Grant(kAllOfOne, 1);
   EXPECT_EQ(grant.first, FirstUnitOfFrame(frame));
   EXPECT_TRUE(grant.known_zero);
+}
+
+// Searches learn from those before; each finds what there is.
+TEST_F(UnitPoolTest, FindsRunsOfUnmappedFrames) {
+  AddFrames(kFrames);
+  // Frames in use: all others are runs of 1, 2, 3, 5 and the rest.
+  for (const FrameIndex frame : {1U, 4U, 8U, 14U}) {
+    ASSERT_TRUE(pool_.GrantAt(FirstUnitOfFrame(frame), 1));
+  }
+  UnmapFree();
+  EXPECT_EQ(pool_.FindUnmapped(kFrames), kNoFrame);
+  EXPECT_EQ(pool_.FindUnmapped(kFrames - 14), kNoFrame);
+  EXPECT_EQ(pool_.FindUnmapped(kFrames - 15), 15U);
+  EXPECT_EQ(pool_.FindUnmapped(5), 9U);
+  EXPECT_EQ(pool_.FindUnmapped(4), 9U);
+  EXPECT_EQ(pool_.FindUnmapped(3), 5U);
+  EXPECT_EQ(pool_.FindUnmapped(2), 2U);
+  EXPECT_EQ(pool_.FindUnmapped(1), 0U);
+  // Huge pages begin within a run.
+  pool_.SetHugeFrom(11);
+  EXPECT_EQ(pool_.FindUnmapped(4), 15U);
+  EXPECT_EQ(pool_.FindUnmapped(3), 5U);
+  Remap(5, 3);
+  EXPECT_EQ(pool_.FindUnmapped(3), 11U);
+  Remap(15, kFrames - 15);
+  EXPECT_EQ(pool_.FindUnmapped(4), kNoFrame);
+  Remap(11, 3);
+  EXPECT_EQ(pool_.FindUnmapped(3), kNoFrame);
+  EXPECT_EQ(pool_.FindUnmapped(2), 2U);
+  // What is unmapped again is found again.
+  UnmapFree();
+  EXPECT_EQ(pool_.FindUnmapped(3), 5U);
+  Check();
 }
 
 // Of the free frames behind a span that grows, those that it takes are looked

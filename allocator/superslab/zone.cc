@@ -197,16 +197,20 @@ VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   return status;
 }
 
-VmStatus Zone::RemapFrame(VirtualMemory& memory, FrameIndex frame,
-                          Access access) {
-  HAK_CHECK_EQ(super_slabs_[frame].presence, Presence::kUnmapped);
-  const VmStatus status = MapFrames(memory, frame, 1, access);
-  if (status.ok()) {
-    super_slabs_[frame].presence = Presence::kMapped;
-    super_slabs_[frame].closed_units = ClosedUnits(access);
-  }
-  if (status.error_number == EEXIST) {
-    super_slabs_[frame].presence = Presence::kForeign;
+VmStatus Zone::Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
+                     Access access) {
+  const VmStatus status = MapFrames(memory, first, frames, access);
+  for (FrameIndex frame = first; frame < first + frames; ++frame) {
+    SuperSlab& slab = super_slabs_[frame];
+    HAK_CHECK_EQ(slab.presence, Presence::kUnmapped);
+    if (status.ok()) {
+      slab.presence = Presence::kMapped;
+      slab.closed_units = ClosedUnits(access);
+    } else if (status.error_number == EEXIST &&
+               (frames == 1 ||
+                memory.IsTaken(FrameAddress(frame), kSuperSlabBytes))) {
+      slab.presence = Presence::kForeign;
+    }
   }
   return status;
 }

@@ -4,7 +4,7 @@
 // headers, unit records, unit descriptors and SuperSlab records, and bounds of
 // blocks for who asks for them. Called by: ace (placing frames), slab, heap and
 // core (looking blocks up).
-// Thread-safety: Place, Extend, UnmapFrame and RemapFrame under the caller's
+// Thread-safety: Place, Extend, UnmapFrame and Remap under the caller's
 // lock; look-ups from any thread for any frame below frame_count().
 //
 // Frames are placed one after the other from the zone's base on, so one
@@ -170,10 +170,11 @@ class Zone {
                    Access access = Access::kOpen);
   // Gives a mapped frame's memory and addresses back.
   VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame);
-  // Maps a frame again that UnmapFrame unmapped. EEXIST: something else has
-  // taken the addresses; the frame is kForeign from now on.
-  VmStatus RemapFrame(VirtualMemory& memory, FrameIndex frame,
-                      Access access = Access::kOpen);
+  // Maps neighbouring frames again that UnmapFrame unmapped: all or none.
+  // EEXIST: something else has taken addresses; frames of which it has some are
+  // kForeign from now on.
+  VmStatus Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
+                 Access access = Access::kOpen);
 
   const ZoneView& view() const { return view_; }
   ZoneView& view() { return view_; }

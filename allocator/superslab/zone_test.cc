@@ -215,7 +215,7 @@ TEST_F(ZoneTest, UnmapsAndMapsAgain) {
   EXPECT_EQ(zone_.super_slab(1).presence, Presence::kUnmapped);
   EXPECT_FALSE(memory_.IsMapped(zone_.FrameAddress(1), kSuperSlabBytes));
   EXPECT_TRUE(memory_.IsMapped(zone_.FrameAddress(2), kSuperSlabBytes));
-  ASSERT_TRUE(zone_.RemapFrame(memory_, 1).ok());
+  ASSERT_TRUE(zone_.Remap(memory_, 1, 1).ok());
   EXPECT_EQ(zone_.super_slab(1).presence, Presence::kMapped);
   EXPECT_EQ(content[5], 0);
   zone_.CheckInvariants();
@@ -227,11 +227,11 @@ TEST_F(ZoneTest, MapsWithoutAccess) {
   EXPECT_EQ(zone_.super_slab(1).closed_units, ~0U);
   ASSERT_TRUE(zone_.UnmapFrame(memory_, 1).ok());
   EXPECT_EQ(zone_.super_slab(1).closed_units, 0U);
-  ASSERT_TRUE(zone_.RemapFrame(memory_, 1, Access::kClosed).ok());
+  ASSERT_TRUE(zone_.Remap(memory_, 1, 1, Access::kClosed).ok());
   EXPECT_EQ(zone_.super_slab(1).closed_units, ~0U);
   zone_.CheckInvariants();
   ASSERT_TRUE(zone_.UnmapFrame(memory_, 1).ok());
-  ASSERT_TRUE(zone_.RemapFrame(memory_, 1).ok());
+  ASSERT_TRUE(zone_.Remap(memory_, 1, 1).ok());
   EXPECT_EQ(zone_.super_slab(1).closed_units, 0U);
   EXPECT_FALSE(memory_.IsAnyProtected(zone_.FrameAddress(1), kSuperSlabBytes));
 }
@@ -243,17 +243,37 @@ TEST_F(ZoneTest, FrameStaysAsItIsWhenRefused) {
   EXPECT_EQ(zone_.super_slab(1).presence, Presence::kMapped);
   ASSERT_TRUE(zone_.UnmapFrame(memory_, 1).ok());
   memory_.RefuseCall(1, ENOMEM);
-  EXPECT_FALSE(zone_.RemapFrame(memory_, 1).ok());
+  EXPECT_FALSE(zone_.Remap(memory_, 1, 1).ok());
   EXPECT_EQ(zone_.super_slab(1).presence, Presence::kUnmapped);
-  EXPECT_TRUE(zone_.RemapFrame(memory_, 1).ok());
+  EXPECT_TRUE(zone_.Remap(memory_, 1, 1).ok());
 }
 
 TEST_F(ZoneTest, AnUnmappedFrameMayBeTakenByOthers) {
   Extend(2);
   ASSERT_TRUE(zone_.UnmapFrame(memory_, 0).ok());
   Occupy(0, 1);
-  EXPECT_EQ(zone_.RemapFrame(memory_, 0).error_number, EEXIST);
+  EXPECT_EQ(zone_.Remap(memory_, 0, 1).error_number, EEXIST);
   EXPECT_EQ(zone_.super_slab(0).presence, Presence::kForeign);
+  zone_.CheckInvariants();
+}
+
+TEST_F(ZoneTest, MapsSeveralAgainInOneCallOrNone) {
+  Extend(4);
+  for (FrameIndex frame = 0; frame < 4; ++frame) {
+    ASSERT_TRUE(zone_.UnmapFrame(memory_, frame).ok());
+  }
+  const std::uint64_t calls = memory_.calls(VmCall::kMap);
+  ASSERT_TRUE(zone_.Remap(memory_, 2, 2).ok());
+  EXPECT_EQ(memory_.calls(VmCall::kMap), calls + 1);
+  ASSERT_TRUE(zone_.UnmapFrame(memory_, 2).ok());
+  ASSERT_TRUE(zone_.UnmapFrame(memory_, 3).ok());
+  Occupy(1, 1);
+  EXPECT_EQ(zone_.Remap(memory_, 0, 3).error_number, EEXIST);
+  EXPECT_EQ(zone_.super_slab(0).presence, Presence::kUnmapped);
+  EXPECT_EQ(zone_.super_slab(1).presence, Presence::kForeign);
+  EXPECT_EQ(zone_.super_slab(2).presence, Presence::kUnmapped);
+  EXPECT_FALSE(memory_.IsMapped(zone_.FrameAddress(2), kSuperSlabBytes));
+  EXPECT_TRUE(zone_.Remap(memory_, 2, 2).ok());
   zone_.CheckInvariants();
 }
 

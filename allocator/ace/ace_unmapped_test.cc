@@ -1,0 +1,116 @@
+// Ace: addresses of SuperSlabs that were unmapped under pressure serve again.
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/units.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr FrameIndex kFrames = 10;
+constexpr std::uint32_t kUnits = kFrames * kUnitsPerSuperSlab;
+
+class AceUnmappedTest : public testing::Test {
+ protected:
+  AceUnmappedTest() { Start(HeapOptions()); }
+  ~AceUnmappedTest() override { ace_->CheckInvariants(); }
+  void Start(const HeapOptions& options) {
+    ace_ = std::make_unique<Ace>(memory_);
+    ace_->Start(options);
+  }
+  UnitIndex Span(std::uint32_t units) {
+    return ace_->GrantSpan(units, kUnitBytes).first;
+  }
+  FrameIndex FrameCount() const {
+    return ace_->region().coarse().frame_count();
+  }
+  // Spans come and go, and nothing is left mapped.
+  void UnmapFrames(FrameIndex frames) {
+    const std::uint32_t units = frames * kUnitsPerSuperSlab;
+    const UnitIndex span = Span(units);
+    ASSERT_NE(span, kNoUnit);
+    ace_->ReleaseSpan(span, units);
+    ASSERT_EQ(ace_->UnmapCaches(), frames * kSuperSlabBytes);
+    ASSERT_EQ(ace_->mapped_bytes(), 0U);
+  }
+  // Something else takes a part of a frame.
+  void Occupy(FrameIndex frame) {
+    ASSERT_TRUE(
+        memory_.MapAt(ace_->region().coarse().FrameAddress(frame), kUnitBytes)
+            .ok());
+  }
+
+  FakeVirtualMemory memory_;
+  std::unique_ptr<Ace> ace_;
+};
+
+// As after a refused call, again and again.
+TEST_F(AceUnmappedTest, LongRunsGetTheirAddressesBack) {
+  for (int cycle = 0; cycle < 20; ++cycle) {
+    UnmapFrames(kFrames);
+    EXPECT_EQ(FrameCount(), kFrames);
+  }
+  // One call of the kernel for each cycle but the first, whose other calls are
+  // for tables.
+  const std::uint64_t calls = memory_.calls(VmCall::kMap);
+  UnmapFrames(kFrames);
+  EXPECT_EQ(memory_.calls(VmCall::kMap), calls + 1);
+}
+
+TEST_F(AceUnmappedTest, RunsOfAllLengthsShareThem) {
+  UnmapFrames(kFrames);
+  EXPECT_EQ(Span(3 * kUnitsPerSuperSlab), 0U);
+  EXPECT_EQ(Span(1), FirstUnitOfFrame(3));
+  EXPECT_NE(Span(6 * kUnitsPerSuperSlab), kNoUnit);
+  EXPECT_EQ(FrameCount(), kFrames);
+  EXPECT_EQ(ace_->mapped_bytes(), kFrames * kSuperSlabBytes);
+  // There is none for more.
+  EXPECT_NE(Span(2 * kUnitsPerSuperSlab), kNoUnit);
+  EXPECT_GT(FrameCount(), kFrames);
+}
+
+TEST_F(AceUnmappedTest, LookElsewhereWhereSomethingElseHasSome) {
+  UnmapFrames(kFrames);
+  Occupy(2);
+  Occupy(4);
+  EXPECT_EQ(Span(4 * kUnitsPerSuperSlab), FirstUnitOfFrame(5));
+  const Zone& zone = ace_->region().coarse();
+  EXPECT_EQ(zone.super_slab(2).presence, Presence::kForeign);
+  EXPECT_EQ(zone.super_slab(4).presence, Presence::kForeign);
+  EXPECT_EQ(Span(2 * kUnitsPerSuperSlab), 0U);
+  EXPECT_EQ(FrameCount(), kFrames);
+  ace_->CheckInvariants();
+}
+
+// They are nobody's then, and serve the next one.
+TEST_F(AceUnmappedTest, StayUnmappedWhenTheKernelRefuses) {
+  UnmapFrames(kFrames);
+  memory_.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
+  EXPECT_EQ(Span(kUnits), kNoUnit);
+  memory_.RefuseNothing();
+  ace_->CheckInvariants();
+  EXPECT_EQ(Span(kUnits), 0U);
+  EXPECT_EQ(FrameCount(), kFrames);
+}
+
+TEST_F(AceUnmappedTest, CountForTheHeapLimit) {
+  HeapOptions options;
+  options.heap_limit_bytes = kFrames * kSuperSlabBytes;
+  Start(options);
+  UnmapFrames(kFrames);
+  ASSERT_NE(Span(kUnitsPerSuperSlab), kNoUnit);
+  EXPECT_EQ(ace_->GrantSpan(kUnits, kUnitBytes).refusal.detail,
+            FailureDetail::kHeapLimit);
+  EXPECT_EQ(Span(kUnits - kUnitsPerSuperSlab), kUnitsPerSuperSlab);
+  EXPECT_EQ(FrameCount(), kFrames);
+}
+
+}  // namespace
+}  // namespace hakmem
