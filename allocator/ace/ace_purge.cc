@@ -20,6 +20,10 @@ constexpr std::uint64_t kShrunkShare = 2;
 constexpr std::uint64_t kLongRunShare = 2;
 constexpr std::uint64_t kSlackFallShare = 16;
 
+constexpr std::uint64_t MsSince(std::uint64_t then_ms, std::uint64_t now_ms) {
+  return now_ms - std::min(then_ms, now_ms);
+}
+
 }  // namespace
 
 // A purge for the sake of a long run widens the slack by what went back: where
@@ -69,7 +73,7 @@ std::size_t Ace::PurgePartsOfHuge() {
 // and too short for the long runs that came and went is kept while these take
 // as much in an interval.
 Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
-  const bool quiet = now_ms - last_release_ms_ >= IntervalMs();
+  const bool quiet = MsSince(last_release_ms_, now_ms) >= IntervalMs();
   Idle idle = {.units = {}, .all = quiet};
   for (const StockIndex index : {kFine, kCoarse}) {
     UnitPool& pool = stocks_[index].pool;
@@ -78,8 +82,8 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   }
   earlier_peak_units_ = peak_units_;
   peak_units_ = granted_units_;
-  const bool late =
-      now_ms - next_trim_ms_.load(std::memory_order_relaxed) >= IntervalMs();
+  const bool late = MsSince(next_trim_ms_.load(std::memory_order_relaxed),
+                            now_ms) >= IntervalMs();
   earlier_taken_units_ = late ? 0 : taken_units_;
   taken_units_ = 0;
   low_units_ = granted_units_;
@@ -96,9 +100,14 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
 }
 
 bool Ace::Tick() {
+  const std::uint64_t due_ms = next_trim_ms_.load(std::memory_order_relaxed);
+  if (memory_.NowMs() < due_ms || !lock_.TryLock()) return false;
+  // Another thread may have been here since, or released something.
   const std::uint64_t now_ms = memory_.NowMs();
-  if (now_ms < next_trim_ms_.load(std::memory_order_relaxed)) return false;
-  if (!lock_.TryLock()) return false;
+  if (now_ms < next_trim_ms_.load(std::memory_order_relaxed)) {
+    lock_.Unlock();
+    return false;
+  }
   const Idle idle = StartInterval(now_ms);
   for (const StockIndex index : {kFine, kCoarse}) {
     stocks_[index].pool.Purge(memory_, idle.units[index]);

@@ -68,6 +68,25 @@ TEST_F(AceSupplyTest, CountsWhereSlabsComeFrom) {
   ExpectSlabs(1, 2, 1);
 }
 
+// What came and went in an interval has been idle for none of it, whoever else
+// trims or releases while a thread looks at the clock.
+TEST_F(AceSupplyTest, ActsOnTheTimeAtWhichItHasTheLock) {
+  const std::uint64_t interval_ms = (HeapOptions().decay_ms + 1) / 2;
+  memory_.AdvanceMs(interval_ms);
+  Burst(kMiB);
+  memory_.RunAfterNextNow([this] { EXPECT_TRUE(ace_->Tick()); });
+  EXPECT_FALSE(ace_->Tick());
+  EXPECT_EQ(Snapshot().cached_bytes, kMiB);
+
+  memory_.AdvanceMs(interval_ms);
+  memory_.RunAfterNextNow([this] {
+    memory_.AdvanceMs(1);
+    Burst(2 * kMiB);
+  });
+  EXPECT_TRUE(ace_->Tick());
+  EXPECT_EQ(Snapshot().cached_bytes, 2 * kMiB);
+}
+
 // So that other threads get the lock in between.
 TEST_F(AceSupplyTest, IdleMemoryGoesBackInSlices) {
   Burst(64 * kMiB);

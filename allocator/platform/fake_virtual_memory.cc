@@ -1,6 +1,8 @@
 #include "allocator/platform/fake_virtual_memory.h"
 
 #include <cerrno>
+#include <functional>
+#include <utility>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -272,8 +274,20 @@ std::uint64_t FakeVirtualMemory::Random() {
 }
 
 std::uint64_t FakeVirtualMemory::NowMs() {
+  std::uint64_t now_ms = 0;
+  std::function<void()> after;
+  {
+    const Guard guard(mutex_);
+    now_ms = now_ms_;
+    after = std::exchange(after_now_, nullptr);
+  }
+  if (after) after();
+  return now_ms;
+}
+
+void FakeVirtualMemory::RunAfterNextNow(std::function<void()> what) {
   const Guard guard(mutex_);
-  return now_ms_;
+  after_now_ = std::move(what);
 }
 
 VirtualMemory::AddressRange FakeVirtualMemory::RegionRange() const {

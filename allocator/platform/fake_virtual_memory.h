@@ -88,6 +88,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   // --- Surroundings ---
   void SetNowMs(std::uint64_t now_ms);
   void AdvanceMs(std::uint64_t ms);
+  // What happens between the next look at the clock and what is made of it.
+  void RunAfterNextNow(std::function<void()> what);
   void SetRegionRange(AddressRange range);
   // Sets what MaxMappings says; LimitMappings makes it true.
   void SetMaxMappings(std::size_t mappings);
@@ -160,6 +162,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   std::size_t mapping_limit_ = kNoLimit;
   std::size_t max_mappings_ = 65'530;
   std::uint64_t now_ms_ = 0;
+  std::function<void()> after_now_;
   std::mt19937_64 random_;
   std::optional<AddressRange> region_range_;
 };

@@ -237,6 +237,12 @@ TEST_F(FakeVirtualMemoryTest, TimeStandsStill) {
   EXPECT_EQ(memory_.NowMs(), 1005u);
 }
 
+TEST_F(FakeVirtualMemoryTest, SomethingHappensAfterALookAtTheClock) {
+  memory_.RunAfterNextNow([this] { memory_.SetNowMs(memory_.NowMs() + 7); });
+  EXPECT_EQ(memory_.NowMs(), 0u);
+  EXPECT_EQ(memory_.NowMs(), 7u);
+}
+
 TEST_F(FakeVirtualMemoryTest, RandomFollowsTheSeed) {
   FakeVirtualMemory a(7);
   FakeVirtualMemory b(7);
