@@ -46,6 +46,7 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   heap_limit_bytes_ = options.heap_limit_bytes;
   huge_pages_ = static_cast<HugePages>(options.huge_pages);
   prefault_ = static_cast<Prefaulting>(options.prefault);
+  for (ZoneStock& stock : stocks_) stock.pool.SplitHuge(decay_ms_ == 0);
   region_.Place(memory_, config);
   huge_.Place(region_, memory_.PageBytes());
   if (config.inaccessible_empty_blocks) {

@@ -10,6 +10,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/ace/test_content.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -100,6 +101,28 @@ TEST_F(AcePagesTest, OnAsksForEveryFrameAndEveryHugeBlock) {
   EXPECT_TRUE(memory_.IsHuge(huge, 4 * kMiB));
   const Address grown = ResizeLive(*ace_, huge, 40 * kMiB).address;
   EXPECT_TRUE(memory_.IsHuge(grown, 40 * kMiB));
+}
+
+// What is given back at once is not looked for; here, nobody could look at all
+// SuperSlabs.
+TEST_F(AcePagesTest, WithoutDecayAReleaseLooksAtItsOwnSuperSlab) {
+  Start(HugePages::kOn, Prefaulting::kOff, kRelease, /*decay_ms=*/0);
+  for (int i = 0; i < 3; ++i) ASSERT_NE(Span(256 * kMiB), kNoUnit);
+  const FrameIndex frames = coarse().frame_count();
+  constexpr std::size_t kBytes = 2 * kUnitBytes;
+  const UnitIndex span = Span(kBytes);
+  ASSERT_GE(FrameOfUnit(span), frames);
+  const Address page_bytes = memory_.PageBytes();
+  const Address page = RoundUp(
+      reinterpret_cast<Address>(&coarse().super_slab(frames / 2)), page_bytes);
+  ASSERT_LT(page + page_bytes,
+            reinterpret_cast<Address>(&coarse().super_slab(frames)));
+  auto* const begin = reinterpret_cast<void*>(page);
+  ASSERT_EQ(mprotect(begin, page_bytes, PROT_NONE), 0);
+  ace_->ReleaseSpan(span, kBytes / kUnitBytes);
+  ASSERT_EQ(mprotect(begin, page_bytes, PROT_READ | PROT_WRITE), 0);
+  EXPECT_TRUE(memory_.IsPurged(coarse().UnitAddress(span), kBytes));
+  EXPECT_EQ(CachedBytes(), 0U);
 }
 
 TEST_F(AcePagesTest, AutoBeginsInALargeHeap) {

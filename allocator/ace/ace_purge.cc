@@ -37,7 +37,10 @@ void Ace::BoundDirty(std::uint32_t granted) {
                              : fine.dirty_units() > coarse.dirty_units();
   // Of a heap that has lost most of what it had, what is left lies in parts.
   const bool shrunk = granted_units_ < recent_peak_units() / kShrunkShare;
-  for (ZoneStock& stock : stocks_) stock.pool.SplitHuge(shrunk);
+  // And where all goes back at once, no search shall be needed.
+  for (ZoneStock& stock : stocks_) {
+    stock.pool.SplitHuge(shrunk || decay_ms_ == 0);
+  }
   // The rest is for the next ones.
   const std::uint64_t slice =
       std::min(static_cast<std::uint64_t>(ExcessUnits()), kPurgeSliceUnits);
