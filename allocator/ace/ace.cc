@@ -22,6 +22,8 @@ constexpr std::size_t kMovedMappingsShare = 5;
 constexpr std::size_t kMappingsPerMove = 2;
 // And Huge blocks this share, where one that got shorter could be a span.
 constexpr std::size_t kHugeMappingsShare = 20;
+// And what a zone has mapped between frames that were unmapped.
+constexpr std::size_t kMappedRunsShare = 16;
 
 // So much more than the bound on dirty memory is not worth a call.
 constexpr std::int64_t kIgnoredExcessUnits = 16;
@@ -56,6 +58,7 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   max_moved_mappings_ =
       memory_.MaxMappings() / kMovedMappingsShare / kMappingsPerMove;
   max_staying_huge_ = memory_.MaxMappings() / kHugeMappingsShare;
+  max_mapped_runs_ = memory_.MaxMappings() / kMappedRunsShare;
   StartGuards();
 }
 

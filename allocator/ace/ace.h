@@ -243,9 +243,11 @@ class Ace {
   std::uint64_t SetDecay(std::uint64_t decay_ms);
   // Gives all freed memory back; returns the bytes given back.
   std::size_t PurgeAll();
-  // Unmaps every wholly free SuperSlab, which makes room below all limits;
-  // returns the bytes unmapped. Before a call is given up.
-  std::size_t UnmapCaches();
+  // Unmaps wholly free SuperSlabs, which makes room below all limits; returns
+  // the bytes unmapped. Before a call is given up. Those between others only
+  // while the zones have no more than their share of the kernel's mappings, and
+  // none that would split a mapping where mappings are what is short.
+  std::size_t UnmapCaches(bool mappings_short = false);
 
   void AddStatistics(Statistics& statistics);
   template <typename Visit>
@@ -352,7 +354,8 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool WithinHeapLimit(std::size_t more_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t UnmapKept(StockIndex index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t UnmapKept(StockIndex index, const UnitPool::UnmapBounds& bounds)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // For who needs what another thread has let go of the lock for; not for ever,
   // as a thread that forks keeps others from taking the lock again.
   static constexpr int kMaxWaits = 10'000;
@@ -425,6 +428,7 @@ class Ace {
   Slack slack_ = kSlack;
   std::uint64_t max_moved_mappings_ = 0;
   std::uint64_t max_staying_huge_ = 0;
+  std::size_t max_mapped_runs_ = 0;  // of each zone, by UnmapCaches
   // And by SetDecay, under lock_.
   Relaxed<std::uint64_t> decay_ms_;
   std::uint64_t heap_limit_bytes_ = 0;

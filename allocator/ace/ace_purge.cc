@@ -20,6 +20,9 @@ constexpr std::uint64_t kShrunkShare = 2;
 constexpr std::uint64_t kLongRunShare = 2;
 constexpr std::uint64_t kSlackFallShare = 16;
 
+// Runs of this length are unmapped before others: 16 MiB for one mapping more.
+constexpr FrameIndex kLongRunFrames = 8;
+
 constexpr std::uint64_t MsSince(std::uint64_t then_ms, std::uint64_t now_ms) {
   return now_ms - std::min(then_ms, now_ms);
 }
@@ -139,17 +142,23 @@ std::size_t Ace::PurgeAll() {
 }
 
 // Where memory is short, nothing rests.
-std::size_t Ace::UnmapCaches() {
+std::size_t Ace::UnmapCaches(bool mappings_short) {
   const FutexLockHolder hold(lock_);
   std::size_t bytes = 0;
   if (config_->separate_classes) resting_.WakeAll();
+  UnitPool::UnmapBounds bounds = {.most_runs = max_mapped_runs_,
+                                  .may_split = !mappings_short};
   for (const StockIndex index : {kFine, kCoarse}) {
-    for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
-      const std::size_t unmapped = stocks_[index].pool.UnmapFree(memory_, next);
-      SubtractMapped(unmapped);
-      bytes += unmapped;
+    UnitPool& pool = stocks_[index].pool;
+    for (const FrameIndex least_frames : {kLongRunFrames, FrameIndex{1}}) {
+      bounds.least_frames = least_frames;
+      for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
+        const std::size_t unmapped = pool.UnmapFree(memory_, bounds, next);
+        SubtractMapped(unmapped);
+        bytes += unmapped;
+      }
     }
-    if (config_->separate_classes) bytes += UnmapKept(index);
+    if (config_->separate_classes) bytes += UnmapKept(index, bounds);
   }
   return bytes;
 }

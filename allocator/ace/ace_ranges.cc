@@ -184,12 +184,13 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
 }
 
 // Unmaps frames where nothing is granted. Their addresses stay their classes'.
-std::size_t Ace::UnmapKept(StockIndex index) {
+std::size_t Ace::UnmapKept(StockIndex index,
+                           const UnitPool::UnmapBounds& bounds) {
   std::size_t bytes = 0;
   for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
     std::size_t guards = 0;
     const std::size_t unmapped =
-        stocks_[index].pool.UnmapKept(memory_, next, guards);
+        stocks_[index].pool.UnmapKept(memory_, bounds, next, guards);
     SubtractMapped(unmapped);
     guards_ -= guards;
     bytes += unmapped;

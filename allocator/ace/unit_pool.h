@@ -45,6 +45,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "allocator/base/bits.h"
 #include "allocator/platform/virtual_memory.h"
@@ -151,14 +152,24 @@ class UnitPool {
   // USENIX 2001, section 3.4.)
   std::uint64_t idle_units() const { return idle_units_; }
   void StartInterval() { idle_units_ = dirty_units_; }
+  // Which frames may be unmapped: those of a run between mapped ones while the
+  // zone has fewer runs of these than `most_runs`, if it is as long as
+  // `least_frames`, and if it `may_split` a mapping; all others. Where a guard
+  // page goes with a frame, no mapping is split.
+  struct UnmapBounds {
+    std::size_t most_runs = std::numeric_limits<std::size_t>::max();
+    FrameIndex least_frames = 1;
+    bool may_split = true;
+  };
   // Unmaps the first wholly free frame at or after `next`, which is kNoFrame
   // when there is none, or else where to go on; returns the bytes unmapped.
   // Frames that the kernel will not unmap stay.
-  std::size_t UnmapFree(VirtualMemory& memory, FrameIndex& next);
+  std::size_t UnmapFree(VirtualMemory& memory, const UnmapBounds& bounds,
+                        FrameIndex& next);
   // The same for a frame with kept units of which no unit is granted; the kept
   // ones stay their class's. `guards` counts guard pages that went with them.
-  std::size_t UnmapKept(VirtualMemory& memory, FrameIndex& next,
-                        std::size_t& guards);
+  std::size_t UnmapKept(VirtualMemory& memory, const UnmapBounds& bounds,
+                        FrameIndex& next, std::size_t& guards);
   // Maps such a frame again. EEXIST: it is foreign now, and keeps nothing.
   VmStatus RemapKept(VirtualMemory& memory, FrameIndex frame, Access access);
 
@@ -233,6 +244,8 @@ class UnitPool {
   UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment);
   UnitGrant GrantFrames(std::uint32_t units, bool with_tail);
   bool IsFreeFrame(FrameIndex frame) const;
+  bool MayUnmap(FrameIndex first, FrameIndex frames,
+                const UnmapBounds& bounds) const;
 
   void MarkDirty(FrameIndex frame, std::uint32_t mask);
   bool IsWorthPurging(FrameIndex frame) const;

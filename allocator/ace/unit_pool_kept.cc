@@ -38,13 +38,14 @@ KeptUnits UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
   return taken;
 }
 
-std::size_t UnitPool::UnmapKept(VirtualMemory& memory, FrameIndex& next,
+std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
+                                const UnmapBounds& bounds, FrameIndex& next,
                                 std::size_t& guards) {
   for (; next < zone_.frame_count() && kept_units_ != 0; ++next) {
     SuperSlab& slab = zone_.super_slab(next);
     if (slab.presence != Presence::kMapped || slab.kept_units == 0 ||
         (slab.free_units | slab.kept_units) != kAllUnits ||
-        slab.purging_units != 0) {
+        slab.purging_units != 0 || !MayUnmap(next, 1, bounds)) {
       continue;
     }
     ++unmap_calls_;

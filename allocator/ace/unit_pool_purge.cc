@@ -316,10 +316,26 @@ std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
   return purged_bytes + PurgePartsOfHuge(memory, dirty_units_, next);
 }
 
-std::size_t UnitPool::UnmapFree(VirtualMemory& memory, FrameIndex& next) {
+bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
+                        const UnmapBounds& bounds) const {
+  if (!zone_.IsBetweenMapped(first, frames)) return true;
+  return zone_.mapped_runs() < bounds.most_runs &&
+         frames >= bounds.least_frames &&
+         (bounds.may_split || zone_.super_slab(first).guarded_units != 0);
+}
+
+// Of a run from the front on, so that only its first frame splits a mapping.
+std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
+                                const UnmapBounds& bounds, FrameIndex& next) {
   const auto any = [this] { return non_empty_ >> kFirstFrameList != 0; };
   for (; any() && next < zone_.frame_count(); ++next) {
     if (!IsFreeFrame(next)) continue;
+    const FrameIndex start = RunStart(next);
+    const FrameIndex frames = zone_.super_slab(start).run_frames;
+    if (!MayUnmap(start, frames, bounds)) {
+      next = start + frames;  // which is not free: the loop steps over it
+      continue;
+    }
     ++unmap_calls_;
     if (!zone_.UnmapFrame(memory, next).ok()) continue;
     CutRun(next, 1);

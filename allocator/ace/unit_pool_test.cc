@@ -41,7 +41,7 @@ class UnitPoolTest : public testing::Test {
   std::size_t UnmapFree() {
     std::size_t bytes = 0;
     for (FrameIndex next = 0; next != kNoFrame;) {
-      bytes += pool_.UnmapFree(memory_, next);
+      bytes += pool_.UnmapFree(memory_, {}, next);
     }
     return bytes;
   }

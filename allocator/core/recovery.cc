@@ -159,7 +159,7 @@ void* Recovery::TryAgain(RefusedServer& server, FailedCall& failed) {
     if (void* block = Attempt(server, failed); block != nullptr) return block;
   }
   server.Reclaim();
-  ace_.UnmapCaches();
+  ace_.UnmapCaches(failed.event.detail == FailureDetail::kMaxMapCount);
   return Attempt(server, failed);
 }
 

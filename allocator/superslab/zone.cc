@@ -144,6 +144,7 @@ void Zone::Append(FrameIndex first, FrameIndex frames, Presence presence,
   view_.limit_granules.store(
       std::uint64_t{end} << (kSuperSlabShift - shape_.granule_shift),
       std::memory_order_relaxed);
+  if (presence == Presence::kMapped) mapped_runs_ += RunsOf(first, frames);
 }
 
 Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
@@ -191,6 +192,7 @@ VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   HAK_CHECK_EQ(super_slabs_[frame].presence, Presence::kMapped);
   const VmStatus status = memory.Unmap(FrameAddress(frame), kSuperSlabBytes);
   if (status.ok()) {
+    mapped_runs_ -= RunsOf(frame, 1);
     super_slabs_[frame].presence = Presence::kUnmapped;
     super_slabs_[frame].closed_units = 0;
   }
@@ -200,6 +202,7 @@ VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
 VmStatus Zone::Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
                      Access access) {
   const VmStatus status = MapFrames(memory, first, frames, access);
+  if (status.ok()) mapped_runs_ += RunsOf(first, frames);
   for (FrameIndex frame = first; frame < first + frames; ++frame) {
     SuperSlab& slab = super_slabs_[frame];
     HAK_CHECK_EQ(slab.presence, Presence::kUnmapped);
@@ -244,11 +247,14 @@ void Zone::CheckInvariants() const {
   HAK_CHECK_EQ(
       view_.limit_granules.load(std::memory_order_relaxed),
       std::uint64_t{frames} << (kSuperSlabShift - shape_.granule_shift));  // Z2
-  for (std::size_t frame = 0; frame < frames; ++frame) {
+  std::size_t runs = 0;
+  for (FrameIndex frame = 0; frame < frames; ++frame) {
+    if (IsMapped(frame) && !IsMapped(frame - 1)) ++runs;
     HAK_CHECK_NE(super_slabs_[frame].presence, Presence::kNever);  // Z3
     HAK_CHECK(super_slabs_[frame].presence == Presence::kMapped ||
               super_slabs_[frame].closed_units == 0);  // Z3
   }
+  HAK_CHECK_EQ(runs, mapped_runs_);  // Z4
 }
 
 }  // namespace hakmem

@@ -18,6 +18,8 @@
 //   Z3: each frame below frame_count() is kMapped, kUnmapped or kForeign, and
 //       mapped by hakmem exactly when it is kMapped; others have no closed
 //       units.
+//   Z4: mapped_runs() is how many runs of neighbouring frames are kMapped, so
+//       that each is at least one mapping of the kernel's.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
 
@@ -176,6 +178,12 @@ class Zone {
   VmStatus Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
                  Access access = Access::kOpen);
 
+  std::size_t mapped_runs() const { return mapped_runs_; }
+  // Whether there are mapped frames on both sides of these.
+  bool IsBetweenMapped(FrameIndex first, FrameIndex frames) const {
+    return IsMapped(first - 1) && IsMapped(first + frames);
+  }
+
   const ZoneView& view() const { return view_; }
   ZoneView& view() { return view_; }
   unsigned granule_shift() const { return shape_.granule_shift; }
@@ -248,12 +256,23 @@ class Zone {
                      Access access);
   void Append(FrameIndex first, FrameIndex frames, Presence presence,
               Access access);
+  // Also of a frame before the first one (kNoFrame), or after the last.
+  bool IsMapped(FrameIndex frame) const {
+    return frame < frame_count() &&
+           super_slabs_[frame].presence == Presence::kMapped;
+  }
+  // By how many runs there are more with these frames mapped than without.
+  std::size_t RunsOf(FrameIndex first, FrameIndex frames) const {
+    return std::size_t{1} - (IsMapped(first - 1) ? 1 : 0) -
+           (IsMapped(first + frames) ? 1 : 0);
+  }
 
   ZoneView view_;
   ZoneShape shape_;
   Address descriptors_ = 0;
   SuperSlab* super_slabs_ = nullptr;
   FrameIndex capacity_frames_ = 0;
+  std::size_t mapped_runs_ = 0;
   // Written under the caller's lock, read by all.
   std::atomic<FrameIndex> frame_count_{0};
   MetadataTable headers_;

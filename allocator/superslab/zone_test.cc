@@ -274,6 +274,37 @@ TEST_F(ZoneTest, MapsSeveralAgainInOneCallOrNone) {
   EXPECT_EQ(zone_.super_slab(2).presence, Presence::kUnmapped);
   EXPECT_FALSE(memory_.IsMapped(zone_.FrameAddress(2), kSuperSlabBytes));
   EXPECT_TRUE(zone_.Remap(memory_, 2, 2).ok());
+}
+
+TEST_F(ZoneTest, CountsRunsOfMappedFrames) {
+  EXPECT_EQ(zone_.mapped_runs(), 0U);
+  Extend(5);
+  Extend(2);
+  EXPECT_EQ(zone_.mapped_runs(), 1U);
+  const auto expect_after = [this](bool mapped, FrameIndex frame,
+                                   std::size_t runs) {
+    EXPECT_TRUE((mapped ? zone_.Remap(memory_, frame, 1)
+                        : zone_.UnmapFrame(memory_, frame))
+                    .ok());
+    EXPECT_EQ(zone_.mapped_runs(), runs) << frame;
+    zone_.CheckInvariants();
+  };
+  EXPECT_TRUE(zone_.IsBetweenMapped(1, 5));
+  EXPECT_FALSE(zone_.IsBetweenMapped(0, 1));
+  EXPECT_FALSE(zone_.IsBetweenMapped(1, 6));
+  expect_after(false, 1, 2);
+  expect_after(false, 3, 3);
+  EXPECT_FALSE(zone_.IsBetweenMapped(2, 1));
+  expect_after(false, 2, 2);
+  expect_after(false, 6, 2);
+  expect_after(true, 2, 3);
+  expect_after(true, 3, 2);
+  expect_after(false, 0, 1);
+  Occupy(1, 1);
+  EXPECT_EQ(zone_.Remap(memory_, 1, 1).error_number, EEXIST);
+  EXPECT_EQ(zone_.mapped_runs(), 1U);
+  Extend(1);
+  EXPECT_EQ(zone_.mapped_runs(), 2U);
   zone_.CheckInvariants();
 }
 
