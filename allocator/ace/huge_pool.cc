@@ -17,8 +17,10 @@ namespace {
 // After half of them the gaps between blocks are left alone.
 constexpr int kMaxTries = 64;
 constexpr unsigned kMaxDoublings = 24;
-// The most pages that go back in one call: 1 to 8 ms.
+// The most pages that go back in one call, 1 to 8 ms; more from 128 GiB on,
+// whose pages may never have been touched.
 constexpr std::size_t kSliceBytes = 32 * kMiB;
+constexpr std::size_t kMostSlices = 4096;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 constexpr HeaderByte kLiveHuge = MakeHeader(BlockState::kLive, kHugeCode);
@@ -267,9 +269,10 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
 VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
                                  std::size_t bytes) {
   const Address end = begin + bytes;
+  const std::size_t slice_bytes = std::max(kSliceBytes, bytes / kMostSlices);
   bool purged = true;
-  for (Address from = begin; purged && end - from > kSliceBytes;) {
-    const Address to = RoundDown<Address>(from + kSliceBytes, kSuperSlabBytes);
+  for (Address from = begin; purged && end - from > slice_bytes;) {
+    const Address to = RoundDown<Address>(from + slice_bytes, kSuperSlabBytes);
     purged = Purge(memory, from, to - from);
     from = to;
   }
