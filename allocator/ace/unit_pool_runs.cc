@@ -164,9 +164,9 @@ void UnitPool::NoteUnmapped() {
 // has huge pages, or it has none.
 FrameIndex UnitPool::FindUnmapped(FrameIndex frames) {
   if (frames > std::min(unmapped_frames_, most_unmapped_)) return kNoFrame;
-  const auto size = std::min(static_cast<std::size_t>(std::bit_width(frames)),
-                             std::size(unmapped_from_)) -
-                    1;
+  const auto size =
+      std::min(static_cast<std::size_t>(std::bit_width(frames / 2)),
+               std::size(unmapped_from_) - 1);
   const FrameIndex least = FrameIndex{1} << size;
   FrameIndex first = zone_.frame_count();  // of a run of `least`
   FrameIndex longest = least - 1;
