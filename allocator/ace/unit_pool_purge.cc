@@ -410,7 +410,7 @@ void UnitPool::CheckInvariants() const {
     free_units += static_cast<unsigned>(std::popcount(slab.free_units));
     dirty_units += static_cast<unsigned>(std::popcount(slab.dirty_units));
     on_dirty_list += slab.on_dirty_list ? 1 : 0;
-    unmapped_frames += IsUnmapped(frame) ? 1 : 0;
+    if (IsUnmapped(frame)) ++unmapped_frames;
   }
   HAK_CHECK_EQ(free_units, free_units_);            // U5
   HAK_CHECK_EQ(kept_units, kept_units_);            // U5
