@@ -143,9 +143,9 @@ TYPED_TEST(AllocatorDamageTest, TheCheckIsNoCancellationPoint) {
   ASSERT_EQ(pthread_create(
                 &thread, nullptr,
                 [](void* context) -> void* {
-                  Call& call = *static_cast<Call*>(context);
+                  Call& mine = *static_cast<Call*>(context);
                   pthread_cancel(pthread_self());
-                  call.damaged = call.check();
+                  mine.damaged = mine.check();
                   return nullptr;
                 },
                 &call),

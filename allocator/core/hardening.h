@@ -223,7 +223,7 @@ class Hardening {
           view, cache, header, static_cast<HeaderByte>(code + kLiveBit), block);
       return block != nullptr;
     }
-    EndChange(header, MakeHeader(BlockState::kFree, code));
+    EndChange(header, static_cast<HeaderByte>(code));
     return true;
   }
   // A block of another heap, Queued just now. False: it is not as it should be,

@@ -3,7 +3,9 @@
 // and memory that is nobody's.
 //
 // Owns: nothing. Called by: Allocator, in variants that keep bounds.
-// Thread-safety: any thread, while others allocate and free.
+// Thread-safety: any thread, while others allocate and free. Blocks are read
+// while their threads may write to them; what was read counts if the header was
+// the same before and after, and again some milliseconds later.
 #ifndef HAKMEM_ALLOCATOR_CORE_HEAP_CHECK_H_
 #define HAKMEM_ALLOCATOR_CORE_HEAP_CHECK_H_
 
