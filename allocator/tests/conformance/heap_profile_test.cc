@@ -157,6 +157,10 @@ TEST(HeapProfile, GoesOnInTheChildOfAFork) {
   free(block);
 }
 
+// What is written of it is an estimate from samples; its standard deviation is
+// 4 MiB.
+constexpr std::size_t kLeastPeakBytes = 76 * kTestMiB;
+
 TEST(HeapProfile, DISABLED_Allocates) {
   std::vector<void*> blocks;
   for (int i = 0; i < 100; ++i) blocks.push_back(malloc(kTestMiB));
@@ -183,7 +187,7 @@ TEST(HeapProfile, IsWrittenAtExit) {
   EXPECT_EQ(about.st_mode & 0777, 0600U);
   std::ifstream in(files[0]);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_GE(BytesOf(LineOf(text, "end"), "peak"), 90 * kTestMiB);
+  EXPECT_GE(BytesOf(LineOf(text, "end"), "peak"), kLeastPeakBytes);
   EXPECT_LT(BytesOf(LineOf(text, "end"), "live"), 20 * kTestMiB);
 }
 
@@ -211,7 +215,7 @@ TEST(HeapProfile, IsWrittenAtExitBehindWhatAnotherOneWrites) {
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   EXPECT_EQ(text.substr(0, 13), "first\nsecond\n");
-  EXPECT_GE(BytesOf(LineOf(text, "end"), "peak"), 90 * kTestMiB);
+  EXPECT_GE(BytesOf(LineOf(text, "end"), "peak"), kLeastPeakBytes);
   unlink(path.c_str());
 }
 
