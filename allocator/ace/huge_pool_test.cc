@@ -20,6 +20,18 @@ using Refuse = FakeVirtualMemory::Refuse;
 
 class HugePoolTest : public testing::Test {
  protected:
+  // A block of one SuperSlab does not grow to three, and is as it was.
+  void ExpectRefusedGrowth(Address block, int error, std::size_t mapped_bytes) {
+    const HugePool::Result result =
+        pool_.Resize(memory_, block, 3 * kSuperSlabBytes);
+    pool_.CheckInvariants();
+    EXPECT_EQ(result.address, 0U);
+    EXPECT_EQ(result.status.error_number, error);
+    EXPECT_TRUE(pool_.IsLive(block));
+    EXPECT_EQ(pool_.BlockBytes(block), kSuperSlabBytes);
+    EXPECT_EQ(memory_.mapped_bytes(), mapped_bytes);
+    EXPECT_PRED3(HasContent, block, kSuperSlabBytes, 5);
+  }
   HugePoolTest() : page_(memory_.PageBytes()) {
     // Small windows: 128 frames of huge blocks.
     const Address begin = memory_.RegionRange().begin;
@@ -305,15 +317,7 @@ TEST_F(HugePoolTest, BlockStaysAsItWasWhenThereIsNoMemoryForMore) {
   // The tail of the new place is mapped first, and then the rest.
   for (const std::uint64_t nth : {1U, 2U}) {
     memory_.RefuseCall(nth, ENOMEM, Refuse::kFromThenOn, VmCall::kMap);
-    const HugePool::Result result =
-        pool_.Resize(memory_, block, 3 * kSuperSlabBytes);
-    pool_.CheckInvariants();
-    EXPECT_EQ(result.address, 0U);
-    EXPECT_EQ(result.status.error_number, ENOMEM);
-    EXPECT_TRUE(pool_.IsLive(block));
-    EXPECT_EQ(pool_.BlockBytes(block), kSuperSlabBytes);
-    EXPECT_PRED3(HasContent, block, kSuperSlabBytes, 5);
-    EXPECT_EQ(memory_.mapped_bytes(), mapped);
+    ExpectRefusedGrowth(block, ENOMEM, mapped);
   }
 }
 
@@ -368,15 +372,7 @@ TEST_F(HugePoolTest, SurvivesARefusedMoveThatTookItsTarget) {
   memory_.LoseTargetOfRefusedMoves();
   for (const int error : {EFAULT, EPERM, ENOMEM}) {
     memory_.RefuseCall(1, error, Refuse::kOnce, VmCall::kMove);
-    const HugePool::Result result =
-        pool_.Resize(memory_, block, 3 * kSuperSlabBytes);
-    pool_.CheckInvariants();
-    EXPECT_EQ(result.address, 0U);
-    EXPECT_EQ(result.status.error_number, error);
-    EXPECT_TRUE(pool_.IsLive(block));
-    EXPECT_EQ(pool_.BlockBytes(block), kSuperSlabBytes);
-    EXPECT_EQ(memory_.mapped_bytes(), mapped);
-    EXPECT_PRED3(HasContent, block, kSuperSlabBytes, 5);
+    ExpectRefusedGrowth(block, error, mapped);
   }
   EXPECT_NE(Resize(block, 3 * kSuperSlabBytes), 0U);
 }
