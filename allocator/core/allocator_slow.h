@@ -166,7 +166,7 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
       return result;
     }
   }
-  if constexpr (!kConfig.check_header_on_reuse) {
+  if constexpr (!kConfig.check_bounds) {
     if (Heaps::Serves(self) && !Heaps::IsAway() &&
         !self->Cache(size_class).allocations.is_over()) [[likely]] {
       return Reload(self, size_class, size_bytes);
