@@ -166,9 +166,6 @@ class Hardening {
                                     std::atomic<HeaderByte>& header,
                                     void* block, HeaderByte live,
                                     std::size_t size_bytes, BlockKind kind) {
-    // Fetches the block of some calls later: each is looked at, and has left
-    // the caches since it was freed.
-    __builtin_prefetch(BlockBelow(cache.top, 4), /*rw=*/1);
     return HandOut<kTiny>(view, header, block, live,
                           LengthOf(cache, HeaderCode(live)), size_bytes, kind,
                           cache.allocations.turn());
