@@ -302,7 +302,7 @@ void CallTrace::Drain() {
 }
 
 void CallTrace::RunWriter() {
-  while (on()) {
+  while (on() && !OnlyHelpersAreLeft()) {
     Drain();
     work_.Wait(kWriterPeriodMs);
   }

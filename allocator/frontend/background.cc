@@ -25,8 +25,7 @@ void Run() {
   bool damaged = false;
   const std::uint64_t sleep_ms =
       std::max(CurrentOptions().decay_ms / 2, kShortestSleepMs);
-  for (;;) {
-    SleepMs(sleep_ms);
+  while (SleepAsHelper(sleep_ms)) {
     ProductMaintain();
     ObeyControl();
     damaged = damaged || ProductCheckBlocks(place) != 0;

@@ -8,6 +8,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/process/helper_thread.h"
 #include "allocator/process/signals.h"
 #include "allocator/process/stream_lock.h"
 #include "allocator/process/thread_hooks.h"
@@ -84,10 +85,16 @@ void ChildAfterFork() {
   g_key_lock.ResetAfterFork();
   ResetFailureHandlerAfterFork();
   ReportText::ResetAfterFork();
+  ForgetHelpersAfterFork();
   CurrentProductHooks().child_after_fork();
   FutexLock::IdentifyAnew();
   WantBackgroundThread();
   RestoreSignals(signals);
+}
+
+void OnThreadExit(void* argument) {
+  NoteThreadExit();
+  CurrentProductHooks().thread_exit(argument);
 }
 
 }  // namespace
@@ -96,7 +103,7 @@ bool InstallThreadExitHookOnce() {
   // Creating a key does not allocate, so holding a lock is safe.
   FutexLockHolder holder(g_key_lock);
   if (!g_key_installed) {
-    g_key_installed = InstallThreadExitHook(CurrentProductHooks().thread_exit);
+    g_key_installed = InstallThreadExitHook(&OnThreadExit);
   }
   return g_key_installed;
 }
@@ -119,7 +126,7 @@ void OnThreadAttached() {
   if (!InstallThreadExitHookOnce()) return;
   // A thread that libc will not watch any more (it is past its last round of
   // destructors) gives the heap back at once and does without.
-  if (!ArmThreadExit(&g_armed)) CurrentProductHooks().thread_exit(nullptr);
+  if (!ArmThreadExit(&g_armed)) OnThreadExit(nullptr);
 }
 
 }  // namespace hakmem

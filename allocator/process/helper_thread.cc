@@ -2,18 +2,33 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+
 #include "allocator/platform/errno_guard.h"
+#include "allocator/process/process.h"
 
 namespace hakmem {
 namespace {
 
+// Written by who starts a helper, and by each helper at its end.
+constinit std::atomic<unsigned> g_helpers{0};
+// The process whose first thread has ended; 0: none. Written by that thread,
+// read by helpers. The child of a fork is another process.
+constinit std::atomic<int> g_first_ended_in{0};
+
+// How long the end of a process may take that only helpers are left of.
+constexpr std::uint64_t kMostUnseenMs = 1000;
+
 void* Run(void* argument) {
   pthread_setname_np(pthread_self(), "hakmem");
   reinterpret_cast<void (*)()>(argument)();
+  g_helpers.fetch_sub(1, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -30,11 +45,42 @@ int StartHelperThread(void (*body)()) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
+  g_helpers.fetch_add(1, std::memory_order_relaxed);
   const int error =
       pthread_create(&thread, &attributes, &Run, reinterpret_cast<void*>(body));
+  if (error != 0) g_helpers.fetch_sub(1, std::memory_order_relaxed);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
   return error;
+}
+
+bool OnlyHelpersAreLeft() {
+  const int ended_in = g_first_ended_in.load(std::memory_order_relaxed);
+  if (ended_in == 0 || ended_in != ProcessId()) return false;
+  const ErrnoGuard guard;
+  struct stat threads = {};
+  if (stat("/proc/self/task", &threads) != 0) return false;
+  // A folder has two links, and this one more for each thread. The first one
+  // counts as long as there are others.
+  return threads.st_nlink <= 3 + g_helpers.load(std::memory_order_relaxed);
+}
+
+void NoteThreadExit() {
+  const int process_id = ProcessId();
+  if (ThreadId() == process_id) {
+    g_first_ended_in.store(process_id, std::memory_order_relaxed);
+  }
+}
+
+void ForgetHelpersAfterFork() { g_helpers.store(0, std::memory_order_relaxed); }
+
+bool SleepAsHelper(std::uint64_t ms) {
+  while (!OnlyHelpersAreLeft()) {
+    SleepMs(std::min(ms, kMostUnseenMs));
+    if (ms <= kMostUnseenMs) return true;
+    ms -= kMostUnseenMs;
+  }
+  return false;
 }
 
 void SleepMs(std::uint64_t ms) {

@@ -1,6 +1,7 @@
-// A thread of the library's own.
+// A thread of the library's own, and when it has to end.
 //
-// Owns: nothing. Called by: frontend. Thread-safety: any thread.
+// Owns: how many of them there are. Called by: frontend, the call trace.
+// Thread-safety: any thread.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_HELPER_THREAD_H_
 #define HAKMEM_ALLOCATOR_PROCESS_HELPER_THREAD_H_
 
@@ -14,9 +15,22 @@ namespace hakmem {
 // 0, or the number of the error with which libc refused.
 int StartHelperThread(void (*body)());
 
+// Whether none but helpers goes on. libc ends the process when its last thread
+// ends; so in a program whose first thread has left by pthread_exit, `body`
+// returns when this is true, or the process would stay for ever. Until that
+// thread has come to NoteThreadExit nobody is asked; without /proc it is false.
+bool OnlyHelpersAreLeft();
+// A thread of the program's exits.
+void NoteThreadExit();
+// In the child of a fork, which has no helpers.
+void ForgetHelpersAfterFork();
+
 // Returns after `ms` milliseconds or earlier. No cancellation point: who sleeps
 // may hold a lock. Leaves errno as it was.
 void SleepMs(std::uint64_t ms);
+// The same for a helper, which looks now and then whether only helpers are
+// left. False: so it is.
+bool SleepAsHelper(std::uint64_t ms);
 
 }  // namespace hakmem
 

@@ -3,11 +3,16 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <string>
+#include <thread>
 
+#include "allocator/base/sanitizer.h"
+#include "allocator/process/thread_hooks.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -41,6 +46,55 @@ TEST(HelperThreadTest, RunsWithANameAndWithoutSignals) {
   sigset_t mine;
   pthread_sigmask(SIG_SETMASK, nullptr, &mine);
   EXPECT_EQ(sigismember(&mine, SIGTERM), 0);
+}
+
+// What a child does, on its first thread, before that leaves by pthread_exit.
+void BecomeHelpersAlone() {
+  static char armed = 0;
+  if (!ArmThreadExit(&armed)) _exit(1);
+  ForgetHelpersAfterFork();
+  for (int i = 0; i < 2; ++i) {
+    if (StartHelperThread([] {
+          while (SleepAsHelper(1)) continue;
+        }) != 0) {
+      _exit(2);
+    }
+  }
+  // Ends after the first thread.
+  std::thread([] { SleepMs(50); }).detach();
+}
+
+// A process ends when its last thread does, and a helper is none.
+TEST(HelperThreadTest, DoesNotKeepAProcess) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it has a thread of its own";
+  ASSERT_TRUE(InstallThreadExitHook([](void*) { NoteThreadExit(); }));
+  int status = -1;
+  // In the child, the thread that forks is the first.
+  std::thread([&status] {
+    const pid_t child = fork();
+    if (child == 0) return BecomeHelpersAlone();
+    // One that stays is deaf to all other signals.
+    for (int i = 0; i < 150 && waitpid(child, &status, WNOHANG) == 0; ++i) {
+      SleepMs(10);
+    }
+    if (status != -1) return;
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+  }).join();
+  EXPECT_EQ(status, 0);
+}
+
+// Somebody else is there, or the first thread.
+TEST(HelperThreadTest, StaysWithOthers) {
+  static std::atomic<int> rounds{0};
+  static std::atomic<bool> end{false};
+  ASSERT_EQ(StartHelperThread([] {
+              while (!end.load() && SleepAsHelper(1)) rounds.fetch_add(1);
+            }),
+            0);
+  while (rounds.load() < 3) SleepMs(1);
+  EXPECT_FALSE(OnlyHelpersAreLeft());
+  end = true;
 }
 
 // A thread that is to end goes on to where it lets go of its locks.

@@ -80,6 +80,42 @@ TEST(Process, AnyThreadMayExit) {
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
+// In the child of a fork, the thread that forks is the first.
+TEST(Process, DISABLED_FirstThreadEndsBeforeTheLast) {
+  std::thread([] {
+    const pid_t child = fork();
+    if (child == 0) {
+      UseSomeSizes();
+      std::thread([] {
+        usleep(50'000);
+        UseSomeSizes();
+      }).detach();
+      return;
+    }
+    int status = -1;
+    for (int i = 0; i < 150 && waitpid(child, &status, WNOHANG) == 0; ++i) {
+      usleep(10'000);
+    }
+    if (status == -1) kill(child, SIGKILL);
+    _exit(status == 0 ? 0 : 6);
+  }).join();
+}
+
+// Whatever threads the allocator has for itself.
+TEST(Process, EndsWithItsLastThread) {
+  const char* const folder = getenv("TEST_TMPDIR");
+  const std::string trace = folder != nullptr ? folder : "/tmp";
+  for (const std::vector<std::string>& environment :
+       {std::vector<std::string>{},
+        {"HAKMEM_BACKGROUND=1", "HAKMEM_DECAY_MS=50"},
+        {"HAKMEM_TRACE=" + trace + "/last_thread.%p"}}) {
+    const ChildResult child =
+        RunChild({.test = "Process.DISABLED_FirstThreadEndsBeforeTheLast",
+                  .environment = environment});
+    EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  }
+}
+
 // --- Signals
 // -------------------------------------------------------------------
 
