@@ -230,5 +230,32 @@ TYPED_TEST(AllocatorGuardsTest, ReallocToLessNeverFails) {
   allocator.CheckInvariants();
 }
 
+// A try is refused, and hakmem's caches, given back, are enough for the next.
+TYPED_TEST(AllocatorGuardsTest, ReallocThatIsServedInTheEndFreesTheBlock) {
+  unsigned served_in_the_end = 0;
+  for (std::uint64_t nth = 1; nth <= 6; ++nth) {
+    TestAllocator<TypeParam::kConfig> test(Sampling(1, 1));
+    auto& allocator = *test.allocator;
+    auto* const block = static_cast<char*>(allocator.Allocate(test.self, 9000));
+    ASSERT_TRUE(this->IsGuarded(test, block, 9000));
+    std::memset(block, 0x33, 9000);
+    test.memory.RefuseCall(nth, ENOMEM, FakeVirtualMemory::Refuse::kOnce,
+                           VmCall::kMap);
+    auto* const moved =
+        static_cast<char*>(allocator.Reallocate(test.self, block, 300 * kMiB));
+    test.memory.RefuseNothing();
+    ASSERT_NE(moved, nullptr);
+    EXPECT_EQ(moved[8999], 0x33);
+    if (test.failures() != 0) {
+      EXPECT_EQ(test.LastFailure().disposition, Disposition::kServedAfterPurge);
+      ++served_in_the_end;
+    }
+    EXPECT_EQ(allocator.guards().blocks().live_blocks(), 0u) << nth;
+    allocator.Free(test.self, moved);
+    allocator.CheckInvariants();
+  }
+  EXPECT_GT(served_in_the_end, 0u);
+}
+
 }  // namespace
 }  // namespace hakmem

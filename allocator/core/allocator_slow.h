@@ -274,6 +274,12 @@ CallResult Allocator<kConfig>::MoveGuarded(Heap*& self, void* pointer,
   }
   std::memcpy(got.block, pointer, std::min(old_bytes, size_bytes));
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
+  if (SampledGuards::paused()) {
+    // A call that was refused at first, whose end knows nothing of the block.
+    guards_.Free(Heaps::ReportFor(self, pointer, PointerUse::kRealloc),
+                 __builtin_frame_address(0));
+    return Served(got.block);
+  }
   return Sampled(got.block);
 }
 
