@@ -12,6 +12,7 @@
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/process/helper_thread.h"
 #include "allocator/reports/bounds_reports.h"
+#include "allocator/slab/size_class.h"
 
 namespace hakmem {
 namespace {
@@ -19,9 +20,13 @@ namespace {
 // A block that another thread is handing out, freeing or resizing tells so
 // (hardening.h, HD3). But it may have begun to after its state was read, and it
 // takes a moment until all that a thread wrote is seen; so a block is damaged
-// that looks so as often as this.
+// that looks so as often as this, and once before.
 constexpr unsigned kDamageLooks = 10;
 constexpr std::uint64_t kDamageLookMs = 1;
+
+// No slab has more blocks.
+constexpr std::uint32_t kMostInSlab = kClassLayouts[0].capacity;
+static_assert(kMostInSlab % 64 == 0);
 
 }  // namespace
 
@@ -111,17 +116,35 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
                                                           : BlockDamage();
 }
 
+// Looks at the blocks, of `count`, that `suspects` has bits for. Each that
+// looks damaged needs some milliseconds, in which all others are looked at,
+// too: a program may have run over the end of every block that it has.
 template <typename Look>
-void HeapCheck::CheckBlock(const Look& look) {
-  // Each takes time under a heap's lock, and of several one is told of.
-  if (resident_only_ && damaged_blocks_ != 0) return;
-  BlockDamage found = look();
-  for (unsigned i = 0; found.block != nullptr && i < kDamageLooks; ++i) {
+void HeapCheck::CheckTogether(std::uint64_t* suspects, std::uint32_t count,
+                              const Look& look) {
+  for (unsigned looks = 0;; ++looks) {
+    BlockDamage first;
+    std::size_t damaged = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::uint64_t& word = suspects[i / 64];
+      const std::uint64_t bit = std::uint64_t{1} << (i % 64);
+      if ((word & bit) == 0) continue;
+      const BlockDamage found = look(i);
+      if (found.block == nullptr) {
+        word &= ~bit;
+      } else if (damaged++ == 0) {
+        first = found;
+      }
+    }
+    if (damaged == 0) return;
+    if (looks == kDamageLooks) {
+      if (damaged_blocks_ == 0) first_ = first;
+      // Of several, one is told of.
+      damaged_blocks_ += resident_only_ ? 1 : damaged;
+      return;
+    }
     SleepMs(kDamageLookMs);
-    found = look();
   }
-  if (found.block == nullptr) return;
-  if (damaged_blocks_++ == 0) first_ = found;
 }
 
 // The slab or span that starts with `unit`; a slab under its owner's lock, so
@@ -140,18 +163,31 @@ void HeapCheck::CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {
     const std::uint32_t capacity = kClassLayouts[size_class].capacity;
     const Address begin = zone.UnitAddress(unit);
     const Pages pages(ace_, begin, capacity * block_bytes, resident_only_);
-    for (std::uint32_t i = 0; i < capacity; ++i) {
-      const Address address = begin + i * block_bytes;
-      CheckBlock(
-          [&] { return LookAt(zone, address, record, block_bytes, pages); });
-    }
+    std::uint64_t suspects[kMostInSlab / 64];
+    std::fill(std::begin(suspects), std::end(suspects), ~std::uint64_t{0});
+    CheckTogether(suspects, capacity, [&](std::uint32_t i) {
+      return LookAt(zone, begin + i * block_bytes, record, block_bytes, pages);
+    });
   }
   slabs_.LetGo(owner);
 }
 
 void HeapCheck::CheckLarge(Address start) {
-  if (last_torn_ != 0) return;
-  CheckBlock([&] { return LookAtLarge(reinterpret_cast<const void*>(start)); });
+  if (last_torn_ != 0 ||
+      LookAtLarge(reinterpret_cast<const void*>(start)).block == nullptr) {
+    return;
+  }
+  large_[large_count_++] = start;
+  // The first to be found is the first to be told of.
+  if (damaged_blocks_ == 0 || large_count_ == kMostLarge) CheckLargeTogether();
+}
+
+void HeapCheck::CheckLargeTogether() {
+  std::uint64_t suspects = ~std::uint64_t{0};
+  CheckTogether(&suspects, large_count_, [&](std::uint32_t i) {
+    return LookAtLarge(reinterpret_cast<const void*>(large_[i]));
+  });
+  large_count_ = 0;
 }
 
 // Under ACE's lock, so that the memory of a block that is freed meanwhile stays
@@ -278,6 +314,7 @@ std::size_t HeapCheck::Run(BlockReport call) {
   HeapCheckPlace place;
   while (Step(place)) {
   }
+  CheckLargeTogether();
   if (damaged_blocks_ != 0) ReportDamage(call);
   return damaged_blocks_;
 }

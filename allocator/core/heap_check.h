@@ -92,9 +92,11 @@ class HeapCheck {
   BlockDamage LookBehind(const Zone& zone, Address address,
                          std::size_t block_bytes, const Pages& pages) const;
   void CheckLarge(Address start);
+  void CheckLargeTogether();
   BlockDamage LookAtLarge(const void* start);
   template <typename Look>
-  void CheckBlock(const Look& look);
+  void CheckTogether(std::uint64_t* suspects, std::uint32_t count,
+                     const Look& look);
   void CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record);
   Address WrittenSinceRelease(const Zone& zone, UnitIndex unit);
   void CheckReleased(const Zone& zone, UnitIndex unit);
@@ -109,6 +111,10 @@ class HeapCheck {
   const void* last_released_ = nullptr;  // that was found damaged
   std::size_t damaged_blocks_ = 0;
   BlockDamage first_;
+  // Spans and Huge blocks that looked damaged once.
+  static constexpr std::uint32_t kMostLarge = 64;
+  std::uint32_t large_count_ = 0;
+  Address large_[kMostLarge];
 };
 
 }  // namespace hakmem
