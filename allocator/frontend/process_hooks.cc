@@ -81,6 +81,7 @@ void ChildAfterFork() {
   bool streams_locked = false;
   SignalMask signals = 0;
   if (!EndFork(streams_locked, signals)) return;
+  if (streams_locked) ResetStreamList();
   // Its holder may have been another thread, which is not in the child.
   g_key_lock.ResetAfterFork();
   ResetFailureHandlerAfterFork();

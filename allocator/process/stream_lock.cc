@@ -11,6 +11,8 @@ extern "C" {
 [[gnu::weak]] void _IO_list_lock();
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 [[gnu::weak]] void _IO_list_unlock();
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+[[gnu::weak]] void _IO_list_resetlock();
 }
 
 namespace hakmem {
@@ -28,7 +30,7 @@ bool IsSingleThreaded() {
 
 bool LockStreamList() {
   if (IsSingleThreaded() || &_IO_list_lock == nullptr ||
-      &_IO_list_unlock == nullptr) {
+      &_IO_list_unlock == nullptr || &_IO_list_resetlock == nullptr) {
     return false;
   }
   _IO_list_lock();
@@ -36,5 +38,7 @@ bool LockStreamList() {
 }
 
 void UnlockStreamList() { _IO_list_unlock(); }
+
+void ResetStreamList() { _IO_list_resetlock(); }
 
 }  // namespace hakmem

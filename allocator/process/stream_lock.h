@@ -14,9 +14,11 @@ namespace hakmem {
 // Nothing is taken while the process has one thread, which may hold the lock
 // itself: it may fork in a signal handler. False then.
 bool LockStreamList();
-// In the parent, if LockStreamList has taken it. (In the child, libc resets
-// it.)
+// In the parent, if LockStreamList has taken it.
 void UnlockStreamList();
+// In the child, likewise. libc does the same, but where the process had one
+// thread when fork was called, and a handler of fork made the second.
+void ResetStreamList();
 
 }  // namespace hakmem
 

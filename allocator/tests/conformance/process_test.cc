@@ -271,5 +271,22 @@ TEST(Process, ForkHandlersMayAllocate) {
   EXPECT_EQ(runs.load(), 2);
 }
 
+// When fork is called, the process has one thread.
+TEST(Process, DISABLED_AForkHandlerStartsAThread) {
+  const auto start = [] { std::thread([] {}).join(); };
+  ASSERT_EQ(pthread_atfork(start, nullptr, nullptr), 0);
+  const int status = RunInFork([] {
+    alarm(2);  // ends a child that waits for itself
+    std::thread([] { fclose(fopen("/dev/null", "w")); }).join();
+  });
+  EXPECT_TRUE(ExitedWithZero(status)) << status;
+}
+
+TEST(Process, ForkHandlersMayStartThreads) {
+  const ChildResult child =
+      RunChild({"Process.DISABLED_AForkHandlerStartsAThread"});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
 }  // namespace
 }  // namespace hakmem
