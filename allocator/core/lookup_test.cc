@@ -154,6 +154,8 @@ TEST(LookUp, HakmemsTables) {
             AddressKind::kTable);
   EXPECT_EQ(kind(region.huge_tables().begin), AddressKind::kTable);
   EXPECT_EQ(kind(region.heap_window(0).begin), AddressKind::kTable);
+  EXPECT_EQ(kind(region.heap_window(Region::kGuardWindow).begin),
+            AddressKind::kGuarded);
   EXPECT_EQ(kind(region.fine().view().base), AddressKind::kUnmapped);
 }
 

@@ -388,8 +388,11 @@ AddressFacts LookUp(Ace& ace, Address address, Patience patience) {
   }
   AddressFacts facts;
   const Region::Window empty = region.empty_blocks();
+  const Region::Window guarded = region.heap_window(Region::kGuardWindow);
   if (IsIn(address, empty.begin, empty.bytes)) {
     facts.kind = AddressKind::kEmpty;
+  } else if (IsIn(address, guarded.begin, guarded.bytes)) {
+    facts.kind = AddressKind::kGuarded;
   } else if (IsTable(region, address)) {
     facts.kind = AddressKind::kTable;
   }

@@ -59,6 +59,9 @@ void PrintAddress(std::uintptr_t address, const AddressFacts& facts,
     case AddressKind::kTable:
       out.Text("in hakmem's own tables");
       return;
+    case AddressKind::kGuarded:
+      out.Text("among the guarded blocks");
+      return;
     case AddressKind::kNotKnown:
       out.Text("in hakmem's region, whose tables are just being changed");
       return;

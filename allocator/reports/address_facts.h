@@ -22,6 +22,7 @@ enum class AddressKind : std::uint8_t {
   kFreeMemory,  // mapped, but in no slab or span
   kUnmapped,    // a part of the region that is given back, or never was mapped
   kTable,       // where hakmem keeps its own tables
+  kGuarded,     // among the guarded blocks, each on pages of its own
   kNotKnown,    // the table that tells is just being changed
 };
 

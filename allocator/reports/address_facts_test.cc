@@ -62,6 +62,7 @@ TEST(AddressFacts, PastWhatWasAskedFor) {
 TEST(AddressFacts, InNoBlock) {
   EXPECT_EQ(Said(5, Of(AddressKind::kForeign)), "not hakmem's memory");
   EXPECT_EQ(Said(5, Of(AddressKind::kTable)), "in hakmem's own tables");
+  EXPECT_EQ(Said(5, Of(AddressKind::kGuarded)), "among the guarded blocks");
   EXPECT_EQ(Said(5, Of(AddressKind::kNotKnown)),
             "in hakmem's region, whose tables are just being changed");
   EXPECT_EQ(Said(5, Of(AddressKind::kEmpty)),
