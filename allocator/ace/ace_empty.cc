@@ -5,8 +5,10 @@
 #include <cstring>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/purge_slices.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/compiler.h"
 #include "allocator/base/zero_bytes.h"
 
 namespace hakmem {
@@ -68,9 +70,17 @@ Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
   return empty_.WasFreed(address) ? EmptyPlace::kFreed : EmptyPlace::kNone;
 }
 
-bool Ace::PurgeToClear(Address begin, std::size_t bytes) {
-  clearing_purge_calls_.fetch_add(1, std::memory_order_relaxed);
-  return memory_.Purge(begin, bytes).ok();
+HAK_NOINLINE bool Ace::PurgeToClear(Address begin, std::size_t bytes) {
+  const Address end = begin + bytes;
+  const PurgeSlices slices(bytes);
+  bool purged = true;
+  for (Address from = begin; purged && from != end;) {
+    const Address to = slices.EndOf(from, end);
+    clearing_purge_calls_.fetch_add(1, std::memory_order_relaxed);
+    purged = memory_.Purge(from, to - from).ok();
+    from = to;
+  }
+  return purged;
 }
 
 // Pages that were never touched are not read, which would make them zero pages

@@ -436,5 +436,25 @@ TEST_F(AceRangesTest, DropsATail) {
   }
 }
 
+// As what is unmapped of a Huge block does, which is then empty already.
+TEST_F(AceRangesTest, DropsALongTailInSlices) {
+  constexpr std::size_t kBytes = 300 * kMiB;
+  constexpr std::size_t kSliceBytes = 32 * kMiB;
+  Start();
+  const Address block = ace_->GrantHuge(kBytes, kSuperSlabBytes).address;
+  Address at = RoundUp<Address>(block + 5, memory_.PageBytes());
+  std::size_t slices = 0;
+  memory_.WatchLongCalls([&](VmCall, Address begin, std::size_t bytes) {
+    EXPECT_EQ(begin, at);
+    EXPECT_LE(bytes, kSliceBytes);
+    at = begin + bytes;
+    ++slices;
+  });
+  ace_->DropTail(block + 5, kBytes - 5);
+  EXPECT_EQ(at, block + kBytes);
+  EXPECT_EQ(slices, 10U);
+  memory_.WatchLongCalls({});
+}
+
 }  // namespace
 }  // namespace hakmem

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "allocator/ace/purge_slices.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
@@ -17,10 +18,6 @@ namespace {
 // After half of them the gaps between blocks are left alone.
 constexpr int kMaxTries = 64;
 constexpr unsigned kMaxDoublings = 24;
-// The most pages that go back in one call, 1 to 8 ms; more from 128 GiB on,
-// whose pages may never have been touched.
-constexpr std::size_t kSliceBytes = 32 * kMiB;
-constexpr std::size_t kMostSlices = 4096;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 constexpr HeaderByte kLiveHuge = MakeHeader(BlockState::kLive, kHugeCode);
@@ -269,12 +266,12 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
 VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
                                  std::size_t bytes) {
   const Address end = begin + bytes;
-  const std::size_t slice_bytes = std::max(kSliceBytes, bytes / kMostSlices);
+  const PurgeSlices slices(bytes);
   bool purged = true;
-  for (Address from = begin; purged && end - from > slice_bytes;) {
-    const Address to = RoundDown<Address>(from + slice_bytes, kSuperSlabBytes);
+  Address from = begin;
+  for (Address to = slices.EndOf(from, end); purged && to != end;
+       from = to, to = slices.EndOf(from, end)) {
     purged = Purge(memory, from, to - from);
-    from = to;
   }
   return memory.Unmap(begin, bytes);
 }
