@@ -7,6 +7,7 @@
 #include "allocator/ace/purge_slices.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/skip_zeros.h"
 #include "allocator/base/units.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/superslab/block_header.h"
@@ -92,15 +93,20 @@ Address HugePool::BlockAround(Address address) const {
 }
 
 // By the headers: the list may be changing. Frames that are not a block's first
-// may bear the header of a block that was freed.
+// may bear the header of a block that was freed. The address may be in memory
+// that somebody else has mapped far behind all blocks.
 Address HugePool::OwnBlockAround(Address address) const {
   const std::size_t known_frames =
       header_table_.mapped_bytes() < kHugeHeaderColourBytes
           ? 0
           : header_table_.mapped_bytes() - kHugeHeaderColourBytes;
-  std::size_t end = std::min(std::size_t{FrameOf(address)} + 1, known_frames);
-  for (; end != 0; --end) {
-    const auto frame = static_cast<Frame>(end - 1);
+  const Frame last = FrameOf(address);
+  const std::size_t first = last - std::min<Frame>(last, longest_frames_);
+  std::size_t end = std::min(std::size_t{last} + 1, known_frames);
+  for (; end > first; --end) {
+    const auto frame =
+        static_cast<Frame>(SkipZerosBack(headers_, end - 1, first));
+    end = std::size_t{frame} + 1;
     if (headers_[frame].load(std::memory_order_relaxed) != kLiveHuge) continue;
     const Address start = AddressOf(frame);
     return address - start < BlockBytes(start) ? start : 0;
@@ -215,10 +221,16 @@ VmStatus HugePool::EnsureTables(VirtualMemory& memory, Frame frame) {
   return status;
 }
 
+void HugePool::SetBytes(Record& record, std::size_t bytes) {
+  const auto frames = static_cast<Frame>(DivideRoundUp(bytes, kSuperSlabBytes));
+  longest_frames_ = std::max<Frame>(longest_frames_, frames);
+  record.bytes = bytes;
+}
+
 // The header is the caller's to set.
 void HugePool::Link(Frame frame, Frame after, std::size_t bytes) {
   Record& record = records_[frame];
-  record.bytes = bytes;
+  SetBytes(record, bytes);
   record.use = {};
   record.previous = after;
   record.next = after == kNone ? first_ : records_[after].next;
@@ -325,7 +337,7 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
   ++map_calls_;
   result.status = memory.MapAt(address + record.bytes, bytes - record.bytes);
   if (!result.status.ok()) return result;
-  record.bytes = bytes;
+  SetBytes(record, bytes);
   Refresh(FrameOf(address));
   result.address = address;
   return result;

@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/relaxed.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
@@ -145,6 +146,7 @@ class HugePool {
   Address AddressOf(Frame frame) const {
     return window_.begin + (static_cast<Address>(frame) << kSuperSlabShift);
   }
+  void SetBytes(Record& record, std::size_t bytes);
   // The first frame after the block at `frame` and its gap.
   Frame EndOf(Frame frame) const;
   std::atomic<std::uint8_t>* HeaderOf(Address address) const;
@@ -206,7 +208,9 @@ class HugePool {
   Frame first_ = kNone;
   Frame last_ = kNone;
   Frame root_ = kNone;
-  std::uint32_t changing_ = 0;   // blocks of the list that are not live
+  std::uint32_t changing_ = 0;  // blocks of the list that are not live
+  // The longest block there has been. Written under Ace's lock, read by all.
+  Relaxed<Frame> longest_frames_;
   std::size_t block_count_ = 0;  // of the list
   std::size_t mapped_bytes_ = 0;
   std::uint64_t map_calls_ = 0;

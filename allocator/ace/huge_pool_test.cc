@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "allocator/ace/test_content.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/superslab/block_header.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
 
@@ -66,6 +68,31 @@ class HugePoolTest : public testing::Test {
   HugePool pool_{lock_};
   Address first_ = 0;
 };
+
+// Somebody else's memory may lie far behind all blocks: what is between, which
+// cannot be read here, is not looked through for each copy to it.
+TEST(HugePoolFarTest, LooksNoFurtherBackThanTheLongestBlock) {
+  FakeVirtualMemory memory;
+  Region region;
+  FutexLock lock;
+  HugePool pool(lock);
+  const std::size_t page = memory.PageBytes();
+  region.Place(memory);
+  pool.Place(region, page);
+  constexpr std::size_t kBytes = 5 * kSuperSlabBytes;
+  const Address block = pool.Grant(memory, kBytes, kSuperSlabBytes).address;
+  const auto* const headers =
+      *static_cast<const HeaderByte* const*>(pool.Describe().headers);
+  const Address second_page =
+      RoundUp<Address>(reinterpret_cast<Address>(headers) + 1, page);
+  ASSERT_TRUE(memory.Protect(second_page, page).ok());
+  // Its header would be in the third page.
+  EXPECT_EQ(pool.OwnBlockAround(block + 10'000 * kSuperSlabBytes), 0U);
+  EXPECT_EQ(pool.OwnBlockAround(block + kBytes - 1), block);
+  EXPECT_EQ(pool.OwnBlockAround(block + kBytes), 0U);
+  ASSERT_TRUE(memory.Unprotect(second_page, page).ok());
+  pool.Release(memory, block);
+}
 
 TEST_F(HugePoolTest, MapsToThePageAndKeepsAGap) {
   const Address one = Grant(3 * page_);

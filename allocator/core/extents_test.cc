@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
@@ -147,6 +148,35 @@ TEST_F(ExtentsTest, FollowsRealloc) {
     block = test_.allocator->Reallocate(test_.self, block, bytes);
     const auto start = reinterpret_cast<Address>(block);
     ExpectLive(start + bytes / 2, start, bytes);
+  }
+}
+
+// What is between a block's start and the address is not looked through each
+// time, and cannot be here.
+TEST_F(ExtentsTest, LongBlocksInTurn) {
+  constexpr std::size_t kBytes = 200 * kMiB;
+  const Zone& coarse = test_.allocator->ace().region().coarse();
+  const std::size_t page = test_.memory.PageBytes();
+  const Address blocks[] = {Allocate(kBytes), Allocate(kBytes)};
+  Address between[2];
+  Address places[2];
+  for (int i = 0; i < 2; ++i) {
+    // In units that have a hint in common.
+    places[i] = (blocks[i] & ~(Address{4 * kMiB} - 1)) + kBytes - 8 * kMiB;
+    between[i] =
+        RoundUp<Address>(reinterpret_cast<Address>(
+                             &coarse.unit_record(coarse.UnitOf(blocks[i])) + 1),
+                         page);
+    ASSERT_NO_FATAL_FAILURE(ExpectLive(places[i], blocks[i], kBytes));
+  }
+  for (const Address records : between) {
+    ASSERT_TRUE(test_.memory.Protect(records, page).ok());
+  }
+  for (int turn = 0; turn < 4; ++turn) {
+    EXPECT_TRUE(finder_.Allows(places[turn % 2], 1));
+  }
+  for (const Address records : between) {
+    ASSERT_TRUE(test_.memory.Unprotect(records, page).ok());
   }
 }
 

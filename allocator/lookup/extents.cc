@@ -33,17 +33,24 @@ bool ExtentFinder::LargeAllows(Address address, std::size_t bytes) const {
   return FindLarge(address).Allows(address, bytes);
 }
 
-// A program that fills a long block piece by piece would walk back through all
-// of it each time, were it not for the hint.
+// A program that fills a long block piece by piece, or several in turn, would
+// walk back through all of it each time, were it not for the hints.
 BlockExtent ExtentFinder::FindLarge(Address address) const {
   std::atomic<Address>& hint = HintOf(address);
-  const BlockExtent hinted =
-      InLarge(hint.load(std::memory_order_relaxed), address);
-  if (hinted.state == BlockExtent::State::kLive) return hinted;
-  const Address start = LargeStart(ace_, address);
-  if (start == 0) return {};
+  std::atomic<Address>& far_hint = FarHintOf(address);
+  Address start = hint.load(std::memory_order_relaxed);
+  BlockExtent extent = InLarge(start, address);
+  if (extent.state == BlockExtent::State::kLive) return extent;
+  start = far_hint.load(std::memory_order_relaxed);
+  extent = InLarge(start, address);
+  if (extent.state != BlockExtent::State::kLive) {
+    start = LargeStart(ace_, address);
+    extent = InLarge(start, address);
+    if (extent.state != BlockExtent::State::kLive) return extent;
+    far_hint.store(start, std::memory_order_relaxed);
+  }
   hint.store(start, std::memory_order_relaxed);
-  return InLarge(start, address);
+  return extent;
 }
 
 BlockExtent ExtentFinder::InLarge(Address start, Address address) const {

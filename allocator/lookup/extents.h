@@ -44,11 +44,14 @@ struct BlockExtent {
   }
 };
 
-// Starts of large blocks, each by one of the units in it. Written by any thread
-// that looks, read by all; what is read is looked up again.
+// Starts of large blocks, each by one of the units in it, and by a part of the
+// block that few others are in. Written by any thread that looks, read by all;
+// what is read is looked up again.
 struct ExtentHints {
   static constexpr std::size_t kCount = 64;
+  static constexpr unsigned kFarBits = 8;
   std::atomic<Address> starts[kCount] = {};
+  std::atomic<Address> far_starts[std::size_t{1} << kFarBits] = {};
 };
 
 class ExtentFinder {
@@ -80,9 +83,17 @@ class ExtentFinder {
   std::atomic<Address>& HintOf(Address address) const {
     return hints_.starts[(address >> kUnitShift) % ExtentHints::kCount];
   }
+  std::atomic<Address>& FarHintOf(Address address) const {
+    // 16 MiB, or what the shortest of Huge blocks is as long as: 256 MiB.
+    const unsigned shift = ace_.region().coarse().Contains(address) ? 24 : 28;
+    // Mixed, or blocks of one length would have places in common.
+    constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+    return hints_.far_starts[(address >> shift) * kGoldenRatio >>
+                             (64 - ExtentHints::kFarBits)];
+  }
   HAK_ALWAYS_INLINE bool IsInHintedSpan(Address address,
                                         std::size_t bytes) const;
-  BlockExtent FindLarge(Address address) const;
+  HAK_NOINLINE BlockExtent FindLarge(Address address) const;
   HAK_NOINLINE bool LargeAllows(Address address, std::size_t bytes) const;
   // Live, if a live large block starts there, at an address that may be
   // anything, and holds the other.

@@ -4,6 +4,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/planted_defect.h"
+#include "allocator/base/skip_zeros.h"
 
 namespace hakmem {
 namespace {
@@ -37,13 +38,15 @@ const char* StateName(BlockState state) {
 
 // The unit that tells what `unit` is part of, as of a span the first alone is
 // marked: it, or the last marked one before it. kNoUnit: there is none.
-UnitIndex MarkedUnit(const Zone& zone, UnitIndex unit) {
-  for (UnitIndex back = 0; back <= unit && back <= kLongestSpan; ++back) {
-    const UnitRecord record =
-        zone.unit_record(unit - back).load(std::memory_order_relaxed);
-    if (UnitOwner(record) != 0) return unit - back;
+HAK_NOINLINE UnitIndex MarkedUnit(const Zone& zone, UnitIndex unit) {
+  const std::atomic<UnitRecord>* const records = &zone.unit_record(0);
+  const UnitIndex first = unit - std::min(unit, kLongestSpan);
+  for (UnitIndex at = unit;; --at) {
+    at = static_cast<UnitIndex>(SkipZerosBack(records, at, first));
+    const UnitRecord record = records[at].load(std::memory_order_relaxed);
+    if (UnitOwner(record) != 0) return at;
+    if (at == first) return kNoUnit;
   }
-  return kNoUnit;
 }
 
 // One zone, and what its tables say of an address in it.
