@@ -72,12 +72,11 @@ template <const Config& kConfig>
 void Allocator<kConfig>::FreeOutside(Heap*& self, void* pointer, BlockKind kind,
                                      const void* frame) {
   LiveBlock block;
-  if (!guards_.FindLive(pointer, block) ||
-      !hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
+  if (!guards_.FindLive(pointer, block)) {
     FreeOther(self, pointer, kind);
-    return;
+  } else if (hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
+    guards_.Free(Heaps::ReportFor(self, pointer, PointerUse::kFree), frame);
   }
-  guards_.Free(Heaps::ReportFor(self, pointer, PointerUse::kFree), frame);
 }
 
 // The header has just been exchanged for the one of a block that is freed.

@@ -11,6 +11,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
+#include "allocator/reports/misuse_policy.h"
 
 namespace hakmem {
 namespace {
@@ -255,6 +256,21 @@ TYPED_TEST(AllocatorGuardsTest, ReallocThatIsServedInTheEndFreesTheBlock) {
     allocator.CheckInvariants();
   }
   EXPECT_GT(served_in_the_end, 0u);
+}
+
+TEST(AllocatorGuardedKindsTest, AMismatchIsCountedOnce) {
+  TestAllocator<kHardened> test(Sampling(1));
+  auto& allocator = *test.allocator;
+  void* const block = allocator.Allocate(test.self, 100);
+  allocator.SetKind(block, BlockKind::kNew);
+  SetOnMisuse(OnMisuse::kLog);
+  const std::uint64_t before = MisuseCount();
+  allocator.FreeOutside(test.self, block, BlockKind::kMalloc,
+                        __builtin_frame_address(0));
+  SetOnMisuse(OnMisuse::kAbort);
+  EXPECT_EQ(MisuseCount(), before + 1);
+  EXPECT_EQ(allocator.guards().blocks().live_blocks(), 1u);
+  allocator.Free(test.self, block, BlockKind::kNew);
 }
 
 }  // namespace
