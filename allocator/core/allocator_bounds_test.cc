@@ -14,6 +14,8 @@
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
+#include "allocator/lookup/lookup.h"
+#include "allocator/reports/address_facts.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -149,6 +151,10 @@ TYPED_TEST(AllocatorBoundsTest, KindsMayBeLetPass) {
     void* block = test.allocator->Allocate(test.self, size);
     test.allocator->SetKind(block, BlockKind::kNew);
     test.allocator->Free(test.self, block);
+    // It is a free like others, by the thread that has the block.
+    const AddressFacts facts =
+        LookUp(test.allocator->ace(), reinterpret_cast<Address>(block));
+    if (size <= kMaxPoolBytes) EXPECT_STREQ(facts.block.state, "quarantined");
   }
   test.allocator->CheckInvariants();
 }

@@ -118,9 +118,11 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
     Free(self, pointer, kind);
     return;
   }
-  if (block.is_shrunk()) [[unlikely]] {
-    EndShrunk(ace_.region(), pointer, block);
-    Free(self, pointer, kind);
+  // A kind that is let pass: a free like others, which the block rests after.
+  const bool other_kind = kConfig.check_kinds && block.kind != kind;
+  if (block.is_shrunk() || other_kind) [[unlikely]] {
+    if (!kConfig.check_bounds) EndShrunk(ace_.region(), pointer, block);
+    Free(self, pointer, other_kind ? block.kind : kind);
     return;
   }
   if (Heaps::IsWaiting(self)) {
