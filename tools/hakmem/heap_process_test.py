@@ -105,6 +105,25 @@ class HeapProcessTest(PlantedProcessTest):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         self.fails_with("has ended", process.pid)
 
+    def test_a_core_whose_library_was_replaced(self):
+        library = self.folder / "libhakmem.so"
+        shutil.copy(LIBRARY, library)
+        process = self.start(PROGRAM, "hold", "leak", library=str(library))
+        with open("/proc/%d/maps" % process.pid, encoding="utf-8") as maps:
+            beginning = next(int(line.split("-")[0], 16) for line in maps if "libhakmem" in line)
+        core = self.core_of(process)
+        # As the kernel writes it: of what nobody writes to, its constants among it, the first page alone.
+        content = bytearray(core.read_bytes())
+        first, count = struct.unpack_from("<Q", content, 32)[0], struct.unpack_from("<H", content, 56)[0]
+        for at in range(first, first + 56 * count, 56):
+            if struct.unpack_from("<Q", content, at + 16)[0] == beginning:
+                struct.pack_into("<Q", content, at + 32, 4096)
+        core.write_bytes(content)
+        self.assertIn("PlantedLeak", self.first_row(core))
+        library.unlink()
+        shutil.copy(DEBUG_LIBRARY, library)
+        self.fails_with("libhakmem.so is not here as the build that the core file is of", "--by-class", core)
+
     def test_says_what_is_wrong_with_a_core(self):
         core = self.core_of(self.start(PROGRAM, "hold", "leak"))
         content = core.read_bytes()

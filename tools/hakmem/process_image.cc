@@ -130,7 +130,8 @@ ProcessImage::ProcessImage(ProcessImage&& other) noexcept
       segments_(std::move(other.segments_)),
       files_(std::move(other.files_)),
       symbols_(std::move(other.symbols_)),
-      copies_(std::move(other.copies_)) {}
+      copies_(std::move(other.copies_)),
+      same_build_(std::move(other.same_build_)) {}
 
 ProcessImage::~ProcessImage() {
   if (memory_ >= 0) ::close(memory_);
@@ -280,9 +281,11 @@ absl::StatusOr<std::size_t> ProcessImage::ReadCore(std::uint64_t address,
     return Error("the core file is cut off");
   }
   // What nobody has written is not in a core file, but in its own.
-  std::uint64_t moved = 0;
-  const MappedFile* file = FileAt(address, moved);
-  if (file != nullptr) {
+  if (const MappedFile* file = MappingAt(address); file != nullptr) {
+    if (!IsSameBuild(*file)) {
+      return Error(absl::StrCat(
+          file->path, " is not here as the build that the core file is of"));
+    }
     std::ifstream stream(file->source, std::ios::binary);
     stream.seekg(
         static_cast<std::streamoff>(file->offset + (address - file->begin)));
@@ -303,26 +306,32 @@ std::string ProcessImage::ReadText(std::uint64_t address) const {
   return text;
 }
 
-std::uint64_t ProcessImage::MovedBy(const MappedFile& file) const {
-  for (const MappedFile& first : files_) {
-    if (first.path != file.path || first.offset != 0) continue;
-    return first.begin - FirstLoadAddress(first.source).value_or(0);
-  }
-  return file.begin - file.offset;
-}
-
 std::string ProcessImage::Who() const {
   return absl::StrCat("process ", pid_, " (", program_, ")");
 }
 
-const MappedFile* ProcessImage::FileAt(std::uint64_t address,
-                                       std::uint64_t& moved) const {
+const MappedFile* ProcessImage::MappingAt(std::uint64_t address) const {
   for (const MappedFile& file : files_) {
-    if (address < file.begin || address >= file.end) continue;
-    moved = MovedBy(file);
-    return &file;
+    if (address >= file.begin && address < file.end) return &file;
   }
   return nullptr;
+}
+
+const MappedFile* ProcessImage::FileAt(std::uint64_t address,
+                                       std::uint64_t& moved) const {
+  const MappedFile* const file = MappingAt(address);
+  if (file != nullptr) moved = MovedBy(*file);
+  return file;
+}
+
+bool ProcessImage::IsSameBuild(const MappedFile& file) const {
+  // True meanwhile: what the core file lacks of the build id is in the file.
+  const auto [known, is_new] = same_build_.try_emplace(file.path, true);
+  if (is_new) {
+    const std::string build_id = BuildIdOf(file);
+    known->second = build_id.empty() || build_id == BuildIdOfFile(file.source);
+  }
+  return known->second;
 }
 
 }  // namespace hakmem::tools

@@ -91,6 +91,10 @@ class ProcessImage {
   // From `address` on, as many bytes as lie together, at most `count`.
   absl::StatusOr<std::size_t> ReadCore(std::uint64_t address, char* bytes,
                                        std::size_t count) const;
+  // Null: the address is in none.
+  const MappedFile* MappingAt(std::uint64_t address) const;
+  // Whether the file is still the build that the core file is of.
+  bool IsSameBuild(const MappedFile& file) const;
   // How far the file of the mapping was moved.
   std::uint64_t MovedBy(const MappedFile& file) const;
   // Where a file that exports the symbol has it; 0: no file does.
@@ -111,6 +115,7 @@ class ProcessImage {
   // Found.
   mutable std::map<std::string, std::uint64_t, std::less<>> symbols_;
   mutable std::optional<std::vector<Copy>> copies_;
+  mutable std::map<std::string, bool> same_build_;  // by path
 };
 
 }  // namespace hakmem::tools

@@ -36,36 +36,63 @@ std::uint64_t PlaceInList(std::size_t table) {
   return offsetof(TableList, failure_ring) + sizeof(void*) * table;
 }
 
+// Of the ELF file that begins there in memory; none: there is none.
+std::vector<Elf64_Phdr> SegmentsAt(const ProcessImage& image,
+                                   std::uint64_t begin) {
+  std::vector<Elf64_Phdr> segments;
+  Elf64_Ehdr header = {};
+  if (!image.Read(begin, &header, sizeof(header)).ok() ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_phentsize != sizeof(Elf64_Phdr)) {
+    return segments;
+  }
+  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment = {};
+    const std::uint64_t at = begin + header.e_phoff + i * sizeof(segment);
+    if (!image.Read(at, &segment, sizeof(segment)).ok()) break;
+    segments.push_back(segment);
+  }
+  return segments;
+}
+
+std::optional<std::uint64_t> DistanceMoved(
+    const std::vector<Elf64_Phdr>& segments, std::uint64_t begin) {
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_LOAD) continue;
+    return begin - (segment.p_vaddr - segment.p_offset);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<ProcessImage::Notes> ProcessImage::NotesOf(
     const MappedFile& beginning) const {
   std::vector<Notes> notes;
-  Elf64_Ehdr header = {};
-  if (!Read(beginning.begin, &header, sizeof(header)).ok() ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 ||
-      header.e_phentsize != sizeof(Elf64_Phdr)) {
-    return notes;
-  }
-  std::optional<std::uint64_t> moved;
-  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment = {};
-    const std::uint64_t at =
-        beginning.begin + header.e_phoff + i * sizeof(segment);
-    if (!Read(at, &segment, sizeof(segment)).ok()) break;
-    if (segment.p_type == PT_LOAD && !moved) {
-      moved = beginning.begin - (segment.p_vaddr - segment.p_offset);
+  const std::vector<Elf64_Phdr> segments = SegmentsAt(*this, beginning.begin);
+  const std::uint64_t moved =
+      DistanceMoved(segments, beginning.begin).value_or(0);
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNotesBytes) {
+      continue;
     }
-    if (segment.p_type == PT_NOTE && segment.p_filesz <= kMaxNotesBytes) {
-      notes.push_back({segment.p_vaddr, std::string(segment.p_filesz, '\0')});
+    Notes part = {moved + segment.p_vaddr, std::string(segment.p_filesz, '\0')};
+    if (Read(part.address, part.content.data(), part.content.size()).ok()) {
+      notes.push_back(std::move(part));
     }
   }
-  std::erase_if(notes, [&](Notes& part) {
-    part.address += moved.value_or(0);
-    return !Read(part.address, part.content.data(), part.content.size()).ok();
-  });
   return notes;
+}
+
+std::uint64_t ProcessImage::MovedBy(const MappedFile& file) const {
+  for (const MappedFile& first : files_) {
+    if (first.path != file.path || first.offset != 0) continue;
+    // The file on disk may be gone, or another one.
+    return DistanceMoved(SegmentsAt(*this, first.begin), first.begin)
+        .value_or(first.begin - FirstLoadAddress(first.source).value_or(0));
+  }
+  return file.begin - file.offset;
 }
 
 std::string ProcessImage::BuildIdOf(const MappedFile& file) const {
