@@ -124,6 +124,19 @@ class HeapProcessTest(PlantedProcessTest):
         shutil.copy(DEBUG_LIBRARY, library)
         self.fails_with("libhakmem.so is not here as the build that the core file is of", "--by-class", core)
 
+    def test_a_core_with_more_segments_than_its_header_can_say(self):
+        core = self.core_of(self.start(PROGRAM, "hold", "leak"))
+        content = bytearray(core.read_bytes())
+        first, count = struct.unpack_from("<Q", content, 32)[0], struct.unpack_from("<H", content, 56)[0]
+        segments = bytes(56 << 16) + content[first:first + 56 * count]
+        # PN_XNUM: the number is in the first section.
+        struct.pack_into("<2Q", content, 32, len(content), len(content) + len(segments))
+        struct.pack_into("<3H", content, 56, 0xffff, 64, 1)
+        content += segments + struct.pack("<2I4Q2I2Q", 0, 0, 0, 0, 0, 0, 0, (1 << 16) + count, 0, 0)
+        large = self.folder / "large"
+        large.write_bytes(content)
+        self.assertEqual(self.profile(large), self.profile(core))
+
     def test_says_what_is_wrong_with_a_core(self):
         core = self.core_of(self.start(PROGRAM, "hold", "leak"))
         content = core.read_bytes()

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -30,7 +31,8 @@
 namespace hakmem::tools {
 namespace {
 
-constexpr std::uint64_t kMaxNotesBytes = 1 << 26;
+// Each of 10,000 threads has all its registers in them.
+constexpr std::uint64_t kMaxNotesBytes = 1 << 30;
 constexpr std::size_t kMaxTextBytes = 64;
 
 absl::Status Error(const std::string& what) {
@@ -97,6 +99,14 @@ absl::Status NoPermission(std::uint64_t pid) {
                     ", which lets nobody but root)");
   }
   return absl::PermissionDeniedError(text);
+}
+
+// Of elements by their beginnings; null: all begin behind the address.
+template <typename T>
+const T* LastAtOrBefore(const std::vector<T>& elements, std::uint64_t address) {
+  const auto behind =
+      std::ranges::upper_bound(elements, address, {}, &T::begin);
+  return behind == elements.begin() ? nullptr : &*std::prev(behind);
 }
 
 }  // namespace
@@ -185,7 +195,16 @@ absl::Status ProcessImage::OpenCore(const std::string& path) {
       header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_CORE) {
     return Error(path + " is neither a process's number nor a core file");
   }
-  for (unsigned i = 0; i < header.e_phnum; ++i) {
+  std::uint64_t segments = header.e_phnum;
+  if (segments == PN_XNUM) {
+    // More than the header can say: the first section does.
+    Elf64_Shdr section = {};
+    if (!ReadFile(memory_, header.e_shoff, &section, sizeof(section))) {
+      return Error(path + " is cut off");
+    }
+    segments = section.sh_info;
+  }
+  for (std::uint64_t i = 0; i < segments; ++i) {
     Elf64_Phdr segment = {};
     if (!ReadFile(memory_, header.e_phoff + i * sizeof(segment), &segment,
                   sizeof(segment))) {
@@ -211,6 +230,8 @@ absl::Status ProcessImage::OpenCore(const std::string& path) {
     }
   }
   if (files_.empty()) return Error(path + " does not say which files it had");
+  std::ranges::sort(segments_, {}, &Segment::begin);
+  std::ranges::sort(files_, {}, &MappedFile::begin);
   return absl::OkStatus();
 }
 
@@ -273,11 +294,11 @@ absl::Status ProcessImage::Write(std::uint64_t address, const void* bytes,
 absl::StatusOr<std::size_t> ProcessImage::ReadCore(std::uint64_t address,
                                                    char* bytes,
                                                    std::size_t count) const {
-  for (const Segment& segment : segments_) {
-    const std::uint64_t before = address - segment.begin;
-    if (before >= segment.bytes) continue;
-    count = std::min<std::size_t>(count, segment.bytes - before);
-    if (ReadFile(memory_, segment.offset + before, bytes, count)) return count;
+  if (const Segment* segment = LastAtOrBefore(segments_, address);
+      segment != nullptr && address - segment->begin < segment->bytes) {
+    const std::uint64_t before = address - segment->begin;
+    count = std::min<std::size_t>(count, segment->bytes - before);
+    if (ReadFile(memory_, segment->offset + before, bytes, count)) return count;
     return Error("the core file is cut off");
   }
   // What nobody has written is not in a core file, but in its own.
@@ -311,10 +332,8 @@ std::string ProcessImage::Who() const {
 }
 
 const MappedFile* ProcessImage::MappingAt(std::uint64_t address) const {
-  for (const MappedFile& file : files_) {
-    if (address >= file.begin && address < file.end) return &file;
-  }
-  return nullptr;
+  const MappedFile* const file = LastAtOrBefore(files_, address);
+  return file != nullptr && address < file->end ? file : nullptr;
 }
 
 const MappedFile* ProcessImage::FileAt(std::uint64_t address,

@@ -110,6 +110,7 @@ class ProcessImage {
   bool is_core_ = false;
   std::uint64_t pid_ = 0;
   std::string program_;
+  // By their beginnings.
   std::vector<Segment> segments_;  // of a core file
   std::vector<MappedFile> files_;
   // Found.
