@@ -44,6 +44,8 @@ struct Memory {
 struct Module {
   std::string path;
   std::string build_id;
+  // Where the file that a running process has can be opened; "": by its path.
+  std::string source = {};
 };
 
 struct Frame {

@@ -121,7 +121,7 @@ void AddStack(const ProcessImage& image, const FailureEvent& event,
       frame.module = static_cast<std::size_t>(
           std::ranges::find_if(record.modules, same) - record.modules.begin());
       if (frame.module == record.modules.size()) {
-        record.modules.push_back({file->path, image.BuildIdOf(*file)});
+        record.modules.push_back(image.ModuleOf(*file));
       }
       frame.offset -= moved;
     }

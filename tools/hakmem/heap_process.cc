@@ -199,11 +199,10 @@ class Places {
     std::uint64_t moved = 0;
     const MappedFile* file = image_.FileAt(address, moved);
     if (file == nullptr) return {.offset = address};
-    mappings_.push_back(
-        {.module = modules_.Add({file->path, image_.BuildIdOf(*file)}),
-         .base = moved,
-         .begin = file->begin,
-         .end = file->end});
+    mappings_.push_back({.module = modules_.Add(image_.ModuleOf(*file)),
+                         .base = moved,
+                         .begin = file->begin,
+                         .end = file->end});
     return {.module = mappings_.back().module, .offset = address - moved};
   }
 

@@ -89,6 +89,26 @@ class HeapProcessTest(PlantedProcessTest):
         self.gdb(process, "set *(unsigned long*)((unsigned long*)&hakmem_heap_tables)[5] += 1")
         self.assertIn("PlantedLeak", self.first_row(process.pid))
 
+    def test_names_are_of_the_file_that_runs(self):
+        program = self.folder / "planted_program"
+        shutil.copy(PROGRAM, program)
+        process = self.start(program, "hold", "leak")
+        # Another build comes to its path, with other names at its addresses.
+        content = bytearray(program.read_bytes().replace(b"PlantedLeak", b"AnotherName"))
+        build_id = struct.pack("3I", 4, 20, 3) + b"GNU\0"
+        if build_id in content:
+            content[content.index(build_id) + len(build_id)] ^= 0xff
+        other = self.folder / "other"
+        other.write_bytes(content)
+        other.replace(program)
+        text = self.heap(process.pid).stdout
+        self.assertNotIn("AnotherName", text)
+        with open("/proc/%d/maps" % process.pid, encoding="utf-8") as maps:
+            mapping = next(line.split()[0] for line in maps if "planted_program" in line)
+        # What is not there any more by its path, only some may still open.
+        if os.access("/proc/%d/map_files/%s" % (process.pid, mapping), os.R_OK):
+            self.assertIn("PlantedLeak", text)
+
     def test_says_what_is_wrong_with_a_process(self):
         hold = [PROGRAM, "hold", "leak"]
         process = self.start(*hold)

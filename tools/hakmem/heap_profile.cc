@@ -209,6 +209,8 @@ std::size_t HeapModules::Add(const Module& module) {
       module.build_id.empty() ? module.path : module.build_id;
   const auto [found, is_new] = index_of_.try_emplace(name, list_.size());
   if (is_new) list_.push_back(module);
+  std::string& source = list_[found->second].source;
+  if (source.empty()) source = module.source;
   return found->second;
 }
 

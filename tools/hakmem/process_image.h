@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tools/hakmem/failure_record.h"
 
 namespace hakmem::tools {
 
@@ -50,9 +51,12 @@ class ProcessImage {
   // The file in which the address lies, and by how much it was moved when it
   // was loaded. Null: in none.
   const MappedFile* FileAt(std::uint64_t address, std::uint64_t& moved) const;
-  // Of the file as the process has it: of a core file's, as it has its
-  // beginning, else as it is on disk. "": it has none, or it is not known.
+  // Of the file as the process has it. "": it has none, or it is not known.
   std::string BuildIdOf(const MappedFile& file) const;
+  // The file for who looks up names in it.
+  Module ModuleOf(const MappedFile& file) const {
+    return {file.path, BuildIdOf(file), is_core_ ? "" : file.source};
+  }
 
   // Where the process's hakmem keeps what it tells others at this symbol, which
   // a note leads to as well: a program that was linked statically exports none.

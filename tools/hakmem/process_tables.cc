@@ -96,17 +96,17 @@ std::uint64_t ProcessImage::MovedBy(const MappedFile& file) const {
 }
 
 std::string ProcessImage::BuildIdOf(const MappedFile& file) const {
-  if (!is_core_) return BuildIdOfFile(file.source);
   const auto first =
       std::ranges::find_if(files_, [&file](const MappedFile& other) {
         return other.path == file.path && other.offset == 0;
       });
-  if (first == files_.end()) return "";
-  for (const Notes& part : NotesOf(*first)) {
-    std::string build_id = BuildIdInNotes(part.content);
-    if (!build_id.empty()) return build_id;
+  if (first != files_.end()) {
+    for (const Notes& part : NotesOf(*first)) {
+      std::string build_id = BuildIdInNotes(part.content);
+      if (!build_id.empty()) return build_id;
+    }
   }
-  return "";
+  return is_core_ ? "" : BuildIdOfFile(file.source);
 }
 
 std::uint64_t ProcessImage::FindSymbol(std::string_view name) const {

@@ -109,8 +109,10 @@ std::string Symbolizer::FileOf(const Module& module) {
         absl::StrCat(options_.symbols_folder, "/", FileName(module.path))};
   }
   candidates.push_back(DebugFile(kSystemDebugFolder, module.build_id));
+  // A running process's path may have another file by now, or here.
+  const std::string& file = module.source.empty() ? module.path : module.source;
   // Not what a trace calls by a relative name, like "[vdso]".
-  if (absl::StartsWith(module.path, "/")) candidates.push_back(module.path);
+  if (absl::StartsWith(file, "/")) candidates.push_back(file);
   bool other_build = false;
   for (const std::string& candidate : candidates) {
     if (!Exists(candidate)) continue;
