@@ -43,6 +43,9 @@ constexpr std::uint32_t kMaxSlots = 1 << 20;
 // An older hakmem's event ends sooner, this one's at the latest.
 constexpr std::uint32_t kLeastEventBytes = offsetof(FailureEvent, live_bytes);
 constexpr std::uint32_t kMaxSlotBytes = 1 << 16;
+constexpr std::uint64_t kMaxRingBytes = 1 << 26;
+// While all events change during a look, another one is taken.
+constexpr int kTries = 20;
 
 template <std::size_t kBytes>
 std::string Text(const char (&text)[kBytes]) {
@@ -57,6 +60,37 @@ struct Ring {
   std::vector<FailureEvent> events;  // oldest first
 };
 
+// Those that are whole, oldest first. The process goes on writing, perhaps a
+// ring's events while one is read: so all slots are read at once, and again.
+absl::Status ReadEvents(const ProcessImage& image,
+                        const FailureRingDescriptor& ring,
+                        std::vector<FailureEvent>& events) {
+  const auto at = reinterpret_cast<std::uint64_t>(ring.slots);
+  std::vector<char> slots(std::size_t{ring.capacity} * ring.slot_bytes);
+  std::vector<char> later(slots.size());
+  absl::Status status = image.Read(at, slots.data(), slots.size());
+  if (status.ok()) status = image.Read(at, later.data(), later.size());
+  if (!status.ok()) return status;
+  for (std::uint64_t i = 0; i < ring.capacity; ++i) {
+    const char* const slot = slots.data() + i * ring.slot_bytes;
+    std::uint64_t before = 0;
+    std::uint64_t after = 0;
+    std::memcpy(&before, slot, sizeof(before));
+    std::memcpy(&after, later.data() + i * ring.slot_bytes, sizeof(after));
+    // Odd: it is being written. 0: it never was.
+    if (before != after || before % 2 != 0 || before == 0 ||
+        (before - 1) / 4 % ring.capacity != i) {
+      continue;
+    }
+    FailureEvent event;
+    std::memcpy(&event, slot + ring.event_offset,
+                std::min<std::size_t>(ring.event_bytes, sizeof(event)));
+    events.push_back(event);
+  }
+  std::ranges::sort(events, {}, &FailureEvent::sequence);
+  return status;
+}
+
 absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
   const absl::StatusOr<std::uint64_t> address =
       image.FindTables("hakmem_failure_ring", "it keeps no failures");
@@ -68,6 +102,7 @@ absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
       ring.version != 1 || ring.event_bytes < kLeastEventBytes ||
       ring.capacity == 0 || ring.capacity > kMaxSlots ||
       ring.slot_bytes > kMaxSlotBytes ||
+      std::uint64_t{ring.capacity} * ring.slot_bytes > kMaxRingBytes ||
       ring.event_offset + ring.event_bytes > ring.slot_bytes) {
     return absl::FailedPreconditionError(
         "its hakmem keeps failures in a form that this command does not know");
@@ -76,31 +111,15 @@ absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
   read.version =
       image.ReadText(reinterpret_cast<std::uint64_t>(ring.hakmem_version));
   read.variant = image.ReadText(reinterpret_cast<std::uint64_t>(ring.variant));
-  status = image.Read(reinterpret_cast<std::uint64_t>(ring.recorded),
-                      &read.recorded, sizeof(read.recorded));
-  if (!status.ok()) return status;
-  std::vector<char> slot(ring.slot_bytes);
-  const std::uint64_t kept =
-      std::min<std::uint64_t>(read.recorded, ring.capacity);
-  for (std::uint64_t number = read.recorded - kept; number < read.recorded;
-       ++number) {
-    const std::uint64_t at = reinterpret_cast<std::uint64_t>(ring.slots) +
-                             number % ring.capacity * ring.slot_bytes;
-    // The sequence before and after: the process goes on writing.
-    std::uint64_t after = 0;
-    status = image.Read(at, slot.data(), slot.size());
-    if (status.ok()) status = image.Read(at, &after, sizeof(after));
-    if (!status.ok()) return status;
-    std::uint64_t before = 0;
-    std::memcpy(&before, slot.data(), sizeof(before));
-    if (before != after ||
-        (before != 4 * number + 2 && before != 4 * number + 4)) {
-      continue;
+  for (int tries = 0; tries < kTries && read.events.empty(); ++tries) {
+    status = ReadEvents(image, ring, read.events);
+    // After the events, so that it counts all of them.
+    if (status.ok()) {
+      status = image.Read(reinterpret_cast<std::uint64_t>(ring.recorded),
+                          &read.recorded, sizeof(read.recorded));
     }
-    FailureEvent event;
-    std::memcpy(&event, slot.data() + ring.event_offset,
-                std::min<std::size_t>(ring.event_bytes, sizeof(event)));
-    read.events.push_back(event);
+    if (!status.ok()) return status;
+    if (read.recorded == 0) break;
   }
   return read;
 }
@@ -202,6 +221,13 @@ int Failures(const std::vector<std::string>& arguments) {
                           ring->variant, ".\n"));
     return 0;
   }
+  if (ring->recorded != 0 && ring->events.empty()) {
+    Complain(absl::StrCat(
+        Count(ring->recorded, "failure", "failures"), " of ",
+        ForTerminal(image->Who()),
+        " could not be read: they were being written (once more may help)"));
+    return 1;
+  }
   Analysis analysis;
   std::vector<Input> inputs(1);
   inputs[0].name = arguments[0];
@@ -220,7 +246,7 @@ int Failures(const std::vector<std::string>& arguments) {
       symbols.Resolve(analysis.modules(), site.stack);
     }
   }
-  const Report report = {inputs, analysis, symbols};
+  const Report report = {inputs, analysis, symbols, /*of_process=*/true};
   PrintOut(absl::GetFlag(FLAGS_json)
                ? ReportAsJson(report)
                : ReportAsText(report, absl::GetFlag(FLAGS_sites)));

@@ -291,7 +291,9 @@ std::vector<std::string> Remarks(const Report& report) {
   if (dropped > 0) {
     remarks.push_back(absl::StrCat(
         Count(dropped, "failure is", "failures are"),
-        " counted but not in the trace, which takes 100 lines a second"));
+        report.of_process
+            ? " counted but no longer kept: the process keeps the last 256"
+            : " counted but not in the trace, which takes 100 lines a second"));
   }
   for (const std::string& note : report.symbols.notes()) {
     remarks.push_back(note);

@@ -38,6 +38,7 @@ struct Report {
   const std::vector<Input>& inputs;
   const Analysis& analysis;
   const Symbolizer& symbols;
+  bool of_process = false;  // of what it keeps, and not of traces
 };
 
 // A label and what there is to say: "refused", "mmap of 2.0 MiB: ENOMEM".

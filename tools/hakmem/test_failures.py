@@ -98,6 +98,16 @@ class FailuresTest(unittest.TestCase):
         report = json.loads(out)
         self.assertEqual(report["failed"], 256)
         self.assertEqual(report["dropped"], 44)
+        self.assertIn("44 failures are counted but no longer kept", " ".join(self.run_hakmem(process.pid)[1].split()))
+
+    def test_what_cannot_be_read_is_no_good_news(self):
+        process = self.start(1, self.library)
+        # It was stopped while it wrote.
+        subprocess.run(["gdb", "-nx", "-batch", "-p", str(process.pid), "-ex",
+                        "set **(unsigned long**)((char*)&hakmem_failure_ring + 40) += 1"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        for flags in ([], ["--json"]):
+            self.fails_with(r"1 failure of process %d \(python3\) could not be read" % process.pid, *flags, process.pid)
 
     def test_says_that_nothing_has_failed(self):
         process = self.start(0, self.library)
