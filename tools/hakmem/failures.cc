@@ -155,7 +155,9 @@ Record RecordOf(const ProcessImage& image, const Ring& ring,
   record.time = absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ",
                                  absl::FromUnixMicros(record.time_us),
                                  absl::UTCTimeZone());
-  record.pid = static_cast<std::uint64_t>(event.process_id);
+  // In a container a process calls itself by another number.
+  record.pid = image.is_core() ? static_cast<std::uint64_t>(event.process_id)
+                               : image.pid();
   record.program = image.program();
   record.variant = ring.variant;
   record.version = ring.version;
