@@ -183,7 +183,8 @@ int Explain(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     const absl::StatusOr<std::vector<std::string>> files = FilesOf(argument);
     if (!files.ok()) {
-      Complain(absl::StrCat(argument, ": ", files.status().message()));
+      Complain(
+          absl::StrCat(ForTerminal(argument), ": ", files.status().message()));
       return kNotAllRead;
     }
     paths.insert(paths.end(), files->begin(), files->end());

@@ -116,6 +116,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
     if (at->is_regular_file(unknown)) files.push_back(at->path().string());
   }
   if (error) return absl::UnavailableError(error.message());
+  if (files.empty()) return absl::NotFoundError("there is no file in it");
   std::sort(files.begin(), files.end());
   return files;
 }

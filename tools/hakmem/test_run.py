@@ -232,6 +232,12 @@ class ExplainTest(unittest.TestCase):
         self.assertNotIn("No call failed", result.stdout)
         self.assertFalse(json.loads(self.explain("--json", "/no/such/file").stdout)["complete"])
 
+    def test_an_empty_folder_is_no_good_news(self):
+        for flags in ([], ["--json"], ["--follow"]):
+            result = self.explain(*flags, str(self.trace.parent))
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn("%s: there is no file in it" % self.trace.parent, result.stderr)
+
     def test_a_full_standard_output_is_said(self):
         self.trace.write_text(self.line)
         for command in (["explain", str(self.trace)], ["explain", "--json", str(self.trace)],
