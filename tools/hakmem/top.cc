@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -219,6 +220,14 @@ absl::Status Live(Top& top) {
   return absl::OkStatus();
 }
 
+// Each process that is looked into takes a descriptor.
+void AllowAllDescriptors() {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int WrongUsage(std::string_view why) {
   Complain(why);
   return 2;
@@ -249,6 +258,7 @@ int RunTop(const std::vector<std::string>& arguments) {
   const bool json = absl::GetFlag(FLAGS_json);
   const bool once = json || absl::GetFlag(FLAGS_once) ||
                     ::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0;
+  AllowAllDescriptors();
   Top top(std::move(options));
   const absl::Status status = once ? Once(top, json) : Live(top);
   if (status.ok()) return 0;

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import subprocess
 import sys
@@ -54,6 +55,15 @@ class TopTest(PlantedProcessTest):
             self.assertNotIn(other, found)
             values = [process[key] or 0 for process in report["processes"]]
             self.assertEqual(values, sorted(values, reverse=True))
+
+    def test_more_processes_than_descriptors(self):
+        pids = [self.start(PROGRAM, "hold", "mixed").pid for _ in range(12)]
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        done = subprocess.run([HAKMEM, "top", "--interval=0.2", "--json"], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=60, check=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (10, most)))
+        found = {process["pid"] for process in json.loads(done.stdout)["processes"]}
+        self.assertLessEqual(set(pids), found)
 
     def test_what_is_wrong_is_said(self):
         self.assertIn("there is no process", self.top(2 ** 30, status=1).stderr)
