@@ -22,18 +22,22 @@ class PipeSignalHolder {
   PipeSignalHolder() {
     sigemptyset(&pipe_only_);
     sigaddset(&pipe_only_, SIGPIPE);
+    held_ = pthread_sigmask(SIG_BLOCK, &pipe_only_, &before_) == 0;
+    // Where the program lets it come, none can be waiting.
+    if (!held_ || sigismember(&before_, SIGPIPE) != 1) return;
     sigset_t pending;
     sigemptyset(&pending);
     sigpending(&pending);
     was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_only_, &before_);
   }
-  ~PipeSignalHolder() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~PipeSignalHolder() {
+    if (held_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
   PipeSignalHolder(const PipeSignalHolder&) = delete;
   PipeSignalHolder& operator=(const PipeSignalHolder&) = delete;
 
   void TakeAway() const {
-    if (was_pending_) return;
+    if (!held_ || was_pending_) return;
     constexpr timespec kNow = {};
     // By number: sigtimedwait() is a cancellation point.
     syscall(SYS_rt_sigtimedwait, &pipe_only_, nullptr, &kNow,
@@ -44,6 +48,7 @@ class PipeSignalHolder {
   static constexpr std::size_t kKernelSignalBytes = _NSIG / 8;
   sigset_t pipe_only_;
   sigset_t before_;
+  bool held_ = false;
   bool was_pending_ = false;
 };
 
@@ -90,14 +95,15 @@ bool LockFile(int fd) {
   return false;
 }
 
-std::size_t WriteOnce(int fd, std::string_view text) {
+std::size_t WriteOnce(int fd, std::string_view text, int& error_number) {
   const ErrnoGuard guard;
   const PipeSignalHolder holder;
   long written = 0;
   do {
     written = syscall(SYS_write, fd, text.data(), text.size());
   } while (written < 0 && errno == EINTR);
-  if (written < 0 && errno == EPIPE) holder.TakeAway();
+  error_number = written < 0 ? errno : EIO;
+  if (error_number == EPIPE) holder.TakeAway();
   return written < 0 ? 0 : static_cast<std::size_t>(written);
 }
 

@@ -1,9 +1,9 @@
 // File descriptors that a library keeps in a program that does not know of
 // them.
 //
-// Owns: nothing. Called by: failures, exit_output. Thread-safety: any thread,
-// signal handlers included; nothing allocates; errno is left as it was; no
-// function is a cancellation point.
+// Owns: nothing. Called by: failures, exit_output, process. Thread-safety: any
+// thread, signal handlers included; nothing allocates; errno is left as it was;
+// no function is a cancellation point.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
 #define HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
 
@@ -35,8 +35,13 @@ int MoveFdOutOfTheWay(int fd);
 bool LockFile(int fd);
 
 // One write(2), tried again only after a signal. Returns the bytes written; on
-// any error 0. Where nobody reads, no SIGPIPE comes.
-std::size_t WriteOnce(int fd, std::string_view text);
+// any error 0, with the errno in `error_number`. Where nobody reads, no SIGPIPE
+// comes.
+std::size_t WriteOnce(int fd, std::string_view text, int& error_number);
+inline std::size_t WriteOnce(int fd, std::string_view text) {
+  int ignored = 0;
+  return WriteOnce(fd, text, ignored);
+}
 
 }  // namespace hakmem
 

@@ -13,6 +13,7 @@
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/process/crash_hook.h"
+#include "allocator/process/descriptor.h"
 
 namespace hakmem {
 
@@ -20,12 +21,11 @@ namespace hakmem {
 // cancelled thread must not unwind out of the allocator.
 
 int TryWriteFd(int fd, std::string_view text) {
-  const ErrnoGuard guard;
   while (!text.empty()) {
-    const long written = syscall(SYS_write, fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : EIO;
-    text.remove_prefix(static_cast<std::size_t>(written));
+    int error_number = 0;
+    const std::size_t written = WriteOnce(fd, text, error_number);
+    if (written == 0) return error_number;
+    text.remove_prefix(written);
   }
   return 0;
 }

@@ -64,6 +64,39 @@ TEST(Process, WritingGivesUpSilently) {
   EXPECT_EQ(errno, kErrno);
 }
 
+volatile sig_atomic_t g_pipe_signals = 0;
+
+// The default action would end this test.
+TEST(Process, WritingWhereNobodyReadsRaisesNoSignal) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  const auto before =
+      signal(SIGPIPE, [](int) { g_pipe_signals = g_pipe_signals + 1; });
+  errno = kErrno;
+  EXPECT_EQ(TryWriteFd(ends[1], "text"), EPIPE);
+  WriteFd(ends[1], "text");
+  EXPECT_EQ(errno, kErrno);
+  EXPECT_EQ(g_pipe_signals, 0);
+  // One that the program holds back and has not taken yet stays its own.
+  sigset_t pipe_only;
+  sigemptyset(&pipe_only);
+  sigaddset(&pipe_only, SIGPIPE);
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, &pipe_only, &mask);
+  for (const bool raised : {false, true}) {
+    if (raised) raise(SIGPIPE);
+    EXPECT_EQ(TryWriteFd(ends[1], "text"), EPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    EXPECT_EQ(sigismember(&pending, SIGPIPE), raised ? 1 : 0);
+  }
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  EXPECT_EQ(g_pipe_signals, 1);
+  signal(SIGPIPE, before);
+  close(ends[1]);
+}
+
 TEST(Process, OpensForAppending) {
   const std::string path = testing::TempDir() + "/process_test_append";
   unlink(path.c_str());

@@ -107,13 +107,8 @@ int TraceFile::Append(std::span<const std::uint8_t> bytes) {
     fd_ = -1;
     return EBADF;
   }
-  while (!bytes.empty()) {
-    const long written = syscall(SYS_write, fd_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return 0;
+  return TryWriteFd(
+      fd_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void TraceFile::Close() {
