@@ -40,7 +40,7 @@ class AddressOracle {
     // Guarded blocks tell of themselves.
     if (allocator_.guards().blocks().Contains(
             reinterpret_cast<const void*>(address))) {
-      HAK_CHECK(around.at.kind == AddressKind::kTable);
+      HAK_CHECK(around.at.kind == AddressKind::kGuarded);
       return;
     }
     const Block* const block = model_.Around(address);
