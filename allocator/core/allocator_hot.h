@@ -10,6 +10,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
 #include "allocator/core/allocator_class.h"
+#include "allocator/heap/magazine.h"
 
 namespace hakmem {
 

@@ -38,7 +38,6 @@
 #include "allocator/core/block_canary.h"
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/guards/sampled_guards.h"
-#include "allocator/heap/magazine.h"
 #include "allocator/heap/thread_heap.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
