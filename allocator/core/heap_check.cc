@@ -122,6 +122,8 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
 template <typename Look>
 void HeapCheck::CheckTogether(std::uint64_t* suspects, std::uint32_t count,
                               const Look& look) {
+  // Damage takes time under a heap's lock, and of several one is told of.
+  if (resident_only_ && damaged_blocks_ != 0) return;
   for (unsigned looks = 0;; ++looks) {
     BlockDamage first;
     std::size_t damaged = 0;
@@ -139,7 +141,6 @@ void HeapCheck::CheckTogether(std::uint64_t* suspects, std::uint32_t count,
     if (damaged == 0) return;
     if (looks == kDamageLooks) {
       if (damaged_blocks_ == 0) first_ = first;
-      // Of several, one is told of.
       damaged_blocks_ += resident_only_ ? 1 : damaged;
       return;
     }
