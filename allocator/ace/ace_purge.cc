@@ -47,7 +47,11 @@ void Ace::BoundDirty(std::uint32_t granted) {
   // The rest is for the next ones.
   const std::uint64_t slice =
       std::min(static_cast<std::uint64_t>(ExcessUnits()), kPurgeSliceUnits);
-  (from_fine ? fine : coarse).Purge(memory_, slice);
+  UnitPool& first = from_fine ? fine : coarse;
+  const std::uint64_t purged = first.Purge(memory_, slice) / kUnitBytes;
+  // What is idle may be little, and what is dirty in huge pages stays.
+  if (purged < slice)
+    (from_fine ? coarse : fine).Purge(memory_, slice - purged);
   if (granted >= kUnitsPerSuperSlab) {
     long_run_slack_units_ = std::min(long_run_slack_units_ + slice,
                                      recent_peak_units() / kLongRunShare);

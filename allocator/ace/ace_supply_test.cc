@@ -141,6 +141,23 @@ TEST_F(AceSupplyTest, WhatExceedsTheRecentPeakGoesBackInSlices) {
   EXPECT_LE(Snapshot().cached_bytes, 8 * kMiB);
 }
 
+// Where the zone with more idle memory has less than is to go back, the rest is
+// the other one's.
+TEST_F(AceSupplyTest, WhatOneZoneHasNotTheOtherGives) {
+  constexpr std::uint32_t kUnits = 24 * kMiB / kUnitBytes;
+  const std::uint64_t interval_ms = (HeapOptions().decay_ms + 1) / 2;
+  const UnitIndex span = ace_->GrantSpan(kUnits, kUnitBytes).first;
+  for (int i = 0; i < 2; ++i) {
+    memory_.AdvanceMs(interval_ms);
+    // Idle only from the next interval on.
+    if (i == 1) ace_->ReleaseSlab(true, ace_->GrantSlab(true, 1).first, 1);
+    ASSERT_TRUE(ace_->Tick());
+  }
+  ASSERT_EQ(Snapshot().cached_bytes, kUnitBytes);
+  ace_->ReleaseSpan(span, kUnits);
+  EXPECT_LE(Snapshot().cached_bytes, 9 * kMiB);
+}
+
 // Slices of one thread between grants and releases of others.
 TEST_F(AceSupplyTest, ThreadsGoOnBetweenSlices) {
   std::vector<std::thread> threads;
