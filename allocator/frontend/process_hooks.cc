@@ -125,8 +125,8 @@ void OnThreadAttached() {
   // Without a key, a heap stays with its dead thread: its blocks can still be
   // freed, only its memory is not used again.
   if (!InstallThreadExitHookOnce()) return;
-  // A thread that libc will not watch any more (it is past its last round of
-  // destructors) gives the heap back at once and does without.
+  // A thread that libc will not watch gives the heap back at once and does
+  // without.
   if (!ArmThreadExit(&g_armed)) OnThreadExit(nullptr);
 }
 

@@ -1,10 +1,8 @@
 #include "allocator/process/thread_hooks.h"
 
-#include <limits.h>
 #include <pthread.h>
 
 #include "allocator/base/compiler.h"
-#include "allocator/base/sanitizer.h"
 
 namespace hakmem {
 
@@ -17,45 +15,48 @@ using ThreadExitHook = void (*)(void* argument);
 constinit ThreadExitHook g_hook = nullptr;
 constinit pthread_key_t g_key = 0;
 
-// In how many rounds of destructors this thread has been seen.
-constinit thread_local int t_rounds HAK_TLS_INITIAL_EXEC = 0;
+// Whether the hook has run in this thread.
+constinit thread_local bool t_has_run HAK_TLS_INITIAL_EXEC = false;
 
-// libc runs the destructors in PTHREAD_DESTRUCTOR_ITERATIONS rounds. The hook
-// runs one round before the last, for two reasons: a destructor that allocates
-// again after it can still be followed by it; and a thread that allocates for
-// the first time in a destructor of the first round is seen one round late.
-// ThreadSanitizer gives its thread up at the start of libc's last round, so
-// under it nothing may run there.
-constexpr int kLastRound =
-    PTHREAD_DESTRUCTOR_ITERATIONS - (kThreadSanitizer ? 1 : 0);
-constexpr int kHookRound = kLastRound - 1;
+void OnExit(void* argument) {
+  t_has_run = true;
+  g_hook(argument);
+}
 
-// The key's value after the hook has run: nothing to do but to count rounds.
-constinit char g_no_argument = 0;
+// In each round glibc goes through the keys by number. The values of the first
+// 32 are in the thread itself, those of others in blocks that it allocates. So
+// the last of the 32 is best: whatever round a destructor of a lower key arms
+// the thread in, that key's turn is still to come; and a thread cannot use a
+// higher key before it has allocated.
+constexpr pthread_key_t kBestKey = 31;
 
-void OnRound(void* argument) {
-  ++t_rounds;
-  if (t_rounds < kHookRound && pthread_setspecific(g_key, argument) == 0) {
-    return;
+// glibc gives the lowest number that is free.
+bool CreateKey() {
+  pthread_key_t keys[kBestKey + 1];
+  unsigned count = 0;
+  while (count <= kBestKey && pthread_key_create(&keys[count], &OnExit) == 0) {
+    if (keys[count++] >= kBestKey) break;
   }
-  if (!kThreadSanitizer && t_rounds < kLastRound) {
-    pthread_setspecific(g_key, &g_no_argument);
+  if (count == 0) return false;
+  unsigned best = count - 1;
+  if (best != 0 && keys[best] > kBestKey) --best;
+  for (unsigned i = 0; i < count; ++i) {
+    if (i != best) pthread_key_delete(keys[i]);
   }
-  if (argument != &g_no_argument) g_hook(argument);
+  g_key = keys[best];
+  return true;
 }
 
 }  // namespace
 
 bool InstallThreadExitHook(ThreadExitHook hook) {
-  if (g_hook == nullptr && pthread_key_create(&g_key, &OnRound) != 0) {
-    return false;
-  }
+  if (g_hook == nullptr && !CreateKey()) return false;
   g_hook = hook;
   return true;
 }
 
 bool ArmThreadExit(void* argument) {
-  return t_rounds < kLastRound && pthread_setspecific(g_key, argument) == 0;
+  return !t_has_run && pthread_setspecific(g_key, argument) == 0;
 }
 
 bool InstallForkHooks(void (*prepare)(), void (*parent)(), void (*child)()) {

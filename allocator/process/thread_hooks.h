@@ -8,17 +8,16 @@
 
 namespace hakmem {
 
-// Sets what runs when a thread that called ArmThreadExit exits. libc runs
-// thread-specific destructors in PTHREAD_DESTRUCTOR_ITERATIONS rounds; the hook
-// runs in the last but one, so that destructors of other libraries find the
-// thread's heap still attached. Returns false when libc has no key left. May be
-// called again with the same hook.
+// Sets what runs when a thread that called ArmThreadExit exits. It runs in the
+// first round of thread-specific destructors that finds the thread armed, after
+// those of the first 31 keys: which round that is cannot be known, and it may
+// be libc's last. Returns false when libc has no key left. May be called again
+// with the same hook.
 bool InstallThreadExitHook(void (*hook)(void* argument));
 
-// Makes the hook run with `argument` (not null) at this thread's exit; again
-// after the hook has run, if the thread goes on. May allocate through malloc.
-// Returns false when libc refused or the last round is over; the hook then does
-// not run any more for this thread.
+// Makes the hook run with `argument` (not null) at this thread's exit, once.
+// May allocate through malloc. Returns false when libc refused or the hook has
+// run; it then does not run any more for this thread.
 bool ArmThreadExit(void* argument);
 
 // Registers handlers for fork: `prepare` before it, `parent` and `child`

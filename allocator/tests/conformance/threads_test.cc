@@ -146,6 +146,44 @@ TEST(Threads, DestructorsAfterOursMayAllocate) {
   EXPECT_LE(HeapsCreated(), heaps_before + 2);
 }
 
+// A destructor that allocates in the last of `rounds` rounds, and the thread
+// has not done so before.
+pthread_key_t g_late_key;
+void AllocateInRound(void* rounds) {
+  const auto left = reinterpret_cast<std::uintptr_t>(rounds) - 1;
+  if (left == 0) return UseEveryRoute(7);
+  pthread_setspecific(g_late_key, reinterpret_cast<void*>(left));
+}
+
+std::uint64_t HeapsWithAThread() {
+  hakmem_statistics statistics = {};
+  if (OnHakmem()) Hakmem().get_statistics(&statistics, sizeof(statistics));
+  return statistics.heaps_created - statistics.heaps_abandoned;
+}
+
+TEST(Threads, AFirstAllocationInADestructorKeepsNoHeap) {
+  ASSERT_EQ(pthread_key_create(&g_late_key, &AllocateInRound), 0);
+  free(malloc(10));
+  const std::uint64_t heaps_before = HeapsWithAThread();
+  for (std::uintptr_t rounds = 1; rounds <= PTHREAD_DESTRUCTOR_ITERATIONS;
+       ++rounds) {
+    for (int i = 0; i < 20; ++i) {
+      pthread_t thread;
+      ASSERT_EQ(pthread_create(
+                    &thread, nullptr,
+                    [](void* value) -> void* {
+                      pthread_setspecific(g_late_key, value);
+                      return nullptr;
+                    },
+                    reinterpret_cast<void*>(rounds)),
+                0);
+      ASSERT_EQ(pthread_join(thread, nullptr), 0);
+    }
+  }
+  pthread_key_delete(g_late_key);
+  EXPECT_EQ(HeapsWithAThread(), heaps_before);
+}
+
 struct FreesAtThreadExit {
   ~FreesAtThreadExit() {
     free(block);
