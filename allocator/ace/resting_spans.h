@@ -29,6 +29,8 @@ namespace hakmem {
 
 class RestingSpans {
  public:
+  static constexpr std::uint32_t kMaxSpans = 16;
+
   // `ranges` are those of the zone that has the spans.
   explicit constexpr RestingSpans(RangePool& ranges) : ranges_(ranges) {}
   RestingSpans(const RestingSpans&) = delete;
@@ -66,7 +68,6 @@ class RestingSpans {
   }
 
  private:
-  static constexpr std::uint32_t kMaxSpans = 16;
   // All that rest have at most this share of what is granted, and so many.
   static constexpr std::uint64_t kGrantedShare = 16;
   static constexpr std::uint64_t kMaxUnits = 4 * kMiB / kUnitBytes;

@@ -53,6 +53,19 @@ TYPED_TEST(AllocatorPrewarmTest, WhatIsReadyNeedsNoCallOfTheKernel) {
   }
 }
 
+// Sizes up to the last of Pool, of which some variants make spans.
+TYPED_TEST(AllocatorPrewarmTest, TheLongestSizesAreReadyToo) {
+  constexpr std::size_t kCount = 100;
+  for (const std::size_t size : {kMaxPoolBytes - 8, kMaxPoolBytes}) {
+    EXPECT_EQ(Prewarm(this->allocator_, this->self_, size, kCount), kCount);
+    const std::uint64_t calls = this->test_.memory.calls(VmCall::kNone);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      EXPECT_NE(this->allocator_.Allocate(this->self_, size), nullptr);
+    }
+    EXPECT_EQ(this->test_.memory.calls(VmCall::kNone), calls) << size;
+  }
+}
+
 TYPED_TEST(AllocatorPrewarmTest, NothingIsNothing) {
   EXPECT_EQ(Prewarm(this->allocator_, this->self_, 64, 0), 0U);
   EXPECT_EQ(Prewarm(this->allocator_, this->self_, kMaxPoolBytes + 1, 10), 0U);

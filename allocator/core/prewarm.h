@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "allocator/ace/resting_spans.h"
 #include "allocator/core/allocator.h"
 
 namespace hakmem {
@@ -16,22 +17,25 @@ namespace hakmem {
 // this thread, with their pages; returns how many. ACE keeps what the thread's
 // budgets do not hold. Meanwhile the blocks are linked by their first words;
 // the one allocated first is freed last, so that it is the next to be handed
-// out.
+// out. The longest sizes are spans where blocks have canaries.
 template <const Config& kConfig>
 std::size_t Prewarm(Allocator<kConfig>& allocator, ThreadHeap<kConfig>*& self,
                     std::size_t size_bytes, std::size_t count) {
   using Core = Allocator<kConfig>;
   size_bytes = std::max(size_bytes, sizeof(void*));
-  if (size_bytes >= Core::kPoolEnd) return 0;
+  if (size_bytes > kMaxPoolBytes) return 0;
   allocator.EnsureStarted();
   const std::size_t page_bytes = allocator.ace().memory().PageBytes();
   void** blocks = nullptr;
   std::size_t ready = 0;
   // Some will rest when they are freed.
-  const std::size_t resting =
-      kConfig.delay_reuse && count != 0
-          ? MaxResting(Core::Hooks::ClassFor(size_bytes, kMinAlignmentBytes))
-          : 0;
+  std::size_t resting = 0;
+  if (kConfig.delay_reuse && count != 0) {
+    resting =
+        size_bytes < Core::kPoolEnd
+            ? MaxResting(Core::Hooks::ClassFor(size_bytes, kMinAlignmentBytes))
+            : RestingSpans::kMaxSpans;
+  }
   for (; ready < count + resting; ++ready) {
     void** block = static_cast<void**>(allocator.Allocate(self, size_bytes));
     if (block == nullptr) break;

@@ -301,6 +301,7 @@ TEST(HakmemHeader, PrewarmMakesBlocksReady) {
   }
   EXPECT_EQ(Statistics().map_calls, map_calls);
   for (void* block : blocks) free(block);
+  EXPECT_EQ(Hakmem().prewarm(65536, 10), 10U);
 }
 
 }  // namespace hakmem
