@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "allocator/base/check.h"
-#include "allocator/base/raw_print.h"
 #include "allocator/config/options.h"
 #include "allocator/options/option_parser.h"
 #include "fuzz/choices.h"
@@ -140,9 +139,11 @@ void CheckKnown(std::size_t index, std::string_view value) {
   HAK_CHECK_EQ(error == OptionError::kNone, valid);
   HAK_CHECK(error != OptionError::kUnknown);
   CheckSame(options, expected);
-  RawPrinter out;
-  PrintConfig(options, "release", out);
-  HAK_CHECK(out.text().find(spec.name) != std::string_view::npos);
+  static std::string text;
+  text.clear();
+  PrintConfig(options, "release",
+              [](std::string_view lines) { text += lines; });
+  HAK_CHECK(text.find(spec.name) != std::string::npos);
 }
 
 void CheckUnknown(std::string_view name, std::string_view value) {

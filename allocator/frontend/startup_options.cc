@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <new>
+#include <string_view>
 #include <type_traits>
 
-#include "allocator/base/raw_print.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/misuse_reports.h"
@@ -40,9 +40,8 @@ const HeapOptions& StartupOptions() {
   if (!ProductMayCheckKinds()) LeaveKindsAlone(parsed);
   SampleHardened(parsed, ProductVariant());
   if (parsed.values.show_config != 0) {
-    RawPrinter out;
-    PrintConfig(parsed, ProductVariant(), out);
-    WriteFd(kStderrFd, out.text());
+    PrintConfig(parsed, ProductVariant(),
+                [](std::string_view lines) { WriteFd(kStderrFd, lines); });
   }
   ProductReporter().Start(parsed, ProductVariant());
   StartMisuseReports(parsed.values);

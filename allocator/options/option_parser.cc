@@ -347,7 +347,10 @@ void LeaveKindsAlone(ParsedOptions& options) {
 }
 
 void PrintConfig(const ParsedOptions& options, const char* variant,
-                 RawPrinter& out) {
+                 void (*write)(std::string_view lines)) {
+  // What an option's line has beside a path is shorter than this.
+  constexpr std::size_t kMaxLineBytes = kMaxOptionPathBytes + 128;
+  RawPrinter out;
   out.Text("hakmem ").Text(kVersion).Text(" ").Text(variant);
   out.Text(", ").Text(kBuildInfo.architecture);
   out.Text(", ").Text(kBuildInfo.compiler);
@@ -358,6 +361,10 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
   out.Text(", revision ").Text(kRevision);
   out.Text("\n");
   for (const OptionSpec& spec : kOptionTable) {
+    if (out.text().size() + kMaxLineBytes >= RawPrinter::kCapacityBytes) {
+      write(out.text());
+      out.Clear();
+    }
     out.Text("  ").Text(spec.name).Text("=");
     PrintOptionValue(spec, options.values, out);
     // The units of other types say what may stand for one.
@@ -368,6 +375,7 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
     const OptionOrigin origin = options.origins[&spec - kOptionTable.data()];
     out.Text(kOriginWords[static_cast<unsigned>(origin)]);
   }
+  write(out.text());
 }
 
 }  // namespace hakmem

@@ -81,12 +81,13 @@ OptionOrigin& OriginOf(std::uint64_t Options::* number, ParsedOptions& options);
 void LeaveKindsAlone(ParsedOptions& options);
 
 // HAKMEM_SHOW_CONFIG: variant, version, compiler and flags, then a line per
-// option: name, value, unit, origin.
+// option: name, value, unit, origin. `write` gets whole lines, as many at once
+// as fit in a buffer.
 //   hakmem 0.1.0 release, x86-64, Clang 19.1.7, optimized, ThinLTO,
 //   profile 205d9a99454a, revision 1a2b3c4
 //     HAKMEM_DECAY_MS=500 milliseconds (default)
 void PrintConfig(const ParsedOptions& options, const char* variant,
-                 RawPrinter& out);
+                 void (*write)(std::string_view lines));
 
 }  // namespace hakmem
 

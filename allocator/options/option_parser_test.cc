@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/raw_print.h"
 #include "allocator/base/sanitizer.h"
 #include "gtest/gtest.h"
 
@@ -330,19 +331,24 @@ TEST(ReadOptions, WarningsAreOneReadableLine) {
                 "... is not an option of hakmem; ignored\n");
 }
 
+std::string ConfigText(const ParsedOptions& options, const char* variant) {
+  static std::string text;
+  text.clear();
+  PrintConfig(options, variant, [](std::string_view lines) {
+    EXPECT_TRUE(lines.ends_with('\n'));
+    text += lines;
+  });
+  return text;
+}
+
 // The lines after the first, which depends on the build.
 std::string OptionLines(const ParsedOptions& options) {
-  RawPrinter out;
-  PrintConfig(options, "release", out);
-  EXPECT_FALSE(out.truncated());
-  const std::string text(out.text());
+  const std::string text = ConfigText(options, "release");
   return text.substr(text.find('\n') + 1);
 }
 
 TEST(PrintConfig, ShowsVariantVersionCompilerAndFlags) {
-  RawPrinter out;
-  PrintConfig({}, "hardened", out);
-  const std::string text(out.text());
+  const std::string text = ConfigText({}, "hardened");
   const std::string first = text.substr(0, text.find('\n'));
   EXPECT_EQ(first.find("hakmem 0.1.0 hardened, "), 0u);
   EXPECT_NE(first.find(__VERSION__), std::string::npos);
@@ -425,6 +431,26 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
          "DECAY_MS=500 milliseconds (environment)"}}) {
     expected.replace(expected.find(before), std::strlen(before), now);
   }
+  EXPECT_EQ(OptionLines(options), expected);
+}
+
+TEST(PrintConfig, ShowsTheLongestValues) {
+  ParsedOptions options;
+  std::string expected = kDefaultLines;
+  for (const OptionSpec& spec : kOptionTable) {
+    if (spec.path == nullptr) continue;
+    std::string value = "16:1";
+    if (spec.type != OptionType::kSizes) value.assign(1, '/');
+    while (value.size() + 5 < kMaxOptionPathBytes) {
+      value += spec.type == OptionType::kSizes ? ",16:1" : "/path";
+    }
+    ASSERT_EQ(ApplyOption(spec.name, value, options), OptionError::kNone);
+    const std::string name = std::string(spec.name) + "=";
+    const std::size_t begin = expected.find(name) + name.size();
+    const std::size_t end = expected.find('\n', begin);
+    expected.replace(begin, end - begin, value + " (environment)");
+  }
+  EXPECT_GT(expected.size(), RawPrinter::kCapacityBytes);
   EXPECT_EQ(OptionLines(options), expected);
 }
 
