@@ -287,21 +287,22 @@ void GuardedBlocks::ReportDamage(BlockReport call) {
 }
 
 FaultVerdict GuardedBlocks::ReportFault(const Fault& fault,
-                                        const CallStack& access,
+                                        CaptureAccess capture,
                                         const char* variant) {
   const auto* const pointer = reinterpret_cast<const void*>(fault.address);
   if (!fault.has_address || !Contains(pointer)) return FaultVerdict::kUnknown;
   const SlotIndex index = FindSlot(fault.address);
   BlockReport report = {.pointer = pointer, .variant = variant};
-  if (index == kNoSlot) {
-    ReportGuardFault(fault, report, access);
-  } else {
-    const GuardedBlockFacts facts = FactsOf(index);
+  GuardedBlockFacts facts;
+  if (index != kNoSlot) {
+    facts = FactsOf(index);
     const bool inside = fault.address - facts.start < facts.size_bytes;
     if (inside && !facts.freed) return FaultVerdict::kUnknown;
     report.guarded = &facts;
-    ReportGuardFault(fault, report, access);
   }
+  CallStack access;
+  capture(fault.place, access);
+  ReportGuardFault(fault, report, access);
   return CurrentOnMisuse() == OnMisuse::kLog && Open(index, fault.address)
              ? FaultVerdict::kMended
              : FaultVerdict::kExplained;

@@ -100,10 +100,12 @@ class GuardedBlocks {
   HAK_COLD void ReportWrongAlignment(BlockReport call,
                                      std::size_t given_alignment) const;
   HAK_COLD void ReportDamage(BlockReport call);
-  // Reports an access that faulted. Unknown: it was not to the pool, or not one
-  // that must fault. If the program is to go on, its page becomes accessible,
-  // and the slot is not used again.
-  HAK_COLD FaultVerdict ReportFault(const Fault& fault, const CallStack& access,
+  // Reports an access that faulted; `capture` says who made it. Unknown: it was
+  // not to the pool, or not one that must fault; then nothing is captured. If
+  // the program is to go on, its page becomes accessible, and the slot is not
+  // used again.
+  using CaptureAccess = void (*)(const CodePlace& place, CallStack& access);
+  HAK_COLD FaultVerdict ReportFault(const Fault& fault, CaptureAccess capture,
                                     const char* variant);
 
   // Blocks handed out so far.

@@ -43,7 +43,11 @@ class GuardedBlocksTest : public testing::Test {
     fault.has_address = true;
     fault.address = address;
     testing::internal::CaptureStderr();
-    verdict = guards.ReportFault(fault, stack, "test");
+    static int captures;
+    captures = 0;
+    verdict = guards.ReportFault(
+        fault, [](const CodePlace&, CallStack&) { ++captures; }, "test");
+    EXPECT_EQ(captures, verdict == FaultVerdict::kUnknown ? 0 : 1);
     const std::string text = testing::internal::GetCapturedStderr();
     EXPECT_EQ(verdict == FaultVerdict::kUnknown, text.empty());
     return text.substr(0, text.find('\n'));

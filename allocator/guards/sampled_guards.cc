@@ -51,13 +51,13 @@ void SampledGuards::Free(const BlockReport& call, const void* frame) {
 
 FaultVerdict SampledGuards::ReportFault(const Fault& fault,
                                         const char* variant) {
-  CallStack access;
+  GuardedBlocks::CaptureAccess capture = &CaptureStackAt;
   if (unwinding_ == Unwinding::kTables) {
-    CaptureStackByTables(fault.place.instruction, access);
-  } else {
-    CaptureStackAt(fault.place, access);
+    capture = [](const CodePlace& place, CallStack& access) {
+      CaptureStackByTables(place.instruction, access);
+    };
   }
-  return blocks_.ReportFault(fault, access, variant);
+  return blocks_.ReportFault(fault, capture, variant);
 }
 
 }  // namespace hakmem
