@@ -43,7 +43,7 @@ machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
     *-hardened.so) most=(431 460) ;;
-    *-debug.so) most=(441 470) ;;
+    *-debug.so) most=(442 470) ;;
     *-tracing.so) most=(345 415) ;;
     *) most=(319 396) ;;
   esac
