@@ -25,9 +25,6 @@ constexpr std::size_t kHugeMappingsShare = 20;
 // And what a zone has mapped between frames that were unmapped.
 constexpr std::size_t kMappedRunsShare = 16;
 
-// So much more than the bound on dirty memory is not worth a call.
-constexpr std::int64_t kIgnoredExcessUnits = 16;
-
 // So much of a zone is ready ahead of demand, at most: 64 MiB.
 constexpr std::uint64_t kMostAheadUnits = 64 * kMiB / kUnitBytes;
 
@@ -103,17 +100,6 @@ void Ace::NoteGrant(std::uint32_t units) {
   taken_units_ = std::max(taken_units_, granted_units_ - low_units_);
   if (units >= kUnitsPerSuperSlab) long_run_units_ += units;
   if (ExcessUnits() > kIgnoredExcessUnits) BoundDirty(units);
-}
-
-void Ace::NoteRelease(std::uint32_t units) {
-  granted_units_ -= units;
-  low_units_ = std::min(low_units_, granted_units_);
-  last_release_ms_ = memory_.NowMs();
-  if (decay_ms_ == 0) {
-    PurgeAllLocked();
-  } else if (ExcessUnits() > kIgnoredExcessUnits) {
-    BoundDirty(/*granted=*/0);
-  }
 }
 
 Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames) {

@@ -375,6 +375,8 @@ class Ace {
   void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteGrant(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // So much more than the bound on dirty memory is not worth a call.
+  static constexpr std::int64_t kIgnoredExcessUnits = 16;
   void BoundDirty(std::uint32_t granted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return std::max(peak_units_, earlier_peak_units_);
@@ -387,12 +389,14 @@ class Ace {
     return std::min(recent_peak_units() - granted_units_,
                     taken_units_ + earlier_taken_units_);
   }
-  // By how much what is dirty exceeds that and some slack, if positive.
+  // By how much what can go back exceeds that and some slack, if positive.
   std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     const std::uint64_t bound = WantedUnits() +
                                 (recent_peak_units() >> slack_.shift) +
                                 slack_.least_units + long_run_slack_units_;
-    return static_cast<std::int64_t>(DirtyUnits() - bound);
+    const std::uint64_t purgeable = stocks_[kFine].pool.purgeable_units() +
+                                    stocks_[kCoarse].pool.purgeable_units();
+    return static_cast<std::int64_t>(purgeable - bound);
   }
   struct Idle {
     std::uint64_t units[2];  // of each stock

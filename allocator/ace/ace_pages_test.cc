@@ -337,5 +337,30 @@ TEST_F(AcePagesTest, AHeapThatShrankGivesPartsOfHugePagesBack) {
   EXPECT_LE(CachedBytes(), 5 * kMiB + 200 * kMiB / 16);
 }
 
+// A quarter of each frame of huge pages is released, and stays for their sake,
+// while other spans come and go.
+TEST_F(AcePagesTest, PartsOfHugePagesDriveNothingElseOut) {
+  Start(HugePages::kOn);
+  constexpr std::uint32_t kUnits = kUnitsPerSuperSlab / 4;
+  std::vector<UnitIndex> spans(400);
+  for (UnitIndex& span : spans) span = Span(kUnits * kUnitBytes);
+  for (int i = 0; i < 2; ++i) {
+    memory_.AdvanceMs(250);
+    ace_->Tick();
+  }
+  for (std::size_t i = 0; i < spans.size(); i += 4) {
+    ace_->ReleaseSpan(spans[i], kUnits);
+  }
+  const std::uint64_t calls = memory_.calls(VmCall::kPurge);
+  for (int i = 0; i < 4; ++i) {
+    memory_.AdvanceMs(250);
+    // Longer than the parts, so that it lies elsewhere.
+    ace_->ReleaseSpan(Span(3 * kUnits * kUnitBytes), 3 * kUnits);
+    ASSERT_TRUE(ace_->Tick());
+  }
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), calls);
+  EXPECT_EQ(CachedBytes(), (100 + 3) * kUnits * kUnitBytes);
+}
+
 }  // namespace
 }  // namespace hakmem

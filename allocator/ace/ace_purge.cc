@@ -29,21 +29,33 @@ constexpr std::uint64_t MsSince(std::uint64_t then_ms, std::uint64_t now_ms) {
 
 }  // namespace
 
-// A purge for the sake of a long run widens the slack by what went back: where
-// such runs come and go, what is dirty often cannot serve the next one, and its
-// faults cost more than memory.
-void Ace::BoundDirty(std::uint32_t granted) {
-  UnitPool& fine = stocks_[kFine].pool;
-  UnitPool& coarse = stocks_[kCoarse].pool;
-  const bool from_fine = fine.idle_units() != coarse.idle_units()
-                             ? fine.idle_units() > coarse.idle_units()
-                             : fine.dirty_units() > coarse.dirty_units();
+void Ace::NoteRelease(std::uint32_t units) {
+  granted_units_ -= units;
+  low_units_ = std::min(low_units_, granted_units_);
+  last_release_ms_ = memory_.NowMs();
   // Of a heap that has lost most of what it had, what is left lies in parts.
   const bool shrunk = granted_units_ < recent_peak_units() / kShrunkShare;
   // And where all goes back at once, no search shall be needed.
   for (ZoneStock& stock : stocks_) {
     stock.pool.SplitHuge(shrunk || decay_ms_ == 0);
   }
+  if (decay_ms_ == 0) {
+    PurgeAllLocked();
+  } else if (ExcessUnits() > kIgnoredExcessUnits) {
+    BoundDirty(/*granted=*/0);
+  }
+}
+
+// A purge for the sake of a long run widens the slack by what went back: where
+// such runs come and go, what is dirty often cannot serve the next one, and its
+// faults cost more than memory.
+void Ace::BoundDirty(std::uint32_t granted) {
+  UnitPool& fine = stocks_[kFine].pool;
+  UnitPool& coarse = stocks_[kCoarse].pool;
+  const bool from_fine =
+      fine.idle_units() != coarse.idle_units()
+          ? fine.idle_units() > coarse.idle_units()
+          : fine.purgeable_units() > coarse.purgeable_units();
   // The rest is for the next ones.
   const std::uint64_t slice =
       std::min(static_cast<std::uint64_t>(ExcessUnits()), kPurgeSliceUnits);

@@ -30,9 +30,10 @@
 //   U4: a SuperSlab on the dirty list has dirty units; one that has, and many
 //   if
 //       it consists of huge pages, is on it.
-//   U5: the counts of free, kept, dirty and purging units and of unmapped
-//       frames agree with the records; purging units are neither free nor
-//       dirty.
+//   U5: the counts of free, kept, dirty, purgeable and purging units and of
+//       unmapped frames agree with the records; purging units are neither free
+//       nor dirty; purgeable ones are the dirty ones of SuperSlabs on the dirty
+//       list.
 //   U6: a bit of the map of level n is set exactly when all of its 64^n frames
 //       are wholly free.
 //   U7: moved_mappings() is how many units are marked as the first of a mapping
@@ -147,11 +148,11 @@ class UnitPool {
                                FrameIndex& next);
   // Gives all dirty memory back.
   std::size_t PurgeAll(VirtualMemory& memory);
-  // How many dirty units nobody has asked for since StartInterval: the fewest
-  // there were. (The working set of Bonwick's depot, "Magazines and Vmem",
-  // USENIX 2001, section 3.4.)
+  // How many units of those that Purge gives back nobody has asked for since
+  // StartInterval: the fewest there were. (The working set of Bonwick's depot,
+  // "Magazines and Vmem", USENIX 2001, section 3.4.)
   std::uint64_t idle_units() const { return idle_units_; }
-  void StartInterval() { idle_units_ = dirty_units_; }
+  void StartInterval() { idle_units_ = purgeable_units_; }
   // Which frames may be unmapped: those of a run between mapped ones while the
   // zone has fewer runs of these than `most_runs`, if it is as long as
   // `least_frames`, and if it `may_split` a mapping; all others. Where a guard
@@ -189,6 +190,8 @@ class UnitPool {
   std::uint64_t free_units() const { return free_units_; }
   std::uint64_t kept_units() const { return kept_units_; }
   std::uint64_t dirty_units() const { return dirty_units_; }
+  // Those of them that Purge gives back.
+  std::uint64_t purgeable_units() const { return purgeable_units_; }
   // Pages were moved into a run, which is a mapping of its own from now on, or
   // several where those were; or a run was mapped anew. Purge maps moved units
   // anew, between guard pages.
@@ -296,6 +299,7 @@ class UnitPool {
   std::uint64_t free_units_ = 0;
   std::uint64_t kept_units_ = 0;
   std::uint64_t dirty_units_ = 0;
+  std::uint64_t purgeable_units_ = 0;
   std::uint64_t purging_units_ = 0;
   std::uint64_t moved_mappings_ = 0;
   Purging* purges_ = nullptr;

@@ -32,6 +32,7 @@ bool UnitPool::IsWorthPurging(FrameIndex frame) const {
 void UnitPool::PushDirty(FrameIndex frame) {
   SuperSlab& slab = zone_.super_slab(frame);
   slab.on_dirty_list = true;
+  purgeable_units_ += static_cast<unsigned>(std::popcount(slab.dirty_units));
   slab.dirty_next = kNoFrame;
   slab.dirty_previous = dirty_tail_;
   if (dirty_tail_ != kNoFrame) {
@@ -45,6 +46,7 @@ void UnitPool::PushDirty(FrameIndex frame) {
 void UnitPool::RemoveDirty(FrameIndex frame) {
   SuperSlab& slab = zone_.super_slab(frame);
   slab.on_dirty_list = false;
+  purgeable_units_ -= static_cast<unsigned>(std::popcount(slab.dirty_units));
   (slab.dirty_previous != kNoFrame
        ? zone_.super_slab(slab.dirty_previous).dirty_next
        : dirty_head_) = slab.dirty_next;
@@ -55,20 +57,25 @@ void UnitPool::RemoveDirty(FrameIndex frame) {
 
 void UnitPool::MarkDirty(FrameIndex frame, std::uint32_t mask) {
   SuperSlab& slab = zone_.super_slab(frame);
+  const auto more = static_cast<unsigned>(std::popcount(mask));
   slab.dirty_units |= mask;
-  if (!slab.on_dirty_list && IsWorthPurging(frame)) PushDirty(frame);
-  dirty_units_ += static_cast<unsigned>(std::popcount(mask));
+  dirty_units_ += more;
+  if (slab.on_dirty_list) {
+    purgeable_units_ += more;
+  } else if (IsWorthPurging(frame)) {
+    PushDirty(frame);
+  }
 }
 
 void UnitPool::ClearDirty(FrameIndex frame, std::uint32_t mask) {
   SuperSlab& slab = zone_.super_slab(frame);
   const std::uint32_t cleared = slab.dirty_units & mask;
   if (cleared == 0) return;
+  if (slab.on_dirty_list) RemoveDirty(frame);
   slab.dirty_units &= ~cleared;
   dirty_units_ -= static_cast<unsigned>(std::popcount(cleared));
-  idle_units_ = std::min(idle_units_, dirty_units_);
-  if (slab.on_dirty_list) RemoveDirty(frame);
   if (IsWorthPurging(frame)) PushDirty(frame);
+  idle_units_ = std::min(idle_units_, purgeable_units_);
 }
 
 // The first run of a frame's dirty units; when all of them are, its wholly
@@ -380,6 +387,7 @@ void UnitPool::CheckInvariants() const {
   std::uint64_t free_units = 0;
   std::uint64_t kept_units = 0;
   std::uint64_t dirty_units = 0;
+  std::uint64_t purgeable_units = 0;
   std::uint64_t purging_units = 0;
   std::uint64_t moved_mappings = 0;
   std::uint64_t on_dirty_list = 0;
@@ -418,13 +426,16 @@ void UnitPool::CheckInvariants() const {
   HAK_CHECK_EQ(purging_units, purging_units_);      // U5
   HAK_CHECK_EQ(unmapped_frames, unmapped_frames_);  // U5
   HAK_CHECK_EQ(moved_mappings, moved_mappings_);    // U7
-  HAK_CHECK_LE(idle_units_, dirty_units_);
+  HAK_CHECK_LE(idle_units_, purgeable_units_);
   for (FrameIndex frame = dirty_head_; frame != kNoFrame;
        frame = zone_.super_slab(frame).dirty_next) {
-    HAK_CHECK(zone_.super_slab(frame).on_dirty_list);  // U4
+    const SuperSlab& slab = zone_.super_slab(frame);
+    HAK_CHECK(slab.on_dirty_list);  // U4
+    purgeable_units += static_cast<unsigned>(std::popcount(slab.dirty_units));
     --on_dirty_list;
   }
-  HAK_CHECK_EQ(on_dirty_list, 0U);  // U4
+  HAK_CHECK_EQ(purgeable_units, purgeable_units_);  // U5
+  HAK_CHECK_EQ(on_dirty_list, 0U);                  // U4
   CheckLists();
 }
 

@@ -195,8 +195,12 @@ TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
   pool_.SetHugeFrom(0);
   ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
   pool_.Release(0, 20, /*dirty=*/true);
+  pool_.StartInterval();
+  EXPECT_EQ(pool_.purgeable_units(), 20U);
   ASSERT_EQ(pool_.Grant(5, 1).first, 0U);
   Check();
+  EXPECT_EQ(pool_.purgeable_units(), 0U);
+  EXPECT_EQ(pool_.idle_units(), 0U);
   EXPECT_EQ(pool_.Purge(memory_, 100), 0U);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
   EXPECT_EQ(pool_.dirty_units(), 15U);
