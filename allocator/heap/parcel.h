@@ -27,6 +27,10 @@ namespace hakmem {
 
 struct Parcel {
   static constexpr std::uint32_t kCapacity = 61;
+  // Under way, a parcel counts for so many bytes at least: where a thread frees
+  // blocks of many owners by turns, each leaves with a few small ones, and the
+  // parcels are most of what lies in mailboxes.
+  static constexpr std::uint32_t kLeastBytes = 4096;
 
   // Written by the sender before the push or by the keeper of a list; read by
   // the taker after it.
@@ -34,7 +38,7 @@ struct Parcel {
   HeapId owner;  // where the blocks go
   HeapId home;   // whose parcel it is; empty, it goes back there
   std::uint32_t count;
-  std::uint32_t bytes;  // of the blocks
+  std::uint32_t bytes;  // of the blocks; sent, kLeastBytes at least
   void* blocks[kCapacity];
 };
 static_assert(sizeof(Parcel) == 512);

@@ -107,6 +107,28 @@ TYPED_TEST(RemoteFreeTest, ASleepingOwnerPinsLittle) {
   }
 }
 
+// Owners who share an open parcel's slot push each other out, so that each
+// block is a parcel.
+TYPED_TEST(RemoteFreeTest, ParcelsOfOneBlockForSleepingOwnersAreFew) {
+  TestHeaps<TypeParam::kConfig> heaps;
+  auto& other = heaps.Attach();
+  std::vector<decltype(&other)> owners;
+  for (int i = 0; i < 9; ++i) owners.push_back(&heaps.Attach());
+  constexpr std::size_t kCount = 4000;
+  const std::vector<void*> ones =
+      heaps.Allocate(*owners.front(), kSmall, kCount);
+  const std::vector<void*> twos =
+      heaps.Allocate(*owners.back(), kSmall, kCount);
+  const std::uint64_t before = heaps.HeapMetadataBytes();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    heaps.Free(other, ones[i]);
+    heaps.Free(other, twos[i]);
+  }
+  heaps.CheckInvariants();
+  EXPECT_GE(heaps.Snapshot().remote_frees, 2 * kCount - 1);
+  EXPECT_LE(heaps.HeapMetadataBytes(), before + kMiB);
+}
+
 // What a sender has filed for an owner that is awake, the owner takes without
 // asking its slabs.
 TYPED_TEST(RemoteFreeTest, AnOwnerThatIsAwakeFindsItsBlocksInMagazines) {

@@ -40,6 +40,7 @@ void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
   Parcel* parcel = open_[slot];
   open_[slot] = nullptr;
   ThreadHeap& owner = At(parcel->owner);
+  parcel->bytes = std::max(parcel->bytes, Parcel::kLeastBytes);
   const std::uint64_t pending_bytes =
       owner.pending_bytes_.fetch_add(parcel->bytes, std::memory_order_relaxed) +
       parcel->bytes;
