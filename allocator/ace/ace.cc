@@ -173,13 +173,11 @@ bool Ace::MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal) {
 // From free units, or by mapping more.
 Ace::Grant Ace::GrantUnits(ZoneStock& stock, std::uint32_t units,
                            std::uint32_t alignment_units) {
-  if (alignment_units > kUnitsPerSuperSlab) [[unlikely]] {
-    return GrantAligned(stock, units, alignment_units);
-  }
+  const std::uint32_t room = UnitPool::RoomFor(units, alignment_units);
   Refusal refusal;
   UnitGrant grant = stock.pool.Grant(units, alignment_units);
   for (int tries = 0; grant.first == kNoUnit; ++tries) {
-    if (!MapMore(stock, units, refusal)) {
+    if (!MapMore(stock, room, refusal)) {
       // Units that are being given back can be had in a moment.
       if (!stock.pool.is_purging() || tries == kMaxWaits) {
         return {.refusal = refusal};
@@ -191,27 +189,6 @@ Ace::Grant Ace::GrantUnits(ZoneStock& stock, std::uint32_t units,
   NoteGrant(units);
   return {
       .first = grant.first, .known_zero = grant.known_zero, .refusal = refusal};
-}
-
-// From a run long enough to hold an aligned one; what is too much goes back.
-Ace::Grant Ace::GrantAligned(ZoneStock& stock, std::uint32_t units,
-                             std::uint32_t alignment_units) {
-  const std::uint32_t whole = RoundUp(units, kUnitsPerSuperSlab);
-  const std::uint32_t length = whole + alignment_units - kUnitsPerSuperSlab;
-  Grant grant = GrantUnits(stock, length, kUnitsPerSuperSlab);
-  if (grant.first == kNoUnit) return grant;
-  const Address start = stock.zone.UnitAddress(grant.first);
-  const auto skip = static_cast<std::uint32_t>(
-      (RoundUp<Address>(start, alignment_units * kUnitBytes) - start) /
-      kUnitBytes);
-  const bool dirty = !grant.known_zero;
-  if (skip != 0) stock.pool.Release(grant.first, skip, dirty);
-  grant.first += skip;
-  if (length > skip + units) {
-    stock.pool.Release(grant.first + units, length - skip - units, dirty);
-  }
-  NoteRelease(length - units);
-  return grant;
 }
 
 Ace::Grant Ace::GrantRun(ZoneStock& stock, RangeKind kind) {

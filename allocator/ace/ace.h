@@ -300,9 +300,6 @@ class Ace {
   Grant GrantUnits(ZoneStock& stock, std::uint32_t units,
                    std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant GrantAligned(ZoneStock& stock, std::uint32_t units,
-                     std::uint32_t alignment_units)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Grant GrantRange(ZoneStock& stock, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,

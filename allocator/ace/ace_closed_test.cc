@@ -93,7 +93,7 @@ TEST(AceClosedTest, NothingIsAccessibleBeforeItIsGranted) {
     ASSERT_EQ(heap.OpenBytes(/*fine=*/false), granted_bytes);
     heap.ace->CheckInvariants();
   }
-  // An alignment that takes more and gives it back opens no more.
+  // An alignment that needs a longer run opens no more.
   const Ace::Grant aligned = heap.Span(4, 8 * kMiB);
   granted_bytes += 4 * kUnitBytes - aligned.guard_bytes;
   EXPECT_EQ(heap.OpenBytes(/*fine=*/false), granted_bytes);

@@ -87,6 +87,22 @@ TEST_F(AceLongRunsTest, WhatComesAndGoesIsSeldomGivenBack) {
   EXPECT_LE(now.cached_bytes, now.granted_bytes * 5 / 4);
 }
 
+// It needs a long run, of which what is not granted was not touched.
+TEST_F(AceLongRunsTest, WhatAnAlignmentSkipsStaysClean) {
+  std::size_t rounds = 0;
+  for (std::size_t alignment = 4 * kMiB; alignment <= 64 * kMiB;
+       alignment *= 2) {
+    for (int i = 0; i < 20; ++i, ++rounds) {
+      const Run run = {ace_->GrantSpan(1, alignment).first, 1};
+      ASSERT_NE(run.first, kNoUnit);
+      EXPECT_EQ(Snapshot().granted_bytes, kUnitBytes);
+      Free(run);
+    }
+  }
+  EXPECT_EQ(Snapshot().purge_calls, 0U);
+  EXPECT_LE(Snapshot().cached_bytes, rounds * kUnitBytes);
+}
+
 TEST_F(AceLongRunsTest, WhenNoneComesItGoesBackWithinADecayDelay) {
   for (int i = 0; i < 8; ++i) Spend(100);
   EXPECT_GE(Snapshot().cached_bytes, 64 * kMiB);

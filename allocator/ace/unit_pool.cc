@@ -81,10 +81,18 @@ UnitGrant UnitPool::GrantInSuperSlab(std::uint32_t units,
 
 // From a run of wholly free frames. A run that needs no alignment starts in
 // the tail before them, so that long runs lie end to end and nothing between
-// them is lost.
-UnitGrant UnitPool::GrantFrames(std::uint32_t units, bool with_tail) {
-  const FrameIndex first = FindRun(units, with_tail);
+// them is lost. Of one that an alignment needs to be longer, only what is
+// granted is taken: the rest stays as clean as it is.
+UnitGrant UnitPool::GrantFrames(std::uint32_t units,
+                                std::uint32_t alignment_units) {
+  const bool with_tail = alignment_units == 1;
+  FrameIndex first = FindRun(RoomFor(units, alignment_units), with_tail);
   if (first == kNoFrame) return {};
+  const Address address = zone_.FrameAddress(first);
+  const Address aligned =
+      RoundUp<Address>(address, alignment_units * kUnitBytes);
+  first += static_cast<FrameIndex>(
+      DivideRoundUp<Address>(aligned - address, kSuperSlabBytes));
   const std::uint32_t tail =
       with_tail ? std::min(TailBefore(first), units - 1) : 0;
   CutRun(first, DivideRoundUp(units - tail, kUnitsPerSuperSlab));
@@ -103,7 +111,7 @@ UnitGrant UnitPool::Grant(std::uint32_t units, std::uint32_t alignment_units) {
     const UnitGrant grant = GrantInSuperSlab(units, alignment_units);
     if (grant.first != kNoUnit) return grant;
   }
-  return GrantFrames(units, /*with_tail=*/alignment_units == 1);
+  return GrantFrames(units, alignment_units);
 }
 
 bool UnitPool::GrantAt(UnitIndex next, std::uint32_t units) {

@@ -85,11 +85,18 @@ class UnitPool {
   UnitPool(const UnitPool&) = delete;
   UnitPool& operator=(const UnitPool&) = delete;
 
-  // A run of `units` from what is mapped and free, starting at a multiple of
-  // `alignment_units` (a power of two up to 32). With alignment 1 it may start
-  // and end anywhere and cross SuperSlabs; otherwise a run shorter than a
-  // SuperSlab lies within one.
+  // A run of `units` from what is mapped and free, whose address is a multiple
+  // of `alignment_units`, a power of two. With alignment 1 it may start and end
+  // anywhere and cross SuperSlabs; otherwise a run shorter than a SuperSlab
+  // lies within one.
   UnitGrant Grant(std::uint32_t units, std::uint32_t alignment_units);
+  // The shortest free run that is sure to hold such a run.
+  static constexpr std::uint32_t RoomFor(std::uint32_t units,
+                                         std::uint32_t alignment_units) {
+    if (alignment_units <= kUnitsPerSuperSlab) return units;
+    return RoundUp(units, kUnitsPerSuperSlab) + alignment_units -
+           kUnitsPerSuperSlab;
+  }
   // Takes `units` right after the run that ends before `next`, if free.
   bool GrantAt(UnitIndex next, std::uint32_t units);
   // Gives a run back. `dirty`: it may hold data.
@@ -245,7 +252,7 @@ class UnitPool {
   void TakeUnits(FrameIndex frame, std::uint32_t mask);
   void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty);
   UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment);
-  UnitGrant GrantFrames(std::uint32_t units, bool with_tail);
+  UnitGrant GrantFrames(std::uint32_t units, std::uint32_t alignment_units);
   bool IsFreeFrame(FrameIndex frame) const;
   bool MayUnmap(FrameIndex first, FrameIndex frames,
                 const UnmapBounds& bounds) const;
