@@ -204,6 +204,26 @@ TYPED_TEST(AllocatorBordersTest, NothingIsMovedBehindAHugeBlock) {
   }
 }
 
+// Its pages would be touched, and the new block's, by copying them.
+TYPED_TEST(AllocatorBordersTest, AHugeBlockOfWhichLittleIsWantedStays) {
+  auto& allocator = this->allocator_;
+  auto& self = this->self_;
+  for (const std::size_t wanted : {3 * kMiB, std::size_t{128 * kKiB}}) {
+    auto* block =
+        static_cast<char*>(allocator.Allocate(self, kMaxSpanBytes + 1));
+    block[5] = 7;
+    EXPECT_EQ(allocator.Reallocate(self, block, wanted), block);
+    EXPECT_EQ(block[5], 7);
+    EXPECT_LE(allocator.UsableSize(self, block), wanted + kPageBytes);
+    auto* moved =
+        static_cast<char*>(allocator.Reallocate(self, block, 128 * kKiB - 1));
+    EXPECT_TRUE(moved != block || wanted == 128 * kKiB);
+    EXPECT_EQ(moved[5], 7);
+    allocator.CheckInvariants();
+    allocator.FreeSized(self, moved, 128 * kKiB - 1, 16);
+  }
+}
+
 // What stays has its bound: half of the block, and 2 MiB.
 TYPED_TEST(AllocatorBordersTest, AShrinkThatPaysGivesBack) {
   auto& allocator = this->allocator_;

@@ -105,6 +105,9 @@ class LargeBlocks {
   // A span of this length that must move has its pages moved. Shorter ones are
   // cheaper to copy than to split the kernel's mappings for.
   static constexpr std::uint32_t kMinMovedUnits = 64;
+  // A Huge block stays one down to this length: to copy would touch every page
+  // of the new block, and the old one's tail is unmapped in any case.
+  static constexpr std::size_t kMinHugeBytes = 128 * kKiB;
   // So much of a span is looked at before it is used again: its start, which
   // whoever had it has touched. Elsewhere a look would bring pages into memory.
   static constexpr std::size_t kSpanStartBytes = 4 * kKiB;

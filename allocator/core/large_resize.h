@@ -28,7 +28,7 @@ bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
   if (block.route == Route::kHuge) {
     if (size_bytes <= kMaxSpanBytes - kSlackBytes &&
         !StaysAsLong(block.usable_bytes, size_bytes + kSlackBytes) &&
-        (size_bytes < kMinMovedUnits * kUnitBytes || !ace_.MayStayHuge())) {
+        (size_bytes < kMinHugeBytes || !ace_.MayStayHuge())) {
       return false;
     }
     result = ResizeHuge(self, pointer, block, size_bytes);
