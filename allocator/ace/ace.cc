@@ -98,7 +98,9 @@ void Ace::NoteGrant(std::uint32_t units) {
   granted_units_ += units;
   peak_units_ = std::max(peak_units_, granted_units_);
   taken_units_ = std::max(taken_units_, granted_units_ - low_units_);
-  if (units >= kUnitsPerSuperSlab) long_run_units_ += units;
+  if (units >= kMidRunUnits) {
+    (units >= kUnitsPerSuperSlab ? long_run_units_ : mid_run_units_) += units;
+  }
   if (ExcessUnits() > kIgnoredExcessUnits) BoundDirty(units);
 }
 

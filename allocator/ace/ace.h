@@ -374,6 +374,8 @@ class Ace {
   void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // So much more than the bound on dirty memory is not worth a call.
   static constexpr std::int64_t kIgnoredExcessUnits = 16;
+  // The least units of a run that counts as one between slabs and long ones.
+  static constexpr std::uint32_t kMidRunUnits = 5;
   void BoundDirty(std::uint32_t granted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return std::max(peak_units_, earlier_peak_units_);
@@ -457,9 +459,10 @@ class Ace {
   std::uint64_t low_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t taken_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t earlier_taken_units_ ABSL_GUARDED_BY(lock_) = 0;
-  // What runs of a SuperSlab and more took in this interval, and how much dirty
-  // memory may be held for their sake.
+  // What runs of a SuperSlab and more, and shorter ones that no slab has, took
+  // in this interval, and how much dirty memory may be held for their sake.
   std::uint64_t long_run_units_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t mid_run_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t long_run_slack_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t last_release_ms_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> next_trim_ms_{0};

@@ -87,6 +87,34 @@ TEST_F(AceLongRunsTest, WhatComesAndGoesIsSeldomGivenBack) {
   EXPECT_LE(now.cached_bytes, now.granted_bytes * 5 / 4);
 }
 
+// A cache of 100 MiB of runs longer than slabs, of which one replaces another.
+TEST_F(AceLongRunsTest, ShorterRunsThatComeAndGoAreSeldomGivenBack) {
+  constexpr std::size_t kRuns = 200;
+  constexpr int kIntervals = 20;
+  std::vector<Run> runs(kRuns);
+  const auto replace = [&](Run& run) {
+    Free(run);
+    run = Take(1 + static_cast<std::uint32_t>(random_() % 16));
+  };
+  const auto spend = [&] {
+    memory_.AdvanceMs(kDecayMs / 2);
+    for (std::size_t i = 0; i < 20 * kRuns; ++i) {
+      replace(runs[random_() % kRuns]);
+    }
+    ASSERT_TRUE(ace_->Tick());
+  };
+  for (Run& run : runs) replace(run);
+  for (int i = 0; i < 8; ++i) spend();
+  const std::uint64_t calls = Snapshot().purge_calls;
+  for (int i = 0; i < kIntervals; ++i) spend();
+  EXPECT_LE(Snapshot().purge_calls - calls, 15U * kIntervals);
+  const Statistics now = Snapshot();
+  EXPECT_LE(now.cached_bytes, now.granted_bytes / 2);
+  for (Run& run : runs) Free(run);
+  for (int i = 0; i < 3; ++i) Spend(0);
+  EXPECT_LE(Snapshot().cached_bytes, 1 * kMiB);
+}
+
 // It needs a long run, of which what is not granted was not touched.
 TEST_F(AceLongRunsTest, WhatAnAlignmentSkipsStaysClean) {
   std::size_t rounds = 0;

@@ -15,9 +15,11 @@ constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
 // than this share of its recent peak.
 constexpr std::uint64_t kShrunkShare = 2;
 
-// The slack for long runs is at most this share of the recent peak, and falls
-// by this share of itself in each interval.
+// The slack for long runs is at most this share of the recent peak, or where
+// there are shorter ones only, the other share, and falls by the last share of
+// itself in each interval.
 constexpr std::uint64_t kLongRunShare = 2;
+constexpr std::uint64_t kMidRunShare = 16;
 constexpr std::uint64_t kSlackFallShare = 16;
 
 // Runs of this length are unmapped before others: 16 MiB for one mapping more.
@@ -46,9 +48,9 @@ void Ace::NoteRelease(std::uint32_t units) {
   }
 }
 
-// A purge for the sake of a long run widens the slack by what went back: where
-// such runs come and go, what is dirty often cannot serve the next one, and its
-// faults cost more than memory.
+// A purge for the sake of a run that is longer than slabs widens the slack by
+// what went back: where such runs come and go, what is dirty often cannot serve
+// the next one, and its faults cost more than memory.
 void Ace::BoundDirty(std::uint32_t granted) {
   UnitPool& fine = stocks_[kFine].pool;
   UnitPool& coarse = stocks_[kCoarse].pool;
@@ -64,10 +66,12 @@ void Ace::BoundDirty(std::uint32_t granted) {
   // What is idle may be little, and what is dirty in huge pages stays.
   if (purged < slice)
     (from_fine ? coarse : fine).Purge(memory_, slice - purged);
-  if (granted >= kUnitsPerSuperSlab) {
-    long_run_slack_units_ = std::min(long_run_slack_units_ + slice,
-                                     recent_peak_units() / kLongRunShare);
-  }
+  if (granted < kMidRunUnits) return;
+  const std::uint64_t share =
+      granted >= kUnitsPerSuperSlab ? kLongRunShare : kMidRunShare;
+  long_run_slack_units_ = std::max(
+      long_run_slack_units_,
+      std::min(long_run_slack_units_ + slice, recent_peak_units() / share));
 }
 
 std::size_t Ace::PurgeAllLocked() {
@@ -92,8 +96,8 @@ std::size_t Ace::PurgePartsOfHuge() {
 // long and goes back; what comes and goes stays. If nothing was freed during
 // the last interval either, all of it is idle. When nobody looked at the time
 // for a further interval, what was taken was taken before that. What was dirty
-// and too short for the long runs that came and went is kept while these take
-// as much in an interval.
+// and too short for the runs that came and went is kept while these take as
+// much in an interval.
 Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   const bool quiet = MsSince(last_release_ms_, now_ms) >= IntervalMs();
   Idle idle = {.units = {}, .all = quiet};
@@ -111,9 +115,13 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
   low_units_ = granted_units_;
   long_run_slack_units_ -=
       DivideRoundUp(long_run_slack_units_, kSlackFallShare);
-  long_run_slack_units_ = std::min({long_run_slack_units_, long_run_units_,
-                                    recent_peak_units() / kLongRunShare});
+  const std::uint64_t peak = recent_peak_units();
+  const std::uint64_t most =
+      std::max(std::min(long_run_units_, peak / kLongRunShare),
+               std::min(mid_run_units_, peak / kMidRunShare));
+  long_run_slack_units_ = std::min(long_run_slack_units_, most);
   long_run_units_ = 0;
+  mid_run_units_ = 0;
   if (!quiet) {
     idle.units[kCoarse] -= std::min(idle.units[kCoarse], long_run_slack_units_);
   }

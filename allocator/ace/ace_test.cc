@@ -373,15 +373,15 @@ TEST_F(AceTest, KeepsWhatComesAndGoes) {
 // Memory that moved to another zone is not held twice.
 TEST_F(AceTest, HoldsNoMoreThanTheRecentPeakAndSlack) {
   Start();
-  constexpr std::uint32_t kPieces = 40;
+  constexpr std::uint32_t kPieces = 160;
   std::vector<UnitIndex> spans;
   std::vector<UnitIndex> slabs;
-  for (std::uint32_t i = 0; i < kPieces; ++i) spans.push_back(Span(16));
+  for (std::uint32_t i = 0; i < kPieces; ++i) spans.push_back(Span(4));
   for (const UnitIndex span : spans) {
-    ace_->ReleaseSpan(span, 16);
-    slabs.push_back(ace_->GrantSlab(/*fine=*/true, 16).first);
+    ace_->ReleaseSpan(span, 4);
+    slabs.push_back(ace_->GrantSlab(/*fine=*/true, 4).first);
   }
-  const std::size_t peak_bytes = kPieces * 16 * kUnitBytes;
+  const std::size_t peak_bytes = kPieces * 4 * kUnitBytes;
   const Statistics now = Snapshot();
   EXPECT_EQ(now.granted_bytes, peak_bytes);
   EXPECT_GT(now.cached_bytes, 0U);
@@ -390,8 +390,8 @@ TEST_F(AceTest, HoldsNoMoreThanTheRecentPeakAndSlack) {
   // Coming and going within the peak costs no purge.
   const std::uint64_t purges = now.purge_calls;
   for (int i = 0; i < 10; ++i) {
-    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 16);
-    for (UnitIndex& slab : slabs) slab = ace_->GrantSlab(true, 16).first;
+    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 4);
+    for (UnitIndex& slab : slabs) slab = ace_->GrantSlab(true, 4).first;
   }
   EXPECT_EQ(Snapshot().purge_calls, purges);
 }
