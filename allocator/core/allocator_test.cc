@@ -210,6 +210,28 @@ TYPED_TEST(AllocatorTest, SpansGrowInPlaceAndMoveTheirPages) {
   EXPECT_EQ(this->test_.memory.calls(VmCall::kMove), moves + 1);
 }
 
+// Of one that is too short to move its pages if all were touched, too: to copy
+// would touch the others.
+TYPED_TEST(AllocatorTest, SparseSpansOf2MiBMoveTheirPages) {
+  for (const bool sparse : {true, false}) {
+    TestAllocator<TypeParam::kConfig> test;
+    auto& allocator = *test.allocator;
+    auto* block =
+        static_cast<char*>(allocator.Allocate(test.self, 40 * kUnitBytes));
+    if (!sparse) std::memset(block, 7, 40 * kUnitBytes);
+    block[0] = 7;
+    block[40 * kUnitBytes - 1] = 9;
+    ASSERT_NE(allocator.Allocate(test.self, kMaxPoolBytes + 1), nullptr);
+    const std::uint64_t moves = test.memory.calls(VmCall::kMove);
+    auto* moved = static_cast<char*>(
+        allocator.Reallocate(test.self, block, 60 * kUnitBytes));
+    EXPECT_NE(moved, block);
+    EXPECT_EQ(moved[0], 7);
+    EXPECT_EQ(moved[40 * kUnitBytes - 1], 9);
+    EXPECT_EQ(test.memory.calls(VmCall::kMove) - moves, sparse ? 1U : 0U);
+  }
+}
+
 // Between the last span and the first Huge block, with all bytes copied.
 TYPED_TEST(AllocatorTest, TheLongestSpanIsServed) {
   if (kThreadSanitizer) GTEST_SKIP() << "four times the memory";

@@ -105,6 +105,10 @@ class LargeBlocks {
   // A span of this length that must move has its pages moved. Shorter ones are
   // cheaper to copy than to split the kernel's mappings for.
   static constexpr std::uint32_t kMinMovedUnits = 64;
+  // But from this length on not where less than this share of the pages is in
+  // memory: to copy would touch the others.
+  static constexpr std::uint32_t kMinSparseUnits = 32;
+  static constexpr std::size_t kSparseShare = 4;
   // A Huge block stays one down to this length: to copy would touch every page
   // of the new block, and the old one's tail is unmapped in any case.
   static constexpr std::size_t kMinHugeBytes = 128 * kKiB;
@@ -187,6 +191,7 @@ class LargeBlocks {
                                         std::size_t size_bytes);
   bool ResizeRange(Heap* self, void* pointer, const LiveBlock& block,
                    std::size_t size_bytes, CallResult& result);
+  bool MovesPages(std::uint32_t units, const void* pointer);
   bool MoveSpan(Heap* self, void* pointer, const LiveBlock& block,
                 std::size_t size_bytes, CallResult& result);
   HAK_NOINLINE CallResult ResizeHuge(Heap* self, void* pointer,

@@ -64,7 +64,7 @@ bool LargeBlocks<kConfig>::ResizeSpan(Heap* self, void* pointer,
     ace_.ReleaseSpan(block.unit + units, old_units - units);
   } else if (!stays) {
     if (!ace_.ExtendSpan(block.unit, old_units, units)) {
-      return old_units >= kMinMovedUnits &&
+      return MovesPages(old_units, pointer) &&
              MoveSpan(self, pointer, block, size_bytes, result);
     }
     descriptor.span_units = static_cast<std::uint16_t>(units);
@@ -141,7 +141,7 @@ bool LargeBlocks<kConfig>::ResizeRange(Heap* self, void* pointer,
   const std::size_t least_bytes = size_bytes + kSlackBytes;
   const bool fits = least_bytes <= SpanAccessibleBytes(descriptor);
   if (fits ? ace_.SpanUnits(least_bytes) < old_units / 4
-           : old_units < kMinMovedUnits) {
+           : !MovesPages(old_units, pointer)) {
     return false;
   }
   hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
@@ -156,6 +156,29 @@ bool LargeBlocks<kConfig>::ResizeRange(Heap* self, void* pointer,
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
   result = Served(pointer);
   return true;
+}
+
+// Whether the pages of a span of `units` are moved when it must move. What the
+// kernel will not tell counts as in memory.
+template <const Config& kConfig>
+HAK_NOINLINE bool LargeBlocks<kConfig>::MovesPages(std::uint32_t units,
+                                                   const void* pointer) {
+  if (units >= kMinMovedUnits) return true;
+  if (units < kMinSparseUnits) return false;
+  // Its first units: the last one may end in a guard page.
+  constexpr std::size_t kLookedAtBytes = (kMinSparseUnits - 1) * kUnitBytes;
+  unsigned char resident[kLookedAtBytes / (4 * kKiB)];
+  if (!ace_.memory()
+           .FindResident(reinterpret_cast<Address>(pointer), kLookedAtBytes,
+                         resident)
+           .ok()) {
+    return false;
+  }
+  const std::size_t pages = kLookedAtBytes / ace_.memory().PageBytes();
+  return static_cast<std::size_t>(
+             std::count_if(resident, resident + pages, [](unsigned char page) {
+               return page != 0;
+             })) < pages / kSparseShare;
 }
 
 // A longer span or a Huge block, to which the pages are moved. The old span's
