@@ -220,9 +220,11 @@ class Ace {
                                     : EmptyPlace::kOutside;
   }
 
-  // Copies a span's first bytes to another one; what was never touched stays
-  // so.
+  // Copies a span's or Huge block's first bytes to another one; what was never
+  // touched stays so.
   void CopyTouched(Address from, Address to, std::size_t bytes);
+  // The same, or copies all, where that takes no more page faults.
+  void CopyLong(Address from, Address to, std::size_t bytes);
   // Clears a span, or its start; pages that were never touched, which may be
   // most where it was granted `fresh` from the kernel, stay so.
   void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);

@@ -45,6 +45,25 @@ bool LooksUntouched(VirtualMemory& memory, Address begin, std::size_t bytes) {
   return true;
 }
 
+// How many pages are in memory; all, if the kernel does not tell.
+std::size_t ResidentPages(VirtualMemory& memory, Address begin,
+                          std::size_t pages) {
+  const std::size_t page_bytes = memory.PageBytes();
+  std::size_t found = 0;
+  unsigned char resident[kAskedPages];
+  for (std::size_t asked = 0; asked < pages; asked += kAskedPages) {
+    const std::size_t count = std::min(pages - asked, kAskedPages);
+    if (!memory
+             .FindResident(begin + asked * page_bytes, count * page_bytes,
+                           resident)
+             .ok()) {
+      return pages;
+    }
+    for (std::size_t page = 0; page < count; ++page) found += resident[page];
+  }
+  return found;
+}
+
 }  // namespace
 
 Ace::BlockGrant Ace::GrantEmpty(std::size_t alignment_bytes) {
@@ -106,6 +125,22 @@ void Ace::CopyTouched(Address from, Address to, std::size_t bytes) {
   }
   std::memcpy(reinterpret_cast<void*>(to + done),
               reinterpret_cast<const void*>(from + done), bytes - done);
+}
+
+// To copy all takes a fault for each page that is not in memory, of either
+// block; to copy what was touched, one for each page of the source that is.
+void Ace::CopyLong(Address from, Address to, std::size_t bytes) {
+  const std::size_t pages = bytes / memory_.PageBytes();
+  if (bytes > kClearedWholeBytes) {
+    const std::size_t source_pages = ResidentPages(memory_, from, pages);
+    const std::size_t target_pages = ResidentPages(memory_, to, pages);
+    if (2 * source_pages + target_pages < 2 * pages) {
+      CopyTouched(from, to, bytes);
+      return;
+    }
+  }
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from),
+              bytes);
 }
 
 // A page that is not in memory may be in swap; given back, it is not.

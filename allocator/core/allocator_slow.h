@@ -293,7 +293,7 @@ CallResult Allocator<kConfig>::MoveClaimed(Heap*& self, void* pointer,
     large_.Unclaim(pointer, block);
     return StayIfSmaller(self, pointer, size_bytes, got);
   }
-  std::memcpy(got.block, pointer, std::min(block.size_bytes, size_bytes));
+  large_.Copy(pointer, got.block, std::min(block.size_bytes, size_bytes));
   large_.FreeClaimed(self, pointer, block);
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
   return got;

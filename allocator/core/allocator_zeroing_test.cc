@@ -94,6 +94,49 @@ TYPED_TEST(AllocatorZeroingTest, LongBlocksThatWereHardlyTouched) {
   }
 }
 
+// To copy all of a long block would touch all of the new one.
+TYPED_TEST(AllocatorZeroingTest, LongBlocksThatAReallocMoves) {
+  auto& memory = this->test_.memory;
+  constexpr std::size_t kSize = 2 * kMiB;
+  for (const std::size_t next : {3 * kMiB, 400 * kKiB}) {
+    auto* block =
+        static_cast<char*>(this->allocator_.Allocate(this->self_, kSize));
+    block[0] = block[200'000] = 7;
+    // What was dirty before does not show.
+    this->Free(this->TakeDirty(next));
+    auto* moved = static_cast<char*>(
+        this->allocator_.Reallocate(this->self_, block, next));
+    std::vector<unsigned char> resident(next / memory.PageBytes());
+    ASSERT_TRUE(memory
+                    .FindResident(reinterpret_cast<Address>(moved),
+                                  resident.size() * memory.PageBytes(),
+                                  resident.data())
+                    .ok());
+    EXPECT_EQ(moved[0], 7);
+    EXPECT_EQ(moved[200'000], 7);
+    const std::size_t kept = std::min(next, kSize);
+    EXPECT_EQ(std::count(moved, moved + kept, 0), kept - 2);
+    if (TypeParam::kConfig.separate_classes) {
+      EXPECT_NE(moved, block);
+      EXPECT_LE(std::count(resident.begin(), resident.end(), 1),
+                2 + (next - kept) / memory.PageBytes() + 2);
+    }
+    this->Free(moved);
+  }
+}
+
+TYPED_TEST(AllocatorZeroingTest, LongBlocksThatAReallocMovesKeepWarmPages) {
+  constexpr std::size_t kSize = kMiB;
+  void* const block = this->TakeDirty(kSize);
+  this->Free(this->TakeDirty(2 * kSize));
+  const std::uint64_t purges = this->test_.memory.calls(VmCall::kPurge);
+  auto* const moved = static_cast<unsigned char*>(
+      this->allocator_.Reallocate(this->self_, block, 2 * kSize));
+  EXPECT_EQ(std::count(moved, moved + kSize, 0xa5), kSize);
+  EXPECT_EQ(this->test_.memory.calls(VmCall::kPurge), purges);
+  this->Free(moved);
+}
+
 TYPED_TEST(AllocatorZeroingTest, MemoryThatServedAnotherSize) {
   for (const std::size_t before : kSizes) {
     std::vector<void*> blocks;

@@ -91,6 +91,9 @@ class LargeBlocks {
   // It is live again, as it was.
   void Unclaim(const void* pointer, const LiveBlock& block);
   void FreeClaimed(Heap* self, void* pointer, const LiveBlock& block);
+  // Copies the first bytes of a claimed block to one that was just granted, and
+  // is no shorter.
+  void Copy(const void* from, void* to, std::size_t bytes);
   // Changes the size of a claimed block where it is, or moves its pages. False:
   // nothing was done, and its bytes have to be copied to a new block. True: a
   // block that is still there is live again.
@@ -366,6 +369,18 @@ auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Zero(void* block, std::size_t bytes) {
   ace_.ClearTouched(reinterpret_cast<Address>(block), bytes);
+}
+
+// Where spans never grow in place, those that a program grows are copied at
+// each class, though it may have touched little of them.
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::Copy(const void* from, void* to, std::size_t bytes) {
+  if constexpr (kConfig.separate_classes) {
+    ace_.CopyLong(reinterpret_cast<Address>(from),
+                  reinterpret_cast<Address>(to), bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
 }
 
 template <const Config& kConfig>
