@@ -228,6 +228,9 @@ class Ace {
   // Clears a span, or its start; pages that were never touched, which may be
   // most where it was granted `fresh` from the kernel, stay so.
   void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
+  // Clears a span of an earlier generation(), copying no shared page.
+  void ClearInherited(Address begin, std::size_t bytes);
+  std::uint8_t generation() const { return generation_; }
   // Clears the end of a span or Huge block that got shorter, giving back what
   // is worth it; what is not, up to `most_cleared_bytes`.
   void DropTail(Address begin, std::size_t bytes,
@@ -284,6 +287,7 @@ class Ace {
   // In the child: whoever held the lock, or had let go of it, is gone.
   void ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     lock_.ResetAfterFork();
+    ++generation_;
     moves_ = 0;
     for (ZoneStock& stock : stocks_) stock.pool.EndPurgesAfterFork();
   }
@@ -449,6 +453,7 @@ class Ace {
   std::uint32_t moves_ ABSL_GUARDED_BY(lock_) = 0;  // that are being made
   // Calls that clear: written by any thread, read by statistics.
   std::atomic<std::uint64_t> clearing_purge_calls_{0};
+  std::uint8_t generation_ = 0;  // another in each child of a fork
   // Written under lock_, read by statistics and Tick without it.
   std::atomic<std::size_t> mapped_bytes_{0};
   std::atomic<std::size_t> peak_mapped_bytes_{0};

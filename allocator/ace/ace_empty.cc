@@ -181,6 +181,15 @@ void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
   if (whole_bytes != bytes) Clear(begin + whole_bytes, bytes - whole_bytes);
 }
 
+void Ace::ClearInherited(Address begin, std::size_t bytes) {
+  const std::size_t whole_bytes = RoundDown(bytes, memory_.PageBytes());
+  if (!PurgeToClear(begin, whole_bytes)) {
+    Clear(begin, bytes);
+    return;
+  }
+  Clear(begin + whole_bytes, bytes - whole_bytes);
+}
+
 void Ace::DropTail(Address begin, std::size_t bytes,
                    std::uint64_t most_cleared_bytes) {
   const std::size_t page_bytes = memory_.PageBytes();

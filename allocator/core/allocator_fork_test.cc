@@ -1,6 +1,7 @@
 // The child of a fork: its thread leaves the heap that it inherits alone for a
 // while. Without a real fork, what the parent would do is done first.
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -107,6 +108,29 @@ TYPED_TEST(AllocatorForkTest, AllBlocksAreLookedAtInAChildOfOneThread) {
   SetOnMisuse(OnMisuse::kLog);
   EXPECT_EQ(this->allocator_.CheckHeap(this->test_.self), 1U);
   SetOnMisuse(OnMisuse::kAbort);
+}
+
+// To clear what the parent shares would copy it.
+TYPED_TEST(AllocatorForkTest, AChildGivesInheritedSpansBackOnce) {
+  if constexpr (!TypeParam::kConfig.zero_on_free) GTEST_SKIP();
+  constexpr std::size_t kSpanBytes = 100'000;
+  auto& memory = this->test_.memory;
+  auto* span = static_cast<unsigned char*>(
+      this->allocator_.Allocate(this->test_.self, kSpanBytes));
+  std::memset(span, 1, kSpanBytes);
+  this->Fork();
+  const std::uint64_t before = memory.calls(VmCall::kPurge);
+  this->allocator_.Free(this->test_.self, span);
+  EXPECT_EQ(memory.calls(VmCall::kPurge), before + 1);
+  EXPECT_EQ(std::count(span, span + kSpanBytes, 0), kSpanBytes);
+  // Its own are cleared.
+  for (int i = 0; i < 3; ++i) {
+    void* own = this->allocator_.Allocate(this->test_.self, kSpanBytes);
+    std::memset(own, 1, kSpanBytes);
+    this->allocator_.Free(this->test_.self, own);
+  }
+  EXPECT_EQ(memory.calls(VmCall::kPurge), before + 1);
+  this->allocator_.CheckInvariants();
 }
 
 TYPED_TEST(AllocatorForkTest, TheChildGoesHome) {

@@ -278,6 +278,7 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
     // Hardening writes it when the bounds are there (HD3).
     if (!kConfig.check_bounds) use.requested_bytes = size_bytes;
     use.fresh = grant.known_zero;
+    use.generation = ace_.generation();
   }
   large.known_zero = grant.known_zero;
   return large;

@@ -113,10 +113,15 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
   if constexpr (kConfig.zero_on_free) {
     // The canary may lie on a page of its own.
     hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
-    ace_.ClearTouched(
-        reinterpret_cast<Address>(pointer),
-        std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes()),
-        DescriptorAt(block.unit).use.fresh);
+    const auto begin = reinterpret_cast<Address>(pointer);
+    const std::uint64_t cleared_bytes =
+        std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes());
+    const BlockUse& use = DescriptorAt(block.unit).use;
+    if (use.generation != ace_.generation()) [[unlikely]] {
+      ace_.ClearInherited(begin, cleared_bytes);
+    } else {
+      ace_.ClearTouched(begin, cleared_bytes, use.fresh);
+    }
   }
   Release(self, block.unit, RetireSpan(block.unit));
 }

@@ -21,6 +21,8 @@ struct BlockUse {
   // A span of a variant that clears: it was fresh from the kernel, so that most
   // of its pages may never have been touched.
   Relaxed<bool> fresh = false;
+  // Of such a span: Ace::generation() when it was granted.
+  Relaxed<std::uint8_t> generation = 0;
   // A Huge block of which the heap profile keeps a sample.
   Relaxed<bool> sampled = false;
 };
