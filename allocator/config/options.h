@@ -65,6 +65,8 @@ struct Options : HeapOptions {
   char report[kMaxOptionPathBytes] = "1";
   // 0 or 1.
   std::uint64_t crash_report = 0;
+  // 0 or 1.
+  std::uint64_t deep_bind = 0;
 };
 
 enum class OptionType : std::uint8_t {
@@ -258,6 +260,10 @@ inline constexpr OptionRow kOptionRows[] = {
      "the call stack, before the signal takes its course. Never replaces a "
      "handler of the program.",
      &Options::crash_report, nullptr, 0, 1},
+    {"HAKMEM_DEEP_BIND", OptionType::kFlag, "",
+     "Leaves dlopen the flag RTLD_DEEPBIND: libraries opened so call libc's "
+     "malloc and free (docs/other_mallocs.md).",
+     &Options::deep_bind, nullptr, 0, 1},
     {"HAKMEM_LEAKS", OptionType::kPath, "",
      "Lists at exit what was never freed, by the place that allocated it; to a "
      "file, as lines of JSON (debug variant; docs/debugging.md).",

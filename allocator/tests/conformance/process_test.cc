@@ -196,6 +196,22 @@ TEST(Process, LibrariesComeAndGo) {
   }
 }
 
+// A library opened so would call libc's malloc and free.
+TEST(Process, LibrariesThatLookIntoThemselvesFirst) {
+  // By its name alone: from the search path of the program, which called.
+  void* const library = dlopen("libplugin.so", RTLD_NOW | RTLD_DEEPBIND);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto allocate =
+      reinterpret_cast<void* (*)(std::size_t)>(dlsym(library, "PluginNew"));
+  const auto release =
+      reinterpret_cast<void (*)(void*)>(dlsym(library, "PluginDelete"));
+  ASSERT_NE(allocate, nullptr);
+  ASSERT_NE(release, nullptr);
+  free(allocate(100));
+  release(malloc(100));
+  EXPECT_EQ(dlclose(library), 0);
+}
+
 // --- fork
 // --------------------------------------------------------------------------
 
