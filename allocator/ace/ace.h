@@ -220,10 +220,9 @@ class Ace {
                                     : EmptyPlace::kOutside;
   }
 
-  // Copies a span's or Huge block's first bytes to another one; what was never
-  // touched stays so.
+  // Copies a long block's first bytes to another; what was never touched stays
+  // so. CopyLong copies all, where that takes no more page faults.
   void CopyTouched(Address from, Address to, std::size_t bytes);
-  // The same, or copies all, where that takes no more page faults.
   void CopyLong(Address from, Address to, std::size_t bytes);
   // Clears a span, or its start; pages that were never touched, which may be
   // most where it was granted `fresh` from the kernel, stay so.
@@ -380,8 +379,7 @@ class Ace {
   void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // So much more than the bound on dirty memory is not worth a call.
   static constexpr std::int64_t kIgnoredExcessUnits = 16;
-  // The least units of a run that counts as one between slabs and long ones.
-  static constexpr std::uint32_t kMidRunUnits = 5;
+  static constexpr std::uint32_t kMidRunUnits = 5;  // more than any slab has
   void BoundDirty(std::uint32_t granted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return std::max(peak_units_, earlier_peak_units_);
