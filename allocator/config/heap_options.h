@@ -50,6 +50,9 @@ struct HeapOptions {
   std::uint64_t profile_bytes = 512 * 1024;
   // 0 or 1. Variants that keep kinds.
   std::uint64_t check_kinds = 1;
+  // Whatever operators the process's libraries have. Not in the environment,
+  // which says so by setting the other.
+  bool kinds_asked_for = false;
   // So much of each block's beginning is cleared when it is freed, and looked
   // at when it is used again. Variants that clear.
   std::uint64_t clear_bytes = kClearAll;

@@ -135,7 +135,8 @@ class Hardening {
   void Start(const HeapOptions& options) {
     secret_ = {.mask = ace_.memory().Random(),
                .factor = ace_.memory().Random()};
-    check_kinds_ = options.check_kinds;
+    check_kinds_.store(options.check_kinds != 0, std::memory_order_relaxed);
+    kinds_asked_for_ = options.kinds_asked_for;
     clear_bytes_ = std::max<std::uint64_t>(options.clear_bytes, kMinPartBytes);
     for (std::size_t i = 0; i < kClassCount; ++i) {
       lengths_[i] = PiecedLength(kClassLayouts[i].block_bytes, clear_bytes_);
@@ -339,6 +340,9 @@ class Hardening {
   }
   // The first byte behind a live block's end that was written; 0: none.
   Address FirstDamage(const void* pointer, const LiveBlock& block) const;
+  // Whether calls of another family than a block's are told from right ones:
+  // no longer, once a library is found whose operators are its own.
+  bool MustMatch();
   // The length of a class's blocks, from where it is at hand.
   HAK_ALWAYS_INLINE const PiecedLength& LengthOf(const Cache& cache,
                                                  std::size_t code) const {
@@ -393,9 +397,12 @@ class Hardening {
 
   Ace& ace_;
   SampledGuards& guards_;
+  // Written at the start, and by whoever finds that kinds tell nothing; read by
+  // all.
+  std::atomic<bool> check_kinds_{true};
   // Written once, at the start.
+  bool kinds_asked_for_ = false;
   CanarySecret secret_;
-  bool check_kinds_ = true;
   std::uint64_t clear_bytes_ = kClearAll;
   PiecedLength lengths_[kClassCount] = {};  // of each class's blocks
 };

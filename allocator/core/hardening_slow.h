@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "allocator/core/hardening.h"
+#include "allocator/stacks/symbolic_operators.h"
 
 namespace hakmem {
 
@@ -26,12 +27,20 @@ Address Hardening<kConfig>::FirstDamage(const void* pointer,
 }
 
 template <const Config& kConfig>
+bool Hardening<kConfig>::MustMatch() {
+  if (!check_kinds_.load(std::memory_order_relaxed)) return false;
+  if (kinds_asked_for_ || !HasSymbolicOperators()) return true;
+  check_kinds_.store(false, std::memory_order_relaxed);
+  return false;
+}
+
+template <const Config& kConfig>
 bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
                                 const LiveBlock& block, PointerUse use,
                                 BlockKind kind) {
   if (block.empty) return true;
   const BlockReport call = HeapOfThread<kConfig>::ReportFor(self, pointer, use);
-  if (kConfig.check_kinds && check_kinds_ && block.kind != kind) {
+  if (kConfig.check_kinds && block.kind != kind && MustMatch()) {
     const BlockReport report = ReportOf(block, call);
     if (block.guarded) {
       guards_.blocks().ReportMismatch(report, kind);

@@ -38,6 +38,8 @@ const HeapOptions& StartupOptions() {
   WarnOfOtherVariants(parsed, ProductVariant());
   WarnOfWeakened(parsed, ProductVariant());
   if (!ProductMayCheckKinds()) LeaveKindsAlone(parsed);
+  parsed.values.kinds_asked_for =
+      OriginOf(&Options::check_kinds, parsed) == OptionOrigin::kEnvironment;
   SampleHardened(parsed, ProductVariant());
   if (parsed.values.show_config != 0) {
     PrintConfig(parsed, ProductVariant(),

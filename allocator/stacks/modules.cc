@@ -277,6 +277,26 @@ unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count) {
   return found;
 }
 
+bool HasLibrary(bool (*is_wanted)(MemoryReader& memory,
+                                  const link_map& entry)) {
+  MemoryReader memory;
+  Image program;
+  r_debug debug;
+  link_map map = {};
+  if (!ReadProgram(memory, program)) return false;
+  const std::uintptr_t list = LoaderList(memory, program);
+  // The first entry is the program's.
+  if (list == 0 || !memory.Read(list, &debug, sizeof(debug)) ||
+      !ReadEntry(memory, debug.r_map, map)) {
+    return false;
+  }
+  for (unsigned i = 1; i < kMaxModules && ReadEntry(memory, map.l_next, map);
+       ++i) {
+    if (is_wanted(memory, map)) return true;
+  }
+  return false;
+}
+
 bool IsProgram(const ModuleOf& module) {
   const std::uintptr_t entry = getauxval(AT_ENTRY);
   return entry >= module.begin && entry < module.end;

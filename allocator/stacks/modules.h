@@ -14,7 +14,11 @@
 
 #include <cstdint>
 
+struct link_map;
+
 namespace hakmem {
+
+class MemoryReader;
 
 // Where a module lies.
 struct ModuleRange {
@@ -51,6 +55,10 @@ bool FindModuleRange(std::uintptr_t address, ModuleRange& range);
 // loader's list behind it, in its order; returns how many. What cannot be read
 // has an empty range.
 unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count);
+
+// Whether `is_wanted` is true of an entry of the loader's list, the program's
+// apart. What the entry points to is to be read by the reader.
+bool HasLibrary(bool (*is_wanted)(MemoryReader& memory, const link_map& entry));
 
 // Whether it is the program itself, no shared library.
 bool IsProgram(const ModuleOf& module);
