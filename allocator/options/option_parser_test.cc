@@ -389,6 +389,7 @@ constexpr char kDefaultLines[] =
     "  HAKMEM_ON_MISUSE=abort (default)\n"
     "  HAKMEM_REPORT=standard error (default)\n"
     "  HAKMEM_CRASH_REPORT=0 (default)\n"
+    "  HAKMEM_DEEP_BIND=0 (default)\n"
     "  HAKMEM_LEAKS=none (default)\n"
     "  HAKMEM_FAIL_NTH=0 (default)\n";
 
