@@ -267,7 +267,8 @@ class Allocator {
                  Refusal& refusal);
   CallResult AllocateClass(Heap*& self, SizeClass size_class,
                            std::size_t size_bytes);
-  HAK_ALWAYS_INLINE CallResult Reload(Heap*& self, SizeClass size_class,
+  HAK_ALWAYS_INLINE CallResult Reload(Heap*& self, Heap* heap,
+                                      SizeClass size_class,
                                       std::size_t size_bytes);
   HAK_COLD CallResult AllocateCoarse(Heap*& self, SizeClass size_class,
                                      std::size_t size_bytes,

@@ -81,6 +81,26 @@ TYPED_TEST(AllocatorForkTest, TheChildLeavesInheritedBlocksAlone) {
   this->allocator_.CheckInvariants();
 }
 
+// A slow path looks at the time. There a signal handler forks, and the child
+// goes on where it was interrupted.
+TYPED_TEST(AllocatorForkTest, ASlowPathEndsInTheChildOfAHandler) {
+  this->MakeFree(1);  // which starts, and looks at the time
+  bool forked = false;
+  this->test_.memory.RunAfterNextNow([&] {
+    this->Fork();
+    forked = true;
+  });
+  // One block again and again: nothing but the countdown takes a slow path.
+  for (int i = 0; i < 100'000 && !forked; ++i) {
+    void* const block = this->allocator_.Allocate(this->test_.self, kBytes);
+    ASSERT_NE(block, nullptr);
+    this->allocator_.Free(this->test_.self, block);
+  }
+  EXPECT_TRUE(forked);
+  EXPECT_NE(this->Allocate(1)[0], nullptr);
+  this->allocator_.CheckInvariants();
+}
+
 // What another thread was just writing may be half there.
 TYPED_TEST(AllocatorForkTest, OnlyYoungBlocksAreLookedAtInAChildOfThreads) {
   if constexpr (!TypeParam::kConfig.check_bounds) GTEST_SKIP();

@@ -57,12 +57,17 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
   bool sampled = false;
   if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
     heaps_.GoHomeIfTime(self);
-    sampled = self->WindUp(size_class);
+  }
+  // A signal handler may fork at any moment, and its child, which goes on here,
+  // takes the heap away from `self`.
+  Heap* const heap = self;
+  if (Heaps::Serves(heap)) {
+    sampled = heap->WindUp(size_class);
     // The host's on_attach may have filled the magazine.
-    block = Heap::TryPop(self->Cache(size_class));
-    if (block == nullptr) block = self->AllocateSlow(size_class, refusal);
-  } else if (Heap* heap = heaps_.Shared(refusal); heap != nullptr) {
-    block = heap->AllocateDirect(size_class, refusal);
+    block = Heap::TryPop(heap->Cache(size_class));
+    if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
+  } else if (Heap* shared = heaps_.Shared(refusal); shared != nullptr) {
+    block = shared->AllocateDirect(size_class, refusal);
     if (block != nullptr) counters_.CountDirect(size_class);
   }
   if (block == nullptr) return nullptr;
@@ -167,9 +172,10 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
     }
   }
   if constexpr (!kConfig.check_bounds) {
-    if (Heaps::Serves(self) && !Heaps::IsAway() &&
-        !self->Cache(size_class).allocations.is_over()) [[likely]] {
-      return Reload(self, size_class, size_bytes);
+    Heap* const heap = self;
+    if (Heaps::Serves(heap) && !Heaps::IsAway() &&
+        !heap->Cache(size_class).allocations.is_over()) [[likely]] {
+      return Reload(self, heap, size_class, size_bytes);
     }
   }
   return AllocateClass(self, size_class, size_bytes);
@@ -180,9 +186,8 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
 // function.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::Reload(
-    Heap*& self, SizeClass size_class, std::size_t size_bytes) {
+    Heap*& self, Heap* heap, SizeClass size_class, std::size_t size_bytes) {
   Refusal refusal;
-  Heap* const heap = self;
   void* block = Heap::TryPop(heap->Cache(size_class));
   if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
   if (block == nullptr) [[unlikely]] {
