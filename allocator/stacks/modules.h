@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+// NOLINTNEXTLINE(readability-identifier-naming): libc's.
 struct link_map;
 
 namespace hakmem {
