@@ -199,20 +199,32 @@ bool ReadEntry(MemoryReader& memory, const link_map* entry, link_map& map) {
                      sizeof(map));
 }
 
-// The library of the loader's list that begins closest before `address`: if any
-// holds it, this one does.
+// Whether `visit` is true of an entry of the loader's list; it is called until
+// then, for all but the first, which is the program's.
+template <typename Visit>
+bool AnyLibrary(MemoryReader& memory, std::uintptr_t list, const Visit& visit) {
+  r_debug debug;
+  link_map map = {};
+  if (list == 0 || !memory.Read(list, &debug, sizeof(debug)) ||
+      !ReadEntry(memory, debug.r_map, map)) {
+    return false;
+  }
+  for (unsigned i = 1; i < kMaxModules && ReadEntry(memory, map.l_next, map);
+       ++i) {
+    if (visit(map)) return true;
+  }
+  return false;
+}
+
+// The library that begins closest before `address`: if any holds it, this one
+// does.
 bool FindNearest(MemoryReader& memory, std::uintptr_t list,
                  std::uintptr_t address, link_map& nearest) {
-  r_debug debug;
-  if (list == 0 || !memory.Read(list, &debug, sizeof(debug))) return false;
   nearest.l_addr = 0;
-  const link_map* entry = debug.r_map;
-  for (unsigned i = 0; i < kMaxModules && entry != nullptr; ++i) {
-    link_map map;
-    if (!ReadEntry(memory, entry, map)) break;
+  AnyLibrary(memory, list, [&](const link_map& map) {
     if (map.l_addr <= address && map.l_addr > nearest.l_addr) nearest = map;
-    entry = map.l_next;
-  }
+    return false;
+  });
   return nearest.l_addr != 0;
 }
 
@@ -263,17 +275,13 @@ unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count) {
   Image image;
   if (count == 0 || !ReadProgram(memory, image)) return 0;
   ranges[0] = RangeOf(image);
-  r_debug debug;
-  const std::uintptr_t list = LoaderList(memory, image);
-  if (list == 0 || !memory.Read(list, &debug, sizeof(debug))) return 1;
-  link_map map = {};
-  // The first entry is the program's.
-  if (!ReadEntry(memory, debug.r_map, map)) return 1;
   unsigned found = 1;
-  while (found < count && ReadEntry(memory, map.l_next, map)) {
+  AnyLibrary(memory, LoaderList(memory, image), [&](const link_map& map) {
+    if (found == count) return true;
     ranges[found++] =
         ReadLibrary(memory, map.l_addr, image) ? RangeOf(image) : ModuleRange{};
-  }
+    return false;
+  });
   return found;
 }
 
@@ -281,20 +289,10 @@ bool HasLibrary(bool (*is_wanted)(MemoryReader& memory,
                                   const link_map& entry)) {
   MemoryReader memory;
   Image program;
-  r_debug debug;
-  link_map map = {};
-  if (!ReadProgram(memory, program)) return false;
-  const std::uintptr_t list = LoaderList(memory, program);
-  // The first entry is the program's.
-  if (list == 0 || !memory.Read(list, &debug, sizeof(debug)) ||
-      !ReadEntry(memory, debug.r_map, map)) {
-    return false;
-  }
-  for (unsigned i = 1; i < kMaxModules && ReadEntry(memory, map.l_next, map);
-       ++i) {
-    if (is_wanted(memory, map)) return true;
-  }
-  return false;
+  return ReadProgram(memory, program) &&
+         AnyLibrary(
+             memory, LoaderList(memory, program),
+             [&](const link_map& map) { return is_wanted(memory, map); });
 }
 
 bool IsProgram(const ModuleOf& module) {
