@@ -10,6 +10,7 @@
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/zero_bytes.h"
+#include "allocator/platform/resident_pages.h"
 
 namespace hakmem {
 namespace {
@@ -43,25 +44,6 @@ bool LooksUntouched(VirtualMemory& memory, Address begin, std::size_t bytes) {
     }
   }
   return true;
-}
-
-// How many pages are in memory; all, if the kernel does not tell.
-std::size_t ResidentPages(VirtualMemory& memory, Address begin,
-                          std::size_t pages) {
-  const std::size_t page_bytes = memory.PageBytes();
-  std::size_t found = 0;
-  unsigned char resident[kAskedPages];
-  for (std::size_t asked = 0; asked < pages; asked += kAskedPages) {
-    const std::size_t count = std::min(pages - asked, kAskedPages);
-    if (!memory
-             .FindResident(begin + asked * page_bytes, count * page_bytes,
-                           resident)
-             .ok()) {
-      return pages;
-    }
-    for (std::size_t page = 0; page < count; ++page) found += resident[page];
-  }
-  return found;
 }
 
 }  // namespace
@@ -132,8 +114,10 @@ void Ace::CopyTouched(Address from, Address to, std::size_t bytes) {
 void Ace::CopyLong(Address from, Address to, std::size_t bytes) {
   const std::size_t pages = bytes / memory_.PageBytes();
   if (bytes > kClearedWholeBytes) {
-    const std::size_t source_pages = ResidentPages(memory_, from, pages);
-    const std::size_t target_pages = ResidentPages(memory_, to, pages);
+    const std::size_t source_pages =
+        CountResidentPages(memory_, from, pages, /*otherwise=*/pages);
+    const std::size_t target_pages =
+        CountResidentPages(memory_, to, pages, /*otherwise=*/pages);
     if (2 * source_pages + target_pages < 2 * pages) {
       CopyTouched(from, to, bytes);
       return;

@@ -1,6 +1,7 @@
 // Ace: pages before they are needed, and huge ones.
 
 #include "allocator/ace/ace.h"
+#include "allocator/platform/resident_pages.h"
 
 namespace hakmem {
 namespace {
@@ -11,10 +12,6 @@ namespace {
 constexpr std::uint64_t kLeastHugeHeapUnits = 16 * kMiB / kUnitBytes;
 constexpr std::uint64_t kMostFreeShare = 8;
 constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
-
-// The bytes that are looked at at once.
-constexpr std::size_t kLookBytes = kMiB;
-constexpr std::size_t kSmallestPageBytes = 4 * kKiB;
 
 }  // namespace
 
@@ -32,18 +29,10 @@ bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
 bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
   if (zone.super_slab(frame).presence != Presence::kMapped) return false;
   const std::size_t page_bytes = memory_.PageBytes();
-  const Address begin = zone.FrameAddress(frame);
-  std::size_t bytes = 0;
-  for (std::size_t at = 0; at < kSuperSlabBytes; at += kLookBytes) {
-    unsigned char resident[kLookBytes / kSmallestPageBytes];
-    if (!memory_.FindResident(begin + at, kLookBytes, resident).ok()) {
-      return false;
-    }
-    for (std::size_t i = 0; i < kLookBytes / page_bytes; ++i) {
-      bytes += resident[i] * page_bytes;
-    }
-  }
-  return bytes >= kDenseBytes;
+  const std::size_t pages =
+      CountResidentPages(memory_, zone.FrameAddress(frame),
+                         kSuperSlabBytes / page_bytes, /*otherwise=*/0);
+  return pages * page_bytes >= kDenseBytes;
 }
 
 // For frames that were just mapped. Once a zone has huge pages, all later

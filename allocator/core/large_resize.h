@@ -18,6 +18,7 @@
 #include "allocator/core/large_free.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
+#include "allocator/platform/resident_pages.h"
 
 namespace hakmem {
 
@@ -166,19 +167,11 @@ HAK_NOINLINE bool LargeBlocks<kConfig>::MovesPages(std::uint32_t units,
   if (units >= kMinMovedUnits) return true;
   if (units < kMinSparseUnits) return false;
   // Its first units: the last one may end in a guard page.
-  constexpr std::size_t kLookedAtBytes = (kMinSparseUnits - 1) * kUnitBytes;
-  unsigned char resident[kLookedAtBytes / (4 * kKiB)];
-  if (!ace_.memory()
-           .FindResident(reinterpret_cast<Address>(pointer), kLookedAtBytes,
-                         resident)
-           .ok()) {
-    return false;
-  }
-  const std::size_t pages = kLookedAtBytes / ace_.memory().PageBytes();
-  return static_cast<std::size_t>(
-             std::count_if(resident, resident + pages, [](unsigned char page) {
-               return page != 0;
-             })) < pages / kSparseShare;
+  VirtualMemory& memory = ace_.memory();
+  const std::size_t pages =
+      (kMinSparseUnits - 1) * kUnitBytes / memory.PageBytes();
+  return CountResidentPages(memory, reinterpret_cast<Address>(pointer), pages,
+                            /*otherwise=*/pages) < pages / kSparseShare;
 }
 
 // A longer span or a Huge block, to which the pages are moved. The old span's
