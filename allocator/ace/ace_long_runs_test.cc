@@ -87,7 +87,8 @@ TEST_F(AceLongRunsTest, WhatComesAndGoesIsSeldomGivenBack) {
   EXPECT_LE(now.cached_bytes, now.granted_bytes * 5 / 4);
 }
 
-// A cache of 100 MiB of runs longer than slabs, of which one replaces another.
+// A cache of 100 MiB of runs up to 1 MiB, most of them longer than slabs, of
+// which one replaces another.
 TEST_F(AceLongRunsTest, ShorterRunsThatComeAndGoAreSeldomGivenBack) {
   constexpr std::size_t kRuns = 200;
   constexpr int kIntervals = 20;

@@ -64,6 +64,16 @@ class AcePagesTest : public testing::Test {
     }
     return spans;
   }
+  // Spans that were taken two intervals ago.
+  std::vector<UnitIndex> HoldForLong(std::size_t count, std::uint32_t units) {
+    std::vector<UnitIndex> spans(count);
+    for (UnitIndex& span : spans) span = Span(units * kUnitBytes);
+    for (int i = 0; i < 2; ++i) {
+      memory_.AdvanceMs(250);
+      ace_->Tick();
+    }
+    return spans;
+  }
   bool IsAnyHuge(FrameIndex before) {
     for (FrameIndex frame = 0; frame < before; ++frame) {
       if (IsHuge(frame, 1)) return true;
@@ -322,12 +332,7 @@ TEST_F(AcePagesTest, WhatWasTakenBeforeALongPauseWasHeldForLong) {
 TEST_F(AcePagesTest, AHeapThatShrankGivesPartsOfHugePagesBack) {
   Start(HugePages::kOn);
   constexpr std::uint32_t kUnits = kUnitsPerSuperSlab / 4;
-  std::vector<UnitIndex> spans(400);
-  for (UnitIndex& span : spans) span = Span(kUnits * kUnitBytes);
-  for (int i = 0; i < 2; ++i) {
-    memory_.AdvanceMs(250);
-    ace_->Tick();
-  }
+  const std::vector<UnitIndex> spans = HoldForLong(400, kUnits);
   for (std::size_t round = 0; round < 3; ++round) {
     for (std::size_t i = round; i < spans.size(); i += 4) {
       ace_->ReleaseSpan(spans[i], kUnits);
@@ -342,12 +347,7 @@ TEST_F(AcePagesTest, AHeapThatShrankGivesPartsOfHugePagesBack) {
 TEST_F(AcePagesTest, PartsOfHugePagesDriveNothingElseOut) {
   Start(HugePages::kOn);
   constexpr std::uint32_t kUnits = kUnitsPerSuperSlab / 4;
-  std::vector<UnitIndex> spans(400);
-  for (UnitIndex& span : spans) span = Span(kUnits * kUnitBytes);
-  for (int i = 0; i < 2; ++i) {
-    memory_.AdvanceMs(250);
-    ace_->Tick();
-  }
+  const std::vector<UnitIndex> spans = HoldForLong(400, kUnits);
   for (std::size_t i = 0; i < spans.size(); i += 4) {
     ace_->ReleaseSpan(spans[i], kUnits);
   }

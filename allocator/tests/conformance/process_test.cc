@@ -170,22 +170,32 @@ TEST(Process, HandlerOnAnAlternateStackMayAllocate) {
 // --- dlopen
 // ----------------------------------------------------------------------
 
+// What libplugin.so offers, once it is open.
+struct Plugin {
+  explicit Plugin(void* library)
+      : allocate(reinterpret_cast<void* (*)(std::size_t)>(
+            dlsym(library, "PluginNew"))),
+        release(
+            reinterpret_cast<void (*)(void*)>(dlsym(library, "PluginDelete"))) {
+  }
+
+  void* (*allocate)(std::size_t);
+  void (*release)(void*);
+};
+
 TEST(Process, LibrariesComeAndGo) {
   constexpr char kPlugin[] = "allocator/tests/conformance/libplugin.so";
   std::vector<void*> left_behind;
   for (int round = 0; round < 50; ++round) {
     void* const library = dlopen(kPlugin, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
-    const auto allocate =
-        reinterpret_cast<void* (*)(std::size_t)>(dlsym(library, "PluginNew"));
-    const auto release =
-        reinterpret_cast<void (*)(void*)>(dlsym(library, "PluginDelete"));
-    ASSERT_NE(allocate, nullptr);
-    ASSERT_NE(release, nullptr);
-    release(allocate(100));
-    release(malloc(100));
-    free(allocate(5000));
-    void* const kept = allocate(300);
+    const Plugin plugin(library);
+    ASSERT_NE(plugin.allocate, nullptr);
+    ASSERT_NE(plugin.release, nullptr);
+    plugin.release(plugin.allocate(100));
+    plugin.release(malloc(100));
+    free(plugin.allocate(5000));
+    void* const kept = plugin.allocate(300);
     FillBlock(kept, 300, 2);
     left_behind.push_back(kept);
     EXPECT_EQ(dlclose(library), 0);
@@ -201,14 +211,11 @@ TEST(Process, LibrariesThatLookIntoThemselvesFirst) {
   // By its name alone: from the search path of the program, which called.
   void* const library = dlopen("libplugin.so", RTLD_NOW | RTLD_DEEPBIND);
   ASSERT_NE(library, nullptr) << dlerror();
-  const auto allocate =
-      reinterpret_cast<void* (*)(std::size_t)>(dlsym(library, "PluginNew"));
-  const auto release =
-      reinterpret_cast<void (*)(void*)>(dlsym(library, "PluginDelete"));
-  ASSERT_NE(allocate, nullptr);
-  ASSERT_NE(release, nullptr);
-  free(allocate(100));
-  release(malloc(100));
+  const Plugin plugin(library);
+  ASSERT_NE(plugin.allocate, nullptr);
+  ASSERT_NE(plugin.release, nullptr);
+  free(plugin.allocate(100));
+  plugin.release(malloc(100));
   EXPECT_EQ(dlclose(library), 0);
 }
 
