@@ -37,7 +37,9 @@ const HeapOptions& StartupOptions() {
   ReadOptions(parsed);
   WarnOfOtherVariants(parsed, ProductVariant());
   WarnOfWeakened(parsed, ProductVariant());
-  if (!ProductMayCheckKinds()) LeaveKindsAlone(parsed);
+  if (!ProductMayCheckKinds() || parsed.values.deep_bind != 0) {
+    LeaveKindsAlone(parsed);
+  }
   parsed.values.kinds_asked_for =
       OriginOf(&Options::check_kinds, parsed) == OptionOrigin::kEnvironment;
   SampleHardened(parsed, ProductVariant());
