@@ -76,8 +76,8 @@ void SampleHardened(ParsedOptions& options, std::string_view variant);
 OptionOrigin& OriginOf(std::uint64_t Options::* number, ParsedOptions& options);
 
 // For a program that replaces some of new and delete, or whose libraries may
-// bind to others' of them: kinds are not checked unless the environment asks for
-// it, because a `delete` that calls free is legal then.
+// bind to others' of them: kinds are not checked unless the environment asks
+// for it, because a `delete` that calls free is legal then.
 void LeaveKindsAlone(ParsedOptions& options);
 
 // HAKMEM_SHOW_CONFIG: variant, version, compiler and flags, then a line per
