@@ -2,6 +2,7 @@
 """Tests of how programs are run: order, proof of the preload, every way to fail."""
 import dataclasses
 import os
+import signal
 import subprocess
 import unittest
 
@@ -62,6 +63,8 @@ class SessionTest(WorldTest):
 
     def stopped_by(self, run):
         """A measurement of three repeats; the program's run of this number ends it."""
+        # Commands in a shell's background begin with SIGINT ignored, and then it ends nothing.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         stops = self.script("stops", "echo >> count; [ $(wc -l < count) -ne %d ] || { kill -INT %d; sleep 9; }; %s" % (
             run, os.getpid(), GOOD))
         return self.session([self.script("good", GOOD), stops], [self.peer("glibc", None)])
