@@ -189,8 +189,8 @@ inline constexpr OptionRow kOptionRows[] = {
     {"HAKMEM_CHECK_KINDS", OptionType::kFlag, "",
      "A block that was allocated by new, new[] or malloc is fatal to be freed "
      "by another family; 0 lets it pass, and is the default for a program that "
-     "replaces some of new and delete, or loads a library that is linked "
-     "-Bsymbolic and exports its own (hardened and debug variants).",
+     "replaces some of new and delete, or holds modules whose operators are "
+     "their own (hardened and debug variants).",
      &Options::check_kinds, nullptr, 0, 1, "hardened or debug"},
     {"HAKMEM_CHECK_SOURCE", OptionType::kFlag, "",
      "memcpy and its relatives check what they read, too, not only what they "

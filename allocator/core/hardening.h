@@ -341,7 +341,7 @@ class Hardening {
   // The first byte behind a live block's end that was written; 0: none.
   Address FirstDamage(const void* pointer, const LiveBlock& block) const;
   // Whether calls of another family than a block's are told from right ones:
-  // no longer, once a library is found whose operators are its own.
+  // no longer, once a module is found whose operators are its own.
   bool MustMatch();
   // The length of a class's blocks, from where it is at hand.
   HAK_ALWAYS_INLINE const PiecedLength& LengthOf(const Cache& cache,

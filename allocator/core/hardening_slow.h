@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "allocator/core/hardening.h"
-#include "allocator/stacks/symbolic_operators.h"
+#include "allocator/stacks/own_operators.h"
 
 namespace hakmem {
 
@@ -29,7 +29,7 @@ Address Hardening<kConfig>::FirstDamage(const void* pointer,
 template <const Config& kConfig>
 bool Hardening<kConfig>::MustMatch() {
   if (!check_kinds_.load(std::memory_order_relaxed)) return false;
-  if (kinds_asked_for_ || !HasSymbolicOperators()) return true;
+  if (kinds_asked_for_ || !HasOwnOperators()) return true;
   check_kinds_.store(false, std::memory_order_relaxed);
   return false;
 }

@@ -166,6 +166,15 @@ void ReadProgramPath(ModuleOf& module) {
   module.path[length < 0 ? 0 : length] = '\0';
 }
 
+// Where the image's dynamic section lies; 0: it has none.
+std::uintptr_t DynamicOf(const Image& image) {
+  for (unsigned i = 0; i < image.count; ++i) {
+    const Segment& segment = image.segments[i];
+    if (segment.p_type == PT_DYNAMIC) return image.base + segment.p_vaddr;
+  }
+  return 0;
+}
+
 // Written by whoever is first, always with the same value; read by all.
 constinit std::atomic<std::uintptr_t> g_loader_list{0};
 
@@ -173,21 +182,17 @@ constinit std::atomic<std::uintptr_t> g_loader_list{0};
 std::uintptr_t LoaderList(MemoryReader& memory, const Image& program) {
   std::uintptr_t list = g_loader_list.load(std::memory_order_relaxed);
   if (list != 0) return list;
-  for (unsigned i = 0; i < program.count; ++i) {
-    const Segment& segment = program.segments[i];
-    if (segment.p_type != PT_DYNAMIC) continue;
-    const std::uintptr_t entries = program.base + segment.p_vaddr;
-    for (unsigned j = 0; j < kMaxDynamicEntries; ++j) {
-      Dynamic entry;
-      if (!memory.Read(entries + j * sizeof(entry), &entry, sizeof(entry)) ||
-          entry.d_tag == DT_NULL) {
-        return 0;
-      }
-      if (entry.d_tag == DT_DEBUG) {
-        list = entry.d_un.d_ptr;
-        g_loader_list.store(list, std::memory_order_relaxed);
-        return list;
-      }
+  const std::uintptr_t entries = DynamicOf(program);
+  for (unsigned i = 0; entries != 0 && i < kMaxDynamicEntries; ++i) {
+    Dynamic entry;
+    if (!memory.Read(entries + i * sizeof(entry), &entry, sizeof(entry)) ||
+        entry.d_tag == DT_NULL) {
+      return 0;
+    }
+    if (entry.d_tag == DT_DEBUG) {
+      list = entry.d_un.d_ptr;
+      g_loader_list.store(list, std::memory_order_relaxed);
+      return list;
     }
   }
   return 0;
@@ -285,14 +290,20 @@ unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count) {
   return found;
 }
 
-bool HasLibrary(bool (*is_wanted)(MemoryReader& memory,
-                                  const link_map& entry)) {
+bool HasModule(bool (*is_wanted)(MemoryReader& memory,
+                                 const LoadedModule& module, void* context),
+               void* context) {
   MemoryReader memory;
-  Image program;
-  return ReadProgram(memory, program) &&
-         AnyLibrary(
-             memory, LoaderList(memory, program),
-             [&](const link_map& map) { return is_wanted(memory, map); });
+  Image image;
+  if (!ReadProgram(memory, image)) return false;
+  const auto is_wanted_image = [&] {
+    return is_wanted(memory, {RangeOf(image), DynamicOf(image)}, context);
+  };
+  const std::uintptr_t list = LoaderList(memory, image);
+  return is_wanted_image() ||
+         AnyLibrary(memory, list, [&](const link_map& map) {
+           return ReadLibrary(memory, map.l_addr, image) && is_wanted_image();
+         });
 }
 
 bool IsProgram(const ModuleOf& module) {

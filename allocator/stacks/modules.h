@@ -14,9 +14,6 @@
 
 #include <cstdint>
 
-// NOLINTNEXTLINE(readability-identifier-naming): libc's.
-struct link_map;
-
 namespace hakmem {
 
 class MemoryReader;
@@ -57,9 +54,16 @@ bool FindModuleRange(std::uintptr_t address, ModuleRange& range);
 // has an empty range.
 unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count);
 
-// Whether `is_wanted` is true of an entry of the loader's list, the program's
-// apart. What the entry points to is to be read by the reader.
-bool HasLibrary(bool (*is_wanted)(MemoryReader& memory, const link_map& entry));
+struct LoadedModule : ModuleRange {
+  std::uintptr_t dynamic;  // its dynamic section; 0: it has none
+};
+
+// Whether `is_wanted` is true of a module; it is called until then, with
+// `context`, for the program and each entry of the loader's list. The module's
+// memory is to be read by the reader.
+bool HasModule(bool (*is_wanted)(MemoryReader& memory,
+                                 const LoadedModule& module, void* context),
+               void* context);
 
 // Whether it is the program itself, no shared library.
 bool IsProgram(const ModuleOf& module);

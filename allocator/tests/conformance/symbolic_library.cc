@@ -1,5 +1,5 @@
-// A library linked -Bsymbolic: its calls of new and delete reach its own, which
-// are malloc and free, in whatever program.
+// Operators that are malloc and free. In a library linked -Bsymbolic its calls
+// reach these, in whatever program.
 
 #include <cstdlib>
 #include <new>
@@ -11,12 +11,3 @@ void* operator new(std::size_t size) {
 }
 void operator delete(void* pointer) noexcept { free(pointer); }
 void operator delete(void* pointer, std::size_t) noexcept { free(pointer); }
-
-extern "C" __attribute__((visibility("default"))) void* MakeBlock(
-    std::size_t size) {
-  return ::operator new(size);
-}
-extern "C" __attribute__((visibility("default"))) void DropBlock(
-    void* pointer) {
-  ::operator delete(pointer);
-}

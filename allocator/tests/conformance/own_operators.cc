@@ -1,6 +1,7 @@
-// A program that deletes what a library's own operator new made, and the other
-// way round: both families are malloc's, and nothing is at fault. It loads the
-// library when it has run for a while.
+// A program that deletes what a library's operator new made, and the other way
+// round, where one of the two has operators of its own: both families are
+// malloc's, and nothing is at fault. It loads the library when it has run for a
+// while.
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,8 +1,10 @@
-#include "allocator/stacks/symbolic_operators.h"
+#include "allocator/stacks/own_operators.h"
 
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,13 +20,21 @@ using Entry = ElfW(Sym);
 
 constexpr unsigned kMaxDynamicEntries = 256;
 constexpr unsigned kMaxChainLength = 256;
+constexpr unsigned kMaxNeeded = 64;
 constexpr std::size_t kNameBytes = sizeof("_ZdlPv");
 // new, new[], delete, delete[], which the other forms call.
 constexpr char kOperators[][kNameBytes] = {"_Znwm", "_Znam", "_ZdlPv",
                                            "_ZdaPv"};
+// How the names of libraries begin that hold a C++ runtime for all to use.
+constexpr char kRuntimes[][sizeof("libstdc++.so")] = {"libstdc++.so", "libc++"};
+// The name of a type that only a runtime defines, as nothing else holds it:
+// what uses the type has a symbol whose name is longer.
+constexpr char kRuntimeType[] = "\0St9bad_alloc";
 
 struct DynamicTables {
   bool symbolic = false;
+  unsigned needed_count = 0;
+  std::uintptr_t needed[kMaxNeeded] = {};  // where in `names`
   std::uintptr_t hash = 0;
   std::uintptr_t symbols = 0;
   std::uintptr_t names = 0;
@@ -44,6 +54,11 @@ bool Note(const Dynamic& entry, std::uintptr_t base, DynamicTables& tables) {
     case DT_FLAGS:
       if ((entry.d_un.d_val & DF_SYMBOLIC) != 0) tables.symbolic = true;
       break;
+    case DT_NEEDED:
+      if (tables.needed_count < kMaxNeeded) {
+        tables.needed[tables.needed_count++] = value;
+      }
+      break;
     case DT_GNU_HASH:
       tables.hash = address;
       break;
@@ -59,11 +74,11 @@ bool Note(const Dynamic& entry, std::uintptr_t base, DynamicTables& tables) {
   return true;
 }
 
-DynamicTables ReadTables(MemoryReader& memory, const link_map& library) {
+DynamicTables ReadTables(MemoryReader& memory, const LoadedModule& module) {
   constexpr unsigned kAtOnce = 32;
   Dynamic entries[kAtOnce];
   DynamicTables tables;
-  auto at = reinterpret_cast<std::uintptr_t>(library.l_ld);
+  std::uintptr_t at = module.dynamic;
   for (unsigned read = 0; read < kMaxDynamicEntries;) {
     // Memory may end behind the last entry.
     unsigned count = kAtOnce;
@@ -72,7 +87,7 @@ DynamicTables ReadTables(MemoryReader& memory, const link_map& library) {
       if (!memory.Read(at, entries, sizeof(Dynamic))) return tables;
     }
     for (unsigned i = 0; i < count; ++i) {
-      if (!Note(entries[i], library.l_addr, tables)) return tables;
+      if (!Note(entries[i], module.base, tables)) return tables;
     }
     read += count;
     at += count * sizeof(Dynamic);
@@ -137,27 +152,76 @@ bool Defines(MemoryReader& memory, const DynamicTables& tables,
   return false;
 }
 
-bool IsOwnModule(const link_map& library) {
-  ModuleRange range;
-  return FindModuleRange(reinterpret_cast<std::uintptr_t>(&IsOwnModule),
-                         range) &&
-         range.base == library.l_addr;
+bool ExportsOperators(MemoryReader& memory, const DynamicTables& tables) {
+  return std::ranges::any_of(kOperators, [&](const auto& name) {
+    return Defines(memory, tables, name);
+  });
 }
 
-bool HasOperators(MemoryReader& memory, const link_map& library) {
-  const DynamicTables tables = ReadTables(memory, library);
-  if (!tables.symbolic || tables.hash == 0 || tables.symbols == 0 ||
-      tables.names == 0) {
-    return false;
-  }
-  for (const auto& name : kOperators) {
-    if (Defines(memory, tables, name)) return !IsOwnModule(library);
+bool NeedsRuntime(MemoryReader& memory, const DynamicTables& tables) {
+  return std::any_of(
+      tables.needed, tables.needed + tables.needed_count,
+      [&](std::uintptr_t offset) {
+        char name[sizeof(kRuntimes[0])];
+        return memory.Read(tables.names + offset, name, sizeof(name)) &&
+               std::ranges::any_of(kRuntimes, [&](const auto& runtime) {
+                 return std::strncmp(name, runtime, std::strlen(runtime)) == 0;
+               });
+      });
+}
+
+// Whether the module's constants, as far as they can be read, hold a runtime's.
+// They lie in one segment with the table of how to unwind.
+bool HoldsRuntime(MemoryReader& memory, const LoadedModule& module) {
+  constexpr std::size_t kAtOnceBytes = 4096;
+  char bytes[sizeof(kRuntimeType) - 1 + kAtOnceBytes];
+  std::size_t kept_bytes = 0;
+  std::size_t read_bytes = 0;
+  for (std::uintptr_t at = module.table_begin; at < module.table_end;
+       at += read_bytes) {
+    read_bytes = std::min(kAtOnceBytes, module.table_end - at);
+    if (!memory.Read(at, bytes + kept_bytes, read_bytes)) return false;
+    const std::size_t count = kept_bytes + read_bytes;
+    if (memmem(bytes, count, kRuntimeType, sizeof(kRuntimeType)) != nullptr) {
+      return true;
+    }
+    // The name may go on in what is read next.
+    kept_bytes = std::min(count, sizeof(kRuntimeType) - 1);
+    std::memmove(bytes, bytes + count - kept_bytes, kept_bytes);
   }
   return false;
 }
 
+bool HasOperators(MemoryReader& memory, const LoadedModule& module, void*) {
+  const auto own = reinterpret_cast<std::uintptr_t>(&HasOperators);
+  if (own - module.begin < module.end - module.begin) return false;
+  const DynamicTables tables = ReadTables(memory, module);
+  if (tables.hash == 0 || tables.symbols == 0 || tables.names == 0) {
+    return false;
+  }
+  if (ExportsOperators(memory, tables)) return tables.symbolic;
+  return !NeedsRuntime(memory, tables) && HoldsRuntime(memory, module);
+}
+
+// Adds what tells a module from another that is loaded elsewhere.
+bool AddModule(MemoryReader&, const LoadedModule& module, void* sum) {
+  *static_cast<std::uintptr_t*>(sum) += module.base ^ (module.dynamic << 1U);
+  return false;
+}
+
+// The sum of the modules of which none had operators. Written and read by
+// whoever asks: each looks by itself where it is another's.
+constinit std::atomic<std::uintptr_t> g_without_operators{0};
+
 }  // namespace
 
-bool HasSymbolicOperators() { return HasLibrary(&HasOperators); }
+bool HasOwnOperators() {
+  std::uintptr_t sum = 0;
+  HasModule(&AddModule, &sum);
+  if (sum == g_without_operators.load(std::memory_order_relaxed)) return false;
+  if (HasModule(&HasOperators, nullptr)) return true;
+  g_without_operators.store(sum, std::memory_order_relaxed);
+  return false;
+}
 
 }  // namespace hakmem
