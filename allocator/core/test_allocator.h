@@ -23,6 +23,12 @@
 
 namespace hakmem {
 
+// Compiled once, in test_allocator.cc, and not again in each test.
+extern template class Allocator<kRelease>;
+extern template class Allocator<kTracing>;
+extern template class Allocator<kHardened>;
+extern template class Allocator<kDebug>;
+
 // Options that the next TestAllocator starts with.
 inline HeapOptions test_options;
 // The reason that is found for a refused mapping.
