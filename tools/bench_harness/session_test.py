@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import unittest
+from unittest import mock
 
 import process
 import session
@@ -14,6 +15,15 @@ from test_support import ALLOCATOR, GOOD, WorldTest, build_library, compiler, pr
 
 
 class SessionTest(WorldTest):
+
+    def setUp(self):
+        super().setUp()
+        self.assertTrue(session.waited_for_disk({"major_faults": 1}))
+        self.assertFalse(session.waited_for_disk({"major_faults": 0}))
+        # Whether a test's program does is chance.
+        patch = mock.patch.object(session, "waited_for_disk", return_value=False)
+        patch.start()
+        self.addCleanup(patch.stop)
 
     def all_peers(self):
         return [self.peer("glibc", None), self.peer("mine", self.allocator)]
@@ -60,6 +70,14 @@ class SessionTest(WorldTest):
         text = "echo x >> count; [ $(wc -l < count) -lt 3 ] || exit 7; " + GOOD
         measured = self.run_programs([self.script("third", text)], [self.peer("glibc", None)], repeats=4)
         self.assertEqual([(run["repeat"], run["status"]) for run in measured.runs], [(0, "ok"), (1, "failed")])
+
+    def test_a_run_that_waited_for_the_disk_is_repeated_once(self):
+        counts = self.script("counts", "echo x >> count; " + GOOD)
+        measured = self.session([counts], [self.peer("glibc", None)])
+        with mock.patch.object(session, "waited_for_disk", side_effect=[False, True, True]):
+            measured.run(3, 1, False)
+        self.assertEqual([run["repeat"] for run in measured.runs], [0, 1, 2])
+        self.assertEqual((measured.work_of(counts) / "count").read_text().count("x"), 1 + 1 + 2 + 2)
 
     def stopped_by(self, run):
         """A measurement of three repeats; the program's run of this number ends it."""
