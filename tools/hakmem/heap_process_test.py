@@ -89,6 +89,13 @@ class HeapProcessTest(PlantedProcessTest):
         self.gdb(process, "set *(unsigned long*)((unsigned long*)&hakmem_heap_tables)[5] += 1")
         self.assertIn("PlantedLeak", self.first_row(process.pid))
 
+    def test_tables_larger_than_any(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        # Each number is one that may be; together they are 16 GiB.
+        self.gdb(process, "set ((unsigned*)&hakmem_heap_tables)[4] = 0x4000")
+        self.gdb(process, "set ((unsigned*)&hakmem_heap_tables)[8] = 0x100000")
+        self.fails_with("in a form that this command does not know", process.pid)
+
     def test_names_are_of_the_file_that_runs(self):
         program = self.folder / "planted_program"
         shutil.copy(PROGRAM, program)
