@@ -65,6 +65,24 @@ class FlagsTest(unittest.TestCase):
         self.assertEqual([flag for flag in compiling if flag not in given], [], "build.rs")
 
 
+class RefusalTest(unittest.TestCase):
+    def fails_with(self, words, output, **environment):
+        done = subprocess.run([ROOT / "tools/amalgamate.py", output], env=dict(os.environ, **environment), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"\Ahakmem: .*%s.*\n\Z" % words)
+
+    def test_nothing_is_written_among_the_parts(self):
+        before = sorted(amalgamate.DIST.rglob("*"))
+        for output in (amalgamate.DIST, amalgamate.DIST / "tests/here"):
+            self.fails_with("name another folder", output, HAK_BAZEL="/nowhere/bazel")
+        self.assertEqual(sorted(amalgamate.DIST.rglob("*")), before)
+
+    def test_without_bazel(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.fails_with("cannot run /nowhere/bazel: .*tools/setup.sh", folder, HAK_BAZEL="/nowhere/bazel")
+
+
 class SourceReleaseTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
