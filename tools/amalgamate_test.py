@@ -104,6 +104,12 @@ class SourceReleaseTest(unittest.TestCase):
         run([ROOT / "tools/amalgamate.py", again])
         run(["diff", "-r", "--exclude=build*", self.source, again])
 
+    def test_the_compiler_is_whatever_the_system_has(self):
+        for given, compiler in (({}, "c++"), ({"CXX": "clang++"}, "clang++")):
+            environment = {name: value for name, value in os.environ.items() if name != "CXX"}
+            commands = run(["make", "-n", "-C", self.source, "BUILD=build-none"], env={**environment, **given})
+            self.assertEqual({line.split()[0] for line in commands.split("\n") if " -std=" in line}, {compiler})
+
     def test_release_with_gcc_installs_and_is_found(self):
         prefix = pathlib.Path(self.folder.name) / "prefix"
         # As people do: where it goes is said last.
