@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -131,6 +132,20 @@ class SourceReleaseTest(unittest.TestCase):
              "-L%s" % variables["libdir"], "-lhakmem", "-Wl,-rpath,%s" % variables["libdir"]])
         header, library = run([program]).split()
         self.assertEqual(header, library)
+
+    @unittest.skipIf(shutil.which("cmake") is None, "there is no cmake")
+    def test_is_a_folder_of_another_project(self):
+        project = pathlib.Path(self.folder.name) / "project"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(other LANGUAGES C CXX)\n"
+            "set(HAKMEM_VARIANTS release)\nadd_subdirectory(%s hakmem)\nforeach(kind hakmem hakmem-static)\n"
+            "  add_executable(on-${kind} program.c)\n  target_link_libraries(on-${kind} hakmem::${kind})\nendforeach()\n"
+            % self.source)
+        (project / "program.c").write_text(
+            "#include <hakmem/hakmem.h>\nint main(void) { return hakmem_version()[0] == 0; }\n")
+        run(["cmake", "-S", project, "-B", project / "build", "-G", "Unix Makefiles"])
+        run(["make", "-C", project / "build", "program.o"])
 
     def test_hardened_with_clang(self):
         self.make("clang", "hardened", "check")
