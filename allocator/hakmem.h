@@ -43,8 +43,8 @@ struct hakmem_statistics {
   struct hakmem_route_statistics span; /* over 64 KiB, in units of 64 KiB */
   struct hakmem_route_statistics huge; /* what exceeds the largest span */
   uint64_t remote_frees; /* blocks freed by a thread that does not own them */
-  uint64_t reallocs_in_place; /* realloc calls that kept the address */
-  uint64_t reallocs_moved;    /* realloc calls that changed it */
+  uint64_t reallocs_in_place; /* reallocs that kept the address, and that */
+  uint64_t reallocs_moved;    /* changed it: in tracing and debug, else 0 */
   uint64_t failures;          /* calls that returned NULL for want of memory */
   /* Memory. */
   uint64_t mapped_bytes;      /* mapped for blocks */

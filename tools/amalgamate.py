@@ -5,8 +5,8 @@ usage: tools/amalgamate.py OUTPUT_DIRECTORY
 
 hakmem.cc is all that the Bazel build's products are compiled from, in the order
 of their includes; hakmem_new.cc is the little that catches exceptions. dist/
-has what builds and installs them. HAK_BAZEL names another
-command line for bazel.
+has what builds and installs them, and is no place for the output. Bazel is asked
+which sources there are; HAK_BAZEL names another command line for it.
 """
 
 import os
@@ -47,7 +47,10 @@ def fail(sentence):
 
 def bazel(*arguments):
     command = shlex.split(os.environ.get("HAK_BAZEL", "bazel")) + list(arguments)
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    except OSError as error:
+        fail("cannot run %s: %s (tools/setup.sh installs bazel)" % (command[0], error.strerror))
     if done.returncode != 0:
         fail(shlex.join(command) + ": " + done.stderr.strip())
     return done.stdout
@@ -178,6 +181,8 @@ def main():
         print(__doc__.strip(), file=sys.stderr)
         return 2
     output = pathlib.Path(sys.argv[1])
+    if output.resolve() == DIST or DIST in output.resolve().parents:
+        fail("%s has the parts that go into a source release: name another folder" % DIST)
     output.mkdir(parents=True, exist_ok=True)
     bazel("build", "--noshow_progress", "--ui_event_filters=-info", "//" + REVISION.replace("/revision", ":revision"))
     amalgamate({path: read(path) for path in product_sources()}, output)

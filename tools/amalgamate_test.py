@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -65,6 +66,24 @@ class FlagsTest(unittest.TestCase):
         self.assertEqual([flag for flag in compiling if flag not in given], [], "build.rs")
 
 
+class RefusalTest(unittest.TestCase):
+    def fails_with(self, words, output, **environment):
+        done = subprocess.run([ROOT / "tools/amalgamate.py", output], env=dict(os.environ, **environment), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"\Ahakmem: .*%s.*\n\Z" % words)
+
+    def test_nothing_is_written_among_the_parts(self):
+        before = sorted(amalgamate.DIST.rglob("*"))
+        for output in (amalgamate.DIST, amalgamate.DIST / "tests/here"):
+            self.fails_with("name another folder", output, HAK_BAZEL="/nowhere/bazel")
+        self.assertEqual(sorted(amalgamate.DIST.rglob("*")), before)
+
+    def test_without_bazel(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.fails_with("cannot run /nowhere/bazel: .*tools/setup.sh", folder, HAK_BAZEL="/nowhere/bazel")
+
+
 class SourceReleaseTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -85,6 +104,12 @@ class SourceReleaseTest(unittest.TestCase):
         again = pathlib.Path(self.folder.name) / "again"
         run([ROOT / "tools/amalgamate.py", again])
         run(["diff", "-r", "--exclude=build*", self.source, again])
+
+    def test_the_compiler_is_whatever_the_system_has(self):
+        for given, compiler in (({}, "c++"), ({"CXX": "clang++"}, "clang++")):
+            environment = {name: value for name, value in os.environ.items() if name != "CXX"}
+            commands = run(["make", "-n", "-C", self.source, "BUILD=build-none"], env={**environment, **given})
+            self.assertEqual({line.split()[0] for line in commands.split("\n") if " -std=" in line}, {compiler})
 
     def test_release_with_gcc_installs_and_is_found(self):
         prefix = pathlib.Path(self.folder.name) / "prefix"
@@ -107,6 +132,20 @@ class SourceReleaseTest(unittest.TestCase):
              "-L%s" % variables["libdir"], "-lhakmem", "-Wl,-rpath,%s" % variables["libdir"]])
         header, library = run([program]).split()
         self.assertEqual(header, library)
+
+    @unittest.skipIf(shutil.which("cmake") is None, "there is no cmake")
+    def test_is_a_folder_of_another_project(self):
+        project = pathlib.Path(self.folder.name) / "project"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(other LANGUAGES C CXX)\n"
+            "set(HAKMEM_VARIANTS release)\nadd_subdirectory(%s hakmem)\nforeach(kind hakmem hakmem-static)\n"
+            "  add_executable(on-${kind} program.c)\n  target_link_libraries(on-${kind} hakmem::${kind})\nendforeach()\n"
+            % self.source)
+        (project / "program.c").write_text(
+            "#include <hakmem/hakmem.h>\nint main(void) { return hakmem_version()[0] == 0; }\n")
+        run(["cmake", "-S", project, "-B", project / "build", "-G", "Unix Makefiles"])
+        run(["make", "-C", project / "build", "program.o"])
 
     def test_hardened_with_clang(self):
         self.make("clang", "hardened", "check")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the man pages and completions of the hakmem command."""
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -53,6 +54,12 @@ class PagesTest(unittest.TestCase):
 
 
 class CompletionTest(unittest.TestCase):
+    def test_switches_are_the_flags_without_a_value(self):
+        sources = "".join(path.read_text() for path in (command_pages.ROOT / "tools/hakmem").glob("*.cc")
+                          if "test" not in path.name)
+        flags = re.findall(r"^ABSL_FLAG\(\s*bool,\s*(\w+)", sources, re.MULTILINE)
+        self.assertEqual(sorted(flag.replace("_", "-") for flag in flags), sorted(command_pages.SWITCHES))
+
     def test_bash_offers_subcommands_flags_and_values(self):
         self.assertEqual(completed("hakmem", "r"), ["run"])
         self.assertEqual(completed("hakmem", "run", "--v"), ["--variant="])

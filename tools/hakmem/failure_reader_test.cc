@@ -215,5 +215,18 @@ TEST(FailureReaderTest, NestedTextDoesNotNestTheReader) {
   EXPECT_THAT(Read(deep).problems, SizeIs(1));
 }
 
+TEST(FailureReaderTest, AnOptionThatNestsIsNamed) {
+  constexpr std::size_t kDepth = 120000;
+  std::string line = Line(StartJson());
+  line.replace(
+      line.find("\"1G\""), 4,
+      absl::StrCat(std::string(kDepth, '['), std::string(kDepth, ']')));
+  const Found found = Read(line);
+  EXPECT_THAT(found.records, IsEmpty());
+  ASSERT_THAT(found.problems, SizeIs(1));
+  EXPECT_THAT(found.problems[0].what,
+              HasSubstr("HAKMEM_HEAP_LIMIT is no text"));
+}
+
 }  // namespace
 }  // namespace hakmem::tools

@@ -199,6 +199,9 @@ void ReadStart(Fields& fields, Record& record) {
   record.variant = fields.TextOrNone("variant");
   fields.Object("options", [&record](Fields& options) {
     for (const auto& [name, value] : options.object().items()) {
+      // Who wrote a trace may nest what is printed deeper than a stack goes.
+      if (value.is_structured()) options.Fail("is no text", name);
+      if (!options.ok()) return;
       record.options.emplace_back(
           name, value.is_string() ? value.get<std::string>() : value.dump());
     }

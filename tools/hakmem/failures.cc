@@ -103,7 +103,7 @@ absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
       ring.capacity == 0 || ring.capacity > kMaxSlots ||
       ring.slot_bytes > kMaxSlotBytes ||
       std::uint64_t{ring.capacity} * ring.slot_bytes > kMaxRingBytes ||
-      ring.event_offset + ring.event_bytes > ring.slot_bytes) {
+      std::uint64_t{ring.event_offset} + ring.event_bytes > ring.slot_bytes) {
     return absl::FailedPreconditionError(
         "its hakmem keeps failures in a form that this command does not know");
   }

@@ -22,6 +22,7 @@ namespace {
 constexpr char kMagic[8] = "hakheap";
 constexpr std::uint32_t kMaxSites = 1 << 20;
 constexpr std::uint32_t kMaxSiteBytes = 1 << 14;
+constexpr std::uint64_t kMaxTableBytes = 1 << 28;
 // Tries to read all tables as of one moment; then, each site for itself.
 constexpr int kWholeTries = 8;
 constexpr int kSiteTries = 16;
@@ -101,8 +102,10 @@ absl::Status TablesReader::Find() {
   if (std::memcmp(at_.magic, kMagic, sizeof(kMagic)) != 0 ||
       at_.version != HeapTablesDescriptor::kVersion ||
       at_.descriptor_bytes < sizeof(at_) || at_.site_bytes > kMaxSiteBytes ||
-      at_.most_sites > kMaxSites || at_.stack_offset < sizeof(RawKinds) ||
-      stack_end > at_.site_bytes || at_.frames_offset > at_.site_bytes - 4) {
+      at_.most_sites > kMaxSites ||
+      std::uint64_t{at_.site_bytes} * at_.most_sites > kMaxTableBytes ||
+      at_.stack_offset < sizeof(RawKinds) || stack_end > at_.site_bytes ||
+      at_.frames_offset > at_.site_bytes - 4) {
     return absl::FailedPreconditionError(
         absl::StrCat("the hakmem of ", Who(),
                      " keeps its heap profile in a form that this command does "

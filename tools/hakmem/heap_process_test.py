@@ -89,6 +89,13 @@ class HeapProcessTest(PlantedProcessTest):
         self.gdb(process, "set *(unsigned long*)((unsigned long*)&hakmem_heap_tables)[5] += 1")
         self.assertIn("PlantedLeak", self.first_row(process.pid))
 
+    def test_tables_larger_than_any(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        # Each number is one that may be; together they are 16 GiB.
+        self.gdb(process, "set ((unsigned*)&hakmem_heap_tables)[4] = 0x4000")
+        self.gdb(process, "set ((unsigned*)&hakmem_heap_tables)[8] = 0x100000")
+        self.fails_with("in a form that this command does not know", process.pid)
+
     def test_names_are_of_the_file_that_runs(self):
         program = self.folder / "planted_program"
         shutil.copy(PROGRAM, program)
@@ -113,7 +120,7 @@ class HeapProcessTest(PlantedProcessTest):
         hold = [PROGRAM, "hold", "leak"]
         process = self.start(*hold)
         if os.geteuid() == 0 and shutil.which("setpriv"):
-            self.fails_with("may not be read: run this as its user or as root", process.pid,
+            self.fails_with("may not be read: it takes CAP_SYS_PTRACE", process.pid,
                             before=("setpriv", "--bounding-set=-all", "--inh-caps=-all"))
         self.fails_with("there is no process", 2 ** 30)
         self.fails_with("there is no hakmem in process", self.start(*hold, library=None).pid)
@@ -123,7 +130,7 @@ class HeapProcessTest(PlantedProcessTest):
         # Killed, and not yet waited for.
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        self.fails_with("has ended", process.pid)
+        self.fails_with("has ended, or is the kernel's", process.pid)
 
     def test_a_core_whose_library_was_replaced(self):
         library = self.folder / "libhakmem.so"

@@ -90,11 +90,22 @@ bool ParseMapping(const std::string& line, MappedFile& mapping) {
          absl::SimpleHexAtoi(offset, &mapping.offset);
 }
 
+// What the kernel says of its own threads and of who has ended is the same.
+absl::Status NoMemory(std::uint64_t pid) {
+  return Error(absl::StrCat("process ", pid, " has ended, or is the kernel's"));
+}
+
 absl::Status NoPermission(std::uint64_t pid) {
+  if (::geteuid() == 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("process ", pid,
+                     " may not be read: it takes CAP_SYS_PTRACE, which root "
+                     "may lack in a container"));
+  }
   std::string text = absl::StrCat(
       "process ", pid, " may not be read: run this as its user or as root");
   const std::string scope = FirstLine("/proc/sys/kernel/yama/ptrace_scope");
-  if (scope != "0" && !scope.empty() && ::geteuid() != 0) {
+  if (scope != "0" && !scope.empty()) {
     absl::StrAppend(&text, " (kernel.yama.ptrace_scope is ", scope,
                     ", which lets nobody but root)");
   }
@@ -158,10 +169,9 @@ absl::Status ProcessImage::OpenProcess(std::uint64_t pid) {
   std::ifstream maps(folder + "/maps");
   if (memory_ < 0 || !maps) {
     if (errno == EACCES || errno == EPERM) return NoPermission(pid);
-    return Error(errno == ESRCH
-                     ? absl::StrCat("process ", pid, " has ended")
-                     : absl::StrCat("process ", pid,
-                                    " cannot be read: ", std::strerror(errno)));
+    if (errno == ESRCH) return NoMemory(pid);
+    return Error(absl::StrCat("process ", pid,
+                              " cannot be read: ", std::strerror(errno)));
   }
   for (std::string line; std::getline(maps, line);) {
     MappedFile mapping;
@@ -176,10 +186,7 @@ absl::Status ProcessImage::OpenProcess(std::uint64_t pid) {
     mapping.path = absl::StripSuffix(mapping.path, " (deleted)");
     files_.push_back(std::move(mapping));
   }
-  if (files_.empty()) {
-    return Error(
-        absl::StrCat("process ", pid, " has ended, or is the kernel's"));
-  }
+  if (files_.empty()) return NoMemory(pid);
   return absl::OkStatus();
 }
 

@@ -112,6 +112,14 @@ class FailuresTest(unittest.TestCase):
         for flags in ([], ["--json"]):
             self.fails_with(r"1 failure of process %d \(python3\) could not be read" % process.pid, *flags, process.pid)
 
+    def test_an_event_beyond_its_slot(self):
+        process = self.start(1, self.library)
+        # With the event's length the sum is small in 32 bits.
+        subprocess.run(["gdb", "-nx", "-batch", "-p", str(process.pid), "-ex",
+                        "set *(unsigned*)((char*)&hakmem_failure_ring + 24) = 0xffffff00"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        self.fails_with("in a form that this command does not know", process.pid)
+
     def test_says_that_nothing_has_failed(self):
         process = self.start(0, self.library)
         code, out, err = self.run_hakmem(process.pid)

@@ -1,5 +1,7 @@
 #include "tools/hakmem/top_report.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -103,7 +105,9 @@ std::vector<std::string> TopLines(const TopReport& report) {
                    " on hakmem, sorted by ", OrderOf(report.order).name);
   if (report.forbidden != 0) {
     absl::StrAppend(&title, "; ", report.forbidden,
-                    " more may not be read: run this as root");
+                    ::geteuid() == 0
+                        ? " more may not be read: it takes CAP_SYS_PTRACE"
+                        : " more may not be read: run this as root");
   }
   std::vector<std::string> lines = {
       title, "",

@@ -9,6 +9,7 @@ import pty
 import re
 import resource
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -72,6 +73,10 @@ class TopTest(PlantedProcessTest):
         self.assertIn("not a process's number", self.top("server", status=2).stderr)
         self.assertIn("nothing to sort by", self.top("--sort=name", status=2).stderr)
         self.assertIn("--interval", self.top("--interval=0", status=2).stderr)
+        if os.geteuid() == 0 and shutil.which("setpriv"):
+            done = subprocess.run(["setpriv", "--bounding-set=-all", "--inh-caps=-all", HAKMEM, "top", "--once"],
+                                  capture_output=True, text=True, check=True)
+            self.assertIn("more may not be read: it takes CAP_SYS_PTRACE\n", done.stdout)
 
     def screen(self, *arguments):
         """The command on a terminal of its own."""
