@@ -354,7 +354,8 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
   // A move replaces whatever lies where it puts the pages, so that place is
   // claimed first; where addresses are short, just its first page.
   ++map_calls_;
-  status = memory.MapAt(to, old_bytes);
+  const VmStatus whole = memory.MapAt(to, old_bytes);
+  status = whole;
   if (!status.ok() && status.error_number != EEXIST) {
     ++map_calls_;
     status = memory.MapAt(to, memory.PageBytes());
@@ -370,6 +371,8 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
       UnmapOrPurge(memory, from, old_bytes);
       status = {};
     }
+    // There was no room to copy to: that is what could be changed.
+    if (!status.ok() && !whole.ok()) status = whole;
   }
   if (!status.ok()) memory.Unmap(to + old_bytes, bytes - old_bytes);
   return status;

@@ -390,6 +390,24 @@ TEST_F(HugePoolTest, CopiesWhatTheKernelDoesNotMove) {
   }
 }
 
+// To move takes little room, to copy as much as the block: which there is not
+// is what is told.
+TEST_F(HugePoolTest, TellsWhatThereIsNoRoomToCopyTo) {
+  const Address block = Grant(kSuperSlabBytes);
+  ASSERT_NE(Grant(page_), 0U);
+  FillContent(block, kSuperSlabBytes, 5);
+  const std::size_t mapped = memory_.mapped_bytes();
+  memory_.LimitBytes(mapped + 2 * kSuperSlabBytes + page_);
+  memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
+  ExpectRefusedGrowth(block, ENOMEM, mapped);
+  memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
+  const VmStatus status =
+      pool_.Resize(memory_, block, 3 * kSuperSlabBytes).status;
+  EXPECT_EQ(status.call, VmCall::kMap);
+  EXPECT_EQ(status.bytes, kSuperSlabBytes);
+  EXPECT_NE(Resize(block, 3 * kSuperSlabBytes), 0U);
+}
+
 // Then there is nothing to copy to, and the block stays as it was.
 TEST_F(HugePoolTest, SurvivesARefusedMoveThatTookItsTarget) {
   const Address block = Grant(kSuperSlabBytes);

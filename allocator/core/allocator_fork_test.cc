@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstring>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/config/test_variant.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/heap_of_thread.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/reports/misuse_policy.h"
@@ -28,6 +31,8 @@ class AllocatorForkTest : public testing::Test {
  protected:
   using Heap = typename TestAllocator<V::kConfig>::Heap;
 
+  explicit AllocatorForkTest(const HeapOptions& options = HeapOptions())
+      : test_(options) {}
   ~AllocatorForkTest() override { allocator_.Detach(test_.self); }
 
   void Fork() {
@@ -98,6 +103,62 @@ TYPED_TEST(AllocatorForkTest, ASlowPathEndsInTheChildOfAHandler) {
   }
   EXPECT_TRUE(forked);
   EXPECT_NE(this->Allocate(1)[0], nullptr);
+  this->allocator_.CheckInvariants();
+}
+
+// While memory goes back as soon as it is free.
+template <typename V>
+class AllocatorForkAtOnceTest : public AllocatorForkTest<V> {
+ protected:
+  AllocatorForkAtOnceTest()
+      : AllocatorForkTest<V>({.decay_ms = 0, .depot_bytes = 0}) {}
+};
+TYPED_TEST_SUITE(AllocatorForkAtOnceTest, Variants);
+
+// A slab goes back under the heap's lock. There a signal handler forks in a
+// child that is away already: the thread goes on in the heap that it leaves.
+TYPED_TEST(AllocatorForkAtOnceTest, ASlowPathEndsInAHeapThatIsLeft) {
+  this->MakeFree(1000);
+  this->Fork();
+  const auto own = this->Allocate(5000);
+  const auto* const away = this->test_.self;
+  bool forked = false;
+  this->test_.memory.WatchLongCalls([&](VmCall, Address, std::size_t) {
+    if (!std::exchange(forked, true)) this->Fork();
+  });
+  this->Free(own);
+  EXPECT_TRUE(forked);
+  EXPECT_EQ(this->Snapshot().heaps_abandoned, 1U);
+  const auto later = this->Allocate(5000);
+  EXPECT_EQ(std::set<void*>(later.begin(), later.end()).size(), 5000U);
+  EXPECT_NE(this->test_.self, away);
+  this->allocator_.CheckInvariants();
+}
+
+// Some of its blocks are guarded, so that slow paths write the thread's heap
+// pointer.
+template <typename V>
+class AllocatorForkGuardsTest : public AllocatorForkTest<V> {
+ protected:
+  AllocatorForkGuardsTest() : AllocatorForkTest<V>({.guard_sample = 5}) {}
+};
+TYPED_TEST_SUITE(AllocatorForkGuardsTest, Variants);
+
+TYPED_TEST(AllocatorForkGuardsTest, AHandlersChildHasAHeapInOnePlace) {
+  this->MakeFree(1);
+  bool forked = false;
+  this->test_.memory.RunAfterNextNow([&] {
+    this->Fork();
+    forked = true;
+  });
+  std::vector<void*> blocks;
+  while (!forked) blocks.push_back(this->Allocate(1)[0]);
+  this->LetTimePass();
+  this->Free(this->Allocate(2'000));
+  // It is at home, and no other thread can have that heap.
+  EXPECT_EQ(this->Snapshot().heaps_abandoned, 1U);
+  EXPECT_FALSE(
+      HeapOfThread<TypeParam::kConfig>::Real(this->test_.self)->abandoned());
   this->allocator_.CheckInvariants();
 }
 

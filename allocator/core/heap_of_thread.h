@@ -19,9 +19,11 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/config/config.h"
 #include "allocator/core/host.h"
 #include "allocator/heap/heap_registry.h"
+#include "allocator/process/signals.h"
 #include "allocator/reports/block_report.h"
 
 namespace hakmem {
@@ -46,7 +48,7 @@ class HeapOfThread {
   // Every call of the thread takes the slow path, or no longer does.
   void Wait(Heap*& self, Heap* heap, bool wait) {
     waiting_for_ = heap;
-    self = wait ? registry_.Made(waiting_) : heap;
+    Lead(self, wait ? registry_.Made(waiting_) : heap, *heap);
   }
 
   // The thread, which had none, or waited, has a heap now. False: it can have
@@ -87,6 +89,16 @@ class HeapOfThread {
   }
 
  private:
+  // Leads the thread's pointer to its heap, or to what stands for it, and looks
+  // afterwards: a signal handler may have forked since the heap was read, and
+  // the thread of the child has left it.
+  static void Lead(Heap*& self, Heap* to, const Heap& heap) {
+    self = to;
+    KeepOrder();
+    if (&heap == home_ || heap.abandoned()) [[unlikely]]
+      self = None();
+  }
+
   // How long a child's thread stays away.
   static constexpr std::uint64_t kAwayMs = 1000;
   // Each generation of children that forks children makes a heap, and so many
@@ -130,8 +142,8 @@ constinit ThreadHeap<kConfig> HeapOfThread<kConfig>::none_{nullptr, kNoHeapId};
 template <const Config& kConfig>
 bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
   if (IsWaiting(self)) {
-    self = waiting_for_;
-    return true;
+    Lead(self, waiting_for_, *waiting_for_);
+    return Serves(self);
   }
   if (self == exited_.heap()) return false;
   VmStatus status;
@@ -145,7 +157,7 @@ bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
     refusal = RefusalOf(status);
     return false;
   }
-  self = heap;
+  Lead(self, heap, *heap);
   host_.on_attach();
   return Serves(self);  // on_attach may have given it back
 }
@@ -180,8 +192,6 @@ void HeapOfThread<kConfig>::ChildAfterFork(Heap*& self) {
   if (home_ == nullptr) {
     if (!Serves(heap)) return;
     home_ = heap;
-  } else if (Serves(heap)) {
-    registry_.Abandon(*heap);
   }
   if (generation_ == kMaxGenerations) {
     self = std::exchange(home_, nullptr);
@@ -195,8 +205,13 @@ void HeapOfThread<kConfig>::ChildAfterFork(Heap*& self) {
 template <const Config& kConfig>
 void HeapOfThread<kConfig>::GoHome(Heap*& self) {
   if (registry_.NowMs() < away_until_ms_) return;
-  Heap* const heap = std::exchange(self, std::exchange(home_, nullptr));
-  registry_.Abandon(*heap);
+  // A handler that forked in here would find the thread in two heaps.
+  const SignalMask signals = HoldSignals();
+  if (IsAway() && Serves(self) && !self->abandoned()) {
+    Heap* const heap = std::exchange(self, std::exchange(home_, nullptr));
+    registry_.Abandon(*heap);
+  }
+  RestoreSignals(signals);
 }
 
 }  // namespace hakmem

@@ -128,7 +128,7 @@ class HeapRegistry {
   void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // `mine`: the forking thread's heap, or a heap without an id. `home`: another
-  // of that thread's, or null.
+  // of that thread's, for which it leaves `mine`; or null.
   void ChildAfterFork(const Heap& mine, const Heap* home = nullptr)
       ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Heaps up to this id have blocks that may contradict their headers: there
@@ -294,12 +294,14 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
   for (HeapId id = 1; id <= heaps; ++id) {
     Heap& heap = At(id);
     const bool was_abandoned = heap.abandoned();
-    heap.ChildAfterFork(/*mine=*/&heap == &mine || &heap == home);
+    const bool is_mine = &heap == &mine || &heap == home;
+    const bool is_left = &heap == &mine && home != nullptr;
+    heap.ChildAfterFork(is_mine, is_left);
     if (heap.abandoned() && !was_abandoned) {
       heap.set_next_abandoned(abandoned_);
       abandoned_ = id;
       abandoned_count_.fetch_add(1, std::memory_order_relaxed);
-      last_torn_.store(heaps, std::memory_order_relaxed);
+      if (!is_mine) last_torn_.store(heaps, std::memory_order_relaxed);
     }
   }
   GatedLock::OpenGate();

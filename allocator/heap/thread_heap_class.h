@@ -271,8 +271,9 @@ class alignas(64) ThreadHeap {
 
   // Before a fork, with the gate closed: nobody else is inside from now on.
   void AwaitOthers() { lock_.AwaitFree(); }
-  // In the child, for every heap; `mine`: the forking thread's own.
-  void ChildAfterFork(bool mine);
+  // In the child, for every heap; `mine`: the forking thread's own, which it
+  // keeps, or leaves as it is.
+  void ChildAfterFork(bool mine, bool leave);
 
   // Chooses the owner's samples.
   GuardSampler& sampler() { return sampler_; }

@@ -314,11 +314,14 @@ constexpr void ThreadHeap<kConfig>::VisitCounters(Visit& visit) const
 // child may have been caught in mid-change: they are dropped, and with them at
 // most one magazine of blocks per class. All else changes under the lock, whose
 // gate the fork had closed. A heap without a thread is not written to, which
-// would copy its pages.
+// would copy its pages. One that the forking thread leaves stays as it is, its
+// lock, too: a signal handler may have forked that interrupted its thread,
+// which goes on in it then.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::ChildAfterFork(bool mine)
+void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   lock_.ResetAfterFork();
+  if (leave) abandoned_.store(true, std::memory_order_relaxed);
   if (mine || abandoned()) return;
   for (ClassCache& cache : caches_) {
     cache.top = 0;

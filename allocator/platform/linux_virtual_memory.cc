@@ -108,9 +108,12 @@ void LinuxVirtualMemory::FailNth(std::uint64_t nth, bool from_then_on) {
 // systemd's @system-service, and there is no asking. A program may set up its
 // filter at any time.
 bool LinuxVirtualMemory::IsFiltered() {
-  if (!filtered_.load(std::memory_order_relaxed) &&
-      prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER) {
-    filtered_.store(true, std::memory_order_relaxed);
+  if (!filtered_.load(std::memory_order_relaxed)) {
+    const int mode = prctl(PR_GET_SECCOMP);
+    // A kernel that has no filters says EINVAL; all else is a filter's answer.
+    if (mode == SECCOMP_MODE_FILTER || (mode < 0 && errno != EINVAL)) {
+      filtered_.store(true, std::memory_order_relaxed);
+    }
   }
   return filtered_.load(std::memory_order_relaxed);
 }

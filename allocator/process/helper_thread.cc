@@ -35,6 +35,7 @@ void* Run(void* argument) {
 }  // namespace
 
 int StartHelperThread(void (*body)()) {
+  const ErrnoGuard guard;
   pthread_attr_t attributes;
   const int refused = pthread_attr_init(&attributes);
   if (refused != 0) return refused;

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,31 @@ TEST(HelperThreadTest, RunsWithANameAndWithoutSignals) {
   sigset_t mine;
   pthread_sigmask(SIG_SETMASK, nullptr, &mine);
   EXPECT_EQ(sigismember(&mine, SIGTERM), 0);
+}
+
+// malloc and free start helpers, and succeed without them.
+TEST(HelperThreadTest, KeepsErrnoWhereThereIsNoThread) {
+  if (kAddressSanitizer || kThreadSanitizer) {
+    GTEST_SKIP() << "it maps memory while a thread is made";
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    // Longer than stacks that libc has kept.
+    pthread_attr_t longer;
+    constexpr rlimit kNone = {.rlim_cur = 0, .rlim_max = 0};
+    if (pthread_attr_init(&longer) != 0 ||
+        pthread_attr_setstacksize(&longer, std::size_t{64} << 20) != 0 ||
+        pthread_setattr_default_np(&longer) != 0 ||
+        setrlimit(RLIMIT_AS, &kNone) != 0) {
+      _exit(1);
+    }
+    errno = 1234;
+    if (StartHelperThread([] {}) == 0) _exit(2);
+    _exit(errno == 1234 ? 0 : 3);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // What a child does, on its first thread, before that leaves by pthread_exit.

@@ -1,6 +1,6 @@
 // Holding off signals.
 //
-// Owns: nothing. Called by: frontend. Thread-safety: any thread.
+// Owns: nothing. Called by: core, frontend. Thread-safety: any thread.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_SIGNALS_H_
 #define HAKMEM_ALLOCATOR_PROCESS_SIGNALS_H_
 

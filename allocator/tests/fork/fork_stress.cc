@@ -233,6 +233,39 @@ void ForkInHandler(int) {
 
 // One signal a round, at any moment of it: many of them would keep fork from
 // ever ending.
+void SignalSoon(unsigned& seed) {
+  const itimerval soon = {
+      .it_interval = {},
+      .it_value = {.tv_sec = 0, .tv_usec = 1 + rand_r(&seed) % 500}};
+  setitimer(ITIMER_REAL, &soon, nullptr);
+}
+
+// In children that are young, and so use a heap of their own.
+int RunYoung(int forks) {
+  StopEarlyHandlers();
+  struct sigaction action = {};
+  action.sa_handler = &ForkInHandler;
+  sigaction(SIGALRM, &action, nullptr);
+  Blocks blocks(4);
+  blocks.Steps(1000);
+  for (int i = 0; i < forks; ++i) {
+    const pid_t child = fork();
+    if (child < 0) Fail("fork");
+    if (child == 0) {
+      auto seed = static_cast<unsigned>(i);
+      blocks.Steps(300);
+      for (int round = 0; round < 10 && g_is_child == 0; ++round) {
+        SignalSoon(seed);
+        blocks.Steps(200);
+      }
+      blocks.Steps(200);
+      _exit(0);
+    }
+    Await(child);
+  }
+  return 0;
+}
+
 int RunSignals(int forks) {
   StopEarlyHandlers();
   struct sigaction action = {};
@@ -241,10 +274,7 @@ int RunSignals(int forks) {
   Blocks blocks(4);
   unsigned seed = 1;
   while (g_handled < forks) {
-    const itimerval soon = {
-        .it_interval = {},
-        .it_value = {.tv_sec = 0, .tv_usec = 1 + rand_r(&seed) % 500}};
-    if (g_is_child == 0) setitimer(ITIMER_REAL, &soon, nullptr);
+    if (g_is_child == 0) SignalSoon(seed);
     blocks.Steps(100);
     const pid_t child = fork();
     if (child < 0) Fail("fork");
@@ -279,5 +309,6 @@ int main(int argc, char** argv) {
                      forks);
   }
   if (scenario == "signals") return RunSignals(forks);
+  if (scenario == "young") return RunYoung(forks);
   Fail("no such scenario");
 }
