@@ -385,18 +385,18 @@ class Ace {
     return std::max(peak_units_, earlier_peak_units_);
   }
   // What the program is likely to want again: as much as it took of late, and
-  // not more than it held at once. So memory that comes and goes is kept; what
-  // moved to another size or zone, or was held for long and freed in one go, is
-  // not.
+  // not more than it held at once. So memory that comes and goes is kept, and
+  // not what moved to another size or zone, or was held for long.
   std::uint64_t WantedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return std::min(recent_peak_units() - granted_units_,
                     taken_units_ + earlier_taken_units_);
   }
   // By how much what can go back exceeds that and some slack, if positive.
   std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    const std::uint64_t bound = WantedUnits() +
-                                (recent_peak_units() >> slack_.shift) +
-                                slack_.least_units + long_run_slack_units_;
+    const std::uint64_t bound = WantedUnits() + slack_.least_units +
+                                long_run_slack_units_ +
+                                std::max(recent_peak_units() >> kSlack.shift,
+                                         granted_units_ >> slack_.shift);
     const std::uint64_t purgeable = stocks_[kFine].pool.purgeable_units() +
                                     stocks_[kCoarse].pool.purgeable_units();
     return static_cast<std::int64_t>(purgeable - bound);
@@ -422,15 +422,15 @@ class Ace {
   std::uint32_t guard_bytes_ = 0;  // 0: there are no guard pages
   std::size_t max_guards_ ABSL_GUARDED_BY(lock_) = 0;
   std::size_t guards_ ABSL_GUARDED_BY(lock_) = 0;
-  // How much dirty memory may be held beyond the recent peak: so much, and the
-  // peak shifted.
+  // How much dirty memory may be held beyond what is wanted: so much, and what
+  // is granted shifted, or 1/16 of the recent peak, if that is more.
   struct Slack {
     std::uint32_t least_units;
     std::uint32_t shift;
   };
   static constexpr Slack kSlack = {64, 4};  // 4 MiB and 1/16
-  // Dirty memory cannot serve another class where classes are separate, and
-  // faulting pages in again costs more than keeping them: 8 MiB and a half.
+  // Dirty memory cannot serve another class where classes are separate, and its
+  // pages cost more to fault in again than to keep: 8 MiB and half of the used.
   static constexpr Slack kSeparateSlack = {128, 1};
   Slack slack_ = kSlack;
   std::uint64_t max_moved_mappings_ = 0;

@@ -13,6 +13,7 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -98,6 +99,23 @@ TEST_F(AceRangesTest, ASpanGetsTheAlignmentThatItAsksFor) {
     EXPECT_EQ(AddressOf(Span(3, alignment)) % alignment, 0U) << alignment;
     ace_->CheckInvariants();
   }
+}
+
+// What is kept for other classes goes by what is in use: what was held for long
+// and is freed in one go does not stay by half.
+TEST_F(AceRangesTest, LittleStaysOfWhatWasHeldForLong) {
+  Start();
+  std::vector<UnitIndex> slabs;
+  for (int i = 0; i < 1600; ++i) slabs.push_back(Slab(kTinyA));
+  for (int i = 0; i < 2; ++i) {
+    memory_.AdvanceMs(250);
+    EXPECT_TRUE(ace_->Tick());
+  }
+  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(kTinyA, slab);
+  Statistics statistics;
+  ace_->AddStatistics(statistics);
+  // 100 MiB were granted: a sixteenth of that, 8 MiB, and what is no call.
+  EXPECT_LE(statistics.cached_bytes, 16 * kMiB);
 }
 
 // Ranges that were carved together are used together.

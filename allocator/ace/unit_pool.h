@@ -286,8 +286,11 @@ class UnitPool {
   void StartMapping(UnitIndex unit);
   std::size_t PurgeFrame(VirtualMemory& memory, FrameIndex frame,
                          std::uint64_t units, bool& refused);
-  unsigned PurgeHeaders(VirtualMemory& memory, UnitIndex first,
-                        std::uint32_t units) const;
+  unsigned PurgeTables(VirtualMemory& memory, UnitIndex first,
+                       std::uint32_t units) const;
+  unsigned PurgeEdges(VirtualMemory& memory, UnitIndex first,
+                      std::uint32_t units) const;
+  bool IsClean(UnitIndex unit) const;
   void CheckLists() const;
 
   Zone& zone_;

@@ -7,6 +7,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/probe.h"
+#include "allocator/superslab/region.h"
 
 namespace hakmem {
 namespace {
@@ -152,18 +153,66 @@ void UnitPool::EndPurgesAfterFork() {
   }
 }
 
-// The header table's pages that belong to these units alone go too; they are
-// 1/16 of the memory in the fine zone. Returns the calls made.
-unsigned UnitPool::PurgeHeaders(VirtualMemory& memory, UnitIndex first,
-                                std::uint32_t units) const {
+// The pages of the headers' and the bounds' tables that belong to these units
+// alone go too; each is 1/16 of the memory in the fine zone. Returns the calls
+// made.
+unsigned UnitPool::PurgeTables(VirtualMemory& memory, UnitIndex first,
+                               std::uint32_t units) const {
   const Address page_bytes = memory.PageBytes();
-  const auto begin = reinterpret_cast<Address>(zone_.UnitHeaders(first));
-  const Address from = RoundUp(begin, page_bytes);
-  const Address to =
-      RoundDown(begin + units * zone_.UnitHeaderBytes(), page_bytes);
-  if (from >= to) return 0;
-  memory.Purge(from, to - from);
-  return 1;
+  unsigned calls = 0;
+  for (const Address begin :
+       {reinterpret_cast<Address>(zone_.UnitHeaders(first)),
+        zone_.UnitBounds(first)}) {
+    const Address from = RoundUp(begin, page_bytes);
+    const Address to =
+        RoundDown(begin + units * zone_.UnitHeaderBytes(), page_bytes);
+    if (begin == 0 || from >= to) continue;
+    memory.Purge(from, to - from);
+    ++calls;
+  }
+  return calls;
+}
+
+// Nobody's, with nothing in it that is wanted.
+bool UnitPool::IsClean(UnitIndex unit) const {
+  const FrameIndex frame = FrameOfUnit(unit);
+  if (frame >= zone_.frame_count()) return true;
+  const SuperSlab& slab = zone_.super_slab(frame);
+  if (slab.presence != Presence::kMapped) return true;
+  const std::uint32_t clean = (slab.free_units | slab.kept_units) &
+                              ~(slab.dirty_units | slab.purging_units);
+  return (clean >> UnitInFrame(unit) & 1) != 0;
+}
+
+// The pages that clean units share with neighbours go as soon as these are
+// clean, too: where units become free one by one, no page is one unit's alone.
+// Under the lock, so that nobody is granted a neighbour meanwhile. In the
+// coarse zone a page is of many units, and there is little to be had.
+unsigned UnitPool::PurgeEdges(VirtualMemory& memory, UnitIndex first,
+                              std::uint32_t units) const {
+  if (zone_.granule_shift() != kFineGranuleShift) return 0;
+  const Address page_bytes = memory.PageBytes();
+  const Address unit_bytes = zone_.UnitHeaderBytes();
+  unsigned calls = 0;
+  for (const Address table :
+       {reinterpret_cast<Address>(zone_.UnitHeaders(0)), zone_.UnitBounds(0)}) {
+    if (table == 0) continue;
+    Address last_page = 0;
+    for (const UnitIndex edge : {first, first + units}) {
+      const Address at = table + edge * unit_bytes;
+      const Address page = RoundDown(at, page_bytes);
+      if (page == at || page == last_page) continue;
+      last_page = page;
+      const Address from = std::max(page, table) - table;
+      const Address to = page + page_bytes - table;
+      auto unit = static_cast<UnitIndex>(from / unit_bytes);
+      while (unit * unit_bytes < to && IsClean(unit)) ++unit;
+      if (unit * unit_bytes < to) continue;
+      memory.Purge(page, page_bytes);
+      ++calls;
+    }
+  }
+  return calls;
 }
 
 bool UnitPool::IsToRenew(const DirtyRun& run) const {
@@ -215,7 +264,7 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
       purged = memory.Purge(zone_.UnitAddress(run.first), bytes).ok();
     }
     if (purged) {
-      calls += PurgeHeaders(memory, run.first, run.units);
+      calls += PurgeTables(memory, run.first, run.units);
       HAK_PROBE2(purge, zone_.UnitAddress(run.first), bytes);
     }
   }
@@ -226,7 +275,9 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
   }
   if (renewed) ForgetMoved(run.first, run.units);
   EndPurge(purging, purged);
-  return purged ? bytes : 0;
+  if (!purged) return 0;
+  purge_calls_ += PurgeEdges(memory, run.first, run.units);
+  return bytes;
 }
 
 void UnitPool::NoteMoved(UnitIndex from, UnitIndex to, std::uint32_t units) {

@@ -281,6 +281,70 @@ TEST_F(UnitPoolTest, DirtyNeighboursGoInOneCall) {
   Check();
 }
 
+// In the fine zone, where a unit's part of each table is a page long and begins
+// within one.
+class FinePoolTest : public testing::Test {
+ protected:
+  FinePoolTest() {
+    zone_.KeepBounds();
+    const Address base = memory_.RegionRange().begin;
+    const Address next = base + (kFrames + 1) * kSuperSlabBytes;
+    const Address tables[] = {next, next + kGiB, next + 2 * kGiB,
+                              next + 3 * kGiB};
+    zone_.Place(base, kFrames, tables, memory_.PageBytes());
+    const Zone::Extension extension = zone_.Extend(memory_, 2);
+    pool_.AddFrames(extension.first, extension.frames);
+    for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+      EXPECT_EQ(pool_.Grant(1, 1).first, unit);
+      *zone_.UnitHeaders(unit) = 1;
+    }
+  }
+  void ReleaseAndPurge(UnitIndex unit) {
+    pool_.Release(unit, 1, /*dirty=*/true);
+    EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+    pool_.CheckInvariants();
+  }
+  // Whether all pages are purged that have a byte of the unit's part.
+  bool IsPurged(Address begin) {
+    const std::size_t page_bytes = memory_.PageBytes();
+    const Address from = RoundDown(begin, page_bytes);
+    const Address to = RoundUp(begin + zone_.UnitHeaderBytes(), page_bytes);
+    return memory_.IsPurged(from, to - from);
+  }
+  bool AreTablesPurged(UnitIndex unit) {
+    return IsPurged(reinterpret_cast<Address>(zone_.UnitHeaders(unit))) &&
+           IsPurged(zone_.UnitBounds(unit));
+  }
+
+  FakeVirtualMemory memory_;
+  Zone zone_{{kFineGranuleShift, kFineDescriptorBytes}};
+  FutexLock lock_;
+  UnitPool pool_{zone_, lock_};
+};
+
+TEST_F(FinePoolTest, TablesGoThoughUnitsGoOneByOne) {
+  for (UnitIndex unit = 0; unit < kAllOfOne; unit += 2) ReleaseAndPurge(unit);
+  for (UnitIndex unit = 1; unit < kAllOfOne; unit += 2) ReleaseAndPurge(unit);
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    EXPECT_TRUE(AreTablesPurged(unit)) << unit;
+  }
+  EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
+}
+
+TEST_F(FinePoolTest, TablesOfNeighboursThatAreUsedOrDirtyStay) {
+  pool_.Release(7, 1, /*dirty=*/true);
+  EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+  pool_.Release(8, 2, /*dirty=*/true);
+  pool_.Release(4, 1, /*dirty=*/true);
+  for (UnitIndex unit = 5; unit < 8; ++unit) {
+    const auto headers = reinterpret_cast<Address>(zone_.UnitHeaders(unit));
+    EXPECT_FALSE(IsPurged(headers)) << unit;
+  }
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    if (unit != 7) EXPECT_EQ(*zone_.UnitHeaders(unit), 1) << unit;
+  }
+}
+
 TEST_F(UnitPoolTest, KeepsDirtyWhatTheKernelDoesNotTake) {
   AddFrames(2);
   ASSERT_EQ(pool_.Grant(2 * kUnitsPerSuperSlab, 1).first, 0U);

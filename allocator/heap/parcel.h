@@ -31,6 +31,9 @@ struct Parcel {
   // blocks of many owners by turns, each leaves with a few small ones, and the
   // parcels are most of what lies in mailboxes.
   static constexpr std::uint32_t kLeastBytes = 4096;
+  // So many of a heap's are under way to owners that do not look: beyond this,
+  // it files blocks for them, and has its parcels back.
+  static constexpr std::uint32_t kMostOfHeap = 2048;
 
   // Written by the sender before the push or by the keeper of a list; read by
   // the taker after it.

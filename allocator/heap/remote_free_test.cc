@@ -9,6 +9,7 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/heap/parcel.h"
 #include "allocator/heap/test_heaps.h"
 #include "allocator/heap/thread_heap.h"
 #include "allocator/reports/misuse_policy.h"
@@ -127,6 +128,29 @@ TYPED_TEST(RemoteFreeTest, ParcelsOfOneBlockForSleepingOwnersAreFew) {
   heaps.CheckInvariants();
   EXPECT_GE(heaps.Snapshot().remote_frees, 2 * kCount - 1);
   EXPECT_LE(heaps.HeapMetadataBytes(), before + kMiB);
+}
+
+// However many owners there are.
+TYPED_TEST(RemoteFreeTest, ParcelsForManySleepingOwnersAreFew) {
+  TestHeaps<TypeParam::kConfig> heaps;
+  auto& other = heaps.Attach();
+  constexpr std::size_t kOwners = 100;
+  constexpr std::size_t kEach = 200;
+  std::vector<std::vector<void*>> blocks;
+  for (std::size_t i = 0; i < kOwners; ++i) {
+    blocks.push_back(heaps.Allocate(heaps.Attach(), kSmall, kEach));
+  }
+  const std::uint64_t before = heaps.HeapMetadataBytes();
+  for (std::size_t i = 0; i < kEach; ++i) {
+    for (const std::vector<void*>& of_one : blocks)
+      heaps.Free(other, of_one[i]);
+  }
+  heaps.CheckInvariants();
+  // Parcels for all of them at once would be 10 MB.
+  EXPECT_GE(heaps.Snapshot().remote_frees, kOwners * kEach - 8);
+  EXPECT_LE(heaps.HeapMetadataBytes(),
+            before + 2 * Parcel::kMostOfHeap * sizeof(Parcel));
+  other.Flush();
 }
 
 // What a sender has filed for an owner that is awake, the owner takes without

@@ -442,9 +442,8 @@ class alignas(64) ThreadHeap {
 
   static constexpr unsigned kTinySteps = kMaxTinyBytes / kMinAlignmentBytes + 1;
 
-  // First, so that a class's cache is found without an addition.
-  // Owner thread. By header code; the first is no class's: its record is the
-  // heap's tag.
+  // First, so that a class's cache is found without an addition. Owner thread.
+  // By header code; the first is no class's: its record is the heap's tag.
   ClassCache caches_[kClassCount + 1];
   // Step i: the cache for sizes in (16 * (i - 1), 16 * i].
   ClassCache* tiny_caches_[kTinySteps];
@@ -480,6 +479,7 @@ class alignas(64) ThreadHeap {
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
   SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
   Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
+  std::uint32_t parcels_ ABSL_GUARDED_BY(lock_) = 0;  // of this heap's making
   // Bytes of all classes, as if each of their magazines were full.
   std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
   Depot depots_[kClassCount] ABSL_GUARDED_BY(lock_);

@@ -69,6 +69,7 @@ void ThreadHeap<kConfig>::FlushAll() {
     Parcel* parcel = free_parcels_;
     free_parcels_ = parcel->next;
     system_->parcels.Put(parcel);
+    --parcels_;
   }
 }
 

@@ -19,6 +19,7 @@ Parcel* ThreadHeap<kConfig>::TakeParcel() {
     free_parcels_ = parcel->next;
   } else {
     parcel = static_cast<Parcel*>(system_->parcels.Take());
+    if (parcel != nullptr) ++parcels_;
   }
   return parcel;
 }
@@ -49,7 +50,10 @@ void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
   const HeapId owner_id = parcel->owner;
   owner.mailbox_.Push(parcel);
   system_->Touch(owner_id);
-  if ((abandoned || pending_bytes > kMaxPendingBytes) &&
+  // All of this heap's parcels are under way, and many.
+  const bool out = parcels_ >= Parcel::kMostOfHeap &&
+                   free_parcels_ == nullptr && returned_.empty();
+  if ((abandoned || out || pending_bytes > kMaxPendingBytes) &&
       overdue.count < kOpen) {
     overdue.ids[overdue.count++] = owner_id;
   }

@@ -227,6 +227,14 @@ class Zone {
   HeaderByte* UnitHeaders(UnitIndex unit) const {
     return reinterpret_cast<HeaderByte*>(&header(UnitAddress(unit)));
   }
+  // Where the bounds of a unit's blocks lie, in as many bytes; 0: there is no
+  // table of them.
+  Address UnitBounds(UnitIndex unit) const {
+    return view_.bounds_origin == 0
+               ? 0
+               : view_.bounds_origin +
+                     (UnitAddress(unit) >> shape_.granule_shift);
+  }
 
   std::size_t metadata_bytes() const;
   std::uint64_t table_map_calls() const;

@@ -2,7 +2,7 @@
 // or unmaps what is free, and a stale pointer into it is freed once more.
 //
 // Models: Ace::GrantSlab, ReleaseSlab, Tick, UnmapCaches; UnitPool::TakeUnits,
-//   Release, StartPurge, PurgeRun, PurgeHeaders, EndPurge, UnmapFree;
+//   Release, StartPurge, PurgeRun, PurgeTables, EndPurge, UnmapFree;
 //   SlabStore::GrantNew, ClearHeaders, Release; Allocator::TryFreeRemote;
 //   ThreadHeap::Unqueue.
 // Bounds: one unit of two granules, in which class A has two blocks and class B
