@@ -367,9 +367,10 @@ void ThreadsRun<kConfig>::ReallocateAtOnce(const Record& record) {
         [&] { moved = allocator_->Reallocate(self(other), block, new_size); });
   };
   Baton::Run(tasks, record.b);
-  // Some are found when what waits in a mailbox is filed.
-  Heap* last = Allocator<kConfig>::NoHeap();
-  traps[0].Catch([&] { allocator_->upkeep().Purge(last); });
+  // Some are found when a parcel is filed, which may still be open.
+  for (const unsigned lane : {freeing, other}) {
+    traps[lane].Catch([&] { allocator_->upkeep().Purge(self(lane)); });
+  }
   SetOnMisuse(OnMisuse::kAbort);
   const std::uint64_t misuses = MisuseCount() - before;
   HAK_CHECK_LE(misuses, 1U);
