@@ -42,10 +42,10 @@ compilers=$(readelf --string-dump=.comment "$library")
 machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(435 460) ;;
-    *-debug.so) most=(445 470) ;;
-    *-tracing.so) most=(346 415) ;;
-    *) most=(320 396) ;;
+    *-hardened.so) most=(437 460) ;;
+    *-debug.so) most=(448 470) ;;
+    *-tracing.so) most=(348 415) ;;
+    *) most=(322 396) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
