@@ -83,6 +83,12 @@ TYPED_TEST(AllocatorPrewarmTest, SaysHowFarItCame) {
   this->test_.memory.RefuseNothing();
 }
 
+TYPED_TEST(AllocatorPrewarmTest, AsManyAsThereAreIsAWish) {
+  ASSERT_EQ(Prewarm(this->allocator_, this->self_, 1024, 1), 1U);
+  this->test_.memory.LimitBytes(this->test_.memory.mapped_bytes() + 16 * kMiB);
+  EXPECT_GE(Prewarm(this->allocator_, this->self_, 1024, SIZE_MAX), 1000U);
+}
+
 // 4,000 blocks of each of three sizes between two of the helper's looks.
 TYPED_TEST(AllocatorPrewarmTest, BesideTheHelperAGrowingThreadMapsNothing) {
   const auto calls_of_round = [this] {

@@ -36,7 +36,7 @@ std::size_t Prewarm(Allocator<kConfig>& allocator, ThreadHeap<kConfig>*& self,
             ? MaxResting(Core::Hooks::ClassFor(size_bytes, kMinAlignmentBytes))
             : RestingSpans::kMaxSpans;
   }
-  for (; ready < count + resting; ++ready) {
+  for (; ready < count || ready - count < resting; ++ready) {
     void** block = static_cast<void**>(allocator.Allocate(self, size_bytes));
     if (block == nullptr) break;
     for (std::size_t at = page_bytes; at < size_bytes; at += page_bytes) {
