@@ -231,6 +231,13 @@ void ForkInHandler(int) {
   errno = error_number;
 }
 
+void ForkAtAlarms() {
+  StopEarlyHandlers();
+  struct sigaction action = {};
+  action.sa_handler = &ForkInHandler;
+  sigaction(SIGALRM, &action, nullptr);
+}
+
 // One signal a round, at any moment of it: many of them would keep fork from
 // ever ending.
 void SignalSoon(unsigned& seed) {
@@ -242,10 +249,7 @@ void SignalSoon(unsigned& seed) {
 
 // In children that are young, and so use a heap of their own.
 int RunYoung(int forks) {
-  StopEarlyHandlers();
-  struct sigaction action = {};
-  action.sa_handler = &ForkInHandler;
-  sigaction(SIGALRM, &action, nullptr);
+  ForkAtAlarms();
   Blocks blocks(4);
   blocks.Steps(1000);
   for (int i = 0; i < forks; ++i) {
@@ -267,10 +271,7 @@ int RunYoung(int forks) {
 }
 
 int RunSignals(int forks) {
-  StopEarlyHandlers();
-  struct sigaction action = {};
-  action.sa_handler = &ForkInHandler;
-  sigaction(SIGALRM, &action, nullptr);
+  ForkAtAlarms();
   Blocks blocks(4);
   unsigned seed = 1;
   while (g_handled < forks) {
