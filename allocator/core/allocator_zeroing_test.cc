@@ -94,6 +94,26 @@ TYPED_TEST(AllocatorZeroingTest, LongBlocksThatWereHardlyTouched) {
   }
 }
 
+// A page that is looked at before it is written faults twice.
+TYPED_TEST(AllocatorZeroingTest, PoolBlocksThatWereNeverUsed) {
+  auto& memory = this->test_.memory;
+  constexpr std::size_t kSize = 50'000;
+  const auto pages_of = [&](void* block) {
+    const auto first = reinterpret_cast<Address>(block) / memory.PageBytes();
+    std::vector<unsigned char> resident(kSize / memory.PageBytes());
+    EXPECT_TRUE(memory
+                    .FindResident((first + 1) * memory.PageBytes(),
+                                  resident.size() * memory.PageBytes(),
+                                  resident.data())
+                    .ok());
+    return std::count(resident.begin(), resident.end(), 1);
+  };
+  for (int i = 0; i < 20; ++i) {
+    void* block = this->allocator_.Allocate(this->self_, kSize);
+    EXPECT_LE(pages_of(block), 2) << i;  // those of the canary and its slack
+  }
+}
+
 // To copy all of a long block would touch all of the new one.
 TYPED_TEST(AllocatorZeroingTest, LongBlocksThatAReallocMoves) {
   auto& memory = this->test_.memory;

@@ -382,6 +382,17 @@ class Hardening {
       ClearFreed<false>(block, lengths_[size_class]);
     }
   }
+  // Whether a free block is clear where it is looked at. A Pool block that was
+  // never used (BB2) is not: a page that is read first faults again when it is
+  // written.
+  template <bool kTiny>
+  static HAK_ALWAYS_INLINE bool IsClear(const ZoneView& view, const void* block,
+                                        const PiecedLength& length,
+                                        std::uint32_t turn) {
+    if constexpr (kTiny) return IsZeroShort(block, length, turn);
+    return BoundsEntry<false>::Load(view, block) == 0 ||
+           IsZeroInPlaces<kPoolPlaceBytes>(block, length.bytes, turn);
+  }
   template <bool kTiny>
   HAK_ALWAYS_INLINE bool HandOut(ZoneView& view,
                                  std::atomic<HeaderByte>& header, void* block,
@@ -426,10 +437,7 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::HandOut(
     }
   }
   if constexpr (kConfig.check_fill_on_reuse) {
-    const bool is_clear =
-        kTiny ? IsZeroShort(block, length, turn)
-              : IsZeroInPlaces<kPoolPlaceBytes>(block, length.bytes, turn);
-    if (!is_clear) [[unlikely]] {
+    if (!IsClear<kTiny>(view, block, length, turn)) [[unlikely]] {
       FailFillOnReuse(block, live);
       return false;
     }

@@ -12,7 +12,8 @@
 //
 // Invariants:
 //   BB1: a live block is kMinSlackBytes longer than its entry says, or more.
-//   BB2: the entry of a block that is not live is that of its last life, or 0.
+//   BB2: the entry of a block that is not live is that of its last life, or 0:
+//       then nobody has had it since the table's page came from the kernel.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_BOUNDS_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_BOUNDS_H_
 
