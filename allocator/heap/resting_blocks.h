@@ -39,8 +39,14 @@ struct RestingCache {
   std::uint8_t rest_shift = RestShift(kMinResting);
   PiecedLength length;
 };
+// The slots of all classes before the class, as they lie one after another.
+constexpr std::uint32_t RestSlotsBefore(unsigned size_class) {
+  std::uint32_t slots = 0;
+  for (SizeClass i = 0; i < size_class; ++i) slots += MaxResting(i);
+  return slots;
+}
 struct RestingSlots {
-  void* slots[kClassCount][kMaxResting] = {};
+  void* slots[RestSlotsBefore(kClassCount)] = {};
 };
 struct NoResting {};
 

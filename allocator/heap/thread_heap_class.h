@@ -79,7 +79,7 @@ class alignas(64) ThreadHeap {
         caches_[code].length =
             PiecedLength(kClassLayouts[code - 1].block_bytes,
                          system == nullptr ? kClearAll : system->clear_bytes);
-        caches_[code].rest_slots = resting_.slots[code - 1];
+        caches_[code].rest_slots = resting_.slots + RestSlotsBefore(code - 1);
       }
     }
     for (unsigned step = 0; step < kTinySteps; ++step) {

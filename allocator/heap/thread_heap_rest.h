@@ -132,7 +132,7 @@ void ThreadHeap<kConfig>::CheckResting(SizeClass size_class) const {
   HAK_CHECK_LT(cache.rest_mask, MaxResting(size_class));  // T5
   const Region& region = system_->ace.region();
   const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
-  for (std::uint32_t i = 0; i < kMaxResting; ++i) {
+  for (std::uint32_t i = 0; i < MaxResting(size_class); ++i) {
     const auto block = reinterpret_cast<Address>(cache.rest_slots[i]);
     if (block == 0) continue;
     HAK_CHECK_LE(i, cache.rest_mask);  // T5
