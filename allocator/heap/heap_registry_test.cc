@@ -3,16 +3,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
+#include "allocator/heap/magazine.h"
 #include "allocator/heap/test_heaps.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
@@ -295,6 +299,53 @@ TYPED_TEST(HeapRegistryTest, AForkWritesToNoHeapWithoutAThread) {
     }
     ASSERT_EQ(mprotect(pages, end - begin, PROT_READ | PROT_WRITE), 0);
   }
+  this->heaps_.CheckInvariants();
+}
+
+// Of the others it copies one page each.
+TYPED_TEST(HeapRegistryTest, AForksChildWritesToOnePageOfEachHeap) {
+  constexpr std::size_t kHeaps = 20;
+  constexpr SizeClass kTornClass = 10;
+  std::vector<ThreadHeap<TypeParam::kConfig>*> heaps;
+  for (std::size_t i = 0; i < kHeaps; ++i) {
+    heaps.push_back(&this->heaps_.Attach());
+    for (const std::size_t size : {kSmall, kLarge}) {
+      this->heaps_.Free(*heaps[i], this->heaps_.Allocate(*heaps[i], size, 20));
+    }
+    // As if in mid-change.
+    ++heaps[i]->Cache(kTornClass).full;
+    auto& cache = heaps[i]->Cache(kSmall);
+    void* const block = *MagazineBlocks(cache.top);
+    ASSERT_TRUE(heaps[i]->TryPush(cache, block));
+    if constexpr (TypeParam::kConfig.delay_reuse) {
+      std::fill_n(cache.rest_slots, cache.rest_mask + 1, block);
+    }
+  }
+  auto& mine = this->heaps_.Attach();
+  const auto page_bytes = static_cast<Address>(getpagesize());
+  const Address begin =
+      RoundDown(reinterpret_cast<Address>(heaps.front()), page_bytes);
+  const Address end = RoundDown(reinterpret_cast<Address>(&mine), page_bytes);
+  const char* const now = reinterpret_cast<const char*>(begin);
+  const std::string before(now, end - begin);
+  this->registry_.PrepareFork();
+  this->registry_.ChildAfterFork(mine);
+  std::size_t written = 0;
+  for (Address at = 0; at < end - begin; at += page_bytes) {
+    written += std::memcmp(&before[at], now + at, page_bytes) != 0;
+  }
+  EXPECT_LE(written, kHeaps);
+  // Whoever looks first drops what was in mid-change.
+  auto& adopted = this->heaps_.Attach();
+  EXPECT_EQ(&adopted, heaps.back());
+  EXPECT_EQ(adopted.Cache(kTornClass).full, 0U);
+  this->heaps_.Free(adopted, this->heaps_.Allocate(adopted, kSmall, 2000));
+  for (int i = 0; i < 2; ++i) heaps[0]->TryTrim();
+  heaps[1]->TryReclaim();
+  heaps[2]->TryDrainForOwner();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(heaps[i]->Cache(kTornClass).full, 0U);
+  this->heaps_.CheckInvariants();
+  this->heaps_.Free(adopted, this->heaps_.Allocate(adopted, kSmall, 2000));
   this->heaps_.CheckInvariants();
 }
 

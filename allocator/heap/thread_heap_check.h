@@ -64,6 +64,7 @@ void ThreadHeap<kConfig>::CheckOpenParcels() const {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
+  DropTorn();
   std::uint64_t depot_bytes = 0;
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);

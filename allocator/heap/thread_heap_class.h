@@ -7,8 +7,8 @@
 // that is gone or asleep. Lock order: docs/design.md.
 //
 // The lock also makes fork safe: while its gate is closed, nothing but the
-// loaded magazines and open parcels can be in mid-change, and the child drops
-// those of threads that do not exist in it.
+// loaded magazines and open parcels can be in mid-change; those of threads that
+// do not exist in the child are dropped, when they are next looked at.
 //
 // Invariants:
 //   T1: a class's cache has a magazine exactly when top != 0; full is then the
@@ -247,10 +247,7 @@ class alignas(64) ThreadHeap {
   void Abandon();
   // From now on the magazines are the caller's; the lock keeps whoever is
   // emptying them for want of an owner from going on.
-  void Adopt() {
-    const GatedLockHolder hold(lock_);
-    abandoned_.store(false, std::memory_order_relaxed);
-  }
+  void Adopt();
 
   HeapId next_abandoned() const { return next_abandoned_; }
   void set_next_abandoned(HeapId id) { next_abandoned_ = id; }
@@ -408,6 +405,7 @@ class alignas(64) ThreadHeap {
   void FlushDepot(SizeClass size_class, std::uint32_t magazines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushBehind() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void DropTorn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TrimSomeHeaps();
   void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
@@ -475,6 +473,8 @@ class alignas(64) ThreadHeap {
   std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;
   // This heap is among HeapSystem::touched.
   bool touched_ ABSL_GUARDED_BY(lock_) = false;
+  // What only the owner changes is to be dropped.
+  bool torn_ ABSL_GUARDED_BY(lock_) = false;
   // Where FlushIdleClasses goes on.
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
   SpareMagazines spares_ ABSL_GUARDED_BY(lock_);

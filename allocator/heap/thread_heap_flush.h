@@ -57,9 +57,26 @@ void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
   depots_[size_class].idle_count = depots_[size_class].count;
 }
 
+// The owner's part of a heap whose thread was not copied by a fork may have
+// been caught in mid-change, and with it at most one magazine of blocks per
+// class. (Not at the fork: in thousands of heaps that would copy several pages
+// each.)
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::DropTorn() {
+  if (!torn_) return;
+  torn_ = false;
+  for (ClassCache& cache : caches_) {
+    cache.top = 0;
+    cache.full = 0;
+  }
+  if constexpr (kConfig.delay_reuse) resting_ = {};
+  for (Parcel*& parcel : open_) parcel = nullptr;
+}
+
 // Only the owner may call it, unless there is none.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushAll() {
+  DropTorn();
   for (unsigned i = 0; i < kClassCount; ++i) {
     FlushClass(static_cast<SizeClass>(i));
   }
@@ -75,6 +92,7 @@ void ThreadHeap<kConfig>::FlushAll() {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushIfMuch() {
+  DropTorn();
   std::uint64_t kept_bytes = depot_bytes_;
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
@@ -116,6 +134,13 @@ void ThreadHeap<kConfig>::Leave() {
   spans_.ReleaseAll(system_->ace);
   EndSlowPath(overdue);
   CheckIfWanted(kNoClass);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Adopt() {
+  const GatedLockHolder hold(lock_);
+  DropTorn();
+  abandoned_.store(false, std::memory_order_relaxed);
 }
 
 template <const Config& kConfig>

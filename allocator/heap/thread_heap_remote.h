@@ -314,25 +314,19 @@ constexpr void ThreadHeap<kConfig>::VisitCounters(Visit& visit) const
   spans_.VisitCounters(visit);
 }
 
-// The loaded magazines and open parcels of a thread that does not exist in the
-// child may have been caught in mid-change: they are dropped, and with them at
-// most one magazine of blocks per class. All else changes under the lock, whose
-// gate the fork had closed. A heap without a thread is not written to, which
-// would copy its pages. One that the forking thread leaves stays as it is, its
-// lock, too: a signal handler may have forked that interrupted its thread,
-// which goes on in it then.
+// A heap whose thread does not exist in the child is torn: what is changed
+// under the lock, whose gate the fork had closed, is whole, and the rest may
+// not be. A heap without a thread is not written to, which would copy its
+// pages, and of these one page is. One that the forking thread leaves stays as
+// it is, its lock, too: a signal handler may have forked that interrupted its
+// thread, which goes on in it then.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   lock_.ResetAfterFork();
   if (leave) abandoned_.store(true, std::memory_order_relaxed);
   if (mine || abandoned()) return;
-  for (ClassCache& cache : caches_) {
-    cache.top = 0;
-    cache.full = 0;
-  }
-  if constexpr (kConfig.delay_reuse) resting_ = {};
-  for (Parcel*& parcel : open_) parcel = nullptr;
+  torn_ = true;
   abandoned_.store(true, std::memory_order_relaxed);
 }
 
