@@ -26,12 +26,15 @@ SITE = "tools/site"
 
 
 def git(*args):
-    return subprocess.run(["git", *args], check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(["git", *args], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit("tools/changed.py: git %s: %s" % (args[0], done.stderr.strip()))
+    return done.stdout
 
 
 def changed_files(base):
     """Every path that differs from `base`, also the deleted ones."""
-    differing = git("diff", "--name-only", "-z", "--no-renames", base)
+    differing = git("diff", "--name-only", "-z", "--no-renames", base, "--")
     new = git("ls-files", "-z", "--others", "--exclude-standard")
     return sorted(set((differing + new).split("\0")) - {""})
 

@@ -86,6 +86,11 @@ class ChangedTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no such package", done.stderr)
 
+    def test_a_base_that_is_no_revision(self):
+        done = self.run_script("files", "nosuch")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^tools/changed.py: git diff: .*bad revision 'nosuch'\n$")
+
     def test_what_everything_is_built_with(self):
         for path in ("WORKSPACE", "third_party/x.patch", "a/rules.bzl"):
             with self.subTest(path):

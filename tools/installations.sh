@@ -6,8 +6,9 @@
 # tools/packages_all.txt; the crate takes cargo 1.77 beside. HAK_CACHE and HAK_BAZEL: see build_command.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+all=(deb deb_trixie deb_sid deb_noble crate wheel release bazel_workspace bazel_modules arm64 arm64_pages musl alpine)
 names=("$@")
-(( $# )) || names=(deb deb_trixie deb_sid deb_noble crate wheel release bazel_workspace bazel_modules arm64 arm64_pages musl alpine)
+(( $# )) || names=("${all[@]}")
 cache=${HAK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hakmem}
 mkdir -p "$cache"
 scratch=$(mktemp -d)
@@ -423,6 +424,9 @@ install_alpine() {
     done' >"$scratch/log" 2>&1 || { cat "$scratch/log"; fail alpine; }
 }
 
+for name in "${names[@]}"; do
+  declare -F "install_$name" >/dev/null || fail "no installation $name; there are ${all[*]}"
+done
 for name in "${names[@]}"; do
   "install_$name"
   echo "installations: $name: ok"

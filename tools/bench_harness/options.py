@@ -23,7 +23,8 @@ examples:
   tools/bench --mimalloc-bench ../mimalloc-bench   the field's suite
 
 exit status: 0 all ran; 1 something failed, crashed, timed out or did not load
-its allocator (named at the end; the rest was measured); 2 bad usage.
+its allocator (named at the end; the rest was measured); 2 bad usage; 130 stopped
+by Ctrl-C (whole repeats are kept).
 
 Verdicts: faster or slower if the 95 % interval of the ratio excludes 1 and the
 effect is above 1 %; same if it is within 2 %; else can't tell. They need five
