@@ -364,5 +364,32 @@ TEST_F(AceUnlockedTest, AForkLeavesItsOwnThreadsPurgeAlone) {
   EXPECT_EQ(status, 0);
 }
 
+// Nor does the child's handler end it, which forks again before it returns, or
+// that of a thread that has had no name before.
+TEST_F(AceUnlockedTest, ForksWithinAForkLeaveTheirOwnThreadsPurgeAlone) {
+  Start();
+  ace_->ReleaseSpan(Span(kLongUnits), kLongUnits);
+  const pid_t parent = getpid();
+  pid_t child = -1;
+  std::thread([&] {
+    Watch([&](Address, std::size_t) {
+      child = Fork();
+      if (child != 0) return;
+      FutexLock::IdentifyAnew();
+      child = Fork();
+    });
+    ace_->PurgeAll();
+    memory_.WatchLongCalls(nullptr);
+    ace_->CheckInvariants();
+    EXPECT_TRUE(ace_->GrantSpan(kLongUnits, kUnitBytes).known_zero);
+    int status = 0;
+    if (child != 0) {
+      EXPECT_EQ(waitpid(child, &status, 0), child);
+    }
+    EXPECT_EQ(status, 0);
+    if (getpid() != parent) _exit(HasFailure() ? 1 : 0);
+  }).join();
+}
+
 }  // namespace
 }  // namespace hakmem

@@ -114,7 +114,7 @@ class UnitPool {
     const FrameIndex frame = FindClean();
     if (frame == kNoFrame) return false;
     Purging filling = {{FirstUnitOfFrame(frame), kUnitsPerSuperSlab, false},
-                       FutexLock::Self(),
+                       FutexLock::Mark(),
                        nullptr};
     StartPurge(filling);
     {
@@ -272,7 +272,7 @@ class UnitPool {
   // does it.
   struct Purging {
     DirtyRun run;
-    std::uint32_t thread;
+    const void* thread;  // FutexLock::Mark
     Purging* next;
   };
   DirtyRun FindDirty(FrameIndex frame, std::uint64_t units) const;

@@ -146,7 +146,7 @@ void UnitPool::EndPurge(const Purging& purging, bool purged) {
 void UnitPool::EndPurgesAfterFork() {
   for (Purging* purging = purges_; purging != nullptr;) {
     Purging* const next = purging->next;
-    if (purging->thread != FutexLock::Self()) {
+    if (purging->thread != FutexLock::Mark()) {
       EndPurge(*purging, /*purged=*/false);
     }
     purging = next;
@@ -247,7 +247,7 @@ bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
 
 // Addresses that the kernel has lost stay nobody's.
 std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
-  Purging purging = {run, FutexLock::Self(), nullptr};
+  Purging purging = {run, FutexLock::Mark(), nullptr};
   StartPurge(purging);
   const std::size_t bytes = run.units * kUnitBytes;
   const bool renews = IsToRenew(run);

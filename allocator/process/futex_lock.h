@@ -109,6 +109,9 @@ class ABSL_LOCKABLE FutexLock {
   HAK_COLD static void IdentifyAnew();
   // The thread's name. Not 0.
   static std::uint32_t Self() { return self_; }
+  // Tells the thread from others, whether or not it has a name; unlike the
+  // name, it is the same in children of a fork in which the thread goes on.
+  static const void* Mark() { return &self_; }
 
   // Who is told of F2; it does not return. Written once, by whoever starts
   // first; read when it has happened.
