@@ -330,6 +330,14 @@ std::size_t Ace::MetadataBytes() const {
          huge_.metadata_bytes() + empty_.metadata_bytes();
 }
 
+void Ace::ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  lock_.ResetAfterFork();
+  ++generation_;
+  moves_ = 0;
+  for (ZoneStock& stock : stocks_) stock.pool.EndPurgesAfterFork();
+  SubtractMapped(huge_.EndReleasesAfterFork(memory_));
+}
+
 void Ace::AddStatistics(Statistics& statistics) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   // A signal handler may ask that interrupted who holds the lock.
   const bool is_held = lock_.IsHeldByThis();

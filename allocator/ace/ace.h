@@ -284,12 +284,7 @@ class Ace {
     lock_.UnlockAfterFork();
   }
   // In the child: whoever held the lock, or had let go of it, is gone.
-  void ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    lock_.ResetAfterFork();
-    ++generation_;
-    moves_ = 0;
-    for (ZoneStock& stock : stocks_) stock.pool.EndPurgesAfterFork();
-  }
+  void ResetLockAfterFork();
 
   void CheckInvariants();
 

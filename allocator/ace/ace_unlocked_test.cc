@@ -391,5 +391,53 @@ TEST_F(AceUnlockedTest, ForksWithinAForkLeaveTheirOwnThreadsPurgeAlone) {
   }).join();
 }
 
+// In a child, a Huge block that another thread was unmapping is unmapped.
+TEST_F(AceUnlockedTest, AForkEndsTheReleasesOfHugeBlocks) {
+  Start();
+  const Address block = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
+  const Address next = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
+  Watch([&](Address, std::size_t) {
+    if (long_calls_ != 1) return;
+    std::thread([&] {
+      const pid_t child = Fork();
+      if (child == 0) {
+        EXPECT_FALSE(memory_.IsMapped(block, kUnitBytes));
+        EXPECT_EQ(ace_->mapped_bytes(), kHugeBytes);
+        ace_->CheckInvariants();
+        EXPECT_EQ(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, block);
+        EXPECT_TRUE(ace_->ReleaseHuge(next));
+        _exit(HasFailure() ? 1 : 0);
+      }
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    }).join();
+  });
+  EXPECT_TRUE(ace_->ReleaseHuge(block));
+  EXPECT_NE(long_calls_, 0);
+  EXPECT_EQ(ace_->mapped_bytes(), kHugeBytes);
+}
+
+// A signal handler that forks goes back to what it interrupted.
+TEST_F(AceUnlockedTest, AForkLeavesItsOwnThreadsReleaseAlone) {
+  Start();
+  const Address block = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
+  pid_t child = -1;
+  Watch([&](Address, std::size_t) {
+    if (child != -1) return;
+    child = Fork();
+    EXPECT_TRUE(memory_.IsMapped(block, kUnitBytes));
+    EXPECT_NE(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, block);
+  });
+  EXPECT_TRUE(ace_->ReleaseHuge(block));
+  memory_.WatchLongCalls(nullptr);
+  ace_->CheckInvariants();
+  EXPECT_EQ(ace_->mapped_bytes(), kHugeBytes);
+  if (child == 0) _exit(HasFailure() ? 1 : 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 }  // namespace
 }  // namespace hakmem

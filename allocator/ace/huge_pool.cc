@@ -315,15 +315,46 @@ std::size_t HugePool::Release(VirtualMemory& memory, Address address,
   const Frame frame = FrameOf(address);
   const std::size_t bytes = records_[frame].bytes;
   Claim(address);
+  Releasing releasing = {frame, lost_bytes, FutexLock::Mark(), releases_};
+  releases_ = &releasing;
   if (lost_bytes != bytes) {
     ++unmap_calls_;
     const FutexLockPause pause(lock_);
     UnmapOrPurge(memory, address + lost_bytes, bytes - lost_bytes);
+    releasing.is_unmapped.store(true, std::memory_order_relaxed);
   }
+  return EndRelease(releasing);
+}
+
+// Its pages are nobody's, and its place can be had.
+std::size_t HugePool::EndRelease(const Releasing& releasing) {
+  Releasing** link = &releases_;
+  while (*link != &releasing) link = &(*link)->next;
+  *link = releasing.next;
+  const std::size_t bytes = records_[releasing.frame].bytes;
   --changing_;
-  Unlink(frame);
+  Unlink(releasing.frame);
   mapped_bytes_ -= bytes;
   return bytes;
+}
+
+// A block that was being resized is its thread's for good.
+std::size_t HugePool::EndReleasesAfterFork(VirtualMemory& memory) {
+  std::size_t released_bytes = 0;
+  for (Releasing* releasing = releases_; releasing != nullptr;) {
+    Releasing* const next = releasing->next;
+    if (releasing->thread != FutexLock::Mark()) {
+      const std::size_t lost_bytes = releasing->lost_bytes;
+      const std::size_t bytes = records_[releasing->frame].bytes - lost_bytes;
+      if (bytes != 0 &&
+          !releasing->is_unmapped.load(std::memory_order_relaxed)) {
+        UnmapOrPurge(memory, AddressOf(releasing->frame) + lost_bytes, bytes);
+      }
+      released_bytes += EndRelease(*releasing);
+    }
+    releasing = next;
+  }
+  return released_bytes;
 }
 
 HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,

@@ -67,6 +67,9 @@ class HugePool {
   // returns its length in bytes.
   std::size_t Release(VirtualMemory& memory, Address address,
                       std::size_t lost_bytes = 0);
+  // In the child of a fork: does the same for threads that were at it and are
+  // gone.
+  std::size_t EndReleasesAfterFork(VirtualMemory& memory);
   // A live block is live no more, and keeps its place, until Unclaim.
   void Claim(Address address);
   void Unclaim(Address address);
@@ -146,6 +149,16 @@ class HugePool {
   Address AddressOf(Frame frame) const {
     return window_.begin + (static_cast<Address>(frame) << kSuperSlabShift);
   }
+  // A block that is being unmapped; on the stack of the thread that does it.
+  struct Releasing {
+    Frame frame;
+    std::size_t lost_bytes;
+    const void* thread;  // FutexLock::Mark
+    Releasing* next;
+    // Written by that thread without the lock, read in a fork's child.
+    std::atomic<bool> is_unmapped{false};
+  };
+  std::size_t EndRelease(const Releasing& releasing);
   void SetBytes(Record& record, std::size_t bytes);
   // The first frame after the block at `frame` and its gap.
   Frame EndOf(Frame frame) const;
@@ -209,6 +222,7 @@ class HugePool {
   Frame last_ = kNone;
   Frame root_ = kNone;
   std::uint32_t changing_ = 0;  // blocks of the list that are not live
+  Releasing* releases_ = nullptr;
   // The longest block there has been. Written under Ace's lock, read by all.
   Relaxed<Frame> longest_frames_;
   std::size_t block_count_ = 0;  // of the list
