@@ -137,7 +137,11 @@ void FutexLock::LockForFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 void FutexLock::UnlockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const std::uint32_t state = state_.load(std::memory_order_relaxed);
-  if ((state & kForFork) != 0) WakeOne();
+  if ((state & kForFork) == 0) return;
+  // First, or this thread could borrow the lock from the next one that has it
+  // for a fork, until that one has said so.
+  forking_.store(0, std::memory_order_relaxed);
+  WakeOne();
 }
 
 void FutexLock::ResetAfterFork() {

@@ -146,8 +146,9 @@ class ABSL_LOCKABLE FutexLock {
   static constinit inline thread_local std::uint32_t self_
       HAK_TLS_INITIAL_EXEC = kUnknown;
   static constinit inline std::atomic<void (*)()> on_reentry_{nullptr};
-  // Who holds the locks that are held for a fork. Written by who has got one;
-  // each looks for itself alone.
+  // Who holds the locks that are held for a fork; 0: nobody, or that is not
+  // known yet. Written by who has got one, or gives it up; each looks for
+  // itself alone.
   static constinit inline std::atomic<std::uint32_t> forking_{0};
 
   // Written and read by every thread that takes the lock.

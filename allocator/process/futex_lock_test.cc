@@ -139,6 +139,30 @@ void IsLentToTheThreadThatForks() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 TEST(FutexLock, IsLentToTheThreadThatForks) { IsLentToTheThreadThatForks(); }
 
+// Nor may one that has forked before, while who forks has not said so yet: here
+// it has, but the other has said so of itself since.
+void IsNotLentToAThreadThatHasForked() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  FutexLock lock;
+  lock.LockForFork();
+  std::atomic<bool> taken{false};
+  std::thread other([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    FutexLock own;
+    own.LockForFork();
+    own.UnlockAfterFork();
+    lock.Lock();
+    taken = true;
+    lock.Unlock();
+  });
+  while (!lock.IsWaitedFor() && !taken) std::this_thread::yield();
+  EXPECT_FALSE(taken);
+  lock.UnlockAfterFork();
+  other.join();
+  EXPECT_TRUE(taken);
+}
+TEST(FutexLock, IsNotLentToAThreadThatHasForked) {
+  IsNotLentToAThreadThatHasForked();
+}
+
 // A fork in a signal handler that interrupted the holder leaves the lock to it.
 void StaysWithTheThreadThatForksWhileItHoldsIt()
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
