@@ -41,15 +41,16 @@ struct Fork {
 constinit Fork g_fork;
 
 // Signals are held off, so that no handler of one can fork while half of the
-// locks are taken.
+// locks are taken: its child would go on with locks that it has reset, libc's
+// among them.
 void PrepareFork() {
   FutexLock::Identify();
   if (g_fork.thread.load(std::memory_order_relaxed) == FutexLock::Self()) {
     ++g_fork.depth;
     return;
   }
-  const bool streams_locked = LockStreamList();
   const SignalMask signals = HoldSignals();
+  const bool streams_locked = LockStreamList();
   CurrentProductHooks().prepare_fork();
   g_fork.streams_locked = streams_locked;
   g_fork.signals = signals;
