@@ -135,6 +135,34 @@ TYPED_TEST(AllocatorForkAtOnceTest, ASlowPathEndsInAHeapThatIsLeft) {
   this->allocator_.CheckInvariants();
 }
 
+// What a thread leaves goes back as it exits. There a signal handler forks: the
+// child has no thread for the heap, but the one that goes on giving it up.
+TYPED_TEST(AllocatorForkAtOnceTest, AnExitEndsInTheChildOfAHandler) {
+  constexpr std::size_t kLongBytes = 60'000;
+  std::vector<void*> blocks(20);
+  for (void*& block : blocks) {
+    block = this->allocator_.Allocate(this->test_.self, kLongBytes);
+    std::memset(block, 1, kLongBytes);
+  }
+  this->Free(blocks);
+  bool forked = false;
+  this->test_.memory.WatchLongCalls([&](VmCall, Address, std::size_t) {
+    if (!std::exchange(forked, true)) this->Fork();
+  });
+  this->allocator_.Detach(this->test_.self);
+  EXPECT_TRUE(forked);
+  EXPECT_EQ(this->Snapshot().heaps_abandoned, 1U);
+  // It is one thread's.
+  auto* one = this->test_.NewThread();
+  auto* other = this->test_.NewThread();
+  EXPECT_NE(this->allocator_.Allocate(one, kBytes), nullptr);
+  EXPECT_NE(this->allocator_.Allocate(other, kBytes), nullptr);
+  EXPECT_NE(one, other);
+  this->allocator_.CheckInvariants();
+  this->allocator_.Detach(one);
+  this->allocator_.Detach(other);
+}
+
 // Some of its blocks are guarded, so that slow paths write the thread's heap
 // pointer.
 template <typename V>

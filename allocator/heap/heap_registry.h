@@ -214,6 +214,9 @@ template <const Config& kConfig>
 void HeapRegistry<kConfig>::Abandon(Heap& heap) {
   heap.Leave();
   const FutexLockHolder hold(lock_);
+  // A signal handler may have forked in Leave: in the child, which goes on
+  // here, the heap had no thread, and is abandoned.
+  if (heap.abandoned()) return;
   heap.Abandon();
   heap.set_next_abandoned(abandoned_);
   abandoned_ = heap.id();
