@@ -13,6 +13,7 @@
 #include "allocator/core/large_free.h"
 #include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
+#include "allocator/process/futex_lock.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/reports/fatal.h"
 
@@ -44,6 +45,9 @@ bool Allocator<kConfig>::RequireGuarded(Heap* self, const void* pointer,
 template <const Config& kConfig>
 void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
   if (pointer == nullptr) return;
+  // A thread may do nothing else, and never have a heap. Its locks have to know
+  // it in its signal handlers.
+  FutexLock::Identify();
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kFree, block)) return;
   if (block.empty) {

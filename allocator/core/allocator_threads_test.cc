@@ -20,6 +20,7 @@
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
 #include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/process/futex_lock.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -139,6 +140,24 @@ TYPED_TEST(AllocatorThreadsTest, AThreadMayDetachBeforeAnyHeapExists) {
     this->allocator_.Free(self, block);
   }
   this->ExpectNothingLeft();
+}
+
+// Statistics may be written by a signal handler, which asks ACE's lock whether
+// it has interrupted the holder.
+TYPED_TEST(AllocatorThreadsTest, LocksKnowAThreadThatOnlyFrees) {
+  for (const std::size_t size : kSizes) {
+    auto* self = this->test_.NewThread();
+    void* const block = this->allocator_.Allocate(self, size);
+    std::thread([&] {
+      auto* other = this->test_.NewThread();
+      this->allocator_.Free(other, block);
+      const std::uint32_t name = FutexLock::Self();
+      FutexLock::Identify();
+      EXPECT_EQ(name, FutexLock::Self());
+      this->allocator_.Detach(other);
+    }).join();
+    this->allocator_.Detach(self);
+  }
 }
 
 TYPED_TEST(AllocatorThreadsTest, BlocksOutliveTheirThread) {
