@@ -374,9 +374,7 @@ TEST_F(AceUnlockedTest, ForksWithinAForkLeaveTheirOwnThreadsPurgeAlone) {
   std::thread([&] {
     Watch([&](Address, std::size_t) {
       child = Fork();
-      if (child != 0) return;
-      FutexLock::IdentifyAnew();
-      child = Fork();
+      if (child == 0) child = Fork();
     });
     ace_->PurgeAll();
     memory_.WatchLongCalls(nullptr);

@@ -89,7 +89,6 @@ void ChildAfterFork() {
   ReportText::ResetAfterFork();
   ForgetHelpersAfterFork();
   CurrentProductHooks().child_after_fork();
-  FutexLock::IdentifyAnew();
   WantBackgroundThread();
   RestoreSignals(signals);
 }

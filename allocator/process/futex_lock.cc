@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "allocator/platform/errno_guard.h"
-#include "allocator/process/process.h"
 
 namespace hakmem {
 
@@ -147,14 +146,18 @@ void FutexLock::UnlockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void FutexLock::ResetAfterFork() {
   const std::uint32_t state = state_.load(std::memory_order_relaxed);
   if (state == kFree) return;
-  state_.store(IsMine(state) ? NewName() : kFree, std::memory_order_relaxed);
+  // As in UnlockAfterFork.
+  if ((state & kForFork) != 0) forking_.store(0, std::memory_order_relaxed);
+  state_.store(IsMine(state) ? self_ : kFree, std::memory_order_relaxed);
 }
 
+// When all have been given, the first ones come again: who had them is gone, or
+// seldom waits for the same lock at the same moment.
 std::uint32_t FutexLock::NewName() {
-  return static_cast<std::uint32_t>(ThreadId()) * (kFlags + 1);
+  constexpr std::uint32_t kNames = kUnknown / (kFlags + 1) - 1;
+  const std::uint32_t given = names_.fetch_add(1, std::memory_order_relaxed);
+  return (given % kNames + 1) * (kFlags + 1);
 }
-
-void FutexLock::IdentifyAnew() { self_ = NewName(); }
 
 void SleepShortly() {
   const ErrnoGuard guard;

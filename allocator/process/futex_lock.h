@@ -6,7 +6,9 @@
 // Thread-safety: it is the thread-safety. Constant-initialised, never
 // destroyed, usable before libc is initialised; leaves errno as it was.
 // The scheme is the three-state mutex of U. Drepper, "Futexes Are Tricky", with
-// the holder's thread id in the place of the state "held".
+// the holder's name in the place of the state "held". Names are hakmem's own: a
+// process that was cloned past libc's fork goes on with what it had, and where
+// it has a namespace of its own, the kernel numbers its threads anew.
 //
 // Fork takes a lock in a way of its own: LockForFork. Meanwhile the thread that
 // forks can take the lock once more and release it, as its handlers of fork may
@@ -16,10 +18,10 @@
 // has waited already, so a lock that is free costs no instruction more.
 //
 // Invariants:
-//   F1: state_ is the holder's id, or 0, with two flags: others may wait; it is
-//       held for a fork, by forking_. The lock is free exactly when all of it
-//       is 0. A flag of waiters without a holder stands for a moment while it
-//       is released.
+//   F1: state_ is the holder's name, or 0, with two flags: others may wait; it
+//       is held for a fork, by forking_. The lock is free exactly when all of
+//       it is 0. A flag of waiters without a holder stands for a moment while
+//       it is released.
 //   F2: a thread that waits for a lock of its own was interrupted while it held
 //       it, by a signal handler that allocates: OnReentry is told.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_FUTEX_LOCK_H_
@@ -99,18 +101,16 @@ class ABSL_LOCKABLE FutexLock {
     return state != kFree && (state & kHolder) != self_;
   }
 
-  // Gives the calling thread its name, if it has none; costs a call of the
-  // kernel once. Without a name, all else works, but nothing is known of who
-  // holds a lock.
+  // Gives the calling thread its name, if it has none; it keeps it in the
+  // children of forks. Without a name, all else works, but nothing is known of
+  // who holds a lock.
   static void Identify() {
-    if (self_ == kUnknown) IdentifyAnew();
+    if (self_ == kUnknown) self_ = NewName();
   }
-  // In the child of a fork, after all locks were reset.
-  HAK_COLD static void IdentifyAnew();
   // The thread's name. Not 0.
   static std::uint32_t Self() { return self_; }
-  // Tells the thread from others, whether or not it has a name; unlike the
-  // name, it is the same in children of a fork in which the thread goes on.
+  // Tells the thread from others, whether or not it has a name, in children of
+  // forks, too.
   static const void* Mark() { return &self_; }
 
   // Who is told of F2; it does not return. Written once, by whoever starts
@@ -126,7 +126,7 @@ class ABSL_LOCKABLE FutexLock {
   static constexpr std::uint32_t kContended = 1;
   static constexpr std::uint32_t kForFork = 2;
   static constexpr std::uint32_t kFlags = kContended | kForFork;
-  // A thread's id times 4; those of Linux have 22 bits.
+  // A name's bits: a number times 4.
   static constexpr std::uint32_t kHolder = ~kFlags;
   // Stands for all threads that have not been identified.
   static constexpr std::uint32_t kUnknown = kHolder;
@@ -135,7 +135,7 @@ class ABSL_LOCKABLE FutexLock {
   HAK_COLD void UnlockSlow() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // True: this thread holds the lock for a fork, and has taken it once more.
   bool Borrow();
-  static std::uint32_t NewName();
+  HAK_COLD static std::uint32_t NewName();
   void WakeOne();
   bool Spin() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void Wait(std::uint32_t holder);
@@ -145,6 +145,8 @@ class ABSL_LOCKABLE FutexLock {
 
   static constinit inline thread_local std::uint32_t self_
       HAK_TLS_INITIAL_EXEC = kUnknown;
+  // How many names have been given.
+  static constinit inline std::atomic<std::uint32_t> names_{0};
   static constinit inline std::atomic<void (*)()> on_reentry_{nullptr};
   // Who holds the locks that are held for a fork; 0: nobody, or that is not
   // known yet. Written by who has got one, or gives it up; each looks for

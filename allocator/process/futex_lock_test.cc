@@ -175,7 +175,6 @@ void StaysWithTheThreadThatForksWhileItHoldsIt()
   const pid_t child = fork();
   if (child == 0) {
     lock.ResetAfterFork();
-    FutexLock::IdentifyAnew();
     const bool held = lock.IsHeld();
     lock.Unlock();
     _exit(held && !lock.IsHeld() && FutexLock::Self() != 0 ? 0 : 1);

@@ -7,7 +7,9 @@
 #include <dlfcn.h>
 #include <locale.h>
 #include <netdb.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -317,6 +319,40 @@ int RunInterrupted(int forks) {
   return 0;
 }
 
+// --- A child that libc knows nothing of
+// ------------------------------------------------------
+
+// In a namespace of process numbers, the second process clones itself into
+// another one, as sandboxes do; the kernel gives a thread of the child its
+// parent's number.
+int RunCloned(int rounds) {
+  // One of them would fork the first process, with which the namespace ends.
+  StopEarlyHandlers();
+  if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return 0;
+  for (int level = 0; level < 2; ++level) {
+    const pid_t child = fork();
+    if (child < 0) Fail("fork");
+    if (child != 0) {
+      Await(child);
+      _exit(0);
+    }
+  }
+  const long child = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+  if (child > 0) Await(static_cast<pid_t>(child));
+  if (child != 0) _exit(0);
+  const auto allocate = [rounds] {
+    for (int i = 0; i < 1000 * rounds; ++i) {
+      void* volatile const block = malloc(3'000'000);
+      free(block);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back(allocate);
+  allocate();
+  for (std::thread& thread : threads) thread.join();
+  _exit(0);
+}
+
 }  // namespace
 
 // Exported by glibc, and found here first by hakmem, but not by libc itself.
@@ -351,5 +387,6 @@ int main(int argc, char** argv) {
   if (scenario == "signals") return RunSignals(forks);
   if (scenario == "young") return RunYoung(forks);
   if (scenario == "interrupted") return RunInterrupted(forks);
+  if (scenario == "cloned") return RunCloned(forks);
   Fail("no such scenario");
 }
