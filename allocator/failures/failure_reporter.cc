@@ -1,5 +1,6 @@
 #include "allocator/failures/failure_reporter.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -84,7 +85,7 @@ bool FailureReporter::ExplainsToo(std::uint64_t needed, int error_number,
 // smaller requests, and each has to be explained; a storm must not be.
 bool FailureReporter::MayReadAgain(std::uint64_t now_ns) {
   constexpr std::uint64_t kSecondNs = 1'000'000'000;
-  if (readings_ == 0 || now_ns >= read_at_ns_ + kLimitIntervalNs) return true;
+  if (!IsRecent(now_ns)) return true;
   if (spare_readings_ < kMaxSpareReadings &&
       now_ns >= spared_at_ns_ + kSecondNs) {
     ++spare_readings_;
@@ -96,6 +97,17 @@ bool FailureReporter::MayReadAgain(std::uint64_t now_ns) {
   return true;
 }
 
+void FailureReporter::Read(std::uint64_t needed, const FailureEvent& event) {
+  report_ = LimitReport();
+  const std::uint64_t begin_ns = now_ns_();
+  find_limit_(needed, event.error_number, report_);
+  read_at_ns_ = event.monotonic_ns;
+  read_interval_ns_ =
+      std::max(kLimitIntervalNs, kReadingShare * (now_ns_() - begin_ns));
+  read_for_error_ = event.error_number;
+  ++readings_;
+}
+
 std::uint64_t FailureReporter::FindLimitOf(FailureEvent& event) {
   const std::uint64_t needed = NeededBytes(event);
   // A signal handler that interrupted the reading does without.
@@ -103,16 +115,11 @@ std::uint64_t FailureReporter::FindLimitOf(FailureEvent& event) {
   const std::uint64_t now_ns = event.monotonic_ns;
   std::uint64_t reading = 0;
   std::uint64_t more = 0;
-  const bool is_recent =
-      readings_ != 0 && now_ns < read_at_ns_ + kLimitIntervalNs;
-  if (is_recent && ExplainsToo(needed, event.error_number, more)) {
+  if (IsRecent(now_ns) && ExplainsToo(needed, event.error_number, more)) {
     Explain(report_, more, event);
   } else if (MayReadAgain(now_ns)) {
-    report_ = LimitReport();
-    find_limit_(needed, event.error_number, report_);
-    read_at_ns_ = now_ns;
-    read_for_error_ = event.error_number;
-    reading = ++readings_;
+    Read(needed, event);
+    reading = readings_;
     Explain(report_, report_.needed, event);
   }
   lock_.Unlock();

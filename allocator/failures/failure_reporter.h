@@ -7,10 +7,12 @@
 // allocates; errno is left as it was.
 //
 // Invariants:
-//   FR1: the limits are read at most once in kLimitIntervalNs. In between, what
-//       was found last is used again where it explains the new refusal, too.
-//       Where it does not, they are read all the same, but no more than
-//       kMaxSpareReadings times in a row, and once a second in the long run.
+//   FR1: the limits are read at most once in kLimitIntervalNs, or in
+//       kReadingShare times what the last reading took, if that is longer: of
+//       many mappings, on a busy machine. In between, what was found last is
+//       used again where it explains the new refusal, too. Where it does not,
+//       they are read all the same, but no more than kMaxSpareReadings times in
+//       a row, and once a second in the long run.
 #ifndef HAKMEM_ALLOCATOR_FAILURES_FAILURE_REPORTER_H_
 #define HAKMEM_ALLOCATOR_FAILURES_FAILURE_REPORTER_H_
 
@@ -22,6 +24,7 @@
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_trace.h"
 #include "allocator/failures/limit_finder.h"
+#include "allocator/process/clock.h"
 #include "allocator/process/owned_lock.h"
 
 namespace hakmem {
@@ -31,15 +34,19 @@ struct ParsedOptions;
 class FailureReporter {
  public:
   static constexpr std::uint64_t kLimitIntervalNs = 100'000'000;
+  static constexpr std::uint64_t kReadingShare = 20;
   static constexpr unsigned kMaxSpareReadings = 4;
 
   using LimitFinder = void (*)(std::size_t needed_bytes, int error_number,
                                LimitReport& report);
+  using Clock = std::uint64_t (*)();
 
-  // Tests bring a finder of their own. `line` is this reporter's alone.
+  // Tests bring a finder and a clock of their own. `line` is this reporter's
+  // alone.
   constexpr explicit FailureReporter(TraceLine& line,
-                                     LimitFinder find_limit = &FindLimit)
-      : find_limit_(find_limit), trace_(line) {}
+                                     LimitFinder find_limit = &FindLimit,
+                                     Clock now_ns = &MonotonicNs)
+      : find_limit_(find_limit), now_ns_(now_ns), trace_(line) {}
   FailureReporter(const FailureReporter&) = delete;
   FailureReporter& operator=(const FailureReporter&) = delete;
 
@@ -70,12 +77,21 @@ class FailureReporter {
   void Explain(const LimitReport& report, std::uint64_t needed,
                FailureEvent& event) const;
 
+  bool IsRecent(std::uint64_t now_ns) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return readings_ != 0 && now_ns < read_at_ns_ + read_interval_ns_;
+  }
+  void Read(std::uint64_t needed, const FailureEvent& event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
   const LimitFinder find_limit_;
+  const Clock now_ns_;
   Unwinding unwind_ = Unwinding::kFrames;  // written by Start
   OwnedLock lock_;
   LimitReport report_ ABSL_GUARDED_BY(lock_);
   std::uint64_t readings_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t read_at_ns_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t read_interval_ns_ ABSL_GUARDED_BY(lock_) = kLimitIntervalNs;
   int read_for_error_ ABSL_GUARDED_BY(lock_) = 0;
   unsigned spare_readings_ ABSL_GUARDED_BY(lock_) = kMaxSpareReadings;
   std::uint64_t spared_at_ns_ ABSL_GUARDED_BY(lock_) = 0;

@@ -20,11 +20,14 @@ namespace {
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
 int g_readings = 0;
+std::uint64_t g_now_ns = 0;
+std::uint64_t g_reading_ns = 0;  // what a reading takes
 LimitReport g_limits;
 
 void FindFake(std::size_t needed_bytes, int /*error_number*/,
               LimitReport& report) {
   ++g_readings;
+  g_now_ns += g_reading_ns;
   report = g_limits;
   if (report.detail != FailureDetail::kMaxMapCount) {
     report.needed = needed_bytes;
@@ -35,6 +38,7 @@ class FailureReporterTest : public testing::Test {
  protected:
   FailureReporterTest() {
     g_readings = 0;
+    g_reading_ns = 0;
     g_limits = LimitReport();
     g_limits.Add("RLIMIT_DATA", "/proc/self/limits", 999, 1);
     g_limits.explaining =
@@ -57,7 +61,7 @@ class FailureReporterTest : public testing::Test {
 
   ParsedOptions options_;
   TraceLine line_;
-  FailureReporter reporter_{line_, &FindFake};
+  FailureReporter reporter_{line_, &FindFake, [] { return g_now_ns; }};
 };
 
 TEST_F(FailureReporterTest, NamesTheLimitThatExplains) {
@@ -103,6 +107,24 @@ TEST_F(FailureReporterTest, ReadsAtMostOnceInAnInterval) {
       Refused(kSecondNs + FailureReporter::kLimitIntervalNs, 150);
   EXPECT_NE(reporter_.FindLimitOf(later), 0u);
   EXPECT_EQ(g_readings, 2);
+}
+
+// Of 65,000 mappings while other programs want the processors: each refused
+// call would find the last reading too old.
+TEST_F(FailureReporterTest, LongReadingsAreFewer) {
+  g_reading_ns = 3 * FailureReporter::kLimitIntervalNs;
+  std::uint64_t refused_ns = kSecondNs;
+  for (int i = 0; i < 100; ++i) {
+    const std::uint64_t begin_ns = g_now_ns;
+    FailureEvent event = Refused(refused_ns, 200);
+    reporter_.FindLimitOf(event);
+    EXPECT_EQ(event.detail, FailureDetail::kRlimitAs);
+    refused_ns += g_now_ns - begin_ns + 1;
+  }
+  EXPECT_EQ(g_readings, 1);
+  FailureEvent later =
+      Refused(kSecondNs + FailureReporter::kReadingShare * g_reading_ns, 200);
+  EXPECT_NE(reporter_.FindLimitOf(later), 0u);
 }
 
 // A smaller request, or another error, has another reason, or the use has
