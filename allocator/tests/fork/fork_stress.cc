@@ -319,8 +319,7 @@ int RunInterrupted(int forks) {
   return 0;
 }
 
-// --- A child that libc knows nothing of
-// ------------------------------------------------------
+// --- A child that libc knows nothing of --------------------------------------
 
 // In a namespace of process numbers, the second process clones itself into
 // another one, as sandboxes do; the kernel gives a thread of the child its
@@ -328,7 +327,10 @@ int RunInterrupted(int forks) {
 int RunCloned(int rounds) {
   // One of them would fork the first process, with which the namespace ends.
   StopEarlyHandlers();
-  if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return 0;
+  if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+    perror("not tried: no namespace of its own");
+    return 0;
+  }
   for (int level = 0; level < 2; ++level) {
     const pid_t child = fork();
     if (child < 0) Fail("fork");
