@@ -311,6 +311,7 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return Served(pointer);
   }
+  FutexLock::Identify();  // as in FreeOther
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
   const bool large = block.route >= Route::kSpan;

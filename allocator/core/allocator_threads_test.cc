@@ -144,18 +144,26 @@ TYPED_TEST(AllocatorThreadsTest, AThreadMayDetachBeforeAnyHeapExists) {
 
 // Statistics may be written by a signal handler, which asks ACE's lock whether
 // it has interrupted the holder.
-TYPED_TEST(AllocatorThreadsTest, LocksKnowAThreadThatOnlyFrees) {
+TYPED_TEST(AllocatorThreadsTest, LocksKnowAThreadThatOnlyFreesOrResizes) {
   for (const std::size_t size : kSizes) {
     auto* self = this->test_.NewThread();
-    void* const block = this->allocator_.Allocate(self, size);
-    std::thread([&] {
-      auto* other = this->test_.NewThread();
-      this->allocator_.Free(other, block);
-      const std::uint32_t name = FutexLock::Self();
-      FutexLock::Identify();
-      EXPECT_EQ(name, FutexLock::Self());
-      this->allocator_.Detach(other);
-    }).join();
+    void* block = this->allocator_.Allocate(self, size);
+    const auto by_other = [&](const auto& call) {
+      std::thread([&] {
+        auto* other = this->test_.NewThread();
+        call(other);
+        const std::uint32_t name = FutexLock::Self();
+        FutexLock::Identify();
+        EXPECT_EQ(name, FutexLock::Self());
+        this->allocator_.Detach(other);
+      }).join();
+    };
+    if (size > kMiB) {
+      by_other([&](auto* other) {
+        block = this->allocator_.Reallocate(other, block, size / 3);
+      });
+    }
+    by_other([&](auto* other) { this->allocator_.Free(other, block); });
     this->allocator_.Detach(self);
   }
 }
