@@ -42,7 +42,9 @@ struct RestingCache {
 // The slots of all classes before the class, as they lie one after another.
 constexpr std::uint32_t RestSlotsBefore(unsigned size_class) {
   std::uint32_t slots = 0;
-  for (SizeClass i = 0; i < size_class; ++i) slots += MaxResting(i);
+  for (unsigned i = 0; i < size_class; ++i) {
+    slots += MaxResting(static_cast<SizeClass>(i));
+  }
   return slots;
 }
 struct RestingSlots {
