@@ -262,6 +262,42 @@ TYPED_TEST(HeapRegistryTest, ReclaimsAHeapOnceUntilItIsTouchedAgain) {
   this->heaps_.CheckInvariants();
 }
 
+// Nor do they keep the helper thread busy.
+TYPED_TEST(HeapRegistryTest, ATrimWritesToNoHeapThatHasNothingToGive) {
+  std::vector<ThreadHeap<TypeParam::kConfig>*> sleepers;
+  for (int i = 0; i < 20; ++i) {
+    sleepers.push_back(&this->heaps_.Attach());
+    this->heaps_.Free(*sleepers[i],
+                      this->heaps_.Allocate(*sleepers[i], kLarge, 100));
+  }
+  auto& mine = this->heaps_.Attach();
+  const auto trim = [&] {
+    for (auto* heap : sleepers) heap->TryTrim();
+  };
+  trim();  // sees that there were slow paths
+  const std::uint64_t before = this->heaps_.GrantedBytes();
+  trim();
+  const std::uint64_t idle = this->heaps_.GrantedBytes();
+  EXPECT_LT(idle, before);
+  const auto page_bytes = static_cast<Address>(getpagesize());
+  const Address begin =
+      RoundUp(reinterpret_cast<Address>(sleepers.front()), page_bytes);
+  const Address end = RoundDown(reinterpret_cast<Address>(&mine), page_bytes);
+  void* const pages = reinterpret_cast<void*>(begin);
+  ASSERT_EQ(mprotect(pages, end - begin, PROT_READ), 0);
+  trim();
+  ASSERT_EQ(mprotect(pages, end - begin, PROT_READ | PROT_WRITE), 0);
+  // Blocks that others free are given back, also where the slow path before
+  // came before a reclaim.
+  const auto theirs = this->heaps_.Allocate(*sleepers[6], kLarge, 20);
+  this->registry_.Reclaim();
+  this->heaps_.Free(mine, theirs);
+  mine.Flush();
+  trim();
+  EXPECT_LE(this->heaps_.GrantedBytes(), idle);
+  this->heaps_.CheckInvariants();
+}
+
 // Whoever visits a heap while its thread ends leaves what is loaded alone.
 TYPED_TEST(HeapRegistryTest, ReclaimsAHeapThatWasVisitedWhileItsThreadEnded) {
   auto& heap = this->heaps_.Attach();

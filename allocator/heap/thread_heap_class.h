@@ -358,9 +358,9 @@ class alignas(64) ThreadHeap {
                                    void* block);
   // There may be something to reclaim from now on.
   HAK_ALWAYS_INLINE void NoteTouched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    if (touched_) [[likely]]
+    if (touched_.load(std::memory_order_relaxed)) [[likely]]
       return;
-    touched_ = true;
+    touched_.store(true, std::memory_order_relaxed);
     system_->Touch(id());
   }
   HAK_ALWAYS_INLINE void BeginSlowPath(Overdue& overdue)
@@ -471,8 +471,8 @@ class alignas(64) ThreadHeap {
   // slow_paths_ at the last TryTrim, and at the last TryDrainForOwner.
   std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;
-  // This heap is among HeapSystem::touched.
-  bool touched_ ABSL_GUARDED_BY(lock_) = false;
+  // There may be more to reclaim than mail. Under lock_; a hint to TryTrim.
+  std::atomic<bool> touched_{false};
   // What only the owner changes is to be dropped.
   bool torn_ ABSL_GUARDED_BY(lock_) = false;
   // Where FlushIdleClasses goes on.

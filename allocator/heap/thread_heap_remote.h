@@ -199,7 +199,7 @@ template <const Config& kConfig>
 bool ThreadHeap<kConfig>::TryReclaim() {
   spans_.ReleaseAll(system_->ace);
   if (!lock_.TryLock()) return false;
-  touched_ = false;
+  touched_.store(false, std::memory_order_relaxed);
   Drain(/*by_owner=*/false);
   FlushBehind();
   slabs_.ReleaseEmpty();
@@ -228,12 +228,19 @@ void ThreadHeap<kConfig>::FlushBehind() {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::TryTrim() {
   spans_.Trim(system_->ace);
+  // So thousands of threads that sleep cost little.
+  if (!touched_.load(std::memory_order_relaxed) && mailbox_.empty()) return;
   if (!lock_.TryLock()) return;
-  const bool idle = slow_paths_ == trimmed_at_;
+  // Where it is not touched, the last slow path came before a TryReclaim.
+  const bool idle =
+      slow_paths_ == trimmed_at_ || !touched_.load(std::memory_order_relaxed);
   trimmed_at_ = slow_paths_;
   Drain(/*by_owner=*/false);
   spares_.Trim(system_->magazines);
-  if (idle) FlushBehind();
+  if (idle) {
+    touched_.store(false, std::memory_order_relaxed);
+    FlushBehind();
+  }
   for (unsigned i = 0; i < kClassCount; ++i) {
     FlushDepot(static_cast<SizeClass>(i), depots_[i].idle_count);
   }
@@ -327,6 +334,7 @@ void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave)
   if (leave) abandoned_.store(true, std::memory_order_relaxed);
   if (mine || abandoned()) return;
   torn_ = true;
+  touched_.store(true, std::memory_order_relaxed);
   abandoned_.store(true, std::memory_order_relaxed);
 }
 
