@@ -6,14 +6,18 @@
 //
 // A heap is abandoned whole at thread exit and adopted whole, the latest
 // first, by a thread that needs one. Its id, and with it every unit record,
-// stays the same.
+// stays the same. The latest ones are warm: they keep what their threads left;
+// when there are too many, the one that was abandoned first is emptied.
 //
 // Invariants:
 //   N1: heaps 1 to count() exist; the abandoned list holds each heap whose
 //       abandoned() is set, once.
+//   N2: the first warm_count_ heaps of that list, at most kWarmHeaps, are
+//       linked both ways, and the last of them is last_warm_.
 #ifndef HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 #define HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -54,6 +58,10 @@ class HeapRegistry {
       system_.profile_seed = system_.ace.memory().Random();
     }
   }
+
+  // What ended threads leave together is bounded, however many there were:
+  // at most kMagazineBudgetBytes of free blocks each, and pages around them.
+  static constexpr HeapId kWarmHeaps = 128;
 
   // A heap for the calling thread. Null: no metadata is left, and `status` says
   // why (ENOSPC: there are too many heaps).
@@ -145,6 +153,7 @@ class HeapRegistry {
  private:
   HAK_COLD void Make(StandIn& stand_in);
   Heap* MakeHeap(VmStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HeapId PushAbandoned(Heap& heap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckAbandoned();
 
   HeapSystem system_;
@@ -152,6 +161,8 @@ class HeapRegistry {
   MetadataTable table_;  // grown under lock_; its counters are atomics
   // The latest abandoned heap; 0: none.
   HeapId abandoned_ ABSL_GUARDED_BY(lock_) = 0;
+  HeapId warm_count_ ABSL_GUARDED_BY(lock_) = 0;
+  HeapId last_warm_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> abandoned_count_{0};
   // Written under lock_, read by statistics.
   std::atomic<std::uint64_t> adopted_count_{0};
@@ -165,8 +176,8 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
   const FutexLockHolder hold(lock_);
   if (abandoned_ != 0) {
     Heap& heap = At(abandoned_);
-    abandoned_ = heap.next_abandoned();
-    heap.set_next_abandoned(0);
+    abandoned_ = heap.abandoned_links().next;
+    if (warm_count_ != 0) --warm_count_;
     heap.Adopt();
     abandoned_count_.fetch_sub(1, std::memory_order_relaxed);
     adopted_count_.fetch_add(1, std::memory_order_relaxed);
@@ -213,14 +224,37 @@ void HeapRegistry<kConfig>::Make(StandIn& stand_in) {
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::Abandon(Heap& heap) {
   heap.Leave();
-  const FutexLockHolder hold(lock_);
-  // A signal handler may have forked in Leave: in the child, which goes on
-  // here, the heap had no thread, and is abandoned.
-  if (heap.abandoned()) return;
-  heap.Abandon();
-  heap.set_next_abandoned(abandoned_);
+  HeapId cooled = 0;
+  {
+    const FutexLockHolder hold(lock_);
+    // A signal handler may have forked in Leave: in the child, which goes on
+    // here, the heap had no thread, and is abandoned.
+    if (heap.abandoned()) return;
+    heap.Abandon();
+    cooled = PushAbandoned(heap);
+  }
+  // If a thread has adopted it meanwhile, it loses what is not loaded.
+  if (cooled != 0) At(cooled).TryReclaim();
+}
+
+// Returns the heap that is not warm any more, or 0.
+template <const Config& kConfig>
+HeapId HeapRegistry<kConfig>::PushAbandoned(Heap& heap) {
+  heap.abandoned_links() = {.next = abandoned_};
+  if (warm_count_ == 0) {
+    last_warm_ = heap.id();
+  } else {
+    At(abandoned_).abandoned_links().previous = heap.id();
+  }
   abandoned_ = heap.id();
   abandoned_count_.fetch_add(1, std::memory_order_relaxed);
+  if (warm_count_ < kWarmHeaps) {
+    ++warm_count_;
+    return 0;
+  }
+  const HeapId cooled = last_warm_;
+  last_warm_ = At(cooled).abandoned_links().previous;
+  return cooled;
 }
 
 template <const Config& kConfig>
@@ -293,6 +327,9 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
   for (std::atomic<std::uint64_t>& word : system_.touched) {
     word.store(~std::uint64_t{0}, std::memory_order_relaxed);
   }
+  // To empty heaps would copy their pages; nor is a link written to those that
+  // were abandoned before.
+  warm_count_ = 0;
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) {
     Heap& heap = At(id);
@@ -301,7 +338,7 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
     const bool is_left = &heap == &mine && home != nullptr;
     heap.ChildAfterFork(is_mine, is_left);
     if (heap.abandoned() && !was_abandoned) {
-      heap.set_next_abandoned(abandoned_);
+      heap.abandoned_links().next = abandoned_;
       abandoned_ = id;
       abandoned_count_.fetch_add(1, std::memory_order_relaxed);
       if (!is_mine) last_torn_.store(heaps, std::memory_order_relaxed);
@@ -314,10 +351,16 @@ template <const Config& kConfig>
 void HeapRegistry<kConfig>::CheckAbandoned() {
   const FutexLockHolder hold(lock_);
   std::uint64_t listed = 0;
-  for (HeapId id = abandoned_; id != 0; id = At(id).next_abandoned()) {
+  HeapId previous = 0;
+  for (HeapId id = abandoned_; id != 0; id = At(id).abandoned_links().next) {
     HAK_CHECK(At(id).abandoned());  // N1
-    ++listed;
+    if (++listed <= warm_count_) {
+      if (listed > 1) HAK_CHECK_EQ(At(id).abandoned_links().previous, previous);
+      if (listed == warm_count_) HAK_CHECK_EQ(id, last_warm_);  // N2
+    }
+    previous = id;
   }
+  HAK_CHECK_LE(warm_count_, std::min<std::uint64_t>(listed, kWarmHeaps));
   HAK_CHECK_EQ(listed, abandoned_count_.load(std::memory_order_relaxed));
 }
 

@@ -146,6 +146,42 @@ TYPED_TEST(HeapRegistryTest, TheNextThreadFindsWhatTheLastOneLeft) {
   EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
 }
 
+// What many leave is emptied, that of the first ones first, though nobody finds
+// them idle.
+TYPED_TEST(HeapRegistryTest, ManyThreadsLeaveNoMoreThanSome) {
+  constexpr HeapId kMost = HeapRegistry<TypeParam::kConfig>::kWarmHeaps;
+  std::vector<ThreadHeap<TypeParam::kConfig>*> heaps;
+  const auto abandon_all = [&] {
+    for (auto* heap : heaps) {
+      this->heaps_.Free(*heap, this->heaps_.Allocate(*heap, kSmall, 20));
+      this->registry_.Abandon(*heap);
+    }
+  };
+  for (HeapId i = 0; i < kMost; ++i) heaps.push_back(&this->heaps_.Attach());
+  abandon_all();
+  const std::uint64_t of_most = this->heaps_.GrantedBytes();
+  EXPECT_EQ(of_most, kMost * kUnitBytes);
+  heaps.clear();
+  for (HeapId i = 0; i < 3 * kMost; ++i) {
+    heaps.push_back(&this->heaps_.Attach());
+  }
+  abandon_all();
+  EXPECT_EQ(this->heaps_.GrantedBytes(), of_most);
+  this->heaps_.CheckInvariants();
+  // The latest are those that have something.
+  heaps.clear();
+  for (HeapId i = 0; i < kMost; ++i) {
+    heaps.push_back(&this->heaps_.Attach());
+    this->heaps_.Allocate(*heaps[i], kSmall);
+  }
+  EXPECT_EQ(this->heaps_.GrantedBytes(), of_most);
+  this->heaps_.CheckInvariants();
+  this->heaps_.Allocate(this->heaps_.Attach(), kSmall);
+  EXPECT_EQ(this->heaps_.GrantedBytes(), of_most + kUnitBytes);
+  abandon_all();
+  this->heaps_.CheckInvariants();
+}
+
 TYPED_TEST(HeapRegistryTest, ManyThreadsInTurnNeedOneHeap) {
   for (int i = 0; i < 500; ++i) {
     auto& heap = this->heaps_.Attach();

@@ -30,6 +30,12 @@ std::uint64_t ProfileBytes(const HeapOptions& options) {
   return kProfiles<kConfig> ? options.profile_bytes : 0;
 }
 
+// A heap's neighbours among those without a thread; 0: there is none.
+struct AbandonedLinks {
+  HeapId next = 0;      // abandoned before
+  HeapId previous = 0;  // abandoned after; only of warm heaps (heap_registry.h)
+};
+
 struct HeapSystem {
   explicit constexpr HeapSystem(Ace& shared_ace)
       : ace(shared_ace),

@@ -249,8 +249,7 @@ class alignas(64) ThreadHeap {
   // emptying them for want of an owner from going on.
   void Adopt();
 
-  HeapId next_abandoned() const { return next_abandoned_; }
-  void set_next_abandoned(HeapId id) { next_abandoned_ = id; }
+  AbandonedLinks& abandoned_links() { return abandoned_links_; }
 
   struct Counters {
     std::uint64_t allocations[kClassCount];
@@ -465,8 +464,8 @@ class alignas(64) ThreadHeap {
   // Written under the registry's lock, and set to false under lock_, too. Read
   // under lock_, and by senders as a hint.
   std::atomic<bool> abandoned_{false};
-  // The registry's list, under the registry's lock; 0 ends it.
-  HeapId next_abandoned_ = 0;
+  // The registry's, under the registry's lock.
+  AbandonedLinks abandoned_links_;
   std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
   // slow_paths_ at the last TryTrim, and at the last TryDrainForOwner.
   std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
