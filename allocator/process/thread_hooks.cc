@@ -4,6 +4,13 @@
 
 #include "allocator/base/compiler.h"
 
+#if defined(__GLIBC__)
+// What pthread_atfork calls; declared in no header.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+extern "C" int __register_atfork(void (*prepare)(), void (*parent)(),
+                                 void (*child)(), void* object);
+#endif
+
 namespace hakmem {
 
 namespace {
@@ -60,7 +67,14 @@ bool ArmThreadExit(void* argument) {
 }
 
 bool InstallForkHooks(void (*prepare)(), void (*parent)(), void (*child)()) {
+#if defined(__GLIBC__)
+  // Handlers of an object are gone when its destructors have run. At the end of
+  // the process, that is before those of the libraries, whose threads may still
+  // fork. So these are no object's.
+  return __register_atfork(prepare, parent, child, nullptr) == 0;
+#else
   return pthread_atfork(prepare, parent, child) == 0;
+#endif
 }
 
 }  // namespace hakmem

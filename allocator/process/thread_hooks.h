@@ -21,7 +21,8 @@ bool InstallThreadExitHook(void (*hook)(void* argument));
 bool ArmThreadExit(void* argument);
 
 // Registers handlers for fork: `prepare` before it, `parent` and `child`
-// after it. May allocate through malloc. Returns false when libc refused.
+// after it, as long as the process lives: while it ends, too. May allocate
+// through malloc. Returns false when libc refused.
 bool InstallForkHooks(void (*prepare)(), void (*parent)(), void (*child)());
 
 }  // namespace hakmem

@@ -1,5 +1,6 @@
 #include "allocator/process/thread_hooks.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -10,6 +11,23 @@
 
 #include "allocator/base/sanitizer.h"
 #include "gtest/gtest.h"
+
+namespace {
+// The object that handlers of fork were registered for last.
+const void* g_object = nullptr;
+}  // namespace
+
+#if defined(__GLIBC__)
+// Found before libc's.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+extern "C" int __register_atfork(void (*prepare)(), void (*parent)(),
+                                 void (*child)(), void* object) {
+  using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
+  g_object = object;
+  return reinterpret_cast<Register>(dlsym(RTLD_NEXT, "__register_atfork"))(
+      prepare, parent, child, object);
+}
+#endif
 
 namespace hakmem {
 namespace {
@@ -172,6 +190,16 @@ TEST(ForkHooks, RunAroundFork) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(log, "prepare parent");
   g_fork_log = nullptr;
+}
+
+// libc takes an object's handlers away when the object's destructors run.
+TEST(ForkHooks, OutliveTheLibrarysDestructors) {
+  g_object = &g_first;
+  constexpr auto kNothing = [] {};
+  ASSERT_TRUE(InstallForkHooks(kNothing, kNothing, kNothing));
+#if defined(__GLIBC__)
+  EXPECT_EQ(g_object, nullptr);
+#endif
 }
 
 }  // namespace
