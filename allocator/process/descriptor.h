@@ -36,7 +36,7 @@ bool LockFile(int fd);
 
 // One write(2), tried again only after a signal. Returns the bytes written; on
 // any error 0, with the errno in `error_number`. Where nobody reads, no SIGPIPE
-// comes.
+// comes; where the file may not get longer, no SIGXFSZ.
 std::size_t WriteOnce(int fd, std::string_view text, int& error_number);
 inline std::size_t WriteOnce(int fd, std::string_view text) {
   int ignored = 0;

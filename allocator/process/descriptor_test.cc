@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -83,6 +84,23 @@ TEST_F(DescriptorTest, NoSignalComesWhereNobodyReads) {
   EXPECT_EQ(write(pipe_[1], "hello", 5), -1);
   EXPECT_EQ(g_pipe_signals, 1);
   signal(SIGPIPE, SIG_DFL);
+}
+
+// The default action would end this test.
+TEST(WriteOnceTest, NoSignalComesWhereTheFileMayNotGetLonger) {
+  const std::string path = testing::TempDir() + "/write_once_test";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit nothing = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &nothing), 0);
+  int error_number = 0;
+  const std::size_t written = WriteOnce(file, "hello", error_number);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(written, 0u);
+  EXPECT_EQ(error_number, EFBIG);
+  close(file);
+  unlink(path.c_str());
 }
 
 TEST(LockFileTest, IsHeldUntilTheFileIsClosed) {
