@@ -1,7 +1,9 @@
 #include "allocator/frontend/exit_output.h"
 
 #include <cstring>
+#include <string_view>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/process/descriptor.h"
 #include "allocator/process/trace_path.h"
@@ -12,6 +14,16 @@ namespace {
 constinit int g_kept_fd = -1;
 // The program may have closed the copy and use its number for something else.
 constinit FileId g_kept_file = {};
+
+// A frame of its own: a handler of a signal opens outputs, too, where programs
+// often have 8 KiB for handlers.
+HAK_NOINLINE void WarnOf(const char* option, std::string_view path,
+                         int error_number) {
+  RawPrinter warning;
+  warning.Text("hakmem: warning: ").Text(option).Text(": cannot open ");
+  warning.Text(path).Text(": ").Text(ErrorWords(error_number));
+  WriteFd(ExitStderr(), warning.Text("\n").text());
+}
 
 }  // namespace
 
@@ -38,10 +50,7 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
     LockFile(fd);
     return fd;
   }
-  RawPrinter warning;
-  warning.Text("hakmem: warning: ").Text(option).Text(": cannot open ");
-  warning.Text(path.text()).Text(": ").Text(ErrorWords(error_number));
-  WriteFd(ExitStderr(), warning.Text("\n").text());
+  WarnOf(option, path.text(), error_number);
   return -1;
 }
 

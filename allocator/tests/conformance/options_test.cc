@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -205,6 +206,33 @@ TEST(Options, StatisticsAreToldAtASignalThatEndsTheProcess) {
     EXPECT_NE(line.find(",\"signal\":15,"), std::string::npos) << child.output;
     EXPECT_NE(line.find(",\"time\":1"), std::string::npos) << line;
   }
+}
+
+// As Rust's runtime has it: handlers of signals run on 8 KiB.
+TEST(Options, DISABLED_IsEndedOnAShortStack) {
+  constexpr std::size_t kBytes = 8192;
+  const std::size_t page = static_cast<std::size_t>(getpagesize());
+  char* const mapped =
+      static_cast<char*>(mmap(nullptr, page + kBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(mapped, MAP_FAILED);
+  ASSERT_EQ(mprotect(mapped, page, PROT_NONE), 0);
+  const stack_t stack = {
+      .ss_sp = mapped + page, .ss_flags = 0, .ss_size = kBytes};
+  if (sigaltstack(&stack, nullptr) != 0) GTEST_SKIP() << "too short here";
+  raise(SIGTERM);
+}
+
+TEST(Options, StatisticsAreToldOnAShortStack) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string path =
+      testing::TempDir() + "/hakmem_short_" + std::to_string(getpid());
+  const ChildResult child = RunChild(
+      {.test = "Options.DISABLED_IsEndedOnAShortStack",
+       .environment = {"HAKMEM_STATS=" + path, "HAKMEM_STATS_AT_SIGNALS=1"}});
+  unlink(path.c_str());
+  ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
+  EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << child.output;
 }
 
 TEST(Options, DISABLED_HandlesASignal) {
