@@ -22,9 +22,9 @@ int WriteToFile(std::string_view text, RawPrinter& path) {
   int error_number = 0;
   const int fd = OpenForAppend(path.c_str(), FileReaders::kOwner, error_number);
   if (fd < 0) return error_number;
-  WriteFd(fd, text);
+  error_number = TryWriteFd(fd, text);
   CloseFd(fd);
-  return 0;
+  return error_number;
 }
 
 // A frame of its own: reports are made on small stacks, too.

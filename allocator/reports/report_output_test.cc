@@ -80,6 +80,11 @@ TEST_F(ReportOutputTest, WhatCannotBeWrittenGoesToStandardError) {
   EXPECT_EQ(Write("report\n"),
             "hakmem: warning: HAKMEM_REPORT: cannot write to " + path_ +
                 ": it is a symbolic link\nreport\n");
+  // A file that cannot get longer.
+  SetReportOutput("/dev/full");
+  EXPECT_EQ(Write("report\n"),
+            "hakmem: warning: HAKMEM_REPORT: cannot write to /dev/full: No "
+            "space left on device\nreport\n");
 }
 
 }  // namespace
