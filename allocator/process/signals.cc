@@ -12,9 +12,14 @@ namespace {
 constexpr SignalMask BitOf(int signal) { return SignalMask{1} << (signal - 1); }
 // Signals of faults; and those of libc, which cancels threads and changes their
 // user by signals that each must answer.
+#if defined(__GLIBC__)
+constexpr SignalMask kLibcs = BitOf(32) | BitOf(33);
+#else
+constexpr SignalMask kLibcs = BitOf(32) | BitOf(33) | BitOf(34);  // musl
+#endif
 constexpr SignalMask kNeverHeld =
     BitOf(SIGSEGV) | BitOf(SIGBUS) | BitOf(SIGFPE) | BitOf(SIGILL) |
-    BitOf(SIGTRAP) | BitOf(SIGSYS) | BitOf(SIGABRT) | BitOf(32) | BitOf(33);
+    BitOf(SIGTRAP) | BitOf(SIGSYS) | BitOf(SIGABRT) | kLibcs;
 
 // Not libc's function, which would not change the set of its own signals.
 SignalMask Exchange(int how, SignalMask mask) {

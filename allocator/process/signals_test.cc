@@ -1,6 +1,7 @@
 #include "allocator/process/signals.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "gtest/gtest.h"
@@ -27,6 +28,17 @@ TEST(HoldSignals, PutsOffWhatOthersSend) {
   for (int i = 0; i < 1000 && g_signal == 0; ++i) usleep(1000);
   EXPECT_EQ(g_signal, SIGUSR2);
   signal(SIGUSR2, SIG_DFL);
+}
+
+// Those below SIGRTMIN that are not the program's: each thread must answer.
+TEST(HoldSignals, LetsLibcsOwnThrough) {
+  const SignalMask before = HoldSignals();
+  SignalMask held = 0;
+  syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &held, sizeof(held));
+  RestoreSignals(before);
+  for (int signal = 32; signal < SIGRTMIN; ++signal) {
+    EXPECT_EQ(held >> (signal - 1) & 1, 0u) << signal;
+  }
 }
 
 }  // namespace
