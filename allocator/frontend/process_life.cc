@@ -31,7 +31,9 @@ namespace hakmem {
 namespace {
 
 // The first and last priority open to programs: before other constructors of
-// this object, and after its other destructors.
+// this object, and after its other destructors. Where it is preloaded, those of
+// the libraries that the program needs run before the former, and after the
+// latter.
 constexpr int kOutermostPriority = 101;
 
 // The program's name as it was at start: servers write what they do over their
@@ -108,8 +110,8 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
 }
 
 // HAKMEM_LEAKS, HAKMEM_HEAP_PROFILE, HAKMEM_STATS. A destructor, because those
-// run after every atexit handler, in whichever thread calls exit, and the
-// library's after those of most others.
+// run after every atexit handler, C++ objects of libraries among them, in
+// whichever thread calls exit.
 __attribute__((destructor(kOutermostPriority))) void AtExit() {
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
   EndFailureReports();
