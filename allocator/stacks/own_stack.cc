@@ -4,10 +4,10 @@
 #include <sys/auxv.h>
 
 #include <cstring>
-#include <initializer_list>
 
 #include "allocator/base/sanitizer.h"
 #include "allocator/platform/memory_reader.h"
+#include "allocator/process/process.h"
 
 namespace hakmem {
 namespace {
@@ -40,16 +40,14 @@ bool IsReadable(std::uintptr_t begin, std::uintptr_t end) {
   return true;
 }
 
-// Something that lies above all frames of this thread's stack: libc's
-// descriptor of the thread, or, on the process's first stack, what the kernel
-// has put there.
+// Something that lies above all frames of this thread's stack: on the process's
+// first stack what the kernel has put there, on others libc's descriptor of the
+// thread. The first thread's descriptor lies among the libraries: between it
+// and a coroutine's stack is what others have mapped, and may unmap.
 std::uintptr_t TopAbove(std::uintptr_t frame) {
-  const auto thread = static_cast<std::uintptr_t>(pthread_self());
-  const auto first = static_cast<std::uintptr_t>(getauxval(AT_RANDOM));
-  for (const std::uintptr_t top : {thread, first}) {
-    if (frame < top && top - frame < kMaxStackBytes) return top;
-  }
-  return 0;
+  const auto top = static_cast<std::uintptr_t>(
+      ThreadId() == ProcessId() ? getauxval(AT_RANDOM) : pthread_self());
+  return frame < top && top - frame < kMaxStackBytes ? top : 0;
 }
 
 // Makes [own.begin, own.end) hold `frame`.
