@@ -65,6 +65,26 @@ class HeapProcessTest(PlantedProcessTest):
         names = [[frame["functions"] for frame in leak["stack"]] for leak in leaks]
         self.assertEqual(names[0], names[1])
 
+    def test_a_library_that_is_mapped_as_a_file_too(self):
+        # As programs do that find names for their own stacks. It comes to lie before the loaded library.
+        process = self.start(sys.executable, "-c", """
+import mmap, re, sys
+maps = open("/proc/self/maps").read()
+libc = re.search(r"/\\S*libc\\.so\\S*", maps)[0]
+library = open(libc, "rb")
+file = mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ)
+blocks = [bytearray(1 << 20) for _ in range(8)]
+print("ready", flush=True)
+sys.stdin.read()""")
+        with open("/proc/%d/maps" % process.pid) as maps:
+            code = next(line for line in maps if "libc.so" in line and " r-xp " in line).split()
+        begin, end = (int(number, 16) for number in code[0].split("-"))
+        frames = [frame for site in self.profile(process.pid)["sites"] for frame in site["stack"]
+                  if begin <= int(frame["address"], 16) < end]
+        self.assertNotEqual(frames, [])
+        for frame in frames:
+            self.assertEqual(int(frame["offset"], 16), int(frame["address"], 16) - begin + int(code[2], 16))
+
     def test_growth_from_a_file_to_a_process(self):
         first = self.folder / "first"
         process = self.start(PROGRAM, "hold", "growth", str(first))

@@ -86,13 +86,17 @@ std::vector<ProcessImage::Notes> ProcessImage::NotesOf(
 }
 
 std::uint64_t ProcessImage::MovedBy(const MappedFile& file) const {
-  for (const MappedFile& first : files_) {
-    if (first.path != file.path || first.offset != 0) continue;
-    // The file on disk may be gone, or another one.
-    return DistanceMoved(SegmentsAt(*this, first.begin), first.begin)
-        .value_or(first.begin - FirstLoadAddress(first.source).value_or(0));
+  // A file may be loaded twice, or mapped once more as it is, to be read: what
+  // begins last before this part of it is what it was loaded with.
+  const MappedFile* first = nullptr;
+  for (const MappedFile& other : files_) {
+    if (other.begin > file.begin) break;
+    if (other.path == file.path && other.offset == 0) first = &other;
   }
-  return file.begin - file.offset;
+  if (first == nullptr) return file.begin - file.offset;
+  // The file on disk may be gone, or another one.
+  return DistanceMoved(SegmentsAt(*this, first->begin), first->begin)
+      .value_or(first->begin - FirstLoadAddress(first->source).value_or(0));
 }
 
 std::string ProcessImage::BuildIdOf(const MappedFile& file) const {
