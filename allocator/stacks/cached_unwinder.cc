@@ -1,8 +1,10 @@
 #include "allocator/stacks/cached_unwinder.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
@@ -138,7 +140,9 @@ class Walker {
       }
       step = StepAt(pc_);
       // A word that is no return address leads nowhere.
-      if (!by_table && step.kind == Step::Kind::kForeign) return;
+      if (!by_table && step.kind == Step::Kind::kForeign && !FollowsCall(pc_)) {
+        return;
+      }
     }
   }
 
@@ -180,6 +184,23 @@ class Walker {
       return true;
     }
     return memory_.Read(address, &word, sizeof(word));
+  }
+  // Whether a call of x86-64's may end at the address. Code that was made at
+  // run time is in no module, and calls more of it.
+  bool FollowsCall(std::uintptr_t address) {
+    unsigned char before[7];
+    if (!memory_.Read(address - sizeof(before), before, sizeof(before))) {
+      return false;
+    }
+    // The five bytes of one to an offset, or two to seven by a register or a
+    // word in memory, of which the second has 2 in its middle bits.
+    if (before[sizeof(before) - 5] == 0xe8) return true;
+    for (const std::size_t bytes :
+         std::initializer_list<std::size_t>{2, 3, 4, 6, 7}) {
+      const unsigned char* const call = before + sizeof(before) - bytes;
+      if (call[0] == 0xff && (call[1] >> 3 & 7) == 2) return true;
+    }
+    return false;
   }
   // `end`: the frame's, where the caller's begins.
   bool Leave(std::uintptr_t end) {

@@ -10,9 +10,9 @@
 // kernel in one that dlopen brought. Of registers only the stack's and the
 // frame's pointers are followed, which compilers' tables go by; where tables
 // tell of others, or know nothing, the frame pointer is taken for what its name
-// says, as long as it leads into a module. Where a library was unloaded and
-// another one lies at its addresses, the old rules hold on, and a stack through
-// it may be wrong.
+// says, as long as it leads into a module, or behind a call in code that is in
+// none. Where a library was unloaded and another one lies at its addresses, the
+// old rules hold on, and a stack through it may be wrong.
 //
 // Invariants:
 //   CU1: reading the stack never faults: what is not in OwnStack's bounds goes

@@ -6,6 +6,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
@@ -190,6 +191,38 @@ TEST(CachedUnwinder, AsksTheKernelNothingOfWhatIsThereFromTheStart) {
       },
       testing::ExitedWithCode(42), "");
 }
+
+#if defined(__x86_64__)
+CallStack g_captured;
+HAK_NOINLINE void Capture(OwnStack* own) {
+  UnwindOwnStack(__builtin_frame_address(0), *own, g_captured);
+  __asm__ volatile("" ::: "memory");
+}
+
+// Two functions that a compiler at run time has made: by frame pointers.
+TEST(CachedUnwinder, ThroughCodeOfNoModule) {
+  // push %rbp; mov %rsp,%rbp; call *%rsi, or *%rdx; pop %rbp; ret
+  constexpr unsigned char kInner[] = {0x55, 0x48, 0x89, 0xe5,
+                                      0xff, 0xd6, 0x5d, 0xc3};
+  constexpr unsigned char kOuter[] = {0x55, 0x48, 0x89, 0xe5,
+                                      0xff, 0xd2, 0x5d, 0xc3};
+  constexpr std::size_t kBytes = 4096;
+  void* const room = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) GTEST_SKIP() << "no code may be made here";
+  auto* const code = static_cast<unsigned char*>(room);
+  std::copy(std::begin(kInner), std::end(kInner), code);
+  std::copy(std::begin(kOuter), std::end(kOuter), code + 64);
+  using Outer = void (*)(OwnStack*, void (*)(OwnStack*), void*);
+  OwnStack own;
+  reinterpret_cast<Outer>(code + 64)(&own, &Capture, code);
+  ASSERT_GT(g_captured.count, 3U);
+  const auto begin = reinterpret_cast<std::uintptr_t>(code);
+  EXPECT_EQ(g_captured.addresses[0], begin + 6);
+  EXPECT_EQ(g_captured.addresses[1], begin + 64 + 6);
+  munmap(room, kBytes);
+}
+#endif
 
 // Whatever the frame pointer holds, nothing faults, and no word of it is taken
 // for a caller.
