@@ -67,6 +67,24 @@ class Reported {
   std::unique_ptr<TraceSymbols> symbols_;
 };
 
+// One allocation a millisecond. 61 intervals make 15 rows of four and one of
+// one.
+TEST(TraceReportTest, TheRateOfATraceThatEndsEarlyInTheLastRow) {
+  TestTrace trace;
+  trace.Start();
+  std::vector<TraceEvent> events;
+  for (std::uint64_t i = 0; i < 61; ++i) {
+    events.push_back(TestAllocation(i * 1'000'000, 0x100 + 16 * i, 16));
+  }
+  trace.Events(1, 0, events).Thread(1, 77, "one").End();
+  const std::string text = Reported(trace).text();
+  const std::size_t last = text.find("\n  60 ms ");
+  ASSERT_NE(last, std::string::npos) << text;
+  EXPECT_TRUE(absl::StrContains(
+      text.substr(last + 1, text.find('\n', last + 1) - last - 1), " 1,000 "))
+      << text;
+}
+
 TestTrace TwoThreads(std::uint64_t sample = 1) {
   TestTrace trace;
   trace.Start(sample);

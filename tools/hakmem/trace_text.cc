@@ -105,14 +105,17 @@ class TextReport {
                  "live bytes", "at most", "failures"});
     std::uint64_t from_ns = 0;
     for (const TraceInterval& interval : timeline.intervals()) {
-      const std::uint64_t ns = timeline.interval_ns();
+      // The trace may end early in the last one.
+      const std::uint64_t ns = std::clamp(analysis_.duration_ns() - from_ns,
+                                          analysis_.timeline().interval_ns(),
+                                          timeline.interval_ns());
       table.Add(
           {Duration(from_ns), Grouped(PerSecond(interval.allocations, ns)),
            Bytes(PerSecond(interval.allocated_bytes, ns)),
            Grouped(PerSecond(interval.frees, ns)), Number(interval.live_blocks),
            Amount(interval.all_live_bytes()), Amount(interval.peak_live_bytes),
            Grouped(interval.failures)});
-      from_ns += ns;
+      from_ns += timeline.interval_ns();
     }
     text_ += table.Text();
   }
