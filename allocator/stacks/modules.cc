@@ -7,12 +7,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
+#include "allocator/platform/proc_reader.h"
 
 namespace hakmem {
 
@@ -159,7 +162,41 @@ void ReadBuildId(MemoryReader& memory, const Image& image, ModuleOf& module) {
   }
 }
 
-void ReadProgramPath(ModuleOf& module) {
+// Whether the loader was started as a command, and the program by it: then what
+// the kernel takes for the program is the loader.
+bool IsStartedByLoader(const Image& program) {
+  bool needs_loader = false;
+  for (unsigned i = 0; i < program.count; ++i) {
+    needs_loader = needs_loader || program.segments[i].p_type == PT_INTERP;
+  }
+  return needs_loader && getauxval(AT_BASE) == 0;
+}
+
+// The path behind the mapping that begins there; "" if there is none.
+void ReadMappedPath(std::uintptr_t begin, ModuleOf& module) {
+  module.path[0] = '\0';
+  char wanted[2 * sizeof(begin) + 2];
+  char* end = wanted;
+  for (unsigned shift = 8 * sizeof(begin); shift > 0;) {
+    shift -= 4;
+    // The kernel writes eight digits at least.
+    if (begin >> shift != 0 || shift < 32) {
+      *end++ = "0123456789abcdef"[begin >> shift & 15];
+    }
+  }
+  *end++ = '-';
+  LineReader maps(ProcReader(), "/proc/self/maps");
+  std::string_view line;
+  while (maps.Next(line)) {
+    if (!line.starts_with({wanted, end})) continue;
+    line.remove_prefix(std::min(line.find('/'), line.size()));
+    module.path[line.copy(module.path, sizeof(module.path) - 1)] = '\0';
+    return;
+  }
+}
+
+void ReadProgramPath(const Image& image, ModuleOf& module) {
+  if (IsStartedByLoader(image)) return ReadMappedPath(module.begin, module);
   const ErrnoGuard guard;
   const long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe",
                               module.path, sizeof(module.path) - 1);
@@ -259,7 +296,7 @@ bool FindModule(std::uintptr_t address, ModuleOf& module) {
   static_cast<ModuleRange&>(module) = RangeOf(image);
   ReadBuildId(memory, image, module);
   if (name == 0) {
-    ReadProgramPath(module);
+    ReadProgramPath(image, module);
   } else if (!memory.ReadText(name, module.path, sizeof(module.path))) {
     module.path[0] = '\0';
   }

@@ -34,8 +34,9 @@ struct ModuleRange {
 };
 
 struct ModuleOf : ModuleRange {
-  // As the loader knows it; the program's own from /proc/self/exe. A path that
-  // is too long is cut.
+  // As the loader knows it; the program's own from /proc/self/exe, or
+  // /proc/self/maps where the loader was started as a command. A path that is
+  // too long is cut.
   char path[256];
   // In lower-case hexadecimal; empty when the module has none (or a longer one
   // than any linker makes).

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -156,6 +157,29 @@ TEST(FindModuleTest, FindsNothingWhereASandboxForbidsAll) {
         if (!ForbidSystemCalls({SYS_process_vm_readv, SYS_openat})) _exit(77);
         ModuleOf module;
         _exit(FindModule(AddressOf(&g_data), module) ? 1 : 42);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
+// As `ld.so PROGRAM`: the kernel's /proc/self/exe is the loader's.
+TEST(FindModuleTest, AProgramThatTheLoaderWasToldToRun) {
+  constexpr char kVariable[] = "MODULES_TEST_PROGRAM";
+  ModuleOf program;
+  ASSERT_TRUE(FindModule(AddressOf(reinterpret_cast<void*>(&Code)), program));
+  if (const char* const path = getenv(kVariable)) {
+    _exit(std::strcmp(program.path, path) == 0 ? 42 : 1);
+  }
+  ModuleOf loader;
+  if (!FindModule(getauxval(AT_BASE), loader)) {
+    GTEST_SKIP() << "it was linked statically";
+  }
+  EXPECT_EXIT(
+      {
+        setenv(kVariable, program.path, 1);
+        execl(loader.path, loader.path, program.path,
+              "--gtest_filter=FindModuleTest.AProgramThatTheLoaderWasToldToRun",
+              nullptr);
+        _exit(2);
       },
       testing::ExitedWithCode(42), "");
 }
