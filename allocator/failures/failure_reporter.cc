@@ -24,6 +24,8 @@ std::uint64_t NeededBytes(const FailureEvent& event) {
   return event.refused_call == VmCall::kMove ? 0 : event.refused_bytes;
 }
 
+bool AddsAddresses(VmCall call) { return call != VmCall::kProtect; }
+
 // Whether a limit counts bytes, of which a call may need many or few.
 bool CountsBytes(FailureDetail detail) {
   return detail != FailureDetail::kMaxMapCount;
@@ -73,9 +75,13 @@ void FailureReporter::Explain(const LimitReport& report, std::uint64_t needed,
 
 // The use is of a moment ago; it explains this refusal if it leaves no room for
 // it either.
-bool FailureReporter::ExplainsToo(std::uint64_t needed, int error_number,
+bool FailureReporter::ExplainsToo(std::uint64_t needed,
+                                  const FailureEvent& event,
                                   std::uint64_t& more) const {
-  if (report_.explaining < 0 || error_number != read_for_error_) return false;
+  if (report_.explaining < 0 || event.error_number != read_for_error_ ||
+      AddsAddresses(event.refused_call) != AddsAddresses(read_for_call_)) {
+    return false;
+  }
   const LimitReading& last = report_.readings[report_.explaining];
   more = CountsBytes(report_.detail) ? needed : report_.needed;
   return last.use >= last.value || more > last.value - last.use;
@@ -99,12 +105,14 @@ bool FailureReporter::MayReadAgain(std::uint64_t now_ns) {
 
 void FailureReporter::Read(std::uint64_t needed, const FailureEvent& event) {
   report_ = LimitReport();
+  report_.adds_addresses = AddsAddresses(event.refused_call);
   const std::uint64_t begin_ns = now_ns_();
   find_limit_(needed, event.error_number, report_);
   read_at_ns_ = event.monotonic_ns;
   read_interval_ns_ =
       std::max(kLimitIntervalNs, kReadingShare * (now_ns_() - begin_ns));
   read_for_error_ = event.error_number;
+  read_for_call_ = event.refused_call;
   ++readings_;
 }
 
@@ -115,7 +123,7 @@ std::uint64_t FailureReporter::FindLimitOf(FailureEvent& event) {
   const std::uint64_t now_ns = event.monotonic_ns;
   std::uint64_t reading = 0;
   std::uint64_t more = 0;
-  if (IsRecent(now_ns) && ExplainsToo(needed, event.error_number, more)) {
+  if (IsRecent(now_ns) && ExplainsToo(needed, event, more)) {
     Explain(report_, more, event);
   } else if (MayReadAgain(now_ns)) {
     Read(needed, event);

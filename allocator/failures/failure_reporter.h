@@ -70,7 +70,7 @@ class FailureReporter {
   void ChildAfterFork();
 
  private:
-  bool ExplainsToo(std::uint64_t needed, int error_number,
+  bool ExplainsToo(std::uint64_t needed, const FailureEvent& event,
                    std::uint64_t& more) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool MayReadAgain(std::uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -93,6 +93,7 @@ class FailureReporter {
   std::uint64_t read_at_ns_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t read_interval_ns_ ABSL_GUARDED_BY(lock_) = kLimitIntervalNs;
   int read_for_error_ ABSL_GUARDED_BY(lock_) = 0;
+  VmCall read_for_call_ ABSL_GUARDED_BY(lock_) = VmCall::kNone;
   unsigned spare_readings_ ABSL_GUARDED_BY(lock_) = kMaxSpareReadings;
   std::uint64_t spared_at_ns_ ABSL_GUARDED_BY(lock_) = 0;
   FailureTrace trace_;

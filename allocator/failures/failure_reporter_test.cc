@@ -64,6 +64,15 @@ class FailureReporterTest : public testing::Test {
   FailureReporter reporter_{line_, &FindFake, [] { return g_now_ns; }};
 };
 
+TEST_F(FailureReporterTest, WhatRefusedAMappingMayNotHaveRefusedAProtection) {
+  FailureEvent mapping = Refused(kSecondNs, 200);
+  EXPECT_NE(reporter_.FindLimitOf(mapping), 0u);
+  FailureEvent protection = Refused(kSecondNs + 1, 200);
+  protection.refused_call = VmCall::kProtect;
+  EXPECT_NE(reporter_.FindLimitOf(protection), 0u);
+  EXPECT_EQ(g_readings, 2);
+}
+
 TEST_F(FailureReporterTest, NamesTheLimitThatExplains) {
   FailureEvent event = Refused(kSecondNs, 200);
   EXPECT_NE(reporter_.FindLimitOf(event), 0u);

@@ -295,7 +295,7 @@ bool Search::ExplainByCgroup(std::uint64_t needed) {
 void Search::ExplainRefusedMemory(std::uint64_t needed) {
   // In the kernel's order; what is only likely comes after what is certain.
   if (ExplainByMappings(0)) return;
-  if (Exceeds(as_, needed)) {
+  if (report_.adds_addresses && Exceeds(as_, needed)) {
     Explain(as_, FailureDetail::kRlimitAs, needed);
     return;
   }

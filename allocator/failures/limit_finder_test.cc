@@ -150,6 +150,14 @@ TEST_F(LimitFinderTest, AReportIsUsedAgain) {
   EXPECT_EQ(report_.count, 1u);
 }
 
+// What mprotect makes writable was in the address space before.
+TEST_F(LimitFinderTest, AProtectionAddsNoAddresses) {
+  Limits(101 * kMiB, 81 * kMiB);
+  EXPECT_EQ(Find(2 * kMiB), FailureDetail::kRlimitAs);
+  report_.adds_addresses = false;
+  EXPECT_EQ(Find(2 * kMiB), FailureDetail::kRlimitData);
+}
+
 TEST_F(LimitFinderTest, AddressSpace) {
   Limits(102 * kMiB);
   EXPECT_EQ(Find(2 * kMiB + 4096), FailureDetail::kRlimitAs);

@@ -36,6 +36,9 @@ struct LimitReport {
   // The call's addition to that reading's use, in its unit.
   std::uint64_t needed = 0;
   FailureDetail detail = FailureDetail::kUnknown;
+  // Told the finder: whether the refused call was to add to the address space.
+  // mprotect adds to what is writable alone.
+  bool adds_addresses = true;
 };
 
 // The readings' names.
