@@ -137,9 +137,9 @@ constexpr Remedy kMaxMapCount[] = {
 
 constexpr Remedy kRlimitAs[] = {
     {"Running process",
-     "Raise it without a restart (as root if it is to go above the hard "
-     "limit):",
-     "prlimit --pid {pid} --as={suggested_number}"},
+     "Raise it without a restart. As root, and without the colon, if it is to "
+     "go above the hard limit:",
+     "prlimit --pid {pid} --as={suggested_number}:"},
     {"Shell",
      "In the shell or script that starts the program, before it. The number "
      "is in KiB. \"cannot modify limit\" means that the hard limit is lower: "
@@ -162,9 +162,9 @@ constexpr Remedy kRlimitAs[] = {
 
 constexpr Remedy kRlimitData[] = {
     {"Running process",
-     "Raise it without a restart (as root if it is to go above the hard "
-     "limit):",
-     "prlimit --pid {pid} --data={suggested_number}"},
+     "Raise it without a restart. As root, and without the colon, if it is to "
+     "go above the hard limit:",
+     "prlimit --pid {pid} --data={suggested_number}:"},
     {"Shell",
      "In the shell or script that starts the program, before it. The number "
      "is in KiB.",
@@ -180,9 +180,9 @@ constexpr Remedy kRlimitData[] = {
 
 constexpr Remedy kRlimitMemlock[] = {
     {"Running process",
-     "Raise it without a restart (as root if it is to go above the hard "
-     "limit):",
-     "prlimit --pid {pid} --memlock={suggested_number}"},
+     "Raise it without a restart. As root, and without the colon, if it is to "
+     "go above the hard limit:",
+     "prlimit --pid {pid} --memlock={suggested_number}:"},
     {"Shell",
      "In the shell or script that starts the program, before it. The number "
      "is in KiB.",

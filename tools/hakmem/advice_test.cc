@@ -120,7 +120,7 @@ TEST(AdviceTest, TheLimitsValuesAreInTheSentence) {
 TEST(AdviceTest, ASuggestedLimitLeavesRoom) {
   // 1 GiB and what was needed, twice, in steps of 64 MiB.
   const std::string text = AllText(AdviceFor(Parsed(FailureJson())));
-  EXPECT_THAT(text, HasSubstr("prlimit --pid 77 --as=2214592512"));
+  EXPECT_THAT(text, HasSubstr("prlimit --pid 77 --as=2214592512:"));
   EXPECT_THAT(text, HasSubstr("ulimit -v 2162688"));
 }
 
