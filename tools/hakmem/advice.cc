@@ -98,13 +98,23 @@ void AddMemory(const Record& failure, Values& values) {
   values.emplace_back("{largest_free}", bytes(memory.largest_free.value_or(0)));
 }
 
+// What does not fit; pvalloc has no elements, and rounds its size
+// up.
+std::string ProductText(const Record& failure) {
+  const std::string size = SizeWithSign(failure.size);
+  return failure.count.has_value()
+             ? absl::StrCat(*failure.count, " elements of ", size,
+                            ": the product does not fit")
+             : absl::StrCat(size, ", which in whole pages do not fit");
+}
+
 // The request as the program wrote it: "calloc(3, 24)" and its size in words.
 Values ValuesOf(const Record& failure) {
   Values values = {
       {"{call}", ForTerminal(failure.call)},
       {"{size}", SizeWithSign(failure.size)},
       {"{size_number}", absl::StrCat(failure.size)},
-      {"{count}", absl::StrCat(failure.count.value_or(1))},
+      {"{product}", ProductText(failure)},
       {"{alignment}", absl::StrCat(failure.alignment.value_or(0))},
       {"{reason}", ForTerminal(failure.reason)},
       {"{detail}", ForTerminal(failure.detail)},

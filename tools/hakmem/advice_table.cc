@@ -295,10 +295,8 @@ constexpr AdviceEntry kTable[] = {
      "nearly always a mistake.",
      kAlignment},
     {"Threshold", "overflow", "A number of elements that is too large",
-     "{call} was asked for {count} elements of {size}: the product does not "
-     "fit in 64 bits.",
-     "{call} was asked for {count} elements of {size}: the product does not "
-     "fit in 64 bits.",
+     "{call} was asked for {product} in 64 bits.",
+     "{call} was asked for {product} in 64 bits.",
      "No setting makes room for it. The number of elements was computed "
      "wrongly, or came from input.",
      kOverflow},

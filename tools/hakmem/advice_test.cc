@@ -19,6 +19,7 @@
 namespace hakmem::tools {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -64,6 +65,16 @@ TEST(AdviceTest, EveryReasonIsTheLibrarys) {
   for (const AdviceEntry& entry : AdviceTable()) {
     EXPECT_TRUE(reasons.contains(entry.reason)) << entry.reason;
   }
+}
+
+TEST(AdviceTest, PvallocHasNoElements) {
+  Record failure = Parsed(FailureJson(
+      {{"call", "pvalloc"}, {"reason", "Threshold"}, {"detail", "overflow"}}));
+  failure.count.reset();
+  EXPECT_THAT(AdviceFor(failure).sentence,
+              AllOf(HasSubstr("in whole pages"), Not(HasSubstr("elements"))));
+  failure.count = 3;
+  EXPECT_THAT(AdviceFor(failure).sentence, HasSubstr("3 elements of "));
 }
 
 TEST(AdviceTest, EveryEntryIsWholeAndFilled) {
