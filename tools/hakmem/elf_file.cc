@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -22,6 +24,14 @@ namespace {
 constexpr std::uint64_t kMaxNoteBytes = 1 << 20;
 // Symbols of the largest programs, and their names.
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
+
+// What a process has mapped may be a device, or at its path may be a pipe by
+// now: to open these may wait for ever.
+std::ifstream OpenRegular(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return {};
+  return std::ifstream(path, std::ios::binary);
+}
 
 // A file may be cut off anywhere, so every read is checked.
 template <typename T>
@@ -130,7 +140,7 @@ std::string BuildIdInNotes(std::string_view notes) {
 }
 
 std::string BuildIdOfFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = OpenRegular(path);
   for (const Elf64_Phdr& segment : SegmentsOf(file)) {
     if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNoteBytes) {
       continue;
@@ -148,7 +158,7 @@ std::string BuildIdOfFile(const std::string& path) {
 
 std::vector<std::string> DefinedFunctions(
     const std::string& path, const std::vector<std::string_view>& names) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = OpenRegular(path);
   const std::vector<Elf64_Shdr> sections = SectionsOf(file);
   std::set<std::string, std::less<>> found;
   for (const Elf64_Shdr& section : sections) {
@@ -166,7 +176,7 @@ std::vector<std::string> DefinedFunctions(
 }
 
 std::optional<std::uint64_t> FirstLoadAddress(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = OpenRegular(path);
   for (const Elf64_Phdr& segment : SegmentsOf(file)) {
     if (segment.p_type == PT_LOAD) return segment.p_vaddr - segment.p_offset;
   }
@@ -175,7 +185,7 @@ std::optional<std::uint64_t> FirstLoadAddress(const std::string& path) {
 
 std::optional<std::uint64_t> ExportedAddress(const std::string& path,
                                              std::string_view name) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = OpenRegular(path);
   const std::vector<Elf64_Shdr> sections = SectionsOf(file);
   for (const Elf64_Shdr& section : sections) {
     if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) {
@@ -197,7 +207,7 @@ std::optional<std::uint64_t> ExportedAddress(const std::string& path,
 }
 
 bool IsStaticProgram(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = OpenRegular(path);
   bool loaded = false;
   for (const Elf64_Phdr& segment : SegmentsOf(file)) {
     if (segment.p_type == PT_INTERP) return false;

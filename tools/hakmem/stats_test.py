@@ -72,6 +72,19 @@ class StatsTest(PlantedProcessTest):
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, "^hakmem stats: .*" + words)
 
+    def test_a_pipe_in_the_place_of_a_mapped_file(self):
+        path = self.folder / "mapped"
+        path.write_bytes(bytes(4096))
+        process = self.start(sys.executable, "-c", """
+import mmap, os, sys
+file = open(sys.argv[1], "rb")
+mapping = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+os.unlink(sys.argv[1])
+os.mkfifo(sys.argv[1] + " (deleted)")
+print("ready", flush=True)
+sys.stdin.read()""", str(path), library="")
+        self.fails_with("there is no hakmem", process.pid)
+
     def test_tells_what_the_process_itself_tells(self):
         self.assertEqual(len(LIBRARIES), 4)
         for library in LIBRARIES:
