@@ -23,6 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -328,7 +329,10 @@ std::string ProcessImage::ReadText(std::uint64_t address) const {
   char next = 0;
   while (text.size() < kMaxTextBytes && Read(address, &next, 1).ok() &&
          next != '\0') {
-    text += next;
+    // Another user's process may hold anything there, for a terminal, too.
+    const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(next)) ||
+                       next == '.' || next == '-' || next == '+';
+    text += plain ? next : '?';
     ++address;
   }
   return text;

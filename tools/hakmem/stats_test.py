@@ -72,6 +72,13 @@ class StatsTest(PlantedProcessTest):
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, "^hakmem stats: .*" + words)
 
+    def test_a_process_that_calls_its_variant_anything(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        for index, byte in enumerate(b'"\x1b'):
+            self.gdb(process, "set *(char*)(((unsigned long*)&hakmem_statistics_tables)[11] + %d) = %d" % (index, byte))
+        self.assertEqual(self.report(process.pid)["variant"], "??lease")
+        self.assertIn("??lease", self.stats(process.pid).stdout)
+
     def test_a_pipe_in_the_place_of_a_mapped_file(self):
         path = self.folder / "mapped"
         path.write_bytes(bytes(4096))
