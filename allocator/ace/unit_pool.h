@@ -290,6 +290,7 @@ class UnitPool {
                        std::uint32_t units) const;
   unsigned PurgeEdges(VirtualMemory& memory, UnitIndex first,
                       std::uint32_t units) const;
+  void DropDirty(VirtualMemory& memory, FrameIndex frame);
   bool IsClean(UnitIndex unit) const;
   void CheckLists() const;
 

@@ -1,5 +1,5 @@
-// UnitPool: units that are free for their own class alone, and units without
-// access.
+// UnitPool: units that are free for their own class alone, units without
+// access, and what an unmapped frame leaves.
 
 #include <bit>
 #include <cerrno>
@@ -38,6 +38,16 @@ KeptUnits UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
   return taken;
 }
 
+// A frame that was just unmapped is dirty no more. It is never purged, so what
+// its units have of the tables goes now: 128 KiB of each, at most.
+void UnitPool::DropDirty(VirtualMemory& memory, FrameIndex frame) {
+  if (zone_.super_slab(frame).dirty_units == 0) return;
+  ClearDirty(frame, kAllUnits);
+  const UnitIndex first = FirstUnitOfFrame(frame);
+  purge_calls_ += PurgeTables(memory, first, kUnitsPerSuperSlab);
+  purge_calls_ += PurgeEdges(memory, first, kUnitsPerSuperSlab);
+}
+
 std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
                                 const UnmapBounds& bounds, FrameIndex& next,
                                 std::size_t& guards) {
@@ -51,7 +61,7 @@ std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
     ++unmap_calls_;
     if (!zone_.UnmapFrame(memory, next).ok()) continue;
     RemoveList(next);
-    ClearDirty(next, kAllUnits);
+    DropDirty(memory, next);
     free_units_ -= static_cast<unsigned>(std::popcount(slab.free_units));
     kept_units_ -= static_cast<unsigned>(std::popcount(slab.kept_units));
     guards += static_cast<unsigned>(std::popcount(slab.guarded_units));

@@ -397,7 +397,7 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
     ++unmap_calls_;
     if (!zone_.UnmapFrame(memory, next).ok()) continue;
     CutRun(next, 1);
-    ClearDirty(next, kAllUnits);
+    DropDirty(memory, next);
     zone_.super_slab(next).free_units = 0;
     free_units_ -= kUnitsPerSuperSlab;
     ForgetMoved(FirstUnitOfFrame(next), kUnitsPerSuperSlab);

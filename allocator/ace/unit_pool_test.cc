@@ -331,6 +331,32 @@ TEST_F(FinePoolTest, TablesGoThoughUnitsGoOneByOne) {
   EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
 }
 
+// What is unmapped while it is dirty is never purged.
+TEST_F(FinePoolTest, TablesGoWithFramesThatAreUnmapped) {
+  ASSERT_TRUE(pool_.GrantAt(kAllOfOne + 1, kAllOfOne - 1));
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    pool_.Release(unit, 1, /*dirty=*/true);
+  }
+  FrameIndex next = 0;
+  EXPECT_EQ(pool_.UnmapFree(memory_, {}, next), kSuperSlabBytes);
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    EXPECT_TRUE(AreTablesPurged(unit)) << unit;
+  }
+  EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
+  pool_.CheckInvariants();
+}
+
+TEST_F(FinePoolTest, TablesGoWithKeptUnitsThatAreUnmapped) {
+  pool_.Keep(0, kAllOfOne, /*dirty=*/true);
+  FrameIndex next = 0;
+  std::size_t guards = 0;
+  EXPECT_EQ(pool_.UnmapKept(memory_, {}, next, guards), kSuperSlabBytes);
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    EXPECT_TRUE(AreTablesPurged(unit)) << unit;
+  }
+  pool_.CheckInvariants();
+}
+
 TEST_F(FinePoolTest, TablesOfNeighboursThatAreUsedOrDirtyStay) {
   pool_.Release(7, 1, /*dirty=*/true);
   EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
@@ -369,7 +395,8 @@ TEST_F(UnitPoolTest, UnmapsWholeFramesAndMapsThemAgain) {
   ASSERT_EQ(pool_.Grant(3 * kUnitsPerSuperSlab, 1).first, 0U);
   pool_.Release(0, 5, true);
   pool_.Release(kUnitsPerSuperSlab, 2 * kUnitsPerSuperSlab, true);
-  memory_.RefuseCall(2, ENOMEM);
+  memory_.RefuseCall(2, ENOMEM, FakeVirtualMemory::Refuse::kOnce,
+                     VmCall::kUnmap);
   EXPECT_EQ(UnmapFree(), kSuperSlabBytes);
   Check();
   EXPECT_EQ(pool_.free_units(), 5 + kUnitsPerSuperSlab);
