@@ -108,6 +108,19 @@ TEST_P(AceUnmapTest, NothingIsSplitWhereMappingsAreShort) {
   EXPECT_EQ(Runs(), 1U);
 }
 
+// At a zone's end nothing has to be split, at no time, and nothing is refused.
+TEST_P(AceUnmapTest, AZonesEndGoesWhereMappingsAreShort) {
+  if (GetParam()) GTEST_SKIP() << "frames go one by one";
+  ASSERT_NE(Frames(1), kNoUnit);
+  Release(Frames(kLongFrames), kLongFrames);
+  const std::size_t free_frames = ace_->region().coarse().frame_count() - 1;
+  ASSERT_GE(free_frames, kLongFrames);
+  memory_.LimitMappings(memory_.mappings());
+  EXPECT_EQ(ace_->UnmapCaches(/*mappings_short=*/true),
+            free_frames * kSuperSlabBytes);
+  EXPECT_EQ(memory_.refused(), 0U);
+}
+
 // A guard page is a mapping, and splits another.
 TEST(AceUnmapGuardsTest, FramesWithGuardsGoWhereMappingsAreShort) {
   constexpr Config kGuarded = {

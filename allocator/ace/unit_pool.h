@@ -169,9 +169,10 @@ class UnitPool {
     FrameIndex least_frames = 1;
     bool may_split = true;
   };
-  // Unmaps the first wholly free frame at or after `next`, which is kNoFrame
-  // when there is none, or else where to go on; returns the bytes unmapped.
-  // Frames that the kernel will not unmap stay.
+  // Unmaps a wholly free frame of the first run at or after `next`, which is
+  // kNoFrame when there is none, or else where to go on; returns the bytes
+  // unmapped. Frames that the kernel will not unmap stay, and the rest of their
+  // run with them: others come in after each call of the kernel.
   std::size_t UnmapFree(VirtualMemory& memory, const UnmapBounds& bounds,
                         FrameIndex& next);
   // The same for a frame with kept units of which no unit is granted; the kept

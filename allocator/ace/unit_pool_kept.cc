@@ -59,7 +59,10 @@ std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
       continue;
     }
     ++unmap_calls_;
-    if (!zone_.UnmapFrame(memory, next).ok()) continue;
+    if (!zone_.UnmapFrame(memory, next).ok()) {
+      ++next;
+      return 0;
+    }
     RemoveList(next);
     DropDirty(memory, next);
     free_units_ -= static_cast<unsigned>(std::popcount(slab.free_units));

@@ -382,7 +382,8 @@ bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
          (bounds.may_split || zone_.super_slab(first).guarded_units != 0);
 }
 
-// Of a run from the front on, so that only its first frame splits a mapping.
+// Of a run from its end on where nothing is mapped behind, else from the front
+// on: so no frame splits a mapping but the first of a run between others.
 std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
                                 const UnmapBounds& bounds, FrameIndex& next) {
   const auto any = [this] { return non_empty_ >> kFirstFrameList != 0; };
@@ -390,19 +391,24 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
     if (!IsFreeFrame(next)) continue;
     const FrameIndex start = RunStart(next);
     const FrameIndex frames = zone_.super_slab(start).run_frames;
+    const FrameIndex end = start + frames;  // which is not free
     if (!MayUnmap(start, frames, bounds)) {
-      next = start + frames;  // which is not free: the loop steps over it
+      next = end;
       continue;
     }
+    const FrameIndex frame = zone_.IsBetweenMapped(end - 1, 1) ? next : end - 1;
     ++unmap_calls_;
-    if (!zone_.UnmapFrame(memory, next).ok()) continue;
-    CutRun(next, 1);
-    DropDirty(memory, next);
-    zone_.super_slab(next).free_units = 0;
+    if (!zone_.UnmapFrame(memory, frame).ok()) {
+      next = end;
+      return 0;
+    }
+    CutRun(frame, 1);
+    DropDirty(memory, frame);
+    zone_.super_slab(frame).free_units = 0;
     free_units_ -= kUnitsPerSuperSlab;
-    ForgetMoved(FirstUnitOfFrame(next), kUnitsPerSuperSlab);
+    ForgetMoved(FirstUnitOfFrame(frame), kUnitsPerSuperSlab);
     NoteUnmapped();
-    ++next;
+    if (frame == next) ++next;
     return kSuperSlabBytes;
   }
   next = kNoFrame;
