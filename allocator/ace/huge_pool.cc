@@ -256,7 +256,7 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
   Search search = {static_cast<Frame>(alignment_bytes >> kSuperSlabShift)};
   Gap gap;
   while (FindPlace(memory, bytes, search, gap, result)) {
-    ++map_calls_;
+    Count(map_calls_);
     result.status = memory.MapAt(AddressOf(gap.begin), bytes);
     if (result.status.ok()) {
       Link(gap.begin, gap.after, bytes);
@@ -285,6 +285,7 @@ VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
        from = to, to = slices.EndOf(from, end)) {
     purged = Purge(memory, from, to - from);
   }
+  Count(unmap_calls_);
   return memory.Unmap(begin, bytes);
 }
 
@@ -296,7 +297,7 @@ void HugePool::UnmapOrPurge(VirtualMemory& memory, Address begin,
 }
 
 bool HugePool::Purge(VirtualMemory& memory, Address begin, std::size_t bytes) {
-  purge_calls_.fetch_add(1, std::memory_order_relaxed);
+  Count(purge_calls_);
   return memory.Purge(begin, bytes).ok();
 }
 
@@ -318,7 +319,6 @@ std::size_t HugePool::Release(VirtualMemory& memory, Address address,
   Releasing releasing = {frame, lost_bytes, FutexLock::Mark(), releases_};
   releases_ = &releasing;
   if (lost_bytes != bytes) {
-    ++unmap_calls_;
     const FutexLockPause pause(lock_);
     UnmapOrPurge(memory, address + lost_bytes, bytes - lost_bytes);
     releasing.is_unmapped.store(true, std::memory_order_relaxed);
@@ -365,7 +365,7 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
       record.next == kNone ? window_.bytes >> kSuperSlabShift : record.next;
   if (FrameOf(address) + frames > end) return {};
   Result result;
-  ++map_calls_;
+  Count(map_calls_);
   result.status = memory.MapAt(address + record.bytes, bytes - record.bytes);
   if (!result.status.ok()) return result;
   SetBytes(record, bytes);
@@ -379,20 +379,20 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
 VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
                              std::size_t bytes) {
   const std::size_t old_bytes = BlockBytes(from);
-  ++map_calls_;
+  Count(map_calls_);
   VmStatus status = memory.MapAt(to + old_bytes, bytes - old_bytes);
   if (!status.ok()) return status;
   // A move replaces whatever lies where it puts the pages, so that place is
   // claimed first; where addresses are short, just its first page.
-  ++map_calls_;
+  Count(map_calls_);
   const VmStatus whole = memory.MapAt(to, old_bytes);
   status = whole;
   if (!status.ok() && status.error_number != EEXIST) {
-    ++map_calls_;
+    Count(map_calls_);
     status = memory.MapAt(to, memory.PageBytes());
   }
   if (status.ok()) {
-    ++move_calls_;
+    Count(move_calls_);
     status = memory.Move(from, to, old_bytes, /*keep_source=*/false);
     // A block that was moved before is several mappings, which Linux before
     // 6.17 does not move at once. A filter of system calls, or the limit on
@@ -405,7 +405,10 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
     // There was no room to copy to: that is what could be changed.
     if (!status.ok() && !whole.ok()) status = whole;
   }
-  if (!status.ok()) memory.Unmap(to + old_bytes, bytes - old_bytes);
+  if (!status.ok()) {
+    Count(unmap_calls_);
+    memory.Unmap(to + old_bytes, bytes - old_bytes);
+  }
   return status;
 }
 
@@ -445,7 +448,6 @@ void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
   Record& record = records_[frame];
   const std::size_t less_bytes = record.bytes - bytes;
   Claim(AddressOf(frame));
-  ++unmap_calls_;
   bool unmapped = false;
   {
     const FutexLockPause pause(lock_);

@@ -106,7 +106,9 @@ class HugePool {
   std::size_t metadata_bytes() const {
     return header_table_.mapped_bytes() + record_table_.mapped_bytes();
   }
-  std::uint64_t move_calls() const { return move_calls_; }
+  std::uint64_t move_calls() const {
+    return move_calls_.load(std::memory_order_relaxed);
+  }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     VisitTable(header_table_, visit);
@@ -190,6 +192,9 @@ class HugePool {
   void Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes);
   VmStatus MovePages(VirtualMemory& memory, Address from, Address to,
                      std::size_t bytes);
+  static void Count(std::atomic<std::uint64_t>& calls) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+  }
   // Without Ace's lock.
   VmStatus UnmapInSlices(VirtualMemory& memory, Address begin,
                          std::size_t bytes);
@@ -227,10 +232,11 @@ class HugePool {
   Relaxed<Frame> longest_frames_;
   std::size_t block_count_ = 0;  // of the list
   std::size_t mapped_bytes_ = 0;
-  std::uint64_t map_calls_ = 0;
-  std::uint64_t unmap_calls_ = 0;
-  std::uint64_t move_calls_ = 0;
-  // Written by any thread, read by statistics.
+  // Written by any thread, also while Ace's lock is let go of; read by
+  // statistics.
+  std::atomic<std::uint64_t> map_calls_{0};
+  std::atomic<std::uint64_t> unmap_calls_{0};
+  std::atomic<std::uint64_t> move_calls_{0};
   std::atomic<std::uint64_t> purge_calls_{0};
 };
 

@@ -11,6 +11,8 @@
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
@@ -56,6 +58,15 @@ class HugePoolTest : public testing::Test {
   void Release(Address address) {
     pool_.Release(memory_, address);
     pool_.CheckInvariants();
+  }
+  void ExpectAllCallsAreCounted() {
+    Statistics statistics;
+    StatisticSum sum(statistics);
+    pool_.VisitCounters(sum);
+    EXPECT_EQ(statistics.map_calls, memory_.calls(VmCall::kMap));
+    EXPECT_EQ(statistics.unmap_calls, memory_.calls(VmCall::kUnmap));
+    EXPECT_EQ(statistics.purge_calls, memory_.calls(VmCall::kPurge));
+    EXPECT_EQ(statistics.move_calls, memory_.calls(VmCall::kMove));
   }
   Address Frame(std::size_t frame) const {
     return first_ + frame * kSuperSlabBytes;
@@ -387,6 +398,7 @@ TEST_F(HugePoolTest, CopiesWhatTheKernelDoesNotMove) {
     EXPECT_EQ(resident & 1, 0);
     Release(moved);
     Release(neighbour);
+    ExpectAllCallsAreCounted();
   }
 }
 
@@ -420,6 +432,7 @@ TEST_F(HugePoolTest, SurvivesARefusedMoveThatTookItsTarget) {
     ExpectRefusedGrowth(block, error, mapped);
   }
   EXPECT_NE(Resize(block, 3 * kSuperSlabBytes), 0U);
+  ExpectAllCallsAreCounted();
 }
 
 TEST_F(HugePoolTest, TablesThatCannotGrowAreNamed) {
