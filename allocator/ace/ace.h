@@ -6,8 +6,9 @@
 // memory that becomes blocks, so that every failure is classified here.
 // Thread-safety: any thread; one lock, under which no other is taken but by
 // fork (lock order: docs/design.md). No call of the kernel whose time grows
-// with what it is asked for runs under it: what is purged, unmapped or moved is
-// taken out of all pools first, and the lock let go of.
+// with what it is asked for runs under it, unless the program has all locked
+// that is mapped (mlockall): what is purged, unmapped or moved is taken out of
+// all pools first, and the lock let go of.
 //
 // Granted memory is known to be zero when it is fresh or was given back to the
 // kernel since its last use. Freed memory is kept while it is wanted again: see
