@@ -334,6 +334,25 @@ TYPED_TEST(HeapRegistryTest, ATrimWritesToNoHeapThatHasNothingToGive) {
   this->heaps_.CheckInvariants();
 }
 
+// A thread may do nothing but free others' blocks: what it files of its own on
+// the way is given back, too.
+TYPED_TEST(HeapRegistryTest, ATrimGivesBackWhatAFreeOfOthersBlocksFiled) {
+  auto& owner = this->heaps_.Attach();
+  auto& other = this->heaps_.Attach();
+  const std::vector<void*> blocks = this->heaps_.Allocate(owner, kLarge, 60);
+  void* const others = this->heaps_.Allocate(other, kLarge);
+  owner.TryTrim();
+  owner.TryTrim();  // nothing is touched now
+  this->heaps_.Free(other, blocks);
+  other.Flush();
+  this->heaps_.Free(owner, others);  // and empties its mailbox
+  const std::uint64_t before = this->heaps_.GrantedBytes();
+  owner.TryTrim();
+  owner.TryTrim();
+  EXPECT_LE(this->heaps_.GrantedBytes(), before / 2 + 4 * kUnitBytes);
+  this->heaps_.CheckInvariants();
+}
+
 // Whoever visits a heap while its thread ends leaves what is loaded alone.
 TYPED_TEST(HeapRegistryTest, ReclaimsAHeapThatWasVisitedWhileItsThreadEnded) {
   auto& heap = this->heaps_.Attach();

@@ -72,7 +72,10 @@ void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
   const unsigned slot = owner % kOpen;
   Overdue overdue;
   lock_.Lock();
-  if (!mailbox_.empty()) Drain(/*by_owner=*/true);
+  if (!mailbox_.empty()) {
+    Drain(/*by_owner=*/true);
+    NoteTouched();
+  }
   if (open_[slot] != nullptr) Send(slot, overdue);
   Parcel* parcel = TakeParcel();
   if (parcel != nullptr) {
