@@ -53,6 +53,25 @@ TYPED_TEST(RemoteFreeTest, BlocksAreQueuedUntilTheirOwnerLooks) {
   EXPECT_EQ(heaps.GrantedBytes(), 0U);
 }
 
+// What a thread has put aside leaves though it does nothing but free blocks of
+// another owner.
+TYPED_TEST(RemoteFreeTest, OpenParcelsLeaveWhileOthersFillTheirs) {
+  auto& heaps = this->heaps_;
+  auto& owner = heaps.Attach();
+  auto& busy = heaps.Attach();
+  auto& other = heaps.Attach();
+  const std::vector<void*> few = heaps.Allocate(owner, kSmall, 5);
+  const std::vector<void*> many =
+      heaps.Allocate(busy, kSmall, 20 * Parcel::kCapacity);
+  heaps.Free(other, few);
+  heaps.Free(other, many);
+  owner.Flush();
+  for (const void* block : few) {
+    EXPECT_EQ(heaps.StateOf(block), BlockState::kFree);
+  }
+  heaps.CheckInvariants();
+}
+
 // What a thread has put aside leaves with its slow paths, though no parcel is
 // full.
 TYPED_TEST(RemoteFreeTest, OpenParcelsLeaveWithSlowPaths) {

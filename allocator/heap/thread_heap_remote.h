@@ -76,7 +76,13 @@ void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
     Drain(/*by_owner=*/true);
     NoteTouched();
   }
-  if (open_[slot] != nullptr) Send(slot, overdue);
+  if (open_[slot] != nullptr) {
+    // A thread may do nothing but free blocks of one owner; others wait for
+    // theirs. (Where two take turns at a place, all leave soon.)
+    const bool full = open_[slot]->owner == owner;
+    Send(slot, overdue);
+    if (full && ++slow_paths_ % kSendInterval == 0) SendAll(overdue);
+  }
   Parcel* parcel = TakeParcel();
   if (parcel != nullptr) {
     parcel->owner = owner;
