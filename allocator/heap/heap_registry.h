@@ -261,12 +261,17 @@ template <const Config& kConfig>
 void HeapRegistry<kConfig>::Reclaim() {
   for (unsigned i = 0; i < HeapSystem::kTouchedWords; ++i) {
     std::atomic<std::uint64_t>& word = system_.touched[i];
-    if (word.load(std::memory_order_relaxed) == 0) continue;
-    // acquire: pairs with the release in Touch; so each heap whose bit is taken
-    // counts below.
-    std::uint64_t bits = word.exchange(0, std::memory_order_acquire);
-    const HeapId heaps = count();
+    std::uint64_t bits = word.load(std::memory_order_relaxed);
+    // One by one: a thread that is refused meanwhile would find none of the
+    // heaps whose bits were taken at once, and fail for want of what they keep.
     for (; bits != 0; bits &= bits - 1) {
+      const std::uint64_t bit = bits & -bits;
+      // acquire: pairs with the release in Touch; so each heap whose bit is
+      // taken counts below.
+      if ((word.fetch_and(~bit, std::memory_order_acquire) & bit) == 0) {
+        continue;
+      }
+      const HeapId heaps = count();
       for (HeapId id = i * 64 + static_cast<HeapId>(std::countr_zero(bits));
            id <= heaps; id += HeapSystem::kTouchedBits) {
         if (id != 0 && !At(id).TryReclaim()) system_.Touch(id);

@@ -193,6 +193,31 @@ TYPED_TEST(HeapRegistryTest, ManyThreadsInTurnNeedOneHeap) {
   EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
 }
 
+// Threads that are refused at once share what is to be done: none of them takes
+// a heap for given back because another one is going to look at it.
+TYPED_TEST(HeapRegistryTest, ReclaimsAtOnceShareTheHeaps) {
+  for (int i = 0; i < 8; ++i) {
+    auto& heap = this->heaps_.Attach();
+    this->heaps_.Free(heap, this->heaps_.Allocate(heap, kLarge, 100));
+  }
+  const std::uint64_t before = this->heaps_.GrantedBytes();
+  // Now the first slab that goes back calls the kernel.
+  this->heaps_.ace().SetDecay(0);
+  bool entered = false;
+  std::uint64_t during = before;
+  this->heaps_.memory().WatchLongCalls([&](VmCall, Address, std::size_t) {
+    if (entered) return;
+    entered = true;
+    std::thread([this] { this->registry_.Reclaim(); }).join();
+    during = this->heaps_.GrantedBytes();
+  });
+  this->registry_.Reclaim();
+  this->heaps_.memory().WatchLongCalls(nullptr);
+  EXPECT_TRUE(entered);
+  EXPECT_LT(during, before / 2);
+  this->heaps_.CheckInvariants();
+}
+
 // After a fork every heap counts as touched, and none but those that exist is
 // visited.
 TYPED_TEST(HeapRegistryTest, AForksChildReclaimsTheHeapsThereAre) {

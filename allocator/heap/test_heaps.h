@@ -40,6 +40,7 @@ class TestHeaps {
   }
 
   FakeVirtualMemory& memory() { return memory_; }
+  Ace& ace() { return ace_; }
   HeapRegistry<kConfig>& registry() { return registry_; }
   Heap& Attach() {
     VmStatus status;
