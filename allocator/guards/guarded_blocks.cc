@@ -152,10 +152,9 @@ void GuardedBlocks::SetKind(const void* pointer, BlockKind kind) {
 }
 
 bool GuardedBlocks::IsBlock(SlotIndex index) const {
-  // acquire: pairs with the releases in Allocate and PutSlot.
+  // acquire: pairs with the releases in Allocate, Free and PutSlot.
   const State state = At(index).state.load(std::memory_order_acquire);
-  return (state == State::kLive || state == State::kFree ||
-          state == State::kLost) &&
+  return state != State::kUnused && state != State::kBusy &&
          At(index).start != 0;
 }
 
@@ -187,13 +186,17 @@ bool GuardedBlocks::FindLive(const void* pointer, std::size_t& size_bytes,
 
 GuardedBlockFacts GuardedBlocks::FactsOf(SlotIndex index) const {
   const Slot& slot = At(index);
-  const bool freed = slot.state.load(std::memory_order_relaxed) != State::kLive;
+  // acquire: pairs with the releases in Free and PutSlot.
+  const State state = slot.state.load(std::memory_order_acquire);
+  const bool freed = state != State::kLive;
   GuardedBlockFacts facts = {
       .start = slot.start,
       .size_bytes = slot.size_bytes,
       .freed = freed,
-      .history = {{true, slot.allocated_by, slot.allocation},
-                  {freed, slot.freed_by, slot.free}}};
+      .history = {{true, slot.allocated_by, slot.allocation}, {}}};
+  if (freed && state != State::kFreeing) {
+    facts.history.release = {true, slot.freed_by, slot.free};
+  }
   DropOwnFrames(facts.history.allocation.stack);
   DropOwnFrames(facts.history.release.stack);
   return facts;
@@ -206,7 +209,7 @@ void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
   // One of two threads that free a block at once finds it freed.
   // acquire: pairs with the release in Allocate.
   if (index == kNoSlot || At(index).start != address ||
-      !At(index).state.compare_exchange_strong(live, State::kBusy,
+      !At(index).state.compare_exchange_strong(live, State::kFreeing,
                                                std::memory_order_acquire,
                                                std::memory_order_relaxed)) {
     ReportMisuse(call);
@@ -223,14 +226,19 @@ void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
   live_bytes_.fetch_sub(slot.size_bytes, std::memory_order_relaxed);
   slot.free = stack;
   slot.freed_by = ThreadId();
+  // Before its pages cannot be accessed: who still does is told who has freed
+  // it. release: pairs with the acquires in IsBlock and FactsOf.
+  slot.state.store(State::kFreed, std::memory_order_release);
   // Protected first: what is written in between would be taken for zero.
   slot.dirty |= !memory_.Protect(slot.pages, slot.pages_bytes).ok();
   slot.dirty |= !memory_.Purge(slot.pages, slot.pages_bytes).ok();
   PutSlot(index);
 }
 
+// Another thread may have freed the block meanwhile, and the slot be another's.
 bool GuardedBlocks::IsIntact(const void* pointer) const {
-  return FindDamage(At(SlotOf(pointer))) == 0;
+  const SlotIndex index = SlotOf(pointer);
+  return index == kNoSlot || FindDamage(At(index)) == 0;
 }
 
 void GuardedBlocks::Shrink(const void* pointer, std::size_t size_bytes) {
@@ -335,7 +343,8 @@ void GuardedBlocks::CheckInvariants() {
   for (SlotIndex index = 0; index < slot_count_; ++index) {
     const Slot& slot = At(index);
     const State state = slot.state.load(std::memory_order_relaxed);
-    HAK_CHECK(state != State::kBusy);  // GB1
+    HAK_CHECK(state != State::kBusy && state != State::kFreeing &&
+              state != State::kFreed);  // GB1
     HAK_CHECK_EQ(state == State::kUnused, index >= unused_);
     if (state == State::kFree) --queued;
     if (state != State::kLive) continue;

@@ -20,8 +20,8 @@
 //
 // Invariants:
 //   GB1: each slot is in the queue (Free), or nobody's yet (Unused), or holds a
-//       block (Live), or one thread is changing it (Busy), or it is not used
-//       again (Lost).
+//       block (Live), or one thread is changing it (Busy, Freeing, Freed), or
+//       it is not used again (Lost).
 //   GB2: of a Live slot no more is accessible than the pages that the block
 //       needs, and of a Free one nothing, unless the kernel refused to protect
 //       it or the program went on after a misuse.
@@ -148,7 +148,18 @@ class GuardedBlocks {
   using SlotIndex = std::uint32_t;
   static constexpr SlotIndex kNoSlot = ~SlotIndex{0};
 
-  enum class State : std::uint8_t { kUnused, kBusy, kLive, kFree, kLost };
+  // While a slot is Freeing or Freed, its block is no longer live; once it is
+  // Freed, it is known who has freed it. So other threads that use the block
+  // meanwhile are told what they do.
+  enum class State : std::uint8_t {
+    kUnused,
+    kBusy,
+    kLive,
+    kFreeing,
+    kFreed,
+    kFree,
+    kLost
+  };
 
   struct Slot {
     // Written by who allocates or frees the block, read by all.
@@ -156,7 +167,8 @@ class GuardedBlocks {
     // The program went on after a misuse here, so that its pages or its canary
     // are not as they should be. Set by any thread.
     std::atomic<bool> misused;
-    // The rest is written while the slot is Busy.
+    // The rest is written while the slot is Busy, and what is known of the free
+    // while it is Freeing.
     // A refused call of the kernel has left something in its pages.
     bool dirty;
     Address start;  // of the block

@@ -369,6 +369,26 @@ TEST_F(GuardedBlocksDeathTest, MisuseIsReported) {
               "by delete, guarded block of 100 bytes\\)\n");
 }
 
+// What another thread does with a block whose free is under way.
+TEST_F(GuardedBlocksDeathTest, WhoUsesABlockThatIsBeingFreedIsToldSo) {
+  Start(2);
+  char* const block = Allocate(100, 16, kLeft);
+  unsigned watched = 0;
+  memory.WatchLongCalls([&](VmCall, Address, std::size_t) {
+    ++watched;
+    EXPECT_FALSE(IsLive(block));
+    EXPECT_EQ(SentenceOf(AddressOf(block)),
+              "hakmem: fatal: use after free of " + Hex(AddressOf(block)) +
+                  " (0 bytes into a guarded block of 100 bytes, freed)");
+    EXPECT_EXIT(Free(block), testing::KilledBySignal(SIGABRT),
+                "double free of 0x[0-9a-f]+ \\(guarded block of 100 bytes, "
+                "state free\\)\n");
+  });
+  Free(block);
+  memory.WatchLongCalls(nullptr);
+  EXPECT_EQ(watched, 1u);
+}
+
 TEST_F(GuardedBlocksDeathTest, DamageIsFoundByFree) {
   Start(4);
   const auto aborts = testing::KilledBySignal(SIGABRT);
