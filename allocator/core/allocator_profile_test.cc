@@ -452,6 +452,32 @@ TYPED_TEST(AllocatorProfileTest, BlocksThatDieYoungAreThinned) {
   }
 }
 
+// A sample that a thread gets while it waits for a guarded block weighs as much
+// as any other.
+TYPED_TEST(AllocatorProfileTest, ThinnedSamplesWeighTheSameNearGuardedBlocks) {
+  constexpr std::size_t kBytes = 4000;
+  const std::size_t class_bytes = ClassBytes(ClassOf(kBytes));
+  HeapOptions options = Sampling(512 * kKiB);
+  options.guard_sample = 150;
+  TestAllocator<TypeParam::kConfig> test(options);
+  auto& allocator = *test.allocator;
+  std::vector<void*> blocks(256);
+  std::uint64_t bytes = 0;
+  for (unsigned i = 0; i < 8000; ++i) {
+    for (void*& block : blocks) {
+      block = allocator.Allocate(test.self, kBytes);
+      // Guarded blocks are not sampled, and as long as they were asked to be.
+      if (allocator.UsableSize(test.self, block) == class_bytes) {
+        bytes += class_bytes;
+      }
+    }
+    for (void* const block : blocks) allocator.Free(test.self, block);
+  }
+  const ProfileFigures allocated = allocator.profile().Totals().allocated;
+  EXPECT_NEAR(static_cast<double>(allocated.bytes) / static_cast<double>(bytes),
+              1, 5 / std::sqrt(static_cast<double>(allocated.samples)));
+}
+
 TYPED_TEST(AllocatorProfileTest, WithSampledGuards) {
   HeapOptions options = Sampling(1000);
   options.guard_sample = 10;

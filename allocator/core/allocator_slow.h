@@ -419,8 +419,10 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
     guards_.Finish(
         got.block, moved ? request.pointer : nullptr,
         Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
+    // A thread that waits for a guarded block has its samples from its own
+    // heap.
     KeepSample(ace_, profile_, got.block, frame, SampledGuards::own_stack(),
-               Heaps::Serves(self) ? self->last_thinning() : 0);
+               Heaps::Real(self)->last_thinning());
     return got.block;
   }
   EnsureStarted();
