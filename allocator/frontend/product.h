@@ -19,6 +19,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/size_ends.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
 #include "allocator/failures/failure_trace.h"
@@ -62,10 +63,8 @@ class Product {
   // path: 0 until it is known that the program has not replaced what they go
   // through.
   struct HotNewLimits {
-    std::atomic<std::size_t> tiny_end{0};
-    std::atomic<std::size_t> pool_end{0};
-    std::atomic<std::size_t> aligned_tiny_bytes{0};
-    std::atomic<std::size_t> aligned_pool_bytes{0};
+    SizeEnds plain;
+    SizeEnds aligned;  // by the block's last byte
   };
   static HAK_ALWAYS_INLINE HotNewLimits& hot_new_limits() {
     return hot_new_limits_;
