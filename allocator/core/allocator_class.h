@@ -71,7 +71,7 @@ class Allocator {
         hardening_(ace_, guards_),
         heaps_(host, registry_),
         large_(ace_, hardening_, counters_),
-        recovery_(host, ace_),
+        recovery_(host, ace_, kSlackBytes),
         upkeep_(ace_, registry_, guards_, profile_, counters_, recovery_) {}
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;

@@ -1,10 +1,13 @@
 #include "allocator/core/recovery.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/probe.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/superslab/block_bounds.h"
 
 namespace hakmem {
 namespace {
@@ -26,18 +29,23 @@ void ClearLimit(FailureEvent& event) {
 
 }  // namespace
 
-void DescribeRequest(const Request& request, FailureEvent& event) {
+void DescribeRequest(const Request& request, std::size_t slack_bytes,
+                     FailureEvent& event) {
   event.call = request.call;
   event.size_bytes = request.size_bytes;
   event.alignment_bytes = request.alignment_bytes;
   event.count = request.count;
-  const std::size_t bytes = request.TotalBytes();
-  if (bytes <= kMaxPoolBytes && request.alignment_bytes <= kMaxPoolBytes) {
-    const SizeClass size_class = AlignedClassOf(bytes, request.alignment_bytes);
+  // What is no power of two is refused for it, and no class fits it.
+  const std::size_t alignment_bytes =
+      IsPowerOfTwo(request.alignment_bytes) ? request.alignment_bytes : 1;
+  std::size_t bytes = request.TotalBytes();
+  if (__builtin_add_overflow(bytes, slack_bytes, &bytes)) bytes = SIZE_MAX;
+  if (slack_bytes != 0) bytes = std::max(bytes, kMinBoundedBlockBytes);
+  if (bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes) {
+    const SizeClass size_class = AlignedClassOf(bytes, alignment_bytes);
     event.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
     event.class_bytes = ClassBytes(size_class);
-  } else if (bytes <= kMaxSpanBytes &&
-             request.alignment_bytes <= kMaxSpanBytes) {
+  } else if (bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes) {
     event.route = Route::kSpan;
   } else {
     event.route = Route::kHuge;
@@ -170,7 +178,7 @@ void* Recovery::Recover(RefusedServer& server, const CallResult& got,
     return nullptr;
   }
   failed.event.attempts = 1;
-  DescribeRequest(failed.request, failed.event);
+  DescribeRequest(failed.request, slack_bytes_, failed.event);
   host_.reporter->Identify(frame, failed.event);
   NoteRefusal(server, got.outcome, failed);
   if (got.block != nullptr) {

@@ -18,6 +18,7 @@
 #define HAKMEM_ALLOCATOR_CORE_RECOVERY_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
@@ -64,7 +65,9 @@ class Recovery {
   static constexpr std::uint64_t kMaxCountedBytes = kGiB;
   static constexpr std::uint64_t kCountIntervalNs = 1'000'000'000;
 
-  constexpr Recovery(const Host& host, Ace& ace) : host_(host), ace_(ace) {}
+  // `slack_bytes`: the least that a block has beyond what was asked for.
+  constexpr Recovery(const Host& host, Ace& ace, std::size_t slack_bytes)
+      : host_(host), ace_(ace), slack_bytes_(slack_bytes) {}
   Recovery(const Recovery&) = delete;
   Recovery& operator=(const Recovery&) = delete;
 
@@ -105,6 +108,7 @@ class Recovery {
 
   const Host& host_;
   Ace& ace_;
+  const std::size_t slack_bytes_;
   std::uint64_t max_alloc_bytes_ = 0;
   // Written by any thread, read by statistics.
   std::atomic<std::uint64_t> failed_calls_{0};
@@ -114,7 +118,8 @@ class Recovery {
 };
 
 // Fills in what the call asked for, and by which route it would be served.
-void DescribeRequest(const Request& request, FailureEvent& event);
+void DescribeRequest(const Request& request, std::size_t slack_bytes,
+                     FailureEvent& event);
 
 }  // namespace hakmem
 
