@@ -60,7 +60,8 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
   const bool large = block.route >= Route::kSpan;
   if (kProfiles<kConfig> && block.is_sampled() && large) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
-    if (Heaps::Serves(self)) self->NoteSampleFreed(SampleGaps::kLarge);
+    Heap* const heap = Heaps::Real(self);
+    if (Heaps::Serves(heap)) heap->NoteSampleFreed(SampleGaps::kLarge);
   }
   if (large && !large_.Claim(self, pointer, PointerUse::kFree, block)) return;
   if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
@@ -118,7 +119,8 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   }
   if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
-    if (self->id() == block.owner) self->NoteSampleFreed(block.size_class);
+    Heap* const heap = Heaps::Real(self);
+    if (heap->id() == block.owner) heap->NoteSampleFreed(block.size_class);
     Free(self, pointer, kind);
     return;
   }

@@ -136,6 +136,26 @@ TYPED_TEST(AllocatorProfileTest, EveryRoute) {
   EXPECT_EQ(test.failures(), 0U);
 }
 
+// A thread that waits for its next guarded block is thinned like others.
+TYPED_TEST(AllocatorProfileTest, WhoWaitsIsThinned) {
+  HeapOptions options = Sampling(64 * kKiB);
+  options.guard_sample = 2;
+  TestAllocator<TypeParam::kConfig> test(options);
+  void* const small = test.allocator->Allocate(test.self, 16);
+  constexpr std::uint64_t kBlocks = 2000;
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    void* const block = test.allocator->Allocate(test.self, 400'000);
+    ASSERT_NE(block, nullptr);
+    test.allocator->Free(test.self, block);
+  }
+  const ProfileTotals totals = test.allocator->profile().Totals();
+  EXPECT_LT(totals.allocated.samples, kBlocks * 6 / 10);
+  // What they stand for is right all the same.
+  EXPECT_NEAR(static_cast<double>(totals.allocated.blocks()), kBlocks,
+              kBlocks / 5);
+  test.allocator->Free(test.self, small);
+}
+
 TYPED_TEST(AllocatorProfileTest, NoneWhenOff) {
   TestAllocator<TypeParam::kConfig> test(Sampling(0));
   for (int round = 0; round < 2000; ++round) {

@@ -419,10 +419,10 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
     guards_.Finish(
         got.block, moved ? request.pointer : nullptr,
         Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
-    // A thread that waits for a guarded block has its samples from its own
-    // heap.
+    // One that waits has its heap all the same.
+    Heap* const heap = Heaps::Real(self);
     KeepSample(ace_, profile_, got.block, frame, SampledGuards::own_stack(),
-               Heaps::Real(self)->last_thinning());
+               Heaps::Serves(heap) ? heap->last_thinning() : 0);
     return got.block;
   }
   EnsureStarted();
