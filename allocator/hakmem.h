@@ -186,7 +186,8 @@ size_t hakmem_failure_events(struct hakmem_failure_event* events,
  * tried once more; up to 16 times in one call. It may allocate; what fails
  * meanwhile on the same thread does not call it again. Several threads may call
  * it at once. It must return: no exception, no longjmp. `event` is valid until
- * then; its disposition is "pending". */
+ * then; its disposition is "pending". Where its reason is "Threshold", no
+ * memory helps: the call is not tried again, whatever is returned. */
 /* NOLINTNEXTLINE(modernize-use-using): C has no other way. */
 typedef int (*hakmem_failure_handler)(const struct hakmem_failure_event* event,
                                       void* context);

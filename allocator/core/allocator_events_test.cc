@@ -352,6 +352,29 @@ TYPED_TEST(AllocatorEventsTest, TheHandlerIsNotAskedForever) {
   EXPECT_EQ(this->TakeEvent().attempts, 2u);
 }
 
+TYPED_TEST(AllocatorEventsTest, TheHandlerIsAskedOnceWhereNoMemoryHelps) {
+  HeapOptions options;
+  options.max_alloc_bytes = 100 * kMiB;
+  this->Start(options);
+  int calls = 0;
+  test_handler = [&](const FailureEvent& event) {
+    EXPECT_EQ(event.reason, FailureReason::kThreshold);
+    ++calls;
+    return true;
+  };
+  auto& allocator = this->allocator();
+  EXPECT_EQ(allocator.Allocate(this->self(), ~std::size_t{0}), nullptr);
+  EXPECT_EQ(this->TakeEvent().attempts, 1U);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(allocator.AllocateZeroed(this->self(), ~std::size_t{0}, 2),
+            nullptr);
+  this->TakeEvent();
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(allocator.Allocate(this->self(), 101 * kMiB), nullptr);
+  EXPECT_EQ(this->TakeEvent().disposition, Disposition::kReturnedNull);
+  EXPECT_EQ(calls, 3);
+}
+
 // Calls that fail inside the handler make events of their own.
 TYPED_TEST(AllocatorEventsTest, CallsInsideTheHandlerHaveEventsOfTheirOwn) {
   ASSERT_NE(this->allocator().Allocate(this->self(), 100), nullptr);

@@ -191,7 +191,12 @@ void* Recovery::Recover(RefusedServer& server, const CallResult& got,
     return block;
   }
   if (host_.ask_for_memory == nullptr) return nullptr;
-  for (int retries = 0; retries < kMaxHandlerRetries; ++retries) {
+  // Where no memory helps, the program is told once, and would give up what it
+  // has for nothing if it were asked again.
+  const int most = failed.refusal.reason == FailureReason::kThreshold
+                       ? 1
+                       : kMaxHandlerRetries;
+  for (int retries = 0; retries < most; ++retries) {
     Announce(failed);
     if (!host_.ask_for_memory(failed.event)) return nullptr;
     if (void* block = TryAgain(server, failed); block != nullptr) {

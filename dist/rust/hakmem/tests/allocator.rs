@@ -94,7 +94,8 @@ fn a_failed_call_leaves_an_event_with_its_reason() {
     let block = black_box(unsafe { alloc(Layout::from_size_align(size, 8).expect("a layout")) });
     hakmem::set_failure_handler(None);
     assert!(block.is_null());
-    assert_eq!(ASKED.load(Ordering::Relaxed), 2);
+    // No memory would have helped, so it is not asked again.
+    assert_eq!(ASKED.load(Ordering::Relaxed), 1);
     let failures = hakmem::failures();
     let failure = failures
         .iter()
