@@ -23,8 +23,6 @@
 #define HAK_EXPORT __attribute__((visibility("default")))
 // A symbol that may be absent at run time; test its address before use.
 #define HAK_WEAK __attribute__((weak))
-// The function's result depends on format string `fmt` and arguments `args`.
-#define HAK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 // Thread-local storage reached without a call. Allowed because the library is
 // either preloaded or linked in; its few bytes fit glibc's surplus when it is
 // loaded by dlopen.

@@ -60,6 +60,13 @@ inline constexpr Host kTestHost = {
         },
 };
 
+// With a sample for each so many bytes, on average.
+inline HeapOptions Sampling(std::uint64_t mean_bytes) {
+  HeapOptions options;
+  options.profile_bytes = mean_bytes;
+  return options;
+}
+
 template <const Config& kConfig>
 class TestAllocator {
  public:

@@ -1,0 +1,50 @@
+#include "allocator/core/recovery.h"
+
+#include <cstddef>
+
+#include "allocator/config/config.h"
+#include "allocator/config/test_variant.h"
+#include "allocator/core/allocator.h"
+#include "allocator/failures/failure_event.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+template <typename V>
+class RecoveryTest : public testing::Test {};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(RecoveryTest, Variants);
+
+// The block that a request would have got is longer where it has a canary.
+TYPED_TEST(RecoveryTest, SaysWhichBlockItWouldHaveBeen) {
+  constexpr std::size_t kSlack = Allocator<TypeParam::kConfig>::kSlackBytes;
+  const auto describe = [&](std::size_t size, std::size_t alignment) {
+    FailureEvent event;
+    DescribeRequest({.size_bytes = size, .alignment_bytes = alignment}, kSlack,
+                    event);
+    return event;
+  };
+  const auto expect = [&](std::size_t size, Route route, std::size_t bytes) {
+    EXPECT_EQ(describe(size, kMinAlignmentBytes).route, route) << size;
+    EXPECT_EQ(describe(size, kMinAlignmentBytes).class_bytes, bytes) << size;
+  };
+  expect(1, Route::kTiny, kSlack == 0 ? 16 : 32);
+  expect(64, Route::kTiny, kSlack == 0 ? 64 : 80);
+  expect(1024 - kSlack, Route::kTiny, 1024);
+  expect(1025 - kSlack, Route::kPool, 1280);
+  expect(kMaxPoolBytes - kSlack, Route::kPool, kMaxPoolBytes);
+  expect(kMaxPoolBytes + 1 - kSlack, Route::kSpan, 0);
+  expect(kMaxSpanBytes - kSlack, Route::kSpan, 0);
+  expect(kMaxSpanBytes + 1 - kSlack, Route::kHuge, 0);
+  expect(~std::size_t{0}, Route::kHuge, 0);
+  // No power of two.
+  for (const std::size_t alignment : {33U, 32769U, 49153U, 65535U}) {
+    EXPECT_EQ(describe(65'500, alignment).class_bytes, kMaxPoolBytes);
+  }
+}
+
+}  // namespace
+}  // namespace hakmem
