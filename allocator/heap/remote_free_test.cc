@@ -111,6 +111,27 @@ TYPED_TEST(RemoteFreeTest, OneThreadServesManyOwners) {
   EXPECT_EQ(heaps.GrantedBytes(), 0U);
 }
 
+// Empty parcels that came back to a heap without a thread serve others.
+TYPED_TEST(RemoteFreeTest, ParcelsOfAHeapWithoutAThreadServeOthers) {
+  constexpr std::size_t kParcels = 300;
+  auto& heaps = this->heaps_;
+  auto& owner = heaps.Attach();
+  auto& gone = heaps.Attach();
+  auto& next = heaps.Attach();
+  const auto free_by = [&](auto& sender) {
+    heaps.Free(sender,
+               heaps.Allocate(owner, kSmall, kParcels * Parcel::kCapacity));
+    owner.Flush();
+  };
+  free_by(gone);
+  heaps.registry().Abandon(gone);
+  gone.TryReclaim();
+  const std::size_t metadata_bytes = heaps.registry().metadata_bytes();
+  free_by(next);
+  EXPECT_EQ(heaps.registry().metadata_bytes(), metadata_bytes);
+  heaps.CheckInvariants();
+}
+
 // An owner that never takes a slow path again keeps little memory back: its
 // senders file the blocks when too many bytes are on their way.
 TYPED_TEST(RemoteFreeTest, ASleepingOwnerPinsLittle) {

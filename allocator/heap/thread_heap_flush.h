@@ -3,6 +3,8 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 
+#include <utility>
+
 #include "allocator/heap/thread_heap_class.h"
 #include "allocator/reports/fatal.h"
 
@@ -82,11 +84,14 @@ void ThreadHeap<kConfig>::FlushAll() {
   }
   slabs_.ReleaseEmpty();
   spares_.KeepAtMost(system_->magazines, 0);
-  while (free_parcels_ != nullptr) {
-    Parcel* parcel = free_parcels_;
-    free_parcels_ = parcel->next;
-    system_->parcels.Put(parcel);
-    --parcels_;
+  for (Parcel* list :
+       {std::exchange(free_parcels_, nullptr), returned_.TakeAll()}) {
+    while (list != nullptr) {
+      Parcel* const parcel = list;
+      list = parcel->next;
+      system_->parcels.Put(parcel);
+      --parcels_;
+    }
   }
 }
 

@@ -16,7 +16,7 @@ namespace {
 // By OptionOrigin.
 constexpr const char* kOriginWords[] = {
     " (default)\n", " (environment)\n",
-    " (the program replaces some of new and delete)\n"};
+    " (the program or its libraries may bring new and delete of their own)\n"};
 
 // The row of the table, or null.
 const OptionSpec* FindOption(std::string_view name) {

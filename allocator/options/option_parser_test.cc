@@ -397,8 +397,8 @@ TEST(PrintConfig, ShowsDefaults) { EXPECT_EQ(OptionLines({}), kDefaultLines); }
 
 TEST(PrintConfig, ShowsWhatTheProgramMakesNecessary) {
   constexpr char kLeftAlone[] =
-      "  HAKMEM_CHECK_KINDS=0 "
-      "(the program replaces some of new and delete)\n";
+      "  HAKMEM_CHECK_KINDS=0 (the program or its libraries may bring new and "
+      "delete of their own)\n";
   ParsedOptions options;
   LeaveKindsAlone(options);
   EXPECT_EQ(options.values.check_kinds, 0u);
