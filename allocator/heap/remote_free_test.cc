@@ -255,6 +255,38 @@ TYPED_TEST(RemoteFreeTest, ABlockFreedTwiceOnItsWayIsReported) {
   EXPECT_DEATH(owner.Flush(), "hakmem: fatal: double free of 0x");
 }
 
+// The owner's store came last, and its slab was free as a whole before the
+// other's parcel left.
+TYPED_TEST(RemoteFreeTest, ABlockFreedTwiceWhoseSlabIsReleasedIsReported) {
+  for (const bool is_used_anew : {false, true}) {
+    TestHeaps<TypeParam::kConfig> heaps;
+    auto& owner = heaps.Attach();
+    auto& other = heaps.Attach();
+    void* const block = heaps.Allocate(owner, kSmall);
+    heaps.SetHeader(block, BlockState::kQueued);
+    other.FreeRemote(owner.id(), kSmall, block);
+    heaps.SetHeader(block, BlockState::kLive);
+    heaps.Free(owner, block);
+    owner.Flush();
+    EXPECT_EQ(heaps.GrantedBytes(), 0U);
+    if (is_used_anew) heaps.Allocate(other, kSmall);
+    other.Flush();
+    EXPECT_DEATH(owner.Flush(),
+                 "hakmem: fatal: double free of 0x[0-9a-f]+ \\(class 64, "
+                 "state released\\)");
+    // Where its header has gone with the memory, or another block lies there.
+    heaps.HeaderOf(block) = kNoBlock;
+    EXPECT_DEATH(owner.Flush(),
+                 "hakmem: fatal: invalid free of 0x[0-9a-f]+ \\(inside "
+                 "hakmem's region, but not a block\\)");
+    SetOnMisuse(OnMisuse::kLog);
+    const std::uint64_t before = MisuseCount();
+    owner.Flush();
+    EXPECT_EQ(MisuseCount(), before + 1);
+    SetOnMisuse(OnMisuse::kAbort);
+  }
+}
+
 // The owner has pushed it; another has filed it before that magazine is full.
 TYPED_TEST(RemoteFreeTest, ABlockFiledWhileItsOwnerFreesItIsReported) {
   auto& heaps = this->heaps_;

@@ -101,19 +101,27 @@ void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
 }
 
 // A block that came by parcel and is not Queued was freed twice, by two threads
-// at once, or its header was damaged.
+// at once, or its header was damaged. Its unit may be nobody's by now, or
+// another's: then the other free came first, and its whole slab was free.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FailUnqueue(const void* block, UnitRecord record,
                                       HeaderByte found) const {
-  const unsigned code = HeaderCode(UnitLiveHeader(record));
-  HAK_CHECK(code >= 1 && code <= kClassCount);
-  const auto size_class = static_cast<SizeClass>(code - 1);
-  const BlockReport report = ReportOf(block, size_class, UnitOwner(record));
-  if (HeaderCode(found) == code && HeaderState(found) != BlockState::kQueued) {
+  const HeaderByte live = UnitLiveHeader(record);
+  const unsigned code = HeaderCode(found);
+  if (UnitOwner(record) != id() || found == kNoBlock) {
+    const bool known = code >= 1 && code <= kClassCount;
+    const auto size_class = static_cast<SizeClass>(known ? code - 1 : 0);
+    const BlockReport report = ReportOf(block, size_class, /*owner=*/0);
+    return known ? FatalFreedBlock(report, "released") : FatalNotABlock(report);
+  }
+  const BlockReport report = ReportOf(
+      block, static_cast<SizeClass>(HeaderCode(live) - 1), UnitOwner(record));
+  if (code == HeaderCode(live) && HeaderState(found) != BlockState::kQueued) {
     FatalFreedBlock(report, "queued");
     return;
   }
-  FatalDamagedHeader(report, found, MakeHeader(BlockState::kQueued, code));
+  FatalDamagedHeader(report, found,
+                     MakeHeader(BlockState::kQueued, HeaderCode(live)));
 }
 
 // Queued becomes Free; `code` is the block's header code then. `record` is what
