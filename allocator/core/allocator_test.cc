@@ -12,8 +12,10 @@
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
+#include "allocator/heap/magazine.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/virtual_memory.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -340,6 +342,38 @@ TYPED_TEST(AllocatorTest, FreedMemoryIsWipedWhereTheVariantSaysSo) {
     const char expected = TypeParam::kConfig.zero_on_free ? 0 : 0x5a;
     EXPECT_EQ(block[0], expected);
     EXPECT_EQ(block[size - 1], expected);
+  }
+}
+
+// Burst after burst, whoever asks for the purge: malloc_trim or the helper.
+TEST(AllocatorPurgeTest, FreeMagazinesGoBackToTheKernel) {
+  TestAllocator<kRelease> test;
+  auto& allocator = *test.allocator;
+  constexpr std::size_t kBlocks = 160'000;  // 1.2 MiB of magazines
+  std::vector<void*> blocks(kBlocks);
+  for (const bool by_helper : {false, true}) {
+    for (void*& block : blocks) {
+      block = allocator.Allocate(test.self, 16);
+    }
+    const MagazineTop magazine = test.self->Cache(ClassOf(16)).top;
+    for (void* block : blocks) allocator.Free(test.self, block);
+    std::size_t purged_bytes = 0;
+    test.memory.WatchLongCalls(
+        [&](VmCall call, Address address, std::size_t bytes) {
+          const Address near = magazine - 16 * kMiB;
+          const bool is_near = address - near < 32 * kMiB;
+          if (call == VmCall::kPurge && is_near) purged_bytes += bytes;
+        });
+    if (by_helper) {
+      allocator.upkeep().Reclaim(test.self);
+      test.memory.AdvanceMs(10'000);
+      allocator.upkeep().Maintain();
+    } else {
+      EXPECT_GE(allocator.upkeep().Purge(test.self), kMiB);
+    }
+    test.memory.WatchLongCalls(nullptr);
+    EXPECT_GE(purged_bytes, kMiB) << by_helper;
+    allocator.CheckInvariants();
   }
 }
 

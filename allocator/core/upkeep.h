@@ -43,10 +43,11 @@ class Upkeep {
   // returns the bytes.
   std::size_t Purge(Heap* self) {
     Reclaim(self);
-    return ace_.PurgeAll();
+    const std::size_t bytes = ace_.PurgeAll();
+    return bytes + registry_.PurgePools(/*only_many=*/false);
   }
-  // For a thread that does nothing else: trims all heaps, and has memory ready
-  // ahead of demand.
+  // For a thread that does nothing else: trims all heaps, gives their free
+  // metadata back where there is much, and has memory ready ahead of demand.
   void Maintain();
 
   Statistics Snapshot();
@@ -73,6 +74,7 @@ void Upkeep<kConfig>::Maintain() {
   ace_.PrepareAhead();
   if (!ace_.Tick()) return;
   for (HeapId id = registry_.count(); id >= 1; --id) registry_.At(id).TryTrim();
+  registry_.PurgePools(/*only_many=*/true);
 }
 
 template <const Config& kConfig>

@@ -114,6 +114,12 @@ class HeapRegistry {
   // that nobody has touched since the last time: a call is refused in a time
   // that does not grow with the number of threads that sleep.
   void Reclaim();
+  // Gives the memory of free magazines and parcels back to the kernel; returns
+  // the bytes. With `only_many`, as MetadataPool says.
+  std::size_t PurgePools(bool only_many) {
+    return system_.magazines.Purge(only_many) +
+           system_.parcels.Purge(only_many);
+  }
 
   void AddStatistics(Statistics& statistics, typename Heap::Counters& counters);
   template <typename Visit>

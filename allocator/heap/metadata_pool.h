@@ -1,10 +1,11 @@
 // Fixed-size pieces of metadata: magazines and parcels.
 //
-// Owns: one table and the list of its free pieces. Called by: ThreadHeap.
+// Owns: one table and its free pieces. Called by: ThreadHeap, HeapRegistry.
 // Thread-safety: any thread; one lock, taken last (docs/design.md).
 //
 // Invariants:
-//   D1: every piece below `made_` is either in use or on the free list.
+//   D1: every piece below `made_` is in one place: in use, on the free list, in
+//       a run, or with a thread that is in Purge.
 #ifndef HAKMEM_ALLOCATOR_HEAP_METADATA_POOL_H_
 #define HAKMEM_ALLOCATOR_HEAP_METADATA_POOL_H_
 
@@ -13,6 +14,7 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/base/compiler.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/statistics/statistics_tables.h"
@@ -47,6 +49,12 @@ class MetadataPool {
   // `count` pieces, linked from `first` to `last`.
   void PutList(Piece* first, Piece* last, std::uint32_t count);
 
+  // Gives whole pages of free pieces back to the kernel; returns the bytes.
+  // With `only_many`, not unless these are many, and more by half than the last
+  // Purge left. Whoever takes pieces meanwhile finds none of those that are
+  // free; the lock is held for a few instructions.
+  std::size_t Purge(bool only_many);
+
   // How often pieces were taken or put: each time the lock was held.
   std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 
@@ -57,6 +65,7 @@ class MetadataPool {
   template <typename Visit>
   constexpr void VisitCounters(Statistic waits, Visit& visit) const {
     VisitTable(table_, visit);
+    visit(Statistic::kPurgeCalls, purge_calls_);
     visit(waits, lock_.waits_word());
   }
 
@@ -66,6 +75,8 @@ class MetadataPool {
   void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
     lock_.UnlockAfterFork();
   }
+  // Pieces that another thread was purging are lost to the child: that thread
+  // had their links.
   void ResetLockAfterFork() { lock_.ResetAfterFork(); }
 
   void CheckInvariants();
@@ -74,15 +85,37 @@ class MetadataPool {
   void CountCall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Piece* TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
+  // Neighbouring pages of free pieces, in the first of them, which is the only
+  // one that has memory.
+  struct Run {
+    Run* next;
+    std::size_t pages;
+  };
+  // What a Purge has looked at: pieces in the order of their addresses, runs.
+  struct Purged;
+
+  // The kernel's, or one piece where that is longer.
+  std::size_t PageBytes() const;
+  bool IsWorthPurging(bool only_many) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PurgeStretch(Address begin, Address end, Purged& purged);
+  // Puts a run's last page on the free list; false: there is none.
+  HAK_NOINLINE bool OpenPage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
   VirtualMemory& memory_;
   const std::size_t piece_bytes_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
   Piece* free_ ABSL_GUARDED_BY(lock_) = nullptr;
   std::size_t free_count_ ABSL_GUARDED_BY(lock_) = 0;
+  Run* runs_ ABSL_GUARDED_BY(lock_) = nullptr;
+  std::size_t run_pages_ ABSL_GUARDED_BY(lock_) = 0;
+  // The fewest free pieces that a Purge has left or found since one was made.
+  std::size_t left_count_ ABSL_GUARDED_BY(lock_) = 0;
   std::size_t made_ ABSL_GUARDED_BY(lock_) = 0;
   // Written under lock_, read by anyone.
   std::atomic<std::uint64_t> calls_{0};
+  // Written by threads in Purge, read by statistics.
+  std::atomic<std::uint64_t> purge_calls_{0};
 };
 
 }  // namespace hakmem
