@@ -65,8 +65,11 @@ class Upkeep {
 template <const Config& kConfig>
 void Upkeep<kConfig>::Reclaim(Heap* self) {
   Heap* const heap = HeapOfThread<kConfig>::Real(self);
-  if (HeapOfThread<kConfig>::Serves(heap)) heap->Flush();
+  const bool serves = HeapOfThread<kConfig>::Serves(heap);
+  if (serves) heap->Flush();
   registry_.Reclaim();
+  // Others have filed what it sent, and its empty parcels are back.
+  if (serves) heap->Flush();
 }
 
 template <const Config& kConfig>

@@ -44,8 +44,8 @@ if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
     *-hardened.so) most=(437 463) ;;
     *-debug.so) most=(448 472) ;;
-    *-tracing.so) most=(354 417) ;;
-    *) most=(329 399) ;;
+    *-tracing.so) most=(356 417) ;;
+    *) most=(330 399) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
