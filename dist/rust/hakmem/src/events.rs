@@ -129,7 +129,9 @@ unsafe extern "C" fn ask(event: *const ffi::Event, _context: *mut c_void) -> c_i
 
 /// Called with size and alignment when a call is about to fail, after hakmem has
 /// given its own caches back: it may free memory and return true to have the
-/// call tried again, up to 16 times. It must not panic. None: nobody is asked.
+/// call tried again, up to 16 times. Where no memory helps (`Threshold`), it is
+/// asked once, and the call is not tried again. It must not panic. None: nobody
+/// is asked.
 ///
 /// ```
 /// # #[global_allocator]
