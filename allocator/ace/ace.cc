@@ -172,9 +172,9 @@ bool Ace::MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal) {
   return false;
 }
 
-// From free units, or by mapping more.
-Ace::Grant Ace::GrantUnits(ZoneStock& stock, std::uint32_t units,
-                           std::uint32_t alignment_units) {
+// From free units, or by mapping more. Who calls it notes the grant.
+Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
+                          std::uint32_t alignment_units) {
   const std::uint32_t room = UnitPool::RoomFor(units, alignment_units);
   Refusal refusal;
   UnitGrant grant = stock.pool.Grant(units, alignment_units);
@@ -188,15 +188,19 @@ Ace::Grant Ace::GrantUnits(ZoneStock& stock, std::uint32_t units,
     }
     grant = stock.pool.Grant(units, alignment_units);
   }
-  NoteGrant(units);
   return {
       .first = grant.first, .known_zero = grant.known_zero, .refusal = refusal};
 }
 
+// Notes a grant when all of it is done, as that may let others in, and a fork.
 Ace::Grant Ace::GrantRun(ZoneStock& stock, RangeKind kind) {
-  return config_->separate_classes
-             ? GrantRange(stock, kind)
-             : GrantUnits(stock, kind.units, kind.alignment_units);
+  const Grant grant =
+      config_->separate_classes
+          ? GrantRange(stock, kind)
+          : TakeUnits(stock, kind.units, kind.alignment_units);
+  if (grant.first != kNoUnit) [[likely]]
+    NoteGrant(kind.units);
+  return grant;
 }
 
 Ace::Grant Ace::GrantSlabOf(StockIndex index, RangeKind kind) {

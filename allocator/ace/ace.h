@@ -298,8 +298,8 @@ class Ace {
                   bool dirty);
   Grant GrantRun(ZoneStock& stock, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant GrantUnits(ZoneStock& stock, std::uint32_t units,
-                   std::uint32_t alignment_units)
+  Grant TakeUnits(ZoneStock& stock, std::uint32_t units,
+                  std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Grant GrantRange(ZoneStock& stock, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -124,7 +124,6 @@ Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first,
     stock.pool.Keep(first, units, !taken.known_zero);
     return {};
   }
-  NoteGrant(units);
   return grant;
 }
 
@@ -170,12 +169,11 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
     }
     if (first != kNoUnit) stock.ranges.Put(kind, first);
   }
-  Grant grant = GrantUnits(stock, kind.units, kind.alignment_units);
+  Grant grant = TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first == kNoUnit) return grant;
   const bool closed = stock.pool.IsAnyClosed(grant.first, kind.units);
   if (!OpenRange(stock, kind.units, closed, grant)) {
     stock.pool.Release(grant.first, kind.units, !grant.known_zero);
-    NoteRelease(kind.units);
     grant.first = kNoUnit;
     return grant;
   }
@@ -208,10 +206,6 @@ void Ace::CheckGuards() const {
   }
   HAK_CHECK_EQ(guards, guards_);       // A4
   HAK_CHECK_LE(guards_, max_guards_);  // A4
-  // What is being granted is opened after a purge, which lets others in.
-  if (stocks_[kFine].pool.is_purging() || stocks_[kCoarse].pool.is_purging()) {
-    return;
-  }
   for (const ZoneStock& stock : stocks_) {
     for (FrameIndex frame = 0; frame < stock.zone.frame_count(); ++frame) {
       const SuperSlab& slab = stock.zone.super_slab(frame);

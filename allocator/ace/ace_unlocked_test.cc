@@ -339,6 +339,38 @@ TEST_F(AceUnlockedTest, AForkEndsPurges) {
   EXPECT_EQ(long_calls_, 2);
 }
 
+// A child has what another thread was granted, and it is open, when what the
+// grant gives back lets the fork in.
+TEST_F(AceUnlockedTest, AForkFindsWhatIsGrantedOpen) {
+  constexpr Config kClosed = {.name = "closed",
+                              .separate_classes = true,
+                              .guard_pages = true,
+                              .closed_until_granted = true};
+  Start(500, kClosed);
+  constexpr std::uint32_t kDirtyUnits = 32 * kUnitsPerSuperSlab;
+  ace_->ReleaseSpan(Span(kDirtyUnits), kDirtyUnits);
+  int purges = 0;
+  memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
+    ++purges;
+    std::thread([&] {
+      FutexLock::Identify();
+      const pid_t child = Fork();
+      if (child == 0) {
+        ace_->CheckInvariants();
+        _exit(0);
+      }
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    }).join();
+  });
+  // Of one class after another: none is there that was granted before.
+  for (std::uint32_t units = 1; units < 2 * kUnitsPerSuperSlab; ++units) {
+    ASSERT_NE(ace_->GrantSpan(units, kUnitBytes).first, kNoUnit);
+  }
+  EXPECT_GT(purges, 0);
+}
+
 // A signal handler that forks goes back to what it interrupted.
 TEST_F(AceUnlockedTest, AForkLeavesItsOwnThreadsPurgeAlone) {
   FutexLock::Identify();
