@@ -185,6 +185,10 @@ TEST_F(FakeVirtualMemoryTest, MoveCanLoseItsSource) {
   EXPECT_EQ(memory_.lost(), 1U);
   EXPECT_EQ(At(8), 7);
   EXPECT_FALSE(IsMapped(0, 1));
+  // As the kernel, who is asked about a range that has lost a part.
+  unsigned char resident[9];
+  EXPECT_EQ(memory_.FindResident(Page(0), 9 * page_, resident).error_number,
+            ENOMEM);
 }
 
 TEST_F(FakeVirtualMemoryTest, LimitsBytes) {
