@@ -194,10 +194,9 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
 
 // Notes a grant when all of it is done, as that may let others in, and a fork.
 Ace::Grant Ace::GrantRun(ZoneStock& stock, RangeKind kind) {
-  const Grant grant =
-      config_->separate_classes
-          ? GrantRange(stock, kind)
-          : TakeUnits(stock, kind.units, kind.alignment_units);
+  const Grant grant = config_->separate_classes
+                          ? GrantRange(stock, kind)
+                          : TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first != kNoUnit) [[likely]]
     NoteGrant(kind.units);
   return grant;
