@@ -24,9 +24,17 @@ if [[ -z $functions || -n $missing ]]; then
   echo "hakmem: dist/rust/hakmem/src/ffi.rs lacks functions of hakmem.h: ${missing//$'\n'/ }" >&2
   exit 1
 fi
+# What is there is replaced if it was made here; a clone is often called hakmem, too.
+for folder in hakmem bench; do
+  if [[ -e $output/$folder && ! -e $output/$folder/.made_by_package_crate ]]; then
+    echo "hakmem: $output/$folder is in the way: it was not made by tools/package_crate.sh" >&2
+    exit 1
+  fi
+done
 tools/amalgamate.py "$scratch"
 rm -rf "$output/hakmem" "$output/bench"
 cp -R dist/rust/hakmem dist/rust/bench "$output"
+touch "$output"/{hakmem,bench}/.made_by_package_crate
 mkdir "$output/hakmem/native"
 cp "$scratch"/{hakmem.cc,hakmem_new.cc,hakmem.h,copy_names.txt} "$output/hakmem/native"
 cp LICENSE "$output/hakmem"
