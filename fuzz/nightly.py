@@ -9,7 +9,9 @@ Each target runs in slices, the one that has had the least time first. In FOLDER
   findings/NAME      inputs that failed: as found, and minimised (.min); what was
                      slow once and is not when it is run alone (.once) is counted
                      apart, as busy machines make anything slow; so are slices
-                     that did not end in time, as those that only replay do
+                     that did not end in time, as those that only replay do;
+                     a target that fails without an input, as one that cannot
+                     start, is not run again this night, and is something found
   report.json, report.txt
   state.json         what is done; a run that was interrupted goes on from here
 Exit status: 0 nothing found, 1 something, 2 it could not run.
@@ -39,7 +41,7 @@ ALONE_SECONDS = 600
 # How a program ends that has to be ended, here or by the kernel.
 CUT_SHORT = -signal.SIGKILL
 ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edges": 0, "cpu_seconds": 0.0, "findings": {},
-          "slow_once": 0, "cut_short": 0}
+          "slow_once": 0, "cut_short": 0, "broken": ""}
 
 
 def arguments():
@@ -72,7 +74,7 @@ class Night:
                 self.state = earlier
         for name in names:
             # An earlier run's state may know less.
-            self.state["targets"][name] = {**ABSENT, "findings": {}, **self.state["targets"].get(name, {})}
+            self.state["targets"][name] = {**ABSENT, "findings": {}, **self.state["targets"].get(name, {}), "broken": ""}
             self.corpus(name).mkdir(parents=True, exist_ok=True)
             self.findings(name).mkdir(parents=True, exist_ok=True)
         self.started = time.monotonic()
@@ -98,7 +100,7 @@ class Night:
     def next_target(self):
         """The target that has had the least time, of those that do not run now."""
         with self.lock:
-            free = [name for name in self.names if name not in self.busy]
+            free = [name for name in self.names if name not in self.busy and not self.state["targets"][name]["broken"]]
             if not free:
                 return None
             name = min(free, key=lambda each: (self.state["targets"][each]["seconds"], each))
@@ -136,7 +138,11 @@ class Night:
             target["cut_short"] += status == CUT_SHORT
             target["executions"] += found["executions"]
             target["edges"] = max(target["edges"], found["edges"])
-        for path in sorted(self.findings(name).glob(new.name + "*")):
+        inputs = sorted(self.findings(name).glob(new.name + "*"))
+        if not inputs and status not in (0, CUT_SHORT):
+            # It would fail again at once, and have had the least time of all.
+            target["broken"] = "ended with status %d and left no input: %s" % (status, (log.splitlines() or ["no word"])[-1])
+        for path in inputs:
             slow = path.name.removeprefix(new.name).startswith(SLOW)
             if not slow or self.is_slow_again(name, path):
                 self.keep_finding(name, path, fuzzers.cause(log))
@@ -194,12 +200,13 @@ class Night:
         merged = whole.with_name(name + ".merged")
         shutil.rmtree(merged, ignore_errors=True)
         merged.mkdir()
-        self.run(name, ["-merge=1", "-timeout=60", str(merged), str(whole)], 3600)
-        if any(merged.iterdir()):
+        _, _, status = self.run(name, ["-merge=1", "-timeout=60", str(merged), str(whole)], 3600)
+        if status == 0 and any(merged.iterdir()):
             shutil.rmtree(whole)
             merged.replace(whole)
         else:
-            merged.rmdir()
+            # What was cut short has only some of them.
+            shutil.rmtree(merged)
 
     def report(self):
         targets = self.state["targets"]
@@ -228,6 +235,9 @@ class Night:
             for cause, finding in targets[name]["findings"].items():
                 lines += ["", "%s: %s" % (name, cause), "  %d times; %s (%d bytes)" % (
                     finding["count"], finding["minimised"], finding["bytes"])]
+        for name in self.names:
+            if targets[name]["broken"]:
+                lines += ["", "%s %s" % (name, targets[name]["broken"])]
         text = "\n".join(lines) + "\n"
         (self.args.out / "report.txt").write_text(text, encoding="utf-8")
         return text
@@ -247,11 +257,12 @@ def main():
             job.result()
     if not args.no_merge:
         for name in names:
-            night.merge(name)
+            if not night.state["targets"][name]["broken"]:
+                night.merge(name)
     night.state["finished"] = True
     night.save()
     print(night.report(), end="")
-    return 1 if any(night.state["targets"][name]["findings"] for name in names) else 0
+    return 1 if any(night.state["targets"][name][what] for name in names for what in ("findings", "broken")) else 0
 
 
 if __name__ == "__main__":

@@ -82,6 +82,24 @@ done
         self.assertIn("did not end in time or memory ran out: 1\n", done.stdout)
         self.assertEqual((target["slices"], target["cut_short"]), (1, 1))
 
+    def test_a_program_that_cannot_start_is_found_and_not_tried_again(self):
+        done, target = self.night_of("echo ASan cannot proceed correctly; exit 1")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("%s ended with status 1 and left no input: ASan cannot proceed" % TARGET, done.stdout)
+        self.assertEqual(target["slices"], 1)
+
+    def test_a_merge_that_fails_leaves_the_corpus(self):
+        done, target = self.night_of("""
+case " $* " in
+  *" -merge=1 "*) echo x > "${@: -2:1}/a"; exit 1 ;;
+esac
+corpus=%s
+echo x > "$corpus/a"; echo y > "$corpus/b"
+sleep 0.1
+""" % (self.out / "corpus" / TARGET))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(target["corpus"], 2)
+
     def test_what_was_slow_once_is_counted_apart(self):
         for kind in ("timeout", "slow-unit"):
             with self.subTest(kind):
