@@ -15,8 +15,6 @@ import summary
 import terminal
 from errors import BadUsage, BuildFailed, NotWritten
 
-_STOPPED = 130  # as a shell has it for who was interrupted
-
 
 def _write_report(content, path, history=()):
     import report  # draws plots, and takes long to import
@@ -73,7 +71,7 @@ def _run(argv, command):
     terminal.show(content, out, summary.verdict, summary.MIN_REPEATS)
     out.print("\n%s has %s and %s." % (folder, ", ".join(files[:-1]), files[-1]), soft_wrap=True)
     if measurement.stopped(arguments, content):
-        return _STOPPED
+        return measurement.STOPPED
     return 1 if measurement.failed(content) else 0
 
 
@@ -149,7 +147,7 @@ def main(argv):
         return 1
     except KeyboardInterrupt:
         print("bench: stopped before a repeat was whole; nothing was written", file=sys.stderr)
-        return _STOPPED
+        return measurement.STOPPED
 
 
 if __name__ == "__main__":

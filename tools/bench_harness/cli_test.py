@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -253,6 +254,17 @@ class CliTest(WorldTest):
         self.assertEqual([entry["good"] for entry in entries], [True, True, False])
         self.assertEqual(results.read(nights / "latest/results.json")["started"], "2026-01-05T00:00:00Z")
         self.assertTrue((nights / "latest/report.html").exists())
+
+    def test_a_night_that_is_stopped_is_no_good_one(self):
+        # Commands in a shell's background begin with SIGINT ignored, and then it ends nothing.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+        # Two programs on two allocators: the warm-up and one repeat are eight runs.
+        self.programs(good=GOOD, other="echo >> %s; [ $(wc -l < %s) -ne 5 ] || { kill -INT %d; sleep 9; }; %s" % (
+            self.folder / "count", self.folder / "count", os.getpid(), GOOD))
+        status, out, _ = self.bench("nightly", "--peer", "glibc", "--repeats", "2", "--out", str(self.folder / "nights"))
+        self.assertEqual(status, 130, out)
+        entry, = (self.folder / "nights/history.json").read_text().splitlines()
+        self.assertFalse(json.loads(entry)["good"])
 
 
 class SuiteTest(unittest.TestCase):

@@ -20,6 +20,7 @@ import terminal
 from errors import BadUsage
 
 OLDER = "baseline"
+STOPPED = 130  # as a shell has it for who was interrupted
 
 
 def say(sentence):

@@ -48,15 +48,18 @@ def _compared(content, entries, folder, bound, out):
     return compare.show(changes, remarks, peer, bound, out) == 0
 
 
-def store(content, folder, bound, accept, out):
-    """Keeps the results, compares and appends; (exit status, entries oldest first)."""
+def store(content, folder, bound, accept, whole, out):
+    """Keeps the results, compares and appends; (exit status, entries oldest first).
+
+    One that was not `whole` has too few repeats to be compared with.
+    """
     path = folder / "history.json"
     entries = history.read(path)
     name = content["started"].replace(":", "")
     (folder / name).mkdir(parents=True, exist_ok=True)
     results.write(content, folder / name / "results.json")
     unchanged = _compared(content, entries, folder, bound, out) or accept
-    good = unchanged and not measurement.failed(content)
+    good = unchanged and whole and not measurement.failed(content)
     new = history.entry(content, good, "%s/results.json" % name)
     history.append(path, new)
     return 0 if good else 1, [*entries, new]
@@ -67,9 +70,10 @@ def run(arguments, command, write_report):
     content = measurement.measure(arguments, command)
     out = terminal.console()
     terminal.show(content, out, summary.verdict, summary.MIN_REPEATS)
-    status, entries = store(content, folder, arguments.bound, arguments.accept, out)
+    whole = not measurement.stopped(arguments, content)
+    status, entries = store(content, folder, arguments.bound, arguments.accept, whole, out)
     name = pathlib.Path(entries[-1]["results"]).parent.name
     write_report(content, folder / name / "report.html", entries)
     lead(folder / "latest", name)
     out.print("\n%s has results.json and report.html." % (folder / "latest"))
-    return status
+    return status if whole else measurement.STOPPED

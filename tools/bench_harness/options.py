@@ -140,7 +140,8 @@ def nightly_parser(variants):
         prog="tools/bench nightly", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Measures everything, writes DIR/DATE and DIR/latest, appends to DIR/history.json and\n"
         "compares hakmem with the last good run there.\n"
-        "Exit status: 0 good; 1 a failure or a regression; 2 bad usage.")
+        "Exit status: 0 good; 1 a failure or a regression; 2 bad usage; 130 stopped (whole repeats are kept,\n"
+        "but later runs are not compared with them).")
     _add_choice(parser, variants)
     _add_manner(parser)
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR", required=True,
