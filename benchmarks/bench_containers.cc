@@ -26,7 +26,10 @@ class Vector {
  public:
   // Each of these adds something, and starts anew at `maximum` bytes.
   void Add(Random& random, std::size_t maximum) {
-    if (numbers_.size() * sizeof(numbers_[0]) >= maximum) numbers_ = {};
+    if (numbers_.size() * sizeof(numbers_[0]) >= maximum) {
+      // Not `= {}`, which assigns an empty list and keeps the block.
+      numbers_ = std::vector<std::uint64_t>();
+    }
     numbers_.push_back(random.Next());
   }
 

@@ -4,7 +4,8 @@
 Usage: figures_test.py LIBRARY PROGRAM…
 With the library preloaded: page faults and calls to the kernel of the random
 mix after its warm-up, page faults of a server that forks and of blocks of 5 to
-25 MiB, and the memory that fragmented heaps and bursts hold.
+25 MiB, the memory that fragmented heaps and bursts hold, and that containers
+which grow anew ask for new blocks.
 """
 import concurrent.futures
 import dataclasses
@@ -26,6 +27,9 @@ RANDOM_MIXES = (("bench_random_mixed", "1000000", "256", "1"),
 # A command, and the most page faults of its measured phase, those of its children included.
 FAULTS = (*((mix, 99) for mix in RANDOM_MIXES), (("bench_fork_server", "50", "20000", "500", "1"), 50 * 460),
           (("bench_large_spans", "3000", "20", "1", "5120", "25600"), 29_500))
+# A command, and the fewest blocks of its measured phase: more than its warm-up, an eighth as long, can ask for.
+GROWN = tuple((("bench_containers", mode, "400000", "2048", "1"), least) for mode, least in (
+    ("vector", 10_000), ("string", 10_000), ("list", 100_000), ("messages", 400_000)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +72,11 @@ def run(command, folder, decay_ms=500, strace=()):
         raise Wrong("status %d: %s" % (done.returncode, done.stderr))
     if not statistics.exists():
         raise Wrong("the library was not loaded")
-    return json.loads(next(line for line in done.stdout.splitlines()
-                           if line.startswith("result: ")).removeprefix("result: "))
+    result = json.loads(next(line for line in done.stdout.splitlines()
+                             if line.startswith("result: ")).removeprefix("result: "))
+    # Of the last process to end; a server's children come before it.
+    routes = json.loads(statistics.read_text().splitlines()[-1])["routes"]
+    return result | {"blocks": sum(route["allocations"] for route in routes.values())}
 
 
 def check_faults(bound, folder):
@@ -94,6 +101,14 @@ def check_calls(command, folder):
     inside = calls[marks[-3] + 1:marks[-2]]
     if inside:
         raise Wrong("calls of the kernel after the warm-up:\n%s" % "\n".join(inside))
+
+
+def check_grows(bound, folder):
+    """A container that starts anew lets its block go: else nothing of the allocator is measured."""
+    command, least = bound
+    blocks = run(command, folder)["blocks"]
+    if blocks < least:
+        raise Wrong("%d blocks, fewer than %d" % (blocks, least))
 
 
 def check_memory(bounds, folder):
@@ -122,7 +137,7 @@ def main():
     if not shutil.which("strace"):
         sys.exit("strace is missing; tools/setup.sh installs it")
     todo = [(check_faults, bound) for bound in FAULTS] + [(check_calls, mix) for mix in RANDOM_MIXES] \
-        + [(check_memory, bounds) for bounds in MEMORY]
+        + [(check_memory, bounds) for bounds in MEMORY] + [(check_grows, bound) for bound in GROWN]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         findings = [wrong for wrong in pool.map(lambda case: attempt(*case), todo) if wrong]
     print("\n".join([*findings, "%d of %d checks failed" % (len(findings), len(todo))]))
