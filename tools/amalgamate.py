@@ -181,12 +181,12 @@ def main():
         print(__doc__.strip(), file=sys.stderr)
         return 2
     output = pathlib.Path(sys.argv[1])
-    if output.resolve() == DIST or DIST in output.resolve().parents:
-        fail("%s has the parts that go into a source release: name another folder" % DIST)
+    if output.resolve() in (ROOT, DIST) or DIST in output.resolve().parents:
+        fail("%s has what a source release is made from: name another folder" % output.resolve())
     output.mkdir(parents=True, exist_ok=True)
     bazel("build", "--noshow_progress", "--ui_event_filters=-info", "//" + REVISION.replace("/revision", ":revision"))
     amalgamate({path: read(path) for path in product_sources()}, output)
-    shutil.copytree(DIST, output, dirs_exist_ok=True, ignore=shutil.ignore_patterns("rust"))
+    shutil.copytree(DIST, output, dirs_exist_ok=True, ignore=shutil.ignore_patterns("python", "rust"))
     for path in ["allocator/hakmem.h", "LICENSE"] + ["allocator/frontend/" + name for name in ("copy_names.txt", "exports.map")]:
         shutil.copy(ROOT / path, output)
     return 0

@@ -75,7 +75,7 @@ class RefusalTest(unittest.TestCase):
 
     def test_nothing_is_written_among_the_parts(self):
         before = sorted(amalgamate.DIST.rglob("*"))
-        for output in (amalgamate.DIST, amalgamate.DIST / "tests/here"):
+        for output in (ROOT, amalgamate.DIST, amalgamate.DIST / "tests/here"):
             self.fails_with("name another folder", output, HAK_BAZEL="/nowhere/bazel")
         self.assertEqual(sorted(amalgamate.DIST.rglob("*")), before)
 
