@@ -130,6 +130,8 @@ class HakmemFailures(gdb.Command):
         recorded = struct.unpack("<Q", read(described[7], 8))[0]
         events = list(slots(described))
         if argument:
+            if not argument.isdecimal() or int(argument) == 0:
+                raise gdb.GdbError("not a count of failures: %s" % argument)
             events = events[-int(argument):]
         print("hakmem %s %s: %d failure%s, %d shown" % (
             read_text(described[9]), read_text(described[10]), recorded,
