@@ -36,7 +36,5 @@ only=()
 [[ -z $library ]] || only=(--measure-only)
 mapfile -t built < <("$root/tools/build_library.sh" "${only[@]}" </dev/null)
 (( ${#built[@]} == 2 )) || exit 1
-# The library would take them for misspelt options of its own.
-unset HAKMEM_BAZEL HAKMEM_CACHE
 exec /usr/bin/python3 "$root/tools/try_report.py" \
   --library "${library:-${built[0]}}" --measure "${built[1]}" "${once[@]}" -- "$@"
