@@ -54,13 +54,15 @@ END
     "$version" "$maintainer" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$folder/changelog.Debian.gz"
 }
 
-# needs PACKAGE FILE...: the packages of the libraries that its files load.
+# needs PACKAGE FILE...: the packages of the libraries that its files load. To be
+# assigned, as what fails within another command's arguments does not end this.
 needs() {
   local package=$1
   shift
   mkdir -p "$scratch/debian"
   printf 'Source: hakmem\n\nPackage: %s\nArchitecture: any\n' "$package" >"$scratch/debian/control"
-  (cd "$scratch" && dpkg-shlibdeps -O "$@" 2>/dev/null) | sed 's/^shlibs:Depends=//'
+  (cd "$scratch" && quietly dpkg-shlibdeps -Tsubstvars "$@") &&
+    sed -n 's/^shlibs:Depends=//p' "$scratch/substvars"
 }
 
 # pack PACKAGE SECTION DEPENDS SUMMARY DESCRIPTION [FIELD...]
@@ -105,7 +107,8 @@ for variant in $variants; do
   echo "$name 0 libhakmem0 (>= ${version%-*})" >>"$scratch/libhakmem0/DEBIAN/shlibs"
 done
 echo "activate-noawait ldconfig" >"$scratch/libhakmem0/DEBIAN/triggers"
-pack libhakmem0 libs "$(needs libhakmem0 "$scratch/libhakmem0/$libraries"/*.so.*.*)" "malloc that knows every pointer" \
+needed=$(needs libhakmem0 "$scratch/libhakmem0/$libraries"/*.so.*.*)
+pack libhakmem0 libs "$needed" "malloc that knows every pointer" \
   "$about This package has the release, tracing, hardened and debug variants."
 
 # --- libhakmem0-dbgsym -----------------------------------------------------
@@ -133,6 +136,7 @@ for page in hakmem.1 libhakmem.7; do
   file 644 "$scratch/pages/$page" "hakmem/usr/share/man/man${page##*.}/$page"
   gzip -9n "$scratch/hakmem/usr/share/man/man${page##*.}/$page"
 done
-pack hakmem devel "libhakmem0 (= $version), $(needs hakmem "$scratch/hakmem/usr/bin/hakmem")" \
+needed=$(needs hakmem "$scratch/hakmem/usr/bin/hakmem")
+pack hakmem devel "libhakmem0 (= $version), $needed" \
   "run programs on a malloc whose failed allocations explain themselves" \
   "$about This package has the command that runs programs on it, explains failures and reads traces."
