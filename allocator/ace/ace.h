@@ -239,6 +239,10 @@ class Ace {
   // Twice in a decay delay, gives back what has been idle; else, and while
   // another thread is at it, does nothing but read the clock. True: it did.
   bool Tick();
+  // How many intervals have begun.
+  std::uint64_t intervals() const {
+    return intervals_.load(std::memory_order_relaxed);
+  }
   // For a thread that does nothing else, again and again: has free memory of
   // each zone ready, mapped and, with prefaulting, populated, as much as the
   // zone's grants rose by since the last time, so that no other thread has to
@@ -467,6 +471,7 @@ class Ace {
   std::uint64_t long_run_slack_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t last_release_ms_ ABSL_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint64_t> next_trim_ms_{0};
+  std::atomic<std::uint64_t> intervals_{0};
 };
 
 template <typename Visit>

@@ -126,6 +126,7 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
     idle.units[kCoarse] -= std::min(idle.units[kCoarse], long_run_slack_units_);
   }
   next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
+  intervals_.store(intervals() + 1, std::memory_order_relaxed);
   return idle;
 }
 

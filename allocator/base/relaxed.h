@@ -71,6 +71,13 @@ HAK_ALWAYS_INLINE bool IncrementLowHalfIsZero(
   return low == 0;
 }
 
+// Adds to a count that others may read, by its only writer.
+HAK_ALWAYS_INLINE void AddByOwner(std::atomic<std::uint64_t>& sum,
+                                  std::uint64_t more) {
+  sum.store(sum.load(std::memory_order_relaxed) + more,
+            std::memory_order_relaxed);
+}
+
 // A value that others may read while its owner writes it: whole, of no certain
 // time, and ordering nothing.
 template <typename T>

@@ -377,5 +377,26 @@ TEST(AllocatorPurgeTest, FreeMagazinesGoBackToTheKernel) {
   }
 }
 
+// Though a thread of the program sees first that it is time, and looks
+// after 64.
+TEST(AllocatorPurgeTest, TheHelperLooksAfterAllHeaps) {
+  TestAllocator<kRelease> test;
+  auto& allocator = *test.allocator;
+  ASSERT_NE(allocator.Allocate(test.self, 16), nullptr);
+  for (int i = 0; i < 200; ++i) {
+    auto* sleeper = test.NewThread();
+    std::vector<void*> blocks(200);
+    for (void*& block : blocks) block = allocator.Allocate(sleeper, 4000);
+    for (void* block : blocks) allocator.Free(sleeper, block);
+  }
+  const std::uint64_t before = allocator.upkeep().Snapshot().granted_bytes;
+  for (int interval = 0; interval < 3; ++interval) {
+    test.memory.AdvanceMs(1000);
+    for (int i = 0; i < 8; ++i) test.self->Tick();
+    allocator.upkeep().Maintain();
+  }
+  EXPECT_LT(allocator.upkeep().Snapshot().granted_bytes, before / 2);
+}
+
 }  // namespace
 }  // namespace hakmem

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "allocator/ace/ace.h"
 #include "allocator/config/config.h"
@@ -60,6 +61,8 @@ class Upkeep {
   const HeapProfile& profile_;
   const CallCounters& counters_;
   const Recovery& recovery_;
+  // Of the last Maintain.
+  std::uint64_t interval_ = 0;
 };
 
 template <const Config& kConfig>
@@ -75,7 +78,11 @@ void Upkeep<kConfig>::Reclaim(Heap* self) {
 template <const Config& kConfig>
 void Upkeep<kConfig>::Maintain() {
   ace_.PrepareAhead();
-  if (!ace_.Tick()) return;
+  // Where a thread of the program was first, it has looked after some heaps.
+  const bool first = ace_.Tick();
+  const std::uint64_t interval = ace_.intervals();
+  if (std::exchange(interval_, interval) == interval) return;
+  if (!first && registry_.count() <= HeapSystem::kTrimmedHeaps) return;
   for (HeapId id = registry_.count(); id >= 1; --id) registry_.At(id).TryTrim();
   registry_.PurgePools(/*only_many=*/true);
 }

@@ -7,7 +7,8 @@
 // A heap is abandoned whole at thread exit and adopted whole, the latest
 // first, by a thread that needs one. Its id, and with it every unit record,
 // stays the same. The latest ones are warm: they keep what their threads left;
-// when there are too many, the one that was abandoned first is emptied.
+// when there are too many, the one that was abandoned first is emptied, and
+// keeps nothing of what others free afterwards.
 //
 // Invariants:
 //   N1: heaps 1 to count() exist; the abandoned list holds each heap whose
@@ -247,6 +248,7 @@ void HeapRegistry<kConfig>::Abandon(Heap& heap) {
 template <const Config& kConfig>
 HeapId HeapRegistry<kConfig>::PushAbandoned(Heap& heap) {
   heap.abandoned_links() = {.next = abandoned_};
+  heap.SetCold(false);
   if (warm_count_ == 0) {
     last_warm_ = heap.id();
   } else {
@@ -259,6 +261,7 @@ HeapId HeapRegistry<kConfig>::PushAbandoned(Heap& heap) {
     return 0;
   }
   const HeapId cooled = last_warm_;
+  At(cooled).SetCold(true);
   last_warm_ = At(cooled).abandoned_links().previous;
   return cooled;
 }
@@ -310,6 +313,8 @@ constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::PrepareFork() {
+  system_.magazines.LockPurgeForFork();
+  system_.parcels.LockPurgeForFork();
   lock_.LockForFork();
   GatedLock::CloseGate();
   const HeapId heaps = count();

@@ -37,6 +37,9 @@ struct AbandonedLinks {
 };
 
 struct HeapSystem {
+  // So many heaps are looked after by a thread that finds that ACE is to trim.
+  static constexpr HeapId kTrimmedHeaps = 64;
+
   explicit constexpr HeapSystem(Ace& shared_ace)
       : ace(shared_ace),
         magazines(shared_ace.memory(), kMagazineBytes),

@@ -184,7 +184,8 @@ void MetadataPool::PurgeStretch(Address begin, Address end, Purged& purged) {
   const Address run = RoundUp<Address>(begin, page_bytes);
   const Address run_end = RoundDown<Address>(end, page_bytes);
   Address to = run + page_bytes;
-  while (to < run_end) {
+  // Nobody waits for this lock but who forks.
+  while (to < run_end && !purge_lock_.IsWaitedFor()) {
     const std::size_t bytes = std::min<std::size_t>(run_end - to, kSliceBytes);
     purge_calls_.fetch_add(1, std::memory_order_relaxed);
     if (!memory_.Purge(to, bytes).ok()) break;
@@ -209,7 +210,16 @@ bool MetadataPool::IsWorthPurging(bool only_many) {
   return bytes >= kManyBytes && free_count_ > left_count_ + left_count_ / 2;
 }
 
+// By trying: a signal handler may come here that interrupted a Purge, or forks.
 std::size_t MetadataPool::Purge(bool only_many) {
+  FutexLock::Identify();
+  if (!purge_lock_.TryLock()) return 0;
+  const std::size_t bytes = PurgeAlone(only_many);
+  purge_lock_.Unlock();
+  return bytes;
+}
+
+std::size_t MetadataPool::PurgeAlone(bool only_many) {
   Piece* list = nullptr;
   {
     const FutexLockHolder hold(lock_);
@@ -231,7 +241,8 @@ std::size_t MetadataPool::Purge(bool only_many) {
   *purged.run_end = runs_;
   runs_ = purged.runs;
   run_pages_ += purged.run_pages;
-  left_count_ = free_count_;
+  // Where a fork has ended it, there is more to be had.
+  if (!purge_lock_.IsWaitedFor()) left_count_ = free_count_;
   return purged.bytes;
 }
 

@@ -1,7 +1,8 @@
 // Fixed-size pieces of metadata: magazines and parcels.
 //
 // Owns: one table and its free pieces. Called by: ThreadHeap, HeapRegistry.
-// Thread-safety: any thread; one lock, taken last (docs/design.md).
+// Thread-safety: any thread; one lock, taken last (docs/design.md), and one of
+// who is in Purge, for whom a fork waits.
 //
 // Invariants:
 //   D1: every piece below `made_` is in one place: in use, on the free list, in
@@ -52,7 +53,8 @@ class MetadataPool {
   // Gives whole pages of free pieces back to the kernel; returns the bytes.
   // With `only_many`, not unless these are many, and more by half than the last
   // Purge left. Whoever takes pieces meanwhile finds none of those that are
-  // free; the lock is held for a few instructions.
+  // free; the lock is held for a few instructions. Does nothing while another
+  // thread is at it. A fork that waits for it ends it early.
   std::size_t Purge(bool only_many);
 
   // How often pieces were taken or put: each time the lock was held.
@@ -69,15 +71,24 @@ class MetadataPool {
     visit(waits, lock_.waits_word());
   }
 
+  // Before a fork, and before it keeps others waiting: nobody else is in Purge
+  // from now on. The child would not know that thread's pieces, and their
+  // memory would be lost to it.
+  void LockPurgeForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(purge_lock_) {
+    purge_lock_.LockForFork();
+  }
   void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
     lock_.LockForFork();
   }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
+  void UnlockAfterFork()
+      ABSL_UNLOCK_FUNCTION(lock_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     lock_.UnlockAfterFork();
+    purge_lock_.UnlockAfterFork();
   }
-  // Pieces that another thread was purging are lost to the child: that thread
-  // had their links.
-  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+  void ResetLockAfterFork() {
+    lock_.ResetAfterFork();
+    purge_lock_.ResetAfterFork();
+  }
 
   void CheckInvariants();
 
@@ -97,12 +108,15 @@ class MetadataPool {
   // The kernel's, or one piece where that is longer.
   std::size_t PageBytes() const;
   bool IsWorthPurging(bool only_many) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t PurgeAlone(bool only_many)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(purge_lock_);
   void PurgeStretch(Address begin, Address end, Purged& purged);
   // Puts a run's last page on the free list; false: there is none.
   HAK_NOINLINE bool OpenPage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   VirtualMemory& memory_;
   const std::size_t piece_bytes_;
+  FutexLock purge_lock_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
   Piece* free_ ABSL_GUARDED_BY(lock_) = nullptr;

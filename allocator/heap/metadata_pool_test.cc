@@ -1,8 +1,12 @@
 #include "allocator/heap/metadata_pool.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,6 +31,7 @@ constexpr std::size_t kPieceBytes = 512;
 constexpr std::size_t kWindowBytes = 1 * kMiB;
 
 void ForkAndGoOnInChild(MetadataPool& pool) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  pool.LockPurgeForFork();
   pool.LockForFork();
   pool.ResetLockAfterFork();
 }
@@ -310,6 +315,38 @@ TEST_F(MetadataPoolPurgeTest, OthersTakeAndPutMeanwhile) {
   }
   pool_.CheckInvariants();
   for (void* piece : pieces) EXPECT_EQ(all.count(piece), 1U);
+}
+
+// A child of another thread's fork has all that is free, so the fork waits; and
+// what waits is not kept waiting by calls of the kernel.
+TEST_F(MetadataPoolPurgeTest, AForkWaitsForTheEndOfAPurge) {
+  const Pieces pieces = TakePages(40 * kMiB / page_bytes_);
+  Put(pieces);
+  std::thread forker;
+  int status = -1;
+  memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
+    if (forker.joinable()) return;
+    forker = std::thread([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      pool_.LockPurgeForFork();
+      pool_.LockForFork();
+      const pid_t child = fork();
+      if (child == 0) {
+        pool_.ResetLockAfterFork();
+        const std::size_t mapped_bytes = pool_.mapped_bytes();
+        for (std::size_t i = 0; i < pieces.size(); ++i) pool_.Take();
+        _exit(pool_.mapped_bytes() == mapped_bytes ? 0 : 1);
+      }
+      pool_.UnlockAfterFork();
+      waitpid(child, &status, 0);
+    });
+    // It has forked by then, or waits.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  });
+  EXPECT_EQ(Purge(), 16 * kMiB);
+  memory_.WatchLongCalls(nullptr);
+  forker.join();
+  EXPECT_EQ(status, 0);
+  ExpectAllAreFree(pieces);
 }
 
 // In a forked child the thread that purges goes on only if it is the one that

@@ -183,8 +183,8 @@ class alignas(64) ThreadHeap {
   // The same, but does not count, and knows of all that there are.
   UnitIndex TakeSpan(std::uint32_t units) { return spans_.Take(units); }
   void CountSpan(std::uint64_t bytes) {
-    AddTo(span_allocations_, 1);
-    AddTo(span_bytes_, bytes);
+    AddByOwner(span_allocations_, 1);
+    AddByOwner(span_bytes_, bytes);
   }
   // Keeps a span whose memory is nobody's, and counts it for Tick. False: it is
   // to be asked, and PutSpan before.
@@ -250,6 +250,8 @@ class alignas(64) ThreadHeap {
   void Adopt();
 
   AbandonedLinks& abandoned_links() { return abandoned_links_; }
+  // Whether the heap, which has no thread, is to keep nothing.
+  void SetCold(bool cold) { cold_.store(cold, std::memory_order_relaxed); }
 
   struct Counters {
     std::uint64_t allocations[kClassCount];
@@ -313,8 +315,6 @@ class alignas(64) ThreadHeap {
   static constexpr std::int32_t kSlowPathTicks = 4;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
-  // So many heaps are looked after each time ACE has trimmed.
-  static constexpr HeapId kTrimmedHeaps = 64;
   // A check of the whole heap comes after so many slow paths at the earliest.
   static constexpr std::uint32_t kCheckInterval = 64;
 
@@ -324,12 +324,6 @@ class alignas(64) ThreadHeap {
     unsigned count = 0;
   };
 
-  // By the owner alone.
-  static HAK_ALWAYS_INLINE void AddTo(std::atomic<std::uint64_t>& sum,
-                                      std::uint64_t more) {
-    sum.store(sum.load(std::memory_order_relaxed) + more,
-              std::memory_order_relaxed);
-  }
   static HAK_ALWAYS_INLINE bool Append(Parcel& parcel, SizeClass size_class,
                                        void* block) {
     if (parcel.count == Parcel::kCapacity || parcel.bytes >= kMaxParcelBytes) {
@@ -466,7 +460,11 @@ class alignas(64) ThreadHeap {
   std::atomic<bool> abandoned_{false};
   // The registry's, under the registry's lock.
   AbandonedLinks abandoned_links_;
+  // Written under the registry's lock, read under lock_: a hint.
+  std::atomic<bool> cold_{false};
   std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
+  // Sent, of others' blocks: a heap that does nothing else is idle.
+  std::uint32_t full_parcels_ ABSL_GUARDED_BY(lock_) = 0;
   // slow_paths_ at the last TryTrim, and at the last TryDrainForOwner.
   std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;

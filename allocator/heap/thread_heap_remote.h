@@ -45,7 +45,7 @@ void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
   const std::uint64_t pending_bytes =
       owner.pending_bytes_.fetch_add(parcel->bytes, std::memory_order_relaxed) +
       parcel->bytes;
-  AddTo(remote_frees_, parcel->count);
+  AddByOwner(remote_frees_, parcel->count);
   const bool abandoned = owner.abandoned();
   const HeapId owner_id = parcel->owner;
   owner.mailbox_.Push(parcel);
@@ -81,7 +81,7 @@ void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
     // theirs. (Where two take turns at a place, all leave soon.)
     const bool full = open_[slot]->owner == owner;
     Send(slot, overdue);
-    if (full && ++slow_paths_ % kSendInterval == 0) SendAll(overdue);
+    if (full && ++full_parcels_ % kSendInterval == 0) SendAll(overdue);
   }
   Parcel* parcel = TakeParcel();
   if (parcel != nullptr) {
@@ -204,7 +204,7 @@ void ThreadHeap<kConfig>::TryDrainForOwner() {
   const bool asleep = slow_paths_ == drained_at_;
   drained_at_ = slow_paths_;
   if (abandoned()) {
-    FlushIfMuch();
+    cold_.load(std::memory_order_relaxed) ? FlushAll() : FlushIfMuch();
   } else {
     if (asleep) FlushBehind();
     slabs_.ReleaseEmpty();
@@ -272,7 +272,7 @@ void ThreadHeap<kConfig>::TrimSomeHeaps() {
   TryTrim();
   // acquire: pairs with the release in HeapRegistry::Attach.
   const HeapId count = system_->heap_count.load(std::memory_order_acquire);
-  const HeapId visits = std::min(count, kTrimmedHeaps);
+  const HeapId visits = std::min(count, HeapSystem::kTrimmedHeaps);
   const HeapId first =
       system_->next_visited.fetch_add(visits, std::memory_order_relaxed);
   for (HeapId i = 0; i < visits; ++i) {
@@ -351,6 +351,7 @@ void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave)
   if (leave) abandoned_.store(true, std::memory_order_relaxed);
   if (mine || abandoned()) return;
   torn_ = true;
+  cold_.store(true, std::memory_order_relaxed);
   touched_.store(true, std::memory_order_relaxed);
   abandoned_.store(true, std::memory_order_relaxed);
 }

@@ -1,21 +1,23 @@
 #include "tools/hakmem/elf_file.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 
 namespace hakmem::tools {
 namespace {
@@ -26,11 +28,18 @@ constexpr std::uint64_t kMaxNoteBytes = 1 << 20;
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
 
 // What a process has mapped may be a device, or at its path may be a pipe by
-// now: to open these may wait for ever.
+// now: to open these may wait for ever. What is looked at is what is opened:
+// the process may change one for the other at any moment.
 std::ifstream OpenRegular(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return {};
-  return std::ifstream(path, std::ios::binary);
+  std::ifstream file;
+  const int place = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (place < 0) return file;
+  struct stat status = {};
+  if (::fstat(place, &status) == 0 && S_ISREG(status.st_mode)) {
+    file.open(absl::StrCat("/proc/self/fd/", place), std::ios::binary);
+  }
+  ::close(place);
+  return file;
 }
 
 // A file may be cut off anywhere, so every read is checked.

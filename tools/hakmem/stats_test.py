@@ -92,6 +92,26 @@ print("ready", flush=True)
 sys.stdin.read()""", str(path), library="")
         self.fails_with("there is no hakmem", process.pid)
 
+    def test_a_pipe_that_takes_a_mapped_files_place_again_and_again(self):
+        process = self.start(sys.executable, "-c", """
+import ctypes, mmap, os, sys
+os.chdir(sys.argv[1])
+mappings = []
+for i in range(100):
+    with open("f%d" % i, "wb+") as file:
+        file.write(bytes(4096))
+        file.flush()
+        mappings.append(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
+    os.mkfifo("p%d" % i)
+print("ready", flush=True)
+exchange = ctypes.CDLL(None).renameat2
+names = [(b"f%d" % i, b"p%d" % i) for i in range(100)]
+while True:
+    for one, other in names:
+        exchange(-100, one, -100, other, 2)""", str(self.folder), library="")
+        for _ in range(50):
+            self.fails_with("there is no hakmem", process.pid)
+
     def test_tells_what_the_process_itself_tells(self):
         self.assertEqual(len(LIBRARIES), 4)
         for library in LIBRARIES:
