@@ -100,7 +100,14 @@ bool Hardening<kConfig>::ResizeIn(void* pointer, SizeClass size_class,
   std::atomic<HeaderByte>& header =
       view.HeaderOf(pointer, Entry::kGranuleShift);
   const auto code = static_cast<HeaderByte>(size_class + 1U);
-  BeginChange(header, code);
+  // Another thread may have freed it since; what is behind it is that one's.
+  HeaderByte live = MakeHeader(BlockState::kLive, code);
+  if (!header.compare_exchange_strong(live,
+                                      MakeHeader(BlockState::kQueued, code),
+                                      std::memory_order_relaxed)) [[unlikely]] {
+    return false;
+  }
+  KeepOrder();
   CanaryOf(pointer, old_bytes).Remove();
   if (size_bytes < old_bytes) {
     const std::size_t tail_bytes = old_bytes - size_bytes;
