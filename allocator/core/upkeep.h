@@ -101,7 +101,7 @@ template <const Config& kConfig>
 Statistics Upkeep<kConfig>::Snapshot() {
   Statistics statistics;
   statistics.variant = kConfig.name;
-  typename Heap::Counters counters = {};
+  HeapCounters counters = {};
   registry_.AddStatistics(statistics, counters);
   ace_.AddStatistics(statistics);
   statistics.metadata_bytes += profile_.mapped_bytes();

@@ -122,7 +122,7 @@ class HeapRegistry {
            system_.parcels.Purge(only_many);
   }
 
-  void AddStatistics(Statistics& statistics, typename Heap::Counters& counters);
+  void AddStatistics(Statistics& statistics, HeapCounters& counters);
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const;
   constexpr const std::atomic<HeapId>& heap_count_word() const {
@@ -291,7 +291,7 @@ void HeapRegistry<kConfig>::Reclaim() {
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
-                                          typename Heap::Counters& counters) {
+                                          HeapCounters& counters) {
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) At(id).AddCounters(counters);
   statistics.heaps_created = heaps;
@@ -383,9 +383,15 @@ void HeapRegistry<kConfig>::CheckAbandoned() {
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::CheckInvariants() {
   CheckAbandoned();
-  for (HeapId id = 1; id <= count(); ++id) At(id).CheckInvariants();
+  HeapPieces in_use;
+  for (HeapId id = 1; id <= count(); ++id) {
+    At(id).CheckInvariants();
+    At(id).AddPieces(in_use);
+  }
   system_.magazines.CheckInvariants();
+  system_.magazines.CheckNoneIsLost(in_use.magazines);
   system_.parcels.CheckInvariants();
+  system_.parcels.CheckNoneIsLost(in_use.parcels);
 }
 
 template <const Config& kConfig>

@@ -36,6 +36,24 @@ struct AbandonedLinks {
   HeapId previous = 0;  // abandoned after; only of warm heaps (heap_registry.h)
 };
 
+// Sums over heaps.
+struct HeapCounters {
+  std::uint64_t allocations[kClassCount];
+  std::uint64_t remote_frees;
+  std::uint64_t partial_takes;  // SlabStore's
+  std::uint64_t empty_takes;
+  std::uint64_t kept_span_units;
+  std::uint64_t span_allocations;
+  std::uint64_t span_bytes;
+  std::uint64_t lock_waits;
+};
+
+// What heaps have of the pools, and those that a fork has dropped.
+struct HeapPieces {
+  std::size_t magazines = 0;
+  std::size_t parcels = 0;
+};
+
 struct HeapSystem {
   // So many heaps are looked after by a thread that finds that ACE is to trim.
   static constexpr HeapId kTrimmedHeaps = 64;

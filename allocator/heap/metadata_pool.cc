@@ -269,4 +269,11 @@ void MetadataPool::CheckInvariants() {
   HAK_CHECK_LE(count + pages * (page_bytes / piece_bytes_), made_);  // D1
 }
 
+void MetadataPool::CheckNoneIsLost(std::size_t in_use) {
+  if (forked_) return;
+  const FutexLockHolder hold(lock_);
+  const std::size_t in_runs = run_pages_ * (PageBytes() / piece_bytes_);
+  HAK_CHECK_EQ(in_use + free_count_ + in_runs, made_);  // D1
+}
+
 }  // namespace hakmem

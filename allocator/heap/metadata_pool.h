@@ -88,9 +88,12 @@ class MetadataPool {
   void ResetLockAfterFork() {
     lock_.ResetAfterFork();
     purge_lock_.ResetAfterFork();
+    forked_ = true;
   }
 
   void CheckInvariants();
+  // Only while no other thread is inside; `in_use`: with heaps.
+  void CheckNoneIsLost(std::size_t in_use);
 
  private:
   void CountCall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -126,6 +129,8 @@ class MetadataPool {
   // The fewest free pieces that a Purge has left or found since one was made.
   std::size_t left_count_ ABSL_GUARDED_BY(lock_) = 0;
   std::size_t made_ ABSL_GUARDED_BY(lock_) = 0;
+  // Written by a forked child before it has a second thread.
+  bool forked_ = false;
   // Written under lock_, read by anyone.
   std::atomic<std::uint64_t> calls_{0};
   // Written by threads in Purge, read by statistics.

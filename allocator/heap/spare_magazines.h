@@ -41,6 +41,7 @@ class SpareMagazines {
   SpareMagazines& operator=(const SpareMagazines&) = delete;
 
   std::uint32_t count() const { return count_; }
+  std::uint32_t held() const { return held_; }
   // Their part of the budget of what a thread may keep.
   std::uint64_t bytes() const {
     return std::uint64_t{count_ - std::min(count_, kAlwaysKept)} *

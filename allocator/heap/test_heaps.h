@@ -119,7 +119,7 @@ class TestHeaps {
 
   Statistics Snapshot() {
     Statistics statistics;
-    typename Heap::Counters counters = {};
+    HeapCounters counters = {};
     registry_.AddStatistics(statistics, counters);
     ace_.AddStatistics(statistics);
     statistics.remote_frees = counters.remote_frees;
@@ -131,7 +131,7 @@ class TestHeaps {
   std::uint64_t GrantedBytes() { return Snapshot().granted_bytes; }
   std::uint64_t HeapMetadataBytes() {
     Statistics statistics;
-    typename Heap::Counters counters = {};
+    HeapCounters counters = {};
     registry_.AddStatistics(statistics, counters);
     return statistics.metadata_bytes;
   }

@@ -66,15 +66,20 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
   DropTorn();
   std::uint64_t depot_bytes = 0;
+  std::uint32_t magazines = spares_.count();
   for (unsigned i = 0; i < kClassCount; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
     if (with_loaded) CheckLoaded(size_class);
     CheckBehind(size_class);
     depot_bytes += depots_[i].count * FullMagazineBytes(size_class);
+    magazines += depots_[i].count;
+    if (with_loaded && Cache(size_class).top != 0) ++magazines;
+    if (depots_[i].previous != 0) ++magazines;
   }
   HAK_CHECK_EQ(depot_bytes, depot_bytes_);                            // T3
   HAK_CHECK_LE(depot_bytes + spares_.bytes(), system_->depot_bytes);  // T3
   spares_.CheckInvariants();
+  if (with_loaded && !was_torn_) HAK_CHECK_EQ(magazines, spares_.held());  // T6
   if (with_loaded) {
     spans_.CheckInvariants(system_->ace.region().coarse(),
                            system_->kept_span_units);

@@ -21,6 +21,7 @@
 //   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
 //   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
 //       of its class, bears the header Quarantined and is this heap's.
+//   T6: the heap's magazines are loaded, previous, in a depot or spare.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 
@@ -253,17 +254,7 @@ class alignas(64) ThreadHeap {
   // Whether the heap, which has no thread, is to keep nothing.
   void SetCold(bool cold) { cold_.store(cold, std::memory_order_relaxed); }
 
-  struct Counters {
-    std::uint64_t allocations[kClassCount];
-    std::uint64_t remote_frees;
-    std::uint64_t partial_takes;  // SlabStore's
-    std::uint64_t empty_takes;
-    std::uint64_t kept_span_units;
-    std::uint64_t span_allocations;
-    std::uint64_t span_bytes;
-    std::uint64_t lock_waits;
-  };
-  void AddCounters(Counters& counters) const;
+  void AddCounters(HeapCounters& counters) const;
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const;
 
@@ -288,6 +279,11 @@ class alignas(64) ThreadHeap {
 
   // Only while the owner is not inside.
   void CheckInvariants();
+  void AddPieces(HeapPieces& pieces) {
+    const GatedLockHolder hold(lock_);
+    pieces.magazines += spares_.held();
+    pieces.parcels += parcels_;
+  }
   // At any time: without what the owner touches unlocked, unless it is the
   // caller (`mine`) or there is none.
   void CheckWhileRunning(bool mine);
@@ -472,6 +468,8 @@ class alignas(64) ThreadHeap {
   std::atomic<bool> touched_{false};
   // What only the owner changes is to be dropped.
   bool torn_ ABSL_GUARDED_BY(lock_) = false;
+  // Magazines were dropped, which are still counted.
+  bool was_torn_ ABSL_GUARDED_BY(lock_) = false;
   // Where FlushIdleClasses goes on.
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
   SpareMagazines spares_ ABSL_GUARDED_BY(lock_);

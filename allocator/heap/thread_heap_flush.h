@@ -67,6 +67,7 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::DropTorn() {
   if (!torn_) return;
   torn_ = false;
+  was_torn_ = true;
   for (ClassCache& cache : caches_) {
     cache.top = 0;
     cache.full = 0;

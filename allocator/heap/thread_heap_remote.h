@@ -309,7 +309,7 @@ void ThreadHeap<kConfig>::FileDirect(void* block) {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::AddCounters(Counters& counters) const
+void ThreadHeap<kConfig>::AddCounters(HeapCounters& counters) const
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   for (unsigned i = 0; i < kClassCount; ++i) {
     counters.allocations[i] += caches_[i + 1].allocations.value();
