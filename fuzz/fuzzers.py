@@ -51,12 +51,16 @@ def find(folder, name):
 
 
 def figures(log):
-    """What a run's output says: executions, edges before and after, both of which may be missing (0)."""
+    """What a run's output says: executions, edges before and after, both of which may be missing (0).
+
+    Before is once all of the corpus is read: lines about a part of it ("pulse") come earlier.
+    """
     executed = [int(n) for n in re.findall(r"^stat::number_of_executed_units: (\d+)", log, re.MULTILINE)]
     runs = [int(n) for n in re.findall(r"^#(\d+)\s", log, re.MULTILINE)]
     edges = [int(n) for n in re.findall(r"^#\d+\s.*?cov: (\d+)", log, re.MULTILINE)]
+    read = re.search(r"^#\d+\sINITED cov: (\d+)", log, re.MULTILINE)
     return {"executions": (executed or runs or [0])[-1],
-            "edges_before": edges[0] if edges else 0,
+            "edges_before": int(read.group(1)) if read else 0,
             "edges": max(edges, default=0)}
 
 

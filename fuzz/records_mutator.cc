@@ -1,6 +1,7 @@
 // How libFuzzer changes an input of records: half of the time whole records
 // (drop, repeat, swap, splice in, take a new one), else bytes as ever, so that
-// numbers found in comparisons still get in.
+// numbers found in comparisons still get in. Of two inputs, records of the one
+// go on after some of the other, so that both stay what they are.
 
 #include <algorithm>
 #include <cstddef>
@@ -57,6 +58,11 @@ void ChangeRecords(std::vector<Record>& records, std::size_t most,
   if (records.size() > most) records.resize(most);
 }
 
+// As many bytes as make up whole records, the header left out.
+std::size_t RecordBytes(std::size_t size) {
+  return size < kRecordBytes ? 0 : (size / kRecordBytes - 1) * kRecordBytes;
+}
+
 }  // namespace
 }  // namespace hakmem
 
@@ -84,4 +90,29 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data,
                 records.size() * kRecordBytes);
   }
   return (records.size() + 1) * kRecordBytes;
+}
+
+// The header and first records of one input, then the last records of another.
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(
+    const std::uint8_t* data1, std::size_t size1, const std::uint8_t* data2,
+    std::size_t size2, std::uint8_t* out, std::size_t max_out_size,
+    unsigned seed) {
+  using hakmem::kRecordBytes;
+  if (size1 < kRecordBytes || max_out_size < kRecordBytes) return 0;
+  hakmem::Random random(seed + 1);
+  // Else every second mutation would be one of these.
+  if (random() % 4 != 0) return 0;
+  const auto records_of = [&](std::size_t size) {
+    const std::size_t most = hakmem::RecordBytes(size) / kRecordBytes;
+    return random() % (most + 1) * kRecordBytes;
+  };
+  const std::size_t first =
+      std::min(kRecordBytes + records_of(size1), max_out_size);
+  const std::size_t last = std::min(records_of(size2), max_out_size - first);
+  std::memcpy(out, data1, first);
+  if (last != 0) {
+    const std::size_t end2 = kRecordBytes + hakmem::RecordBytes(size2);
+    std::memcpy(out + first, data2 + end2 - last, last);
+  }
+  return first + last;
 }

@@ -7,7 +7,8 @@ import choose_seeds
 import coverage
 import fuzzers
 
-LOG = """#2\tINITED cov: 132 ft: 133 corp: 1/1b exec/s: 0 rss: 33Mb
+LOG = """#1\tpulse  cov: 99 ft: 99 corp: 1/1b exec/s: 0 rss: 33Mb
+#2\tINITED cov: 132 ft: 133 corp: 1/1b exec/s: 0 rss: 33Mb
 #9\tNEW    cov: 150 ft: 140 corp: 2/9b lim: 9 exec/s: 0 rss: 33Mb L: 8/8 MS: 1 Custom-
 #1500\tDONE   cov: 149 ft: 6459 corp: 350/27Kb lim: 512 exec/s: 750 rss: 321Mb
 stat::number_of_executed_units: 1501
