@@ -4,7 +4,8 @@
 //
 // Header: 0 heap limit, 1 depot bytes, 2 decay, 3 huge pages and prefaulting,
 // 4 largest allocation, 5 whether moves lose their target or their source,
-// 6 sampled guards, 7 how many blocks they may guard.
+// 6 sampled guards, 7 how many blocks they may guard, HAKMEM_CLEAR and a region
+// of few addresses.
 // Records: the operations of `Step`.
 
 #include <algorithm>
@@ -19,6 +20,8 @@
 #include "allocator/core/prewarm.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/superslab/region.h"
+#include "allocator/superslab/zone.h"
 #include "fuzz/fuzz_heap.h"
 #include "fuzz/records.h"
 
@@ -28,6 +31,8 @@ namespace {
 using Refuse = FakeVirtualMemory::Refuse;
 
 constexpr int kStepsPerCheck = 16;
+// Each check looks at all blocks.
+constexpr std::size_t kMostBlocks = 1024;
 
 HeapOptions OptionsOf(const Records& input) {
   HeapOptions options;
@@ -39,7 +44,7 @@ HeapOptions OptionsOf(const Records& input) {
   }
   options.decay_ms = input.header(2) == 0 ? 500 : input.header(2) * 8U - 8;
   options.huge_pages = input.header(3) % 3U;
-  options.prefault = input.header(3) / 4 % 2U;
+  options.prefault = input.header(3) / 4 % 2U * (1 + input.header(3) / 8 % 2U);
   if (input.header(4) % 4 == 1) {
     options.max_alloc_bytes = std::size_t{1} << (16 + input.header(4) / 4 % 16);
   }
@@ -50,8 +55,14 @@ HeapOptions OptionsOf(const Records& input) {
     options.guard_sample = 1 + input.header(6) / 4U;
     options.guard_slots = 1 + input.header(7) % 64U;
   }
+  // 16 counts as 256.
+  if (input.header(7) / 64 % 2 != 0) options.clear_bytes = 16;
   return options;
 }
+
+// Zones of 64 MiB, and 256 MiB for Huge blocks: what one zone has no addresses
+// for is another's.
+constexpr std::size_t kSmallRangeBytes = kGiB + kRegionFixedBytes;
 
 // Changes what the kernel does from now on.
 void DisturbKernel(const Record& record, FakeVirtualMemory& memory) {
@@ -83,6 +94,10 @@ class ApiRun {
   explicit ApiRun(const Records& input) : heap_(OptionsOf(input)) {
     if (input.header(5) % 2 != 0) heap_.memory().LoseTargetOfRefusedMoves();
     if (input.header(5) / 2 % 2 != 0) heap_.memory().LoseSourceOfMoves();
+    if (input.header(7) / 128 != 0) {
+      const Address begin = heap_.memory().RegionRange().begin;
+      heap_.memory().SetRegionRange({begin, begin + kSmallRangeBytes});
+    }
   }
   void Step(const Record& record);
   void Check() { heap_.Check(); }
@@ -92,6 +107,8 @@ class ApiRun {
   void Take(const Record& record, unsigned how);
   void Give(const Record& record, unsigned how);
   void Other(const Record& record, unsigned how);
+  void Seldom(const Record& record);
+  void TakeAddresses(const Record& record);
   // A program that frees a block when memory is short, now and then.
   void ServeFailures(const Record& record) {
     retries_ = static_cast<int>(record.a % 4);
@@ -200,14 +217,75 @@ void ApiRun<kConfig>::Other(const Record& record, unsigned how) {
       }
       break;
     case 7:
-      HAK_CHECK_LE(allocator.upkeep().Snapshot().granted_bytes,
-                   allocator.upkeep().Snapshot().mapped_bytes);
-      allocator.upkeep().Figures();
+      Seldom(record);
       break;
     default:
       ServeFailures(record);
       break;
   }
+}
+
+template <const Config& kConfig>
+void ApiRun<kConfig>::Seldom(const Record& record) {
+  auto& upkeep = heap_.allocator().upkeep();
+  const std::size_t size = SizeOf(record.b);
+  const unsigned count = 1 + record.a / 8U % 512;
+  switch (record.a % 8) {
+    case 1:
+      // More than stay warm when they end, or a few.
+      heap_.RunCrowd(record.a / 8 % 4 == 0 ? 129 + record.a / 32U % 32
+                                           : 1 + record.a / 32U % 16,
+                     size % (kMaxTinyBytes + 1));
+      break;
+    case 3:
+      heap_.LookOn(record.who);
+      break;
+    case 4:
+      // Enough for depots and spare magazines to fill.
+      for (unsigned i = 0; i < count && heap_.model().count() < kMostBlocks &&
+                           !heap_.full() && size <= kMaxPoolBytes;
+           ++i) {
+        heap_.Allocate(record.who, size);
+      }
+      break;
+    case 5:
+      heap_.allocator().ace().SetDecay(record.b % 1000);
+      break;
+    case 6:
+      for (unsigned i = 0; i < count && heap_.Pick(0) != nullptr; ++i) {
+        heap_.Free(record.who, heap_.Pick(record.b % 4));
+      }
+      break;
+    case 7:
+      TakeAddresses(record);
+      break;
+    default:
+      HAK_CHECK_LE(upkeep.Snapshot().granted_bytes,
+                   upkeep.Snapshot().mapped_bytes);
+      upkeep.Figures();
+      break;
+  }
+}
+
+// Somebody else maps memory where a zone will grow, or all that a small one has
+// left.
+template <const Config& kConfig>
+void ApiRun<kConfig>::TakeAddresses(const Record& record) {
+  heap_.allocator().EnsureStarted();
+  Region& region = heap_.allocator().ace().region();
+  const std::size_t some = (1 + record.b / 8 % 8) * kSuperSlabBytes;
+  if (record.a / 8 % 4 == 0) {
+    const std::size_t at = record.b / 64 % 128 * kSuperSlabBytes;
+    (void)heap_.memory().MapAt(region.huge().begin + at, some);
+    return;
+  }
+  const Zone& zone = record.a / 8 % 2 == 0 ? region.fine() : region.coarse();
+  const FrameIndex first = zone.frame_count() + record.b % 4;
+  if (first >= zone.capacity_frames()) return;
+  const std::size_t left = (zone.capacity_frames() - first) * kSuperSlabBytes;
+  const bool all = record.b / 4 % 2 != 0 && left <= kGiB;
+  (void)heap_.memory().MapAt(zone.FrameAddress(first),
+                             all ? left : std::min(left, some));
 }
 
 template <const Config& kConfig>

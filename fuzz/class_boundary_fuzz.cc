@@ -4,10 +4,10 @@
 // across every border that realloc takes it over.
 //
 // Header: 0 is 1 where blocks of hundreds of MiB may be asked for, in variants
-// that clear what is freed. Records: op % 8: 0 and 1 allocate, 2 zeroed, 3
-// aligned, 4 and 5 realloc, 6 free, 7 as many blocks of one size as fill slabs.
-// The size is border b, of which `a` says how far from it; `who` holds the
-// alignment and chooses the thread.
+// that clear what is freed; 1 HAKMEM_CLEAR and huge pages; 2 decay. Records: op
+// % 8: 0 and 1 allocate, 2 zeroed, 3 aligned, 4 and 5 realloc, 6 free, 7 as
+// many blocks of one size as fill slabs. The size is border b, of which `a`
+// says how far from it; `who` holds the alignment and chooses the thread.
 
 #include <algorithm>
 #include <cstddef>
@@ -78,11 +78,24 @@ std::size_t BorderedSize(const Record& record) {
                            : kPageBytes);
 }
 
+HeapOptions OptionsOf(const Records& input) {
+  HeapOptions options;
+  // Much of a longer block is not cleared then.
+  if (input.header(1) % 4 == 1) {
+    options.clear_bytes = std::uint64_t{256} << input.header(1) / 16U;
+  }
+  options.huge_pages = (1 + input.header(1) / 4U) % 3;
+  if (input.header(2) % 4 == 1) options.decay_ms = input.header(2) / 4U;
+  return options;
+}
+
 template <const Config& kConfig>
 class BoundaryRun {
  public:
-  explicit BoundaryRun(bool with_long)
-      : heap_(HeapOptions()), longs_left_(with_long ? kMostLong : 0) {}
+  explicit BoundaryRun(const Records& input)
+      : heap_(OptionsOf(input)),
+        longs_left_(!kConfig.zero_on_free || input.header(0) == 1 ? kMostLong
+                                                                  : 0) {}
   void Step(const Record& record);
   void Check() { heap_.Check(); }
   void Finish() { heap_.Finish(); }
@@ -162,7 +175,7 @@ void BoundaryRun<kConfig>::Step(const Record& record) {
 
 template <const Config& kConfig>
 void Run(Records input) {
-  BoundaryRun<kConfig> run(!kConfig.zero_on_free || input.header(0) == 1);
+  BoundaryRun<kConfig> run(input);
   Record record;
   while (input.Next(record)) run.Step(record);
   run.Check();

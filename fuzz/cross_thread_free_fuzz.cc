@@ -4,12 +4,13 @@
 // reallocates it, of which the second must be reported, and the heap be whole;
 // and one block freed by two threads at once, which must be reported.
 //
-// Header: 0 depot bytes, 1 decay. Records: the operations of `Do`, for the
-// thread who % 4; they are collected, and carried out together by all threads
-// when a record has the high bit of `who` set, or twelve are collected. That
-// record's a and b are the schedule, too. A record with op % 32 == 30 makes one
-// thread free what another reallocates, with HAKMEM_ON_MISUSE=log. One with
-// op % 32 == 31 makes two threads free the same block, and ends the run.
+// Header: 0 depot bytes, 1 decay, 2 heap limit, 3 heap profile, 4 HAKMEM_CLEAR.
+// Records: the operations of `Do`, for the thread who % 4; they are collected,
+// and carried out together by all threads when a record has the high bit of
+// `who` set, or twelve are collected. That record's a and b are the schedule,
+// too. A record with op % 32 == 30 makes one thread free what another
+// reallocates, with HAKMEM_ON_MISUSE=log. One with op % 32 == 31 makes two
+// threads free the same block, and ends the run.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,14 +29,15 @@
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/heap_check.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
 #include "allocator/platform/fake_virtual_memory.h"
-#include "allocator/platform/virtual_memory.h"
 #include "allocator/reports/misuse_policy.h"
 #include "fuzz/baton.h"
 #include "fuzz/misuse_trap.h"
 #include "fuzz/records.h"
+#include "fuzz/uninterrupted_memory.h"
 
 namespace hakmem {
 namespace {
@@ -43,94 +45,6 @@ namespace {
 constexpr std::size_t kMostLiveBytes = 8 * kMiB;
 constexpr std::size_t kMostTogether = 12;
 constexpr int kMostForks = 1;
-
-// A call of the kernel: others may go on before it.
-struct BeforeKernel {
-  BeforeKernel() { Baton::Point(); }
-};
-struct Kernel : private BeforeKernel {
-  const Baton::Outside outside;
-};
-
-// The fake kernel has a lock that the scheduler knows nothing of.
-class UninterruptedMemory final : public VirtualMemory {
- public:
-  explicit UninterruptedMemory(FakeVirtualMemory& fake) : fake_(fake) {}
-  std::size_t PageBytes() const override { return fake_.PageBytes(); }
-  VmStatus MapAt(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    return fake_.MapAt(address, bytes);
-  }
-  VmStatus Reserve(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    return fake_.Reserve(address, bytes);
-  }
-  VmStatus Protect(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    return fake_.Protect(address, bytes);
-  }
-  VmStatus Unprotect(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    return fake_.Unprotect(address, bytes);
-  }
-  VmStatus FindResident(Address address, std::size_t bytes,
-                        unsigned char* resident) override {
-    const Kernel kernel;
-    return fake_.FindResident(address, bytes, resident);
-  }
-  VmStatus FindTouched(Address address, std::size_t bytes,
-                       unsigned char* touched) override {
-    const Kernel kernel;
-    return fake_.FindTouched(address, bytes, touched);
-  }
-  std::size_t MaxMappings() override {
-    const Kernel kernel;
-    return fake_.MaxMappings();
-  }
-  bool IsTaken(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    return fake_.IsTaken(address, bytes);
-  }
-  VmStatus Unmap(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    return fake_.Unmap(address, bytes);
-  }
-  VmStatus Purge(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    return fake_.Purge(address, bytes);
-  }
-  void AskForHugePages(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    fake_.AskForHugePages(address, bytes);
-  }
-  void Populate(Address address, std::size_t bytes) override {
-    const Kernel kernel;
-    fake_.Populate(address, bytes);
-  }
-  VmStatus Renew(Address address, std::size_t bytes) override {
-    return fake_.Renew(address, bytes);
-  }
-  VmStatus Move(Address from, Address to, std::size_t bytes,
-                bool keep_source) override {
-    const Kernel kernel;
-    return fake_.Move(from, to, bytes, keep_source);
-  }
-  std::uint64_t Random() override {
-    const Kernel kernel;
-    return fake_.Random();
-  }
-  std::uint64_t NowMs() override {
-    const Kernel kernel;
-    return fake_.NowMs();
-  }
-  AddressRange RegionRange() const override {
-    const Kernel kernel;
-    return fake_.RegionRange();
-  }
-
- private:
-  FakeVirtualMemory& fake_;
-};
 
 template <const Config& kConfig>
 class ThreadsRun {
@@ -158,11 +72,14 @@ class ThreadsRun {
   }
   void Do(const Record& record);
   void Allocate(unsigned lane, std::size_t size);
+  void AllocateZeroed(unsigned lane, std::size_t size);
+  void Add(unsigned lane, void* block, std::size_t size);
   void Free(unsigned lane, std::size_t number);
   void Reallocate(const Record& record);
   void EndThread(unsigned lane, bool replaced);
   void Fork(unsigned lane);
   [[noreturn]] void BeChild(unsigned lane);
+  void LookOrFork(const Record& record);
   void ReallocateAtOnce(const Record& record);
   void FreeAtOnce(const Record& record);
 
@@ -172,7 +89,9 @@ class ThreadsRun {
   std::array<Heap*, Baton::kLanes> threads_;
   ModelHeap model_;
   std::vector<Record> collected_;
+  HeapCheckPlace place_;
   int forks_ = 0;
+  bool may_refuse_ = false;
 };
 
 template <const Config& kConfig>
@@ -182,6 +101,18 @@ ThreadsRun<kConfig>::ThreadsRun(const Records& input) {
     test_options.depot_bytes = input.header(0) / 4U * 16 * kKiB;
   }
   test_options.decay_ms = 1U + input.header(1);
+  may_refuse_ = input.header(2) % 4 == 1;
+  if (may_refuse_) {
+    test_options.heap_limit_bytes = (4 + input.header(2) / 4U % 16) * kMiB;
+  }
+  if (input.header(3) % 4 == 1) {
+    test_options.profile_bytes = 1 + input.header(3) / 4U * kKiB;
+    test_options.unwind = static_cast<std::uint64_t>(Unwinding::kNone);
+  }
+  // 16 counts as 256.
+  if (input.header(4) % 2 != 0) test_options.clear_bytes = 16;
+  std::construct_at(&test_reporter, test_line, &FindTestLimit);
+  std::construct_at(&test_failures);
   test_handler = nullptr;
   test_listener = nullptr;
   fake_.SetNowMs(1'000'000);
@@ -192,8 +123,22 @@ ThreadsRun<kConfig>::ThreadsRun(const Records& input) {
 template <const Config& kConfig>
 void ThreadsRun<kConfig>::Allocate(unsigned lane, std::size_t size) {
   if (model_.live_bytes() > kMostLiveBytes) return;
-  void* block = Call([&] { return allocator_->Allocate(self(lane), size); });
-  HAK_CHECK(block != nullptr);
+  Add(lane, Call([&] { return allocator_->Allocate(self(lane), size); }), size);
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::AllocateZeroed(unsigned lane, std::size_t size) {
+  if (model_.live_bytes() > kMostLiveBytes) return;
+  void* block =
+      Call([&] { return allocator_->AllocateZeroed(self(lane), 1, size); });
+  if (block != nullptr) ModelHeap::CheckZero(block, size);
+  Add(lane, block, size);
+}
+
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::Add(unsigned lane, void* block, std::size_t size) {
+  HAK_CHECK(block != nullptr || may_refuse_);
+  if (block == nullptr) return;
   model_.Add(block, size, kMinAlignmentBytes,
              allocator_->UsableSize(self(lane), block));
 }
@@ -212,18 +157,18 @@ void ThreadsRun<kConfig>::Reallocate(const Record& record) {
   if (model_.empty()) return;
   void* block = model_.Pick(record.a);
   const std::size_t new_size = std::max<std::size_t>(Size(record.b), 1);
-  const std::size_t kept =
-      std::min({model_.At(block).size, new_size, std::size_t{32}});
+  const std::size_t old_size = model_.At(block).size;
+  const std::size_t kept = std::min({old_size, new_size, std::size_t{32}});
   model_.Remove(block);
   std::array<char, 32> content;
   std::memcpy(content.data(), block, kept);
   void* moved = Call([&] {
     return allocator_->Reallocate(self(record.who), block, new_size);
   });
-  HAK_CHECK(moved != nullptr);
-  HAK_CHECK_EQ(std::memcmp(content.data(), moved, kept), 0);
-  model_.Add(moved, new_size, kMinAlignmentBytes,
-             allocator_->UsableSize(self(record.who), moved));
+  HAK_CHECK(moved != nullptr || may_refuse_);
+  void* const now = moved != nullptr ? moved : block;
+  HAK_CHECK_EQ(std::memcmp(content.data(), now, kept), 0);
+  Add(record.who, now, moved != nullptr ? new_size : old_size);
 }
 
 template <const Config& kConfig>
@@ -232,15 +177,25 @@ void ThreadsRun<kConfig>::EndThread(unsigned lane, bool replaced) {
   if (replaced) self(lane) = Allocator<kConfig>::NoHeap();
 }
 
-// All that is known to be live is intact, and can be freed.
+// All that is known to be live is intact, and can be freed; and new threads can
+// do what the parent's do, when the heaps that they may get are whole again.
 template <const Config& kConfig>
 void ThreadsRun<kConfig>::BeChild(unsigned lane) {
   Baton::BecomeOnly();
   allocator_->ChildAfterFork(self(lane));
+  for (unsigned other = 0; other < Baton::kLanes; ++other) {
+    if (other != lane) self(other) = Allocator<kConfig>::NoHeap();
+  }
   allocator_->CheckInvariants();
+  HAK_CHECK_EQ(allocator_->CheckHeap(self(lane)), 0U);
   model_.CheckAll();
+  for (const Record& record : collected_) Do(record);
+  // Then its thread goes home.
+  fake_.AdvanceMs(2000);
   while (!model_.empty()) Free(lane, 0);
   Allocate(lane, 100);
+  HAK_CHECK_EQ(allocator_->CheckHeap(self(lane)), 0U);
+  allocator_->upkeep().Purge(self(lane));
   allocator_->CheckInvariants();
   _exit(0);
 }
@@ -296,10 +251,32 @@ void ThreadsRun<kConfig>::Do(const Record& record) {
       Call([&] { allocator_->upkeep().Maintain(); });
       break;
     case 14:
-      if (record.a % 4 == 0) Fork(lane);
+      LookOrFork(record);
       break;
     default:
       Call([&] { allocator_->upkeep().Snapshot(); });
+      break;
+  }
+}
+
+// Looks judge no block that another thread is about to change, however long it
+// stands still meanwhile (HD3).
+template <const Config& kConfig>
+void ThreadsRun<kConfig>::LookOrFork(const Record& record) {
+  const unsigned lane = record.who % Baton::kLanes;
+  switch (record.a % 4) {
+    case 0:
+      Fork(lane);
+      break;
+    case 1:
+      HAK_CHECK_EQ(Call([&] { return allocator_->CheckHeap(self(lane)); }), 0U);
+      break;
+    case 2:
+      HAK_CHECK_EQ(
+          Call([&] { return allocator_->CheckBlocks(nullptr, &place_); }), 0U);
+      break;
+    default:
+      AllocateZeroed(lane, Size(record.b));
       break;
   }
 }
@@ -375,7 +352,7 @@ void ThreadsRun<kConfig>::ReallocateAtOnce(const Record& record) {
   const std::uint64_t misuses = MisuseCount() - before;
   HAK_CHECK_LE(misuses, 1U);
   if (misuses == 0) {
-    HAK_CHECK(moved == block);
+    HAK_CHECK(moved == block || (moved == nullptr && may_refuse_));
   } else if (moved != nullptr) {
     model_.Add(moved, new_size, kMinAlignmentBytes,
                allocator_->UsableSize(self(other), moved));

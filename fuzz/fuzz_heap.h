@@ -13,17 +13,25 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/heap_check.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
 #include "allocator/lookup/block_walk.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/slab/slab.h"
 
 namespace hakmem {
 
@@ -104,6 +112,7 @@ class FuzzHeap {
     // Nothing that gets smaller may fail.
     HAK_CHECK(moved != nullptr || size > usable);
     if (moved == nullptr) return nullptr;
+    CheckClass(moved);
     model_.Resize(block, moved, size,
                   allocator().UsableSize(thread(who), moved));
     return moved;
@@ -127,6 +136,30 @@ class FuzzHeap {
   void EndThread(unsigned who, bool replaced) {
     allocator().Detach(thread(who));
     if (replaced) thread(who) = test_.NewThread();
+  }
+  // So many threads at once, each with a heap and a block of its own; half of
+  // the blocks are freed by the next thread, and then all threads end.
+  void RunCrowd(unsigned count, std::size_t size) {
+    if (threads_used_ == 1) return;
+    std::vector<Heap*> crowd(count, test_.NewThread());
+    std::vector<void*> blocks;
+    for (Heap*& self : crowd) {
+      std::swap(thread(0), self);
+      blocks.push_back(Allocate(0, size));
+      std::swap(thread(0), self);
+    }
+    for (unsigned i = 0; i < count; i += 2) {
+      if (blocks[i] == nullptr) continue;
+      Heap*& next = crowd[(i + 1) % count];
+      std::swap(thread(0), next);
+      Free(0, blocks[i]);
+      std::swap(thread(0), next);
+    }
+    for (Heap*& self : crowd) allocator().Detach(self);
+  }
+  // Some of what the helper thread looks at.
+  void LookOn(unsigned who) {
+    HAK_CHECK_EQ(allocator().CheckBlocks(thread(who), &place_), 0U);
   }
   // What a fork makes of the process that it makes: all threads but one are
   // gone.
@@ -158,6 +191,8 @@ class FuzzHeap {
     // Before what was freed is given back.
     HAK_CHECK_EQ(allocator().CheckHeap(last), 0U);
     allocator().upkeep().Purge(last);
+    // What is not live is no live sample.
+    HAK_CHECK_EQ(allocator().profile().Totals().live.samples, 0U);
     // A span that a move lost is nobody's for ever.
     if (!blocks_lost_ && memory().lost() == 0) {
       HAK_CHECK_EQ(allocator().upkeep().Snapshot().granted_bytes, 0U);
@@ -190,6 +225,28 @@ class FuzzHeap {
     }
     HAK_CHECK_EQ(walk.count, 0U);
   }
+  // Where classes are separate, a unit is of one size class, or of spans of one
+  // length, for ever.
+  void CheckClass([[maybe_unused]] const void* block) {
+    if constexpr (kConfig.separate_classes) {
+      LiveBlock live;
+      if (!FindLiveBlock(allocator().ace(), block, live) || live.empty ||
+          live.route == Route::kHuge) {
+        return;
+      }
+      std::uint32_t units = 1;
+      std::uint32_t owner = live.size_class;
+      if (live.route == Route::kSpan) {
+        units = DescriptorOf(allocator().ace().region().coarse(), live.unit)
+                    .span_units;
+        owner = kClassCount + units;
+      }
+      Address unit = RoundDown(reinterpret_cast<Address>(block), kUnitBytes);
+      for (std::uint32_t i = 0; i < units; ++i, unit += kUnitBytes) {
+        HAK_CHECK_EQ(owners_.emplace(unit, owner).first->second, owner);
+      }
+    }
+  }
   void CheckEvents(std::uint64_t before, const void* block) const {
     const std::uint64_t events = test_.failures() - before;
     HAK_CHECK_LE(events, 1U);
@@ -203,6 +260,7 @@ class FuzzHeap {
     CheckEvents(before, block);
     if (block == nullptr) return nullptr;
     if (zeroed) ModelHeap::CheckZero(block, size);
+    CheckClass(block);
     model_.Add(block, size, alignment,
                allocator().UsableSize(thread(who), block));
     return block;
@@ -212,6 +270,9 @@ class FuzzHeap {
   const unsigned threads_used_;
   Heap* threads_[kThreads];
   ModelHeap model_;
+  // By a unit's address.
+  std::unordered_map<Address, std::uint32_t> owners_;
+  HeapCheckPlace place_;
   bool blocks_lost_ = false;
 };
 
