@@ -109,6 +109,7 @@ names = [(b"f%d" % i, b"p%d" % i) for i in range(100)]
 while True:
     for one, other in names:
         exchange(-100, one, -100, other, 2)""", str(self.folder), library="")
+        self.addCleanup(process.kill)
         for _ in range(50):
             self.fails_with("there is no hakmem", process.pid)
 
