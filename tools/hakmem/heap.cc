@@ -235,7 +235,8 @@ constexpr Command kHeapCommand = {
     "standard input; one whose name is a number is written ./NUMBER.\n"
     "\n"
     "Exit status: 0 when everything could be read and written, 1 when not\n"
-    "(what could be read is shown all the same), 2 for a wrong command line.",
+    "(what could be read is shown all the same) or when nothing was sampled,\n"
+    "2 for a wrong command line.",
     kFlags,
     FlagsEnd::kNever,
     kWrongUsage,

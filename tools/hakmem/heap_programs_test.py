@@ -172,7 +172,7 @@ class HeapTest(unittest.TestCase):
                        '"hakmem":"0.1.0","variant":"release","mean_bytes":524288}\n')
         done = self.heap(self.path, status=1)
         self.assertEqual(done.stdout, "")
-        self.assertIn("true[7] has no samples: it allocated too little", done.stderr)
+        self.assertIn("true[7] has no samples: the profile is cut off", done.stderr)
         self.assertIn("No such file", self.heap(self.path + ".none", status=1).stderr)
         self.assertIn("neither live", self.heap("--by=dead", self.path, status=2).stderr)
         self.heap("--diff", self.path, status=2)

@@ -119,6 +119,11 @@ std::string NoSamples(const HeapProfile& profile) {
                         " took no samples: it ran with "
                         "HAKMEM_PROFILE_BYTES=0");
   }
+  if (!profile.has_end) {
+    return absl::StrCat(ProcessName(profile),
+                        " has no samples: the profile is cut off before the "
+                        "first one");
+  }
   return absl::StrCat(
       ProcessName(profile),
       " has no samples: it allocated too little for one byte in ",

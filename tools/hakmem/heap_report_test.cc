@@ -168,6 +168,10 @@ TEST_F(HeapReportTest, NoSamplesHaveAReason) {
                                  "little for one byte in 512.0 KiB"));
   profiles_.last[0].mean_bytes = 0;
   EXPECT_THAT(Text(), HasSubstr("HAKMEM_PROFILE_BYTES=0"));
+  Read(Start());
+  EXPECT_FALSE(HasSamples(profile()));
+  EXPECT_THAT(Text(), StartsWith("server[7] has no samples: the profile is "
+                                 "cut off before the first one"));
 }
 
 TEST_F(HeapReportTest, TheTextBeginsWithTheTotals) {

@@ -125,10 +125,11 @@ TEST(PeaksTest, TheGreatestIsFound) {
   EXPECT_THAT(peaks.served, ElementsAre(Pair(7, 5)));
 }
 
-std::string SummaryOf(const std::string& content) {
+std::string SummaryOf(const std::string& content,
+                      const std::string& trace = "/tmp/a b") {
   Session session;
   session.Add(session.AddInput("t"), content);
-  return RunSummary(session, {1, 5 << 20, "server", {}}, "/tmp/a b");
+  return RunSummary(session, {1, 5 << 20, "server", {}}, trace);
 }
 
 class DoubtsTest : public RunOutputTest {
@@ -181,6 +182,11 @@ TEST(RunSummaryTest, SaysWhyAndHowToGoOn) {
   EXPECT_THAT(summary, HasSubstr("* MapFail/rlimit_as, 1 call failed: The"));
   EXPECT_THAT(summary, HasSubstr("at most 915.5 MiB mapped"));
   EXPECT_THAT(summary, HasSubstr("hakmem explain '/tmp/a b'\n"));
+}
+
+TEST(RunSummaryTest, NamesTheFilesOfAllProcesses) {
+  EXPECT_THAT(SummaryOf(Line(FailureJson()), "/tmp/a b.%p.jsonl"),
+              HasSubstr("hakmem explain '/tmp/a b.'[0-9]*.jsonl\n"));
 }
 
 TEST(RunSummaryTest, AFewCausesAreEnough) {

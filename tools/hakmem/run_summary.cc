@@ -37,6 +37,19 @@ void AddServed(const Json& json, Peaks& peaks) {
   peaks.served[pid->get<std::uint64_t>()] = served;
 }
 
+// What stands for the trace on a command line: where each process has a file,
+// a pattern.
+std::string TraceForShell(std::string_view trace) {
+  std::string words;
+  std::string_view process;
+  for (const std::string_view part : absl::StrSplit(trace, "%p")) {
+    words += process;
+    if (!part.empty()) words += ForShell(part);
+    process = "[0-9]*";
+  }
+  return words;
+}
+
 }  // namespace
 
 void AddPeaks(std::string_view statistics, Peaks& peaks) {
@@ -86,7 +99,7 @@ std::string RunSummary(const Session& session, const Peaks& peaks,
     absl::StrAppend(&text, "  at most ", Bytes(mapped), " mapped for blocks (",
                     ForTerminal(by), ")\n");
   }
-  absl::StrAppend(&text, "  what to do: hakmem explain ", ForShell(trace),
+  absl::StrAppend(&text, "  what to do: hakmem explain ", TraceForShell(trace),
                   "\n");
   return text;
 }
