@@ -40,6 +40,10 @@ class ChooseTest(unittest.TestCase):
 
 
 class CoverageTest(unittest.TestCase):
+    def test_every_layer_and_room_is_counted(self):
+        packages = {path.parent.name for path in (fuzzers.ROOT / "allocator").glob("*/BUILD")}
+        self.assertEqual(packages - {"frontend", "testing", "tests"}, set(coverage.LAYERS))
+
     @staticmethod
     def file(name, reached):
         return {"filename": name, "summary": {kind: {"covered": reached, "count": 10} for kind in coverage.KINDS}}

@@ -252,8 +252,8 @@ inline constexpr OptionRow kOptionRows[] = {
      "the program goes on.",
      &Options::on_misuse, nullptr, 0, 2},
     {"HAKMEM_REPORT", OptionType::kPath,
-     "1: standard error; syslog: the system's log; else the path of a file to "
-     "append to, in which %p is the process",
+     "0 or 1: standard error; syslog: the system's log; else the path of a "
+     "file to append to, in which %p is the process",
      "Chooses where reports of misuse, crashes and guarded blocks go.", nullptr,
      &Options::report, 0, 0},
     {"HAKMEM_CRASH_REPORT", OptionType::kFlag, "",

@@ -34,6 +34,8 @@ ParsedOptions& Parsed() {
 
 const HeapOptions& StartupOptions() {
   ParsedOptions& parsed = *new (g_pages.bytes) ParsedOptions();
+  // Before what is read: warnings name the default that holds.
+  SampleHardened(parsed, ProductVariant());
   ReadOptions(parsed);
   WarnOfOtherVariants(parsed, ProductVariant());
   WarnOfWeakened(parsed, ProductVariant());
@@ -42,7 +44,6 @@ const HeapOptions& StartupOptions() {
   }
   parsed.values.kinds_asked_for =
       OriginOf(&Options::check_kinds, parsed) == OptionOrigin::kEnvironment;
-  SampleHardened(parsed, ProductVariant());
   if (parsed.values.show_config != 0) {
     PrintConfig(parsed, ProductVariant(),
                 [](std::string_view lines) { WriteFd(kStderrFd, lines); });

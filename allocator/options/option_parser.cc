@@ -189,7 +189,7 @@ void PrintOptionValue(const OptionSpec& spec, const Options& options,
   if (spec.path != nullptr) {
     const std::string_view path = options.*spec.path;
     if (path.empty()) {
-      out.Text("none");
+      out.Text(spec.path == &Options::report ? "standard error" : "none");
     } else {
       const bool on_stderr = path == "1" && spec.one_is_stderr;
       out.Text(on_stderr ? "standard error" : path);
@@ -333,8 +333,7 @@ OptionOrigin& OriginOf(std::uint64_t Options::* number,
 }
 
 void SampleHardened(ParsedOptions& options, std::string_view variant) {
-  if (variant == "hardened" &&
-      OriginOf(&Options::guard_sample, options) == OptionOrigin::kDefault) {
+  if (variant == "hardened") {
     options.values.guard_sample = kHardenedGuardSample;
   }
 }

@@ -67,8 +67,8 @@ void WarnOfOtherVariants(const ParsedOptions& options,
 //   hakmem: warning: weakened by HAKMEM_CLEAR=256 (HAKMEM_WARN_WEAKENED=0: …
 void WarnOfWeakened(const ParsedOptions& options, std::string_view variant);
 
-// One allocation in so many is guarded in the hardened variant, unless the
-// environment says otherwise.
+// The hardened variant's default: one allocation in so many is guarded. Comes
+// before ReadOptions.
 inline constexpr std::uint64_t kHardenedGuardSample = 100'000;
 void SampleHardened(ParsedOptions& options, std::string_view variant);
 

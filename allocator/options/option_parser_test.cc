@@ -395,6 +395,13 @@ constexpr char kDefaultLines[] =
 
 TEST(PrintConfig, ShowsDefaults) { EXPECT_EQ(OptionLines({}), kDefaultLines); }
 
+TEST(PrintConfig, ShowsWhereReportsGoThatHaveNoPath) {
+  const ParsedOptions options = ReadVariable("HAKMEM_REPORT", "0").options;
+  EXPECT_NE(OptionLines(options).find(
+                "  HAKMEM_REPORT=standard error (environment)\n"),
+            std::string::npos);
+}
+
 TEST(PrintConfig, ShowsWhatTheProgramMakesNecessary) {
   constexpr char kLeftAlone[] =
       "  HAKMEM_CHECK_KINDS=0 (the program or its libraries may bring new and "

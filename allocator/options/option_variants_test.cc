@@ -12,8 +12,8 @@
 namespace hakmem {
 namespace {
 
-ParsedOptions Given(const std::vector<const char*>& variables) {
-  ParsedOptions options;
+ParsedOptions Given(const std::vector<const char*>& variables,
+                    ParsedOptions options = {}) {
   for (const std::string_view text : variables) {
     const std::size_t equals = text.find('=');
     EXPECT_EQ(
@@ -84,9 +84,9 @@ TEST(WarnOfWeakened, IsSilentWhereNothingDoesOrNobodyWantsToHear) {
 TEST(SampleHardened, GuardsUnlessTheEnvironmentSaysOtherwise) {
   const auto sampled = [](const std::string& variant,
                           const std::vector<const char*>& variables) {
-    ParsedOptions options = Given(variables);
+    ParsedOptions options;
     SampleHardened(options, variant);
-    return options.values.guard_sample;
+    return Given(variables, options).values.guard_sample;
   };
   EXPECT_EQ(sampled("hardened", {}), kHardenedGuardSample);
   EXPECT_EQ(sampled("hardened", {"HAKMEM_GUARD_SAMPLE=0"}), 0u);

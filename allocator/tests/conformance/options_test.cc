@@ -108,6 +108,12 @@ TEST(Options, HardenedGuardsASampleUnlessItIsToldNotTo) {
             std::string("  HAKMEM_GUARD_SAMPLE=") +
                 (hardened ? "100000" : "0") + " allocations (default)")
       << child.output;
+  const ChildResult told =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_GUARD_SAMPLE=often"}});
+  EXPECT_NE(told.output.find(hardened ? "; using 100000\n" : "; using 0\n"),
+            std::string::npos)
+      << told.output;
 }
 
 TEST(Options, DISABLED_MallocsWithoutMapping) {
