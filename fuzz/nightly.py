@@ -208,13 +208,18 @@ class Night:
             # What was cut short has only some of them.
             shutil.rmtree(merged)
 
+    def new_edges(self, name):
+        """Those after a replay; 0: none came to its end."""
+        target = self.state["targets"][name]
+        return target["edges"] - target["edges_before"] if target["edges_before"] else 0
+
     def report(self):
         targets = self.state["targets"]
         (self.args.out / "report.json").write_text(json.dumps({
             "hours": self.state["wall_seconds"] / 3600,
             "finished": self.state["finished"],
             "findings": sum(len(targets[name]["findings"]) for name in self.names),
-            "targets": {name: dict(targets[name], new_edges=targets[name]["edges"] - targets[name]["edges_before"],
+            "targets": {name: dict(targets[name], new_edges=self.new_edges(name),
                                    corpus=sum(1 for _ in self.corpus(name).iterdir())) for name in self.names},
         }, indent=1) + "\n", encoding="utf-8")
         lines = ["%-34s %12s %8s %8s %7s %6s %7s %8s" % ("target", "executions", "seconds", "of CPU", "edges", "new",
@@ -223,7 +228,7 @@ class Night:
             at = targets[name]
             lines.append("%-34s %12d %8.0f %8.0f %7d %6d %7d %8d" % (
                 name, at["executions"], at["seconds"], at["cpu_seconds"], at["edges"],
-                at["edges"] - at["edges_before"], sum(1 for _ in self.corpus(name).iterdir()), len(at["findings"])))
+                self.new_edges(name), sum(1 for _ in self.corpus(name).iterdir()), len(at["findings"])))
         lines.append("%-34s %12d %8.0f %8.0f" % ("all", *(sum(targets[name][what] for name in self.names) for what in (
             "executions", "seconds", "cpu_seconds"))))
         for what, words in (("slow_once", "inputs that were slow once, and not when run alone"),

@@ -82,6 +82,10 @@ done
         self.assertIn("did not end in time or memory ran out: 1\n", done.stdout)
         self.assertEqual((target["slices"], target["cut_short"]), (1, 1))
 
+    def test_a_replay_that_does_not_end_reaches_nothing_new(self):
+        _, target = self.night_of("echo '#2048\tpulse  cov: 99 ft: 99 corp: 9/9b'; exec sleep 600", "--grace=0", "--no-merge")
+        self.assertEqual((target["edges"], target["new_edges"]), (99, 0))
+
     def test_a_program_that_cannot_start_is_found_and_not_tried_again(self):
         done, target = self.night_of("echo ASan cannot proceed correctly; exit 1")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)

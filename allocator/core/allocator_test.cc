@@ -398,5 +398,50 @@ TEST(AllocatorPurgeTest, TheHelperLooksAfterAllHeaps) {
   EXPECT_LT(allocator.upkeep().Snapshot().granted_bytes, before / 2);
 }
 
+// And after none twice: what a heap uses in each interval stays.
+TEST(AllocatorPurgeTest, TheHelperLeavesWhatIsUsedInEachInterval) {
+  TestAllocator<kRelease> test;
+  auto& allocator = *test.allocator;
+  ASSERT_NE(allocator.Allocate(test.self, 16), nullptr);
+  std::vector<decltype(test.self)> workers(100, test.NewThread());
+  std::uint64_t before = 0;
+  for (int interval = 0; interval < 6; ++interval) {
+    for (auto*& worker : workers) {
+      std::vector<void*> blocks(200);
+      for (void*& block : blocks) block = allocator.Allocate(worker, 64);
+      for (void* block : blocks) allocator.Free(worker, block);
+    }
+    const Statistics now = allocator.upkeep().Snapshot();
+    if (interval == 1) before = now.refills_from_partial_slabs;
+    if (interval > 1) EXPECT_EQ(now.refills_from_partial_slabs, before);
+    test.memory.AdvanceMs(1000);
+    for (int i = 0; i < 8; ++i) test.self->Tick();
+    allocator.upkeep().Maintain();
+  }
+}
+
+// And gives free magazines back though a thread of the program, of which there
+// are few, always sees first that it is time.
+TEST(AllocatorPurgeTest, TheHelperGivesMagazinesBackThoughOthersAreFirst) {
+  TestAllocator<kRelease> test;
+  auto& allocator = *test.allocator;
+  std::vector<void*> blocks(160'000);  // 1.2 MiB of magazines
+  for (void*& block : blocks) block = allocator.Allocate(test.self, 16);
+  const MagazineTop magazine = test.self->Cache(ClassOf(16)).top;
+  for (void* block : blocks) allocator.Free(test.self, block);
+  allocator.upkeep().Reclaim(test.self);
+  std::size_t purged_bytes = 0;
+  test.memory.WatchLongCalls(
+      [&](VmCall call, Address address, std::size_t bytes) {
+        const bool is_near = address - (magazine - 16 * kMiB) < 32 * kMiB;
+        if (call == VmCall::kPurge && is_near) purged_bytes += bytes;
+      });
+  test.memory.AdvanceMs(10'000);
+  for (int i = 0; i < 8; ++i) test.self->Tick();
+  allocator.upkeep().Maintain();
+  test.memory.WatchLongCalls(nullptr);
+  EXPECT_GE(purged_bytes, kMiB);
+}
+
 }  // namespace
 }  // namespace hakmem

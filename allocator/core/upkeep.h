@@ -78,12 +78,12 @@ void Upkeep<kConfig>::Reclaim(Heap* self) {
 template <const Config& kConfig>
 void Upkeep<kConfig>::Maintain() {
   ace_.PrepareAhead();
-  // Where a thread of the program was first, it has looked after some heaps.
+  // Where a thread of the program was first, it has looked after some heaps,
+  // and left the pools alone.
   const bool first = ace_.Tick();
   const std::uint64_t interval = ace_.intervals();
   if (std::exchange(interval_, interval) == interval) return;
-  if (!first && registry_.count() <= HeapSystem::kTrimmedHeaps) return;
-  for (HeapId id = registry_.count(); id >= 1; --id) registry_.At(id).TryTrim();
+  registry_.Trim(/*rest=*/!first);
   registry_.PurgePools(/*only_many=*/true);
 }
 

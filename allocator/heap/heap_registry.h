@@ -115,6 +115,10 @@ class HeapRegistry {
   // that nobody has touched since the last time: a call is refused in a time
   // that does not grow with the number of threads that sleep.
   void Reclaim();
+  // Has all heaps give back what they have not used since the last time. With
+  // `rest`, a thread that found that ACE is to trim has looked after some; one
+  // that is looked at twice in an interval would lose what it uses in each.
+  void Trim(bool rest);
   // Gives the memory of free magazines and parcels back to the kernel; returns
   // the bytes. With `only_many`, as MetadataPool says.
   std::size_t PurgePools(bool only_many) {
@@ -287,6 +291,16 @@ void HeapRegistry<kConfig>::Reclaim() {
       }
     }
   }
+}
+
+template <const Config& kConfig>
+void HeapRegistry<kConfig>::Trim(bool rest) {
+  const HeapId heaps = count();
+  const HeapId visits =
+      heaps - (rest ? std::min(heaps, HeapSystem::kTrimmedHeaps) : 0);
+  const HeapId first =
+      system_.next_visited.fetch_add(visits, std::memory_order_relaxed);
+  for (HeapId i = 0; i < visits; ++i) At((first + i) % heaps + 1).TryTrim();
 }
 
 template <const Config& kConfig>

@@ -184,8 +184,7 @@ void MetadataPool::PurgeStretch(Address begin, Address end, Purged& purged) {
   const Address run = RoundUp<Address>(begin, page_bytes);
   const Address run_end = RoundDown<Address>(end, page_bytes);
   Address to = run + page_bytes;
-  // Nobody waits for this lock but who forks.
-  while (to < run_end && !purge_lock_.IsWaitedFor()) {
+  while (to < run_end && !is_forking_.load(std::memory_order_relaxed)) {
     const std::size_t bytes = std::min<std::size_t>(run_end - to, kSliceBytes);
     purge_calls_.fetch_add(1, std::memory_order_relaxed);
     if (!memory_.Purge(to, bytes).ok()) break;
@@ -213,7 +212,11 @@ bool MetadataPool::IsWorthPurging(bool only_many) {
 // By trying: a signal handler may come here that interrupted a Purge, or forks.
 std::size_t MetadataPool::Purge(bool only_many) {
   FutexLock::Identify();
-  if (!purge_lock_.TryLock()) return 0;
+  // Threads that purge in turn would keep a fork waiting for ever: a thread
+  // that is there already is sooner than one that has to wake.
+  if (is_forking_.load(std::memory_order_relaxed) || !purge_lock_.TryLock()) {
+    return 0;
+  }
   const std::size_t bytes = PurgeAlone(only_many);
   purge_lock_.Unlock();
   return bytes;
@@ -242,7 +245,7 @@ std::size_t MetadataPool::PurgeAlone(bool only_many) {
   runs_ = purged.runs;
   run_pages_ += purged.run_pages;
   // Where a fork has ended it, there is more to be had.
-  if (!purge_lock_.IsWaitedFor()) left_count_ = free_count_;
+  if (!is_forking_.load(std::memory_order_relaxed)) left_count_ = free_count_;
   return purged.bytes;
 }
 

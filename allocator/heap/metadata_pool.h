@@ -75,6 +75,7 @@ class MetadataPool {
   // from now on. The child would not know that thread's pieces, and their
   // memory would be lost to it.
   void LockPurgeForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(purge_lock_) {
+    is_forking_.store(true, std::memory_order_relaxed);
     purge_lock_.LockForFork();
   }
   void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
@@ -83,10 +84,12 @@ class MetadataPool {
   void UnlockAfterFork()
       ABSL_UNLOCK_FUNCTION(lock_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     lock_.UnlockAfterFork();
+    is_forking_.store(false, std::memory_order_relaxed);
     purge_lock_.UnlockAfterFork();
   }
   void ResetLockAfterFork() {
     lock_.ResetAfterFork();
+    is_forking_.store(false, std::memory_order_relaxed);
     purge_lock_.ResetAfterFork();
     forked_ = true;
   }
@@ -131,6 +134,9 @@ class MetadataPool {
   std::size_t made_ ABSL_GUARDED_BY(lock_) = 0;
   // Written by a forked child before it has a second thread.
   bool forked_ = false;
+  // A fork waits for purge_lock_, or has it. Written by who forks, read by
+  // Purge.
+  std::atomic<bool> is_forking_{false};
   // Written under lock_, read by anyone.
   std::atomic<std::uint64_t> calls_{0};
   // Written by threads in Purge, read by statistics.

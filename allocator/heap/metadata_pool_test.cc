@@ -349,6 +349,38 @@ TEST_F(MetadataPoolPurgeTest, AForkWaitsForTheEndOfAPurge) {
   ExpectAllAreFree(pieces);
 }
 
+// Nor by threads that purge one after the other.
+TEST_F(MetadataPoolPurgeTest, NobodyBeginsToPurgeWhileAForkWaits) {
+  const Pieces pieces = TakePages(40 * kMiB / page_bytes_);
+  Put(pieces);
+  std::thread forker;
+  std::vector<std::thread> others;
+  std::atomic<bool> has_lock = false;
+  std::atomic<std::size_t> others_bytes = 0;
+  memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
+    if (forker.joinable()) return;
+    forker = std::thread([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      pool_.LockPurgeForFork();
+      has_lock = true;
+      for (std::thread& other : others) other.join();
+      pool_.UnlockAfterFork();
+    });
+    // It waits by then.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (int i = 0; i < 4; ++i) {
+      others.emplace_back([&] {
+        while (!has_lock) others_bytes += pool_.Purge(/*only_many=*/false);
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  });
+  EXPECT_EQ(pool_.Purge(/*only_many=*/false), 16 * kMiB);
+  forker.join();
+  memory_.WatchLongCalls(nullptr);
+  EXPECT_EQ(others_bytes, 0U);
+  ExpectAllAreFree(pieces);
+}
+
 // In a forked child the thread that purges goes on only if it is the one that
 // forked.
 TEST_F(MetadataPoolPurgeTest, AChildOfAForkMeanwhileGoesOn) {

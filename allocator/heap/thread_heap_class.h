@@ -232,7 +232,8 @@ class alignas(64) ThreadHeap {
   // Files what is in the mailbox and gives empty slabs back, unless somebody is
   // already in this heap. The blocks are ready for the owner to take; if it has
   // not been here since the last time, they go back to the slabs. So do those
-  // of a heap without a thread that are more than a little.
+  // of a heap without a thread that are more than a little, or all of a cold
+  // one.
   void TryDrainForOwner();
   // The same, and gives back all that is in magazines but the loaded ones of an
   // owner. False: somebody is in this heap.
