@@ -451,7 +451,10 @@ TEST_F(FailuresTest, ThreadsFailTogether) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(Recorded(), before + 4 * kEach);
-  EXPECT_EQ(Events().size(), 256u);
+  // But for a slot that each of them may have been stopped in while 256 more
+  // came.
+  EXPECT_LE(Events().size(), 256u);
+  EXPECT_GE(Events().size(), 252u);
 }
 
 // Every n-th mapping call refused: no crash, and what failed says why.
