@@ -52,7 +52,7 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::Reallocate(Heap*& self, void* pointer,
                                      std::size_t size_bytes) {
   unsigned code = 0;
-  if (TryReallocate(pointer, size_bytes, code)) return pointer;
+  if (TryReallocate(self, pointer, size_bytes, code)) return pointer;
   return Resolve(self,
                  {.call = Call::kRealloc,
                   .kind = Request::Kind::kReallocate,

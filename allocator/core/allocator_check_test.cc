@@ -325,7 +325,7 @@ TEST(AllocatorSlowPathCheckTest, EachSlowPathChecksWhatItTouched) {
           allocator.Free(test.self, allocator.Allocate(test.self, 39));
         }
       },
-      "internal check failed|damaged header");
+      "internal check failed|double free");
 }
 
 }  // namespace

@@ -156,8 +156,8 @@ class Allocator {
       BlockKind kind = BlockKind::kMalloc);
   // The hot part of a reallocation. True: the block has that size already.
   // False: nothing was done; ask ReallocateSlow, with the block's header code.
-  HAK_ALWAYS_INLINE bool TryReallocate(void* pointer, std::size_t size_bytes,
-                                       unsigned& code);
+  HAK_ALWAYS_INLINE bool TryReallocate(Heap* heap, void* pointer,
+                                       std::size_t size_bytes, unsigned& code);
   HAK_ALWAYS_INLINE CallResult ReallocateSlow(Heap*& self, void* pointer,
                                               std::size_t size_bytes,
                                               unsigned code);

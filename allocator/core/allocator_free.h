@@ -191,7 +191,10 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
     std::size_t alignment_bytes, BlockKind kind) {
   if (pointer == nullptr) return false;
   LiveBlock block;
-  if (!Require(self, pointer, PointerUse::kFree, block) ||
+  if (!Require(self, pointer, PointerUse::kFree, block)) return false;
+  // What is behind a large block is looked at when it is claimed: until then
+  // another thread may resize it, or free it and have its memory unmapped.
+  if (block.route < Route::kSpan &&
       !hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
     return false;
   }

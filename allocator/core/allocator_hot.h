@@ -309,11 +309,12 @@ HAK_ALWAYS_INLINE unsigned LiveCode(Region& region, const void* pointer) {
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(void* pointer,
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(Heap* heap,
+                                                         void* pointer,
                                                          std::size_t size_bytes,
                                                          unsigned& code) {
   code = LiveCode(ace_.region(), pointer);
-  if (!hardening_.ResizeInPlace(pointer, code, size_bytes)) return false;
+  if (!hardening_.ResizeInPlace(heap, pointer, code, size_bytes)) return false;
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
   return true;
 }

@@ -84,6 +84,59 @@ using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
                                 Variant<kHardened>, Variant<kDebug>>;
 TYPED_TEST_SUITE(AllocatorRacesTest, Variants);
 
+// Another thread's free is seen by an exchange, its owner's is not.
+TYPED_TEST(AllocatorRacesTest, OnlyItsOwnerResizesABlockThatHasBounds) {
+  constexpr bool kBounds = TypeParam::kConfig.check_bounds;
+  typename TestFixture::Heap* other = this->test_.NewThread();
+  for (const std::size_t size_bytes : {std::size_t{100}, std::size_t{3000}}) {
+    void* block = this->allocator_.Allocate(this->self_, size_bytes);
+    EXPECT_EQ(this->allocator_.Reallocate(this->self_, block, size_bytes - 1),
+              block);
+    void* moved = this->allocator_.Reallocate(other, block, size_bytes - 2);
+    EXPECT_EQ(moved != block, kBounds);
+    // It is the other thread's own now.
+    EXPECT_EQ(this->allocator_.Reallocate(other, moved, size_bytes - 1), moved);
+    this->allocator_.Free(this->self_, moved);
+  }
+  this->allocator_.Detach(other);
+  this->allocator_.CheckInvariants();
+}
+
+// Two threads free a Huge block, whose memory goes with the first free, by
+// sized calls: the second is told, and looks at nothing that is unmapped.
+TYPED_TEST(AllocatorRacesTest, HugeBlocksFreedTwiceWithTheirSize) {
+  constexpr std::size_t kBytes = kMaxSpanBytes + kMiB + 1;
+  std::atomic<int> begun{0};
+  std::atomic<int> ended{0};
+  void* block = nullptr;
+  const auto free_it = [&](typename TestFixture::Heap*& self, int round) {
+    // acquire, release: the block is the round's.
+    begun.fetch_add(1, std::memory_order_acq_rel);
+    while (begun.load(std::memory_order_acquire) < 2 * (round + 1)) {
+    }
+    this->allocator_.FreeSized(self, block, kBytes, kMinAlignmentBytes);
+    ended.fetch_add(1, std::memory_order_acq_rel);
+    while (ended.load(std::memory_order_acquire) < 2 * (round + 1)) {
+      std::this_thread::yield();
+    }
+  };
+  const std::uint64_t before = MisuseCount();
+  block = this->allocator_.Allocate(this->self_, kBytes);
+  std::thread other([&] {
+    auto* self = this->test_.NewThread();
+    for (int round = 0; round < kRounds; ++round) free_it(self, round);
+    this->allocator_.Detach(self);
+  });
+  for (int round = 0; round < kRounds; ++round) {
+    free_it(this->self_, round);
+    ASSERT_EQ(MisuseCount() - before, round + 1U);
+    void* next = this->allocator_.Allocate(this->self_, kBytes);
+    ASSERT_NE(next, nullptr);
+    block = next;
+  }
+  other.join();
+}
+
 TYPED_TEST(AllocatorRacesTest, SpansThatGrow) { this->Race(100'000, 400'000); }
 
 TYPED_TEST(AllocatorRacesTest, SpansThatShrink) {

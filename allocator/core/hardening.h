@@ -101,7 +101,7 @@ class NoHardening {
                                BlockKind) {
     return true;
   }
-  static HAK_ALWAYS_INLINE bool ResizeInPlace(void*, unsigned code,
+  static HAK_ALWAYS_INLINE bool ResizeInPlace(Heap*, void*, unsigned code,
                                               std::size_t size_bytes) {
     const ClassSizes sizes = kSizesOfCode[code];
     return size_bytes - sizes.first_bytes < sizes.count;
@@ -240,16 +240,19 @@ class Hardening {
         queued, MakeHeader(BlockState::kFree, size_class + 1U),
         std::memory_order_relaxed);
   }
-  // Whether the program may do this with the live block. If not, it was told.
+  // Whether the program may do this with the live block, or with one that the
+  // caller has made Queued. If not, it was told.
   HAK_NOINLINE bool MayUse(Heap* self, const void* pointer,
                            const LiveBlock& block, PointerUse use,
-                           BlockKind kind);
+                           BlockKind kind,
+                           BlockState state = BlockState::kLive);
 
   // --- Sizes and kinds -----------------------------------------------------
 
-  // True: the live block of a slab has the new size. The part that the program
-  // gave up is cleared. `code` is the block's header code, or none of a class.
-  HAK_NOINLINE bool ResizeInPlace(void* pointer, unsigned code,
+  // True: the live block of a slab, which is the heap's own, has the new size.
+  // The part that the program gave up is cleared. `code` is the block's header
+  // code, or none of a class.
+  HAK_NOINLINE bool ResizeInPlace(Heap* self, void* pointer, unsigned code,
                                   std::size_t size_bytes);
   static std::size_t SizeOfLive(const ZoneView& fine, const ZoneView& coarse,
                                 const void* pointer, SizeClass size_class) {
@@ -340,6 +343,10 @@ class Hardening {
   }
   // The first byte behind a live block's end that was written; 0: none.
   Address FirstDamage(const void* pointer, const LiveBlock& block) const;
+  // Whether another thread has taken a slab's block, which was in the state: it
+  // has cleared what is behind it, or is about to.
+  bool IsTaken(const void* pointer, const LiveBlock& block,
+               BlockState state) const;
   // Whether calls of another family than a block's are told from right ones:
   // no longer, once a module is found whose operators are its own.
   bool MustMatch();
@@ -469,7 +476,10 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::FreedByOther(Heap* heap, void* block,
         tiny ? BoundsEntry<true>::KindOf(BoundsEntry<true>::Load(fine(), block))
              : BoundsEntry<false>::KindOf(
                    BoundsEntry<false>::Load(coarse(), block));
-    if (!MayUse(heap, block, live, PointerUse::kFree, kind)) return false;
+    if (!MayUse(heap, block, live, PointerUse::kFree, kind,
+                BlockState::kQueued)) {
+      return false;
+    }
   }
   ClearQueued(block, size_class);
   return true;

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "allocator/core/hardening.h"
+#include "allocator/process/helper_thread.h"
 #include "allocator/stacks/own_operators.h"
 
 namespace hakmem {
@@ -34,10 +35,29 @@ bool Hardening<kConfig>::MustMatch() {
   return false;
 }
 
+// A Queued block's owner, which frees it at the same moment, makes it Queued,
+// too: it is waited for, for as long as a check of the heap does.
+template <const Config& kConfig>
+bool Hardening<kConfig>::IsTaken(const void* pointer, const LiveBlock& block,
+                                 BlockState state) const {
+  if (block.route >= Route::kSpan) return false;  // it is claimed
+  const unsigned most_looks = state == BlockState::kLive ? 1 : 10;
+  const Region& region = ace_.region();
+  const std::atomic<HeaderByte>& header =
+      (block.route == Route::kTiny ? region.fine() : region.coarse())
+          .header(reinterpret_cast<Address>(pointer));
+  const HeaderByte expected = MakeHeader(state, block.size_class + 1U);
+  for (unsigned looks = 0; looks < most_looks; ++looks) {
+    if (looks != 0) SleepMs(1);
+    if (header.load(std::memory_order_relaxed) != expected) return true;
+  }
+  return false;
+}
+
 template <const Config& kConfig>
 bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
                                 const LiveBlock& block, PointerUse use,
-                                BlockKind kind) {
+                                BlockKind kind, BlockState state) {
   if (block.empty) return true;
   const BlockReport call = HeapOfThread<kConfig>::ReportFor(self, pointer, use);
   if (kConfig.check_kinds && block.kind != kind && MustMatch()) {
@@ -53,6 +73,10 @@ bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
   if (block.guarded) return true;
   const Address damage = FirstDamage(pointer, block);
   if (damage == 0) return true;
+  if (IsTaken(pointer, block, state)) {
+    ReportMisuse(ace_, call);
+    return false;
+  }
   FatalOverflow(ReportOf(block, call), block.size_bytes,
                 damage - reinterpret_cast<Address>(pointer));
   return false;
@@ -124,11 +148,21 @@ bool Hardening<kConfig>::ResizeIn(void* pointer, SizeClass size_class,
 }
 
 template <const Config& kConfig>
-bool Hardening<kConfig>::ResizeInPlace(void* pointer, unsigned code,
+bool Hardening<kConfig>::ResizeInPlace(Heap* self, void* pointer, unsigned code,
                                        std::size_t size_bytes) {
   const ClassSizes sizes = kBoundedSizesOfCode[code];
   if (size_bytes - sizes.first_bytes >= sizes.count) return false;
   const auto size_class = static_cast<SizeClass>(code - 1);
+  // The owner frees by plain stores. Were one of them made in between, neither
+  // thread would see it, and the block be live and resting. Who moves the block
+  // frees it by an exchange, and what the owner overwrites of that is found.
+  const Region& region = ace_.region();
+  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  const UnitRecord record =
+      zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(pointer)))
+          .load(std::memory_order_relaxed);
+  if (UnitOwner(record) != HeapOfThread<kConfig>::Real(self)->id())
+    return false;
   return IsTiny(size_class) ? ResizeIn<true>(pointer, size_class, size_bytes)
                             : ResizeIn<false>(pointer, size_class, size_bytes);
 }
@@ -191,8 +225,16 @@ BlockReport Hardening<kConfig>::ReportOnReuse(const void* block,
 template <const Config& kConfig>
 void Hardening<kConfig>::FailHeaderOnReuse(void* block, HeaderByte found,
                                            HeaderByte live) const {
-  FatalDamagedHeader(ReportOnReuse(block, live), found,
-                     static_cast<HeaderByte>(live - kLiveBit));
+  BlockReport report = ReportOnReuse(block, live);
+  // Its owner and another thread freed it at the same moment, and it was filed
+  // before the owner went on: it is here twice (tests/models/remote_free.pml).
+  if (HeaderCode(found) == HeaderCode(live)) {
+    report.use = PointerUse::kFree;
+    FatalFreedBlock(report,
+                    HeaderState(found) == BlockState::kLive ? "live" : "free");
+    return;
+  }
+  FatalDamagedHeader(report, found, static_cast<HeaderByte>(live - kLiveBit));
 }
 
 template <const Config& kConfig>
