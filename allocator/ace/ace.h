@@ -238,8 +238,7 @@ class Ace {
 
   // Twice in a decay delay, gives back what has been idle; else, and while
   // another thread is at it, does nothing but read the clock. True: it did.
-  bool Tick();
-  // How many intervals have begun.
+  bool Tick();  // intervals(): how often anybody did
   std::uint64_t intervals() const {
     return intervals_.load(std::memory_order_relaxed);
   }
