@@ -23,14 +23,8 @@ const SizeClass kSmall = ClassOf(64);
 const SizeClass kLarge = ClassOf(32 * kKiB);
 
 template <typename V>
-class HeapReclaimTest : public testing::Test {
- protected:
-  TestHeaps<V::kConfig> heaps_;
-  HeapRegistry<V::kConfig>& registry_ = heaps_.registry();
-};
-
-using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
-TYPED_TEST_SUITE(HeapReclaimTest, Variants);
+using HeapReclaimTest = RegistryTest<V>;
+TYPED_TEST_SUITE(HeapReclaimTest, ReleaseAndDebug);
 
 // What many leave is emptied, that of the first ones first, though nobody finds
 // them idle.

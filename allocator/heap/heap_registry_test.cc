@@ -31,14 +31,8 @@ const SizeClass kSmall = ClassOf(64);
 const SizeClass kLarge = ClassOf(32 * kKiB);
 
 template <typename V>
-class HeapRegistryTest : public testing::Test {
- protected:
-  TestHeaps<V::kConfig> heaps_;
-  HeapRegistry<V::kConfig>& registry_ = heaps_.registry();
-};
-
-using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
-TYPED_TEST_SUITE(HeapRegistryTest, Variants);
+using HeapRegistryTest = RegistryTest<V>;
+TYPED_TEST_SUITE(HeapRegistryTest, ReleaseAndDebug);
 
 TYPED_TEST(HeapRegistryTest, NumbersHeapsFromOne) {
   EXPECT_EQ(this->registry_.count(), 0U);

@@ -77,8 +77,7 @@ class HeapThreadsTest : public testing::Test {
   std::array<std::atomic<void*>, 2000> slots_ = {};
 };
 
-using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
-TYPED_TEST_SUITE(HeapThreadsTest, Variants);
+TYPED_TEST_SUITE(HeapThreadsTest, ReleaseAndDebug);
 
 TYPED_TEST(HeapThreadsTest, NothingIsLostAmongLongLivedThreads) {
   std::vector<std::thread> threads;

@@ -22,13 +22,8 @@ const SizeClass kSmall = ClassOf(64);
 const SizeClass kLarge = ClassOf(32 * kKiB);
 
 template <typename V>
-class RemoteFreeTest : public testing::Test {
- protected:
-  TestHeaps<V::kConfig> heaps_;
-};
-
-using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
-TYPED_TEST_SUITE(RemoteFreeTest, Variants);
+using RemoteFreeTest = RegistryTest<V>;
+TYPED_TEST_SUITE(RemoteFreeTest, ReleaseAndDebug);
 
 TYPED_TEST(RemoteFreeTest, BlocksAreQueuedUntilTheirOwnerLooks) {
   auto& heaps = this->heaps_;

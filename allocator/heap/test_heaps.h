@@ -164,7 +164,17 @@ class TestHeaps {
   HeapRegistry<kConfig> registry_{ace_};
 };
 
-// Typed tests by variant, each with heaps that can be started anew.
+using ReleaseAndDebug = testing::Types<Variant<kRelease>, Variant<kDebug>>;
+
+// Typed tests by variant, each with heaps and their registry.
+template <typename V>
+class RegistryTest : public testing::Test {
+ protected:
+  TestHeaps<V::kConfig> heaps_;
+  HeapRegistry<V::kConfig>& registry_ = heaps_.registry();
+};
+
+// The same with heaps that can be started anew.
 template <typename V>
 class HeapsTest : public testing::Test {
  protected:

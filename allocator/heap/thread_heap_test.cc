@@ -26,8 +26,7 @@ const SizeClass kLarge = ClassOf(32 * kKiB);
 template <typename V>
 using ThreadHeapTest = HeapsTest<V>;
 
-using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;
-TYPED_TEST_SUITE(ThreadHeapTest, Variants);
+TYPED_TEST_SUITE(ThreadHeapTest, ReleaseAndDebug);
 
 TYPED_TEST(ThreadHeapTest, GivesDistinctBlocksOfEveryClass) {
   auto& heaps = *this->heaps_;
