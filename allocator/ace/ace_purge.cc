@@ -4,6 +4,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/bits.h"
+#include "allocator/base/relaxed.h"
 
 namespace hakmem {
 namespace {
@@ -126,7 +127,7 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
     idle.units[kCoarse] -= std::min(idle.units[kCoarse], long_run_slack_units_);
   }
   next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
-  intervals_.store(intervals() + 1, std::memory_order_relaxed);
+  AddByOwner(intervals_, 1);
   return idle;
 }
 

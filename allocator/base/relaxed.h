@@ -71,7 +71,7 @@ HAK_ALWAYS_INLINE bool IncrementLowHalfIsZero(
   return low == 0;
 }
 
-// Adds to a count that others may read, by its only writer.
+// Adds to a count that others may read, by its only writer at the time.
 HAK_ALWAYS_INLINE void AddByOwner(std::atomic<std::uint64_t>& sum,
                                   std::uint64_t more) {
   sum.store(sum.load(std::memory_order_relaxed) + more,

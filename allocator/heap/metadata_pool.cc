@@ -7,6 +7,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/probe.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/base/units.h"
 
 namespace hakmem {
@@ -108,10 +109,7 @@ void MetadataPool::Place(Region::Window window) {
   table_.Place(window.begin, window.bytes, 0);
 }
 
-void MetadataPool::CountCall() {
-  calls_.store(calls_.load(std::memory_order_relaxed) + 1,
-               std::memory_order_relaxed);
-}
+void MetadataPool::CountCall() { AddByOwner(calls_, 1); }
 
 MetadataPool::Piece* MetadataPool::TakeOne() {
   if (free_ != nullptr || OpenPage()) {

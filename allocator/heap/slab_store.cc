@@ -7,6 +7,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/probe.h"
+#include "allocator/base/relaxed.h"
 
 namespace hakmem {
 namespace {
@@ -139,10 +140,7 @@ std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
                               std::uint32_t count, Refusal& refusal) {
   Slab* slab = Fullest(size_class);
   if (slab != nullptr) {
-    std::atomic<std::uint64_t>& takes =
-        slab->empty() ? empty_takes_ : partial_takes_;
-    takes.store(takes.load(std::memory_order_relaxed) + 1,
-                std::memory_order_relaxed);
+    AddByOwner(slab->empty() ? empty_takes_ : partial_takes_, 1);
   } else {
     slab = GrantNew(size_class, refusal);
     if (slab == nullptr) return 0;
