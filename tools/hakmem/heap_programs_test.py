@@ -103,8 +103,9 @@ class HeapTest(unittest.TestCase):
         profile, = self.report(self.path)["profiles"]
         self.assertTrue(profile["complete"])
         site = profile["sites"][0]["live"]
-        # One byte in 16 KiB: 1,024 samples, 3 %.
-        self.assertLess(site["standard_error_bytes"], MIB)
+        # One byte in 16 KiB, thinned up to four times by what Churn frees in the same class: some 290 samples, 6 %.
+        # The error is estimated from their number, within 3 %.
+        self.assertLess(site["standard_error_bytes"], 1.25 * MIB)
         self.assertLess(abs(site["bytes"] - 16 * MIB), 6 * site["standard_error_bytes"])
         functions = {function["name"]: function for function in profile["functions"]}
         leak = next(function for name, function in functions.items() if "PlantedLeak" in name)
