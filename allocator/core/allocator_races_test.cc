@@ -1,7 +1,10 @@
 // Races of the program's own making: a block that one thread frees while
 // another changes its size.
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <thread>
@@ -12,7 +15,9 @@
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
+#include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/reports/misuse_policy.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -29,8 +34,11 @@ class AllocatorRacesTest : public testing::Test {
   ~AllocatorRacesTest() override { SetOnMisuse(OnMisuse::kAbort); }
 
   // One thread frees what the other reallocates, at the same time. Whoever
-  // comes second is told, and nothing is lost.
-  void Race(std::size_t from_bytes, std::size_t to_bytes) {
+  // comes second is told, and nothing is lost. With `refused` the kernel lets
+  // no block have a new place.
+  void Race(std::size_t from_bytes, std::size_t to_bytes,
+            bool refused = false) {
+    testing::internal::CaptureStderr();
     std::atomic<void*> shared{nullptr};
     std::atomic<int> freed{0};
     std::thread other([&] {
@@ -42,6 +50,10 @@ class AllocatorRacesTest : public testing::Test {
                nullptr) {
           std::this_thread::yield();
         }
+        // The refusal takes its time.
+        if (refused) {
+          std::this_thread::sleep_for(std::chrono::microseconds(4 * round));
+        }
         allocator_.Free(self, block);
         freed.store(round + 1, std::memory_order_release);
       }
@@ -50,13 +62,18 @@ class AllocatorRacesTest : public testing::Test {
     for (int round = 0; round < kRounds; ++round) {
       void* block = allocator_.Allocate(self_, from_bytes);
       ASSERT_NE(block, nullptr);
-      std::memset(block, 1, 100);
+      std::memset(block, 1, refused ? std::min(from_bytes, 3 * kMiB) : 100);
       const std::uint64_t before = MisuseCount();
+      if (refused) {
+        test_.memory.RefuseCall(
+            1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn, VmCall::kMap);
+      }
       shared.store(block, std::memory_order_release);
       void* moved = allocator_.Reallocate(self_, block, to_bytes);
       while (freed.load(std::memory_order_acquire) <= round) {
         std::this_thread::yield();
       }
+      test_.memory.RefuseNothing();
       const std::uint64_t misuses = MisuseCount() - before;
       ASSERT_LE(misuses, 1u);
       // Without a misuse the realloc came first, and left the block where it
@@ -70,6 +87,9 @@ class AllocatorRacesTest : public testing::Test {
       if (round % 20 == 0) allocator_.CheckInvariants();
     }
     other.join();
+    // The block is whole, whoever looks at it and when.
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                testing::Not(testing::HasSubstr("overflow")));
     allocator_.CheckInvariants();
     allocator_.upkeep().Purge(self_);
     EXPECT_EQ(allocator_.upkeep().Snapshot().granted_bytes, 0u);
@@ -161,6 +181,18 @@ TYPED_TEST(AllocatorRacesTest, HugeBlocksThatGrow) {
 
 TYPED_TEST(AllocatorRacesTest, HugeBlocksThatBecomePoolBlocks) {
   this->Race(kMaxSpanBytes + kMiB, 20'000);
+}
+
+TYPED_TEST(AllocatorRacesTest, SpansWhoseShrinkIsRefused) {
+  this->Race(3 * kMiB, 100, /*refused=*/true);
+}
+
+TYPED_TEST(AllocatorRacesTest, HugeBlocksWhoseShrinkIsRefused) {
+  this->Race(kMaxSpanBytes + kMiB, 100, /*refused=*/true);
+}
+
+TYPED_TEST(AllocatorRacesTest, PoolBlocksWhoseShrinkIsRefused) {
+  this->Race(30'000, 100, /*refused=*/true);
 }
 
 }  // namespace

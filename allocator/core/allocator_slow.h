@@ -237,7 +237,8 @@ CallResult Allocator<kConfig>::MoveTo(Heap*& self, void* pointer,
   return got;
 }
 
-// A block whose new place was refused stays where it is if it gets no larger.
+// A block of a slab, or guarded, whose new place was refused stays where it is
+// if it gets no larger.
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
                                              std::size_t size_bytes,
@@ -245,13 +246,19 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
   LiveBlock block;
   // Another thread may have freed it meanwhile.
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
-  if (size_bytes > block.size_bytes) return refused;
+  if (size_bytes > block.size_bytes || block.route >= Route::kSpan)
+    return refused;
   if (block.guarded) {
     guards_.blocks().Shrink(pointer, size_bytes);
   } else if (kConfig.check_bounds) {
-    hardening_.SetSize(pointer, size_bytes);
-  } else if (block.route >= Route::kSpan) {
-    UseOfLarge(ace_, pointer).requested_bytes = size_bytes;
+    if (!hardening_.SetSize(pointer, block.size_class, size_bytes)) {
+      if (hardening_.MayUse(self, pointer, block, PointerUse::kRealloc,
+                            BlockKind::kMalloc)) {
+        ReportMisuse(ace_,
+                     Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
+      }
+      return Misused();
+    }
   } else if (!(kProfiles<kConfig> && block.is_sampled() &&
                profile_.SetAskedClass(pointer, ClassOf(size_bytes))) &&
              !SetAskedClass(ace_.region(), pointer, block.size_class,
@@ -295,8 +302,9 @@ CallResult Allocator<kConfig>::MoveClaimed(Heap*& self, void* pointer,
                                            std::size_t size_bytes) {
   const CallResult got = AllocateOnce(self, size_bytes);
   if (got.block == nullptr) [[unlikely]] {
-    large_.Unclaim(pointer, block);
-    return StayIfSmaller(self, pointer, size_bytes, got);
+    if (!large_.StayIfSmaller(pointer, block, size_bytes)) return got;
+    CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+    return ServedOrDetoured<kConfig>(pointer, got.outcome.refusal());
   }
   large_.Copy(pointer, got.block, std::min(block.size_bytes, size_bytes));
   large_.FreeClaimed(self, pointer, block);

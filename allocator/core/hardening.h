@@ -111,7 +111,7 @@ class NoHardening {
     return ClassBytes(size_class);
   }
   static constexpr void SetKind(void*, BlockKind) {}
-  static constexpr void SetSize(void*, std::size_t) {}
+  static constexpr bool SetSize(void*, SizeClass, std::size_t) { return true; }
   static constexpr void StartBounds(void*, std::size_t) {}
   static constexpr void StopBounds(void*, std::size_t, std::size_t) {}
   static constexpr std::uint64_t clear_bytes() { return kClearAll; }
@@ -262,8 +262,10 @@ class Hardening {
                                     BoundsEntry<false>::Load(coarse, pointer));
   }
   void SetKind(void* block, BlockKind kind);
-  // The block stays where it is though a smaller one would do.
-  void SetSize(void* block, std::size_t size_bytes);
+  // The block of a slab stays where it is though a smaller one would do, be it
+  // the caller's heap's or another's. False: it is not intact, or was freed
+  // meanwhile.
+  bool SetSize(void* block, SizeClass size_class, std::size_t size_bytes);
   // The size of a span or Huge block is set; its canary goes, and what is
   // beyond the new size.
   void StartBounds(void* block, std::size_t size_bytes);
@@ -406,7 +408,7 @@ class Hardening {
                                  HeaderByte live, const PiecedLength& length,
                                  std::size_t size_bytes, BlockKind kind,
                                  std::uint32_t turn);
-  template <bool kTiny>
+  template <bool kTiny, bool kByOwner>
   bool ResizeIn(void* pointer, SizeClass size_class, std::size_t size_bytes);
   HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
                                   HeaderByte live) const;

@@ -109,7 +109,7 @@ void Hardening<kConfig>::SetKind(void* block, BlockKind kind) {
 }
 
 template <const Config& kConfig>
-template <bool kTiny>
+template <bool kTiny, bool kByOwner>
 bool Hardening<kConfig>::ResizeIn(void* pointer, SizeClass size_class,
                                   std::size_t size_bytes) {
   using Entry = BoundsEntry<kTiny>;
@@ -143,8 +143,16 @@ bool Hardening<kConfig>::ResizeIn(void* pointer, SizeClass size_class,
   Entry::Store(view, pointer, Entry::Make(size_bytes, BlockKind::kMalloc));
   CanaryOf(pointer, size_bytes).Place();
   if (!kTiny) SlackOf(pointer, size_bytes, size_class + 1U).Clear();
-  EndChange(header, MakeHeader(BlockState::kLive, code));
-  return true;
+  live = MakeHeader(BlockState::kLive, code);
+  if constexpr (kByOwner) {
+    EndChange(header, live);
+    return true;
+  }
+  // The owner may have freed it, by plain stores.
+  KeepOrder();
+  HeaderByte changing = MakeHeader(BlockState::kQueued, code);
+  return header.compare_exchange_strong(changing, live,
+                                        std::memory_order_relaxed);
 }
 
 template <const Config& kConfig>
@@ -163,24 +171,17 @@ bool Hardening<kConfig>::ResizeInPlace(Heap* self, void* pointer, unsigned code,
           .load(std::memory_order_relaxed);
   if (UnitOwner(record) != HeapOfThread<kConfig>::Real(self)->id())
     return false;
-  return IsTiny(size_class) ? ResizeIn<true>(pointer, size_class, size_bytes)
-                            : ResizeIn<false>(pointer, size_class, size_bytes);
+  return IsTiny(size_class)
+             ? ResizeIn<true, true>(pointer, size_class, size_bytes)
+             : ResizeIn<false, true>(pointer, size_class, size_bytes);
 }
 
 template <const Config& kConfig>
-void Hardening<kConfig>::SetSize(void* block, std::size_t size_bytes) {
-  LiveBlock live;
-  if (!FindLiveBlock(ace_, block, live)) return;
-  if (live.route == Route::kTiny) {
-    ResizeIn<true>(block, live.size_class, size_bytes);
-  } else if (live.route == Route::kPool) {
-    ResizeIn<false>(block, live.size_class, size_bytes);
-  } else {
-    UseOfLarge(ace_, block).requested_bytes = 0;
-    KeepOrder();
-    StopBounds(block, live.size_bytes, size_bytes);
-    StartBounds(block, size_bytes);
-  }
+bool Hardening<kConfig>::SetSize(void* block, SizeClass size_class,
+                                 std::size_t size_bytes) {
+  return IsTiny(size_class)
+             ? ResizeIn<true, false>(block, size_class, size_bytes)
+             : ResizeIn<false, false>(block, size_class, size_bytes);
 }
 
 template <const Config& kConfig>

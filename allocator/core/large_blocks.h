@@ -90,6 +90,10 @@ class LargeBlocks {
                                      UnitIndex first);
   // It is live again, as it was.
   void Unclaim(const void* pointer, const LiveBlock& block);
+  // It is live again: of that size if this is no larger, else as it was, and
+  // the answer is false.
+  HAK_COLD bool StayIfSmaller(void* pointer, const LiveBlock& block,
+                              std::size_t size_bytes);
   void FreeClaimed(Heap* self, void* pointer, const LiveBlock& block);
   // Copies the first bytes of a claimed block to one that was just granted, and
   // is no shorter.

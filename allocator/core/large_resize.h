@@ -260,6 +260,21 @@ CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
 }
 
 template <const Config& kConfig>
+bool LargeBlocks<kConfig>::StayIfSmaller(void* pointer, const LiveBlock& block,
+                                         std::size_t size_bytes) {
+  const bool stays = size_bytes <= block.size_bytes;
+  if (stays) {
+    if constexpr (!kConfig.check_bounds) {
+      UseOfLarge(ace_, pointer).requested_bytes = size_bytes;
+    }
+    hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
+    hardening_.StartBounds(pointer, size_bytes);
+  }
+  Unclaim(pointer, block);
+  return stays;
+}
+
+template <const Config& kConfig>
 bool LargeBlocks<kConfig>::FitsSize(const void* pointer, const LiveBlock& block,
                                     std::size_t size_bytes, bool small) {
   size_bytes = std::max<std::size_t>(size_bytes, 1);
