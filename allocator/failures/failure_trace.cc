@@ -5,6 +5,7 @@
 
 #include "allocator/base/raw_print.h"
 #include "allocator/options/option_parser.h"
+#include "allocator/platform/write_once.h"
 #include "allocator/process/process.h"
 #include "allocator/process/trace_path.h"
 

@@ -5,10 +5,12 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdarg>
 #include <set>
+#include <string>
 
 #include "allocator/platform/linux_virtual_memory.h"
 #include "gtest/gtest.h"
@@ -21,6 +23,8 @@ bool g_too_many_mappings = false;
 
 extern "C" {
 
+int __real_madvise(void* address, size_t bytes, int advice);
+int __wrap_madvise(void* address, size_t bytes, int advice);
 void* __real_mmap(void* address, size_t bytes, int protection, int flags,
                   int fd, off_t offset);
 void* __wrap_mmap(void* address, size_t bytes, int protection, int flags,
@@ -31,6 +35,15 @@ void* __wrap_mremap(void* from, size_t old_bytes, size_t bytes, int flags,
                     void* to);
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
+
+int __wrap_madvise(void* address, size_t bytes, int advice) {
+  // As before Linux 5.18 for locked memory, by either advice.
+  if (g_old_kernel && advice != MADV_NORMAL) {
+    errno = EINVAL;
+    return -1;
+  }
+  return __real_madvise(address, bytes, advice);
+}
 
 void* __wrap_mmap(void* address, size_t bytes, int protection, int flags,
                   int fd, off_t offset) {
@@ -162,6 +175,32 @@ TEST_F(KernelRefusalsTest, AMoveSaysThatItsSourceIsLost) {
   EXPECT_TRUE(status.ok());
   EXPECT_TRUE(status.source_lost);
   EXPECT_EQ(At(to_), 7);
+}
+
+// Standard error has no reader: the signal's default action would end this.
+TEST_F(KernelRefusalsTest, LockedMemoryIsToldOfOnce) {
+  ASSERT_TRUE(memory_.MapAt(from_, page_).ok());
+  g_old_kernel = true;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(memory_.Purge(from_, page_).error_number, EINVAL);
+  EXPECT_EQ(memory_.Purge(from_, page_).error_number, EINVAL);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(told.find("hakmem: memory is locked"), 0u);
+  EXPECT_EQ(told.rfind("hakmem:"), 0u);
+
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  const int standard_error = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  LinuxVirtualMemory memory;
+  errno = 1234;
+  const VmStatus status = memory.Purge(from_, page_);
+  dup2(standard_error, STDERR_FILENO);
+  close(standard_error);
+  close(ends[1]);
+  EXPECT_EQ(errno, 1234);
+  EXPECT_EQ(status.error_number, EINVAL);
 }
 
 TEST_F(KernelRefusalsTest, RandomNumbersDifferWithoutGetrandom) {

@@ -18,6 +18,7 @@
 #include "allocator/base/sanitizer.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/proc_reader.h"
+#include "allocator/platform/write_once.h"
 
 namespace hakmem {
 
@@ -248,9 +249,7 @@ VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   const int error = errno;
   if (error == EINVAL &&
       !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
-    // By number: write() is a cancellation point.
-    syscall(SYS_write, STDERR_FILENO, kLockedMemory.data(),
-            kLockedMemory.size());
+    WriteOnce(STDERR_FILENO, kLockedMemory);
   }
   return {.error_number = error};
 }

@@ -7,9 +7,7 @@
 #ifndef HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
 #define HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 namespace hakmem {
 
@@ -33,15 +31,6 @@ int MoveFdOutOfTheWay(int fd);
 // is closed, or this process has ended. Waits for a second at most. False:
 // another one has it still, or the file cannot be locked.
 bool LockFile(int fd);
-
-// One write(2), tried again only after a signal. Returns the bytes written; on
-// any error 0, with the errno in `error_number`. Where nobody reads, no SIGPIPE
-// comes; where the file may not get longer, no SIGXFSZ.
-std::size_t WriteOnce(int fd, std::string_view text, int& error_number);
-inline std::size_t WriteOnce(int fd, std::string_view text) {
-  int ignored = 0;
-  return WriteOnce(fd, text, ignored);
-}
 
 }  // namespace hakmem
 

@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "allocator/platform/errno_guard.h"
+#include "allocator/platform/write_once.h"
 #include "allocator/process/crash_hook.h"
-#include "allocator/process/descriptor.h"
 
 namespace hakmem {
 

@@ -1,0 +1,24 @@
+// A write that neither ends the program nor allocates.
+//
+// Owns: nothing. Called by: all above that write. Thread-safety: any thread,
+// signal handlers included; errno is left as it was; not a cancellation point.
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_WRITE_ONCE_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_WRITE_ONCE_H_
+
+#include <cstddef>
+#include <string_view>
+
+namespace hakmem {
+
+// One write(2), tried again only after a signal. Returns the bytes written; on
+// any error 0, with the errno in `error_number`. Where nobody reads, no SIGPIPE
+// comes; where the file may not get longer, no SIGXFSZ.
+std::size_t WriteOnce(int fd, std::string_view text, int& error_number);
+inline std::size_t WriteOnce(int fd, std::string_view text) {
+  int ignored = 0;
+  return WriteOnce(fd, text, ignored);
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_WRITE_ONCE_H_
