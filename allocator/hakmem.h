@@ -107,10 +107,12 @@ size_t hakmem_prewarm(size_t size, size_t count);
  * that they do not allocate, resize or free during the call is looked at
  * exactly; others may be seen as they were before, as they are after, or not at
  * all. Free blocks that lie in the caches of other threads are looked at, too;
- * writes into them are found. A process that was forked while others of its
- * threads ran has a copy of each page from another moment: there only blocks of
- * at most 64 KiB in heaps younger than the fork are looked at, such as those
- * that it allocates in its first second. */
+ * writes into them are found. Not looked at are guarded blocks
+ * (HAKMEM_GUARD_SAMPLE), blocks of 0 bytes, and blocks that another thread has
+ * freed, until their owner has them. A process that was forked while others of
+ * its threads ran has a copy of each page from another moment: there only
+ * blocks of at most 64 KiB in heaps younger than the fork are looked at, such
+ * as those that it allocates in its first second. */
 size_t hakmem_check_heap(void);
 
 /* Writes the heap profile to a descriptor: the samples that hakmem has taken of
