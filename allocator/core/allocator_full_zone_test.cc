@@ -11,6 +11,7 @@
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/failures/failure_event.h"
+#include "allocator/reports/misuse_policy.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
 
@@ -121,6 +122,29 @@ TYPED_TEST(AllocatorFullZoneTest, SuchBlocksAreResizedAndFreedByAnyThread) {
     this->allocator_.Free(this->self_, zeroed);
   }
   EXPECT_EQ(this->allocator_.CheckHeap(this->self_), 0U);
+  this->FreeAll(blocks);
+}
+
+// Written to after their free where nobody looks, too.
+TYPED_TEST(AllocatorFullZoneTest, SuchBlocksOfCallocAreZero) {
+  constexpr std::size_t kBytes = 200;
+  const std::vector<void*> blocks = this->Fill(this->region().fine(), 1000);
+  std::vector<char*> freed;
+  for (int i = 0; i < 300; ++i) freed.push_back(this->New(kBytes, 16));
+  for (char* block : freed) this->allocator_.Free(this->self_, block);
+  for (char* block : freed) block[150] = 7;
+  SetOnMisuse(OnMisuse::kLog);
+  std::vector<void*> zeroed;
+  for (int i = 0; i < 300; ++i) {
+    auto* block = static_cast<char*>(
+        this->allocator_.AllocateZeroed(this->self_, 1, kBytes));
+    ASSERT_NE(block, nullptr);
+    EXPECT_TRUE(this->Holds(this->region().coarse(), block));
+    EXPECT_EQ(block[150], 0) << i;
+    zeroed.push_back(block);
+  }
+  SetOnMisuse(OnMisuse::kAbort);
+  this->FreeAll(zeroed);
   this->FreeAll(blocks);
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/base/zero_bytes.h"
 #include "allocator/core/allocator_class.h"
 #include "allocator/core/allocator_hot.h"
 #include "allocator/core/hardening_slow.h"
@@ -216,8 +217,15 @@ CallResult Allocator<kConfig>::AllocateZeroedSlow(Heap*& self,
                            /*zeroed=*/true);
   }
   const CallResult got = AllocateSlow(self, bytes, kMinAlignmentBytes);
-  if (got.block != nullptr) [[likely]]
+  if (got.block == nullptr) [[unlikely]]
+    return got;
+  // A short one in the coarse zone was looked at in places alone.
+  if (kConfig.check_bounds &&
+      !ace_.region().fine().Contains(reinterpret_cast<Address>(got.block))) {
+    ZeroBytes(got.block, bytes);
+  } else {
     Hooks::Cleared(got.block, bytes);
+  }
   return got;
 }
 
