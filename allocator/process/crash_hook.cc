@@ -10,6 +10,7 @@
 #include <initializer_list>
 
 #include "allocator/platform/errno_guard.h"
+#include "allocator/process/default_action.h"
 
 namespace hakmem {
 namespace {
@@ -77,12 +78,7 @@ CrashSite Describe(int signal, const siginfo_t& info, const void* context) {
 void OnCrash(int signal, siginfo_t* info, void* context) {
   const ErrnoGuard guard;
   RunCrashHooks(Describe(signal, *info, context));
-  // Returning does a faulting instruction again, which now ends the process. A
-  // signal that somebody sent has to be sent again.
-  struct sigaction action = {};
-  action.sa_handler = SIG_DFL;
-  sigaction(signal, &action, nullptr);
-  if (info->si_code <= 0) syscall(SYS_tgkill, getpid(), gettid(), signal);
+  TakeDefaultAction(signal, *info);
 }
 
 void InstallHandler(int signal) {

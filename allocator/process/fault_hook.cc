@@ -1,14 +1,13 @@
 #include "allocator/process/fault_hook.h"
 
 #include <signal.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include <atomic>
 
 #include "allocator/base/check.h"
 #include "allocator/platform/errno_guard.h"
+#include "allocator/process/default_action.h"
 
 namespace hakmem {
 namespace {
@@ -113,13 +112,7 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     CallHandler(signal, info, context);
     return;
   }
-  const ErrnoGuard guard;
-  // Returning does a faulting instruction again, which now ends the process. A
-  // signal that somebody sent has to be sent again.
-  struct sigaction action = {};
-  action.sa_handler = SIG_DFL;
-  sigaction(signal, &action, nullptr);
-  if (info->si_code <= 0) syscall(SYS_tgkill, getpid(), gettid(), signal);
+  TakeDefaultAction(signal, *info);
 }
 
 // Whether `listener` may hear of the signal.
