@@ -23,10 +23,16 @@ struct Slot {
 };
 constinit Slot g_slots[2];
 
-// The thread that runs the hooks; 0: none yet.
-constinit std::atomic<int> g_runner{0};
-// Written by that thread when they have run, read by those that wait.
-constinit std::atomic<bool> g_done{false};
+// A thread of a process: a child of vfork writes to its parent's memory, and
+// one of fork inherits what another thread was doing.
+using Runner = std::uint64_t;
+
+// Who runs the hooks; 0: nobody yet.
+constinit std::atomic<Runner> g_runner{0};
+// Who has run them. Written by that thread, read by those that wait.
+constinit std::atomic<Runner> g_done{0};
+
+constexpr std::uint64_t ProcessOf(Runner runner) { return runner >> 32; }
 
 constexpr std::size_t kAlternateStackBytes = 64 * 1024;
 alignas(16) constinit char g_alternate_stack[kAlternateStackBytes] = {};
@@ -38,12 +44,12 @@ bool Wants(CrashSignals signals, int signal) {
 
 // The first that dies of a crash takes the process with it, so the others wait
 // until the hooks have had their say, but not for ever.
-void WaitForRunner() {
+void WaitForRunner(Runner runner) {
   constexpr timespec kStep = {.tv_sec = 0, .tv_nsec = 10'000'000};
   constexpr int kSteps = 500;
   for (int i = 0; i < kSteps; ++i) {
     // acquire: pairs with the release in RunCrashHooks.
-    if (g_done.load(std::memory_order_acquire)) return;
+    if (g_done.load(std::memory_order_acquire) == runner) return;
     syscall(SYS_nanosleep, &kStep, nullptr);
   }
 }
@@ -109,14 +115,15 @@ void InstallCrashHook(CrashHook hook, CrashSignals signals) {
 }
 
 void RunCrashHooks(const CrashSite& site) {
-  int nobody = 0;
-  const int self = gettid();
-  if (!g_runner.compare_exchange_strong(nobody, self,
-                                        std::memory_order_relaxed)) {
+  const Runner self = static_cast<Runner>(getpid()) << 32 |
+                      static_cast<std::uint32_t>(gettid());
+  Runner first = g_runner.load(std::memory_order_relaxed);
+  do {
     // A crash in a hook takes its course at once.
-    if (nobody != self) WaitForRunner();
-    return;
-  }
+    if (first == self) return;
+    if (ProcessOf(first) == ProcessOf(self)) return WaitForRunner(first);
+  } while (
+      !g_runner.compare_exchange_weak(first, self, std::memory_order_relaxed));
   for (Slot& slot : g_slots) {
     const CrashHook hook = slot.hook.load(std::memory_order_relaxed);
     if (hook != nullptr &&
@@ -125,7 +132,7 @@ void RunCrashHooks(const CrashSite& site) {
     }
   }
   // release: pairs with the acquire in WaitForRunner.
-  g_done.store(true, std::memory_order_release);
+  g_done.store(self, std::memory_order_release);
 }
 
 void UseAlternateStack() {

@@ -29,11 +29,11 @@ using CrashHook = void (*)(const CrashSite& site);
 // For SIGABRT, SIGBUS and SIGSEGV, or for SIGFPE and SIGILL, too.
 enum class CrashSignals : std::uint8_t { kMemory, kAll };
 
-// `hook` runs once when the process dies of one of the signals, which then does
-// what it would have done. At most two hooks; they run in the order in which
-// they were installed. Signals for which there is a handler, or that are
-// ignored, are left alone; and a handler that the program installs later takes
-// the place of ours.
+// `hook` runs once when a process (this one, or a child) dies of one of the
+// signals, which then does what it would have done. At most two hooks; they run
+// in the order in which they were installed. Signals for which there is a
+// handler, or that are ignored, are left alone; and a handler that the program
+// installs later takes the place of ours.
 void InstallCrashHook(CrashHook hook, CrashSignals signals);
 
 // For who ends the process without going through a handler: runs the hooks that

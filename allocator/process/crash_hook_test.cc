@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -131,6 +132,36 @@ TEST_F(CrashHookTest, RunsOnTheAlternateStackWhenTheOwnIsUsedUp) {
   });
   EXPECT_EQ(death.signal, SIGSEGV);
   EXPECT_EQ(death.said, "hook " + std::to_string(SIGSEGV) + "\n");
+}
+
+TEST_F(CrashHookTest, RunsForEachProcess) {
+  const Death death = DeathOf([] {
+    InstallCrashHook(&Hook, CrashSignals::kMemory);
+    // NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): the case.
+    const pid_t child = vfork();
+    if (child == 0) Fault();
+    waitpid(child, nullptr, 0);
+    std::abort();
+  });
+  EXPECT_EQ(death.signal, SIGABRT);
+  EXPECT_EQ(death.said, "hook " + std::to_string(SIGSEGV) + "\nhook " +
+                            std::to_string(SIGABRT) + "\n");
+}
+
+TEST_F(CrashHookTest, AChildDoesNotWaitForAThreadThatItDoesNotHave) {
+  const Death death = DeathOf([] {
+    InstallCrashHook(
+        [](const CrashSite& site) {
+          Hook(site);
+          if (site.signal == SIGBUS && fork() == 0) Fault();
+          wait(nullptr);
+        },
+        CrashSignals::kMemory);
+    raise(SIGBUS);
+  });
+  EXPECT_EQ(death.signal, SIGBUS);
+  EXPECT_EQ(death.said, "hook " + std::to_string(SIGBUS) + "\nhook " +
+                            std::to_string(SIGSEGV) + "\n");
 }
 
 TEST_F(CrashHookTest, AnIgnoredSignalStaysIgnored) {
