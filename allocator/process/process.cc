@@ -32,16 +32,33 @@ int TryWriteFd(int fd, std::string_view text) {
 
 void WriteFd(int fd, std::string_view text) { TryWriteFd(fd, text); }
 
-int OpenForAppend(const char* path, FileReaders readers, int& error_number) {
-  const ErrnoGuard guard;
+namespace {
+
+int Open(const char* path, FileReaders readers, int more_flags,
+         int& error_number) {
   constexpr int kFlags =
       O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
   long fd = -1;
   do {
-    fd = syscall(SYS_openat, AT_FDCWD, path, kFlags, readers);
+    fd = syscall(SYS_openat, AT_FDCWD, path, kFlags | more_flags, readers);
   } while (fd < 0 && errno == EINTR);
   error_number = fd < 0 ? errno : 0;
   return static_cast<int>(fd);
+}
+
+}  // namespace
+
+int OpenForAppend(const char* path, FileReaders readers, int& error_number) {
+  const ErrnoGuard guard;
+  return Open(path, readers, 0, error_number);
+}
+
+int OpenForReport(const char* path, int& error_number) {
+  const ErrnoGuard guard;
+  const int fd = Open(path, FileReaders::kOwner, O_NONBLOCK, error_number);
+  // What is written waits for a reader that is slow.
+  if (fd >= 0) syscall(SYS_fcntl, fd, F_SETFL, O_APPEND);
+  return fd;
 }
 
 void CloseFd(int fd) {

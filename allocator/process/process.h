@@ -27,6 +27,9 @@ enum class FileReaders : std::uint16_t { kOwner = 0600, kAll = 0644 };
 // the errno in `error_number`. A symbolic link is not followed (ELOOP): who can
 // write to the folder must not choose the file.
 int OpenForAppend(const char* path, FileReaders readers, int& error_number);
+// The same, to be read by the owner; a named pipe that nobody reads is not
+// waited for (ENXIO).
+int OpenForReport(const char* path, int& error_number);
 void CloseFd(int fd);
 
 // The process's working folder; false: it has none that fits.

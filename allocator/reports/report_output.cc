@@ -20,7 +20,7 @@ int WriteToFile(std::string_view text, RawPrinter& path) {
   if (g_folder[0] != '\0') path.Text(g_folder).Text("/");
   ExpandPath(g_value, path);
   int error_number = 0;
-  const int fd = OpenForAppend(path.c_str(), FileReaders::kOwner, error_number);
+  const int fd = OpenForReport(path.c_str(), error_number);
   if (fd < 0) return error_number;
   error_number = TryWriteFd(fd, text);
   CloseFd(fd);

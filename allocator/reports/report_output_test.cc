@@ -1,5 +1,6 @@
 #include "allocator/reports/report_output.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,6 +86,21 @@ TEST_F(ReportOutputTest, WhatCannotBeWrittenGoesToStandardError) {
   EXPECT_EQ(Write("report\n"),
             "hakmem: warning: HAKMEM_REPORT: cannot write to /dev/full: No "
             "space left on device\nreport\n");
+}
+
+TEST_F(ReportOutputTest, APipeIsNotWaitedForUntilSomebodyReads) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  SetReportOutput(path_.c_str());
+  EXPECT_EQ(Write("report\n"),
+            "hakmem: warning: HAKMEM_REPORT: cannot write to " + path_ +
+                ": No such device or address\nreport\n");
+  const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_EQ(Write("report\n"), "");
+  char text[16] = {};
+  EXPECT_EQ(read(reader, text, sizeof(text)), 7);
+  EXPECT_STREQ(text, "report\n");
+  close(reader);
 }
 
 }  // namespace
