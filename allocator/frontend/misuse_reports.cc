@@ -7,6 +7,7 @@
 #include "allocator/frontend/startup_options.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/process/crash_hook.h"
+#include "allocator/process/process.h"
 #include "allocator/reports/crash_report.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/reports/report_output.h"
@@ -19,6 +20,11 @@ namespace {
 void OnCrash(const CrashSite& site) {
   // Who ends the process by its own report has said all there is.
   if (site.context == nullptr) return;
+  if (!site.has_stack) {
+    return WriteFd(kStderrFd,
+                   "hakmem: crash: the stack for signal handlers "
+                   "(sigaltstack) is too small for a report\n");
+  }
   WriteCrashReport(site, ProductVariant());
 }
 

@@ -300,20 +300,47 @@ FaultVerdict GuardedBlocks::ReportFault(const Fault& fault,
   const auto* const pointer = reinterpret_cast<const void*>(fault.address);
   if (!fault.has_address || !Contains(pointer)) return FaultVerdict::kUnknown;
   const SlotIndex index = FindSlot(fault.address);
-  BlockReport report = {.pointer = pointer, .variant = variant};
+  const bool told = fault.has_stack ? TellFault(fault, index, capture, variant)
+                                    : TellFaultShortly(fault, index);
+  if (!told) return FaultVerdict::kUnknown;
+  return CurrentOnMisuse() == OnMisuse::kLog && Open(index, fault.address)
+             ? FaultVerdict::kMended
+             : FaultVerdict::kExplained;
+}
+
+HAK_NOINLINE bool GuardedBlocks::TellFault(const Fault& fault, SlotIndex index,
+                                           CaptureAccess capture,
+                                           const char* variant) const {
+  BlockReport report = {.pointer = reinterpret_cast<const void*>(fault.address),
+                        .variant = variant};
   GuardedBlockFacts facts;
   if (index != kNoSlot) {
     facts = FactsOf(index);
     const bool inside = fault.address - facts.start < facts.size_bytes;
-    if (inside && !facts.freed) return FaultVerdict::kUnknown;
+    if (inside && !facts.freed) return false;
     report.guarded = &facts;
   }
   CallStack access;
   capture(fault.place, access);
   ReportGuardFault(fault, report, access);
-  return CurrentOnMisuse() == OnMisuse::kLog && Open(index, fault.address)
-             ? FaultVerdict::kMended
-             : FaultVerdict::kExplained;
+  return true;
+}
+
+bool GuardedBlocks::TellFaultShortly(const Fault& fault,
+                                     SlotIndex index) const {
+  if (index != kNoSlot) {
+    const Slot& slot = At(index);
+    // acquire: pairs with the releases in Free and PutSlot.
+    const bool live =
+        slot.state.load(std::memory_order_acquire) == State::kLive;
+    if (live && fault.address - slot.start < slot.size_bytes) return false;
+  }
+  const bool logged = CurrentOnMisuse() == OnMisuse::kLog;
+  WriteFd(kStderrFd, logged ? "hakmem: misuse: " : "hakmem: fatal: ");
+  WriteFd(kStderrFd,
+          "access to a guarded block; the stack for signal handlers "
+          "(sigaltstack) is too small for a report\n");
+  return true;
 }
 
 // The page's own slot may be another than the nearest block's.

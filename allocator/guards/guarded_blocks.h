@@ -207,6 +207,10 @@ class GuardedBlocks {
   // The first byte that is not as it was; 0: none.
   Address FindDamage(const Slot& slot) const;
   GuardedBlockFacts FactsOf(SlotIndex index) const;
+  // False: it was not one that must fault.
+  HAK_COLD bool TellFault(const Fault& fault, SlotIndex index,
+                          CaptureAccess capture, const char* variant) const;
+  HAK_COLD bool TellFaultShortly(const Fault& fault, SlotIndex index) const;
   bool Open(SlotIndex nearest, Address address);
 
   VirtualMemory& memory_;

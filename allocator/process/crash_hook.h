@@ -17,6 +17,7 @@ struct CrashSite {
   bool has_address = false;
   bool is_protected = false;  // something is mapped there
   std::uintptr_t address = 0;
+  bool has_stack = true;  // there is room for a report (signals.h)
   // Null: hakmem itself ends the process (AbortProcess).
   const void* context = nullptr;  // a ucontext_t
   std::uintptr_t pc = 0;

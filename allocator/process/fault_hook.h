@@ -28,6 +28,8 @@ struct Fault {
   bool has_address = false;
   std::uintptr_t address = 0;
   Access access = Access::kUnknown;
+  // Whether there is room for a report (signals.h).
+  bool has_stack = true;
   // Where the thread was.
   CodePlace place;
 };
@@ -38,7 +40,8 @@ enum class FaultVerdict : std::uint8_t {
   kMended,     // nor need anybody: the instruction is executed again
 };
 
-// Must be safe in signal handlers and touch no more than 8 KiB of stack.
+// Must be safe in signal handlers, and touch no more stack than a report needs,
+// or 3 KiB where there is no room for one.
 using FaultListener = FaultVerdict (*)(const Fault& fault);
 
 enum class OtherHandlers : std::uint8_t {

@@ -164,6 +164,27 @@ TEST_F(FaultHookTest, AnIgnoredSignalStaysIgnored) {
   EXPECT_EQ(death.signal, 0);
 }
 
+TEST_F(FaultHookTest, TellsWhetherTheStackForHandlersHasRoom) {
+  const auto die_on = [](std::size_t bytes) {
+    return DeathOf([bytes] {
+      alignas(16) static char stack[64 * 1024];
+      const stack_t handlers = {
+          .ss_sp = stack, .ss_flags = 0, .ss_size = bytes};
+      if (bytes != 0) sigaltstack(&handlers, nullptr);
+      AddFaultListener(
+          [](const Fault& fault) {
+            Say(fault.has_stack ? "room\n" : "no room\n");
+            return FaultVerdict::kUnknown;
+          },
+          kFaults, OtherHandlers::kStandBefore);
+      WriteForbidden();
+    });
+  };
+  EXPECT_EQ(die_on(0).said, "room\n");
+  EXPECT_EQ(die_on(8 * 1024).said, "no room\n");
+  EXPECT_EQ(die_on(16 * 1024).said, "room\n");
+}
+
 sigjmp_buf recovery;
 
 // The earlier handler's flags and mask hold while it runs, and it may go on

@@ -35,4 +35,16 @@ SignalMask HoldSignals() { return Exchange(SIG_BLOCK, ~kNeverHeld); }
 
 void RestoreSignals(SignalMask before) { Exchange(SIG_SETMASK, before); }
 
+bool HasReportStack() {
+  const ErrnoGuard guard;
+  stack_t stack = {};
+  if (sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) == 0) {
+    return true;
+  }
+  const auto here =
+      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto end = reinterpret_cast<std::uintptr_t>(stack.ss_sp);
+  return here - end >= kReportStackBytes;
+}
+
 }  // namespace hakmem

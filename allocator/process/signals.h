@@ -4,6 +4,7 @@
 #ifndef HAKMEM_ALLOCATOR_PROCESS_SIGNALS_H_
 #define HAKMEM_ALLOCATOR_PROCESS_SIGNALS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace hakmem {
@@ -15,6 +16,14 @@ using SignalMask = std::uint64_t;
 // and that libc does not need itself; returns what was held off before.
 SignalMask HoldSignals();
 void RestoreSignals(SignalMask before);
+
+// What a report needs of the stack that it is made on, below the handler of a
+// signal. A stack for handlers of 16 KiB has as much.
+inline constexpr std::size_t kReportStackBytes = 12 * 1024;
+
+// Whether a handler that runs on the thread's stack for handlers (sigaltstack)
+// has that much of it left. Others have the thread's own.
+bool HasReportStack();
 
 }  // namespace hakmem
 

@@ -122,6 +122,16 @@ const Case kCases[] = {
          hakmem_test_store(Opaque(reinterpret_cast<char*>(8)));
        }).join();
      }},
+    // Only what is meant for handlers may be written.
+    {"small_stack",
+     [] {
+       alignas(4096) static char pages[3 * 4096];
+       Protect(pages);
+       const stack_t handlers = {
+           .ss_sp = pages + 4096, .ss_flags = 0, .ss_size = 8192};
+       sigaltstack(&handlers, nullptr);
+       hakmem_test_store(Opaque(reinterpret_cast<char*>(8)));
+     }},
     {"handler_before",
      [] { hakmem_test_store(Opaque(reinterpret_cast<char*>(8))); }},
     {"handler_after",
