@@ -1,9 +1,9 @@
 #include "allocator/frontend/exit_output.h"
 
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 
-#include "allocator/base/compiler.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/process/descriptor.h"
 #include "allocator/process/trace_path.h"
@@ -14,16 +14,6 @@ namespace {
 constinit int g_kept_fd = -1;
 // The program may have closed the copy and use its number for something else.
 constinit FileId g_kept_file = {};
-
-// A frame of its own: a handler of a signal opens outputs, too, where programs
-// often have 8 KiB for handlers.
-HAK_NOINLINE void WarnOf(const char* option, std::string_view path,
-                         int error_number) {
-  RawPrinter warning;
-  warning.Text("hakmem: warning: ").Text(option).Text(": cannot open ");
-  warning.Text(path).Text(": ").Text(ErrorWords(error_number));
-  WriteFd(ExitStderr(), warning.Text("\n").text());
-}
 
 }  // namespace
 
@@ -40,17 +30,22 @@ int ExitStderr() {
 
 int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   if (std::strcmp(value, "1") == 0) return ExitStderr();
-  RawPrinter path;
-  ExpandPath(value, path);
+  // The warning, which ends in the path: a handler of a signal opens outputs,
+  // too, where programs often have 8 KiB for handlers.
+  RawPrinter warning;
+  warning.Text("hakmem: warning: ").Text(option).Text(": cannot open ");
+  const std::size_t before = warning.text().size();
+  ExpandPath(value, warning);
   int error_number = 0;
-  const int fd = OpenForAppend(path.c_str(), readers, error_number);
+  const int fd = OpenForAppend(warning.c_str() + before, readers, error_number);
   if (fd >= 0) {
     // Processes that end together would mix their lines. If one is stopped
     // while it writes, they are mixed all the same, after a second.
     LockFile(fd);
     return fd;
   }
-  WarnOf(option, path.text(), error_number);
+  warning.Text(": ").Text(ErrorWords(error_number));
+  WriteFd(ExitStderr(), warning.Text("\n").text());
   return -1;
 }
 

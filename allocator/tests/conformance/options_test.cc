@@ -233,12 +233,14 @@ TEST(Options, StatisticsAreToldOnAShortStack) {
   HAKMEM_ONLY_ON_HAKMEM();
   const std::string path =
       testing::TempDir() + "/hakmem_short_" + std::to_string(getpid());
-  const ChildResult child = RunChild(
-      {.test = "Options.DISABLED_IsEndedOnAShortStack",
-       .environment = {"HAKMEM_STATS=" + path, "HAKMEM_STATS_AT_SIGNALS=1"}});
-  unlink(path.c_str());
-  ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
-  EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << child.output;
+  for (const std::string& to : {path, std::string("/no/such/folder/file")}) {
+    const ChildResult child = RunChild(
+        {.test = "Options.DISABLED_IsEndedOnAShortStack",
+         .environment = {"HAKMEM_STATS=" + to, "HAKMEM_STATS_AT_SIGNALS=1"}});
+    unlink(path.c_str());
+    ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
+    EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << to << child.output;
+  }
 }
 
 TEST(Options, DISABLED_HandlesASignal) {
