@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
+#include <new>
+
 #include "allocator/base/raw_print.h"
 #include "allocator/process/process.h"
 
@@ -18,6 +21,34 @@ constexpr char kThrowBadAllocName[] = "_ZSt17__throw_bad_allocv";
 extern "C" {
 HAK_WEAK NewHandler HakGetNewHandler() __asm__("_ZSt15get_new_handlerv");
 HAK_WEAK void HakThrowBadAlloc() __asm__("_ZSt17__throw_bad_allocv");
+
+// What a throw of std::bad_alloc is made of (Itanium C++ ABI).
+HAK_WEAK void* HakAllocateException(std::size_t) __asm__(
+    "__cxa_allocate_exception");
+HAK_WEAK void HakThrow(void* object, const void* type,
+                       void (*destroy)(void*)) __asm__("__cxa_throw");
+HAK_WEAK extern const void* const kHakBadAllocType[] __asm__(
+    "_ZTISt9bad_alloc");
+HAK_WEAK extern const void* const kHakBadAllocTable[] __asm__(
+    "_ZTVSt9bad_alloc");
+HAK_WEAK void HakDestroyBadAlloc(void*) __asm__("_ZNSt9bad_allocD1Ev");
+}
+
+// Returns where a part is missing. A runtime from an archive has what the
+// program refers to: whatever catches std::bad_alloc refers to all of it, while
+// std::__throw_bad_alloc may be left out.
+void ThrowByParts() {
+  if (&HakAllocateException == nullptr || &HakThrow == nullptr ||
+      &kHakBadAllocType == nullptr || &kHakBadAllocTable == nullptr ||
+      &HakDestroyBadAlloc == nullptr) {
+    return;
+  }
+  // The object is a pointer to its virtual functions, behind an offset and a
+  // type.
+  static_assert(sizeof(std::bad_alloc) == sizeof(void*));
+  void* const object = HakAllocateException(sizeof(std::bad_alloc));
+  *static_cast<const void* const**>(object) = &kHakBadAllocTable[2];
+  HakThrow(object, &kHakBadAllocType, &HakDestroyBadAlloc);
 }
 
 // The function `name` of a C++ runtime that is loaded but not visible to
@@ -46,6 +77,7 @@ NewHandler CurrentNewHandler() {
 
 void ThrowBadAlloc(std::size_t size) {
   if (&HakThrowBadAlloc != nullptr) HakThrowBadAlloc();
+  ThrowByParts();
   const auto throw_bad_alloc =
       reinterpret_cast<Throw>(FindInPrivateRuntime(kThrowBadAllocName));
   if (throw_bad_alloc != nullptr) throw_bad_alloc();
