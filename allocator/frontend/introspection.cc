@@ -203,6 +203,9 @@ HAK_EXPORT int malloc_trim(std::size_t /*pad*/) noexcept {
 HAK_EXPORT int mallopt(int parameter, int /*value*/) noexcept {
   switch (parameter) {
     case M_MXFAST:
+    case M_NLBLKS:
+    case M_GRAIN:
+    case M_KEEP:
     case M_TRIM_THRESHOLD:
     case M_TOP_PAD:
     case M_MMAP_THRESHOLD:

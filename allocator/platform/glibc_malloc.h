@@ -33,6 +33,9 @@ struct mallinfo2 {
 };
 
 inline constexpr int M_MXFAST = 1;
+inline constexpr int M_NLBLKS = 2;
+inline constexpr int M_GRAIN = 3;
+inline constexpr int M_KEEP = 4;
 inline constexpr int M_TRIM_THRESHOLD = -1;
 inline constexpr int M_TOP_PAD = -2;
 inline constexpr int M_MMAP_THRESHOLD = -3;

@@ -96,8 +96,10 @@ TEST(Introspection, TrimSaysWhetherItGaveMemoryBack) {
 }
 
 TEST(Introspection, MalloptKnowsGlibcsParameters) {
-  for (const int parameter : {M_MXFAST, M_TRIM_THRESHOLD, M_TOP_PAD,
-                              M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX}) {
+  for (const int parameter :
+       {M_MXFAST, M_NLBLKS, M_GRAIN, M_KEEP, M_TRIM_THRESHOLD, M_TOP_PAD,
+        M_MMAP_THRESHOLD, M_MMAP_MAX, M_CHECK_ACTION, M_PERTURB, M_ARENA_TEST,
+        M_ARENA_MAX}) {
     EXPECT_EQ(mallopt(parameter, 64), 1) << parameter;
   }
 }
