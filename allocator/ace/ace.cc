@@ -172,14 +172,21 @@ bool Ace::MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal) {
   return false;
 }
 
-// From free units, or by mapping more. Who calls it notes the grant.
+// From free units, or by mapping more. What is free is looked through before a
+// zone grows, and as a whole before the call is refused. Who calls it notes the
+// grant.
 Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
                           std::uint32_t alignment_units) {
   const std::uint32_t room = UnitPool::RoomFor(units, alignment_units);
   Refusal refusal;
   UnitGrant grant = stock.pool.Grant(units, alignment_units);
+  if (grant.first == kNoUnit) {
+    grant = stock.pool.Grant(units, alignment_units, UnitPool::kManyTries);
+  }
   for (int tries = 0; grant.first == kNoUnit; ++tries) {
     if (!MapMore(stock, room, refusal)) {
+      grant = stock.pool.Grant(units, alignment_units, UnitPool::kAllTries);
+      if (grant.first != kNoUnit) break;
       // Units that are being given back can be had in a moment.
       if (!stock.pool.is_purging() || tries == kMaxWaits) {
         return {.refusal = refusal};

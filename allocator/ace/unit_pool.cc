@@ -60,21 +60,24 @@ void UnitPool::TakeUnits(FrameIndex frame, std::uint32_t mask) {
 }
 
 UnitGrant UnitPool::GrantInSuperSlab(std::uint32_t units,
-                                     std::uint32_t alignment) {
+                                     std::uint32_t alignment,
+                                     std::uint32_t tries) {
   std::uint64_t lists =
       non_empty_ & LowBits32(32) & ~std::uint64_t{LowBits32(units)};
-  while (lists != 0) {
-    const FrameIndex frame = lists_[std::countr_zero(lists)];
-    SuperSlab& slab = zone_.super_slab(frame);
-    const unsigned first = BestRun32(slab.free_units, units, alignment);
-    if (first < 32) {
-      const std::uint32_t mask = BitRun32(first, units);
-      const bool known_zero = (slab.dirty_units & mask) == 0;
-      TakeUnits(frame, mask);
-      FileByUnits(frame);
-      return {FirstUnitOfFrame(frame) + first, known_zero};
+  for (; lists != 0; lists &= lists - 1) {
+    FrameIndex frame = lists_[std::countr_zero(lists)];
+    for (std::uint32_t left = tries; frame != kNoFrame && left != 0; --left) {
+      SuperSlab& slab = zone_.super_slab(frame);
+      const unsigned first = BestRun32(slab.free_units, units, alignment);
+      if (first < 32) {
+        const std::uint32_t mask = BitRun32(first, units);
+        const bool known_zero = (slab.dirty_units & mask) == 0;
+        TakeUnits(frame, mask);
+        FileByUnits(frame);
+        return {FirstUnitOfFrame(frame) + first, known_zero};
+      }
+      frame = slab.next;
     }
-    lists &= lists - 1;
   }
   return {};
 }
@@ -106,9 +109,10 @@ UnitGrant UnitPool::GrantFrames(std::uint32_t units,
   return {start, known_zero};
 }
 
-UnitGrant UnitPool::Grant(std::uint32_t units, std::uint32_t alignment_units) {
+UnitGrant UnitPool::Grant(std::uint32_t units, std::uint32_t alignment_units,
+                          std::uint32_t tries) {
   if (units < kUnitsPerSuperSlab && alignment_units < kUnitsPerSuperSlab) {
-    const UnitGrant grant = GrantInSuperSlab(units, alignment_units);
+    const UnitGrant grant = GrantInSuperSlab(units, alignment_units, tries);
     if (grant.first != kNoUnit) return grant;
   }
   return GrantFrames(units, alignment_units);

@@ -88,8 +88,13 @@ class UnitPool {
   // A run of `units` from what is mapped and free, whose address is a multiple
   // of `alignment_units`, a power of two. With alignment 1 it may start and end
   // anywhere and cross SuperSlabs; otherwise a run shorter than a SuperSlab
-  // lies within one.
-  UnitGrant Grant(std::uint32_t units, std::uint32_t alignment_units);
+  // lies within one, and so many SuperSlabs of each list are looked at: the
+  // free runs of one may lie where the alignment does not allow.
+  static constexpr std::uint32_t kFewTries = 8;
+  static constexpr std::uint32_t kManyTries = 1024;
+  static constexpr std::uint32_t kAllTries = kNoFrame;
+  UnitGrant Grant(std::uint32_t units, std::uint32_t alignment_units,
+                  std::uint32_t tries = kFewTries);
   // The shortest free run that is sure to hold such a run.
   static constexpr std::uint32_t RoomFor(std::uint32_t units,
                                          std::uint32_t alignment_units) {
@@ -252,7 +257,8 @@ class UnitPool {
   void MarkFree(FrameIndex frame, bool is_free);
   void TakeUnits(FrameIndex frame, std::uint32_t mask);
   void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty);
-  UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment);
+  UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment,
+                             std::uint32_t tries);
   UnitGrant GrantFrames(std::uint32_t units, std::uint32_t alignment_units);
   bool IsFreeFrame(FrameIndex frame) const;
   bool MayUnmap(FrameIndex first, FrameIndex frames,
