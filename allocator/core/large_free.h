@@ -108,6 +108,7 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
                                        const LiveBlock& block) {
   if (block.route == Route::kHuge) {
     ace_.ReleaseClaimedHuge(reinterpret_cast<Address>(pointer));
+    Tick(self);
     return;
   }
   if constexpr (kConfig.zero_on_free) {
@@ -130,17 +131,22 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Release(Heap* self, UnitIndex first,
                                    std::uint32_t units) {
-  const bool served = HeapOfThread<kConfig>::Serves(self);
-  if (kKeepsSpans<kConfig> && served) {
-    self->PutSpan(first, units);
+  Heap* const heap = HeapOfThread<kConfig>::Real(self);
+  if (kKeepsSpans<kConfig> && HeapOfThread<kConfig>::Serves(heap)) {
+    heap->PutSpan(first, units);
   } else {
     ace_.ReleaseSpan(first, units);
   }
-  if (!served) return;
-  // There are programs whose only slow paths these are.
-  self->Tick();
+  Tick(heap);
+}
+
+template <const Config& kConfig>
+void LargeBlocks<kConfig>::Tick(Heap* self) {
+  Heap* const heap = HeapOfThread<kConfig>::Real(self);
+  if (!HeapOfThread<kConfig>::Serves(heap)) return;
+  heap->Tick();
   if constexpr (kConfig.check_invariants) {
-    self->CheckAfterSlowPath(Heap::kNoClass);
+    heap->CheckAfterSlowPath(Heap::kNoClass);
   }
 }
 

@@ -26,6 +26,7 @@ template <const Config& kConfig>
 bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
                                   const LiveBlock& block,
                                   std::size_t size_bytes, CallResult& result) {
+  Tick(self);
   if (block.route == Route::kHuge) {
     if (size_bytes <= kMaxSpanBytes - kSlackBytes &&
         !StaysAsLong(block.usable_bytes, size_bytes + kSlackBytes) &&
