@@ -138,6 +138,37 @@ TYPED_TEST(AllocatorFailuresTest, OverTheLargestRequestAllowed) {
   EXPECT_NE(this->allocator().Allocate(this->self(), 64 * kKiB), nullptr);
 }
 
+// Though the block that is resized has room for it.
+TYPED_TEST(AllocatorFailuresTest, OverTheLargestRequestInASpan) {
+  HeapOptions options;
+  options.max_alloc_bytes = 5 * kMiB - 100;
+  this->Start(options);
+  void* const block = this->allocator().Allocate(this->self(), 5 * kMiB - 200);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(this->allocator().Reallocate(this->self(), block, 5 * kMiB - 100),
+            block);
+  this->ExpectThreshold(
+      this->allocator().Reallocate(this->self(), block, 5 * kMiB - 99),
+      FailureDetail::kMaxAlloc, Route::kSpan, 5 * kMiB - 100);
+  this->allocator().Free(this->self(), block);
+}
+
+TYPED_TEST(AllocatorFailuresTest, OverTheLargestRequestInAHugeBlock) {
+  HeapOptions options;
+  options.max_alloc_bytes = 2 * kMaxSpanBytes - 100;
+  this->Start(options);
+  void* const block =
+      this->allocator().Allocate(this->self(), 2 * kMaxSpanBytes - 200);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(this->allocator().Reallocate(this->self(), block,
+                                         2 * kMaxSpanBytes - 100),
+            block);
+  this->ExpectThreshold(
+      this->allocator().Reallocate(this->self(), block, 2 * kMaxSpanBytes - 99),
+      FailureDetail::kMaxAlloc, Route::kHuge, 2 * kMaxSpanBytes - 100);
+  this->allocator().Free(this->self(), block);
+}
+
 TYPED_TEST(AllocatorFailuresTest, OverTheHeapLimit) {
   HeapOptions options;
   options.heap_limit_bytes = 9 * kMiB;

@@ -231,7 +231,8 @@ CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
   const std::size_t bytes =
       RoundUp(size_bytes + kSlackBytes, ace_.memory().PageBytes());
   hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
-  const bool stays = StaysAsLong(block.usable_bytes, bytes);
+  const bool stays =
+      StaysAsLong(block.usable_bytes, bytes) && size_bytes <= max_alloc_bytes_;
   if (stays) {
     grant.address = reinterpret_cast<Address>(pointer);
   } else if (WithinThreshold(size_bytes, kMinAlignmentBytes, grant.refusal)) {
@@ -263,7 +264,7 @@ CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
 template <const Config& kConfig>
 bool LargeBlocks<kConfig>::StayIfSmaller(void* pointer, const LiveBlock& block,
                                          std::size_t size_bytes) {
-  const bool stays = size_bytes <= block.size_bytes;
+  const bool stays = size_bytes <= std::min(block.size_bytes, max_alloc_bytes_);
   if (stays) {
     if constexpr (!kConfig.check_bounds) {
       UseOfLarge(ace_, pointer).requested_bytes = size_bytes;
