@@ -42,10 +42,10 @@ compilers=$(readelf --string-dump=.comment "$library")
 machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(437 463) ;;
+    *-hardened.so) most=(438 463) ;;
     *-debug.so) most=(448 472) ;;
-    *-tracing.so) most=(356 417) ;;
-    *) most=(330 399) ;;
+    *-tracing.so) most=(358 417) ;;
+    *) most=(332 399) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT

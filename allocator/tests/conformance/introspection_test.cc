@@ -98,10 +98,12 @@ TEST(Introspection, TrimSaysWhetherItGaveMemoryBack) {
 TEST(Introspection, MalloptKnowsGlibcsParameters) {
   for (const int parameter :
        {M_MXFAST, M_NLBLKS, M_GRAIN, M_KEEP, M_TRIM_THRESHOLD, M_TOP_PAD,
-        M_MMAP_THRESHOLD, M_MMAP_MAX, M_CHECK_ACTION, M_PERTURB, M_ARENA_TEST,
+        M_MMAP_THRESHOLD, M_MMAP_MAX, M_CHECK_ACTION, M_ARENA_TEST,
         M_ARENA_MAX}) {
     EXPECT_EQ(mallopt(parameter, 64), 1) << parameter;
   }
+  // With another value glibc fills all that it hands out from now on.
+  EXPECT_EQ(mallopt(M_PERTURB, 0), 1);
 }
 
 TEST(Introspection, MalloptRejectsOthers) {
