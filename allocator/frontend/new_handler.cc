@@ -27,9 +27,9 @@ HAK_WEAK void* HakAllocateException(std::size_t) __asm__(
     "__cxa_allocate_exception");
 HAK_WEAK void HakThrow(void* object, const void* type,
                        void (*destroy)(void*)) __asm__("__cxa_throw");
-HAK_WEAK extern const void* const kHakBadAllocType[] __asm__(
+HAK_WEAK extern const void* const hak_bad_alloc_type[] __asm__(
     "_ZTISt9bad_alloc");
-HAK_WEAK extern const void* const kHakBadAllocTable[] __asm__(
+HAK_WEAK extern const void* const hak_bad_alloc_table[] __asm__(
     "_ZTVSt9bad_alloc");
 HAK_WEAK void HakDestroyBadAlloc(void*) __asm__("_ZNSt9bad_allocD1Ev");
 }
@@ -39,7 +39,7 @@ HAK_WEAK void HakDestroyBadAlloc(void*) __asm__("_ZNSt9bad_allocD1Ev");
 // std::__throw_bad_alloc may be left out.
 void ThrowByParts() {
   if (&HakAllocateException == nullptr || &HakThrow == nullptr ||
-      &kHakBadAllocType == nullptr || &kHakBadAllocTable == nullptr ||
+      &hak_bad_alloc_type == nullptr || &hak_bad_alloc_table == nullptr ||
       &HakDestroyBadAlloc == nullptr) {
     return;
   }
@@ -47,8 +47,8 @@ void ThrowByParts() {
   // type.
   static_assert(sizeof(std::bad_alloc) == sizeof(void*));
   void* const object = HakAllocateException(sizeof(std::bad_alloc));
-  *static_cast<const void* const**>(object) = &kHakBadAllocTable[2];
-  HakThrow(object, &kHakBadAllocType, &HakDestroyBadAlloc);
+  *static_cast<const void* const**>(object) = &hak_bad_alloc_table[2];
+  HakThrow(object, &hak_bad_alloc_type, &HakDestroyBadAlloc);
 }
 
 // The function `name` of a C++ runtime that is loaded but not visible to
