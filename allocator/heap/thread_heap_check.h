@@ -75,6 +75,11 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
     magazines += depots_[i].count;
     if (with_loaded && Cache(size_class).top != 0) ++magazines;
     if (depots_[i].previous != 0) ++magazines;
+    if (abandoned() && (left_classes_ >> i & 1) == 0) {
+      HAK_CHECK_EQ(Cache(size_class).top, 0U);  // T7
+      HAK_CHECK_EQ(depots_[i].previous, 0U);    // T7
+      HAK_CHECK_EQ(depots_[i].count, 0U);       // T7
+    }
   }
   HAK_CHECK_EQ(depot_bytes, depot_bytes_);                            // T3
   HAK_CHECK_LE(depot_bytes + spares_.bytes(), system_->depot_bytes);  // T3

@@ -22,6 +22,7 @@
 //   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
 //       of its class, bears the header Quarantined and is this heap's.
 //   T6: the heap's magazines are loaded, previous, in a depot or spare.
+//   T7: without a thread, left_classes_ alone have any but spare ones.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 
@@ -428,6 +429,7 @@ class alignas(64) ThreadHeap {
   // Loads a magazine, or none (0).
   void Load(SizeClass size_class, MagazineTop top);
 
+  static constexpr std::uint64_t kAllClasses = ~0ULL >> (64 - kClassCount);
   static constexpr unsigned kTinySteps = kMaxTinyBytes / kMinAlignmentBytes + 1;
 
   // First, so that a class's cache is found without an addition. Owner thread.
@@ -476,6 +478,8 @@ class alignas(64) ThreadHeap {
   SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
   Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
   std::uint32_t parcels_ ABSL_GUARDED_BY(lock_) = 0;  // of this heap's making
+  // Bit c: class c may have magazines; all while there is an owner.
+  std::uint64_t left_classes_ ABSL_GUARDED_BY(lock_) = kAllClasses;
   // Bytes of all classes, as if each of their magazines were full.
   std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
   Depot depots_[kClassCount] ABSL_GUARDED_BY(lock_);

@@ -3,6 +3,7 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 
+#include <bit>
 #include <utility>
 
 #include "allocator/heap/thread_heap_class.h"
@@ -80,9 +81,10 @@ void ThreadHeap<kConfig>::DropTorn() {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushAll() {
   DropTorn();
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    FlushClass(static_cast<SizeClass>(i));
+  for (std::uint64_t left = left_classes_; left != 0; left &= left - 1) {
+    FlushClass(static_cast<SizeClass>(std::countr_zero(left)));
   }
+  if (abandoned()) left_classes_ = 0;
   slabs_.ReleaseEmpty();
   spares_.KeepAtMost(system_->magazines, 0);
   for (Parcel* list :
@@ -100,12 +102,16 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushIfMuch() {
   DropTorn();
   std::uint64_t kept_bytes = depot_bytes_;
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    const auto size_class = static_cast<SizeClass>(i);
+  for (std::uint64_t left = left_classes_; left != 0; left &= left - 1) {
+    const auto size_class = static_cast<SizeClass>(std::countr_zero(left));
     const ClassCache& cache = Cache(size_class);
-    kept_bytes += (MagazineCount(cache.top) +
-                   MagazineCount(depots_[size_class].previous)) *
+    const Depot& depot = depots_[size_class];
+    kept_bytes += (MagazineCount(cache.top) + MagazineCount(depot.previous)) *
                   ClassBytes(size_class);
+    if (abandoned() && cache.top == 0 && depot.previous == 0 &&
+        depot.count == 0) {
+      left_classes_ ^= std::uint64_t{1} << size_class;
+    }
     // Nobody rests without a thread that could end it.
     if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   }
@@ -146,6 +152,7 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::Adopt() {
   const GatedLockHolder hold(lock_);
   DropTorn();
+  left_classes_ = kAllClasses;
   abandoned_.store(false, std::memory_order_relaxed);
 }
 

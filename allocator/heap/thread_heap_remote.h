@@ -164,9 +164,11 @@ HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::Unqueue(void* block, bool by_owner,
   return false;
 }
 
-// The blocks go to the heap's magazines, as if the owner had freed them.
+// The blocks go to the heap's magazines, as if the owner had freed them; those
+// of a cold heap, which keeps none, to its slabs.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
+  const bool cold = abandoned() && cold_.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < parcel.count; ++i) {
     void* block = parcel.blocks[i];
     std::uint32_t code = 0;
@@ -177,7 +179,9 @@ void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
       if (by_owner) block = RestFree(cache, block);
       if (block == nullptr) continue;
     }
-    if (!by_owner) {
+    if (cold) {
+      PutBack(ClassOfCache(cache), &block, 1);
+    } else if (!by_owner) {
       PushBehind(block, ClassOfCache(cache));
     } else if (!TryPush(cache, block)) {
       PushFiled(block, ClassOfCache(cache));

@@ -355,6 +355,7 @@ bool ThreadHeap<kConfig>::MakeRoomBehind(SizeClass size_class) {
     }
   }
   previous = empty;
+  left_classes_ |= std::uint64_t{1} << size_class;
   return empty != 0;
 }
 

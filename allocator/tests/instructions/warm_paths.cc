@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include <array>
+#include <barrier>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +23,10 @@ constexpr std::size_t kLargeBatch = 20000;
 // Fewer bytes than a receiver lets lie before senders file them themselves.
 constexpr std::size_t kRemoteBatch = 10000;
 constexpr std::size_t kRounds = 10;
+// Threads that have ended, more than are remembered as warm, and the blocks
+// that each has left.
+constexpr std::size_t kEnded = 200;
+constexpr std::size_t kLeftByEach = 20;
 constexpr std::size_t kTinyBytes = 64;
 constexpr std::size_t kPoolBytes = 3000;
 constexpr std::size_t kSpanBytes = std::size_t{300} * 1024;
@@ -49,6 +54,22 @@ void Fill(std::size_t count, std::size_t bytes) {
 
 void Empty(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) std::free(g_blocks[i]);
+}
+
+// All at once, so that none has the heap of another. Neighbours are of
+// different threads.
+void FillByThreads() {
+  std::barrier all_have(kEnded);
+  std::vector<std::thread> threads;
+  for (std::size_t first = 0; first < kEnded; ++first) {
+    threads.emplace_back([first, &all_have] {
+      for (std::size_t i = first; i < kEnded * kLeftByEach; i += kEnded) {
+        g_blocks[i] = std::malloc(kTinyBytes);
+      }
+      all_have.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 void Batches(std::size_t count, std::size_t rounds) {
@@ -134,6 +155,9 @@ __attribute__((noinline)) void Measured_batch_20000() {
   Batches(kLargeBatch, kRounds);
 }
 __attribute__((noinline)) void Measured_free_remote() { Empty(kRemoteBatch); }
+__attribute__((noinline)) void Measured_free_ended() {
+  Empty(kEnded * kLeftByEach);
+}
 
 }  // extern "C"
 
@@ -150,6 +174,9 @@ static void MeasureMany() {
   Fill(kRemoteBatch, kTinyBytes);
   std::thread(Measured_free_remote).join();
   Operations("free_remote", kRemoteBatch);
+  FillByThreads();
+  Measured_free_ended();
+  Operations("free_ended", kEnded * kLeftByEach);
 }
 
 int main() {
