@@ -43,9 +43,9 @@ machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
     *-hardened.so) most=(438 463) ;;
-    *-debug.so) most=(448 472) ;;
+    *-debug.so) most=(449 472) ;;
     *-tracing.so) most=(358 417) ;;
-    *) most=(332 399) ;;
+    *) most=(333 399) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
