@@ -204,7 +204,7 @@ inline constexpr OptionRow kOptionRows[] = {
      &Options::clear_bytes, nullptr, 16, kNoMaximum, "hardened or debug"},
     {"HAKMEM_WARN_WEAKENED", OptionType::kFlag, "",
      "The hardened variant names at start, on standard error, the options that "
-     "weaken it: HAKMEM_CHECK_KINDS=0, HAKMEM_CLEAR, HAKMEM_ON_MISUSE=log.",
+     "weaken it (docs/hardening.md).",
      &Options::warn_weakened, nullptr, 0, 1},
     {"HAKMEM_TRACE", OptionType::kPath,
      "0: none; 1: hakmem.%p.trace; else the path of a file, in which %p is "
