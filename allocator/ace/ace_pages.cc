@@ -1,7 +1,15 @@
 // Ace: pages before they are needed, and huge ones.
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
 #include "allocator/ace/ace.h"
+#include "allocator/base/skip_zeros.h"
 #include "allocator/platform/resident_pages.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/superslab/block_header.h"
 
 namespace hakmem {
 namespace {
@@ -12,14 +20,57 @@ namespace {
 constexpr std::uint64_t kLeastHugeHeapUnits = 16 * kMiB / kUnitBytes;
 constexpr std::uint64_t kMostFreeShare = 8;
 constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
+// They go on while half of what slabs have of a zone's last frames was handed
+// out: an eighth of its frames, but so many. That is seen in few of them when
+// each class has just begun a slab.
+constexpr FrameIndex kFewestLookedAt = 4;
+constexpr FrameIndex kMostLookedAt = 16;
+// Each run of frames with huge pages takes two mappings.
+constexpr std::uint32_t kMaxHugeRuns = 64;
+
+// How far into a slab's unit blocks were handed out. No block's header goes
+// back to 0 before the slab ends.
+std::size_t ReachedBytes(const Zone& zone, UnitIndex unit,
+                         std::size_t block_bytes) {
+  const std::atomic<HeaderByte>* const headers =
+      &zone.header(zone.UnitAddress(unit));
+  const std::size_t last =
+      SkipZerosBack(headers, zone.UnitHeaderBytes() - 1, 0);
+  if (headers[last].load(std::memory_order_relaxed) == 0) return 0;
+  return std::min(kUnitBytes, (last << zone.granule_shift()) + block_bytes);
+}
+
+// Whether the slabs in the last frames before `next`, whose pages are huge, so
+// that memory tells nothing, are in use for the most part. Those of many
+// threads that have few blocks each are not, and would take all their memory.
+bool IsInUse(const Zone& zone, FrameIndex next) {
+  const FrameIndex frames =
+      std::min(next, std::clamp(next / 8, kFewestLookedAt, kMostLookedAt));
+  std::size_t slab_bytes = 0;
+  std::size_t reached_bytes = 0;
+  const UnitIndex end = FirstUnitOfFrame(next);
+  for (UnitIndex unit = FirstUnitOfFrame(next - frames); unit < end; ++unit) {
+    const unsigned code = HeaderCode(
+        UnitLiveHeader(zone.unit_record(unit).load(std::memory_order_relaxed)));
+    if (code - 1 >= kClassCount) continue;
+    slab_bytes += kUnitBytes;
+    reached_bytes +=
+        ReachedBytes(zone, unit, ClassBytes(static_cast<SizeClass>(code - 1)));
+  }
+  // What is not a slab's is used, or will be.
+  return slab_bytes < frames * kSuperSlabBytes / 2 ||
+         reached_bytes >= slab_bytes / 2;
+}
 
 }  // namespace
 
 // Guards would split the huge pages of spans, and so would giving back at once.
 bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
-  return next != 0 && decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
-         !stock.guarded &&
+  if (next == 0) return false;
+  if (stock.pool.IsHuge(next - 1)) return IsInUse(stock.zone, next);
+  return decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
+         !stock.guarded && stock.pool.huge_runs() < kMaxHugeRuns &&
          stock.pool.free_units() <= granted_units_ / kMostFreeShare &&
          IsDense(stock.zone, next - 1);
 }
@@ -35,9 +86,8 @@ bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
   return pages * page_bytes >= kDenseBytes;
 }
 
-// For frames that were just mapped. Once a zone has huge pages, all later
-// frames have: so they make no more than two mappings of a zone, and a heap of
-// that size stays large.
+// For frames that were just mapped. Those that had huge pages before have them
+// again.
 void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
                           FrameIndex frames) {
   if (!stock.pool.IsHuge(first)) {
@@ -45,7 +95,7 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
         !WantsHugePages(stock, first)) {
       return;
     }
-    stock.pool.SetHugeFrom(first);
+    stock.pool.SetHuge(first, frames);
   }
   memory_.AskForHugePages(stock.zone.FrameAddress(first),
                           frames * kSuperSlabBytes);

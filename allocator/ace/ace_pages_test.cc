@@ -14,7 +14,9 @@
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics.h"
+#include "allocator/superslab/block_header.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -193,6 +195,42 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsHardlyTouched) {
   }
   ASSERT_NE(Span(kSuperSlabBytes), kNoUnit);
   EXPECT_TRUE(IsHuge(coarse().frame_count() - 1, 1));
+}
+
+// Slabs of 64-byte blocks, of whose first `blocks` there are headers: of many
+// threads that have few, and of one that has many. The former come later.
+TEST_F(AcePagesTest, AutoLeavesSlabsAloneOfWhichLittleIsUsed) {
+  Start(HugePages::kAuto);
+  const Zone& fine = ace_->region().fine();
+  constexpr SizeClass kClass = TinyClassOf(64);
+  constexpr std::size_t kBlocks = kUnitBytes / 64;
+  const auto grant = [&](std::size_t blocks, std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes; done += kUnitBytes) {
+      const UnitIndex unit = ace_->GrantSlab(kClass).first;
+      Touch(unit, blocks * 64, fine);
+      const HeaderByte live = MakeHeader(BlockState::kLive, kClass + 1U);
+      fine.unit_record(unit).store(MakeUnitRecord(1, live));
+      for (std::size_t i = 0; i < blocks; ++i) {
+        fine.header(fine.UnitAddress(unit) + i * 64).store(live);
+      }
+    }
+  };
+  const auto ends_huge = [&] {
+    return memory_.IsHuge(fine.FrameAddress(fine.frame_count() - 1),
+                          kSuperSlabBytes);
+  };
+  grant(kBlocks, 3 * kAutoBytes);
+  EXPECT_TRUE(ends_huge());
+  const FrameIndex dense = fine.frame_count();
+  grant(4, 2 * kAutoBytes);
+  EXPECT_FALSE(ends_huge());
+  // At most what a zone grows by at once has huge pages for nothing.
+  EXPECT_FALSE(
+      memory_.IsHuge(fine.FrameAddress(dense + dense / 2), kSuperSlabBytes));
+  // What was mapped before keeps them.
+  EXPECT_TRUE(memory_.IsHuge(fine.FrameAddress(dense - 1), kSuperSlabBytes));
+  grant(kBlocks, 3 * kAutoBytes);
+  EXPECT_TRUE(ends_huge());
 }
 
 // What was unmapped under pressure has no pages to look at.

@@ -39,7 +39,8 @@ void Ace::StartGuards() {
 
 // How frames are mapped. Opening a range takes no call but the one that leaves
 // its guard closed, as long as there are guards. Huge pages need all of a frame
-// open, and so does what has pages before it is granted.
+// open, as those after others may be asked to be, and so does what has pages
+// before it is granted.
 Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
                         FrameIndex frames) const {
   const bool closes = config_->closed_until_granted &&
@@ -47,8 +48,9 @@ Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
                       prefault_ == Prefaulting::kOff;
   const bool closed =
       stock.guarded ? guards_ < max_guards_ : first + frames <= kFirstOpenFrame;
-  return closes && closed && !stock.pool.IsHuge(first) ? Access::kClosed
-                                                       : Access::kOpen;
+  const bool huge =
+      stock.pool.IsHuge(first) || (first != 0 && stock.pool.IsHuge(first - 1));
+  return closes && closed && !huge ? Access::kClosed : Access::kOpen;
 }
 
 // Whether a run that is about to be granted may get a guard page. A guard page

@@ -141,9 +141,13 @@ class UnitPool {
                  Access access);
   FrameIndex unmapped_frames() const { return unmapped_frames_; }
 
-  // The frames from `frame` on are asked to consist of huge pages.
-  void SetHugeFrom(FrameIndex frame) { huge_from_ = frame; }
-  bool IsHuge(FrameIndex frame) const { return frame >= huge_from_; }
+  // These frames are asked to consist of huge pages, for good.
+  void SetHuge(FrameIndex first, FrameIndex frames);
+  bool IsHuge(FrameIndex frame) const {
+    return frame < zone_.frame_count() && zone_.super_slab(frame).huge;
+  }
+  // How many runs of such frames there are, at most.
+  std::uint32_t huge_runs() const { return huge_runs_; }
   // From now on parts of huge pages that are released are worth purging, or no
   // longer.
   void SplitHuge(bool split) { splits_huge_ = split; }
@@ -312,7 +316,8 @@ class UnitPool {
   // longer than most_unmapped_.
   FrameIndex unmapped_from_[8] = {};
   FrameIndex most_unmapped_ = 0;
-  FrameIndex huge_from_ = kNoFrame;
+  FrameIndex huge_from_ = kNoFrame;  // the first of them
+  std::uint32_t huge_runs_ = 0;
   bool splits_huge_ = false;
   std::uint64_t free_units_ = 0;
   std::uint64_t kept_units_ = 0;

@@ -39,7 +39,6 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
     const Address tables[] = {next, next + kGiB, next + 2 * kGiB,
                               next + 3 * kGiB};
     zone_.Place(base, kFrames, tables, memory_.PageBytes());
-    if (GetParam() % 2 == 0) pool_.SetHugeFrom(GetParam() * 4);
   }
 
   std::uint32_t Below(std::uint32_t limit) {
@@ -82,6 +81,9 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
     const Zone::Extension extension = zone_.Extend(memory_, frames);
     ASSERT_EQ(extension.frames, frames);
     pool_.AddFrames(extension.first, frames);
+    if (GetParam() % 2 == 0 && Below(2) == 0) {
+      pool_.SetHuge(extension.first, frames);
+    }
     model_.resize(FirstUnitOfFrame(zone_.frame_count()), {State::kFree});
   }
   void Grant() {
@@ -169,6 +171,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
          ++frame) {
       const bool absent =
           model_[FirstUnitOfFrame(frame)].state == State::kAbsent;
+      if (frame != 0 && pool_.IsHuge(frame) != pool_.IsHuge(frame - 1)) run = 0;
       run = absent ? run + 1 : 0;
     }
     return run == frames;

@@ -360,7 +360,8 @@ std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
   while (next < zone_.frame_count() && dirty_units_ != 0) {
     if (purged_bytes >= units * kUnitBytes) return purged_bytes;
     const FrameIndex frame = next++;
-    if (zone_.super_slab(frame).dirty_units == 0) continue;
+    const SuperSlab& slab = zone_.super_slab(frame);
+    if (!slab.huge || slab.dirty_units == 0) continue;
     bool refused = false;
     purged_bytes += PurgeFrame(memory, frame, kUnitsPerSuperSlab, refused);
   }

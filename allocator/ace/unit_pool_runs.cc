@@ -173,7 +173,8 @@ FrameIndex UnitPool::FindUnmapped(FrameIndex frames) {
   FrameIndex run = 0;
   FrameIndex frame = unmapped_from_[size];
   for (; frame < zone_.frame_count() && run != frames; ++frame) {
-    if (frame == huge_from_ || !IsUnmapped(frame)) run = 0;
+    const bool first_of_kind = frame != 0 && IsHuge(frame) != IsHuge(frame - 1);
+    if (first_of_kind || !IsUnmapped(frame)) run = 0;
     if (IsUnmapped(frame)) ++run;
     longest = std::max(longest, run);
     if (run == least) first = std::min(first, frame + 1 - run);
@@ -182,6 +183,14 @@ FrameIndex UnitPool::FindUnmapped(FrameIndex frames) {
   if (run == frames) return frame - run;
   most_unmapped_ = longest;
   return kNoFrame;
+}
+
+void UnitPool::SetHuge(FrameIndex first, FrameIndex frames) {
+  if (first == 0 || !IsHuge(first - 1)) ++huge_runs_;
+  huge_from_ = std::min(huge_from_, first);
+  for (FrameIndex frame = first; frame < first + frames; ++frame) {
+    zone_.super_slab(frame).huge = true;
+  }
 }
 
 // Takes frames out of their run; what lies on either side stays free.

@@ -166,7 +166,7 @@ TEST_F(UnitPoolTest, GrantAtTakesAllOrNothing) {
 // Giving a part of a huge page back splits it.
 TEST_F(UnitPoolTest, HugeFramesArePurgedWhenHalfOfThemIsDirty) {
   AddFrames(2);
-  pool_.SetHugeFrom(1);
+  pool_.SetHuge(1, 1);
   EXPECT_FALSE(pool_.IsHuge(0));
   EXPECT_TRUE(pool_.IsHuge(1));
   ASSERT_EQ(pool_.Grant(2 * kAllOfOne, 1).first, 0U);
@@ -192,7 +192,7 @@ TEST_F(UnitPoolTest, HugeFramesArePurgedWhenHalfOfThemIsDirty) {
 
 TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
   AddFrames(1);
-  pool_.SetHugeFrom(0);
+  pool_.SetHuge(0, 1);
   ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
   pool_.Release(0, 20, /*dirty=*/true);
   pool_.StartInterval();
@@ -212,7 +212,7 @@ TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
 
 TEST_F(UnitPoolTest, PartsOfHugeFramesArePurgedInSlices) {
   AddFrames(4);
-  pool_.SetHugeFrom(1);
+  pool_.SetHuge(1, 3);
   ASSERT_EQ(pool_.Grant(4 * kAllOfOne, 1).first, 0U);
   for (UnitIndex frame = 0; frame < 4; ++frame) {
     pool_.Release(frame * kAllOfOne, 2, /*dirty=*/true);
@@ -431,7 +431,7 @@ TEST_F(UnitPoolTest, FindsRunsOfUnmappedFrames) {
   EXPECT_EQ(pool_.FindUnmapped(2), 2U);
   EXPECT_EQ(pool_.FindUnmapped(1), 0U);
   // Huge pages begin within a run.
-  pool_.SetHugeFrom(11);
+  pool_.SetHuge(11, kFrames - 11);
   EXPECT_EQ(pool_.FindUnmapped(4), 15U);
   EXPECT_EQ(pool_.FindUnmapped(3), 5U);
   Remap(5, 3);

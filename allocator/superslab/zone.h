@@ -77,6 +77,7 @@ struct SuperSlab {
   std::uint8_t list;
   Presence presence;
   bool on_dirty_list;
+  bool huge;  // huge pages are asked for, whenever it is mapped
   FrameIndex dirty_next;
   FrameIndex dirty_previous;
 };
