@@ -180,12 +180,16 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
   const std::uint32_t room = UnitPool::RoomFor(units, alignment_units);
   Refusal refusal;
   UnitGrant grant = stock.pool.Grant(units, alignment_units);
-  if (grant.first == kNoUnit) {
+  // More tries find no more where any free run of the length will do.
+  const bool hard = alignment_units > 1 && alignment_units < kUnitsPerSuperSlab;
+  if (hard && grant.first == kNoUnit) {
     grant = stock.pool.Grant(units, alignment_units, UnitPool::kManyTries);
   }
   for (int tries = 0; grant.first == kNoUnit; ++tries) {
     if (!MapMore(stock, room, refusal)) {
-      grant = stock.pool.Grant(units, alignment_units, UnitPool::kAllTries);
+      if (hard) {
+        grant = stock.pool.Grant(units, alignment_units, UnitPool::kAllTries);
+      }
       if (grant.first != kNoUnit) break;
       // Units that are being given back can be had in a moment.
       if (!stock.pool.is_purging() || tries == kMaxWaits) {

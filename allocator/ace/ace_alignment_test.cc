@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -32,7 +33,7 @@ class AceAlignmentTest : public testing::TestWithParam<std::uint32_t> {
       EXPECT_EQ(Slab(1), unit);
     }
     // What a growth step has mapped beyond.
-    while (!PoolIsEmpty()) EXPECT_NE(Slab(1), kNoUnit);
+    while (!PoolIsEmpty()) HAK_CHECK_NE(Slab(1), kNoUnit);
     for (FrameIndex frame = 0; frame < frames(); ++frame) {
       Free(frame, frame < kFitting ? 0 : 1);
     }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/check.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
@@ -61,7 +62,7 @@ class AllocatorRacesTest : public testing::Test {
     });
     for (int round = 0; round < kRounds; ++round) {
       void* block = allocator_.Allocate(self_, from_bytes);
-      ASSERT_NE(block, nullptr);
+      HAK_CHECK_NE(block, nullptr);
       std::memset(block, 1, refused ? std::min(from_bytes, 3 * kMiB) : 100);
       const std::uint64_t before = MisuseCount();
       if (refused) {

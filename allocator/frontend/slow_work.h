@@ -1,8 +1,8 @@
 // Work that slow paths do beside serving their call, when something asks for
 // it.
 //
-// Owns: the requests. Called by: the process's hooks, which ask; the slow half
-// of malloc and new, which do.
+// Owns: the requests. Called by: the process's hooks, which ask; the slow
+// halves of the calls that allocate, which do.
 // Thread-safety: any thread; DoSlowWork with no lock held, because libc
 // allocates while it makes a thread.
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_SLOW_WORK_H_

@@ -335,11 +335,15 @@ bool GuardedBlocks::TellFaultShortly(const Fault& fault,
         slot.state.load(std::memory_order_acquire) == State::kLive;
     if (live && fault.address - slot.start < slot.size_bytes) return false;
   }
-  const bool logged = CurrentOnMisuse() == OnMisuse::kLog;
-  WriteFd(kStderrFd, logged ? "hakmem: misuse: " : "hakmem: fatal: ");
-  WriteFd(kStderrFd,
-          "access to a guarded block; the stack for signal handlers "
-          "(sigaltstack) is too small for a report\n");
+  if (CurrentOnMisuse() != OnMisuse::kLog) {
+    WriteFd(kStderrFd,
+            "hakmem: fatal: access to a guarded block; the stack for signal "
+            "handlers (sigaltstack) is too small for a report\n");
+  } else if (IsReported(CountMisuse(fault.place.instruction))) {
+    WriteFd(kStderrFd,
+            "hakmem: misuse: access to a guarded block; the stack for signal "
+            "handlers (sigaltstack) is too small for a report\n");
+  }
   return true;
 }
 

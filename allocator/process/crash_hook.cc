@@ -58,7 +58,7 @@ void WaitForRunner(Runner runner) {
 CrashSite Describe(int signal, const siginfo_t& info, const void* context) {
   CrashSite site;
   site.signal = signal;
-  site.has_stack = HasReportStack();
+  site.has_stack = HasReportStack(context);
   // SI_KERNEL: an address that no memory can have, and which is not told.
   site.has_address = (signal == SIGSEGV || signal == SIGBUS) &&
                      info.si_code > 0 && info.si_code != SI_KERNEL;

@@ -39,7 +39,7 @@ bool HasHandler(const struct sigaction& action) {
 Fault Describe(int signal, const siginfo_t& info, const void* context) {
   Fault fault;
   fault.signal = signal;
-  fault.has_stack = HasReportStack();
+  fault.has_stack = HasReportStack(context);
   const auto* const machine = static_cast<const ucontext_t*>(context);
   if ((signal == SIGSEGV || signal == SIGBUS) && info.si_code > 0 &&
       info.si_code != SI_KERNEL) {

@@ -165,11 +165,11 @@ TEST_F(FaultHookTest, AnIgnoredSignalStaysIgnored) {
 }
 
 TEST_F(FaultHookTest, TellsWhetherTheStackForHandlersHasRoom) {
-  const auto die_on = [](std::size_t bytes) {
-    return DeathOf([bytes] {
+  const auto die_on = [](std::size_t bytes, int flags = 0) {
+    return DeathOf([bytes, flags] {
       alignas(16) static char stack[64 * 1024];
       const stack_t handlers = {
-          .ss_sp = stack, .ss_flags = 0, .ss_size = bytes};
+          .ss_sp = stack, .ss_flags = flags, .ss_size = bytes};
       if (bytes != 0) sigaltstack(&handlers, nullptr);
       AddFaultListener(
           [](const Fault& fault) {
@@ -182,7 +182,10 @@ TEST_F(FaultHookTest, TellsWhetherTheStackForHandlersHasRoom) {
   };
   EXPECT_EQ(die_on(0).said, "room\n");
   EXPECT_EQ(die_on(8 * 1024).said, "no room\n");
-  EXPECT_EQ(die_on(16 * 1024).said, "room\n");
+  // SS_AUTODISARM, which older headers lack.
+  constexpr int kAutoDisarm = static_cast<int>(1U << 31);
+  EXPECT_EQ(die_on(8 * 1024, kAutoDisarm).said, "no room\n");
+  EXPECT_EQ(die_on(24 * 1024).said, "room\n");
 }
 
 sigjmp_buf recovery;

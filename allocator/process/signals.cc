@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "allocator/platform/errno_guard.h"
@@ -35,16 +36,13 @@ SignalMask HoldSignals() { return Exchange(SIG_BLOCK, ~kNeverHeld); }
 
 void RestoreSignals(SignalMask before) { Exchange(SIG_SETMASK, before); }
 
-bool HasReportStack() {
-  const ErrnoGuard guard;
-  stack_t stack = {};
-  if (sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) == 0) {
-    return true;
-  }
-  const auto here =
-      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  const auto end = reinterpret_cast<std::uintptr_t>(stack.ss_sp);
-  return here - end >= kReportStackBytes;
+bool HasReportStack(const void* context) {
+  // As it was when the signal came: SS_AUTODISARM takes it away since.
+  const stack_t& stack = static_cast<const ucontext_t*>(context)->uc_stack;
+  const std::uintptr_t left =
+      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) -
+      reinterpret_cast<std::uintptr_t>(stack.ss_sp);
+  return left >= stack.ss_size || left >= kReportStackBytes;
 }
 
 }  // namespace hakmem

@@ -18,12 +18,14 @@ SignalMask HoldSignals();
 void RestoreSignals(SignalMask before);
 
 // What a report needs of the stack that it is made on, below the handler of a
-// signal. A stack for handlers of 16 KiB has as much.
+// signal. A stack for handlers of 16 KiB has as much (of 20 KiB on ARM64, whose
+// kernel takes 4 KiB more).
 inline constexpr std::size_t kReportStackBytes = 12 * 1024;
 
-// Whether a handler that runs on the thread's stack for handlers (sigaltstack)
-// has that much of it left. Others have the thread's own.
-bool HasReportStack();
+// Whether a handler with this ucontext_t that runs on the thread's stack for
+// handlers (sigaltstack) has that much of it left. Others have the thread's
+// own.
+bool HasReportStack(const void* context);
 
 }  // namespace hakmem
 

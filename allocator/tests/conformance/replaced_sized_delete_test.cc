@@ -1,5 +1,5 @@
 // A program that replaces the forms of delete with a size alone, by ones that
-// call free, and the nothrow forms of new, by ones that call malloc: no
+// call free, and some nothrow forms of new, by ones that call malloc: no
 // mismatch, as of one that replaces the basic forms.
 
 #include <cstdlib>
