@@ -39,8 +39,8 @@ void Ace::StartGuards() {
 
 // How frames are mapped. Opening a range takes no call but the one that leaves
 // its guard closed, as long as there are guards. Huge pages need all of a frame
-// open, as those after others may be asked to be, and so does what has pages
-// before it is granted.
+// open, and new frames behind such ones may have them, too; so does what has
+// pages before it is granted.
 Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
                         FrameIndex frames) const {
   const bool closes = config_->closed_until_granted &&
