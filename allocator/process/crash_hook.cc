@@ -11,6 +11,7 @@
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/process/default_action.h"
+#include "allocator/process/process.h"
 #include "allocator/process/signals.h"
 
 namespace hakmem {
@@ -118,7 +119,7 @@ void InstallCrashHook(CrashHook hook, CrashSignals signals) {
 
 void RunCrashHooks(const CrashSite& site) {
   const Runner self = static_cast<Runner>(getpid()) << 32 |
-                      static_cast<std::uint32_t>(gettid());
+                      static_cast<std::uint32_t>(ThreadId());
   Runner first = g_runner.load(std::memory_order_relaxed);
   do {
     // A crash in a hook takes its course at once.

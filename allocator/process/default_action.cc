@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "allocator/platform/errno_guard.h"
+#include "allocator/process/process.h"
 
 namespace hakmem {
 namespace {
@@ -27,9 +28,9 @@ void TakeDefaultAction(int signal, const siginfo_t& info) {
   // Returning does a faulting instruction again, which now ends the process.
   if (ComesAgain(signal, info)) return;
   siginfo_t as_it_was = info;
-  if (syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), signal, &as_it_was) !=
-      0) {
-    syscall(SYS_tgkill, getpid(), gettid(), signal);
+  if (syscall(SYS_rt_tgsigqueueinfo, getpid(), ThreadId(), signal,
+              &as_it_was) != 0) {
+    SignalThread(signal);
   }
 }
 

@@ -1,13 +1,12 @@
 #include "allocator/process/end_signals.h"
 
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <initializer_list>
 
 #include "allocator/platform/errno_guard.h"
+#include "allocator/process/process.h"
 
 namespace hakmem {
 namespace {
@@ -24,7 +23,7 @@ void OnEnd(int signal) {
   g_hook.load(std::memory_order_relaxed)(signal);
   // Returns only where the signal ends nothing, as in the first process of a
   // container.
-  syscall(SYS_tgkill, getpid(), gettid(), signal);
+  SignalThread(signal);
 }
 
 }  // namespace

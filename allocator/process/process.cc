@@ -97,7 +97,12 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
 
 int ProcessId() { return getpid(); }
 
-int ThreadId() { return gettid(); }
+// Asked of the kernel: in a child of vfork musl's gettid is the parent's.
+int ThreadId() { return static_cast<int>(syscall(SYS_gettid)); }
+
+void SignalThread(int signal) {
+  syscall(SYS_tgkill, getpid(), ThreadId(), signal);
+}
 
 void ProgramName(char (&name)[64]) {
   const char* known = program_invocation_short_name;
@@ -129,7 +134,7 @@ void AbortProcess() {
     sigemptyset(&abort_only);
     sigaddset(&abort_only, SIGABRT);
     pthread_sigmask(SIG_UNBLOCK, &abort_only, nullptr);
-    syscall(SYS_tgkill, getpid(), gettid(), SIGABRT);
+    SignalThread(SIGABRT);
   }
   // The first process of a container is immune to its own signals.
   _exit(128 + SIGABRT);

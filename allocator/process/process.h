@@ -49,6 +49,8 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
 int ProcessId();
 // The kernel's thread id.
 int ThreadId();
+// Sends `signal` to the calling thread.
+void SignalThread(int signal);
 // The program's name, cut to fit: as it was started if libc knows by now, else
 // as the kernel calls it.
 void ProgramName(char (&name)[64]);
