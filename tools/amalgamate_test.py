@@ -88,7 +88,8 @@ class SourceReleaseTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.source = pathlib.Path(cls.folder.name) / "hakmem"
+        # What is built there is checked there, whatever the folder is called.
+        cls.source = pathlib.Path(cls.folder.name) / "hakmem: sources"
         run([ROOT / "tools/amalgamate.py", cls.source])
 
     @classmethod
@@ -139,7 +140,7 @@ class SourceReleaseTest(unittest.TestCase):
         project.mkdir()
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.16)\nproject(other LANGUAGES C CXX)\n"
-            "set(HAKMEM_VARIANTS release)\nadd_subdirectory(%s hakmem)\nforeach(kind hakmem hakmem-static)\n"
+            "set(HAKMEM_VARIANTS release)\nadd_subdirectory(\"%s\" hakmem)\nforeach(kind hakmem hakmem-static)\n"
             "  add_executable(on-${kind} program.c)\n  target_link_libraries(on-${kind} hakmem::${kind})\nendforeach()\n"
             % self.source)
         (project / "program.c").write_text(

@@ -2,11 +2,13 @@
 # Programs on what was built, preloaded and linked; each says which malloc it has.
 # usage: check.sh BUILD_DIRECTORY VARIANT...
 set -euo pipefail
-build=$(realpath "$1")
-shift
 source=$(realpath "$(dirname "$0")/..")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+# LD_PRELOAD and LD_LIBRARY_PATH are lists: a folder with a space or a colon in its name would be two.
+build=$scratch/build
+ln -s "$(realpath "$1")" "$build"
+shift
 cc=${CC:-cc}
 
 fail() {
