@@ -116,7 +116,12 @@ class SourceReleaseTest(unittest.TestCase):
         prefix = pathlib.Path(self.folder.name) / "prefix"
         # As people do: where it goes is said last.
         self.make("gcc", "release", "check")
+        mask = os.umask(0o077)
+        self.addCleanup(os.umask, mask)
         self.make("gcc", "release", "PREFIX=%s" % prefix, "install")
+        os.umask(mask)
+        # Others than who installs it are to read it.
+        self.assertEqual([path for path in prefix.rglob("*") if path.stat().st_mode & 0o444 != 0o444], [])
         links = [os.readlink(prefix / "lib" / name) for name in ("libhakmem.so", "libhakmem.so.0")]
         self.assertEqual(links[0], "libhakmem.so.0")
         self.assertRegex(links[1], r"^libhakmem\.so\.0\.\d+\.\d+$")
