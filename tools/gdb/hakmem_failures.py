@@ -119,6 +119,16 @@ class HakmemFailures(gdb.Command):
         super().__init__("hakmem-failures", gdb.COMMAND_DATA)
 
     def invoke(self, argument, from_tty):
+        # What is asked of gdb below is C, whatever language the program is in.
+        language = gdb.parameter("language")
+        gdb.execute("set language c", to_string=True)
+        try:
+            self.show(argument)
+        finally:
+            gdb.execute("set language " + language, to_string=True)
+
+    @staticmethod
+    def show(argument):
         try:
             address = int(gdb.parse_and_eval("(unsigned long)&hakmem_failure_ring"))
         except gdb.error as error:

@@ -59,6 +59,11 @@ def main():
             sys.exit("gdb has written no core file:\n" + live)
         dead = gdb("-ex", "source " + script, "-ex", "hakmem-failures", program, core)
         expect(dead, *whole)
+        # In the middle of a program of another language, which stays the one that is chosen.
+        for language in ("rust", "fortran", "pascal", "ada"):
+            dead = gdb("-ex", "source " + script, "-ex", "set language " + language, "-ex", "hakmem-failures",
+                       "-ex", "show language", program, core)
+            expect(dead, *whole, '^The current source language is "%s"' % language)
     # An older hakmem's events are shorter.
     old = gdb("-ex", "set startup-with-shell off", "-ex", "break main", "-ex", "run",
               "-ex", "source " + script, "-ex", "hakmem-failures", old_ring)
