@@ -139,6 +139,37 @@ class SourceReleaseTest(unittest.TestCase):
         header, library = run([program]).split()
         self.assertEqual(header, library)
 
+    def find_package(self, prefix):
+        """What CMake says of a project that wants what is installed there."""
+        project = pathlib.Path(self.folder.name) / "finding"
+        shutil.rmtree(project, ignore_errors=True)
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(other LANGUAGES C)\nfind_package(hakmem REQUIRED)\n"
+            "get_target_property(headers hakmem::hakmem INTERFACE_INCLUDE_DIRECTORIES)\n"
+            "get_target_property(library hakmem::hakmem IMPORTED_LOCATION)\nmessage(STATUS \"has ${library} ${headers}\")\n")
+        done = subprocess.run(["cmake", "-S", project, "-B", project / "build", "-DCMAKE_PREFIX_PATH=%s" % prefix], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout
+
+    @unittest.skipIf(shutil.which("cmake") is None, "there is no cmake")
+    def test_is_found_where_it_was_moved_to(self):
+        # What is installed need be no library for this.
+        build = pathlib.Path(self.folder.name) / "build-moved"
+        run(["cmake", "-S", self.source, "-B", build, "-DHAKMEM_VARIANTS=release", "-DCMAKE_INSTALL_PREFIX=/nowhere"])
+        version = re.search(r"^CMAKE_PROJECT_VERSION:.*=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
+        for name in ("libhakmem.a", "libhakmem.so", "libhakmem.so.0", "libhakmem.so.%s" % version):
+            (build / name).touch()
+        prefix = pathlib.Path(self.folder.name) / "another prefix"
+        run(["cmake", "--install", build, "--prefix", prefix])
+        status, said = self.find_package(prefix)
+        self.assertEqual(status, 0, said)
+        self.assertIn("has %s %s\n" % (prefix / "lib/libhakmem.so.0", prefix / "include"), said)
+        (prefix / "lib/libhakmem.so.0").unlink()
+        status, said = self.find_package(prefix)
+        self.assertNotEqual(status, 0)
+        self.assertRegex(said, r"there is no library of\s+hakmem's in")
+
     @unittest.skipIf(shutil.which("cmake") is None, "there is no cmake")
     def test_is_a_folder_of_another_project(self):
         project = pathlib.Path(self.folder.name) / "project"
