@@ -255,6 +255,20 @@ class CliTest(WorldTest):
         self.assertEqual(results.read(nights / "latest/results.json")["started"], "2026-01-05T00:00:00Z")
         self.assertTrue((nights / "latest/report.html").exists())
 
+    def test_a_night_that_cannot_be_compared_is_no_good_one(self):
+        nights = self.folder / "nights"
+        arguments = ("nightly", "--peer", "glibc", "--repeats", "1", "--out", str(nights))
+        times = iter(["2026-01-0%dT00:00:00Z" % day for day in range(1, 9)])
+        with mock.patch("measurement.now", lambda: next(times)):
+            self.assertEqual(self.bench(*arguments)[0], 0)
+            (nights / "latest/results.json").unlink()
+            for extra, expected in (((), 1), (("--accept",), 0)):
+                status, out, _ = self.bench(*arguments, *extra)
+                self.assertEqual(status, expected, out)
+                self.assertIn("Not compared with the last good run", out)
+        entries = [json.loads(line) for line in (nights / "history.json").read_text().splitlines()]
+        self.assertEqual([entry["good"] for entry in entries], [True, False, True])
+
     def test_a_night_that_is_stopped_is_no_good_one(self):
         # Commands in a shell's background begin with SIGINT ignored, and then it ends nothing.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))

@@ -42,8 +42,10 @@ def _compared(content, entries, folder, bound, out):
         peer = next(each["name"] for each in content["peers"] if each["name"].startswith("hakmem"))
         changes, remarks = compare.compare(before, content, peer, bound)
     except BadUsage as error:
-        out.print("Not compared with the last good run: %s." % error, style="yellow", markup=False)
-        return True
+        # Who says so takes this night as the one that others are compared with.
+        out.print("Not compared with the last good run: %s; --accept goes on from this one." % error, style="red",
+                  markup=False)
+        return False
     out.print("\nSince the last good run, %s:" % last["started"])
     return compare.show(changes, remarks, peer, bound, out) == 0
 
