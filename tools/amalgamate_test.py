@@ -184,6 +184,14 @@ class SourceReleaseTest(unittest.TestCase):
         run(["cmake", "-S", project, "-B", project / "build", "-G", "Unix Makefiles"])
         run(["make", "-C", project / "build", "program.o"])
 
+    @unittest.skipIf(shutil.which("cmake") is None, "there is no cmake")
+    def test_cmake_refuses_variants_that_do_not_exist(self):
+        for variants in ("hardend", "Hardened", "release hardened"):
+            done = subprocess.run(["cmake", "-S", self.source, "-B", self.source / "build-refused", "-DHAKMEM_VARIANTS=" + variants],
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertRegex(done.stdout, r'no\s+variant\s+"%s"' % variants)
+
     def test_hardened_with_clang(self):
         self.make("clang", "hardened", "check")
 
