@@ -129,7 +129,9 @@ class Amalgamation:
         macros = sorted(set(ABSL.findall(text)))
         bare = {name for name in macros if not re.search(name + r"\(", text)}
         head = ["// Part of hakmem, made by tools/amalgamate.py: see README.md.",
-                "#ifndef _GNU_SOURCE", "#define _GNU_SOURCE", "#endif"]
+                "#ifndef _GNU_SOURCE", "#define _GNU_SOURCE", "#endif",
+                "// Where they fail is in a C++ library, which hakmem does without.",
+                "#undef _GLIBCXX_ASSERTIONS", "#define _GLIBCXX_NO_ASSERTIONS"]
         head += ["#include <%s>" % name for name in sorted(self.system)]
         head.append("// What abseil's annotations are to a compiler that doesn't check them.")
         head += ["#define %s%s" % (name, "" if name in bare else "(...)") for name in macros]

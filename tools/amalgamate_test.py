@@ -112,6 +112,20 @@ class SourceReleaseTest(unittest.TestCase):
             commands = run(["make", "-n", "-C", self.source, "BUILD=build-none"], env={**environment, **given})
             self.assertEqual({line.split()[0] for line in commands.split("\n") if " -std=" in line}, {compiler})
 
+    def test_no_flag_of_others_changes_what_the_source_means(self):
+        # Those of distributions: hakmem would depend on libstdc++, and its archive not link with C.
+        flags = "-O3 -flto=auto -ffat-lto-objects -fexceptions -std=c++23"
+        commands = run(["make", "-n", "-C", self.source, "BUILD=build-none", "VARIANTS=release", "CXXFLAGS=" + flags])
+        compiling = [line for line in commands.split("\n") if " -c " in line]
+        self.assertEqual(len(compiling), 2)
+        for line in compiling:
+            for pattern, wanted in ((r"-std=\S+", "-std=c++20"), (r"-f(?:no-)?lto\b", "-fno-lto"), (r"-O\d", "-O3")):
+                self.assertEqual(re.findall(pattern, line)[-1], wanted)
+        self.assertEqual([re.findall(r"-f(?:no-)?exceptions", line)[-1] for line in compiling], ["-fno-exceptions", "-fexceptions"])
+        for name in ("hakmem.cc", "hakmem_new.cc"):
+            macros = run(["g++-12", "-std=c++20", "-E", "-dM", "-Wp,-D_GLIBCXX_ASSERTIONS", self.source / name])
+            self.assertEqual(re.findall(r"#define _GLIBCXX\w*_ASSERTIONS\b", macros), ["#define _GLIBCXX_NO_ASSERTIONS"])
+
     def test_release_with_gcc_installs_and_is_found(self):
         prefix = pathlib.Path(self.folder.name) / "prefix"
         # As people do: where it goes is said last.
