@@ -41,6 +41,8 @@ echo 'int main(void) { void* volatile block = malloc(100); free(block); return b
 for variant in "$@"; do
   name=hakmem
   [[ $variant == release ]] || name=hakmem-$variant
+  needed=$(readelf -dW "$build/lib$name.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev '^(libc\.|ld-(linux|musl))' || true)
+  [[ -z $needed ]] || fail "$variant: it needs $needed beside libc"
   on_hakmem "$variant" env LD_PRELOAD="$build/lib$name.so" "$scratch/plain"
   "$cc" -I"$source" "$source/tests/program.c" -o "$scratch/shared" \
     -Wl,--no-as-needed -L"$build" -l"$name" -Wl,-rpath,"$build"
