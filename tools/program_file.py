@@ -1,5 +1,6 @@
 """Whether LD_PRELOAD can have an effect on a program, before it is run."""
 import os
+import re
 import shutil
 import stat
 import struct
@@ -15,6 +16,12 @@ class Unsuitable(Exception):
     def __init__(self, sentence, status=2):
         super().__init__(sentence)
         self.status = status
+
+
+def to_preload(library, folder):
+    """A copy of the library in the folder, of a name that LD_PRELOAD, a list separated by spaces and colons, can have."""
+    name = re.sub(r"[\s:]", "_", os.path.basename(library))
+    return shutil.copyfile(library, os.path.join(folder, name))
 
 
 def find(name):

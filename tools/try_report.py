@@ -349,8 +349,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="hakmem_try.") as folder:
         scratch = pathlib.Path(folder)
         if " " in library or ":" in library:
-            # LD_PRELOAD is a list, separated by these.
-            library = shutil.copy(library, scratch)
+            library = program_file.to_preload(library, scratch)
         if not command:
             return run_examples(arguments.measure, library, scratch)
         program = program_file.find(command[0])

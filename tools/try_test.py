@@ -36,6 +36,14 @@ class FolderTest(unittest.TestCase):
         return path
 
 
+class LibraryTest(FolderTest):
+    def test_has_a_name_that_can_be_preloaded(self):
+        os.mkdir(self.folder / "there")
+        copy = program_file.to_preload(self.write("my lib: new.so", "text"), self.folder / "there")
+        self.assertEqual(copy, str(self.folder / "there/my_lib__new.so"))
+        self.assertEqual(pathlib.Path(copy).read_text(), "text")
+
+
 class StatisticsFileTest(FolderTest):
     def test_reads_each_line(self):
         path = self.write("s", record("a") + "\n" + record("b", tiny=5) + "\n")

@@ -32,6 +32,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import program_file  # noqa: E402
 import statistics_file  # noqa: E402
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -259,8 +260,7 @@ def main():
     # Servers that have stepped down to another user must reach it.
     root = pathlib.Path(tempfile.mkdtemp(prefix="hakmem_real_programs."))
     root.chmod(0o755)
-    library = root / source.name
-    shutil.copyfile(source, library)
+    library = pathlib.Path(program_file.to_preload(source, root))
     library.chmod(0o755)
     cache = Cache(arguments.cache, library)
     failed = 0
