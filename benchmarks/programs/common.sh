@@ -57,7 +57,7 @@ server=
 serve() {
   env ${BENCH_PRELOAD:+LD_PRELOAD="$BENCH_PRELOAD"} "$@" >server.log 2>&1 &
   server=$!
-  trap stop_server EXIT
+  trap 'stop_server || true' EXIT
   trap 'exit 143' TERM
   trap 'exit 130' INT
 }
@@ -83,18 +83,21 @@ check_preload() {
     complain "$library is not in the server"
 }
 
-# stop_server [SIGNAL]: and waits, so that nothing outlives the script.
+# stop_server [SIGNAL]: and waits, so that nothing outlives the script. A server that is
+# asked to end does so with 0; else its status is this one's, and so the script's.
 stop_server() {
-  local patience
+  local patience status=0
   [[ -n $server ]] || return 0
   kill "-${1:-TERM}" "$server" 2>/dev/null || true
-  for patience in {1..100}; do
+  for patience in {1..400}; do
     kill -0 "$server" 2>/dev/null || break
     sleep 0.05
   done
   kill -KILL "$server" 2>/dev/null || true
-  wait "$server" 2>/dev/null || true
+  wait "$server" 2>/dev/null || status=$?
   server=
+  (( status == 0 )) || echo "$(basename "$0"): the server ended with status $status; it said: $(tail -n 1 server.log)" >&2
+  return "$status"
 }
 
 # peak_rss PROCESS: in bytes.

@@ -176,6 +176,18 @@ class CheckoutTest(WorldTest):
         self.assertEqual(process.parse_result(done.stdout)[0]["operations"], 100000)
         self.assertEqual((work / "expected.small").read_text().split()[0], "900000")
 
+    def test_a_server_that_crashes_at_its_end_is_no_good_run(self):
+        work = self.folder / "work"
+        work.mkdir()
+        script = ("source %s/common.sh\nwork() { serve bash -c 'trap \"echo done it >&2; $END\" TERM; while :; do sleep 0.1; done'\n"
+                  "sleep 0.5; echo same; stop_server; }\nmain \"$@\"\n" % (build.ROOT / "benchmarks/programs"))
+        (work / "server.sh").write_text(script)
+        for command, end, status in (("prepare", "exit 0", 0), ("run", "exit 0", 0), ("run", "kill -ABRT $$", 134)):
+            done = subprocess.run(["bash", work / "server.sh", command], cwd=work, env={"PATH": "/usr/bin:/bin", "END": end},
+                                  check=False, text=True, capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, status, done.stderr)
+        self.assertIn("the server ended with status 134; it said: done it", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
