@@ -177,6 +177,9 @@ install_crate() {
     cargo test --quiet --manifest-path "$scratch/unpacked/Cargo.toml" --features "$features" >"$scratch/log" 2>&1 ||
       { cat "$scratch/log"; fail "crate: the tests with features '$features'"; }
   done
+  # As distributions build.
+  CXXFLAGS="-O2 -flto=auto -fexceptions" cargo test --quiet --test allocator --manifest-path "$scratch/unpacked/Cargo.toml" >"$scratch/log" 2>&1 ||
+    { cat "$scratch/log"; fail "crate: with link-time optimisation"; }
   cargo run --quiet --release --manifest-path "$scratch/crate/bench/Cargo.toml" -- 50000 >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; fail "crate: the benchmark"; }
   grep -q '^hakmem served [0-9]\{6,\} blocks' "$scratch/log" || fail "crate: the benchmark did not run on hakmem"

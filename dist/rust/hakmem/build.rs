@@ -8,6 +8,7 @@ fn has_feature(name: &str) -> bool {
 
 /// As the makefile of the source release has them.
 const FLAGS: &[&str] = &[
+    "-std=c++20",
     "-fPIC",
     "-fno-rtti",
     "-fvisibility=hidden",
@@ -25,24 +26,35 @@ const FLAGS: &[&str] = &[
     "-fdata-sections",
 ];
 
-fn compile(source: &Path, variant: &str, exceptions: bool) -> Vec<PathBuf> {
+fn compile(source: &Path, variant: &str, exceptions: bool) -> PathBuf {
+    let object = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it"))
+        .join(source.file_name().expect("a file"))
+        .with_extension("o");
     let mut build = cc::Build::new();
     build
         .cpp(true)
-        .std("c++20")
-        .cpp_link_stdlib(None)
         .opt_level(2)
-        .warnings(false);
-    for flag in FLAGS {
-        build.flag(flag);
-    }
-    if !exceptions {
-        build.flag("-fno-exceptions");
-    }
-    build
-        .define(&format!("HAKMEM_BUILD_{variant}"), None)
-        .file(source)
-        .compile_intermediates()
+        .warnings(false)
+        .define(&format!("HAKMEM_BUILD_{variant}"), None);
+    // CXXFLAGS stand behind all that cc is told, and a distribution's ask for link-time
+    // optimisation, of which objcopy knows nothing: so ours come after both.
+    let done = build
+        .get_compiler()
+        .to_command()
+        .args(FLAGS)
+        .arg(if exceptions {
+            "-fexceptions"
+        } else {
+            "-fno-exceptions"
+        })
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(&object)
+        .status()
+        .is_ok_and(|status| status.success());
+    assert!(done, "hakmem: {} does not compile", source.display());
+    object
 }
 
 fn rename(object: &Path, names: &Path) {
@@ -78,8 +90,10 @@ fn main() {
         (_, true) => "HARDENED",
         _ => "RELEASE",
     };
-    let mut objects = compile(&source, variant, false);
-    objects.extend(compile(&native.join("hakmem_new.cc"), variant, true));
+    let objects = [
+        compile(&source, variant, false),
+        compile(&native.join("hakmem_new.cc"), variant, true),
+    ];
     let names = match (has_feature("OVERRIDE"), variant) {
         (false, _) => Some("prefixed_names.txt"),
         (true, "RELEASE") => None,
