@@ -144,21 +144,23 @@ def main():
     cases = [Case(line) for line in listing.splitlines()]
     if arguments.fake:
         cases += [Case("%-16s %-10s %-14s" % facts) for facts in expectations.ONLY_FAKE]
+    unknown = set(arguments.case) - set(case.name for case in cases)
+    if unknown:
+        sys.exit("there is no case " + ", ".join(sorted(unknown)))
+    chosen = [case for case in cases if not arguments.case or case.name in arguments.case]
     untold = set(case.name for case in cases) ^ set(expectations.CASES)
     if not arguments.fake:
         untold -= set(name for name, _, _ in expectations.ONLY_FAKE)
     if untold:
         sys.exit("expectations.py and provoke --list disagree on " + " ".join(sorted(untold)))
     bad = 0
-    for case in cases:
-        if arguments.case and case.name not in arguments.case:
-            continue
+    for case in chosen:
         complaints, way = check_case(arguments, case, validator)
         bad += bool(complaints)
         print("%-16s %-40s %s" % (case.name, way, "FAILED" if complaints else "ok"))
         for complaint in complaints:
             print("  " + complaint)
-    print("%d cases, %d failed, %d lines valid by the schema" % (len(cases), bad, validator.lines))
+    print("%d cases, %d failed, %d lines valid by the schema" % (len(chosen), bad, validator.lines))
     sys.exit(1 if bad else 0)
 
 
