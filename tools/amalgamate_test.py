@@ -190,12 +190,16 @@ class SourceReleaseTest(unittest.TestCase):
         project.mkdir()
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.16)\nproject(other LANGUAGES C CXX)\n"
-            "set(HAKMEM_VARIANTS release)\nadd_subdirectory(\"%s\" hakmem)\nforeach(kind hakmem hakmem-static)\n"
+            "set(HAKMEM_VARIANTS release)\nset(CMAKE_CXX_STANDARD 17)\nset(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)\nadd_subdirectory(\"%s\" hakmem)\nforeach(kind hakmem hakmem-static)\n"
             "  add_executable(on-${kind} program.c)\n  target_link_libraries(on-${kind} hakmem::${kind})\nendforeach()\n"
             % self.source)
         (project / "program.c").write_text(
             "#include <hakmem/hakmem.h>\nint main(void) { return hakmem_version()[0] == 0; }\n")
-        run(["cmake", "-S", project, "-B", project / "build", "-G", "Unix Makefiles"])
+        run(["cmake", "-S", project, "-B", project / "build", "-G", "Unix Makefiles", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"])
+        # What the project asks for its own sources stands before what ours need.
+        commands = re.findall(r'"command": "(.* -DHAKMEM_BUILD_RELEASE .*)"', (project / "build/compile_commands.json").read_text())
+        for pattern, wanted in ((r"-std=\S+", "-std=c++20"), (r"-f(?:no-)?lto\b", "-fno-lto")):
+            self.assertEqual([re.findall(pattern, command)[-1] for command in commands], [wanted])
         run(["make", "-C", project / "build", "program.o"])
 
     @unittest.skipIf(shutil.which("cmake") is None, "there is no cmake")
