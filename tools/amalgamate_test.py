@@ -98,7 +98,7 @@ class SourceReleaseTest(unittest.TestCase):
 
     def make(self, compiler, variant, *targets):
         cxx, cc = COMPILERS[compiler]
-        run(["make", "-C", self.source, "-j2", "BUILD=build-" + compiler, "VARIANTS=" + variant, "CXX=" + cxx, "CC=" + cc,
+        run(["make", "-C", self.source, "-j2", "BUILD=build-" + compiler, "VARIANTS=" + variant, "CXX=env " + cxx, "CC=env " + cc,
              "CXXFLAGS=-O2 -Wall -Wextra -Werror", *targets])
 
     def test_is_the_same_each_time(self):

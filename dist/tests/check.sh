@@ -9,7 +9,8 @@ trap 'rm -rf "$scratch"' EXIT
 build=$scratch/build
 ln -s "$(realpath "$1")" "$build"
 shift
-cc=${CC:-cc}
+# A command with arguments, as make has it.
+read -ra cc <<<"${CC:-cc}"
 
 fail() {
   echo "check: $*" >&2
@@ -30,24 +31,24 @@ on_hakmem() {
 as_of() {
   local abi=$source/tests/abi
   sed -n 's/^ *\(hakmem_[a-z_]*\);$/void \1(void);void \1(void) {}/p' "$abi/exports_$1.map" >"$scratch/old.c"
-  "$cc" -shared -fPIC "$scratch/old.c" -o "$scratch/lib$2.so.0" -Wl,-soname="lib$2.so.0" \
+  "${cc[@]}" -shared -fPIC "$scratch/old.c" -o "$scratch/lib$2.so.0" -Wl,-soname="lib$2.so.0" \
     -Wl,--version-script="$abi/exports_$1.map"
-  "$cc" "$abi/program_$1.c" "$scratch/lib$2.so.0" -o "$scratch/program_$1"
+  "${cc[@]}" "$abi/program_$1.c" "$scratch/lib$2.so.0" -o "$scratch/program_$1"
   rm "$scratch/lib$2.so.0"
 }
 
 echo 'int main(void) { void* volatile block = malloc(100); free(block); return block == NULL; }' |
-  "$cc" -x c -include stdlib.h - -o "$scratch/plain"
+  "${cc[@]}" -x c -include stdlib.h - -o "$scratch/plain"
 for variant in "$@"; do
   name=hakmem
   [[ $variant == release ]] || name=hakmem-$variant
   needed=$(readelf -dW "$build/lib$name.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev '^(libc\.|ld-(linux|musl))' || true)
   [[ -z $needed ]] || fail "$variant: it needs $needed beside libc"
   on_hakmem "$variant" env LD_PRELOAD="$build/lib$name.so" "$scratch/plain"
-  "$cc" -I"$source" "$source/tests/program.c" -o "$scratch/shared" \
+  "${cc[@]}" -I"$source" "$source/tests/program.c" -o "$scratch/shared" \
     -Wl,--no-as-needed -L"$build" -l"$name" -Wl,-rpath,"$build"
   on_hakmem "$variant" "$scratch/shared"
-  "$cc" -I"$source" "$source/tests/program.c" -o "$scratch/static" "$build/lib$name.a" -pthread
+  "${cc[@]}" -I"$source" "$source/tests/program.c" -o "$scratch/static" "$build/lib$name.a" -pthread
   on_hakmem "$variant" "$scratch/static"
   as_of 0_1 "$name"
   on_hakmem "$variant" env LD_BIND_NOW=1 LD_LIBRARY_PATH="$build" "$scratch/program_0_1"
