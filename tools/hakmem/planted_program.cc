@@ -1,11 +1,12 @@
 // A program that holds memory in known places: planted_program leak | peak |
 // mixed | holes | growth FIRST_PROFILE. With "hold" before these it says when
 // it is ready, and waits for the end of its input; with "churn" it allocates
-// meanwhile.
+// meanwhile, and with "survive" its first thread has ended before.
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -141,6 +142,20 @@ void LeaveTheFastPath() {
   ::usleep(1000);
 }
 
+// In a thread beside the first one, which ends.
+[[noreturn]] void Survive() {
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  std::thread([first = ::pthread_self()] {
+    ::pthread_join(first, nullptr);
+    std::puts("ready");
+    std::fflush(stdout);
+    char byte = 0;
+    while (::read(STDIN_FILENO, &byte, 1) > 0) LeaveTheFastPath();
+    std::exit(0);
+  }).detach();
+  ::pthread_exit(nullptr);
+}
+
 // Whoever likes may look at it until its input ends. From the numbers on,
 // it allocates nothing unless it churns. Asked to tell, it has written what
 // malloc_stats(), or a function of hakmem.h, knows by then.
@@ -169,6 +184,11 @@ void Wait(std::string_view how) {
 
 int Run(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (argc > 2 && mode == "survive") {
+    const int status = Run(argc - 1, argv + 1);
+    if (status == 0) Survive();
+    return status;
+  }
   if (argc > 2 && (mode == "hold" || mode == "tell" || mode == "measure" ||
                    mode == "churn" || mode == "work")) {
     const int status = Run(argc - 1, argv + 1);

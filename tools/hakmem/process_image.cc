@@ -91,6 +91,12 @@ bool ParseMapping(const std::string& line, MappedFile& mapping) {
          absl::SimpleHexAtoi(offset, &mapping.offset);
 }
 
+// Whether the kernel tells by this thread of the memory that it runs in.
+bool HasMemory(std::uint64_t thread) {
+  const std::string pages = FirstLine(absl::StrCat("/proc/", thread, "/statm"));
+  return !pages.empty() && !pages.starts_with("0 ");
+}
+
 // What the kernel says of its own threads and of who has ended is the same.
 absl::Status NoMemory(std::uint64_t pid) {
   return Error(absl::StrCat("process ", pid, " has ended, or is the kernel's"));
@@ -122,6 +128,22 @@ const T* LastAtOrBefore(const std::vector<T>& elements, std::uint64_t address) {
 }
 
 }  // namespace
+
+std::uint64_t LivingThread(std::uint64_t pid) {
+  if (HasMemory(pid)) return pid;
+  std::error_code error;
+  for (std::filesystem::directory_iterator
+           at(absl::StrCat("/proc/", pid, "/task"), error),
+       end;
+       !error && at != end; at.increment(error)) {
+    std::uint64_t thread = 0;
+    if (absl::SimpleAtoi(at->path().filename().string(), &thread) &&
+        HasMemory(thread)) {
+      return thread;
+    }
+  }
+  return pid;
+}
 
 bool IsCoreFile(const std::string& path) {
   std::error_code error;
@@ -160,12 +182,13 @@ ProcessImage::~ProcessImage() {
 }
 
 absl::Status ProcessImage::OpenProcess(std::uint64_t pid) {
-  const std::string folder = absl::StrCat("/proc/", pid);
-  if (::access(folder.c_str(), F_OK) != 0) {
+  const std::string first_thread = absl::StrCat("/proc/", pid);
+  if (::access(first_thread.c_str(), F_OK) != 0) {
     return Error(absl::StrCat("there is no process ", pid));
   }
   pid_ = pid;
-  program_ = FirstLine(folder + "/comm");
+  program_ = FirstLine(first_thread + "/comm");
+  const std::string folder = absl::StrCat("/proc/", LivingThread(pid));
   memory_ = ::open((folder + "/mem").c_str(), O_RDONLY | O_CLOEXEC);
   std::ifstream maps(folder + "/maps");
   if (memory_ < 0 || !maps) {
@@ -288,8 +311,8 @@ absl::Status ProcessImage::Write(std::uint64_t address, const void* bytes,
                                  std::size_t count) const {
   const iovec from = {const_cast<void*>(bytes), count};
   const iovec to = {reinterpret_cast<void*>(address), count};
-  const ssize_t written =
-      ::process_vm_writev(static_cast<pid_t>(pid_), &from, 1, &to, 1, 0);
+  const ssize_t written = ::process_vm_writev(
+      static_cast<pid_t>(LivingThread(pid_)), &from, 1, &to, 1, 0);
   if (written == static_cast<ssize_t>(count)) return absl::OkStatus();
   if (written < 0 && (errno == EACCES || errno == EPERM)) {
     return NoPermission(pid_);

@@ -27,6 +27,10 @@ struct MappedFile {
   std::string source;  // where this process can open it
 };
 
+// The first thread of the process, or, where that has ended before others, one
+// of these: it is by a thread that lives that the kernel tells of the memory.
+std::uint64_t LivingThread(std::uint64_t pid);
+
 // Whether it is an ELF file, and a core.
 bool IsCoreFile(const std::string& path);
 

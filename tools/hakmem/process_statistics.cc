@@ -178,7 +178,7 @@ void CountersReader::AddCalls(const std::vector<char>& heap,
 }
 
 std::optional<std::uint64_t> ResidentBytes(std::uint64_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/statm"));
+  std::ifstream file(absl::StrCat("/proc/", LivingThread(pid), "/statm"));
   std::uint64_t all = 0;
   std::uint64_t resident = 0;
   if (!(file >> all >> resident)) return std::nullopt;
@@ -260,7 +260,8 @@ absl::StatusOr<PageFigures> CountPages(const ProcessImage& image,
         "the hakmem of ", image.Who(),
         " is older than this command: it does not say where its memory lies"));
   }
-  std::ifstream file(absl::StrCat("/proc/", process.pid, "/smaps"));
+  std::ifstream file(
+      absl::StrCat("/proc/", LivingThread(process.pid), "/smaps"));
   PageFigures figures;
   const MemoryRange* window = nullptr;
   bool any = false;

@@ -214,6 +214,14 @@ while True:
             self.assertEqual(re.sub(changes, r"\1 N", own), re.sub(changes, r"\1 N", told), library)
             self.assertEqual(parse_openmetrics(own).keys(), parse_openmetrics(told).keys())
 
+    def test_a_process_whose_first_thread_has_ended(self):
+        process = self.start(PROGRAM, "survive", "leak")
+        report = self.report("--pages", process.pid)
+        self.assertEqual((report["pid"], report["program"]), (process.pid, "planted_program"))
+        self.assertGreater(report["routes"]["tiny"]["allocations"], 16 * MIB / 1024)
+        self.assertGreater(report["resident_bytes"], 16 * MIB)
+        self.assertGreater(report["block_resident_bytes"], 16 * MIB)
+
     def test_a_process_that_allocates_meanwhile(self):
         process = self.start(PROGRAM, "churn", "leak")
         calls = []
