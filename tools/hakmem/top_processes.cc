@@ -100,8 +100,12 @@ absl::Status TopProcesses::LookAt(std::uint64_t pid,
   }
   absl::StatusOr<ProcessStatistics> now = ReadStatistics(*known.image);
   if (!now.ok()) {
+    const bool was_there = known.last_time.has_value();
     known.image.reset();
-    return now.status();
+    if (!was_there) return now.status();
+    // It has ended, or has executed its own program anew.
+    known = Known();
+    return LookAt(pid, rows);
   }
   TopRow row;
   row.now = *std::move(now);

@@ -57,6 +57,45 @@ class TopTest(PlantedProcessTest):
             values = [process[key] or 0 for process in report["processes"]]
             self.assertEqual(values, sorted(values, reverse=True))
 
+    def executing_itself(self):
+        """A process that goes on as a new one of the same program for each line of its input."""
+        return self.start(sys.executable, "-c", """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(0x59616d61, -1, 0, 0, 0)
+print("ready", flush=True)
+if os.read(0, 1):
+    os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[2]])""")
+
+    def execute(self, process):
+        process.stdin.write("x")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "ready\n")
+
+    def test_a_process_that_executes_itself(self):
+        process = self.executing_itself()
+        top = subprocess.Popen([HAKMEM, "top", "--interval=3", "--json", str(process.pid)], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, text=True)
+        time.sleep(1)
+        self.execute(process)
+        report, _ = top.communicate(timeout=60)
+        self.assertEqual(top.returncode, 0)
+        found, = json.loads(report)["processes"]
+        self.assertEqual(found["pid"], process.pid)
+        self.assertIsNone(found["growth_bytes_per_second"])
+
+    def test_a_process_that_executes_itself_often(self):
+        process = self.executing_itself()
+        pid, terminal = self.screen()
+        there = r"\n +%d " % process.pid
+        for _ in range(6):
+            self.read_until(terminal, there)
+            self.execute(process)
+            self.read_until(terminal, r"(?s:q quit.*){5}")
+        self.read_until(terminal, there)
+        os.write(terminal, b"q")
+        self.read_until(terminal, r"1049l")
+        os.waitpid(pid, 0)
+
     def test_more_processes_than_descriptors(self):
         pids = [self.start(PROGRAM, "hold", "mixed").pid for _ in range(12)]
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
