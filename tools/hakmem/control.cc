@@ -55,6 +55,8 @@ class Control {
   absl::Status Put(const void* there, std::uint64_t word) const {
     return image_.Write(AddressOf(there), &word, sizeof(word));
   }
+  // Other commands wait from here on until the image is closed.
+  absl::Status AwaitTurn(absl::Duration patience) const;
   absl::Status AwaitDone(std::uint64_t request, absl::Duration patience) const;
 
   const ProcessImage& image_;
@@ -86,6 +88,18 @@ absl::Status Control::Find() {
   return absl::OkStatus();
 }
 
+absl::Status Control::AwaitTurn(absl::Duration patience) const {
+  const absl::Time end = absl::Now() + patience;
+  while (!image_.TryLock()) {
+    if (absl::Now() >= end) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "another command to ", image_.Who(), " waits for it to obey"));
+    }
+    absl::SleepFor(kPause);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Control::AwaitDone(std::uint64_t request,
                                 absl::Duration patience) const {
   const absl::Time end = absl::Now() + patience;
@@ -110,9 +124,10 @@ absl::StatusOr<std::uint64_t> Control::Do(ControlCommand command,
                                           std::uint64_t argument,
                                           absl::Duration patience) {
   absl::Status status = Find();
+  if (status.ok()) status = AwaitTurn(patience);
   std::uint64_t last = 0;
   if (status.ok()) status = Get(tables_.request, last);
-  // One at a time. What was never whole nobody obeys.
+  // One that ended without waiting. What was never whole nobody obeys.
   if (status.ok() && IsControlRequest(last)) {
     status = AwaitDone(last, patience);
   }

@@ -59,6 +59,18 @@ class ControlTest(PlantedProcessTest):
         while self.cached(process) > 8 * MIB:
             pass
 
+    def test_commands_at_the_same_time(self):
+        process = self.keeping()
+        before = A_DAY_MS
+        for first in range(1000, 1040, 2):
+            commands = [subprocess.Popen([HAKMEM, "option", str(process.pid), "decay_ms=%d" % value],
+                                         stdout=subprocess.PIPE, text=True) for value in (first, first + 1)]
+            was = [int(command.communicate(timeout=60)[0].split()[-1]) for command in commands]
+            self.assertEqual([command.returncode for command in commands], [0, 0])
+            # One after the other, whichever was first.
+            self.assertIn(was, ([before, first], [first + 1, before]))
+            before = first + 1 if was[0] == before else first
+
     def test_half_a_request_is_none(self):
         process = self.keeping()
         self.gdb(process, "set *(unsigned long*)((unsigned long*)&hakmem_control)[4] = 0x101")

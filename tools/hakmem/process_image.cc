@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/procfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -320,6 +321,11 @@ absl::Status ProcessImage::Write(std::uint64_t address, const void* bytes,
   return Error(written < 0 && errno == ESRCH
                    ? absl::StrCat("process ", pid_, " has ended meanwhile")
                    : absl::StrCat("process ", pid_, " cannot be written to"));
+}
+
+// Nobody has this file open who may not write to the process.
+bool ProcessImage::TryLock() const {
+  return ::flock(memory_, LOCK_EX | LOCK_NB) == 0;
 }
 
 absl::StatusOr<std::size_t> ProcessImage::ReadCore(std::uint64_t address,
