@@ -15,6 +15,15 @@ constinit int g_kept_fd = -1;
 // The program may have closed the copy and use its number for something else.
 constinit FileId g_kept_file = {};
 
+void BeginWarning(const char* option, const char* what, RawPrinter& warning) {
+  warning.Text("hakmem: warning: ").Text(option).Text(": ").Text(what);
+}
+
+void EndWarning(int error_number, RawPrinter& warning) {
+  warning.Text(": ").Text(ErrorWords(error_number)).Text("\n");
+  WriteFd(ExitStderr(), warning.text());
+}
+
 }  // namespace
 
 void KeepStderr() {
@@ -33,7 +42,7 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   // The warning, which ends in the path: a handler of a signal opens outputs,
   // too, where programs often have 8 KiB for handlers.
   RawPrinter warning;
-  warning.Text("hakmem: warning: ").Text(option).Text(": cannot open ");
+  BeginWarning(option, "cannot open ", warning);
   const std::size_t before = warning.text().size();
   ExpandPath(value, warning);
   int error_number = 0;
@@ -44,9 +53,16 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
     LockFile(fd);
     return fd;
   }
-  warning.Text(": ").Text(ErrorWords(error_number));
-  WriteFd(ExitStderr(), warning.Text("\n").text());
+  EndWarning(error_number, warning);
   return -1;
+}
+
+void CheckExitOutput(const char* option, const char* value, int error_number) {
+  if (error_number == 0 || std::strcmp(value, "1") == 0) return;
+  RawPrinter warning;
+  BeginWarning(option, "cannot write to ", warning);
+  ExpandPath(value, warning);
+  EndWarning(error_number, warning);
 }
 
 void CloseExitOutput(int fd) {

@@ -21,6 +21,8 @@ int ExitStderr();
 // For the value of an option: "1", standard error; else a path, in which %p is
 // the process, to append to. -1: it cannot be opened, and a warning says so.
 int OpenExitOutput(const char* option, const char* value, FileReaders readers);
+// Says so if what was written to the file is not all there: 0, or an errno.
+void CheckExitOutput(const char* option, const char* value, int error_number);
 void CloseExitOutput(int fd);
 
 }  // namespace hakmem

@@ -44,7 +44,7 @@ void WriteProfileAtExit(const char* value, const char* program) {
   const int fd =
       OpenExitOutput("HAKMEM_HEAP_PROFILE", value, FileReaders::kOwner);
   if (fd < 0) return;
-  WriteTo(fd, program);
+  CheckExitOutput("HAKMEM_HEAP_PROFILE", value, WriteTo(fd, program));
   CloseExitOutput(fd);
 }
 

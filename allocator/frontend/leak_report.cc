@@ -115,8 +115,9 @@ void WriteText(int fd) {
   WriteFd(fd, out.text());
 }
 
-// One line each, and a last one with the total.
-void WriteJson(int fd) {
+// One line each, and a last one with the total. Returns 0, or the errno of what
+// could not be written.
+int WriteJson(int fd) {
   const auto process_id = static_cast<std::uint64_t>(ProcessId());
   for (unsigned i = 0; i < g_leaks.count; ++i) {
     const Place& place = g_leaks.largest[i];
@@ -130,7 +131,8 @@ void WriteJson(int fd) {
       line.Rewind(before);
       line.Raw("[]");
     }
-    WriteFd(fd, line.Raw("}\n").text());
+    const int error_number = TryWriteFd(fd, line.Raw("}\n").text());
+    if (error_number != 0) return error_number;
   }
   JsonText line(g_json, sizeof(g_json));
   line.Raw("{\"kind\":\"total\",\"process_id\":").Number(process_id);
@@ -138,7 +140,7 @@ void WriteJson(int fd) {
   line.Key("bytes").Number(g_leaks.total.bytes);
   line.Key("places").Number(g_leaks.places);
   line.Key("stacks_not_kept").Number(internal::g_stacks.dropped());
-  WriteFd(fd, line.Raw("}\n").text());
+  return TryWriteFd(fd, line.Raw("}\n").text());
 }
 
 }  // namespace
@@ -147,7 +149,11 @@ void ReportLeaks(const char* value) {
   CountLeaks();
   const int fd = OpenExitOutput("HAKMEM_LEAKS", value, FileReaders::kOwner);
   if (fd < 0) return;
-  std::strcmp(value, "1") == 0 ? WriteText(fd) : WriteJson(fd);
+  if (std::strcmp(value, "1") == 0) {
+    WriteText(fd);
+  } else {
+    CheckExitOutput("HAKMEM_LEAKS", value, WriteJson(fd));
+  }
   CloseExitOutput(fd);
 }
 

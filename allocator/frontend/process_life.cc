@@ -74,8 +74,9 @@ void WriteStatistics(int signal) {
                        .signal = signal},
                       out);
   const int fd = OpenExitOutput("HAKMEM_STATS", value, FileReaders::kAll);
+  if (fd < 0) return;
   // In one write: other processes may append to the same file.
-  WriteFd(fd, out.text());
+  CheckExitOutput("HAKMEM_STATS", value, TryWriteFd(fd, out.text()));
   CloseExitOutput(fd);
 }
 

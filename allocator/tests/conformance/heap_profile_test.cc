@@ -239,6 +239,19 @@ TEST(HeapProfile, DoesNotFollowALink) {
   unlink(link.c_str());
 }
 
+TEST(HeapProfile, SaysThatItCannotBeWritten) {
+  HAKMEM_ONLY_IF_SAMPLING();
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  const ChildResult child =
+      RunChild({.test = "HeapProfile.DISABLED_Allocates",
+                .environment = {"HAKMEM_HEAP_PROFILE=/dev/full"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find("hakmem: warning: HAKMEM_HEAP_PROFILE: cannot "
+                              "write to /dev/full: No space left on device\n"),
+            std::string::npos)
+      << child.output;
+}
+
 TEST(HeapProfile, DISABLED_IsOff) {
   free(malloc(100 * kTestMiB));
   EXPECT_EQ(Hakmem().heap_profile(1), -1);

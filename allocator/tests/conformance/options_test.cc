@@ -396,6 +396,19 @@ TEST(Options, StatisticsFileThatCannotBeOpenedIsReported) {
       << child.output;
 }
 
+TEST(Options, StatisticsThatCannotBeWrittenAreReported) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"HAKMEM_STATS=/dev/full"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find("hakmem: warning: HAKMEM_STATS: cannot write to "
+                              "/dev/full: No space left on device\n"),
+            std::string::npos)
+      << child.output;
+}
+
 TEST(Options, DISABLED_RequestsOverAMegabyteFail) {
   void* const small = malloc(Opaque(kTestMiB));
   ASSERT_NE(small, nullptr);

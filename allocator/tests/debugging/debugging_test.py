@@ -137,6 +137,11 @@ class Leaks(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(error, "hakmem: warning: HAKMEM_LEAKS: cannot open /nowhere/leaks: No such file or directory\n")
 
+    def test_a_file_that_cannot_be_written(self):
+        _, error, status = run("three_leaks", HAKMEM_LEAKS="/dev/full")
+        self.assertEqual(status, 0)
+        self.assertEqual(error, "hakmem: warning: HAKMEM_LEAKS: cannot write to /dev/full: No space left on device\n")
+
 
 @unittest.skipIf(VARIANT == "debug", "it has them")
 class WithoutLeaks(unittest.TestCase):
