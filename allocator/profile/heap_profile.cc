@@ -125,10 +125,21 @@ ProfileFigures HeapProfile::WeightOf(std::size_t bytes,
           static_cast<std::uint64_t>(size / chance)};
 }
 
+// What the sample with this weight adds to the variances of its site.
+std::uint64_t HeapProfile::VarianceOf(const ProfileFigures& weight) const {
+  const double means =
+      static_cast<double>(weight.bytes) / static_cast<double>(mean_bytes_);
+  const double not_taken = 1 - 256 / static_cast<double>(weight.blocks_256);
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): as above.
+  return static_cast<std::uint64_t>(means * means * not_taken * 65536 + 0.5);
+}
+
 void HeapProfile::RemoveAt(std::uint32_t& link) {
   const std::uint32_t number = link;
   Table::Node& node = NodeAt(number - 1);
-  SiteAt(node.site).live.Subtract(node.weight);
+  ProfileSite& site = SiteAt(node.site);
+  site.live.Subtract(node.weight);
+  site.variances.live -= VarianceOf(node.weight);
   totals_.live.Subtract(node.weight);
   link = node.next;
   node.next = table_->free_nodes;
@@ -140,7 +151,9 @@ void HeapProfile::NotePeak() {
   peak_mark_bytes_ = totals_.live.bytes + totals_.live.bytes / kPeakShare;
   totals_.peak = totals_.live;
   for (std::uint32_t i = 0; i < totals_.sites; ++i) {
-    SiteAt(i).peak = SiteAt(i).live;
+    ProfileSite& site = SiteAt(i);
+    site.peak = site.live;
+    site.variances.peak = site.variances.live;
   }
 }
 
@@ -160,15 +173,19 @@ bool HeapProfile::TryAdd(const void* block, const ProfileFigures& weight,
                          SizeClass asked_class, const CallStack& stack) {
   // A block that two threads freed at once may have left its sample.
   if (std::uint32_t& link = LinkTo(block); link != 0) RemoveAt(link);
-  const std::uint32_t site = FindOrAddSite(stack);
-  if (site == 0) return false;
-  SiteAt(site - 1).allocated.Add(weight);
+  const std::uint32_t place = FindOrAddSite(stack);
+  if (place == 0) return false;
+  ProfileSite& site = SiteAt(place - 1);
+  const std::uint64_t variance = VarianceOf(weight);
+  site.allocated.Add(weight);
+  site.variances.allocated += variance;
   const std::uint32_t number = TakeNode();
   if (number == 0) return false;
   LinkTo(block) = number;
-  NodeAt(number - 1) = {reinterpret_cast<Address>(block), weight, site - 1, 0,
+  NodeAt(number - 1) = {reinterpret_cast<Address>(block), weight, place - 1, 0,
                         asked_class};
-  SiteAt(site - 1).live.Add(weight);
+  site.live.Add(weight);
+  site.variances.live += variance;
   totals_.live.Add(weight);
   NotePeak();
   return true;
@@ -214,20 +231,24 @@ void HeapProfile::CheckInvariants() {
   HAK_CHECK_EQ(sequence_.load(std::memory_order_relaxed) % 2, 0U);  // PF3
   if (table_ == nullptr) return;
   ProfileFigures nodes;
+  std::uint64_t variance = 0;
   for (std::uint32_t bucket : table_->node_buckets) {
     for (; bucket != 0; bucket = NodeAt(bucket - 1).next) {
       HAK_CHECK_LE(bucket, table_->unused_node);  // PF2
       const Table::Node& node = NodeAt(bucket - 1);
       HAK_CHECK_LT(node.site, totals_.sites);
       nodes.Add(node.weight);
+      variance += VarianceOf(node.weight);
     }
   }
   ProfileFigures sites;
   for (std::uint32_t i = 0; i < totals_.sites; ++i) {
     sites.Add(SiteAt(i).live);
+    variance -= SiteAt(i).variances.live;
   }
   HAK_CHECK(nodes == totals_.live);  // PF1
   HAK_CHECK(sites == totals_.live);
+  HAK_CHECK_EQ(variance, 0U);
 }
 
 }  // namespace hakmem

@@ -13,8 +13,9 @@
 // is touched as far as it was once needed.
 //
 // Invariants:
-//   PF1: each live sample is in the chain of its address, once; live figures of
-//        a site are the sums over its live samples, and the total's over all.
+//   PF1: each live sample is in the chain of its address, once; live figures
+//        and the live variance of a site are the sums over its live samples,
+//        and the total's figures over all.
 //   PF2: the tables never take more than their fixed size; what does not fit is
 //        counted as lost.
 //   PF3: the sequence is odd while sites or totals change, and another one
@@ -149,6 +150,7 @@ class HeapProfile {
     return reinterpret_cast<ProfileSite*>(sites_.start())[index];
   }
   ProfileFigures WeightOf(std::size_t bytes, unsigned thinning) const;
+  std::uint64_t VarianceOf(const ProfileFigures& weight) const;
   void NotePeak() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   VirtualMemory& memory_;
@@ -192,7 +194,8 @@ constexpr HeapTablesDescriptor HeapProfile::Describe(
           .site_count = &totals_.sites,
           .sites = static_cast<const void*>(&first_site_),
           .hakmem_version = hakmem_version,
-          .variant = variant};
+          .variant = variant,
+          .variances_offset = sizeof(ProfileKinds)};
 }
 
 }  // namespace hakmem

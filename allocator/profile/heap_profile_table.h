@@ -49,7 +49,17 @@ struct ProfileTotals : ProfileKinds {
   std::uint64_t lost_samples = 0;
 };
 
+// By how much the bytes of each kind may be off: the sum over the samples of
+// the square of the bytes that one stands for, times the chance that it was not
+// taken. In 65,536ths of the square of the mean.
+struct ProfileVariances {
+  std::uint64_t live;
+  std::uint64_t peak;
+  std::uint64_t allocated;
+};
+
 struct ProfileSite : ProfileKinds {
+  ProfileVariances variances;
   std::uint64_t hash;
   std::uint32_t next;  // of its bucket; 0: none, else a number + 1
   CallStack stack;

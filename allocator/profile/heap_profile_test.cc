@@ -62,9 +62,10 @@ TEST_F(HeapProfileTest, OthersFindTheTables) {
   const HeapTablesDescriptor at = profile_.Describe(true, "1.2.3", "release");
   EXPECT_STREQ(at.magic, "hakheap");
   EXPECT_EQ(at.version, 1U);
-  EXPECT_EQ(at.descriptor_bytes, 104U);
+  EXPECT_EQ(at.descriptor_bytes, 112U);
   EXPECT_EQ(offsetof(HeapTablesDescriptor, sequence), 40U);
   EXPECT_EQ(offsetof(HeapTablesDescriptor, variant), 96U);
+  EXPECT_EQ(offsetof(HeapTablesDescriptor, variances_offset), 104U);
   EXPECT_EQ(at.can_sample, 1U);
   EXPECT_EQ(Read<std::uint64_t>(at.mean_bytes), kMean);
   EXPECT_EQ(Read<std::uint64_t>(at.totals), 4U);
@@ -74,6 +75,8 @@ TEST_F(HeapProfileTest, OthersFindTheTables) {
   EXPECT_EQ(Read<std::uint64_t>(site), 1U);
   EXPECT_EQ(Read<std::uint32_t>(site + at.frames_offset), 2U);
   EXPECT_EQ(Read<std::uint64_t>(site + at.stack_offset), 100U);
+  // Of one sample of a small block: the mean's square.
+  EXPECT_EQ(Read<std::uint64_t>(site + at.variances_offset), 65536U);
   // PF3
   const auto before = Read<std::uint64_t>(at.sequence);
   EXPECT_EQ(before % 2, 0U);
@@ -116,6 +119,22 @@ TEST_F(HeapProfileTest, ThinnedSamplesStandForMore) {
   EXPECT_NEAR(static_cast<double>(SiteOf(100).live.bytes), kMean + 8, 1);
   profile_.Remove(BlockAt(2));
   EXPECT_EQ(SiteOf(100).live, ProfileFigures());
+}
+
+// A block of 16 bytes is never taken for sure, one of 64 MiB always is.
+TEST_F(HeapProfileTest, VariancesAreOfEachSample) {
+  profile_.Add(BlockAt(1), 16, 0, StackOf(100), /*thinning=*/4);
+  EXPECT_EQ(SiteOf(100).variances.live, 65536 * 256U);
+  for (unsigned i = 2; i < 12; ++i)
+    profile_.Add(BlockAt(i), 16, 0, StackOf(100));
+  EXPECT_EQ(SiteOf(100).variances.live, 65536 * (256 + 10U));
+  profile_.Add(BlockAt(12), 64 * kMiB, 0, StackOf(100));
+  EXPECT_EQ(SiteOf(100).variances.live, 65536 * (256 + 10U));
+  EXPECT_EQ(SiteOf(100).variances.peak, 65536 * (256 + 10U));
+  profile_.CheckInvariants();
+  for (unsigned i = 1; i < 13; ++i) profile_.Remove(BlockAt(i));
+  EXPECT_EQ(SiteOf(100).variances.live, 0U);
+  EXPECT_EQ(SiteOf(100).variances.allocated, 65536 * (256 + 10U));
 }
 
 TEST_F(HeapProfileTest, SameStackIsTheSameSite) {

@@ -36,6 +36,10 @@ struct HeapTablesDescriptor {
   const void* sites;         // a pointer to the first one
   const char* hakmem_version;
   const char* variant;
+  // Three uint64_t in a site, of what is live, peak and allocated: the variance
+  // in 65,536ths of the square of mean_bytes. A structure of 104 bytes ends
+  // before it.
+  std::uint64_t variances_offset;
 };
 
 }  // namespace hakmem

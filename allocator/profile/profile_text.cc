@@ -48,6 +48,9 @@ class Writer {
     JsonText line = Begin();
     line.Raw(R"({"kind":"site")");
     Kinds(site, line);
+    line.Key("variances").Raw("{\"live\":").Number(site.variances.live);
+    line.Key("peak").Number(site.variances.peak);
+    line.Key("allocated").Number(site.variances.allocated).Raw("}");
     line.Key("stack").Raw("[");
     for (unsigned i = 0; i < site.stack.count; ++i) {
       line.Raw(i == 0 ? "" : ",").Hex(site.stack.addresses[i]);

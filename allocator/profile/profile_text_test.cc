@@ -83,7 +83,8 @@ TEST_F(ProfileTextTest, SitesAndTheirModules) {
   EXPECT_EQ(lines[2],
             R"({"kind":"site","live":{"samples":0,"blocks":0,"bytes":0},)"
             R"("peak":{"samples":1,"blocks":1,"bytes":1048576},)"
-            R"("allocated":{"samples":1,"blocks":1,"bytes":1048576},)" +
+            R"("allocated":{"samples":1,"blocks":1,"bytes":1048576},)"
+            R"("variances":{"live":0,"peak":0,"allocated":0},)" +
                 stack.str());
   EXPECT_TRUE(lines[3].starts_with(
       R"({"kind":"site","live":{"samples":2,"blocks":2,"bytes":2097152},)"));

@@ -54,6 +54,8 @@ struct RawKinds {
   }
 };
 
+using RawVariances = std::uint64_t[3];
+
 // The tables as they were copied.
 struct Tables {
   std::uint64_t mean_bytes = 0;
@@ -89,23 +91,29 @@ class TablesReader {
   HeapTablesDescriptor at_ = {};
 };
 
+// Of an older hakmem: it does not say where a site's variances stand.
+constexpr std::size_t kLeastDescriptorBytes =
+    offsetof(HeapTablesDescriptor, variances_offset);
+
 absl::Status TablesReader::Find() {
   const absl::StatusOr<std::uint64_t> address = image_.FindTables(
       "hakmem_heap_tables", "it keeps no heap profile that others can read");
   if (!address.ok()) return address.status();
-  if (absl::Status status = image_.Read(*address, &at_, sizeof(at_));
-      !status.ok()) {
-    return status;
+  absl::Status status = image_.Read(*address, &at_, kLeastDescriptorBytes);
+  if (status.ok() && at_.descriptor_bytes >= sizeof(at_)) {
+    status = image_.Read(*address, &at_, sizeof(at_));
   }
+  if (!status.ok()) return status;
   const std::uint64_t stack_end =
       std::uint64_t{at_.stack_offset} + std::uint64_t{8} * at_.most_frames;
   if (std::memcmp(at_.magic, kMagic, sizeof(kMagic)) != 0 ||
       at_.version != HeapTablesDescriptor::kVersion ||
-      at_.descriptor_bytes < sizeof(at_) || at_.site_bytes > kMaxSiteBytes ||
-      at_.most_sites > kMaxSites ||
+      at_.descriptor_bytes < kLeastDescriptorBytes ||
+      at_.site_bytes > kMaxSiteBytes || at_.most_sites > kMaxSites ||
       std::uint64_t{at_.site_bytes} * at_.most_sites > kMaxTableBytes ||
       at_.stack_offset < sizeof(RawKinds) || stack_end > at_.site_bytes ||
-      at_.frames_offset > at_.site_bytes - 4) {
+      at_.frames_offset > at_.site_bytes - 4 ||
+      at_.variances_offset > at_.site_bytes - sizeof(RawVariances)) {
     return absl::FailedPreconditionError(
         absl::StrCat("the hakmem of ", Who(),
                      " keeps its heap profile in a form that this command does "
@@ -216,11 +224,18 @@ class Places {
 };
 
 HeapSite SiteOf(const char* bytes, const HeapTablesDescriptor& at,
-                Places& places) {
+                std::uint64_t mean_bytes, Places& places) {
   HeapSite site;
   RawKinds kinds;
   std::memcpy(&kinds, bytes, sizeof(kinds));
   site.figures = kinds.Rounded();
+  if (at.variances_offset != 0) {
+    RawVariances told;
+    std::memcpy(&told, bytes + at.variances_offset, sizeof(told));
+    SetVariances(told, mean_bytes, site.figures);
+  } else {
+    GuessVariances(site.figures);
+  }
   std::uint32_t frames = 0;
   std::memcpy(&frames, bytes + at.frames_offset, sizeof(frames));
   frames = std::min(frames, at.most_frames);
@@ -277,8 +292,9 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
   Places places(*image, modules, profile.mappings);
   for (std::size_t at = 0; at < tables->sites.size();
        at += reader.at().site_bytes) {
-    profile.sites.push_back(
-        SiteOf(tables->sites.data() + at, reader.at(), places));
+    profile.sites.push_back(SiteOf(tables->sites.data() + at, reader.at(),
+                                   profile.mean_bytes, places));
+    AddVariances(profile.sites.back().figures, profile.totals);
   }
   HeapProfiles profiles;
   profiles.in_file = 1;

@@ -62,6 +62,30 @@ bool GetKinds(const Json& json, HeapKinds& kinds) {
          GetFigures(json, "allocated", kinds.allocated);
 }
 
+void GetVariances(const Json& json, std::uint64_t mean_bytes, HeapKinds& site) {
+  const auto found = json.find("variances");
+  std::uint64_t told[3] = {};
+  if (found != json.end() && found->is_object() &&
+      GetNumber(*found, "live", told[0]) &&
+      GetNumber(*found, "peak", told[1]) &&
+      GetNumber(*found, "allocated", told[2])) {
+    SetVariances(told, mean_bytes, site);
+  } else {
+    GuessVariances(site);
+  }
+}
+
+// A block of s bytes that is sampled with the chance p adds s/p to the sum and
+// (s/p)^2 (1-p) to the estimate of its variance. The means of the samples stand
+// for s/p and 1/p.
+double GuessedVariance(const HeapFigures& figures) {
+  if (figures.samples == 0 || figures.blocks <= figures.samples) return 0;
+  const double samples = static_cast<double>(figures.samples);
+  const double chance = samples / static_cast<double>(figures.blocks);
+  const double bytes = static_cast<double>(figures.bytes);
+  return bytes * bytes * (1 - chance) / samples;
+}
+
 Frame FrameOf(const HeapProfile& profile, std::uint64_t address) {
   for (const HeapMapping& mapping : profile.mappings) {
     if (address >= mapping.begin && address < mapping.end) {
@@ -157,6 +181,7 @@ class Reader {
       site.addresses.push_back(address);
       site.stack.push_back(FrameOf(*profile_, address));
     }
+    GetVariances(json, profile_->mean_bytes, site.figures);
     sums_ += site.figures;
     profile_->sites.push_back(std::move(site));
     return true;
@@ -178,7 +203,11 @@ class Reader {
 
   void Close() {
     if (!profile_.has_value()) return;
-    if (!profile_->has_end) profile_->totals = sums_;
+    if (profile_->has_end) {
+      AddVariances(sums_, profile_->totals);
+    } else {
+      profile_->totals = sums_;
+    }
     sums_ = {};
     ++profiles_.in_file;
     std::vector<HeapProfile>& last = profiles_.last;
@@ -197,6 +226,27 @@ class Reader {
 };
 
 }  // namespace
+
+void SetVariances(const std::uint64_t (&told)[3], std::uint64_t mean_bytes,
+                  HeapKinds& site) {
+  const double mean = static_cast<double>(mean_bytes);
+  const double unit = mean * mean / 65536;
+  site.live.variance = static_cast<double>(told[0]) * unit;
+  site.peak.variance = static_cast<double>(told[1]) * unit;
+  site.allocated.variance = static_cast<double>(told[2]) * unit;
+}
+
+void GuessVariances(HeapKinds& site) {
+  for (HeapFigures* figures : {&site.live, &site.peak, &site.allocated}) {
+    figures->variance = GuessedVariance(*figures);
+  }
+}
+
+void AddVariances(const HeapKinds& site, HeapKinds& totals) {
+  totals.live.variance += site.live.variance;
+  totals.peak.variance += site.peak.variance;
+  totals.allocated.variance += site.allocated.variance;
+}
 
 void HeapProfiles::Append(HeapProfiles more) {
   in_file += more.in_file;

@@ -18,11 +18,13 @@ struct HeapFigures {
   std::uint64_t samples = 0;
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
+  double variance = 0;  // of the bytes
 
   HeapFigures& operator+=(const HeapFigures& more) {
     samples += more.samples;
     blocks += more.blocks;
     bytes += more.bytes;
+    variance += more.variance;
     return *this;
   }
 };
@@ -47,6 +49,16 @@ struct HeapKinds {
     return *this;
   }
 };
+
+// The variances of a site, which a process tells in 65,536ths of the square of
+// the mean: of what is live, peak and allocated.
+void SetVariances(const std::uint64_t (&told)[3], std::uint64_t mean_bytes,
+                  HeapKinds& site);
+// An older hakmem does not tell them: right where all samples stand for as
+// much.
+void GuessVariances(HeapKinds& site);
+// Sites are sampled independently.
+void AddVariances(const HeapKinds& site, HeapKinds& totals);
 
 // Where a file lay in the process.
 struct HeapMapping {

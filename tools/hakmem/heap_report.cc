@@ -92,21 +92,11 @@ std::vector<HeapFunction> FunctionsBy(const HeapProfile& profile,
 }
 
 double StandardError(const HeapFigures& figures) {
-  if (figures.samples == 0 || figures.blocks <= figures.samples) return 0;
-  // A block of s bytes that is sampled with the chance p adds s/p to the sum
-  // and (s/p)^2 (1-p) to the estimate of its variance. The means of the samples
-  // stand for s/p and 1/p.
-  const double samples = static_cast<double>(figures.samples);
-  const double chance = samples / static_cast<double>(figures.blocks);
-  return static_cast<double>(figures.bytes) * std::sqrt((1 - chance) / samples);
+  return std::sqrt(figures.variance);
 }
 
 double StandardError(const HeapProfile& profile, HeapKind kind) {
-  double error = 0;
-  for (const HeapSite& site : profile.sites) {
-    error = std::hypot(error, StandardError(site.figures.Of(kind)));
-  }
-  return error;
+  return StandardError(profile.totals.Of(kind));
 }
 
 bool HasSamples(const HeapProfile& profile) {

@@ -2,6 +2,8 @@
 
 #include "tools/hakmem/heap_report.h"
 
+#include <cmath>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -210,6 +212,22 @@ TEST_F(HeapReportTest, SmallBlocksAreUncertainAndLargeOnesAreNot) {
   Read(Whole());
   EXPECT_NEAR(StandardError(profile().sites[0].figures.live), 1 << 20, 6000);
   EXPECT_EQ(StandardError(profile().sites[1].figures.live), 0);
+}
+
+// One block of 1 MiB that was sampled for sure beside three small ones, one of
+// them thinned: 16 means, and one, and one.
+TEST_F(HeapReportTest, EachSampleAddsItsOwnVariance) {
+  std::string text = Whole();
+  const std::size_t at = text.find("\"stack\"");
+  text.insert(at, R"("variances":{"live":16908288,"peak":0,"allocated":1},)");
+  Read(text);
+  const double mean = static_cast<double>(profile().mean_bytes);
+  EXPECT_NEAR(StandardError(profile().sites[0].figures.live),
+              std::sqrt(258) * mean, 1);
+  EXPECT_EQ(StandardError(profile().sites[0].figures.peak), 0);
+  // The second site's block is large. The total is as far off as the sites.
+  EXPECT_NEAR(StandardError(profile(), HeapKind::kLive), std::sqrt(258) * mean,
+              1);
 }
 
 TEST_F(HeapReportTest, ThePassersOnAreNoPlaces) {
