@@ -60,7 +60,8 @@ bool OnlyHelpersAreLeft() {
   if (ended_in == 0 || ended_in != ProcessId()) return false;
   const ErrnoGuard guard;
   struct stat threads = {};
-  if (stat("/proc/self/task", &threads) != 0) return false;
+  // Who cannot tell must not keep the process for ever.
+  if (stat("/proc/self/task", &threads) != 0) return true;
   // A folder has two links, and this one more for each thread. The first one
   // counts as long as there are others.
   return threads.st_nlink <= 3 + g_helpers.load(std::memory_order_relaxed);
@@ -68,7 +69,9 @@ bool OnlyHelpersAreLeft() {
 
 void NoteThreadExit() {
   const int process_id = ProcessId();
-  if (ThreadId() == process_id) {
+  const int thread_id = ThreadId();
+  // Below 0: a filter of system calls refuses to tell.
+  if (thread_id == process_id || thread_id < 0) {
     g_first_ended_in.store(process_id, std::memory_order_relaxed);
   }
 }

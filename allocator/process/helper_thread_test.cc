@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "allocator/base/sanitizer.h"
+#include "allocator/platform/fake_sandbox.h"
 #include "allocator/process/thread_hooks.h"
 #include "gtest/gtest.h"
 
@@ -90,15 +92,16 @@ void BecomeHelpersAlone() {
   std::thread([] { SleepMs(50); }).detach();
 }
 
-// A process ends when its last thread does, and a helper is none.
-TEST(HelperThreadTest, DoesNotKeepAProcess) {
-  if (kThreadSanitizer) GTEST_SKIP() << "it has a thread of its own";
-  ASSERT_TRUE(InstallThreadExitHook([](void*) { NoteThreadExit(); }));
+// The status of a child whose first thread leaves, with `prepare` before.
+int StatusOfHelpersAlone(bool (*prepare)()) {
   int status = -1;
   // In the child, the thread that forks is the first.
-  std::thread([&status] {
+  std::thread([&status, prepare] {
     const pid_t child = fork();
-    if (child == 0) return BecomeHelpersAlone();
+    if (child == 0) {
+      if (!prepare()) _exit(3);
+      return BecomeHelpersAlone();
+    }
     // One that stays is deaf to all other signals.
     for (int i = 0; i < 150 && waitpid(child, &status, WNOHANG) == 0; ++i) {
       SleepMs(10);
@@ -107,7 +110,26 @@ TEST(HelperThreadTest, DoesNotKeepAProcess) {
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
   }).join();
+  return status;
+}
+
+// A process ends when its last thread does, and a helper is none.
+TEST(HelperThreadTest, DoesNotKeepAProcess) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it has a thread of its own";
+  ASSERT_TRUE(InstallThreadExitHook([](void*) { NoteThreadExit(); }));
+  const int status = StatusOfHelpersAlone([] { return true; });
   // LeakSanitizer looks at a child that ends, and has an exit code of its own.
+  EXPECT_TRUE(kAddressSanitizer ? WIFEXITED(status) : status == 0) << status;
+}
+
+// As in a root without /proc.
+TEST(HelperThreadTest, DoesNotKeepAProcessWhoseThreadsCannotBeCounted) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it has a thread of its own";
+  ASSERT_TRUE(InstallThreadExitHook([](void*) { NoteThreadExit(); }));
+  int status =
+      StatusOfHelpersAlone([] { return ForbidSystemCalls({SYS_newfstatat}); });
+  EXPECT_TRUE(kAddressSanitizer ? WIFEXITED(status) : status == 0) << status;
+  status = StatusOfHelpersAlone([] { return ForbidSystemCalls({SYS_gettid}); });
   EXPECT_TRUE(kAddressSanitizer ? WIFEXITED(status) : status == 0) << status;
 }
 
