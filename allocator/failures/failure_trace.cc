@@ -51,6 +51,7 @@ void FailureTrace::Start(const ParsedOptions& options, const char* variant,
   } else {
     path_ = options.values.ace_trace;
     sink_ = Sink::kFile;
+    if (path_[0] == '/' || !CurrentFolder(folder_)) folder_[0] = '\0';
   }
 }
 
@@ -70,6 +71,7 @@ bool FailureTrace::OpenSink() {
       break;
   }
   RawPrinter path;
+  if (folder_[0] != '\0') path.Text(folder_).Text("/");
   ExpandPath(path_, path);
   int error_number = 0;
   const int opened =

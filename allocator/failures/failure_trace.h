@@ -10,7 +10,8 @@
 // A file is opened when the process starts; standard error gets its first line
 // with the first failure. A program that closes all descriptors and opens
 // others in their place does not get lines into them: before each write to a
-// file, the descriptor must still be that file's, or the path is opened anew.
+// file, the descriptor must still be that file's, or the path is opened anew: a
+// relative one from the folder that the process started in.
 //
 // Invariants:
 //   TR1: each line is one write(2).
@@ -35,10 +36,13 @@ namespace hakmem {
 
 struct ParsedOptions;
 
-// A line while it is written. Apart, because the other fields of who writes it
-// would have it stored in the library as zeros.
+// A line while it is written, and the folder of the process at its start ("":
+// not needed). Apart, because the other fields of who writes it would have them
+// stored in the library as zeros.
 struct TraceLine {
+  static constexpr std::size_t kFolderBytes = 1024;
   char text[kFailureLineBytes] = {};
+  char folder[kFolderBytes] = {};
 };
 
 class FailureTrace {
@@ -48,7 +52,8 @@ class FailureTrace {
   static constexpr std::uint64_t kMemoryIntervalNs = 1'000'000'000;
 
   // `line` is this trace's alone.
-  constexpr explicit FailureTrace(TraceLine& line) : buffer_(line.text) {}
+  constexpr explicit FailureTrace(TraceLine& line)
+      : folder_(line.folder), buffer_(line.text) {}
   FailureTrace(const FailureTrace&) = delete;
   FailureTrace& operator=(const FailureTrace&) = delete;
 
@@ -93,6 +98,7 @@ class FailureTrace {
   Sink sink_ = Sink::kNone;
   int given_fd_ = -1;  // fd:N
   const char* path_ = "";
+  char (&folder_)[TraceLine::kFolderBytes];
   std::uint64_t lines_a_second_ = 0;
   const ParsedOptions* options_ = nullptr;
 

@@ -225,6 +225,19 @@ TEST_F(FailureTraceTest, DoesNotWriteIntoFilesOfTheProgram) {
   EXPECT_EQ(Lines(Path("t"), "start").size(), 1u);
 }
 
+// They go to another folder, too.
+TEST_F(FailureTraceTest, ARelativePathIsFromWhereTheProcessStarted) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory_);
+  Start("t");
+  std::filesystem::current_path("/");
+  Fail(1);
+  for (int fd = 3; fd < 1000; ++fd) close(fd);
+  Fail(2);
+  std::filesystem::current_path(before);
+  EXPECT_EQ(Lines(Path("t"), "failure").size(), 2u);
+}
+
 TEST_F(FailureTraceTest, AChildWritesToTheSameFileOrToItsOwn) {
   for (const bool own : {false, true}) {
     for (const bool told : {false, true}) {
