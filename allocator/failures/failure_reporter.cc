@@ -150,6 +150,11 @@ void FailureReporter::Publish(const FailureEvent& event,
 void FailureReporter::ChildAfterFork() {
   ForgetIdentity();
   lock_.ResetAfterFork();
+  // What was read is the parent's: the child may have limits of its own.
+  if (lock_.Lock()) {
+    if (readings_ != 0) read_at_ns_ = 0;
+    lock_.Unlock();
+  }
   trace_.ChildAfterFork();
 }
 

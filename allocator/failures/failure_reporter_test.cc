@@ -118,6 +118,17 @@ TEST_F(FailureReporterTest, ReadsAtMostOnceInAnInterval) {
   EXPECT_EQ(g_readings, 2);
 }
 
+// It may have other limits.
+TEST_F(FailureReporterTest, TheChildOfAForkReadsItsOwn) {
+  FailureEvent event = Refused(kSecondNs, 200);
+  reporter_.FindLimitOf(event);
+  reporter_.ChildAfterFork();
+  g_limits.detail = FailureDetail::kRlimitData;
+  FailureEvent childs = Refused(kSecondNs + 1, 200);
+  EXPECT_NE(reporter_.FindLimitOf(childs), 0u);
+  EXPECT_EQ(childs.detail, FailureDetail::kRlimitData);
+}
+
 // Of 65,000 mappings while other programs want the processors: each refused
 // call would find the last reading too old.
 TEST_F(FailureReporterTest, LongReadingsAreFewer) {
