@@ -5,13 +5,15 @@
 #include <unistd.h>
 
 #include "allocator/platform/errno_guard.h"
-#include "allocator/process/process.h"
+#include "allocator/process/futex_lock.h"
 
 namespace hakmem {
 
 bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const ErrnoGuard guard;
-  const auto self = static_cast<std::uint32_t>(ThreadId());
+  // Not the kernel's thread id, which a filter of system calls may refuse.
+  FutexLock::Identify();
+  const std::uint32_t self = FutexLock::Self();
   std::uint32_t mine = self;
   for (;;) {
     std::uint32_t found = 0;

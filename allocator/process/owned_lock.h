@@ -6,8 +6,8 @@
 // constant-initialised, never destroyed; leaves errno as it was.
 //
 // Invariants:
-//   O1: state_ is 0 (free) or the holder's thread id, with kContended if others
-//       may wait.
+//   O1: state_ is 0 (free) or the holder's name (futex_lock.h), with kContended
+//       if others may wait.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_OWNED_LOCK_H_
 #define HAKMEM_ALLOCATOR_PROCESS_OWNED_LOCK_H_
 
@@ -32,7 +32,7 @@ class ABSL_LOCKABLE OwnedLock {
   void ResetAfterFork() { state_.store(0, std::memory_order_relaxed); }
 
  private:
-  static constexpr std::uint32_t kContended = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t kContended = 1;  // no bit of a name
 
   // Written and read by every thread that takes the lock.
   std::atomic<std::uint32_t> state_{0};

@@ -1,10 +1,15 @@
 #include "allocator/process/owned_lock.h"
 
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <csignal>
 #include <thread>
 #include <vector>
 
+#include "allocator/platform/fake_sandbox.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -67,6 +72,21 @@ TEST(OwnedLock, ASignalHandlerDoesNotWaitForItsOwnThread) {
   EXPECT_EQ(g_refused, 1);
   Give(g_lock);
   std::signal(SIGUSR1, SIG_DFL);
+}
+
+// A filter of system calls may refuse each thread its id.
+TEST(OwnedLock, TellsItsHolderWithoutTheKernel) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!ForbidSystemCalls({SYS_gettid})) _exit(1);
+    OwnedLock lock;
+    if (!Take(lock)) _exit(2);
+    alarm(5);  // it would wait for itself
+    _exit(Take(lock) ? 3 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
