@@ -190,7 +190,8 @@ class SourceReleaseTest(unittest.TestCase):
         project.mkdir()
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.16)\nproject(other LANGUAGES C CXX)\n"
-            "set(HAKMEM_VARIANTS release)\nset(CMAKE_CXX_STANDARD 17)\nset(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)\nadd_subdirectory(\"%s\" hakmem)\nforeach(kind hakmem hakmem-static)\n"
+            "set(HAKMEM_VARIANTS release)\nset(CMAKE_CXX_STANDARD 17)\nset(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)\n"
+            "add_subdirectory(\"%s\" hakmem)\nforeach(kind hakmem hakmem-static)\n"
             "  add_executable(on-${kind} program.c)\n  target_link_libraries(on-${kind} hakmem::${kind})\nendforeach()\n"
             % self.source)
         (project / "program.c").write_text(

@@ -98,9 +98,13 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
 int ProcessId() { return getpid(); }
 
 // Asked of the kernel: in a child of vfork musl's gettid is the parent's.
-int ThreadId() { return static_cast<int>(syscall(SYS_gettid)); }
+int ThreadId() {
+  const ErrnoGuard guard;
+  return static_cast<int>(syscall(SYS_gettid));
+}
 
 void SignalThread(int signal) {
+  const ErrnoGuard guard;
   syscall(SYS_tgkill, getpid(), ThreadId(), signal);
 }
 

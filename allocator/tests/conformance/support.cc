@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 namespace hakmem {
 namespace {
@@ -155,6 +156,15 @@ std::size_t ResidentBytes() {
   std::size_t total = 0, resident = 0;
   statm >> total >> resident;
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string FirstLineWith(const std::string& text, const std::string& part) {
+  std::istringstream lines(text);
+  std::string line;
+  while (std::getline(lines, line)) {
+    if (line.find(part) != std::string::npos) return line;
+  }
+  return "";
 }
 
 }  // namespace hakmem

@@ -81,6 +81,8 @@ struct ChildResult {
 };
 ChildResult RunChild(const ChildRun& run);
 bool ExitedWithZero(int wait_status);
+// The first line of `text` with `part` in it; "": none.
+std::string FirstLineWith(const std::string& text, const std::string& part);
 
 }  // namespace hakmem
 

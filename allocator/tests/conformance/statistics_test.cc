@@ -1,0 +1,265 @@
+// HAKMEM_STATS: when statistics are written, and where to.
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <thread>
+
+#include "allocator/tests/conformance/support.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+TEST(Statistics, DISABLED_Succeeds) { free(malloc(100)); }
+
+TEST(Statistics, GoToStderrAtExit) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child = RunChild({.test = "Statistics.DISABLED_Succeeds",
+                                      .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  const std::string line = FirstLineWith(child.output, "\"pid\"");
+  EXPECT_TRUE(std::regex_search(
+      line, std::regex("^\\{\"pid\": ?[0-9]+, ?\"program\": ?\"")))
+      << child.output;
+  EXPECT_TRUE(std::regex_search(
+      line, std::regex(",\"classes\":\\[\\{\"block_bytes\":[0-9]+,\"slabs\":"
+                       "[1-9].*\\}\\]\\}$")))
+      << line;
+}
+
+TEST(Statistics, CountWhatExitHandlersDo) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Process.DISABLED_AllocatesAtExit",
+                .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  const std::size_t last_handler = child.output.find("destructor ran");
+  const std::size_t statistics = child.output.find("{\"pid\"");
+  ASSERT_NE(last_handler, std::string::npos) << child.output;
+  ASSERT_NE(statistics, std::string::npos) << child.output;
+  EXPECT_LT(last_handler, statistics);
+}
+
+TEST(Statistics, ComeFromWhicheverThreadExits) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Process.DISABLED_ExitsFromAnotherThread",
+                .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  const std::string line = FirstLineWith(child.output, "{\"pid\"");
+  ASSERT_FALSE(line.empty()) << child.output;
+  EXPECT_EQ(line.back(), '}');
+}
+
+// Most of the time somebody holds a lock.
+void AllocateForEver() {
+  while (true) free(Opaque(malloc(Opaque(8 * kTestMiB))));
+}
+
+TEST(Statistics, DISABLED_IsEndedWhileItAllocates) {
+  std::thread(AllocateForEver).detach();
+  std::thread([] {
+    usleep(static_cast<useconds_t>(getpid()) % 5000);
+    kill(getpid(), SIGTERM);
+  }).detach();
+  AllocateForEver();
+}
+
+TEST(Statistics, AreToldAtASignalThatEndsTheProcess) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  for (int run = 0; run < 10; ++run) {
+    const ChildResult child = RunChild(
+        {.test = "Statistics.DISABLED_IsEndedWhileItAllocates",
+         .environment = {"HAKMEM_STATS=1", "HAKMEM_STATS_AT_SIGNALS=1"}});
+    ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
+    EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << child.output;
+    const std::string line = FirstLineWith(child.output, "{\"pid\"");
+    EXPECT_NE(line.find(",\"signal\":15,"), std::string::npos) << child.output;
+    EXPECT_NE(line.find(",\"time\":1"), std::string::npos) << line;
+  }
+}
+
+// As Rust's runtime has it: handlers of signals run on 8 KiB.
+TEST(Statistics, DISABLED_IsEndedOnAShortStack) {
+  constexpr std::size_t kBytes = 8192;
+  const std::size_t page = static_cast<std::size_t>(getpagesize());
+  char* const mapped =
+      static_cast<char*>(mmap(nullptr, page + kBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(mapped, MAP_FAILED);
+  ASSERT_EQ(mprotect(mapped, page, PROT_NONE), 0);
+  const stack_t stack = {
+      .ss_sp = mapped + page, .ss_flags = 0, .ss_size = kBytes};
+  if (sigaltstack(&stack, nullptr) != 0) GTEST_SKIP() << "too short here";
+  raise(SIGTERM);
+}
+
+TEST(Statistics, AreToldOnAShortStack) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string path =
+      testing::TempDir() + "/hakmem_short_" + std::to_string(getpid());
+  for (const std::string& to : {path, std::string("/no/such/folder/file")}) {
+    const ChildResult child = RunChild(
+        {.test = "Statistics.DISABLED_IsEndedOnAShortStack",
+         .environment = {"HAKMEM_STATS=" + to, "HAKMEM_STATS_AT_SIGNALS=1"}});
+    unlink(path.c_str());
+    ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
+    EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << to << child.output;
+  }
+}
+
+TEST(Statistics, DISABLED_HandlesASignal) {
+  signal(SIGTERM, [](int) { _exit(0); });
+  raise(SIGTERM);
+}
+
+TEST(Statistics, DISABLED_FindsNoHandler) {
+  struct sigaction action = {};
+  for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
+    ASSERT_EQ(sigaction(number, nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, SIG_DFL) << number;
+  }
+}
+
+TEST(Statistics, OnlyBothTogetherSetUpHandlers) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  for (const char* const option :
+       {"HAKMEM_STATS=1", "HAKMEM_STATS_AT_SIGNALS=1"}) {
+    const ChildResult child =
+        RunChild({.test = "Statistics.DISABLED_FindsNoHandler",
+                  .environment = {option}});
+    EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  }
+}
+
+TEST(Statistics, DISABLED_IgnoresASignal) { raise(SIGINT); }
+
+TEST(Statistics, ASignalThatEndsNothingTellsNoStatistics) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult handled = RunChild(
+      {.test = "Statistics.DISABLED_HandlesASignal",
+       .environment = {"HAKMEM_STATS=1", "HAKMEM_STATS_AT_SIGNALS=1"}});
+  EXPECT_TRUE(ExitedWithZero(handled.wait_status)) << handled.output;
+  EXPECT_EQ(handled.output.find("{\"pid\""), std::string::npos);
+  const ChildResult ignored =
+      RunChild({.test = "Statistics.DISABLED_IgnoresASignal",
+                .environment = {"HAKMEM_STATS=1", "HAKMEM_STATS_AT_SIGNALS=1"},
+                .before_exec = [] { signal(SIGINT, SIG_IGN); }});
+  EXPECT_TRUE(ExitedWithZero(ignored.wait_status)) << ignored.output;
+  const std::string line = FirstLineWith(ignored.output, "{\"pid\"");
+  EXPECT_FALSE(line.empty()) << ignored.output;
+  EXPECT_EQ(line.find("\"signal\""), std::string::npos) << line;
+}
+
+TEST(Statistics, AreAppendedToAFile) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string path =
+      testing::TempDir() + "/hakmem_stats_" + std::to_string(getpid());
+  for (int run = 0; run < 2; ++run) {
+    const ChildResult child =
+        RunChild({.test = "Statistics.DISABLED_Succeeds",
+                  .environment = {"HAKMEM_STATS=" + path}});
+    EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  }
+  std::ifstream file(path);
+  std::string line;
+  int lines = 0;
+  while (std::getline(file, line)) {
+    ++lines;
+    EXPECT_EQ(line.find("{\"pid\""), 0U) << line;
+  }
+  EXPECT_EQ(lines, 2);
+  unlink(path.c_str());
+}
+
+TEST(Statistics, OfEachProcessCanHaveAFileOfItsOwn) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string folder =
+      testing::TempDir() + "/hakmem_stats_" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const ChildResult child =
+      RunChild({.test = "Statistics.DISABLED_Succeeds",
+                .environment = {"HAKMEM_STATS=" + folder + "/%p.json"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    std::string line;
+    std::getline(file, line);
+    EXPECT_EQ(line.find("{\"pid\":" + entry.path().stem().string() + ","), 0U)
+        << line;
+    ++files;
+  }
+  EXPECT_EQ(files, 1);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Statistics, FollowNoSymbolicLink) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string target =
+      testing::TempDir() + "/hakmem_target_" + std::to_string(getpid());
+  const std::string link = target + ".link";
+  ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
+  const ChildResult child = RunChild({.test = "Statistics.DISABLED_Succeeds",
+                                      .environment = {"HAKMEM_STATS=" + link}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find(link + ": it is a symbolic link\n"),
+            std::string::npos)
+      << child.output;
+  EXPECT_EQ(access(target.c_str(), F_OK), -1);
+  unlink(link.c_str());
+}
+
+TEST(Statistics, DISABLED_ClosesItsOutputs) {
+  std::atexit([] {
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+  });
+}
+
+TEST(Statistics, ArriveWhenTheProgramHasClosedStderr) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Statistics.DISABLED_ClosesItsOutputs",
+                .environment = {"HAKMEM_STATS=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find("{\"pid\""), std::string::npos) << child.output;
+}
+
+TEST(Statistics, FileThatCannotBeOpenedIsReported) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Statistics.DISABLED_Succeeds",
+                .environment = {"HAKMEM_STATS=/no/such/folder/file"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find("hakmem: warning: HAKMEM_STATS: cannot open "
+                              "/no/such/folder/file"),
+            std::string::npos)
+      << child.output;
+}
+
+TEST(Statistics, ThatCannotBeWrittenAreReported) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  const ChildResult child =
+      RunChild({.test = "Statistics.DISABLED_Succeeds",
+                .environment = {"HAKMEM_STATS=/dev/full"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status));
+  EXPECT_NE(child.output.find("hakmem: warning: HAKMEM_STATS: cannot write to "
+                              "/dev/full: No space left on device\n"),
+            std::string::npos)
+      << child.output;
+}
+
+}  // namespace
+}  // namespace hakmem
