@@ -26,7 +26,7 @@ constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
 constexpr FrameIndex kFewestLookedAt = 4;
 constexpr FrameIndex kMostLookedAt = 16;
 // Each run of frames with huge pages takes two mappings.
-constexpr std::uint32_t kMaxHugeRuns = 64;
+constexpr std::uint32_t kMaxHugeRuns = 512;
 
 // How far into a slab's unit blocks were handed out. No block's header goes
 // back to 0 before the slab ends.
@@ -68,7 +68,9 @@ bool IsInUse(const Zone& zone, FrameIndex next) {
 bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
   if (next == 0) return false;
-  if (stock.pool.IsHuge(next - 1)) return IsInUse(stock.zone, next);
+  if (stock.pool.IsHuge(next - 1)) {
+    return &stock == &stocks_[kFine] && IsInUse(stock.zone, next);
+  }
   return decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
          !stock.guarded && stock.pool.huge_runs() < kMaxHugeRuns &&
          stock.pool.free_units() <= granted_units_ / kMostFreeShare &&
@@ -95,6 +97,10 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
         !WantsHugePages(stock, first)) {
       return;
     }
+    // The last one has small pages: from them is learned how much is used of
+    // blocks that are longer than a page.
+    const bool tells = &stock == &stocks_[kCoarse] && frames > 1;
+    if (huge_pages_ == HugePages::kAuto && tells) --frames;
     stock.pool.SetHuge(first, frames);
   }
   memory_.AskForHugePages(stock.zone.FrameAddress(first),

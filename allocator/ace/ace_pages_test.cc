@@ -142,9 +142,10 @@ TEST_F(AcePagesTest, AutoBeginsInALargeHeap) {
   FillWithSpans(kAutoBytes);
   const FrameIndex before = coarse().frame_count();
   ASSERT_NE(Span(64 * kMiB), kNoUnit);
-  ASSERT_NE(Span(64 * kMiB), kNoUnit);
+  const FrameIndex last = coarse().frame_count() - 1;
   EXPECT_FALSE(IsAnyHuge(before));
-  EXPECT_TRUE(IsHuge(before, coarse().frame_count() - before));
+  EXPECT_TRUE(IsHuge(before, last - before));
+  EXPECT_FALSE(IsHuge(last, 1));
 }
 
 TEST_F(AcePagesTest, AutoLeavesASmallHeapAlone) {
@@ -179,7 +180,7 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsLargelyFree) {
   EXPECT_FALSE(IsHuge(coarse().frame_count() - 1, 1));
   for (; freed != 0; --freed) ASSERT_NE(Span(kMiB), kNoUnit);
   ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
-  EXPECT_TRUE(IsHuge(coarse().frame_count() - 1, 1));
+  EXPECT_TRUE(IsHuge(coarse().frame_count() - 2, 1));
 }
 
 TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsHardlyTouched) {
@@ -194,7 +195,45 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsHardlyTouched) {
     Touch(unit, kMiB);
   }
   ASSERT_NE(Span(kSuperSlabBytes), kNoUnit);
-  EXPECT_TRUE(IsHuge(coarse().frame_count() - 1, 1));
+  EXPECT_TRUE(IsHuge(coarse().frame_count() - 2, 1));
+}
+
+// Spans, and slabs of blocks longer than a page, that are filled, hardly
+// touched, and filled again.
+TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
+  constexpr SizeClass kClass = ClassOf(64 * kKiB);
+  constexpr std::size_t kSlabBytes =
+      kClassLayouts[kClass].slab_units * kUnitBytes;
+  for (const bool slabs : {false, true}) {
+    ace_ = std::make_unique<Ace>(memory_);
+    Start(HugePages::kAuto);
+    const auto fill = [&](std::size_t bytes, std::size_t share) {
+      const std::size_t step = slabs ? kSlabBytes : kMiB;
+      const FrameIndex before = coarse().frame_count();
+      for (std::size_t done = 0; done < bytes; done += step) {
+        const UnitIndex unit =
+            slabs ? ace_->GrantSlab(kClass).first : Span(step);
+        Touch(unit, step / share);
+        if (!slabs) continue;
+        const HeaderByte live = MakeHeader(BlockState::kLive, kClass + 1U);
+        for (UnitIndex i = unit; i < unit + step / kUnitBytes; ++i) {
+          coarse().unit_record(i).store(MakeUnitRecord(1, live));
+          coarse().header(coarse().UnitAddress(i)).store(live);
+        }
+      }
+      FrameIndex huge = 0;
+      for (FrameIndex i = before; i < coarse().frame_count(); ++i) {
+        huge += IsHuge(i, 1) ? 1 : 0;
+      }
+      return huge;
+    };
+    const FrameIndex frames = 5 * kAutoBytes / kSuperSlabBytes;
+    EXPECT_GE(fill(5 * kAutoBytes, 1), frames / 2);
+    // At most what a zone grows by at once has huge pages for nothing.
+    EXPECT_LE(fill(5 * kAutoBytes, 4), coarse().frame_count() / 8);
+    EXPECT_GE(fill(5 * kAutoBytes, 1), frames / 2);
+    ace_->CheckInvariants();
+  }
 }
 
 // Slabs of 64-byte blocks, of whose first `blocks` there are headers: of many
