@@ -25,6 +25,9 @@ constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
 // each class has just begun a slab.
 constexpr FrameIndex kFewestLookedAt = 4;
 constexpr FrameIndex kMostLookedAt = 16;
+// In the coarse zone one frame has small pages after those that have huge ones:
+// an eighth of the frames before it, but at least so many.
+constexpr FrameIndex kLeastHugeStretch = 8;
 // Each run of frames with huge pages takes two mappings.
 constexpr std::uint32_t kMaxHugeRuns = 512;
 
@@ -62,6 +65,19 @@ bool IsInUse(const Zone& zone, FrameIndex next) {
          reached_bytes >= slab_bytes / 2;
 }
 
+// Whether the last of new frames, which would have huge pages, keeps small
+// ones: from them is learned how much is used of blocks that are longer than a
+// page.
+bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
+  const FrameIndex most = std::max(first / 8, kLeastHugeStretch);
+  FrameIndex stretch = frames;
+  for (FrameIndex frame = first;
+       stretch < most && frame != 0 && pool.IsHuge(frame - 1); --frame) {
+    ++stretch;
+  }
+  return stretch >= most;
+}
+
 }  // namespace
 
 // Guards would split the huge pages of spans, and so would giving back at once.
@@ -69,7 +85,8 @@ bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
   if (next == 0) return false;
   if (stock.pool.IsHuge(next - 1)) {
-    return &stock == &stocks_[kFine] && IsInUse(stock.zone, next);
+    // In the coarse zone a frame will tell (LeavesOneSmall).
+    return &stock == &stocks_[kCoarse] || IsInUse(stock.zone, next);
   }
   return decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
          !stock.guarded && stock.pool.huge_runs() < kMaxHugeRuns &&
@@ -97,10 +114,10 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
         !WantsHugePages(stock, first)) {
       return;
     }
-    // The last one has small pages: from them is learned how much is used of
-    // blocks that are longer than a page.
-    const bool tells = &stock == &stocks_[kCoarse] && frames > 1;
-    if (huge_pages_ == HugePages::kAuto && tells) --frames;
+    const bool tells =
+        huge_pages_ == HugePages::kAuto && &stock == &stocks_[kCoarse];
+    if (tells && LeavesOneSmall(stock.pool, first, frames) && --frames == 0)
+      return;
     stock.pool.SetHuge(first, frames);
   }
   memory_.AskForHugePages(stock.zone.FrameAddress(first),
