@@ -100,6 +100,8 @@ std::string OptionsDoc() {
       "owner alone; `HAKMEM_TRACE` replaces nothing but an earlier trace of "
       "the "
       "same user.\n"
+      "A named pipe is waited for until somebody reads it, except by "
+      "`HAKMEM_REPORT`.\n"
       "\n"
       "| variable | value | default | meaning |\n"
       "|---|---|---|---|\n";
