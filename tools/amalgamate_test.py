@@ -196,11 +196,15 @@ class SourceReleaseTest(unittest.TestCase):
             % self.source)
         (project / "program.c").write_text(
             "#include <hakmem/hakmem.h>\nint main(void) { return hakmem_version()[0] == 0; }\n")
-        run(["cmake", "-S", project, "-B", project / "build", "-G", "Unix Makefiles", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"])
+        run(["cmake", "-S", project, "-B", project / "build", "-G", "Unix Makefiles", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+             "-DCMAKE_CXX_FLAGS=-fno-exceptions"])
         # What the project asks for its own sources stands before what ours need.
-        commands = re.findall(r'"command": "(.* -DHAKMEM_BUILD_RELEASE .*)"', (project / "build/compile_commands.json").read_text())
-        for pattern, wanted in ((r"-std=\S+", "-std=c++20"), (r"-f(?:no-)?lto\b", "-fno-lto")):
-            self.assertEqual([re.findall(pattern, command)[-1] for command in commands], [wanted])
+        commands = re.findall(r'"command": "(.*)"', (project / "build/compile_commands.json").read_text())
+        for source, exceptions in (("hakmem.cc", "-fno-exceptions"), ("hakmem_new.cc", "-fexceptions")):
+            command, = [each for each in commands if "/" + source in each.split()[-1]]
+            for pattern, wanted in ((r"-std=\S+", "-std=c++20"), (r"-f(?:no-)?lto\b", "-fno-lto"),
+                                    (r"-f(?:no-)?exceptions", exceptions)):
+                self.assertEqual(re.findall(pattern, command)[-1], wanted)
         run(["make", "-C", project / "build", "program.o"])
 
     @unittest.skipIf(shutil.which("cmake") is None, "there is no cmake")
