@@ -179,8 +179,9 @@ class CheckoutTest(WorldTest):
     def test_a_server_that_crashes_at_its_end_is_no_good_run(self):
         work = self.folder / "work"
         work.mkdir()
-        script = ("source %s/common.sh\nwork() { serve bash -c 'trap \"echo done it >&2; $END\" TERM; while :; do sleep 0.1; done'\n"
-                  "sleep 0.5; echo same; stop_server; }\nmain \"$@\"\n" % (build.ROOT / "benchmarks/programs"))
+        script = ("source %s/common.sh\nwork() { rm -f server.log\n"
+                  "serve bash -c 'trap \"echo done it >&2; $END\" TERM; echo ready; while :; do sleep 0.1; done'\n"
+                  "await test -s server.log; echo same; stop_server; }\nmain \"$@\"\n" % (build.ROOT / "benchmarks/programs"))
         (work / "server.sh").write_text(script)
         for command, end, status in (("prepare", "exit 0", 0), ("run", "exit 0", 0), ("run", "kill -ABRT $$", 134)):
             done = subprocess.run(["bash", work / "server.sh", command], cwd=work, env={"PATH": "/usr/bin:/bin", "END": end},

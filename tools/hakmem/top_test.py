@@ -3,6 +3,7 @@
 
 Usage: top_test.py LIBRARY HAKMEM PROGRAM
 """
+import contextlib
 import json
 import os
 import pty
@@ -10,6 +11,7 @@ import re
 import resource
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -66,6 +68,17 @@ print("ready", flush=True)
 if os.read(0, 1):
     os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[2]])""")
 
+    def waits_with(self, top, process):
+        """Whether the command looks into the process, and sleeps."""
+        folder = "/proc/%d" % top.pid
+        opened = []
+        for name in os.listdir(folder + "/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                opened.append(os.readlink("%s/fd/%s" % (folder, name)))
+        with open(folder + "/stat", encoding="utf-8") as stat:
+            state = stat.read().rsplit(")", 1)[1].split()[0]
+        return "/proc/%d/mem" % process.pid in opened and state == "S"
+
     def execute(self, process):
         process.stdin.write("x")
         process.stdin.flush()
@@ -75,8 +88,12 @@ if os.read(0, 1):
         process = self.executing_itself()
         top = subprocess.Popen([HAKMEM, "top", "--interval=3", "--json", str(process.pid)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, text=True)
-        time.sleep(1)
+        # It has looked once when it waits, and looks again when the process goes on as another one.
+        while not self.waits_with(top, process):
+            time.sleep(0.01)
+        top.send_signal(signal.SIGSTOP)
         self.execute(process)
+        top.send_signal(signal.SIGCONT)
         report, _ = top.communicate(timeout=60)
         self.assertEqual(top.returncode, 0)
         found, = json.loads(report)["processes"]
