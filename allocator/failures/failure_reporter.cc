@@ -152,7 +152,7 @@ void FailureReporter::ChildAfterFork() {
   lock_.ResetAfterFork();
   // What was read is the parent's: the child may have limits of its own.
   if (lock_.Lock()) {
-    if (readings_ != 0) read_at_ns_ = 0;
+    if (readings_ != 0) read_interval_ns_ = 0;
     lock_.Unlock();
   }
   trace_.ChildAfterFork();
