@@ -161,7 +161,9 @@ class SourceReleaseTest(unittest.TestCase):
         (project / "CMakeLists.txt").write_text(
             "cmake_minimum_required(VERSION 3.16)\nproject(other LANGUAGES C)\nfind_package(hakmem REQUIRED)\n"
             "get_target_property(headers hakmem::hakmem INTERFACE_INCLUDE_DIRECTORIES)\n"
-            "get_target_property(library hakmem::hakmem IMPORTED_LOCATION)\nmessage(STATUS \"has ${library} ${headers}\")\n")
+            "get_target_property(library hakmem::hakmem IMPORTED_LOCATION)\nmessage(STATUS \"has ${library} ${headers}\")\n"
+            "if(TARGET hakmem::hakmem-tracing)\n  get_target_property(library hakmem::hakmem-tracing IMPORTED_LOCATION)\n"
+            "  message(STATUS \"tracing ${library}\")\nendif()\n")
         done = subprocess.run(["cmake", "-S", project, "-B", project / "build", "-DCMAKE_PREFIX_PATH=%s" % prefix], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return done.returncode, done.stdout
@@ -179,6 +181,10 @@ class SourceReleaseTest(unittest.TestCase):
         status, said = self.find_package(prefix)
         self.assertEqual(status, 0, said)
         self.assertIn("has %s %s\n" % (prefix / "lib/libhakmem.so.0", prefix / "include"), said)
+        library = prefix / "lib/libhakmem-tracing.so.0"
+        library.touch()
+        self.assertIn("tracing %s\n" % library, self.find_package(prefix)[1])
+        library.unlink()
         (prefix / "lib/libhakmem.so.0").unlink()
         status, said = self.find_package(prefix)
         self.assertNotEqual(status, 0)
