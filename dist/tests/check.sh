@@ -42,7 +42,8 @@ echo 'int main(void) { void* volatile block = malloc(100); free(block); return b
 for variant in "$@"; do
   name=hakmem
   [[ $variant == release ]] || name=hakmem-$variant
-  needed=$(readelf -dW "$build/lib$name.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev '^(libc\.|ld-(linux|musl))' || true)
+  readelf -dW "$build/lib$name.so" >"$scratch/dynamic"
+  needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$scratch/dynamic" | grep -Ev '^(libc\.|ld-(linux|musl))' || true)
   [[ -z $needed ]] || fail "$variant: it needs $needed beside libc"
   on_hakmem "$variant" env LD_PRELOAD="$build/lib$name.so" "$scratch/plain"
   "${cc[@]}" -I"$source" "$source/tests/program.c" -o "$scratch/shared" \
