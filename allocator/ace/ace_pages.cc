@@ -20,9 +20,9 @@ namespace {
 constexpr std::uint64_t kLeastHugeHeapUnits = 16 * kMiB / kUnitBytes;
 constexpr std::uint64_t kMostFreeShare = 8;
 constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
-// They go on while half of what slabs have of a zone's last frames was handed
-// out: an eighth of its frames, but so many. That is seen in few of them when
-// each class has just begun a slab.
+// In the fine zone they go on while half of what slabs have of its last frames
+// was handed out: an eighth of its frames, but so many. That is seen in few of
+// them when each class has just begun a slab.
 constexpr FrameIndex kFewestLookedAt = 4;
 constexpr FrameIndex kMostLookedAt = 16;
 // In the coarse zone one frame has small pages after those that have huge ones:
