@@ -1,5 +1,6 @@
 #include "allocator/process/helper_thread.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -9,6 +10,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <string_view>
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/process/process.h"
@@ -30,6 +33,20 @@ void* Run(void* argument) {
   reinterpret_cast<void (*)()>(argument)();
   g_helpers.fetch_sub(1, std::memory_order_relaxed);
   return nullptr;
+}
+
+// Where a filter of system calls refuses thread ids, /proc tells, or nobody.
+bool MayBeFirstThread() {
+  const int thread_id = ThreadId();
+  if (thread_id >= 0) return thread_id == ProcessId();
+  const ErrnoGuard guard;
+  char link[64];
+  const long bytes = syscall(SYS_readlinkat, AT_FDCWD, "/proc/thread-self",
+                             link, sizeof(link));
+  if (bytes <= 0) return true;
+  // PROCESS/task/THREAD, whatever namespace has the numbers.
+  const std::string_view path(link, static_cast<std::size_t>(bytes));
+  return path.substr(0, path.find('/')) == path.substr(path.rfind('/') + 1);
 }
 
 }  // namespace
@@ -68,11 +85,8 @@ bool OnlyHelpersAreLeft() {
 }
 
 void NoteThreadExit() {
-  const int process_id = ProcessId();
-  const int thread_id = ThreadId();
-  // Below 0: a filter of system calls refuses to tell.
-  if (thread_id == process_id || thread_id < 0) {
-    g_first_ended_in.store(process_id, std::memory_order_relaxed);
+  if (MayBeFirstThread()) {
+    g_first_ended_in.store(ProcessId(), std::memory_order_relaxed);
   }
 }
 

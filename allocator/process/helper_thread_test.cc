@@ -133,6 +133,24 @@ TEST(HelperThreadTest, DoesNotKeepAProcessWhoseThreadsCannotBeCounted) {
   EXPECT_TRUE(kAddressSanitizer ? WIFEXITED(status) : status == 0) << status;
 }
 
+// A thread that ends is not taken for the first one, which goes on.
+TEST(HelperThreadTest, StaysWithTheFirstThreadWhereThreadIdsAreRefused) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it has a thread of its own";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!ForbidSystemCalls({SYS_gettid})) _exit(3);
+    std::thread(&NoteThreadExit).join();
+    for (int i = 0; i < 20; ++i) {
+      if (OnlyHelpersAreLeft()) _exit(1);
+      SleepMs(1);
+    }
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 // Somebody else is there, or the first thread.
 TEST(HelperThreadTest, StaysWithOthers) {
   static std::atomic<int> rounds{0};
