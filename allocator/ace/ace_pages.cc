@@ -65,9 +65,10 @@ bool IsInUse(const Zone& zone, FrameIndex next) {
          reached_bytes >= slab_bytes / 2;
 }
 
-// Whether the last of new frames, which would have huge pages, keeps small
+// Whether the first of new frames, which would have huge pages, keeps small
 // ones: from them is learned how much is used of blocks that are longer than a
-// page.
+// page. It is the first that is granted; the last may be free when the zone
+// grows.
 bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
   const FrameIndex most = std::max(first / 8, kLeastHugeStretch);
   FrameIndex stretch = frames;
@@ -85,8 +86,10 @@ bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
   if (next == 0) return false;
   if (stock.pool.IsHuge(next - 1)) {
-    // In the coarse zone a frame will tell (LeavesOneSmall).
-    return &stock == &stocks_[kCoarse] || IsInUse(stock.zone, next);
+    if (&stock != &stocks_[kCoarse]) return IsInUse(stock.zone, next);
+    FrameIndex tells = next - 1;
+    while (tells != 0 && stock.pool.IsHuge(tells)) --tells;
+    return IsDense(stock.zone, tells);
   }
   return decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
          !stock.guarded && stock.pool.huge_runs() < kMaxHugeRuns &&
@@ -116,8 +119,10 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
     }
     const bool tells =
         huge_pages_ == HugePages::kAuto && &stock == &stocks_[kCoarse];
-    if (tells && LeavesOneSmall(stock.pool, first, frames) && --frames == 0)
-      return;
+    if (tells && LeavesOneSmall(stock.pool, first, frames)) {
+      if (--frames == 0) return;
+      ++first;
+    }
     stock.pool.SetHuge(first, frames);
   }
   memory_.AskForHugePages(stock.zone.FrameAddress(first),

@@ -142,10 +142,8 @@ TEST_F(AcePagesTest, AutoBeginsInALargeHeap) {
   FillWithSpans(kAutoBytes);
   const FrameIndex before = coarse().frame_count();
   ASSERT_NE(Span(64 * kMiB), kNoUnit);
-  const FrameIndex last = coarse().frame_count() - 1;
-  EXPECT_FALSE(IsAnyHuge(before));
-  EXPECT_TRUE(IsHuge(before, last - before));
-  EXPECT_FALSE(IsHuge(last, 1));
+  EXPECT_FALSE(IsAnyHuge(before + 1));
+  EXPECT_TRUE(IsHuge(before + 1, coarse().frame_count() - before - 1));
 }
 
 TEST_F(AcePagesTest, AutoLeavesASmallHeapAlone) {
@@ -198,6 +196,19 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsHardlyTouched) {
   EXPECT_TRUE(IsHuge(coarse().frame_count() - 2, 1));
 }
 
+// The last frame has room that the next span does not fit when the zone grows.
+TEST_F(AcePagesTest, AutoGoesOnWhereSpansAreLongerThanAFrame) {
+  Start(HugePages::kAuto);
+  FillWithSpans(kAutoBytes);
+  const FrameIndex before = coarse().frame_count();
+  for (int i = 0; i < 60; ++i) Touch(Span(5 * kMiB), 5 * kMiB);
+  FrameIndex huge = 0;
+  for (FrameIndex i = before; i < coarse().frame_count(); ++i) {
+    huge += IsHuge(i, 1) ? 1 : 0;
+  }
+  EXPECT_GE(huge, (coarse().frame_count() - before) / 2);
+}
+
 // Spans, and slabs of blocks longer than a page, that are filled, hardly
 // touched, and filled again.
 TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
@@ -229,9 +240,10 @@ TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
     };
     const FrameIndex frames = 5 * kAutoBytes / kSuperSlabBytes;
     EXPECT_GE(fill(5 * kAutoBytes, 1), frames / 2);
-    // An eighth of them, or 16 MiB, has huge pages for nothing.
-    const FrameIndex most = std::max(coarse().frame_count() / 8,
-                                     FrameIndex{16 * kMiB / kSuperSlabBytes});
+    // An eighth of them, or 16 MiB, has huge pages for nothing, and what the
+    // zone grows by until a frame tells.
+    const FrameIndex most = std::max(coarse().frame_count() / 4,
+                                     FrameIndex{32 * kMiB / kSuperSlabBytes});
     EXPECT_LE(fill(5 * kAutoBytes, 4), most);
     EXPECT_GE(fill(5 * kAutoBytes, 1), frames / 2);
     ace_->CheckInvariants();
