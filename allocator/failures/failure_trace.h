@@ -52,8 +52,7 @@ class FailureTrace {
   static constexpr std::uint64_t kMemoryIntervalNs = 1'000'000'000;
 
   // `line` is this trace's alone.
-  constexpr explicit FailureTrace(TraceLine& line)
-      : folder_(line.folder), buffer_(line.text) {}
+  constexpr explicit FailureTrace(TraceLine& line) : line_(line) {}
   FailureTrace(const FailureTrace&) = delete;
   FailureTrace& operator=(const FailureTrace&) = delete;
 
@@ -98,7 +97,6 @@ class FailureTrace {
   Sink sink_ = Sink::kNone;
   int given_fd_ = -1;  // fd:N
   const char* path_ = "";
-  char (&folder_)[TraceLine::kFolderBytes];
   std::uint64_t lines_a_second_ = 0;
   const ParsedOptions* options_ = nullptr;
 
@@ -116,7 +114,7 @@ class FailureTrace {
   std::atomic<std::uint64_t> dropped_{0};
   // Written by whoever writes the line that is due, read by slow paths.
   std::atomic<std::uint64_t> next_memory_ns_{0};
-  char (&buffer_)[kFailureLineBytes] ABSL_GUARDED_BY(lock_);
+  TraceLine& line_;  // the text under lock_; the folder as options_
 };
 
 }  // namespace hakmem

@@ -42,10 +42,10 @@ compilers=$(readelf --string-dump=.comment "$library")
 machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(440 463) ;;
-    *-debug.so) most=(450 472) ;;
-    *-tracing.so) most=(360 417) ;;
-    *) most=(334 399) ;;
+    *-hardened.so) most=(442 463) ;;
+    *-debug.so) most=(452 472) ;;
+    *-tracing.so) most=(362 417) ;;
+    *) most=(336 399) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
