@@ -9,8 +9,8 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/platform/proc_reader.h"
 #include "allocator/process/helper_thread.h"
+#include "allocator/process/output_path.h"
 #include "allocator/process/process.h"
-#include "allocator/process/trace_path.h"
 
 namespace hakmem {
 namespace {
@@ -39,6 +39,7 @@ void ReadThreadName(int thread_id, char (&name)[16]) {
 
 void CallTrace::Enable(const char* path, std::uint64_t sample, bool stacks) {
   std::memcpy(path_, path, strnlen(path, sizeof(path_) - 1));
+  KeepFolderFor(path_);
   sample_ = sample;
   sample_limit_ = std::numeric_limits<std::uint64_t>::max() / sample;
   stacks_ = stacks;

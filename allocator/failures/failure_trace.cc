@@ -6,8 +6,8 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/write_once.h"
+#include "allocator/process/output_path.h"
 #include "allocator/process/process.h"
-#include "allocator/process/trace_path.h"
 
 namespace hakmem {
 namespace {
@@ -51,7 +51,7 @@ void FailureTrace::Start(const ParsedOptions& options, const char* variant,
   } else {
     path_ = options.values.ace_trace;
     sink_ = Sink::kFile;
-    if (path_[0] == '/' || !CurrentFolder(line_.folder)) line_.folder[0] = '\0';
+    KeepFolderFor(path_);
   }
 }
 
@@ -71,7 +71,6 @@ bool FailureTrace::OpenSink() {
       break;
   }
   RawPrinter path;
-  if (line_.folder[0] != '\0') path.Text(line_.folder).Text("/");
   ExpandPath(path_, path);
   int error_number = 0;
   const int opened =
@@ -125,7 +124,7 @@ bool FailureTrace::Prepare(const TraceMoment& moment) {
   opened_by_ = moment.process_id;
   if (!is_first) return true;
   if (source_.program[0] == '\0') ProgramName(source_.program);
-  JsonText line(line_.text, sizeof(line_.text));
+  JsonText line(buffer_, sizeof(buffer_));
   StartLine(source_, moment, *options_, line);
   Write(line);
   return true;
@@ -163,7 +162,7 @@ void FailureTrace::WriteFailure(const FailureEvent& event,
   bool written = false;
   if (TakeToken(event.monotonic_ns) && Prepare(moment)) {
     const std::uint64_t dropped = this->dropped();
-    JsonText line(line_.text, sizeof(line_.text));
+    JsonText line(buffer_, sizeof(buffer_));
     FailureLine(source_, event, limits, dropped - told_dropped_, line);
     written = Write(line);
     if (written) told_dropped_ = dropped;
@@ -186,7 +185,7 @@ void FailureTrace::WriteMemory(const TraceMoment& moment,
                                const MemoryFigures& memory) {
   if (!lock_.Lock()) return;
   if (Prepare(moment)) {
-    JsonText line(line_.text, sizeof(line_.text));
+    JsonText line(buffer_, sizeof(buffer_));
     MemoryLine(moment, memory, line);
     Write(line);
   }
@@ -197,7 +196,7 @@ void FailureTrace::WriteEnd(const TraceMoment& moment, std::uint64_t failures,
                             const MemoryFigures& memory) {
   if (!lock_.Lock()) return;
   if (opened_by_ == moment.process_id && Prepare(moment)) {
-    JsonText line(line_.text, sizeof(line_.text));
+    JsonText line(buffer_, sizeof(buffer_));
     EndLine(moment, failures, dropped(), memory, line);
     Write(line);
   }

@@ -36,13 +36,10 @@ namespace hakmem {
 
 struct ParsedOptions;
 
-// A line while it is written, and the folder of the process at its start ("":
-// not needed). Apart, because the other fields of who writes it would have them
-// stored in the library as zeros.
+// A line while it is written. Apart, because the other fields of who writes it
+// would have it stored in the library as zeros.
 struct TraceLine {
-  static constexpr std::size_t kFolderBytes = 1024;
   char text[kFailureLineBytes] = {};
-  char folder[kFolderBytes] = {};
 };
 
 class FailureTrace {
@@ -52,7 +49,7 @@ class FailureTrace {
   static constexpr std::uint64_t kMemoryIntervalNs = 1'000'000'000;
 
   // `line` is this trace's alone.
-  constexpr explicit FailureTrace(TraceLine& line) : line_(line) {}
+  constexpr explicit FailureTrace(TraceLine& line) : buffer_(line.text) {}
   FailureTrace(const FailureTrace&) = delete;
   FailureTrace& operator=(const FailureTrace&) = delete;
 
@@ -114,7 +111,7 @@ class FailureTrace {
   std::atomic<std::uint64_t> dropped_{0};
   // Written by whoever writes the line that is due, read by slow paths.
   std::atomic<std::uint64_t> next_memory_ns_{0};
-  TraceLine& line_;  // the text under lock_; the folder as options_
+  char (&buffer_)[kFailureLineBytes] ABSL_GUARDED_BY(lock_);
 };
 
 }  // namespace hakmem

@@ -6,7 +6,7 @@
 
 #include "allocator/base/raw_print.h"
 #include "allocator/process/descriptor.h"
-#include "allocator/process/trace_path.h"
+#include "allocator/process/output_path.h"
 
 namespace hakmem {
 namespace {

@@ -11,6 +11,7 @@
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/process/output_path.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -48,6 +49,9 @@ const HeapOptions& StartupOptions() {
     PrintConfig(parsed, ProductVariant(),
                 [](std::string_view lines) { WriteFd(kStderrFd, lines); });
   }
+  KeepFolderFor(parsed.values.stats);
+  KeepFolderFor(parsed.values.heap_profile);
+  KeepFolderFor(parsed.values.leaks);
   ProductReporter().Start(parsed, ProductVariant());
   StartMisuseReports(parsed.values);
   ProductFailNth(parsed.values.fail_nth / 2, parsed.values.fail_nth % 2 != 0);

@@ -100,8 +100,9 @@ std::string OptionsDoc() {
       "owner alone; `HAKMEM_TRACE` replaces nothing but an earlier trace of "
       "the "
       "same user.\n"
-      "A named pipe is waited for until somebody reads it, except by "
-      "`HAKMEM_REPORT`.\n"
+      "A relative path is one from where the program was started, wherever "
+      "it goes. A named pipe is\n"
+      "waited for until somebody reads it, except by `HAKMEM_REPORT`.\n"
       "\n"
       "| variable | value | default | meaning |\n"
       "|---|---|---|---|\n";

@@ -2,22 +2,19 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/raw_print.h"
+#include "allocator/process/output_path.h"
 #include "allocator/process/process.h"
 #include "allocator/process/system_log.h"
-#include "allocator/process/trace_path.h"
 
 namespace hakmem {
 namespace {
 
 // Written once, at the start.
 constinit std::string_view g_value = "1";
-// Of the process at its start; "": not known, or not needed.
-constinit char g_folder[1024] = "";
 
 constexpr std::string_view kLog = "syslog";
 
 int WriteToFile(std::string_view text, RawPrinter& path) {
-  if (g_folder[0] != '\0') path.Text(g_folder).Text("/");
   ExpandPath(g_value, path);
   int error_number = 0;
   const int fd = OpenForReport(path.c_str(), error_number);
@@ -49,8 +46,7 @@ HAK_NOINLINE void WriteElsewhere(std::string_view text) {
 
 void SetReportOutput(const char* value) {
   g_value = value[0] == '\0' ? "1" : value;
-  const bool relative = g_value != "1" && g_value != kLog && g_value[0] != '/';
-  if (!relative || !CurrentFolder(g_folder)) g_folder[0] = '\0';
+  if (g_value != kLog) KeepFolderFor(g_value);
 }
 
 void WriteReport(std::string_view text) {

@@ -204,6 +204,31 @@ TEST(Statistics, OfEachProcessCanHaveAFileOfItsOwn) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Statistics, DISABLED_GoesElsewhere) {
+  free(malloc(100));
+  // As a daemon.
+  ASSERT_EQ(chdir("/"), 0);
+}
+
+TEST(Statistics, StayWhereTheProgramWasStarted) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string folder =
+      testing::TempDir() + "/hakmem_here_" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const ChildResult child =
+      RunChild({.test = "Statistics.DISABLED_GoesElsewhere",
+                .environment = {"HAKMEM_STATS=here.json"},
+                .before_exec = [&folder] {
+                  if (chdir(folder.c_str()) != 0) _exit(1);
+                }});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  std::ifstream file(folder + "/here.json");
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line.find("{\"pid\""), 0U) << line << child.output;
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Statistics, FollowNoSymbolicLink) {
   HAKMEM_ONLY_ON_HAKMEM();
   const std::string target =
