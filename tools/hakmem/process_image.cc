@@ -325,7 +325,7 @@ absl::Status ProcessImage::Write(std::uint64_t address, const void* bytes,
 
 // Nobody has this file open who may not write to the process.
 bool ProcessImage::TryLock() const {
-  return ::flock(memory_, LOCK_EX | LOCK_NB) == 0;
+  return ::flock(memory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 absl::StatusOr<std::size_t> ProcessImage::ReadCore(std::uint64_t address,

@@ -49,8 +49,8 @@ class ProcessImage {
   // Into a process that runs, where its own code may write.
   absl::Status Write(std::uint64_t address, const void* bytes,
                      std::size_t count) const;
-  // Of all that look into a process, one at a time has its lock, until the
-  // image is gone.
+  // Of all that look into a process by the same /proc, one at a time has its
+  // lock, until the image is gone. False: another one has it.
   bool TryLock() const;
   // The text at the address, as far as its zero.
   std::string ReadText(std::uint64_t address) const;
