@@ -45,8 +45,11 @@ bool MayBeFirstThread() {
                              link, sizeof(link));
   if (bytes <= 0) return true;
   // PROCESS/task/THREAD, whatever namespace has the numbers.
-  const std::string_view path(link, static_cast<std::size_t>(bytes));
-  return path.substr(0, path.find('/')) == path.substr(path.rfind('/') + 1);
+  std::string_view thread(link, static_cast<std::size_t>(bytes));
+  const std::string_view process = thread.substr(0, thread.find('/'));
+  // Not substr: its exception would be a symbol that libc does not have.
+  thread.remove_prefix(thread.rfind('/') + 1);
+  return process == thread;
 }
 
 }  // namespace
