@@ -87,6 +87,7 @@ bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (next == 0) return false;
   if (stock.pool.IsHuge(next - 1)) {
     if (&stock != &stocks_[kCoarse]) return IsInUse(stock.zone, next);
+    // The last one with small pages: an eighth of the frames and a step back.
     FrameIndex tells = next - 1;
     while (tells != 0 && stock.pool.IsHuge(tells)) --tells;
     return IsDense(stock.zone, tells);
