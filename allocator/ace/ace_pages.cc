@@ -87,10 +87,9 @@ bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (next == 0) return false;
   if (stock.pool.IsHuge(next - 1)) {
     if (&stock != &stocks_[kCoarse]) return IsInUse(stock.zone, next);
-    // The last one with small pages: an eighth of the frames and a step back.
-    FrameIndex tells = next - 1;
-    while (tells != 0 && stock.pool.IsHuge(tells)) --tells;
-    return IsDense(stock.zone, tells);
+    FrameIndex last_small = next - 1;
+    while (last_small != 0 && stock.pool.IsHuge(last_small)) --last_small;
+    return IsDense(stock.zone, last_small);
   }
   return decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
          !stock.guarded && stock.pool.huge_runs() < kMaxHugeRuns &&
