@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Tests of what tools/try.sh and tools/real_programs.sh find out."""
+import concurrent.futures
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import loader_bindings
@@ -174,16 +176,29 @@ class RealProgramsTest(FolderTest):
     LIBRARY = pathlib.Path("/lib/%s-linux-gnu/libm.so.6" % os.uname().machine)
     TELL = 'if [[ -n ${HAKMEM_STATS-} ]]; then echo \'%s\' >> "$HAKMEM_STATS"; fi\n' % record("a")
 
-    def run_script(self, text, serves="a", seconds=20, cache=None):
+    def run_script(self, text, serves="a", seconds=20, cache=None, groups=None):
         script = self.write("name.sh", "# title: t\n# serves: %s\n# seconds: %d\n# needs: bash\n%s"
                             % (serves, seconds, text))
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         return real_programs.run_program(real_programs.load_program(script), folder, self.LIBRARY,
-                                         real_programs.Cache(cache, self.LIBRARY))
+                                         real_programs.Cache(cache, self.LIBRARY),
+                                         groups or real_programs.Groups())
 
     def fails(self, words, text, **kwargs):
         with self.assertRaisesRegex(real_programs.Failure, words):
             self.run_script(text, **kwargs)
+
+    def test_what_runs_is_ended(self):
+        groups = real_programs.Groups()
+        started = self.folder / "started"
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            run = pool.submit(self.run_script, "touch '%s'; sleep 1000" % started, seconds=900, groups=groups)
+            while not started.exists() and not run.done():
+                time.sleep(0.01)
+            groups.close()
+            with self.assertRaisesRegex(real_programs.Failure, "exit status -15"):
+                run.result()
+        self.fails("interrupted", "echo x", groups=groups)
 
     def test_same_output_passes(self):
         self.assertIn("1 processes", self.run_script("echo x\n" + self.TELL))

@@ -11,12 +11,14 @@ Each script is one program at work. It begins with lines `# KEY: VALUE`:
 and is run twice, in an empty folder of the same name, with a clean
 environment. The folder is another the next time, so output must not name it. Its standard output and exit status must be the same both times
 (and 0); standard error is only kept. With hakmem, LD_PRELOAD holds for the
-script's shell and everything it starts.
+script's shell and everything it starts. As many scripts run at once as there
+are processors, those that may take longest first.
 
 --cache keeps what was found for a library, a script and the packages that are
 installed: libc's output, and that a program passed. Failures are never kept.
 """
 import argparse
+import concurrent.futures
 import dataclasses
 import hashlib
 import os
@@ -28,6 +30,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -54,6 +57,39 @@ class Program:
 
 class Failure(Exception):
     """Why a program does not pass."""
+
+
+class Groups:
+    """The process groups of scripts that run, one for each of the pool's threads."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._running = set()
+        self._closed = False
+
+    def start(self, command, **how):
+        """A script in a group of its own; none any more once `close` was called."""
+        with self._lock:
+            if self._closed:
+                raise Failure("interrupted")
+            child = subprocess.Popen(command, start_new_session=True, **how)
+            self._running.add(child.pid)
+        return child
+
+    def end(self, child):
+        """Ends what a script has left behind, servers above all."""
+        end_group(child.pid)
+        child.wait()
+        with self._lock:
+            self._running.discard(child.pid)
+
+    def close(self):
+        """Ends all that run, so that those who wait for them go on."""
+        with self._lock:
+            self._closed = True
+            running = list(self._running)
+        for group in running:
+            end_group(group)
 
 
 class Cache:
@@ -132,7 +168,6 @@ def environment(work, library, statistics):
 
 
 def end_group(group):
-    """Ends what a script has left behind, servers above all."""
     for number, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
@@ -143,7 +178,7 @@ def end_group(group):
             time.sleep(0.1)
 
 
-def run_once(program, folder, label, library):
+def run_once(program, folder, label, library, groups):
     """Runs the script; returns its output. Raises Failure."""
     work = folder / "work"
     if work.exists():
@@ -157,18 +192,16 @@ def run_once(program, folder, label, library):
     statistics.chmod(0o666)
     out_path, err_path = folder / (label + ".out"), folder / (label + ".err")
     with open(out_path, "wb") as out, open(err_path, "wb") as err:
-        child = subprocess.Popen(
+        child = groups.start(
             ["/bin/bash", str(program.script)], cwd=work,
             env=environment(work, library, statistics),
-            stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            start_new_session=True)
+            stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         try:
             status = child.wait(timeout=program.seconds)
         except subprocess.TimeoutExpired:
             status = None
         finally:
-            end_group(child.pid)
-            child.wait()
+            groups.end(child)
     where = "on hakmem" if library else "on libc's malloc already"
     if status is None:
         raise Failure("not done after %d s %s" % (program.seconds, where))
@@ -198,7 +231,7 @@ def check_complaints(folder):
             raise Failure("standard error has: %s" % line.strip())
 
 
-def run_program(program, folder, library, cache):
+def run_program(program, folder, library, cache, groups):
     """Runs the program both ways; returns what to say of it. Raises Failure."""
     missing = [c for c in program.needs if shutil.which(c, path=PATH) is None]
     if missing:
@@ -210,13 +243,13 @@ def run_program(program, folder, library, cache):
     beside = "as kept"
     if expected is None:
         begin = time.monotonic()
-        expected = run_once(program, folder, "libc", None)
+        expected = run_once(program, folder, "libc", None, groups)
         beside = "%.0f s" % (time.monotonic() - begin)
         if not expected:
             raise Failure("it says nothing, so there is nothing to compare")
         cache.keep_output(program, expected)
     begin = time.monotonic()
-    actual = run_once(program, folder, "hakmem", library)
+    actual = run_once(program, folder, "hakmem", library, groups)
     seconds = time.monotonic() - begin
     if actual != expected:
         (folder / "libc.out").write_bytes(expected)
@@ -225,6 +258,34 @@ def run_program(program, folder, library, cache):
     processes = check_served(program, folder)
     cache.keep_pass(program)
     return "%.0f s; libc %s; %d processes" % (seconds, beside, processes)
+
+
+def run_all(programs, root, library, cache):
+    """Runs them and prints a line for each as it ends; returns how many failed."""
+    failed = 0
+    groups = Groups()
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        runs = {}
+        try:
+            for program in sorted(programs, key=lambda p: -p.seconds):
+                folder = root / program.name
+                folder.mkdir()
+                runs[pool.submit(run_program, program, folder, library, cache, groups)] = program
+            for run in concurrent.futures.as_completed(runs):
+                program = runs[run]
+                try:
+                    print("ok %s (%s)" % (program.name, run.result()), flush=True)
+                    shutil.rmtree(root / program.name)
+                except (Failure, statistics_file.BadStatistics) as failure:
+                    failed += 1
+                    print("FAIL %s: %s\n     logs: %s"
+                          % (program.name, failure, root / program.name), flush=True)
+        finally:
+            # Of a run that goes on to its end there are none.
+            for run in runs:
+                run.cancel()
+            groups.close()
+    return failed
 
 
 def parse_arguments(names):
@@ -262,19 +323,7 @@ def main():
     root.chmod(0o755)
     library = pathlib.Path(program_file.to_preload(source, root))
     library.chmod(0o755)
-    cache = Cache(arguments.cache, library)
-    failed = 0
-    for program in chosen:
-        folder = root / program.name
-        folder.mkdir()
-        try:
-            print("ok %s (%s)" % (program.name,
-                                  run_program(program, folder, library, cache)), flush=True)
-            shutil.rmtree(folder)
-        except (Failure, statistics_file.BadStatistics) as failure:
-            failed += 1
-            print("FAIL %s: %s\n     logs: %s" % (program.name, failure, folder),
-                  flush=True)
+    failed = run_all(chosen, root, library, Cache(arguments.cache, library))
     if not failed:
         shutil.rmtree(root)
     print("%d passed, %d failed" % (len(chosen) - failed, failed))
