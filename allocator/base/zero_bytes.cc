@@ -121,10 +121,12 @@ void ZeroBytes(void* start, std::size_t bytes) {
 std::size_t FirstNonZero(const void* start, std::size_t bytes) {
   const char* const from = static_cast<const char*>(start);
   std::size_t at = 0;
-  for (; at + sizeof(std::uint64_t) <= bytes; at += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    __builtin_memcpy(&word, from + at, sizeof word);
-    if (word != 0) break;
+  // One branch for a line of the cache.
+  for (std::uint64_t line[8]; at + sizeof line <= bytes; at += sizeof line) {
+    __builtin_memcpy(line, from + at, sizeof line);
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : line) all |= word;
+    if (all != 0) break;
   }
   while (at < bytes && from[at] == 0) ++at;
   return at;
