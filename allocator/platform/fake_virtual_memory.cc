@@ -53,21 +53,18 @@ VmStatus FakeVirtualMemory::MapNew(Address address, std::size_t bytes,
     refused.error_number = EEXIST;
     return refused;
   }
-  FakeRangeSet after = mapped_;
-  after.Add(address, address + bytes);
-  FakeRangeSet after_protected = protected_;
-  if (!accessible) after_protected.Add(address, address + bytes);
-  if (ExceedsLimit(after, after_protected)) {
+  const auto change = [=](FakeRangeSet& mapped, FakeRangeSet& protection) {
+    mapped.Add(address, address + bytes);
+    if (!accessible) protection.Add(address, address + bytes);
+  };
+  if (LimitsRefuse(change)) {
     ++refused_;
     refused.error_number = ENOMEM;
     return refused;
   }
   const VmStatus status = accessible ? linux_.MapAt(address, bytes)
                                      : linux_.Reserve(address, bytes);
-  if (status.ok()) {
-    mapped_ = after;
-    protected_ = after_protected;
-  }
+  if (status.ok()) change(mapped_, protected_);
   return status;
 }
 
@@ -78,14 +75,15 @@ VmStatus FakeVirtualMemory::Protect(Address address, std::size_t bytes) {
   if (const int error = CountCall(VmCall::kProtect)) {
     return {.error_number = error};
   }
-  FakeRangeSet after_protected = protected_;
-  after_protected.Add(address, address + bytes);
-  if (ExceedsLimit(mapped_, after_protected)) {
+  const auto change = [=](FakeRangeSet&, FakeRangeSet& protection) {
+    protection.Add(address, address + bytes);
+  };
+  if (LimitsRefuse(change)) {
     ++refused_;
     return {.error_number = ENOMEM};
   }
   const VmStatus status = linux_.Protect(address, bytes);
-  if (status.ok()) protected_ = after_protected;
+  if (status.ok()) change(mapped_, protected_);
   return status;
 }
 
@@ -96,14 +94,15 @@ VmStatus FakeVirtualMemory::Unprotect(Address address, std::size_t bytes) {
   if (const int error = CountCall(VmCall::kProtect)) {
     return {.error_number = error};
   }
-  FakeRangeSet after_protected = protected_;
-  after_protected.Remove(address, address + bytes);
-  if (ExceedsLimit(mapped_, after_protected)) {
+  const auto change = [=](FakeRangeSet&, FakeRangeSet& protection) {
+    protection.Remove(address, address + bytes);
+  };
+  if (LimitsRefuse(change)) {
     ++refused_;
     return {.error_number = ENOMEM};
   }
   const VmStatus status = linux_.Unprotect(address, bytes);
-  if (status.ok()) protected_ = after_protected;
+  if (status.ok()) change(mapped_, protected_);
   return status;
 }
 
@@ -144,18 +143,17 @@ VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
   if (const int error = CountCall(VmCall::kUnmap)) {
     return {.error_number = error};
   }
-  FakeRangeSet after = mapped_;
-  after.Remove(address, address + bytes);
-  FakeRangeSet after_protected = protected_;
-  after_protected.Remove(address, address + bytes);
-  if (ExceedsLimit(after, after_protected)) {
+  const auto change = [=](FakeRangeSet& mapped, FakeRangeSet& protection) {
+    mapped.Remove(address, address + bytes);
+    protection.Remove(address, address + bytes);
+  };
+  if (LimitsRefuse(change)) {
     ++refused_;
     return {.error_number = ENOMEM};
   }
   const VmStatus status = linux_.Unmap(address, bytes);
   if (status.ok()) {
-    mapped_ = after;
-    protected_ = after_protected;
+    change(mapped_, protected_);
     purged_.Remove(address, address + bytes);
     huge_.Remove(address, address + bytes);
   }
@@ -203,10 +201,11 @@ VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
   HAK_CHECK(!protected_.ContainsAny(to, to + bytes));
   const int error = CountCall(VmCall::kMove);
   if (error != 0) return RefuseMove(to, bytes, error);
-  FakeRangeSet after = mapped_;
-  after.Add(to, to + bytes);
-  if (!keep_source) after.Remove(from, from + bytes);
-  if (ExceedsLimit(after)) {
+  const auto change = [=](FakeRangeSet& mapped, FakeRangeSet&) {
+    mapped.Add(to, to + bytes);
+    if (!keep_source) mapped.Remove(from, from + bytes);
+  };
+  if (LimitsRefuse(change)) {
     ++refused_;
     return RefuseMove(to, bytes, ENOMEM);
   }
@@ -223,7 +222,7 @@ VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
     }
     return status;
   }
-  mapped_ = after;
+  change(mapped_, protected_);
   if (status.source_lost) {
     mapped_.Remove(from, from + bytes);
     ++lost_;
@@ -242,14 +241,15 @@ VmStatus FakeVirtualMemory::RefuseMove(Address to, std::size_t bytes,
   HAK_CHECK(linux_.Unmap(to, bytes).ok());
   purged_.Remove(to, to + bytes);
   huge_.Remove(to, to + bytes);
-  FakeRangeSet after = mapped_;
-  after.Add(to, to + bytes);
-  if (lose_target_ || ExceedsLimit(after) || !linux_.MapAt(to, bytes).ok()) {
+  const auto change = [=](FakeRangeSet& mapped, FakeRangeSet&) {
+    mapped.Add(to, to + bytes);
+  };
+  if (lose_target_ || LimitsRefuse(change) || !linux_.MapAt(to, bytes).ok()) {
     mapped_.Remove(to, to + bytes);
     status.target_lost = true;
     ++lost_;
   } else {
-    mapped_ = after;
+    change(mapped_, protected_);
   }
   return status;
 }
@@ -456,18 +456,18 @@ int FakeVirtualMemory::CountCall(VmCall kind) {
   return refuse_error_;
 }
 
-bool FakeVirtualMemory::ExceedsLimit(const FakeRangeSet& after) const {
-  return ExceedsLimit(after, protected_);
-}
-
-bool FakeVirtualMemory::ExceedsLimit(
-    const FakeRangeSet& after, const FakeRangeSet& after_protected) const {
-  const bool too_many_bytes =
-      after.bytes() > byte_limit_ && after.bytes() > mapped_.bytes();
-  const std::size_t mappings = CountMappings(after, after_protected);
-  const bool too_many_mappings = mappings > mapping_limit_ &&
-                                 mappings > CountMappings(mapped_, protected_);
-  return too_many_bytes || too_many_mappings;
+bool FakeVirtualMemory::LimitsRefuse(const Change& change) const {
+  if (byte_limit_ == kNoLimit && mapping_limit_ == kNoLimit) return false;
+  FakeRangeSet mapped = mapped_;
+  FakeRangeSet protection = protected_;
+  change(mapped, protection);
+  if (mapped.bytes() > byte_limit_ && mapped.bytes() > mapped_.bytes()) {
+    return true;
+  }
+  if (mapping_limit_ == kNoLimit) return false;
+  const std::size_t mappings = CountMappings(mapped, protection);
+  return mappings > mapping_limit_ &&
+         mappings > CountMappings(mapped_, protected_);
 }
 
 }  // namespace hakmem

@@ -126,10 +126,10 @@ class FakeVirtualMemory final : public VirtualMemory {
   void CheckRange(Address address, std::size_t bytes) const;
   // Counts the call; the errno to refuse it with, or 0.
   int CountCall(VmCall kind);
-  // Whether `after` is more than there is and than a limit allows.
-  bool ExceedsLimit(const FakeRangeSet& after) const;
-  bool ExceedsLimit(const FakeRangeSet& after,
-                    const FakeRangeSet& after_protected) const;
+  // What a call makes of mapped_ and protected_.
+  using Change = std::function<void(FakeRangeSet&, FakeRangeSet&)>;
+  // Whether it makes more than there is and than a limit allows.
+  bool LimitsRefuse(const Change& change) const;
   VmStatus MapNew(Address address, std::size_t bytes, bool accessible);
   // Leaves the target of a Move that is refused as VirtualMemory promises.
   VmStatus RefuseMove(Address to, std::size_t bytes, int error_number);
