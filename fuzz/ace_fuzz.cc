@@ -6,6 +6,8 @@
 // 3 whether moves lose their target or their source. Records: op % 16 is the
 // operation of `Step`.
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -97,6 +99,9 @@ class AceRun {
 };
 
 void AceRun::Add(Address address, Grant grant, bool known_zero) {
+  // One call for two faults of each page, where the kernel knows it (5.14).
+  (void)madvise(reinterpret_cast<void*>(address), grant.filled,
+                MADV_POPULATE_WRITE);
   if (known_zero) HAK_CHECK(IsBlank(address, grant.filled));
   const auto [at, is_new] = grants_.emplace(address, grant);
   HAK_CHECK(is_new);
