@@ -85,8 +85,8 @@ size_t hakmem_get_statistics(struct hakmem_statistics* statistics,
  * something could not be written. */
 int hakmem_write_openmetrics(int fd);
 
-/* Gives all memory that is kept for reuse back to the kernel, at once. Returns
- * how many bytes that was. */
+/* Gives all memory that is kept for reuse back to the kernel, at once, and the
+ * pages on which free blocks alone lie. Returns how many bytes that was. */
 size_t hakmem_purge(void);
 
 /* Has up to `count` blocks of `size` bytes, at most 65536, ready for the

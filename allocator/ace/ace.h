@@ -207,8 +207,7 @@ class Ace {
     const FutexLockHolder hold(lock_);
     return FindHugeLocked(address);
   }
-  // The same without waiting for a lock.
-  HugeFacts TryFindHuge(Address address);
+  HugeFacts TryFindHuge(Address address);  // without waiting for a lock
 
   // A block of size 0, for variants with such blocks; `alignment_bytes` is a
   // power of two up to EmptyPool::kMaxAlignmentBytes.
@@ -228,6 +227,8 @@ class Ace {
   // Clears a span, or its start; pages that were never touched, which may be
   // most where it was granted `fresh` from the kernel, stay so.
   void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
+  // Gives the caller's pages back, which are zero then. False: refused.
+  bool PurgePages(Address begin, std::size_t bytes);
   // Clears a span of an earlier generation(), copying no shared page.
   void ClearInherited(Address begin, std::size_t bytes);
   std::uint8_t generation() const { return generation_; }
@@ -322,7 +323,6 @@ class Ace {
   Access AccessOfNew(const ZoneStock& stock, FrameIndex first,
                      FrameIndex frames = 1) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool PurgeToClear(Address begin, std::size_t bytes);
   EmptyPlace FindEmptySlow(Address address);
   HugeFacts FindHugeLocked(Address address) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

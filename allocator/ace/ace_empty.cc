@@ -71,7 +71,7 @@ Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
   return empty_.WasFreed(address) ? EmptyPlace::kFreed : EmptyPlace::kNone;
 }
 
-HAK_NOINLINE bool Ace::PurgeToClear(Address begin, std::size_t bytes) {
+HAK_NOINLINE bool Ace::PurgePages(Address begin, std::size_t bytes) {
   const Address end = begin + bytes;
   const PurgeSlices slices(bytes);
   bool purged = true;
@@ -90,7 +90,7 @@ void Ace::CopyTouched(Address from, Address to, std::size_t bytes) {
   const std::size_t page_bytes = memory_.PageBytes();
   const std::size_t whole_bytes = RoundDown(bytes, page_bytes);
   std::size_t done = 0;
-  if (PurgeToClear(to, whole_bytes)) {
+  if (PurgePages(to, whole_bytes)) {
     unsigned char touched[kAskedPages];
     while (done < whole_bytes) {
       const std::size_t pages =
@@ -137,7 +137,7 @@ void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
   const std::size_t pages = bytes / page_bytes;
   const std::size_t whole_bytes = pages * page_bytes;
   if (bytes >= kSampledBytes && LooksUntouched(memory_, begin, bytes) &&
-      PurgeToClear(begin, whole_bytes)) {
+      PurgePages(begin, whole_bytes)) {
     Clear(begin + whole_bytes, bytes - whole_bytes);
     return;
   }
@@ -156,7 +156,7 @@ void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
       const Address run = chunk + page * page_bytes;
       const std::size_t run_bytes = (end - page) * page_bytes;
       const bool short_gap = page != 0 && end - page <= kShortGapPages;
-      if (touched != 0 || short_gap || !PurgeToClear(run, run_bytes)) {
+      if (touched != 0 || short_gap || !PurgePages(run, run_bytes)) {
         Clear(run, run_bytes);
       }
       page = end;
@@ -167,7 +167,7 @@ void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
 
 void Ace::ClearInherited(Address begin, std::size_t bytes) {
   const std::size_t whole_bytes = RoundDown(bytes, memory_.PageBytes());
-  if (!PurgeToClear(begin, whole_bytes)) {
+  if (!PurgePages(begin, whole_bytes)) {
     Clear(begin, bytes);
     return;
   }
@@ -180,7 +180,7 @@ void Ace::DropTail(Address begin, std::size_t bytes,
   const Address end = begin + bytes;
   const Address from = RoundUp<Address>(begin, page_bytes);
   const Address to = RoundDown<Address>(end, page_bytes);
-  if (bytes <= kClearedWholeBytes || !PurgeToClear(from, to - from)) {
+  if (bytes <= kClearedWholeBytes || !PurgePages(from, to - from)) {
     Clear(begin, std::min<std::uint64_t>(bytes, most_cleared_bytes));
     return;
   }

@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/base/thread_annotations.h"
 #include "allocator/core/allocator_class.h"
 #include "allocator/core/heap_check.h"
+#include "allocator/core/slab_holder.h"
 
 namespace hakmem {
 
@@ -34,17 +34,7 @@ std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
 template <const Config& kConfig>
 std::size_t Allocator<kConfig>::CheckBlocks(Heap* self, HeapCheckPlace* place) {
   if constexpr (kConfig.check_bounds) {
-    struct Holder final : SlabHolder {
-      explicit Holder(HeapRegistry<kConfig>& heaps) : registry(heaps) {}
-      void Hold(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        registry.At(owner).LockForWalk();
-      }
-      void LetGo(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        registry.At(owner).UnlockAfterWalk();
-      }
-      HeapRegistry<kConfig>& registry;
-    };
-    Holder holder(registry_);
+    HeapHolder<kConfig> holder(registry_);
     HeapCheck check(ace_, holder, hardening_.secret(),
                     kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0,
                     registry_.last_torn());

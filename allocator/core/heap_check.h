@@ -15,6 +15,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/core/block_canary.h"
+#include "allocator/core/slab_holder.h"
 #include "allocator/reports/block_report.h"
 #include "allocator/superslab/zone.h"
 
@@ -25,16 +26,6 @@ struct BlockDamage {
   const void* block = nullptr;  // null: nothing
   bool live = false;
   std::size_t at_bytes = 0;
-};
-
-// Keeps the slabs of a heap from being released.
-class SlabHolder {
- public:
-  virtual void Hold(HeapId owner) = 0;
-  virtual void LetGo(HeapId owner) = 0;
-
- protected:
-  ~SlabHolder() = default;
 };
 
 // Where a check that goes on bit by bit is.

@@ -14,6 +14,8 @@
 #include "allocator/core/call_counters.h"
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/recovery.h"
+#include "allocator/core/slab_holder.h"
+#include "allocator/core/slab_holes.h"
 #include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/heap_registry.h"
 #include "allocator/profile/heap_profile.h"
@@ -44,7 +46,9 @@ class Upkeep {
   // returns the bytes.
   std::size_t Purge(Heap* self) {
     Reclaim(self);
-    const std::size_t bytes = ace_.PurgeAll();
+    HeapHolder<kConfig> holder(registry_);
+    const std::size_t bytes =
+        ace_.PurgeAll() + PurgeHoles(ace_, holder, registry_.last_torn());
     return bytes + registry_.PurgePools(/*only_many=*/false);
   }
   // For a thread that does nothing else: trims all heaps, gives their free

@@ -91,6 +91,26 @@ bool Slab::IsFree(std::uint32_t index) const {
   return index >= bump_ || (words()[index / 64] >> (index % 64) & 1) != 0;
 }
 
+// The first block from `index` on, before bump, whose bit is `set`; else bump,
+// or `index` if that is beyond.
+std::uint32_t Slab::FindBit(std::uint32_t index, bool set) const {
+  const std::uint64_t flip = set ? 0 : ~std::uint64_t{0};
+  for (std::uint32_t at = index; at < bump_; at = RoundDown(at, 64U) + 64) {
+    const std::uint64_t word = (words()[at / 64] ^ flip) >> (at % 64);
+    if (word == 0) continue;
+    return std::min(at + static_cast<std::uint32_t>(std::countr_zero(word)),
+                    bump_);
+  }
+  return std::max(index, bump_);
+}
+
+Slab::Run Slab::NextFreeRun(std::uint32_t index) const {
+  const std::uint32_t first = FindBit(index, /*set=*/true);
+  const std::uint32_t end = FindBit(first, /*set=*/false);
+  // All beyond bump can be taken.
+  return {first, (end < bump_ ? end : std::max(first, capacity())) - first};
+}
+
 void Slab::CheckInvariants() const {
   HAK_CHECK_LE(bump_, capacity());   // S3
   HAK_CHECK_LE(free_count_, bump_);  // S3

@@ -64,6 +64,13 @@ class Slab {
   std::uint32_t Put(Address base, void* const* blocks, std::uint32_t count,
                     bool& sound);
   bool IsFree(std::uint32_t index) const;
+  // The first run, from `index` on, of blocks that can be taken; of none where
+  // none follows.
+  struct Run {
+    std::uint32_t first;
+    std::uint32_t count;
+  };
+  Run NextFreeRun(std::uint32_t index) const;
 
   void CheckInvariants() const;
 
@@ -82,6 +89,7 @@ class Slab {
     return reinterpret_cast<const std::uint64_t*>(this + 1);
   }
   void TakeFromBitmap(Address base, void** end, std::uint32_t count);
+  std::uint32_t FindBit(std::uint32_t index, bool set) const;
 
   SizeClass size_class_ = 0;
   // Written under the lock, by Start, and read by who counts blocks.

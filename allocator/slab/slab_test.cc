@@ -95,6 +95,15 @@ void ExpectAgree(const Slab& slab, const Model& model) {
   ASSERT_EQ(slab.handed_out(), model.out.size());
   ASSERT_EQ(slab.available(), model.capacity - model.out.size());
   ASSERT_EQ(slab.empty(), model.out.empty());
+  std::uint32_t index = 0;
+  for (std::uint32_t begin = 0;;) {
+    const Slab::Run run = slab.NextFreeRun(begin);
+    const std::uint32_t end = run.count == 0 ? model.capacity : run.first;
+    for (; index < end; ++index) ASSERT_TRUE(model.out.contains(index));
+    if (run.count == 0) break;
+    begin = run.first + run.count;
+    for (; index < begin; ++index) ASSERT_FALSE(model.out.contains(index));
+  }
 }
 
 class SlabTest : public testing::TestWithParam<int> {

@@ -1,9 +1,13 @@
 // mallinfo, malloc_info and their like, and hakmem.h.
 
 #include <malloc.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -93,6 +97,42 @@ TEST(Introspection, TrimSaysWhetherItGaveMemoryBack) {
   FreeAll(AllocateMany(kTestMiB));
   EXPECT_EQ(malloc_trim(0), 1);
   EXPECT_EQ(malloc_trim(0), 0);
+}
+
+// Every page that no live block lies on, but what magazines hold.
+TEST(Introspection, TrimGivesBackWhatLiesBetweenLiveBlocks) {
+  constexpr std::size_t kSize = 1000;
+  constexpr std::size_t kCount = 20'000;
+  constexpr std::size_t kKeepEach = 100;
+  const auto page_bytes = static_cast<std::size_t>(getpagesize());
+  std::vector<char*> blocks(kCount);
+  std::vector<std::uintptr_t> pages(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    blocks[i] = static_cast<char*>(malloc(kSize));
+    ASSERT_NE(blocks[i], nullptr);
+    FillBlock(blocks[i], kSize, 0);
+    pages[i] = reinterpret_cast<std::uintptr_t>(blocks[i]) / page_bytes;
+  }
+  std::sort(pages.begin(), pages.end());
+  pages.erase(std::unique(pages.begin(), pages.end()), pages.end());
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (i % kKeepEach != 0) free(blocks[i]);
+  }
+  EXPECT_EQ(malloc_trim(0), 1);
+  std::size_t resident_pages = 0;
+  for (const std::uintptr_t page : pages) {
+    unsigned char resident = 0;
+    // What was unmapped is not in memory, either.
+    if (mincore(reinterpret_cast<void*>(page * page_bytes), page_bytes,
+                &resident) == 0) {
+      resident_pages += resident & 1;
+    }
+  }
+  EXPECT_LT(resident_pages, 2 * kCount / kKeepEach + pages.size() / 10);
+  for (std::size_t i = 0; i < kCount; i += kKeepEach) {
+    EXPECT_TRUE(BlockHolds(blocks[i], kSize, 0));
+    free(blocks[i]);
+  }
 }
 
 TEST(Introspection, MalloptKnowsGlibcsParameters) {

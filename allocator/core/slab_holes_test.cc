@@ -1,0 +1,181 @@
+// Purge and what lies between live blocks.
+
+#include "allocator/core/slab_holes.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/units.h"
+#include "allocator/base/zero_bytes.h"
+#include "allocator/config/config.h"
+#include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+// Tiny and Pool, less and more than a page, and in slabs of four units.
+constexpr std::size_t kSizes[] = {200, 1000, 3000, 9000, 40'000};
+constexpr std::size_t kTotalBytes = 4 * kMiB;
+constexpr std::size_t kKeepEach = 100;
+
+template <typename V>
+class SlabHolesTest : public testing::Test {
+ protected:
+  using Test = TestAllocator<V::kConfig>;
+
+  // Without the heap profile, whose sampled blocks lie elsewhere.
+  static HeapOptions NoProfile() {
+    HeapOptions options;
+    options.profile_bytes = 0;
+    return options;
+  }
+
+  ~SlabHolesTest() override {
+    for (char* block : kept_) Free(block);
+    allocator_.CheckInvariants();
+  }
+
+  char* Allocate(std::size_t size) {
+    auto* const block = static_cast<char*>(allocator_.Allocate(self_, size));
+    EXPECT_NE(block, nullptr);
+    return block;
+  }
+  void Free(void* block) { allocator_.Free(self_, block); }
+  std::size_t Purge() { return allocator_.upkeep().Purge(self_); }
+  static unsigned char Fill(std::size_t i) {
+    return static_cast<unsigned char>(i * 37 + 1);
+  }
+
+  // Of many blocks, one in a hundred lives on.
+  void MakeHoles(std::size_t size) {
+    size_ = size;
+    std::vector<char*> freed;
+    for (std::size_t i = 0; i < kTotalBytes / size; ++i) {
+      char* const block = Allocate(size);
+      std::memset(block, Fill(kept_.size()), size);
+      (i % kKeepEach == 0 ? kept_ : freed).push_back(block);
+    }
+    for (char* block : freed) Free(block);
+    // All that is whole is purged, and what is left in magazines of it.
+    allocator_.upkeep().Reclaim(self_);
+  }
+  void ExpectKeptBlocks() {
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      EXPECT_EQ(kept_[i][0], static_cast<char>(Fill(i)));
+      EXPECT_EQ(std::memcmp(kept_[i], kept_[i] + 1, size_ - 1), 0);
+    }
+  }
+  // Pages that a live block lies on.
+  std::size_t KeptPages() {
+    const std::size_t page_bytes = test_.memory.PageBytes();
+    std::set<std::size_t> pages;
+    for (const char* block : kept_) {
+      const auto begin = reinterpret_cast<Address>(block);
+      for (Address at = RoundDown<Address>(begin, page_bytes);
+           at < begin + size_; at += page_bytes) {
+        pages.insert(at);
+      }
+    }
+    return pages.size();
+  }
+  bool IsResident(const char* at) {
+    unsigned char resident = 1;
+    const auto page = RoundDown<Address>(reinterpret_cast<Address>(at),
+                                         test_.memory.PageBytes());
+    EXPECT_TRUE(
+        test_.memory.FindResident(page, test_.memory.PageBytes(), &resident)
+            .ok());
+    return resident != 0;
+  }
+
+  Test test_{NoProfile()};
+  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  typename Test::Heap*& self_ = test_.self;
+  std::size_t size_ = 0;
+  std::vector<char*> kept_;
+};
+
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(SlabHolesTest, Variants);
+
+TYPED_TEST(SlabHolesTest, GoBackAndLiveBlocksStay) {
+  for (const std::size_t size : kSizes) {
+    this->MakeHoles(size);
+    this->ExpectKeptBlocks();
+    // A page in memory for each that holds a live block, and not many more:
+    // blocks in magazines or at rest.
+    const std::size_t page_bytes = this->test_.memory.PageBytes();
+    const std::size_t kept_bytes = this->KeptPages() * page_bytes;
+    const std::size_t purged_bytes = this->Purge();
+    if (kept_bytes < kTotalBytes / 2) {
+      EXPECT_GE(purged_bytes, kTotalBytes / 4) << size;
+    }
+    this->ExpectKeptBlocks();
+    EXPECT_EQ(this->Purge(), 0U) << size;
+    for (char* block : this->kept_) this->Free(block);
+    this->kept_.clear();
+    this->Purge();
+  }
+}
+
+TYPED_TEST(SlabHolesTest, AreServedAgain) {
+  constexpr std::size_t kSize = 1000;
+  this->MakeHoles(kSize);
+  this->Purge();
+  std::vector<char*> again;
+  for (std::size_t i = 0; i < kTotalBytes / kSize; ++i) {
+    char* const block = static_cast<char*>(
+        this->allocator_.AllocateZeroed(this->self_, 1, kSize));
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(FirstNonZero(block, kSize), kSize);
+    std::memset(block, 0xee, kSize);
+    again.push_back(block);
+  }
+  this->ExpectKeptBlocks();
+  this->allocator_.CheckInvariants();
+  for (char* block : again) this->Free(block);
+}
+
+TYPED_TEST(SlabHolesTest, StayWhereTheKernelRefuses) {
+  this->MakeHoles(3000);
+  this->test_.memory.RefuseCall(
+      1, EINVAL, FakeVirtualMemory::Refuse::kFromThenOn, VmCall::kPurge);
+  EXPECT_EQ(this->Purge(), 0U);
+  this->test_.memory.RefuseNothing();
+  EXPECT_GE(this->Purge(), kTotalBytes / 4);
+  this->ExpectKeptBlocks();
+}
+
+// Each other block of two pages is in use: as many holes as there can be.
+TYPED_TEST(SlabHolesTest, OnePageEachIsFound) {
+  constexpr std::size_t kSize = 8192 - 64;
+  std::vector<char*> blocks(64);
+  for (char*& block : blocks) {
+    block = this->Allocate(kSize);
+    std::memset(block, 1, kSize);
+  }
+  for (std::size_t i = 0; i < blocks.size(); i += 2) this->Free(blocks[i]);
+  this->Purge();
+  std::size_t purged = 0;
+  for (std::size_t i = 0; i < blocks.size(); i += 2) {
+    purged += this->IsResident(blocks[i] + 4096) ? 0 : 1;
+  }
+  // The others rest, or were put back last.
+  EXPECT_GE(purged, blocks.size() / 4);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) {
+    EXPECT_EQ(blocks[i][kSize - 1], 1);
+    this->Free(blocks[i]);
+  }
+}
+
+}  // namespace
+}  // namespace hakmem
