@@ -430,8 +430,19 @@ install_alpine() {
 for name in "${names[@]}"; do
   declare -F "install_$name" >/dev/null || fail "no installation $name; there are ${all[*]}"
 done
+failed=0
 for name in "${names[@]}"; do
-  "install_$name"
-  echo "installations: $name: ok"
+  # What fails ends its own shell alone; as a condition it would not end at what fails.
+  set +e
+  (set -e; "install_$name")
+  code=$?
+  set -e
+  if (( code == 0 )); then
+    echo "installations: $name: ok"
+  else
+    echo "installations: $name: FAILED"
+    failed=$((failed + 1))
+  fi
 done
-echo "${#names[@]} passed, 0 failed"
+echo "$((${#names[@]} - failed)) passed, $failed failed"
+(( failed == 0 ))
