@@ -91,7 +91,7 @@ class CheckoutTest(WorldTest):
     def test_what_is_built_is_run_and_the_rest_is_named(self):
         self.built("cfrac", '[ "$*" = 17545186520507317056371138836327483792789528 ]')
         self.built("larson", '[ "$*" = "2 8 1000 5000 100 4141 3" ] && echo "%s"' % FIGURES["larson"][0])
-        with mock.patch("os.cpu_count", lambda: 3):
+        with mock.patch("os.sched_getaffinity", lambda _: {0, 1, 5}):
             status, out, content = self.measured()
         self.assertEqual(status, 0, out)
         pairs = {(pair["program"], pair["peer"]): pair for pair in content["summary"]["pairs"]}

@@ -120,7 +120,7 @@ def _settings(arguments, baseline, repeats):
 
 def _placeholders(arguments, folder):
     """What commands of the suite can name, beside the program's own folder."""
-    cpus = len(arguments.pin) if arguments.pin else os.cpu_count()
+    cpus = len(arguments.pin) if arguments.pin else len(os.sched_getaffinity(0))
     found = {"bench": folder / "benchmarks", "replay": folder / "benchmarks/traces",
              "traces": build.ROOT / "benchmarks/traces", "programs": build.ROOT / "benchmarks/programs",
              "cpus": cpus}
