@@ -74,6 +74,10 @@ class UninterruptedMemory final : public VirtualMemory {
     const Kernel kernel;
     fake_.AskForHugePages(address, bytes);
   }
+  void DeclineHugePages(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    fake_.DeclineHugePages(address, bytes);
+  }
   void Populate(Address address, std::size_t bytes) override {
     const Kernel kernel;
     fake_.Populate(address, bytes);

@@ -199,6 +199,7 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
     }
     grant = stock.pool.Grant(units, alignment_units);
   }
+  stock.pool.MendGranted(memory_, grant.first, units);
   return {
       .first = grant.first, .known_zero = grant.known_zero, .refusal = refusal};
 }
@@ -299,6 +300,7 @@ bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
   const FutexLockHolder hold(lock_);
   if (!stocks_[kCoarse].pool.GrantAt(first + units, new_units - units))
     return false;
+  stocks_[kCoarse].pool.MendGranted(memory_, first + units, new_units - units);
   NoteGrant(new_units - units);
   return true;
 }

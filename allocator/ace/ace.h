@@ -229,6 +229,8 @@ class Ace {
   void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
   // Gives the caller's pages back, which are zero then. False: refused.
   bool PurgePages(Address begin, std::size_t bytes);
+  // After PurgePages for a part of a slab (UnitPool::SplitFrame).
+  void NoteHoles(const Zone& zone, UnitIndex unit);
   // Clears a span of an earlier generation(), copying no shared page.
   void ClearInherited(Address begin, std::size_t bytes);
   std::uint8_t generation() const { return generation_; }
@@ -271,8 +273,7 @@ class Ace {
   }
   void AddFigures(MemoryFigures& figures);
   std::uint64_t heap_limit_bytes() const { return heap_limit_bytes_; }
-  // Whether a zone's addresses are the reason, so that another zone may serve
-  // the request.
+  // Whether another zone may serve the request: addresses are the reason.
   bool AreAddressesUsedUp(const Refusal& refusal) const {
     return refusal.reason == FailureReason::kExhaustion &&
            refusal.detail != FailureDetail::kHeapLimit &&
@@ -294,8 +295,7 @@ class Ace {
   void CheckInvariants();
 
  private:
-  // Which stock: by zone.
-  enum StockIndex : std::uint8_t { kFine, kCoarse };
+  enum StockIndex : std::uint8_t { kFine, kCoarse };  // by zone
 
   Grant GrantSlabOf(StockIndex index, RangeKind kind);
   void ReleaseRun(StockIndex index, RangeKind kind, UnitIndex first,

@@ -129,6 +129,12 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
                           frames * kSuperSlabBytes);
 }
 
+void Ace::NoteHoles(const Zone& zone, UnitIndex unit) {
+  const FutexLockHolder hold(lock_);
+  ZoneStock& stock = stocks_[&zone == &region_.fine() ? kFine : kCoarse];
+  stock.pool.SplitFrame(memory_, FrameOfUnit(unit));
+}
+
 // The Huge block at `address` has an addition that is not asked for yet.
 void Ace::AskForHugePagesOf(Address address) {
   if (huge_pages_ != HugePages::kOn) return;

@@ -41,6 +41,7 @@ class PretendedMemory final : public VirtualMemory {
   VmStatus Unmap(Address, std::size_t) override { return {}; }
   VmStatus Purge(Address, std::size_t) override { return {}; }
   void AskForHugePages(Address, std::size_t) override {}
+  void DeclineHugePages(Address, std::size_t) override {}
   void Populate(Address, std::size_t) override {}
   VmStatus Move(Address, Address, std::size_t, bool) override { return {}; }
   VmStatus Renew(Address, std::size_t) override { return {}; }

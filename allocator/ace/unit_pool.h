@@ -28,8 +28,7 @@
 //   U3: no two neighbouring runs of free frames exist; the first and last
 //       frame of each carry its length, and the first is on the list for it.
 //   U4: a SuperSlab on the dirty list has dirty units; one that has, and many
-//   if
-//       it consists of huge pages, is on it.
+//       if it consists of huge pages, is on it.
 //   U5: the counts of free, kept, dirty, purgeable and purging units and of
 //       unmapped frames agree with the records; purging units are neither free
 //       nor dirty; purgeable ones are the dirty ones of SuperSlabs on the dirty
@@ -39,6 +38,7 @@
 //   U7: moved_mappings() is how many units are marked as the first of a mapping
 //       that Move has made; each such unit is a moved one.
 //   U8: closed units are free or kept, and not dirty.
+//   U9: split SuperSlabs are ones of huge pages, and are counted.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
@@ -148,6 +148,11 @@ class UnitPool {
   }
   // How many runs of such frames there are, at most.
   std::uint32_t huge_runs() const { return huge_runs_; }
+  // After a part of such a frame that is in use was given back: no huge page
+  // until it is wholly granted (MendGranted), or wholly given back.
+  void SplitFrame(VirtualMemory& memory, FrameIndex frame);
+  // After a grant.
+  void MendGranted(VirtualMemory& memory, UnitIndex first, std::uint32_t units);
   // From now on parts of huge pages that are released are worth purging, or no
   // longer.
   void SplitHuge(bool split) { splits_huge_ = split; }
@@ -294,6 +299,16 @@ class UnitPool {
   bool Renew(VirtualMemory& memory, const DirtyRun& run, unsigned& calls,
              bool& lost) const;
   std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);
+  bool WantsHuge(FrameIndex frame) const {
+    return IsHuge(frame) && !zone_.super_slab(frame).split;
+  }
+  bool StartSplit(const DirtyRun& run);
+  bool MarkSplit(FrameIndex frame);
+  void DeclineHuge(VirtualMemory& memory, FrameIndex frame) const;
+  void ForgetSplit(FrameIndex frame);
+  std::uint32_t MendFrames(const DirtyRun& run);
+  void AskAgain(VirtualMemory& memory, FrameIndex first,
+                std::uint32_t mended) const;
   void StartMapping(UnitIndex unit);
   std::size_t PurgeFrame(VirtualMemory& memory, FrameIndex frame,
                          std::uint64_t units, bool& refused);
@@ -318,6 +333,7 @@ class UnitPool {
   FrameIndex most_unmapped_ = 0;
   FrameIndex huge_from_ = kNoFrame;  // the first of them
   std::uint32_t huge_runs_ = 0;
+  FrameIndex split_frames_ = 0;
   bool splits_huge_ = false;
   std::uint64_t free_units_ = 0;
   std::uint64_t kept_units_ = 0;

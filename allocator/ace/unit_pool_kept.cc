@@ -69,6 +69,7 @@ std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
     kept_units_ -= static_cast<unsigned>(std::popcount(slab.kept_units));
     guards += static_cast<unsigned>(std::popcount(slab.guarded_units));
     slab.free_units = slab.guarded_units = 0;
+    ForgetSplit(next);
     ForgetMoved(FirstUnitOfFrame(next), kUnitsPerSuperSlab);
     ++next;
     return kSuperSlabBytes;

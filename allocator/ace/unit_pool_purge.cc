@@ -239,7 +239,9 @@ bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
     const VmStatus status = memory.Renew(begin, bytes);
     lost = status.target_lost;
     if (!status.ok()) return false;
-    if (IsHuge(FrameOfUnit(run.first))) memory.AskForHugePages(begin, bytes);
+    if (WantsHuge(FrameOfUnit(run.first))) {
+      memory.AskForHugePages(begin, bytes);
+    }
     begin = next;
   }
   return true;
@@ -249,6 +251,8 @@ bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
 std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
   Purging purging = {run, FutexLock::Mark(), nullptr};
   StartPurge(purging);
+  const bool splits = StartSplit(run);
+  const std::uint32_t mended = MendFrames(run);
   const std::size_t bytes = run.units * kUnitBytes;
   const bool renews = IsToRenew(run);
   bool purged = false;
@@ -267,6 +271,8 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
       calls += PurgeTables(memory, run.first, run.units);
       HAK_PROBE2(purge, zone_.UnitAddress(run.first), bytes);
     }
+    if (splits && !lost) DeclineHuge(memory, FrameOfUnit(run.first));
+    AskAgain(memory, FrameOfUnit(run.first), lost ? 0 : mended);
   }
   purge_calls_ += calls;
   if (lost) {
@@ -353,22 +359,6 @@ std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
   return purged_bytes;
 }
 
-std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
-                                       std::uint64_t units, FrameIndex& next) {
-  std::size_t purged_bytes = 0;
-  next = std::max(next, huge_from_);
-  while (next < zone_.frame_count() && dirty_units_ != 0) {
-    if (purged_bytes >= units * kUnitBytes) return purged_bytes;
-    const FrameIndex frame = next++;
-    const SuperSlab& slab = zone_.super_slab(frame);
-    if (!slab.huge || slab.dirty_units == 0) continue;
-    bool refused = false;
-    purged_bytes += PurgeFrame(memory, frame, kUnitsPerSuperSlab, refused);
-  }
-  next = kNoFrame;
-  return purged_bytes;
-}
-
 std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
   const std::size_t purged_bytes = Purge(memory, dirty_units_);
   FrameIndex next = 0;
@@ -407,6 +397,7 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
     DropDirty(memory, frame);
     zone_.super_slab(frame).free_units = 0;
     free_units_ -= kUnitsPerSuperSlab;
+    ForgetSplit(frame);
     ForgetMoved(FirstUnitOfFrame(frame), kUnitsPerSuperSlab);
     NoteUnmapped();
     if (frame == next) ++next;
@@ -450,6 +441,7 @@ void UnitPool::CheckInvariants() const {
   std::uint64_t moved_mappings = 0;
   std::uint64_t on_dirty_list = 0;
   FrameIndex unmapped_frames = 0;
+  FrameIndex split_frames = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     const SuperSlab& slab = zone_.super_slab(frame);
     HAK_CHECK_EQ(slab.free_units & slab.kept_units, 0U);  // U1
@@ -464,6 +456,8 @@ void UnitPool::CheckInvariants() const {
                  slab.run_frames != 0);                       // U6
     HAK_CHECK_EQ(slab.moved_starts & ~slab.moved_units, 0U);  // U7
     HAK_CHECK_EQ(slab.closed_units & slab.dirty_units, 0U);   // U8
+    HAK_CHECK(!slab.split || slab.huge);                      // U9
+    split_frames += slab.split ? 1 : 0;
     moved_mappings += static_cast<unsigned>(std::popcount(slab.moved_starts));
     purging_units += static_cast<unsigned>(
         std::popcount(slab.purging_units & ~slab.kept_units));
@@ -484,6 +478,7 @@ void UnitPool::CheckInvariants() const {
   HAK_CHECK_EQ(purging_units, purging_units_);      // U5
   HAK_CHECK_EQ(unmapped_frames, unmapped_frames_);  // U5
   HAK_CHECK_EQ(moved_mappings, moved_mappings_);    // U7
+  HAK_CHECK_EQ(split_frames, split_frames_);        // U9
   HAK_CHECK_LE(idle_units_, purgeable_units_);
   for (FrameIndex frame = dirty_head_; frame != kNoFrame;
        frame = zone_.super_slab(frame).dirty_next) {

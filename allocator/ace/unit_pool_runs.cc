@@ -185,14 +185,6 @@ FrameIndex UnitPool::FindUnmapped(FrameIndex frames) {
   return kNoFrame;
 }
 
-void UnitPool::SetHuge(FrameIndex first, FrameIndex frames) {
-  if (first == 0 || !IsHuge(first - 1)) ++huge_runs_;
-  huge_from_ = std::min(huge_from_, first);
-  for (FrameIndex frame = first; frame < first + frames; ++frame) {
-    zone_.super_slab(frame).huge = true;
-  }
-}
-
 // Takes frames out of their run; what lies on either side stays free.
 void UnitPool::CutRun(FrameIndex first, std::uint32_t frames) {
   const FrameIndex start = RunStart(first);

@@ -42,7 +42,8 @@ void HolePurge::PurgeSlab(UnitIndex unit) {
   if (!ace.memory().FindResident(base, slab_bytes, resident).ok()) {
     std::fill(std::begin(resident), std::end(resident), 1);
   }
-  for (Slab::Run run = slab.NextFreeRun(0); run.count != 0;
+  std::size_t purged_bytes = 0;
+  for (Slab::Run run = slab.NextFreeRun(0); run.count != 0 && !refused;
        run = slab.NextFreeRun(run.first + run.count)) {
     const std::size_t first_page =
         DivideRoundUp(run.first * block_bytes, page_bytes);
@@ -55,9 +56,10 @@ void HolePurge::PurgeSlab(UnitIndex unit) {
     if (pages == 0) continue;
     refused = !ace.PurgePages(base + first_page * page_bytes,
                               (end_page - first_page) * page_bytes);
-    if (refused) return;
-    bytes += pages * page_bytes;
+    if (!refused) purged_bytes += pages * page_bytes;
   }
+  if (purged_bytes != 0) ace.NoteHoles(zone, unit);
+  bytes += purged_bytes;
 }
 
 void HolePurge::VisitSlab(UnitIndex unit, UnitRecord record) {

@@ -177,8 +177,16 @@ VmStatus FakeVirtualMemory::Purge(Address address, std::size_t bytes) {
 void FakeVirtualMemory::AskForHugePages(Address address, std::size_t bytes) {
   const Guard guard(mutex_);
   CheckRange(address, bytes);
-  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
-  huge_.Add(address, address + bytes);
+  const bool mapped = mapped_.ContainsAll(address, address + bytes);
+  HAK_CHECK(lost_ != 0 || mapped);
+  if (mapped) huge_.Add(address, address + bytes);
+}
+
+void FakeVirtualMemory::DeclineHugePages(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  CheckRange(address, bytes);
+  HAK_CHECK(lost_ != 0 || mapped_.ContainsAll(address, address + bytes));
+  huge_.Remove(address, address + bytes);
 }
 
 void FakeVirtualMemory::Populate(Address address, std::size_t bytes) {

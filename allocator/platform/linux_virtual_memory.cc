@@ -259,6 +259,11 @@ void LinuxVirtualMemory::AskForHugePages(Address address, std::size_t bytes) {
   madvise(ToPointer(address), bytes, MADV_HUGEPAGE);
 }
 
+void LinuxVirtualMemory::DeclineHugePages(Address address, std::size_t bytes) {
+  const ErrnoGuard guard;
+  madvise(ToPointer(address), bytes, MADV_NOHUGEPAGE);
+}
+
 void LinuxVirtualMemory::Populate(Address address, std::size_t bytes) {
   const ErrnoGuard guard;
   // Linux before 5.14 refuses; then the pages fault when they are touched.

@@ -37,6 +37,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
   VmStatus Unmap(Address address, std::size_t bytes) override;
   VmStatus Purge(Address address, std::size_t bytes) override;
   void AskForHugePages(Address address, std::size_t bytes) override;
+  void DeclineHugePages(Address address, std::size_t bytes) override;
   void Populate(Address address, std::size_t bytes) override;
   VmStatus Move(Address from, Address to, std::size_t bytes,
                 bool keep_source) override;

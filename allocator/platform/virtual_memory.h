@@ -91,6 +91,10 @@ class VirtualMemory {
   // kernel may have none, or be told not to use them.
   virtual void AskForHugePages(Address address, std::size_t bytes) = 0;
 
+  // Takes the wish back: the kernel shall make no huge pages there, and none of
+  // what is left of some.
+  virtual void DeclineHugePages(Address address, std::size_t bytes) = 0;
+
   // Gives each page of a mapped range memory, so that touching it will not
   // fault; bytes keep their values. A wish, too.
   virtual void Populate(Address address, std::size_t bytes) = 0;

@@ -77,10 +77,12 @@ struct SuperSlab {
   std::uint8_t list;
   Presence presence;
   bool on_dirty_list;
-  bool huge;  // huge pages are asked for, whenever it is mapped
+  bool huge : 1;   // huge pages are asked for, whenever it is mapped
+  bool split : 1;  // but not now: a part was given back
   FrameIndex dirty_next;
   FrameIndex dirty_previous;
 };
+static_assert(sizeof(SuperSlab) == 64);  // a line of the cache
 
 // The unit records' table starts so far before the headers', so that one
 // pointer reaches both. It fits an instruction's displacement.
