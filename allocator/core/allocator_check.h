@@ -10,7 +10,6 @@
 
 #include "allocator/core/allocator_class.h"
 #include "allocator/core/heap_check.h"
-#include "allocator/core/slab_holder.h"
 
 namespace hakmem {
 
@@ -34,7 +33,7 @@ std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
 template <const Config& kConfig>
 std::size_t Allocator<kConfig>::CheckBlocks(Heap* self, HeapCheckPlace* place) {
   if constexpr (kConfig.check_bounds) {
-    HeapHolder<kConfig> holder(registry_);
+    HeapHolder<kConfig> holder = registry_.holder();
     HeapCheck check(ace_, holder, hardening_.secret(),
                     kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0,
                     registry_.last_torn());

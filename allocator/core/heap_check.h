@@ -15,7 +15,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/core/block_canary.h"
-#include "allocator/core/slab_holder.h"
+#include "allocator/heap/slab_holder.h"
 #include "allocator/reports/block_report.h"
 #include "allocator/superslab/zone.h"
 

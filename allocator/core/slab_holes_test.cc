@@ -1,6 +1,4 @@
-// Purge and what lies between live blocks.
-
-#include "allocator/core/slab_holes.h"
+// What lies between live blocks goes back, by Purge and by itself.
 
 #include <cerrno>
 #include <cstddef>
@@ -50,6 +48,11 @@ class SlabHolesTest : public testing::Test {
   }
   void Free(void* block) { allocator_.Free(self_, block); }
   std::size_t Purge() { return allocator_.upkeep().Purge(self_); }
+  // Half a decay delay, and what the helper thread does then.
+  void Interval() {
+    test_.memory.AdvanceMs(250);
+    allocator_.upkeep().Maintain();
+  }
   static unsigned char Fill(std::size_t i) {
     return static_cast<unsigned char>(i * 37 + 1);
   }
@@ -61,6 +64,8 @@ class SlabHolesTest : public testing::Test {
     for (std::size_t i = 0; i < kTotalBytes / size; ++i) {
       char* const block = Allocate(size);
       std::memset(block, Fill(kept_.size()), size);
+      pages_.insert(RoundDown<Address>(reinterpret_cast<Address>(block),
+                                       test_.memory.PageBytes()));
       (i % kKeepEach == 0 ? kept_ : freed).push_back(block);
     }
     for (char* block : freed) Free(block);
@@ -101,6 +106,7 @@ class SlabHolesTest : public testing::Test {
   typename Test::Heap*& self_ = test_.self;
   std::size_t size_ = 0;
   std::vector<char*> kept_;
+  std::set<Address> pages_;  // of blocks, live or freed
 };
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
@@ -153,6 +159,49 @@ TYPED_TEST(SlabHolesTest, StayWhereTheKernelRefuses) {
   this->test_.memory.RefuseNothing();
   EXPECT_GE(this->Purge(), kTotalBytes / 4);
   this->ExpectKeptBlocks();
+}
+
+// Ticks of the helper thread, so many decay delays long.
+TYPED_TEST(SlabHolesTest, GoBackByThemselvesWhenTheyAreIdle) {
+  this->MakeHoles(3000);
+  const auto resident_bytes = [this] {
+    const std::size_t page_bytes = this->test_.memory.PageBytes();
+    std::size_t bytes = 0;
+    for (const Address page : this->pages_) {
+      if (!this->test_.memory.IsMapped(page, page_bytes)) continue;
+      const bool resident =
+          this->IsResident(reinterpret_cast<const char*>(page));
+      bytes += resident ? page_bytes : 0;
+    }
+    return bytes;
+  };
+  // What is whole goes first.
+  for (int i = 0; i < 2; ++i) this->Interval();
+  const std::size_t before = resident_bytes();
+  EXPECT_GE(before, this->kept_.size() * kUnitBytes / 2);
+  constexpr std::uint64_t kMostCalls = 128 + 64;
+  for (int i = 0; i < 40; ++i) {
+    const std::uint64_t calls = this->test_.memory.calls(VmCall::kPurge);
+    this->Interval();
+    EXPECT_LE(this->test_.memory.calls(VmCall::kPurge) - calls, kMostCalls);
+  }
+  EXPECT_LE(resident_bytes(), before / 2);
+  this->ExpectKeptBlocks();
+  // What went back is not asked about again.
+  const std::uint64_t calls = this->test_.memory.calls(VmCall::kNone);
+  for (int i = 0; i < 10; ++i) this->Interval();
+  EXPECT_EQ(this->test_.memory.calls(VmCall::kNone), calls);
+}
+
+TYPED_TEST(SlabHolesTest, AreLookedForNoMoreWhereMemoryIsLocked) {
+  this->MakeHoles(3000);
+  this->test_.memory.RefuseCall(
+      1, EINVAL, FakeVirtualMemory::Refuse::kFromThenOn, VmCall::kPurge);
+  for (int i = 0; i < 20; ++i) this->Interval();
+  const std::uint64_t calls = this->test_.memory.calls(VmCall::kPurge);
+  for (int i = 0; i < 20; ++i) this->Interval();
+  EXPECT_LE(this->test_.memory.calls(VmCall::kPurge), calls + 20);
+  this->test_.memory.RefuseNothing();
 }
 
 // Each other block of two pages is in use: as many holes as there can be.

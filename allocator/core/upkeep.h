@@ -14,8 +14,6 @@
 #include "allocator/core/call_counters.h"
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/recovery.h"
-#include "allocator/core/slab_holder.h"
-#include "allocator/core/slab_holes.h"
 #include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/heap_registry.h"
 #include "allocator/profile/heap_profile.h"
@@ -46,9 +44,7 @@ class Upkeep {
   // returns the bytes.
   std::size_t Purge(Heap* self) {
     Reclaim(self);
-    HeapHolder<kConfig> holder(registry_);
-    const std::size_t bytes =
-        ace_.PurgeAll() + PurgeHoles(ace_, holder, registry_.last_torn());
+    const std::size_t bytes = ace_.PurgeAll() + registry_.PurgeHoles();
     return bytes + registry_.PurgePools(/*only_many=*/false);
   }
   // For a thread that does nothing else: trims all heaps, gives their free
@@ -88,6 +84,7 @@ void Upkeep<kConfig>::Maintain() {
   const std::uint64_t interval = ace_.intervals();
   if (std::exchange(interval_, interval) == interval) return;
   registry_.Trim(/*rest=*/!first);
+  registry_.PurgeIdleHoles();
   registry_.PurgePools(/*only_many=*/true);
 }
 

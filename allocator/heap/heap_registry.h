@@ -28,6 +28,7 @@
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
+#include "allocator/heap/heap_holder.h"
 #include "allocator/heap/thread_heap.h"  // IWYU pragma: export
 #include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/metadata_table.h"
@@ -119,6 +120,17 @@ class HeapRegistry {
   // `rest`, a thread that found that ACE is to trim has looked after some; one
   // that is looked at twice in an interval would lose what it uses in each.
   void Trim(bool rest);
+  // Gives back the pages of slabs on which free blocks alone lie; returns the
+  // bytes. Or of some slabs that are idle.
+  std::size_t PurgeHoles() {
+    HeapHolder<kConfig> holder(system_);
+    return SlabHoles::Purge(system_.ace, holder, last_torn());
+  }
+  void PurgeIdleHoles() {
+    HeapHolder<kConfig> holder(system_);
+    system_.holes.PurgeIdle(system_.ace, holder, last_torn());
+  }
+  HeapHolder<kConfig> holder() { return HeapHolder<kConfig>(system_); }
   // Gives the memory of free magazines and parcels back to the kernel; returns
   // the bytes. With `only_many`, as MetadataPool says.
   std::size_t PurgePools(bool only_many) {
@@ -150,11 +162,9 @@ class HeapRegistry {
   // of that thread's, for which it leaves `mine`; or null.
   void ChildAfterFork(const Heap& mine, const Heap* home = nullptr)
       ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Heaps up to this id have blocks that may contradict their headers: there
-  // were other threads when the process was forked, and the kernel copied each
-  // page at its own time (docs/decisions/0025). 0: none.
+  // HeapSystem::last_torn.
   HeapId last_torn() const {
-    return last_torn_.load(std::memory_order_relaxed);
+    return system_.last_torn.load(std::memory_order_relaxed);
   }
 
   void CheckInvariants();
@@ -177,8 +187,6 @@ class HeapRegistry {
   std::atomic<std::uint64_t> abandoned_count_{0};
   // Written under lock_, read by statistics.
   std::atomic<std::uint64_t> adopted_count_{0};
-  // Written by a forked child before it has a second thread.
-  std::atomic<HeapId> last_torn_{0};
 };
 
 template <const Config& kConfig>
@@ -353,6 +361,7 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
   system_.magazines.ResetLockAfterFork();
   system_.ace.ResetLockAfterFork();
   lock_.ResetAfterFork();
+  system_.holes.ResetAfterFork();
   // Another thread may have been visiting the heaps whose bits it took.
   for (std::atomic<std::uint64_t>& word : system_.touched) {
     word.store(~std::uint64_t{0}, std::memory_order_relaxed);
@@ -371,7 +380,7 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
       heap.abandoned_links().next = abandoned_;
       abandoned_ = id;
       abandoned_count_.fetch_add(1, std::memory_order_relaxed);
-      if (!is_mine) last_torn_.store(heaps, std::memory_order_relaxed);
+      if (!is_mine) system_.last_torn.store(heaps, std::memory_order_relaxed);
     }
   }
   GatedLock::OpenGate();

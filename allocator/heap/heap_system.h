@@ -14,6 +14,7 @@
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/metadata_pool.h"
 #include "allocator/heap/parcel.h"
+#include "allocator/heap/slab_holes.h"
 
 namespace hakmem {
 
@@ -87,6 +88,12 @@ struct HeapSystem {
       word.fetch_or(bit, std::memory_order_release);
     }
   }
+  SlabHoles holes;
+  // Heaps up to this id have blocks that may contradict their headers: there
+  // were other threads when the process was forked, and the kernel copied each
+  // page at its own time (docs/decisions/0025). 0: none. Written by a forked
+  // child before it has a second thread.
+  std::atomic<HeapId> last_torn{0};
   std::uint64_t depot_bytes = 0;
   std::uint64_t clear_bytes = 0;      // the most of each freed block
   std::uint32_t kept_span_units = 0;  // the most of each heap

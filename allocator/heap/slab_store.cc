@@ -48,7 +48,7 @@ void SlabStore::List(Slab& slab, unsigned bucket) {
   const SizeClass size_class = slab.size_class();
   const bool had_any = (non_empty_[size_class] >> bucket & 1) != 0;
   UnitIndex& head = lists_[size_class][bucket];
-  slab.bucket = static_cast<std::uint8_t>(bucket);
+  slab.bucket = bucket & 0xf;
   slab.previous = kNoUnit;
   slab.next = had_any ? head : kNoUnit;
   if (had_any) SlabAt(size_class, head).previous = slab.first_unit();
@@ -75,6 +75,7 @@ void SlabStore::Unlist(Slab& slab) {
 }
 
 void SlabStore::Refile(Slab& slab) {
+  slab.looks = 0;
   if (slab.available() == 0) {
     Unlist(slab);
     return;

@@ -73,7 +73,7 @@ class SlabStore {
   static constexpr unsigned kShares = 4;
   static constexpr unsigned kEmptyBucket = kShares;
   static constexpr unsigned kBuckets = kShares + 1;
-  static constexpr std::uint8_t kNotListed = 0xff;
+  static constexpr std::uint8_t kNotListed = 0xf;
 
   Zone& ZoneOf(SizeClass size_class) const;
   Slab& SlabAt(SizeClass size_class, UnitIndex unit) const;

@@ -274,5 +274,20 @@ TEST_F(SlabStoreTest, CountsWhatServedTakes) {
   EXPECT_EQ(store_.slabs_granted(), 1U);
 }
 
+// Or it would take what is in use for idle.
+TEST_F(SlabStoreTest, TakesAndPutsAreSeenByTheLookForIdleSlabs) {
+  const std::vector<void*> blocks = Take(kPool, 3);
+  const Zone& zone = ace_.region().coarse();
+  Slab& slab =
+      DescriptorOf(zone, zone.UnitOf(reinterpret_cast<Address>(blocks[0])))
+          .slab;
+  slab.looks = Slab::kIdleLooks;
+  Put(kPool, {blocks[2]});
+  EXPECT_EQ(slab.looks, 0U);
+  slab.looks = Slab::kIdleLooks;
+  EXPECT_EQ(Take(kPool, 1).size(), 1U);
+  EXPECT_EQ(slab.looks, 0U);
+}
+
 }  // namespace
 }  // namespace hakmem

@@ -295,6 +295,9 @@ class alignas(64) ThreadHeap {
 
   // Around a look at the heap's slabs, which meanwhile are not released.
   void LockForWalk() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) { lock_.Lock(); }
+  bool TryLockForWalk() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, lock_) {
+    return lock_.TryLock();
+  }
   void UnlockAfterWalk() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
 
  private:
@@ -469,12 +472,9 @@ class alignas(64) ThreadHeap {
   std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;
   // There may be more to reclaim than mail. Under lock_; a hint to TryTrim.
   std::atomic<bool> touched_{false};
-  // What only the owner changes is to be dropped.
-  bool torn_ ABSL_GUARDED_BY(lock_) = false;
-  // Magazines were dropped, which are still counted.
-  bool was_torn_ ABSL_GUARDED_BY(lock_) = false;
-  // Where FlushIdleClasses goes on.
-  std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;
+  bool torn_ ABSL_GUARDED_BY(lock_) = false;      // drop what the owner changes
+  bool was_torn_ ABSL_GUARDED_BY(lock_) = false;  // what was dropped is counted
+  std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;  // a class
   SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
   Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
   std::uint32_t parcels_ ABSL_GUARDED_BY(lock_) = 0;  // of this heap's making

@@ -6,6 +6,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/base/planted_defect.h"
+#include "allocator/heap/heap_holder.h"
 #include "allocator/heap/thread_heap_class.h"
 #include "allocator/reports/fatal.h"
 
@@ -44,7 +45,11 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::Tick() {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::LookAtTime() {
   until_tick_ = kTickInterval;
-  if (system_->ace.Tick()) TrimSomeHeaps();
+  if (!system_->ace.Tick()) return;
+  TrimSomeHeaps();
+  HeapHolder<kConfig> holder(*system_);
+  system_->holes.PurgeIdle(system_->ace, holder,
+                           system_->last_torn.load(std::memory_order_relaxed));
 }
 
 template <const Config& kConfig>

@@ -19,6 +19,7 @@ void Slab::Start(SizeClass size_class, UnitIndex first_unit,
   next = kNoUnit;
   previous = kNoUnit;
   bucket = 0;
+  looks = 0;
   bump_ = 0;
   free_count_ = 0;
   summary_ = 0;

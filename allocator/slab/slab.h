@@ -78,7 +78,12 @@ class Slab {
   // begins at this unit is free, `next` is ACE's (range_pool.h).
   UnitIndex next = kNoUnit;
   UnitIndex previous = kNoUnit;
-  std::uint8_t bucket = 0;
+  std::uint8_t bucket : 4 = 0;
+  // Since blocks were last taken or put: how often the look for idle slabs
+  // (slab_holes.h) came by, up to kIdleLooks; one more: and gave back what is
+  // free.
+  static constexpr unsigned kIdleLooks = 2;
+  std::uint8_t looks : 4 = 0;
 
  private:
   std::uint32_t WordCount() const { return (capacity() + 63) / 64; }

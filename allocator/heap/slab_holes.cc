@@ -1,0 +1,140 @@
+#include "allocator/heap/slab_holes.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/units.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/slab/slab.h"
+
+namespace hakmem {
+namespace {
+
+// A slab is at most half a SuperSlab, and no page is shorter.
+constexpr std::size_t kMaxPages = kSuperSlabBytes / 2 / (4 * kKiB);
+// The most that a thread of the program does at once for idle holes: the looks
+// take some 100 microseconds, and so do the calls, and one slab's more.
+constexpr std::uint32_t kLooks = 2048;
+constexpr std::uint32_t kCalls = 128;
+constexpr std::uint64_t kLookIntervalMs = 100;
+
+// A look at the slabs of one zone.
+struct HoleLook {
+  Ace& ace;
+  SlabHolder& slabs;
+  const Zone& zone;
+  HeapId last_torn;
+  std::size_t bytes = 0;
+  std::uint32_t calls = 0;
+  // Of memory that is locked each call would be.
+  bool refused = false;
+
+  template <typename Use>
+  void VisitSlab(UnitIndex unit, bool wait, const Use& use);
+  void PurgeSlab(const Slab& slab);
+  void PurgeIfIdle(Slab& slab);
+};
+
+// One call for each hole with a page in memory. What is in swap stays.
+void HoleLook::PurgeSlab(const Slab& slab) {
+  const std::size_t block_bytes = ClassBytes(slab.size_class());
+  const std::size_t page_bytes = ace.memory().PageBytes();
+  if (slab.available() * block_bytes < page_bytes) return;
+  const Address base = zone.UnitAddress(slab.first_unit());
+  const std::size_t slab_bytes =
+      kClassLayouts[slab.size_class()].slab_units * kUnitBytes;
+  unsigned char resident[kMaxPages];
+  if (!ace.memory().FindResident(base, slab_bytes, resident).ok()) {
+    std::fill(std::begin(resident), std::end(resident), 1);
+  }
+  std::size_t purged_bytes = 0;
+  for (Slab::Run run = slab.NextFreeRun(0); run.count != 0 && !refused;
+       run = slab.NextFreeRun(run.first + run.count)) {
+    const std::size_t first_page =
+        DivideRoundUp(run.first * block_bytes, page_bytes);
+    const std::size_t end_page =
+        (run.first + run.count) * block_bytes / page_bytes;
+    if (first_page >= end_page) continue;
+    const auto pages = static_cast<std::size_t>(
+        std::count_if(resident + first_page, resident + end_page,
+                      [](unsigned char page) { return page != 0; }));
+    if (pages == 0) continue;
+    ++calls;
+    refused = !ace.PurgePages(base + first_page * page_bytes,
+                              (end_page - first_page) * page_bytes);
+    if (!refused) purged_bytes += pages * page_bytes;
+  }
+  if (purged_bytes != 0) ace.NoteHoles(zone, slab.first_unit());
+  bytes += purged_bytes;
+}
+
+void HoleLook::PurgeIfIdle(Slab& slab) {
+  if (2 * slab.available() < slab.capacity()) return;
+  if (slab.looks == Slab::kIdleLooks) PurgeSlab(slab);
+  if (slab.looks <= Slab::kIdleLooks) slab.looks = (slab.looks + 1U) & 3U;
+}
+
+// If a slab starts with the unit.
+template <typename Use>
+void HoleLook::VisitSlab(UnitIndex unit, bool wait, const Use& use) {
+  const UnitRecord record =
+      zone.unit_record(unit).load(std::memory_order_relaxed);
+  const HeapId owner = UnitOwner(record);
+  if (record == 0 || owner == kSpanOwner || owner <= last_torn) return;
+  const SizeClass size_class = ClassOfUnit(zone, record);
+  if (size_class == kClassCount || SlabUnitOf(size_class, unit) != unit) return;
+  if (wait) {
+    slabs.Hold(owner);
+  } else if (!slabs.TryHold(owner)) {
+    return;
+  }
+  if (zone.unit_record(unit).load(std::memory_order_relaxed) == record) {
+    use(DescriptorOf(zone, unit).slab);
+  }
+  slabs.LetGo(owner);
+}
+
+}  // namespace
+
+std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs, HeapId last_torn) {
+  std::size_t bytes = 0;
+  for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
+    HoleLook look = {ace, slabs, *zone, last_torn};
+    const UnitIndex end = FirstUnitOfFrame(zone->frame_count());
+    for (UnitIndex unit = 0; unit < end && !look.refused; ++unit) {
+      look.VisitSlab(unit, /*wait=*/true,
+                     [&](const Slab& slab) { look.PurgeSlab(slab); });
+    }
+    bytes += look.bytes;
+  }
+  return bytes;
+}
+
+void SlabHoles::PurgeIdle(Ace& ace, SlabHolder& slabs, HeapId last_torn) {
+  // acquire: pairs with the release at the end.
+  if (looking_.exchange(true, std::memory_order_acquire)) return;
+  const std::uint64_t now_ms = ace.memory().NowMs();
+  if (now_ms >= next_ms_) {
+    next_ms_ = now_ms + kLookIntervalMs;
+    const Region& region = ace.region();
+    const Zone& zone = in_coarse_ ? region.coarse() : region.fine();
+    HoleLook look = {ace, slabs, zone, last_torn};
+    const UnitIndex end =
+        std::min(FirstUnitOfFrame(zone.frame_count()), next_unit_ + kLooks);
+    while (next_unit_ < end && look.calls < kCalls) {
+      look.VisitSlab(next_unit_++, /*wait=*/false,
+                     [&](Slab& slab) { look.PurgeIfIdle(slab); });
+    }
+    if (next_unit_ >= FirstUnitOfFrame(zone.frame_count())) {
+      next_unit_ = 0;
+      in_coarse_ = !in_coarse_;
+    }
+    if (look.refused) next_ms_ = ~std::uint64_t{0};
+  }
+  // release: pairs with the acquire above.
+  looking_.store(false, std::memory_order_release);
+}
+
+}  // namespace hakmem
