@@ -42,10 +42,10 @@ compilers=$(readelf --string-dump=.comment "$library")
 machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(442 463) ;;
-    *-debug.so) most=(452 472) ;;
-    *-tracing.so) most=(362 417) ;;
-    *) most=(336 399) ;;
+    *-hardened.so) most=(447 465) ;;
+    *-debug.so) most=(457 474) ;;
+    *-tracing.so) most=(367 421) ;;
+    *) most=(341 403) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
