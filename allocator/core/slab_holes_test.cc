@@ -69,7 +69,7 @@ class SlabHolesTest : public testing::Test {
       (i % kKeepEach == 0 ? kept_ : freed).push_back(block);
     }
     for (char* block : freed) Free(block);
-    // All that is whole is purged, and what is left in magazines of it.
+    // What magazines hold is back in the slabs, and what is whole with ACE.
     allocator_.upkeep().Reclaim(self_);
   }
   void ExpectKeptBlocks() {
@@ -161,6 +161,16 @@ TYPED_TEST(SlabHolesTest, StayWhereTheKernelRefuses) {
   this->ExpectKeptBlocks();
 }
 
+// As where a program has locked some pages of its own.
+TYPED_TEST(SlabHolesTest, OneRefusalIsOfOneSlab) {
+  this->MakeHoles(3000);
+  for (int i = 0; i < 2; ++i) this->Interval();
+  this->test_.memory.RefuseCall(1, EINVAL, FakeVirtualMemory::Refuse::kOnce,
+                                VmCall::kPurge);
+  EXPECT_GE(this->Purge(), this->kept_.size() * kUnitBytes / 2);
+  EXPECT_GT(this->Purge(), 0U);
+}
+
 // Ticks of the helper thread, so many decay delays long.
 TYPED_TEST(SlabHolesTest, GoBackByThemselvesWhenTheyAreIdle) {
   this->MakeHoles(3000);
@@ -193,7 +203,7 @@ TYPED_TEST(SlabHolesTest, GoBackByThemselvesWhenTheyAreIdle) {
   EXPECT_EQ(this->test_.memory.calls(VmCall::kNone), calls);
 }
 
-TYPED_TEST(SlabHolesTest, AreLookedForNoMoreWhereMemoryIsLocked) {
+TYPED_TEST(SlabHolesTest, AreAskedForOnceWhereMemoryIsLocked) {
   this->MakeHoles(3000);
   this->test_.memory.RefuseCall(
       1, EINVAL, FakeVirtualMemory::Refuse::kFromThenOn, VmCall::kPurge);

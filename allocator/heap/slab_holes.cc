@@ -28,8 +28,6 @@ struct HoleLook {
   HeapId last_torn;
   std::size_t bytes = 0;
   std::uint32_t calls = 0;
-  // Of memory that is locked each call would be.
-  bool refused = false;
 
   template <typename Use>
   void VisitSlab(UnitIndex unit, bool wait, const Use& use);
@@ -50,6 +48,7 @@ void HoleLook::PurgeSlab(const Slab& slab) {
     std::fill(std::begin(resident), std::end(resident), 1);
   }
   std::size_t purged_bytes = 0;
+  bool refused = false;  // as of locked memory; the rest would be, too
   for (Slab::Run run = slab.NextFreeRun(0); run.count != 0 && !refused;
        run = slab.NextFreeRun(run.first + run.count)) {
     const std::size_t first_page =
@@ -103,7 +102,7 @@ std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs, HeapId last_torn) {
   for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
     HoleLook look = {ace, slabs, *zone, last_torn};
     const UnitIndex end = FirstUnitOfFrame(zone->frame_count());
-    for (UnitIndex unit = 0; unit < end && !look.refused; ++unit) {
+    for (UnitIndex unit = 0; unit < end; ++unit) {
       look.VisitSlab(unit, /*wait=*/true,
                      [&](const Slab& slab) { look.PurgeSlab(slab); });
     }
@@ -131,7 +130,6 @@ void SlabHoles::PurgeIdle(Ace& ace, SlabHolder& slabs, HeapId last_torn) {
       next_unit_ = 0;
       in_coarse_ = !in_coarse_;
     }
-    if (look.refused) next_ms_ = ~std::uint64_t{0};
   }
   // release: pairs with the acquire above.
   looking_.store(false, std::memory_order_release);
