@@ -39,10 +39,11 @@ as_of() {
 
 echo 'int main(void) { void* volatile block = malloc(100); free(block); return block == NULL; }' |
   "${cc[@]}" -x c -include stdlib.h - -o "$scratch/plain"
+readelf=$("${cc[@]}" -print-prog-name=readelf)  # where the compiler is another system's, not the host's
 for variant in "$@"; do
   name=hakmem
   [[ $variant == release ]] || name=hakmem-$variant
-  readelf -dW "$build/lib$name.so" >"$scratch/dynamic"
+  "$readelf" -dW "$build/lib$name.so" >"$scratch/dynamic"
   needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$scratch/dynamic" | grep -Ev '^(libc\.|ld-(linux|musl))' || true)
   [[ -z $needed ]] || fail "$variant: it needs $needed beside libc"
   on_hakmem "$variant" env LD_PRELOAD="$build/lib$name.so" "$scratch/plain"
