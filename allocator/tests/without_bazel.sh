@@ -63,7 +63,7 @@ build_conformance() {
   done >"$scratch/sources"
   mkdir "$scratch/objects"
   (cd "$scratch/objects" && sed "/^allocator/s|^|$tree/|" "$scratch/sources" | xargs -n1 "-P$(nproc)" "$cxx" "${flags[@]}" -c)
-  "$cxx" "$scratch"/objects/*.o -o "$scratch/conformance_test_on_libc" -pthread
+  "$cxx" "$scratch"/objects/*.o -o "$scratch/conformance_test_on_libc" -pthread "-Wl,-rpath,\$ORIGIN/$folder"
   mkdir -p "$scratch/$folder"
   compile -fPIC -shared "$folder/plugin.cc" -o "$scratch/$folder/libplugin.so"
 }
