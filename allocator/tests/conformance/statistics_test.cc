@@ -90,8 +90,8 @@ TEST(Statistics, AreToldAtASignalThatEndsTheProcess) {
   }
 }
 
-// As Rust's runtime has it: handlers of signals run on 8 KiB, or on 16 where the
-// registers that are kept there take half of that (arm64).
+// As Rust's runtime has it: handlers of signals run on 8 KiB, or on 16 where
+// the registers that are kept there take half of that (arm64).
 TEST(Statistics, DISABLED_IsEndedOnAShortStack) {
   constexpr std::size_t kBytes = sizeof(ucontext_t) > 4096 ? 16384 : 8192;
   const std::size_t page = static_cast<std::size_t>(getpagesize());
