@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 
 #include "allocator/base/json_text.h"
+#include "allocator/base/raw_print.h"
 #include "allocator/config/options.h"
 #include "allocator/core/live_count.h"
 #include "allocator/frontend/background.h"
@@ -52,7 +54,13 @@ void Prewarm() {
   std::string_view rest = CurrentOptions().prewarm;
   for (SizeAndCount pair = {}; !rest.empty();) {
     if (!TakeSizeAndCount(rest, pair)) return;
-    ProductPrewarm(pair.size_bytes, pair.count);
+    const std::size_t ready = ProductPrewarm(pair.size_bytes, pair.count);
+    if (ready == pair.count) continue;
+    RawPrinter out;
+    out.Text("hakmem: warning: HAKMEM_PREWARM: ").Decimal(ready);
+    out.Text(" of ").Decimal(pair.count).Text(" blocks of ");
+    out.Decimal(pair.size_bytes).Text(" bytes are ready\n");
+    WriteFd(kStderrFd, out.text());
   }
 }
 

@@ -39,6 +39,7 @@ const HeapOptions& StartupOptions() {
   SampleHardened(parsed, ProductVariant());
   ReadOptions(parsed);
   WarnOfOtherVariants(parsed, ProductVariant());
+  WarnOfMissingOptions(parsed, ProductVariant());
   WarnOfWeakened(parsed, ProductVariant());
   if (!ProductMayCheckKinds() || parsed.values.deep_bind != 0) {
     LeaveKindsAlone(parsed);

@@ -26,6 +26,11 @@ const OptionSpec* FindOption(std::string_view name) {
   return nullptr;
 }
 
+bool HasOption(const OptionSpec& spec, std::string_view variant) {
+  const std::string_view variants = spec.variants;
+  return variants.empty() || variants.find(variant) != std::string_view::npos;
+}
+
 // The shift that a suffix stands for; 0 when `c` is none.
 unsigned SuffixShift(char c) {
   switch (c) {
@@ -275,9 +280,7 @@ void WarnOfOtherVariants(const ParsedOptions& options,
   for (const OptionSpec& spec : kOptionTable) {
     if (options.origins[&spec - kOptionTable.data()] ==
             OptionOrigin::kDefault ||
-        spec.variants[0] == '\0' ||
-        std::string_view(spec.variants).find(variant) !=
-            std::string_view::npos) {
+        HasOption(spec, variant)) {
       continue;
     }
     // "0" asks for nothing.
@@ -288,6 +291,60 @@ void WarnOfOtherVariants(const ParsedOptions& options,
     RawPrinter out;
     out.Text("hakmem: warning: ").Text(spec.name).Text(" needs the ");
     out.Text(spec.variants).Text(" variant; ignored\n");
+    WriteFd(kStderrFd, out.text());
+  }
+}
+
+namespace {
+
+// A name that the table does not have is no constant.
+consteval std::size_t IndexOf(std::string_view name) {
+  std::size_t index = 0;
+  while (name != kOptionTable[index].name) ++index;
+  return index;
+}
+
+// An option that does nothing while the other asks for nothing.
+struct Need {
+  std::size_t option;
+  std::size_t needed;
+};
+constexpr Need kNeeds[] = {
+    {IndexOf("HAKMEM_STATS_AT_SIGNALS"), IndexOf("HAKMEM_STATS")},
+    {IndexOf("HAKMEM_TRACE_SAMPLE"), IndexOf("HAKMEM_TRACE")},
+    {IndexOf("HAKMEM_TRACE_STACKS"), IndexOf("HAKMEM_TRACE")},
+    {IndexOf("HAKMEM_HEAP_PROFILE"), IndexOf("HAKMEM_PROFILE_BYTES")},
+};
+
+// The option that `spec` does nothing without, or null.
+const OptionSpec* NeededBy(const OptionSpec& spec) {
+  for (const Need& need : kNeeds) {
+    if (&spec == &kOptionTable[need.option]) return &kOptionTable[need.needed];
+  }
+  return nullptr;
+}
+
+// For the options of kNeeds, whose least number is the one that asks for
+// nothing.
+bool AsksForSomething(const OptionSpec& spec, const Options& options) {
+  if (spec.path != nullptr) return (options.*spec.path)[0] != '\0';
+  return options.*spec.number > spec.minimum;
+}
+
+}  // namespace
+
+void WarnOfMissingOptions(const ParsedOptions& options,
+                          std::string_view variant) {
+  for (const OptionSpec& spec : kOptionTable) {
+    const OptionSpec* const needed = NeededBy(spec);
+    if (needed == nullptr || !HasOption(spec, variant) ||
+        !AsksForSomething(spec, options.values) ||
+        AsksForSomething(*needed, options.values)) {
+      continue;
+    }
+    RawPrinter out;
+    out.Text("hakmem: warning: ").Text(spec.name).Text(" needs ");
+    out.Text(needed->name).Text("; ignored\n");
     WriteFd(kStderrFd, out.text());
   }
 }

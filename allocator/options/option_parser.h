@@ -62,6 +62,11 @@ void ReadOptions(ParsedOptions& options);
 void WarnOfOtherVariants(const ParsedOptions& options,
                          std::string_view variant);
 
+// Each option that does nothing without another, which is not given, too:
+//   hakmem: warning: HAKMEM_TRACE_STACKS needs HAKMEM_TRACE; ignored
+void WarnOfMissingOptions(const ParsedOptions& options,
+                          std::string_view variant);
+
 // The options of the environment that weaken the hardened variant are named,
 // unless HAKMEM_WARN_WEAKENED=0:
 //   hakmem: warning: weakened by HAKMEM_CLEAR=256 (HAKMEM_WARN_WEAKENED=0: …

@@ -54,6 +54,51 @@ TEST(WarnOfOtherVariants, IsSilentWhereNothingIsAsked) {
             "");
 }
 
+std::string MissingIn(std::string_view variant,
+                      const std::vector<const char*>& variables) {
+  const ParsedOptions options = Given(variables);
+  testing::internal::CaptureStderr();
+  WarnOfMissingOptions(options, variant);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(WarnOfMissingOptions, NamesWhatDoesNothingByItself) {
+  EXPECT_EQ(MissingIn("release", {"HAKMEM_STATS_AT_SIGNALS=1"}),
+            "hakmem: warning: HAKMEM_STATS_AT_SIGNALS needs HAKMEM_STATS; "
+            "ignored\n");
+  EXPECT_EQ(
+      MissingIn("release", {"HAKMEM_STATS_AT_SIGNALS=1", "HAKMEM_STATS=0"}),
+      MissingIn("release", {"HAKMEM_STATS_AT_SIGNALS=1"}));
+  EXPECT_EQ(
+      MissingIn("tracing", {"HAKMEM_TRACE_STACKS=1", "HAKMEM_TRACE_SAMPLE=2"}),
+      "hakmem: warning: HAKMEM_TRACE_SAMPLE needs HAKMEM_TRACE; ignored\n"
+      "hakmem: warning: HAKMEM_TRACE_STACKS needs HAKMEM_TRACE; ignored\n");
+  EXPECT_EQ(
+      MissingIn("release", {"HAKMEM_HEAP_PROFILE=1", "HAKMEM_PROFILE_BYTES=0"}),
+      "hakmem: warning: HAKMEM_HEAP_PROFILE needs HAKMEM_PROFILE_BYTES; "
+      "ignored\n");
+}
+
+TEST(WarnOfMissingOptions, IsSilentWhereAllIsThereOrNothingAsked) {
+  EXPECT_EQ(
+      MissingIn("tracing", {"HAKMEM_STATS_AT_SIGNALS=1", "HAKMEM_STATS=s",
+                            "HAKMEM_TRACE=t", "HAKMEM_TRACE_STACKS=1",
+                            "HAKMEM_TRACE_SAMPLE=2", "HAKMEM_HEAP_PROFILE=1"}),
+      "");
+  EXPECT_EQ(MissingIn("tracing",
+                      {"HAKMEM_STATS_AT_SIGNALS=0", "HAKMEM_TRACE_STACKS=0",
+                       "HAKMEM_TRACE_SAMPLE=1", "HAKMEM_PROFILE_BYTES=0"}),
+            "");
+}
+
+// WarnOfOtherVariants has named it.
+TEST(WarnOfMissingOptions, LeavesOtherVariantsOptionsAlone) {
+  EXPECT_EQ(MissingIn("release", {"HAKMEM_TRACE_STACKS=1"}), "");
+  EXPECT_EQ(MissingIn("hardened",
+                      {"HAKMEM_HEAP_PROFILE=1", "HAKMEM_PROFILE_BYTES=0"}),
+            "");
+}
+
 std::string WeakenedIn(const std::string& variant,
                        const std::vector<const char*>& variables) {
   ParsedOptions options = Given(variables);
@@ -85,6 +130,7 @@ TEST(WarnOfWeakened, IsSilentWhereNothingDoesOrNobodyWantsToHear) {
       WeakenedIn("hardened", {"HAKMEM_CLEAR=256", "HAKMEM_WARN_WEAKENED=0"}),
       "");
 }
+
 TEST(SampleHardened, GuardsUnlessTheEnvironmentSaysOtherwise) {
   const auto sampled = [](const std::string& variant,
                           const std::vector<const char*>& variables) {

@@ -42,10 +42,10 @@ compilers=$(readelf --string-dump=.comment "$library")
 machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(447 465) ;;
-    *-debug.so) most=(457 474) ;;
-    *-tracing.so) most=(367 421) ;;
-    *) most=(341 403) ;;
+    *-hardened.so) most=(448 465) ;;
+    *-debug.so) most=(458 474) ;;
+    *-tracing.so) most=(368 421) ;;
+    *) most=(342 403) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT

@@ -122,6 +122,19 @@ TEST(Options, PrewarmHasBlocksReadyBeforeTheProgramStarts) {
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
+TEST(Options, PrewarmSaysHowManyBlocksItCouldNotHave) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child = RunChild(
+      {.test = "Options.DISABLED_Succeeds",
+       .environment = {"HAKMEM_PREWARM=40000:5000", "HAKMEM_HEAP_LIMIT=64M"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_TRUE(std::regex_search(
+      child.output,
+      std::regex("hakmem: warning: HAKMEM_PREWARM: [0-9]{3,4} of 5000 blocks "
+                 "of 40000 bytes are ready\n")))
+      << child.output;
+}
+
 TEST(Options, UnknownOnesAreReportedOnce) {
   HAKMEM_ONLY_ON_HAKMEM();
   const ChildResult child = RunChild({.test = "Options.DISABLED_Succeeds",
