@@ -2,6 +2,7 @@
 // memory, and rest.
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <set>
@@ -15,6 +16,7 @@
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/lookup/lookup.h"
+#include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/reports/address_facts.h"
 #include "gtest/gtest.h"
 
@@ -155,6 +157,25 @@ TYPED_TEST(AllocatorBoundsTest, KindsMayBeLetPass) {
     const AddressFacts facts =
         LookUp(test.allocator->ace(), reinterpret_cast<Address>(block));
     if (size <= kMaxPoolBytes) EXPECT_STREQ(facts.block.state, "quarantined");
+  }
+  test.allocator->CheckInvariants();
+}
+
+// A block whose new place is refused stays where it is, as others do.
+TYPED_TEST(AllocatorBoundsTest, OfAKindThatIsLetPassItShrinksWithoutMemory) {
+  HeapOptions options;
+  options.check_kinds = 0;
+  TestAllocator<TypeParam::kConfig> test(options);
+  for (const std::size_t size : {5000U, 200'000U}) {
+    void* block = test.allocator->Allocate(test.self, size);
+    test.allocator->SetKind(block, BlockKind::kNew);
+    std::memset(block, 0x11, size);
+    test.memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
+    EXPECT_EQ(test.allocator->Reallocate(test.self, block, 90), block) << size;
+    test.memory.RefuseNothing();
+    EXPECT_EQ(test.allocator->UsableSize(test.self, block), 90U);
+    EXPECT_EQ(static_cast<char*>(block)[89], 0x11);
+    test.allocator->Free(test.self, block);
   }
   test.allocator->CheckInvariants();
 }

@@ -259,14 +259,7 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
   if (block.guarded) {
     guards_.blocks().Shrink(pointer, size_bytes);
   } else if (kConfig.check_bounds) {
-    if (!hardening_.SetSize(pointer, block.size_class, size_bytes)) {
-      if (hardening_.MayUse(self, pointer, block, PointerUse::kRealloc,
-                            BlockKind::kMalloc)) {
-        ReportMisuse(ace_,
-                     Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
-      }
-      return Misused();
-    }
+    if (!hardening_.SetSize(self, pointer, block, size_bytes)) return Misused();
   } else if (!(kProfiles<kConfig> && block.is_sampled() &&
                profile_.SetAskedClass(pointer, ClassOf(size_bytes))) &&
              !SetAskedClass(ace_.region(), pointer, block.size_class,

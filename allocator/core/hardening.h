@@ -111,7 +111,9 @@ class NoHardening {
     return ClassBytes(size_class);
   }
   static constexpr void SetKind(void*, BlockKind) {}
-  static constexpr bool SetSize(void*, SizeClass, std::size_t) { return true; }
+  static constexpr bool SetSize(Heap*, void*, const LiveBlock&, std::size_t) {
+    return true;
+  }
   static constexpr void StartBounds(void*, std::size_t) {}
   static constexpr void StopBounds(void*, std::size_t, std::size_t) {}
   static constexpr std::uint64_t clear_bytes() { return kClearAll; }
@@ -264,8 +266,9 @@ class Hardening {
   void SetKind(void* block, BlockKind kind);
   // The block of a slab stays where it is though a smaller one would do, be it
   // the caller's heap's or another's. False: it is not intact, or was freed
-  // meanwhile.
-  bool SetSize(void* block, SizeClass size_class, std::size_t size_bytes);
+  // meanwhile, which was reported.
+  bool SetSize(Heap* self, void* pointer, const LiveBlock& block,
+               std::size_t size_bytes);
   // The size of a span or Huge block is set; its canary goes, and what is
   // beyond the new size.
   void StartBounds(void* block, std::size_t size_bytes);

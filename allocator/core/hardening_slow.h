@@ -177,11 +177,22 @@ bool Hardening<kConfig>::ResizeInPlace(Heap* self, void* pointer, unsigned code,
 }
 
 template <const Config& kConfig>
-bool Hardening<kConfig>::SetSize(void* block, SizeClass size_class,
+bool Hardening<kConfig>::SetSize(Heap* self, void* pointer,
+                                 const LiveBlock& block,
                                  std::size_t size_bytes) {
-  return IsTiny(size_class)
-             ? ResizeIn<true, false>(block, size_class, size_bytes)
-             : ResizeIn<false, false>(block, size_class, size_bytes);
+  const auto resize = [&] {
+    return IsTiny(block.size_class)
+               ? ResizeIn<true, false>(pointer, block.size_class, size_bytes)
+               : ResizeIn<false, false>(pointer, block.size_class, size_bytes);
+  };
+  if (resize()) return true;
+  constexpr PointerUse kUse = PointerUse::kRealloc;
+  if (!MayUse(self, pointer, block, kUse, BlockKind::kMalloc)) return false;
+  // One of another kind, which is let pass, is malloc's from now on.
+  SetKind(pointer, BlockKind::kMalloc);
+  if (resize()) return true;
+  ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(self, pointer, kUse));
+  return false;
 }
 
 template <const Config& kConfig>
