@@ -1,10 +1,14 @@
 // What the hardened variants keep of blocks: sizes, canaries, kinds, clear
 // memory, and rest.
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +22,8 @@
 #include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/reports/address_facts.h"
+#include "allocator/reports/misuse_policy.h"
+#include "allocator/reports/report_text.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -207,6 +213,44 @@ TYPED_TEST(AllocatorBoundsTest, WritesAfterFreeAreFoundBeforeReuse) {
     EXPECT_DEATH(use_all(), "write after free of .*from offset 16: 01") << size;
     blocks[100][16] = 0;
   }
+}
+
+// With HAKMEM_ON_MISUSE=log the program goes on, also in a thread whose stack
+// is short.
+TYPED_TEST(AllocatorBoundsTest, ManyBlocksWrittenAfterFreeArePassedOver) {
+  constexpr std::size_t kBlocks = 20'000;
+  std::vector<char*> blocks(kBlocks);
+  for (char*& block : blocks) block = this->Allocate(40);
+  for (char* block : blocks) this->Free(block);
+  for (char* block : blocks) *block = 1;
+  SetOnMisuse(OnMisuse::kLog);
+  SetReportStacks(false);
+  const std::uint64_t before = MisuseCount();
+  struct Call {
+    std::function<void*()> allocate;
+    void* block = nullptr;
+  } call = {[this] { return this->Allocate(40); }};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kMiB), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(
+                &thread, &attributes,
+                [](void* context) -> void* {
+                  Call& mine = *static_cast<Call*>(context);
+                  mine.block = mine.allocate();
+                  return nullptr;
+                },
+                &call),
+            0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  SetReportStacks(true);
+  SetOnMisuse(OnMisuse::kAbort);
+  EXPECT_GT(MisuseCount(), before + kBlocks / 2);
+  ASSERT_NE(call.block, nullptr);
+  EXPECT_EQ(std::count(blocks.begin(), blocks.end(), call.block), 0);
+  this->Free(call.block);
 }
 
 // Half a ring of others is freed before a block can come back.

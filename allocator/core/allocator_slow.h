@@ -54,31 +54,34 @@ void Allocator<kConfig>::Start() {
 template <const Config& kConfig>
 void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                                    std::size_t size_bytes, Refusal& refusal) {
-  void* block = nullptr;
-  bool sampled = false;
-  if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
-    heaps_.GoHomeIfTime(self);
+  void* block;
+  bool sampled;
+  // Damaged blocks are passed over, and there may be many of them.
+  for (bool fit = false; !fit;) {
+    block = nullptr;
+    sampled = false;
+    if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
+      heaps_.GoHomeIfTime(self);
+    }
+    // A signal handler may fork at any moment, and its child, which goes on
+    // here, takes the heap away from `self`.
+    Heap* const heap = self;
+    if (Heaps::Serves(heap)) {
+      sampled = heap->WindUp(size_class);
+      // The host's on_attach may have filled the magazine.
+      block = Heap::TryPop(heap->Cache(size_class));
+      if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
+    } else if (Heap* shared = heaps_.Shared(refusal); shared != nullptr) {
+      block = shared->AllocateDirect(size_class, refusal);
+      if (block != nullptr) counters_.CountDirect(size_class);
+    }
+    if (block == nullptr) return nullptr;
+    fit = IsTiny(size_class)
+              ? hardening_.template MayHandOutSlow<true>(
+                    View<true>(), size_class, block, size_bytes)
+              : hardening_.template MayHandOutSlow<false>(
+                    View<false>(), size_class, block, size_bytes);
   }
-  // A signal handler may fork at any moment, and its child, which goes on here,
-  // takes the heap away from `self`.
-  Heap* const heap = self;
-  if (Heaps::Serves(heap)) {
-    sampled = heap->WindUp(size_class);
-    // The host's on_attach may have filled the magazine.
-    block = Heap::TryPop(heap->Cache(size_class));
-    if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
-  } else if (Heap* shared = heaps_.Shared(refusal); shared != nullptr) {
-    block = shared->AllocateDirect(size_class, refusal);
-    if (block != nullptr) counters_.CountDirect(size_class);
-  }
-  if (block == nullptr) return nullptr;
-  const bool fit = IsTiny(size_class)
-                       ? hardening_.template MayHandOutSlow<true>(
-                             View<true>(), size_class, block, size_bytes)
-                       : hardening_.template MayHandOutSlow<false>(
-                             View<false>(), size_class, block, size_bytes);
-  if (!fit) [[unlikely]]
-    return TryClass(self, size_class, size_bytes, refusal);
   // A detour is told of instead.
   sampled = kProfiles<kConfig> && sampled && !SampledGuards::paused() &&
             refusal.reason == FailureReason::kNone;
