@@ -23,6 +23,7 @@
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/reports/address_facts.h"
 #include "allocator/reports/misuse_policy.h"
+#include "allocator/reports/report_sources.h"
 #include "allocator/reports/report_text.h"
 #include "gtest/gtest.h"
 
@@ -149,6 +150,43 @@ TYPED_TEST(AllocatorBoundsTest, KindsMustAgree) {
         << size;
     this->allocator_.Free(this->self_, block, BlockKind::kNewArray);
   }
+}
+
+// A refused call touches nothing, whoever makes it, and its report says so.
+TYPED_TEST(AllocatorBoundsTest, WhatIsRefusedStaysLive) {
+  static Ace* ace;
+  ace = &this->allocator_.ace();
+  SetSurroundingsSource([](std::uintptr_t address, Surroundings& around) {
+    around = LookAround(*ace, address);
+  });
+  const std::string live = "[^\n]*\n[^\n]*\n  block: 0x[^\n]*, live\\)";
+  auto* other = this->test_.NewThread();
+  this->allocator_.Free(other, this->allocator_.Allocate(other, 56));
+  for (const std::size_t size : kSizes) {
+    for (auto** self : {&this->self_, &other}) {
+      char* block = this->Allocate(size);
+      block[size] ^= 1;
+      EXPECT_DEATH(this->allocator_.Free(*self, block), "overflow of " + live)
+          << size;
+      SetOnMisuse(OnMisuse::kLog);
+      this->allocator_.Free(*self, block);
+      EXPECT_EQ(this->allocator_.Reallocate(*self, block, 7), nullptr);
+      EXPECT_EQ(this->Usable(block), size);
+      EXPECT_EQ(this->allocator_.CheckHeap(this->self_), 1U) << size;
+      SetOnMisuse(OnMisuse::kAbort);
+      block[size] ^= 1;
+      EXPECT_DEATH(this->allocator_.Free(*self, block, BlockKind::kNew),
+                   "mismatched free of " + live)
+          << size;
+      SetOnMisuse(OnMisuse::kLog);
+      this->allocator_.Free(*self, block, BlockKind::kNew);
+      SetOnMisuse(OnMisuse::kAbort);
+      EXPECT_EQ(this->Usable(block), size);
+      this->Free(block);
+    }
+  }
+  SetSurroundingsSource(nullptr);
+  this->allocator_.Detach(other);
 }
 
 TYPED_TEST(AllocatorBoundsTest, KindsMayBeLetPass) {

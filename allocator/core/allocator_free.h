@@ -65,9 +65,8 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
     if (Heaps::Serves(heap)) heap->NoteSampleFreed(SampleGaps::kLarge);
   }
   if (large && !large_.Claim(self, pointer, PointerUse::kFree, block)) return;
-  if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) {
-    if (large) large_.Unclaim(pointer, block);
-  } else if (large) {
+  if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) return;
+  if (large) {
     large_.FreeClaimed(self, pointer, block);
   } else {
     FreeSlabBlock(self, pointer, block, kind);

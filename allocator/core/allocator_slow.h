@@ -341,7 +341,6 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
   }
   if (!hardening_.MayUse(self, pointer, block, PointerUse::kRealloc,
                          BlockKind::kMalloc)) {
-    if (large) large_.Unclaim(pointer, block);
     return Misused();
   }
   if (block.guarded) {

@@ -226,7 +226,7 @@ class Hardening {
     return true;
   }
   // A block of another heap, Queued just now. False: it is not as it should be,
-  // which was reported, and stays Queued for ever.
+  // and live again, which was reported.
   HAK_ALWAYS_INLINE bool FreedByOther(Heap* heap, void* block,
                                       SizeClass size_class, HeapId owner,
                                       BlockKind kind);
@@ -243,7 +243,8 @@ class Hardening {
         std::memory_order_relaxed);
   }
   // Whether the program may do this with the live block, or with one that the
-  // caller has made Queued. If not, it was told.
+  // caller has claimed or made Queued. If not, the block is live again, and the
+  // program was told.
   HAK_NOINLINE bool MayUse(Heap* self, const void* pointer,
                            const LiveBlock& block, PointerUse use,
                            BlockKind kind,
@@ -352,6 +353,9 @@ class Hardening {
   // has cleared what is behind it, or is about to.
   bool IsTaken(const void* pointer, const LiveBlock& block,
                BlockState state) const;
+  // What the caller has claimed, or made Queued, is live again.
+  void GiveBack(const void* pointer, const LiveBlock& block,
+                BlockState state) const;
   // Whether calls of another family than a block's are told from right ones:
   // no longer, once a module is found whose operators are its own.
   bool MustMatch();

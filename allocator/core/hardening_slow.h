@@ -55,6 +55,28 @@ bool Hardening<kConfig>::IsTaken(const void* pointer, const LiveBlock& block,
 }
 
 template <const Config& kConfig>
+void Hardening<kConfig>::GiveBack(const void* pointer, const LiveBlock& block,
+                                  BlockState state) const {
+  const auto address = reinterpret_cast<Address>(pointer);
+  const Region& region = ace_.region();
+  if (block.route == Route::kHuge) {
+    ace_.UnclaimHuge(address);
+  } else if (block.route == Route::kSpan) {
+    // release: pairs with the acquire in LargeBlocks::ClaimSpan.
+    region.coarse().header(address).store(
+        MakeHeader(BlockState::kLive, kSpanCode), std::memory_order_release);
+  } else if (state == BlockState::kQueued) {
+    // The owner may have freed it, by plain stores.
+    HeaderByte queued = MakeHeader(state, block.size_class + 1U);
+    (block.route == Route::kTiny ? region.fine() : region.coarse())
+        .header(address)
+        .compare_exchange_strong(
+            queued, MakeHeader(BlockState::kLive, block.size_class + 1U),
+            std::memory_order_relaxed);
+  }
+}
+
+template <const Config& kConfig>
 bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
                                 const LiveBlock& block, PointerUse use,
                                 BlockKind kind, BlockState state) {
@@ -65,6 +87,7 @@ bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
     if (block.guarded) {
       guards_.blocks().ReportMismatch(report, kind);
     } else {
+      GiveBack(pointer, block, state);
       FatalMismatch(report, block.kind, kind);
     }
     return false;
@@ -77,6 +100,7 @@ bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
     ReportMisuse(ace_, call);
     return false;
   }
+  GiveBack(pointer, block, state);
   FatalOverflow(ReportOf(block, call), block.size_bytes,
                 damage - reinterpret_cast<Address>(pointer));
   return false;

@@ -103,7 +103,7 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
     found = LookBehind(zone, address, block_bytes, pages);
   } else if (HeaderCode(before) == HeaderCode(live) &&
              HeaderState(before) != BlockState::kQueued) {
-    // A Queued block may be one that was refused for what is in it.
+    // A Queued block is changing, or on its way to its owner.
     const std::size_t clear_bytes =
         std::min<std::uint64_t>(block_bytes, clear_bytes_);
     const std::size_t at_bytes = pages.FirstNonZero(address, clear_bytes);
