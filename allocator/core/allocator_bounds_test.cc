@@ -124,6 +124,19 @@ TYPED_TEST(AllocatorBoundsTest, SlackIsClearWhenABlockIsHandedOutOrResized) {
   test.allocator->CheckInvariants();
 }
 
+TYPED_TEST(AllocatorBoundsTest, NoByteIsNotOneByte) {
+  char* const block = this->Allocate(1);
+  void* const none =
+      this->allocator_.AllocateAligned(this->self_, 2 * kMaxPoolBytes, 0);
+  EXPECT_DEATH(this->allocator_.FreeSized(this->self_, block, 0, 16),
+               "wrong-size free of .*given 0 bytes, asked for with 1 bytes");
+  EXPECT_DEATH(
+      this->allocator_.FreeSized(this->self_, none, 1, 2 * kMaxPoolBytes),
+      "wrong-size free of .*given 1 bytes, asked for with 0 bytes");
+  this->allocator_.FreeSized(this->self_, block, 1, 16);
+  this->allocator_.FreeSized(this->self_, none, 0, 2 * kMaxPoolBytes);
+}
+
 TYPED_TEST(AllocatorBoundsTest, ResizingKeepsContentAndMovesTheCanary) {
   char* block = this->Allocate(100);
   std::memset(block, 0x11, 100);

@@ -169,11 +169,7 @@ bool SizeFits(LargeBlocks<kConfig>& large_blocks, HeapProfile& profile,
               const void* pointer, const LiveBlock& block,
               std::size_t size_bytes, std::size_t alignment_bytes) {
   if (block.empty) return size_bytes == 0;
-  if constexpr (kConfig.check_bounds) {
-    // A block that was asked for with no bytes may have got one by realloc.
-    return std::max<std::size_t>(size_bytes, 1) ==
-           std::max<std::size_t>(block.size_bytes, 1);
-  }
+  if constexpr (kConfig.check_bounds) return size_bytes == block.size_bytes;
   const bool small =
       size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes;
   if (block.route >= Route::kSpan) {
@@ -200,7 +196,6 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
   }
   const BlockReport report =
       ReportOf(block, Heaps::ReportFor(self, pointer, PointerUse::kFree));
-  alignment_bytes = std::max(alignment_bytes, kMinAlignmentBytes);
   if (!IsPowerOfTwo(alignment_bytes) ||
       !IsAligned(reinterpret_cast<Address>(pointer), alignment_bytes)) {
     if (block.guarded) {
@@ -210,6 +205,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
     }
     return false;
   }
+  alignment_bytes = std::max(alignment_bytes, kMinAlignmentBytes);
   if (!SizeFits(large_, profile_, pointer, block, size_bytes,
                 alignment_bytes)) {
     if (block.guarded) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
 #include "allocator/core/allocator_class.h"
@@ -250,8 +251,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
     Heap* heap, void* pointer, std::size_t size_bytes,
     std::size_t alignment_bytes, std::size_t most_bytes, BlockKind kind) {
   // Size 0 wraps around: the slow part serves it.
-  if (size_bytes - 1 >= most_bytes || alignment_bytes > kMinAlignmentBytes)
-      [[unlikely]] {
+  if (size_bytes - 1 >= most_bytes || alignment_bytes > kMinAlignmentBytes ||
+      !IsPowerOfTwo(alignment_bytes)) [[unlikely]] {
     return false;
   }
   ZoneView& view = View<true>();

@@ -197,6 +197,20 @@ TYPED_TEST(AllocatorTest, ReallocateWithinAClassStaysInPlace) {
   EXPECT_EQ(this->Usable(least), TypeParam::kConfig.check_bounds ? 1U : 16U);
 }
 
+// Whatever the block's address is a multiple of.
+TYPED_TEST(AllocatorTest, NoBlockWasAskedForWithSuchAnAlignment) {
+  for (const std::size_t size : {100, 5000, 100'000}) {
+    void* block = this->allocator_.Allocate(this->self_, size);
+    for (const std::size_t alignment : {0, 3, 12, 24}) {
+      EXPECT_DEATH(
+          this->allocator_.FreeSized(this->self_, block, size, alignment),
+          "wrong-alignment free of ")
+          << alignment;
+    }
+    this->allocator_.FreeSized(this->self_, block, size, 1);
+  }
+}
+
 TYPED_TEST(AllocatorTest, SpansGrowInPlaceAndMoveTheirPages) {
   auto* block = static_cast<char*>(
       this->allocator_.Allocate(this->self_, 100 * kUnitBytes));

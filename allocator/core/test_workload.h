@@ -10,6 +10,7 @@
 #ifndef HAKMEM_ALLOCATOR_CORE_TEST_WORKLOAD_H_
 #define HAKMEM_ALLOCATOR_CORE_TEST_WORKLOAD_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -159,6 +160,7 @@ class TestWorkload {
     return true;
   }
   void Reallocate(std::size_t size) {
+    size = std::max<std::size_t>(size, 1);  // a realloc to 0 bytes frees
     Heap*& thread = self();
     void* block = Pick();
     const std::size_t usable = model_.At(block).usable;
