@@ -3,7 +3,7 @@
 //
 // Owns: the place to jump back to, one per thread. Called by: fuzz targets,
 // which are linked so that the platform's AbortProcess and WriteFd are those of
-// misuse_trap.cc (kTrapLinkopts in fuzz/BUILD). Thread-safety: any thread.
+// misuse_trap.cc (_TRAP_LINKOPTS in fuzz/BUILD). Thread-safety: any thread.
 //
 // The jump leaves all frames of the allocator as they are. A report about a
 // pointer is made before anything is changed and without a lock; after any

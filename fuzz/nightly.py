@@ -141,7 +141,10 @@ class Night:
         inputs = sorted(self.findings(name).glob(new.name + "*"))
         if not inputs and status not in (0, CUT_SHORT):
             # It would fail again at once, and have had the least time of all.
-            target["broken"] = "ended with status %d and left no input: %s" % (status, (log.splitlines() or ["no word"])[-1])
+            words = self.findings(name) / "broken.log"
+            words.write_text(log, encoding="utf-8")
+            target["broken"] = "ended with status %d and left no input: %s (%s)" % (
+                status, (log.splitlines() or ["no word"])[-1], words)
         for path in inputs:
             slow = path.name.removeprefix(new.name).startswith(SLOW)
             if not slow or self.is_slow_again(name, path):

@@ -87,9 +87,11 @@ done
         self.assertEqual((target["edges"], target["new_edges"]), (99, 0))
 
     def test_a_program_that_cannot_start_is_found_and_not_tried_again(self):
-        done, target = self.night_of("echo ASan cannot proceed correctly; exit 1")
+        done, target = self.night_of("echo ASan cannot proceed; exit 1")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("%s ended with status 1 and left no input: ASan cannot proceed" % TARGET, done.stdout)
+        words = self.out / "findings" / TARGET / "broken.log"
+        self.assertIn("%s ended with status 1 and left no input: ASan cannot proceed (%s)" % (TARGET, words), done.stdout)
+        self.assertEqual(words.read_text(encoding="utf-8"), "ASan cannot proceed\n")
         self.assertEqual(target["slices"], 1)
 
     def test_a_merge_that_fails_leaves_the_corpus(self):

@@ -1,0 +1,35 @@
+#include "fuzz/misuse_trap.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <string_view>
+
+#include "allocator/process/process.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+TEST(MisuseTrap, BringsBackWhatWouldHaveEndedTheProcess) {
+  MisuseTrap trap;
+  const std::string_view text = trap.Catch([] {
+    WriteFd(kStderrFd, "hakmem: fatal");
+    AbortProcess();
+  });
+  EXPECT_EQ(text, "hakmem: fatal");
+  EXPECT_EQ(trap.Catch([] {}), "");
+}
+
+// A fuzzer writes the input down in its handler.
+TEST(MisuseTrap, HandlersSeeTheEndThatNobodyCatches) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGABRT, [](int) { _exit(7); });
+        AbortProcess();
+      },
+      testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace hakmem
