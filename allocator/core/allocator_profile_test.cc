@@ -22,6 +22,8 @@
 #include "allocator/profile/heap_profile_table.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/stacks/call_stack.h"
+#include "allocator/superslab/region.h"
+#include "allocator/superslab/zone.h"
 
 namespace hakmem {
 namespace {
@@ -249,6 +251,28 @@ TYPED_TEST(AllocatorProfileTest, AFailingCallIsServedWithoutASample) {
   EXPECT_EQ(this->Samples(test), this->IsSampled(test, block) ? 1U : 0U);
   allocator.Free(test.self, block);
   EXPECT_EQ(this->Samples(test), 0U);
+}
+
+// The coarse zone grants a slab for it, as if nothing had been refused.
+TYPED_TEST(AllocatorProfileTest, WhatAFullZoneCannotServeIsNoSample) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1));
+  auto& allocator = *test.allocator;
+  const Address begin = test.memory.RegionRange().begin;
+  // Zones of 64 MiB.
+  test.memory.SetRegionRange({begin, begin + kGiB + kRegionFixedBytes});
+  allocator.EnsureStarted();
+  const Zone& fine = allocator.ace().region().fine();
+  std::vector<void*> blocks;
+  do {
+    blocks.push_back(allocator.Allocate(test.self, 1000));
+  } while (fine.Contains(reinterpret_cast<Address>(blocks.back())));
+  EXPECT_TRUE(this->IsSampled(test, blocks.front()));
+  EXPECT_FALSE(this->IsSampled(test, blocks.back()));
+  for (void* const block : blocks) {
+    allocator.FreeSized(test.self, block, 1000, kMinAlignmentBytes);
+  }
+  EXPECT_EQ(this->Samples(test), 0U);
+  allocator.CheckInvariants();
 }
 
 TYPED_TEST(AllocatorProfileTest, WithoutATableAllGoesOn) {

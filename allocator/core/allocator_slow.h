@@ -117,13 +117,16 @@ CallResult Allocator<kConfig>::AllocateCoarse(Heap*& self, SizeClass size_class,
                                               std::size_t size_bytes,
                                               const Refusal& refusal) {
   if (!ace_.AreAddressesUsedUp(refusal)) return Refused(refusal);
-  const SizeClass coarse_class = CoarseClassFor(size_class);
-  // What is served in another place is not sampled.
   Refusal last = refusal;
-  void* const block = TryClass(self, coarse_class, size_bytes, last);
+  void* const block =
+      TryClass(self, CoarseClassFor(size_class), size_bytes, last);
   if (block == nullptr) return Refused(last);
   if constexpr (!kConfig.check_bounds) {
-    SetAskedClass(ace_.region(), block, coarse_class, coarse_class, size_class);
+    // What is served in another place is not sampled: a mark of it goes, too.
+    View<false>()
+        .HeaderOf(block, kCoarseGranuleShift)
+        .store(MakeHeader(BlockState::kLive, size_class + 1U),
+               std::memory_order_relaxed);
   }
   return ServedOrDetoured<kConfig>(block, refusal);
 }
