@@ -20,7 +20,8 @@
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
-ABSL_FLAG(double, wait, 10, "How many seconds the process has to obey.");
+ABSL_FLAG(double, wait, 10,
+          "How many seconds the process has to obey, at most 86400.");
 
 namespace hakmem::tools {
 namespace {
@@ -32,6 +33,7 @@ constexpr const char* kFlags[] = {"wait"};
 constexpr char kMagic[8] = "hakctrl";
 constexpr absl::Duration kPause = absl::Milliseconds(10);
 constexpr std::uint64_t kMaxDecayMs = 24ULL * 3600 * 1000;
+constexpr double kMaxWaitSeconds = 24 * 3600;
 
 std::uint64_t AddressOf(const void* there) {
   return reinterpret_cast<std::uint64_t>(there);
@@ -144,6 +146,11 @@ absl::StatusOr<std::uint64_t> Control::Do(ControlCommand command,
 
 int Send(const std::string& name, ControlCommand command,
          std::uint64_t argument, std::string (*tell)(std::uint64_t result)) {
+  const double wait = absl::GetFlag(FLAGS_wait);
+  if (!(wait >= 0 && wait <= kMaxWaitSeconds)) {
+    Complain("--wait is from 0 to 86400 seconds");
+    return kWrongUsage;
+  }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(name);
   if (!image.ok()) {
     Complain(ForTerminal(image.status().message()));
@@ -154,8 +161,8 @@ int Send(const std::string& name, ControlCommand command,
                           " is a core file, which takes no commands"));
     return kNotDone;
   }
-  const absl::StatusOr<std::uint64_t> result = Control(*image).Do(
-      command, argument, absl::Seconds(absl::GetFlag(FLAGS_wait)));
+  const absl::StatusOr<std::uint64_t> result =
+      Control(*image).Do(command, argument, absl::Seconds(wait));
   if (!result.ok()) {
     Complain(ForTerminal(result.status().message()));
     return kNotDone;

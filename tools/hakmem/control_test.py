@@ -94,7 +94,8 @@ class ControlTest(PlantedProcessTest):
         self.fails_with("a core file, which takes no commands", "purge", self.core_of(process))
         for wrong in (("purge",), ("purge", 1, 2), ("option", process.pid), ("option", process.pid, "decay_ms=0"),
                       ("option", process.pid, "decay_ms=86400001"), ("option", process.pid, "decay_ms=x"),
-                      ("option", process.pid, "depot=1")):
+                      ("option", process.pid, "depot=1"), ("purge", "--wait=-1", process.pid),
+                      ("purge", "--wait=nan", process.pid), ("option", "--wait=inf", process.pid, "decay_ms=5")):
             self.hakmem(*wrong, status=2)
 
 
