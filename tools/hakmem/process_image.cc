@@ -217,7 +217,8 @@ absl::Status ProcessImage::OpenProcess(std::uint64_t pid) {
 
 absl::Status ProcessImage::OpenCore(const std::string& path) {
   is_core_ = true;
-  memory_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe is not waited for.
+  memory_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (memory_ < 0) {
     return Error(absl::StrCat(path, ": ", std::strerror(errno)));
   }

@@ -250,6 +250,8 @@ while True:
         self.fails_with("in a form that this command does not know", damaged)
         damaged.write_text("text")
         self.fails_with("neither a process's number nor a core file", damaged)
+        os.mkfifo(self.folder / "pipe")
+        self.fails_with("neither a process's number nor a core file", self.folder / "pipe")
         self.stats(status=2)
         self.stats("--json", "--openmetrics", process.pid, status=2)
         process.kill()
