@@ -1,5 +1,6 @@
 #include "tools/hakmem/command_line.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -79,10 +80,12 @@ absl::StatusOr<std::size_t> SetFlag(const Command& command,
     } else if (at + 1 < arguments.size()) {
       given.value = arguments[at + 1];
       taken = 2;
-    } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", Typed(flag->Name()), " needs a value"));
     }
+  }
+  // Empty: a shell's variable that is not set.
+  if (given.value.value_or("").empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", Typed(flag->Name()), " needs a value"));
   }
   std::string error;
   if (!flag->ParseFrom(*given.value, &error)) {
@@ -159,6 +162,13 @@ absl::StatusOr<std::vector<std::string>> ReadFlags(
     at += *taken;
   }
   for (; at < arguments.size(); ++at) others.emplace_back(arguments[at]);
+  // What "$(pidof PROGRAM)" is where none runs. A program's are its own affair.
+  const bool of_program = command.flags_end == FlagsEnd::kAtFirstArgument;
+  const auto end =
+      of_program && !others.empty() ? others.begin() + 1 : others.end();
+  if (std::find(others.begin(), end, "") != end) {
+    return absl::InvalidArgumentError("an argument is empty");
+  }
   return others;
 }
 

@@ -109,6 +109,21 @@ TEST_F(CommandLineTest, ErrorsNameTheFlag) {
               HasSubstr("--test-number=many"));
 }
 
+TEST_F(CommandLineTest, WhatIsEmptyIsRefused) {
+  for (const char* flag :
+       {"--test-text=", "--test-number=", "--test-switch="}) {
+    EXPECT_THAT(Read(kMixed, {flag}).status().message(),
+                HasSubstr("needs a value"));
+  }
+  EXPECT_THAT(Read(kMixed, {"--test-text", ""}).status().message(),
+              HasSubstr("--test-text needs a value"));
+  EXPECT_THAT(Read(kMixed, {"a", ""}).status().message(),
+              HasSubstr("an argument is empty"));
+  EXPECT_FALSE(Read(kWrapper, {""}).ok());
+  EXPECT_TRUE(Read(kWrapper, {"ls", ""}).ok());
+  EXPECT_TRUE(Read(kMixed, {}).ok());
+}
+
 TEST_F(CommandLineTest, TheExitStatusIsTheSubcommands) {
   EXPECT_EQ(Run({"mixed", "x"}), 7);
   EXPECT_THAT(arguments_, ElementsAre("x"));
