@@ -173,12 +173,20 @@ int ShowClasses(const std::string& name) {
   return kAllGood;
 }
 
+// A flag that --by-class would have no use for.
+bool AsksForPlaces() {
+  return absl::GetFlag(FLAGS_diff) || absl::GetFlag(FLAGS_top).has_value() ||
+         absl::GetFlag(FLAGS_by) != HeapKindName(HeapKind::kLive) ||
+         !absl::GetFlag(FLAGS_html).empty() ||
+         !absl::GetFlag(FLAGS_folded).empty() ||
+         !absl::GetFlag(FLAGS_pprof).empty() ||
+         !absl::GetFlag(FLAGS_symbolizer).empty() ||
+         !absl::GetFlag(FLAGS_symbols).empty();
+}
+
 int Heap(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_by_class)) {
-    const bool writes_files = !absl::GetFlag(FLAGS_html).empty() ||
-                              !absl::GetFlag(FLAGS_folded).empty() ||
-                              !absl::GetFlag(FLAGS_pprof).empty();
-    if (arguments.size() != 1 || absl::GetFlag(FLAGS_diff) || writes_files) {
+    if (arguments.size() != 1 || AsksForPlaces()) {
       Complain(
           "--by-class takes one process, or one core file, and no flag but "
           "--json (hakmem help heap)");

@@ -160,7 +160,8 @@ class HeapClassesTest(PlantedProcessTest):
         self.fails_with("cut off", damaged)
         damaged.write_bytes(content.replace(b"hakblok\0" + struct.pack("I", 1), b"hakblok\0" + struct.pack("I", 9)))
         self.fails_with("in a form that this command does not know", damaged)
-        for wrong in ((), ("--diff", process.pid), ("--html=page.html", process.pid), (process.pid, process.pid)):
+        for wrong in ((), ("--diff", process.pid), ("--html=page.html", process.pid), (process.pid, process.pid),
+                      ("--by=peak", process.pid), ("--top=3", process.pid), ("--symbolizer=none", process.pid)):
             self.heap("--by-class", *wrong, status=2)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
