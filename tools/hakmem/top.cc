@@ -243,7 +243,9 @@ int RunTop(const std::vector<std::string>& arguments) {
                                      " is not a process's number (hakmem help "
                                      "top)"));
     }
-    options.pids.push_back(pid);
+    if (std::ranges::find(options.pids, pid) == options.pids.end()) {
+      options.pids.push_back(pid);
+    }
   }
   if (!(options.interval >= 0.1 && options.interval <= 3600)) {
     return WrongUsage("--interval is from 0.1 to 3600 seconds");

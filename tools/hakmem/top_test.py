@@ -43,7 +43,8 @@ class TopTest(PlantedProcessTest):
         self.assertEqual(top["calls_per_second"]["huge"], 0)
         self.assertEqual(top["failures"], 0)
         self.assertIn("PlantedLeak", top["sites"][0]["place"])
-        text = self.top("--once", process.pid).stdout
+        text = self.top("--once", process.pid, process.pid).stdout
+        self.assertRegex(text, "^1 process on hakmem")
         self.assertRegex(text, r"\n +%d  planted_program  release " % process.pid)
         self.assertRegex(text, r"MiB  .*PlantedLeak")
 
