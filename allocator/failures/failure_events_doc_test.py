@@ -32,7 +32,8 @@ def main():
             sys.exit("an example is not valid: %s\n%s" % (error.message, example))
         seen.add(line["event"])
         seen.add(line.get("reason"))
-    for needed in ("start", "failure", "memory", "end", "Threshold", "Exhaustion", "MapFail"):
+    events = json.loads(schema)["properties"]["event"]["enum"]
+    for needed in (*events, "Threshold", "Exhaustion", "MapFail"):
         if needed not in seen:
             sys.exit("no example of " + needed)
     for cc_name, script_name in (("kReasonNames", "REASONS"), ("kDetailNames", "DETAILS"),
