@@ -115,7 +115,7 @@ absl::Status Control::AwaitDone(std::uint64_t request,
       return absl::DeadlineExceededError(absl::StrCat(
           image_.Who(),
           " has not obeyed yet: it looks for commands when a call of malloc "
-          "leaves the fast path, and with HAKMEM_BACKGROUND=1 twice in a decay "
+          "leaves the hot path, and with HAKMEM_BACKGROUND=1 twice in a decay "
           "delay, too"));
     }
     absl::SleepFor(kPause);
@@ -212,7 +212,7 @@ constexpr Command kPurgeCommand = {
     "hakmem_purge()\n"
     "does, and says how much that was. The process obeys when a call of "
     "malloc\n"
-    "leaves the fast path. It takes the process's user, or root.\n"
+    "leaves the hot path. It takes the process's user, or root.\n"
     "\n"
     "Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong "
     "command\n"
@@ -233,7 +233,7 @@ constexpr Command kOptionCommand = {
     "memory\n"
     "before it goes back to the kernel, at least 1. The process obeys when a "
     "call of\n"
-    "malloc leaves the fast path. It takes the process's user, or root.\n"
+    "malloc leaves the hot path. It takes the process's user, or root.\n"
     "\n"
     "Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong "
     "command\n"

@@ -21,7 +21,7 @@ class ControlTest(PlantedProcessTest):
         return super().start(*command, library=library, HAKMEM_CONTROL=control, **options)
 
     def keeping(self, **options):
-        """A process that keeps some 32 MiB for reuse, and leaves malloc's fast path again and again."""
+        """A process that keeps some 32 MiB for reuse, and leaves malloc's hot path again and again."""
         return self.start(PROGRAM, "work", "peak", HAKMEM_DECAY_MS=str(A_DAY_MS), **options)
 
     def hakmem(self, *arguments, status=0):
