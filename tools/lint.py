@@ -24,7 +24,9 @@ C_HEADERS = ("allocator/hakmem.h", "dist/tests/abi/hakmem_0_1.h")
 # These name what they look for.
 SELF = ("tools/lint.py", "tools/lint_test.py")
 
-INVARIANT = re.compile(r"^//   ([A-Z]+)\d+: ")
+INVARIANT = re.compile(r"^//   (([A-Z]+)\d+): ")
+INVARIANTS = "docs/invariants.md"
+INVARIANT_ROW = re.compile(r"^\| ((?:[A-Z]+\d+(?:, )?)+)", re.MULTILINE)
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 MACHINE_PATH = re.compile(r"(?:^|[^\w.])/(?:work|farm|root|home)/")
 REGISTRY = re.compile(r"https?://[a-z0-9.-]*(?:pypi|npmjs|crates|golang|maven|debian)")
@@ -188,9 +190,19 @@ def shared_letters(headers):
     for path, text in headers:
         for number, line in enumerate(text.split("\n"), 1):
             match = INVARIANT.match(line)
-            if match and owners.setdefault(match.group(1), path) != path:
+            if match and owners.setdefault(match.group(2), path) != path:
                 yield path, number, "invariants numbered %s are those of %s" % (
-                    match.group(1), owners[match.group(1)])
+                    match.group(2), owners[match.group(2)])
+
+
+def unlisted_invariants(headers, document):
+    """Invariants of headers without a row in the document, as (path, line, sentence)."""
+    listed = {name for row in INVARIANT_ROW.findall(document) for name in row.split(", ")}
+    for path, text in headers:
+        for number, line in enumerate(text.split("\n"), 1):
+            match = INVARIANT.match(line)
+            if match and match.group(1) not in listed:
+                yield path, number, "%s has no row for %s" % (INVARIANTS, match.group(1))
 
 
 def known_files():
@@ -210,12 +222,14 @@ def main():
                 text = file.read()
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
             continue  # a binary, or deleted but not yet committed
-        if path.startswith(("allocator/", "fuzz/")) and path.endswith(".h"):
+        if path.startswith(("allocator/", "fuzz/")) and path.endswith((".h", ".inc")):
             headers.append((path, text))
         for line, sentence in lint(path, text):
             print("%s:%d: %s" % (path, line, sentence))
             findings += 1
-    for finding in shared_letters(headers):
+    with open(INVARIANTS, encoding="utf-8") as file:
+        document = file.read()
+    for finding in (*shared_letters(headers), *unlisted_invariants(headers, document)):
         print("%s:%d: %s" % finding)
         findings += 1
     return 1 if findings else 0

@@ -92,6 +92,12 @@ class LintTest(unittest.TestCase):
         self.assertEqual([found[:2] for found in lint.shared_letters([one, ("b.h", "\n//   A3: it.\n")])],
                          [("b.h", 2)])
 
+    def test_each_invariant_has_a_row(self):
+        header = ("a.h", "//   A1: this.\n//   A2: that.\n//   A3: it.\n")
+        self.assertEqual(list(lint.unlisted_invariants([header], "| A1, A2 `a.h` | this; that | |\n| A3 | it | |\n")), [])
+        self.assertEqual([found[:2] for found in lint.unlisted_invariants([header], "| A1 `a.h` | A2 | |\n| A3 | | |\n")],
+                         [("a.h", 2)])
+
     def test_text(self):
         self.expect("docs/x.md", "a\n" + "TO" + "DO: b\n", (2, "unfinished"))
         self.expect("docs/x.md", "see /ro" + "ot/x\n", (1, "one machine"))
