@@ -98,8 +98,8 @@ class SourceReleaseTest(unittest.TestCase):
 
     def make(self, compiler, variant, *targets):
         cxx, cc = COMPILERS[compiler]
-        run(["make", "-C", self.source, "-j2", "BUILD=build-" + compiler, "VARIANTS=" + variant, "CXX=env " + cxx, "CC=env " + cc,
-             "CXXFLAGS=-O2 -Wall -Wextra -Werror", *targets])
+        return run(["make", "-C", self.source, "-j2", "BUILD=build-" + compiler, "VARIANTS=" + variant, "CXX=env " + cxx,
+                    "CC=env " + cc, "CXXFLAGS=-O2 -Wall -Wextra -Werror", *targets])
 
     def test_is_the_same_each_time(self):
         again = pathlib.Path(self.folder.name) / "again"
@@ -129,7 +129,10 @@ class SourceReleaseTest(unittest.TestCase):
     def test_release_with_gcc_installs_and_is_found(self):
         prefix = pathlib.Path(self.folder.name) / "prefix"
         # As people do: where it goes is said last.
-        self.make("gcc", "release", "check")
+        checked = self.make("gcc", "release", "check")
+        self.assertIn("check: passed: release\n", checked)
+        # Of the programs that it has aborted.
+        self.assertNotIn("Aborted", checked)
         mask = os.umask(0o077)
         self.addCleanup(os.umask, mask)
         self.make("gcc", "release", "PREFIX=%s" % prefix, "install")
