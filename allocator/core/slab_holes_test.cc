@@ -151,6 +151,22 @@ TYPED_TEST(SlabHolesTest, AreServedAgain) {
   for (char* block : again) this->Free(block);
 }
 
+// Of all heaps that the child has inherited, its own among them.
+TYPED_TEST(SlabHolesTest, GoBackInTheChildOfAProcessWithThreads) {
+  typename TestFixture::Test::Heap* other = TestFixture::Test::NewThread();
+  ASSERT_NE(this->allocator_.Allocate(other, 100), nullptr);
+  this->MakeHoles(3000);
+  this->allocator_.ace().PurgeAll();  // what is whole
+  this->allocator_.PrepareFork();
+  this->allocator_.ChildAfterFork(this->self_);
+  EXPECT_GE(this->Purge(), this->kept_.size() * kUnitBytes / 2);
+  this->ExpectKeptBlocks();
+  EXPECT_EQ(this->Purge(), 0U);
+  for (char* block : this->kept_) this->Free(block);
+  this->kept_.clear();
+  this->allocator_.Detach(this->self_);
+}
+
 TYPED_TEST(SlabHolesTest, StayWhereTheKernelRefuses) {
   this->MakeHoles(3000);
   this->test_.memory.RefuseCall(

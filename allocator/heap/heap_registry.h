@@ -124,11 +124,11 @@ class HeapRegistry {
   // bytes. Or of some slabs that are idle.
   std::size_t PurgeHoles() {
     HeapHolder<kConfig> holder(system_);
-    return SlabHoles::Purge(system_.ace, holder, last_torn());
+    return SlabHoles::Purge(system_.ace, holder);
   }
   void PurgeIdleHoles() {
     HeapHolder<kConfig> holder(system_);
-    system_.holes.PurgeIdle(system_.ace, holder, last_torn());
+    system_.holes.PurgeIdle(system_.ace, holder);
   }
   HeapHolder<kConfig> holder() { return HeapHolder<kConfig>(system_); }
   // Gives the memory of free magazines and parcels back to the kernel; returns

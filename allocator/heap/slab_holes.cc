@@ -25,7 +25,6 @@ struct HoleLook {
   Ace& ace;
   SlabHolder& slabs;
   const Zone& zone;
-  HeapId last_torn;
   std::size_t bytes = 0;
   std::uint32_t calls = 0;
 
@@ -81,7 +80,7 @@ void HoleLook::VisitSlab(UnitIndex unit, bool wait, const Use& use) {
   const UnitRecord record =
       zone.unit_record(unit).load(std::memory_order_relaxed);
   const HeapId owner = UnitOwner(record);
-  if (record == 0 || owner == kSpanOwner || owner <= last_torn) return;
+  if (record == 0 || owner == kSpanOwner) return;
   const SizeClass size_class = ClassOfUnit(zone, record);
   if (size_class == kClassCount || SlabUnitOf(size_class, unit) != unit) return;
   if (wait) {
@@ -97,10 +96,10 @@ void HoleLook::VisitSlab(UnitIndex unit, bool wait, const Use& use) {
 
 }  // namespace
 
-std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs, HeapId last_torn) {
+std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs) {
   std::size_t bytes = 0;
   for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
-    HoleLook look = {ace, slabs, *zone, last_torn};
+    HoleLook look = {ace, slabs, *zone};
     const UnitIndex end = FirstUnitOfFrame(zone->frame_count());
     for (UnitIndex unit = 0; unit < end; ++unit) {
       look.VisitSlab(unit, /*wait=*/true,
@@ -111,7 +110,7 @@ std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs, HeapId last_torn) {
   return bytes;
 }
 
-void SlabHoles::PurgeIdle(Ace& ace, SlabHolder& slabs, HeapId last_torn) {
+void SlabHoles::PurgeIdle(Ace& ace, SlabHolder& slabs) {
   // acquire: pairs with the release at the end.
   if (looking_.exchange(true, std::memory_order_acquire)) return;
   const std::uint64_t now_ms = ace.memory().NowMs();
@@ -119,7 +118,7 @@ void SlabHoles::PurgeIdle(Ace& ace, SlabHolder& slabs, HeapId last_torn) {
     next_ms_ = now_ms + kLookIntervalMs;
     const Region& region = ace.region();
     const Zone& zone = in_coarse_ ? region.coarse() : region.fine();
-    HoleLook look = {ace, slabs, zone, last_torn};
+    HoleLook look = {ace, slabs, zone};
     const UnitIndex end =
         std::min(FirstUnitOfFrame(zone.frame_count()), next_unit_ + kLooks);
     while (next_unit_ < end && look.calls < kCalls) {

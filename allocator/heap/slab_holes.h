@@ -25,12 +25,13 @@ class SlabHoles {
   SlabHoles& operator=(const SlabHoles&) = delete;
 
   // Gives back all that is in memory; returns its bytes. Blocks in magazines
-  // are not free here, nor are those of heaps up to `last_torn` (HeapSystem).
-  static std::size_t Purge(Ace& ace, SlabHolder& slabs, HeapId last_torn);
+  // are not free here. In a fork's child, too: what slabs say of their blocks
+  // was at rest, whatever other threads did with headers.
+  static std::size_t Purge(Ace& ace, SlabHolder& slabs);
   // Goes on with the look for slabs that nobody has changed since the one
   // before the last, and of which half is free; gives back what they have, as
   // far as a few calls of the kernel do. Ten times a second at most.
-  void PurgeIdle(Ace& ace, SlabHolder& slabs, HeapId last_torn);
+  void PurgeIdle(Ace& ace, SlabHolder& slabs);
   // In the child: whoever was looking is gone.
   void ResetAfterFork() { looking_.store(false, std::memory_order_relaxed); }
 

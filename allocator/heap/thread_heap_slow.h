@@ -48,8 +48,7 @@ void ThreadHeap<kConfig>::LookAtTime() {
   if (!system_->ace.Tick()) return;
   TrimSomeHeaps();
   HeapHolder<kConfig> holder(*system_);
-  system_->holes.PurgeIdle(system_->ace, holder,
-                           system_->last_torn.load(std::memory_order_relaxed));
+  system_->holes.PurgeIdle(system_->ace, holder);
 }
 
 template <const Config& kConfig>
