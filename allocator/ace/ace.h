@@ -229,8 +229,8 @@ class Ace {
   void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
   // Gives the caller's pages back, which are zero then. False: refused.
   bool PurgePages(Address begin, std::size_t bytes);
-  // After PurgePages for a part of a slab (UnitPool::SplitFrame).
-  void NoteHoles(const Zone& zone, UnitIndex unit);
+  // After PurgePages for a part of a slab (UnitPool).
+  void NoteHoles(const Zone& zone, UnitIndex unit, Holes holes);
   // Clears a span of an earlier generation(), copying no shared page.
   void ClearInherited(Address begin, std::size_t bytes);
   std::uint8_t generation() const { return generation_; }

@@ -129,10 +129,10 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
                           frames * kSuperSlabBytes);
 }
 
-void Ace::NoteHoles(const Zone& zone, UnitIndex unit) {
+void Ace::NoteHoles(const Zone& zone, UnitIndex unit, Holes holes) {
   const FutexLockHolder hold(lock_);
   ZoneStock& stock = stocks_[&zone == &region_.fine() ? kFine : kCoarse];
-  stock.pool.SplitFrame(memory_, FrameOfUnit(unit));
+  stock.pool.NoteHoles(memory_, FrameOfUnit(unit), holes);
 }
 
 // The Huge block at `address` has an addition that is not asked for yet.

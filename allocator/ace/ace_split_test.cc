@@ -45,6 +45,11 @@ class AceSplitTest : public testing::Test {
         kSuperSlabBytes);
   }
 
+  // As of a slab that starts there.
+  void NoteHoles(UnitIndex unit, Holes holes) {
+    ace_->NoteHoles(ace_->region().coarse(), unit, holes);
+  }
+
   FakeVirtualMemory memory_;
   std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
 };
@@ -78,13 +83,32 @@ TEST_F(AceSplitTest, IsOneWhenAllOfItWasGivenBack) {
 
 TEST_F(AceSplitTest, IsOneWhenItIsGivenBackAtOnceAfterHoles) {
   const std::vector<UnitIndex> spans = Halves(2);
-  ace_->NoteHoles(ace_->region().coarse(), spans[0]);
+  NoteHoles(spans[0], Holes::kFirst);
   EXPECT_FALSE(IsHuge(spans[0]));
   EXPECT_TRUE(IsHuge(spans[2]));
+  NoteHoles(spans[0], Holes::kGone);
   for (const UnitIndex span : spans) ace_->ReleaseSpan(span, kHalfUnits);
   ace_->PurgeAll();
   EXPECT_TRUE(IsHuge(spans[0]));
   EXPECT_TRUE(IsHuge(spans[2]));
+}
+
+// What else of it is granted again leaves the holes as they are.
+TEST_F(AceSplitTest, IsNoneWhileItsSlabsHaveHoles) {
+  std::vector<UnitIndex> spans = Halves(1);
+  NoteHoles(spans[0], Holes::kFirst);
+  NoteHoles(spans[0], Holes::kMore);
+  NoteHoles(spans[1], Holes::kFirst);
+  NoteHoles(spans[1], Holes::kTaken);
+  for (int i = 0; i < 3; ++i) {
+    ace_->ReleaseSpan(spans[1], kHalfUnits);
+    spans[1] = Span(kHalfUnits);
+    EXPECT_EQ(FrameOfUnit(spans[0]), FrameOfUnit(spans[1]));
+    EXPECT_FALSE(IsHuge(spans[0]));
+  }
+  ace_->CheckInvariants();
+  NoteHoles(spans[0], Holes::kTaken);
+  EXPECT_TRUE(IsHuge(spans[0]));
 }
 
 TEST_F(AceSplitTest, IsOneWhenItIsMappedAgain) {

@@ -38,7 +38,8 @@
 //   U7: moved_mappings() is how many units are marked as the first of a mapping
 //       that Move has made; each such unit is a moved one.
 //   U8: closed units are free or kept, and not dirty.
-//   U9: split SuperSlabs are ones of huge pages, and are counted.
+//   U9: split SuperSlabs are ones of huge pages, and are counted; those with
+//       slabs that have holes are in use.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
@@ -77,6 +78,10 @@ struct KeptUnits {
   bool known_zero;
   bool closed;  // some of them
 };
+
+// What became of a slab, of which a part was given back: for the first time
+// since it was new or taken; once more; all its blocks were taken; it goes.
+enum class Holes : std::uint8_t { kFirst, kMore, kTaken, kGone };
 
 class UnitPool {
  public:
@@ -148,9 +153,9 @@ class UnitPool {
   }
   // How many runs of such frames there are, at most.
   std::uint32_t huge_runs() const { return huge_runs_; }
-  // After a part of such a frame that is in use was given back: no huge page
-  // until it is wholly granted (MendGranted), or wholly given back.
-  void SplitFrame(VirtualMemory& memory, FrameIndex frame);
+  // Of a slab in the frame. While any has holes, it has no huge page, until it
+  // is wholly granted, or wholly given back.
+  void NoteHoles(VirtualMemory& memory, FrameIndex frame, Holes holes);
   // After a grant.
   void MendGranted(VirtualMemory& memory, UnitIndex first, std::uint32_t units);
   // From now on parts of huge pages that are released are worth purging, or no
@@ -304,6 +309,7 @@ class UnitPool {
   }
   bool StartSplit(const DirtyRun& run);
   bool MarkSplit(FrameIndex frame);
+  void MendIfWhole(VirtualMemory& memory, FrameIndex frame);
   void DeclineHuge(VirtualMemory& memory, FrameIndex frame) const;
   void ForgetSplit(FrameIndex frame);
   std::uint32_t MendFrames(const DirtyRun& run);

@@ -3,7 +3,8 @@
 // A huge page of which a part was given back is split. As long as the wish for
 // huge pages stands, the kernel makes it whole again after some seconds
 // (khugepaged), and what was given back takes memory again. So the wish is
-// taken back until the SuperSlab is granted, or given back, as a whole.
+// taken back until the SuperSlab is granted, without holes in its slabs, or
+// given back, as a whole.
 
 #include <algorithm>
 
@@ -58,7 +59,14 @@ void UnitPool::ForgetSplit(FrameIndex frame) {
   --split_frames_;
 }
 
-void UnitPool::SplitFrame(VirtualMemory& memory, FrameIndex frame) {
+void UnitPool::NoteHoles(VirtualMemory& memory, FrameIndex frame, Holes holes) {
+  SuperSlab& slab = zone_.super_slab(frame);
+  if (holes == Holes::kTaken || holes == Holes::kGone) {
+    slab.hole_slabs = (slab.hole_slabs - 1U) & 63U;
+    if (holes == Holes::kTaken) MendIfWhole(memory, frame);
+    return;
+  }
+  if (holes == Holes::kFirst) slab.hole_slabs = (slab.hole_slabs + 1U) & 63U;
   if (MarkSplit(frame)) DeclineHuge(memory, frame);
 }
 
@@ -86,17 +94,21 @@ void UnitPool::AskAgain(VirtualMemory& memory, FrameIndex first,
   }
 }
 
+void UnitPool::MendIfWhole(VirtualMemory& memory, FrameIndex frame) {
+  const SuperSlab& slab = zone_.super_slab(frame);
+  if (!slab.split || slab.hole_slabs != 0 ||
+      (slab.free_units | slab.kept_units | slab.purging_units) != 0) {
+    return;
+  }
+  ForgetSplit(frame);
+  AskAgain(memory, frame, 1);
+}
+
 void UnitPool::MendGranted(VirtualMemory& memory, UnitIndex first,
                            std::uint32_t units) {
   if (split_frames_ == 0) return;
   ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t /*mask*/) {
-    const SuperSlab& slab = zone_.super_slab(frame);
-    if (!slab.split ||
-        (slab.free_units | slab.kept_units | slab.purging_units) != 0) {
-      return;
-    }
-    ForgetSplit(frame);
-    AskAgain(memory, frame, 1);
+    MendIfWhole(memory, frame);
   });
 }
 

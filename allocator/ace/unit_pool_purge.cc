@@ -457,6 +457,7 @@ void UnitPool::CheckInvariants() const {
     HAK_CHECK_EQ(slab.moved_starts & ~slab.moved_units, 0U);  // U7
     HAK_CHECK_EQ(slab.closed_units & slab.dirty_units, 0U);   // U8
     HAK_CHECK(!slab.split || slab.huge);                      // U9
+    HAK_CHECK(slab.hole_slabs == 0 || slab.run_frames == 0);  // U9
     split_frames += slab.split ? 1 : 0;
     moved_mappings += static_cast<unsigned>(std::popcount(slab.moved_starts));
     purging_units += static_cast<unsigned>(

@@ -36,6 +36,8 @@ class SlabHolesTest : public testing::Test {
     return options;
   }
 
+  explicit SlabHolesTest(const HeapOptions& options = NoProfile())
+      : test_(options) {}
   ~SlabHolesTest() override {
     for (char* block : kept_) Free(block);
     allocator_.CheckInvariants();
@@ -57,8 +59,8 @@ class SlabHolesTest : public testing::Test {
     return static_cast<unsigned char>(i * 37 + 1);
   }
 
-  // Of many blocks, one in a hundred lives on.
-  void MakeHoles(std::size_t size) {
+  // Of many blocks, one in so many lives on.
+  void MakeHoles(std::size_t size, std::size_t keep_each = kKeepEach) {
     size_ = size;
     std::vector<char*> freed;
     for (std::size_t i = 0; i < kTotalBytes / size; ++i) {
@@ -66,7 +68,7 @@ class SlabHolesTest : public testing::Test {
       std::memset(block, Fill(kept_.size()), size);
       pages_.insert(RoundDown<Address>(reinterpret_cast<Address>(block),
                                        test_.memory.PageBytes()));
-      (i % kKeepEach == 0 ? kept_ : freed).push_back(block);
+      (i % keep_each == 0 ? kept_ : freed).push_back(block);
     }
     for (char* block : freed) Free(block);
     // What magazines hold is back in the slabs, and what is whole with ACE.
@@ -101,7 +103,7 @@ class SlabHolesTest : public testing::Test {
     return resident != 0;
   }
 
-  Test test_{NoProfile()};
+  Test test_;
   Allocator<V::kConfig>& allocator_ = *test_.allocator;
   typename Test::Heap*& self_ = test_.self;
   std::size_t size_ = 0;
@@ -228,6 +230,64 @@ TYPED_TEST(SlabHolesTest, AreAskedForOnceWhereMemoryIsLocked) {
   for (int i = 0; i < 20; ++i) this->Interval();
   EXPECT_LE(this->test_.memory.calls(VmCall::kPurge), calls + 20);
   this->test_.memory.RefuseNothing();
+}
+
+// With huge pages for all.
+template <typename V>
+class SlabHolesHugeTest : public SlabHolesTest<V> {
+ protected:
+  static HeapOptions Huge() {
+    HeapOptions options = SlabHolesTest<V>::NoProfile();
+    options.huge_pages = static_cast<std::uint64_t>(HugePages::kOn);
+    return options;
+  }
+  SlabHolesHugeTest() : SlabHolesTest<V>(Huge()) {}
+
+  // How many of the blocks that are kept lie in SuperSlabs with the wish.
+  std::size_t CountHuge() {
+    std::size_t count = 0;
+    for (const char* block : this->kept_) {
+      const auto at = reinterpret_cast<Address>(block);
+      count += this->test_.memory.IsHuge(
+                   RoundDown<Address>(at, kSuperSlabBytes), kSuperSlabBytes)
+                   ? 1
+                   : 0;
+    }
+    return count;
+  }
+};
+TYPED_TEST_SUITE(SlabHolesHugeTest, Variants);
+
+TYPED_TEST(SlabHolesHugeTest, HaveNoHugePageUntilTheyAreTaken) {
+  constexpr std::size_t kSize = 3000;
+  this->MakeHoles(kSize, /*keep_each=*/15);
+  EXPECT_EQ(this->CountHuge(), this->kept_.size());
+  this->Purge();
+  EXPECT_EQ(this->CountHuge(), 0U);
+  // Some slabs go, and others come in their places.
+  std::vector<char*> live;
+  for (std::size_t i = 0; i < this->kept_.size(); ++i) {
+    if (i % 32 < 4) {
+      this->Free(this->kept_[i]);
+    } else {
+      live.push_back(this->kept_[i]);
+    }
+  }
+  this->kept_ = live;
+  this->allocator_.upkeep().Reclaim(this->self_);
+  std::vector<char*> others(2 * kTotalBytes / 5000);
+  for (char*& block : others) block = this->Allocate(5000);
+  EXPECT_EQ(this->CountHuge(), 0U);
+  this->allocator_.CheckInvariants();
+  for (char* block : others) this->Free(block);
+  this->allocator_.upkeep().Reclaim(this->self_);
+  std::vector<char*> again(2 * kTotalBytes / kSize);
+  for (char*& block : again) block = this->Allocate(kSize);
+  EXPECT_GT(this->CountHuge(), 0U);
+  this->allocator_.CheckInvariants();
+  for (char* block : again) this->Free(block);
+  this->kept_.clear();
+  for (char* block : live) this->Free(block);
 }
 
 // Each other block of two pages is in use: as many holes as there can be.

@@ -30,12 +30,12 @@ struct HoleLook {
 
   template <typename Use>
   void VisitSlab(UnitIndex unit, bool wait, const Use& use);
-  void PurgeSlab(const Slab& slab);
+  void PurgeSlab(Slab& slab);
   void PurgeIfIdle(Slab& slab);
 };
 
 // One call for each hole with a page in memory. What is in swap stays.
-void HoleLook::PurgeSlab(const Slab& slab) {
+void HoleLook::PurgeSlab(Slab& slab) {
   const std::size_t block_bytes = ClassBytes(slab.size_class());
   const std::size_t page_bytes = ace.memory().PageBytes();
   if (slab.available() * block_bytes < page_bytes) return;
@@ -64,7 +64,11 @@ void HoleLook::PurgeSlab(const Slab& slab) {
                               (end_page - first_page) * page_bytes);
     if (!refused) purged_bytes += pages * page_bytes;
   }
-  if (purged_bytes != 0) ace.NoteHoles(zone, slab.first_unit());
+  if (purged_bytes != 0) {
+    ace.NoteHoles(zone, slab.first_unit(),
+                  slab.holes == 0 ? Holes::kFirst : Holes::kMore);
+    slab.holes = 1;
+  }
   bytes += purged_bytes;
 }
 
@@ -103,7 +107,7 @@ std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs) {
     const UnitIndex end = FirstUnitOfFrame(zone->frame_count());
     for (UnitIndex unit = 0; unit < end; ++unit) {
       look.VisitSlab(unit, /*wait=*/true,
-                     [&](const Slab& slab) { look.PurgeSlab(slab); });
+                     [&](Slab& slab) { look.PurgeSlab(slab); });
     }
     bytes += look.bytes;
   }

@@ -79,6 +79,7 @@ struct SuperSlab {
   bool on_dirty_list;
   bool huge : 1;   // huge pages are asked for, whenever it is mapped
   bool split : 1;  // but not now: a part was given back
+  std::uint8_t hole_slabs : 6;  // slabs in it of which a part was
   FrameIndex dirty_next;
   FrameIndex dirty_previous;
 };
