@@ -166,8 +166,10 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   if (first != kNoUnit) {
     if (RemapRange(stock, first, kind.units)) {
       const Grant again = Regrant(stock, first, kind.units);
-      if (again.first != kNoUnit) [[likely]]
+      if (again.first != kNoUnit) [[likely]] {
+        stock.pool.MendGranted(memory_, again.first, kind.units);
         return again;
+      }
     }
     if (first != kNoUnit) stock.ranges.Put(kind, first);
   }

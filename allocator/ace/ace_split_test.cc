@@ -130,6 +130,32 @@ TEST_F(AceSplitTest, IsOneWhenItIsMappedAgain) {
   EXPECT_FALSE(IsHuge(again[0]));
 }
 
+// Ranges that are their class's for good are granted again, too.
+TEST(AceSplitRangesTest, IsOneWhenItsRangesAreGrantedAgain) {
+  FakeVirtualMemory memory;
+  const auto ranges = std::make_unique<ZoneRanges>();
+  const auto ace = std::make_unique<Ace>(memory, ranges.get());
+  HeapOptions options;
+  options.huge_pages = static_cast<std::uint64_t>(HugePages::kOn);
+  ace->Start(options, kHardened);
+  const SizeClass size_class = 0;
+  std::vector<UnitIndex> slabs(kUnitsPerSuperSlab);
+  for (UnitIndex& slab : slabs) slab = ace->GrantSlab(size_class).first;
+  const Address frame = ace->region().fine().FrameAddress(0);
+  const auto is_huge = [&] { return memory.IsHuge(frame, kSuperSlabBytes); };
+  EXPECT_TRUE(is_huge());
+  for (std::size_t i = 0; i < kHalfUnits; ++i) {
+    ace->ReleaseSlab(size_class, slabs[i]);
+  }
+  ace->PurgeAll();
+  for (std::size_t i = 0; i < kHalfUnits; ++i) {
+    EXPECT_FALSE(is_huge());
+    EXPECT_EQ(FrameOfUnit(ace->GrantSlab(size_class).first), 0U);
+  }
+  EXPECT_TRUE(is_huge());
+  ace->CheckInvariants();
+}
+
 // Each takes two mappings of those that a process may have.
 TEST_F(AceSplitTest, AreNoMoreThanTheKernelsMappingsBear) {
   constexpr std::size_t kFrames = 600;
