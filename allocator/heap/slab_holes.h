@@ -29,8 +29,9 @@ class SlabHoles {
   // was at rest, whatever other threads did with headers.
   static std::size_t Purge(Ace& ace, SlabHolder& slabs);
   // Goes on with the look for slabs that nobody has changed since the one
-  // before the last, and of which half is free; gives back what they have, as
-  // far as a few calls of the kernel do. Ten times a second at most.
+  // before the last, and of which half is free; asks for and gives back what
+  // they have, as far as a few calls of the kernel do. Ten times a second at
+  // most.
   void PurgeIdle(Ace& ace, SlabHolder& slabs);
   // In the child: whoever was looking is gone.
   void ResetAfterFork() { looking_.store(false, std::memory_order_relaxed); }

@@ -112,6 +112,7 @@ VmStatus FakeVirtualMemory::FindResident(Address address, std::size_t bytes,
   CheckRange(address, bytes);
   // What a move has lost is inside what is mapped, and refused by the kernel.
   HAK_CHECK(lost_ != 0 || mapped_.ContainsAll(address, address + bytes));
+  ++resident_looks_;
   return linux_.FindResident(address, bytes, resident);
 }
 
@@ -348,6 +349,11 @@ std::uint64_t FakeVirtualMemory::refused() const {
 std::uint64_t FakeVirtualMemory::looks() const {
   const Guard guard(mutex_);
   return looks_;
+}
+
+std::uint64_t FakeVirtualMemory::resident_looks() const {
+  const Guard guard(mutex_);
+  return resident_looks_;
 }
 
 std::uint64_t FakeVirtualMemory::lost() const {

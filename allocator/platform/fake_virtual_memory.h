@@ -100,6 +100,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   std::uint64_t calls(VmCall kind) const;
   // Calls of IsTaken, which changes nothing.
   std::uint64_t looks() const;
+  // Calls of FindResident.
+  std::uint64_t resident_looks() const;
   std::size_t mapped_bytes() const;
   std::size_t mappings() const;
   bool IsMapped(Address address, std::size_t bytes) const;
@@ -152,6 +154,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   std::uint64_t refused_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t looks_ = 0;
+  std::uint64_t resident_looks_ = 0;
   // The refusal: due after as many further calls of refuse_kind_; 0: none.
   std::uint64_t refuse_in_ = 0;
   int refuse_error_ = 0;
