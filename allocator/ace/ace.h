@@ -159,8 +159,7 @@ class Ace {
   // Changes the length of a claimed block, which stays claimed, maybe
   // elsewhere; on refusal as it was.
   HugeGrant ResizeHuge(Address address, std::size_t bytes);
-  // 0: no live block starts at `address`.
-  std::size_t HugeBytes(Address address);
+  std::size_t HugeBytes(Address address);  // 0: no live block starts there
   // The use of a live Huge block, by whoever owns it; needs no lock.
   BlockUse& HugeUse(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return huge_.UseOf(address);
@@ -229,8 +228,9 @@ class Ace {
   void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
   // Gives the caller's pages back, which are zero then. False: refused.
   bool PurgePages(Address begin, std::size_t bytes);
-  // After PurgePages for a part of a slab (UnitPool).
+  // After PurgePages for a part of a slab (UnitPool); whether it would split.
   void NoteHoles(const Zone& zone, UnitIndex unit, Holes holes);
+  bool WouldSplit(const Zone& zone, FrameIndex frame);
   // Clears a span of an earlier generation(), copying no shared page.
   void ClearInherited(Address begin, std::size_t bytes);
   std::uint8_t generation() const { return generation_; }

@@ -135,6 +135,12 @@ void Ace::NoteHoles(const Zone& zone, UnitIndex unit, Holes holes) {
   stock.pool.NoteHoles(memory_, FrameOfUnit(unit), holes);
 }
 
+bool Ace::WouldSplit(const Zone& zone, FrameIndex frame) {
+  const FutexLockHolder hold(lock_);
+  return stocks_[&zone == &region_.fine() ? kFine : kCoarse].pool.WantsHuge(
+      frame);
+}
+
 // The Huge block at `address` has an addition that is not asked for yet.
 void Ace::AskForHugePagesOf(Address address) {
   if (huge_pages_ != HugePages::kOn) return;

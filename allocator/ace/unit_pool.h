@@ -151,6 +151,10 @@ class UnitPool {
   bool IsHuge(FrameIndex frame) const {
     return frame < zone_.frame_count() && zone_.super_slab(frame).huge;
   }
+  // And is not split.
+  bool WantsHuge(FrameIndex frame) const {
+    return IsHuge(frame) && !zone_.super_slab(frame).split;
+  }
   // How many runs of such frames there are, at most.
   std::uint32_t huge_runs() const { return huge_runs_; }
   // Of a slab in the frame. While any has holes, it has no huge page, until it
@@ -304,9 +308,6 @@ class UnitPool {
   bool Renew(VirtualMemory& memory, const DirtyRun& run, unsigned& calls,
              bool& lost) const;
   std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);
-  bool WantsHuge(FrameIndex frame) const {
-    return IsHuge(frame) && !zone_.super_slab(frame).split;
-  }
   bool StartSplit(const DirtyRun& run);
   bool MarkSplit(FrameIndex frame);
   void MendIfWhole(VirtualMemory& memory, FrameIndex frame);

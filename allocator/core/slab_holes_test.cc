@@ -310,6 +310,30 @@ TYPED_TEST(SlabHolesHugeTest, HaveNoHugePageUntilTheyAreTaken) {
   for (char* block : live) this->Free(block);
 }
 
+// A huge page is worth more than a few free pages of it.
+TYPED_TEST(SlabHolesHugeTest, GoBackByThemselvesWhereHalfIsIdle) {
+  constexpr std::size_t kSize = 3000;
+  constexpr std::size_t kBlocks = 3 * kSuperSlabBytes / kSize;
+  // Of one slab in eight most is freed, then of seven.
+  std::vector<char*> freed[2];
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    char* const block = this->Allocate(kSize);
+    std::memset(block, 1, kSize);
+    const std::size_t slab = reinterpret_cast<Address>(block) / kUnitBytes;
+    std::vector<char*>& few_or_many = freed[slab % 8 == 0 ? 0 : 1];
+    (i % 15 == 0 ? this->kept_ : few_or_many).push_back(block);
+  }
+  std::size_t before = this->CountHuge();
+  EXPECT_EQ(before, this->kept_.size());
+  for (std::vector<char*>& blocks : freed) {
+    for (char* block : blocks) this->Free(block);
+    this->allocator_.upkeep().Reclaim(this->self_);
+    for (int i = 0; i < 20; ++i) this->Interval();
+    if (&blocks == &freed[0]) EXPECT_EQ(this->CountHuge(), before);
+  }
+  EXPECT_LT(this->CountHuge(), before / 2);
+}
+
 // Each other block of two pages is in use: as many holes as there can be.
 TYPED_TEST(SlabHolesTest, OnePageEachIsFound) {
   constexpr std::size_t kSize = 8192 - 64;

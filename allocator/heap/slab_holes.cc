@@ -15,11 +15,13 @@ namespace {
 // A slab is at most half a SuperSlab, and no page is shorter.
 constexpr std::size_t kMaxPages = kSuperSlabBytes / 2 / (4 * kKiB);
 // The most that a thread of the program does at once for idle holes: the looks
-// take some 100 microseconds, the calls of the kernel, and one slab's more, some
-// 500, and under a filter of system calls 1,300.
+// take some 100 microseconds, the calls of the kernel, and one slab's more,
+// some 500, and under a filter of system calls 1,300.
 constexpr std::uint32_t kLooks = 2048;
 constexpr std::uint32_t kCalls = 256;
 constexpr std::uint64_t kLookIntervalMs = 100;
+// The least that is worth splitting a huge page, as in UnitPool.
+constexpr std::size_t kLeastHugeBytes = kSuperSlabBytes / 2;
 
 // A look at the slabs of one zone.
 struct HoleLook {
@@ -28,11 +30,19 @@ struct HoleLook {
   const Zone& zone;
   std::size_t bytes = 0;
   std::uint32_t calls = 0;
+  // Of the frame that is gone through: it is one huge page, which its idle
+  // slabs, with so many free bytes, do not split yet.
+  bool keeps_huge = false;
+  std::size_t idle_bytes = 0;
 
   template <typename Use>
   void VisitSlab(UnitIndex unit, bool wait, const Use& use);
   void PurgeSlab(Slab& slab);
   void PurgeIfIdle(Slab& slab);
+  void StartFrame(UnitIndex unit);
+  bool IsWorthSplitting() const {
+    return keeps_huge && idle_bytes >= kLeastHugeBytes;
+  }
 };
 
 // One call for each hole with a page in memory. What is in swap stays.
@@ -49,7 +59,8 @@ void HoleLook::PurgeSlab(Slab& slab) {
     std::fill(std::begin(resident), std::end(resident), 1);
   }
   std::size_t purged_bytes = 0;
-  bool refused = false;  // as of locked memory; the rest would be, too
+  bool refused =
+      false;  // as of locked memory on old kernels; so would the rest
   for (Slab::Run run = slab.NextFreeRun(0); run.count != 0 && !refused;
        run = slab.NextFreeRun(run.first + run.count)) {
     const std::size_t first_page =
@@ -76,8 +87,17 @@ void HoleLook::PurgeSlab(Slab& slab) {
 
 void HoleLook::PurgeIfIdle(Slab& slab) {
   if (2 * slab.available() < slab.capacity()) return;
+  if (slab.looks == Slab::kIdleLooks && keeps_huge) {
+    idle_bytes += slab.available() * ClassBytes(slab.size_class());
+    return;
+  }
   if (slab.looks == Slab::kIdleLooks) PurgeSlab(slab);
   if (slab.looks <= Slab::kIdleLooks) slab.looks = (slab.looks + 1U) & 3U;
+}
+
+void HoleLook::StartFrame(UnitIndex unit) {
+  keeps_huge = ace.WouldSplit(zone, FrameOfUnit(unit));
+  idle_bytes = 0;
 }
 
 // If a slab starts with the unit.
@@ -126,10 +146,20 @@ void SlabHoles::PurgeIdle(Ace& ace, SlabHolder& slabs) {
     const Zone& zone = in_coarse_ ? region.coarse() : region.fine();
     HoleLook look = {ace, slabs, zone};
     const UnitIndex end =
-        std::min(FirstUnitOfFrame(zone.frame_count()), next_unit_ + kLooks);
+        std::min(FirstUnitOfFrame(zone.frame_count()),
+                 RoundDown(next_unit_ + kLooks, kUnitsPerSuperSlab));
+    if (next_unit_ < end) look.StartFrame(next_unit_);
     while (next_unit_ < end && look.calls < kCalls) {
       look.VisitSlab(next_unit_++, /*wait=*/false,
                      [&](Slab& slab) { look.PurgeIfIdle(slab); });
+      if (UnitInFrame(next_unit_) != 0) continue;
+      if (look.IsWorthSplitting()) {
+        // Once more, for what it has.
+        next_unit_ -= kUnitsPerSuperSlab;
+        look.keeps_huge = false;
+      } else if (next_unit_ < end) {
+        look.StartFrame(next_unit_);
+      }
     }
     if (next_unit_ >= FirstUnitOfFrame(zone.frame_count())) {
       next_unit_ = 0;

@@ -31,7 +31,7 @@ class SlabHoles {
   // Goes on with the look for slabs that nobody has changed since the one
   // before the last, and of which half is free; asks for and gives back what
   // they have, as far as a few calls of the kernel do. Ten times a second at
-  // most.
+  // most. A huge page stays while less than half of its SuperSlab is such.
   void PurgeIdle(Ace& ace, SlabHolder& slabs);
   // In the child: whoever was looking is gone.
   void ResetAfterFork() { looking_.store(false, std::memory_order_relaxed); }
