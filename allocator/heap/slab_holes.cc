@@ -59,8 +59,7 @@ void HoleLook::PurgeSlab(Slab& slab) {
     std::fill(std::begin(resident), std::end(resident), 1);
   }
   std::size_t purged_bytes = 0;
-  bool refused =
-      false;  // as of locked memory on old kernels; so would the rest
+  bool refused = false;  // as of locked memory; the rest would be, too
   for (Slab::Run run = slab.NextFreeRun(0); run.count != 0 && !refused;
        run = slab.NextFreeRun(run.first + run.count)) {
     const std::size_t first_page =
