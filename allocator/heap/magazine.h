@@ -42,8 +42,9 @@ constexpr std::uint32_t MagazineCount(MagazineTop top) {
 constexpr Address MagazineStart(MagazineTop top) {
   return top - MagazineFillBytes(top);
 }
+// 0, no magazine, has none.
 inline void** MagazineBlocks(MagazineTop top) {
-  return reinterpret_cast<void**>(MagazineStart(top)) + 1;
+  return reinterpret_cast<void**>(MagazineStart(top) + kMagazineSlotBytes);
 }
 // The link of a magazine in a list.
 inline MagazineTop& MagazineLink(MagazineTop top) {
