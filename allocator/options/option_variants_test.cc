@@ -23,12 +23,18 @@ ParsedOptions Given(const std::vector<const char*>& variables,
   return options;
 }
 
+using Warn = void (*)(const ParsedOptions&, std::string_view variant);
+
+std::string Warnings(Warn warn, std::string_view variant,
+                     const ParsedOptions& options) {
+  testing::internal::CaptureStderr();
+  warn(options, variant);
+  return testing::internal::GetCapturedStderr();
+}
+
 std::string WarningsInVariant(std::string_view variant,
                               const std::vector<const char*>& variables) {
-  const ParsedOptions options = Given(variables);
-  testing::internal::CaptureStderr();
-  WarnOfOtherVariants(options, variant);
-  return testing::internal::GetCapturedStderr();
+  return Warnings(&WarnOfOtherVariants, variant, Given(variables));
 }
 
 TEST(WarnOfOtherVariants, NamesEachOptionWithoutEffect) {
@@ -56,10 +62,7 @@ TEST(WarnOfOtherVariants, IsSilentWhereNothingIsAsked) {
 
 std::string MissingIn(std::string_view variant,
                       const std::vector<const char*>& variables) {
-  const ParsedOptions options = Given(variables);
-  testing::internal::CaptureStderr();
-  WarnOfMissingOptions(options, variant);
-  return testing::internal::GetCapturedStderr();
+  return Warnings(&WarnOfMissingOptions, variant, Given(variables));
 }
 
 TEST(WarnOfMissingOptions, NamesWhatDoesNothingByItself) {
@@ -103,9 +106,7 @@ std::string WeakenedIn(const std::string& variant,
                        const std::vector<const char*>& variables) {
   ParsedOptions options = Given(variables);
   LeaveKindsAlone(options);
-  testing::internal::CaptureStderr();
-  WarnOfWeakened(options, variant);
-  return testing::internal::GetCapturedStderr();
+  return Warnings(&WarnOfWeakened, variant, options);
 }
 
 TEST(WarnOfWeakened, NamesWhatWeakensHardened) {
