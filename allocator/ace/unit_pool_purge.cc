@@ -14,9 +14,6 @@ namespace {
 
 constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 
-// The least that is worth splitting a huge page.
-constexpr int kLeastHugeUnits = kUnitsPerSuperSlab / 2;
-
 // How much goes back at once: 16 MiB, 1 to 2 ms in which nobody can have it.
 constexpr std::uint64_t kMaxFramesPerCall = 8;
 

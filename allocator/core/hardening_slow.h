@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "allocator/core/hardening.h"
+#include "allocator/core/large_claims.h"
 #include "allocator/process/helper_thread.h"
 #include "allocator/stacks/own_operators.h"
 
@@ -57,19 +58,14 @@ bool Hardening<kConfig>::IsTaken(const void* pointer, const LiveBlock& block,
 template <const Config& kConfig>
 void Hardening<kConfig>::GiveBack(const void* pointer, const LiveBlock& block,
                                   BlockState state) const {
-  const auto address = reinterpret_cast<Address>(pointer);
-  const Region& region = ace_.region();
-  if (block.route == Route::kHuge) {
-    ace_.UnclaimHuge(address);
-  } else if (block.route == Route::kSpan) {
-    // release: pairs with the acquire in LargeBlocks::ClaimSpan.
-    region.coarse().header(address).store(
-        MakeHeader(BlockState::kLive, kSpanCode), std::memory_order_release);
+  if (block.route >= Route::kSpan) {
+    Unclaim(ace_, pointer, block);
   } else if (state == BlockState::kQueued) {
+    const Region& region = ace_.region();
     // The owner may have freed it, by plain stores.
     HeaderByte queued = MakeHeader(state, block.size_class + 1U);
     (block.route == Route::kTiny ? region.fine() : region.coarse())
-        .header(address)
+        .header(reinterpret_cast<Address>(pointer))
         .compare_exchange_strong(
             queued, MakeHeader(BlockState::kLive, block.size_class + 1U),
             std::memory_order_relaxed);

@@ -26,6 +26,7 @@
 #include "allocator/core/call_counters.h"
 #include "allocator/core/call_result.h"
 #include "allocator/core/hardening.h"
+#include "allocator/core/large_claims.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
@@ -88,8 +89,6 @@ class LargeBlocks {
   HAK_ALWAYS_INLINE bool TryFreeSpan(Heap* self,
                                      std::atomic<HeaderByte>& header,
                                      UnitIndex first);
-  // It is live again, as it was.
-  void Unclaim(const void* pointer, const LiveBlock& block);
   // It is live again: of that size if this is no larger, else as it was, and
   // the answer is false.
   HAK_COLD bool StayIfSmaller(void* pointer, const LiveBlock& block,
@@ -132,8 +131,6 @@ class LargeBlocks {
   static constexpr std::size_t kMinStayingBytes = kUnitBytes / 2;
 
   static constexpr std::size_t kSlackBytes = Hooks::kSlackBytes;
-  static constexpr HeaderByte kLiveSpan =
-      MakeHeader(BlockState::kLive, kSpanCode);
   static constexpr HeaderByte kClaimedSpan =
       MakeHeader(BlockState::kQueued, kSpanCode);
   static constexpr HeaderByte kFreeSpan =
@@ -183,7 +180,6 @@ class LargeBlocks {
                                    PointerUse use, LiveBlock& block);
   bool ClaimHuge(Heap* self, const void* pointer, PointerUse use,
                  LiveBlock& block);
-  void UnclaimSpan(const void* pointer, HeaderByte live = kLiveSpan);
   HAK_COLD void FailClaimed(Heap* self, const void* pointer, PointerUse use,
                             UnitIndex unit);
   HAK_ALWAYS_INLINE std::uint32_t Disown(UnitIndex first);

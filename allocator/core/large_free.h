@@ -67,25 +67,6 @@ void LargeBlocks<kConfig>::FailClaimed(Heap* self, const void* pointer,
   FatalFreedBlock(report, "released");
 }
 
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::UnclaimSpan(const void* pointer, HeaderByte live) {
-  // release: pairs with the acquire in ClaimSpan.
-  ace_.region()
-      .coarse()
-      .header(reinterpret_cast<Address>(pointer))
-      .store(live, std::memory_order_release);
-}
-
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::Unclaim(const void* pointer,
-                                   const LiveBlock& block) {
-  if (block.route == Route::kSpan) {
-    UnclaimSpan(pointer);
-  } else {
-    ace_.UnclaimHuge(reinterpret_cast<Address>(pointer));
-  }
-}
-
 // What was written of a span that is no longer live. Returns its length.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::Disown(UnitIndex first) {

@@ -95,7 +95,7 @@ HAK_ALWAYS_INLINE CallResult LargeBlocks<kConfig>::NoteSize(
       IsSample(self,
                told ? held_units * kUnitBytes
                     : SpanUsableBytes(descriptor, ace_.memory().PageBytes()));
-  UnclaimSpan(pointer, sampled ? kSampledHeader : kLiveSpan);
+  UnclaimSpan(ace_, pointer, sampled ? kSampledHeader : kLiveSpan);
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
   return sampled ? Sampled(pointer) : Served(pointer);
 }
@@ -124,7 +124,7 @@ CallResult LargeBlocks<kConfig>::TryStay(Heap* self, void* pointer,
     return {};
   }
   if (descriptor.span_units != held_units) [[unlikely]] {
-    UnclaimSpan(pointer);
+    UnclaimSpan(ace_, pointer);
     return {};
   }
   return NoteSize(self, pointer, descriptor, units, size_bytes);
@@ -154,7 +154,7 @@ bool LargeBlocks<kConfig>::ResizeRange(Heap* self, void* pointer,
   }
   descriptor.use.requested_bytes = size_bytes;
   hardening_.StartBounds(pointer, size_bytes);
-  UnclaimSpan(pointer);
+  UnclaimSpan(ace_, pointer);
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
   result = Served(pointer);
   return true;
@@ -185,7 +185,7 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
   result = Allocate(self, size_bytes, kMinAlignmentBytes);
   if (result.block == nullptr) [[unlikely]] {
     hardening_.StartBounds(pointer, block.size_bytes);
-    UnclaimSpan(pointer);
+    UnclaimSpan(ace_, pointer);
     return true;
   }
   const auto to = reinterpret_cast<Address>(result.block);
@@ -240,7 +240,7 @@ CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
   }
   if (grant.address == 0) {
     hardening_.StartBounds(pointer, block.size_bytes);
-    Unclaim(pointer, block);
+    Unclaim(ace_, pointer, block);
     return Refused(grant.refusal);
   }
   void* moved = reinterpret_cast<void*>(grant.address);
@@ -254,7 +254,7 @@ CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
     use.sampled = sampled;
   }
   hardening_.StartBounds(moved, size_bytes);
-  Unclaim(moved, block);
+  Unclaim(ace_, moved, block);
   CallCounters::CountRealloc<kConfig>(moved == pointer
                                           ? counters_.reallocs_in_place
                                           : counters_.reallocs_moved);
@@ -272,7 +272,7 @@ bool LargeBlocks<kConfig>::StayIfSmaller(void* pointer, const LiveBlock& block,
     hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
     hardening_.StartBounds(pointer, size_bytes);
   }
-  Unclaim(pointer, block);
+  Unclaim(ace_, pointer, block);
   return stays;
 }
 

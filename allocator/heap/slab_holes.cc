@@ -20,8 +20,6 @@ constexpr std::size_t kMaxPages = kSuperSlabBytes / 2 / (4 * kKiB);
 constexpr std::uint32_t kLooks = 2048;
 constexpr std::uint32_t kCalls = 256;
 constexpr std::uint64_t kLookIntervalMs = 100;
-// The least that is worth splitting a huge page, as in UnitPool.
-constexpr std::size_t kLeastHugeBytes = kSuperSlabBytes / 2;
 
 // A look at the slabs of one zone.
 struct HoleLook {
@@ -41,7 +39,7 @@ struct HoleLook {
   void PurgeIfIdle(Slab& slab);
   void StartFrame(UnitIndex unit);
   bool IsWorthSplitting() const {
-    return keeps_huge && idle_bytes >= kLeastHugeBytes;
+    return keeps_huge && idle_bytes >= kLeastHugeUnits * kUnitBytes;
   }
 };
 
