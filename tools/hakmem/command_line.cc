@@ -127,8 +127,15 @@ bool AsksForHelp(std::string_view argument) {
   return argument == "--help" || argument == "-h" || argument == "-help";
 }
 
+int UnwantedArgument(const char* argument, std::string_view after) {
+  PrintError(absl::StrCat("hakmem: ", ForTerminal(argument),
+                          " means nothing after ", after, "\n"));
+  return 2;
+}
+
 int ShowHelp(std::span<const Command* const> commands,
              std::span<const char* const> names) {
+  if (names.size() > 1) return UnwantedArgument(names[1], "help NAME");
   if (names.empty()) {
     PrintOut(Overview(commands));
     return 0;
@@ -213,6 +220,7 @@ int RunCommand(std::span<const Command* const> commands,
     return ShowHelp(commands, arguments.subspan(1));
   }
   if (name == "--version") {
+    if (arguments.size() > 1) return UnwantedArgument(arguments[1], name);
     PrintOut(absl::StrCat("hakmem ", kVersion, "\n"));
     return 0;
   }

@@ -134,7 +134,9 @@ TEST_F(CommandLineTest, TheExitStatusIsTheSubcommands) {
   EXPECT_EQ(Run({"help"}), 0);
   EXPECT_EQ(Run({"help", "mixed"}), 0);
   EXPECT_EQ(Run({"help", "nosuch"}), 2);
+  EXPECT_EQ(Run({"help", "mixed", "extra"}), 2);
   EXPECT_EQ(Run({"--version"}), 0);
+  EXPECT_EQ(Run({"--version", "extra"}), 2);
 }
 
 TEST_F(CommandLineTest, HelpHasEverySubcommandAndEveryFlag) {
