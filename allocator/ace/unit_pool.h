@@ -309,7 +309,7 @@ class UnitPool {
   void EndPurge(const Purging& purging, bool purged);
   bool IsToRenew(const DirtyRun& run) const;
   bool Renew(VirtualMemory& memory, const DirtyRun& run, unsigned& calls,
-             bool& lost) const;
+             bool& lost);
   std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);
   bool StartSplit(const DirtyRun& run);
   bool MarkSplit(FrameIndex frame);

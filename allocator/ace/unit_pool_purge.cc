@@ -221,8 +221,10 @@ bool UnitPool::IsToRenew(const DirtyRun& run) const {
 }
 
 // What lies between guard pages, piece by piece: a new mapping would have none.
+// Without the lock during the kernel's calls alone: what other units of the
+// frames are changes meanwhile.
 bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
-                     unsigned& calls, bool& lost) const {
+                     unsigned& calls, bool& lost) {
   const UnitIndex end = run.first + run.units;
   Address begin = zone_.UnitAddress(run.first);
   for (UnitIndex unit = run.first; unit < end; ++unit) {
@@ -232,13 +234,13 @@ bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
                           1) != 0;
     if (!guarded && unit + 1 != end) continue;
     const std::size_t bytes = next - begin - (guarded ? memory.PageBytes() : 0);
+    const bool wants_huge = WantsHuge(FrameOfUnit(run.first));
     ++calls;
+    const FutexLockPause pause(lock_);
     const VmStatus status = memory.Renew(begin, bytes);
     lost = status.target_lost;
     if (!status.ok()) return false;
-    if (WantsHuge(FrameOfUnit(run.first))) {
-      memory.AskForHugePages(begin, bytes);
-    }
+    if (wants_huge) memory.AskForHugePages(begin, bytes);
     begin = next;
   }
   return true;
@@ -251,15 +253,12 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
   const bool splits = StartSplit(run);
   const std::uint32_t mended = MendFrames(run);
   const std::size_t bytes = run.units * kUnitBytes;
-  const bool renews = IsToRenew(run);
-  bool purged = false;
-  bool renewed = false;
   bool lost = false;
   unsigned calls = 0;
+  const bool renewed = IsToRenew(run) && Renew(memory, run, calls, lost);
+  bool purged = renewed;
   {
     const FutexLockPause pause(lock_);
-    renewed = renews && Renew(memory, run, calls, lost);
-    purged = renewed;
     if (!renewed && !lost) {
       ++calls;
       purged = memory.Purge(zone_.UnitAddress(run.first), bytes).ok();
