@@ -1,6 +1,7 @@
 #include "allocator/failures/failure_trace.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "allocator/base/raw_print.h"
@@ -15,12 +16,15 @@ namespace {
 constexpr char kOption[] = "HAKMEM_ACE_TRACE";
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
-void Warn(const char* what, const char* path, int error_number) {
+constexpr char kNoTrace[] = "failures are not traced";
+
+void Warn(const char* what, const char* path, int error_number,
+          const char* consequence = kNoTrace) {
   RawPrinter out;
   out.Text("hakmem: warning: ").Text(kOption).Text(": ").Text(what);
   out.Text(path);
   if (error_number != 0) out.Text(": ").Text(ErrorWords(error_number));
-  out.Text("; failures are not traced\n");
+  out.Text("; ").Text(consequence).Text("\n");
   WriteFd(kStderrFd, out.text());
 }
 
@@ -93,11 +97,24 @@ bool FailureTrace::StillOurs() {
 
 bool FailureTrace::Write(const JsonText& line) {
   std::string_view text = line.text();
+  int error_number = 0;
   // The newline ends a line that was cut, and the next one begins whole.
-  if (torn_ && WriteOnce(fd_, "\n") == 1) torn_ = false;
-  const std::size_t written = torn_ ? 0 : WriteOnce(fd_, text);
+  if (torn_ && WriteOnce(fd_, "\n", error_number) == 1) torn_ = false;
+  const std::size_t written = torn_ ? 0 : WriteOnce(fd_, text, error_number);
   if (written != 0 && written < text.size()) torn_ = true;
-  return written == text.size();
+  if (written == text.size()) return true;
+  if (written == 0) TellUnwritten(error_number);
+  return false;
+}
+
+// Standard error itself has nobody to be told.
+void FailureTrace::TellUnwritten(int error_number) {
+  if (told_unwritten_ || error_number == EAGAIN || sink_ == Sink::kStderr) {
+    return;
+  }
+  told_unwritten_ = true;
+  Warn("cannot write to ", options_->values.ace_trace, error_number,
+       "lines are missing");
 }
 
 // Makes the sink ready for a line. In the child of a fork a path with %p is
@@ -209,6 +226,7 @@ void FailureTrace::ChildAfterFork() {
   if (!lock_.Lock()) return;
   told_dropped_ = 0;
   torn_ = false;
+  told_unwritten_ = false;
   lock_.Unlock();
 }
 

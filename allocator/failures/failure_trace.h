@@ -18,6 +18,8 @@
 //   TR2: no more than kLinesASecond failure lines a second, beyond the
 //       first 256; each one that is not written is counted, and the next one
 //       that is says so.
+//   TR3: the first line of a process that could not be written is told on
+//       standard error, but for a pipe that is full for the moment.
 #ifndef HAKMEM_ALLOCATOR_FAILURES_FAILURE_TRACE_H_
 #define HAKMEM_ALLOCATOR_FAILURES_FAILURE_TRACE_H_
 
@@ -89,6 +91,7 @@ class FailureTrace {
   bool TakeToken(std::uint64_t monotonic_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool Write(const JsonText& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void TellUnwritten(int error_number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   // Written by Start, then read-only.
   Sink sink_ = Sink::kNone;
@@ -104,6 +107,7 @@ class FailureTrace {
   int opened_by_ ABSL_GUARDED_BY(lock_) = 0;  // process; 0: not opened
   bool gave_up_ ABSL_GUARDED_BY(lock_) = false;
   bool torn_ ABSL_GUARDED_BY(lock_) = false;  // the last line has no end
+  bool told_unwritten_ ABSL_GUARDED_BY(lock_) = false;
   std::uint64_t tokens_ ABSL_GUARDED_BY(lock_) = kBurstLines;
   std::uint64_t tokens_since_ns_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t told_dropped_ ABSL_GUARDED_BY(lock_) = 0;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allocator/options/option_parser.h"
@@ -176,6 +177,43 @@ TEST_F(FailureTraceTest, SaysWhyAFileCannotBeOpened) {
             "hakmem: warning: HAKMEM_ACE_TRACE: cannot open " +
                 Path("absent/t") +
                 ": No such file or directory; failures are not traced\n");
+}
+
+// A full disk, and a descriptor that is open for reading alone.
+TEST_F(FailureTraceTest, SaysOnceThatLinesCannotBeWritten) {
+  const int reads = open("/dev/null", O_RDONLY);
+  const std::string descriptor = "fd:" + std::to_string(reads);
+  const std::pair<std::string, std::string> cases[] = {
+      {"/dev/full", "No space left on device"},
+      {descriptor, "Bad file descriptor"}};
+  for (const auto& [where, words] : cases) {
+    testing::internal::CaptureStderr();
+    Start(where);
+    trace_->Open(Moment());
+    Fail(1);
+    Fail(2);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "hakmem: warning: HAKMEM_ACE_TRACE: cannot write to " + where +
+                  ": " + words + "; lines are missing\n");
+    EXPECT_EQ(trace_->dropped(), 2u);
+  }
+  close(reads);
+}
+
+TEST_F(FailureTraceTest, SaysNothingOfAPipeThatIsFullForTheMoment) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe2(pipe_ends, O_NONBLOCK), 0);
+  const std::string page(4096, '-');
+  while (write(pipe_ends[1], page.data(), page.size()) > 0) {
+  }
+  testing::internal::CaptureStderr();
+  Start("fd:" + std::to_string(pipe_ends[1]));
+  trace_->Open(Moment());
+  Fail(1);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(trace_->dropped(), 1u);
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
 }
 
 TEST_F(FailureTraceTest, KeepsARateAndCountsTheRest) {
