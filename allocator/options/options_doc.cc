@@ -102,8 +102,9 @@ std::string OptionsDoc() {
       "the "
       "same user.\n"
       "A relative path is one from where the program was started, wherever "
-      "it goes. A named pipe is\n"
-      "waited for until somebody reads it, except by `HAKMEM_REPORT`.\n"
+      "it goes; an empty one is\n"
+      "none. A named pipe is waited for until somebody reads it, except by "
+      "`HAKMEM_REPORT`.\n"
       "\n"
       "| variable | value | default | meaning |\n"
       "|---|---|---|---|\n";
