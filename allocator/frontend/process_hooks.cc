@@ -25,6 +25,8 @@ constinit bool g_key_installed ABSL_GUARDED_BY(g_key_lock) = false;
 // here on the same thread.
 constinit std::atomic<bool> g_fork_hooks_claimed{false};
 
+constinit FutexLock g_registration;
+
 // Only its address is used: the hook finds the thread's heap by itself.
 constinit char g_armed = 0;
 
@@ -43,13 +45,14 @@ constinit Fork g_fork;
 // Signals are held off, so that no handler of one can fork while half of the
 // locks are taken: its child would go on with locks that it has reset, libc's
 // among them.
-void PrepareFork() {
+void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   FutexLock::Identify();
   if (g_fork.thread.load(std::memory_order_relaxed) == FutexLock::Self()) {
     ++g_fork.depth;
     return;
   }
   const SignalMask signals = HoldSignals();
+  g_registration.LockForFork();
   const bool streams_locked = LockStreamList();
   CurrentProductHooks().prepare_fork();
   g_fork.streams_locked = streams_locked;
@@ -69,12 +72,13 @@ bool EndFork(bool& streams_locked, SignalMask& signals) {
   return true;
 }
 
-void ParentAfterFork() {
+void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   bool streams_locked = false;
   SignalMask signals = 0;
   if (!EndFork(streams_locked, signals)) return;
   CurrentProductHooks().parent_after_fork();
   if (streams_locked) UnlockStreamList();
+  g_registration.UnlockAfterFork();
   RestoreSignals(signals);
 }
 
@@ -85,6 +89,7 @@ void ChildAfterFork() {
   if (streams_locked) ResetStreamList();
   // Its holder may have been another thread, which is not in the child.
   g_key_lock.ResetAfterFork();
+  g_registration.ResetAfterFork();
   ResetFailureHandlerAfterFork();
   ReportText::ResetAfterFork();
   ForgetHelpersAfterFork();
@@ -119,6 +124,8 @@ void InstallForkHooksOnce() {
     g_fork_hooks_claimed.store(false, std::memory_order_relaxed);
   }
 }
+
+FutexLock& ForkRegistration() { return g_registration; }
 
 void OnThreadAttached() {
   InstallForkHooksOnce();

@@ -7,6 +7,8 @@
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_PROCESS_HOOKS_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_PROCESS_HOOKS_H_
 
+#include "allocator/process/futex_lock.h"
+
 namespace hakmem {
 
 // The calling thread has got a heap: arranges that it is detached when the
@@ -20,6 +22,11 @@ bool InstallThreadExitHookOnce();
 // the prepare handlers registered last first, and those of other libraries may
 // allocate, and wait for threads that do (register_atfork.cc).
 void InstallForkHooksOnce();
+
+// Held by whoever has libc register handlers of fork, and by fork before it
+// takes any other lock: libc's list of them grows, and allocates, under a lock
+// that fork gives back for the time of each prepare handler and takes again.
+FutexLock& ForkRegistration();
 
 }  // namespace hakmem
 

@@ -13,6 +13,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/frontend/process_hooks.h"
+#include "allocator/process/futex_lock.h"
 
 namespace hakmem {
 namespace {
@@ -51,7 +52,13 @@ int __register_atfork(hakmem::Handler prepare, hakmem::Handler parent,
                       hakmem::Handler child, void* object) {
   hakmem::InstallForkHooksOnce();
   const hakmem::Register libc_register = hakmem::LibcRegister();
-  return libc_register == nullptr
-             ? ENOMEM
-             : libc_register(prepare, parent, child, object);
+  if (libc_register == nullptr) return ENOMEM;
+  hakmem::FutexLock::Identify();
+  hakmem::FutexLock& lock = hakmem::ForkRegistration();
+  // What libc allocates for it may bring a thread here to register ours.
+  if (lock.IsHeldByThis()) {
+    return libc_register(prepare, parent, child, object);
+  }
+  const hakmem::FutexLockHolder hold(lock);
+  return libc_register(prepare, parent, child, object);
 }

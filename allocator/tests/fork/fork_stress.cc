@@ -216,6 +216,39 @@ int RunBeside(const Threads& bodies, int forks) {
   return 0;
 }
 
+// libc's list grows a few times in a process only, so there are many processes.
+void RegisterHandlers() {
+  constexpr int kHandlers = 4000;
+  for (int i = 0; i < kHandlers; ++i) {
+    if (pthread_atfork(nullptr, nullptr, nullptr) != 0) Fail("pthread_atfork");
+  }
+  g_stop = true;
+}
+
+int RunRegistering(int rounds) {
+  StopEarlyHandlers();
+  for (int i = 0; i < rounds; ++i) {
+    const pid_t child = fork();
+    if (child < 0) Fail("fork");
+    if (child != 0) {
+      Await(child);
+      continue;
+    }
+    std::thread allocating(&Allocate);
+    std::thread registering(&RegisterHandlers);
+    while (!g_stop) {
+      const pid_t inner = fork();
+      if (inner < 0) Fail("fork");
+      if (inner == 0) _exit(0);
+      Await(inner);
+    }
+    registering.join();
+    allocating.join();
+    _exit(0);
+  }
+  return 0;
+}
+
 // --- Forks in signal handlers
 // --------------------------------------------------
 
@@ -386,6 +419,7 @@ int main(int argc, char** argv) {
     return RunBeside({Load, LookUp, Localise, RegisterAtExit, StartThreads},
                      forks);
   }
+  if (scenario == "registering") return RunRegistering(forks);
   if (scenario == "signals") return RunSignals(forks);
   if (scenario == "young") return RunYoung(forks);
   if (scenario == "interrupted") return RunInterrupted(forks);

@@ -6,7 +6,7 @@ if [[ $1 == --preload ]]; then
   library=$(realpath "$2")
   shift 2
 fi
-for scenario in alone handlers streams libc signals young interrupted cloned; do
+for scenario in alone handlers streams libc registering signals young interrupted cloned; do
   echo "$scenario"
   env ${library:+LD_PRELOAD="$library"} "$1" "$scenario" "$2"
 done
