@@ -46,8 +46,12 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   const std::size_t before = warning.text().size();
   ExpandPath(value, warning);
   int error_number = 0;
-  const int fd = OpenForAppend(warning.c_str() + before, readers, error_number);
-  if (fd >= 0) {
+  const int opened =
+      OpenForAppend(warning.c_str() + before, readers, error_number);
+  if (opened >= 0) {
+    // Where the program has closed standard error, a file gets its number, and
+    // with it what others write there.
+    const int fd = MoveFdOutOfTheWay(opened);
     // Processes that end together would mix their lines. If one is stopped
     // while it writes, they are mixed all the same, after a second.
     LockFile(fd);
@@ -65,8 +69,8 @@ void CheckExitOutput(const char* option, const char* value, int error_number) {
   EndWarning(error_number, warning);
 }
 
-void CloseExitOutput(int fd) {
-  if (fd != kStderrFd && fd != g_kept_fd) CloseFd(fd);
+void CloseExitOutput(const char* value, int fd) {
+  if (std::strcmp(value, "1") != 0) CloseFd(fd);
 }
 
 }  // namespace hakmem

@@ -23,7 +23,8 @@ int ExitStderr();
 int OpenExitOutput(const char* option, const char* value, FileReaders readers);
 // Says so if what was written to the file is not all there: 0, or an errno.
 void CheckExitOutput(const char* option, const char* value, int error_number);
-void CloseExitOutput(int fd);
+// With the value that it was opened for.
+void CloseExitOutput(const char* value, int fd);
 
 }  // namespace hakmem
 

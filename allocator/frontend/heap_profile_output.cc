@@ -45,7 +45,7 @@ void WriteProfileAtExit(const char* value, const char* program) {
       OpenExitOutput("HAKMEM_HEAP_PROFILE", value, FileReaders::kOwner);
   if (fd < 0) return;
   CheckExitOutput("HAKMEM_HEAP_PROFILE", value, WriteTo(fd, program));
-  CloseExitOutput(fd);
+  CloseExitOutput(value, fd);
 }
 
 }  // namespace hakmem

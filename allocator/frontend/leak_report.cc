@@ -154,7 +154,7 @@ void ReportLeaks(const char* value) {
   } else {
     CheckExitOutput("HAKMEM_LEAKS", value, WriteJson(fd));
   }
-  CloseExitOutput(fd);
+  CloseExitOutput(value, fd);
 }
 
 }  // namespace hakmem

@@ -85,7 +85,7 @@ void WriteStatistics(int signal) {
   if (fd < 0) return;
   // In one write: other processes may append to the same file.
   CheckExitOutput("HAKMEM_STATS", value, TryWriteFd(fd, out.text()));
-  CloseExitOutput(fd);
+  CloseExitOutput(value, fd);
 }
 
 bool WritesToStderrAtExit(const Options& options) {

@@ -62,6 +62,30 @@ TEST(Statistics, ComeFromWhicheverThreadExits) {
   EXPECT_EQ(line.back(), '}');
 }
 
+TEST(Statistics, DISABLED_ClosesStandardError) {
+  // The profile has something to say.
+  for (int i = 0; i < 100; ++i) Opaque(malloc(kTestMiB));
+  ASSERT_EQ(close(STDERR_FILENO), 0);
+}
+
+// Standard error's number is free for the file of another option.
+TEST(Statistics, GoToNoFileOfAnotherOption) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const std::string path =
+      testing::TempDir() + "/hakmem_exit_" + std::to_string(getpid());
+  const ChildResult child =
+      RunChild({.test = "Statistics.DISABLED_ClosesStandardError",
+                .environment = {"HAKMEM_STATS=1", "HAKMEM_LEAKS=" + path,
+                                "HAKMEM_HEAP_PROFILE=" + path}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_NE(child.output.find("{\"pid\""), std::string::npos) << child.output;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    EXPECT_FALSE(line.starts_with("{\"pid\"")) << line;
+  }
+  unlink(path.c_str());
+}
+
 // Most of the time somebody holds a lock.
 void AllocateForEver() {
   while (true) free(Opaque(malloc(Opaque(8 * kTestMiB))));
