@@ -9,6 +9,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/config/options.h"
+#include "allocator/frontend/current_product.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/platform/next_dlopen.h"
 
@@ -24,6 +25,8 @@ constexpr bool kDlopenIsNoexcept = noexcept(dlopen(nullptr, 0));
 // Weak: in a program without a dynamic linker, libc's own may stand beside it.
 extern "C" [[gnu::weak]] HAK_EXPORT void* dlopen(
     const char* file, int mode) noexcept(hakmem::kDlopenIsNoexcept) {
+  // A library's constructor may come here before anything has allocated.
+  hakmem::ProductStart();
   if (hakmem::CurrentOptions().deep_bind == 0) {
     mode = hakmem::WithoutDeepBind(mode);
   }

@@ -7,6 +7,8 @@ preloaded=$1 library=$2 deep_bind=$3 plugin=$4 symbolic=$5 symbolic_library=$6
 
 "$preloaded" "$library" "$deep_bind" "$plugin" hakmem
 HAKMEM_DEEP_BIND=1 "$preloaded" "$library" "$deep_bind" "$plugin" libc
+"$preloaded" "$library" "$deep_bind" "$plugin" hakmem first
+HAKMEM_DEEP_BIND=1 "$preloaded" "$library" "$deep_bind" "$plugin" libc first
 
 code=0
 said=$(HAKMEM_CHECK_KINDS=1 "$preloaded" "$library" "$symbolic" "$symbolic_library" 2>&1) || code=$?
