@@ -100,8 +100,11 @@ OptionError ParseOrdinal(const OptionSpec& spec, std::string_view text,
   if (and_later) text.remove_suffix(1);
   std::uint64_t ordinal = 0;
   const OptionError error = ParseNumber(spec, text, ordinal);
-  if (error == OptionError::kNone) number = 2 * ordinal + (and_later ? 1 : 0);
-  return error;
+  if (error != OptionError::kNone) return error;
+  // None, and those that follow.
+  if (and_later && ordinal == 0) return OptionError::kMalformed;
+  number = 2 * ordinal + (and_later ? 1 : 0);
+  return OptionError::kNone;
 }
 
 OptionError ParsePath(std::string_view text,

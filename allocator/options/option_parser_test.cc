@@ -193,13 +193,16 @@ TEST(ApplyOption, TakesOrdinals) {
   EXPECT_EQ(fail_nth("1+"), 3u);
   EXPECT_EQ(fail_nth("12345"), 24690u);
   EXPECT_EQ(fail_nth("0"), 0u);
-  for (const char* bad : {"", "+", "+1", "1++", "1 +", "n", "-1"}) {
+  for (const char* bad : {"", "+", "+1", "1++", "1 +", "n", "-1", "0+"}) {
     EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", bad, options),
               OptionError::kMalformed)
         << bad;
   }
-  EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", "4294967297", options),
-            OptionError::kOutOfRange);
+  for (const char* bad : {"4294967297", "4294967297+"}) {
+    EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", bad, options),
+              OptionError::kOutOfRange)
+        << bad;
+  }
   EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", "7+", options), OptionError::kNone);
   RawPrinter out;
   for (const OptionSpec& spec : kOptionTable) {
