@@ -9,11 +9,19 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/write_once.h"
 #include "allocator/process/crash_hook.h"
+
+#if defined(__GLIBC__)
+// Exported by the loader, in no header: where the kernel put the count of the
+// arguments, and behind it these, null, and the environment.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+extern "C" [[gnu::weak]] void* __libc_stack_end;
+#endif
 
 namespace hakmem {
 
@@ -82,11 +90,28 @@ const char* ErrorWords(int error_number) {
   return words != nullptr ? words : "unknown error";
 }
 
+namespace {
+
+char** Environment() {
+#if defined(__GLIBC__)
+  // A program's functions in .preinit_array run before libc knows it.
+  if (environ == nullptr && &__libc_stack_end != nullptr &&
+      __libc_stack_end != nullptr) {
+    char** const start = static_cast<char**>(__libc_stack_end);
+    return start + *static_cast<const std::intptr_t*>(__libc_stack_end) + 2;
+  }
+#endif
+  return environ;
+}
+
+}  // namespace
+
 void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
                       void* context) {
   const ErrnoGuard guard;
-  if (environ == nullptr || getauxval(AT_SECURE) != 0) return;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
+  char** const environment = Environment();
+  if (environment == nullptr || getauxval(AT_SECURE) != 0) return;
+  for (char** entry = environment; *entry != nullptr; ++entry) {
     if (std::strncmp(*entry, prefix.data(), prefix.size()) != 0) continue;
     const char* const equals = std::strchr(*entry, '=');
     if (equals == nullptr) continue;

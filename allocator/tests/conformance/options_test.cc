@@ -21,6 +21,27 @@ namespace {
 
 TEST(Options, DISABLED_Succeeds) { free(malloc(100)); }
 
+// Runs before libc and the constructors of any library.
+void AllocateFirst(int /*argc*/, char** /*argv*/, char** environment) {
+  for (; *environment != nullptr; ++environment) {
+    if (strcmp(*environment, "ALLOCATE_FIRST=1") == 0) free(malloc(100));
+  }
+}
+__attribute__((section(".preinit_array"),
+               used)) void (*g_allocate_first)(int, char**,
+                                               char**) = &AllocateFirst;
+
+TEST(Options, AreReadByAnAllocationBeforeLibcHasStarted) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child =
+      RunChild({.test = "Options.DISABLED_Succeeds",
+                .environment = {"ALLOCATE_FIRST=1", "HAKMEM_SHOW_CONFIG=1"}});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  EXPECT_EQ(FirstLineWith(child.output, "HAKMEM_SHOW_CONFIG="),
+            "  HAKMEM_SHOW_CONFIG=1 (environment)")
+      << child.output;
+}
+
 TEST(Options, ShowConfigPrintsVariantVersionAndOptions) {
   HAKMEM_ONLY_ON_HAKMEM();
   const ChildResult child =
