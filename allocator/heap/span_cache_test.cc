@@ -139,6 +139,32 @@ TEST_F(SpanCacheTest, OthersGiveBackWhileRoomIsMade) {
   EXPECT_LE(cache_.units(), kMostUnits);
 }
 
+// Nor is it kept any more when its owner looks whether it is nobody's.
+TEST_F(SpanCacheTest, OthersUseWhatTheyGaveBackDuringACheck) {
+  const Zone& zone = ace_.region().coarse();
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done.load(std::memory_order_relaxed)) {
+      cache_.ReleaseAll(ace_);
+      UnitIndex spans[8];
+      for (UnitIndex& span : spans) {
+        span = Grant(2);
+        zone.unit_record(span).store(1, std::memory_order_relaxed);
+      }
+      for (const UnitIndex span : spans) {
+        zone.unit_record(span).store(0, std::memory_order_relaxed);
+        ace_.ReleaseSpan(span, 2);
+      }
+    }
+  });
+  for (int i = 0; i < 30'000; ++i) {
+    for (int k = 0; k < 8; ++k) Put(Grant(2), 2);
+    for (int k = 0; k < 10; ++k) cache_.CheckInvariants(zone, kMostUnits);
+  }
+  done.store(true, std::memory_order_relaxed);
+  other.join();
+}
+
 TEST_F(SpanCacheTest, KeepsNoLongSpans) {
   EXPECT_FALSE(cache_.TryPut(0, SpanCache::kMaxKeptUnits + 1));
   Put(Grant(SpanCache::kMaxKeptUnits + 1), SpanCache::kMaxKeptUnits + 1);
