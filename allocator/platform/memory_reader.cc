@@ -37,7 +37,8 @@ bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
     // The sixth goes over the stack, where an int would leave half a word as
     // it was.
     constexpr unsigned long kNoFlags = 0;
-    const long got = syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote,
+    if (process_ == 0) process_ = getpid();
+    const long got = syscall(SYS_process_vm_readv, process_, &local, 1, &remote,
                              1, kNoFlags);
     if (got >= 0) return static_cast<std::size_t>(got) == bytes;
     if (errno == EFAULT) return false;
