@@ -58,6 +58,8 @@ struct Options : HeapOptions {
   std::uint64_t fail_nth = 0;
   // An OnMisuse.
   std::uint64_t on_misuse = 0;
+  // 0 or 1.
+  std::uint64_t check_sizes = 1;
   // Hardened says at start which options weaken it.
   std::uint64_t warn_weakened = 1;
   // "" or "1": standard error; "syslog"; else a file to append to, in whose
@@ -192,6 +194,10 @@ inline constexpr OptionRow kOptionRows[] = {
      "replaces some of new and delete, or holds modules whose operators are "
      "their own (hardened and debug variants).",
      &Options::check_kinds, nullptr, 0, 1, "hardened or debug"},
+    {"HAKMEM_CHECK_SIZES", OptionType::kFlag, "",
+     "A delete or free_sized with a size that the block was not asked for with "
+     "is fatal; 0 lets it pass, and frees the block as it is.",
+     &Options::check_sizes, nullptr, 0, 1},
     {"HAKMEM_CHECK_SOURCE", OptionType::kFlag, "",
      "memcpy and its relatives check what they read, too, not only what they "
      "write (hardened and debug variants).",

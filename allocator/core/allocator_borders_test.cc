@@ -13,6 +13,7 @@
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
+#include "allocator/reports/misuse_policy.h"
 #include "allocator/slab/size_class.h"
 #include "gtest/gtest.h"
 
@@ -267,6 +268,31 @@ TYPED_TEST(AllocatorBordersTest, ShrunkBlocksOfOtherThreads) {
     EXPECT_DEATH(allocator.Free(self, block), "freed block|double");
     allocator.CheckInvariants();
   }
+}
+
+// HAKMEM_CHECK_SIZES=0: the block is freed as what it is.
+TYPED_TEST(AllocatorBordersTest, AWrongSizeMayBeLetPass) {
+  auto& allocator = this->allocator_;
+  auto& self = this->self_;
+  for (const std::size_t size : {28U, 1112U, 40'000U, 300'000U, 8'000'000U}) {
+    const auto free_as = [&](void* block, std::size_t given_bytes) {
+      allocator.FreeSized(self, block, given_bytes, 16);
+    };
+    for (const std::size_t given : {std::size_t{16}, 2 * size}) {
+      void* const block = allocator.Allocate(self, size);
+      EXPECT_DEATH(free_as(block, given), "wrong-size free of ");
+      SetSizesChecked(false);
+      free_as(block, given);
+      EXPECT_DEATH(free_as(block, given), "hakmem: fatal: ") << "twice";
+      SetSizesChecked(true);
+    }
+  }
+  void* const none = allocator.AllocateAligned(self, 2 * kMaxPoolBytes, 0);
+  SetSizesChecked(false);
+  allocator.FreeSized(self, none, 10, 16);
+  EXPECT_DEATH(allocator.Free(self, none), "hakmem: fatal: ");
+  SetSizesChecked(true);
+  allocator.CheckInvariants();
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "allocator/process/futex_lock.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/reports/fatal.h"
+#include "allocator/reports/misuse_policy.h"
 
 namespace hakmem {
 
@@ -208,6 +209,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
   alignment_bytes = std::max(alignment_bytes, kMinAlignmentBytes);
   if (!SizeFits(large_, profile_, pointer, block, size_bytes,
                 alignment_bytes)) {
+    if (!AreSizesChecked()) return true;
     if (block.guarded) {
       if (size_bytes == block.size_bytes) return true;
       guards_.blocks().ReportWrongSize(report, size_bytes);

@@ -260,6 +260,17 @@ TYPED_TEST(AllocatorGuardsTest, ReallocThatIsServedInTheEndFreesTheBlock) {
   EXPECT_GT(served_in_the_end, 0u);
 }
 
+TYPED_TEST(AllocatorGuardsTest, AWrongSizeMayBeLetPass) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1, 1));
+  auto& allocator = *test.allocator;
+  void* const block = allocator.Allocate(test.self, 9000);
+  ASSERT_TRUE(this->IsGuarded(test, block, 9000));
+  SetSizesChecked(false);
+  allocator.FreeSized(test.self, block, 1000, kMinAlignmentBytes);
+  SetSizesChecked(true);
+  EXPECT_EQ(allocator.guards().blocks().live_blocks(), 0u);
+}
+
 TEST(AllocatorGuardedKindsTest, AMismatchIsCountedOnce) {
   TestAllocator<kHardened> test(Sampling(1));
   auto& allocator = *test.allocator;

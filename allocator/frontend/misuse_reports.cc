@@ -32,6 +32,7 @@ void OnCrash(const CrashSite& site) {
 
 void StartMisuseReports(const Options& options) {
   SetOnMisuse(static_cast<OnMisuse>(options.on_misuse));
+  SetSizesChecked(options.check_sizes != 0);
   SetReportOutput(options.report);
   SetReportStacks(static_cast<Unwinding>(options.unwind) != Unwinding::kNone);
   SetSurroundingsSource([](std::uintptr_t address, Surroundings& surroundings) {

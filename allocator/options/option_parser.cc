@@ -368,6 +368,7 @@ bool Weakens(const OptionSpec& spec, const Options& options) {
     return ChoiceWord(spec, options.prefault) != "off";
   }
   return (spec.number == &Options::check_kinds && options.check_kinds == 0) ||
+         (spec.number == &Options::check_sizes && options.check_sizes == 0) ||
          (spec.number == &Options::clear_bytes &&
           options.clear_bytes != kNoMaximum);
 }

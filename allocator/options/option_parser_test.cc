@@ -378,6 +378,7 @@ constexpr char kDefaultLines[] =
     "  HAKMEM_PREFAULT=off (default)\n"
     "  HAKMEM_PREWARM=none (default)\n"
     "  HAKMEM_CHECK_KINDS=1 (default)\n"
+    "  HAKMEM_CHECK_SIZES=1 (default)\n"
     "  HAKMEM_CHECK_SOURCE=0 (default)\n"
     "  HAKMEM_CLEAR=all (default)\n"
     "  HAKMEM_WARN_WEAKENED=1 (default)\n"

@@ -111,7 +111,8 @@ void FatalOtherSize(const BlockReport& block, std::size_t given_bytes,
   AddBlock(report);
   report.Finish(
       "The block was allocated as another type, or deleted through a pointer "
-      "to a base without a virtual destructor.");
+      "to a base without a virtual destructor. HAKMEM_CHECK_SIZES=0 lets it "
+      "pass.");
 }
 
 void FatalCopyPastEnd(const BlockReport& block, std::size_t size_bytes,

@@ -28,7 +28,8 @@ constexpr std::string_view kForeignHint =
     "at all: an uninitialised pointer, or one written over.";
 constexpr std::string_view kSizeHint =
     "The object was deleted as another type than it was made as (a base class "
-    "without a virtual destructor), or the size was not kept.";
+    "without a virtual destructor), or the size was not kept. "
+    "HAKMEM_CHECK_SIZES=0 lets it pass.";
 constexpr std::string_view kAlignmentHint =
     "The object was deleted as a type with another alignment than it was made "
     "as.";

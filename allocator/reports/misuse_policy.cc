@@ -9,6 +9,7 @@ namespace {
 
 // Written once, at the start.
 constinit std::atomic<OnMisuse> g_choice{OnMisuse::kAbort};
+constinit std::atomic<bool> g_sizes_checked{true};
 
 struct Place {
   // 0: not taken. Written once, by the first misuse there.
@@ -39,6 +40,14 @@ void SetOnMisuse(OnMisuse choice) {
 }
 
 constinit std::atomic<std::uint64_t> g_misuse_count{0};
+
+void SetSizesChecked(bool checked) {
+  g_sizes_checked.store(checked, std::memory_order_relaxed);
+}
+
+bool AreSizesChecked() {
+  return g_sizes_checked.load(std::memory_order_relaxed);
+}
 
 OnMisuse CurrentOnMisuse() { return g_choice.load(std::memory_order_relaxed); }
 

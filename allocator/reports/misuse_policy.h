@@ -1,8 +1,9 @@
-// The fate of the process after a misuse (HAKMEM_ON_MISUSE), and how often
-// there was one.
+// The fate of the process after a misuse (HAKMEM_ON_MISUSE), whether a wrong
+// size is one (HAKMEM_CHECK_SIZES), and how often there was one.
 //
-// Owns: the choice, the counts by place. Called by: MisuseReport; frontend, at
-// the start; statistics. Thread-safety: any thread; no locks; never allocates.
+// Owns: the choices, the counts by place. Called by: MisuseReport; Allocator;
+// frontend, at the start; statistics. Thread-safety: any thread; no locks;
+// never allocates.
 //
 // Invariants:
 //   MP1: each misuse is counted once, in the total and at one place.
@@ -25,6 +26,9 @@ inline constexpr unsigned kMisusePlaces = 64;
 // Once, at the start; until then it is kAbort.
 void SetOnMisuse(OnMisuse choice);
 OnMisuse CurrentOnMisuse();
+// Once, at the start; until then it is true.
+void SetSizesChecked(bool checked);
+bool AreSizesChecked();
 
 // All misuses of the process that it went on after.
 std::uint64_t MisuseCount();
