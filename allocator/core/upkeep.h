@@ -44,6 +44,8 @@ class Upkeep {
   // returns the bytes.
   std::size_t Purge(Heap* self) {
     Reclaim(self);
+    // Emptied parcels have gone home, to heaps that were looked at before.
+    registry_.Reclaim();
     const std::size_t bytes = ace_.PurgeAll() + registry_.PurgeHoles();
     return bytes + registry_.PurgePools(/*only_many=*/false);
   }

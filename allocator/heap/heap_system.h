@@ -73,9 +73,10 @@ struct HeapSystem {
   std::atomic<HeapId> heap_count{0};
   // Where the next thread that visits some heaps goes on; a hint.
   std::atomic<HeapId> next_visited{0};
-  // Which heaps had a slow path, or got a parcel, since they were reclaimed
-  // last: bit id % kTouchedBits. Written by these heaps' owners, by senders,
-  // and by HeapRegistry::Reclaim, which reads it; a hint.
+  // Which heaps had a slow path, or got a parcel or one back, since they were
+  // reclaimed last: bit id % kTouchedBits. Written by these heaps' owners, by
+  // senders and receivers, and by HeapRegistry::Reclaim, which reads it; a
+  // hint.
   static constexpr unsigned kTouchedWords = 64;
   static constexpr HeapId kTouchedBits = kTouchedWords * 64;
   std::atomic<std::uint64_t> touched[kTouchedWords] = {};

@@ -127,6 +127,32 @@ TYPED_TEST(RemoteFreeTest, ParcelsOfAHeapWithoutAThreadServeOthers) {
   heaps.CheckInvariants();
 }
 
+// So do those of a thread that sleeps, or frees no more, also where they come
+// back when the heap has been looked after.
+TYPED_TEST(RemoteFreeTest, ParcelsOfAHeapThatIsIdleServeOthers) {
+  constexpr std::size_t kParcels = 300;
+  for (const bool reclaim : {false, true}) {
+    TestHeaps<TypeParam::kConfig> heaps;
+    auto& idle = heaps.Attach();
+    auto& owner = heaps.Attach();
+    auto& next = heaps.Attach();
+    const auto look_after = [&] {
+      for (int i = 0; i < 2; ++i) {
+        reclaim ? heaps.registry().Reclaim() : heaps.registry().Trim(false);
+      }
+    };
+    const auto blocks =
+        heaps.Allocate(owner, kSmall, kParcels * Parcel::kCapacity);
+    look_after();
+    heaps.Free(idle, blocks);
+    look_after();
+    const std::size_t metadata_bytes = heaps.HeapMetadataBytes();
+    heaps.Free(next, heaps.Allocate(owner, kSmall, blocks.size()));
+    EXPECT_EQ(heaps.HeapMetadataBytes(), metadata_bytes) << reclaim;
+    heaps.CheckInvariants();
+  }
+}
+
 // An owner that never takes a slow path again keeps little memory back: its
 // senders file the blocks when too many bytes are on their way.
 TYPED_TEST(RemoteFreeTest, ASleepingOwnerPinsLittle) {

@@ -22,7 +22,6 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
-#include "allocator/base/relaxed.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/statistics/statistics_tables.h"
@@ -129,9 +128,10 @@ class SpanCache {
     for (const std::atomic<std::uint64_t>& slot : slots_) {
       const std::uint64_t word = slot.load(std::memory_order_relaxed);
       if (UnitsOf(word) == 0) continue;
+      // acquire: the slot is read again after it; pairs with ACE's lock, under
+      // which the memory went to another owner once the slot was empty.
       const UnitRecord record =
-          zone.unit_record(FirstOf(word)).load(std::memory_order_relaxed);
-      KeepOrder();
+          zone.unit_record(FirstOf(word)).load(std::memory_order_acquire);
       // What another thread has released meanwhile may be in use.
       const std::uint64_t now = slot.load(std::memory_order_relaxed);
       if ((now | kSeenBit) != (word | kSeenBit)) continue;

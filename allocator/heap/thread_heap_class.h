@@ -391,6 +391,7 @@ class alignas(64) ThreadHeap {
   void PutEmptyMagazine(MagazineTop top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushMagazine(SizeClass size_class, MagazineTop top)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void GiveParcels() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushIfMuch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -402,7 +403,6 @@ class alignas(64) ThreadHeap {
   void DropTorn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TrimSomeHeaps();
   void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-
   Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Send(unsigned slot, Overdue& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

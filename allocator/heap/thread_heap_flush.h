@@ -77,6 +77,20 @@ void ThreadHeap<kConfig>::DropTorn() {
   for (Parcel*& parcel : open_) parcel = nullptr;
 }
 
+// A thread that has freed blocks of many owners that slept has many.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::GiveParcels() {
+  for (Parcel* list :
+       {std::exchange(free_parcels_, nullptr), returned_.TakeAll()}) {
+    while (list != nullptr) {
+      Parcel* const parcel = list;
+      list = parcel->next;
+      system_->parcels.Put(parcel);
+      --parcels_;
+    }
+  }
+}
+
 // Only the owner may call it, unless there is none.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushAll() {
@@ -87,15 +101,7 @@ void ThreadHeap<kConfig>::FlushAll() {
   if (abandoned()) left_classes_ = 0;
   slabs_.ReleaseEmpty();
   spares_.KeepAtMost(system_->magazines, 0);
-  for (Parcel* list :
-       {std::exchange(free_parcels_, nullptr), returned_.TakeAll()}) {
-    while (list != nullptr) {
-      Parcel* const parcel = list;
-      list = parcel->next;
-      system_->parcels.Put(parcel);
-      --parcels_;
-    }
-  }
+  GiveParcels();
 }
 
 template <const Config& kConfig>

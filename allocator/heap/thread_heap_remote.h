@@ -32,7 +32,9 @@ void ThreadHeap<kConfig>::ReturnParcel(Parcel* parcel) {
     parcel->next = free_parcels_;
     free_parcels_ = parcel;
   } else {
-    At(parcel->home).returned_.Push(parcel);
+    const HeapId home = parcel->home;
+    At(home).returned_.Push(parcel);
+    system_->Touch(home);
   }
 }
 
@@ -228,7 +230,7 @@ bool ThreadHeap<kConfig>::TryReclaim() {
   return true;
 }
 
-// Empties all magazines but the loaded ones of an owner.
+// Empties all magazines but the loaded ones of an owner; empty parcels go, too.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushBehind() {
   if (abandoned()) {
@@ -244,13 +246,17 @@ void ThreadHeap<kConfig>::FlushBehind() {
     previous = MagazineStart(previous);
   }
   spares_.KeepAtMost(system_->magazines, SpareMagazines::kAlwaysKept);
+  GiveParcels();
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::TryTrim() {
   spans_.Trim(system_->ace);
   // So thousands of threads that sleep cost little.
-  if (!touched_.load(std::memory_order_relaxed) && mailbox_.empty()) return;
+  if (!touched_.load(std::memory_order_relaxed) && mailbox_.empty() &&
+      returned_.empty()) {
+    return;
+  }
   if (!lock_.TryLock()) return;
   // Where it is not touched, the last slow path came before a TryReclaim.
   const bool idle =
