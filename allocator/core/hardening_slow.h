@@ -96,6 +96,15 @@ bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
     ReportMisuse(ace_, call);
     return false;
   }
+  if (block.route < Route::kSpan && state == BlockState::kLive) {
+    // Another thread may have resized it since it was found.
+    LiveBlock resized = block;
+    resized.size_bytes =
+        SizeOfLive(fine(), coarse(), pointer, block.size_class);
+    if (resized.size_bytes != block.size_bytes) {
+      return MayUse(self, pointer, resized, use, kind, state);
+    }
+  }
   GiveBack(pointer, block, state);
   FatalOverflow(ReportOf(block, call), block.size_bytes,
                 damage - reinterpret_cast<Address>(pointer));
