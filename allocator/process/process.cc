@@ -19,7 +19,7 @@
 #if defined(__GLIBC__)
 // Exported by the loader, in no header: where the kernel put the count of the
 // arguments, and behind it these, null, and the environment.
-// NOLINTNEXTLINE(bugprone-reserved-identifier)
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" [[gnu::weak]] void* __libc_stack_end;
 #endif
 
