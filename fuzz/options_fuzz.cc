@@ -46,7 +46,7 @@ std::optional<std::uint64_t> OrdinalOf(const OptionSpec& spec,
   const bool and_later = text.ends_with('+');
   if (and_later) text.remove_suffix(1);
   const auto ordinal = NumberOf(spec, text);
-  if (!ordinal) return std::nullopt;
+  if (!ordinal || (and_later && *ordinal == 0)) return std::nullopt;
   return 2 * *ordinal + (and_later ? 1 : 0);
 }
 
