@@ -184,7 +184,6 @@ class HeapRegistry {
   HeapId abandoned_ ABSL_GUARDED_BY(lock_) = 0;
   HeapId warm_count_ ABSL_GUARDED_BY(lock_) = 0;
   HeapId last_warm_ ABSL_GUARDED_BY(lock_) = 0;
-  std::atomic<std::uint64_t> abandoned_count_{0};
   // Written under lock_, read by statistics.
   std::atomic<std::uint64_t> adopted_count_{0};
 };
@@ -198,7 +197,7 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
     abandoned_ = heap.abandoned_links().next;
     if (warm_count_ != 0) --warm_count_;
     heap.Adopt();
-    abandoned_count_.fetch_sub(1, std::memory_order_relaxed);
+    system_.abandoned_count.fetch_sub(1, std::memory_order_relaxed);
     adopted_count_.fetch_add(1, std::memory_order_relaxed);
     return &heap;
   }
@@ -267,7 +266,7 @@ HeapId HeapRegistry<kConfig>::PushAbandoned(Heap& heap) {
     At(abandoned_).abandoned_links().previous = heap.id();
   }
   abandoned_ = heap.id();
-  abandoned_count_.fetch_add(1, std::memory_order_relaxed);
+  system_.abandoned_count.fetch_add(1, std::memory_order_relaxed);
   if (warm_count_ < kWarmHeaps) {
     ++warm_count_;
     return 0;
@@ -328,7 +327,7 @@ constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
   VisitTable(table_, visit);
   system_.magazines.VisitCounters(Statistic::kMagazinePoolLockWaits, visit);
   system_.parcels.VisitCounters(Statistic::kParcelPoolLockWaits, visit);
-  visit(Statistic::kHeapsAbandoned, abandoned_count_);
+  visit(Statistic::kHeapsAbandoned, system_.abandoned_count);
   visit(Statistic::kHeapsAdopted, adopted_count_);
   visit(Statistic::kRegistryLockWaits, lock_.waits_word());
 }
@@ -379,7 +378,7 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
     if (heap.abandoned() && !was_abandoned) {
       heap.abandoned_links().next = abandoned_;
       abandoned_ = id;
-      abandoned_count_.fetch_add(1, std::memory_order_relaxed);
+      system_.abandoned_count.fetch_add(1, std::memory_order_relaxed);
       if (!is_mine) system_.last_torn.store(heaps, std::memory_order_relaxed);
     }
   }
@@ -400,7 +399,7 @@ void HeapRegistry<kConfig>::CheckAbandoned() {
     previous = id;
   }
   HAK_CHECK_LE(warm_count_, std::min<std::uint64_t>(listed, kWarmHeaps));
-  HAK_CHECK_EQ(listed, abandoned_count_.load(std::memory_order_relaxed));
+  HAK_CHECK_EQ(listed, system_.abandoned_count.load(std::memory_order_relaxed));
 }
 
 template <const Config& kConfig>

@@ -5,10 +5,12 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_HEAP_SYSTEM_H_
 #define HAKMEM_ALLOCATOR_HEAP_HEAP_SYSTEM_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/heap/magazine.h"
@@ -71,6 +73,9 @@ struct HeapSystem {
   // Written by the registry when a heap is made (release), read by whoever
   // visits all heaps (acquire): who sees an id sees the heap.
   std::atomic<HeapId> heap_count{0};
+  // Of them, those without a thread. Written under the registry's lock, read by
+  // senders and statistics.
+  std::atomic<std::uint64_t> abandoned_count{0};
   // Where the next thread that visits some heaps goes on; a hint.
   std::atomic<HeapId> next_visited{0};
   // Which heaps had a slow path, or got a parcel or one back, since they were
@@ -88,6 +93,16 @@ struct HeapSystem {
       // sees that the heap exists.
       word.fetch_or(bit, std::memory_order_release);
     }
+  }
+  // Bytes of blocks under way to an owner who does not look: beyond them,
+  // senders file them, which costs twice what it costs the owner, who waits
+  // meanwhile. Where there are many threads, all keep little.
+  std::uint64_t MaxPendingBytes() const {
+    const std::uint64_t threads =
+        heap_count.load(std::memory_order_relaxed) -
+        abandoned_count.load(std::memory_order_relaxed);
+    return std::clamp(64 * kMiB / std::clamp<std::uint64_t>(threads, 1, 1024),
+                      64 * kKiB, 2 * kMiB);
   }
   SlabHoles holes;
   // Heaps up to this id have blocks that may contradict their headers: there

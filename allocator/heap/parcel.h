@@ -20,13 +20,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/planted_defect.h"
+#include "allocator/base/units.h"
 #include "allocator/superslab/block_header.h"
 
 namespace hakmem {
 
 struct Parcel {
   static constexpr std::uint32_t kCapacity = 61;
+  // With so many bytes or more, a parcel takes no further block.
+  static constexpr std::uint32_t kMaxBytes = 128 * kKiB;
   // Under way, a parcel counts for so many bytes at least: where a thread frees
   // blocks of many owners by turns, each leaves with a few small ones, and the
   // parcels are most of what lies in mailboxes.
@@ -34,6 +38,20 @@ struct Parcel {
   // So many of a heap's are under way to owners that do not look: beyond this,
   // it files blocks for them, and has its parcels back.
   static constexpr std::uint32_t kMostOfHeap = 2048;
+
+  void Start(HeapId whose, HeapId sender) {
+    owner = whose;
+    home = sender;
+    count = 0;
+    bytes = 0;
+  }
+  // False: the parcel is full.
+  HAK_ALWAYS_INLINE bool TryAppend(void* block, std::size_t block_bytes) {
+    if (count == kCapacity || bytes >= kMaxBytes) return false;
+    blocks[count++] = block;
+    bytes += static_cast<std::uint32_t>(block_bytes);
+    return true;
+  }
 
   // Written by the sender before the push or by the keeper of a list; read by
   // the taker after it.

@@ -191,7 +191,8 @@ TYPED_TEST(RemoteFreeTest, ParcelsOfOneBlockForSleepingOwnersAreFew) {
   EXPECT_LE(heaps.HeapMetadataBytes(), before + kMiB);
 }
 
-// However many owners there are.
+// However many owners there are: what is freed for one that has not looked
+// since goes to its slabs at once.
 TYPED_TEST(RemoteFreeTest, ParcelsForManySleepingOwnersAreFew) {
   TestHeaps<TypeParam::kConfig> heaps;
   auto& other = heaps.Attach();
@@ -207,11 +208,40 @@ TYPED_TEST(RemoteFreeTest, ParcelsForManySleepingOwnersAreFew) {
       heaps.Free(other, of_one[i]);
   }
   heaps.CheckInvariants();
-  // Parcels for all of them at once would be 10 MB.
   EXPECT_GE(heaps.Snapshot().remote_frees, kOwners * kEach - 8);
   EXPECT_LE(heaps.HeapMetadataBytes(),
-            before + 2 * Parcel::kMostOfHeap * sizeof(Parcel));
+            before + 2 * kOwners * sizeof(Parcel) + 4 * kKiB);
+  std::size_t queued = 0;
+  for (const std::vector<void*>& of_one : blocks) {
+    for (const void* block : of_one) {
+      queued += heaps.StateOf(block) == BlockState::kQueued ? 1U : 0U;
+    }
+  }
+  EXPECT_LE(queued, 2 * kOwners);
   other.Flush();
+}
+
+// A few free blocks in the magazines of a thread that exits keep none of the
+// many slabs that others empty.
+TYPED_TEST(RemoteFreeTest, AHeapWithoutAThreadKeepsFewSlabs) {
+  TestHeaps<TypeParam::kConfig> heaps;
+  auto& owner = heaps.Attach();
+  auto& other = heaps.Attach();
+  std::vector<void*> blocks =
+      heaps.Allocate(owner, kSmall, 4 * kMiB / ClassBytes(kSmall));
+  std::vector<void*> left;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (i % 64 == 0) {
+      heaps.Free(owner, blocks[i]);
+    } else {
+      left.push_back(blocks[i]);
+    }
+  }
+  heaps.registry().Abandon(owner);
+  heaps.Free(other, left);
+  other.Flush();
+  heaps.CheckInvariants();
+  EXPECT_LE(heaps.GrantedBytes(), kUnitBytes);
 }
 
 // What a sender has filed for an owner that is awake, the owner takes without

@@ -204,10 +204,7 @@ std::uint32_t SlabStore::Put(SizeClass size_class, void* const* blocks,
 
 void SlabStore::ReleaseEmpty() {
   for (unsigned i = 0; i < kClassCount; ++i) {
-    const auto size_class = static_cast<SizeClass>(i);
-    while ((non_empty_[i] >> kEmptyBucket & 1) != 0) {
-      Release(SlabAt(size_class, lists_[i][kEmptyBucket]));
-    }
+    ReleaseEmpty(static_cast<SizeClass>(i));
   }
 }
 

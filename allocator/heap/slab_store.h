@@ -48,6 +48,11 @@ class SlabStore {
   std::uint32_t Put(SizeClass size_class, void* const* blocks,
                     std::uint32_t count);
   // Releases the empty slabs that Put has kept, without a look at others.
+  void ReleaseEmpty(SizeClass size_class) {
+    while ((non_empty_[size_class] >> kEmptyBucket & 1) != 0) {
+      Release(SlabAt(size_class, lists_[size_class][kEmptyBucket]));
+    }
+  }
   void ReleaseEmpty();
 
   // How often Take was served from a slab that was in use, and from one that

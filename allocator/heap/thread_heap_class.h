@@ -175,7 +175,7 @@ class alignas(64) ThreadHeap {
                                     void* block) {
     Parcel* parcel = open_[owner % kOpen];
     if (parcel == nullptr || parcel->owner != owner ||
-        !Append(*parcel, size_class, block)) [[unlikely]] {
+        !parcel->TryAppend(block, ClassBytes(size_class))) [[unlikely]] {
       FreeRemoteSlow(owner, size_class, block);
     }
   }
@@ -302,12 +302,10 @@ class alignas(64) ThreadHeap {
 
  private:
   static constexpr unsigned kOpen = 8;
-  // Blocks under way to an owner who does not look: beyond this, senders file
-  // them, which costs twice what it costs the owner, who waits meanwhile.
-  static constexpr std::uint64_t kMaxPendingBytes = 2 * kMiB;
-  static constexpr std::uint32_t kMaxParcelBytes = 128 * kKiB;
   // The most in magazines of a heap without a thread: as much as one may hold.
   static constexpr std::uint64_t kMaxLeftBytes = kMagazineBudgetBytes;
+  // None after so many grants: a few blocks may keep all of these slabs.
+  static constexpr std::uint64_t kMaxLeftSlabs = 32;
   // Every so many slow paths, open parcels are sent though not full.
   static constexpr std::uint32_t kSendInterval = 16;
   // Every so many slow paths, the time is looked at; a span that is kept
@@ -325,15 +323,6 @@ class alignas(64) ThreadHeap {
     unsigned count = 0;
   };
 
-  static HAK_ALWAYS_INLINE bool Append(Parcel& parcel, SizeClass size_class,
-                                       void* block) {
-    if (parcel.count == Parcel::kCapacity || parcel.bytes >= kMaxParcelBytes) {
-      return false;
-    }
-    parcel.blocks[parcel.count++] = block;
-    parcel.bytes += static_cast<std::uint32_t>(ClassBytes(size_class));
-    return true;
-  }
   ThreadHeap& At(HeapId id) const {
     return *reinterpret_cast<ThreadHeap*>(system_->heaps +
                                           id * sizeof(ThreadHeap));
@@ -420,8 +409,12 @@ class alignas(64) ThreadHeap {
                        HeapId owner) const;
   void PutBack(SizeClass size_class, void* const* blocks, std::uint32_t count)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // FreeDirect for a block of this heap that is Queued.
+  bool IsCold() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool TryFileOpen(unsigned slot);
+  // FreeDirect for blocks of this heap that are Queued, as they are in parcels.
   void FileDirect(void* block);
+  bool TryFileDirect(const Parcel& parcel);
+  void PutQueued(void* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckMagazine(SizeClass size_class, MagazineTop top) const;
   void CheckLoaded(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -472,6 +465,7 @@ class alignas(64) ThreadHeap {
   std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;
   // There may be more to reclaim than mail. Under lock_; a hint to TryTrim.
   std::atomic<bool> touched_{false};
+  std::uint64_t granted_at_flush_ ABSL_GUARDED_BY(lock_) = 0;
   bool torn_ ABSL_GUARDED_BY(lock_) = false;      // drop what the owner changes
   bool was_torn_ ABSL_GUARDED_BY(lock_) = false;  // what was dropped is counted
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;  // a class

@@ -100,6 +100,7 @@ void ThreadHeap<kConfig>::FlushAll() {
   }
   if (abandoned()) left_classes_ = 0;
   slabs_.ReleaseEmpty();
+  granted_at_flush_ = slabs_.slabs_granted();
   spares_.KeepAtMost(system_->magazines, 0);
   GiveParcels();
 }
@@ -121,7 +122,8 @@ void ThreadHeap<kConfig>::FlushIfMuch() {
     // Nobody rests without a thread that could end it.
     if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   }
-  if (kept_bytes > kMaxLeftBytes) {
+  if (kept_bytes > kMaxLeftBytes ||
+      slabs_.slabs_granted() - granted_at_flush_ > kMaxLeftSlabs) {
     FlushAll();
   } else {
     spares_.KeepAtMost(system_->magazines, SpareMagazines::kAlwaysKept);

@@ -55,7 +55,7 @@ void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
   // All of this heap's parcels are under way, and many.
   const bool out = parcels_ >= Parcel::kMostOfHeap &&
                    free_parcels_ == nullptr && returned_.empty();
-  if ((abandoned || out || pending_bytes > kMaxPendingBytes) &&
+  if ((abandoned || out || pending_bytes > system_->MaxPendingBytes()) &&
       overdue.count < kOpen) {
     overdue.ids[overdue.count++] = owner_id;
   }
@@ -68,34 +68,46 @@ void ThreadHeap<kConfig>::SendAll(Overdue& overdue) {
   }
 }
 
+// Of this heap's open parcel in `slot`, which another owner's block needs.
+// Where many owners' blocks are freed by turns, a parcel that was sent for each
+// would be most of the work, and of the memory. So where the owner has not
+// looked since the last one, its blocks go to its slabs at once. Not always:
+// the owner may have to wait for a thread that the kernel stops meanwhile.
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::TryFileOpen(unsigned slot) {
+  Parcel& parcel = *open_[slot];
+  ThreadHeap& owner = At(parcel.owner);
+  if (owner.mailbox_.empty() && !owner.abandoned()) return false;
+  if (!owner.TryFileDirect(parcel)) return false;
+  AddByOwner(remote_frees_, parcel.count);
+  return true;
+}
+
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
                                          void* block) {
   const unsigned slot = owner % kOpen;
   Overdue overdue;
-  lock_.Lock();
-  if (!mailbox_.empty()) {
-    Drain(/*by_owner=*/true);
-    NoteTouched();
-  }
-  if (open_[slot] != nullptr) {
+  Parcel* parcel = open_[slot];
+  const bool full = parcel != nullptr && parcel->owner == owner;
+  if (full || parcel == nullptr || !mailbox_.empty() || !TryFileOpen(slot)) {
+    lock_.Lock();
+    if (!mailbox_.empty()) {
+      Drain(/*by_owner=*/true);
+      NoteTouched();
+    }
+    if (parcel != nullptr) Send(slot, overdue);
     // A thread may do nothing but free blocks of one owner; others wait for
     // theirs. (Where two take turns at a place, all leave soon.)
-    const bool full = open_[slot]->owner == owner;
-    Send(slot, overdue);
     if (full && ++full_parcels_ % kSendInterval == 0) SendAll(overdue);
+    parcel = TakeParcel();
+    lock_.Unlock();
   }
-  Parcel* parcel = TakeParcel();
   if (parcel != nullptr) {
-    parcel->owner = owner;
-    parcel->home = id();
-    parcel->count = 0;
-    parcel->bytes = 0;
-    Append(*parcel, size_class, block);
+    parcel->Start(owner, id());
+    parcel->TryAppend(block, ClassBytes(size_class));
     open_[slot] = parcel;
-  }
-  lock_.Unlock();
-  if (parcel == nullptr) {  // no metadata is left
+  } else {  // no metadata is left
     At(owner).FileDirect(block);
   }
   EndSlowPath(overdue);
@@ -166,11 +178,20 @@ HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::Unqueue(void* block, bool by_owner,
   return false;
 }
 
+// Whether free blocks are of no use in the heap's magazines: its thread sleeps,
+// or is gone, and what it left went to the slabs.
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::IsCold() const {
+  if (!abandoned()) return slow_paths_ == drained_at_;
+  return cold_.load(std::memory_order_relaxed) ||
+         slabs_.slabs_granted() == granted_at_flush_;
+}
+
 // The blocks go to the heap's magazines, as if the owner had freed them; those
-// of a cold heap, which keeps none, to its slabs.
+// of a cold heap, to its slabs.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
-  const bool cold = abandoned() && cold_.load(std::memory_order_relaxed);
+  const bool cold = !by_owner && IsCold();
   for (std::uint32_t i = 0; i < parcel.count; ++i) {
     void* block = parcel.blocks[i];
     std::uint32_t code = 0;
@@ -309,13 +330,28 @@ void ThreadHeap<kConfig>::FreeDirect(SizeClass size_class, void* block) {
 }
 
 template <const Config& kConfig>
+void ThreadHeap<kConfig>::PutQueued(void* block) {
+  std::uint32_t code = 0;
+  if (!Unqueue(block, /*by_owner=*/false, code)) return;
+  const SizeClass size_class = ClassOfCache(CacheOfCode(code));
+  PutBack(size_class, &block, 1);
+  slabs_.ReleaseEmpty(size_class);
+}
+
+template <const Config& kConfig>
 void ThreadHeap<kConfig>::FileDirect(void* block) {
   const GatedLockHolder hold(lock_);
   NoteTouched();
-  std::uint32_t code = 0;
-  if (Unqueue(block, /*by_owner=*/false, code)) {
-    PutBack(ClassOfCache(CacheOfCode(code)), &block, 1);
-  }
+  PutQueued(block);
+}
+
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::TryFileDirect(const Parcel& parcel) {
+  if (!lock_.TryLock()) return false;
+  NoteTouched();
+  for (std::uint32_t i = 0; i < parcel.count; ++i) PutQueued(parcel.blocks[i]);
+  lock_.Unlock();
+  return true;
 }
 
 template <const Config& kConfig>

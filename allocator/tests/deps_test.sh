@@ -42,10 +42,10 @@ compilers=$(readelf --string-dump=.comment "$library")
 machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(453 465) ;;
-    *-debug.so) most=(464 474) ;;
-    *-tracing.so) most=(373 421) ;;
-    *) most=(347 403) ;;
+    *-hardened.so) most=(454 465) ;;
+    *-debug.so) most=(465 474) ;;
+    *-tracing.so) most=(374 421) ;;
+    *) most=(348 403) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
