@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -216,6 +217,13 @@ class RealProgramsTest(FolderTest):
         self.fails("no process 'a' told", "echo x")
         self.fails("no process 'b' told", "echo x\n" + self.TELL, serves="a b")
         self.fails("'a' allocated nothing", "echo x\n" + self.TELL.replace(record("a"), record("a", tiny=0)))
+
+    def test_signals_act_though_the_caller_ignores_them(self):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self.fails("exit status -2 on libc's malloc already", "kill -INT $$; echo x")
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def test_leftovers_are_ended(self):
         self.run_script('sleep 1000 & echo $! > "$HOME/../pid"; echo x\n' + self.TELL)

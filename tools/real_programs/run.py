@@ -192,8 +192,9 @@ def run_once(program, folder, label, library, groups):
     statistics.chmod(0o666)
     out_path, err_path = folder / (label + ".out"), folder / (label + ".err")
     with open(out_path, "wb") as out, open(err_path, "wb") as err:
+        # CPython's tests send themselves signals, which a shell's background ignores.
         child = groups.start(
-            ["/bin/bash", str(program.script)], cwd=work,
+            ["env", "--default-signal=INT,QUIT", "/bin/bash", str(program.script)], cwd=work,
             env=environment(work, library, statistics),
             stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         try:
