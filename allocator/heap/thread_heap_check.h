@@ -19,9 +19,13 @@ void ThreadHeap<kConfig>::CheckMagazine(SizeClass size_class,
     const auto block = reinterpret_cast<Address>(MagazineBlocks(top)[i]);
     HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
                  MakeHeader(BlockState::kFree, size_class + 1U));  // T2
-    HAK_CHECK_EQ(UnitOwner(zone.unit_record(zone.UnitOf(block))
-                               .load(std::memory_order_relaxed)),
-                 id());  // T2
+    const UnitRecord record =
+        zone.unit_record(zone.UnitOf(block)).load(std::memory_order_relaxed);
+    HAK_CHECK_EQ(UnitLiveHeader(record),
+                 MakeHeader(BlockState::kLive, size_class + 1U));  // T2
+    if constexpr (!kKeepsForeign<kConfig>) {
+      HAK_CHECK_EQ(UnitOwner(record), id());  // T2
+    }
   }
 }
 
@@ -37,6 +41,7 @@ void ThreadHeap<kConfig>::CheckLoaded(SizeClass size_class) {
                          MagazineCapacity(size_class) *
                              static_cast<std::uint32_t>(kMagazineSlotBytes));
   CheckMagazine(size_class, cache.top);
+  CheckForeign(size_class);
   if constexpr (kConfig.delay_reuse) CheckResting(size_class);
 }
 
@@ -75,6 +80,9 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
     magazines += depots_[i].count;
     if (with_loaded && Cache(size_class).top != 0) ++magazines;
     if (depots_[i].previous != 0) ++magazines;
+    if constexpr (kKeepsForeign<kConfig>) {
+      if (with_loaded && foreign_.lists[i].top != 0) ++magazines;
+    }
     if (abandoned() && (left_classes_ >> i & 1) == 0) {
       HAK_CHECK_EQ(Cache(size_class).top, 0U);  // T7
       HAK_CHECK_EQ(depots_[i].previous, 0U);    // T7

@@ -14,15 +14,17 @@
 //   T1: a class's cache has a magazine exactly when top != 0; full is then the
 //       low half of the top of a full one, else 0.
 //   T2: every block in a magazine bears the header Free of its class, and its
-//       unit's record names this heap.
+//       unit the record of the class, and, where none are kept, of this heap.
 //   T3: the depot of class c holds depot_count magazines with blocks; all of
 //       them together count for depot_bytes_, and with the spare magazines for
 //       at most the budget.
 //   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
 //   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
 //       of its class, bears the header Quarantined and is this heap's.
-//   T6: the heap's magazines are loaded, previous, in a depot or spare.
+//   T6: the heap's magazines are loaded, previous, in a depot, spare or of
+//       kept foreign blocks.
 //   T7: without a thread, left_classes_ alone have any but spare ones.
+//   T8: a foreign block that is kept is another heap's, and Queued.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 
@@ -43,6 +45,7 @@
 #include "allocator/guards/guard_sampler.h"
 #include "allocator/heap/allocation_count.h"
 #include "allocator/heap/depot.h"
+#include "allocator/heap/foreign_blocks.h"
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/parcel.h"
@@ -172,13 +175,7 @@ class alignas(64) ThreadHeap {
                                     const ClassCache& cache);
   // Takes a block of another heap whose header is Queued.
   HAK_ALWAYS_INLINE void FreeRemote(HeapId owner, SizeClass size_class,
-                                    void* block) {
-    Parcel* parcel = open_[owner % kOpen];
-    if (parcel == nullptr || parcel->owner != owner ||
-        !parcel->TryAppend(block, ClassBytes(size_class))) [[unlikely]] {
-      FreeRemoteSlow(owner, size_class, block);
-    }
-  }
+                                    void* block);
   // A span of so many units that this thread freed of late, and counts it;
   // kNoUnit: there is none at hand, or the call is to be sampled.
   HAK_ALWAYS_INLINE UnitIndex TryTakeSpan(std::uint32_t units);
@@ -337,15 +334,9 @@ class alignas(64) ThreadHeap {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_NOINLINE bool MakeRoomBehind(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_NOINLINE void FreeRemoteSlow(HeapId owner, SizeClass size_class,
-                                   void* block);
+  void FreeRemoteSlow(HeapId owner, SizeClass size_class, void* block);
   // There may be something to reclaim from now on.
-  HAK_ALWAYS_INLINE void NoteTouched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    if (touched_.load(std::memory_order_relaxed)) [[likely]]
-      return;
-    touched_.store(true, std::memory_order_relaxed);
-    system_->Touch(id());
-  }
+  HAK_ALWAYS_INLINE void NoteTouched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_ALWAYS_INLINE void BeginSlowPath(Overdue& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void EndSlowPath(const Overdue& overdue);
@@ -393,6 +384,20 @@ class alignas(64) ThreadHeap {
   void TrimSomeHeaps();
   void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_ALWAYS_INLINE void SendRemote(HeapId owner, SizeClass size_class,
+                                    void* block);
+  bool LoadForeign(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool IsOthers(UnitRecord record, SizeClass size_class) const;
+  HAK_ALWAYS_INLINE bool TakeQueued(const Zone& zone, void* block,
+                                    SizeClass size_class);
+  void SendForeign();
+  void DropForeign() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void CheckForeign(SizeClass size_class) const;
+  bool PutForeign(SizeClass size_class, void* block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool TryPutQueued(void* block);
+  void Push(Parcel* parcel, Overdue& overdue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Send(unsigned slot, Overdue& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_NOINLINE void SendAll(Overdue& overdue)
@@ -439,6 +444,7 @@ class alignas(64) ThreadHeap {
   WeakRandom random_;
   [[no_unique_address]] std::conditional_t<kConfig.delay_reuse, RestingSlots,
                                            NoResting> resting_;
+  [[no_unique_address]] ForeignLists<kKeepsForeign<kConfig>> foreign_;
   Parcel* open_[kOpen] = {};
   std::uint64_t next_check_ns_ = 0;
   std::uint32_t since_check_ = 0;

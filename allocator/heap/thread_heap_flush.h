@@ -20,7 +20,9 @@ void ThreadHeap<kConfig>::PutBack(SizeClass size_class, void* const* blocks,
     const std::uint32_t done = slabs_.Put(size_class, blocks, count);
     if (done == count) [[likely]]
       return;
-    FatalFreedBlock(ReportOf(blocks[done], size_class, id()), "free");
+    if (!PutForeign(size_class, blocks[done])) {
+      FatalFreedBlock(ReportOf(blocks[done], size_class, id()), "free");
+    }
     blocks += done + 1;
     count -= done + 1;
   }
@@ -74,6 +76,7 @@ void ThreadHeap<kConfig>::DropTorn() {
     cache.full = 0;
   }
   if constexpr (kConfig.delay_reuse) resting_ = {};
+  foreign_ = {};
   for (Parcel*& parcel : open_) parcel = nullptr;
 }
 
@@ -132,9 +135,11 @@ void ThreadHeap<kConfig>::FlushIfMuch() {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Flush() {
+  SendForeign();
   Overdue overdue;
   lock_.Lock();
   SendAll(overdue);
+  DropForeign();
   Drain(/*by_owner=*/true);
   FlushAll();
   lock_.Unlock();
@@ -145,9 +150,11 @@ void ThreadHeap<kConfig>::Flush() {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Leave() {
+  SendForeign();
   Overdue overdue;
   lock_.Lock();
   if (!PlantedDefect(Defect::kParcelsKeptAtExit)) SendAll(overdue);
+  DropForeign();
   Drain(/*by_owner=*/true);
   FlushIfMuch();
   lock_.Unlock();

@@ -42,12 +42,17 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
   Parcel* parcel = open_[slot];
   open_[slot] = nullptr;
+  AddByOwner(remote_frees_, parcel->count);
+  Push(parcel, overdue);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::Push(Parcel* parcel, Overdue& overdue) {
   ThreadHeap& owner = At(parcel->owner);
   parcel->bytes = std::max(parcel->bytes, Parcel::kLeastBytes);
   const std::uint64_t pending_bytes =
       owner.pending_bytes_.fetch_add(parcel->bytes, std::memory_order_relaxed) +
       parcel->bytes;
-  AddByOwner(remote_frees_, parcel->count);
   const bool abandoned = owner.abandoned();
   const HeapId owner_id = parcel->owner;
   owner.mailbox_.Push(parcel);
@@ -84,8 +89,9 @@ bool ThreadHeap<kConfig>::TryFileOpen(unsigned slot) {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner, SizeClass size_class,
-                                         void* block) {
+HAK_NOINLINE void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner,
+                                                      SizeClass size_class,
+                                                      void* block) {
   const unsigned slot = owner % kOpen;
   Overdue overdue;
   Parcel* parcel = open_[slot];
@@ -343,6 +349,15 @@ void ThreadHeap<kConfig>::FileDirect(void* block) {
   const GatedLockHolder hold(lock_);
   NoteTouched();
   PutQueued(block);
+}
+
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::TryPutQueued(void* block) {
+  if (!lock_.TryLock()) return false;
+  NoteTouched();
+  PutQueued(block);
+  lock_.Unlock();
+  return true;
 }
 
 template <const Config& kConfig>

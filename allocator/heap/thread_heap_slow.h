@@ -13,6 +13,14 @@
 namespace hakmem {
 
 template <const Config& kConfig>
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::NoteTouched() {
+  if (touched_.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  touched_.store(true, std::memory_order_relaxed);
+  system_->Touch(id());
+}
+
+template <const Config& kConfig>
 HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::BeginSlowPath(Overdue& overdue) {
   if (!mailbox_.empty()) Drain(/*by_owner=*/true);
   if (++slow_paths_ % kSendInterval == 0) SendAll(overdue);
@@ -177,7 +185,7 @@ HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Refill(SizeClass size_class,
       depot.previous = empty;
     } else if (depot.magazines != 0) {
       LoadFromDepot(size_class);
-    } else {
+    } else if (!LoadForeign(size_class)) {
       return RefillFromSlabs(size_class, refusal);
     }
   }

@@ -1,0 +1,199 @@
+// Blocks of other heaps that a thread keeps and hands out itself.
+
+#include "allocator/heap/foreign_blocks.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "allocator/base/units.h"
+#include "allocator/base/weak_random.h"
+#include "allocator/config/config.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/heap/test_heaps.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+const SizeClass kSmall = ClassOf(64);
+const SizeClass kShort = ClassOf(48);
+const SizeClass kLarge = ClassOf(8 * kKiB);
+
+class ForeignBlocksTest : public testing::Test {
+ protected:
+  using Heap = TestHeaps<kRelease>::Heap;
+
+  // From now on `heap` keeps others' blocks of the class.
+  void StartKeeping(Heap& heap, SizeClass size_class) {
+    Heap& third = heaps_.Attach();
+    heaps_.Free(heap, heaps_.Allocate(third, size_class, 1));
+    heap.Flush();
+    third.Flush();
+    heaps_.Free(heap, heaps_.Allocate(heap, size_class, 1));
+  }
+  // One more of `heap`, after all that is in its magazine.
+  std::vector<void*> UseUp(Heap& heap, SizeClass size_class) {
+    std::vector<void*> blocks = heaps_.Allocate(heap, size_class, 1);
+    while (MagazineFillBytes(heap.Cache(size_class).top) != 0) {
+      blocks.push_back(heaps_.Allocate(heap, size_class));
+    }
+    return blocks;
+  }
+  bool IsOf(const Heap& heap, const void* block) {
+    return UnitOwner(heaps_.RecordOf(block)) == heap.id();
+  }
+
+  TestHeaps<kRelease> heaps_;
+};
+
+TEST_F(ForeignBlocksTest, AThreadHandsOutWhatItFreed) {
+  for (const SizeClass size_class : {kSmall, kLarge}) {
+    Heap& owner = heaps_.Attach();
+    Heap& other = heaps_.Attach();
+    StartKeeping(other, size_class);
+    UseUp(other, size_class);
+    const std::vector<void*> blocks =
+        heaps_.Allocate(owner, size_class, MaxRefill(size_class));
+    heaps_.Free(other, blocks);
+    heaps_.CheckInvariants();
+    for (const void* block : blocks) {
+      EXPECT_EQ(heaps_.StateOf(block), BlockState::kQueued);
+    }
+    const std::vector<void*> again =
+        heaps_.Allocate(other, size_class, blocks.size());
+    heaps_.CheckInvariants();
+    EXPECT_EQ(std::set<void*>(again.begin(), again.end()),
+              std::set<void*>(blocks.begin(), blocks.end()));
+  }
+}
+
+// They would share cache lines with those of the owner.
+TEST_F(ForeignBlocksTest, ShortBlocksGoHome) {
+  Heap& owner = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  StartKeeping(other, kShort);
+  UseUp(other, kShort);
+  heaps_.Free(other, heaps_.Allocate(owner, kShort, 16));
+  for (const void* block : heaps_.Allocate(other, kShort, 16)) {
+    EXPECT_TRUE(IsOf(other, block));
+  }
+}
+
+// A thread that only frees keeps none.
+TEST_F(ForeignBlocksTest, WhoAllocatesNoneOfTheClassKeepsNone) {
+  Heap& owner = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  StartKeeping(other, kSmall);
+  const std::vector<void*> blocks = heaps_.Allocate(owner, kLarge, 16);
+  heaps_.Free(other, blocks);
+  // Its slow paths send what is open.
+  for (int i = 0; i < 100; ++i) {
+    heaps_.Free(other, heaps_.Allocate(other, kSmall, 200));
+  }
+  EXPECT_EQ(heaps_.Snapshot().remote_frees, 1 + blocks.size());
+}
+
+// Threads that exchange blocks by chance need no more than is live at once, and
+// some for each.
+TEST_F(ForeignBlocksTest, ThreadsThatExchangeBlocksHoldLittle) {
+  constexpr std::size_t kThreads = 20;
+  constexpr std::size_t kPlaces = 20'000;
+  std::vector<Heap*> threads;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads.push_back(&heaps_.Attach());
+  }
+  WeakRandom random(1);
+  std::vector<void*> places(kPlaces, nullptr);
+  // One runs for long, while the others sleep.
+  for (std::size_t turn = 0; turn < 5 * kThreads; ++turn) {
+    Heap& running = *threads[turn % kThreads];
+    for (std::size_t i = 0; i < 2 * kPlaces; ++i) {
+      void* const block = heaps_.Allocate(running, kSmall);
+      void*& place = places[random.Next() % kPlaces];
+      if (place != nullptr) heaps_.Free(running, place);
+      place = block;
+    }
+  }
+  heaps_.CheckInvariants();
+  EXPECT_LE(heaps_.GrantedBytes(), 6 * kPlaces * ClassBytes(kSmall));
+  for (void* block : places) {
+    if (block != nullptr) heaps_.Free(*threads[0], block);
+  }
+  for (Heap* thread : threads) thread->Flush();
+  for (Heap* thread : threads) thread->Flush();
+  heaps_.CheckInvariants();
+  EXPECT_EQ(heaps_.GrantedBytes(), 0U);
+}
+
+// Blocks of others in magazines that go back to the slabs find their owners,
+// also while these are busy.
+TEST_F(ForeignBlocksTest, FlushedMagazinesSendThemHome) {
+  for (const bool busy : {false, true}) {
+    Heap& owner = heaps_.Attach();
+    Heap& other = heaps_.Attach();
+    StartKeeping(other, kSmall);
+    const std::vector<void*> used = UseUp(other, kSmall);
+    heaps_.Free(other, heaps_.Allocate(owner, kSmall, MaxRefill(kSmall)));
+    heaps_.Free(other, used);
+    heaps_.Free(other, heaps_.Allocate(other, kSmall, 2));
+    if (busy) {
+      owner.LockForWalk();
+      other.Flush();
+      owner.UnlockAfterWalk();
+    } else {
+      other.Flush();
+    }
+    owner.Flush();
+    heaps_.CheckInvariants();
+  }
+  EXPECT_EQ(heaps_.GrantedBytes(), 0U);
+}
+
+TEST_F(ForeignBlocksTest, AThreadThatExitsSendsThemHome) {
+  Heap& owner = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  StartKeeping(other, kSmall);
+  heaps_.Free(other, UseUp(other, kSmall));
+  const std::vector<void*> blocks = heaps_.Allocate(owner, kSmall, 20);
+  heaps_.Free(other, blocks);
+  heaps_.registry().Abandon(other);
+  heaps_.CheckInvariants();
+  owner.Flush();
+  for (const void* block : blocks) {
+    EXPECT_EQ(heaps_.StateOf(block), BlockState::kFree);
+  }
+}
+
+TEST_F(ForeignBlocksTest, ABlockFreedTwiceByTwoThreadsIsReported) {
+  Heap& owner = heaps_.Attach();
+  Heap& one = heaps_.Attach();
+  Heap& two = heaps_.Attach();
+  for (Heap* heap : {&one, &two}) {
+    StartKeeping(*heap, kSmall);
+    UseUp(*heap, kSmall);
+  }
+  void* const block = heaps_.Allocate(owner, kSmall);
+  heaps_.SetHeader(block, BlockState::kQueued);
+  one.FreeRemote(owner.id(), kSmall, block);
+  two.FreeRemote(owner.id(), kSmall, block);
+  heaps_.Allocate(one, kSmall);
+  EXPECT_DEATH(heaps_.Allocate(two, kSmall),
+               "hakmem: fatal: double free of 0x");
+}
+
+TEST_F(ForeignBlocksTest, ADamagedHeaderIsReported) {
+  Heap& owner = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  StartKeeping(other, kSmall);
+  UseUp(other, kSmall);
+  void* const block = heaps_.Allocate(owner, kSmall);
+  heaps_.Free(other, block);
+  heaps_.HeaderOf(block) = 0x3d;
+  EXPECT_DEATH(heaps_.Allocate(other, kSmall),
+               "hakmem: fatal: damaged header of 0x");
+}
+
+}  // namespace
+}  // namespace hakmem
