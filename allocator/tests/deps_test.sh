@@ -44,8 +44,8 @@ if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
     *-hardened.so) most=(454 465) ;;
     *-debug.so) most=(465 474) ;;
-    *-tracing.so) most=(374 421) ;;
-    *) most=(348 403) ;;
+    *-tracing.so) most=(378 421) ;;
+    *) most=(352 403) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
