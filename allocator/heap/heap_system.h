@@ -76,6 +76,9 @@ struct HeapSystem {
   // Of them, those without a thread. Written under the registry's lock, read by
   // senders and statistics.
   std::atomic<std::uint64_t> abandoned_count{0};
+  // Heaps that have had a slow path, or blocks filed, and were not found idle
+  // since. Written under each one's lock, read by senders.
+  std::atomic<std::uint64_t> touched_count{0};
   // Where the next thread that visits some heaps goes on; a hint.
   std::atomic<HeapId> next_visited{0};
   // Which heaps had a slow path, or got a parcel or one back, since they were
@@ -94,13 +97,21 @@ struct HeapSystem {
       word.fetch_or(bit, std::memory_order_release);
     }
   }
+  // A heap is idle; `is_touched` is its own, under its lock.
+  void NoteIdle(std::atomic<bool>& is_touched) {
+    if (!is_touched.load(std::memory_order_relaxed)) return;
+    is_touched.store(false, std::memory_order_relaxed);
+    touched_count.fetch_sub(1, std::memory_order_relaxed);
+  }
   // Bytes of blocks under way to an owner who does not look: beyond them,
   // senders file them, which costs twice what it costs the owner, who waits
-  // meanwhile. Where there are many threads, all keep little.
+  // meanwhile. Where there are many threads that do not only sleep, all keep
+  // little.
   std::uint64_t MaxPendingBytes() const {
     const std::uint64_t threads =
-        heap_count.load(std::memory_order_relaxed) -
-        abandoned_count.load(std::memory_order_relaxed);
+        std::min(heap_count.load(std::memory_order_relaxed) -
+                     abandoned_count.load(std::memory_order_relaxed),
+                 touched_count.load(std::memory_order_relaxed));
     return std::clamp(64 * kMiB / std::clamp<std::uint64_t>(threads, 1, 1024),
                       64 * kKiB, 2 * kMiB);
   }

@@ -169,6 +169,32 @@ TYPED_TEST(RemoteFreeTest, ASleepingOwnerPinsLittle) {
   }
 }
 
+// Where many threads are awake, each one's mailbox holds a part of what few
+// may keep; threads that sleep do not count.
+TYPED_TEST(RemoteFreeTest, AMailboxHoldsLessWhereManyAreAwake) {
+  constexpr std::uint64_t kThreads = 256;
+  for (const bool asleep : {false, true}) {
+    TestHeaps<TypeParam::kConfig> heaps;
+    for (std::uint64_t i = 2; i < kThreads; ++i) {
+      heaps.Allocate(heaps.Attach(), kSmall);
+    }
+    for (int i = 0; asleep && i < 2; ++i) heaps.registry().Trim(false);
+    auto& owner = heaps.Attach();
+    auto& other = heaps.Attach();
+    const std::vector<void*> blocks =
+        heaps.Allocate(owner, kSmall, kMiB / ClassBytes(kSmall));
+    heaps.Free(other, blocks);
+    std::uint64_t queued_bytes = 0;
+    for (const void* block : blocks) {
+      if (heaps.StateOf(block) != BlockState::kQueued) continue;
+      queued_bytes += ClassBytes(kSmall);
+    }
+    EXPECT_EQ(queued_bytes == kMiB, asleep);
+    EXPECT_LE(queued_bytes, asleep ? kMiB : 64 * kMiB / kThreads + 64 * kKiB);
+    heaps.CheckInvariants();
+  }
+}
+
 // Owners who share an open parcel's slot push each other out, so that each
 // block is a parcel.
 TYPED_TEST(RemoteFreeTest, ParcelsOfOneBlockForSleepingOwnersAreFew) {
@@ -242,6 +268,55 @@ TYPED_TEST(RemoteFreeTest, AHeapWithoutAThreadKeepsFewSlabs) {
   other.Flush();
   heaps.CheckInvariants();
   EXPECT_LE(heaps.GrantedBytes(), kUnitBytes);
+}
+
+// Nor where the others free by turns, and so empty no magazines.
+TYPED_TEST(RemoteFreeTest, AThreadThatExitsAfterManyGrantsLeavesNoBlocks) {
+  TestHeaps<TypeParam::kConfig> heaps;
+  auto& other = heaps.Attach();
+  std::vector<decltype(&other)> owners;
+  for (int i = 0; i < 9; ++i) owners.push_back(&heaps.Attach());
+  std::vector<void*> left[2];
+  for (const SizeClass size_class : {kSmall, ClassOf(256)}) {
+    for (const int i : {0, 1}) {
+      auto& owner = *owners[i == 0 ? 0 : 8];
+      const std::vector<void*> blocks =
+          heaps.Allocate(owner, size_class, 4 * kMiB / ClassBytes(size_class));
+      for (std::size_t k = 0; k < blocks.size(); ++k) {
+        if (k % 64 == 0) {
+          heaps.Free(owner, blocks[k]);
+        } else {
+          left[i].push_back(blocks[k]);
+        }
+      }
+    }
+  }
+  for (auto* owner : owners) heaps.registry().Abandon(*owner);
+  for (std::size_t i = 0; i < left[0].size(); ++i) {
+    for (const std::vector<void*>& blocks : left) heaps.Free(other, blocks[i]);
+  }
+  other.Flush();
+  heaps.CheckInvariants();
+  // The slab of the last block, of one class.
+  EXPECT_LE(heaps.GrantedBytes(), 2 * kUnitBytes);
+}
+
+// Nobody takes the lock of an owner that has looked since its last parcel.
+TYPED_TEST(RemoteFreeTest, AnOwnerThatLooksGetsParcels) {
+  auto& heaps = this->heaps_;
+  auto& other = heaps.Attach();
+  std::vector<decltype(&other)> owners;
+  for (int i = 0; i < 9; ++i) owners.push_back(&heaps.Attach());
+  for (int i = 0; i < 3; ++i) {
+    void* const one = heaps.Allocate(*owners.front(), kSmall);
+    void* const two = heaps.Allocate(*owners.back(), kSmall);
+    heaps.Free(other, one);
+    heaps.Free(other, two);
+    EXPECT_EQ(heaps.StateOf(one), BlockState::kQueued);
+    heaps.Free(other, heaps.Allocate(*owners.front(), kSmall));
+    EXPECT_EQ(heaps.StateOf(two), BlockState::kQueued);
+    for (auto* owner : owners) owner->Flush();
+  }
 }
 
 // What a sender has filed for an owner that is awake, the owner takes without

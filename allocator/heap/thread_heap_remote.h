@@ -185,7 +185,7 @@ HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::Unqueue(void* block, bool by_owner,
 }
 
 // Whether free blocks are of no use in the heap's magazines: its thread sleeps,
-// or is gone, and what it left went to the slabs.
+// or is gone, and no slab was granted since the heap was emptied.
 template <const Config& kConfig>
 bool ThreadHeap<kConfig>::IsCold() const {
   if (!abandoned()) return slow_paths_ == drained_at_;
@@ -249,7 +249,7 @@ template <const Config& kConfig>
 bool ThreadHeap<kConfig>::TryReclaim() {
   spans_.ReleaseAll(system_->ace);
   if (!lock_.TryLock()) return false;
-  touched_.store(false, std::memory_order_relaxed);
+  system_->NoteIdle(touched_);
   Drain(/*by_owner=*/false);
   FlushBehind();
   slabs_.ReleaseEmpty();
@@ -292,7 +292,7 @@ void ThreadHeap<kConfig>::TryTrim() {
   Drain(/*by_owner=*/false);
   spares_.Trim(system_->magazines);
   if (idle) {
-    touched_.store(false, std::memory_order_relaxed);
+    system_->NoteIdle(touched_);
     FlushBehind();
   }
   for (unsigned i = 0; i < kClassCount; ++i) {
@@ -413,7 +413,7 @@ void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave)
   if (mine || abandoned()) return;
   torn_ = true;
   cold_.store(true, std::memory_order_relaxed);
-  touched_.store(true, std::memory_order_relaxed);
+  NoteTouched();
   abandoned_.store(true, std::memory_order_relaxed);
 }
 

@@ -17,6 +17,7 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::NoteTouched() {
   if (touched_.load(std::memory_order_relaxed)) [[likely]]
     return;
   touched_.store(true, std::memory_order_relaxed);
+  system_->touched_count.fetch_add(1, std::memory_order_relaxed);
   system_->Touch(id());
 }
 
