@@ -7,10 +7,12 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_FOREIGN_BLOCKS_H_
 #define HAKMEM_ALLOCATOR_HEAP_FOREIGN_BLOCKS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/slab/size_class.h"
@@ -22,6 +24,14 @@ inline constexpr bool kKeepsForeign =
     !kConfig.delay_reuse && !kConfig.check_header_on_reuse;
 // Of shorter blocks, threads would share cache lines.
 inline constexpr std::size_t kMinForeignBytes = 64;
+
+// So many of a class are kept: half a magazine, less of long blocks.
+inline constexpr std::size_t kMaxForeignBytes = 32 * kKiB;
+constexpr std::uint32_t MaxForeign(SizeClass size_class) {
+  const auto of_bytes =
+      static_cast<std::uint32_t>(kMaxForeignBytes / ClassBytes(size_class));
+  return std::clamp<std::uint32_t>(of_bytes, 1, MaxRefill(size_class));
+}
 
 // A magazine of them; without one, nothing is kept.
 struct ForeignBlocks {
@@ -38,9 +48,10 @@ struct ForeignBlocks {
   // Takes an empty magazine, or none (0).
   void Load(MagazineTop empty, SizeClass size_class) {
     top = empty;
-    full = empty == 0 ? 0
-                      : static_cast<std::uint32_t>(
-                            empty + MaxRefill(size_class) * kMagazineSlotBytes);
+    full = empty == 0
+               ? 0
+               : static_cast<std::uint32_t>(empty + MaxForeign(size_class) *
+                                                        kMagazineSlotBytes);
   }
 };
 

@@ -55,7 +55,7 @@ TEST_F(ForeignBlocksTest, AThreadHandsOutWhatItFreed) {
     StartKeeping(other, size_class);
     UseUp(other, size_class);
     const std::vector<void*> blocks =
-        heaps_.Allocate(owner, size_class, MaxRefill(size_class));
+        heaps_.Allocate(owner, size_class, MaxForeign(size_class));
     heaps_.Free(other, blocks);
     heaps_.CheckInvariants();
     for (const void* block : blocks) {
@@ -135,7 +135,7 @@ TEST_F(ForeignBlocksTest, FlushedMagazinesSendThemHome) {
     Heap& other = heaps_.Attach();
     StartKeeping(other, kSmall);
     const std::vector<void*> used = UseUp(other, kSmall);
-    heaps_.Free(other, heaps_.Allocate(owner, kSmall, MaxRefill(kSmall)));
+    heaps_.Free(other, heaps_.Allocate(owner, kSmall, MaxForeign(kSmall)));
     heaps_.Free(other, used);
     heaps_.Free(other, heaps_.Allocate(other, kSmall, 2));
     if (busy) {

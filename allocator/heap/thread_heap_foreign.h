@@ -144,7 +144,7 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckForeign(SizeClass size_class) const {
   if constexpr (kKeepsForeign<kConfig>) {
     const MagazineTop top = foreign_.lists[size_class].top;
-    HAK_CHECK_LE(MagazineCount(top), MaxRefill(size_class));  // T8
+    HAK_CHECK_LE(MagazineCount(top), MaxForeign(size_class));  // T8
     const Region& region = system_->ace.region();
     const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
     for (std::uint32_t i = 0; i < MagazineCount(top); ++i) {
