@@ -59,6 +59,7 @@ template <bool kKept>
 struct ForeignLists {
   ForeignBlocks lists[kClassCount];
   std::uint64_t classes = 0;  // bit c: class c has a magazine
+  bool is_allowed = true;
 };
 template <>
 struct ForeignLists<false> {};

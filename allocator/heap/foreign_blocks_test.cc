@@ -12,6 +12,7 @@
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/heap/test_heaps.h"
+#include "allocator/platform/virtual_memory.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -95,6 +96,54 @@ TEST_F(ForeignBlocksTest, WhoAllocatesNoneOfTheClassKeepsNone) {
   EXPECT_EQ(heaps_.Snapshot().remote_frees, 1 + blocks.size());
 }
 
+// A few are no magazine: they wait for more, and the thread's own slabs serve
+// it.
+TEST_F(ForeignBlocksTest, AFewWaitForMore) {
+  Heap& owner = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  StartKeeping(other, kSmall);
+  UseUp(other, kSmall);
+  heaps_.Free(other, heaps_.Allocate(owner, kSmall, kFirstRefill - 1));
+  EXPECT_TRUE(IsOf(other, heaps_.Allocate(other, kSmall)));
+  UseUp(other, kSmall);
+  heaps_.Free(other, heaps_.Allocate(owner, kSmall));
+  EXPECT_TRUE(IsOf(owner, heaps_.Allocate(other, kSmall)));
+}
+
+// The heap of a young child of a fork, whose pages the parent's blocks would
+// be.
+TEST_F(ForeignBlocksTest, AHeapThatIsToldSoKeepsNone) {
+  VmStatus status;
+  Heap& owner = heaps_.Attach();
+  Heap& young = *heaps_.registry().AttachNew(status);
+  StartKeeping(young, kSmall);
+  UseUp(young, kSmall);
+  heaps_.Free(young, heaps_.Allocate(owner, kSmall, 2 * kFirstRefill));
+  EXPECT_TRUE(IsOf(young, heaps_.Allocate(young, kSmall)));
+  heaps_.registry().Abandon(young);
+  Heap& next = heaps_.Attach();
+  ASSERT_EQ(&next, &young);
+  StartKeeping(next, kSmall);
+  UseUp(next, kSmall);
+  heaps_.Free(next, heaps_.Allocate(owner, kSmall, 2 * kFirstRefill));
+  EXPECT_TRUE(IsOf(owner, heaps_.Allocate(next, kSmall)));
+}
+
+// Of a class that is out of use the list goes, too.
+TEST_F(ForeignBlocksTest, ListsOfIdleClassesGoHome) {
+  Heap& owner = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  StartKeeping(other, kSmall);
+  UseUp(other, kSmall);
+  const std::vector<void*> blocks = heaps_.Allocate(owner, kSmall, 5);
+  heaps_.Free(other, blocks);
+  heaps_.Allocate(other, kLarge, 10 * kMiB / ClassBytes(kLarge));
+  for (const void* block : blocks) {
+    EXPECT_EQ(heaps_.StateOf(block), BlockState::kFree);
+  }
+  heaps_.CheckInvariants();
+}
+
 // Threads that exchange blocks by chance need no more than is live at once, and
 // some for each.
 TEST_F(ForeignBlocksTest, ThreadsThatExchangeBlocksHoldLittle) {
@@ -175,9 +224,11 @@ TEST_F(ForeignBlocksTest, ABlockFreedTwiceByTwoThreadsIsReported) {
     UseUp(*heap, kSmall);
   }
   void* const block = heaps_.Allocate(owner, kSmall);
-  heaps_.SetHeader(block, BlockState::kQueued);
-  one.FreeRemote(owner.id(), kSmall, block);
-  two.FreeRemote(owner.id(), kSmall, block);
+  for (Heap* heap : {&one, &two}) {
+    heaps_.Free(*heap, heaps_.Allocate(owner, kSmall, kFirstRefill - 1));
+    heaps_.SetHeader(block, BlockState::kQueued);
+    heap->FreeRemote(owner.id(), kSmall, block);
+  }
   heaps_.Allocate(one, kSmall);
   EXPECT_DEATH(heaps_.Allocate(two, kSmall),
                "hakmem: fatal: double free of 0x");
@@ -188,9 +239,10 @@ TEST_F(ForeignBlocksTest, ADamagedHeaderIsReported) {
   Heap& other = heaps_.Attach();
   StartKeeping(other, kSmall);
   UseUp(other, kSmall);
-  void* const block = heaps_.Allocate(owner, kSmall);
-  heaps_.Free(other, block);
-  heaps_.HeaderOf(block) = 0x3d;
+  const std::vector<void*> blocks =
+      heaps_.Allocate(owner, kSmall, kFirstRefill);
+  heaps_.Free(other, blocks);
+  heaps_.HeaderOf(blocks[3]) = 0x3d;
   EXPECT_DEATH(heaps_.Allocate(other, kSmall),
                "hakmem: fatal: damaged header of 0x");
 }

@@ -208,7 +208,9 @@ template <const Config& kConfig>
 ThreadHeap<kConfig>* HeapRegistry<kConfig>::AttachNew(VmStatus& status) {
   FutexLock::Identify();
   const FutexLockHolder hold(lock_);
-  return MakeHeap(status);
+  Heap* const heap = MakeHeap(status);
+  if (heap != nullptr) heap->KeepNoForeign();
+  return heap;
 }
 
 template <const Config& kConfig>

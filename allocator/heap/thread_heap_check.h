@@ -102,6 +102,13 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
 }
 
 template <const Config& kConfig>
+void ThreadHeap<kConfig>::AddPieces(HeapPieces& pieces) {
+  const GatedLockHolder hold(lock_);
+  pieces.magazines += spares_.held();
+  pieces.parcels += parcels_;
+}
+
+template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckInvariants() {
   const GatedLockHolder hold(lock_);
   CheckLocked(/*with_loaded=*/true);

@@ -245,6 +245,9 @@ class alignas(64) ThreadHeap {
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
   // From now on the loaded magazines are within others' reach.
   void Abandon();
+  // Blocks of others that the thread frees go to their owners, all of them,
+  // until the heap has another thread.
+  void KeepNoForeign();
   // From now on the magazines are the caller's; the lock keeps whoever is
   // emptying them for want of an owner from going on.
   void Adopt();
@@ -269,20 +272,11 @@ class alignas(64) ThreadHeap {
   // Before the first block is freed: what the order of reuse follows from.
   void SeedRandom(std::uint64_t seed) { random_ = WeakRandom(seed); }
   // Before the first block is allocated: which ones are sampled.
-  void StartSampling() {
-    // Seeds of neighbours are far apart.
-    sample_gaps_.Start(
-        system_->profile_seed ^ (id() + std::uint64_t{1}) * 0x9e3779b97f4a7c15,
-        system_->profile_bytes);
-  }
+  void StartSampling();
 
   // Only while the owner is not inside.
   void CheckInvariants();
-  void AddPieces(HeapPieces& pieces) {
-    const GatedLockHolder hold(lock_);
-    pieces.magazines += spares_.held();
-    pieces.parcels += parcels_;
-  }
+  void AddPieces(HeapPieces& pieces);
   // At any time: without what the owner touches unlocked, unless it is the
   // caller (`mine`) or there is none.
   void CheckWhileRunning(bool mine);
@@ -390,8 +384,10 @@ class alignas(64) ThreadHeap {
   bool IsOthers(UnitRecord record, SizeClass size_class) const;
   HAK_ALWAYS_INLINE bool TakeQueued(const Zone& zone, void* block,
                                     SizeClass size_class);
-  void SendForeign();
-  void DropForeign() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  MagazineTop FileForeign(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushForeign(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void FlushAllForeign() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckForeign(SizeClass size_class) const;
   bool PutForeign(SizeClass size_class, void* block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -408,8 +404,9 @@ class alignas(64) ThreadHeap {
   HAK_ALWAYS_INLINE bool Unqueue(void* block, bool by_owner,
                                  std::uint32_t& code)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // `owner`: whose unit it was when the block was freed.
   HAK_COLD void FailUnqueue(const void* block, UnitRecord record,
-                            HeaderByte found) const;
+                            HeaderByte found, HeapId owner) const;
   BlockReport ReportOf(const void* block, SizeClass size_class,
                        HeapId owner) const;
   void PutBack(SizeClass size_class, void* const* blocks, std::uint32_t count)

@@ -41,6 +41,7 @@ void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
     FlushMagazine(size_class, top);
     PutEmptyMagazine(top);
   }
+  FlushForeign(size_class);
   if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   Load(size_class, 0);
   depots_[size_class].previous = 0;
@@ -135,11 +136,10 @@ void ThreadHeap<kConfig>::FlushIfMuch() {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Flush() {
-  SendForeign();
   Overdue overdue;
   lock_.Lock();
   SendAll(overdue);
-  DropForeign();
+  FlushAllForeign();
   Drain(/*by_owner=*/true);
   FlushAll();
   lock_.Unlock();
@@ -150,11 +150,10 @@ void ThreadHeap<kConfig>::Flush() {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Leave() {
-  SendForeign();
   Overdue overdue;
   lock_.Lock();
   if (!PlantedDefect(Defect::kParcelsKeptAtExit)) SendAll(overdue);
-  DropForeign();
+  FlushAllForeign();
   Drain(/*by_owner=*/true);
   FlushIfMuch();
   lock_.Unlock();
@@ -168,6 +167,7 @@ void ThreadHeap<kConfig>::Adopt() {
   const GatedLockHolder hold(lock_);
   DropTorn();
   left_classes_ = kAllClasses;
+  if constexpr (kKeepsForeign<kConfig>) foreign_.is_allowed = true;
   abandoned_.store(false, std::memory_order_relaxed);
 }
 

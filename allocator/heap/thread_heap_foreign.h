@@ -11,6 +11,7 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FOREIGN_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FOREIGN_H_
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -44,34 +45,48 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::SendRemote(HeapId owner,
 }
 
 // The class's loaded magazine is empty: takes what is kept of it instead.
-// False: there is none; from now on blocks of the class are kept, if the thread
-// frees those of others at all.
+// False: that is too little; from now on blocks of the class are kept, if the
+// thread frees those of others at all.
 template <const Config& kConfig>
 bool ThreadHeap<kConfig>::LoadForeign(SizeClass size_class) {
   if constexpr (kKeepsForeign<kConfig>) {
     ForeignBlocks& kept = foreign_.lists[size_class];
-    if (MagazineFillBytes(kept.top) == 0) {
-      if (kept.full == 0 && ClassBytes(size_class) >= kMinForeignBytes &&
+    if (kept.full == 0) {
+      if (foreign_.is_allowed && ClassBytes(size_class) >= kMinForeignBytes &&
           remote_frees_.load(std::memory_order_relaxed) != 0) {
         kept.Load(TakeEmptyMagazine(), size_class);
         foreign_.classes |= std::uint64_t{1} << size_class;
       }
       return false;
     }
-    const Region& region = system_->ace.region();
-    const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
-    const MagazineTop full = kept.top;
-    void** const blocks = MagazineBlocks(full);
-    std::uint32_t sound = 0;
-    for (std::uint32_t i = 0; i < MagazineCount(full); ++i) {
-      if (TakeQueued(zone, blocks[i], size_class)) blocks[sound++] = blocks[i];
+    // Less would have a slow path come every few calls.
+    if (MagazineCount(kept.top) <
+        std::min(kFirstRefill, MaxForeign(size_class))) {
+      return false;
     }
-    AddByOwner(remote_frees_, sound);
+    const MagazineTop top = FileForeign(size_class);
     kept.Load(Cache(size_class).top, size_class);
-    Load(size_class, MagazineStart(full) + sound * kMagazineSlotBytes);
-    return sound != 0;
+    Load(size_class, top);
+    depots_[size_class].flushed = 0;
+    return MagazineFillBytes(top) != 0;
   }
   return false;
+}
+
+// All that is kept of the class becomes Free: a magazine, which the list has no
+// more.
+template <const Config& kConfig>
+MagazineTop ThreadHeap<kConfig>::FileForeign(SizeClass size_class) {
+  const Region& region = system_->ace.region();
+  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  const MagazineTop full = foreign_.lists[size_class].top;
+  void** const blocks = MagazineBlocks(full);
+  std::uint32_t sound = 0;
+  for (std::uint32_t i = 0; i < MagazineCount(full); ++i) {
+    if (TakeQueued(zone, blocks[i], size_class)) blocks[sound++] = blocks[i];
+  }
+  AddByOwner(remote_frees_, sound);
+  return MagazineStart(full) + sound * kMagazineSlotBytes;
 }
 
 // Queued becomes Free. False: it was not Queued, and is left alone.
@@ -89,8 +104,8 @@ HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::TakeQueued(const Zone& zone,
   }
   const UnitRecord record =
       zone.unit_record(zone.UnitOf(address)).load(std::memory_order_relaxed);
-  (IsOthers(record, size_class) ? At(UnitOwner(record)) : *this)
-      .FailUnqueue(block, record, found);
+  FailUnqueue(block, record, found,
+              IsOthers(record, size_class) ? UnitOwner(record) : id());
   return false;
 }
 
@@ -103,40 +118,31 @@ bool ThreadHeap<kConfig>::IsOthers(UnitRecord record,
              MakeHeader(BlockState::kLive, size_class + 1U);
 }
 
-// The thread exits, or wants to keep nothing: all goes to its owners.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::SendForeign() {
+void ThreadHeap<kConfig>::KeepNoForeign() {
+  if constexpr (kKeepsForeign<kConfig>) foreign_.is_allowed = false;
+}
+
+// What is kept of the class goes to its owners, and no more is kept.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FlushForeign(SizeClass size_class) {
   if constexpr (kKeepsForeign<kConfig>) {
-    const Region& region = system_->ace.region();
-    for (std::uint64_t left = foreign_.classes; left != 0; left &= left - 1) {
-      const auto size_class = static_cast<SizeClass>(std::countr_zero(left));
-      const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
-      MagazineTop& top = foreign_.lists[size_class].top;
-      while (MagazineFillBytes(top) != 0) {
-        void* const block = *reinterpret_cast<void**>(top);
-        top -= kMagazineSlotBytes;
-        const UnitRecord record =
-            zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)))
-                .load(std::memory_order_relaxed);
-        if (IsOthers(record, size_class)) [[likely]] {
-          SendRemote(UnitOwner(record), size_class, block);
-        } else {  // freed twice
-          TakeQueued(zone, block, size_class);
-        }
-      }
-    }
+    ForeignBlocks& kept = foreign_.lists[size_class];
+    if (kept.top == 0) return;
+    const MagazineTop top = FileForeign(size_class);
+    FlushMagazine(size_class, top);
+    PutEmptyMagazine(top);
+    kept = {};
+    foreign_.classes &= ~(std::uint64_t{1} << size_class);
   }
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::DropForeign() {
+void ThreadHeap<kConfig>::FlushAllForeign() {
   if constexpr (kKeepsForeign<kConfig>) {
     for (std::uint64_t left = foreign_.classes; left != 0; left &= left - 1) {
-      ForeignBlocks& kept = foreign_.lists[std::countr_zero(left)];
-      if (kept.top != 0) PutEmptyMagazine(kept.top);
-      kept = {};
+      FlushForeign(static_cast<SizeClass>(std::countr_zero(left)));
     }
-    foreign_.classes = 0;
   }
 }
 

@@ -125,10 +125,10 @@ HAK_NOINLINE void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner,
 // another's: then the other free came first, and its whole slab was free.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FailUnqueue(const void* block, UnitRecord record,
-                                      HeaderByte found) const {
+                                      HeaderByte found, HeapId owner) const {
   const HeaderByte live = UnitLiveHeader(record);
   const unsigned code = HeaderCode(found);
-  if (UnitOwner(record) != id() || found == kNoBlock) {
+  if (UnitOwner(record) != owner || found == kNoBlock) {
     const bool known = code >= 1 && code <= kClassCount;
     const auto size_class = static_cast<SizeClass>(known ? code - 1 : 0);
     const BlockReport report = ReportOf(block, size_class, /*owner=*/0);
@@ -180,7 +180,7 @@ HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::Unqueue(void* block, bool by_owner,
       return true;
     }
   }
-  FailUnqueue(block, record, found);
+  FailUnqueue(block, record, found, id());
   return false;
 }
 

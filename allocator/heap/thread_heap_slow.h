@@ -13,6 +13,14 @@
 namespace hakmem {
 
 template <const Config& kConfig>
+void ThreadHeap<kConfig>::StartSampling() {
+  // Seeds of neighbours are far apart.
+  sample_gaps_.Start(
+      system_->profile_seed ^ (id() + std::uint64_t{1}) * 0x9e3779b97f4a7c15,
+      system_->profile_bytes);
+}
+
+template <const Config& kConfig>
 HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::NoteTouched() {
   if (touched_.load(std::memory_order_relaxed)) [[likely]]
     return;
