@@ -20,8 +20,8 @@
 namespace hakmem {
 
 // The block is free already. `state`: "free" (in a heap's hands), "queued"
-// (freed by another thread than its owner, and not filed yet) or "released" (its
-// whole slab or span is free).
+// (freed by another thread than its owner, and not filed yet) or "released"
+// (its whole slab or span is free).
 //   double free of 0xP (class 64, owner heap 3, state free)
 //   double free of 0xP (span of 196608 bytes, state released)
 //   double free of 0xP (block of size 0, state free)
