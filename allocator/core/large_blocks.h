@@ -269,6 +269,9 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
   } while (grant.first != kNoUnit && !IsAsItWasLeft(grant, units));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return {};
+  if constexpr (kKeepsSpans<kConfig>) {
+    if (HeapOfThread<kConfig>::Serves(self)) self->NoteSpanGranted(units);
+  }
   if constexpr (kConfig.separate_classes) {
     UnitDescriptor& descriptor = DescriptorAt(grant.first);
     descriptor.span_guard_kib =

@@ -115,6 +115,11 @@ struct HeapSystem {
     return std::clamp(64 * kMiB / std::clamp<std::uint64_t>(threads, 1, 1024),
                       64 * kKiB, 2 * kMiB);
   }
+  // What each heap may keep of spans; of many, likewise less.
+  std::uint32_t MostKeptSpanUnits() const {
+    return std::min(kept_span_units,
+                    static_cast<std::uint32_t>(MaxPendingBytes() / kUnitBytes));
+  }
   SlabHoles holes;
   // Heaps up to this id have blocks that may contradict their headers: there
   // were other threads when the process was forked, and the kernel copied each

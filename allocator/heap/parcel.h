@@ -30,7 +30,7 @@ namespace hakmem {
 struct Parcel {
   static constexpr std::uint32_t kCapacity = 61;
   // With so many bytes or more, a parcel takes no further block.
-  static constexpr std::uint32_t kMaxBytes = 128 * kKiB;
+  static constexpr std::uint32_t kMaxBytes = 32 * kKiB;
   // Under way, a parcel counts for so many bytes at least: where a thread frees
   // blocks of many owners by turns, each leaves with a few small ones, and the
   // parcels are most of what lies in mailboxes.

@@ -5,6 +5,9 @@
 // back. A slot is one word: the owner fills an empty one, and whoever exchanges
 // a full one for 0 has the span.
 //
+// A thread keeps no more than it has asked ACE for: one that only frees what
+// others allocate would keep what it never takes.
+//
 // A span is kept until it is taken, until a newer one needs its place, or until
 // nobody has wanted it between two calls of Trim.
 //
@@ -75,9 +78,15 @@ class SpanCache {
     PutInto(slot, first, units);
     return true;
   }
+  // ACE granted the owner a span of that length, which was not here.
+  void NoteGranted(std::uint32_t units) {
+    wanted_units_ =
+        std::min(wanted_units_ + std::min(units, kMaxKeptUnits), kMostWanted);
+  }
   // Takes it in any place, or releases it.
   void Put(Ace& ace, std::uint32_t most_units, UnitIndex first,
            std::uint32_t units) {
+    most_units = std::min(most_units, wanted_units_);
     if (units > kMaxKeptUnits || units > most_units) {
       ace.ReleaseSpan(first, units);
       return;
@@ -140,6 +149,7 @@ class SpanCache {
   }
 
  private:
+  static constexpr std::uint32_t kMostWanted = kMaxKeptBytes / kUnitBytes;
   // The last one of each length has a place of its own; others share some.
   static constexpr unsigned kFirstOther = kMaxKeptUnits + 1;
   static constexpr unsigned kOthers = 8;
@@ -203,7 +213,10 @@ class SpanCache {
   }
   // Counts again after each step: others release meanwhile, and tell nobody.
   void MakeRoom(Ace& ace, std::uint32_t most_units, std::uint32_t units) {
-    while ((room_units_ = most_units - this->units()) < units) {
+    for (;;) {
+      const std::uint32_t kept = this->units();
+      room_units_ = most_units - std::min(most_units, kept);
+      if (room_units_ >= units) return;
       Release(ace, slots_[next_released_++ % kSlots]);
     }
   }
@@ -212,6 +225,7 @@ class SpanCache {
   // until there is no room.
   std::uint32_t room_units_ = 0;
   unsigned next_released_ = 0;
+  std::uint32_t wanted_units_ = 0;  // what ACE granted the owner
   // Filled by the owner, emptied by any thread. The first of them by length.
   std::atomic<std::uint64_t> slots_[kSlots] = {};
 };

@@ -25,6 +25,10 @@ class SpanCacheTest : public testing::Test {
   }
 
   UnitIndex Grant(std::uint32_t units) {
+    cache_.NoteGranted(units);
+    return GrantToOther(units);
+  }
+  UnitIndex GrantToOther(std::uint32_t units) {
     return ace_.GrantSpan(units, kUnitBytes).first;
   }
   void Put(UnitIndex first, std::uint32_t units) {
@@ -71,6 +75,16 @@ TEST_F(SpanCacheTest, KeepsAtMostItsShare) {
   // The newest is there.
   EXPECT_NE(cache_.Take(16), kNoUnit);
   granted_ = 16;
+}
+
+TEST_F(SpanCacheTest, KeepsNoMoreThanItsOwnerAskedFor) {
+  for (int i = 0; i < 4; ++i) Put(GrantToOther(3), 3);
+  EXPECT_EQ(cache_.units(), 0U);
+  Put(Grant(3), 3);
+  for (int i = 0; i < 4; ++i) Put(GrantToOther(3), 3);
+  EXPECT_EQ(cache_.units(), 3U);
+  EXPECT_NE(cache_.Take(3), kNoUnit);
+  granted_ = 3;
 }
 
 TEST_F(SpanCacheTest, SeveralOfOneLength) {

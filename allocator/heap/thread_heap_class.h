@@ -181,6 +181,8 @@ class alignas(64) ThreadHeap {
   HAK_ALWAYS_INLINE UnitIndex TryTakeSpan(std::uint32_t units);
   // The same, but does not count, and knows of all that there are.
   UnitIndex TakeSpan(std::uint32_t units) { return spans_.Take(units); }
+  // ACE granted one.
+  void NoteSpanGranted(std::uint32_t units) { spans_.NoteGranted(units); }
   void CountSpan(std::uint64_t bytes) {
     AddByOwner(span_allocations_, 1);
     AddByOwner(span_bytes_, bytes);
@@ -192,7 +194,7 @@ class alignas(64) ThreadHeap {
   }
   // Keeps it, or releases it.
   void PutSpan(UnitIndex first, std::uint32_t units) {
-    spans_.Put(system_->ace, system_->kept_span_units, first, units);
+    spans_.Put(system_->ace, system_->MostKeptSpanUnits(), first, units);
     system_->Touch(id());
   }
   // Sends what is in open parcels, gives all free blocks back to the slabs
