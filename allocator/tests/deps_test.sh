@@ -42,10 +42,10 @@ compilers=$(readelf --string-dump=.comment "$library")
 machine=$(readelf --file-header "$library" | sed -n 's/^ *Machine: *//p')
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(454 465) ;;
+    *-hardened.so) most=(455 465) ;;
     *-debug.so) most=(465 474) ;;
-    *-tracing.so) most=(378 421) ;;
-    *) most=(352 403) ;;
+    *-tracing.so) most=(379 421) ;;
+    *) most=(353 403) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
