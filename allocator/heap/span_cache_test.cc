@@ -162,7 +162,7 @@ TEST_F(SpanCacheTest, OthersUseWhatTheyGaveBackDuringACheck) {
       cache_.ReleaseAll(ace_);
       UnitIndex spans[8];
       for (UnitIndex& span : spans) {
-        span = Grant(2);
+        span = GrantToOther(2);
         zone.unit_record(span).store(1, std::memory_order_relaxed);
       }
       for (const UnitIndex span : spans) {
