@@ -14,7 +14,7 @@
 // Invariants:
 //   SN1: a kept span's header is Free and its unit's record 0, as if it had
 //        been released.
-//   SN2: kept spans have at most `most_units` units together.
+//   SN2: kept spans have at most MostUnits units together.
 #ifndef HAKMEM_ALLOCATOR_HEAP_SPAN_CACHE_H_
 #define HAKMEM_ALLOCATOR_HEAP_SPAN_CACHE_H_
 

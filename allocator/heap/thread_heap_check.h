@@ -13,8 +13,7 @@ namespace hakmem {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckMagazine(SizeClass size_class,
                                         MagazineTop top) const {
-  const Region& region = system_->ace.region();
-  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  const Zone& zone = ZoneOf(size_class);
   for (std::uint32_t i = 0; i < MagazineCount(top); ++i) {
     const auto block = reinterpret_cast<Address>(MagazineBlocks(top)[i]);
     HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),

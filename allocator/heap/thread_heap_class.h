@@ -316,6 +316,10 @@ class alignas(64) ThreadHeap {
     unsigned count = 0;
   };
 
+  const Zone& ZoneOf(SizeClass size_class) const {
+    const Region& region = system_->ace.region();
+    return IsTiny(size_class) ? region.fine() : region.coarse();
+  }
   ThreadHeap& At(HeapId id) const {
     return *reinterpret_cast<ThreadHeap*>(system_->heaps +
                                           id * sizeof(ThreadHeap));
@@ -380,8 +384,6 @@ class alignas(64) ThreadHeap {
   void TrimSomeHeaps();
   void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_ALWAYS_INLINE void SendRemote(HeapId owner, SizeClass size_class,
-                                    void* block);
   bool LoadForeign(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool IsOthers(UnitRecord record, SizeClass size_class) const;
   HAK_ALWAYS_INLINE bool TakeQueued(const Zone& zone, void* block,
@@ -393,7 +395,6 @@ class alignas(64) ThreadHeap {
   void CheckForeign(SizeClass size_class) const;
   bool PutForeign(SizeClass size_class, void* block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool TryPutQueued(void* block);
   void Push(Parcel* parcel, Overdue& overdue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void Send(unsigned slot, Overdue& overdue)
@@ -417,7 +418,7 @@ class alignas(64) ThreadHeap {
   bool TryFileOpen(unsigned slot);
   // FreeDirect for blocks of this heap that are Queued, as they are in parcels.
   void FileDirect(void* block);
-  bool TryFileDirect(const Parcel& parcel);
+  bool TryFileDirect(void* const* blocks, std::uint32_t count);
   void PutQueued(void* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckMagazine(SizeClass size_class, MagazineTop top) const;

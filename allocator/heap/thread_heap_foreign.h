@@ -30,13 +30,6 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::FreeRemote(HeapId owner,
   if constexpr (kKeepsForeign<kConfig>) {
     if (foreign_.lists[size_class].TryPush(block)) return;
   }
-  SendRemote(owner, size_class, block);
-}
-
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::SendRemote(HeapId owner,
-                                                       SizeClass size_class,
-                                                       void* block) {
   Parcel* parcel = open_[owner % kOpen];
   if (parcel == nullptr || parcel->owner != owner ||
       !parcel->TryAppend(block, ClassBytes(size_class))) [[unlikely]] {
@@ -77,8 +70,7 @@ bool ThreadHeap<kConfig>::LoadForeign(SizeClass size_class) {
 // more.
 template <const Config& kConfig>
 MagazineTop ThreadHeap<kConfig>::FileForeign(SizeClass size_class) {
-  const Region& region = system_->ace.region();
-  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  const Zone& zone = ZoneOf(size_class);
   const MagazineTop full = foreign_.lists[size_class].top;
   void** const blocks = MagazineBlocks(full);
   std::uint32_t sound = 0;
@@ -151,8 +143,7 @@ void ThreadHeap<kConfig>::CheckForeign(SizeClass size_class) const {
   if constexpr (kKeepsForeign<kConfig>) {
     const MagazineTop top = foreign_.lists[size_class].top;
     HAK_CHECK_LE(MagazineCount(top), MaxForeign(size_class));  // T8
-    const Region& region = system_->ace.region();
-    const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+    const Zone& zone = ZoneOf(size_class);
     for (std::uint32_t i = 0; i < MagazineCount(top); ++i) {
       const auto block = reinterpret_cast<Address>(MagazineBlocks(top)[i]);
       HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
@@ -169,8 +160,7 @@ void ThreadHeap<kConfig>::CheckForeign(SizeClass size_class) const {
 template <const Config& kConfig>
 bool ThreadHeap<kConfig>::PutForeign(SizeClass size_class, void* block) {
   if constexpr (kKeepsForeign<kConfig>) {
-    const Region& region = system_->ace.region();
-    const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+    const Zone& zone = ZoneOf(size_class);
     const auto address = reinterpret_cast<Address>(block);
     const UnitRecord record =
         zone.unit_record(zone.UnitOf(address)).load(std::memory_order_relaxed);
@@ -182,7 +172,7 @@ bool ThreadHeap<kConfig>::PutForeign(SizeClass size_class, void* block) {
             std::memory_order_relaxed)) {
       return false;
     }
-    if (At(owner).TryPutQueued(block)) return true;
+    if (At(owner).TryFileDirect(&block, 1)) return true;
     // Its owner, or who looks after it, is in that heap now: not to be waited
     // for with this heap's lock. If no metadata is left, the block is lost.
     Parcel* const parcel = TakeParcel();

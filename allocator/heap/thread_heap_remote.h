@@ -83,7 +83,7 @@ bool ThreadHeap<kConfig>::TryFileOpen(unsigned slot) {
   Parcel& parcel = *open_[slot];
   ThreadHeap& owner = At(parcel.owner);
   if (owner.mailbox_.empty() && !owner.abandoned()) return false;
-  if (!owner.TryFileDirect(parcel)) return false;
+  if (!owner.TryFileDirect(parcel.blocks, parcel.count)) return false;
   AddByOwner(remote_frees_, parcel.count);
   return true;
 }
@@ -352,19 +352,11 @@ void ThreadHeap<kConfig>::FileDirect(void* block) {
 }
 
 template <const Config& kConfig>
-bool ThreadHeap<kConfig>::TryPutQueued(void* block) {
+bool ThreadHeap<kConfig>::TryFileDirect(void* const* blocks,
+                                        std::uint32_t count) {
   if (!lock_.TryLock()) return false;
   NoteTouched();
-  PutQueued(block);
-  lock_.Unlock();
-  return true;
-}
-
-template <const Config& kConfig>
-bool ThreadHeap<kConfig>::TryFileDirect(const Parcel& parcel) {
-  if (!lock_.TryLock()) return false;
-  NoteTouched();
-  for (std::uint32_t i = 0; i < parcel.count; ++i) PutQueued(parcel.blocks[i]);
+  for (std::uint32_t i = 0; i < count; ++i) PutQueued(blocks[i]);
   lock_.Unlock();
   return true;
 }
