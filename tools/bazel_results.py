@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Counts the tests of one `bazel test` from its build event file.
 
-Usage: tools/bazel_results.py EVENTS EXIT_CODE
+Usage: tools/bazel_results.py EVENTS EXIT_CODE [ARGUMENT…]
 EVENTS was written by --build_event_json_file. Prints "PASSED FAILED" on
-standard output and the label and state of each failure on standard error. A
+standard output and the label and state of each failure on standard error, with
+the command that repeats it: of the arguments, those that are --config=. A
 test that was not built or not run has failed; so has a build that failed
 without any failed test.
 """
@@ -35,6 +36,7 @@ def results(events):
 
 def main():
     events, exit_code = sys.argv[1], int(sys.argv[2])
+    command = ["bazel", "test"] + [word for word in sys.argv[3:] if word.startswith("--config=")]
     try:
         states = results(read(events))
     except (OSError, ValueError) as error:
@@ -44,6 +46,7 @@ def main():
     failed = sorted((label, state) for label, state in states.items() if state != "PASSED")
     for label, state in failed:
         print("  %s: %s" % (state, label), file=sys.stderr)
+        print("    alone: %s %s" % (" ".join(command), label), file=sys.stderr)
     passed = len(states) - len(failed)
     without_test = not failed and (exit_code != 0 or passed == 0)
     if without_test:

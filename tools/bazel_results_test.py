@@ -24,11 +24,11 @@ def aborted(label, reason):
 
 class BazelResultsTest(unittest.TestCase):
 
-    def counts(self, exit_code, *events):
+    def counts(self, exit_code, *events, arguments=()):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write("".join(json.dumps(event) + "\n" for event in events))
             file.flush()
-            done = subprocess.run([sys.executable, SCRIPT, file.name, str(exit_code)], check=True,
+            done = subprocess.run([sys.executable, SCRIPT, file.name, str(exit_code), *arguments], check=True,
                                   capture_output=True, text=True)
         return done.stdout.strip(), done.stderr
 
@@ -44,6 +44,11 @@ class BazelResultsTest(unittest.TestCase):
             self.assertEqual(out, "1 1")
             self.assertIn("//a:b", err)
             self.assertNotIn("//a:a", err)
+
+    def test_says_what_repeats_a_failure(self):
+        _, err = self.counts(3, configured("//a:a", testSize="SMALL"), summary("//a:a", "FAILED"),
+                             arguments=("--config=tsan", "--build_tests_only", "//..."))
+        self.assertIn("alone: bazel test --config=tsan //a:a\n", err)
 
     def test_not_built(self):
         out, err = self.counts(1, configured("//a:a", testSize="SMALL"), aborted("//a:b", "ANALYSIS_FAILURE"))

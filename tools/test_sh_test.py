@@ -18,7 +18,7 @@ class TestShTest(unittest.TestCase):
         self.clone = pathlib.Path(folder.name, "clone")
         self.cache = pathlib.Path(folder.name, "cache")
         (self.clone / "tools").mkdir(parents=True)
-        for name in ("test.sh", "changed.py"):
+        for name in ("test.sh", "test_legs.sh", "changed.py"):
             shutil.copy(HERE / name, self.clone / "tools")
         for name in ("setup.sh", "lint.py", "budgets.py"):
             path = self.clone / "tools" / name
@@ -35,9 +35,17 @@ class TestShTest(unittest.TestCase):
         os.utime(path, (MONTHS_AGO, MONTHS_AGO))
         return path
 
-    def run_changed(self):
-        return subprocess.run(["tools/test.sh", "--changed=HEAD"], cwd=self.clone, capture_output=True, text=True,
+    def run_script(self, *arguments):
+        return subprocess.run(["tools/test.sh", *arguments], cwd=self.clone, capture_output=True, text=True,
                               env=dict(os.environ, HAK_CACHE=str(self.cache), HAK_BAZEL="false"))
+
+    def run_changed(self):
+        return self.run_script("--changed=HEAD")
+
+    def write_script(self, name, text):
+        path = self.clone / name
+        path.write_text("#!/bin/bash\n" + text, encoding="utf-8")
+        path.chmod(0o755)
 
     def test_an_early_end_counts_as_failed(self):
         (self.clone / "tools/changed.py").write_text("#!/bin/bash\nexit 3\n", encoding="utf-8")
@@ -54,6 +62,41 @@ class TestShTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual([path for path in gone if path.exists()], [])
         self.assertEqual([path for path in kept if not path.exists()], [])
+
+    def test_one_leg(self):
+        done = self.run_script("--only=style")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"\Ahakmem: style: about 1 minutes .*\n"
+                                      r"hakmem: tools/test.sh --all has not run whole here\n")
+        self.assertRegex(done.stdout, r"\n3 passed, 0 failed\n\Z")
+        self.assertIn("no leg is called 'stile'", self.run_script("--only=stile").stderr)
+        self.assertIn("no leg is called 'pgo'", self.run_script("--only=pgo").stderr)
+
+    def test_a_failed_leg_says_what_repeats_it(self):
+        self.write_script("tools/lint.py", "exit 1\n")
+        done = self.run_script("--only=style")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("this leg alone: tools/test.sh --only=style\n", done.stdout)
+        done = self.run_script("--all", "--only=style")
+        self.assertIn("this leg alone: tools/test.sh --all --only=style\n", done.stdout)
+
+    def test_what_passed_on_the_same_tree_is_not_run_again(self):
+        self.write_script("tools/check_layering.sh", 'echo run >>"$HAK_CACHE/runs"\n')
+        for runs in (1, 1):
+            done = self.run_script("--only=layering")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertRegex(done.stdout, r"\n1 passed, 0 failed\n\Z")
+            self.assertEqual((self.cache / "runs").read_text(encoding="utf-8"), "run\n" * runs)
+        (self.clone / "new_file").write_text("x", encoding="utf-8")
+        self.run_script("--only=layering")
+        self.run_script("--all", "--only=layering")
+        self.assertEqual((self.cache / "runs").read_text(encoding="utf-8"), "run\n" * 3)
+
+    def test_what_failed_is_run_again(self):
+        self.write_script("tools/check_layering.sh", 'echo run >>"$HAK_CACHE/runs"; exit 1\n')
+        for _ in range(2):
+            self.assertEqual(self.run_script("--only=layering").returncode, 1)
+        self.assertEqual((self.cache / "runs").read_text(encoding="utf-8"), "run\n" * 2)
 
 
 if __name__ == "__main__":

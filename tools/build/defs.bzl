@@ -63,10 +63,12 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
         **kwargs
     )
     if hdrs:
+        # As many compilations as the rest of the library takes; so at night.
         _include_each(
             name = name + "_each_header",
             hdrs = hdrs,
             testonly = testonly,
+            tags = ["nightly"],
             target_compatible_with = target_compatible_with,
             visibility = ["//visibility:private"],
         )
@@ -76,6 +78,7 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
             copts = _library_copts(testonly) + copts,
             linkstatic = True,
             testonly = testonly,
+            tags = ["nightly"],
             target_compatible_with = target_compatible_with,
             visibility = ["//visibility:private"],
             deps = [":" + name],
