@@ -186,7 +186,7 @@ TEST_F(HugePoolTest, StepsOverForeignRanges) {
 }
 
 // However long the range is: here a fifth of a window of 1 GiB.
-TEST(HugePoolTest, StepsOverALongForeignRange) {
+TEST(HugePoolLongRangeTest, StepsOver) {
   FakeVirtualMemory memory;
   const Address begin = memory.RegionRange().begin;
   memory.SetRegionRange({begin, begin + 4 * kGiB});
