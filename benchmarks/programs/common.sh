@@ -62,14 +62,12 @@ serve() {
   trap 'exit 130' INT
 }
 
-# await COMMAND…: until it succeeds, at most 20 seconds.
+# await COMMAND…: until it succeeds, as long as the server lives.
 await() {
-  local try
-  for try in {1..400}; do
-    "$@" >/dev/null 2>&1 && return
+  until "$@" >/dev/null 2>&1; do
     kill -0 "$server" 2>/dev/null || break
-    sleep 0.05
   done
+  kill -0 "$server" 2>/dev/null && return
   tail -n 5 server.log >&2
   complain "the server does not answer"
 }
@@ -86,14 +84,9 @@ check_preload() {
 # stop_server [SIGNAL]: and waits, so that nothing outlives the script. A server that is
 # asked to end does so with 0; else its status is this one's, and so the script's.
 stop_server() {
-  local patience status=0
+  local status=0
   [[ -n $server ]] || return 0
   kill "-${1:-TERM}" "$server" 2>/dev/null || true
-  for patience in {1..400}; do
-    kill -0 "$server" 2>/dev/null || break
-    sleep 0.05
-  done
-  kill -KILL "$server" 2>/dev/null || true
   wait "$server" 2>/dev/null || status=$?
   server=
   (( status == 0 )) || echo "$(basename "$0"): the server ended with status $status; it said: $(tail -n 1 server.log)" >&2

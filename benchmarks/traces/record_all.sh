@@ -55,7 +55,6 @@ redis() {
   cli() { redis-cli -s redis.sock "$@"; }
   until [[ $(cli ping 2>/dev/null) == PONG ]]; do
     kill -0 "$server"
-    sleep 0.1
   done
   redis-benchmark -s redis.sock -q -n 6000 -c 40 -P 8 -r 3000 -d 300 -t set,get,lpush,rpop,sadd,hset,zadd >>log
   cli eval 'for i = 1, 3000 do redis.call("HSET", "big" .. i % 20, "field" .. i, string.rep("v", i % 500)) end' 0 >>log

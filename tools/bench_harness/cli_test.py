@@ -25,7 +25,7 @@ import results
 import session
 import suite
 from errors import BadUsage
-from test_support import ALLOCATOR, GOOD, QuietMachine, WorldTest, build_library
+from test_support import ALLOCATOR, FOR_EVER, GOOD, QuietMachine, WorldTest, build_library
 
 ROW = """[[program]]
 name = "%s"
@@ -273,8 +273,8 @@ class CliTest(WorldTest):
         # Commands in a shell's background begin with SIGINT ignored, and then it ends nothing.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         # Two programs on two allocators: the warm-up and one repeat are eight runs.
-        self.programs(good=GOOD, other="echo >> %s; [ $(wc -l < %s) -ne 5 ] || { kill -INT %d; sleep 9; }; %s" % (
-            self.folder / "count", self.folder / "count", os.getpid(), GOOD))
+        self.programs(good=GOOD, other="echo >> %s; [ $(wc -l < %s) -ne 5 ] || { kill -INT %d; %s; }; %s" % (
+            self.folder / "count", self.folder / "count", os.getpid(), FOR_EVER, GOOD))
         status, out, _ = self.bench("nightly", "--peer", "glibc", "--repeats", "2", "--out", str(self.folder / "nights"))
         self.assertEqual(status, 130, out)
         entry, = (self.folder / "nights/history.json").read_text().splitlines()

@@ -72,7 +72,7 @@ def _end(child, others):
                 os.waitpid(pid, 0)
 
 
-def _wait(child, seconds):
+def wait(child, seconds):
     """Whether it ended in time; sleeps meanwhile, so as not to disturb it."""
     descriptor = os.pidfd_open(child.pid)
     try:
@@ -164,11 +164,12 @@ def judge(usage, output, errors, metric, figure=None):
 
 
 class Runner:
-    """Runs commands through tools/measure in one scratch folder."""
+    """Runs commands through tools/measure in one scratch folder; `wait_for` is `wait`, but in tests of it."""
 
-    def __init__(self, measure, scratch):
+    def __init__(self, measure, scratch, wait_for=wait):
         self.measure = str(measure)
         self.scratch = pathlib.Path(scratch)
+        self.wait_for = wait_for
 
     def run(self, command, work, settings=None, timeout=60, metric=None, prefix=(), figure=None, count=()):
         """Runs `command` in `work`; `settings` is what its environment has beyond the common."""
@@ -189,7 +190,7 @@ class Runner:
                                      stdout=out, stderr=err, start_new_session=True)
             in_time = False
             try:
-                in_time = _wait(child, timeout)
+                in_time = self.wait_for(child, timeout)
             finally:
                 _end(child, others)
         if not in_time:

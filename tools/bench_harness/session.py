@@ -64,7 +64,8 @@ class Session:
     `progress` has phase(text), done(pair, outcome) and left(seconds).
     """
 
-    def __init__(self, tools, programs, peers, placeholders, scratch, noise, progress):
+    def __init__(self, tools, programs, peers, placeholders, scratch, noise, progress,
+                 wait_for=process.wait):
         self.tools = tools
         self.programs = programs
         self.peers = peers
@@ -76,7 +77,7 @@ class Session:
         self.remarks = []
         self.repeats = 0  # rounds that are whole
         self._order = 0
-        self._runner = process.Runner(tools.measure, self.scratch)
+        self._runner = process.Runner(tools.measure, self.scratch, wait_for)
         self._pairs = {program.name: [Pair(program, peer, library=peer.loaded) for peer in peers]
                        for program in programs}
         self._rounds_left = 0

@@ -11,7 +11,7 @@ import process
 import session
 import suite
 import witness
-from test_support import ALLOCATOR, GOOD, WorldTest, build_library, compiler, processes_with
+from test_support import ALLOCATOR, FOR_EVER, GOOD, LateWait, WorldTest, build_library, compiler, processes_with
 
 
 class SessionTest(WorldTest):
@@ -41,10 +41,12 @@ class SessionTest(WorldTest):
 
     def test_each_failure_is_named_and_the_rest_goes_on(self):
         on_mine = 'case $LD_PRELOAD in *liballocator*) %s;; esac; ' + GOOD
+        late = LateWait(self.folder)
+        self.addCleanup(os.close, late.file)
         programs = [
             self.script("crash", on_mine % "kill -SEGV $$"),
             self.script("child_crash", on_mine % "sh -c 'kill -ABRT $$'; exit $?"),
-            self.script("slow", on_mine % "sleep 1000", timeout_seconds=4),
+            self.script("slow", on_mine % late.script, timeout_seconds=4),
             self.script("status", on_mine % "echo words >&2; exit 3"),
             self.script("garbage", on_mine % "echo result: garbage; exit 0"),
             self.script("nothing", on_mine % "exit 0", metric="throughput"),
@@ -52,7 +54,7 @@ class SessionTest(WorldTest):
             self.script("unprepared", GOOD, prepare=("/bin/sh", "-c", "echo no room >&2; exit 1")),
             self.script("good", GOOD, prepare=("/bin/sh", "-c", "echo result: of no interest")),
         ]
-        measured = self.run_programs(programs, self.all_peers())
+        measured = self.run_programs(programs, self.all_peers(), wait_for=late)
         found = self.statuses(measured)
         for name, status, words in (
                 ("crash", "crashed", "SIGSEGV"), ("child_crash", "crashed", "SIGABRT"),
@@ -83,8 +85,8 @@ class SessionTest(WorldTest):
         """A measurement of three repeats; the program's run of this number ends it."""
         # Commands in a shell's background begin with SIGINT ignored, and then it ends nothing.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
-        stops = self.script("stops", "echo >> count; [ $(wc -l < count) -ne %d ] || { kill -INT %d; sleep 9; }; %s" % (
-            run, os.getpid(), GOOD))
+        stops = self.script("stops", "echo >> count; [ $(wc -l < count) -ne %d ] || { kill -INT %d; %s; }; %s" % (
+            run, os.getpid(), FOR_EVER, GOOD))
         return self.session([self.script("good", GOOD), stops], [self.peer("glibc", None)])
 
     def test_stopped_keeps_whole_repeats(self):
@@ -163,7 +165,9 @@ class SessionTest(WorldTest):
 
     def test_leftovers_are_ended(self):
         mark = "98765.%d" % id(self)
-        text = "setsid sh -c 'sleep %s' >/dev/null 2>&1 & %s" % (mark, GOOD)
+        # Whose reader waits for a writer.
+        os.mkfifo(self.folder / mark)
+        text = "setsid cat %s >/dev/null 2>&1 & %s" % (self.folder / mark, GOOD)
         measured = self.run_programs([self.script("daemon", text)], [self.peer("glibc", None)])
         self.assertEqual(self.statuses(measured)["daemon", "glibc"], ("ok", None))
         self.assertEqual(processes_with(mark), [])

@@ -1,6 +1,7 @@
 """What the tests of this package share: a small world of programs and allocators."""
 import os
 import pathlib
+import select
 import shutil
 import subprocess
 import tempfile
@@ -22,6 +23,7 @@ void free(void* block) { __libc_free(block); }
 """
 # A library that loads, but allocates nothing.
 NO_ALLOCATOR = "int nothing_of_importance(void) { return 1; }\n"
+FOR_EVER = "tail -f /dev/null"
 GOOD = """echo noise; echo 'result: {"operations": 1000, "seconds": 0.5}'"""
 
 
@@ -74,6 +76,27 @@ class QuietMachine:
         return machine.judge_noise([1.0, 1.0], 0.0, 0.0)
 
 
+class LateWait:
+    """In the place of process.wait: a program is late when it says so, and runs on as in `script`."""
+
+    def __init__(self, folder):
+        self.path = folder / "late"
+        os.mkfifo(self.path)
+        # For reading and writing, so that it is never at its end.
+        self.file = os.open(self.path, os.O_RDWR)
+        self.script = "echo >%s; %s" % (self.path, FOR_EVER)
+
+    def __call__(self, child, _):
+        descriptor = os.pidfd_open(child.pid)
+        try:
+            if self.file not in select.select([descriptor, self.file], [], [])[0]:
+                return True
+        finally:
+            os.close(descriptor)
+        os.read(self.file, 1)
+        return False
+
+
 class WorldTest(unittest.TestCase):
     """Tests with tools and libraries compiled once for the class."""
 
@@ -99,13 +122,13 @@ class WorldTest(unittest.TestCase):
         return suite.Program(name=name, title=name, about=name, group="synthetic",
                              command=("/bin/sh", "-c", text), **keys)
 
-    def session(self, programs, taking_part):
+    def session(self, programs, taking_part, **how):
         measure = self.world / "tools/measure"
         return session.Session(session.Tools(measure / "measure", measure / "libwitness.so"), programs,
-                               taking_part, {"cpus": 1}, self.folder, QuietMachine(), Silent())
+                               taking_part, {"cpus": 1}, self.folder, QuietMachine(), Silent(), **how)
 
-    def run_programs(self, programs, taking_part, repeats=2):
-        measured = self.session(programs, taking_part)
+    def run_programs(self, programs, taking_part, repeats=2, **how):
+        measured = self.session(programs, taking_part, **how)
         measured.run(repeats, 1, False)
         return measured
 
