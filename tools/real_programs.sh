@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs real programs on libc's malloc and on hakmem, and compares what they say.
-#   tools/real_programs.sh [--all] [--library PATH] [--only NAME]… [--cache DIR] [--list]
+#   tools/real_programs.sh [--all] [--library PATH] [--only NAME]… [--cache DIR] [--patience SECONDS] [--list]
 # Programs: tools/real_programs/programs/NAME.sh. Needs tools/setup.sh [--all].
 # Without --library it builds the release product.
 set -euo pipefail

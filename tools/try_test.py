@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import loader_bindings
@@ -171,19 +170,33 @@ class RunnerTest(FolderTest):
         self.assertGreater(usage.peak_kib, 0)
 
 
+# In a shell.
+FOR_EVER = "tail -f /dev/null"
+
+
+class Impatient(real_programs.Clock):
+    """To which the first wait is too long at once; it keeps how long each might have been."""
+
+    def __init__(self):
+        self.waits = []
+
+    def end(self, pids, seconds):
+        self.waits.append(seconds)
+        return len(self.waits) > 1 and super().end(pids, None)
+
+
 class RealProgramsTest(FolderTest):
     """The library is any that loads: the scripts write the statistics."""
 
     LIBRARY = pathlib.Path("/lib/%s-linux-gnu/libm.so.6" % os.uname().machine)
     TELL = 'if [[ -n ${HAKMEM_STATS-} ]]; then echo \'%s\' >> "$HAKMEM_STATS"; fi\n' % record("a")
 
-    def run_script(self, text, serves="a", seconds=20, cache=None, groups=None):
-        script = self.write("name.sh", "# title: t\n# serves: %s\n# seconds: %d\n# needs: bash\n%s"
-                            % (serves, seconds, text))
+    def run_script(self, text, serves="a", cache=None, groups=None, patience=None):
+        script = self.write("name.sh", "# title: t\n# serves: %s\n# seconds: 1\n# needs: bash\n%s" % (serves, text))
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         return real_programs.run_program(real_programs.load_program(script), folder, self.LIBRARY,
                                          real_programs.Cache(cache, self.LIBRARY),
-                                         groups or real_programs.Groups())
+                                         groups or real_programs.Groups(), patience)
 
     def fails(self, words, text, **kwargs):
         with self.assertRaisesRegex(real_programs.Failure, words):
@@ -192,10 +205,10 @@ class RealProgramsTest(FolderTest):
     def test_what_runs_is_ended(self):
         groups = real_programs.Groups()
         started = self.folder / "started"
+        os.mkfifo(started)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            run = pool.submit(self.run_script, "touch '%s'; sleep 1000" % started, seconds=900, groups=groups)
-            while not started.exists() and not run.done():
-                time.sleep(0.01)
+            run = pool.submit(self.run_script, "echo x > '%s'; %s" % (started, FOR_EVER), groups=groups)
+            self.assertEqual(started.read_text(), "x\n")
             groups.close()
             with self.assertRaisesRegex(real_programs.Failure, "exit status -15"):
                 run.result()
@@ -209,9 +222,24 @@ class RealProgramsTest(FolderTest):
         self.fails("exit status 3 on hakmem", "echo x; [[ -z ${LD_PRELOAD-} ]] || exit 3")
         self.fails("exit status 1 on libc's malloc already", "echo x; exit 1")
         self.fails("says nothing", "true")
-        self.fails("not done after 1 s", "echo x; sleep 50", seconds=1)
         self.fails("standard error has: hakmem: fatal",
                    "echo x; [[ -z ${LD_PRELOAD-} ]] || echo hakmem: fatal: x >&2\n" + self.TELL)
+
+    def test_what_hangs_is_ended(self):
+        clock = Impatient()
+        self.fails("not done after 7 s on libc's malloc already", "echo x; " + FOR_EVER, patience=7,
+                   groups=real_programs.Groups(clock))
+        self.assertEqual(clock.waits, [7, 3])
+
+    def test_what_will_not_end_is_ended(self):
+        ready = self.folder / "ready"
+        os.mkfifo(ready)
+        process = subprocess.Popen(["/bin/sh", "-c", "trap '' TERM; echo x > '%s'; %s" % (ready, FOR_EVER)],
+                                   start_new_session=True)
+        self.assertEqual(ready.read_text(), "x\n")
+        clock = Impatient()
+        real_programs.end_group(process.pid, clock)
+        self.assertEqual((process.wait(), clock.waits), (-signal.SIGKILL, [3, 3]))
 
     def test_silent_libc_fails(self):
         self.fails("no process 'a' told", "echo x")
@@ -226,7 +254,7 @@ class RealProgramsTest(FolderTest):
             signal.signal(signal.SIGINT, before)
 
     def test_leftovers_are_ended(self):
-        self.run_script('sleep 1000 & echo $! > "$HOME/../pid"; echo x\n' + self.TELL)
+        self.run_script(FOR_EVER + ' & echo $! > "$HOME/../pid"; echo x\n' + self.TELL)
         pid, = [path.read_text().strip() for path in self.folder.glob("*/pid")]
         state = pathlib.Path("/proc", pid, "stat")
         # Without an init that reaps it, it stays as a zombie.

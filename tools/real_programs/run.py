@@ -5,25 +5,28 @@ Each script is one program at work. It begins with lines `# KEY: VALUE`:
   title    what it does
   serves   what must have allocated from hakmem: names as in HAKMEM_STATS,
            regular expressions, separated by blanks
-  seconds  after which it counts as hung
+  seconds  as many as it may take
   heavy    yes: only with --all
   needs    commands it uses, beyond coreutils
 and is run twice, in an empty folder of the same name, with a clean
 environment. The folder is another the next time, so output must not name it. Its standard output and exit status must be the same both times
 (and 0); standard error is only kept. With hakmem, LD_PRELOAD holds for the
 script's shell and everything it starts. As many scripts run at once as there
-are processors, those that may take longest first.
+are processors, those that may take longest first. How long one takes is nothing
+that it fails for, unless --patience says so.
 
 --cache keeps what was found for a library, a script and the packages that are
 installed: libc's output, and that a program passed. Failures are never kept.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import hashlib
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import socket
@@ -59,10 +62,32 @@ class Failure(Exception):
     """Why a program does not pass."""
 
 
+class Clock:
+    """What waits for processes; tests have another."""
+
+    @staticmethod
+    def end(pids, seconds):
+        """Whether all of them end in so many seconds; None: as many as they take."""
+        deadline = seconds and time.monotonic() + seconds
+        for pid in pids:
+            try:
+                process = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            try:
+                left = deadline and max(0, deadline - time.monotonic())
+                if not select.select([process], [], [], left)[0]:
+                    return False
+            finally:
+                os.close(process)
+        return True
+
+
 class Groups:
     """The process groups of scripts that run, one for each of the pool's threads."""
 
-    def __init__(self):
+    def __init__(self, clock=Clock()):
+        self.clock = clock
         self._lock = threading.Lock()
         self._running = set()
         self._closed = False
@@ -78,7 +103,7 @@ class Groups:
 
     def end(self, child):
         """Ends what a script has left behind, servers above all."""
-        end_group(child.pid)
+        end_group(child.pid, self.clock)
         child.wait()
         with self._lock:
             self._running.discard(child.pid)
@@ -89,7 +114,7 @@ class Groups:
             self._closed = True
             running = list(self._running)
         for group in running:
-            end_group(group)
+            end_group(group, self.clock)
 
 
 class Cache:
@@ -167,18 +192,29 @@ def environment(work, library, statistics):
     return values
 
 
-def end_group(group):
-    for number, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
-        deadline = time.monotonic() + patience
-        while time.monotonic() < deadline:
-            try:
+def living(group):
+    """The processes of the group; not those that wait for somebody to ask how they ended."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, its_group = path.read_text(errors="replace").rsplit(")", 1)[1].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                found.append(int(path.parent.name))
+    return found
+
+
+def end_group(group, clock):
+    """Asks its processes to end; those that do not in 3 seconds are ended."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        # Meanwhile they may have started others.
+        while pids := living(group):
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, number)
-            except ProcessLookupError:
-                return
-            time.sleep(0.1)
+            if not clock.end(pids, 3):
+                break
 
 
-def run_once(program, folder, label, library, groups):
+def run_once(program, folder, label, library, groups, patience=None):
     """Runs the script; returns its output. Raises Failure."""
     work = folder / "work"
     if work.exists():
@@ -198,16 +234,14 @@ def run_once(program, folder, label, library, groups):
             env=environment(work, library, statistics),
             stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         try:
-            status = child.wait(timeout=program.seconds)
-        except subprocess.TimeoutExpired:
-            status = None
+            done = groups.clock.end([child.pid], patience)
         finally:
             groups.end(child)
     where = "on hakmem" if library else "on libc's malloc already"
-    if status is None:
-        raise Failure("not done after %d s %s" % (program.seconds, where))
-    if status != 0:
-        raise Failure("exit status %d %s" % (status, where))
+    if not done:
+        raise Failure("not done after %d s %s" % (patience, where))
+    if child.returncode != 0:
+        raise Failure("exit status %d %s" % (child.returncode, where))
     return out_path.read_bytes()
 
 
@@ -232,7 +266,7 @@ def check_complaints(folder):
             raise Failure("standard error has: %s" % line.strip())
 
 
-def run_program(program, folder, library, cache, groups):
+def run_program(program, folder, library, cache, groups, patience=None):
     """Runs the program both ways; returns what to say of it. Raises Failure."""
     missing = [c for c in program.needs if shutil.which(c, path=PATH) is None]
     if missing:
@@ -244,13 +278,13 @@ def run_program(program, folder, library, cache, groups):
     beside = "as kept"
     if expected is None:
         begin = time.monotonic()
-        expected = run_once(program, folder, "libc", None, groups)
+        expected = run_once(program, folder, "libc", None, groups, patience)
         beside = "%.0f s" % (time.monotonic() - begin)
         if not expected:
             raise Failure("it says nothing, so there is nothing to compare")
         cache.keep_output(program, expected)
     begin = time.monotonic()
-    actual = run_once(program, folder, "hakmem", library, groups)
+    actual = run_once(program, folder, "hakmem", library, groups, patience)
     seconds = time.monotonic() - begin
     if actual != expected:
         (folder / "libc.out").write_bytes(expected)
@@ -261,7 +295,7 @@ def run_program(program, folder, library, cache, groups):
     return "%.0f s; libc %s; %d processes" % (seconds, beside, processes)
 
 
-def run_all(programs, root, library, cache):
+def run_all(programs, root, library, cache, patience):
     """Runs them and prints a line for each as it ends; returns how many failed."""
     failed = 0
     groups = Groups()
@@ -271,7 +305,7 @@ def run_all(programs, root, library, cache):
             for program in sorted(programs, key=lambda p: -p.seconds):
                 folder = root / program.name
                 folder.mkdir()
-                runs[pool.submit(run_program, program, folder, library, cache, groups)] = program
+                runs[pool.submit(run_program, program, folder, library, cache, groups, patience)] = program
             for run in concurrent.futures.as_completed(runs):
                 program = runs[run]
                 try:
@@ -299,6 +333,8 @@ def parse_arguments(names):
                         help="this program; may be repeated")
     parser.add_argument("--cache", metavar="DIR",
                         help="keep what passed, and do not run it again")
+    parser.add_argument("--patience", type=float, metavar="SECONDS",
+                        help="a program that is not done after so many counts as hung")
     parser.add_argument("--list", action="store_true")
     return parser.parse_args()
 
@@ -324,7 +360,7 @@ def main():
     root.chmod(0o755)
     library = pathlib.Path(program_file.to_preload(source, root))
     library.chmod(0o755)
-    failed = run_all(chosen, root, library, Cache(arguments.cache, library))
+    failed = run_all(chosen, root, library, Cache(arguments.cache, library), arguments.patience)
     if not failed:
         shutil.rmtree(root)
     print("%d passed, %d failed" % (len(chosen) - failed, failed))

@@ -49,18 +49,14 @@ fetch() {
   sed '1,/^\r$/d' <&3
   exec 3<&-
 }
-for _ in {1..200}; do
-  (fetch /1.txt >/dev/null) 2>/dev/null && break
-  kill -0 "$server"
-  sleep 0.1
-done
+until (fetch /1.txt >/dev/null) 2>/dev/null; do kill -0 "$server"; done
 load() { ab -q "$@" | grep -E '^(Document Length|Complete requests|Failed requests|Non-2xx)'; }
 # Once no old worker is left to close a connection that ab still uses.
 reload() {
   local old
   old=$(pgrep -P "$server" | sort)
   nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf" -s reload
-  while [[ -n $(comm -12 <(echo "$old") <(pgrep -P "$server" | sort)) ]]; do sleep 0.05; done
+  while [[ -n $(comm -12 <(echo "$old") <(pgrep -P "$server" | sort)) ]]; do kill -0 "$server"; done
 }
 load -n 8000 -c 20 -k "$address/5.txt"
 load -n 3000 -c 20 -H 'Accept-Encoding: gzip' "$address/20.txt"

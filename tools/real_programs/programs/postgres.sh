@@ -19,11 +19,7 @@ initdb -U tester -A trust --no-sync --locale=C.UTF-8 >&2
 # Cost-based choices stay the same from run to run without autovacuum.
 postgres -k "$PWD" -h '' -c fsync=off -c autovacuum=off -c jit=off -c max_parallel_workers_per_gather=2 >&2 &
 server=$!
-for _ in {1..300}; do
-  pg_isready -q && break
-  kill -0 "$server"
-  sleep 0.1
-done
+until pg_isready -q; do kill -0 "$server"; done
 pgbench -i -q -s 5 >&2
 pgbench -c 6 -j 2 -t 400 -M prepared >&2
 pgbench -c 4 -j 2 -t 400 -S >&2

@@ -4,7 +4,7 @@
 # needs: python3
 set -euo pipefail
 export PYTHONHASHSEED=1
-python3 -m test -j2 --timeout=300 --junit-xml="$HOME/results.xml" \
+python3 -m test -j2 --junit-xml="$HOME/results.xml" \
   test_dict test_fork1 test_gc test_list test_mmap \
   test_multiprocessing_main_handling test_pickle test_re test_subprocess \
   test_threading test_zipfile test_zlib >&2

@@ -12,13 +12,7 @@ start() {
   redis-server --port 0 --unixsocket "$socket" --dir "$PWD" --save '' \
     --daemonize no --enable-debug-command yes --activedefrag no >&2 &
   server=$!
-  for _ in {1..200}; do
-    [[ $(cli ping 2>/dev/null) == PONG ]] && return
-    kill -0 "$server" || return 1
-    sleep 0.1
-  done
-  echo "redis-server does not answer" >&2
-  return 1
+  until [[ $(cli ping 2>/dev/null) == PONG ]]; do kill -0 "$server"; done
 }
 
 start
@@ -39,7 +33,7 @@ cli eval '
   return redis.call("DBSIZE")' 0
 cli debug digest
 cli bgsave >&2
-until [[ $(cli info persistence | tr -d '\r') == *rdb_bgsave_in_progress:0* ]]; do sleep 0.1; done
+until [[ $(cli info persistence | tr -d '\r') == *rdb_bgsave_in_progress:0* ]]; do kill -0 "$server"; done
 redis-benchmark -s "$socket" -q -n 30000 -c 20 -P 4 -t get,ping >&2
 cli sort l7 alpha limit 0 2000 | sha256sum
 cli debug reload
