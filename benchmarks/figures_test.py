@@ -66,7 +66,7 @@ def run(command, folder, decay_ms=500, strace=()):
     words = ["%s=%s" % setting for setting in settings.items()]
     # Only the program itself gets the library.
     prefix = [*strace, *(word for each in words for word in ("-E", each))] if strace else ["env", *words]
-    done = subprocess.run([*prefix, PROGRAMS[command[0]], *command[1:]], check=False, text=True, timeout=50,
+    done = subprocess.run([*prefix, PROGRAMS[command[0]], *command[1:]], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode != 0:
         raise Wrong("status %d: %s" % (done.returncode, done.stderr))

@@ -22,7 +22,7 @@ TINY = 3
 
 
 def run(command):
-    return subprocess.run([str(PROGRAMS[command[0]]), *command[1:]], check=False, timeout=60,
+    return subprocess.run([str(PROGRAMS[command[0]]), *command[1:]], check=False,
                           text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

@@ -32,6 +32,11 @@ MACHINE_PATH = re.compile(r"(?:^|[^\w.])/(?:work|farm|root|home)/")
 REGISTRY = re.compile(r"https?://[a-z0-9.-]*(?:pypi|npmjs|crates|golang|maven|debian)")
 DIRECTIVE = re.compile(r"^\s*#\s*(\w+)\s*(.*)")
 ORDER = re.compile(r"memory_order(?:_|::)(acquire|release|acq_rel|seq_cst)")
+# Python and shell that test something, and what makes them depend on the time that something takes.
+TEST_SCRIPT = re.compile(r"(?:^|/)(?:test_\w+|\w+_test)\.(?:py|sh)$|^allocator/tests/.*\.(?:py|sh)$|^tools/provoke/.*\.py$"
+                         r"|^tools/real_programs/programs/")
+REAL_TIME = re.compile(r"^\s*(?:import|from) time\b|\btime\.sleep\b|\btimeout=|\.settimeout\(|\bsleep +[\d.$]+|\btimeout +[\d.$]+")
+WAITS_FOR_A_REASON = re.compile(r"# waits: \S")
 NOT_FUNCTION = re.compile(
     r"^(?:template\s*<.*>\s*)?(?:(?:inline|static|constexpr|constinit|const|typedef|export)\s+)*"
     r"(?:class|struct|union|enum|namespace|extern)\b", re.DOTALL)
@@ -158,6 +163,15 @@ def check_memory_orders(path, text):
             yield number, "no comment nearby says what this %s pairs with" % match.group(1)
 
 
+def check_real_time(path, text):
+    """A script that tests waits for words, signals and ends, not for seconds."""
+    if not TEST_SCRIPT.search(path) or path in SELF:
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if REAL_TIME.search(line) and not WAITS_FOR_A_REASON.search(line):
+            yield number, "a test depends on real time; wait for what happens, or say `# waits: REASON`"
+
+
 def check_text(path, text):
     for number, line in enumerate(text.split("\n"), 1):
         if path not in SELF:
@@ -176,7 +190,8 @@ def check_text(path, text):
         yield text.count("\n") + 1, "no newline at the end of the file"
 
 
-CHECKS = (check_lengths, check_guard, check_preprocessor, check_header_comment, check_memory_orders, check_text)
+CHECKS = (check_lengths, check_guard, check_preprocessor, check_header_comment, check_memory_orders, check_real_time,
+          check_text)
 
 
 def lint(path, text):

@@ -98,6 +98,17 @@ class LintTest(unittest.TestCase):
         self.assertEqual([found[:2] for found in lint.unlisted_invariants([header], "| A1 `a.h` | A2 | |\n| A3 | | |\n")],
                          [("a.h", 2)])
 
+    def test_real_time(self):
+        for line in ("import time", "from time import sleep", "time.sleep(1)", "run(['a'], timeout=60)", "s.settimeout(3)",
+                     "'while :; do sleep 0.1; done'", "'timeout 5 x'"):
+            for path in ("tools/x_test.py", "tools/hakmem/test_x.py", "allocator/tests/a/x.py", "tools/provoke/x.py"):
+                self.expect(path, line + "\n", (1, "real time"))
+            self.expect("tools/x_test.py", line + "  # waits: because\n")
+            self.expect("tools/x.py", line + "\n")
+        for line in ("import timeit", "timeout_seconds=4", "sleep(x)", "# a timeout is", "--timeout"):
+            self.expect("tools/x_test.py", line + "\n")
+        self.expect("tools/real_programs/programs/x.sh", "sleep 1\n", (1, "real time"))
+
     def test_text(self):
         self.expect("docs/x.md", "a\n" + "TO" + "DO: b\n", (2, "unfinished"))
         self.expect("docs/x.md", "see /ro" + "ot/x\n", (1, "one machine"))

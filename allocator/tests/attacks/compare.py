@@ -12,6 +12,9 @@ import subprocess
 
 import cases
 
+# On other allocators an attack may have no end.
+PATIENCE_SECONDS = 60
+
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -37,7 +40,7 @@ def named_library(text):
 
 
 def cell(case, library, runs):
-    return cases.sum_up([cases.run_once(case, library) for _ in range(runs)])
+    return cases.sum_up([cases.run_once(case, library, PATIENCE_SECONDS) for _ in range(runs)])
 
 
 def package_of(path):

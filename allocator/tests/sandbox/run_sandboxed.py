@@ -23,7 +23,7 @@ def run(library, program, filter_name, work, options):
     environment = dict(os.environ, LD_PRELOAD=library, **options)
     return subprocess.run([os.path.abspath(program), filter_name, work], env=environment, text=True,
                           errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=300, check=False)
+                          stderr=subprocess.PIPE, check=False)
 
 
 def complaints(library, program):
