@@ -26,7 +26,7 @@ class HeapClassesTest(PlantedProcessTest):
         return super().start(*command, library=library, **options)
 
     def heap(self, *arguments, status=0):
-        done = subprocess.run([HAKMEM, "heap", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([HAKMEM, "heap", *map(str, arguments)], capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 

@@ -23,7 +23,7 @@ class HeapProcessTest(PlantedProcessTest):
                              HAKMEM_HEAP_PROFILE=str(self.folder / "at_exit"))
 
     def heap(self, *arguments, status=0, before=()):
-        done = subprocess.run([*before, HAKMEM, "heap", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*before, HAKMEM, "heap", *map(str, arguments)], capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 

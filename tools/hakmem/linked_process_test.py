@@ -26,7 +26,7 @@ sys.stdin.read()
 
 class LinkedProcessTest(PlantedProcessTest):
     def hakmem(self, *arguments, status=0):
-        done = subprocess.run([HAKMEM, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([HAKMEM, *map(str, arguments)], capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 

@@ -60,7 +60,7 @@ class StatsTest(PlantedProcessTest):
         return super().start(*command, library=library, **options)
 
     def stats(self, *arguments, status=0, before=()):
-        done = subprocess.run([*before, HAKMEM, "stats", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*before, HAKMEM, "stats", *map(str, arguments)], capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stderr)
         return done
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`hakmem run` and `hakmem explain` as a user has them.
 
-Usage: test_run.py HAKMEM LIBRARY
+Usage: test_run.py HAKMEM LIBRARY OWN_MALLOC PAUSED_SLEEP
 """
 import json
 import os
@@ -11,12 +11,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-HAKMEM, LIBRARY, OWN_MALLOC = map(os.path.abspath, sys.argv[1:4])
+import pauses
+
+HAKMEM, LIBRARY, OWN_MALLOC, PAUSED_SLEEP = map(os.path.abspath, sys.argv[1:5])
 PYTHON = "/usr/bin/python3"
-SECONDS = 120
+# Says what it gets, whenever it gets it.
+WAIT_FOR_SIGNAL = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [%d])
+print("ready", flush=True)
+signal.sigwait([%d])
+print("got", flush=True)
+raise SystemExit(9)
+"""
 # Memory until there is no more.
 EAT = "blocks = [bytearray(1 << 20) for _ in range(1000)]"
 LIMITED = ("--limit=64M",)
@@ -35,7 +44,7 @@ class RunTest(unittest.TestCase):
     def command(self, command, **kwargs):
         kwargs.setdefault("stdin", subprocess.DEVNULL)
         kwargs.setdefault("env", self.environment)
-        return subprocess.run([HAKMEM, *command], capture_output=True, text=True, timeout=SECONDS,
+        return subprocess.run([HAKMEM, *command], capture_output=True, text=True,
                               cwd=self.folder, check=False, **kwargs)
 
     def run_shell(self, script, *flags, **kwargs):
@@ -102,18 +111,18 @@ class RunTest(unittest.TestCase):
 
     def test_signals_are_passed_on(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT):
-            script = "trap 'echo got; exit 9' %d; echo ready; while :; do sleep 0.05; done" % number
-            with subprocess.Popen([HAKMEM, "run", "--", "/bin/sh", "-c", script], env=self.environment,
+            script = WAIT_FOR_SIGNAL % (number, number)
+            with subprocess.Popen([HAKMEM, "run", "--", PYTHON, "-c", script], env=self.environment,
                                   stdout=subprocess.PIPE, text=True) as process:
                 self.assertEqual(process.stdout.readline(), "ready\n")
                 process.send_signal(number)
                 self.assertEqual(process.stdout.readline(), "got\n")
-                self.assertEqual(process.wait(SECONDS), 9)
+                self.assertEqual(process.wait(), 9)
 
     def test_ignored_signals_stay_ignored(self):
         result = subprocess.run(["/bin/sh", "-c", "trap '' TERM; exec \"$@\"", "sh", HAKMEM, "run", "--", "/bin/sh",
                                  "-c", "kill -TERM $$; echo alive"], env=self.environment, capture_output=True,
-                                text=True, timeout=SECONDS, check=False)
+                                text=True, check=False)
         self.assertEqual(result.stdout, "alive\n")
 
     def test_it_stops_and_goes_on_with_the_program(self):
@@ -123,7 +132,7 @@ class RunTest(unittest.TestCase):
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         self.assertTrue(os.WIFSTOPPED(status))
         process.send_signal(signal.SIGCONT)
-        self.assertEqual(process.wait(SECONDS), 4)
+        self.assertEqual(process.wait(), 4)
 
     def test_a_program_without_hakmem_is_named(self):
         # Linked statically, so that it can mend a broken loader.
@@ -161,7 +170,7 @@ class RunTest(unittest.TestCase):
             library.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(os.path.realpath(LIBRARY), library)
             result = subprocess.run([program, "run", "/bin/sh", "-c", "echo $LD_PRELOAD"], env=self.environment,
-                                    capture_output=True, text=True, timeout=SECONDS, check=False)
+                                    capture_output=True, text=True, check=False)
             self.assertEqual(result.stdout, "%s\n" % library, result.stderr)
             library.unlink()
 
@@ -212,7 +221,7 @@ class ExplainTest(unittest.TestCase):
             "disposition": "returned_null", "attempts": 1}) + "\n"
 
     def explain(self, *arguments, **kwargs):
-        return subprocess.run([HAKMEM, "explain", *arguments], capture_output=True, text=True, timeout=SECONDS,
+        return subprocess.run([HAKMEM, "explain", *arguments], capture_output=True, text=True,
                               check=False, **kwargs)
 
     def test_the_status_says_whether_all_was_read(self):
@@ -244,7 +253,7 @@ class ExplainTest(unittest.TestCase):
                         ["explain", "--follow", "-"], ["help"], ["help", "run"], ["--version"]):
             with open("/dev/full", "wb") as full, open(self.trace, "rb") as line:
                 result = subprocess.run([HAKMEM, *command], stdin=line, stdout=full, stderr=subprocess.PIPE, text=True,
-                                        timeout=SECONDS, check=False)
+                                        check=False)
             self.assertEqual(result.returncode, 1, command)
             self.assertEqual(result.stderr,
                              "hakmem: standard output cannot be written: No space left on device\n")
@@ -266,27 +275,38 @@ class ExplainTest(unittest.TestCase):
         self.assertIn("cannot write /no/such/folder/page: No such file or directory", result.stderr)
 
     def test_a_growing_file_is_followed(self):
-        process = subprocess.Popen([HAKMEM, "explain", "--follow", str(self.trace)], stdout=subprocess.PIPE, text=True)
+        looks = pauses.Pauses(PAUSED_SLEEP)
+        self.addCleanup(looks.close)
+        process = looks.start([HAKMEM, "explain", "--follow", str(self.trace)], stdout=subprocess.PIPE)
         self.addCleanup(process.kill)
         # Not there yet, then in two parts.
+        self.assertTrue(looks.wait())
         with open(self.trace, "w", encoding="ascii") as file:
             file.write(self.line[:50])
             file.flush()
-            time.sleep(0.5)
+            looks.go()
+            self.assertTrue(looks.wait())
             file.write(self.line[50:])
+        looks.go()
         self.assertIn("server[1] malloc(64) MapFail/unknown", process.stdout.readline())
         text = ""
         while "Evidence" not in text:
             text += process.stdout.readline()
         self.assertIn("What to do", text)
-        # Replaced by another.
+        # Replaced by another: it goes on with that at its next look.
+        self.assertTrue(looks.wait())
         other = self.trace.with_name("other")
         other.write_text(self.line.replace("server", "client"))
         other.rename(self.trace)
+        looks.go()
+        self.assertTrue(looks.wait())
+        looks.go()
         while "client[1]" not in text:
             text += process.stdout.readline()
+        self.assertTrue(looks.wait())
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=SECONDS)
+        looks.go()
+        rest, _ = process.communicate()
         self.assertEqual(process.returncode, 0)
         self.assertIn("2 calls failed", rest)
 
