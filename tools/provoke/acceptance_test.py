@@ -17,9 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
-SECONDS = 120
 NOT_PERMITTED = 77
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -33,7 +31,7 @@ class User:
 
     def call(self, command):
         return subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=SECONDS, check=False,
+            ["bash", "-c", command], cwd=self.folder, capture_output=True, text=True, check=False,
             env={"PATH": os.path.dirname(self.arguments.hakmem) + ":" + PATH, "HOME": self.folder,
                  "HAKMEM_LIBRARY_DIR": os.path.dirname(self.arguments.library), "TMPDIR": self.folder})
 
@@ -84,10 +82,10 @@ def minus_two(user):
                           [r"negative number", r"minus_two\.cc:\d+"])
 
 
-def fill(path, deadline):
-    """Sets values in the Redis behind the socket until it is gone."""
+def fill(path, ended):
+    """Sets values in the Redis behind the socket, once it is there, until it is gone."""
     value = b"v" * 50000
-    while time.monotonic() < deadline:
+    while not ended.is_set():
         try:
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(path)
@@ -98,7 +96,7 @@ def fill(path, deadline):
                     if not client.recv(100):
                         return
         except (FileNotFoundError, ConnectionRefusedError):
-            time.sleep(0.01)
+            os.sched_yield()
         except OSError:
             return
 
@@ -106,12 +104,15 @@ def fill(path, deadline):
 def redis_under(user, before, options):
     """Runs a Redis that is filled until it ends, by `hakmem run`."""
     path = user.folder + "/socket"
-    client = threading.Thread(target=fill, args=(path, time.monotonic() + 30), daemon=True)
+    ended = threading.Event()
+    client = threading.Thread(target=fill, args=(path, ended))
     client.start()
     try:
         return user.two_commands("%s hakmem run %s -- redis-server --port 0 --unixsocket %s --save '' --dir %s >/dev/null"
                                  % (before, options, path, user.folder))
     finally:
+        ended.set()
+        client.join()
         if os.path.exists(path):
             os.unlink(path)
 

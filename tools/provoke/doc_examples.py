@@ -25,7 +25,6 @@ import sys
 import tempfile
 
 EXAMPLE = re.compile(r"^<!-- example: (?:(explain|run|line) )?(\w+) -->\n+(```\w*\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
-SECONDS = 120
 
 
 class Source:
@@ -48,7 +47,7 @@ class Source:
 
     def call(self, command):
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": self.arguments.scratch, "COLUMNS": "100"}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS,
+        return subprocess.run(command, env=environment, capture_output=True, text=True,
                               cwd=self.arguments.scratch, check=False)
 
     def text(self, kind, case):
