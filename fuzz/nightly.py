@@ -44,7 +44,7 @@ ABSENT = {"seconds": 0.0, "slices": 0, "executions": 0, "edges_before": 0, "edge
           "slow_once": 0, "cut_short": 0, "broken": ""}
 
 
-def arguments():
+def arguments(given):
     cache = os.environ.get("HAK_CACHE") or os.path.expanduser("~/.cache/hakmem")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=8, help="wall-clock time of the whole run")
@@ -56,12 +56,31 @@ def arguments():
     parser.add_argument("--only", action="append", help="a target; may be given more than once")
     parser.add_argument("--programs", type=pathlib.Path, help="where the programs are; default: they are built")
     parser.add_argument("--no-merge", action="store_true", help="leave the corpora as they have grown")
-    return parser.parse_args()
+    return parser.parse_args(given)
+
+
+class Clock:
+    """The time of a night; tests have another."""
+
+    now = staticmethod(time.monotonic)
+
+    @staticmethod
+    def seed():
+        """Another for each slice of each night."""
+        return int(time.time())
+
+    @staticmethod
+    def limit(program, seconds):
+        """Ends the program after so many seconds, unless that is cancelled."""
+        ending = threading.Timer(seconds, program.kill)
+        ending.start()
+        return ending
 
 
 class Night:
-    def __init__(self, args, names, programs):
+    def __init__(self, args, names, programs, clock):
         self.args = args
+        self.clock = clock
         self.names = names
         self.programs = {name: fuzzers.find(programs, name) for name in names}
         self.lock = threading.Lock()
@@ -77,7 +96,7 @@ class Night:
             self.state["targets"][name] = {**ABSENT, "findings": {}, **self.state["targets"].get(name, {}), "broken": ""}
             self.corpus(name).mkdir(parents=True, exist_ok=True)
             self.findings(name).mkdir(parents=True, exist_ok=True)
-        self.started = time.monotonic()
+        self.started = clock.now()
         self.spent_before = self.state["wall_seconds"]
 
     def corpus(self, name):
@@ -87,12 +106,12 @@ class Night:
         return self.args.out / "findings" / name
 
     def seconds_left(self):
-        spent = self.spent_before + time.monotonic() - self.started
+        spent = self.spent_before + self.clock.now() - self.started
         return self.args.hours * 3600 - spent
 
     def save(self):
         """Whole or not at all, so that an interrupted run can go on."""
-        self.state["wall_seconds"] = self.spent_before + time.monotonic() - self.started
+        self.state["wall_seconds"] = self.spent_before + self.clock.now() - self.started
         new = self.state_file.with_suffix(".new")
         new.write_text(json.dumps(self.state, indent=1) + "\n", encoding="utf-8")
         new.replace(self.state_file)
@@ -123,16 +142,16 @@ class Night:
         seconds = max(1, round(min(self.args.slice, self.seconds_left())))
         new = self.findings(name) / ("slice-%d-" % target["slices"])
         seeds = [str(fuzzers.seeds(name))] if fuzzers.seeds(name).is_dir() else []
-        started = time.monotonic()
+        started = self.clock.now()
         log, cpu_seconds, status = self.run(name, ["-max_total_time=%d" % seconds, "-print_final_stats=1",
                               "-max_len=%d" % fuzzers.MAX_LEN.get(fuzzers.family(name), 4096),
-                              "-seed=%d" % (1 + target["slices"] + int(time.time())), "-timeout=60",
+                              "-seed=%d" % (1 + target["slices"] + self.clock.seed()), "-timeout=60",
                               "-artifact_prefix=%s" % new, str(self.corpus(name)), *seeds],
                               seconds + self.args.grace)
         found = fuzzers.figures(log)
         with self.lock:
             target["edges_before"] = target["edges_before"] or found["edges_before"]
-            target["seconds"] += time.monotonic() - started
+            target["seconds"] += self.clock.now() - started
             target["cpu_seconds"] += cpu_seconds
             target["slices"] += 1
             target["cut_short"] += status == CUT_SHORT
@@ -157,8 +176,7 @@ class Night:
         with tempfile.TemporaryFile() as log:
             program = subprocess.Popen([str(self.programs[name]), *options], stdout=log, stderr=subprocess.STDOUT,
                                        cwd=self.args.out)
-            ending = threading.Timer(seconds, program.kill)
-            ending.start()
+            ending = self.clock.limit(program, seconds)
             # Not Popen.wait, which does not say what was used.
             _, status, used = os.wait4(program.pid, 0)
             program.returncode = os.waitstatus_to_exitcode(status)
@@ -251,12 +269,12 @@ class Night:
         return text
 
 
-def main():
-    args = arguments()
+def main(given=None, clock=Clock()):
+    args = arguments(given)
     args.out = args.out.resolve()
     names = args.only or fuzzers.all_names()
     try:
-        night = Night(args, names, args.programs or fuzzers.build(names))
+        night = Night(args, names, args.programs or fuzzers.build(names), clock)
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         print("nightly.py: %s" % error, file=sys.stderr)
         return 2

@@ -2,7 +2,11 @@
 """fuzz/nightly.py on a quick target: what it keeps, what it reports, and how it goes on.
 
 Usage: nightly_test.py FOLDER_OF_PROGRAMS
+
+The nights pass on a clock of the test's: each run of a program takes as long as a slice.
 """
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -10,11 +14,51 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
-HERE = pathlib.Path(__file__).resolve().parent
+import fuzzers
+import nightly
+
 PROGRAMS = os.path.abspath(sys.argv.pop(1))
 TARGET = "options_fuzz"
 DEFECT = "option_maximum_plus_one"
+
+
+SLICE_SECONDS = 2
+# In place of the time that a slice would take.
+RUNS = 20000
+BOUNDED = """
+arguments=()
+for argument; do
+  case $argument in
+    -max_total_time=*) argument=-runs=%d ;;
+  esac
+  arguments+=("$argument")
+done
+exec %s "${arguments[@]}"
+"""
+
+
+class SliceClock(nightly.Clock):
+    """On which each program runs for a slice. With a FIFO, that one is ended which has written to it."""
+
+    def __init__(self, late=None):
+        self.seconds = 0
+        self.late = late
+
+    def now(self):
+        return self.seconds
+
+    @staticmethod
+    def seed():
+        return 0
+
+    def limit(self, program, seconds):
+        self.seconds += SLICE_SECONDS
+        if self.late:
+            self.late.read_text(encoding="utf-8")
+            program.kill()
+        return mock.Mock()
 
 
 class NightlyTest(unittest.TestCase):
@@ -23,20 +67,30 @@ class NightlyTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.out = pathlib.Path(folder.name)
 
-    def night(self, seconds, defect="none", *more):
-        return subprocess.run(
-            [sys.executable, HERE / "nightly.py", "--hours=%f" % (seconds / 3600), "--jobs=1", "--slice=2",
-             "--out=%s" % self.out, "--only=" + TARGET, "--programs=" + PROGRAMS, *more],
-            env=dict(os.environ, HAKMEM_FUZZ_DEFECT=defect), capture_output=True, text=True, check=False)
+    def night(self, slices, defect="none", script=None, clock=None, more=()):
+        """With the fuzzer, each run of which is bounded by its count, or a script in its place."""
+        programs = self.out / "programs"
+        programs.mkdir(exist_ok=True)
+        program = programs / (TARGET + "_bin")
+        program.write_text("#!/bin/bash\n" + (script or BOUNDED % (RUNS, fuzzers.find(PROGRAMS, TARGET))), encoding="utf-8")
+        program.chmod(0o755)
+        out, errors = io.StringIO(), io.StringIO()
+        with mock.patch.dict(os.environ, HAKMEM_FUZZ_DEFECT=defect), contextlib.redirect_stdout(out), \
+                contextlib.redirect_stderr(errors):
+            status = nightly.main(
+                ["--hours=%r" % (slices * SLICE_SECONDS / 3600), "--jobs=1", "--slice=%d" % SLICE_SECONDS,
+                 "--out=%s" % self.out, "--only=" + TARGET, "--programs=%s" % programs, *more], clock or SliceClock())
+        return subprocess.CompletedProcess([], status, out.getvalue(), errors.getvalue())
 
     def report(self):
         return json.loads((self.out / "report.json").read_text(encoding="utf-8"))
 
     def test_counts_and_keeps(self):
-        done = self.night(3)
+        done = self.night(2)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         target = self.report()["targets"][TARGET]
-        self.assertGreater(target["executions"], 100)
+        self.assertEqual((target["slices"], target["seconds"]), (2, 2 * SLICE_SECONDS))
+        self.assertGreater(target["executions"], RUNS)
         self.assertGreater(target["edges"], 0)
         self.assertGreater(target["cpu_seconds"], 0)
         self.assertGreater(target["corpus"], 0)
@@ -58,15 +112,16 @@ class NightlyTest(unittest.TestCase):
                                    capture_output=True, check=False)
             self.assertEqual(again.returncode != 0, fails, again.stderr)
 
-    def night_of(self, script, *more):
-        """With a script in the place of the fuzzer."""
-        programs = self.out / "programs"
-        programs.mkdir()
-        program = programs / (TARGET + "_bin")
-        program.write_text("#!/bin/bash\n" + script, encoding="utf-8")
-        program.chmod(0o755)
-        done = self.night(0.1, "none", "--programs=%s" % programs, *more)
+    def night_of(self, script, clock=None, more=()):
+        """One slice of a script in the place of the fuzzer."""
+        done = self.night(1, script=script, clock=clock, more=more)
         return done, self.report()["targets"][TARGET]
+
+    def night_without_end(self, words):
+        """A slice that says these words and does not end."""
+        fifo = self.out / "late"
+        os.mkfifo(fifo)
+        return self.night_of("%s; echo >'%s'; exec tail -f /dev/null" % (words, fifo), SliceClock(fifo), ["--no-merge"])
 
     def night_of_inputs_that_pass_alone(self, kind):
         """Each slice leaves an input of this kind and fails; each input alone passes."""
@@ -77,13 +132,13 @@ done
 """ % kind)
 
     def test_a_slice_that_does_not_end_is_ended_and_counted(self):
-        done, target = self.night_of("exec sleep 600", "--grace=0", "--no-merge")
+        done, target = self.night_without_end(":")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("did not end in time or memory ran out: 1\n", done.stdout)
         self.assertEqual((target["slices"], target["cut_short"]), (1, 1))
 
     def test_a_replay_that_does_not_end_reaches_nothing_new(self):
-        _, target = self.night_of("echo '#2048\tpulse  cov: 99 ft: 99 corp: 9/9b'; exec sleep 600", "--grace=0", "--no-merge")
+        _, target = self.night_without_end("echo '#2048\tpulse  cov: 99 ft: 99 corp: 9/9b'")
         self.assertEqual((target["edges"], target["new_edges"]), (99, 0))
 
     def test_a_program_that_cannot_start_is_found_and_not_tried_again(self):
@@ -101,7 +156,6 @@ case " $* " in
 esac
 corpus=%s
 echo x > "$corpus/a"; echo y > "$corpus/b"
-sleep 0.1
 """ % (self.out / "corpus" / TARGET))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(target["corpus"], 2)
@@ -129,19 +183,20 @@ sleep 0.1
         slices = state["targets"][TARGET]["slices"]
         state["finished"] = False
         state_file.write_text(json.dumps(state), encoding="utf-8")
-        self.assertEqual(self.night(state["wall_seconds"] + 2).returncode, 0)
-        self.assertGreater(self.report()["targets"][TARGET]["slices"], slices)
+        one_more = state["wall_seconds"] / SLICE_SECONDS + 1
+        self.assertEqual(self.night(one_more).returncode, 0)
+        self.assertEqual(self.report()["targets"][TARGET]["slices"], slices + 1)
         # A state of a script that knew less of each target.
         del state["targets"][TARGET]["cpu_seconds"]
         state_file.write_text(json.dumps(state), encoding="utf-8")
-        self.assertEqual(self.night(state["wall_seconds"] + 2).returncode, 0)
+        self.assertEqual(self.night(one_more).returncode, 0)
         self.assertGreater(self.report()["targets"][TARGET]["cpu_seconds"], 0)
         # One that ended begins anew.
         self.assertEqual(self.night(1).returncode, 0)
         self.assertEqual(self.report()["targets"][TARGET]["slices"], 1)
 
     def test_a_missing_program_is_said(self):
-        done = self.night(1, "none", "--only=no_fuzz")
+        done = self.night(1, more=["--only=no_fuzz"])
         self.assertEqual(done.returncode, 2)
         self.assertIn("no program of no_fuzz", done.stderr)
 
