@@ -11,6 +11,8 @@ import unittest
 import amalgamate
 
 ROOT = amalgamate.ROOT
+# At night the source is compiled, checked and installed as a whole, and not only read by a compiler.
+NIGHTLY = os.environ.get("HAK_NIGHTLY") == "1"
 COMPILERS = {"gcc": ("g++-12", "gcc-12"), "clang": ("clang++-19", "clang-19")}
 
 
@@ -126,6 +128,16 @@ class SourceReleaseTest(unittest.TestCase):
             macros = run(["g++-12", "-std=c++20", "-E", "-dM", "-Wp,-D_GLIBCXX_ASSERTIONS", self.source / name])
             self.assertEqual(re.findall(r"#define _GLIBCXX\w*_ASSERTIONS\b", macros), ["#define _GLIBCXX_NO_ASSERTIONS"])
 
+    def test_compilers_have_nothing_to_say(self):
+        for compiler, variant in (("g++-12", "release"), ("clang++-19", "hardened")):
+            commands = run(["make", "-n", "-C", self.source, "BUILD=build-none", "VARIANTS=" + variant, "CXX=" + compiler,
+                            "CXXFLAGS=-O2 -Wall -Wextra -Werror"])
+            compiling = [line for line in commands.split("\n") if " -c " in line]
+            self.assertEqual(len(compiling), 2)
+            for line in compiling:
+                run(line + " -fsyntax-only", shell=True, cwd=self.source)
+
+    @unittest.skipUnless(NIGHTLY, "the source is compiled with HAK_NIGHTLY=1")
     def test_release_with_gcc_installs_and_is_found(self):
         prefix = pathlib.Path(self.folder.name) / "prefix"
         # As people do: where it goes is said last.
@@ -224,6 +236,7 @@ class SourceReleaseTest(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertRegex(done.stdout, r'no\s+variant\s+"%s"' % variants)
 
+    @unittest.skipUnless(NIGHTLY, "the source is compiled with HAK_NIGHTLY=1")
     def test_hardened_with_clang(self):
         self.make("clang", "hardened", "check")
 

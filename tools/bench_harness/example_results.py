@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Made-up results of a whole benchmark run, for tests and for work on the report.
 
-Usage: tools/bench_harness/example_results.py [--seed N] [--report PAGE.html]
+Usage: tools/bench_harness/example_results.py [--seed N] [--every N] [--report PAGE.html]
 Prints a results.json, or writes the page of it. The same seed gives the same results: 10
 allocators, over 50 programs, families over threads, each kind of failure, a noisy machine.
 No figure in it was measured.
@@ -179,9 +179,9 @@ def peer_mean(name, pairs, all_programs):
             "rss_ratio": mean(g["rss_ratio"] for g in groups), "groups": groups}
 
 
-def generate(seed=1, repeats=7):
+def generate(seed=1, repeats=7, every=1):
     chance, generator = random.Random(seed), numpy.random.default_rng(seed)
-    all_programs, families, runs, pairs = programs(), {}, [], []
+    all_programs, families, runs, pairs = programs()[::every], {}, [], []
     for what in all_programs:
         threads = what["threads"] or 1
         speed = chance.uniform(1, 6) if what["metric"] == "time" else \
@@ -282,9 +282,10 @@ def history(count=12, seed=1):
 def main():
     parser = argparse.ArgumentParser(description="Made-up results of a benchmark run.")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="of so many programs the first (%(default)s)")
     parser.add_argument("--report", type=pathlib.Path, metavar="PAGE.html")
     arguments = parser.parse_args()
-    results = generate(arguments.seed)
+    results = generate(arguments.seed, every=arguments.every)
     if arguments.report:
         import report  # the generator alone needs no matplotlib
         report.write(results, arguments.report, history())
