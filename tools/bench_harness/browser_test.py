@@ -21,6 +21,7 @@ from selenium.webdriver.chrome.service import Service
 import example_results
 import report
 
+A_DAY_SECONDS = 86400
 WIDE, PHONE, PAPER = 1280, 360, 703  # CSS pixels; PAPER: A4 without its margins
 SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -62,6 +63,9 @@ class Browser:
             options.add_argument(switch)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service(programs[1]), options=options)
+        # A page takes as long as it takes.
+        self.driver.set_page_load_timeout(A_DAY_SECONDS)
+        self.driver.set_script_timeout(A_DAY_SECONDS)
 
     def close(self):
         self.driver.quit()

@@ -18,6 +18,7 @@ except ImportError:
 
 CHROMIUM = shutil.which("chromium", path="/usr/bin")
 DRIVER = shutil.which("chromedriver", path="/usr/bin")
+A_DAY_SECONDS = 86400
 WIDE, SMALL, PHONE, PAPER = 1280, 400, 360, 703  # CSS pixels; PAPER: A4 without its margins
 SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -87,6 +88,9 @@ class Browser:
             options.add_argument(switch)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service(DRIVER), options=options)
+        # A page takes as long as it takes.
+        self.driver.set_page_load_timeout(A_DAY_SECONDS)
+        self.driver.set_script_timeout(A_DAY_SECONDS)
 
     def open(self, width, dark=False, paper=False, page=None):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
