@@ -8,6 +8,7 @@ OUTCOME is a word of cases.py, or `LOW..HIGH %`: the share that succeeds.
 import concurrent.futures
 import collections
 import os
+import pathlib
 import sys
 
 import cases
@@ -28,11 +29,19 @@ def complaint(case, library, variant):
         case.label, cell, expectation, dict(collections.Counter(map(str, outcomes))))
 
 
+def share(every):
+    """Those of this shard, as Bazel numbers them."""
+    status = os.environ.get("TEST_SHARD_STATUS_FILE")
+    if status:
+        pathlib.Path(status).touch()
+    return every[int(os.environ.get("TEST_SHARD_INDEX", 0))::int(os.environ.get("TEST_TOTAL_SHARDS", 1))]
+
+
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     variant, library = sys.argv[1], os.path.realpath(sys.argv[2])
-    every = [case for program in sys.argv[3:] for case in cases.read(program)]
+    every = share([case for program in sys.argv[3:] for case in cases.read(program)])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         complaints = list(pool.map(lambda case: complaint(case, library, variant), every))
     bad = [text for text in complaints if text]
