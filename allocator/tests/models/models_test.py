@@ -8,6 +8,7 @@ A model's comments say what is run, each line with the macros that are defined:
   // mutation: …  a planted defect: an assertion must fail
 """
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -69,6 +70,14 @@ def verdict(kind, output):
     return None if "assertion violated" in output else "no assertion fails, though one must"
 
 
+def share(runs):
+    """Those of this shard, as Bazel numbers them."""
+    status = os.environ.get("TEST_SHARD_STATUS_FILE")
+    if status:
+        pathlib.Path(status).touch()
+    return runs[int(os.environ.get("TEST_SHARD_INDEX", 0))::int(os.environ.get("TEST_TOTAL_SHARDS", 1))]
+
+
 def check(model):
     """The number of failures of one model."""
     with open(model, encoding="utf-8") as file:
@@ -77,7 +86,7 @@ def check(model):
     for complaint in complaints_of_text(text):
         print("%s: %s" % (model, complaint))
         failures += 1
-    for kind, macros in runs_of(text):
+    for kind, macros in share(runs_of(text)):
         with tempfile.TemporaryDirectory() as folder:
             output = search(os.path.abspath(model), kind, macros, folder)
         wrong = verdict(kind, output)
