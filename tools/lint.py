@@ -35,7 +35,8 @@ ORDER = re.compile(r"memory_order(?:_|::)(acquire|release|acq_rel|seq_cst)")
 # Python and shell that test something, and what makes them depend on the time that something takes.
 TEST_SCRIPT = re.compile(r"(?:^|/)(?:test_\w+|\w+_test)\.(?:py|sh)$|^allocator/tests/.*\.(?:py|sh)$|^tools/provoke/.*\.py$"
                          r"|^tools/real_programs/programs/")
-REAL_TIME = re.compile(r"^\s*(?:import|from) time\b|\btime\.sleep\b|\btimeout=|\.settimeout\(|\bsleep +[\d.$]+|\btimeout +[\d.$]+")
+REAL_TIME = re.compile(r"^\s*(?:import|from) time\b|\btime\.sleep\b|\btimeout=|\.settimeout\(|\.(?:wait|join)\([\d.]"
+                       r"|\bsignal\.(?:alarm|setitimer)\b|\bsleep +[\d.$]+|\btimeout +[\d.$]+")
 WAITS_FOR_A_REASON = re.compile(r"# waits: \S")
 NOT_FUNCTION = re.compile(
     r"^(?:template\s*<.*>\s*)?(?:(?:inline|static|constexpr|constinit|const|typedef|export)\s+)*"

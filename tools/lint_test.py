@@ -100,6 +100,7 @@ class LintTest(unittest.TestCase):
 
     def test_real_time(self):
         for line in ("import time", "from time import sleep", "time.sleep(1)", "run(['a'], timeout=60)", "s.settimeout(3)",
+                     "process.wait(3)", "signal.alarm(3)",
                      "'while :; do sleep 0.1; done'", "'timeout 5 x'"):
             for path in ("tools/x_test.py", "tools/hakmem/test_x.py", "allocator/tests/a/x.py", "tools/provoke/x.py"):
                 self.expect(path, line + "\n", (1, "real time"))
