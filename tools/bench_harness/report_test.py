@@ -22,7 +22,7 @@ from example_results import by_hand as small
 from report_view import Interval, View
 
 # At night every program of the example is on each page.
-EVERY = 1 if os.environ.get("HAK_NIGHTLY") == "1" else 5
+EVERY = 1 if os.environ.get("HAK_NIGHTLY") == "1" else 8
 HERE = pathlib.Path(__file__).resolve().parent
 HOSTILE = "<script>alert(1)</script>\"'&|`$x^2$ \\ \u202e*_[a](b)"
 
