@@ -141,9 +141,8 @@ TEST_COPTS = (
 TEST_LIBRARY_COPTS = TEST_COPTS + _if_sanitized(["-O1"])
 
 # Of googletest's programs: compiling them takes far longer than running them,
-# and most of that is optimising what runs once. Under sanitizers some would run
-# for too long.
-UNIT_TEST_COPTS = TEST_LIBRARY_COPTS + _unless_plain(["-O0"])
+# and most of that is optimising what runs once, most of all under sanitizers.
+UNIT_TEST_COPTS = TEST_COPTS + ["-O0"]
 
 PRODUCT_LINKOPTS = [
     # No C++ library: what nothing refers to is not needed.
