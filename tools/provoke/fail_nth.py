@@ -12,7 +12,7 @@ in its own way when it gets no memory. But
   - each line of the trace is valid, and says that the refusal was injected;
   - when every call was served after all, its output is what it always is, and
     when it goes on after failed calls, the rest of its output is.
-At most N values (40 times HAK_TEST_FACTOR) of n and of n+ are tried for each program,
+At most N values (12 times HAK_TEST_FACTOR) of n and of n+ are tried for each program,
 the first ones and others spread evenly; --all tries every one, and lets the programs work longer.
 """
 import argparse
@@ -160,7 +160,7 @@ def main():
     parser.add_argument("crash_site", type=os.path.abspath)
     parser.add_argument("schema")
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--most", type=int, default=40 * int(os.environ.get("HAK_TEST_FACTOR", "1")))
+    parser.add_argument("--most", type=int, default=12 * int(os.environ.get("HAK_TEST_FACTOR", "1")))
     parser.add_argument("--only", action="append", default=[])
     arguments = parser.parse_args()
     validator = failure_trace.Validator(arguments.schema)

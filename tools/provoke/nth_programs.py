@@ -1,5 +1,5 @@
 """The programs that fail_nth.py runs, each with work that prints the same every time."""
-import os
+import fcntl
 import re
 import shutil
 import socket
@@ -102,27 +102,29 @@ class Redis(Program):
         path = folder + "/socket"
         command = ["redis-server", "--port", "0", "--unixsocket", path, "--dir", folder, "--save", "",
                    "--daemonize", "no", "--crash-log-enabled", "no", "--logfile", ""]
-        with open(folder + "/log", "w+", encoding="utf-8", errors="replace") as log:
-            with subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=log,
-                                  stderr=log) as server:
-                output = self.talk(server, path, long)
-                code = server.wait()
-            log.seek(0)
-            return code, output, log.read()
+        with subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, encoding="utf-8", errors="replace") as server:
+            # Whatever it says while nobody reads has room.
+            fcntl.fcntl(server.stdout, fcntl.F_SETPIPE_SZ, 1 << 20)
+            log, output = [], ""
+            # Until it is ready, or has ended.
+            while line := server.stdout.readline():
+                log.append(line)
+                if "ready to accept connections" in line:
+                    output = self.talk(path, long)
+                    break
+            log.append(server.stdout.read())
+            return server.wait(), output, "".join(log)
 
     @staticmethod
-    def talk(server, path, long):
+    def talk(path, long):
         """The replies, a line each, as far as the server gets."""
         replies = []
         with socket.socket(socket.AF_UNIX) as client:
-            while True:
-                try:
-                    client.connect(path)
-                    break
-                except OSError:
-                    if server.poll() is not None:
-                        return ""
-                    os.sched_yield()
+            try:
+                client.connect(path)
+            except OSError:
+                return ""
             stream = client.makefile("rb")
             for text in REDIS_WORK + ["shutdown nosave"]:
                 words = [word.replace("\\ ", " ") for word in
