@@ -26,12 +26,12 @@ DEFECT = "option_maximum_plus_one"
 
 SLICE_SECONDS = 2
 # In place of the time that a slice would take.
-RUNS = 20000
+RUNS = 5000
 BOUNDED = """
 arguments=()
 for argument; do
   case $argument in
-    -max_total_time=*) argument=-runs=%d ;;
+    -max_total_time=* | -runs=*) argument=-runs=%d ;;
   esac
   arguments+=("$argument")
 done
