@@ -1,15 +1,14 @@
 // Ace lets go of its lock while the kernel works for long, and nobody can have
 // what the kernel works on.
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstddef>
-#include <fstream>
 #include <memory>
+#include <optional>
 #include <set>
-#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +20,7 @@
 #include "allocator/config/options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/slab/size_class.h"
 #include "gtest/gtest.h"
 
@@ -79,28 +79,18 @@ class AceUnlockedTest : public testing::Test {
   void ReleaseWhileUnmapping(UnitIndex span, std::uint32_t units) {
     const SizeClass tiny = ClassOf(64);
     ace_->ReleaseSlab(tiny, ace_->GrantSlab(tiny).first);
-    std::thread other;
+    std::optional<TestThread> other;
     memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
-      if (other.joinable()) return;
-      std::atomic<pid_t> thread_id = 0;
-      other = std::thread([&, span, units] {
+      if (other) return;
+      other.emplace([&, span, units] {
         FutexLock::Identify();
-        thread_id = gettid();
         ace_->ReleaseSpan(span, units);
       });
-      while (thread_id == 0 || !Sleeps(thread_id)) SleepShortly();
+      other->AwaitWaitFor(*ace_);
     });
     ace_->UnmapCaches();
-    other.join();
+    other->Join();
     memory_.WatchLongCalls(nullptr);
-  }
-  static bool Sleeps(pid_t thread_id) {
-    std::ifstream file("/proc/self/task/" + std::to_string(thread_id) +
-                       "/stat");
-    std::string line;
-    std::getline(file, line);
-    const std::size_t name_end = line.rfind(')');
-    return name_end != std::string::npos && line.substr(name_end, 3) == ") S";
   }
   // As the hooks of fork do it.
   pid_t Fork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -217,14 +207,15 @@ TEST_F(AceUnlockedTest, AGrantAtTheLimitWaitsForAPurge) {
   Start(500, kRelease, kLongUnits * kUnitBytes);
   const UnitIndex span = Span(kLongUnits);
   ace_->ReleaseSpan(span, kLongUnits);
-  std::thread other;
+  std::optional<TestThread> other;
   Watch([&](Address, std::size_t) {
-    other = std::thread([&] {
+    other.emplace([&] {
       EXPECT_EQ(ace_->GrantSpan(kLongUnits, kUnitBytes).first, span);
     });
+    other->AwaitSleepIn(SYS_nanosleep);
   });
   ace_->PurgeAll();
-  other.join();
+  other->Join();
   EXPECT_EQ(long_calls_, 1);
 }
 
@@ -256,22 +247,15 @@ TEST_F(AceUnlockedTest, PurgesDoNotAddRanges) {
   std::set<UnitIndex> spans = {take()};
   for (unsigned round = 0; round < kRounds; ++round) {
     for (const UnitIndex span : spans) ace_->ReleaseSpan(span, 1);
-    std::atomic<bool> asks = false;
-    std::atomic<bool> has = false;
     UnitIndex granted = kNoUnit;
-    std::thread other;
+    std::optional<TestThread> other;
     memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
-      if (other.joinable()) return;
-      other = std::thread([&] {
-        asks = true;
-        granted = take();
-        has = true;
-      });
-      while (!asks) SleepShortly();
-      for (int waits = 0; waits < 10 && !has; ++waits) SleepShortly();
+      if (other) return;
+      other.emplace([&] { granted = take(); });
+      other->AwaitSleepIn(SYS_nanosleep);
     });
     ace_->PurgeAll();
-    other.join();
+    other->Join();
     ASSERT_NE(granted, kNoUnit);
     spans.insert(granted);
     for (std::size_t taken = 1; taken < spans.size(); ++taken) take();

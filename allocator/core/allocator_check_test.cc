@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <random>
 #include <sstream>
@@ -23,6 +24,7 @@
 #include "allocator/core/heap_check.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/reports/misuse_policy.h"
 #include "gtest/gtest.h"
 
@@ -247,14 +249,17 @@ TYPED_TEST(AllocatorDamageTest, AThreadThatStandsStillHasDamagedNothing) {
   if (kThreadSanitizer) GTEST_SKIP() << "a check reads what others write";
   struct sigaction action = {};
   struct sigaction before = {};
+  static const pid_t checker = gettid();
   static std::atomic<int> stopped;
+  static std::atomic<int> checked;
   static std::atomic<int> went_on;
-  stopped = went_on = 0;
+  stopped = checked = went_on = 0;
+  // Until it has been looked at, or has a lock that is needed for that.
   action.sa_handler = [](int) {
     const int error = errno;
-    ++stopped;
-    const timespec rest = {.tv_sec = 0, .tv_nsec = 30'000'000};
-    nanosleep(&rest, nullptr);
+    const int stop = ++stopped;
+    AwaitThat(
+        [stop] { return checked == stop || SleepsIn(checker, SYS_futex); });
     ++went_on;
     errno = error;
   };
@@ -278,6 +283,7 @@ TYPED_TEST(AllocatorDamageTest, AThreadThatStandsStillHasDamagedNothing) {
       while (stopped == stops) std::this_thread::yield();
       damaged += this->Check();
       damaged += this->CheckBitByBit();
+      ++checked;
       while (went_on == stops) std::this_thread::yield();
     }
     done = true;

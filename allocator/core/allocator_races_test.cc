@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <thread>
@@ -14,9 +13,11 @@
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
+#include "allocator/config/test_factor.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/reports/misuse_policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -24,7 +25,7 @@
 namespace hakmem {
 namespace {
 
-constexpr int kRounds = kThreadSanitizer ? 50 : 200;
+const int kRounds = (kThreadSanitizer ? 10 : 20) * TestFactor();
 
 template <typename V>
 class AllocatorRacesTest : public testing::Test {
@@ -52,9 +53,7 @@ class AllocatorRacesTest : public testing::Test {
           std::this_thread::yield();
         }
         // The refusal takes its time.
-        if (refused) {
-          std::this_thread::sleep_for(std::chrono::microseconds(4 * round));
-        }
+        if (refused) Linger(1'000'000 / kRounds * round);
         allocator_.Free(self, block);
         freed.store(round + 1, std::memory_order_release);
       }
@@ -133,7 +132,9 @@ TYPED_TEST(AllocatorRacesTest, HugeBlocksFreedTwiceWithTheirSize) {
   const auto free_it = [&](typename TestFixture::Heap*& self, int round) {
     // acquire, release: the block is the round's.
     begun.fetch_add(1, std::memory_order_acq_rel);
-    while (begun.load(std::memory_order_acquire) < 2 * (round + 1)) {
+    for (int spins = 0; begun.load(std::memory_order_acquire) < 2 * (round + 1);
+         ++spins) {
+      if (spins > 10'000) std::this_thread::yield();
     }
     this->allocator_.FreeSized(self, block, kBytes, kMinAlignmentBytes);
     ended.fetch_add(1, std::memory_order_acq_rel);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/test_allocator.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/reports/fatal.h"
 #include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
@@ -48,24 +50,16 @@ TYPED_TEST(AllocatorStatisticsTest, BeforeTheFirstCall) {
   }
 }
 
-// Has `ask` called by another thread while `hold_during` holds a lock, until it
-// had to wait for it.
-template <typename Waits, typename Ask, typename HoldDuring>
-void MakeWait(const Waits& waits, const Ask& ask,
+// Has `ask` called by another thread while `hold_during` holds a lock of
+// `owner`, for which it has to wait.
+template <typename Owner, typename Ask, typename HoldDuring>
+void MakeWait(const Owner& owner, const Ask& ask,
               const HoldDuring& hold_during) {
-  for (const std::uint64_t before = waits(); waits() == before;) {
-    std::atomic<bool> began = false;
-    std::thread other;
-    hold_during([&] {
-      other = std::thread([&] {
-        began = true;
-        ask();
-      });
-      while (!began) std::this_thread::yield();
-      std::this_thread::yield();
-    });
-    other.join();
-  }
+  std::optional<TestThread> other;
+  hold_during([&] {
+    other.emplace(ask);
+    other->AwaitWaitFor(owner);
+  });
 }
 
 TYPED_TEST(AllocatorStatisticsTest, WaitsCountLockByLock) {
@@ -82,20 +76,22 @@ TYPED_TEST(AllocatorStatisticsTest, WaitsCountLockByLock) {
   };
   expect(0, 0);
   Ace& ace = allocator.ace();
-  MakeWait([&] { return snapshot().ace_lock_waits; }, [&] { ace.NextHuge(0); },
-           [&](const auto& meanwhile) { ace.HoldStill(meanwhile); });
+  MakeWait(
+      ace, [&] { ace.NextHuge(0); },
+      [&](const auto& meanwhile) { ace.HoldStill(meanwhile); });
   expect(1, 0);
   auto& heap = *this->self_;
-  MakeWait([&] { return snapshot().heap_lock_waits; },
-           [&] {
-             heap.LockForWalk();
-             heap.UnlockAfterWalk();
-           },
-           [&](const auto& meanwhile) {
-             heap.LockForWalk();
-             meanwhile();
-             heap.UnlockAfterWalk();
-           });
+  MakeWait(
+      heap,
+      [&] {
+        heap.LockForWalk();
+        heap.UnlockAfterWalk();
+      },
+      [&](const auto& meanwhile) {
+        heap.LockForWalk();
+        meanwhile();
+        heap.UnlockAfterWalk();
+      });
   expect(1, 1);
 }
 

@@ -40,7 +40,7 @@ void FailureReporter::Start(const ParsedOptions& options, const char* variant) {
 
 void FailureReporter::Identify(const void* frame, FailureEvent& event) const {
   event.time_ns = WallClockNs();
-  event.monotonic_ns = MonotonicNs();
+  event.monotonic_ns = now_ns_();
   const ThreadIdentity self = CurrentIdentity(event.monotonic_ns);
   event.process_id = self.process_id;
   event.thread_id = self.thread_id;

@@ -1,6 +1,8 @@
 // The finder in processes that the kernel really refuses memory.
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,6 +24,7 @@
 #include "allocator/base/sanitizer.h"
 #include "allocator/failures/limit_finder.h"
 #include "allocator/platform/fake_sandbox.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/stacks/call_stack.h"
 #include "allocator/stacks/modules.h"
 #include "gtest/gtest.h"
@@ -184,21 +187,35 @@ bool WriteFile(const std::string& path, const std::string& text) {
   return out.good();
 }
 
-// Until it ends, gives a control group more memory after ten seconds: whoever
-// touches memory in a full one sleeps.
+// Until it ends, gives a control group more memory once somebody sleeps in it:
+// whoever touches memory in a full one does. The kernel tells.
 class Rescue {
  public:
-  explicit Rescue(const std::string& file)
-      : thread_([this, file] {
-          for (int i = 0; i < 1000 && !done_.load(); ++i) usleep(10'000);
-          if (!done_.load()) WriteFile(file, "1073741824");
-        }) {}
+  explicit Rescue(const std::string& folder) {
+    const int control =
+        open((folder + "/memory.oom_control").c_str(), O_RDONLY);
+    can_wait_ =
+        WriteFile(folder + "/cgroup.event_control",
+                  std::to_string(event_) + " " + std::to_string(control));
+    close(control);
+    thread_ = std::thread([this, folder] {
+      std::uint64_t count = 0;
+      if (read(event_, &count, sizeof(count)) != sizeof(count) || done_) return;
+      WriteFile(folder + "/memory.limit_in_bytes", "1073741824");
+    });
+  }
   ~Rescue() {
-    done_.store(true);
+    done_ = true;
+    eventfd_write(event_, 1);
     thread_.join();
+    close(event_);
   }
 
+  bool can_wait() const { return can_wait_; }
+
  private:
+  const int event_ = eventfd(0, EFD_CLOEXEC);
+  bool can_wait_ = false;
   std::atomic<bool> done_{false};  // written by the owner, read by the thread
   std::thread thread_;
 };
@@ -222,19 +239,20 @@ TEST_F(LimitFinderRealTest, AFullCgroup) {
                    WriteFile(folder + "/memory.oom_control", "1");
   bool limited = false;
   if (set) {
-    const Rescue rescue(folder + "/memory.limit_in_bytes");
-    limited = Refuse(kMiB, [&] {
-      if (!WriteFile(folder + "/cgroup.procs", std::to_string(getpid())) ||
-          !TouchAll()) {
-        return false;
-      }
-      int protection = PROT_READ;
-      while (Map(4096, protection) != MAP_FAILED) protection ^= PROT_READ;
-      return true;
-    });
+    const Rescue rescue(folder);
+    limited =
+        rescue.can_wait() && Refuse(kMiB, [&] {
+          if (!WriteFile(folder + "/cgroup.procs", std::to_string(getpid())) ||
+              !TouchAll()) {
+            return false;
+          }
+          int protection = PROT_READ;
+          while (Map(4096, protection) != MAP_FAILED) protection ^= PROT_READ;
+          return true;
+        });
   }
   // The kernel lets go of a group's last memory by and by.
-  for (int i = 0; i < 100 && rmdir(folder.c_str()) != 0; ++i) usleep(20'000);
+  AwaitThat([&] { return rmdir(folder.c_str()) == 0 || errno != EBUSY; });
   if (!limited) GTEST_SKIP() << "cannot limit " << folder;
   ASSERT_TRUE(answer_->refused);
   EXPECT_EQ(answer_->error_number, ENOMEM);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include "allocator/heap/test_heaps.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -53,18 +53,11 @@ TYPED_TEST(HeapRegistryTest, NumbersHeapsFromOne) {
 TYPED_TEST(HeapRegistryTest, CountsWaitsForItsLock) {
   this->heaps_.Attach();
   EXPECT_EQ(this->heaps_.Snapshot().registry_lock_waits, 0U);
-  while (this->heaps_.Snapshot().registry_lock_waits == 0) {
-    this->registry_.PrepareFork();
-    std::atomic<bool> began = false;
-    std::thread other([&] {
-      began = true;
-      this->heaps_.Attach();
-    });
-    while (!began) std::this_thread::yield();
-    std::this_thread::yield();
-    this->registry_.ParentAfterFork();
-    other.join();
-  }
+  this->registry_.PrepareFork();
+  TestThread other([&] { this->heaps_.Attach(); });
+  other.AwaitWaitFor(this->registry_);
+  this->registry_.ParentAfterFork();
+  other.Join();
   const Statistics statistics = this->heaps_.Snapshot();
   EXPECT_EQ(statistics.registry_lock_waits, 1U);
   EXPECT_EQ(statistics.heap_lock_waits, 0U);

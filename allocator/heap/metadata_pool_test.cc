@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -20,6 +20,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -66,20 +67,12 @@ TEST_F(MetadataPoolTest, PiecesAreAlignedAndDoNotOverlap) {
   pool_.CheckInvariants();
 }
 
-// Until a thread came while the lock was held, as it does as a rule.
+// Has a thread come while the lock is held.
 void WaitForPool(MetadataPool& pool) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  while (pool.lock_waits() == 0) {
-    pool.LockForFork();
-    std::atomic<bool> began = false;
-    std::thread other([&] {
-      began = true;
-      pool.Put(pool.Take());
-    });
-    while (!began) std::this_thread::yield();
-    std::this_thread::yield();
-    pool.UnlockAfterFork();
-    other.join();
-  }
+  pool.LockForFork();
+  TestThread other([&] { pool.Put(pool.Take()); });
+  other.AwaitWaitFor(pool);
+  pool.UnlockAfterFork();
 }
 
 TEST_F(MetadataPoolTest, CountsWaitsForItsLock) {
@@ -322,13 +315,15 @@ TEST_F(MetadataPoolPurgeTest, OthersTakeAndPutMeanwhile) {
 TEST_F(MetadataPoolPurgeTest, AForkWaitsForTheEndOfAPurge) {
   const Pieces pieces = TakePages(40 * kMiB / page_bytes_);
   Put(pieces);
-  std::thread forker;
+  std::optional<TestThread> forker;
+  std::atomic<bool> has_locks = false;
   int status = -1;
   memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
-    if (forker.joinable()) return;
-    forker = std::thread([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (forker) return;
+    forker.emplace([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
       pool_.LockPurgeForFork();
       pool_.LockForFork();
+      has_locks = true;
       const pid_t child = fork();
       if (child == 0) {
         pool_.ResetLockAfterFork();
@@ -339,12 +334,12 @@ TEST_F(MetadataPoolPurgeTest, AForkWaitsForTheEndOfAPurge) {
       pool_.UnlockAfterFork();
       waitpid(child, &status, 0);
     });
-    // It has forked by then, or waits.
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    AwaitThat([&] { return has_locks || forker->WaitsFor(pool_); });
+    EXPECT_FALSE(has_locks);
   });
   EXPECT_EQ(Purge(), 16 * kMiB);
   memory_.WatchLongCalls(nullptr);
-  forker.join();
+  forker->Join();
   EXPECT_EQ(status, 0);
   ExpectAllAreFree(pieces);
 }
@@ -353,29 +348,32 @@ TEST_F(MetadataPoolPurgeTest, AForkWaitsForTheEndOfAPurge) {
 TEST_F(MetadataPoolPurgeTest, NobodyBeginsToPurgeWhileAForkWaits) {
   const Pieces pieces = TakePages(40 * kMiB / page_bytes_);
   Put(pieces);
-  std::thread forker;
+  std::optional<TestThread> forker;
   std::vector<std::thread> others;
   std::atomic<bool> has_lock = false;
   std::atomic<std::size_t> others_bytes = 0;
+  std::atomic<int> others_purges = 0;
   memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
-    if (forker.joinable()) return;
-    forker = std::thread([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (forker) return;
+    forker.emplace([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
       pool_.LockPurgeForFork();
       has_lock = true;
       for (std::thread& other : others) other.join();
       pool_.UnlockAfterFork();
     });
-    // It waits by then.
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    AwaitThat([&] { return forker->WaitsFor(pool_); });
     for (int i = 0; i < 4; ++i) {
       others.emplace_back([&] {
-        while (!has_lock) others_bytes += pool_.Purge(/*only_many=*/false);
+        while (!has_lock) {
+          others_bytes += pool_.Purge(/*only_many=*/false);
+          ++others_purges;
+        }
       });
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    AwaitThat([&] { return others_purges >= 1000; });
   });
   EXPECT_EQ(pool_.Purge(/*only_many=*/false), 16 * kMiB);
-  forker.join();
+  forker->Join();
   memory_.WatchLongCalls(nullptr);
   EXPECT_EQ(others_bytes, 0U);
   ExpectAllAreFree(pieces);

@@ -37,11 +37,10 @@ int MoveFdOutOfTheWay(int fd) {
   return moved;
 }
 
-bool LockFile(int fd) {
+bool LockFile(int fd, int tries) {
   const ErrnoGuard guard;
-  constexpr int kTries = 100;
   constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 10'000'000};
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < tries; ++i) {
     struct flock whole = {};
     whole.l_type = F_WRLCK;
     whole.l_whence = SEEK_SET;

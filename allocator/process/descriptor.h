@@ -28,9 +28,9 @@ int CopyFdOutOfTheWay(int fd);
 int MoveFdOutOfTheWay(int fd);
 
 // Keeps other processes that call it for the same file from going on until `fd`
-// is closed, or this process has ended. Waits for a second at most. False:
-// another one has it still, or the file cannot be locked.
-bool LockFile(int fd);
+// is closed, or this process has ended. Tries so often, each hundredth of a
+// second. False: another one has it still, or the file cannot be locked.
+bool LockFile(int fd, int tries = 100);
 
 }  // namespace hakmem
 

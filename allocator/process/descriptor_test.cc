@@ -1,12 +1,14 @@
 #include "allocator/process/descriptor.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 #include <string>
-#include <thread>
 
+#include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -58,14 +60,14 @@ TEST(LockFileTest, IsHeldUntilTheFileIsClosed) {
   const int other = open(path.c_str(), kFlags, 0600);
   ASSERT_TRUE(LockFile(one));
   errno = 77;
-  EXPECT_FALSE(LockFile(other));
+  EXPECT_FALSE(LockFile(other, 1));
   EXPECT_EQ(errno, 77);
-  std::thread closer([one] {
-    usleep(50'000);
+  const pid_t self = gettid();
+  TestThread closer([one, self] {
+    AwaitThat([self] { return SleepsIn(self, SYS_nanosleep); });
     close(one);
   });
-  EXPECT_TRUE(LockFile(other));
-  closer.join();
+  EXPECT_TRUE(LockFile(other, std::numeric_limits<int>::max()));
   close(other);
   unlink(path.c_str());
 }

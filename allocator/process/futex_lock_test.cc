@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -61,23 +62,19 @@ TEST(FutexLock, ResetFreesALockWhoseHolderIsGone) {
 
 // A waiter that sleeps in the kernel is woken, and errno is what it was.
 TEST(FutexLock, WakesASleeper) {
-  std::atomic<int> waiter_id{0};
   std::atomic<int> waiter_errno{0};
   g_lock.Lock();
-  std::thread waiter([&] {
+  TestThread waiter([&] {
     errno = 1234;
-    waiter_id = gettid();
     const FutexLockHolder hold(g_lock);
     waiter_errno = errno;
   });
-  while (waiter_id == 0) std::this_thread::yield();
-  // Long enough, as a rule, that it has gone to sleep; right in any case.
-  usleep(20'000);
+  waiter.AwaitWaitFor(g_lock);
   EXPECT_EQ(waiter_errno, 0);
   errno = 4321;
   g_lock.Unlock();
   EXPECT_EQ(errno, 4321);
-  waiter.join();
+  waiter.Join();
   EXPECT_EQ(waiter_errno, 1234);
 }
 
@@ -193,16 +190,16 @@ void WaitersSurviveAFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   FutexLock lock;
   lock.LockForFork();
   std::atomic<bool> done{false};
-  std::thread waiter([&] {
+  TestThread waiter([&] {
     const FutexLockHolder hold(lock);
     done = true;
   });
-  usleep(20'000);
+  waiter.AwaitWaitFor(lock);
   lock.Lock();
   lock.Unlock();
   EXPECT_FALSE(done);
   lock.UnlockAfterFork();
-  waiter.join();
+  waiter.Join();
   EXPECT_TRUE(done);
 }
 TEST(FutexLock, WaitersSurviveAFork) { WaitersSurviveAFork(); }
@@ -247,13 +244,13 @@ TEST(FutexLock, Stress) {
           while (!g_lock.TryLock()) std::this_thread::yield();
           enter();
           // Others have come while it is held for long.
-          if (round % 1000 < 3) usleep(100);
+          if (round % 1000 < 3) Linger();
           round % 2 == 0 ? g_lock.Unlock() : g_lock.UnlockForOthers();
         } else {
           const FutexLockHolder hold(g_lock);
           enter();
           // Now and then held for long, so that others sleep.
-          if (round % 1000 == 0) usleep(100);
+          if (round % 1000 == 0) Linger();
         }
       }
     });

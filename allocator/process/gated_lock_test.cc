@@ -1,12 +1,14 @@
 #include "allocator/process/gated_lock.h"
 
-#include <unistd.h>
+#include <sys/syscall.h>
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <thread>
 #include <vector>
 
+#include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -34,7 +36,7 @@ TEST(GatedLock, OthersWaitUntilItOpens) {
   lock.AwaitFree();
   std::atomic<bool> tried{true};
   std::atomic<int> inside{0};
-  std::vector<std::thread> others;
+  std::deque<TestThread> others;
   for (int i = 0; i < 3; ++i) {
     others.emplace_back([&] {
       if (lock.TryLock()) {
@@ -46,14 +48,14 @@ TEST(GatedLock, OthersWaitUntilItOpens) {
       ++inside;
     });
   }
-  usleep(20'000);
+  for (TestThread& other : others) other.AwaitSleepIn(SYS_futex);
   EXPECT_EQ(inside, 0);
   EXPECT_FALSE(tried);
   {
     const GatedLockHolder hold(lock);
   }
   GatedLock::OpenGate();
-  for (std::thread& other : others) other.join();
+  for (TestThread& other : others) other.Join();
   EXPECT_EQ(inside, 3);
 }
 
@@ -79,7 +81,7 @@ TEST(GatedLock, NobodyIsInsideOnceItWasFree) {
     for (GatedLock& lock : locks) lock.AwaitFree();
     for (const std::uint64_t& count : counts) {
       const std::uint64_t before = count;
-      if (round % 10 == 0) usleep(100);
+      if (round % 10 == 0) Linger();
       EXPECT_EQ(count, before);
     }
     GatedLock::OpenGate();

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "allocator/base/sanitizer.h"
 #include "allocator/platform/fake_sandbox.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/process/thread_hooks.h"
 #include "gtest/gtest.h"
 
@@ -42,7 +42,7 @@ TEST(HelperThreadTest, RunsWithANameAndWithoutSignals) {
               g_done.store(true, std::memory_order_release);
             }),
             0);
-  while (!g_done.load(std::memory_order_acquire)) SleepMs(1);
+  AwaitThat([] { return g_done.load(std::memory_order_acquire); });
   EXPECT_EQ(g_seen.name, "hakmem");
   EXPECT_FALSE(g_seen.takes_signals);
   // The caller's own mask is as it was.
@@ -89,7 +89,9 @@ void BecomeHelpersAlone() {
     }
   }
   // Ends after the first thread.
-  std::thread([] { SleepMs(50); }).detach();
+  std::thread([] {
+    AwaitThat([] { return StateOf(getpid()) == 'Z'; });
+  }).detach();
 }
 
 // The status of a child whose first thread leaves, with `prepare` before.
@@ -102,12 +104,7 @@ int StatusOfHelpersAlone(bool (*prepare)()) {
       if (!prepare()) _exit(3);
       return BecomeHelpersAlone();
     }
-    // One that stays is deaf to all other signals.
-    for (int i = 0; i < 150 && waitpid(child, &status, WNOHANG) == 0; ++i) {
-      SleepMs(10);
-    }
-    if (status != -1) return;
-    kill(child, SIGKILL);
+    // For ever, if it stays.
     waitpid(child, &status, 0);
   }).join();
   return status;
@@ -139,12 +136,11 @@ TEST(HelperThreadTest, StaysWithTheFirstThreadWhereThreadIdsAreRefused) {
   const pid_t child = fork();
   if (child == 0) {
     if (!ForbidSystemCalls({SYS_gettid})) _exit(3);
-    std::thread(&NoteThreadExit).join();
-    for (int i = 0; i < 20; ++i) {
-      if (OnlyHelpersAreLeft()) _exit(1);
-      SleepMs(1);
-    }
-    _exit(0);
+    TestThread other(&NoteThreadExit);
+    other.Join();
+    // The kernel may count it a little longer.
+    AwaitThat([&other] { return StateOf(other.id()) == '\0'; });
+    _exit(OnlyHelpersAreLeft() ? 1 : 0);
   }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -159,7 +155,7 @@ TEST(HelperThreadTest, StaysWithOthers) {
               while (!end.load() && SleepAsHelper(1)) rounds.fetch_add(1);
             }),
             0);
-  while (rounds.load() < 3) SleepMs(1);
+  AwaitThat([] { return rounds.load() >= 3; });
   EXPECT_FALSE(OnlyHelpersAreLeft());
   end = true;
 }
@@ -172,7 +168,7 @@ TEST(SleepMsTest, IsNoCancellationPoint) {
                 &thread, nullptr,
                 [](void* back) -> void* {
                   pthread_cancel(pthread_self());
-                  SleepMs(1);
+                  SleepMs(0);
                   *static_cast<bool*>(back) = true;
                   pthread_testcancel();
                   return nullptr;
@@ -189,15 +185,18 @@ TEST(SleepMsTest, KeepsErrnoWhereASignalEndsIt) {
   struct sigaction action = {};
   action.sa_handler = [](int) {};
   struct sigaction before;
-  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
-  const itimerval often = {{0, 10'000}, {0, 10'000}};
-  ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  const pid_t self = gettid();
+  const pthread_t self_thread = pthread_self();
+  TestThread waker([self, self_thread] {
+    AwaitThat([self] { return SleepsIn(self, SYS_nanosleep); });
+    pthread_kill(self_thread, SIGUSR1);
+  });
   errno = 1234;
-  SleepMs(600'000);
+  SleepMs(3'600'000);
   EXPECT_EQ(errno, 1234);
-  const itimerval never = {};
-  setitimer(ITIMER_REAL, &never, nullptr);
-  sigaction(SIGALRM, &before, nullptr);
+  waker.Join();
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 }  // namespace

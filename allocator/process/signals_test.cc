@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -25,7 +26,7 @@ TEST(HoldSignals, PutsOffWhatOthersSend) {
   EXPECT_EQ(sigismember(&now, SIGTERM), 1);
   RestoreSignals(before);
   // ThreadSanitizer hands it on at a later call of libc.
-  for (int i = 0; i < 1000 && g_signal == 0; ++i) usleep(1000);
+  AwaitThat([] { return g_signal != 0 || raise(SIGURG) != 0; });
   EXPECT_EQ(g_signal, SIGUSR2);
   signal(SIGUSR2, SIG_DFL);
 }
