@@ -26,9 +26,6 @@ constexpr std::size_t kMiB = 1024 * kKiB;
 // abort() or a sanitizer use.
 constexpr int kChildFine = 42;
 constexpr int kChildOperations = 400;
-// A child that hangs is killed, so that the parent can say so. Far above what
-// any child needs on the slowest machine.
-constexpr unsigned kChildSeconds = 600;
 
 }  // namespace
 
@@ -236,7 +233,6 @@ void Lane::Fork() {
 // The other lanes' threads do not exist here, and the exchange's mutexes may
 // be held by them for ever: the child keeps to its own table.
 void Lane::RunChild() {
-  alarm(kChildSeconds);
   const auto work = [this] {
     for (int i = 0; i < kChildOperations; ++i) {
       ++counters_.operations;

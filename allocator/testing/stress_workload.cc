@@ -16,8 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kStopPoll = std::chrono::milliseconds(50);
-
 class Workload {
  public:
   Workload(const Options& options, Target& target,
@@ -35,11 +33,10 @@ class Workload {
   }
 
   Outcome Run() {
-    const auto start = Clock::now();
     std::vector<std::thread> threads;
     threads.reserve(lanes_.size());
     for (auto& lane : lanes_) threads.push_back(StartLife(*lane));
-    Supervise(threads, start);
+    Supervise(threads);
     exchange_.Drain([this](const Block& block) { lanes_[0]->Retire(block); });
     for (auto& lane : lanes_) lane->RetireAll();
     target_.LeaveThread();
@@ -47,13 +44,21 @@ class Workload {
     for (const auto& lane : lanes_) outcome.counters.Add(lane->counters());
     outcome.peak_bytes = budget_.peak();
     outcome.seconds =
-        std::chrono::duration<double>(Clock::now() - start).count();
+        std::chrono::duration<double>(Clock::now() - start_).count();
     return outcome;
   }
 
  private:
   static constexpr std::uint64_t kNoBound =
       std::numeric_limits<std::uint64_t>::max();
+
+  // Asked by each thread after each step.
+  bool IsOver() const {
+    return stop_.load(std::memory_order_relaxed) ||
+           (options_.seconds > 0 &&
+            std::chrono::duration<double>(Clock::now() - start_).count() >=
+                options_.seconds);
+  }
 
   std::uint64_t LaneBound() const {
     return options_.operations == 0
@@ -73,10 +78,7 @@ class Workload {
           end, begin + lane.random().Between(1, 2 * options_.life_operations));
     }
     return StartThread(lane, [this, &lane, end] {
-      while (lane.counters().operations < end &&
-             !done_.load(std::memory_order_relaxed)) {
-        lane.Step();
-      }
+      while (lane.counters().operations < end && !IsOver()) lane.Step();
       target_.LeaveThread();
       const std::lock_guard lock(mutex_);
       ended_.push_back(&lane);
@@ -97,31 +99,25 @@ class Workload {
         lane.OnNoThread();
       }
       lane.RetireAll();
-      std::this_thread::sleep_for(kStopPoll);
+      std::this_thread::yield();
     }
   }
 
   // Replaces each thread that has ended, until a bound is reached; then joins
   // all of them.
-  void Supervise(std::vector<std::thread>& threads, Clock::time_point start) {
+  void Supervise(std::vector<std::thread>& threads) {
     std::size_t running = threads.size();
     while (running != 0) {
       ended_seen_.clear();
       {
         std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, kStopPoll, [this] { return !ended_.empty(); });
+        changed_.wait(lock, [this] { return !ended_.empty(); });
         ended_.swap(ended_seen_);
-      }
-      const std::chrono::duration<double> elapsed = Clock::now() - start;
-      if (stop_.load(std::memory_order_relaxed) ||
-          (options_.seconds > 0 && elapsed.count() >= options_.seconds)) {
-        done_.store(true, std::memory_order_relaxed);
       }
       for (Lane* lane : ended_seen_) {
         std::thread& thread = threads[IndexOf(*lane)];
         thread.join();
-        if (done_.load(std::memory_order_relaxed) ||
-            lane->counters().operations >= LaneBound()) {
+        if (IsOver() || lane->counters().operations >= LaneBound()) {
           --running;
         } else {
           thread = StartLife(*lane);
@@ -137,14 +133,13 @@ class Workload {
         lanes_.begin());
   }
 
+  const Clock::time_point start_ = Clock::now();
   const Options& options_;
   Target& target_;
   const std::atomic<bool>& stop_;
   Budget budget_;
   Exchange exchange_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  // Written by the supervisor, read by the lanes' threads.
-  std::atomic<bool> done_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Lane*> ended_;  // guarded by mutex_

@@ -1,9 +1,12 @@
 // The heap profile: what hakmem_heap_profile and HAKMEM_HEAP_PROFILE write.
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
@@ -17,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/process/test_waits.h"
 #include "allocator/tests/conformance/support.h"
 #include "gtest/gtest.h"
 
@@ -192,29 +196,50 @@ TEST(HeapProfile, IsWrittenAtExit) {
   EXPECT_LT(BytesOf(LineOf(text, "end"), "live"), 20 * kTestMiB);
 }
 
+// What a file has that another process locked until a child came to write its
+// profile there.
+std::string ProfileBehindAnother(const std::string& path) {
+  const int fd = open(
+      path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  EXPECT_EQ(fcntl(fd, F_OFD_SETLK, &whole), 0);
+  EXPECT_EQ(write(fd, "first\n", 6), 6);
+  auto* const child_id = static_cast<std::atomic<pid_t>*>(
+      mmap(nullptr, sizeof(std::atomic<pid_t>), PROT_READ | PROT_WRITE,
+           MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  EXPECT_NE(child_id, MAP_FAILED);
+  ChildResult child;
+  TestThread runner([&] {
+    child = RunChild({.test = "HeapProfile.DISABLED_Allocates",
+                      .environment = {"HAKMEM_HEAP_PROFILE=" + path},
+                      .before_exec = [=] { *child_id = getpid(); }});
+  });
+  // It asks for the lock again and again, and sleeps between.
+  AwaitThat([&] {
+    return runner.has_ended() ||
+           (*child_id != 0 && SleepsIn(*child_id, SYS_nanosleep));
+  });
+  EXPECT_EQ(write(fd, "second\n", 7), 7);
+  close(fd);
+  runner.Join();
+  munmap(child_id, sizeof(*child_id));
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 // As of another process that ends at the same time.
 TEST(HeapProfile, IsWrittenAtExitBehindWhatAnotherOneWrites) {
   HAKMEM_ONLY_IF_SAMPLING();
   const std::string path = testing::TempDir() + "/hakmem_profile_of_two";
-  unlink(path.c_str());
-  const int fd =
-      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  struct flock whole = {};
-  whole.l_type = F_WRLCK;
-  ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &whole), 0);
-  ASSERT_EQ(write(fd, "first\n", 6), 6);
-  ChildResult child;
-  std::thread runner([&] {
-    child = RunChild({.test = "HeapProfile.DISABLED_Allocates",
-                      .environment = {"HAKMEM_HEAP_PROFILE=" + path}});
-  });
-  usleep(300'000);
-  EXPECT_EQ(write(fd, "second\n", 7), 7);
-  close(fd);
-  runner.join();
-  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
-  std::ifstream in(path);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  // It asks a hundred times only, which on a busy machine this process may
+  // sleep through.
+  for (int tries = 0; tries < 20 && !text.starts_with("first\nsecond\n");
+       ++tries) {
+    text = ProfileBehindAnother(path);
+  }
   EXPECT_EQ(text.substr(0, 13), "first\nsecond\n");
   EXPECT_GE(BytesOf(LineOf(text, "end"), "peak"), kLeastPeakBytes);
   unlink(path.c_str());

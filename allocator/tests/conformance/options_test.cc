@@ -5,14 +5,17 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "allocator/process/test_waits.h"
 #include "allocator/tests/conformance/support.h"
 #include "gtest/gtest.h"
 
@@ -229,9 +232,19 @@ TEST(Options, HeapLimitLimitsTheHeap) {
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
-// A burst of small blocks, freed; then the program sleeps until the memory has
-// gone back, for ever if need be: the test's own time limit ends that.
-void SleepUntilABurstHasGoneBack() {
+// ResidentBytes(), without a call of malloc.
+std::size_t ResidentBytesNow() {
+  char text[128];
+  const std::string_view pages = ReadProcOf(getpid(), "statm", text);
+  std::size_t resident = 0;
+  std::from_chars(pages.data() + pages.find(' ') + 1,
+                  pages.data() + pages.size(), resident);
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// A burst of small blocks, freed; then the program leaves malloc alone until
+// the memory has gone back, for ever if need be.
+void WaitUntilABurstHasGoneBack() {
   const std::size_t before = ResidentBytes();
   std::vector<void*> blocks(200'000);
   for (void*& block : blocks) {
@@ -244,19 +257,19 @@ void SleepUntilABurstHasGoneBack() {
   // theirs.
   const bool has_records = std::strcmp(Hakmem().variant(), "debug") == 0;
   const std::size_t kept_bytes = (has_records ? 45 : 10) * kTestMiB;
-  while (ResidentBytes() > before + kept_bytes) usleep(10'000);
+  AwaitThat([=] { return ResidentBytesNow() <= before + kept_bytes; });
 }
 
-TEST(Options, DISABLED_BurstGoesBackWhileAllSleep) {
-  SleepUntilABurstHasGoneBack();
+TEST(Options, DISABLED_BurstGoesBackByItself) {
+  WaitUntilABurstHasGoneBack();
   // The child has to get a thread of its own.
-  EXPECT_TRUE(ExitedWithZero(RunInFork(&SleepUntilABurstHasGoneBack)));
+  EXPECT_TRUE(ExitedWithZero(RunInFork(&WaitUntilABurstHasGoneBack)));
 }
 
-TEST(Options, BackgroundGivesMemoryBackWhileAllSleep) {
+TEST(Options, BackgroundGivesMemoryBackByItself) {
   HAKMEM_ONLY_ON_HAKMEM();
   const ChildResult child =
-      RunChild({.test = "Options.DISABLED_BurstGoesBackWhileAllSleep",
+      RunChild({.test = "Options.DISABLED_BurstGoesBackByItself",
                 .environment = {"HAKMEM_BACKGROUND=1", "HAKMEM_DECAY_MS=50"}});
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }

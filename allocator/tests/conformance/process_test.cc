@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/process/test_waits.h"
 #include "allocator/tests/conformance/support.h"
 #include "gtest/gtest.h"
 
@@ -87,16 +87,14 @@ TEST(Process, DISABLED_FirstThreadEndsBeforeTheLast) {
     if (child == 0) {
       UseSomeSizes();
       std::thread([] {
-        usleep(50'000);
+        AwaitThat([] { return StateOf(getpid()) == 'Z'; });
         UseSomeSizes();
       }).detach();
       return;
     }
+    // For ever, if it stays.
     int status = -1;
-    for (int i = 0; i < 150 && waitpid(child, &status, WNOHANG) == 0; ++i) {
-      usleep(10'000);
-    }
-    if (status == -1) kill(child, SIGKILL);
+    waitpid(child, &status, 0);
     _exit(status == 0 ? 0 : 6);
   }).join();
 }
@@ -121,30 +119,27 @@ TEST(Process, EndsWithItsLastThread) {
 
 std::atomic<int> g_signals{0};
 
-// One alarm: a handler that takes longer than the time between alarms which
-// come by themselves leaves none to what it interrupts.
-void SetAlarm(suseconds_t microseconds) {
-  const itimerval timer = {{0, 0}, {0, microseconds}};
-  if (setitimer(ITIMER_REAL, &timer, nullptr) != 0) _exit(5);
-}
-
 TEST(Process, HandlersThatInterruptUserCodeMayAllocate) {
   struct sigaction action = {};
   struct sigaction before = {};
   action.sa_handler = [](int) {
     UseSomeSizes();
     g_signals.fetch_add(1);
-    SetAlarm(1000);
   };
   g_signals = 0;
-  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
-  SetAlarm(1000);
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  TestThread sender([self = pthread_self()] {
+    for (int i = 0; i < 50; ++i) {
+      pthread_kill(self, SIGUSR1);
+      AwaitThat([i] { return g_signals > i; });
+    }
+  });
   // User code that is interrupted, and calls nothing.
   std::uint64_t sum = 0;
   while (g_signals.load() < 50) sum = Opaque(sum) * 3 + 1;
-  SetAlarm(0);
-  ASSERT_EQ(sigaction(SIGALRM, &before, nullptr), 0);
-  EXPECT_GE(g_signals.load(), 50);
+  sender.Join();
+  ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+  EXPECT_EQ(g_signals.load(), 50);
 }
 
 TEST(Process, HandlerOnAnAlternateStackMayAllocate) {
@@ -299,7 +294,7 @@ TEST(Process, DISABLED_AForkHandlerStartsAThread) {
   const auto start = [] { std::thread([] {}).join(); };
   ASSERT_EQ(pthread_atfork(start, nullptr, nullptr), 0);
   const int status = RunInFork([] {
-    alarm(2);  // ends a child that waits for itself
+    // One that waits for itself does so for ever.
     std::thread([] { fclose(fopen("/dev/null", "w")); }).join();
   });
   EXPECT_TRUE(ExitedWithZero(status)) << status;

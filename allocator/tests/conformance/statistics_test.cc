@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "allocator/process/test_waits.h"
 #include "allocator/tests/conformance/support.h"
 #include "gtest/gtest.h"
 
@@ -87,14 +89,15 @@ TEST(Statistics, GoToNoFileOfAnotherOption) {
 }
 
 // Most of the time somebody holds a lock.
+std::atomic<int> g_allocations{0};
 void AllocateForEver() {
-  while (true) free(Opaque(malloc(Opaque(8 * kTestMiB))));
+  for (;; ++g_allocations) free(Opaque(malloc(Opaque(8 * kTestMiB))));
 }
 
 TEST(Statistics, DISABLED_IsEndedWhileItAllocates) {
   std::thread(AllocateForEver).detach();
   std::thread([] {
-    usleep(static_cast<useconds_t>(getpid()) % 5000);
+    AwaitThat([] { return g_allocations > getpid() % 500; });
     kill(getpid(), SIGTERM);
   }).detach();
   AllocateForEver();

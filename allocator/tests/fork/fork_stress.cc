@@ -10,7 +10,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +114,8 @@ void ForkOnce(int depth) {
 // ------------------------------------------------------
 
 std::atomic<bool> g_stop{false};
+// Made by the first thread.
+std::atomic<int> g_forks{0};
 
 void Allocate() {
   Blocks blocks(1);
@@ -127,12 +128,16 @@ void AllocateUnderLock() {
     pthread_mutex_lock(EarlyMutex());
     blocks.Steps(100);
     pthread_mutex_unlock(EarlyMutex());
-    usleep(100);
+    sched_yield();
   }
 }
 
+// Lets the thread that forks have the list of streams now and then.
 void FlushAll() {
-  while (!g_stop) fflush(nullptr);
+  while (!g_stop) {
+    fflush(nullptr);
+    sched_yield();
+  }
 }
 
 // Lines so long that each is reallocated many times, and freed.
@@ -188,10 +193,11 @@ void Localise() {
   }
 }
 
+// A few for each fork.
 void RegisterAtExit() {
   for (int i = 0; i < 20000 && !g_stop; ++i) {
     atexit([] {});
-    if (i % 100 == 0) usleep(1000);
+    while (g_forks < i / 100 && !g_stop) sched_yield();
   }
 }
 
@@ -210,6 +216,7 @@ int RunBeside(const Threads& bodies, int forks) {
   for (int i = 0; i < forks; ++i) {
     blocks.Steps(200);
     ForkOnce(i % 8 == 0 ? 2 : 0);
+    ++g_forks;
   }
   g_stop = true;
   for (std::thread& thread : threads) thread.join();
@@ -287,29 +294,68 @@ void ForkAtAlarms() {
   sigaction(SIGALRM, &action, nullptr);
 }
 
-// One signal a round, at any moment of it: many of them would keep fork from
-// ever ending.
-void SignalSoon(unsigned& seed) {
-  const itimerval soon = {
-      .it_interval = {},
-      .it_value = {.tv_sec = 0, .tv_usec = 1 + rand_r(&seed) % 500}};
-  setitimer(ITIMER_REAL, &soon, nullptr);
-}
+// Signals come from a process that does nothing else: one a round, at any
+// moment of it, as many of them would keep fork from ever ending.
+class Signaller {
+ public:
+  Signaller() {
+    if (pipe(ends_) != 0) Fail("pipe");
+    const pid_t child = fork();
+    if (child < 0) Fail("fork");
+    if (child == 0) Serve();
+    close(ends_[0]);
+  }
+  Signaller(const Signaller&) = delete;
+  Signaller& operator=(const Signaller&) = delete;
+
+  // From now on the caller may be interrupted.
+  void Begin() {
+    const Order order = {getpid(), rand_r(&seed_) % 100'000};
+    handled_ = g_handled;
+    if (write(ends_[1], &order, sizeof(order)) != sizeof(order)) Fail("write");
+  }
+  // Until it has been.
+  void End() const {
+    while (g_handled == handled_) sched_yield();
+  }
+
+ private:
+  struct Order {
+    pid_t to;
+    int turns;
+  };
+
+  [[noreturn]] void Serve() {
+    close(ends_[1]);
+    Order order;
+    // Until nobody is left that could ask.
+    while (read(ends_[0], &order, sizeof(order)) == sizeof(order)) {
+      for (volatile int turn = 0; turn < order.turns;) turn = turn + 1;
+      kill(order.to, SIGALRM);
+    }
+    _exit(0);
+  }
+
+  unsigned seed_ = 1;
+  int handled_ = 0;
+  int ends_[2];
+};
 
 // In children that are young, and so use a heap of their own.
 int RunYoung(int forks) {
   ForkAtAlarms();
+  Signaller signaller;
   Blocks blocks(4);
   blocks.Steps(1000);
   for (int i = 0; i < forks; ++i) {
     const pid_t child = fork();
     if (child < 0) Fail("fork");
     if (child == 0) {
-      auto seed = static_cast<unsigned>(i);
       blocks.Steps(300);
       for (int round = 0; round < 10 && g_is_child == 0; ++round) {
-        SignalSoon(seed);
+        signaller.Begin();
         blocks.Steps(200);
+        signaller.End();
       }
       blocks.Steps(200);
       _exit(0);
@@ -321,10 +367,10 @@ int RunYoung(int forks) {
 
 int RunSignals(int forks) {
   ForkAtAlarms();
+  Signaller signaller;
   Blocks blocks(4);
-  unsigned seed = 1;
   while (g_handled < forks) {
-    if (g_is_child == 0) SignalSoon(seed);
+    signaller.Begin();
     blocks.Steps(100);
     const pid_t child = fork();
     if (child < 0) Fail("fork");
@@ -334,6 +380,8 @@ int RunSignals(int forks) {
     }
     Await(child);
     if (g_is_child != 0) _exit(0);
+    signaller.End();
+    if (g_is_child != 0) _exit(0);
   }
   return 0;
 }
@@ -341,9 +389,7 @@ int RunSignals(int forks) {
 // A signal comes while fork takes the lock of the list of streams.
 int RunInterrupted(int forks) {
   ForkAtAlarms();
-  std::thread other([] {
-    while (!g_stop) usleep(1000);
-  });
+  std::thread other([] { g_stop.wait(false); });
   const auto open = [] {
     FILE* const file = fopen("/dev/null", "r");
     if (file == nullptr) Fail("fopen");
@@ -360,6 +406,7 @@ int RunInterrupted(int forks) {
     if (g_is_child != 0) _exit(0);
   }
   g_stop = true;
+  g_stop.notify_all();
   other.join();
   return 0;
 }
