@@ -38,6 +38,12 @@ TEST_SCRIPT = re.compile(r"(?:^|/)(?:test_\w+|\w+_test)\.(?:py|sh)$|^allocator/t
 REAL_TIME = re.compile(r"^\s*(?:import|from) time\b|\btime\.sleep\b|\btimeout=|\.settimeout\(|\.(?:wait|join)\([\d.]"
                        r"|\bsignal\.(?:alarm|setitimer)\b|\bsleep +[\d.$]+|\btimeout +[\d.$]+")
 WAITS_FOR_A_REASON = re.compile(r"# waits: \S")
+# Whoever waits for a time fails, or shows nothing, on a busy machine.
+TIMED = re.compile(
+    r"\b(?:u?sleep|nanosleep|clock_nanosleep|SleepMs|SleepShortly|u?alarm|setitimer|timer_\w+|p?poll|p?select|"
+    r"epoll_p?wait|sigtimedwait|\w+_timed(?:wait|lock|join_np))\s*\("
+    r"|\b(?:sleep|wait|try_lock|try_acquire|try_join)_(?:for|until)\b")
+TIMED_EXCEPTION = re.compile(r"// waits: \S")
 NOT_FUNCTION = re.compile(
     r"^(?:template\s*<.*>\s*)?(?:(?:inline|static|constexpr|constinit|const|typedef|export)\s+)*"
     r"(?:class|struct|union|enum|namespace|extern)\b", re.DOTALL)
@@ -173,6 +179,17 @@ def check_real_time(path, text):
             yield number, "a test depends on real time; wait for what happens, or say `# waits: REASON`"
 
 
+def check_time(path, text):
+    """A test waits for what happens, for as long as it takes (allocator/process/test_waits.h)."""
+    in_tests = path.endswith("_test.cc") or path.startswith(("allocator/tests/", "allocator/testing/", "fuzz/"))
+    if not (in_tests and path.endswith(CPP)):
+        return
+    for number, (line, code) in enumerate(zip(text.split("\n"), blank_non_code(text).split("\n")), 1):
+        match = TIMED.search(code)
+        if match and not TIMED_EXCEPTION.search(line):
+            yield number, "a test that waits for a time (%s)" % match.group().rstrip("( ")
+
+
 def check_text(path, text):
     for number, line in enumerate(text.split("\n"), 1):
         if path not in SELF:
@@ -192,7 +209,7 @@ def check_text(path, text):
 
 
 CHECKS = (check_lengths, check_guard, check_preprocessor, check_header_comment, check_memory_orders, check_real_time,
-          check_text)
+          check_time, check_text)
 
 
 def lint(path, text):

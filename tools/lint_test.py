@@ -86,6 +86,18 @@ class LintTest(unittest.TestCase):
         self.expect("allocator/heap/x.cc", "a.load(std::memory_order_relaxed);\n")
         self.expect("allocator/heap/x_test.cc", bare)
 
+    def test_waits_for_a_time(self):
+        for code in ("usleep(10);", "sleep (1);", "nanosleep(&a, nullptr);", "alarm(5);", "setitimer(A, &b, nullptr);",
+                     "std::this_thread::sleep_for(a);", "b.wait_for(lock, a);", "sem_timedwait(&a, &b);", "SleepMs(1);",
+                     "pthread_mutex_timedlock(&a, &b);", "poll(a, 1, 100);", "lock.try_lock_until(a);"):
+            for path in ("allocator/heap/x_test.cc", "tools/hakmem/x_test.cc", "allocator/testing/x.inc",
+                         "allocator/tests/fork/x.cc"):
+                self.expect(path, "a;\n  " + code + "\n", (2, "waits for a time"))
+            self.expect("allocator/heap/x.cc", code + "\n")
+            self.expect("allocator/heap/x_test.cc", code + "  // waits: it is what is tested\n")
+            self.expect("allocator/heap/x_test.cc", code + "  // waits:\n", (1, "waits for a time"))
+        self.expect("allocator/heap/x_test.cc", "// It would sleep(1).\nF(\"usleep(1)\", SYS_nanosleep, GoToSleep());\n")
+
     def test_invariants_of_two_headers_have_different_letters(self):
         one = ("a.h", "//   A1: this.\n//   A2: that.\n")
         self.assertEqual(list(lint.shared_letters([one, ("b.h", "//   AB1: it.\n")])), [])

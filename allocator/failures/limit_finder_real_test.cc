@@ -1,8 +1,6 @@
 // The finder in processes that the kernel really refuses memory.
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <string>
 #include <thread>
@@ -187,35 +186,35 @@ bool WriteFile(const std::string& path, const std::string& text) {
   return out.good();
 }
 
-// Until it ends, gives a control group more memory once somebody sleeps in it:
-// whoever touches memory in a full one does. The kernel tells.
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Until it ends, gives a control group more memory once that is needed to go
+// on: who touches memory in a full one sleeps, or is refused again and again.
 class Rescue {
  public:
-  explicit Rescue(const std::string& folder) {
-    const int control =
-        open((folder + "/memory.oom_control").c_str(), O_RDONLY);
-    can_wait_ =
-        WriteFile(folder + "/cgroup.event_control",
-                  std::to_string(event_) + " " + std::to_string(control));
-    close(control);
-    thread_ = std::thread([this, folder] {
-      std::uint64_t count = 0;
-      if (read(event_, &count, sizeof(count)) != sizeof(count) || done_) return;
-      WriteFile(folder + "/memory.limit_in_bytes", "1073741824");
-    });
-  }
+  explicit Rescue(const std::string& folder)
+      : thread_([this, folder] {
+          AwaitThat([&] { return done_ || IsStuck(folder); });
+          if (!done_)
+            WriteFile(folder + "/memory.limit_in_bytes", "1073741824");
+        }) {}
   ~Rescue() {
     done_ = true;
-    eventfd_write(event_, 1);
     thread_.join();
-    close(event_);
   }
 
-  bool can_wait() const { return can_wait_; }
-
  private:
-  const int event_ = eventfd(0, EFD_CLOEXEC);
-  bool can_wait_ = false;
+  static bool IsStuck(const std::string& folder) {
+    constexpr unsigned long kManyRefusals = 2000;
+    return ReadFile(folder + "/memory.oom_control").find("under_oom 1") !=
+               std::string::npos ||
+           std::stoul("0" + ReadFile(folder + "/memory.failcnt")) >
+               kManyRefusals;
+  }
+
   std::atomic<bool> done_{false};  // written by the owner, read by the thread
   std::thread thread_;
 };
@@ -240,16 +239,15 @@ TEST_F(LimitFinderRealTest, AFullCgroup) {
   bool limited = false;
   if (set) {
     const Rescue rescue(folder);
-    limited =
-        rescue.can_wait() && Refuse(kMiB, [&] {
-          if (!WriteFile(folder + "/cgroup.procs", std::to_string(getpid())) ||
-              !TouchAll()) {
-            return false;
-          }
-          int protection = PROT_READ;
-          while (Map(4096, protection) != MAP_FAILED) protection ^= PROT_READ;
-          return true;
-        });
+    limited = Refuse(kMiB, [&] {
+      if (!WriteFile(folder + "/cgroup.procs", std::to_string(getpid())) ||
+          !TouchAll()) {
+        return false;
+      }
+      int protection = PROT_READ;
+      while (Map(4096, protection) != MAP_FAILED) protection ^= PROT_READ;
+      return true;
+    });
   }
   // The kernel lets go of a group's last memory by and by.
   AwaitThat([&] { return rmdir(folder.c_str()) == 0 || errno != EBUSY; });

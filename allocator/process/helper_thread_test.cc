@@ -168,7 +168,7 @@ TEST(SleepMsTest, IsNoCancellationPoint) {
                 &thread, nullptr,
                 [](void* back) -> void* {
                   pthread_cancel(pthread_self());
-                  SleepMs(0);
+                  SleepMs(0);  // waits: for no time
                   *static_cast<bool*>(back) = true;
                   pthread_testcancel();
                   return nullptr;
@@ -193,7 +193,7 @@ TEST(SleepMsTest, KeepsErrnoWhereASignalEndsIt) {
     pthread_kill(self_thread, SIGUSR1);
   });
   errno = 1234;
-  SleepMs(3'600'000);
+  SleepMs(3'600'000);  // waits: until the signal
   EXPECT_EQ(errno, 1234);
   waker.Join();
   sigaction(SIGUSR1, &before, nullptr);
