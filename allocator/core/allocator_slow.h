@@ -435,7 +435,7 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
         Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
     // One that waits has its heap all the same.
     Heap* const heap = Heaps::Real(self);
-    KeepSample(ace_, profile_, got.block, frame, SampledGuards::own_stack(),
+    KeepSample(ace_, profile_, got.block, frame,
                Heaps::Serves(heap) ? heap->last_thinning() : 0);
     return got.block;
   }

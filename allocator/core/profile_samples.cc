@@ -8,13 +8,13 @@
 namespace hakmem {
 
 void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
-                const void* frame, OwnStack& own, unsigned thinning) {
+                const void* frame, unsigned thinning) {
   LiveBlock live;
   if (!profile.on() || !FindLiveBlock(ace, block, live) || !live.is_sampled()) {
     return;
   }
   CallStack stack;
-  profile.CaptureCaller(frame, own, stack);
+  profile.CaptureCaller(frame, stack);
   profile.Add(block, live.usable_bytes, live.size_class, stack, thinning);
 }
 

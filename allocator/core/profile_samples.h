@@ -20,7 +20,6 @@
 #include "allocator/lookup/lookup.h"
 #include "allocator/profile/heap_profile.h"
 #include "allocator/slab/size_class.h"
-#include "allocator/stacks/own_stack.h"
 
 namespace hakmem {
 
@@ -34,9 +33,9 @@ inline bool IsMarkedSample(const Region& region, const void* block,
 }
 
 // The end of a call, whose block may be sampled, or not. `frame`: see
-// FailureReporter. `own`: the thread's. `thinning`: of its heap's last sample.
+// FailureReporter. `thinning`: of its heap's last sample.
 HAK_COLD void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
-                         const void* frame, OwnStack& own, unsigned thinning);
+                         const void* frame, unsigned thinning);
 
 // A sampled block is one like others. Whoever comes second finds another
 // header, and leaves it.

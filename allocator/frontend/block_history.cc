@@ -14,7 +14,6 @@
 #include "allocator/process/process.h"
 #include "allocator/reports/report_sources.h"
 #include "allocator/stacks/call_stack.h"
-#include "allocator/stacks/own_stack.h"
 
 namespace hakmem {
 namespace {
@@ -28,7 +27,6 @@ constinit FutexLock g_start_lock;
 constinit std::atomic<bool> g_started{false};
 
 struct ThreadHistory {
-  OwnStack own_stack;
   int id = 0;  // the kernel's; 0: not asked yet
   bool inside = false;
 };
@@ -62,7 +60,7 @@ StackId CurrentStack(const void* frame) {
   CallStack stack;
   switch (static_cast<Unwinding>(CurrentOptions().unwind)) {
     case Unwinding::kFrames:
-      CaptureOwnStack(frame, t_history.own_stack, stack);
+      CaptureStack(frame, stack);
       break;
     case Unwinding::kTables: {
       if (t_history.inside) return 0;

@@ -15,7 +15,6 @@
 #include "allocator/process/helper_thread.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/stacks/call_stack.h"
-#include "allocator/stacks/own_stack.h"
 
 namespace hakmem {
 namespace {
@@ -26,7 +25,6 @@ constinit LinuxVirtualMemory g_memory;
 static_assert(std::is_trivially_destructible_v<CallTrace>);
 
 constinit thread_local TraceThread t_trace HAK_TLS_INITIAL_EXEC;
-constinit thread_local OwnStack t_own_stack HAK_TLS_INITIAL_EXEC;
 
 void RunWriter() { internal::g_call_trace.RunWriter(); }
 
@@ -39,9 +37,7 @@ constexpr CallTraceHost kHost = {
 class Callers {
  public:
   explicit Callers(const void* frame) {
-    if (internal::g_call_trace.stacks()) {
-      CaptureOwnStack(frame, t_own_stack, stack_);
-    }
+    if (internal::g_call_trace.stacks()) CaptureStack(frame, stack_);
   }
   std::span<const std::uintptr_t> addresses() const {
     return {stack_.addresses, stack_.count};

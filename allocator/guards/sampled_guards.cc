@@ -23,7 +23,7 @@ bool SampledGuards::FindLiveInPool(const void* pointer,
 void SampledGuards::CaptureCaller(const void* frame, CallStack& stack) const {
   switch (unwinding_) {
     case Unwinding::kFrames:
-      CaptureOwnStack(frame, thread_.own_stack, stack);
+      CaptureStack(frame, stack);
       return;
     case Unwinding::kTables:
       CaptureStackByTables(/*first=*/0, stack);

@@ -25,7 +25,6 @@
 #include "allocator/reports/block_report.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/stacks/call_stack.h"
-#include "allocator/stacks/own_stack.h"
 
 namespace hakmem {
 
@@ -57,8 +56,6 @@ class SampledGuards {
     Pause& operator=(const Pause&) = delete;
   };
   static bool paused() { return thread_.paused; }
-  // The calling thread's, for who takes its stack on another's behalf.
-  static OwnStack& own_stack() { return thread_.own_stack; }
 
   // The choice for an allocation of the class by the thread that owns `heap`.
   struct Choice {
@@ -86,7 +83,6 @@ class SampledGuards {
   struct Thread {
     const void* heap;  // the thread's, last seen
     bool paused;
-    OwnStack own_stack;
   };
 
   HAK_COLD bool FindLiveInPool(const void* pointer, LiveBlock& block) const;

@@ -20,8 +20,9 @@ constexpr std::size_t kSmallestPageBytes = 4096;
 }  // namespace
 
 MemoryReader::~MemoryReader() {
+  if (fd_ < 0) return;
   const ErrnoGuard guard;
-  if (fd_ >= 0) syscall(SYS_close, fd_);
+  syscall(SYS_close, fd_);
 }
 
 bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
@@ -30,6 +31,7 @@ bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
     std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
     return true;
   }
+  if (!by_kernel_) return false;
   const ErrnoGuard guard;
   if (!by_file_) {
     const iovec local = {to, bytes};

@@ -2,8 +2,9 @@
 // gives false instead of a fault, and nothing can be unmapped in between.
 //
 // Owns: while it lives, perhaps a descriptor of /proc/self/mem. Called by:
-// call_stack, modules, cached_unwinder. Thread-safety: an object belongs to one
-// thread; safe in signal handlers; nothing allocates; errno is left as it was.
+// call_stack, unwinder, modules, cached_unwinder. Thread-safety: an object
+// belongs to one thread; safe in signal handlers; nothing allocates; errno is
+// left as it was.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_
 
@@ -15,10 +16,12 @@ namespace hakmem {
 class MemoryReader {
  public:
   MemoryReader() = default;
-  // What lies in [mapped_begin, mapped_end) stays mapped and readable as long
-  // as the process lives, and is read without the kernel's help.
+  // Reads in [mapped_begin, mapped_end) alone, which stays mapped and readable
+  // while this object lives; the kernel is asked nothing.
   MemoryReader(std::uintptr_t mapped_begin, std::uintptr_t mapped_end)
-      : mapped_begin_(mapped_begin), mapped_bytes_(mapped_end - mapped_begin) {}
+      : mapped_begin_(mapped_begin),
+        mapped_bytes_(mapped_end - mapped_begin),
+        by_kernel_(false) {}
   ~MemoryReader();
   MemoryReader(const MemoryReader&) = delete;
   MemoryReader& operator=(const MemoryReader&) = delete;
@@ -37,6 +40,7 @@ class MemoryReader {
 
   std::uintptr_t mapped_begin_ = 0;
   std::size_t mapped_bytes_ = 0;
+  bool by_kernel_ = true;
   // Which way is open: process_vm_readv, until a sandbox refuses it; then
   // /proc/self/mem.
   bool by_file_ = false;

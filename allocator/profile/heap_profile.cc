@@ -51,10 +51,9 @@ void HeapProfile::Start(std::uint64_t mean_bytes, bool stacks,
   first_site_ = &SiteAt(0);
 }
 
-void HeapProfile::CaptureCaller(const void* frame, OwnStack& own,
-                                CallStack& stack) const {
+void HeapProfile::CaptureCaller(const void* frame, CallStack& stack) const {
   stack.count = 0;
-  if (stacks_) UnwindOwnStack(frame, own, stack);
+  if (stacks_) UnwindOwnStack(frame, stack);
 }
 
 bool HeapProfile::Grow(MetadataTable& table, std::size_t bytes) {

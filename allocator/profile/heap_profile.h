@@ -36,7 +36,6 @@
 #include "allocator/profile/heap_tables.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/stacks/call_stack.h"
-#include "allocator/stacks/own_stack.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 
@@ -54,7 +53,7 @@ class HeapProfile {
   bool on() const { return mean_bytes_ != 0; }
 
   // The callers of the function whose frame this is, by the unwind tables.
-  void CaptureCaller(const void* frame, OwnStack& own, CallStack& stack) const;
+  void CaptureCaller(const void* frame, CallStack& stack) const;
   // Keeps a sample: the block at `block`, which is the caller's.
   // `asked_class`: see AskedClass. `thinning`: see SampleGaps.
   HAK_COLD void Add(const void* block, std::size_t bytes, SizeClass asked_class,

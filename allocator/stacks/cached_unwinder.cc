@@ -3,12 +3,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <initializer_list>
 
-#include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
 #include "allocator/stacks/modules.h"
+#include "allocator/stacks/own_stack.h"
 #include "allocator/stacks/startup_modules.h"
 #include "allocator/stacks/unwind_table.h"
 
@@ -122,89 +120,61 @@ Step StepOf(const FrameRules& rules) {
 
 class Walker {
  public:
-  Walker(const OwnStack& own, bool direct) : own_(own), direct_(direct) {}
+  explicit Walker(std::uintptr_t frame)
+      : known_(KnownStackAt(frame)), sp_(frame), bp_(frame) {}
 
-  void Walk(std::uintptr_t frame, CallStack& stack) {
-    sp_ = frame;
-    bp_ = frame;
+  void Walk(CallStack& stack) {
     // The first one's own frame is there.
     if (!StepByFrame()) return;
     Step step = StepAt(pc_);
+    // How many of them are told by a table, or lie in a module, or lead to one
+    // that does.
+    unsigned sure = 0;
     for (;;) {
       stack.addresses[stack.count++] = pc_;
+      if (told_ || step.kind != Step::Kind::kForeign) sure = stack.count;
       if (stack.count == CallStack::kMaxFrames) return;
       const bool by_table = step.kind == Step::Kind::kByTable;
       if (step.kind == Step::Kind::kEnd ||
           !(by_table ? StepByTable(step) : StepByFrame())) {
-        return;
+        break;
       }
+      told_ = told_ && by_table;
       step = StepAt(pc_);
-      // A word that is no return address leads nowhere.
-      if (!by_table && step.kind == Step::Kind::kForeign && !FollowsCall(pc_)) {
-        return;
-      }
     }
+    // A word that is no return address leads nowhere.
+    stack.count = sure;
   }
 
  private:
   // The step of the function that a call returns into at `address`.
-  Step StepAt(std::uintptr_t address) {
+  Step StepAt(std::uintptr_t address) const {
     const std::uint64_t known = g_steps.Find(address);
     if (known != 0) return Unpack(known);
-    const Step step = LookUp(address - 1);
+    const std::uintptr_t place = address - 1;
+    ModuleRange module;
+    if (!FindModuleDirectly(place, told_, module)) return {};
+    // In a module that dlopen brought, which may go if nothing runs there.
+    if (module.end == 0) return {.kind = Step::Kind::kByFrame};
+    const Step step = StepIn(module, place);
     g_steps.Keep(address, Pack(step));
     return step;
   }
-  // The step of the function that `place` lies in, by its module's table.
-  Step LookUp(std::uintptr_t place) {
-    ModuleRange module;
-    if (FindStartupModule(place, module)) {
-      MemoryReader memory(module.table_begin, module.table_end);
-      return StepIn(module, memory, place);
-    }
-    if (place - later_module_.begin >=
-            later_module_.end - later_module_.begin &&
-        !FindModuleRange(place, later_module_)) {
-      later_module_ = {};
-      return {};
-    }
-    return StepIn(later_module_, memory_, place);
-  }
-  static Step StepIn(const ModuleRange& module, MemoryReader& memory,
-                     std::uintptr_t place) {
+  static Step StepIn(const ModuleRange& module, std::uintptr_t place) {
+    MemoryReader memory(module.table_begin, module.table_end);
     FrameRules rules;
     const bool told = module.unwind_table != 0 &&
                       FindFrameRules(memory, module.unwind_table, place, rules);
     return told ? StepOf(rules) : Step{.kind = Step::Kind::kByFrame};
   }
-  bool Load(std::uintptr_t address, std::uintptr_t& word) {
-    if (direct_ && address >= own_.begin &&
-        address <= own_.end - sizeof(word)) {
-      std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof(word));
-      return true;
-    }
-    return memory_.Read(address, &word, sizeof(word));
-  }
-  // Whether a call of x86-64's may end at the address. Code that was made at
-  // run time is in no module, and calls more of it.
-  bool FollowsCall(std::uintptr_t address) {
-    unsigned char before[7];
-    if (!memory_.Read(address - sizeof(before), before, sizeof(before))) {
-      return false;
-    }
-    // The five bytes of one to an offset, or two to seven by a register or a
-    // word in memory, of which the second has 2 in its middle bits.
-    if (before[sizeof(before) - 5] == 0xe8) return true;
-    for (const std::size_t bytes :
-         std::initializer_list<std::size_t>{2, 3, 4, 6, 7}) {
-      const unsigned char* const call = before + sizeof(before) - bytes;
-      if (call[0] == 0xff && (call[1] >> 3 & 7) == 2) return true;
-    }
-    return false;
+  bool Load(std::uintptr_t address, std::uintptr_t& word) const {
+    if (!known_.Holds(address)) return false;
+    word = LoadStackWord(address);
+    return true;
   }
   // `end`: the frame's, where the caller's begins.
   bool Leave(std::uintptr_t end) {
-    if (end <= sp_ || end - sp_ > kMaxFrameBytes || end % sizeof(void*) != 0 ||
+    if (end <= sp_ || end - sp_ > kMaxFrameBytes ||
         !Load(end - sizeof(void*), pc_)) {
       return false;
     }
@@ -226,25 +196,20 @@ class Walker {
     return frame >= sp_ && Leave(frame + 2 * sizeof(void*)) && Load(frame, bp_);
   }
 
-  const OwnStack& own_;
-  const bool direct_;
-  MemoryReader memory_;
-  // One that dlopen brought; the last that was found.
-  ModuleRange later_module_ = {};
+  const KnownStack known_;
+  // Whether tables alone led here, so that pc_ is in a function that runs.
+  bool told_ = true;
   std::uintptr_t pc_ = 0;
-  std::uintptr_t sp_ = 0;
-  std::uintptr_t bp_ = 0;
+  std::uintptr_t sp_;
+  std::uintptr_t bp_;
 };
 
 }  // namespace
 
-void UnwindOwnStack(const void* frame_address, OwnStack& own,
-                    CallStack& stack) {
-  if constexpr (!kTables) return CaptureOwnStack(frame_address, own, stack);
-  const ErrnoGuard guard;
+void UnwindOwnStack(const void* frame_address, CallStack& stack) {
+  if constexpr (!kTables) return CaptureStack(frame_address, stack);
   stack.count = 0;
-  const auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
-  Walker(own, IsOnOwnStack(frame, own)).Walk(frame, stack);
+  Walker(reinterpret_cast<std::uintptr_t>(frame_address)).Walk(stack);
 }
 
 }  // namespace hakmem

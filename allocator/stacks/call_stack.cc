@@ -4,25 +4,17 @@
 #include <execinfo.h>
 #endif
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
 #include "allocator/stacks/modules.h"
+#include "allocator/stacks/own_stack.h"
 
 namespace hakmem {
 
 namespace {
-
-// The record of a function with a frame pointer, on x86-64 and on aarch64
-// alike: the caller's frame pointer points at such a record, too.
-struct FrameRecord {
-  std::uintptr_t caller;
-  std::uintptr_t return_address;
-};
 
 #if defined(__x86_64__) || defined(__aarch64__)
 constexpr bool kFrameRecords = true;
@@ -51,46 +43,18 @@ std::uintptr_t WithoutSignature(std::uintptr_t address) {
 // Written once by PrepareStackTables, read by CaptureStackByTables.
 constinit std::atomic<bool> g_tables_ready{false};
 
-// Reads records that lie close together by few system calls.
-class StackReader {
- public:
-  bool Read(std::uintptr_t address, FrameRecord& record) {
-    if (address - begin_ > kWindowBytes ||
-        address - begin_ + sizeof(record) > bytes_) {
-      // Never beyond the page, as nothing may follow it, unless the record is.
-      const std::size_t page_rest =
-          kSmallestPageBytes - address % kSmallestPageBytes;
-      bytes_ = std::clamp(page_rest, sizeof(record), kWindowBytes);
-      begin_ = address;
-      if (!memory_.Read(begin_, window_, bytes_)) {
-        bytes_ = 0;
-        return false;
-      }
-    }
-    std::memcpy(&record, window_ + (address - begin_), sizeof(record));
-    return true;
-  }
-
- private:
-  static constexpr std::size_t kSmallestPageBytes = 4096;
-  static constexpr std::size_t kWindowBytes = 1024;
-
-  MemoryReader memory_;
-  std::uintptr_t begin_ = 0;
-  std::size_t bytes_ = 0;
-  char window_[kWindowBytes];
-};
-
-// Goes up from a record that has been read.
-void Walk(std::uintptr_t frame, FrameRecord record, StackReader& reader,
-          CallStack& stack) {
+// Goes up from the record at `frame`, as far as `read` can read.
+template <typename Read>
+void Walk(std::uintptr_t frame, const Read& read, CallStack& stack) {
+  FrameRecord record;
+  if (frame % alignof(FrameRecord) != 0 || !read(frame, record)) return;
   while (record.return_address >= kLowestCode) {
     stack.addresses[stack.count++] = WithoutSignature(record.return_address);
     if (stack.count == CallStack::kMaxFrames) return;
     const std::uintptr_t next = record.caller;
     if (next <= frame || next - frame > kMaxFrameBytes) return;
     if (next % alignof(FrameRecord) != 0) return;
-    if (!reader.Read(next, record)) return;
+    if (!read(next, record)) return;
     frame = next;
   }
 }
@@ -126,12 +90,16 @@ constexpr int kOwnFrames = 16;
 void CaptureStack(const void* frame_address, CallStack& stack) {
   stack.count = 0;
   if constexpr (!kFrameRecords) return;
-  StackReader reader;
   const auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
-  FrameRecord record;
-  // The caller's own frame is there.
-  std::memcpy(&record, frame_address, sizeof(record));
-  Walk(frame, record, reader, stack);
+  const KnownStack known = KnownStackAt(frame);
+  const auto read = [&](std::uintptr_t address, FrameRecord& record) {
+    constexpr std::size_t kSecond = offsetof(FrameRecord, return_address);
+    if (!known.Holds(address) || !known.Holds(address + kSecond)) return false;
+    record.caller = LoadStackWord(address);
+    record.return_address = LoadStackWord(address + kSecond);
+    return true;
+  };
+  Walk(frame, read, stack);
 }
 
 void CaptureStackAt(const CodePlace& place, CallStack& stack) {
@@ -141,11 +109,11 @@ void CaptureStackAt(const CodePlace& place, CallStack& stack) {
   if constexpr (!kFrameRecords) return;
   const std::uintptr_t caller = FramelessCaller(place);
   if (caller != 0) stack.addresses[stack.count++] = caller;
-  StackReader reader;
-  FrameRecord record;
-  if (place.frame % alignof(FrameRecord) != 0) return;
-  if (!reader.Read(place.frame, record)) return;
-  Walk(place.frame, record, reader, stack);
+  MemoryReader memory;
+  const auto read = [&](std::uintptr_t address, FrameRecord& record) {
+    return memory.Read(address, &record, sizeof(record));
+  };
+  Walk(place.frame, read, stack);
 }
 
 void PrepareStackTables() {

@@ -2,12 +2,13 @@
 // allocating.
 //
 // Owns: whether libc's unwinder is loaded. Called by: reports, failures,
-// frontend. Thread-safety: any thread; the walk by frames is safe in signal
-// handlers; errno is left as it was.
+// guards, frontend. Thread-safety: any thread; the walk by frames is safe in
+// signal handlers; errno is left as it was.
 //
 // Invariants:
-//   CS1: reading the stack never faults, whatever the frame pointers hold: all
-//       frames but the caller's own go through MemoryReader.
+//   CS1: reading the stack never faults, whatever the frame pointers hold:
+//       CaptureStack reads where own_stack.h knows it alone, CaptureStackAt
+//       through MemoryReader.
 //   CS2: at most kMaxFrames steps; each goes up the stack.
 #ifndef HAKMEM_ALLOCATOR_STACKS_CALL_STACK_H_
 #define HAKMEM_ALLOCATOR_STACKS_CALL_STACK_H_
@@ -27,13 +28,15 @@ struct CallStack {
 // Walks the frame pointers (x86-64, aarch64), beginning with the return address
 // of the function whose __builtin_frame_address(0) is `frame_address` and which
 // is still running. Code compiled without frame pointers is skipped, or ends
-// the walk.
+// the walk; so does the end of what is known of the stack. For sound paths: the
+// kernel is asked nothing but what own_stack.h asks.
 void CaptureStack(const void* frame_address, CallStack& stack);
 
 // From the instruction on, by frame pointers; nothing of `place` is trusted.
-// When the instruction is in another module than the code that would return
-// next, as in libc's memcpy, which has no frame, the caller that it would
-// return to without one comes second.
+// For reports: memory is copied by the kernel. When the instruction is in
+// another module than the code that would return next, as in libc's memcpy,
+// which has no frame, the caller that it would return to without one comes
+// second.
 void CaptureStackAt(const CodePlace& place, CallStack& stack);
 
 // By the unwind tables, through libc's backtrace(). Empty until

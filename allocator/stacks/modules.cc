@@ -35,6 +35,11 @@ constexpr unsigned kMaxSegments = 16;
 constexpr unsigned kMaxDynamicEntries = 256;
 constexpr unsigned kMaxNotes = 16;
 constexpr std::size_t kMaxBuildIdBytes = 20;
+constexpr std::size_t kSmallestPageBytes = 4096;
+
+std::size_t RoundUp(std::size_t bytes, std::size_t alignment) {
+  return (bytes + alignment - 1) & ~(alignment - 1);
+}
 
 // A loaded ELF file.
 struct Image {
@@ -79,30 +84,8 @@ bool ReadLibrary(MemoryReader& memory, std::uintptr_t base, Image& image) {
   return ReadSegments(memory, base + header.e_phoff, header.e_phnum, image);
 }
 
-// Where the image lies.
 ModuleRange RangeOf(const Image& image) {
-  ModuleRange range = {};
-  range.base = image.base;
-  range.begin = UINTPTR_MAX;
-  for (unsigned i = 0; i < image.count; ++i) {
-    const Segment& segment = image.segments[i];
-    const std::uintptr_t begin = image.base + segment.p_vaddr;
-    const std::uintptr_t end = begin + segment.p_memsz;
-    if (segment.p_type == PT_GNU_EH_FRAME) range.unwind_table = begin;
-    if (segment.p_type != PT_LOAD) continue;
-    if (begin < range.begin) range.begin = begin;
-    if (end > range.end) range.end = end;
-  }
-  for (unsigned i = 0; i < image.count; ++i) {
-    const Segment& segment = image.segments[i];
-    const std::uintptr_t begin = image.base + segment.p_vaddr;
-    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_R) != 0 &&
-        range.unwind_table - begin < segment.p_filesz) {
-      range.table_begin = begin;
-      range.table_end = begin + segment.p_filesz;
-    }
-  }
-  return range;
+  return RangeOfSegments(image.base, image.segments, image.count);
 }
 
 bool Holds(const Image& image, std::uintptr_t address) {
@@ -114,10 +97,6 @@ bool Holds(const Image& image, std::uintptr_t address) {
     }
   }
   return false;
-}
-
-std::size_t RoundUp(std::size_t bytes, std::size_t alignment) {
-  return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
 void PrintHex(const unsigned char* bytes, std::size_t count, char* to) {
@@ -288,6 +267,32 @@ bool FindImage(MemoryReader& memory, std::uintptr_t address, Image& image,
 
 }  // namespace
 
+ModuleRange RangeOfSegments(std::uintptr_t base, const Segment* segments,
+                            unsigned count) {
+  ModuleRange range = {};
+  range.base = base;
+  range.begin = UINTPTR_MAX;
+  for (unsigned i = 0; i < count; ++i) {
+    const Segment& segment = segments[i];
+    const std::uintptr_t begin = base + segment.p_vaddr;
+    const std::uintptr_t end = begin + segment.p_memsz;
+    if (segment.p_type == PT_GNU_EH_FRAME) range.unwind_table = begin;
+    if (segment.p_type != PT_LOAD) continue;
+    if (begin < range.begin) range.begin = begin;
+    if (end > range.end) range.end = end;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    const Segment& segment = segments[i];
+    const std::uintptr_t begin = base + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_R) != 0 &&
+        range.unwind_table - begin < segment.p_filesz) {
+      range.table_begin = begin;
+      range.table_end = RoundUp(begin + segment.p_filesz, kSmallestPageBytes);
+    }
+  }
+  return range;
+}
+
 bool FindModule(std::uintptr_t address, ModuleOf& module) {
   MemoryReader memory;
   Image image;
@@ -303,28 +308,9 @@ bool FindModule(std::uintptr_t address, ModuleOf& module) {
   return true;
 }
 
-bool FindModuleRange(std::uintptr_t address, ModuleRange& range) {
-  MemoryReader memory;
+ModuleRange ReadModuleRange(MemoryReader& memory, std::uintptr_t base) {
   Image image;
-  std::uintptr_t name = 0;
-  if (!FindImage(memory, address, image, name)) return false;
-  range = RangeOf(image);
-  return true;
-}
-
-unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count) {
-  MemoryReader memory;
-  Image image;
-  if (count == 0 || !ReadProgram(memory, image)) return 0;
-  ranges[0] = RangeOf(image);
-  unsigned found = 1;
-  AnyLibrary(memory, LoaderList(memory, image), [&](const link_map& map) {
-    if (found == count) return true;
-    ranges[found++] =
-        ReadLibrary(memory, map.l_addr, image) ? RangeOf(image) : ModuleRange{};
-    return false;
-  });
-  return found;
+  return ReadLibrary(memory, base, image) ? RangeOf(image) : ModuleRange{};
 }
 
 bool HasModule(bool (*is_wanted)(MemoryReader& memory,

@@ -12,6 +12,8 @@
 #ifndef HAKMEM_ALLOCATOR_STACKS_MODULES_H_
 #define HAKMEM_ALLOCATOR_STACKS_MODULES_H_
 
+#include <link.h>
+
 #include <cstdint>
 
 namespace hakmem {
@@ -28,7 +30,8 @@ struct ModuleRange {
   std::uintptr_t end;
   // Its .eh_frame_hdr, which tells how to unwind its functions; 0: it has none.
   std::uintptr_t unwind_table;
-  // The segment around that, which is mapped as a whole; readable.
+  // The pages of the segment around that, which are mapped as long as the
+  // module is; readable.
   std::uintptr_t table_begin;
   std::uintptr_t table_end;
 };
@@ -47,13 +50,12 @@ struct ModuleOf : ModuleRange {
 // dlmopen.
 bool FindModule(std::uintptr_t address, ModuleOf& module);
 
-// The same without names, by fewer calls of the kernel.
-bool FindModuleRange(std::uintptr_t address, ModuleRange& range);
+// Of the module with these segments; its build says where it lies from `base`.
+ModuleRange RangeOfSegments(std::uintptr_t base, const ElfW(Phdr) * segments,
+                            unsigned count);
 
-// Writes the program's range, and those of up to `count` - 1 entries of the
-// loader's list behind it, in its order; returns how many. What cannot be read
-// has an empty range.
-unsigned ReadModuleRanges(ModuleRange* ranges, unsigned count);
+// Of the library whose header is at `base`; empty: none can be read.
+ModuleRange ReadModuleRange(MemoryReader& memory, std::uintptr_t base);
 
 struct LoadedModule : ModuleRange {
   std::uintptr_t dynamic;  // its dynamic section; 0: it has none

@@ -1,99 +1,130 @@
 #include "allocator/stacks/own_stack.h"
 
 #include <pthread.h>
-#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include <cstring>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
 
-#include "allocator/base/sanitizer.h"
-#include "allocator/platform/memory_reader.h"
-#include "allocator/process/process.h"
+#include "allocator/base/compiler.h"
+#include "allocator/platform/errno_guard.h"
+#include "allocator/platform/linux_virtual_memory.h"
+
+// Where the first stack's first frame is, on glibc.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): libc's name.
+extern "C" HAK_WEAK void* __libc_stack_end;
 
 namespace hakmem {
 namespace {
 
-struct FrameRecord {
-  std::uintptr_t caller;
-  std::uintptr_t return_address;
-};
+constexpr std::uintptr_t kSmallestPageBytes = 4096;
+// So far below its end the kernel keeps other mappings from the first stack, if
+// nobody asks for these addresses. Deeper ones are not looked at.
+constexpr std::uintptr_t kMaxFirstStackBytes = std::uintptr_t{64} << 20;
+// glibc's descriptor of a thread is longer.
+constexpr std::size_t kSearchedBytes = 1792;
 
-#if defined(__x86_64__)
-// Sanitizers take reading another function's frame for an error.
-constexpr bool kDirect = !kAddressSanitizer && !kThreadSanitizer;
-#else
-constexpr bool kDirect = false;
-#endif
+constinit LinuxVirtualMemory g_memory;
 
-constexpr std::uintptr_t kMaxFrameBytes = std::uintptr_t{1} << 20;
-constexpr std::uintptr_t kLowestCode = 4096;
-constexpr std::uintptr_t kPageBytes = 4096;
-// In a larger stack too much would have to be looked at.
-constexpr std::uintptr_t kMaxStackBytes = std::uintptr_t{64} << 20;
+// Written by NoteStacks, always with the same values; read by all. 0: not
+// known.
+constinit std::atomic<std::uintptr_t> g_page_bytes{0};
+constinit std::atomic<std::uintptr_t> g_first_end{0};
+// Where in its descriptor a thread's stack is named: its begin, and behind that
+// its bytes.
+constinit std::atomic<std::size_t> g_record_at{0};
+// The lowest page that is known to be the first stack's. Written and read by
+// who runs on it.
+constinit std::atomic<std::uintptr_t> g_first_begin{0};
 
-// Whether each page of [begin, end) can be read.
-bool IsReadable(std::uintptr_t begin, std::uintptr_t end) {
-  MemoryReader memory;
-  for (std::uintptr_t at = begin; at < end; at += kPageBytes) {
-    char byte = 0;
-    if (!memory.Read(at, &byte, 1)) return false;
+std::uintptr_t DescriptorWord(std::size_t offset) {
+  return LoadStackWord(reinterpret_cast<std::uintptr_t>(pthread_self()) +
+                       offset);
+}
+
+// For the first thread, of which glibc says that its stack begins at 0 and has
+// as many bytes as are below this end.
+void FindRecord(std::uintptr_t end) {
+  if (g_record_at.load(std::memory_order_relaxed) != 0) return;
+  for (std::size_t at = sizeof(end); at < kSearchedBytes; at += sizeof(end)) {
+    if (DescriptorWord(at) == 0 && DescriptorWord(at + sizeof(end)) == end) {
+      g_record_at.store(at, std::memory_order_relaxed);
+      return;
+    }
   }
+}
+
+// Whether [begin, end) and the page behind lie in one mapping. A part of one
+// cannot grow where it is, which the kernel says by another error than when it
+// is asked of several. Nothing is changed.
+bool IsOneMapping(std::uintptr_t begin, std::uintptr_t end,
+                  std::uintptr_t page_bytes) {
+  const ErrnoGuard guard;
+  constexpr unsigned long kInPlace = 0;
+  return syscall(SYS_mremap, begin, end - begin, end - begin + page_bytes,
+                 kInPlace, 0UL) == -1 &&
+         (errno == ENOMEM || errno == EAGAIN);
+}
+
+bool IsOnFirstStack(std::uintptr_t frame, std::uintptr_t end) {
+  if (frame >= end || end - frame > kMaxFirstStackBytes) return false;
+  const std::uintptr_t known = g_first_begin.load(std::memory_order_relaxed);
+  if (frame >= known) return true;
+  const std::uintptr_t page_bytes =
+      g_page_bytes.load(std::memory_order_relaxed);
+  const std::uintptr_t page = frame - frame % page_bytes;
+  if (!IsOneMapping(page, end - end % page_bytes, page_bytes)) return false;
+  g_first_begin.store(page, std::memory_order_relaxed);
   return true;
 }
 
-// Something that lies above all frames of this thread's stack: on the process's
-// first stack what the kernel has put there, on others libc's descriptor of the
-// thread. The first thread's descriptor lies among the libraries: between it
-// and a coroutine's stack is what others have mapped, and may unmap.
-std::uintptr_t TopAbove(std::uintptr_t frame) {
-  const auto top = static_cast<std::uintptr_t>(
-      ThreadId() == ProcessId() ? getauxval(AT_RANDOM) : pthread_self());
-  return frame < top && top - frame < kMaxStackBytes ? top : 0;
-}
-
-// Makes [own.begin, own.end) hold `frame`.
-bool Learn(std::uintptr_t frame, OwnStack& own) {
-  const std::uintptr_t page = frame - frame % kPageBytes;
-  if (own.end != 0) {
-    // Deeper than ever; or another stack, as coroutines have.
-    own.unknown = frame >= own.begin || own.end - frame > kMaxStackBytes ||
-                  !IsReadable(page, own.begin);
-    own.begin = own.unknown ? own.begin : page;
-    return !own.unknown;
-  }
-  const std::uintptr_t top = TopAbove(frame);
-  if (top == 0 || !IsReadable(page, top)) {
-    own.unknown = true;
-    return false;
-  }
-  own = {.begin = page, .end = top, .unknown = false};
-  return true;
+// The end of the stack that the thread's descriptor names, which lies on it; 0:
+// the frame does not.
+std::uintptr_t NamedEnd(std::uintptr_t frame) {
+  const std::size_t at = g_record_at.load(std::memory_order_relaxed);
+  if (at == 0) return 0;
+  const std::uintptr_t begin = DescriptorWord(at);
+  const std::uintptr_t bytes = DescriptorWord(at + sizeof(begin));
+  const auto self = reinterpret_cast<std::uintptr_t>(pthread_self());
+  return begin != 0 && frame - begin < bytes && self - begin < bytes
+             ? begin + bytes
+             : 0;
 }
 
 }  // namespace
 
-bool IsOnOwnStack(std::uintptr_t frame, OwnStack& own) {
-  const bool known = frame >= own.begin && frame < own.end;
-  return kDirect && !own.unknown && (known || Learn(frame, own));
+void NoteStacks() {
+  if (&__libc_stack_end == nullptr) return;
+  const auto end = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
+  FindRecord(end);
+  if (g_first_end.load(std::memory_order_relaxed) != 0) return;
+  const std::uintptr_t page_bytes = g_memory.PageBytes();
+  g_page_bytes.store(page_bytes, std::memory_order_relaxed);
+  g_first_begin.store(end - end % page_bytes, std::memory_order_relaxed);
+  // release: pairs with the acquire in KnownStackAt: who sees the end sees the
+  // rest.
+  g_first_end.store(end, std::memory_order_release);
 }
 
-void CaptureOwnStack(const void* frame_address, OwnStack& own,
-                     CallStack& stack) {
-  auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
-  if (!IsOnOwnStack(frame, own)) return CaptureStack(frame_address, stack);
-  stack.count = 0;
-  for (;;) {
-    FrameRecord record;
-    std::memcpy(&record, reinterpret_cast<const void*>(frame), sizeof(record));
-    if (record.return_address < kLowestCode) return;
-    stack.addresses[stack.count++] = record.return_address;
-    const std::uintptr_t next = record.caller;
-    if (stack.count == CallStack::kMaxFrames || next <= frame ||
-        next - frame > kMaxFrameBytes || next % alignof(FrameRecord) != 0 ||
-        next > own.end - sizeof(FrameRecord)) {
-      return;
-    }
-    frame = next;
+KnownStack KnownStackAt(std::uintptr_t frame) {
+  const std::uintptr_t begin = frame - frame % kSmallestPageBytes;
+  // acquire: pairs with the release in NoteStacks.
+  std::uintptr_t first_end = g_first_end.load(std::memory_order_acquire);
+  if (first_end == 0) {
+    // Libraries' constructors run before this one's.
+    NoteStacks();
+    first_end = g_first_end.load(std::memory_order_relaxed);
   }
+  if (IsOnFirstStack(frame, first_end)) {
+    FindRecord(first_end);
+    return {begin, first_end};
+  }
+  const std::uintptr_t end = NamedEnd(frame);
+  if (end != 0) return {begin, end};
+  const std::uintptr_t last = frame + sizeof(FrameRecord) - 1;
+  return {begin, last - last % kSmallestPageBytes + kSmallestPageBytes};
 }
 
 }  // namespace hakmem

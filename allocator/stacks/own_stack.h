@@ -1,37 +1,55 @@
-// Return addresses without a system call, for who wants them at every call.
+// What of a stack is known to be mapped now, so that it can be read directly.
 //
-// Owns: nothing; an OwnStack belongs to one thread. Called by: frontend's
-// tracing. Thread-safety: any thread, each with its own OwnStack; nothing
-// allocates; errno is left as it was.
+// Owns: what is known of the process's first stack, and where libc's descriptor
+// of a thread names the thread's stack. Called by: call_stack, cached_unwinder,
+// startup_modules. Thread-safety: any thread, signal handlers included;
+// nothing allocates; errno is left as it was.
 //
 // Invariants:
-//   OS1: frames are read without the kernel's help only in [begin, end), which
-//       the kernel has read page by page without a gap up to what lies at the
-//       top of this thread's stack. That stays mapped as long as the thread is.
+//   OS1: the range is mapped, and stays so while the function with this frame
+//        runs. It ends with the first stack, where the kernel says that the
+//        frame is on it; with the stack that the thread's own record names,
+//        where the frame is on that; else with the frame's page.
+//   OS2: the kernel is asked by `mremap` alone, for each page by which the
+//        first stack is deeper than ever.
 #ifndef HAKMEM_ALLOCATOR_STACKS_OWN_STACK_H_
 #define HAKMEM_ALLOCATOR_STACKS_OWN_STACK_H_
 
 #include <cstdint>
 
-#include "allocator/stacks/call_stack.h"
-
 namespace hakmem {
 
-// A thread's knowledge of its stack; zero to begin with.
-struct OwnStack {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;
-  bool unknown = false;  // it has none that could be known, or several
+// A function with a frame pointer begins its frame so, on x86-64 and aarch64.
+struct FrameRecord {
+  std::uintptr_t caller;  // where the caller's record is
+  std::uintptr_t return_address;
 };
 
-// As CaptureStack. On another stack than the thread's own (a coroutine's, a
-// signal handler's) it is CaptureStack.
-void CaptureOwnStack(const void* frame_address, OwnStack& own,
-                     CallStack& stack);
+struct KnownStack {
+  std::uintptr_t begin;
+  std::uintptr_t end;
 
-// Whether the frame lies in [own.begin, own.end), where memory may be read
-// directly; what is known of the stack grows for it.
-bool IsOnOwnStack(std::uintptr_t frame, OwnStack& own);
+  bool Holds(std::uintptr_t word) const {
+    return word >= begin && word <= end - sizeof(word) &&
+           word % sizeof(word) == 0;
+  }
+};
+
+// For the library's constructor. Where threads' stacks are named is known from
+// the first call here or below on the first thread.
+void NoteStacks();
+
+// Around the record of a running function, which is at `frame`.
+KnownStack KnownStackAt(std::uintptr_t frame);
+
+// For words that KnownStack::Holds. Sanitizers would take reading another
+// function's frame for an error.
+__attribute__((no_sanitize("address"),
+               no_sanitize("thread"))) inline std::uintptr_t
+LoadStackWord(std::uintptr_t address) {
+  using Word __attribute__((may_alias)) = std::uintptr_t;
+  return *reinterpret_cast<const volatile Word*>(address);
+}
 
 }  // namespace hakmem
 

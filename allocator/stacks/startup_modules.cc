@@ -1,37 +1,41 @@
 #include "allocator/stacks/startup_modules.h"
 
 #include <link.h>
-#include <sys/auxv.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+
+#include "allocator/base/compiler.h"
+#include "allocator/platform/memory_reader.h"
+#include "allocator/stacks/dynamic_tables.h"
+#include "allocator/stacks/own_stack.h"
+
+// The loader's list, for debuggers. glibc's alone.
+extern HAK_WEAK r_debug _r_debug;
 
 namespace hakmem {
 namespace {
 
 constexpr unsigned kMaxModules = 128;
+// The smallest page there is: where a segment begins, so much of it is there.
+constexpr std::size_t kSmallestPageBytes = 4096;
 
-enum class State : std::uint8_t { kUnread, kReading, kRead };
-
-// Written by the constructor, before the program has threads; read by all.
-constinit std::atomic<unsigned> g_noted{0};
-// Written by the thread that reads the list, which kReading makes the only one;
-// read by all.
-constinit std::atomic<State> g_state{State::kUnread};
-// Sorted by where they begin. Written while kReading stands, read after kRead.
-constinit unsigned g_count = 0;
+// Sorted by where they begin. Written by the constructor; read by all, as far
+// as g_count says.
 constinit ModuleRange g_ranges[kMaxModules] = {};
+constinit std::atomic<unsigned> g_count{0};
 
 bool IsIn(std::uintptr_t address, const ModuleRange& range) {
   return address - range.begin < range.end - range.begin;
 }
 
-// How many of the list's first `count` entries SM1 is true of.
-unsigned CountAtStartup(unsigned count) {
+// How many of the list's first `count` entries SM1 is true of. `loader`: where
+// it begins.
+unsigned CountAtStartup(unsigned count, std::uintptr_t loader) {
   const auto own = reinterpret_cast<std::uintptr_t>(&CountAtStartup);
-  const std::uintptr_t loader = getauxval(AT_BASE);
   for (unsigned i = 0; i < count; ++i) {
     if (IsIn(own, g_ranges[i])) return count;
     if (IsIn(loader, g_ranges[i])) break;
@@ -39,53 +43,114 @@ unsigned CountAtStartup(unsigned count) {
   return count == 0 ? 0 : 1;
 }
 
-bool IsRead() {
-  // acquire: pairs with the release in ReadOnce.
-  return g_state.load(std::memory_order_acquire) == State::kRead;
+// What _dl_find_object of glibc 2.35 fills in.
+struct FoundObject {
+  unsigned long long flags;
+  void* begin;
+  void* end;
+  link_map* module;
+  void* unwind_table;
+  unsigned long long reserved[7];
+};
+using Search = int (*)(void* address, FoundObject* found);
+
+// Where it is. Written by whoever is first, always with the same value; read by
+// all.
+constexpr std::uintptr_t kNotAsked = 0;
+constexpr std::uintptr_t kNoSearch = 1;
+constinit std::atomic<std::uintptr_t> g_search{kNotAsked};
+
+// The module's range, by its header, which is where it begins.
+ModuleRange RangeByHeader(std::uintptr_t begin) {
+  MemoryReader memory(begin, begin + kSmallestPageBytes);
+  return ReadModuleRange(memory, begin);
 }
 
-void ReadOnce() {
-  const unsigned noted = g_noted.load(std::memory_order_relaxed);
-  State unread = State::kUnread;
-  if (noted == 0 || !g_state.compare_exchange_strong(
-                        unread, State::kReading, std::memory_order_relaxed)) {
-    return;
+// libc's own, not one that stands before it; 0: there is none. A reference to
+// it, weak or not, would make the library refuse to be loaded by an older libc.
+// The list is read up to libc's entry alone, which was there at the start.
+std::uintptr_t FindSearch() {
+  if (&_r_debug == nullptr || _r_debug.r_ldbase == 0) return 0;
+  const link_map* map = _r_debug.r_map;
+  while (map != nullptr &&
+         (map->l_name == nullptr ||
+          !std::string_view(map->l_name).ends_with("/libc.so.6"))) {
+    map = map->l_next;
   }
-  const unsigned found =
-      ReadModuleRanges(g_ranges, std::min(noted, kMaxModules));
-  g_count = CountAtStartup(found);
-  std::sort(g_ranges, g_ranges + g_count,
-            [](const ModuleRange& a, const ModuleRange& b) {
-              return a.begin < b.begin;
-            });
-  // release: pairs with the acquire in IsRead: who sees it sees the ranges.
-  g_state.store(State::kRead, std::memory_order_release);
+  if (map == nullptr) return 0;
+  const ModuleRange libc = RangeByHeader(map->l_addr);
+  MemoryReader memory(libc.begin, libc.end);
+  const DynamicTables tables = ReadDynamicTables(
+      memory, map->l_addr, reinterpret_cast<std::uintptr_t>(map->l_ld));
+  return tables.complete() ? FindDefinition(memory, tables, "_dl_find_object")
+                           : 0;
+}
+
+// Null: there is none.
+Search LibcSearch() {
+  std::uintptr_t search = g_search.load(std::memory_order_relaxed);
+  if (search == kNotAsked) {
+    search = std::max(FindSearch(), kNoSearch);
+    g_search.store(search, std::memory_order_relaxed);
+  }
+  return search == kNoSearch ? nullptr : reinterpret_cast<Search>(search);
 }
 
 }  // namespace
 
 void NoteStartupModules() {
+  struct Noted {
+    unsigned count = 0;
+    std::uintptr_t loader = 0;
+  };
+  Noted noted;
+  if (g_count.load(std::memory_order_relaxed) != 0) return;
+  if (&_r_debug != nullptr) noted.loader = _r_debug.r_ldbase;
   dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void*) {
-        g_noted.store(static_cast<unsigned>(info->dlpi_adds - info->dlpi_subs),
-                      std::memory_order_relaxed);
-        return 1;  // The first tells of all.
+      [](dl_phdr_info* info, std::size_t, void* context) {
+        Noted& to = *static_cast<Noted*>(context);
+        if (to.count == kMaxModules) return 1;
+        g_ranges[to.count++] =
+            RangeOfSegments(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+        return 0;
       },
-      nullptr);
+      &noted);
+  const unsigned count = CountAtStartup(noted.count, noted.loader);
+  std::sort(g_ranges, g_ranges + count,
+            [](const ModuleRange& a, const ModuleRange& b) {
+              return a.begin < b.begin;
+            });
+  // release: pairs with the acquire in FindStartupModule: who sees the count
+  // sees the ranges.
+  g_count.store(count, std::memory_order_release);
+  NoteStacks();
 }
 
 bool FindStartupModule(std::uintptr_t address, ModuleRange& range) {
-  if (!IsRead()) {
-    ReadOnce();
-    if (!IsRead()) return false;
-  }
+  // acquire: pairs with the release in NoteStartupModules.
+  const unsigned count = g_count.load(std::memory_order_acquire);
   const ModuleRange* const behind =
-      std::upper_bound(g_ranges, g_ranges + g_count, address,
+      std::upper_bound(g_ranges, g_ranges + count, address,
                        [](std::uintptr_t place, const ModuleRange& each) {
                          return place < each.begin;
                        });
   if (behind == g_ranges || !IsIn(address, behind[-1])) return false;
   range = behind[-1];
+  return true;
+}
+
+bool FindModuleDirectly(std::uintptr_t address, bool runs, ModuleRange& range) {
+  const Search search = LibcSearch();
+  if (search == nullptr) return FindStartupModule(address, range);
+  FoundObject found;
+  if (search(reinterpret_cast<void*>(address), &found) != 0) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(found.begin);
+  // One may have come and gone before the constructor ran.
+  if (FindStartupModule(address, range) &&
+      range.begin - begin < kSmallestPageBytes) {
+    return true;
+  }
+  range = runs ? RangeByHeader(begin) : ModuleRange{};
   return true;
 }
 

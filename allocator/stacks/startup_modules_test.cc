@@ -17,7 +17,7 @@ std::uintptr_t AddressOf(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Whether each segment of each module is found, where FindModuleRange finds it.
+// Whether each segment of each module is found, where FindModule finds it.
 bool KnowsAllThereIs() {
   bool all = true;
   dl_iterate_phdr(
@@ -28,9 +28,8 @@ bool KnowsAllThereIs() {
                                       info->dlpi_phdr[i].p_vaddr +
                                       info->dlpi_phdr[i].p_memsz - 1;
           ModuleRange range = {};
-          ModuleRange expected = {};
-          if (!FindStartupModule(last, range) ||
-              !FindModuleRange(last, expected) ||
+          ModuleOf expected = {};
+          if (!FindStartupModule(last, range) || !FindModule(last, expected) ||
               range.base != info->dlpi_addr || range.begin != expected.begin ||
               range.end != expected.end ||
               range.unwind_table != expected.unwind_table) {
@@ -80,11 +79,28 @@ TEST(StartupModules, NotWhatIsLoadedLater) {
         void* const library = dlopen("libthread_db.so.1", RTLD_LAZY);
         if (library == nullptr) _exit(77);
         const std::uintptr_t address = AddressOf(dlsym(library, "td_init"));
+        ModuleOf expected;
         ModuleRange range = {};
-        if (!FindModuleRange(address, range)) _exit(1);
+        if (!FindModule(address, expected)) _exit(1);
         if (FindStartupModule(address, range)) _exit(2);
+        // libc has a search or not.
+        if (FindModuleDirectly(address, /*runs=*/true, range)) {
+          if (range.begin != expected.begin ||
+              range.table_begin != expected.table_begin ||
+              range.unwind_table != expected.unwind_table) {
+            _exit(4);
+          }
+          if (!FindModuleDirectly(address, /*runs=*/false, range)) _exit(5);
+          if (range.end != 0) _exit(6);
+          dlclose(library);
+          if (FindModuleDirectly(address, /*runs=*/true, range)) _exit(7);
+        } else if (dlsym(RTLD_DEFAULT, "_dl_find_object") != nullptr) {
+          _exit(8);
+        }
         const bool libc =
-            FindStartupModule(AddressOf(dlsym(RTLD_NEXT, "qsort")), range);
+            FindModuleDirectly(AddressOf(dlsym(RTLD_NEXT, "qsort")),
+                               /*runs=*/false, range) &&
+            range.end != 0;
         _exit(libc ? 42 : 3);
       },
       testing::ExitedWithCode(42), "");
@@ -113,15 +129,15 @@ TEST(StartupModules, TheirTablesLieInASegmentThatIsAllThere) {
       testing::ExitedWithCode(42), "");
 }
 
-TEST(StartupModules, NoneWhereTheListCannotBeRead) {
+TEST(StartupModules, AskTheKernelForNoCopies) {
   EXPECT_EXIT(
       {
         if (!ForbidSystemCalls({SYS_process_vm_readv, SYS_openat})) _exit(77);
         NoteStartupModules();
         ModuleRange range = {};
-        _exit(FindStartupModule(AddressOf(dlsym(RTLD_NEXT, "qsort")), range)
-                  ? 1
-                  : 42);
+        const bool libc =
+            FindStartupModule(AddressOf(dlsym(RTLD_NEXT, "qsort")), range);
+        _exit(libc ? 42 : 1);
       },
       testing::ExitedWithCode(42), "");
 }

@@ -7,6 +7,7 @@
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
 #include "allocator/stacks/modules.h"
+#include "allocator/stacks/own_stack.h"
 #include "allocator/stacks/unwind_table.h"
 
 namespace hakmem {
@@ -135,7 +136,11 @@ void Unwind(CallStack& stack) {
   constexpr auto getcontext = [](ucontext_t*) { return -1; };
 #endif
   if constexpr (!kTables || !kHasContext) {
-    CaptureStack(__builtin_frame_address(0), stack);
+    // What this function was called by, and from there on.
+    const FrameRecord& own =
+        *static_cast<const FrameRecord*>(__builtin_frame_address(0));
+    CaptureStackAt({.instruction = own.return_address, .frame = own.caller},
+                   stack);
     return;
   }
   ucontext_t context;
