@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -14,6 +15,7 @@ using Entry = ElfW(Sym);
 
 constexpr unsigned kMaxDynamicEntries = 256;
 constexpr unsigned kMaxChainLength = 256;
+constexpr std::size_t kSmallestPageBytes = 4096;
 constexpr std::size_t kNameBytes = sizeof("_dl_find_object");
 
 // False: it was the last entry.
@@ -82,14 +84,13 @@ DynamicTables ReadDynamicTables(MemoryReader& memory, std::uintptr_t base,
   Dynamic entries[kAtOnce];
   DynamicTables tables = {.base = base};
   std::uintptr_t at = dynamic;
-  for (unsigned read = 0; read < kMaxDynamicEntries;) {
-    // Memory may end behind the last entry.
-    unsigned count = kAtOnce;
-    if (!memory.Read(at, entries, sizeof(entries))) {
-      count = 1;
-      if (!memory.Read(at, entries, sizeof(Dynamic))) return tables;
-    }
-    for (unsigned i = 0; i < count; ++i) {
+  for (std::size_t read = 0; read < kMaxDynamicEntries;) {
+    // Memory may end with a page behind the last entry.
+    const std::size_t in_page =
+        (kSmallestPageBytes - at % kSmallestPageBytes) / sizeof(Dynamic);
+    const std::size_t count = std::clamp<std::size_t>(in_page, 1, kAtOnce);
+    if (!memory.Read(at, entries, count * sizeof(Dynamic))) return tables;
+    for (std::size_t i = 0; i < count; ++i) {
       if (!Note(entries[i], tables)) return tables;
     }
     read += count;

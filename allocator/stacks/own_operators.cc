@@ -14,7 +14,8 @@ namespace hakmem {
 namespace {
 
 // new, new[], delete, delete[], which the other forms call.
-constexpr const char* kOperators[] = {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"};
+constexpr char kOperators[][sizeof("_ZdlPv")] = {"_Znwm", "_Znam", "_ZdlPv",
+                                                 "_ZdaPv"};
 // How the names of libraries begin that hold a C++ runtime for all to use.
 constexpr char kRuntimes[][sizeof("libstdc++.so")] = {"libstdc++.so", "libc++"};
 // The name of a type that only a runtime defines, as nothing else holds it:

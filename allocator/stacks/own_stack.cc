@@ -1,6 +1,7 @@
 #include "allocator/stacks/own_stack.h"
 
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,8 +27,6 @@ constexpr std::uintptr_t kMaxFirstStackBytes = std::uintptr_t{64} << 20;
 // glibc's descriptor of a thread is longer.
 constexpr std::size_t kSearchedBytes = 1792;
 
-constinit LinuxVirtualMemory g_memory;
-
 // Written by NoteStacks, always with the same values; read by all. 0: not
 // known.
 constinit std::atomic<std::uintptr_t> g_page_bytes{0};
@@ -39,6 +38,8 @@ constinit std::atomic<std::size_t> g_record_at{0};
 // who runs on it.
 constinit std::atomic<std::uintptr_t> g_first_begin{0};
 
+bool IsGlibc() { return &__libc_stack_end != nullptr; }
+
 std::uintptr_t DescriptorWord(std::size_t offset) {
   return LoadStackWord(reinterpret_cast<std::uintptr_t>(pthread_self()) +
                        offset);
@@ -47,7 +48,7 @@ std::uintptr_t DescriptorWord(std::size_t offset) {
 // For the first thread, of which glibc says that its stack begins at 0 and has
 // as many bytes as are below this end.
 void FindRecord(std::uintptr_t end) {
-  if (g_record_at.load(std::memory_order_relaxed) != 0) return;
+  if (!IsGlibc() || g_record_at.load(std::memory_order_relaxed) != 0) return;
   for (std::size_t at = sizeof(end); at < kSearchedBytes; at += sizeof(end)) {
     if (DescriptorWord(at) == 0 && DescriptorWord(at + sizeof(end)) == end) {
       g_record_at.store(at, std::memory_order_relaxed);
@@ -96,11 +97,13 @@ std::uintptr_t NamedEnd(std::uintptr_t frame) {
 }  // namespace
 
 void NoteStacks() {
-  if (&__libc_stack_end == nullptr) return;
-  const auto end = reinterpret_cast<std::uintptr_t>(__libc_stack_end);
+  // Without libc's word something that the kernel has put above all frames.
+  const std::uintptr_t end =
+      IsGlibc() ? reinterpret_cast<std::uintptr_t>(__libc_stack_end)
+                : getauxval(AT_RANDOM);
   FindRecord(end);
   if (g_first_end.load(std::memory_order_relaxed) != 0) return;
-  const std::uintptr_t page_bytes = g_memory.PageBytes();
+  const std::uintptr_t page_bytes = LinuxVirtualMemory().PageBytes();
   g_page_bytes.store(page_bytes, std::memory_order_relaxed);
   g_first_begin.store(end - end % page_bytes, std::memory_order_relaxed);
   // release: pairs with the acquire in KnownStackAt: who sees the end sees the

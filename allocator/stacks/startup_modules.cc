@@ -60,12 +60,6 @@ constexpr std::uintptr_t kNotAsked = 0;
 constexpr std::uintptr_t kNoSearch = 1;
 constinit std::atomic<std::uintptr_t> g_search{kNotAsked};
 
-// The module's range, by its header, which is where it begins.
-ModuleRange RangeByHeader(std::uintptr_t begin) {
-  MemoryReader memory(begin, begin + kSmallestPageBytes);
-  return ReadModuleRange(memory, begin);
-}
-
 // libc's own, not one that stands before it; 0: there is none. A reference to
 // it, weak or not, would make the library refuse to be loaded by an older libc.
 // The list is read up to libc's entry alone, which was there at the start.
@@ -78,8 +72,8 @@ std::uintptr_t FindSearch() {
     map = map->l_next;
   }
   if (map == nullptr) return 0;
-  const ModuleRange libc = RangeByHeader(map->l_addr);
-  MemoryReader memory(libc.begin, libc.end);
+  // Its tables are all there, and right.
+  MemoryReader memory(0, UINTPTR_MAX);
   const DynamicTables tables = ReadDynamicTables(
       memory, map->l_addr, reinterpret_cast<std::uintptr_t>(map->l_ld));
   return tables.complete() ? FindDefinition(memory, tables, "_dl_find_object")
@@ -150,7 +144,15 @@ bool FindModuleDirectly(std::uintptr_t address, bool runs, ModuleRange& range) {
       range.begin - begin < kSmallestPageBytes) {
     return true;
   }
-  range = runs ? RangeByHeader(begin) : ModuleRange{};
+  range = {};
+  if (runs) {
+    // Its header is where it begins; of a module whose file begins elsewhere
+    // in its own address space nothing is told.
+    MemoryReader memory(begin, begin + kSmallestPageBytes);
+    range = ReadModuleRange(memory, begin);
+    const auto table = reinterpret_cast<std::uintptr_t>(found.unwind_table);
+    if (range.unwind_table != table) range = {};
+  }
   return true;
 }
 

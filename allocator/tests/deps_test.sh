@@ -27,10 +27,7 @@ grep -Eq 'GNU_STACK .* RW +0' <<<"$segments" || fail "wants an executable stack"
 # A library loaded by dlopen has to fit into the C library's surplus for
 # initial-exec thread-local storage, 512 bytes by default, shared by all.
 tls_bytes=$(awk '$1 == "TLS" { print $6 }' <<<"$segments")
-most_bytes=128
-# Where each call may be recorded, threads keep what they know of their stacks once more.
-[[ $library != *-debug.so && $library != *-tracing.so ]] || most_bytes=176
-(( ${tls_bytes:-0} <= most_bytes )) || fail "has $((tls_bytes)) bytes of thread-local storage"
+(( ${tls_bytes:-0} <= 128 )) || fail "has $((tls_bytes)) bytes of thread-local storage"
 
 # What is zero at first takes no room in the file, unless it is a part of
 # something that is not.
