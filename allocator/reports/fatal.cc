@@ -35,9 +35,12 @@ constexpr std::string_view kAlignmentHint =
     "as.";
 constexpr std::string_view kDamageHint =
     "Something wrote to hakmem's own tables: a wild pointer in this program.";
+constexpr std::string_view kReentry =
+    "malloc or free called in the middle of malloc or free";
 constexpr std::string_view kReentryHint =
-    "What a signal handler may call is listed in signal-safety(7); malloc is "
-    "not. Or a handler left by longjmp what it had interrupted.";
+    "By a signal handler: what one may call is listed in signal-safety(7); "
+    "malloc is not. Or one left by longjmp what it had interrupted. Or what "
+    "was written into libc's munmap or madvise allocates.";
 
 }  // namespace
 
@@ -104,13 +107,12 @@ void FatalDamagedHeader(const BlockReport& block, std::uint8_t found,
 }
 
 void FatalReentry(const char* variant) {
+  StartReport(kReentry);
   CallStack stack;
   CaptureProgramStack(stack);
   {
     ReportText text;
-    text.AddSentence("fatal",
-                     "malloc or free called by a signal handler that "
-                     "interrupted malloc or free");
+    text.AddSentence("fatal", kReentry);
     text.Line().Text("  in thread ").SignedDecimal(ThreadId());
     text.AddLine();
     text.AddStack("stack of this call", stack);

@@ -61,10 +61,10 @@ HAK_COLD void FatalWrongAlignment(const BlockReport& block,
                                               std::uint8_t expected);
 
 // The calling thread waits for a lock that it holds itself: it was interrupted
-// in a slow path by a signal handler that allocates, or that has jumped out.
-// Nothing can be refused here, so it ends the process whatever HAKMEM_ON_MISUSE
-// says.
-//   malloc or free called by a signal handler that interrupted malloc or free
+// in a slow path by a signal handler that allocates, or that has jumped out, or
+// what others have written into libc's functions allocates. Nothing can be
+// refused here, so it ends the process whatever HAKMEM_ON_MISUSE says.
+//   malloc or free called in the middle of malloc or free
 [[noreturn]] HAK_COLD void FatalReentry(const char* variant);
 
 }  // namespace hakmem

@@ -1,9 +1,13 @@
 #include "allocator/reports/fatal.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdint>
 #include <string>
 
+#include "allocator/reports/misuse_policy.h"
+#include "allocator/reports/report_sources.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -187,6 +191,39 @@ TEST(Fatal, RoutesHaveNames) {
   EXPECT_STREQ(RouteName(Route::kPool), "pool");
   EXPECT_STREQ(RouteName(Route::kSpan), "span");
   EXPECT_STREQ(RouteName(Route::kHuge), "huge");
+}
+
+TEST(FatalDeathTest, Reentry) {
+  EXPECT_EXIT(FatalReentry("release"), kAborts,
+              "^hakmem: fatal: malloc or free called in the middle of malloc "
+              "or free\n  in thread [0-9]+\n  stack of this call:\n");
+}
+
+// What a report asks for may come back to one, for ever.
+TEST(FatalDeathTest, AReportWithinAReportIsOneLine) {
+  const auto report = [] {
+    SetSurroundingsSource([](std::uintptr_t /*address*/, Surroundings& around) {
+      around = {};
+      FatalNotABlock(Tiny());
+    });
+    FatalFreedBlock(Tiny(), "free");
+  };
+  const std::string line =
+      "^hakmem: fatal: in the middle of a report: invalid free of "
+      "0x10000000abc0 \\(inside hakmem's region, but not a block\\)\n$";
+  EXPECT_EXIT(report(), kAborts, line);
+  EXPECT_EXIT(SetOnMisuse(OnMisuse::kLog); report(), kAborts, line);
+}
+
+TEST(FatalDeathTest, WhoGoesOnMayReportAgain) {
+  EXPECT_EXIT(
+      {
+        SetOnMisuse(OnMisuse::kLog);
+        FatalFreedBlock(Tiny(), "free");
+        FatalNotABlock(Tiny());
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "misuse: double free(.|\n)*misuse: invalid");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "allocator/base/raw_print.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -18,6 +19,9 @@ struct Place {
 };
 // The last one is for all places that the others have no room for.
 constinit Place g_places[kMisusePlaces];
+
+// Whether this thread is making a report.
+constinit thread_local bool t_reports HAK_TLS_INITIAL_EXEC = false;
 
 Place& PlaceOf(std::uint64_t key) {
   if (key == 0) key = 1;
@@ -64,6 +68,18 @@ bool IsReported(std::uint64_t count) {
   while (count % 10 == 0 && count != 0) count /= 10;
   return count == 1;
 }
+
+void StartReport(std::string_view sentence) {
+  if (t_reports) {
+    RawPrinter line;
+    line.Text("hakmem: fatal: in the middle of a report: ").Text(sentence);
+    WriteFd(kStderrFd, line.Text("\n").text());
+    EndAfterMisuse();
+  }
+  t_reports = true;
+}
+
+void EndReport() { t_reports = false; }
 
 void EndAfterMisuse() {
   // A debugger stops here, with the misuse still on the stack.

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "allocator/base/compiler.h"
 #include "allocator/config/heap_options.h"
@@ -41,6 +42,12 @@ std::uint64_t CountMisuse(std::uint64_t place);
 
 // Whether the `count`th misuse at a place is worth a line.
 bool IsReported(std::uint64_t count);
+
+// Before a report of this thread, which says `sentence`, and after one that it
+// goes on from. What a report calls may come back to one: then a line is
+// written, and the process ends.
+HAK_COLD void StartReport(std::string_view sentence);
+HAK_COLD void EndReport();
 
 // After a report was written: ends the process as HAKMEM_ON_MISUSE says; log
 // has no say here.

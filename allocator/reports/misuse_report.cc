@@ -171,11 +171,14 @@ void MisuseReport::WriteIfWanted(std::string_view hint) {
 
 void MisuseReport::Finish(std::string_view hint) {
   if (CurrentOnMisuse() != OnMisuse::kLog) FinishFatal(hint);
+  StartReport(sentence_.text());
   CaptureProgramStack(stack_);
   WriteIfWanted(hint);
+  EndReport();
 }
 
 void MisuseReport::FinishFatal(std::string_view hint) {
+  StartReport(sentence_.text());
   CaptureProgramStack(stack_);
   Write("fatal", hint);
   EndAfterMisuse();
@@ -183,6 +186,7 @@ void MisuseReport::FinishFatal(std::string_view hint) {
 
 void MisuseReport::FinishFault(std::string_view hint, std::string_view access,
                                const CallStack& stack) {
+  StartReport(sentence_.text());
   access_ = access;
   stack_ = stack;
   DropOwnFrames(stack_);
@@ -192,6 +196,7 @@ void MisuseReport::FinishFault(std::string_view hint, std::string_view access,
   } else {
     Write("fatal", hint);
   }
+  EndReport();
 }
 
 }  // namespace hakmem
