@@ -34,10 +34,10 @@ void Run() {
 
 }  // namespace
 
+bool IsBackgroundWanted() { return CurrentOptions().background != 0; }
+
 void WantBackgroundThread() {
-  if (CurrentOptions().background != 0) {
-    WantSlowWork(SlowWork::kBackgroundThread);
-  }
+  if (IsBackgroundWanted()) WantSlowWork(SlowWork::kBackgroundThread);
 }
 
 void StartBackgroundThread() {

@@ -12,6 +12,8 @@
 
 namespace hakmem {
 
+bool IsBackgroundWanted();
+
 // Once libc can make threads, and again in a forked child: the next slow path
 // of malloc starts the thread, so that a child that execs at once has none.
 void WantBackgroundThread();

@@ -51,7 +51,7 @@ bool Started() {
 }
 
 int CurrentThread() {
-  if (t_history.id == 0) t_history.id = ThreadId();
+  if (t_history.id == 0) t_history.id = KnownThreadId();
   return t_history.id;
 }
 

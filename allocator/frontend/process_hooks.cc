@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/base/compiler.h"
 #include "allocator/frontend/background.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"
@@ -17,15 +18,15 @@
 namespace hakmem {
 namespace {
 
-constinit FutexLock g_key_lock;
-constinit bool g_key_installed ABSL_GUARDED_BY(g_key_lock) = false;
-
 // Set by the first thread that gets there, read by all. Whoever finds it set
 // goes on without waiting, because registering may allocate and so come back
 // here on the same thread.
 constinit std::atomic<bool> g_fork_hooks_claimed{false};
 
 constinit FutexLock g_registration;
+
+// The thread got its heap while it was creating the key.
+constinit thread_local bool t_arms_later HAK_TLS_INITIAL_EXEC = false;
 
 // Only its address is used: the hook finds the thread's heap by itself.
 constinit char g_armed = 0;
@@ -88,7 +89,6 @@ void ChildAfterFork() {
   if (!EndFork(streams_locked, signals)) return;
   if (streams_locked) ResetStreamList();
   // Its holder may have been another thread, which is not in the child.
-  g_key_lock.ResetAfterFork();
   g_registration.ResetAfterFork();
   ResetFailureHandlerAfterFork();
   ReportText::ResetAfterFork();
@@ -99,19 +99,24 @@ void ChildAfterFork() {
 }
 
 void OnThreadExit(void* argument) {
-  NoteThreadExit();
+  // By calls of the kernel that a filter may refuse.
+  if (IsBackgroundWanted()) NoteThreadExit();
   CurrentProductHooks().thread_exit(argument);
+}
+
+// A thread that libc will not watch gives the heap back at once and does
+// without.
+void Arm() {
+  if (!ArmThreadExit(&g_armed)) OnThreadExit(nullptr);
 }
 
 }  // namespace
 
-bool InstallThreadExitHookOnce() {
-  // Creating a key does not allocate, so holding a lock is safe.
-  FutexLockHolder holder(g_key_lock);
-  if (!g_key_installed) {
-    g_key_installed = InstallThreadExitHook(&OnThreadExit);
-  }
-  return g_key_installed;
+void InstallThreadExitHookOnce() {
+  const HookState state = InstallThreadExitHook(&OnThreadExit);
+  if (state != HookState::kInstalled || !t_arms_later) return;
+  t_arms_later = false;
+  Arm();
 }
 
 void InstallForkHooksOnce() {
@@ -129,12 +134,17 @@ FutexLock& ForkRegistration() { return g_registration; }
 
 void OnThreadAttached() {
   InstallForkHooksOnce();
-  // Without a key, a heap stays with its dead thread: its blocks can still be
-  // freed, only its memory is not used again.
-  if (!InstallThreadExitHookOnce()) return;
-  // A thread that libc will not watch gives the heap back at once and does
-  // without.
-  if (!ArmThreadExit(&g_armed)) OnThreadExit(nullptr);
+  switch (InstallThreadExitHook(&OnThreadExit)) {
+    case HookState::kInstalled:
+      return Arm();
+    case HookState::kInTheMaking:
+      t_arms_later = true;
+      return;
+    case HookState::kRefused:
+      // A heap stays with its dead thread: its blocks can still be freed, only
+      // its memory is not used again.
+      return;
+  }
 }
 
 }  // namespace hakmem

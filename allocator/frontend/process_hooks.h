@@ -15,8 +15,8 @@ namespace hakmem {
 // thread exits, and makes sure of the process's hooks.
 void OnThreadAttached();
 
-// Installs the thread-exit hook unless it is there; returns whether it is.
-bool InstallThreadExitHookOnce();
+// Installs the thread-exit hook unless it is there.
+void InstallThreadExitHookOnce();
 
 // Installs the fork hooks unless they are there. Before all others: libc runs
 // the prepare handlers registered last first, and those of other libraries may

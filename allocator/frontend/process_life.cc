@@ -23,6 +23,7 @@
 #include "allocator/frontend/startup_options.h"
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/end_signals.h"
 #include "allocator/process/process.h"
@@ -68,9 +69,9 @@ void Prewarm() {
 // lock.
 void WriteStatistics(int signal) {
   const char* const value = CurrentOptions().stats;
+  if (value[0] == '\0') return;
   const int process_id = ProcessId();
-  if (value[0] == '\0' ||
-      g_told.exchange(process_id, std::memory_order_relaxed) == process_id) {
+  if (g_told.exchange(process_id, std::memory_order_relaxed) == process_id) {
     return;
   }
   JsonText out(g_statistics, sizeof(g_statistics));
@@ -98,6 +99,7 @@ bool WritesToStderrAtExit(const Options& options) {
 // allocation is made by a thread beside one that forks, and for one that makes
 // none.
 __attribute__((constructor(kOutermostPriority))) void AtStart() {
+  FindLibcFunctions();
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   NoteStartupModules();

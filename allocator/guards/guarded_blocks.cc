@@ -131,7 +131,7 @@ void* GuardedBlocks::Allocate(std::size_t size_bytes,
   FillCanary(slot);
   slot.kind = BlockKind::kMalloc;
   slot.allocation.count = 0;
-  slot.allocated_by = ThreadId();
+  slot.allocated_by = KnownThreadId();
   slot.freed_by = 0;
   slot.free.count = 0;
   allocations_.fetch_add(1, std::memory_order_relaxed);
@@ -225,7 +225,7 @@ void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
   live_blocks_.fetch_sub(1, std::memory_order_relaxed);
   live_bytes_.fetch_sub(slot.size_bytes, std::memory_order_relaxed);
   slot.free = stack;
-  slot.freed_by = ThreadId();
+  slot.freed_by = KnownThreadId();
   // Before its pages cannot be accessed: who still does is told who has freed
   // it. release: pairs with the acquires in IsBlock and FactsOf.
   slot.state.store(State::kFreed, std::memory_order_release);

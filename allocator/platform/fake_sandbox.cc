@@ -15,9 +15,11 @@ bool ForbidSystemCalls(std::initializer_list<int> calls, int error_number) {
   for (const int call : calls) {
     filter.push_back(
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
-    filter.push_back(
-        BPF_STMT(BPF_RET | BPF_K,
-                 SECCOMP_RET_ERRNO | static_cast<unsigned>(error_number)));
+    filter.push_back(BPF_STMT(
+        BPF_RET | BPF_K,
+        error_number == kKills
+            ? SECCOMP_RET_KILL_PROCESS
+            : SECCOMP_RET_ERRNO | static_cast<unsigned>(error_number)));
   }
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   sock_fprog program = {static_cast<unsigned short>(filter.size()),

@@ -10,6 +10,9 @@
 
 namespace hakmem {
 
+// In the place of an errno: who calls it is killed.
+inline constexpr int kKills = 0;
+
 // From now on each of `calls` fails with `error_number`. False: the kernel has
 // no seccomp filters.
 bool ForbidSystemCalls(std::initializer_list<int> calls,

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdarg>
 #include <set>
 #include <string>
 
@@ -17,70 +16,76 @@
 
 namespace {
 bool g_old_kernel = false;
+bool g_idle_kernel = false;
 bool g_out_of_memory = false;
 bool g_too_many_mappings = false;
 }  // namespace
 
 extern "C" {
 
+// hakmem::RawSystemCall, and RawSystemCall6, by which mmap goes.
+long __real__ZN6hakmem13RawSystemCallElmmmmm(long number, unsigned long a,
+                                             unsigned long b, unsigned long c,
+                                             unsigned long d, unsigned long e);
+long __wrap__ZN6hakmem13RawSystemCallElmmmmm(long number, unsigned long a,
+                                             unsigned long b, unsigned long c,
+                                             unsigned long d, unsigned long e);
+long __real__ZN6hakmem14RawSystemCall6Elmmmmmm(long number, unsigned long a,
+                                               unsigned long b, unsigned long c,
+                                               unsigned long d, unsigned long e,
+                                               unsigned long f);
+long __wrap__ZN6hakmem14RawSystemCall6Elmmmmmm(long number, unsigned long a,
+                                               unsigned long b, unsigned long c,
+                                               unsigned long d, unsigned long e,
+                                               unsigned long f);
+// What sanitizers must hear of.
 int __real_madvise(void* address, size_t bytes, int advice);
 int __wrap_madvise(void* address, size_t bytes, int advice);
-void* __real_mmap(void* address, size_t bytes, int protection, int flags,
-                  int fd, off_t offset);
-void* __wrap_mmap(void* address, size_t bytes, int protection, int flags,
-                  int fd, off_t offset);
-void* __real_mremap(void* from, size_t old_bytes, size_t bytes, int flags,
-                    void* to);
-void* __wrap_mremap(void* from, size_t old_bytes, size_t bytes, int flags,
-                    void* to);
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
 
 int __wrap_madvise(void* address, size_t bytes, int advice) {
-  // As before Linux 5.18 for locked memory, by either advice.
-  if (g_old_kernel && advice != MADV_NORMAL) {
-    errno = EINVAL;
-    return -1;
-  }
-  return __real_madvise(address, bytes, advice);
+  const long answer = __wrap__ZN6hakmem13RawSystemCallElmmmmm(
+      SYS_madvise, reinterpret_cast<unsigned long>(address), bytes,
+      static_cast<unsigned long>(advice), 0, 0);
+  if (answer == 0) return 0;
+  errno = static_cast<int>(-answer);
+  return -1;
 }
 
-void* __wrap_mmap(void* address, size_t bytes, int protection, int flags,
-                  int fd, off_t offset) {
-  if (g_out_of_memory || g_too_many_mappings) {
-    errno = ENOMEM;
-    return MAP_FAILED;
+long __wrap__ZN6hakmem14RawSystemCall6Elmmmmmm(long number, unsigned long a,
+                                               unsigned long b, unsigned long c,
+                                               unsigned long d, unsigned long e,
+                                               unsigned long f) {
+  if (number == SYS_mmap) {
+    if (g_out_of_memory || g_too_many_mappings) return -ENOMEM;
+    if (g_old_kernel) d &= ~static_cast<unsigned long>(MAP_FIXED_NOREPLACE);
   }
-  if (g_old_kernel) flags &= ~MAP_FIXED_NOREPLACE;
-  return __real_mmap(address, bytes, protection, flags, fd, offset);
+  return __real__ZN6hakmem14RawSystemCall6Elmmmmmm(number, a, b, c, d, e, f);
 }
 
-void* __wrap_mremap(void* from, size_t old_bytes, size_t bytes, int flags,
-                    void* to) {
-  if (g_too_many_mappings) {
-    // Linux counts before it changes anything.
-    errno = ENOMEM;
-    return MAP_FAILED;
+long __wrap__ZN6hakmem13RawSystemCallElmmmmm(long number, unsigned long a,
+                                             unsigned long b, unsigned long c,
+                                             unsigned long d, unsigned long e) {
+  switch (number) {
+    case SYS_madvise:
+      // As before Linux 5.18 for locked memory, by either advice.
+      if (g_old_kernel && c != MADV_NORMAL) return -EINVAL;
+      // As in an emulator that takes advice for no more than that.
+      if (g_idle_kernel && c == MADV_DONTNEED) return 0;
+      break;
+    case SYS_mremap:
+      // Linux counts before it changes anything.
+      if (g_too_many_mappings) return -ENOMEM;
+      if (!g_old_kernel) break;
+      // As before Linux 6.17 for a source of several mappings.
+      munmap(reinterpret_cast<void*>(e), c);
+      return -EFAULT;
+    case SYS_getrandom:
+      if (g_old_kernel) return -ENOSYS;
+      break;
+    default:
+      break;
   }
-  if (!g_old_kernel) return __real_mremap(from, old_bytes, bytes, flags, to);
-  // As before Linux 6.17 for a source of several mappings.
-  munmap(to, bytes);
-  errno = EFAULT;
-  return MAP_FAILED;
-}
-
-long __wrap_syscall(long number, ...) {
-  va_list list;
-  va_start(list, number);
-  long arguments[6];
-  for (long& argument : arguments) argument = va_arg(list, long);
-  va_end(list);
-  if (g_old_kernel && number == SYS_getrandom) {
-    errno = ENOSYS;
-    return -1;
-  }
-  return __real_syscall(number, arguments[0], arguments[1], arguments[2],
-                        arguments[3], arguments[4], arguments[5]);
+  return __real__ZN6hakmem13RawSystemCallElmmmmm(number, a, b, c, d, e);
 }
 
 }  // extern "C"
@@ -96,6 +101,7 @@ class KernelRefusalsTest : public testing::Test {
         to_(from_ + 8 * page_) {}
   ~KernelRefusalsTest() override {
     g_old_kernel = false;
+    g_idle_kernel = false;
     g_out_of_memory = false;
     g_too_many_mappings = false;
     munmap(&At(from_), 16 * page_);
@@ -201,6 +207,22 @@ TEST_F(KernelRefusalsTest, LockedMemoryIsToldOfOnce) {
   close(ends[1]);
   EXPECT_EQ(errno, 1234);
   EXPECT_EQ(status.error_number, EINVAL);
+}
+
+// Else what is not known to be zero would be taken for it.
+TEST_F(KernelRefusalsTest, AKernelThatTakesNoPagesBackIsFoundOut) {
+  ASSERT_TRUE(memory_.MapAt(from_, page_).ok());
+  At(from_) = 7;
+  g_idle_kernel = true;
+  errno = 1234;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(memory_.Purge(from_, page_).error_number, EOPNOTSUPP);
+  }
+  EXPECT_EQ(errno, 1234);
+  EXPECT_EQ(At(from_), 7);
+  // What replaces the mapping needs no advice.
+  EXPECT_TRUE(memory_.Renew(from_, page_).ok());
+  EXPECT_EQ(At(from_), 0);
 }
 
 TEST_F(KernelRefusalsTest, RandomNumbersDifferWithoutGetrandom) {

@@ -1,9 +1,7 @@
 #include "allocator/platform/linux_virtual_memory.h"
 
-#include <linux/seccomp.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -16,15 +14,16 @@
 #include <string_view>
 
 #include "allocator/base/sanitizer.h"
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
+#include "allocator/platform/auxiliary_vector.h"
+#include "allocator/platform/call_filter.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/platform/proc_reader.h"
 #include "allocator/platform/write_once.h"
 
 namespace hakmem {
 
 namespace {
-
-void* ToPointer(Address address) { return reinterpret_cast<void*>(address); }
 
 constexpr int kWritable = PROT_READ | PROT_WRITE;
 // MADV_DONTNEED_LOCKED, which older headers lack; kernels before Linux 5.18,
@@ -45,25 +44,29 @@ constexpr std::size_t kPageEntries = 512;
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
 
-void* Map(Address address, std::size_t bytes, int how, int protection) {
-  return mmap(ToPointer(address), bytes, protection,
-              how | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+long Map(Address address, std::size_t bytes, int how, int protection) {
+  constexpr unsigned long kNoFile = ~0UL;
+  return SystemCall(SYS_mmap, address, bytes, protection,
+                    how | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, kNoFile,
+                    0);
+}
+
+// For what was just mapped, or whose loss has been told.
+int Unmap(Address address, std::size_t bytes) {
+  return ErrorOf(SystemCall(SYS_munmap, address, bytes));
+}
+
+int Advise(Address address, std::size_t bytes, int advice) {
+  return ErrorOf(SystemCall(SYS_madvise, address, bytes, advice));
 }
 
 // Whether all of it is; this advice changes nothing.
 bool IsMapped(Address address, std::size_t bytes) {
-  return madvise(ToPointer(address), bytes, MADV_NORMAL) == 0;
+  return Advise(address, bytes, MADV_NORMAL) == 0;
 }
 
-VmStatus StatusOf(int result) {
-  return {.error_number = result == 0 ? 0 : errno};
-}
-
-std::uint64_t NanosecondsOf(clockid_t clock) {
-  timespec now = {};
-  clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
+int SetAccess(Address address, std::size_t bytes, int protection) {
+  return ErrorOf(SystemCall(SYS_mprotect, address, bytes, protection));
 }
 
 // The finaliser of splitmix64: every bit of the input reaches every bit of the
@@ -78,26 +81,23 @@ std::uint64_t Mix(std::uint64_t bits) {
 // random bytes that it gave the process at its start, and the time.
 std::uint64_t WeakRandom() {
   std::uint64_t words[2] = {};
-  if (const unsigned long bytes = getauxval(AT_RANDOM); bytes != 0) {
-    std::memcpy(words, ToPointer(bytes), sizeof(words));
+  if (const Address bytes = AuxiliaryValue(AT_RANDOM); bytes != 0) {
+    std::memcpy(words, reinterpret_cast<const void*>(bytes), sizeof(words));
   }
-  return Mix(words[0] ^ Mix(words[1] ^ NanosecondsOf(CLOCK_MONOTONIC)));
+  return Mix(words[0] ^ Mix(words[1] ^ ReadClock(CLOCK_MONOTONIC)));
 }
 
 // How many bits the addresses of this process have: 47 on x86-64; 39, 42 or 48
 // on aarch64; fewer under valgrind. The kernel puts the first stack, in which
 // these random bytes are, at the top.
 unsigned AddressBits() {
-  const unsigned long top = getauxval(AT_RANDOM);
+  const Address top = AuxiliaryValue(AT_RANDOM);
   return top == 0 ? 39 : static_cast<unsigned>(std::bit_width(top));
 }
 
 }  // namespace
 
-std::size_t LinuxVirtualMemory::PageBytes() const {
-  // A variable of the loader's: no system call, and never an error.
-  return static_cast<std::size_t>(getpagesize());
-}
+std::size_t LinuxVirtualMemory::PageBytes() const { return KernelPageBytes(); }
 
 void LinuxVirtualMemory::FailNth(std::uint64_t nth, bool from_then_on) {
   fail_nth_ = nth;
@@ -106,17 +106,27 @@ void LinuxVirtualMemory::FailNth(std::uint64_t nth, bool from_then_on) {
 }
 
 // Under a filter of system calls `mincore` may end the process: it is none of
-// systemd's @system-service, and there is no asking. A program may set up its
-// filter at any time.
-bool LinuxVirtualMemory::IsFiltered() {
-  if (!filtered_.load(std::memory_order_relaxed)) {
-    const int mode = prctl(PR_GET_SECCOMP);
-    // A kernel that has no filters says EINVAL; all else is a filter's answer.
-    if (mode == SECCOMP_MODE_FILTER || (mode < 0 && errno != EINVAL)) {
-      filtered_.store(true, std::memory_order_relaxed);
+// systemd's @system-service, nor of what glibc's malloc calls. A filter that
+// was there at the start lets files be read; nor is prctl(PR_GET_SECCOMP) in
+// every filter.
+LinuxVirtualMemory::Telling LinuxVirtualMemory::WhatTells() {
+  if (IsFilterNoted()) return Telling::kNothing;
+  Telling telling = telling_.load(std::memory_order_relaxed);
+  if (telling != Telling::kUnknown) return telling;
+  telling = Telling::kMincore;
+  LineReader reader(ProcReader(), "/proc/self/status");
+  std::string_view line;
+  bool known = false;
+  while (reader.Next(line)) {
+    known = true;
+    // A kernel that has no filters does not name them.
+    if (TakeWord(line) == "Seccomp:" && TakeWord(line) != "0") {
+      telling = Telling::kPageMap;
     }
   }
-  return filtered_.load(std::memory_order_relaxed);
+  if (!known) telling = Telling::kPageMap;
+  telling_.store(telling, std::memory_order_relaxed);
+  return telling;
 }
 
 bool LinuxVirtualMemory::IsRefusedByOrder() {
@@ -127,21 +137,18 @@ bool LinuxVirtualMemory::IsRefusedByOrder() {
 
 VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes,
                                     int protection) {
-  const ErrnoGuard guard;
   VmStatus refused = {.call = VmCall::kMap, .bytes = bytes};
   if (IsRefusedByOrder()) {
     refused.error_number = ENOMEM;
     refused.injected = true;
     return refused;
   }
-  void* const got = Map(address, bytes, MAP_FIXED_NOREPLACE, protection);
-  if (got == MAP_FAILED) {
-    refused.error_number = errno;
-    return refused;
-  }
-  if (got == ToPointer(address)) return {};
+  const long got = Map(address, bytes, MAP_FIXED_NOREPLACE, protection);
+  refused.error_number = ErrorOf(got);
+  if (!refused.ok()) return refused;
+  if (static_cast<Address>(got) == address) return {};
   // Linux before 4.17 takes the address for a hint.
-  munmap(got, bytes);
+  hakmem::Unmap(static_cast<Address>(got), bytes);
   refused.error_number = EEXIST;
   return refused;
 }
@@ -155,22 +162,22 @@ VmStatus LinuxVirtualMemory::Reserve(Address address, std::size_t bytes) {
 }
 
 VmStatus LinuxVirtualMemory::Protect(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
-  return StatusOf(mprotect(ToPointer(address), bytes, PROT_NONE));
+  return {.error_number = SetAccess(address, bytes, PROT_NONE)};
 }
 
 VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
-  return StatusOf(mprotect(ToPointer(address), bytes, kWritable));
+  return {.error_number = SetAccess(address, bytes, kWritable)};
 }
 
 VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
                                           unsigned char* resident) {
-  const ErrnoGuard guard;
-  if (IsFiltered()) return ReadPageMap(address, bytes, kPresent, resident);
-  const VmStatus status =
-      StatusOf(mincore(ToPointer(address), bytes, resident));
-  if (!status.ok()) return status;
+  const Telling telling = WhatTells();
+  if (telling == Telling::kNothing) return {.error_number = ENOSYS};
+  if (telling == Telling::kPageMap) {
+    return ReadPageMap(address, bytes, kPresent, resident);
+  }
+  const int error = ErrorOf(SystemCall(SYS_mincore, address, bytes, resident));
+  if (error != 0) return {.error_number = error};
   // The kernel keeps the other bits to itself.
   const std::size_t pages = bytes / PageBytes();
   for (std::size_t page = 0; page < pages; ++page) resident[page] &= 1;
@@ -179,7 +186,7 @@ VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
 
 VmStatus LinuxVirtualMemory::FindTouched(Address address, std::size_t bytes,
                                          unsigned char* touched) {
-  const ErrnoGuard guard;
+  if (IsFilterNoted()) return {.error_number = ENOSYS};
   return ReadPageMap(address, bytes, kPresentOrSwapped, touched);
 }
 
@@ -197,7 +204,7 @@ VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
     const std::size_t count = std::min(pages - done, kPageEntries);
     const std::size_t wanted_bytes = count * sizeof(entries[0]);
     const std::size_t at = (address / page_bytes + done) * sizeof(entries[0]);
-    if (syscall(SYS_pread64, fd, entries, wanted_bytes, at) !=
+    if (SystemCall(SYS_pread64, fd, entries, wanted_bytes, at) !=
         static_cast<long>(wanted_bytes)) {
       status.error_number = EIO;
     }
@@ -206,87 +213,100 @@ VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
     }
     done += count;
   }
-  syscall(SYS_close, fd);
+  SystemCall(SYS_close, fd);
   return status;
 }
 
 std::size_t LinuxVirtualMemory::MaxMappings() {
-  const ErrnoGuard guard;
   std::uint64_t value = 0;
   const bool found =
       ProcReader().ReadNumber("/proc/sys/vm/max_map_count", value);
   return static_cast<std::size_t>(found ? value : kUsualMaxMappings);
 }
 
-// By number: sanitizers would follow each mapping in their own tables, which
-// takes long for a range of terabytes.
 bool LinuxVirtualMemory::IsTaken(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
-  const long got =
-      syscall(SYS_mmap, address, bytes, PROT_NONE,
-              MAP_FIXED_NOREPLACE | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-              -1, off_t{0});
+  const long got = Map(address, bytes, MAP_FIXED_NOREPLACE, PROT_NONE);
   // Linux looks at the place before any limit on memory, so that every other
   // refusal says nothing of the place.
-  if (got == -1) return errno == EEXIST;
-  syscall(SYS_munmap, got, bytes);
+  if (const int error = ErrorOf(got); error != 0) return error == EEXIST;
+  hakmem::Unmap(static_cast<Address>(got), bytes);
   return static_cast<Address>(got) != address;
 }
 
 VmStatus LinuxVirtualMemory::Unmap(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
-  return StatusOf(munmap(ToPointer(address), bytes));
+  return {.error_number = UnmapAndTell(address, bytes)};
+}
+
+// Some kernels, emulators and enclaves take the advice and leave the pages as
+// they are.
+bool LinuxVirtualMemory::TakesPagesBack() {
+  Taking taking = taking_.load(std::memory_order_relaxed);
+  if (taking == Taking::kUnknown) {
+    const std::size_t bytes = PageBytes();
+    const long got = Map(0, bytes, 0, kWritable);
+    // Without a page to try it on, one may be had the next time.
+    if (ErrorOf(got) != 0) return true;
+    auto& word = *reinterpret_cast<volatile char*>(got);
+    word = 1;
+    const bool done =
+        Advise(static_cast<Address>(got), bytes, MADV_DONTNEED) == 0;
+    // Where memory is locked, the advice is refused.
+    taking = done && word != 0 ? Taking::kNone : Taking::kPages;
+    hakmem::Unmap(static_cast<Address>(got), bytes);
+    taking_.store(taking, std::memory_order_relaxed);
+  }
+  return taking == Taking::kPages;
 }
 
 VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
-  if (madvise(ToPointer(address), bytes, MADV_DONTNEED) == 0) return {};
+  if (!TakesPagesBack()) return {.error_number = EOPNOTSUPP};
+  const int error = AdviseAndTell(address, bytes, MADV_DONTNEED);
   // Pages that the program has locked (mlockall) go back only so.
-  if (errno == EINVAL &&
-      madvise(ToPointer(address), bytes, kDontNeedLocked) == 0) {
-    return {};
+  if (error != EINVAL || Advise(address, bytes, kDontNeedLocked) == 0) {
+    return {.error_number = error == EINVAL ? 0 : error};
   }
-  const int error = errno;
-  if (error == EINVAL &&
-      !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
+  if (!told_of_locked_.exchange(true, std::memory_order_relaxed)) {
     WriteOnce(STDERR_FILENO, kLockedMemory);
   }
   return {.error_number = error};
 }
 
 void LinuxVirtualMemory::AskForHugePages(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
-  madvise(ToPointer(address), bytes, MADV_HUGEPAGE);
+  Advise(address, bytes, MADV_HUGEPAGE);
 }
 
 void LinuxVirtualMemory::DeclineHugePages(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
-  madvise(ToPointer(address), bytes, MADV_NOHUGEPAGE);
+  Advise(address, bytes, MADV_NOHUGEPAGE);
 }
 
 void LinuxVirtualMemory::Populate(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
   // Linux before 5.14 refuses; then the pages fault when they are touched.
-  madvise(ToPointer(address), bytes, kPopulateWrite);
+  Advise(address, bytes, kPopulateWrite);
 }
 
+// By number: what has rewritten libc's mremap may pass on four of its five
+// arguments (UCX before 1.15), and tells of the source alone.
 VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
                                   bool keep_source) {
-  const ErrnoGuard guard;
   const bool injected = IsRefusedByOrder();
-  if (injected ||
-      mremap(ToPointer(from), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-             ToPointer(to)) == MAP_FAILED) {
-    VmStatus status = {.error_number = injected ? ENOMEM : errno,
+  int error = injected ? ENOMEM : 0;
+  TellOfLoss(to, bytes);
+  if (!injected) {
+    TellOfLoss(from, bytes);
+    error = ErrorOf(SystemCall(SYS_mremap, from, bytes, bytes,
+                               MREMAP_MAYMOVE | MREMAP_FIXED, to));
+  }
+  if (error != 0) {
+    VmStatus status = {.error_number = error,
                        .injected = injected,
                        .call = VmCall::kMove,
                        .bytes = bytes};
     // The kernel may have unmapped the target before it looked at all of the
     // source. At the limit on mappings it does so to nothing, refuses a new
     // mapping, and would refuse to unmap as well.
-    status.target_lost = Map(to, bytes, MAP_FIXED, kWritable) == MAP_FAILED &&
+    status.target_lost = ErrorOf(Map(to, bytes, MAP_FIXED, kWritable)) != 0 &&
                          (!IsMapped(to, bytes) || !Purge(to, bytes).ok());
-    if (status.target_lost) munmap(ToPointer(to), bytes);
+    if (status.target_lost) hakmem::Unmap(to, bytes);
     return status;
   }
   if (!keep_source) return {};
@@ -296,38 +316,35 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
 }
 
 VmStatus LinuxVirtualMemory::Renew(Address address, std::size_t bytes) {
-  const ErrnoGuard guard;
-  if (Map(address, bytes, MAP_FIXED, kWritable) != MAP_FAILED) return {};
+  TellOfLoss(address, bytes);
+  const int error = ErrorOf(Map(address, bytes, MAP_FIXED, kWritable));
+  if (error == 0) return {};
   VmStatus status = {
-      .error_number = errno, .call = VmCall::kMap, .bytes = bytes};
+      .error_number = error, .call = VmCall::kMap, .bytes = bytes};
   // It may have unmapped the range, or part of it, before it ran out of memory.
   status.target_lost = !IsMapped(address, bytes);
-  if (status.target_lost) munmap(ToPointer(address), bytes);
+  if (status.target_lost) hakmem::Unmap(address, bytes);
   return status;
 }
 
 bool SealObject(const void* object, std::size_t bytes) {
-  const ErrnoGuard guard;
   // The kernel would round up, and what lies behind the object is written.
-  return bytes % static_cast<std::size_t>(getpagesize()) == 0 &&
-         mprotect(const_cast<void*>(object), bytes, PROT_READ) == 0;
+  return bytes % KernelPageBytes() == 0 &&
+         SetAccess(reinterpret_cast<Address>(object), bytes, PROT_READ) == 0;
 }
 
 std::uint64_t LinuxVirtualMemory::Random() {
-  const ErrnoGuard guard;
   std::uint64_t value = 0;
-  // By number, because getrandom() is a cancellation point.
-  const long got = syscall(SYS_getrandom, &value, sizeof(value), GRND_NONBLOCK);
+  const long got =
+      SystemCall(SYS_getrandom, &value, sizeof(value), GRND_NONBLOCK);
   return got == sizeof(value) ? value : WeakRandom();
 }
 
 std::uint64_t LinuxVirtualMemory::NowMs() {
-  const ErrnoGuard guard;
-  return NanosecondsOf(CLOCK_MONOTONIC_COARSE) / 1'000'000;
+  return ReadClock(CLOCK_MONOTONIC_COARSE) / 1'000'000;
 }
 
 VirtualMemory::AddressRange LinuxVirtualMemory::RegionRange() const {
-  const ErrnoGuard guard;
 #if defined(__x86_64__)
   // The part that compiler-rt leaves to programs below its shadow
   // (tsan_platform.h: kLoAppMemEnd) and above it (asan_mapping.h: HighMem, and

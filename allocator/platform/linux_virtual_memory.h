@@ -1,4 +1,5 @@
-// VirtualMemory on Linux's mmap, munmap, madvise and mremap.
+// VirtualMemory on Linux's mmap, munmap, madvise and mremap, by number, but for
+// what tells of memory that goes back (libc_functions.h).
 //
 // Owns: the count of HAKMEM_FAIL_NTH. Called by: frontend (which makes the one
 // instance) and tests. Thread-safety: any thread. Usable before libc is
@@ -47,7 +48,14 @@ class LinuxVirtualMemory final : public VirtualMemory {
   AddressRange RegionRange() const override;
 
  private:
-  bool IsFiltered();
+  // What became of memory that was given back.
+  enum class Taking : std::uint8_t { kUnknown, kPages, kNone };
+
+  // Who tells which pages are in memory.
+  enum class Telling : std::uint8_t { kUnknown, kMincore, kPageMap, kNothing };
+
+  Telling WhatTells();
+  bool TakesPagesBack();
   bool IsRefusedByOrder();
   VmStatus MapNew(Address address, std::size_t bytes, int protection);
   VmStatus ReadPageMap(Address address, std::size_t bytes, std::uint64_t wanted,
@@ -55,9 +63,12 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
   std::uint64_t fail_nth_ = 0;
   bool fail_from_then_on_ = false;
-  // The process has a filter of system calls, for good. Written and read by who
-  // asks for resident pages.
-  std::atomic<bool> filtered_{false};
+  // Found out by the first that asks for resident pages; written and read by
+  // all that do.
+  std::atomic<Telling> telling_{Telling::kUnknown};
+  // Found out by the first that gives memory back; written and read by all that
+  // do.
+  std::atomic<Taking> taking_{Taking::kUnknown};
   // Whoever finds first that locked memory cannot be given back tells of it.
   std::atomic<bool> told_of_locked_{false};
   // Calls that asked for memory, while fail_nth_ is not 0: added to by every

@@ -14,6 +14,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
+#include "allocator/platform/call_filter.h"
 #include "allocator/platform/fake_sandbox.h"
 #include "gtest/gtest.h"
 
@@ -337,7 +338,8 @@ TEST_F(LinuxVirtualMemoryTest, FindsResidentPages) {
   EXPECT_FALSE(memory_.FindResident(Page(4), page_, resident).ok());
 }
 
-// Under a filter, which may kill for `mincore`, it is not called.
+// Under a filter that is there at the start, and may kill for `mincore` or the
+// question whether there is one, neither is called.
 TEST_F(LinuxVirtualMemoryTest, FindsResidentPagesUnderAFilter) {
   ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
   Fill(1, 1, 1);
@@ -350,9 +352,28 @@ TEST_F(LinuxVirtualMemoryTest, FindsResidentPagesUnderAFilter) {
   };
   EXPECT_EXIT(find_without_mincore({SYS_mincore}), testing::ExitedWithCode(0),
               "");
-  // Where it may not even be asked whether there is one.
   EXPECT_EXIT(find_without_mincore({SYS_mincore, SYS_prctl}),
               testing::ExitedWithCode(0), "");
+}
+
+// One that comes later may kill for all that glibc's malloc does not call.
+TEST_F(LinuxVirtualMemoryTest, AsksNothingOnceAFilterIsNoted) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
+  unsigned char pages[3] = {};
+  ASSERT_TRUE(memory_.FindResident(Page(0), 3 * page_, pages).ok());
+  const auto find = [&] {
+    NoteFilter();
+    if (!ForbidSystemCalls({SYS_mincore, SYS_prctl, SYS_openat, SYS_pread64,
+                            SYS_read, SYS_close, SYS_process_vm_readv},
+                           kKills)) {
+      _exit(0);
+    }
+    const bool told = memory_.FindResident(Page(0), 3 * page_, pages).ok() ||
+                      memory_.FindTouched(Page(0), 3 * page_, pages).ok() ||
+                      !memory_.Purge(Page(0), page_).ok();
+    _exit(told ? 1 : 0);
+  };
+  EXPECT_EXIT(find(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(LinuxVirtualMemoryTest, FindsTouchedPages) {

@@ -1,27 +1,29 @@
 #include "allocator/platform/mapping_probe.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
+#include "allocator/platform/auxiliary_vector.h"
 
 namespace hakmem {
 
 bool MappingsUsedUp() {
-  const ErrnoGuard guard;
-  const auto page = static_cast<std::size_t>(getpagesize());
+  const std::size_t page = KernelPageBytes();
   // A page that is in use: this code's. The usual answer is EEXIST.
   const auto here = reinterpret_cast<std::uintptr_t>(&MappingsUsedUp);
-  void* const got = mmap(
-      reinterpret_cast<void*>(here & ~(page - 1)), page, PROT_NONE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == MAP_FAILED) return errno == ENOMEM;
+  constexpr unsigned long kNoFile = ~0UL;
+  const long got = SystemCall(
+      SYS_mmap, here & ~(page - 1), page, PROT_NONE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+      kNoFile, 0);
+  if (const int error = ErrorOf(got); error != 0) return error == ENOMEM;
   // Linux before 4.17 has taken the address for a hint.
-  munmap(got, page);
+  SystemCall(SYS_munmap, got, page);
   return false;
 }
 

@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
+#include "allocator/platform/call_filter.h"
 
 namespace hakmem {
 
@@ -20,9 +20,7 @@ constexpr std::size_t kSmallestPageBytes = 4096;
 }  // namespace
 
 MemoryReader::~MemoryReader() {
-  if (fd_ < 0) return;
-  const ErrnoGuard guard;
-  syscall(SYS_close, fd_);
+  if (fd_ >= 0) SystemCall(SYS_close, fd_);
 }
 
 bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
@@ -31,23 +29,19 @@ bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
     std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
     return true;
   }
-  if (!by_kernel_) return false;
-  const ErrnoGuard guard;
+  if (!by_kernel_ || IsFilterNoted()) return false;
   if (!by_file_) {
     const iovec local = {to, bytes};
     const iovec remote = {reinterpret_cast<void*>(address), bytes};
-    // The sixth goes over the stack, where an int would leave half a word as
-    // it was.
-    constexpr unsigned long kNoFlags = 0;
-    if (process_ == 0) process_ = getpid();
-    const long got = syscall(SYS_process_vm_readv, process_, &local, 1, &remote,
-                             1, kNoFlags);
+    if (process_ == 0) process_ = SystemCall(SYS_getpid);
+    const long got =
+        SystemCall(SYS_process_vm_readv, process_, &local, 1, &remote, 1);
     if (got >= 0) return static_cast<std::size_t>(got) == bytes;
-    if (errno == EFAULT) return false;
+    if (got == -EFAULT) return false;
     // Containers' older seccomp filters say EPERM, kernels without it ENOSYS.
     by_file_ = true;
-    fd_ = static_cast<int>(
-        syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC));
+    fd_ = static_cast<int>(SystemCall(SYS_openat, AT_FDCWD, "/proc/self/mem",
+                                      O_RDONLY | O_CLOEXEC));
   }
   return ReadFromFile(address, to, bytes);
 }
@@ -55,7 +49,7 @@ bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
 bool MemoryReader::ReadFromFile(std::uintptr_t address, void* to,
                                 std::size_t bytes) {
   if (fd_ < 0) return false;
-  const long got = syscall(SYS_pread64, fd_, to, bytes, address);
+  const long got = SystemCall(SYS_pread64, fd_, to, bytes, address);
   return got >= 0 && static_cast<std::size_t>(got) == bytes;
 }
 

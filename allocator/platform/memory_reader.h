@@ -45,7 +45,7 @@ class MemoryReader {
   // /proc/self/mem.
   bool by_file_ = false;
   int fd_ = -1;
-  int process_ = 0;  // this one; 0: not asked yet
+  long process_ = 0;  // this one; 0: not asked yet
 };
 
 }  // namespace hakmem

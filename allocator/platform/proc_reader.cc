@@ -2,20 +2,19 @@
 
 #include <fcntl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "allocator/base/raw_print.h"
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
+#include "allocator/platform/call_filter.h"
 
 namespace hakmem {
 
-// System calls go by number, because libc's functions are cancellation points.
-
 int ProcReader::Open(const char* path, int& error_number) const {
-  const ErrnoGuard guard;
+  error_number = EPERM;
+  if (IsFilterNoted()) return -1;
   char full[kMaxPathBytes];
   const std::size_t root_length = std::strlen(root_);
   const std::size_t length = std::strlen(path);
@@ -27,11 +26,12 @@ int ProcReader::Open(const char* path, int& error_number) const {
   std::memcpy(full + root_length, path, length + 1);
   long fd = -1;
   do {
-    fd = syscall(SYS_openat, AT_FDCWD, full, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  } while (fd < 0 && errno == EINTR);
-  error_number = fd < 0 ? errno : 0;
+    fd =
+        SystemCall(SYS_openat, AT_FDCWD, full, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  } while (fd == -EINTR);
+  error_number = ErrorOf(fd);
   NoteError(error_number);
-  return static_cast<int>(fd);
+  return error_number == 0 ? static_cast<int>(fd) : -1;
 }
 
 void ProcReader::NoteError(int error_number) const {
@@ -50,12 +50,10 @@ LineReader::LineReader(const ProcReader& files, const char* path)
     : fd_(files.Open(path, error_number_)) {}
 
 LineReader::~LineReader() {
-  const ErrnoGuard guard;
-  if (fd_ >= 0) syscall(SYS_close, fd_);
+  if (fd_ >= 0) SystemCall(SYS_close, fd_);
 }
 
 bool LineReader::Fill() {
-  const ErrnoGuard guard;
   if (fd_ < 0) return false;
   if (begin_ > 0) {
     std::memmove(buffer_, buffer_ + begin_, end_ - begin_);
@@ -64,9 +62,9 @@ bool LineReader::Fill() {
   }
   long got = 0;
   do {
-    got = syscall(SYS_read, fd_, buffer_ + end_, sizeof(buffer_) - end_);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) error_number_ = errno;
+    got = SystemCall(SYS_read, fd_, buffer_ + end_, sizeof(buffer_) - end_);
+  } while (got == -EINTR);
+  if (got < 0) error_number_ = ErrorOf(got);
   if (got <= 0) return false;
   end_ += static_cast<std::size_t>(got);
   bytes_read_ += static_cast<std::uint64_t>(got);

@@ -3,14 +3,18 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
 
 namespace hakmem {
 namespace {
+
+// The kernel's set of signals: signal s is bit s - 1.
+using Mask = std::uint64_t;
+constexpr Mask BitOf(int signal) { return Mask{1} << (signal - 1); }
 
 // Keeps a write to a pipe without readers, or beyond the longest that a file
 // may be (RLIMIT_FSIZE), from ending the program: SIGPIPE and SIGXFSZ are held
@@ -18,51 +22,43 @@ namespace {
 class WriteSignalHolder {
  public:
   WriteSignalHolder() {
-    sigset_t both;
-    sigemptyset(&both);
-    sigaddset(&both, SIGPIPE);
-    sigaddset(&both, SIGXFSZ);
-    sigemptyset(&pending_);
-    held_ = pthread_sigmask(SIG_BLOCK, &both, &before_) == 0;
+    constexpr Mask kBoth = BitOf(SIGPIPE) | BitOf(SIGXFSZ);
+    held_ = SystemCall(SYS_rt_sigprocmask, SIG_BLOCK, &kBoth, &before_,
+                       sizeof(Mask)) == 0;
     // Where the program lets them come, none can be waiting.
-    if (held_ && (sigismember(&before_, SIGPIPE) == 1 ||
-                  sigismember(&before_, SIGXFSZ) == 1)) {
-      sigpending(&pending_);
+    if (held_ && (before_ & kBoth) != 0) {
+      SystemCall(SYS_rt_sigpending, &pending_, sizeof(Mask));
     }
   }
   ~WriteSignalHolder() {
-    if (held_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (!held_) return;
+    SystemCall(SYS_rt_sigprocmask, SIG_SETMASK, &before_, 0, sizeof(Mask));
   }
   WriteSignalHolder(const WriteSignalHolder&) = delete;
   WriteSignalHolder& operator=(const WriteSignalHolder&) = delete;
 
   void TakeAway(int signal) const {
-    if (!held_ || sigismember(&pending_, signal) == 1) return;
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, signal);
+    const Mask only = BitOf(signal);
+    if (!held_ || (pending_ & only) != 0) return;
     constexpr timespec kNow = {};
-    // By number: sigtimedwait() is a cancellation point.
-    syscall(SYS_rt_sigtimedwait, &only, nullptr, &kNow, kKernelSignalBytes);
+    SystemCall(SYS_rt_sigtimedwait, &only, 0, &kNow, sizeof(Mask));
   }
 
  private:
-  static constexpr std::size_t kKernelSignalBytes = _NSIG / 8;
-  sigset_t before_;
-  sigset_t pending_;  // before the write
+  Mask before_ = 0;
+  Mask pending_ = 0;  // before the write
   bool held_ = false;
 };
 
 }  // namespace
 
 std::size_t WriteOnce(int fd, std::string_view text, int& error_number) {
-  const ErrnoGuard guard;
   const WriteSignalHolder holder;
   long written = 0;
   do {
-    written = syscall(SYS_write, fd, text.data(), text.size());
-  } while (written < 0 && errno == EINTR);
-  error_number = written < 0 ? errno : EIO;
+    written = SystemCall(SYS_write, fd, text.data(), text.size());
+  } while (written == -EINTR);
+  error_number = written < 0 ? ErrorOf(written) : EIO;
   if (error_number == EPIPE) holder.TakeAway(SIGPIPE);
   if (error_number == EFBIG) holder.TakeAway(SIGXFSZ);
   return written < 0 ? 0 : static_cast<std::size_t>(written);

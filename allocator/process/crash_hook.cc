@@ -9,6 +9,7 @@
 #include <atomic>
 #include <initializer_list>
 
+#include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/process/default_action.h"
 #include "allocator/process/process.h"
@@ -52,7 +53,7 @@ void WaitForRunner(Runner runner) {
   for (int i = 0; i < kSteps; ++i) {
     // acquire: pairs with the release in RunCrashHooks.
     if (g_done.load(std::memory_order_acquire) == runner) return;
-    syscall(SYS_nanosleep, &kStep, nullptr);
+    SystemCall(SYS_nanosleep, &kStep, nullptr);
   }
 }
 
@@ -118,7 +119,7 @@ void InstallCrashHook(CrashHook hook, CrashSignals signals) {
 }
 
 void RunCrashHooks(const CrashSite& site) {
-  const Runner self = static_cast<Runner>(getpid()) << 32 |
+  const Runner self = static_cast<Runner>(ProcessId()) << 32 |
                       static_cast<std::uint32_t>(ThreadId());
   Runner first = g_runner.load(std::memory_order_relaxed);
   do {

@@ -3,8 +3,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
 #include "allocator/process/process.h"
+#include "allocator/process/signals.h"
 
 namespace hakmem {
 namespace {
@@ -21,15 +22,12 @@ bool ComesAgain(int signal, const siginfo_t& info) {
 }  // namespace
 
 void TakeDefaultAction(int signal, const siginfo_t& info) {
-  const ErrnoGuard guard;
-  struct sigaction action = {};
-  action.sa_handler = SIG_DFL;
-  sigaction(signal, &action, nullptr);
+  SetDefaultAction(signal);
   // Returning does a faulting instruction again, which now ends the process.
   if (ComesAgain(signal, info)) return;
   siginfo_t as_it_was = info;
-  if (syscall(SYS_rt_tgsigqueueinfo, getpid(), ThreadId(), signal,
-              &as_it_was) != 0) {
+  if (SystemCall(SYS_rt_tgsigqueueinfo, ProcessId(), ThreadId(), signal,
+                 &as_it_was) != 0) {
     SignalThread(signal);
   }
 }

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/process/process.h"
 
@@ -46,8 +47,7 @@ bool LockFile(int fd, int tries) {
     whole.l_whence = SEEK_SET;
     if (fcntl(fd, F_OFD_SETLK, &whole) == 0) return true;
     if (errno != EAGAIN && errno != EACCES) return false;
-    // By number: nanosleep() is a cancellation point.
-    syscall(SYS_nanosleep, &kPause, nullptr);
+    SystemCall(SYS_nanosleep, &kPause, nullptr);
   }
   return false;
 }

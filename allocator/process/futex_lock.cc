@@ -3,9 +3,8 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
 
 namespace hakmem {
 
@@ -14,8 +13,10 @@ namespace {
 // Our critical sections take well under a microsecond, the way through the
 // kernel several.
 constexpr int kSpins = 100;
-// Some ten microseconds where nobody else wants the processor.
-constexpr int kYields = 100;
+// How often who has been woken is given a moment.
+constexpr int kMoments = 4;
+constexpr timespec kMoment = {.tv_sec = 0, .tv_nsec = 10'000};
+constexpr timespec kShortly = {.tv_sec = 0, .tv_nsec = 50'000};
 
 void Pause() {
 #if defined(__x86_64__)
@@ -25,11 +26,11 @@ void Pause() {
 #endif
 }
 
-long Futex(std::atomic<std::uint32_t>& word, int operation,
-           std::uint32_t value) {
+long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* at_most = nullptr) {
   static_assert(sizeof(word) == sizeof(std::uint32_t));
-  return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value,
-                 nullptr, nullptr, 0);
+  return SystemCall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value,
+                    at_most);
 }
 
 }  // namespace
@@ -72,7 +73,6 @@ bool FutexLock::Spin() {
 // Takes the lock as `holder`, with kContended, since this thread cannot know
 // whether it was the only one that waited; at worst Unlock wakes nobody.
 void FutexLock::Wait(std::uint32_t holder) {
-  const ErrnoGuard guard;
   for (;;) {
     std::uint32_t state = state_.load(std::memory_order_relaxed);
     if (state == kFree) {
@@ -101,7 +101,6 @@ void FutexLock::WakeOne() {
   if ((state_.exchange(kFree, std::memory_order_release) & kContended) == 0) {
     return;
   }
-  const ErrnoGuard guard;
   Futex(state_, FUTEX_WAKE, 1);
 }
 
@@ -115,9 +114,8 @@ void FutexLock::UnlockForOthers() {
       (state_.load(std::memory_order_relaxed) & kContended) != 0;
   Unlock();
   if (!contended) return;
-  const ErrnoGuard guard;
-  for (int yields = 0; yields < kYields && !IsHeld(); ++yields) {
-    syscall(SYS_sched_yield);
+  for (int i = 0; i < kMoments && !IsHeld(); ++i) {
+    Futex(state_, FUTEX_WAIT, kFree, &kMoment);
   }
 }
 
@@ -160,10 +158,10 @@ std::uint32_t FutexLock::NewName() {
 }
 
 void SleepShortly() {
-  const ErrnoGuard guard;
-  // By number, because nanosleep() is a cancellation point.
-  const timespec duration = {.tv_sec = 0, .tv_nsec = 50'000};
-  syscall(SYS_nanosleep, &duration, nullptr);
+  // Nobody wakes it. Not nanosleep, which a program may have left itself less
+  // than what libc's malloc needs (docs/system_calls.md).
+  std::atomic<std::uint32_t> word{0};
+  Futex(word, FUTEX_WAIT, 0, &kShortly);
 }
 
 }  // namespace hakmem

@@ -3,21 +3,19 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
 
 namespace hakmem {
 
 void GatedLock::WaitAtGate() {
-  const ErrnoGuard guard;
   for (;;) {
     // seq_cst: pairs with the store in CloseGate, and the one in OpenGate.
     const std::uint32_t gate = gate_.load(std::memory_order_seq_cst);
     if (gate == 0 || gate == FutexLock::Self()) return;
     lock_.Unlock();
     // Returns at once when the gate has been opened meanwhile.
-    syscall(SYS_futex, &gate_, FUTEX_WAIT_PRIVATE, gate, nullptr, nullptr, 0);
+    SystemCall(SYS_futex, &gate_, FUTEX_WAIT_PRIVATE, gate);
     lock_.Lock();
   }
 }
@@ -29,11 +27,10 @@ void GatedLock::CloseGate() {
 }
 
 void GatedLock::OpenGate() {
-  const ErrnoGuard guard;
   // release: pairs with the loads in Lock and TryLock, whose threads see what
   // the forking thread did meanwhile.
   gate_.store(0, std::memory_order_release);
-  syscall(SYS_futex, &gate_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  SystemCall(SYS_futex, &gate_, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 }  // namespace hakmem

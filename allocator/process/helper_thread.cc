@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/process/process.h"
 
@@ -39,10 +40,9 @@ void* Run(void* argument) {
 bool MayBeFirstThread() {
   const int thread_id = ThreadId();
   if (thread_id >= 0) return thread_id == ProcessId();
-  const ErrnoGuard guard;
   char link[64];
-  const long bytes = syscall(SYS_readlinkat, AT_FDCWD, "/proc/thread-self",
-                             link, sizeof(link));
+  const long bytes = SystemCall(SYS_readlinkat, AT_FDCWD, "/proc/thread-self",
+                                link, sizeof(link));
   if (bytes <= 0) return true;
   // PROCESS/task/THREAD, whatever namespace has the numbers.
   std::string_view thread(link, static_cast<std::size_t>(bytes));
@@ -105,12 +105,10 @@ bool SleepAsHelper(std::uint64_t ms) {
 }
 
 void SleepMs(std::uint64_t ms) {
-  const ErrnoGuard guard;
   const timespec duration = {
       .tv_sec = static_cast<time_t>(ms / 1000),
       .tv_nsec = static_cast<long>(ms % 1000) * 1'000'000};
-  // By number, because nanosleep() is a cancellation point.
-  syscall(SYS_nanosleep, &duration, nullptr);
+  SystemCall(SYS_nanosleep, &duration, nullptr);
 }
 
 }  // namespace hakmem

@@ -113,7 +113,8 @@ int StatusOfHelpersAlone(bool (*prepare)()) {
 // A process ends when its last thread does, and a helper is none.
 TEST(HelperThreadTest, DoesNotKeepAProcess) {
   if (kThreadSanitizer) GTEST_SKIP() << "it has a thread of its own";
-  ASSERT_TRUE(InstallThreadExitHook([](void*) { NoteThreadExit(); }));
+  ASSERT_EQ(InstallThreadExitHook([](void*) { NoteThreadExit(); }),
+            HookState::kInstalled);
   const int status = StatusOfHelpersAlone([] { return true; });
   // LeakSanitizer looks at a child that ends, and has an exit code of its own.
   EXPECT_TRUE(kAddressSanitizer ? WIFEXITED(status) : status == 0) << status;
@@ -122,7 +123,8 @@ TEST(HelperThreadTest, DoesNotKeepAProcess) {
 // As in a root without /proc.
 TEST(HelperThreadTest, DoesNotKeepAProcessWhoseThreadsCannotBeCounted) {
   if (kThreadSanitizer) GTEST_SKIP() << "it has a thread of its own";
-  ASSERT_TRUE(InstallThreadExitHook([](void*) { NoteThreadExit(); }));
+  ASSERT_EQ(InstallThreadExitHook([](void*) { NoteThreadExit(); }),
+            HookState::kInstalled);
   int status =
       StatusOfHelpersAlone([] { return ForbidSystemCalls({SYS_newfstatat}); });
   EXPECT_TRUE(kAddressSanitizer ? WIFEXITED(status) : status == 0) << status;

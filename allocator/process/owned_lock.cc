@@ -2,15 +2,13 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
 #include "allocator/process/futex_lock.h"
 
 namespace hakmem {
 
 bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  const ErrnoGuard guard;
   // Not the kernel's thread id, which a filter of system calls may refuse.
   FutexLock::Identify();
   const std::uint32_t self = FutexLock::Self();
@@ -30,8 +28,7 @@ bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
                                         std::memory_order_relaxed)) {
       continue;
     }
-    syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, found | kContended, nullptr,
-            nullptr, 0);
+    SystemCall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, found | kContended);
     // Others may wait beside this thread.
     mine = self | kContended;
   }
@@ -40,8 +37,7 @@ bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void OwnedLock::Unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   // release: pairs with the acquire in Lock.
   if ((state_.exchange(0, std::memory_order_release) & kContended) == 0) return;
-  const ErrnoGuard guard;
-  syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  SystemCall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1);
 }
 
 }  // namespace hakmem

@@ -12,21 +12,14 @@
 #include <cstdint>
 #include <cstring>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
+#include "allocator/platform/auxiliary_vector.h"
+#include "allocator/platform/call_filter.h"
 #include "allocator/platform/write_once.h"
 #include "allocator/process/crash_hook.h"
-
-#if defined(__GLIBC__)
-// Exported by the loader, in no header: where the kernel put the count of the
-// arguments, and behind it these, null, and the environment.
-// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
-extern "C" [[gnu::weak]] void* __libc_stack_end;
-#endif
+#include "allocator/process/signals.h"
 
 namespace hakmem {
-
-// System calls go by number where libc's function is a cancellation point: a
-// cancelled thread must not unwind out of the allocator.
 
 int TryWriteFd(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -48,35 +41,29 @@ int Open(const char* path, FileReaders readers, int more_flags,
       O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
   long fd = -1;
   do {
-    fd = syscall(SYS_openat, AT_FDCWD, path, kFlags | more_flags, readers);
-  } while (fd < 0 && errno == EINTR);
-  error_number = fd < 0 ? errno : 0;
-  return static_cast<int>(fd);
+    fd = SystemCall(SYS_openat, AT_FDCWD, path, kFlags | more_flags, readers);
+  } while (fd == -EINTR);
+  error_number = ErrorOf(fd);
+  return error_number == 0 ? static_cast<int>(fd) : -1;
 }
 
 }  // namespace
 
 int OpenForAppend(const char* path, FileReaders readers, int& error_number) {
-  const ErrnoGuard guard;
   return Open(path, readers, 0, error_number);
 }
 
 int OpenForReport(const char* path, int& error_number) {
-  const ErrnoGuard guard;
   const int fd = Open(path, FileReaders::kOwner, O_NONBLOCK, error_number);
   // What is written waits for a reader that is slow.
-  if (fd >= 0) syscall(SYS_fcntl, fd, F_SETFL, O_APPEND);
+  if (fd >= 0) SystemCall(SYS_fcntl, fd, F_SETFL, O_APPEND);
   return fd;
 }
 
-void CloseFd(int fd) {
-  const ErrnoGuard guard;
-  syscall(SYS_close, fd);
-}
+void CloseFd(int fd) { SystemCall(SYS_close, fd); }
 
 bool CurrentFolder(std::span<char> path) {
-  const ErrnoGuard guard;
-  return syscall(SYS_getcwd, path.data(), path.size()) > 0 && path[0] == '/';
+  return SystemCall(SYS_getcwd, path.data(), path.size()) > 0 && path[0] == '/';
 }
 
 const char* ErrorWords(int error_number) {
@@ -92,25 +79,17 @@ const char* ErrorWords(int error_number) {
 
 namespace {
 
+// A program's functions in .preinit_array run before libc knows it.
 char** Environment() {
-#if defined(__GLIBC__)
-  // A program's functions in .preinit_array run before libc knows it.
-  if (environ == nullptr && &__libc_stack_end != nullptr &&
-      __libc_stack_end != nullptr) {
-    char** const start = static_cast<char**>(__libc_stack_end);
-    return start + *static_cast<const std::intptr_t*>(__libc_stack_end) + 2;
-  }
-#endif
-  return environ;
+  return environ == nullptr ? FirstEnvironment() : environ;
 }
 
 }  // namespace
 
 void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
                       void* context) {
-  const ErrnoGuard guard;
   char** const environment = Environment();
-  if (environment == nullptr || getauxval(AT_SECURE) != 0) return;
+  if (environment == nullptr || AuxiliaryValue(AT_SECURE) != 0) return;
   for (char** entry = environment; *entry != nullptr; ++entry) {
     if (std::strncmp(*entry, prefix.data(), prefix.size()) != 0) continue;
     const char* const equals = std::strchr(*entry, '=');
@@ -120,17 +99,15 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
   }
 }
 
-int ProcessId() { return getpid(); }
+int ProcessId() { return static_cast<int>(SystemCall(SYS_getpid)); }
 
 // Asked of the kernel: in a child of vfork musl's gettid is the parent's.
-int ThreadId() {
-  const ErrnoGuard guard;
-  return static_cast<int>(syscall(SYS_gettid));
-}
+int ThreadId() { return static_cast<int>(SystemCall(SYS_gettid)); }
+
+int KnownThreadId() { return IsFilterNoted() ? 0 : ThreadId(); }
 
 void SignalThread(int signal) {
-  const ErrnoGuard guard;
-  syscall(SYS_tgkill, getpid(), ThreadId(), signal);
+  SystemCall(SYS_tgkill, ProcessId(), ThreadId(), signal);
 }
 
 void ProgramName(char (&name)[64]) {
@@ -145,9 +122,8 @@ void ProgramName(char (&name)[64]) {
 }
 
 void ThreadName(char (&name)[16]) {
-  const ErrnoGuard guard;
   name[0] = '\0';
-  prctl(PR_GET_NAME, name);
+  SystemCall(SYS_prctl, PR_GET_NAME, name);
 }
 
 void AbortProcess() {
@@ -156,17 +132,12 @@ void AbortProcess() {
   RunCrashHooks(site);
   // Another thread may install its handler in between; so more than once.
   for (int attempts = 0; attempts < 3; ++attempts) {
-    struct sigaction action = {};
-    action.sa_handler = SIG_DFL;
-    sigaction(SIGABRT, &action, nullptr);
-    sigset_t abort_only;
-    sigemptyset(&abort_only);
-    sigaddset(&abort_only, SIGABRT);
-    pthread_sigmask(SIG_UNBLOCK, &abort_only, nullptr);
+    SetDefaultAction(SIGABRT);
+    UnblockSignal(SIGABRT);
     SignalThread(SIGABRT);
   }
   // The first process of a container is immune to its own signals.
-  _exit(128 + SIGABRT);
+  for (;;) SystemCall(SYS_exit_group, 128 + SIGABRT);
 }
 
 }  // namespace hakmem

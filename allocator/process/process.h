@@ -49,6 +49,9 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
 int ProcessId();
 // The kernel's thread id.
 int ThreadId();
+// The same for what is only written down; 0 where a filter of system calls may
+// refuse to tell.
+int KnownThreadId();
 // Sends `signal` to the calling thread.
 void SignalThread(int signal);
 // The program's name, cut to fit: as it was started if libc knows by now, else

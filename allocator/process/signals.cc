@@ -3,9 +3,8 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
 
 namespace hakmem {
 namespace {
@@ -24,9 +23,8 @@ constexpr SignalMask kNeverHeld =
 
 // Not libc's function, which would not change the set of its own signals.
 SignalMask Exchange(int how, SignalMask mask) {
-  const ErrnoGuard guard;
   SignalMask before = 0;
-  syscall(SYS_rt_sigprocmask, how, &mask, &before, sizeof(mask));
+  SystemCall(SYS_rt_sigprocmask, how, &mask, &before, sizeof(mask));
   return before;
 }
 
@@ -35,6 +33,14 @@ SignalMask Exchange(int how, SignalMask mask) {
 SignalMask HoldSignals() { return Exchange(SIG_BLOCK, ~kNeverHeld); }
 
 void RestoreSignals(SignalMask before) { Exchange(SIG_SETMASK, before); }
+
+void SetDefaultAction(int signal) {
+  // The kernel's struct sigaction: a handler, flags, what returns, a mask.
+  constexpr unsigned long kDefault[4] = {};
+  SystemCall(SYS_rt_sigaction, signal, kDefault, 0, sizeof(SignalMask));
+}
+
+void UnblockSignal(int signal) { Exchange(SIG_UNBLOCK, BitOf(signal)); }
 
 bool HasReportStack(const void* context) {
   // As it was when the signal came: SS_AUTODISARM takes it away since.

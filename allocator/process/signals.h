@@ -17,6 +17,10 @@ using SignalMask = std::uint64_t;
 SignalMask HoldSignals();
 void RestoreSignals(SignalMask before);
 
+// For the end of the process: the signal has its default action, and comes.
+void SetDefaultAction(int signal);
+void UnblockSignal(int signal);
+
 // What a report needs of the stack that it is made on, below the handler of a
 // signal. A stack for handlers of 16 KiB has as much (of 20 KiB on ARM64, whose
 // kernel takes 4 KiB more).

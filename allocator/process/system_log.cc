@@ -4,13 +4,12 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <syslog.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "allocator/base/raw_print.h"
-#include "allocator/platform/errno_guard.h"
+#include "allocator/base/system_call.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -23,27 +22,23 @@ int SendLine(int fd, std::string_view line) {
   message.SignedDecimal(ProcessId()).Text("]: ").Text(line);
   const std::string_view text = message.text();
   for (;;) {
-    const long sent = syscall(SYS_sendto, fd, text.data(), text.size(),
-                              MSG_NOSIGNAL, nullptr, 0);
-    if (sent >= 0) return 0;
-    if (errno != EINTR) return errno;
+    const long sent =
+        SystemCall(SYS_sendto, fd, text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent != -EINTR) return ErrorOf(sent);
   }
 }
 
 }  // namespace
 
 int SendToSystemLog(const char* socket_path, std::string_view text) {
-  const ErrnoGuard guard;
   const auto fd = static_cast<int>(
-      syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (fd < 0) return errno;
+      SystemCall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (fd < 0) return -fd;
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, socket_path, sizeof(address.sun_path) - 1);
-  int error_number = 0;
-  if (syscall(SYS_connect, fd, &address, sizeof(address)) != 0) {
-    error_number = errno;
-  }
+  int error_number =
+      ErrorOf(SystemCall(SYS_connect, fd, &address, sizeof(address)));
   while (error_number == 0 && !text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     error_number = SendLine(fd, line);

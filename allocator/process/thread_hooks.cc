@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 #include "allocator/base/compiler.h"
 
 #if defined(__GLIBC__)
@@ -17,17 +19,18 @@ namespace {
 
 using ThreadExitHook = void (*)(void* argument);
 
-// Written by InstallThreadExitHook, which its caller serialises with every use;
-// read by all threads.
-constinit ThreadExitHook g_hook = nullptr;
-constinit pthread_key_t g_key = 0;
+// Written by whoever comes first, with the same value by all.
+constinit std::atomic<ThreadExitHook> g_hook{nullptr};
+// Plus one; 0: there is none. Written once, read by all threads.
+constinit std::atomic<pthread_key_t> g_key{0};
 
+constinit thread_local bool t_creates_key HAK_TLS_INITIAL_EXEC = false;
 // Whether the hook has run in this thread.
 constinit thread_local bool t_has_run HAK_TLS_INITIAL_EXEC = false;
 
 void OnExit(void* argument) {
   t_has_run = true;
-  g_hook(argument);
+  g_hook.load(std::memory_order_relaxed)(argument);
 }
 
 // In each round glibc goes through the keys by number. The values of the first
@@ -37,8 +40,8 @@ void OnExit(void* argument) {
 // higher key before it has allocated.
 constexpr pthread_key_t kBestKey = 31;
 
-// glibc gives the lowest number that is free.
-bool CreateKey() {
+// glibc gives the lowest number that is free. False: there is none.
+bool CreateBestKey(pthread_key_t& key) {
   pthread_key_t keys[kBestKey + 1];
   unsigned count = 0;
   while (count <= kBestKey && pthread_key_create(&keys[count], &OnExit) == 0) {
@@ -50,20 +53,41 @@ bool CreateKey() {
   for (unsigned i = 0; i < count; ++i) {
     if (i != best) pthread_key_delete(keys[i]);
   }
-  g_key = keys[best];
+  key = keys[best];
   return true;
+}
+
+// Under no lock: what stands before libc's function may allocate, and so come
+// back here, or wait for another thread. Of two keys one is enough.
+HookState CreateKey() {
+  if (t_creates_key) return HookState::kInTheMaking;
+  t_creates_key = true;
+  pthread_key_t key = 0;
+  bool is_there = CreateBestKey(key);
+  if (is_there) {
+    pthread_key_t expected = 0;
+    if (!g_key.compare_exchange_strong(expected, key + 1,
+                                       std::memory_order_relaxed)) {
+      pthread_key_delete(key);
+    }
+  } else {
+    is_there = g_key.load(std::memory_order_relaxed) != 0;
+  }
+  t_creates_key = false;
+  return is_there ? HookState::kInstalled : HookState::kRefused;
 }
 
 }  // namespace
 
-bool InstallThreadExitHook(ThreadExitHook hook) {
-  if (g_hook == nullptr && !CreateKey()) return false;
-  g_hook = hook;
-  return true;
+HookState InstallThreadExitHook(ThreadExitHook hook) {
+  g_hook.store(hook, std::memory_order_relaxed);
+  if (g_key.load(std::memory_order_relaxed) != 0) return HookState::kInstalled;
+  return CreateKey();
 }
 
 bool ArmThreadExit(void* argument) {
-  return !t_has_run && pthread_setspecific(g_key, argument) == 0;
+  const pthread_key_t key = g_key.load(std::memory_order_relaxed) - 1;
+  return !t_has_run && pthread_setspecific(key, argument) == 0;
 }
 
 bool InstallForkHooks(void (*prepare)(), void (*parent)(), void (*child)()) {

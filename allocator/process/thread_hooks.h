@@ -1,19 +1,24 @@
 // Hooks into a thread's exit and into fork.
 //
 // Owns: one pthread key and the process's fork handlers. Called by: frontend.
-// Thread-safety: install once, before a second thread exists or under the
-// caller's lock; ArmThreadExit from any thread.
+// Thread-safety: any thread, with none of the allocator's locks held: what
+// stands before libc's functions may allocate, and wait.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_THREAD_HOOKS_H_
 #define HAKMEM_ALLOCATOR_PROCESS_THREAD_HOOKS_H_
 
 namespace hakmem {
 
+enum class HookState {
+  kInstalled,
+  kRefused,      // libc has no key left
+  kInTheMaking,  // by this thread: libc allocates, and so comes back here
+};
+
 // Sets what runs when a thread that called ArmThreadExit exits. It runs in the
 // first round of thread-specific destructors that finds the thread armed, after
 // those of the first 31 keys: which round that is cannot be known, and it may
-// be libc's last. Returns false when libc has no key left. May be called again
-// with the same hook.
-bool InstallThreadExitHook(void (*hook)(void* argument));
+// be libc's last. May be called again with the same hook.
+HookState InstallThreadExitHook(void (*hook)(void* argument));
 
 // Makes the hook run with `argument` (not null) at this thread's exit, once.
 // May allocate through malloc. Returns false when libc refused or the hook has

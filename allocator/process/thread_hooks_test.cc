@@ -63,7 +63,9 @@ const ForeignKey* g_foreign = nullptr;
 
 class ThreadHooksTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(InstallThreadExitHook(&Hook)); }
+  void SetUp() override {
+    ASSERT_EQ(InstallThreadExitHook(&Hook), HookState::kInstalled);
+  }
 
   // What the destructors of a thread did that ran `body`.
   template <typename Body>
@@ -79,7 +81,7 @@ class ThreadHooksTest : public testing::Test {
 };
 
 TEST_F(ThreadHooksTest, InstallingAgainChangesNothing) {
-  EXPECT_TRUE(InstallThreadExitHook(&Hook));
+  EXPECT_EQ(InstallThreadExitHook(&Hook), HookState::kInstalled);
   EXPECT_EQ(Run([] { EXPECT_TRUE(ArmThreadExit(&g_first)); }), "H1");
 }
 

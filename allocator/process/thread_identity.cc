@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "allocator/base/compiler.h"
+#include "allocator/platform/call_filter.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -17,7 +18,7 @@ constinit thread_local Known t_known HAK_TLS_INITIAL_EXEC;
 }  // namespace
 
 ThreadIdentity CurrentIdentity(std::uint64_t now_ns) {
-  if (now_ns < t_known.until_ns) return t_known.identity;
+  if (now_ns < t_known.until_ns || IsFilterNoted()) return t_known.identity;
   ThreadIdentity identity = {.process_id = ProcessId(),
                              .thread_id = ThreadId()};
   ThreadName(identity.thread_name);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "allocator/base/raw_print.h"
+#include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/process/descriptor.h"
 #include "allocator/process/process.h"
@@ -21,8 +22,8 @@ int OpenExisting(const char* path, int access) {
   constexpr int kFlags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
   long fd = -1;
   do {
-    fd = syscall(SYS_openat, AT_FDCWD, path, access | kFlags);
-  } while (fd < 0 && errno == EINTR);
+    fd = SystemCall(SYS_openat, AT_FDCWD, path, access | kFlags);
+  } while (fd == -EINTR);
   return static_cast<int>(fd);
 }
 
@@ -38,7 +39,7 @@ bool MayEmpty(const char* path, const struct stat& status,
   struct stat read;
   const bool is_trace = fstat(fd, &read) == 0 && read.st_dev == status.st_dev &&
                         read.st_ino == status.st_ino &&
-                        syscall(SYS_pread64, fd, start, magic.size(), 0) ==
+                        SystemCall(SYS_pread64, fd, start, magic.size(), 0) ==
                             static_cast<long>(magic.size()) &&
                         std::memcmp(start, magic.data(), magic.size()) == 0;
   CloseFd(fd);

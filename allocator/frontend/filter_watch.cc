@@ -1,0 +1,41 @@
+// prctl, as far as a program's library reaches it: sees a filter of system
+// calls come (platform/call_filter.h). libseccomp, too, calls it before its
+// filter holds, to give up new privileges.
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "allocator/base/compiler.h"
+#include "allocator/base/system_call.h"
+#include "allocator/platform/call_filter.h"
+
+namespace hakmem {
+namespace {
+
+// As the C library has declared it: they differ.
+constexpr bool kPrctlIsNoexcept = noexcept(prctl(0));
+
+}  // namespace
+}  // namespace hakmem
+
+// Weak: in a program without a dynamic linker, libc's own may stand beside it.
+extern "C" [[gnu::weak]] HAK_EXPORT int prctl(int option, ...) noexcept(
+    hakmem::kPrctlIsNoexcept) {
+  va_list list;
+  va_start(list, option);
+  unsigned long words[4];
+  for (unsigned long& word : words) word = va_arg(list, unsigned long);
+  va_end(list);
+  if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) {
+    hakmem::NoteFilter();
+  }
+  const long answer = hakmem::SystemCall(SYS_prctl, option, words[0], words[1],
+                                         words[2], words[3]);
+  const int error_number = hakmem::ErrorOf(answer);
+  if (error_number == 0) return static_cast<int>(answer);
+  errno = error_number;
+  return -1;
+}

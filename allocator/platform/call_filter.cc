@@ -1,0 +1,7 @@
+#include "allocator/platform/call_filter.h"
+
+namespace hakmem {
+
+constinit std::atomic<bool> g_filter_noted{false};
+
+}  // namespace hakmem

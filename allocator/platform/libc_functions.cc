@@ -1,0 +1,118 @@
+#include "allocator/platform/libc_functions.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <atomic>
+#include <cerrno>
+
+#if defined(__GLIBC__)
+#include <gnu/lib-names.h>
+#endif
+
+#include "allocator/base/sanitizer.h"
+#include "allocator/base/system_call.h"
+#include "allocator/platform/errno_guard.h"
+#include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/platform/next_dlopen.h"
+
+namespace hakmem {
+namespace {
+
+using Unmap = int (*)(void*, std::size_t);
+using Advise = int (*)(void*, std::size_t, int);
+using Clock = int (*)(clockid_t, timespec*);
+
+// By the library's table of addresses, which those who listen may change.
+int UnmapByName(void* begin, std::size_t bytes) { return munmap(begin, bytes); }
+int AdviseByName(void* begin, std::size_t bytes, int advice) {
+  return madvise(begin, bytes, advice);
+}
+
+// A sanitizer's functions stand before libc's, and must hear of what goes.
+constexpr bool kAlwaysByName = kAddressSanitizer || kThreadSanitizer;
+
+// Null: the kernel is called by number. Written once, at the start, and sealed;
+// read by all threads.
+struct alignas(kSealedBytes) Functions {
+  std::atomic<Unmap> unmap{kAlwaysByName ? &UnmapByName : nullptr};
+  std::atomic<Advise> advise{kAlwaysByName ? &AdviseByName : nullptr};
+  std::atomic<Clock> clock{nullptr};
+};
+constinit Functions g_functions;
+
+#if defined(__GLIBC__)
+constexpr const char* kLibc = LIBC_SO;
+#else
+constexpr const char* kLibc = "libc.so";  // musl's loader takes it for itself
+#endif
+
+// libc's own, if another stands before it. A program without a dynamic linker
+// has what it was linked with.
+template <typename Function>
+Function Choose(void* libc, const char* name, Function first,
+                Function by_name) {
+  void* const own = libc == nullptr ? nullptr : dlsym(libc, name);
+  return own == nullptr || own == reinterpret_cast<void*>(first)
+             ? by_name
+             : reinterpret_cast<Function>(own);
+}
+
+}  // namespace
+
+void FindLibcFunctions() {
+  const ErrnoGuard guard;
+  void* const libc = NextDlopen()(kLibc, RTLD_LAZY | RTLD_NOLOAD);
+  g_functions.clock.store(
+      Choose<Clock>(libc, "clock_gettime", &clock_gettime, &clock_gettime),
+      std::memory_order_relaxed);
+  if constexpr (!kAlwaysByName) {
+    g_functions.unmap.store(
+        Choose<Unmap>(libc, "munmap", &munmap, &UnmapByName),
+        std::memory_order_relaxed);
+    g_functions.advise.store(
+        Choose<Advise>(libc, "madvise", &madvise, &AdviseByName),
+        std::memory_order_relaxed);
+  }
+  SealObject(&g_functions, sizeof(g_functions));
+}
+
+int UnmapAndTell(Address address, std::size_t bytes) {
+  const Unmap unmap = g_functions.unmap.load(std::memory_order_relaxed);
+  if (unmap == nullptr) return ErrorOf(SystemCall(SYS_munmap, address, bytes));
+  const ErrnoGuard guard;
+  return unmap(reinterpret_cast<void*>(address), bytes) == 0 ? 0 : errno;
+}
+
+int AdviseAndTell(Address address, std::size_t bytes, int advice) {
+  const Advise advise = g_functions.advise.load(std::memory_order_relaxed);
+  if (advise == nullptr) {
+    return ErrorOf(SystemCall(SYS_madvise, address, bytes, advice));
+  }
+  const ErrnoGuard guard;
+  void* const begin = reinterpret_cast<void*>(address);
+  return advise(begin, bytes, advice) == 0 ? 0 : errno;
+}
+
+// The kernel refuses what does not begin with a page, and who listens takes it
+// for a loss: libraries forget what they know of the range before the call.
+void TellOfLoss(Address address, std::size_t bytes) {
+  if (g_functions.advise.load(std::memory_order_relaxed) == nullptr) return;
+  AdviseAndTell(address - 1, bytes + 1, MADV_DONTNEED);
+}
+
+std::uint64_t ReadClock(clockid_t clock) {
+  timespec now = {};
+  const Clock read = g_functions.clock.load(std::memory_order_relaxed);
+  if (read == nullptr) {
+    SystemCall(SYS_clock_gettime, clock, &now);
+  } else {
+    const ErrnoGuard guard;
+    read(clock, &now);
+  }
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace hakmem

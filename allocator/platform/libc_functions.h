@@ -1,0 +1,41 @@
+// libc's own munmap, madvise and clock_gettime: not what a program has put in
+// their place.
+//
+// Owns: where they are, on a page that is sealed. Called by: platform, process;
+// the library's constructor. Thread-safety: FindLibcFunctions once; all else
+// from any thread. Before that, the kernel is called by number.
+//
+// Memory that goes back is announced by them: libraries that register memory
+// with a device (UCX, Open MPI, libfabric) rewrite their first instructions in
+// libc, or this library's table of addresses, to hear of it. libc's own malloc
+// calls them likewise, in the middle of its work. A function of the same name
+// that stands before libc's is not called by that malloc, and not by hakmem: it
+// may allocate (docs/decisions/0050).
+#ifndef HAKMEM_ALLOCATOR_PLATFORM_LIBC_FUNCTIONS_H_
+#define HAKMEM_ALLOCATOR_PLATFORM_LIBC_FUNCTIONS_H_
+
+#include <time.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/base/units.h"
+
+namespace hakmem {
+
+// May allocate.
+void FindLibcFunctions();
+
+// Each returns 0 or an errno; errno is left as it was.
+int UnmapAndTell(Address address, std::size_t bytes);
+int AdviseAndTell(Address address, std::size_t bytes, int advice);
+// Says that the pages of a range go, and leaves them: who moves or replaces
+// them by number calls it before.
+void TellOfLoss(Address address, std::size_t bytes);
+
+// In nanoseconds.
+std::uint64_t ReadClock(clockid_t clock);
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_PLATFORM_LIBC_FUNCTIONS_H_
