@@ -13,6 +13,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "allocator/base/system_call.h"
+#include "allocator/platform/auxiliary_vector.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
 #include "allocator/platform/proc_reader.h"
@@ -56,8 +58,8 @@ bool ReadSegments(MemoryReader& memory, std::uintptr_t address, unsigned count,
 
 // The program, whose segments the kernel told the process.
 bool ReadProgram(MemoryReader& memory, Image& image) {
-  const std::uintptr_t segments = getauxval(AT_PHDR);
-  const unsigned long count = getauxval(AT_PHNUM);
+  const std::uintptr_t segments = AuxiliaryValue(AT_PHDR);
+  const unsigned long count = AuxiliaryValue(AT_PHNUM);
   if (segments == 0 ||
       !ReadSegments(memory, segments, static_cast<unsigned>(count), image)) {
     return false;
@@ -148,7 +150,7 @@ bool IsStartedByLoader(const Image& program) {
   for (unsigned i = 0; i < program.count; ++i) {
     needs_loader = needs_loader || program.segments[i].p_type == PT_INTERP;
   }
-  return needs_loader && getauxval(AT_BASE) == 0;
+  return needs_loader && AuxiliaryValue(AT_BASE) == 0;
 }
 
 // The path behind the mapping that begins there; "" if there is none.
@@ -177,8 +179,8 @@ void ReadMappedPath(std::uintptr_t begin, ModuleOf& module) {
 void ReadProgramPath(const Image& image, ModuleOf& module) {
   if (IsStartedByLoader(image)) return ReadMappedPath(module.begin, module);
   const ErrnoGuard guard;
-  const long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe",
-                              module.path, sizeof(module.path) - 1);
+  const long length = SystemCall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe",
+                                 module.path, sizeof(module.path) - 1);
   module.path[length < 0 ? 0 : length] = '\0';
 }
 
@@ -330,7 +332,7 @@ bool HasModule(bool (*is_wanted)(MemoryReader& memory,
 }
 
 bool IsProgram(const ModuleOf& module) {
-  const std::uintptr_t entry = getauxval(AT_ENTRY);
+  const std::uintptr_t entry = AuxiliaryValue(AT_ENTRY);
   return entry >= module.begin && entry < module.end;
 }
 

@@ -3,15 +3,14 @@
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 
 #include "allocator/base/compiler.h"
-#include "allocator/platform/errno_guard.h"
-#include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/base/system_call.h"
+#include "allocator/platform/auxiliary_vector.h"
 
 // Where the first stack's first frame is, on glibc.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): libc's name.
@@ -62,11 +61,10 @@ void FindRecord(std::uintptr_t end) {
 // is asked of several. Nothing is changed.
 bool IsOneMapping(std::uintptr_t begin, std::uintptr_t end,
                   std::uintptr_t page_bytes) {
-  const ErrnoGuard guard;
   constexpr unsigned long kInPlace = 0;
-  return syscall(SYS_mremap, begin, end - begin, end - begin + page_bytes,
-                 kInPlace, 0UL) == -1 &&
-         (errno == ENOMEM || errno == EAGAIN);
+  const int error = ErrorOf(SystemCall(SYS_mremap, begin, end - begin,
+                                       end - begin + page_bytes, kInPlace));
+  return error == ENOMEM || error == EAGAIN;
 }
 
 bool IsOnFirstStack(std::uintptr_t frame, std::uintptr_t end) {
@@ -100,10 +98,10 @@ void NoteStacks() {
   // Without libc's word something that the kernel has put above all frames.
   const std::uintptr_t end =
       IsGlibc() ? reinterpret_cast<std::uintptr_t>(__libc_stack_end)
-                : getauxval(AT_RANDOM);
+                : AuxiliaryValue(AT_RANDOM);
   FindRecord(end);
   if (g_first_end.load(std::memory_order_relaxed) != 0) return;
-  const std::uintptr_t page_bytes = LinuxVirtualMemory().PageBytes();
+  const std::uintptr_t page_bytes = KernelPageBytes();
   g_page_bytes.store(page_bytes, std::memory_order_relaxed);
   g_first_begin.store(end - end % page_bytes, std::memory_order_relaxed);
   // release: pairs with the acquire in KnownStackAt: who sees the end sees the

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
 
@@ -23,21 +24,20 @@ using Entry = ElfW(Sym);
 constexpr unsigned kMaxSections = 256;
 constexpr std::uint64_t kMaxSymbols = std::uint64_t{1} << 20;
 
-// System calls go by number: libc's functions are cancellation points.
 class File {
  public:
   explicit File(const char* path)
       : fd_(static_cast<int>(
-            syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC))) {}
+            SystemCall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC))) {}
   ~File() {
-    if (fd_ >= 0) syscall(SYS_close, fd_);
+    if (fd_ >= 0) SystemCall(SYS_close, fd_);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
   // How many of the bytes there are.
   std::size_t ReadSome(std::uint64_t offset, void* to, std::size_t bytes) {
-    const long got = syscall(SYS_pread64, fd_, to, bytes, offset);
+    const long got = SystemCall(SYS_pread64, fd_, to, bytes, offset);
     return got < 0 ? 0 : static_cast<std::size_t>(got);
   }
   bool Read(std::uint64_t offset, void* to, std::size_t bytes) {
