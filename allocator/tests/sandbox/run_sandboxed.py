@@ -17,6 +17,13 @@ OPTIONS = [
     {"HAKMEM_HUGE_PAGES": "on", "HAKMEM_PREFAULT": "populate"},
     {"HAKMEM_STATS": "/dev/null"},
 ]
+# What asks for no more calls of the kernel once the process has started.
+QUIET_OPTIONS = [
+    {},
+    {"HAKMEM_PROFILE_BYTES": "20000"},
+    {"HAKMEM_GUARD_SAMPLE": "50"},
+    {"HAKMEM_HUGE_PAGES": "on", "HAKMEM_PREFAULT": "populate"},
+]
 
 
 def run(library, program, filter_name, work, options):
@@ -27,14 +34,16 @@ def run(library, program, filter_name, work, options):
 
 
 def complaints(library, program):
+    for filter_name, options in ([(name, options) for name in FILTERS for options in OPTIONS] +
+                                 [("idle", options) for options in OPTIONS[:2]] +
+                                 [("malloc", options) for options in QUIET_OPTIONS]):
+        done = run(library, program, filter_name, "serve", options)
+        if done.stdout == "no filters\n":
+            return
+        if done.returncode != 0 or done.stdout != "done\n":
+            yield "%s, %s: ended with %d, %r, %r" % (
+                filter_name, options, done.returncode, done.stdout, done.stderr[-500:])
     for filter_name in FILTERS:
-        for options in OPTIONS:
-            done = run(library, program, filter_name, "serve", options)
-            if done.stdout == "no filters\n":
-                return
-            if done.returncode != 0 or done.stdout != "done\n":
-                yield "%s, %s: ended with %d, %r, %r" % (
-                    filter_name, options, done.returncode, done.stdout, done.stderr[-500:])
         done = run(library, program, filter_name, "double_free", {})
         if done.returncode != -signal.SIGABRT or "double free of" not in done.stderr:
             yield "%s: a double free ended with %d, %r" % (filter_name, done.returncode, done.stderr[-500:])

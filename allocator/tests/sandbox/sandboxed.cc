@@ -3,6 +3,10 @@
 //   later     the same, but set up by the program when it has allocated
 //   memory    what memory, threads and output need, set up when it has
 //             allocated; all else is refused
+//   malloc    what libc's malloc and this program need, set up when it has
+//             allocated; whoever calls another is killed
+//   idle      from the start on, memory that is given back stays as it is:
+//             the kernel takes the advice and does nothing
 //   none
 // and WORK is `serve` or `double_free`. Ends with "done" on stdout.
 #include <errno.h>
@@ -13,12 +17,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "allocator/tests/opaque.h"
@@ -84,6 +92,29 @@ constexpr int kMemory[] = {
     SYS_rt_sigreturn, SYS_sched_yield,   SYS_set_robust_list,
     SYS_tgkill,       SYS_wait4,         SYS_write};
 
+// The calls of docs/system_calls.md that each variant may make when it has
+// started, and nothing was asked of it: those of glibc's malloc.
+constexpr int kMalloc[] = {SYS_brk,       SYS_clock_gettime, SYS_futex,
+                           SYS_getrandom, SYS_madvise,       SYS_mmap,
+                           SYS_mprotect,  SYS_mremap,        SYS_munmap};
+
+// What this program calls itself, by way of libc: threads, a child, output.
+constexpr int kProgram[] = {
+    SYS_clone,          SYS_clone3,       SYS_exit,
+    SYS_exit_group,     SYS_rseq,         SYS_rt_sigaction,
+    SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_set_robust_list,
+    SYS_wait4,          SYS_write};
+
+void Set(std::vector<sock_filter>& filter) {
+  const sock_fprog program = {static_cast<unsigned short>(filter.size()),
+                              filter.data()};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    puts("no filters");
+    exit(0);
+  }
+}
+
 template <std::size_t kCount>
 void SetFilter(const int (&calls)[kCount], std::uint32_t listed,
                std::uint32_t others) {
@@ -95,17 +126,32 @@ void SetFilter(const int (&calls)[kCount], std::uint32_t listed,
     filter.push_back(BPF_STMT(BPF_RET | BPF_K, listed));
   }
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, others));
-  const sock_fprog program = {static_cast<unsigned short>(filter.size()),
-                              filter.data()};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-    puts("no filters");
-    exit(0);
-  }
+  Set(filter);
 }
+
+void SetMallocFilter() {
+  int calls[std::size(kMalloc) + std::size(kProgram)];
+  std::copy(std::begin(kProgram), std::end(kProgram),
+            std::copy(std::begin(kMalloc), std::end(kMalloc), calls));
+  SetFilter(calls, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
+}
+
+void SetIdleFilter() {
+  std::vector<sock_filter> filter = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_DONTNEED, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  Set(filter);
+}
+
 void SetServiceFilter() {
   SetFilter(kNoService, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
 }
+
+constexpr std::size_t kAddressBytes = std::size_t{16} << 30;
 
 void Check(bool good, const char* what) {
   if (good) return;
@@ -180,23 +226,33 @@ void InChild() {
 int main(int argc, char** argv) {
   Check(argc >= 3, "arguments");
   const char* const filter = argv[1];
-  if (strcmp(filter, "service") == 0 && argc == 3) {
-    SetServiceFilter();
+  if ((strcmp(filter, "service") == 0 || strcmp(filter, "idle") == 0) &&
+      argc == 3) {
+    *filter == 's' ? SetServiceFilter() : SetIdleFilter();
     char again[] = "again";
     char* const arguments[] = {argv[0], argv[1], argv[2], again, nullptr};
     execv(argv[0], arguments);
     Check(false, "execv");
   }
-  if (strcmp(filter, "later") == 0 || strcmp(filter, "memory") == 0) {
+  if (strcmp(filter, "later") == 0 || strcmp(filter, "memory") == 0 ||
+      strcmp(filter, "malloc") == 0) {
     Serve();
     if (*filter == 'l') {
       SetServiceFilter();
+    } else if (strcmp(filter, "malloc") == 0) {
+      // So that the kernel will refuse the last of this.
+      const rlimit addresses = {kAddressBytes, kAddressBytes};
+      setrlimit(RLIMIT_AS, &addresses);
+      SetMallocFilter();
     } else {
       SetFilter(kMemory, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM);
     }
   }
   Serve();
   Grow();
+  if (strcmp(filter, "malloc") == 0) {
+    Check(Opaque(malloc(2 * kAddressBytes)) == nullptr, "a refusal");
+  }
   InThreads();
   InChild();
   if (strcmp(argv[2], "double_free") == 0) {
@@ -204,6 +260,5 @@ int main(int argc, char** argv) {
     free(Opaque(block));
     free(Opaque(block));
   }
-  puts("done");
-  return 0;
+  return write(STDOUT_FILENO, "done\n", 5) == 5 ? 0 : 1;
 }
