@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "allocator/base/raw_print.h"
+#include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
 
 namespace hakmem {
@@ -15,8 +16,8 @@ void CheckFailed(const char* expression, std::uint64_t left,
   out.Text("hakmem: fatal: internal check failed: ").Text(expression);
   out.Text(" (").Decimal(left).Text(" vs ").Decimal(right).Text(") at ");
   out.Text(file).Text(":").SignedDecimal(line).Text("\n");
-  // There is no layer below to ask. 2 is standard error.
-  SystemCall(SYS_write, 2, out.c_str(), out.text().size());
+  // There is no layer below to ask.
+  SystemCall(SYS_write, StandardError(), out.c_str(), out.text().size());
   std::abort();
 }
 

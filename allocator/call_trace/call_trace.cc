@@ -94,7 +94,7 @@ void CallTrace::Stop(const char* path, int error_number) {
                             : ErrorWords(error_number));
   }
   out.Text("; this process is not traced any further\n");
-  WriteFd(kStderrFd, out.text());
+  WriteFd(StandardError(), out.text());
 }
 
 // --- The threads ------------------------------------------------------------

@@ -25,7 +25,7 @@ void Warn(const char* what, const char* path, int error_number,
   out.Text(path);
   if (error_number != 0) out.Text(": ").Text(ErrorWords(error_number));
   out.Text("; ").Text(consequence).Text("\n");
-  WriteFd(kStderrFd, out.text());
+  WriteFd(StandardError(), out.text());
 }
 
 }  // namespace
@@ -64,8 +64,8 @@ bool FailureTrace::OpenSink() {
     case Sink::kNone:
       return false;
     case Sink::kStderr:
-      fd_ = kStderrFd;
-      return true;
+      fd_ = StandardError();
+      return fd_ >= 0;
     case Sink::kDescriptor:
       fd_ = given_fd_;
       if (IdentifyFd(fd_, file_)) return true;
@@ -87,10 +87,9 @@ bool FailureTrace::OpenSink() {
   return IdentifyFd(fd_, file_);
 }
 
-// Whether the descriptor is still what it was when it was opened. Standard
-// error may change: it is the program's.
+// Whether the descriptor is still what it was when it was opened.
 bool FailureTrace::StillOurs() {
-  if (sink_ == Sink::kStderr) return true;
+  if (sink_ == Sink::kStderr) return StandardError() >= 0;
   FileId now;
   return IdentifyFd(fd_, now) && now == file_;
 }
@@ -134,7 +133,8 @@ bool FailureTrace::Prepare(const TraceMoment& moment) {
   }
   if (ours) CloseFd(fd_);
   if (!OpenSink()) {
-    gave_up_ = true;
+    // Standard error may come back.
+    gave_up_ = sink_ != Sink::kStderr;
     return false;
   }
   const bool is_first = opened_by_ != moment.process_id;

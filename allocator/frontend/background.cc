@@ -45,7 +45,7 @@ void StartBackgroundThread() {
   if (error == 0) return;
   RawPrinter warning;
   warning.Text("hakmem: warning: HAKMEM_BACKGROUND: no thread: ");
-  WriteFd(kStderrFd, warning.Text(ErrorWords(error)).Text("\n").text());
+  WriteFd(StandardError(), warning.Text(ErrorWords(error)).Text("\n").text());
 }
 
 }  // namespace hakmem

@@ -27,13 +27,14 @@ void EndWarning(int error_number, RawPrinter& warning) {
 }  // namespace
 
 void KeepStderr() {
-  g_kept_fd = CopyFdOutOfTheWay(kStderrFd);
+  g_kept_fd = CopyFdOutOfTheWay(StandardError());
   if (!IdentifyFd(g_kept_fd, g_kept_file)) g_kept_fd = -1;
 }
 
 int ExitStderr() {
+  const int fd = StandardError();
+  if (fd >= 0) return fd;
   FileId now;
-  if (IdentifyFd(kStderrFd, now)) return kStderrFd;
   return IdentifyFd(g_kept_fd, now) && now == g_kept_file ? g_kept_fd : -1;
 }
 

@@ -14,8 +14,8 @@ namespace hakmem {
 // At the start: ExitStderr() will be there, whatever the program closes.
 void KeepStderr();
 
-// Standard error; if the program has closed it, what it was at the start; -1 if
-// that is gone, too.
+// Standard error; if the program has closed it or put a file of its own there,
+// the copy that was kept; -1 if there is none, or it is gone, too.
 int ExitStderr();
 
 // For the value of an option: "1", standard error; else a path, in which %p is

@@ -1,6 +1,8 @@
 // The entry points that ask hakmem about itself: hakmem.h, glibc's mallinfo
 // family and malloc_trim, malloc_stats, malloc_info, mallopt.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -88,8 +90,9 @@ Info ToMallinfo() {
   return info;
 }
 
+// Wherever it leads: the program asks for it, and libc does so, too.
 void WriteToStderr(void* /*context*/, std::string_view lines) {
-  WriteFd(kStderrFd, lines);
+  WriteFd(STDERR_FILENO, lines);
 }
 
 struct StreamWriter {

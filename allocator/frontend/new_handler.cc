@@ -87,7 +87,7 @@ void ThrowBadAlloc(std::size_t size) {
       .Text(
           " bytes failed, and no C++ runtime is there to throw "
           "std::bad_alloc\n");
-  WriteFd(kStderrFd, out.text());
+  WriteFd(StandardError(), out.text());
   AbortProcess();
 }
 

@@ -61,7 +61,7 @@ void Prewarm() {
     out.Text("hakmem: warning: HAKMEM_PREWARM: ").Decimal(ready);
     out.Text(" of ").Decimal(pair.count).Text(" blocks of ");
     out.Decimal(pair.size_bytes).Text(" bytes are ready\n");
-    WriteFd(kStderrFd, out.text());
+    WriteFd(StandardError(), out.text());
   }
 }
 

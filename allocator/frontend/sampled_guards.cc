@@ -14,7 +14,7 @@ void StartSampledGuards() {
   if (CurrentOptions().guard_sample == 0) return;
   if (!ProductGuards().on()) {
     if (AreGuardsAskedFor()) {
-      WriteFd(kStderrFd,
+      WriteFd(StandardError(),
               "hakmem: warning: HAKMEM_GUARD_SAMPLE: no memory for guarded "
               "blocks; ignored\n");
     }

@@ -34,6 +34,7 @@ ParsedOptions& Parsed() {
 }  // namespace
 
 const HeapOptions& StartupOptions() {
+  NoteStandardError();
   ParsedOptions& parsed = *new (g_pages.bytes) ParsedOptions();
   // Before what is read: warnings name the default that holds.
   SampleHardened(parsed, ProductVariant());
@@ -47,8 +48,9 @@ const HeapOptions& StartupOptions() {
   parsed.values.kinds_asked_for =
       OriginOf(&Options::check_kinds, parsed) == OptionOrigin::kEnvironment;
   if (parsed.values.show_config != 0) {
-    PrintConfig(parsed, ProductVariant(),
-                [](std::string_view lines) { WriteFd(kStderrFd, lines); });
+    PrintConfig(parsed, ProductVariant(), [](std::string_view lines) {
+      WriteFd(StandardError(), lines);
+    });
   }
   KeepFolderFor(parsed.values.stats);
   KeepFolderFor(parsed.values.heap_profile);

@@ -336,11 +336,11 @@ bool GuardedBlocks::TellFaultShortly(const Fault& fault,
     if (live && fault.address - slot.start < slot.size_bytes) return false;
   }
   if (CurrentOnMisuse() != OnMisuse::kLog) {
-    WriteFd(kStderrFd,
+    WriteFd(StandardError(),
             "hakmem: fatal: access to a guarded block; the stack for signal "
             "handlers (sigaltstack) is too small for a report\n");
   } else if (IsReported(CountMisuse(fault.place.instruction))) {
-    WriteFd(kStderrFd,
+    WriteFd(StandardError(),
             "hakmem: misuse: access to a guarded block; the stack for signal "
             "handlers (sigaltstack) is too small for a report\n");
   }

@@ -187,7 +187,7 @@ void VisitVariable(void* context, std::string_view name, const char* value) {
   if (error == OptionError::kNone) return;
   RawPrinter out;
   PrintWarning(name, value, error, options, out);
-  WriteFd(kStderrFd, out.text());
+  WriteFd(StandardError(), out.text());
 }
 
 }  // namespace
@@ -294,7 +294,7 @@ void WarnOfOtherVariants(const ParsedOptions& options,
     RawPrinter out;
     out.Text("hakmem: warning: ").Text(spec.name).Text(" needs the ");
     out.Text(spec.variants).Text(" variant; ignored\n");
-    WriteFd(kStderrFd, out.text());
+    WriteFd(StandardError(), out.text());
   }
 }
 
@@ -348,7 +348,7 @@ void WarnOfMissingOptions(const ParsedOptions& options,
     RawPrinter out;
     out.Text("hakmem: warning: ").Text(spec.name).Text(" needs ");
     out.Text(needed->name).Text("; ignored\n");
-    WriteFd(kStderrFd, out.text());
+    WriteFd(StandardError(), out.text());
   }
 }
 
@@ -390,7 +390,7 @@ void WarnOfWeakened(const ParsedOptions& options, std::string_view variant) {
   }
   if (out.text().empty()) return;
   out.Text(" (HAKMEM_WARN_WEAKENED=0: not a word of it)\n");
-  WriteFd(kStderrFd, out.text());
+  WriteFd(StandardError(), out.text());
 }
 
 OptionOrigin& OriginOf(std::uint64_t Options::* number,

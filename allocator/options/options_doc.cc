@@ -106,6 +106,12 @@ std::string OptionsDoc() {
       "none. A named pipe is waited for until somebody reads it, except by "
       "`HAKMEM_REPORT`.\n"
       "\n"
+      "Standard error is what it was when the process started. Where the "
+      "program has put another\n"
+      "file in its place, nothing is written there: what is written at exit "
+      "goes to where standard\n"
+      "error led, and reports to the system's log.\n"
+      "\n"
       "| variable | value | default | meaning |\n"
       "|---|---|---|---|\n";
   for (const OptionRow& row : kOptionRows) {

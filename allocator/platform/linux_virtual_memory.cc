@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "allocator/base/sanitizer.h"
+#include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
 #include "allocator/platform/call_filter.h"
@@ -266,7 +267,7 @@ VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
     return {.error_number = error == EINVAL ? 0 : error};
   }
   if (!told_of_locked_.exchange(true, std::memory_order_relaxed)) {
-    WriteOnce(STDERR_FILENO, kLockedMemory);
+    WriteOnce(StandardError(), kLockedMemory);
   }
   return {.error_number = error};
 }

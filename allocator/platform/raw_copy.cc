@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "allocator/base/standard_error.h"
 #include "allocator/platform/linux_virtual_memory.h"
 
 extern "C" {
@@ -99,7 +100,7 @@ void EndForTooLongCopy() {
 #else
   constexpr char kWords[] = "*** buffer overflow detected ***: terminated\n";
   [[maybe_unused]] const ssize_t written =
-      write(STDERR_FILENO, kWords, sizeof(kWords) - 1);
+      write(StandardError(), kWords, sizeof(kWords) - 1);
   abort();
 #endif
 }

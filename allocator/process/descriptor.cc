@@ -1,7 +1,6 @@
 #include "allocator/process/descriptor.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,13 +12,6 @@
 #include "allocator/process/process.h"
 
 namespace hakmem {
-bool IdentifyFd(int fd, FileId& file) {
-  const ErrnoGuard guard;
-  struct stat facts = {};
-  if (fstat(fd, &facts) != 0) return false;
-  file = {.device = facts.st_dev, .inode = facts.st_ino};
-  return true;
-}
 
 int CopyFdOutOfTheWay(int fd) {
   const ErrnoGuard guard;

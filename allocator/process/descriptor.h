@@ -7,19 +7,9 @@
 #ifndef HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
 #define HAKMEM_ALLOCATOR_PROCESS_DESCRIPTOR_H_
 
-#include <cstdint>
+#include "allocator/base/standard_error.h"  // IWYU pragma: export
 
 namespace hakmem {
-
-// Which file a descriptor is open on.
-struct FileId {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  bool operator==(const FileId&) const = default;
-};
-
-// False: the descriptor is not open.
-bool IdentifyFd(int fd, FileId& file);
 
 // The same open file under a number that programs do not count on; -1 if there
 // is none. Close-on-exec.

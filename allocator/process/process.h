@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "allocator/base/standard_error.h"  // IWYU pragma: export
+
 namespace hakmem {
 
 // Writes all of `text`, through short writes and EINTR; gives up silently on
@@ -18,7 +20,6 @@ namespace hakmem {
 void WriteFd(int fd, std::string_view text);
 // The same for who can tell: 0, or the errno.
 int TryWriteFd(int fd, std::string_view text);
-inline constexpr int kStderrFd = 2;
 
 // Readers of a file that is created: addresses are not for everybody.
 enum class FileReaders : std::uint16_t { kOwner = 0600, kAll = 0644 };

@@ -60,7 +60,7 @@ TEST(Process, WritesAllThroughShortWrites) {
 TEST(Process, WritingGivesUpSilently) {
   errno = kErrno;
   WriteFd(-1, "text");
-  WriteFd(kStderrFd, "");
+  WriteFd(StandardError(), "");
   EXPECT_EQ(errno, kErrno);
 }
 

@@ -88,7 +88,8 @@ TEST_F(MisusePolicyDeathTest, LogReturnsAndRepeatsAreLines) {
   const auto log = [] {
     SetOnMisuse(OnMisuse::kLog);
     for (int i = 0; i < 25; ++i) FatalForeignPointer(Block());
-    WriteFd(kStderrFd, MisuseCount() == 25 ? "went on\n" : "miscounted\n");
+    WriteFd(StandardError(),
+            MisuseCount() == 25 ? "went on\n" : "miscounted\n");
     _exit(0);
   };
   EXPECT_EXIT(

@@ -9,10 +9,11 @@
 namespace hakmem {
 namespace {
 
-// Written once, at the start.
-constinit std::string_view g_value = "1";
-
+constexpr std::string_view kStderr = "1";
 constexpr std::string_view kLog = "syslog";
+
+// Written once, at the start.
+constinit std::string_view g_value = kStderr;
 
 int WriteToFile(std::string_view text, RawPrinter& path) {
   ExpandPath(g_value, path);
@@ -28,7 +29,7 @@ int WriteToFile(std::string_view text, RawPrinter& path) {
 HAK_NOINLINE void WriteElsewhere(std::string_view text) {
   RawPrinter place;
   int error_number = 0;
-  if (g_value == kLog) {
+  if (g_value == kLog || g_value == kStderr) {
     place.Text(kSystemLogSocket);
     error_number = SendToSystemLog(kSystemLogSocket, text);
   } else {
@@ -38,19 +39,22 @@ HAK_NOINLINE void WriteElsewhere(std::string_view text) {
   RawPrinter warning;
   warning.Text("hakmem: warning: HAKMEM_REPORT: cannot write to ");
   warning.Text(place.text()).Text(": ").Text(ErrorWords(error_number));
-  WriteFd(kStderrFd, warning.Text("\n").text());
-  WriteFd(kStderrFd, text);
+  WriteFd(StandardError(), warning.Text("\n").text());
+  WriteFd(StandardError(), text);
 }
 
 }  // namespace
 
 void SetReportOutput(const char* value) {
-  g_value = value[0] == '\0' ? "1" : value;
+  g_value = value[0] == '\0' ? kStderr : value;
   if (g_value != kLog) KeepFolderFor(g_value);
 }
 
 void WriteReport(std::string_view text) {
-  if (g_value == "1") return WriteFd(kStderrFd, text);
+  if (g_value == kStderr) {
+    const int fd = StandardError();
+    if (fd >= 0) return WriteFd(fd, text);
+  }
   WriteElsewhere(text);
 }
 

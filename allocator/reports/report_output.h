@@ -5,7 +5,8 @@
 // allocates; errno is left as it was.
 //
 // A report that cannot be written where it should goes to standard error, and a
-// line before it says why.
+// line before it says why. Where the program has put another file in the place
+// of standard error, it goes to the system's log.
 #ifndef HAKMEM_ALLOCATOR_REPORTS_REPORT_OUTPUT_H_
 #define HAKMEM_ALLOCATOR_REPORTS_REPORT_OUTPUT_H_
 

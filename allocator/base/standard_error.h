@@ -1,0 +1,36 @@
+// The standard error that the process started with.
+//
+// Owns: which file that was. Called by: whatever says something that the
+// program did not ask for. Thread-safety: NoteStandardError() at the start; the
+// rest any thread, signal handlers included; nothing allocates; errno is left
+// as it was.
+//
+// A program may close descriptor 2, and a file of its own gets the number. So
+// who writes there asks each time whether the descriptor is still the file that
+// it was at the start. Elsewhere nothing is written.
+#ifndef HAKMEM_ALLOCATOR_BASE_STANDARD_ERROR_H_
+#define HAKMEM_ALLOCATOR_BASE_STANDARD_ERROR_H_
+
+#include <cstdint>
+
+namespace hakmem {
+
+// Which file a descriptor is open on.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+
+// False: the descriptor is not open.
+bool IdentifyFd(int fd, FileId& file);
+
+// Once, before anything is written. Without it each file counts as noted.
+void NoteStandardError();
+
+// Its descriptor; -1: it was closed, or is another file by now.
+int StandardError();
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_BASE_STANDARD_ERROR_H_
