@@ -152,7 +152,7 @@ TYPED_TEST(AllocatorThreadsTest, LocksKnowAThreadThatOnlyFreesOrResizes) {
       std::thread([&] {
         auto* other = this->test_.NewThread();
         call(other);
-        const std::uint32_t name = FutexLock::Self();
+        const std::uint64_t name = FutexLock::Self();
         FutexLock::Identify();
         EXPECT_EQ(name, FutexLock::Self());
         this->allocator_.Detach(other);

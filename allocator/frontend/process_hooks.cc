@@ -35,7 +35,7 @@ constinit char g_armed = 0;
 // the first member.
 struct Fork {
   // Who forks; 0: nobody.
-  std::atomic<std::uint32_t> thread{0};
+  std::atomic<std::uint64_t> thread{0};
   // Counts forks within this one, in what runs between: they find all done.
   int depth = 0;
   bool streams_locked = false;

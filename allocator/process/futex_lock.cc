@@ -26,17 +26,16 @@ void Pause() {
 #endif
 }
 
-long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* at_most = nullptr) {
-  static_assert(sizeof(word) == sizeof(std::uint32_t));
-  return SystemCall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value,
-                    at_most);
+long Futex(const std::atomic<std::uint64_t>& word, int operation,
+           std::uint64_t value, const timespec* at_most = nullptr) {
+  return SystemCall(SYS_futex, FutexHalf(word), operation | FUTEX_PRIVATE_FLAG,
+                    static_cast<std::uint32_t>(value), at_most);
 }
 
 }  // namespace
 
 bool FutexLock::Borrow() {
-  const std::uint32_t state = state_.load(std::memory_order_relaxed);
+  const std::uint64_t state = state_.load(std::memory_order_relaxed);
   if (IsMine(state)) {
     const auto handler = on_reentry_.load(std::memory_order_relaxed);
     if (handler != nullptr) handler();
@@ -61,7 +60,7 @@ void FutexLock::LockSlow() {
 // True: this thread has got the lock.
 bool FutexLock::Spin() {
   for (int spins = 0; spins < kSpins; ++spins) {
-    const std::uint32_t state = state_.load(std::memory_order_relaxed);
+    const std::uint64_t state = state_.load(std::memory_order_relaxed);
     // While others wait already, spinning would only take the lock from them.
     if ((state & kContended) != 0) return false;
     if (state == kFree && TryLock()) return true;
@@ -72,9 +71,9 @@ bool FutexLock::Spin() {
 
 // Takes the lock as `holder`, with kContended, since this thread cannot know
 // whether it was the only one that waited; at worst Unlock wakes nobody.
-void FutexLock::Wait(std::uint32_t holder) {
+void FutexLock::Wait(std::uint64_t holder) {
   for (;;) {
-    std::uint32_t state = state_.load(std::memory_order_relaxed);
+    std::uint64_t state = state_.load(std::memory_order_relaxed);
     if (state == kFree) {
       // seq_cst: see TryLock.
       if (state_.compare_exchange_weak(state, holder | kContended,
@@ -121,7 +120,7 @@ void FutexLock::UnlockForOthers() {
 
 void FutexLock::LockForFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Identify();
-  std::uint32_t state = kFree;
+  std::uint64_t state = kFree;
   // acquire: pairs with the release in Unlock.
   if (!state_.compare_exchange_strong(state, kForFork,
                                       std::memory_order_acquire,
@@ -133,7 +132,7 @@ void FutexLock::LockForFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void FutexLock::UnlockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  const std::uint32_t state = state_.load(std::memory_order_relaxed);
+  const std::uint64_t state = state_.load(std::memory_order_relaxed);
   if ((state & kForFork) == 0) return;
   // First, or this thread could borrow the lock from the next one that has it
   // for a fork, until that one has said so.
@@ -142,25 +141,23 @@ void FutexLock::UnlockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void FutexLock::ResetAfterFork() {
-  const std::uint32_t state = state_.load(std::memory_order_relaxed);
+  const std::uint64_t state = state_.load(std::memory_order_relaxed);
   if (state == kFree) return;
   // As in UnlockAfterFork.
   if ((state & kForFork) != 0) forking_.store(0, std::memory_order_relaxed);
   state_.store(IsMine(state) ? self_ : kFree, std::memory_order_relaxed);
 }
 
-// When all have been given, the first ones come again: who had them is gone, or
-// seldom waits for the same lock at the same moment.
-std::uint32_t FutexLock::NewName() {
-  constexpr std::uint32_t kNames = kUnknown / (kFlags + 1) - 1;
-  const std::uint32_t given = names_.fetch_add(1, std::memory_order_relaxed);
-  return (given % kNames + 1) * (kFlags + 1);
+std::uint64_t FutexLock::NewName() {
+  constexpr std::uint64_t kLowNames = kUnknown / (kFlags + 1) - 1;
+  const std::uint64_t given = names_.fetch_add(1, std::memory_order_relaxed);
+  return (given / kLowNames) << 32 | (given % kLowNames + 1) * (kFlags + 1);
 }
 
 void SleepShortly() {
   // Nobody wakes it. Not nanosleep, which a program may have left itself less
   // than what libc's malloc needs (docs/system_calls.md).
-  std::atomic<std::uint32_t> word{0};
+  std::atomic<std::uint64_t> word{0};
   Futex(word, FUTEX_WAIT, 0, &kShortly);
 }
 

@@ -8,7 +8,9 @@
 // The scheme is the three-state mutex of U. Drepper, "Futexes Are Tricky", with
 // the holder's name in the place of the state "held". Names are hakmem's own: a
 // process that was cloned past libc's fork goes on with what it had, and where
-// it has a namespace of its own, the kernel numbers its threads anew.
+// it has a namespace of its own, the kernel numbers its threads anew. No two
+// threads have the same name, however many there were: a long-lived one would
+// be taken for the thread that waits for its lock.
 //
 // Fork takes a lock in a way of its own: LockForFork. Meanwhile the thread that
 // forks can take the lock once more and release it, as its handlers of fork may
@@ -28,6 +30,7 @@
 #define HAKMEM_ALLOCATOR_PROCESS_FUTEX_LOCK_H_
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
@@ -46,7 +49,7 @@ class ABSL_LOCKABLE FutexLock {
   }
 
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
-    std::uint32_t expected = kFree;
+    std::uint64_t expected = kFree;
     // acquire: pairs with the release in Unlock. seq_cst: with the store that
     // closes the gate of a GatedLock.
     return state_.compare_exchange_strong(
@@ -97,7 +100,7 @@ class ABSL_LOCKABLE FutexLock {
   }
   // seq_cst: pairs with the exchange in TryLock; see GatedLock.
   bool IsHeldByOther() const {
-    const std::uint32_t state = state_.load(std::memory_order_seq_cst);
+    const std::uint64_t state = state_.load(std::memory_order_seq_cst);
     return state != kFree && (state & kHolder) != self_;
   }
 
@@ -108,7 +111,7 @@ class ABSL_LOCKABLE FutexLock {
     if (self_ == kUnknown) self_ = NewName();
   }
   // The thread's name. Not 0.
-  static std::uint32_t Self() { return self_; }
+  static std::uint64_t Self() { return self_; }
   // Tells the thread from others, whether or not it has a name, in children of
   // forks, too.
   static const void* Mark() { return &self_; }
@@ -120,44 +123,53 @@ class ABSL_LOCKABLE FutexLock {
   }
 
  private:
-  static constexpr std::uint32_t kFree = 0;
+  friend class FutexLockNames;  // a test
+
+  static constexpr std::uint64_t kFree = 0;
   // Low bits, so that one locked instruction clears all others and tells
   // whether a flag is left.
-  static constexpr std::uint32_t kContended = 1;
-  static constexpr std::uint32_t kForFork = 2;
-  static constexpr std::uint32_t kFlags = kContended | kForFork;
-  // A name's bits: a number times 4.
-  static constexpr std::uint32_t kHolder = ~kFlags;
+  static constexpr std::uint64_t kContended = 1;
+  static constexpr std::uint64_t kForFork = 2;
+  static constexpr std::uint64_t kFlags = kContended | kForFork;
+  // A name's bits: a number times 4. Its low half is not 0, so that who waits
+  // by the low half of a word sees it go.
+  static constexpr std::uint64_t kHolder = ~kFlags;
   // Stands for all threads that have not been identified.
-  static constexpr std::uint32_t kUnknown = kHolder;
+  static constexpr std::uint64_t kUnknown = 0xffff'fffc;
 
   HAK_COLD void LockSlow() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   HAK_COLD void UnlockSlow() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // True: this thread holds the lock for a fork, and has taken it once more.
   bool Borrow();
-  HAK_COLD static std::uint32_t NewName();
+  HAK_COLD static std::uint64_t NewName();
   void WakeOne();
   bool Spin() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  void Wait(std::uint32_t holder);
-  bool IsMine(std::uint32_t state) const {
+  void Wait(std::uint64_t holder);
+  bool IsMine(std::uint64_t state) const {
     return (state & kHolder) == self_ && self_ != kUnknown;
   }
 
-  static constinit inline thread_local std::uint32_t self_
+  static constinit inline thread_local std::uint64_t self_
       HAK_TLS_INITIAL_EXEC = kUnknown;
   // How many names have been given.
-  static constinit inline std::atomic<std::uint32_t> names_{0};
+  static constinit inline std::atomic<std::uint64_t> names_{0};
   static constinit inline std::atomic<void (*)()> on_reentry_{nullptr};
   // Who holds the locks that are held for a fork; 0: nobody, or that is not
   // known yet. Written by who has got one, or gives it up; each looks for
   // itself alone.
-  static constinit inline std::atomic<std::uint32_t> forking_{0};
+  static constinit inline std::atomic<std::uint64_t> forking_{0};
 
   // Written and read by every thread that takes the lock.
-  std::atomic<std::uint32_t> state_{kFree};
+  std::atomic<std::uint64_t> state_{kFree};
   // Written by who holds the lock, read by statistics.
   std::atomic<std::uint64_t> waits_{0};
 };
+
+// The half of such a word that the kernel compares, and can sleep by.
+inline const void* FutexHalf(const std::atomic<std::uint64_t>& word) {
+  static_assert(std::endian::native == std::endian::little);
+  return &word;
+}
 
 // Sleeps for 50 microseconds: for who waits, without a lock, for what a call of
 // the kernel takes.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -13,6 +14,14 @@
 #include "gtest/gtest.h"
 
 namespace hakmem {
+
+class FutexLockNames {
+ public:
+  // As if so many threads more had been named.
+  static void Pass(std::uint64_t count) {
+    FutexLock::names_.fetch_add(count, std::memory_order_relaxed);
+  }
+};
 namespace {
 
 // Usable before any constructor has run.
@@ -219,6 +228,23 @@ void TellsWhoWaitsForItself() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 TEST(FutexLock, TellsWhoWaitsForItself) { TellsWhoWaitsForItself(); }
+
+// As many threads apart as there are low halves of names.
+TEST(FutexLock, NamesNeverComeAgain) {
+  constexpr std::uint64_t kLowNames = (1 << 30) - 2;
+  std::set<std::uint64_t> names;
+  for (int i = 0; i < 8; ++i) {
+    std::uint64_t name = 0;
+    std::thread([&] {
+      FutexLock::Identify();
+      name = FutexLock::Self();
+    }).join();
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_EQ(name % 4, 0u);
+    EXPECT_NE(static_cast<std::uint32_t>(name), 0u);
+    FutexLockNames::Pass(kLowNames - 1);
+  }
+}
 
 // The guarded numbers are plain, so a hole in the lock loses counts, and is a
 // race that ThreadSanitizer reports.

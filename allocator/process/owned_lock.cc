@@ -11,10 +11,10 @@ namespace hakmem {
 bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   // Not the kernel's thread id, which a filter of system calls may refuse.
   FutexLock::Identify();
-  const std::uint32_t self = FutexLock::Self();
-  std::uint32_t mine = self;
+  const std::uint64_t self = FutexLock::Self();
+  std::uint64_t mine = self;
   for (;;) {
-    std::uint32_t found = 0;
+    std::uint64_t found = 0;
     // acquire: pairs with the release in Unlock.
     if (state_.compare_exchange_strong(found, mine, std::memory_order_acquire,
                                        std::memory_order_relaxed)) {
@@ -28,7 +28,8 @@ bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
                                         std::memory_order_relaxed)) {
       continue;
     }
-    SystemCall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, found | kContended);
+    SystemCall(SYS_futex, FutexHalf(state_), FUTEX_WAIT_PRIVATE,
+               static_cast<std::uint32_t>(found | kContended), nullptr);
     // Others may wait beside this thread.
     mine = self | kContended;
   }
@@ -37,7 +38,7 @@ bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void OwnedLock::Unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   // release: pairs with the acquire in Lock.
   if ((state_.exchange(0, std::memory_order_release) & kContended) == 0) return;
-  SystemCall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1);
+  SystemCall(SYS_futex, FutexHalf(state_), FUTEX_WAKE_PRIVATE, 1);
 }
 
 }  // namespace hakmem

@@ -32,10 +32,10 @@ class ABSL_LOCKABLE OwnedLock {
   void ResetAfterFork() { state_.store(0, std::memory_order_relaxed); }
 
  private:
-  static constexpr std::uint32_t kContended = 1;  // no bit of a name
+  static constexpr std::uint64_t kContended = 1;  // no bit of a name
 
   // Written and read by every thread that takes the lock.
-  std::atomic<std::uint32_t> state_{0};
+  std::atomic<std::uint64_t> state_{0};
 };
 
 }  // namespace hakmem
