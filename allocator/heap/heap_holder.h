@@ -21,6 +21,11 @@ class HeapHolder final : public SlabHolder {
   explicit HeapHolder(const HeapSystem& system) : system_(system) {}
 
   void Hold(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    // acquire: pairs with the release in HeapRegistry::Attach. Who read the
+    // owner in a unit's record, without a lock, may not see the heap yet; it
+    // was there first, so this ends (tests/models/hold.pml).
+    while (owner > system_.heap_count.load(std::memory_order_acquire)) {
+    }
     At(owner).LockForWalk();
   }
   bool TryHold(HeapId owner) override ABSL_NO_THREAD_SAFETY_ANALYSIS {

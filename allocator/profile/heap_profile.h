@@ -114,19 +114,25 @@ class HeapProfile {
         ABSL_EXCLUSIVE_LOCK_FUNCTION(profile.lock_)
         : profile_(profile) {
       profile_.lock_.Lock();
-      // acquire: what is changed, is so afterwards. Pairs with nothing in the
-      // process: the readers are others.
-      profile_.sequence_.fetch_add(1, std::memory_order_acquire);
+      profile_.sequence_.store(Next(), std::memory_order_relaxed);
+      // release: what is changed, is so afterwards
+      // (tests/models/profile_sequence.pml). Pairs with nothing in the process:
+      // the readers are others.
+      std::atomic_thread_fence(std::memory_order_release);
     }
     ~Change() ABSL_UNLOCK_FUNCTION() {
       // release: what was changed, was so before. Pairs with nothing, as above.
-      profile_.sequence_.fetch_add(1, std::memory_order_release);
+      profile_.sequence_.store(Next(), std::memory_order_release);
       profile_.lock_.Unlock();
     }
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
 
    private:
+    std::uint64_t Next() const {
+      return profile_.sequence_.load(std::memory_order_relaxed) + 1;
+    }
+
     HeapProfile& profile_;
   };
 
