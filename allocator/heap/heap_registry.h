@@ -378,6 +378,10 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
     const bool is_left = &heap == &mine && home != nullptr;
     heap.ChildAfterFork(is_mine, is_left);
     if (heap.abandoned() && !was_abandoned) {
+      // Of one that is left, a call may still be under way: that of the thread
+      // which the handler that forked interrupted. It ends before anybody can
+      // adopt the heap: the child's next thread is made by this one, once the
+      // handler has returned (pthread_create is for no handler).
       heap.abandoned_links().next = abandoned_;
       abandoned_ = id;
       system_.abandoned_count.fetch_add(1, std::memory_order_relaxed);

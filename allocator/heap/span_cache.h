@@ -75,6 +75,10 @@ class SpanCache {
         [[unlikely]] {
       return false;
     }
+    // Who looks for memory may have been here since that load. Then this span
+    // is passed over until the owner's next slow path tells of the heap, or two
+    // trims, which pass no heap over, release it. To find that out would cost
+    // each free of a span a locked instruction.
     PutInto(slot, first, units);
     return true;
   }

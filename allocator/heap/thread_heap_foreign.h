@@ -179,6 +179,9 @@ bool ThreadHeap<kConfig>::PutForeign(SizeClass size_class, void* block) {
     if (parcel == nullptr) return true;
     parcel->Start(owner, id());
     parcel->TryAppend(block, ClassBytes(size_class));
+    // Whether that heap's mailbox is overfull by now does not matter: somebody
+    // is in the heap, and the next parcel's sender, or the next trim, empties
+    // the mailbox, touched or not. So the list ends here.
     Overdue overdue;
     Push(parcel, overdue);
     return true;
