@@ -55,10 +55,10 @@ class FlagsTest(unittest.TestCase):
         copts = (ROOT / "tools/build/copts.bzl").read_text()
         wanted = []
         compiling = []
-        for name in ("_LIBRARY_SEMANTICS", "_LIBRARY_SPEED", "PRODUCT_LINKOPTS"):
-            part = re.search(r"^%s = \[(.*?)^\]" % name, copts, re.MULTILINE | re.DOTALL)[1]
+        for name in ("_LIBRARY_SEMANTICS", "_X86_BRANCHES", "_ARM64_BRANCHES", "_LIBRARY_SPEED", "PRODUCT_LINKOPTS"):
+            part = re.search(r"^%s = \[(.*?)\]$" % name, copts, re.MULTILINE | re.DOTALL)[1]
             compiling = wanted[:] if name == "PRODUCT_LINKOPTS" else []
-            wanted += [flag for flag in re.findall(r'"(-[^"]*)"', part) if flag not in ("-O2", "-g") and "frame-larger" not in flag]
+            wanted += [flag for flag in re.findall(r'"(-[^"]*)"', part) if flag not in ("-O2", "-gdwarf-4") and "frame-larger" not in flag]
         self.assertGreater(len(wanted), 15)
         for name in ("Makefile", "CMakeLists.txt"):
             given = (amalgamate.DIST / name).read_text().replace("(", " ").replace(")", " ").split()

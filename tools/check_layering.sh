@@ -88,6 +88,8 @@ invisible() { echo "target '//allocator/$1:$1' is not visible from target '$test
 must_fail $tests/at_platform:wrong_sideward "$(invisible platform at_platform:wrong_sideward)" --nobuild
 must_fail $tests/at_platform:wrong_upward "$(invisible core at_platform:wrong_upward)" --nobuild
 must_fail $tests/at_reports:wrong_slab "$(invisible slab at_reports:wrong_slab)" --nobuild
+# As does a library to preload with a sanitizer, which no program could use.
+must_fail //allocator:preload a_program_cannot_preload_a_library_with_sanitizers --nobuild --//tools/build:sanitized
 # These fail in the compiler, by layering_check.
 must_fail $tests/at_platform:wrong_undeclared \
   "does not (directly )?depend on a module exporting 'allocator/base/bits.h'"

@@ -46,6 +46,17 @@ for variant in "$@"; do
   "$readelf" -dW "$build/lib$name.so" >"$scratch/dynamic"
   needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$scratch/dynamic" | grep -Ev '^(libc\.|ld-(linux|musl))' || true)
   [[ -z $needed ]] || fail "$variant: it needs $needed beside libc"
+  # Each library lets the processor check its returns and branches. On ARM64 a part of the shared one is the compiler's,
+  # which may not.
+  "$readelf" -hn "$build/lib$name.a" >"$scratch/notes"
+  "$readelf" -n "$build/lib$name.so" >>"$scratch/notes"
+  case $(sed -n 's/^ *Machine: *//p' "$scratch/notes") in
+    *X86-64) wanted=2 ;;
+    AArch64) wanted=1 ;;
+    *) wanted=0 ;;
+  esac
+  found=$(grep -cE 'x86 feature: IBT, SHSTK$|AArch64 feature: BTI, PAC$' "$scratch/notes") || true
+  ((found >= wanted)) || fail "$variant: a library without a note of checked returns and branches"
   on_hakmem "$variant" env LD_PRELOAD="$build/lib$name.so" "$scratch/plain"
   "${cc[@]}" -I"$source" "$source/tests/program.c" -o "$scratch/shared" \
     -Wl,--no-as-needed -L"$build" -l"$name" -Wl,-rpath,"$build"

@@ -72,11 +72,25 @@ _LIBRARY_SEMANTICS = [
     "-ftls-model=initial-exec",
 ]
 
+# Returns and indirect branches can be checked by the processor. A process has it
+# check them if each of its libraries has a note that says so, and that has one
+# if each of its objects does: PRODUCT_LINKOPTS leave out the C library's.
+_X86_BRANCHES = ["-fcf-protection=full"]
+
+_ARM64_BRANCHES = ["-mbranch-protection=standard"]
+
+_CHECKED_BRANCHES = select({
+    "//tools/build:x86_64": _X86_BRANCHES,
+    "//tools/build:arm64": _ARM64_BRANCHES,
+    "//conditions:default": [],
+})
+
 # The library is fast in a build without flags. -c dbg and sanitizers are not:
 # there the code should read as it was written.
 _LIBRARY_SPEED = [
     "-O2",
-    "-g",
+    # What Debian 12's valgrind reads.
+    "-gdwarf-4",
     "-fomit-frame-pointer",
     "-fno-plt",
     "-fno-stack-protector",
@@ -107,7 +121,7 @@ def _if_sanitized(flags):
 LIBRARY_COPTS = (
     _WARNINGS + _LIBRARY_WARNINGS + _LIBRARY_SEMANTICS +
     _by_compiler(_CLANG_WARNINGS + _LIBRARY_CLANG_WARNINGS, _GCC_WARNINGS) +
-    _unless_plain(_LIBRARY_SPEED) +
+    _CHECKED_BRANCHES + _unless_plain(_LIBRARY_SPEED) +
     # Third-party code and tools are not, because compiling takes longest.
     _if_sanitized(["-O1"])
 )
@@ -127,7 +141,7 @@ COLD_COPTS = select({
 # Where hakmem is a part of another project: its compiler and its .bazelrc are not
 # known, and warnings would be nobody's there. Symbols cannot be renamed
 # (renamed.bzl) where the project has all of it optimised at link time.
-CONSUMED_COPTS = ["-std=c++20", "-w", "-fno-lto"] + _LIBRARY_SEMANTICS + _unless_plain(_LIBRARY_SPEED)
+CONSUMED_COPTS = ["-std=c++20", "-w", "-fno-lto"] + _LIBRARY_SEMANTICS + _CHECKED_BRANCHES + _unless_plain(_LIBRARY_SPEED)
 
 # Tests, tools and benchmarks use abseil and googletest, whose headers gcc
 # takes for ours; so the conversion warnings are the library's alone.
@@ -145,6 +159,9 @@ TEST_LIBRARY_COPTS = TEST_COPTS + _if_sanitized(["-O1"])
 UNIT_TEST_COPTS = TEST_COPTS + ["-O0"]
 
 PRODUCT_LINKOPTS = [
+    # The C library's first and last objects: nothing of them is needed, and those
+    # of Debian have no note of checked branches.
+    "-nostartfiles",
     # No C++ library: what nothing refers to is not needed.
     "-Wl,--as-needed",
     "-Wl,--gc-sections",
@@ -154,8 +171,5 @@ PRODUCT_LINKOPTS = [
     "-Wl,-z,nodelete",
     # Code must not need relocation, or it could not be shared.
     "-Wl,-z,text",
-] + select({
-    # A sanitizer's runtime is found at run time.
-    "//tools/build:sanitized_build": [],
-    "//conditions:default": ["-Wl,-z,defs"],
-})
+    "-Wl,-z,defs",
+]

@@ -187,6 +187,8 @@ def hakmem_products(library_package, exports, copy_names):
             additional_linker_inputs = [exports],
             linkshared = True,
             visibility = ["//visibility:public"],
+            # A sanitizer's runtime must be the program's first library.
+            target_compatible_with = _unless_sanitized([], ["//tools/build:a_program_cannot_preload_a_library_with_sanitizers"]),
             linkopts = PRODUCT_LINKOPTS + ["-Wl,-soname=" + file_name, "-Wl,--version-script=$(location %s)" % exports],
             tags = ["nosan"],
             deps = deps,

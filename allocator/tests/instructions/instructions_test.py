@@ -59,20 +59,15 @@ def measure(program, library):
     """Costs of each path: name -> four figures per operation."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        # The counter does not read all that compilers write about lines.
-        bare = folder / "libhakmem_bare.so"
-        subprocess.run(["objcopy", "--strip-debug", library, bare], check=True)
-        bare_program = folder / "warm_paths"
-        subprocess.run(["objcopy", "--strip-debug", program, bare_program], check=True)
-        told = subprocess.run([bare_program], check=True, text=True, stdout=subprocess.PIPE)
+        told = subprocess.run([program], check=True, text=True, stdout=subprocess.PIPE)
         operations = {name: int(count) for name, count in
                       (line.split() for line in told.stdout.splitlines())}
         result = subprocess.run(
             ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--branch-sim=yes",
              "--collect-atstart=no", "--toggle-collect=Measured_*",
              *("--dump-after=Measured_" + name for name in operations),
-             "--callgrind-out-file=%s/out" % folder, bare_program],
-            env={"LD_PRELOAD": str(bare), "PATH": os.environ["PATH"], **NOTHING_AT_RANDOM},
+             "--callgrind-out-file=%s/out" % folder, program],
+            env={"LD_PRELOAD": str(library), "PATH": os.environ["PATH"], **NOTHING_AT_RANDOM},
             check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if result.returncode != 0:
             sys.exit("valgrind: status %d\n%s" % (result.returncode, result.stderr))
@@ -81,7 +76,7 @@ def measure(program, library):
             match = re.search(r"^desc: Trigger: .*Measured_(\w+)", dump.read_text(), re.M)
             if not match:
                 continue
-            costs = library_costs(dump, bare.name)
+            costs = library_costs(dump, library.name)
             paths[match[1]] = [costs[event] / operations[match[1]] for event in EVENTS]
         missing = set(operations) - set(paths)
         if missing:
@@ -122,9 +117,8 @@ def main():
                         metavar=("LIBRARY", "FILE"), required=True)
     parser.add_argument("--update", action="store_true")
     arguments = parser.parse_args()
-    for tool in ("valgrind", "objcopy"):
-        if not shutil.which(tool):
-            sys.exit("%s is missing; tools/setup.sh installs it" % tool)
+    if not shutil.which("valgrind"):
+        sys.exit("valgrind is missing; tools/setup.sh installs it")
     # `bazel run` starts elsewhere.
     root = pathlib.Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", "."))
     complaints = []

@@ -26,6 +26,15 @@ const FLAGS: &[&str] = &[
     "-fdata-sections",
 ];
 
+/// Returns and indirect branches that the processor can check.
+fn checked_branches() -> Option<&'static str> {
+    match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("x86_64") => Some("-fcf-protection=full"),
+        Ok("aarch64") => Some("-mbranch-protection=standard"),
+        _ => None,
+    }
+}
+
 fn compile(source: &Path, variant: &str, exceptions: bool) -> PathBuf {
     let object = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it"))
         .join(source.file_name().expect("a file"))
@@ -42,6 +51,7 @@ fn compile(source: &Path, variant: &str, exceptions: bool) -> PathBuf {
         .get_compiler()
         .to_command()
         .args(FLAGS)
+        .args(checked_branches())
         .arg(if exceptions {
             "-fexceptions"
         } else {
