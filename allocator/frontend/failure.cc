@@ -14,4 +14,9 @@ void* FailWithInvalid() {
   return nullptr;
 }
 
+int FailWith(int error_number) {
+  errno = error_number;
+  return error_number;
+}
+
 }  // namespace hakmem

@@ -11,6 +11,8 @@ namespace hakmem {
 // Set errno to ENOMEM or EINVAL and return null.
 HAK_COLD void* FailWithNoMemory();
 HAK_COLD void* FailWithInvalid();
+// Sets errno and returns it.
+HAK_COLD int FailWith(int error_number);
 
 }  // namespace hakmem
 

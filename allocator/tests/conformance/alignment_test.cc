@@ -112,11 +112,11 @@ TEST(Alignment, PosixMemalignRejectsBadAlignments) {
     EXPECT_EQ(posix_memalign(&untouched, Opaque(alignment), 100), EINVAL)
         << alignment;
     EXPECT_EQ(untouched, &untouched);
-    EXPECT_EQ(errno, EXDEV);
+    EXPECT_TRUE(errno == EINVAL || !OnHakmem()) << errno;
   }
 }
 
-TEST(Alignment, PosixMemalignOutOfMemoryLeavesResultAndErrnoAlone) {
+TEST(Alignment, PosixMemalignOutOfMemorySetsErrnoAndLeavesTheResultAlone) {
   void* untouched = &untouched;
   errno = EXDEV;
   EXPECT_EQ(
@@ -124,8 +124,8 @@ TEST(Alignment, PosixMemalignOutOfMemoryLeavesResultAndErrnoAlone) {
                      Opaque(std::numeric_limits<std::size_t>::max() / 2 + 1)),
       ENOMEM);
   EXPECT_EQ(untouched, &untouched);
-  // POSIX leaves errno open.
-  EXPECT_TRUE(errno == EXDEV || !OnHakmem());
+  // POSIX leaves errno open; programs print it by perror.
+  EXPECT_TRUE(errno == ENOMEM || !OnHakmem()) << errno;
 }
 
 TEST(Alignment, AlignedAllocRejectsBadAlignments) {
