@@ -12,7 +12,8 @@ import subprocess
 # All that allocates or frees, by its name in the objects.
 C_NAMES = re.compile(
     r"malloc|calloc|realloc|reallocarray|free|cfree|free_sized|free_aligned_sized"
-    r"|aligned_alloc|posix_memalign|memalign|valloc|pvalloc|malloc_usable_size")
+    r"|aligned_alloc|posix_memalign|memalign|valloc|pvalloc|malloc_usable_size"
+    r"|[mrxsn]allocx|s?dallocx")
 CPP_NAMES = re.compile(r"_Zn[aw]m.*|_Zd[al]Pv.*")
 LINE = re.compile(
     rb"\s*\d+:\tbinding file (.+?) \[\d+\] to (.+?) \[\d+\]: normal symbol `([^']+)'")

@@ -224,6 +224,24 @@ class Allocator {
   // The bytes that may be used; null has 0, and so has a misuse.
   std::size_t UsableSize(Heap*& self, const void* pointer);
 
+  // --- For callers that know of rounded sizes (allocator_rounded.h).
+
+  // UsableSize of a block that were asked for so; 0 if no route serves it.
+  HAK_COLD std::size_t UsableSizeFor(std::size_t size_bytes,
+                                     std::size_t alignment_bytes);
+  // For a sized free: a size that the block was asked for with, if the given
+  // one lies between it and what UsableSize or UsableSizeFor tell of it. Else
+  // the given one.
+  HAK_COLD std::size_t AskedSize(const void* pointer, std::size_t size_bytes,
+                                 std::size_t alignment_bytes);
+  // Zero up to its usable size; aligned to a power of two.
+  HAK_COLD CallResult AllocateCleared(Heap*& self, std::size_t size_bytes,
+                                      std::size_t alignment_bytes);
+  // Whether the block may be given another size, or place; how much of it may
+  // be used. False: it is none, or damaged, which was reported.
+  HAK_COLD bool MayReallocate(Heap* self, const void* pointer,
+                              std::size_t& usable_bytes);
+
   // --- The life of threads and processes.
 
   // The thread exits (or goes on: what it allocates later is served without a

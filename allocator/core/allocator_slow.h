@@ -402,6 +402,9 @@ class Allocator<kConfig>::Server final : public RefusedServer {
       case Request::Kind::kZeroed:
         return allocator_.AllocateZeroedSlow(self_, request.count,
                                              request.size_bytes);
+      case Request::Kind::kCleared:
+        return allocator_.AllocateCleared(self_, request.size_bytes,
+                                          request.alignment_bytes);
       case Request::Kind::kReallocate:
         return allocator_.ReallocateSlow(
             self_, request.pointer, request.size_bytes,

@@ -119,7 +119,8 @@ constexpr CallResult RefusedAlignment() {
 
 // The request of a call: enough to ask again, and to tell of it.
 struct Request {
-  enum class Kind : std::uint8_t { kAllocate, kZeroed, kReallocate };
+  // kCleared: zero up to its usable size.
+  enum class Kind : std::uint8_t { kAllocate, kZeroed, kCleared, kReallocate };
 
   Call call = Call::kUnknown;
   Kind kind = Kind::kAllocate;

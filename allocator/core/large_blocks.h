@@ -49,6 +49,9 @@ class LargeBlocks {
         std::min(max_alloc_bytes, SpanCache::kMaxKeptUnits * kUnitBytes);
   }
 
+  // Whether any route may serve the request.
+  bool WithinThreshold(std::size_t size_bytes, std::size_t alignment_bytes,
+                       Refusal& refusal) const;
   // A span for a request that no slab serves, of those that the thread has
   // freed; `self` may be none. Null: there is none at hand; ask Allocate.
   HAK_ALWAYS_INLINE void* TryAllocate(Heap* self, std::size_t size_bytes);
@@ -145,8 +148,6 @@ class LargeBlocks {
     bool sampled = false;
   };
 
-  bool WithinThreshold(std::size_t size_bytes, std::size_t alignment_bytes,
-                       Refusal& refusal) const;
   bool IsAsItWasLeft(const Ace::Grant& grant, std::uint32_t units) const;
   HAK_ALWAYS_INLINE Large TrySpan(Heap* self, std::size_t size_bytes,
                                   std::size_t alignment_bytes,
@@ -212,7 +213,6 @@ class LargeBlocks {
   std::uint64_t max_kept_bytes_ = 0;  // of requests that kept spans may serve
 };
 
-// Whether any route may serve the request.
 template <const Config& kConfig>
 bool LargeBlocks<kConfig>::WithinThreshold(std::size_t size_bytes,
                                            std::size_t alignment_bytes,

@@ -38,7 +38,9 @@ constexpr const char* kCallNames[] = {"unknown",
                                       "operator new",
                                       "operator new[]",
                                       "operator new(nothrow)",
-                                      "operator new[](nothrow)"};
+                                      "operator new[](nothrow)",
+                                      "mallocx",
+                                      "rallocx"};
 static_assert(std::size(kCallNames) == kCallCount);
 
 constexpr const char* kVmCallNames[] = {"none",    "mmap",   "munmap",

@@ -79,8 +79,10 @@ enum class Call : std::uint8_t {
   kNewArray,
   kNewNothrow,
   kNewArrayNothrow,
+  kMallocx,
+  kRallocx,
 };
-inline constexpr unsigned kCallCount = 14;
+inline constexpr unsigned kCallCount = 16;
 
 const char* FailureReasonName(FailureReason reason);   // "Threshold" …
 const char* FailureDetailName(FailureDetail detail);   // "max_alloc" …

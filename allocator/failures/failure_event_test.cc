@@ -40,6 +40,7 @@ TEST(FailureEvent, TheFirstAndLastNamesAreInPlace) {
                "served_by_detour");
   EXPECT_STREQ(CallName(Call::kMalloc), "malloc");
   EXPECT_STREQ(CallName(Call::kNewArrayNothrow), "operator new[](nothrow)");
+  EXPECT_STREQ(CallName(Call::kRallocx), "rallocx");
   EXPECT_STREQ(VmCallName(VmCall::kMap), "mmap");
   EXPECT_STREQ(VmCallName(VmCall::kMove), "mremap");
   EXPECT_STREQ(VmCallName(VmCall::kProtect), "mprotect");

@@ -10,4 +10,5 @@ using TheProduct = Product<kHardened>;
 #include "allocator/frontend/copy_symbols.inc"
 #include "allocator/frontend/cpp_operators.inc"
 #include "allocator/frontend/current_product.inc"
+#include "allocator/frontend/jemalloc_symbols.inc"
 #include "allocator/frontend/libc_symbols.inc"

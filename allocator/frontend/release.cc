@@ -9,4 +9,5 @@ using TheProduct = Product<kRelease>;
 #include "allocator/frontend/c_symbols.inc"
 #include "allocator/frontend/cpp_operators.inc"
 #include "allocator/frontend/current_product.inc"
+#include "allocator/frontend/jemalloc_symbols.inc"
 #include "allocator/frontend/libc_symbols.inc"

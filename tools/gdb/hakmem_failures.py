@@ -30,7 +30,7 @@ DISPOSITIONS = ("pending", "returned_null", "threw", "served_after_purge",
                 "served_after_handler", "served_after_new_handler", "served_by_detour")
 CALLS = ("unknown", "malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "memalign",
          "posix_memalign", "valloc", "pvalloc", "operator new", "operator new[]",
-         "operator new(nothrow)", "operator new[](nothrow)")
+         "operator new(nothrow)", "operator new[](nothrow)", "mallocx", "rallocx")
 ROUTES = ("tiny", "pool", "span", "huge")
 VM_CALLS = ("none", "mmap", "munmap", "madvise", "mremap", "mprotect")
 

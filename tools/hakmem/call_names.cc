@@ -16,8 +16,9 @@ namespace hakmem::tools {
 namespace {
 
 constexpr std::string_view kPassOn[] = {
-    "malloc",         "calloc",        "realloc", "reallocarray", "memalign",
-    "posix_memalign", "aligned_alloc", "valloc",  "pvalloc",
+    "malloc",   "calloc",         "realloc",       "reallocarray",
+    "memalign", "posix_memalign", "aligned_alloc", "valloc",
+    "pvalloc",  "mallocx",        "rallocx",
 };
 constexpr std::string_view kPassOnPrefixes[] = {
     "operator new",
