@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs programs/*.sh on libc's malloc and on hakmem, and compares them.
+"""Runs programs/*.sh and newest/*.sh on libc's malloc and on hakmem, and compares them.
 
 Each script is one program at work. It begins with lines `# KEY: VALUE`:
   title    what it does
@@ -8,6 +8,7 @@ Each script is one program at work. It begins with lines `# KEY: VALUE`:
   seconds  as many as it may take
   heavy    yes: only with --all
   needs    commands it uses, beyond coreutils
+(those in newest/ are tools/newest_userland.sh's, and run if --only names them)
 and is run twice, in an empty folder of the same name, with a clean
 environment. The folder is another the next time, so output must not name it. Its standard output and exit status must be the same both times
 (and 0); standard error is only kept. With hakmem, LD_PRELOAD holds for the
@@ -56,6 +57,10 @@ class Program:
     @property
     def name(self):
         return self.script.stem
+
+    @property
+    def newest(self):
+        return self.script.parent.name == "newest"
 
 
 class Failure(Exception):
@@ -340,12 +345,12 @@ def parse_arguments(names):
 
 
 def main():
-    programs = [load_program(p) for p in sorted((HERE / "programs").glob("*.sh"))]
+    programs = [load_program(p) for folder in ("programs", "newest") for p in sorted((HERE / folder).glob("*.sh"))]
     arguments = parse_arguments([p.name for p in programs])
     if arguments.list:
         for program in programs:
             print("%-14s %s%s" % (program.name, program.title,
-                                  " (--all)" if program.heavy else ""))
+                                  " (tools/newest_userland.sh)" if program.newest else " (--all)" if program.heavy else ""))
         return 0
     source = pathlib.Path(arguments.library)
     if not source.is_file():
@@ -353,7 +358,7 @@ def main():
         return 2
     chosen = [p for p in programs
               if (p.name in arguments.only if arguments.only
-                  else arguments.all or not p.heavy)]
+                  else not p.newest and (arguments.all or not p.heavy))]
 
     # Servers that have stepped down to another user must reach it.
     root = pathlib.Path(tempfile.mkdtemp(prefix="hakmem_real_programs."))

@@ -3,20 +3,22 @@
 # seconds: 180
 # needs: redis-server redis-benchmark redis-cli
 set -euo pipefail
+# Or valkey, which has the same commands.
+name=${1:-redis}
 socket=$PWD/redis.sock
 server=
-cli() { redis-cli -s "$socket" "$@"; }
+cli() { "$name-cli" -s "$socket" "$@"; }
 stop() { [[ -z $server ]] || kill "$server" 2>/dev/null || true; }
 trap stop EXIT
 start() {
-  redis-server --port 0 --unixsocket "$socket" --dir "$PWD" --save '' \
+  "$name-server" --port 0 --unixsocket "$socket" --dir "$PWD" --save '' \
     --daemonize no --enable-debug-command yes --activedefrag no >&2 &
   server=$!
   until [[ $(cli ping 2>/dev/null) == PONG ]]; do kill -0 "$server"; done
 }
 
 start
-redis-benchmark -s "$socket" -q -n 60000 -c 30 -P 8 -r 20000 -d 100 --threads 2 \
+"$name-benchmark" -s "$socket" -q -n 60000 -c 30 -P 8 -r 20000 -d 100 --threads 2 \
   -t set,get,incr,lpush,rpop,sadd,hset,spop,zadd,zpopmin,lrange_100,mset >&2
 cli flushall async
 # Data that follow from nothing but this text.
@@ -34,10 +36,19 @@ cli eval '
 cli debug digest
 cli bgsave >&2
 until [[ $(cli info persistence | tr -d '\r') == *rdb_bgsave_in_progress:0* ]]; do kill -0 "$server"; done
-redis-benchmark -s "$socket" -q -n 30000 -c 20 -P 4 -t get,ping >&2
+"$name-benchmark" -s "$socket" -q -n 30000 -c 20 -P 4 -t get,ping >&2
 cli sort l7 alpha limit 0 2000 | sha256sum
 cli debug reload
 cli debug digest
+cli memory purge
+cli memory doctor >&2
+cli memory stats >&2
+cli memory usage s299 >&2
+cli memory malloc-stats | grep -c . >&2
+# Its allocator's figures are those of what it allocates from.
+cli info memory | tr -d '\r' | awk -F: '{ of[$1] = $2 } END { print of["allocator_allocated"] >= of["used_memory"] }'
+cli script flush async
+cli eval 'return #redis.call("KEYS", "s*")' 0
 cli shutdown save >&2 || true
 wait "$server"
 start
