@@ -15,7 +15,7 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/core/live_count.h"
 #include "allocator/frontend/current_product.h"
-#include "allocator/platform/glibc_malloc.h"
+#include "allocator/process/process.h"
 #include "allocator/statistics/statistics.h"
 
 namespace hakmem {
@@ -187,6 +187,10 @@ void WriteToProgram(void* context, std::string_view lines) {
   }
 }
 
+void WriteToStandardError(void* /*context*/, std::string_view lines) {
+  WriteFd(kStderrFd, lines);
+}
+
 }  // namespace
 }  // namespace hakmem
 
@@ -237,15 +241,13 @@ HAK_EXPORT HAK_WEAK int mallctlbymib(const std::size_t* mib, std::size_t length,
 HAK_EXPORT HAK_WEAK void malloc_stats_print(hakmem::WriteText write,
                                             void* context,
                                             const char* /*options*/) {
-  if (write == nullptr) {
-    malloc_stats();
-    return;
-  }
-  const hakmem::LiveCount live = hakmem::ProductLiveCount();
   hakmem::TextWriter writer = {.write = write, .context = context};
+  const hakmem::LiveCount live = hakmem::ProductLiveCount();
   hakmem::PrintStatisticsText(
       hakmem::ProductStatistics(), live.classes,
-      {.write = &hakmem::WriteToProgram, .context = &writer});
+      {.write = write != nullptr ? &hakmem::WriteToProgram
+                                 : &hakmem::WriteToStandardError,
+       .context = &writer});
 }
 
 }  // extern "C"

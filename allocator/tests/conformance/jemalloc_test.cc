@@ -152,6 +152,17 @@ TEST_F(Jemalloc, RallocxKeepsContentsAndAlignment) {
   }
 }
 
+// One of another class that is aligned by chance is not what was asked for.
+TEST_F(Jemalloc, RallocxOfABlockThatIsAlignedByChance) {
+  void* blocks[64];
+  for (void*& block : blocks) block = mallocx_(100, 0);
+  for (void*& block : blocks) {
+    block = rallocx_(block, 100, LgAlign(7));
+    ASSERT_TRUE(IsAlignedTo(block, 128));
+  }
+  for (void* block : blocks) sdallocx_(block, 100, LgAlign(7));
+}
+
 TEST_F(Jemalloc, WhatCannotBeServedLeavesTheBlock) {
   for (const int flags : {0, LgAlign(8), kZero}) {
     void* const block = mallocx_(100, flags);
