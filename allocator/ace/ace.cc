@@ -153,10 +153,13 @@ void Ace::PrepareAhead() {
 // Maps what a run of `units` needs: a growth step, or just that much when the
 // step is refused. `refusal` says what was refused last, also when it did not
 // matter.
-bool Ace::MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal) {
+bool Ace::MapMore(ZoneStock& stock, std::uint32_t units,
+                  std::uint32_t alignment_units, Refusal& refusal) {
   const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
   const FrameIndex step = GrowthStep(stock.zone);
-  if (Remap(stock, needed)) return true;
+  if (MapSpare(stock, units, alignment_units) || Remap(stock, needed)) {
+    return true;
+  }
   refusal = ExtendZone(stock, std::max(needed, step));
   if (refusal.reason == FailureReason::kNone) return true;
   if (step > needed) {
@@ -186,7 +189,7 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
     grant = stock.pool.Grant(units, alignment_units, UnitPool::kManyTries);
   }
   for (int tries = 0; grant.first == kNoUnit; ++tries) {
-    if (!MapMore(stock, room, refusal)) {
+    if (!MapMore(stock, room, alignment_units, refusal)) {
       if (hard) {
         grant = stock.pool.Grant(units, alignment_units, UnitPool::kAllTries);
       }
@@ -296,12 +299,12 @@ void Ace::ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty) {
 }
 
 bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
-                     std::uint32_t new_units) {
+                     std::uint32_t longer) {
   const FutexLockHolder hold(lock_);
-  if (!stocks_[kCoarse].pool.GrantAt(first + units, new_units - units))
+  if (!stocks_[kCoarse].pool.GrantAt(first + units, longer - units))
     return false;
-  stocks_[kCoarse].pool.MendGranted(memory_, first + units, new_units - units);
-  NoteGrant(new_units - units);
+  stocks_[kCoarse].pool.MendGranted(memory_, first + units, longer - units);
+  NoteGrant(longer - units);
   return true;
 }
 

@@ -121,8 +121,7 @@ class Ace {
   }
 
   // Takes the units after a span, if they are free.
-  bool ExtendSpan(UnitIndex first, std::uint32_t units,
-                  std::uint32_t new_units);
+  bool ExtendSpan(UnitIndex first, std::uint32_t units, std::uint32_t longer);
   // Moves the first `bytes` of one granted span into another; the
   // source reads as zero afterwards. A span that the status calls lost is no
   // longer mapped: it must never be released or used again. Refused (EMFILE)
@@ -145,8 +144,7 @@ class Ace {
   // A live block is the caller's to resize or free, and nobody else's; returns
   // its length in bytes. 0: it was not live.
   std::size_t ClaimHuge(Address address);
-  // A claimed block is live again.
-  void UnclaimHuge(Address address);
+  void UnclaimHuge(Address address);  // it is live again
   void ReleaseClaimedHuge(Address address);
   // The length of a claimed block; needs no lock.
   std::size_t ClaimedHugeBytes(Address address) const
@@ -208,11 +206,9 @@ class Ace {
   }
   HugeFacts TryFindHuge(Address address);  // without waiting for a lock
 
-  // A block of size 0, for variants with such blocks; `alignment_bytes` is a
-  // power of two up to EmptyPool::kMaxAlignmentBytes.
+  // A block of size 0; alignments are EmptyPool's.
   BlockGrant GrantEmpty(std::size_t alignment_bytes);
-  // Frees the block if it is live; false: it is not.
-  bool ReleaseEmpty(Address address);
+  bool ReleaseEmpty(Address address);  // false: it is not live
   enum class EmptyPlace : std::uint8_t { kOutside, kLive, kFreed, kNone };
   EmptyPlace FindEmpty(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return empty_.Contains(address) ? FindEmptySlow(address)
@@ -252,12 +248,11 @@ class Ace {
   void PrepareAhead();
   // The decay delay, at least 1, from now on; returns what it was.
   std::uint64_t SetDecay(std::uint64_t decay_ms);
-  // Gives all freed memory back; returns the bytes given back.
-  std::size_t PurgeAll();
-  // Unmaps wholly free SuperSlabs, which makes room below all limits; returns
-  // the bytes unmapped. Before a call is given up. Those between others only
-  // while the zones have no more than their share of the kernel's mappings, and
-  // none that would split a mapping where mappings are what is short.
+  std::size_t PurgeAll();  // gives all free memory back; returns the bytes
+  // Before a call is given up: unmaps what is free, which makes room below all
+  // limits; returns the bytes. What is between others only while the zones have
+  // their share of the kernel's mappings or less, and nothing that would split
+  // a mapping where mappings are what is short.
   std::size_t UnmapCaches(bool mappings_short = false);
 
   void AddStatistics(Statistics& statistics);
@@ -309,7 +304,12 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool MapUnits(ZoneStock& stock, FrameIndex frame, std::uint32_t mask,
+                bool& foreign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool MapSpare(ZoneStock& stock, std::uint32_t units,
+                std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool MayAddGuard(const ZoneStock& stock, UnitIndex last,
                    std::uint32_t units) const
@@ -336,7 +336,8 @@ class Ace {
            stocks_[kCoarse].pool.dirty_units();
   }
   std::size_t MetadataBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal)
+  bool MapMore(ZoneStock& stock, std::uint32_t units,
+               std::uint32_t alignment_units, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Refusal ExtendZone(ZoneStock& stock, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -355,7 +356,7 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool WithinHeapLimit(std::size_t more_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t UnmapKept(StockIndex index, const UnitPool::UnmapBounds& bounds)
+  std::size_t UnmapKept(StockIndex index, UnitPool::UnmapBounds bounds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // For who needs what another thread has let go of the lock for; not for ever,
   // as a thread that forks keeps others from taking the lock again.
@@ -364,8 +365,7 @@ class Ace {
     const FutexLockPause pause(lock_);
     SleepShortly();
   }
-  // For a loop that must not keep others waiting; what is guarded is read
-  // again.
+  // Not to keep others waiting; what is guarded is read again.
   void LetOthersIn() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     lock_.UnlockForOthers();
     lock_.Lock();

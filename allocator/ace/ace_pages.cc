@@ -100,7 +100,7 @@ bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
 // Slabs that were granted, and of which few blocks are in use, would take all
 // their memory.
 bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
-  if (zone.super_slab(frame).presence != Presence::kMapped) return false;
+  if (zone.UnmappedUnits(frame) != 0) return false;
   const std::size_t page_bytes = memory_.PageBytes();
   const std::size_t pages =
       CountResidentPages(memory_, zone.FrameAddress(frame),

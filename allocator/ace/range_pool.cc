@@ -37,24 +37,34 @@ void RangePool::NoteCarved(RangeKind kind, UnitIndex first) {
       static_cast<std::uint8_t>(shift);
 }
 
-// Whether any of its units is being given back.
-bool RangePool::IsPurging(UnitIndex first, std::uint32_t units) const {
+// Whether any of its units is being given back, or is unmapped.
+RangePool::Hindrance RangePool::HindranceOf(UnitIndex first,
+                                            std::uint32_t units) const {
   bool purging = false;
+  bool unmapped = false;
   ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
     purging |= (zone_.super_slab(frame).purging_units & mask) != 0;
+    unmapped |= (zone_.UnmappedUnits(frame) & mask) != 0;
   });
-  return purging;
+  return purging    ? Hindrance::kPurging
+         : unmapped ? Hindrance::kUnmapped
+                    : Hindrance::kNone;
 }
 
-// Those that another thread purges keep their places.
+// Those that are passed keep their places.
 UnitIndex RangePool::PopUsable(List& list, std::uint32_t units) {
   List* link = &list;
+  List* unmapped = nullptr;
   for (int passed = 0; *link != 0 && passed < kMostPassed; ++passed) {
     const UnitIndex first = *link - 1;
-    if (!IsPurging(first, units)) return Pop(*link);
+    const Hindrance hindrance = HindranceOf(first, units);
+    if (hindrance == Hindrance::kNone) return Pop(*link);
+    if (hindrance == Hindrance::kUnmapped && unmapped == nullptr) {
+      unmapped = link;
+    }
     link = &DescriptorOf(zone_, first).slab.next;
   }
-  return kNoUnit;
+  return unmapped == nullptr ? kNoUnit : Pop(*unmapped);
 }
 
 UnitIndex RangePool::Take(RangeKind kind) {
@@ -96,56 +106,6 @@ void RangePool::Put(RangeKind kind, UnitIndex first) {
   Push(lists_->spans[length][alignment], first);
   lists_->non_empty[length] =
       static_cast<std::uint16_t>(lists_->non_empty[length] | 1U << alignment);
-}
-
-bool RangePool::HasFrame(UnitIndex first, std::uint32_t units,
-                         Presence presence) const {
-  const FrameIndex last = FrameOfUnit(first + units - 1);
-  for (FrameIndex frame = FrameOfUnit(first); frame <= last; ++frame) {
-    if (zone_.super_slab(frame).presence == presence) return true;
-  }
-  return false;
-}
-
-// Each half is turned over, twice, so that its order stays.
-void RangePool::PutLast(List& list, std::uint32_t units, Presence presence,
-                        bool drop) {
-  List others = 0;
-  List last = 0;
-  for (UnitIndex first = Pop(list); first != kNoUnit; first = Pop(list)) {
-    const bool is_such = HasFrame(first, units, presence);
-    if (!is_such || !drop) Push(is_such ? last : others, first);
-  }
-  for (List* turned : {&last, &others}) {
-    for (UnitIndex first = Pop(*turned); first != kNoUnit;
-         first = Pop(*turned)) {
-      Push(list, first);
-    }
-  }
-}
-
-void RangePool::ForEachList(Presence presence, bool drop) {
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    PutLast(lists_->slabs[i], kClassLayouts[i].slab_units, presence, drop);
-  }
-  for (unsigned length = 0; length < kLengthClasses; ++length) {
-    for (unsigned alignment = 0; alignment < kAlignments; ++alignment) {
-      List& list = lists_->spans[length][alignment];
-      if (list == 0) continue;
-      PutLast(list, LengthClassUnits(length), presence, drop);
-      if (list != 0) continue;
-      lists_->non_empty[length] = static_cast<std::uint16_t>(
-          lists_->non_empty[length] & ~(1U << alignment));
-    }
-  }
-}
-
-void RangePool::PutUnmappedLast() {
-  ForEachList(Presence::kUnmapped, /*drop=*/false);
-}
-
-void RangePool::DropForeign() {
-  ForEachList(Presence::kForeign, /*drop=*/true);
 }
 
 std::uint32_t RangePool::LongestUnits() const {

@@ -6,9 +6,9 @@
 // Thread-safety: none of its own.
 //
 // A range is carved once, from units that nothing has used, and is its class's
-// for ever; a frame of it that is unmapped under pressure is mapped again for
-// it. So a pointer into freed memory can only meet a block of its own
-// class again, and an inaccessible page at a range's end is set up once.
+// for ever; what is unmapped of it under pressure is mapped again for it. So a
+// pointer into freed memory can only meet a block of its own class again, and
+// an inaccessible page at a range's end is set up once.
 //
 // Lengths of spans are rounded up to four classes per doubling, so that ranges
 // find users, and, beyond 16 units, to those and one unit more, for round sizes
@@ -109,20 +109,16 @@ class RangePool {
   RangePool(const RangePool&) = delete;
   RangePool& operator=(const RangePool&) = delete;
 
-  // The range that was freed last, but for those of which a frame was unmapped
-  // and those that are being purged; kNoUnit: there is none, or, if Has, the
-  // first kMostPassed of each list are being purged. A span's units are a
-  // length class's.
+  // The range that was freed last and is mapped, as far as one looks, else one
+  // that is not; those that are being purged cannot be had. kNoUnit: there is
+  // none, or, if Has, the first kMostPassed of each list are being purged. A
+  // span's units are a length class's.
   UnitIndex Take(RangeKind kind);
   bool Has(RangeKind kind) const;
   void Put(RangeKind kind, UnitIndex first);
   // A range was just carved from units that nothing has used.
   void NoteCarved(RangeKind kind, UnitIndex first);
 
-  // After frames were unmapped: ranges that have them come last from now on.
-  void PutUnmappedLast();
-  // After a frame has become foreign: forgets the ranges that have it.
-  void DropForeign();
   // The longest free range.
   std::uint32_t LongestUnits() const;
 
@@ -147,12 +143,10 @@ class RangePool {
   unsigned AlignmentsFor(RangeKind kind) const;
   UnitIndex Pop(List& list);
   UnitIndex PopUsable(List& list, std::uint32_t units);
-  bool IsPurging(UnitIndex first, std::uint32_t units) const;
+  enum class Hindrance : std::uint8_t { kNone, kPurging, kUnmapped };
+  Hindrance HindranceOf(UnitIndex first, std::uint32_t units) const;
   void Push(List& list, UnitIndex first);
   unsigned AlignmentOf(UnitIndex first) const;
-  bool HasFrame(UnitIndex first, std::uint32_t units, Presence presence) const;
-  void PutLast(List& list, std::uint32_t units, Presence presence, bool drop);
-  void ForEachList(Presence presence, bool drop);
   void CheckList(List list, std::uint32_t units) const;
 
   Zone& zone_;

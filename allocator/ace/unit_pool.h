@@ -17,12 +17,13 @@
 // purging: nobody can have them.
 //
 // Units may also be kept: free, but only for ranges of the class that they
-// belong to (range_pool.h); no grant finds them.
+// belong to (range_pool.h); no grant finds them. Under pressure they are
+// unmapped, and mapped again one range at a time. What was free in a frame of
+// which all is unmapped is spare then, until a grant needs it.
 //
 // Invariants:
 //   U1: free_units and kept_units are disjoint, dirty_units is a subset of
-//       both; when the frame is not mapped, there are only kept units, and they
-//       are not counted.
+//       both; unmapped units are kept ones, which are not counted, or nobody's.
 //   U2: a SuperSlab is on list n < 32 exactly when its longest run of free
 //       units is n and it is not wholly free; its run_frames is 0.
 //   U3: no two neighbouring runs of free frames exist; the first and last
@@ -40,6 +41,8 @@
 //   U8: closed units are free or kept, and not dirty.
 //   U9: split SuperSlabs are ones of huge pages, and are counted; those with
 //       slabs that have holes are in use.
+//   U10: spare units, of frames that have kept ones or are partly mapped, are
+//       neither mapped nor kept, and are counted.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
@@ -66,6 +69,17 @@ void ForEachFrame(UnitIndex first, std::uint32_t units, const Use& use) {
         std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
     use(FrameOfUnit(unit), BitRun32(UnitInFrame(unit), here));
     at += here;
+  }
+}
+
+// Calls `use(first, units)` for each run of set bits.
+template <typename Use>
+void ForEachRun(std::uint32_t mask, const Use& use) {
+  for (unsigned at = 0; at < kUnitsPerSuperSlab && mask >> at != 0;) {
+    at += static_cast<unsigned>(std::countr_zero(mask >> at));
+    const auto units = static_cast<unsigned>(std::countr_one(mask >> at));
+    use(at, units);
+    at += units;
   }
 }
 
@@ -186,10 +200,10 @@ class UnitPool {
   // "Magazines and Vmem", USENIX 2001, section 3.4.)
   std::uint64_t idle_units() const { return idle_units_; }
   void StartInterval() { idle_units_ = purgeable_units_; }
-  // Which frames may be unmapped: those of a run between mapped ones while the
-  // zone has fewer runs of these than `most_runs`, if it is as long as
-  // `least_frames`, and if it `may_split` a mapping; all others. Where a guard
-  // page goes with a frame, no mapping is split.
+  // What may be unmapped: a run between mapped units while the zone has fewer
+  // runs of these than `most_runs`, if it is as long as `least_frames`, and if
+  // it `may_split` a mapping; all others. Where a guard page goes with it, no
+  // mapping is split.
   struct UnmapBounds {
     std::size_t most_runs = std::numeric_limits<std::size_t>::max();
     FrameIndex least_frames = 1;
@@ -201,12 +215,24 @@ class UnitPool {
   // run with them: others come in after each call of the kernel.
   std::size_t UnmapFree(VirtualMemory& memory, const UnmapBounds& bounds,
                         FrameIndex& next);
-  // The same for a frame with kept units of which no unit is granted; the kept
-  // ones stay their class's. `guards` counts guard pages that went with them.
+  // The same for a run of units, at or after the unit `next`, in a frame that
+  // has kept ones: of one of which no unit is granted, all; of others, the kept
+  // ones if `parts`. Kept ones stay their class's. `guards` counts guard pages
+  // that went with them.
   std::size_t UnmapKept(VirtualMemory& memory, const UnmapBounds& bounds,
-                        FrameIndex& next, std::size_t& guards);
-  // Maps such a frame again. EEXIST: it is foreign now, and keeps nothing.
-  VmStatus RemapKept(VirtualMemory& memory, FrameIndex frame, Access access);
+                        bool parts, UnitIndex& next, std::size_t& guards);
+  // How many units of a kept run are unmapped; those of a frame.
+  std::uint32_t CountUnmapped(UnitIndex first, std::uint32_t units) const;
+  std::uint32_t UnmappedUnits(FrameIndex frame) const {
+    return zone_.UnmappedUnits(frame);
+  }
+  // Maps a run of unmapped units of one frame again; those that nobody keeps
+  // are free then. EEXIST: something else has addresses of theirs, and spare
+  // ones are nobody's for good.
+  VmStatus MapAgain(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
+                    Access access);
+  // Spare units that a grant of up to 31 could have; kNoUnit: there are none.
+  UnitIndex FindSpare(std::uint32_t units, std::uint32_t alignment_units) const;
 
   // Whether any unit of a run is mapped without access, and making such a run
   // accessible, but for its last `guard_bytes`; on a refusal it counts as it
@@ -282,8 +308,12 @@ class UnitPool {
                              std::uint32_t tries);
   UnitGrant GrantFrames(std::uint32_t units, std::uint32_t alignment_units);
   bool IsFreeFrame(FrameIndex frame) const;
-  bool MayUnmap(FrameIndex first, FrameIndex frames,
+  bool MayUnmap(UnitIndex first, std::uint32_t units,
                 const UnmapBounds& bounds) const;
+  std::uint32_t Unmappable(FrameIndex frame, bool parts) const;
+  std::uint32_t SpareUnits(FrameIndex frame) const;
+  void NoteUnmappedUnits(VirtualMemory& memory, UnitIndex first,
+                         std::uint32_t units);
 
   void MarkDirty(FrameIndex frame, std::uint32_t mask);
   bool IsWorthPurging(FrameIndex frame) const;
@@ -315,6 +345,7 @@ class UnitPool {
   bool MarkSplit(FrameIndex frame);
   void MendIfWhole(VirtualMemory& memory, FrameIndex frame);
   void DeclineHuge(VirtualMemory& memory, FrameIndex frame) const;
+  void AskForHuge(VirtualMemory& memory, FrameIndex frame) const;
   void ForgetSplit(FrameIndex frame);
   std::uint32_t MendFrames(const DirtyRun& run);
   void AskAgain(VirtualMemory& memory, FrameIndex first,
@@ -326,9 +357,10 @@ class UnitPool {
                        std::uint32_t units) const;
   unsigned PurgeEdges(VirtualMemory& memory, UnitIndex first,
                       std::uint32_t units) const;
-  void DropDirty(VirtualMemory& memory, FrameIndex frame);
+  void DropDirty(VirtualMemory& memory, UnitIndex first, std::uint32_t units);
   bool IsClean(UnitIndex unit) const;
   void CheckLists() const;
+  void CheckFrame(FrameIndex frame) const;
 
   Zone& zone_;
   FutexLock& lock_;
@@ -351,6 +383,7 @@ class UnitPool {
   std::uint64_t purgeable_units_ = 0;
   std::uint64_t purging_units_ = 0;
   std::uint64_t moved_mappings_ = 0;
+  std::uint64_t spare_units_ = 0;
   Purging* purges_ = nullptr;
   std::uint64_t idle_units_ = 0;
   std::uint64_t purge_calls_ = 0;

@@ -18,7 +18,8 @@ namespace {
 constexpr FrameIndex kMaxSplitFrames = 512;
 
 bool IsInUse(const SuperSlab& slab) {
-  return ~(slab.free_units | slab.kept_units | slab.purging_units) != 0;
+  return ~(slab.free_units | slab.kept_units | slab.purging_units |
+           slab.unmapped_units) != 0;
 }
 
 }  // namespace
@@ -49,7 +50,17 @@ bool UnitPool::MarkSplit(FrameIndex frame) {
 }
 
 void UnitPool::DeclineHuge(VirtualMemory& memory, FrameIndex frame) const {
-  memory.DeclineHugePages(zone_.FrameAddress(frame), kSuperSlabBytes);
+  ForEachRun(~zone_.UnmappedUnits(frame), [&](unsigned first, unsigned units) {
+    memory.DeclineHugePages(zone_.UnitAddress(FirstUnitOfFrame(frame) + first),
+                            units * kUnitBytes);
+  });
+}
+
+void UnitPool::AskForHuge(VirtualMemory& memory, FrameIndex frame) const {
+  ForEachRun(~zone_.UnmappedUnits(frame), [&](unsigned first, unsigned units) {
+    memory.AskForHugePages(zone_.UnitAddress(FirstUnitOfFrame(frame) + first),
+                           units * kUnitBytes);
+  });
 }
 
 void UnitPool::ForgetSplit(FrameIndex frame) {
@@ -90,14 +101,15 @@ void UnitPool::AskAgain(VirtualMemory& memory, FrameIndex first,
                         std::uint32_t mended) const {
   for (; mended != 0; mended >>= 1, ++first) {
     if ((mended & 1) == 0) continue;
-    memory.AskForHugePages(zone_.FrameAddress(first), kSuperSlabBytes);
+    AskForHuge(memory, first);
   }
 }
 
 void UnitPool::MendIfWhole(VirtualMemory& memory, FrameIndex frame) {
   const SuperSlab& slab = zone_.super_slab(frame);
   if (!slab.split || slab.hole_slabs != 0 ||
-      (slab.free_units | slab.kept_units | slab.purging_units) != 0) {
+      (slab.free_units | slab.kept_units | slab.purging_units |
+       slab.unmapped_units) != 0) {
     return;
   }
   ForgetSplit(frame);

@@ -1,4 +1,4 @@
-// UnitPool: giving memory back to the kernel, and the checks.
+// UnitPool: giving memory back to the kernel.
 
 #include <algorithm>
 #include <bit>
@@ -175,9 +175,9 @@ bool UnitPool::IsClean(UnitIndex unit) const {
   const FrameIndex frame = FrameOfUnit(unit);
   if (frame >= zone_.frame_count()) return true;
   const SuperSlab& slab = zone_.super_slab(frame);
-  if (slab.presence != Presence::kMapped) return true;
-  const std::uint32_t clean = (slab.free_units | slab.kept_units) &
-                              ~(slab.dirty_units | slab.purging_units);
+  const std::uint32_t clean =
+      (slab.free_units | slab.kept_units | zone_.UnmappedUnits(frame)) &
+      ~(slab.dirty_units | slab.purging_units);
   return (clean >> UnitInFrame(unit) & 1) != 0;
 }
 
@@ -361,12 +361,16 @@ std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
   return purged_bytes + PurgePartsOfHuge(memory, dirty_units_, next);
 }
 
-bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
+bool UnitPool::MayUnmap(UnitIndex first, std::uint32_t units,
                         const UnmapBounds& bounds) const {
-  if (!zone_.IsBetweenMapped(first, frames)) return true;
+  if (!zone_.IsBetweenMapped(first, units)) return true;
+  const std::uint32_t guarded =
+      zone_.super_slab(FrameOfUnit(first)).guarded_units;
   return zone_.mapped_runs() < bounds.most_runs &&
-         frames >= bounds.least_frames &&
-         (bounds.may_split || zone_.super_slab(first).guarded_units != 0);
+         units >= bounds.least_frames * kUnitsPerSuperSlab &&
+         (bounds.may_split ||
+          (guarded & BitRun32(UnitInFrame(first),
+                              std::min(units, kUnitsPerSuperSlab))) != 0);
 }
 
 // Of a run from its end on where nothing is mapped behind, else from the front
@@ -379,18 +383,22 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
     const FrameIndex start = RunStart(next);
     const FrameIndex frames = zone_.super_slab(start).run_frames;
     const FrameIndex end = start + frames;  // which is not free
-    if (!MayUnmap(start, frames, bounds)) {
+    if (!MayUnmap(FirstUnitOfFrame(start), frames * kUnitsPerSuperSlab,
+                  bounds)) {
       next = end;
       continue;
     }
-    const FrameIndex frame = zone_.IsBetweenMapped(end - 1, 1) ? next : end - 1;
+    const FrameIndex frame =
+        zone_.IsBetweenMapped(FirstUnitOfFrame(end - 1), kUnitsPerSuperSlab)
+            ? next
+            : end - 1;
     ++unmap_calls_;
     if (!zone_.UnmapFrame(memory, frame).ok()) {
       next = end;
       return 0;
     }
     CutRun(frame, 1);
-    DropDirty(memory, frame);
+    DropDirty(memory, FirstUnitOfFrame(frame), kUnitsPerSuperSlab);
     zone_.super_slab(frame).free_units = 0;
     free_units_ -= kUnitsPerSuperSlab;
     ForgetSplit(frame);
@@ -401,92 +409,6 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
   }
   next = kNoFrame;
   return 0;
-}
-
-void UnitPool::CheckLists() const {
-  for (unsigned list = 1; list < kListCount; ++list) {
-    if ((non_empty_ >> list & 1) == 0) continue;
-    FrameIndex previous = kNoFrame;
-    for (FrameIndex frame = lists_[list]; frame != kNoFrame;
-         frame = zone_.super_slab(frame).next) {
-      const SuperSlab& slab = zone_.super_slab(frame);
-      HAK_CHECK_EQ(slab.list, list);
-      HAK_CHECK_EQ(slab.previous, previous);
-      if (list < kFirstFrameList) {  // U2
-        HAK_CHECK_EQ(LongestRun32(slab.free_units), list);
-        HAK_CHECK_EQ(slab.run_frames, 0U);
-      } else {  // U3
-        HAK_CHECK_EQ(FrameList(slab.run_frames), list);
-        const FrameIndex last = frame + slab.run_frames - 1;
-        HAK_CHECK_EQ(zone_.super_slab(last).run_frames, slab.run_frames);
-        HAK_CHECK_EQ(RunStart(last), frame);  // U6
-        HAK_CHECK(frame == 0 || !IsFreeFrame(frame - 1));
-        HAK_CHECK(!IsFreeFrame(last + 1));
-      }
-      previous = frame;
-    }
-  }
-}
-
-void UnitPool::CheckInvariants() const {
-  std::uint64_t free_units = 0;
-  std::uint64_t kept_units = 0;
-  std::uint64_t dirty_units = 0;
-  std::uint64_t purgeable_units = 0;
-  std::uint64_t purging_units = 0;
-  std::uint64_t moved_mappings = 0;
-  std::uint64_t on_dirty_list = 0;
-  FrameIndex unmapped_frames = 0;
-  FrameIndex split_frames = 0;
-  for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
-    const SuperSlab& slab = zone_.super_slab(frame);
-    HAK_CHECK_EQ(slab.free_units & slab.kept_units, 0U);  // U1
-    HAK_CHECK_EQ(slab.dirty_units & ~(slab.free_units | slab.kept_units),
-                 0U);  // U1
-    HAK_CHECK_EQ(slab.purging_units & (slab.free_units | slab.dirty_units),
-                 0U);                                         // U5
-    HAK_CHECK(!slab.on_dirty_list || slab.dirty_units != 0);  // U4
-    HAK_CHECK(slab.on_dirty_list || splits_huge_ ||
-              !IsWorthPurging(frame));  // U4
-    HAK_CHECK_EQ((MapWord(0, frame) >> (frame & 63) & 1) != 0,
-                 slab.run_frames != 0);                       // U6
-    HAK_CHECK_EQ(slab.moved_starts & ~slab.moved_units, 0U);  // U7
-    HAK_CHECK_EQ(slab.closed_units & slab.dirty_units, 0U);   // U8
-    HAK_CHECK(!slab.split || slab.huge);                      // U9
-    HAK_CHECK(slab.hole_slabs == 0 || slab.run_frames == 0);  // U9
-    split_frames += slab.split ? 1 : 0;
-    moved_mappings += static_cast<unsigned>(std::popcount(slab.moved_starts));
-    purging_units += static_cast<unsigned>(
-        std::popcount(slab.purging_units & ~slab.kept_units));
-    HAK_CHECK_EQ(slab.run_frames != 0, slab.free_units == kAllUnits);
-    if (slab.presence != Presence::kMapped) {
-      HAK_CHECK_EQ(slab.free_units | slab.dirty_units, 0U);  // U1
-    } else {
-      kept_units += static_cast<unsigned>(std::popcount(slab.kept_units));
-    }
-    free_units += static_cast<unsigned>(std::popcount(slab.free_units));
-    dirty_units += static_cast<unsigned>(std::popcount(slab.dirty_units));
-    on_dirty_list += slab.on_dirty_list ? 1 : 0;
-    if (IsUnmapped(frame)) ++unmapped_frames;
-  }
-  HAK_CHECK_EQ(free_units, free_units_);            // U5
-  HAK_CHECK_EQ(kept_units, kept_units_);            // U5
-  HAK_CHECK_EQ(dirty_units, dirty_units_);          // U5
-  HAK_CHECK_EQ(purging_units, purging_units_);      // U5
-  HAK_CHECK_EQ(unmapped_frames, unmapped_frames_);  // U5
-  HAK_CHECK_EQ(moved_mappings, moved_mappings_);    // U7
-  HAK_CHECK_EQ(split_frames, split_frames_);        // U9
-  HAK_CHECK_LE(idle_units_, purgeable_units_);
-  for (FrameIndex frame = dirty_head_; frame != kNoFrame;
-       frame = zone_.super_slab(frame).dirty_next) {
-    const SuperSlab& slab = zone_.super_slab(frame);
-    HAK_CHECK(slab.on_dirty_list);  // U4
-    purgeable_units += static_cast<unsigned>(std::popcount(slab.dirty_units));
-    --on_dirty_list;
-  }
-  HAK_CHECK_EQ(purgeable_units, purgeable_units_);  // U5
-  HAK_CHECK_EQ(on_dirty_list, 0U);                  // U4
-  CheckLists();
 }
 
 }  // namespace hakmem

@@ -62,10 +62,8 @@ class ZoneReader {
     if (IsOwnedByHeap(record)) {
       FindInSlab(address, record, facts);
     } else if (!FindInSpan(address, unit, facts)) {
-      const SuperSlab& frame = zone_.super_slab(FrameOfUnit(unit));
-      facts.kind = frame.presence == Presence::kMapped
-                       ? AddressKind::kFreeMemory
-                       : AddressKind::kUnmapped;
+      facts.kind = zone_.IsMapped(unit) ? AddressKind::kFreeMemory
+                                        : AddressKind::kUnmapped;
       if (!FindReleased(address, unit, facts)) FindBefore(unit, facts);
     }
     return facts;

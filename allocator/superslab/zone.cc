@@ -1,6 +1,7 @@
 #include "allocator/superslab/zone.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "allocator/base/bits.h"
@@ -23,8 +24,10 @@ constexpr int kMaxSteps = 64;
 constexpr FrameIndex kMaxStepFrames = 1024;
 constexpr FrameIndex kStepShare = 8;
 
+constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
+
 constexpr std::uint32_t ClosedUnits(Access access) {
-  return access == Access::kClosed ? ~std::uint32_t{0} : 0;
+  return access == Access::kClosed ? kAllUnits : 0;
 }
 
 constexpr std::size_t HeaderBytesPerFrame(const ZoneShape& shape) {
@@ -124,10 +127,10 @@ VmStatus Zone::GrowTables(VirtualMemory& memory, std::size_t frames) {
   return status;
 }
 
-VmStatus Zone::MapFrames(VirtualMemory& memory, FrameIndex first,
-                         FrameIndex frames, Access access) {
-  const Address begin = FrameAddress(first);
-  const std::size_t bytes = frames * kSuperSlabBytes;
+VmStatus Zone::Map(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
+                   Access access) {
+  const Address begin = UnitAddress(first);
+  const std::size_t bytes = units * kUnitBytes;
   return access == Access::kClosed ? memory.Reserve(begin, bytes)
                                    : memory.MapAt(begin, bytes);
 }
@@ -144,7 +147,8 @@ void Zone::Append(FrameIndex first, FrameIndex frames, Presence presence,
   view_.limit_granules.store(
       std::uint64_t{end} << (kSuperSlabShift - shape_.granule_shift),
       std::memory_order_relaxed);
-  if (presence == Presence::kMapped) mapped_runs_ += RunsOf(first, frames);
+  if (presence == Presence::kMapped)
+    mapped_runs_ += RunsOfFrames(first, frames);
 }
 
 Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
@@ -163,7 +167,8 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
       result.exhausted = result.status.error_number == ENOSPC;
       return result;
     }
-    result.status = MapFrames(memory, first, frames, access);
+    result.status = Map(memory, FirstUnitOfFrame(first),
+                        frames * kUnitsPerSuperSlab, access);
     if (result.status.error_number != EEXIST) break;
     const FrameIndex most = std::clamp((capacity_frames_ - first) / kStepShare,
                                        FrameIndex{1}, kMaxStepFrames);
@@ -188,21 +193,44 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
   return result;
 }
 
-VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
-  HAK_CHECK_EQ(super_slabs_[frame].presence, Presence::kMapped);
-  const VmStatus status = memory.Unmap(FrameAddress(frame), kSuperSlabBytes);
-  if (status.ok()) {
-    mapped_runs_ -= RunsOf(frame, 1);
-    super_slabs_[frame].presence = Presence::kUnmapped;
-    super_slabs_[frame].closed_units = 0;
+VmStatus Zone::UnmapUnits(VirtualMemory& memory, UnitIndex first,
+                          std::uint32_t units) {
+  SuperSlab& slab = super_slabs_[FrameOfUnit(first)];
+  const std::uint32_t mask = BitRun32(UnitInFrame(first), units);
+  HAK_CHECK_EQ(UnmappedUnits(FrameOfUnit(first)) & mask, 0U);
+  const VmStatus status = memory.Unmap(UnitAddress(first), units * kUnitBytes);
+  if (!status.ok()) return status;
+  mapped_runs_ -= RunsOf(first, units);
+  slab.closed_units &= ~mask;
+  slab.unmapped_units |= mask;
+  if (slab.unmapped_units == kAllUnits) {
+    slab.presence = Presence::kUnmapped;
+    slab.unmapped_units = 0;
   }
+  return status;
+}
+
+VmStatus Zone::MapUnits(VirtualMemory& memory, UnitIndex first,
+                        std::uint32_t units, Access access) {
+  const FrameIndex frame = FrameOfUnit(first);
+  SuperSlab& slab = super_slabs_[frame];
+  const std::uint32_t mask = BitRun32(UnitInFrame(first), units);
+  HAK_CHECK_EQ(UnmappedUnits(frame) & mask, mask);
+  HAK_CHECK_NE(slab.presence, Presence::kForeign);
+  const VmStatus status = Map(memory, first, units, access);
+  if (!status.ok()) return status;
+  mapped_runs_ += RunsOf(first, units);
+  slab.closed_units |= ClosedUnits(access) & mask;
+  slab.unmapped_units = UnmappedUnits(frame) & ~mask;
+  slab.presence = Presence::kMapped;
   return status;
 }
 
 VmStatus Zone::Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
                      Access access) {
-  const VmStatus status = MapFrames(memory, first, frames, access);
-  if (status.ok()) mapped_runs_ += RunsOf(first, frames);
+  const VmStatus status =
+      Map(memory, FirstUnitOfFrame(first), frames * kUnitsPerSuperSlab, access);
+  if (status.ok()) mapped_runs_ += RunsOfFrames(first, frames);
   for (FrameIndex frame = first; frame < first + frames; ++frame) {
     SuperSlab& slab = super_slabs_[frame];
     HAK_CHECK_EQ(slab.presence, Presence::kUnmapped);
@@ -248,11 +276,17 @@ void Zone::CheckInvariants() const {
       view_.limit_granules.load(std::memory_order_relaxed),
       std::uint64_t{frames} << (kSuperSlabShift - shape_.granule_shift));  // Z2
   std::size_t runs = 0;
+  std::uint32_t before = 0;  // whether the unit before is mapped
   for (FrameIndex frame = 0; frame < frames; ++frame) {
-    if (IsMapped(frame) && !IsMapped(frame - 1)) ++runs;
-    HAK_CHECK_NE(super_slabs_[frame].presence, Presence::kNever);  // Z3
-    HAK_CHECK(super_slabs_[frame].presence == Presence::kMapped ||
-              super_slabs_[frame].closed_units == 0);  // Z3
+    const std::uint32_t mapped = ~UnmappedUnits(frame);
+    runs += static_cast<unsigned>(
+        std::popcount(mapped & ~(mapped << 1 | before)));  // Z4
+    before = mapped >> (kUnitsPerSuperSlab - 1);
+    const SuperSlab& slab = super_slabs_[frame];
+    HAK_CHECK_NE(slab.presence, Presence::kNever);  // Z3
+    HAK_CHECK(slab.presence == Presence::kMapped ||
+              (slab.closed_units | slab.unmapped_units) == 0);  // Z3
+    HAK_CHECK_NE(slab.unmapped_units, kAllUnits);               // Z3
   }
   HAK_CHECK_EQ(runs, mapped_runs_);  // Z4
 }

@@ -4,7 +4,7 @@
 // headers, unit records, unit descriptors and SuperSlab records, and bounds of
 // blocks for who asks for them. Called by: ace (placing frames), slab, heap and
 // core (looking blocks up).
-// Thread-safety: Place, Extend, UnmapFrame and Remap under the caller's
+// Thread-safety: Place, Extend, what unmaps and maps again under the caller's
 // lock; look-ups from any thread for any frame below frame_count().
 //
 // Frames are placed one after the other from the zone's base on, so one
@@ -16,9 +16,9 @@
 //   Z2: view.limit_granules == frame_count() << (kSuperSlabShift - granule
 //       shift), and never shrinks.
 //   Z3: each frame below frame_count() is kMapped, kUnmapped or kForeign, and
-//       mapped by hakmem exactly when it is kMapped; others have no closed
-//       units.
-//   Z4: mapped_runs() is how many runs of neighbouring frames are kMapped, so
+//       mapped by hakmem, but for its unmapped units, exactly when it is
+//       kMapped; others have no closed and no unmapped units.
+//   Z4: mapped_runs() is how many runs of neighbouring units are mapped, so
 //       that each is at least one mapping of the kernel's.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
@@ -61,14 +61,15 @@ enum class Access : std::uint8_t { kOpen, kClosed };
 // The record of one SuperSlab. All but `presence` belongs to ace, which
 // keeps its invariants (unit_pool.h).
 struct SuperSlab {
-  std::uint32_t free_units;     // bit per unit
-  std::uint32_t kept_units;     // free, too, but for their own class alone
-  std::uint32_t dirty_units;    // of both: may hold old data
-  std::uint32_t guarded_units;  // their last page is inaccessible
-  std::uint32_t purging_units;  // given back, or filled; kept ones are in both
-  std::uint32_t moved_units;    // in a mapping of their own (Move), which
-  std::uint32_t moved_starts;   // begins here
-  std::uint32_t closed_units;   // mapped without access, and not opened yet
+  std::uint32_t free_units;      // bit per unit
+  std::uint32_t kept_units;      // free, too, but for their own class alone
+  std::uint32_t dirty_units;     // of both: may hold old data
+  std::uint32_t guarded_units;   // their last page is inaccessible
+  std::uint32_t purging_units;   // given back, or filled; kept ones are in both
+  std::uint32_t moved_units;     // in a mapping of their own (Move), which
+  std::uint32_t moved_starts;    // begins here
+  std::uint32_t closed_units;    // mapped without access, and not opened yet
+  std::uint32_t unmapped_units;  // of a frame that is mapped for the rest
   // A part of the map of wholly free frames (unit_pool_runs.cc).
   std::uint64_t free_map;
   FrameIndex next;  // of the list that `list` names
@@ -83,7 +84,7 @@ struct SuperSlab {
   FrameIndex dirty_next;
   FrameIndex dirty_previous;
 };
-static_assert(sizeof(SuperSlab) == 64);  // a line of the cache
+static_assert(sizeof(SuperSlab) == 72);
 
 // The unit records' table starts so far before the headers', so that one
 // pointer reaches both. It fits an instruction's displacement.
@@ -174,8 +175,17 @@ class Zone {
   // Maps `frames` (1 or more) neighbouring frames after the last one.
   Extension Extend(VirtualMemory& memory, FrameIndex frames,
                    Access access = Access::kOpen);
-  // Gives a mapped frame's memory and addresses back.
-  VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame);
+  // Gives memory and addresses of a frame that is wholly mapped back, or of a
+  // run of mapped units of one frame, which is unmapped with the last of them.
+  VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
+    return UnmapUnits(memory, FirstUnitOfFrame(frame), kUnitsPerSuperSlab);
+  }
+  VmStatus UnmapUnits(VirtualMemory& memory, UnitIndex first,
+                      std::uint32_t units);
+  // Maps a run of unmapped units of one frame again, which the rest may lack.
+  // EEXIST: something else has taken addresses, and all stays as it is.
+  VmStatus MapUnits(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
+                    Access access = Access::kOpen);
   // Maps neighbouring frames again that UnmapFrame unmapped: all or none.
   // EEXIST: something else has taken addresses; frames of which it has some are
   // kForeign from now on.
@@ -183,9 +193,20 @@ class Zone {
                  Access access = Access::kOpen);
 
   std::size_t mapped_runs() const { return mapped_runs_; }
-  // Whether there are mapped frames on both sides of these.
-  bool IsBetweenMapped(FrameIndex first, FrameIndex frames) const {
-    return IsMapped(first - 1) && IsMapped(first + frames);
+  // Whether there are mapped units on both sides of these.
+  bool IsBetweenMapped(UnitIndex first, std::uint32_t units) const {
+    return IsMapped(first - 1) && IsMapped(first + units);
+  }
+  // Also of a unit before the first one (kNoUnit), or after the last.
+  bool IsMapped(UnitIndex unit) const {
+    return FrameOfUnit(unit) < frame_count() &&
+           (UnmappedUnits(FrameOfUnit(unit)) >> UnitInFrame(unit) & 1) == 0;
+  }
+  // Those of a frame's units that are not mapped.
+  std::uint32_t UnmappedUnits(FrameIndex frame) const {
+    return super_slabs_[frame].presence == Presence::kMapped
+               ? super_slabs_[frame].unmapped_units
+               : ~std::uint32_t{0};
   }
 
   const ZoneView& view() const { return view_; }
@@ -264,19 +285,17 @@ class Zone {
 
  private:
   VmStatus GrowTables(VirtualMemory& memory, std::size_t frames);
-  VmStatus MapFrames(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
-                     Access access);
+  VmStatus Map(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
+               Access access);
   void Append(FrameIndex first, FrameIndex frames, Presence presence,
               Access access);
-  // Also of a frame before the first one (kNoFrame), or after the last.
-  bool IsMapped(FrameIndex frame) const {
-    return frame < frame_count() &&
-           super_slabs_[frame].presence == Presence::kMapped;
-  }
-  // By how many runs there are more with these frames mapped than without.
-  std::size_t RunsOf(FrameIndex first, FrameIndex frames) const {
+  // By how many runs there are more with these units mapped than without.
+  std::size_t RunsOf(UnitIndex first, std::uint32_t units) const {
     return std::size_t{1} - (IsMapped(first - 1) ? 1 : 0) -
-           (IsMapped(first + frames) ? 1 : 0);
+           (IsMapped(first + units) ? 1 : 0);
+  }
+  std::size_t RunsOfFrames(FrameIndex first, FrameIndex frames) const {
+    return RunsOf(FirstUnitOfFrame(first), frames * kUnitsPerSuperSlab);
   }
 
   ZoneView view_;

@@ -1,0 +1,288 @@
+// Ace with separate classes, where memory is short: what is kept for classes is
+// unmapped, and mapped again range by range.
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/bits.h"
+#include "allocator/base/units.h"
+#include "allocator/config/config.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/slab/size_class.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr Config kSeparate = {
+    .name = "separate", .separate_classes = true, .guard_pages = true};
+constexpr Config kClosed = {.name = "closed",
+                            .separate_classes = true,
+                            .guard_pages = true,
+                            .closed_until_granted = true};
+
+enum class Order : std::uint8_t { kUp, kDown, kByTurns, kRandom };
+constexpr Order kOrders[] = {Order::kUp, Order::kDown, Order::kByTurns,
+                             Order::kRandom};
+
+// A slab's class, or a span's length.
+struct Kind {
+  SizeClass size_class;
+  std::uint32_t units;
+};
+Kind SlabKind(std::size_t bytes) {
+  const SizeClass size_class = ClassOf(bytes);
+  return {size_class, kClassLayouts[size_class].slab_units};
+}
+Kind SpanKind(std::uint32_t units) { return {kClassCount, RangeUnits(units)}; }
+const Kind kKinds[] = {SlabKind(16),   SlabKind(64),     SlabKind(900),
+                       SlabKind(4096), SlabKind(60'000), SpanKind(2),
+                       SpanKind(5),    SpanKind(20),     SpanKind(40)};
+
+struct Granted {
+  Kind kind;
+  UnitIndex first;
+};
+
+class AcePressureTest : public testing::Test {
+ protected:
+  explicit AcePressureTest(const Config& config = kSeparate) {
+    Start(HeapOptions(), config);
+  }
+  ~AcePressureTest() override { ace_->CheckInvariants(); }
+
+  void Start(const HeapOptions& options, const Config& config = kSeparate) {
+    ranges_ = {};
+    ace_ = std::make_unique<Ace>(memory_, &ranges_);
+    ace_->Start(options, config);
+  }
+  const Zone& ZoneOf(const Kind& kind) {
+    return IsTiny(kind.size_class) && kind.size_class < kClassCount
+               ? ace_->region().fine()
+               : ace_->region().coarse();
+  }
+  UnitIndex Grant(const Kind& kind) {
+    return kind.size_class < kClassCount
+               ? ace_->GrantSlab(kind.size_class).first
+               : ace_->GrantSpan(kind.units, kUnitBytes).first;
+  }
+  void Release(const Granted& granted) {
+    if (granted.kind.size_class < kClassCount) {
+      ace_->ReleaseSlab(granted.kind.size_class, granted.first);
+    } else {
+      ace_->ReleaseSpan(granted.first, granted.kind.units);
+    }
+  }
+  std::vector<Granted> GrantBytes(const Kind& kind, std::size_t bytes) {
+    std::vector<Granted> granted;
+    for (std::size_t done = 0; done < bytes; done += kind.units * kUnitBytes) {
+      granted.push_back({kind, Grant(kind)});
+      EXPECT_NE(granted.back().first, kNoUnit);
+    }
+    return granted;
+  }
+  void ReleaseAll(std::vector<Granted> all, Order order) {
+    if (order == Order::kDown) std::ranges::reverse(all);
+    if (order == Order::kRandom) std::ranges::shuffle(all, random_);
+    if (order == Order::kByTurns) {
+      // One of each SuperSlab, then the next one of each.
+      std::ranges::sort(all, {}, [](const Granted& granted) {
+        return std::pair(UnitInFrame(granted.first), granted.first);
+      });
+    }
+    for (const Granted& granted : all) Release(granted);
+  }
+  // What is mapped is little more than what is granted.
+  void ExpectNoMoreThanIsGranted(std::size_t granted_bytes) {
+    MemoryFigures figures;
+    ace_->AddFigures(figures);
+    EXPECT_EQ(figures.granted, granted_bytes);
+    EXPECT_LE(figures.mapped * 10, granted_bytes * 13);
+    ace_->CheckInvariants();
+  }
+
+  FakeVirtualMemory memory_;
+  ZoneRanges ranges_;
+  std::unique_ptr<Ace> ace_;
+  std::mt19937_64 random_{1};
+};
+
+TEST_F(AcePressureTest, MapsNoMoreThanItGrants) {
+  for (const Config* config : {&kSeparate, &kClosed}) {
+    for (const Kind& kind : kKinds) {
+      for (const Order order : kOrders) {
+        Start(HeapOptions(), *config);
+        ReleaseAll(GrantBytes(kind, 30 * kMiB), order);
+        ace_->UnmapCaches();
+        EXPECT_EQ(ace_->mapped_bytes(), 0U);
+        const std::size_t count = GrantBytes(kind, 30 * kMiB / 15).size();
+        ExpectNoMoreThanIsGranted(count * kind.units * kUnitBytes);
+      }
+    }
+  }
+}
+
+// Where the ranges of all lie side by side.
+TEST_F(AcePressureTest, MapsNoMoreThanItGrantsToOneOfMany) {
+  for (const Kind& kind : kKinds) {
+    Start(HeapOptions());
+    std::vector<Granted> all;
+    for (int i = 0; i < 60; ++i) {
+      for (const Kind& each : kKinds) all.push_back({each, Grant(each)});
+    }
+    ReleaseAll(all, Order::kRandom);
+    ace_->UnmapCaches();
+    for (int i = 0; i < 60; ++i) EXPECT_NE(Grant(kind), kNoUnit);
+    ExpectNoMoreThanIsGranted(60 * kind.units * kUnitBytes);
+  }
+}
+
+// Of every SuperSlab, some is in use.
+TEST_F(AcePressureTest, KeepsLittleBesideWhatIsGranted) {
+  for (const Kind& kind : {SlabKind(900), SlabKind(64), SpanKind(2)}) {
+    Start(HeapOptions());
+    std::vector<Granted> freed;
+    std::size_t live_bytes = 0;
+    const std::vector<Granted> all = GrantBytes(kind, 30 * kMiB);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i % 8 == 0) {
+        live_bytes += kind.units * kUnitBytes;
+      } else {
+        freed.push_back(all[i]);
+      }
+    }
+    ReleaseAll(freed, Order::kRandom);
+    ace_->UnmapCaches();
+    ExpectNoMoreThanIsGranted(live_bytes);
+    // All of it can be had again, where it was.
+    const FrameIndex frames = ZoneOf(kind).frame_count();
+    GrantBytes(kind, freed.size() * kind.units * kUnitBytes);
+    EXPECT_EQ(ZoneOf(kind).frame_count(), frames);
+    ace_->CheckInvariants();
+  }
+}
+
+TEST_F(AcePressureTest, AnotherClassIsServedUnderTheHeapLimit) {
+  HeapOptions options;
+  options.heap_limit_bytes = 256 * kMiB;
+  Start(options);
+  const Kind kind = SlabKind(900);
+  ReleaseAll(GrantBytes(kind, 150 * kMiB), Order::kByTurns);
+  ace_->UnmapCaches();
+  GrantBytes(kind, 10 * kMiB);
+  const Kind span = SpanKind(120 * kMiB / kUnitBytes);
+  EXPECT_NE(Grant(span), kNoUnit);
+}
+
+// What a SuperSlab had beside its ranges serves whoever needs it, and no more
+// addresses are used by pressure that comes again and again.
+TEST_F(AcePressureTest, WhatWasFreeIsUsedAgain) {
+  Grant(SlabKind(64));
+  FrameIndex frames = 0;
+  for (std::uint32_t units = 1; units <= 12; ++units) {
+    const Granted span = {SpanKind(units), Grant(SpanKind(units))};
+    if (units == 1) frames = ace_->region().coarse().frame_count();
+    if (units == 5) {
+      // Which something else takes a part of.
+      const Address next =
+          ace_->region().coarse().UnitAddress(span.first + units);
+      Release(span);
+      ace_->UnmapCaches();
+      ASSERT_TRUE(memory_.MapAt(next, memory_.PageBytes()).ok());
+      continue;
+    }
+    Release(span);
+    ace_->UnmapCaches();
+    ace_->CheckInvariants();
+  }
+  EXPECT_LE(ace_->region().coarse().frame_count(), frames + 3);
+}
+
+// Each range by itself would take a mapping.
+TEST_F(AcePressureTest, TakesNoMoreThanItsShareOfMappings) {
+  constexpr std::size_t kMaxMappings = 640;
+  memory_.SetMaxMappings(kMaxMappings);
+  Start(HeapOptions());
+  const Kind kind = SlabKind(64);
+  const std::vector<Granted> all = GrantBytes(kind, 30 * kMiB);
+  std::vector<Granted> freed[2];
+  for (std::size_t i = 0; i < all.size(); ++i) freed[i % 2].push_back(all[i]);
+  ReleaseAll(freed[0], Order::kRandom);
+  ReleaseAll(freed[1], Order::kRandom);
+  ace_->UnmapCaches();
+  const std::size_t before = memory_.mappings();
+  GrantBytes(kind, freed[1].size() * kUnitBytes);
+  EXPECT_LE(memory_.mappings(), before + kMaxMappings / 16 + 30 / 2);
+  ace_->CheckInvariants();
+  GrantBytes(kind, freed[0].size() * kUnitBytes);
+  EXPECT_EQ(ace_->region().fine().frame_count(), 15U);
+}
+
+TEST_F(AcePressureTest, LosesNothingWhicheverCallIsRefused) {
+  for (std::uint64_t nth = 1; nth <= 12; ++nth) {
+    Start(HeapOptions(), kClosed);
+    std::vector<Granted> all;
+    for (int i = 0; i < 12; ++i) {
+      for (const Kind& kind : {SpanKind(40), SlabKind(900)}) {
+        all.push_back({kind, Grant(kind)});
+      }
+    }
+    ReleaseAll(all, Order::kRandom);
+    ace_->UnmapCaches();
+    const FrameIndex frames = ace_->region().coarse().frame_count();
+    memory_.RefuseCall(nth, ENOMEM);
+    std::vector<Granted> again;
+    for (const Granted& granted : all) {
+      again.push_back({granted.kind, Grant(granted.kind)});
+      ace_->CheckInvariants();
+    }
+    memory_.RefuseNothing();
+    for (const Granted& granted : again) {
+      if (granted.first != kNoUnit) Release(granted);
+    }
+    ace_->UnmapCaches();
+    EXPECT_EQ(ace_->mapped_bytes(), 0U);
+    for (const Granted& granted : all) {
+      EXPECT_NE(Grant(granted.kind), kNoUnit);
+    }
+    EXPECT_LE(ace_->region().coarse().frame_count(), frames + 2);
+  }
+}
+
+// The ranges are on lists, through their units' descriptors, which are not
+// looked at.
+TEST_F(AcePressureTest, ARefusedCallLooksAtNoRange) {
+  const Kind kind = SlabKind(900);
+  ReleaseAll(GrantBytes(kind, 30 * kMiB), Order::kUp);
+  const Zone& zone = ZoneOf(kind);
+  const std::size_t page_bytes = memory_.PageBytes();
+  const Address begin = RoundUp<Address>(
+      reinterpret_cast<Address>(zone.UnitDescriptor(0)), page_bytes);
+  const Address end = RoundDown<Address>(
+      reinterpret_cast<Address>(
+          zone.UnitDescriptor(FirstUnitOfFrame(zone.frame_count()))),
+      page_bytes);
+  ASSERT_LT(begin, end);
+  const auto set_access = [&](int access) {
+    ASSERT_EQ(mprotect(reinterpret_cast<void*>(begin), end - begin, access), 0);
+  };
+  set_access(PROT_NONE);
+  EXPECT_GE(ace_->UnmapCaches(), 30 * kMiB);
+  const std::uint64_t calls = memory_.calls(VmCall::kNone);
+  EXPECT_EQ(ace_->UnmapCaches(), 0U);
+  EXPECT_EQ(memory_.calls(VmCall::kNone), calls);
+  set_access(PROT_READ | PROT_WRITE);
+}
+
+}  // namespace
+}  // namespace hakmem
