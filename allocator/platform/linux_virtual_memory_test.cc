@@ -6,10 +6,13 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <initializer_list>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "allocator/base/bits.h"
@@ -94,6 +97,25 @@ TEST_F(LinuxVirtualMemoryTest, TellsWhetherAPlaceIsTakenAndMapsNothing) {
   EXPECT_TRUE(memory_.MapAt(base_, page_).ok());
   EXPECT_TRUE(memory_.MapAt(Page(2), page_).ok());
   EXPECT_TRUE(Holds(1, 1, 7));
+}
+
+std::uint64_t PeakOfAddressSpaceKb() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word && word != "VmPeak:") {
+  }
+  std::uint64_t kilobytes = 0;
+  status >> kilobytes;
+  return kilobytes;
+}
+
+// Which is among the figures that the kernel tells of the process.
+TEST_F(LinuxVirtualMemoryTest, LooksAtAPlaceWithoutAPeakOfAddressSpace) {
+  constexpr std::size_t kBytes = 1024 * kGiB;
+  const std::uint64_t before_kb = PeakOfAddressSpaceKb();
+  ASSERT_NE(before_kb, 0U);
+  EXPECT_FALSE(memory_.IsTaken(memory_.RegionRange().begin, kBytes));
+  EXPECT_LT(PeakOfAddressSpaceKb(), before_kb + kBytes / 2 / kKiB);
 }
 
 TEST_F(LinuxVirtualMemoryTest, SaysWhatWasRefused) {
