@@ -13,6 +13,7 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/config/test_factor.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
 #include "gtest/gtest.h"
@@ -156,7 +157,7 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
 };
 
 TEST_P(AceRangesModelTest, AUnitHasOneOwnerForEver) {
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 1000 * TestFactor(); ++i) {
     Step();
     if (HasFatalFailure()) return;
     if (i % 50 == 0) ace_->CheckInvariants();

@@ -198,8 +198,8 @@ class Rescue {
   explicit Rescue(const std::string& folder)
       : thread_([this, folder] {
           AwaitThat([&] { return done_ || IsStuck(folder); });
-          if (!done_)
-            WriteFile(folder + "/memory.limit_in_bytes", "1073741824");
+          if (done_) return;
+          WriteFile(folder + "/memory.limit_in_bytes", "1073741824");
         }) {}
   ~Rescue() {
     done_ = true;
