@@ -208,7 +208,7 @@ class Rescue {
 
  private:
   static bool IsStuck(const std::string& folder) {
-    constexpr unsigned long kManyRefusals = 2000;
+    constexpr unsigned long kManyRefusals = 100'000;
     return ReadFile(folder + "/memory.oom_control").find("under_oom 1") !=
                std::string::npos ||
            std::stoul("0" + ReadFile(folder + "/memory.failcnt")) >
