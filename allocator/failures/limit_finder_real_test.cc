@@ -199,16 +199,21 @@ class Rescue {
       : thread_([this, folder] {
           AwaitThat([&] { return done_ || IsStuck(folder); });
           if (done_) return;
+          has_given_ = true;
           WriteFile(folder + "/memory.limit_in_bytes", "1073741824");
         }) {}
-  ~Rescue() {
+  ~Rescue() { Stop(); }
+
+  void Stop() {
     done_ = true;
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
+  // Once stopped.
+  bool has_given() const { return has_given_; }
 
  private:
   static bool IsStuck(const std::string& folder) {
-    constexpr unsigned long kManyRefusals = 100'000;
+    constexpr unsigned long kManyRefusals = 20'000;
     return ReadFile(folder + "/memory.oom_control").find("under_oom 1") !=
                std::string::npos ||
            std::stoul("0" + ReadFile(folder + "/memory.failcnt")) >
@@ -216,6 +221,7 @@ class Rescue {
   }
 
   std::atomic<bool> done_{false};  // written by the owner, read by the thread
+  bool has_given_ = false;         // written by the thread, read once it ended
   std::thread thread_;
 };
 
@@ -238,7 +244,7 @@ TEST_F(LimitFinderRealTest, AFullCgroup) {
                    WriteFile(folder + "/memory.oom_control", "1");
   bool limited = false;
   if (set) {
-    const Rescue rescue(folder);
+    Rescue rescue(folder);
     limited = Refuse(kMiB, [&] {
       if (!WriteFile(folder + "/cgroup.procs", std::to_string(getpid())) ||
           !TouchAll()) {
@@ -248,6 +254,9 @@ TEST_F(LimitFinderRealTest, AFullCgroup) {
       while (Map(4096, protection) != MAP_FAILED) protection ^= PROT_READ;
       return true;
     });
+    rescue.Stop();
+    // Then it has met another limit.
+    limited = limited && !rescue.has_given();
   }
   // The kernel lets go of a group's last memory by and by.
   AwaitThat([&] { return rmdir(folder.c_str()) == 0 || errno != EBUSY; });
