@@ -13,7 +13,7 @@
 #include "allocator/platform/auxiliary_vector.h"
 
 // Where the first stack's first frame is, on glibc.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): libc's name.
+// NOLINTNEXTLINE(*-reserved-identifier,*-identifier-naming): libc's name.
 extern "C" HAK_WEAK void* __libc_stack_end;
 
 namespace hakmem {
