@@ -14,7 +14,7 @@ namespace {
 TEST(MisuseTrap, BringsBackWhatWouldHaveEndedTheProcess) {
   MisuseTrap trap;
   const std::string_view text = trap.Catch([] {
-    WriteFd(kStderrFd, "hakmem: fatal");
+    WriteFd(STDERR_FILENO, "hakmem: fatal");
     AbortProcess();
   });
   EXPECT_EQ(text, "hakmem: fatal");

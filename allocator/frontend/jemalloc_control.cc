@@ -13,6 +13,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/raw_print.h"
+#include "allocator/base/standard_error.h"
 #include "allocator/core/live_count.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/process/process.h"
@@ -188,7 +189,7 @@ void WriteToProgram(void* context, std::string_view lines) {
 }
 
 void WriteToStandardError(void* /*context*/, std::string_view lines) {
-  WriteFd(kStderrFd, lines);
+  WriteFd(StandardError(), lines);
 }
 
 }  // namespace

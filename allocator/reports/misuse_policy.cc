@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "allocator/base/raw_print.h"
+#include "allocator/base/standard_error.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -73,7 +74,7 @@ void StartReport(std::string_view sentence) {
   if (t_reports) {
     RawPrinter line;
     line.Text("hakmem: fatal: in the middle of a report: ").Text(sentence);
-    WriteFd(kStderrFd, line.Text("\n").text());
+    WriteFd(StandardError(), line.Text("\n").text());
     EndAfterMisuse();
   }
   t_reports = true;
