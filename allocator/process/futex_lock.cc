@@ -113,6 +113,7 @@ void FutexLock::UnlockForOthers() {
       (state_.load(std::memory_order_relaxed) & kContended) != 0;
   Unlock();
   if (!contended) return;
+  for (int spins = 0; spins < kSpins && !IsHeld(); ++spins) Pause();
   for (int i = 0; i < kMoments && !IsHeld(); ++i) {
     Futex(state_, FUTEX_WAIT, kFree, &kMoment);
   }

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""run_sandboxed.py LIBRARY PROGRAM: the library serves under filters of system calls, and reports.
+"""run_sandboxed.py LIBRARY PROGRAM SOURCE DOCUMENT: the library serves under filters of system calls,
+and reports.
 
 Runs PROGRAM with the library preloaded under each filter, with the options that have the library
 make calls of its own. A call that the filter forbids ends the process by SIGSYS, or fails.
 """
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,7 +35,19 @@ def run(library, program, filter_name, work, options):
                           stderr=subprocess.PIPE, check=False)
 
 
-def complaints(library, program):
+def listed(path, begin, end, name):
+    """The names between two texts of a file."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    return sorted(set(re.findall(name, text.split(begin, 1)[1].split(end, 1)[0], re.MULTILINE)))
+
+
+def complaints(library, program, source, document):
+    allowed = listed(source, "kMalloc[] = {", "}", r"SYS_(\w+)")
+    told = listed(document, "## At any time", "\n## ", r"^\| `(\w+)`")
+    # brk is of libc's malloc alone.
+    if told != [name for name in allowed if name != "brk"]:
+        yield "%s lists %s, and %s allows %s" % (document, told, source, allowed)
     for filter_name, options in ([(name, options) for name in FILTERS for options in OPTIONS] +
                                  [("idle", options) for options in OPTIONS[:2]] +
                                  [("malloc", options) for options in QUIET_OPTIONS]):
@@ -50,9 +64,9 @@ def complaints(library, program):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
-    found = list(complaints(os.path.abspath(sys.argv[1]), sys.argv[2]))
+    found = list(complaints(os.path.abspath(sys.argv[1]), *sys.argv[2:]))
     print("\n".join(found or ["served under every filter"]))
     sys.exit(1 if found else 0)
 
