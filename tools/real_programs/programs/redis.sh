@@ -46,7 +46,7 @@ cli memory stats >&2
 cli memory usage s299 >&2
 cli memory malloc-stats | grep -c . >&2
 # Its allocator's figures are those of what it allocates from.
-cli info memory | tr -d '\r' | awk -F: '{ of[$1] = $2 } END { print of["allocator_allocated"] >= of["used_memory"] }'
+cli info memory | tr -d '\r' | awk -F: '{ of[$1] = $2 } END { print (of["allocator_allocated"] >= of["used_memory"]) }'
 cli script flush async
 cli eval 'return #redis.call("KEYS", "s*")' 0
 cli shutdown save >&2 || true
