@@ -99,7 +99,7 @@ bool WritesToStderrAtExit(const Options& options) {
 // allocation is made by a thread beside one that forks, and for one that makes
 // none.
 __attribute__((constructor(kOutermostPriority))) void AtStart() {
-  FindLibcFunctions();
+  FindLibcFunctions(&FindInLibc);
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   NoteStartupModules();

@@ -1,21 +1,15 @@
 #include "allocator/platform/libc_functions.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <atomic>
 #include <cerrno>
 
-#if defined(__GLIBC__)
-#include <gnu/lib-names.h>
-#endif
-
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/linux_virtual_memory.h"
-#include "allocator/platform/next_dlopen.h"
 
 namespace hakmem {
 namespace {
@@ -42,37 +36,27 @@ struct alignas(kSealedBytes) Functions {
 };
 constinit Functions g_functions;
 
-#if defined(__GLIBC__)
-constexpr const char* kLibc = LIBC_SO;
-#else
-constexpr const char* kLibc = "libc.so";  // musl's loader takes it for itself
-#endif
-
 // libc's own, if another stands before it. A program without a dynamic linker
 // has what it was linked with.
 template <typename Function>
-Function Choose(void* libc, const char* name, Function first,
-                Function by_name) {
-  void* const own = libc == nullptr ? nullptr : dlsym(libc, name);
-  return own == nullptr || own == reinterpret_cast<void*>(first)
+Function Choose(std::uintptr_t own, Function first, Function by_name) {
+  return own == 0 || own == reinterpret_cast<std::uintptr_t>(first)
              ? by_name
              : reinterpret_cast<Function>(own);
 }
 
 }  // namespace
 
-void FindLibcFunctions() {
-  const ErrnoGuard guard;
-  void* const libc = NextDlopen()(kLibc, RTLD_LAZY | RTLD_NOLOAD);
+void FindLibcFunctions(std::uintptr_t (*find)(const char* name)) {
   g_functions.clock.store(
-      Choose<Clock>(libc, "clock_gettime", &clock_gettime, &clock_gettime),
+      Choose<Clock>(find("clock_gettime"), &clock_gettime, &clock_gettime),
       std::memory_order_relaxed);
   if constexpr (!kAlwaysByName) {
     g_functions.unmap.store(
-        Choose<Unmap>(libc, "munmap", &munmap, &UnmapByName),
+        Choose<Unmap>(find("munmap"), &munmap, &UnmapByName),
         std::memory_order_relaxed);
     g_functions.advise.store(
-        Choose<Advise>(libc, "madvise", &madvise, &AdviseByName),
+        Choose<Advise>(find("madvise"), &madvise, &AdviseByName),
         std::memory_order_relaxed);
   }
   SealObject(&g_functions, sizeof(g_functions));

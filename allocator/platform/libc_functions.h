@@ -23,8 +23,9 @@
 
 namespace hakmem {
 
-// May allocate.
-void FindLibcFunctions();
+// `find` says where libc itself defines a name; 0: it does not, or that cannot
+// be known.
+void FindLibcFunctions(std::uintptr_t (*find)(const char* name));
 
 // Each returns 0 or an errno; errno is left as it was.
 int UnmapAndTell(Address address, std::size_t bytes);

@@ -60,10 +60,21 @@ constexpr std::uintptr_t kNotAsked = 0;
 constexpr std::uintptr_t kNoSearch = 1;
 constinit std::atomic<std::uintptr_t> g_search{kNotAsked};
 
-// libc's own, not one that stands before it; 0: there is none. A reference to
-// it, weak or not, would make the library refuse to be loaded by an older libc.
+// Null: there is none. A reference to _dl_find_object, weak or not, would make
+// the library refuse to be loaded by an older libc.
+Search LibcSearch() {
+  std::uintptr_t search = g_search.load(std::memory_order_relaxed);
+  if (search == kNotAsked) {
+    search = std::max(FindInLibc("_dl_find_object"), kNoSearch);
+    g_search.store(search, std::memory_order_relaxed);
+  }
+  return search == kNoSearch ? nullptr : reinterpret_cast<Search>(search);
+}
+
+}  // namespace
+
 // The list is read up to libc's entry alone, which was there at the start.
-std::uintptr_t FindSearch() {
+std::uintptr_t FindInLibc(const char* name) {
   if (&_r_debug == nullptr || _r_debug.r_ldbase == 0) return 0;
   const link_map* map = _r_debug.r_map;
   while (map != nullptr &&
@@ -76,21 +87,8 @@ std::uintptr_t FindSearch() {
   MemoryReader memory(0, UINTPTR_MAX);
   const DynamicTables tables = ReadDynamicTables(
       memory, map->l_addr, reinterpret_cast<std::uintptr_t>(map->l_ld));
-  return tables.complete() ? FindDefinition(memory, tables, "_dl_find_object")
-                           : 0;
+  return tables.complete() ? FindDefinition(memory, tables, name) : 0;
 }
-
-// Null: there is none.
-Search LibcSearch() {
-  std::uintptr_t search = g_search.load(std::memory_order_relaxed);
-  if (search == kNotAsked) {
-    search = std::max(FindSearch(), kNoSearch);
-    g_search.store(search, std::memory_order_relaxed);
-  }
-  return search == kNoSearch ? nullptr : reinterpret_cast<Search>(search);
-}
-
-}  // namespace
 
 void NoteStartupModules() {
   struct Noted {

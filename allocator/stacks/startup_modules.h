@@ -26,6 +26,11 @@ namespace hakmem {
 // constructor: the loader calls it, so that its list is at rest.
 void NoteStartupModules();
 
+// Where libc itself defines a short name, whatever stands before it: found by
+// its tables, which allocates nothing, as dlopen does. 0: that cannot be known.
+// For the library's constructor and later.
+std::uintptr_t FindInLibc(const char* name);
+
 // False: `address` is in no such module, or in one beyond the first 128; or
 // nothing is noted yet.
 bool FindStartupModule(std::uintptr_t address, ModuleRange& range);

@@ -129,6 +129,15 @@ TEST(StartupModules, TheirTablesLieInASegmentThatIsAllThere) {
       testing::ExitedWithCode(42), "");
 }
 
+TEST(StartupModules, FindWhatLibcItselfDefines) {
+  void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (libc == nullptr) GTEST_SKIP() << "another libc";
+  for (const char* name : {"munmap", "madvise", "clock_gettime"}) {
+    EXPECT_EQ(FindInLibc(name), AddressOf(dlsym(libc, name))) << name;
+  }
+  EXPECT_EQ(FindInLibc("no such name"), 0U);
+}
+
 TEST(StartupModules, AskTheKernelForNoCopies) {
   EXPECT_EXIT(
       {
