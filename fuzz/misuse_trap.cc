@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "allocator/process/process.h"
+#include "allocator/reports/misuse_policy.h"
 
 namespace hakmem {
 
@@ -20,7 +21,10 @@ bool MisuseTrap::Note(std::string_view text) {
 }
 
 void MisuseTrap::Return() {
-  if (active_ != nullptr) std::longjmp(active_->back_, 1);
+  if (active_ == nullptr) return;
+  // The report ends here; the next one is not in the middle of it.
+  EndReport();
+  std::longjmp(active_->back_, 1);
 }
 
 }  // namespace hakmem

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "allocator/process/process.h"
+#include "allocator/reports/misuse_policy.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -19,6 +20,17 @@ TEST(MisuseTrap, BringsBackWhatWouldHaveEndedTheProcess) {
   });
   EXPECT_EQ(text, "hakmem: fatal");
   EXPECT_EQ(trap.Catch([] {}), "");
+}
+
+TEST(MisuseTrap, EndsTheReportThatItCatches) {
+  MisuseTrap trap;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(trap.Catch([] {
+      StartReport("double free");
+      AbortProcess();
+    }),
+              "");
+  }
 }
 
 // A fuzzer writes the input down in its handler.
