@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "allocator/base/call_filter.h"
 #include "allocator/base/system_call.h"
 
 namespace hakmem {
@@ -31,6 +32,8 @@ void NoteStandardError() {
 
 int StandardError() {
   if (!g_is_noted) return kStandardError;
+  // A filter may kill for the question, or refuse it.
+  if (IsFilterNoted()) return g_was_open ? kStandardError : -1;
   FileId now;
   const bool is_same =
       g_was_open && IdentifyFd(kStandardError, now) && now == g_file;

@@ -7,7 +7,8 @@
 //
 // A program may close descriptor 2, and a file of its own gets the number. So
 // who writes there asks each time whether the descriptor is still the file that
-// it was at the start. Elsewhere nothing is written.
+// it was at the start. Elsewhere nothing is written. Under a filter of system
+// calls nobody can ask: then it is taken for what it was.
 #ifndef HAKMEM_ALLOCATOR_BASE_STANDARD_ERROR_H_
 #define HAKMEM_ALLOCATOR_BASE_STANDARD_ERROR_H_
 

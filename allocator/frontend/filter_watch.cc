@@ -1,5 +1,5 @@
 // prctl, as far as a program's library reaches it: sees a filter of system
-// calls come (platform/call_filter.h). libseccomp, too, calls it before its
+// calls come (base/call_filter.h). libseccomp, too, calls it before its
 // filter holds, to give up new privileges.
 
 #include <sys/prctl.h>
@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "allocator/base/call_filter.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/system_call.h"
-#include "allocator/platform/call_filter.h"
 
 namespace hakmem {
 namespace {

@@ -14,11 +14,11 @@
 #include <string_view>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/call_filter.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
-#include "allocator/platform/call_filter.h"
 #include "allocator/platform/libc_functions.h"
 #include "allocator/platform/proc_reader.h"
 #include "allocator/platform/write_once.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/call_filter.h"
 #include "allocator/base/units.h"
-#include "allocator/platform/call_filter.h"
 #include "allocator/platform/fake_sandbox.h"
 #include "gtest/gtest.h"
 

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "allocator/base/call_filter.h"
 #include "allocator/base/system_call.h"
-#include "allocator/platform/call_filter.h"
 
 namespace hakmem {
 

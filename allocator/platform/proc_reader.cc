@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "allocator/base/call_filter.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/base/system_call.h"
-#include "allocator/platform/call_filter.h"
 
 namespace hakmem {
 

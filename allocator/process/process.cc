@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/base/call_filter.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
-#include "allocator/platform/call_filter.h"
 #include "allocator/platform/write_once.h"
 #include "allocator/process/crash_hook.h"
 #include "allocator/process/signals.h"

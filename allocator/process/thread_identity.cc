@@ -2,8 +2,8 @@
 
 #include <atomic>
 
+#include "allocator/base/call_filter.h"
 #include "allocator/base/compiler.h"
-#include "allocator/platform/call_filter.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {

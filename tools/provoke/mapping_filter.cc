@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -27,8 +28,11 @@ bool RefuseLongMappings() {
   };
   const sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]),
                               .filter = filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  // By number: it stands for a kernel that refuses. Of a filter that the
+  // program sets up by prctl hakmem would know, and ask the kernel for no
+  // limits.
+  return syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 }  // namespace hakmem::provoke

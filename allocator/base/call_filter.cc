@@ -1,4 +1,4 @@
-#include "allocator/platform/call_filter.h"
+#include "allocator/base/call_filter.h"
 
 namespace hakmem {
 

@@ -8,8 +8,8 @@
 // and read files. One that the program sets up later may leave no more than
 // glibc's malloc calls. From then on hakmem calls nothing else, but to end the
 // process (docs/system_calls.md).
-#ifndef HAKMEM_ALLOCATOR_PLATFORM_CALL_FILTER_H_
-#define HAKMEM_ALLOCATOR_PLATFORM_CALL_FILTER_H_
+#ifndef HAKMEM_ALLOCATOR_BASE_CALL_FILTER_H_
+#define HAKMEM_ALLOCATOR_BASE_CALL_FILTER_H_
 
 #include <atomic>
 
@@ -27,4 +27,4 @@ inline bool IsFilterNoted() {
 
 }  // namespace hakmem
 
-#endif  // HAKMEM_ALLOCATOR_PLATFORM_CALL_FILTER_H_
+#endif  // HAKMEM_ALLOCATOR_BASE_CALL_FILTER_H_
