@@ -212,8 +212,12 @@ Ace::Grant Ace::GrantRun(ZoneStock& stock, RangeKind kind) {
   const Grant grant = config_->separate_classes
                           ? GrantRange(stock, kind)
                           : TakeUnits(stock, kind.units, kind.alignment_units);
-  if (grant.first != kNoUnit) [[likely]]
+  if (grant.first != kNoUnit) [[likely]] {
+    if (config_->separate_classes && kind.units >= kUnitsPerSuperSlab) {
+      long_ranges_units_ += kind.units;
+    }
     NoteGrant(kind.units);
+  }
   return grant;
 }
 
@@ -263,6 +267,7 @@ void Ace::CountSlab(const Grant& grant, std::uint64_t map_calls) {
 inline void Ace::ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                               bool dirty) {
   stock.pool.Keep(first, kind.units, dirty);
+  if (kind.units >= kUnitsPerSuperSlab) long_ranges_units_ -= kind.units;
   if (config_->delay_reuse && !kind.is_slab()) {
     resting_.Rest(first, kind.units, granted_units_);
   } else {

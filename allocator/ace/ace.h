@@ -154,16 +154,13 @@ class Ace {
   // Whether a Huge block that gets as short as a span may stay: there are not
   // many, as each takes a mapping.
   bool MayStayHuge();
-  // Changes the length of a claimed block, which stays claimed, maybe
-  // elsewhere; on refusal as it was.
+  // Changes the length of a claimed block, maybe its place, or leaves it.
   HugeGrant ResizeHuge(Address address, std::size_t bytes);
   std::size_t HugeBytes(Address address);  // 0: no live block starts there
-  // The use of a live Huge block, by whoever owns it; needs no lock.
   BlockUse& HugeUse(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return huge_.UseOf(address);
   }
-  // The live Huge block that holds `address`, by whoever owns it; needs no
-  // lock. 0: there is none.
+  // Both by a block's owner, without the lock; 0: no live one holds `address`.
   Address OwnHugeAround(Address address) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return huge_.Contains(address) ? huge_.OwnBlockAround(address) : 0;
   }
@@ -189,8 +186,7 @@ class Ace {
     kNone,
     kNotKnown  // TryFindHuge alone: another thread has the tables
   };
-  // The live Huge block that follows `address`, by address; 0: none does.
-  Address NextHuge(Address address);
+  Address NextHuge(Address address);  // the next live block; 0: none is
   // The place of `address` in the huge zone. kInside, kFreed: in a block that
   // is live, or was freed. kNone: the block is the live one before `address`,
   // if there is one.
@@ -343,7 +339,7 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool Remap(ZoneStock& stock, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Whether the zone shall have huge pages from the frame `next` on.
+  // From the frame `next` on.
   bool WantsHugePages(const ZoneStock& stock, FrameIndex next) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool IsDense(const Zone& zone, FrameIndex frame) const;
@@ -392,10 +388,10 @@ class Ace {
   }
   // By how much what can go back exceeds that and some slack, if positive.
   std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    const std::uint64_t bound = WantedUnits() + slack_.least_units +
-                                long_run_slack_units_ +
-                                std::max(recent_peak_units() >> kSlack.shift,
-                                         granted_units_ >> slack_.shift);
+    const std::uint64_t bound =
+        WantedUnits() + slack_.least_units +
+        std::max(long_run_slack_units_ + (recent_peak_units() >> kSlack.shift),
+                 (granted_units_ - long_ranges_units_) >> slack_.shift);
     const std::uint64_t purgeable = stocks_[kFine].pool.purgeable_units() +
                                     stocks_[kCoarse].pool.purgeable_units();
     return static_cast<std::int64_t>(purgeable - bound);
@@ -422,15 +418,17 @@ class Ace {
   std::size_t max_guards_ ABSL_GUARDED_BY(lock_) = 0;
   std::size_t guards_ ABSL_GUARDED_BY(lock_) = 0;
   // How much dirty memory may be held beyond what is wanted: so much, and what
-  // is granted shifted, or 1/16 of the recent peak, if that is more.
+  // is granted shifted, but for long spans, or their slack and 1/16 of the
+  // recent peak, if that is more.
   struct Slack {
     std::uint32_t least_units;
     std::uint32_t shift;
+    std::uint32_t long_run_share;  // of the recent peak, at most
   };
-  static constexpr Slack kSlack = {64, 4};  // 4 MiB and 1/16
+  static constexpr Slack kSlack = {64, 4, 2};  // 4 MiB and 1/16
   // Dirty memory cannot serve another class where classes are separate, and its
   // pages cost more to fault in again than to keep: 8 MiB and half of the used.
-  static constexpr Slack kSeparateSlack = {128, 1};
+  static constexpr Slack kSeparateSlack = {128, 1, 4};
   Slack slack_ = kSlack;
   std::uint64_t max_moved_mappings_ = 0;
   std::uint64_t max_staying_huge_ = 0;
@@ -455,6 +453,8 @@ class Ace {
   std::atomic<std::size_t> mapped_bytes_{0};
   std::atomic<std::size_t> peak_mapped_bytes_{0};
   std::uint64_t granted_units_ ABSL_GUARDED_BY(lock_) = 0;
+  // Where classes are separate, those of them in spans of a SuperSlab or more.
+  std::uint64_t long_ranges_units_ ABSL_GUARDED_BY(lock_) = 0;
   // The most that was granted at once in this interval and in the one before.
   std::uint64_t peak_units_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t earlier_peak_units_ ABSL_GUARDED_BY(lock_) = 0;

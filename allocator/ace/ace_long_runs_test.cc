@@ -1,5 +1,6 @@
 // Ace: what is kept where runs of several MiB come and go.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
+#include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/statistics/statistics.h"
@@ -25,9 +27,7 @@ class AceLongRunsTest : public testing::Test {
  protected:
   AceLongRunsTest() {
     memory_.SetNowMs(10'000);
-    HeapOptions options;
-    options.decay_ms = kDecayMs;
-    ace_->Start(options);
+    Start(kRelease);
   }
   ~AceLongRunsTest() override { ace_->CheckInvariants(); }
 
@@ -35,6 +35,13 @@ class AceLongRunsTest : public testing::Test {
     UnitIndex first = kNoUnit;
     std::uint32_t units = 0;
   };
+  void Start(const Config& config) {
+    HeapOptions options;
+    options.decay_ms = kDecayMs;
+    ranges_ = {};
+    ace_ = std::make_unique<Ace>(memory_, &ranges_);
+    ace_->Start(options, config);
+  }
   Statistics Snapshot() {
     Statistics statistics;
     ace_->AddStatistics(statistics);
@@ -42,6 +49,26 @@ class AceLongRunsTest : public testing::Test {
   }
   Run Take(std::uint32_t units) {
     return {ace_->GrantSpan(units, kUnitBytes).first, units};
+  }
+  // The most memory that is held while runs of up to so many units replace
+  // others, 500 in an interval.
+  std::uint64_t PeakOf(std::uint32_t least_units, std::uint32_t most_units) {
+    std::uint64_t peak = 0;
+    random_.seed();
+    for (int i = 0; i < 2000; ++i) {
+      Run& run = runs_[random_() % kSlots];
+      Free(run);
+      const auto units = static_cast<std::uint32_t>(
+          random_() % (most_units - least_units + 1));
+      run = Take(ace_->SpanUnits((least_units + units) * kUnitBytes));
+      const Statistics now = Snapshot();
+      peak = std::max(peak, now.granted_bytes + now.cached_bytes);
+      if (i % 500 != 499) continue;
+      memory_.AdvanceMs(kDecayMs / 2);
+      ace_->Tick();
+    }
+    FreeAll();
+    return peak;
   }
   void Free(const Run& run) {
     if (run.units != 0) ace_->ReleaseSpan(run.first, run.units);
@@ -71,10 +98,32 @@ class AceLongRunsTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  ZoneRanges ranges_;
+  std::unique_ptr<Ace> ace_;
   std::vector<Run> runs_{kSlots};
   std::minstd_rand random_;
 };
+
+// What is dirty serves its own length alone, and is not worth half as much as
+// is in use.
+TEST_F(AceLongRunsTest, SeparateLengthsTakeLittleMore) {
+  constexpr Config kSeparate = {
+      .name = "separate", .separate_classes = true, .guard_pages = true};
+  constexpr struct {
+    std::size_t least;
+    std::size_t most;
+  } kBytes[] = {
+      {kMiB, 16 * kMiB}, {2 * kMiB, 32 * kMiB}, {5 * kMiB, 25 * kMiB}};
+  for (const auto& bytes : kBytes) {
+    std::uint64_t peaks[2];
+    for (const bool separate : {false, true}) {
+      Start(separate ? kSeparate : kRelease);
+      peaks[separate ? 1 : 0] =
+          PeakOf(bytes.least / kUnitBytes, bytes.most / kUnitBytes);
+    }
+    EXPECT_LE(peaks[1] * 10, peaks[0] * 12) << bytes.most;
+  }
+}
 
 TEST_F(AceLongRunsTest, WhatComesAndGoesIsSeldomGivenBack) {
   constexpr int kIntervals = 20;

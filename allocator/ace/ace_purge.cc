@@ -16,10 +16,9 @@ constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
 // than this share of its recent peak.
 constexpr std::uint64_t kShrunkShare = 2;
 
-// The slack for long runs is at most this share of the recent peak, or where
-// there are shorter ones only, the other share, and falls by the last share of
-// itself in each interval.
-constexpr std::uint64_t kLongRunShare = 2;
+// The slack for long runs is at most a share of the recent peak (Ace::Slack),
+// or where there are shorter ones only, this share, and falls by the last share
+// of itself in each interval.
 constexpr std::uint64_t kMidRunShare = 16;
 constexpr std::uint64_t kSlackFallShare = 16;
 
@@ -69,7 +68,7 @@ void Ace::BoundDirty(std::uint32_t granted) {
     (from_fine ? coarse : fine).Purge(memory_, slice - purged);
   if (granted < kMidRunUnits) return;
   const std::uint64_t share =
-      granted >= kUnitsPerSuperSlab ? kLongRunShare : kMidRunShare;
+      granted >= kUnitsPerSuperSlab ? slack_.long_run_share : kMidRunShare;
   long_run_slack_units_ = std::max(
       long_run_slack_units_,
       std::min(long_run_slack_units_ + slice, recent_peak_units() / share));
@@ -118,7 +117,7 @@ Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
       DivideRoundUp(long_run_slack_units_, kSlackFallShare);
   const std::uint64_t peak = recent_peak_units();
   const std::uint64_t most =
-      std::max(std::min(long_run_units_, peak / kLongRunShare),
+      std::max(std::min(long_run_units_, peak / slack_.long_run_share),
                std::min(mid_run_units_, peak / kMidRunShare));
   long_run_slack_units_ = std::min(long_run_slack_units_, most);
   long_run_units_ = 0;

@@ -225,18 +225,24 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
 }
 
 // Unmaps what is kept: frames where nothing is granted first. The addresses
-// stay their classes'.
+// stay their classes'. Others come in after each SuperSlab, or as much in
+// parts.
 std::size_t Ace::UnmapKept(StockIndex index, UnitPool::UnmapBounds bounds) {
   bounds.least_frames = 0;
   std::size_t bytes = 0;
   for (const bool parts : {false, true}) {
-    for (UnitIndex next = 0; next != kNoUnit; LetOthersIn()) {
+    std::size_t held_bytes = 0;
+    for (UnitIndex next = 0; next != kNoUnit;) {
       std::size_t guards = 0;
       const std::size_t unmapped =
           stocks_[index].pool.UnmapKept(memory_, bounds, parts, next, guards);
       SubtractMapped(unmapped);
       guards_ -= guards;
       bytes += unmapped;
+      held_bytes += unmapped;
+      if (held_bytes < kSuperSlabBytes) continue;
+      held_bytes = 0;
+      LetOthersIn();
     }
   }
   return bytes;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "allocator/base/bits.h"
@@ -190,6 +191,33 @@ TYPED_TEST(SlabHolesTest, OneRefusalIsOfOneSlab) {
 }
 
 // Ticks of the helper thread, so many decay delays long.
+// As by a timer.
+TYPED_TEST(SlabHolesTest, AreAskedForWhereAnythingHasChanged) {
+  constexpr std::size_t kSize = 200;
+  this->MakeHoles(kSize, /*keep_each=*/2);
+  const auto count_calls = [&] {
+    const auto count = [&] {
+      return this->test_.memory.calls(VmCall::kNone) +
+             this->test_.memory.resident_looks();
+    };
+    const std::uint64_t before = count();
+    this->Purge();
+    return count() - before;
+  };
+  // No hole has a whole page.
+  EXPECT_LT(count_calls(), 10U);
+  for (std::size_t i = 0; i < this->kept_.size(); ++i) {
+    if (i / 64 % 2 == 0) this->Free(std::exchange(this->kept_[i], nullptr));
+  }
+  std::erase(this->kept_, nullptr);
+  // Each slab has some; hardened has put some aside.
+  EXPECT_GT(count_calls(), 2 * kTotalBytes / kSuperSlabBytes);
+  EXPECT_LT(count_calls(), 10U);
+  this->Free(this->kept_.back());
+  this->kept_.pop_back();
+  EXPECT_LT(count_calls(), 10U);
+}
+
 TYPED_TEST(SlabHolesTest, GoBackByThemselvesWhenTheyAreIdle) {
   this->MakeHoles(3000);
   const auto resident_bytes = [this] {
@@ -230,7 +258,7 @@ TYPED_TEST(SlabHolesTest, AreAskedForByAFewCallsAtOnce) {
     (i % 15 == 0 ? this->kept_ : freed).push_back(this->Allocate(kSize));
   }
   for (char* block : freed) this->Free(block);
-  this->Purge();
+  this->allocator_.upkeep().Reclaim(this->self_);
   const auto asked = [this] { return this->test_.memory.resident_looks(); };
   const std::uint64_t first = asked();
   for (int i = 0; i < 20; ++i) {

@@ -35,7 +35,11 @@ struct HoleLook {
 
   template <typename Use>
   void VisitSlab(UnitIndex unit, bool wait, const Use& use);
-  void PurgeSlab(Slab& slab);
+  bool PurgeSlab(Slab& slab);
+  void PurgeUnlessDone(Slab& slab) {
+    if (slab.looks > Slab::kIdleLooks || !PurgeSlab(slab)) return;
+    slab.looks = (Slab::kIdleLooks + 1U) & 3U;
+  }
   void PurgeIfIdle(Slab& slab);
   void StartFrame(UnitIndex unit);
   bool IsWorthSplitting() const {
@@ -43,19 +47,17 @@ struct HoleLook {
   }
 };
 
-// One call for each hole with a page in memory. What is in swap stays.
-void HoleLook::PurgeSlab(Slab& slab) {
+// One call for a slab that has a hole with a whole page, and one for each with
+// a page in memory. What is in swap stays. False: the kernel has refused.
+bool HoleLook::PurgeSlab(Slab& slab) {
   const std::size_t block_bytes = ClassBytes(slab.size_class());
   const std::size_t page_bytes = ace.memory().PageBytes();
-  if (slab.available() * block_bytes < page_bytes) return;
+  if (slab.available() * block_bytes < page_bytes) return true;
   const Address base = zone.UnitAddress(slab.first_unit());
   const std::size_t slab_bytes =
       kClassLayouts[slab.size_class()].slab_units * kUnitBytes;
   unsigned char resident[kMaxPages];
-  ++calls;
-  if (!ace.memory().FindResident(base, slab_bytes, resident).ok()) {
-    std::fill(std::begin(resident), std::end(resident), 1);
-  }
+  bool asked = false;
   std::size_t purged_bytes = 0;
   bool refused = false;  // as of locked memory; the rest would be, too
   for (Slab::Run run = slab.NextFreeRun(0); run.count != 0 && !refused;
@@ -65,6 +67,13 @@ void HoleLook::PurgeSlab(Slab& slab) {
     const std::size_t end_page =
         (run.first + run.count) * block_bytes / page_bytes;
     if (first_page >= end_page) continue;
+    if (!asked) {
+      asked = true;
+      ++calls;
+      if (!ace.memory().FindResident(base, slab_bytes, resident).ok()) {
+        std::fill(std::begin(resident), std::end(resident), 1);
+      }
+    }
     const auto pages = static_cast<std::size_t>(
         std::count_if(resident + first_page, resident + end_page,
                       [](unsigned char page) { return page != 0; }));
@@ -80,6 +89,7 @@ void HoleLook::PurgeSlab(Slab& slab) {
     slab.holes = 1;
   }
   bytes += purged_bytes;
+  return !refused;
 }
 
 void HoleLook::PurgeIfIdle(Slab& slab) {
@@ -126,7 +136,7 @@ std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs) {
     const UnitIndex end = FirstUnitOfFrame(zone->frame_count());
     for (UnitIndex unit = 0; unit < end; ++unit) {
       look.VisitSlab(unit, /*wait=*/true,
-                     [&](Slab& slab) { look.PurgeSlab(slab); });
+                     [&](Slab& slab) { look.PurgeUnlessDone(slab); });
     }
     bytes += look.bytes;
   }

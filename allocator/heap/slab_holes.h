@@ -24,9 +24,10 @@ class SlabHoles {
   SlabHoles(const SlabHoles&) = delete;
   SlabHoles& operator=(const SlabHoles&) = delete;
 
-  // Gives back all that is in memory; returns its bytes. Blocks in magazines
-  // are not free here. In a fork's child, too: what slabs say of their blocks
-  // was at rest, whatever other threads did with headers.
+  // Gives back all that is in memory, of slabs of which blocks were taken or
+  // put since the last time; returns its bytes. Blocks in magazines are not
+  // free here. In a fork's child, too: what slabs say of their blocks was at
+  // rest, whatever other threads did with headers.
   static std::size_t Purge(Ace& ace, SlabHolder& slabs);
   // Goes on with the look for slabs that nobody has changed since the one
   // before the last, and of which half is free; asks for and gives back what
