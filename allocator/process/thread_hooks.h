@@ -6,9 +6,11 @@
 #ifndef HAKMEM_ALLOCATOR_PROCESS_THREAD_HOOKS_H_
 #define HAKMEM_ALLOCATOR_PROCESS_THREAD_HOOKS_H_
 
+#include <cstdint>
+
 namespace hakmem {
 
-enum class HookState {
+enum class HookState : std::uint8_t {
   kInstalled,
   kRefused,      // libc has no key left
   kInTheMaking,  // by this thread: libc allocates, and so comes back here
