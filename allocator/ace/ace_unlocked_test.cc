@@ -212,7 +212,7 @@ TEST_F(AceUnlockedTest, AGrantAtTheLimitWaitsForAPurge) {
     other.emplace([&] {
       EXPECT_EQ(ace_->GrantSpan(kLongUnits, kUnitBytes).first, span);
     });
-    other->AwaitSleepIn(SYS_nanosleep);
+    other->AwaitSleepIn(SYS_futex);
   });
   ace_->PurgeAll();
   other->Join();
@@ -252,7 +252,7 @@ TEST_F(AceUnlockedTest, PurgesDoNotAddRanges) {
     memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
       if (other) return;
       other.emplace([&] { granted = take(); });
-      other->AwaitSleepIn(SYS_nanosleep);
+      other->AwaitSleepIn(SYS_futex);
     });
     ace_->PurgeAll();
     other->Join();
