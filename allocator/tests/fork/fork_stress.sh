@@ -1,5 +1,6 @@
 #!/bin/bash
-# fork_stress.sh [--preload LIBRARY] PROGRAM FORKS: every scenario of fork_stress.
+# fork_stress.sh [--preload LIBRARY] PROGRAM FORKS: every scenario of fork_stress,
+# with HAK_TEST_FACTOR times as many forks.
 set -euo pipefail
 library=
 if [[ $1 == --preload ]]; then
@@ -8,5 +9,5 @@ if [[ $1 == --preload ]]; then
 fi
 for scenario in alone handlers streams libc registering signals young interrupted cloned; do
   echo "$scenario"
-  env ${library:+LD_PRELOAD="$library"} "$1" "$scenario" "$2"
+  env ${library:+LD_PRELOAD="$library"} "$1" "$scenario" $(($2 * ${HAK_TEST_FACTOR:-1}))
 done
