@@ -5,11 +5,12 @@
 #include <malloc.h>
 
 #include <array>
-#include <barrier>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -56,20 +57,28 @@ void Empty(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) std::free(g_blocks[i]);
 }
 
-// All at once, so that none has the heap of another. Neighbours are of
-// different threads.
+// All live at once, so that none has the heap of another, and begin and end one
+// after the other: the order is always the same. Neighbours are of different
+// threads.
 void FillByThreads() {
-  std::barrier all_have(kEnded);
   std::vector<std::thread> threads;
+  std::binary_semaphore has_them{0};
+  std::vector<std::unique_ptr<std::binary_semaphore>> may_end;
   for (std::size_t first = 0; first < kEnded; ++first) {
-    threads.emplace_back([first, &all_have] {
+    may_end.push_back(std::make_unique<std::binary_semaphore>(0));
+    threads.emplace_back([first, &has_them, &may_end = *may_end.back()] {
       for (std::size_t i = first; i < kEnded * kLeftByEach; i += kEnded) {
         g_blocks[i] = std::malloc(kTinyBytes);
       }
-      all_have.arrive_and_wait();
+      has_them.release();
+      may_end.acquire();
     });
+    has_them.acquire();
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::size_t first = 0; first < kEnded; ++first) {
+    may_end[first]->release();
+    threads[first].join();
+  }
 }
 
 void Batches(std::size_t count, std::size_t rounds) {
