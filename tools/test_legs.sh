@@ -120,7 +120,7 @@ tell_plan() {
 usual_seconds() {
   local -A ci=([style]=5 [scripts]=60 [tests]=900 [tidy]=120 [layering]=30 [asan]=200 [tsan]=200 [gcc]=120 [programs]=60)
   local -A nightly=([scripts]=180 [tests]=1800 [tidy]=430 [asan]=900 [tsan]=900 [gcc]=600 [programs]=900 [stress]=140
-    [pgo]=120 [installations]=3600)
+    [pgo]=120 [installations]=3600 [newest]=1800)
   [[ $all == yes && -n ${nightly[$1]:-} ]] && echo "${nightly[$1]}" || echo "${ci[$1]}"
 }
 
@@ -279,4 +279,8 @@ leg_pgo() {
 
 leg_installations() {
   counted "installations" env HAK_CACHE="$cache" tools/installations.sh
+}
+
+leg_newest() {
+  counted "newest userland" env HAK_CACHE="$cache" tools/newest_userland.sh
 }
