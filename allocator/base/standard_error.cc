@@ -1,7 +1,10 @@
 #include "allocator/base/standard_error.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+#include <atomic>
 
 #include "allocator/base/call_filter.h"
 #include "allocator/base/system_call.h"
@@ -13,8 +16,9 @@ constexpr int kStandardError = 2;
 
 // Written once, at the start.
 constinit bool g_is_noted = false;
-constinit bool g_was_open = false;
 constinit FileId g_file = {};
+// Written at the start and before a filter comes; read by all.
+constinit std::atomic<bool> g_is_there{false};
 
 }  // namespace
 
@@ -26,18 +30,41 @@ bool IdentifyFd(int fd, FileId& file) {
 }
 
 void NoteStandardError() {
-  g_was_open = IdentifyFd(kStandardError, g_file);
+  g_is_there.store(IdentifyFd(kStandardError, g_file),
+                   std::memory_order_relaxed);
   g_is_noted = true;
+}
+
+void SettleStandardError() {
+  if (!g_is_noted || IsFilterNoted()) return;
+  g_is_there.store(StandardError() >= 0, std::memory_order_relaxed);
 }
 
 int StandardError() {
   if (!g_is_noted) return kStandardError;
-  // A filter may kill for the question, or refuse it.
-  if (IsFilterNoted()) return g_was_open ? kStandardError : -1;
   FileId now;
-  const bool is_same =
-      g_was_open && IdentifyFd(kStandardError, now) && now == g_file;
-  return is_same ? kStandardError : -1;
+  const bool is_there = g_is_there.load(std::memory_order_relaxed);
+  // A filter may kill for the question, or refuse it.
+  return is_there && (IsFilterNoted() ||
+                      (IdentifyFd(kStandardError, now) && now == g_file))
+             ? kStandardError
+             : -1;
+}
+
+int LogInItsPlace() {
+  struct stat facts = {};
+  if (IsFilterNoted() || SystemCall(SYS_fstat, kStandardError, &facts) != 0) {
+    return -1;
+  }
+  const long flags = SystemCall(SYS_fcntl, kStandardError, F_GETFL);
+  const bool is_inherited =
+      (SystemCall(SYS_fcntl, kStandardError, F_GETFD) & FD_CLOEXEC) == 0;
+  const bool is_written_alone = (flags & O_ACCMODE) == O_WRONLY;
+  const bool is_log = S_ISCHR(facts.st_mode) ||
+                      (is_inherited && is_written_alone &&
+                       (S_ISFIFO(facts.st_mode) ||
+                        (S_ISREG(facts.st_mode) && (flags & O_APPEND) != 0)));
+  return is_log ? kStandardError : -1;
 }
 
 }  // namespace hakmem

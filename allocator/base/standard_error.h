@@ -29,8 +29,17 @@ bool IdentifyFd(int fd, FileId& file);
 // Once, before anything is written. Without it each file counts as noted.
 void NoteStandardError();
 
+// Before a filter of system calls comes (call_filter.h), under which nobody can
+// ask.
+void SettleStandardError();
+
 // Its descriptor; -1: it was closed, or is another file by now.
 int StandardError();
+
+// The same descriptor if what it is now can only be a log that the program has
+// put there: a terminal, or a pipe or file that is only added to and that
+// children get; else -1. For a process's last words that have no other place.
+int LogInItsPlace();
 
 }  // namespace hakmem
 

@@ -10,6 +10,7 @@
 
 #include "allocator/base/call_filter.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
 
 namespace hakmem {
@@ -30,6 +31,7 @@ extern "C" [[gnu::weak]] HAK_EXPORT int prctl(int option, ...) noexcept(
   for (unsigned long& word : words) word = va_arg(list, unsigned long);
   va_end(list);
   if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS) {
+    hakmem::SettleStandardError();
     hakmem::NoteFilter();
   }
   const long answer = hakmem::SystemCall(SYS_prctl, option, words[0], words[1],

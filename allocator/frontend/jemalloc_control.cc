@@ -4,6 +4,8 @@
 //
 // hakmem has one arena, number 0; those that programs create are numbers alone.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -13,7 +15,6 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/raw_print.h"
-#include "allocator/base/standard_error.h"
 #include "allocator/core/live_count.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/process/process.h"
@@ -189,7 +190,8 @@ void WriteToProgram(void* context, std::string_view lines) {
 }
 
 void WriteToStandardError(void* /*context*/, std::string_view lines) {
-  WriteFd(StandardError(), lines);
+  // Wherever it leads: the program asks for it.
+  WriteFd(STDERR_FILENO, lines);
 }
 
 }  // namespace

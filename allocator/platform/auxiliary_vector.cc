@@ -24,6 +24,9 @@ struct Entry {
   unsigned long value;
 };
 
+// More than the kernel takes.
+constexpr unsigned long kMaxArguments = 1UL << 22U;
+
 // Written by whoever asks first, with the same value by all. A program may
 // change its environment later.
 constinit std::atomic<const Entry*> g_entries{nullptr};
@@ -32,7 +35,10 @@ constinit std::atomic<std::size_t> g_page_bytes{0};
 const unsigned long* Start() {
 #if defined(__GLIBC__)
   if (&__libc_stack_end != nullptr) {
-    return static_cast<const unsigned long*>(__libc_stack_end);
+    const auto* const start =
+        static_cast<const unsigned long*>(__libc_stack_end);
+    // In a program without a dynamic linker it is a word of libc's own.
+    if (start[0] < kMaxArguments && start[1 + start[0]] == 0) return start;
   }
 #endif
   return nullptr;

@@ -283,7 +283,8 @@ VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   if (error != EINVAL || Advise(address, bytes, kDontNeedLocked) == 0) {
     return {.error_number = error == EINVAL ? 0 : error};
   }
-  if (!told_of_locked_.exchange(true, std::memory_order_relaxed)) {
+  if (!IsFilterNoted() &&
+      !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
     WriteOnce(StandardError(), kLockedMemory);
   }
   return {.error_number = error};

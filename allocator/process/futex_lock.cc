@@ -114,8 +114,11 @@ void FutexLock::UnlockForOthers() {
   Unlock();
   if (!contended) return;
   for (int spins = 0; spins < kSpins && !IsHeld(); ++spins) Pause();
+  // By a word of its own: on the lock's it would take the wake of one who waits
+  // for the lock.
+  const std::atomic<std::uint64_t> word{0};
   for (int i = 0; i < kMoments && !IsHeld(); ++i) {
-    Futex(state_, FUTEX_WAIT, kFree, &kMoment);
+    Futex(word, FUTEX_WAIT, 0, &kMoment);
   }
 }
 

@@ -36,11 +36,13 @@ HAK_NOINLINE void WriteElsewhere(std::string_view text) {
     error_number = WriteToFile(text, place);
   }
   if (error_number == 0) return;
+  int fd = StandardError();
+  if (fd < 0) fd = LogInItsPlace();
   RawPrinter warning;
   warning.Text("hakmem: warning: HAKMEM_REPORT: cannot write to ");
   warning.Text(place.text()).Text(": ").Text(ErrorWords(error_number));
-  WriteFd(StandardError(), warning.Text("\n").text());
-  WriteFd(StandardError(), text);
+  WriteFd(fd, warning.Text("\n").text());
+  WriteFd(fd, text);
 }
 
 }  // namespace
