@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include <atomic>
+#include <cerrno>
 
 #include "allocator/base/call_filter.h"
 #include "allocator/base/system_call.h"
@@ -20,14 +21,17 @@ constinit FileId g_file = {};
 // Written at the start and before a filter comes; read by all.
 constinit std::atomic<bool> g_is_there{false};
 
+// 0, or the errno.
+int Identify(int fd, FileId& file) {
+  struct stat facts = {};
+  const int error_number = ErrorOf(SystemCall(SYS_fstat, fd, &facts));
+  file = {.device = facts.st_dev, .inode = facts.st_ino};
+  return error_number;
+}
+
 }  // namespace
 
-bool IdentifyFd(int fd, FileId& file) {
-  struct stat facts = {};
-  if (SystemCall(SYS_fstat, fd, &facts) != 0) return false;
-  file = {.device = facts.st_dev, .inode = facts.st_ino};
-  return true;
-}
+bool IdentifyFd(int fd, FileId& file) { return Identify(fd, file) == 0; }
 
 void NoteStandardError() {
   g_is_there.store(IdentifyFd(kStandardError, g_file),
@@ -42,13 +46,15 @@ void SettleStandardError() {
 
 int StandardError() {
   if (!g_is_noted) return kStandardError;
+  if (!g_is_there.load(std::memory_order_relaxed)) return -1;
+  // A filter may kill for the question.
+  if (IsFilterNoted()) return kStandardError;
   FileId now;
-  const bool is_there = g_is_there.load(std::memory_order_relaxed);
-  // A filter may kill for the question, or refuse it.
-  return is_there && (IsFilterNoted() ||
-                      (IdentifyFd(kStandardError, now) && now == g_file))
-             ? kStandardError
-             : -1;
+  const int error_number = Identify(kStandardError, now);
+  // One that refuses to tell lets no file be opened.
+  const bool is_same =
+      error_number == 0 ? now == g_file : error_number != EBADF;
+  return is_same ? kStandardError : -1;
 }
 
 int LogInItsPlace() {
