@@ -34,10 +34,14 @@ void Run() {
 
 }  // namespace
 
-bool IsBackgroundWanted() { return CurrentOptions().background != 0; }
+bool AreHelpersWanted() {
+  const Options& options = CurrentOptions();
+  return options.background != 0 || options.trace[0] != '\0';
+}
 
 void WantBackgroundThread() {
-  if (IsBackgroundWanted()) WantSlowWork(SlowWork::kBackgroundThread);
+  if (CurrentOptions().background != 0)
+    WantSlowWork(SlowWork::kBackgroundThread);
 }
 
 void StartBackgroundThread() {

@@ -12,7 +12,9 @@
 
 namespace hakmem {
 
-bool IsBackgroundWanted();
+// Whether options ask for a thread of hakmem's own: this one, or the writer of
+// a trace.
+bool AreHelpersWanted();
 
 // Once libc can make threads, and again in a forked child: the next slow path
 // of malloc starts the thread, so that a child that execs at once has none.

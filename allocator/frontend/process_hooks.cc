@@ -100,7 +100,7 @@ void ChildAfterFork() {
 
 void OnThreadExit(void* argument) {
   // By calls of the kernel that a filter may refuse.
-  if (IsBackgroundWanted()) NoteThreadExit();
+  if (AreHelpersWanted()) NoteThreadExit();
   CurrentProductHooks().thread_exit(argument);
 }
 
