@@ -47,10 +47,11 @@ for ((i = 0; i < 8; ++i)); do
   busy+=($!)
 done
 
+processor=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
 for ((run = 1; run <= runs; ++run)); do
   way=()
   (( run % 2 )) || way+=(--test_env=GTEST_SHUFFLE=1 "--test_env=GTEST_RANDOM_SEED=$run")
-  (( run % 4 < 2 )) || way+=("--run_under=taskset -c 0")
+  (( run % 4 < 2 )) || way+=("--run_under=taskset -c $processor")
   code=0
   "${bazel[@]}" test "${common[@]}" "${way[@]}" --nocache_test_results --test_summary=none \
     "--build_event_json_file=$scratch/events" -- "${targets[@]}" >"$scratch/log" 2>&1 || code=$?

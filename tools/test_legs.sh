@@ -65,8 +65,11 @@ state_of_everything() {
     git ls-files -s
     git diff HEAD
     git ls-files -z --others --exclude-standard | xargs -0r sha256sum
-    dpkg-query -W -f '${Package} ${Version}\n' 2>/dev/null
+    dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\n' 2>/dev/null
     nproc
+    uname -r
+    id -u
+    echo "$HAK_BAZEL"
   } | sha256sum | cut -c 1-40
 }
 
@@ -74,7 +77,7 @@ state_of_everything() {
 # what depends on what, so they are always asked.
 run_leg() {
   local leg=$1 since=$SECONDS failed_before=$failed passed_before=$passed stamp=
-  if [[ $all == no && $leg == @(scripts|layering|gcc|programs) ]]; then
+  if [[ $all == no && -z $only && $leg == @(scripts|layering|gcc|programs) ]]; then
     stamp=$cache/passed/$leg-$(state_of_everything)
     if [[ -s $stamp ]]; then
       touch "$stamp"
@@ -175,6 +178,7 @@ leg_scripts() {
   local found
   mapfile -t found < <(git ls-files 'tools/*_test.py' |
     while read -r test; do [[ -e $(dirname "$test")/BUILD ]] || echo "$test"; done)
+  (( ${#found[@]} )) || count "scripts: there are none" 0 1 "$SECONDS"
   [[ $all == no ]] || export HAK_NIGHTLY=1
   scripts "${found[@]}"
   unset HAK_NIGHTLY

@@ -20,7 +20,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 from changed import changed_files
 
@@ -116,11 +115,14 @@ def main():
     if not sources:
         raise SystemExit("%s names no source of a layer" % args.commands)
     checks = ["--checks=-clang-analyzer-*"] if args.together else []
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    # Its path is a part of what is remembered, so it is the same each time.
+    folder = args.cache / "together"
+    folder.mkdir(exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
 
         def look(some):
             options = sources[some[0]]
-            files = as_one(some, options, pathlib.Path(folder)) if args.together else some
+            files = as_one(some, options, folder) if args.together else some
             return "".join(tidy(source, options, checks, tool, args.cache, differing) for source in files)
 
         some = packages(sources) if args.together else [[source] for source in sorted(sources)]

@@ -170,7 +170,8 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units) {
       return false;
     }
     if (stock.zone.mapped_runs() > max_mapped_runs_) {
-      MapUnits(stock, frame, ~std::uint32_t{0}, foreign);
+      bool others = false;  // not this range's addresses
+      MapUnits(stock, frame, ~std::uint32_t{0}, others);
     }
     at = next;
   }

@@ -267,9 +267,10 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
       calls += PurgeTables(memory, run.first, run.units);
       HAK_PROBE2(purge, zone_.UnitAddress(run.first), bytes);
     }
-    if (splits && !lost) DeclineHuge(memory, FrameOfUnit(run.first));
-    AskAgain(memory, FrameOfUnit(run.first), lost ? 0 : mended);
   }
+  // Under the lock: meanwhile other units of the frame might be unmapped.
+  if (splits && !lost) DeclineHuge(memory, FrameOfUnit(run.first));
+  AskAgain(memory, FrameOfUnit(run.first), lost ? 0 : mended);
   purge_calls_ += calls;
   if (lost) {
     Forget(purging);

@@ -70,6 +70,8 @@ inline bool SleepsIn(pid_t thread_id, long number, std::uintptr_t first = 0,
   long found = -1;
   const char* const text_end = call.data() + call.size();
   const char* const after = std::from_chars(call.data(), text_end, found).ptr;
+  // A sleep that the process's own stop has interrupted.
+  if (found == SYS_restart_syscall) return number == SYS_nanosleep;
   if (found != number || text_end - after < 4) return false;
   std::uintptr_t argument = 0;
   std::from_chars(after + 3, text_end, argument, 16);  // behind " 0x"

@@ -157,7 +157,9 @@ class Walker {
     // In a module that dlopen brought, which may go if nothing runs there.
     if (module.end == 0) return {.kind = Step::Kind::kByFrame};
     const Step step = StepIn(module, place);
-    g_steps.Keep(address, Pack(step));
+    // Where dlopen's module was, another may come to lie.
+    ModuleRange startup;
+    if (FindStartupModule(place, startup)) g_steps.Keep(address, Pack(step));
     return step;
   }
   static Step StepIn(const ModuleRange& module, std::uintptr_t place) {

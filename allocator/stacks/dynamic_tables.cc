@@ -70,7 +70,9 @@ std::uintptr_t Definition(MemoryReader& memory, const DynamicTables& tables,
   const bool defines =
       memory.Read(tables.symbols + index * sizeof(entry), &entry,
                   sizeof(entry)) &&
-      entry.st_shndx != SHN_UNDEF && bytes <= sizeof(found) &&
+      // An indirect function's address is not what callers get.
+      entry.st_shndx != SHN_UNDEF && (entry.st_info & 0xfU) != STT_GNU_IFUNC &&
+      bytes <= sizeof(found) &&
       memory.Read(tables.names + entry.st_name, found, bytes) &&
       std::memcmp(found, name, bytes) == 0;
   return defines ? tables.base + entry.st_value : 0;

@@ -118,12 +118,12 @@ KnownStack KnownStackAt(std::uintptr_t frame) {
     NoteStacks();
     first_end = g_first_end.load(std::memory_order_relaxed);
   }
+  const std::uintptr_t end = NamedEnd(frame);
+  if (end != 0) return {begin, end};
   if (IsOnFirstStack(frame, first_end)) {
     FindRecord(first_end);
     return {begin, first_end};
   }
-  const std::uintptr_t end = NamedEnd(frame);
-  if (end != 0) return {begin, end};
   const std::uintptr_t last = frame + sizeof(FrameRecord) - 1;
   return {begin, last - last % kSmallestPageBytes + kSmallestPageBytes};
 }

@@ -66,6 +66,9 @@ def hakmem_unit_tests(srcs, deps, medium = [], shard_counts = {}, tags = []):
       shard_counts: by name, how many processes share a test's cases.
       tags: of all.
     """
+    for name in medium + shard_counts.keys():
+        if name + ".cc" not in srcs:
+            fail("there is no %s.cc" % name)
     _combined_sources(
         name = "unit_tests",
         srcs = srcs,
