@@ -6,7 +6,6 @@
 
 #include <array>
 #include <condition_variable>
-#include <cstdarg>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -159,7 +158,7 @@ void Baton::BecomeOnly() { state.only = true; }
 
 }  // namespace hakmem
 
-// The compiler's calls, and libc's syscall (--wrap).
+// The compiler's calls, and those of the kernel (--wrap).
 extern "C" {
 
 #define HAKMEM_FUZZ_POINT(name)                                  \
@@ -180,19 +179,17 @@ HAKMEM_FUZZ_POINT(__sanitizer_cov_store16)
 
 #undef HAKMEM_FUZZ_POINT
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...) {
-  std::va_list list;
-  va_start(list, number);
-  long arguments[6];
-  for (long& argument : arguments) argument = va_arg(list, long);
-  va_end(list);
+long __real__ZN6hakmem13RawSystemCallElmmmmm(long number, unsigned long a,
+                                             unsigned long b, unsigned long c,
+                                             unsigned long d, unsigned long e);
+long __wrap__ZN6hakmem13RawSystemCallElmmmmm(long number, unsigned long a,
+                                             unsigned long b, unsigned long c,
+                                             unsigned long d, unsigned long e) {
   const bool waits =
       number == SYS_sched_yield ||
-      (number == SYS_futex && (arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT);
+      (number == SYS_futex && (b & FUTEX_CMD_MASK) == FUTEX_WAIT);
   if (waits && hakmem::Baton::Wait()) return 0;
-  return __real_syscall(number, arguments[0], arguments[1], arguments[2],
-                        arguments[3], arguments[4], arguments[5]);
+  return __real__ZN6hakmem13RawSystemCallElmmmmm(number, a, b, c, d, e);
 }
 
 }  // extern "C"
