@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -61,9 +62,15 @@ class AcePressureTest : public testing::Test {
   }
   ~AcePressureTest() override { ace_->CheckInvariants(); }
 
-  void Start(const HeapOptions& options, const Config& config = kSeparate) {
+  void Start(const HeapOptions& options, const Config& config = kSeparate,
+             std::size_t max_mappings = 0) {
+    ace_.reset();
     ranges_ = {};
-    ace_ = std::make_unique<Ace>(memory_, &ranges_);
+    // What the last one had is unmapped: where addresses are few, nothing may
+    // lie in the way of the next.
+    memory_.emplace();
+    if (max_mappings != 0) memory_->SetMaxMappings(max_mappings);
+    ace_ = std::make_unique<Ace>(*memory_, &ranges_);
     ace_->Start(options, config);
   }
   const Zone& ZoneOf(const Kind& kind) {
@@ -111,7 +118,7 @@ class AcePressureTest : public testing::Test {
     ace_->CheckInvariants();
   }
 
-  FakeVirtualMemory memory_;
+  std::optional<FakeVirtualMemory> memory_;
   ZoneRanges ranges_;
   std::unique_ptr<Ace> ace_;
   std::mt19937_64 random_{1};
@@ -198,7 +205,7 @@ TEST_F(AcePressureTest, WhatWasFreeIsUsedAgain) {
           ace_->region().coarse().UnitAddress(span.first + units);
       Release(span);
       ace_->UnmapCaches();
-      ASSERT_TRUE(memory_.MapAt(next, memory_.PageBytes()).ok());
+      ASSERT_TRUE(memory_->MapAt(next, memory_->PageBytes()).ok());
       continue;
     }
     Release(span);
@@ -211,8 +218,7 @@ TEST_F(AcePressureTest, WhatWasFreeIsUsedAgain) {
 // Each range by itself would take a mapping.
 TEST_F(AcePressureTest, TakesNoMoreThanItsShareOfMappings) {
   constexpr std::size_t kMaxMappings = 640;
-  memory_.SetMaxMappings(kMaxMappings);
-  Start(HeapOptions());
+  Start(HeapOptions(), kSeparate, kMaxMappings);
   const Kind kind = SlabKind(64);
   const std::vector<Granted> all = GrantBytes(kind, 30 * kMiB);
   std::vector<Granted> freed[2];
@@ -220,9 +226,9 @@ TEST_F(AcePressureTest, TakesNoMoreThanItsShareOfMappings) {
   ReleaseAll(freed[0], Order::kRandom);
   ReleaseAll(freed[1], Order::kRandom);
   ace_->UnmapCaches();
-  const std::size_t before = memory_.mappings();
+  const std::size_t before = memory_->mappings();
   GrantBytes(kind, freed[1].size() * kUnitBytes);
-  EXPECT_LE(memory_.mappings(), before + kMaxMappings / 16 + 30 / 2);
+  EXPECT_LE(memory_->mappings(), before + kMaxMappings / 16 + 30 / 2);
   ace_->CheckInvariants();
   GrantBytes(kind, freed[0].size() * kUnitBytes);
   EXPECT_EQ(ace_->region().fine().frame_count(), 15U);
@@ -240,13 +246,13 @@ TEST_F(AcePressureTest, LosesNothingWhicheverCallIsRefused) {
     ReleaseAll(all, Order::kRandom);
     ace_->UnmapCaches();
     const FrameIndex frames = ace_->region().coarse().frame_count();
-    memory_.RefuseCall(nth, ENOMEM);
+    memory_->RefuseCall(nth, ENOMEM);
     std::vector<Granted> again;
     for (const Granted& granted : all) {
       again.push_back({granted.kind, Grant(granted.kind)});
       ace_->CheckInvariants();
     }
-    memory_.RefuseNothing();
+    memory_->RefuseNothing();
     for (const Granted& granted : again) {
       if (granted.first != kNoUnit) Release(granted);
     }
@@ -265,7 +271,7 @@ TEST_F(AcePressureTest, ARefusedCallLooksAtNoRange) {
   const Kind kind = SlabKind(900);
   ReleaseAll(GrantBytes(kind, 30 * kMiB), Order::kUp);
   const Zone& zone = ZoneOf(kind);
-  const std::size_t page_bytes = memory_.PageBytes();
+  const std::size_t page_bytes = memory_->PageBytes();
   const Address begin = RoundUp<Address>(
       reinterpret_cast<Address>(zone.UnitDescriptor(0)), page_bytes);
   const Address end = RoundDown<Address>(
@@ -278,9 +284,9 @@ TEST_F(AcePressureTest, ARefusedCallLooksAtNoRange) {
   };
   set_access(PROT_NONE);
   EXPECT_GE(ace_->UnmapCaches(), 30 * kMiB);
-  const std::uint64_t calls = memory_.calls(VmCall::kNone);
+  const std::uint64_t calls = memory_->calls(VmCall::kNone);
   EXPECT_EQ(ace_->UnmapCaches(), 0U);
-  EXPECT_EQ(memory_.calls(VmCall::kNone), calls);
+  EXPECT_EQ(memory_->calls(VmCall::kNone), calls);
   set_access(PROT_READ | PROT_WRITE);
 }
 

@@ -13,7 +13,8 @@
 #include "allocator/stacks/dynamic_tables.h"
 #include "allocator/stacks/own_stack.h"
 
-// The loader's list, for debuggers. glibc's alone.
+// The loader's list, for debuggers. glibc's alone, so the reference is weak.
+// NOLINTNEXTLINE(readability-redundant-declaration)
 extern HAK_WEAK r_debug _r_debug;
 
 namespace hakmem {
