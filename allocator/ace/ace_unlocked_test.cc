@@ -276,11 +276,10 @@ TEST_F(AceUnlockedTest, WhatOthersHaveTakenRestsNoMore) {
   UnitIndex resting = Span(kUnits);
   ASSERT_EQ(FrameOfUnit(listed), FrameOfUnit(resting + kUnits - 1));
   ASSERT_EQ(FrameOfUnit(resting), FrameOfUnit(listed + kUnits - 1));
-  const Address frame = RoundDown(AddressOf(listed), Address{kSuperSlabBytes});
   for (;;) {
     ace_->ReleaseSpan(listed, kUnits);
     ReleaseWhileUnmapping(resting, kUnits);
-    if (!memory_.IsMapped(frame, kSuperSlabBytes)) break;
+    if (!memory_.IsMapped(AddressOf(resting), memory_.PageBytes())) break;
     // The other thread came too late; all is as it was.
     ace_->UnmapCaches();
     listed = Span(kUnits);
