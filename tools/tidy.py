@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -55,10 +56,15 @@ def included(source, options):
     return done.stdout.replace("\\\n", " ").split(":", 1)[1].split()
 
 
+def anywhere(name):
+    """A name without the folder of Bazel's that another clone, or the next output root, has elsewhere."""
+    return re.sub(r"/\S*/external/", "external/", name)
+
+
 def digest(source, options, files, tool):
-    sha = hashlib.sha256(json.dumps([source, options, tool]).encode())
-    for name in sorted(set(files + [".clang-tidy"])):
-        sha.update(name.encode() + b"\0" + hashlib.sha256(pathlib.Path(name).read_bytes()).digest())
+    sha = hashlib.sha256(json.dumps([source, [anywhere(option) for option in options], tool]).encode())
+    for name in sorted(set(files + [".clang-tidy"]), key=anywhere):
+        sha.update(anywhere(name).encode() + b"\0" + hashlib.sha256(pathlib.Path(name).read_bytes()).digest())
     return sha.hexdigest()
 
 

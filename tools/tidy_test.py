@@ -17,6 +17,7 @@ class TidyTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         self.log = self.root / "log"
+        self.external = "/one/root/external/absl"
         (self.root / "allocator/base").mkdir(parents=True)
         (self.root / ".clang-tidy").write_text("Checks: '-*'\n", encoding="utf-8")
         # Says what it was called with; finds nothing.
@@ -32,7 +33,7 @@ class TidyTest(unittest.TestCase):
         """The lines of calls of clang-tidy in one run."""
         sources = sorted(str(path.relative_to(self.root)) for path in self.root.glob("allocator/base/*.cc"))
         commands = self.root / "commands.json"
-        commands.write_text(json.dumps([{"file": source, "arguments": ["clang", "-I.", "-std=c++20", "-c", source]}
+        commands.write_text(json.dumps([{"file": source, "arguments": ["clang", "-I.", "-I" + self.external, "-std=c++20", "-c", source]}
                                         for source in sources]), encoding="utf-8")
         self.log.write_text("", encoding="utf-8")
         subprocess.run([HERE / "tidy.py", "--cache=%s" % (self.root / "cache"), "--commands=%s" % commands, *arguments],
@@ -46,6 +47,9 @@ class TidyTest(unittest.TestCase):
         calls = self.calls("--together")
         self.assertEqual(len(calls), 1)
         self.assertIn("--checks=-clang-analyzer-*", calls[0])
+        self.assertEqual(self.calls("--together"), [])
+        # Nor in another output root.
+        self.external = "/another/root/external/absl"
         self.assertEqual(self.calls("--together"), [])
         self.write("b.cc", "int B() { return 3; }\n")
         self.assertEqual(len(self.calls("--together")), 1)
