@@ -159,8 +159,9 @@ HAK_NOINLINE int ByTables(CallStack& stack) {
   return static_cast<int>(stack.count) + 1;
 }
 
-// In a child, which has not prepared them.
+// In a process of its own, in which no other test has prepared them.
 TEST(CaptureStackByTablesTest, IsEmptyUntilPrepared) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         CallStack stack;
