@@ -15,6 +15,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/platform/fake_sandbox.h"
+#include "allocator/stacks/own_stack.h"
 #include "allocator/stacks/startup_modules.h"
 #include "gtest/gtest.h"
 
@@ -135,6 +136,8 @@ TEST(CachedUnwinder, EndsAtTheMostFrames) {
 }
 
 TEST(CachedUnwinder, OnOtherThreadsAtOnce) {
+  // On the first thread, as the library's constructor does.
+  NoteStacks();
   std::vector<std::thread> threads;
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([t] {
