@@ -344,7 +344,7 @@ void ThreadsRun<kConfig>::ReallocateAtOnce(const Record& record) {
         [&] { moved = allocator_->Reallocate(self(other), block, new_size); });
   };
   Baton::Run(tasks, record.b);
-  // Some are found when a parcel is filed, which may still be open.
+  // Some are found when the block leaves its outbox, which may still be.
   for (const unsigned lane : {freeing, other}) {
     traps[lane].Catch([&] { allocator_->upkeep().Purge(self(lane)); });
   }
@@ -362,7 +362,7 @@ void ThreadsRun<kConfig>::ReallocateAtOnce(const Record& record) {
 }
 
 // Two threads free one block at the same moment: reported at once, or at the
-// latest when all mailboxes have been emptied. Nothing is said of the heap
+// latest when all outboxes have been emptied. Nothing is said of the heap
 // after that.
 template <const Config& kConfig>
 void ThreadsRun<kConfig>::FreeAtOnce(const Record& record) {

@@ -70,7 +70,7 @@ def reached(path):
 def declared_functions(text, name):
     """How many functions class `name` has in `text`, without constructors and assignments."""
     code = blank_non_code(text)
-    head = re.search(r"\b(?:class|struct)\s+%s\b[^;{]*\{" % name, code)
+    head = re.search(r"\b(?:class|struct)\s+(?:alignas\(\w+\)\s+)?%s\b[^;{]*\{" % name, code)
     if not head:
         raise LookupError("no class %s" % name)
     depth, flat = 0, []

@@ -26,10 +26,10 @@ enum class Defect : std::uint8_t {
   kMisalignedSpanIsLive,
   // A report takes the unit behind a span for part of it.
   kSpanOneUnitLong,
-  // A thread that exits keeps its open parcels.
-  kParcelsKeptAtExit,
-  // Two parcels pushed at once: one of them is lost.
-  kParcelLostInRace,
+  // A thread that exits keeps its outboxes.
+  kOutboxesKeptAtExit,
+  // A heap's slow path lets others in before it is done.
+  kUnlockedEarly,
   // A SuperSlab that becomes wholly free stays on its old list, too.
   kFrameOnTwoLists,
   // An option may exceed its maximum by one.
@@ -48,8 +48,8 @@ inline constexpr std::string_view kDefectNames[] = {
     "class_one_byte_short",
     "misaligned_span_is_live",
     "span_one_unit_long",
-    "parcels_kept_at_exit",
-    "parcel_lost_in_race",
+    "outboxes_kept_at_exit",
+    "unlocked_early",
     "frame_on_two_lists",
     "option_maximum_plus_one",
     "limit_reached_is_exceeded",

@@ -15,7 +15,7 @@
 //   Free       range and alignment by one comparison → header and unit record
 //              by one comparison → mark Free → magazine push
 //     TryFreeRemote  another heap's block: header and record as before → mark
-//                    Queued by one exchange → parcel
+//                    Queued by one exchange → outbox
 //     FreeOther      a block of a thread without a heap · span · Huge block ·
 //                    misuse
 // Hardened variants do more at each of these steps: hardening.h.

@@ -203,7 +203,7 @@ HAK_COLD void FailFreedAtOnce(Region& region, ThreadHeap<kConfig>* heap,
 
 // One exchange decides between threads that free the block at once: whoever
 // does not find it Live has freed it twice. The owner's hot path needs none;
-// what it overwrites in between is found when the parcel is filed.
+// what it overwrites in between is found when the block leaves its outbox.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
                                                          void* pointer,
@@ -240,7 +240,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   if (!hardening_.FreedByOther(heap, pointer, size_class, owner, kind)) {
     return true;
   }
-  heap->FreeRemote(owner, size_class, pointer);
+  heap->FreeRemote(size_class, pointer);
   return true;
 }
 

@@ -72,7 +72,7 @@ TYPED_TEST(AllocatorStatisticsTest, WaitsCountLockByLock) {
     EXPECT_EQ(found.heap_lock_waits, heaps);
     EXPECT_EQ(found.registry_lock_waits, 0U);
     EXPECT_EQ(found.magazine_pool_lock_waits, 0U);
-    EXPECT_EQ(found.parcel_pool_lock_waits, 0U);
+    EXPECT_EQ(found.exchange_lock_waits, 0U);
   };
   expect(0, 0);
   Ace& ace = allocator.ace();

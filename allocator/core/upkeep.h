@@ -38,13 +38,13 @@ class Upkeep {
         recovery_(recovery) {}
 
   // Gives what heaps keep back to ACE: what this thread caches, and what lies
-  // in mailboxes, may free whole slabs, and these whole SuperSlabs.
+  // in the exchange, may free whole slabs, and these whole SuperSlabs.
   void Reclaim(Heap* self);
   // Gives back all free memory but what other threads' loaded magazines hold;
   // returns the bytes.
   std::size_t Purge(Heap* self) {
     Reclaim(self);
-    // Emptied parcels have gone home, to heaps that were looked at before.
+    // Blocks have gone home, to heaps that were looked at before.
     registry_.Reclaim();
     const std::size_t bytes = ace_.PurgeAll() + registry_.PurgeHoles();
     return bytes + registry_.PurgePools(/*only_many=*/false);
@@ -70,11 +70,8 @@ class Upkeep {
 template <const Config& kConfig>
 void Upkeep<kConfig>::Reclaim(Heap* self) {
   Heap* const heap = HeapOfThread<kConfig>::Real(self);
-  const bool serves = HeapOfThread<kConfig>::Serves(heap);
-  if (serves) heap->Flush();
+  if (HeapOfThread<kConfig>::Serves(heap)) heap->Flush();
   registry_.Reclaim();
-  // Others have filed what it sent, and its empty parcels are back.
-  if (serves) heap->Flush();
 }
 
 template <const Config& kConfig>

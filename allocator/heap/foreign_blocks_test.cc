@@ -1,6 +1,4 @@
-// Blocks of other heaps that a thread keeps and hands out itself.
-
-#include "allocator/heap/foreign_blocks.h"
+// Blocks of other heaps that a thread hands out itself, and the exchange.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +9,8 @@
 #include "allocator/base/weak_random.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/heap/magazine.h"
+#include "allocator/heap/outbox.h"
 #include "allocator/heap/test_heaps.h"
 #include "allocator/platform/virtual_memory.h"
 #include "gtest/gtest.h"
@@ -26,14 +26,6 @@ class ForeignBlocksTest : public testing::Test {
  protected:
   using Heap = TestHeaps<kRelease>::Heap;
 
-  // From now on `heap` keeps others' blocks of the class.
-  void StartKeeping(Heap& heap, SizeClass size_class) {
-    Heap& third = heaps_.Attach();
-    heaps_.Free(heap, heaps_.Allocate(third, size_class, 1));
-    heap.Flush();
-    third.Flush();
-    heaps_.Free(heap, heaps_.Allocate(heap, size_class, 1));
-  }
   // One more of `heap`, after all that is in its magazine.
   std::vector<void*> UseUp(Heap& heap, SizeClass size_class) {
     std::vector<void*> blocks = heaps_.Allocate(heap, size_class, 1);
@@ -53,10 +45,9 @@ TEST_F(ForeignBlocksTest, AThreadHandsOutWhatItFreed) {
   for (const SizeClass size_class : {kSmall, kLarge}) {
     Heap& owner = heaps_.Attach();
     Heap& other = heaps_.Attach();
-    StartKeeping(other, size_class);
     UseUp(other, size_class);
     const std::vector<void*> blocks =
-        heaps_.Allocate(owner, size_class, MaxForeign(size_class));
+        heaps_.Allocate(owner, size_class, MagazineCapacity(size_class));
     heaps_.Free(other, blocks);
     heaps_.CheckInvariants();
     for (const void* block : blocks) {
@@ -74,7 +65,6 @@ TEST_F(ForeignBlocksTest, AThreadHandsOutWhatItFreed) {
 TEST_F(ForeignBlocksTest, ShortBlocksGoHome) {
   Heap& owner = heaps_.Attach();
   Heap& other = heaps_.Attach();
-  StartKeeping(other, kShort);
   UseUp(other, kShort);
   heaps_.Free(other, heaps_.Allocate(owner, kShort, 16));
   for (const void* block : heaps_.Allocate(other, kShort, 16)) {
@@ -86,14 +76,13 @@ TEST_F(ForeignBlocksTest, ShortBlocksGoHome) {
 TEST_F(ForeignBlocksTest, WhoAllocatesNoneOfTheClassKeepsNone) {
   Heap& owner = heaps_.Attach();
   Heap& other = heaps_.Attach();
-  StartKeeping(other, kSmall);
   const std::vector<void*> blocks = heaps_.Allocate(owner, kLarge, 16);
   heaps_.Free(other, blocks);
   // Its slow paths send what is open.
   for (int i = 0; i < 100; ++i) {
     heaps_.Free(other, heaps_.Allocate(other, kSmall, 200));
   }
-  EXPECT_EQ(heaps_.Snapshot().remote_frees, 1 + blocks.size());
+  EXPECT_EQ(heaps_.Snapshot().remote_frees, blocks.size());
 }
 
 // A few are no magazine: they wait for more, and the thread's own slabs serve
@@ -101,7 +90,6 @@ TEST_F(ForeignBlocksTest, WhoAllocatesNoneOfTheClassKeepsNone) {
 TEST_F(ForeignBlocksTest, AFewWaitForMore) {
   Heap& owner = heaps_.Attach();
   Heap& other = heaps_.Attach();
-  StartKeeping(other, kSmall);
   UseUp(other, kSmall);
   heaps_.Free(other, heaps_.Allocate(owner, kSmall, kFirstRefill - 1));
   EXPECT_TRUE(IsOf(other, heaps_.Allocate(other, kSmall)));
@@ -116,14 +104,12 @@ TEST_F(ForeignBlocksTest, AHeapThatIsToldSoKeepsNone) {
   VmStatus status;
   Heap& owner = heaps_.Attach();
   Heap& young = *heaps_.registry().AttachNew(status);
-  StartKeeping(young, kSmall);
   UseUp(young, kSmall);
   heaps_.Free(young, heaps_.Allocate(owner, kSmall, 2 * kFirstRefill));
   EXPECT_TRUE(IsOf(young, heaps_.Allocate(young, kSmall)));
   heaps_.registry().Abandon(young);
   Heap& next = heaps_.Attach();
   ASSERT_EQ(&next, &young);
-  StartKeeping(next, kSmall);
   UseUp(next, kSmall);
   heaps_.Free(next, heaps_.Allocate(owner, kSmall, 2 * kFirstRefill));
   EXPECT_TRUE(IsOf(owner, heaps_.Allocate(next, kSmall)));
@@ -133,7 +119,6 @@ TEST_F(ForeignBlocksTest, AHeapThatIsToldSoKeepsNone) {
 TEST_F(ForeignBlocksTest, ListsOfIdleClassesGoHome) {
   Heap& owner = heaps_.Attach();
   Heap& other = heaps_.Attach();
-  StartKeeping(other, kSmall);
   UseUp(other, kSmall);
   const std::vector<void*> blocks = heaps_.Allocate(owner, kSmall, 5);
   heaps_.Free(other, blocks);
@@ -182,11 +167,12 @@ TEST_F(ForeignBlocksTest, FlushedMagazinesSendThemHome) {
   for (const bool busy : {false, true}) {
     Heap& owner = heaps_.Attach();
     Heap& other = heaps_.Attach();
-    StartKeeping(other, kSmall);
     const std::vector<void*> used = UseUp(other, kSmall);
-    heaps_.Free(other, heaps_.Allocate(owner, kSmall, MaxForeign(kSmall)));
+    heaps_.Free(other,
+                heaps_.Allocate(owner, kSmall, MagazineCapacity(kSmall)));
+    void* const one = heaps_.Allocate(other, kSmall);
+    EXPECT_TRUE(IsOf(owner, one));
     heaps_.Free(other, used);
-    heaps_.Free(other, heaps_.Allocate(other, kSmall, 2));
     if (busy) {
       owner.LockForWalk();
       other.Flush();
@@ -194,6 +180,9 @@ TEST_F(ForeignBlocksTest, FlushedMagazinesSendThemHome) {
     } else {
       other.Flush();
     }
+    heaps_.CheckInvariants();
+    heaps_.Free(owner, one);
+    heaps_.registry().Reclaim();
     owner.Flush();
     heaps_.CheckInvariants();
   }
@@ -203,7 +192,6 @@ TEST_F(ForeignBlocksTest, FlushedMagazinesSendThemHome) {
 TEST_F(ForeignBlocksTest, AThreadThatExitsSendsThemHome) {
   Heap& owner = heaps_.Attach();
   Heap& other = heaps_.Attach();
-  StartKeeping(other, kSmall);
   heaps_.Free(other, UseUp(other, kSmall));
   const std::vector<void*> blocks = heaps_.Allocate(owner, kSmall, 20);
   heaps_.Free(other, blocks);
@@ -220,14 +208,13 @@ TEST_F(ForeignBlocksTest, ABlockFreedTwiceByTwoThreadsIsReported) {
   Heap& one = heaps_.Attach();
   Heap& two = heaps_.Attach();
   for (Heap* heap : {&one, &two}) {
-    StartKeeping(*heap, kSmall);
     UseUp(*heap, kSmall);
   }
   void* const block = heaps_.Allocate(owner, kSmall);
   for (Heap* heap : {&one, &two}) {
     heaps_.Free(*heap, heaps_.Allocate(owner, kSmall, kFirstRefill - 1));
     heaps_.SetHeader(block, BlockState::kQueued);
-    heap->FreeRemote(owner.id(), kSmall, block);
+    heap->FreeRemote(kSmall, block);
   }
   heaps_.Allocate(one, kSmall);
   EXPECT_DEATH(heaps_.Allocate(two, kSmall),
@@ -237,7 +224,6 @@ TEST_F(ForeignBlocksTest, ABlockFreedTwiceByTwoThreadsIsReported) {
 TEST_F(ForeignBlocksTest, ADamagedHeaderIsReported) {
   Heap& owner = heaps_.Attach();
   Heap& other = heaps_.Attach();
-  StartKeeping(other, kSmall);
   UseUp(other, kSmall);
   const std::vector<void*> blocks =
       heaps_.Allocate(owner, kSmall, kFirstRefill);

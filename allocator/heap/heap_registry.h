@@ -50,7 +50,6 @@ class HeapRegistry {
     Region& region = system_.ace.region();
     table_.Place(region.heap_window(0).begin, region.heap_window(0).bytes, 0);
     system_.magazines.Place(region.heap_window(1));
-    system_.parcels.Place(region.heap_window(2));
     system_.heaps = table_.start();
     system_.depot_bytes = options.depot_bytes;
     system_.clear_bytes = options.clear_bytes;
@@ -63,7 +62,7 @@ class HeapRegistry {
 
   // What ended threads leave together is bounded, however many there were:
   // at most kMagazineBudgetBytes of free blocks each, and pages around them.
-  static constexpr HeapId kWarmHeaps = 128;
+  static constexpr HeapId kWarmHeaps = HeapSystem::kWarmHeaps;
 
   // A heap for the calling thread. Null: no metadata is left, and `status` says
   // why (ENOSPC: there are too many heaps).
@@ -131,11 +130,10 @@ class HeapRegistry {
     system_.holes.PurgeIdle(system_.ace, holder);
   }
   HeapHolder<kConfig> holder() { return HeapHolder<kConfig>(system_); }
-  // Gives the memory of free magazines and parcels back to the kernel; returns
-  // the bytes. With `only_many`, as MetadataPool says.
+  // Gives the memory of free magazines back to the kernel; returns the bytes.
+  // With `only_many`, as MetadataPool says.
   std::size_t PurgePools(bool only_many) {
-    return system_.magazines.Purge(only_many) +
-           system_.parcels.Purge(only_many);
+    return system_.magazines.Purge(only_many);
   }
 
   void AddStatistics(Statistics& statistics, HeapCounters& counters);
@@ -146,15 +144,12 @@ class HeapRegistry {
   }
   constexpr const Address& heaps_word() const { return system_.heaps; }
   std::uint64_t NowMs() { return system_.ace.memory().NowMs(); }
-  // Bytes of heaps, magazines and parcels.
+  // Bytes of heaps and magazines.
   std::size_t metadata_bytes() const {
-    return table_.mapped_bytes() + system_.magazines.mapped_bytes() +
-           system_.parcels.mapped_bytes();
+    return table_.mapped_bytes() + system_.magazines.mapped_bytes();
   }
-  // How often a lock of these was taken for a magazine or a parcel.
-  std::uint64_t pool_calls() const {
-    return system_.magazines.calls() + system_.parcels.calls();
-  }
+  // How often the pool's lock was taken for a magazine.
+  std::uint64_t pool_calls() const { return system_.magazines.calls(); }
 
   void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -261,7 +256,6 @@ void HeapRegistry<kConfig>::Abandon(Heap& heap) {
 template <const Config& kConfig>
 HeapId HeapRegistry<kConfig>::PushAbandoned(Heap& heap) {
   heap.abandoned_links() = {.next = abandoned_};
-  heap.SetCold(false);
   if (warm_count_ == 0) {
     last_warm_ = heap.id();
   } else {
@@ -274,13 +268,13 @@ HeapId HeapRegistry<kConfig>::PushAbandoned(Heap& heap) {
     return 0;
   }
   const HeapId cooled = last_warm_;
-  At(cooled).SetCold(true);
   last_warm_ = At(cooled).abandoned_links().previous;
   return cooled;
 }
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::Reclaim() {
+  Heap::TrimExchange(system_, /*all=*/true);
   for (unsigned i = 0; i < HeapSystem::kTouchedWords; ++i) {
     std::atomic<std::uint64_t>& word = system_.touched[i];
     std::uint64_t bits = word.load(std::memory_order_relaxed);
@@ -304,6 +298,7 @@ void HeapRegistry<kConfig>::Reclaim() {
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::Trim(bool rest) {
+  if (!rest) Heap::TrimExchange(system_, /*all=*/false);
   const HeapId heaps = count();
   const HeapId visits =
       heaps - (rest ? std::min(heaps, HeapSystem::kTrimmedHeaps) : 0);
@@ -328,7 +323,7 @@ template <typename Visit>
 constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
   VisitTable(table_, visit);
   system_.magazines.VisitCounters(Statistic::kMagazinePoolLockWaits, visit);
-  system_.parcels.VisitCounters(Statistic::kParcelPoolLockWaits, visit);
+  visit(Statistic::kExchangeLockWaits, system_.exchange.waits_word());
   visit(Statistic::kHeapsAbandoned, system_.abandoned_count);
   visit(Statistic::kHeapsAdopted, adopted_count_);
   visit(Statistic::kRegistryLockWaits, lock_.waits_word());
@@ -337,19 +332,18 @@ constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::PrepareFork() {
   system_.magazines.LockPurgeForFork();
-  system_.parcels.LockPurgeForFork();
   lock_.LockForFork();
   GatedLock::CloseGate();
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) At(id).AwaitOthers();
   system_.ace.LockForFork();
   system_.magazines.LockForFork();
-  system_.parcels.LockForFork();
+  system_.exchange.LockForFork();
 }
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::ParentAfterFork() {
-  system_.parcels.UnlockAfterFork();
+  system_.exchange.UnlockAfterFork();
   system_.magazines.UnlockAfterFork();
   system_.ace.UnlockAfterFork();
   GatedLock::OpenGate();
@@ -358,7 +352,7 @@ void HeapRegistry<kConfig>::ParentAfterFork() {
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
-  system_.parcels.ResetLockAfterFork();
+  system_.exchange.ResetLockAfterFork();
   system_.magazines.ResetLockAfterFork();
   system_.ace.ResetLockAfterFork();
   lock_.ResetAfterFork();
@@ -417,9 +411,8 @@ void HeapRegistry<kConfig>::CheckInvariants() {
     At(id).AddPieces(in_use);
   }
   system_.magazines.CheckInvariants();
-  system_.magazines.CheckNoneIsLost(in_use.magazines);
-  system_.parcels.CheckInvariants();
-  system_.parcels.CheckNoneIsLost(in_use.parcels);
+  system_.magazines.CheckNoneIsLost(in_use.magazines +
+                                    system_.exchange.CheckInvariants());
 }
 
 template <const Config& kConfig>
@@ -429,7 +422,7 @@ void HeapRegistry<kConfig>::CheckWhileRunning(const Heap& mine) {
     At(id).CheckWhileRunning(/*mine=*/&At(id) == &mine);
   }
   system_.magazines.CheckInvariants();
-  system_.parcels.CheckInvariants();
+  system_.exchange.CheckInvariants();
 }
 
 }  // namespace hakmem

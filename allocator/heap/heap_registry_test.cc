@@ -62,7 +62,7 @@ TYPED_TEST(HeapRegistryTest, CountsWaitsForItsLock) {
   EXPECT_EQ(statistics.registry_lock_waits, 1U);
   EXPECT_EQ(statistics.heap_lock_waits, 0U);
   EXPECT_EQ(statistics.magazine_pool_lock_waits, 0U);
-  EXPECT_EQ(statistics.parcel_pool_lock_waits, 0U);
+  EXPECT_EQ(statistics.exchange_lock_waits, 0U);
 }
 
 TYPED_TEST(HeapRegistryTest, AdoptsTheHeapAbandonedLast) {
@@ -98,7 +98,7 @@ TYPED_TEST(HeapRegistryTest, AnAbandonedHeapKeepsLiveBlocksOnly) {
   EXPECT_EQ(this->heaps_.StateOf(kept), BlockState::kLive);
 }
 
-// Blocks of a heap without a thread come back with the next parcel.
+// Blocks of a heap without a thread go home.
 TYPED_TEST(HeapRegistryTest, OthersFreeTheBlocksOfAnAbandonedHeap) {
   auto& gone = this->heaps_.Attach();
   auto& other = this->heaps_.Attach();
@@ -107,8 +107,9 @@ TYPED_TEST(HeapRegistryTest, OthersFreeTheBlocksOfAnAbandonedHeap) {
   this->heaps_.Free(other, blocks);
   other.Flush();
   this->heaps_.CheckInvariants();
-  EXPECT_LE(this->heaps_.GrantedBytes(), kMagazineBudgetBytes);
-  gone.TryReclaim();
+  // In the exchange, or in the slabs.
+  EXPECT_LE(this->heaps_.GrantedBytes(), HeapOptions().depot_bytes);
+  this->registry_.Reclaim();
   this->heaps_.CheckInvariants();
   EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
 }
@@ -174,7 +175,7 @@ TYPED_TEST(HeapRegistryTest, TheChildOfAForkAdoptsTheOthersHeaps) {
   auto& other = this->heaps_.Attach();
   const std::vector<void*> theirs = this->heaps_.Allocate(other, kSmall, 500);
   const std::vector<void*> own = this->heaps_.Allocate(mine, kSmall, 500);
-  // In flight: in a magazine, in open parcels, in mailboxes.
+  // In flight: in a magazine, in outboxes, in the exchange.
   this->heaps_.Free(other, {theirs.begin(), theirs.begin() + 100});
   this->heaps_.Free(other, {own.begin(), own.begin() + 100});
   this->heaps_.Free(mine, {theirs.begin() + 100, theirs.begin() + 200});
@@ -267,7 +268,7 @@ TYPED_TEST(HeapRegistryTest, AForksChildWritesToOnePageOfEachHeap) {
   this->heaps_.Free(adopted, this->heaps_.Allocate(adopted, kSmall, 2000));
   for (int i = 0; i < 2; ++i) heaps[0]->TryTrim();
   heaps[1]->TryReclaim();
-  heaps[2]->TryDrainForOwner();
+  heaps[2]->CheckInvariants();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(heaps[i]->Cache(kTornClass).full, 0U);
   this->heaps_.CheckInvariants();
   this->heaps_.Free(adopted, this->heaps_.Allocate(adopted, kSmall, 2000));

@@ -1,21 +1,22 @@
 // What all heaps of an allocator share.
 //
-// Owns: pools of magazines and parcels, and which heaps there are. Called by:
-// ThreadHeap, HeapRegistry. Thread-safety: as each field says.
+// Owns: the pool of magazines, the exchange, and which heaps there are. Called
+// by: ThreadHeap, HeapRegistry. Thread-safety: as each field says.
 #ifndef HAKMEM_ALLOCATOR_HEAP_HEAP_SYSTEM_H_
 #define HAKMEM_ALLOCATOR_HEAP_HEAP_SYSTEM_H_
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/heap/exchange.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/metadata_pool.h"
-#include "allocator/heap/parcel.h"
 #include "allocator/heap/slab_holes.h"
 
 namespace hakmem {
@@ -51,10 +52,9 @@ struct HeapCounters {
   std::uint64_t lock_waits;
 };
 
-// What heaps have of the pools, and those that a fork has dropped.
+// What heaps have of the pool, and those that a fork has dropped.
 struct HeapPieces {
   std::size_t magazines = 0;
-  std::size_t parcels = 0;
 };
 
 struct HeapSystem {
@@ -62,13 +62,11 @@ struct HeapSystem {
   static constexpr HeapId kTrimmedHeaps = 64;
 
   explicit constexpr HeapSystem(Ace& shared_ace)
-      : ace(shared_ace),
-        magazines(shared_ace.memory(), kMagazineBytes),
-        parcels(shared_ace.memory(), sizeof(Parcel)) {}
+      : ace(shared_ace), magazines(shared_ace.memory(), kMagazineBytes) {}
 
   Ace& ace;
   MetadataPool magazines;
-  MetadataPool parcels;
+  Exchange exchange;
   Address heaps = 0;  // heap i lies at heaps + i * sizeof(ThreadHeap)
   // Written by the registry when a heap is made (release), read by whoever
   // visits all heaps (acquire): who sees an id sees the heap.
@@ -81,10 +79,9 @@ struct HeapSystem {
   std::atomic<std::uint64_t> touched_count{0};
   // Where the next thread that visits some heaps goes on; a hint.
   std::atomic<HeapId> next_visited{0};
-  // Which heaps had a slow path, or got a parcel or one back, since they were
-  // reclaimed last: bit id % kTouchedBits. Written by these heaps' owners, by
-  // senders and receivers, and by HeapRegistry::Reclaim, which reads it; a
-  // hint.
+  // Which heaps had a slow path, or blocks filed, since they were reclaimed
+  // last: bit id % kTouchedBits. Written under these heaps' locks, and by
+  // HeapRegistry::Reclaim, which reads it; a hint.
   static constexpr unsigned kTouchedWords = 64;
   static constexpr HeapId kTouchedBits = kTouchedWords * 64;
   std::atomic<std::uint64_t> touched[kTouchedWords] = {};
@@ -103,22 +100,32 @@ struct HeapSystem {
     is_touched.store(false, std::memory_order_relaxed);
     touched_count.fetch_sub(1, std::memory_order_relaxed);
   }
-  // Bytes of blocks under way to an owner who does not look: beyond them,
-  // senders file them, which costs twice what it costs the owner, who waits
-  // meanwhile. Where there are many threads that do not only sleep, all keep
-  // little.
-  std::uint64_t MaxPendingBytes() const {
-    const std::uint64_t threads =
+  // How often what each of so many may keep is halved, so that all of them
+  // together keep not much more than eight would.
+  static std::uint8_t Crowding(std::uint64_t count) {
+    return static_cast<std::uint8_t>(
+        std::bit_width(std::min(count, kMostCounted) / kUncrowded));
+  }
+  // Of the heaps without a thread, those that keep something: the latest.
+  static constexpr HeapId kWarmHeaps = 128;
+  std::uint8_t CrowdingOfWarm() const {
+    return Crowding(std::min<std::uint64_t>(
+        abandoned_count.load(std::memory_order_relaxed), kWarmHeaps));
+  }
+  static constexpr std::uint64_t kUncrowded = 8;
+  static constexpr std::uint64_t kMostCounted = 1024;
+  // Of the threads that do not only sleep.
+  std::uint8_t CrowdingOfAwake() const {
+    return Crowding(
         std::min(heap_count.load(std::memory_order_relaxed) -
                      abandoned_count.load(std::memory_order_relaxed),
-                 touched_count.load(std::memory_order_relaxed));
-    return std::clamp(64 * kMiB / std::clamp<std::uint64_t>(threads, 1, 1024),
-                      64 * kKiB, 2 * kMiB);
+                 touched_count.load(std::memory_order_relaxed)));
   }
-  // What each heap may keep of spans; of many, likewise less.
+  // What each heap may keep of spans.
   std::uint32_t MostKeptSpanUnits() const {
     return std::min(kept_span_units,
-                    static_cast<std::uint32_t>(MaxPendingBytes() / kUnitBytes));
+                    static_cast<std::uint32_t>((16 * kMiB / kUnitBytes) >>
+                                               CrowdingOfAwake()));
   }
   SlabHoles holes;
   // Heaps up to this id have blocks that may contradict their headers: there

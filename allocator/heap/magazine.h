@@ -71,21 +71,23 @@ inline constexpr std::size_t kMagazineBudgetBytes = 256 * kKiB;
 
 namespace internal {
 
-constexpr auto MakeMagazineCapacities() {
-  std::array<std::uint8_t, kClassCount> table{};
+constexpr auto MakeBudgetBlocks() {
+  std::array<std::uint16_t, kClassCount> table{};
   for (unsigned i = 0; i < kClassCount; ++i) {
-    table[i] = static_cast<std::uint8_t>(std::clamp<std::size_t>(
-        kMagazineBudgetBytes / ClassBytes(static_cast<SizeClass>(i)), 2,
-        kMagazineSlots));
+    table[i] = static_cast<std::uint16_t>(
+        kMagazineBudgetBytes / ClassBytes(static_cast<SizeClass>(i)));
   }
   return table;
 }
-inline constexpr auto kMagazineCapacities = MakeMagazineCapacities();
+inline constexpr auto kBudgetBlocks = MakeBudgetBlocks();
 
 }  // namespace internal
 
-constexpr std::uint32_t MagazineCapacity(SizeClass size_class) {
-  return internal::kMagazineCapacities[size_class];
+// `crowding` halves the budget so many times: HeapSystem::Crowding.
+constexpr std::uint32_t MagazineCapacity(SizeClass size_class,
+                                         unsigned crowding = 0) {
+  return std::clamp<std::uint32_t>(
+      internal::kBudgetBlocks[size_class] >> crowding, 2, kMagazineSlots);
 }
 
 // The bytes that a full magazine counts for in a depot's budget.
@@ -97,8 +99,8 @@ constexpr std::uint64_t FullMagazineBytes(SizeClass size_class) {
 // class once takes little, doubling to half a magazine (32 blocks of the
 // smaller classes; larger refills only spread over more cache lines).
 inline constexpr std::uint32_t kFirstRefill = 8;
-constexpr std::uint32_t MaxRefill(SizeClass size_class) {
-  return (MagazineCapacity(size_class) + 1) / 2;
+constexpr std::uint32_t MaxRefill(SizeClass size_class, unsigned crowding = 0) {
+  return (MagazineCapacity(size_class, crowding) + 1) / 2;
 }
 
 }  // namespace hakmem

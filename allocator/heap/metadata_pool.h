@@ -1,4 +1,4 @@
-// Fixed-size pieces of metadata: magazines and parcels.
+// Fixed-size pieces of metadata: magazines.
 //
 // Owns: one table and its free pieces. Called by: ThreadHeap, HeapRegistry.
 // Thread-safety: any thread; one lock, taken last (docs/design.md), and one of

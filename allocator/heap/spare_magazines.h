@@ -76,6 +76,11 @@ class SpareMagazines {
     }
   }
 
+  // A magazine that Take gave is the heap's no more; one of another heap's is
+  // its own from now on.
+  void NoteGone() { --held_; }
+  void NoteCome() { ++held_; }
+
   // Gives back what nobody needed since the last Trim.
   void Trim(MetadataPool& pool) {
     KeepAtMost(pool, std::max(count_ - idle_, kAlwaysKept));

@@ -85,7 +85,7 @@ class TestHeaps {
                  UnitLiveHeader(record));
     if (UnitOwner(record) != heap.id()) {
       SetHeader(block, BlockState::kQueued);
-      heap.FreeRemote(UnitOwner(record), size_class, block);
+      heap.FreeRemote(size_class, block);
       return;
     }
     SetHeader(block, BlockState::kFree);

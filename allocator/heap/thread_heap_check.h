@@ -22,7 +22,7 @@ void ThreadHeap<kConfig>::CheckMagazine(SizeClass size_class,
         zone.unit_record(zone.UnitOf(block)).load(std::memory_order_relaxed);
     HAK_CHECK_EQ(UnitLiveHeader(record),
                  MakeHeader(BlockState::kLive, size_class + 1U));  // T2
-    if constexpr (!kKeepsForeign<kConfig>) {
+    if constexpr (!kReusesForeign<kConfig>) {
       HAK_CHECK_EQ(UnitOwner(record), id());  // T2
     }
   }
@@ -33,14 +33,15 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::CheckLoaded(SizeClass size_class) {
   const ClassCache& cache = Cache(size_class);
   HAK_CHECK_LE(MagazineCount(cache.top), MagazineCapacity(size_class));
-  HAK_CHECK_EQ(cache.full,  // T1
+  HAK_CHECK_GE(cache.full, static_cast<std::uint32_t>(cache.top));  // T1
+  HAK_CHECK_LE(cache.full,                                          // T1
                cache.top == 0
                    ? 0U
                    : static_cast<std::uint32_t>(MagazineStart(cache.top)) +
                          MagazineCapacity(size_class) *
                              static_cast<std::uint32_t>(kMagazineSlotBytes));
   CheckMagazine(size_class, cache.top);
-  CheckForeign(size_class);
+  CheckOutbox(size_class);
   if constexpr (kConfig.delay_reuse) CheckResting(size_class);
 }
 
@@ -58,12 +59,11 @@ void ThreadHeap<kConfig>::CheckBehind(SizeClass size_class) {
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::CheckOpenParcels() const {
-  for (unsigned slot = 0; slot < kOpen; ++slot) {  // T4
-    if (open_[slot] == nullptr) continue;
-    HAK_CHECK_EQ(open_[slot]->owner % kOpen, slot);
-    HAK_CHECK_NE(open_[slot]->owner, id());
-  }
+void ThreadHeap<kConfig>::CheckOutbox(SizeClass size_class) const {
+  const Outbox& outbox = outboxes_[size_class];
+  HAK_CHECK_EQ(outbox_classes_ >> size_class & 1,  // T4
+               static_cast<unsigned>(outbox.top != 0));
+  HAK_CHECK_GE(outbox.full, static_cast<std::uint32_t>(outbox.top));  // T4
 }
 
 template <const Config& kConfig>
@@ -79,9 +79,7 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
     magazines += depots_[i].count;
     if (with_loaded && Cache(size_class).top != 0) ++magazines;
     if (depots_[i].previous != 0) ++magazines;
-    if constexpr (kKeepsForeign<kConfig>) {
-      if (with_loaded && foreign_.lists[i].top != 0) ++magazines;
-    }
+    if (with_loaded && outboxes_[i].top != 0) ++magazines;
     if (abandoned() && (left_classes_ >> i & 1) == 0) {
       HAK_CHECK_EQ(Cache(size_class).top, 0U);  // T7
       HAK_CHECK_EQ(depots_[i].previous, 0U);    // T7
@@ -96,7 +94,6 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_loaded) {
     spans_.CheckInvariants(system_->ace.region().coarse(),
                            system_->kept_span_units);
   }
-  if (with_loaded) CheckOpenParcels();
   slabs_.CheckInvariants();
 }
 
@@ -104,7 +101,6 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::AddPieces(HeapPieces& pieces) {
   const GatedLockHolder hold(lock_);
   pieces.magazines += spares_.held();
-  pieces.parcels += parcels_;
 }
 
 template <const Config& kConfig>
@@ -131,7 +127,6 @@ void ThreadHeap<kConfig>::CheckAfterSlowPath(SizeClass touched) {
       CheckBehind(touched);
       slabs_.CheckRecent(touched);
     }
-    CheckOpenParcels();
   }
   if (++since_check_ < kCheckInterval) return;
   const std::uint64_t begin_ns = MonotonicNs();

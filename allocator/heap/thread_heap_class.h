@@ -1,30 +1,29 @@
-// One thread's heap: its magazines, its slabs, its mailbox.
+// One thread's heap: its magazines, its slabs, its outboxes.
 //
 // Owns: see above. Called by: core (hot paths and slow paths) and HeapRegistry.
-// Thread-safety: TryPop, TryPush and the open parcels belong to the owner
-// thread. Everything else is under lock_, which the owner takes on its slow
-// paths alone; another thread may take it to drain the mailbox of an owner
-// that is gone or asleep. Lock order: docs/design.md.
+// Thread-safety: TryPop, TryPush and the outboxes belong to the owner thread.
+// Everything else is under lock_, which the owner takes on its slow paths
+// alone; others take it to file blocks that they freed, and to give back what
+// an idle heap keeps. Lock order: docs/design.md.
 //
 // The lock also makes fork safe: while its gate is closed, nothing but the
-// loaded magazines and open parcels can be in mid-change; those of threads that
-// do not exist in the child are dropped, when they are next looked at.
+// loaded magazines and outboxes can be in mid-change; those of threads that do
+// not exist in the child are dropped, when they are next looked at.
 //
 // Invariants:
 //   T1: a class's cache has a magazine exactly when top != 0; full is then the
-//       low half of the top of a full one, else 0.
+//       low half of the top of one that takes no more, else 0.
 //   T2: every block in a magazine bears the header Free of its class, and its
 //       unit the record of the class, and, where none are kept, of this heap.
 //   T3: the depot of class c holds depot_count magazines with blocks; all of
 //       them together count for depot_bytes_, and with the spare magazines for
 //       at most the budget.
-//   T4: an open parcel in slot s is for an owner o != id with o % kOpen == s.
+//   T4: outbox_classes_ has the bits of those outboxes that have a magazine.
 //   T5: what rests (thread_heap_rest.h) lies in the first rest_mask + 1 slots
 //       of its class, bears the header Quarantined and is this heap's.
-//   T6: the heap's magazines are loaded, previous, in a depot, spare or of
-//       kept foreign blocks.
+//   T6: the heap's magazines are loaded, previous, in a depot, spare or of an
+//       outbox.
 //   T7: without a thread, left_classes_ alone have any but spare ones.
-//   T8: a foreign block that is kept is another heap's, and Queued.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 
@@ -45,10 +44,9 @@
 #include "allocator/guards/guard_sampler.h"
 #include "allocator/heap/allocation_count.h"
 #include "allocator/heap/depot.h"
-#include "allocator/heap/foreign_blocks.h"
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/parcel.h"
+#include "allocator/heap/outbox.h"
 #include "allocator/heap/resting_blocks.h"
 #include "allocator/heap/slab_store.h"
 #include "allocator/heap/span_cache.h"
@@ -166,16 +164,15 @@ class alignas(64) ThreadHeap {
 
   // --- Owner thread, slow ------------------------------------------------
 
-  // A block of the class from mailbox, previous magazine, depot, slabs or ACE,
-  // in this order. Null: ACE refused.
+  // A block of the class from previous magazine, depot, outbox, exchange, slabs
+  // or ACE. Null: ACE refused.
   HAK_NOINLINE void* AllocateSlow(SizeClass size_class, Refusal& refusal);
   // `heap` takes a block that TryPush to one of its caches did not. Not a
   // method, so that `free` can pass its argument on where it is.
   static HAK_NOINLINE void FreeSlow(void* block, ThreadHeap* heap,
                                     const ClassCache& cache);
   // Takes a block of another heap whose header is Queued.
-  HAK_ALWAYS_INLINE void FreeRemote(HeapId owner, SizeClass size_class,
-                                    void* block);
+  HAK_ALWAYS_INLINE void FreeRemote(SizeClass size_class, void* block);
   // A span of so many units that this thread freed of late, and counts it;
   // kNoUnit: there is none at hand, or the call is to be sampled.
   HAK_ALWAYS_INLINE UnitIndex TryTakeSpan(std::uint32_t units);
@@ -197,8 +194,8 @@ class alignas(64) ThreadHeap {
     spans_.Put(system_->ace, system_->MostKeptSpanUnits(), first, units);
     system_->Touch(id());
   }
-  // Sends what is in open parcels, gives all free blocks back to the slabs
-  // and empty slabs to ACE.
+  // Sends what is in outboxes home, gives all free blocks back to the slabs and
+  // empty slabs to ACE.
   void Flush();
   // Counts a slow path, this heap's or ACE's; every so often, what is idle is
   // given back.
@@ -229,15 +226,12 @@ class alignas(64) ThreadHeap {
   // For threads that have no heap: straight from and to the slabs.
   void* AllocateDirect(SizeClass size_class, Refusal& refusal);
   void FreeDirect(SizeClass size_class, void* block);
-  // Files what is in the mailbox and gives empty slabs back, unless somebody is
-  // already in this heap. The blocks are ready for the owner to take; if it has
-  // not been here since the last time, they go back to the slabs. So do those
-  // of a heap without a thread that are more than a little, or all of a cold
-  // one.
-  void TryDrainForOwner();
-  // The same, and gives back all that is in magazines but the loaded ones of an
-  // owner. False: somebody is in this heap.
+  // Gives back all that is in magazines but the loaded ones of an owner. False:
+  // somebody is in this heap.
   bool TryReclaim();
+  // What nobody has taken from the exchange since the last call goes home, or
+  // all of it.
+  static void TrimExchange(HeapSystem& system, bool all);
   // Gives back what the heap has not used since the last Trim: idle magazines
   // of its depots; if it is idle as a whole, all but the loaded magazines,
   // which the owner alone may touch, and these, too, if there is none. Nothing
@@ -247,16 +241,13 @@ class alignas(64) ThreadHeap {
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
   // From now on the loaded magazines are within others' reach.
   void Abandon();
-  // Blocks of others that the thread frees go to their owners, all of them,
-  // until the heap has another thread.
-  void KeepNoForeign();
+  // Blocks of others are not handed out until the heap has another thread.
+  void KeepNoForeign() { reuses_foreign_ = false; }
   // From now on the magazines are the caller's; the lock keeps whoever is
   // emptying them for want of an owner from going on.
   void Adopt();
 
   AbandonedLinks& abandoned_links() { return abandoned_links_; }
-  // Whether the heap, which has no thread, is to keep nothing.
-  void SetCold(bool cold) { cold_.store(cold, std::memory_order_relaxed); }
 
   void AddCounters(HeapCounters& counters) const;
   template <typename Visit>
@@ -294,12 +285,12 @@ class alignas(64) ThreadHeap {
   void UnlockAfterWalk() ABSL_UNLOCK_FUNCTION(lock_) { lock_.Unlock(); }
 
  private:
-  static constexpr unsigned kOpen = 8;
   // The most in magazines of a heap without a thread: as much as one may hold.
   static constexpr std::uint64_t kMaxLeftBytes = kMagazineBudgetBytes;
   // None after so many grants: a few blocks may keep all of these slabs.
   static constexpr std::uint64_t kMaxLeftSlabs = 32;
-  // Every so many slow paths, open parcels are sent though not full.
+  // Every so many slow paths, and every so many full outboxes, another one
+  // goes home though it is not full.
   static constexpr std::uint32_t kSendInterval = 16;
   // Every so many slow paths, the time is looked at; a span that is kept
   // without one counts for one.
@@ -310,44 +301,31 @@ class alignas(64) ThreadHeap {
   // A check of the whole heap comes after so many slow paths at the earliest.
   static constexpr std::uint32_t kCheckInterval = 64;
 
-  // The owners whose mailboxes this slow path found overfull.
-  struct Overdue {
-    HeapId ids[kOpen];
-    unsigned count = 0;
-  };
-
   const Zone& ZoneOf(SizeClass size_class) const {
     const Region& region = system_->ace.region();
     return IsTiny(size_class) ? region.fine() : region.coarse();
   }
-  ThreadHeap& At(HeapId id) const {
-    return *reinterpret_cast<ThreadHeap*>(system_->heaps +
+  static ThreadHeap& At(const HeapSystem& system, HeapId id) {
+    return *reinterpret_cast<ThreadHeap*>(system.heaps +
                                           id * sizeof(ThreadHeap));
   }
+  ThreadHeap& At(HeapId id) const { return At(*system_, id); }
 
   void PushFull(void* block, SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_NOINLINE void PushFiled(void* block, SizeClass size_class)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PushSlow(void* block, SizeClass size_class);
-  HAK_ALWAYS_INLINE void PushBehind(void* block, SizeClass size_class)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_NOINLINE bool MakeRoomBehind(SizeClass size_class)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void FreeRemoteSlow(HeapId owner, SizeClass size_class, void* block);
+  void FreeRemoteSlow(SizeClass size_class, void* block);
   // There may be something to reclaim from now on.
   HAK_ALWAYS_INLINE void NoteTouched() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_ALWAYS_INLINE void BeginSlowPath(Overdue& overdue)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void EndSlowPath(const Overdue& overdue);
-  HAK_NOINLINE void DrainForOwners(const Overdue& overdue);
+  // True: an outbox is to be sent at the end.
+  HAK_ALWAYS_INLINE bool BeginSlowPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void EndSlowPath(bool send);
   HAK_COLD bool EndCountdown(SizeClass size_class);
   HAK_NOINLINE void LookAtTime();
   HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
     if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
   }
   HAK_ALWAYS_INLINE void* Rest(ClassCache& cache, void* block);
-  void* RestFree(ClassCache& cache, void* block);
   void LengthenRest(SizeClass size_class, std::uint32_t taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void MixRefill(SizeClass size_class, void** blocks, std::uint32_t count);
@@ -371,7 +349,6 @@ class alignas(64) ThreadHeap {
   void PutEmptyMagazine(MagazineTop top) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushMagazine(SizeClass size_class, MagazineTop top)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void GiveParcels() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushIfMuch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void FlushClass(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -383,48 +360,30 @@ class alignas(64) ThreadHeap {
   void DropTorn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TrimSomeHeaps();
   void FlushIdleClasses(SizeClass wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Parcel* TakeParcel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void LoadOutbox(SizeClass size_class, MagazineTop empty);
+  bool TryExchange(SizeClass size_class);
+  void EmptyOutbox(SizeClass size_class);
+  HAK_NOINLINE void SendNext();
+  void SendAll();
   bool LoadForeign(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool IsOthers(UnitRecord record, SizeClass size_class) const;
-  HAK_ALWAYS_INLINE bool TakeQueued(const Zone& zone, void* block,
-                                    SizeClass size_class);
-  MagazineTop FileForeign(SizeClass size_class)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void FlushForeign(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void FlushAllForeign() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void CheckForeign(SizeClass size_class) const;
   bool PutForeign(SizeClass size_class, void* block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void Push(Parcel* parcel, Overdue& overdue)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void Send(unsigned slot, Overdue& overdue)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_NOINLINE void SendAll(Overdue& overdue)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_NOINLINE void Drain(bool by_owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void File(const Parcel& parcel, bool by_owner)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_ALWAYS_INLINE bool Unqueue(void* block, bool by_owner,
-                                 std::uint32_t& code)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // `owner`: whose unit it was when the block was freed.
-  HAK_COLD void FailUnqueue(const void* block, UnitRecord record,
-                            HeaderByte found, HeapId owner) const;
+  std::uint32_t Dequeue(SizeClass size_class, void** blocks,
+                        std::uint32_t count) const;
+  HAK_COLD void FailDequeue(const void* block, SizeClass size_class,
+                            HeaderByte found) const;
+  static std::uint32_t FileHome(const HeapSystem& system, SizeClass size_class,
+                                void** blocks, std::uint32_t count, bool wait);
+  bool TryFile(SizeClass size_class, void** blocks, std::uint32_t count,
+               bool wait);
+  void CheckOutbox(SizeClass size_class) const;
   BlockReport ReportOf(const void* block, SizeClass size_class,
                        HeapId owner) const;
   void PutBack(SizeClass size_class, void* const* blocks, std::uint32_t count)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool IsCold() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool TryFileOpen(unsigned slot);
-  // FreeDirect for blocks of this heap that are Queued, as they are in parcels.
-  void FileDirect(void* block);
-  bool TryFileDirect(void* const* blocks, std::uint32_t count);
-  void PutQueued(void* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void ReturnParcel(Parcel* parcel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckMagazine(SizeClass size_class, MagazineTop top) const;
   void CheckLoaded(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckBehind(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void CheckOpenParcels() const;
   void CheckLocked(bool with_loaded) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   // Loads a magazine, or none (0).
@@ -444,8 +403,12 @@ class alignas(64) ThreadHeap {
   WeakRandom random_;
   [[no_unique_address]] std::conditional_t<kConfig.delay_reuse, RestingSlots,
                                            NoResting> resting_;
-  [[no_unique_address]] ForeignLists<kKeepsForeign<kConfig>> foreign_;
-  Parcel* open_[kOpen] = {};
+  Outbox outboxes_[kClassCount];
+  std::uint64_t outbox_classes_ = 0;  // bit c: class c's has a magazine
+  SizeClass last_sent_ = 0;
+  bool reuses_foreign_ = true;
+  std::uint8_t crowding_ = 0;  // HeapSystem::Crowding of late
+  std::uint32_t full_outboxes_ = 0;
   std::uint64_t next_check_ns_ = 0;
   std::uint32_t since_check_ = 0;
   std::int32_t until_tick_ = kTickInterval;
@@ -461,23 +424,17 @@ class alignas(64) ThreadHeap {
   std::atomic<bool> abandoned_{false};
   // The registry's, under the registry's lock.
   AbandonedLinks abandoned_links_;
-  // Written under the registry's lock, read under lock_: a hint.
-  std::atomic<bool> cold_{false};
   std::uint32_t slow_paths_ ABSL_GUARDED_BY(lock_) = 0;
-  // Sent, of others' blocks: a heap that does nothing else is idle.
-  std::uint32_t full_parcels_ ABSL_GUARDED_BY(lock_) = 0;
-  // slow_paths_ at the last TryTrim, and at the last TryDrainForOwner.
+  // slow_paths_ at the last TryTrim, and at the last TryFile.
   std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint32_t drained_at_ ABSL_GUARDED_BY(lock_) = 0;
-  // There may be more to reclaim than mail. Under lock_; a hint to TryTrim.
+  std::uint32_t filed_at_ ABSL_GUARDED_BY(lock_) = 0;
+  // There may be something to reclaim. Under lock_; a hint to TryTrim.
   std::atomic<bool> touched_{false};
   std::uint64_t granted_at_flush_ ABSL_GUARDED_BY(lock_) = 0;
   bool torn_ ABSL_GUARDED_BY(lock_) = false;      // drop what the owner changes
   bool was_torn_ ABSL_GUARDED_BY(lock_) = false;  // what was dropped is counted
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(lock_) = 0;  // a class
   SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
-  Parcel* free_parcels_ ABSL_GUARDED_BY(lock_) = nullptr;
-  std::uint32_t parcels_ ABSL_GUARDED_BY(lock_) = 0;  // of this heap's making
   // Bit c: class c may have magazines; all while there is an owner.
   std::uint64_t left_classes_ ABSL_GUARDED_BY(lock_) = kAllClasses;
   // Bytes of all classes, as if each of their magazines were full.
@@ -485,12 +442,8 @@ class alignas(64) ThreadHeap {
   Depot depots_[kClassCount] ABSL_GUARDED_BY(lock_);
   SlabStore slabs_ ABSL_GUARDED_BY(lock_);
 
-  // Lines that other threads write.
+  // Other threads write it.
   alignas(64) SpanCache spans_;
-  alignas(64) ParcelStack mailbox_;
-  ParcelStack returned_;  // this heap's own parcels, emptied by their receivers
-  // Bytes in the mailbox; written by senders and by whoever drains.
-  std::atomic<std::uint64_t> pending_bytes_{0};
 };
 
 // NOLINTEND(clang-analyzer-optin.performance.Padding)

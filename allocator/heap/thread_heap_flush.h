@@ -4,7 +4,6 @@
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 
 #include <bit>
-#include <utility>
 
 #include "allocator/heap/thread_heap_class.h"
 #include "allocator/reports/fatal.h"
@@ -41,7 +40,6 @@ void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
     FlushMagazine(size_class, top);
     PutEmptyMagazine(top);
   }
-  FlushForeign(size_class);
   if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   Load(size_class, 0);
   depots_[size_class].previous = 0;
@@ -77,22 +75,8 @@ void ThreadHeap<kConfig>::DropTorn() {
     cache.full = 0;
   }
   if constexpr (kConfig.delay_reuse) resting_ = {};
-  foreign_ = {};
-  for (Parcel*& parcel : open_) parcel = nullptr;
-}
-
-// A thread that has freed blocks of many owners that slept has many.
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::GiveParcels() {
-  for (Parcel* list :
-       {std::exchange(free_parcels_, nullptr), returned_.TakeAll()}) {
-    while (list != nullptr) {
-      Parcel* const parcel = list;
-      list = parcel->next;
-      system_->parcels.Put(parcel);
-      --parcels_;
-    }
-  }
+  for (Outbox& outbox : outboxes_) outbox = {};
+  outbox_classes_ = 0;
 }
 
 // Only the owner may call it, unless there is none.
@@ -106,7 +90,6 @@ void ThreadHeap<kConfig>::FlushAll() {
   slabs_.ReleaseEmpty();
   granted_at_flush_ = slabs_.slabs_granted();
   spares_.KeepAtMost(system_->magazines, 0);
-  GiveParcels();
 }
 
 template <const Config& kConfig>
@@ -126,8 +109,9 @@ void ThreadHeap<kConfig>::FlushIfMuch() {
     // Nobody rests without a thread that could end it.
     if constexpr (kConfig.delay_reuse) FlushResting(size_class);
   }
-  if (kept_bytes > kMaxLeftBytes ||
-      slabs_.slabs_granted() - granted_at_flush_ > kMaxLeftSlabs) {
+  const unsigned crowding = system_->CrowdingOfWarm();
+  if (kept_bytes > kMaxLeftBytes >> crowding ||
+      slabs_.slabs_granted() - granted_at_flush_ > kMaxLeftSlabs >> crowding) {
     FlushAll();
   } else {
     spares_.KeepAtMost(system_->magazines, SpareMagazines::kAlwaysKept);
@@ -136,29 +120,24 @@ void ThreadHeap<kConfig>::FlushIfMuch() {
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Flush() {
-  Overdue overdue;
+  SendAll();
   lock_.Lock();
-  SendAll(overdue);
-  FlushAllForeign();
-  Drain(/*by_owner=*/true);
   FlushAll();
   lock_.Unlock();
   spans_.ReleaseAll(system_->ace);
-  EndSlowPath(overdue);
+  Tick();
   CheckIfWanted(kNoClass);
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Leave() {
-  Overdue overdue;
+  if (!PlantedDefect(Defect::kOutboxesKeptAtExit)) SendAll();
   lock_.Lock();
-  if (!PlantedDefect(Defect::kParcelsKeptAtExit)) SendAll(overdue);
-  FlushAllForeign();
-  Drain(/*by_owner=*/true);
   FlushIfMuch();
   lock_.Unlock();
   spans_.ReleaseAll(system_->ace);
-  EndSlowPath(overdue);
+  TrimExchange(*system_, /*all=*/false);
+  Tick();
   CheckIfWanted(kNoClass);
 }
 
@@ -167,7 +146,8 @@ void ThreadHeap<kConfig>::Adopt() {
   const GatedLockHolder hold(lock_);
   DropTorn();
   left_classes_ = kAllClasses;
-  if constexpr (kKeepsForeign<kConfig>) foreign_.is_allowed = true;
+  crowding_ = system_->CrowdingOfAwake();
+  reuses_foreign_ = true;
   abandoned_.store(false, std::memory_order_relaxed);
 }
 

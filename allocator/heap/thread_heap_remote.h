@@ -1,141 +1,217 @@
-// ThreadHeap: parcels, threads without a heap, and fork. Included by
-// heap_registry.h alone.
+// ThreadHeap: blocks of other heaps, threads without a heap, and fork. Included
+// by thread_heap.h alone.
+//
+// A block of another heap that a thread frees is Queued, and lies in the
+// thread's outbox of its class. From there it goes one of three ways:
+// - The thread's own magazines of the class are empty: it hands the blocks out
+//   itself. A unit's owner never changes by it; where such blocks are flushed
+//   from magazines, they go home.
+// - The outbox is full: it goes into the exchange, as a whole, for whoever
+//   allocates of the class next.
+// - There is no room: each block goes home, to its owner's slabs, under that
+//   heap's lock.
+// The first two are not for blocks that rest or are short (IsReused). On each
+// way, Queued becomes Free once; that is where the second of two frees at one
+// moment is found (tests/models/remote_free.pml).
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REMOTE_H_
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
 
 #include "allocator/base/check.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/heap/thread_heap_class.h"
 #include "allocator/reports/fatal.h"
 
 namespace hakmem {
 
 template <const Config& kConfig>
-Parcel* ThreadHeap<kConfig>::TakeParcel() {
-  if (free_parcels_ == nullptr) free_parcels_ = returned_.TakeAll();
-  Parcel* parcel = free_parcels_;
-  if (parcel != nullptr) {
-    free_parcels_ = parcel->next;
-  } else {
-    parcel = static_cast<Parcel*>(system_->parcels.Take());
-    if (parcel != nullptr) ++parcels_;
-  }
-  return parcel;
-}
-
-// An empty parcel goes home: a receiver that kept it would hoard what senders
-// have to make anew.
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::ReturnParcel(Parcel* parcel) {
-  if (parcel->home == id()) {
-    parcel->next = free_parcels_;
-    free_parcels_ = parcel;
-  } else {
-    const HeapId home = parcel->home;
-    At(home).returned_.Push(parcel);
-    system_->Touch(home);
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::FreeRemote(SizeClass size_class,
+                                                       void* block) {
+  if (!outboxes_[size_class].TryPush(block)) [[unlikely]] {
+    FreeRemoteSlow(size_class, block);
   }
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::Send(unsigned slot, Overdue& overdue) {
-  Parcel* parcel = open_[slot];
-  open_[slot] = nullptr;
-  AddByOwner(remote_frees_, parcel->count);
-  Push(parcel, overdue);
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::Push(Parcel* parcel, Overdue& overdue) {
-  ThreadHeap& owner = At(parcel->owner);
-  parcel->bytes = std::max(parcel->bytes, Parcel::kLeastBytes);
-  const std::uint64_t pending_bytes =
-      owner.pending_bytes_.fetch_add(parcel->bytes, std::memory_order_relaxed) +
-      parcel->bytes;
-  const bool abandoned = owner.abandoned();
-  const HeapId owner_id = parcel->owner;
-  owner.mailbox_.Push(parcel);
-  system_->Touch(owner_id);
-  // All of this heap's parcels are under way, and many.
-  const bool out = parcels_ >= Parcel::kMostOfHeap &&
-                   free_parcels_ == nullptr && returned_.empty();
-  if ((abandoned || out || pending_bytes > system_->MaxPendingBytes()) &&
-      overdue.count < kOpen) {
-    overdue.ids[overdue.count++] = owner_id;
-  }
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::SendAll(Overdue& overdue) {
-  for (unsigned slot = 0; slot < kOpen; ++slot) {
-    if (open_[slot] != nullptr) Send(slot, overdue);
-  }
-}
-
-// Of this heap's open parcel in `slot`, which another owner's block needs.
-// Where many owners' blocks are freed by turns, a parcel that was sent for each
-// would be most of the work, and of the memory. So where the owner has not
-// looked since the last one, its blocks go to its slabs at once. Not always:
-// the owner may have to wait for a thread that the kernel stops meanwhile.
-template <const Config& kConfig>
-bool ThreadHeap<kConfig>::TryFileOpen(unsigned slot) {
-  Parcel& parcel = *open_[slot];
-  ThreadHeap& owner = At(parcel.owner);
-  if (owner.mailbox_.empty() && !owner.abandoned()) return false;
-  if (!owner.TryFileDirect(parcel.blocks, parcel.count)) return false;
-  AddByOwner(remote_frees_, parcel.count);
-  return true;
-}
-
-template <const Config& kConfig>
-HAK_NOINLINE void ThreadHeap<kConfig>::FreeRemoteSlow(HeapId owner,
-                                                      SizeClass size_class,
+HAK_NOINLINE void ThreadHeap<kConfig>::FreeRemoteSlow(SizeClass size_class,
                                                       void* block) {
-  const unsigned slot = owner % kOpen;
-  Overdue overdue;
-  Parcel* parcel = open_[slot];
-  const bool full = parcel != nullptr && parcel->owner == owner;
-  if (full || parcel == nullptr || !mailbox_.empty() || !TryFileOpen(slot)) {
+  Outbox& outbox = outboxes_[size_class];
+  if (outbox.full != 0 && !TryExchange(size_class)) EmptyOutbox(size_class);
+  if (outbox.full == 0) {
     lock_.Lock();
-    if (!mailbox_.empty()) {
-      Drain(/*by_owner=*/true);
-      NoteTouched();
-    }
-    if (parcel != nullptr) Send(slot, overdue);
-    // A thread may do nothing but free blocks of one owner; others wait for
-    // theirs. (Where two take turns at a place, all leave soon.)
-    if (full && ++full_parcels_ % kSendInterval == 0) SendAll(overdue);
-    parcel = TakeParcel();
+    LoadOutbox(size_class, TakeEmptyMagazine());
     lock_.Unlock();
   }
-  if (parcel != nullptr) {
-    parcel->Start(owner, id());
-    parcel->TryAppend(block, ClassBytes(size_class));
-    open_[slot] = parcel;
-  } else {  // no metadata is left
-    At(owner).FileDirect(block);
+  if (!outbox.TryPush(block)) {  // no metadata is left
+    FileHome(*system_, size_class, &block, 1, /*wait=*/true);
+    AddByOwner(remote_frees_, 1);
   }
-  EndSlowPath(overdue);
+  if (++full_outboxes_ % kSendInterval == 0) SendNext();
+  Tick();
   CheckIfWanted(kNoClass);
 }
 
-// A block that came by parcel and is not Queued was freed twice, by two threads
-// at once, or its header was damaged. Its unit may be nobody's by now, or
-// another's: then the other free came first, and its whole slab was free.
+// Takes an empty magazine, or none.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::FailUnqueue(const void* block, UnitRecord record,
-                                      HeaderByte found, HeapId owner) const {
+void ThreadHeap<kConfig>::LoadOutbox(SizeClass size_class, MagazineTop empty) {
+  outboxes_[size_class].Load(empty, MagazineCapacity(size_class, crowding_));
+  const std::uint64_t bit = std::uint64_t{1} << size_class;
+  outbox_classes_ = empty == 0 ? outbox_classes_ & ~bit : outbox_classes_ | bit;
+}
+
+// The full outbox goes into the exchange, with its magazine. False: there is no
+// room, or none for such blocks.
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::TryExchange(SizeClass size_class) {
+  if constexpr (kReusesForeign<kConfig>) {
+    const MagazineTop top = outboxes_[size_class].top;
+    if (!IsReused(size_class) ||
+        !system_->exchange.HasRoom(size_class, top, system_->depot_bytes)) {
+      return false;
+    }
+    AddByOwner(remote_frees_, MagazineCount(top));
+    MagazineTop empty = system_->exchange.Put(size_class, top);
+    if (empty == 0) {
+      lock_.Lock();
+      spares_.NoteGone();
+      empty = TakeEmptyMagazine();
+      lock_.Unlock();
+    }
+    LoadOutbox(size_class, empty);
+    return true;
+  }
+  return false;
+}
+
+// What is in the outbox goes home; where blocks rest, the older half. Owners
+// who are in their heaps are waited for only if theirs would be most of it.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::EmptyOutbox(SizeClass size_class) {
+  Outbox& outbox = outboxes_[size_class];
+  const std::uint32_t count = MagazineCount(outbox.top);
+  const std::uint32_t going = kConfig.delay_reuse ? count - count / 2 : count;
+  void** const blocks = MagazineBlocks(outbox.top);
+  std::uint32_t left =
+      FileHome(*system_, size_class, blocks, going, /*wait=*/false);
+  if (left > going / 2) {
+    left = FileHome(*system_, size_class, blocks, left, /*wait=*/true);
+  }
+  std::copy(blocks + going, blocks + count, blocks + left);
+  outbox.top -= (going - left) * kMagazineSlotBytes;
+  AddByOwner(remote_frees_, going - left);
+}
+
+// Another class's outbox is emptied though it is not full.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::SendNext() {
+  if (outbox_classes_ == 0) return;
+  const std::uint64_t beyond =
+      outbox_classes_ & (~std::uint64_t{1} << last_sent_);
+  last_sent_ = static_cast<SizeClass>(
+      std::countr_zero(beyond != 0 ? beyond : outbox_classes_));
+  EmptyOutbox(last_sent_);
+}
+
+// All that is in outboxes goes home, and their magazines go back.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::SendAll() {
+  for (std::uint64_t left = outbox_classes_; left != 0; left &= left - 1) {
+    const auto size_class = static_cast<SizeClass>(std::countr_zero(left));
+    const MagazineTop top = outboxes_[size_class].top;
+    FileHome(*system_, size_class, MagazineBlocks(top), MagazineCount(top),
+             /*wait=*/true);
+    AddByOwner(remote_frees_, MagazineCount(top));
+    lock_.Lock();
+    PutEmptyMagazine(top);
+    LoadOutbox(size_class, 0);
+    lock_.Unlock();
+  }
+}
+
+// The class's loaded magazine is empty: takes blocks of others instead. False:
+// there are too few at hand; less would have a slow path come every few calls.
+// The exchange is asked before the heap grows by a slab.
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::LoadForeign(SizeClass size_class) {
+  if constexpr (kReusesForeign<kConfig>) {
+    if (!IsReused(size_class) || !reuses_foreign_) return false;
+    const MagazineTop empty = Cache(size_class).top;
+    MagazineTop top = outboxes_[size_class].top;
+    if (MagazineCount(top) >=
+        std::min(kFirstRefill, MaxRefill(size_class, crowding_))) {
+      AddByOwner(remote_frees_, MagazineCount(top));
+      LoadOutbox(size_class, empty);
+    } else {
+      top = system_->exchange.Take(size_class, empty);
+      if (top == 0) return false;
+      if (empty == 0) spares_.NoteCome();
+    }
+    const std::uint32_t sound =
+        Dequeue(size_class, MagazineBlocks(top), MagazineCount(top));
+    Load(size_class, MagazineStart(top) + sound * kMagazineSlotBytes);
+    depots_[size_class].flushed = 0;
+    return sound != 0;
+  }
+  return false;
+}
+
+// Queued blocks of the class become Free. Those that are not Queued are
+// reported and left out; returns how many there are then. Where headers are
+// checked on reuse, no plain store may come after an owner's who frees the
+// block for a second time (tests/models/remote_free.pml).
+template <const Config& kConfig>
+std::uint32_t ThreadHeap<kConfig>::Dequeue(SizeClass size_class, void** blocks,
+                                           std::uint32_t count) const {
+  const Zone& zone = ZoneOf(size_class);
+  const HeaderByte free = MakeHeader(BlockState::kFree, size_class + 1U);
+  const HeaderByte queued = MakeHeader(BlockState::kQueued, size_class + 1U);
+  std::uint32_t sound = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto address = reinterpret_cast<Address>(blocks[i]);
+    std::atomic<HeaderByte>& header = zone.header(address);
+    HeaderByte found = LoadForComparison(header);
+    bool is_queued = found == queued;
+    if constexpr (kConfig.check_header_on_reuse) {
+      found = queued;
+      is_queued = header.compare_exchange_strong(found, free,
+                                                 std::memory_order_relaxed);
+    } else if (is_queued) [[likely]] {
+      header.store(free, std::memory_order_relaxed);
+    }
+    if (is_queued) [[likely]] {
+      blocks[sound++] = blocks[i];
+    } else {
+      FailDequeue(blocks[i], size_class, found);
+    }
+  }
+  return sound;
+}
+
+// A block that is not Queued any more was freed twice, by two threads at once,
+// or its header was damaged. Its unit may be nobody's by now, or another's:
+// then the other free came first, and its whole slab was free.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::FailDequeue(const void* block, SizeClass size_class,
+                                      HeaderByte found) const {
+  const Zone& zone = ZoneOf(size_class);
+  const UnitRecord record =
+      zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)))
+          .load(std::memory_order_relaxed);
   const HeaderByte live = UnitLiveHeader(record);
   const unsigned code = HeaderCode(found);
-  if (UnitOwner(record) != owner || found == kNoBlock) {
+  if (UnitOwner(record) == 0 || found == kNoBlock ||
+      HeaderCode(live) != size_class + 1U) {
     const bool known = code >= 1 && code <= kClassCount;
-    const auto size_class = static_cast<SizeClass>(known ? code - 1 : 0);
-    const BlockReport report = ReportOf(block, size_class, /*owner=*/0);
+    const BlockReport report =
+        ReportOf(block, known ? static_cast<SizeClass>(code - 1) : SizeClass{0},
+                 /*owner=*/0);
     return known ? FatalFreedBlock(report, "released") : FatalNotABlock(report);
   }
-  const BlockReport report = ReportOf(
-      block, static_cast<SizeClass>(HeaderCode(live) - 1), UnitOwner(record));
+  const BlockReport report = ReportOf(block, size_class, UnitOwner(record));
   if (code == HeaderCode(live) && HeaderState(found) != BlockState::kQueued) {
     FatalFreedBlock(report, "queued");
     return;
@@ -144,105 +220,123 @@ void ThreadHeap<kConfig>::FailUnqueue(const void* block, UnitRecord record,
                      MakeHeader(BlockState::kQueued, HeaderCode(live)));
 }
 
-// Queued becomes Free; `code` is the block's header code then. `record` is what
-// it takes for a unit to be this heap's, as in `free`. False: the block was not
-// Queued, and is left alone. While somebody else files, the owner may be about
-// to free the block for a second time; variants that check headers on reuse
-// find that out if no plain store comes after it
-// (tests/models/remote_free.pml).
+// Queued blocks go to their owners' slabs, those of each owner at once. Without
+// `wait`, those stay whose owner, or whoever else, is in that heap now: they
+// are the first ones of `blocks` then. Returns how many.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::Unqueue(void* block, bool by_owner,
-                                                    std::uint32_t& code) {
-  Region& region = system_->ace.region();
-  const auto address = reinterpret_cast<Address>(block);
-  const ZoneView* view = &region.fine().view();
-  unsigned shift = kFineGranuleShift;
-  std::uint64_t granule = view->Granule(address, shift);
-  if (granule >= LoadForComparison(view->limit_granules)) {
-    view = &region.coarse().view();
-    shift = kCoarseGranuleShift;
-    granule = view->Granule(address, shift);
+std::uint32_t ThreadHeap<kConfig>::FileHome(const HeapSystem& system,
+                                            SizeClass size_class, void** blocks,
+                                            std::uint32_t count, bool wait) {
+  const Region& region = system.ace.region();
+  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+  HeapId owners[kMagazineSlots];
+  for (std::uint32_t i = 0; i < count; ++i) {
+    owners[i] = UnitOwner(
+        zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(blocks[i])))
+            .load(std::memory_order_relaxed));
   }
-  const UnitRecord record = view->RecordOf(granule >> (kUnitShift - shift))
-                                .load(std::memory_order_relaxed);
-  const UnitRecord live = record ^ tag();
-  std::atomic<HeaderByte>& header = view->headers[granule];
-  HeaderByte found = LoadForComparison(header);
-  if (found == live + kLiveBit) [[likely]] {
-    code = live - kLiveBit;
-    const auto free = static_cast<HeaderByte>(code);
-    if (!kConfig.check_header_on_reuse || by_owner) {
-      header.store(free, std::memory_order_relaxed);
-      return true;
+  std::uint32_t stayed = 0;
+  while (stayed < count) {
+    void* same[kMagazineSlots];
+    std::uint32_t same_count = 0;
+    const HeapId owner = owners[stayed];
+    std::uint32_t others = stayed;
+    for (std::uint32_t i = stayed; i < count; ++i) {
+      if (owners[i] == owner) {
+        same[same_count++] = blocks[i];
+      } else {
+        owners[others] = owners[i];
+        blocks[others++] = blocks[i];
+      }
     }
-    if (header.compare_exchange_strong(found, free,
-                                       std::memory_order_relaxed)) {
-      return true;
-    }
+    // Of nobody's, heap 1 reports it.
+    ThreadHeap& home = At(system, owner == 0 ? 1 : owner);
+    const bool filed = home.TryFile(size_class, same, same_count, wait);
+    count = others;
+    if (filed) continue;
+    // These come first, what is still to be looked at behind them.
+    std::move_backward(blocks + stayed, blocks + count,
+                       blocks + count + same_count);
+    std::move_backward(owners + stayed, owners + count,
+                       owners + count + same_count);
+    std::copy(same, same + same_count, blocks + stayed);
+    count += same_count;
+    stayed += same_count;
   }
-  FailUnqueue(block, record, found, id());
+  return stayed;
+}
+
+// Blocks of this heap that are Queued go to its slabs; those that become empty
+// go back to ACE where the owner has not been here since the last time.
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::TryFile(SizeClass size_class, void** blocks,
+                                  std::uint32_t count, bool wait) {
+  if (wait) {
+    lock_.Lock();
+  } else if (!lock_.TryLock()) {
+    return false;
+  }
+  NoteTouched();
+  PutBack(size_class, blocks, Dequeue(size_class, blocks, count));
+  if (abandoned() || slow_paths_ == filed_at_) slabs_.ReleaseEmpty(size_class);
+  filed_at_ = slow_paths_;
+  lock_.Unlock();
+  return true;
+}
+
+// A free block from a magazine that belongs to another heap's slab goes there,
+// or where that heap is in use now, which is not to be waited for with this
+// heap's lock, into the exchange. False: it is none. If no metadata is left,
+// the block is lost.
+template <const Config& kConfig>
+bool ThreadHeap<kConfig>::PutForeign(SizeClass size_class, void* block) {
+  if constexpr (kReusesForeign<kConfig>) {
+    const Zone& zone = ZoneOf(size_class);
+    const auto address = reinterpret_cast<Address>(block);
+    const UnitRecord record =
+        zone.unit_record(zone.UnitOf(address)).load(std::memory_order_relaxed);
+    const HeapId owner = UnitOwner(record);
+    if (owner == id() || owner == 0 ||
+        UnitLiveHeader(record) !=
+            MakeHeader(BlockState::kLive, size_class + 1U)) {
+      return false;
+    }
+    HeaderByte found = MakeHeader(BlockState::kFree, size_class + 1U);
+    if (!zone.header(address).compare_exchange_strong(
+            found, MakeHeader(BlockState::kQueued, size_class + 1U),
+            std::memory_order_relaxed)) {
+      return false;
+    }
+    if (At(owner).TryFile(size_class, &block, 1, /*wait=*/false)) return true;
+    const MagazineTop empty = TakeEmptyMagazine();
+    if (empty == 0) return true;
+    MagazineBlocks(empty)[0] = block;
+    const MagazineTop other =
+        system_->exchange.Put(size_class, empty + kMagazineSlotBytes);
+    other == 0 ? spares_.NoteGone() : spares_.Put(other);
+    return true;
+  }
   return false;
 }
 
-// Whether free blocks are of no use in the heap's magazines: its thread sleeps,
-// or is gone, and no slab was granted since the heap was emptied.
+// What nobody has needed since the last time, or all of it, goes home.
 template <const Config& kConfig>
-bool ThreadHeap<kConfig>::IsCold() const {
-  if (!abandoned()) return slow_paths_ == drained_at_;
-  return cold_.load(std::memory_order_relaxed) ||
-         slabs_.slabs_granted() == granted_at_flush_;
-}
-
-// The blocks go to the heap's magazines, as if the owner had freed them; those
-// of a cold heap, to its slabs.
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::File(const Parcel& parcel, bool by_owner) {
-  const bool cold = !by_owner && IsCold();
-  for (std::uint32_t i = 0; i < parcel.count; ++i) {
-    void* block = parcel.blocks[i];
-    std::uint32_t code = 0;
-    if (!Unqueue(block, by_owner, code)) [[unlikely]]
-      continue;
-    ClassCache& cache = CacheOfCode(code);
-    if constexpr (kConfig.delay_reuse) {
-      if (by_owner) block = RestFree(cache, block);
-      if (block == nullptr) continue;
-    }
-    if (cold) {
-      PutBack(ClassOfCache(cache), &block, 1);
-    } else if (!by_owner) {
-      PushBehind(block, ClassOfCache(cache));
-    } else if (!TryPush(cache, block)) {
-      PushFiled(block, ClassOfCache(cache));
+void ThreadHeap<kConfig>::TrimExchange(HeapSystem& system, bool all) {
+  const auto put = [&](MagazineTop top) {
+    system.magazines.Put(reinterpret_cast<void*>(MagazineStart(top)));
+  };
+  for (unsigned i = 0; i < kClassCount && system.exchange.bytes() != 0; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    const std::uint32_t idle = system.exchange.CountIdle(size_class);
+    for (std::uint32_t k = 0; all || k < idle; ++k) {
+      const MagazineTop top = system.exchange.Take(size_class, 0);
+      if (top == 0) break;
+      FileHome(system, size_class, MagazineBlocks(top), MagazineCount(top),
+               /*wait=*/true);
+      put(top);
     }
   }
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::Drain(bool by_owner) {
-  for (Parcel* parcel = mailbox_.TakeAll(); parcel != nullptr;) {
-    Parcel* next = parcel->next;
-    pending_bytes_.fetch_sub(parcel->bytes, std::memory_order_relaxed);
-    File(*parcel, by_owner);
-    ReturnParcel(parcel);
-    parcel = next;
-  }
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::TryDrainForOwner() {
-  if (!lock_.TryLock()) return;
-  NoteTouched();
-  Drain(/*by_owner=*/false);
-  const bool asleep = slow_paths_ == drained_at_;
-  drained_at_ = slow_paths_;
-  if (abandoned()) {
-    cold_.load(std::memory_order_relaxed) ? FlushAll() : FlushIfMuch();
-  } else {
-    if (asleep) FlushBehind();
-    slabs_.ReleaseEmpty();
-  }
-  lock_.Unlock();
+  while (const MagazineTop empty = system.exchange.TakeEmpty()) put(empty);
 }
 
 template <const Config& kConfig>
@@ -250,14 +344,13 @@ bool ThreadHeap<kConfig>::TryReclaim() {
   spans_.ReleaseAll(system_->ace);
   if (!lock_.TryLock()) return false;
   system_->NoteIdle(touched_);
-  Drain(/*by_owner=*/false);
   FlushBehind();
   slabs_.ReleaseEmpty();
   lock_.Unlock();
   return true;
 }
 
-// Empties all magazines but the loaded ones of an owner; empty parcels go, too.
+// Empties all magazines but the loaded ones of an owner.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushBehind() {
   if (abandoned()) {
@@ -273,23 +366,18 @@ void ThreadHeap<kConfig>::FlushBehind() {
     previous = MagazineStart(previous);
   }
   spares_.KeepAtMost(system_->magazines, SpareMagazines::kAlwaysKept);
-  GiveParcels();
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::TryTrim() {
   spans_.Trim(system_->ace);
   // So thousands of threads that sleep cost little.
-  if (!touched_.load(std::memory_order_relaxed) && mailbox_.empty() &&
-      returned_.empty()) {
-    return;
-  }
+  if (!touched_.load(std::memory_order_relaxed)) return;
   if (!lock_.TryLock()) return;
   // Where it is not touched, the last slow path came before a TryReclaim.
   const bool idle =
       slow_paths_ == trimmed_at_ || !touched_.load(std::memory_order_relaxed);
   trimmed_at_ = slow_paths_;
-  Drain(/*by_owner=*/false);
   spares_.Trim(system_->magazines);
   if (idle) {
     system_->NoteIdle(touched_);
@@ -306,6 +394,7 @@ void ThreadHeap<kConfig>::TryTrim() {
 // of threads.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::TrimSomeHeaps() {
+  TrimExchange(*system_, /*all=*/false);
   TryTrim();
   // acquire: pairs with the release in HeapRegistry::Attach.
   const HeapId count = system_->heap_count.load(std::memory_order_acquire);
@@ -333,32 +422,6 @@ void ThreadHeap<kConfig>::FreeDirect(SizeClass size_class, void* block) {
   const GatedLockHolder hold(lock_);
   NoteTouched();
   PutBack(size_class, &block, 1);
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::PutQueued(void* block) {
-  std::uint32_t code = 0;
-  if (!Unqueue(block, /*by_owner=*/false, code)) return;
-  const SizeClass size_class = ClassOfCache(CacheOfCode(code));
-  PutBack(size_class, &block, 1);
-  slabs_.ReleaseEmpty(size_class);
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::FileDirect(void* block) {
-  const GatedLockHolder hold(lock_);
-  NoteTouched();
-  PutQueued(block);
-}
-
-template <const Config& kConfig>
-bool ThreadHeap<kConfig>::TryFileDirect(void* const* blocks,
-                                        std::uint32_t count) {
-  if (!lock_.TryLock()) return false;
-  NoteTouched();
-  for (std::uint32_t i = 0; i < count; ++i) PutQueued(blocks[i]);
-  lock_.Unlock();
-  return true;
 }
 
 template <const Config& kConfig>
@@ -404,7 +467,6 @@ void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave)
   if (leave) abandoned_.store(true, std::memory_order_relaxed);
   if (mine || abandoned()) return;
   torn_ = true;
-  cold_.store(true, std::memory_order_relaxed);
   NoteTouched();
   abandoned_.store(true, std::memory_order_relaxed);
 }

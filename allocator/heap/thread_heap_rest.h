@@ -59,20 +59,6 @@ HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::RestOne(
   return rested;
 }
 
-// The same on slow paths, of a block whose header is Free.
-template <const Config& kConfig>
-void* ThreadHeap<kConfig>::RestFree(ClassCache& cache, void* block) {
-  const HeaderByte live = UnitLiveHeader(cache.live_record);
-  const Region& region = system_->ace.region();
-  const bool tiny = IsTiny(ClassOfCache(cache));
-  std::atomic<HeaderByte>& header =
-      (tiny ? region.fine() : region.coarse())
-          .header(reinterpret_cast<Address>(block));
-  return tiny ? RestOne<true>(region.fine().view(), cache, header, live, block)
-              : RestOne<false>(region.coarse().view(), cache, header, live,
-                               block);
-}
-
 // The class has taken so many blocks more from slabs.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::LengthenRest(SizeClass size_class,

@@ -30,10 +30,9 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::NoteTouched() {
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::BeginSlowPath(Overdue& overdue) {
-  if (!mailbox_.empty()) Drain(/*by_owner=*/true);
-  if (++slow_paths_ % kSendInterval == 0) SendAll(overdue);
+HAK_ALWAYS_INLINE bool ThreadHeap<kConfig>::BeginSlowPath() {
   NoteTouched();
+  return ++slow_paths_ % kSendInterval == 0;
 }
 
 template <const Config& kConfig>
@@ -62,6 +61,7 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::Tick() {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::LookAtTime() {
   until_tick_ = kTickInterval;
+  crowding_ = system_->CrowdingOfAwake();
   if (!system_->ace.Tick()) return;
   TrimSomeHeaps();
   HeapHolder<kConfig> holder(*system_);
@@ -96,24 +96,18 @@ void ThreadHeap<kConfig>::NoteSampleFreed(unsigned kind) {
 
 // Without the lock: what may take other heaps' locks, or ACE's for longer.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::EndSlowPath(
-    const Overdue& overdue) {
-  if (overdue.count != 0) [[unlikely]]
-    DrainForOwners(overdue);
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::EndSlowPath(bool send) {
+  if (send) [[unlikely]]
+    SendNext();
   Tick();
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::DrainForOwners(const Overdue& overdue) {
-  for (unsigned i = 0; i < overdue.count; ++i) {
-    At(overdue.ids[i]).TryDrainForOwner();
-  }
 }
 
 // The bytes that depots and spare magazines together may grow by.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint64_t ThreadHeap<kConfig>::BudgetLeft() const {
-  return system_->depot_bytes - depot_bytes_ - spares_.bytes();
+  const std::uint64_t budget = system_->depot_bytes >> crowding_;
+  const std::uint64_t used = depot_bytes_ + spares_.bytes();
+  return budget - std::min(budget, used);
 }
 
 template <const Config& kConfig>
@@ -131,11 +125,12 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::Load(SizeClass size_class,
                                                  MagazineTop top) {
   ClassCache& cache = Cache(size_class);
   cache.top = top;
-  cache.full = top == 0
-                   ? 0
-                   : static_cast<std::uint32_t>(MagazineStart(top) +
-                                                MagazineCapacity(size_class) *
-                                                    kMagazineSlotBytes);
+  cache.full = top == 0 ? 0
+                        : static_cast<std::uint32_t>(
+                              MagazineStart(top) +
+                              std::max(MagazineCapacity(size_class, crowding_),
+                                       MagazineCount(top)) *
+                                  kMagazineSlotBytes);
 }
 
 // False: no metadata is left; the class goes on without a magazine.
@@ -214,7 +209,7 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
   }
   const std::uint32_t wanted =
       std::min(std::max(depots_[size_class].refill, kFirstRefill),
-               MaxRefill(size_class));
+               MaxRefill(size_class, crowding_));
   if (!slabs_.HasBlocks(size_class)) FlushIdleClasses(size_class);
   // The lowest address is to be popped first.
   const std::uint32_t taken =
@@ -230,11 +225,10 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
 }
 
 template <const Config& kConfig>
-void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
-                                        Refusal& refusal) {
-  Overdue overdue;
+void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class, Refusal& refusal)
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
   lock_.Lock();
-  BeginSlowPath(overdue);
+  const bool send = BeginSlowPath();
   // So that the countdown does not end in Refill, nor soon after: this path
   // looks at the time, too.
   AllocationCount& allocations = Cache(size_class).allocations;
@@ -243,9 +237,10 @@ void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
     calls = sample_gaps_.Rewind(size_class, allocations.left(), calls);
   }
   allocations.Wind(calls);
+  if (PlantedDefect(Defect::kUnlockedEarly)) lock_.Unlock();
   void* block = Refill(size_class, refusal);
-  lock_.Unlock();
-  EndSlowPath(overdue);
+  if (!PlantedDefect(Defect::kUnlockedEarly)) lock_.Unlock();
+  EndSlowPath(send);
   CheckIfWanted(size_class);
   return block;
 }
@@ -338,57 +333,14 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushFull(void* block,
   }
 }
 
-// PushFull, for the rare turn of a loop.
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::PushFiled(void* block, SizeClass size_class) {
-  PushFull(block, size_class);
-}
-
-// Does what PushFull does for the owner, for whoever else has the lock: the
-// loaded magazine is out of reach, so blocks go to the one behind it.
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushBehind(void* block,
-                                                       SizeClass size_class) {
-  MagazineTop& previous = depots_[size_class].previous;
-  if (previous == 0 || MagazineCount(previous) == MagazineCapacity(size_class))
-      [[unlikely]] {
-    if (!MakeRoomBehind(size_class)) {
-      PutBack(size_class, &block, 1);
-      return;
-    }
-  }
-  previous += kMagazineSlotBytes;
-  *reinterpret_cast<void**>(previous) = block;
-}
-
-// False: no metadata is left.
-template <const Config& kConfig>
-bool ThreadHeap<kConfig>::MakeRoomBehind(SizeClass size_class) {
-  MagazineTop& previous = depots_[size_class].previous;
-  MagazineTop empty = 0;
-  if (previous == 0) {
-    empty = TakeEmptyMagazine();
-  } else {
-    empty = ExchangePrevious(size_class);
-    if (empty == 0) {
-      FlushMagazine(size_class, previous);
-      empty = MagazineStart(previous);
-    }
-  }
-  previous = empty;
-  left_classes_ |= std::uint64_t{1} << size_class;
-  return empty != 0;
-}
-
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushSlow(void* block,
                                                      SizeClass size_class) {
-  Overdue overdue;
   lock_.Lock();
-  BeginSlowPath(overdue);
+  const bool send = BeginSlowPath();
   PushFull(block, size_class);
   lock_.Unlock();
-  EndSlowPath(overdue);
+  EndSlowPath(send);
   CheckIfWanted(size_class);
 }
 

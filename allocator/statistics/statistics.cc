@@ -62,8 +62,8 @@ constexpr Row kRows[] = {
      false},
     {"magazine_pool_lock_waits", "waits, magazine pool",
      &Statistics::magazine_pool_lock_waits, false},
-    {"parcel_pool_lock_waits", "waits, parcel pool",
-     &Statistics::parcel_pool_lock_waits, false},
+    {"exchange_lock_waits", "waits, exchange", &Statistics::exchange_lock_waits,
+     false},
 };
 
 // The numbers of a class that JSON and XML have.

@@ -60,10 +60,10 @@ enum class Statistic : std::uint16_t {
   kHeapLockWaits,
   kRegistryLockWaits,
   kMagazinePoolLockWaits,
-  kParcelPoolLockWaits,
+  kExchangeLockWaits,
 };
 inline constexpr std::size_t kStatisticCount =
-    static_cast<std::size_t>(Statistic::kParcelPoolLockWaits) + 1;
+    static_cast<std::size_t>(Statistic::kExchangeLockWaits) + 1;
 static_assert(sizeof(Statistics) ==
               offsetof(Statistics, routes) + 8 * kStatisticCount);
 

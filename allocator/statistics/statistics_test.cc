@@ -45,7 +45,7 @@ Statistics Numbered() {
   statistics.heap_lock_waits = 34;
   statistics.registry_lock_waits = 35;
   statistics.magazine_pool_lock_waits = 36;
-  statistics.parcel_pool_lock_waits = 37;
+  statistics.exchange_lock_waits = 37;
   return statistics;
 }
 
@@ -170,7 +170,7 @@ TEST(Statistics, JsonHasEveryField) {
       "\"slabs_from_clean_units\":30,\"slabs_from_new_frames\":31,"
       "\"misuses\":32,\"ace_lock_waits\":33,\"heap_lock_waits\":34,"
       "\"registry_lock_waits\":35,\"magazine_pool_lock_waits\":36,"
-      "\"parcel_pool_lock_waits\":37,\"classes\":["
+      "\"exchange_lock_waits\":37,\"classes\":["
       "{\"block_bytes\":1024,\"slabs\":3,\"slab_bytes\":196608,"
       "\"live_blocks\":40,\"live_bytes\":40960,\"free_blocks\":152,"
       "\"fragmentation_permille\":791},"
@@ -241,7 +241,7 @@ TEST(Statistics, IsWholeHoweverLong) {
                                &most.heap_lock_waits,
                                &most.registry_lock_waits,
                                &most.magazine_pool_lock_waits,
-                               &most.parcel_pool_lock_waits}) {
+                               &most.exchange_lock_waits}) {
     *value = std::numeric_limits<std::uint64_t>::max();
   }
   for (const char filler : {'x', '\n', '\xff'}) {
@@ -289,7 +289,7 @@ TEST(Statistics, TextForPeople) {
             "  waits, heaps' locks                       34\n"
             "  waits, registry                           35\n"
             "  waits, magazine pool                      36\n"
-            "  waits, parcel pool                        37\n"
+            "  waits, exchange                           37\n"
             "  class     slabs   live blocks      live bytes   free blocks"
             "  unused\n"
             "   1024         3            40           40960           152"
@@ -307,7 +307,7 @@ TEST(Statistics, XmlHasEveryField) {
       << xml;
   EXPECT_NE(xml.find("\n<remote_frees>11</remote_frees>\n"), xml.npos) << xml;
   EXPECT_TRUE(xml.ends_with(
-      "\n<parcel_pool_lock_waits>37</parcel_pool_lock_waits>\n"
+      "\n<exchange_lock_waits>37</exchange_lock_waits>\n"
       "<class block_bytes=\"1024\" slabs=\"3\" slab_bytes=\"196608\""
       " live_blocks=\"40\" live_bytes=\"40960\" free_blocks=\"152\""
       " fragmentation_permille=\"791\"/>\n"

@@ -73,7 +73,7 @@ class Region {
   };
   Window huge() const { return huge_; }
   Window huge_tables() const { return windows_[kHugeTables]; }
-  // For the heap layer's tables: heaps, magazines, parcels; for a call trace's
+  // For the heap layer's tables: heaps, magazines; for a call trace's
   // rings; for the debug variant's call stacks, and its records of blocks in
   // each of the three zones, and of size 0; and for guarded blocks.
   static constexpr unsigned kHeapWindows = 11;

@@ -1,39 +1,37 @@
-// A heap whose thread exits and which another thread adopts, while others drain
-// its mailbox and empty its magazines.
+// A heap whose thread exits and which another thread adopts, while others file
+// its blocks and empty its magazines.
 //
-// Models: ThreadHeap::Leave, Abandon, Adopt, TryDrainForOwner, TryTrim, Drain,
-//   FlushBehind, FlushAll; HeapRegistry::Attach, Abandon.
+// Models: ThreadHeap::Leave, Abandon, Adopt, TryFile, TryTrim, FlushBehind,
+//   FlushAll; HeapRegistry::Attach, Abandon.
 // Bounds: one heap; two threads which each have it up to twice; two others,
-//   which each send a parcel and then drain or trim.
-// Order: sequentially consistent. Both locks and the mailbox's exchange order
-//   all else; abandoned_, relaxed, is read where it counts under the heap's
-//   lock.
+//   which each file blocks once and then trim.
+// Order: sequentially consistent. The locks order all else; abandoned_, relaxed,
+//   is read where it counts under the heap's lock.
 //
 // Proves:
 //   - a heap has one owner at most;
 //   - the loaded magazines are touched by one thread at a time: by the owner,
 //     without a lock, or by whoever has the lock of a heap without a thread;
 //   - the registry's list holds the heap exactly when it is abandoned (N1);
-//   - no parcel is lost or filed twice: after the next adoption's first slow
-//     path all are filed.
+//   - the slabs are touched by one thread at a time.
 //
 // prove:
 // mutation: ADOPT_WITHOUT_LOCK
 // mutation: ABANDON_BEFORE_LEAVE
 // mutation: FLAG_READ_BEFORE_LOCK
 // mutation: ATTACH_WITHOUT_REGISTRY
+// mutation: FILE_WITHOUT_LOCK
 
-#define PARCELS 2
+#define OTHERS 2
 #define OWNERSHIPS 2
 
 bool registry = false;  // the registry's lock
 bool lock = false;      // the heap's
 bool listed = true;     // on the registry's list
 bool abandoned = true;
-byte mailbox = 0;
-byte filed = 0;
 byte owners = 0;
 byte touching = 0;
+byte in_slabs = 0;
 
 #define LOCK(l) atomic { !l -> l = true }
 #define UNLOCK(l) l = false
@@ -44,15 +42,16 @@ inline touch_loaded() {
   touching--
 }
 
-inline drain() {
-  atomic { taken = mailbox; mailbox = 0 };
-  atomic { filed = filed + taken; taken = 0 }
+// Who takes blocks from the slabs, or puts them back.
+inline touch_slabs() {
+  atomic { in_slabs++; assert(in_slabs == 1) };
+  in_slabs--
 }
 
 // A slow path of the owner.
 inline slow_path() {
   LOCK(lock);
-  drain();
+  touch_slabs();
   touch_loaded();
   UNLOCK(lock)
 }
@@ -89,7 +88,7 @@ inline abandon() {
 #ifdef ABANDON_BEFORE_LEAVE
   abandoned = true;
 #endif
-  touch_loaded();  // open parcels and destructors, before the lock
+  touch_loaded();  // destructors, before the lock
   slow_path();     // Leave
   LOCK(registry);
   owners--;
@@ -100,7 +99,6 @@ inline abandon() {
 }
 
 active [2] proctype Thread() {
-  byte taken;
   byte turns = 0;
   bool adopted;
   do
@@ -121,14 +119,18 @@ active [2] proctype Thread() {
   od
 }
 
-active [PARCELS] proctype Other() {
-  byte taken;
+active [OTHERS] proctype Other() {
   bool without_thread;
-  mailbox++;
-  without_thread = abandoned;  // Send's hint
+#ifdef FILE_WITHOUT_LOCK
+  touch_slabs();
+#else
+  LOCK(lock);
+  touch_slabs();
+  UNLOCK(lock);
+#endif
+  without_thread = abandoned;  // as a hint
   if
   :: atomic { !lock -> lock = true };
-     drain();
 #ifndef FLAG_READ_BEFORE_LOCK
      without_thread = abandoned;
 #endif
@@ -137,16 +139,14 @@ active [PARCELS] proctype Other() {
      :: else
      fi;
      UNLOCK(lock)
-  :: skip  // TryLock fails, or nobody drains now
+  :: skip  // TryLock fails, or nobody trims now
   fi
 }
 
 active proctype End() {
-  byte taken;
   bool adopted;
   timeout ->
   attach();
   assert(adopted);
-  slow_path();
-  assert(filed == PARCELS && mailbox == 0)
+  slow_path()
 }

@@ -3,38 +3,46 @@
 // exchange (docs/decisions/0008).
 //
 // Models: Allocator::FreeOwn, TryFreeRemote, MarkLive, FreeSlabBlock;
-//   ThreadHeap::TryPop, TryPush, Drain, File, Unqueue, TryDrainForOwner.
+//   ThreadHeap::TryPop, TryPush, Dequeue, LoadForeign, TryFile.
 // Bounds: one block; two frees of its first life by any two of the owner and
 //   two other threads; then two more lives, each freed rightly by anybody.
 // Order: sequentially consistent, which for one byte is coherence.
 //
-// Proves, when the owner alone files its parcels:
+// A queued block is in an outbox or in the exchange. It leaves these by
+// Dequeue: to its owner's slabs, or (REUSE) to whoever hands it out next.
+//
+// Proves, where no block leaves while the owner is between the load and the
+// store of a free of it (SHORT_FREE):
 //   - no two callers hold the block at once;
 //   - two frees by others in one life: the second finds out by its exchange;
 //   - in the end the double free has been found, whoever it was.
-// With others that file for the owner, or threads without a heap, a free that
-// falls between the owner's load and its store is not found: see the limits.
-// With check_header_on_reuse (hardened, debug) still no two callers hold it.
+// Else, a free that falls between the owner's load and its store is not found:
+// see the limits. With check_header_on_reuse (hardened, debug), and so without
+// REUSE, still no two callers hold it.
 //
-// prove:
-// prove: OTHERS_FILE CHECK_ON_REUSE
+// prove: SHORT_FREE
+// prove: SHORT_FREE REUSE
+// prove: CHECK_ON_REUSE
 // prove: DIRECT CHECK_ON_REUSE
-// limit: OTHERS_FILE
+// limit:
+// limit: REUSE
 // limit: DIRECT
-// mutation: PLAIN_REMOTE_STORE
-// mutation: EXCHANGE_UNCHECKED
-// mutation: FILE_UNCHECKED
-// mutation: OWN_FREE_UNCHECKED
-// mutation: OTHERS_FILE CHECK_ON_REUSE PLAIN_FILING
+// mutation: SHORT_FREE PLAIN_REMOTE_STORE
+// mutation: SHORT_FREE EXCHANGE_UNCHECKED
+// mutation: SHORT_FREE DEQUEUE_UNCHECKED
+// mutation: SHORT_FREE REUSE DEQUEUE_UNCHECKED
+// mutation: SHORT_FREE OWN_FREE_UNCHECKED
+// mutation: CHECK_ON_REUSE PLAIN_DEQUEUE
 // mutation: DIRECT CHECK_ON_REUSE PLAIN_DIRECT
 
 mtype = { FREE, LIVE, QUEUED };
 
 mtype header = LIVE;
 byte loaded = 0;   // how often the block is in the owner's loaded magazine,
-byte behind = 0;   // in what others can reach: magazines behind it, slabs
-byte mailbox = 0;  // and in parcels on their way
+byte behind = 0;   // in what others can reach: slabs, magazines behind it,
+byte queued = 0;   // and in outboxes and the exchange
 bool lock = false; // of the owner's heap
+bool freeing = false;  // the owner is between load and store
 
 bool caught = false;  // a report ends the process
 bool late = false;    // so does what is out of bounds
@@ -81,13 +89,13 @@ inline free_remote(first) {
     :: first && lives == 1 -> passed++; assert(passed <= 1)
     :: else
     fi;
-    mailbox++
+    queued++
   }
 }
 
 // FreeOwn.
 inline free_own(first) {
-  atomic { within_life(first); seen = header };
+  atomic { within_life(first); seen = header; freeing = true };
 #ifndef OWN_FREE_UNCHECKED
   if
   :: seen != LIVE -> report()
@@ -97,44 +105,43 @@ inline free_own(first) {
 #ifdef CHECK_ON_REUSE
   header = QUEUED;  // while it is cleared (hardening.h, HD3)
 #endif
-  header = FREE;
+  atomic { header = FREE; freeing = false };
   loaded++
 }
 
-// Unqueue by the owner, then TryPush.
-inline file_own() {
-  mailbox--;
-  seen = header;
-#ifndef FILE_UNCHECKED
-  if
-  :: seen != QUEUED -> report()
-  :: else
-  fi;
+// Whether a block may leave its outbox now.
+#ifdef SHORT_FREE
+#define LEAVES (queued > 0 && !freeing)
+#else
+#define LEAVES (queued > 0)
 #endif
-  header = FREE;
-  loaded++
-}
 
-// Unqueue for the owner, then PushBehind.
-inline file_for_owner() {
-  mailbox--;
-#if defined(CHECK_ON_REUSE) && !defined(PLAIN_FILING)
+// Dequeue: Queued becomes Free.
+inline dequeue() {
+#if defined(CHECK_ON_REUSE) && !defined(PLAIN_DEQUEUE)
   atomic {
     seen = header;
     if
     :: seen == QUEUED -> header = FREE
     :: else -> report()
     fi
-  };
+  }
 #else
+#ifdef SHORT_FREE
+  atomic {
+#endif
   seen = header;
+#ifndef DEQUEUE_UNCHECKED
   if
   :: seen != QUEUED -> report()
   :: else
   fi;
-  header = FREE;
 #endif
-  behind++
+  header = FREE
+#ifdef SHORT_FREE
+  }
+#endif
+#endif
 }
 
 active proctype Owner() {
@@ -143,12 +150,6 @@ active proctype Owner() {
 end:
     do
     :: atomic { excess > 0 -> excess-- }; free_own(true)
-    :: mailbox > 0 -> LOCK;
-       do
-       :: mailbox > 0 -> file_own()
-       :: else -> break
-       od;
-       UNLOCK
     :: loaded == 0 && behind > 0 -> LOCK; loaded = behind; behind = 0; UNLOCK
     :: loaded > 0 && lives < 3 ->
        lives++;
@@ -174,27 +175,18 @@ end:
     do
     :: atomic { excess > 0 -> excess-- }; free_remote(true)
     :: atomic { holders > 0 -> holders-- }; free_remote(false)
-    od
-  } unless { caught || late }
-}
-
-#ifdef OTHERS_FILE
-// TryDrainForOwner.
-active proctype Drainer() {
-  mtype seen;
-  {
-end:
-    do
-    :: mailbox > 0 -> LOCK;
-       do
-       :: mailbox > 0 -> file_for_owner()
-       :: else -> break
-       od;
-       UNLOCK
-    od
-  } unless { caught || late }
-}
+    :: atomic { LEAVES -> queued-- };  // TryFile
+       LOCK; dequeue(); behind++; UNLOCK
+#ifdef REUSE
+    :: atomic { LEAVES && lives < 3 -> queued-- };  // LoadForeign, then malloc
+       dequeue();
+       lives++;
+       header = LIVE;
+       atomic { holders++; assert(holders <= 1) }
 #endif
+    od
+  } unless { caught || late }
+}
 
 #ifdef DIRECT
 // FreeSlabBlock, by a thread that gets no heap.
