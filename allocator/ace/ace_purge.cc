@@ -22,6 +22,9 @@ constexpr std::uint64_t kShrunkShare = 2;
 constexpr std::uint64_t kMidRunShare = 16;
 constexpr std::uint64_t kSlackFallShare = 16;
 
+// ForgetPeak purges so much.
+constexpr int kForgetSlices = 4;
+
 // Runs of this length are unmapped before others: 16 MiB for one mapping more.
 constexpr FrameIndex kLongRunFrames = 8;
 
@@ -155,6 +158,17 @@ std::uint64_t Ace::SetDecay(std::uint64_t decay_ms) {
   next_trim_ms_.store(memory_.NowMs() + IntervalMs(),
                       std::memory_order_relaxed);
   return before;
+}
+
+void Ace::ForgetPeak() {
+  const FutexLockHolder hold(lock_);
+  peak_units_ = earlier_peak_units_ = granted_units_;
+  // The rest is for the next ones.
+  for (int i = 0; i < kForgetSlices; ++i) {
+    if (ExcessUnits() <= kIgnoredExcessUnits) return;
+    BoundDirty(/*granted=*/0);
+    LetOthersIn();
+  }
 }
 
 std::size_t Ace::PurgeAll() {

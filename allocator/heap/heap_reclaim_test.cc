@@ -86,6 +86,36 @@ TYPED_TEST(HeapReclaimTest, ManyThatLeftKeepNoMoreOfWhatOthersFree) {
   this->heaps_.CheckInvariants();
 }
 
+// What many had that have left is not kept for the next ones: it is purged,
+// though nobody looks at the time.
+TEST(HeapLeaveTest, WhatManyHadGoesBackToTheKernel) {
+  constexpr std::size_t kThreads = 100;
+  constexpr std::size_t kEach = kMiB / (32 * kKiB);
+  std::size_t kept_bytes[2];
+  for (const bool together : {false, true}) {
+    TestHeaps<kRelease> heaps;
+    std::vector<ThreadHeap<kRelease>*> threads;
+    std::vector<std::vector<void*>> blocks;
+    for (std::size_t i = 0; i < kThreads; ++i) {
+      threads.push_back(&heaps.Attach());
+      blocks.push_back(heaps.Allocate(*threads[i], kLarge, kEach));
+      if (together) continue;
+      // One that ends before the next one begins leaves it what it had.
+      heaps.Free(*threads[i], blocks[i]);
+      heaps.registry().Abandon(*threads[i]);
+    }
+    for (std::size_t i = 0; together && i < kThreads; ++i) {
+      heaps.Free(*threads[i], blocks[i]);
+      heaps.registry().Abandon(*threads[i]);
+    }
+    kept_bytes[together] =
+        heaps.memory().mapped_bytes() - heaps.memory().purged_bytes();
+    heaps.CheckInvariants();
+  }
+  // Tables and 4 MiB of slack among it.
+  EXPECT_LE(kept_bytes[true], kept_bytes[false] + 24 * kMiB);
+}
+
 // Threads that are refused at once share what is to be done: none of them takes
 // a heap for given back because another one is going to look at it.
 TYPED_TEST(HeapReclaimTest, ReclaimsAtOnceShareTheHeaps) {

@@ -114,6 +114,11 @@ struct HeapSystem {
   }
   static constexpr std::uint64_t kUncrowded = 8;
   static constexpr std::uint64_t kMostCounted = 1024;
+  // So many that what they had will not be wanted again.
+  bool ManyHaveLeft() const {
+    return abandoned_count.load(std::memory_order_relaxed) >= kManyLeft;
+  }
+  static constexpr std::uint64_t kManyLeft = 32;
   // Of the threads that do not only sleep.
   std::uint8_t CrowdingOfAwake() const {
     return Crowding(

@@ -136,6 +136,7 @@ void ThreadHeap<kConfig>::Leave() {
   FlushIfMuch();
   lock_.Unlock();
   spans_.ReleaseAll(system_->ace);
+  if (system_->ManyHaveLeft()) system_->ace.ForgetPeak();
   TrimExchange(*system_, /*all=*/false);
   Tick();
   CheckIfWanted(kNoClass);
