@@ -244,8 +244,7 @@ class Ace {
   void PrepareAhead();
   // The decay delay, at least 1, from now on; returns what it was.
   std::uint64_t SetDecay(std::uint64_t decay_ms);
-  // What was granted until now does not count as wanted again.
-  void ForgetPeak();
+  void ForgetPeak();  // nothing that was granted will be wanted again
   std::size_t PurgeAll();  // gives all free memory back; returns the bytes
   // Before a call is given up: unmaps what is free, which makes room below all
   // limits; returns the bytes. What is between others only while the zones have
@@ -440,8 +439,7 @@ class Ace {
   std::uint64_t heap_limit_bytes_ = 0;
   HugePages huge_pages_ = HugePages::kOff;
   Prefaulting prefault_ = Prefaulting::kOff;
-  // Slabs granted: from units that may hold old data, from clean ones, after
-  // mapping more.
+  // Slabs granted: from dirty units, from clean ones, after mapping more.
   std::uint64_t kept_slabs_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t clean_slabs_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t new_slabs_ ABSL_GUARDED_BY(lock_) = 0;

@@ -131,7 +131,7 @@ class HeapRegistry {
   }
   HeapHolder<kConfig> holder() { return HeapHolder<kConfig>(system_); }
   // Gives the memory of free magazines back to the kernel; returns the bytes.
-  // With `only_many`, as MetadataPool says.
+  // With `only_many`, as MagazinePool says.
   std::size_t PurgePools(bool only_many) {
     return system_.magazines.Purge(only_many);
   }
@@ -322,7 +322,7 @@ template <const Config& kConfig>
 template <typename Visit>
 constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
   VisitTable(table_, visit);
-  system_.magazines.VisitCounters(Statistic::kMagazinePoolLockWaits, visit);
+  system_.magazines.VisitCounters(visit);
   visit(Statistic::kExchangeLockWaits, system_.exchange.waits_word());
   visit(Statistic::kHeapsAbandoned, system_.abandoned_count);
   visit(Statistic::kHeapsAdopted, adopted_count_);
@@ -331,7 +331,6 @@ constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
 
 template <const Config& kConfig>
 void HeapRegistry<kConfig>::PrepareFork() {
-  system_.magazines.LockPurgeForFork();
   lock_.LockForFork();
   GatedLock::CloseGate();
   const HeapId heaps = count();

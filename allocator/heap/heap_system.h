@@ -16,7 +16,7 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/heap/exchange.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/metadata_pool.h"
+#include "allocator/heap/magazine_pool.h"
 #include "allocator/heap/slab_holes.h"
 
 namespace hakmem {
@@ -62,10 +62,10 @@ struct HeapSystem {
   static constexpr HeapId kTrimmedHeaps = 64;
 
   explicit constexpr HeapSystem(Ace& shared_ace)
-      : ace(shared_ace), magazines(shared_ace.memory(), kMagazineBytes) {}
+      : ace(shared_ace), magazines(shared_ace.memory()) {}
 
   Ace& ace;
-  MetadataPool magazines;
+  MagazinePool magazines;
   Exchange exchange;
   Address heaps = 0;  // heap i lies at heaps + i * sizeof(ThreadHeap)
   // Written by the registry when a heap is made (release), read by whoever

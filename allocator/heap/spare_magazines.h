@@ -22,7 +22,7 @@
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/metadata_pool.h"
+#include "allocator/heap/magazine_pool.h"
 
 namespace hakmem {
 
@@ -49,26 +49,25 @@ class SpareMagazines {
   }
 
   // An empty magazine; 0: no metadata is left.
-  HAK_ALWAYS_INLINE MagazineTop Take(MetadataPool& pool) {
-    if (list_ == nullptr && !TakeBatch(pool)) [[unlikely]]
+  HAK_ALWAYS_INLINE MagazineTop Take(MagazinePool& pool) {
+    if (list_ == 0 && !TakeBatch(pool)) [[unlikely]]
       return 0;
-    MetadataPool::Piece* const piece = list_;
-    list_ = piece->next;
+    const MagazineTop magazine = list_;
+    list_ = MagazineLink(magazine);
     // The next one is read while this one is filled.
-    __builtin_prefetch(list_);
+    __builtin_prefetch(reinterpret_cast<void*>(list_));
     idle_ = std::min(idle_, --count_);
-    return reinterpret_cast<MagazineTop>(piece);
+    return magazine;
   }
 
   // `start` is an empty magazine's, for which there is room.
   void Put(MagazineTop start) {
-    auto* const piece = reinterpret_cast<MetadataPool::Piece*>(start);
-    piece->next = list_;
-    list_ = piece;
+    MagazineLink(start) = list_;
+    list_ = start;
     ++count_;
   }
   // The same; `room` is what is left of the budget.
-  void PutOrGiveBack(MetadataPool& pool, MagazineTop start,
+  void PutOrGiveBack(MagazinePool& pool, MagazineTop start,
                      std::uint64_t room) {
     Put(start);
     if (count_ > kAlwaysKept && room < kMagazineBytes) {
@@ -82,19 +81,20 @@ class SpareMagazines {
   void NoteCome() { ++held_; }
 
   // Gives back what nobody needed since the last Trim.
-  void Trim(MetadataPool& pool) {
+  void Trim(MagazinePool& pool) {
     KeepAtMost(pool, std::max(count_ - idle_, kAlwaysKept));
     idle_ = count_;
   }
 
-  void KeepAtMost(MetadataPool& pool, std::uint32_t kept) {
+  void KeepAtMost(MagazinePool& pool, std::uint32_t kept) {
     if (count_ <= kept) return;
-    MetadataPool::Piece* const first = list_;
-    MetadataPool::Piece* last = first;
+    const MagazineTop first = list_;
+    MagazineTop last = first;
     const std::uint32_t given = count_ - kept;
-    for (std::uint32_t i = 1; i < given; ++i) last = last->next;
-    list_ = last->next;
-    pool.PutList(first, last, given);
+    for (std::uint32_t i = 1; i < given; ++i) last = MagazineLink(last);
+    list_ = MagazineLink(last);
+    MagazineLink(last) = 0;
+    pool.PutList(first);
     count_ = kept;
     idle_ = std::min(idle_, kept);
     held_ -= given;
@@ -102,31 +102,28 @@ class SpareMagazines {
 
   void CheckInvariants() const {
     std::uint32_t listed = 0;
-    for (const MetadataPool::Piece* piece = list_; piece != nullptr;
-         piece = piece->next) {
-      ++listed;
-    }
+    for (MagazineTop top = list_; top != 0; top = MagazineLink(top)) ++listed;
     HAK_CHECK_EQ(listed, count_);  // Y1
     HAK_CHECK_LE(idle_, count_);   // Y1
   }
 
  private:
   // False: no metadata is left.
-  HAK_NOINLINE bool TakeBatch(MetadataPool& pool) {
+  HAK_NOINLINE bool TakeBatch(MagazinePool& pool) {
     const std::uint32_t wanted = std::min(held_ / kBatchShare, kMaxBatch);
     if (wanted > 1) {
       count_ = pool.TakeList(wanted, list_);
     } else {
-      list_ = static_cast<MetadataPool::Piece*>(pool.Take());
-      if (list_ == nullptr) return false;
-      list_->next = nullptr;
+      list_ = pool.Take();
+      if (list_ == 0) return false;
+      MagazineLink(list_) = 0;
       count_ = 1;
     }
     held_ += count_;
     return count_ != 0;
   }
 
-  MetadataPool::Piece* list_ = nullptr;
+  MagazineTop list_ = 0;
   std::uint32_t count_ = 0;
   // The fewest there were since the last Trim: so many nobody needed.
   std::uint32_t idle_ = 0;

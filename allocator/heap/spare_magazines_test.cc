@@ -7,7 +7,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/metadata_pool.h"
+#include "allocator/heap/magazine_pool.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
 
@@ -34,7 +34,7 @@ class SpareMagazinesTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  MetadataPool pool_{memory_, kMagazineBytes};
+  MagazinePool pool_{memory_};
   SpareMagazines spares_;
 };
 

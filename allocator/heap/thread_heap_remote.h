@@ -323,7 +323,7 @@ bool ThreadHeap<kConfig>::PutForeign(SizeClass size_class, void* block) {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::TrimExchange(HeapSystem& system, bool all) {
   const auto put = [&](MagazineTop top) {
-    system.magazines.Put(reinterpret_cast<void*>(MagazineStart(top)));
+    system.magazines.Put(MagazineStart(top));
   };
   for (unsigned i = 0; i < kClassCount && system.exchange.bytes() != 0; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
