@@ -28,8 +28,8 @@ enum class Defect : std::uint8_t {
   kSpanOneUnitLong,
   // A thread that exits keeps its outboxes.
   kOutboxesKeptAtExit,
-  // A heap's slow path lets others in before it is done.
-  kUnlockedEarly,
+  // Blocks are filed into another heap's slabs without its lock.
+  kFiledWithoutLock,
   // A SuperSlab that becomes wholly free stays on its old list, too.
   kFrameOnTwoLists,
   // An option may exceed its maximum by one.
@@ -49,7 +49,7 @@ inline constexpr std::string_view kDefectNames[] = {
     "misaligned_span_is_live",
     "span_one_unit_long",
     "outboxes_kept_at_exit",
-    "unlocked_early",
+    "filed_without_lock",
     "frame_on_two_lists",
     "option_maximum_plus_one",
     "limit_reached_is_exceeded",
@@ -67,6 +67,8 @@ __attribute__((noinline, no_sanitize("coverage"))) inline bool IsPlanted(
     Defect defect) {
   return planted_defect == defect;
 }
+// Not to initialise a const variable with, which is done at compile time where
+// that is possible, and then without defects.
 constexpr bool PlantedDefect(Defect defect) {
   return !std::is_constant_evaluated() && IsPlanted(defect);
 }

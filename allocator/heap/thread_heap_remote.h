@@ -22,6 +22,7 @@
 #include <cstdint>
 
 #include "allocator/base/check.h"
+#include "allocator/base/planted_defect.h"
 #include "allocator/base/relaxed.h"
 #include "allocator/heap/thread_heap_class.h"
 #include "allocator/reports/fatal.h"
@@ -270,17 +271,20 @@ std::uint32_t ThreadHeap<kConfig>::FileHome(const HeapSystem& system,
 // go back to ACE where the owner has not been here since the last time.
 template <const Config& kConfig>
 bool ThreadHeap<kConfig>::TryFile(SizeClass size_class, void** blocks,
-                                  std::uint32_t count, bool wait) {
-  if (wait) {
+                                  std::uint32_t count,
+                                  bool wait) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  // Not const, which would be evaluated at compile time.
+  bool locks = !PlantedDefect(Defect::kFiledWithoutLock);
+  if (locks && wait) {
     lock_.Lock();
-  } else if (!lock_.TryLock()) {
+  } else if (locks && !lock_.TryLock()) {
     return false;
   }
   NoteTouched();
   PutBack(size_class, blocks, Dequeue(size_class, blocks, count));
   if (abandoned() || slow_paths_ == filed_at_) slabs_.ReleaseEmpty(size_class);
   filed_at_ = slow_paths_;
-  lock_.Unlock();
+  if (locks) lock_.Unlock();
   return true;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "allocator/base/check.h"
-#include "allocator/base/planted_defect.h"
 #include "allocator/heap/heap_holder.h"
 #include "allocator/heap/thread_heap_class.h"
 #include "allocator/reports/fatal.h"
@@ -225,8 +224,8 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
 }
 
 template <const Config& kConfig>
-void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class, Refusal& refusal)
-    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class,
+                                        Refusal& refusal) {
   lock_.Lock();
   const bool send = BeginSlowPath();
   // So that the countdown does not end in Refill, nor soon after: this path
@@ -237,9 +236,8 @@ void* ThreadHeap<kConfig>::AllocateSlow(SizeClass size_class, Refusal& refusal)
     calls = sample_gaps_.Rewind(size_class, allocations.left(), calls);
   }
   allocations.Wind(calls);
-  if (PlantedDefect(Defect::kUnlockedEarly)) lock_.Unlock();
   void* block = Refill(size_class, refusal);
-  if (!PlantedDefect(Defect::kUnlockedEarly)) lock_.Unlock();
+  lock_.Unlock();
   EndSlowPath(send);
   CheckIfWanted(size_class);
   return block;
