@@ -29,7 +29,7 @@ struct Options : HeapOptions {
   char stats[kMaxOptionPathBytes] = "";
   // 0 or 1.
   std::uint64_t stats_at_signals = 0;
-  // 0 or 1.
+  // 0: none. 1: beside a second thread of the program. 2: in any case.
   std::uint64_t background = 0;
   // 0 or 1.
   std::uint64_t control = 0;
@@ -151,13 +151,16 @@ inline constexpr OptionRow kOptionRows[] = {
     {"HAKMEM_DECAY_MS", OptionType::kNumber, "milliseconds",
      "How long freed memory is kept before it goes back to the kernel.",
      &Options::decay_ms, nullptr, 0, 24ULL * 3600 * 1000},
-    {"HAKMEM_BACKGROUND", OptionType::kFlag, "",
+    {"HAKMEM_BACKGROUND", OptionType::kNumber, "",
      "A thread of hakmem's own gives idle memory back while the program "
      "sleeps, and has memory mapped ahead of demand: as much as was taken "
      "lately, up to 64 MiB for small and 64 MiB for other blocks. With "
      "HAKMEM_PREFAULT it has pages, too, within the bound on idle memory. The "
-     "hardened and debug variants look for damaged blocks meanwhile.",
-     &Options::background, nullptr, 0, 1},
+     "hardened and debug variants look for damaged blocks meanwhile. 1: it "
+     "starts when a second thread of the program allocates. 2: it starts at "
+     "once, also in a program of one thread, which then cannot enter a user "
+     "namespace by unshare or setns.",
+     &Options::background, nullptr, 0, 2},
     {"HAKMEM_CONTROL", OptionType::kFlag, "",
      "Who may trace the process may have it give memory back and set its decay "
      "delay, by hakmem purge and hakmem option (docs/statistics.md).",

@@ -1,6 +1,7 @@
 #include "allocator/frontend/background.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "allocator/base/raw_print.h"
@@ -17,6 +18,11 @@ namespace hakmem {
 namespace {
 
 constexpr std::uint64_t kShortestSleepMs = 10;
+constexpr std::uint64_t kWithThreads = 1;  // HAKMEM_BACKGROUND
+constexpr std::uint64_t kAlways = 2;
+
+// Set by who starts the thread, cleared in a forked child.
+constinit std::atomic<bool> g_started{false};
 
 // Twice in a decay delay, as often as ACE trims. Damage is told of once: a
 // program that goes on after it has it for good.
@@ -40,11 +46,24 @@ bool AreHelpersWanted() {
 }
 
 void WantBackgroundThread() {
-  if (CurrentOptions().background != 0)
+  if (CurrentOptions().background == kAlways)
     WantSlowWork(SlowWork::kBackgroundThread);
 }
 
+void NoteAttachedThread() {
+  if (CurrentOptions().background == kWithThreads &&
+      !g_started.load(std::memory_order_relaxed) && !MayBeFirstThread()) {
+    WantSlowWork(SlowWork::kBackgroundThread);
+  }
+}
+
+void ForgetBackgroundThread() {
+  TakeSlowWork(SlowWork::kBackgroundThread);
+  g_started.store(false, std::memory_order_relaxed);
+}
+
 void StartBackgroundThread() {
+  if (g_started.exchange(true, std::memory_order_relaxed)) return;
   const int error = StartHelperThread(&Run);
   if (error == 0) return;
   RawPrinter warning;

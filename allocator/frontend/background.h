@@ -1,10 +1,10 @@
-// The helper thread of HAKMEM_BACKGROUND=1: gives idle memory back also while
+// The helper thread of HAKMEM_BACKGROUND: gives idle memory back also while
 // every thread of the program sleeps, maps memory ahead of demand, and in
 // variants that keep bounds looks for damaged blocks.
 //
-// Owns: nothing. Called by: the process's hooks and slow paths (slow_work.h).
-// Thread-safety: any thread; StartBackgroundThread with no lock held, because
-// libc allocates while it makes a thread.
+// Owns: whether there is one. Called by: the process's hooks and slow paths
+// (slow_work.h). Thread-safety: any thread; StartBackgroundThread with no lock
+// held, because libc allocates while it makes a thread.
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_BACKGROUND_H_
 #define HAKMEM_ALLOCATOR_FRONTEND_BACKGROUND_H_
 
@@ -16,9 +16,17 @@ namespace hakmem {
 // a trace.
 bool AreHelpersWanted();
 
-// Once libc can make threads, and again in a forked child: the next slow path
-// of malloc starts the thread, so that a child that execs at once has none.
+// Each of these may have the next slow path of malloc start the thread, so that
+// a child that execs at once has none.
+// 1. Once libc can make threads, and again in a forked child: with
+//    HAKMEM_BACKGROUND=2.
 void WantBackgroundThread();
+// 2. A thread has got its heap: with HAKMEM_BACKGROUND=1, unless it is the
+//    first. What a kernel lets only a process of one thread do succeeds.
+void NoteAttachedThread();
+
+// In the child of a fork, which has no helpers.
+void ForgetBackgroundThread();
 
 HAK_COLD void StartBackgroundThread();
 

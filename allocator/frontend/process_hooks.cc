@@ -93,6 +93,7 @@ void ChildAfterFork() {
   ResetFailureHandlerAfterFork();
   ReportText::ResetAfterFork();
   ForgetHelpersAfterFork();
+  ForgetBackgroundThread();
   CurrentProductHooks().child_after_fork();
   WantBackgroundThread();
   RestoreSignals(signals);
@@ -134,6 +135,7 @@ FutexLock& ForkRegistration() { return g_registration; }
 
 void OnThreadAttached() {
   InstallForkHooksOnce();
+  NoteAttachedThread();
   switch (InstallThreadExitHook(&OnThreadExit)) {
     case HookState::kInstalled:
       return Arm();

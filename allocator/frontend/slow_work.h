@@ -28,6 +28,8 @@ extern std::atomic<std::uint8_t> g_slow_work;
 }  // namespace internal
 
 void WantSlowWork(SlowWork work);
+// Withdraws it. Whether it was wanted.
+bool TakeSlowWork(SlowWork work);
 
 HAK_COLD void DoSlowWork();
 

@@ -36,6 +36,8 @@ void* Run(void* argument) {
   return nullptr;
 }
 
+}  // namespace
+
 // Where a filter of system calls refuses thread ids, /proc tells, or nobody.
 bool MayBeFirstThread() {
   const int thread_id = ThreadId();
@@ -51,8 +53,6 @@ bool MayBeFirstThread() {
   thread.remove_prefix(thread.rfind('/') + 1);
   return process == thread;
 }
-
-}  // namespace
 
 int StartHelperThread(void (*body)()) {
   const ErrnoGuard guard;

@@ -21,6 +21,8 @@ int StartHelperThread(void (*body)());
 // thread has come to NoteThreadExit nobody is asked; without /proc it is true
 // from then on.
 bool OnlyHelpersAreLeft();
+// Whether this thread may be the process's first one: it is, or nobody tells.
+bool MayBeFirstThread();
 // A thread of the program's exits.
 void NoteThreadExit();
 // In the child of a fork, which has no helpers.

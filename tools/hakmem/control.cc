@@ -115,7 +115,7 @@ absl::Status Control::AwaitDone(std::uint64_t request,
       return absl::DeadlineExceededError(absl::StrCat(
           image_.Who(),
           " has not obeyed yet: it looks for commands when a call of malloc "
-          "leaves the hot path, and with HAKMEM_BACKGROUND=1 twice in a decay "
+          "leaves the hot path, and with HAKMEM_BACKGROUND twice in a decay "
           "delay, too"));
     }
     absl::SleepFor(kPause);

@@ -82,7 +82,7 @@ class ControlTest(PlantedProcessTest):
         self.assertLess(self.cached(process), 8 * MIB)
 
     def test_the_helper_thread_obeys(self):
-        process = self.start(PROGRAM, "hold", "peak", HAKMEM_BACKGROUND="1", HAKMEM_DECAY_MS="100")
+        process = self.start(PROGRAM, "hold", "peak", HAKMEM_BACKGROUND="2", HAKMEM_DECAY_MS="100")
         self.hakmem("purge", process.pid)
 
     def test_says_what_is_wrong(self):

@@ -270,7 +270,7 @@ TEST(Options, BackgroundGivesMemoryBackByItself) {
   HAKMEM_ONLY_ON_HAKMEM();
   const ChildResult child =
       RunChild({.test = "Options.DISABLED_BurstGoesBackByItself",
-                .environment = {"HAKMEM_BACKGROUND=1", "HAKMEM_DECAY_MS=50"}});
+                .environment = {"HAKMEM_BACKGROUND=2", "HAKMEM_DECAY_MS=50"}});
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
@@ -292,7 +292,7 @@ TEST(Options, BackgroundFindsDamage) {
   if (variant != "hardened" && variant != "debug") return;
   const ChildResult child =
       RunChild({.test = "Options.DISABLED_SleepsWithADamagedBlock",
-                .environment = {"HAKMEM_BACKGROUND=1", "HAKMEM_DECAY_MS=50"}});
+                .environment = {"HAKMEM_BACKGROUND=2", "HAKMEM_DECAY_MS=50"}});
   EXPECT_TRUE(WIFSIGNALED(child.wait_status) &&
               WTERMSIG(child.wait_status) == SIGABRT)
       << child.output;

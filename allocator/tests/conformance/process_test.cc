@@ -105,7 +105,7 @@ TEST(Process, EndsWithItsLastThread) {
   const std::string trace = folder != nullptr ? folder : "/tmp";
   for (const std::vector<std::string>& environment :
        {std::vector<std::string>{},
-        {"HAKMEM_BACKGROUND=1", "HAKMEM_DECAY_MS=50"},
+        {"HAKMEM_BACKGROUND=2", "HAKMEM_DECAY_MS=50"},
         {"HAKMEM_TRACE=" + trace + "/last_thread.%p"}}) {
     const ChildResult child =
         RunChild({.test = "Process.DISABLED_FirstThreadEndsBeforeTheLast",

@@ -14,7 +14,7 @@ import sys
 FILTERS = ["none", "service", "later", "memory"]
 OPTIONS = [
     {},
-    {"HAKMEM_BACKGROUND": "1", "HAKMEM_DECAY_MS": "20"},
+    {"HAKMEM_BACKGROUND": "2", "HAKMEM_DECAY_MS": "20"},
     {"HAKMEM_GUARD_SAMPLE": "50", "HAKMEM_CRASH_REPORT": "1"},
     {"HAKMEM_HUGE_PAGES": "on", "HAKMEM_PREFAULT": "populate"},
     {"HAKMEM_STATS": "/dev/null"},
