@@ -31,8 +31,9 @@ constexpr int kWritable = PROT_READ | PROT_WRITE;
 // MADV_DONTNEED_LOCKED, which older headers lack; kernels before Linux 5.18,
 // too.
 constexpr int kDontNeedLocked = 24;
-// MADV_POPULATE_WRITE, likewise.
+// MADV_POPULATE_WRITE, likewise; MADV_COLD, of Linux 5.4.
 constexpr int kPopulateWrite = 23;
+constexpr int kCold = 20;
 constexpr std::string_view kLockedMemory =
     "hakmem: memory is locked (mlockall), and this kernel (before Linux 5.18) "
     "takes none of it back: what is freed stays in memory\n";
@@ -65,6 +66,11 @@ int Advise(Address address, std::size_t bytes, int advice) {
 // Whether all of it is; this advice changes nothing.
 bool IsMapped(Address address, std::size_t bytes) {
   return Advise(address, bytes, MADV_NORMAL) == 0;
+}
+
+// Of one page, or nobody tells: this advice is refused there alone.
+bool IsLocked(Address page, std::size_t bytes) {
+  return Advise(page, bytes, kCold) == EINVAL;
 }
 
 int SetAccess(Address address, std::size_t bytes, int protection) {
@@ -276,14 +282,34 @@ bool LinuxVirtualMemory::TakesPagesBack() {
   return taking == Taking::kPages;
 }
 
+// Whether the program has locked all that it had (a page of ours tells), or all
+// that it maps.
+bool LinuxVirtualMemory::MayAllBeLocked() {
+  const std::size_t bytes = PageBytes();
+  if (IsLocked(RoundDown<Address>(reinterpret_cast<Address>(this), bytes),
+               bytes)) {
+    return true;
+  }
+  const long got = Map(0, bytes, 0, kWritable);
+  if (ErrorOf(got) != 0) return true;
+  const bool locked = IsLocked(static_cast<Address>(got), bytes);
+  hakmem::Unmap(static_cast<Address>(got), bytes);
+  return locked;
+}
+
+// The program's locks of single blocks (mlock) end with the blocks, or they
+// would count against its limit for ever; not what mlockall promises. A filter
+// may kill for munlock.
 VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   if (!TakesPagesBack()) return {.error_number = EOPNOTSUPP};
-  const int error = AdviseAndTell(address, bytes, MADV_DONTNEED);
-  // Pages that the program has locked (mlockall) go back only so.
-  if (error != EINVAL || Advise(address, bytes, kDontNeedLocked) == 0) {
-    return {.error_number = error == EINVAL ? 0 : error};
+  int error = AdviseAndTell(address, bytes, MADV_DONTNEED);
+  if (error != EINVAL) return {.error_number = error};
+  if (!IsFilterNoted() && !MayAllBeLocked() &&
+      ErrorOf(SystemCall(SYS_munlock, address, bytes)) == 0) {
+    error = Advise(address, bytes, MADV_DONTNEED);
   }
-  if (!IsFilterNoted() &&
+  if (error == EINVAL) error = Advise(address, bytes, kDontNeedLocked);
+  if (error == EINVAL && !IsFilterNoted() &&
       !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
     WriteOnce(StandardError(), kLockedMemory);
   }

@@ -56,6 +56,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
   Telling WhatTells();
   bool TakesPagesBack();
+  bool MayAllBeLocked();
   bool IsRefusedByOrder();
   VmStatus MapNew(Address address, std::size_t bytes, int protection);
   VmStatus ReadPageMap(Address address, std::size_t bytes, std::uint64_t wanted,

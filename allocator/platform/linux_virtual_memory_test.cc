@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -194,8 +195,8 @@ TEST_F(LinuxVirtualMemoryTest, PurgedPagesReadAsZero) {
   EXPECT_EQ(memory_.Purge(Page(8), page_).error_number, ENOMEM);
 }
 
-// As by mlockall: MADV_DONTNEED alone is refused.
-TEST_F(LinuxVirtualMemoryTest, LockedPagesGoBack) {
+// MADV_DONTNEED alone is refused.
+TEST_F(LinuxVirtualMemoryTest, LockedPagesGoBackUnlocked) {
   ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
   Fill(0, 3, 7);
   auto* const locked = reinterpret_cast<void*>(Page(1));
@@ -206,10 +207,38 @@ TEST_F(LinuxVirtualMemoryTest, LockedPagesGoBack) {
   }
   ASSERT_NE(madvise(locked, page_, MADV_DONTNEED), 0);
   errno = kErrno;
-  const VmStatus status = memory_.Purge(Page(0), 3 * page_);
-  if (status.error_number == EINVAL) GTEST_SKIP() << "Linux before 5.18";
-  EXPECT_TRUE(status.ok());
+  EXPECT_TRUE(memory_.Purge(Page(0), 3 * page_).ok());
   EXPECT_TRUE(Holds(0, 3, 0));
+  EXPECT_EQ(madvise(locked, page_, MADV_DONTNEED), 0);
+}
+
+// In a child: what becomes of a page that the program has not locked by itself.
+TEST_F(LinuxVirtualMemoryTest, WhatMlockallLocksGoesBackLocked) {
+  enum : int { kGoesBackLocked, kStays, kIsUnlocked, kMayNotLock, kOldKernel };
+  for (const int which : {MCL_CURRENT, MCL_FUTURE}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto lock = [which] {
+        if (syscall(SYS_mlockall, which) != 0) _exit(kMayNotLock);
+      };
+      if (which == MCL_FUTURE) lock();
+      if (!memory_.MapAt(Page(0), page_).ok()) _exit(kMayNotLock);
+      Fill(0, 1, 7);
+      if (which == MCL_CURRENT) lock();
+      const VmStatus status = memory_.Purge(Page(0), page_);
+      if (status.error_number == EINVAL) _exit(kOldKernel);
+      if (!status.ok() || !Holds(0, 1, 0)) _exit(kStays);
+      _exit(madvise(At(0), page_, MADV_DONTNEED) == 0 ? kIsUnlocked
+                                                      : kGoesBackLocked);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) >= kMayNotLock) {
+      GTEST_SKIP() << "mlockall is not allowed here, or Linux before 5.18";
+    }
+    EXPECT_EQ(WEXITSTATUS(status), kGoesBackLocked) << which;
+  }
 }
 
 TEST_F(LinuxVirtualMemoryTest, PopulatedPagesKeepTheirBytes) {

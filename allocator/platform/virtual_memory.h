@@ -85,6 +85,8 @@ class VirtualMemory {
   virtual VmStatus Unmap(Address address, std::size_t bytes) = 0;
 
   // Gives the pages of a mapped range back; it stays mapped and reads as zero.
+  // Pages of it that the program has locked are locked no more, unless it has
+  // locked all of its memory.
   virtual VmStatus Purge(Address address, std::size_t bytes) = 0;
 
   // Asks for huge pages in a mapped range, when it is touched. A wish: the

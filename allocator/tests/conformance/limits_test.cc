@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -238,6 +239,43 @@ TEST(Limits, NearlyNoMappingsLeft) {
   EXPECT_TRUE(ExitedWithZero(child.wait_status))
       << "status " << child.wait_status << "\n"
       << child.output;
+}
+
+// KiB that the process has locked.
+long LockedKib() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  long kib = -1;
+  while (status >> word && word != "VmLck:") continue;
+  status >> kib;
+  return kib;
+}
+
+// Blocks that a program locks and frees without munlock count against
+// RLIMIT_MEMLOCK no longer than they have memory.
+TEST(Limits, DISABLED_FreedWhileLocked) {
+  const long before = LockedKib();
+  for (const std::size_t size : {100, 5000, 200000}) {
+    void* blocks[20];
+    for (void*& block : blocks) {
+      block = malloc(size);
+      FillBlock(block, size, 1);
+      if (mlock(block, size) == 0) continue;
+      std::printf("nothing may be locked here\n");
+      _exit(0);
+    }
+    for (void* block : blocks) free(block);
+  }
+  HAKMEM_REQUIRE(LockedKib() > before + 3000);
+  malloc_trim(0);
+  // Pages that a live block shares stay.
+  HAKMEM_REQUIRE(LockedKib() <= before + 64);
+}
+
+TEST(Limits, FreedMemoryIsLockedNoMore) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  const ChildResult child = RunChild({"Limits.DISABLED_FreedWhileLocked"});
+  EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
 }
 
 }  // namespace
