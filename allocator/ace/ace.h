@@ -402,7 +402,7 @@ class Ace {
     bool all;                // everything that is dirty
   };
   Idle StartInterval(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t PurgePartsOfHuge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t PurgeRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t PurgeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
 

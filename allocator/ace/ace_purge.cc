@@ -83,13 +83,16 @@ std::size_t Ace::PurgeAllLocked() {
   return bytes;
 }
 
-// Gives back those of both zones.
-std::size_t Ace::PurgePartsOfHuge() {
+// Parts of huge pages, and the descriptors of what is free.
+std::size_t Ace::PurgeRest() {
   std::size_t purged_bytes = 0;
   for (ZoneStock& stock : stocks_) {
     for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
       purged_bytes +=
           stock.pool.PurgePartsOfHuge(memory_, kPurgeSliceUnits, next);
+    }
+    for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
+      stock.pool.PurgeDescriptors(memory_, next);
     }
   }
   return purged_bytes;
@@ -146,7 +149,7 @@ bool Ace::Tick() {
   for (const StockIndex index : {kFine, kCoarse}) {
     stocks_[index].pool.Purge(memory_, idle.units[index]);
   }
-  if (idle.all) PurgePartsOfHuge();
+  if (idle.all) PurgeRest();
   lock_.Unlock();
   return true;
 }
@@ -177,7 +180,7 @@ std::size_t Ace::PurgeAll() {
   for (ZoneStock& stock : stocks_) {
     bytes += stock.pool.Purge(memory_, stock.pool.dirty_units());
   }
-  return bytes + PurgePartsOfHuge();
+  return bytes + PurgeRest();
 }
 
 // Where memory is short, nothing rests.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -104,13 +105,37 @@ TEST_F(AceSupplyTest, AllMemoryGoesBackInSlices) {
   EXPECT_EQ(ace_->PurgeAll(), 0U);
 }
 
+// The tables that only slabs and spans read.
+TEST_F(AceSupplyTest, IdleDescriptorsGoBack) {
+  const Zone& coarse = ace_->region().coarse();
+  const std::size_t page_bytes = memory_.PageBytes();
+  const auto are_purged = [&](UnitIndex end) {
+    const Address from = RoundUp(
+        reinterpret_cast<Address>(coarse.UnitDescriptor(0)), page_bytes);
+    const Address to = RoundDown(
+        reinterpret_cast<Address>(coarse.UnitDescriptor(end)), page_bytes);
+    return from < to && memory_.IsPurged(from, to - from);
+  };
+  const UnitIndex end = 64 * kMiB / kUnitBytes;
+  Burst(64 * kMiB);
+  memory_.AdvanceMs(1000);
+  EXPECT_TRUE(ace_->Tick());
+  EXPECT_TRUE(are_purged(end));
+  memory_.ForgetPurges();
+  Burst(64 * kMiB);
+  EXPECT_FALSE(are_purged(end));
+  ace_->PurgeAll();
+  EXPECT_TRUE(are_purged(end));
+}
+
 TEST_F(AceSupplyTest, ARefusedSliceEndsThePurge) {
   Burst(64 * kMiB);
   // The second slice: the first one's calls are for units and their headers.
   memory_.RefuseCall(3, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
                      VmCall::kPurge);
   EXPECT_LT(ace_->PurgeAll(), 64 * kMiB);
-  EXPECT_EQ(memory_.refused(), 1U);
+  // The slice, and descriptors of what the first one has left clean.
+  EXPECT_EQ(memory_.refused(), 2U);
   memory_.RefuseNothing();
   EXPECT_GT(ace_->PurgeAll(), 0U);
   EXPECT_EQ(Snapshot().cached_bytes, 0U);

@@ -55,6 +55,7 @@ void UnitPool::TakeUnits(FrameIndex frame, std::uint32_t mask) {
   SuperSlab& slab = zone_.super_slab(frame);
   HAK_CHECK_EQ(slab.free_units & mask, mask);
   slab.free_units &= ~mask;
+  slab.described = true;
   free_units_ -= static_cast<unsigned>(std::popcount(mask));
   ClearDirty(frame, mask);
 }
@@ -150,6 +151,7 @@ void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask,
   free_units_ += static_cast<unsigned>(std::popcount(mask));
   if (dirty) MarkDirty(frame, mask);
   if (slab.free_units == kAllUnits) {
+    has_idle_descriptors_ |= slab.described;
     if (!PlantedDefect(Defect::kFrameOnTwoLists)) RemoveList(frame);
     AddRun(frame, 1);
   } else {

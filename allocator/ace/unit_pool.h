@@ -53,6 +53,7 @@
 #include <limits>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/compiler.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/statistics/statistics_tables.h"
@@ -195,6 +196,10 @@ class UnitPool {
                                FrameIndex& next);
   // Gives all dirty memory back.
   std::size_t PurgeAll(VirtualMemory& memory);
+  // Gives back the descriptors of units whose SuperSlabs are wholly free and
+  // clean, some at a time, from the frame `next` on; then it is where to go on,
+  // kNoFrame: there are no more. Such units' headers are zero.
+  HAK_COLD void PurgeDescriptors(VirtualMemory& memory, FrameIndex& next);
   // How many units of those that Purge gives back nobody has asked for since
   // StartInterval: the fewest there were. (The working set of Bonwick's depot,
   // "Magazines and Vmem", USENIX 2001, section 3.4.)
@@ -353,8 +358,11 @@ class UnitPool {
   void StartMapping(UnitIndex unit);
   std::size_t PurgeFrame(VirtualMemory& memory, FrameIndex frame,
                          std::uint64_t units, bool& refused);
-  unsigned PurgeTables(VirtualMemory& memory, UnitIndex first,
-                       std::uint32_t units) const;
+  bool PurgeTables(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
+                   unsigned& calls) const;
+  HAK_COLD bool PurgeDescriptorsOf(VirtualMemory& memory, UnitIndex first,
+                                   std::uint32_t units, unsigned& calls) const;
+  bool IsCleanFrame(FrameIndex frame) const;
   unsigned PurgeEdges(VirtualMemory& memory, UnitIndex first,
                       std::uint32_t units) const;
   void DropDirty(VirtualMemory& memory, UnitIndex first, std::uint32_t units);
@@ -377,6 +385,8 @@ class UnitPool {
   std::uint32_t huge_runs_ = 0;
   FrameIndex split_frames_ = 0;
   bool splits_huge_ = false;
+  // A described SuperSlab has become wholly free since they last went back.
+  bool has_idle_descriptors_ = false;
   std::uint64_t free_units_ = 0;
   std::uint64_t kept_units_ = 0;
   std::uint64_t dirty_units_ = 0;

@@ -47,7 +47,9 @@ void UnitPool::DropDirty(VirtualMemory& memory, UnitIndex first,
   const std::uint32_t mask = BitRun32(UnitInFrame(first), units);
   if ((zone_.super_slab(frame).dirty_units & mask) == 0) return;
   ClearDirty(frame, mask);
-  purge_calls_ += PurgeTables(memory, first, units);
+  unsigned calls = 0;
+  PurgeTables(memory, first, units, calls);
+  purge_calls_ += calls;
   purge_calls_ += PurgeEdges(memory, first, units);
 }
 

@@ -7,7 +7,6 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/probe.h"
-#include "allocator/superslab/region.h"
 
 namespace hakmem {
 namespace {
@@ -150,68 +149,6 @@ void UnitPool::EndPurgesAfterFork() {
   }
 }
 
-// The pages of the headers' and the bounds' tables that belong to these units
-// alone go too; each is 1/16 of the memory in the fine zone. Returns the calls
-// made.
-unsigned UnitPool::PurgeTables(VirtualMemory& memory, UnitIndex first,
-                               std::uint32_t units) const {
-  const Address page_bytes = memory.PageBytes();
-  unsigned calls = 0;
-  for (const Address begin :
-       {reinterpret_cast<Address>(zone_.UnitHeaders(first)),
-        zone_.UnitBounds(first)}) {
-    const Address from = RoundUp(begin, page_bytes);
-    const Address to =
-        RoundDown(begin + units * zone_.UnitHeaderBytes(), page_bytes);
-    if (begin == 0 || from >= to) continue;
-    memory.Purge(from, to - from);
-    ++calls;
-  }
-  return calls;
-}
-
-// Nobody's, with nothing in it that is wanted.
-bool UnitPool::IsClean(UnitIndex unit) const {
-  const FrameIndex frame = FrameOfUnit(unit);
-  if (frame >= zone_.frame_count()) return true;
-  const SuperSlab& slab = zone_.super_slab(frame);
-  const std::uint32_t clean =
-      (slab.free_units | slab.kept_units | zone_.UnmappedUnits(frame)) &
-      ~(slab.dirty_units | slab.purging_units);
-  return (clean >> UnitInFrame(unit) & 1) != 0;
-}
-
-// The pages that clean units share with neighbours go as soon as these are
-// clean, too: where units become free one by one, no page is one unit's alone.
-// Under the lock, so that nobody is granted a neighbour meanwhile. In the
-// coarse zone a page is of many units, and there is little to be had.
-unsigned UnitPool::PurgeEdges(VirtualMemory& memory, UnitIndex first,
-                              std::uint32_t units) const {
-  if (zone_.granule_shift() != kFineGranuleShift) return 0;
-  const Address page_bytes = memory.PageBytes();
-  const Address unit_bytes = zone_.UnitHeaderBytes();
-  unsigned calls = 0;
-  for (const Address table :
-       {reinterpret_cast<Address>(zone_.UnitHeaders(0)), zone_.UnitBounds(0)}) {
-    if (table == 0) continue;
-    Address last_page = 0;
-    for (const UnitIndex edge : {first, first + units}) {
-      const Address at = table + edge * unit_bytes;
-      const Address page = RoundDown(at, page_bytes);
-      if (page == at || page == last_page) continue;
-      last_page = page;
-      const Address from = std::max(page, table) - table;
-      const Address to = page + page_bytes - table;
-      auto unit = static_cast<UnitIndex>(from / unit_bytes);
-      while (unit * unit_bytes < to && IsClean(unit)) ++unit;
-      if (unit * unit_bytes < to) continue;
-      memory.Purge(page, page_bytes);
-      ++calls;
-    }
-  }
-  return calls;
-}
-
 bool UnitPool::IsToRenew(const DirtyRun& run) const {
   bool moved = false;
   ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
@@ -264,7 +201,7 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
       purged = memory.Purge(zone_.UnitAddress(run.first), bytes).ok();
     }
     if (purged) {
-      calls += PurgeTables(memory, run.first, run.units);
+      PurgeTables(memory, run.first, run.units, calls);
       HAK_PROBE2(purge, zone_.UnitAddress(run.first), bytes);
     }
   }

@@ -77,7 +77,8 @@ struct SuperSlab {
   std::uint32_t run_frames;  // at both ends of a run of wholly free frames
   std::uint8_t list;
   Presence presence;
-  bool on_dirty_list;
+  bool on_dirty_list : 1;
+  bool described : 1;  // units were taken since their descriptors went back
   bool huge : 1;   // huge pages are asked for, whenever it is mapped
   bool split : 1;  // but not now: a part was given back
   std::uint8_t hole_slabs : 6;  // slabs in it of which a part was

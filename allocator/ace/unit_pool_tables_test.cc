@@ -1,0 +1,205 @@
+// UnitPool: what it gives back of a fine zone's tables.
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "allocator/ace/unit_pool.h"
+#include "allocator/base/bits.h"
+#include "allocator/base/units.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/slab/slab.h"
+#include "allocator/superslab/region.h"
+#include "allocator/superslab/zone.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr FrameIndex kFrames = 400;
+constexpr std::uint32_t kAllOfOne = kUnitsPerSuperSlab;
+// Of one page, two of which lie at the ends of a run.
+constexpr unsigned kFewUnits = 8;
+
+// In the fine zone, where a unit's part of each table is a page long and begins
+// within one.
+class FinePoolTest : public testing::Test {
+ protected:
+  FinePoolTest() {
+    zone_.KeepBounds();
+    const Address base = memory_.RegionRange().begin;
+    const Address next = base + (kFrames + 1) * kSuperSlabBytes;
+    const Address tables[] = {next, next + kGiB, next + 2 * kGiB,
+                              next + 3 * kGiB};
+    zone_.Place(base, kFrames, tables, memory_.PageBytes());
+    const Zone::Extension extension = zone_.Extend(memory_, 2);
+    pool_.AddFrames(extension.first, extension.frames);
+    for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+      EXPECT_EQ(pool_.Grant(1, 1).first, unit);
+      *zone_.UnitHeaders(unit) = 1;
+    }
+  }
+  void ReleaseAndPurge(UnitIndex unit) {
+    pool_.Release(unit, 1, /*dirty=*/true);
+    EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+    pool_.CheckInvariants();
+  }
+  // Whether all pages are purged that have a byte of the unit's part.
+  bool IsPurged(Address begin) {
+    const std::size_t page_bytes = memory_.PageBytes();
+    const Address from = RoundDown(begin, page_bytes);
+    const Address to = RoundUp(begin + zone_.UnitHeaderBytes(), page_bytes);
+    return memory_.IsPurged(from, to - from);
+  }
+  bool AreTablesPurged(UnitIndex unit) {
+    return IsPurged(reinterpret_cast<Address>(zone_.UnitHeaders(unit))) &&
+           IsPurged(zone_.UnitBounds(unit));
+  }
+
+  // What a SuperSlab's blocks have left in the tables.
+  void Write(FrameIndex frame) {
+    const UnitIndex first = FirstUnitOfFrame(frame);
+    for (UnitIndex unit = first; unit < first + kAllOfOne; ++unit) {
+      std::memset(zone_.UnitHeaders(unit), 1, zone_.UnitHeaderBytes());
+      DescriptorOf(zone_, unit).header_extent =
+          static_cast<std::uint32_t>(zone_.UnitHeaderBytes());
+    }
+  }
+  // SuperSlabs that others follow, but for the last one, are released and
+  // purged.
+  void UseAndPurge(FrameIndex frames) {
+    const Zone::Extension extension = zone_.Extend(memory_, frames);
+    pool_.AddFrames(extension.first, extension.frames);
+    for (FrameIndex frame = 2; frame < 2 + frames; ++frame) {
+      ASSERT_TRUE(pool_.GrantAt(FirstUnitOfFrame(frame), kAllOfOne));
+      Write(frame);
+    }
+    pool_.Release(FirstUnitOfFrame(2), (frames - 1) * kAllOfOne, true);
+    pool_.Purge(memory_, frames * kAllOfOne);
+  }
+  void PurgeDescriptors() {
+    for (FrameIndex next = 0; next != kNoFrame;) {
+      pool_.PurgeDescriptors(memory_, next);
+    }
+    pool_.CheckInvariants();
+  }
+  // How many units' descriptors have gone; no header is left of theirs.
+  unsigned CountGone() {
+    unsigned gone = 0;
+    const UnitIndex end = FirstUnitOfFrame(zone_.frame_count());
+    for (UnitIndex unit = FirstUnitOfFrame(2); unit < end; ++unit) {
+      if (DescriptorOf(zone_, unit).header_extent != 0) continue;
+      ++gone;
+      const HeaderByte* const headers = zone_.UnitHeaders(unit);
+      for (std::size_t i = 0; i < zone_.UnitHeaderBytes(); ++i) {
+        if (headers[i] != 0) {
+          ADD_FAILURE() << "header " << i << " of unit " << unit;
+          break;
+        }
+      }
+    }
+    return gone;
+  }
+
+  FakeVirtualMemory memory_;
+  Zone zone_{{kFineGranuleShift, kFineDescriptorBytes}};
+  FutexLock lock_;
+  UnitPool pool_{zone_, lock_};
+};
+
+TEST_F(FinePoolTest, TablesGoThoughUnitsGoOneByOne) {
+  for (UnitIndex unit = 0; unit < kAllOfOne; unit += 2) ReleaseAndPurge(unit);
+  for (UnitIndex unit = 1; unit < kAllOfOne; unit += 2) ReleaseAndPurge(unit);
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    EXPECT_TRUE(AreTablesPurged(unit)) << unit;
+  }
+  EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
+}
+
+// What is unmapped while it is dirty is never purged.
+TEST_F(FinePoolTest, TablesGoWithFramesThatAreUnmapped) {
+  ASSERT_TRUE(pool_.GrantAt(kAllOfOne + 1, kAllOfOne - 1));
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    pool_.Release(unit, 1, /*dirty=*/true);
+  }
+  FrameIndex next = 0;
+  EXPECT_EQ(pool_.UnmapFree(memory_, {}, next), kSuperSlabBytes);
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    EXPECT_TRUE(AreTablesPurged(unit)) << unit;
+  }
+  EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
+  pool_.CheckInvariants();
+}
+
+TEST_F(FinePoolTest, TablesGoWithKeptUnitsThatAreUnmapped) {
+  pool_.Keep(0, kAllOfOne, /*dirty=*/true);
+  UnitIndex next = 0;
+  std::size_t guards = 0;
+  EXPECT_EQ(pool_.UnmapKept(memory_, {}, /*parts=*/false, next, guards),
+            kSuperSlabBytes);
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    EXPECT_TRUE(AreTablesPurged(unit)) << unit;
+  }
+  pool_.CheckInvariants();
+}
+
+TEST_F(FinePoolTest, TablesOfNeighboursThatAreUsedOrDirtyStay) {
+  pool_.Release(7, 1, /*dirty=*/true);
+  EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+  pool_.Release(8, 2, /*dirty=*/true);
+  pool_.Release(4, 1, /*dirty=*/true);
+  for (UnitIndex unit = 5; unit < 8; ++unit) {
+    const auto headers = reinterpret_cast<Address>(zone_.UnitHeaders(unit));
+    EXPECT_FALSE(IsPurged(headers)) << unit;
+  }
+  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+    if (unit != 7) EXPECT_EQ(*zone_.UnitHeaders(unit), 1) << unit;
+  }
+}
+
+TEST_F(FinePoolTest, DescriptorsGoWithSuperSlabsThatAreFree) {
+  UseAndPurge(200);
+  EXPECT_EQ(CountGone(), 0U);
+  PurgeDescriptors();
+  // In parts of 64 SuperSlabs.
+  EXPECT_GE(CountGone(), 199 * kAllOfOne - 4 * 2 * kFewUnits);
+  EXPECT_LE(CountGone(), 199 * kAllOfOne);
+  EXPECT_EQ(pool_.free_units(), 200 * kAllOfOne);
+  EXPECT_EQ(pool_.dirty_units(), 0U);
+  EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
+  // Nothing has changed.
+  const std::uint64_t calls = memory_.calls(VmCall::kNone);
+  PurgeDescriptors();
+  EXPECT_EQ(memory_.calls(VmCall::kNone), calls);
+}
+
+TEST_F(FinePoolTest, DescriptorsGoAgainAfterUse) {
+  UseAndPurge(4);
+  PurgeDescriptors();
+  ASSERT_TRUE(pool_.GrantAt(FirstUnitOfFrame(3), 1));
+  Write(3);
+  pool_.Release(FirstUnitOfFrame(3), 1, /*dirty=*/true);
+  // Dirty ones stay.
+  PurgeDescriptors();
+  EXPECT_LE(CountGone(), 2 * kAllOfOne);
+  pool_.Purge(memory_, 1);
+  PurgeDescriptors();
+  EXPECT_GE(CountGone(), 3 * kAllOfOne - 2 * kFewUnits);
+}
+
+TEST_F(FinePoolTest, DescriptorsStayAsLongAsHeadersOrBounds) {
+  UseAndPurge(4);
+  for (const std::uint64_t nth : {1, 2, 3}) {
+    memory_.RefuseCall(nth, EINVAL);
+    PurgeDescriptors();
+    EXPECT_EQ(CountGone(), 0U) << nth;
+    memory_.RefuseNothing();
+  }
+  PurgeDescriptors();
+  EXPECT_GE(CountGone(), 3 * kAllOfOne - 2 * kFewUnits);
+}
+
+}  // namespace
+}  // namespace hakmem
