@@ -5,19 +5,18 @@
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
-#include "allocator/slab/slab.h"
 
 namespace hakmem {
 
 UnitIndex RangePool::Pop(List& list) {
   if (list == 0) return kNoUnit;
   const UnitIndex first = list - 1;
-  list = DescriptorOf(zone_, first).slab.next;
+  list = NextOf(first);
   return first;
 }
 
 void RangePool::Push(List& list, UnitIndex first) {
-  DescriptorOf(zone_, first).slab.next = list;
+  NextOf(first) = list;
   list = first + 1;
 }
 
@@ -25,7 +24,8 @@ void RangePool::Push(List& list, UnitIndex first) {
 // every second one would be on another list, and SuperSlabs would be used by
 // halves.
 unsigned RangePool::AlignmentOf(UnitIndex first) const {
-  return DescriptorOf(zone_, first).range_alignment_shift;
+  return zone_.super_slab(FrameOfUnit(first))
+      .range_alignment_shifts[UnitInFrame(first)];
 }
 
 void RangePool::NoteCarved(RangeKind kind, UnitIndex first) {
@@ -33,7 +33,8 @@ void RangePool::NoteCarved(RangeKind kind, UnitIndex first) {
   const auto shift =
       static_cast<unsigned>(std::countr_zero(kind.alignment_units));
   HAK_CHECK_LT(shift, kAlignments);
-  DescriptorOf(zone_, first).range_alignment_shift =
+  zone_.super_slab(FrameOfUnit(first))
+      .range_alignment_shifts[UnitInFrame(first)] =
       static_cast<std::uint8_t>(shift);
 }
 
@@ -62,7 +63,7 @@ UnitIndex RangePool::PopUsable(List& list, std::uint32_t units) {
     if (hindrance == Hindrance::kUnmapped && unmapped == nullptr) {
       unmapped = link;
     }
-    link = &DescriptorOf(zone_, first).slab.next;
+    link = &NextOf(first);
   }
   return unmapped == nullptr ? kNoUnit : Pop(*unmapped);
 }
@@ -134,13 +135,13 @@ void RangePool::CheckRange(UnitIndex first, std::uint32_t units) const {
 bool RangePool::IsListed(UnitIndex first, std::uint32_t units) const {
   List list = lists_->spans[LengthClassOf(units)][AlignmentOf(first)];
   while (list != 0 && list != first + 1) {
-    list = DescriptorOf(zone_, list - 1).slab.next;
+    list = NextOf(list - 1);
   }
   return list != 0;
 }
 
 void RangePool::CheckList(List list, std::uint32_t units) const {
-  for (; list != 0; list = DescriptorOf(zone_, list - 1).slab.next) {
+  for (; list != 0; list = NextOf(list - 1)) {
     CheckRange(list - 1, units);
   }
 }

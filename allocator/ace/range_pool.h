@@ -139,6 +139,9 @@ class RangePool {
 
   using List = RangeLists::List;
 
+  List& NextOf(UnitIndex first) const {
+    return zone_.super_slab(FrameOfUnit(first)).next_ranges[UnitInFrame(first)];
+  }
   UnitIndex TakeSpan(RangeKind kind);
   unsigned AlignmentsFor(RangeKind kind) const;
   UnitIndex Pop(List& list);

@@ -196,9 +196,9 @@ class UnitPool {
                                FrameIndex& next);
   // Gives all dirty memory back.
   std::size_t PurgeAll(VirtualMemory& memory);
-  // Gives back the descriptors of units whose SuperSlabs are wholly free and
-  // clean, some at a time, from the frame `next` on; then it is where to go on,
-  // kNoFrame: there are no more. Such units' headers are zero.
+  // Gives back the descriptors of units whose SuperSlabs are wholly free, or
+  // kept, and clean, some at a time, from the frame `next` on; then it is where
+  // to go on, kNoFrame: there are no more. Such units' headers are zero.
   HAK_COLD void PurgeDescriptors(VirtualMemory& memory, FrameIndex& next);
   // How many units of those that Purge gives back nobody has asked for since
   // StartInterval: the fewest there were. (The working set of Bonwick's depot,
@@ -362,7 +362,7 @@ class UnitPool {
                    unsigned& calls) const;
   HAK_COLD bool PurgeDescriptorsOf(VirtualMemory& memory, UnitIndex first,
                                    std::uint32_t units, unsigned& calls) const;
-  bool IsCleanFrame(FrameIndex frame) const;
+  bool IsCleanFrame(FrameIndex frame, bool kept) const;
   unsigned PurgeEdges(VirtualMemory& memory, UnitIndex first,
                       std::uint32_t units) const;
   void DropDirty(VirtualMemory& memory, UnitIndex first, std::uint32_t units);

@@ -33,6 +33,7 @@ KeptUnits UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
     taken.known_zero &= (slab.dirty_units & mask) == 0;
     taken.closed |= (slab.closed_units & mask) != 0;
     slab.kept_units &= ~mask;
+    slab.described = true;
     ClearDirty(frame, mask);
   });
   kept_units_ -= units;

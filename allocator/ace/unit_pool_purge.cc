@@ -135,6 +135,7 @@ void UnitPool::EndPurge(const Purging& purging, bool purged) {
   ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
     zone_.super_slab(frame).purging_units &= ~mask;
     if (!run.kept) return ReleaseInFrame(frame, mask, !purged);
+    has_idle_descriptors_ |= zone_.super_slab(frame).described;
     if (!purged) MarkDirty(frame, mask);
   });
 }

@@ -83,9 +83,10 @@ unsigned UnitPool::PurgeEdges(VirtualMemory& memory, UnitIndex first,
 }
 
 // Whether nobody has any of it, and none of it is old data.
-bool UnitPool::IsCleanFrame(FrameIndex frame) const {
-  return zone_.super_slab(frame).free_units == kAllUnits &&
-         zone_.super_slab(frame).dirty_units == 0;
+bool UnitPool::IsCleanFrame(FrameIndex frame, bool kept) const {
+  const SuperSlab& slab = zone_.super_slab(frame);
+  return (kept ? slab.kept_units : slab.free_units) == kAllUnits &&
+         (slab.dirty_units | slab.purging_units) == 0;
 }
 
 // A descriptor that reads as zero promises headers that do. So headers go
@@ -110,15 +111,17 @@ void UnitPool::PurgeDescriptors(VirtualMemory& memory, FrameIndex& next) {
   if (next == 0 && !std::exchange(has_idle_descriptors_, false)) next = count;
   while (next < count) {
     const FrameIndex first = next++;
-    if (!IsCleanFrame(first)) continue;
+    const bool kept = zone_.super_slab(first).kept_units != 0;
+    if (!IsCleanFrame(first, kept)) continue;
     bool described = zone_.super_slab(first).described;
-    for (; next < count && next - first < kMostFrames && IsCleanFrame(next);
+    for (;
+         next < count && next - first < kMostFrames && IsCleanFrame(next, kept);
          ++next) {
       described |= zone_.super_slab(next).described;
     }
     if (!described) continue;
     const DirtyRun run = {FirstUnitOfFrame(first),
-                          (next - first) * kUnitsPerSuperSlab, false};
+                          (next - first) * kUnitsPerSuperSlab, kept};
     Purging purging = {run, FutexLock::Mark(), nullptr};
     StartPurge(purging);
     bool purged = false;

@@ -189,6 +189,30 @@ TEST_F(FinePoolTest, DescriptorsGoAgainAfterUse) {
   EXPECT_GE(CountGone(), 3 * kAllOfOne - 2 * kFewUnits);
 }
 
+TEST_F(FinePoolTest, DescriptorsOfKeptUnitsGo) {
+  UseAndPurge(4);
+  const UnitIndex first = FirstUnitOfFrame(2);
+  const std::uint32_t units = 3 * kAllOfOne;
+  const unsigned most = 2 * kFewUnits;
+  ASSERT_TRUE(pool_.GrantAt(first, units));
+  pool_.Keep(first, units, /*dirty=*/true);
+  PurgeDescriptors();
+  EXPECT_EQ(CountGone(), 0U);
+  pool_.Purge(memory_, units);
+  PurgeDescriptors();
+  EXPECT_GE(CountGone(), units - most);
+  EXPECT_EQ(pool_.kept_units(), units);
+  // One is taken and kept again.
+  pool_.TakeKept(first + kAllOfOne, 1);
+  for (FrameIndex frame = 2; frame < 5; ++frame) Write(frame);
+  PurgeDescriptors();
+  EXPECT_EQ(CountGone(), 0U);
+  pool_.Keep(first + kAllOfOne, 1, /*dirty=*/true);
+  pool_.Purge(memory_, 1);
+  PurgeDescriptors();
+  EXPECT_GE(CountGone(), units - most);
+}
+
 TEST_F(FinePoolTest, DescriptorsStayAsLongAsHeadersOrBounds) {
   UseAndPurge(4);
   for (const std::uint64_t nth : {1, 2, 3}) {

@@ -74,8 +74,7 @@ class Slab {
 
   void CheckInvariants() const;
 
-  // The heap's lists (slab_store.h). kNoUnit ends a list. While the range that
-  // begins at this unit is free, `next` is ACE's (range_pool.h).
+  // The heap's lists (slab_store.h). kNoUnit ends a list.
   UnitIndex next = kNoUnit;
   UnitIndex previous = kNoUnit;
   std::uint8_t bucket : 4 = 0;
@@ -119,9 +118,6 @@ struct UnitDescriptor {
   // In the first unit of a span: how much at its end is inaccessible. Written
   // by who allocates it, read like its length.
   Relaxed<std::uint8_t> span_guard_kib;
-  // In the first unit of a span's range: for which alignment it was carved, in
-  // units; ACE's (range_pool.h).
-  std::uint8_t range_alignment_shift;
   // In the first unit of a span.
   BlockUse use;
   // In the first unit of a slab.

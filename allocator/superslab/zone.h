@@ -60,7 +60,7 @@ enum class Access : std::uint8_t { kOpen, kClosed };
 
 // The record of one SuperSlab. All but `presence` belongs to ace, which
 // keeps its invariants (unit_pool.h).
-struct SuperSlab {
+struct alignas(64) SuperSlab {
   std::uint32_t free_units;      // bit per unit
   std::uint32_t kept_units;      // free, too, but for their own class alone
   std::uint32_t dirty_units;     // of both: may hold old data
@@ -79,13 +79,18 @@ struct SuperSlab {
   Presence presence;
   bool on_dirty_list : 1;
   bool described : 1;  // units were taken since their descriptors went back
-  bool huge : 1;   // huge pages are asked for, whenever it is mapped
-  bool split : 1;  // but not now: a part was given back
+  bool huge : 1;       // huge pages are asked for, whenever it is mapped
+  bool split : 1;      // but not now: a part was given back
   std::uint8_t hole_slabs : 6;  // slabs in it of which a part was
   FrameIndex dirty_next;
   FrameIndex dirty_previous;
+  // Of each unit that a range begins with (range_pool.h): the next free range,
+  // plus 1, while this one is free; for which alignment it was carved, in
+  // units.
+  UnitIndex next_ranges[kUnitsPerSuperSlab];
+  std::uint8_t range_alignment_shifts[kUnitsPerSuperSlab];
 };
-static_assert(sizeof(SuperSlab) == 72);
+static_assert(sizeof(SuperSlab) == 256);
 
 // The unit records' table starts so far before the headers', so that one
 // pointer reaches both. It fits an instruction's displacement.

@@ -43,7 +43,7 @@ compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
       *-hardened.so) most=(475 467) ;;
-      *-debug.so) most=(485 476) ;;
+      *-debug.so) most=(486 476) ;;
       *-tracing.so) most=(400 423) ;;
       *) most=(373 405) ;;
   esac
