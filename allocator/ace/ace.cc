@@ -43,6 +43,7 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   next_trim_ms_.store(memory_.NowMs() + IntervalMs(),
                       std::memory_order_relaxed);
   heap_limit_bytes_ = options.heap_limit_bytes;
+  group_limit_.Start(options.find_memory_limit);
   huge_pages_ = static_cast<HugePages>(options.huge_pages);
   prefault_ = static_cast<Prefaulting>(options.prefault);
   for (ZoneStock& stock : stocks_) stock.pool.SplitHuge(decay_ms_ == 0);
@@ -100,6 +101,9 @@ void Ace::NoteGrant(std::uint32_t units) {
   taken_units_ = std::max(taken_units_, granted_units_ - low_units_);
   if (units >= kMidRunUnits) {
     (units >= kUnitsPerSuperSlab ? long_run_units_ : mid_run_units_) += units;
+  }
+  if (group_limit_.IsDue(granted_units_)) [[unlikely]] {
+    group_limit_.Look(lock_, granted_units_);
   }
   if (ExcessUnits() > kIgnoredExcessUnits) BoundDirty(units);
 }

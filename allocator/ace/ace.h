@@ -31,6 +31,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/empty_pool.h"
+#include "allocator/ace/group_limit.h"
 #include "allocator/ace/huge_pool.h"
 #include "allocator/ace/range_pool.h"
 #include "allocator/ace/resting_spans.h"
@@ -271,6 +272,7 @@ class Ace {
            refusal.detail != FailureDetail::kHeapLimit &&
            heap_limit_bytes_ - mapped_bytes() >= refusal.bytes;
   }
+  const GroupLimit& group_limit() const { return group_limit_; }
   std::size_t mapped_bytes() const {
     return mapped_bytes_.load(std::memory_order_relaxed);
   }
@@ -388,15 +390,7 @@ class Ace {
                     taken_units_ + earlier_taken_units_);
   }
   // By how much what can go back exceeds that and some slack, if positive.
-  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    const std::uint64_t bound =
-        WantedUnits() + slack_.least_units +
-        std::max(long_run_slack_units_ + (recent_peak_units() >> kSlack.shift),
-                 (granted_units_ - long_ranges_units_) >> slack_.shift);
-    const std::uint64_t purgeable = stocks_[kFine].pool.purgeable_units() +
-                                    stocks_[kCoarse].pool.purgeable_units();
-    return static_cast<std::int64_t>(purgeable - bound);
-  }
+  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   struct Idle {
     std::uint64_t units[2];  // of each stock
     bool all;                // everything that is dirty
@@ -431,6 +425,7 @@ class Ace {
   // pages cost more to fault in again than to keep: 8 MiB and half of the used.
   static constexpr Slack kSeparateSlack = {128, 1, 4};
   Slack slack_ = kSlack;
+  GroupLimit group_limit_;  // and by who grants, under lock_
   std::uint64_t max_moved_mappings_ = 0;
   std::uint64_t max_staying_huge_ = 0;
   std::size_t max_mapped_runs_ = 0;  // of each zone, by UnmapCaches

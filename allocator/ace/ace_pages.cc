@@ -84,7 +84,7 @@ bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
 // Guards would split the huge pages of spans, and so would giving back at once.
 bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
-  if (next == 0) return false;
+  if (next == 0 || !group_limit_.HasRoomForHugePages()) return false;
   if (stock.pool.IsHuge(next - 1)) {
     if (&stock != &stocks_[kCoarse]) return IsInUse(stock.zone, next);
     FrameIndex last_small = next - 1;

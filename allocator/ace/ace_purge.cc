@@ -51,6 +51,19 @@ void Ace::NoteRelease(std::uint32_t units) {
   }
 }
 
+std::int64_t Ace::ExcessUnits() const {
+  const std::uint64_t slack =
+      slack_.least_units +
+      std::max(long_run_slack_units_ + (recent_peak_units() >> kSlack.shift),
+               (granted_units_ - long_ranges_units_) >> slack_.shift);
+  const std::uint64_t bound =
+      WantedUnits() +
+      std::min(slack, group_limit_.MostSlackUnits(granted_units_));
+  const std::uint64_t purgeable = stocks_[kFine].pool.purgeable_units() +
+                                  stocks_[kCoarse].pool.purgeable_units();
+  return static_cast<std::int64_t>(purgeable - bound);
+}
+
 // A purge for the sake of a run that is longer than slabs widens the slack by
 // what went back: where such runs come and go, what is dirty often cannot serve
 // the next one, and its faults cost more than memory.

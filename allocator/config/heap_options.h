@@ -50,6 +50,9 @@ struct HeapOptions {
   std::uint64_t profile_bytes = 512 * 1024;
   // 0 or 1. Variants that keep kinds.
   std::uint64_t check_kinds = 1;
+  // Says how much memory the process's control groups may have, and is asked as
+  // the heap grows. Null: there is no limit. Not in the environment.
+  std::uint64_t (*find_memory_limit)() = nullptr;
   // Whatever operators the process's libraries have. Not in the environment,
   // which says so by setting the other.
   bool kinds_asked_for = false;

@@ -1,5 +1,6 @@
 #include "allocator/failures/cgroup_limits.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -56,13 +57,14 @@ struct LimitFile {
   const char* use;
   Version version;
 };
+constexpr char kKernelLimitFile[] = "/memory.kmem.limit_in_bytes";
 constexpr LimitFile kLimitFiles[] = {
     {kLimitCgroupMax, "/memory.max", "/memory.current", Version::kTwo},
     {kLimitCgroupHigh, "/memory.high", "/memory.current", Version::kTwo},
     {kLimitCgroupMax, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
      Version::kOne},
-    {kLimitCgroupMax, "/memory.kmem.limit_in_bytes",
-     "/memory.kmem.usage_in_bytes", Version::kOne},
+    {kLimitCgroupMax, kKernelLimitFile, "/memory.kmem.usage_in_bytes",
+     Version::kOne},
 };
 
 // Version 1 writes "no limit" as the largest number of whole pages.
@@ -191,6 +193,20 @@ HAK_COLD void ReadHierarchy(const ProcReader& files, Version version,
 void ReadCgroupLimits(const ProcReader& files, LimitReport& report) {
   ReadHierarchy(files, Version::kTwo, report);
   ReadHierarchy(files, Version::kOne, report);
+}
+
+HAK_COLD std::uint64_t LeastCgroupMemory(const ProcReader& files) {
+  LimitReport report;
+  ReadCgroupLimits(files, report);
+  std::uint64_t least = kNoLimit;
+  for (unsigned i = 0; i < report.count; ++i) {
+    const LimitReading& reading = report.readings[i];
+    // A long source is kept from its end on.
+    const bool of_kernel =
+        std::string_view(reading.source).ends_with(kKernelLimitFile);
+    if (!of_kernel) least = std::min(least, reading.value);
+  }
+  return least;
 }
 
 }  // namespace hakmem

@@ -1,12 +1,15 @@
 // The memory limits of the control groups that this process is in.
 //
-// Owns: nothing. Called by: limit_finder. Thread-safety: any thread, signal
-// handlers included; nothing allocates; errno is left as it was.
+// Owns: nothing. Called by: limit_finder, ace through HeapOptions.
+// Thread-safety: any thread, signal handlers included; nothing allocates; errno
+// is left as it was.
 //
 // Invariants:
 //   CG1: at most kMaxGroups groups of each version are read.
 #ifndef HAKMEM_ALLOCATOR_FAILURES_CGROUP_LIMITS_H_
 #define HAKMEM_ALLOCATOR_FAILURES_CGROUP_LIMITS_H_
+
+#include <cstdint>
 
 #include "allocator/failures/limit_report.h"
 #include "allocator/platform/proc_reader.h"
@@ -20,6 +23,13 @@ inline constexpr unsigned kMaxGroups = 32;
 // 2; of version 1 memory.limit_in_bytes and memory.kmem.limit_in_bytes, both
 // under the name memory.max, for their source tells which they are.
 void ReadCgroupLimits(const ProcReader& files, LimitReport& report);
+
+// How much memory the process's groups leave it: the least of these limits but
+// for memory.kmem.limit_in_bytes. kNoLimit: none is set.
+std::uint64_t LeastCgroupMemory(const ProcReader& files);
+inline std::uint64_t FindCgroupMemory() {
+  return LeastCgroupMemory(ProcReader());
+}
 
 }  // namespace hakmem
 

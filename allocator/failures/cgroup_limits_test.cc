@@ -196,5 +196,24 @@ TEST_F(CgroupLimitsTest, MoreLimitsThanReadingsAreLeftOut) {
   EXPECT_TRUE(readings[0].ends_with("g/memory.max 15 0"));
 }
 
+TEST_F(CgroupLimitsTest, TheLeastIsWhatTheProcessMayHave) {
+  EXPECT_EQ(LeastCgroupMemory(tree_.files()), kNoLimit);
+  Mounts(kSecondVersion);
+  Groups("0::/a.slice/b.service\n");
+  SecondVersion("/sys/fs/cgroup/a.slice/b.service", "max", "9000", "800");
+  SecondVersion("/sys/fs/cgroup/a.slice", "5000", "max", "4000");
+  EXPECT_EQ(LeastCgroupMemory(tree_.files()), 5000U);
+}
+
+TEST_F(CgroupLimitsTest, TheKernelsOwnMemoryIsAnother) {
+  Mounts("35 31 0:32 / /cg rw - cgroup cgroup rw,memory\n");
+  Groups("4:memory:/a\n");
+  FirstVersion("/cg/a", "5000", "4000");
+  tree_.Write("/cg/a/memory.kmem.limit_in_bytes", "70\n");
+  tree_.Write("/cg/a/memory.kmem.usage_in_bytes", "60\n");
+  EXPECT_EQ(Readings().size(), 2U);
+  EXPECT_EQ(LeastCgroupMemory(tree_.files()), 5000U);
+}
+
 }  // namespace
 }  // namespace hakmem

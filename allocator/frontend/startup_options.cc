@@ -5,6 +5,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "allocator/failures/cgroup_limits.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/misuse_reports.h"
@@ -47,6 +48,7 @@ const HeapOptions& StartupOptions() {
   }
   parsed.values.kinds_asked_for =
       OriginOf(&Options::check_kinds, parsed) == OptionOrigin::kEnvironment;
+  parsed.values.find_memory_limit = FindCgroupMemory;
   if (parsed.values.show_config != 0) {
     PrintConfig(parsed, ProductVariant(), [](std::string_view lines) {
       WriteFd(StandardError(), lines);

@@ -92,6 +92,18 @@ TYPED_TEST(ThreadHeapTest, DepotKeepsNoMoreThanItsBudget) {
   }
 }
 
+// And no more where the control group has less than a thread may keep.
+TYPED_TEST(ThreadHeapTest, DepotKeepsNoMoreThanItsShareOfTheGroup) {
+  HeapOptions options;
+  options.find_memory_limit = [] { return 128 * 600 * kKiB; };
+  this->heaps_ = std::make_unique<TestHeaps<TypeParam::kConfig>>(options);
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  heaps.Free(heap, heaps.Allocate(heap, kLarge, 400));
+  heaps.CheckInvariants();
+  EXPECT_LE(heaps.GrantedBytes(), 4 * 8 * ClassBytes(kLarge) + 2 * kMiB);
+}
+
 // Blocks of a class out of use lie in magazines, each in a slab of its own:
 // these slabs come free while another class grows.
 TYPED_TEST(ThreadHeapTest, ClassesOutOfUseGiveTheirSlabsUp) {
