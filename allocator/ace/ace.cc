@@ -108,8 +108,10 @@ void Ace::NoteGrant(std::uint32_t units) {
   if (ExcessUnits() > kIgnoredExcessUnits) BoundDirty(units);
 }
 
-Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames) {
-  const std::size_t bytes = frames * kSuperSlabBytes;
+Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames,
+                        std::uint32_t unmapped_units) {
+  const std::size_t bytes =
+      (frames * kUnitsPerSuperSlab - unmapped_units) * kUnitBytes;
   if (!WithinHeapLimit(bytes)) {
     return {.reason = FailureReason::kExhaustion,
             .detail = FailureDetail::kHeapLimit,
@@ -117,10 +119,13 @@ Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames) {
   }
   ++zone_map_calls_;
   const Zone::Extension extension = stock.zone.Extend(
-      memory_, frames, AccessOfNew(stock, stock.zone.frame_count(), frames));
+      memory_, frames, AccessOfNew(stock, stock.zone.frame_count(), frames),
+      unmapped_units);
   if (extension.frames != 0) {
-    AddMapped(extension.frames * kSuperSlabBytes);
-    AskForHugePages(stock, extension.first, extension.frames);
+    AddMapped(bytes);
+    if (unmapped_units == 0) {
+      AskForHugePages(stock, extension.first, extension.frames);
+    }
     stock.pool.AddFrames(extension.first, extension.frames);
     return {};
   }
@@ -179,6 +184,28 @@ bool Ace::MapMore(ZoneStock& stock, std::uint32_t units,
   return false;
 }
 
+// Where the kernel has no room for whole SuperSlabs: maps what a run needs
+// besides what is free at the zone's end. The rest of the last one is spare.
+UnitIndex Ace::GrantAtEnd(ZoneStock& stock, std::uint32_t units,
+                          std::uint32_t alignment_units, Refusal& refusal) {
+  if (refusal.reason != FailureReason::kMapFail ||
+      alignment_units > kUnitsPerSuperSlab) {
+    return kNoUnit;
+  }
+  const std::uint32_t tail =
+      alignment_units == 1 ? std::min(stock.pool.FreeAtEnd(), units - 1) : 0;
+  const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
+  const Refusal least =
+      ExtendZone(stock, frames, frames * kUnitsPerSuperSlab - (units - tail));
+  if (least.reason != FailureReason::kNone) {
+    refusal = least;
+    return kNoUnit;
+  }
+  const UnitIndex first =
+      FirstUnitOfFrame(stock.zone.frame_count() - frames) - tail;
+  return stock.pool.GrantAt(first, units) ? first : kNoUnit;
+}
+
 // From free units, or by mapping more. What is free is looked through before a
 // zone grows, and as a whole before the call is refused. Who calls it notes the
 // grant.
@@ -196,6 +223,9 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
     if (!MapMore(stock, room, alignment_units, refusal)) {
       if (hard) {
         grant = stock.pool.Grant(units, alignment_units, UnitPool::kAllTries);
+      }
+      if (grant.first == kNoUnit) {
+        grant.first = GrantAtEnd(stock, units, alignment_units, refusal);
       }
       if (grant.first != kNoUnit) break;
       // Units that are being given back can be had in a moment.

@@ -338,7 +338,11 @@ class Ace {
   bool MapMore(ZoneStock& stock, std::uint32_t units,
                std::uint32_t alignment_units, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Refusal ExtendZone(ZoneStock& stock, FrameIndex frames)
+  Refusal ExtendZone(ZoneStock& stock, FrameIndex frames,
+                     std::uint32_t unmapped_units = 0)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_COLD UnitIndex GrantAtEnd(ZoneStock& stock, std::uint32_t units,
+                                std::uint32_t alignment_units, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool Remap(ZoneStock& stock, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

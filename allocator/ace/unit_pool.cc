@@ -168,13 +168,33 @@ void UnitPool::Release(UnitIndex first, std::uint32_t units, bool dirty) {
 void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {
   for (FrameIndex frame = first; frame < first + frames; ++frame) {
     SuperSlab& slab = zone_.super_slab(frame);
-    slab.free_units = kAllUnits;
+    slab.free_units = ~slab.unmapped_units;
     slab.kept_units = 0;
     slab.dirty_units = 0;
     slab.list = 0;
   }
   free_units_ += std::uint64_t{frames} * kUnitsPerSuperSlab;
+  const FrameIndex last = first + frames - 1;
+  const std::uint32_t spare = zone_.super_slab(last).unmapped_units;
+  if (spare != 0) {
+    free_units_ -= static_cast<unsigned>(std::popcount(spare));
+    spare_units_ += static_cast<unsigned>(std::popcount(spare));
+    FileByUnits(last);
+    if (--frames == 0) return;
+  }
   AddRun(first, frames);
+}
+
+std::uint32_t UnitPool::FreeAtEnd() const {
+  std::uint32_t units = 0;
+  std::uint32_t here = kUnitsPerSuperSlab;
+  for (FrameIndex frame = zone_.frame_count();
+       frame != 0 && here == kUnitsPerSuperSlab;) {
+    here = static_cast<std::uint32_t>(
+        std::countl_one(zone_.super_slab(--frame).free_units));
+    units += here;
+  }
+  return units;
 }
 
 VmStatus UnitPool::Remap(VirtualMemory& memory, FrameIndex first,

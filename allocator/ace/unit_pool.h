@@ -153,8 +153,11 @@ class UnitPool {
     return true;
   }
 
-  // Adds frames that the zone has just mapped (they are clean).
+  // Adds frames that the zone has just mapped (they are clean), but for what it
+  // has left of the last one, which is spare.
   void AddFrames(FrameIndex first, FrameIndex frames);
+  // How many units at the zone's end are free.
+  std::uint32_t FreeAtEnd() const;
   // The first of so many neighbouring frames that UnmapFree unmapped; kNoFrame:
   // there are none.
   FrameIndex FindUnmapped(FrameIndex frames);

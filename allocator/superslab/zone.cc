@@ -152,7 +152,7 @@ void Zone::Append(FrameIndex first, FrameIndex frames, Presence presence,
 }
 
 Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
-                             Access access) {
+                             Access access, std::uint32_t unmapped_units) {
   Extension result;
   FrameIndex first = frame_count();
   for (int steps = 0; steps <= kMaxSteps; ++steps) {
@@ -168,7 +168,7 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
       return result;
     }
     result.status = Map(memory, FirstUnitOfFrame(first),
-                        frames * kUnitsPerSuperSlab, access);
+                        frames * kUnitsPerSuperSlab - unmapped_units, access);
     if (result.status.error_number != EEXIST) break;
     const FrameIndex most = std::clamp((capacity_frames_ - first) / kStepShare,
                                        FrameIndex{1}, kMaxStepFrames);
@@ -188,6 +188,10 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
   }
   if (!result.status.ok()) return result;
   Append(first, frames, Presence::kMapped, access);
+  SuperSlab& last = super_slabs_[first + frames - 1];
+  last.unmapped_units =
+      BitRun32(kUnitsPerSuperSlab - unmapped_units, unmapped_units);
+  last.closed_units &= ~last.unmapped_units;
   result.first = first;
   result.frames = frames;
   return result;

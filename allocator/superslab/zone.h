@@ -178,9 +178,11 @@ class Zone {
     FrameIndex first = kNoFrame;
     FrameIndex frames = 0;  // mapped: all that were asked for, or none
   };
-  // Maps `frames` (1 or more) neighbouring frames after the last one.
+  // Maps `frames` (1 or more) neighbouring frames after the last one, but for
+  // so many units at the end of the last of them.
   Extension Extend(VirtualMemory& memory, FrameIndex frames,
-                   Access access = Access::kOpen);
+                   Access access = Access::kOpen,
+                   std::uint32_t unmapped_units = 0);
   // Gives memory and addresses of a frame that is wholly mapped back, or of a
   // run of mapped units of one frame, which is unmapped with the last of them.
   VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
