@@ -104,8 +104,9 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::EndSlowPath(bool send) {
 // The bytes that depots and spare magazines together may grow by.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint64_t ThreadHeap<kConfig>::BudgetLeft() const {
-  const std::uint64_t most = std::min(system_->depot_bytes >> crowding_,
-                                      system_->ace.group_limit().MostOfThread());
+  const std::uint64_t most =
+      std::min(system_->depot_bytes >> crowding_,
+               system_->ace.group_limit().MostOfThread());
   return most - std::min(most, depot_bytes_ + spares_.bytes());
 }
 
