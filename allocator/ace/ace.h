@@ -245,7 +245,7 @@ class Ace {
   void PrepareAhead();
   // The decay delay, at least 1, from now on; returns what it was.
   std::uint64_t SetDecay(std::uint64_t decay_ms);
-  void ForgetPeak();  // nothing that was granted will be wanted again
+  void ForgetPeak();       // nothing that was granted will be wanted again
   std::size_t PurgeAll();  // gives all free memory back; returns the bytes
   // Before a call is given up: unmaps what is free, which makes room below all
   // limits; returns the bytes. What is between others only while the zones have

@@ -140,8 +140,8 @@ std::size_t MagazinePool::Purge(bool only_many) {
   FutexLock::Identify();
   if (!lock_.TryLock()) return 0;
   std::size_t bytes = 0;
-  for (std::size_t i = 0;
-       i < sheets_ && dirty_pages_ >= (only_many ? kManyPages : 1); ++i) {
+  const bool is_worth = dirty_pages_ >= (only_many ? kManyPages : 1);
+  for (std::size_t i = 0; is_worth && i < sheets_; ++i) {
     bytes += PurgeSheet(SheetAt(i));
     lock_.UnlockForOthers();
     lock_.Lock();

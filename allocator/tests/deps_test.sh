@@ -42,10 +42,10 @@ data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(475 467) ;;
-    *-debug.so) most=(486 476) ;;
-    *-tracing.so) most=(398 423) ;;
-    *) most=(371 405) ;;
+    *-hardened.so) most=(477 467) ;;
+    *-debug.so) most=(488 476) ;;
+    *-tracing.so) most=(399 423) ;;
+    *) most=(372 405) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
