@@ -72,12 +72,12 @@ class Exchange {
     const FutexLockHolder hold(lock_);
     return PopEmpty();
   }
-  // How many of the class nobody needed since the last call.
-  std::uint32_t CountIdle(SizeClass size_class) {
+  // How many of the class nobody needed since the last call; or all.
+  std::uint32_t CountIdle(SizeClass size_class, bool all) {
     Stack& stack = stacks_[size_class];
     if (stack.head.load(std::memory_order_relaxed) == 0) return 0;
     const FutexLockHolder hold(lock_);
-    const std::uint32_t idle = stack.idle;
+    const std::uint32_t idle = all ? stack.count : stack.idle;
     stack.idle = stack.count;
     return idle;
   }

@@ -221,6 +221,7 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::MakeHeap(VmStatus& status) {
     heap->SeedRandom(system_.ace.memory().Random());
   }
   if (system_.profile_bytes != 0) heap->StartSampling();
+  heap->SeeCrowd();
   // release: pairs with the acquire in count().
   system_.heap_count.store(id, std::memory_order_release);
   return heap;

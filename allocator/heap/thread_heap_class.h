@@ -243,6 +243,8 @@ class alignas(64) ThreadHeap {
   void Abandon();
   // Blocks of others are not handed out until the heap has another thread.
   void KeepNoForeign() { reuses_foreign_ = false; }
+  // The owner, or who makes the heap: how much may be kept follows from it.
+  void SeeCrowd() { crowding_ = system_->CrowdingOfAwake(); }
   // From now on the magazines are the caller's; the lock keeps whoever is
   // emptying them for want of an owner from going on.
   void Adopt();
@@ -311,8 +313,6 @@ class alignas(64) ThreadHeap {
   }
   ThreadHeap& At(HeapId id) const { return At(*system_, id); }
 
-  void PushFull(void* block, SizeClass size_class)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void PushSlow(void* block, SizeClass size_class);
   void FreeRemoteSlow(SizeClass size_class, void* block);
   // There may be something to reclaim from now on.

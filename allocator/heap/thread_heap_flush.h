@@ -147,7 +147,7 @@ void ThreadHeap<kConfig>::Adopt() {
   const GatedLockHolder hold(lock_);
   DropTorn();
   left_classes_ = kAllClasses;
-  crowding_ = system_->CrowdingOfAwake();
+  SeeCrowd();
   reuses_foreign_ = true;
   abandoned_.store(false, std::memory_order_relaxed);
 }

@@ -331,8 +331,8 @@ void ThreadHeap<kConfig>::TrimExchange(HeapSystem& system, bool all) {
   };
   for (unsigned i = 0; i < kClassCount && system.exchange.bytes() != 0; ++i) {
     const auto size_class = static_cast<SizeClass>(i);
-    const std::uint32_t idle = system.exchange.CountIdle(size_class);
-    for (std::uint32_t k = 0; all || k < idle; ++k) {
+    const std::uint32_t idle = system.exchange.CountIdle(size_class, all);
+    for (std::uint32_t k = 0; k < idle; ++k) {
       const MagazineTop top = system.exchange.Take(size_class, 0);
       if (top == 0) break;
       FileHome(system, size_class, MagazineBlocks(top), MagazineCount(top),

@@ -60,7 +60,7 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::Tick() {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::LookAtTime() {
   until_tick_ = kTickInterval;
-  crowding_ = system_->CrowdingOfAwake();
+  SeeCrowd();
   if (!system_->ace.Tick()) return;
   TrimSomeHeaps();
   HeapHolder<kConfig> holder(*system_);
@@ -320,8 +320,10 @@ void ThreadHeap<kConfig>::FreeSlow(void* block, ThreadHeap* heap,
 }
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushFull(void* block,
+HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushSlow(void* block,
                                                      SizeClass size_class) {
+  lock_.Lock();
+  const bool send = BeginSlowPath();
   ClassCache& cache = Cache(size_class);
   if (!EnsureMagazine(size_class)) [[unlikely]] {
     PutBack(size_class, &block, 1);
@@ -330,14 +332,6 @@ HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushFull(void* block,
     const bool pushed = TryPush(cache, block);
     HAK_CHECK(pushed);
   }
-}
-
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE void ThreadHeap<kConfig>::PushSlow(void* block,
-                                                     SizeClass size_class) {
-  lock_.Lock();
-  const bool send = BeginSlowPath();
-  PushFull(block, size_class);
   lock_.Unlock();
   EndSlowPath(send);
   CheckIfWanted(size_class);
