@@ -88,13 +88,14 @@ bool ThreadHeap<kConfig>::TryExchange(SizeClass size_class) {
   return false;
 }
 
-// What is in the outbox goes home; where blocks rest, the older half. Owners
-// who are in their heaps are waited for only if theirs would be most of it.
+// What is in the outbox goes home; where blocks rest, all but the newest
+// quarter. Owners who are in their heaps are waited for only if theirs would be
+// most of it.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::EmptyOutbox(SizeClass size_class) {
   Outbox& outbox = outboxes_[size_class];
   const std::uint32_t count = MagazineCount(outbox.top);
-  const std::uint32_t going = kConfig.delay_reuse ? count - count / 2 : count;
+  const std::uint32_t going = kConfig.delay_reuse ? count - count / 4 : count;
   void** const blocks = MagazineBlocks(outbox.top);
   std::uint32_t left =
       FileHome(*system_, size_class, blocks, going, /*wait=*/false);
