@@ -207,6 +207,8 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
     }
     return block;
   }
+  // As full as it may be now: when it was loaded, that may have been less.
+  Load(size_class, cache.top);
   const std::uint32_t wanted =
       std::min(std::max(depots_[size_class].refill, kFirstRefill),
                MaxRefill(size_class, crowding_));

@@ -291,6 +291,30 @@ TYPED_TEST(ThreadHeapTest, GoesOnWithoutOutboxes) {
   EXPECT_EQ(heaps.GrantedBytes(), 0U);
 }
 
+// A thread that was one of many may keep more when the others have left: what
+// its magazines take is what they have room for then.
+TYPED_TEST(ThreadHeapTest, MagazinesHaveRoomForLongerRefills) {
+  const SizeClass size_class = ClassOf(kKiB);
+  auto& heaps = *this->heaps_;
+  std::vector<typename TestFixture::Heap*> others;
+  for (int i = 0; i < 100; ++i) {
+    others.push_back(&heaps.Attach());
+    heaps.Free(*others.back(), heaps.Allocate(*others.back(), kSmall));
+  }
+  // It was one of many from the beginning.
+  auto& heap = heaps.Attach();
+  heaps.registry().Abandon(heap);
+  ASSERT_EQ(&heaps.Attach(), &heap);
+  std::vector<void*> blocks = heaps.Allocate(heap, size_class, 100);
+  for (auto* other : others) heaps.registry().Abandon(*other);
+  for (int i = 0; i < 300; ++i) {
+    blocks.push_back(heaps.Allocate(heap, size_class));
+    heap.CheckInvariants();
+  }
+  heaps.Free(heap, blocks);
+  heaps.CheckInvariants();
+}
+
 TYPED_TEST(ThreadHeapTest, ARefusedSlabIsNotTheEnd) {
   auto& heaps = *this->heaps_;
   auto& heap = heaps.Attach();
