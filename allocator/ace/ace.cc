@@ -186,14 +186,21 @@ bool Ace::MapMore(ZoneStock& stock, std::uint32_t units,
 
 // Where the kernel has no room for whole SuperSlabs: maps what a run needs
 // besides what is free at the zone's end. The rest of the last one is spare.
+// Once such a run is free, no list has it, but it is enough for another.
 UnitIndex Ace::GrantAtEnd(ZoneStock& stock, std::uint32_t units,
                           std::uint32_t alignment_units, Refusal& refusal) {
+  std::uint32_t spare = 0;
+  const std::uint32_t free = stock.pool.FreeAtEnd(spare);
+  if (alignment_units == 1 && free >= units) {
+    const UnitIndex first =
+        FirstUnitOfFrame(stock.zone.frame_count()) - spare - units;
+    return stock.pool.GrantAt(first, units) ? first : kNoUnit;
+  }
   if (refusal.reason != FailureReason::kMapFail ||
       alignment_units > kUnitsPerSuperSlab) {
     return kNoUnit;
   }
-  const std::uint32_t tail =
-      alignment_units == 1 ? std::min(stock.pool.FreeAtEnd(), units - 1) : 0;
+  const std::uint32_t tail = alignment_units == 1 && spare == 0 ? free : 0;
   const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
   const Refusal least =
       ExtendZone(stock, frames, frames * kUnitsPerSuperSlab - (units - tail));

@@ -129,5 +129,18 @@ TEST_F(AceUnmappedTest, RunsTakeWhatThereIs) {
   EXPECT_EQ(memory_.mapped_bytes(), before + 20 * kUnitBytes);
 }
 
+// And when they have ended, others that are as long.
+TEST_F(AceUnmappedTest, RunsTakeWhatOthersHaveLeft) {
+  ASSERT_EQ(Span(1), 0U);
+  memory_.LimitBytes(memory_.mapped_bytes() + 11 * kUnitBytes);
+  constexpr std::uint32_t kLong = kUnitsPerSuperSlab + 10;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(Span(kLong), 1U);
+    ace_->ReleaseSpan(1, kLong);
+    ace_->UnmapCaches();
+    ace_->CheckInvariants();
+  }
+}
+
 }  // namespace
 }  // namespace hakmem

@@ -185,16 +185,24 @@ void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {
   AddRun(first, frames);
 }
 
-std::uint32_t UnitPool::FreeAtEnd() const {
-  std::uint32_t units = 0;
-  std::uint32_t here = kUnitsPerSuperSlab;
-  for (FrameIndex frame = zone_.frame_count();
-       frame != 0 && here == kUnitsPerSuperSlab;) {
-    here = static_cast<std::uint32_t>(
-        std::countl_one(zone_.super_slab(--frame).free_units));
-    units += here;
+std::uint32_t UnitPool::FreeAtEnd(std::uint32_t& spare) const {
+  const FrameIndex count = zone_.frame_count();
+  spare =
+      count == 0
+          ? 0
+          : static_cast<std::uint32_t>(std::countl_one(SpareUnits(count - 1)));
+  const UnitIndex end = FirstUnitOfFrame(count) - spare;
+  UnitIndex first = end;
+  while (first != 0) {
+    const UnitIndex last = first - 1;
+    const unsigned most = UnitInFrame(last) + 1;
+    const auto here = static_cast<unsigned>(
+        std::countl_one(zone_.super_slab(FrameOfUnit(last)).free_units
+                        << (kUnitsPerSuperSlab - most)));
+    first -= here;
+    if (here != most) break;
   }
-  return units;
+  return end - first;
 }
 
 VmStatus UnitPool::Remap(VirtualMemory& memory, FrameIndex first,

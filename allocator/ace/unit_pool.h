@@ -156,8 +156,8 @@ class UnitPool {
   // Adds frames that the zone has just mapped (they are clean), but for what it
   // has left of the last one, which is spare.
   void AddFrames(FrameIndex first, FrameIndex frames);
-  // How many units at the zone's end are free.
-  std::uint32_t FreeAtEnd() const;
+  // How many units are free at the zone's end, but for so many `spare` ones.
+  std::uint32_t FreeAtEnd(std::uint32_t& spare) const;
   // The first of so many neighbouring frames that UnmapFree unmapped; kNoFrame:
   // there are none.
   FrameIndex FindUnmapped(FrameIndex frames);
