@@ -230,6 +230,20 @@ TEST(AceClosedTest, ARefusedOpeningLosesNothing) {
 }
 
 // What has pages before it is granted is accessible.
+// Nor where there is no room for a whole SuperSlab.
+TEST(AceClosedTest, ARefusedOpeningOfTheLastUnitsLosesNothing) {
+  Heap heap(kClosed);
+  ASSERT_NE(heap.Span(1).first, kNoUnit);
+  constexpr std::uint32_t kUnits = 2 * kUnitsPerSuperSlab;
+  heap.memory.LimitBytes(heap.memory.mapped_bytes() +
+                         (kUnits - 1) * kUnitBytes);
+  heap.memory.RefuseCall(1, ENOMEM, Refuse::kFromThenOn, VmCall::kProtect);
+  EXPECT_EQ(heap.ace->GrantSpan(kUnits, kUnitBytes).first, kNoUnit);
+  heap.ace->CheckInvariants();
+  heap.memory.RefuseNothing();
+  EXPECT_NE(heap.Span(kUnits).first, kNoUnit);
+}
+
 TEST(AceClosedTest, PagesBeforeTheyAreNeededAreOpen) {
   HeapOptions options;
   options.prefault = static_cast<std::uint64_t>(Prefaulting::kTouch);

@@ -149,7 +149,7 @@ void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask,
   HAK_CHECK_EQ(slab.free_units & mask, 0U);
   slab.free_units |= mask;
   free_units_ += static_cast<unsigned>(std::popcount(mask));
-  if (dirty) MarkDirty(frame, mask);
+  if (dirty) MarkDirty(frame, mask & ~slab.closed_units);
   if (slab.free_units == kAllUnits) {
     has_idle_descriptors_ |= slab.described;
     if (!PlantedDefect(Defect::kFrameOnTwoLists)) RemoveList(frame);

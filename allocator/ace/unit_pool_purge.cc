@@ -133,10 +133,11 @@ void UnitPool::EndPurge(const Purging& purging, bool purged) {
   const DirtyRun& run = purging.run;
   if (!run.kept) purging_units_ -= run.units;
   ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
-    zone_.super_slab(frame).purging_units &= ~mask;
+    SuperSlab& slab = zone_.super_slab(frame);
+    slab.purging_units &= ~mask;
     if (!run.kept) return ReleaseInFrame(frame, mask, !purged);
-    has_idle_descriptors_ |= zone_.super_slab(frame).described;
-    if (!purged) MarkDirty(frame, mask);
+    has_idle_descriptors_ |= slab.described;
+    if (!purged) MarkDirty(frame, mask & ~slab.closed_units);
   });
 }
 

@@ -1,9 +1,13 @@
 // UnitPool: what it gives back of a fine zone's tables.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/bits.h"
@@ -223,6 +227,35 @@ TEST_F(FinePoolTest, DescriptorsStayAsLongAsHeadersOrBounds) {
   }
   PurgeDescriptors();
   EXPECT_GE(CountGone(), 3 * kAllOfOne - 2 * kFewUnits);
+}
+
+// Another thread forks meanwhile: what was clean, and is without access, is so
+// in the child.
+TEST_F(FinePoolTest, AForkMeanwhileLeavesClosedUnitsClean) {
+  const Zone::Extension extension = zone_.Extend(memory_, 2, Access::kClosed);
+  pool_.AddFrames(extension.first, extension.frames);
+  const UnitIndex first = FirstUnitOfFrame(extension.first);
+  ASSERT_TRUE(pool_.GrantAt(first, kAllOfOne));
+  ASSERT_TRUE(pool_.Open(memory_, first, 1, /*guard_bytes=*/0).ok());
+  pool_.Keep(first, kAllOfOne, /*dirty=*/true);
+  pool_.Purge(memory_, kAllOfOne);
+  int forks = 0;
+  memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
+    if (++forks != 1) return;
+    std::thread([&] {
+      const pid_t child = fork();
+      if (child == 0) {
+        pool_.EndPurgesAfterFork();
+        pool_.CheckInvariants();
+        _exit(0);
+      }
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    }).join();
+  });
+  PurgeDescriptors();
+  EXPECT_NE(forks, 0);
 }
 
 }  // namespace
