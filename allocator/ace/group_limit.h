@@ -19,7 +19,7 @@ namespace hakmem {
 
 class GroupLimit {
  public:
-  // `find` returns the limit. Null: there is none.
+  // `find` returns the limit; 0: it cannot tell now. Null: there is none.
   void Start(std::uint64_t (*find)()) { find_ = find; }
 
   // It is looked for when a heap has 8 MiB, which small programs never have,
@@ -32,7 +32,8 @@ class GroupLimit {
     next_look_units_ = 2 * granted_units;
     if (find_ == nullptr) return;
     const FutexLockPause pause(lock);
-    bytes_ = find_();
+    const std::uint64_t found_bytes = find_();
+    if (found_bytes != 0) bytes_ = found_bytes;
   }
 
   std::uint64_t bytes() const { return bytes_; }

@@ -27,9 +27,10 @@ void ReadCgroupLimits(const ProcReader& files, LimitReport& report);
 // How much memory the process's groups leave it: the least of these limits but
 // for memory.kmem.limit_in_bytes. kNoLimit: none is set.
 std::uint64_t LeastCgroupMemory(const ProcReader& files);
-inline std::uint64_t FindCgroupMemory() {
-  return LeastCgroupMemory(ProcReader());
-}
+// The same while a program runs, where nobody can notice: in a process of one
+// thread, as another one may count on the descriptors that this takes, and on
+// the first stack, as a coroutine's may be short. 0: not there.
+std::uint64_t FindCgroupMemory();
 
 }  // namespace hakmem
 

@@ -1,8 +1,6 @@
 #include "allocator/process/stream_lock.h"
 
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#endif
+#include "allocator/process/single_threaded.h"
 
 // Exported by glibc, in no header: the thread that has the lock may take it
 // again, as fork itself does. Weak: another libc may not have them.
@@ -16,17 +14,6 @@ extern "C" {
 }
 
 namespace hakmem {
-namespace {
-
-bool IsSingleThreaded() {
-#if __has_include(<sys/single_threaded.h>)
-  return __libc_single_threaded != 0;
-#else
-  return false;
-#endif
-}
-
-}  // namespace
 
 bool LockStreamList() {
   if (IsSingleThreaded() || &_IO_list_lock == nullptr ||
