@@ -1,6 +1,7 @@
 #include "allocator/ace/ace.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "allocator/base/bits.h"
@@ -38,15 +39,10 @@ FrameIndex GrowthStep(const Zone& zone) {
 void Ace::Start(const HeapOptions& options, const Config& config) {
   const FutexLockHolder hold(lock_);
   config_ = &config;
-  if (config.separate_classes) slack_ = kSeparateSlack;
-  decay_ms_ = options.decay_ms;
-  next_trim_ms_.store(memory_.NowMs() + IntervalMs(),
-                      std::memory_order_relaxed);
-  heap_limit_bytes_ = options.heap_limit_bytes;
-  group_limit_.Start(options.find_memory_limit);
+  retention_.Start(options, config.separate_classes, memory_.NowMs());
   huge_pages_ = static_cast<HugePages>(options.huge_pages);
   prefault_ = static_cast<Prefaulting>(options.prefault);
-  for (ZoneStock& stock : stocks_) stock.pool.SplitHuge(decay_ms_ == 0);
+  for (ZoneStock& stock : stocks_) stock.pool.SplitHuge(options.decay_ms == 0);
   region_.Place(memory_, config);
   huge_.Place(region_, memory_.PageBytes());
   if (config.inaccessible_empty_blocks) {
@@ -60,11 +56,6 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   StartGuards();
 }
 
-bool Ace::WithinHeapLimit(std::size_t more_bytes) const {
-  return more_bytes <= heap_limit_bytes_ &&
-         mapped_bytes() <= heap_limit_bytes_ - more_bytes;
-}
-
 void Ace::AddMapped(std::size_t bytes) {
   const std::size_t mapped = mapped_bytes() + bytes;
   mapped_bytes_.store(mapped, std::memory_order_relaxed);
@@ -75,8 +66,6 @@ void Ace::AddMapped(std::size_t bytes) {
 
 // Maps neighbouring frames again that were unmapped under pressure.
 bool Ace::Remap(ZoneStock& stock, FrameIndex frames) {
-  const std::size_t bytes = frames * kSuperSlabBytes;
-  if (!WithinHeapLimit(bytes)) return false;
   for (;;) {
     const FrameIndex unmapped = stock.pool.unmapped_frames();
     const FrameIndex first = stock.pool.FindUnmapped(frames);
@@ -85,7 +74,7 @@ bool Ace::Remap(ZoneStock& stock, FrameIndex frames) {
     const VmStatus status = stock.pool.Remap(memory_, first, frames,
                                              AccessOfNew(stock, first, frames));
     if (status.ok()) {
-      AddMapped(bytes);
+      AddMapped(frames * kSuperSlabBytes);
       AskForHugePages(stock, first, frames);
       stock.pool.AddFrames(first, frames);
       return true;
@@ -96,27 +85,19 @@ bool Ace::Remap(ZoneStock& stock, FrameIndex frames) {
 }
 
 void Ace::NoteGrant(std::uint32_t units) {
-  granted_units_ += units;
-  peak_units_ = std::max(peak_units_, granted_units_);
-  taken_units_ = std::max(taken_units_, granted_units_ - low_units_);
-  if (units >= kMidRunUnits) {
-    (units >= kUnitsPerSuperSlab ? long_run_units_ : mid_run_units_) += units;
+  retention_.NoteGrant(units);
+  if (retention_.limit().IsDue(retention_.granted_units())) [[unlikely]] {
+    retention_.limit().Look(lock_, retention_.granted_units());
   }
-  if (group_limit_.IsDue(granted_units_)) [[unlikely]] {
-    group_limit_.Look(lock_, granted_units_);
-  }
-  if (ExcessUnits() > kIgnoredExcessUnits) BoundDirty(units);
+  if (ExcessUnits() > Retention::kIgnoredExcessUnits) BoundDirty(units);
+  if (OverLimitUnits() > 0) [[unlikely]]
+    KeepToLimit();
 }
 
 Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames,
                         std::uint32_t unmapped_units) {
   const std::size_t bytes =
       (frames * kUnitsPerSuperSlab - unmapped_units) * kUnitBytes;
-  if (!WithinHeapLimit(bytes)) {
-    return {.reason = FailureReason::kExhaustion,
-            .detail = FailureDetail::kHeapLimit,
-            .bytes = bytes};
-  }
   ++zone_map_calls_;
   const Zone::Extension extension = stock.zone.Extend(
       memory_, frames, AccessOfNew(stock, stock.zone.frame_count(), frames),
@@ -162,13 +143,10 @@ void Ace::PrepareAhead() {
 // Maps what a run of `units` needs: a growth step, or just that much when the
 // step is refused. `refusal` says what was refused last, also when it did not
 // matter.
-bool Ace::MapMore(ZoneStock& stock, std::uint32_t units,
-                  std::uint32_t alignment_units, Refusal& refusal) {
+bool Ace::MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal) {
   const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
   const FrameIndex step = GrowthStep(stock.zone);
-  if (MapSpare(stock, units, alignment_units) || Remap(stock, needed)) {
-    return true;
-  }
+  if (Remap(stock, needed)) return true;
   refusal = ExtendZone(stock, std::max(needed, step));
   if (refusal.reason == FailureReason::kNone) return true;
   if (step > needed) {
@@ -176,31 +154,30 @@ bool Ace::MapMore(ZoneStock& stock, std::uint32_t units,
     if (smaller.reason == FailureReason::kNone) return true;
     refusal = smaller;
   }
-  // There may be enough, only not in one piece, or other classes'.
-  if (refusal.reason == FailureReason::kExhaustion &&
-      stock.unused_units() >= units) {
-    refusal.detail = FailureDetail::kUnitRuns;
-  }
   return false;
 }
 
 // Where the kernel has no room for whole SuperSlabs: maps what a run needs
-// besides what is free at the zone's end. The rest of the last one is spare.
-// Once such a run is free, no list has it, but it is enough for another.
+// besides what is free at the zone's end. The rest of the last one is nobody's
+// for good. Once such a run is free, no list has it, but it is enough for
+// another.
 UnitIndex Ace::GrantAtEnd(ZoneStock& stock, std::uint32_t units,
                           std::uint32_t alignment_units, Refusal& refusal) {
-  std::uint32_t spare = 0;
-  const std::uint32_t free = stock.pool.FreeAtEnd(spare);
+  const FrameIndex count = stock.zone.frame_count();
+  const auto missing =
+      count == 0 ? 0U
+                 : static_cast<std::uint32_t>(std::popcount(
+                       stock.zone.super_slab(count - 1).unmapped_units));
+  const UnitIndex end = FirstUnitOfFrame(count) - missing;
+  const std::uint32_t free = stock.pool.FreeBefore(end);
   if (alignment_units == 1 && free >= units) {
-    const UnitIndex first =
-        FirstUnitOfFrame(stock.zone.frame_count()) - spare - units;
-    return stock.pool.GrantAt(first, units) ? first : kNoUnit;
+    return stock.pool.GrantAt(end - units, units) ? end - units : kNoUnit;
   }
   if (refusal.reason != FailureReason::kMapFail ||
       alignment_units > kUnitsPerSuperSlab) {
     return kNoUnit;
   }
-  const std::uint32_t tail = alignment_units == 1 && spare == 0 ? free : 0;
+  const std::uint32_t tail = alignment_units == 1 && missing == 0 ? free : 0;
   const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
   const Refusal least =
       ExtendZone(stock, frames, frames * kUnitsPerSuperSlab - (units - tail));
@@ -227,7 +204,7 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
     grant = stock.pool.Grant(units, alignment_units, UnitPool::kManyTries);
   }
   for (int tries = 0; grant.first == kNoUnit; ++tries) {
-    if (!MapMore(stock, room, alignment_units, refusal)) {
+    if (!MapMore(stock, room, refusal)) {
       if (hard) {
         grant = stock.pool.Grant(units, alignment_units, UnitPool::kAllTries);
       }
@@ -250,12 +227,15 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
 
 // Notes a grant when all of it is done, as that may let others in, and a fork.
 Ace::Grant Ace::GrantRun(ZoneStock& stock, RangeKind kind) {
+  const std::size_t bytes = kind.units * kUnitBytes;
+  if (!HasRoomFor(bytes)) [[unlikely]]
+    return {.refusal = OverHeapLimit(bytes)};
   const Grant grant = config_->separate_classes
                           ? GrantRange(stock, kind)
                           : TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first != kNoUnit) [[likely]] {
     if (config_->separate_classes && kind.units >= kUnitsPerSuperSlab) {
-      long_ranges_units_ += kind.units;
+      retention_.NoteLongRange(kind.units);
     }
     NoteGrant(kind.units);
   }
@@ -308,9 +288,11 @@ void Ace::CountSlab(const Grant& grant, std::uint64_t map_calls) {
 inline void Ace::ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                               bool dirty) {
   stock.pool.Keep(first, kind.units, dirty);
-  if (kind.units >= kUnitsPerSuperSlab) long_ranges_units_ -= kind.units;
+  if (kind.units >= kUnitsPerSuperSlab) {
+    retention_.NoteLongRange(-std::int64_t{kind.units});
+  }
   if (config_->delay_reuse && !kind.is_slab()) {
-    resting_.Rest(first, kind.units, granted_units_);
+    resting_.Rest(first, kind.units, retention_.granted_units());
   } else {
     stock.ranges.Put(kind, first);
   }
@@ -347,8 +329,10 @@ void Ace::ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty) {
 bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
                      std::uint32_t longer) {
   const FutexLockHolder hold(lock_);
-  if (!stocks_[kCoarse].pool.GrantAt(first + units, longer - units))
+  if (!HasRoomFor((longer - units) * kUnitBytes) ||
+      !stocks_[kCoarse].pool.GrantAt(first + units, longer - units)) {
     return false;
+  }
   stocks_[kCoarse].pool.MendGranted(memory_, first + units, longer - units);
   NoteGrant(longer - units);
   return true;
@@ -426,9 +410,10 @@ void Ace::AddFigures(MemoryFigures& figures) {
 
 void Ace::CheckInvariants() {
   const FutexLockHolder hold(lock_);
-  HAK_CHECK_LE(mapped_bytes(), heap_limit_bytes_);  // A1
+  HAK_CHECK(HasRoomFor(0));  // A1
+  retention_.CheckInvariants();
   for (const ZoneStock& stock : stocks_) stock.CheckInvariants();
-  HAK_CHECK_EQ((granted_units_ + UnusedUnits()) * kUnitBytes,
+  HAK_CHECK_EQ((retention_.granted_units() + UnusedUnits()) * kUnitBytes,
                mapped_bytes() - huge_.mapped_bytes());  // A2
   resting_.CheckInvariants();
   CheckGuards();

@@ -15,7 +15,8 @@
 // Tick and BoundDirty (docs/decisions/0009).
 //
 // Invariants:
-//   A1: mapped_bytes() <= heap limit.
+//   A1: what is granted is at most the heap limit; so is what is held, which is
+//       that and dirty memory, but for what the kernel has not taken back yet.
 //   A2: granted, free and kept units are all that is mapped in frames.
 //   A3: a granted unit is in no pool; its unit record is set by the caller
 //       before the first block is handed out, and cleared before Release.
@@ -31,10 +32,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/empty_pool.h"
-#include "allocator/ace/group_limit.h"
 #include "allocator/ace/huge_pool.h"
 #include "allocator/ace/range_pool.h"
 #include "allocator/ace/resting_spans.h"
+#include "allocator/ace/retention.h"
 #include "allocator/ace/zone_stock.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
@@ -69,6 +70,12 @@ constexpr Refusal RefusedByKernel(const VmStatus& status) {
           : status.error_number == EEXIST ? FailureDetail::kAddressInUse
                                           : FailureDetail::kUnknown,
           status.call, status.error_number, status.bytes};
+}
+
+constexpr Refusal OverHeapLimit(std::size_t bytes) {
+  return {.reason = FailureReason::kExhaustion,
+          .detail = FailureDetail::kHeapLimit,
+          .bytes = bytes};
 }
 
 // Spans are at most this long; longer blocks are Huge.
@@ -247,10 +254,11 @@ class Ace {
   std::uint64_t SetDecay(std::uint64_t decay_ms);
   void ForgetPeak();       // nothing that was granted will be wanted again
   std::size_t PurgeAll();  // gives all free memory back; returns the bytes
-  // Before a call is given up: unmaps what is free, which makes room below all
-  // limits; returns the bytes. What is between others only while the zones have
-  // their share of the kernel's mappings or less, and nothing that would split
-  // a mapping where mappings are what is short.
+  // Before a call is given up that the kernel has refused: unmaps frames of
+  // which nothing is granted, which makes room below all of its limits; returns
+  // the bytes. What is between others only while the zones have their share of
+  // the kernel's mappings or less, and nothing that would split a mapping where
+  // mappings are what is short.
   std::size_t UnmapCaches(bool mappings_short = false);
 
   void AddStatistics(Statistics& statistics);
@@ -265,14 +273,15 @@ class Ace {
     tables.huge = huge_.Describe();
   }
   void AddFigures(MemoryFigures& figures);
-  std::uint64_t heap_limit_bytes() const { return heap_limit_bytes_; }
-  // Whether another zone may serve the request: addresses are the reason.
-  bool AreAddressesUsedUp(const Refusal& refusal) const {
-    return refusal.reason == FailureReason::kExhaustion &&
-           refusal.detail != FailureDetail::kHeapLimit &&
-           heap_limit_bytes_ - mapped_bytes() >= refusal.bytes;
+  std::uint64_t heap_limit_bytes() const {
+    return retention_.limit().heap_limit_bytes();
   }
-  const GroupLimit& group_limit() const { return group_limit_; }
+  // Whether another zone may serve the request: addresses are the reason.
+  static bool AreAddressesUsedUp(const Refusal& refusal) {
+    return refusal.reason == FailureReason::kExhaustion &&
+           refusal.detail != FailureDetail::kHeapLimit;
+  }
+  const MemoryLimit& memory_limit() const { return retention_.limit(); }
   std::size_t mapped_bytes() const {
     return mapped_bytes_.load(std::memory_order_relaxed);
   }
@@ -303,12 +312,7 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool MapUnits(ZoneStock& stock, FrameIndex frame, std::uint32_t mask,
-                bool& foreign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool MapSpare(ZoneStock& stock, std::uint32_t units,
-                std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool MayAddGuard(const ZoneStock& stock, UnitIndex last,
                    std::uint32_t units) const
@@ -335,8 +339,7 @@ class Ace {
            stocks_[kCoarse].pool.dirty_units();
   }
   std::size_t MetadataBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool MapMore(ZoneStock& stock, std::uint32_t units,
-               std::uint32_t alignment_units, Refusal& refusal)
+  bool MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Refusal ExtendZone(ZoneStock& stock, FrameIndex frames,
                      std::uint32_t unmapped_units = 0)
@@ -357,8 +360,14 @@ class Ace {
   void GiveMemory(Address begin, std::size_t bytes);
   void PopulateAhead(ZoneStock& stock, std::uint64_t units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool WithinHeapLimit(std::size_t more_bytes) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool HasRoomFor(std::size_t more_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return retention_.HasRoomFor(more_bytes, huge_.mapped_bytes());
+  }
+  std::int64_t OverLimitUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return retention_.OverLimitUnits(DirtyUnits(), huge_.mapped_bytes());
+  }
+  HAK_COLD void KeepToLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t UnmapKept(StockIndex index, UnitPool::UnmapBounds bounds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // For who needs what another thread has let go of the lock for; not for ever,
@@ -379,30 +388,13 @@ class Ace {
   void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteGrant(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // So much more than the bound on dirty memory is not worth a call.
-  static constexpr std::int64_t kIgnoredExcessUnits = 16;
-  static constexpr std::uint32_t kMidRunUnits = 5;  // more than any slab has
+  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return retention_.ExcessUnits(stocks_[kFine].pool.purgeable_units() +
+                                  stocks_[kCoarse].pool.purgeable_units());
+  }
   void BoundDirty(std::uint32_t granted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::uint64_t recent_peak_units() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return std::max(peak_units_, earlier_peak_units_);
-  }
-  // What the program is likely to want again: as much as it took of late, and
-  // not more than it held at once. So memory that comes and goes is kept, and
-  // not what moved to another size or zone, or was held for long.
-  std::uint64_t WantedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return std::min(recent_peak_units() - granted_units_,
-                    taken_units_ + earlier_taken_units_);
-  }
-  // By how much what can go back exceeds that and some slack, if positive.
-  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  struct Idle {
-    std::uint64_t units[2];  // of each stock
-    bool all;                // everything that is dirty
-  };
-  Idle StartInterval(std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t PurgeRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t PurgeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
 
   VirtualMemory& memory_;
   Region region_;  // zones' tables: guarded by lock_; look-ups: see zone.h
@@ -416,26 +408,9 @@ class Ace {
   std::uint32_t guard_bytes_ = 0;  // 0: there are no guard pages
   std::size_t max_guards_ ABSL_GUARDED_BY(lock_) = 0;
   std::size_t guards_ ABSL_GUARDED_BY(lock_) = 0;
-  // How much dirty memory may be held beyond what is wanted: so much, and what
-  // is granted shifted, but for long spans, or their slack and 1/16 of the
-  // recent peak, if that is more.
-  struct Slack {
-    std::uint32_t least_units;
-    std::uint32_t shift;
-    std::uint32_t long_run_share;  // of the recent peak, at most
-  };
-  static constexpr Slack kSlack = {64, 4, 2};  // 4 MiB and 1/16
-  // Dirty memory cannot serve another class where classes are separate, and its
-  // pages cost more to fault in again than to keep: 8 MiB and half of the used.
-  static constexpr Slack kSeparateSlack = {128, 1, 4};
-  Slack slack_ = kSlack;
-  GroupLimit group_limit_;  // and by who grants, under lock_
   std::uint64_t max_moved_mappings_ = 0;
   std::uint64_t max_staying_huge_ = 0;
   std::size_t max_mapped_runs_ = 0;  // of each zone, by UnmapCaches
-  // And by SetDecay, under lock_.
-  Relaxed<std::uint64_t> decay_ms_;
-  std::uint64_t heap_limit_bytes_ = 0;
   HugePages huge_pages_ = HugePages::kOff;
   Prefaulting prefault_ = Prefaulting::kOff;
   // Slabs granted: from dirty units, from clean ones, after mapping more.
@@ -448,27 +423,10 @@ class Ace {
   // Calls that clear: written by any thread, read by statistics.
   std::atomic<std::uint64_t> clearing_purge_calls_{0};
   std::uint8_t generation_ = 0;  // another in each child of a fork
-  // Written under lock_, read by statistics and Tick without it.
+  // Written under lock_, read by statistics without it.
   std::atomic<std::size_t> mapped_bytes_{0};
   std::atomic<std::size_t> peak_mapped_bytes_{0};
-  std::uint64_t granted_units_ ABSL_GUARDED_BY(lock_) = 0;
-  // Where classes are separate, those of them in spans of a SuperSlab or more.
-  std::uint64_t long_ranges_units_ ABSL_GUARDED_BY(lock_) = 0;
-  // The most that was granted at once in this interval and in the one before.
-  std::uint64_t peak_units_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t earlier_peak_units_ ABSL_GUARDED_BY(lock_) = 0;
-  // The least that was granted in this interval; the most by which that was
-  // exceeded later in it, and the same of the interval before.
-  std::uint64_t low_units_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t taken_units_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t earlier_taken_units_ ABSL_GUARDED_BY(lock_) = 0;
-  // What runs of a SuperSlab and more, and shorter ones that no slab has, took
-  // in this interval, and how much dirty memory may be held for their sake.
-  std::uint64_t long_run_units_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t mid_run_units_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t long_run_slack_units_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t last_release_ms_ ABSL_GUARDED_BY(lock_) = 0;
-  std::atomic<std::uint64_t> next_trim_ms_{0};
+  Retention retention_;  // guarded by lock_, but for what says otherwise
   std::atomic<std::uint64_t> intervals_{0};
 };
 

@@ -24,16 +24,15 @@ class AceAlignmentTest : public testing::TestWithParam<std::uint32_t> {
  protected:
   AceAlignmentTest() {
     memory_.SetNowMs(10'000);
-    HeapOptions options;
-    if (GetParam() > UnitPool::kManyTries) {
-      options.heap_limit_bytes = frames() * kSuperSlabBytes;
-    }
-    ace_->Start(options);
+    ace_->Start(HeapOptions());
     for (UnitIndex unit = 0; unit < FirstUnitOfFrame(frames()); ++unit) {
       EXPECT_EQ(Slab(1), unit);
     }
     // What a growth step has mapped beyond.
     while (!PoolIsEmpty()) HAK_CHECK_NE(Slab(1), kNoUnit);
+    if (GetParam() > UnitPool::kManyTries) {
+      memory_.LimitBytes(memory_.mapped_bytes());
+    }
     for (FrameIndex frame = 0; frame < frames(); ++frame) {
       Free(frame, frame < kFitting ? 0 : 1);
     }

@@ -21,20 +21,15 @@ Refusal HugeRefusal(const HugePool::Result& result, std::size_t bytes) {
   return RefusedByKernel(result.status);
 }
 
-Refusal OverHeapLimit(std::size_t bytes) {
-  return {.reason = FailureReason::kExhaustion,
-          .detail = FailureDetail::kHeapLimit,
-          .bytes = bytes};
-}
-
 }  // namespace
 
 Ace::HugeGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
   const FutexLockHolder hold(lock_);
-  if (!WithinHeapLimit(bytes)) return {0, OverHeapLimit(bytes)};
+  if (!HasRoomFor(bytes)) return {0, OverHeapLimit(bytes)};
   const HugePool::Result result = huge_.Grant(memory_, bytes, alignment_bytes);
   if (result.address == 0) return {0, HugeRefusal(result, bytes)};
   AddMapped(bytes);
+  KeepToLimit();
   AskForHugePagesOf(result.address);
   return {result.address, {}};
 }
@@ -73,7 +68,7 @@ Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   const FutexLockHolder hold(lock_);
   const std::size_t old_bytes = huge_.BlockBytes(address);
   const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
-  if (!WithinHeapLimit(more_bytes)) return {0, OverHeapLimit(more_bytes)};
+  if (!HasRoomFor(more_bytes)) return {0, OverHeapLimit(more_bytes)};
   // The pool counts it before it lets go of the lock, too.
   mapped_bytes_.store(mapped_bytes() + more_bytes, std::memory_order_relaxed);
   huge_.Unclaim(address);
@@ -86,6 +81,7 @@ Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   if (more_bytes != 0) AskForHugePagesOf(result.address);
   SubtractMapped(old_bytes + more_bytes - huge_.BlockBytes(result.address));
   AddMapped(0);
+  KeepToLimit();
   return {result.address, {}};
 }
 

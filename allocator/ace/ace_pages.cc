@@ -84,16 +84,17 @@ bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
 // Guards would split the huge pages of spans, and so would giving back at once.
 bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
-  if (next == 0 || !group_limit_.HasRoomForHugePages()) return false;
+  if (next == 0 || !retention_.limit().HasRoomForHugePages()) return false;
   if (stock.pool.IsHuge(next - 1)) {
     if (&stock != &stocks_[kCoarse]) return IsInUse(stock.zone, next);
     FrameIndex last_small = next - 1;
     while (last_small != 0 && stock.pool.IsHuge(last_small)) --last_small;
     return IsDense(stock.zone, last_small);
   }
-  return decay_ms_ != 0 && granted_units_ >= kLeastHugeHeapUnits &&
+  const std::uint64_t granted_units = retention_.granted_units();
+  return retention_.decay_ms() != 0 && granted_units >= kLeastHugeHeapUnits &&
          !stock.guarded && stock.pool.huge_runs() < kMaxHugeRuns &&
-         stock.pool.free_units() <= granted_units_ / kMostFreeShare &&
+         stock.pool.free_units() <= granted_units / kMostFreeShare &&
          IsDense(stock.zone, next - 1);
 }
 
@@ -157,15 +158,16 @@ void Ace::Prefault(const Zone& zone, const Grant& grant, std::uint32_t units) {
 // What has pages counts as dirty, and so goes back when it stays idle; more of
 // it than the bound on dirty memory allows would go back at once.
 void Ace::PopulateAhead(ZoneStock& stock, std::uint64_t units) {
-  if (prefault_ == Prefaulting::kOff || decay_ms_ == 0) return;
+  if (prefault_ == Prefaulting::kOff || retention_.decay_ms() == 0) return;
   const auto fill = [this](Address begin, std::size_t bytes) {
     GiveMemory(begin, bytes);
   };
   for (std::uint64_t done = 0; done < units; done += kUnitsPerSuperSlab) {
-    if (ExcessUnits() + kUnitsPerSuperSlab > 0) return;
+    if (std::max(ExcessUnits(), OverLimitUnits()) + kUnitsPerSuperSlab > 0) {
+      return;
+    }
     if (!stock.pool.FillFrame(fill)) return;
-    // As freed memory, it has an interval to be asked for in.
-    last_release_ms_ = memory_.NowMs();
+    retention_.NoteUse(memory_.NowMs());
   }
 }
 

@@ -12,61 +12,48 @@ namespace {
 // How much goes back for the sake of one grant or release: 16 MiB, 1 to 2 ms.
 constexpr std::uint64_t kPurgeSliceUnits = 16 * kMiB / kUnitBytes;
 
-// Huge pages are split for the sake of what is released in a heap that has less
-// than this share of its recent peak.
-constexpr std::uint64_t kShrunkShare = 2;
-
-// The slack for long runs is at most a share of the recent peak (Ace::Slack),
-// or where there are shorter ones only, this share, and falls by the last share
-// of itself in each interval.
-constexpr std::uint64_t kMidRunShare = 16;
-constexpr std::uint64_t kSlackFallShare = 16;
-
 // ForgetPeak purges so much.
 constexpr int kForgetSlices = 4;
 
 // Runs of this length are unmapped before others: 16 MiB for one mapping more.
 constexpr FrameIndex kLongRunFrames = 8;
 
-constexpr std::uint64_t MsSince(std::uint64_t then_ms, std::uint64_t now_ms) {
-  return now_ms - std::min(then_ms, now_ms);
-}
-
 }  // namespace
 
 void Ace::NoteRelease(std::uint32_t units) {
-  granted_units_ -= units;
-  low_units_ = std::min(low_units_, granted_units_);
-  last_release_ms_ = memory_.NowMs();
-  // Of a heap that has lost most of what it had, what is left lies in parts.
-  const bool shrunk = granted_units_ < recent_peak_units() / kShrunkShare;
-  // And where all goes back at once, no search shall be needed.
+  retention_.NoteRelease(units, memory_.NowMs());
+  const bool at_once = retention_.decay_ms() == 0;
+  // Where all goes back at once, no search shall be needed.
   for (ZoneStock& stock : stocks_) {
-    stock.pool.SplitHuge(shrunk || decay_ms_ == 0);
+    stock.pool.SplitHuge(retention_.HasShrunk() || at_once);
   }
-  if (decay_ms_ == 0) {
+  if (at_once) {
     PurgeAllLocked();
-  } else if (ExcessUnits() > kIgnoredExcessUnits) {
+  } else if (ExcessUnits() > Retention::kIgnoredExcessUnits) {
     BoundDirty(/*granted=*/0);
   }
 }
 
-std::int64_t Ace::ExcessUnits() const {
-  const std::uint64_t slack =
-      slack_.least_units +
-      std::max(long_run_slack_units_ + (recent_peak_units() >> kSlack.shift),
-               (granted_units_ - long_ranges_units_) >> slack_.shift);
-  const std::uint64_t bound =
-      WantedUnits() +
-      std::min(slack, group_limit_.MostSlackUnits(granted_units_));
-  const std::uint64_t purgeable = stocks_[kFine].pool.purgeable_units() +
-                                  stocks_[kCoarse].pool.purgeable_units();
-  return static_cast<std::int64_t>(purgeable - bound);
+// Gives dirty memory back, of the zone first that has more of it, and somewhat
+// more than it must, so that not each grant at the limit makes calls.
+void Ace::KeepToLimit() {
+  constexpr std::int64_t kMoreUnits = 16;
+  const bool fine_first =
+      stocks_[kFine].pool.dirty_units() > stocks_[kCoarse].pool.dirty_units();
+  for (const StockIndex index :
+       {fine_first ? kFine : kCoarse, fine_first ? kCoarse : kFine}) {
+    UnitPool& pool = stocks_[index].pool;
+    FrameIndex next = 0;
+    if (const std::int64_t over = OverLimitUnits(); over > 0) {
+      pool.Purge(memory_, static_cast<std::uint64_t>(over + kMoreUnits));
+    }
+    if (const std::int64_t over = OverLimitUnits(); over > 0) {
+      pool.PurgePartsOfHuge(memory_, static_cast<std::uint64_t>(over), next);
+    }
+  }
 }
 
-// A purge for the sake of a run that is longer than slabs widens the slack by
-// what went back: where such runs come and go, what is dirty often cannot serve
-// the next one, and its faults cost more than memory.
+// Of the zone with more that is idle.
 void Ace::BoundDirty(std::uint32_t granted) {
   UnitPool& fine = stocks_[kFine].pool;
   UnitPool& coarse = stocks_[kCoarse].pool;
@@ -82,12 +69,7 @@ void Ace::BoundDirty(std::uint32_t granted) {
   // What is idle may be little, and what is dirty in huge pages stays.
   if (purged < slice)
     (from_fine ? coarse : fine).Purge(memory_, slice - purged);
-  if (granted < kMidRunUnits) return;
-  const std::uint64_t share =
-      granted >= kUnitsPerSuperSlab ? slack_.long_run_share : kMidRunShare;
-  long_run_slack_units_ = std::max(
-      long_run_slack_units_,
-      std::min(long_run_slack_units_ + slice, recent_peak_units() / share));
+  retention_.NoteExcess(granted, slice);
 }
 
 std::size_t Ace::PurgeAllLocked() {
@@ -112,76 +94,43 @@ std::size_t Ace::PurgeRest() {
 }
 
 // Memory that was not asked for during a whole interval has been idle for that
-// long and goes back; what comes and goes stays. If nothing was freed during
-// the last interval either, all of it is idle. When nobody looked at the time
-// for a further interval, what was taken was taken before that. What was dirty
-// and too short for the runs that came and went is kept while these take as
-// much in an interval.
-Ace::Idle Ace::StartInterval(std::uint64_t now_ms) {
-  const bool quiet = MsSince(last_release_ms_, now_ms) >= IntervalMs();
-  Idle idle = {.units = {}, .all = quiet};
-  for (const StockIndex index : {kFine, kCoarse}) {
-    UnitPool& pool = stocks_[index].pool;
-    idle.units[index] = quiet ? pool.dirty_units() : pool.idle_units();
-    pool.StartInterval();
-  }
-  earlier_peak_units_ = peak_units_;
-  peak_units_ = granted_units_;
-  const bool late = MsSince(next_trim_ms_.load(std::memory_order_relaxed),
-                            now_ms) >= IntervalMs();
-  earlier_taken_units_ = late ? 0 : taken_units_;
-  taken_units_ = 0;
-  low_units_ = granted_units_;
-  long_run_slack_units_ -=
-      DivideRoundUp(long_run_slack_units_, kSlackFallShare);
-  const std::uint64_t peak = recent_peak_units();
-  const std::uint64_t most =
-      std::max(std::min(long_run_units_, peak / slack_.long_run_share),
-               std::min(mid_run_units_, peak / kMidRunShare));
-  long_run_slack_units_ = std::min(long_run_slack_units_, most);
-  long_run_units_ = 0;
-  mid_run_units_ = 0;
-  if (!quiet) {
-    idle.units[kCoarse] -= std::min(idle.units[kCoarse], long_run_slack_units_);
-  }
-  next_trim_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
-  AddByOwner(intervals_, 1);
-  return idle;
-}
-
+// long and goes back; what comes and goes stays.
 bool Ace::Tick() {
-  const std::uint64_t due_ms = next_trim_ms_.load(std::memory_order_relaxed);
-  if (memory_.NowMs() < due_ms || !lock_.TryLock()) return false;
+  if (!retention_.IsDue(memory_.NowMs()) || !lock_.TryLock()) return false;
   // Another thread may have been here since, or released something.
   const std::uint64_t now_ms = memory_.NowMs();
-  if (now_ms < next_trim_ms_.load(std::memory_order_relaxed)) {
+  if (!retention_.IsDue(now_ms)) {
     lock_.Unlock();
     return false;
   }
-  const Idle idle = StartInterval(now_ms);
+  const Retention::Interval interval = retention_.StartInterval(now_ms);
+  std::uint64_t idle_units[2] = {};
   for (const StockIndex index : {kFine, kCoarse}) {
-    stocks_[index].pool.Purge(memory_, idle.units[index]);
+    UnitPool& pool = stocks_[index].pool;
+    idle_units[index] = interval.quiet ? pool.dirty_units() : pool.idle_units();
+    pool.StartInterval();
   }
-  if (idle.all) PurgeRest();
+  idle_units[kCoarse] -= std::min(idle_units[kCoarse], interval.kept_units);
+  AddByOwner(intervals_, 1);
+  for (const StockIndex index : {kFine, kCoarse}) {
+    stocks_[index].pool.Purge(memory_, idle_units[index]);
+  }
+  if (interval.quiet) PurgeRest();
   lock_.Unlock();
   return true;
 }
 
 std::uint64_t Ace::SetDecay(std::uint64_t decay_ms) {
   const FutexLockHolder hold(lock_);
-  const std::uint64_t before = decay_ms_;
-  decay_ms_ = decay_ms;
-  next_trim_ms_.store(memory_.NowMs() + IntervalMs(),
-                      std::memory_order_relaxed);
-  return before;
+  return retention_.SetDecay(decay_ms, memory_.NowMs());
 }
 
 void Ace::ForgetPeak() {
   const FutexLockHolder hold(lock_);
-  peak_units_ = earlier_peak_units_ = granted_units_;
+  retention_.ForgetPeak();
   // The rest is for the next ones.
   for (int i = 0; i < kForgetSlices; ++i) {
-    if (ExcessUnits() <= kIgnoredExcessUnits) return;
+    if (ExcessUnits() <= Retention::kIgnoredExcessUnits) return;
     BoundDirty(/*granted=*/0);
     LetOthersIn();
   }

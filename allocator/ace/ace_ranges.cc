@@ -129,68 +129,25 @@ Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first,
   return grant;
 }
 
-// Maps units of one frame again, as far as they are unmapped.
-bool Ace::MapUnits(ZoneStock& stock, FrameIndex frame, std::uint32_t mask,
-                   bool& foreign) {
-  mask &= stock.pool.UnmappedUnits(frame);
-  while (mask != 0) {
-    const auto at = static_cast<unsigned>(std::countr_zero(mask));
-    const auto units = static_cast<unsigned>(std::countr_one(mask >> at));
-    if (!WithinHeapLimit(units * kUnitBytes)) return false;
-    ++zone_map_calls_;
-    const VmStatus status =
-        stock.pool.MapAgain(memory_, FirstUnitOfFrame(frame) + at, units,
-                            AccessOfNew(stock, frame));
-    foreign |= status.error_number == EEXIST;
-    if (!status.ok()) return false;
-    AddMapped(units * kUnitBytes);
-    mask &= ~BitRun32(at, units);
-  }
-  return true;
-}
-
-// Maps what is unmapped of a range that its pool has given, and no more: other
-// ranges of its frames may never be asked for. When that has taken as many
-// mappings as the zone may have, their gaps are filled. False: the range cannot
+// Maps the frames of a range again that were unmapped. False: the range cannot
 // be had now, or, when something else has taken its addresses and `first` is
 // kNoUnit, never.
 bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units) {
-  const std::uint32_t unmapped = stock.pool.CountUnmapped(first, units);
-  if (unmapped == 0) [[likely]]
-    return true;
-  if (!WithinHeapLimit(unmapped * kUnitBytes)) return false;
-  const UnitIndex end = first + units;
-  bool foreign = false;
-  for (UnitIndex at = first; at != end;) {
-    const FrameIndex frame = FrameOfUnit(at);
-    const UnitIndex next = std::min(end, FirstUnitOfFrame(frame + 1));
-    if (!MapUnits(stock, frame, BitRun32(UnitInFrame(at), next - at),
-                  foreign)) {
-      if (foreign) first = kNoUnit;
-      return false;
+  const FrameIndex end = FrameOfUnit(first + units - 1) + 1;
+  for (FrameIndex frame = FrameOfUnit(first); frame < end; ++frame) {
+    if (stock.zone.IsMapped(frame)) [[likely]]
+      continue;
+    int error = EEXIST;
+    if (stock.zone.super_slab(frame).presence == Presence::kUnmapped) {
+      ++zone_map_calls_;
+      error = stock.pool.MapKept(memory_, frame, AccessOfNew(stock, frame))
+                  .error_number;
     }
-    if (stock.zone.mapped_runs() > max_mapped_runs_) {
-      bool others = false;  // not this range's addresses
-      MapUnits(stock, frame, ~std::uint32_t{0}, others);
-    }
-    at = next;
+    if (error == EEXIST) first = kNoUnit;
+    if (error != 0) return false;
+    AddMapped(kSuperSlabBytes);
   }
   return true;
-}
-
-// Maps spare units of which a run can be granted.
-bool Ace::MapSpare(ZoneStock& stock, std::uint32_t units,
-                   std::uint32_t alignment_units) {
-  for (bool foreign = true; foreign;) {
-    foreign = false;
-    const UnitIndex first = stock.pool.FindSpare(units, alignment_units);
-    if (first == kNoUnit) return false;
-    if (MapUnits(stock, FrameOfUnit(first), BitRun32(UnitInFrame(first), units),
-                 foreign)) {
-      return true;
-    }
-  }
-  return false;
 }
 
 // Carves what the free ranges cannot serve from units that nothing has used. A
@@ -225,26 +182,18 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   return grant;
 }
 
-// Unmaps what is kept: frames where nothing is granted first. The addresses
-// stay their classes'. Others come in after each SuperSlab, or as much in
-// parts.
+// Unmaps kept frames of which nothing is granted. The addresses stay their
+// classes'.
 std::size_t Ace::UnmapKept(StockIndex index, UnitPool::UnmapBounds bounds) {
-  bounds.least_frames = 0;
+  bounds.least_frames = 1;
   std::size_t bytes = 0;
-  for (const bool parts : {false, true}) {
-    std::size_t held_bytes = 0;
-    for (UnitIndex next = 0; next != kNoUnit;) {
-      std::size_t guards = 0;
-      const std::size_t unmapped =
-          stocks_[index].pool.UnmapKept(memory_, bounds, parts, next, guards);
-      SubtractMapped(unmapped);
-      guards_ -= guards;
-      bytes += unmapped;
-      held_bytes += unmapped;
-      if (held_bytes < kSuperSlabBytes) continue;
-      held_bytes = 0;
-      LetOthersIn();
-    }
+  for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
+    std::size_t guards = 0;
+    const std::size_t unmapped =
+        stocks_[index].pool.UnmapKept(memory_, bounds, next, guards);
+    SubtractMapped(unmapped);
+    guards_ -= guards;
+    bytes += unmapped;
   }
   return bytes;
 }

@@ -171,57 +171,6 @@ TEST_F(AceTest, MovesPagesOfSpans) {
   EXPECT_EQ(Snapshot().move_calls, 1U);
 }
 
-TEST_F(AceTest, StopsAtTheHeapLimit) {
-  constexpr std::size_t kLimit = 21 * kMiB;
-  Start(kLimit);
-  std::vector<UnitIndex> spans;
-  Ace::Grant grant;
-  while ((grant = ace_->GrantSpan(16, kUnitBytes)).first != kNoUnit) {
-    spans.push_back(grant.first);
-  }
-  // Growth steps shrink, so that all whole SuperSlabs below the limit serve.
-  EXPECT_EQ(spans.size(), 20U);
-  ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
-                FailureDetail::kHeapLimit);
-  EXPECT_EQ(grant.refusal.bytes, kSuperSlabBytes);
-  EXPECT_EQ(ace_->heap_limit_bytes(), kLimit);
-  EXPECT_LE(Snapshot().peak_mapped_bytes, kLimit);
-  const Ace::HugeGrant huge = ace_->GrantHuge(2 * kMiB, kSuperSlabBytes);
-  EXPECT_EQ(huge.address, 0U);
-  ExpectRefusal(huge.refusal, FailureReason::kExhaustion,
-                FailureDetail::kHeapLimit);
-  EXPECT_NE(ace_->GrantHuge(1 * kMiB, kSuperSlabBytes).address, 0U);
-  EXPECT_EQ(memory_.refused(), 0U);
-  ace_->ReleaseSpan(spans.back(), 16);
-  EXPECT_EQ(Span(16), spans.back());
-}
-
-// What one zone, or Huge blocks, have freed makes room for the others, once it
-// is unmapped.
-TEST_F(AceTest, FreeFramesAreGivenUpForTheOtherZones) {
-  Start(8 * kMiB);
-  for (int round = 0; round < 3; ++round) {
-    const UnitIndex span = Span(4 * kUnitsPerSuperSlab);
-    ASSERT_NE(span, kNoUnit);
-    EXPECT_EQ(ace_->GrantSlab(true, 1).first, kNoUnit);
-    ace_->ReleaseSpan(span, 4 * kUnitsPerSuperSlab);
-    EXPECT_EQ(ace_->GrantSlab(true, 1).first, kNoUnit);
-    EXPECT_EQ(ace_->UnmapCaches(), 8 * kMiB);
-    std::vector<UnitIndex> slabs;
-    for (int i = 0; i < 8; ++i)
-      slabs.push_back(ace_->GrantSlab(true, 16).first);
-    EXPECT_NE(slabs.back(), kNoUnit);
-    EXPECT_EQ(ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address, 0U);
-    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 16);
-    EXPECT_EQ(ace_->UnmapCaches(), 8 * kMiB);
-    const Address huge = ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address;
-    ASSERT_NE(huge, 0U);
-    EXPECT_EQ(Span(1), kNoUnit);
-    EXPECT_TRUE(ace_->ReleaseHuge(huge));
-    ace_->CheckInvariants();
-  }
-}
-
 TEST_F(AceTest, AddressesOfTheRegionMayRunOut) {
   StartSmall();
   Ace::Grant grant = ace_->GrantSpan(33 * kUnitsPerSuperSlab, kUnitBytes);
@@ -243,25 +192,23 @@ TEST_F(AceTest, AddressesOfTheRegionMayRunOut) {
   EXPECT_EQ(ace_->GrantSlab(true, 4).first, 32U);
 }
 
-// Free memory in pieces that are too short, in SuperSlabs that are in use.
-TEST_F(AceTest, SaysThatFreeRunsAreTooShort) {
-  Start(4 * kMiB);
+// Free memory in pieces that are too short, where there are no more addresses.
+TEST_F(AceTest, SaysThatAddressesAreUsedUpBesideShortPieces) {
+  StartSmall();
   std::vector<UnitIndex> spans;
   Ace::Grant grant;
   while ((grant = ace_->GrantSpan(1, kUnitBytes)).first != kNoUnit) {
     spans.push_back(grant.first);
   }
-  ASSERT_EQ(spans.size(), 64U);
+  ASSERT_EQ(spans.size(), 32 * kUnitsPerSuperSlab);
   ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
-                FailureDetail::kHeapLimit);
+                FailureDetail::kRegion);
   for (std::size_t i = 0; i < spans.size(); i += 2) {
     ace_->ReleaseSpan(spans[i], 1);
   }
   EXPECT_EQ(ace_->UnmapCaches(), 0U);
   ExpectRefusal(ace_->GrantSpan(2, kUnitBytes).refusal,
-                FailureReason::kExhaustion, FailureDetail::kUnitRuns);
-  ExpectRefusal(ace_->GrantSpan(33, kUnitBytes).refusal,
-                FailureReason::kExhaustion, FailureDetail::kHeapLimit);
+                FailureReason::kExhaustion, FailureDetail::kRegion);
   EXPECT_NE(Span(1), kNoUnit);
 }
 

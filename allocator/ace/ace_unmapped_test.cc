@@ -113,7 +113,7 @@ TEST_F(AceUnmappedTest, CountForTheHeapLimit) {
 }
 
 // Where there is no room for a whole SuperSlab, what a run needs is mapped. The
-// rest of it serves the next ones.
+// rest of it is nobody's.
 TEST_F(AceUnmappedTest, RunsTakeWhatThereIs) {
   ASSERT_EQ(Span(1), 0U);
   const std::size_t before = memory_.mapped_bytes();
@@ -122,10 +122,11 @@ TEST_F(AceUnmappedTest, RunsTakeWhatThereIs) {
   EXPECT_EQ(Span(kLong), 1U);  // 31 units are free already
   EXPECT_EQ(memory_.mapped_bytes(), before + 11 * kUnitBytes);
   ace_->CheckInvariants();
-  EXPECT_EQ(Span(5), 1 + kLong);
+  EXPECT_EQ(Span(5), FirstUnitOfFrame(2));
   EXPECT_EQ(memory_.mapped_bytes(), before + 16 * kUnitBytes);
   EXPECT_EQ(Span(5), kNoUnit);
-  EXPECT_EQ(Span(4), 6 + kLong);
+  EXPECT_EQ(Span(4), FirstUnitOfFrame(3));
+  ace_->CheckInvariants();
   EXPECT_EQ(memory_.mapped_bytes(), before + 20 * kUnitBytes);
 }
 

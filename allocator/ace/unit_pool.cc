@@ -175,23 +175,16 @@ void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {
   }
   free_units_ += std::uint64_t{frames} * kUnitsPerSuperSlab;
   const FrameIndex last = first + frames - 1;
-  const std::uint32_t spare = zone_.super_slab(last).unmapped_units;
-  if (spare != 0) {
-    free_units_ -= static_cast<unsigned>(std::popcount(spare));
-    spare_units_ += static_cast<unsigned>(std::popcount(spare));
+  const std::uint32_t unmapped = zone_.super_slab(last).unmapped_units;
+  if (unmapped != 0) {
+    free_units_ -= static_cast<unsigned>(std::popcount(unmapped));
     FileByUnits(last);
     if (--frames == 0) return;
   }
   AddRun(first, frames);
 }
 
-std::uint32_t UnitPool::FreeAtEnd(std::uint32_t& spare) const {
-  const FrameIndex count = zone_.frame_count();
-  spare =
-      count == 0
-          ? 0
-          : static_cast<std::uint32_t>(std::countl_one(SpareUnits(count - 1)));
-  const UnitIndex end = FirstUnitOfFrame(count) - spare;
+std::uint32_t UnitPool::FreeBefore(UnitIndex end) const {
   UnitIndex first = end;
   while (first != 0) {
     const UnitIndex last = first - 1;

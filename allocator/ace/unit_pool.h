@@ -17,13 +17,16 @@
 // purging: nobody can have them.
 //
 // Units may also be kept: free, but only for ranges of the class that they
-// belong to (range_pool.h); no grant finds them. Under pressure they are
-// unmapped, and mapped again one range at a time. What was free in a frame of
-// which all is unmapped is spare then, until a grant needs it.
+// belong to (range_pool.h); no grant finds them.
+//
+// Under pressure frames are unmapped of which nothing is granted. Those that
+// have kept units are mapped again for a range of theirs; what was free in such
+// a frame is nobody's for good.
 //
 // Invariants:
 //   U1: free_units and kept_units are disjoint, dirty_units is a subset of
-//       both; unmapped units are kept ones, which are not counted, or nobody's.
+//       both; an unmapped frame's units are all kept, and not counted, or none
+//       is.
 //   U2: a SuperSlab is on list n < 32 exactly when its longest run of free
 //       units is n and it is not wholly free; its run_frames is 0.
 //   U3: no two neighbouring runs of free frames exist; the first and last
@@ -41,8 +44,6 @@
 //   U8: closed units are free or kept, and not dirty.
 //   U9: split SuperSlabs are ones of huge pages, and are counted; those with
 //       slabs that have holes are in use.
-//   U10: spare units, of frames that have kept ones or are partly mapped, are
-//       neither mapped nor kept, and are counted.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
@@ -154,10 +155,10 @@ class UnitPool {
   }
 
   // Adds frames that the zone has just mapped (they are clean), but for what it
-  // has left of the last one, which is spare.
+  // has left of the last one.
   void AddFrames(FrameIndex first, FrameIndex frames);
-  // How many units are free at the zone's end, but for so many `spare` ones.
-  std::uint32_t FreeAtEnd(std::uint32_t& spare) const;
+  // How many units are free before `end`.
+  std::uint32_t FreeBefore(UnitIndex end) const;
   // The first of so many neighbouring frames that UnmapFree unmapped; kNoFrame:
   // there are none.
   FrameIndex FindUnmapped(FrameIndex frames);
@@ -223,24 +224,13 @@ class UnitPool {
   // run with them: others come in after each call of the kernel.
   std::size_t UnmapFree(VirtualMemory& memory, const UnmapBounds& bounds,
                         FrameIndex& next);
-  // The same for a run of units, at or after the unit `next`, in a frame that
-  // has kept ones: of one of which no unit is granted, all; of others, the kept
-  // ones if `parts`. Kept ones stay their class's. `guards` counts guard pages
-  // that went with them.
+  // The same for a frame of which no unit is granted and some are kept: they
+  // stay their class's. `guards` counts guard pages that went with it.
   std::size_t UnmapKept(VirtualMemory& memory, const UnmapBounds& bounds,
-                        bool parts, UnitIndex& next, std::size_t& guards);
-  // How many units of a kept run are unmapped; those of a frame.
-  std::uint32_t CountUnmapped(UnitIndex first, std::uint32_t units) const;
-  std::uint32_t UnmappedUnits(FrameIndex frame) const {
-    return zone_.UnmappedUnits(frame);
-  }
-  // Maps a run of unmapped units of one frame again; those that nobody keeps
-  // are free then. EEXIST: something else has addresses of theirs, and spare
-  // ones are nobody's for good.
-  VmStatus MapAgain(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
-                    Access access);
-  // Spare units that a grant of up to 31 could have; kNoUnit: there are none.
-  UnitIndex FindSpare(std::uint32_t units, std::uint32_t alignment_units) const;
+                        FrameIndex& next, std::size_t& guards);
+  // Maps such a frame again. EEXIST: something else has its addresses, and it
+  // is nobody's for good.
+  VmStatus MapKept(VirtualMemory& memory, FrameIndex frame, Access access);
 
   // Whether any unit of a run is mapped without access, and making such a run
   // accessible, but for its last `guard_bytes`; on a refusal it counts as it
@@ -316,12 +306,9 @@ class UnitPool {
                              std::uint32_t tries);
   UnitGrant GrantFrames(std::uint32_t units, std::uint32_t alignment_units);
   bool IsFreeFrame(FrameIndex frame) const;
-  bool MayUnmap(UnitIndex first, std::uint32_t units,
+  bool MayUnmap(FrameIndex first, FrameIndex frames,
                 const UnmapBounds& bounds) const;
-  std::uint32_t Unmappable(FrameIndex frame, bool parts) const;
-  std::uint32_t SpareUnits(FrameIndex frame) const;
-  void NoteUnmappedUnits(VirtualMemory& memory, UnitIndex first,
-                         std::uint32_t units);
+  bool UnmapFrame(VirtualMemory& memory, FrameIndex frame);
 
   void MarkDirty(FrameIndex frame, std::uint32_t mask);
   bool IsWorthPurging(FrameIndex frame) const;
@@ -368,7 +355,6 @@ class UnitPool {
   bool IsCleanFrame(FrameIndex frame, bool kept) const;
   unsigned PurgeEdges(VirtualMemory& memory, UnitIndex first,
                       std::uint32_t units) const;
-  void DropDirty(VirtualMemory& memory, UnitIndex first, std::uint32_t units);
   bool IsClean(UnitIndex unit) const;
   void CheckLists() const;
   void CheckFrame(FrameIndex frame) const;
@@ -396,7 +382,6 @@ class UnitPool {
   std::uint64_t purgeable_units_ = 0;
   std::uint64_t purging_units_ = 0;
   std::uint64_t moved_mappings_ = 0;
-  std::uint64_t spare_units_ = 0;
   Purging* purges_ = nullptr;
   std::uint64_t idle_units_ = 0;
   std::uint64_t purge_calls_ = 0;

@@ -36,6 +36,8 @@ void UnitPool::CheckFrame(FrameIndex frame) const {
                 slab.moved_units | slab.guarded_units | slab.closed_units) &
                    unmapped,
                0U);  // U1
+  HAK_CHECK(slab.presence == Presence::kMapped || slab.kept_units == 0 ||
+            slab.kept_units == kAllUnits);  // U1
 }
 
 void UnitPool::CheckLists() const {
@@ -71,7 +73,6 @@ void UnitPool::CheckInvariants() const {
   std::uint64_t purging_units = 0;
   std::uint64_t moved_mappings = 0;
   std::uint64_t on_dirty_list = 0;
-  std::uint64_t spare_units = 0;
   FrameIndex unmapped_frames = 0;
   FrameIndex split_frames = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
@@ -84,7 +85,6 @@ void UnitPool::CheckInvariants() const {
     const std::uint32_t unmapped = zone_.UnmappedUnits(frame);
     kept_units +=
         static_cast<unsigned>(std::popcount(slab.kept_units & ~unmapped));
-    spare_units += static_cast<unsigned>(std::popcount(SpareUnits(frame)));
     free_units += static_cast<unsigned>(std::popcount(slab.free_units));
     dirty_units += static_cast<unsigned>(std::popcount(slab.dirty_units));
     on_dirty_list += slab.on_dirty_list ? 1 : 0;
@@ -97,7 +97,6 @@ void UnitPool::CheckInvariants() const {
   HAK_CHECK_EQ(unmapped_frames, unmapped_frames_);  // U5
   HAK_CHECK_EQ(moved_mappings, moved_mappings_);    // U7
   HAK_CHECK_EQ(split_frames, split_frames_);        // U9
-  HAK_CHECK_EQ(spare_units, spare_units_);          // U10
   HAK_CHECK_LE(idle_units_, purgeable_units_);
   for (FrameIndex frame = dirty_head_; frame != kNoFrame;
        frame = zone_.super_slab(frame).dirty_next) {

@@ -301,16 +301,12 @@ std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
   return purged_bytes + PurgePartsOfHuge(memory, dirty_units_, next);
 }
 
-bool UnitPool::MayUnmap(UnitIndex first, std::uint32_t units,
+bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
                         const UnmapBounds& bounds) const {
-  if (!zone_.IsBetweenMapped(first, units)) return true;
-  const std::uint32_t guarded =
-      zone_.super_slab(FrameOfUnit(first)).guarded_units;
-  return zone_.mapped_runs() < bounds.most_runs &&
-         units >= bounds.least_frames * kUnitsPerSuperSlab &&
-         (bounds.may_split ||
-          (guarded & BitRun32(UnitInFrame(first),
-                              std::min(units, kUnitsPerSuperSlab))) != 0);
+  return !zone_.IsBetweenMapped(first, frames) ||
+         (zone_.mapped_runs() < bounds.most_runs &&
+          frames >= bounds.least_frames &&
+          (bounds.may_split || zone_.super_slab(first).guarded_units != 0));
 }
 
 // Of a run from its end on where nothing is mapped behind, else from the front
@@ -323,26 +319,17 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
     const FrameIndex start = RunStart(next);
     const FrameIndex frames = zone_.super_slab(start).run_frames;
     const FrameIndex end = start + frames;  // which is not free
-    if (!MayUnmap(FirstUnitOfFrame(start), frames * kUnitsPerSuperSlab,
-                  bounds)) {
+    if (!MayUnmap(start, frames, bounds)) {
       next = end;
       continue;
     }
-    const FrameIndex frame =
-        zone_.IsBetweenMapped(FirstUnitOfFrame(end - 1), kUnitsPerSuperSlab)
-            ? next
-            : end - 1;
-    ++unmap_calls_;
-    if (!zone_.UnmapFrame(memory, frame).ok()) {
+    const FrameIndex frame = zone_.IsBetweenMapped(end - 1, 1) ? next : end - 1;
+    CutRun(frame, 1);
+    if (!UnmapFrame(memory, frame)) {
+      AddRun(frame, 1);
       next = end;
       return 0;
     }
-    CutRun(frame, 1);
-    DropDirty(memory, FirstUnitOfFrame(frame), kUnitsPerSuperSlab);
-    zone_.super_slab(frame).free_units = 0;
-    free_units_ -= kUnitsPerSuperSlab;
-    ForgetSplit(frame);
-    ForgetMoved(FirstUnitOfFrame(frame), kUnitsPerSuperSlab);
     NoteUnmapped();
     if (frame == next) ++next;
     return kSuperSlabBytes;

@@ -139,10 +139,9 @@ TEST_F(FinePoolTest, TablesGoWithFramesThatAreUnmapped) {
 
 TEST_F(FinePoolTest, TablesGoWithKeptUnitsThatAreUnmapped) {
   pool_.Keep(0, kAllOfOne, /*dirty=*/true);
-  UnitIndex next = 0;
+  FrameIndex next = 0;
   std::size_t guards = 0;
-  EXPECT_EQ(pool_.UnmapKept(memory_, {}, /*parts=*/false, next, guards),
-            kSuperSlabBytes);
+  EXPECT_EQ(pool_.UnmapKept(memory_, {}, next, guards), kSuperSlabBytes);
   for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
     EXPECT_TRUE(AreTablesPurged(unit)) << unit;
   }

@@ -30,7 +30,7 @@ struct HeapOptions {
   std::uint64_t decay_ms = 500;
   // The largest request that is served.
   std::uint64_t max_alloc_bytes = std::numeric_limits<std::uint64_t>::max();
-  // The most memory that may be mapped for blocks.
+  // The most memory for blocks and what is kept of freed ones.
   std::uint64_t heap_limit_bytes = std::numeric_limits<std::uint64_t>::max();
   // The most that one thread's magazines may hold beyond the loaded and the
   // previous one of each class.

@@ -169,8 +169,8 @@ inline constexpr OptionRow kOptionRows[] = {
      "The largest request that is served; larger ones fail with ENOMEM.",
      &Options::max_alloc_bytes, nullptr, 64 * 1024, kNoMaximum},
     {"HAKMEM_HEAP_LIMIT", OptionType::kBytes, "bytes",
-     "The most memory that may be mapped for blocks; beyond it calls fail with "
-     "ENOMEM.",
+     "The most memory for blocks and what is kept of freed ones; beyond it "
+     "calls fail with ENOMEM.",
      &Options::heap_limit_bytes, nullptr, 1, kNoMaximum},
     {"HAKMEM_DEPOT", OptionType::kBytes, "bytes",
      "The most that one thread may keep of free blocks beyond two magazines of "

@@ -70,7 +70,7 @@ void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
   };
   const auto by_heap_limit = [&] {
     SetLimit(event, "HAKMEM_HEAP_LIMIT", kEnvironment, ace_.heap_limit_bytes(),
-             event.memory.mapped, refusal.bytes);
+             event.memory.granted, refusal.bytes);
   };
   switch (refusal.detail) {
     case FailureDetail::kSize:
@@ -93,13 +93,6 @@ void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
       break;
     case FailureDetail::kRegion:
       by_region();
-      break;
-    case FailureDetail::kUnitRuns:
-      if (ace_.AreAddressesUsedUp(refusal)) {
-        by_region();
-      } else {
-        by_heap_limit();
-      }
       break;
     default:
       break;
@@ -167,7 +160,9 @@ void* Recovery::TryAgain(RefusedServer& server, FailedCall& failed) {
     if (void* block = Attempt(server, failed); block != nullptr) return block;
   }
   server.Reclaim();
-  ace_.UnmapCaches(failed.event.detail == FailureDetail::kMaxMapCount);
+  if (failed.refusal.reason == FailureReason::kMapFail) {
+    ace_.UnmapCaches(failed.event.detail == FailureDetail::kMaxMapCount);
+  }
   return Attempt(server, failed);
 }
 

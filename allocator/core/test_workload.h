@@ -122,7 +122,6 @@ class TestWorkload {
         break;
       case FailureReason::kExhaustion:
         HAK_CHECK(event.detail == FailureDetail::kHeapLimit ||
-                  event.detail == FailureDetail::kUnitRuns ||
                   event.detail == FailureDetail::kRegion);
         break;
       default:

@@ -37,7 +37,6 @@ enum class FailureDetail : std::uint8_t {
   kMaxAlloc,      // Threshold: HAKMEM_MAX_ALLOC
   kRegion,        // Exhaustion: the region's addresses are used up
   kHeapLimit,     // Exhaustion: HAKMEM_HEAP_LIMIT
-  kUnitRuns,      // Exhaustion: free memory, but in runs that are too short
   kMetadata,      // Exhaustion: a table of hakmem's is full
   kMaxMapCount,   // MapFail: vm.max_map_count
   kRlimitAs,      // MapFail: RLIMIT_AS
@@ -49,7 +48,7 @@ enum class FailureDetail : std::uint8_t {
   kUnknown,       // MapFail: none of the limits explains it
   kRlimitMemlock  // MapFail: RLIMIT_MEMLOCK, after mlockall(MCL_FUTURE)
 };
-inline constexpr unsigned kFailureDetailCount = 18;
+inline constexpr unsigned kFailureDetailCount = 17;
 
 // The end of the call.
 enum class Disposition : std::uint8_t {

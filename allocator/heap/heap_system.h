@@ -129,7 +129,7 @@ struct HeapSystem {
   // What each heap may keep of spans.
   std::uint32_t MostKeptSpanUnits() const {
     const std::uint64_t most = std::min<std::uint64_t>(
-        16 * kMiB >> CrowdingOfAwake(), ace.group_limit().MostOfThread());
+        16 * kMiB >> CrowdingOfAwake(), ace.memory_limit().MostOfThread());
     return std::min(kept_span_units,
                     static_cast<std::uint32_t>(most / kUnitBytes));
   }

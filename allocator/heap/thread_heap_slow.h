@@ -106,7 +106,7 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint64_t ThreadHeap<kConfig>::BudgetLeft() const {
   const std::uint64_t most =
       std::min(system_->depot_bytes >> crowding_,
-               system_->ace.group_limit().MostOfThread());
+               system_->ace.memory_limit().MostOfThread());
   return most - std::min(most, depot_bytes_ + spares_.bytes());
 }
 

@@ -62,8 +62,8 @@ class ZoneReader {
     if (IsOwnedByHeap(record)) {
       FindInSlab(address, record, facts);
     } else if (!FindInSpan(address, unit, facts)) {
-      facts.kind = zone_.IsMapped(unit) ? AddressKind::kFreeMemory
-                                        : AddressKind::kUnmapped;
+      facts.kind = zone_.IsMapped(FrameOfUnit(unit)) ? AddressKind::kFreeMemory
+                                                     : AddressKind::kUnmapped;
       if (!FindReleased(address, unit, facts)) FindBefore(unit, facts);
     }
     return facts;

@@ -127,10 +127,9 @@ VmStatus Zone::GrowTables(VirtualMemory& memory, std::size_t frames) {
   return status;
 }
 
-VmStatus Zone::Map(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
+VmStatus Zone::Map(VirtualMemory& memory, FrameIndex first, std::size_t bytes,
                    Access access) {
-  const Address begin = UnitAddress(first);
-  const std::size_t bytes = units * kUnitBytes;
+  const Address begin = FrameAddress(first);
   return access == Access::kClosed ? memory.Reserve(begin, bytes)
                                    : memory.MapAt(begin, bytes);
 }
@@ -147,8 +146,7 @@ void Zone::Append(FrameIndex first, FrameIndex frames, Presence presence,
   view_.limit_granules.store(
       std::uint64_t{end} << (kSuperSlabShift - shape_.granule_shift),
       std::memory_order_relaxed);
-  if (presence == Presence::kMapped)
-    mapped_runs_ += RunsOfFrames(first, frames);
+  if (presence == Presence::kMapped) mapped_runs_ += RunsOf(first, frames);
 }
 
 Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
@@ -167,8 +165,9 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
       result.exhausted = result.status.error_number == ENOSPC;
       return result;
     }
-    result.status = Map(memory, FirstUnitOfFrame(first),
-                        frames * kUnitsPerSuperSlab - unmapped_units, access);
+    result.status =
+        Map(memory, first,
+            frames * kSuperSlabBytes - unmapped_units * kUnitBytes, access);
     if (result.status.error_number != EEXIST) break;
     const FrameIndex most = std::clamp((capacity_frames_ - first) / kStepShare,
                                        FrameIndex{1}, kMaxStepFrames);
@@ -197,44 +196,21 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
   return result;
 }
 
-VmStatus Zone::UnmapUnits(VirtualMemory& memory, UnitIndex first,
-                          std::uint32_t units) {
-  SuperSlab& slab = super_slabs_[FrameOfUnit(first)];
-  const std::uint32_t mask = BitRun32(UnitInFrame(first), units);
-  HAK_CHECK_EQ(UnmappedUnits(FrameOfUnit(first)) & mask, 0U);
-  const VmStatus status = memory.Unmap(UnitAddress(first), units * kUnitBytes);
-  if (!status.ok()) return status;
-  mapped_runs_ -= RunsOf(first, units);
-  slab.closed_units &= ~mask;
-  slab.unmapped_units |= mask;
-  if (slab.unmapped_units == kAllUnits) {
-    slab.presence = Presence::kUnmapped;
-    slab.unmapped_units = 0;
-  }
-  return status;
-}
-
-VmStatus Zone::MapUnits(VirtualMemory& memory, UnitIndex first,
-                        std::uint32_t units, Access access) {
-  const FrameIndex frame = FrameOfUnit(first);
+VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   SuperSlab& slab = super_slabs_[frame];
-  const std::uint32_t mask = BitRun32(UnitInFrame(first), units);
-  HAK_CHECK_EQ(UnmappedUnits(frame) & mask, mask);
-  HAK_CHECK_NE(slab.presence, Presence::kForeign);
-  const VmStatus status = Map(memory, first, units, access);
+  HAK_CHECK_EQ(UnmappedUnits(frame), 0U);
+  const VmStatus status = memory.Unmap(FrameAddress(frame), kSuperSlabBytes);
   if (!status.ok()) return status;
-  mapped_runs_ += RunsOf(first, units);
-  slab.closed_units |= ClosedUnits(access) & mask;
-  slab.unmapped_units = UnmappedUnits(frame) & ~mask;
-  slab.presence = Presence::kMapped;
+  mapped_runs_ -= RunsOf(frame, 1);
+  slab.closed_units = 0;
+  slab.presence = Presence::kUnmapped;
   return status;
 }
 
 VmStatus Zone::Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
                      Access access) {
-  const VmStatus status =
-      Map(memory, FirstUnitOfFrame(first), frames * kUnitsPerSuperSlab, access);
-  if (status.ok()) mapped_runs_ += RunsOfFrames(first, frames);
+  const VmStatus status = Map(memory, first, frames * kSuperSlabBytes, access);
+  if (status.ok()) mapped_runs_ += RunsOf(first, frames);
   for (FrameIndex frame = first; frame < first + frames; ++frame) {
     SuperSlab& slab = super_slabs_[frame];
     HAK_CHECK_EQ(slab.presence, Presence::kUnmapped);
@@ -280,12 +256,8 @@ void Zone::CheckInvariants() const {
       view_.limit_granules.load(std::memory_order_relaxed),
       std::uint64_t{frames} << (kSuperSlabShift - shape_.granule_shift));  // Z2
   std::size_t runs = 0;
-  std::uint32_t before = 0;  // whether the unit before is mapped
   for (FrameIndex frame = 0; frame < frames; ++frame) {
-    const std::uint32_t mapped = ~UnmappedUnits(frame);
-    runs += static_cast<unsigned>(
-        std::popcount(mapped & ~(mapped << 1 | before)));  // Z4
-    before = mapped >> (kUnitsPerSuperSlab - 1);
+    if (IsMapped(frame) && !IsMapped(frame - 1)) ++runs;  // Z4
     const SuperSlab& slab = super_slabs_[frame];
     HAK_CHECK_NE(slab.presence, Presence::kNever);  // Z3
     HAK_CHECK(slab.presence == Presence::kMapped ||

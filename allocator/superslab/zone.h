@@ -18,7 +18,7 @@
 //   Z3: each frame below frame_count() is kMapped, kUnmapped or kForeign, and
 //       mapped by hakmem, but for its unmapped units, exactly when it is
 //       kMapped; others have no closed and no unmapped units.
-//   Z4: mapped_runs() is how many runs of neighbouring units are mapped, so
+//   Z4: mapped_runs() is how many runs of neighbouring frames are mapped, so
 //       that each is at least one mapping of the kernel's.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_ZONE_H_
@@ -69,7 +69,7 @@ struct alignas(64) SuperSlab {
   std::uint32_t moved_units;     // in a mapping of their own (Move), which
   std::uint32_t moved_starts;    // begins here
   std::uint32_t closed_units;    // mapped without access, and not opened yet
-  std::uint32_t unmapped_units;  // of a frame that is mapped for the rest
+  std::uint32_t unmapped_units;  // for good, at the end of a mapped frame
   // A part of the map of wholly free frames (unit_pool_runs.cc).
   std::uint64_t free_map;
   FrameIndex next;  // of the list that `list` names
@@ -183,17 +183,8 @@ class Zone {
   Extension Extend(VirtualMemory& memory, FrameIndex frames,
                    Access access = Access::kOpen,
                    std::uint32_t unmapped_units = 0);
-  // Gives memory and addresses of a frame that is wholly mapped back, or of a
-  // run of mapped units of one frame, which is unmapped with the last of them.
-  VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
-    return UnmapUnits(memory, FirstUnitOfFrame(frame), kUnitsPerSuperSlab);
-  }
-  VmStatus UnmapUnits(VirtualMemory& memory, UnitIndex first,
-                      std::uint32_t units);
-  // Maps a run of unmapped units of one frame again, which the rest may lack.
-  // EEXIST: something else has taken addresses, and all stays as it is.
-  VmStatus MapUnits(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
-                    Access access = Access::kOpen);
+  // Gives memory and addresses of a frame back that is mapped as a whole.
+  VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame);
   // Maps neighbouring frames again that UnmapFrame unmapped: all or none.
   // EEXIST: something else has taken addresses; frames of which it has some are
   // kForeign from now on.
@@ -201,14 +192,14 @@ class Zone {
                  Access access = Access::kOpen);
 
   std::size_t mapped_runs() const { return mapped_runs_; }
-  // Whether there are mapped units on both sides of these.
-  bool IsBetweenMapped(UnitIndex first, std::uint32_t units) const {
-    return IsMapped(first - 1) && IsMapped(first + units);
+  // Whether there are mapped frames on both sides of these.
+  bool IsBetweenMapped(FrameIndex first, FrameIndex frames) const {
+    return IsMapped(first - 1) && IsMapped(first + frames);
   }
-  // Also of a unit before the first one (kNoUnit), or after the last.
-  bool IsMapped(UnitIndex unit) const {
-    return FrameOfUnit(unit) < frame_count() &&
-           (UnmappedUnits(FrameOfUnit(unit)) >> UnitInFrame(unit) & 1) == 0;
+  // Also of a frame before the first one (kNoFrame), or after the last.
+  bool IsMapped(FrameIndex frame) const {
+    return frame < frame_count() &&
+           super_slabs_[frame].presence == Presence::kMapped;
   }
   // Those of a frame's units that are not mapped.
   std::uint32_t UnmappedUnits(FrameIndex frame) const {
@@ -293,17 +284,14 @@ class Zone {
 
  private:
   VmStatus GrowTables(VirtualMemory& memory, std::size_t frames);
-  VmStatus Map(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
+  VmStatus Map(VirtualMemory& memory, FrameIndex first, std::size_t bytes,
                Access access);
   void Append(FrameIndex first, FrameIndex frames, Presence presence,
               Access access);
-  // By how many runs there are more with these units mapped than without.
-  std::size_t RunsOf(UnitIndex first, std::uint32_t units) const {
+  // By how many runs there are more with these frames mapped than without.
+  std::size_t RunsOf(FrameIndex first, FrameIndex frames) const {
     return std::size_t{1} - (IsMapped(first - 1) ? 1 : 0) -
-           (IsMapped(first + units) ? 1 : 0);
-  }
-  std::size_t RunsOfFrames(FrameIndex first, FrameIndex frames) const {
-    return RunsOf(FirstUnitOfFrame(first), frames * kUnitsPerSuperSlab);
+           (IsMapped(first + frames) ? 1 : 0);
   }
 
   ZoneView view_;

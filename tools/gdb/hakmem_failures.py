@@ -24,7 +24,7 @@ NOT_COUNTED = 2**64 - 1
 
 REASONS = ("none", "Threshold", "Exhaustion", "MapFail")
 DETAILS = ("none", "size", "alignment", "overflow", "max_alloc", "region", "heap_limit",
-           "unit_runs", "metadata", "max_map_count", "rlimit_as", "rlimit_data", "cgroup",
+           "metadata", "max_map_count", "rlimit_as", "rlimit_data", "cgroup",
            "overcommit", "address_in_use", "injected", "unknown", "rlimit_memlock")
 DISPOSITIONS = ("pending", "returned_null", "threw", "served_after_purge",
                 "served_after_handler", "served_after_new_handler", "served_by_detour")

@@ -85,20 +85,6 @@ constexpr Remedy kHeapLimit[] = {
      ""},
 };
 
-constexpr Remedy kUnitRuns[] = {
-    {"hakmem", "Raise the limit that keeps hakmem from mapping more.",
-     "export HAKMEM_HEAP_LIMIT={suggested_mib}M"},
-    {"hakmem",
-     "Or give free memory back sooner, so that it can be mapped again as one "
-     "piece; slower where the program frees and allocates a lot.",
-     "export HAKMEM_DECAY_MS=0"},
-    {"The program",
-     "Large blocks of many different sizes with long-lived small ones "
-     "between them break memory up. Allocate the large, long-lived blocks "
-     "first, or reuse them.",
-     ""},
-};
-
 constexpr Remedy kMetadata[] = {
     {"The program",
      "hakmem's own tables are as large as the greatest address space it "
@@ -315,21 +301,13 @@ constexpr AdviceEntry kTable[] = {
      "up to 12 TiB.",
      kRegion},
     {"Exhaustion", "heap_limit", "HAKMEM_HEAP_LIMIT is reached",
-     "HAKMEM_HEAP_LIMIT allows {value} for blocks; {use} are mapped, and "
+     "HAKMEM_HEAP_LIMIT allows {value} for blocks; {use} are granted, and "
      "{needed} more were needed.",
      "HAKMEM_HEAP_LIMIT leaves no room for {size} more.",
      "Somebody has set this limit on purpose, in the environment of the "
      "program. The machine may have plenty of memory. hakmem gave back what "
      "it had cached and tried again before the call failed.",
      kHeapLimit},
-    {"Exhaustion", "unit_runs", "Free memory in pieces that are too short",
-     "{call} needs {needed} in one piece; the longest free one has "
-     "{largest_free}, and the limit of {value} allows no new ones.",
-     "{call} needs {size} in one piece; the longest free one has "
-     "{largest_free}.",
-     "There is free memory, but live blocks lie between its pieces, and "
-     "blocks are never moved.",
-     kUnitRuns},
     {"Exhaustion", "metadata", "A table of hakmem's is full",
      "A table in which hakmem keeps account of blocks or threads is full: "
      "{use} of {value} are taken.",

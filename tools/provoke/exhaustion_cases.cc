@@ -20,18 +20,6 @@ Verdict HeapLimit(const Settings& settings) {
   return {.provoked = pile.Fill({.size = SizeOr(settings, kMiB)}, kGiB)};
 }
 
-// Every second block of a full heap is free: much memory, in short runs.
-Verdict UnitRuns(const Settings& settings) {
-  constexpr std::size_t kHeld = 56;
-  void* blocks[kHeld] = {};
-  for (void*& block : blocks) block = malloc(kMiB);
-  for (std::size_t i = 0; i < kHeld; i += 2) free(blocks[i]);
-  void* const block = Try({.size = SizeOr(settings, 16 * kMiB)});
-  for (std::size_t i = 1; i < kHeld; i += 2) free(blocks[i]);
-  free(block);
-  return {.provoked = block == nullptr};
-}
-
 // Addresses alone: nothing is touched.
 Verdict Region(const Settings& settings) {
   Pile pile;
@@ -46,9 +34,6 @@ std::vector<Case> ExhaustionCases() {
       {"heap_limit", "Exhaustion", "heap_limit",
        "block after block under HAKMEM_HEAP_LIMIT=64M", "HAKMEM_HEAP_LIMIT",
        "64M", HeapLimit},
-      {"unit_runs", "Exhaustion", "unit_runs",
-       "16 MiB where 28 are free, but no two of them side by side",
-       "HAKMEM_HEAP_LIMIT", "64M", UnitRuns},
       {"region", "Exhaustion", "region",
        "blocks of 5 TiB until hakmem's addresses are used up", nullptr, nullptr,
        Region},

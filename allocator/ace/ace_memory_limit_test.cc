@@ -22,9 +22,9 @@ constexpr std::size_t kFirstLook = 8 * kMiB;
 std::uint64_t g_limit_bytes;
 unsigned g_looks;
 
-class AceGroupTest : public testing::Test {
+class AceMemoryLimitTest : public testing::Test {
  protected:
-  AceGroupTest() {
+  AceMemoryLimitTest() {
     g_limit_bytes = 64 * kMiB;
     g_looks = 0;
     HeapOptions options;
@@ -35,7 +35,7 @@ class AceGroupTest : public testing::Test {
     };
     ace_.Start(options);
   }
-  ~AceGroupTest() override { ace_.CheckInvariants(); }
+  ~AceMemoryLimitTest() override { ace_.CheckInvariants(); }
 
   Statistics Snapshot() {
     Statistics statistics;
@@ -75,22 +75,22 @@ class AceGroupTest : public testing::Test {
 };
 
 // What is not worth a call is 1 MiB.
-TEST_F(AceGroupTest, KeepsAShareOfLittleMemory) {
+TEST_F(AceMemoryLimitTest, KeepsAShareOfLittleMemory) {
   EXPECT_LE(CachedBytesOf(40 * kMiB), g_limit_bytes / 64 + kMiB);
 }
 
-TEST_F(AceGroupTest, KeepsAsEverWhereThereIsMuch) {
+TEST_F(AceMemoryLimitTest, KeepsAsEverWhereThereIsMuch) {
   g_limit_bytes = 4 * kGiB;
   EXPECT_GE(CachedBytesOf(40 * kMiB), 3 * kMiB + 40 * kMiB / 16);
 }
 
 // Up to an eighth of the limit: 16 MiB.
-TEST_F(AceGroupTest, ASmallHeapIsNotHeldToIt) {
+TEST_F(AceMemoryLimitTest, ASmallHeapIsNotHeldToIt) {
   g_limit_bytes = 128 * kMiB;
   EXPECT_GE(CachedBytesOf(20 * kMiB), 4 * kMiB + 20 * kMiB / 16);
 }
 
-TEST_F(AceGroupTest, WhatComesAndGoesIsKept) {
+TEST_F(AceMemoryLimitTest, WhatComesAndGoesIsKept) {
   Grant(40 * kMiB);
   Release(20 * kMiB);
   Grant(20 * kMiB);
@@ -102,31 +102,31 @@ TEST_F(AceGroupTest, WhatComesAndGoesIsKept) {
   EXPECT_EQ(Snapshot().purge_calls, purges);
 }
 
-TEST_F(AceGroupTest, LooksWhenTheHeapHasDoubled) {
+TEST_F(AceMemoryLimitTest, LooksWhenTheHeapHasDoubled) {
   Grant(kFirstLook - kMiB);
   EXPECT_EQ(g_looks, 0U);
-  EXPECT_EQ(ace_.group_limit().bytes(), kNoLimit);
+  EXPECT_EQ(ace_.memory_limit().bytes(), kNoLimit);
   Grant(kMiB);
   EXPECT_EQ(g_looks, 1U);
-  EXPECT_EQ(ace_.group_limit().bytes(), 64 * kMiB);
+  EXPECT_EQ(ace_.memory_limit().bytes(), 64 * kMiB);
   g_limit_bytes = 32 * kMiB;
   Grant(kFirstLook - kMiB);
   EXPECT_EQ(g_looks, 1U);
   Grant(kMiB);
   EXPECT_EQ(g_looks, 2U);
-  EXPECT_EQ(ace_.group_limit().bytes(), 32 * kMiB);
+  EXPECT_EQ(ace_.memory_limit().bytes(), 32 * kMiB);
   Release(kFirstLook);
   Grant(kFirstLook);
   EXPECT_EQ(g_looks, 2U);
 }
 
-TEST_F(AceGroupTest, AThreadKeepsAShare) {
+TEST_F(AceMemoryLimitTest, AThreadKeepsAShare) {
   Grant(kFirstLook);
-  EXPECT_EQ(ace_.group_limit().MostOfThread(), g_limit_bytes / 128);
+  EXPECT_EQ(ace_.memory_limit().MostOfThread(), g_limit_bytes / 128);
 }
 
 // Pages of 2 MiB, of which little may be in use.
-TEST_F(AceGroupTest, HasHugePagesWhereThereIsMuchMemory) {
+TEST_F(AceMemoryLimitTest, HasHugePagesWhereThereIsMuchMemory) {
   const Zone& fine = ace_.region().fine();
   const auto grow = [&](std::size_t bytes) {
     for (std::size_t done = 0; done < bytes; done += kMiB) {

@@ -1,0 +1,127 @@
+// Ace: the heap limit.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "allocator/ace/ace.h"
+#include "allocator/base/units.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/failures/failure_event.h"
+#include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+class AceHeapLimitTest : public testing::Test {
+ protected:
+  ~AceHeapLimitTest() override { ace_->CheckInvariants(); }
+  void Start(std::size_t heap_limit_bytes) {
+    HeapOptions options;
+    options.heap_limit_bytes = heap_limit_bytes;
+    ace_->Start(options);
+  }
+  UnitIndex Span(std::uint32_t units) {
+    return ace_->GrantSpan(units, kUnitBytes).first;
+  }
+  // What the limit bounds.
+  std::size_t HeldBytes() {
+    MemoryFigures figures;
+    ace_->AddFigures(figures);
+    return figures.granted + figures.cached;
+  }
+  static void ExpectOverLimit(const Refusal& refusal) {
+    EXPECT_STREQ(FailureReasonName(refusal.reason), "Exhaustion");
+    EXPECT_STREQ(FailureDetailName(refusal.detail), "heap_limit");
+    EXPECT_EQ(refusal.error_number, 0);
+  }
+
+  FakeVirtualMemory memory_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+};
+
+TEST_F(AceHeapLimitTest, StopsAtTheHeapLimit) {
+  constexpr std::size_t kLimit = 21 * kMiB;
+  Start(kLimit);
+  std::vector<UnitIndex> spans;
+  Ace::Grant grant;
+  while ((grant = ace_->GrantSpan(16, kUnitBytes)).first != kNoUnit) {
+    spans.push_back(grant.first);
+  }
+  EXPECT_EQ(spans.size(), 21U);
+  ExpectOverLimit(grant.refusal);
+  EXPECT_EQ(grant.refusal.bytes, 16 * kUnitBytes);
+  EXPECT_EQ(ace_->heap_limit_bytes(), kLimit);
+  ace_->ReleaseSpan(spans.back(), 16);
+  const Ace::HugeGrant huge = ace_->GrantHuge(2 * kMiB, kSuperSlabBytes);
+  EXPECT_EQ(huge.address, 0U);
+  ExpectOverLimit(huge.refusal);
+  const Address fits = ace_->GrantHuge(1 * kMiB, kSuperSlabBytes).address;
+  EXPECT_NE(fits, 0U);
+  EXPECT_EQ(Span(16), kNoUnit);
+  EXPECT_TRUE(ace_->ReleaseHuge(fits));
+  EXPECT_EQ(memory_.refused(), 0U);
+  EXPECT_EQ(Span(16), spans.back());
+}
+
+// What one zone, or Huge blocks, have freed makes room for the others: what is
+// dirty goes back for it.
+TEST_F(AceHeapLimitTest, FreeFramesAreGivenUpForTheOtherZones) {
+  Start(8 * kMiB);
+  for (int round = 0; round < 3; ++round) {
+    const UnitIndex span = Span(4 * kUnitsPerSuperSlab);
+    ASSERT_NE(span, kNoUnit);
+    EXPECT_EQ(ace_->GrantSlab(true, 1).first, kNoUnit);
+    ace_->ReleaseSpan(span, 4 * kUnitsPerSuperSlab);
+    std::vector<UnitIndex> slabs;
+    for (int i = 0; i < 8; ++i) {
+      slabs.push_back(ace_->GrantSlab(true, 16).first);
+      EXPECT_LE(HeldBytes(), 8 * kMiB);
+    }
+    EXPECT_NE(slabs.back(), kNoUnit);
+    EXPECT_EQ(ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address, 0U);
+    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 16);
+    const Address huge = ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address;
+    ASSERT_NE(huge, 0U);
+    EXPECT_EQ(HeldBytes(), 8 * kMiB);
+    EXPECT_EQ(Span(1), kNoUnit);
+    EXPECT_TRUE(ace_->ReleaseHuge(huge));
+    ace_->CheckInvariants();
+  }
+}
+
+// The limit is on what is granted: in which pieces the rest lies is no matter.
+TEST_F(AceHeapLimitTest, TheHeapLimitAllowsLongRunsBesideShortPieces) {
+  Start(4 * kMiB);
+  std::vector<UnitIndex> spans;
+  for (int i = 0; i < 64; ++i) spans.push_back(Span(1));
+  EXPECT_EQ(Span(1), kNoUnit);
+  for (std::size_t i = 0; i < spans.size(); i += 2) {
+    ace_->ReleaseSpan(spans[i], 1);
+  }
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_NE(Span(2), kNoUnit);
+    EXPECT_LE(HeldBytes(), 4 * kMiB);
+  }
+  EXPECT_EQ(Span(1), kNoUnit);
+}
+
+// The heap limit counts as a group's does, from the beginning.
+TEST_F(AceHeapLimitTest, BoundsWhatIsKept) {
+  HeapOptions options;
+  options.heap_limit_bytes = 64 * kMiB;
+  options.find_memory_limit = [] { return std::uint64_t{128 * kMiB}; };
+  ace_->Start(options);
+  EXPECT_EQ(ace_->memory_limit().bytes(), 64 * kMiB);
+  EXPECT_EQ(ace_->memory_limit().MostOfThread(), 64 * kMiB / 128);
+  EXPECT_FALSE(ace_->memory_limit().HasRoomForHugePages());
+  while (ace_->GrantSlab(true, 16).first != kNoUnit) {
+  }
+  EXPECT_EQ(ace_->memory_limit().bytes(), 64 * kMiB);
+}
+
+}  // namespace
+}  // namespace hakmem

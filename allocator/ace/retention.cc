@@ -1,0 +1,96 @@
+#include "allocator/ace/retention.h"
+
+#include <algorithm>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+
+namespace hakmem {
+namespace {
+
+constexpr std::uint64_t MsSince(std::uint64_t then_ms, std::uint64_t now_ms) {
+  return now_ms - std::min(then_ms, now_ms);
+}
+
+}  // namespace
+
+void Retention::Start(const HeapOptions& options, bool separate_classes,
+                      std::uint64_t now_ms) {
+  if (separate_classes) slack_ = kSeparateSlack;
+  limit_.Start(options.heap_limit_bytes, options.find_memory_limit);
+  SetDecay(options.decay_ms, now_ms);
+}
+
+std::uint64_t Retention::SetDecay(std::uint64_t decay_ms,
+                                  std::uint64_t now_ms) {
+  const std::uint64_t before = decay_ms_;
+  decay_ms_ = decay_ms;
+  SetNextInterval(now_ms);
+  return before;
+}
+
+void Retention::NoteGrant(std::uint32_t units) {
+  granted_units_ += units;
+  peak_units_ = std::max(peak_units_, granted_units_);
+  taken_units_ = std::max(taken_units_, granted_units_ - low_units_);
+  if (units >= kMidRunUnits) {
+    (units >= kUnitsPerSuperSlab ? long_run_units_ : mid_run_units_) += units;
+  }
+}
+
+void Retention::NoteRelease(std::uint32_t units, std::uint64_t now_ms) {
+  granted_units_ -= units;
+  low_units_ = std::min(low_units_, granted_units_);
+  last_release_ms_ = now_ms;
+}
+
+std::int64_t Retention::ExcessUnits(std::uint64_t dirty_units) const {
+  const std::uint64_t slack =
+      slack_.least_units +
+      std::max(long_run_slack_units_ + (recent_peak_units() >> kSlack.shift),
+               (granted_units_ - long_ranges_units_) >> slack_.shift);
+  const std::uint64_t bound =
+      WantedUnits() + std::min(slack, limit_.MostSlackUnits(granted_units_));
+  return static_cast<std::int64_t>(dirty_units - bound);
+}
+
+void Retention::NoteExcess(std::uint32_t granted, std::uint64_t units) {
+  if (granted < kMidRunUnits) return;
+  const std::uint64_t share =
+      granted >= kUnitsPerSuperSlab ? slack_.long_run_share : kMidRunShare;
+  long_run_slack_units_ = std::max(
+      long_run_slack_units_,
+      std::min(long_run_slack_units_ + units, recent_peak_units() / share));
+}
+
+// When nobody looked at the time for a further interval, what was taken was
+// taken before that. What was dirty and too short for the runs that came and
+// went is kept while these take as much in an interval.
+Retention::Interval Retention::StartInterval(std::uint64_t now_ms) {
+  const bool quiet = MsSince(last_release_ms_, now_ms) >= IntervalMs();
+  const bool late = MsSince(next_interval_ms_.load(std::memory_order_relaxed),
+                            now_ms) >= IntervalMs();
+  earlier_peak_units_ = peak_units_;
+  peak_units_ = granted_units_;
+  earlier_taken_units_ = late ? 0 : taken_units_;
+  taken_units_ = 0;
+  low_units_ = granted_units_;
+  const std::uint64_t peak = recent_peak_units();
+  const std::uint64_t most =
+      std::max(std::min(long_run_units_, peak / slack_.long_run_share),
+               std::min(mid_run_units_, peak / kMidRunShare));
+  long_run_slack_units_ -=
+      DivideRoundUp(long_run_slack_units_, kSlackFallShare);
+  long_run_slack_units_ = std::min(long_run_slack_units_, most);
+  long_run_units_ = 0;
+  mid_run_units_ = 0;
+  SetNextInterval(now_ms);
+  return {.quiet = quiet, .kept_units = quiet ? 0 : long_run_slack_units_};
+}
+
+void Retention::CheckInvariants() const {
+  HAK_CHECK_LE(low_units_, granted_units_);   // RT1
+  HAK_CHECK_LE(granted_units_, peak_units_);  // RT1
+}
+
+}  // namespace hakmem

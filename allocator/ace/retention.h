@@ -1,0 +1,159 @@
+// Retention: how much freed memory ACE keeps, and for how long. All of the
+// rules, and none of the calls.
+//
+// Owns: what was granted and taken of late, the limits, the decay delay. Called
+// by: Ace, under its lock. Thread-safety: none of its own, but for limit(),
+// decay_ms() and IsDue().
+//
+// Three rules (docs/decisions/0009, 0031, 0062):
+//   likely to be wanted  dirty memory is at most what was taken of late, and
+//                        would take the heap to its recent peak, and a slack;
+//   idle                 what nobody asked for during an interval, half a decay
+//                        delay, goes back at its end;
+//   limit                dirty and granted memory are at most the heap limit.
+// Exceptions to the slack are in Slack, and for long runs: see NoteExcess.
+//
+// Invariants:
+//   RT1: low_units_ <= granted_units_ <= peak_units_.
+#ifndef HAKMEM_ALLOCATOR_ACE_RETENTION_H_
+#define HAKMEM_ALLOCATOR_ACE_RETENTION_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "allocator/ace/memory_limit.h"
+#include "allocator/base/relaxed.h"
+#include "allocator/base/units.h"
+#include "allocator/config/heap_options.h"
+
+namespace hakmem {
+
+class Retention {
+ public:
+  // So much more than is to be kept is not worth a call.
+  static constexpr std::int64_t kIgnoredExcessUnits = 16;
+
+  void Start(const HeapOptions& options, bool separate_classes,
+             std::uint64_t now_ms);
+
+  MemoryLimit& limit() { return limit_; }
+  const MemoryLimit& limit() const { return limit_; }
+
+  std::uint64_t granted_units() const { return granted_units_; }
+  void NoteGrant(std::uint32_t units);
+  void NoteRelease(std::uint32_t units, std::uint64_t now_ms);
+  // Those of them that are in ranges of a SuperSlab or more, of which each
+  // serves one length alone.
+  void NoteLongRange(std::int64_t units) {
+    long_ranges_units_ += static_cast<std::uint64_t>(units);
+  }
+
+  // Whether the heap limit leaves room for a grant beside `huge_bytes`.
+  bool HasRoomFor(std::size_t more_bytes, std::size_t huge_bytes) const {
+    const std::uint64_t limit_bytes = limit_.heap_limit_bytes();
+    return more_bytes <= limit_bytes &&
+           GrantedBytes(huge_bytes) <= limit_bytes - more_bytes;
+  }
+  // By how much dirty memory exceeds what the heap limit leaves, if positive.
+  std::int64_t OverLimitUnits(std::uint64_t dirty_units,
+                              std::size_t huge_bytes) const {
+    const std::uint64_t room =
+        limit_.heap_limit_bytes() - GrantedBytes(huge_bytes);
+    return static_cast<std::int64_t>(dirty_units - room / kUnitBytes);
+  }
+  std::uint64_t GrantedBytes(std::size_t huge_bytes) const {
+    return granted_units_ * kUnitBytes + huge_bytes;
+  }
+  // By how much dirty memory exceeds what is likely to be wanted and the slack,
+  // if positive.
+  std::int64_t ExcessUnits(std::uint64_t dirty_units) const;
+  // So much goes back for the sake of a grant, or of a release (0 units). For a
+  // run that is longer than slabs, that widens the slack: where such runs come
+  // and go, what is dirty often cannot serve the next one, and its faults cost
+  // more than memory.
+  void NoteExcess(std::uint32_t granted, std::uint64_t units);
+  // A heap that has lost most of what it had lies in parts: huge pages are
+  // split for what is released.
+  bool HasShrunk() const {
+    return granted_units_ < recent_peak_units() / kShrunkShare;
+  }
+  void ForgetPeak() { peak_units_ = earlier_peak_units_ = granted_units_; }
+
+  std::uint64_t decay_ms() const { return decay_ms_; }
+  std::uint64_t SetDecay(std::uint64_t decay_ms, std::uint64_t now_ms);
+  // As freed memory, what was filled ahead has an interval to be asked for in.
+  void NoteUse(std::uint64_t now_ms) { last_release_ms_ = now_ms; }
+  bool IsDue(std::uint64_t now_ms) const {
+    return now_ms >= next_interval_ms_.load(std::memory_order_relaxed);
+  }
+  struct Interval {
+    bool quiet;  // nothing was freed during the last one: all dirty is idle
+    std::uint64_t kept_units;  // of what is idle, for the sake of long runs
+  };
+  Interval StartInterval(std::uint64_t now_ms);
+
+  void CheckInvariants() const;
+
+ private:
+  // How much dirty memory may be held beyond what is wanted: so much, and what
+  // is granted shifted, but for long spans, or their slack and 1/16 of the
+  // recent peak, if that is more.
+  struct Slack {
+    std::uint32_t least_units;
+    std::uint32_t shift;
+    std::uint32_t long_run_share;  // of the recent peak, at most
+  };
+  static constexpr Slack kSlack = {64, 4, 2};  // 4 MiB and 1/16
+  // Dirty memory cannot serve another class where classes are separate, and its
+  // pages cost more to fault in again than to keep: 8 MiB and half of the used.
+  static constexpr Slack kSeparateSlack = {128, 1, 4};
+  static constexpr std::uint32_t kMidRunUnits = 5;  // more than any slab has
+  // The slack for long runs is at most a share of the recent peak, or where
+  // there are shorter ones only, this share, and falls by the last share of
+  // itself in each interval.
+  static constexpr std::uint64_t kMidRunShare = 16;
+  static constexpr std::uint64_t kSlackFallShare = 16;
+  static constexpr std::uint64_t kShrunkShare = 2;
+
+  std::uint64_t recent_peak_units() const {
+    return std::max(peak_units_, earlier_peak_units_);
+  }
+  // What the program is likely to want again: as much as it took of late, and
+  // not more than it held at once. So memory that comes and goes is kept, and
+  // not what moved to another size or zone, or was held for long.
+  std::uint64_t WantedUnits() const {
+    return std::min(recent_peak_units() - granted_units_,
+                    taken_units_ + earlier_taken_units_);
+  }
+  std::uint64_t IntervalMs() const { return (decay_ms_ + 1) / 2; }
+  void SetNextInterval(std::uint64_t now_ms) {
+    next_interval_ms_.store(now_ms + IntervalMs(), std::memory_order_relaxed);
+  }
+
+  Slack slack_ = kSlack;
+  MemoryLimit limit_;
+  Relaxed<std::uint64_t> decay_ms_;
+  std::uint64_t granted_units_ = 0;
+  std::uint64_t long_ranges_units_ = 0;
+  // The most that was granted at once in this interval and in the one before.
+  std::uint64_t peak_units_ = 0;
+  std::uint64_t earlier_peak_units_ = 0;
+  // The least that was granted in this interval; the most by which that was
+  // exceeded later in it, and the same of the interval before.
+  std::uint64_t low_units_ = 0;
+  std::uint64_t taken_units_ = 0;
+  std::uint64_t earlier_taken_units_ = 0;
+  // What runs of a SuperSlab and more, and shorter ones that no slab has, took
+  // in this interval, and how much dirty memory may be held for their sake.
+  std::uint64_t long_run_units_ = 0;
+  std::uint64_t mid_run_units_ = 0;
+  std::uint64_t long_run_slack_units_ = 0;
+  std::uint64_t last_release_ms_ = 0;
+  // Written under Ace's lock, read by all.
+  std::atomic<std::uint64_t> next_interval_ms_{0};
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_RETENTION_H_
