@@ -42,7 +42,8 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   retention_.Start(options, config.separate_classes, memory_.NowMs());
   huge_pages_ = static_cast<HugePages>(options.huge_pages);
   prefault_ = static_cast<Prefaulting>(options.prefault);
-  for (ZoneStock& stock : stocks_) stock.pool.SplitHuge(options.decay_ms == 0);
+  for (ZoneStock& stock : stocks_)
+    stock.pool.dirty().SplitHuge(options.decay_ms == 0);
   region_.Place(memory_, config);
   huge_.Place(region_, memory_.PageBytes());
   if (config.inaccessible_empty_blocks) {
@@ -67,12 +68,12 @@ void Ace::AddMapped(std::size_t bytes) {
 // Maps neighbouring frames again that were unmapped under pressure.
 bool Ace::Remap(ZoneStock& stock, FrameIndex frames) {
   for (;;) {
-    const FrameIndex unmapped = stock.pool.unmapped_frames();
-    const FrameIndex first = stock.pool.FindUnmapped(frames);
+    const FrameIndex unmapped = stock.pool.unmapped().count();
+    const FrameIndex first = stock.pool.unmapped().Find(frames);
     if (first == kNoFrame) return false;
     ++zone_map_calls_;
-    const VmStatus status = stock.pool.Remap(memory_, first, frames,
-                                             AccessOfNew(stock, first, frames));
+    const VmStatus status = stock.pool.unmapped().Map(
+        memory_, first, frames, AccessOfNew(stock, first, frames));
     if (status.ok()) {
       AddMapped(frames * kSuperSlabBytes);
       AskForHugePages(stock, first, frames);
@@ -80,7 +81,7 @@ bool Ace::Remap(ZoneStock& stock, FrameIndex frames) {
       return true;
     }
     // Others may do where something else has some of these.
-    if (stock.pool.unmapped_frames() == unmapped) return false;
+    if (stock.pool.unmapped().count() == unmapped) return false;
   }
 }
 
@@ -124,14 +125,15 @@ void Ace::PrepareAhead() {
   for (ZoneStock& stock : stocks_) {
     // A zone that nobody has used yet shows no demand; where frames had to be
     // unmapped, memory is short.
-    if (stock.zone.frame_count() == 0 || stock.pool.unmapped_frames() != 0) {
+    if (stock.zone.frame_count() == 0 || stock.pool.unmapped().count() != 0) {
       continue;
     }
     const std::uint64_t demand = stock.NewDemand();
     const std::uint64_t wanted =
         std::clamp<std::uint64_t>(demand, kUnitsPerSuperSlab, kMostAheadUnits);
     const std::uint64_t ready = stock.pool.free_units();
-    if (ready < wanted || stock.pool.LargestFreeRun() < kUnitsPerSuperSlab) {
+    if (ready < wanted ||
+        stock.pool.runs().LongestUnits() < kUnitsPerSuperSlab) {
       const auto frames = static_cast<FrameIndex>(DivideRoundUp(
           wanted - std::min(ready, wanted), std::uint64_t{kUnitsPerSuperSlab}));
       ExtendZone(stock, std::max(frames, GrowthStep(stock.zone)));
@@ -220,7 +222,7 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
     }
     grant = stock.pool.Grant(units, alignment_units);
   }
-  stock.pool.MendGranted(memory_, grant.first, units);
+  stock.pool.huge().NoteGrant(memory_, grant.first, units);
   return {
       .first = grant.first, .known_zero = grant.known_zero, .refusal = refusal};
 }
@@ -333,7 +335,8 @@ bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
       !stocks_[kCoarse].pool.GrantAt(first + units, longer - units)) {
     return false;
   }
-  stocks_[kCoarse].pool.MendGranted(memory_, first + units, longer - units);
+  stocks_[kCoarse].pool.huge().NoteGrant(memory_, first + units,
+                                         longer - units);
   NoteGrant(longer - units);
   return true;
 }
@@ -364,7 +367,7 @@ VmStatus Ace::MoveSpanTo(UnitIndex from, Address to, std::size_t bytes) {
   if (to_span) pool.NoteMoved(from, zone.UnitOf(to), units);
   pool.ForgetMoved(from, units);
   // The wish for huge pages has moved with the pages.
-  if (!status.source_lost && pool.IsHuge(FrameOfUnit(from))) {
+  if (!status.source_lost && pool.huge().Has(FrameOfUnit(from))) {
     memory_.AskForHugePages(zone.UnitAddress(from), bytes);
   }
   return status;

@@ -335,8 +335,8 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t UnusedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t DirtyUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return stocks_[kFine].pool.dirty_units() +
-           stocks_[kCoarse].pool.dirty_units();
+    return stocks_[kFine].pool.dirty().count() +
+           stocks_[kCoarse].pool.dirty().count();
   }
   std::size_t MetadataBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal)
@@ -389,8 +389,8 @@ class Ace {
   void NoteGrant(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return retention_.ExcessUnits(stocks_[kFine].pool.purgeable_units() +
-                                  stocks_[kCoarse].pool.purgeable_units());
+    return retention_.ExcessUnits(stocks_[kFine].pool.dirty().purgeable() +
+                                  stocks_[kCoarse].pool.dirty().purgeable());
   }
   void BoundDirty(std::uint32_t granted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t PurgeRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -73,7 +73,7 @@ bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
   const FrameIndex most = std::max(first / 8, kLeastHugeStretch);
   FrameIndex stretch = frames;
   for (FrameIndex frame = first;
-       stretch < most && frame != 0 && pool.IsHuge(frame - 1); --frame) {
+       stretch < most && frame != 0 && pool.huge().Has(frame - 1); --frame) {
     ++stretch;
   }
   return stretch >= most;
@@ -85,15 +85,15 @@ bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
 bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
   if (next == 0 || !retention_.limit().HasRoomForHugePages()) return false;
-  if (stock.pool.IsHuge(next - 1)) {
+  if (stock.pool.huge().Has(next - 1)) {
     if (&stock != &stocks_[kCoarse]) return IsInUse(stock.zone, next);
     FrameIndex last_small = next - 1;
-    while (last_small != 0 && stock.pool.IsHuge(last_small)) --last_small;
+    while (last_small != 0 && stock.pool.huge().Has(last_small)) --last_small;
     return IsDense(stock.zone, last_small);
   }
   const std::uint64_t granted_units = retention_.granted_units();
   return retention_.decay_ms() != 0 && granted_units >= kLeastHugeHeapUnits &&
-         !stock.guarded && stock.pool.huge_runs() < kMaxHugeRuns &&
+         !stock.guarded && stock.pool.huge().runs() < kMaxHugeRuns &&
          stock.pool.free_units() <= granted_units / kMostFreeShare &&
          IsDense(stock.zone, next - 1);
 }
@@ -113,7 +113,7 @@ bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
 // again.
 void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
                           FrameIndex frames) {
-  if (!stock.pool.IsHuge(first)) {
+  if (!stock.pool.huge().Has(first)) {
     if (first + frames != stock.zone.frame_count() ||
         !WantsHugePages(stock, first)) {
       return;
@@ -124,7 +124,7 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
       if (--frames == 0) return;
       ++first;
     }
-    stock.pool.SetHuge(first, frames);
+    stock.pool.huge().Add(first, frames);
   }
   memory_.AskForHugePages(stock.zone.FrameAddress(first),
                           frames * kSuperSlabBytes);
@@ -133,13 +133,14 @@ void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
 void Ace::NoteHoles(const Zone& zone, UnitIndex unit, Holes holes) {
   const FutexLockHolder hold(lock_);
   ZoneStock& stock = stocks_[&zone == &region_.fine() ? kFine : kCoarse];
-  stock.pool.NoteHoles(memory_, FrameOfUnit(unit), holes);
+  stock.pool.huge().NoteHoles(memory_, FrameOfUnit(unit), holes);
 }
 
 bool Ace::WouldSplit(const Zone& zone, FrameIndex frame) {
   const FutexLockHolder hold(lock_);
-  return stocks_[&zone == &region_.fine() ? kFine : kCoarse].pool.WantsHuge(
-      frame);
+  return stocks_[&zone == &region_.fine() ? kFine : kCoarse]
+      .pool.huge()
+      .IsWhole(frame);
 }
 
 // The Huge block at `address` has an addition that is not asked for yet.

@@ -25,7 +25,7 @@ void Ace::NoteRelease(std::uint32_t units) {
   const bool at_once = retention_.decay_ms() == 0;
   // Where all goes back at once, no search shall be needed.
   for (ZoneStock& stock : stocks_) {
-    stock.pool.SplitHuge(retention_.HasShrunk() || at_once);
+    stock.pool.dirty().SplitHuge(retention_.HasShrunk() || at_once);
   }
   if (at_once) {
     PurgeAllLocked();
@@ -38,8 +38,8 @@ void Ace::NoteRelease(std::uint32_t units) {
 // more than it must, so that not each grant at the limit makes calls.
 void Ace::KeepToLimit() {
   constexpr std::int64_t kMoreUnits = 16;
-  const bool fine_first =
-      stocks_[kFine].pool.dirty_units() > stocks_[kCoarse].pool.dirty_units();
+  const bool fine_first = stocks_[kFine].pool.dirty().count() >
+                          stocks_[kCoarse].pool.dirty().count();
   for (const StockIndex index :
        {fine_first ? kFine : kCoarse, fine_first ? kCoarse : kFine}) {
     UnitPool& pool = stocks_[index].pool;
@@ -58,9 +58,9 @@ void Ace::BoundDirty(std::uint32_t granted) {
   UnitPool& fine = stocks_[kFine].pool;
   UnitPool& coarse = stocks_[kCoarse].pool;
   const bool from_fine =
-      fine.idle_units() != coarse.idle_units()
-          ? fine.idle_units() > coarse.idle_units()
-          : fine.purgeable_units() > coarse.purgeable_units();
+      fine.dirty().idle() != coarse.dirty().idle()
+          ? fine.dirty().idle() > coarse.dirty().idle()
+          : fine.dirty().purgeable() > coarse.dirty().purgeable();
   // The rest is for the next ones.
   const std::uint64_t slice =
       std::min(static_cast<std::uint64_t>(ExcessUnits()), kPurgeSliceUnits);
@@ -107,8 +107,9 @@ bool Ace::Tick() {
   std::uint64_t idle_units[2] = {};
   for (const StockIndex index : {kFine, kCoarse}) {
     UnitPool& pool = stocks_[index].pool;
-    idle_units[index] = interval.quiet ? pool.dirty_units() : pool.idle_units();
-    pool.StartInterval();
+    idle_units[index] =
+        interval.quiet ? pool.dirty().count() : pool.dirty().idle();
+    pool.dirty().StartInterval();
   }
   idle_units[kCoarse] -= std::min(idle_units[kCoarse], interval.kept_units);
   AddByOwner(intervals_, 1);
@@ -140,7 +141,7 @@ std::size_t Ace::PurgeAll() {
   const FutexLockHolder hold(lock_);
   std::size_t bytes = 0;
   for (ZoneStock& stock : stocks_) {
-    bytes += stock.pool.Purge(memory_, stock.pool.dirty_units());
+    bytes += stock.pool.Purge(memory_, stock.pool.dirty().count());
   }
   return bytes + PurgeRest();
 }

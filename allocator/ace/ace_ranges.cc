@@ -48,8 +48,8 @@ Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
                       prefault_ == Prefaulting::kOff;
   const bool closed =
       stock.guarded ? guards_ < max_guards_ : first + frames <= kFirstOpenFrame;
-  const bool huge =
-      stock.pool.IsHuge(first) || (first != 0 && stock.pool.IsHuge(first - 1));
+  const bool huge = stock.pool.huge().Has(first) ||
+                    (first != 0 && stock.pool.huge().Has(first - 1));
   return closes && closed && !huge ? Access::kClosed : Access::kOpen;
 }
 
@@ -59,7 +59,8 @@ Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
 bool Ace::MayAddGuard(const ZoneStock& stock, UnitIndex last,
                       std::uint32_t units) const {
   return stock.guarded && guards_ < max_guards_ &&
-         (units >= kUnitsPerSuperSlab || !stock.pool.IsHuge(FrameOfUnit(last)));
+         (units >= kUnitsPerSuperSlab ||
+          !stock.pool.huge().Has(FrameOfUnit(last)));
 }
 
 // Makes a range that is about to be granted accessible, as far as it is
@@ -164,7 +165,7 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
     if (RemapRange(stock, first, kind.units)) {
       const Grant again = Regrant(stock, first, kind.units);
       if (again.first != kNoUnit) [[likely]] {
-        stock.pool.MendGranted(memory_, again.first, kind.units);
+        stock.pool.huge().NoteGrant(memory_, again.first, kind.units);
         return again;
       }
     }

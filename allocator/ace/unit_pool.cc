@@ -14,42 +14,6 @@ constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 
 }  // namespace
 
-void UnitPool::PushList(FrameIndex frame, unsigned list) {
-  SuperSlab& slab = zone_.super_slab(frame);
-  const bool had_any = (non_empty_ >> list & 1) != 0;
-  slab.list = static_cast<std::uint8_t>(list);
-  slab.previous = kNoFrame;
-  slab.next = had_any ? lists_[list] : kNoFrame;
-  if (had_any) zone_.super_slab(lists_[list]).previous = frame;
-  lists_[list] = frame;
-  non_empty_ |= std::uint64_t{1} << list;
-}
-
-void UnitPool::RemoveList(FrameIndex frame) {
-  SuperSlab& slab = zone_.super_slab(frame);
-  if (slab.list == 0) return;
-  if (slab.next != kNoFrame) {
-    zone_.super_slab(slab.next).previous = slab.previous;
-  }
-  if (slab.previous != kNoFrame) {
-    zone_.super_slab(slab.previous).next = slab.next;
-  } else if (slab.next != kNoFrame) {
-    lists_[slab.list] = slab.next;
-  } else {
-    non_empty_ &= ~(std::uint64_t{1} << slab.list);
-  }
-  slab.list = 0;
-}
-
-// Files a frame that is not wholly free by its longest free run.
-void UnitPool::FileByUnits(FrameIndex frame) {
-  const unsigned run = LongestRun32(zone_.super_slab(frame).free_units);
-  const unsigned list = zone_.super_slab(frame).list;
-  if (list == run) return;
-  RemoveList(frame);
-  if (run != 0) PushList(frame, run);
-}
-
 // Marks free units as granted. The frame is on no list of runs.
 void UnitPool::TakeUnits(FrameIndex frame, std::uint32_t mask) {
   SuperSlab& slab = zone_.super_slab(frame);
@@ -57,30 +21,24 @@ void UnitPool::TakeUnits(FrameIndex frame, std::uint32_t mask) {
   slab.free_units &= ~mask;
   slab.described = true;
   free_units_ -= static_cast<unsigned>(std::popcount(mask));
-  ClearDirty(frame, mask);
+  dirty_.Clear(frame, mask);
 }
 
 UnitGrant UnitPool::GrantInSuperSlab(std::uint32_t units,
                                      std::uint32_t alignment,
                                      std::uint32_t tries) {
-  std::uint64_t lists =
-      non_empty_ & LowBits32(32) & ~std::uint64_t{LowBits32(units)};
-  for (; lists != 0; lists &= lists - 1) {
-    FrameIndex frame = lists_[std::countr_zero(lists)];
-    for (std::uint32_t left = tries; frame != kNoFrame && left != 0; --left) {
-      SuperSlab& slab = zone_.super_slab(frame);
-      const unsigned first = BestRun32(slab.free_units, units, alignment);
-      if (first < 32) {
-        const std::uint32_t mask = BitRun32(first, units);
-        const bool known_zero = (slab.dirty_units & mask) == 0;
-        TakeUnits(frame, mask);
-        FileByUnits(frame);
-        return {FirstUnitOfFrame(frame) + first, known_zero};
-      }
-      frame = slab.next;
-    }
-  }
-  return {};
+  UnitGrant grant;
+  runs_.FindPartly(units, tries, [&](FrameIndex frame) {
+    const SuperSlab& slab = zone_.super_slab(frame);
+    const unsigned first = BestRun32(slab.free_units, units, alignment);
+    if (first == 32) return false;
+    const std::uint32_t mask = BitRun32(first, units);
+    grant = {FirstUnitOfFrame(frame) + first, (slab.dirty_units & mask) == 0};
+    TakeUnits(frame, mask);
+    runs_.File(frame);
+    return true;
+  });
+  return grant;
 }
 
 // From a run of wholly free frames. A run that needs no alignment starts in
@@ -90,7 +48,7 @@ UnitGrant UnitPool::GrantInSuperSlab(std::uint32_t units,
 UnitGrant UnitPool::GrantFrames(std::uint32_t units,
                                 std::uint32_t alignment_units) {
   const bool with_tail = alignment_units == 1;
-  FrameIndex first = FindRun(RoomFor(units, alignment_units), with_tail);
+  FrameIndex first = runs_.Find(RoomFor(units, alignment_units), with_tail);
   if (first == kNoFrame) return {};
   const Address address = zone_.FrameAddress(first);
   const Address aligned =
@@ -98,14 +56,14 @@ UnitGrant UnitPool::GrantFrames(std::uint32_t units,
   first += static_cast<FrameIndex>(
       DivideRoundUp<Address>(aligned - address, kSuperSlabBytes));
   const std::uint32_t tail =
-      with_tail ? std::min(TailBefore(first), units - 1) : 0;
-  CutRun(first, DivideRoundUp(units - tail, kUnitsPerSuperSlab));
+      with_tail ? std::min(runs_.TailBefore(first), units - 1) : 0;
+  runs_.Cut(first, DivideRoundUp(units - tail, kUnitsPerSuperSlab));
   const UnitIndex start = FirstUnitOfFrame(first) - tail;
   bool known_zero = true;
   ForEachFrame(start, units, [&](FrameIndex frame, std::uint32_t mask) {
     known_zero &= (zone_.super_slab(frame).dirty_units & mask) == 0;
     TakeUnits(frame, mask);
-    FileByUnits(frame);
+    runs_.File(frame);
   });
   return {start, known_zero};
 }
@@ -136,9 +94,9 @@ bool UnitPool::GrantAt(UnitIndex next, std::uint32_t units) {
     at += here;
   }
   ForEachFrame(next, units, [this](FrameIndex frame, std::uint32_t mask) {
-    if (IsFreeFrame(frame)) CutRun(frame, 1);
+    if (runs_.IsFree(frame)) runs_.Cut(frame, 1);
     TakeUnits(frame, mask);
-    FileByUnits(frame);
+    runs_.File(frame);
   });
   return true;
 }
@@ -149,13 +107,13 @@ void UnitPool::ReleaseInFrame(FrameIndex frame, std::uint32_t mask,
   HAK_CHECK_EQ(slab.free_units & mask, 0U);
   slab.free_units |= mask;
   free_units_ += static_cast<unsigned>(std::popcount(mask));
-  if (dirty) MarkDirty(frame, mask & ~slab.closed_units);
+  if (dirty) dirty_.Mark(frame, mask & ~slab.closed_units);
   if (slab.free_units == kAllUnits) {
     has_idle_descriptors_ |= slab.described;
-    if (!PlantedDefect(Defect::kFrameOnTwoLists)) RemoveList(frame);
-    AddRun(frame, 1);
+    if (!PlantedDefect(Defect::kFrameOnTwoLists)) runs_.Unlist(frame);
+    runs_.Add(frame, 1);
   } else {
-    FileByUnits(frame);
+    runs_.File(frame);
   }
 }
 
@@ -178,10 +136,22 @@ void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {
   const std::uint32_t unmapped = zone_.super_slab(last).unmapped_units;
   if (unmapped != 0) {
     free_units_ -= static_cast<unsigned>(std::popcount(unmapped));
-    FileByUnits(last);
+    runs_.File(last);
     if (--frames == 0) return;
   }
-  AddRun(first, frames);
+  runs_.Add(first, frames);
+}
+
+// The first frame without dirty units of the run that a grant of one frame
+// takes, as far as one looks; kNoFrame: there is none.
+FrameIndex UnitPool::FindClean() const {
+  constexpr FrameIndex kMostFrames = 64;
+  FrameIndex frame = runs_.Find(kUnitsPerSuperSlab, /*with_tail=*/false);
+  if (frame == kNoFrame) return kNoFrame;
+  const FrameIndex end =
+      frame + std::min(zone_.super_slab(frame).run_frames, kMostFrames);
+  while (frame != end && zone_.super_slab(frame).dirty_units != 0) ++frame;
+  return frame == end ? kNoFrame : frame;
 }
 
 std::uint32_t UnitPool::FreeBefore(UnitIndex end) const {
@@ -196,23 +166,6 @@ std::uint32_t UnitPool::FreeBefore(UnitIndex end) const {
     if (here != most) break;
   }
   return end - first;
-}
-
-VmStatus UnitPool::Remap(VirtualMemory& memory, FrameIndex first,
-                         FrameIndex frames, Access access) {
-  const VmStatus status = zone_.Remap(memory, first, frames, access);
-  for (FrameIndex frame = first; frame < first + frames; ++frame) {
-    if (!IsUnmapped(frame)) --unmapped_frames_;
-  }
-  return status;
-}
-
-std::uint32_t UnitPool::LargestFreeRun() const {
-  if (non_empty_ == 0) return 0;
-  const auto list = static_cast<std::uint32_t>(std::bit_width(non_empty_)) - 1;
-  return list < kFirstFrameList
-             ? list
-             : (list - kFirstFrameList + 1) * kUnitsPerSuperSlab;
 }
 
 }  // namespace hakmem

@@ -4,14 +4,6 @@
 // let go of while the kernel takes memory back.
 // Thread-safety: none of its own.
 //
-// Every SuperSlab with free units is on one of 63 lists: lists 1 to 31 hold
-// SuperSlabs partly in use, by their longest run of free units; lists 32 to 63
-// hold runs of wholly free frames, by length. A mask of non-empty lists makes
-// the best fit one count-trailing-zeros. Runs of frames carry their length at
-// both ends, so neighbours merge in O(1) (boundary tags, Knuth 1973; the page
-// heaps of tcmalloc and mimalloc do the same). A map of free frames finds the
-// start of a run from its middle.
-//
 // Freed units are dirty: their memory is kept for the next grant and given
 // back to the kernel one decay delay after it was freed. While it is, they are
 // purging: nobody can have them.
@@ -27,23 +19,11 @@
 //   U1: free_units and kept_units are disjoint, dirty_units is a subset of
 //       both; an unmapped frame's units are all kept, and not counted, or none
 //       is.
-//   U2: a SuperSlab is on list n < 32 exactly when its longest run of free
-//       units is n and it is not wholly free; its run_frames is 0.
-//   U3: no two neighbouring runs of free frames exist; the first and last
-//       frame of each carry its length, and the first is on the list for it.
-//   U4: a SuperSlab on the dirty list has dirty units; one that has, and many
-//       if it consists of huge pages, is on it.
-//   U5: the counts of free, kept, dirty, purgeable and purging units and of
-//       unmapped frames agree with the records; purging units are neither free
-//       nor dirty; purgeable ones are the dirty ones of SuperSlabs on the dirty
-//       list.
-//   U6: a bit of the map of level n is set exactly when all of its 64^n frames
-//       are wholly free.
-//   U7: moved_mappings() is how many units are marked as the first of a mapping
+//   U2: the counts of free, kept and purging units agree with the records;
+//       purging units are neither free nor dirty.
+//   U3: moved_mappings() is how many units are marked as the first of a mapping
 //       that Move has made; each such unit is a moved one.
-//   U8: closed units are free or kept, and not dirty.
-//   U9: split SuperSlabs are ones of huge pages, and are counted; those with
-//       slabs that have holes are in use.
+//   U4: closed units are free or kept, and not dirty.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
@@ -53,6 +33,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "allocator/ace/dirty_units.h"
+#include "allocator/ace/frame_runs.h"
+#include "allocator/ace/huge_frames.h"
+#include "allocator/ace/unmapped_frames.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/platform/virtual_memory.h"
@@ -74,17 +58,6 @@ void ForEachFrame(UnitIndex first, std::uint32_t units, const Use& use) {
   }
 }
 
-// Calls `use(first, units)` for each run of set bits.
-template <typename Use>
-void ForEachRun(std::uint32_t mask, const Use& use) {
-  for (unsigned at = 0; at < kUnitsPerSuperSlab && mask >> at != 0;) {
-    at += static_cast<unsigned>(std::countr_zero(mask >> at));
-    const auto units = static_cast<unsigned>(std::countr_one(mask >> at));
-    use(at, units);
-    at += units;
-  }
-}
-
 struct UnitGrant {
   UnitIndex first = kNoUnit;  // kNoUnit: nothing fits
   bool known_zero = false;    // every byte of the run reads as zero
@@ -94,13 +67,6 @@ struct KeptUnits {
   bool known_zero;
   bool closed;  // some of them
 };
-
-// The least that is worth splitting a huge page.
-inline constexpr int kLeastHugeUnits = kUnitsPerSuperSlab / 2;
-
-// What became of a slab, of which a part was given back: for the first time
-// since it was new or taken; once more; all its blocks were taken; it goes.
-enum class Holes : std::uint8_t { kFirst, kMore, kTaken, kGone };
 
 class UnitPool {
  public:
@@ -159,35 +125,6 @@ class UnitPool {
   void AddFrames(FrameIndex first, FrameIndex frames);
   // How many units are free before `end`.
   std::uint32_t FreeBefore(UnitIndex end) const;
-  // The first of so many neighbouring frames that UnmapFree unmapped; kNoFrame:
-  // there are none.
-  FrameIndex FindUnmapped(FrameIndex frames);
-  // Maps them again; AddFrames is to follow. EEXIST: those that something else
-  // has taken are foreign, and unmapped frames no longer.
-  VmStatus Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
-                 Access access);
-  FrameIndex unmapped_frames() const { return unmapped_frames_; }
-
-  // These frames are asked to consist of huge pages, for good.
-  void SetHuge(FrameIndex first, FrameIndex frames);
-  bool IsHuge(FrameIndex frame) const {
-    return frame < zone_.frame_count() && zone_.super_slab(frame).huge;
-  }
-  // And is not split.
-  bool WantsHuge(FrameIndex frame) const {
-    return IsHuge(frame) && !zone_.super_slab(frame).split;
-  }
-  // How many runs of such frames there are, at most.
-  std::uint32_t huge_runs() const { return huge_runs_; }
-  // Of a slab in the frame. While any has holes, it has no huge page, until it
-  // is wholly granted, or wholly given back.
-  void NoteHoles(VirtualMemory& memory, FrameIndex frame, Holes holes);
-  // After a grant.
-  void MendGranted(VirtualMemory& memory, UnitIndex first, std::uint32_t units);
-  // From now on parts of huge pages that are released are worth purging, or no
-  // longer.
-  void SplitHuge(bool split) { splits_huge_ = split; }
-
   // Gives dirty memory back to the kernel, least recently used SuperSlabs
   // first, until it was at least `units` or nothing is left; returns the bytes
   // given back. A SuperSlab of huge pages goes back when half of it is dirty:
@@ -204,11 +141,6 @@ class UnitPool {
   // kept, and clean, some at a time, from the frame `next` on; then it is where
   // to go on, kNoFrame: there are no more. Such units' headers are zero.
   HAK_COLD void PurgeDescriptors(VirtualMemory& memory, FrameIndex& next);
-  // How many units of those that Purge gives back nobody has asked for since
-  // StartInterval: the fewest there were. (The working set of Bonwick's depot,
-  // "Magazines and Vmem", USENIX 2001, section 3.4.)
-  std::uint64_t idle_units() const { return idle_units_; }
-  void StartInterval() { idle_units_ = purgeable_units_; }
   // What may be unmapped: a run between mapped units while the zone has fewer
   // runs of these than `most_runs`, if it is as long as `least_frames`, and if
   // it `may_split` a mapping; all others. Where a guard page goes with it, no
@@ -247,9 +179,12 @@ class UnitPool {
 
   std::uint64_t free_units() const { return free_units_; }
   std::uint64_t kept_units() const { return kept_units_; }
-  std::uint64_t dirty_units() const { return dirty_units_; }
-  // Those of them that Purge gives back.
-  std::uint64_t purgeable_units() const { return purgeable_units_; }
+  HugeFrames& huge() { return huge_; }
+  const HugeFrames& huge() const { return huge_; }
+  DirtyUnits& dirty() { return dirty_; }
+  const DirtyUnits& dirty() const { return dirty_; }
+  const FrameRuns& runs() const { return runs_; }
+  UnmappedFrames& unmapped() { return unmapped_; }
   // Pages were moved into a run, which is a mapping of its own from now on, or
   // several where those were; or a run was mapped anew. Purge maps moved units
   // anew, between guard pages.
@@ -269,52 +204,23 @@ class UnitPool {
     visit(Statistic::kGrantedBytes, free_units_, -kBytes);
     visit(Statistic::kGrantedBytes, kept_units_, -kBytes);
     visit(Statistic::kGrantedBytes, purging_units_, -kBytes);
-    visit(Statistic::kCachedBytes, dirty_units_, kBytes);
+    visit(Statistic::kCachedBytes, dirty_.count(), kBytes);
     visit(Statistic::kPurgeCalls, purge_calls_);
     visit(Statistic::kUnmapCalls, unmap_calls_);
   }
-  // The longest run of free units, as far as the lists tell (frames beyond 31
-  // count as 32 frames).
-  std::uint32_t LargestFreeRun() const;
-
   void CheckInvariants() const;
 
  private:
-  static constexpr unsigned kListCount = 64;
-  static constexpr unsigned kFirstFrameList = 32;
-  static constexpr unsigned kLastFrameList = 63;
-
-  static unsigned FrameList(std::uint32_t run_frames);
-
-  void PushList(FrameIndex frame, unsigned list);
-  void RemoveList(FrameIndex frame);
-  void FileByUnits(FrameIndex frame);
-  void AddRun(FrameIndex first, std::uint32_t frames);
-  void FileRun(FrameIndex first, std::uint32_t frames);
-  FrameIndex FindRun(std::uint32_t units, bool with_tail) const;
   FrameIndex FindClean() const;
-  void CutRun(FrameIndex first, std::uint32_t frames);
-  bool IsUnmapped(FrameIndex frame) const;
-  void NoteUnmapped();
-  std::uint32_t TailBefore(FrameIndex frame) const;
-  FrameIndex RunStart(FrameIndex frame) const;
-  std::uint64_t& MapWord(unsigned level, FrameIndex frame) const;
-  void MarkFree(FrameIndex frame, bool is_free);
   void TakeUnits(FrameIndex frame, std::uint32_t mask);
   void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty);
   UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment,
                              std::uint32_t tries);
   UnitGrant GrantFrames(std::uint32_t units, std::uint32_t alignment_units);
-  bool IsFreeFrame(FrameIndex frame) const;
   bool MayUnmap(FrameIndex first, FrameIndex frames,
                 const UnmapBounds& bounds) const;
   bool UnmapFrame(VirtualMemory& memory, FrameIndex frame);
 
-  void MarkDirty(FrameIndex frame, std::uint32_t mask);
-  bool IsWorthPurging(FrameIndex frame) const;
-  void PushDirty(FrameIndex frame);
-  void RemoveDirty(FrameIndex frame);
-  void ClearDirty(FrameIndex frame, std::uint32_t mask);
   // A run of dirty units, all of them kept or none.
   struct DirtyRun {
     UnitIndex first;
@@ -336,54 +242,25 @@ class UnitPool {
   bool Renew(VirtualMemory& memory, const DirtyRun& run, unsigned& calls,
              bool& lost);
   std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);
-  bool StartSplit(const DirtyRun& run);
-  bool MarkSplit(FrameIndex frame);
-  void MendIfWhole(VirtualMemory& memory, FrameIndex frame);
-  void DeclineHuge(VirtualMemory& memory, FrameIndex frame) const;
-  void AskForHuge(VirtualMemory& memory, FrameIndex frame) const;
-  void ForgetSplit(FrameIndex frame);
-  std::uint32_t MendFrames(const DirtyRun& run);
-  void AskAgain(VirtualMemory& memory, FrameIndex first,
-                std::uint32_t mended) const;
   void StartMapping(UnitIndex unit);
   std::size_t PurgeFrame(VirtualMemory& memory, FrameIndex frame,
                          std::uint64_t units, bool& refused);
-  bool PurgeTables(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
-                   unsigned& calls) const;
-  HAK_COLD bool PurgeDescriptorsOf(VirtualMemory& memory, UnitIndex first,
-                                   std::uint32_t units, unsigned& calls) const;
   bool IsCleanFrame(FrameIndex frame, bool kept) const;
-  unsigned PurgeEdges(VirtualMemory& memory, UnitIndex first,
-                      std::uint32_t units) const;
-  bool IsClean(UnitIndex unit) const;
-  void CheckLists() const;
   void CheckFrame(FrameIndex frame) const;
 
   Zone& zone_;
   FutexLock& lock_;
-  std::uint64_t non_empty_ = 0;  // bit per list
-  FrameIndex lists_[kListCount] = {};
-  FrameIndex dirty_head_ = kNoFrame;
-  FrameIndex dirty_tail_ = kNoFrame;
-  FrameIndex unmapped_frames_ = 0;
-  // No run of 2^i unmapped frames begins before unmapped_from_[i], and none is
-  // longer than most_unmapped_.
-  FrameIndex unmapped_from_[8] = {};
-  FrameIndex most_unmapped_ = 0;
-  FrameIndex huge_from_ = kNoFrame;  // the first of them
-  std::uint32_t huge_runs_ = 0;
-  FrameIndex split_frames_ = 0;
-  bool splits_huge_ = false;
+  HugeFrames huge_{zone_};
+  FrameRuns runs_{zone_};
+  DirtyUnits dirty_{zone_, huge_};
+  UnmappedFrames unmapped_{zone_};
   // A described SuperSlab has become wholly free since they last went back.
   bool has_idle_descriptors_ = false;
   std::uint64_t free_units_ = 0;
   std::uint64_t kept_units_ = 0;
-  std::uint64_t dirty_units_ = 0;
-  std::uint64_t purgeable_units_ = 0;
   std::uint64_t purging_units_ = 0;
   std::uint64_t moved_mappings_ = 0;
   Purging* purges_ = nullptr;
-  std::uint64_t idle_units_ = 0;
   std::uint64_t purge_calls_ = 0;
   std::uint64_t unmap_calls_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "allocator/ace/table_pages.h"
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -20,7 +21,7 @@ void UnitPool::Keep(UnitIndex first, std::uint32_t units, bool dirty) {
     SuperSlab& slab = zone_.super_slab(frame);
     HAK_CHECK_EQ((slab.free_units | slab.kept_units) & mask, 0U);
     slab.kept_units |= mask;
-    if (dirty) MarkDirty(frame, mask & ~slab.closed_units);
+    if (dirty) dirty_.Mark(frame, mask & ~slab.closed_units);
   });
   kept_units_ += units;
 }
@@ -34,7 +35,7 @@ KeptUnits UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
     taken.closed |= (slab.closed_units & mask) != 0;
     slab.kept_units &= ~mask;
     slab.described = true;
-    ClearDirty(frame, mask);
+    dirty_.Clear(frame, mask);
   });
   kept_units_ -= units;
   return taken;
@@ -50,18 +51,18 @@ bool UnitPool::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   if (!zone_.UnmapFrame(memory, frame).ok()) return false;
   const auto free = static_cast<unsigned>(std::popcount(slab.free_units));
   if (slab.dirty_units != 0) {
-    ClearDirty(frame, slab.dirty_units);
+    dirty_.Clear(frame, slab.dirty_units);
     unsigned calls = 0;
-    PurgeTables(memory, first, kUnitsPerSuperSlab, calls);
+    PurgeTables(memory, zone_, first, kUnitsPerSuperSlab, calls);
     purge_calls_ += calls;
-    purge_calls_ += PurgeEdges(memory, first, kUnitsPerSuperSlab);
+    purge_calls_ += PurgeEdges(memory, zone_, first, kUnitsPerSuperSlab);
   }
   free_units_ -= free;
   kept_units_ -= kUnitsPerSuperSlab - free;
   slab.free_units = 0;
   if (slab.kept_units != 0) slab.kept_units = kAllUnits;
   slab.guarded_units = 0;
-  ForgetSplit(frame);
+  huge_.Forget(frame);
   ForgetMoved(first, kUnitsPerSuperSlab);
   return true;
 }
@@ -78,10 +79,10 @@ std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
     }
     const auto guarded =
         static_cast<unsigned>(std::popcount(slab.guarded_units));
-    RemoveList(next);
+    runs_.Unlist(next);
     const FrameIndex frame = next++;
     if (!UnmapFrame(memory, frame)) {
-      FileByUnits(frame);
+      runs_.File(frame);
       return 0;
     }
     guards += guarded;
@@ -96,7 +97,7 @@ VmStatus UnitPool::MapKept(VirtualMemory& memory, FrameIndex frame,
   const VmStatus status = zone_.Remap(memory, frame, 1, access);
   if (!status.ok()) return status;
   kept_units_ += kUnitsPerSuperSlab;
-  if (IsHuge(frame)) AskForHuge(memory, frame);
+  if (huge_.Has(frame)) huge_.Ask(memory, frame);
   return status;
 }
 

@@ -82,7 +82,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
     ASSERT_EQ(extension.frames, frames);
     pool_.AddFrames(extension.first, frames);
     if (GetParam() % 2 == 0 && Below(2) == 0) {
-      pool_.SetHuge(extension.first, frames);
+      pool_.huge().Add(extension.first, frames);
     }
     model_.resize(FirstUnitOfFrame(zone_.frame_count()), {State::kFree});
   }
@@ -171,7 +171,8 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
          ++frame) {
       const bool absent =
           model_[FirstUnitOfFrame(frame)].state == State::kAbsent;
-      if (frame != 0 && pool_.IsHuge(frame) != pool_.IsHuge(frame - 1)) run = 0;
+      if (frame != 0 && pool_.huge().Has(frame) != pool_.huge().Has(frame - 1))
+        run = 0;
       run = absent ? run + 1 : 0;
     }
     return run == frames;
@@ -179,10 +180,11 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   void Remap() {
     for (std::uint32_t i = Below(4); i != 0; --i) {
       const FrameIndex frames = 1 + Below(4);
-      const FrameIndex frame = pool_.FindUnmapped(frames);
+      const FrameIndex frame = pool_.unmapped().Find(frames);
       ASSERT_EQ(frame != kNoFrame, IsAnyAbsent(frames));
       if (frame == kNoFrame) return;
-      ASSERT_TRUE(pool_.Remap(memory_, frame, frames, Access::kOpen).ok());
+      ASSERT_TRUE(
+          pool_.unmapped().Map(memory_, frame, frames, Access::kOpen).ok());
       pool_.AddFrames(frame, frames);
       Set({FirstUnitOfFrame(frame), frames * kUnitsPerSuperSlab}, State::kFree,
           false);
@@ -199,7 +201,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
       dirty_units += unit.dirty ? 1 : 0;
     }
     ASSERT_EQ(pool_.free_units(), free_units);
-    ASSERT_EQ(pool_.dirty_units(), dirty_units);
+    ASSERT_EQ(pool_.dirty().count(), dirty_units);
   }
 
   FakeVirtualMemory memory_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "allocator/ace/table_pages.h"
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -17,63 +18,6 @@ constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 constexpr std::uint64_t kMaxFramesPerCall = 8;
 
 }  // namespace
-
-bool UnitPool::IsWorthPurging(FrameIndex frame) const {
-  const std::uint32_t dirty = zone_.super_slab(frame).dirty_units;
-  return IsHuge(frame) && !splits_huge_
-             ? std::popcount(dirty) >= kLeastHugeUnits
-             : dirty != 0;
-}
-
-// At the list's end: the most recently used.
-void UnitPool::PushDirty(FrameIndex frame) {
-  SuperSlab& slab = zone_.super_slab(frame);
-  slab.on_dirty_list = true;
-  purgeable_units_ += static_cast<unsigned>(std::popcount(slab.dirty_units));
-  slab.dirty_next = kNoFrame;
-  slab.dirty_previous = dirty_tail_;
-  if (dirty_tail_ != kNoFrame) {
-    zone_.super_slab(dirty_tail_).dirty_next = frame;
-  } else {
-    dirty_head_ = frame;
-  }
-  dirty_tail_ = frame;
-}
-
-void UnitPool::RemoveDirty(FrameIndex frame) {
-  SuperSlab& slab = zone_.super_slab(frame);
-  slab.on_dirty_list = false;
-  purgeable_units_ -= static_cast<unsigned>(std::popcount(slab.dirty_units));
-  (slab.dirty_previous != kNoFrame
-       ? zone_.super_slab(slab.dirty_previous).dirty_next
-       : dirty_head_) = slab.dirty_next;
-  (slab.dirty_next != kNoFrame
-       ? zone_.super_slab(slab.dirty_next).dirty_previous
-       : dirty_tail_) = slab.dirty_previous;
-}
-
-void UnitPool::MarkDirty(FrameIndex frame, std::uint32_t mask) {
-  SuperSlab& slab = zone_.super_slab(frame);
-  const auto more = static_cast<unsigned>(std::popcount(mask));
-  slab.dirty_units |= mask;
-  dirty_units_ += more;
-  if (slab.on_dirty_list) {
-    purgeable_units_ += more;
-  } else if (IsWorthPurging(frame)) {
-    PushDirty(frame);
-  }
-}
-
-void UnitPool::ClearDirty(FrameIndex frame, std::uint32_t mask) {
-  SuperSlab& slab = zone_.super_slab(frame);
-  const std::uint32_t cleared = slab.dirty_units & mask;
-  if (cleared == 0) return;
-  if (slab.on_dirty_list) RemoveDirty(frame);
-  slab.dirty_units &= ~cleared;
-  dirty_units_ -= static_cast<unsigned>(std::popcount(cleared));
-  if (IsWorthPurging(frame)) PushDirty(frame);
-  idle_units_ = std::min(idle_units_, purgeable_units_);
-}
 
 // The first run of a frame's dirty units; when all of them are, its wholly
 // dirty neighbours with it, as far as `units` are wanted.
@@ -111,10 +55,10 @@ void UnitPool::StartPurge(Purging& purging) {
   const DirtyRun& run = purging.run;
   ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
     zone_.super_slab(frame).purging_units |= mask;
-    if (run.kept) return ClearDirty(frame, mask);
-    if (IsFreeFrame(frame)) CutRun(frame, 1);
+    if (run.kept) return dirty_.Clear(frame, mask);
+    if (runs_.IsFree(frame)) runs_.Cut(frame, 1);
     TakeUnits(frame, mask);
-    FileByUnits(frame);
+    runs_.File(frame);
   });
   if (!run.kept) purging_units_ += run.units;
   purging.next = purges_;
@@ -137,7 +81,7 @@ void UnitPool::EndPurge(const Purging& purging, bool purged) {
     slab.purging_units &= ~mask;
     if (!run.kept) return ReleaseInFrame(frame, mask, !purged);
     has_idle_descriptors_ |= slab.described;
-    if (!purged) MarkDirty(frame, mask & ~slab.closed_units);
+    if (!purged) dirty_.Mark(frame, mask & ~slab.closed_units);
   });
 }
 
@@ -173,7 +117,7 @@ bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
                           1) != 0;
     if (!guarded && unit + 1 != end) continue;
     const std::size_t bytes = next - begin - (guarded ? memory.PageBytes() : 0);
-    const bool wants_huge = WantsHuge(FrameOfUnit(run.first));
+    const bool wants_huge = huge_.IsWhole(FrameOfUnit(run.first));
     ++calls;
     const FutexLockPause pause(lock_);
     const VmStatus status = memory.Renew(begin, bytes);
@@ -189,8 +133,10 @@ bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
 std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
   Purging purging = {run, FutexLock::Mark(), nullptr};
   StartPurge(purging);
-  const bool splits = StartSplit(run);
-  const std::uint32_t mended = MendFrames(run);
+  const FrameIndex frame = FrameOfUnit(run.first);
+  const bool splits = run.units < kUnitsPerSuperSlab && huge_.Split(frame);
+  std::uint32_t mended =
+      huge_.ForgetIdle(frame, DivideRoundUp(run.units, kUnitsPerSuperSlab));
   const std::size_t bytes = run.units * kUnitBytes;
   bool lost = false;
   unsigned calls = 0;
@@ -203,13 +149,14 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
       purged = memory.Purge(zone_.UnitAddress(run.first), bytes).ok();
     }
     if (purged) {
-      PurgeTables(memory, run.first, run.units, calls);
+      PurgeTables(memory, zone_, run.first, run.units, calls);
       HAK_PROBE2(purge, zone_.UnitAddress(run.first), bytes);
     }
   }
-  // Under the lock: meanwhile other units of the frame might be unmapped.
-  if (splits && !lost) DeclineHuge(memory, FrameOfUnit(run.first));
-  AskAgain(memory, FrameOfUnit(run.first), lost ? 0 : mended);
+  if (splits && !lost) huge_.Decline(memory, frame);
+  for (; !lost && mended != 0; mended &= mended - 1) {
+    huge_.Ask(memory, frame + static_cast<unsigned>(std::countr_zero(mended)));
+  }
   purge_calls_ += calls;
   if (lost) {
     Forget(purging);
@@ -218,7 +165,7 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
   if (renewed) ForgetMoved(run.first, run.units);
   EndPurge(purging, purged);
   if (!purged) return 0;
-  purge_calls_ += PurgeEdges(memory, run.first, run.units);
+  purge_calls_ += PurgeEdges(memory, zone_, run.first, run.units);
   return bytes;
 }
 
@@ -287,18 +234,34 @@ std::size_t UnitPool::PurgeFrame(VirtualMemory& memory, FrameIndex frame,
 std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
   std::size_t purged_bytes = 0;
   bool refused = false;
-  while (purged_bytes < units * kUnitBytes && dirty_head_ != kNoFrame &&
+  while (purged_bytes < units * kUnitBytes && dirty_.oldest() != kNoFrame &&
          !refused) {
-    purged_bytes += PurgeFrame(memory, dirty_head_,
+    purged_bytes += PurgeFrame(memory, dirty_.oldest(),
                                units - purged_bytes / kUnitBytes, refused);
   }
   return purged_bytes;
 }
 
 std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
-  const std::size_t purged_bytes = Purge(memory, dirty_units_);
+  const std::size_t purged_bytes = Purge(memory, dirty_.count());
   FrameIndex next = 0;
-  return purged_bytes + PurgePartsOfHuge(memory, dirty_units_, next);
+  return purged_bytes + PurgePartsOfHuge(memory, dirty_.count(), next);
+}
+
+std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
+                                       std::uint64_t units, FrameIndex& next) {
+  std::size_t purged_bytes = 0;
+  next = std::max(next, huge_.first());
+  while (next < zone_.frame_count() && dirty_.count() != 0) {
+    if (purged_bytes >= units * kUnitBytes) return purged_bytes;
+    const FrameIndex frame = next++;
+    const SuperSlab& slab = zone_.super_slab(frame);
+    if (!slab.huge || slab.dirty_units == 0) continue;
+    bool refused = false;
+    purged_bytes += PurgeFrame(memory, frame, kUnitsPerSuperSlab, refused);
+  }
+  next = kNoFrame;
+  return purged_bytes;
 }
 
 bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
@@ -313,10 +276,9 @@ bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
 // on: so no frame splits a mapping but the first of a run between others.
 std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
                                 const UnmapBounds& bounds, FrameIndex& next) {
-  const auto any = [this] { return non_empty_ >> kFirstFrameList != 0; };
-  for (; any() && next < zone_.frame_count(); ++next) {
-    if (!IsFreeFrame(next)) continue;
-    const FrameIndex start = RunStart(next);
+  for (; runs_.any() && next < zone_.frame_count(); ++next) {
+    if (!runs_.IsFree(next)) continue;
+    const FrameIndex start = runs_.StartOf(next);
     const FrameIndex frames = zone_.super_slab(start).run_frames;
     const FrameIndex end = start + frames;  // which is not free
     if (!MayUnmap(start, frames, bounds)) {
@@ -324,13 +286,13 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
       continue;
     }
     const FrameIndex frame = zone_.IsBetweenMapped(end - 1, 1) ? next : end - 1;
-    CutRun(frame, 1);
+    runs_.Cut(frame, 1);
     if (!UnmapFrame(memory, frame)) {
-      AddRun(frame, 1);
+      runs_.Add(frame, 1);
       next = end;
       return 0;
     }
-    NoteUnmapped();
+    unmapped_.Note();
     if (frame == next) ++next;
     return kSuperSlabBytes;
   }

@@ -170,7 +170,7 @@ TEST_F(FinePoolTest, DescriptorsGoWithSuperSlabsThatAreFree) {
   EXPECT_GE(CountGone(), 199 * kAllOfOne - 4 * 2 * kFewUnits);
   EXPECT_LE(CountGone(), 199 * kAllOfOne);
   EXPECT_EQ(pool_.free_units(), 200 * kAllOfOne);
-  EXPECT_EQ(pool_.dirty_units(), 0U);
+  EXPECT_EQ(pool_.dirty().count(), 0U);
   EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
   // Nothing has changed.
   const std::uint64_t calls = memory_.calls(VmCall::kNone);

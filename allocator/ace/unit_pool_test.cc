@@ -46,7 +46,8 @@ class UnitPoolTest : public testing::Test {
     return bytes;
   }
   void Remap(FrameIndex first, FrameIndex frames) {
-    ASSERT_TRUE(pool_.Remap(memory_, first, frames, Access::kOpen).ok());
+    ASSERT_TRUE(
+        pool_.unmapped().Map(memory_, first, frames, Access::kOpen).ok());
     pool_.AddFrames(first, frames);
     Check();
   }
@@ -59,9 +60,9 @@ class UnitPoolTest : public testing::Test {
 
 TEST_F(UnitPoolTest, GrantsNothingFromNothing) {
   EXPECT_EQ(pool_.Grant(1, 1).first, kNoUnit);
-  EXPECT_EQ(pool_.LargestFreeRun(), 0U);
-  EXPECT_EQ(pool_.dirty_units(), 0U);
-  EXPECT_EQ(pool_.FindUnmapped(1), kNoFrame);
+  EXPECT_EQ(pool_.runs().LongestUnits(), 0U);
+  EXPECT_EQ(pool_.dirty().count(), 0U);
+  EXPECT_EQ(pool_.unmapped().Find(1), kNoFrame);
   Check();
 }
 
@@ -82,7 +83,7 @@ TEST_F(UnitPoolTest, TakesTheTightestHole) {
   ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, kUnitsPerSuperSlab);
   pool_.Release(2, 8, /*dirty=*/false);
   pool_.Release(20, 3, /*dirty=*/false);
-  EXPECT_EQ(pool_.LargestFreeRun(), 8U);
+  EXPECT_EQ(pool_.runs().LongestUnits(), 8U);
   pool_.Release(kUnitsPerSuperSlab + 4, 5, /*dirty=*/false);
   Check();
   EXPECT_EQ(pool_.Grant(4, 1).first, kUnitsPerSuperSlab + 4);
@@ -96,7 +97,7 @@ TEST_F(UnitPoolTest, LongRunsStartAtASuperSlabAndLeaveTheRest) {
   const UnitGrant grant = pool_.Grant(2 * kUnitsPerSuperSlab + 5, 1);
   EXPECT_EQ(grant.first, 0U);
   EXPECT_EQ(pool_.free_units(), 3 * kUnitsPerSuperSlab - 5);
-  EXPECT_EQ(pool_.LargestFreeRun(), 2 * kUnitsPerSuperSlab);
+  EXPECT_EQ(pool_.runs().LongestUnits(), 2 * kUnitsPerSuperSlab);
   // The tail of the run's last frame serves small ones.
   EXPECT_EQ(pool_.Grant(1, 1).first, 2 * kUnitsPerSuperSlab + 5);
   Check();
@@ -166,44 +167,44 @@ TEST_F(UnitPoolTest, GrantAtTakesAllOrNothing) {
 // Giving a part of a huge page back splits it.
 TEST_F(UnitPoolTest, HugeFramesArePurgedWhenHalfOfThemIsDirty) {
   AddFrames(2);
-  pool_.SetHuge(1, 1);
-  EXPECT_FALSE(pool_.IsHuge(0));
-  EXPECT_TRUE(pool_.IsHuge(1));
+  pool_.huge().Add(1, 1);
+  EXPECT_FALSE(pool_.huge().Has(0));
+  EXPECT_TRUE(pool_.huge().Has(1));
   ASSERT_EQ(pool_.Grant(2 * kAllOfOne, 1).first, 0U);
   pool_.Release(3, 1, /*dirty=*/true);
   pool_.Release(kAllOfOne, 15, /*dirty=*/true);
   Check();
-  EXPECT_EQ(pool_.dirty_units(), 16U);
+  EXPECT_EQ(pool_.dirty().count(), 16U);
   EXPECT_EQ(pool_.Purge(memory_, 100), kUnitBytes);
-  EXPECT_EQ(pool_.dirty_units(), 15U);
+  EXPECT_EQ(pool_.dirty().count(), 15U);
   pool_.Release(kAllOfOne + 20, 1, /*dirty=*/true);
   Check();
   EXPECT_EQ(pool_.Purge(memory_, 100), 16 * kUnitBytes);
-  EXPECT_EQ(pool_.dirty_units(), 0U);
+  EXPECT_EQ(pool_.dirty().count(), 0U);
   Check();
   // What is granted again is no longer dirty.
   pool_.Release(kAllOfOne + 21, 1, /*dirty=*/true);
   pool_.Release(2, 1, /*dirty=*/true);
   EXPECT_EQ(pool_.PurgeAll(memory_), 2 * kUnitBytes);
   EXPECT_TRUE(memory_.IsPurged(zone_.UnitAddress(kAllOfOne + 21), kUnitBytes));
-  EXPECT_EQ(pool_.dirty_units(), 0U);
+  EXPECT_EQ(pool_.dirty().count(), 0U);
   Check();
 }
 
 TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
   AddFrames(1);
-  pool_.SetHuge(0, 1);
+  pool_.huge().Add(0, 1);
   ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
   pool_.Release(0, 20, /*dirty=*/true);
-  pool_.StartInterval();
-  EXPECT_EQ(pool_.purgeable_units(), 20U);
+  pool_.dirty().StartInterval();
+  EXPECT_EQ(pool_.dirty().purgeable(), 20U);
   ASSERT_EQ(pool_.Grant(5, 1).first, 0U);
   Check();
-  EXPECT_EQ(pool_.purgeable_units(), 0U);
-  EXPECT_EQ(pool_.idle_units(), 0U);
+  EXPECT_EQ(pool_.dirty().purgeable(), 0U);
+  EXPECT_EQ(pool_.dirty().idle(), 0U);
   EXPECT_EQ(pool_.Purge(memory_, 100), 0U);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
-  EXPECT_EQ(pool_.dirty_units(), 15U);
+  EXPECT_EQ(pool_.dirty().count(), 15U);
   memory_.RefuseCall(1, ENOMEM);
   EXPECT_EQ(pool_.PurgeAll(memory_), 0U);
   EXPECT_EQ(pool_.PurgeAll(memory_), 15 * kUnitBytes);
@@ -212,7 +213,7 @@ TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
 
 TEST_F(UnitPoolTest, PartsOfHugeFramesArePurgedInSlices) {
   AddFrames(4);
-  pool_.SetHuge(1, 3);
+  pool_.huge().Add(1, 3);
   ASSERT_EQ(pool_.Grant(4 * kAllOfOne, 1).first, 0U);
   for (UnitIndex frame = 0; frame < 4; ++frame) {
     pool_.Release(frame * kAllOfOne, 2, /*dirty=*/true);
@@ -223,7 +224,7 @@ TEST_F(UnitPoolTest, PartsOfHugeFramesArePurgedInSlices) {
   EXPECT_EQ(pool_.PurgePartsOfHuge(memory_, 3, next), 2 * kUnitBytes);
   EXPECT_EQ(next, kNoFrame);
   Check();
-  EXPECT_EQ(pool_.dirty_units(), 2U) << "of small pages";
+  EXPECT_EQ(pool_.dirty().count(), 2U) << "of small pages";
   next = 0;
   EXPECT_EQ(pool_.PurgePartsOfHuge(memory_, 3, next), 0U);
   EXPECT_EQ(next, kNoFrame);
@@ -243,11 +244,11 @@ TEST_F(UnitPoolTest, PurgesTheLeastRecentlyUsed) {
   EXPECT_EQ(pool_.Purge(memory_, 3), 3 * kUnitBytes);
   EXPECT_TRUE(
       memory_.IsPurged(zone_.UnitAddress(kUnitsPerSuperSlab), 3 * kUnitBytes));
-  EXPECT_EQ(pool_.dirty_units(), 2U);
+  EXPECT_EQ(pool_.dirty().count(), 2U);
   EXPECT_EQ(pool_.Purge(memory_, 100), 2 * kUnitBytes);
   EXPECT_TRUE(memory_.IsPurged(zone_.UnitAddress(1), kUnitBytes));
   EXPECT_FALSE(memory_.IsPurged(zone_.UnitAddress(4), kUnitBytes));
-  EXPECT_EQ(pool_.dirty_units(), 0U);
+  EXPECT_EQ(pool_.dirty().count(), 0U);
   Check();
   EXPECT_TRUE(pool_.Grant(2, 1).known_zero);
   Check();
@@ -257,16 +258,16 @@ TEST_F(UnitPoolTest, KnowsWhatNobodyAskedFor) {
   AddFrames(1);
   ASSERT_EQ(pool_.Grant(20, 1).first, 0U);
   pool_.Release(0, 10, /*dirty=*/true);
-  EXPECT_EQ(pool_.idle_units(), 0U);
-  pool_.StartInterval();
-  EXPECT_EQ(pool_.idle_units(), 10U);
+  EXPECT_EQ(pool_.dirty().idle(), 0U);
+  pool_.dirty().StartInterval();
+  EXPECT_EQ(pool_.dirty().idle(), 10U);
   ASSERT_TRUE(pool_.GrantAt(0, 4));
   pool_.Release(0, 4, /*dirty=*/true);
   pool_.Release(10, 5, /*dirty=*/true);
-  EXPECT_EQ(pool_.dirty_units(), 15U);
-  EXPECT_EQ(pool_.idle_units(), 6U);
-  pool_.StartInterval();
-  EXPECT_EQ(pool_.idle_units(), 15U);
+  EXPECT_EQ(pool_.dirty().count(), 15U);
+  EXPECT_EQ(pool_.dirty().idle(), 6U);
+  pool_.dirty().StartInterval();
+  EXPECT_EQ(pool_.dirty().idle(), 15U);
   Check();
 }
 
@@ -289,14 +290,14 @@ TEST_F(UnitPoolTest, KeepsDirtyWhatTheKernelDoesNotTake) {
   memory_.RefuseCall(1, ENOMEM);
   EXPECT_EQ(pool_.Purge(memory_, 2), 0U);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 1U);
-  EXPECT_EQ(pool_.dirty_units(), 2U);
+  EXPECT_EQ(pool_.dirty().count(), 2U);
   Check();
   // It has gone to the end of the line.
   EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
   EXPECT_TRUE(
       memory_.IsPurged(zone_.UnitAddress(kUnitsPerSuperSlab), kUnitBytes));
   EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
-  EXPECT_EQ(pool_.dirty_units(), 0U);
+  EXPECT_EQ(pool_.dirty().count(), 0U);
   Check();
 }
 
@@ -313,11 +314,11 @@ TEST_F(UnitPoolTest, UnmapsWholeFramesAndMapsThemAgain) {
   EXPECT_EQ(UnmapFree(), kSuperSlabBytes);
   Check();
   EXPECT_EQ(pool_.Grant(kAllOfOne, 1).first, kNoUnit);
-  const FrameIndex frame = pool_.FindUnmapped(1);
+  const FrameIndex frame = pool_.unmapped().Find(1);
   EXPECT_EQ(frame, 1U);
   memory_.RefuseCall(1, ENOMEM);
-  EXPECT_FALSE(pool_.Remap(memory_, frame, 1, Access::kOpen).ok());
-  EXPECT_EQ(pool_.FindUnmapped(1), frame);
+  EXPECT_FALSE(pool_.unmapped().Map(memory_, frame, 1, Access::kOpen).ok());
+  EXPECT_EQ(pool_.unmapped().Find(1), frame);
   Remap(frame, 1);
   const UnitGrant grant = pool_.Grant(kAllOfOne, 1);
   EXPECT_EQ(grant.first, FirstUnitOfFrame(frame));
@@ -332,28 +333,28 @@ TEST_F(UnitPoolTest, FindsRunsOfUnmappedFrames) {
     ASSERT_TRUE(pool_.GrantAt(FirstUnitOfFrame(frame), 1));
   }
   UnmapFree();
-  EXPECT_EQ(pool_.FindUnmapped(kFrames), kNoFrame);
-  EXPECT_EQ(pool_.FindUnmapped(kFrames - 14), kNoFrame);
-  EXPECT_EQ(pool_.FindUnmapped(kFrames - 15), 15U);
-  EXPECT_EQ(pool_.FindUnmapped(5), 9U);
-  EXPECT_EQ(pool_.FindUnmapped(4), 9U);
-  EXPECT_EQ(pool_.FindUnmapped(3), 5U);
-  EXPECT_EQ(pool_.FindUnmapped(2), 2U);
-  EXPECT_EQ(pool_.FindUnmapped(1), 0U);
+  EXPECT_EQ(pool_.unmapped().Find(kFrames), kNoFrame);
+  EXPECT_EQ(pool_.unmapped().Find(kFrames - 14), kNoFrame);
+  EXPECT_EQ(pool_.unmapped().Find(kFrames - 15), 15U);
+  EXPECT_EQ(pool_.unmapped().Find(5), 9U);
+  EXPECT_EQ(pool_.unmapped().Find(4), 9U);
+  EXPECT_EQ(pool_.unmapped().Find(3), 5U);
+  EXPECT_EQ(pool_.unmapped().Find(2), 2U);
+  EXPECT_EQ(pool_.unmapped().Find(1), 0U);
   // Huge pages begin within a run.
-  pool_.SetHuge(11, kFrames - 11);
-  EXPECT_EQ(pool_.FindUnmapped(4), 15U);
-  EXPECT_EQ(pool_.FindUnmapped(3), 5U);
+  pool_.huge().Add(11, kFrames - 11);
+  EXPECT_EQ(pool_.unmapped().Find(4), 15U);
+  EXPECT_EQ(pool_.unmapped().Find(3), 5U);
   Remap(5, 3);
-  EXPECT_EQ(pool_.FindUnmapped(3), 11U);
+  EXPECT_EQ(pool_.unmapped().Find(3), 11U);
   Remap(15, kFrames - 15);
-  EXPECT_EQ(pool_.FindUnmapped(4), kNoFrame);
+  EXPECT_EQ(pool_.unmapped().Find(4), kNoFrame);
   Remap(11, 3);
-  EXPECT_EQ(pool_.FindUnmapped(3), kNoFrame);
-  EXPECT_EQ(pool_.FindUnmapped(2), 2U);
+  EXPECT_EQ(pool_.unmapped().Find(3), kNoFrame);
+  EXPECT_EQ(pool_.unmapped().Find(2), 2U);
   // What is unmapped again is found again.
   UnmapFree();
-  EXPECT_EQ(pool_.FindUnmapped(3), 5U);
+  EXPECT_EQ(pool_.unmapped().Find(3), 5U);
   Check();
 }
 

@@ -47,7 +47,7 @@ struct ZoneStock {
     return granted_before - std::min(before, granted_before);
   }
   std::uint32_t LongestFreeUnits() const {
-    return std::max(pool.LargestFreeRun(), ranges.LongestUnits());
+    return std::max(pool.runs().LongestUnits(), ranges.LongestUnits());
   }
   void CheckInvariants() const {
     zone.CheckInvariants();

@@ -10,10 +10,11 @@ constexpr const char* kReasonNames[] = {"none", "Threshold", "Exhaustion",
                                         "MapFail"};
 
 constexpr const char* kDetailNames[] = {
-    "none",        "size",          "alignment",  "overflow",       "max_alloc",
-    "region",      "heap_limit",    "metadata",   "max_map_count",  "rlimit_as",
-    "rlimit_data", "cgroup",        "overcommit", "address_in_use", "injected",
-    "unknown",     "rlimit_memlock"};
+    "none",      "size",          "alignment",      "overflow",
+    "max_alloc", "region",        "heap_limit",     "rlimit_memlock",
+    "metadata",  "max_map_count", "rlimit_as",      "rlimit_data",
+    "cgroup",    "overcommit",    "address_in_use", "injected",
+    "unknown"};
 static_assert(std::size(kDetailNames) == kFailureDetailCount);
 
 constexpr const char* kDispositionNames[] = {"pending",

@@ -31,22 +31,22 @@ enum class FailureReason : std::uint8_t {
 // The limit that was hit. The comment names the reason it belongs to.
 enum class FailureDetail : std::uint8_t {
   kNone,
-  kSize,          // Threshold: no route holds that many bytes
-  kAlignment,     // Threshold: no route aligns that strictly
-  kOverflow,      // Threshold: count * size exceeds size_t
-  kMaxAlloc,      // Threshold: HAKMEM_MAX_ALLOC
-  kRegion,        // Exhaustion: the region's addresses are used up
-  kHeapLimit,     // Exhaustion: HAKMEM_HEAP_LIMIT
-  kMetadata,      // Exhaustion: a table of hakmem's is full
-  kMaxMapCount,   // MapFail: vm.max_map_count
-  kRlimitAs,      // MapFail: RLIMIT_AS
-  kRlimitData,    // MapFail: RLIMIT_DATA
-  kCgroup,        // MapFail: a control group's memory limit
-  kOvercommit,    // MapFail: vm.overcommit_memory
-  kAddressInUse,  // MapFail: something else has taken the addresses
-  kInjected,      // MapFail: HAKMEM_FAIL_NTH
-  kUnknown,       // MapFail: none of the limits explains it
-  kRlimitMemlock  // MapFail: RLIMIT_MEMLOCK, after mlockall(MCL_FUTURE)
+  kSize,           // Threshold: no route holds that many bytes
+  kAlignment,      // Threshold: no route aligns that strictly
+  kOverflow,       // Threshold: count * size exceeds size_t
+  kMaxAlloc,       // Threshold: HAKMEM_MAX_ALLOC
+  kRegion,         // Exhaustion: the region's addresses are used up
+  kHeapLimit,      // Exhaustion: HAKMEM_HEAP_LIMIT
+  kRlimitMemlock,  // MapFail: RLIMIT_MEMLOCK, after mlockall(MCL_FUTURE)
+  kMetadata,       // Exhaustion: a table of hakmem's is full
+  kMaxMapCount,    // MapFail: vm.max_map_count
+  kRlimitAs,       // MapFail: RLIMIT_AS
+  kRlimitData,     // MapFail: RLIMIT_DATA
+  kCgroup,         // MapFail: a control group's memory limit
+  kOvercommit,     // MapFail: vm.overcommit_memory
+  kAddressInUse,   // MapFail: something else has taken the addresses
+  kInjected,       // MapFail: HAKMEM_FAIL_NTH
+  kUnknown         // MapFail: none of the limits explains it
 };
 inline constexpr unsigned kFailureDetailCount = 17;
 

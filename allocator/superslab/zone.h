@@ -70,7 +70,7 @@ struct alignas(64) SuperSlab {
   std::uint32_t moved_starts;    // begins here
   std::uint32_t closed_units;    // mapped without access, and not opened yet
   std::uint32_t unmapped_units;  // for good, at the end of a mapped frame
-  // A part of the map of wholly free frames (unit_pool_runs.cc).
+  // A part of the map of wholly free frames (frame_runs.cc).
   std::uint64_t free_map;
   FrameIndex next;  // of the list that `list` names
   FrameIndex previous;

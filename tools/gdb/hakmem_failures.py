@@ -24,8 +24,8 @@ NOT_COUNTED = 2**64 - 1
 
 REASONS = ("none", "Threshold", "Exhaustion", "MapFail")
 DETAILS = ("none", "size", "alignment", "overflow", "max_alloc", "region", "heap_limit",
-           "metadata", "max_map_count", "rlimit_as", "rlimit_data", "cgroup",
-           "overcommit", "address_in_use", "injected", "unknown", "rlimit_memlock")
+           "rlimit_memlock", "metadata", "max_map_count", "rlimit_as", "rlimit_data", "cgroup",
+           "overcommit", "address_in_use", "injected", "unknown")
 DISPOSITIONS = ("pending", "returned_null", "threw", "served_after_purge",
                 "served_after_handler", "served_after_new_handler", "served_by_detour")
 CALLS = ("unknown", "malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "memalign",
