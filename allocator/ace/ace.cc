@@ -91,7 +91,7 @@ void Ace::NoteGrant(std::uint32_t units) {
     retention_.limit().Look(lock_, retention_.granted_units());
   }
   if (ExcessUnits() > Retention::kIgnoredExcessUnits) BoundDirty(units);
-  if (OverLimitUnits() > 0) [[unlikely]]
+  if (retention_.HasLimit()) [[unlikely]]
     KeepToLimit();
 }
 

@@ -29,7 +29,7 @@ Ace::HugeGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
   const HugePool::Result result = huge_.Grant(memory_, bytes, alignment_bytes);
   if (result.address == 0) return {0, HugeRefusal(result, bytes)};
   AddMapped(bytes);
-  KeepToLimit();
+  if (retention_.HasLimit()) KeepToLimit();
   AskForHugePagesOf(result.address);
   return {result.address, {}};
 }
@@ -81,7 +81,7 @@ Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   if (more_bytes != 0) AskForHugePagesOf(result.address);
   SubtractMapped(old_bytes + more_bytes - huge_.BlockBytes(result.address));
   AddMapped(0);
-  KeepToLimit();
+  if (retention_.HasLimit()) KeepToLimit();
   return {result.address, {}};
 }
 

@@ -29,31 +29,6 @@ std::uint64_t Retention::SetDecay(std::uint64_t decay_ms,
   return before;
 }
 
-void Retention::NoteGrant(std::uint32_t units) {
-  granted_units_ += units;
-  peak_units_ = std::max(peak_units_, granted_units_);
-  taken_units_ = std::max(taken_units_, granted_units_ - low_units_);
-  if (units >= kMidRunUnits) {
-    (units >= kUnitsPerSuperSlab ? long_run_units_ : mid_run_units_) += units;
-  }
-}
-
-void Retention::NoteRelease(std::uint32_t units, std::uint64_t now_ms) {
-  granted_units_ -= units;
-  low_units_ = std::min(low_units_, granted_units_);
-  last_release_ms_ = now_ms;
-}
-
-std::int64_t Retention::ExcessUnits(std::uint64_t dirty_units) const {
-  const std::uint64_t slack =
-      slack_.least_units +
-      std::max(long_run_slack_units_ + (recent_peak_units() >> kSlack.shift),
-               (granted_units_ - long_ranges_units_) >> slack_.shift);
-  const std::uint64_t bound =
-      WantedUnits() + std::min(slack, limit_.MostSlackUnits(granted_units_));
-  return static_cast<std::int64_t>(dirty_units - bound);
-}
-
 void Retention::NoteExcess(std::uint32_t granted, std::uint64_t units) {
   if (granted < kMidRunUnits) return;
   const std::uint64_t share =

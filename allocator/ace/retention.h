@@ -55,6 +55,7 @@ class Retention {
     return more_bytes <= limit_bytes &&
            GrantedBytes(huge_bytes) <= limit_bytes - more_bytes;
   }
+  bool HasLimit() const { return limit_.heap_limit_bytes() + 1 != 0; }
   // By how much dirty memory exceeds what the heap limit leaves, if positive.
   std::int64_t OverLimitUnits(std::uint64_t dirty_units,
                               std::size_t huge_bytes) const {
@@ -153,6 +154,31 @@ class Retention {
   // Written under Ace's lock, read by all.
   std::atomic<std::uint64_t> next_interval_ms_{0};
 };
+
+inline void Retention::NoteGrant(std::uint32_t units) {
+  granted_units_ += units;
+  peak_units_ = std::max(peak_units_, granted_units_);
+  taken_units_ = std::max(taken_units_, granted_units_ - low_units_);
+  if (units >= kMidRunUnits) {
+    (units >= kUnitsPerSuperSlab ? long_run_units_ : mid_run_units_) += units;
+  }
+}
+
+inline void Retention::NoteRelease(std::uint32_t units, std::uint64_t now_ms) {
+  granted_units_ -= units;
+  low_units_ = std::min(low_units_, granted_units_);
+  last_release_ms_ = now_ms;
+}
+
+inline std::int64_t Retention::ExcessUnits(std::uint64_t dirty_units) const {
+  const std::uint64_t slack =
+      slack_.least_units +
+      std::max(long_run_slack_units_ + (recent_peak_units() >> kSlack.shift),
+               (granted_units_ - long_ranges_units_) >> slack_.shift);
+  const std::uint64_t bound =
+      WantedUnits() + std::min(slack, limit_.MostSlackUnits(granted_units_));
+  return static_cast<std::int64_t>(dirty_units - bound);
+}
 
 }  // namespace hakmem
 
