@@ -172,6 +172,21 @@ void Sh8Bench() {
   CountOperations(8 * blocks.size());
 }
 
+// Bursts of 50,000 blocks, some 800 magazines.
+void Bursts() {
+  std::vector<void*> blocks(50'000);
+  const auto burst = [&] {
+    for (void*& block : blocks) block = Allocate(64);
+    FreeAll(blocks);
+  };
+  burst();
+  burst();
+  Measure([&] {
+    for (int i = 0; i < 4; ++i) burst();
+  });
+  CountOperations(4 * blocks.size());
+}
+
 // A batch by sizes, of which three quarters are freed in order, the rest in
 // reverse when the batch after the next has come.
 void Sh6Bench() {
@@ -262,6 +277,7 @@ const std::vector<Pattern> kSmallPatterns = {
     {"holes_5000_9000", [] { Holes(5000, 9000); }},
     {"silence", Silence},
     {"drift", Drift},
+    {"bursts", Bursts},
     {"sh8bench", Sh8Bench},
     {"sh6bench", Sh6Bench},
     {"tree", Tree},

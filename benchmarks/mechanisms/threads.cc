@@ -82,6 +82,44 @@ void Pipelined() {
   PrintFigure("asleep", HeldKiB());
 }
 
+// Two threads, six spans of 100 to 230 KB at a time.
+void SpanPairs() {
+  Random random(1);
+  std::vector<void*> spans(6);
+  Crew crew(2);
+  for (int turn = 0; turn < 20; ++turn) {
+    crew.OnEach([&](std::size_t) {
+      const auto pairs = [&] {
+        for (int i = 0; i < 10; ++i) {
+          for (void*& span : spans) {
+            span = Allocate(random.Between(100'000, 230'000));
+          }
+          for (void* span : spans) Free(span);
+        }
+      };
+      turn < 10 ? pairs() : Measure(pairs);
+    });
+  }
+  CountOperations(10 * 2 * 10 * spans.size());
+}
+
+// Bursts of 50,000 blocks, some 800 magazines; another thread frees each.
+void BurstsForAnother() {
+  std::vector<void*> blocks(50'000);
+  Crew crew(2);
+  for (int turn = 0; turn < 4; ++turn) {
+    const auto make = [&] {
+      for (void*& block : blocks) block = Allocate(64);
+    };
+    const auto drop = [&] {
+      for (void* block : blocks) Free(block);
+    };
+    crew.On(0, [&](std::size_t) { turn < 2 ? make() : Measure(make); });
+    crew.On(1, [&](std::size_t) { turn < 2 ? drop() : Measure(drop); });
+  }
+  CountOperations(2 * blocks.size());
+}
+
 // 500 threads; each takes and frees 1 MiB, and sleeps.
 void SleepersOfAMiB() {
   Crew crew(500);
@@ -219,6 +257,8 @@ const std::vector<Pattern> kThreadPatterns = {
     {"exchange_and_sleep", ExchangeAndSleep},
     {"exchange_of_16", ExchangeOf16},
     {"pipelined", Pipelined},
+    {"span_pairs", SpanPairs},
+    {"bursts_for_another", BurstsForAnother},
     {"sleepers_of_a_mib", SleepersOfAMiB},
     {"sleepers_of_spans", SleepersOfSpans},
     {"owners_by_turns", OwnersByTurns},
