@@ -10,6 +10,7 @@ page faults, calls of the kernel, mappings, instructions of an operation. A
 failure says the row, its decision, the figure of the file and that of today. A
 change on purpose updates the file, also where a figure is better:
   bazel run //benchmarks/mechanisms:update
+Figures within their tolerance stay as they are written.
 --all prints every figure, old and new; --only runs the rows named.
 """
 import argparse
@@ -244,7 +245,7 @@ def complaint(golden, then):
         100 * (golden.value / before.value - 1) if before.value else 100, before.tolerance)
 
 
-def measure(then, updating, job):
+def measure(then, job):
     """The row's lines of today; those that are wrong are measured again where valgrind may be the reason."""
     runner, each = job
     lines, error = [], None
@@ -256,7 +257,7 @@ def measure(then, updating, job):
         except Wrong as wrong:
             error = str(wrong)
             continue
-        if updating or not any(complaint(line, then) for line in lines):
+        if not any(complaint(line, then) for line in lines):
             break
     return lines, error
 
@@ -291,14 +292,18 @@ def main():
     rows = [each for each in ROWS if each.pattern in arguments.only]
     jobs = [(runner, each) for each in rows for runner in runners if runner.variant in each.variants]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(functools.partial(measure, then, arguments.update), jobs))
+        results = list(pool.map(functools.partial(measure, then), jobs))
     now = {line.key(): line for lines, _ in results for line in lines}
     errors = [error for _, error in results if error]
     if arguments.update and not errors:
         # Rows that were not run stay, in the order of ROWS.
         kept = {(each.pattern, variant, figure) for each in ROWS for variant in each.variants
                 for figure in each.figures}
-        merged = {key: line for key, line in (then | now).items() if key in kept}
+        # What its tolerance allows stays as it is, so that figures do not creep.
+        changed = {key: line for key, line in now.items() if complaint(line, then)}
+        decisions = {each.pattern: each.decision for each in ROWS}
+        merged = {key: dataclasses.replace(line, decision=decisions[line.row])
+                  for key, line in (then | changed).items() if key in kept}
         order = {each.pattern: index for index, each in enumerate(ROWS)}
         lines = sorted(merged.values(), key=lambda line: order[line.row])
         file.write_text(HEADER + "".join(line.text() + "\n" for line in lines))
