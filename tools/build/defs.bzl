@@ -84,13 +84,30 @@ def hakmem_cc_library(name, hdrs = [], deps = [], copts = [], testonly = False, 
             deps = [":" + name],
         )
 
-def hakmem_cc_test(name, deps = [], copts = [], size = "small", **kwargs):
-    """A googletest; googletest and its main() are linked in."""
+def _absl(names):
+    return ["@com_google_absl//absl/" + name for name in names]
+
+def hakmem_cc_test(name, srcs = None, deps = [], absl = [], copts = [], size = "small", **kwargs):
+    """A googletest, NAME.cc unless it says otherwise; googletest and its main() are linked in."""
+    all_deps = deps + _absl(absl)
     native.cc_test(
         name = name,
         size = size,
+        srcs = srcs or [name + ".cc"],
         copts = UNIT_TEST_COPTS + copts,
-        deps = deps + [dep for dep in _GTEST if dep not in deps],
+        deps = all_deps + [dep for dep in _GTEST if dep not in all_deps],
+        **kwargs
+    )
+
+def hakmem_program_test(name, programs, args = [], data = [], size = "small", tags = ["nosan"], **kwargs):
+    """NAME.py, which is given the paths of these programs and libraries, then `args`."""
+    native.sh_test(
+        name = name,
+        size = size,
+        srcs = [name + ".py"],
+        args = ["$(location %s)" % program for program in programs] + args,
+        data = data + programs,
+        tags = tags,
         **kwargs
     )
 
@@ -102,12 +119,15 @@ def hakmem_cc_binary(name, copts = [], **kwargs):
         **kwargs
     )
 
-def hakmem_tool_library(name, copts = [], **kwargs):
-    """A part of a tool: it may use abseil, exceptions and the C++ library."""
+def hakmem_tool_library(name, parts = [], srcs = [], hdrs = [], deps = [], absl = [], copts = [], **kwargs):
+    """A part of a tool: it may use abseil, exceptions and the C++ library. A part X is X.h and X.cc."""
     native.cc_library(
         name = name,
+        srcs = srcs + native.glob([part + ".cc" for part in parts]),
+        hdrs = hdrs + native.glob([part + ".h" for part in parts]),
         copts = TEST_COPTS + copts,
         linkstatic = True,
+        deps = deps + _absl(absl),
         **kwargs
     )
 
