@@ -80,13 +80,14 @@ class Search {
   HAK_COLD void ReadLimits(int error_number);
   HAK_COLD void ReadMaps();
   HAK_COLD void ReadOvercommit();
-  HAK_COLD void ReadMeminfo(std::uint64_t& limit, std::uint64_t& committed);
+  HAK_COLD void ReadMeminfo();
 
   bool Explain(int reading, FailureDetail detail, std::uint64_t needed);
   bool Exceeds(int reading, std::uint64_t needed) const;
   bool ExplainByMappings(std::uint64_t slack);
   HAK_COLD bool ExplainByData(std::uint64_t needed);
   bool ExplainByOvercommit(std::uint64_t needed);
+  HAK_COLD bool ExplainByGuess(std::uint64_t needed);
   bool ExplainByCgroup(std::uint64_t needed);
   void ExplainRefusedMemory(std::uint64_t needed);
 
@@ -101,7 +102,14 @@ class Search {
   std::uint64_t capabilities_ = 0;
 
   Limit data_limit_;
-  std::uint64_t commit_slack_ = 0;
+
+  bool guesses_ = false;
+  // From /proc/meminfo, in bytes.
+  std::uint64_t memory_ = 0;
+  std::uint64_t swap_ = 0;
+  std::uint64_t commit_limit_ = 0;
+  std::uint64_t committed_ = 0;
+
   bool maps_cut_ = false;
   // Indexes of readings, or -1.
   int mappings_ = -1;
@@ -175,34 +183,34 @@ void Search::ReadMaps() {
       maps_cut_ ? "/proc/self/maps, its first 8 MiB" : kMapsFile, limit, count);
 }
 
-void Search::ReadMeminfo(std::uint64_t& limit, std::uint64_t& committed) {
+void Search::ReadMeminfo() {
   LineReader reader(sources_.files, "/proc/meminfo");
   std::string_view line;
   while (reader.Next(line)) {
     const std::string_view word = TakeWord(line);
-    std::uint64_t total = 0;
-    if (word == "MemTotal:" && ParseKilobytes(line, total)) {
-      commit_slack_ = total / kCommitSlackDivisor;
+    if (word == "MemTotal:") {
+      ParseKilobytes(line, memory_);
+    } else if (word == "SwapTotal:") {
+      ParseKilobytes(line, swap_);
     } else if (word == "CommitLimit:") {
-      ParseKilobytes(line, limit);
+      ParseKilobytes(line, commit_limit_);
     } else if (word == "Committed_AS:") {
-      ParseKilobytes(line, committed);
+      ParseKilobytes(line, committed_);
     }
   }
   sources_.files.NoteError(reader.error_number());
 }
 
-// Only mode 2 counts; in the others nothing asks for MAP_NORESERVE mappings,
-// which all of hakmem's are.
+// Mode 2 counts all promises. Mode 0 guesses: it compares one block with all of
+// memory. Mode 1 refuses nothing.
 void Search::ReadOvercommit() {
   const ProcReader& files = sources_.files;
   std::uint64_t mode = 0;
-  if (!files.ReadNumber("/proc/sys/vm/overcommit_memory", mode) || mode != 2) {
-    return;
-  }
-  std::uint64_t limit = 0;
-  std::uint64_t committed = 0;
-  ReadMeminfo(limit, committed);
+  if (!files.ReadNumber("/proc/sys/vm/overcommit_memory", mode)) return;
+  guesses_ = mode == 0;
+  if (mode != 2) return;
+  ReadMeminfo();
+  std::uint64_t limit = commit_limit_;
   if (limit == 0) return;
   std::uint64_t kilobytes = 0;
   if ((capabilities_ >> kCapSysAdmin & 1) == 0 &&
@@ -217,7 +225,7 @@ void Search::ReadOvercommit() {
   commit_ = report_.Add(kLimitOvercommit,
                         "/proc/meminfo, CommitLimit less "
                         "vm.admin_reserve_kbytes and vm.user_reserve_kbytes",
-                        limit, committed);
+                        limit, committed_);
 }
 
 void Search::Read(int error_number) {
@@ -269,10 +277,22 @@ bool Search::ExplainByData(std::uint64_t needed) {
   return Explain(data_reading_, FailureDetail::kRlimitData, needed);
 }
 
+// Every process has this limit, and few come near it.
+bool Search::ExplainByGuess(std::uint64_t needed) {
+  if (!guesses_) return false;
+  ReadMeminfo();
+  const std::uint64_t all = Sum(memory_, swap_);
+  if (memory_ == 0 || needed <= all) return false;
+  const int reading = report_.Add(
+      kLimitOvercommit, "/proc/meminfo, MemTotal and SwapTotal", all, 0);
+  return Explain(reading, FailureDetail::kOvercommit, needed);
+}
+
 bool Search::ExplainByOvercommit(std::uint64_t needed) {
   if (commit_ < 0 || needed == 0) return false;
   const LimitReading& limit = report_.readings[commit_];
-  const std::uint64_t wanted = Sum(limit.use, Sum(needed, commit_slack_));
+  const std::uint64_t slack = memory_ / kCommitSlackDivisor;
+  const std::uint64_t wanted = Sum(limit.use, Sum(needed, slack));
   if (wanted < limit.value) return false;
   return Explain(commit_, FailureDetail::kOvercommit, needed);
 }
@@ -299,7 +319,10 @@ void Search::ExplainRefusedMemory(std::uint64_t needed) {
     Explain(as_, FailureDetail::kRlimitAs, needed);
     return;
   }
-  if (ExplainByData(needed) || ExplainByOvercommit(needed)) return;
+  if (ExplainByData(needed) || ExplainByOvercommit(needed) ||
+      ExplainByGuess(needed)) {
+    return;
+  }
   if (ExplainByMappings(kMappingSlack)) return;
   ExplainByCgroup(needed);
 }

@@ -47,11 +47,12 @@ constexpr std::size_t kPageEntries = 512;
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
 
+// `how`: MAP_NORESERVE unless the kernel shall refuse what memory could never
+// hold.
 long Map(Address address, std::size_t bytes, int how, int protection) {
   constexpr unsigned long kNoFile = ~0UL;
   return SystemCall(SYS_mmap, address, bytes, protection,
-                    how | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, kNoFile,
-                    0);
+                    how | MAP_PRIVATE | MAP_ANONYMOUS, kNoFile, 0);
 }
 
 // For what was just mapped, or whose loss has been told.
@@ -143,7 +144,7 @@ bool LinuxVirtualMemory::IsRefusedByOrder() {
   return call == fail_nth_ || (fail_from_then_on_ && call > fail_nth_);
 }
 
-VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes,
+VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes, int how,
                                     int protection) {
   VmStatus refused = {.call = VmCall::kMap, .bytes = bytes};
   if (IsRefusedByOrder()) {
@@ -151,7 +152,7 @@ VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes,
     refused.injected = true;
     return refused;
   }
-  const long got = Map(address, bytes, MAP_FIXED_NOREPLACE, protection);
+  const long got = Map(address, bytes, how | MAP_FIXED_NOREPLACE, protection);
   refused.error_number = ErrorOf(got);
   if (!refused.ok()) return refused;
   if (static_cast<Address>(got) == address) return {};
@@ -162,11 +163,15 @@ VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes,
 }
 
 VmStatus LinuxVirtualMemory::MapAt(Address address, std::size_t bytes) {
-  return MapNew(address, bytes, kWritable);
+  return MapNew(address, bytes, MAP_NORESERVE, kWritable);
+}
+
+VmStatus LinuxVirtualMemory::MapBlock(Address address, std::size_t bytes) {
+  return MapNew(address, bytes, 0, kWritable);
 }
 
 VmStatus LinuxVirtualMemory::Reserve(Address address, std::size_t bytes) {
-  return MapNew(address, bytes, PROT_NONE);
+  return MapNew(address, bytes, MAP_NORESERVE, PROT_NONE);
 }
 
 VmStatus LinuxVirtualMemory::Protect(Address address, std::size_t bytes) {
@@ -249,7 +254,8 @@ bool LinuxVirtualMemory::IsTaken(Address address, std::size_t bytes) {
       RoundDown<Address>(reinterpret_cast<Address>(this), page_bytes);
   if (is_known_taken(address, bytes)) return true;
   if (is_known_taken(here, page_bytes)) return false;
-  const long got = Map(address, bytes, MAP_FIXED_NOREPLACE, PROT_NONE);
+  const long got =
+      Map(address, bytes, MAP_NORESERVE | MAP_FIXED_NOREPLACE, PROT_NONE);
   // Linux looks at the place before any limit on memory, so that every other
   // refusal says nothing of the place.
   if (const int error = ErrorOf(got); error != 0) return error == EEXIST;
@@ -267,7 +273,7 @@ bool LinuxVirtualMemory::TakesPagesBack() {
   Taking taking = taking_.load(std::memory_order_relaxed);
   if (taking == Taking::kUnknown) {
     const std::size_t bytes = PageBytes();
-    const long got = Map(0, bytes, 0, kWritable);
+    const long got = Map(0, bytes, MAP_NORESERVE, kWritable);
     // Without a page to try it on, one may be had the next time.
     if (ErrorOf(got) != 0) return true;
     auto& word = *reinterpret_cast<volatile char*>(got);
@@ -290,7 +296,7 @@ bool LinuxVirtualMemory::MayAllBeLocked() {
                bytes)) {
     return true;
   }
-  const long got = Map(0, bytes, 0, kWritable);
+  const long got = Map(0, bytes, MAP_NORESERVE, kWritable);
   if (ErrorOf(got) != 0) return true;
   const bool locked = IsLocked(static_cast<Address>(got), bytes);
   hakmem::Unmap(static_cast<Address>(got), bytes);
@@ -349,8 +355,9 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
     // The kernel may have unmapped the target before it looked at all of the
     // source. At the limit on mappings it does so to nothing, refuses a new
     // mapping, and would refuse to unmap as well.
-    status.target_lost = ErrorOf(Map(to, bytes, MAP_FIXED, kWritable)) != 0 &&
-                         (!IsMapped(to, bytes) || !Purge(to, bytes).ok());
+    status.target_lost =
+        ErrorOf(Map(to, bytes, MAP_NORESERVE | MAP_FIXED, kWritable)) != 0 &&
+        (!IsMapped(to, bytes) || !Purge(to, bytes).ok());
     if (status.target_lost) hakmem::Unmap(to, bytes);
     return status;
   }
@@ -362,7 +369,8 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
 
 VmStatus LinuxVirtualMemory::Renew(Address address, std::size_t bytes) {
   TellOfLoss(address, bytes);
-  const int error = ErrorOf(Map(address, bytes, MAP_FIXED, kWritable));
+  const int error =
+      ErrorOf(Map(address, bytes, MAP_NORESERVE | MAP_FIXED, kWritable));
   if (error == 0) return {};
   VmStatus status = {
       .error_number = error, .call = VmCall::kMap, .bytes = bytes};

@@ -26,6 +26,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
   std::size_t PageBytes() const override;
   VmStatus MapAt(Address address, std::size_t bytes) override;
+  VmStatus MapBlock(Address address, std::size_t bytes) override;
   VmStatus Reserve(Address address, std::size_t bytes) override;
   VmStatus Protect(Address address, std::size_t bytes) override;
   VmStatus Unprotect(Address address, std::size_t bytes) override;
@@ -58,7 +59,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
   bool TakesPagesBack();
   bool MayAllBeLocked();
   bool IsRefusedByOrder();
-  VmStatus MapNew(Address address, std::size_t bytes, int protection);
+  VmStatus MapNew(Address address, std::size_t bytes, int how, int protection);
   VmStatus ReadPageMap(Address address, std::size_t bytes, std::uint64_t wanted,
                        unsigned char* has);
 

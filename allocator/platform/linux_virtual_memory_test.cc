@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,26 @@ class LinuxVirtualMemoryTest : public testing::Test {
 
 TEST_F(LinuxVirtualMemoryTest, PageSizeIsTheKernels) {
   EXPECT_EQ(page_, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+}
+
+// Tables stay sparse; blocks are there to be used.
+TEST_F(LinuxVirtualMemoryTest, OnlyBlocksMustFitMemory) {
+  int mode = 1;
+  std::ifstream("/proc/sys/vm/overcommit_memory") >> mode;
+  errno = kErrno;
+  if (mode != 0) GTEST_SKIP() << "vm.overcommit_memory is not 0";
+  struct sysinfo info;
+  ASSERT_EQ(sysinfo(&info), 0);
+  const std::size_t bytes = RoundUp(
+      (std::size_t{info.totalram} + info.totalswap) * info.mem_unit + 1, page_);
+  const VmStatus block = memory_.MapBlock(Page(0), bytes);
+  EXPECT_EQ(block.error_number, ENOMEM);
+  EXPECT_EQ(block.bytes, bytes);
+  EXPECT_TRUE(memory_.MapAt(Page(0), bytes).ok());
+  EXPECT_EQ(memory_.MapBlock(Page(0), page_).error_number, EEXIST);
+  EXPECT_TRUE(memory_.Unmap(Page(0), bytes).ok());
+  EXPECT_TRUE(memory_.MapBlock(Page(0), page_).ok());
+  Fill(0, 1, 'x');
 }
 
 TEST_F(LinuxVirtualMemoryTest, MapsZeroedWritablePagesWhereAsked) {

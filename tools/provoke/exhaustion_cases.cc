@@ -36,7 +36,7 @@ Verdict UnitRuns(const Settings& settings) {
 Verdict Region(const Settings& settings) {
   Pile pile;
   return {.provoked =
-              pile.Fill({.size = SizeOr(settings, 5 * kTiB)}, 64 * kTiB)};
+              pile.Fill({.size = SizeOr(settings, 4 * kGiB)}, 64 * kTiB)};
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ std::vector<Case> ExhaustionCases() {
        "16 MiB where 28 are free, but no two of them side by side",
        "HAKMEM_HEAP_LIMIT", "64M", UnitRuns},
       {"region", "Exhaustion", "region",
-       "blocks of 5 TiB until hakmem's addresses are used up", nullptr, nullptr,
+       "blocks of 4 GiB until hakmem's addresses are used up", nullptr, nullptr,
        Region},
   };
 }
