@@ -1,14 +1,22 @@
 #include "allocator/failures/limit_finder.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+
 #include <cerrno>
 #include <limits>
 #include <string_view>
 
+#include "allocator/base/call_filter.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/planted_defect.h"
 #include "allocator/base/raw_print.h"
+#include "allocator/base/system_call.h"
 #include "allocator/failures/cgroup_limits.h"
 #include "allocator/platform/mapping_probe.h"
+#include "allocator/platform/single_threaded.h"
+#include "allocator/platform/start_filter.h"
 
 namespace hakmem {
 
@@ -341,6 +349,52 @@ void Search::Conclude(std::uint64_t needed_bytes, int error_number) {
   }
 }
 
+// The soft limit, by a call that libc makes at the start.
+std::uint64_t SoftLimit(int resource) {
+  rlimit64 limit = {};
+  const long got = SystemCall(SYS_prlimit64, 0, resource, 0, &limit);
+  return ErrorOf(got) == 0 ? limit.rlim_cur : kNoLimit;
+}
+
+std::uint64_t MemoryAndSwap() {
+  struct sysinfo info = {};
+  if (IsFiltered() || ErrorOf(SystemCall(SYS_sysinfo, &info)) != 0) {
+    return kNoLimit;
+  }
+  return (std::uint64_t{info.totalram} + info.totalswap) * info.mem_unit;
+}
+
+// What can be told without a file: the kernel is tried.
+HAK_COLD void FindLimitByTrying(std::uint64_t needed, int error_number,
+                                LimitReport& report) {
+  report.count = 0;
+  report.explaining = -1;
+  report.detail = error_number == EEXIST ? FailureDetail::kAddressInUse
+                                         : FailureDetail::kUnknown;
+  report.needed = needed;
+  if (error_number != ENOMEM) return;
+  if (MappingsUsedUp()) {
+    report.detail = FailureDetail::kMaxMapCount;
+    report.needed = 1;
+    return;
+  }
+  if (needed == 0 || IsFilterNoted()) return;
+  const std::uint64_t addresses = SoftLimit(RLIMIT_AS);
+  if (report.adds_addresses && addresses != kNoLimit &&
+      AddressesUsedUp(needed)) {
+    report.detail = FailureDetail::kRlimitAs;
+    report.explaining =
+        report.Add(kLimitAs, "getrlimit; the use is at least this", addresses,
+                   Less(Sum(addresses, 1), needed));
+    return;
+  }
+  const std::uint64_t all = MemoryAndSwap();
+  if (needed > all && SoftLimit(RLIMIT_DATA) == kNoLimit) {
+    report.detail = FailureDetail::kOvercommit;
+    report.explaining = report.Add(kLimitOvercommit, "sysinfo", all, 0);
+  }
+}
+
 }  // namespace
 
 void FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
@@ -352,6 +406,10 @@ void FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
 
 void FindLimit(std::size_t needed_bytes, int error_number,
                LimitReport& report) {
+  if (!report.may_open_files && !MayOpenFiles()) {
+    FindLimitByTrying(needed_bytes, error_number, report);
+    return;
+  }
   FindLimitFrom({ProcReader(), &MappingsUsedUp}, needed_bytes, error_number,
                 report);
 }

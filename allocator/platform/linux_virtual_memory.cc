@@ -14,13 +14,14 @@
 #include <string_view>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/call_filter.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
 #include "allocator/platform/libc_functions.h"
 #include "allocator/platform/proc_reader.h"
+#include "allocator/platform/single_threaded.h"
+#include "allocator/platform/start_filter.h"
 #include "allocator/platform/write_once.h"
 
 namespace hakmem {
@@ -43,7 +44,7 @@ constexpr std::uint64_t kUsualMaxMappings = 65'530;
 // /proc/PID/pagemap has 64 bits for each page, of which so many are read at
 // once. Bit 63: the page is in memory; bit 62: it is in swap (Linux's
 // pagemap.rst).
-constexpr std::size_t kPageEntries = 512;
+constexpr std::size_t kPageEntries = 128;
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
 
@@ -114,30 +115,6 @@ void LinuxVirtualMemory::FailNth(std::uint64_t nth, bool from_then_on) {
   asked_.store(0, std::memory_order_relaxed);
 }
 
-// Under a filter of system calls `mincore` may end the process: it is none of
-// systemd's @system-service, nor of what glibc's malloc calls. A filter that
-// was there at the start lets files be read; nor is prctl(PR_GET_SECCOMP) in
-// every filter.
-LinuxVirtualMemory::Telling LinuxVirtualMemory::WhatTells() {
-  if (IsFilterNoted()) return Telling::kNothing;
-  Telling telling = telling_.load(std::memory_order_relaxed);
-  if (telling != Telling::kUnknown) return telling;
-  telling = Telling::kMincore;
-  LineReader reader(ProcReader(), "/proc/self/status");
-  std::string_view line;
-  bool known = false;
-  while (reader.Next(line)) {
-    known = true;
-    // A kernel that has no filters does not name them.
-    if (TakeWord(line) == "Seccomp:" && TakeWord(line) != "0") {
-      telling = Telling::kPageMap;
-    }
-  }
-  if (!known) telling = Telling::kPageMap;
-  telling_.store(telling, std::memory_order_relaxed);
-  return telling;
-}
-
 bool LinuxVirtualMemory::IsRefusedByOrder() {
   if (fail_nth_ == 0) return false;
   const std::uint64_t call = asked_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -182,13 +159,11 @@ VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
   return {.error_number = SetAccess(address, bytes, kWritable)};
 }
 
+// Under a filter of system calls `mincore` may end the process: it is none of
+// systemd's @system-service, nor of what glibc's malloc calls.
 VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
                                           unsigned char* resident) {
-  const Telling telling = WhatTells();
-  if (telling == Telling::kNothing) return {.error_number = ENOSYS};
-  if (telling == Telling::kPageMap) {
-    return ReadPageMap(address, bytes, kPresent, resident);
-  }
+  if (IsFiltered()) return ReadPageMap(address, bytes, kPresent, resident);
   const int error = ErrorOf(SystemCall(SYS_mincore, address, bytes, resident));
   if (error != 0) return {.error_number = error};
   // The kernel keeps the other bits to itself.
@@ -199,15 +174,16 @@ VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
 
 VmStatus LinuxVirtualMemory::FindTouched(Address address, std::size_t bytes,
                                          unsigned char* touched) {
-  if (IsFilterNoted()) return {.error_number = ENOSYS};
   return ReadPageMap(address, bytes, kPresentOrSwapped, touched);
 }
 
-// Whether each page has one of the bits `wanted`.
+// Whether each page has one of the bits `wanted`. Beside other threads no file
+// is opened: they may count on the descriptor.
 VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
                                          std::uint64_t wanted,
                                          unsigned char* has) {
-  VmStatus status;
+  VmStatus status = {.error_number = ENOSYS};
+  if (!MayOpenFiles()) return status;
   const int fd = ProcReader().Open("/proc/self/pagemap", status.error_number);
   if (fd < 0) return status;
   const std::size_t page_bytes = PageBytes();
@@ -310,12 +286,12 @@ VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   if (!TakesPagesBack()) return {.error_number = EOPNOTSUPP};
   int error = AdviseAndTell(address, bytes, MADV_DONTNEED);
   if (error != EINVAL) return {.error_number = error};
-  if (!IsFilterNoted() && !MayAllBeLocked() &&
+  if (!IsFiltered() && !MayAllBeLocked() &&
       ErrorOf(SystemCall(SYS_munlock, address, bytes)) == 0) {
     error = Advise(address, bytes, MADV_DONTNEED);
   }
   if (error == EINVAL) error = Advise(address, bytes, kDontNeedLocked);
-  if (error == EINVAL && !IsFilterNoted() &&
+  if (error == EINVAL && !IsFiltered() &&
       !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
     WriteOnce(StandardError(), kLockedMemory);
   }

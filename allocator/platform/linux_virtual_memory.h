@@ -52,10 +52,6 @@ class LinuxVirtualMemory final : public VirtualMemory {
   // What became of memory that was given back.
   enum class Taking : std::uint8_t { kUnknown, kPages, kNone };
 
-  // Who tells which pages are in memory.
-  enum class Telling : std::uint8_t { kUnknown, kMincore, kPageMap, kNothing };
-
-  Telling WhatTells();
   bool TakesPagesBack();
   bool MayAllBeLocked();
   bool IsRefusedByOrder();
@@ -65,9 +61,6 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
   std::uint64_t fail_nth_ = 0;
   bool fail_from_then_on_ = false;
-  // Found out by the first that asks for resident pages; written and read by
-  // all that do.
-  std::atomic<Telling> telling_{Telling::kUnknown};
   // Found out by the first that gives memory back; written and read by all that
   // do.
   std::atomic<Taking> taking_{Taking::kUnknown};
