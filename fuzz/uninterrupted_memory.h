@@ -32,6 +32,10 @@ class UninterruptedMemory final : public VirtualMemory {
     const Kernel kernel;
     return fake_.MapAt(address, bytes);
   }
+  VmStatus MapBlock(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.MapBlock(address, bytes);
+  }
   VmStatus Reserve(Address address, std::size_t bytes) override {
     const Kernel kernel;
     return fake_.Reserve(address, bytes);

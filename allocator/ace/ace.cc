@@ -50,11 +50,11 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
     empty_.Place(region_, memory_.PageBytes());
   }
   if (config.delay_reuse) resting_.Start(memory_.Random());
-  max_moved_mappings_ =
-      memory_.MaxMappings() / kMovedMappingsShare / kMappingsPerMove;
-  max_staying_huge_ = memory_.MaxMappings() / kHugeMappingsShare;
-  max_mapped_runs_ = memory_.MaxMappings() / kMappedRunsShare;
-  StartGuards();
+  const std::size_t mappings = memory_.MaxMappings();
+  max_moved_mappings_ = mappings / kMovedMappingsShare / kMappingsPerMove;
+  max_staying_huge_ = mappings / kHugeMappingsShare;
+  max_mapped_runs_ = mappings / kMappedRunsShare;
+  StartGuards(mappings);
 }
 
 void Ace::AddMapped(std::size_t bytes) {

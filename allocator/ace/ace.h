@@ -329,7 +329,7 @@ class Ace {
   EmptyPlace FindEmptySlow(Address address);
   HugeFacts FindHugeLocked(Address address) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void StartGuards() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void StartGuards(std::size_t mappings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CountSlab(const Grant& grant, std::uint64_t map_calls)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -29,12 +29,12 @@ constexpr int kMaxRangeWaits = 100;
 
 }  // namespace
 
-void Ace::StartGuards() {
+void Ace::StartGuards(std::size_t mappings) {
   const std::size_t page_bytes = memory_.PageBytes();
   if (!config_->guard_pages || page_bytes > kUnitBytes / 4) return;
   stocks_[kCoarse].guarded = true;
   guard_bytes_ = static_cast<std::uint32_t>(page_bytes);
-  max_guards_ = memory_.MaxMappings() / kMappingsShare / kMappingsPerGuard;
+  max_guards_ = mappings / kMappingsShare / kMappingsPerGuard;
 }
 
 // How frames are mapped. Opening a range takes no call but the one that leaves

@@ -257,7 +257,7 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
   Gap gap;
   while (FindPlace(memory, bytes, search, gap, result)) {
     Count(map_calls_);
-    result.status = memory.MapAt(AddressOf(gap.begin), bytes);
+    result.status = memory.MapBlock(AddressOf(gap.begin), bytes);
     if (result.status.ok()) {
       Link(gap.begin, gap.after, bytes);
       SetHeader(gap.begin, kLiveHuge);
@@ -366,7 +366,7 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
   if (FrameOf(address) + frames > end) return {};
   Result result;
   Count(map_calls_);
-  result.status = memory.MapAt(address + record.bytes, bytes - record.bytes);
+  result.status = memory.MapBlock(address + record.bytes, bytes - record.bytes);
   if (!result.status.ok()) return result;
   SetBytes(record, bytes);
   Refresh(FrameOf(address));
@@ -380,12 +380,12 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
                              std::size_t bytes) {
   const std::size_t old_bytes = BlockBytes(from);
   Count(map_calls_);
-  VmStatus status = memory.MapAt(to + old_bytes, bytes - old_bytes);
+  VmStatus status = memory.MapBlock(to + old_bytes, bytes - old_bytes);
   if (!status.ok()) return status;
   // A move replaces whatever lies where it puts the pages, so that place is
   // claimed first; where addresses are short, just its first page.
   Count(map_calls_);
-  const VmStatus whole = memory.MapAt(to, old_bytes);
+  const VmStatus whole = memory.MapBlock(to, old_bytes);
   status = whole;
   if (!status.ok() && status.error_number != EEXIST) {
     Count(map_calls_);

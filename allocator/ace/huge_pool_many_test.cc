@@ -27,6 +27,9 @@ class PretendedMemory final : public VirtualMemory {
     if (address - blocks_.begin < blocks_.bytes) return {};
     return linux_.MapAt(address, bytes);
   }
+  VmStatus MapBlock(Address address, std::size_t bytes) override {
+    return MapAt(address, bytes);
+  }
   VmStatus Reserve(Address, std::size_t) override { return {}; }
   VmStatus Protect(Address, std::size_t) override { return {}; }
   VmStatus Unprotect(Address, std::size_t) override { return {}; }

@@ -373,6 +373,25 @@ TEST_F(HugePoolTest, MovesWithoutRoomForBoth) {
 
 // A kernel that moves one mapping at a time, and a block of two; a filter of
 // system calls; the limit on mappings.
+// It may grow beyond, step by step, and its pages move without a second promise
+// for them.
+TEST_F(HugePoolTest, NoBlockIsAskedForThatMemoryCouldNeverHold) {
+  memory_.LimitBlocks(4 * kSuperSlabBytes);
+  const HugePool::Result result =
+      pool_.Grant(memory_, 4 * kSuperSlabBytes + page_, kSuperSlabBytes);
+  EXPECT_EQ(result.address, 0U);
+  EXPECT_EQ(result.status.error_number, ENOMEM);
+  Address block = Grant(4 * kSuperSlabBytes);
+  EXPECT_EQ(Resize(block, 8 * kSuperSlabBytes + page_), 0U);
+  EXPECT_EQ(Resize(block, 7 * kSuperSlabBytes), block);
+  FillContent(block, 7 * kSuperSlabBytes, 5);
+  ASSERT_EQ(Grant(kSuperSlabBytes), block + 8 * kSuperSlabBytes);
+  block = Resize(block, 10 * kSuperSlabBytes);
+  EXPECT_EQ(block, Frame(10));
+  EXPECT_PRED3(HasContent, block, 7 * kSuperSlabBytes, 5);
+  ExpectAllCallsAreCounted();
+}
+
 TEST_F(HugePoolTest, CopiesWhatTheKernelDoesNotMove) {
   for (const int error : {EFAULT, EPERM, ENOMEM}) {
     const Address block = Grant(4 * kSuperSlabBytes);

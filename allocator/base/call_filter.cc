@@ -2,6 +2,6 @@
 
 namespace hakmem {
 
-constinit std::atomic<bool> g_filter_noted{false};
+constinit std::atomic<Filter> g_filter{Filter::kUnknown};
 
 }  // namespace hakmem

@@ -21,10 +21,19 @@ constinit FileId g_file = {};
 // Written at the start and before a filter comes; read by all.
 constinit std::atomic<bool> g_is_there{false};
 
-// 0, or the errno.
+// 0, or the errno. By the call that the loader makes, too, which a filter of
+// the start allows.
+int LookAt(int fd, struct stat& facts) {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  return ErrorOf(SystemCall(SYS_newfstatat, fd, "", &facts, AT_EMPTY_PATH));
+#else
+  return ErrorOf(SystemCall(SYS_fstat, fd, &facts));
+#endif
+}
+
 int Identify(int fd, FileId& file) {
   struct stat facts = {};
-  const int error_number = ErrorOf(SystemCall(SYS_fstat, fd, &facts));
+  const int error_number = LookAt(fd, facts);
   file = {.device = facts.st_dev, .inode = facts.st_ino};
   return error_number;
 }
@@ -59,7 +68,7 @@ int StandardError() {
 
 int LogInItsPlace() {
   struct stat facts = {};
-  if (IsFilterNoted() || SystemCall(SYS_fstat, kStandardError, &facts) != 0) {
+  if (IsFilterNoted() || LookAt(kStandardError, facts) != 0) {
     return -1;
   }
   const long flags = SystemCall(SYS_fcntl, kStandardError, F_GETFL);

@@ -1,23 +1,16 @@
 #include "allocator/failures/cgroup_limits.h"
 
-#include <elf.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "allocator/base/compiler.h"
-#include "allocator/base/units.h"
-#include "allocator/platform/auxiliary_vector.h"
-#include "allocator/process/single_threaded.h"
+#include "allocator/platform/single_threaded.h"
 
 namespace hakmem {
 
 namespace {
-
-// A frame further below the top of the first stack may be near its end.
-constexpr std::uintptr_t kMostFirstStackBytes = 1 * kMiB;
 
 // A path that is built from parts. Longer ones than the kernel's files have in
 // practice are given up.
@@ -204,12 +197,7 @@ void ReadCgroupLimits(const ProcReader& files, LimitReport& report) {
 }
 
 HAK_COLD std::uint64_t FindCgroupMemory() {
-  // The kernel has put these bytes above all frames.
-  const std::uintptr_t top = AuxiliaryValue(AT_RANDOM);
-  const auto here =
-      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  const bool is_first = top - here < kMostFirstStackBytes;
-  return is_first && IsSingleThreaded() ? LeastCgroupMemory(ProcReader()) : 0;
+  return MayOpenFiles() ? LeastCgroupMemory(ProcReader()) : 0;
 }
 
 HAK_COLD std::uint64_t LeastCgroupMemory(const ProcReader& files) {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "allocator/base/compiler.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/thread_identity.h"
@@ -106,6 +107,7 @@ bool FailureReporter::MayReadAgain(std::uint64_t now_ns) {
 void FailureReporter::Read(std::uint64_t needed, const FailureEvent& event) {
   report_ = LimitReport();
   report_.adds_addresses = AddsAddresses(event.refused_call);
+  report_.may_open_files = trace_.is_on();
   const std::uint64_t begin_ns = now_ns_();
   find_limit_(needed, event.error_number, report_);
   read_at_ns_ = event.monotonic_ns;
@@ -136,7 +138,11 @@ std::uint64_t FailureReporter::FindLimitOf(FailureEvent& event) {
 
 void FailureReporter::Publish(const FailureEvent& event,
                               std::uint64_t reading) {
-  if (!trace_.is_on()) return;
+  if (trace_.is_on()) WriteToTrace(event, reading);
+}
+
+HAK_NOINLINE void FailureReporter::WriteToTrace(const FailureEvent& event,
+                                                std::uint64_t reading) {
   LimitReport limits;
   bool known = false;
   if (reading != 0 && lock_.Lock()) {
@@ -148,7 +154,7 @@ void FailureReporter::Publish(const FailureEvent& event,
 }
 
 void FailureReporter::ChildAfterFork() {
-  ForgetIdentity();
+  NoteProcess();
   lock_.ResetAfterFork();
   // What was read is the parent's: the child may have limits of its own.
   if (lock_.Lock()) {

@@ -77,6 +77,9 @@ class FailureReporter {
   void Explain(const LimitReport& report, std::uint64_t needed,
                FailureEvent& event) const;
 
+  // Apart, for its stack.
+  void WriteToTrace(const FailureEvent& event, std::uint64_t reading);
+
   bool IsRecent(std::uint64_t now_ns) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return readings_ != 0 && now_ns < read_at_ns_ + read_interval_ns_;

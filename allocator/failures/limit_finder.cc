@@ -1,14 +1,22 @@
 #include "allocator/failures/limit_finder.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+
 #include <cerrno>
 #include <limits>
 #include <string_view>
 
+#include "allocator/base/call_filter.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/planted_defect.h"
 #include "allocator/base/raw_print.h"
+#include "allocator/base/system_call.h"
 #include "allocator/failures/cgroup_limits.h"
 #include "allocator/platform/mapping_probe.h"
+#include "allocator/platform/single_threaded.h"
+#include "allocator/platform/start_filter.h"
 
 namespace hakmem {
 
@@ -80,13 +88,14 @@ class Search {
   HAK_COLD void ReadLimits(int error_number);
   HAK_COLD void ReadMaps();
   HAK_COLD void ReadOvercommit();
-  HAK_COLD void ReadMeminfo(std::uint64_t& limit, std::uint64_t& committed);
+  HAK_COLD void ReadMeminfo();
 
   bool Explain(int reading, FailureDetail detail, std::uint64_t needed);
   bool Exceeds(int reading, std::uint64_t needed) const;
   bool ExplainByMappings(std::uint64_t slack);
   HAK_COLD bool ExplainByData(std::uint64_t needed);
   bool ExplainByOvercommit(std::uint64_t needed);
+  HAK_COLD bool ExplainByGuess(std::uint64_t needed);
   bool ExplainByCgroup(std::uint64_t needed);
   void ExplainRefusedMemory(std::uint64_t needed);
 
@@ -101,7 +110,14 @@ class Search {
   std::uint64_t capabilities_ = 0;
 
   Limit data_limit_;
-  std::uint64_t commit_slack_ = 0;
+
+  bool guesses_ = false;
+  // From /proc/meminfo, in bytes.
+  std::uint64_t memory_ = 0;
+  std::uint64_t swap_ = 0;
+  std::uint64_t commit_limit_ = 0;
+  std::uint64_t committed_ = 0;
+
   bool maps_cut_ = false;
   // Indexes of readings, or -1.
   int mappings_ = -1;
@@ -175,34 +191,34 @@ void Search::ReadMaps() {
       maps_cut_ ? "/proc/self/maps, its first 8 MiB" : kMapsFile, limit, count);
 }
 
-void Search::ReadMeminfo(std::uint64_t& limit, std::uint64_t& committed) {
+void Search::ReadMeminfo() {
   LineReader reader(sources_.files, "/proc/meminfo");
   std::string_view line;
   while (reader.Next(line)) {
     const std::string_view word = TakeWord(line);
-    std::uint64_t total = 0;
-    if (word == "MemTotal:" && ParseKilobytes(line, total)) {
-      commit_slack_ = total / kCommitSlackDivisor;
+    if (word == "MemTotal:") {
+      ParseKilobytes(line, memory_);
+    } else if (word == "SwapTotal:") {
+      ParseKilobytes(line, swap_);
     } else if (word == "CommitLimit:") {
-      ParseKilobytes(line, limit);
+      ParseKilobytes(line, commit_limit_);
     } else if (word == "Committed_AS:") {
-      ParseKilobytes(line, committed);
+      ParseKilobytes(line, committed_);
     }
   }
   sources_.files.NoteError(reader.error_number());
 }
 
-// Only mode 2 counts; in the others nothing asks for MAP_NORESERVE mappings,
-// which all of hakmem's are.
+// Mode 2 counts all promises. Mode 0 guesses: it compares one block with all of
+// memory. Mode 1 refuses nothing.
 void Search::ReadOvercommit() {
   const ProcReader& files = sources_.files;
   std::uint64_t mode = 0;
-  if (!files.ReadNumber("/proc/sys/vm/overcommit_memory", mode) || mode != 2) {
-    return;
-  }
-  std::uint64_t limit = 0;
-  std::uint64_t committed = 0;
-  ReadMeminfo(limit, committed);
+  if (!files.ReadNumber("/proc/sys/vm/overcommit_memory", mode)) return;
+  guesses_ = mode == 0;
+  if (mode != 2) return;
+  ReadMeminfo();
+  std::uint64_t limit = commit_limit_;
   if (limit == 0) return;
   std::uint64_t kilobytes = 0;
   if ((capabilities_ >> kCapSysAdmin & 1) == 0 &&
@@ -217,7 +233,7 @@ void Search::ReadOvercommit() {
   commit_ = report_.Add(kLimitOvercommit,
                         "/proc/meminfo, CommitLimit less "
                         "vm.admin_reserve_kbytes and vm.user_reserve_kbytes",
-                        limit, committed);
+                        limit, committed_);
 }
 
 void Search::Read(int error_number) {
@@ -269,10 +285,22 @@ bool Search::ExplainByData(std::uint64_t needed) {
   return Explain(data_reading_, FailureDetail::kRlimitData, needed);
 }
 
+// Every process has this limit, and few come near it.
+bool Search::ExplainByGuess(std::uint64_t needed) {
+  if (!guesses_) return false;
+  ReadMeminfo();
+  const std::uint64_t all = Sum(memory_, swap_);
+  if (memory_ == 0 || needed <= all) return false;
+  const int reading = report_.Add(
+      kLimitOvercommit, "/proc/meminfo, MemTotal and SwapTotal", all, 0);
+  return Explain(reading, FailureDetail::kOvercommit, needed);
+}
+
 bool Search::ExplainByOvercommit(std::uint64_t needed) {
   if (commit_ < 0 || needed == 0) return false;
   const LimitReading& limit = report_.readings[commit_];
-  const std::uint64_t wanted = Sum(limit.use, Sum(needed, commit_slack_));
+  const std::uint64_t slack = memory_ / kCommitSlackDivisor;
+  const std::uint64_t wanted = Sum(limit.use, Sum(needed, slack));
   if (wanted < limit.value) return false;
   return Explain(commit_, FailureDetail::kOvercommit, needed);
 }
@@ -299,7 +327,10 @@ void Search::ExplainRefusedMemory(std::uint64_t needed) {
     Explain(as_, FailureDetail::kRlimitAs, needed);
     return;
   }
-  if (ExplainByData(needed) || ExplainByOvercommit(needed)) return;
+  if (ExplainByData(needed) || ExplainByOvercommit(needed) ||
+      ExplainByGuess(needed)) {
+    return;
+  }
   if (ExplainByMappings(kMappingSlack)) return;
   ExplainByCgroup(needed);
 }
@@ -318,6 +349,52 @@ void Search::Conclude(std::uint64_t needed_bytes, int error_number) {
   }
 }
 
+// The soft limit, by a call that libc makes at the start.
+std::uint64_t SoftLimit(int resource) {
+  rlimit64 limit = {};
+  const long got = SystemCall(SYS_prlimit64, 0, resource, 0, &limit);
+  return ErrorOf(got) == 0 ? limit.rlim_cur : kNoLimit;
+}
+
+std::uint64_t MemoryAndSwap() {
+  struct sysinfo info = {};
+  if (IsFiltered() || ErrorOf(SystemCall(SYS_sysinfo, &info)) != 0) {
+    return kNoLimit;
+  }
+  return (std::uint64_t{info.totalram} + info.totalswap) * info.mem_unit;
+}
+
+// What can be told without a file: the kernel is tried.
+HAK_COLD void FindLimitByTrying(std::uint64_t needed, int error_number,
+                                LimitReport& report) {
+  report.count = 0;
+  report.explaining = -1;
+  report.detail = error_number == EEXIST ? FailureDetail::kAddressInUse
+                                         : FailureDetail::kUnknown;
+  report.needed = needed;
+  if (error_number != ENOMEM) return;
+  if (MappingsUsedUp()) {
+    report.detail = FailureDetail::kMaxMapCount;
+    report.needed = 1;
+    return;
+  }
+  if (needed == 0 || IsFilterNoted()) return;
+  const std::uint64_t addresses = SoftLimit(RLIMIT_AS);
+  if (report.adds_addresses && addresses != kNoLimit &&
+      AddressesUsedUp(needed)) {
+    report.detail = FailureDetail::kRlimitAs;
+    report.explaining =
+        report.Add(kLimitAs, "getrlimit; the use is at least this", addresses,
+                   Less(Sum(addresses, 1), needed));
+    return;
+  }
+  const std::uint64_t all = MemoryAndSwap();
+  if (needed > all && SoftLimit(RLIMIT_DATA) == kNoLimit) {
+    report.detail = FailureDetail::kOvercommit;
+    report.explaining = report.Add(kLimitOvercommit, "sysinfo", all, 0);
+  }
+}
+
 }  // namespace
 
 void FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
@@ -329,6 +406,10 @@ void FindLimitFrom(const LimitSources& sources, std::size_t needed_bytes,
 
 void FindLimit(std::size_t needed_bytes, int error_number,
                LimitReport& report) {
+  if (!report.may_open_files && !MayOpenFiles()) {
+    FindLimitByTrying(needed_bytes, error_number, report);
+    return;
+  }
   FindLimitFrom({ProcReader(), &MappingsUsedUp}, needed_bytes, error_number,
                 report);
 }

@@ -10,6 +10,8 @@
 //       to within the slack that docs/limits_found.md gives for it.
 //   L2: the work is bounded: no more than kMaxMapsBytes of /proc/self/maps.
 //   L3: no function needs more than 2 KiB of stack, the report aside.
+//   L4: beside other threads, which may count on the next descriptor, and on a
+//       stack that may be short, no file is opened, unless the report lets it.
 #ifndef HAKMEM_ALLOCATOR_FAILURES_LIMIT_FINDER_H_
 #define HAKMEM_ALLOCATOR_FAILURES_LIMIT_FINDER_H_
 

@@ -23,6 +23,7 @@
 #include "allocator/base/sanitizer.h"
 #include "allocator/failures/limit_finder.h"
 #include "allocator/platform/fake_sandbox.h"
+#include "allocator/platform/start_filter.h"
 #include "allocator/process/test_waits.h"
 #include "allocator/stacks/call_stack.h"
 #include "allocator/stacks/modules.h"
@@ -69,6 +70,7 @@ class LimitFinderRealTest : public testing::Test {
         answer_->refused = Map(bytes) == MAP_FAILED;
       }
       answer_->error_number = errno;
+      answer_->report.may_open_files = may_open_files_;
       FindLimit(bytes, errno, answer_->report);
       _exit(errno == answer_->error_number ? 0 : 2);
     }
@@ -86,6 +88,7 @@ class LimitFinderRealTest : public testing::Test {
   }
 
   Answer* const answer_;
+  bool may_open_files_ = true;
 };
 
 // Of /proc/self/status, in bytes.
@@ -113,6 +116,38 @@ TEST_F(LimitFinderRealTest, AddressSpace) {
   EXPECT_EQ(Explaining().value, limit);
   EXPECT_GT(Explaining().use + 16 * kMiB, limit);
   EXPECT_LE(Explaining().use, limit);
+}
+
+// Beside a thread, and with a kernel that kills whoever opens a file.
+bool BesideAThread() {
+  IsFiltered();  // as at the start
+  std::thread([] {
+    for (;;) pause();
+  }).detach();
+  return ForbidSystemCalls({SYS_openat}, kKills);
+}
+
+TEST_F(LimitFinderRealTest, AddressSpaceWithoutFiles) {
+  const std::uint64_t limit = StatusBytes("VmSize") + 20 * kMiB;
+  may_open_files_ = false;
+  ASSERT_TRUE(Refuse(
+      16 * kMiB, [&] { return BesideAThread() && Limit(RLIMIT_AS, limit); }));
+  ASSERT_TRUE(answer_->refused);
+  EXPECT_EQ(report().detail, FailureDetail::kRlimitAs);
+  EXPECT_STREQ(Explaining().name, "RLIMIT_AS");
+  EXPECT_EQ(Explaining().value, limit);
+  EXPECT_EQ(Explaining().use, limit + 1 - 16 * kMiB);
+}
+
+// RLIMIT_DATA counts what can be written alone, and is not told from others.
+TEST_F(LimitFinderRealTest, DataWithoutFiles) {
+  const std::uint64_t limit = StatusBytes("VmData") + 20 * kMiB;
+  may_open_files_ = false;
+  ASSERT_TRUE(Refuse(
+      16 * kMiB, [&] { return BesideAThread() && Limit(RLIMIT_DATA, limit); }));
+  if (!answer_->refused) GTEST_SKIP() << "told to ignore the limit";
+  EXPECT_EQ(report().detail, FailureDetail::kUnknown);
+  EXPECT_EQ(report().count, 0u);
 }
 
 TEST_F(LimitFinderRealTest, Data) {

@@ -79,6 +79,7 @@ class LimitFinderTest : public testing::Test {
     tree_.Write("/proc/sys/vm/overcommit_memory", std::to_string(mode) + "\n");
     tree_.Write("/proc/meminfo",
                 "MemTotal:        4194304 kB\nMemFree:  5 kB\n"
+                "SwapTotal:       1048576 kB\n"
                 "CommitLimit:    " +
                     Text(limit / 1024) +
                     " kB\nCommitted_AS:   " + Text(committed / 1024) + " kB\n");
@@ -305,6 +306,17 @@ TEST_F(LimitFinderTest, OvercommitModesThatCountNothing) {
     EXPECT_EQ(Find(2 * kMiB), FailureDetail::kUnknown);
     EXPECT_EQ(Reading("vm.overcommit_memory"), nullptr);
   }
+}
+
+TEST_F(LimitFinderTest, ABlockLongerThanMemoryAndSwap) {
+  EXPECT_EQ(Find(5 * kGiB), FailureDetail::kUnknown);
+  EXPECT_EQ(Find(5 * kGiB + 4096), FailureDetail::kOvercommit);
+  EXPECT_STREQ(Explaining().name, "vm.overcommit_memory");
+  EXPECT_STREQ(Explaining().source, "/proc/meminfo, MemTotal and SwapTotal");
+  EXPECT_EQ(Explaining().value, 5 * kGiB);
+  EXPECT_EQ(Explaining().use, 0u);
+  Overcommit(1, 0, 0);
+  EXPECT_EQ(Find(5 * kGiB + 4096), FailureDetail::kUnknown);
 }
 
 TEST_F(LimitFinderTest, OvercommitLeavesReserves) {

@@ -39,6 +39,8 @@ struct LimitReport {
   // Told the finder: whether the refused call was to add to the address space.
   // mprotect adds to what is writable alone.
   bool adds_addresses = true;
+  // Likewise: whether it may open files beside other threads.
+  bool may_open_files = true;
 };
 
 // The readings' names.

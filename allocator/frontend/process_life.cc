@@ -27,6 +27,7 @@
 #include "allocator/process/clock.h"
 #include "allocator/process/end_signals.h"
 #include "allocator/process/process.h"
+#include "allocator/process/thread_identity.h"
 #include "allocator/stacks/startup_modules.h"
 #include "allocator/statistics/statistics.h"
 
@@ -100,6 +101,7 @@ bool WritesToStderrAtExit(const Options& options) {
 // none.
 __attribute__((constructor(kOutermostPriority))) void AtStart() {
   FindLibcFunctions(&FindInLibc);
+  NoteProcess();
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   NoteStartupModules();

@@ -12,6 +12,7 @@
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/platform/start_filter.h"
 #include "allocator/process/output_path.h"
 #include "allocator/process/process.h"
 
@@ -35,6 +36,8 @@ ParsedOptions& Parsed() {
 }  // namespace
 
 const HeapOptions& StartupOptions() {
+  // First, as it says what may be called.
+  IsFiltered();
   NoteStandardError();
   ParsedOptions& parsed = *new (g_pages.bytes) ParsedOptions();
   // Before what is read: warnings name the default that holds.

@@ -35,15 +35,19 @@ FakeVirtualMemory::~FakeVirtualMemory() {
 }
 
 VmStatus FakeVirtualMemory::MapAt(Address address, std::size_t bytes) {
-  return MapNew(address, bytes, /*accessible=*/true);
+  return MapNew(address, bytes, /*accessible=*/true, kNoLimit);
+}
+
+VmStatus FakeVirtualMemory::MapBlock(Address address, std::size_t bytes) {
+  return MapNew(address, bytes, /*accessible=*/true, block_limit_);
 }
 
 VmStatus FakeVirtualMemory::Reserve(Address address, std::size_t bytes) {
-  return MapNew(address, bytes, /*accessible=*/false);
+  return MapNew(address, bytes, /*accessible=*/false, kNoLimit);
 }
 
 VmStatus FakeVirtualMemory::MapNew(Address address, std::size_t bytes,
-                                   bool accessible) {
+                                   bool accessible, std::size_t most_bytes) {
   const Guard guard(mutex_);
   CheckRange(address, bytes);
   VmStatus refused = {.call = VmCall::kMap, .bytes = bytes};
@@ -57,7 +61,7 @@ VmStatus FakeVirtualMemory::MapNew(Address address, std::size_t bytes,
     mapped.Add(address, address + bytes);
     if (!accessible) protection.Add(address, address + bytes);
   };
-  if (LimitsRefuse(change)) {
+  if (bytes > most_bytes || LimitsRefuse(change)) {
     ++refused_;
     refused.error_number = ENOMEM;
     return refused;
@@ -334,6 +338,11 @@ void FakeVirtualMemory::LoseSourceOfMoves() {
 void FakeVirtualMemory::LimitBytes(std::size_t bytes) {
   const Guard guard(mutex_);
   byte_limit_ = bytes;
+}
+
+void FakeVirtualMemory::LimitBlocks(std::size_t bytes) {
+  const Guard guard(mutex_);
+  block_limit_ = bytes;
 }
 
 void FakeVirtualMemory::LimitMappings(std::size_t mappings) {

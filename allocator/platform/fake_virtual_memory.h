@@ -38,6 +38,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   // --- VirtualMemory ---
   std::size_t PageBytes() const override { return linux_.PageBytes(); }
   VmStatus MapAt(Address address, std::size_t bytes) override;
+  VmStatus MapBlock(Address address, std::size_t bytes) override;
   VmStatus Reserve(Address address, std::size_t bytes) override;
   VmStatus Protect(Address address, std::size_t bytes) override;
   VmStatus Unprotect(Address address, std::size_t bytes) override;
@@ -73,6 +74,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   void LoseSourceOfMoves();
   // Like RLIMIT_AS: refuses with ENOMEM what would map more.
   void LimitBytes(std::size_t bytes);
+  // Like vm.overcommit_memory = 0: a MapBlock of more is refused with ENOMEM.
+  void LimitBlocks(std::size_t bytes);
   // Like vm.max_map_count: refuses with ENOMEM what would make more ranges,
   // also an Unmap or Protect that splits one. Ranges that touch count as one
   // when both or neither can be read.
@@ -133,7 +136,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   using Change = std::function<void(FakeRangeSet&, FakeRangeSet&)>;
   // Whether it makes more than there is and than a limit allows.
   bool LimitsRefuse(const Change& change) const;
-  VmStatus MapNew(Address address, std::size_t bytes, bool accessible);
+  VmStatus MapNew(Address address, std::size_t bytes, bool accessible,
+                  std::size_t most_bytes);
   // Leaves the target of a Move that is refused as VirtualMemory promises.
   VmStatus RefuseMove(Address to, std::size_t bytes, int error_number);
 
@@ -163,6 +167,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   bool lose_target_ = false;
   bool lose_source_ = false;
   std::size_t byte_limit_ = kNoLimit;
+  std::size_t block_limit_ = kNoLimit;
   std::size_t mapping_limit_ = kNoLimit;
   std::size_t max_mappings_ = 65'530;
   std::uint64_t now_ms_ = 0;

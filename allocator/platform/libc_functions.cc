@@ -1,5 +1,6 @@
 #include "allocator/platform/libc_functions.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -33,6 +34,8 @@ struct alignas(kSealedBytes) Functions {
   std::atomic<Unmap> unmap{kAlwaysByName ? &UnmapByName : nullptr};
   std::atomic<Advise> advise{kAlwaysByName ? &AdviseByName : nullptr};
   std::atomic<Clock> clock{nullptr};
+  // Where a thread's record has its id; 0: not known.
+  std::atomic<std::uint32_t> thread_id{0};
 };
 constinit Functions g_functions;
 
@@ -45,12 +48,21 @@ Function Choose(std::uintptr_t own, Function first, Function by_name) {
              : reinterpret_cast<Function>(own);
 }
 
+// What glibc tells libthread_db of a field: bits, number, place.
+std::uint32_t PlaceOfThreadId(std::uintptr_t description) {
+  if (description == 0) return 0;
+  const auto* const field = reinterpret_cast<const std::uint32_t*>(description);
+  return field[0] == 32 && field[1] == 1 ? field[2] : 0;
+}
+
 }  // namespace
 
 void FindLibcFunctions(std::uintptr_t (*find)(const char* name)) {
   g_functions.clock.store(
       Choose<Clock>(find("clock_gettime"), &clock_gettime, &clock_gettime),
       std::memory_order_relaxed);
+  g_functions.thread_id.store(PlaceOfThreadId(find("_thread_db_pthread_tid")),
+                              std::memory_order_relaxed);
   if constexpr (!kAlwaysByName) {
     g_functions.unmap.store(
         Choose<Unmap>(find("munmap"), &munmap, &UnmapByName),
@@ -84,6 +96,14 @@ int AdviseAndTell(Address address, std::size_t bytes, int advice) {
 void TellOfLoss(Address address, std::size_t bytes) {
   if (g_functions.advise.load(std::memory_order_relaxed) == nullptr) return;
   AdviseAndTell(address - 1, bytes + 1, MADV_DONTNEED);
+}
+
+int RecordedThreadId() {
+  const std::uint32_t place =
+      g_functions.thread_id.load(std::memory_order_relaxed);
+  if (place == 0) return 0;
+  const auto record = reinterpret_cast<std::uintptr_t>(pthread_self());
+  return *reinterpret_cast<const int*>(record + place);
 }
 
 std::uint64_t ReadClock(clockid_t clock) {

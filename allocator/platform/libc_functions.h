@@ -34,6 +34,10 @@ int AdviseAndTell(Address address, std::size_t bytes, int advice);
 // them by number calls it before.
 void TellOfLoss(Address address, std::size_t bytes);
 
+// The calling thread's id, as libc has written it down for debuggers; 0: it has
+// not. Calls nothing of the kernel.
+int RecordedThreadId();
+
 // In nanoseconds.
 std::uint64_t ReadClock(clockid_t clock);
 

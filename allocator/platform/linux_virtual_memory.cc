@@ -14,13 +14,14 @@
 #include <string_view>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/call_filter.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
 #include "allocator/platform/libc_functions.h"
 #include "allocator/platform/proc_reader.h"
+#include "allocator/platform/single_threaded.h"
+#include "allocator/platform/start_filter.h"
 #include "allocator/platform/write_once.h"
 
 namespace hakmem {
@@ -43,15 +44,16 @@ constexpr std::uint64_t kUsualMaxMappings = 65'530;
 // /proc/PID/pagemap has 64 bits for each page, of which so many are read at
 // once. Bit 63: the page is in memory; bit 62: it is in swap (Linux's
 // pagemap.rst).
-constexpr std::size_t kPageEntries = 512;
+constexpr std::size_t kPageEntries = 128;
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
 
+// `how`: MAP_NORESERVE unless the kernel shall refuse what memory could never
+// hold.
 long Map(Address address, std::size_t bytes, int how, int protection) {
   constexpr unsigned long kNoFile = ~0UL;
   return SystemCall(SYS_mmap, address, bytes, protection,
-                    how | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, kNoFile,
-                    0);
+                    how | MAP_PRIVATE | MAP_ANONYMOUS, kNoFile, 0);
 }
 
 // For what was just mapped, or whose loss has been told.
@@ -113,37 +115,13 @@ void LinuxVirtualMemory::FailNth(std::uint64_t nth, bool from_then_on) {
   asked_.store(0, std::memory_order_relaxed);
 }
 
-// Under a filter of system calls `mincore` may end the process: it is none of
-// systemd's @system-service, nor of what glibc's malloc calls. A filter that
-// was there at the start lets files be read; nor is prctl(PR_GET_SECCOMP) in
-// every filter.
-LinuxVirtualMemory::Telling LinuxVirtualMemory::WhatTells() {
-  if (IsFilterNoted()) return Telling::kNothing;
-  Telling telling = telling_.load(std::memory_order_relaxed);
-  if (telling != Telling::kUnknown) return telling;
-  telling = Telling::kMincore;
-  LineReader reader(ProcReader(), "/proc/self/status");
-  std::string_view line;
-  bool known = false;
-  while (reader.Next(line)) {
-    known = true;
-    // A kernel that has no filters does not name them.
-    if (TakeWord(line) == "Seccomp:" && TakeWord(line) != "0") {
-      telling = Telling::kPageMap;
-    }
-  }
-  if (!known) telling = Telling::kPageMap;
-  telling_.store(telling, std::memory_order_relaxed);
-  return telling;
-}
-
 bool LinuxVirtualMemory::IsRefusedByOrder() {
   if (fail_nth_ == 0) return false;
   const std::uint64_t call = asked_.fetch_add(1, std::memory_order_relaxed) + 1;
   return call == fail_nth_ || (fail_from_then_on_ && call > fail_nth_);
 }
 
-VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes,
+VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes, int how,
                                     int protection) {
   VmStatus refused = {.call = VmCall::kMap, .bytes = bytes};
   if (IsRefusedByOrder()) {
@@ -151,7 +129,7 @@ VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes,
     refused.injected = true;
     return refused;
   }
-  const long got = Map(address, bytes, MAP_FIXED_NOREPLACE, protection);
+  const long got = Map(address, bytes, how | MAP_FIXED_NOREPLACE, protection);
   refused.error_number = ErrorOf(got);
   if (!refused.ok()) return refused;
   if (static_cast<Address>(got) == address) return {};
@@ -162,11 +140,15 @@ VmStatus LinuxVirtualMemory::MapNew(Address address, std::size_t bytes,
 }
 
 VmStatus LinuxVirtualMemory::MapAt(Address address, std::size_t bytes) {
-  return MapNew(address, bytes, kWritable);
+  return MapNew(address, bytes, MAP_NORESERVE, kWritable);
+}
+
+VmStatus LinuxVirtualMemory::MapBlock(Address address, std::size_t bytes) {
+  return MapNew(address, bytes, 0, kWritable);
 }
 
 VmStatus LinuxVirtualMemory::Reserve(Address address, std::size_t bytes) {
-  return MapNew(address, bytes, PROT_NONE);
+  return MapNew(address, bytes, MAP_NORESERVE, PROT_NONE);
 }
 
 VmStatus LinuxVirtualMemory::Protect(Address address, std::size_t bytes) {
@@ -177,13 +159,11 @@ VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
   return {.error_number = SetAccess(address, bytes, kWritable)};
 }
 
+// Under a filter of system calls `mincore` may end the process: it is none of
+// systemd's @system-service, nor of what glibc's malloc calls.
 VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
                                           unsigned char* resident) {
-  const Telling telling = WhatTells();
-  if (telling == Telling::kNothing) return {.error_number = ENOSYS};
-  if (telling == Telling::kPageMap) {
-    return ReadPageMap(address, bytes, kPresent, resident);
-  }
+  if (IsFiltered()) return ReadPageMap(address, bytes, kPresent, resident);
   const int error = ErrorOf(SystemCall(SYS_mincore, address, bytes, resident));
   if (error != 0) return {.error_number = error};
   // The kernel keeps the other bits to itself.
@@ -194,15 +174,16 @@ VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
 
 VmStatus LinuxVirtualMemory::FindTouched(Address address, std::size_t bytes,
                                          unsigned char* touched) {
-  if (IsFilterNoted()) return {.error_number = ENOSYS};
   return ReadPageMap(address, bytes, kPresentOrSwapped, touched);
 }
 
-// Whether each page has one of the bits `wanted`.
+// Whether each page has one of the bits `wanted`. Beside other threads no file
+// is opened: they may count on the descriptor.
 VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
                                          std::uint64_t wanted,
                                          unsigned char* has) {
-  VmStatus status;
+  VmStatus status = {.error_number = ENOSYS};
+  if (!MayOpenFiles()) return status;
   const int fd = ProcReader().Open("/proc/self/pagemap", status.error_number);
   if (fd < 0) return status;
   const std::size_t page_bytes = PageBytes();
@@ -249,7 +230,8 @@ bool LinuxVirtualMemory::IsTaken(Address address, std::size_t bytes) {
       RoundDown<Address>(reinterpret_cast<Address>(this), page_bytes);
   if (is_known_taken(address, bytes)) return true;
   if (is_known_taken(here, page_bytes)) return false;
-  const long got = Map(address, bytes, MAP_FIXED_NOREPLACE, PROT_NONE);
+  const long got =
+      Map(address, bytes, MAP_NORESERVE | MAP_FIXED_NOREPLACE, PROT_NONE);
   // Linux looks at the place before any limit on memory, so that every other
   // refusal says nothing of the place.
   if (const int error = ErrorOf(got); error != 0) return error == EEXIST;
@@ -267,7 +249,7 @@ bool LinuxVirtualMemory::TakesPagesBack() {
   Taking taking = taking_.load(std::memory_order_relaxed);
   if (taking == Taking::kUnknown) {
     const std::size_t bytes = PageBytes();
-    const long got = Map(0, bytes, 0, kWritable);
+    const long got = Map(0, bytes, MAP_NORESERVE, kWritable);
     // Without a page to try it on, one may be had the next time.
     if (ErrorOf(got) != 0) return true;
     auto& word = *reinterpret_cast<volatile char*>(got);
@@ -290,7 +272,7 @@ bool LinuxVirtualMemory::MayAllBeLocked() {
                bytes)) {
     return true;
   }
-  const long got = Map(0, bytes, 0, kWritable);
+  const long got = Map(0, bytes, MAP_NORESERVE, kWritable);
   if (ErrorOf(got) != 0) return true;
   const bool locked = IsLocked(static_cast<Address>(got), bytes);
   hakmem::Unmap(static_cast<Address>(got), bytes);
@@ -304,12 +286,12 @@ VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   if (!TakesPagesBack()) return {.error_number = EOPNOTSUPP};
   int error = AdviseAndTell(address, bytes, MADV_DONTNEED);
   if (error != EINVAL) return {.error_number = error};
-  if (!IsFilterNoted() && !MayAllBeLocked() &&
+  if (!IsFiltered() && !MayAllBeLocked() &&
       ErrorOf(SystemCall(SYS_munlock, address, bytes)) == 0) {
     error = Advise(address, bytes, MADV_DONTNEED);
   }
   if (error == EINVAL) error = Advise(address, bytes, kDontNeedLocked);
-  if (error == EINVAL && !IsFilterNoted() &&
+  if (error == EINVAL && !IsFiltered() &&
       !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
     WriteOnce(StandardError(), kLockedMemory);
   }
@@ -349,8 +331,9 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
     // The kernel may have unmapped the target before it looked at all of the
     // source. At the limit on mappings it does so to nothing, refuses a new
     // mapping, and would refuse to unmap as well.
-    status.target_lost = ErrorOf(Map(to, bytes, MAP_FIXED, kWritable)) != 0 &&
-                         (!IsMapped(to, bytes) || !Purge(to, bytes).ok());
+    status.target_lost =
+        ErrorOf(Map(to, bytes, MAP_NORESERVE | MAP_FIXED, kWritable)) != 0 &&
+        (!IsMapped(to, bytes) || !Purge(to, bytes).ok());
     if (status.target_lost) hakmem::Unmap(to, bytes);
     return status;
   }
@@ -362,7 +345,8 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
 
 VmStatus LinuxVirtualMemory::Renew(Address address, std::size_t bytes) {
   TellOfLoss(address, bytes);
-  const int error = ErrorOf(Map(address, bytes, MAP_FIXED, kWritable));
+  const int error =
+      ErrorOf(Map(address, bytes, MAP_NORESERVE | MAP_FIXED, kWritable));
   if (error == 0) return {};
   VmStatus status = {
       .error_number = error, .call = VmCall::kMap, .bytes = bytes};

@@ -26,6 +26,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
   std::size_t PageBytes() const override;
   VmStatus MapAt(Address address, std::size_t bytes) override;
+  VmStatus MapBlock(Address address, std::size_t bytes) override;
   VmStatus Reserve(Address address, std::size_t bytes) override;
   VmStatus Protect(Address address, std::size_t bytes) override;
   VmStatus Unprotect(Address address, std::size_t bytes) override;
@@ -51,22 +52,15 @@ class LinuxVirtualMemory final : public VirtualMemory {
   // What became of memory that was given back.
   enum class Taking : std::uint8_t { kUnknown, kPages, kNone };
 
-  // Who tells which pages are in memory.
-  enum class Telling : std::uint8_t { kUnknown, kMincore, kPageMap, kNothing };
-
-  Telling WhatTells();
   bool TakesPagesBack();
   bool MayAllBeLocked();
   bool IsRefusedByOrder();
-  VmStatus MapNew(Address address, std::size_t bytes, int protection);
+  VmStatus MapNew(Address address, std::size_t bytes, int how, int protection);
   VmStatus ReadPageMap(Address address, std::size_t bytes, std::uint64_t wanted,
                        unsigned char* has);
 
   std::uint64_t fail_nth_ = 0;
   bool fail_from_then_on_ = false;
-  // Found out by the first that asks for resident pages; written and read by
-  // all that do.
-  std::atomic<Telling> telling_{Telling::kUnknown};
   // Found out by the first that gives memory back; written and read by all that
   // do.
   std::atomic<Taking> taking_{Taking::kUnknown};

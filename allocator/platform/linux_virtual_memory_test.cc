@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,12 +15,15 @@
 #include <initializer_list>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/call_filter.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_sandbox.h"
+#include "allocator/platform/single_threaded.h"
+#include "allocator/platform/start_filter.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -68,6 +72,26 @@ class LinuxVirtualMemoryTest : public testing::Test {
 
 TEST_F(LinuxVirtualMemoryTest, PageSizeIsTheKernels) {
   EXPECT_EQ(page_, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+}
+
+// Tables stay sparse; blocks are there to be used.
+TEST_F(LinuxVirtualMemoryTest, OnlyBlocksMustFitMemory) {
+  int mode = 1;
+  std::ifstream("/proc/sys/vm/overcommit_memory") >> mode;
+  errno = kErrno;
+  if (mode != 0) GTEST_SKIP() << "vm.overcommit_memory is not 0";
+  struct sysinfo info;
+  ASSERT_EQ(sysinfo(&info), 0);
+  const std::size_t bytes = RoundUp(
+      (std::size_t{info.totalram} + info.totalswap) * info.mem_unit + 1, page_);
+  const VmStatus block = memory_.MapBlock(Page(0), bytes);
+  EXPECT_EQ(block.error_number, ENOMEM);
+  EXPECT_EQ(block.bytes, bytes);
+  EXPECT_TRUE(memory_.MapAt(Page(0), bytes).ok());
+  EXPECT_EQ(memory_.MapBlock(Page(0), page_).error_number, EEXIST);
+  EXPECT_TRUE(memory_.Unmap(Page(0), bytes).ok());
+  EXPECT_TRUE(memory_.MapBlock(Page(0), page_).ok());
+  Fill(0, 1, 'x');
 }
 
 TEST_F(LinuxVirtualMemoryTest, MapsZeroedWritablePagesWhereAsked) {
@@ -392,11 +416,13 @@ TEST_F(LinuxVirtualMemoryTest, FindsResidentPages) {
 // Under a filter that is there at the start, and may kill for `mincore` or the
 // question whether there is one, neither is called.
 TEST_F(LinuxVirtualMemoryTest, FindsResidentPagesUnderAFilter) {
+  if (!IsSingleThreaded()) GTEST_SKIP() << "the sanitizer has a thread";
   ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
   Fill(1, 1, 1);
   const auto find_without_mincore = [&](std::initializer_list<int> calls) {
     unsigned char resident[3] = {9, 9, 9};
     if (!ForbidSystemCalls(calls)) _exit(0);
+    g_filter.store(Filter::kUnknown, std::memory_order_relaxed);
     const bool good = memory_.FindResident(Page(0), 3 * page_, resident).ok() &&
                       resident[0] == 0 && resident[1] == 1 && resident[2] == 0;
     _exit(good ? 0 : 1);
@@ -405,6 +431,20 @@ TEST_F(LinuxVirtualMemoryTest, FindsResidentPagesUnderAFilter) {
               "");
   EXPECT_EXIT(find_without_mincore({SYS_mincore, SYS_prctl}),
               testing::ExitedWithCode(0), "");
+}
+
+// The file's descriptor might be counted on by the other thread.
+TEST_F(LinuxVirtualMemoryTest, OpensNothingBesideAThread) {
+  ASSERT_TRUE(memory_.MapAt(Page(0), page_).ok());
+  unsigned char page = 9;
+  std::thread([&] {
+    EXPECT_FALSE(memory_.FindTouched(Page(0), page_, &page).ok());
+    EXPECT_TRUE(memory_.FindResident(Page(0), page_, &page).ok());
+    g_filter.store(Filter::kAtStart, std::memory_order_relaxed);
+    EXPECT_FALSE(memory_.FindResident(Page(0), page_, &page).ok());
+    g_filter.store(Filter::kNone, std::memory_order_relaxed);
+  }).join();
+  errno = kErrno;
 }
 
 // One that comes later may kill for all that glibc's malloc does not call.
@@ -428,6 +468,7 @@ TEST_F(LinuxVirtualMemoryTest, AsksNothingOnceAFilterIsNoted) {
 }
 
 TEST_F(LinuxVirtualMemoryTest, FindsTouchedPages) {
+  if (!IsSingleThreaded()) GTEST_SKIP() << "the sanitizer has a thread";
   ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
   Fill(1, 1, 1);
   unsigned char touched[3] = {9, 9, 9};

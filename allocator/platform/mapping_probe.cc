@@ -27,4 +27,14 @@ bool MappingsUsedUp() {
   return false;
 }
 
+bool AddressesUsedUp(std::size_t bytes) {
+  constexpr unsigned long kNoFile = ~0UL;
+  const long got =
+      SystemCall(SYS_mmap, 0, bytes, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, kNoFile, 0);
+  if (const int error = ErrorOf(got); error != 0) return error == ENOMEM;
+  SystemCall(SYS_munmap, got, bytes);
+  return false;
+}
+
 }  // namespace hakmem

@@ -5,12 +5,18 @@
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_MAPPING_PROBE_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_MAPPING_PROBE_H_
 
+#include <cstddef>
+
 namespace hakmem {
 
 // Whether this process has more mappings than vm.max_map_count allows: then the
 // kernel refuses even to look whether an address is free. Maps nothing. Before
 // Linux 4.17 another limit may give true as well.
 bool MappingsUsedUp();
+
+// Whether not even `bytes` without access could be mapped, which no limit but
+// RLIMIT_AS and the one above counts. Else they are, for a moment.
+bool AddressesUsedUp(std::size_t bytes);
 
 }  // namespace hakmem
 

@@ -52,7 +52,11 @@ class VirtualMemory {
   // EEXIST, changing nothing, when any page of the range is in use.
   virtual VmStatus MapAt(Address address, std::size_t bytes) = 0;
 
-  // The same, but nothing in the range can be read or written.
+  // The same for a block of the program's: refused with ENOMEM where memory
+  // could never hold it, as far as the kernel looks. Not for what stays sparse.
+  virtual VmStatus MapBlock(Address address, std::size_t bytes) = 0;
+
+  // Like MapAt, but nothing in the range can be read or written.
   virtual VmStatus Reserve(Address address, std::size_t bytes) = 0;
 
   // Makes part of a mapped range inaccessible, or fails, changing nothing;

@@ -12,9 +12,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "allocator/base/call_filter.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
+#include "allocator/platform/libc_functions.h"
+#include "allocator/platform/start_filter.h"
 #include "allocator/platform/write_once.h"
 #include "allocator/process/crash_hook.h"
 #include "allocator/process/signals.h"
@@ -104,7 +105,7 @@ int ProcessId() { return static_cast<int>(SystemCall(SYS_getpid)); }
 // Asked of the kernel: in a child of vfork musl's gettid is the parent's.
 int ThreadId() { return static_cast<int>(SystemCall(SYS_gettid)); }
 
-int KnownThreadId() { return IsFilterNoted() ? 0 : ThreadId(); }
+int KnownThreadId() { return IsFiltered() ? RecordedThreadId() : ThreadId(); }
 
 void SignalThread(int signal) {
   SystemCall(SYS_tgkill, ProcessId(), ThreadId(), signal);

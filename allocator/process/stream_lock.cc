@@ -1,6 +1,6 @@
 #include "allocator/process/stream_lock.h"
 
-#include "allocator/process/single_threaded.h"
+#include "allocator/platform/single_threaded.h"
 
 // Exported by glibc, in no header: the thread that has the lock may take it
 // again, as fork itself does. Weak: another libc may not have them.

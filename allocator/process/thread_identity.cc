@@ -2,8 +2,9 @@
 
 #include <atomic>
 
-#include "allocator/base/call_filter.h"
 #include "allocator/base/compiler.h"
+#include "allocator/platform/libc_functions.h"
+#include "allocator/platform/start_filter.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -15,10 +16,22 @@ struct Known {
 };
 constinit thread_local Known t_known HAK_TLS_INITIAL_EXEC;
 
+// Written while there is one thread; read by all.
+constinit int g_process_id = 0;
+
+// What is known without a call.
+ThreadIdentity RecordedIdentity() {
+  ThreadIdentity identity = t_known.identity;
+  identity.process_id = g_process_id;
+  identity.thread_id = RecordedThreadId();
+  return identity;
+}
+
 }  // namespace
 
 ThreadIdentity CurrentIdentity(std::uint64_t now_ns) {
-  if (now_ns < t_known.until_ns || IsFilterNoted()) return t_known.identity;
+  if (now_ns < t_known.until_ns) return t_known.identity;
+  if (IsFiltered()) return RecordedIdentity();
   ThreadIdentity identity = {.process_id = ProcessId(),
                              .thread_id = ThreadId()};
   ThreadName(identity.thread_name);
@@ -33,6 +46,9 @@ ThreadIdentity CurrentIdentity(std::uint64_t now_ns) {
   return identity;
 }
 
-void ForgetIdentity() { t_known.until_ns = 0; }
+void NoteProcess() {
+  t_known.until_ns = 0;
+  g_process_id = RecordedThreadId();
+}
 
 }  // namespace hakmem

@@ -21,11 +21,14 @@ struct ThreadIdentity {
 inline constexpr std::uint64_t kIdentityIntervalNs = 100'000'000;
 
 // Calls the kernel if it has not in this thread for the interval; `now_ns` is
-// MonotonicNs().
+// MonotonicNs(). Under a filter of system calls it calls nothing, and the name
+// is the last.
 ThreadIdentity CurrentIdentity(std::uint64_t now_ns);
 
-// In the child of a fork.
-void ForgetIdentity();
+// At the start, on the first thread, and in the child of a fork: a process has
+// its first thread's id. Before that libc's functions are found
+// (platform/libc_functions.h).
+void NoteProcess();
 
 }  // namespace hakmem
 

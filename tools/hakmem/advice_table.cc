@@ -210,13 +210,17 @@ constexpr Remedy kCgroup[] = {
 
 constexpr Remedy kOvercommit[] = {
     {"The machine, now",
-     "As root; holds until the next boot. Mode 2, which is set, promises no "
-     "more than there is; mode 0, the usual one, counts what is used.",
+     "As root; holds until the next boot. In mode 2: it promises no more than "
+     "there is; mode 0, the usual one, counts what is used.",
      "sysctl -w vm.overcommit_memory=0"},
     {"The machine, for good",
      "As root; see first which file in /etc/sysctl.d has set mode 2, and why.",
      "echo vm.overcommit_memory=0 > /etc/sysctl.d/99-overcommit.conf && "
      "sysctl --system"},
+    {"A block that stays sparse",
+     "In mode 0: no block may be longer than memory and swap. Mode 1 grants "
+     "all (as root); who fills it is killed.",
+     "sysctl -w vm.overcommit_memory=1"},
     {"Keep mode 2",
      "Then raise what it may promise: a greater share of the memory (in "
      "percent, as root) …",
@@ -359,10 +363,11 @@ constexpr AdviceEntry kTable[] = {
      "is to kill a process of the group (\"OOMKilled\", exit status 137).",
      kCgroup},
     {"MapFail", "overcommit", "The kernel promises no more memory (overcommit)",
-     "In vm.overcommit_memory=2 the kernel promises {value} to all processes "
-     "together; {use} are promised, and {needed} more were needed.",
+     "The kernel promises {value}; {use} are promised, and {needed} more were "
+     "needed. In vm.overcommit_memory=2 that is for all processes together, "
+     "in mode 0 for one block: memory and swap.",
      "The kernel would not promise {refused_bytes} more "
-     "(vm.overcommit_memory=2).",
+     "(vm.overcommit_memory).",
      "It is promises that count here, not use: memory that was mapped and "
      "never touched counts, so `free` may show gigabytes.",
      kOvercommit},

@@ -24,7 +24,7 @@ Verdict HeapLimit(const Settings& settings) {
 Verdict Region(const Settings& settings) {
   Pile pile;
   return {.provoked =
-              pile.Fill({.size = SizeOr(settings, 5 * kTiB)}, 64 * kTiB)};
+              pile.Fill({.size = SizeOr(settings, 4 * kGiB)}, 64 * kTiB)};
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ std::vector<Case> ExhaustionCases() {
        "block after block under HAKMEM_HEAP_LIMIT=64M", "HAKMEM_HEAP_LIMIT",
        "64M", HeapLimit},
       {"region", "Exhaustion", "region",
-       "blocks of 5 TiB until hakmem's addresses are used up", nullptr, nullptr,
+       "blocks of 4 GiB until hakmem's addresses are used up", nullptr, nullptr,
        Region},
   };
 }

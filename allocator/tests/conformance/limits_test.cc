@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -167,6 +168,33 @@ TEST(Limits, NewHandlerMakesRoom) {
          if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(126);
        }});
   EXPECT_TRUE(ExitedWithZero(child.wait_status)) << child.output;
+}
+
+// --- vm.overcommit_memory ----------------------------------------------------
+
+// The kernel would grant it, and kill the program that fills it.
+TEST(Limits, NothingLongerThanAllOfMemory) {
+  int mode = 1;
+  std::ifstream("/proc/sys/vm/overcommit_memory") >> mode;
+  if (mode != 0) GTEST_SKIP() << "vm.overcommit_memory is not 0";
+  struct sysinfo info;
+  ASSERT_EQ(sysinfo(&info), 0);
+  const std::size_t all =
+      (std::size_t{info.totalram} + info.totalswap) * info.mem_unit;
+  errno = 0;
+  EXPECT_EQ(malloc(all + all / 16), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(calloc(all / 15, 16), nullptr);
+  void* block = malloc(all - all / 16);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(realloc(block, 3 * all), nullptr);
+  // All blocks together may be longer, and a child has them, too: glibc's are
+  // one mapping, and it gets no child.
+  void* const another = malloc(all - all / 16);
+  EXPECT_NE(another, nullptr);
+  if (OnHakmem()) EXPECT_TRUE(ExitedWithZero(RunInFork([] {})));
+  free(another);
+  free(block);
 }
 
 // --- vm.max_map_count --------------------------------------------------------

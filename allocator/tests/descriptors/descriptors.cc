@@ -1,9 +1,11 @@
 // A heap of 16 MiB grows to 160 where no file may be opened: beside another
-// thread, or on a coroutine's stack.
+// thread, or on a coroutine's stack. Beside the thread large blocks are cleared
+// and moved, and some are refused.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -42,6 +44,24 @@ void GrowTo(std::size_t mebibytes) {
 }
 void Grow() { GrowTo(150); }
 
+void UseLarge() {
+  for (std::size_t bytes = 1 << 20; bytes < std::size_t{1} << 29; bytes *= 3) {
+    char* const block = static_cast<char*>(Opaque(malloc(bytes)));
+    if (block == nullptr) continue;
+    memset(block, 1, bytes / 8);
+    free(Opaque(realloc(block, 2 * bytes)));
+    free(Opaque(calloc(1, bytes)));
+  }
+}
+
+// By limits that other calls would need a file for.
+bool MeetLimits() {
+  const bool too_long = Opaque(malloc(std::size_t{1} << 60)) == nullptr;
+  const rlimit addresses = {1 << 20, 1 << 20};
+  return too_long && setrlimit(RLIMIT_AS, &addresses) == 0 &&
+         Opaque(malloc(std::size_t{1} << 30)) == nullptr;
+}
+
 void* Wait(void* /*unused*/) {
   for (;;) pause();
 }
@@ -59,6 +79,8 @@ int Main(bool beside_thread) {
   }
   if (beside_thread) {
     Grow();
+    UseLarge();
+    if (!MeetLimits()) return 1;
   } else {
     static char stack[64 * 1024];
     static ucontext_t here;

@@ -57,7 +57,8 @@ def complaints(library, program, source, document):
         yield "%s lists %s, and %s allows %s" % (document, told, source, allowed)
     for filter_name, options in of_this_shard([(name, options) for name in FILTERS for options in OPTIONS] +
                                               [("idle", options) for options in OPTIONS[:2]] +
-                                              [("malloc", options) for options in QUIET_OPTIONS]):
+                                              [(name, options) for name in ("malloc", "start")
+                                               for options in QUIET_OPTIONS]):
         done = run(library, program, filter_name, "serve", options)
         if done.stdout == "no filters\n":
             return

@@ -5,6 +5,8 @@
 //             allocated; all else is refused
 //   malloc    what libc's malloc and this program need, set up when it has
 //             allocated; whoever calls another is killed
+//   start     the same, from the start on, with what libc's start calls; files
+//             can be read
 //   idle      from the start on, memory that is given back stays as it is:
 //             the kernel takes the advice and does nothing
 //   none
@@ -24,9 +26,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "allocator/tests/opaque.h"
@@ -34,6 +36,8 @@
 namespace {
 
 using hakmem::Opaque;
+
+constexpr std::size_t kAddressBytes = std::size_t{16} << 30;
 
 // What @system-service of systemd 252 leaves out, of what Linux 6.1 has on both
 // x86-64 and aarch64. Whoever calls one is killed.
@@ -105,6 +109,18 @@ constexpr int kProgram[] = {
     SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_set_robust_list,
     SYS_wait4,          SYS_write};
 
+// x86-64's loader makes them; elsewhere these numbers are of calls that nobody
+// makes here.
+constexpr int kAccess = 21;
+constexpr int kArchPrctl = 158;
+
+// What the start of a program calls: the kernel, the loader and libc of this
+// time.
+constexpr int kStart[] = {
+    kAccess,       kArchPrctl,          SYS_close,  SYS_execve,
+    SYS_faccessat, SYS_newfstatat,      SYS_openat, SYS_pread64,
+    SYS_prlimit64, SYS_set_tid_address, SYS_read};
+
 void Set(std::vector<sock_filter>& filter) {
   const sock_fprog program = {static_cast<unsigned short>(filter.size()),
                               filter.data()};
@@ -115,8 +131,7 @@ void Set(std::vector<sock_filter>& filter) {
   }
 }
 
-template <std::size_t kCount>
-void SetFilter(const int (&calls)[kCount], std::uint32_t listed,
+void SetFilter(std::span<const int> calls, std::uint32_t listed,
                std::uint32_t others) {
   std::vector<sock_filter> filter = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
@@ -129,10 +144,13 @@ void SetFilter(const int (&calls)[kCount], std::uint32_t listed,
   Set(filter);
 }
 
-void SetMallocFilter() {
-  int calls[std::size(kMalloc) + std::size(kProgram)];
-  std::copy(std::begin(kProgram), std::end(kProgram),
-            std::copy(std::begin(kMalloc), std::end(kMalloc), calls));
+void SetMallocFilter(bool at_start) {
+  // So that the kernel will refuse the last of what this program asks for.
+  const rlimit addresses = {kAddressBytes, kAddressBytes};
+  setrlimit(RLIMIT_AS, &addresses);
+  std::vector<int> calls(std::begin(kMalloc), std::end(kMalloc));
+  calls.insert(calls.end(), std::begin(kProgram), std::end(kProgram));
+  if (at_start) calls.insert(calls.end(), std::begin(kStart), std::end(kStart));
   SetFilter(calls, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
 }
 
@@ -150,8 +168,6 @@ void SetIdleFilter() {
 void SetServiceFilter() {
   SetFilter(kNoService, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
 }
-
-constexpr std::size_t kAddressBytes = std::size_t{16} << 30;
 
 void Check(bool good, const char* what) {
   if (good) return;
@@ -195,13 +211,17 @@ void Grow() {
   for (void* block : blocks) free(Opaque(block));
 }
 
-void InThreads() {
+void InThreads(bool are_refused) {
   pthread_t threads[4];
+  static bool refused;
+  refused = are_refused;
   for (pthread_t& thread : threads) {
     Check(pthread_create(
               &thread, nullptr,
               [](void*) -> void* {
                 Serve();
+                Check(!refused || Opaque(malloc(2 * kAddressBytes)) == nullptr,
+                      "a refusal beside threads");
                 return nullptr;
               },
               nullptr) == 0,
@@ -226,9 +246,15 @@ void InChild() {
 int main(int argc, char** argv) {
   Check(argc >= 3, "arguments");
   const char* const filter = argv[1];
-  if ((strcmp(filter, "service") == 0 || strcmp(filter, "idle") == 0) &&
+  const bool is_start = strcmp(filter, "start") == 0;
+  if ((is_start || strcmp(filter, "service") == 0 ||
+       strcmp(filter, "idle") == 0) &&
       argc == 3) {
-    *filter == 's' ? SetServiceFilter() : SetIdleFilter();
+    if (is_start) {
+      SetMallocFilter(/*at_start=*/true);
+    } else {
+      *filter == 's' ? SetServiceFilter() : SetIdleFilter();
+    }
     char again[] = "again";
     char* const arguments[] = {argv[0], argv[1], argv[2], again, nullptr};
     execv(argv[0], arguments);
@@ -240,20 +266,17 @@ int main(int argc, char** argv) {
     if (*filter == 'l') {
       SetServiceFilter();
     } else if (strcmp(filter, "malloc") == 0) {
-      // So that the kernel will refuse the last of this.
-      const rlimit addresses = {kAddressBytes, kAddressBytes};
-      setrlimit(RLIMIT_AS, &addresses);
-      SetMallocFilter();
+      SetMallocFilter(/*at_start=*/false);
     } else {
       SetFilter(kMemory, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM);
     }
   }
   Serve();
   Grow();
-  if (strcmp(filter, "malloc") == 0) {
+  if (is_start || strcmp(filter, "malloc") == 0) {
     Check(Opaque(malloc(2 * kAddressBytes)) == nullptr, "a refusal");
   }
-  InThreads();
+  InThreads(is_start || strcmp(filter, "malloc") == 0);
   InChild();
   if (strcmp(argv[2], "double_free") == 0) {
     void* const block = Opaque(malloc(100));
