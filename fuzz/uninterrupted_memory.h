@@ -48,6 +48,19 @@ class UninterruptedMemory final : public VirtualMemory {
     const Kernel kernel;
     return fake_.Unprotect(address, bytes);
   }
+  VmStatus MapClosed(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.MapClosed(address, bytes);
+  }
+  VmStatus Close(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.Close(address, bytes);
+  }
+  VmStatus Open(Address address, std::size_t bytes) override {
+    const Kernel kernel;
+    return fake_.Open(address, bytes);
+  }
+  bool ClosingSplits() const override { return fake_.ClosingSplits(); }
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override {
     const Kernel kernel;

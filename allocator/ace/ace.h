@@ -20,7 +20,8 @@
 //   A2: granted, free and kept units are all that is mapped in frames.
 //   A3: a granted unit is in no pool; its unit record is set by the caller
 //       before the first block is handed out, and cleared before Release.
-//   A4: guards_ is how many guard pages there are, and at most max_guards_.
+//   A4: guards_ is how many guard pages there are, and at most max_guards_
+//       where each splits a mapping.
 #ifndef HAKMEM_ALLOCATOR_ACE_ACE_H_
 #define HAKMEM_ALLOCATOR_ACE_ACE_H_
 
@@ -314,6 +315,9 @@ class Ace {
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  bool HasRoomForGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return guards_ < max_guards_ || !memory_.ClosingSplits();
+  }
   bool MayAddGuard(const ZoneStock& stock, UnitIndex last,
                    std::uint32_t units) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

@@ -47,7 +47,7 @@ Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
                       huge_pages_ != HugePages::kOn &&
                       prefault_ == Prefaulting::kOff;
   const bool closed =
-      stock.guarded ? guards_ < max_guards_ : first + frames <= kFirstOpenFrame;
+      stock.guarded ? HasRoomForGuards() : first + frames <= kFirstOpenFrame;
   const bool huge = stock.pool.huge().Has(first) ||
                     (first != 0 && stock.pool.huge().Has(first - 1));
   return closes && closed && !huge ? Access::kClosed : Access::kOpen;
@@ -58,7 +58,7 @@ Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
 // the others would have nothing else left.
 bool Ace::MayAddGuard(const ZoneStock& stock, UnitIndex last,
                       std::uint32_t units) const {
-  return stock.guarded && guards_ < max_guards_ &&
+  return stock.guarded && HasRoomForGuards() &&
          (units >= kUnitsPerSuperSlab ||
           !stock.pool.huge().Has(FrameOfUnit(last)));
 }
@@ -82,7 +82,7 @@ bool Ace::OpenRange(ZoneStock& stock, std::uint32_t units, bool closed,
   if (!adds) return true;
   if (!is_guard_closed) {
     const Address guard = stock.zone.UnitAddress(last + 1) - guard_bytes_;
-    adds = memory_.Protect(guard, guard_bytes_).ok();
+    adds = memory_.Close(guard, guard_bytes_).ok();
   }
   if (adds) {
     frame.guarded_units |= bit;
@@ -206,8 +206,8 @@ void Ace::CheckGuards() const {
     guards += static_cast<unsigned>(
         std::popcount(zone.super_slab(frame).guarded_units));
   }
-  HAK_CHECK_EQ(guards, guards_);       // A4
-  HAK_CHECK_LE(guards_, max_guards_);  // A4
+  HAK_CHECK_EQ(guards, guards_);                                  // A4
+  HAK_CHECK(guards_ <= max_guards_ || !memory_.ClosingSplits());  // A4
   for (const ZoneStock& stock : stocks_) {
     for (FrameIndex frame = 0; frame < stock.zone.frame_count(); ++frame) {
       const SuperSlab& slab = stock.zone.super_slab(frame);

@@ -33,6 +33,10 @@ class PretendedMemory final : public VirtualMemory {
   VmStatus Reserve(Address, std::size_t) override { return {}; }
   VmStatus Protect(Address, std::size_t) override { return {}; }
   VmStatus Unprotect(Address, std::size_t) override { return {}; }
+  VmStatus MapClosed(Address, std::size_t) override { return {}; }
+  VmStatus Close(Address, std::size_t) override { return {}; }
+  VmStatus Open(Address, std::size_t) override { return {}; }
+  bool ClosingSplits() const override { return true; }
   VmStatus FindResident(Address, std::size_t, unsigned char*) override {
     return {};
   }

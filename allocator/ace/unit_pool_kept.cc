@@ -113,7 +113,7 @@ bool UnitPool::IsAnyClosed(UnitIndex first, std::uint32_t units) const {
 VmStatus UnitPool::Open(VirtualMemory& memory, UnitIndex first,
                         std::uint32_t units, std::size_t guard_bytes) {
   const std::size_t bytes = units * kUnitBytes - guard_bytes;
-  VmStatus status = memory.Unprotect(zone_.UnitAddress(first), bytes);
+  VmStatus status = memory.Open(zone_.UnitAddress(first), bytes);
   if (!status.ok()) {
     status.call = VmCall::kProtect;
     status.bytes = bytes;

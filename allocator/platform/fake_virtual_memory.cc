@@ -161,6 +161,7 @@ VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
     change(mapped_, protected_);
     purged_.Remove(address, address + bytes);
     huge_.Remove(address, address + bytes);
+    guarded_.Remove(address, address + bytes);
   }
   return status;
 }
@@ -412,18 +413,20 @@ bool FakeVirtualMemory::IsMapped(Address address, std::size_t bytes) const {
 
 bool FakeVirtualMemory::IsProtected(Address address, std::size_t bytes) const {
   const Guard guard(mutex_);
-  return protected_.ContainsAll(address, address + bytes);
+  return protected_.ContainsAll(address, address + bytes) ||
+         guarded_.ContainsAll(address, address + bytes);
 }
 
 bool FakeVirtualMemory::IsAnyProtected(Address address,
                                        std::size_t bytes) const {
   const Guard guard(mutex_);
-  return protected_.ContainsAny(address, address + bytes);
+  return protected_.ContainsAny(address, address + bytes) ||
+         guarded_.ContainsAny(address, address + bytes);
 }
 
 std::size_t FakeVirtualMemory::protected_bytes() const {
   const Guard guard(mutex_);
-  return protected_.bytes();
+  return protected_.bytes() + guarded_.bytes();
 }
 
 bool FakeVirtualMemory::IsPurged(Address address, std::size_t bytes) const {

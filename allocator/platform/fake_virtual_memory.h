@@ -42,6 +42,10 @@ class FakeVirtualMemory final : public VirtualMemory {
   VmStatus Reserve(Address address, std::size_t bytes) override;
   VmStatus Protect(Address address, std::size_t bytes) override;
   VmStatus Unprotect(Address address, std::size_t bytes) override;
+  VmStatus MapClosed(Address address, std::size_t bytes) override;
+  VmStatus Close(Address address, std::size_t bytes) override;
+  VmStatus Open(Address address, std::size_t bytes) override;
+  bool ClosingSplits() const override { return !has_guard_regions_; }
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override;
   VmStatus FindTouched(Address address, std::size_t bytes,
@@ -80,6 +84,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   // also an Unmap or Protect that splits one. Ranges that touch count as one
   // when both or neither can be read.
   void LimitMappings(std::size_t mappings);
+  // As Linux from 6.13 on: what is closed takes no mapping.
+  void UseGuardRegions() { has_guard_regions_ = true; }
   // Called, without any lock of this object, before each call that takes the
   // kernel time by its length: Unmap, Purge, Move. Before other threads call.
   using Watcher = std::function<void(VmCall, Address, std::size_t bytes)>;
@@ -136,6 +142,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   using Change = std::function<void(FakeRangeSet&, FakeRangeSet&)>;
   // Whether it makes more than there is and than a limit allows.
   bool LimitsRefuse(const Change& change) const;
+  VmStatus ChangeGuard(Address address, std::size_t bytes, bool closed);
   VmStatus MapNew(Address address, std::size_t bytes, bool accessible,
                   std::size_t most_bytes);
   // Leaves the target of a Move that is refused as VirtualMemory promises.
@@ -152,6 +159,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   FakeRangeSet purged_;
   FakeRangeSet huge_;
   FakeRangeSet protected_;
+  FakeRangeSet guarded_;  // closed by guard regions
+  bool has_guard_regions_ = false;
   FakeRangeSet populated_;
   std::uint64_t calls_[kVmCalls] = {};
   std::uint64_t populates_ = 0;

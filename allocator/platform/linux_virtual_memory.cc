@@ -35,6 +35,9 @@ constexpr int kDontNeedLocked = 24;
 // MADV_POPULATE_WRITE, likewise; MADV_COLD, of Linux 5.4.
 constexpr int kPopulateWrite = 23;
 constexpr int kCold = 20;
+// MADV_GUARD_INSTALL and MADV_GUARD_REMOVE, of Linux 6.13.
+constexpr int kGuardInstall = 102;
+constexpr int kGuardRemove = 103;
 constexpr std::string_view kLockedMemory =
     "hakmem: memory is locked (mlockall), and this kernel (before Linux 5.18) "
     "takes none of it back: what is freed stays in memory\n";
@@ -157,6 +160,49 @@ VmStatus LinuxVirtualMemory::Protect(Address address, std::size_t bytes) {
 
 VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
   return {.error_number = SetAccess(address, bytes, kWritable)};
+}
+
+// A kernel that has none refuses for good. So does one that has some where
+// memory is locked, as all of it is then.
+bool LinuxVirtualMemory::AddGuardRegion(Address address, std::size_t bytes) {
+  if (guard_regions_.load(std::memory_order_relaxed) == GuardRegions::kNone) {
+    return false;
+  }
+  const int error = Advise(address, bytes, kGuardInstall);
+  if (error == 0 || error == EINVAL) {
+    guard_regions_.store(error == 0 ? GuardRegions::kHas : GuardRegions::kNone,
+                         std::memory_order_relaxed);
+  }
+  return error == 0;
+}
+
+VmStatus LinuxVirtualMemory::MapClosed(Address address, std::size_t bytes) {
+  if (guard_regions_.load(std::memory_order_relaxed) == GuardRegions::kNone) {
+    closed_by_access_.store(true, std::memory_order_relaxed);
+    return Reserve(address, bytes);
+  }
+  VmStatus status = MapAt(address, bytes);
+  if (!status.ok()) return status;
+  status = Close(address, bytes);
+  if (!status.ok()) hakmem::Unmap(address, bytes);
+  return status;
+}
+
+VmStatus LinuxVirtualMemory::Close(Address address, std::size_t bytes) {
+  if (AddGuardRegion(address, bytes)) return {};
+  closed_by_access_.store(true, std::memory_order_relaxed);
+  return Protect(address, bytes);
+}
+
+VmStatus LinuxVirtualMemory::Open(Address address, std::size_t bytes) {
+  VmStatus status;
+  if (closed_by_access_.load(std::memory_order_relaxed)) {
+    status = Unprotect(address, bytes);
+  }
+  if (status.ok() && !ClosingSplits()) {
+    status.error_number = Advise(address, bytes, kGuardRemove);
+  }
+  return status;
 }
 
 // Under a filter of system calls `mincore` may end the process: it is none of

@@ -30,6 +30,12 @@ class LinuxVirtualMemory final : public VirtualMemory {
   VmStatus Reserve(Address address, std::size_t bytes) override;
   VmStatus Protect(Address address, std::size_t bytes) override;
   VmStatus Unprotect(Address address, std::size_t bytes) override;
+  VmStatus MapClosed(Address address, std::size_t bytes) override;
+  VmStatus Close(Address address, std::size_t bytes) override;
+  VmStatus Open(Address address, std::size_t bytes) override;
+  bool ClosingSplits() const override {
+    return guard_regions_.load(std::memory_order_relaxed) != GuardRegions::kHas;
+  }
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override;
   VmStatus FindTouched(Address address, std::size_t bytes,
@@ -50,6 +56,8 @@ class LinuxVirtualMemory final : public VirtualMemory {
 
  private:
   // What became of memory that was given back.
+  // Of the kernel: whether it can close pages without a mapping of their own.
+  enum class GuardRegions : std::uint8_t { kUnknown, kHas, kNone };
   enum class Taking : std::uint8_t { kUnknown, kPages, kNone };
 
   bool TakesPagesBack();
@@ -59,11 +67,17 @@ class LinuxVirtualMemory final : public VirtualMemory {
   VmStatus ReadPageMap(Address address, std::size_t bytes, std::uint64_t wanted,
                        unsigned char* has);
 
+  bool AddGuardRegion(Address address, std::size_t bytes);
+
   std::uint64_t fail_nth_ = 0;
   bool fail_from_then_on_ = false;
   // Found out by the first that gives memory back; written and read by all that
   // do.
   std::atomic<Taking> taking_{Taking::kUnknown};
+  // Found out by the first that closes memory; written and read by all that do.
+  std::atomic<GuardRegions> guard_regions_{GuardRegions::kUnknown};
+  // Something was closed by its mapping's access instead.
+  std::atomic<bool> closed_by_access_{false};
   // Whoever finds first that locked memory cannot be given back tells of it.
   std::atomic<bool> told_of_locked_{false};
   // Calls that asked for memory, while fail_nth_ is not 0: added to by every

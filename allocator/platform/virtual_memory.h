@@ -66,6 +66,17 @@ class VirtualMemory {
   // likewise.
   virtual VmStatus Unprotect(Address address, std::size_t bytes) = 0;
 
+  // Like MapAt, but closed: nothing can be read or written until Open.
+  virtual VmStatus MapClosed(Address address, std::size_t bytes) = 0;
+  // Closes part of a range that MapAt or MapClosed made, or fails, changing
+  // nothing. What it held may be lost.
+  virtual VmStatus Close(Address address, std::size_t bytes) = 0;
+  // Opens a range, whatever of it is closed, or fails likewise.
+  virtual VmStatus Open(Address address, std::size_t bytes) = 0;
+  // Whether closing splits mappings, as it does on kernels without guard
+  // regions (Linux before 6.13), or may: that is known after the first one.
+  virtual bool ClosingSplits() const = 0;
+
   // Which pages of a mapped range are in memory: resident[i] is 1 or 0 for
   // each. A page that is not may still have data in swap.
   virtual VmStatus FindResident(Address address, std::size_t bytes,

@@ -32,6 +32,11 @@ bool IsNearStackPointer(const CrashSite& site) {
   return site.address - (site.sp - kStackReach) < 2 * kStackReach;
 }
 
+// The kernel calls a guard region unmapped; hakmem's tables know better.
+bool IsClosed(const CrashSite& site, const AddressFacts& facts) {
+  return site.signal == SIGSEGV && facts.kind != AddressKind::kUnmapped;
+}
+
 // The first line, and what it speaks of.
 HAK_NOINLINE void AddAddress(const CrashSite& site, ReportText& text) {
   RawPrinter& out = text.Line();
@@ -49,7 +54,7 @@ HAK_NOINLINE void AddAddress(const CrashSite& site, ReportText& text) {
     out.Text(", but an offset from a null pointer");
   } else if (foreign && IsNearStackPointer(site)) {
     out.Text(", but next to the stack pointer: the stack may be used up");
-  } else if (!foreign && site.is_protected) {
+  } else if (!foreign && (site.is_protected || IsClosed(site, around.at))) {
     out.Text(", in a page that is protected");
   }
   text.AddLine();

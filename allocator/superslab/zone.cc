@@ -130,7 +130,7 @@ VmStatus Zone::GrowTables(VirtualMemory& memory, std::size_t frames) {
 VmStatus Zone::Map(VirtualMemory& memory, FrameIndex first, std::size_t bytes,
                    Access access) {
   const Address begin = FrameAddress(first);
-  return access == Access::kClosed ? memory.Reserve(begin, bytes)
+  return access == Access::kClosed ? memory.MapClosed(begin, bytes)
                                    : memory.MapAt(begin, bytes);
 }
 
