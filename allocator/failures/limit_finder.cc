@@ -349,13 +349,6 @@ void Search::Conclude(std::uint64_t needed_bytes, int error_number) {
   }
 }
 
-// The soft limit, by a call that libc makes at the start.
-std::uint64_t SoftLimit(int resource) {
-  rlimit64 limit = {};
-  const long got = SystemCall(SYS_prlimit64, 0, resource, 0, &limit);
-  return ErrorOf(got) == 0 ? limit.rlim_cur : kNoLimit;
-}
-
 std::uint64_t MemoryAndSwap() {
   struct sysinfo info = {};
   if (IsFiltered() || ErrorOf(SystemCall(SYS_sysinfo, &info)) != 0) {

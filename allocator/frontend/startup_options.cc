@@ -1,10 +1,15 @@
 #include "allocator/frontend/startup_options.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <string_view>
 #include <type_traits>
 
+#include "allocator/base/units.h"
 #include "allocator/failures/cgroup_limits.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
@@ -12,6 +17,7 @@
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/platform/mapping_probe.h"
 #include "allocator/platform/start_filter.h"
 #include "allocator/process/output_path.h"
 #include "allocator/process/process.h"
@@ -33,6 +39,15 @@ ParsedOptions& Parsed() {
   return *std::launder(reinterpret_cast<ParsedOptions*>(g_pages.bytes));
 }
 
+// The addresses of guarded blocks are reserved: a small part of a small limit.
+void FitGuards(Options& options) {
+  constexpr std::uint64_t kShare = 32;
+  constexpr std::uint64_t kSlotBytes = 68 * kKiB;
+  if (options.guard_sample == 0) return;
+  options.guard_slots =
+      std::min(options.guard_slots, SoftLimit(RLIMIT_AS) / kShare / kSlotBytes);
+}
+
 }  // namespace
 
 const HeapOptions& StartupOptions() {
@@ -52,6 +67,7 @@ const HeapOptions& StartupOptions() {
   parsed.values.kinds_asked_for =
       OriginOf(&Options::check_kinds, parsed) == OptionOrigin::kEnvironment;
   parsed.values.find_memory_limit = FindCgroupMemory;
+  FitGuards(parsed.values);
   if (parsed.values.show_config != 0) {
     PrintConfig(parsed, ProductVariant(), [](std::string_view lines) {
       WriteFd(StandardError(), lines);

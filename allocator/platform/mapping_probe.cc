@@ -1,6 +1,7 @@
 #include "allocator/platform/mapping_probe.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -35,6 +36,12 @@ bool AddressesUsedUp(std::size_t bytes) {
   if (const int error = ErrorOf(got); error != 0) return error == ENOMEM;
   SystemCall(SYS_munmap, got, bytes);
   return false;
+}
+
+std::uint64_t SoftLimit(int resource) {
+  rlimit64 limit = {.rlim_cur = RLIM64_INFINITY, .rlim_max = 0};
+  SystemCall(SYS_prlimit64, 0, resource, 0, &limit);
+  return limit.rlim_cur;
 }
 
 }  // namespace hakmem

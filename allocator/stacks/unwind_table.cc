@@ -8,7 +8,9 @@ namespace hakmem {
 namespace {
 
 constexpr unsigned kMaxInstructions = 4096;
-constexpr unsigned kMaxRemembered = 4;
+// Compilers remember one state at a time. All are on the stack of a program's
+// malloc.
+constexpr unsigned kMaxRemembered = 2;
 constexpr std::size_t kSmallestPageBytes = 4096;
 
 // Encodings of pointers, the only ones that compilers and linkers write.
@@ -217,7 +219,10 @@ class RuleMachine {
     if (number < kUnwindRegisters) rules_.registers[number] = rule;
   }
   void SetOffset(std::uint64_t number, std::int64_t offset) {
-    Set(number, {RegisterRule::Kind::kAtOffset, offset});
+    const auto near = static_cast<std::int32_t>(offset);
+    Set(number, near == offset
+                    ? RegisterRule{RegisterRule::Kind::kAtOffset, near}
+                    : RegisterRule{RegisterRule::Kind::kUnknown});
   }
   void Restore(std::uint64_t number) {
     if (number < kUnwindRegisters) Set(number, initial_.registers[number]);

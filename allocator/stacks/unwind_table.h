@@ -26,7 +26,7 @@ struct RegisterRule {
     kUnknown,   // told by an expression, which is not evaluated
   };
   Kind kind = Kind::kSame;
-  std::int64_t offset = 0;
+  std::int32_t offset = 0;  // a farther one is unknown
 };
 
 struct FrameRules {

@@ -43,8 +43,8 @@ compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
     *-hardened.so) most=(480 467) ;;
-    *-debug.so) most=(488 476) ;;
-    *-tracing.so) most=(400 423) ;;
+    *-debug.so) most=(490 476) ;;
+    *-tracing.so) most=(402 423) ;;
     *) most=(374 405) ;;
   esac
   stripped=$(mktemp)

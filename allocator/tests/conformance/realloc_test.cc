@@ -1,10 +1,18 @@
 // realloc and reallocarray: contents, null, zero, failure.
 
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <malloc.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -142,6 +150,68 @@ TEST(Realloc, ReallocarrayOverflowLeavesTheBlock) {
   EXPECT_EQ(errno, ENOMEM);
   EXPECT_TRUE(BlockHolds(block, 500, 8));
   free(block);
+}
+
+constexpr std::size_t kPageBytes = 4096;
+
+// Pages that are not there yet, and that a userfaultfd supplies.
+class SuppliedPages {
+ public:
+  bool Start() {
+    fd_ = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
+    uffdio_api api = {.api = UFFD_API, .features = 0, .ioctls = 0};
+    if (fd_ < 0 || ioctl(fd_, UFFDIO_API, &api) != 0) return false;
+    std::thread([fd = fd_] { Supply(fd); }).detach();
+    return true;
+  }
+  bool Register(char* begin, std::size_t bytes) const {
+    uffdio_register range = {};
+    range.range = {reinterpret_cast<std::uintptr_t>(begin), bytes};
+    range.mode = UFFDIO_REGISTER_MODE_MISSING;
+    return madvise(begin, bytes, MADV_DONTNEED) == 0 &&
+           ioctl(fd_, UFFDIO_REGISTER, &range) == 0;
+  }
+
+ private:
+  static void Supply(int fd) {
+    static std::vector<char> page(kPageBytes, 'x');
+    uffd_msg message;
+    while (read(fd, &message, sizeof(message)) == sizeof(message)) {
+      uffdio_copy copy = {};
+      copy.dst = message.arg.pagefault.address & ~(kPageBytes - 1);
+      copy.src = reinterpret_cast<std::uintptr_t>(page.data());
+      copy.len = kPageBytes;
+      ioctl(fd, UFFDIO_COPY, &copy);
+    }
+  }
+
+  int fd_ = -1;
+};
+
+// In a child, as the thread that supplies never ends.
+TEST(Realloc, KeepsWhatAUserfaultfdSupplies) {
+  if (sysconf(_SC_PAGESIZE) != static_cast<long>(kPageBytes))
+    GTEST_SKIP() << "other pages";
+  const auto work = [] {
+    SuppliedPages supplied;
+    if (!supplied.Start()) _exit(0);
+    for (const std::size_t bytes : {300'000UL, 3'000'000UL, 30'000'000UL}) {
+      char* const block = static_cast<char*>(malloc(bytes));
+      memset(block, 0, bytes);
+      const auto at = reinterpret_cast<std::uintptr_t>(block);
+      const std::size_t first = kPageBytes - at % kPageBytes;
+      if (!supplied.Register(block + first,
+                             bytes / 8 * 7 / kPageBytes * kPageBytes))
+        _exit(0);
+      void* const neighbour = malloc(bytes);
+      char* const moved = static_cast<char*>(realloc(block, 3 * bytes));
+      if (moved[first + bytes / 2] != 'x') _exit(1);
+      free(moved);
+      free(neighbour);
+    }
+    _exit(0);
+  };
+  EXPECT_TRUE(ExitedWithZero(RunInFork(work)));
 }
 
 }  // namespace
