@@ -50,6 +50,8 @@ constexpr std::uint64_t kUsualMaxMappings = 65'530;
 constexpr std::size_t kPageEntries = 128;
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
+// Of a guard region, which looks swapped.
+constexpr std::uint64_t kGuardRegion = std::uint64_t{1} << 58;
 
 // `how`: MAP_NORESERVE unless the kernel shall refuse what memory could never
 // hold.
@@ -244,7 +246,8 @@ VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
       status.error_number = EIO;
     }
     for (std::size_t i = 0; i < count && status.ok(); ++i) {
-      has[done + i] = (entries[i] & wanted) != 0 ? 1 : 0;
+      const bool guard = (entries[i] & kGuardRegion) != 0;
+      has[done + i] = !guard && (entries[i] & wanted) != 0 ? 1 : 0;
     }
     done += count;
   }

@@ -34,7 +34,8 @@ bool IsNearStackPointer(const CrashSite& site) {
 
 // The kernel calls a guard region unmapped; hakmem's tables know better.
 bool IsClosed(const CrashSite& site, const AddressFacts& facts) {
-  return site.signal == SIGSEGV && facts.kind != AddressKind::kUnmapped;
+  return site.signal == SIGSEGV && (facts.kind == AddressKind::kGuard ||
+                                    facts.kind == AddressKind::kFreeMemory);
 }
 
 // The first line, and what it speaks of.
