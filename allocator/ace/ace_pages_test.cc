@@ -252,7 +252,13 @@ TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
 
 // Slabs of 64-byte blocks, of whose first `blocks` there are headers: of many
 // threads that have few, and of one that has many. The former come later.
-TEST_F(AcePagesTest, AutoLeavesSlabsAloneOfWhichLittleIsUsed) {
+class AcePagesOfSlabsTest : public AcePagesTest,
+                            public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Hidden, AcePagesOfSlabsTest, testing::Bool());
+
+// Also where nobody tells which pages are in memory.
+TEST_P(AcePagesOfSlabsTest, AutoLeavesThoseAloneOfWhichLittleIsUsed) {
+  if (GetParam()) memory_.HideResident();
   Start(HugePages::kAuto);
   const Zone& fine = ace_->region().fine();
   constexpr SizeClass kClass = TinyClassOf(64);

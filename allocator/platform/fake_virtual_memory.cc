@@ -117,6 +117,7 @@ VmStatus FakeVirtualMemory::FindResident(Address address, std::size_t bytes,
   // What a move has lost is inside what is mapped, and refused by the kernel.
   HAK_CHECK(lost_ != 0 || mapped_.ContainsAll(address, address + bytes));
   ++resident_looks_;
+  if (hides_resident_) return {.error_number = ENOSYS};
   return linux_.FindResident(address, bytes, resident);
 }
 

@@ -86,6 +86,8 @@ class FakeVirtualMemory final : public VirtualMemory {
   void LimitMappings(std::size_t mappings);
   // As Linux from 6.13 on: what is closed takes no mapping.
   void UseGuardRegions() { has_guard_regions_ = true; }
+  // As under a filter of system calls: nobody tells what is in memory.
+  void HideResident() { hides_resident_ = true; }
   // Called, without any lock of this object, before each call that takes the
   // kernel time by its length: Unmap, Purge, Move. Before other threads call.
   using Watcher = std::function<void(VmCall, Address, std::size_t bytes)>;
@@ -161,6 +163,7 @@ class FakeVirtualMemory final : public VirtualMemory {
   FakeRangeSet protected_;
   FakeRangeSet guarded_;  // closed by guard regions
   bool has_guard_regions_ = false;
+  bool hides_resident_ = false;
   FakeRangeSet populated_;
   std::uint64_t calls_[kVmCalls] = {};
   std::uint64_t populates_ = 0;
