@@ -116,19 +116,14 @@ void Hardening<kConfig>::SetKind(void* block, BlockKind kind) {
     return;
   }
   if (!FindLiveBlock(ace_, block, live) || live.empty) return;
-  switch (live.route) {
-    case Route::kTiny:
-      BoundsEntry<true>::Store(fine(), block,
-                               BoundsEntry<true>::Make(live.size_bytes, kind));
-      return;
-    case Route::kPool:
-      BoundsEntry<false>::Store(
-          coarse(), block, BoundsEntry<false>::Make(live.size_bytes, kind));
-      return;
-    case Route::kSpan:
-    case Route::kHuge:
-      UseOfLarge(ace_, block).kind = static_cast<std::uint8_t>(kind);
-      return;
+  if (live.route >= Route::kSpan) {
+    UseOfLarge(ace_, block).kind = static_cast<std::uint8_t>(kind);
+  } else if (live.route == Route::kTiny) {
+    using Entry = BoundsEntry<true>;
+    Entry::Store(fine(), block, Entry::Make(live.size_bytes, kind));
+  } else {
+    using Entry = BoundsEntry<false>;
+    Entry::Store(coarse(), block, Entry::Make(live.size_bytes, kind));
   }
 }
 

@@ -150,9 +150,6 @@ class LargeBlocks {
                                   std::size_t alignment_bytes);
   Large TryHuge(Heap* self, std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
-  HAK_COLD CallResult HugeInstead(std::size_t size_bytes,
-                                  std::size_t alignment_bytes,
-                                  const Refusal& refusal);
   // Whether a block of so many bytes, which the heap's thread has got, or
   // resized, is to be sampled.
   static HAK_ALWAYS_INLINE bool IsSample(Heap* self, std::uint64_t bytes) {
@@ -436,36 +433,24 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
       std::max<std::size_t>(size_bytes + kSlackBytes, 1);
   const bool span =
       least_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes;
-  const Large large =
-      span ? TrySpan(self, least_bytes, alignment_bytes, refusal)
-           : TryHuge(self, least_bytes, alignment_bytes, refusal);
+  Large large = span ? TrySpan(self, least_bytes, alignment_bytes, refusal)
+                     : TryHuge(self, least_bytes, alignment_bytes, refusal);
   if (large.block == nullptr) [[unlikely]] {
-    return span ? HugeInstead(size_bytes, alignment_bytes, refusal)
-                : Refused(refusal);
+    // Huge blocks have addresses of their own.
+    if (!span || !ace_.AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
+      return Refused(refusal);
+    }
+    // What is served in another place is not sampled.
+    Refusal huge_refusal;
+    large = TryHuge(HeapOfThread<kConfig>::None(), least_bytes, alignment_bytes,
+                    huge_refusal);
+    if (large.block == nullptr) return Refused(refusal);
   }
   if (zeroed && !large.known_zero) Zero(large.block, size_bytes);
   hardening_.StartBounds(large.block, size_bytes);
   if (large.sampled && refusal.reason == FailureReason::kNone) [[unlikely]]
     return Sampled(large.block);
   return ServedOrDetoured<kConfig>(large.block, refusal);
-}
-
-// For a span that was refused: Huge blocks have addresses of their own.
-template <const Config& kConfig>
-CallResult LargeBlocks<kConfig>::HugeInstead(std::size_t size_bytes,
-                                             std::size_t alignment_bytes,
-                                             const Refusal& refusal) {
-  if (!ace_.AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
-    return Refused(refusal);
-  }
-  Refusal huge_refusal;
-  // What is served in another place is not sampled.
-  const Large huge = TryHuge(HeapOfThread<kConfig>::None(),
-                             std::max<std::size_t>(size_bytes + kSlackBytes, 1),
-                             alignment_bytes, huge_refusal);
-  if (huge.block == nullptr) return Refused(refusal);
-  hardening_.StartBounds(huge.block, size_bytes);
-  return ServedOrDetoured<kConfig>(huge.block, refusal);
 }
 
 template <const Config& kConfig>
