@@ -131,7 +131,7 @@ void AceRun::TakeHuge(const Record& record) {
   const Ace::HugeGrant granted = ace_.GrantHuge(bytes, alignment);
   if (granted.address == 0) return CheckRefusal(granted.refusal);
   HAK_CHECK_EQ(granted.address % alignment, 0U);
-  HAK_CHECK_EQ(ace_.HugeBytes(granted.address), bytes);
+  HAK_CHECK_EQ(ace_.huge().BytesOf(granted.address), bytes);
   Add(granted.address,
       {Kind::kHuge, kNoUnit, 0, bytes, 8 * kPageBytes, ++next_seed_},
       /*known_zero=*/true);
@@ -151,9 +151,9 @@ void AceRun::Release(Grants::iterator at) {
       ace_.ReleaseSpan(grant.first, grant.units);
       break;
     case Kind::kHuge:
-      HAK_CHECK(ace_.ReleaseHuge(address));
-      HAK_CHECK(!ace_.ReleaseHuge(address));
-      HAK_CHECK_EQ(ace_.HugeBytes(address), 0U);
+      HAK_CHECK(ReleaseLive(ace_, address));
+      HAK_CHECK(!ReleaseLive(ace_, address));
+      HAK_CHECK_EQ(ace_.huge().BytesOf(address), 0U);
       break;
   }
 }

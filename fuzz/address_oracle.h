@@ -76,7 +76,6 @@ class AddressOracle {
     }
   }
   void CheckFacts(const AddressFacts& facts, Address address) const {
-    HAK_CHECK(facts.kind != AddressKind::kNotKnown);
     if (facts.kind == AddressKind::kBlock) {
       HAK_CHECK_LT(address - facts.block.start, Reach(facts.block));
       if (facts.block.live) CheckLive(facts.block);

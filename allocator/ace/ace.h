@@ -147,35 +147,19 @@ class Ace {
   };
   using HugeGrant = BlockGrant;
   HugeGrant GrantHuge(std::size_t bytes, std::size_t alignment_bytes);
-  // Frees the block if it is live; false: it is not. Its first `lost_bytes` are
-  // not mapped.
-  bool ReleaseHuge(Address address, std::size_t lost_bytes = 0);
-  // A live block is the caller's to resize or free, and nobody else's; returns
-  // its length in bytes. 0: it was not live.
-  std::size_t ClaimHuge(Address address);
-  void UnclaimHuge(Address address);  // it is live again
-  void ReleaseClaimedHuge(Address address);
-  // The length of a claimed block; needs no lock.
-  std::size_t ClaimedHugeBytes(Address address) const
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return huge_.BlockBytes(address);
-  }
+  // Frees a block that is nobody else's: claimed, or not handed out. Its first
+  // `lost_bytes` are not mapped.
+  void ReleaseHuge(Address address, std::size_t lost_bytes = 0);
   // Whether a Huge block that gets as short as a span may stay: there are not
   // many, as each takes a mapping.
   bool MayStayHuge();
   // Changes the length of a claimed block, maybe its place, or leaves it.
   HugeGrant ResizeHuge(Address address, std::size_t bytes);
-  std::size_t HugeBytes(Address address);  // 0: no live block starts there
-  BlockUse& HugeUse(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return huge_.UseOf(address);
-  }
-  // Both by a block's owner, without the lock; 0: no live one holds `address`.
-  Address OwnHugeAround(Address address) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return huge_.Contains(address) ? huge_.OwnBlockAround(address) : 0;
-  }
+  Address NextHuge(Address address);  // the next live block; 0: none is
+  // For look-ups, which need no lock.
+  const HugePool& huge() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return huge_; }
   // While `look` runs, nothing is granted, released or moved; what is not dirty
-  // may be purged or unmapped. It calls nothing of ACE but HugeBytesHeld and
-  // HugeUse.
+  // may be purged or unmapped. It calls nothing of ACE but huge().
   template <typename Look>
   void HoldStill(const Look& look) {
     const FutexLockHolder hold(lock_);
@@ -184,32 +168,6 @@ class Ace {
     }
     look();
   }
-  std::size_t HugeBytesHeld(Address address) const
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return huge_.IsLive(address) ? huge_.BlockBytes(address) : 0;
-  }
-  enum class HugePlace : std::uint8_t {
-    kOutside,
-    kFreed,
-    kInside,
-    kNone,
-    kNotKnown  // TryFindHuge alone: another thread has the tables
-  };
-  Address NextHuge(Address address);  // the next live block; 0: none is
-  // The place of `address` in the huge zone. kInside, kFreed: in a block that
-  // is live, or was freed. kNone: the block is the live one before `address`,
-  // if there is one.
-  struct HugeFacts {
-    HugePlace place = HugePlace::kOutside;
-    Address start = 0;
-    std::size_t bytes = 0;
-    bool live = false;
-  };
-  HugeFacts FindHuge(Address address) {
-    const FutexLockHolder hold(lock_);
-    return FindHugeLocked(address);
-  }
-  HugeFacts TryFindHuge(Address address);  // without waiting for a lock
 
   // A block of size 0; alignments are EmptyPool's.
   BlockGrant GrantEmpty(std::size_t alignment_bytes);
@@ -296,6 +254,8 @@ class Ace {
   // In the child: whoever held the lock, or had let go of it, is gone.
   void ResetLockAfterFork();
 
+  // A hint for tests.
+  bool IsLockHeld() const { return lock_.IsHeld(); }
   void CheckInvariants();
 
  private:
@@ -331,8 +291,6 @@ class Ace {
                      FrameIndex frames = 1) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   EmptyPlace FindEmptySlow(Address address);
-  HugeFacts FindHugeLocked(Address address) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void StartGuards(std::size_t mappings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CountSlab(const Grant& grant, std::uint64_t map_calls)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
@@ -62,7 +63,7 @@ TEST_F(AceHeapLimitTest, StopsAtTheHeapLimit) {
   const Address fits = ace_->GrantHuge(1 * kMiB, kSuperSlabBytes).address;
   EXPECT_NE(fits, 0U);
   EXPECT_EQ(Span(16), kNoUnit);
-  EXPECT_TRUE(ace_->ReleaseHuge(fits));
+  EXPECT_TRUE(ReleaseLive(*ace_, fits));
   EXPECT_EQ(memory_.refused(), 0U);
   EXPECT_EQ(Span(16), spans.back());
 }
@@ -88,7 +89,7 @@ TEST_F(AceHeapLimitTest, FreeFramesAreGivenUpForTheOtherZones) {
     ASSERT_NE(huge, 0U);
     EXPECT_EQ(HeldBytes(), 8 * kMiB);
     EXPECT_EQ(Span(1), kNoUnit);
-    EXPECT_TRUE(ace_->ReleaseHuge(huge));
+    EXPECT_TRUE(ReleaseLive(*ace_, huge));
     ace_->CheckInvariants();
   }
 }

@@ -39,77 +39,33 @@ bool Ace::MayStayHuge() {
   return huge_.block_count() <= max_staying_huge_;
 }
 
-bool Ace::ReleaseHuge(Address address, std::size_t lost_bytes) {
+void Ace::ReleaseHuge(Address address, std::size_t lost_bytes) {
   const FutexLockHolder hold(lock_);
-  if (!huge_.IsLive(address)) return false;
   SubtractMapped(huge_.Release(memory_, address, lost_bytes));
-  return true;
-}
-
-std::size_t Ace::ClaimHuge(Address address) {
-  const FutexLockHolder hold(lock_);
-  if (!huge_.IsLive(address)) return 0;
-  huge_.Claim(address);
-  return huge_.BlockBytes(address);
-}
-
-void Ace::UnclaimHuge(Address address) {
-  const FutexLockHolder hold(lock_);
-  huge_.Unclaim(address);
-}
-
-void Ace::ReleaseClaimedHuge(Address address) {
-  const FutexLockHolder hold(lock_);
-  huge_.Unclaim(address);
-  SubtractMapped(huge_.Release(memory_, address));
 }
 
 Ace::HugeGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   const FutexLockHolder hold(lock_);
-  const std::size_t old_bytes = huge_.BlockBytes(address);
+  const std::size_t old_bytes = huge_.BytesOf(address);
   const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
   if (!HasRoomFor(more_bytes)) return {0, OverHeapLimit(more_bytes)};
   // The pool counts it before it lets go of the lock, too.
   mapped_bytes_.store(mapped_bytes() + more_bytes, std::memory_order_relaxed);
-  huge_.Unclaim(address);
   const HugePool::Result result = huge_.Resize(memory_, address, bytes);
-  huge_.Claim(result.address != 0 ? result.address : address);
   if (result.address == 0) {
     SubtractMapped(more_bytes);
     return {0, HugeRefusal(result, bytes)};
   }
   if (more_bytes != 0) AskForHugePagesOf(result.address);
-  SubtractMapped(old_bytes + more_bytes - huge_.BlockBytes(result.address));
+  SubtractMapped(old_bytes + more_bytes - huge_.BytesOf(result.address));
   AddMapped(0);
   if (retention_.HasLimit()) KeepToLimit();
   return {result.address, {}};
 }
 
-std::size_t Ace::HugeBytes(Address address) {
-  const FutexLockHolder hold(lock_);
-  return huge_.IsLive(address) ? huge_.BlockBytes(address) : 0;
-}
-
 Address Ace::NextHuge(Address address) {
   const FutexLockHolder hold(lock_);
   return huge_.NextBlock(address);
-}
-
-Ace::HugeFacts Ace::FindHugeLocked(Address address) const {
-  if (!region_.placed() || !huge_.Contains(address)) return {};
-  const Address start = huge_.BlockBefore(address);
-  const std::size_t bytes = start == 0 ? 0 : huge_.BlockBytes(start);
-  if (address - start < bytes) return {HugePlace::kInside, start, bytes, true};
-  const Address freed = huge_.FreedAround(address);
-  if (freed == 0) return {HugePlace::kNone, start, bytes, start != 0};
-  return {HugePlace::kFreed, freed, huge_.BlockBytes(freed), false};
-}
-
-Ace::HugeFacts Ace::TryFindHuge(Address address) {
-  if (!lock_.TryLock()) return {.place = HugePlace::kNotKnown};
-  const HugeFacts facts = FindHugeLocked(address);
-  lock_.Unlock();
-  return facts;
 }
 
 }  // namespace hakmem

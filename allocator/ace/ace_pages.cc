@@ -151,7 +151,7 @@ bool Ace::WouldSplit(const Zone& zone, FrameIndex frame) {
 // The Huge block at `address` has an addition that is not asked for yet.
 void Ace::AskForHugePagesOf(Address address) {
   if (huge_pages_ != HugePages::kOn) return;
-  memory_.AskForHugePages(address, huge_.BlockBytes(address));
+  memory_.AskForHugePages(address, huge_.BytesOf(address));
 }
 
 // Prefaults memory that has no pages yet. A slab is at most half a SuperSlab.

@@ -275,7 +275,7 @@ TEST_F(AceTest, SaysWhichMemoryTheKernelRefused) {
                 FailureReason::kMapFail, FailureDetail::kUnknown, ENOMEM);
   ExpectRefusal(ResizeLive(*ace_, huge, 2 * kMiB).refusal,
                 FailureReason::kMapFail, FailureDetail::kUnknown, ENOMEM);
-  EXPECT_EQ(ace_->HugeBytes(huge), kMiB);
+  EXPECT_EQ(ace_->huge().BytesOf(huge), kMiB);
   ace_->CheckInvariants();
 }
 
@@ -404,7 +404,7 @@ TEST_F(AceTest, UnmapsItsCachesToMakeRoom) {
   EXPECT_GT(memory_.calls(VmCall::kUnmap), 0U);
   EXPECT_EQ(Snapshot().unmap_calls, memory_.calls(VmCall::kUnmap));
   ace_->CheckInvariants();
-  EXPECT_TRUE(ace_->ReleaseHuge(huge));
+  EXPECT_TRUE(ReleaseLive(*ace_, huge));
   for (int i = 0; i < 3; ++i) EXPECT_NE(Span(32), kNoUnit);
   EXPECT_EQ(ace_->GrantSpan(32, kUnitBytes).refusal.reason,
             FailureReason::kMapFail);
@@ -420,25 +420,25 @@ TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
   EXPECT_EQ(block % (64 * kMiB), 0U);
   FillContent(block, 3 * kMiB, 5);
   for (const Address at : {block, block + 3 * kMiB - 1}) {
-    const Ace::HugeFacts facts = ace_->FindHuge(at);
-    EXPECT_EQ(facts.place, Ace::HugePlace::kInside);
-    EXPECT_EQ(facts.start, block);
-    EXPECT_EQ(facts.bytes, 3 * kMiB);
+    const HugePool::Found found = ace_->huge().Find(at);
+    EXPECT_TRUE(found.inside && found.live);
+    EXPECT_EQ(found.start, block);
+    EXPECT_EQ(found.bytes, 3 * kMiB);
   }
-  EXPECT_EQ(ace_->FindHuge(block + 3 * kMiB).place, Ace::HugePlace::kNone);
-  EXPECT_EQ(ace_->FindHuge(1).place, Ace::HugePlace::kOutside);
+  EXPECT_FALSE(ace_->huge().Find(block + 3 * kMiB).inside);
+  EXPECT_EQ(ace_->huge().Find(block + 3 * kMiB).start, block);
   const Address moved = ResizeLive(*ace_, block, 300 * kMiB).address;
   ASSERT_NE(moved, 0U);
   EXPECT_PRED3(HasContent, moved, 3 * kMiB, 5);
-  EXPECT_EQ(ace_->HugeBytes(moved), 300 * kMiB);
+  EXPECT_EQ(ace_->huge().BytesOf(moved), 300 * kMiB);
   EXPECT_EQ(Snapshot().mapped_bytes, 300 * kMiB);
   EXPECT_EQ(ResizeLive(*ace_, moved, kMiB).address, moved);
   EXPECT_EQ(Snapshot().mapped_bytes, kMiB);
   EXPECT_EQ(Snapshot().granted_bytes, kMiB);
-  EXPECT_TRUE(ace_->ReleaseHuge(moved));
-  EXPECT_FALSE(ace_->ReleaseHuge(moved));
-  EXPECT_EQ(ace_->HugeBytes(moved), 0U);
-  EXPECT_EQ(ace_->FindHuge(moved).place, Ace::HugePlace::kFreed);
+  EXPECT_TRUE(ReleaseLive(*ace_, moved));
+  EXPECT_FALSE(ReleaseLive(*ace_, moved));
+  EXPECT_EQ(ace_->huge().BytesOf(moved), 0U);
+  EXPECT_FALSE(ace_->huge().Find(moved).live);
   EXPECT_EQ(Snapshot().mapped_bytes, 0U);
   EXPECT_EQ(Snapshot().peak_mapped_bytes, 300 * kMiB);
 }

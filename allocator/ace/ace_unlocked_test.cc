@@ -47,10 +47,6 @@ class AceUnlockedTest : public testing::Test {
     options.heap_limit_bytes = heap_limit_bytes;
     ace_->Start(options, config);
   }
-  bool IsLockFree() {
-    return ace_->TryFindHuge(ace_->region().huge().begin).place !=
-           Ace::HugePlace::kNotKnown;
-  }
   // From now on, the lock must be free in calls longer than a SuperSlab; then
   // `meanwhile` runs.
   template <typename Meanwhile>
@@ -59,7 +55,7 @@ class AceUnlockedTest : public testing::Test {
         [this, meanwhile](VmCall, Address address, std::size_t bytes) {
           if (bytes <= kSuperSlabBytes) return;
           ++long_calls_;
-          ASSERT_TRUE(IsLockFree());
+          ASSERT_FALSE(ace_->IsLockHeld());
           meanwhile(address, bytes);
         });
   }
@@ -116,16 +112,16 @@ TEST_F(AceUnlockedTest, AHugeBlockIsUnmapped) {
   Watch([&](Address address, std::size_t bytes) {
     // It is freed for everybody, and its place is nobody else's yet.
     EXPECT_TRUE(Overlap(address, bytes, block, kHugeBytes));
-    EXPECT_FALSE(ace_->ReleaseHuge(block));
-    EXPECT_EQ(ace_->HugeBytes(block), 0U);
+    EXPECT_FALSE(ReleaseLive(*ace_, block));
+    EXPECT_EQ(ace_->huge().BytesOf(block), 0U);
     EXPECT_NE(ace_->NextHuge(block - 1), block);
-    EXPECT_FALSE(ace_->FindHuge(block + 1).live);
+    EXPECT_FALSE(ace_->huge().Find(block + 1).live);
     const Address other = ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address;
     ASSERT_NE(other, 0U);
     EXPECT_FALSE(Overlap(block, kHugeBytes, other, kHugeBytes));
     ace_->CheckInvariants();
   });
-  EXPECT_TRUE(ace_->ReleaseHuge(block));
+  EXPECT_TRUE(ReleaseLive(*ace_, block));
   EXPECT_EQ(long_calls_, kHugeCalls);
   EXPECT_EQ(ace_->mapped_bytes(), kHugeCalls * kHugeBytes);
 }
@@ -137,7 +133,7 @@ TEST_F(AceUnlockedTest, AHugeBlockIsResized) {
   FillContent(block, 8 * kContentStrideBytes, 7);
   Address resized = block;
   Watch([&](Address, std::size_t) {
-    EXPECT_FALSE(ace_->ReleaseHuge(resized));
+    EXPECT_FALSE(ReleaseLive(*ace_, resized));
     EXPECT_NE(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, 0U);
     ace_->CheckInvariants();
   });
@@ -148,7 +144,7 @@ TEST_F(AceUnlockedTest, AHugeBlockIsResized) {
   EXPECT_PRED3(HasContent, moved, 8 * kContentStrideBytes, 7);
   EXPECT_EQ(ResizeLive(*ace_, moved, kHugeBytes).address, moved);
   EXPECT_EQ(long_calls_, 1 + kHugeCalls);
-  EXPECT_EQ(ace_->HugeBytes(moved), kHugeBytes);
+  EXPECT_EQ(ace_->huge().BytesOf(moved), kHugeBytes);
   EXPECT_EQ(ace_->mapped_bytes(), (3 + kHugeCalls) * kHugeBytes);
 }
 
@@ -422,7 +418,7 @@ TEST_F(AceUnlockedTest, AForkEndsTheReleasesOfHugeBlocks) {
         EXPECT_EQ(ace_->mapped_bytes(), kHugeBytes);
         ace_->CheckInvariants();
         EXPECT_EQ(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, block);
-        EXPECT_TRUE(ace_->ReleaseHuge(next));
+        EXPECT_TRUE(ReleaseLive(*ace_, next));
         _exit(HasFailure() ? 1 : 0);
       }
       int status = 0;
@@ -430,7 +426,7 @@ TEST_F(AceUnlockedTest, AForkEndsTheReleasesOfHugeBlocks) {
       EXPECT_EQ(status, 0);
     }).join();
   });
-  EXPECT_TRUE(ace_->ReleaseHuge(block));
+  EXPECT_TRUE(ReleaseLive(*ace_, block));
   EXPECT_NE(long_calls_, 0);
   EXPECT_EQ(ace_->mapped_bytes(), kHugeBytes);
 }
@@ -446,7 +442,7 @@ TEST_F(AceUnlockedTest, AForkLeavesItsOwnThreadsReleaseAlone) {
     EXPECT_TRUE(memory_.IsMapped(block, kUnitBytes));
     EXPECT_NE(ace_->GrantHuge(kHugeBytes, kSuperSlabBytes).address, block);
   });
-  EXPECT_TRUE(ace_->ReleaseHuge(block));
+  EXPECT_TRUE(ReleaseLive(*ace_, block));
   memory_.WatchLongCalls(nullptr);
   ace_->CheckInvariants();
   EXPECT_EQ(ace_->mapped_bytes(), kHugeBytes);

@@ -21,9 +21,6 @@ constexpr int kMaxTries = 64;
 constexpr unsigned kMaxDoublings = 24;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
-constexpr HeaderByte kLiveHuge = MakeHeader(BlockState::kLive, kHugeCode);
-constexpr HeaderByte kFreeHuge = MakeHeader(BlockState::kFree, kHugeCode);
-
 // To pages that are zero and have no memory yet; those of zeros get none.
 void CopyToFresh(Address from, Address to, std::size_t bytes) {
   const char* const source = reinterpret_cast<const char*>(from);
@@ -52,17 +49,15 @@ void HugePool::Place(const Region& region, std::size_t page_bytes) {
 }
 
 HugePool::Frame HugePool::EndOf(Frame frame) const {
-  return frame +
-         static_cast<Frame>(
-             DivideRoundUp(records_[frame].bytes, kSuperSlabBytes)) +
-         1;
+  const std::size_t bytes = records_[frame].bytes;
+  return frame + static_cast<Frame>(DivideRoundUp(bytes, kSuperSlabBytes)) + 1;
 }
 
-std::atomic<std::uint8_t>* HugePool::HeaderOf(Address address) const {
+std::atomic<HeaderByte>* HugePool::HeaderOf(Address address) const {
   if (!Contains(address) || !IsAligned<Address>(address, kSuperSlabBytes)) {
     return nullptr;
   }
-  std::atomic<std::uint8_t>* header = headers_ + FrameOf(address);
+  std::atomic<HeaderByte>* header = headers_ + FrameOf(address);
   return header_table_.Contains(reinterpret_cast<Address>(header)) ? header
                                                                    : nullptr;
 }
@@ -70,69 +65,43 @@ std::atomic<std::uint8_t>* HugePool::HeaderOf(Address address) const {
 bool HugePool::IsLive(Address address) const {
   const auto* header = HeaderOf(address);
   return header != nullptr &&
-         header->load(std::memory_order_relaxed) == kLiveHuge;
+         HeaderState(header->load(std::memory_order_relaxed)) ==
+             BlockState::kLive;
 }
 
-bool HugePool::WasFreed(Address address) const {
+std::size_t HugePool::BytesOf(Address address) const {
   const auto* header = HeaderOf(address);
-  return header != nullptr &&
-         header->load(std::memory_order_relaxed) == kFreeHuge;
+  return header == nullptr ||
+                 HeaderState(header->load(std::memory_order_relaxed)) ==
+                     BlockState::kFree
+             ? 0
+             : std::size_t{records_[FrameOf(address)].bytes};
 }
 
-std::size_t HugePool::BlockBytes(Address address) const {
-  return records_[FrameOf(address)].bytes;
-}
-
-Address HugePool::BlockAround(Address address) const {
-  const Frame frame = LastFrom(FrameOf(address));
-  if (frame == kNone || !IsLive(AddressOf(frame)) ||
-      address - AddressOf(frame) >= records_[frame].bytes) {
-    return 0;
-  }
-  return AddressOf(frame);
-}
-
-// By the headers: the list may be changing. Frames that are not a block's first
-// may bear the header of a block that was freed. The address may be in memory
-// that somebody else has mapped far behind all blocks.
-Address HugePool::OwnBlockAround(Address address) const {
+// Frames that are not a block's first may bear the header of a block that was
+// freed. The address may be in memory that somebody else has mapped far behind
+// all blocks.
+HugePool::Found HugePool::Find(Address address) const {
   const std::size_t known_frames =
       header_table_.mapped_bytes() < kHugeHeaderColourBytes
           ? 0
           : header_table_.mapped_bytes() - kHugeHeaderColourBytes;
-  const Frame last = FrameOf(address);
-  const std::size_t first = last - std::min<Frame>(last, longest_frames_);
-  std::size_t end = std::min(std::size_t{last} + 1, known_frames);
-  for (; end > first; --end) {
-    const auto frame =
-        static_cast<Frame>(SkipZerosBack(headers_, end - 1, first));
-    end = std::size_t{frame} + 1;
-    if (headers_[frame].load(std::memory_order_relaxed) != kLiveHuge) continue;
-    const Address start = AddressOf(frame);
-    return address - start < BlockBytes(start) ? start : 0;
+  const std::size_t last = FrameOf(address);
+  const std::size_t first =
+      last - std::min<std::size_t>(last, longest_frames_ + 1);
+  Found freed;
+  for (std::size_t end = std::min(last + 1, known_frames); end > first;) {
+    end = SkipZerosBack(headers_, end - 1, first);
+    const Address start = AddressOf(static_cast<Frame>(end));
+    if (headers_[end].load(std::memory_order_relaxed) == kNoBlock) break;
+    const std::size_t bytes = records_[end].bytes;
+    const Found found = {start, bytes, IsLive(start), address - start < bytes};
+    if (found.live) {
+      return found.inside || freed.start == 0 ? found : freed;
+    }
+    if (found.inside && freed.start == 0) freed = found;
   }
-  return 0;
-}
-
-Address HugePool::BlockBefore(Address address) const {
-  if (address < window_.begin) return 0;
-  Frame frame =
-      LastFrom(FrameOf(std::min(address, window_.begin + window_.bytes - 1)));
-  while (frame != kNone && !IsLive(AddressOf(frame))) {
-    frame = records_[frame].previous;
-  }
-  return frame == kNone ? 0 : AddressOf(frame);
-}
-
-Address HugePool::FreedAround(Address address) const {
-  constexpr Frame kMostFrames = 1U << 16;
-  const Frame last = FrameOf(address);
-  for (Frame back = 0; back <= last && back < kMostFrames; ++back) {
-    const Address start = AddressOf(last - back);
-    if (IsLive(start)) return 0;
-    if (WasFreed(start)) return address - start < BlockBytes(start) ? start : 0;
-  }
-  return 0;
+  return freed;
 }
 
 Address HugePool::NextBlock(Address address) const {
@@ -260,7 +229,7 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
     result.status = memory.MapBlock(AddressOf(gap.begin), bytes);
     if (result.status.ok()) {
       Link(gap.begin, gap.after, bytes);
-      SetHeader(gap.begin, kLiveHuge);
+      SetHeader(gap.begin, kLiveLarge);
       mapped_bytes_ += bytes;
       result.address = AddressOf(gap.begin);
       return result;
@@ -301,21 +270,12 @@ bool HugePool::Purge(VirtualMemory& memory, Address begin, std::size_t bytes) {
   return memory.Purge(begin, bytes).ok();
 }
 
-void HugePool::Claim(Address address) {
-  SetHeader(FrameOf(address), kFreeHuge);
-  ++changing_;
-}
-
-void HugePool::Unclaim(Address address) {
-  SetHeader(FrameOf(address), kLiveHuge);
-  --changing_;
-}
-
 std::size_t HugePool::Release(VirtualMemory& memory, Address address,
                               std::size_t lost_bytes) {
   const Frame frame = FrameOf(address);
   const std::size_t bytes = records_[frame].bytes;
-  Claim(address);
+  SetHeader(frame, kFreeLarge);
+  ++changing_;
   Releasing releasing = {frame, lost_bytes, FutexLock::Mark(), releases_};
   releases_ = &releasing;
   if (lost_bytes != bytes) {
@@ -378,7 +338,7 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
 // EEXIST: something is in the way.
 VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
                              std::size_t bytes) {
-  const std::size_t old_bytes = BlockBytes(from);
+  const std::size_t old_bytes = records_[FrameOf(from)].bytes;
   Count(map_calls_);
   VmStatus status = memory.MapBlock(to + old_bytes, bytes - old_bytes);
   if (!status.ok()) return status;
@@ -412,7 +372,7 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
   return status;
 }
 
-// The new place is taken, and the block is nobody's, while its pages move.
+// The new place is taken, and in no state, while the pages move.
 HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
                                   std::size_t bytes) {
   Result result;
@@ -422,21 +382,20 @@ HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
   while (FindPlace(memory, bytes, search, gap, result)) {
     const Address to = AddressOf(gap.begin);
     Link(gap.begin, gap.after, bytes);
-    SetHeader(old, kFreeHuge);
-    changing_ += 2;
+    ++changing_;
     {
       const FutexLockPause pause(lock_);
       result.status = MovePages(memory, address, to, bytes);
     }
-    changing_ -= 2;
+    --changing_;
     if (result.status.ok()) {
       records_[gap.begin].use = records_[old].use;
       Unlink(old);
-      SetHeader(gap.begin, kLiveHuge);
+      SetHeader(gap.begin, headers_[old].load(std::memory_order_relaxed));
+      SetHeader(old, kFreeLarge);
       result.address = to;
       return result;
     }
-    SetHeader(old, kLiveHuge);
     Unlink(gap.begin);
     if (result.status.error_number != EEXIST) return result;
     StepOver(search, gap.begin);
@@ -447,13 +406,11 @@ HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
 void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
   Record& record = records_[frame];
   const std::size_t less_bytes = record.bytes - bytes;
-  Claim(AddressOf(frame));
   bool unmapped = false;
   {
     const FutexLockPause pause(lock_);
     unmapped = UnmapInSlices(memory, AddressOf(frame) + bytes, less_bytes).ok();
   }
-  Unclaim(AddressOf(frame));
   if (!unmapped) return;
   mapped_bytes_ -= less_bytes;
   record.bytes = bytes;
@@ -462,7 +419,7 @@ void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
 
 HugePool::Result HugePool::Resize(VirtualMemory& memory, Address address,
                                   std::size_t bytes) {
-  const std::size_t old_bytes = BlockBytes(address);
+  const std::size_t old_bytes = records_[FrameOf(address)].bytes;
   if (bytes <= old_bytes) {
     if (bytes < old_bytes) Shrink(memory, FrameOf(address), bytes);
     return {.address = address, .status = {}};
@@ -483,7 +440,7 @@ void HugePool::CheckInvariants() const {
   for (Frame frame = first_; frame != kNone; frame = records_[frame].next) {
     HAK_CHECK_EQ(records_[frame].previous, previous);  // HU2
     HAK_CHECK_GE(frame, end);                          // HU2
-    if (!IsLive(AddressOf(frame))) ++changing;
+    if (BytesOf(AddressOf(frame)) == 0) ++changing;
     bytes += records_[frame].bytes;
     ++blocks;
     end = EndOf(frame);

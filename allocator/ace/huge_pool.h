@@ -17,9 +17,9 @@
 // the block around an address, are found in logarithmic time.
 //
 // Invariants:
-//   HU1: the header of a live block's first frame is Live | kHugeCode; of a
-//       freed one Free | kHugeCode until the frame is used again. While a block
-//       is claimed, unmapped or resized it has its place and is not live.
+//   HU1: the header of a block's first frame is as block_header.h says (H5,
+//       H6), and Free from Release on, until the frame is used again. While a
+//       block is claimed or unmapped it has its place and is not live.
 //   HU2: the list is in address order; blocks and the frame after each are
 //       disjoint.
 //   HU3: the tree has the blocks of the list, in order; no node's priority is
@@ -63,43 +63,46 @@ class HugePool {
   // of `alignment_bytes` (a power of two, at least kSuperSlabBytes).
   Result Grant(VirtualMemory& memory, std::size_t bytes,
                std::size_t alignment_bytes);
-  // Unmaps a live block, of which the first `lost_bytes` are not mapped, and
-  // returns its length in bytes.
+  // Unmaps a block that is nobody else's, of which the first `lost_bytes` are
+  // not mapped, and returns its length in bytes.
   std::size_t Release(VirtualMemory& memory, Address address,
                       std::size_t lost_bytes = 0);
   // In the child of a fork: does the same for threads that were at it and are
   // gone.
   std::size_t EndReleasesAfterFork(VirtualMemory& memory);
-  // A live block is live no more, and keeps its place, until Unclaim.
-  void Claim(Address address);
-  void Unclaim(Address address);
-  // Changes a live block's length, moving its pages if it must.
+  // Changes the length of a block that is nobody else's, moving its pages if it
+  // must; its header goes with it.
   Result Resize(VirtualMemory& memory, Address address, std::size_t bytes);
 
   // In the huge zone, live or not.
   bool Contains(Address address) const {
     return address - window_.begin < window_.bytes;
   }
-  // A live block starts here.
-  bool IsLive(Address address) const;
-  // A block started here and was freed.
-  bool WasFreed(Address address) const;
-  // The live block that holds `address`, or 0.
-  Address BlockAround(Address address) const;
-  // The same without Ace's lock, for who knows that the block stays live as
-  // long as this runs. It may know nothing of other addresses.
-  Address OwnBlockAround(Address address) const;
-  // The last live block that begins at or before `address`, or 0.
-  Address BlockBefore(Address address) const;
-  // The freed block that held `address`, if nothing has been put there since;
-  // or 0.
-  Address FreedAround(Address address) const;
   // The first live block beyond `address`, or 0.
   Address NextBlock(Address address) const;
-  // The size of a live block, or of a freed one.
-  std::size_t BlockBytes(Address address) const;
-  // The use of a live block; zero when just granted, kept by Resize.
-  BlockUse& UseOf(Address address) { return records_[FrameOf(address)].use; }
+
+  // --- By the headers, without the lock: what is told of a block is true as
+  // long as it is not resized or freed meanwhile.
+
+  // The header of the block that starts at `address`; null: none ever did.
+  std::atomic<HeaderByte>* HeaderOf(Address address) const;
+  bool IsLive(Address address) const;
+  // The length of the block that starts here, live or claimed; 0: none does.
+  std::size_t BytesOf(Address address) const;
+  // The use of a block; zero when just granted, kept by Resize.
+  BlockUse& UseOf(Address address) const {
+    return records_[FrameOf(address)].use;
+  }
+  // The block that `address`, in the zone, is in: a live one, or the one that
+  // was freed there last. Else the live one that ends a frame before it, or
+  // less; a start of 0: there is none.
+  struct Found {
+    Address start = 0;
+    std::size_t bytes = 0;
+    bool live = false;
+    bool inside = false;
+  };
+  Found Find(Address address) const;
 
   std::size_t block_count() const { return block_count_; }
   std::size_t mapped_bytes() const { return mapped_bytes_; }
@@ -135,7 +138,7 @@ class HugePool {
   using Frame = std::uint32_t;
   static constexpr Frame kNone = ~Frame{0};
   struct Record {
-    std::size_t bytes;
+    Relaxed<std::size_t> bytes;
     Frame next;
     Frame previous;
     Frame left;
@@ -164,7 +167,6 @@ class HugePool {
   void SetBytes(Record& record, std::size_t bytes);
   // The first frame after the block at `frame` and its gap.
   Frame EndOf(Frame frame) const;
-  std::atomic<std::uint8_t>* HeaderOf(Address address) const;
   struct Gap {
     Frame begin;  // aligned
     Frame after;  // the live block before it, or kNone
@@ -220,13 +222,13 @@ class HugePool {
   Region::Window window_;
   MetadataTable header_table_;
   MetadataTable record_table_;
-  // Read and written under Ace's lock; atomic like all header bytes.
-  std::atomic<std::uint8_t>* headers_ = nullptr;
+  std::atomic<HeaderByte>* headers_ = nullptr;
   Record* records_ = nullptr;
   Frame first_ = kNone;
   Frame last_ = kNone;
   Frame root_ = kNone;
-  std::uint32_t changing_ = 0;  // blocks of the list that are not live
+  // Blocks of the list that are neither live nor claimed.
+  std::uint32_t changing_ = 0;
   Releasing* releases_ = nullptr;
   // The longest block there has been. Written under Ace's lock, read by all.
   Relaxed<Frame> longest_frames_;

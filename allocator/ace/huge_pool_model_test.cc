@@ -87,7 +87,7 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
     EXPECT_PRED3(HasContent, now, kept, old.seed);
     if (moved == 0) return;
     live_.erase(block);
-    Add(moved, pool_.BlockBytes(moved));
+    Add(moved, pool_.BytesOf(moved));
   }
 
   FakeVirtualMemory memory_;

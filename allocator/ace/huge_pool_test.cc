@@ -32,7 +32,7 @@ class HugePoolTest : public testing::Test {
     EXPECT_EQ(result.address, 0U);
     EXPECT_EQ(result.status.error_number, error);
     EXPECT_TRUE(pool_.IsLive(block));
-    EXPECT_EQ(pool_.BlockBytes(block), kSuperSlabBytes);
+    EXPECT_EQ(pool_.BytesOf(block), kSuperSlabBytes);
     EXPECT_EQ(memory_.mapped_bytes(), mapped_bytes);
     EXPECT_PRED3(HasContent, block, kSuperSlabBytes, 5);
   }
@@ -54,6 +54,10 @@ class HugePoolTest : public testing::Test {
     const HugePool::Result result = pool_.Resize(memory_, address, bytes);
     pool_.CheckInvariants();
     return result.address;
+  }
+  bool WasFreed(Address address) {
+    const HugePool::Found found = pool_.Find(address);
+    return found.start == address && found.inside && !found.live;
   }
   void Release(Address address) {
     pool_.Release(memory_, address);
@@ -98,9 +102,10 @@ TEST(HugePoolFarTest, LooksNoFurtherBackThanTheLongestBlock) {
       RoundUp<Address>(reinterpret_cast<Address>(headers) + 1, page);
   ASSERT_TRUE(memory.Protect(second_page, page).ok());
   // Its header would be in the third page.
-  EXPECT_EQ(pool.OwnBlockAround(block + 10'000 * kSuperSlabBytes), 0U);
-  EXPECT_EQ(pool.OwnBlockAround(block + kBytes - 1), block);
-  EXPECT_EQ(pool.OwnBlockAround(block + kBytes), 0U);
+  EXPECT_EQ(pool.Find(block + 10'000 * kSuperSlabBytes).start, 0U);
+  EXPECT_TRUE(pool.Find(block + kBytes - 1).inside);
+  EXPECT_FALSE(pool.Find(block + kBytes).inside);
+  EXPECT_EQ(pool.Find(block + kBytes).start, block);
   ASSERT_TRUE(memory.Unprotect(second_page, page).ok());
   pool.Release(memory, block);
 }
@@ -115,7 +120,7 @@ TEST_F(HugePoolTest, MapsToThePageAndKeepsAGap) {
   EXPECT_EQ(Grant(page_), Frame(5));
   EXPECT_EQ(pool_.mapped_bytes(), kSuperSlabBytes + 5 * page_);
   EXPECT_TRUE(pool_.IsLive(one));
-  EXPECT_EQ(pool_.BlockBytes(two), kSuperSlabBytes + page_);
+  EXPECT_EQ(pool_.BytesOf(two), kSuperSlabBytes + page_);
 }
 
 TEST_F(HugePoolTest, KnowsWhatAnAddressIs) {
@@ -126,13 +131,14 @@ TEST_F(HugePoolTest, KnowsWhatAnAddressIs) {
   EXPECT_FALSE(pool_.IsLive(block + 1));
   EXPECT_FALSE(pool_.IsLive(Frame(1)));
   EXPECT_FALSE(pool_.IsLive(Frame(100)));
-  EXPECT_EQ(pool_.BlockAround(block + 5 * kSuperSlabBytes - 1), block);
-  EXPECT_EQ(pool_.BlockAround(block + 5 * kSuperSlabBytes), 0U);
-  EXPECT_FALSE(pool_.WasFreed(block));
+  EXPECT_EQ(pool_.Find(block + 5 * kSuperSlabBytes - 1).start, block);
+  EXPECT_TRUE(pool_.Find(block + 5 * kSuperSlabBytes - 1).inside);
+  EXPECT_FALSE(pool_.Find(block + 5 * kSuperSlabBytes).inside);
+  EXPECT_FALSE(WasFreed(block));
   Release(block);
   EXPECT_FALSE(pool_.IsLive(block));
-  EXPECT_TRUE(pool_.WasFreed(block));
-  EXPECT_EQ(pool_.BlockAround(block), 0U);
+  EXPECT_TRUE(WasFreed(block));
+  EXPECT_FALSE(pool_.Find(block).live);
   EXPECT_FALSE(memory_.IsMapped(block, page_));
 }
 
@@ -221,7 +227,7 @@ TEST_F(HugePoolTest, LosesAddressesThatTheKernelDoesNotUnmap) {
   Release(block);
   EXPECT_TRUE(memory_.IsPurged(block, 4 * page_));
   EXPECT_EQ(pool_.mapped_bytes(), 0U);
-  EXPECT_TRUE(pool_.WasFreed(block));
+  EXPECT_TRUE(WasFreed(block));
   EXPECT_EQ(Grant(page_), Frame(1));
 }
 
@@ -307,7 +313,7 @@ TEST_F(HugePoolTest, ShrinksInPlace) {
   ASSERT_EQ(Resize(block, kSuperSlabBytes), block);
   memory_.RefuseCall(1, ENOMEM);
   EXPECT_EQ(Resize(block, page_), block);
-  EXPECT_EQ(pool_.BlockBytes(block), kSuperSlabBytes);
+  EXPECT_EQ(pool_.BytesOf(block), kSuperSlabBytes);
   EXPECT_EQ(pool_.mapped_bytes(), kSuperSlabBytes + page_);
 }
 
@@ -322,7 +328,7 @@ TEST_F(HugePoolTest, MovesPagesWhenANeighbourIsInTheWay) {
                3 * kSuperSlabBytes - 3 * page_);
   EXPECT_FALSE(memory_.IsMapped(block, page_));
   EXPECT_FALSE(pool_.IsLive(block));
-  EXPECT_TRUE(pool_.WasFreed(block));
+  EXPECT_TRUE(WasFreed(block));
   EXPECT_EQ(memory_.calls(VmCall::kMove), 1U);
   EXPECT_EQ(pool_.mapped_bytes(), 4 * kSuperSlabBytes + page_);
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "allocator/base/units.h"
+#include "allocator/superslab/block_header.h"
 
 namespace hakmem {
 
@@ -45,12 +46,29 @@ inline bool IsBlank(Address address, std::size_t bytes) {
   return true;
 }
 
-// A live Huge block of `ace`, an Ace, changes its length.
+// Claims a live Huge block of `ace`, an Ace, as core does.
+template <typename Ace>
+bool ClaimLive(Ace& ace, Address address) {
+  HeaderByte live = kLiveLarge;
+  return ace.huge().IsLive(address) &&
+         ace.huge().HeaderOf(address)->compare_exchange_strong(live,
+                                                               kClaimedLarge);
+}
+// It is freed; false: there is none.
+template <typename Ace>
+bool ReleaseLive(Ace& ace, Address address) {
+  const bool claimed = ClaimLive(ace, address);
+  if (claimed) ace.ReleaseHuge(address);
+  return claimed;
+}
+// It changes its length.
 template <typename Ace>
 auto ResizeLive(Ace& ace, Address address, std::size_t bytes) {
-  if (ace.ClaimHuge(address) == 0) return decltype(ace.ResizeHuge(0, 0))();
+  if (!ClaimLive(ace, address)) return decltype(ace.ResizeHuge(0, 0))();
   const auto grant = ace.ResizeHuge(address, bytes);
-  ace.UnclaimHuge(grant.address == 0 ? address : grant.address);
+  ace.huge()
+      .HeaderOf(grant.address == 0 ? address : grant.address)
+      ->store(kLiveLarge);
   return grant;
 }
 

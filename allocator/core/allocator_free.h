@@ -87,20 +87,18 @@ void Allocator<kConfig>::FreeOutside(Heap*& self, void* pointer, BlockKind kind,
 
 // The header has just been exchanged for the one of a block that is freed.
 template <const Config& kConfig>
-HAK_COLD void FailFreedAtOnce(Region& region, ThreadHeap<kConfig>* heap,
+HAK_COLD void FailFreedAtOnce(Ace& ace, ThreadHeap<kConfig>* heap,
                               const void* pointer, SizeClass size_class,
                               HeapId owner, HeaderByte found) {
   using Heaps = HeapOfThread<kConfig>;
   // Who freed the block first goes on with it: the header is put back, unless
   // the block has been handed out since.
-  std::atomic<HeaderByte>& header =
-      (IsTiny(size_class) ? region.fine() : region.coarse())
-          .header(reinterpret_cast<Address>(pointer));
   HeaderByte written = MakeHeader(kConfig.check_bounds || Heaps::Serves(heap)
                                       ? BlockState::kQueued
                                       : BlockState::kFree,
                                   size_class + 1U);
-  header.compare_exchange_strong(written, found, std::memory_order_relaxed);
+  HeaderAt(ace, pointer)
+      .compare_exchange_strong(written, found, std::memory_order_relaxed);
   BlockReport report = Heaps::ReportFor(heap, pointer, PointerUse::kFree);
   report.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
   report.block_bytes = ClassBytes(size_class);
@@ -128,7 +126,11 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   // A kind that is let pass: a free like others, which the block rests after.
   const bool other_kind = kConfig.check_kinds && block.kind != kind;
   if (block.is_shrunk() || other_kind) [[unlikely]] {
-    if (!kConfig.check_bounds) EndShrunk(ace_.region(), pointer, block);
+    // Whoever comes second finds another header, and leaves it.
+    if (!kConfig.check_bounds) {
+      SetAskedClass(HeaderAt(ace_, pointer), block.asked_class,
+                    block.size_class);
+    }
     Free(self, pointer, other_kind ? block.kind : kind);
     return;
   }
@@ -142,11 +144,8 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
     Free(self, pointer, kind);
     return;
   }
-  Region& region = ace_.region();
-  Zone& zone = block.route == Route::kTiny ? region.fine() : region.coarse();
   const unsigned code = block.size_class + 1U;
-  std::atomic<HeaderByte>& header =
-      zone.header(reinterpret_cast<Address>(pointer));
+  std::atomic<HeaderByte>& header = HeaderAt(ace_, pointer);
   // Free once it is cleared.
   constexpr BlockState kFirst =
       kConfig.check_bounds ? BlockState::kQueued : BlockState::kFree;
@@ -158,8 +157,8 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
     ours = false;
   }
   if (!ours) [[unlikely]] {
-    FailFreedAtOnce<kConfig>(ace_.region(), self, pointer, block.size_class,
-                             block.owner, found);
+    FailFreedAtOnce<kConfig>(ace_, self, pointer, block.size_class, block.owner,
+                             found);
     return;
   }
   registry_.At(block.owner).FreeDirect(block.size_class, pointer);

@@ -197,7 +197,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreePool(Heap* heap,
 
 // Reports a block of another heap that somebody else has freed meanwhile.
 template <const Config& kConfig>
-HAK_COLD void FailFreedAtOnce(Region& region, ThreadHeap<kConfig>* heap,
+HAK_COLD void FailFreedAtOnce(Ace& ace, ThreadHeap<kConfig>* heap,
                               const void* pointer, SizeClass size_class,
                               HeapId owner, HeaderByte found);
 
@@ -233,8 +233,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   const HeaderByte before = header.exchange(
       MakeHeader(BlockState::kQueued, code), std::memory_order_relaxed);
   if (before != live) [[unlikely]] {
-    FailFreedAtOnce<kConfig>(ace_.region(), heap, pointer, size_class, owner,
-                             before);
+    FailFreedAtOnce<kConfig>(ace_, heap, pointer, size_class, owner, before);
     return true;
   }
   if (!hardening_.FreedByOther(heap, pointer, size_class, owner, kind)) {

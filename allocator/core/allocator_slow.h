@@ -103,7 +103,8 @@ CallResult Allocator<kConfig>::AllocateClass(Heap*& self, SizeClass size_class,
                ? AllocateCoarse(self, size_class, size_bytes, refusal)
                : Refused(refusal);
   }
-  if (kProfiles<kConfig> && IsMarkedSample(ace_.region(), block, size_class))
+  if (kProfiles<kConfig> &&
+      HeaderAt(ace_, block).load(std::memory_order_relaxed) == kSampledHeader)
       [[unlikely]] {
     return Sampled(block);
   }
@@ -268,8 +269,8 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
     if (!hardening_.SetSize(self, pointer, block, size_bytes)) return Misused();
   } else if (!(kProfiles<kConfig> && block.is_sampled() &&
                profile_.SetAskedClass(pointer, ClassOf(size_bytes))) &&
-             !SetAskedClass(ace_.region(), pointer, block.size_class,
-                            block.asked_class, ClassOf(size_bytes))) {
+             !SetAskedClass(HeaderAt(ace_, pointer), block.asked_class,
+                            ClassOf(size_bytes))) {
     ReportMisuse(ace_, Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
     return Misused();
   }
@@ -322,23 +323,23 @@ CallResult Allocator<kConfig>::MoveClaimed(Heap*& self, void* pointer,
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
                                                std::size_t size_bytes) {
-  if (kSlackBytes == 0 && large_.FitsAsItIs(pointer, size_bytes)) {
-    CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
-    return Served(pointer);
+  if (kKeepsSpans<kConfig> && size_bytes > kMaxPoolBytes &&
+      large_.IsSampledSpan(pointer)) {
+    const CallResult stayed = large_.TryStay(self, pointer, size_bytes);
+    if (stayed.block != nullptr) return stayed;
   }
   FutexLock::Identify();  // as in FreeOther
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
   const bool large = block.route >= Route::kSpan;
-  if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
-    if (large) {
-      EndSample(ace_, profile_, pointer, block);
-    } else if (SampleStays(ace_.region(), profile_, pointer, block,
-                           size_bytes)) {
-      CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
-      return Served(pointer);
-    }
+  const bool sampled = kProfiles<kConfig> && block.is_sampled();
+  if (large ? kSlackBytes == 0 && large_.KeepsSize(pointer, block, size_bytes)
+            : sampled &&
+                  SampleStays(ace_, profile_, pointer, block, size_bytes)) {
+    CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+    return Served(pointer);
   }
+  if (sampled && large) EndSample(ace_, profile_, pointer, block);
   if (large && !large_.Claim(self, pointer, PointerUse::kRealloc, block)) {
     return Misused();
   }
@@ -376,7 +377,7 @@ HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
     }
     return MoveTo(self, pointer, ClassBytes(size_class), size_bytes);
   }
-  if (kKeepsSpans<kConfig> && code == kSpanCode) {
+  if (kKeepsSpans<kConfig> && code == kLargeCode) {
     const CallResult stayed = large_.TryStay(self, pointer, size_bytes);
     if (stayed.block != nullptr) [[likely]]
       return stayed;

@@ -475,16 +475,16 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::FreedByOther(Heap* heap, void* block,
   const std::uint32_t code = size_class + 1U;
   if (!(tiny ? IsIntact<true>(fine(), block, code, kind)
              : IsIntact<false>(coarse(), block, code, kind))) [[unlikely]] {
-    LiveBlock live = {
+    const Region& region = ace_.region();
+    const BlockUse use =
+        BoundsOf(tiny ? region.fine() : region.coarse(), tiny, block);
+    const LiveBlock live = {
         .route = tiny ? Route::kTiny : Route::kPool,
         .size_class = size_class,
         .owner = owner,
         .usable_bytes = ClassBytes(size_class),
-        .size_bytes = SizeOfLive(fine(), coarse(), block, size_class)};
-    live.kind =
-        tiny ? BoundsEntry<true>::KindOf(BoundsEntry<true>::Load(fine(), block))
-             : BoundsEntry<false>::KindOf(
-                   BoundsEntry<false>::Load(coarse(), block));
+        .size_bytes = use.requested_bytes,
+        .kind = static_cast<BlockKind>(std::uint8_t{use.kind})};
     if (!MayUse(heap, block, live, PointerUse::kFree, kind,
                 BlockState::kQueued)) {
       return false;

@@ -10,7 +10,6 @@
 #include <cstdint>
 
 #include "allocator/core/hardening.h"
-#include "allocator/core/large_claims.h"
 #include "allocator/process/helper_thread.h"
 #include "allocator/stacks/own_operators.h"
 
@@ -43,10 +42,7 @@ bool Hardening<kConfig>::IsTaken(const void* pointer, const LiveBlock& block,
                                  BlockState state) const {
   if (block.route >= Route::kSpan) return false;  // it is claimed
   const unsigned most_looks = state == BlockState::kLive ? 1 : 10;
-  const Region& region = ace_.region();
-  const std::atomic<HeaderByte>& header =
-      (block.route == Route::kTiny ? region.fine() : region.coarse())
-          .header(reinterpret_cast<Address>(pointer));
+  const std::atomic<HeaderByte>& header = HeaderAt(ace_, pointer);
   const HeaderByte expected = MakeHeader(state, block.size_class + 1U);
   for (unsigned looks = 0; looks < most_looks; ++looks) {
     if (looks != 0) SleepMs(1);
@@ -59,13 +55,12 @@ template <const Config& kConfig>
 void Hardening<kConfig>::GiveBack(const void* pointer, const LiveBlock& block,
                                   BlockState state) const {
   if (block.route >= Route::kSpan) {
-    Unclaim(ace_, pointer, block);
+    // release: as LargeBlocks does it.
+    HeaderAt(ace_, pointer).store(kLiveLarge, std::memory_order_release);
   } else if (state == BlockState::kQueued) {
-    const Region& region = ace_.region();
     // The owner may have freed it, by plain stores.
     HeaderByte queued = MakeHeader(state, block.size_class + 1U);
-    (block.route == Route::kTiny ? region.fine() : region.coarse())
-        .header(reinterpret_cast<Address>(pointer))
+    HeaderAt(ace_, pointer)
         .compare_exchange_strong(
             queued, MakeHeader(BlockState::kLive, block.size_class + 1U),
             std::memory_order_relaxed);
@@ -121,19 +116,14 @@ void Hardening<kConfig>::SetKind(void* block, BlockKind kind) {
     return;
   }
   if (!FindLiveBlock(ace_, block, live) || live.empty) return;
-  switch (live.route) {
-    case Route::kTiny:
-      BoundsEntry<true>::Store(fine(), block,
-                               BoundsEntry<true>::Make(live.size_bytes, kind));
-      return;
-    case Route::kPool:
-      BoundsEntry<false>::Store(
-          coarse(), block, BoundsEntry<false>::Make(live.size_bytes, kind));
-      return;
-    case Route::kSpan:
-    case Route::kHuge:
-      UseOfLarge(ace_, block).kind = static_cast<std::uint8_t>(kind);
-      return;
+  if (live.route >= Route::kSpan) {
+    UseOfLarge(ace_, block).kind = static_cast<std::uint8_t>(kind);
+  } else if (live.route == Route::kTiny) {
+    using Entry = BoundsEntry<true>;
+    Entry::Store(fine(), block, Entry::Make(live.size_bytes, kind));
+  } else {
+    using Entry = BoundsEntry<false>;
+    Entry::Store(coarse(), block, Entry::Make(live.size_bytes, kind));
   }
 }
 

@@ -197,16 +197,13 @@ BlockDamage HeapCheck::LookAtLarge(const void* start) {
   const auto address = reinterpret_cast<Address>(start);
   BlockDamage found;
   ace_.HoldStill([&] {
-    const Zone& zone = ace_.region().coarse();
-    constexpr HeaderByte kLive = MakeHeader(BlockState::kLive, kSpanCode);
-    // Another thread has claimed it.
-    if (zone.Contains(address) &&
-        zone.header(address).load(std::memory_order_relaxed) != kLive) {
-      return;
-    }
     const LargeBlock large = LargeAt(ace_, address);
     const std::size_t size_bytes = large.requested_bytes;
-    if (large.bytes == 0 || size_bytes == 0) return;
+    // Or another thread has claimed it.
+    if (large.bytes == 0 || size_bytes == 0 ||
+        HeaderAt(ace_, start).load(std::memory_order_relaxed) != kLiveLarge) {
+      return;
+    }
     if (size_bytes + kMinSlackBytes > large.bytes) {
       found = {start, true, size_bytes};
       return;

@@ -4,12 +4,12 @@
 // paths. Thread-safety: any thread; a block is its caller's. Start before all
 // else.
 //
-// When several threads free or resize a span at once, the one whose exchange
-// makes its header Queued has it; for the others it is freed.
+// When several threads free or resize a block at once, the one whose exchange
+// makes its header Queued has claimed it; for the others it is freed.
 //
 // Invariants:
 //   G1: a span's first unit bears header, record and length, and no other does.
-//   G2: who resizes or frees a span has claimed it, or made it Free by one
+//   G2: who resizes or frees a block has claimed it, or made it Free by one
 //       exchange, and reads what is written of it only then.
 //   G3: where heaps keep spans, a freed one's descriptor tells its length, and
 //       that nothing else is kept of it.
@@ -26,7 +26,6 @@
 #include "allocator/core/call_counters.h"
 #include "allocator/core/call_result.h"
 #include "allocator/core/hardening.h"
-#include "allocator/core/large_claims.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
@@ -43,7 +42,9 @@ class LargeBlocks {
       : ace_(ace), hardening_(hardening), counters_(counters) {}
 
   void Start(std::uint64_t max_alloc_bytes) {
-    max_alloc_bytes_ = max_alloc_bytes;
+    // No block can be larger than the largest zone.
+    max_alloc_bytes_ =
+        std::min<std::uint64_t>(max_alloc_bytes, ace_.region().huge().bytes);
     max_span_bytes_ = std::min<std::uint64_t>(max_alloc_bytes, kMaxSpanBytes);
     max_kept_bytes_ =
         std::min(max_alloc_bytes, SpanCache::kMaxKeptUnits * kUnitBytes);
@@ -62,28 +63,18 @@ class LargeBlocks {
   CallResult AllocateEmpty(std::size_t alignment_bytes);
   // A span or Huge block is the caller's to resize, or to free, and `block`
   // tells what it is now. False: it is no longer live, which was reported.
-  bool Claim(Heap* self, const void* pointer, PointerUse use,
-             LiveBlock& block) {
-    return block.route == Route::kSpan ? ClaimSpan(self, pointer, use, block)
-                                       : ClaimHuge(self, pointer, use, block);
-  }
-  // Whether `pointer`, which may be anything, is a live span of which nothing
-  // is kept but its length, and as long as one of `size_bytes` would be: a
-  // realloc of it has nothing to do.
-  HAK_ALWAYS_INLINE bool FitsAsItIs(const void* pointer,
-                                    std::size_t size_bytes) const {
+  bool Claim(Heap* self, const void* pointer, PointerUse use, LiveBlock& block);
+  // Whether `pointer`, which may be anything, is one that LiveCode does not
+  // tell of.
+  HAK_ALWAYS_INLINE bool IsSampledSpan(const void* pointer) const {
     const auto address = reinterpret_cast<Address>(pointer);
     const UnitDescriptor* descriptor = nullptr;
-    return size_bytes > kMaxPoolBytes && size_bytes <= max_span_bytes_ &&
-           IsAligned<Address>(address, kUnitBytes) &&
+    return IsAligned<Address>(address, kUnitBytes) &&
            FindSpanAt(ace_.region().coarse(), address, descriptor) &&
-           IsLiveSpan(ace_.region().coarse().header(address).load(
-               std::memory_order_relaxed)) &&
-           descriptor->use.requested_bytes == 0 &&
-           ace_.SpanUnits(size_bytes) == descriptor->span_units;
+           HeaderAt(ace_, pointer).load(std::memory_order_relaxed) ==
+               kSampledHeader;
   }
-  // Resizes a span that LiveCode has found live, if it stays as long. No block:
-  // nothing was done.
+  // Resizes a live span, if it stays as long. No block: nothing was done.
   HAK_NOINLINE CallResult TryStay(Heap* self, void* pointer,
                                   std::size_t size_bytes);
   // Frees the span that starts at the unit, whose record says that one does, if
@@ -92,8 +83,8 @@ class LargeBlocks {
   HAK_ALWAYS_INLINE bool TryFreeSpan(Heap* self,
                                      std::atomic<HeaderByte>& header,
                                      UnitIndex first);
-  // It is live again: of that size if this is no larger, else as it was, and
-  // the answer is false.
+  // A claimed block is live again: of that size if this is no larger, else as
+  // it was, and the answer is false.
   HAK_COLD bool StayIfSmaller(void* pointer, const LiveBlock& block,
                               std::size_t size_bytes);
   void FreeClaimed(Heap* self, void* pointer, const LiveBlock& block);
@@ -111,7 +102,13 @@ class LargeBlocks {
   // Whether a live block can have been asked for with this size; `small`: a
   // fresh block of the size and alignment would be a slab's.
   bool FitsSize(const void* pointer, const LiveBlock& block,
-                std::size_t size_bytes, bool small);
+                std::size_t size_bytes, bool small) const;
+  // Whether a realloc of it to this size has nothing to do.
+  bool KeepsSize(const void* pointer, const LiveBlock& block,
+                 std::size_t size_bytes) const {
+    return size_bytes <= max_alloc_bytes_ &&
+           FitsSize(pointer, block, size_bytes, size_bytes <= kMaxPoolBytes);
+  }
 
  private:
   // A span of this length that must move has its pages moved. Shorter ones are
@@ -134,13 +131,7 @@ class LargeBlocks {
   static constexpr std::size_t kMinStayingBytes = kUnitBytes / 2;
 
   static constexpr std::size_t kSlackBytes = Hooks::kSlackBytes;
-  static constexpr HeaderByte kClaimedSpan =
-      MakeHeader(BlockState::kQueued, kSpanCode);
-  static constexpr HeaderByte kFreeSpan =
-      MakeHeader(BlockState::kFree, kSpanCode);
-  static bool IsLiveSpan(HeaderByte header) {
-    return header == kLiveSpan || header == kSampledHeader;
-  }
+  static_assert(kConfig.check_bounds == kConfig.separate_classes);
 
   struct Large {
     void* block = nullptr;
@@ -159,9 +150,6 @@ class LargeBlocks {
                                   std::size_t alignment_bytes);
   Large TryHuge(Heap* self, std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
-  HAK_COLD CallResult HugeInstead(std::size_t size_bytes,
-                                  std::size_t alignment_bytes,
-                                  const Refusal& refusal);
   // Whether a block of so many bytes, which the heap's thread has got, or
   // resized, is to be sampled.
   static HAK_ALWAYS_INLINE bool IsSample(Heap* self, std::uint64_t bytes) {
@@ -177,12 +165,46 @@ class LargeBlocks {
                                 << (kUnitShift - kCoarseGranuleShift);
     return ace_.region().coarse().view().headers[granule];
   }
-  HAK_ALWAYS_INLINE bool ClaimSpan(Heap* self, const void* pointer,
-                                   PointerUse use, LiveBlock& block);
-  bool ClaimHuge(Heap* self, const void* pointer, PointerUse use,
-                 LiveBlock& block);
-  HAK_COLD void FailClaimed(Heap* self, const void* pointer, PointerUse use,
-                            UnitIndex unit);
+  // What the tables have of a block that is live or claimed.
+  struct Entry {
+    std::atomic<HeaderByte>& header;
+    BlockUse& use;
+    std::size_t held_bytes;
+  };
+  HAK_ALWAYS_INLINE Entry EntryOf(const void* pointer,
+                                  const LiveBlock& block) const {
+    if (block.route == Route::kSpan) {
+      UnitDescriptor& descriptor = DescriptorAt(block.unit);
+      return {SpanHeader(block.unit), descriptor.use,
+              SpanAccessibleBytes(descriptor)};
+    }
+    const auto address = reinterpret_cast<Address>(pointer);
+    const HugePool& huge = ace_.huge();
+    return {*huge.HeaderOf(address), huge.UseOf(address),
+            huge.BytesOf(address)};
+  }
+  // See SpanUsableBytes.
+  HAK_ALWAYS_INLINE std::size_t UsableBytes(Route route, const Entry& entry,
+                                            std::size_t requested_bytes) const {
+    return route == Route::kHuge || requested_bytes == 0
+               ? entry.held_bytes
+               : std::min(entry.held_bytes,
+                          RoundUp(requested_bytes, ace_.memory().PageBytes()));
+  }
+  static bool TryClaim(std::atomic<HeaderByte>& header) {
+    HeaderByte live = kLiveLarge;
+    // acquire: pairs with the release in Unclaim: who claims the block sees
+    // what the one before has made of it.
+    return header.compare_exchange_strong(live, kClaimedLarge,
+                                          std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  // A claimed block is live again.
+  static void Unclaim(std::atomic<HeaderByte>& header,
+                      HeaderByte live = kLiveLarge) {
+    // release: pairs with the acquire in TryClaim.
+    header.store(live, std::memory_order_release);
+  }
   HAK_ALWAYS_INLINE std::uint32_t Disown(UnitIndex first);
   HAK_ALWAYS_INLINE std::uint32_t RetireSpan(UnitIndex first);
   HAK_NOINLINE void Release(Heap* self, UnitIndex first, std::uint32_t units);
@@ -190,20 +212,19 @@ class LargeBlocks {
     return wanted_bytes <= held_bytes && wanted_bytes >= held_bytes / 2 &&
            held_bytes - wanted_bytes <= kMaxUnusedBytes;
   }
-  bool ResizeSpan(Heap* self, void* pointer, const LiveBlock& block,
-                  std::size_t size_bytes, CallResult& result);
-  HAK_ALWAYS_INLINE CallResult NoteSize(Heap* self, void* pointer,
-                                        UnitDescriptor& descriptor,
-                                        std::uint32_t units,
-                                        std::size_t size_bytes);
-  bool ResizeRange(Heap* self, void* pointer, const LiveBlock& block,
-                   std::size_t size_bytes, CallResult& result);
+  // How long a fresh block of the route is.
+  std::size_t FreshBytes(Route route, std::size_t bytes) const {
+    return route == Route::kHuge ? RoundUp(bytes, ace_.memory().PageBytes())
+                                 : ace_.SpanUnits(bytes) * kUnitBytes;
+  }
+  bool ResizeSpan(UnitIndex first, std::size_t bytes);
   bool MovesPages(std::uint32_t units, const void* pointer);
-  bool MoveSpan(Heap* self, void* pointer, const LiveBlock& block,
-                std::size_t size_bytes, CallResult& result);
-  HAK_NOINLINE CallResult ResizeHuge(Heap* self, void* pointer,
-                                     const LiveBlock& block,
-                                     std::size_t size_bytes);
+  bool Move(Heap* self, void* pointer, const LiveBlock& block,
+            std::size_t size_bytes, CallResult& result);
+  HAK_ALWAYS_INLINE CallResult Settle(Heap* self, void* pointer, Route route,
+                                      const Entry& entry, bool told,
+                                      std::size_t size_bytes,
+                                      std::atomic<std::uint64_t>& counter);
 
   Ace& ace_;
   Hooks& hardening_;
@@ -281,8 +302,6 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
       HandOut(self, HeapOfThread<kConfig>::Serves(self), grant.first, units);
   if constexpr (kConfig.separate_classes) {
     BlockUse& use = DescriptorAt(grant.first).use;
-    // Hardening writes it when the bounds are there (HD3).
-    if (!kConfig.check_bounds) use.requested_bytes = size_bytes;
     use.fresh = grant.known_zero;
     use.generation = ace_.generation();
   }
@@ -297,7 +316,7 @@ HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::MarkLive(UnitIndex first) {
   auto* const block = reinterpret_cast<void*>(zone.UnitAddress(first));
   if (block == nullptr) __builtin_unreachable();  // spares callers a test
   zone.unit_record(first).store(kSpanRecord, std::memory_order_relaxed);
-  header.store(kLiveSpan, std::memory_order_relaxed);
+  header.store(kLiveLarge, std::memory_order_relaxed);
   return block;
 }
 
@@ -365,10 +384,13 @@ auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
     return {};
   }
   counters_.CountHuge(bytes);
+  auto* const block = reinterpret_cast<void*>(grant.address);
   const bool sampled =
       HeapOfThread<kConfig>::Serves(self) && IsSample(self, bytes);
-  ace_.HugeUse(grant.address).sampled = sampled;
-  return {reinterpret_cast<void*>(grant.address), true, sampled};
+  if (sampled) {
+    HeaderAt(ace_, block).store(kSampledHeader, std::memory_order_relaxed);
+  }
+  return {block, true, sampled};
 }
 
 // The span, or its start, was cleared when it was freed, but may have been
@@ -411,36 +433,24 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
       std::max<std::size_t>(size_bytes + kSlackBytes, 1);
   const bool span =
       least_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes;
-  const Large large =
-      span ? TrySpan(self, least_bytes, alignment_bytes, refusal)
-           : TryHuge(self, least_bytes, alignment_bytes, refusal);
+  Large large = span ? TrySpan(self, least_bytes, alignment_bytes, refusal)
+                     : TryHuge(self, least_bytes, alignment_bytes, refusal);
   if (large.block == nullptr) [[unlikely]] {
-    return span ? HugeInstead(size_bytes, alignment_bytes, refusal)
-                : Refused(refusal);
+    // Huge blocks have addresses of their own.
+    if (!span || !ace_.AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
+      return Refused(refusal);
+    }
+    // What is served in another place is not sampled.
+    Refusal huge_refusal;
+    large = TryHuge(HeapOfThread<kConfig>::None(), least_bytes, alignment_bytes,
+                    huge_refusal);
+    if (large.block == nullptr) return Refused(refusal);
   }
   if (zeroed && !large.known_zero) Zero(large.block, size_bytes);
   hardening_.StartBounds(large.block, size_bytes);
   if (large.sampled && refusal.reason == FailureReason::kNone) [[unlikely]]
     return Sampled(large.block);
   return ServedOrDetoured<kConfig>(large.block, refusal);
-}
-
-// For a span that was refused: Huge blocks have addresses of their own.
-template <const Config& kConfig>
-CallResult LargeBlocks<kConfig>::HugeInstead(std::size_t size_bytes,
-                                             std::size_t alignment_bytes,
-                                             const Refusal& refusal) {
-  if (!ace_.AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
-    return Refused(refusal);
-  }
-  Refusal huge_refusal;
-  // What is served in another place is not sampled.
-  const Large huge = TryHuge(HeapOfThread<kConfig>::None(),
-                             std::max<std::size_t>(size_bytes + kSlackBytes, 1),
-                             alignment_bytes, huge_refusal);
-  if (huge.block == nullptr) return Refused(refusal);
-  hardening_.StartBounds(huge.block, size_bytes);
-  return ServedOrDetoured<kConfig>(huge.block, refusal);
 }
 
 template <const Config& kConfig>

@@ -17,54 +17,23 @@
 namespace hakmem {
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::ClaimSpan(Heap* self,
-                                                       const void* pointer,
-                                                       PointerUse use,
-                                                       LiveBlock& block) {
-  HeaderByte header = kLiveSpan;
-  // acquire: pairs with the release in UnclaimSpan: who claims the span sees
-  // what the one before has made of it.
-  if (!ace_.region()
-           .coarse()
-           .header(reinterpret_cast<Address>(pointer))
-           .compare_exchange_strong(header, kClaimedSpan,
-                                    std::memory_order_acquire,
-                                    std::memory_order_relaxed)) [[unlikely]] {
-    FailClaimed(self, pointer, use, block.unit);
+bool LargeBlocks<kConfig>::Claim(Heap* self, const void* pointer,
+                                 PointerUse use, LiveBlock& block) {
+  if (!TryClaim(HeaderAt(ace_, pointer))) [[unlikely]] {
+    FatalFreedBlock(
+        ReportOf(block, HeapOfThread<kConfig>::ReportFor(self, pointer, use)),
+        "released");
     return false;
   }
   // A free needs to know no sizes where nothing is looked at or cleared.
   if (!kConfig.check_bounds && use == PointerUse::kFree) return true;
-  const UnitDescriptor& descriptor = DescriptorAt(block.unit);
-  block.usable_bytes = SpanUsableBytes(descriptor, ace_.memory().PageBytes());
-  block.size_bytes = kConfig.check_bounds
-                         ? std::size_t{descriptor.use.requested_bytes}
-                         : block.usable_bytes;
+  // It may have been resized since it was found.
+  const Entry entry = EntryOf(pointer, block);
+  const std::size_t requested_bytes = entry.use.requested_bytes;
+  block.usable_bytes = UsableBytes(block.route, entry, requested_bytes);
+  block.size_bytes =
+      kConfig.check_bounds ? requested_bytes : block.usable_bytes;
   return true;
-}
-
-template <const Config& kConfig>
-bool LargeBlocks<kConfig>::ClaimHuge(Heap* self, const void* pointer,
-                                     PointerUse use, LiveBlock& block) {
-  const auto address = reinterpret_cast<Address>(pointer);
-  block.usable_bytes = ace_.ClaimHuge(address);
-  if (block.usable_bytes == 0) [[unlikely]] {
-    ReportMisuse(ace_, HeapOfThread<kConfig>::ReportFor(self, pointer, use));
-    return false;
-  }
-  block.size_bytes = kConfig.check_bounds
-                         ? std::size_t{ace_.HugeUse(address).requested_bytes}
-                         : block.usable_bytes;
-  return true;
-}
-
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::FailClaimed(Heap* self, const void* pointer,
-                                       PointerUse use, UnitIndex unit) {
-  BlockReport report = HeapOfThread<kConfig>::ReportFor(self, pointer, use);
-  report.route = Route::kSpan;
-  report.block_bytes = DescriptorAt(unit).span_units * kUnitBytes;
-  FatalFreedBlock(report, "released");
 }
 
 // What was written of a span that is no longer live. Returns its length.
@@ -80,7 +49,7 @@ HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::Disown(UnitIndex first) {
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::RetireSpan(
     UnitIndex first) {
-  SpanHeader(first).store(kFreeSpan, std::memory_order_relaxed);
+  SpanHeader(first).store(kFreeLarge, std::memory_order_relaxed);
   return Disown(first);
 }
 
@@ -88,7 +57,7 @@ template <const Config& kConfig>
 void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
                                        const LiveBlock& block) {
   if (block.route == Route::kHuge) {
-    ace_.ReleaseClaimedHuge(reinterpret_cast<Address>(pointer));
+    ace_.ReleaseHuge(reinterpret_cast<Address>(pointer));
     Tick(self);
     return;
   }
@@ -134,9 +103,9 @@ void LargeBlocks<kConfig>::Tick(Heap* self) {
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::TryFreeSpan(
     Heap* self, std::atomic<HeaderByte>& header, UnitIndex first) {
-  HeaderByte found = kLiveSpan;
-  // acquire: as in ClaimSpan.
-  if (!header.compare_exchange_strong(found, kFreeSpan,
+  HeaderByte found = kLiveLarge;
+  // acquire: as in TryClaim.
+  if (!header.compare_exchange_strong(found, kFreeLarge,
                                       std::memory_order_acquire,
                                       std::memory_order_relaxed)) [[unlikely]] {
     return false;

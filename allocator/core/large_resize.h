@@ -27,76 +27,94 @@ bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
                                   const LiveBlock& block,
                                   std::size_t size_bytes, CallResult& result) {
   Tick(self);
-  if (block.route == Route::kHuge) {
-    if (size_bytes <= kMaxSpanBytes - kSlackBytes &&
-        !StaysAsLong(block.usable_bytes, size_bytes + kSlackBytes) &&
-        (size_bytes < kMinHugeBytes || !ace_.MayStayHuge())) {
-      return false;
+  if (size_bytes > max_alloc_bytes_) return false;
+  const bool span = block.route == Route::kSpan;
+  const std::size_t least_bytes = size_bytes + kSlackBytes;
+  const std::size_t fresh_bytes = FreshBytes(block.route, least_bytes);
+  const std::size_t held_bytes = EntryOf(pointer, block).held_bytes;
+  // A range keeps its length wherever it is, so nothing is gained by a smaller
+  // part of it, unless that is less than a quarter. It may be longer than a
+  // span is.
+  const bool fits = least_bytes <= std::min(held_bytes, kMaxSpanBytes);
+  const bool stays =
+      kConfig.separate_classes && span
+          ? fits && fresh_bytes >=
+                        DescriptorAt(block.unit).span_units / 4 * kUnitBytes
+          : StaysAsLong(held_bytes, fresh_bytes);
+  if (span) {
+    if (least_bytes <= kMinStayingBytes) return false;
+    if (!stays && !ResizeSpan(block.unit, fresh_bytes)) {
+      return !fits &&
+             MovesPages(DescriptorAt(block.unit).span_units, pointer) &&
+             Move(self, pointer, block, size_bytes, result);
     }
-    result = ResizeHuge(self, pointer, block, size_bytes);
-    return true;
-  }
-  if (size_bytes + kSlackBytes <= kMinStayingBytes ||
-      size_bytes > max_alloc_bytes_) {
+  } else if (!stays && least_bytes <= kMaxSpanBytes &&
+             (size_bytes < kMinHugeBytes || !ace_.MayStayHuge())) {
     return false;
   }
-  if (size_bytes > kMaxSpanBytes - kSlackBytes) {
-    if (DescriptorAt(block.unit).span_units < kMinMovedUnits) return false;
-    hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
-    return MoveSpan(self, pointer, block, size_bytes, result);
-  }
-  if constexpr (kConfig.separate_classes) {
-    return ResizeRange(self, pointer, block, size_bytes, result);
-  } else {
-    return ResizeSpan(self, pointer, block, size_bytes, result);
-  }
-}
-
-template <const Config& kConfig>
-bool LargeBlocks<kConfig>::ResizeSpan(Heap* self, void* pointer,
-                                      const LiveBlock& block,
-                                      std::size_t size_bytes,
-                                      CallResult& result) {
-  UnitDescriptor& descriptor = DescriptorAt(block.unit);
-  const std::uint32_t old_units = descriptor.span_units;
-  const std::uint32_t units = ace_.SpanUnits(size_bytes + kSlackBytes);
-  const bool stays = StaysAsLong(old_units * kUnitBytes, units * kUnitBytes);
-  if (!stays && units < old_units) {
-    descriptor.span_units = static_cast<std::uint16_t>(units);
-    ace_.ReleaseSpan(block.unit + units, old_units - units);
-  } else if (!stays) {
-    if (!ace_.ExtendSpan(block.unit, old_units, units)) {
-      return MovesPages(old_units, pointer) &&
-             MoveSpan(self, pointer, block, size_bytes, result);
+  hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
+  void* resized = pointer;
+  if (!span && !stays) {
+    const Ace::HugeGrant grant =
+        ace_.ResizeHuge(reinterpret_cast<Address>(pointer), fresh_bytes);
+    if (grant.address == 0) {
+      hardening_.StartBounds(pointer, block.size_bytes);
+      Unclaim(EntryOf(pointer, block).header);
+      result = Refused(grant.refusal);
+      return true;
     }
-    descriptor.span_units = static_cast<std::uint16_t>(units);
+    resized = reinterpret_cast<void*>(grant.address);
   }
-  result = NoteSize(self, pointer, descriptor, units, size_bytes);
+  const Entry entry = EntryOf(resized, block);
+  result =
+      Settle(self, resized, block.route, entry,
+             IsTold(block.route, entry.held_bytes, fresh_bytes, size_bytes),
+             size_bytes,
+             resized == pointer ? counters_.reallocs_in_place
+                                : counters_.reallocs_moved);
   return true;
 }
 
-// Whether the length tells what is asked for; `units`: of a fresh span of that
-// size.
-constexpr bool IsTold(std::uint32_t held_units, std::uint32_t units,
-                      std::size_t size_bytes) {
-  return units == held_units && size_bytes > kMaxPoolBytes;
+// A claimed span gets shorter, or longer if what is behind it is free. False:
+// it is as it was.
+template <const Config& kConfig>
+bool LargeBlocks<kConfig>::ResizeSpan(UnitIndex first, std::size_t bytes) {
+  if (kConfig.separate_classes || bytes > kMaxSpanBytes) return false;
+  UnitDescriptor& descriptor = DescriptorAt(first);
+  const auto units = static_cast<std::uint32_t>(bytes / kUnitBytes);
+  const std::uint32_t old_units = descriptor.span_units;
+  if (units > old_units && !ace_.ExtendSpan(first, old_units, units)) {
+    return false;
+  }
+  descriptor.span_units = static_cast<std::uint16_t>(units);
+  if (units < old_units) ace_.ReleaseSpan(first + units, old_units - units);
+  return true;
 }
 
-// A claimed span, whose length is what it will be, is live again.
+// Whether the length of a block tells what is asked for: a fresh one of this
+// size would be as long.
+constexpr bool IsTold(Route route, std::size_t held_bytes,
+                      std::size_t fresh_bytes, std::size_t size_bytes) {
+  return fresh_bytes == held_bytes &&
+         size_bytes > (route == Route::kHuge ? kMaxSpanBytes : kMaxPoolBytes);
+}
+
+// A claimed block, whose length is what it will be, is live again; `told`: its
+// length tells the size.
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE CallResult LargeBlocks<kConfig>::NoteSize(
-    Heap* self, void* pointer, UnitDescriptor& descriptor, std::uint32_t units,
-    std::size_t size_bytes) {
-  const std::uint32_t held_units = descriptor.span_units;
-  const bool told = IsTold(held_units, units, size_bytes);
-  descriptor.use.requested_bytes = told ? 0 : size_bytes;
-  const bool sampled =
-      HeapOfThread<kConfig>::Serves(self) &&
-      IsSample(self,
-               told ? held_units * kUnitBytes
-                    : SpanUsableBytes(descriptor, ace_.memory().PageBytes()));
-  UnclaimSpan(ace_, pointer, sampled ? kSampledHeader : kLiveSpan);
-  CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+HAK_ALWAYS_INLINE CallResult LargeBlocks<kConfig>::Settle(
+    Heap* self, void* pointer, Route route, const Entry& entry, bool told,
+    std::size_t size_bytes, std::atomic<std::uint64_t>& counter) {
+  bool sampled = false;
+  if constexpr (kConfig.check_bounds) {
+    hardening_.StartBounds(pointer, size_bytes);
+  } else {
+    entry.use.requested_bytes = told ? 0 : size_bytes;
+    sampled = HeapOfThread<kConfig>::Serves(self) &&
+              IsSample(self, UsableBytes(route, entry, told ? 0 : size_bytes));
+  }
+  Unclaim(entry.header, sampled ? kSampledHeader : kLiveLarge);
+  CallCounters::CountRealloc<kConfig>(counter);
   return sampled ? Sampled(pointer) : Served(pointer);
 }
 
@@ -107,57 +125,25 @@ CallResult LargeBlocks<kConfig>::TryStay(Heap* self, void* pointer,
   const UnitIndex first =
       ace_.region().coarse().UnitOf(reinterpret_cast<Address>(pointer));
   UnitDescriptor& descriptor = DescriptorAt(first);
-  const std::uint32_t held_units = descriptor.span_units;
-  const auto units =
-      static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
-  if (IsTold(held_units, units, size_bytes) &&
+  const std::size_t held_bytes = descriptor.span_units * kUnitBytes;
+  const std::size_t fresh_bytes = RoundUp(size_bytes, kUnitBytes);
+  if (IsTold(Route::kSpan, held_bytes, fresh_bytes, size_bytes) &&
       descriptor.use.requested_bytes == 0) {
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return Served(pointer);
   }
-  if (!StaysAsLong(held_units * kUnitBytes, units * kUnitBytes)) return {};
-  HeaderByte live = kLiveSpan;
-  // acquire: as in ClaimSpan.
-  if (!SpanHeader(first).compare_exchange_strong(
-          live, kClaimedSpan, std::memory_order_acquire,
-          std::memory_order_relaxed)) [[unlikely]] {
+  if (!StaysAsLong(held_bytes, fresh_bytes) || !TryClaim(SpanHeader(first))) {
     return {};
   }
-  if (descriptor.span_units != held_units) [[unlikely]] {
-    UnclaimSpan(ace_, pointer);
+  const Entry entry = EntryOf(pointer, {.route = Route::kSpan, .unit = first});
+  if (entry.held_bytes != held_bytes) [[unlikely]] {
+    Unclaim(entry.header);
     return {};
   }
-  return NoteSize(self, pointer, descriptor, units, size_bytes);
-}
-
-// A range keeps its length, so that nothing would be gained by a smaller part
-// of it: the span stays, unless it does not fit or would use less than a
-// quarter.
-template <const Config& kConfig>
-bool LargeBlocks<kConfig>::ResizeRange(Heap* self, void* pointer,
-                                       const LiveBlock& block,
-                                       std::size_t size_bytes,
-                                       CallResult& result) {
-  UnitDescriptor& descriptor = DescriptorAt(block.unit);
-  const std::uint32_t old_units = descriptor.span_units;
-  const std::size_t least_bytes = size_bytes + kSlackBytes;
-  const bool fits = least_bytes <= SpanAccessibleBytes(descriptor);
-  if (fits ? ace_.SpanUnits(least_bytes) < old_units / 4
-           : !MovesPages(old_units, pointer)) {
-    return false;
-  }
-  hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
-  if (!fits) return MoveSpan(self, pointer, block, size_bytes, result);
-  if (size_bytes < block.size_bytes) {
-    ace_.DropTail(reinterpret_cast<Address>(pointer) + size_bytes,
-                  block.size_bytes - size_bytes, hardening_.clear_bytes());
-  }
-  descriptor.use.requested_bytes = size_bytes;
-  hardening_.StartBounds(pointer, size_bytes);
-  UnclaimSpan(ace_, pointer);
-  CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
-  result = Served(pointer);
-  return true;
+  const bool told = IsTold(Route::kSpan, descriptor.span_units * kUnitBytes,
+                           fresh_bytes, size_bytes);
+  return Settle(self, pointer, Route::kSpan, entry, told, size_bytes,
+                counters_.reallocs_in_place);
 }
 
 // Whether the pages of a span of `units` are moved when it must move. What the
@@ -175,33 +161,30 @@ HAK_NOINLINE bool LargeBlocks<kConfig>::MovesPages(std::uint32_t units,
                             /*otherwise=*/pages) < pages / kSparseShare;
 }
 
-// A longer span or a Huge block, to which the pages are moved. The old span's
-// bounds are stopped.
+// The pages of a claimed span are moved to a longer one, or to a Huge block.
 template <const Config& kConfig>
-bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
-                                    const LiveBlock& block,
-                                    std::size_t size_bytes,
-                                    CallResult& result) {
+bool LargeBlocks<kConfig>::Move(Heap* self, void* pointer,
+                                const LiveBlock& block, std::size_t size_bytes,
+                                CallResult& result) {
   result = Allocate(self, size_bytes, kMinAlignmentBytes);
   if (result.block == nullptr) [[unlikely]] {
-    hardening_.StartBounds(pointer, block.size_bytes);
-    UnclaimSpan(ace_, pointer);
+    Unclaim(SpanHeader(block.unit));
     return true;
   }
   const auto to = reinterpret_cast<Address>(result.block);
   const std::size_t held_bytes = SpanAccessibleBytes(DescriptorAt(block.unit));
   // A range may be longer than the Huge block, and what lies behind that is
   // nobody's.
-  const std::size_t huge_bytes = ace_.HugeBytes(to);
+  const std::size_t huge_bytes = ace_.huge().BytesOf(to);
   const std::size_t moved_bytes =
       huge_bytes == 0 ? held_bytes : std::min(held_bytes, huge_bytes);
+  hardening_.StopBounds(pointer, block.size_bytes, block.size_bytes);
   // The canary may begin in what is moved (HD3).
   if (kConfig.check_bounds) UseOfLarge(ace_, result.block).requested_bytes = 0;
   const VmStatus status = ace_.MoveSpanTo(block.unit, to, moved_bytes);
   if (status.target_lost) {
-    const Zone& zone = ace_.region().coarse();
-    if (zone.Contains(to)) {
-      RetireSpan(zone.UnitOf(to));
+    if (huge_bytes == 0) {
+      RetireSpan(ace_.region().coarse().UnitOf(to));
     } else {
       ace_.ReleaseHuge(to, moved_bytes);
     }
@@ -215,50 +198,11 @@ bool LargeBlocks<kConfig>::MoveSpan(Heap* self, void* pointer,
       ace_.ReleaseSpan(block.unit, units, /*dirty=*/moved_bytes != held_bytes);
     }
   } else {
-    ace_.CopyTouched(reinterpret_cast<Address>(pointer),
-                     reinterpret_cast<Address>(result.block), block.size_bytes);
+    ace_.CopyTouched(reinterpret_cast<Address>(pointer), to, block.size_bytes);
     FreeClaimed(self, pointer, block);
   }
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
   return true;
-}
-
-template <const Config& kConfig>
-CallResult LargeBlocks<kConfig>::ResizeHuge(Heap* self, void* pointer,
-                                            const LiveBlock& block,
-                                            std::size_t size_bytes) {
-  Ace::HugeGrant grant;
-  const std::size_t bytes =
-      RoundUp(size_bytes + kSlackBytes, ace_.memory().PageBytes());
-  hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
-  const bool stays =
-      StaysAsLong(block.usable_bytes, bytes) && size_bytes <= max_alloc_bytes_;
-  if (stays) {
-    grant.address = reinterpret_cast<Address>(pointer);
-  } else if (WithinThreshold(size_bytes, kMinAlignmentBytes, grant.refusal)) {
-    grant = ace_.ResizeHuge(reinterpret_cast<Address>(pointer), bytes);
-  }
-  if (grant.address == 0) {
-    hardening_.StartBounds(pointer, block.size_bytes);
-    Unclaim(ace_, pointer, block);
-    return Refused(grant.refusal);
-  }
-  void* moved = reinterpret_cast<void*>(grant.address);
-  bool sampled = false;
-  if constexpr (!kConfig.check_bounds) {
-    const std::size_t held_bytes = ace_.ClaimedHugeBytes(grant.address);
-    const bool told = held_bytes == bytes && size_bytes > kMaxSpanBytes;
-    BlockUse& use = ace_.HugeUse(grant.address);
-    use.requested_bytes = told ? 0 : size_bytes;
-    sampled = HeapOfThread<kConfig>::Serves(self) && IsSample(self, held_bytes);
-    use.sampled = sampled;
-  }
-  hardening_.StartBounds(moved, size_bytes);
-  Unclaim(ace_, moved, block);
-  CallCounters::CountRealloc<kConfig>(moved == pointer
-                                          ? counters_.reallocs_in_place
-                                          : counters_.reallocs_moved);
-  return sampled ? Sampled(moved) : Served(moved);
 }
 
 template <const Config& kConfig>
@@ -272,23 +216,18 @@ bool LargeBlocks<kConfig>::StayIfSmaller(void* pointer, const LiveBlock& block,
     hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
     hardening_.StartBounds(pointer, size_bytes);
   }
-  Unclaim(ace_, pointer, block);
+  Unclaim(EntryOf(pointer, block).header);
   return stays;
 }
 
 template <const Config& kConfig>
 bool LargeBlocks<kConfig>::FitsSize(const void* pointer, const LiveBlock& block,
-                                    std::size_t size_bytes, bool small) {
+                                    std::size_t size_bytes, bool small) const {
   size_bytes = std::max<std::size_t>(size_bytes, 1);
   const std::size_t asked_bytes = UseOfLarge(ace_, pointer).requested_bytes;
   if (asked_bytes != 0) return size_bytes == asked_bytes;
-  if (small) return false;
-  return block.route == Route::kHuge
-             ? RoundUp(size_bytes, ace_.memory().PageBytes()) ==
-                   block.usable_bytes
-             : size_bytes <= kMaxSpanBytes &&
-                   ace_.SpanUnits(size_bytes) ==
-                       DescriptorAt(block.unit).span_units;
+  return !small && size_bytes <= block.usable_bytes &&
+         FreshBytes(block.route, size_bytes) == block.usable_bytes;
 }
 
 }  // namespace hakmem

@@ -68,7 +68,7 @@ LiveCount CountLive(Ace& ace, const GuardedBlocks& guarded) {
   LiveCount count = CountInUnits(ace);
   for (Address huge = ace.NextHuge(0); huge != 0; huge = ace.NextHuge(huge)) {
     ++count.huge_blocks;
-    count.huge_bytes += ace.HugeBytes(huge);
+    count.huge_bytes += ace.huge().BytesOf(huge);
   }
   count.guarded_bytes = guarded.live_bytes();
   count.blocks += count.huge_blocks + guarded.live_blocks();

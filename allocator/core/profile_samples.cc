@@ -20,26 +20,19 @@ void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
 
 void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
                const LiveBlock& block) {
-  if (block.route == Route::kHuge) {
-    UseOfLarge(ace, pointer).sampled = false;
-    profile.Remove(pointer);
-    return;
-  }
   const unsigned code =
-      block.route == Route::kSpan ? kSpanCode : block.size_class + 1U;
-  const Region& region = ace.region();
+      block.route >= Route::kSpan ? kLargeCode : block.size_class + 1U;
   HeaderByte header = kSampledHeader;
-  // Relaxed: whoever resized a span has released it, which an exchange in
-  // between passes on to who claims it.
-  if ((block.route == Route::kTiny ? region.fine() : region.coarse())
-          .header(reinterpret_cast<Address>(pointer))
+  // Relaxed: whoever resized a large block has released it, which an exchange
+  // in between passes on to who claims it.
+  if (HeaderAt(ace, pointer)
           .compare_exchange_strong(header, MakeHeader(BlockState::kLive, code),
                                    std::memory_order_relaxed)) {
     profile.Remove(pointer);
   }
 }
 
-bool SampleStays(Region& region, HeapProfile& profile, void* pointer,
+bool SampleStays(Ace& ace, HeapProfile& profile, void* pointer,
                  const LiveBlock& block, std::size_t size_bytes) {
   const std::size_t block_bytes = ClassBytes(block.size_class);
   if (size_bytes > block_bytes ||
@@ -48,7 +41,7 @@ bool SampleStays(Region& region, HeapProfile& profile, void* pointer,
     return false;
   }
   return profile.SetAskedClass(pointer, ClassOf(size_bytes)) ||
-         SetAskedClass(region, pointer, block.size_class, block.asked_class,
+         SetAskedClass(HeaderAt(ace, pointer), block.asked_class,
                        ClassOf(size_bytes));
 }
 

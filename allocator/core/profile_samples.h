@@ -1,8 +1,7 @@
 // Sampled blocks: those of which the heap profile takes a sample.
 //
-// Owns: nothing; their headers are kSampledHeader (block_header.h, H5), a Huge
-// block's record says so, also where the sample was lost. Called by:
-// Allocator's slow paths, in variants without bounds. Thread-safety: any
+// Owns: nothing; their headers are kSampledHeader (block_header.h, H5). Called
+// by: Allocator's slow paths, in variants without bounds. Thread-safety: any
 // thread; one exchange decides between those that change or free a block at
 // once.
 //
@@ -23,15 +22,6 @@
 
 namespace hakmem {
 
-// Whether the header of a block of the class, which the heap has just handed
-// out, says that it is to be sampled.
-inline bool IsMarkedSample(const Region& region, const void* block,
-                           SizeClass size_class) {
-  return (IsTiny(size_class) ? region.fine() : region.coarse())
-             .header(reinterpret_cast<Address>(block))
-             .load(std::memory_order_relaxed) == kSampledHeader;
-}
-
 // The end of a call, whose block may be sampled, or not. `frame`: see
 // FailureReporter. `thinning`: of its heap's last sample.
 HAK_COLD void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
@@ -45,7 +35,7 @@ HAK_COLD void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
 // Whether a slab's sampled block, asked to be of this size, stays where it is,
 // as any other would. The sample knows then what was asked for; if it was lost,
 // the header does, of a block that is one like others.
-HAK_COLD bool SampleStays(Region& region, HeapProfile& profile, void* pointer,
+HAK_COLD bool SampleStays(Ace& ace, HeapProfile& profile, void* pointer,
                           const LiveBlock& block, std::size_t size_bytes);
 
 }  // namespace hakmem

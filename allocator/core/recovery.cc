@@ -21,12 +21,6 @@ void SetLimit(FailureEvent& event, const char* name, const char* source,
   event.limit_needed = needed;
 }
 
-void ClearLimit(FailureEvent& event) {
-  std::memset(event.limit_name, 0, sizeof(event.limit_name));
-  std::memset(event.limit_source, 0, sizeof(event.limit_source));
-  event.limit_value = event.limit_use = event.limit_needed = 0;
-}
-
 }  // namespace
 
 void DescribeRequest(const Request& request, std::size_t slack_bytes,
@@ -57,21 +51,6 @@ void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
   constexpr const char* kEnvironment = "environment";
   constexpr const char* kHakmem = "hakmem";
   Region& region = ace_.region();
-  const auto by_region = [&] {
-    if (event.route == Route::kHuge) {
-      SetLimit(event, "region", kHakmem, region.huge().bytes,
-               event.memory.mapped, refusal.bytes);
-      return;
-    }
-    const Zone& zone =
-        event.route == Route::kTiny ? region.fine() : region.coarse();
-    SetLimit(event, "region", kHakmem, zone.capacity_frames() * kSuperSlabBytes,
-             zone.frame_count() * kSuperSlabBytes, refusal.bytes);
-  };
-  const auto by_heap_limit = [&] {
-    SetLimit(event, "HAKMEM_HEAP_LIMIT", kEnvironment, ace_.heap_limit_bytes(),
-             event.memory.granted, refusal.bytes);
-  };
   switch (refusal.detail) {
     case FailureDetail::kSize:
       SetLimit(event, "region", kHakmem, region.huge().bytes, 0,
@@ -89,10 +68,20 @@ void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
                refusal.bytes);
       break;
     case FailureDetail::kHeapLimit:
-      by_heap_limit();
+      SetLimit(event, "HAKMEM_HEAP_LIMIT", kEnvironment,
+               ace_.heap_limit_bytes(), event.memory.granted, refusal.bytes);
       break;
     case FailureDetail::kRegion:
-      by_region();
+      if (event.route == Route::kHuge) {
+        SetLimit(event, "region", kHakmem, region.huge().bytes,
+                 event.memory.mapped, refusal.bytes);
+      } else {
+        const Zone& zone =
+            event.route == Route::kTiny ? region.fine() : region.coarse();
+        SetLimit(event, "region", kHakmem,
+                 zone.capacity_frames() * kSuperSlabBytes,
+                 zone.frame_count() * kSuperSlabBytes, refusal.bytes);
+      }
       break;
     default:
       break;
@@ -116,7 +105,7 @@ void Recovery::NoteRefusal(RefusedServer& server, const Outcome& outcome,
              FailureReasonName(refusal.reason),
              FailureDetailName(refusal.detail));
   event.refused_bytes = by_kernel ? refusal.bytes : 0;
-  ClearLimit(event);
+  SetLimit(event, "", "", 0, 0, 0);
   event.memory = server.Figures();
   if (!by_kernel) {
     DescribeLimit(refusal, event);

@@ -12,42 +12,32 @@
 #include <cstddef>
 
 #include "allocator/base/compiler.h"
-#include "allocator/lookup/lookup.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
 
-// Writes down for which class a live block of `size_class` is. False: it was
-// not as was thought.
-inline bool SetAskedClass(Region& region, void* pointer, SizeClass size_class,
+// Writes down for which class a live block is. False: it was not as was
+// thought.
+inline bool SetAskedClass(std::atomic<HeaderByte>& header,
                           SizeClass asked_class, SizeClass new_class) {
-  HeaderByte header = MakeHeader(BlockState::kLive, asked_class + 1U);
-  return (IsTiny(size_class) ? region.fine() : region.coarse())
-      .header(reinterpret_cast<Address>(pointer))
-      .compare_exchange_strong(header,
-                               MakeHeader(BlockState::kLive, new_class + 1U),
-                               std::memory_order_relaxed);
+  HeaderByte found = MakeHeader(BlockState::kLive, asked_class + 1U);
+  return header.compare_exchange_strong(
+      found, MakeHeader(BlockState::kLive, new_class + 1U),
+      std::memory_order_relaxed);
 }
 
 // A Pool block keeps its place while at least half of it is wanted.
-HAK_ALWAYS_INLINE bool TryStay(Region& region, void* pointer,
+HAK_ALWAYS_INLINE bool TryStay(const Region& region, void* pointer,
                                SizeClass size_class, SizeClass asked_class,
                                std::size_t size_bytes) {
   const std::size_t block_bytes = ClassBytes(size_class);
   return size_bytes <= block_bytes && size_bytes >= block_bytes / 2 &&
          !IsTiny(size_class) &&
-         SetAskedClass(region, pointer, size_class, asked_class,
-                       ClassOf(size_bytes));
-}
-
-// The block is one like others again, to be freed. Whoever comes second finds
-// another header, and leaves it.
-HAK_NOINLINE inline void EndShrunk(Region& region, void* pointer,
-                                   const LiveBlock& block) {
-  SetAskedClass(region, pointer, block.size_class, block.asked_class,
-                block.size_class);
+         SetAskedClass(
+             region.coarse().header(reinterpret_cast<Address>(pointer)),
+             asked_class, ClassOf(size_bytes));
 }
 
 }  // namespace hakmem

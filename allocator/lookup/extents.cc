@@ -2,19 +2,6 @@
 
 namespace hakmem {
 
-// False: it is in no slab of the coarse zone.
-HAK_ALWAYS_INLINE bool ExtentFinder::FindPool(Address address,
-                                              BlockExtent& extent) const {
-  const Zone& coarse = ace_.region().coarse();
-  if (!coarse.Contains(address)) return false;
-  const UnitIndex unit = coarse.UnitOf(address);
-  const UnitRecord record =
-      coarse.unit_record(unit).load(std::memory_order_relaxed);
-  if (record == 0 || record == kSpanRecord) return false;
-  extent = InSlab<false>(coarse, address, unit, record);
-  return true;
-}
-
 BlockExtent ExtentFinder::Find(Address address) const {
   BlockExtent extent;
   if (FindTiny(address, extent) || FindPool(address, extent)) return extent;

@@ -77,7 +77,7 @@ class ExtentFinder {
   static HAK_ALWAYS_INLINE BlockExtent InSlab(const Zone& zone, Address address,
                                               UnitIndex unit,
                                               UnitRecord record);
-  // False: it is not in the fine zone.
+  // False: it is not in the fine zone; in no slab of the coarse zone.
   HAK_ALWAYS_INLINE bool FindTiny(Address address, BlockExtent& extent) const;
   HAK_ALWAYS_INLINE bool FindPool(Address address, BlockExtent& extent) const;
   std::atomic<Address>& HintOf(Address address) const {
@@ -152,19 +152,27 @@ HAK_ALWAYS_INLINE bool ExtentFinder::IsInHintedSpan(Address address,
   return extent.Allows(address, bytes);
 }
 
-HAK_ALWAYS_INLINE bool ExtentFinder::IsInPoolOrSpan(Address address,
-                                                    std::size_t bytes) const {
+HAK_ALWAYS_INLINE bool ExtentFinder::FindPool(Address address,
+                                              BlockExtent& extent) const {
   const Zone& coarse = ace_.region().coarse();
   if (!coarse.Contains(address)) return false;
   const UnitIndex unit = coarse.UnitOf(address);
   const UnitRecord record =
       coarse.unit_record(unit).load(std::memory_order_relaxed);
-  if (record == 0 || record == kSpanRecord) {
-    return IsInHintedSpan(address, bytes);
+  if (record == 0 || record == kSpanRecord) return false;
+  extent = InSlab<false>(coarse, address, unit, record);
+  return true;
+}
+
+HAK_ALWAYS_INLINE bool ExtentFinder::IsInPoolOrSpan(Address address,
+                                                    std::size_t bytes) const {
+  BlockExtent extent;
+  if (FindPool(address, extent)) {
+    return extent.state == BlockExtent::State::kLive &&
+           extent.Allows(address, bytes);
   }
-  const BlockExtent extent = InSlab<false>(coarse, address, unit, record);
-  return extent.state == BlockExtent::State::kLive &&
-         extent.Allows(address, bytes);
+  return ace_.region().coarse().Contains(address) &&
+         IsInHintedSpan(address, bytes);
 }
 
 }  // namespace hakmem

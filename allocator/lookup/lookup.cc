@@ -220,7 +220,7 @@ class ZoneReader {
     if (header == kNoBlock) return false;
     const unsigned code = HeaderCode(header);
     BlockFacts block;
-    if (code == kSpanCode) {
+    if (code == kLargeCode) {
       block = SpanBlock(zone_.UnitOf(at), /*live=*/false);
     } else if (code - 1 < kClassCount) {
       block.start = at;
@@ -257,37 +257,21 @@ class ZoneReader {
   const std::size_t page_bytes_;
 };
 
-AddressFacts FindHugeBlock(Ace& ace, Address address, Patience patience) {
-  const Ace::HugeFacts huge = patience == Patience::kWaits
-                                  ? ace.FindHuge(address)
-                                  : ace.TryFindHuge(address);
-  AddressFacts facts;
+AddressFacts FindHugeBlock(const Ace& ace, Address address) {
+  const HugePool::Found found = ace.huge().Find(address);
   BlockFacts block;
-  block.start = huge.start;
-  block.bytes = huge.bytes;
+  block.start = found.start;
+  block.bytes = found.bytes;
   block.route = Route::kHuge;
-  block.live = huge.live;
-  block.state = huge.live ? "live" : "released";
-  if (huge.live && ace.region().coarse().shape().keeps_bounds) {
-    block.requested_bytes = ace.HugeUse(huge.start).requested_bytes;
+  block.live = found.live;
+  block.state = found.live ? "live" : "released";
+  if (found.live && ace.region().coarse().shape().keeps_bounds) {
+    block.requested_bytes = ace.huge().UseOf(found.start).requested_bytes;
   }
-  switch (huge.place) {
-    case Ace::HugePlace::kInside:
-    case Ace::HugePlace::kFreed:
-      facts.kind = AddressKind::kBlock;
-      facts.block = block;
-      break;
-    case Ace::HugePlace::kNone:
-      facts.kind = AddressKind::kUnmapped;
-      facts.has_before = huge.live;
-      facts.before = block;
-      break;
-    case Ace::HugePlace::kOutside:
-      break;
-    case Ace::HugePlace::kNotKnown:
-      facts.kind = AddressKind::kNotKnown;
-      break;
-  }
+  AddressFacts facts;
+  facts.kind = found.inside ? AddressKind::kBlock : AddressKind::kUnmapped;
+  facts.has_before = found.live && !found.inside;
+  (found.inside ? facts.block : facts.before) = block;
   return facts;
 }
 
@@ -370,9 +354,27 @@ bool FindSlabBlock(const Zone& zone, Address address, std::size_t page_bytes,
   return true;
 }
 
+// Apart, as FindMarkedBlock.
+HAK_NOINLINE bool FindLiveHuge(const Ace& ace, Address address,
+                               LiveBlock& block) {
+  const auto* const header = ace.huge().HeaderOf(address);
+  const HeaderByte found =
+      header == nullptr ? kNoBlock : header->load(std::memory_order_relaxed);
+  const std::size_t bytes = ace.huge().BytesOf(address);
+  // Another thread may have freed it meanwhile.
+  if (HeaderState(found) != BlockState::kLive || bytes == 0) return false;
+  block.route = Route::kHuge;
+  block.usable_bytes = block.size_bytes = bytes;
+  if (found == kSampledHeader) block.asked_class = kSampledClass;
+  if (ace.region().coarse().shape().keeps_bounds) {
+    SetUse(ace.huge().UseOf(address), block);
+  }
+  return true;
+}
+
 }  // namespace
 
-AddressFacts LookUp(Ace& ace, Address address, Patience patience) {
+AddressFacts LookUp(Ace& ace, Address address) {
   const Region& region = ace.region();
   if (!region.placed()) return {};
   for (const Zone* zone : {&region.fine(), &region.coarse()}) {
@@ -385,7 +387,7 @@ AddressFacts LookUp(Ace& ace, Address address, Patience patience) {
     }
   }
   if (IsIn(address, region.huge().begin, region.huge().bytes)) {
-    return FindHugeBlock(ace, address, patience);
+    return FindHugeBlock(ace, address);
   }
   AddressFacts facts;
   const Region::Window empty = region.empty_blocks();
@@ -421,22 +423,7 @@ bool FindLiveBlock(Ace& ace, const void* pointer, LiveBlock& block) {
     block.empty = true;
     return true;
   }
-  const std::size_t huge_bytes = ace.HugeBytes(address);
-  if (huge_bytes == 0) return false;
-  block.route = Route::kHuge;
-  block.usable_bytes = huge_bytes;
-  block.size_bytes = huge_bytes;
-  if (ace.HugeUse(address).sampled) block.asked_class = kSampledClass;
-  if (region.coarse().shape().keeps_bounds) SetUse(ace.HugeUse(address), block);
-  return true;
-}
-
-BlockUse& UseOfLarge(Ace& ace, const void* pointer) {
-  const auto address = reinterpret_cast<Address>(pointer);
-  const Zone& coarse = ace.region().coarse();
-  return coarse.Contains(address)
-             ? DescriptorOf(coarse, coarse.UnitOf(address)).use
-             : ace.HugeUse(address);
+  return FindLiveHuge(ace, address, block);
 }
 
 LargeBlock LargeAt(Ace& ace, Address start) {
@@ -444,14 +431,18 @@ LargeBlock LargeAt(Ace& ace, Address start) {
   if (FindSpanAt(ace.region().coarse(), start, span)) {
     return {span->span_units * kUnitBytes, span->use.requested_bytes};
   }
-  const std::size_t bytes = ace.HugeBytesHeld(start);
+  const std::size_t bytes = ace.huge().BytesOf(start);
   if (bytes == 0) return {};
-  return {bytes, ace.HugeUse(start).requested_bytes};
+  return {bytes, ace.huge().UseOf(start).requested_bytes};
 }
 
 Address LargeStart(Ace& ace, Address address) {
   const Zone& coarse = ace.region().coarse();
-  if (!coarse.Contains(address)) return ace.OwnHugeAround(address);
+  if (ace.huge().Contains(address)) {
+    const HugePool::Found found = ace.huge().Find(address);
+    return found.inside && found.live ? found.start : 0;
+  }
+  if (!coarse.Contains(address)) return 0;
   const UnitIndex first = MarkedUnit(coarse, coarse.UnitOf(address));
   return first == kNoUnit ? 0 : coarse.UnitAddress(first);
 }

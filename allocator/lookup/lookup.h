@@ -2,9 +2,9 @@
 //
 // Owns: nothing. Called by: core and the frontend, for frees and resizes that
 // hot paths cannot do, reports, checked copies, and walks over the heap.
-// Thread-safety: any thread. Nothing outside of the mapped tables is read,
-// whatever they hold. Changes that other threads make meanwhile may be seen or
-// not.
+// Thread-safety: any thread, signal handlers included: no lock is waited for,
+// and nothing outside of the mapped tables is read, whatever they hold. Changes
+// that other threads make meanwhile may be seen or not.
 //
 // An address anywhere is for LookUp. Who has what must be the start of a live
 // block, or must not spend more than some instructions, asks for that part of
@@ -28,13 +28,8 @@
 
 namespace hakmem {
 
-// Whether another thread's change of the tables of Huge blocks is waited for. A
-// signal handler must not.
-enum class Patience : std::uint8_t { kNone, kWaits };
-
-AddressFacts LookUp(Ace& ace, Address address,
-                    Patience patience = Patience::kNone);
-// The same, with what lies before and after the block; waits for nothing.
+AddressFacts LookUp(Ace& ace, Address address);
+// The same, with what lies before and after the block.
 Surroundings LookAround(Ace& ace, Address address);
 
 // Stands for the class that was asked for, of a sampled block.
@@ -117,9 +112,6 @@ inline BlockUse BoundsOf(const Zone& zone, bool tiny, const void* block) {
               : use.template operator()<false>();
 }
 
-inline constexpr UnitRecord kSpanRecord =
-    MakeUnitRecord(kSpanOwner, MakeHeader(BlockState::kLive, kSpanCode));
-
 // The descriptor of the live span that starts at `start`, which may be
 // anything. False: none does.
 HAK_ALWAYS_INLINE bool FindSpanAt(const Zone& coarse, Address start,
@@ -134,8 +126,8 @@ HAK_ALWAYS_INLINE bool FindSpanAt(const Zone& coarse, Address start,
   return true;
 }
 
-// The live span or Huge block that starts at an address, which may be anything.
-// For who owns the block, or holds ACE still; waits for nothing.
+// The span or Huge block that starts at an address, which may be anything; live
+// or claimed. For who owns the block, or holds ACE still.
 struct LargeBlock {
   std::size_t bytes = 0;  // 0: none starts there
   std::size_t requested_bytes = 0;
@@ -147,7 +139,26 @@ Address LargeStart(Ace& ace, Address address);
 
 // The use of the span or Huge block that starts at `pointer`, which is live and
 // the caller's: what the program asked for.
-BlockUse& UseOfLarge(Ace& ace, const void* pointer);
+inline BlockUse& UseOfLarge(const Ace& ace, const void* pointer) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  const Zone& coarse = ace.region().coarse();
+  return coarse.Contains(address)
+             ? DescriptorOf(coarse, coarse.UnitOf(address)).use
+             : ace.huge().UseOf(address);
+}
+
+// The header of a block, which need no longer be live.
+HAK_ALWAYS_INLINE std::atomic<HeaderByte>& HeaderAt(const Ace& ace,
+                                                    const void* block) {
+  const auto address = reinterpret_cast<Address>(block);
+  const ZoneView& coarse = ace.region().coarse().view();
+  const ZoneView& fine = ace.region().fine().view();
+  std::uint64_t granule = coarse.Granule(address, kCoarseGranuleShift);
+  if (granule < coarse.limit_granules) return coarse.headers[granule];
+  granule = fine.Granule(address, kFineGranuleShift);
+  if (granule < fine.limit_granules) return fine.headers[granule];
+  return *ace.huge().HeaderOf(address);
+}
 
 }  // namespace hakmem
 

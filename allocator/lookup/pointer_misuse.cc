@@ -34,7 +34,7 @@ void ReportInBlock(const BlockFacts& block, BlockReport report) {
 void ReportMisuse(Ace& ace, BlockReport report) {
   const auto address = reinterpret_cast<Address>(report.pointer);
   const Region& region = ace.region();
-  const AddressFacts facts = LookUp(ace, address, Patience::kWaits);
+  const AddressFacts facts = LookUp(ace, address);
   if (facts.kind == AddressKind::kBlock) {
     return ReportInBlock(facts.block, report);
   }

@@ -62,9 +62,6 @@ void PrintAddress(std::uintptr_t address, const AddressFacts& facts,
     case AddressKind::kGuarded:
       out.Text("among the guarded blocks");
       return;
-    case AddressKind::kNotKnown:
-      out.Text("in hakmem's region, whose tables are just being changed");
-      return;
     case AddressKind::kEmpty:
       out.Text("among the blocks of 0 bytes, which cannot be accessed");
       return;

@@ -23,7 +23,6 @@ enum class AddressKind : std::uint8_t {
   kUnmapped,    // a part of the region that is given back, or never was mapped
   kTable,       // where hakmem keeps its own tables
   kGuarded,     // among the guarded blocks, each on pages of its own
-  kNotKnown,    // the table that tells is just being changed
 };
 
 struct BlockFacts {

@@ -63,8 +63,6 @@ TEST(AddressFacts, InNoBlock) {
   EXPECT_EQ(Said(5, Of(AddressKind::kForeign)), "not hakmem's memory");
   EXPECT_EQ(Said(5, Of(AddressKind::kTable)), "in hakmem's own tables");
   EXPECT_EQ(Said(5, Of(AddressKind::kGuarded)), "among the guarded blocks");
-  EXPECT_EQ(Said(5, Of(AddressKind::kNotKnown)),
-            "in hakmem's region, whose tables are just being changed");
   EXPECT_EQ(Said(5, Of(AddressKind::kEmpty)),
             "among the blocks of 0 bytes, which cannot be accessed");
   EXPECT_EQ(Said(5, Of(AddressKind::kGuard)), "a guard page");

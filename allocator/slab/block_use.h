@@ -23,8 +23,6 @@ struct BlockUse {
   Relaxed<bool> fresh = false;
   // Of such a span: Ace::generation() when it was granted.
   Relaxed<std::uint8_t> generation = 0;
-  // A Huge block of which the heap profile keeps a sample.
-  Relaxed<bool> sampled = false;
 };
 
 }  // namespace hakmem

@@ -6,16 +6,18 @@
 //
 // Invariants:
 //   H1: a header byte is 0 exactly where no block starts.
-//   H2: otherwise its low six bits are a code: size class + 1, or kSpanCode,
-//       kHugeCode or kSampledCode; its high two bits are the block's state.
+//   H2: otherwise its low six bits are a code: size class + 1, kLargeCode or
+//       kSampledCode; its high two bits are the block's state.
 //   H3: a unit record is 0 when the unit belongs to nobody; else its low byte
 //       is the header byte that the unit's live blocks bear, and its other
 //       bits are the owner: a heap's id, or kSpanOwner.
 //   H4: a slab's block that was asked for with a smaller class is *shrunk*:
 //       live with the smaller class's code. Variants with bounds have none.
-//   H5: a slab's block or span of which the heap profile takes a sample is
-//       *sampled*: live with kSampledCode, also if there was no room to keep
-//       the sample. Variants with bounds have none.
+//   H5: a block of which the heap profile takes a sample is *sampled*: live
+//       with kSampledCode, also if there was no room to keep the sample.
+//       Variants with bounds have none.
+//   H6: a span or Huge block is Queued while a thread has *claimed* it, to
+//       resize or free it; one exchange from Live to Queued decides which.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 #define HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_
 
@@ -26,7 +28,8 @@ namespace hakmem {
 enum class BlockState : std::uint8_t {
   kFree = 0,         // in a magazine or a slab's bitmap
   kLive = 1,         // the user's
-  kQueued = 2,       // freed by another thread, on its way to the owner
+  kQueued = 2,       // freed by another thread, on its way to the owner; or
+                     // being changed
   kQuarantined = 3,  // freed, waiting before reuse
 };
 
@@ -37,8 +40,7 @@ using HeapId = std::uint32_t;
 inline constexpr HeaderByte kNoBlock = 0;
 inline constexpr unsigned kCodeBits = 6;
 inline constexpr unsigned kSampledCode = 61;
-inline constexpr unsigned kSpanCode = 62;
-inline constexpr unsigned kHugeCode = 63;
+inline constexpr unsigned kLargeCode = 62;  // spans and Huge blocks
 
 // Heap ids are 1 to kMaxHeapId; 0 is nobody.
 inline constexpr unsigned kOwnerShift = 8;
@@ -68,6 +70,14 @@ constexpr HeapId UnitOwner(UnitRecord record) { return record >> kOwnerShift; }
 constexpr HeaderByte UnitLiveHeader(UnitRecord record) {
   return static_cast<HeaderByte>(record);
 }
+inline constexpr HeaderByte kLiveLarge =
+    MakeHeader(BlockState::kLive, kLargeCode);
+inline constexpr HeaderByte kClaimedLarge =
+    MakeHeader(BlockState::kQueued, kLargeCode);
+inline constexpr HeaderByte kFreeLarge =
+    MakeHeader(BlockState::kFree, kLargeCode);
+inline constexpr UnitRecord kSpanRecord =
+    MakeUnitRecord(kSpanOwner, kLiveLarge);
 // Whether a shrunk block's header stands in a slab's unit.
 constexpr bool IsShrunkHeader(HeaderByte header, UnitRecord record) {
   return HeaderState(header) == BlockState::kLive && HeaderCode(header) != 0 &&

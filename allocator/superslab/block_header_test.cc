@@ -29,7 +29,7 @@ TEST(BlockHeaderTest, OwnerAndLiveHeaderComeBack) {
                              kMaxHeapId, kSpanOwner, kNoHeapId}) {
     for (const HeaderByte live :
          {MakeHeader(BlockState::kLive, 1), MakeHeader(BlockState::kLive, 44),
-          MakeHeader(BlockState::kLive, kSpanCode)}) {
+          kLiveLarge}) {
       const UnitRecord record = MakeUnitRecord(owner, live);
       EXPECT_EQ(UnitOwner(record), owner);
       EXPECT_EQ(UnitLiveHeader(record), live);
@@ -69,9 +69,7 @@ TEST(BlockHeaderTest, ShrunkBlocks) {
   }
   const HeaderByte small = MakeHeader(BlockState::kLive, 1);
   EXPECT_FALSE(IsShrunkHeader(small, 0));
-  EXPECT_FALSE(IsShrunkHeader(
-      small,
-      MakeUnitRecord(kSpanOwner, MakeHeader(BlockState::kLive, kSpanCode))));
+  EXPECT_FALSE(IsShrunkHeader(small, kSpanRecord));
 }
 
 // What ThreadHeap::tag() relies on: only the owner's own tag leaves a byte, and

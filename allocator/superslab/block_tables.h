@@ -33,7 +33,7 @@ struct HugeTables {
 };
 
 struct BlockTables {
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
   static constexpr unsigned kZones = 2;
 
   char magic[8];  // "hakblok" and NUL

@@ -89,7 +89,7 @@ class HeapClassesTest(PlantedProcessTest):
         process = self.start(PROGRAM, "hold", "holes")
         told = self.report(process.pid)
         content = self.core_of(process).read_bytes()
-        tables = [place.start() for place in re.finditer(b"hakblok\0" + struct.pack("I", 1), content)]
+        tables = [place.start() for place in re.finditer(b"hakblok\0" + struct.pack("I", 2), content)]
         self.assertGreater(len(tables), 0)
         old = self.folder / "old"
 
@@ -158,7 +158,7 @@ class HeapClassesTest(PlantedProcessTest):
         damaged = self.folder / "damaged"
         damaged.write_bytes(content[:len(content) // 50])
         self.fails_with("cut off", damaged)
-        damaged.write_bytes(content.replace(b"hakblok\0" + struct.pack("I", 1), b"hakblok\0" + struct.pack("I", 9)))
+        damaged.write_bytes(content.replace(b"hakblok\0" + struct.pack("I", 2), b"hakblok\0" + struct.pack("I", 9)))
         self.fails_with("in a form that this command does not know", damaged)
         for wrong in ((), ("--diff", process.pid), ("--html=page.html", process.pid), (process.pid, process.pid),
                       ("--by=peak", process.pid), ("--top=3", process.pid), ("--symbolizer=none", process.pid)):

@@ -35,7 +35,7 @@ absl::StatusOr<bool> CountOnce(const ProcessImage& image,
         .At(record + tables.next_offset, next);
     if (!reads.status().ok()) break;
     sum.taken_bytes += bytes;
-    if (header == MakeHeader(BlockState::kLive, kHugeCode)) {
+    if (HeaderState(header) == BlockState::kLive) {
       ++sum.blocks;
       sum.bytes += bytes;
     }
