@@ -89,7 +89,7 @@ class ThreadsRun {
   std::array<Heap*, Baton::kLanes> threads_;
   ModelHeap model_;
   std::vector<Record> collected_;
-  HeapCheckPlace place_;
+  HeapCheckCursor place_;
   int forks_ = 0;
   bool may_refuse_ = false;
 };

@@ -272,7 +272,7 @@ class FuzzHeap {
   ModelHeap model_;
   // By a unit's address.
   std::unordered_map<Address, std::uint32_t> owners_;
-  HeapCheckPlace place_;
+  HeapCheckCursor place_;
   bool blocks_lost_ = false;
 };
 

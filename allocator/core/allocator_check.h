@@ -31,9 +31,10 @@ std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
 }
 
 template <const Config& kConfig>
-std::size_t Allocator<kConfig>::CheckBlocks(Heap* self, HeapCheckPlace* place) {
+std::size_t Allocator<kConfig>::CheckBlocks(Heap* self,
+                                            HeapCheckCursor* place) {
   if constexpr (kConfig.check_bounds) {
-    HeapHolder<kConfig> holder = registry_.holder();
+    const SlabHolder holder = registry_.holder();
     HeapCheck check(ace_, holder, hardening_.secret(),
                     kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0,
                     registry_.last_torn());

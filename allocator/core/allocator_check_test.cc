@@ -44,7 +44,7 @@ class AllocatorCheckTest : public testing::Test {
   std::size_t Check() { return allocator_.CheckHeap(test_.self); }
   // As the helper thread looks, until all of a small heap has been looked at.
   std::size_t CheckBitByBit() {
-    HeapCheckPlace place;
+    HeapCheckCursor place;
     std::size_t damaged = 0;
     do {
       damaged = allocator_.CheckBlocks(nullptr, &place);
@@ -216,7 +216,7 @@ TYPED_TEST(AllocatorDamageTest, ALookBitByBitBringsNoPagesIntoMemory) {
 
 TYPED_TEST(AllocatorDamageTest, ALookTakesSoManyUnitsAtMost) {
   for (int i = 0; i < 40; ++i) this->Allocate(kMiB);
-  HeapCheckPlace place;
+  HeapCheckCursor place;
   EXPECT_EQ(this->allocator_.CheckBlocks(nullptr, &place), 0U);
   EXPECT_TRUE(place.part != 0 || place.unit != 0) << "that was not all";
 }

@@ -41,6 +41,7 @@
 #include "allocator/core/host.h"
 #include "allocator/core/large_blocks.h"
 #include "allocator/core/recovery.h"
+#include "allocator/core/sampled_heap.h"
 #include "allocator/core/upkeep.h"
 #include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/heap_registry.h"
@@ -58,7 +59,7 @@ struct BlockTablesDescription;
 template <const Config& kConfig>
 class Allocator {
  public:
-  using Heap = ThreadHeap<kConfig>;
+  using Heap = SampledHeap<kConfig>;
   using Heaps = HeapOfThread<kConfig>;
   using Hooks = HardeningOf<kConfig>;
 
@@ -261,7 +262,7 @@ class Allocator {
   HAK_COLD std::size_t CheckHeap(Heap*& self);
   // The blocks alone; from `place` on, by so much as the helper thread can do
   // without being noticed, or all of them where that is null.
-  HAK_COLD std::size_t CheckBlocks(Heap* self, HeapCheckPlace* place);
+  HAK_COLD std::size_t CheckBlocks(Heap* self, HeapCheckCursor* place);
 
  private:
   friend StatisticsDescription<kConfig>;
@@ -328,7 +329,7 @@ class Allocator {
   const Host& host_;
   [[no_unique_address]] RoomForRanges<kConfig.separate_classes> ranges_;
   Ace ace_;
-  HeapRegistry<kConfig> registry_;
+  HeapRegistry<kConfig, SampledHeap<kConfig>> registry_;
   SampledGuards guards_;
   HeapProfile profile_;
   [[no_unique_address]] Hooks hardening_;

@@ -87,7 +87,7 @@ void Allocator<kConfig>::FreeOutside(Heap*& self, void* pointer, BlockKind kind,
 
 // The header has just been exchanged for the one of a block that is freed.
 template <const Config& kConfig>
-HAK_COLD void FailFreedAtOnce(Ace& ace, ThreadHeap<kConfig>* heap,
+HAK_COLD void FailFreedAtOnce(Ace& ace, SampledHeap<kConfig>* heap,
                               const void* pointer, SizeClass size_class,
                               HeapId owner, HeaderByte found) {
   using Heaps = HeapOfThread<kConfig>;
@@ -134,7 +134,7 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
     Free(self, pointer, other_kind ? block.kind : kind);
     return;
   }
-  if (Heaps::IsWaiting(self)) {
+  if (Heaps::IsWatched(self)) {
     Heap* heap = Heaps::Real(self);
     Free(heap, pointer, kind);
     return;

@@ -197,7 +197,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreePool(Heap* heap,
 
 // Reports a block of another heap that somebody else has freed meanwhile.
 template <const Config& kConfig>
-HAK_COLD void FailFreedAtOnce(Ace& ace, ThreadHeap<kConfig>* heap,
+HAK_COLD void FailFreedAtOnce(Ace& ace, SampledHeap<kConfig>* heap,
                               const void* pointer, SizeClass size_class,
                               HeapId owner, HeaderByte found);
 

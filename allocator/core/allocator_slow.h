@@ -15,6 +15,7 @@
 #include "allocator/core/hardening_slow.h"
 #include "allocator/core/large_resize.h"
 #include "allocator/core/live_count.h"
+#include "allocator/core/misuse_in_heap.h"
 #include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
 #include "allocator/process/clock.h"
@@ -35,7 +36,7 @@ void Allocator<kConfig>::Start() {
   const HeapOptions& options = host_.options();
   hardening_.Start(options);
   ace_.Start(options, kConfig);
-  registry_.Start(options);
+  registry_.Start(options, &ReportUnsoundBlockOf<kConfig>);
   large_.Start(options.max_alloc_bytes);
   recovery_.Start(options.max_alloc_bytes);
   guards_.Start(options, ace_.region().heap_window(Region::kGuardWindow));
@@ -67,7 +68,7 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
     // here, takes the heap away from `self`.
     Heap* const heap = self;
     if (Heaps::Serves(heap)) {
-      sampled = heap->WindUp(size_class);
+      sampled = heap->IsSampleDue(size_class);
       // The host's on_attach may have filled the magazine.
       block = Heap::TryPop(heap->Cache(size_class));
       if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
@@ -148,14 +149,14 @@ bool Allocator<kConfig>::TryWatched(Heap*& self, SizeClass size_class,
       guards_.Choose(*heap, size_class, size_bytes, alignment_bytes);
   if (choice.usual) return false;
   if (choice.block != nullptr) {
-    heap->PassOver(size_class);
+    heap->Cache(size_class).allocations.Uncount();
     counters_.CountDirect(size_class);
     result = Sampled(choice.block);
   } else {
     result = AllocateClass(heap, size_class, size_bytes);
     heap->sampler().CountServed(size_class);
   }
-  heaps_.Wait(self, heap, heap->sampler().waiting());
+  heaps_.Watch(self, heap, heap->sampler().waiting());
   return true;
 }
 

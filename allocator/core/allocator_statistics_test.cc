@@ -84,13 +84,13 @@ TYPED_TEST(AllocatorStatisticsTest, WaitsCountLockByLock) {
   MakeWait(
       heap,
       [&] {
-        heap.LockForWalk();
-        heap.UnlockAfterWalk();
+        heap.lock().Lock();
+        heap.lock().Unlock();
       },
       [&](const auto& meanwhile) {
-        heap.LockForWalk();
+        heap.lock().Lock();
         meanwhile();
-        heap.UnlockAfterWalk();
+        heap.lock().Unlock();
       });
   expect(1, 1);
 }

@@ -406,7 +406,7 @@ TEST(AllocatorPurgeTest, TheHelperLooksAfterAllHeaps) {
   const std::uint64_t before = allocator.upkeep().Snapshot().granted_bytes;
   for (int interval = 0; interval < 3; ++interval) {
     test.memory.AdvanceMs(1000);
-    for (int i = 0; i < 8; ++i) test.self->Tick();
+    for (int i = 0; i < 8; ++i) test.self->CountSlowPath();
     allocator.upkeep().Maintain();
   }
   EXPECT_LT(allocator.upkeep().Snapshot().granted_bytes, before / 2);
@@ -429,7 +429,7 @@ TEST(AllocatorPurgeTest, TheHelperLeavesWhatIsUsedInEachInterval) {
     if (interval == 1) before = now.refills_from_partial_slabs;
     if (interval > 1) EXPECT_EQ(now.refills_from_partial_slabs, before);
     test.memory.AdvanceMs(1000);
-    for (int i = 0; i < 8; ++i) test.self->Tick();
+    for (int i = 0; i < 8; ++i) test.self->CountSlowPath();
     allocator.upkeep().Maintain();
   }
 }
@@ -451,7 +451,7 @@ TEST(AllocatorPurgeTest, TheHelperGivesMagazinesBackThoughOthersAreFirst) {
         if (call == VmCall::kPurge && is_near) purged_bytes += bytes;
       });
   test.memory.AdvanceMs(10'000);
-  for (int i = 0; i < 8; ++i) test.self->Tick();
+  for (int i = 0; i < 8; ++i) test.self->CountSlowPath();
   allocator.upkeep().Maintain();
   test.memory.WatchLongCalls(nullptr);
   EXPECT_GE(purged_bytes, kMiB);

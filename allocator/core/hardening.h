@@ -37,8 +37,8 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/core/block_canary.h"
 #include "allocator/core/heap_of_thread.h"
+#include "allocator/core/sampled_heap.h"
 #include "allocator/guards/sampled_guards.h"
-#include "allocator/heap/thread_heap.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/reports/fatal.h"
@@ -49,7 +49,7 @@ namespace hakmem {
 template <const Config& kConfig>
 class NoHardening {
  public:
-  using Heap = ThreadHeap<kConfig>;
+  using Heap = SampledHeap<kConfig>;
   using Cache = typename Heap::ClassCache;
 
   // The least that a block has beyond what was asked for.
@@ -126,7 +126,7 @@ class NoHardening {
 template <const Config& kConfig>
 class Hardening {
  public:
-  using Heap = ThreadHeap<kConfig>;
+  using Heap = SampledHeap<kConfig>;
   using Cache = typename Heap::ClassCache;
 
   static constexpr std::size_t kSlackBytes =

@@ -280,7 +280,7 @@ void HeapCheck::ReportDamage(BlockReport report) {
   FatalWriteAfterFree(report, first_.at_bytes);
 }
 
-bool HeapCheck::Step(HeapCheckPlace& place) {
+bool HeapCheck::Step(HeapCheckCursor& place) {
   const Region& region = ace_.region();
   const Zone* const zones[] = {&region.fine(), &region.coarse()};
   if (place.part < std::size(zones)) {
@@ -309,7 +309,7 @@ bool HeapCheck::Step(HeapCheckPlace& place) {
 }
 
 std::size_t HeapCheck::Run(BlockReport call) {
-  HeapCheckPlace place;
+  HeapCheckCursor place;
   while (Step(place)) {
   }
   CheckLargeTogether();
@@ -317,7 +317,7 @@ std::size_t HeapCheck::Run(BlockReport call) {
   return damaged_blocks_;
 }
 
-std::size_t HeapCheck::RunOn(BlockReport call, HeapCheckPlace& place,
+std::size_t HeapCheck::RunOn(BlockReport call, HeapCheckCursor& place,
                              std::uint32_t steps) {
   resident_only_ = true;
   while (steps-- != 0 && damaged_blocks_ == 0 && Step(place)) {

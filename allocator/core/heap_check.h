@@ -29,7 +29,7 @@ struct BlockDamage {
 };
 
 // Where a check that goes on bit by bit is.
-struct HeapCheckPlace {
+struct HeapCheckCursor {
   unsigned part = 0;   // a zone, or behind them the Huge blocks
   UnitIndex unit = 0;  // of the zone
   Address huge = 0;    // the last one that was looked at
@@ -40,7 +40,7 @@ class HeapCheck {
   // `clear_bytes`: so much of each free block's beginning is left clear.
   // `last_torn`: of the registry; what is in these heaps, or may be older than
   // the fork, is not judged.
-  HeapCheck(Ace& ace, SlabHolder& slabs, const CanarySecret& secret,
+  HeapCheck(Ace& ace, const SlabHolder& slabs, const CanarySecret& secret,
             std::uint64_t clear_bytes, HeapId last_torn)
       : ace_(ace),
         slabs_(slabs),
@@ -54,7 +54,7 @@ class HeapCheck {
   // The same of the next `steps` units and Huge blocks, to the heap's end or
   // the first damaged block at most, and of pages that are in memory alone: a
   // look brings none there.
-  std::size_t RunOn(BlockReport call, HeapCheckPlace& place,
+  std::size_t RunOn(BlockReport call, HeapCheckCursor& place,
                     std::uint32_t steps);
 
  private:
@@ -77,7 +77,7 @@ class HeapCheck {
   };
 
   // False: that was all.
-  bool Step(HeapCheckPlace& place);
+  bool Step(HeapCheckCursor& place);
   BlockDamage LookAt(const Zone& zone, Address address, UnitRecord record,
                      std::size_t block_bytes, const Pages& pages) const;
   BlockDamage LookBehind(const Zone& zone, Address address,
@@ -94,7 +94,7 @@ class HeapCheck {
   void ReportDamage(BlockReport report);
 
   Ace& ace_;
-  SlabHolder& slabs_;
+  const SlabHolder& slabs_;
   const CanarySecret& secret_;
   const std::uint64_t clear_bytes_;
   const HeapId last_torn_;

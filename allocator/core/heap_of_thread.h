@@ -1,9 +1,9 @@
 // The heap that a thread's heap pointer leads to: its own, or one of those that
 // stand for having none.
 //
-// Owns: these, and what a thread has to find its heap again that waits, or is
-// away from it. Called by: Allocator. Thread-safety: any thread, each with its
-// own `self`.
+// Owns: these, and what a thread has to find its heap again, from which it is
+// away, or whose calls are watched. Called by: Allocator. Thread-safety: any
+// thread, each with its own `self`.
 //
 // A child of a fork shares its pages with the parent until one of them writes.
 // So the thread that goes on in it leaves the heap that it inherits alone and
@@ -22,6 +22,7 @@
 #include "allocator/base/relaxed.h"
 #include "allocator/config/config.h"
 #include "allocator/core/host.h"
+#include "allocator/core/sampled_heap.h"
 #include "allocator/heap/heap_registry.h"
 #include "allocator/process/signals.h"
 #include "allocator/reports/block_report.h"
@@ -31,28 +32,29 @@ namespace hakmem {
 template <const Config& kConfig>
 class HeapOfThread {
  public:
-  using Heap = ThreadHeap<kConfig>;
+  using Heap = SampledHeap<kConfig>;
 
-  constexpr HeapOfThread(const Host& host, HeapRegistry<kConfig>& registry)
+  constexpr HeapOfThread(const Host& host,
+                         HeapRegistry<kConfig, SampledHeap<kConfig>>& registry)
       : host_(host), registry_(registry) {}
 
   // The value that a thread's heap pointer starts with.
   static constexpr Heap* None() { return &none_; }
   // Whether the pointer leads to a heap that serves.
   static bool Serves(const Heap* heap) { return heap->id() != kNoHeapId; }
-  // The thread's heap, which it still has while it waits.
+  // The thread's heap, which it still has while it is watched.
   static Heap* Real(Heap* self) {
-    return IsWaiting(self) ? waiting_for_ : self;
+    return IsWatched(self) ? watched_heap_ : self;
   }
-  static bool IsWaiting(const Heap* self) { return self == waiting_.heap(); }
+  static bool IsWatched(const Heap* self) { return self == watched_.heap(); }
   // Every call of the thread takes the slow path, or no longer does.
-  void Wait(Heap*& self, Heap* heap, bool wait) {
-    waiting_for_ = heap;
-    Lead(self, wait ? registry_.Made(waiting_) : heap, *heap);
+  void Watch(Heap*& self, Heap* heap, bool on) {
+    watched_heap_ = heap;
+    Lead(self, on ? registry_.Made(watched_) : heap, *heap);
   }
 
-  // The thread, which had none, or waited, has a heap now. False: it can have
-  // none; where memory was refused, `refusal` says so.
+  // The thread, which had none, or was watched, has a heap now. False: it can
+  // have none; where memory was refused, `refusal` says so.
   bool Attach(Heap*& self, Refusal& refusal);
   // The thread's heap; one that has had none may have one now.
   Heap* RealOrNew(Heap*& self) {
@@ -116,20 +118,20 @@ class HeapOfThread {
 
   // Without a system: no call can reach further than its magazines.
   static constinit Heap none_;
-  using StandIn = typename HeapRegistry<kConfig>::StandIn;
+  using StandIn = typename HeapRegistry<kConfig, SampledHeap<kConfig>>::StandIn;
   // The heap of threads whose exit hook has run.
   static constinit inline StandIn exited_{};
   // The heap of threads that take the slow path for every call, because one of
   // their next allocations is to be guarded; and the one that they have.
-  static constinit inline StandIn waiting_{};
-  static constinit inline thread_local Heap* waiting_for_ HAK_TLS_INITIAL_EXEC =
-      nullptr;
+  static constinit inline StandIn watched_{};
+  static constinit inline thread_local Heap* watched_heap_
+      HAK_TLS_INITIAL_EXEC = nullptr;
   // The heap that the thread is away from.
   static constinit inline thread_local Heap* home_ HAK_TLS_INITIAL_EXEC =
       nullptr;
 
   const Host& host_;
-  HeapRegistry<kConfig>& registry_;
+  HeapRegistry<kConfig, SampledHeap<kConfig>>& registry_;
   // Of the process. Written in the child of a fork while it has one thread, and
   // by that thread; read by it.
   std::uint64_t away_until_ms_ = 0;
@@ -137,19 +139,18 @@ class HeapOfThread {
 };
 
 template <const Config& kConfig>
-constinit ThreadHeap<kConfig> HeapOfThread<kConfig>::none_{nullptr, kNoHeapId};
+constinit SampledHeap<kConfig> HeapOfThread<kConfig>::none_{nullptr, kNoHeapId};
 
 template <const Config& kConfig>
 bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
-  if (IsWaiting(self)) {
-    Lead(self, waiting_for_, *waiting_for_);
+  if (IsWatched(self)) {
+    Lead(self, watched_heap_, *watched_heap_);
     return Serves(self);
   }
   if (self == exited_.heap()) return false;
   VmStatus status;
   // An abandoned heap is inherited, too.
-  Heap* heap =
-      home_ == nullptr ? registry_.Attach(status) : registry_.AttachNew(status);
+  Heap* heap = registry_.Attach(status, /*young=*/home_ != nullptr);
   if (heap == nullptr && home_ != nullptr) {
     heap = std::exchange(home_, nullptr);
   }

@@ -36,7 +36,7 @@ namespace hakmem {
 template <const Config& kConfig>
 class LargeBlocks {
  public:
-  using Heap = ThreadHeap<kConfig>;
+  using Heap = SampledHeap<kConfig>;
   using Hooks = HardeningOf<kConfig>;
   constexpr LargeBlocks(Ace& ace, Hooks& hardening, CallCounters& counters)
       : ace_(ace), hardening_(hardening), counters_(counters) {}

@@ -94,7 +94,7 @@ template <const Config& kConfig>
 void LargeBlocks<kConfig>::Tick(Heap* self) {
   Heap* const heap = HeapOfThread<kConfig>::Real(self);
   if (!HeapOfThread<kConfig>::Serves(heap)) return;
-  heap->Tick();
+  heap->CountSlowPath();
   if constexpr (kConfig.check_invariants) {
     heap->CheckAfterSlowPath(Heap::kNoClass);
   }

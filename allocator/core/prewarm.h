@@ -19,7 +19,7 @@ namespace hakmem {
 // the one allocated first is freed last, so that it is the next to be handed
 // out. The longest sizes are spans where blocks have canaries.
 template <const Config& kConfig>
-std::size_t Prewarm(Allocator<kConfig>& allocator, ThreadHeap<kConfig>*& self,
+std::size_t Prewarm(Allocator<kConfig>& allocator, SampledHeap<kConfig>*& self,
                     std::size_t size_bytes, std::size_t count) {
   using Core = Allocator<kConfig>;
   size_bytes = std::max(size_bytes, sizeof(void*));

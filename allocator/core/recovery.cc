@@ -6,6 +6,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/probe.h"
+#include "allocator/failures/failure_reporter.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/block_bounds.h"
 

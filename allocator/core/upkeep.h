@@ -14,6 +14,7 @@
 #include "allocator/core/call_counters.h"
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/recovery.h"
+#include "allocator/core/sampled_heap.h"
 #include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/heap_registry.h"
 #include "allocator/profile/heap_profile.h"
@@ -25,9 +26,10 @@ namespace hakmem {
 template <const Config& kConfig>
 class Upkeep {
  public:
-  using Heap = ThreadHeap<kConfig>;
+  using Heap = SampledHeap<kConfig>;
 
-  constexpr Upkeep(Ace& ace, HeapRegistry<kConfig>& registry,
+  constexpr Upkeep(Ace& ace,
+                   HeapRegistry<kConfig, SampledHeap<kConfig>>& registry,
                    const SampledGuards& guards, const HeapProfile& profile,
                    const CallCounters& counters, const Recovery& recovery)
       : ace_(ace),
@@ -47,7 +49,7 @@ class Upkeep {
     // Blocks have gone home, to heaps that were looked at before.
     registry_.Reclaim();
     const std::size_t bytes = ace_.PurgeAll() + registry_.PurgeHoles();
-    return bytes + registry_.PurgePools(/*only_many=*/false);
+    return bytes + registry_.PurgePools(/*if_many=*/false);
   }
   // For a thread that does nothing else: trims all heaps, gives their free
   // metadata back where there is much, and has memory ready ahead of demand.
@@ -58,7 +60,7 @@ class Upkeep {
 
  private:
   Ace& ace_;
-  HeapRegistry<kConfig>& registry_;
+  HeapRegistry<kConfig, SampledHeap<kConfig>>& registry_;
   const SampledGuards& guards_;
   const HeapProfile& profile_;
   const CallCounters& counters_;
@@ -84,7 +86,7 @@ void Upkeep<kConfig>::Maintain() {
   if (std::exchange(interval_, interval) == interval) return;
   registry_.Trim(/*rest=*/!first);
   registry_.PurgeIdleHoles();
-  registry_.PurgePools(/*only_many=*/true);
+  registry_.PurgePools(/*if_many=*/true);
 }
 
 template <const Config& kConfig>

@@ -27,7 +27,7 @@ constinit std::atomic<bool> g_started{false};
 // Twice in a decay delay, as often as ACE trims. Damage is told of once: a
 // program that goes on after it has it for good.
 void Run() {
-  HeapCheckPlace place;
+  HeapCheckCursor place;
   bool damaged = false;
   const std::uint64_t sleep_ms =
       std::max(CurrentOptions().decay_ms / 2, kShortestSleepMs);

@@ -37,7 +37,7 @@ std::size_t ProductPurge();
 // hakmem_check_heap.
 std::size_t ProductCheckHeap();
 // Allocator::CheckBlocks.
-std::size_t ProductCheckBlocks(HeapCheckPlace& place);
+std::size_t ProductCheckBlocks(HeapCheckCursor& place);
 // For walks over all blocks.
 Ace& ProductAce();
 // Allocator::Prewarm for the calling thread.

@@ -103,7 +103,7 @@ TEST_F(ForeignBlocksTest, AFewWaitForMore) {
 TEST_F(ForeignBlocksTest, AHeapThatIsToldSoKeepsNone) {
   VmStatus status;
   Heap& owner = heaps_.Attach();
-  Heap& young = *heaps_.registry().AttachNew(status);
+  Heap& young = *heaps_.registry().Attach(status, /*young=*/true);
   UseUp(young, kSmall);
   heaps_.Free(young, heaps_.Allocate(owner, kSmall, 2 * kFirstRefill));
   EXPECT_TRUE(IsOf(young, heaps_.Allocate(young, kSmall)));
@@ -174,9 +174,9 @@ TEST_F(ForeignBlocksTest, FlushedMagazinesSendThemHome) {
     EXPECT_TRUE(IsOf(owner, one));
     heaps_.Free(other, used);
     if (busy) {
-      owner.LockForWalk();
+      owner.lock().Lock();
       other.Flush();
-      owner.UnlockAfterWalk();
+      owner.lock().Unlock();
     } else {
       other.Flush();
     }
@@ -218,7 +218,7 @@ TEST_F(ForeignBlocksTest, ABlockFreedTwiceByTwoThreadsIsReported) {
   }
   heaps_.Allocate(one, kSmall);
   EXPECT_DEATH(heaps_.Allocate(two, kSmall),
-               "hakmem: fatal: double free of 0x");
+               "unsound: header [0-9]+, queued, heap 1's, found by heap 3");
 }
 
 TEST_F(ForeignBlocksTest, ADamagedHeaderIsReported) {
@@ -230,7 +230,7 @@ TEST_F(ForeignBlocksTest, ADamagedHeaderIsReported) {
   heaps_.Free(other, blocks);
   heaps_.HeaderOf(blocks[3]) = 0x3d;
   EXPECT_DEATH(heaps_.Allocate(other, kSmall),
-               "hakmem: fatal: damaged header of 0x");
+               "unsound: header 61, queued, heap 1's, found by heap 2");
 }
 
 }  // namespace

@@ -28,29 +28,33 @@
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
-#include "allocator/heap/heap_holder.h"
 #include "allocator/heap/thread_heap.h"  // IWYU pragma: export
 #include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/metadata_table.h"
 
 namespace hakmem {
 
-template <const Config& kConfig>
+// `HeapType`: a ThreadHeap, or a class that derives from it, for what those
+// above have a heap of a thread hold for them.
+template <const Config& kConfig, typename HeapType = ThreadHeap<kConfig>>
 class HeapRegistry {
  public:
-  using Heap = ThreadHeap<kConfig>;
+  using Heap = HeapType;
 
   explicit constexpr HeapRegistry(Ace& ace) : system_(ace) {}
   HeapRegistry(const HeapRegistry&) = delete;
   HeapRegistry& operator=(const HeapRegistry&) = delete;
 
   // Once, after ACE has started.
-  void Start(const HeapOptions& options) {
+  void Start(const HeapOptions& options, UnsoundBlockHook on_unsound_block) {
     const FutexLockHolder hold(lock_);
     Region& region = system_.ace.region();
     table_.Place(region.heap_window(0).begin, region.heap_window(0).bytes, 0);
     system_.magazines.Place(region.heap_window(1));
     system_.heaps = table_.start();
+    system_.stores = Heap::StoreAt(system_.heaps);
+    system_.heap_bytes = sizeof(Heap);
+    system_.on_unsound_block = on_unsound_block;
     system_.depot_bytes = options.depot_bytes;
     system_.clear_bytes = options.clear_bytes;
     system_.kept_span_units = SpanCache::MostUnits(options);
@@ -66,9 +70,8 @@ class HeapRegistry {
 
   // A heap for the calling thread. Null: no metadata is left, and `status` says
   // why (ENOSPC: there are too many heaps).
-  Heap* Attach(VmStatus& status);
-  // The same; none that was abandoned.
-  Heap* AttachNew(VmStatus& status);
+  // `young`: it has had no other thread, and hands out no blocks of others.
+  Heap* Attach(VmStatus& status, bool young = false);
   // The calling thread gives its heap up.
   void Abandon(Heap& heap);
 
@@ -121,19 +124,13 @@ class HeapRegistry {
   void Trim(bool rest);
   // Gives back the pages of slabs on which free blocks alone lie; returns the
   // bytes. Or of some slabs that are idle.
-  std::size_t PurgeHoles() {
-    HeapHolder<kConfig> holder(system_);
-    return SlabHoles::Purge(system_.ace, holder);
-  }
-  void PurgeIdleHoles() {
-    HeapHolder<kConfig> holder(system_);
-    system_.holes.PurgeIdle(system_.ace, holder);
-  }
-  HeapHolder<kConfig> holder() { return HeapHolder<kConfig>(system_); }
+  std::size_t PurgeHoles() { return SlabHoles::Purge(system_.ace, holder()); }
+  void PurgeIdleHoles() { system_.holes.PurgeIdle(system_.ace, holder()); }
+  SlabHolder holder() const { return system_.holder(); }
   // Gives the memory of free magazines back to the kernel; returns the bytes.
-  // With `only_many`, as MagazinePool says.
-  std::size_t PurgePools(bool only_many) {
-    return system_.magazines.Purge(only_many);
+  // With `if_many`, as MagazinePool says.
+  std::size_t PurgePools(bool if_many) {
+    return system_.magazines.Purge(if_many);
   }
 
   void AddStatistics(Statistics& statistics, HeapCounters& counters);
@@ -183,11 +180,12 @@ class HeapRegistry {
   std::atomic<std::uint64_t> adopted_count_{0};
 };
 
-template <const Config& kConfig>
-ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
+template <const Config& kConfig, typename HeapType>
+HeapType* HeapRegistry<kConfig, HeapType>::Attach(VmStatus& status,
+                                                  bool young) {
   FutexLock::Identify();
   const FutexLockHolder hold(lock_);
-  if (abandoned_ != 0) {
+  if (abandoned_ != 0 && !young) {
     Heap& heap = At(abandoned_);
     abandoned_ = heap.abandoned_links().next;
     if (warm_count_ != 0) --warm_count_;
@@ -196,20 +194,13 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::Attach(VmStatus& status) {
     adopted_count_.fetch_add(1, std::memory_order_relaxed);
     return &heap;
   }
-  return MakeHeap(status);
-}
-
-template <const Config& kConfig>
-ThreadHeap<kConfig>* HeapRegistry<kConfig>::AttachNew(VmStatus& status) {
-  FutexLock::Identify();
-  const FutexLockHolder hold(lock_);
   Heap* const heap = MakeHeap(status);
-  if (heap != nullptr) heap->KeepNoForeign();
+  if (heap != nullptr && young) heap->KeepNoForeign();
   return heap;
 }
 
-template <const Config& kConfig>
-ThreadHeap<kConfig>* HeapRegistry<kConfig>::MakeHeap(VmStatus& status) {
+template <const Config& kConfig, typename HeapType>
+HeapType* HeapRegistry<kConfig, HeapType>::MakeHeap(VmStatus& status) {
   const HeapId id = system_.heap_count.load(std::memory_order_relaxed) + 1;
   const std::size_t end_bytes = (std::size_t{id} + 1) * sizeof(Heap);
   status = id > kMaxHeapId
@@ -220,15 +211,14 @@ ThreadHeap<kConfig>* HeapRegistry<kConfig>::MakeHeap(VmStatus& status) {
   if constexpr (kConfig.delay_reuse) {
     heap->SeedRandom(system_.ace.memory().Random());
   }
-  if (system_.profile_bytes != 0) heap->StartSampling();
   heap->SeeCrowd();
   // release: pairs with the acquire in count().
   system_.heap_count.store(id, std::memory_order_release);
   return heap;
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::Make(StandIn& stand_in) {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::Make(StandIn& stand_in) {
   FutexLock::Identify();
   const FutexLockHolder hold(lock_);
   if (stand_in.is_made_.load(std::memory_order_relaxed)) return;
@@ -237,8 +227,8 @@ void HeapRegistry<kConfig>::Make(StandIn& stand_in) {
   stand_in.is_made_.store(true, std::memory_order_release);
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::Abandon(Heap& heap) {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::Abandon(Heap& heap) {
   heap.Leave();
   HeapId cooled = 0;
   {
@@ -254,8 +244,8 @@ void HeapRegistry<kConfig>::Abandon(Heap& heap) {
 }
 
 // Returns the heap that is not warm any more, or 0.
-template <const Config& kConfig>
-HeapId HeapRegistry<kConfig>::PushAbandoned(Heap& heap) {
+template <const Config& kConfig, typename HeapType>
+HeapId HeapRegistry<kConfig, HeapType>::PushAbandoned(Heap& heap) {
   heap.abandoned_links() = {.next = abandoned_};
   if (warm_count_ == 0) {
     last_warm_ = heap.id();
@@ -273,9 +263,9 @@ HeapId HeapRegistry<kConfig>::PushAbandoned(Heap& heap) {
   return cooled;
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::Reclaim() {
-  Heap::TrimExchange(system_, /*all=*/true);
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::Reclaim() {
+  HeapStore<kConfig>::TrimExchange(system_, /*all=*/true);
   for (unsigned i = 0; i < HeapSystem::kTouchedWords; ++i) {
     std::atomic<std::uint64_t>& word = system_.touched[i];
     std::uint64_t bits = word.load(std::memory_order_relaxed);
@@ -297,9 +287,9 @@ void HeapRegistry<kConfig>::Reclaim() {
   }
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::Trim(bool rest) {
-  if (!rest) Heap::TrimExchange(system_, /*all=*/false);
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::Trim(bool rest) {
+  if (!rest) HeapStore<kConfig>::TrimExchange(system_, /*all=*/false);
   const HeapId heaps = count();
   const HeapId visits =
       heaps - (rest ? std::min(heaps, HeapSystem::kTrimmedHeaps) : 0);
@@ -308,9 +298,9 @@ void HeapRegistry<kConfig>::Trim(bool rest) {
   for (HeapId i = 0; i < visits; ++i) At((first + i) % heaps + 1).TryTrim();
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
-                                          HeapCounters& counters) {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::AddStatistics(Statistics& statistics,
+                                                    HeapCounters& counters) {
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) At(id).AddCounters(counters);
   statistics.heaps_created = heaps;
@@ -319,9 +309,10 @@ void HeapRegistry<kConfig>::AddStatistics(Statistics& statistics,
   VisitCounters(sum);
 }
 
-template <const Config& kConfig>
+template <const Config& kConfig, typename HeapType>
 template <typename Visit>
-constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
+constexpr void HeapRegistry<kConfig, HeapType>::VisitCounters(
+    Visit& visit) const {
   VisitTable(table_, visit);
   system_.magazines.VisitCounters(visit);
   visit(Statistic::kExchangeLockWaits, system_.exchange.waits_word());
@@ -330,19 +321,19 @@ constexpr void HeapRegistry<kConfig>::VisitCounters(Visit& visit) const {
   visit(Statistic::kRegistryLockWaits, lock_.waits_word());
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::PrepareFork() {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::PrepareFork() {
   lock_.LockForFork();
   GatedLock::CloseGate();
   const HeapId heaps = count();
-  for (HeapId id = 1; id <= heaps; ++id) At(id).AwaitOthers();
+  for (HeapId id = 1; id <= heaps; ++id) At(id).lock().AwaitFree();
   system_.ace.LockForFork();
   system_.magazines.LockForFork();
   system_.exchange.LockForFork();
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::ParentAfterFork() {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::ParentAfterFork() {
   system_.exchange.UnlockAfterFork();
   system_.magazines.UnlockAfterFork();
   system_.ace.UnlockAfterFork();
@@ -350,8 +341,9 @@ void HeapRegistry<kConfig>::ParentAfterFork() {
   lock_.UnlockAfterFork();
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::ChildAfterFork(const Heap& mine,
+                                                     const Heap* home) {
   system_.exchange.ResetLockAfterFork();
   system_.magazines.ResetLockAfterFork();
   system_.ace.ResetLockAfterFork();
@@ -385,8 +377,8 @@ void HeapRegistry<kConfig>::ChildAfterFork(const Heap& mine, const Heap* home) {
   GatedLock::OpenGate();
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::CheckAbandoned() {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::CheckAbandoned() {
   const FutexLockHolder hold(lock_);
   std::uint64_t listed = 0;
   HeapId previous = 0;
@@ -402,21 +394,20 @@ void HeapRegistry<kConfig>::CheckAbandoned() {
   HAK_CHECK_EQ(listed, system_.abandoned_count.load(std::memory_order_relaxed));
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::CheckInvariants() {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::CheckInvariants() {
   CheckAbandoned();
-  HeapPieces in_use;
+  std::size_t magazines = system_.exchange.CheckInvariants();
   for (HeapId id = 1; id <= count(); ++id) {
     At(id).CheckInvariants();
-    At(id).AddPieces(in_use);
+    magazines += At(id).CountMagazines();
   }
   system_.magazines.CheckInvariants();
-  system_.magazines.CheckNoneIsLost(in_use.magazines +
-                                    system_.exchange.CheckInvariants());
+  system_.magazines.CheckNoneIsLost(magazines);
 }
 
-template <const Config& kConfig>
-void HeapRegistry<kConfig>::CheckWhileRunning(const Heap& mine) {
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::CheckWhileRunning(const Heap& mine) {
   CheckAbandoned();
   for (HeapId id = 1; id <= count(); ++id) {
     At(id).CheckWhileRunning(/*mine=*/&At(id) == &mine);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
@@ -17,6 +18,7 @@
 #include "allocator/heap/exchange.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/magazine_pool.h"
+#include "allocator/heap/slab_holder.h"
 #include "allocator/heap/slab_holes.h"
 
 namespace hakmem {
@@ -40,22 +42,18 @@ struct AbandonedLinks {
   HeapId previous = 0;  // abandoned after; only of warm heaps (heap_registry.h)
 };
 
-// Sums over heaps.
-struct HeapCounters {
-  std::uint64_t allocations[kClassCount];
-  std::uint64_t remote_frees;
-  std::uint64_t partial_takes;  // SlabStore's
-  std::uint64_t empty_takes;
-  std::uint64_t kept_span_units;
-  std::uint64_t span_allocations;
-  std::uint64_t span_bytes;
-  std::uint64_t lock_waits;
+// A block that a heap had as free, and that is not: it was freed twice, by two
+// threads at once, or its header was damaged.
+struct UnsoundBlock {
+  const Zone* zone;
+  const void* block;
+  SizeClass size_class;
+  HeaderByte found;  // its header
+  bool was_queued;   // else its slab has it already
+  HeapId heap;       // that had it
 };
-
-// What heaps have of the pool, and those that a fork has dropped.
-struct HeapPieces {
-  std::size_t magazines = 0;
-};
+// Tells of it, under the heap's lock; returns if the block is to be left alone.
+using UnsoundBlockHook = void (*)(const UnsoundBlock&);
 
 struct HeapSystem {
   // So many heaps are looked after by a thread that finds that ACE is to trim.
@@ -67,7 +65,14 @@ struct HeapSystem {
   Ace& ace;
   MagazinePool magazines;
   Exchange exchange;
-  Address heaps = 0;  // heap i lies at heaps + i * sizeof(ThreadHeap)
+  // Heap i lies at heaps + i * heap_bytes, and its HeapStore as far behind
+  // stores. Written once, before the first heap is made.
+  Address heaps = 0;
+  Address stores = 0;
+  std::size_t heap_bytes = 0;
+  Address HeapAddress(HeapId id) const { return heaps + id * heap_bytes; }
+  // A store begins with its lock.
+  SlabHolder holder() const { return {heap_count, stores, heap_bytes}; }
   // Written by the registry when a heap is made (release), read by whoever
   // visits all heaps (acquire): who sees an id sees the heap.
   std::atomic<HeapId> heap_count{0};
@@ -134,6 +139,7 @@ struct HeapSystem {
                     static_cast<std::uint32_t>(most / kUnitBytes));
   }
   SlabHoles holes;
+  UnsoundBlockHook on_unsound_block = nullptr;
   // Heaps up to this id have blocks that may contradict their headers: there
   // were other threads when the process was forked, and the kernel copied each
   // page at its own time (docs/decisions/0025). 0: none. Written by a forked

@@ -14,7 +14,7 @@ namespace hakmem {
 namespace {
 
 constexpr std::uint8_t kAllFree = 0xff;
-// What `only_many` takes for many.
+// What `if_many` takes for many.
 constexpr std::size_t kManyPages = 1 * kMiB / MagazinePool::kPageBytes;
 
 }  // namespace
@@ -136,11 +136,11 @@ std::size_t MagazinePool::PurgeSheet(Sheet& sheet) {
 }
 
 // By trying: a signal handler may come here that interrupted a Purge, or forks.
-std::size_t MagazinePool::Purge(bool only_many) {
+std::size_t MagazinePool::Purge(bool if_many) {
   FutexLock::Identify();
   if (!lock_.TryLock()) return 0;
   std::size_t bytes = 0;
-  const bool is_worth = dirty_pages_ >= (only_many ? kManyPages : 1);
+  const bool is_worth = dirty_pages_ >= (if_many ? kManyPages : 1);
   for (std::size_t i = 0; is_worth && i < sheets_; ++i) {
     bytes += PurgeSheet(SheetAt(i));
     lock_.UnlockForOthers();

@@ -56,9 +56,9 @@ class MagazinePool {
   void PutList(MagazineTop first);
 
   // Gives whole pages of free magazines back to the kernel, those of a sheet at
-  // once, under the lock; returns the bytes. With `only_many`, not unless these
+  // once, under the lock; returns the bytes. With `if_many`, not unless these
   // are many. Does nothing while the lock is taken.
-  std::size_t Purge(bool only_many);
+  std::size_t Purge(bool if_many);
 
   // How often magazines were taken or put: each time the lock was held.
   std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }

@@ -44,8 +44,8 @@ class MagazinePoolTest : public testing::Test {
     for (const MagazineTop magazine : magazines) pool_.Put(magazine);
     pool_.CheckInvariants();
   }
-  std::size_t Purge(bool only_many = false) {
-    const std::size_t bytes = pool_.Purge(only_many);
+  std::size_t Purge(bool if_many = false) {
+    const std::size_t bytes = pool_.Purge(if_many);
     pool_.CheckInvariants();
     return bytes;
   }
@@ -229,7 +229,7 @@ TEST_F(MagazinePoolTest, APurgeInAPurgeDoesNothing) {
   Put(magazines);
   std::size_t inner_bytes = 0;
   memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
-    inner_bytes += pool_.Purge(/*only_many=*/false);
+    inner_bytes += pool_.Purge(/*if_many=*/false);
   });
   EXPECT_EQ(Purge(), 2 * (kSheetBytes - kPageBytes));
   EXPECT_EQ(inner_bytes, 0U);
@@ -250,9 +250,9 @@ TEST_F(MagazinePoolTest, OnlyManyAreWorthIt) {
     return Magazines(many.begin() + from * page, many.begin() + to * page);
   };
   Put(part(0, kManyPages - 1));
-  EXPECT_EQ(Purge(/*only_many=*/true), 0U);
+  EXPECT_EQ(Purge(/*if_many=*/true), 0U);
   Put(part(kManyPages - 1, kManyPages));
-  EXPECT_EQ(Purge(/*only_many=*/true), kManyPages * kPageBytes);
+  EXPECT_EQ(Purge(/*if_many=*/true), kManyPages * kPageBytes);
   EXPECT_EQ(Purge(), 0U);
 }
 
@@ -276,7 +276,7 @@ TEST_F(MagazinePoolTest, ManyThreadsMayUseIt) {
             pool_.Put(magazine);
           }
           mine.clear();
-          if (i % 1000 == 999) pool_.Purge(/*only_many=*/false);
+          if (i % 1000 == 999) pool_.Purge(/*if_many=*/false);
         }
       }
     });

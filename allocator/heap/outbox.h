@@ -1,11 +1,11 @@
 // Blocks of other heaps that a thread has freed, on their way.
 //
-// Owns: nothing; its magazine is the heap's. Called by: ThreadHeap
-// (thread_heap_remote.h). Thread-safety: the heap's owner.
+// Owns: nothing; its magazine is the heap's. Called by: BlockCache,
+// ThreadHeap. Thread-safety: the heap's owner.
 //
 // Invariants:
 //   OB1: a block in an outbox is another heap's, of the outbox's class, and
-//        Queued, unless it was freed twice at once (ThreadHeap::Dequeue).
+//        Queued, unless it was freed twice at once (HeapStore::Dequeue).
 #ifndef HAKMEM_ALLOCATOR_HEAP_OUTBOX_H_
 #define HAKMEM_ALLOCATOR_HEAP_OUTBOX_H_
 

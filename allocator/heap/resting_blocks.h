@@ -1,8 +1,8 @@
 // The freed blocks of a class that rest before they are used again: how many,
 // and where.
 //
-// Owns: the layout. Called by: ThreadHeap (thread_heap_rest.h), in variants in
-// which blocks rest. Thread-safety: belongs to the heap's owner.
+// Owns: the layout. Called by: BlockCache, in variants in which blocks rest.
+// Thread-safety: belongs to the heap's owner.
 #ifndef HAKMEM_ALLOCATOR_HEAP_RESTING_BLOCKS_H_
 #define HAKMEM_ALLOCATOR_HEAP_RESTING_BLOCKS_H_
 
@@ -48,7 +48,13 @@ constexpr std::uint32_t RestSlotsBefore(unsigned size_class) {
   return slots;
 }
 struct RestingSlots {
+  void Clear() {
+    for (void*& slot : slots) slot = nullptr;
+  }
+
   void* slots[RestSlotsBefore(kClassCount)] = {};
+  // Blocks from slabs, by class, up to what matters.
+  std::uint32_t taken[kClassCount] = {};
 };
 struct NoResting {};
 

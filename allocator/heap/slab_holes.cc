@@ -24,7 +24,7 @@ constexpr std::uint64_t kLookIntervalMs = 100;
 // A look at the slabs of one zone.
 struct HoleLook {
   Ace& ace;
-  SlabHolder& slabs;
+  const SlabHolder& slabs;
   const Zone& zone;
   std::size_t bytes = 0;
   std::uint32_t calls = 0;
@@ -129,7 +129,7 @@ void HoleLook::VisitSlab(UnitIndex unit, bool wait, const Use& use) {
 
 }  // namespace
 
-std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs) {
+std::size_t SlabHoles::Purge(Ace& ace, const SlabHolder& slabs) {
   std::size_t bytes = 0;
   for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
     HoleLook look = {ace, slabs, *zone};
@@ -143,7 +143,7 @@ std::size_t SlabHoles::Purge(Ace& ace, SlabHolder& slabs) {
   return bytes;
 }
 
-void SlabHoles::PurgeIdle(Ace& ace, SlabHolder& slabs) {
+void SlabHoles::PurgeIdle(Ace& ace, const SlabHolder& slabs) {
   // acquire: pairs with the release at the end.
   if (looking_.exchange(true, std::memory_order_acquire)) return;
   const std::uint64_t now_ms = ace.memory().NowMs();

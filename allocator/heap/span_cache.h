@@ -71,8 +71,8 @@ class SpanCache {
     if (units > kMaxKeptUnits) [[unlikely]]
       return false;
     std::atomic<std::uint64_t>& slot = slots_[units];
-    if (slot.load(std::memory_order_relaxed) != kToldBit || room_units_ < units)
-        [[unlikely]] {
+    if (slot.load(std::memory_order_relaxed) != kAnnouncedBit ||
+        room_units_ < units) [[unlikely]] {
       return false;
     }
     // Who looks for memory may have been here since that load. Then this span
@@ -96,7 +96,7 @@ class SpanCache {
       return;
     }
     std::atomic<std::uint64_t>& slot = EmptySlot(ace, units);
-    if (room_units_ < units) MakeRoom(ace, most_units, units);
+    if (room_units_ < units) ReleaseUntilFits(ace, most_units, units);
     PutInto(slot, first, units);
   }
 
@@ -159,10 +159,10 @@ class SpanCache {
   static constexpr unsigned kOthers = 8;
   static constexpr unsigned kSlots = kFirstOther + kOthers;
   // A word: first unit, 32 bits; whether Trim has seen it; units. Without a
-  // span: kToldBit if none was released here by somebody else since Put; else
+  // span: kAnnouncedBit if nobody else has released one here since Put; else
   // 0.
   static constexpr std::uint64_t kSeenBit = std::uint64_t{1} << 31;
-  static constexpr std::uint64_t kToldBit = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t kAnnouncedBit = std::uint64_t{1} << 30;
   static constexpr std::uint32_t UnitsOf(std::uint64_t word) {
     return static_cast<std::uint16_t>(word);
   }
@@ -174,9 +174,9 @@ class SpanCache {
                                        std::uint32_t units) {
     std::uint64_t word = slot.load(std::memory_order_relaxed);
     // relaxed: what the span holds was written by this thread.
-    if (UnitsOf(word) == 0 || !slot.compare_exchange_strong(
-                                  word, kToldBit, std::memory_order_relaxed))
-        [[unlikely]] {
+    if (UnitsOf(word) == 0 ||
+        !slot.compare_exchange_strong(word, kAnnouncedBit,
+                                      std::memory_order_relaxed)) [[unlikely]] {
       return kNoUnit;
     }
     room_units_ += units;
@@ -216,7 +216,8 @@ class SpanCache {
     return slot;
   }
   // Counts again after each step: others release meanwhile, and tell nobody.
-  void MakeRoom(Ace& ace, std::uint32_t most_units, std::uint32_t units) {
+  void ReleaseUntilFits(Ace& ace, std::uint32_t most_units,
+                        std::uint32_t units) {
     for (;;) {
       const std::uint32_t kept = this->units();
       room_units_ = most_units - std::min(most_units, kept);

@@ -1,82 +1,37 @@
-// ThreadHeap: what goes from magazines and depots back to the slabs. Included
-// by thread_heap.h alone.
+// ThreadHeap: what goes back, at a thread's end and from time to time; and the
+// checks. Included by thread_heap.h alone.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstdint>
 
+#include "allocator/base/check.h"
+#include "allocator/base/planted_defect.h"
 #include "allocator/heap/thread_heap_class.h"
-#include "allocator/reports/fatal.h"
+#include "allocator/process/clock.h"
 
 namespace hakmem {
 
-// To the slabs. A block that is there already was freed by its owner and by
-// another thread at the same moment, and filed before the owner went on.
+// All of the class that rests goes back to the slabs.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::PutBack(SizeClass size_class, void* const* blocks,
-                                  std::uint32_t count) {
-  for (;;) {
-    const std::uint32_t done = slabs_.Put(size_class, blocks, count);
-    if (done == count) [[likely]]
-      return;
-    if (!PutForeign(size_class, blocks[done])) {
-      FatalFreedBlock(ReportOf(blocks[done], size_class, id()), "free");
-    }
-    blocks += done + 1;
-    count -= done + 1;
+void ThreadHeap<kConfig>::EndRest(SizeClass size_class) {
+  if constexpr (kConfig.delay_reuse) {
+    void* blocks[kMaxResting];
+    const Zone& zone = ZoneOfClass(system().ace.region(), size_class);
+    const std::uint32_t count = Cached::EndRest(zone, size_class, blocks);
+    store_.PutBack(size_class, blocks, count);
   }
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::FlushMagazine(SizeClass size_class, MagazineTop top) {
-  PutBack(size_class, MagazineBlocks(top), MagazineCount(top));
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
-  ClassCache& cache = Cache(size_class);
-  for (const MagazineTop top : {cache.top, depots_[size_class].previous}) {
-    if (top == 0) continue;
-    FlushMagazine(size_class, top);
-    PutEmptyMagazine(top);
-  }
-  if constexpr (kConfig.delay_reuse) FlushResting(size_class);
-  Load(size_class, 0);
-  depots_[size_class].previous = 0;
-  depots_[size_class].refill = 0;
-  FlushDepot(size_class, depots_[size_class].count);
-}
-
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::FlushDepot(SizeClass size_class,
-                                     std::uint32_t magazines) {
-  for (std::uint32_t i = 0; i < magazines; ++i) {
-    const MagazineTop top = depots_[size_class].magazines;
-    depots_[size_class].magazines = MagazineLink(top);
-    FlushMagazine(size_class, top);
-    depot_bytes_ -= FullMagazineBytes(size_class);
-    PutEmptyMagazine(top);
-  }
-  depots_[size_class].count -= magazines;
-  depots_[size_class].idle_count = depots_[size_class].count;
-}
-
-// The owner's part of a heap whose thread was not copied by a fork may have
-// been caught in mid-change, and with it at most one magazine of blocks per
-// class. (Not at the fork: in thousands of heaps that would copy several pages
-// each.)
-template <const Config& kConfig>
-void ThreadHeap<kConfig>::DropTorn() {
-  if (!torn_) return;
-  torn_ = false;
-  was_torn_ = true;
-  for (ClassCache& cache : caches_) {
-    cache.top = 0;
-    cache.full = 0;
-  }
-  if constexpr (kConfig.delay_reuse) resting_ = {};
-  for (Outbox& outbox : outboxes_) outbox = {};
-  outbox_classes_ = 0;
+  const MagazineTop loaded = Cache(size_class).top;
+  Load(size_class, 0, 0);
+  EndRest(size_class);
+  store_.FlushClass(size_class, loaded);
 }
 
 // Only the owner may call it, unless there is none.
@@ -87,76 +42,157 @@ void ThreadHeap<kConfig>::FlushAll() {
     FlushClass(static_cast<SizeClass>(std::countr_zero(left)));
   }
   if (abandoned()) left_classes_ = 0;
-  slabs_.ReleaseEmpty();
-  granted_at_flush_ = slabs_.slabs_granted();
-  spares_.KeepAtMost(system_->magazines, 0);
+  store_.slabs().ReleaseEmpty();
+  granted_at_flush_ = store_.slabs().slabs_granted();
+  store_.KeepSpares(0);
 }
 
+// What a heap without a thread may keep stays, if it is no more than that.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::FlushIfMuch() {
+void ThreadHeap<kConfig>::FlushToLimit() {
   DropTorn();
-  std::uint64_t kept_bytes = depot_bytes_;
+  std::uint64_t bytes = store_.depot_bytes();
   for (std::uint64_t left = left_classes_; left != 0; left &= left - 1) {
     const auto size_class = static_cast<SizeClass>(std::countr_zero(left));
-    const ClassCache& cache = Cache(size_class);
-    const Depot& depot = depots_[size_class];
-    kept_bytes += (MagazineCount(cache.top) + MagazineCount(depot.previous)) *
-                  ClassBytes(size_class);
-    if (abandoned() && cache.top == 0 && depot.previous == 0 &&
-        depot.count == 0) {
+    const MagazineTop top = Cache(size_class).top;
+    bytes += (MagazineCount(top) +
+              MagazineCount(store_.depot(size_class).previous)) *
+             ClassBytes(size_class);
+    if (abandoned() && top == 0 &&
+        store_.depot(size_class).magazine_count() == 0) {
       left_classes_ ^= std::uint64_t{1} << size_class;
     }
     // Nobody rests without a thread that could end it.
-    if constexpr (kConfig.delay_reuse) FlushResting(size_class);
+    EndRest(size_class);
   }
-  const unsigned crowding = system_->CrowdingOfWarm();
-  if (kept_bytes > kMaxLeftBytes >> crowding ||
-      slabs_.slabs_granted() - granted_at_flush_ > kMaxLeftSlabs >> crowding) {
+  const unsigned crowding = system().CrowdingOfWarm();
+  if (bytes > kMaxLeftBytes >> crowding ||
+      store_.slabs().slabs_granted() - granted_at_flush_ > kMaxLeftSlabs >>
+          crowding) {
     FlushAll();
   } else {
-    spares_.KeepAtMost(system_->magazines, SpareMagazines::kAlwaysKept);
+    store_.KeepSpares(SpareMagazines::kAlwaysKept);
   }
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Flush() {
   SendAll();
-  lock_.Lock();
+  store_.lock().Lock();
   FlushAll();
-  lock_.Unlock();
-  spans_.ReleaseAll(system_->ace);
-  Tick();
+  store_.lock().Unlock();
+  spans_.ReleaseAll(system().ace);
+  CountSlowPath();
   CheckIfWanted(kNoClass);
 }
 
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::Leave() {
   if (!PlantedDefect(Defect::kOutboxesKeptAtExit)) SendAll();
-  lock_.Lock();
-  FlushIfMuch();
-  lock_.Unlock();
-  spans_.ReleaseAll(system_->ace);
-  if (system_->ManyHaveLeft()) system_->ace.ForgetPeak();
-  TrimExchange(*system_, /*all=*/false);
-  Tick();
+  store_.lock().Lock();
+  FlushToLimit();
+  store_.lock().Unlock();
+  spans_.ReleaseAll(system().ace);
+  if (system().ManyHaveLeft()) system().ace.ForgetPeak();
+  CountSlowPath();
   CheckIfWanted(kNoClass);
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::Adopt() {
-  const GatedLockHolder hold(lock_);
-  DropTorn();
-  left_classes_ = kAllClasses;
-  SeeCrowd();
-  reuses_foreign_ = true;
-  abandoned_.store(false, std::memory_order_relaxed);
+bool ThreadHeap<kConfig>::TryReclaim() {
+  spans_.ReleaseAll(system().ace);
+  if (!store_.lock().TryLock()) return false;
+  store_.NoteIdle();
+  FlushWithinReach();
+  store_.slabs().ReleaseEmpty();
+  store_.lock().Unlock();
+  return true;
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::Abandon() {
-  const GatedLockHolder hold(lock_);
-  abandoned_.store(true, std::memory_order_relaxed);
-  NoteTouched();
+void ThreadHeap<kConfig>::TryTrim() {
+  spans_.Trim(system().ace);
+  // So thousands of threads that sleep cost little.
+  if (!store_.touched() || !store_.lock().TryLock()) return;
+  if (store_.TrimSpares()) FlushWithinReach();
+  store_.TrimDepots();
+  store_.lock().Unlock();
+}
+
+// A bounded number of them, so that no slow path becomes slower with the number
+// of threads.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::TrimSomeHeaps() {
+  store_.TrimExchange(system(), /*all=*/false);
+  TryTrim();
+  // acquire: pairs with the release in HeapRegistry::Attach.
+  const HeapId count = system().heap_count.load(std::memory_order_acquire);
+  const HeapId visits = std::min(count, HeapSystem::kTrimmedHeaps);
+  const HeapId first =
+      system().next_visited.fetch_add(visits, std::memory_order_relaxed);
+  for (HeapId i = 0; i < visits; ++i) {
+    const HeapId other = (first + i) % count + 1;
+    if (other == this->id()) continue;
+    reinterpret_cast<ThreadHeap*>(system().HeapAddress(other))->TryTrim();
+  }
+}
+
+// A heap whose thread does not exist in the child is torn: what is changed
+// under the lock, whose gate the fork had closed, is whole, and the rest may
+// not be. A heap without a thread is not written to, which would copy its
+// pages, and of these one page is. One that the forking thread leaves stays as
+// it is, its lock, too: a signal handler may have forked that interrupted its
+// thread, which goes on in it then.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave)
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  store_.lock().ResetAfterFork();
+  if (leave) store_.set_abandoned(true);
+  if (mine || abandoned()) return;
+  store_.NoteTorn();
+  store_.NoteTouched();
+  store_.set_abandoned(true);
+}
+
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckLocked(bool with_cache) {
+  DropTorn();
+  std::uint32_t magazines = store_.CheckInvariants();
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    if (with_cache) {
+      this->CheckClass(system().ace.region(), size_class);
+      magazines += this->MagazinesOf(size_class);
+    }
+    if (abandoned() && (left_classes_ >> i & 1) == 0) {
+      HAK_CHECK_EQ(Cache(size_class).top, 0U);                      // T2
+      HAK_CHECK_EQ(store_.depot(size_class).magazine_count(), 0U);  // T2
+    }
+  }
+  if (!with_cache) return;
+  if (!was_torn_) HAK_CHECK_EQ(magazines, store_.held());  // T1
+  spans_.CheckInvariants(system().ace.region().coarse(),
+                         system().kept_span_units);
+}
+
+// Checks what was touched at once; all of heap and ACE after every so many slow
+// paths, unless the last time took longer than has passed since: so checks of
+// the whole never take more than half of a thread's time, however large it is.
+template <const Config& kConfig>
+void ThreadHeap<kConfig>::CheckAfterSlowPath(SizeClass touched) {
+  if (touched != kNoClass) {
+    const GatedLockHolder hold(store_.lock());
+    this->CheckClass(system().ace.region(), touched);
+    store_.CheckClass(touched);
+  }
+  if (++since_check_ < kCheckInterval) return;
+  const std::uint64_t begin_ns = MonotonicNs();
+  if (begin_ns < next_check_ns_) return;
+  since_check_ = 0;
+  CheckInvariants();
+  system().ace.CheckInvariants();
+  const std::uint64_t end_ns = MonotonicNs();
+  next_check_ns_ = end_ns + (end_ns - begin_ns);
 }
 
 }  // namespace hakmem

@@ -1,8 +1,8 @@
 // A heap whose thread exits and which another thread adopts, while others file
 // its blocks and empty its magazines.
 //
-// Models: ThreadHeap::Leave, Abandon, Adopt, TryFile, TryTrim, FlushBehind,
-//   FlushAll; HeapRegistry::Attach, Abandon.
+// Models: ThreadHeap::Leave, Abandon, Adopt, TryTrim, FlushWithinReach, FlushAll;
+//   HeapStore::TryFile; HeapRegistry::Attach, Abandon.
 // Bounds: one heap; two threads which each have it up to twice; two others,
 //   which each file blocks once and then trim.
 // Order: sequentially consistent. The locks order all else; abandoned_, relaxed,

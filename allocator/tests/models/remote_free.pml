@@ -3,7 +3,8 @@
 // exchange (docs/decisions/0008).
 //
 // Models: Allocator::FreeOwn, TryFreeRemote, MarkLive, FreeSlabBlock;
-//   ThreadHeap::TryPop, TryPush, Dequeue, LoadForeign, TryFile.
+//   BlockCache::TryPop, TryPush; HeapStore::Dequeue, TryFile;
+//   ThreadHeap::LoadForeign.
 // Bounds: one block; two frees of its first life by any two of the owner and
 //   two other threads; then two more lives, each freed rightly by anybody.
 // Order: sequentially consistent, which for one byte is coherence.

@@ -4,7 +4,7 @@
 // Models: Ace::GrantSlab, ReleaseSlab, Tick, UnmapCaches; UnitPool::TakeUnits,
 //   Release, StartPurge, PurgeRun, PurgeTables, EndPurge, UnmapFree;
 //   SlabStore::GrantNew, ClearHeaders, Release; Allocator::TryFreeRemote;
-//   ThreadHeap::Unqueue.
+//   HeapStore::Dequeue.
 // Bounds: one unit of two granules, in which class A has two blocks and class B
 //   one; two heaps that have it three times together; one thread that purges
 //   once, one that unmaps once; one stale free.

@@ -1,5 +1,5 @@
-// ThreadHeap: freed blocks that rest before they are used again. Included by
-// heap_registry.h, and by those above that have blocks rest.
+// BlockCache: freed blocks that rest before they are used again. Included by
+// thread_heap.h, and by those above that have blocks rest.
 //
 // Owns: nothing. Called by: ThreadHeap, Allocator. Thread-safety: the owner's.
 //
@@ -11,8 +11,8 @@
 // hardened_malloc delay frees by rings and random slots, too.) A ring is as
 // long as a quarter of the blocks that the class has taken from slabs, between
 // kMinResting and MaxResting().
-#ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REST_H_
-#define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REST_H_
+#ifndef HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_REST_H_
+#define HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_REST_H_
 
 #include <algorithm>
 #include <bit>
@@ -20,12 +20,12 @@
 
 #include "allocator/base/check.h"
 #include "allocator/base/touch.h"
-#include "allocator/heap/thread_heap_class.h"
+#include "allocator/heap/block_cache.h"
 
 namespace hakmem {
 
 template <const Config& kConfig>
-HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Rest(ClassCache& cache,
+HAK_ALWAYS_INLINE void* BlockCache<kConfig>::Rest(ClassCache& cache,
                                                   void* block) {
   const std::uint32_t mask = cache.rest_mask;
   const std::uint32_t at = cache.rest_next;
@@ -43,7 +43,7 @@ HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Rest(ClassCache& cache,
 // Marks a block of the class, and puts it to rest.
 template <const Config& kConfig>
 template <bool kTiny>
-HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::RestOne(
+HAK_ALWAYS_INLINE void* BlockCache<kConfig>::RestOne(
     const ZoneView& view, ClassCache& cache, std::atomic<HeaderByte>& header,
     HeaderByte live, void* block) {
   constexpr unsigned kShift = kTiny ? kFineGranuleShift : kCoarseGranuleShift;
@@ -61,13 +61,13 @@ HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::RestOne(
 
 // The class has taken so many blocks more from slabs.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::LengthenRest(SizeClass size_class,
+void BlockCache<kConfig>::LengthenRest(SizeClass size_class,
                                        std::uint32_t taken) {
   ClassCache& cache = Cache(size_class);
-  Depot& depot = depots_[size_class];
-  depot.taken = std::min(depot.taken + taken, 4 * kMaxResting);
-  const std::uint32_t slots = std::clamp(std::bit_floor(depot.taken / 4),
-                                         kMinResting, MaxResting(size_class));
+  std::uint32_t& sum = resting_.taken[size_class];
+  sum = std::min(sum + taken, 4 * kMaxResting);
+  const std::uint32_t slots =
+      std::clamp(std::bit_floor(sum / 4), kMinResting, MaxResting(size_class));
   if (slots <= cache.rest_mask + 1U) return;
   cache.rest_mask = static_cast<std::uint8_t>(slots - 1);
   cache.rest_shift = RestShift(slots);
@@ -79,8 +79,8 @@ void ThreadHeap<kConfig>::LengthenRest(SizeClass size_class,
 // ahead what lies in order (docs/decisions/0022). (Fisher and Yates, by
 // Durstenfeld, CACM 1964.)
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::MixRefill(SizeClass size_class, void** blocks,
-                                    std::uint32_t count) {
+void BlockCache<kConfig>::Mix(SizeClass size_class, void** blocks,
+                              std::uint32_t count) {
   constexpr std::uint32_t kGroup = 4;
   // Tiny blocks are about to be looked at as a whole. A page that is read first
   // and then written costs two faults.
@@ -93,13 +93,11 @@ void ThreadHeap<kConfig>::MixRefill(SizeClass size_class, void** blocks,
   }
 }
 
-// All that rests goes back to the slabs.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::FlushResting(SizeClass size_class) {
+std::uint32_t BlockCache<kConfig>::EndRest(const Zone& zone,
+                                           SizeClass size_class,
+                                           void** blocks) {
   ClassCache& cache = Cache(size_class);
-  const Region& region = system_->ace.region();
-  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
-  void* blocks[kMaxResting];
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i <= cache.rest_mask; ++i) {
     void* const block = std::exchange(cache.rest_slots[i], nullptr);
@@ -109,27 +107,26 @@ void ThreadHeap<kConfig>::FlushResting(SizeClass size_class) {
                std::memory_order_relaxed);
     blocks[count++] = block;
   }
-  PutBack(size_class, blocks, count);
+  return count;
 }
 
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::CheckResting(SizeClass size_class) const {
-  const ClassCache& cache = caches_[size_class + 1U];
-  HAK_CHECK_LT(cache.rest_mask, MaxResting(size_class));  // T5
-  const Region& region = system_->ace.region();
-  const Zone& zone = IsTiny(size_class) ? region.fine() : region.coarse();
+void BlockCache<kConfig>::CheckResting(const Zone& zone,
+                                       SizeClass size_class) const {
+  const ClassCache& cache = Cache(size_class);
+  HAK_CHECK_LT(cache.rest_mask, MaxResting(size_class));  // BC4
   for (std::uint32_t i = 0; i < MaxResting(size_class); ++i) {
     const auto block = reinterpret_cast<Address>(cache.rest_slots[i]);
     if (block == 0) continue;
-    HAK_CHECK_LE(i, cache.rest_mask);  // T5
+    HAK_CHECK_LE(i, cache.rest_mask);  // BC4
     HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
-                 MakeHeader(BlockState::kQuarantined, size_class + 1U));  // T5
+                 MakeHeader(BlockState::kQuarantined, size_class + 1U));  // BC4
     HAK_CHECK_EQ(UnitOwner(zone.unit_record(zone.UnitOf(block))
                                .load(std::memory_order_relaxed)),
-                 id());  // T5
+                 id());  // BC4
   }
 }
 
 }  // namespace hakmem
 
-#endif  // HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_REST_H_
+#endif  // HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_REST_H_

@@ -1,0 +1,104 @@
+#include "allocator/heap/block_cache.h"
+
+#include <cstdint>
+#include <memory>
+
+#include "allocator/config/config.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/heap/block_cache_rest.h"
+#include "allocator/heap/magazine.h"
+#include "allocator/slab/size_class.h"
+#include "gtest/gtest.h"
+
+namespace hakmem {
+namespace {
+
+constexpr HeapId kHeap = 3;
+const SizeClass kClass = ClassOf(64);
+
+struct alignas(kMagazineBytes) Magazine {
+  MagazineTop empty() { return reinterpret_cast<Address>(words); }
+  void* words[kMagazineSlots + 1] = {};
+};
+
+// By itself: no slabs, no other heap, no memory of an allocator.
+class BlockCacheTest : public testing::Test {
+ protected:
+  using BlockCacheType = BlockCache<kRelease>;
+
+  std::unique_ptr<BlockCacheType> cache_ =
+      std::make_unique<BlockCacheType>(kHeap, kClearAll);
+  Magazine magazine_;
+  char blocks_[4][64];
+};
+
+TEST_F(BlockCacheTest, WithoutAMagazineIsBothEmptyAndFull) {
+  auto& loaded = cache_->Cache(kClass);
+  EXPECT_EQ(cache_->id(), kHeap);
+  EXPECT_EQ(BlockCacheType::TryPop(loaded), nullptr);
+  EXPECT_FALSE(BlockCacheType::TryPush(loaded, blocks_[0]));
+  EXPECT_FALSE(cache_->outbox(kClass).TryPush(blocks_[0]));
+  EXPECT_EQ(cache_->outbox_classes(), 0U);
+}
+
+TEST_F(BlockCacheTest, TakesAsMuchAsItsMagazineWasLoadedFor) {
+  auto& loaded = cache_->Cache(kClass);
+  cache_->Load(kClass, magazine_.empty(), 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(BlockCacheType::TryPush(loaded, blocks_[i]));
+  }
+  EXPECT_FALSE(BlockCacheType::TryPush(loaded, blocks_[3]));
+  // The first call finds the countdown at its end.
+  EXPECT_EQ(BlockCacheType::TryPop(loaded), nullptr);
+  loaded.allocations.Wind();
+  for (int i = 3; i-- > 0;) {
+    EXPECT_EQ(BlockCacheType::TryPop(loaded), blocks_[i]);
+  }
+  EXPECT_EQ(BlockCacheType::TryPop(loaded), nullptr);
+  EXPECT_EQ(loaded.allocations.value(), 3U);
+}
+
+TEST_F(BlockCacheTest, AFullerMagazineThanAllowedTakesNoMore) {
+  auto& loaded = cache_->Cache(kClass);
+  cache_->Load(kClass, magazine_.empty() + 2 * kMagazineSlotBytes, 1);
+  EXPECT_FALSE(BlockCacheType::TryPush(loaded, blocks_[0]));
+}
+
+TEST_F(BlockCacheTest, OutboxesComeByTurns) {
+  Magazine others[3];
+  const SizeClass classes[] = {ClassOf(64), ClassOf(256), ClassOf(1024)};
+  for (int i = 0; i < 3; ++i) {
+    cache_->LoadOutbox(classes[i], others[i].empty(), kMagazineSlots);
+  }
+  const SizeClass first = cache_->NextOutbox();
+  const SizeClass second = cache_->NextOutbox();
+  const SizeClass third = cache_->NextOutbox();
+  EXPECT_NE(first, second);
+  EXPECT_NE(second, third);
+  EXPECT_NE(third, first);
+  EXPECT_EQ(cache_->NextOutbox(), first);
+  cache_->LoadOutbox(classes[1], 0, 0);
+  EXPECT_EQ(cache_->outbox_classes(),
+            std::uint64_t{1} << classes[0] | std::uint64_t{1} << classes[2]);
+}
+
+TEST_F(BlockCacheTest, AClassIsIdleWhoseCountStaysAsItIs) {
+  EXPECT_TRUE(cache_->IsIdle(kClass));
+  cache_->Cache(kClass).allocations.Wind();
+  cache_->Cache(kClass).allocations.Count();
+  EXPECT_FALSE(cache_->IsIdle(kClass));
+  EXPECT_TRUE(cache_->IsIdle(kClass));
+}
+
+TEST_F(BlockCacheTest, WhatIsDroppedIsForgotten) {
+  cache_->Load(kClass, magazine_.empty() + kMagazineSlotBytes, 4);
+  cache_->LoadOutbox(kClass, magazine_.empty(), 4);
+  EXPECT_EQ(cache_->MagazinesOf(kClass), 2U);
+  cache_->DropAll();
+  EXPECT_EQ(cache_->MagazinesOf(kClass), 0U);
+  EXPECT_EQ(cache_->outbox_classes(), 0U);
+  EXPECT_EQ(BlockCacheType::TryPop(cache_->Cache(kClass)), nullptr);
+}
+
+}  // namespace
+}  // namespace hakmem
