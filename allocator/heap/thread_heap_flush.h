@@ -94,6 +94,7 @@ void ThreadHeap<kConfig>::Leave() {
   store_.lock().Unlock();
   spans_.ReleaseAll(system().ace);
   if (system().ManyHaveLeft()) system().ace.ForgetPeak();
+  store_.TrimExchange(system(), /*all=*/false);
   CountSlowPath();
   CheckIfWanted(kNoClass);
 }
