@@ -3,9 +3,9 @@
 # preloaded for, HUGETLB_MORECORE, does nothing and says nothing.
 #
 # A good guess: with HUGETLB_MORECORE=thp the heap of an unchanged program gets huge
-# pages, and where that cannot be the library warns. Seen: this glibc has no
-# __morecore hook, which the library needs. It is shipped for it all the same, sees
-# that at its start, and says so at HUGETLB_VERBOSE=3 only. With nothing set the
+# pages, as libhugetlbfs(7) says, and where that cannot be the library warns. Seen:
+# glibc 2.36 keeps the hook __morecore as a symbol for old binaries only. The library
+# sees that at its start, and says so at HUGETLB_VERBOSE=3. With nothing set the
 # program runs, quietly, on a heap of small pages.
 #
 # Seen: KiB marked for huge pages of 39 MB of heap: 0; lines on stderr: 0, at
