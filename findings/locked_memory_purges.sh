@@ -5,9 +5,8 @@
 # A good guess: where madvise is refused, the allocator sees it, and its statistics
 # go on to count the pages as in memory. Seen: the kernel refuses MADV_DONTNEED and
 # MADV_FREE in locked memory (EINVAL), jemalloc takes the pages out of stats.resident
-# all the same, and malloc_trim returns 1, memory released. A service that locks its
-# memory (databases, the JVM with a locked heap) thus reports a fraction of what it
-# holds.
+# all the same, and malloc_trim returns 1, memory released. Who takes jemalloc's
+# figure for the memory of a program that locks it sees a fraction.
 #
 # Seen after a free and a purge of all of 38 MiB, jemalloc: resident 2 MiB by its
 # own account both times, in memory 4 MiB unlocked and 55 locked. glibc: malloc_trim
