@@ -11,7 +11,8 @@
 # Seen: KiB marked of about 39,000: by main 38912, by a second thread 2048.
 #
 # Needs gcc, apt-get (for the package's file; nothing is installed), dpkg-deb, a
-# kernel with transparent huge pages set to madvise. Exit status 1: it is not so any more.
+# kernel with transparent huge pages set to madvise.
+# Exit status 1: it is not so any more.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -18,7 +18,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 python3 -m venv venv
-venv/bin/pip -q --disable-pip-version-check install memray==1.15.0 pyarrow==19.0.0
+venv/bin/pip -q --disable-pip-version-check install memray==1.15.0 \
+  pyarrow==19.0.0 rich==15.0.0 textual==8.2.8 Jinja2==3.1.6
 cat >buffer.py <<'PYTHON'
 import sys
 
@@ -38,4 +39,5 @@ for pool in mimalloc system jemalloc; do
   seen+="$pool $(venv/bin/python buffer.py "$pool") "
 done
 echo "MiB for a buffer of 1 MiB: $seen"
-[[ $seen == "mimalloc 64 system 1 jemalloc 0 " ]] || { echo "not what was seen"; exit 1; }
+[[ $seen == "mimalloc 64 system 1 jemalloc 0 " ]] ||
+  { echo "not what was seen"; exit 1; }

@@ -55,7 +55,9 @@ blocks = [malloc(100_000) for _ in range(70)]
 inside = sum(any(b <= block < e for b, e in marked()) for block in blocks)
 print(*seen, inside)
 PYTHON
-read -r before one two inside < <(env -u NUMPY_MADVISE_HUGEPAGE venv/bin/python marks.py)
+read -r before one two inside < <(
+  env -u NUMPY_MADVISE_HUGEPAGE venv/bin/python marks.py)
 echo "KiB marked before: $before, after one array: $one, after two: $two;" \
   "blocks of 70 inside: $inside"
-((before == 0 && one == 0 && two == 8192 && inside > 60)) || { echo "not what was seen"; exit 1; }
+((before == 0 && one == 0 && two == 8192 && inside > 60)) ||
+  { echo "not what was seen"; exit 1; }

@@ -6,8 +6,8 @@
 # number. Seen: a GlobalAlloc that does not pass alloc_zeroed on gets the trait's
 # own, which is alloc and a memset. A vector of zeros, that calloc gives without
 # touching a page, is then in memory as a whole. The crates stats_alloc 0.1.10 and
-# cap 0.1.2 pass it on. In all of them the count of bytes is the same, so only one
-# who looks at the process sees it.
+# cap 0.1.2 pass it on. All four count the same 256 MiB, so only one who looks at
+# the process sees it.
 #
 # Seen: MiB in memory with vec![0u8; 256 MiB]: system 1, stats_alloc 1, cap 1,
 # dhat 257, peak_alloc 257.
