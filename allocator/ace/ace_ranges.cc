@@ -159,6 +159,8 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   for (int waits = 0; first == kNoUnit && waits < kMaxRangeWaits; ++waits) {
     if (!stock.pool.is_purging() || !stock.ranges.Has(kind)) break;
     WaitForKernel();
+    if (!HasRoomFor(kind.units * kUnitBytes))
+      return {.refusal = OverHeapLimit(kind.units * kUnitBytes)};
     first = stock.ranges.Take(kind);
   }
   if (first != kNoUnit) {
