@@ -24,7 +24,6 @@
 #ifndef HAKMEM_ALLOCATOR_ACE_ACE_H_
 #define HAKMEM_ALLOCATOR_ACE_ACE_H_
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -39,7 +38,6 @@
 #include "allocator/ace/zone_stock.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
-#include "allocator/base/relaxed.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
@@ -312,7 +310,7 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units)
+  bool RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool MayAddGuard(const ZoneStock& stock, UnitIndex last,
                    std::uint32_t units) const

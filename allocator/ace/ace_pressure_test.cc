@@ -155,7 +155,7 @@ TEST_F(AcePressureTest, ServesAgainAfterAllWasUnmapped) {
       ace_->UnmapCaches();
       EXPECT_EQ(ace_->mapped_bytes(), 0U);
       GrantBytes(kind, 30 * kMiB / 15);
-      EXPECT_LE(ace_->mapped_bytes(), 30 * kMiB / 15 * 8);
+      EXPECT_LE(ace_->mapped_bytes(), 30 * kMiB / 15 + 4 * kSuperSlabBytes);
       GrantBytes(kind, 30 * kMiB / 15 * 14);
       EXPECT_LE(ZoneOf(kind).frame_count(), frames + 2);
       ace_->CheckInvariants();
