@@ -68,10 +68,6 @@ void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
     SetLimit(event, "region", kHakmem, zone.capacity_frames() * kSuperSlabBytes,
              zone.frame_count() * kSuperSlabBytes, refusal.bytes);
   };
-  const auto by_heap_limit = [&] {
-    SetLimit(event, "HAKMEM_HEAP_LIMIT", kEnvironment, ace_.heap_limit_bytes(),
-             event.memory.granted, refusal.bytes);
-  };
   switch (refusal.detail) {
     case FailureDetail::kSize:
       SetLimit(event, "region", kHakmem, region.huge().bytes, 0,
@@ -89,7 +85,8 @@ void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
                refusal.bytes);
       break;
     case FailureDetail::kHeapLimit:
-      by_heap_limit();
+      SetLimit(event, "HAKMEM_HEAP_LIMIT", kEnvironment,
+               ace_.heap_limit_bytes(), event.memory.granted, refusal.bytes);
       break;
     case FailureDetail::kRegion:
       by_region();
