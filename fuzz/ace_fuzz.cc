@@ -3,8 +3,8 @@
 // keeps its content, a refusal says why, and nothing is lost.
 //
 // Header: 0 heap limit in MiB (0: none), 1 decay, 2 huge pages and prefaulting,
-// 3 whether moves lose their target or their source. Records: op % 16 is the
-// operation of `Step`.
+// 3 whether moves lose their target or their source, and which variant of ACE.
+// Records: op % 16 is the operation of `Step`.
 
 #include <sys/mman.h>
 
@@ -16,13 +16,16 @@
 #include <map>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/range_pool.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
+#include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics.h"
 #include "fuzz/records.h"
 
@@ -31,6 +34,19 @@ namespace {
 
 constexpr std::size_t kMostLiveBytes = 64 * kMiB;
 constexpr std::size_t kPageBytes = 4096;
+
+constexpr Config kSeparate = {
+    .name = "separate", .separate_classes = true, .guard_pages = true};
+constexpr Config kClosed = {.name = "closed",
+                            .delay_reuse = true,
+                            .separate_classes = true,
+                            .guard_pages = true,
+                            .closed_until_granted = true};
+constexpr const Config* kConfigs[] = {&kRelease, &kRelease, &kSeparate,
+                                      &kClosed};
+
+// By zone: where classes are separate, slabs are of these.
+constexpr std::size_t kBlockBytes[2][2] = {{4096, 60'000}, {64, 900}};
 
 enum class Kind : std::uint8_t { kFineSlab, kCoarseSlab, kSpan, kHuge };
 
@@ -41,12 +57,14 @@ struct Grant {
   std::size_t bytes;
   std::size_t filled;  // how much of it has content: multiples of a page
   std::uint64_t seed;
+  SizeClass size_class = kClassCount;
 };
 using Grants = std::map<Address, Grant>;
 
 class AceRun {
  public:
-  explicit AceRun(const Records& input) {
+  explicit AceRun(const Records& input)
+      : config_(*kConfigs[input.header(3) / 2 % 4]) {
     HeapOptions options;
     if (input.header(0) != 0) {
       options.heap_limit_bytes = input.header(0) * kMiB;
@@ -55,7 +73,7 @@ class AceRun {
     options.huge_pages = input.header(2) % 3U;
     options.prefault = input.header(2) / 4 % 2U;
     if (input.header(3) % 2 != 0) memory_.LoseTargetOfRefusedMoves();
-    ace_.Start(options);
+    ace_.Start(options, config_);
   }
   void Step(const Record& record);
   void Finish();
@@ -67,7 +85,8 @@ class AceRun {
         .UnitAddress(first);
   }
   void Add(Address address, Grant grant, bool known_zero);
-  void TakeUnits(const Ace::Grant& granted, Kind kind, std::uint32_t units);
+  void TakeUnits(const Ace::Grant& granted, Kind kind, std::uint32_t units,
+                 SizeClass size_class = kClassCount);
   void CheckRefusal(const Refusal& refusal) const {
     HAK_CHECK(refusal.reason != FailureReason::kNone);
     HAK_CHECK(refusal.detail != FailureDetail::kNone);
@@ -91,8 +110,14 @@ class AceRun {
   void ResizeHuge(const Record& record);
   void Disturb(const Record& record);
 
+  std::uint32_t LengthOf(std::uint32_t units) const {
+    return config_.separate_classes ? RangeUnits(units) : units;
+  }
+
+  const Config& config_;
   FakeVirtualMemory memory_;
-  Ace ace_{memory_};
+  ZoneRanges ranges_;
+  Ace ace_{memory_, &ranges_};
   Grants grants_;
   std::size_t live_bytes_ = 0;
   std::uint64_t next_seed_ = 0;
@@ -117,11 +142,11 @@ void AceRun::Add(Address address, Grant grant, bool known_zero) {
 }
 
 void AceRun::TakeUnits(const Ace::Grant& granted, Kind kind,
-                       std::uint32_t units) {
+                       std::uint32_t units, SizeClass size_class) {
   if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
-  const std::size_t bytes = units * kUnitBytes;
+  const std::size_t bytes = units * kUnitBytes - granted.guard_bytes;
   Add(AddressOf(kind, granted.first),
-      {kind, granted.first, units, bytes, bytes, ++next_seed_},
+      {kind, granted.first, units, bytes, bytes, ++next_seed_, size_class},
       granted.known_zero);
 }
 
@@ -145,7 +170,12 @@ void AceRun::Release(Grants::iterator at) {
   switch (grant.kind) {
     case Kind::kFineSlab:
     case Kind::kCoarseSlab:
-      ace_.ReleaseSlab(grant.kind == Kind::kFineSlab, grant.first, grant.units);
+      if (grant.size_class != kClassCount) {
+        ace_.ReleaseSlab(grant.size_class, grant.first);
+      } else {
+        ace_.ReleaseSlab(grant.kind == Kind::kFineSlab, grant.first,
+                         grant.units);
+      }
       break;
     case Kind::kSpan:
       ace_.ReleaseSpan(grant.first, grant.units);
@@ -163,7 +193,7 @@ void AceRun::Extend(const Record& record) {
   const auto at = Pick(record.a);
   const Grant old = at->second;
   const Address address = at->first;
-  if (old.kind != Kind::kSpan) return;
+  if (old.kind != Kind::kSpan || config_.separate_classes) return;
   const std::uint32_t units = 1 + record.b % 60;
   if (units < old.units) {
     ace_.ReleaseSpan(old.first + units, old.units - units);
@@ -185,7 +215,7 @@ void AceRun::Move(const Record& record) {
   const auto at = Pick(record.a);
   const Grant old = at->second;
   if (old.kind != Kind::kSpan) return;
-  const std::uint32_t units = old.units + 1 + record.b % 8;
+  const std::uint32_t units = LengthOf(old.units + 1 + record.b % 8);
   const Ace::Grant granted = ace_.GrantSpan(units, kUnitBytes);
   if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
   const VmStatus status = ace_.MoveSpan(old.first, granted.first, old.bytes);
@@ -201,7 +231,7 @@ void AceRun::Move(const Record& record) {
   if (!status.source_lost) {
     ace_.ReleaseSpan(old.first, old.units, /*dirty=*/false);
   }
-  const std::size_t bytes = units * kUnitBytes;
+  const std::size_t bytes = units * kUnitBytes - granted.guard_bytes;
   Add(to, {Kind::kSpan, granted.first, units, bytes, bytes, ++next_seed_},
       /*known_zero=*/false);
 }
@@ -258,14 +288,22 @@ void AceRun::Step(const Record& record) {
     case 1:
     case 2: {
       const bool fine = record.a % 2 == 0;
-      const std::uint32_t units = record.a / 2 % 2 == 0 ? 1 : 4;
-      TakeUnits(ace_.GrantSlab(fine, units),
-                fine ? Kind::kFineSlab : Kind::kCoarseSlab, units);
+      const std::uint32_t longer = record.a / 2 % 2;
+      const Kind kind = fine ? Kind::kFineSlab : Kind::kCoarseSlab;
+      if (config_.separate_classes) {
+        const SizeClass size_class = ClassOf(kBlockBytes[fine][longer]);
+        TakeUnits(ace_.GrantSlab(size_class), kind,
+                  kClassLayouts[size_class].slab_units, size_class);
+      } else {
+        const std::uint32_t units = longer == 0 ? 1 : 4;
+        TakeUnits(ace_.GrantSlab(fine, units), kind, units);
+      }
       break;
     }
     case 3:
     case 4: {
-      const std::uint32_t units = 1 + record.b % (record.a % 4 == 0 ? 150 : 20);
+      const std::uint32_t units =
+          LengthOf(1 + record.b % (record.a % 4 == 0 ? 150 : 20));
       TakeUnits(ace_.GrantSpan(units, kUnitBytes << record.a / 4 % 8),
                 Kind::kSpan, units);
       break;

@@ -219,6 +219,9 @@ Ace::Grant Ace::TakeUnits(ZoneStock& stock, std::uint32_t units,
         return {.refusal = refusal};
       }
       WaitForKernel();
+      // Others have come in.
+      if (!HasRoomFor(units * kUnitBytes))
+        return {.refusal = OverHeapLimit(units * kUnitBytes)};
     }
     grant = stock.pool.Grant(units, alignment_units);
   }

@@ -25,7 +25,6 @@
 #ifndef HAKMEM_ALLOCATOR_ACE_ACE_H_
 #define HAKMEM_ALLOCATOR_ACE_ACE_H_
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -40,7 +39,6 @@
 #include "allocator/ace/zone_stock.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
-#include "allocator/base/relaxed.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
@@ -273,7 +271,7 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units)
+  bool RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool HasRoomForGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return guards_ < max_guards_ || !memory_.ClosingSplits();

@@ -1,29 +1,36 @@
 // Ace: the heap limit.
 
+#include <sys/syscall.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "allocator/ace/ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
+#include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
 namespace {
 
+constexpr Config kSeparate = {.name = "separate", .separate_classes = true};
+
 class AceHeapLimitTest : public testing::Test {
  protected:
   ~AceHeapLimitTest() override { ace_->CheckInvariants(); }
-  void Start(std::size_t heap_limit_bytes) {
+  void Start(std::size_t heap_limit_bytes, const Config& config = kRelease) {
     HeapOptions options;
     options.heap_limit_bytes = heap_limit_bytes;
-    ace_->Start(options);
+    ace_->Start(options, config);
   }
   UnitIndex Span(std::uint32_t units) {
     return ace_->GrantSpan(units, kUnitBytes).first;
@@ -41,7 +48,8 @@ class AceHeapLimitTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  ZoneRanges ranges_;
+  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
 };
 
 TEST_F(AceHeapLimitTest, StopsAtTheHeapLimit) {
@@ -108,6 +116,37 @@ TEST_F(AceHeapLimitTest, TheHeapLimitAllowsLongRunsBesideShortPieces) {
     EXPECT_LE(HeldBytes(), 4 * kMiB);
   }
   EXPECT_EQ(Span(1), kNoUnit);
+}
+
+// What is granted while a grant waits for the kernel counts for that one, too.
+TEST_F(AceHeapLimitTest, HoldsForAGrantThatWaits) {
+  for (const Config* config : {&kRelease, &kSeparate}) {
+    ranges_ = {};
+    ace_ = std::make_unique<Ace>(memory_, &ranges_);
+    Start(3 * kMiB, *config);
+    const UnitIndex span = Span(kUnitsPerSuperSlab);
+    ASSERT_NE(Span(1), kNoUnit);
+    memory_.LimitBytes(memory_.mapped_bytes());
+    ace_->ReleaseSpan(span, kUnitsPerSuperSlab);
+    std::optional<TestThread> other;
+    memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
+      if (other) return;
+      other.emplace([&] {
+        const Ace::Grant grant =
+            ace_->GrantSpan(kUnitsPerSuperSlab, kUnitBytes);
+        EXPECT_EQ(grant.first, kNoUnit);
+        ExpectOverLimit(grant.refusal);
+      });
+      other->AwaitSleepIn(SYS_futex);
+      EXPECT_NE(Span(kUnitsPerSuperSlab - 1), kNoUnit);
+    });
+    ace_->PurgeAll();
+    other->Join();
+    memory_.WatchLongCalls(nullptr);
+    memory_.LimitBytes(~std::size_t{0});
+    ace_->CheckInvariants();
+    EXPECT_LE(HeldBytes(), 3 * kMiB);
+  }
 }
 
 // The heap limit counts as a group's does, from the beginning.

@@ -1,5 +1,5 @@
 // Ace with separate classes, where memory is short: what is kept for classes is
-// unmapped, and mapped again range by range.
+// unmapped, and mapped again SuperSlab by SuperSlab.
 
 #include <sys/mman.h>
 
@@ -155,7 +155,7 @@ TEST_F(AcePressureTest, ServesAgainAfterAllWasUnmapped) {
       ace_->UnmapCaches();
       EXPECT_EQ(ace_->mapped_bytes(), 0U);
       GrantBytes(kind, 30 * kMiB / 15);
-      EXPECT_LE(ace_->mapped_bytes(), 30 * kMiB / 15 * 8);
+      EXPECT_LE(ace_->mapped_bytes(), 30 * kMiB / 15 + 4 * kSuperSlabBytes);
       GrantBytes(kind, 30 * kMiB / 15 * 14);
       EXPECT_LE(ZoneOf(kind).frame_count(), frames + 2);
       ace_->CheckInvariants();
@@ -190,6 +190,34 @@ TEST_F(AcePressureTest, PressureUsesUpFewAddresses) {
     ace_->UnmapCaches();
   }
   EXPECT_LE(ace_->region().coarse().frame_count(), frames + 12);
+}
+
+// What was mapped for a range alone, where the kernel had no room for more, is
+// unmapped, too.
+TEST_F(AcePressureTest, UnmapsPartsOfSuperSlabs) {
+  for (const Config* config : {&kSeparate, &kClosed}) {
+    Start(HeapOptions(), *config);
+    std::vector<Granted> all = GrantBytes(SpanKind(40), 30 * kMiB);
+    memory_->LimitBytes(memory_->mapped_bytes() + kSuperSlabBytes - 1);
+    for (const Kind& kind : {SpanKind(1), SpanKind(5), SlabKind(900)}) {
+      for (;;) {
+        const UnitIndex first = Grant(kind);
+        if (first == kNoUnit) break;
+        all.push_back({kind, first});
+      }
+    }
+    const Zone& coarse = ace_->region().coarse();
+    EXPECT_NE(coarse.UnmappedUnits(coarse.frame_count() - 1), 0U);
+    memory_->LimitBytes(~std::size_t{0});
+    ReleaseAll(all, Order::kRandom);
+    ace_->UnmapCaches();
+    EXPECT_EQ(ace_->mapped_bytes(), 0U);
+    ace_->CheckInvariants();
+    const FrameIndex frames = coarse.frame_count();
+    for (const Granted& granted : all) EXPECT_NE(Grant(granted.kind), kNoUnit);
+    EXPECT_EQ(coarse.frame_count(), frames);
+    ace_->CheckInvariants();
+  }
 }
 
 // Each range by itself would take a mapping.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "allocator/ace/ace.h"
-#include "allocator/base/bits.h"
 #include "allocator/base/relaxed.h"
 
 namespace hakmem {

@@ -133,8 +133,9 @@ Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first,
 // Maps the frames of a range again that were unmapped. False: the range cannot
 // be had now, or, when something else has taken its addresses and `first` is
 // kNoUnit, never.
-bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units) {
-  const FrameIndex end = FrameOfUnit(first + units - 1) + 1;
+bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind) {
+  const FrameIndex end = FrameOfUnit(first + kind.units - 1) + 1;
+  bool mapped = false;
   for (FrameIndex frame = FrameOfUnit(first); frame < end; ++frame) {
     if (stock.zone.IsMapped(frame)) [[likely]]
       continue;
@@ -147,7 +148,11 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, std::uint32_t units) {
     if (error == EEXIST) first = kNoUnit;
     if (error != 0) return false;
     AddMapped(kSuperSlabBytes);
+    mapped = true;
   }
+  // Else each range would have another frame mapped.
+  if (mapped) [[unlikely]]
+    stock.ranges.Gather(kind);
   return true;
 }
 
@@ -159,10 +164,12 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   for (int waits = 0; first == kNoUnit && waits < kMaxRangeWaits; ++waits) {
     if (!stock.pool.is_purging() || !stock.ranges.Has(kind)) break;
     WaitForKernel();
+    if (!HasRoomFor(kind.units * kUnitBytes))
+      return {.refusal = OverHeapLimit(kind.units * kUnitBytes)};
     first = stock.ranges.Take(kind);
   }
   if (first != kNoUnit) {
-    if (RemapRange(stock, first, kind.units)) {
+    if (RemapRange(stock, first, kind)) {
       const Grant again = Regrant(stock, first, kind.units);
       if (again.first != kNoUnit) [[likely]] {
         stock.pool.huge().NoteGrant(memory_, again.first, kind.units);
@@ -186,7 +193,6 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
 // Unmaps kept frames of which nothing is granted. The addresses stay their
 // classes'.
 std::size_t Ace::UnmapKept(StockIndex index, UnitPool::UnmapBounds bounds) {
-  bounds.least_frames = 1;
   std::size_t bytes = 0;
   for (FrameIndex next = 0; next != kNoFrame; LetOthersIn()) {
     std::size_t guards = 0;
@@ -212,7 +218,7 @@ void Ace::CheckGuards() const {
     for (FrameIndex frame = 0; frame < stock.zone.frame_count(); ++frame) {
       const SuperSlab& slab = stock.zone.super_slab(frame);
       HAK_CHECK_EQ(slab.closed_units & ~(slab.free_units | slab.kept_units),
-                   0U);  // U8
+                   0U);  // U4
     }
   }
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 
 namespace hakmem {

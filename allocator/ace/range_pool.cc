@@ -68,6 +68,27 @@ UnitIndex RangePool::PopUsable(List& list, std::uint32_t units) {
   return unmapped == nullptr ? kNoUnit : Pop(*unmapped);
 }
 
+void RangePool::GatherIn(List& list, std::uint32_t units) {
+  List* link = &list;
+  for (int looked = 0; *link != 0 && looked < kMostGathered; ++looked) {
+    const UnitIndex first = *link - 1;
+    if (link == &list || HindranceOf(first, units) != Hindrance::kNone) {
+      link = &NextOf(first);
+    } else {
+      Push(list, Pop(*link));
+    }
+  }
+}
+
+void RangePool::Gather(RangeKind kind) {
+  if (kind.is_slab()) {
+    return GatherIn(lists_->slabs[kind.size_class], kind.units);
+  }
+  for (List& list : lists_->spans[LengthClassOf(kind.units)]) {
+    GatherIn(list, kind.units);
+  }
+}
+
 UnitIndex RangePool::Take(RangeKind kind) {
   return kind.is_slab() ? PopUsable(lists_->slabs[kind.size_class], kind.units)
                         : TakeSpan(kind);

@@ -24,6 +24,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "allocator/base/compiler.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/zone.h"
 
@@ -116,6 +117,9 @@ class RangePool {
   UnitIndex Take(RangeKind kind);
   bool Has(RangeKind kind) const;
   void Put(RangeKind kind, UnitIndex first);
+  // Frames were mapped again: what can be had is to be found first, of the
+  // first kMostGathered of each list.
+  HAK_COLD void Gather(RangeKind kind);
   // A range was just carved from units that nothing has used.
   void NoteCarved(RangeKind kind, UnitIndex first);
 
@@ -136,6 +140,7 @@ class RangePool {
 
   // So many are looked at for the sake of one grant.
   static constexpr int kMostPassed = 32;
+  static constexpr int kMostGathered = 16'384;
 
   using List = RangeLists::List;
 
@@ -146,6 +151,7 @@ class RangePool {
   unsigned AlignmentsFor(RangeKind kind) const;
   UnitIndex Pop(List& list);
   UnitIndex PopUsable(List& list, std::uint32_t units);
+  void GatherIn(List& list, std::uint32_t units);
   enum class Hindrance : std::uint8_t { kNone, kPurging, kUnmapped };
   Hindrance HindranceOf(UnitIndex first, std::uint32_t units) const;
   void Push(List& list, UnitIndex first);

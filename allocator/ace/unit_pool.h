@@ -219,7 +219,7 @@ class UnitPool {
   UnitGrant GrantFrames(std::uint32_t units, std::uint32_t alignment_units);
   bool MayUnmap(FrameIndex first, FrameIndex frames,
                 const UnmapBounds& bounds) const;
-  bool UnmapFrame(VirtualMemory& memory, FrameIndex frame);
+  std::size_t UnmapFrame(VirtualMemory& memory, FrameIndex frame);
 
   // A run of dirty units, all of them kept or none.
   struct DirtyRun {

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "allocator/ace/unit_pool.h"
-#include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 
 namespace hakmem {

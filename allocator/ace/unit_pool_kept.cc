@@ -2,11 +2,9 @@
 // access.
 
 #include <bit>
-#include <cerrno>
 
 #include "allocator/ace/table_pages.h"
 #include "allocator/ace/unit_pool.h"
-#include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 
 namespace hakmem {
@@ -41,15 +39,16 @@ KeptUnits UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
   return taken;
 }
 
-// A wholly mapped frame of which nothing is granted or being purged, and which
-// is in no run. It is never purged, so what it has of the tables goes now: 128
-// KiB of each, at most. False: the kernel will not unmap it.
-bool UnitPool::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
+// A mapped frame of which nothing is granted or being purged, and which is in
+// no run. It is never purged, so what it has of the tables goes now: 128 KiB of
+// each, at most. Returns the bytes; 0: the kernel will not unmap it.
+std::size_t UnitPool::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   const UnitIndex first = FirstUnitOfFrame(frame);
   SuperSlab& slab = zone_.super_slab(frame);
   ++unmap_calls_;
-  if (!zone_.UnmapFrame(memory, frame).ok()) return false;
+  if (!zone_.UnmapFrame(memory, frame).ok()) return 0;
   const auto free = static_cast<unsigned>(std::popcount(slab.free_units));
+  const auto kept = static_cast<unsigned>(std::popcount(slab.kept_units));
   if (slab.dirty_units != 0) {
     dirty_.Clear(frame, slab.dirty_units);
     unsigned calls = 0;
@@ -58,13 +57,13 @@ bool UnitPool::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
     purge_calls_ += PurgeEdges(memory, zone_, first, kUnitsPerSuperSlab);
   }
   free_units_ -= free;
-  kept_units_ -= kUnitsPerSuperSlab - free;
+  kept_units_ -= kept;
   slab.free_units = 0;
   if (slab.kept_units != 0) slab.kept_units = kAllUnits;
   slab.guarded_units = 0;
   huge_.Forget(frame);
   ForgetMoved(first, kUnitsPerSuperSlab);
-  return true;
+  return (free + kept) * kUnitBytes;
 }
 
 std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
@@ -73,7 +72,8 @@ std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
   for (; next < zone_.frame_count() && kept_units_ != 0; ++next) {
     const SuperSlab& slab = zone_.super_slab(next);
     if (slab.kept_units == 0 || !zone_.IsMapped(next) ||
-        (slab.free_units | slab.kept_units) != kAllUnits ||
+        (slab.free_units | slab.kept_units | slab.unmapped_units) !=
+            kAllUnits ||
         slab.purging_units != 0 || !MayUnmap(next, 1, bounds)) {
       continue;
     }
@@ -81,12 +81,10 @@ std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
         static_cast<unsigned>(std::popcount(slab.guarded_units));
     runs_.Unlist(next);
     const FrameIndex frame = next++;
-    if (!UnmapFrame(memory, frame)) {
-      runs_.File(frame);
-      return 0;
-    }
-    guards += guarded;
-    return kSuperSlabBytes;
+    const std::size_t bytes = UnmapFrame(memory, frame);
+    if (bytes == 0) runs_.File(frame);
+    if (bytes != 0) guards += guarded;
+    return bytes;
   }
   next = kNoFrame;
   return 0;

@@ -6,7 +6,6 @@
 #include "allocator/ace/table_pages.h"
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/bits.h"
-#include "allocator/base/check.h"
 #include "allocator/base/probe.h"
 
 namespace hakmem {
@@ -287,7 +286,7 @@ std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
     }
     const FrameIndex frame = zone_.IsBetweenMapped(end - 1, 1) ? next : end - 1;
     runs_.Cut(frame, 1);
-    if (!UnmapFrame(memory, frame)) {
+    if (UnmapFrame(memory, frame) == 0) {
       runs_.Add(frame, 1);
       next = end;
       return 0;

@@ -1,7 +1,9 @@
 // The kernel refuses the n-th call, for every n: nothing is lost.
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/units.h"
@@ -9,6 +11,7 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_workload.h"
+#include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
 
@@ -95,6 +98,28 @@ TYPED_TEST(AllocatorRefusalsTest, WhatExceedsALimitOnMappings) {
   workload.ServeEveryRoute();
   workload.Finish();
   test.allocator->CheckInvariants();
+}
+
+// What the heap gives back for the sake of its limit is enough, and then the
+// kernel refuses: what is free is unmapped for that.
+TYPED_TEST(AllocatorRefusalsTest, WhatExceedsTheHeapLimitAndThenAByteLimit) {
+  HeapOptions options;
+  options.heap_limit_bytes = 512 * kMiB;
+  typename TestFixture::Test test(options);
+  auto& allocator = *test.allocator;
+  void* const freed = allocator.Allocate(test.self, 100 * kMiB);
+  std::vector<void*> kept(1000);
+  for (void*& block : kept) block = allocator.Allocate(test.self, 1000);
+  for (void* block : kept) allocator.Free(test.self, block);
+  allocator.Free(test.self, freed);
+  const std::size_t bytes = options.heap_limit_bytes -
+                            allocator.upkeep().Snapshot().granted_bytes +
+                            kUnitBytes;
+  test.memory.LimitBytes(test.memory.mapped_bytes() + bytes - 50 * kMiB);
+  void* const block = allocator.Allocate(test.self, bytes);
+  EXPECT_NE(block, nullptr);
+  EXPECT_EQ(test.LastFailure().reason, FailureReason::kMapFail);
+  allocator.Free(test.self, block);
 }
 
 TYPED_TEST(AllocatorRefusalsTest, WhatExceedsTheHeapLimit) {

@@ -150,9 +150,12 @@ void* Recovery::TryAgain(RefusedServer& server, FailedCall& failed) {
     if (void* block = Attempt(server, failed); block != nullptr) return block;
   }
   server.Reclaim();
-  if (failed.refusal.reason == FailureReason::kMapFail) {
-    ace_.UnmapCaches(failed.event.detail == FailureDetail::kMaxMapCount);
+  if (failed.refusal.reason != FailureReason::kMapFail) {
+    void* block = Attempt(server, failed);
+    // What hakmem's limits allow now, the kernel may refuse.
+    if (failed.refusal.reason != FailureReason::kMapFail) return block;
   }
+  ace_.UnmapCaches(failed.event.detail == FailureDetail::kMaxMapCount);
   return Attempt(server, failed);
 }
 

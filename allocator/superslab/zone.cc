@@ -198,11 +198,14 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
 
 VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   SuperSlab& slab = super_slabs_[frame];
-  HAK_CHECK_EQ(UnmappedUnits(frame), 0U);
-  const VmStatus status = memory.Unmap(FrameAddress(frame), kSuperSlabBytes);
+  HAK_CHECK(IsMapped(frame));
+  const auto units =
+      static_cast<unsigned>(std::countr_zero(UnmappedUnits(frame)));
+  const VmStatus status = memory.Unmap(FrameAddress(frame), units * kUnitBytes);
   if (!status.ok()) return status;
   mapped_runs_ -= RunsOf(frame, 1);
   slab.closed_units = 0;
+  slab.unmapped_units = 0;
   slab.presence = Presence::kUnmapped;
   return status;
 }

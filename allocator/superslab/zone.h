@@ -183,7 +183,7 @@ class Zone {
   Extension Extend(VirtualMemory& memory, FrameIndex frames,
                    Access access = Access::kOpen,
                    std::uint32_t unmapped_units = 0);
-  // Gives memory and addresses of a frame back that is mapped as a whole.
+  // Gives memory and addresses of a mapped frame back.
   VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame);
   // Maps neighbouring frames again that UnmapFrame unmapped: all or none.
   // EEXIST: something else has taken addresses; frames of which it has some are
