@@ -103,6 +103,7 @@ class AceRun {
     live_bytes_ -= at->second.bytes;
     return grants_.erase(at);
   }
+  void TakeSlab(const Record& record);
   void TakeHuge(const Record& record);
   void Release(Grants::iterator at);
   void Extend(const Record& record);
@@ -148,6 +149,20 @@ void AceRun::TakeUnits(const Ace::Grant& granted, Kind kind,
   Add(AddressOf(kind, granted.first),
       {kind, granted.first, units, bytes, bytes, ++next_seed_, size_class},
       granted.known_zero);
+}
+
+void AceRun::TakeSlab(const Record& record) {
+  const bool fine = record.a % 2 == 0;
+  const std::uint32_t longer = record.a / 2 % 2;
+  const Kind kind = fine ? Kind::kFineSlab : Kind::kCoarseSlab;
+  if (config_.separate_classes) {
+    const SizeClass size_class = ClassOf(kBlockBytes[fine][longer]);
+    TakeUnits(ace_.GrantSlab(size_class), kind,
+              kClassLayouts[size_class].slab_units, size_class);
+  } else {
+    const std::uint32_t units = longer == 0 ? 1 : 4;
+    TakeUnits(ace_.GrantSlab(fine, units), kind, units);
+  }
 }
 
 void AceRun::TakeHuge(const Record& record) {
@@ -286,20 +301,9 @@ void AceRun::Step(const Record& record) {
   switch (op) {
     case 0:
     case 1:
-    case 2: {
-      const bool fine = record.a % 2 == 0;
-      const std::uint32_t longer = record.a / 2 % 2;
-      const Kind kind = fine ? Kind::kFineSlab : Kind::kCoarseSlab;
-      if (config_.separate_classes) {
-        const SizeClass size_class = ClassOf(kBlockBytes[fine][longer]);
-        TakeUnits(ace_.GrantSlab(size_class), kind,
-                  kClassLayouts[size_class].slab_units, size_class);
-      } else {
-        const std::uint32_t units = longer == 0 ? 1 : 4;
-        TakeUnits(ace_.GrantSlab(fine, units), kind, units);
-      }
+    case 2:
+      TakeSlab(record);
       break;
-    }
     case 3:
     case 4: {
       const std::uint32_t units =

@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -147,6 +148,36 @@ TEST_F(AceHeapLimitTest, HoldsForAGrantThatWaits) {
     ace_->CheckInvariants();
     EXPECT_LE(HeldBytes(), 3 * kMiB);
   }
+}
+
+// Where the kernel takes nothing back, a grant at the limit does not ask it for
+// all that there is; and what it will not take back keeps nothing else.
+TEST_F(AceHeapLimitTest, ARefusedPurgeIsTriedOnceForAGrant) {
+  constexpr int kFrames = 24;
+  constexpr std::uint32_t kPart = 10;  // too little to split a huge page for
+  HeapOptions options;
+  options.heap_limit_bytes = 64 * kMiB;
+  options.huge_pages = static_cast<std::uint64_t>(HugePages::kOn);
+  ace_->Start(options);
+  std::vector<UnitIndex> parts;
+  for (int i = 0; i < kFrames; ++i) {
+    ASSERT_NE(Span(kUnitsPerSuperSlab - kPart), kNoUnit);
+    parts.push_back(Span(kPart));
+  }
+  for (const UnitIndex part : parts) ace_->ReleaseSpan(part, kPart);
+  while (HeldBytes() < 64 * kMiB) Span(kUnitsPerSuperSlab);
+  const auto refuse = [this](FakeVirtualMemory::Refuse how) {
+    memory_.RefuseCall(1, EAGAIN, how, VmCall::kPurge);
+  };
+  refuse(FakeVirtualMemory::Refuse::kFromThenOn);
+  const std::uint64_t calls = memory_.calls(VmCall::kPurge);
+  EXPECT_NE(Span(1), kNoUnit);
+  EXPECT_EQ(memory_.calls(VmCall::kPurge), calls + 1);
+  // Those behind it are tried for the next grants.
+  refuse(FakeVirtualMemory::Refuse::kOnce);
+  EXPECT_NE(Span(1), kNoUnit);
+  EXPECT_NE(Span(1), kNoUnit);
+  EXPECT_LE(HeldBytes(), 64 * kMiB);
 }
 
 // The heap limit counts as a group's does, from the beginning.

@@ -42,12 +42,15 @@ void Ace::KeepToLimit() {
   for (const StockIndex index :
        {fine_first ? kFine : kCoarse, fine_first ? kCoarse : kFine}) {
     UnitPool& pool = stocks_[index].pool;
-    FrameIndex next = 0;
+    FrameIndex& next = stocks_[index].next_part;
     if (const std::int64_t over = OverLimitUnits(); over > 0) {
       pool.Purge(memory_, static_cast<std::uint64_t>(over + kMoreUnits));
     }
-    if (const std::int64_t over = OverLimitUnits(); over > 0) {
-      pool.PurgePartsOfHuge(memory_, static_cast<std::uint64_t>(over), next);
+    for (int pass = 0; pass < 2 && OverLimitUnits() > 0; ++pass) {
+      pool.PurgePartsOfHuge(memory_,
+                            static_cast<std::uint64_t>(OverLimitUnits()), next);
+      if (next != kNoFrame) break;
+      next = 0;
     }
   }
 }

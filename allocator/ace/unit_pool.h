@@ -131,8 +131,8 @@ class UnitPool {
   // giving back a part splits its huge page.
   std::size_t Purge(VirtualMemory& memory, std::uint64_t units);
   // Gives back what Purge leaves of SuperSlabs of huge pages, from the frame
-  // `next` on, until it was at least `units`; then `next` is where to go on,
-  // kNoFrame: nothing is left. Returns the bytes given back.
+  // `next` on, until it was at least `units`, or was refused; then `next` is
+  // where to go on, kNoFrame: nothing is left. Returns the bytes given back.
   std::size_t PurgePartsOfHuge(VirtualMemory& memory, std::uint64_t units,
                                FrameIndex& next);
   // Gives all dirty memory back.

@@ -258,6 +258,7 @@ std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
     if (!slab.huge || slab.dirty_units == 0) continue;
     bool refused = false;
     purged_bytes += PurgeFrame(memory, frame, kUnitsPerSuperSlab, refused);
+    if (refused) return purged_bytes;
   }
   next = kNoFrame;
   return purged_bytes;

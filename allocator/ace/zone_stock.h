@@ -61,6 +61,8 @@ struct ZoneStock {
   // Whether its runs end in guard pages.
   bool guarded = false;
   std::uint64_t granted_before = 0;
+  // Where parts of huge pages go back next, for the heap limit.
+  FrameIndex next_part = 0;
 };
 
 }  // namespace hakmem
