@@ -28,9 +28,9 @@ cat >tiny.go <<'GO'
 package main
 
 import (
-	"fmt"
-	"runtime"
-	"strings"
+    "fmt"
+    "runtime"
+    "strings"
 )
 
 const count = 1000000
@@ -40,48 +40,48 @@ var bytes = make([]*uint8, count)
 
 //go:noinline
 func makeNumbers() {
-	for i := range numbers {
-		numbers[i] = new(int32)
-	}
+    for i := range numbers {
+        numbers[i] = new(int32)
+    }
 }
 
 //go:noinline
 func makeBytes() {
-	for i := range bytes {
-		bytes[i] = new(uint8)
-	}
+    for i := range bytes {
+        bytes[i] = new(uint8)
+    }
 }
 
 // profiled gives the recorded objects of the function.
 func profiled(name string) int64 {
-	records := make([]runtime.MemProfileRecord, 10000)
-	n, _ := runtime.MemProfile(records, true)
-	var sum int64
-	for _, record := range records[:n] {
-		function := runtime.FuncForPC(record.Stack()[0])
-		if function != nil && strings.HasSuffix(function.Name(), name) {
-			sum += record.AllocObjects
-		}
-	}
-	return sum
+    records := make([]runtime.MemProfileRecord, 10000)
+    n, _ := runtime.MemProfile(records, true)
+    var sum int64
+    for _, record := range records[:n] {
+        function := runtime.FuncForPC(record.Stack()[0])
+        if function != nil && strings.HasSuffix(function.Name(), name) {
+            sum += record.AllocObjects
+        }
+    }
+    return sum
 }
 
 func main() {
-	runtime.MemProfileRate = 1
-	for _, site := range []struct {
-		name string
-		call func()
-	}{{"makeNumbers", makeNumbers}, {"makeBytes", makeBytes}} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		site.call()
-		runtime.ReadMemStats(&after)
-		runtime.GC() // the profile is that of the last collection but one
-		runtime.GC()
-		fmt.Print((after.Mallocs-before.Mallocs+50)/100*100, " ",
-			(profiled(site.name)+50)/100*100, " ")
-	}
-	fmt.Println()
+    runtime.MemProfileRate = 1
+    for _, site := range []struct {
+        name string
+        call func()
+    }{{"makeNumbers", makeNumbers}, {"makeBytes", makeBytes}} {
+        var before, after runtime.MemStats
+        runtime.ReadMemStats(&before)
+        site.call()
+        runtime.ReadMemStats(&after)
+        runtime.GC() // the profile is that of the last collection but one
+        runtime.GC()
+        fmt.Print((after.Mallocs-before.Mallocs+50)/100*100, " ",
+            (profiled(site.name)+50)/100*100, " ")
+    }
+    fmt.Println()
 }
 GO
 seen=$("$GOROOT/bin/go" run tiny.go)

@@ -253,5 +253,21 @@ TYPED_TEST(HeapReclaimTest, ReclaimsAHeapThatWasVisitedWhileItsThreadEnded) {
   EXPECT_EQ(this->heaps_.GrantedBytes(), 0U);
 }
 
+// A thread that takes and frees spans alone is awake, and so one of a crowd.
+TYPED_TEST(HeapReclaimTest, ManyThreadsKeepFewSpans) {
+  constexpr HeapId kThreads = 256;
+  constexpr std::uint32_t kUnits = kMiB / kUnitBytes;
+  if (!kKeepsSpans<TypeParam::kConfig>) GTEST_SKIP() << "spans rest";
+  for (HeapId i = 0; i < kThreads; ++i) {
+    auto& heap = this->heaps_.Attach();
+    const UnitIndex span =
+        this->heaps_.ace().GrantSpan(kUnits, kUnitBytes).first;
+    ASSERT_NE(span, kNoUnit);
+    heap.NoteSpanGranted(kUnits);
+    heap.PutSpan(span, kUnits);
+  }
+  EXPECT_LE(this->heaps_.GrantedBytes(), kThreads / 2 * kMiB);
+}
+
 }  // namespace
 }  // namespace hakmem
