@@ -1,8 +1,10 @@
 #include "allocator/ace/huge_pool.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "allocator/ace/purge_slices.h"
 #include "allocator/base/bits.h"
@@ -108,8 +110,10 @@ Address HugePool::NextBlock(Address address) const {
   Frame frame = first_;
   if (address >= window_.begin) {
     if (!Contains(address)) return 0;
-    const Frame before = LastFrom(FrameOf(address));
-    if (before != kNone) frame = records_[before].next;
+    const Frame at = FrameOf(address);
+    // Who goes through all of them comes from one.
+    if (BytesOf(AddressOf(at)) != 0) frame = records_[at].next;
+    while (frame != kNone && frame <= at) frame = records_[frame].next;
   }
   while (frame != kNone && !IsLive(AddressOf(frame))) {
     frame = records_[frame].next;
@@ -117,38 +121,47 @@ Address HugePool::NextBlock(Address address) const {
   return frame == kNone ? 0 : AddressOf(frame);
 }
 
+std::size_t HugePool::GapFrames(Frame before) const {
+  const std::size_t begin = GapBegin(before);
+  const Frame next = Next(before);
+  const std::size_t end = next == kNone ? window_frames() : next;
+  return end - std::min(begin, end);
+}
+
+// It has become longer.
+void HugePool::NoteGap(Frame before) {
+  const auto kinds = static_cast<unsigned>(std::bit_width(GapFrames(before)));
+  for (unsigned kind = 0; kind < kinds; ++kind) {
+    Frame& from = search_from_[kind];
+    if (from != kNone && (before == kNone || before < from)) from = before;
+  }
+}
+
 // The first gap at or after frame `from` that holds the block and the free
-// frame after it. With an alignment, the first of those that are long enough
-// wherever they lie is taken before others are looked at one by one.
+// frame after it.
 HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
-                                Frame from) const {
+                                Frame from) {
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
-  const auto start_in = [&](std::size_t begin) {
+  if (frames > window_frames()) return {0, kNone, false};
+  const auto kind = static_cast<unsigned>(std::bit_width(frames)) - 1;
+  const std::size_t least_frames = std::size_t{1} << kind;
+  bool seen = false;
+  for (Frame before = search_from_[kind];; before = Next(before)) {
+    const std::size_t gap_frames = GapFrames(before);
+    if (!seen && (gap_frames >= least_frames || before == last_)) {
+      search_from_[kind] = before;
+      seen = true;
+    }
     // Frames are aligned by address, not by their number.
     const Address aligned = RoundUp<Address>(
-        AddressOf(static_cast<Frame>(std::max<std::size_t>(begin, from))),
+        AddressOf(
+            static_cast<Frame>(std::max<std::size_t>(GapBegin(before), from))),
         static_cast<Address>(alignment_frames) << kSuperSlabShift);
-    return (aligned - window_.begin) >> kSuperSlabShift;
-  };
-  if (frames > window_frames()) return {0, kNone, false};
-  const std::size_t first_end = first_ == kNone ? window_frames() : first_;
-  if (start_in(0) + frames <= first_end) {
-    return {static_cast<Frame>(start_in(0)), kNone, true};
-  }
-  const Frame before = LastFrom(from);
-  const Frame start = before == kNone ? first_ : before;
-  if (start == kNone) return {0, kNone, false};
-  std::size_t least = frames + alignment_frames - 1;
-  for (;;) {
-    for (Frame at = GapAfter(start) >= least ? start : NextFit(start, least);
-         at != kNone; at = NextFit(at, least)) {
-      const std::size_t begin = start_in(EndOf(at));
-      if (begin + frames <= NextOf(at)) {
-        return {static_cast<Frame>(begin), at, true};
-      }
+    const std::size_t begin = (aligned - window_.begin) >> kSuperSlabShift;
+    if (begin + frames <= GapBegin(before) + gap_frames) {
+      return {static_cast<Frame>(begin), before, true};
     }
-    if (least == frames) return {0, kNone, false};
-    least = frames;
+    if (before == last_) return {0, kNone, false};
   }
 }
 
@@ -205,7 +218,6 @@ void HugePool::Link(Frame frame, Frame after, std::size_t bytes) {
   record.next = after == kNone ? first_ : records_[after].next;
   (after == kNone ? first_ : records_[after].next) = frame;
   (record.next == kNone ? last_ : records_[record.next].previous) = frame;
-  Attach(frame);
   ++block_count_;
 }
 
@@ -215,7 +227,10 @@ void HugePool::Unlink(Frame frame) {
       record.next;
   (record.next == kNone ? last_ : records_[record.next].previous) =
       record.previous;
-  Detach(frame);
+  for (Frame& from : search_from_) {
+    if (from == frame) from = record.previous;
+  }
+  NoteGap(record.previous);
   --block_count_;
 }
 
@@ -329,7 +344,6 @@ HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
   result.status = memory.MapBlock(address + record.bytes, bytes - record.bytes);
   if (!result.status.ok()) return result;
   SetBytes(record, bytes);
-  Refresh(FrameOf(address));
   result.address = address;
   return result;
 }
@@ -414,7 +428,7 @@ void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
   if (!unmapped) return;
   mapped_bytes_ -= less_bytes;
   record.bytes = bytes;
-  Refresh(frame);
+  NoteGap(frame);
 }
 
 HugePool::Result HugePool::Resize(VirtualMemory& memory, Address address,
@@ -450,7 +464,12 @@ void HugePool::CheckInvariants() const {
   HAK_CHECK_EQ(blocks, block_count_);
   HAK_CHECK_EQ(changing, changing_);  // HU1
   if (changing_ == 0) HAK_CHECK_EQ(bytes, mapped_bytes_);
-  CheckTree();
+  for (unsigned kind = 0; kind < std::size(search_from_); ++kind) {
+    for (Frame before = kNone; before != search_from_[kind];
+         before = Next(before)) {
+      HAK_CHECK_LT(GapFrames(before), std::size_t{1} << kind);  // HU3
+    }
+  }
 }
 
 }  // namespace hakmem

@@ -11,10 +11,9 @@
 // A frame stays free between two blocks, so that the kernel never merges their
 // mappings and unmapping one never splits one.
 //
-// Blocks are in a list by address, and in a tree by address in which each node
-// knows the longest gap after a block below it (a treap: C. Aragon, R. Seidel,
-// "Randomized Search Trees", 1989). So the lowest gap that is long enough, and
-// the block around an address, are found in logarithmic time.
+// Blocks are in a list by address. The lowest gap that is long enough has the
+// next one. What a search passes over, the next one for as long a block passes
+// over too, until a gap there has become longer: so each gap is looked at once.
 //
 // Invariants:
 //   HU1: the header of a block's first frame is as block_header.h says (H5,
@@ -22,8 +21,8 @@
 //       block is claimed or unmapped it has its place and is not live.
 //   HU2: the list is in address order; blocks and the frame after each are
 //       disjoint.
-//   HU3: the tree has the blocks of the list, in order; no node's priority is
-//       above its parent's; max_gap is the longest gap of a node's subtree.
+//   HU3: no gap of 2^n frames lies before the one behind the block
+//       search_from_[n] (kNone: before the first block).
 #ifndef HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_
 
@@ -47,7 +46,9 @@ namespace hakmem {
 class HugePool {
  public:
   // `lock` is held when anything is called, but where it says otherwise.
-  explicit constexpr HugePool(FutexLock& lock) : lock_(lock) {}
+  explicit constexpr HugePool(FutexLock& lock) : lock_(lock) {
+    for (Frame& from : search_from_) from = kNone;
+  }
   HugePool(const HugePool&) = delete;
   HugePool& operator=(const HugePool&) = delete;
 
@@ -141,10 +142,6 @@ class HugePool {
     Relaxed<std::size_t> bytes;
     Frame next;
     Frame previous;
-    Frame left;
-    Frame right;
-    Frame parent;
-    Frame max_gap;
     BlockUse use;
   };
 
@@ -172,7 +169,16 @@ class HugePool {
     Frame after;  // the live block before it, or kNone
     bool found;
   };
-  Gap FindGap(std::size_t bytes, Frame alignment_frames, Frame from) const;
+  Gap FindGap(std::size_t bytes, Frame alignment_frames, Frame from);
+  // The gap behind a block, or before the first one (kNone).
+  std::size_t GapBegin(Frame before) const {
+    return before == kNone ? 0 : EndOf(before);
+  }
+  Frame Next(Frame before) const {
+    return before == kNone ? first_ : records_[before].next;
+  }
+  std::size_t GapFrames(Frame before) const;
+  void NoteGap(Frame before);
   // Where a place is looked for.
   struct Search {
     Frame alignment_frames;
@@ -203,20 +209,7 @@ class HugePool {
   void UnmapOrPurge(VirtualMemory& memory, Address begin, std::size_t bytes);
   bool Purge(VirtualMemory& memory, Address begin, std::size_t bytes);
 
-  // The tree.
   std::size_t window_frames() const { return window_.bytes >> kSuperSlabShift; }
-  std::size_t NextOf(Frame frame) const;
-  Frame GapAfter(Frame frame) const;
-  Frame MaxGap(Frame node) const;
-  void SetMaxGap(Frame node);
-  void Refresh(Frame node);
-  void ReplaceChild(Frame parent, Frame child, Frame by);
-  void RotateUp(Frame node);
-  void Attach(Frame frame);
-  void Detach(Frame frame);
-  Frame LastFrom(Frame frame) const;
-  Frame NextFit(Frame frame, std::size_t frames) const;
-  void CheckTree() const;
 
   FutexLock& lock_;
   Region::Window window_;
@@ -226,7 +219,7 @@ class HugePool {
   Record* records_ = nullptr;
   Frame first_ = kNone;
   Frame last_ = kNone;
-  Frame root_ = kNone;
+  Frame search_from_[32] = {};
   // Blocks of the list that are neither live nor claimed.
   std::uint32_t changing_ = 0;
   Releasing* releases_ = nullptr;

@@ -1,5 +1,6 @@
 // HugePool with many thousand blocks, whose memory is pretended.
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -63,9 +64,7 @@ class PretendedMemory final : public VirtualMemory {
   Region::Window blocks_;
 };
 
-// CheckInvariants holds the tree to a multiple of the logarithm of the blocks:
-// that is how many of them a call looks at.
-TEST(HugePoolManyTest, TheTreeIsAsLowAsItShouldBe) {
+TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
   // Where addresses are few, so are blocks.
   constexpr int kBlocks = kThreadSanitizer ? 50 : 20'000;
   for (const std::size_t stride : {1, 3, 100}) {
@@ -91,6 +90,17 @@ TEST(HugePoolManyTest, TheTreeIsAsLowAsItShouldBe) {
       pool.Release(memory, blocks[chosen]);
       blocks[chosen] = blocks.back();
       blocks.pop_back();
+    }
+    pool.CheckInvariants();
+    // Half of them, and longer ones that fit where several were.
+    const Address end = std::ranges::max(blocks);
+    for (int i = 0; i < kBlocks / 4; ++i) {
+      grant(stride);
+      EXPECT_LT(blocks.back(), end);
+    }
+    for (int i = 0; i < kBlocks / 50; ++i) {
+      grant(2 * stride);
+      EXPECT_LT(blocks.back(), end);
     }
     pool.CheckInvariants();
     for (const Address block : blocks) pool.Release(memory, block);
