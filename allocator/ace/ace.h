@@ -20,8 +20,7 @@
 //   A2: granted, free and kept units are all that is mapped in frames.
 //   A3: a granted unit is in no pool; its unit record is set by the caller
 //       before the first block is handed out, and cleared before Release.
-//   A4: guards_ is how many guard pages there are, and at most max_guards_
-//       where each splits a mapping.
+//   A4: guards_ is how many guard pages there are.
 #ifndef HAKMEM_ALLOCATOR_ACE_ACE_H_
 #define HAKMEM_ALLOCATOR_ACE_ACE_H_
 

@@ -212,8 +212,7 @@ void Ace::CheckGuards() const {
     guards += static_cast<unsigned>(
         std::popcount(zone.super_slab(frame).guarded_units));
   }
-  HAK_CHECK_EQ(guards, guards_);                                  // A4
-  HAK_CHECK(guards_ <= max_guards_ || !memory_.ClosingSplits());  // A4
+  HAK_CHECK_EQ(guards, guards_);  // A4
   for (const ZoneStock& stock : stocks_) {
     for (FrameIndex frame = 0; frame < stock.zone.frame_count(); ++frame) {
       const SuperSlab& slab = stock.zone.super_slab(frame);

@@ -83,7 +83,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   HAK_ALWAYS_INLINE bool TryPutSpan(UnitIndex first, std::uint32_t units) {
     return --until_clock_ > 0 && spans_.TryPut(first, units);
   }
-  // Keeps it, or releases it. A thread that has nothing but spans is awake, too.
+  // Keeps it, or releases it. A thread that has nothing but spans is awake,
+  // too.
   void PutSpan(UnitIndex first, std::uint32_t units) {
     if (!store_.touched()) {
       const GatedLockHolder hold(store_.lock());

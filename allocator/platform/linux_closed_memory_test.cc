@@ -81,6 +81,26 @@ TEST_F(LinuxClosedMemoryTest, OpenedPagesAreZero) {
   EXPECT_DEATH(*At(2) = 1, "");
 }
 
+// Where memory is locked, what is closed splits mappings; what was closed
+// before is opened as ever.
+TEST_F(LinuxClosedMemoryTest, OpensWhatWasClosedBeforeMemoryWasLocked) {
+  ASSERT_TRUE(memory_.MapClosed(Page(0), 2 * page_).ok());
+  ASSERT_TRUE(memory_.MapAt(Page(4), 2 * page_).ok());
+  if (mlock(At(4), 2 * page_) != 0) GTEST_SKIP() << "nothing may be locked";
+  Fill(4, 2, 1);
+  ASSERT_TRUE(memory_.Close(Page(5), page_).ok());
+  EXPECT_TRUE(memory_.ClosingSplits());
+  EXPECT_DEATH(*At(5) = 1, "");
+  EXPECT_TRUE(Holds(4, 1, 1));
+  ASSERT_TRUE(memory_.MapClosed(Page(6), 2 * page_).ok());
+  EXPECT_DEATH(*At(6) = 1, "");
+  ASSERT_TRUE(memory_.Open(Page(0), page_).ok());
+  Fill(0, 1, 7);
+  EXPECT_DEATH(*At(1) = 1, "");
+  ASSERT_TRUE(memory_.Open(Page(6), page_).ok());
+  Fill(6, 1, 7);
+}
+
 // Where it does not say that it does.
 TEST_F(LinuxClosedMemoryTest, ClosingSplitsNoMapping) {
   ASSERT_TRUE(memory_.MapAt(Page(0), 5 * page_).ok());

@@ -164,30 +164,35 @@ VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
   return {.error_number = SetAccess(address, bytes, kWritable)};
 }
 
-// A kernel that has none refuses for good. So does one that has some where
-// memory is locked, as all of it is then.
+// A kernel that has none refuses. So does one that has some where memory is
+// locked, as all of it is from then on (mlockall).
 bool LinuxVirtualMemory::AddGuardRegion(Address address, std::size_t bytes) {
-  if (guard_regions_.load(std::memory_order_relaxed) == GuardRegions::kNone) {
+  using enum GuardRegions;
+  GuardRegions known = guard_regions_.load(std::memory_order_relaxed);
+  if (known == kNone || closed_by_access_.load(std::memory_order_relaxed)) {
     return false;
   }
   const int error = Advise(address, bytes, kGuardInstall);
-  if (error == 0 || error == EINVAL) {
-    guard_regions_.store(error == 0 ? GuardRegions::kHas : GuardRegions::kNone,
-                         std::memory_order_relaxed);
+  // Others may find out at the same time.
+  if (error == 0) {
+    guard_regions_.store(kHas, std::memory_order_relaxed);
+  } else if (error == EINVAL && known == kUnknown) {
+    guard_regions_.compare_exchange_strong(known, kNone,
+                                           std::memory_order_relaxed);
   }
   return error == 0;
 }
 
 VmStatus LinuxVirtualMemory::MapClosed(Address address, std::size_t bytes) {
-  if (guard_regions_.load(std::memory_order_relaxed) == GuardRegions::kNone) {
-    closed_by_access_.store(true, std::memory_order_relaxed);
+  if (closed_by_access_.load(std::memory_order_relaxed)) {
     return Reserve(address, bytes);
   }
-  VmStatus status = MapAt(address, bytes);
-  if (!status.ok()) return status;
-  status = Close(address, bytes);
-  if (!status.ok()) hakmem::Unmap(address, bytes);
-  return status;
+  const VmStatus status = MapAt(address, bytes);
+  if (!status.ok() || AddGuardRegion(address, bytes)) return status;
+  // Locked memory has pages by now.
+  closed_by_access_.store(true, std::memory_order_relaxed);
+  hakmem::Unmap(address, bytes);
+  return Reserve(address, bytes);
 }
 
 VmStatus LinuxVirtualMemory::Close(Address address, std::size_t bytes) {
@@ -201,7 +206,8 @@ VmStatus LinuxVirtualMemory::Open(Address address, std::size_t bytes) {
   if (closed_by_access_.load(std::memory_order_relaxed)) {
     status = Unprotect(address, bytes);
   }
-  if (status.ok() && !ClosingSplits()) {
+  if (status.ok() &&
+      guard_regions_.load(std::memory_order_relaxed) == GuardRegions::kHas) {
     status.error_number = Advise(address, bytes, kGuardRemove);
   }
   return status;

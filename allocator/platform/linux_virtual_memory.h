@@ -34,7 +34,9 @@ class LinuxVirtualMemory final : public VirtualMemory {
   VmStatus Close(Address address, std::size_t bytes) override;
   VmStatus Open(Address address, std::size_t bytes) override;
   bool ClosingSplits() const override {
-    return guard_regions_.load(std::memory_order_relaxed) != GuardRegions::kHas;
+    return guard_regions_.load(std::memory_order_relaxed) !=
+               GuardRegions::kHas ||
+           closed_by_access_.load(std::memory_order_relaxed);
   }
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override;

@@ -88,12 +88,12 @@ def _absl(names):
     return ["@com_google_absl//absl/" + name for name in names]
 
 def hakmem_cc_test(name, srcs = None, deps = [], absl = [], copts = [], size = "small", **kwargs):
-    """A googletest, NAME.cc unless it says otherwise; googletest and its main() are linked in."""
+    """A googletest, NAME.cc if there is one; googletest and its main() are linked in."""
     all_deps = deps + _absl(absl)
     native.cc_test(
         name = name,
         size = size,
-        srcs = srcs or [name + ".cc"],
+        srcs = native.glob([name + ".cc"]) if srcs == None else srcs,
         copts = UNIT_TEST_COPTS + copts,
         deps = all_deps + [dep for dep in _GTEST if dep not in all_deps],
         **kwargs
