@@ -76,6 +76,12 @@ constexpr Refusal OverHeapLimit(std::size_t bytes) {
           .bytes = bytes};
 }
 
+// Whether another zone may serve the request: addresses are the reason.
+constexpr bool AreAddressesUsedUp(const Refusal& refusal) {
+  return refusal.reason == FailureReason::kExhaustion &&
+         refusal.detail != FailureDetail::kHeapLimit;
+}
+
 // Spans are at most this long; longer blocks are Huge.
 inline constexpr std::size_t kMaxSpanBytes = 256 * kMiB;
 
@@ -231,11 +237,6 @@ class Ace {
   void AddFigures(MemoryFigures& figures);
   std::uint64_t heap_limit_bytes() const {
     return retention_.limit().heap_limit_bytes();
-  }
-  // Whether another zone may serve the request: addresses are the reason.
-  static bool AreAddressesUsedUp(const Refusal& refusal) {
-    return refusal.reason == FailureReason::kExhaustion &&
-           refusal.detail != FailureDetail::kHeapLimit;
   }
   const MemoryLimit& memory_limit() const { return retention_.limit(); }
   std::size_t mapped_bytes() const {

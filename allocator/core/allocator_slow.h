@@ -118,7 +118,7 @@ template <const Config& kConfig>
 CallResult Allocator<kConfig>::AllocateCoarse(Heap*& self, SizeClass size_class,
                                               std::size_t size_bytes,
                                               const Refusal& refusal) {
-  if (!ace_.AreAddressesUsedUp(refusal)) return Refused(refusal);
+  if (!AreAddressesUsedUp(refusal)) return Refused(refusal);
   Refusal last = refusal;
   void* const block =
       TryClass(self, CoarseClassFor(size_class), size_bytes, last);

@@ -437,7 +437,7 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
                      : TryHuge(self, least_bytes, alignment_bytes, refusal);
   if (large.block == nullptr) [[unlikely]] {
     // Huge blocks have addresses of their own.
-    if (!span || !ace_.AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
+    if (!span || !AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
       return Refused(refusal);
     }
     // What is served in another place is not sampled.

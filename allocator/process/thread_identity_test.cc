@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "allocator/base/call_filter.h"
+#include "allocator/base/sanitizer.h"
 #include "allocator/platform/fake_sandbox.h"
 #include "allocator/platform/libc_functions.h"
 #include "allocator/process/process.h"
@@ -65,6 +66,9 @@ TEST(ThreadIdentity, UnderAFilterItIsWhatLibcHasRecorded) {
   static void* const libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
   if (libc == nullptr || dlsym(libc, "_thread_db_pthread_tid") == nullptr) {
     GTEST_SKIP() << "a libc that tells debuggers nothing";
+  }
+  if (kAddressSanitizer || kThreadSanitizer) {
+    GTEST_SKIP() << "the sanitizer itself asks at each thread's start";
   }
   const auto identify = [] {
     FindLibcFunctions([](const char* name) {
