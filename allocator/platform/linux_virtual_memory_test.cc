@@ -20,6 +20,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/call_filter.h"
+#include "allocator/base/sanitizer.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_sandbox.h"
 #include "allocator/platform/single_threaded.h"
@@ -416,7 +417,9 @@ TEST_F(LinuxVirtualMemoryTest, FindsResidentPages) {
 // Under a filter that is there at the start, and may kill for `mincore` or the
 // question whether there is one, neither is called.
 TEST_F(LinuxVirtualMemoryTest, FindsResidentPagesUnderAFilter) {
-  if (!IsSingleThreaded()) GTEST_SKIP() << "the sanitizer has a thread";
+  if (!IsSingleThreaded() || kThreadSanitizer) {
+    GTEST_SKIP() << "the sanitizer has a thread";
+  }
   ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
   Fill(1, 1, 1);
   const auto find_without_mincore = [&](std::initializer_list<int> calls) {
