@@ -76,7 +76,7 @@ void DirtyUnits::CheckInvariants() const {
     HAK_CHECK(slab.on_dirty_list || splits_huge_ ||
               !IsWorthPurging(frame));  // DU1
     count += Count(slab.dirty_units);
-    listed += slab.on_dirty_list ? 1 : 0;
+    listed += slab.on_dirty_list ? 1U : 0U;
   }
   for (FrameIndex frame = head_; frame != kNoFrame;
        frame = zone_.super_slab(frame).dirty_next) {

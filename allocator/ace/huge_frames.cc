@@ -91,7 +91,7 @@ void HugeFrames::CheckInvariants() const {
   FrameIndex split = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     const SuperSlab& slab = zone_.super_slab(frame);
-    split += slab.split ? 1 : 0;
+    split += slab.split ? 1U : 0U;
     HAK_CHECK(!slab.split || slab.huge);                      // HF1
     HAK_CHECK(slab.hole_slabs == 0 || slab.run_frames == 0);  // HF1
   }

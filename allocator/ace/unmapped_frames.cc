@@ -52,7 +52,7 @@ VmStatus UnmappedFrames::Map(VirtualMemory& memory, FrameIndex first,
 void UnmappedFrames::CheckInvariants() const {
   FrameIndex count = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
-    count += Has(frame) ? 1 : 0;
+    count += Has(frame) ? 1U : 0U;
   }
   HAK_CHECK_EQ(count, count_);  // UF1
 }

@@ -417,9 +417,7 @@ TEST_F(LinuxVirtualMemoryTest, FindsResidentPages) {
 // Under a filter that is there at the start, and may kill for `mincore` or the
 // question whether there is one, neither is called.
 TEST_F(LinuxVirtualMemoryTest, FindsResidentPagesUnderAFilter) {
-  if (!IsSingleThreaded() || kThreadSanitizer) {
-    GTEST_SKIP() << "the sanitizer has a thread";
-  }
+  if (kThreadSanitizer || !IsSingleThreaded()) GTEST_SKIP() << "a thread";
   ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
   Fill(1, 1, 1);
   const auto find_without_mincore = [&](std::initializer_list<int> calls) {
