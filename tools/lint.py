@@ -16,7 +16,8 @@ CODE = CPP + (".py", ".sh", ".bzl")
 # Where conditional compilation may be: what differs by compiler or by system.
 CONDITIONAL_FOLDERS = ("allocator/base/", "allocator/platform/", "allocator/process/", "allocator/stacks/")
 MACRO_HEADERS = ("allocator/base/check.h", "allocator/base/compiler.h", "allocator/base/probe.h",
-                 "allocator/base/sanitizer.h", "allocator/hakmem.h", "dist/tests/abi/hakmem_0_1.h")
+                 "allocator/base/sanitizer.h", "allocator/frontend/token_family.h",
+                 "allocator/frontend/token_symbols.inc", "allocator/frontend/typed_symbols.inc", "allocator/hakmem.h", "dist/tests/abi/hakmem_0_1.h")
 # Code that no product contains.
 TEST_FOLDERS = ("allocator/tests/", "allocator/testing/", "benchmarks/", "fuzz/")
 # The public header is C, so it may say extern "C" for C++ alone.

@@ -49,6 +49,8 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   if (config.inaccessible_empty_blocks) {
     empty_.Place(region_, memory_.PageBytes());
   }
+  const Region::Window typed = region_.heap_window(Region::kPartitionWindow);
+  typed_ranges_.Place(typed.begin, typed.bytes, 0);
   if (config.delay_reuse) resting_.Start(memory_.Random());
   const std::size_t mappings = memory_.MaxMappings();
   max_moved_mappings_ = mappings / kMovedMappingsShare / kMappingsPerMove;
@@ -262,9 +264,9 @@ Ace::Grant Ace::GrantSlabOf(StockIndex index, RangeKind kind) {
   return grant;
 }
 
-Ace::Grant Ace::GrantSlab(SizeClass size_class) {
+Ace::Grant Ace::GrantSlab(SizeClass size_class, Partition partition) {
   return GrantSlabOf(IsTiny(size_class) ? kFine : kCoarse,
-                     SlabRange(size_class));
+                     SlabRange(size_class, partition));
 }
 
 Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
@@ -382,7 +384,8 @@ std::uint64_t Ace::UnusedUnits() const {
 
 std::size_t Ace::MetadataBytes() const {
   return region_.fine().metadata_bytes() + region_.coarse().metadata_bytes() +
-         huge_.metadata_bytes() + empty_.metadata_bytes();
+         huge_.metadata_bytes() + empty_.metadata_bytes() +
+         typed_ranges_.mapped_bytes();
 }
 
 void Ace::ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {

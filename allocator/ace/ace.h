@@ -115,7 +115,8 @@ class Ace {
     std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
     Refusal refusal;
   };
-  Grant GrantSlab(SizeClass size_class);
+  // Where types are separate, of one partition: it has whole SuperSlabs.
+  Grant GrantSlab(SizeClass size_class, Partition partition = 0);
   void ReleaseSlab(SizeClass size_class, UnitIndex first);
   // The same by length, aligned to it, where classes are not separate.
   Grant GrantSlab(bool fine, std::uint32_t units);
@@ -123,6 +124,9 @@ class Ace {
 
   // `alignment_bytes` is a power of two, at least one unit.
   Grant GrantSpan(std::uint32_t units, std::size_t alignment_bytes);
+  // The same of a partition but the first.
+  Grant GrantTypedSpan(std::uint32_t units, std::size_t alignment_bytes,
+                       Partition partition);
   // `dirty`: the span may hold data (false after its pages were moved away).
   void ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty = true);
   // How long a span of so many bytes is.
@@ -269,6 +273,9 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Grant GrantRange(ZoneStock& stock, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_COLD Grant GrantTyped(ZoneStock& stock, RangeKind kind)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HAK_COLD bool HasTypedRanges() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind)
@@ -363,6 +370,8 @@ class Ace {
   RestingSpans resting_ ABSL_GUARDED_BY(lock_);
   HugePool huge_ ABSL_GUARDED_BY(lock_);
   EmptyPool empty_ ABSL_GUARDED_BY(lock_);
+  // RangeLists of partitions but the first, both zones': mapped when wanted.
+  MetadataTable typed_ranges_ ABSL_GUARDED_BY(lock_);
   // Written by Start alone.
   const Config* config_ = &kRelease;
   std::uint32_t guard_bytes_ = 0;  // 0: there are no guard pages
@@ -403,6 +412,7 @@ constexpr void Ace::VisitCounters(Visit& visit) const
   for (const ZoneStock& stock : stocks_) stock.pool.VisitCounters(visit);
   huge_.VisitCounters(visit);
   empty_.VisitCounters(visit);
+  VisitTable(typed_ranges_, visit);
   visit(Statistic::kMapCalls, zone_map_calls_);
   visit(Statistic::kPurgeCalls, clearing_purge_calls_);
   visit(Statistic::kMoveCalls, move_calls_);

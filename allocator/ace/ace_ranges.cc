@@ -125,7 +125,7 @@ Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first,
   if ((taken.closed || !guarded) &&
       !OpenRange(stock, units, taken.closed, grant)) [[unlikely]] {
     stock.pool.Keep(first, units, !taken.known_zero);
-    return {};
+    return {.refusal = grant.refusal};
   }
   return grant;
 }
@@ -160,6 +160,10 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind) {
 // range that was carved stays its class's, with its guard, so those that are
 // being purged are waited for: else each purge could add one.
 Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
+  if (kind.partition != 0 && !HasTypedRanges()) [[unlikely]] {
+    return {.refusal = {.reason = FailureReason::kExhaustion,
+                        .detail = FailureDetail::kMetadata}};
+  }
   UnitIndex first = stock.ranges.Take(kind);
   for (int waits = 0; first == kNoUnit && waits < kMaxRangeWaits; ++waits) {
     if (!stock.pool.is_purging() || !stock.ranges.Has(kind)) break;
@@ -178,6 +182,7 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
     }
     if (first != kNoUnit) stock.ranges.Put(kind, first);
   }
+  if (kind.partition != 0) return GrantTyped(stock, kind);
   Grant grant = TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first == kNoUnit) return grant;
   const bool closed = stock.pool.IsAnyClosed(grant.first, kind.units);

@@ -82,38 +82,69 @@ void RangePool::GatherIn(List& list, std::uint32_t units) {
 
 void RangePool::Gather(RangeKind kind) {
   if (kind.is_slab()) {
-    return GatherIn(lists_->slabs[kind.size_class], kind.units);
+    return GatherIn(ListsOf(kind.partition).slabs[kind.size_class], kind.units);
   }
-  for (List& list : lists_->spans[LengthClassOf(kind.units)]) {
+  for (List& list : ListsOf(kind.partition).spans[LengthClassOf(kind.units)]) {
     GatherIn(list, kind.units);
   }
 }
 
 UnitIndex RangePool::Take(RangeKind kind) {
-  return kind.is_slab() ? PopUsable(lists_->slabs[kind.size_class], kind.units)
-                        : TakeSpan(kind);
+  return kind.is_slab()
+             ? PopUsable(ListsOf(kind.partition).slabs[kind.size_class],
+                         kind.units)
+             : TakeSpan(kind);
+}
+
+// What an alignment leaves out stays nobody's: addresses.
+UnitIndex RangePool::TakeRest(RangeKind kind) {
+  RangeLists& lists = ListsOf(kind.partition);
+  const UnitIndex first = RoundUp(lists.rest_first, kind.alignment_units);
+  if (kind.alignment_units > kUnitsPerSuperSlab ||
+      first + kind.units > lists.rest_end) {
+    return kNoUnit;
+  }
+  lists.rest_first = first + kind.units;
+  NoteCarved(kind, first);
+  return first;
+}
+
+void RangePool::Give(RangeKind kind, UnitIndex first, std::uint32_t units) {
+  ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t) {
+    zone_.super_slab(frame).partition = kind.partition;
+  });
+  NoteCarved(kind, first);
+  RangeLists& lists = ListsOf(kind.partition);
+  const UnitIndex rest = first + kind.units;
+  const UnitIndex end = first + units;
+  if (end - rest > lists.rest_end - lists.rest_first) {
+    lists.rest_first = rest;
+    lists.rest_end = end;
+  }
 }
 
 // Bit per alignment that will do: its list is not empty.
 unsigned RangePool::AlignmentsFor(RangeKind kind) const {
-  const unsigned non_empty = lists_->non_empty[LengthClassOf(kind.units)];
+  const unsigned non_empty =
+      ListsOf(kind.partition).non_empty[LengthClassOf(kind.units)];
   return non_empty & ~(kind.alignment_units - 1);
 }
 
 bool RangePool::Has(RangeKind kind) const {
-  return kind.is_slab() ? lists_->slabs[kind.size_class] != 0
+  return kind.is_slab() ? ListsOf(kind.partition).slabs[kind.size_class] != 0
                         : AlignmentsFor(kind) != 0;
 }
 
 UnitIndex RangePool::TakeSpan(RangeKind kind) {
+  RangeLists& of = ListsOf(kind.partition);
   const unsigned length = LengthClassOf(kind.units);
   for (unsigned lists = AlignmentsFor(kind); lists != 0; lists &= lists - 1) {
     const auto alignment = static_cast<unsigned>(std::countr_zero(lists));
-    List& list = lists_->spans[length][alignment];
+    List& list = of.spans[length][alignment];
     const UnitIndex first = PopUsable(list, kind.units);
     if (list == 0) {
-      lists_->non_empty[length] = static_cast<std::uint16_t>(
-          lists_->non_empty[length] & ~(1U << alignment));
+      of.non_empty[length] =
+          static_cast<std::uint16_t>(of.non_empty[length] & ~(1U << alignment));
     }
     if (first != kNoUnit) return first;
   }
@@ -121,27 +152,29 @@ UnitIndex RangePool::TakeSpan(RangeKind kind) {
 }
 
 void RangePool::Put(RangeKind kind, UnitIndex first) {
-  if (kind.is_slab()) return Push(lists_->slabs[kind.size_class], first);
+  RangeLists& lists = ListsAt(first);
+  if (kind.is_slab()) return Push(lists.slabs[kind.size_class], first);
   const unsigned length = LengthClassOf(kind.units);
   HAK_CHECK_EQ(LengthClassUnits(length), kind.units);
   const unsigned alignment = AlignmentOf(first);
-  Push(lists_->spans[length][alignment], first);
-  lists_->non_empty[length] =
-      static_cast<std::uint16_t>(lists_->non_empty[length] | 1U << alignment);
+  Push(lists.spans[length][alignment], first);
+  lists.non_empty[length] =
+      static_cast<std::uint16_t>(lists.non_empty[length] | 1U << alignment);
 }
 
 std::uint32_t RangePool::LongestUnits() const {
   std::uint32_t units = 0;
-  if (lists_ == nullptr) return units;
-  for (unsigned length = 0; length < kLengthClasses; ++length) {
-    if (lists_->non_empty[length] != 0) {
-      units = std::max(units, LengthClassUnits(length));
+  ForEachLists([&units](const RangeLists& lists) {
+    for (unsigned length = 0; length < kLengthClasses; ++length) {
+      if (lists.non_empty[length] != 0) {
+        units = std::max(units, LengthClassUnits(length));
+      }
     }
-  }
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    if (lists_->slabs[i] != 0)
-      units = std::max(units, kClassLayouts[i].slab_units);
-  }
+    for (unsigned i = 0; i < kClassCount; ++i) {
+      if (lists.slabs[i] != 0)
+        units = std::max(units, kClassLayouts[i].slab_units);
+    }
+  });
   return units;
 }
 
@@ -154,37 +187,43 @@ void RangePool::CheckRange(UnitIndex first, std::uint32_t units) const {
 }
 
 bool RangePool::IsListed(UnitIndex first, std::uint32_t units) const {
-  List list = lists_->spans[LengthClassOf(units)][AlignmentOf(first)];
+  List list = ListsAt(first).spans[LengthClassOf(units)][AlignmentOf(first)];
   while (list != 0 && list != first + 1) {
     list = NextOf(list - 1);
   }
   return list != 0;
 }
 
-void RangePool::CheckList(List list, std::uint32_t units) const {
+void RangePool::CheckList(const RangeLists& lists, List list,
+                          std::uint32_t units) const {
   for (; list != 0; list = NextOf(list - 1)) {
     CheckRange(list - 1, units);
+    HAK_CHECK_EQ(&ListsAt(list - 1), &lists);  // RP3
   }
 }
 
 void RangePool::CheckInvariants() const {
-  if (lists_ == nullptr) return;
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    CheckList(lists_->slabs[i], kClassLayouts[i].slab_units);
-  }
-  for (unsigned length = 0; length < kLengthClasses; ++length) {
-    for (unsigned alignment = 0; alignment < kAlignments; ++alignment) {
-      const List list = lists_->spans[length][alignment];
-      HAK_CHECK_EQ(list != 0,
-                   (lists_->non_empty[length] >> alignment & 1) != 0);
-      if (list != 0) {  // RP2
-        HAK_CHECK_EQ(AlignmentOf(list - 1), alignment);
-        HAK_CHECK(IsAligned<Address>(zone_.UnitAddress(list - 1),
-                                     kUnitBytes << alignment));
-      }
-      CheckList(list, LengthClassUnits(length));
+  ForEachLists([this](const RangeLists& lists) {
+    for (unsigned i = 0; i < kClassCount; ++i) {
+      CheckList(lists, lists.slabs[i], kClassLayouts[i].slab_units);
     }
-  }
+    for (unsigned length = 0; length < kLengthClasses; ++length) {
+      for (unsigned alignment = 0; alignment < kAlignments; ++alignment) {
+        const List list = lists.spans[length][alignment];
+        HAK_CHECK_EQ(list != 0,
+                     (lists.non_empty[length] >> alignment & 1) != 0);
+        if (list != 0) {  // RP2
+          HAK_CHECK_EQ(AlignmentOf(list - 1), alignment);
+          HAK_CHECK(IsAligned<Address>(zone_.UnitAddress(list - 1),
+                                       kUnitBytes << alignment));
+        }
+        CheckList(lists, list, LengthClassUnits(length));
+      }
+    }
+    if (lists.rest_first == lists.rest_end) return;
+    CheckRange(lists.rest_first, lists.rest_end - lists.rest_first);
+    HAK_CHECK_EQ(&ListsAt(lists.rest_first), &lists);  // RP3
+  });
 }
 
 }  // namespace hakmem

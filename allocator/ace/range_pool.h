@@ -18,6 +18,7 @@
 //   RP1: the units of each listed range are kept.
 //   RP2: a span's range is on the list of its length and of the alignment that
 //       it was carved for, which its address has.
+//   RP3: a listed range, and a partition's rest, lie in SuperSlabs of theirs.
 #ifndef HAKMEM_ALLOCATOR_ACE_RANGE_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_RANGE_POOL_H_
 
@@ -75,12 +76,13 @@ struct RangeKind {
   std::uint32_t units;
   std::uint32_t alignment_units = 1;
   SizeClass size_class = kClassCount;  // none: a span's
+  Partition partition = 0;
 
   bool is_slab() const { return size_class < kClassCount; }
 };
-constexpr RangeKind SlabRange(SizeClass size_class) {
+constexpr RangeKind SlabRange(SizeClass size_class, Partition partition = 0) {
   const std::uint32_t units = kClassLayouts[size_class].slab_units;
-  return {units, units, size_class};
+  return {units, units, size_class, partition};
 }
 
 // The lists of a RangePool: apart, because most variants have none, and a
@@ -97,6 +99,10 @@ struct RangeLists {
   List spans[kLengthClasses][kAlignments] = {};
   // Bit per alignment: its list is not empty.
   std::uint16_t non_empty[kLengthClasses] = {};
+  // What is left of whole SuperSlabs that a partition but the first has taken:
+  // kept units of no class, from which its ranges are carved.
+  UnitIndex rest_first = 0;
+  UnitIndex rest_end = 0;
 };
 
 class RangePool {
@@ -109,6 +115,16 @@ class RangePool {
       : zone_(zone), lists_(lists) {}
   RangePool(const RangePool&) = delete;
   RangePool& operator=(const RangePool&) = delete;
+
+  // Where the lists of partitions but the first are, from now on.
+  void SetTyped(RangeLists* typed) { typed_ = typed; }
+  bool has_typed() const { return typed_ != nullptr; }
+  // A range for a partition but the first from the rest of its SuperSlabs;
+  // kNoUnit: that is too short.
+  UnitIndex TakeRest(RangeKind kind);
+  // Whole SuperSlabs, whose units are kept, are the partition's: a range at
+  // their start, and the rest.
+  void Give(RangeKind kind, UnitIndex first, std::uint32_t units);
 
   // The range that was freed last and is mapped, as far as one looks, else one
   // that is not; those that are being purged cannot be had. kNoUnit: there is
@@ -147,6 +163,21 @@ class RangePool {
   List& NextOf(UnitIndex first) const {
     return zone_.super_slab(FrameOfUnit(first)).next_ranges[UnitInFrame(first)];
   }
+  RangeLists& ListsOf(Partition partition) const {
+    return partition == 0 ? *lists_ : typed_[partition - 1];
+  }
+  RangeLists& ListsAt(UnitIndex first) const {
+    return ListsOf(zone_.super_slab(FrameOfUnit(first)).partition);
+  }
+  // Calls `use(lists)` for each partition's.
+  template <typename Use>
+  void ForEachLists(const Use& use) const {
+    if (lists_ == nullptr) return;
+    use(*lists_);
+    for (unsigned i = 1; typed_ != nullptr && i < kMostPartitions; ++i) {
+      use(ListsOf(static_cast<Partition>(i)));
+    }
+  }
   UnitIndex TakeSpan(RangeKind kind);
   unsigned AlignmentsFor(RangeKind kind) const;
   UnitIndex Pop(List& list);
@@ -156,10 +187,11 @@ class RangePool {
   Hindrance HindranceOf(UnitIndex first, std::uint32_t units) const;
   void Push(List& list, UnitIndex first);
   unsigned AlignmentOf(UnitIndex first) const;
-  void CheckList(List list, std::uint32_t units) const;
+  void CheckList(const RangeLists& lists, List list, std::uint32_t units) const;
 
   Zone& zone_;
   RangeLists* const lists_;
+  RangeLists* typed_ = nullptr;
 };
 
 }  // namespace hakmem

@@ -14,6 +14,8 @@
 //       pages, so that one call does both.
 //   C4: what is done to a block beside serving it (core/hardening.h) comes with
 //       bounds, and bounds come with separate classes.
+//   C5: types are separate where blocks rest: there, who frees a block has no
+//       say in who gets it, so that each goes back to a heap of its partition.
 #ifndef HAKMEM_ALLOCATOR_CONFIG_CONFIG_H_
 #define HAKMEM_ALLOCATOR_CONFIG_CONFIG_H_
 
@@ -46,6 +48,9 @@ struct Config {
   // Addresses that have been a slab's of one class, or a span's of one length,
   // are never again used for anything else.
   bool separate_classes = false;
+  // Blocks for which the program passes an allocation token have slabs, spans
+  // and SuperSlabs of their token's partition (config/partitions.h).
+  bool separate_types = false;
   // Inaccessible pages after spans and after slabs of Pool classes, as far as a
   // share of the kernel's limit on mappings allows.
   bool guard_pages = false;
@@ -78,6 +83,8 @@ constexpr bool IsValid(const Config& config) {
           (config.zero_on_free && config.check_bounds)) &&
          (!config.guard_pages || config.separate_classes) &&
          (!config.closed_until_granted || config.guard_pages) &&
+         (!config.separate_types ||
+          (config.separate_classes && config.delay_reuse)) &&
          (config.check_bounds ||
           !(config.check_header_on_reuse || config.zero_on_free ||
             config.delay_reuse || config.inaccessible_empty_blocks)) &&
@@ -97,6 +104,7 @@ inline constexpr Config kHardened = {.name = "hardened",
                                      .delay_reuse = true,
                                      .check_fill_on_reuse = true,
                                      .separate_classes = true,
+                                     .separate_types = true,
                                      .guard_pages = true,
                                      .closed_until_granted = true,
                                      .inaccessible_empty_blocks = true,

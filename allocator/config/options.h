@@ -211,6 +211,11 @@ inline constexpr OptionRow kOptionRows[] = {
      "at when it is used again; fewer than 256 bytes count as 256 (hardened "
      "and debug variants; docs/hardening.md).",
      &Options::clear_bytes, nullptr, 16, kNoMaximum, "hardened or debug"},
+    {"HAKMEM_PARTITIONS", OptionType::kNumber, "partitions",
+     "Blocks of code compiled with -fsanitize=alloc-token lie in so many "
+     "partitions, by what their type holds; 1: in one (hardened and debug "
+     "variants; docs/hardening.md).",
+     &Options::partitions, nullptr, 1, kMostPartitions, "hardened or debug"},
     {"HAKMEM_WARN_WEAKENED", OptionType::kFlag, "",
      "The hardened variant names at start, on standard error, the options that "
      "weaken it (docs/hardening.md).",

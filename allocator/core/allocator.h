@@ -12,5 +12,6 @@
 #include "allocator/core/allocator_hot.h"      // IWYU pragma: export
 #include "allocator/core/allocator_rounded.h"  // IWYU pragma: export
 #include "allocator/core/allocator_slow.h"     // IWYU pragma: export
+#include "allocator/core/typed_blocks.h"       // IWYU pragma: export
 
 #endif  // HAKMEM_ALLOCATOR_CORE_ALLOCATOR_H_

@@ -1,4 +1,4 @@
-// Allocator: checks of its invariants, and of every block.
+// Allocator: forks, and checks of its invariants and of every block.
 //
 // Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: as each
 // declaration in allocator_class.h says.
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/base/thread_annotations.h"
 #include "allocator/core/allocator_class.h"
 #include "allocator/core/heap_check.h"
 
@@ -48,6 +49,31 @@ std::size_t Allocator<kConfig>::CheckBlocks(Heap* self,
                              *place, kSteps);
   }
   return 0;
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  start_lock_.LockForFork();
+  registry_.PrepareFork();
+  guards_.blocks().LockForFork();
+  profile_.LockForFork();
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  profile_.UnlockAfterFork();
+  guards_.blocks().UnlockAfterFork();
+  registry_.ParentAfterFork();
+  start_lock_.UnlockAfterFork();
+}
+
+template <const Config& kConfig>
+void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
+  profile_.ResetLockAfterFork();
+  guards_.blocks().ResetLockAfterFork();
+  heaps_.ChildAfterFork(self);
+  recovery_.ChildAfterFork();
+  start_lock_.ResetAfterFork();
 }
 
 }  // namespace hakmem

@@ -120,6 +120,21 @@ class Allocator {
   // After a misuse there is no event.
   void* Reallocate(Heap*& self, void* pointer, std::size_t size_bytes);
 
+  // --- Blocks whose type the program tells, where types are separate.
+
+  // The thread's heap of a token's partition; null: it has none yet.
+  HAK_ALWAYS_INLINE Heap* HeapOfToken(Heap* heap, std::uint64_t token) const {
+    const Partition partition = partitions_.Of(token);
+    return partition == 0 ? heap
+                          : static_cast<Heap*>(heap->siblings().Of(partition));
+  }
+  // A block of that partition, by the slow path. Null: the call without a token
+  // is to be made.
+  HAK_NOINLINE void* AllocateTyped(Heap*& self, std::uint64_t token,
+                                   std::size_t alignment_bytes,
+                                   std::size_t size_bytes, BlockKind kind,
+                                   bool zeroed = false);
+
   // --- Calls in parts. A result that is not plain goes to Resolve, or Recover
   // and what follows it.
 
@@ -323,6 +338,17 @@ class Allocator {
                                   std::size_t size_bytes);
   CallResult MoveClaimed(Heap*& self, void* pointer, const LiveBlock& block,
                          std::size_t size_bytes);
+  HAK_ALWAYS_INLINE bool FreeOfSibling(Heap* heap, void* pointer, NotOwn found,
+                                       BlockKind kind);
+  template <bool kTiny>
+  HAK_NOINLINE bool FreeIn(std::uint64_t granule, Heap* heap, void* pointer,
+                           BlockKind kind) {
+    NotOwn found;
+    return FreeOwn<kTiny>(granule, heap, pointer, found, kind);
+  }
+  HAK_NOINLINE bool FreeSizedOfSibling(Heap* heap, UnitRecord record,
+                                       void* pointer, std::size_t size_bytes,
+                                       BlockKind kind);
   HAK_NOINLINE CallResult ReallocateOther(Heap*& self, void* pointer,
                                           std::size_t size_bytes);
 
@@ -338,6 +364,7 @@ class Allocator {
   LargeBlocks<kConfig> large_;
   Recovery recovery_;
   Upkeep<kConfig> upkeep_;
+  PartitionTable partitions_{1};  // written under start_lock_, once
   FutexLock start_lock_;
   std::atomic<bool> started_{false};  // written under start_lock_
   // Started, and slow paths have nothing to do but to serve: nothing is

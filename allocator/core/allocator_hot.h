@@ -216,6 +216,9 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   }
   if (found.headers == nullptr || !Heaps::Serves(heap)) [[unlikely]]
     return false;
+  if (heap->siblings().any() && FreeOfSibling(heap, pointer, found, kind)) {
+    return true;
+  }
   std::atomic<HeaderByte>& header = found.headers[found.granule];
   const HeaderByte live = UnitLiveHeader(found.record_xor_tag);
   const unsigned code = HeaderCode(live);
@@ -267,7 +270,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
   const HeaderByte live = UnitLiveHeader(record);
   if (record != cache.live_record ||
       header.load(std::memory_order_relaxed) != live) [[unlikely]] {
-    return false;
+    return heap->siblings().any() &&
+           FreeSizedOfSibling(heap, record, pointer, size_bytes, kind);
   }
   if (!hardening_.IsIntactSized(view, pointer, size_bytes, kind)) [[unlikely]]
     return false;

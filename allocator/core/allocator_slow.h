@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "absl/base/thread_annotations.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/core/allocator_class.h"
 #include "allocator/core/allocator_hot.h"
@@ -18,6 +17,7 @@
 #include "allocator/core/misuse_in_heap.h"
 #include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
+#include "allocator/core/typed_blocks.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/reports/fatal.h"
@@ -35,6 +35,7 @@ void Allocator<kConfig>::Start() {
   if (started_.load(std::memory_order_relaxed)) return;
   const HeapOptions& options = host_.options();
   hardening_.Start(options);
+  partitions_ = PartitionTable(options.partitions);
   ace_.Start(options, kConfig);
   registry_.Start(options, &ReportUnsoundBlockOf<kConfig>);
   large_.Start(options.max_alloc_bytes);
@@ -140,7 +141,10 @@ bool Allocator<kConfig>::TryWatched(Heap*& self, SizeClass size_class,
                                     std::size_t alignment_bytes,
                                     CallResult& result) {
   EnsureStarted();
-  if (!guards_.on() || SampledGuards::paused()) return false;
+  if (!guards_.on() || SampledGuards::paused() ||
+      self->siblings().partition() != 0) {
+    return false;
+  }
   Refusal refusal;
   if (self == NoHeap() && !heaps_.Attach(self, refusal)) return false;
   Heap* heap = Heaps::Real(self);
@@ -378,6 +382,15 @@ HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
     }
     return MoveTo(self, pointer, ClassBytes(size_class), size_bytes);
   }
+  if constexpr (kConfig.separate_types) {
+    const Partition partition = PartitionAt(ace_.region(), pointer);
+    Heap* heap = partition == 0 ? nullptr : heaps_.RealOf(self, partition);
+    if (heap != nullptr) {
+      return TryReallocate(heap, pointer, size_bytes, code)
+                 ? Served(pointer)
+                 : ReallocateOther(heap, pointer, size_bytes);
+    }
+  }
   if (kKeepsSpans<kConfig> && code == kLargeCode) {
     const CallResult stayed = large_.TryStay(self, pointer, size_bytes);
     if (stayed.block != nullptr) [[likely]]
@@ -465,34 +478,6 @@ void* Allocator<kConfig>::Resolve(Heap*& self, const Request& request,
               frame == nullptr ? __builtin_frame_address(0) : frame, failed);
   if (block == nullptr) recovery_.Finish(failed, Disposition::kReturnedNull);
   return block;
-}
-
-// --- Fork and checks
-// -------------------------------------------------------------
-
-template <const Config& kConfig>
-void Allocator<kConfig>::PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  start_lock_.LockForFork();
-  registry_.PrepareFork();
-  guards_.blocks().LockForFork();
-  profile_.LockForFork();
-}
-
-template <const Config& kConfig>
-void Allocator<kConfig>::ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  profile_.UnlockAfterFork();
-  guards_.blocks().UnlockAfterFork();
-  registry_.ParentAfterFork();
-  start_lock_.UnlockAfterFork();
-}
-
-template <const Config& kConfig>
-void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
-  profile_.ResetLockAfterFork();
-  guards_.blocks().ResetLockAfterFork();
-  heaps_.ChildAfterFork(self);
-  recovery_.ChildAfterFork();
-  start_lock_.ResetAfterFork();
 }
 
 }  // namespace hakmem

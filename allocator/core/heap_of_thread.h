@@ -62,6 +62,9 @@ class HeapOfThread {
     if (self == None()) Attach(self, refusal);
     return Real(self);
   }
+  // The thread's heap of a partition but the first; null: it can have none.
+  // None of its allocations is sampled, and the thread is never away from it.
+  HAK_COLD Heap* RealOf(Heap*& self, Partition partition);
   // The heap whose slabs serve threads without one; made if there is none yet.
   Heap* Shared(Refusal& refusal);
   // The thread exits, or goes on without a heap.
@@ -75,7 +78,7 @@ class HeapOfThread {
   // On the slow paths of a thread whose heap serves: whether it was away for
   // long enough is looked at.
   void GoHomeIfTime(Heap*& self) {
-    if (IsAway()) [[unlikely]]
+    if (IsAway() && self->siblings().partition() == 0) [[unlikely]]
       GoHome(self);
   }
 
@@ -161,6 +164,25 @@ bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
   Lead(self, heap, *heap);
   host_.on_attach();
   return Serves(self);  // on_attach may have given it back
+}
+
+template <const Config& kConfig>
+auto HeapOfThread<kConfig>::RealOf(Heap*& self, Partition partition) -> Heap* {
+  Heap* const heap = RealOrNew(self);
+  if (!Serves(heap)) return nullptr;
+  if (heap->siblings().Of(partition) == nullptr) {
+    // A handler that allocates or forks in here would make another one, or
+    // leave this to nobody.
+    const SignalMask signals = HoldSignals();
+    VmStatus status;
+    Heap* const made =
+        heap->abandoned()
+            ? nullptr
+            : registry_.Attach(status, /*young=*/home_ != nullptr, partition);
+    if (made != nullptr) heap->siblings().Add(made);
+    RestoreSignals(signals);
+  }
+  return static_cast<Heap*>(heap->siblings().Of(partition));
 }
 
 template <const Config& kConfig>

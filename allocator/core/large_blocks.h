@@ -286,7 +286,10 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
   alignment_bytes = std::max(alignment_bytes, kUnitBytes);
   Ace::Grant grant;
   do {
-    grant = ace_.GrantSpan(units, alignment_bytes);
+    const Partition partition = self->siblings().partition();
+    grant = partition == 0
+                ? ace_.GrantSpan(units, alignment_bytes)
+                : ace_.GrantTypedSpan(units, alignment_bytes, partition);
   } while (grant.first != kNoUnit && !IsAsItWasLeft(grant, units));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return {};

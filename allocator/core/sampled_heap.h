@@ -21,7 +21,8 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
  public:
   using Base = ThreadHeap<kConfig>;
 
-  constexpr SampledHeap(HeapSystem* system, HeapId id) : Base(system, id) {
+  constexpr SampledHeap(HeapSystem* system, HeapId id, Partition partition = 0)
+      : Base(system, id, partition) {
     if (system == nullptr || system->profile_bytes == 0) return;
     // Seeds of neighbours are far apart.
     gaps_.Start(

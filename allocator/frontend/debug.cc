@@ -12,3 +12,4 @@ using TheProduct = Product<kDebug>;
 #include "allocator/frontend/current_product.inc"
 #include "allocator/frontend/jemalloc_symbols.inc"
 #include "allocator/frontend/libc_symbols.inc"
+#include "allocator/frontend/typed_symbols.inc"

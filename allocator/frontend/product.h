@@ -47,6 +47,7 @@ class Product {
   static constexpr bool kKeepsBounds = kConfig.check_bounds;
   static constexpr bool kChecksCopies = kConfig.check_copies;
   static constexpr bool kRecordsStacks = kConfig.record_stacks;
+  static constexpr bool kSeparatesTypes = kConfig.separate_types;
   static constexpr const HistoryHooks* kHistory =
       kRecordsStacks ? &kHistoryHooks : nullptr;
   static constexpr const TraceHooks* kTrace =
@@ -69,6 +70,9 @@ class Product {
   static HAK_ALWAYS_INLINE HotNewLimits& hot_new_limits() {
     return hot_new_limits_;
   }
+  // Whether `new` may serve a block by its token: false until it is known that
+  // the program has replaced no operator.
+  static HAK_ALWAYS_INLINE std::atomic<bool>& types_new() { return types_new_; }
   // Whether each call is told to a call trace, or to the history of blocks.
   static HAK_ALWAYS_INLINE bool TellsOfCalls() {
     if constexpr (kTracesCalls) return TracingCalls();
@@ -108,6 +112,7 @@ class Product {
   static constinit inline std::atomic<std::size_t> max_hot_delete_bytes_{0};
   // The same, read by those forms.
   static constinit inline HotNewLimits hot_new_limits_;
+  static constinit inline std::atomic<bool> types_new_{false};
   static constinit inline thread_local Heap* heap_ HAK_TLS_INITIAL_EXEC =
       Core::NoHeap();
 

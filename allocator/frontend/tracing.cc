@@ -11,3 +11,4 @@ using TheProduct = Product<kTracing>;
 #include "allocator/frontend/current_product.inc"
 #include "allocator/frontend/jemalloc_symbols.inc"
 #include "allocator/frontend/libc_symbols.inc"
+#include "allocator/frontend/token_symbols.inc"

@@ -10,11 +10,13 @@
 // when there are too many, the one that was abandoned first is emptied, and
 // keeps nothing of what others free afterwards.
 //
+// Where types are separate, each partition has heaps and a list of its own.
+//
 // Invariants:
-//   N1: heaps 1 to count() exist; the abandoned list holds each heap whose
-//       abandoned() is set, once.
-//   N2: the first warm_count_ heaps of that list, at most kWarmHeaps, are
-//       linked both ways, and the last of them is last_warm_.
+//   N1: heaps 1 to count() exist; the abandoned lists hold each heap whose
+//       abandoned() is set, once, by partition.
+//   N2: the first `warm` heaps of such a list, at most kWarmHeaps, are linked
+//       both ways, and the last of them is last_warm.
 #ifndef HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 #define HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 
@@ -71,8 +73,8 @@ class HeapRegistry {
   // A heap for the calling thread. Null: no metadata is left, and `status` says
   // why (ENOSPC: there are too many heaps).
   // `young`: it has had no other thread, and hands out no blocks of others.
-  Heap* Attach(VmStatus& status, bool young = false);
-  // The calling thread gives its heap up.
+  Heap* Attach(VmStatus& status, bool young = false, Partition partition = 0);
+  // The calling thread gives its heap up, and the siblings of that.
   void Abandon(Heap& heap);
 
   // A heap that serves nobody. Its place is zero until it is wanted, so that
@@ -165,49 +167,62 @@ class HeapRegistry {
 
  private:
   HAK_COLD void Make(StandIn& stand_in);
-  Heap* MakeHeap(VmStatus& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Heap* MakeHeap(VmStatus& status, Partition partition)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void AbandonOne(Heap& heap);
   HeapId PushAbandoned(Heap& heap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckAbandoned();
+
+  struct AbandonedHeaps {
+    HeapId latest = 0;  // 0: none
+    HeapId warm = 0;
+    HeapId last_warm = 0;
+  };
+  AbandonedHeaps& AbandonedLike(const Heap& heap)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+    return abandoned_[heap.siblings().partition()];
+  }
 
   HeapSystem system_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
-  // The latest abandoned heap; 0: none.
-  HeapId abandoned_ ABSL_GUARDED_BY(lock_) = 0;
-  HeapId warm_count_ ABSL_GUARDED_BY(lock_) = 0;
-  HeapId last_warm_ ABSL_GUARDED_BY(lock_) = 0;
+  AbandonedHeaps abandoned_[kConfig.separate_types ? kMostPartitions
+                                                   : 1] ABSL_GUARDED_BY(lock_);
   // Written under lock_, read by statistics.
   std::atomic<std::uint64_t> adopted_count_{0};
 };
 
 template <const Config& kConfig, typename HeapType>
-HeapType* HeapRegistry<kConfig, HeapType>::Attach(VmStatus& status,
-                                                  bool young) {
+HeapType* HeapRegistry<kConfig, HeapType>::Attach(VmStatus& status, bool young,
+                                                  Partition partition) {
   FutexLock::Identify();
   const FutexLockHolder hold(lock_);
-  if (abandoned_ != 0 && !young) {
-    Heap& heap = At(abandoned_);
-    abandoned_ = heap.abandoned_links().next;
-    if (warm_count_ != 0) --warm_count_;
+  AbandonedHeaps& abandoned = abandoned_[partition];
+  if (abandoned.latest != 0 && !young) {
+    Heap& heap = At(abandoned.latest);
+    abandoned.latest = heap.abandoned_links().next;
+    if (abandoned.warm != 0) --abandoned.warm;
     heap.Adopt();
+    heap.siblings().Forget();
     system_.abandoned_count.fetch_sub(1, std::memory_order_relaxed);
     adopted_count_.fetch_add(1, std::memory_order_relaxed);
     return &heap;
   }
-  Heap* const heap = MakeHeap(status);
+  Heap* const heap = MakeHeap(status, partition);
   if (heap != nullptr && young) heap->KeepNoForeign();
   return heap;
 }
 
 template <const Config& kConfig, typename HeapType>
-HeapType* HeapRegistry<kConfig, HeapType>::MakeHeap(VmStatus& status) {
+HeapType* HeapRegistry<kConfig, HeapType>::MakeHeap(VmStatus& status,
+                                                    Partition partition) {
   const HeapId id = system_.heap_count.load(std::memory_order_relaxed) + 1;
   const std::size_t end_bytes = (std::size_t{id} + 1) * sizeof(Heap);
   status = id > kMaxHeapId
                ? VmStatus{.error_number = ENOSPC}
                : table_.EnsureMapped(system_.ace.memory(), end_bytes);
   if (!status.ok()) return nullptr;
-  Heap* heap = new (&At(id)) Heap(&system_, id);
+  Heap* heap = new (&At(id)) Heap(&system_, id, partition);
   if constexpr (kConfig.delay_reuse) {
     heap->SeedRandom(system_.ace.memory().Random());
   }
@@ -229,6 +244,13 @@ void HeapRegistry<kConfig, HeapType>::Make(StandIn& stand_in) {
 
 template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::Abandon(Heap& heap) {
+  heap.siblings().ForEach(
+      [this](auto& sibling) { AbandonOne(static_cast<Heap&>(sibling)); });
+  AbandonOne(heap);
+}
+
+template <const Config& kConfig, typename HeapType>
+void HeapRegistry<kConfig, HeapType>::AbandonOne(Heap& heap) {
   heap.Leave();
   HeapId cooled = 0;
   {
@@ -246,20 +268,21 @@ void HeapRegistry<kConfig, HeapType>::Abandon(Heap& heap) {
 // Returns the heap that is not warm any more, or 0.
 template <const Config& kConfig, typename HeapType>
 HeapId HeapRegistry<kConfig, HeapType>::PushAbandoned(Heap& heap) {
-  heap.abandoned_links() = {.next = abandoned_};
-  if (warm_count_ == 0) {
-    last_warm_ = heap.id();
+  AbandonedHeaps& abandoned = AbandonedLike(heap);
+  heap.abandoned_links() = {.next = abandoned.latest};
+  if (abandoned.warm == 0) {
+    abandoned.last_warm = heap.id();
   } else {
-    At(abandoned_).abandoned_links().previous = heap.id();
+    At(abandoned.latest).abandoned_links().previous = heap.id();
   }
-  abandoned_ = heap.id();
+  abandoned.latest = heap.id();
   system_.abandoned_count.fetch_add(1, std::memory_order_relaxed);
-  if (warm_count_ < kWarmHeaps) {
-    ++warm_count_;
+  if (abandoned.warm < kWarmHeaps) {
+    ++abandoned.warm;
     return 0;
   }
-  const HeapId cooled = last_warm_;
-  last_warm_ = At(cooled).abandoned_links().previous;
+  const HeapId cooled = abandoned.last_warm;
+  abandoned.last_warm = At(cooled).abandoned_links().previous;
   return cooled;
 }
 
@@ -355,21 +378,26 @@ void HeapRegistry<kConfig, HeapType>::ChildAfterFork(const Heap& mine,
   }
   // To empty heaps would copy their pages; nor is a link written to those that
   // were abandoned before.
-  warm_count_ = 0;
+  for (AbandonedHeaps& abandoned : abandoned_) abandoned.warm = 0;
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) {
     Heap& heap = At(id);
     const bool was_abandoned = heap.abandoned();
-    const bool is_mine = &heap == &mine || &heap == home;
-    const bool is_left = &heap == &mine && home != nullptr;
+    const bool was_used =
+        &heap == &mine || mine.siblings().WithId(id) != nullptr;
+    const bool is_left = was_used && home != nullptr;
+    const bool is_mine =
+        was_used || &heap == home ||
+        (home != nullptr && home->siblings().WithId(id) != nullptr);
     heap.ChildAfterFork(is_mine, is_left);
     if (heap.abandoned() && !was_abandoned) {
       // Of one that is left, a call may still be under way: that of the thread
       // which the handler that forked interrupted. It ends before anybody can
       // adopt the heap: the child's next thread is made by this one, once the
       // handler has returned (pthread_create is for no handler).
-      heap.abandoned_links().next = abandoned_;
-      abandoned_ = id;
+      AbandonedHeaps& abandoned = AbandonedLike(heap);
+      heap.abandoned_links().next = abandoned.latest;
+      abandoned.latest = id;
       system_.abandoned_count.fetch_add(1, std::memory_order_relaxed);
       if (!is_mine) system_.last_torn.store(heaps, std::memory_order_relaxed);
     }
@@ -380,18 +408,28 @@ void HeapRegistry<kConfig, HeapType>::ChildAfterFork(const Heap& mine,
 template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::CheckAbandoned() {
   const FutexLockHolder hold(lock_);
-  std::uint64_t listed = 0;
-  HeapId previous = 0;
-  for (HeapId id = abandoned_; id != 0; id = At(id).abandoned_links().next) {
-    HAK_CHECK(At(id).abandoned());  // N1
-    if (++listed <= warm_count_) {
-      if (listed > 1) HAK_CHECK_EQ(At(id).abandoned_links().previous, previous);
-      if (listed == warm_count_) HAK_CHECK_EQ(id, last_warm_);  // N2
+  std::uint64_t all = 0;
+  for (const AbandonedHeaps& abandoned : abandoned_) {
+    std::uint64_t listed = 0;
+    HeapId previous = 0;
+    for (HeapId id = abandoned.latest; id != 0;
+         id = At(id).abandoned_links().next) {
+      HAK_CHECK(At(id).abandoned());                     // N1
+      HAK_CHECK_EQ(&AbandonedLike(At(id)), &abandoned);  // N1
+      if (++listed <= abandoned.warm) {
+        if (listed > 1) {
+          HAK_CHECK_EQ(At(id).abandoned_links().previous, previous);
+        }
+        if (listed == abandoned.warm) {
+          HAK_CHECK_EQ(id, abandoned.last_warm);  // N2
+        }
+      }
+      previous = id;
     }
-    previous = id;
+    HAK_CHECK_LE(abandoned.warm, std::min<std::uint64_t>(listed, kWarmHeaps));
+    all += listed;
   }
-  HAK_CHECK_LE(warm_count_, std::min<std::uint64_t>(listed, kWarmHeaps));
-  HAK_CHECK_EQ(listed, system_.abandoned_count.load(std::memory_order_relaxed));
+  HAK_CHECK_EQ(all, system_.abandoned_count.load(std::memory_order_relaxed));
 }
 
 template <const Config& kConfig, typename HeapType>

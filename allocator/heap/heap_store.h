@@ -47,10 +47,10 @@ template <const Config& kConfig>
 class alignas(64) HeapStore {
  public:
   // Without `system`: of a heap that serves nobody.
-  constexpr HeapStore(HeapSystem* system, HeapId id)
+  constexpr HeapStore(HeapSystem* system, HeapId id, Partition partition = 0)
       : system_(system),
         id_(id),
-        slabs_(system == nullptr ? nullptr : &system->ace, id) {}
+        slabs_(system == nullptr ? nullptr : &system->ace, id, partition) {}
   HeapStore(const HeapStore&) = delete;
   HeapStore& operator=(const HeapStore&) = delete;
 

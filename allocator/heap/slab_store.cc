@@ -107,7 +107,7 @@ void SlabStore::ClearHeaders(const Zone& zone, UnitIndex unit) {
 
 Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   const std::uint32_t units = kClassLayouts[size_class].slab_units;
-  const Ace::Grant grant = ace_->GrantSlab(size_class);
+  const Ace::Grant grant = ace_->GrantSlab(size_class, partition_);
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return nullptr;
   const Zone& zone = ZoneOf(size_class);

@@ -29,7 +29,8 @@ namespace hakmem {
 
 class SlabStore {
  public:
-  constexpr SlabStore(Ace* ace, HeapId heap) : ace_(ace), heap_(heap) {}
+  constexpr SlabStore(Ace* ace, HeapId heap, Partition partition = 0)
+      : ace_(ace), heap_(heap), partition_(partition) {}
   SlabStore(const SlabStore&) = delete;
   SlabStore& operator=(const SlabStore&) = delete;
 
@@ -98,6 +99,7 @@ class SlabStore {
 
   Ace* const ace_;
   const HeapId heap_;
+  const Partition partition_;
   // Written under the heap's lock, read by statistics.
   std::atomic<std::uint64_t> partial_takes_{0};
   std::atomic<std::uint64_t> empty_takes_{0};

@@ -26,6 +26,7 @@
 #include "allocator/heap/block_cache.h"
 #include "allocator/heap/heap_store.h"
 #include "allocator/heap/heap_system.h"
+#include "allocator/heap/siblings.h"
 #include "allocator/heap/span_cache.h"
 
 namespace hakmem {
@@ -46,9 +47,10 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   using typename Cached::ClassCache;
 
   // Without `system` (and with kNoHeapId): the heap of threads that have none.
-  constexpr ThreadHeap(HeapSystem* system, HeapId id)
+  constexpr ThreadHeap(HeapSystem* system, HeapId id, Partition partition = 0)
       : Cached(id, system == nullptr ? kClearAll : system->clear_bytes),
-        store_(system, id) {}
+        siblings_(partition),
+        store_(system, id, partition) {}
 
   // --- Owner thread ----------------------------------------------------------
 
@@ -114,6 +116,9 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // The thread exits. Little stays where it is, for the thread that adopts the
   // heap, or until others find the heap idle; much goes as with Flush.
   void Leave();
+  // Its thread's heaps of other partitions; and which is its own.
+  auto& siblings() { return siblings_; }
+  const auto& siblings() const { return siblings_; }
   // Blocks of others are not handed out until the heap has another thread.
   void KeepNoForeign() { reuses_foreign_ = false; }
   // The owner, or who makes the heap: how much may be kept follows from it.
@@ -286,6 +291,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   std::uint32_t full_outboxes_ = 0;
   std::uint32_t since_check_ = 0;
   std::uint64_t next_check_ns_ = 0;
+  [[no_unique_address]] Siblings<ThreadHeap, kConfig.separate_types> siblings_;
 
   HeapStore<kConfig> store_;
   bool was_torn_ ABSL_GUARDED_BY(store_.lock()) = false;  // held() counts that

@@ -381,6 +381,7 @@ constexpr char kDefaultLines[] =
     "  HAKMEM_CHECK_SIZES=1 (default)\n"
     "  HAKMEM_CHECK_SOURCE=0 (default)\n"
     "  HAKMEM_CLEAR=all (default)\n"
+    "  HAKMEM_PARTITIONS=3 partitions (default)\n"
     "  HAKMEM_WARN_WEAKENED=1 (default)\n"
     "  HAKMEM_TRACE=none (default)\n"
     "  HAKMEM_TRACE_SAMPLE=1 addresses (default)\n"

@@ -41,14 +41,15 @@ TEST(WarnOfOtherVariants, NamesEachOptionWithoutEffect) {
   const std::vector<const char*> all = {
       "HAKMEM_TRACE=t",        "HAKMEM_TRACE_SAMPLE=5", "HAKMEM_TRACE_STACKS=1",
       "HAKMEM_CHECK_KINDS=1",  "HAKMEM_CHECK_SOURCE=1", "HAKMEM_LEAKS=1",
-      "HAKMEM_GUARD_SAMPLE=9", "HAKMEM_STATS=1",        "HAKMEM_CLEAR=256"};
+      "HAKMEM_GUARD_SAMPLE=9", "HAKMEM_STATS=1",        "HAKMEM_CLEAR=256",
+      "HAKMEM_PARTITIONS=2"};
   const std::string release = WarningsInVariant("release", all);
-  EXPECT_EQ(std::count(release.begin(), release.end(), '\n'), 7);
+  EXPECT_EQ(std::count(release.begin(), release.end(), '\n'), 8);
   EXPECT_NE(release.find("hakmem: warning: HAKMEM_CHECK_SOURCE needs the "
                          "hardened or debug variant; ignored\n"),
             std::string::npos);
   const std::string tracing = WarningsInVariant("tracing", all);
-  EXPECT_EQ(std::count(tracing.begin(), tracing.end(), '\n'), 4);
+  EXPECT_EQ(std::count(tracing.begin(), tracing.end(), '\n'), 5);
   const std::string hardened = WarningsInVariant("hardened", all);
   EXPECT_EQ(std::count(hardened.begin(), hardened.end(), '\n'), 4);
   const std::string debug = WarningsInVariant("debug", all);
@@ -113,12 +114,14 @@ TEST(WarnOfWeakened, NamesWhatWeakensHardened) {
   const std::vector<const char*> all = {
       "HAKMEM_CLEAR=1K",          "HAKMEM_ON_MISUSE=log",
       "HAKMEM_CHECK_KINDS=0",     "HAKMEM_HUGE_PAGES=on",
-      "HAKMEM_PREFAULT=populate", "HAKMEM_CHECK_SIZES=0"};
-  EXPECT_EQ(WeakenedIn("hardened", all),
-            "hakmem: warning: weakened by HAKMEM_HUGE_PAGES=on, "
-            "HAKMEM_PREFAULT=populate, HAKMEM_CHECK_KINDS=0, "
-            "HAKMEM_CHECK_SIZES=0, HAKMEM_CLEAR=1024, HAKMEM_ON_MISUSE=log "
-            "(HAKMEM_WARN_WEAKENED=0: not a word of it)\n");
+      "HAKMEM_PREFAULT=populate", "HAKMEM_CHECK_SIZES=0",
+      "HAKMEM_PARTITIONS=1"};
+  EXPECT_EQ(
+      WeakenedIn("hardened", all),
+      "hakmem: warning: weakened by HAKMEM_HUGE_PAGES=on, "
+      "HAKMEM_PREFAULT=populate, HAKMEM_CHECK_KINDS=0, "
+      "HAKMEM_CHECK_SIZES=0, HAKMEM_CLEAR=1024, HAKMEM_PARTITIONS=1, "
+      "HAKMEM_ON_MISUSE=log (HAKMEM_WARN_WEAKENED=0: not a word of it)\n");
   EXPECT_EQ(WeakenedIn("debug", all), "");
 }
 
@@ -126,7 +129,8 @@ TEST(WarnOfWeakened, IsSilentWhereNothingDoesOrNobodyWantsToHear) {
   EXPECT_EQ(
       WeakenedIn("hardened", {"HAKMEM_CLEAR=all", "HAKMEM_ON_MISUSE=trap",
                               "HAKMEM_CHECK_SOURCE=1", "HAKMEM_HUGE_PAGES=off",
-                              "HAKMEM_PREFAULT=off", "HAKMEM_GUARD_SAMPLE=0"}),
+                              "HAKMEM_PARTITIONS=2", "HAKMEM_PREFAULT=off",
+                              "HAKMEM_GUARD_SAMPLE=0"}),
       "");
   EXPECT_EQ(
       WeakenedIn("hardened", {"HAKMEM_CLEAR=256", "HAKMEM_WARN_WEAKENED=0"}),

@@ -77,6 +77,7 @@ class Region {
   // rings; for the debug variant's call stacks, and its records of blocks in
   // each of the three zones, and of size 0; and for guarded blocks.
   static constexpr unsigned kHeapWindows = 11;
+  static constexpr unsigned kPartitionWindow = 2;
   static constexpr unsigned kStackWindow = 4;
   static constexpr unsigned kRecordWindows = 5;
   static constexpr unsigned kGuardWindow = 9;

@@ -30,6 +30,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
+#include "allocator/config/partitions.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/block_tables.h"
@@ -89,6 +90,9 @@ struct alignas(64) SuperSlab {
   // units.
   UnitIndex next_ranges[kUnitsPerSuperSlab];
   std::uint8_t range_alignment_shifts[kUnitsPerSuperSlab];
+  // Whose ranges alone it has (config/partitions.h). Written once, before it
+  // has a block.
+  Partition partition;
 };
 static_assert(sizeof(SuperSlab) == 256);
 

@@ -1,0 +1,77 @@
+// Allocator: blocks whose type the program tells by an allocation token.
+//
+// Owns: nothing. Called by: frontend, in variants that keep types apart.
+// Thread-safety: as allocator_class.h says.
+//
+// A partition of a thread is a heap of its own, a sibling of the thread's heap,
+// which takes slabs of that partition. So all that is said of heaps holds: a
+// block goes back to its owner's slabs whoever frees it, and rests there. A
+// block that is reallocated stays in its partition, whatever the call says.
+#ifndef HAKMEM_ALLOCATOR_CORE_TYPED_BLOCKS_H_
+#define HAKMEM_ALLOCATOR_CORE_TYPED_BLOCKS_H_
+
+#include "allocator/config/partitions.h"
+#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator_hot.h"
+#include "allocator/superslab/region.h"
+
+namespace hakmem {
+
+// Of a block in a SuperSlab; 0 elsewhere.
+inline Partition PartitionAt(Region& region, const void* pointer) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  const Zone& zone =
+      region.fine().Contains(address) ? region.fine() : region.coarse();
+  return zone.Contains(address)
+             ? zone.super_slab(FrameOfUnit(zone.UnitOf(address))).partition
+             : 0;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::AllocateTyped(Heap*& self, std::uint64_t token,
+                                        std::size_t alignment_bytes,
+                                        std::size_t size_bytes, BlockKind kind,
+                                        bool zeroed) {
+  // So a result that is not plain has no block.
+  static_assert(!kConfig.separate_types ||
+                (!kProfiles<kConfig> && !kConfig.report_detours));
+  EnsureStarted();
+  const Partition partition = partitions_.Of(token);
+  Heap* heap = partition == 0 ? nullptr : heaps_.RealOf(self, partition);
+  if (heap == nullptr) return nullptr;
+  void* const block = (zeroed ? AllocateZeroedSlow(heap, 1, size_bytes)
+                              : AllocateSlow(heap, size_bytes, alignment_bytes))
+                          .block;
+  if (block != nullptr && kind != BlockKind::kMalloc) SetKind(block, kind);
+  return block;
+}
+
+// A block of the thread's own, which is not in its first heap.
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOfSibling(Heap* heap,
+                                                         void* pointer,
+                                                         NotOwn found,
+                                                         BlockKind kind) {
+  auto* const sibling = static_cast<Heap*>(
+      heap->siblings().WithId(UnitOwner(found.record_xor_tag ^ heap->tag())));
+  if (sibling == nullptr) return false;
+  return found.headers == View<true>().headers
+             ? FreeIn<true>(found.granule, sibling, pointer, kind)
+             : FreeIn<false>(found.granule, sibling, pointer, kind);
+}
+
+template <const Config& kConfig>
+bool Allocator<kConfig>::FreeSizedOfSibling(Heap* heap, UnitRecord record,
+                                            void* pointer,
+                                            std::size_t size_bytes,
+                                            BlockKind kind) {
+  auto* const sibling =
+      static_cast<Heap*>(heap->siblings().WithId(UnitOwner(record)));
+  return sibling != nullptr &&
+         TryFreeSized(sibling, pointer, size_bytes, kMinAlignmentBytes,
+                      kTinyEnd - 1, kind);
+}
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_CORE_TYPED_BLOCKS_H_
