@@ -127,6 +127,10 @@ class Ace {
   // The same of a partition but the first.
   Grant GrantTypedSpan(std::uint32_t units, std::size_t alignment_bytes,
                        Partition partition);
+  // Whether there has been any but the first.
+  bool HasPartitions() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return typed_ranges_.mapped_bytes() != 0;
+  }
   // `dirty`: the span may hold data (false after its pages were moved away).
   void ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty = true);
   // How long a span of so many bytes is.

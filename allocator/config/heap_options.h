@@ -50,8 +50,8 @@ struct HeapOptions {
   // The heap profile samples one byte in so many; 0: none. Variants without
   // bounds.
   std::uint64_t profile_bytes = 512 * 1024;
-  // How many partitions tokens that are hashes have (partitions.h); 1: types are
-  // not kept apart. Variants that separate types.
+  // How many partitions tokens that are hashes have (partitions.h); 1: types
+  // are not kept apart. Variants that separate types.
   std::uint64_t partitions = 3;
   // 0 or 1. Variants that keep kinds.
   std::uint64_t check_kinds = 1;

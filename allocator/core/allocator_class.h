@@ -232,7 +232,8 @@ class Allocator {
                                       std::size_t alignment_bytes,
                                       std::size_t most_bytes,
                                       BlockKind kind = BlockKind::kMalloc);
-  // The checks of a sized free. True: Free does the rest.
+  // The checks of a sized free. True: Free does the rest. False: the block was
+  // a sibling's and is free, or is to be left alone.
   HAK_ALWAYS_INLINE bool MayFreeSized(Heap*& self, void* pointer,
                                       std::size_t size_bytes,
                                       std::size_t alignment_bytes,
@@ -346,8 +347,9 @@ class Allocator {
     NotOwn found;
     return FreeOwn<kTiny>(granule, heap, pointer, found, kind);
   }
-  HAK_NOINLINE bool FreeSizedOfSibling(Heap* heap, UnitRecord record,
-                                       void* pointer, std::size_t size_bytes,
+  HAK_NOINLINE bool FreeSizedOfSibling(Heap* heap, void* pointer,
+                                       std::size_t size_bytes,
+                                       std::size_t alignment_bytes,
                                        BlockKind kind);
   HAK_NOINLINE CallResult ReallocateOther(Heap*& self, void* pointer,
                                           std::size_t size_bytes);

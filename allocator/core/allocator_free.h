@@ -186,6 +186,10 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
     Heap*& self, void* pointer, std::size_t size_bytes,
     std::size_t alignment_bytes, BlockKind kind) {
   if (pointer == nullptr) return false;
+  if (self->siblings().any() &&
+      FreeSizedOfSibling(self, pointer, size_bytes, alignment_bytes, kind)) {
+    return false;
+  }
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kFree, block)) return false;
   // What is behind a large block is looked at when it is claimed: until then

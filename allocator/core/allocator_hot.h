@@ -270,8 +270,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
   const HeaderByte live = UnitLiveHeader(record);
   if (record != cache.live_record ||
       header.load(std::memory_order_relaxed) != live) [[unlikely]] {
-    return heap->siblings().any() &&
-           FreeSizedOfSibling(heap, record, pointer, size_bytes, kind);
+    return false;
   }
   if (!hardening_.IsIntactSized(view, pointer, size_bytes, kind)) [[unlikely]]
     return false;

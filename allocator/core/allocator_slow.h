@@ -383,7 +383,7 @@ HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
     return MoveTo(self, pointer, ClassBytes(size_class), size_bytes);
   }
   if constexpr (kConfig.separate_types) {
-    const Partition partition = PartitionAt(ace_.region(), pointer);
+    const Partition partition = PartitionAt(ace_, pointer);
     Heap* heap = partition == 0 ? nullptr : heaps_.RealOf(self, partition);
     if (heap != nullptr) {
       return TryReallocate(heap, pointer, size_bytes, code)

@@ -18,7 +18,9 @@
 namespace hakmem {
 
 // Of a block in a SuperSlab; 0 elsewhere.
-inline Partition PartitionAt(Region& region, const void* pointer) {
+inline Partition PartitionAt(Ace& ace, const void* pointer) {
+  if (!ace.HasPartitions()) return 0;
+  const Region& region = ace.region();
   const auto address = reinterpret_cast<Address>(pointer);
   const Zone& zone =
       region.fine().Contains(address) ? region.fine() : region.coarse();
@@ -61,14 +63,19 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOfSibling(Heap* heap,
 }
 
 template <const Config& kConfig>
-bool Allocator<kConfig>::FreeSizedOfSibling(Heap* heap, UnitRecord record,
-                                            void* pointer,
+bool Allocator<kConfig>::FreeSizedOfSibling(Heap* heap, void* pointer,
                                             std::size_t size_bytes,
+                                            std::size_t alignment_bytes,
                                             BlockKind kind) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  const Zone& zone = ace_.region().fine();
+  if (!zone.Contains(address)) return false;
+  const UnitRecord record =
+      zone.unit_record(zone.UnitOf(address)).load(std::memory_order_relaxed);
   auto* const sibling =
       static_cast<Heap*>(heap->siblings().WithId(UnitOwner(record)));
   return sibling != nullptr &&
-         TryFreeSized(sibling, pointer, size_bytes, kMinAlignmentBytes,
+         TryFreeSized(sibling, pointer, size_bytes, alignment_bytes,
                       kTinyEnd - 1, kind);
 }
 
