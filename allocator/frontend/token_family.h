@@ -74,12 +74,15 @@
           TypedNew<Call::kNewArrayNothrow>(size, alignment, token))
 
 // HAK_ROW(TOKEN, ...) for each token that the fast ABI's names have here.
-#define HAK_FOR_EACH_FAST_TOKEN(HAK_ROW, ...)                             \
-  HAK_ROW(0, __VA_ARGS__)                                                 \
-  HAK_ROW(1, __VA_ARGS__)                                                 \
-  HAK_ROW(2, __VA_ARGS__)                                                 \
-  HAK_ROW(3, __VA_ARGS__) HAK_ROW(4, __VA_ARGS__) HAK_ROW(5, __VA_ARGS__) \
-      HAK_ROW(6, __VA_ARGS__) HAK_ROW(7, __VA_ARGS__)
+#define HAK_FOR_EACH_FAST_TOKEN(HAK_ROW, ...) \
+  HAK_ROW(0, __VA_ARGS__)                     \
+  HAK_ROW(1, __VA_ARGS__)                     \
+  HAK_ROW(2, __VA_ARGS__)                     \
+  HAK_ROW(3, __VA_ARGS__)                     \
+  HAK_ROW(4, __VA_ARGS__)                     \
+  HAK_ROW(5, __VA_ARGS__)                     \
+  HAK_ROW(6, __VA_ARGS__)                     \
+  HAK_ROW(7, __VA_ARGS__)
 
 // A list without its parentheses.
 #define HAK_LISTED(...) __VA_ARGS__
