@@ -53,6 +53,8 @@ MagazineTop MagazinePool::TakeOne() {
   free = static_cast<std::uint8_t>(free & (free - 1));
   while (page < kSheetPages && sheet->free[page] == 0) ++page;
   if (page == kSheetPages) list_ = sheet->next;
+  // Their page is in use, as the lowest is taken first.
+  StartFetches(magazine);
   return magazine;
 }
 

@@ -95,7 +95,8 @@ class MagazinePool {
     std::uint64_t clean;  // pages that have no memory, by bit
     Sheet* next;          // in the list
   };
-  static_assert(sizeof(Sheet) <= kMagazineBytes);
+  static_assert(sizeof(Sheet) <=
+                kMagazineBytes - kFetchDepth * kMagazineSlotBytes);  // MG2
 
   Sheet& SheetAt(std::size_t index) const {
     return *reinterpret_cast<Sheet*>(table_.start() + index * kSheetBytes);

@@ -27,6 +27,8 @@ constexpr std::size_t kWindowBytes = 64 * kMiB;
 constexpr std::size_t kPageBytes = MagazinePool::kPageBytes;
 constexpr std::size_t kSheetBytes = MagazinePool::kSheetBytes;
 constexpr std::size_t kOfSheet = kSheetBytes / kMagazineBytes - 1;
+// Link and blocks. What follows is the next one's.
+constexpr std::size_t kUsableBytes = (1 + kMagazineSlots) * kMagazineSlotBytes;
 
 class MagazinePoolTest : public testing::Test {
  protected:
@@ -99,6 +101,17 @@ TEST_F(MagazinePoolTest, ListsAreTakenAndPutAtOnce) {
   EXPECT_EQ(pool_.calls(), 2U);
   pool_.CheckInvariants();
   pool_.CheckNoneIsLost(0);
+}
+
+TEST_F(MagazinePoolTest, TheWordsBeforeAMagazineHoldItsAddress) {
+  const Magazines all = Take(kOfSheet + 1);
+  for (const MagazineTop magazine : all) {
+    for (std::uint32_t i = 0; i < kFetchDepth; ++i) {
+      EXPECT_EQ(BlockBelow(magazine + i * kMagazineSlotBytes),
+                reinterpret_cast<void*>(magazine));
+    }
+  }
+  for (const MagazineTop magazine : all) pool_.Put(magazine);
 }
 
 // Has a thread come while the lock is held.
@@ -266,13 +279,13 @@ TEST_F(MagazinePoolTest, ManyThreadsMayUseIt) {
           mine.push_back(pool_.Take());
           ASSERT_NE(mine.back(), 0U);
           std::memset(reinterpret_cast<void*>(mine.back()), t + 1,
-                      kMagazineBytes);
+                      kUsableBytes);
         } else {
           for (const MagazineTop magazine : mine) {
             const auto* const bytes =
                 reinterpret_cast<const unsigned char*>(magazine);
             ASSERT_EQ(bytes[0], t + 1);
-            ASSERT_EQ(bytes[kMagazineBytes - 1], t + 1);
+            ASSERT_EQ(bytes[kUsableBytes - 1], t + 1);
             pool_.Put(magazine);
           }
           mine.clear();
