@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -26,16 +27,54 @@ Places PlacesOf(const HeapSite& site) {
   return places;
 }
 
-void AddSites(const HeapProfiles& profiles, HeapKind by,
-              HeapFigures HeapGrowth::* side,
-              std::map<Places, HeapGrowth>& growths) {
+// A place in both profiles, with all that is known of it.
+struct Place {
+  const HeapSite* site = nullptr;
+  HeapKinds before;
+  HeapKinds after;
+};
+
+void AddSites(const HeapProfiles& profiles, HeapKinds Place::* side,
+              std::map<Places, Place>& places) {
   for (const HeapProfile& profile : profiles.last) {
     for (const HeapSite& site : profile.sites) {
-      HeapGrowth& growth = growths[PlacesOf(site)];
-      growth.site = &site;
-      growth.*side += site.figures.Of(by);
+      Place& place = places[PlacesOf(site)];
+      place.site = &site;
+      place.*side += site.figures;
     }
   }
+}
+
+// Whether the second profiles are of the same processes, later.
+bool IsOfTheSameProcesses(const HeapDiff& diff) {
+  return std::ranges::equal(
+      diff.before.last, diff.after.last,
+      [](const HeapProfile& before, const HeapProfile& after) {
+        return before.pid == after.pid && before.program == after.program &&
+               before.totals.allocated.samples <=
+                   after.totals.allocated.samples;
+      });
+}
+
+// What lived at both moments adds nothing to the error of the growth. The rest
+// was allocated between them, or freed: of what was allocated and freed, that
+// is the difference of both.
+double VarianceOfGrowth(const HeapKinds& before, const HeapKinds& after,
+                        HeapKind by, bool same_processes) {
+  const double apart = before.Of(by).variance + after.Of(by).variance;
+  if (!same_processes || by == HeapKind::kPeak) return apart;
+  const double allocated = after.allocated.variance - before.allocated.variance;
+  if (by == HeapKind::kAllocated) return std::max(allocated, 0.0);
+  const double live = after.live.variance - before.live.variance;
+  return std::clamp(2 * allocated - live, 0.0, apart);
+}
+
+HeapGrowth GrowthOf(const HeapKinds& before, const HeapKinds& after,
+                    const HeapDiff& diff) {
+  return {.before = before.Of(diff.by),
+          .after = after.Of(diff.by),
+          .variance = VarianceOfGrowth(before, after, diff.by,
+                                       IsOfTheSameProcesses(diff))};
 }
 
 void AddRemarks(const std::string& path, const HeapProfiles& profiles,
@@ -54,16 +93,27 @@ void AddRemarks(const std::string& path, const HeapProfiles& profiles,
 
 }  // namespace
 
-double HeapGrowth::StandardErrorBytes() const {
-  return std::hypot(StandardError(before), StandardError(after));
+double HeapGrowth::StandardErrorBytes() const { return std::sqrt(variance); }
+
+bool HeapGrowth::is_sure() const {
+  return std::abs(static_cast<double>(bytes())) > 2 * StandardErrorBytes();
+}
+
+double SecondsBetween(const HeapDiff& diff) {
+  if (diff.before.last.empty() || diff.after.last.empty()) return 0;
+  const std::uint64_t from = diff.before.last.back().unix_ms;
+  const std::uint64_t to = diff.after.last.back().unix_ms;
+  return from == 0 || to <= from ? 0 : static_cast<double>(to - from) / 1000;
 }
 
 std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {
-  std::map<Places, HeapGrowth> by_places;
-  AddSites(diff.before, diff.by, &HeapGrowth::before, by_places);
-  AddSites(diff.after, diff.by, &HeapGrowth::after, by_places);
+  std::map<Places, Place> by_places;
+  AddSites(diff.before, &Place::before, by_places);
+  AddSites(diff.after, &Place::after, by_places);
   std::vector<HeapGrowth> growths;
-  for (const auto& [places, growth] : by_places) {
+  for (const auto& [places, place] : by_places) {
+    HeapGrowth growth = GrowthOf(place.before, place.after, diff);
+    growth.site = place.site;
     if (growth.bytes() != 0) growths.push_back(growth);
   }
   std::ranges::sort(growths, [](const HeapGrowth& a, const HeapGrowth& b) {
@@ -73,14 +123,11 @@ std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {
 }
 
 HeapGrowth TotalGrowth(const HeapDiff& diff) {
-  HeapGrowth total;
-  for (const HeapProfile& profile : diff.before.last) {
-    total.before += profile.totals.Of(diff.by);
-  }
-  for (const HeapProfile& profile : diff.after.last) {
-    total.after += profile.totals.Of(diff.by);
-  }
-  return total;
+  HeapKinds before;
+  HeapKinds after;
+  for (const HeapProfile& profile : diff.before.last) before += profile.totals;
+  for (const HeapProfile& profile : diff.after.last) after += profile.totals;
+  return GrowthOf(before, after, diff);
 }
 
 std::vector<std::string> HeapDiffRemarks(const HeapDiff& diff) {

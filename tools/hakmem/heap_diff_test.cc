@@ -98,9 +98,63 @@ TEST_F(HeapDiffTest, TheTextShowsTheLargestGrowthFirst) {
        Profile(0x90000, {{0x20, 4 * kMiB}}));
   const std::string text = HeapDiffAsText(diff(), 1);
   EXPECT_THAT(text,
-              StartsWith("-2.0 MiB live: 6.0 MiB in server[7], then 4.0 MiB"));
-  EXPECT_THAT(text, HasSubstr("  +3.0 MiB  ±0 bytes  1.0 MiB  4.0 MiB     1, "
-                              "1  server+0x20\n  and 1 more"));
+              StartsWith("-2.0 MiB ±0 bytes live: 6.0 MiB in server[7], then "
+                         "4.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("  +3.0 MiB  ±0 bytes   yes  1.0 MiB  4.0 MiB    "
+                              " 1, 1  server+0x20\n  and 1 more"));
+}
+
+// One block is sampled with a chance of 1/4 wherever it is, so each sample's
+// variance is 12 bytes squared, for 4 bytes.
+std::string Sampled(int pid, int live, int allocated, std::string_view time) {
+  const auto figures = [](int samples) {
+    return absl::StrCat("{\"samples\":", samples, ",\"blocks\":", 4 * samples,
+                        ",\"bytes\":", 4 * samples, "}");
+  };
+  const std::string kinds =
+      absl::StrCat("\"live\":", figures(live), ",\"peak\":", figures(live),
+                   ",\"allocated\":", figures(allocated));
+  return absl::StrCat(
+      R"({"schema":"hakmem-heap-profile","version":1,"kind":"start","pid":)",
+      pid, R"(,"program":"server","hakmem":"0.1.0","variant":"release",)",
+      R"("mean_bytes":4)", time, "}\n", "{\"kind\":\"site\",", kinds,
+      ",\"stack\":[\"0x10\"]}\n",
+      R"({"kind":"end","sites":1,"lost_samples":0,)", kinds, "}\n");
+}
+
+TEST_F(HeapDiffTest, WhatLivedAllTheTimeIsNoErrorOfTheGrowth) {
+  // Of 100 blocks all stay, and one comes.
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 101, 101, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 12);
+  EXPECT_DOUBLE_EQ(TotalGrowth(diff()).variance, 12);
+  // 30 come and go, or 15 come for 15 others.
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 101, 131, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 61 * 12);
+  // No more than if all were others, as they are in another process.
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 101, 1001, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 201 * 12);
+  Read(Sampled(7, 100, 100, ""), Sampled(8, 101, 101, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 201 * 12);
+  // A process that has its number: it has allocated less.
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 90, 90, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 190 * 12);
+}
+
+TEST_F(HeapDiffTest, IsSureFromTwiceItsErrorOn) {
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 101, 101, ""));
+  EXPECT_FALSE(TotalGrowth(diff()).is_sure());
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 110, 110, ""));
+  EXPECT_TRUE(TotalGrowth(diff()).is_sure());
+}
+
+TEST_F(HeapDiffTest, TheTimesTellHowFastItGrows) {
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 110, 110, R"(,"unix_ms":5000)"));
+  EXPECT_EQ(SecondsBetween(diff()), 0);
+  Read(Sampled(7, 100, 100, R"(,"unix_ms":5000)"),
+       Sampled(7, 110, 110, R"(,"unix_ms":65000)"));
+  EXPECT_EQ(SecondsBetween(diff()), 60);
+  EXPECT_THAT(HeapDiffAsText(diff(), 5),
+              StartsWith("+40 bytes ±11 bytes live in 1m, +2.3 KiB an hour: "));
 }
 
 TEST_F(HeapDiffTest, AnotherBuildIsSaid) {

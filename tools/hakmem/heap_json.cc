@@ -127,6 +127,8 @@ std::string HeapDiffAsJson(const HeapDiff& diff) {
                {"version", 1},
                {"by", HeapKindName(diff.by)},
                {"growth_bytes", total.bytes()},
+               {"standard_error_bytes", ErrorBytes(total.StandardErrorBytes())},
+               {"seconds", SecondsBetween(diff)},
                {"before", Side(diff.before_path, diff.before, total.before)},
                {"after", Side(diff.after_path, diff.after, total.after)},
                {"sites", Json::array()}};
@@ -134,6 +136,7 @@ std::string HeapDiffAsJson(const HeapDiff& diff) {
     json["sites"].push_back(
         {{"growth_bytes", growth.bytes()},
          {"standard_error_bytes", ErrorBytes(growth.StandardErrorBytes())},
+         {"sure", growth.is_sure()},
          {"before", Figures(growth.before)},
          {"after", Figures(growth.after)},
          {"stack", Stack(diff.symbols, *growth.site)}});

@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "allocator/profile/heap_tables.h"
 #include "tools/hakmem/process_image.h"
 
@@ -260,11 +262,19 @@ std::string WhyNothingIsSampled(const TablesReader& reader,
                       "HAKMEM_PROFILE_BYTES=0, or has not allocated yet");
 }
 
+std::uint64_t UnixMs() {
+  return static_cast<std::uint64_t>(absl::ToUnixMillis(absl::Now()));
+}
+
 }  // namespace
 
-bool IsProcessOrCore(const std::string& name) {
+bool IsProcess(const std::string& name) {
   std::uint64_t pid = 0;
-  return absl::SimpleAtoi(name, &pid) || IsCoreFile(name);
+  return absl::SimpleAtoi(name, &pid);
+}
+
+bool IsProcessOrCore(const std::string& name) {
+  return IsProcess(name) || IsCoreFile(name);
 }
 
 absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
@@ -285,6 +295,8 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
   profile.program = image->program();
   profile.version = image->ReadText(AddressOf(reader.at().hakmem_version));
   profile.mean_bytes = tables->mean_bytes;
+  // A core file is of a moment that it does not tell.
+  if (!IsCoreFile(name)) profile.unix_ms = UnixMs();
   profile.totals = tables->totals.Rounded();
   profile.lost_samples = tables->lost_samples;
   profile.has_end = true;

@@ -143,6 +143,7 @@ class Reader {
         !GetNumber(json, "mean_bytes", profile.mean_bytes)) {
       ++profile.unreadable_lines;
     }
+    GetNumber(json, "unix_ms", profile.unix_ms);
     return absl::OkStatus();
   }
 

@@ -81,6 +81,8 @@ struct HeapProfile {
   std::string version;
   std::string variant;
   std::uint64_t mean_bytes = 0;
+  // When it was read from a process; 0: not known.
+  std::uint64_t unix_ms = 0;
   std::vector<HeapMapping> mappings;
   std::vector<HeapSite> sites;
   // Of the last line; sums over the sites where there is none.

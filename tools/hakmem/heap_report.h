@@ -35,6 +35,8 @@ class HeapSymbols {
   Symbolizer symbolizer_;
 };
 
+inline constexpr unsigned kDefaultHeapRows = 20;
+
 struct HeapReport {
   const std::vector<std::string>& files;
   const HeapProfiles& profiles;
@@ -84,6 +86,9 @@ std::string HeapAsJson(const HeapReport& report);
 // Lines "main;grow;resize BYTES", for flame graphs; of several processes, each
 // below its name.
 std::string HeapAsFolded(const HeapReport& report);
+
+// All of it, to be read again.
+std::string HeapAsLines(const HeapReport& report);
 
 // pprof's profile.proto: allocated, live and peak blocks and bytes.
 std::string HeapAsPprof(const HeapReport& report);

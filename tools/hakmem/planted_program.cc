@@ -1,7 +1,8 @@
 // A program that holds memory in known places: planted_program leak | peak |
-// mixed | holes | growth FIRST_PROFILE. With "hold" before these it says when
-// it is ready, and waits for the end of its input; with "churn" it allocates
-// meanwhile, and with "survive" its first thread has ended before.
+// mixed | holes | step | growth FIRST_PROFILE. With "hold" before these it says
+// when it is ready, and waits for the end of its input; with "churn" it
+// allocates meanwhile, and with "survive" its first thread has ended before.
+// Each byte of the input of "step" has it grow, of which it says so.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -49,6 +50,7 @@ void Fill(Blocks& blocks, Allocate allocate) {
 [[gnu::noinline]] Block* PlantedLeak() { return new Block{'l'}; }
 [[gnu::noinline]] Block* PlantedPeak() { return new Block{'p'}; }
 [[gnu::noinline]] Block* PlantedGrowth() { return new Block{'g'}; }
+[[gnu::noinline]] Block* PlantedStep() { return new Block{'s'}; }
 
 // Until the process ends.
 void Keep(Blocks blocks) { new Blocks(std::move(blocks)); }
@@ -94,6 +96,12 @@ bool Grow(const char* first_profile) {
   Fill(more, PlantedGrowth);
   Keep(std::move(more));
   return true;
+}
+
+void Step() {
+  Blocks more = Room(8 * kMiB);
+  Fill(more, PlantedStep);
+  Keep(std::move(more));
 }
 
 // Of 4,096 blocks every other one is back in its slab, and ten more are in this
@@ -159,7 +167,7 @@ void LeaveTheFastPath() {
 // Whoever likes may look at it until its input ends. From the numbers on,
 // it allocates nothing unless it churns. Asked to tell, it has written what
 // malloc_stats(), or a function of hakmem.h, knows by then.
-void Wait(std::string_view how) {
+void Wait(std::string_view how, bool steps) {
   const bool churns = how == "churn" || how == "work";
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   std::atomic<bool> ended = false;
@@ -177,6 +185,10 @@ void Wait(std::string_view how) {
   std::fflush(stdout);
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) > 0) {
+    if (!steps) continue;
+    Step();
+    std::puts("grown");
+    std::fflush(stdout);
   }
   ended = true;
   if (churns) churn.join();
@@ -192,11 +204,13 @@ int Run(int argc, char** argv) {
   if (argc > 2 && (mode == "hold" || mode == "tell" || mode == "measure" ||
                    mode == "churn" || mode == "work")) {
     const int status = Run(argc - 1, argv + 1);
-    if (status == 0) Wait(mode);
+    if (status == 0) Wait(mode, std::string_view(argv[2]) == "step");
     return status;
   }
   if (mode == "mixed") {
     Mixed();
+  } else if (mode == "step") {
+    Leak();
   } else if (mode == "holes") {
     Holes();
   } else if (mode == "leak") {
