@@ -25,6 +25,7 @@
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/process_blocks.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
@@ -227,7 +228,7 @@ int Heap(const std::vector<std::string>& arguments) {
 constexpr Command kHeapCommand = {
     "heap",
     "who holds a program's memory, from its heap profile",
-    "[--FLAG…] PID|CORE|FILE… | --for=TIME [--FLAG…] PID… | --diff [--FLAG…] "
+    "[--FLAG…] PID|NAME|CORE|FILE… | --for=TIME [--FLAG…] PID|NAME… | --diff "
     "BEFORE AFTER | --diff [--FLAG…] FOLDER",
     "Reads the heap profile out of the memory of a process that runs on "
     "hakmem\n"
@@ -258,6 +259,7 @@ constexpr Command kHeapCommand = {
     FlagsEnd::kNever,
     kWrongUsage,
     Heap,
+    ProcessesNamed,
 };
 
 }  // namespace hakmem::tools

@@ -5,6 +5,8 @@ Usage: heap_growth_test.py LIBRARY HAKMEM PROGRAM PAUSED_SLEEP
 """
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -132,6 +134,29 @@ class HeapGrowthTest(PlantedProcessTest):
         after = self.folder / ("%d.%d.heap" % (process.pid, 5 * hour))
         after.write_bytes((self.folder / ("%d.%d.heap" % (process.pid, 4 * hour))).read_bytes())
         self.assertEqual(self.growth("--diff", "--since=1h", self.folder)["sites"], [])
+
+    def test_processes_by_name(self):
+        program = self.folder / ("name-of-%d-is-long" % os.getpid())
+        shutil.copy(PROGRAM, program)
+        named = program.name
+        start = super().start
+        other = start(program, "hold", "leak", library=None)
+        self.hakmem("stats", named, status=1)
+        first = start(program, "hold", "leak", library=LIBRARY)
+        self.assertEqual(json.loads(self.hakmem("stats", "--json", named).stdout)["pid"], first.pid)
+        self.assertIn("process %d" % first.pid, self.hakmem("purge", named, status=1).stderr)
+        second = start(program, "hold", "leak", library=LIBRARY)
+        both = {first.pid, second.pid}
+        self.assertEqual({profile["pid"] for profile in self.growth(named)["profiles"]}, both)
+        errors = self.hakmem("stats", named, status=2).stderr
+        self.assertEqual({int(word) for word in re.findall(r"\b\d+(?=[,;])", errors)}, both)
+        self.assertNotIn(str(other.pid), errors)
+        # What is a file here is that file.
+        saved = self.hakmem("heap", "--save=%s" % (self.folder / "profile"), second.pid)
+        self.assertEqual(saved.returncode, 0)
+        (self.folder / "profile").rename(program)
+        done = subprocess.run([HAKMEM, "heap", "--json", named], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual([profile["pid"] for profile in json.loads(done.stdout)["profiles"]], [second.pid])
 
     def test_wrong_command_lines(self):
         self.assertIn("no two profiles", self.hakmem("heap", "--diff", self.folder, status=1).stderr)

@@ -17,6 +17,7 @@
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
@@ -184,7 +185,7 @@ int Stats(const std::vector<std::string>& arguments) {
 constexpr Command kStatsCommand = {
     "stats",
     "what a running process or a core file has allocated, and where it is",
-    "[--FLAG…] PID|CORE",
+    "[--FLAG…] PID|NAME|CORE",
     "Reads the statistics out of the memory of a process that runs on hakmem, "
     "or\n"
     "of its core file: what was served, what is mapped, in use and cached, "
@@ -201,6 +202,7 @@ constexpr Command kStatsCommand = {
     FlagsEnd::kNever,
     2,
     Stats,
+    OneProcessNamed,
 };
 
 }  // namespace hakmem::tools

@@ -19,6 +19,7 @@
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/output_file.h"
+#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/words.h"
 
 ABSL_FLAG(absl::Duration, every, absl::Minutes(1),
@@ -124,7 +125,7 @@ int Watch(const std::vector<std::string>& arguments) {
 constexpr Command kWatchCommand = {
     "watch",
     "keeps heap profiles of a process, to see later what has grown",
-    "[--FLAG…] PID FOLDER",
+    "[--FLAG…] PID|NAME FOLDER",
     "Writes the heap profile of a process that runs on hakmem into the "
     "folder,\n"
     "again and again, until the process ends or a signal (Ctrl-C) ends it. Of\n"
@@ -144,6 +145,7 @@ constexpr Command kWatchCommand = {
     FlagsEnd::kNever,
     kWrongUsage,
     Watch,
+    OneProcessNamed,
 };
 
 }  // namespace hakmem::tools
