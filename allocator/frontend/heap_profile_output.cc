@@ -7,6 +7,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
 #include "allocator/hakmem.h"
+#include "allocator/process/clock.h"
 #include "allocator/process/process.h"
 #include "allocator/profile/profile_text.h"
 
@@ -32,7 +33,8 @@ int WriteTo(int fd, const char* program) {
                {.process_id = ProcessId(),
                 .program = program,
                 .version = kVersion,
-                .variant = ProductVariant()},
+                .variant = ProductVariant(),
+                .time_ns = WallClockNs()},
                sink);
   return output.error_number;
 }

@@ -38,6 +38,7 @@ class Writer {
     line.Key("hakmem").String(source.version);
     line.Key("variant").String(source.variant);
     line.Key("mean_bytes").Number(mean_bytes);
+    line.Key("time_ns").Number(source.time_ns);
     return End(line);
   }
 
@@ -73,22 +74,24 @@ class Writer {
     std::uintptr_t end;
   };
 
-  // The address's module has a line before the first site that it is in.
+  // The address's segment of a module has a line before the first site that it
+  // is in.
   bool Module(std::uintptr_t address) {
     for (unsigned i = 0; i < modules_; ++i) {
       if (address >= ranges_[i].begin && address < ranges_[i].end) return true;
     }
     ModuleOf module;
     if (modules_ == kMaxModules || !FindModule(address, module)) return true;
-    ranges_[modules_++] = {module.begin, module.end};
+    ranges_[modules_++] = {module.segment_begin, module.segment_end};
     JsonText line = Begin();
     line.Raw(R"({"kind":"module","path":)").String(module.path);
     if (module.build_id[0] != '\0') {
       line.Key("build_id").String(module.build_id);
     }
     line.Key("base").Hex(module.base);
-    line.Key("begin").Hex(module.begin);
-    line.Key("end").Hex(module.end);
+    line.Key("begin").Hex(module.segment_begin);
+    line.Key("end").Hex(module.segment_end);
+    line.Key("offset").Number(module.segment_offset);
     return End(line);
   }
 

@@ -20,6 +20,7 @@ struct ProfileSource {
   std::string_view program;
   std::string_view version;
   std::string_view variant;
+  std::uint64_t time_ns = 0;  // since 1970
 };
 
 // Takes a line, with its end. False: it could not be written, and nothing else

@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "allocator/profile/heap_tables.h"
 #include "tools/hakmem/process_image.h"
 
@@ -213,7 +215,8 @@ class Places {
     mappings_.push_back({.module = modules_.Add(image_.ModuleOf(*file)),
                          .base = moved,
                          .begin = file->begin,
-                         .end = file->end});
+                         .end = file->end,
+                         .offset = file->offset});
     return {.module = mappings_.back().module, .offset = address - moved};
   }
 
@@ -285,6 +288,10 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
   profile.program = image->program();
   profile.version = image->ReadText(AddressOf(reader.at().hakmem_version));
   profile.mean_bytes = tables->mean_bytes;
+  if (!image->is_core()) {
+    profile.time_ns =
+        static_cast<std::uint64_t>(absl::ToUnixNanos(absl::Now()));
+  }
   profile.totals = tables->totals.Rounded();
   profile.lost_samples = tables->lost_samples;
   profile.has_end = true;

@@ -143,6 +143,7 @@ class Reader {
         !GetNumber(json, "mean_bytes", profile.mean_bytes)) {
       ++profile.unreadable_lines;
     }
+    GetNumber(json, "time_ns", profile.time_ns);
     return absl::OkStatus();
   }
 
@@ -163,6 +164,7 @@ class Reader {
       return false;
     }
     GetText(json, "build_id", module.build_id);
+    GetNumber(json, "offset", mapping.offset);
     mapping.module = modules_.Add(module);
     profile_->mappings.push_back(mapping);
     return true;
