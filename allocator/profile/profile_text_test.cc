@@ -42,7 +42,7 @@ class ProfileTextTest : public testing::Test {
                                     return true;
                                   },
                               .context = &text};
-    EXPECT_TRUE(WriteProfile(profile_, kSource, sink));
+    EXPECT_TRUE(WriteProfile(profile_, kSource, sink, room_));
     EXPECT_TRUE(text.ends_with('\n'));
     std::vector<std::string> lines;
     std::istringstream in(text);
@@ -52,6 +52,7 @@ class ProfileTextTest : public testing::Test {
 
   FakeVirtualMemory memory_;
   HeapProfile profile_{memory_};
+  ProfileRoom room_ = {};
 };
 
 TEST_F(ProfileTextTest, WithoutSamples) {
@@ -107,7 +108,7 @@ TEST_F(ProfileTextTest, EndsWhenTheSinkDoes) {
                                     return rest != 0 && rest-- != 0;
                                   },
                               .context = &left};
-    EXPECT_FALSE(WriteProfile(profile_, kSource, sink));
+    EXPECT_FALSE(WriteProfile(profile_, kSource, sink, room_));
   }
 }
 
