@@ -250,10 +250,11 @@ inline constexpr OptionRow kOptionRows[] = {
      "(release and tracing variants; docs/heap_profile.md).",
      &Options::profile_bytes, nullptr, 0, 1ULL << 30, "release or tracing"},
     {"HAKMEM_HEAP_PROFILE", OptionType::kPath, "",
-     "Writes the heap profile at exit, as lines of JSON: what is live, was "
-     "live "
-     "at the peak, and was allocated, by the place that allocated it (release "
-     "and tracing variants; docs/heap_profile.md).",
+     "Writes the heap profile at exit, and where SIGHUP or SIGTERM ends the "
+     "process (Ruby then sets up no handlers of its own for them), as lines of "
+     "JSON: what is live, was live at the peak, and was allocated, by the "
+     "place that allocated it (release and tracing variants; "
+     "docs/heap_profile.md).",
      nullptr, &Options::heap_profile, 0, 0, "release or tracing"},
     {"HAKMEM_ON_MISUSE", OptionType::kChoice, "abort|trap|log",
      "Chooses what follows the report of a misuse: abort, SIGABRT; trap, a "

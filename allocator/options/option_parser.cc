@@ -428,6 +428,11 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
   out.Text(", revision ").Text(kRevision);
   out.Text("\n");
   for (const OptionSpec& spec : kOptionTable) {
+    const bool is_hardened = std::string_view(variant) == "hardened";
+    if (!HasOption(spec, variant) ||
+        (spec.number == &Options::warn_weakened && !is_hardened)) {
+      continue;
+    }
     if (out.text().size() + kMaxLineBytes >= RawPrinter::kCapacityBytes) {
       write(out.text());
       out.Clear();

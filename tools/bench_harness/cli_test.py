@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -372,6 +373,25 @@ class OlderRevisionTest(unittest.TestCase):
         self.assertNotEqual(self.commit("allocator/a.cc", "second"), first)
         self.commit("document", "nothing that is measured")
         self.assertEqual(build.older_revision()[0], first)
+
+    def test_help_installs_nothing(self):
+        tools = self.root / "tools"
+        tools.mkdir(exist_ok=True)
+        here = pathlib.Path(__file__).resolve().parent
+        shutil.copy(here.parent / "bench", tools)
+        (tools / "bench_harness").symlink_to(here)
+        (tools / "setup.sh").write_text("#!/bin/sh\ntouch %s\nexit 1\n" % (self.root / "installed"))
+        (tools / "setup.sh").chmod(0o755)
+        # There is no compiler.
+        programs = self.root / "programs"
+        programs.mkdir()
+        for name in "bash", "dirname":
+            (programs / name).symlink_to(shutil.which(name))
+        bench = [shutil.which("bash"), tools / "bench"]
+        done = subprocess.run([*bench, "--help"], env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tools/bench --quick", done.stdout)
+        self.assertFalse((self.root / "installed").exists())
 
     def test_not_committed(self):
         self.commit("allocator/a.cc", "first")

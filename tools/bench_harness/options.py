@@ -193,3 +193,8 @@ def protection_parser():
     parser.add_argument("results", metavar="RESULTS.json", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE.svg", help="draws it as a picture, too")
     return parser
+
+
+if __name__ == "__main__":
+    # For who has none of the packages that the commands need.
+    run_parser(("release", "tracing", "hardened", "debug")).parse_args()

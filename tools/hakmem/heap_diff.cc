@@ -101,9 +101,9 @@ bool HeapGrowth::is_sure() const {
 
 double SecondsBetween(const HeapDiff& diff) {
   if (diff.before.last.empty() || diff.after.last.empty()) return 0;
-  const std::uint64_t from = diff.before.last.back().unix_ms;
-  const std::uint64_t to = diff.after.last.back().unix_ms;
-  return from == 0 || to <= from ? 0 : static_cast<double>(to - from) / 1000;
+  const std::uint64_t from = diff.before.last.back().time_ns;
+  const std::uint64_t to = diff.after.last.back().time_ns;
+  return from == 0 || to <= from ? 0 : static_cast<double>(to - from) / 1e9;
 }
 
 std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {

@@ -148,10 +148,11 @@ TEST_F(HeapDiffTest, IsSureFromTwiceItsErrorOn) {
 }
 
 TEST_F(HeapDiffTest, TheTimesTellHowFastItGrows) {
-  Read(Sampled(7, 100, 100, ""), Sampled(7, 110, 110, R"(,"unix_ms":5000)"));
+  Read(Sampled(7, 100, 100, ""),
+       Sampled(7, 110, 110, R"(,"time_ns":5000000000)"));
   EXPECT_EQ(SecondsBetween(diff()), 0);
-  Read(Sampled(7, 100, 100, R"(,"unix_ms":5000)"),
-       Sampled(7, 110, 110, R"(,"unix_ms":65000)"));
+  Read(Sampled(7, 100, 100, R"(,"time_ns":5000000000)"),
+       Sampled(7, 110, 110, R"(,"time_ns":65000000000)"));
   EXPECT_EQ(SecondsBetween(diff()), 60);
   EXPECT_THAT(HeapDiffAsText(diff(), 5),
               StartsWith("+40 bytes ±11 bytes live in 1m, +2.3 KiB an hour: "));

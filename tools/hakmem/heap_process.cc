@@ -215,7 +215,8 @@ class Places {
     mappings_.push_back({.module = modules_.Add(image_.ModuleOf(*file)),
                          .base = moved,
                          .begin = file->begin,
-                         .end = file->end});
+                         .end = file->end,
+                         .offset = file->offset});
     return {.module = mappings_.back().module, .offset = address - moved};
   }
 
@@ -262,10 +263,6 @@ std::string WhyNothingIsSampled(const TablesReader& reader,
                       "HAKMEM_PROFILE_BYTES=0, or has not allocated yet");
 }
 
-std::uint64_t UnixMs() {
-  return static_cast<std::uint64_t>(absl::ToUnixMillis(absl::Now()));
-}
-
 }  // namespace
 
 bool IsProcess(const std::string& name) {
@@ -295,8 +292,10 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
   profile.program = image->program();
   profile.version = image->ReadText(AddressOf(reader.at().hakmem_version));
   profile.mean_bytes = tables->mean_bytes;
-  // A core file is of a moment that it does not tell.
-  if (!IsCoreFile(name)) profile.unix_ms = UnixMs();
+  if (!image->is_core()) {
+    profile.time_ns =
+        static_cast<std::uint64_t>(absl::ToUnixNanos(absl::Now()));
+  }
   profile.totals = tables->totals.Rounded();
   profile.lost_samples = tables->lost_samples;
   profile.has_end = true;

@@ -143,7 +143,7 @@ class Reader {
         !GetNumber(json, "mean_bytes", profile.mean_bytes)) {
       ++profile.unreadable_lines;
     }
-    GetNumber(json, "unix_ms", profile.unix_ms);
+    GetNumber(json, "time_ns", profile.time_ns);
     return absl::OkStatus();
   }
 
@@ -164,6 +164,7 @@ class Reader {
       return false;
     }
     GetText(json, "build_id", module.build_id);
+    GetNumber(json, "offset", mapping.offset);
     mapping.module = modules_.Add(module);
     profile_->mappings.push_back(mapping);
     return true;

@@ -66,6 +66,7 @@ struct HeapMapping {
   std::uint64_t base = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::uint64_t offset = 0;  // in the file, of `begin`
 };
 
 struct HeapSite {
@@ -81,8 +82,7 @@ struct HeapProfile {
   std::string version;
   std::string variant;
   std::uint64_t mean_bytes = 0;
-  // When it was read from a process; 0: not known.
-  std::uint64_t unix_ms = 0;
+  std::uint64_t time_ns = 0;  // since 1970; 0: an older hakmem did not tell it
   std::vector<HeapMapping> mappings;
   std::vector<HeapSite> sites;
   // Of the last line; sums over the sites where there is none.

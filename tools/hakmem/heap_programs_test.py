@@ -130,6 +130,37 @@ class HeapTest(unittest.TestCase):
         self.assertEqual(sum(value[types.index("inuse_space")] for value in values), bytes_of_sites)
         mappings = [dict(fields(value)) for field, value in message if field == 3]
         self.assertEqual(strings[mappings[0][5]], os.path.realpath(PROGRAM))
+        # The segment with the code: each is where its program header says.
+        headers = subprocess.run(["readelf", "-lW", PROGRAM], check=True, capture_output=True, text=True).stdout
+        code, = (line.split() for line in headers.splitlines() if line.split()[:1] == ["LOAD"] and " E " in line)
+        self.assertEqual(mappings[0].get(4, 0), int(code[1], 16) & -4096)
+        size = int(code[2], 16) % 4096 + int(code[5], 16)
+        self.assertEqual(mappings[0][3] - mappings[0][2], (size + 4095) // 4096 * 4096)
+        self.assertGreater(dict(message)[9], 1_500_000_000 * 10**9)
+        functions = [dict(fields(value)) for field, value in message if field == 5]
+        self.assertTrue(functions)
+        self.assertFalse([function for function in functions if 3 in function])
+
+    def test_pprof_finds_the_instructions(self):
+        go = shutil.which("go", path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
+        if go is None:
+            self.skipTest("needs go")
+        environment = {**os.environ, "HOME": self.folder, "GOFLAGS": "", "GOTOOLCHAIN": "local"}
+        # A running process's mappings are told in another way than a file's.
+        process = subprocess.Popen([PROGRAM, "hold", "leak"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   env={**os.environ, "LD_PRELOAD": LIBRARY, "HAKMEM_PROFILE_BYTES": "16K"})
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.assertTrue(process.stdout.readline())
+        self.sample("leak")
+        for source in self.path, str(process.pid):
+            pprof = os.path.join(self.folder, "pprof")
+            self.heap("--pprof=" + pprof, source)
+            flags = ["-sample_index=inuse_space", "-disasm=PlantedLeak"]
+            done = subprocess.run([go, "tool", "pprof", *flags, PROGRAM, pprof], env=environment,
+                                  capture_output=True, text=True)
+            self.assertRegex(done.stdout, "(?s)ROUTINE =.*PlantedLeak.*CALL", done.stderr)
 
     def test_a_file_of_several_processes(self):
         self.sample("leak")

@@ -57,7 +57,7 @@ void AddProfile(const HeapReport& report, const HeapProfile& profile,
                 {"hakmem", profile.version},
                 {"variant", profile.variant},
                 {"mean_bytes", profile.mean_bytes}};
-  if (profile.unix_ms != 0) start["unix_ms"] = profile.unix_ms;
+  if (profile.time_ns != 0) start["time_ns"] = profile.time_ns;
   AddLine(start, text);
   for (const HeapMapping& mapping : profile.mappings) {
     const Module& module = report.symbols.modules()[mapping.module];
@@ -66,7 +66,8 @@ void AddProfile(const HeapReport& report, const HeapProfile& profile,
              {"build_id", module.build_id},
              {"base", Hex(mapping.base)},
              {"begin", Hex(mapping.begin)},
-             {"end", Hex(mapping.end)}},
+             {"end", Hex(mapping.end)},
+             {"offset", mapping.offset}},
             text);
   }
   for (const HeapSite& site : profile.sites) {

@@ -9,7 +9,8 @@
 
 namespace hakmem::tools {
 
-// Replaces its content. The error is for a terminal, with the file's name.
+// Replaces its content; a file that cannot be written whole is removed. The
+// error is for a terminal, with the file's name.
 absl::Status WriteFile(const std::string& path, std::string_view bytes);
 
 }  // namespace hakmem::tools

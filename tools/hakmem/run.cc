@@ -148,14 +148,21 @@ absl::StatusOr<std::string> Library() {
   return Absolute(given);
 }
 
+// Whether loading our library would end the program: who names one of theirs
+// knows better.
+bool IsForOtherLibc(const std::string& program) {
+  return absl::GetFlag(FLAGS_library).empty() && IsOfMusl(FindProgram(program));
+}
+
 // Sets the environment up; the outputs are where the failures and statistics
 // will be.
-absl::Status Prepare(const Scratch& scratch, Environment& environment,
-                     RunOutput& trace, RunOutput& statistics) {
+absl::Status Prepare(const std::string& program, const Scratch& scratch,
+                     Environment& environment, RunOutput& trace,
+                     RunOutput& statistics) {
   absl::StatusOr<std::string> library = Library();
   if (library.ok()) library = Loadable(*library, scratch);
   if (!library.ok()) return library.status();
-  environment.Preload(*library);
+  if (!IsForOtherLibc(program)) environment.Preload(*library);
   // hakmem would take it for a misspelt option.
   environment.Remove("HAKMEM_LIBRARY_DIR");
   std::vector<std::string> options = GivenOptions();
@@ -231,7 +238,9 @@ void SayDoubts(const std::string& program, const ChildEnd& end,
   };
   const std::string path = FindProgram(program);
   const std::string obstacle = WhyNotLoaded(path);
-  if (!obstacle.empty()) return say(obstacle);
+  if (!obstacle.empty() && (!IsOfMusl(path) || IsForOtherLibc(program))) {
+    return say(obstacle);
+  }
   std::optional<std::uint64_t> served;
   const auto found = peaks.served.find(static_cast<std::uint64_t>(end.process));
   if (found != peaks.served.end()) served = found->second;
@@ -277,7 +286,8 @@ int Run(const std::vector<std::string>& command) {
     Environment environment(environ);
     RunOutput trace;
     RunOutput statistics;
-    const absl::Status ready = Prepare(scratch, environment, trace, statistics);
+    const absl::Status ready =
+        Prepare(command[0], scratch, environment, trace, statistics);
     if (!ready.ok()) return fail(ready.message(), kOwnError);
     const std::vector<CgroupMemory> groups = ReadCgroups();
     const absl::StatusOr<ChildEnd> ended =

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tools/hakmem/elf_file.h"
@@ -47,11 +48,18 @@ std::string WhyNotWritten(const std::string& path) {
 
 }  // namespace
 
+bool IsOfMusl(const std::string& program) {
+  return absl::StrContains(LoaderOf(program).value_or(""), "/ld-musl-");
+}
+
 std::string WhyNotLoaded(const std::string& program) {
   std::string_view obstacle;
   struct stat facts;
-  if (IsStaticProgram(program)) {
+  const std::optional<std::string> loader = LoaderOf(program);
+  if (loader == "") {
     obstacle = "is linked statically";
+  } else if (IsOfMusl(program)) {
+    obstacle = "runs on musl, and this hakmem on glibc";
   } else if (::stat(program.c_str(), &facts) == 0 &&
              (((facts.st_mode & S_ISUID) != 0 && facts.st_uid != ::getuid()) ||
               ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != ::getgid()))) {

@@ -11,6 +11,10 @@
 
 namespace hakmem::tools {
 
+// Whether the program is loaded by musl's loader, which our libraries are not
+// for.
+bool IsOfMusl(const std::string& program);
+
 // Why the loader preloads nothing into the program file, as a sentence; "" if
 // it does.
 std::string WhyNotLoaded(const std::string& program);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -77,6 +78,12 @@ std::string DebugFile(std::string_view folder, const std::string& build_id) {
 // A return address is behind its call, and may be the next line's.
 std::uint64_t AskedFor(std::uint64_t offset) {
   return offset == 0 ? 0 : offset - 1;
+}
+
+bool IsWithin(const std::map<std::uint64_t, std::uint64_t>& ranges,
+              std::uint64_t address) {
+  const auto after = ranges.upper_bound(address);
+  return after != ranges.begin() && address < std::prev(after)->second;
 }
 
 bool Exists(const std::string& path) {
@@ -191,13 +198,21 @@ void Symbolizer::Read(const std::vector<Query>& queries,
   std::vector<SymbolizedAddress> answers = ParseSymbolizerOutput(output);
   auto answer = answers.begin();
   for (const Query& query : queries) {
+    const std::map<std::uint64_t, std::uint64_t> functions =
+        IsAddr2line(program_) ? FunctionRanges(query.file)
+                              : std::map<std::uint64_t, std::uint64_t>();
     for (const std::uint64_t offset : *query.offsets) {
       // A function can be called like an address.
       while (answer != answers.end() && answer->address != AskedFor(offset)) {
         ++answer;
       }
       if (answer == answers.end()) return;
-      lines_[Key(query.index, offset)] = std::move(answer->lines);
+      // Without a place, the name is that of the nearest symbol before.
+      std::vector<SourceLine>& lines = answer->lines;
+      const bool is_nearest =
+          IsAddr2line(program_) && lines.size() == 1 && lines[0].place.empty();
+      if (is_nearest && !IsWithin(functions, AskedFor(offset))) lines.clear();
+      lines_[Key(query.index, offset)] = std::move(lines);
       ++answer;
     }
   }

@@ -17,6 +17,7 @@ import pauses
 
 HAKMEM, LIBRARY, OWN_MALLOC, PAUSED_SLEEP = map(os.path.abspath, sys.argv[1:5])
 PYTHON = "/usr/bin/python3"
+LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 # Says what it gets, whenever it gets it.
 WAIT_FOR_SIGNAL = """
 import signal
@@ -138,6 +139,21 @@ class RunTest(unittest.TestCase):
         result = self.command(["run", "/sbin/ldconfig", "-p"])
         self.assertEqual(result.stderr, "hakmem: /sbin/ldconfig is linked statically, so hakmem could not be "
                          "loaded into it\n")
+
+    def test_nothing_is_loaded_into_a_program_of_musl(self):
+        # The loader's name tells. This one is glibc's, so that the program runs and shows what is loaded.
+        loader = self.folder / "ld-musl-x86_64.so.1"
+        loader.symlink_to(next(path for path in LOADERS if os.path.exists(path)))
+        source = self.folder / "a.c"
+        source.write_text("#include <stdlib.h>\nint main(void) { return getenv(\"LD_PRELOAD\") != NULL; }\n")
+        program = self.folder / "a.out"
+        subprocess.run(["clang-19", "-o", program, source, "-Wl,--dynamic-linker=%s" % loader], check=True)
+        result = self.command(["run", str(program)])
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr, "hakmem: %s runs on musl, and this hakmem on glibc, so hakmem could not be "
+                         "loaded into it\n" % program)
+        result = self.command(["run", "--library=" + LIBRARY, str(program)])
+        self.assertEqual(result.returncode, 1)
 
     def test_a_malloc_of_the_programs_own_is_named(self):
         result = self.command(["run", OWN_MALLOC])

@@ -47,7 +47,7 @@ absl::StatusOr<std::uint64_t> ReadSnapshot(const std::string& pid,
                        .profiles = *profiles,
                        .symbols = symbols,
                        .by = HeapKind::kLive});
-  return profiles->last.front().unix_ms;
+  return profiles->last.front().time_ns / 1'000'000;
 }
 
 // Never leaves half a profile behind.
