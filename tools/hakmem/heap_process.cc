@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "allocator/profile/heap_tables.h"
+#include "tools/hakmem/perf_map.h"
 #include "tools/hakmem/process_image.h"
 
 namespace hakmem::tools {
@@ -201,13 +202,26 @@ class Places {
  public:
   Places(const ProcessImage& image, HeapModules& modules,
          std::vector<HeapMapping>& mappings)
-      : image_(image), modules_(modules), mappings_(mappings) {}
+      : image_(image), modules_(modules), mappings_(mappings) {
+    if (!image.is_core()) compiled_ = PerfMap::OfProcess(image.pid());
+  }
 
   Frame FrameOf(std::uint64_t address) {
     for (const HeapMapping& known : mappings_) {
       if (address >= known.begin && address < known.end) {
         return {.module = known.module, .offset = address - known.base};
       }
+    }
+    // It is a return address. Such code may lie in a file without a name.
+    const PerfMap::Function* const compiled = compiled_.At(address - 1);
+    if (compiled != nullptr) {
+      mappings_.push_back(
+          {.module = modules_.Add({.path = compiled_.path(),
+                                   .build_id = "",
+                                   .source = compiled_.source()}),
+           .begin = compiled->begin,
+           .end = compiled->end + 1});
+      return {.module = mappings_.back().module, .offset = address};
     }
     std::uint64_t moved = 0;
     const MappedFile* file = image_.FileAt(address, moved);
@@ -224,6 +238,7 @@ class Places {
   const ProcessImage& image_;
   HeapModules& modules_;
   std::vector<HeapMapping>& mappings_;
+  PerfMap compiled_;
 };
 
 HeapSite SiteOf(const char* bytes, const HeapTablesDescriptor& at,

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "tools/hakmem/heap_report.h"
 
 namespace hakmem::tools {
@@ -23,7 +22,9 @@ void AddLine(const Json& json, std::string& text) {
       &text, json.dump(-1, ' ', false, Json::error_handler_t::replace), "\n");
 }
 
-std::string Hex(std::uint64_t number) { return absl::StrFormat("%#x", number); }
+std::string Hex(std::uint64_t number) {
+  return absl::StrCat("0x", absl::Hex(number));
+}
 
 void AddKinds(const HeapKinds& kinds, Json& json) {
   for (const HeapKind kind :

@@ -1,6 +1,6 @@
 // A program that holds memory in known places: planted_program leak | peak |
-// mixed | holes | step | growth FIRST_PROFILE. With "hold" before these it says
-// when it is ready, and waits for the end of its input; with "churn" it
+// mixed | holes | again | step | growth FIRST_PROFILE. With "hold" before these
+// it says when it is ready, and waits for the end of its input; with "churn" it
 // allocates meanwhile, and with "survive" its first thread has ended before.
 // Each byte of the input of "step" has it grow, of which it says so.
 
@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -95,6 +96,40 @@ bool Grow(const char* first_profile) {
   Blocks more = Room(8 * kMiB);
   Fill(more, PlantedGrowth);
   Keep(std::move(more));
+  return true;
+}
+
+// Neither a call by itself nor data of its own: it works wherever it lies.
+[[gnu::noinline]] void* PlantedAgain(void* (*allocate)(std::size_t)) {
+  void* volatile block = allocate(kBlockBytes);
+  return block;
+}
+
+// Its code once more, from the file.
+bool Again() {
+  const auto function = reinterpret_cast<std::uintptr_t>(&PlantedAgain);
+  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+  const int file = ::open("/proc/self/exe", O_RDONLY);
+  char line[4096];
+  unsigned long begin = 0;
+  unsigned long end = 0;
+  unsigned long offset = 0;
+  while (std::fgets(line, sizeof(line), maps) != nullptr) {
+    if (std::sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 &&
+        begin <= function && function < end) {
+      break;
+    }
+  }
+  void* const code = ::mmap(nullptr, end - begin, PROT_READ | PROT_EXEC,
+                            MAP_PRIVATE, file, static_cast<off_t>(offset));
+  if (code == MAP_FAILED) return false;
+  const auto again = reinterpret_cast<decltype(&PlantedAgain)>(
+      reinterpret_cast<std::uintptr_t>(code) + (function - begin));
+  Blocks some = Room(8 * kMiB);
+  while (some.size() < some.capacity()) {
+    some.emplace_back(static_cast<Block*>(again(std::malloc)));
+  }
+  Keep(std::move(some));
   return true;
 }
 
@@ -209,6 +244,8 @@ int Run(int argc, char** argv) {
   }
   if (mode == "mixed") {
     Mixed();
+  } else if (mode == "again") {
+    return Again() ? 0 : 1;
   } else if (mode == "step") {
     Leak();
   } else if (mode == "holes") {

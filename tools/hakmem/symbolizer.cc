@@ -21,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/perf_map.h"
 #include "tools/hakmem/rust_name.h"
 #include "tools/hakmem/subprocess.h"
 #include "tools/hakmem/words.h"
@@ -145,7 +146,7 @@ std::string Symbolizer::FileOf(const Module& module) {
 
 void Symbolizer::Resolve(const std::vector<Module>& modules,
                          const std::vector<Frame>& frames) {
-  if (program_.empty()) return;
+  if (options_.program == "none") return;
   std::map<std::size_t, std::set<std::uint64_t>> wanted;
   for (const Frame& frame : frames) {
     if (frame.module >= modules.size()) continue;
@@ -153,6 +154,13 @@ void Symbolizer::Resolve(const std::vector<Module>& modules,
       wanted[frame.module].insert(frame.offset);
     }
   }
+  std::erase_if(wanted, [&](const auto& asked) {
+    const Module& module = modules[asked.first];
+    if (!PerfMap::IsItsName(module.path)) return false;
+    ReadPerfMap(module, asked.first, asked.second);
+    return true;
+  });
+  if (program_.empty()) return;
   std::vector<Query> queries;
   for (const auto& [index, offsets] : wanted) {
     // Whatever comes, nobody asks twice.
@@ -170,6 +178,17 @@ void Symbolizer::Resolve(const std::vector<Module>& modules,
     notes_.insert(absl::StrCat(FileName(program_), " failed for ",
                                ForTerminal(query.module->path), ": ",
                                status.message()));
+  }
+}
+
+void Symbolizer::ReadPerfMap(const Module& module, std::size_t index,
+                             const std::set<std::uint64_t>& offsets) {
+  const PerfMap map =
+      PerfMap::OfFile(module.source.empty() ? module.path : module.source);
+  for (const std::uint64_t offset : offsets) {
+    std::vector<SourceLine>& lines = lines_[Key(index, offset)];
+    const PerfMap::Function* const function = map.At(AskedFor(offset));
+    if (function != nullptr) lines.push_back(function->line);
   }
 }
 
