@@ -20,7 +20,7 @@ class TestShTest(unittest.TestCase):
         (self.clone / "tools").mkdir(parents=True)
         for name in ("test.sh", "test_legs.sh", "changed.py"):
             shutil.copy(HERE / name, self.clone / "tools")
-        for name in ("setup.sh", "lint.py", "budgets.py"):
+        for name in ("setup.sh", "lint.py", "budgets.py", "prose.py"):
             path = self.clone / "tools" / name
             path.write_text("#!/bin/bash\n", encoding="utf-8")
             path.chmod(0o755)
