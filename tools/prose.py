@@ -11,7 +11,7 @@ paragraph, item, heading or cell. Fewer than five words are a name, not a senten
 Blocks of code are left out; code in a line is one word.
 Pronouns are the words of PRONOUNS, and "this", "that", "these" without a noun: before
 a verb of VERBS at the beginning of a sentence, or before a punctuation mark; likewise
-"one". "That" between two clauses is not counted, nor "its". By this count tcmalloc's design has 2.2.
+"one". "That" between two clauses is not counted, nor "its", nor what a question asks for. By this count tcmalloc's design has 2.2.
 """
 import fnmatch
 import os
@@ -70,8 +70,8 @@ def measure(text):
     lengths = [len(WORD.findall(sentence)) for sentence in sentences]
     counted = [(length, sentence) for length, sentence in zip(lengths, sentences) if length >= SHORTEST]
     words = sum(length for length, _ in counted)
-    return (100 * sum(length > LONG for length, _ in counted) / max(1, len(counted)),
-            100 * sum(len(PRONOUN.findall(sentence)) for _, sentence in counted) / max(1, words))
+    pronouns = sum(len(PRONOUN.findall(sentence)) for _, sentence in counted if not sentence.rstrip().endswith("?"))
+    return (100 * sum(length > LONG for length, _ in counted) / max(1, len(counted)), 100 * pronouns / max(1, words))
 
 
 def budgets(text):

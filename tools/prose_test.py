@@ -43,6 +43,9 @@ class ProseTest(unittest.TestCase):
         self.expect("The allocator frees one of four blocks, not that.", 0, 200 / 9)
         self.expect("This block has its own page, so that one page is enough.", 0, 0)
 
+    def test_questions(self):
+        self.expect("Which block is one of those that it has?", 0, 0)
+
     def test_comments_of_a_header(self):
         text = "/* The first block has a page. It\n * is a small one. */\nint it(void);\n"
         self.assertEqual(prose.comments(text), "The first block has a page. It\nis a small one.")
