@@ -30,7 +30,7 @@ PRONOUN = re.compile(r"\b(?:%s)\b(?!['’-])|\b(?:%s)" % ("|".join(PRONOUNS), AL
 BUDGETS = "tools/prose.txt"
 HEADERS = ("allocator/hakmem.h",)
 # Made from the code, not ours, or forms to fill in.
-LEFT_OUT = ("docs/options.md", "fuzz/corpus/", "third_party/", ".github/")
+LEFT_OUT = ("docs/constants.md", "docs/options.md", "fuzz/corpus/", "third_party/", ".github/")
 
 FENCE = re.compile(r"^\s*(```|~~~).*?^\s*\1[^\n]*$", re.DOTALL | re.MULTILINE)
 CODE_BLOCK = re.compile(r"(?:(?<=\n\n)|\A)(?: {4}|\t).*(?:\n(?: {4}|\t).*|\n(?=\n* {4}))*")
