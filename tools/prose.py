@@ -49,7 +49,7 @@ def blocks(text):
     """The paragraphs, items, headings and cells of a Markdown text, each as one line."""
     text = FENCE.sub("\n", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))
     text = CODE_BLOCK.sub("", text)
-    text = re.sub(r"`[^`\n]+`", "Code", text)
+    text = re.sub(r"`(?:[^`\n]|\n(?!\n))+`", "Code", text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", text)
     block, heading = [], False
     for line in text.split("\n") + [""]:
