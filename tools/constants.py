@@ -88,7 +88,7 @@ def definitions(path):
 def evaluate(name, known):
     """The value of a constant, whose expression has integers, other constants and arithmetic alone."""
     if name not in known:
-        raise LookupError("no constant %s" % name)
+        raise LookupError("no constant %s; TABLES in tools/constants.py names it" % name)
     text = re.sub(r"std::\w+\{(\w+)\}", r"\1", known[name]).replace("sizeof(void*)", "8")
     text = re.sub(r"static_cast<[\w:]+>", "", text)
     text = re.sub(r"(?<=\d)(?:'(?=\d)|U\b|ULL\b)", "", re.sub(r"\b\w+::(?=k[A-Z])", "", text))
