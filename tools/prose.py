@@ -18,6 +18,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 LONG, SHORTEST = 35, 5
 MOST_LONG, MOST_PRONOUNS = 3.0, 2.0
@@ -87,11 +88,6 @@ def documents():
     return [name for name in sorted(set(out.split("\0"))) if name and not name.startswith(LEFT_OUT)]
 
 
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
 def exceeded(text, lines, long, pronouns):
     """The measures of a text, and in words which are above their budgets."""
     now = (text.count("\n"), *measure(text))
@@ -101,7 +97,7 @@ def exceeded(text, lines, long, pronouns):
 
 
 def main(paths):
-    rows = budgets(read(BUDGETS))
+    rows = budgets(Path(BUDGETS).read_text(encoding="utf-8"))
     known = documents()
     wrong = 0
     for pattern, *_ in rows:
@@ -113,7 +109,8 @@ def main(paths):
         if not os.path.exists(path):
             continue  # deleted but not yet committed
         most = next((row[1:] for row in rows if fnmatch.fnmatchcase(path, row[0])), (None, MOST_LONG, MOST_PRONOUNS))
-        text = comments(read(path)) if path.endswith(".h") else read(path)
+        text = Path(path).read_text(encoding="utf-8")
+        text = comments(text) if path.endswith(".h") else text
         now, over = exceeded(text, *most)
         wrong += bool(over)
         print("%6d %6.1f %9.1f  %s%s" % (*now, path, ": TOO MANY " + " AND ".join(over).upper() if over else ""))
