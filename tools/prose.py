@@ -14,7 +14,6 @@ a verb of VERBS at the beginning of a sentence, or before a punctuation mark; li
 "one". "That" between two clauses is not counted, nor "its", nor what a question asks for. By this count tcmalloc's design has 2.2.
 """
 import fnmatch
-import os
 import re
 import subprocess
 import sys
@@ -106,7 +105,7 @@ def main(paths):
             wrong += 1
     print("%6s %6s %9s" % ("lines", "long %", "pronouns"))
     for path in paths or known:
-        if not os.path.exists(path):
+        if not Path(path).exists():
             continue  # deleted but not yet committed
         most = next((row[1:] for row in rows if fnmatch.fnmatchcase(path, row[0])), (None, MOST_LONG, MOST_PRONOUNS))
         text = Path(path).read_text(encoding="utf-8")
