@@ -4,7 +4,7 @@
 // Owns: the heap's lock, its depots, its spare magazines, its slabs. Called by:
 // ThreadHeap, on slow paths of the owner; any thread that files blocks it
 // freed, or gives back what the heap keeps. Thread-safety: all but what says
-// otherwise under lock(). Lock order: docs/design.md.
+// otherwise under lock(). Lock order: docs/locks.md.
 //
 // A store is whole whenever its lock is free: fork closes the gate of all locks
 // and finds every store at rest. It knows nothing of what is loaded: magazines

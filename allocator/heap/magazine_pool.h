@@ -2,7 +2,7 @@
 //
 // Owns: one table, in sheets of 512 magazines, and which of these are free.
 // Called by: ThreadHeap, HeapRegistry. Thread-safety: any thread; one lock,
-// taken last (docs/design.md).
+// taken last (docs/locks.md).
 //
 // A sheet's first magazine is its head: a byte for each page's magazines, a bit
 // for each that is free. So nothing is written into a free magazine, and what
