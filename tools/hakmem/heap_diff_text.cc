@@ -40,13 +40,14 @@ std::string HeapDiffAsText(const HeapDiff& diff, std::size_t max_rows) {
       Signed(total.bytes()), " ", HeapWhen(diff.by), ": ",
       Bytes(total.before.bytes), " in ", WhoseText(diff.before), ", then ",
       Bytes(total.after.bytes), " in ", WhoseText(diff.after),
-      "; ± is the standard error\n\nGrowth by places\n");
+      "; ± holds for 9 estimates in 10\n\nGrowth by places\n");
   const std::vector<HeapGrowth> growths = GrowthBySite(diff);
   Table table({"growth", "±", "before", "after", "samples", "place"}, 5);
   for (const HeapGrowth& growth : growths) {
     if (table.size() == max_rows) break;
     std::vector<std::string> place = PlaceLines(diff.symbols, *growth.site);
-    table.Add({Signed(growth.bytes()), Rounded(growth.StandardErrorBytes()),
+    table.Add({Signed(growth.bytes()),
+               Rounded(kErrorsAround * growth.StandardErrorBytes()),
                Bytes(growth.before.bytes), Bytes(growth.after.bytes),
                absl::StrCat(growth.before.samples, ", ", growth.after.samples),
                place.front()},

@@ -211,6 +211,7 @@ class Reader {
       profile_->totals = sums_;
     }
     sums_ = {};
+    profile_->KeepLiveBelowPeak();
     ++profiles_.in_file;
     std::vector<HeapProfile>& last = profiles_.last;
     std::erase_if(last, [this](const HeapProfile& earlier) {
@@ -248,6 +249,12 @@ void AddVariances(const HeapKinds& site, HeapKinds& totals) {
   totals.live.variance += site.live.variance;
   totals.peak.variance += site.peak.variance;
   totals.allocated.variance += site.allocated.variance;
+}
+
+void HeapProfile::KeepLiveBelowPeak() {
+  if (totals.live.bytes <= totals.peak.bytes) return;
+  totals.peak = totals.live;
+  for (HeapSite& site : sites) site.figures.peak = site.figures.live;
 }
 
 void HeapProfiles::Append(HeapProfiles more) {
