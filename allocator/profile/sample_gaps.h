@@ -11,10 +11,11 @@
 // have gaps of their own; together they are one process again. (Sampling by
 // exponential gaps of bytes: gperftools, tcmalloc, jemalloc.)
 //
-// Where samples are freed as fast as they are taken, they say little and cost
-// most: such a class, and large blocks alike, are thinned, by a mean gap that
-// is up to 16 times as long. How far depends on what came before a gap alone,
-// and a sample is told it, so that its weight is right.
+// Where all samples are freed as fast as they are taken, they say little and
+// cost most: such a class, and large blocks alike, are thinned, by a mean gap
+// that is up to 16 times as long. One in 33 that stays is enough for none. How
+// far depends on what came before a gap alone, and a sample is told it, so that
+// its weight is right.
 //
 // Invariants:
 //   SG1: a class's gap is 0 until its first call; then the sample is that call,
@@ -53,6 +54,9 @@ class SampleGaps {
   // costs as much as some dozen allocations: below half a KiB they are so far
   // apart that it does not count.
   static constexpr unsigned kMostThinning = 4;
+  // So many samples in a row die before any is thinned: of a class in which one
+  // block in six stays, that happens once in 340 samples.
+  static constexpr unsigned kDiedBefore = 32;
   static constexpr unsigned MostThinning(std::uint64_t block_bytes) {
     if (block_bytes < 512) return 0;
     return std::min(static_cast<unsigned>(std::bit_width(block_bytes)) - 9,
@@ -62,13 +66,14 @@ class SampleGaps {
   // the gap is to be drawn again; it does not depend on what has passed.
   bool NoteFreed(unsigned kind) {
     Thinning& thinning = thinning_[kind];
+    if (thinning.freed) return false;
     thinning.freed = true;
     const unsigned most =
         kind == kLarge ? kMostThinning
                        : MostThinning(ClassBytes(static_cast<SizeClass>(kind)));
-    if (thinning.level < most) ++thinning.level;
-    if (thinning.drawn >= thinning.level) return false;
-    thinning.drawn = thinning.level;
+    if (thinning.died < kDiedBefore + most) ++thinning.died;
+    if (thinning.died <= kDiedBefore) return false;
+    thinning.drawn = static_cast<std::uint8_t>(thinning.died - kDiedBefore);
     return true;
   }
   void RedrawLarge() { large_bytes_ = DrawBytes(kLarge) - 1; }
@@ -122,14 +127,14 @@ class SampleGaps {
 
   struct Thinning {
     std::uint8_t drawn = 0;  // of the gap that runs
-    std::uint8_t level = 0;  // samples in a row that were freed before the next
+    std::uint8_t died = 0;   // samples in a row that were freed before the next
     bool freed = false;      // a sample, since the last one was taken
   };
 
   void NoteSampled(unsigned kind) {
     Thinning& thinning = thinning_[kind];
     last_thinning_ = thinning.drawn;
-    if (!thinning.freed) thinning.level = 0;
+    if (!thinning.freed) thinning.died = 0;
     thinning.freed = false;
     thinning.drawn = 0;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "allocator/base/weak_random.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -139,6 +140,42 @@ TEST(SampleGaps, ThinnedWhereSamplesDieYoung) {
   EXPECT_NEAR(estimated / kBlocks, 1, 5 / std::sqrt(sampled));
   for (unsigned kept = 0; kept < 6;) kept += gaps.TakeLarge(kBytes) ? 1 : 0;
   EXPECT_EQ(gaps.last_thinning(), 0U);
+}
+
+// A leak among temporaries of its size, one block in three to six: what stays
+// is told about as exactly as without any thinning.
+TEST(SampleGaps, WhatStaysAmongTemporariesIsNotThinned) {
+  constexpr std::uint64_t kMean = 512 * 1024;
+  constexpr SizeClass kClass = 35;
+  constexpr unsigned kCalls = 4'000'000;
+  const auto bytes = static_cast<double>(ClassBytes(kClass));
+  const auto variance_of_sample = [bytes](unsigned thinning) {
+    const double chance =
+        -std::expm1(-bytes / static_cast<double>(kMean << thinning));
+    return (1 - chance) / (chance * chance);
+  };
+  for (const unsigned temporaries : {2U, 3U, 5U}) {
+    SampleGaps gaps;
+    gaps.Start(4242, kMean);
+    WeakRandom random(77);
+    Calls calls(gaps, kClass);
+    double variance = 0;
+    double stayed = 0;
+    for (unsigned i = 1; i <= kCalls; ++i) {
+      const bool stays = (random.Next() >> 32) % (temporaries + 1) == 0;
+      stayed += stays ? 1 : 0;
+      if (!calls.IsSampled()) continue;
+      if (stays) {
+        variance += variance_of_sample(gaps.last_thinning());
+      } else {
+        calls.NoteFreed();
+      }
+    }
+    // As of samples of which each has the plain mean.
+    const double chance = -std::expm1(-bytes / static_cast<double>(kMean));
+    const double plain = stayed * chance * variance_of_sample(0);
+    EXPECT_LT(std::sqrt(variance / plain), 1.2) << temporaries;
+  }
 }
 
 // The same for a class, where frees come some calls after: none is lost by the

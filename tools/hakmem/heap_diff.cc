@@ -96,7 +96,8 @@ void AddRemarks(const std::string& path, const HeapProfiles& profiles,
 double HeapGrowth::StandardErrorBytes() const { return std::sqrt(variance); }
 
 bool HeapGrowth::is_sure() const {
-  return std::abs(static_cast<double>(bytes())) > 2 * StandardErrorBytes();
+  return std::abs(static_cast<double>(bytes())) >
+         kErrorsAround * StandardErrorBytes();
 }
 
 double SecondsBetween(const HeapDiff& diff) {

@@ -23,7 +23,7 @@ struct HeapGrowth {
     return static_cast<std::int64_t>(after.bytes - before.bytes);
   }
   double StandardErrorBytes() const;
-  // Chance alone makes such a growth of none once in 20 times, or less often.
+  // More than its ±: chance alone does that once in 20 times.
   bool is_sure() const;
 };
 

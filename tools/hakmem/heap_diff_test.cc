@@ -155,7 +155,7 @@ TEST_F(HeapDiffTest, TheTimesTellHowFastItGrows) {
        Sampled(7, 110, 110, R"(,"time_ns":65000000000)"));
   EXPECT_EQ(SecondsBetween(diff()), 60);
   EXPECT_THAT(HeapDiffAsText(diff(), 5),
-              StartsWith("+40 bytes ±11 bytes live in 1m, +2.3 KiB an hour: "));
+              StartsWith("+40 bytes ±22 bytes live in 1m, +2.3 KiB an hour: "));
 }
 
 TEST_F(HeapDiffTest, AnotherBuildIsSaid) {

@@ -22,7 +22,8 @@ std::string Signed(std::int64_t bytes) {
              : absl::StrCat("+", Bytes(static_cast<std::uint64_t>(bytes)));
 }
 
-std::string Rounded(double bytes) {
+std::string Around(const HeapGrowth& growth) {
+  const double bytes = kErrorsAround * growth.StandardErrorBytes();
   return absl::StrCat("±",
                       Bytes(static_cast<std::uint64_t>(std::llround(bytes))));
 }
@@ -51,11 +52,11 @@ std::string Rate(const HeapDiff& diff, std::int64_t bytes) {
 std::string HeapDiffAsText(const HeapDiff& diff, std::size_t max_rows) {
   const HeapGrowth total = TotalGrowth(diff);
   std::string text = absl::StrCat(
-      Signed(total.bytes()), " ", Rounded(total.StandardErrorBytes()), " ",
-      HeapWhen(diff.by), Rate(diff, total.bytes()), ": ",
-      Bytes(total.before.bytes), " in ", WhoseText(diff.before), ", then ",
-      Bytes(total.after.bytes), " in ", WhoseText(diff.after),
-      "; ± is the standard error; not sure is what may be chance\n\nGrowth by "
+      Signed(total.bytes()), " ", Around(total), " ", HeapWhen(diff.by),
+      Rate(diff, total.bytes()), ": ", Bytes(total.before.bytes), " in ",
+      WhoseText(diff.before), ", then ", Bytes(total.after.bytes), " in ",
+      WhoseText(diff.after),
+      "; ± holds for 9 estimates in 10, sure is what exceeds it\n\nGrowth by "
       "places\n");
   const std::vector<HeapGrowth> growths = GrowthBySite(diff);
   Table table({"growth", "±", "sure", "before", "after", "samples", "place"},
@@ -63,7 +64,7 @@ std::string HeapDiffAsText(const HeapDiff& diff, std::size_t max_rows) {
   for (const HeapGrowth& growth : growths) {
     if (table.size() == max_rows) break;
     std::vector<std::string> place = PlaceLines(diff.symbols, *growth.site);
-    table.Add({Signed(growth.bytes()), Rounded(growth.StandardErrorBytes()),
+    table.Add({Signed(growth.bytes()), Around(growth),
                growth.is_sure() ? "yes" : "no", Bytes(growth.before.bytes),
                Bytes(growth.after.bytes),
                absl::StrCat(growth.before.samples, ", ", growth.after.samples),

@@ -61,6 +61,11 @@ Json Profile(const HeapReport& report, const HeapProfile& profile) {
       {"hakmem", profile.version},           {"variant", profile.variant},
       {"mean_bytes", profile.mean_bytes},    {"complete", profile.whole},
       {"lost_samples", profile.lost_samples}};
+  if (profile.counted) {
+    json["counted"] = {{"blocks", profile.counted->blocks},
+                       {"bytes", profile.counted->bytes}};
+  }
+  if (profile.resident_bytes) json["resident_bytes"] = *profile.resident_bytes;
   json.update(Kinds(profile.totals));
   for (const HeapKind kind : kKinds) {
     json[HeapKindName(kind)]["standard_error_bytes"] =

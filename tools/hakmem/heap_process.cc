@@ -17,7 +17,9 @@
 #include "absl/time/time.h"
 #include "allocator/profile/heap_tables.h"
 #include "tools/hakmem/perf_map.h"
+#include "tools/hakmem/process_blocks.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_statistics.h"
 
 namespace hakmem::tools {
 namespace {
@@ -322,6 +324,11 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
                                    profile.mean_bytes, places));
     AddVariances(profile.sites.back().figures, profile.totals);
   }
+  profile.KeepLiveBelowPeak();
+  if (const absl::StatusOr<ProcessBlocks> all = CountBlocks(*image); all.ok()) {
+    profile.counted = {all->Total().blocks, all->Total().bytes};
+  }
+  if (!image->is_core()) profile.resident_bytes = ResidentBytes(image->pid());
   HeapProfiles profiles;
   profiles.in_file = 1;
   profiles.last.push_back(std::move(profile));

@@ -55,6 +55,7 @@ class HeapProcessTest(PlantedProcessTest):
         process = self.start(PROGRAM, "hold", "leak")
         live = self.profile(process.pid)
         core = self.core_of(process)
+        del live["resident_bytes"]
         self.assertEqual(self.profile(core), live)
         self.assertTrue(live["complete"])
         self.assertEqual(sum(site["live"]["bytes"] for site in live["sites"]), live["live"]["bytes"])
@@ -120,6 +121,15 @@ sys.stdin.read()""")
         first = self.folder / "first"
         process = self.start(PROGRAM, "hold", "growth", str(first))
         self.assertIn("PlantedGrowth", self.first_row("--diff", first, process.pid))
+
+    def test_what_is_counted_stands_first(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        classes = json.loads(self.heap("--by-class", "--json", process.pid).stdout)
+        profile = self.profile(process.pid)
+        self.assertEqual(profile["counted"], {"blocks": classes["all"]["live_blocks"],
+                                              "bytes": classes["all"]["live_bytes"]})
+        self.assertGreater(profile["resident_bytes"], 16 * MIB)
+        self.assertRegex(self.heap(process.pid).stdout, r"^\S+: \S+ MiB live in \S+ blocks, counted\n  by samples: ")
 
     def test_exports(self):
         process = self.start(PROGRAM, "hold", "leak")

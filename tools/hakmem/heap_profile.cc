@@ -196,6 +196,17 @@ class Reader {
         !GetKinds(json, profile_->totals)) {
       return false;
     }
+    if (const auto counted = json.find("counted");
+        counted != json.end() && counted->is_object()) {
+      HeapCount& count = profile_->counted.emplace();
+      if (!GetNumber(*counted, "blocks", count.blocks) ||
+          !GetNumber(*counted, "bytes", count.bytes)) {
+        return false;
+      }
+    }
+    if (std::uint64_t bytes = 0; GetNumber(json, "resident_bytes", bytes)) {
+      profile_->resident_bytes = bytes;
+    }
     profile_->has_end = true;
     profile_->whole =
         sites == profile_->sites.size() && profile_->unreadable_lines == 0;
@@ -211,6 +222,7 @@ class Reader {
       profile_->totals = sums_;
     }
     sums_ = {};
+    profile_->KeepLiveBelowPeak();
     ++profiles_.in_file;
     std::vector<HeapProfile>& last = profiles_.last;
     std::erase_if(last, [this](const HeapProfile& earlier) {
@@ -248,6 +260,12 @@ void AddVariances(const HeapKinds& site, HeapKinds& totals) {
   totals.live.variance += site.live.variance;
   totals.peak.variance += site.peak.variance;
   totals.allocated.variance += site.allocated.variance;
+}
+
+void HeapProfile::KeepLiveBelowPeak() {
+  if (totals.live.bytes <= totals.peak.bytes) return;
+  totals.peak = totals.live;
+  for (HeapSite& site : sites) site.figures.peak = site.figures.live;
 }
 
 void HeapProfiles::Append(HeapProfiles more) {

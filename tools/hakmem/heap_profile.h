@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,11 @@ struct HeapSite {
   std::vector<Frame> stack;
 };
 
+struct HeapCount {
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct HeapProfile {
   std::uint64_t pid = 0;
   std::string program;
@@ -87,11 +93,18 @@ struct HeapProfile {
   std::vector<HeapSite> sites;
   // Of the last line; sums over the sites where there is none.
   HeapKinds totals;
+  // All that is live, counted; of a process or core file alone.
+  std::optional<HeapCount> counted;
+  std::optional<std::uint64_t> resident_bytes;  // of a process
   std::uint64_t lost_samples = 0;
   bool has_end = false;
   // All sites that the last line counts are there.
   bool whole = false;
   std::uint64_t unreadable_lines = 0;
+
+  // A process notes a peak only once it is well above the last one: where more
+  // is live, the peak is now.
+  void KeepLiveBelowPeak();
 };
 
 // The modules of all profiles that are read into it, each build once.

@@ -68,6 +68,9 @@ double StandardError(const HeapFigures& site);
 double StandardError(const HeapProfile& profile, HeapKind kind);
 
 bool HasSamples(const HeapProfile& profile);
+// "515.0 MiB live in 9,312 blocks, counted (215.0 MiB resident: …)"; "": it is
+// not known.
+std::string CountText(const HeapProfile& profile);
 // Why there are none, as a sentence.
 std::string NoSamples(const HeapProfile& profile);
 
@@ -77,7 +80,11 @@ std::vector<std::string> HeapRemarks(const HeapProfile& profile);
 // "server[77]", for a terminal.
 std::string ProcessName(const HeapProfile& profile);
 
-// "±12%"; "" of nothing.
+// How many standard errors ± stands for: of 100 estimates some 95 are nearer,
+// and still 90 where there are few samples.
+inline constexpr double kErrorsAround = 2;
+
+// "±12%", of a standard error; "" of nothing.
 std::string ErrorText(double error_bytes, std::uint64_t bytes);
 
 std::string HeapAsText(const HeapReport& report, std::size_t max_rows);

@@ -85,6 +85,11 @@ void AddProfile(const HeapReport& report, const HeapProfile& profile,
               {"sites", profile.sites.size()},
               {"lost_samples", profile.lost_samples}};
   AddKinds(profile.totals, end);
+  if (profile.counted) {
+    end["counted"] = {{"blocks", profile.counted->blocks},
+                      {"bytes", profile.counted->bytes}};
+  }
+  if (profile.resident_bytes) end["resident_bytes"] = *profile.resident_bytes;
   AddLine(end, text);
 }
 
