@@ -17,7 +17,7 @@ namespace {
 // HAKMEM_HUGE_PAGES=auto: a zone's next frames have huge pages in a heap of
 // this size, of which little is free, if the frame before them is full of pages
 // (docs/decisions/0014).
-constexpr std::uint64_t kLeastHugeHeapUnits = 16 * kMiB / kUnitBytes;
+constexpr std::uint64_t kLeastHugeHeapUnits = 4 * kMiB / kUnitBytes;
 constexpr std::uint64_t kMostFreeShare = 8;
 constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
 // In the fine zone they go on while half of what slabs have of its last frames

@@ -23,7 +23,8 @@ namespace hakmem {
 namespace {
 
 // Where HugePages::kAuto begins.
-constexpr std::size_t kAutoBytes = 16 * kMiB;
+constexpr std::size_t kAutoBytes = 4 * kMiB;
+constexpr std::size_t kHeapBytes = 4 * kAutoBytes;
 constexpr Config kGuarding = {.name = "guarding", .guard_pages = true};
 
 class AcePagesTest : public testing::Test {
@@ -177,14 +178,14 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsLargelyFree) {
   for (int i = 0; i < 2; ++i) Touch(Span(kAutoBytes / 2), kAutoBytes / 2);
   EXPECT_FALSE(IsHuge(coarse().frame_count() - 1, 1));
   for (; freed != 0; --freed) ASSERT_NE(Span(kMiB), kNoUnit);
-  ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
+  ASSERT_NE(Span(2 * kAutoBytes), kNoUnit);
   EXPECT_TRUE(IsHuge(coarse().frame_count() - 2, 1));
 }
 
 TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsHardlyTouched) {
   Start(HugePages::kAuto);
   UnitIndex last = kNoUnit;
-  for (std::size_t bytes = 0; bytes < 2 * kAutoBytes; bytes += kMiB) {
+  for (std::size_t bytes = 0; bytes < 2 * kHeapBytes; bytes += kMiB) {
     last = Span(kMiB);
     Touch(last, kMiB / 2);
   }
