@@ -23,9 +23,8 @@ constexpr std::size_t kMappingsPerGuard = 2;
 constexpr FrameIndex kFirstOpenFrame = 2;
 constexpr std::uint32_t kLeastOpenedUnits = 8;
 
-// How often a grant waits for a range that is being purged: for 5 ms or more,
-// where a purge takes 1 to 2.
-constexpr int kMaxRangeWaits = 100;
+// How long a grant waits for a range that is being purged, which takes 1 to 2.
+constexpr std::uint64_t kMaxRangeWaitMs = 5;
 
 }  // namespace
 
@@ -161,8 +160,12 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind) {
 // being purged are waited for: else each purge could add one.
 Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   UnitIndex first = stock.ranges.Take(kind);
-  for (int waits = 0; first == kNoUnit && waits < kMaxRangeWaits; ++waits) {
+  std::uint64_t until_ms = 0;
+  for (int waits = 0; first == kNoUnit && waits < kMaxWaits; ++waits) {
     if (!stock.pool.is_purging() || !stock.ranges.Has(kind)) break;
+    const std::uint64_t now_ms = memory_.NowMs();
+    if (waits == 0) until_ms = now_ms + kMaxRangeWaitMs;
+    if (now_ms >= until_ms) break;
     WaitForKernel();
     if (!HasRoomFor(kind.units * kUnitBytes))
       return {.refusal = OverHeapLimit(kind.units * kUnitBytes)};
