@@ -71,8 +71,7 @@ class Upkeep {
 
 template <const Config& kConfig>
 void Upkeep<kConfig>::Reclaim(Heap* self) {
-  Heap* const heap = HeapOfThread<kConfig>::Real(self);
-  if (HeapOfThread<kConfig>::Serves(heap)) heap->Flush();
+  if (HeapOfThread<kConfig>::Serves(self)) self->Flush();
   registry_.Reclaim();
 }
 

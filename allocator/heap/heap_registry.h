@@ -59,8 +59,9 @@ class HeapRegistry {
     system_.clear_bytes = options.clear_bytes;
     system_.kept_span_units = SpanCache::MostUnits(options);
     system_.profile_bytes = ProfileBytes<kConfig>(options);
-    if (system_.profile_bytes != 0) {
-      system_.profile_seed = system_.ace.memory().Random();
+    system_.guard_sample = options.guard_sample;
+    if ((system_.profile_bytes | system_.guard_sample) != 0) {
+      system_.sample_seed = system_.ace.memory().Random();
     }
   }
 

@@ -149,7 +149,8 @@ struct HeapSystem {
   std::uint64_t clear_bytes = 0;      // the most of each freed block
   std::uint32_t kept_span_units = 0;  // the most of each heap
   std::uint64_t profile_bytes = 0;    // HAKMEM_PROFILE_BYTES
-  std::uint64_t profile_seed = 0;
+  std::uint64_t guard_sample = 0;     // HAKMEM_GUARD_SAMPLE
+  std::uint64_t sample_seed = 0;
 };
 
 }  // namespace hakmem
