@@ -52,7 +52,7 @@ class Upkeep {
     return bytes + registry_.PurgePools(/*if_many=*/false);
   }
   // For a thread that does nothing else: trims all heaps, gives their free
-  // metadata back where there is much, and has memory ready ahead of demand.
+  // metadata back where there is much.
   void Maintain();
 
   Statistics Snapshot();
@@ -77,7 +77,6 @@ void Upkeep<kConfig>::Reclaim(Heap* self) {
 
 template <const Config& kConfig>
 void Upkeep<kConfig>::Maintain() {
-  ace_.PrepareAhead();
   // Where a thread of the program was first, it has looked after some heaps,
   // and left the pools alone.
   const bool first = ace_.Tick();
