@@ -4,12 +4,6 @@
 // Owns: these, and what a thread has to find its heap again, from which it is
 // away. Called by: Allocator. Thread-safety: any thread, each with its own
 // `self`.
-//
-// A child of a fork shares its pages with the parent until one of them writes.
-// So the thread that goes on in it leaves the heap that it inherits alone and
-// allocates from a heap of its own, of few and fresh pages, until the child has
-// lived for a while: then it goes home, and the memory that was free at the
-// fork is used again.
 #ifndef HAKMEM_ALLOCATOR_CORE_HEAP_OF_THREAD_H_
 #define HAKMEM_ALLOCATOR_CORE_HEAP_OF_THREAD_H_
 
