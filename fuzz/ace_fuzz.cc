@@ -157,11 +157,11 @@ void AceRun::TakeSlab(const Record& record) {
   const Kind kind = fine ? Kind::kFineSlab : Kind::kCoarseSlab;
   if (config_.separate_classes) {
     const SizeClass size_class = ClassOf(kBlockBytes[fine][longer]);
-    TakeUnits(ace_.GrantSlab(size_class), kind,
+    TakeUnits(ace_.GrantSlab(IsTiny(size_class), SlabRange(size_class)), kind,
               kClassLayouts[size_class].slab_units, size_class);
   } else {
     const std::uint32_t units = longer == 0 ? 1 : 4;
-    TakeUnits(ace_.GrantSlab(fine, units), kind, units);
+    TakeUnits(ace_.GrantSlab(fine, {units, units}), kind, units);
   }
 }
 
@@ -186,10 +186,11 @@ void AceRun::Release(Grants::iterator at) {
     case Kind::kFineSlab:
     case Kind::kCoarseSlab:
       if (grant.size_class != kClassCount) {
-        ace_.ReleaseSlab(grant.size_class, grant.first);
+        ace_.ReleaseSlab(IsTiny(grant.size_class), SlabRange(grant.size_class),
+                         grant.first);
       } else {
-        ace_.ReleaseSlab(grant.kind == Kind::kFineSlab, grant.first,
-                         grant.units);
+        ace_.ReleaseSlab(grant.kind == Kind::kFineSlab, {grant.units},
+                         grant.first);
       }
       break;
     case Kind::kSpan:
@@ -233,7 +234,8 @@ void AceRun::Move(const Record& record) {
   const std::uint32_t units = LengthOf(old.units + 1 + record.b % 8);
   const Ace::Grant granted = ace_.GrantSpan(units, kUnitBytes);
   if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
-  const VmStatus status = ace_.MoveSpan(old.first, granted.first, old.bytes);
+  const VmStatus status = ace_.MoveSpanTo(
+      old.first, ace_.region().coarse().UnitAddress(granted.first), old.bytes);
   if (status.target_lost) return;
   if (!status.ok()) {
     CheckContent(at, at->first);
@@ -337,7 +339,7 @@ void AceRun::Step(const Record& record) {
       record.a % 2 == 0 ? ace_.PurgeAll() : ace_.UnmapCaches();
       break;
     case 14:
-      ace_.PrepareAhead();
+      ace_.ForgetPeak();
       break;
     default:
       Disturb(record);

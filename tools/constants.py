@@ -36,7 +36,6 @@ TABLES = [
         ("the kernel's mappings for moved spans: 1 in", "ace/ace.cc", "kMovedMappingsShare"),
         ("the same for Huge blocks that stay or help out: 1 in", "ace/ace.cc", "kHugeMappingsShare"),
         ("the same for guard pages: 1 in", "ace/ace_ranges.cc", "kMappingsShare"),
-        ("mapped ahead by the helper thread, at most", "ace/ace.cc", "kMostAheadUnits"),
         ("granted before a zone asks for huge pages", "ace/ace_pages.cc", "kLeastHugeHeapUnits"),
         ("free in the zone meanwhile, at most: 1 in", "ace/ace_pages.cc", "kMostFreeShare"),
         ("in memory of the last SuperSlab, at least", "ace/ace_pages.cc", "kDenseBytes"),

@@ -154,39 +154,4 @@ void Ace::AskForHugePagesOf(Address address) {
   memory_.AskForHugePages(address, huge_.BytesOf(address));
 }
 
-// Prefaults memory that has no pages yet. A slab is at most half a SuperSlab.
-void Ace::Prefault(const Zone& zone, const Grant& grant, std::uint32_t units) {
-  if (grant.first == kNoUnit || !grant.known_zero) return;
-  GiveMemory(zone.UnitAddress(grant.first),
-             units * kUnitBytes - grant.guard_bytes);
-}
-
-// What has pages counts as dirty, and so goes back when it stays idle; more of
-// it than the bound on dirty memory allows would go back at once.
-void Ace::PopulateAhead(ZoneStock& stock, std::uint64_t units) {
-  if (prefault_ == Prefaulting::kOff || retention_.decay_ms() == 0) return;
-  const auto fill = [this](Address begin, std::size_t bytes) {
-    GiveMemory(begin, bytes);
-  };
-  for (std::uint64_t done = 0; done < units; done += kUnitsPerSuperSlab) {
-    if (std::max(ExcessUnits(), OverLimitUnits()) + kUnitsPerSuperSlab > 0) {
-      return;
-    }
-    if (!stock.pool.FillFrame(fill)) return;
-    retention_.NoteUse(memory_.NowMs());
-  }
-}
-
-// Gives pages that have none memory, as the option says.
-void Ace::GiveMemory(Address begin, std::size_t bytes) {
-  if (prefault_ == Prefaulting::kPopulate) {
-    memory_.Populate(begin, bytes);
-    return;
-  }
-  const std::size_t page_bytes = memory_.PageBytes();
-  for (Address page = begin; page < begin + bytes; page += page_bytes) {
-    *reinterpret_cast<volatile char*>(page) = 0;
-  }
-}
-
 }  // namespace hakmem

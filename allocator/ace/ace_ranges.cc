@@ -38,13 +38,11 @@ void Ace::StartGuards(std::size_t mappings) {
 
 // How frames are mapped. Opening a range takes no call but the one that leaves
 // its guard closed, as long as there are guards. Huge pages need all of a frame
-// open, and new frames behind such ones may have them, too; so does what has
-// pages before it is granted.
+// open, and new frames behind such ones may have them, too.
 Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
                         FrameIndex frames) const {
-  const bool closes = config_->closed_until_granted &&
-                      huge_pages_ != HugePages::kOn &&
-                      prefault_ == Prefaulting::kOff;
+  const bool closes =
+      config_->closed_until_granted && huge_pages_ != HugePages::kOn;
   const bool closed =
       stock.guarded ? HasRoomForGuards() : first + frames <= kFirstOpenFrame;
   const bool huge = stock.pool.huge().Has(first) ||

@@ -91,7 +91,7 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
          .units = kClassLayouts[size_class].slab_units,
          .bytes = 0,
          .seed = 0},
-        ace_->GrantSlab(size_class));
+        ace_->GrantSlab(IsTiny(size_class), SlabRange(size_class)));
   }
   void GrantSpan() {
     const std::uint32_t units = RangeUnits(1 + Below(Below(4) == 0 ? 90 : 12));
@@ -116,7 +116,9 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
     EXPECT_PRED3(HasContent, at->first, range.bytes, range.seed);
     live_.erase(at);
     if (range.owner < kSpans) {
-      ace_->ReleaseSlab(static_cast<SizeClass>(range.owner), range.first);
+      ace_->ReleaseSlab(IsTiny(static_cast<SizeClass>(range.owner)),
+                        SlabRange(static_cast<SizeClass>(range.owner)),
+                        range.first);
     } else {
       ace_->ReleaseSpan(range.first, range.units);
     }

@@ -75,7 +75,8 @@ class AceUnlockedTest : public testing::Test {
   // was unmapped, if it gets it.
   void ReleaseWhileUnmapping(UnitIndex span, std::uint32_t units) {
     const SizeClass tiny = ClassOf(64);
-    ace_->ReleaseSlab(tiny, ace_->GrantSlab(tiny).first);
+    ace_->ReleaseSlab(IsTiny(tiny), SlabRange(tiny),
+                      ace_->GrantSlab(IsTiny(tiny), SlabRange(tiny)).first);
     std::optional<TestThread> other;
     memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
       if (other) return;
@@ -166,7 +167,9 @@ TEST_F(AceUnlockedTest, ASpanIsMoved) {
   const UnitIndex from = Span(kLongUnits);
   const UnitIndex to = Span(kLongUnits);
   Watch();
-  EXPECT_TRUE(ace_->MoveSpan(from, to, kLongUnits * kUnitBytes).ok());
+  EXPECT_TRUE(ace_->MoveSpanTo(from, ace_->region().coarse().UnitAddress(to),
+                               kLongUnits * kUnitBytes)
+                  .ok());
   EXPECT_EQ(long_calls_, 1);
 }
 

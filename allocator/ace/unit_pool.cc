@@ -142,18 +142,6 @@ void UnitPool::AddFrames(FrameIndex first, FrameIndex frames) {
   runs_.Add(first, frames);
 }
 
-// The first frame without dirty units of the run that a grant of one frame
-// takes, as far as one looks; kNoFrame: there is none.
-FrameIndex UnitPool::FindClean() const {
-  constexpr FrameIndex kMostFrames = 64;
-  FrameIndex frame = runs_.Find(kUnitsPerSuperSlab, /*with_tail=*/false);
-  if (frame == kNoFrame) return kNoFrame;
-  const FrameIndex end =
-      frame + std::min(zone_.super_slab(frame).run_frames, kMostFrames);
-  while (frame != end && zone_.super_slab(frame).dirty_units != 0) ++frame;
-  return frame == end ? kNoFrame : frame;
-}
-
 std::uint32_t UnitPool::FreeBefore(UnitIndex end) const {
   UnitIndex first = end;
   while (first != 0) {

@@ -241,12 +241,6 @@ std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
   return purged_bytes;
 }
 
-std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
-  const std::size_t purged_bytes = Purge(memory, dirty_.count());
-  FrameIndex next = 0;
-  return purged_bytes + PurgePartsOfHuge(memory, dirty_.count(), next);
-}
-
 std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
                                        std::uint64_t units, FrameIndex& next) {
   std::size_t purged_bytes = 0;

@@ -153,9 +153,7 @@ inline constexpr OptionRow kOptionRows[] = {
      &Options::decay_ms, nullptr, 0, 24ULL * 3600 * 1000},
     {"HAKMEM_BACKGROUND", OptionType::kNumber, "",
      "A thread of hakmem's own gives idle memory back while the program "
-     "sleeps, and has memory mapped ahead of demand: as much as was taken "
-     "lately, up to 64 MiB for small and 64 MiB for other blocks. With "
-     "HAKMEM_PREFAULT it has pages, too, within the bound on idle memory. The "
+     "sleeps. The "
      "hardened and debug variants look for damaged blocks meanwhile. 1: it "
      "starts when a second thread of the program allocates. 2: it starts at "
      "once, also in a program of one thread, which then cannot enter a user "
@@ -182,10 +180,10 @@ inline constexpr OptionRow kOptionRows[] = {
      "takes beyond 4 MiB, while it fills what it has; off, none: the kernel "
      "decides.",
      &Options::huge_pages, nullptr, 0, 2},
-    {"HAKMEM_PREFAULT", OptionType::kChoice, "off|populate|touch",
-     "Gives the pages of a slab memory before its first block is handed out: "
-     "populate, by one call of the kernel; touch, by writing to each.",
-     &Options::prefault, nullptr, 0, 2},
+    {"HAKMEM_PREFAULT", OptionType::kChoice, "off|populate",
+     "Gives the pages of a slab memory before its first block is handed out, "
+     "by one call of the kernel.",
+     &Options::prefault, nullptr, 0, 1},
     {"HAKMEM_PREWARM", OptionType::kSizes, "SIZE:COUNT[,SIZE:COUNT...]",
      "Has blocks of these sizes, up to 64K, ready before the program starts, "
      "in "

@@ -43,32 +43,25 @@ void Allocator<kConfig>::Start() {
   profile_.Start(ProfileBytes<kConfig>(options),
                  options.unwind != static_cast<std::uint64_t>(Unwinding::kNone),
                  ace_.region().heap_window(Region::kProfileWindow));
-  // release: pairs with the acquire above.
+  // release: pairs with the acquire above, and in EnsureStarted.
   started_.store(true, std::memory_order_release);
-  // release: pairs with the acquire in EnsureStarted and AllocateSlow.
-  plain_.store(!guards_.on(), std::memory_order_release);
 }
 
 // --- Slab blocks
 // ---------------------------------------------------------------
 
+// The heap's block, or one of the slabs of others, live. Null: refused.
 template <const Config& kConfig>
 void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                                    std::size_t size_bytes, Refusal& refusal) {
   void* block;
-  bool sampled;
   // Damaged blocks are passed over, and there may be many of them.
   for (bool fit = false; !fit;) {
     block = nullptr;
-    sampled = false;
-    if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
-      heaps_.GoHomeIfTime(self);
-    }
     // A signal handler may fork at any moment, and its child, which goes on
     // here, takes the heap away from `self`.
     Heap* const heap = self;
     if (Heaps::Serves(heap)) {
-      sampled = heap->IsSampleDue(size_class);
       // The host's on_attach may have filled the magazine.
       block = Heap::TryPop(heap->Cache(size_class));
       if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
@@ -83,30 +76,44 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
               : hardening_.template MayHandOutSlow<false>(
                     View<false>(), size_class, block, size_bytes);
   }
-  // A detour is told of instead.
-  sampled = kProfiles<kConfig> && sampled && !SampledGuards::paused() &&
-            refusal.reason == FailureReason::kNone;
   (IsTiny(size_class) ? View<true>().HeaderOf(block, kFineGranuleShift)
                       : View<false>().HeaderOf(block, kCoarseGranuleShift))
-      .store(sampled ? kSampledHeader
-                     : MakeHeader(BlockState::kLive, size_class + 1U),
+      .store(MakeHeader(BlockState::kLive, size_class + 1U),
              std::memory_order_relaxed);
   return block;
 }
 
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::AllocateClass(Heap*& self, SizeClass size_class,
-                                             std::size_t size_bytes) {
+                                             std::size_t size_bytes,
+                                             std::size_t alignment_bytes) {
   Refusal refusal;
+  if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
+    heaps_.GoHomeIfTime(self);
+  }
+  SampleGaps::Turn turn;
+  if (Heap* const heap = self; heap->Cache(size_class).allocations.is_over())
+      [[unlikely]] {
+    if (Heaps::Serves(heap)) turn = heap->EndCountdown(size_class);
+    if (turn.guarded) {
+      void* const guarded =
+          guards_.Allocate(size_bytes, alignment_bytes, heap->Random());
+      if (guarded != nullptr) {
+        heap->Cache(size_class).allocations.Count();
+        return Sampled(guarded);
+      }
+    }
+  }
   void* block = TryClass(self, size_class, size_bytes, refusal);
   if (block == nullptr) [[unlikely]] {
     return IsTiny(size_class)
                ? AllocateCoarse(self, size_class, size_bytes, refusal)
                : Refused(refusal);
   }
-  if (kProfiles<kConfig> &&
-      HeaderAt(ace_, block).load(std::memory_order_relaxed) == kSampledHeader)
-      [[unlikely]] {
+  // A detour is told of instead.
+  if (kProfiles<kConfig> && turn.sampled && !SampledGuards::paused() &&
+      refusal.reason == FailureReason::kNone) [[unlikely]] {
+    HeaderAt(ace_, block).store(kSampledHeader, std::memory_order_relaxed);
     return Sampled(block);
   }
   return ServedOrDetoured<kConfig>(block, refusal);
@@ -124,7 +131,6 @@ CallResult Allocator<kConfig>::AllocateCoarse(Heap*& self, SizeClass size_class,
       TryClass(self, CoarseClassFor(size_class), size_bytes, last);
   if (block == nullptr) return Refused(last);
   if constexpr (!kConfig.check_bounds) {
-    // What is served in another place is not sampled: a mark of it goes, too.
     View<false>()
         .HeaderOf(block, kCoarseGranuleShift)
         .store(MakeHeader(BlockState::kLive, size_class + 1U),
@@ -133,53 +139,19 @@ CallResult Allocator<kConfig>::AllocateCoarse(Heap*& self, SizeClass size_class,
   return ServedOrDetoured<kConfig>(block, refusal);
 }
 
-// While allocations are sampled. False: the slow path goes on as ever.
-template <const Config& kConfig>
-bool Allocator<kConfig>::TryWatched(Heap*& self, SizeClass size_class,
-                                    std::size_t size_bytes,
-                                    std::size_t alignment_bytes,
-                                    CallResult& result) {
-  EnsureStarted();
-  if (!guards_.on() || SampledGuards::paused()) return false;
-  Refusal refusal;
-  if (self == NoHeap() && !heaps_.Attach(self, refusal)) return false;
-  Heap* heap = Heaps::Real(self);
-  if (!Heaps::Serves(heap)) return false;
-  const SampledGuards::Choice choice =
-      guards_.Choose(*heap, size_class, size_bytes, alignment_bytes);
-  if (choice.usual) return false;
-  if (choice.block != nullptr) {
-    heap->Cache(size_class).allocations.Uncount();
-    counters_.CountDirect(size_class);
-    result = Sampled(choice.block);
-  } else {
-    result = AllocateClass(heap, size_class, size_bytes);
-    heap->sampler().CountServed(size_class);
-  }
-  heaps_.Watch(self, heap, heap->sampler().waiting());
-  return true;
-}
-
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
                                             std::size_t alignment_bytes) {
+  EnsureStarted();
   if (!Hooks::ServesSize(size_bytes) &&
       alignment_bytes <= EmptyPool::kMaxAlignmentBytes) {
-    EnsureStarted();
     return large_.AllocateEmpty(alignment_bytes);
   }
   if (size_bytes >= kPoolEnd || alignment_bytes > kMaxPoolBytes) {
-    EnsureStarted();
-    return large_.Allocate(heaps_.RealOrNew(self), size_bytes, alignment_bytes);
+    return large_.Allocate(heaps_.AttachIfNone(self), size_bytes,
+                           alignment_bytes);
   }
   const SizeClass size_class = Hooks::ClassFor(size_bytes, alignment_bytes);
-  // acquire: pairs with the release in Start.
-  if (!plain_.load(std::memory_order_acquire)) [[unlikely]] {
-    CallResult result;
-    if (TryWatched(self, size_class, size_bytes, alignment_bytes, result)) {
-      return result;
-    }
-  }
   if constexpr (!kConfig.check_bounds) {
     Heap* const heap = self;
     if (Heaps::Serves(heap) && !Heaps::IsAway() &&
@@ -187,7 +159,7 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
       return Reload(self, heap, size_class, size_bytes);
     }
   }
-  return AllocateClass(self, size_class, size_bytes);
+  return AllocateClass(self, size_class, size_bytes, alignment_bytes);
 }
 
 // What AllocateClass does for a thread at home, where the call is not to be
@@ -221,7 +193,7 @@ CallResult Allocator<kConfig>::AllocateZeroedSlow(Heap*& self,
   }
   if (bytes >= kPoolEnd) {
     EnsureStarted();
-    return large_.Allocate(heaps_.RealOrNew(self), bytes, kMinAlignmentBytes,
+    return large_.Allocate(heaps_.AttachIfNone(self), bytes, kMinAlignmentBytes,
                            /*zeroed=*/true);
   }
   const CallResult got = AllocateSlow(self, bytes, kMinAlignmentBytes);
@@ -438,10 +410,8 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
     guards_.Finish(
         got.block, moved ? request.pointer : nullptr,
         Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
-    // One that waits has its heap all the same.
-    Heap* const heap = Heaps::Real(self);
     KeepSample(ace_, profile_, got.block, frame,
-               Heaps::Serves(heap) ? heap->last_thinning() : 0);
+               Heaps::Serves(self) ? self->last_thinning() : 0);
     return got.block;
   }
   EnsureStarted();

@@ -52,7 +52,7 @@ class Upkeep {
     return bytes + registry_.PurgePools(/*if_many=*/false);
   }
   // For a thread that does nothing else: trims all heaps, gives their free
-  // metadata back where there is much, and has memory ready ahead of demand.
+  // metadata back where there is much.
   void Maintain();
 
   Statistics Snapshot();
@@ -71,14 +71,12 @@ class Upkeep {
 
 template <const Config& kConfig>
 void Upkeep<kConfig>::Reclaim(Heap* self) {
-  Heap* const heap = HeapOfThread<kConfig>::Real(self);
-  if (HeapOfThread<kConfig>::Serves(heap)) heap->Flush();
+  if (HeapOfThread<kConfig>::Serves(self)) self->Flush();
   registry_.Reclaim();
 }
 
 template <const Config& kConfig>
 void Upkeep<kConfig>::Maintain() {
-  ace_.PrepareAhead();
   // Where a thread of the program was first, it has looked after some heaps,
   // and left the pools alone.
   const bool first = ace_.Tick();

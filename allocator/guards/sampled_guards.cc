@@ -4,8 +4,7 @@ namespace hakmem {
 
 void SampledGuards::Start(const HeapOptions& options, Region::Window window) {
   unwinding_ = static_cast<Unwinding>(options.unwind);
-  mean_ = options.guard_sample;
-  if (mean_ != 0) blocks_.Start(window, options.guard_slots);
+  if (options.guard_sample != 0) blocks_.Start(window, options.guard_slots);
 }
 
 bool SampledGuards::FindLiveInPool(const void* pointer,

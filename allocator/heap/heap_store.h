@@ -223,10 +223,11 @@ class alignas(64) HeapStore {
       return;
     touched_.store(true, std::memory_order_relaxed);
     system_->touched_count.fetch_add(1, std::memory_order_relaxed);
-    system_->Touch(id_);
   }
   void NoteIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    system_->NoteIdle(touched_);
+    if (!touched()) return;
+    touched_.store(false, std::memory_order_relaxed);
+    system_->touched_count.fetch_sub(1, std::memory_order_relaxed);
   }
   // Any thread: a hint.
   bool touched() const { return touched_.load(std::memory_order_relaxed); }

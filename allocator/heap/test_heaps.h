@@ -162,9 +162,9 @@ class TestHeaps {
     ace_.ReleaseSpan(ace_.GrantSpan(units, kUnitBytes).first, units);
     std::vector<UnitIndex> slabs;
     for (std::uint32_t i = 0; i < 2 * frames; ++i) {
-      slabs.push_back(ace_.GrantSlab(/*fine=*/true, 16).first);
+      slabs.push_back(ace_.GrantSlab(/*fine=*/true, {16, 16}).first);
     }
-    for (const UnitIndex slab : slabs) ace_.ReleaseSlab(true, slab, 16);
+    for (const UnitIndex slab : slabs) ace_.ReleaseSlab(true, {16}, slab);
   }
   void CheckInvariants() {
     registry_.CheckInvariants();

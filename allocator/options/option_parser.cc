@@ -360,12 +360,9 @@ bool Weakens(const OptionSpec& spec, const Options& options) {
   if (spec.number == &Options::on_misuse) {
     return ChoiceWord(spec, options.on_misuse) == "log";
   }
-  // Nearly all guard pages go, or what was never granted is open.
+  // Nearly all guard pages go, and what was never granted is open.
   if (spec.number == &Options::huge_pages) {
     return ChoiceWord(spec, options.huge_pages) == "on";
-  }
-  if (spec.number == &Options::prefault) {
-    return ChoiceWord(spec, options.prefault) != "off";
   }
   return (spec.number == &Options::check_kinds && options.check_kinds == 0) ||
          (spec.number == &Options::check_sizes && options.check_sizes == 0) ||

@@ -112,7 +112,7 @@ TEST(ApplyOption, TakesWords) {
   EXPECT_EQ(options.values.huge_pages, 1u);
   EXPECT_EQ(Warning("HAKMEM_PREFAULT", "all"),
             "hakmem: warning: HAKMEM_PREFAULT=all is none of "
-            "off|populate|touch; using off\n");
+            "off|populate; using off\n");
 }
 
 TEST(ApplyOption, TakesBytesOrAll) {

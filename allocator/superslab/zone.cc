@@ -235,11 +235,6 @@ std::size_t Zone::metadata_bytes() const {
          super_slab_table_.mapped_bytes();
 }
 
-std::uint64_t Zone::table_map_calls() const {
-  return headers_.map_calls() + bounds_.map_calls() + records_.map_calls() +
-         descriptor_table_.map_calls() + super_slab_table_.map_calls();
-}
-
 void Zone::CheckInvariants() const {
   headers_.CheckInvariants();
   bounds_.CheckInvariants();
