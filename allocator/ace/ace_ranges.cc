@@ -181,7 +181,8 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
   }
   Grant grant = TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first == kNoUnit) return grant;
-  const bool closed = stock.pool.IsAnyClosed(grant.first, kind.units);
+  const bool closed =
+      stock.pool.IsAny(&SuperSlab::closed_units, grant.first, kind.units);
   if (!OpenRange(stock, kind.units, closed, grant)) {
     stock.pool.Release(grant.first, kind.units, !grant.known_zero);
     grant.first = kNoUnit;

@@ -132,10 +132,11 @@ class UnitPool {
   // is nobody's for good.
   VmStatus MapKept(VirtualMemory& memory, FrameIndex frame, Access access);
 
-  // Whether any unit of a run is mapped without access, and making such a run
-  // accessible, but for its last `guard_bytes`; on a refusal it counts as it
-  // was.
-  bool IsAnyClosed(UnitIndex first, std::uint32_t units) const;
+  // Whether any unit of a run has its bit in the field.
+  bool IsAny(std::uint32_t SuperSlab::* field, UnitIndex first,
+             std::uint32_t units) const;
+  // Makes a run accessible that was mapped without access, but for its last
+  // `guard_bytes`; on a refusal it counts as it was.
   VmStatus Open(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
                 std::size_t guard_bytes);
   // How many units from `first` on are closed, within one frame.
@@ -204,7 +205,6 @@ class UnitPool {
   void StartPurge(Purging& purging);
   void Forget(const Purging& purging);
   void EndPurge(const Purging& purging, bool purged);
-  bool IsToRenew(const DirtyRun& run) const;
   bool Renew(VirtualMemory& memory, const DirtyRun& run, unsigned& calls,
              bool& lost);
   std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);

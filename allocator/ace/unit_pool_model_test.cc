@@ -137,8 +137,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   std::size_t PurgeAll() {
     FrameIndex next = 0;
     const std::size_t bytes = pool_.Purge(memory_, pool_.dirty().count());
-    return bytes +
-           pool_.PurgePartsOfHuge(memory_, pool_.dirty().count(), next);
+    return bytes + pool_.PurgePartsOfHuge(memory_, pool_.dirty().count(), next);
   }
   void Purge() {
     if (Below(4) == 0) memory_.RefuseCall(1 + Below(3), ENOMEM);

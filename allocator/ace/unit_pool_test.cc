@@ -41,8 +41,7 @@ class UnitPoolTest : public testing::Test {
   std::size_t PurgeAll() {
     FrameIndex next = 0;
     const std::size_t bytes = pool_.Purge(memory_, pool_.dirty().count());
-    return bytes +
-           pool_.PurgePartsOfHuge(memory_, pool_.dirty().count(), next);
+    return bytes + pool_.PurgePartsOfHuge(memory_, pool_.dirty().count(), next);
   }
   std::size_t UnmapFree() {
     std::size_t bytes = 0;

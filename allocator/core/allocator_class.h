@@ -285,7 +285,10 @@ class Allocator {
   void* TryClass(Heap*& self, SizeClass size_class, std::size_t size_bytes,
                  Refusal& refusal);
   CallResult AllocateClass(Heap*& self, SizeClass size_class,
-                           std::size_t size_bytes, std::size_t alignment_bytes);
+                           std::size_t size_bytes, Refusal& refusal);
+  HAK_COLD CallResult AllocateAtEnd(Heap*& self, SizeClass size_class,
+                                    std::size_t size_bytes,
+                                    std::size_t alignment_bytes);
   HAK_ALWAYS_INLINE CallResult Reload(Heap*& self, Heap* heap,
                                       SizeClass size_class,
                                       std::size_t size_bytes);

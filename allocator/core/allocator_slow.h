@@ -86,37 +86,46 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::AllocateClass(Heap*& self, SizeClass size_class,
                                              std::size_t size_bytes,
-                                             std::size_t alignment_bytes) {
-  Refusal refusal;
-  if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
-    heaps_.GoHomeIfTime(self);
-  }
-  SampleGaps::Turn turn;
-  if (Heap* const heap = self; heap->Cache(size_class).allocations.is_over())
-      [[unlikely]] {
-    if (Heaps::Serves(heap)) turn = heap->EndCountdown(size_class);
-    if (turn.guarded) {
-      void* const guarded =
-          guards_.Allocate(size_bytes, alignment_bytes, heap->Random());
-      if (guarded != nullptr) {
-        heap->Cache(size_class).allocations.Count();
-        return Sampled(guarded);
-      }
-    }
-  }
+                                             Refusal& refusal) {
   void* block = TryClass(self, size_class, size_bytes, refusal);
   if (block == nullptr) [[unlikely]] {
     return IsTiny(size_class)
                ? AllocateCoarse(self, size_class, size_bytes, refusal)
                : Refused(refusal);
   }
-  // A detour is told of instead.
-  if (kProfiles<kConfig> && turn.sampled && !SampledGuards::paused() &&
-      refusal.reason == FailureReason::kNone) [[unlikely]] {
-    HeaderAt(ace_, block).store(kSampledHeader, std::memory_order_relaxed);
-    return Sampled(block);
-  }
   return ServedOrDetoured<kConfig>(block, refusal);
+}
+
+// The class's countdown is at its end, as it is in a heap that does not serve.
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::AllocateAtEnd(Heap*& self, SizeClass size_class,
+                                             std::size_t size_bytes,
+                                             std::size_t alignment_bytes) {
+  Refusal refusal;
+  if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
+    heaps_.GoHomeIfTime(self);
+  }
+  SampleGaps::Turn turn;
+  if (Heap* const heap = self;
+      Heaps::Serves(heap) && heap->Cache(size_class).allocations.is_over()) {
+    turn = heap->EndCountdown(size_class);
+    void* const guarded =
+        turn.guarded
+            ? guards_.Allocate(size_bytes, alignment_bytes, heap->Random())
+            : nullptr;
+    if (guarded != nullptr) {
+      heap->Cache(size_class).allocations.Count();
+      return Sampled(guarded);
+    }
+  }
+  const CallResult got = AllocateClass(self, size_class, size_bytes, refusal);
+  // A detour is told of instead, and one in another zone is none.
+  if (kProfiles<kConfig> && turn.sampled && !SampledGuards::paused() &&
+      got.block != nullptr && refusal.reason == FailureReason::kNone) {
+    HeaderAt(ace_, got.block).store(kSampledHeader, std::memory_order_relaxed);
+    return Sampled(got.block);
+  }
+  return got;
 }
 
 // For a Tiny block that was refused: a shrunk one of the coarse zone, if it is
@@ -152,14 +161,17 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
                            alignment_bytes);
   }
   const SizeClass size_class = Hooks::ClassFor(size_bytes, alignment_bytes);
-  if constexpr (!kConfig.check_bounds) {
-    Heap* const heap = self;
-    if (Heaps::Serves(heap) && !Heaps::IsAway() &&
-        !heap->Cache(size_class).allocations.is_over()) [[likely]] {
-      return Reload(self, heap, size_class, size_bytes);
-    }
+  Heap* const heap = self;
+  if (heap->Cache(size_class).allocations.is_over()) [[unlikely]] {
+    return AllocateAtEnd(self, size_class, size_bytes, alignment_bytes);
   }
-  return AllocateClass(self, size_class, size_bytes, alignment_bytes);
+  if constexpr (!kConfig.check_bounds) {
+    if (!Heaps::IsAway()) [[likely]]
+      return Reload(self, heap, size_class, size_bytes);
+  }
+  heaps_.GoHomeIfTime(self);
+  Refusal refusal;
+  return AllocateClass(self, size_class, size_bytes, refusal);
 }
 
 // What AllocateClass does for a thread at home, where the call is not to be

@@ -127,7 +127,8 @@ class HeapRegistry {
     return system_.magazines.Purge(if_many);
   }
 
-  void AddStatistics(Statistics& statistics, HeapCounters& counters);
+  // Returns how many units of spans heaps keep.
+  std::uint64_t AddStatistics(Statistics& statistics);
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const;
   constexpr const std::atomic<HeapId>& heap_count_word() const {
@@ -276,14 +277,15 @@ void HeapRegistry<kConfig, HeapType>::Trim(bool rest) {
 }
 
 template <const Config& kConfig, typename HeapType>
-void HeapRegistry<kConfig, HeapType>::AddStatistics(Statistics& statistics,
-                                                    HeapCounters& counters) {
-  const HeapId heaps = count();
-  for (HeapId id = 1; id <= heaps; ++id) At(id).AddCounters(counters);
-  statistics.heaps_created = heaps;
-  statistics.heap_lock_waits = counters.lock_waits;
+std::uint64_t HeapRegistry<kConfig, HeapType>::AddStatistics(
+    Statistics& statistics) {
   StatisticSum sum(statistics);
+  std::uint64_t kept_units = 0;
+  const HeapId heaps = count();
+  for (HeapId id = 1; id <= heaps; ++id) kept_units += At(id).AddTo(sum);
+  statistics.heaps_created = heaps;
   VisitCounters(sum);
+  return kept_units;
 }
 
 template <const Config& kConfig, typename HeapType>

@@ -30,7 +30,6 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/depot.h"
-#include "allocator/heap/heap_counters.h"
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/magazine_check.h"
@@ -266,12 +265,6 @@ class alignas(64) HeapStore {
   }
 
   // Any thread, without the lock.
-  void AddCounters(HeapCounters& counters) const
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    counters.partial_takes += slabs_.partial_takes();
-    counters.empty_takes += slabs_.empty_takes();
-    counters.lock_waits += lock_.waits();
-  }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS {

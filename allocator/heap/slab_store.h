@@ -50,14 +50,6 @@ class SlabStore {
   }
   void ReleaseEmpty();
 
-  // How often Take was served from a slab that was in use, and from one that
-  // was empty; any thread may ask.
-  std::uint64_t partial_takes() const {
-    return partial_takes_.load(std::memory_order_relaxed);
-  }
-  std::uint64_t empty_takes() const {
-    return empty_takes_.load(std::memory_order_relaxed);
-  }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     visit(Statistic::kRefillsFromPartialSlabs, partial_takes_);

@@ -158,10 +158,11 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
         &reinterpret_cast<ThreadHeap*>(heap)->store_);
   }
 
-  void AddCounters(HeapCounters& counters) const {
-    Cached::AddCounters(counters);
-    store_.AddCounters(counters);
-    counters.kept_span_units += spans_.units();
+  // Returns how many units of spans it keeps.
+  std::uint32_t AddTo(StatisticSum& sum) const {
+    Cached::AddTo(sum);
+    store_.VisitCounters(sum);
+    return spans_.units();
   }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {

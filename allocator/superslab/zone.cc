@@ -24,8 +24,6 @@ constexpr int kMaxSteps = 64;
 constexpr FrameIndex kMaxStepFrames = 1024;
 constexpr FrameIndex kStepShare = 8;
 
-constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
-
 constexpr std::uint32_t ClosedUnits(Access access) {
   return access == Access::kClosed ? kAllUnits : 0;
 }

@@ -54,6 +54,9 @@ enum class Presence : std::uint8_t { kNever, kMapped, kUnmapped, kForeign };
 // Whether what is mapped can be read and written at once, or has to be opened.
 enum class Access : std::uint8_t { kOpen, kClosed };
 
+// A mask of a frame's units that has all of them.
+inline constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
+
 // The record of one SuperSlab. All but `presence` belongs to ace, which
 // keeps its invariants (unit_pool.h).
 struct alignas(64) SuperSlab {
