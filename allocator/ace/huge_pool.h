@@ -200,7 +200,6 @@ class HugePool {
   VmStatus UnmapInSlices(VirtualMemory& memory, Address begin,
                          std::size_t bytes);
   void UnmapOrPurge(VirtualMemory& memory, Address begin, std::size_t bytes);
-  bool Purge(VirtualMemory& memory, Address begin, std::size_t bytes);
 
   std::size_t window_frames() const { return window_.bytes >> kSuperSlabShift; }
 

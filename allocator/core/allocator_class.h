@@ -318,11 +318,8 @@ class Allocator {
                                  std::size_t old_bytes, std::size_t size_bytes);
   HAK_COLD CallResult StayIfSmaller(Heap* self, void* pointer,
                                     std::size_t size_bytes, CallResult refused);
-  HAK_COLD CallResult MoveGuarded(Heap*& self, void* pointer,
-                                  std::size_t old_bytes,
-                                  std::size_t size_bytes);
-  CallResult MoveClaimed(Heap*& self, void* pointer, const LiveBlock& block,
-                         std::size_t size_bytes);
+  CallResult MoveOther(Heap*& self, void* pointer, const LiveBlock& block,
+                       std::size_t size_bytes);
   HAK_NOINLINE CallResult ReallocateOther(Heap*& self, void* pointer,
                                           std::size_t size_bytes);
 

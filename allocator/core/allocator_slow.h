@@ -263,56 +263,39 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
   return ServedOrDetoured<kConfig>(pointer, refused.outcome.refusal());
 }
 
-// The old block is freed by SampledGuards::Finish.
+// A block that is guarded, or claimed, and whose bytes have to be copied.
 template <const Config& kConfig>
-CallResult Allocator<kConfig>::MoveGuarded(Heap*& self, void* pointer,
-                                           std::size_t old_bytes,
-                                           std::size_t size_bytes) {
-  if (!guards_.blocks().IsIntact(pointer)) {
-    guards_.blocks().ReportDamage(
-        Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
+CallResult Allocator<kConfig>::MoveOther(Heap*& self, void* pointer,
+                                         const LiveBlock& block,
+                                         std::size_t size_bytes) {
+  const BlockReport report =
+      Heaps::ReportFor(self, pointer, PointerUse::kRealloc);
+  if (block.guarded && !guards_.blocks().IsIntact(pointer)) {
+    guards_.blocks().ReportDamage(report);
     return Misused();
   }
   const CallResult got = AllocateOnce(self, size_bytes);
-  if (got.block == nullptr) {
-    return StayIfSmaller(self, pointer, size_bytes, got);
-  }
-  std::memcpy(got.block, pointer, std::min(old_bytes, size_bytes));
-  CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
-  if (SampledGuards::paused()) {
-    // A call that was refused at first, whose end knows nothing of the block.
-    guards_.Free(Heaps::ReportFor(self, pointer, PointerUse::kRealloc),
-                 __builtin_frame_address(0));
-    return Served(got.block);
-  }
-  return Sampled(got.block);
-}
-
-// A block that is claimed, and whose bytes have to be copied.
-template <const Config& kConfig>
-CallResult Allocator<kConfig>::MoveClaimed(Heap*& self, void* pointer,
-                                           const LiveBlock& block,
-                                           std::size_t size_bytes) {
-  const CallResult got = AllocateOnce(self, size_bytes);
   if (got.block == nullptr) [[unlikely]] {
+    if (block.guarded) return StayIfSmaller(self, pointer, size_bytes, got);
     if (!large_.StayIfSmaller(pointer, block, size_bytes)) return got;
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return ServedOrDetoured<kConfig>(pointer, got.outcome.refusal());
   }
   large_.Copy(pointer, got.block, std::min(block.size_bytes, size_bytes));
-  large_.FreeClaimed(self, pointer, block);
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
-  return got;
+  if (!block.guarded) {
+    large_.FreeClaimed(self, pointer, block);
+    return got;
+  }
+  // SampledGuards::Finish frees it, but not for a call that was refused first.
+  if (!SampledGuards::paused()) return Sampled(got.block);
+  guards_.Free(report, __builtin_frame_address(0));
+  return Served(got.block);
 }
 
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
                                                std::size_t size_bytes) {
-  if (kKeepsSpans<kConfig> && size_bytes > kMaxPoolBytes &&
-      large_.IsSampledSpan(pointer)) {
-    const CallResult stayed = large_.TryStay(self, pointer, size_bytes);
-    if (stayed.block != nullptr) return stayed;
-  }
   FutexLock::Identify();  // as in FreeOther
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
@@ -332,9 +315,7 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
                          BlockKind::kMalloc)) {
     return Misused();
   }
-  if (block.guarded) {
-    return MoveGuarded(self, pointer, block.size_bytes, size_bytes);
-  }
+  if (block.guarded) return MoveOther(self, pointer, block, size_bytes);
   CallResult result;
   if (large && large_.Resize(self, pointer, block, size_bytes, result)) {
     return result;
@@ -345,7 +326,7 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return Served(pointer);
   }
-  return large ? MoveClaimed(self, pointer, block, size_bytes)
+  return large ? MoveOther(self, pointer, block, size_bytes)
                : MoveTo(self, pointer, block.size_bytes, size_bytes);
 }
 

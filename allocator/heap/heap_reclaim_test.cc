@@ -261,7 +261,7 @@ TYPED_TEST(HeapReclaimTest, ManyThreadsKeepFewSpans) {
     const UnitIndex span =
         this->heaps_.ace().GrantSpan(kUnits, kUnitBytes).first;
     ASSERT_NE(span, kNoUnit);
-    heap.NoteSpanGranted(kUnits);
+    EXPECT_EQ(heap.TakeSpan(kUnits), kNoUnit);
     heap.PutSpan(span, kUnits);
   }
   EXPECT_LE(this->heaps_.GrantedBytes(), kThreads / 2 * kMiB);

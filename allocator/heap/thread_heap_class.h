@@ -68,10 +68,9 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
       this->CountSpan(units * kUnitBytes);
     return first;
   }
-  // The same, but does not count, and knows of all that there are.
+  // The same, but does not count, and knows of all that there are. kNoUnit: ACE
+  // is asked.
   UnitIndex TakeSpan(std::uint32_t units) { return spans_.Take(units); }
-  // ACE granted one.
-  void NoteSpanGranted(std::uint32_t units) { spans_.NoteGranted(units); }
   // Keeps a span whose memory is nobody's, and counts it for CountSlowPath.
   // False: that is to be asked, and PutSpan before.
   HAK_ALWAYS_INLINE bool TryPutSpan(UnitIndex first, std::uint32_t units) {
