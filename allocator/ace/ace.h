@@ -276,13 +276,10 @@ class Ace {
   bool HasRoomForGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return guards_ < max_guards_ || !memory_.ClosingSplits();
   }
-  bool MayAddGuard(const ZoneStock& stock, UnitIndex last,
-                   std::uint32_t units) const
+  Grant Regrant(ZoneStock& stock, UnitIndex first, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant Regrant(ZoneStock& stock, UnitIndex first, std::uint32_t units)
+  bool OpenRange(ZoneStock& stock, RangeKind kind, bool closed, Grant& grant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool OpenRange(ZoneStock& stock, std::uint32_t units, bool closed,
-                 Grant& grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_COLD bool Open(ZoneStock& stock, std::uint32_t units, Grant& grant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Access AccessOfNew(const ZoneStock& stock, FrameIndex first,
