@@ -235,15 +235,16 @@ Ace::Grant Ace::GrantRun(ZoneStock& stock, RangeKind kind) {
   const std::size_t bytes = kind.units * kUnitBytes;
   if (!HasRoomFor(bytes)) [[unlikely]]
     return {.refusal = OverHeapLimit(bytes)};
-  const Grant grant = config_->separate_classes
-                          ? GrantRange(stock, kind)
-                          : TakeUnits(stock, kind.units, kind.alignment_units);
+  Grant grant = config_->separate_classes
+                    ? GrantRange(stock, kind)
+                    : TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first != kNoUnit) [[likely]] {
     if (config_->separate_classes && kind.units >= kUnitsPerSuperSlab) {
       retention_.NoteLongRange(kind.units);
     }
     NoteGrant(kind.units);
   }
+  grant.units = kind.units;
   return grant;
 }
 

@@ -111,6 +111,7 @@ class Ace {
   // spans of one length (see SpanUnits).
   struct Grant {
     UnitIndex first = kNoUnit;
+    std::uint32_t units = 0;  // a long span's may be more than it asked for
     bool known_zero = false;
     std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
     Refusal refusal;
@@ -267,7 +268,7 @@ class Ace {
   Grant TakeUnits(ZoneStock& stock, std::uint32_t units,
                   std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant GrantRange(ZoneStock& stock, RangeKind kind)
+  Grant GrantRange(ZoneStock& stock, RangeKind& kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);

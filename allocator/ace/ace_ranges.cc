@@ -147,15 +147,22 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind) {
 
 // Carves what the free ranges cannot serve from units that nothing has used. A
 // range that was carved stays its class's, with its guard, so those that are
-// being purged are waited for: else each purge could add one.
-Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
-  UnitIndex first = stock.ranges.Take(kind);
+// being purged are waited for: else each purge could add one. A long span may
+// have a range of up to twice its length: its memory would go back, and that of
+// another come.
+Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind& kind) {
+  const RangeKind wanted = kind;
+  const std::uint32_t most_units =
+      kind.units >= kUnitsPerSuperSlab && !retention_.HasLimit()
+          ? std::min(2 * kind.units, RangePool::kMostUnits)
+          : kind.units;
+  UnitIndex first = stock.ranges.Take(kind, most_units);
   for (int waits = 0; first == kNoUnit && waits < kMaxRangeWaits; ++waits) {
     if (!stock.pool.is_purging() || !stock.ranges.Has(kind)) break;
     WaitForKernel();
     if (!HasRoomFor(kind.units * kUnitBytes))
       return {.refusal = OverHeapLimit(kind.units * kUnitBytes)};
-    first = stock.ranges.Take(kind);
+    first = stock.ranges.Take(kind, most_units);
   }
   if (first != kNoUnit) {
     if (RemapRange(stock, first, kind)) {
@@ -166,6 +173,7 @@ Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
       }
     }
     if (first != kNoUnit) stock.ranges.Put(kind, first);
+    kind = wanted;
   }
   Grant grant = TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first == kNoUnit) return grant;

@@ -139,7 +139,7 @@ class LargeBlocks {
     bool sampled = false;
   };
 
-  bool IsAsItWasLeft(const Ace::Grant& grant, std::uint32_t units) const;
+  bool IsAsItWasLeft(const Ace::Grant& grant) const;
   HAK_ALWAYS_INLINE Large TrySpan(Heap* self, std::size_t size_bytes,
                                   std::size_t alignment_bytes,
                                   Refusal& refusal);
@@ -256,13 +256,12 @@ bool LargeBlocks<kConfig>::WithinThreshold(std::size_t size_bytes,
 // Whether a span's start is as it was left. If not, it was told, and the span
 // stays granted to nobody.
 template <const Config& kConfig>
-bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
-                                         std::uint32_t units) const {
+bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant) const {
   if constexpr (kConfig.check_fill_on_reuse) {
     if (grant.known_zero) return true;
     const void* const span = reinterpret_cast<const void*>(
         ace_.region().coarse().UnitAddress(grant.first));
-    const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
+    const std::size_t bytes = grant.units * kUnitBytes - grant.guard_bytes;
     if (!IsZeroWhole(span, std::min<std::uint64_t>(kSpanStartBytes,
                                                    hardening_.clear_bytes())))
         [[unlikely]] {
@@ -282,24 +281,23 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
     Heap* self, std::size_t size_bytes, std::size_t alignment_bytes,
     Refusal& refusal) -> Large {
-  const std::uint32_t units = ace_.SpanUnits(size_bytes);
   alignment_bytes = std::max(alignment_bytes, kUnitBytes);
   Ace::Grant grant;
   do {
-    grant = ace_.GrantSpan(units, alignment_bytes);
-  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant, units));
+    grant = ace_.GrantSpan(ace_.SpanUnits(size_bytes), alignment_bytes);
+  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return {};
   if constexpr (kKeepsSpans<kConfig>) {
-    if (HeapOfThread<kConfig>::Serves(self)) self->NoteSpanGranted(units);
+    if (HeapOfThread<kConfig>::Serves(self)) self->NoteSpanGranted(grant.units);
   }
   if constexpr (kConfig.separate_classes) {
     UnitDescriptor& descriptor = DescriptorAt(grant.first);
     descriptor.span_guard_kib =
         static_cast<std::uint8_t>(grant.guard_bytes / kKiB);
   }
-  Large large =
-      HandOut(self, HeapOfThread<kConfig>::Serves(self), grant.first, units);
+  Large large = HandOut(self, HeapOfThread<kConfig>::Serves(self), grant.first,
+                        grant.units);
   if constexpr (kConfig.separate_classes) {
     BlockUse& use = DescriptorAt(grant.first).use;
     use.fresh = grant.known_zero;
