@@ -73,7 +73,7 @@ bool Ace::Remap(ZoneStock& stock, FrameIndex frames) {
         memory_, first, frames, AccessOfNew(stock, first, frames));
     if (status.ok()) {
       AddMapped(frames * kSuperSlabBytes);
-      AskForHugePages(stock, first, frames);
+      if (stock.pool.huge().Has(first)) AskForHugePages(stock, first, frames);
       stock.pool.AddFrames(first, frames);
       return true;
     }
@@ -97,14 +97,14 @@ Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames,
   const std::size_t bytes =
       (frames * kUnitsPerSuperSlab - unmapped_units) * kUnitBytes;
   ++zone_map_calls_;
-  const Zone::Extension extension = stock.zone.Extend(
-      memory_, frames, AccessOfNew(stock, stock.zone.frame_count(), frames),
-      unmapped_units);
+  const FrameIndex next = stock.zone.frame_count();
+  const bool huge = unmapped_units == 0 && WantsHugePages(stock, next);
+  const Access access = huge ? Access::kOpen : AccessOfNew(stock, next, frames);
+  const Zone::Extension extension =
+      stock.zone.Extend(memory_, frames, access, unmapped_units);
   if (extension.frames != 0) {
     AddMapped(bytes);
-    if (unmapped_units == 0) {
-      AskForHugePages(stock, extension.first, extension.frames);
-    }
+    if (huge) AskForHugePages(stock, extension.first, extension.frames);
     stock.pool.AddFrames(extension.first, extension.frames);
     return {};
   }
@@ -210,15 +210,16 @@ Ace::Grant Ace::GrantRun(ZoneStock& stock, RangeKind kind) {
   const std::size_t bytes = kind.units * kUnitBytes;
   if (!HasRoomFor(bytes)) [[unlikely]]
     return {.refusal = OverHeapLimit(bytes)};
-  const Grant grant = config_->separate_classes
-                          ? GrantRange(stock, kind)
-                          : TakeUnits(stock, kind.units, kind.alignment_units);
+  Grant grant = config_->separate_classes
+                    ? GrantRange(stock, kind)
+                    : TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first != kNoUnit) [[likely]] {
     if (config_->separate_classes && kind.units >= kUnitsPerSuperSlab) {
       retention_.NoteLongRange(kind.units);
     }
     NoteGrant(kind.units);
   }
+  grant.units = kind.units;
   return grant;
 }
 

@@ -107,6 +107,7 @@ class Ace {
   // spans of one length (see SpanUnits).
   struct Grant {
     UnitIndex first = kNoUnit;
+    std::uint32_t units = 0;  // a long span's may be more than it asked for
     bool known_zero = false;
     std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
     Refusal refusal;
@@ -250,7 +251,7 @@ class Ace {
   Grant TakeUnits(ZoneStock& stock, std::uint32_t units,
                   std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant GrantRange(ZoneStock& stock, RangeKind kind)
+  Grant GrantRange(ZoneStock& stock, RangeKind& kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
                     bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -259,13 +260,10 @@ class Ace {
   bool HasRoomForGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return guards_ < max_guards_ || !memory_.ClosingSplits();
   }
-  bool MayAddGuard(const ZoneStock& stock, UnitIndex last,
-                   std::uint32_t units) const
+  Grant Regrant(ZoneStock& stock, UnitIndex first, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant Regrant(ZoneStock& stock, UnitIndex first, std::uint32_t units)
+  bool OpenRange(ZoneStock& stock, RangeKind kind, bool closed, Grant& grant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool OpenRange(ZoneStock& stock, std::uint32_t units, bool closed,
-                 Grant& grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_COLD bool Open(ZoneStock& stock, std::uint32_t units, Grant& grant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Access AccessOfNew(const ZoneStock& stock, FrameIndex first,

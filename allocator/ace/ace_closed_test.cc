@@ -31,9 +31,15 @@ const SizeClass kTiny = ClassOf(64);
 const SizeClass kPool = ClassOf(4096);
 const SizeClass kLongPool = ClassOf(60'000);
 
+HeapOptions SmallPages() {
+  HeapOptions options;
+  options.huge_pages = static_cast<std::uint64_t>(HugePages::kOff);
+  return options;
+}
+
 // One ACE on a kernel of its own.
 struct Heap {
-  explicit Heap(const Config& config, HeapOptions options = {},
+  explicit Heap(const Config& config, HeapOptions options = SmallPages(),
                 std::size_t max_mappings = 65'530, std::uint64_t seed = 1)
       : memory(seed) {
     memory.SetNowMs(10'000);
@@ -102,7 +108,7 @@ TEST(AceClosedTest, NothingIsAccessibleBeforeItIsGranted) {
 // What opens a range leaves its guard closed: no call more, and no mapping.
 TEST(AceClosedTest, TakesNoMoreCallsThanGuards) {
   Heap closed(kClosed);
-  Heap open(kOpen, {}, 65'530, /*seed=*/2);
+  Heap open(kOpen, SmallPages(), 65'530, /*seed=*/2);
   std::vector<UnitIndex> slabs;
   std::vector<UnitIndex> spans;
   for (int round = 0; round < 3; ++round) {
@@ -175,7 +181,7 @@ TEST(AceClosedTest, FramesThatAreMappedAgainAreClosed) {
 
 // Without guards opening would be a call more for each range.
 TEST(AceClosedTest, WhereGuardsAreUsedUpFramesAreOpen) {
-  Heap heap(kClosed, {}, /*max_mappings=*/80);
+  Heap heap(kClosed, SmallPages(), /*max_mappings=*/80);
   for (int i = 0; i < 10; ++i) EXPECT_NE(heap.Slab(kPool).guard_bytes, 0U);
   for (int i = 0; i < 200; ++i) {
     const Ace::Grant grant = heap.Slab(kPool);
@@ -246,7 +252,7 @@ TEST(AceClosedTest, ARefusedOpeningOfTheLastUnitsLosesNothing) {
 }
 
 TEST(AceClosedTest, WhatIsPopulatedIsWhatIsGranted) {
-  HeapOptions options;
+  HeapOptions options = SmallPages();
   options.prefault = 1;
   Heap heap(kClosed, options);
   const UnitIndex unit = heap.Slab(kPool).first;

@@ -25,7 +25,6 @@ namespace {
 // Where HugePages::kAuto begins.
 constexpr std::size_t kAutoBytes = 4 * kMiB;
 constexpr std::size_t kHeapBytes = 4 * kAutoBytes;
-constexpr Config kGuarding = {.name = "guarding", .guard_pages = true};
 
 class AcePagesTest : public testing::Test {
  protected:
@@ -305,18 +304,6 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneWhoseEndIsUnmapped) {
   EXPECT_EQ(ace_->UnmapCaches(), kSuperSlabBytes);
   ASSERT_NE(Span(2 * kSuperSlabBytes), kNoUnit);
   EXPECT_FALSE(IsHuge(before, coarse().frame_count() - before));
-}
-
-TEST_F(AcePagesTest, AutoLeavesAloneWhatGuardPagesSplit) {
-  Start(HugePages::kAuto, /*prefault=*/false, kGuarding);
-  for (std::size_t bytes = 0; bytes < 2 * kAutoBytes; bytes += kMiB) {
-    Touch(Span(kMiB), kMiB / 2);
-    Touch(ace_->GrantSlab(true, {16, 16}).first, kMiB, ace_->region().fine());
-  }
-  EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
-  const Zone& fine = ace_->region().fine();
-  EXPECT_TRUE(memory_.IsHuge(fine.FrameAddress(fine.frame_count() - 1),
-                             kSuperSlabBytes));
 }
 
 TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatGivesBackAtOnce) {

@@ -239,11 +239,11 @@ TEST_F(AceRangesTest, ARefusedGuardIsTheLast) {
   EXPECT_EQ(Protects(), 3U);
 }
 
-TEST_F(AceRangesTest, HugePagesAreNotSplitForShortRanges) {
+TEST_F(AceRangesTest, HugePagesAreNotSplitForSlabs) {
   Start(kNoLimit, HugePages::kOn);
   EXPECT_EQ(ace_->GrantSlab(IsTiny(kPoolA), SlabRange(kPoolA)).guard_bytes, 0U);
-  EXPECT_EQ(ace_->GrantSpan(4, kUnitBytes).guard_bytes, 0U);
-  EXPECT_NE(ace_->GrantSpan(40, kUnitBytes).guard_bytes, 0U);
+  EXPECT_EQ(ace_->GrantSpan(4, kUnitBytes).guard_bytes, memory_.PageBytes());
+  EXPECT_EQ(ace_->GrantSpan(40, kUnitBytes).guard_bytes, memory_.PageBytes());
 }
 
 // Frames in which nothing is granted are unmapped under pressure, and their

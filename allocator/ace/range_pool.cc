@@ -89,9 +89,17 @@ void RangePool::Gather(RangeKind kind) {
   }
 }
 
-UnitIndex RangePool::Take(RangeKind kind) {
-  return kind.is_slab() ? PopUsable(lists_->slabs[kind.size_class], kind.units)
-                        : TakeSpan(kind);
+UnitIndex RangePool::Take(RangeKind& kind, std::uint32_t most_units) {
+  if (kind.is_slab())
+    return PopUsable(lists_->slabs[kind.size_class], kind.units);
+  for (RangeKind longer = kind; longer.units <= most_units;
+       longer.units = RangeUnits(longer.units + 1)) {
+    const UnitIndex first = TakeSpan(longer);
+    if (first == kNoUnit) continue;
+    kind = longer;
+    return first;
+  }
+  return kNoUnit;
 }
 
 // Bit per alignment that will do: its list is not empty.

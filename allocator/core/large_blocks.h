@@ -129,7 +129,7 @@ class LargeBlocks {
     bool sampled = false;
   };
 
-  bool IsAsItWasLeft(const Ace::Grant& grant, std::uint32_t units) const;
+  bool IsAsItWasLeft(const Ace::Grant& grant) const;
   HAK_ALWAYS_INLINE Large TrySpan(Heap* self, std::size_t size_bytes,
                                   std::size_t alignment_bytes,
                                   Refusal& refusal);
@@ -243,13 +243,12 @@ bool LargeBlocks<kConfig>::WithinThreshold(std::size_t size_bytes,
 // Whether a span's start is as it was left. If not, it was told, and the span
 // stays granted to nobody.
 template <const Config& kConfig>
-bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
-                                         std::uint32_t units) const {
+bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant) const {
   if constexpr (kConfig.check_fill_on_reuse) {
     if (grant.known_zero) return true;
     const void* const span = reinterpret_cast<const void*>(
         ace_.region().coarse().UnitAddress(grant.first));
-    const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
+    const std::size_t bytes = grant.units * kUnitBytes - grant.guard_bytes;
     if (!IsZeroWhole(span, std::min<std::uint64_t>(kSpanStartBytes,
                                                    hardening_.clear_bytes())))
         [[unlikely]] {
@@ -281,7 +280,7 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
   Ace::Grant grant;
   do {
     grant = ace_.GrantSpan(units, alignment_bytes);
-  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant, units));
+  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return {};
   if constexpr (kConfig.separate_classes) {
@@ -289,7 +288,7 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
     descriptor.span_guard_kib =
         static_cast<std::uint8_t>(grant.guard_bytes / kKiB);
   }
-  Large large = HandOut(self, serves, grant.first, units);
+  Large large = HandOut(self, serves, grant.first, grant.units);
   if constexpr (kConfig.separate_classes) {
     BlockUse& use = DescriptorAt(grant.first).use;
     use.fresh = grant.known_zero;
