@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxOptionPathBytes = 256;
 // numbers of their words.
 enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
 enum class Prefaulting : std::uint8_t { kOff, kPopulate, kTouch };
-enum class Unwinding : std::uint8_t { kFrames, kTables, kNone };
+enum class Unwinding : std::uint8_t { kTables, kFrames, kNone };
 enum class OnMisuse : std::uint8_t { kAbort, kTrap, kLog };
 
 // HAKMEM_CLEAR=all.

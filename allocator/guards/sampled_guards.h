@@ -92,7 +92,6 @@ class SampledGuards {
   };
 
   HAK_COLD bool FindLiveInPool(const void* pointer, LiveBlock& block) const;
-  void CaptureCaller(const void* frame, CallStack& stack) const;
   template <typename Heap>
   void Meet(Heap& heap);
   template <typename Heap>
@@ -107,7 +106,7 @@ class SampledGuards {
   GuardedBlocks blocks_;
   // HAKMEM_GUARD_SAMPLE, HAKMEM_UNWIND. Written by Start.
   std::uint64_t mean_ = 0;
-  Unwinding unwinding_ = Unwinding::kFrames;
+  Unwinding unwinding_ = Unwinding::kTables;
 };
 
 // A thread has got this heap, which may have served another before.
