@@ -40,7 +40,6 @@ TABLES = [
         ("free in the zone meanwhile, at most: 1 in", "ace/ace_pages.cc", "kMostFreeShare"),
         ("in memory of the last SuperSlab, at least", "ace/ace_pages.cc", "kDenseBytes"),
         ("given back between two holds of the lock", "ace/ace_purge.cc", "kPurgeSliceUnits"),
-        ("unmapped of a Huge block at once", "ace/purge_slices.h", "kSliceBytes"),
         ("more than is to be kept, and not worth a call", "ace/retention.h", "kIgnoredExcessUnits"),
         ("the shortest run that no slab has", "ace/retention.h", "kMidRunUnits"),
         ("the slack for long runs falls in an interval by 1 in", "ace/retention.h", "kSlackFallShare"),

@@ -17,7 +17,7 @@ inline constexpr std::size_t kMaxOptionPathBytes = 256;
 // HAKMEM_HUGE_PAGES, HAKMEM_UNWIND and HAKMEM_ON_MISUSE: the numbers of their
 // words.
 enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
-enum class Unwinding : std::uint8_t { kFrames, kTables, kNone };
+enum class Unwinding : std::uint8_t { kTables, kFrames, kNone };
 enum class OnMisuse : std::uint8_t { kAbort, kTrap, kLog };
 
 // HAKMEM_CLEAR=all.

@@ -224,18 +224,19 @@ inline constexpr OptionRow kOptionRows[] = {
      "allocation to its release.",
      &Options::trace_sample, nullptr, 1, 1ULL << 32, "tracing"},
     {"HAKMEM_TRACE_STACKS", OptionType::kFlag, "",
-     "Each call is traced with its callers, up to 32, by frame pointers.",
-     &Options::trace_stacks, nullptr, 0, 1, "tracing"},
+     "Each call is traced with its callers, up to 32.", &Options::trace_stacks,
+     nullptr, 0, 1, "tracing"},
     {"HAKMEM_ACE_TRACE", OptionType::kPath,
      "0: none; 1: standard error; fd:N: that descriptor; else the path of a "
      "file to append to, in which %p is the process",
      "Writes a line of JSON for each call that memory could not be had for "
      "(docs/failure_events.md).",
      nullptr, &Options::ace_trace, 0, 0},
-    {"HAKMEM_UNWIND", OptionType::kChoice, "frames|tables|none",
-     "How the callers of a failed call, and of each call in the debug variant, "
-     "are found: by frame pointers, by unwind tables (slower, finds more), or "
-     "not at all; reports of misuse and crashes use tables, or have none.",
+    {"HAKMEM_UNWIND", OptionType::kChoice, "tables|frames|none",
+     "How callers are found: by the unwind tables, by frame pointers (cheaper, "
+     "and misses those that were compiled without), or not at all: of failed "
+     "calls, of guarded blocks, of traced calls and of each call in the debug "
+     "variant. Reports and the heap profile use tables, or have none.",
      &Options::unwind, nullptr, 0, 2},
     {"HAKMEM_GUARD_SAMPLE", OptionType::kNumber, "allocations",
      "One in so many allocations is put between inaccessible pages, so that "

@@ -68,14 +68,13 @@ class SampledGuards {
 
  private:
   HAK_COLD bool FindLiveInPool(const void* pointer, LiveBlock& block) const;
-  void CaptureCaller(const void* frame, CallStack& stack) const;
 
   static constinit inline thread_local bool paused_ HAK_TLS_INITIAL_EXEC =
       false;
 
   GuardedBlocks blocks_;
   // HAKMEM_UNWIND. Written by Start.
-  Unwinding unwinding_ = Unwinding::kFrames;
+  Unwinding unwinding_ = Unwinding::kTables;
 };
 
 }  // namespace hakmem

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -28,6 +29,7 @@
 #include "tools/hakmem/library.h"
 #include "tools/hakmem/run_doubts.h"
 #include "tools/hakmem/run_output.h"
+#include "tools/hakmem/run_reports.h"
 #include "tools/hakmem/run_summary.h"
 #include "tools/hakmem/session.h"
 #include "tools/hakmem/subprocess.h"
@@ -73,9 +75,11 @@ constexpr int kNoProgram = 127;
 
 constexpr char kTraceVariable[] = "HAKMEM_ACE_TRACE";
 constexpr char kStatisticsVariable[] = "HAKMEM_STATS";
+constexpr char kReportVariable[] = "HAKMEM_REPORT";
 
 // In the folder of a run that was not told where to write.
 constexpr char kTraceFile[] = "failures.jsonl";
+constexpr char kReportFile[] = "reports";
 
 constexpr const char* kFlags[] = {"variant", "trace", "limit", "option",
                                   "library"};
@@ -182,6 +186,11 @@ absl::Status Prepare(const std::string& program, const Scratch& scratch,
   if (!environment.Has(kStatisticsVariable)) {
     environment.Set(kStatisticsVariable, scratch.File("statistics.jsonl"));
   }
+  // Who goes on after a misuse, wants to be told of it at once.
+  if (!environment.Has(kReportVariable) &&
+      environment.Get("HAKMEM_ON_MISUSE") != "log") {
+    environment.Set(kReportVariable, scratch.File(kReportFile));
+  }
   const std::pair<const char*, RunOutput*> outputs[] = {
       {kTraceVariable, &trace}, {kStatisticsVariable, &statistics}};
   for (const auto& [variable, output] : outputs) {
@@ -249,6 +258,32 @@ void SayDoubts(const std::string& program, const ChildEnd& end,
                               trace.path()));
 }
 
+// The variant that knows who allocated and freed a block.
+std::string WhatToRunNext(const std::vector<std::string>& command) {
+  constexpr std::string_view kBest = "debug";
+  if (!absl::GetFlag(FLAGS_library).empty() ||
+      absl::GetFlag(FLAGS_variant) == kBest) {
+    return "";
+  }
+  std::string text = absl::StrCat(
+      "hakmem: who allocated and who freed the block: hakmem run --variant=",
+      kBest, " --");
+  for (const std::string& word : command) {
+    absl::StrAppend(&text, " ", ForShell(word));
+  }
+  return text + "\n";
+}
+
+void SayReports(const std::vector<std::string>& command,
+                const Scratch& scratch) {
+  std::ifstream file(scratch.File(kReportFile), std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (text.str().empty()) return;
+  Say(CompletedReports(text.str(), {}));
+  if (!text.str().starts_with("hakmem: crash")) Say(WhatToRunNext(command));
+}
+
 void Summarize(const std::string& program, const ChildEnd& end,
                const std::vector<CgroupMemory>& groups_before,
                const Environment& environment, const RunOutput& trace,
@@ -297,6 +332,7 @@ int Run(const std::vector<std::string>& command) {
                   absl::IsNotFound(ended.status()) ? kNoProgram : kCannotRun);
     }
     end = *ended;
+    SayReports(command, scratch);
     Summarize(command[0], end, groups, environment, trace, statistics, scratch);
   }
   EndLike(end);
@@ -312,7 +348,8 @@ constexpr Command kRunCommand = {
     "passed on. Afterwards a few lines on standard error say which calls\n"
     "failed in it and in its children, and why, or that the kernel killed it\n"
     "because its control group was full, or what cannot be known; nothing if\n"
-    "all is well.\n"
+    "all is well. Reports of misuse and crashes come before them, with names\n"
+    "and lines.\n"
     "\n"
     "Exit status: the program's; if a signal ended it, this command ends by\n"
     "the same. 125 when the command line or the set-up is wrong, 126 when\n"

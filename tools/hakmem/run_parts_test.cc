@@ -14,6 +14,7 @@
 #include "tools/hakmem/library.h"
 #include "tools/hakmem/run_doubts.h"
 #include "tools/hakmem/run_output.h"
+#include "tools/hakmem/run_reports.h"
 #include "tools/hakmem/run_summary.h"
 #include "tools/hakmem/session.h"
 #include "tools/hakmem/subprocess.h"
@@ -52,6 +53,24 @@ TEST(EnvironmentTest, OptionsAreCheckedAsHakmemWould) {
   EXPECT_THAT(environment.SetOption("HEAP_LIMIT").message(),
               HasSubstr("must be NAME=VALUE"));
   EXPECT_FALSE(environment.SetOption("=1").ok());
+}
+
+TEST(RunReportsTest, OnlyFramesInFilesAreOthers) {
+  constexpr std::string_view kReport =
+      "hakmem: fatal: double free of 0x10\n"
+      "  stack of this call:\n"
+      "    #0 0x55 _Z1fv+0x8b (/no/such (dir)/a+0x18b) (BuildId: c3ba)\n"
+      "    #1 0x56 (/no/b+0x2)\n"
+      "    #2 0x7f\n"
+      "  hint: look (at #1)\n";
+  EXPECT_EQ(
+      CompletedReports(kReport, {.program = "none", .symbols_folder = ""}),
+      "hakmem: fatal: double free of 0x10\n"
+      "  stack of this call:\n"
+      "    #0 a+0x18b\n"
+      "    #1 b+0x2\n"
+      "    #2 0x7f\n"
+      "  hint: look (at #1)\n");
 }
 
 TEST(LibraryTest, EachVariantHasItsLibrary) {

@@ -27,6 +27,18 @@ signal.sigwait([%d])
 print("got", flush=True)
 raise SystemExit(9)
 """
+TWICE = """
+#include <stdlib.h>
+namespace demo {
+__attribute__((always_inline)) inline void Drop(char* block) { free(block); }
+__attribute__((noinline)) void Twice(char* block) {
+  Drop(block);
+  Drop(block);
+  __asm__ volatile("");
+}
+}
+int main() { demo::Twice(static_cast<char*>(malloc(100))); return 0; }
+"""
 # Memory until there is no more.
 EAT = "blocks = [bytearray(1 << 20) for _ in range(1000)]"
 LIMITED = ("--limit=64M",)
@@ -154,6 +166,25 @@ class RunTest(unittest.TestCase):
                          "loaded into it\n" % program)
         result = self.command(["run", "--library=" + LIBRARY, str(program)])
         self.assertEqual(result.returncode, 1)
+
+    def test_a_report_gets_names_lines_and_inlined_calls(self):
+        source = self.folder / "twice.cc"
+        source.write_text(TWICE)
+        program = self.folder / "twice"
+        subprocess.run(["clang-19", "-gdwarf-4", "-O2", "-fno-builtin", "-o", program, source], check=True)
+        result = self.command(["run", str(program), "an argument"])
+        self.assertEqual(result.returncode, -signal.SIGABRT)
+        self.assertRegex(result.stderr, r"^hakmem: fatal: double free of 0x")
+        self.assertRegex(result.stderr, r"(?m)^    #0 demo::Drop\(char\*\) at \S*twice\.cc:4 \(inlined\)\n"
+                         r"    #1 demo::Twice\(char\*\) at \S*twice\.cc:7\n    #2 main at \S*twice\.cc:11\n")
+        self.assertIn("hakmem run --variant=debug -- %s 'an argument'\n" % program, result.stderr)
+        # Who goes on, hears of it at once; who asked for a file, has it there.
+        result = self.command(["run", "--option=ON_MISUSE=log", str(program)])
+        self.assertIn("#0 0x", result.stderr)
+        report = self.folder / "report"
+        result = self.command(["run", "--option=REPORT=%s" % report, str(program)])
+        self.assertNotIn("double free", result.stderr)
+        self.assertIn("double free", report.read_text())
 
     def test_a_malloc_of_the_programs_own_is_named(self):
         result = self.command(["run", OWN_MALLOC])
