@@ -26,11 +26,6 @@ const OptionSpec* FindOption(std::string_view name) {
   return nullptr;
 }
 
-bool HasOption(const OptionSpec& spec, std::string_view variant) {
-  const std::string_view variants = spec.variants;
-  return variants.empty() || variants.find(variant) != std::string_view::npos;
-}
-
 // The shift that a suffix stands for; 0 when `c` is none.
 unsigned SuffixShift(char c) {
   switch (c) {
@@ -212,6 +207,21 @@ void PrintOptionValue(const OptionSpec& spec, const Options& options,
   } else {
     out.Decimal(options.*spec.number);
   }
+}
+
+bool HasOption(const OptionSpec& spec, std::string_view variant) {
+  const std::string_view variants = spec.variants;
+  return variants.empty() || variants.find(variant) != std::string_view::npos;
+}
+
+void PrintOptionWithUnit(const OptionSpec& spec, const Options& options,
+                         RawPrinter& out) {
+  PrintOptionValue(spec, options, out);
+  // The units of other types say what may stand for one.
+  const bool counts =
+      spec.type == OptionType::kNumber ||
+      (CountsBytes(spec.type) && options.*spec.number != kNoMaximum);
+  if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
 }
 
 std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number) {
@@ -435,12 +445,7 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
       out.Clear();
     }
     out.Text("  ").Text(spec.name).Text("=");
-    PrintOptionValue(spec, options.values, out);
-    // The units of other types say what may stand for one.
-    const bool counts =
-        spec.type == OptionType::kNumber ||
-        (CountsBytes(spec.type) && options.values.*spec.number != kNoMaximum);
-    if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
+    PrintOptionWithUnit(spec, options.values, out);
     const OptionOrigin origin = options.origins[&spec - kOptionTable.data()];
     out.Text(kOriginWords[static_cast<unsigned>(origin)]);
   }

@@ -42,10 +42,10 @@ data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(480 470) ;;
-    *-debug.so) most=(490 479) ;;
-    *-tracing.so) most=(402 426) ;;
-    *) most=(374 408) ;;
+    *-hardened.so) most=(480 471) ;;
+    *-debug.so) most=(490 480) ;;
+    *-tracing.so) most=(402 427) ;;
+    *) most=(374 409) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT

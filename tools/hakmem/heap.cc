@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -163,15 +164,17 @@ int Complete(bool all) { return all ? kAllGood : kNotAllRead; }
 
 int CompareTwo(const std::vector<std::string>& arguments, HeapKind by) {
   const absl::Duration since = absl::GetFlag(FLAGS_since);
-  const bool is_folder =
-      arguments.size() == 1 && std::filesystem::is_directory(arguments[0]);
+  std::error_code error;
+  const bool is_folder = arguments.size() == 1 &&
+                         std::filesystem::is_directory(arguments[0], error);
   if ((!is_folder &&
        (arguments.size() != 2 || since != absl::ZeroDuration())) ||
+      since < absl::ZeroDuration() ||
       absl::GetFlag(FLAGS_for) != absl::ZeroDuration() || WritesMore()) {
     Complain(
-        "--diff takes two heap profiles, or a folder of them, and neither "
-        "--for, --save, --folded nor --pprof; --since is for a folder (hakmem "
-        "help heap)");
+        "--diff takes two heap profiles, or a folder of them that can be read, "
+        "and neither --for, --save, --folded nor --pprof; --since is a time "
+        "for a folder (hakmem help heap)");
     return kWrongUsage;
   }
   return Complete(is_folder ? ShowFolderGrowth(arguments[0], since, by)
@@ -181,12 +184,17 @@ int CompareTwo(const std::vector<std::string>& arguments, HeapKind by) {
 int Follow(const std::vector<std::string>& pids, HeapKind by) {
   const absl::Duration time = absl::GetFlag(FLAGS_for);
   if (time < absl::ZeroDuration() || time > absl::Hours(24 * 366) ||
-      absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore() ||
-      !std::ranges::all_of(pids, IsProcess)) {
+      absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore()) {
     Complain(
-        "--for takes a time and processes, and neither --since, --save, "
+        "--for takes a time of up to a year and processes, and neither "
+        "--since, --save, "
         "--folded nor --pprof (hakmem help heap)");
     return kWrongUsage;
+  }
+  for (const std::string& pid : pids) {
+    if (IsProcess(pid)) continue;
+    Complain(NobodyNamed(pid));
+    return kNotAllRead;
   }
   return Complete(ShowGrowthOf(pids, time, by));
 }

@@ -45,15 +45,8 @@ void AddSites(const HeapProfiles& profiles, HeapKinds Place::* side,
   }
 }
 
-// Whether the second profiles are of the same processes, later.
 bool IsOfTheSameProcesses(const HeapDiff& diff) {
-  return std::ranges::equal(
-      diff.before.last, diff.after.last,
-      [](const HeapProfile& before, const HeapProfile& after) {
-        return before.pid == after.pid && before.program == after.program &&
-               before.totals.allocated.samples <=
-                   after.totals.allocated.samples;
-      });
+  return std::ranges::equal(diff.before.last, diff.after.last, AreOfOneRun);
 }
 
 // What lived at both moments adds nothing to the error of the growth. The rest
@@ -70,11 +63,24 @@ double VarianceOfGrowth(const HeapKinds& before, const HeapKinds& after,
 }
 
 HeapGrowth GrowthOf(const HeapKinds& before, const HeapKinds& after,
-                    const HeapDiff& diff) {
-  return {.before = before.Of(diff.by),
-          .after = after.Of(diff.by),
-          .variance = VarianceOfGrowth(before, after, diff.by,
-                                       IsOfTheSameProcesses(diff))};
+                    HeapKind by, bool same_processes) {
+  return {.before = before.Of(by),
+          .after = after.Of(by),
+          .variance = VarianceOfGrowth(before, after, by, same_processes)};
+}
+
+void AddBegunAnew(const HeapDiff& diff, std::vector<std::string>& remarks) {
+  for (const HeapProfile& after : diff.after.last) {
+    const auto before =
+        std::ranges::find(diff.before.last, after.pid, &HeapProfile::pid);
+    if (before == diff.before.last.end() || AreOfOneRun(*before, after)) {
+      continue;
+    }
+    remarks.push_back(absl::StrCat(
+        ProcessName(after),
+        " has begun anew between the profiles, or another process has its "
+        "number: the difference of both is no growth."));
+  }
 }
 
 void AddRemarks(const std::string& path, const HeapProfiles& profiles,
@@ -102,8 +108,10 @@ bool HeapGrowth::is_sure() const {
 
 double SecondsBetween(const HeapDiff& diff) {
   if (diff.before.last.empty() || diff.after.last.empty()) return 0;
-  const std::uint64_t from = diff.before.last.back().time_ns;
-  const std::uint64_t to = diff.after.last.back().time_ns;
+  const std::uint64_t from =
+      std::ranges::min(diff.before.last, {}, &HeapProfile::time_ns).time_ns;
+  const std::uint64_t to =
+      std::ranges::max(diff.after.last, {}, &HeapProfile::time_ns).time_ns;
   return from == 0 || to <= from ? 0 : static_cast<double>(to - from) / 1e9;
 }
 
@@ -111,9 +119,11 @@ std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {
   std::map<Places, Place> by_places;
   AddSites(diff.before, &Place::before, by_places);
   AddSites(diff.after, &Place::after, by_places);
+  const bool same_processes = IsOfTheSameProcesses(diff);
   std::vector<HeapGrowth> growths;
   for (const auto& [places, place] : by_places) {
-    HeapGrowth growth = GrowthOf(place.before, place.after, diff);
+    HeapGrowth growth =
+        GrowthOf(place.before, place.after, diff.by, same_processes);
     growth.site = place.site;
     if (growth.bytes() != 0) growths.push_back(growth);
   }
@@ -128,11 +138,12 @@ HeapGrowth TotalGrowth(const HeapDiff& diff) {
   HeapKinds after;
   for (const HeapProfile& profile : diff.before.last) before += profile.totals;
   for (const HeapProfile& profile : diff.after.last) after += profile.totals;
-  return GrowthOf(before, after, diff);
+  return GrowthOf(before, after, diff.by, IsOfTheSameProcesses(diff));
 }
 
 std::vector<std::string> HeapDiffRemarks(const HeapDiff& diff) {
   std::vector<std::string> remarks;
+  AddBegunAnew(diff, remarks);
   AddRemarks(diff.before_path, diff.before, remarks);
   AddRemarks(diff.after_path, diff.after, remarks);
   std::set<std::string> paths;

@@ -45,7 +45,8 @@ std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff);
 // Of all sites, and what was lost.
 HeapGrowth TotalGrowth(const HeapDiff& diff);
 
-// From the first profile to the second; 0: one does not tell its time.
+// From the first profile to the last, of all processes; 0: one does not tell
+// its time.
 double SecondsBetween(const HeapDiff& diff);
 
 // Sentences about what the comparison leaves out.

@@ -96,6 +96,11 @@ bool ShowGrowthOf(const std::vector<std::string>& pids, absl::Duration time,
   if (!ReadHeaps(pids, modules, before.profiles)) return false;
   EndSignals({SIGINT}).ComeWithin(time);
   const bool all = ReadHeaps(pids, modules, after.profiles);
+  // That a process has ended was said; its memory has not shrunk.
+  std::erase_if(before.profiles.last, [&after](const HeapProfile& process) {
+    return std::ranges::find(after.profiles.last, process.pid,
+                             &HeapProfile::pid) == after.profiles.last.end();
+  });
   return !after.profiles.last.empty() && Print(before, after, modules, by) &&
          all;
 }

@@ -34,6 +34,12 @@ class HeapGrowthTest(PlantedProcessTest):
             self.assertEqual(process.stdout.readline(), "grown\n")
         return process, grow
 
+    def begin_anew(self, process):
+        process.stdin.write("x")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.stdout.readline()  # its statistics
+
     def hakmem(self, *arguments, status=0):
         done = subprocess.run([HAKMEM, *map(str, arguments)], capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stderr)
@@ -90,6 +96,47 @@ class HeapGrowthTest(PlantedProcessTest):
             out, errors = command.communicate()
             self.assertEqual(command.returncode, 0, errors)
             self.is_of_the_step(json.loads(out))
+
+    def test_a_process_that_ends_has_not_shrunk(self):
+        process, grow = self.growing()
+        other, _ = self.growing()
+        command, pauses = self.paused("heap", "--json", "--for=1h", process.pid, other.pid)
+        self.assertTrue(pauses.wait())
+        grow()
+        other.kill()
+        other.wait()
+        pauses.go()
+        out, errors = command.communicate()
+        self.assertIn("there is no process %d" % other.pid, errors)
+        self.assertEqual(command.returncode, 1)
+        self.is_of_the_step(json.loads(out))
+        self.assertGreater(min(site["growth_bytes"] for site in json.loads(out)["sites"]), -MIB)
+
+    def test_what_has_begun_anew_has_not_grown(self):
+        process, grow = self.growing()
+        folder = self.folder / "watched"
+        command, pauses = self.paused("watch", "--keep=3", process.pid, folder)
+        self.assertTrue(pauses.wait())
+        old, = folder.iterdir()
+        grow()
+        self.begin_anew(process)
+        pauses.go()
+        self.assertTrue(pauses.wait())
+        new, = set(folder.iterdir()) - {old}
+        # Its number is all that both programs have in common.
+        self.assertIn("no two profiles of one process", self.hakmem("heap", "--diff", folder, status=1).stderr)
+        remarks, = self.growth("--diff", old, new)["remarks"]
+        self.assertIn("has begun anew", remarks)
+        grow()
+        for _ in range(3):
+            pauses.go()
+            self.assertTrue(pauses.wait())
+        kept = sorted(folder.iterdir())
+        self.assertEqual(len(kept), 3)
+        self.assertEqual(kept[0], new)
+        growth = self.growth("--diff", folder)
+        self.is_of_the_step(growth)
+        self.assertEqual(growth["remarks"], [])
 
     def test_watch_keeps_the_first_and_the_newest(self):
         process, grow = self.growing()
@@ -158,12 +205,21 @@ class HeapGrowthTest(PlantedProcessTest):
         done = subprocess.run([HAKMEM, "heap", "--json", named], cwd=self.folder, capture_output=True, text=True)
         self.assertEqual([profile["pid"] for profile in json.loads(done.stdout)["profiles"]], [second.pid])
 
+    def test_a_name_that_nobody_has(self):
+        for command in (("watch", "no-such", self.folder), ("heap", "no-such"), ("heap", "--for=1s", "no-such"),
+                        ("stats", "no-such"), ("purge", "no-such"), ("failures", "no-such")):
+            self.assertRegex(self.hakmem(*command, status=1).stderr, "no-such.* (on hakmem that may be read)")
+
+    def test_a_name_that_no_file_can_have(self):
+        self.hakmem("heap", "--diff", "x" * 300, status=2)
+
     def test_wrong_command_lines(self):
         self.assertIn("no two profiles", self.hakmem("heap", "--diff", self.folder, status=1).stderr)
-        for wrong in (("heap", "--diff", "only-one"), ("heap", "--for=1s", self.folder), ("heap", "--for=-1s", "1"),
+        for wrong in (("heap", "--diff", "only-one"), ("heap", "--for=1s", "--save=x", "1"), ("heap", "--for=-1s", "1"),
                       ("heap", "--since=1h", "1"), ("heap", "--diff", "--for=1s", "a", "b"),
                       ("heap", "--for=soon", "1"), ("watch", "1"), ("watch", "--keep=1", "1", self.folder),
-                      ("watch", "--every=1ms", "1", self.folder), ("watch", "name", self.folder)):
+                      ("watch", "--every=1ms", "1", self.folder),
+                      ("heap", "--diff", "--since=-1h", self.folder)):
             self.hakmem(*wrong, status=2)
 
 

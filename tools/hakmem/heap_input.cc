@@ -54,11 +54,23 @@ std::map<std::uint64_t, std::vector<Snapshot>> SnapshotsIn(
   return by_pid;
 }
 
+std::vector<std::string> PathsOf(const std::vector<Snapshot>& snapshots) {
+  std::vector<std::string> paths;
+  for (const Snapshot& snapshot : snapshots) paths.push_back(snapshot.path);
+  return paths;
+}
+
 }  // namespace
 
 absl::StatusOr<HeapProfiles> ReadHeap(const std::string& name,
                                       HeapModules& modules) {
   if (IsProcessOrCore(name)) return ReadHeapOfProcess(name, modules);
+  std::error_code error;
+  if (name != "-" && !std::filesystem::exists(name, error) && !error) {
+    return absl::NotFoundError(
+        "there is no such file, and no such process on hakmem that may be "
+        "read");
+  }
   std::string text;
   InputFile file(name);
   const absl::Status status =
@@ -95,26 +107,33 @@ std::string SnapshotPath(const std::string& folder, std::uint64_t pid,
 
 std::vector<std::string> SnapshotsOf(const std::string& folder,
                                      std::uint64_t pid) {
-  std::vector<std::string> paths;
-  const std::map<std::uint64_t, std::vector<Snapshot>> all =
-      SnapshotsIn(folder);
-  const auto own = all.find(pid);
-  if (own == all.end()) return paths;
-  for (const Snapshot& snapshot : own->second) {
-    paths.push_back(snapshot.path);
-  }
-  return paths;
+  return PathsOf(SnapshotsIn(folder)[pid]);
+}
+
+std::string FirstOfNewestRun(const std::vector<std::string>& paths) {
+  HeapModules modules;
+  const auto read = [&modules](const std::string& path) {
+    return ReadHeap(path, modules).value_or(HeapProfiles());
+  };
+  if (paths.empty()) return "";
+  const HeapProfiles newest = read(paths.back());
+  const auto is_of_its_run = [&](const std::string& path) {
+    return std::ranges::equal(read(path).last, newest.last, AreOfOneRun);
+  };
+  return *std::find_if(paths.begin(), paths.end() - 1, is_of_its_run);
 }
 
 absl::StatusOr<SnapshotPairs> PickSnapshots(const std::string& folder,
                                             absl::Duration since) {
   SnapshotPairs pairs;
   for (const auto& [pid, snapshots] : SnapshotsIn(folder)) {
-    if (snapshots.size() < 2) continue;
+    const std::string first = FirstOfNewestRun(PathsOf(snapshots));
+    std::size_t before = 0;
+    while (snapshots[before].path != first) ++before;
+    if (before + 1 == snapshots.size()) continue;
     const absl::Time newest = absl::FromUnixMillis(
         static_cast<std::int64_t>(snapshots.back().unix_ms));
-    std::size_t before = 0;
-    for (std::size_t i = 1;
+    for (std::size_t i = before + 1;
          since > absl::ZeroDuration() && i < snapshots.size(); ++i) {
       const absl::Time time =
           absl::FromUnixMillis(static_cast<std::int64_t>(snapshots[i].unix_ms));

@@ -31,9 +31,13 @@ std::string SnapshotPath(const std::string& folder, std::uint64_t pid,
 std::vector<std::string> SnapshotsOf(const std::string& folder,
                                      std::uint64_t pid);
 
+// Of these, the first one of the program that the last one is of: a process may
+// execute another, or have the number of one that has ended.
+std::string FirstOfNewestRun(const std::vector<std::string>& paths);
+
 // Of each process in the folder the newest profile, and the newest of those
-// that are older by `since`; 0, or none is: its oldest. The error is a
-// sentence.
+// that are older by `since`; 0, or none is: the first of its program. The error
+// is a sentence.
 struct SnapshotPairs {
   std::vector<std::string> before;
   std::vector<std::string> after;

@@ -273,6 +273,24 @@ void HeapProfiles::Append(HeapProfiles more) {
   std::ranges::move(more.last, std::back_inserter(last));
 }
 
+bool AreOfOneRun(const HeapProfile& before, const HeapProfile& after) {
+  if (before.pid != after.pid ||
+      before.totals.allocated.samples > after.totals.allocated.samples) {
+    return false;
+  }
+  // A library may be loaded anew as well, but not all of them.
+  bool has_moved = false;
+  for (const HeapMapping& was : before.mappings) {
+    if (was.base == 0) continue;
+    for (const HeapMapping& is : after.mappings) {
+      if (is.module != was.module) continue;
+      if (is.base == was.base) return true;
+      has_moved = true;
+    }
+  }
+  return !has_moved;
+}
+
 std::size_t HeapModules::Add(const Module& module) {
   // A build may be reached by several names: /lib is a link to /usr/lib.
   const std::string& name =

@@ -107,6 +107,11 @@ struct HeapProfile {
   void KeepLiveBelowPeak();
 };
 
+// Whether the second is of the same process, later: of what had begun when the
+// first was made. A program that is executed anew lies elsewhere in memory.
+// Both were read into the same modules.
+bool AreOfOneRun(const HeapProfile& before, const HeapProfile& after);
+
 // The modules of all profiles that are read into it, each build once.
 class HeapModules {
  public:

@@ -180,7 +180,7 @@ class HeapTest(unittest.TestCase):
         self.assertEqual(len(report["profiles"]), 2)
         # One that cannot be read keeps nobody from the others.
         done = self.heap(self.path, other + ".none", status=1)
-        self.assertIn("No such file", done.stderr)
+        self.assertIn("no such file", done.stderr)
         self.assertIn("PlantedLeak", done.stdout)
 
     def test_what_is_cut_off_is_shown_and_said(self):
@@ -205,7 +205,7 @@ class HeapTest(unittest.TestCase):
         done = self.heap(self.path, status=1)
         self.assertEqual(done.stdout, "")
         self.assertIn("true[7] has no samples: the profile is cut off", done.stderr)
-        self.assertIn("No such file", self.heap(self.path + ".none", status=1).stderr)
+        self.assertIn("no such file", self.heap(self.path + ".none", status=1).stderr)
         self.assertIn("neither live", self.heap("--by=dead", self.path, status=2).stderr)
         self.heap("--diff", self.path, status=2)
         self.heap(status=2)

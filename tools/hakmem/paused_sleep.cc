@@ -15,7 +15,7 @@ namespace {
 
 // `signals`: descriptor of those that end it though they are blocked; -1: there
 // are none. Returns which one did, 0 for none, -1 for a handler.
-int Pause(int signals) {
+int Pause(int signals, siginfo_t* info = nullptr) {
   const char* socket = ::getenv("HAK_TEST_PAUSES");
   if (socket == nullptr) return 0;
   const int file = std::atoi(socket);
@@ -28,6 +28,11 @@ int Pause(int signals) {
   signalfd_siginfo came = {};
   if (ready[1].revents != 0 &&
       ::read(signals, &came, sizeof(came)) == sizeof(came)) {
+    if (info != nullptr) {
+      *info = {};
+      info->si_signo = static_cast<int>(came.ssi_signo);
+      info->si_code = came.ssi_code;
+    }
     return static_cast<int>(came.ssi_signo);
   }
   ::recv(file, &byte, 1, 0);
@@ -43,10 +48,10 @@ extern "C" int nanosleep(const timespec* /*time*/, timespec* left) {
 
 extern "C" int usleep(useconds_t /*microseconds*/) { return Pause(-1); }
 
-extern "C" int sigtimedwait(const sigset_t* signals, siginfo_t* /*info*/,
+extern "C" int sigtimedwait(const sigset_t* signals, siginfo_t* info,
                             const timespec* /*time*/) {
   const int descriptor = ::signalfd(-1, signals, SFD_CLOEXEC);
-  const int signal = Pause(descriptor);
+  const int signal = Pause(descriptor, info);
   ::close(descriptor);
   if (signal > 0) return signal;
   errno = signal == 0 ? EAGAIN : EINTR;

@@ -97,4 +97,11 @@ absl::StatusOr<std::vector<std::string>> OneProcessNamed(
   return all;
 }
 
+std::string NobodyNamed(std::string_view name) {
+  return absl::StrCat(
+      ForTerminal(name),
+      " is neither a process's number nor the name of one on hakmem that may "
+      "be read");
+}
+
 }  // namespace hakmem::tools

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +24,9 @@ absl::StatusOr<std::vector<std::string>> ProcessesNamed(
 // sentence.
 absl::StatusOr<std::vector<std::string>> OneProcessNamed(
     const std::vector<std::string>& arguments);
+
+// What is said of a name that nobody has: a sentence.
+std::string NobodyNamed(std::string_view name);
 
 }  // namespace hakmem::tools
 

@@ -29,7 +29,7 @@ constexpr char kMagic[8] = "haktabs";
 // In the list's order.
 constexpr std::string_view kTables[TableList::kTables] = {
     "hakmem_failure_ring", "hakmem_heap_tables", "hakmem_statistics_tables",
-    "hakmem_block_tables", "hakmem_control"};
+    "hakmem_block_tables", "hakmem_control",     "hakmem_options"};
 constexpr std::size_t kStatistics = 2;
 
 std::uint64_t PlaceInList(std::size_t table) {

@@ -3,12 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -246,6 +248,10 @@ void SayDoubts(const std::string& program, const ChildEnd& end,
     if (!sentence.empty()) Say(absl::StrCat("hakmem: ", sentence, "\n"));
   };
   const std::string path = FindProgram(program);
+  std::error_code error;
+  std::set<std::string> others = end.programs;
+  others.erase(std::filesystem::canonical(path, error).string());
+  std::ranges::for_each(WhatOthersKeep(others), say);
   const std::string obstacle = WhyNotLoaded(path);
   if (!obstacle.empty() && (!IsOfMusl(path) || IsForOtherLibc(program))) {
     return say(obstacle);
@@ -348,8 +354,9 @@ constexpr Command kRunCommand = {
     "passed on. Afterwards a few lines on standard error say which calls\n"
     "failed in it and in its children, and why, or that the kernel killed it\n"
     "because its control group was full, or what cannot be known; nothing if\n"
-    "all is well. Reports of misuse and crashes come before them, with names\n"
-    "and lines.\n"
+    "all is well. A child that hakmem is not loaded into, or that brings a\n"
+    "malloc of its own, is named if it runs for longer than a moment. Reports of\n"
+    "misuse and crashes come before them, with names and lines.\n"
     "\n"
     "Exit status: the program's; if a signal ended it, this command ends by\n"
     "the same. 125 when the command line or the set-up is wrong, 126 when\n"

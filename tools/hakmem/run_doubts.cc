@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -88,6 +89,30 @@ std::string WhatWentElsewhere(const std::string& program,
                       served.value_or(0) == 0
                           ? ", so nothing went to hakmem"
                           : ", so these calls did not go to hakmem");
+}
+
+std::vector<std::string> WhatOthersKeep(const std::set<std::string>& programs) {
+  constexpr std::size_t kMost = 5;
+  // How much hakmem has served to a child is not known.
+  constexpr std::uint64_t kSomething = 1;
+  std::vector<std::string> sentences;
+  std::uint64_t more = 0;
+  for (const std::string& program : programs) {
+    if (!DefinedFunctions(program, {"hakmem_version"}).empty()) continue;
+    std::string sentence = WhyNotLoaded(program);
+    if (sentence.empty()) sentence = WhatWentElsewhere(program, kSomething);
+    if (sentence.empty()) continue;
+    if (sentences.size() < kMost) {
+      sentences.push_back(std::move(sentence));
+    } else {
+      ++more;
+    }
+  }
+  if (more > 0) {
+    sentences.push_back(absl::StrCat(
+        "so it is with ", Count(more, "other program", "other programs")));
+  }
+  return sentences;
 }
 
 std::string WhyFailuresMayBeMissing(const Session& session,

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/library.h"
+#include "tools/hakmem/output_file.h"
 #include "tools/hakmem/run_doubts.h"
 #include "tools/hakmem/run_output.h"
 #include "tools/hakmem/run_reports.h"
@@ -105,6 +106,19 @@ TEST_F(RunOutputTest, OnlyWhatIsNewIsRead) {
   EXPECT_TRUE(output.NewContent().empty());
   Append("t", "new");
   EXPECT_THAT(output.NewContent(), ElementsAre(Pair(Path("t"), "new")));
+}
+
+TEST_F(RunOutputTest, ANewFileIsWrittenThroughNoLink) {
+  ASSERT_TRUE(WriteNewFile(Path("new"), "whole").ok());
+  Append("victim", "kept");
+  std::filesystem::create_symlink(Path("victim"), Path("link"));
+  std::filesystem::create_symlink(Path("victim"), Path("other.part"));
+  EXPECT_TRUE(WriteNewFile(Path("link"), "whole").ok());
+  EXPECT_FALSE(std::filesystem::is_symlink(Path("link")));
+  EXPECT_FALSE(WriteNewFile(Path("other"), "whole").ok());
+  EXPECT_FALSE(std::filesystem::exists(Path("other")));
+  EXPECT_EQ(std::filesystem::file_size(Path("victim")), 4u);
+  EXPECT_EQ(std::filesystem::file_size(Path("new")), 5u);
 }
 
 TEST_F(RunOutputTest, ANumberStandsForTheProcess) {

@@ -196,6 +196,31 @@ class RunTest(unittest.TestCase):
         # One that cannot be seen would look the same.
         self.assertIn("asked hakmem for nothing", self.command(["run", "/bin/true"]).stderr)
 
+    def test_children_without_hakmem_are_named(self):
+        source = self.folder / "a.c"
+        source.write_text("#include <unistd.h>\nchar byte;\nint main(void) { return write(1, \"ready\\n\", 6) != 6 || "
+                          "read(0, &byte, 1) != 1; }\n#ifdef OWN\nvoid *malloc(size_t n) { return 0; }\n#endif\n")
+        programs = [self.folder / name for name in ("like-others", "own", "static")]
+        for program, flags in zip(programs, ((), ("-DOWN", "-rdynamic"), ("-static",))):
+            subprocess.run(["clang-19", "-o", program, source, *flags], check=True)
+        paused = pauses.Pauses(PAUSED_SLEEP)
+        self.addCleanup(paused.close)
+        run = paused.start([HAKMEM, "run", "/bin/sh", "-c", "; ".join(map(str, programs))], self.environment,
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        self.assertTrue(paused.wait())
+        for _ in programs:
+            self.assertEqual(run.stdout.readline(), "ready\n")
+            paused.go()  # It looks, and sleeps again.
+            self.assertTrue(paused.wait())
+            run.stdin.write("g")
+            run.stdin.flush()
+        _, errors = run.communicate()
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(errors, "hakmem: %s brings its own malloc, so these calls did not go to hakmem\n"
+                         "hakmem: %s is linked statically, so hakmem could not be loaded into it\n" % tuple(programs[1:]))
+
     def test_a_trace_that_cannot_be_written_is_no_good_news(self):
         missing = self.folder / "no" / "folder" / "trace"
         for trace, reason in (("/dev/full", ""), (str(missing), " (No such file or directory)")):

@@ -1,6 +1,5 @@
 #include "tools/hakmem/watch.h"
 
-#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -50,22 +49,11 @@ absl::StatusOr<std::uint64_t> ReadSnapshot(const std::string& pid,
   return profiles->last.front().time_ns / 1'000'000;
 }
 
-// Never leaves half a profile behind.
-absl::Status WriteWhole(const std::string& path, const std::string& lines) {
-  const std::string part = path + ".part";
-  absl::Status status = WriteFile(part, lines);
-  if (!status.ok()) return status;
-  std::error_code error;
-  std::filesystem::rename(part, path, error);
-  if (!error) return status;
-  return absl::UnavailableError(
-      absl::StrCat("cannot write ", ForTerminal(path), ": ", error.message()));
-}
-
-// The first one stays.
+// The first one of the program that runs now stays.
 void KeepAtMost(unsigned most, const std::string& folder, std::uint64_t pid) {
-  const std::vector<std::string> paths = SnapshotsOf(folder, pid);
-  for (std::size_t i = 1; i < paths.size() && paths.size() - i >= most; ++i) {
+  std::vector<std::string> paths = SnapshotsOf(folder, pid);
+  std::erase(paths, FirstOfNewestRun(paths));
+  for (std::size_t i = 0; paths.size() - i >= most; ++i) {
     std::error_code gone;
     std::filesystem::remove(paths[i], gone);
   }
@@ -83,7 +71,7 @@ bool Look(const std::string& pid, const std::string& folder, bool seen,
   }
   const std::uint64_t number = std::stoull(pid);
   const absl::Status written =
-      WriteWhole(SnapshotPath(folder, number, *unix_ms), lines);
+      WriteNewFile(SnapshotPath(folder, number, *unix_ms), lines);
   if (!written.ok()) {
     Complain(written.message());
     status = kNotDone;
@@ -95,13 +83,16 @@ bool Look(const std::string& pid, const std::string& folder, bool seen,
 
 int Watch(const std::vector<std::string>& arguments) {
   const absl::Duration every = absl::GetFlag(FLAGS_every);
-  if (arguments.size() != 2 || !IsProcess(arguments[0]) ||
-      every < absl::Milliseconds(100) || every > absl::Hours(24) ||
-      absl::GetFlag(FLAGS_keep) < 2) {
+  if (arguments.size() != 2 || every < absl::Milliseconds(100) ||
+      every > absl::Hours(24) || absl::GetFlag(FLAGS_keep) < 2) {
     Complain(
         "name a process and a folder; --every is from 100ms to 24h, --keep at "
         "least 2 (hakmem help watch)");
     return kWrongUsage;
+  }
+  if (!IsProcess(arguments[0])) {
+    Complain(NobodyNamed(arguments[0]));
+    return kNotDone;
   }
   std::error_code error;
   std::filesystem::create_directories(arguments[1], error);
