@@ -159,6 +159,9 @@ void Phase::Stop() {
 
 void Report(const Phase& phase, std::uint64_t operations,
             std::initializer_list<Figure> figures) {
+  // For people.
+  std::printf("%.0f operations per second\n",
+              static_cast<double>(operations) / phase.seconds());
   // The kernel's own figure at exit would be that of the process that called
   // exec, too, when this was bigger.
   std::printf(

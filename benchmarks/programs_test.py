@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -48,6 +49,8 @@ def check_result(command):
         return "operations are %r" % result.get("operations")
     if not result.get("seconds", 0) > 0 or result["peak_rss_bytes"] <= 0:
         return "nothing was measured: %s" % lines[0]
+    if not re.search(r"^\d+ operations per second$", done.stdout, re.MULTILINE):
+        return "it does not print its rate: %s" % done.stdout
     if not all(math.isfinite(value) and value >= 0 for value in result.values()):
         return "a figure is no figure: %s" % lines[0]
     return None

@@ -85,7 +85,7 @@ class AceRun {
         .UnitAddress(first);
   }
   void Add(Address address, Grant grant, bool known_zero);
-  void TakeUnits(const Ace::Grant& granted, Kind kind, std::uint32_t units,
+  void TakeUnits(const Ace::Grant& granted, Kind kind,
                  SizeClass size_class = kClassCount);
   void CheckRefusal(const Refusal& refusal) const {
     HAK_CHECK(refusal.reason != FailureReason::kNone);
@@ -143,11 +143,12 @@ void AceRun::Add(Address address, Grant grant, bool known_zero) {
 }
 
 void AceRun::TakeUnits(const Ace::Grant& granted, Kind kind,
-                       std::uint32_t units, SizeClass size_class) {
+                       SizeClass size_class) {
   if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
-  const std::size_t bytes = units * kUnitBytes - granted.guard_bytes;
+  const std::size_t bytes = granted.units * kUnitBytes - granted.guard_bytes;
   Add(AddressOf(kind, granted.first),
-      {kind, granted.first, units, bytes, bytes, ++next_seed_, size_class},
+      {kind, granted.first, granted.units, bytes, bytes, ++next_seed_,
+       size_class},
       granted.known_zero);
 }
 
@@ -157,11 +158,11 @@ void AceRun::TakeSlab(const Record& record) {
   const Kind kind = fine ? Kind::kFineSlab : Kind::kCoarseSlab;
   if (config_.separate_classes) {
     const SizeClass size_class = ClassOf(kBlockBytes[fine][longer]);
-    TakeUnits(ace_.GrantSlab(size_class), kind,
-              kClassLayouts[size_class].slab_units, size_class);
+    TakeUnits(ace_.GrantSlab(IsTiny(size_class), SlabRange(size_class)), kind,
+              size_class);
   } else {
     const std::uint32_t units = longer == 0 ? 1 : 4;
-    TakeUnits(ace_.GrantSlab(fine, units), kind, units);
+    TakeUnits(ace_.GrantSlab(fine, {units, units}), kind);
   }
 }
 
@@ -186,10 +187,11 @@ void AceRun::Release(Grants::iterator at) {
     case Kind::kFineSlab:
     case Kind::kCoarseSlab:
       if (grant.size_class != kClassCount) {
-        ace_.ReleaseSlab(grant.size_class, grant.first);
+        ace_.ReleaseSlab(IsTiny(grant.size_class), SlabRange(grant.size_class),
+                         grant.first);
       } else {
-        ace_.ReleaseSlab(grant.kind == Kind::kFineSlab, grant.first,
-                         grant.units);
+        ace_.ReleaseSlab(grant.kind == Kind::kFineSlab, {grant.units},
+                         grant.first);
       }
       break;
     case Kind::kSpan:
@@ -230,10 +232,12 @@ void AceRun::Move(const Record& record) {
   const auto at = Pick(record.a);
   const Grant old = at->second;
   if (old.kind != Kind::kSpan) return;
-  const std::uint32_t units = LengthOf(old.units + 1 + record.b % 8);
-  const Ace::Grant granted = ace_.GrantSpan(units, kUnitBytes);
+  const Ace::Grant granted =
+      ace_.GrantSpan(LengthOf(old.units + 1 + record.b % 8), kUnitBytes);
   if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
-  const VmStatus status = ace_.MoveSpan(old.first, granted.first, old.bytes);
+  const std::uint32_t units = granted.units;
+  const VmStatus status = ace_.MoveSpanTo(
+      old.first, ace_.region().coarse().UnitAddress(granted.first), old.bytes);
   if (status.target_lost) return;
   if (!status.ok()) {
     CheckContent(at, at->first);
@@ -309,7 +313,7 @@ void AceRun::Step(const Record& record) {
       const std::uint32_t units =
           LengthOf(1 + record.b % (record.a % 4 == 0 ? 150 : 20));
       TakeUnits(ace_.GrantSpan(units, kUnitBytes << record.a / 4 % 8),
-                Kind::kSpan, units);
+                Kind::kSpan);
       break;
     }
     case 5:
@@ -337,7 +341,7 @@ void AceRun::Step(const Record& record) {
       record.a % 2 == 0 ? ace_.PurgeAll() : ace_.UnmapCaches();
       break;
     case 14:
-      ace_.PrepareAhead();
+      ace_.ForgetPeak();
       break;
     default:
       Disturb(record);

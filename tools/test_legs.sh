@@ -153,6 +153,7 @@ leg_style() {
   check "format" check_format "${files[@]}"
   check "lint" tools/lint.py "${files[@]}"
   check "budgets" tools/budgets.py
+  check "prose" tools/prose.py
 }
 
 # scripts TEST…: the tests that are not Bazel's, several at once.

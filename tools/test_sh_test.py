@@ -20,7 +20,7 @@ class TestShTest(unittest.TestCase):
         (self.clone / "tools").mkdir(parents=True)
         for name in ("test.sh", "test_legs.sh", "changed.py"):
             shutil.copy(HERE / name, self.clone / "tools")
-        for name in ("setup.sh", "lint.py", "budgets.py"):
+        for name in ("setup.sh", "lint.py", "budgets.py", "prose.py"):
             path = self.clone / "tools" / name
             path.write_text("#!/bin/bash\n", encoding="utf-8")
             path.chmod(0o755)
@@ -68,7 +68,7 @@ class TestShTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"\Ahakmem: style: about 1 minutes .*\n"
                                       r"hakmem: tools/test.sh --all has not run whole here\n")
-        self.assertRegex(done.stdout, r"\n3 passed, 0 failed\n\Z")
+        self.assertRegex(done.stdout, r"\n4 passed, 0 failed\n\Z")
         self.assertIn("no leg is called 'stile'", self.run_script("--only=stile").stderr)
         self.assertIn("no leg is called 'pgo'", self.run_script("--only=pgo").stderr)
 

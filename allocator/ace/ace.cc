@@ -26,9 +26,6 @@ constexpr std::size_t kHugeMappingsShare = 20;
 // And what a zone has mapped between frames that were unmapped.
 constexpr std::size_t kMappedRunsShare = 16;
 
-// So much of a zone is ready ahead of demand, at most: 64 MiB.
-constexpr std::uint64_t kMostAheadUnits = 64 * kMiB / kUnitBytes;
-
 FrameIndex GrowthStep(const Zone& zone) {
   return std::clamp(zone.frame_count() / kGrowthShare, FrameIndex{1},
                     kMaxGrowthFrames);
@@ -41,7 +38,7 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   config_ = &config;
   retention_.Start(options, config.separate_classes, memory_.NowMs());
   huge_pages_ = static_cast<HugePages>(options.huge_pages);
-  prefault_ = static_cast<Prefaulting>(options.prefault);
+  populates_slabs_ = options.prefault != 0;
   for (ZoneStock& stock : stocks_)
     stock.pool.dirty().SplitHuge(options.decay_ms == 0);
   region_.Place(memory_, config);
@@ -78,7 +75,7 @@ bool Ace::Remap(ZoneStock& stock, FrameIndex frames) {
         memory_, first, frames, AccessOfNew(stock, first, frames));
     if (status.ok()) {
       AddMapped(frames * kSuperSlabBytes);
-      AskForHugePages(stock, first, frames);
+      if (stock.pool.huge().Has(first)) AskForHugePages(stock, first, frames);
       stock.pool.AddFrames(first, frames);
       return true;
     }
@@ -102,14 +99,14 @@ Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames,
   const std::size_t bytes =
       (frames * kUnitsPerSuperSlab - unmapped_units) * kUnitBytes;
   ++zone_map_calls_;
-  const Zone::Extension extension = stock.zone.Extend(
-      memory_, frames, AccessOfNew(stock, stock.zone.frame_count(), frames),
-      unmapped_units);
+  const FrameIndex next = stock.zone.frame_count();
+  const bool huge = unmapped_units == 0 && WantsHugePages(stock, next);
+  const Access access = huge ? Access::kOpen : AccessOfNew(stock, next, frames);
+  const Zone::Extension extension =
+      stock.zone.Extend(memory_, frames, access, unmapped_units);
   if (extension.frames != 0) {
     AddMapped(bytes);
-    if (unmapped_units == 0) {
-      AskForHugePages(stock, extension.first, extension.frames);
-    }
+    if (huge) AskForHugePages(stock, extension.first, extension.frames);
     stock.pool.AddFrames(extension.first, extension.frames);
     return {};
   }
@@ -120,28 +117,6 @@ Refusal Ace::ExtendZone(ZoneStock& stock, FrameIndex frames,
             .bytes = bytes};
   }
   return RefusedByKernel(extension.status);
-}
-
-void Ace::PrepareAhead() {
-  const FutexLockHolder hold(lock_);
-  for (ZoneStock& stock : stocks_) {
-    // A zone that nobody has used yet shows no demand; where frames had to be
-    // unmapped, memory is short.
-    if (stock.zone.frame_count() == 0 || stock.pool.unmapped().count() != 0) {
-      continue;
-    }
-    const std::uint64_t demand = stock.NewDemand();
-    const std::uint64_t wanted =
-        std::clamp<std::uint64_t>(demand, kUnitsPerSuperSlab, kMostAheadUnits);
-    const std::uint64_t ready = stock.pool.free_units();
-    if (ready < wanted ||
-        stock.pool.runs().LongestUnits() < kUnitsPerSuperSlab) {
-      const auto frames = static_cast<FrameIndex>(DivideRoundUp(
-          wanted - std::min(ready, wanted), std::uint64_t{kUnitsPerSuperSlab}));
-      ExtendZone(stock, std::max(frames, GrowthStep(stock.zone)));
-    }
-    PopulateAhead(stock, std::min(demand, kMostAheadUnits));
-  }
 }
 
 // Maps what a run of `units` needs: a growth step, or just that much when the
@@ -237,40 +212,36 @@ Ace::Grant Ace::GrantRun(ZoneStock& stock, RangeKind kind) {
   const std::size_t bytes = kind.units * kUnitBytes;
   if (!HasRoomFor(bytes)) [[unlikely]]
     return {.refusal = OverHeapLimit(bytes)};
-  const Grant grant = config_->separate_classes
-                          ? GrantRange(stock, kind)
-                          : TakeUnits(stock, kind.units, kind.alignment_units);
+  Grant grant = config_->separate_classes
+                    ? GrantRange(stock, kind)
+                    : TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first != kNoUnit) [[likely]] {
     if (config_->separate_classes && kind.units >= kUnitsPerSuperSlab) {
       retention_.NoteLongRange(kind.units);
     }
     NoteGrant(kind.units);
   }
+  grant.units = kind.units;
   return grant;
 }
 
-Ace::Grant Ace::GrantSlabOf(StockIndex index, RangeKind kind) {
+Ace::Grant Ace::GrantSlab(bool fine, RangeKind kind) {
   Grant grant;
   {
     const FutexLockHolder hold(lock_);
     const std::uint64_t map_calls = zone_map_calls_;
-    grant = GrantRun(stocks_[index], kind);
-    CountSlab(grant, map_calls);
+    grant = GrantRun(stocks_[fine ? kFine : kCoarse], kind);
+    if (grant.first == kNoUnit) return grant;
+    ++(zone_map_calls_ != map_calls ? new_slabs_
+       : grant.known_zero           ? clean_slabs_
+                                    : kept_slabs_);
   }
-  if (prefault_ != Prefaulting::kOff) {
-    Prefault(index == kFine ? region_.fine() : region_.coarse(), grant,
-             kind.units);
+  if (populates_slabs_ && grant.known_zero) {
+    const Zone& zone = fine ? region_.fine() : region_.coarse();
+    memory_.Populate(zone.UnitAddress(grant.first),
+                     kind.units * kUnitBytes - grant.guard_bytes);
   }
   return grant;
-}
-
-Ace::Grant Ace::GrantSlab(SizeClass size_class, Partition partition) {
-  return GrantSlabOf(IsTiny(size_class) ? kFine : kCoarse,
-                     SlabRange(size_class, partition));
-}
-
-Ace::Grant Ace::GrantSlab(bool fine, std::uint32_t units) {
-  return GrantSlabOf(fine ? kFine : kCoarse, {units, units});
 }
 
 Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
@@ -283,13 +254,6 @@ Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
                units * kUnitBytes);
   }
   return grant;
-}
-
-void Ace::CountSlab(const Grant& grant, std::uint64_t map_calls) {
-  if (grant.first == kNoUnit) return;
-  ++(zone_map_calls_ != map_calls ? new_slabs_
-     : grant.known_zero           ? clean_slabs_
-                                  : kept_slabs_);
 }
 
 inline void Ace::ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
@@ -315,15 +279,6 @@ void Ace::ReleaseRun(StockIndex index, RangeKind kind, UnitIndex first,
     stock.pool.Release(first, kind.units, dirty);
   }
   NoteRelease(kind.units);
-}
-
-void Ace::ReleaseSlab(SizeClass size_class, UnitIndex first) {
-  ReleaseRun(IsTiny(size_class) ? kFine : kCoarse, SlabRange(size_class), first,
-             /*dirty=*/true);
-}
-
-void Ace::ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units) {
-  ReleaseRun(fine ? kFine : kCoarse, {units}, first, /*dirty=*/true);
 }
 
 void Ace::ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty) {
@@ -382,12 +337,6 @@ std::uint64_t Ace::UnusedUnits() const {
   return stocks_[kFine].unused_units() + stocks_[kCoarse].unused_units();
 }
 
-std::size_t Ace::MetadataBytes() const {
-  return region_.fine().metadata_bytes() + region_.coarse().metadata_bytes() +
-         huge_.metadata_bytes() + empty_.metadata_bytes() +
-         typed_ranges_.mapped_bytes();
-}
-
 void Ace::ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   lock_.ResetAfterFork();
   ++generation_;
@@ -411,7 +360,10 @@ void Ace::AddFigures(MemoryFigures& figures) {
   figures.peak_mapped = peak_mapped_bytes_.load(std::memory_order_relaxed);
   figures.granted = figures.mapped - UnusedUnits() * kUnitBytes;
   figures.cached = DirtyUnits() * kUnitBytes;
-  figures.metadata += MetadataBytes();
+  figures.metadata += region_.fine().metadata_bytes() +
+                      region_.coarse().metadata_bytes() +
+                      huge_.metadata_bytes() + empty_.metadata_bytes() +
+                      typed_ranges_.mapped_bytes();
   figures.largest_free = std::max(stocks_[kFine].LongestFreeUnits(),
                                   stocks_[kCoarse].LongestFreeUnits()) *
                          kUnitBytes;

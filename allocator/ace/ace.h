@@ -5,14 +5,10 @@
 // core (spans, Huge blocks); the only caller of the mapping functions for
 // memory that becomes blocks, so that every failure is classified here.
 // Thread-safety: any thread; one lock, under which no other is taken but by
-// fork (lock order: docs/design.md). No call of the kernel whose time grows
+// fork (lock order: docs/locks.md). No call of the kernel whose time grows
 // with what it is asked for runs under it, unless the program has all locked
 // that is mapped (mlockall): what is purged, unmapped or moved is taken out of
 // all pools first, and the lock let go of.
-//
-// Granted memory is known to be zero when it is fresh or was given back to the
-// kernel since its last use. Freed memory is kept while it is wanted again: see
-// Tick and BoundDirty (docs/decisions/0009).
 //
 // Invariants:
 //   A1: what is granted is at most the heap limit; so is what is held, which is
@@ -111,16 +107,16 @@ class Ace {
   // spans of one length (see SpanUnits).
   struct Grant {
     UnitIndex first = kNoUnit;
+    std::uint32_t units = 0;  // a long span's may be more than it asked for
     bool known_zero = false;
     std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
     Refusal refusal;
   };
-  // Where types are separate, of one partition: it has whole SuperSlabs.
-  Grant GrantSlab(SizeClass size_class, Partition partition = 0);
-  void ReleaseSlab(SizeClass size_class, UnitIndex first);
-  // The same by length, aligned to it, where classes are not separate.
-  Grant GrantSlab(bool fine, std::uint32_t units);
-  void ReleaseSlab(bool fine, UnitIndex first, std::uint32_t units);
+  // Where types are separate, a partition has whole SuperSlabs.
+  Grant GrantSlab(bool fine, RangeKind kind);
+  void ReleaseSlab(bool fine, RangeKind kind, UnitIndex first) {
+    ReleaseRun(fine ? kFine : kCoarse, kind, first, /*dirty=*/true);
+  }
 
   // `alignment_bytes` is a power of two, at least one unit.
   Grant GrantSpan(std::uint32_t units, std::size_t alignment_bytes);
@@ -142,14 +138,11 @@ class Ace {
 
   // Takes the units after a span, if they are free.
   bool ExtendSpan(UnitIndex first, std::uint32_t units, std::uint32_t longer);
-  // Moves the first `bytes` of one granted span into another; the
-  // source reads as zero afterwards. A span that the status calls lost is no
-  // longer mapped: it must never be released or used again. Refused (EMFILE)
-  // when such spans have their share of the mappings that the kernel allows.
-  VmStatus MoveSpan(UnitIndex from, UnitIndex to, std::size_t bytes) {
-    return MoveSpanTo(from, region_.coarse().UnitAddress(to), bytes);
-  }
-  // The same to the start of a span or of a live Huge block.
+  // Moves the first `bytes` of a granted span to the start of another one or of
+  // a live Huge block; the source reads as zero afterwards. A span that the
+  // status calls lost is no longer mapped: it must never be released or used
+  // again. Refused (EMFILE) when such spans have their share of the mappings
+  // that the kernel allows.
   VmStatus MoveSpanTo(UnitIndex from, Address to, std::size_t bytes);
 
   struct BlockGrant {
@@ -215,11 +208,6 @@ class Ace {
   std::uint64_t intervals() const {
     return intervals_.load(std::memory_order_relaxed);
   }
-  // For a thread that does nothing else, again and again: has free memory of
-  // each zone ready, mapped and, with prefaulting, populated, as much as the
-  // zone's grants rose by since the last time, so that no other thread has to
-  // wait for the kernel. Refusals do not matter here.
-  void PrepareAhead();
   // The decay delay, at least 1, from now on; returns what it was.
   std::uint64_t SetDecay(std::uint64_t decay_ms);
   void ForgetPeak();       // nothing that was granted will be wanted again
@@ -243,9 +231,6 @@ class Ace {
     tables.huge = huge_.Describe();
   }
   void AddFigures(MemoryFigures& figures);
-  std::uint64_t heap_limit_bytes() const {
-    return retention_.limit().heap_limit_bytes();
-  }
   const MemoryLimit& memory_limit() const { return retention_.limit(); }
   std::size_t mapped_bytes() const {
     return mapped_bytes_.load(std::memory_order_relaxed);
@@ -267,7 +252,6 @@ class Ace {
  private:
   enum StockIndex : std::uint8_t { kFine, kCoarse };  // by zone
 
-  Grant GrantSlabOf(StockIndex index, RangeKind kind);
   void ReleaseRun(StockIndex index, RangeKind kind, UnitIndex first,
                   bool dirty);
   Grant GrantRun(ZoneStock& stock, RangeKind kind)
@@ -275,7 +259,7 @@ class Ace {
   Grant TakeUnits(ZoneStock& stock, std::uint32_t units,
                   std::uint32_t alignment_units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant GrantRange(ZoneStock& stock, RangeKind kind)
+  Grant GrantRange(ZoneStock& stock, RangeKind& kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_COLD Grant GrantTyped(ZoneStock& stock, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -287,13 +271,10 @@ class Ace {
   bool HasRoomForGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return guards_ < max_guards_ || !memory_.ClosingSplits();
   }
-  bool MayAddGuard(const ZoneStock& stock, UnitIndex last,
-                   std::uint32_t units) const
+  Grant Regrant(ZoneStock& stock, UnitIndex first, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant Regrant(ZoneStock& stock, UnitIndex first, std::uint32_t units)
+  bool OpenRange(ZoneStock& stock, RangeKind kind, bool closed, Grant& grant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool OpenRange(ZoneStock& stock, std::uint32_t units, bool closed,
-                 Grant& grant) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_COLD bool Open(ZoneStock& stock, std::uint32_t units, Grant& grant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Access AccessOfNew(const ZoneStock& stock, FrameIndex first,
@@ -302,14 +283,11 @@ class Ace {
   EmptyPlace FindEmptySlow(Address address);
   void StartGuards(std::size_t mappings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void CountSlab(const Grant& grant, std::uint64_t map_calls)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t UnusedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::uint64_t DirtyUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return stocks_[kFine].pool.dirty().count() +
            stocks_[kCoarse].pool.dirty().count();
   }
-  std::size_t MetadataBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   Refusal ExtendZone(ZoneStock& stock, FrameIndex frames,
@@ -327,10 +305,6 @@ class Ace {
   void AskForHugePages(ZoneStock& stock, FrameIndex first, FrameIndex frames)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AskForHugePagesOf(Address address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void Prefault(const Zone& zone, const Grant& grant, std::uint32_t units);
-  void GiveMemory(Address begin, std::size_t bytes);
-  void PopulateAhead(ZoneStock& stock, std::uint64_t units)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   bool HasRoomFor(std::size_t more_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     return retention_.HasRoomFor(more_bytes, huge_.mapped_bytes());
@@ -365,7 +339,7 @@ class Ace {
   }
   void BoundDirty(std::uint32_t granted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   std::size_t PurgeRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t PurgeAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t PurgeDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   VirtualMemory& memory_;
   Region region_;  // zones' tables: guarded by lock_; look-ups: see zone.h
@@ -385,7 +359,7 @@ class Ace {
   std::uint64_t max_staying_huge_ = 0;
   std::size_t max_mapped_runs_ = 0;  // of each zone, by UnmapCaches
   HugePages huge_pages_ = HugePages::kOff;
-  Prefaulting prefault_ = Prefaulting::kOff;
+  bool populates_slabs_ = false;
   // Slabs granted: from dirty units, from clean ones, after mapping more.
   std::uint64_t kept_slabs_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t clean_slabs_ ABSL_GUARDED_BY(lock_) = 0;

@@ -41,7 +41,7 @@ class AceAlignmentTest : public testing::TestWithParam<std::uint32_t> {
 
   static FrameIndex frames() { return kFitting + GetParam(); }
   UnitIndex Slab(std::uint32_t units) {
-    return ace_->GrantSlab(/*fine=*/false, units).first;
+    return ace_->GrantSlab(/*fine=*/false, {units, units}).first;
   }
   bool PoolIsEmpty() {
     MemoryFigures figures;
@@ -51,7 +51,7 @@ class AceAlignmentTest : public testing::TestWithParam<std::uint32_t> {
   void Free(FrameIndex frame, UnitIndex from) {
     for (UnitIndex unit = from; unit < kUnitsPerSuperSlab; ++unit) {
       if ((unit - from) % 8 >= kSlabUnits) continue;
-      ace_->ReleaseSlab(/*fine=*/false, FirstUnitOfFrame(frame) + unit, 1);
+      ace_->ReleaseSlab(/*fine=*/false, {1}, FirstUnitOfFrame(frame) + unit);
     }
   }
 

@@ -31,9 +31,15 @@ const SizeClass kTiny = ClassOf(64);
 const SizeClass kPool = ClassOf(4096);
 const SizeClass kLongPool = ClassOf(60'000);
 
+HeapOptions SmallPages() {
+  HeapOptions options;
+  options.huge_pages = static_cast<std::uint64_t>(HugePages::kOff);
+  return options;
+}
+
 // One ACE on a kernel of its own.
 struct Heap {
-  explicit Heap(const Config& config, HeapOptions options = {},
+  explicit Heap(const Config& config, HeapOptions options = SmallPages(),
                 std::size_t max_mappings = 65'530, std::uint64_t seed = 1)
       : memory(seed) {
     memory.SetNowMs(10'000);
@@ -46,7 +52,7 @@ struct Heap {
 
   Ace::Grant Slab(SizeClass size_class) {
     return Used(IsTiny(size_class), kClassLayouts[size_class].slab_units,
-                ace->GrantSlab(size_class));
+                ace->GrantSlab(IsTiny(size_class), SlabRange(size_class)));
   }
   Ace::Grant Span(std::uint32_t units, std::size_t alignment = kUnitBytes) {
     return Used(false, units, ace->GrantSpan(units, alignment));
@@ -102,7 +108,7 @@ TEST(AceClosedTest, NothingIsAccessibleBeforeItIsGranted) {
 // What opens a range leaves its guard closed: no call more, and no mapping.
 TEST(AceClosedTest, TakesNoMoreCallsThanGuards) {
   Heap closed(kClosed);
-  Heap open(kOpen, {}, 65'530, /*seed=*/2);
+  Heap open(kOpen, SmallPages(), 65'530, /*seed=*/2);
   std::vector<UnitIndex> slabs;
   std::vector<UnitIndex> spans;
   for (int round = 0; round < 3; ++round) {
@@ -118,7 +124,8 @@ TEST(AceClosedTest, TakesNoMoreCallsThanGuards) {
     ASSERT_LE(closed.memory.mappings(), open.memory.mappings());
     for (int i = 0; i < 100; ++i) {
       for (Heap* heap : {&closed, &open}) {
-        heap->ace->ReleaseSlab(kPool, slabs[static_cast<std::size_t>(i)]);
+        heap->ace->ReleaseSlab(IsTiny(kPool), SlabRange(kPool),
+                               slabs[static_cast<std::size_t>(i)]);
         heap->ace->ReleaseSpan(spans[static_cast<std::size_t>(i)],
                                i % 10 == 0 ? 64 : 3);
         if (round == 1 && i == 99) heap->ace->UnmapCaches();
@@ -154,7 +161,7 @@ TEST(AceClosedTest, FramesThatAreMappedAgainAreClosed) {
                                    48 * kUnitBytes + heap.memory.PageBytes();
   // The first of its two frames goes: the other one's guard stays.
   heap.ace->ReleaseSpan(span, 48);
-  heap.ace->ReleaseSlab(kTiny, tiny);
+  heap.ace->ReleaseSlab(IsTiny(kTiny), SlabRange(kTiny), tiny);
   EXPECT_GE(heap.ace->UnmapCaches(), 2 * kSuperSlabBytes);
   heap.ace->CheckInvariants();
   const std::uint64_t protects = heap.Protects();
@@ -174,7 +181,7 @@ TEST(AceClosedTest, FramesThatAreMappedAgainAreClosed) {
 
 // Without guards opening would be a call more for each range.
 TEST(AceClosedTest, WhereGuardsAreUsedUpFramesAreOpen) {
-  Heap heap(kClosed, {}, /*max_mappings=*/80);
+  Heap heap(kClosed, SmallPages(), /*max_mappings=*/80);
   for (int i = 0; i < 10; ++i) EXPECT_NE(heap.Slab(kPool).guard_bytes, 0U);
   for (int i = 0; i < 200; ++i) {
     const Ace::Grant grant = heap.Slab(kPool);
@@ -244,19 +251,17 @@ TEST(AceClosedTest, ARefusedOpeningOfTheLastUnitsLosesNothing) {
   EXPECT_NE(heap.Span(kUnits).first, kNoUnit);
 }
 
-TEST(AceClosedTest, PagesBeforeTheyAreNeededAreOpen) {
-  HeapOptions options;
-  options.prefault = static_cast<std::uint64_t>(Prefaulting::kTouch);
+TEST(AceClosedTest, WhatIsPopulatedIsWhatIsGranted) {
+  HeapOptions options = SmallPages();
+  options.prefault = 1;
   Heap heap(kClosed, options);
-  for (int round = 0; round < 20; ++round) {
-    for (int i = 0; i < 20; ++i) {
-      heap.Slab(kPool);
-      heap.Slab(kTiny);
-    }
-    heap.ace->PrepareAhead();
-    heap.ace->CheckInvariants();
-  }
-  EXPECT_EQ(heap.memory.protected_bytes(), 400 * heap.memory.PageBytes());
+  const UnitIndex unit = heap.Slab(kPool).first;
+  const Zone& zone = heap.ace->region().coarse();
+  EXPECT_TRUE(heap.memory.WasPopulated(zone.UnitAddress(unit),
+                                       kUnitBytes - heap.memory.PageBytes()));
+  const UnitIndex last = FirstUnitOfFrame(zone.frame_count()) - 1;
+  EXPECT_TRUE(heap.memory.IsProtected(zone.UnitAddress(last), kUnitBytes));
+  heap.ace->CheckInvariants();
 }
 
 }  // namespace

@@ -72,16 +72,8 @@ Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
 }
 
 HAK_NOINLINE bool Ace::PurgePages(Address begin, std::size_t bytes) {
-  const Address end = begin + bytes;
-  const PurgeSlices slices(bytes);
-  bool purged = true;
-  for (Address from = begin; purged && from != end;) {
-    const Address to = slices.EndOf(from, end);
-    clearing_purge_calls_.fetch_add(1, std::memory_order_relaxed);
-    purged = memory_.Purge(from, to - from).ok();
-    from = to;
-  }
-  return purged;
+  return PurgeInSlices(memory_, clearing_purge_calls_, begin, bytes,
+                       /*all=*/true);
 }
 
 // Pages that were never touched are not read, which would make them zero pages

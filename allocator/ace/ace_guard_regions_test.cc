@@ -35,7 +35,9 @@ class AceGuardRegionsTest : public testing::TestWithParam<bool> {
     memory_.SetMaxMappings(kMaxMappings);
     memory_.LimitMappings(kMaxMappings);
     memory_.SetNowMs(10'000);
-    ace_->Start(HeapOptions(), GetParam() ? kClosed : kOpen);
+    HeapOptions options;
+    options.huge_pages = static_cast<std::uint64_t>(HugePages::kOff);
+    ace_->Start(options, GetParam() ? kClosed : kOpen);
   }
   ~AceGuardRegionsTest() override { ace_->CheckInvariants(); }
 

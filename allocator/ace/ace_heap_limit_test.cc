@@ -64,7 +64,7 @@ TEST_F(AceHeapLimitTest, StopsAtTheHeapLimit) {
   EXPECT_EQ(spans.size(), 21U);
   ExpectOverLimit(grant.refusal);
   EXPECT_EQ(grant.refusal.bytes, 16 * kUnitBytes);
-  EXPECT_EQ(ace_->heap_limit_bytes(), kLimit);
+  EXPECT_EQ(ace_->memory_limit().heap_limit_bytes(), kLimit);
   ace_->ReleaseSpan(spans.back(), 16);
   const Ace::HugeGrant huge = ace_->GrantHuge(2 * kMiB, kSuperSlabBytes);
   EXPECT_EQ(huge.address, 0U);
@@ -84,16 +84,16 @@ TEST_F(AceHeapLimitTest, FreeFramesAreGivenUpForTheOtherZones) {
   for (int round = 0; round < 3; ++round) {
     const UnitIndex span = Span(4 * kUnitsPerSuperSlab);
     ASSERT_NE(span, kNoUnit);
-    EXPECT_EQ(ace_->GrantSlab(true, 1).first, kNoUnit);
+    EXPECT_EQ(ace_->GrantSlab(true, {1, 1}).first, kNoUnit);
     ace_->ReleaseSpan(span, 4 * kUnitsPerSuperSlab);
     std::vector<UnitIndex> slabs;
     for (int i = 0; i < 8; ++i) {
-      slabs.push_back(ace_->GrantSlab(true, 16).first);
+      slabs.push_back(ace_->GrantSlab(true, {16, 16}).first);
       EXPECT_LE(HeldBytes(), 8 * kMiB);
     }
     EXPECT_NE(slabs.back(), kNoUnit);
     EXPECT_EQ(ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address, 0U);
-    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 16);
+    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, {16}, slab);
     const Address huge = ace_->GrantHuge(8 * kMiB, kSuperSlabBytes).address;
     ASSERT_NE(huge, 0U);
     EXPECT_EQ(HeldBytes(), 8 * kMiB);
@@ -189,7 +189,7 @@ TEST_F(AceHeapLimitTest, BoundsWhatIsKept) {
   EXPECT_EQ(ace_->memory_limit().bytes(), 64 * kMiB);
   EXPECT_EQ(ace_->memory_limit().MostOfThread(), 64 * kMiB / 128);
   EXPECT_FALSE(ace_->memory_limit().HasRoomForHugePages());
-  while (ace_->GrantSlab(true, 16).first != kNoUnit) {
+  while (ace_->GrantSlab(true, {16, 16}).first != kNoUnit) {
   }
   EXPECT_EQ(ace_->memory_limit().bytes(), 64 * kMiB);
 }

@@ -44,13 +44,13 @@ class AceMemoryLimitTest : public testing::Test {
   }
   void Grant(std::size_t bytes) {
     for (std::size_t done = 0; done < bytes; done += kMiB) {
-      slabs_.push_back(ace_.GrantSlab(true, 16).first);
+      slabs_.push_back(ace_.GrantSlab(true, {16, 16}).first);
       ASSERT_NE(slabs_.back(), kNoUnit);
     }
   }
   void Release(std::size_t bytes) {
     for (std::size_t done = 0; done < bytes; done += kMiB) {
-      ace_.ReleaseSlab(true, slabs_.back(), 16);
+      ace_.ReleaseSlab(true, {16}, slabs_.back());
       slabs_.pop_back();
     }
   }

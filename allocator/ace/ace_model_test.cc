@@ -62,7 +62,7 @@ class AceModelTest : public testing::TestWithParam<unsigned> {
   void GrantSlab() {
     const bool fine = Below(2) == 0;
     const std::uint32_t units = 1U << (2 * Below(3));
-    const Ace::Grant grant = ace_.GrantSlab(fine, units);
+    const Ace::Grant grant = ace_.GrantSlab(fine, {units, units});
     if (grant.first == kNoUnit) return NoteRefusal(grant.refusal);
     Add({fine, true, grant.first, units, random_()}, grant.known_zero);
   }
@@ -90,7 +90,7 @@ class AceModelTest : public testing::TestWithParam<unsigned> {
     EXPECT_PRED3(HasContent, at->first, run.units * kUnitBytes, run.seed);
     live_.erase(at);
     if (run.slab) {
-      ace_.ReleaseSlab(run.fine, run.first, run.units);
+      ace_.ReleaseSlab(run.fine, {run.units}, run.first);
     } else {
       ace_.ReleaseSpan(run.first, run.units);
     }
@@ -103,8 +103,9 @@ class AceModelTest : public testing::TestWithParam<unsigned> {
     if (old.slab) return;
     const Ace::Grant grant = ace_.GrantSpan(old.units + 1, kUnitBytes);
     if (grant.first == kNoUnit) return NoteRefusal(grant.refusal);
-    const VmStatus status =
-        ace_.MoveSpan(old.first, grant.first, old.units * kUnitBytes);
+    const VmStatus status = ace_.MoveSpanTo(
+        old.first, ace_.region().coarse().UnitAddress(grant.first),
+        old.units * kUnitBytes);
     if (!status.ok()) {
       EXPECT_PRED3(HasContent, at->first, old.units * kUnitBytes, old.seed);
       ace_.ReleaseSpan(grant.first, old.units + 1);

@@ -64,7 +64,8 @@ TEST_F(AceMovesTest, MappingsStayBelowTheirShareAndComeBack) {
   int moved = 0;
   for (UnitIndex& span : spans) {
     const UnitIndex longer = Span(kUnits + 4);
-    const VmStatus status = ace_->MoveSpan(span, longer, kBytes);
+    const VmStatus status = ace_->MoveSpanTo(
+        span, ace_->region().coarse().UnitAddress(longer), kBytes);
     if (status.ok()) {
       ++moved;
       ace_->ReleaseSpan(span, kUnits, /*dirty=*/false);
@@ -92,7 +93,10 @@ TEST_F(AceMovesTest, MappingsStayBelowTheirShareAndComeBack) {
   EXPECT_LE(Mappings(), before);
   // There is room for as many again.
   const UnitIndex from = Span(kUnits);
-  EXPECT_TRUE(ace_->MoveSpan(from, Span(kUnits), kBytes).ok());
+  EXPECT_TRUE(
+      ace_->MoveSpanTo(from, ace_->region().coarse().UnitAddress(Span(kUnits)),
+                       kBytes)
+          .ok());
 }
 
 // A move takes along each mapping that the span consists of.
@@ -105,7 +109,9 @@ TEST_F(AceMovesTest, MappingsOfSpansThatMoveOftenStayBelowTheirShare) {
       WordAt(AddressOf(span)) = 1;
       const UnitIndex longer = Span(units + kUnits);
       const std::size_t bytes = units * kUnitBytes;
-      if (!ace_->MoveSpan(span, longer, bytes).ok()) {
+      if (!ace_->MoveSpanTo(span, ace_->region().coarse().UnitAddress(longer),
+                            bytes)
+               .ok()) {
         ace_->CopyTouched(AddressOf(span), AddressOf(longer), bytes);
       }
       ace_->ReleaseSpan(span, units);
@@ -140,7 +146,10 @@ std::size_t MappingsAfterGrowth(bool moves, std::size_t& most) {
     const UnitIndex longer = ace->GrantSpan(longer_units, kUnitBytes).first;
     FillContent(address_of(span), kBytes, 1);
     if (moves) {
-      EXPECT_TRUE(ace->MoveSpan(span, longer, kBytes).ok());
+      EXPECT_TRUE(ace->MoveSpanTo(span,
+                                  ace->region().coarse().UnitAddress(longer),
+                                  kBytes)
+                      .ok());
     } else {
       ace->CopyTouched(address_of(span), address_of(longer), kBytes);
     }

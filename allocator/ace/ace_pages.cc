@@ -17,7 +17,9 @@ namespace {
 // HAKMEM_HUGE_PAGES=auto: a zone's next frames have huge pages in a heap of
 // this size, of which little is free, if the frame before them is full of pages
 // (docs/decisions/0014).
-constexpr std::uint64_t kLeastHugeHeapUnits = 16 * kMiB / kUnitBytes;
+constexpr std::uint64_t kLeastHugeHeapUnits = 4 * kMiB / kUnitBytes;
+// Guards of slabs, which huge pages cost, are worth more in a small heap.
+constexpr std::uint64_t kLeastGuardedHugeUnits = 16 * kMiB / kUnitBytes;
 constexpr std::uint64_t kMostFreeShare = 8;
 constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
 // In the fine zone they go on while half of what slabs have of its last frames
@@ -81,7 +83,7 @@ bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
 
 }  // namespace
 
-// Guards would split the huge pages of spans, and so would giving back at once.
+// Giving back at once would split them.
 bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
   if (next == 0 || !retention_.limit().HasRoomForHugePages()) return false;
@@ -92,8 +94,10 @@ bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
     return IsDense(stock.zone, last_small);
   }
   const std::uint64_t granted_units = retention_.granted_units();
-  return retention_.decay_ms() != 0 && granted_units >= kLeastHugeHeapUnits &&
-         !stock.guarded && stock.pool.huge().runs() < kMaxHugeRuns &&
+  const std::uint64_t least_units =
+      stock.guarded ? kLeastGuardedHugeUnits : kLeastHugeHeapUnits;
+  return retention_.decay_ms() != 0 && granted_units >= least_units &&
+         stock.pool.huge().runs() < kMaxHugeRuns &&
          stock.pool.free_units() <= granted_units / kMostFreeShare &&
          IsDense(stock.zone, next - 1);
 }
@@ -119,13 +123,14 @@ bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
 void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
                           FrameIndex frames) {
   if (!stock.pool.huge().Has(first)) {
-    if (first + frames != stock.zone.frame_count() ||
-        !WantsHugePages(stock, first)) {
-      return;
-    }
     const bool tells =
         huge_pages_ == HugePages::kAuto && &stock == &stocks_[kCoarse];
     if (tells && LeavesOneSmall(stock.pool, first, frames)) {
+      // Who runs off the end of what precedes it meets this.
+      if (AccessOfNew(stock, first) == Access::kClosed &&
+          memory_.Close(stock.zone.FrameAddress(first), kSuperSlabBytes).ok()) {
+        stock.zone.super_slab(first).closed_units = ~std::uint32_t{0};
+      }
       if (--frames == 0) return;
       ++first;
     }
@@ -152,41 +157,6 @@ bool Ace::WouldSplit(const Zone& zone, FrameIndex frame) {
 void Ace::AskForHugePagesOf(Address address) {
   if (huge_pages_ != HugePages::kOn) return;
   memory_.AskForHugePages(address, huge_.BytesOf(address));
-}
-
-// Prefaults memory that has no pages yet. A slab is at most half a SuperSlab.
-void Ace::Prefault(const Zone& zone, const Grant& grant, std::uint32_t units) {
-  if (grant.first == kNoUnit || !grant.known_zero) return;
-  GiveMemory(zone.UnitAddress(grant.first),
-             units * kUnitBytes - grant.guard_bytes);
-}
-
-// What has pages counts as dirty, and so goes back when it stays idle; more of
-// it than the bound on dirty memory allows would go back at once.
-void Ace::PopulateAhead(ZoneStock& stock, std::uint64_t units) {
-  if (prefault_ == Prefaulting::kOff || retention_.decay_ms() == 0) return;
-  const auto fill = [this](Address begin, std::size_t bytes) {
-    GiveMemory(begin, bytes);
-  };
-  for (std::uint64_t done = 0; done < units; done += kUnitsPerSuperSlab) {
-    if (std::max(ExcessUnits(), OverLimitUnits()) + kUnitsPerSuperSlab > 0) {
-      return;
-    }
-    if (!stock.pool.FillFrame(fill)) return;
-    retention_.NoteUse(memory_.NowMs());
-  }
-}
-
-// Gives pages that have none memory, as the option says.
-void Ace::GiveMemory(Address begin, std::size_t bytes) {
-  if (prefault_ == Prefaulting::kPopulate) {
-    memory_.Populate(begin, bytes);
-    return;
-  }
-  const std::size_t page_bytes = memory_.PageBytes();
-  for (Address page = begin; page < begin + bytes; page += page_bytes) {
-    *reinterpret_cast<volatile char*>(page) = 0;
-  }
 }
 
 }  // namespace hakmem

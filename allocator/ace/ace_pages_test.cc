@@ -23,19 +23,19 @@ namespace hakmem {
 namespace {
 
 // Where HugePages::kAuto begins.
-constexpr std::size_t kAutoBytes = 16 * kMiB;
-constexpr Config kGuarding = {.name = "guarding", .guard_pages = true};
+constexpr std::size_t kAutoBytes = 4 * kMiB;
+constexpr std::size_t kHeapBytes = 4 * kAutoBytes;
 
 class AcePagesTest : public testing::Test {
  protected:
   ~AcePagesTest() override { ace_->CheckInvariants(); }
 
-  void Start(HugePages huge_pages, Prefaulting prefault = Prefaulting::kOff,
+  void Start(HugePages huge_pages, bool prefault = false,
              const Config& config = kRelease, std::uint64_t decay_ms = 500) {
     HeapOptions options;
     options.decay_ms = decay_ms;
     options.huge_pages = static_cast<std::uint64_t>(huge_pages);
-    options.prefault = static_cast<std::uint64_t>(prefault);
+    options.prefault = prefault ? 1 : 0;
     ace_->Start(options, config);
   }
   Zone& coarse() { return ace_->region().coarse(); }
@@ -102,7 +102,7 @@ TEST_F(AcePagesTest, OffAsksForNothing) {
 TEST_F(AcePagesTest, OnAsksForEveryFrameAndEveryHugeBlock) {
   Start(HugePages::kOn);
   for (int i = 0; i < 50; ++i) {
-    ASSERT_NE(ace_->GrantSlab(true, 16).first, kNoUnit);
+    ASSERT_NE(ace_->GrantSlab(true, {16, 16}).first, kNoUnit);
     ASSERT_NE(Span(3 * kMiB), kNoUnit);
   }
   const Zone& fine = ace_->region().fine();
@@ -118,7 +118,7 @@ TEST_F(AcePagesTest, OnAsksForEveryFrameAndEveryHugeBlock) {
 // What is given back at once is not looked for; here, nobody could look at all
 // SuperSlabs.
 TEST_F(AcePagesTest, WithoutDecayAReleaseLooksAtItsOwnSuperSlab) {
-  Start(HugePages::kOn, Prefaulting::kOff, kRelease, /*decay_ms=*/0);
+  Start(HugePages::kOn, /*prefault=*/false, kRelease, /*decay_ms=*/0);
   for (int i = 0; i < 3; ++i) ASSERT_NE(Span(256 * kMiB), kNoUnit);
   const FrameIndex frames = coarse().frame_count();
   constexpr std::size_t kBytes = 2 * kUnitBytes;
@@ -159,7 +159,7 @@ TEST_F(AcePagesTest, AutoLooksAtEachZone) {
   FillWithSpans(kAutoBytes);
   const Zone& fine = ace_->region().fine();
   for (int i = 0; i < 100; ++i) {
-    ASSERT_NE(ace_->GrantSlab(true, 16).first, kNoUnit);
+    ASSERT_NE(ace_->GrantSlab(true, {16, 16}).first, kNoUnit);
   }
   EXPECT_FALSE(memory_.IsHuge(fine.FrameAddress(0), kSuperSlabBytes));
   EXPECT_FALSE(memory_.IsHuge(fine.FrameAddress(fine.frame_count() - 1),
@@ -177,14 +177,14 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsLargelyFree) {
   for (int i = 0; i < 2; ++i) Touch(Span(kAutoBytes / 2), kAutoBytes / 2);
   EXPECT_FALSE(IsHuge(coarse().frame_count() - 1, 1));
   for (; freed != 0; --freed) ASSERT_NE(Span(kMiB), kNoUnit);
-  ASSERT_NE(Span(kAutoBytes / 2), kNoUnit);
+  ASSERT_NE(Span(2 * kAutoBytes), kNoUnit);
   EXPECT_TRUE(IsHuge(coarse().frame_count() - 2, 1));
 }
 
 TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsHardlyTouched) {
   Start(HugePages::kAuto);
   UnitIndex last = kNoUnit;
-  for (std::size_t bytes = 0; bytes < 2 * kAutoBytes; bytes += kMiB) {
+  for (std::size_t bytes = 0; bytes < 2 * kHeapBytes; bytes += kMiB) {
     last = Span(kMiB);
     Touch(last, kMiB / 2);
   }
@@ -223,7 +223,8 @@ TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
       const FrameIndex before = coarse().frame_count();
       for (std::size_t done = 0; done < bytes; done += step) {
         const UnitIndex unit =
-            slabs ? ace_->GrantSlab(kClass).first : Span(step);
+            slabs ? ace_->GrantSlab(IsTiny(kClass), SlabRange(kClass)).first
+                  : Span(step);
         Touch(unit, step / share);
         if (!slabs) continue;
         const HeaderByte live = MakeHeader(BlockState::kLive, kClass + 1U);
@@ -265,7 +266,8 @@ TEST_P(AcePagesOfSlabsTest, AutoLeavesThoseAloneOfWhichLittleIsUsed) {
   constexpr std::size_t kBlocks = kUnitBytes / 64;
   const auto grant = [&](std::size_t blocks, std::size_t bytes) {
     for (std::size_t done = 0; done < bytes; done += kUnitBytes) {
-      const UnitIndex unit = ace_->GrantSlab(kClass).first;
+      const UnitIndex unit =
+          ace_->GrantSlab(IsTiny(kClass), SlabRange(kClass)).first;
       Touch(unit, blocks * 64, fine);
       const HeaderByte live = MakeHeader(BlockState::kLive, kClass + 1U);
       fine.unit_record(unit).store(MakeUnitRecord(1, live));
@@ -304,20 +306,8 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneWhoseEndIsUnmapped) {
   EXPECT_FALSE(IsHuge(before, coarse().frame_count() - before));
 }
 
-TEST_F(AcePagesTest, AutoLeavesAloneWhatGuardPagesSplit) {
-  Start(HugePages::kAuto, Prefaulting::kOff, kGuarding);
-  for (std::size_t bytes = 0; bytes < 2 * kAutoBytes; bytes += kMiB) {
-    Touch(Span(kMiB), kMiB / 2);
-    Touch(ace_->GrantSlab(true, 16).first, kMiB, ace_->region().fine());
-  }
-  EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
-  const Zone& fine = ace_->region().fine();
-  EXPECT_TRUE(memory_.IsHuge(fine.FrameAddress(fine.frame_count() - 1),
-                             kSuperSlabBytes));
-}
-
 TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatGivesBackAtOnce) {
-  Start(HugePages::kAuto, Prefaulting::kOff, kRelease, /*decay_ms=*/0);
+  Start(HugePages::kAuto, /*prefault=*/false, kRelease, /*decay_ms=*/0);
   FillWithSpans(2 * kAutoBytes);
   EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
 }
@@ -352,7 +342,9 @@ TEST_F(AcePagesTest, MovesOfPagesKeepTheWish) {
   Start(HugePages::kOn);
   const UnitIndex from = Span(8 * kMiB);
   const UnitIndex to = Span(16 * kMiB);
-  ASSERT_TRUE(ace_->MoveSpan(from, to, 8 * kMiB).ok());
+  ASSERT_TRUE(
+      ace_->MoveSpanTo(from, ace_->region().coarse().UnitAddress(to), 8 * kMiB)
+          .ok());
   EXPECT_TRUE(memory_.IsHuge(coarse().UnitAddress(from), 8 * kMiB));
   EXPECT_TRUE(memory_.IsHuge(coarse().UnitAddress(to), 16 * kMiB));
 }
@@ -374,14 +366,14 @@ TEST_F(AcePagesTest, FramesMappedAgainAreAskedForAgain) {
 
 TEST_F(AcePagesTest, OffPopulatesNothing) {
   Start(HugePages::kOff);
-  const UnitIndex unit = ace_->GrantSlab(true, 1).first;
+  const UnitIndex unit = ace_->GrantSlab(true, {1, 1}).first;
   EXPECT_FALSE(memory_.WasPopulated(ace_->region().fine().UnitAddress(unit),
                                     memory_.PageBytes()));
 }
 
 TEST_F(AcePagesTest, PopulatesSlabsThatHaveNoPagesYetAndNoMore) {
-  Start(HugePages::kOff, Prefaulting::kPopulate);
-  const UnitIndex unit = ace_->GrantSlab(false, 16).first;
+  Start(HugePages::kOff, /*prefault=*/true);
+  const UnitIndex unit = ace_->GrantSlab(false, {16, 16}).first;
   const Address begin = coarse().UnitAddress(unit);
   EXPECT_TRUE(memory_.WasPopulated(begin, 16 * kUnitBytes));
   EXPECT_FALSE(memory_.WasPopulated(begin + 16 * kUnitBytes, kUnitBytes));
@@ -390,27 +382,14 @@ TEST_F(AcePagesTest, PopulatesSlabsThatHaveNoPagesYetAndNoMore) {
       memory_.WasPopulated(coarse().UnitAddress(span), memory_.PageBytes()));
 }
 
-TEST_F(AcePagesTest, TouchesSlabsAndLeavesThemZero) {
-  Start(HugePages::kOff, Prefaulting::kTouch);
-  const UnitIndex unit = ace_->GrantSlab(false, 16).first;
-  const Address begin = coarse().UnitAddress(unit);
-  EXPECT_FALSE(memory_.WasPopulated(begin, memory_.PageBytes()));
-  std::vector<unsigned char> resident(16 * kUnitBytes / memory_.PageBytes());
-  ASSERT_EQ(
-      mincore(reinterpret_cast<void*>(begin), 16 * kUnitBytes, resident.data()),
-      0);
-  for (const unsigned char page : resident) EXPECT_EQ(page & 1, 1);
-  EXPECT_PRED2(IsBlank, begin, 16 * kUnitBytes);
-}
-
 // A slab whose memory is still there has nothing to be populated.
 TEST_F(AcePagesTest, LeavesUsedMemoryAsItIs) {
-  Start(HugePages::kOff, Prefaulting::kTouch);
-  const UnitIndex unit = ace_->GrantSlab(false, 16).first;
+  Start(HugePages::kOff, /*prefault=*/true);
+  const UnitIndex unit = ace_->GrantSlab(false, {16, 16}).first;
   const Address begin = coarse().UnitAddress(unit);
   FillContent(begin, 16 * kUnitBytes, 5);
-  ace_->ReleaseSlab(false, unit, 16);
-  ASSERT_EQ(ace_->GrantSlab(false, 16).first, unit);
+  ace_->ReleaseSlab(false, {16}, unit);
+  ASSERT_EQ(ace_->GrantSlab(false, {16, 16}).first, unit);
   EXPECT_PRED3(HasContent, begin, 16 * kUnitBytes, 5);
 }
 

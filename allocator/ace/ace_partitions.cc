@@ -40,8 +40,12 @@ Ace::Grant Ace::GrantTyped(ZoneStock& stock, RangeKind kind) {
     stock.pool.Keep(first, units, !grant.known_zero);
     stock.ranges.Give(kind, first, units);
   }
-  const Grant grant = Regrant(stock, first, kind.units);
-  if (grant.first == kNoUnit) stock.ranges.Put(kind, first);
+  const Grant grant = Regrant(stock, first, kind);
+  if (grant.first == kNoUnit) {
+    stock.ranges.Put(kind, first);
+  } else {
+    stock.pool.huge().NoteGrant(memory_, first, kind.units);
+  }
   return grant;
 }
 

@@ -86,7 +86,11 @@ class AcePartitionsTest : public testing::Test {
   ~AcePartitionsTest() override { ace_->CheckInvariants(); }
 
   UnitIndex Slab(SizeClass size_class, Partition partition) {
-    return ace_->GrantSlab(size_class, partition).first;
+    return ace_->GrantSlab(IsTiny(size_class), SlabRange(size_class, partition))
+        .first;
+  }
+  void Release(SizeClass size_class, UnitIndex first) {
+    ace_->ReleaseSlab(IsTiny(size_class), SlabRange(size_class), first);
   }
   UnitIndex Span(std::uint32_t units, Partition partition,
                  std::size_t alignment = kUnitBytes) {
@@ -131,8 +135,8 @@ TEST_F(AcePartitionsTest, AFreedRangeServesItsPartitionAgain) {
   const UnitIndex tiny = Slab(kTiny, 2);
   const UnitIndex pool = Slab(kLongPool, 2);
   const UnitIndex span = Span(RangeUnits(200), 2);
-  ace_->ReleaseSlab(kTiny, tiny);
-  ace_->ReleaseSlab(kLongPool, pool);
+  Release(kTiny, tiny);
+  Release(kLongPool, pool);
   ace_->ReleaseSpan(span, RangeUnits(200));
   ace_->CheckInvariants();
   EXPECT_NE(Slab(kTiny, 1), tiny);
@@ -146,16 +150,24 @@ TEST_F(AcePartitionsTest, AFreedRangeServesItsPartitionAgain) {
   EXPECT_EQ(Span(RangeUnits(200), 2), span);
 }
 
+TEST_F(AcePartitionsTest, ALongSpanTakesALongerRangeOfItsOwnPartition) {
+  const UnitIndex span = Span(RangeUnits(200), 2);
+  ace_->ReleaseSpan(span, RangeUnits(200));
+  EXPECT_NE(Span(RangeUnits(150), 0), span);
+  EXPECT_NE(Span(RangeUnits(150), 1), span);
+  EXPECT_EQ(Span(RangeUnits(150), 2), span);
+}
+
 // What a partition has carved last, and what it has not carved yet, is mapped
 // again after memory was short.
 TEST_F(AcePartitionsTest, SuperSlabsComeBackAfterTheyWereUnmapped) {
   const UnitIndex first = Slab(kPool, 1);
-  ace_->ReleaseSlab(kPool, first);
+  Release(kPool, first);
   EXPECT_EQ(ace_->UnmapCaches(), kSuperSlabBytes);
   ace_->CheckInvariants();
   EXPECT_EQ(Slab(kPool, 1), first);
   ace_->CheckInvariants();
-  ace_->ReleaseSlab(kPool, first);
+  Release(kPool, first);
   EXPECT_EQ(ace_->UnmapCaches(), kSuperSlabBytes);
   const UnitIndex rest = Slab(kLongPool, 1);
   EXPECT_EQ(FrameOfUnit(rest), FrameOfUnit(first));

@@ -80,12 +80,15 @@ class AcePressureTest : public testing::Test {
   }
   UnitIndex Grant(const Kind& kind) {
     return kind.size_class < kClassCount
-               ? ace_->GrantSlab(kind.size_class).first
+               ? ace_->GrantSlab(IsTiny(kind.size_class),
+                                 SlabRange(kind.size_class))
+                     .first
                : ace_->GrantSpan(kind.units, kUnitBytes).first;
   }
   void Release(const Granted& granted) {
     if (granted.kind.size_class < kClassCount) {
-      ace_->ReleaseSlab(granted.kind.size_class, granted.first);
+      ace_->ReleaseSlab(IsTiny(granted.kind.size_class),
+                        SlabRange(granted.kind.size_class), granted.first);
     } else {
       ace_->ReleaseSpan(granted.first, granted.kind.units);
     }

@@ -27,7 +27,7 @@ void Ace::NoteRelease(std::uint32_t units) {
     stock.pool.dirty().SplitHuge(retention_.HasShrunk() || at_once);
   }
   if (at_once) {
-    PurgeAllLocked();
+    PurgeDirty();
   } else if (ExcessUnits() > Retention::kIgnoredExcessUnits) {
     BoundDirty(/*granted=*/0);
   }
@@ -74,9 +74,11 @@ void Ace::BoundDirty(std::uint32_t granted) {
   retention_.NoteExcess(granted, slice);
 }
 
-std::size_t Ace::PurgeAllLocked() {
+std::size_t Ace::PurgeDirty() {
   std::size_t bytes = 0;
-  for (ZoneStock& stock : stocks_) bytes += stock.pool.PurgeAll(memory_);
+  for (ZoneStock& stock : stocks_) {
+    bytes += stock.pool.Purge(memory_, stock.pool.dirty().count());
+  }
   return bytes;
 }
 
@@ -141,10 +143,7 @@ void Ace::ForgetPeak() {
 
 std::size_t Ace::PurgeAll() {
   const FutexLockHolder hold(lock_);
-  std::size_t bytes = 0;
-  for (ZoneStock& stock : stocks_) {
-    bytes += stock.pool.Purge(memory_, stock.pool.dirty().count());
-  }
+  const std::size_t bytes = PurgeDirty();
   return bytes + PurgeRest();
 }
 

@@ -23,9 +23,8 @@ constexpr std::size_t kMappingsPerGuard = 2;
 constexpr FrameIndex kFirstOpenFrame = 2;
 constexpr std::uint32_t kLeastOpenedUnits = 8;
 
-// How often a grant waits for a range that is being purged: for 5 ms or more,
-// where a purge takes 1 to 2.
-constexpr int kMaxRangeWaits = 100;
+// How long a grant waits for a range that is being purged, which takes 1 to 2.
+constexpr std::uint64_t kMaxRangeWaitMs = 5;
 
 }  // namespace
 
@@ -38,47 +37,36 @@ void Ace::StartGuards(std::size_t mappings) {
 }
 
 // How frames are mapped. Opening a range takes no call but the one that leaves
-// its guard closed, as long as there are guards. Huge pages need all of a frame
-// open, and new frames behind such ones may have them, too; so does what has
-// pages before it is granted.
+// its guard closed, as long as there are guards. Where frames have huge pages,
+// all of them is open.
 Access Ace::AccessOfNew(const ZoneStock& stock, FrameIndex first,
                         FrameIndex frames) const {
-  const bool closes = config_->closed_until_granted &&
-                      huge_pages_ != HugePages::kOn &&
-                      prefault_ == Prefaulting::kOff;
+  const bool closes = config_->closed_until_granted;
   const bool closed =
       stock.guarded ? HasRoomForGuards() : first + frames <= kFirstOpenFrame;
-  const bool huge = stock.pool.huge().Has(first) ||
-                    (first != 0 && stock.pool.huge().Has(first - 1));
-  return closes && closed && !huge ? Access::kClosed : Access::kOpen;
-}
-
-// Whether a run that is about to be granted may get a guard page. A guard page
-// in a frame of huge pages splits one: long spans have it at their end alone,
-// the others would have nothing else left.
-bool Ace::MayAddGuard(const ZoneStock& stock, UnitIndex last,
-                      std::uint32_t units) const {
-  return stock.guarded && HasRoomForGuards() &&
-         (units >= kUnitsPerSuperSlab ||
-          !stock.pool.huge().Has(FrameOfUnit(last)));
+  return closes && closed && !stock.pool.huge().Has(first) ? Access::kClosed
+                                                           : Access::kOpen;
 }
 
 // Makes a range that is about to be granted accessible, as far as it is
 // `closed`, but for its last page, which is its guard for good, if it may have
 // one. When the kernel refuses a guard in what is open, the mappings are nearly
-// used up, and there are no more. False: the kernel will not open the range,
+// used up, and there are no more. Slabs in a frame of huge pages, of which each
+// guard would split one, have none. False: the kernel will not open the range,
 // for want of mappings or of memory that may be written.
-bool Ace::OpenRange(ZoneStock& stock, std::uint32_t units, bool closed,
+bool Ace::OpenRange(ZoneStock& stock, RangeKind kind, bool closed,
                     Grant& grant) {
-  const UnitIndex last = grant.first + units - 1;
+  const UnitIndex last = grant.first + kind.units - 1;
   SuperSlab& frame = stock.zone.super_slab(FrameOfUnit(last));
   const std::uint32_t bit = BitRun32(UnitInFrame(last), 1);
   // Else it went with its frame, or was not to be had before.
   const bool guarded = (frame.guarded_units & bit) != 0;
-  bool adds = !guarded && MayAddGuard(stock, last, units);
+  const bool splits =
+      kind.is_slab() && stock.pool.huge().Has(FrameOfUnit(last));
+  bool adds = stock.guarded && !guarded && !splits && HasRoomForGuards();
   const bool is_guard_closed = (frame.closed_units & bit) != 0;
   grant.guard_bytes = guarded || adds ? guard_bytes_ : 0;
-  if (closed && !Open(stock, units, grant)) return false;
+  if (closed && !Open(stock, kind.units, grant)) return false;
   if (!adds) return true;
   if (!is_guard_closed) {
     const Address guard = stock.zone.UnitAddress(last + 1) - guard_bytes_;
@@ -110,10 +98,9 @@ bool Ace::Open(ZoneStock& stock, std::uint32_t units, Grant& grant) {
 
 // The grant of a range that its pool has just given; first == kNoUnit: it
 // cannot be opened, and is kept.
-Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first,
-                        std::uint32_t units) {
-  const KeptUnits taken = stock.pool.TakeKept(first, units);
-  const UnitIndex last = first + units - 1;
+Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first, RangeKind kind) {
+  const KeptUnits taken = stock.pool.TakeKept(first, kind.units);
+  const UnitIndex last = first + kind.units - 1;
   const bool guarded =
       (stock.zone.super_slab(FrameOfUnit(last)).guarded_units >>
            UnitInFrame(last) &
@@ -123,8 +110,8 @@ Ace::Grant Ace::Regrant(ZoneStock& stock, UnitIndex first,
                  .guard_bytes = guard_bytes_,
                  .refusal = {}};
   if ((taken.closed || !guarded) &&
-      !OpenRange(stock, units, taken.closed, grant)) [[unlikely]] {
-    stock.pool.Keep(first, units, !taken.known_zero);
+      !OpenRange(stock, kind, taken.closed, grant)) [[unlikely]] {
+    stock.pool.Keep(first, kind.units, !taken.known_zero);
     return {.refusal = grant.refusal};
   }
   return grant;
@@ -158,35 +145,48 @@ bool Ace::RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind) {
 
 // Carves what the free ranges cannot serve from units that nothing has used. A
 // range that was carved stays its class's, with its guard, so those that are
-// being purged are waited for: else each purge could add one.
-Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind kind) {
+// being purged are waited for: else each purge could add one. A long span may
+// have a range of up to twice its length: its memory would go back, and that of
+// another come.
+Ace::Grant Ace::GrantRange(ZoneStock& stock, RangeKind& kind) {
   if (kind.partition != 0 && !HasTypedRanges()) [[unlikely]] {
     return {.refusal = {.reason = FailureReason::kExhaustion,
                         .detail = FailureDetail::kMetadata}};
   }
-  UnitIndex first = stock.ranges.Take(kind);
-  for (int waits = 0; first == kNoUnit && waits < kMaxRangeWaits; ++waits) {
+  const RangeKind wanted = kind;
+  const std::uint32_t most_units =
+      kind.units >= kUnitsPerSuperSlab && !retention_.HasLimit()
+          ? std::min(2 * kind.units, RangePool::kMostUnits)
+          : kind.units;
+  UnitIndex first = stock.ranges.Take(kind, most_units);
+  std::uint64_t until_ms = 0;
+  for (int waits = 0; first == kNoUnit && waits < kMaxWaits; ++waits) {
     if (!stock.pool.is_purging() || !stock.ranges.Has(kind)) break;
+    const std::uint64_t now_ms = memory_.NowMs();
+    if (waits == 0) until_ms = now_ms + kMaxRangeWaitMs;
+    if (now_ms >= until_ms) break;
     WaitForKernel();
     if (!HasRoomFor(kind.units * kUnitBytes))
       return {.refusal = OverHeapLimit(kind.units * kUnitBytes)};
-    first = stock.ranges.Take(kind);
+    first = stock.ranges.Take(kind, most_units);
   }
   if (first != kNoUnit) {
     if (RemapRange(stock, first, kind)) {
-      const Grant again = Regrant(stock, first, kind.units);
+      const Grant again = Regrant(stock, first, kind);
       if (again.first != kNoUnit) [[likely]] {
         stock.pool.huge().NoteGrant(memory_, again.first, kind.units);
         return again;
       }
     }
     if (first != kNoUnit) stock.ranges.Put(kind, first);
+    kind = wanted;
   }
   if (kind.partition != 0) return GrantTyped(stock, kind);
   Grant grant = TakeUnits(stock, kind.units, kind.alignment_units);
   if (grant.first == kNoUnit) return grant;
-  const bool closed = stock.pool.IsAnyClosed(grant.first, kind.units);
-  if (!OpenRange(stock, kind.units, closed, grant)) {
+  const bool closed =
+      stock.pool.IsAny(&SuperSlab::closed_units, grant.first, kind.units);
+  if (!OpenRange(stock, kind, closed, grant)) {
     stock.pool.Release(grant.first, kind.units, !grant.known_zero);
     grant.first = kNoUnit;
     return grant;

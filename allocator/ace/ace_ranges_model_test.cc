@@ -50,7 +50,8 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
   AceRangesModelTest() : random_(GetParam()) {
     HeapOptions options;
     options.decay_ms = 100;
-    options.heap_limit_bytes = 96 * kMiB;
+    // Longer ranges than a span needs serve it where there is no limit.
+    if (has_limit_) options.heap_limit_bytes = 96 * kMiB;
     memory_.SetMaxMappings(400);
     ace_->Start(options, config_);
   }
@@ -91,7 +92,7 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
          .units = kClassLayouts[size_class].slab_units,
          .bytes = 0,
          .seed = 0},
-        ace_->GrantSlab(size_class));
+        ace_->GrantSlab(IsTiny(size_class), SlabRange(size_class)));
   }
   void GrantSpan() {
     const std::uint32_t units = RangeUnits(1 + Below(Below(4) == 0 ? 90 : 12));
@@ -100,10 +101,12 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
     if (grant.first != kNoUnit) {
       EXPECT_EQ(ZoneOf(false).UnitAddress(grant.first) % alignment, 0U);
     }
-    Add({.owner = kSpans + units,
+    const bool longer = units >= kUnitsPerSuperSlab && !has_limit_;
+    EXPECT_LE(grant.units, longer ? 2 * units : units);
+    Add({.owner = kSpans + grant.units,
          .fine = false,
          .first = 0,
-         .units = units,
+         .units = grant.units,
          .bytes = 0,
          .seed = 0},
         grant);
@@ -116,7 +119,9 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
     EXPECT_PRED3(HasContent, at->first, range.bytes, range.seed);
     live_.erase(at);
     if (range.owner < kSpans) {
-      ace_->ReleaseSlab(static_cast<SizeClass>(range.owner), range.first);
+      ace_->ReleaseSlab(IsTiny(static_cast<SizeClass>(range.owner)),
+                        SlabRange(static_cast<SizeClass>(range.owner)),
+                        range.first);
     } else {
       ace_->ReleaseSpan(range.first, range.units);
     }
@@ -144,6 +149,7 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
     ++step_;
   }
 
+  const bool has_limit_ = GetParam() % 4 != 0;
   const Config& config_ = *kConfigs[GetParam() % std::size(kConfigs)];
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;

@@ -49,7 +49,7 @@ class AceRangesTest : public testing::Test {
     ace_->Start(options, config);
   }
   UnitIndex Slab(SizeClass size_class) {
-    return ace_->GrantSlab(size_class).first;
+    return ace_->GrantSlab(IsTiny(size_class), SlabRange(size_class)).first;
   }
   UnitIndex Span(std::uint32_t units, std::size_t alignment = kUnitBytes) {
     return ace_->GrantSpan(units, alignment).first;
@@ -73,8 +73,8 @@ TEST_F(AceRangesTest, ARangeServesItsClassAlone) {
   const UnitIndex tiny = Slab(kTinyA);
   const UnitIndex pool = Slab(kPoolA);
   const UnitIndex span = Span(4);
-  ace_->ReleaseSlab(kTinyA, tiny);
-  ace_->ReleaseSlab(kPoolA, pool);
+  ace_->ReleaseSlab(IsTiny(kTinyA), SlabRange(kTinyA), tiny);
+  ace_->ReleaseSlab(IsTiny(kPoolA), SlabRange(kPoolA), pool);
   ace_->ReleaseSpan(span, 4);
   EXPECT_NE(Slab(kTinyB), tiny);
   EXPECT_NE(Slab(kPoolB), pool);
@@ -111,7 +111,8 @@ TEST_F(AceRangesTest, LittleStaysOfWhatWasHeldForLong) {
     memory_.AdvanceMs(250);
     EXPECT_TRUE(ace_->Tick());
   }
-  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(kTinyA, slab);
+  for (const UnitIndex slab : slabs)
+    ace_->ReleaseSlab(IsTiny(kTinyA), SlabRange(kTinyA), slab);
   Statistics statistics;
   ace_->AddStatistics(statistics);
   // 100 MiB were granted: a sixteenth of that, 8 MiB, and what is no call.
@@ -170,7 +171,7 @@ TEST_F(AceRangesTest, NothingRestsWhereMemoryIsShort) {
 TEST_F(AceRangesTest, AGuardIsSetUpOnce) {
   Start();
   const Ace::Grant span = ace_->GrantSpan(4, kUnitBytes);
-  const Ace::Grant slab = ace_->GrantSlab(kPoolA);
+  const Ace::Grant slab = ace_->GrantSlab(IsTiny(kPoolA), SlabRange(kPoolA));
   EXPECT_EQ(span.guard_bytes, memory_.PageBytes());
   EXPECT_EQ(slab.guard_bytes, memory_.PageBytes());
   EXPECT_TRUE(memory_.IsProtected(GuardOf(span.first, 4), memory_.PageBytes()));
@@ -180,14 +181,15 @@ TEST_F(AceRangesTest, AGuardIsSetUpOnce) {
               4 * kUnitBytes - span.guard_bytes);
   for (int round = 0; round < 5; ++round) {
     ace_->ReleaseSpan(span.first, 4);
-    ace_->ReleaseSlab(kPoolA, slab.first);
+    ace_->ReleaseSlab(IsTiny(kPoolA), SlabRange(kPoolA), slab.first);
     // What is given back to the kernel keeps its guard, too.
     if (round == 2) EXPECT_GT(ace_->PurgeAll(), 0U);
     const Ace::Grant again = ace_->GrantSpan(4, kUnitBytes);
     ASSERT_EQ(again.first, span.first);
     EXPECT_EQ(again.guard_bytes, span.guard_bytes);
     EXPECT_EQ(again.known_zero, round == 2);
-    EXPECT_EQ(ace_->GrantSlab(kPoolA).guard_bytes, slab.guard_bytes);
+    EXPECT_EQ(ace_->GrantSlab(IsTiny(kPoolA), SlabRange(kPoolA)).guard_bytes,
+              slab.guard_bytes);
     ace_->CheckInvariants();
   }
   EXPECT_EQ(Protects(), 2U);
@@ -195,7 +197,7 @@ TEST_F(AceRangesTest, AGuardIsSetUpOnce) {
 
 TEST_F(AceRangesTest, TinySlabsHaveNoGuards) {
   Start();
-  EXPECT_EQ(ace_->GrantSlab(kTinyA).guard_bytes, 0U);
+  EXPECT_EQ(ace_->GrantSlab(IsTiny(kTinyA), SlabRange(kTinyA)).guard_bytes, 0U);
   EXPECT_EQ(Protects(), 0U);
 }
 
@@ -205,16 +207,19 @@ TEST_F(AceRangesTest, GuardsStayWithinTheirShare) {
   std::vector<UnitIndex> slabs;
   std::size_t guarded = 0;
   for (int i = 0; i < 25; ++i) {
-    const Ace::Grant grant = ace_->GrantSlab(kPoolA);
+    const Ace::Grant grant = ace_->GrantSlab(IsTiny(kPoolA), SlabRange(kPoolA));
     guarded += grant.guard_bytes != 0 ? 1 : 0;
     slabs.push_back(grant.first);
   }
   EXPECT_EQ(guarded, 10U);
   EXPECT_EQ(Protects(), 10U);
   // Ranges without a guard stay so.
-  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(kPoolA, slab);
+  for (const UnitIndex slab : slabs)
+    ace_->ReleaseSlab(IsTiny(kPoolA), SlabRange(kPoolA), slab);
   for (int i = 0; i < 25; ++i) {
-    guarded -= ace_->GrantSlab(kPoolA).guard_bytes != 0 ? 1 : 0;
+    guarded -=
+        ace_->GrantSlab(IsTiny(kPoolA), SlabRange(kPoolA)).guard_bytes != 0 ? 1
+                                                                            : 0;
   }
   EXPECT_EQ(guarded, 0U);
   EXPECT_EQ(Protects(), 10U);
@@ -234,11 +239,11 @@ TEST_F(AceRangesTest, ARefusedGuardIsTheLast) {
   EXPECT_EQ(Protects(), 3U);
 }
 
-TEST_F(AceRangesTest, HugePagesAreNotSplitForShortRanges) {
+TEST_F(AceRangesTest, HugePagesAreNotSplitForSlabs) {
   Start(kNoLimit, HugePages::kOn);
-  EXPECT_EQ(ace_->GrantSlab(kPoolA).guard_bytes, 0U);
-  EXPECT_EQ(ace_->GrantSpan(4, kUnitBytes).guard_bytes, 0U);
-  EXPECT_NE(ace_->GrantSpan(40, kUnitBytes).guard_bytes, 0U);
+  EXPECT_EQ(ace_->GrantSlab(IsTiny(kPoolA), SlabRange(kPoolA)).guard_bytes, 0U);
+  EXPECT_EQ(ace_->GrantSpan(4, kUnitBytes).guard_bytes, memory_.PageBytes());
+  EXPECT_EQ(ace_->GrantSpan(40, kUnitBytes).guard_bytes, memory_.PageBytes());
 }
 
 // Frames in which nothing is granted are unmapped under pressure, and their
@@ -251,7 +256,8 @@ TEST_F(AceRangesTest, PressureUnmapsRangesForTheirClass) {
   }
   const FrameIndex live_frame = FrameOfUnit(slabs.back());
   slabs.pop_back();
-  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(kPoolA, slab);
+  for (const UnitIndex slab : slabs)
+    ace_->ReleaseSlab(IsTiny(kPoolA), SlabRange(kPoolA), slab);
   const std::size_t mapped_bytes = ace_->mapped_bytes();
   const std::size_t unmapped_bytes = ace_->UnmapCaches();
   EXPECT_GE(unmapped_bytes, 2 * kSuperSlabBytes);
@@ -262,7 +268,7 @@ TEST_F(AceRangesTest, PressureUnmapsRangesForTheirClass) {
   }
   // What is mapped comes first.
   for (unsigned i = 0; i < 3 * kUnitsPerSuperSlab - 1; ++i) {
-    const Ace::Grant grant = ace_->GrantSlab(kPoolA);
+    const Ace::Grant grant = ace_->GrantSlab(IsTiny(kPoolA), SlabRange(kPoolA));
     EXPECT_LT(FrameOfUnit(grant.first), 3U);
     EXPECT_EQ(FrameOfUnit(grant.first) == live_frame,
               i < kUnitsPerSuperSlab - 1);
@@ -321,7 +327,7 @@ TEST_F(AceRangesTest, PressureLosesNoAddresses) {
       slabs.pop_back();
       EXPECT_EQ(slabs.size(), 16 * kUnitsPerSuperSlab);
       for (const UnitIndex slab : slabs) {
-        ace_->ReleaseSlab(size_class, slab);
+        ace_->ReleaseSlab(IsTiny(size_class), SlabRange(size_class), slab);
       }
       EXPECT_EQ(ace_->UnmapCaches(), 16 * kSuperSlabBytes);
     }
@@ -345,7 +351,7 @@ TEST_F(AceRangesTest, MemoryOfOneClassServesAnotherUnderTheHeapLimit) {
       EXPECT_EQ(slabs.size() * kClassLayouts[size_class].slab_units,
                 4 * kUnitsPerSuperSlab);
       for (const UnitIndex slab : slabs) {
-        ace_->ReleaseSlab(size_class, slab);
+        ace_->ReleaseSlab(IsTiny(size_class), SlabRange(size_class), slab);
       }
       ace_->CheckInvariants();
       EXPECT_EQ(ace_->UnmapCaches(), 4 * kSuperSlabBytes);

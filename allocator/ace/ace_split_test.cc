@@ -140,17 +140,21 @@ TEST(AceSplitRangesTest, IsOneWhenItsRangesAreGrantedAgain) {
   ace->Start(options, kHardened);
   const SizeClass size_class = 0;
   std::vector<UnitIndex> slabs(kUnitsPerSuperSlab);
-  for (UnitIndex& slab : slabs) slab = ace->GrantSlab(size_class).first;
+  for (UnitIndex& slab : slabs)
+    slab = ace->GrantSlab(IsTiny(size_class), SlabRange(size_class)).first;
   const Address frame = ace->region().fine().FrameAddress(0);
   const auto is_huge = [&] { return memory.IsHuge(frame, kSuperSlabBytes); };
   EXPECT_TRUE(is_huge());
   for (std::size_t i = 0; i < kHalfUnits; ++i) {
-    ace->ReleaseSlab(size_class, slabs[i]);
+    ace->ReleaseSlab(IsTiny(size_class), SlabRange(size_class), slabs[i]);
   }
   ace->PurgeAll();
   for (std::size_t i = 0; i < kHalfUnits; ++i) {
     EXPECT_FALSE(is_huge());
-    EXPECT_EQ(FrameOfUnit(ace->GrantSlab(size_class).first), 0U);
+    EXPECT_EQ(
+        FrameOfUnit(
+            ace->GrantSlab(IsTiny(size_class), SlabRange(size_class)).first),
+        0U);
   }
   EXPECT_TRUE(is_huge());
   ace->CheckInvariants();

@@ -50,21 +50,21 @@ class AceSupplyTest : public testing::Test {
 };
 
 TEST_F(AceSupplyTest, CountsWhereSlabsComeFrom) {
-  const UnitIndex first = ace_->GrantSlab(true, 16).first;
+  const UnitIndex first = ace_->GrantSlab(true, {16, 16}).first;
   ExpectSlabs(0, 0, 1);
-  ace_->GrantSlab(true, 16);
+  ace_->GrantSlab(true, {16, 16});
   ExpectSlabs(0, 1, 1);
-  ace_->ReleaseSlab(true, first, 16);
-  ace_->GrantSlab(true, 16);
+  ace_->ReleaseSlab(true, {16}, first);
+  ace_->GrantSlab(true, {16, 16});
   ExpectSlabs(1, 1, 1);
-  ace_->ReleaseSlab(true, first, 16);
+  ace_->ReleaseSlab(true, {16}, first);
   EXPECT_EQ(ace_->PurgeAll(), 16 * kUnitBytes);
-  ace_->GrantSlab(true, 16);
+  ace_->GrantSlab(true, {16, 16});
   ExpectSlabs(1, 2, 1);
   // Spans and refusals are no slabs.
   ASSERT_NE(ace_->GrantSpan(1, kUnitBytes).first, kNoUnit);
   memory_.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn);
-  EXPECT_EQ(ace_->GrantSlab(true, 4).first, kNoUnit);
+  EXPECT_EQ(ace_->GrantSlab(true, {4, 4}).first, kNoUnit);
   memory_.RefuseNothing();
   ExpectSlabs(1, 2, 1);
 }
@@ -175,7 +175,8 @@ TEST_F(AceSupplyTest, WhatOneZoneHasNotTheOtherGives) {
   for (int i = 0; i < 2; ++i) {
     memory_.AdvanceMs(interval_ms);
     // Idle only from the next interval on.
-    if (i == 1) ace_->ReleaseSlab(true, ace_->GrantSlab(true, 1).first, 1);
+    if (i == 1)
+      ace_->ReleaseSlab(true, {1}, ace_->GrantSlab(true, {1, 1}).first);
     ASSERT_TRUE(ace_->Tick());
   }
   ASSERT_EQ(Snapshot().cached_bytes, kUnitBytes);
@@ -191,11 +192,11 @@ TEST_F(AceSupplyTest, ThreadsGoOnBetweenSlices) {
       for (std::uint32_t i = 0; i < 50; ++i) {
         std::vector<UnitIndex> slabs(20);
         for (UnitIndex& slab : slabs) {
-          slab = ace_->GrantSlab(t % 2 == 0, 16).first;
+          slab = ace_->GrantSlab(t % 2 == 0, {16, 16}).first;
           ASSERT_NE(slab, kNoUnit);
         }
         for (const UnitIndex slab : slabs) {
-          ace_->ReleaseSlab(t % 2 == 0, slab, 16);
+          ace_->ReleaseSlab(t % 2 == 0, {16}, slab);
         }
         memory_.AdvanceMs(t == 0 ? 100 : 0);
         ace_->Tick();

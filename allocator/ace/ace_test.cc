@@ -76,7 +76,7 @@ TEST_F(AceTest, GrantsSlabsAlignedToTheirLength) {
   for (const bool fine : {true, false}) {
     for (const std::uint32_t units : {1U, 4U, 16U}) {
       for (int i = 0; i < 20; ++i) {
-        const Ace::Grant grant = ace_->GrantSlab(fine, units);
+        const Ace::Grant grant = ace_->GrantSlab(fine, {units, units});
         ASSERT_NE(grant.first, kNoUnit);
         EXPECT_EQ(grant.first % units, 0U);
         EXPECT_TRUE(grant.known_zero);
@@ -89,11 +89,11 @@ TEST_F(AceTest, GrantsSlabsAlignedToTheirLength) {
 
 TEST_F(AceTest, FreedUnitsServeTheNextWithoutTheKernel) {
   Start();
-  const UnitIndex unit = ace_->GrantSlab(true, 4).first;
+  const UnitIndex unit = ace_->GrantSlab(true, {4, 4}).first;
   const std::uint64_t calls = memory_.calls(VmCall::kNone);
   for (int i = 0; i < 100; ++i) {
-    ace_->ReleaseSlab(true, unit, 4);
-    const Ace::Grant grant = ace_->GrantSlab(true, 4);
+    ace_->ReleaseSlab(true, {4}, unit);
+    const Ace::Grant grant = ace_->GrantSlab(true, {4, 4});
     EXPECT_EQ(grant.first, unit);
     EXPECT_FALSE(grant.known_zero);
   }
@@ -104,7 +104,7 @@ TEST_F(AceTest, AsksTheKernelSeldomAndForLittleMoreThanNeeded) {
   Start();
   std::uint64_t granted = 0;
   while (granted < 1 * kGiB) {
-    ASSERT_NE(ace_->GrantSlab(false, 16).first, kNoUnit);
+    ASSERT_NE(ace_->GrantSlab(false, {16, 16}).first, kNoUnit);
     granted += 16 * kUnitBytes;
     ASSERT_LE(ace_->mapped_bytes(),
               granted + std::max(kSuperSlabBytes, granted / 8));
@@ -161,7 +161,8 @@ TEST_F(AceTest, MovesPagesOfSpans) {
   const UnitIndex from = Span(70);
   const UnitIndex to = Span(90);
   FillContent(SpanAddress(from), 70 * kUnitBytes, 3);
-  const VmStatus status = ace_->MoveSpan(from, to, 70 * kUnitBytes);
+  const VmStatus status = ace_->MoveSpanTo(
+      from, ace_->region().coarse().UnitAddress(to), 70 * kUnitBytes);
   ASSERT_TRUE(status.ok());
   ASSERT_FALSE(status.source_lost);
   EXPECT_PRED3(HasContent, SpanAddress(to), 70 * kUnitBytes, 3);
@@ -179,7 +180,7 @@ TEST_F(AceTest, AddressesOfTheRegionMayRunOut) {
                 FailureDetail::kRegion);
   for (const bool fine : {true, false}) {
     std::uint32_t slabs = 0;
-    while ((grant = ace_->GrantSlab(fine, 16)).first != kNoUnit) ++slabs;
+    while ((grant = ace_->GrantSlab(fine, {16, 16})).first != kNoUnit) ++slabs;
     EXPECT_EQ(slabs, 64U);
     ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
                   FailureDetail::kRegion);
@@ -188,8 +189,8 @@ TEST_F(AceTest, AddressesOfTheRegionMayRunOut) {
   EXPECT_EQ(huge.address, 0U);
   ExpectRefusal(huge.refusal, FailureReason::kExhaustion,
                 FailureDetail::kRegion);
-  ace_->ReleaseSlab(true, 32, 16);
-  EXPECT_EQ(ace_->GrantSlab(true, 4).first, 32U);
+  ace_->ReleaseSlab(true, {16}, 32);
+  EXPECT_EQ(ace_->GrantSlab(true, {4, 4}).first, 32U);
 }
 
 // Free memory in pieces that are too short, where there are no more addresses.
@@ -239,7 +240,7 @@ TEST_F(AceTest, FiguresAgreeWithTheStatistics) {
   const UnitIndex span = Span(40);
   ASSERT_NE(span, kNoUnit);
   ASSERT_NE(Span(5), kNoUnit);
-  ASSERT_NE(ace_->GrantSlab(true, 4).first, kNoUnit);
+  ASSERT_NE(ace_->GrantSlab(true, {4, 4}).first, kNoUnit);
   ace_->ReleaseSpan(span, 40);
   MemoryFigures figures;
   ace_->AddFigures(figures);
@@ -257,7 +258,7 @@ TEST_F(AceTest, FiguresAgreeWithTheStatistics) {
 TEST_F(AceTest, SaysWhichMemoryTheKernelRefused) {
   Start();
   memory_.RefuseCall(1, EPERM, Refuse::kFromThenOn);
-  ExpectRefusal(ace_->GrantSlab(true, 1).refusal, FailureReason::kMapFail,
+  ExpectRefusal(ace_->GrantSlab(true, {1, 1}).refusal, FailureReason::kMapFail,
                 FailureDetail::kUnknown, EPERM);
   ExpectRefusal(ace_->GrantSpan(1, kUnitBytes).refusal, FailureReason::kMapFail,
                 FailureDetail::kUnknown, EPERM);
@@ -326,7 +327,7 @@ TEST_F(AceTest, HoldsNoMoreThanTheRecentPeakAndSlack) {
   for (std::uint32_t i = 0; i < kPieces; ++i) spans.push_back(Span(4));
   for (const UnitIndex span : spans) {
     ace_->ReleaseSpan(span, 4);
-    slabs.push_back(ace_->GrantSlab(/*fine=*/true, 4).first);
+    slabs.push_back(ace_->GrantSlab(/*fine=*/true, {4, 4}).first);
   }
   const std::size_t peak_bytes = kPieces * 4 * kUnitBytes;
   const Statistics now = Snapshot();
@@ -337,8 +338,8 @@ TEST_F(AceTest, HoldsNoMoreThanTheRecentPeakAndSlack) {
   // Coming and going within the peak costs no purge.
   const std::uint64_t purges = now.purge_calls;
   for (int i = 0; i < 10; ++i) {
-    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 4);
-    for (UnitIndex& slab : slabs) slab = ace_->GrantSlab(true, 4).first;
+    for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, {4}, slab);
+    for (UnitIndex& slab : slabs) slab = ace_->GrantSlab(true, {4, 4}).first;
   }
   EXPECT_EQ(Snapshot().purge_calls, purges);
 }
@@ -347,14 +348,14 @@ TEST_F(AceTest, WhatWasHeldForLongGoesBackWhileItIsFreed) {
   Start();
   std::vector<UnitIndex> slabs;
   for (int i = 0; i < 100; ++i)
-    slabs.push_back(ace_->GrantSlab(true, 16).first);
+    slabs.push_back(ace_->GrantSlab(true, {16, 16}).first);
   const std::size_t held_bytes = slabs.size() * 16 * kUnitBytes;
   for (int i = 0; i < 2; ++i) {
     memory_.AdvanceMs(kDecayMs / 2);
     EXPECT_TRUE(ace_->Tick());
   }
-  ace_->ReleaseSlab(true, ace_->GrantSlab(true, 16).first, 16);
-  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, slab, 16);
+  ace_->ReleaseSlab(true, {16}, ace_->GrantSlab(true, {16, 16}).first);
+  for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, {16}, slab);
   EXPECT_LE(Snapshot().cached_bytes, 6 * kMiB + held_bytes / 16);
   EXPECT_GE(Snapshot().cached_bytes, 4 * kMiB + held_bytes / 16);
   ace_->CheckInvariants();
@@ -362,9 +363,9 @@ TEST_F(AceTest, WhatWasHeldForLongGoesBackWhileItIsFreed) {
 
 TEST_F(AceTest, PurgeAllDoesNotWait) {
   Start();
-  const UnitIndex slab = ace_->GrantSlab(true, 16).first;
+  const UnitIndex slab = ace_->GrantSlab(true, {16, 16}).first;
   const UnitIndex span = Span(3);
-  ace_->ReleaseSlab(true, slab, 16);
+  ace_->ReleaseSlab(true, {16}, slab);
   ace_->ReleaseSpan(span, 3);
   EXPECT_EQ(ace_->PurgeAll(), 19 * kUnitBytes);
   EXPECT_EQ(ace_->PurgeAll(), 0U);
@@ -390,7 +391,7 @@ TEST_F(AceTest, UnmapsItsCachesToMakeRoom) {
   Start();
   const UnitIndex span = Span(3 * kUnitsPerSuperSlab);
   ASSERT_NE(span, kNoUnit);
-  ASSERT_NE(ace_->GrantSlab(true, 1).first, kNoUnit);
+  ASSERT_NE(ace_->GrantSlab(true, {1, 1}).first, kNoUnit);
   memory_.LimitBytes(memory_.mapped_bytes() + kMiB);
   EXPECT_EQ(ace_->GrantSpan(32, kUnitBytes).refusal.reason,
             FailureReason::kMapFail);

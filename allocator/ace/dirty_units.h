@@ -3,10 +3,6 @@
 // Owns: which there are, and the list of their SuperSlabs, least recently used
 // first. Called by: UnitPool, under Ace's lock. Thread-safety: none of its own.
 //
-// Giving back a part splits a huge page. So of a SuperSlab of huge pages less
-// than half is not worth it, unless such are split now; it does not count as
-// purgeable.
-//
 // Invariants:
 //   DU1: a SuperSlab on the list has dirty units; one that has, and is worth
 //        purging, is on it.

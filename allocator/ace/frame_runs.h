@@ -4,14 +4,6 @@
 // Owns: of the zone's SuperSlab records, what says where they are listed.
 // Called by: UnitPool, under Ace's lock. Thread-safety: none of its own.
 //
-// Every SuperSlab with free units is on one of 63 lists: lists 1 to 31 hold
-// SuperSlabs partly in use, by their longest run of free units; lists 32 to 63
-// hold runs of wholly free frames, by length. A mask of non-empty lists makes
-// the best fit one count-trailing-zeros. Runs of frames carry their length at
-// both ends, so neighbours merge in O(1) (boundary tags, Knuth 1973; the page
-// heaps of tcmalloc and mimalloc do the same). A map of free frames finds the
-// start of a run from its middle.
-//
 // Invariants:
 //   RU1: a SuperSlab is on list n < 32 exactly when its longest run of free
 //        units is n and it is not wholly free; its run_frames is 0.

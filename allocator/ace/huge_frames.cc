@@ -9,7 +9,6 @@ namespace {
 
 // Each takes two mappings; what is split beyond is made whole again.
 constexpr FrameIndex kMaxSplitFrames = 512;
-constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
 
 }  // namespace
 

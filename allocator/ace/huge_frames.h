@@ -5,12 +5,6 @@
 // Owns: of the zone's SuperSlab records, what says so. Called by: Ace and
 // UnitPool, under Ace's lock. Thread-safety: none of its own.
 //
-// A huge page of which a part was given back is split. As long as the wish for
-// huge pages stands, the kernel makes it whole again after some seconds
-// (khugepaged), and what was given back takes memory again. So the wish is
-// taken back until the SuperSlab is granted, without holes in its slabs, or
-// given back, as a whole.
-//
 // Invariants:
 //   HF1: split SuperSlabs are ones of huge pages, and are counted; those with
 //        slabs that have holes are in use.

@@ -257,18 +257,11 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
 
 // While the kernel unmaps pages, nobody can map others, and who waits for that
 // has Ace's lock. So most of the pages of a long range go back before, slice by
-// slice, and others come in between. Slices end where huge pages do. Where the
-// kernel refuses, the call that unmaps has more to do.
+// slice, and others come in between. Where the kernel refuses, the call that
+// unmaps has more to do.
 VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
                                  std::size_t bytes) {
-  const Address end = begin + bytes;
-  const PurgeSlices slices(bytes);
-  bool purged = true;
-  Address from = begin;
-  for (Address to = slices.EndOf(from, end); purged && to != end;
-       from = to, to = slices.EndOf(from, end)) {
-    purged = Purge(memory, from, to - from);
-  }
+  PurgeInSlices(memory, purge_calls_, begin, bytes, /*all=*/false);
   Count(unmap_calls_);
   return memory.Unmap(begin, bytes);
 }
@@ -277,12 +270,9 @@ VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
 // Grant will find them in use and step over them.
 void HugePool::UnmapOrPurge(VirtualMemory& memory, Address begin,
                             std::size_t bytes) {
-  if (!UnmapInSlices(memory, begin, bytes).ok()) Purge(memory, begin, bytes);
-}
-
-bool HugePool::Purge(VirtualMemory& memory, Address begin, std::size_t bytes) {
+  if (UnmapInSlices(memory, begin, bytes).ok()) return;
   Count(purge_calls_);
-  return memory.Purge(begin, bytes).ok();
+  memory.Purge(begin, bytes);
 }
 
 std::size_t HugePool::Release(VirtualMemory& memory, Address address,

@@ -4,13 +4,6 @@
 // lock, which is let go of while the kernel unmaps or moves a block's pages.
 // Thread-safety: none of its own.
 //
-// A block starts at a SuperSlab boundary and is mapped to the page. Freed, it
-// is unmapped at once: what it costs to map again is small beside touching it.
-// Most of the pages of a long one go back before, in slices, so that no call
-// keeps other threads from mapping memory for long.
-// A frame stays free between two blocks, so that the kernel never merges their
-// mappings and unmapping one never splits one.
-//
 // Blocks are in a list by address. The lowest gap that is long enough has the
 // next one. What a search passes over, the next one for as long a block passes
 // over too, until a gap there has become longer: so each gap is looked at once.
@@ -207,7 +200,6 @@ class HugePool {
   VmStatus UnmapInSlices(VirtualMemory& memory, Address begin,
                          std::size_t bytes);
   void UnmapOrPurge(VirtualMemory& memory, Address begin, std::size_t bytes);
-  bool Purge(VirtualMemory& memory, Address begin, std::size_t bytes);
 
   std::size_t window_frames() const { return window_.bytes >> kSuperSlabShift; }
 

@@ -89,11 +89,19 @@ void RangePool::Gather(RangeKind kind) {
   }
 }
 
-UnitIndex RangePool::Take(RangeKind kind) {
-  return kind.is_slab()
-             ? PopUsable(ListsOf(kind.partition).slabs[kind.size_class],
-                         kind.units)
-             : TakeSpan(kind);
+UnitIndex RangePool::Take(RangeKind& kind, std::uint32_t most_units) {
+  if (kind.is_slab()) {
+    return PopUsable(ListsOf(kind.partition).slabs[kind.size_class],
+                     kind.units);
+  }
+  for (RangeKind longer = kind; longer.units <= most_units;
+       longer.units = RangeUnits(longer.units + 1)) {
+    const UnitIndex first = TakeSpan(longer);
+    if (first == kNoUnit) continue;
+    kind = longer;
+    return first;
+  }
+  return kNoUnit;
 }
 
 // What an alignment leaves out stays nobody's: addresses.

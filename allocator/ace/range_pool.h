@@ -129,8 +129,9 @@ class RangePool {
   // The range that was freed last and is mapped, as far as one looks, else one
   // that is not; those that are being purged cannot be had. kNoUnit: there is
   // none, or, if Has, the first kMostPassed of each list are being purged. A
-  // span's units are a length class's.
-  UnitIndex Take(RangeKind kind);
+  // span's units are a length class's; a range of up to `most_units`, at most
+  // kMostUnits, serves it, too, and is what `kind` is then.
+  UnitIndex Take(RangeKind& kind, std::uint32_t most_units);
   bool Has(RangeKind kind) const;
   void Put(RangeKind kind, UnitIndex first);
   // Frames were mapped again: what can be had is to be found first, of the

@@ -83,8 +83,6 @@ class Retention {
 
   std::uint64_t decay_ms() const { return decay_ms_; }
   std::uint64_t SetDecay(std::uint64_t decay_ms, std::uint64_t now_ms);
-  // As freed memory, what was filled ahead has an interval to be asked for in.
-  void NoteUse(std::uint64_t now_ms) { last_release_ms_ = now_ms; }
   bool IsDue(std::uint64_t now_ms) const {
     return now_ms >= next_interval_ms_.load(std::memory_order_relaxed);
   }

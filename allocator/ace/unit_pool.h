@@ -4,17 +4,6 @@
 // let go of while the kernel takes memory back.
 // Thread-safety: none of its own.
 //
-// Freed units are dirty: their memory is kept for the next grant and given
-// back to the kernel one decay delay after it was freed. While it is, they are
-// purging: nobody can have them.
-//
-// Units may also be kept: free, but only for ranges of the class that they
-// belong to (range_pool.h); no grant finds them.
-//
-// Under pressure frames are unmapped of which nothing is granted. Those that
-// have kept units are mapped again for a range of theirs; what was free in such
-// a frame is nobody's for good.
-//
 // Invariants:
 //   U1: free_units and kept_units are disjoint, dirty_units is a subset of
 //       both; an unmapped frame's units are all kept, and not counted, or none
@@ -101,25 +90,6 @@ class UnitPool {
   void Keep(UnitIndex first, std::uint32_t units, bool dirty);
   KeptUnits TakeKept(UnitIndex first, std::uint32_t units);
 
-  // Calls `fill(begin, bytes)`, with the lock let go of, for a clean SuperSlab
-  // of those that are granted next; it is dirty from then on. False: there is
-  // none.
-  template <typename Fill>
-  bool FillFrame(const Fill& fill) {
-    const FrameIndex frame = FindClean();
-    if (frame == kNoFrame) return false;
-    Purging filling = {{FirstUnitOfFrame(frame), kUnitsPerSuperSlab, false},
-                       FutexLock::Mark(),
-                       nullptr};
-    StartPurge(filling);
-    {
-      const FutexLockPause pause(lock_);
-      fill(zone_.FrameAddress(frame), kSuperSlabBytes);
-    }
-    EndPurge(filling, /*purged=*/false);
-    return true;
-  }
-
   // Adds frames that the zone has just mapped (they are clean), but for what it
   // has left of the last one.
   void AddFrames(FrameIndex first, FrameIndex frames);
@@ -135,8 +105,6 @@ class UnitPool {
   // where to go on, kNoFrame: nothing is left. Returns the bytes given back.
   std::size_t PurgePartsOfHuge(VirtualMemory& memory, std::uint64_t units,
                                FrameIndex& next);
-  // Gives all dirty memory back.
-  std::size_t PurgeAll(VirtualMemory& memory);
   // Gives back the descriptors of units whose SuperSlabs are wholly free, or
   // kept, and clean, some at a time, from the frame `next` on; then it is where
   // to go on, kNoFrame: there are no more. Such units' headers are zero.
@@ -164,10 +132,11 @@ class UnitPool {
   // is nobody's for good.
   VmStatus MapKept(VirtualMemory& memory, FrameIndex frame, Access access);
 
-  // Whether any unit of a run is mapped without access, and making such a run
-  // accessible, but for its last `guard_bytes`; on a refusal it counts as it
-  // was.
-  bool IsAnyClosed(UnitIndex first, std::uint32_t units) const;
+  // Whether any unit of a run has its bit in the field.
+  bool IsAny(std::uint32_t SuperSlab::* field, UnitIndex first,
+             std::uint32_t units) const;
+  // Makes a run accessible that was mapped without access, but for its last
+  // `guard_bytes`; on a refusal it counts as it was.
   VmStatus Open(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
                 std::size_t guard_bytes);
   // How many units from `first` on are closed, within one frame.
@@ -211,7 +180,6 @@ class UnitPool {
   void CheckInvariants() const;
 
  private:
-  FrameIndex FindClean() const;
   void TakeUnits(FrameIndex frame, std::uint32_t mask);
   void ReleaseInFrame(FrameIndex frame, std::uint32_t mask, bool dirty);
   UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment,
@@ -227,8 +195,7 @@ class UnitPool {
     std::uint32_t units;
     bool kept;
   };
-  // A run that is being given back, or filled; on the stack of the thread that
-  // does it.
+  // A run that is being given back; on the stack of the thread that does it.
   struct Purging {
     DirtyRun run;
     const void* thread;  // FutexLock::Mark
@@ -238,7 +205,6 @@ class UnitPool {
   void StartPurge(Purging& purging);
   void Forget(const Purging& purging);
   void EndPurge(const Purging& purging, bool purged);
-  bool IsToRenew(const DirtyRun& run) const;
   bool Renew(VirtualMemory& memory, const DirtyRun& run, unsigned& calls,
              bool& lost);
   std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);

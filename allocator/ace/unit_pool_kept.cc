@@ -8,11 +8,6 @@
 #include "allocator/base/check.h"
 
 namespace hakmem {
-namespace {
-
-constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
-
-}  // namespace
 
 void UnitPool::Keep(UnitIndex first, std::uint32_t units, bool dirty) {
   ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
@@ -99,12 +94,13 @@ VmStatus UnitPool::MapKept(VirtualMemory& memory, FrameIndex frame,
   return status;
 }
 
-bool UnitPool::IsAnyClosed(UnitIndex first, std::uint32_t units) const {
-  bool closed = false;
+bool UnitPool::IsAny(std::uint32_t SuperSlab::* field, UnitIndex first,
+                     std::uint32_t units) const {
+  bool any = false;
   ForEachFrame(first, units, [&](FrameIndex frame, std::uint32_t mask) {
-    closed |= (zone_.super_slab(frame).closed_units & mask) != 0;
+    any |= (zone_.super_slab(frame).*field & mask) != 0;
   });
-  return closed;
+  return any;
 }
 
 // In one call, whatever of the run was open already.

@@ -134,12 +134,17 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
     Set({next, more}, State::kGranted, false);
     run.units += more;
   }
+  std::size_t PurgeAll() {
+    FrameIndex next = 0;
+    const std::size_t bytes = pool_.Purge(memory_, pool_.dirty().count());
+    return bytes + pool_.PurgePartsOfHuge(memory_, pool_.dirty().count(), next);
+  }
   void Purge() {
     if (Below(4) == 0) memory_.RefuseCall(1 + Below(3), ENOMEM);
     const std::uint64_t units = Below(200);
     memory_.ForgetPurges();
     if (Below(8) == 0) {
-      pool_.PurgeAll(memory_);
+      PurgeAll();
     } else {
       pool_.Purge(memory_, units);
     }

@@ -11,8 +11,6 @@
 namespace hakmem {
 namespace {
 
-constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
-
 // How much goes back at once: 16 MiB, 1 to 2 ms in which nobody can have it.
 constexpr std::uint64_t kMaxFramesPerCall = 8;
 
@@ -94,14 +92,6 @@ void UnitPool::EndPurgesAfterFork() {
   }
 }
 
-bool UnitPool::IsToRenew(const DirtyRun& run) const {
-  bool moved = false;
-  ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t mask) {
-    moved |= (zone_.super_slab(frame).moved_units & mask) != 0;
-  });
-  return moved;
-}
-
 // What lies between guard pages, piece by piece: a new mapping would have none.
 // Without the lock during the kernel's calls alone: what other units of the
 // frames are changes meanwhile.
@@ -139,7 +129,8 @@ std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
   const std::size_t bytes = run.units * kUnitBytes;
   bool lost = false;
   unsigned calls = 0;
-  const bool renewed = IsToRenew(run) && Renew(memory, run, calls, lost);
+  const bool renewed = IsAny(&SuperSlab::moved_units, run.first, run.units) &&
+                       Renew(memory, run, calls, lost);
   bool purged = renewed;
   {
     const FutexLockPause pause(lock_);
@@ -239,12 +230,6 @@ std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
                                units - purged_bytes / kUnitBytes, refused);
   }
   return purged_bytes;
-}
-
-std::size_t UnitPool::PurgeAll(VirtualMemory& memory) {
-  const std::size_t purged_bytes = Purge(memory, dirty_.count());
-  FrameIndex next = 0;
-  return purged_bytes + PurgePartsOfHuge(memory, dirty_.count(), next);
 }
 
 std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,

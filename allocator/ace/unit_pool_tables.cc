@@ -8,8 +8,6 @@
 namespace hakmem {
 namespace {
 
-constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
-
 // The descriptors of so many SuperSlabs go back at once: nobody can have these,
 // 128 MiB, meanwhile.
 constexpr FrameIndex kMostFrames = 64;

@@ -38,6 +38,11 @@ class UnitPoolTest : public testing::Test {
     zone_.CheckInvariants();
   }
 
+  std::size_t PurgeAll() {
+    FrameIndex next = 0;
+    const std::size_t bytes = pool_.Purge(memory_, pool_.dirty().count());
+    return bytes + pool_.PurgePartsOfHuge(memory_, pool_.dirty().count(), next);
+  }
   std::size_t UnmapFree() {
     std::size_t bytes = 0;
     for (FrameIndex next = 0; next != kNoFrame;) {
@@ -185,7 +190,7 @@ TEST_F(UnitPoolTest, HugeFramesArePurgedWhenHalfOfThemIsDirty) {
   // What is granted again is no longer dirty.
   pool_.Release(kAllOfOne + 21, 1, /*dirty=*/true);
   pool_.Release(2, 1, /*dirty=*/true);
-  EXPECT_EQ(pool_.PurgeAll(memory_), 2 * kUnitBytes);
+  EXPECT_EQ(PurgeAll(), 2 * kUnitBytes);
   EXPECT_TRUE(memory_.IsPurged(zone_.UnitAddress(kAllOfOne + 21), kUnitBytes));
   EXPECT_EQ(pool_.dirty().count(), 0U);
   Check();
@@ -206,8 +211,8 @@ TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
   EXPECT_EQ(pool_.dirty().count(), 15U);
   memory_.RefuseCall(1, ENOMEM);
-  EXPECT_EQ(pool_.PurgeAll(memory_), 0U);
-  EXPECT_EQ(pool_.PurgeAll(memory_), 15 * kUnitBytes);
+  EXPECT_EQ(PurgeAll(), 0U);
+  EXPECT_EQ(PurgeAll(), 15 * kUnitBytes);
   Check();
 }
 

@@ -39,13 +39,6 @@ struct ZoneStock {
   std::uint64_t unused_units() const {
     return pool.free_units() + pool.kept_units() + pool.purging_units();
   }
-  // By how many units grants have risen since the last call. (Foreign frames
-  // look like granted ones, once.)
-  std::uint64_t NewDemand() {
-    const std::uint64_t before = granted_before;
-    granted_before = FirstUnitOfFrame(zone.frame_count()) - unused_units();
-    return granted_before - std::min(before, granted_before);
-  }
   std::uint32_t LongestFreeUnits() const {
     return std::max(pool.runs().LongestUnits(), ranges.LongestUnits());
   }
@@ -60,7 +53,6 @@ struct ZoneStock {
   RangePool ranges;
   // Whether its runs end in guard pages.
   bool guarded = false;
-  std::uint64_t granted_before = 0;
   // Where parts of huge pages go back next, for the heap limit.
   FrameIndex next_part = 0;
 };

@@ -16,11 +16,10 @@ namespace hakmem {
 
 inline constexpr std::size_t kMaxOptionPathBytes = 256;
 
-// HAKMEM_HUGE_PAGES, HAKMEM_PREFAULT, HAKMEM_UNWIND and HAKMEM_ON_MISUSE: the
-// numbers of their words.
+// HAKMEM_HUGE_PAGES, HAKMEM_UNWIND and HAKMEM_ON_MISUSE: the numbers of their
+// words.
 enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
-enum class Prefaulting : std::uint8_t { kOff, kPopulate, kTouch };
-enum class Unwinding : std::uint8_t { kFrames, kTables, kNone };
+enum class Unwinding : std::uint8_t { kTables, kFrames, kNone };
 enum class OnMisuse : std::uint8_t { kAbort, kTrap, kLog };
 
 // HAKMEM_CLEAR=all.
@@ -37,8 +36,9 @@ struct HeapOptions {
   // The most that one thread's magazines may hold beyond the loaded and the
   // previous one of each class.
   std::uint64_t depot_bytes = 8 * 1024 * 1024;
-  // A HugePages, a Prefaulting.
+  // A HugePages.
   std::uint64_t huge_pages = 1;
+  // 0 or 1: slabs get pages when they are granted.
   std::uint64_t prefault = 0;
   // An Unwinding.
   std::uint64_t unwind = 0;

@@ -153,9 +153,7 @@ inline constexpr OptionRow kOptionRows[] = {
      &Options::decay_ms, nullptr, 0, 24ULL * 3600 * 1000},
     {"HAKMEM_BACKGROUND", OptionType::kNumber, "",
      "A thread of hakmem's own gives idle memory back while the program "
-     "sleeps, and has memory mapped ahead of demand: as much as was taken "
-     "lately, up to 64 MiB for small and 64 MiB for other blocks. With "
-     "HAKMEM_PREFAULT it has pages, too, within the bound on idle memory. The "
+     "sleeps. The "
      "hardened and debug variants look for damaged blocks meanwhile. 1: it "
      "starts when a second thread of the program allocates. 2: it starts at "
      "once, also in a program of one thread, which then cannot enter a user "
@@ -179,13 +177,13 @@ inline constexpr OptionRow kOptionRows[] = {
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
     {"HAKMEM_HUGE_PAGES", OptionType::kChoice, "off|auto|on",
      "Which memory huge pages are asked for: on, all of it; auto, what a heap "
-     "takes beyond 16 MiB, while it fills what it has; off, none: the kernel "
+     "takes beyond 4 MiB, while it fills what it has; off, none: the kernel "
      "decides.",
      &Options::huge_pages, nullptr, 0, 2},
-    {"HAKMEM_PREFAULT", OptionType::kChoice, "off|populate|touch",
-     "Gives the pages of a slab memory before its first block is handed out: "
-     "populate, by one call of the kernel; touch, by writing to each.",
-     &Options::prefault, nullptr, 0, 2},
+    {"HAKMEM_PREFAULT", OptionType::kChoice, "off|populate",
+     "Gives the pages of a slab memory before its first block is handed out, "
+     "by one call of the kernel.",
+     &Options::prefault, nullptr, 0, 1},
     {"HAKMEM_PREWARM", OptionType::kSizes, "SIZE:COUNT[,SIZE:COUNT...]",
      "Has blocks of these sizes, up to 64K, ready before the program starts, "
      "in "
@@ -231,18 +229,19 @@ inline constexpr OptionRow kOptionRows[] = {
      "allocation to its release.",
      &Options::trace_sample, nullptr, 1, 1ULL << 32, "tracing"},
     {"HAKMEM_TRACE_STACKS", OptionType::kFlag, "",
-     "Each call is traced with its callers, up to 32, by frame pointers.",
-     &Options::trace_stacks, nullptr, 0, 1, "tracing"},
+     "Each call is traced with its callers, up to 32.", &Options::trace_stacks,
+     nullptr, 0, 1, "tracing"},
     {"HAKMEM_ACE_TRACE", OptionType::kPath,
      "0: none; 1: standard error; fd:N: that descriptor; else the path of a "
      "file to append to, in which %p is the process",
      "Writes a line of JSON for each call that memory could not be had for "
      "(docs/failure_events.md).",
      nullptr, &Options::ace_trace, 0, 0},
-    {"HAKMEM_UNWIND", OptionType::kChoice, "frames|tables|none",
-     "How the callers of a failed call, and of each call in the debug variant, "
-     "are found: by frame pointers, by unwind tables (slower, finds more), or "
-     "not at all; reports of misuse and crashes use tables, or have none.",
+    {"HAKMEM_UNWIND", OptionType::kChoice, "tables|frames|none",
+     "How callers are found: by the unwind tables, by frame pointers (cheaper, "
+     "and misses those that were compiled without), or not at all: of failed "
+     "calls, of guarded blocks, of traced calls and of each call in the debug "
+     "variant. Reports and the heap profile use tables, or have none.",
      &Options::unwind, nullptr, 0, 2},
     {"HAKMEM_GUARD_SAMPLE", OptionType::kNumber, "allocations",
      "One in so many allocations is put between inaccessible pages, so that "
@@ -255,10 +254,11 @@ inline constexpr OptionRow kOptionRows[] = {
      "(release and tracing variants; docs/heap_profile.md).",
      &Options::profile_bytes, nullptr, 0, 1ULL << 30, "release or tracing"},
     {"HAKMEM_HEAP_PROFILE", OptionType::kPath, "",
-     "Writes the heap profile at exit, as lines of JSON: what is live, was "
-     "live "
-     "at the peak, and was allocated, by the place that allocated it (release "
-     "and tracing variants; docs/heap_profile.md).",
+     "Writes the heap profile at exit, and where SIGHUP or SIGTERM ends the "
+     "process (Ruby then sets up no handlers of its own for them), as lines of "
+     "JSON: what is live, was live at the peak, and was allocated, by the "
+     "place that allocated it (release and tracing variants; "
+     "docs/heap_profile.md).",
      nullptr, &Options::heap_profile, 0, 0, "release or tracing"},
     {"HAKMEM_ON_MISUSE", OptionType::kChoice, "abort|trap|log",
      "Chooses what follows the report of a misuse: abort, SIGABRT; trap, a "

@@ -20,7 +20,7 @@ namespace hakmem {
 
 struct TableList {
   static constexpr std::uint32_t kVersion = 1;
-  static constexpr std::uint32_t kTables = 5;
+  static constexpr std::uint32_t kTables = 6;
   // Of the note, whose name is kNoteName; its content is the distance from
   // itself to the list, an int64_t.
   static constexpr std::uint32_t kNoteType = 1;
@@ -34,6 +34,7 @@ struct TableList {
   const void* statistics_tables;
   const void* block_tables;
   const void* control;
+  const void* options;  // OptionTables; zeros until they have been read
 };
 
 }  // namespace hakmem

@@ -88,7 +88,7 @@ class Allocator {
   // Reads the options and places the region, if no call has done so yet.
   void EnsureStarted() {
     // acquire: pairs with the release in Start.
-    if (!plain_.load(std::memory_order_acquire)) [[unlikely]]
+    if (!started_.load(std::memory_order_acquire)) [[unlikely]]
       Start();
   }
 
@@ -301,16 +301,16 @@ class Allocator {
   void* TryClass(Heap*& self, SizeClass size_class, std::size_t size_bytes,
                  Refusal& refusal);
   CallResult AllocateClass(Heap*& self, SizeClass size_class,
-                           std::size_t size_bytes);
+                           std::size_t size_bytes, Refusal& refusal);
+  HAK_COLD CallResult AllocateAtEnd(Heap*& self, SizeClass size_class,
+                                    std::size_t size_bytes,
+                                    std::size_t alignment_bytes);
   HAK_ALWAYS_INLINE CallResult Reload(Heap*& self, Heap* heap,
                                       SizeClass size_class,
                                       std::size_t size_bytes);
   HAK_COLD CallResult AllocateCoarse(Heap*& self, SizeClass size_class,
                                      std::size_t size_bytes,
                                      const Refusal& refusal);
-  HAK_COLD bool TryWatched(Heap*& self, SizeClass size_class,
-                           std::size_t size_bytes, std::size_t alignment_bytes,
-                           CallResult& result);
 
   template <bool kTiny>
   HAK_ALWAYS_INLINE bool FreeOwn(std::uint64_t granule, Heap* heap,
@@ -334,11 +334,8 @@ class Allocator {
                                  std::size_t old_bytes, std::size_t size_bytes);
   HAK_COLD CallResult StayIfSmaller(Heap* self, void* pointer,
                                     std::size_t size_bytes, CallResult refused);
-  HAK_COLD CallResult MoveGuarded(Heap*& self, void* pointer,
-                                  std::size_t old_bytes,
-                                  std::size_t size_bytes);
-  CallResult MoveClaimed(Heap*& self, void* pointer, const LiveBlock& block,
-                         std::size_t size_bytes);
+  CallResult MoveOther(Heap*& self, void* pointer, const LiveBlock& block,
+                       std::size_t size_bytes);
   HAK_ALWAYS_INLINE bool FreeOfSibling(Heap* heap, void* pointer, NotOwn found,
                                        BlockKind kind);
   template <bool kTiny>
@@ -369,9 +366,6 @@ class Allocator {
   PartitionTable partitions_{1};  // written under start_lock_, once
   FutexLock start_lock_;
   std::atomic<bool> started_{false};  // written under start_lock_
-  // Started, and slow paths have nothing to do but to serve: nothing is
-  // sampled. Written under start_lock_.
-  std::atomic<bool> plain_{false};
 };
 
 }  // namespace hakmem

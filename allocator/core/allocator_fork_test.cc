@@ -187,8 +187,7 @@ TYPED_TEST(AllocatorForkGuardsTest, AHandlersChildHasAHeapInOnePlace) {
   this->Free(this->Allocate(2'000));
   // It is at home, and no other thread can have that heap.
   EXPECT_EQ(this->Snapshot().heaps_abandoned, 1U);
-  EXPECT_FALSE(
-      HeapOfThread<TypeParam::kConfig>::Real(this->test_.self)->abandoned());
+  EXPECT_FALSE(this->test_.self->abandoned());
   this->allocator_.CheckInvariants();
 }
 

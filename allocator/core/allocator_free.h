@@ -62,8 +62,7 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
   const bool large = block.route >= Route::kSpan;
   if (kProfiles<kConfig> && block.is_sampled() && large) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
-    Heap* const heap = Heaps::Real(self);
-    if (Heaps::Serves(heap)) heap->NoteSampleFreed(SampleGaps::kLarge);
+    if (Heaps::Serves(self)) self->NoteSampleFreed(SampleGaps::kLarge);
   }
   if (large && !large_.Claim(self, pointer, PointerUse::kFree, block)) return;
   if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) return;
@@ -118,8 +117,7 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   }
   if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
-    Heap* const heap = Heaps::Real(self);
-    if (heap->id() == block.owner) heap->NoteSampleFreed(block.size_class);
+    if (self->id() == block.owner) self->NoteSampleFreed(block.size_class);
     Free(self, pointer, kind);
     return;
   }
@@ -132,11 +130,6 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
                     block.size_class);
     }
     Free(self, pointer, other_kind ? block.kind : kind);
-    return;
-  }
-  if (Heaps::IsWatched(self)) {
-    Heap* heap = Heaps::Real(self);
-    Free(heap, pointer, kind);
     return;
   }
   Refusal refusal;

@@ -34,7 +34,7 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
     return nullptr;
   // Fetches the block of some calls later, which may have left the caches since
   // it was freed (docs/decisions/0046).
-  __builtin_prefetch(BlockBelow(cache.top, 4), /*rw=*/1);
+  __builtin_prefetch(BlockBelow(cache.top), /*rw=*/1);
   ZoneView& view = View<kTiny>();
   const HeaderByte live = UnitLiveHeader(cache.live_record);
   std::atomic<HeaderByte>& header = view.HeaderOf(block, kGranuleShift<kTiny>);

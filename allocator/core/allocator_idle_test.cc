@@ -79,22 +79,5 @@ TYPED_TEST(AllocatorIdleTest, WithBlocksOfNoBytes) {
   this->ExpectIdleGoesBack([this] { this->AllocateAndFree(0); }, 600);
 }
 
-// One of the next small blocks would be guarded, and there are none.
-template <typename V>
-class AllocatorIdleWatchedTest : public AllocatorIdleTest<V> {
- protected:
-  AllocatorIdleWatchedTest()
-      : AllocatorIdleTest<V>(HeapOptions{.guard_sample = 100}) {}
-};
-TYPED_TEST_SUITE(AllocatorIdleWatchedTest, Variants);
-
-TYPED_TEST(AllocatorIdleWatchedTest, WithSpansAlone) {
-  for (int i = 0; i < 10'000 && this->self_->id() != kNoHeapId; ++i) {
-    this->AllocateAndFree(300);
-  }
-  ASSERT_EQ(this->self_->id(), kNoHeapId);
-  this->ExpectIdleGoesBack([this] { this->AllocateAndFree(100'000); });
-}
-
 }  // namespace
 }  // namespace hakmem

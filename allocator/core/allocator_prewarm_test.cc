@@ -89,30 +89,5 @@ TYPED_TEST(AllocatorPrewarmTest, AsManyAsThereAreIsAWish) {
   EXPECT_GE(Prewarm(this->allocator_, this->self_, 1024, SIZE_MAX), 1000U);
 }
 
-// 4,000 blocks of each of three sizes between two of the helper's looks.
-TYPED_TEST(AllocatorPrewarmTest, BesideTheHelperAGrowingThreadMapsNothing) {
-  const auto calls_of_round = [this] {
-    const std::uint64_t before = this->test_.memory.calls(VmCall::kMap);
-    for (int i = 0; i < 4000; ++i) {
-      for (const std::size_t size : {100U, 2000U, 5000U}) {
-        EXPECT_NE(this->allocator_.Allocate(this->self_, size), nullptr);
-      }
-    }
-    return this->test_.memory.calls(VmCall::kMap) - before;
-  };
-  std::uint64_t alone = 0;
-  std::uint64_t beside = 0;
-  for (int round = 0; round < 5; ++round) alone += calls_of_round();
-  this->allocator_.upkeep().Maintain();
-  calls_of_round();
-  for (int round = 0; round < 5; ++round) {
-    this->test_.memory.AdvanceMs(250);
-    this->allocator_.upkeep().Maintain();
-    beside += calls_of_round();
-  }
-  EXPECT_GE(alone, 20U);
-  EXPECT_EQ(beside, 0U);
-}
-
 }  // namespace
 }  // namespace hakmem

@@ -20,8 +20,8 @@ class ProfileBesideGuardsTest : public testing::Test {};
 using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>>;
 TYPED_TEST_SUITE(ProfileBesideGuardsTest, Variants);
 
-// A thread that waits for its next guarded block is thinned like others.
-TYPED_TEST(ProfileBesideGuardsTest, WhoWaitsIsThinned) {
+// A thread that gets guarded blocks is thinned like others.
+TYPED_TEST(ProfileBesideGuardsTest, WhoGetsThemIsThinned) {
   HeapOptions options = Sampling(64 * kKiB);
   options.guard_sample = 2;
   TestAllocator<TypeParam::kConfig> test(options);
@@ -40,8 +40,7 @@ TYPED_TEST(ProfileBesideGuardsTest, WhoWaitsIsThinned) {
   test.allocator->Free(test.self, small);
 }
 
-// A sample that a thread gets while it waits for a guarded block weighs as much
-// as any other.
+// A sample that a thread gets near a guarded block weighs as much as any other.
 TYPED_TEST(ProfileBesideGuardsTest,
            ThinnedSamplesWeighTheSameNearGuardedBlocks) {
   constexpr std::size_t kBytes = 4000;

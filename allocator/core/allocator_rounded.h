@@ -67,7 +67,7 @@ CallResult Allocator<kConfig>::AllocateCleared(Heap*& self,
   const bool large = size_bytes >= kPoolEnd || alignment_bytes > kMaxPoolBytes;
   if (large) EnsureStarted();
   const CallResult got =
-      large ? large_.Allocate(heaps_.RealOrNew(self), size_bytes,
+      large ? large_.Allocate(heaps_.AttachIfNone(self), size_bytes,
                               alignment_bytes, /*zeroed=*/true)
             : AllocateSlow(self, size_bytes, alignment_bytes);
   if (got.block == nullptr) [[unlikely]]

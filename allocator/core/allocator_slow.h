@@ -44,32 +44,25 @@ void Allocator<kConfig>::Start() {
   profile_.Start(ProfileBytes<kConfig>(options),
                  options.unwind != static_cast<std::uint64_t>(Unwinding::kNone),
                  ace_.region().heap_window(Region::kProfileWindow));
-  // release: pairs with the acquire above.
+  // release: pairs with the acquire above, and in EnsureStarted.
   started_.store(true, std::memory_order_release);
-  // release: pairs with the acquire in EnsureStarted and AllocateSlow.
-  plain_.store(!guards_.on(), std::memory_order_release);
 }
 
 // --- Slab blocks
 // ---------------------------------------------------------------
 
+// The heap's block, or one of the slabs of others, live. Null: refused.
 template <const Config& kConfig>
 void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
                                    std::size_t size_bytes, Refusal& refusal) {
   void* block;
-  bool sampled;
   // Damaged blocks are passed over, and there may be many of them.
   for (bool fit = false; !fit;) {
     block = nullptr;
-    sampled = false;
-    if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
-      heaps_.GoHomeIfTime(self);
-    }
     // A signal handler may fork at any moment, and its child, which goes on
     // here, takes the heap away from `self`.
     Heap* const heap = self;
     if (Heaps::Serves(heap)) {
-      sampled = heap->IsSampleDue(size_class);
       // The host's on_attach may have filled the magazine.
       block = Heap::TryPop(heap->Cache(size_class));
       if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
@@ -84,33 +77,56 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
               : hardening_.template MayHandOutSlow<false>(
                     View<false>(), size_class, block, size_bytes);
   }
-  // A detour is told of instead.
-  sampled = kProfiles<kConfig> && sampled && !SampledGuards::paused() &&
-            refusal.reason == FailureReason::kNone;
   (IsTiny(size_class) ? View<true>().HeaderOf(block, kFineGranuleShift)
                       : View<false>().HeaderOf(block, kCoarseGranuleShift))
-      .store(sampled ? kSampledHeader
-                     : MakeHeader(BlockState::kLive, size_class + 1U),
+      .store(MakeHeader(BlockState::kLive, size_class + 1U),
              std::memory_order_relaxed);
   return block;
 }
 
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::AllocateClass(Heap*& self, SizeClass size_class,
-                                             std::size_t size_bytes) {
-  Refusal refusal;
+                                             std::size_t size_bytes,
+                                             Refusal& refusal) {
   void* block = TryClass(self, size_class, size_bytes, refusal);
   if (block == nullptr) [[unlikely]] {
     return IsTiny(size_class)
                ? AllocateCoarse(self, size_class, size_bytes, refusal)
                : Refused(refusal);
   }
-  if (kProfiles<kConfig> &&
-      HeaderAt(ace_, block).load(std::memory_order_relaxed) == kSampledHeader)
-      [[unlikely]] {
-    return Sampled(block);
-  }
   return ServedOrDetoured<kConfig>(block, refusal);
+}
+
+// The class's countdown is at its end, as it is in a heap that does not serve.
+template <const Config& kConfig>
+CallResult Allocator<kConfig>::AllocateAtEnd(Heap*& self, SizeClass size_class,
+                                             std::size_t size_bytes,
+                                             std::size_t alignment_bytes) {
+  Refusal refusal;
+  if (Heaps::Serves(self) || heaps_.Attach(self, refusal)) {
+    heaps_.GoHomeIfTime(self);
+  }
+  SampleGaps::Turn turn;
+  if (Heap* const heap = self;
+      Heaps::Serves(heap) && heap->Cache(size_class).allocations.is_over()) {
+    turn = heap->EndCountdown(size_class);
+    void* const guarded =
+        turn.guarded
+            ? guards_.Allocate(size_bytes, alignment_bytes, heap->Random())
+            : nullptr;
+    if (guarded != nullptr) {
+      heap->Cache(size_class).allocations.Count();
+      return Sampled(guarded);
+    }
+  }
+  const CallResult got = AllocateClass(self, size_class, size_bytes, refusal);
+  // A detour is told of instead, and one in another zone is none.
+  if (kProfiles<kConfig> && turn.sampled && !SampledGuards::paused() &&
+      got.block != nullptr && refusal.reason == FailureReason::kNone) {
+    HeaderAt(ace_, got.block).store(kSampledHeader, std::memory_order_relaxed);
+    return Sampled(got.block);
+  }
+  return got;
 }
 
 // For a Tiny block that was refused: a shrunk one of the coarse zone, if it is
@@ -125,7 +141,6 @@ CallResult Allocator<kConfig>::AllocateCoarse(Heap*& self, SizeClass size_class,
       TryClass(self, CoarseClassFor(size_class), size_bytes, last);
   if (block == nullptr) return Refused(last);
   if constexpr (!kConfig.check_bounds) {
-    // What is served in another place is not sampled: a mark of it goes, too.
     View<false>()
         .HeaderOf(block, kCoarseGranuleShift)
         .store(MakeHeader(BlockState::kLive, size_class + 1U),
@@ -134,64 +149,30 @@ CallResult Allocator<kConfig>::AllocateCoarse(Heap*& self, SizeClass size_class,
   return ServedOrDetoured<kConfig>(block, refusal);
 }
 
-// While allocations are sampled. False: the slow path goes on as ever.
-template <const Config& kConfig>
-bool Allocator<kConfig>::TryWatched(Heap*& self, SizeClass size_class,
-                                    std::size_t size_bytes,
-                                    std::size_t alignment_bytes,
-                                    CallResult& result) {
-  EnsureStarted();
-  if (!guards_.on() || SampledGuards::paused() ||
-      self->siblings().partition() != 0) {
-    return false;
-  }
-  Refusal refusal;
-  if (self == NoHeap() && !heaps_.Attach(self, refusal)) return false;
-  Heap* heap = Heaps::Real(self);
-  if (!Heaps::Serves(heap)) return false;
-  const SampledGuards::Choice choice =
-      guards_.Choose(*heap, size_class, size_bytes, alignment_bytes);
-  if (choice.usual) return false;
-  if (choice.block != nullptr) {
-    heap->Cache(size_class).allocations.Uncount();
-    counters_.CountDirect(size_class);
-    result = Sampled(choice.block);
-  } else {
-    result = AllocateClass(heap, size_class, size_bytes);
-    heap->sampler().CountServed(size_class);
-  }
-  heaps_.Watch(self, heap, heap->sampler().waiting());
-  return true;
-}
-
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
                                             std::size_t alignment_bytes) {
+  EnsureStarted();
   if (!Hooks::ServesSize(size_bytes) &&
       alignment_bytes <= EmptyPool::kMaxAlignmentBytes) {
-    EnsureStarted();
     return large_.AllocateEmpty(alignment_bytes);
   }
   if (size_bytes >= kPoolEnd || alignment_bytes > kMaxPoolBytes) {
-    EnsureStarted();
-    return large_.Allocate(heaps_.RealOrNew(self), size_bytes, alignment_bytes);
+    return large_.Allocate(heaps_.AttachIfNone(self), size_bytes,
+                           alignment_bytes);
   }
   const SizeClass size_class = Hooks::ClassFor(size_bytes, alignment_bytes);
-  // acquire: pairs with the release in Start.
-  if (!plain_.load(std::memory_order_acquire)) [[unlikely]] {
-    CallResult result;
-    if (TryWatched(self, size_class, size_bytes, alignment_bytes, result)) {
-      return result;
-    }
+  Heap* const heap = self;
+  if (heap->Cache(size_class).allocations.is_over()) [[unlikely]] {
+    return AllocateAtEnd(self, size_class, size_bytes, alignment_bytes);
   }
   if constexpr (!kConfig.check_bounds) {
-    Heap* const heap = self;
-    if (Heaps::Serves(heap) && !Heaps::IsAway() &&
-        !heap->Cache(size_class).allocations.is_over()) [[likely]] {
+    if (!Heaps::IsAway()) [[likely]]
       return Reload(self, heap, size_class, size_bytes);
-    }
   }
-  return AllocateClass(self, size_class, size_bytes);
+  heaps_.GoHomeIfTime(self);
+  Refusal refusal;
+  return AllocateClass(self, size_class, size_bytes, refusal);
 }
 
 // What AllocateClass does for a thread at home, where the call is not to be
@@ -225,7 +206,7 @@ CallResult Allocator<kConfig>::AllocateZeroedSlow(Heap*& self,
   }
   if (bytes >= kPoolEnd) {
     EnsureStarted();
-    return large_.Allocate(heaps_.RealOrNew(self), bytes, kMinAlignmentBytes,
+    return large_.Allocate(heaps_.AttachIfNone(self), bytes, kMinAlignmentBytes,
                            /*zeroed=*/true);
   }
   const CallResult got = AllocateSlow(self, bytes, kMinAlignmentBytes);
@@ -283,56 +264,39 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
   return ServedOrDetoured<kConfig>(pointer, refused.outcome.refusal());
 }
 
-// The old block is freed by SampledGuards::Finish.
+// A block that is guarded, or claimed, and whose bytes have to be copied.
 template <const Config& kConfig>
-CallResult Allocator<kConfig>::MoveGuarded(Heap*& self, void* pointer,
-                                           std::size_t old_bytes,
-                                           std::size_t size_bytes) {
-  if (!guards_.blocks().IsIntact(pointer)) {
-    guards_.blocks().ReportDamage(
-        Heaps::ReportFor(self, pointer, PointerUse::kRealloc));
+CallResult Allocator<kConfig>::MoveOther(Heap*& self, void* pointer,
+                                         const LiveBlock& block,
+                                         std::size_t size_bytes) {
+  const BlockReport report =
+      Heaps::ReportFor(self, pointer, PointerUse::kRealloc);
+  if (block.guarded && !guards_.blocks().IsIntact(pointer)) {
+    guards_.blocks().ReportDamage(report);
     return Misused();
   }
   const CallResult got = AllocateOnce(self, size_bytes);
-  if (got.block == nullptr) {
-    return StayIfSmaller(self, pointer, size_bytes, got);
-  }
-  std::memcpy(got.block, pointer, std::min(old_bytes, size_bytes));
-  CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
-  if (SampledGuards::paused()) {
-    // A call that was refused at first, whose end knows nothing of the block.
-    guards_.Free(Heaps::ReportFor(self, pointer, PointerUse::kRealloc),
-                 __builtin_frame_address(0));
-    return Served(got.block);
-  }
-  return Sampled(got.block);
-}
-
-// A block that is claimed, and whose bytes have to be copied.
-template <const Config& kConfig>
-CallResult Allocator<kConfig>::MoveClaimed(Heap*& self, void* pointer,
-                                           const LiveBlock& block,
-                                           std::size_t size_bytes) {
-  const CallResult got = AllocateOnce(self, size_bytes);
   if (got.block == nullptr) [[unlikely]] {
+    if (block.guarded) return StayIfSmaller(self, pointer, size_bytes, got);
     if (!large_.StayIfSmaller(pointer, block, size_bytes)) return got;
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return ServedOrDetoured<kConfig>(pointer, got.outcome.refusal());
   }
   large_.Copy(pointer, got.block, std::min(block.size_bytes, size_bytes));
-  large_.FreeClaimed(self, pointer, block);
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
-  return got;
+  if (!block.guarded) {
+    large_.FreeClaimed(self, pointer, block);
+    return got;
+  }
+  // SampledGuards::Finish frees it, but not for a call that was refused first.
+  if (!SampledGuards::paused()) return Sampled(got.block);
+  guards_.Free(report, __builtin_frame_address(0));
+  return Served(got.block);
 }
 
 template <const Config& kConfig>
 CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
                                                std::size_t size_bytes) {
-  if (kKeepsSpans<kConfig> && size_bytes > kMaxPoolBytes &&
-      large_.IsSampledSpan(pointer)) {
-    const CallResult stayed = large_.TryStay(self, pointer, size_bytes);
-    if (stayed.block != nullptr) return stayed;
-  }
   FutexLock::Identify();  // as in FreeOther
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
@@ -352,9 +316,7 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
                          BlockKind::kMalloc)) {
     return Misused();
   }
-  if (block.guarded) {
-    return MoveGuarded(self, pointer, block.size_bytes, size_bytes);
-  }
+  if (block.guarded) return MoveOther(self, pointer, block, size_bytes);
   CallResult result;
   if (large && large_.Resize(self, pointer, block, size_bytes, result)) {
     return result;
@@ -365,7 +327,7 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return Served(pointer);
   }
-  return large ? MoveClaimed(self, pointer, block, size_bytes)
+  return large ? MoveOther(self, pointer, block, size_bytes)
                : MoveTo(self, pointer, block.size_bytes, size_bytes);
 }
 
@@ -451,10 +413,8 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
     guards_.Finish(
         got.block, moved ? request.pointer : nullptr,
         Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
-    // One that waits has its heap all the same.
-    Heap* const heap = Heaps::Real(self);
     KeepSample(ace_, profile_, got.block, frame,
-               Heaps::Serves(heap) ? heap->last_thinning() : 0);
+               Heaps::Serves(self) ? self->last_thinning() : 0);
     return got.block;
   }
   EnsureStarted();

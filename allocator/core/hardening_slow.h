@@ -188,8 +188,7 @@ bool Hardening<kConfig>::ResizeInPlace(Heap* self, void* pointer, unsigned code,
   const UnitRecord record =
       zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(pointer)))
           .load(std::memory_order_relaxed);
-  if (UnitOwner(record) != HeapOfThread<kConfig>::Real(self)->id())
-    return false;
+  if (UnitOwner(record) != self->id()) return false;
   return IsTiny(size_class)
              ? ResizeIn<true, true>(pointer, size_class, size_bytes)
              : ResizeIn<false, true>(pointer, size_class, size_bytes);

@@ -2,14 +2,8 @@
 // stand for having none.
 //
 // Owns: these, and what a thread has to find its heap again, from which it is
-// away, or whose calls are watched. Called by: Allocator. Thread-safety: any
-// thread, each with its own `self`.
-//
-// A child of a fork shares its pages with the parent until one of them writes.
-// So the thread that goes on in it leaves the heap that it inherits alone and
-// allocates from a heap of its own, of few and fresh pages, until the child has
-// lived for a while: then it goes home, and the memory that was free at the
-// fork is used again.
+// away. Called by: Allocator. Thread-safety: any thread, each with its own
+// `self`.
 #ifndef HAKMEM_ALLOCATOR_CORE_HEAP_OF_THREAD_H_
 #define HAKMEM_ALLOCATOR_CORE_HEAP_OF_THREAD_H_
 
@@ -42,25 +36,15 @@ class HeapOfThread {
   static constexpr Heap* None() { return &none_; }
   // Whether the pointer leads to a heap that serves.
   static bool Serves(const Heap* heap) { return heap->id() != kNoHeapId; }
-  // The thread's heap, which it still has while it is watched.
-  static Heap* Real(Heap* self) {
-    return IsWatched(self) ? watched_heap_ : self;
-  }
-  static bool IsWatched(const Heap* self) { return self == watched_.heap(); }
-  // Every call of the thread takes the slow path, or no longer does.
-  void Watch(Heap*& self, Heap* heap, bool on) {
-    watched_heap_ = heap;
-    Lead(self, on ? registry_.Made(watched_) : heap, *heap);
-  }
 
-  // The thread, which had none, or was watched, has a heap now. False: it can
-  // have none; where memory was refused, `refusal` says so.
+  // The thread, which had none, has a heap now. False: it can have none; where
+  // memory was refused, `refusal` says so.
   bool Attach(Heap*& self, Refusal& refusal);
   // The thread's heap; one that has had none may have one now.
-  Heap* RealOrNew(Heap*& self) {
+  Heap* AttachIfNone(Heap*& self) {
     Refusal refusal;
     if (self == None()) Attach(self, refusal);
-    return Real(self);
+    return self;
   }
   // The thread's heap of a partition but the first; null: it can have none.
   // None of its allocations is sampled, and the thread is never away from it.
@@ -85,7 +69,6 @@ class HeapOfThread {
   // The beginning of a report of a call; `self` may be null.
   static BlockReport ReportFor(Heap* self, const void* pointer,
                                PointerUse use) {
-    if (self != nullptr) self = Real(self);
     const bool has_heap = self != nullptr && Serves(self);
     return {.pointer = pointer,
             .use = use,
@@ -94,16 +77,6 @@ class HeapOfThread {
   }
 
  private:
-  // Leads the thread's pointer to its heap, or to what stands for it, and looks
-  // afterwards: a signal handler may have forked since the heap was read, and
-  // the thread of the child has left it.
-  static void Lead(Heap*& self, Heap* to, const Heap& heap) {
-    self = to;
-    KeepOrder();
-    if (&heap == home_ || heap.abandoned()) [[unlikely]]
-      self = None();
-  }
-
   // How long a child's thread stays away.
   static constexpr std::uint64_t kAwayMs = 1000;
   // Each generation of children that forks children makes a heap, and so many
@@ -121,14 +94,9 @@ class HeapOfThread {
 
   // Without a system: no call can reach further than its magazines.
   static constinit Heap none_;
-  using StandIn = typename HeapRegistry<kConfig, SampledHeap<kConfig>>::StandIn;
   // The heap of threads whose exit hook has run.
-  static constinit inline StandIn exited_{};
-  // The heap of threads that take the slow path for every call, because one of
-  // their next allocations is to be guarded; and the one that they have.
-  static constinit inline StandIn watched_{};
-  static constinit inline thread_local Heap* watched_heap_
-      HAK_TLS_INITIAL_EXEC = nullptr;
+  static constinit inline
+      typename HeapRegistry<kConfig, SampledHeap<kConfig>>::StandIn exited_{};
   // The heap that the thread is away from.
   static constinit inline thread_local Heap* home_ HAK_TLS_INITIAL_EXEC =
       nullptr;
@@ -146,10 +114,6 @@ constinit SampledHeap<kConfig> HeapOfThread<kConfig>::none_{nullptr, kNoHeapId};
 
 template <const Config& kConfig>
 bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
-  if (IsWatched(self)) {
-    Lead(self, watched_heap_, *watched_heap_);
-    return Serves(self);
-  }
   if (self == exited_.heap()) return false;
   VmStatus status;
   // An abandoned heap is inherited, too.
@@ -161,14 +125,19 @@ bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
     refusal = RefusalOf(status);
     return false;
   }
-  Lead(self, heap, *heap);
+  self = heap;
+  // A signal handler may have forked since, and the thread of the child has
+  // left the heap.
+  KeepOrder();
+  if (heap == home_ || heap->abandoned()) [[unlikely]]
+    self = None();
   host_.on_attach();
   return Serves(self);  // on_attach may have given it back
 }
 
 template <const Config& kConfig>
 auto HeapOfThread<kConfig>::RealOf(Heap*& self, Partition partition) -> Heap* {
-  Heap* const heap = RealOrNew(self);
+  Heap* const heap = AttachIfNone(self);
   if (!Serves(heap)) return nullptr;
   if (heap->siblings().Of(partition) == nullptr) {
     // A handler that allocates or forks in here would make another one, or
@@ -202,15 +171,14 @@ auto HeapOfThread<kConfig>::Shared(Refusal& refusal) -> Heap* {
 template <const Config& kConfig>
 void HeapOfThread<kConfig>::Detach(Heap*& self) {
   if (self == exited_.heap()) return;
-  Heap* heap = Real(self);
-  self = registry_.Made(exited_);
+  Heap* const heap = std::exchange(self, registry_.Made(exited_));
   if (heap != &none_) registry_.Abandon(*heap);
   if (home_ != nullptr) registry_.Abandon(*std::exchange(home_, nullptr));
 }
 
 template <const Config& kConfig>
 void HeapOfThread<kConfig>::ChildAfterFork(Heap*& self) {
-  Heap* const heap = Real(self);
+  Heap* const heap = self;
   registry_.ChildAfterFork(*heap, home_);
   if (home_ == nullptr) {
     if (!Serves(heap)) return;

@@ -64,16 +64,6 @@ class LargeBlocks {
   // A span or Huge block is the caller's to resize, or to free, and `block`
   // tells what it is now. False: it is no longer live, which was reported.
   bool Claim(Heap* self, const void* pointer, PointerUse use, LiveBlock& block);
-  // Whether `pointer`, which may be anything, is one that LiveCode does not
-  // tell of.
-  HAK_ALWAYS_INLINE bool IsSampledSpan(const void* pointer) const {
-    const auto address = reinterpret_cast<Address>(pointer);
-    const UnitDescriptor* descriptor = nullptr;
-    return IsAligned<Address>(address, kUnitBytes) &&
-           FindSpanAt(ace_.region().coarse(), address, descriptor) &&
-           HeaderAt(ace_, pointer).load(std::memory_order_relaxed) ==
-               kSampledHeader;
-  }
   // Resizes a live span, if it stays as long. No block: nothing was done.
   HAK_NOINLINE CallResult TryStay(Heap* self, void* pointer,
                                   std::size_t size_bytes);
@@ -139,15 +129,13 @@ class LargeBlocks {
     bool sampled = false;
   };
 
-  bool IsAsItWasLeft(const Ace::Grant& grant, std::uint32_t units) const;
+  bool IsAsItWasLeft(const Ace::Grant& grant) const;
   HAK_ALWAYS_INLINE Large TrySpan(Heap* self, std::size_t size_bytes,
                                   std::size_t alignment_bytes,
                                   Refusal& refusal);
   HAK_ALWAYS_INLINE void* MarkLive(UnitIndex first);
   HAK_ALWAYS_INLINE Large HandOut(Heap* self, bool serves, UnitIndex first,
                                   std::uint32_t units);
-  HAK_ALWAYS_INLINE Large TryKept(Heap* self, std::size_t size_bytes,
-                                  std::size_t alignment_bytes);
   Large TryHuge(Heap* self, std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
   // Whether a block of so many bytes, which the heap's thread has got, or
@@ -156,7 +144,6 @@ class LargeBlocks {
     if constexpr (!kProfiles<kConfig>) return false;
     return self->SampleLarge(bytes) && !SampledGuards::paused();
   }
-  void Zero(void* block, std::size_t bytes);
   UnitDescriptor& DescriptorAt(UnitIndex unit) const {
     return DescriptorOf(ace_.region().coarse(), unit);
   }
@@ -256,13 +243,12 @@ bool LargeBlocks<kConfig>::WithinThreshold(std::size_t size_bytes,
 // Whether a span's start is as it was left. If not, it was told, and the span
 // stays granted to nobody.
 template <const Config& kConfig>
-bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant,
-                                         std::uint32_t units) const {
+bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant) const {
   if constexpr (kConfig.check_fill_on_reuse) {
     if (grant.known_zero) return true;
     const void* const span = reinterpret_cast<const void*>(
         ace_.region().coarse().UnitAddress(grant.first));
-    const std::size_t bytes = units * kUnitBytes - grant.guard_bytes;
+    const std::size_t bytes = grant.units * kUnitBytes - grant.guard_bytes;
     if (!IsZeroWhole(span, std::min<std::uint64_t>(kSpanStartBytes,
                                                    hardening_.clear_bytes())))
         [[unlikely]] {
@@ -284,25 +270,28 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
     Refusal& refusal) -> Large {
   const std::uint32_t units = ace_.SpanUnits(size_bytes);
   alignment_bytes = std::max(alignment_bytes, kUnitBytes);
+  const bool serves = HeapOfThread<kConfig>::Serves(self);
+  if constexpr (kKeepsSpans<kConfig>) {
+    const UnitIndex kept = serves && alignment_bytes == kUnitBytes
+                               ? self->TakeSpan(units)
+                               : kNoUnit;
+    if (kept != kNoUnit) return HandOut(self, serves, kept, units);
+  }
   Ace::Grant grant;
   do {
     const Partition partition = self->siblings().partition();
     grant = partition == 0
                 ? ace_.GrantSpan(units, alignment_bytes)
                 : ace_.GrantTypedSpan(units, alignment_bytes, partition);
-  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant, units));
+  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return {};
-  if constexpr (kKeepsSpans<kConfig>) {
-    if (HeapOfThread<kConfig>::Serves(self)) self->NoteSpanGranted(units);
-  }
   if constexpr (kConfig.separate_classes) {
     UnitDescriptor& descriptor = DescriptorAt(grant.first);
     descriptor.span_guard_kib =
         static_cast<std::uint8_t>(grant.guard_bytes / kKiB);
   }
-  Large large =
-      HandOut(self, HeapOfThread<kConfig>::Serves(self), grant.first, units);
+  Large large = HandOut(self, serves, grant.first, grant.units);
   if constexpr (kConfig.separate_classes) {
     BlockUse& use = DescriptorAt(grant.first).use;
     use.fresh = grant.known_zero;
@@ -359,22 +348,6 @@ HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::TryAllocate(
   return first == kNoUnit ? nullptr : MarkLive(first);
 }
 
-// One that this thread freed of late; null: there is none, or it does not do.
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TryKept(
-    Heap* self, std::size_t size_bytes, std::size_t alignment_bytes) -> Large {
-  if (size_bytes > max_kept_bytes_ || alignment_bytes > kUnitBytes ||
-      !HeapOfThread<kConfig>::Serves(self)) {
-    return {};
-  }
-  // Only stricter alignments bring 0 bytes here, which are no length of a span.
-  static_assert(kMaxPoolBytes >= kUnitBytes);
-  const std::uint32_t units = ace_.SpanUnits(size_bytes);
-  const UnitIndex first = self->TakeSpan(units);
-  return first == kNoUnit ? Large()
-                          : HandOut(self, /*serves=*/true, first, units);
-}
-
 template <const Config& kConfig>
 auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
                                    std::size_t alignment_bytes,
@@ -396,13 +369,6 @@ auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
   return {block, true, sampled};
 }
 
-// The span, or its start, was cleared when it was freed, but may have been
-// written to since.
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::Zero(void* block, std::size_t bytes) {
-  ace_.ClearTouched(reinterpret_cast<Address>(block), bytes);
-}
-
 // Where spans never grow in place, those that a program grows are copied at
 // each class, though it may have touched little of them.
 template <const Config& kConfig>
@@ -419,15 +385,6 @@ template <const Config& kConfig>
 CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
                                           std::size_t alignment_bytes,
                                           bool zeroed) {
-  if constexpr (kKeepsSpans<kConfig>) {
-    const Large kept = TryKept(self, size_bytes, alignment_bytes);
-    if (kept.block != nullptr) [[likely]] {
-      if (zeroed) Zero(kept.block, size_bytes);
-      if (kept.sampled) [[unlikely]]
-        return Sampled(kept.block);
-      return Served(kept.block);
-    }
-  }
   Refusal refusal;
   if (!WithinThreshold(size_bytes, alignment_bytes, refusal)) [[unlikely]] {
     return Refused(refusal);
@@ -449,7 +406,10 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
                     huge_refusal);
     if (large.block == nullptr) return Refused(refusal);
   }
-  if (zeroed && !large.known_zero) Zero(large.block, size_bytes);
+  // What was cleared when it was freed may have been written to since.
+  if (zeroed && !large.known_zero) {
+    ace_.ClearTouched(reinterpret_cast<Address>(large.block), size_bytes);
+  }
   hardening_.StartBounds(large.block, size_bytes);
   if (large.sampled && refusal.reason == FailureReason::kNone) [[unlikely]]
     return Sampled(large.block);

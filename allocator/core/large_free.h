@@ -81,22 +81,20 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Release(Heap* self, UnitIndex first,
                                    std::uint32_t units) {
-  Heap* const heap = HeapOfThread<kConfig>::Real(self);
-  if (kKeepsSpans<kConfig> && HeapOfThread<kConfig>::Serves(heap)) {
-    heap->PutSpan(first, units);
+  if (kKeepsSpans<kConfig> && HeapOfThread<kConfig>::Serves(self)) {
+    self->PutSpan(first, units);
   } else {
     ace_.ReleaseSpan(first, units);
   }
-  Tick(heap);
+  Tick(self);
 }
 
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Tick(Heap* self) {
-  Heap* const heap = HeapOfThread<kConfig>::Real(self);
-  if (!HeapOfThread<kConfig>::Serves(heap)) return;
-  heap->CountSlowPath();
+  if (!HeapOfThread<kConfig>::Serves(self)) return;
+  self->CountSlowPath();
   if constexpr (kConfig.check_invariants) {
-    heap->CheckAfterSlowPath(Heap::kNoClass);
+    self->CheckAfterSlowPath(Heap::kNoClass);
   }
 }
 

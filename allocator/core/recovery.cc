@@ -70,7 +70,8 @@ void Recovery::DescribeLimit(const Refusal& refusal, FailureEvent& event) {
       break;
     case FailureDetail::kHeapLimit:
       SetLimit(event, "HAKMEM_HEAP_LIMIT", kEnvironment,
-               ace_.heap_limit_bytes(), event.memory.granted, refusal.bytes);
+               ace_.memory_limit().heap_limit_bytes(), event.memory.granted,
+               refusal.bytes);
       break;
     case FailureDetail::kRegion:
       if (event.route == Route::kHuge) {
@@ -179,8 +180,7 @@ void* Recovery::Recover(RefusedServer& server, const CallResult& got,
     return block;
   }
   if (host_.ask_for_memory == nullptr) return nullptr;
-  // Where no memory helps, the program is told once, and would give up what it
-  // has for nothing if it were asked again.
+  // Where no memory helps, the program is told once.
   const int most = failed.refusal.reason == FailureReason::kThreshold
                        ? 1
                        : kMaxHandlerRetries;

@@ -1,7 +1,7 @@
 // A thread's heap with what decides which of its allocations are samples: of
 // the heap profile, and for guards.
 //
-// Owns: both decisions' state. Called by: Allocator, SampledGuards.
+// Owns: the gaps between samples. Called by: Allocator.
 // Thread-safety: the heap's owner.
 #ifndef HAKMEM_ALLOCATOR_CORE_SAMPLED_HEAP_H_
 #define HAKMEM_ALLOCATOR_CORE_SAMPLED_HEAP_H_
@@ -10,7 +10,6 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
-#include "allocator/guards/guard_sampler.h"
 #include "allocator/heap/thread_heap.h"
 #include "allocator/profile/sample_gaps.h"
 
@@ -21,29 +20,29 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
  public:
   using Base = ThreadHeap<kConfig>;
 
+  // A partition's heap has neither samples nor guards.
   constexpr SampledHeap(HeapSystem* system, HeapId id, Partition partition = 0)
       : Base(system, id, partition) {
-    if (system == nullptr || system->profile_bytes == 0) return;
+    if (system == nullptr || partition != 0) return;
     // Seeds of neighbours are far apart.
     gaps_.Start(
-        system->profile_seed ^ (id + std::uint64_t{1}) * 0x9e3779b97f4a7c15,
+        system->sample_seed ^ (id + std::uint64_t{1}) * 0x9e3779b97f4a7c15,
         system->profile_bytes);
+    gaps_.StartGuards(system->guard_sample);
   }
 
-  // Before the class serves a call by another way than TryPop, and counts it:
-  // where its countdown is at its end, the clock is read. True: the call is to
-  // be sampled.
-  HAK_ALWAYS_INLINE bool IsSampleDue(SizeClass size_class) {
-    return this->Cache(size_class).allocations.is_over() &&
-           EndCountdown(size_class);
+  // A call of the class has found its countdown at its end: the clock is read,
+  // and the call may be a sample.
+  HAK_COLD SampleGaps::Turn EndCountdown(SizeClass size_class) {
+    const SampleGaps::Turn turn =
+        gaps_.End(size_class, AllocationCount::kInterval);
+    Base::EndCountdown(size_class, turn.calls);
+    return turn;
   }
   HAK_NOINLINE void* AllocateSlow(SizeClass size_class, Refusal& refusal) {
-    std::uint32_t calls = AllocationCount::kInterval;
-    if constexpr (kProfiles<kConfig>) {
-      calls = gaps_.Rewind(size_class,
-                           this->Cache(size_class).allocations.left(), calls);
-    }
-    return Base::Allocate(size_class, calls, refusal);
+    return Base::Allocate(
+        size_class,
+        gaps_.any() ? Rewind(size_class) : AllocationCount::kInterval, refusal);
   }
   // As ThreadHeap's; kNoUnit, too, where the call is to be sampled.
   HAK_ALWAYS_INLINE UnitIndex TryTakeSpan(std::uint32_t units) {
@@ -69,25 +68,24 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
       return;
     }
     const auto size_class = static_cast<SizeClass>(kind);
-    this->Cache(size_class)
-        .allocations.Wind(gaps_.Redraw(size_class, AllocationCount::kInterval));
+    AllocationCount& allocations = this->Cache(size_class).allocations;
+    allocations.Wind(gaps_.Redraw(size_class, allocations.left(),
+                                  AllocationCount::kInterval));
   }
-
-  // Which of the owner's allocations are guarded.
-  GuardSampler& sampler() { return sampler_; }
+  // Where in its slot a guarded block lies, and the like.
+  std::uint32_t Random() { return gaps_.Random(); }
 
  private:
-  HAK_COLD bool EndCountdown(SizeClass size_class) {
-    SampleGaps::Turn turn = {false, AllocationCount::kInterval};
-    if constexpr (kProfiles<kConfig>) {
-      turn = gaps_.End(size_class, AllocationCount::kInterval);
-    }
-    Base::EndCountdown(size_class, turn.calls);
-    return turn.sampled;
+  // At the end, a call that stands in for one of another class is no sample.
+  HAK_NOINLINE std::uint32_t Rewind(SizeClass size_class) {
+    const AllocationCount& allocations = this->Cache(size_class).allocations;
+    return allocations.is_over()
+               ? gaps_.End(size_class, AllocationCount::kInterval).calls
+               : gaps_.Rewind(size_class, allocations.left(),
+                              AllocationCount::kInterval);
   }
 
   SampleGaps gaps_;
-  GuardSampler sampler_;
 };
 
 }  // namespace hakmem

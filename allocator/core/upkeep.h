@@ -52,7 +52,7 @@ class Upkeep {
     return bytes + registry_.PurgePools(/*if_many=*/false);
   }
   // For a thread that does nothing else: trims all heaps, gives their free
-  // metadata back where there is much, and has memory ready ahead of demand.
+  // metadata back where there is much.
   void Maintain();
 
   Statistics Snapshot();
@@ -71,14 +71,12 @@ class Upkeep {
 
 template <const Config& kConfig>
 void Upkeep<kConfig>::Reclaim(Heap* self) {
-  Heap* const heap = HeapOfThread<kConfig>::Real(self);
-  if (HeapOfThread<kConfig>::Serves(heap)) heap->Flush();
+  if (HeapOfThread<kConfig>::Serves(self)) self->Flush();
   registry_.Reclaim();
 }
 
 template <const Config& kConfig>
 void Upkeep<kConfig>::Maintain() {
-  ace_.PrepareAhead();
   // Where a thread of the program was first, it has looked after some heaps,
   // and left the pools alone.
   const bool first = ace_.Tick();
@@ -103,27 +101,12 @@ template <const Config& kConfig>
 Statistics Upkeep<kConfig>::Snapshot() {
   Statistics statistics;
   statistics.variant = kConfig.name;
-  HeapCounters counters = {};
-  registry_.AddStatistics(statistics, counters);
+  const std::uint64_t kept_units = registry_.AddStatistics(statistics);
   ace_.AddStatistics(statistics);
   statistics.metadata_bytes += profile_.mapped_bytes();
   statistics.map_calls += profile_.map_calls();
-  statistics.CountKept(counters.kept_span_units * kUnitBytes);
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    const auto size_class = static_cast<SizeClass>(i);
-    RouteStatistics& route = statistics.routes[static_cast<unsigned>(
-        IsTiny(size_class) ? Route::kTiny : Route::kPool)];
-    route.allocations += counters.allocations[i];
-    route.bytes += counters.allocations[i] * ClassBytes(size_class);
-  }
-  RouteStatistics& spans =
-      statistics.routes[static_cast<unsigned>(Route::kSpan)];
-  spans.allocations += counters.span_allocations;
-  spans.bytes += counters.span_bytes;
+  statistics.CountKept(kept_units * kUnitBytes);
   counters_.AddTo(statistics);
-  statistics.remote_frees = counters.remote_frees;
-  statistics.refills_from_partial_slabs = counters.partial_takes;
-  statistics.refills_from_empty_slabs = counters.empty_takes;
   statistics.failures = recovery_.failed_calls();
   statistics.misuses = MisuseCount();
   return statistics;

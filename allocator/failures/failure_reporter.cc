@@ -8,6 +8,7 @@
 #include "allocator/options/option_parser.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/thread_identity.h"
+#include "allocator/stacks/cached_unwinder.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -47,14 +48,9 @@ void FailureReporter::Identify(const void* frame, FailureEvent& event) const {
   event.thread_id = self.thread_id;
   static_assert(sizeof(event.thread_name) == sizeof(self.thread_name));
   std::memcpy(event.thread_name, self.thread_name, sizeof(self.thread_name));
-  if (unwind_ == Unwinding::kNone) return;
   CallStack stack;
-  CaptureStack(frame == nullptr ? __builtin_frame_address(0) : frame, stack);
-  if (unwind_ == Unwinding::kTables && stack.count != 0) {
-    CallStack by_tables;
-    CaptureStackByTables(stack.addresses[0], by_tables);
-    if (by_tables.count != 0) stack = by_tables;
-  }
+  CaptureCallers(unwind_, frame == nullptr ? __builtin_frame_address(0) : frame,
+                 stack);
   static_assert(CallStack::kMaxFrames == kMaxFailureFrames);
   event.frame_count = static_cast<std::uint8_t>(stack.count);
   for (unsigned i = 0; i < stack.count; ++i) {

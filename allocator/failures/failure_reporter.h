@@ -89,7 +89,7 @@ class FailureReporter {
 
   const LimitFinder find_limit_;
   const Clock now_ns_;
-  Unwinding unwind_ = Unwinding::kFrames;  // written by Start
+  Unwinding unwind_ = Unwinding::kTables;  // written by Start
   OwnedLock lock_;
   LimitReport report_ ABSL_GUARDED_BY(lock_);
   std::uint64_t readings_ ABSL_GUARDED_BY(lock_) = 0;

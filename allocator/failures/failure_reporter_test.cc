@@ -211,7 +211,7 @@ TEST_F(FailureReporterTest, SaysWhoAndWhen) {
 }
 
 TEST_F(FailureReporterTest, FramesAreThoseOfTheCallers) {
-  for (const char* unwinding : {"frames", "tables", "none"}) {
+  for (const char* unwinding : {"tables", "frames", "none"}) {
     ASSERT_EQ(ApplyOption("HAKMEM_UNWIND", unwinding, options_),
               OptionError::kNone);
     reporter_.Start(options_, "release");

@@ -1,6 +1,6 @@
 // The helper thread of HAKMEM_BACKGROUND: gives idle memory back also while
-// every thread of the program sleeps, maps memory ahead of demand, and in
-// variants that keep bounds looks for damaged blocks.
+// every thread of the program sleeps, and in variants that keep bounds looks
+// for damaged blocks.
 //
 // Owns: whether there is one. Called by: the process's hooks and slow paths
 // (slow_work.h). Thread-safety: any thread; StartBackgroundThread with no lock

@@ -13,6 +13,7 @@
 #include "allocator/process/futex_lock.h"
 #include "allocator/process/process.h"
 #include "allocator/reports/report_sources.h"
+#include "allocator/stacks/cached_unwinder.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -26,11 +27,8 @@ constinit FutexLock g_start_lock;
 // Written under g_start_lock by the thread that records the first block.
 constinit std::atomic<bool> g_started{false};
 
-struct ThreadHistory {
-  int id = 0;  // the kernel's; 0: not asked yet
-  bool inside = false;
-};
-constinit thread_local ThreadHistory t_history HAK_TLS_INITIAL_EXEC;
+// The kernel's; 0: not asked yet.
+constinit thread_local int t_thread_id HAK_TLS_INITIAL_EXEC = 0;
 
 // The region has its place by the time there is a block.
 void StartOnce() {
@@ -51,27 +49,13 @@ bool Started() {
 }
 
 int CurrentThread() {
-  if (t_history.id == 0) t_history.id = KnownThreadId();
-  return t_history.id;
+  if (t_thread_id == 0) t_thread_id = KnownThreadId();
+  return t_thread_id;
 }
 
-// 0 while the unwinder allocates, and where nothing is to be kept.
 StackId CurrentStack(const void* frame) {
   CallStack stack;
-  switch (static_cast<Unwinding>(CurrentOptions().unwind)) {
-    case Unwinding::kFrames:
-      CaptureStack(frame, stack);
-      break;
-    case Unwinding::kTables: {
-      if (t_history.inside) return 0;
-      t_history.inside = true;
-      CaptureStackByTables(static_cast<const std::uintptr_t*>(frame)[1], stack);
-      t_history.inside = false;
-      break;
-    }
-    case Unwinding::kNone:
-      break;
-  }
+  CaptureCallers(static_cast<Unwinding>(CurrentOptions().unwind), frame, stack);
   return internal::g_stacks.Intern({stack.addresses, stack.count});
 }
 
@@ -100,7 +84,7 @@ void FindBlockHistory(std::uintptr_t block, BlockHistory& history) {
 }
 
 void ChildAfterFork() {
-  t_history.id = 0;
+  t_thread_id = 0;
   internal::g_records.ResetLockAfterFork();
   internal::g_stacks.ResetLockAfterFork();
   g_start_lock.ResetAfterFork();

@@ -9,7 +9,6 @@
 #include "allocator/frontend/startup_options.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/process.h"
-#include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
 namespace {
@@ -38,9 +37,6 @@ void WritePendingEvents(FailureReporter& reporter) {
 }  // namespace
 
 void StartFailureReports() {
-  if (static_cast<Unwinding>(CurrentOptions().unwind) == Unwinding::kTables) {
-    PrepareStackTables();
-  }
   FailureTrace& trace = ProductReporter().trace();
   if (!trace.is_on()) return;
   trace.Open(Now());

@@ -1,5 +1,6 @@
 #include "allocator/frontend/heap_profile_output.h"
 
+#include <atomic>
 #include <cerrno>
 
 #include "allocator/base/compiler.h"
@@ -7,6 +8,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
 #include "allocator/hakmem.h"
+#include "allocator/process/clock.h"
 #include "allocator/process/process.h"
 #include "allocator/profile/profile_text.h"
 
@@ -18,8 +20,15 @@ struct Output {
   int error_number = 0;
 };
 
+// Longer than the stack of a handler of a signal should be asked for. Written
+// and read at the end of the process alone.
+constinit ProfileRoom g_room = {};
+// The process whose profile is or was written at its end: the child of a fork
+// has its own. Written and read by whoever comes to their end.
+constinit std::atomic<int> g_told{0};
+
 // 0, or the errno of what could not be written.
-int WriteTo(int fd, const char* program) {
+int WriteTo(int fd, const char* program, ProfileRoom& room, bool waits) {
   Output output = {.fd = fd};
   const ProfileSink sink = {.write =
                                 [](void* context, std::string_view line) {
@@ -32,28 +41,36 @@ int WriteTo(int fd, const char* program) {
                {.process_id = ProcessId(),
                 .program = program,
                 .version = kVersion,
-                .variant = ProductVariant()},
-               sink);
+                .variant = ProductVariant(),
+                .time_ns = WallClockNs()},
+               sink, room, waits);
   return output.error_number;
 }
 
 }  // namespace
 
-void WriteProfileAtExit(const char* value, const char* program) {
+void WriteProfileAtEnd(const char* value, const char* program, int signal) {
   if (value[0] == '\0' || !ProductProfile().on()) return;
+  const int process_id = ProcessId();
+  if (g_told.exchange(process_id, std::memory_order_relaxed) == process_id) {
+    return;
+  }
   const int fd =
       OpenExitOutput("HAKMEM_HEAP_PROFILE", value, FileReaders::kOwner);
   if (fd < 0) return;
-  CheckExitOutput("HAKMEM_HEAP_PROFILE", value, WriteTo(fd, program));
+  CheckExitOutput("HAKMEM_HEAP_PROFILE", value,
+                  WriteTo(fd, program, g_room, /*waits=*/signal == 0));
   CloseExitOutput(value, fd);
 }
 
 }  // namespace hakmem
 
 extern "C" HAK_EXPORT int hakmem_heap_profile(int fd) {
+  hakmem::ProfileRoom room;
   const int error_number =
       hakmem::ProductProfile().on()
-          ? hakmem::WriteTo(fd, program_invocation_short_name)
+          ? hakmem::WriteTo(fd, program_invocation_short_name, room,
+                            /*waits=*/true)
           : ENOTSUP;
   if (error_number == 0) return 0;
   errno = error_number;

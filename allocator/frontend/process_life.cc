@@ -90,6 +90,21 @@ void WriteStatistics(int signal) {
   CloseExitOutput(value, fd);
 }
 
+void AtSignal(int signal) {
+  WriteProfileAtEnd(CurrentOptions().heap_profile, g_program, signal);
+  if (CurrentOptions().stats_at_signals != 0) WriteStatistics(signal);
+}
+
+// CPython sets up its own handler of SIGINT only where there is none.
+void InstallEndHookIfAsked() {
+  const Options& options = CurrentOptions();
+  const bool statistics =
+      options.stats[0] != '\0' && options.stats_at_signals != 0;
+  const bool profile = options.heap_profile[0] != '\0' && ProductProfile().on();
+  if (!statistics && !profile) return;
+  InstallEndHook(&AtSignal, /*with_interrupt=*/statistics);
+}
+
 bool WritesToStderrAtExit(const Options& options) {
   return std::strcmp(options.stats, "1") == 0 ||
          std::strcmp(options.heap_profile, "1") == 0 ||
@@ -110,10 +125,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   WantBackgroundThread();
   WantControl();
   Prewarm();
-  if (CurrentOptions().stats_at_signals != 0 &&
-      CurrentOptions().stats[0] != '\0') {
-    InstallEndHook(&WriteStatistics);
-  }
+  InstallEndHookIfAsked();
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
   StartFailureReports();
   StartCrashReports();
@@ -129,7 +141,7 @@ __attribute__((destructor(kOutermostPriority))) void AtExit() {
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
   EndFailureReports();
   if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
-  WriteProfileAtExit(CurrentOptions().heap_profile, g_program);
+  WriteProfileAtEnd(CurrentOptions().heap_profile, g_program, 0);
   WriteStatistics(0);
 }
 

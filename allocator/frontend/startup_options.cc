@@ -23,20 +23,22 @@
 #include "allocator/process/process.h"
 
 namespace hakmem {
-namespace {
 
 // Pages of their own, so that they can be sealed. They are zero at first, so
 // that the library's file has no room for them.
 struct alignas(kSealedBytes) OptionPages {
-  std::byte bytes[sizeof(ParsedOptions)];
+  std::byte bytes[sizeof(OptionTables)];
 };
-static_assert(alignof(ParsedOptions) <= kSealedBytes);
-constinit OptionPages g_pages{};
+static_assert(alignof(OptionTables) <= kSealedBytes);
+constinit OptionPages g_option_pages{};
+
+namespace {
 
 // An aggregate is there as soon as the bytes are.
-static_assert(std::is_aggregate_v<ParsedOptions>);
+static_assert(std::is_aggregate_v<OptionTables>);
 ParsedOptions& Parsed() {
-  return *std::launder(reinterpret_cast<ParsedOptions*>(g_pages.bytes));
+  return std::launder(reinterpret_cast<OptionTables*>(g_option_pages.bytes))
+      ->parsed;
 }
 
 // The addresses of guarded blocks are reserved: a small part of a small limit.
@@ -54,7 +56,7 @@ const HeapOptions& StartupOptions() {
   // First, as it says what may be called.
   IsFiltered();
   NoteStandardError();
-  ParsedOptions& parsed = *new (g_pages.bytes) ParsedOptions();
+  ParsedOptions& parsed = (new (g_option_pages.bytes) OptionTables())->parsed;
   // Before what is read: warnings name the default that holds.
   SampleHardened(parsed, ProductVariant());
   ReadOptions(parsed);
@@ -88,7 +90,7 @@ const HeapOptions& StartupOptions() {
 
 const HeapOptions& SealedStartupOptions() {
   const HeapOptions& options = StartupOptions();
-  SealObject(&g_pages, sizeof(g_pages));
+  SealObject(&g_option_pages, sizeof(g_option_pages));
   return options;
 }
 

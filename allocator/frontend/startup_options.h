@@ -11,6 +11,10 @@ namespace hakmem {
 
 struct HeapOptions;
 struct Options;
+struct OptionPages;
+
+// OptionTables, as the table of all tables has them.
+extern OptionPages g_option_pages;
 
 // Reads the options and, when HAKMEM_SHOW_CONFIG asks for it, prints them.
 // May run before libc is initialised.

@@ -10,10 +10,12 @@
 #include "allocator/config/version.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/process_hooks.h"
+#include "allocator/frontend/startup_options.h"
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/process/crash_hook.h"
 #include "allocator/process/helper_thread.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/stacks/cached_unwinder.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -37,7 +39,9 @@ constexpr CallTraceHost kHost = {
 class Callers {
  public:
   explicit Callers(const void* frame) {
-    if (internal::g_call_trace.stacks()) CaptureStack(frame, stack_);
+    if (!internal::g_call_trace.stacks()) return;
+    CaptureCallers(static_cast<Unwinding>(CurrentOptions().unwind), frame,
+                   stack_);
   }
   std::span<const std::uintptr_t> addresses() const {
     return {stack_.addresses, stack_.count};

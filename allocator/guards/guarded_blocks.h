@@ -2,7 +2,7 @@
 // stacks of its allocation and its free.
 //
 // Owns: the pool of slots and what is known of each. Called by: Allocator, for
-// the allocations that a GuardSampler chose; its handler of faults.
+// the allocations that are to be guarded; its handler of faults.
 // Thread-safety: any thread. One lock, last in the order, for the queue of
 // slots alone: no call of the kernel is made under it.
 //

@@ -47,13 +47,6 @@ class AllocationCount {
     const std::uint64_t value = ValueOf(word) - (IsAtEnd(word) ? 1 : 0);
     word_.store(Word(value, calls), std::memory_order_relaxed);
   }
-  // A call that found the end is not to be counted, though it will not be
-  // followed by Wind: the next one finds the end.
-  void Uncount() {
-    const std::uint64_t word = Load();
-    if (!IsAtEnd(word)) return;
-    word_.store(Word(ValueOf(word) - 1, 0), std::memory_order_relaxed);
-  }
   std::uint64_t value() const { return ValueOf(Load()); }
   // A number that changes with each call, at no cost.
   HAK_ALWAYS_INLINE std::uint32_t turn() const { return LoadLowHalf(word_); }

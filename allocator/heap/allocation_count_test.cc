@@ -91,20 +91,6 @@ TEST(AllocationCount, IsWoundForSoManyCalls) {
   }
 }
 
-TEST(AllocationCount, ACallThatIsNotCounted) {
-  AllocationCount count;
-  count.Wind(1);
-  count.Uncount();
-  EXPECT_EQ(count.left(), 1U);
-  EXPECT_TRUE(count.Count());
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(count.Count());
-    count.Uncount();
-    EXPECT_EQ(count.value(), 1U);
-    EXPECT_FALSE(count.at_end());
-  }
-}
-
 TEST(AllocationCount, TurnsWithEachCall) {
   AllocationCount count;
   count.Wind();

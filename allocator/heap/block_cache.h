@@ -33,7 +33,6 @@
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/allocation_count.h"
-#include "allocator/heap/heap_counters.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/magazine_check.h"
 #include "allocator/heap/outbox.h"
@@ -220,14 +219,17 @@ class BlockCache {
     AddByOwner(span_allocations_, 1);
     AddByOwner(span_bytes_, bytes);
   }
-  void AddCounters(HeapCounters& counters) const {
+  void AddTo(StatisticSum& sum) const {
     for (unsigned i = 0; i < kClassCount; ++i) {
-      counters.allocations[i] += caches_[i + 1].allocations.value();
+      const auto size_class = static_cast<SizeClass>(i);
+      const bool tiny = IsTiny(size_class);
+      const std::uint64_t calls = caches_[i + 1].allocations.value();
+      sum(tiny ? Statistic::kTinyAllocations : Statistic::kPoolAllocations,
+          calls);
+      sum(tiny ? Statistic::kTinyBytes : Statistic::kPoolBytes,
+          calls * ClassBytes(size_class));
     }
-    counters.remote_frees += remote_frees_.load(std::memory_order_relaxed);
-    counters.span_allocations +=
-        span_allocations_.load(std::memory_order_relaxed);
-    counters.span_bytes += span_bytes_.load(std::memory_order_relaxed);
+    VisitCounters(sum);
   }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {

@@ -18,7 +18,7 @@ const SizeClass kClass = ClassOf(64);
 
 struct alignas(kMagazineBytes) Magazine {
   MagazineTop empty() { return reinterpret_cast<Address>(words); }
-  void* words[kMagazineSlots + 1] = {};
+  void* words[kMagazineBytes / kMagazineSlotBytes] = {};
 };
 
 // By itself: no slabs, no other heap, no memory of an allocator.

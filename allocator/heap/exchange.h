@@ -4,11 +4,6 @@
 // HeapRegistry. Thread-safety: any thread; one lock, taken after a heap's, held
 // for a few instructions.
 //
-// A producer whose blocks a consumer frees finds them here, whole magazines at
-// a time, and no slab is asked. Empty magazines come back the same way. (The
-// depot of Bonwick and Adams, "Magazines and Vmem", USENIX 2001; tcmalloc's
-// transfer cache.)
-//
 // Invariants:
 //   EX1: a class's stack has count magazines, and idle is at most count.
 //   EX2: bytes() is what lies here, and Put aside at most what TryPut allows.

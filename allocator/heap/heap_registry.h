@@ -4,12 +4,6 @@
 // Thread-safety: any thread; one lock, which is taken together with a heap's
 // only when a heap is abandoned or adopted, and by fork.
 //
-// A heap is abandoned whole at thread exit and adopted whole, the latest
-// first, by a thread that needs one. Its id, and with it every unit record,
-// stays the same. The latest ones are warm: they keep what their threads left;
-// when there are too many, the one that was abandoned first is emptied, and
-// keeps nothing of what others free afterwards.
-//
 // Where types are separate, each partition has heaps and a list of its own.
 //
 // Invariants:
@@ -61,8 +55,9 @@ class HeapRegistry {
     system_.clear_bytes = options.clear_bytes;
     system_.kept_span_units = SpanCache::MostUnits(options);
     system_.profile_bytes = ProfileBytes<kConfig>(options);
-    if (system_.profile_bytes != 0) {
-      system_.profile_seed = system_.ace.memory().Random();
+    system_.guard_sample = options.guard_sample;
+    if ((system_.profile_bytes | system_.guard_sample) != 0) {
+      system_.sample_seed = system_.ace.memory().Random();
     }
   }
 
@@ -116,9 +111,8 @@ class HeapRegistry {
     return system_.heap_count.load(std::memory_order_acquire);
   }
 
-  // Has all heaps give back what they keep, as far as others can, but those
-  // that nobody has touched since the last time: a call is refused in a time
-  // that does not grow with the number of threads that sleep.
+  // Has all heaps give back what they keep, as far as others can: those that
+  // somebody has touched since the last time. The others are seen to sleep.
   void Reclaim();
   // Has all heaps give back what they have not used since the last time. With
   // `rest`, a thread that found that ACE is to trim has looked after some; one
@@ -135,7 +129,8 @@ class HeapRegistry {
     return system_.magazines.Purge(if_many);
   }
 
-  void AddStatistics(Statistics& statistics, HeapCounters& counters);
+  // Returns how many units of spans heaps keep.
+  std::uint64_t AddStatistics(Statistics& statistics);
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const;
   constexpr const std::atomic<HeapId>& heap_count_word() const {
@@ -289,25 +284,8 @@ HeapId HeapRegistry<kConfig, HeapType>::PushAbandoned(Heap& heap) {
 template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::Reclaim() {
   HeapStore<kConfig>::TrimExchange(system_, /*all=*/true);
-  for (unsigned i = 0; i < HeapSystem::kTouchedWords; ++i) {
-    std::atomic<std::uint64_t>& word = system_.touched[i];
-    std::uint64_t bits = word.load(std::memory_order_relaxed);
-    // One by one: a thread that is refused meanwhile would find none of the
-    // heaps whose bits were taken at once, and fail for want of what they keep.
-    for (; bits != 0; bits &= bits - 1) {
-      const std::uint64_t bit = bits & -bits;
-      // acquire: pairs with the release in Touch; so each heap whose bit is
-      // taken counts below.
-      if ((word.fetch_and(~bit, std::memory_order_acquire) & bit) == 0) {
-        continue;
-      }
-      const HeapId heaps = count();
-      for (HeapId id = i * 64 + static_cast<HeapId>(std::countr_zero(bits));
-           id <= heaps; id += HeapSystem::kTouchedBits) {
-        if (id != 0 && !At(id).TryReclaim()) system_.Touch(id);
-      }
-    }
-  }
+  const HeapId heaps = count();
+  for (HeapId id = 1; id <= heaps; ++id) At(id).TryReclaim();
 }
 
 template <const Config& kConfig, typename HeapType>
@@ -322,14 +300,15 @@ void HeapRegistry<kConfig, HeapType>::Trim(bool rest) {
 }
 
 template <const Config& kConfig, typename HeapType>
-void HeapRegistry<kConfig, HeapType>::AddStatistics(Statistics& statistics,
-                                                    HeapCounters& counters) {
-  const HeapId heaps = count();
-  for (HeapId id = 1; id <= heaps; ++id) At(id).AddCounters(counters);
-  statistics.heaps_created = heaps;
-  statistics.heap_lock_waits = counters.lock_waits;
+std::uint64_t HeapRegistry<kConfig, HeapType>::AddStatistics(
+    Statistics& statistics) {
   StatisticSum sum(statistics);
+  std::uint64_t kept_units = 0;
+  const HeapId heaps = count();
+  for (HeapId id = 1; id <= heaps; ++id) kept_units += At(id).AddTo(sum);
+  statistics.heaps_created = heaps;
   VisitCounters(sum);
+  return kept_units;
 }
 
 template <const Config& kConfig, typename HeapType>
@@ -372,10 +351,6 @@ void HeapRegistry<kConfig, HeapType>::ChildAfterFork(const Heap& mine,
   system_.ace.ResetLockAfterFork();
   lock_.ResetAfterFork();
   system_.holes.ResetAfterFork();
-  // Another thread may have been visiting the heaps whose bits it took.
-  for (std::atomic<std::uint64_t>& word : system_.touched) {
-    word.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  }
   // To empty heaps would copy their pages; nor is a link written to those that
   // were abandoned before.
   for (AbandonedHeaps& abandoned : abandoned_) abandoned.warm = 0;

@@ -4,7 +4,7 @@
 // Owns: the heap's lock, its depots, its spare magazines, its slabs. Called by:
 // ThreadHeap, on slow paths of the owner; any thread that files blocks it
 // freed, or gives back what the heap keeps. Thread-safety: all but what says
-// otherwise under lock(). Lock order: docs/design.md.
+// otherwise under lock(). Lock order: docs/locks.md.
 //
 // A store is whole whenever its lock is free: fork closes the gate of all locks
 // and finds every store at rest. It knows nothing of what is loaded: magazines
@@ -30,7 +30,6 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/depot.h"
-#include "allocator/heap/heap_counters.h"
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/magazine_check.h"
@@ -223,10 +222,11 @@ class alignas(64) HeapStore {
       return;
     touched_.store(true, std::memory_order_relaxed);
     system_->touched_count.fetch_add(1, std::memory_order_relaxed);
-    system_->Touch(id_);
   }
   void NoteIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    system_->NoteIdle(touched_);
+    if (!touched()) return;
+    touched_.store(false, std::memory_order_relaxed);
+    system_->touched_count.fetch_sub(1, std::memory_order_relaxed);
   }
   // Any thread: a hint.
   bool touched() const { return touched_.load(std::memory_order_relaxed); }
@@ -265,12 +265,6 @@ class alignas(64) HeapStore {
   }
 
   // Any thread, without the lock.
-  void AddCounters(HeapCounters& counters) const
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    counters.partial_takes += slabs_.partial_takes();
-    counters.empty_takes += slabs_.empty_takes();
-    counters.lock_waits += lock_.waits();
-  }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS {

@@ -199,7 +199,8 @@ bool HeapStore<kConfig>::PutForeign(SizeClass size_class, void* block) {
 template <const Config& kConfig>
 void HeapStore<kConfig>::TrimExchange(HeapSystem& system, bool all) {
   const auto put = [&](MagazineTop top) {
-    system.magazines.Put(MagazineStart(top));
+    MagazineLink(top) = 0;
+    system.magazines.Put(top);
   };
   for (unsigned i = 0; i < kClassCount && system.exchange.bytes() != 0; ++i) {
     const auto size_class = static_cast<SizeClass>(i);

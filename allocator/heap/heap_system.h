@@ -84,27 +84,6 @@ struct HeapSystem {
   std::atomic<std::uint64_t> touched_count{0};
   // Where the next thread that visits some heaps goes on; a hint.
   std::atomic<HeapId> next_visited{0};
-  // Which heaps had a slow path, or blocks filed, since they were reclaimed
-  // last: bit id % kTouchedBits. Written under these heaps' locks, and by
-  // HeapRegistry::Reclaim, which reads it; a hint.
-  static constexpr unsigned kTouchedWords = 64;
-  static constexpr HeapId kTouchedBits = kTouchedWords * 64;
-  std::atomic<std::uint64_t> touched[kTouchedWords] = {};
-  void Touch(HeapId id) {
-    std::atomic<std::uint64_t>& word = touched[id % kTouchedBits / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (id % 64);
-    if ((word.load(std::memory_order_relaxed) & bit) == 0) {
-      // release: pairs with the acquire in HeapRegistry::Reclaim, which then
-      // sees that the heap exists.
-      word.fetch_or(bit, std::memory_order_release);
-    }
-  }
-  // A heap is idle; `is_touched` is its own, under its lock.
-  void NoteIdle(std::atomic<bool>& is_touched) {
-    if (!is_touched.load(std::memory_order_relaxed)) return;
-    is_touched.store(false, std::memory_order_relaxed);
-    touched_count.fetch_sub(1, std::memory_order_relaxed);
-  }
   // How often what each of so many may keep is halved, so that all of them
   // together keep not much more than eight would.
   static std::uint8_t Crowding(std::uint64_t count) {
@@ -149,7 +128,8 @@ struct HeapSystem {
   std::uint64_t clear_bytes = 0;      // the most of each freed block
   std::uint32_t kept_span_units = 0;  // the most of each heap
   std::uint64_t profile_bytes = 0;    // HAKMEM_PROFILE_BYTES
-  std::uint64_t profile_seed = 0;
+  std::uint64_t guard_sample = 0;     // HAKMEM_GUARD_SAMPLE
+  std::uint64_t sample_seed = 0;
 };
 
 }  // namespace hakmem

@@ -4,13 +4,16 @@
 // Thread-safety: a magazine belongs to one heap.
 //
 // A magazine is 64 words, aligned to its length. Word 0 links magazines in a
-// list; words 1 to 63 hold blocks. A class keeps nothing but its magazine's
-// `top`, the address of the last word in use: its low bits are the fill, 0
-// means empty, and no null test is needed. (Magazines and depot: Bonwick and
-// Adams, "Magazines and Vmem", USENIX 2001.)
+// list; words 1 to 59 hold blocks; the last 4 belong to the magazine behind it,
+// and hold its address (MG2). A class keeps nothing but its magazine's `top`,
+// the address of the last word in use: its low bits are the fill, 0 means
+// empty, and no null test is needed. (Magazines and depot: Bonwick and Adams,
+// "Magazines and Vmem", USENIX 2001.)
 //
 // Invariants:
 //   MG1: a top is 0 (no magazine) or points to a word of a magazine.
+//   MG2: the 4 words before a magazine hold its own address, or 0 since the
+//        kernel took their page. So the word below any top is safe to fetch by.
 #ifndef HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
 #define HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
 
@@ -27,8 +30,10 @@ namespace hakmem {
 
 inline constexpr std::size_t kMagazineBytes = 512;
 inline constexpr std::size_t kMagazineSlotBytes = sizeof(void*);
+// So far below the top lies the block that is fetched (docs/decisions/0046).
+inline constexpr std::uint32_t kFetchDepth = 4;
 inline constexpr std::uint32_t kMagazineSlots =
-    kMagazineBytes / kMagazineSlotBytes - 1;
+    kMagazineBytes / kMagazineSlotBytes - 1 - kFetchDepth;
 
 using MagazineTop = Address;
 
@@ -58,12 +63,16 @@ HAK_ALWAYS_INLINE void PrefetchMagazine(MagazineTop start) {
   }
 }
 
-// The block that many places below the top one; where there are fewer, another
-// word of the magazine. There must be a magazine.
-HAK_ALWAYS_INLINE void* BlockBelow(MagazineTop top, unsigned places) {
-  const Address word =
-      MagazineStart(top) + MagazineFillBytes(top - places * kMagazineSlotBytes);
-  return *reinterpret_cast<void**>(word);
+// MG2. What is no address costs a fetch more than what is one.
+inline void StartFetches(MagazineTop start) {
+  void** const words = reinterpret_cast<void**>(start);
+  std::fill(words - kFetchDepth, words, words);
+}
+
+// The block kFetchDepth places below the top one; where there are fewer, the
+// magazine. There must be one.
+HAK_ALWAYS_INLINE void* BlockBelow(MagazineTop top) {
+  return *reinterpret_cast<void**>(top - kFetchDepth * kMagazineSlotBytes);
 }
 
 // The most that one magazine holds, so that two do not hoard large blocks.

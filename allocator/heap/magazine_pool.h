@@ -1,17 +1,18 @@
 // The magazines that no heap has.
 //
-// Owns: one table, in sheets of 512 magazines, and which of these are free.
-// Called by: ThreadHeap, HeapRegistry. Thread-safety: any thread; one lock,
-// taken last (docs/design.md).
+// Owns: one table of them. Called by: ThreadHeap, HeapRegistry. Thread-safety:
+// any thread; one lock, taken last (docs/design.md).
 //
-// A sheet's first magazine is its head: a byte for each page's magazines, a bit
-// for each that is free. So nothing is written into a free magazine, and what
-// is free lies side by side in the head when its pages are to go back.
+// The table consists of sheets of 128 magazines, each a Slab whose blocks are
+// magazines: the lowest free one is taken, and pages on which free ones alone
+// lie go back as a slab's do (slab_holes.h). The Slab objects of 1,023 sheets
+// lie in a unit before these, the first sheet's last, so nothing is written into
+// a free magazine. That unit's last 64 bytes are nobody's (MG2).
 //
 // Invariants:
-//   D1: every magazine of a sheet but its head is free or in use.
-//   D2: the list has the sheets that have free ones.
-//   D3: dirty_pages_ counts the pages of free magazines that are not clean.
+//   D1: every magazine of a sheet is free or in use.
+//   D2: no sheet before first_ has a free one.
+//   D3: free_ counts those that were in use before and are free.
 #ifndef HAKMEM_ALLOCATOR_HEAP_MAGAZINE_POOL_H_
 #define HAKMEM_ALLOCATOR_HEAP_MAGAZINE_POOL_H_
 
@@ -23,6 +24,8 @@
 #include "allocator/heap/magazine.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/slab/slab.h"
 #include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
@@ -31,10 +34,7 @@ namespace hakmem {
 
 class MagazinePool {
  public:
-  // A page here, whatever the kernel's: eight magazines.
-  static constexpr std::size_t kPageBytes = 8 * kMagazineBytes;
-  static constexpr std::uint32_t kSheetPages = 64;
-  static constexpr std::size_t kSheetBytes = kSheetPages * kPageBytes;
+  static constexpr std::size_t kSheetBytes = kUnitBytes;
 
   explicit constexpr MagazinePool(VirtualMemory& memory) : memory_(memory) {}
   MagazinePool(const MagazinePool&) = delete;
@@ -43,28 +43,21 @@ class MagazinePool {
   // Once, before anything else.
   void Place(Region::Window window);
 
-  // A magazine with arbitrary content; 0: the table cannot grow.
-  MagazineTop Take();
-  // Up to `count` of them, in a list by MagazineLink that ends with 0; returns
-  // how many. 0: the table cannot grow.
-  std::uint32_t TakeList(std::uint32_t count, MagazineTop& list);
-  void Put(MagazineTop magazine) {
-    MagazineLink(magazine) = 0;
-    PutList(magazine);
-  }
+  // Up to `count` magazines with arbitrary content, in a list by MagazineLink
+  // that ends with 0; returns how many. Fewer: the table cannot grow.
+  std::uint32_t Take(std::uint32_t count, MagazineTop& list);
   // A list that ends with 0.
-  void PutList(MagazineTop first);
+  void Put(MagazineTop first);
 
-  // Gives whole pages of free magazines back to the kernel, those of a sheet at
-  // once, under the lock; returns the bytes. With `if_many`, not unless these
-  // are many. Does nothing while the lock is taken.
+  // Gives whole pages of free magazines back to the kernel, those of a sheet
+  // under the lock; returns the bytes. With `if_many`, not unless many have
+  // become free since. Does nothing while the lock is taken.
   std::size_t Purge(bool if_many);
 
   // How often magazines were taken or put: each time the lock was held.
   std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
   std::uint64_t lock_waits() const { return lock_.waits(); }
   std::size_t mapped_bytes() const { return table_.mapped_bytes(); }
-  std::uint64_t map_calls() const { return table_.map_calls(); }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     VisitTable(table_, visit);
@@ -89,28 +82,41 @@ class MagazinePool {
   void CheckNoneIsLost(std::size_t in_use);
 
  private:
-  struct Sheet {
-    // Of each page, by bit: which magazines are free.
-    std::uint8_t free[kSheetPages];
-    std::uint64_t clean;  // pages that have no memory, by bit
-    Sheet* next;          // in the list
-  };
-  static_assert(sizeof(Sheet) <= kMagazineBytes);
+  static constexpr SizeClass kClass = ClassOf(kMagazineBytes);
+  static constexpr std::size_t kGroupUnits = 1024;
+  static constexpr std::size_t kObjectBytes = kUnitBytes / kGroupUnits;
+  static_assert(sizeof(Slab) + kUnitBytes / kMagazineBytes / 8 <= kObjectBytes);
+  static_assert(kFetchDepth * kMagazineSlotBytes <= kObjectBytes);
 
-  Sheet& SheetAt(std::size_t index) const {
-    return *reinterpret_cast<Sheet*>(table_.start() + index * kSheetBytes);
+  // In units from the table's start.
+  static std::size_t UnitOf(std::size_t sheet) {
+    return sheet + 1 + sheet / (kGroupUnits - 1);
   }
-  MagazineTop TakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void PutOne(MagazineTop magazine) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Sheet* Grow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t PurgeSheet(Sheet& sheet) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  Address SheetAt(std::size_t sheet) const {
+    return table_.start() + UnitOf(sheet) * kUnitBytes;
+  }
+  std::size_t SheetOf(MagazineTop magazine) const {
+    const std::size_t unit = (magazine - table_.start()) / kUnitBytes;
+    return unit - 1 - unit / kGroupUnits;
+  }
+  Slab& SlabOf(std::size_t sheet) const {
+    const std::size_t unit = UnitOf(sheet);
+    return *reinterpret_cast<Slab*>(
+        table_.start() + unit / kGroupUnits * kGroupUnits * kUnitBytes +
+        (kGroupUnits - 1 - unit % kGroupUnits) * kObjectBytes);
+  }
+  bool FindSheet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  std::size_t PurgeSheet(std::size_t sheet)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   VirtualMemory& memory_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
   std::size_t sheets_ ABSL_GUARDED_BY(lock_) = 0;
-  Sheet* list_ ABSL_GUARDED_BY(lock_) = nullptr;
-  std::size_t dirty_pages_ ABSL_GUARDED_BY(lock_) = 0;
+  std::size_t first_ ABSL_GUARDED_BY(lock_) = 0;
+  std::size_t free_ ABSL_GUARDED_BY(lock_) = 0;
+  // Of them, those that were free when Purge was here last, at most.
+  std::size_t purged_ ABSL_GUARDED_BY(lock_) = 0;
   // Written by a forked child before it has a second thread.
   bool forked_ = false;
   // Written under lock_, read by anyone.

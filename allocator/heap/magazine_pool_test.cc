@@ -23,25 +23,39 @@ namespace {
 using Refuse = FakeVirtualMemory::Refuse;
 using Magazines = std::vector<MagazineTop>;
 
-constexpr std::size_t kWindowBytes = 64 * kMiB;
-constexpr std::size_t kPageBytes = MagazinePool::kPageBytes;
+constexpr std::size_t kWindowBytes = 80 * kMiB;
+constexpr std::size_t kPageBytes = 4 * kKiB;
 constexpr std::size_t kSheetBytes = MagazinePool::kSheetBytes;
-constexpr std::size_t kOfSheet = kSheetBytes / kMagazineBytes - 1;
+constexpr std::size_t kOfSheet = kSheetBytes / kMagazineBytes;
+// Link and blocks. What follows is the next one's.
+constexpr std::size_t kUsableBytes = (1 + kMagazineSlots) * kMagazineSlotBytes;
+// The first unit has what says which magazines are free.
+constexpr std::size_t kFirstPage = kUnitBytes / kPageBytes;
+constexpr std::size_t kSheetPages = kSheetBytes / kPageBytes;
 
 class MagazinePoolTest : public testing::Test {
  protected:
   MagazinePoolTest() {
     pool_.Place({memory_.RegionRange().begin, kWindowBytes});
   }
+  MagazineTop TakeOne() {
+    MagazineTop magazine = 0;
+    pool_.Take(1, magazine);
+    return magazine;
+  }
+  void PutOne(MagazineTop magazine) {
+    MagazineLink(magazine) = 0;
+    pool_.Put(magazine);
+  }
   Magazines Take(std::size_t count) {
     Magazines magazines(count);
-    for (MagazineTop& magazine : magazines) magazine = pool_.Take();
+    for (MagazineTop& magazine : magazines) magazine = TakeOne();
     return magazines;
   }
   // In an order that has none.
   void Put(Magazines magazines) {
     std::shuffle(magazines.begin(), magazines.end(), random_);
-    for (const MagazineTop magazine : magazines) pool_.Put(magazine);
+    for (const MagazineTop magazine : magazines) PutOne(magazine);
     pool_.CheckInvariants();
   }
   std::size_t Purge(bool if_many = false) {
@@ -74,43 +88,58 @@ class MagazinePoolTest : public testing::Test {
 TEST_F(MagazinePoolTest, MagazinesAreAlignedAndDoNotOverlap) {
   std::set<MagazineTop> all;
   for (int i = 0; i < 2000; ++i) {
-    const MagazineTop magazine = pool_.Take();
+    const MagazineTop magazine = TakeOne();
     ASSERT_NE(magazine, 0U);
     std::memset(reinterpret_cast<void*>(magazine), i, kMagazineBytes);
     EXPECT_EQ(magazine % kMagazineBytes, 0U);
     EXPECT_TRUE(all.insert(magazine).second);
   }
   EXPECT_EQ(pool_.mapped_bytes(), memory_.mapped_bytes());
-  EXPECT_EQ(pool_.map_calls(), memory_.calls(VmCall::kMap));
   pool_.CheckInvariants();
   pool_.CheckNoneIsLost(2000);
 }
 
 TEST_F(MagazinePoolTest, ListsAreTakenAndPutAtOnce) {
   MagazineTop list = 0;
-  EXPECT_EQ(pool_.TakeList(2 * kOfSheet, list), 2 * kOfSheet);
+  EXPECT_EQ(pool_.Take(2 * kOfSheet, list), 2 * kOfSheet);
   std::set<MagazineTop> all;
   for (MagazineTop top = list; top != 0; top = MagazineLink(top)) {
     all.insert(top);
   }
   EXPECT_EQ(all.size(), 2 * kOfSheet);
   EXPECT_EQ(pool_.calls(), 1U);
-  pool_.PutList(list);
+  pool_.Put(list);
   EXPECT_EQ(pool_.calls(), 2U);
   pool_.CheckInvariants();
   pool_.CheckNoneIsLost(0);
 }
 
+TEST_F(MagazinePoolTest, TheWordsBeforeAMagazineHoldItsAddress) {
+  const Magazines all = Take(1024 * kOfSheet);
+  for (const MagazineTop magazine : all) {
+    for (std::uint32_t i = 0; i < kFetchDepth; ++i) {
+      ASSERT_EQ(BlockBelow(magazine + i * kMagazineSlotBytes),
+                reinterpret_cast<void*>(magazine));
+    }
+  }
+  pool_.CheckInvariants();
+  Put(all);
+}
+
 // Has a thread come while the lock is held.
 void WaitForPool(MagazinePool& pool) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   pool.LockForFork();
-  TestThread other([&] { pool.Put(pool.Take()); });
+  TestThread other([&] {
+    MagazineTop list = 0;
+    pool.Take(1, list);
+    pool.Put(list);
+  });
   other.AwaitWaitFor(pool);
   pool.UnlockAfterFork();
 }
 
 TEST_F(MagazinePoolTest, CountsWaitsForItsLock) {
-  pool_.Put(pool_.Take());
+  PutOne(TakeOne());
   EXPECT_EQ(pool_.lock_waits(), 0U);
   WaitForPool(pool_);
   // Of the two calls only the first can have met the other thread.
@@ -119,26 +148,29 @@ TEST_F(MagazinePoolTest, CountsWaitsForItsLock) {
 
 TEST_F(MagazinePoolTest, RunsOutAndRecovers) {
   memory_.RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
-  EXPECT_EQ(pool_.Take(), 0U);
+  EXPECT_EQ(TakeOne(), 0U);
   MagazineTop list = 0;
-  EXPECT_EQ(pool_.TakeList(3, list), 0U);
+  EXPECT_EQ(pool_.Take(3, list), 0U);
   pool_.CheckInvariants();
   memory_.RefuseNothing();
   Magazines magazines;
-  while (const MagazineTop magazine = pool_.Take()) {
+  while (const MagazineTop magazine = TakeOne()) {
     magazines.push_back(magazine);
   }
-  EXPECT_EQ(magazines.size(), kWindowBytes / kSheetBytes * kOfSheet);
-  pool_.Put(magazines.back());
-  EXPECT_EQ(pool_.Take(), magazines.back());
-  EXPECT_EQ(pool_.Take(), 0U);
+  // Two groups of sheets, and a unit before each.
+  EXPECT_EQ(magazines.size(), (kWindowBytes / kSheetBytes - 2) * kOfSheet);
+  EXPECT_EQ(std::set<MagazineTop>(magazines.begin(), magazines.end()).size(),
+            magazines.size());
+  PutOne(magazines.back());
+  EXPECT_EQ(TakeOne(), magazines.back());
+  EXPECT_EQ(TakeOne(), 0U);
   pool_.CheckInvariants();
 }
 
 TEST_F(MagazinePoolTest, OneThatIsFreeIsNotPutAgain) {
-  const MagazineTop magazine = pool_.Take();
-  pool_.Put(magazine);
-  EXPECT_DEATH(pool_.Put(magazine), "internal check failed");
+  const MagazineTop magazine = TakeOne();
+  PutOne(magazine);
+  EXPECT_DEATH(PutOne(magazine), "internal check failed");
 }
 
 TEST_F(MagazinePoolTest, GivesPagesBackAndHandsThemOutAgain) {
@@ -147,35 +179,32 @@ TEST_F(MagazinePoolTest, GivesPagesBackAndHandsThemOutAgain) {
   for (int round = 0; round < 3; ++round) {
     memory_.ForgetPurges();
     Put(magazines);
-    // All but the pages of the heads.
-    EXPECT_EQ(Purge(), 2 * (kSheetBytes - kPageBytes));
+    EXPECT_EQ(Purge(), 2 * kSheetBytes);
     EXPECT_FALSE(IsPurged(0));
-    EXPECT_TRUE(IsPurged(1, 63));
-    EXPECT_FALSE(IsPurged(64));
-    EXPECT_TRUE(IsPurged(65, 63));
+    EXPECT_TRUE(IsPurged(kFirstPage, 2 * kSheetPages));
     EXPECT_EQ(Purge(), 0U);
     ExpectAllAreFree(magazines);
   }
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 6U);
 }
 
-TEST_F(MagazinePoolTest, TheLowestOfASheetServeFirst) {
-  const Magazines magazines = Take(100);
+TEST_F(MagazinePoolTest, TheLowestServeFirst) {
+  const Magazines magazines = Take(5 * kOfSheet);
   Put(magazines);
-  EXPECT_EQ(Take(100), magazines);
+  EXPECT_EQ(Take(5 * kOfSheet), magazines);
 }
 
 TEST_F(MagazinePoolTest, OneInUseSplitsRuns) {
   Magazines magazines = Take(kOfSheet);
-  const auto middle = magazines.begin() + 36;  // of page 4, behind the head
+  const auto middle = magazines.begin() + 36;  // of page 4
   auto* const used = reinterpret_cast<unsigned char*>(*middle);
   std::memset(used, 0x5A, kMagazineBytes);
   magazines.erase(middle);
   Put(magazines);
-  EXPECT_EQ(Purge(), 62 * kPageBytes);
-  EXPECT_TRUE(IsPurged(1, 3));
-  EXPECT_FALSE(IsPurged(4));
-  EXPECT_TRUE(IsPurged(5, 59));
+  EXPECT_EQ(Purge(), kSheetBytes - kPageBytes);
+  EXPECT_TRUE(IsPurged(kFirstPage, 4));
+  EXPECT_FALSE(IsPurged(kFirstPage + 4));
+  EXPECT_TRUE(IsPurged(kFirstPage + 5, kSheetPages - 5));
   EXPECT_TRUE(std::all_of(used, used + kMagazineBytes,
                           [](unsigned char byte) { return byte == 0x5A; }));
   ExpectAllAreFree(magazines);
@@ -184,7 +213,7 @@ TEST_F(MagazinePoolTest, OneInUseSplitsRuns) {
 // What was never touched has no memory to give.
 TEST_F(MagazinePoolTest, WhatWasNeverTakenIsNotPurged) {
   Put(Take(3 * 8 - 1));
-  EXPECT_EQ(Purge(), 2 * kPageBytes);
+  EXPECT_EQ(Purge(), 3 * kPageBytes);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 1U);
 }
 
@@ -193,8 +222,8 @@ TEST_F(MagazinePoolTest, ARefusedPurgeLosesNothing) {
   for (std::uint64_t nth = 1; nth <= 2; ++nth) {
     Put(magazines);
     memory_.RefuseCall(nth, EINVAL, Refuse::kOnce, VmCall::kPurge);
-    EXPECT_EQ(Purge(), kSheetBytes - kPageBytes);
-    EXPECT_EQ(Purge(), kSheetBytes - kPageBytes);
+    EXPECT_EQ(Purge(), kSheetBytes);
+    EXPECT_EQ(Purge(), kSheetBytes);
     ExpectAllAreFree(magazines);
   }
 }
@@ -207,8 +236,8 @@ TEST_F(MagazinePoolTest, NoCallOfTheKernelIsLong) {
     longest = std::max(longest, bytes);
   });
   Put(magazines);
-  EXPECT_EQ(Purge(), 20 * (kSheetBytes - kPageBytes));
-  EXPECT_EQ(longest, kSheetBytes - kPageBytes);
+  EXPECT_EQ(Purge(), 20 * kSheetBytes);
+  EXPECT_EQ(longest, kSheetBytes);
   ExpectAllAreFree(magazines);
 }
 
@@ -219,7 +248,7 @@ void ForkInHandler(MagazinePool& pool) ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 TEST_F(MagazinePoolTest, ForkHoldsTheLock) {
   ForkInHandler(pool_);
-  EXPECT_NE(pool_.Take(), 0U);
+  EXPECT_NE(TakeOne(), 0U);
   pool_.CheckInvariants();
 }
 
@@ -231,29 +260,29 @@ TEST_F(MagazinePoolTest, APurgeInAPurgeDoesNothing) {
   memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
     inner_bytes += pool_.Purge(/*if_many=*/false);
   });
-  EXPECT_EQ(Purge(), 2 * (kSheetBytes - kPageBytes));
+  EXPECT_EQ(Purge(), 2 * kSheetBytes);
   EXPECT_EQ(inner_bytes, 0U);
   ExpectAllAreFree(magazines);
 }
 
 TEST_F(MagazinePoolTest, OnlyManyAreWorthIt) {
-  constexpr std::size_t kManyPages = 1 * kMiB / kPageBytes;
-  const Magazines magazines = Take(5 * kOfSheet);
-  const std::size_t page = kPageBytes / kMagazineBytes;
-  // Pages behind the heads.
-  Magazines many;
-  for (std::size_t sheet = 0; sheet < 5; ++sheet) {
-    const auto first = magazines.begin() + sheet * kOfSheet + page - 1;
-    many.insert(many.end(), first, first + 63 * page);
-  }
-  const auto part = [&](std::size_t from, std::size_t to) {
-    return Magazines(many.begin() + from * page, many.begin() + to * page);
+  constexpr std::size_t kMany = 1 * kMiB / kMagazineBytes;
+  const Magazines magazines = Take(3 * kMany);
+  const auto put = [&](std::size_t from, std::size_t to) {
+    Put(Magazines(magazines.begin() + from, magazines.begin() + to));
   };
-  Put(part(0, kManyPages - 1));
+  put(0, kMany - 1);
   EXPECT_EQ(Purge(/*if_many=*/true), 0U);
-  Put(part(kManyPages - 1, kManyPages));
-  EXPECT_EQ(Purge(/*if_many=*/true), kManyPages * kPageBytes);
-  EXPECT_EQ(Purge(), 0U);
+  put(kMany - 1, kMany);
+  EXPECT_EQ(Purge(/*if_many=*/true), kMany * kMagazineBytes);
+  put(kMany, 2 * kMany - 1);
+  EXPECT_EQ(Purge(/*if_many=*/true), 0U);
+  // What has gone and is wanted again is not counted twice.
+  Take(2 * kMany - 1);
+  put(2 * kMany, 3 * kMany - 1);
+  EXPECT_EQ(Purge(/*if_many=*/true), 0U);
+  put(3 * kMany - 1, 3 * kMany);
+  EXPECT_EQ(Purge(/*if_many=*/true), kMany * kMagazineBytes);
 }
 
 TEST_F(MagazinePoolTest, ManyThreadsMayUseIt) {
@@ -263,17 +292,17 @@ TEST_F(MagazinePoolTest, ManyThreadsMayUseIt) {
       Magazines mine;
       for (int i = 0; i < 4000; ++i) {
         if (mine.size() < 50) {
-          mine.push_back(pool_.Take());
+          mine.push_back(TakeOne());
           ASSERT_NE(mine.back(), 0U);
           std::memset(reinterpret_cast<void*>(mine.back()), t + 1,
-                      kMagazineBytes);
+                      kUsableBytes);
         } else {
           for (const MagazineTop magazine : mine) {
             const auto* const bytes =
                 reinterpret_cast<const unsigned char*>(magazine);
             ASSERT_EQ(bytes[0], t + 1);
-            ASSERT_EQ(bytes[kMagazineBytes - 1], t + 1);
-            pool_.Put(magazine);
+            ASSERT_EQ(bytes[kUsableBytes - 1], t + 1);
+            PutOne(magazine);
           }
           mine.clear();
           if (i % 1000 == 999) pool_.Purge(/*if_many=*/false);

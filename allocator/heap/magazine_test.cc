@@ -20,14 +20,18 @@ TEST(MagazineTest, TopTellsFillCountAndStart) {
   }
 }
 
-TEST(MagazineTest, BlockBelowIsCountedFromTheTopAndStaysInside) {
-  alignas(kMagazineBytes) void* words[kMagazineSlots + 1];
+TEST(MagazineTest, BlockBelowIsABlockOrTheMagazine) {
+  constexpr std::size_t kWords = kMagazineBytes / kMagazineSlotBytes;
+  alignas(kMagazineBytes) void* words[2 * kWords];
   for (void*& word : words) word = &word;
-  const auto start = reinterpret_cast<Address>(words);
-  EXPECT_EQ(BlockBelow(start + 9 * kMagazineSlotBytes, 0), &words[9]);
-  EXPECT_EQ(BlockBelow(start + 9 * kMagazineSlotBytes, 4), &words[5]);
-  EXPECT_EQ(BlockBelow(start + kMagazineSlotBytes, 4),
-            &words[kMagazineSlots + 1 - 3]);
+  void** const magazine = words + kWords;
+  const auto start = reinterpret_cast<Address>(magazine);
+  StartFetches(start);
+  for (std::uint32_t count = 0; count <= kMagazineSlots; ++count) {
+    EXPECT_EQ(BlockBelow(start + count * kMagazineSlotBytes),
+              count < kFetchDepth ? magazine : &magazine[count - kFetchDepth]);
+  }
+  EXPECT_EQ(words[kMagazineSlots], &words[kMagazineSlots]);
 }
 
 // Null needs no test of its own: it is an empty magazine.

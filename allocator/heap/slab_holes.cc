@@ -12,8 +12,6 @@
 namespace hakmem {
 namespace {
 
-// A slab is at most half a SuperSlab, and no page is shorter.
-constexpr std::size_t kMaxPages = kSuperSlabBytes / 2 / (4 * kKiB);
 // The most that a thread of the program does at once for idle holes: the looks
 // take some 100 microseconds, the calls of the kernel, and one slab's more,
 // some 500, and under a filter of system calls 1,300.
@@ -47,49 +45,19 @@ struct HoleLook {
   }
 };
 
-// One call for a slab that has a hole with a whole page, and one for each with
-// a page in memory. What is in swap stays. False: the kernel has refused.
+// False: the kernel has refused.
 bool HoleLook::PurgeSlab(Slab& slab) {
-  const std::size_t block_bytes = ClassBytes(slab.size_class());
-  const std::size_t page_bytes = ace.memory().PageBytes();
-  if (slab.available() * block_bytes < page_bytes) return true;
-  const Address base = zone.UnitAddress(slab.first_unit());
-  const std::size_t slab_bytes =
-      kClassLayouts[slab.size_class()].slab_units * kUnitBytes;
-  unsigned char resident[kMaxPages];
-  bool asked = false;
-  std::size_t purged_bytes = 0;
-  bool refused = false;  // as of locked memory; the rest would be, too
-  for (Slab::Run run = slab.NextFreeRun(0); run.count != 0 && !refused;
-       run = slab.NextFreeRun(run.first + run.count)) {
-    const std::size_t first_page =
-        DivideRoundUp(run.first * block_bytes, page_bytes);
-    const std::size_t end_page =
-        (run.first + run.count) * block_bytes / page_bytes;
-    if (first_page >= end_page) continue;
-    if (!asked) {
-      asked = true;
-      ++calls;
-      if (!ace.memory().FindResident(base, slab_bytes, resident).ok()) {
-        std::fill(std::begin(resident), std::end(resident), 1);
-      }
-    }
-    const auto pages = static_cast<std::size_t>(
-        std::count_if(resident + first_page, resident + end_page,
-                      [](unsigned char page) { return page != 0; }));
-    if (pages == 0) continue;
-    ++calls;
-    refused = !ace.PurgePages(base + first_page * page_bytes,
-                              (end_page - first_page) * page_bytes);
-    if (!refused) purged_bytes += pages * page_bytes;
-  }
-  if (purged_bytes != 0) {
+  const HolePurge purge = PurgeHoles(
+      ace.memory(), slab, zone.UnitAddress(slab.first_unit()),
+      [this](Address at, std::size_t n) { return ace.PurgePages(at, n); });
+  if (purge.bytes != 0) {
     ace.NoteHoles(zone, slab.first_unit(),
                   slab.holes == 0 ? Holes::kFirst : Holes::kMore);
     slab.holes = 1;
   }
-  bytes += purged_bytes;
-  return !refused;
+  calls += purge.calls;
+  bytes += purge.bytes;
+  return !purge.refused;
 }
 
 void HoleLook::PurgeIfIdle(Slab& slab) {

@@ -8,15 +8,64 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_SLAB_HOLES_H_
 #define HAKMEM_ALLOCATOR_HEAP_SLAB_HOLES_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/bits.h"
 #include "allocator/heap/slab_holder.h"
+#include "allocator/platform/virtual_memory.h"
+#include "allocator/slab/slab.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {
+
+// What PurgeHoles did.
+struct HolePurge {
+  std::size_t bytes = 0;
+  std::uint32_t calls = 0;
+  bool refused = false;  // as of locked memory; the rest would be, too
+};
+// Calls `purge(begin, bytes)` for the whole pages of each hole of the slab at
+// `base` of which some are in memory, until it returns false. One call of the
+// kernel finds these. What is in swap stays.
+template <typename Purge>
+HolePurge PurgeHoles(VirtualMemory& memory, const Slab& slab, Address base,
+                     const Purge& purge) {
+  // A slab is at most half a SuperSlab, and no page is shorter.
+  unsigned char resident[kSuperSlabBytes / 2 / (4 * kKiB)];
+  HolePurge done;
+  const std::size_t block_bytes = ClassBytes(slab.size_class());
+  const std::size_t page_bytes = memory.PageBytes();
+  for (Slab::Run run = slab.NextFreeRun(0); run.count != 0 && !done.refused;
+       run = slab.NextFreeRun(run.first + run.count)) {
+    const std::size_t first_page =
+        DivideRoundUp(run.first * block_bytes, page_bytes);
+    const std::size_t end_page =
+        (run.first + run.count) * block_bytes / page_bytes;
+    if (first_page >= end_page) continue;
+    if (done.calls == 0) {
+      ++done.calls;
+      const std::size_t slab_bytes =
+          kClassLayouts[slab.size_class()].slab_units * kUnitBytes;
+      if (!memory.FindResident(base, slab_bytes, resident).ok()) {
+        std::fill(std::begin(resident), std::end(resident), 1);
+      }
+    }
+    const auto pages = static_cast<std::size_t>(
+        std::count_if(resident + first_page, resident + end_page,
+                      [](unsigned char page) { return page != 0; }));
+    if (pages == 0) continue;
+    ++done.calls;
+    done.refused = !purge(base + first_page * page_bytes,
+                          (end_page - first_page) * page_bytes);
+    if (!done.refused) done.bytes += pages * page_bytes;
+  }
+  return done;
+}
 
 class SlabHoles {
  public:

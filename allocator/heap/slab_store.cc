@@ -107,7 +107,8 @@ void SlabStore::ClearHeaders(const Zone& zone, UnitIndex unit) {
 
 Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   const std::uint32_t units = kClassLayouts[size_class].slab_units;
-  const Ace::Grant grant = ace_->GrantSlab(size_class, partition_);
+  const Ace::Grant grant =
+      ace_->GrantSlab(IsTiny(size_class), SlabRange(size_class, partition_));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return nullptr;
   const Zone& zone = ZoneOf(size_class);
@@ -142,7 +143,8 @@ void SlabStore::Release(Slab& slab) {
     DescriptorOf(zone, unit).header_extent = static_cast<std::uint32_t>(here);
     used -= here;
   }
-  ace_->ReleaseSlab(size_class, first);
+  ace_->ReleaseSlab(IsTiny(size_class), SlabRange(size_class, partition_),
+                    first);
 }
 
 std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,

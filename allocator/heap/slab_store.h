@@ -4,11 +4,6 @@
 // blocks that are in nobody's hands. Called by: ThreadHeap, under its lock.
 // Thread-safety: none of its own.
 //
-// Slabs with blocks to give are on one of five lists per class, by the share
-// of blocks they can give; the last is of those that are wholly available.
-// Blocks come from the fullest list first, so that nearly empty slabs become
-// empty and go back to ACE. Nothing here walks slabs that it does not change.
-//
 // Invariants:
 //   B1: a slab is on list b of its class exactly when available() > 0 and
 //       BucketOf(slab) == b; a slab with nothing to give is on no list.
@@ -56,14 +51,6 @@ class SlabStore {
   }
   void ReleaseEmpty();
 
-  // How often Take was served from a slab that was in use, and from one that
-  // was empty; any thread may ask.
-  std::uint64_t partial_takes() const {
-    return partial_takes_.load(std::memory_order_relaxed);
-  }
-  std::uint64_t empty_takes() const {
-    return empty_takes_.load(std::memory_order_relaxed);
-  }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     visit(Statistic::kRefillsFromPartialSlabs, partial_takes_);

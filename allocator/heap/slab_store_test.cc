@@ -16,6 +16,7 @@
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -69,6 +70,12 @@ class SlabStoreTest : public testing::Test {
   UnitRecord RecordOf(SizeClass size_class, const void* block) {
     const Zone& zone = ZoneOf(size_class);
     return zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(block)));
+  }
+  Statistics Takes() {
+    Statistics statistics;
+    StatisticSum sum(statistics);
+    store_.VisitCounters(sum);
+    return statistics;
   }
   std::uint64_t GrantedUnits() {
     Statistics statistics;
@@ -262,15 +269,15 @@ TEST_F(SlabStoreTest, RandomUseKeepsTheInvariants) {
 
 TEST_F(SlabStoreTest, CountsWhatServedTakes) {
   const std::vector<void*> blocks = Take(kTiny, kSome);
-  EXPECT_EQ(store_.partial_takes(), 0U);
-  EXPECT_EQ(store_.empty_takes(), 0U);
+  EXPECT_EQ(Takes().refills_from_partial_slabs, 0U);
+  EXPECT_EQ(Takes().refills_from_empty_slabs, 0U);
   const std::vector<void*> more = Take(kTiny, kSome);
-  EXPECT_EQ(store_.partial_takes(), 1U);
+  EXPECT_EQ(Takes().refills_from_partial_slabs, 1U);
   Put(kTiny, more);
   Put(kTiny, blocks);
   Put(kTiny, Take(kTiny, 1));  // from the slab that stayed
-  EXPECT_EQ(store_.partial_takes(), 1U);
-  EXPECT_EQ(store_.empty_takes(), 1U);
+  EXPECT_EQ(Takes().refills_from_partial_slabs, 1U);
+  EXPECT_EQ(Takes().refills_from_empty_slabs, 1U);
   EXPECT_EQ(store_.slabs_granted(), 1U);
 }
 

@@ -54,13 +54,17 @@ class SpanCache {
   HAK_ALWAYS_INLINE UnitIndex TakeFirst(std::uint32_t units) {
     return TakeFrom(slots_[units], units);
   }
-  // The same from any place.
+  // The same from any place, for any length. kNoUnit: the owner asks ACE.
   UnitIndex Take(std::uint32_t units) {
-    UnitIndex first = TakeFirst(units);
+    UnitIndex first = units > kMaxKeptUnits ? kNoUnit : TakeFirst(units);
     for (unsigned i = kFirstOther; first == kNoUnit && i < kSlots; ++i) {
       if (UnitsOf(slots_[i].load(std::memory_order_relaxed)) == units) {
         first = TakeFrom(slots_[i], units);
       }
+    }
+    if (first == kNoUnit) {
+      wanted_units_ =
+          std::min(wanted_units_ + std::min(units, kMaxKeptUnits), kMostWanted);
     }
     return first;
   }
@@ -81,11 +85,6 @@ class SpanCache {
     // each free of a span a locked instruction.
     PutInto(slot, first, units);
     return true;
-  }
-  // ACE granted the owner a span of that length, which was not here.
-  void NoteGranted(std::uint32_t units) {
-    wanted_units_ =
-        std::min(wanted_units_ + std::min(units, kMaxKeptUnits), kMostWanted);
   }
   // Takes it in any place, or releases it.
   void Put(Ace& ace, std::uint32_t most_units, UnitIndex first,
@@ -230,7 +229,7 @@ class SpanCache {
   // until there is no room.
   std::uint32_t room_units_ = 0;
   unsigned next_released_ = 0;
-  std::uint32_t wanted_units_ = 0;  // what ACE granted the owner
+  std::uint32_t wanted_units_ = 0;  // what the owner asked ACE for
   // Filled by the owner, emptied by any thread. The first of them by length.
   std::atomic<std::uint64_t> slots_[kSlots] = {};
 };

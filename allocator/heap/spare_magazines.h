@@ -3,11 +3,6 @@
 // Owns: the list of them. Called by: ThreadHeap, under its lock.
 // Thread-safety: none of its own; the pool has a lock that all heaps share.
 //
-// A burst fills magazines and empties them again, and so does the next one:
-// what it emptied stays here, so that the pool is not asked. Those that nobody
-// needed between two calls of Trim go back. The pool is asked for several at
-// once by a heap that has many.
-//
 // Invariants:
 //   Y1: the list has count() magazines, and idle_ is at most count().
 //   Y2: Take leaves bytes() as it is or lower, PutOrGiveBack adds at most
@@ -94,7 +89,7 @@ class SpareMagazines {
     for (std::uint32_t i = 1; i < given; ++i) last = MagazineLink(last);
     list_ = MagazineLink(last);
     MagazineLink(last) = 0;
-    pool.PutList(first);
+    pool.Put(first);
     count_ = kept;
     idle_ = std::min(idle_, kept);
     held_ -= given;
@@ -110,15 +105,7 @@ class SpareMagazines {
  private:
   // False: no metadata is left.
   HAK_NOINLINE bool TakeBatch(MagazinePool& pool) {
-    const std::uint32_t wanted = std::min(held_ / kBatchShare, kMaxBatch);
-    if (wanted > 1) {
-      count_ = pool.TakeList(wanted, list_);
-    } else {
-      list_ = pool.Take();
-      if (list_ == 0) return false;
-      MagazineLink(list_) = 0;
-      count_ = 1;
-    }
+    count_ = pool.Take(std::clamp(held_ / kBatchShare, 1U, kMaxBatch), list_);
     held_ += count_;
     return count_ != 0;
   }

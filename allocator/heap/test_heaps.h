@@ -140,20 +140,16 @@ class TestHeaps {
 
   Statistics Snapshot() {
     Statistics statistics;
-    HeapCounters counters = {};
-    registry_.AddStatistics(statistics, counters);
+    registry_.AddStatistics(statistics);
     ace_.AddStatistics(statistics);
-    statistics.remote_frees = counters.remote_frees;
-    for (const std::uint64_t count : counters.allocations) {
-      statistics.routes[0].allocations += count;
-    }
+    // Of both zones.
+    statistics.routes[0].allocations += statistics.routes[1].allocations;
     return statistics;
   }
   std::uint64_t GrantedBytes() { return Snapshot().granted_bytes; }
   std::uint64_t HeapMetadataBytes() {
     Statistics statistics;
-    HeapCounters counters = {};
-    registry_.AddStatistics(statistics, counters);
+    registry_.AddStatistics(statistics);
     return statistics.metadata_bytes;
   }
   // Maps memory for blocks, so that later grants need no kernel.
@@ -162,9 +158,9 @@ class TestHeaps {
     ace_.ReleaseSpan(ace_.GrantSpan(units, kUnitBytes).first, units);
     std::vector<UnitIndex> slabs;
     for (std::uint32_t i = 0; i < 2 * frames; ++i) {
-      slabs.push_back(ace_.GrantSlab(/*fine=*/true, 16).first);
+      slabs.push_back(ace_.GrantSlab(/*fine=*/true, {16, 16}).first);
     }
-    for (const UnitIndex slab : slabs) ace_.ReleaseSlab(true, slab, 16);
+    for (const UnitIndex slab : slabs) ace_.ReleaseSlab(true, {16}, slab);
   }
   void CheckInvariants() {
     registry_.CheckInvariants();

@@ -6,15 +6,9 @@
 // What any thread may call says so; it finds in the cache what is there only
 // where the heap has no thread, under the store's lock.
 //
-// While the gate of a fork is closed, every store is at rest. In the child, the
-// caches of threads that do not exist there may be in mid-change: they are
-// dropped, when they are next looked at.
-//
 // Invariants:
 //   T1: the store's held() magazines are in the cache or the store, unless a
 //       fork has dropped some.
-//   T2: without a thread, only classes of left_classes_ have any but spare
-//       magazines.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_CLASS_H_
 
@@ -76,10 +70,9 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
       this->CountSpan(units * kUnitBytes);
     return first;
   }
-  // The same, but does not count, and knows of all that there are.
+  // The same, but does not count, and knows of all that there are. kNoUnit: ACE
+  // is asked.
   UnitIndex TakeSpan(std::uint32_t units) { return spans_.Take(units); }
-  // ACE granted one.
-  void NoteSpanGranted(std::uint32_t units) { spans_.NoteGranted(units); }
   // Keeps a span whose memory is nobody's, and counts it for CountSlowPath.
   // False: that is to be asked, and PutSpan before.
   HAK_ALWAYS_INLINE bool TryPutSpan(UnitIndex first, std::uint32_t units) {
@@ -88,12 +81,11 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // Keeps it, or releases it. A thread that has nothing but spans is awake,
   // too.
   void PutSpan(UnitIndex first, std::uint32_t units) {
-    if (!store_.touched()) {
-      const GatedLockHolder hold(store_.lock());
-      store_.NoteTouched();
-    }
     spans_.Put(system().ace, system().MostKeptSpanUnits(), first, units);
-    system().Touch(this->id());
+    if (store_.touched()) [[likely]]
+      return;
+    const GatedLockHolder hold(store_.lock());
+    store_.NoteTouched();
   }
   // Sends what is in outboxes home, gives all free blocks back to the slabs and
   // empty slabs to ACE.
@@ -137,9 +129,9 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
     store_.NoteTouched();
     store_.PutBack(size_class, &block, 1);
   }
-  // Gives back all that is in magazines but the loaded ones of an owner. False:
-  // somebody is in this heap.
-  bool TryReclaim();
+  // Gives back all that is in magazines but the loaded ones of an owner, unless
+  // somebody is in this heap or nobody has touched it.
+  void TryReclaim();
   // Gives back what the heap has not used since the last TryTrim: idle
   // magazines of its depots; if it is idle as a whole, all but the loaded
   // magazines, which the owner alone may touch, and these, too, if there is
@@ -158,7 +150,6 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   void Adopt() {
     const GatedLockHolder hold(store_.lock());
     DropTorn();
-    left_classes_ = kAllClasses;
     SeeCrowd();
     reuses_foreign_ = true;
     store_.set_abandoned(false);
@@ -171,10 +162,11 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
         &reinterpret_cast<ThreadHeap*>(heap)->store_);
   }
 
-  void AddCounters(HeapCounters& counters) const {
-    Cached::AddCounters(counters);
-    store_.AddCounters(counters);
-    counters.kept_span_units += spans_.units();
+  // Returns how many units of spans it keeps.
+  std::uint32_t AddTo(StatisticSum& sum) const {
+    Cached::AddTo(sum);
+    store_.VisitCounters(sum);
+    return spans_.units();
   }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
@@ -222,7 +214,6 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   static constexpr std::uint32_t kIdleChecks = 4;
   // A check of the whole heap comes after so many slow paths at the earliest.
   static constexpr std::uint32_t kCheckInterval = 64;
-  static constexpr std::uint64_t kAllClasses = ~0ULL >> (64 - kClassCount);
 
   std::uint32_t Capacity(SizeClass size_class) const {
     return MagazineCapacity(size_class, store_.crowding());
@@ -296,8 +287,6 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   HeapStore<kConfig> store_;
   bool was_torn_ ABSL_GUARDED_BY(store_.lock()) = false;  // held() counts that
   std::uint32_t next_idle_check_ ABSL_GUARDED_BY(store_.lock()) = 0;  // a class
-  // Bit c: class c may have magazines; all while there is an owner.
-  std::uint64_t left_classes_ ABSL_GUARDED_BY(store_.lock()) = kAllClasses;
   std::uint64_t granted_at_flush_ ABSL_GUARDED_BY(store_.lock()) = 0;
 
   // Other threads write it.

@@ -38,10 +38,9 @@ void ThreadHeap<kConfig>::FlushClass(SizeClass size_class) {
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushAll() {
   DropTorn();
-  for (std::uint64_t left = left_classes_; left != 0; left &= left - 1) {
-    FlushClass(static_cast<SizeClass>(std::countr_zero(left)));
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    FlushClass(static_cast<SizeClass>(i));
   }
-  if (abandoned()) left_classes_ = 0;
   store_.slabs().ReleaseEmpty();
   granted_at_flush_ = store_.slabs().slabs_granted();
   store_.KeepSpares(0);
@@ -52,16 +51,11 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::FlushToLimit() {
   DropTorn();
   std::uint64_t bytes = store_.depot_bytes();
-  for (std::uint64_t left = left_classes_; left != 0; left &= left - 1) {
-    const auto size_class = static_cast<SizeClass>(std::countr_zero(left));
-    const MagazineTop top = Cache(size_class).top;
-    bytes += (MagazineCount(top) +
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
+    bytes += (MagazineCount(Cache(size_class).top) +
               MagazineCount(store_.depot(size_class).previous)) *
              ClassBytes(size_class);
-    if (abandoned() && top == 0 &&
-        store_.depot(size_class).magazine_count() == 0) {
-      left_classes_ ^= std::uint64_t{1} << size_class;
-    }
     // Nobody rests without a thread that could end it.
     EndRest(size_class);
   }
@@ -100,14 +94,16 @@ void ThreadHeap<kConfig>::Leave() {
 }
 
 template <const Config& kConfig>
-bool ThreadHeap<kConfig>::TryReclaim() {
+void ThreadHeap<kConfig>::TryReclaim() {
+  if (!store_.touched()) return;
+  if (store_.lock().TryLock()) {
+    store_.NoteIdle();
+    FlushWithinReach();
+    store_.slabs().ReleaseEmpty();
+    store_.lock().Unlock();
+  }
+  // After NoteIdle: PutSpan looks whether that has been.
   spans_.ReleaseAll(system().ace);
-  if (!store_.lock().TryLock()) return false;
-  store_.NoteIdle();
-  FlushWithinReach();
-  store_.slabs().ReleaseEmpty();
-  store_.lock().Unlock();
-  return true;
 }
 
 template <const Config& kConfig>
@@ -164,10 +160,6 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_cache) {
     if (with_cache) {
       this->CheckClass(system().ace.region(), size_class);
       magazines += this->MagazinesOf(size_class);
-    }
-    if (abandoned() && (left_classes_ >> i & 1) == 0) {
-      HAK_CHECK_EQ(Cache(size_class).top, 0U);                      // T2
-      HAK_CHECK_EQ(store_.depot(size_class).magazine_count(), 0U);  // T2
     }
   }
   if (!with_cache) return;

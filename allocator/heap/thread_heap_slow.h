@@ -1,15 +1,4 @@
 // ThreadHeap: the slow paths of the owner. Included by thread_heap.h alone.
-//
-// A block of another heap that a thread frees is Queued, and lies in the
-// thread's outbox of its class. From there it goes one of three ways:
-// - The thread's own magazines of the class are empty: it hands the blocks out
-//   itself. A unit's owner never changes by it; where such blocks are flushed
-//   from magazines, they go home.
-// - The outbox is full: it goes into the exchange, as a whole, for whoever
-//   allocates of the class next.
-// - There is no room: each block goes home, to its owner's slabs, under that
-//   heap's lock.
-// The first two are not for blocks that rest or are short (IsReused).
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
 

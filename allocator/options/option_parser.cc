@@ -26,11 +26,6 @@ const OptionSpec* FindOption(std::string_view name) {
   return nullptr;
 }
 
-bool HasOption(const OptionSpec& spec, std::string_view variant) {
-  const std::string_view variants = spec.variants;
-  return variants.empty() || variants.find(variant) != std::string_view::npos;
-}
-
 // The shift that a suffix stands for; 0 when `c` is none.
 unsigned SuffixShift(char c) {
   switch (c) {
@@ -214,6 +209,21 @@ void PrintOptionValue(const OptionSpec& spec, const Options& options,
   }
 }
 
+bool HasOption(const OptionSpec& spec, std::string_view variant) {
+  const std::string_view variants = spec.variants;
+  return variants.empty() || variants.find(variant) != std::string_view::npos;
+}
+
+void PrintOptionWithUnit(const OptionSpec& spec, const Options& options,
+                         RawPrinter& out) {
+  PrintOptionValue(spec, options, out);
+  // The units of other types say what may stand for one.
+  const bool counts =
+      spec.type == OptionType::kNumber ||
+      (CountsBytes(spec.type) && options.*spec.number != kNoMaximum);
+  if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
+}
+
 std::string_view ChoiceWord(const OptionSpec& spec, std::uint64_t number) {
   std::string_view words = spec.unit;
   for (; number != 0; --number) words.remove_prefix(words.find('|') + 1);
@@ -360,12 +370,9 @@ bool Weakens(const OptionSpec& spec, const Options& options) {
   if (spec.number == &Options::on_misuse) {
     return ChoiceWord(spec, options.on_misuse) == "log";
   }
-  // Nearly all guard pages go, or what was never granted is open.
+  // Nearly all guard pages go, and what was never granted is open.
   if (spec.number == &Options::huge_pages) {
     return ChoiceWord(spec, options.huge_pages) == "on";
-  }
-  if (spec.number == &Options::prefault) {
-    return ChoiceWord(spec, options.prefault) != "off";
   }
   return (spec.number == &Options::check_kinds && options.check_kinds == 0) ||
          (spec.number == &Options::check_sizes && options.check_sizes == 0) ||
@@ -429,17 +436,17 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
   out.Text(", revision ").Text(kRevision);
   out.Text("\n");
   for (const OptionSpec& spec : kOptionTable) {
+    const bool is_hardened = std::string_view(variant) == "hardened";
+    if (!HasOption(spec, variant) ||
+        (spec.number == &Options::warn_weakened && !is_hardened)) {
+      continue;
+    }
     if (out.text().size() + kMaxLineBytes >= RawPrinter::kCapacityBytes) {
       write(out.text());
       out.Clear();
     }
     out.Text("  ").Text(spec.name).Text("=");
-    PrintOptionValue(spec, options.values, out);
-    // The units of other types say what may stand for one.
-    const bool counts =
-        spec.type == OptionType::kNumber ||
-        (CountsBytes(spec.type) && options.values.*spec.number != kNoMaximum);
-    if (counts && spec.unit[0] != '\0') out.Text(" ").Text(spec.unit);
+    PrintOptionWithUnit(spec, options.values, out);
     const OptionOrigin origin = options.origins[&spec - kOptionTable.data()];
     out.Text(kOriginWords[static_cast<unsigned>(origin)]);
   }

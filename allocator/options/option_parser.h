@@ -21,6 +21,14 @@ struct ParsedOptions {
   OptionOrigin origins[kOptionCount] = {};
 };
 
+// As other processes find them, by TableList; only those of the same version
+// know what they mean.
+struct OptionTables {
+  char magic[8] = "hakopts";
+  std::uint64_t table_bytes = sizeof(ParsedOptions);
+  ParsedOptions parsed;
+};
+
 // Why a variable was not taken; the words of the warning follow from it.
 enum class OptionError : std::uint8_t {
   kNone,
@@ -42,7 +50,12 @@ struct SizeAndCount {
 // malformed.
 bool TakeSizeAndCount(std::string_view& rest, SizeAndCount& pair);
 
-// The value of an option as a person would say it.
+// Whether the variant has it.
+bool HasOption(const OptionSpec& spec, std::string_view variant);
+
+// The value of an option as a person would say it, and with its unit.
+void PrintOptionWithUnit(const OptionSpec& spec, const Options& options,
+                         RawPrinter& out);
 void PrintOptionValue(const OptionSpec& spec, const Options& options,
                       RawPrinter& out);
 

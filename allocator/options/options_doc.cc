@@ -79,7 +79,7 @@ std::string OptionsDoc() {
   std::string doc =
       "<!-- Made from allocator/config/options.h; do not edit. Anew:\n"
       "     bazel run //allocator/options:options_doc > docs/options.md -->\n"
-      "# Options\n"
+      "# What does each option do?\n"
       "\n"
       "hakmem reads these environment variables once, when a process makes its "
       "first\n"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -19,6 +20,7 @@ bool g_old_kernel = false;
 bool g_idle_kernel = false;
 bool g_out_of_memory = false;
 bool g_too_many_mappings = false;
+bool g_no_guard_regions = false;
 }  // namespace
 
 extern "C" {
@@ -69,6 +71,8 @@ long __wrap__ZN6hakmem13RawSystemCallElmmmmm(long number, unsigned long a,
     case SYS_madvise:
       // As before Linux 5.18 for locked memory, by either advice.
       if (g_old_kernel && c != MADV_NORMAL) return -EINVAL;
+      // MADV_GUARD_INSTALL, for which page tables are to be had.
+      if (g_no_guard_regions && c == 102) return -ENOMEM;
       // As in an emulator that takes advice for no more than that.
       if (g_idle_kernel && c == MADV_DONTNEED) return 0;
       break;
@@ -104,10 +108,21 @@ class KernelRefusalsTest : public testing::Test {
     g_idle_kernel = false;
     g_out_of_memory = false;
     g_too_many_mappings = false;
+    g_no_guard_regions = false;
     munmap(&At(from_), 16 * page_);
   }
 
   static char& At(Address address) { return *reinterpret_cast<char*>(address); }
+  // Where the kernel's mappings in a range begin.
+  static std::set<Address> MappingsIn(Address begin, std::size_t bytes) {
+    std::set<Address> starts;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+      const Address start = std::stoull(line, nullptr, 16);
+      if (start - begin < bytes) starts.insert(start);
+    }
+    return starts;
+  }
 
   LinuxVirtualMemory memory_;
   const std::size_t page_;
@@ -223,6 +238,26 @@ TEST_F(KernelRefusalsTest, AKernelThatTakesNoPagesBackIsFoundOut) {
   // What replaces the mapping needs no advice.
   EXPECT_TRUE(memory_.Renew(from_, page_).ok());
   EXPECT_EQ(At(from_), 0);
+}
+
+// A guard region that memory was short for is a page without access, and the
+// next one a guard region again.
+TEST_F(KernelRefusalsTest, OneRefusalIsNotTheEndOfGuardRegions) {
+  ASSERT_TRUE(memory_.MapAt(from_, 4 * page_).ok());
+  ASSERT_TRUE(memory_.Close(from_, page_).ok());
+  if (memory_.ClosingSplits()) GTEST_SKIP() << "Linux before 6.13";
+  g_no_guard_regions = true;
+  ASSERT_TRUE(memory_.Close(from_ + page_, page_).ok());
+  ASSERT_TRUE(memory_.MapClosed(to_, page_).ok());
+  EXPECT_FALSE(memory_.ClosingSplits());
+  g_no_guard_regions = false;
+  const std::set<Address> before = MappingsIn(from_, 4 * page_);
+  ASSERT_TRUE(memory_.Close(from_ + 3 * page_, page_).ok());
+  EXPECT_EQ(MappingsIn(from_, 4 * page_), before);
+  ASSERT_TRUE(memory_.Open(from_, 4 * page_).ok());
+  ASSERT_TRUE(memory_.Open(to_, page_).ok());
+  for (int page = 0; page < 4; ++page) At(from_ + page * page_) = 7;
+  At(to_) = 7;
 }
 
 TEST_F(KernelRefusalsTest, RandomNumbersDifferWithoutGetrandom) {

@@ -164,29 +164,28 @@ VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
   return {.error_number = SetAccess(address, bytes, kWritable)};
 }
 
-// A kernel that has none refuses. So does one that has some where memory is
-// locked, as all of it is from then on (mlockall).
+// A kernel that has none refuses by EINVAL. So does one that has some where
+// memory is locked, as all of it is from then on (mlockall). Other refusals are
+// of this range alone.
 bool LinuxVirtualMemory::AddGuardRegion(Address address, std::size_t bytes) {
   using enum GuardRegions;
   GuardRegions known = guard_regions_.load(std::memory_order_relaxed);
-  if (known == kNone || closed_by_access_.load(std::memory_order_relaxed)) {
-    return false;
-  }
+  if (!MayHaveGuardRegions()) return false;
   const int error = Advise(address, bytes, kGuardInstall);
-  // Others may find out at the same time.
   if (error == 0) {
     guard_regions_.store(kHas, std::memory_order_relaxed);
-  } else if (error == EINVAL && known == kUnknown) {
-    guard_regions_.compare_exchange_strong(known, kNone,
-                                           std::memory_order_relaxed);
+  } else if (error == EINVAL) {
+    // Others may find out at the same time.
+    while (!guard_regions_.compare_exchange_weak(
+        known, known == kUnknown || known == kNone ? kNone : kHad,
+        std::memory_order_relaxed)) {
+    }
   }
   return error == 0;
 }
 
 VmStatus LinuxVirtualMemory::MapClosed(Address address, std::size_t bytes) {
-  if (closed_by_access_.load(std::memory_order_relaxed)) {
-    return Reserve(address, bytes);
-  }
+  if (!MayHaveGuardRegions()) return Reserve(address, bytes);
   const VmStatus status = MapAt(address, bytes);
   if (!status.ok() || AddGuardRegion(address, bytes)) return status;
   // Locked memory has pages by now.
@@ -202,12 +201,13 @@ VmStatus LinuxVirtualMemory::Close(Address address, std::size_t bytes) {
 }
 
 VmStatus LinuxVirtualMemory::Open(Address address, std::size_t bytes) {
+  using enum GuardRegions;
   VmStatus status;
   if (closed_by_access_.load(std::memory_order_relaxed)) {
     status = Unprotect(address, bytes);
   }
-  if (status.ok() &&
-      guard_regions_.load(std::memory_order_relaxed) == GuardRegions::kHas) {
+  const GuardRegions known = guard_regions_.load(std::memory_order_relaxed);
+  if (status.ok() && (known == kHas || known == kHad)) {
     status.error_number = Advise(address, bytes, kGuardRemove);
   }
   return status;

@@ -34,9 +34,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
   VmStatus Close(Address address, std::size_t bytes) override;
   VmStatus Open(Address address, std::size_t bytes) override;
   bool ClosingSplits() const override {
-    return guard_regions_.load(std::memory_order_relaxed) !=
-               GuardRegions::kHas ||
-           closed_by_access_.load(std::memory_order_relaxed);
+    return guard_regions_.load(std::memory_order_relaxed) != GuardRegions::kHas;
   }
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override;
@@ -57,9 +55,10 @@ class LinuxVirtualMemory final : public VirtualMemory {
   AddressRange RegionRange() const override;
 
  private:
+  // Whether the kernel closes pages without a mapping of their own; kHad: it
+  // has done so, and does so no more.
+  enum class GuardRegions : std::uint8_t { kUnknown, kHas, kHad, kNone };
   // What became of memory that was given back.
-  // Of the kernel: whether it can close pages without a mapping of their own.
-  enum class GuardRegions : std::uint8_t { kUnknown, kHas, kNone };
   enum class Taking : std::uint8_t { kUnknown, kPages, kNone };
 
   bool TakesPagesBack();
@@ -69,6 +68,10 @@ class LinuxVirtualMemory final : public VirtualMemory {
   VmStatus ReadPageMap(Address address, std::size_t bytes, std::uint64_t wanted,
                        unsigned char* has);
 
+  bool MayHaveGuardRegions() const {
+    const GuardRegions known = guard_regions_.load(std::memory_order_relaxed);
+    return known == GuardRegions::kUnknown || known == GuardRegions::kHas;
+  }
   bool AddGuardRegion(Address address, std::size_t bytes);
 
   std::uint64_t fail_nth_ = 0;

@@ -28,10 +28,11 @@ void OnEnd(int signal) {
 
 }  // namespace
 
-void InstallEndHook(EndHook hook) {
+void InstallEndHook(EndHook hook, bool with_interrupt) {
   const ErrnoGuard guard;
   g_hook.store(hook, std::memory_order_relaxed);
-  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+  for (const int signal : {SIGHUP, SIGTERM, SIGINT}) {
+    if (signal == SIGINT && !with_interrupt) break;
     struct sigaction action = {};
     if (sigaction(signal, nullptr, &action) != 0 ||
         action.sa_handler != SIG_DFL) {

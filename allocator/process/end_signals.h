@@ -10,11 +10,11 @@ namespace hakmem {
 
 using EndHook = void (*)(int signal);
 
-// `hook` runs when SIGHUP, SIGINT or SIGTERM is about to end the process, which
-// then dies of it as it would have. Signals for which there is a handler, or
-// that are ignored, are left alone; and a handler that the program installs
-// later takes the place of ours. At most one hook.
-void InstallEndHook(EndHook hook);
+// `hook` runs when SIGHUP, SIGTERM or, `with_interrupt`, SIGINT is about to end
+// the process, which then dies of it as it would have. Signals for which there
+// is a handler, or that are ignored, are left alone; and a handler that the
+// program installs later takes the place of ours. At most one hook.
+void InstallEndHook(EndHook hook, bool with_interrupt);
 
 }  // namespace hakmem
 

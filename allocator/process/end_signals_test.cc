@@ -18,7 +18,7 @@ using EndSignalsTest = DeathTest;
 TEST_F(EndSignalsTest, RunsAndTheProcessDiesAsItWould) {
   for (const int number : {SIGHUP, SIGINT, SIGTERM}) {
     const Death death = DeathOf([number] {
-      InstallEndHook(&Hook);
+      InstallEndHook(&Hook, true);
       kill(getpid(), number);
       pause();
     });
@@ -29,11 +29,13 @@ TEST_F(EndSignalsTest, RunsAndTheProcessDiesAsItWould) {
 
 TEST_F(EndSignalsTest, ASecondSignalDoesNotWaitForTheHook) {
   const Death death = DeathOf([] {
-    InstallEndHook([](int signal) {
-      Hook(signal);
-      raise(signal);
-      Say("still there\n");
-    });
+    InstallEndHook(
+        [](int signal) {
+          Hook(signal);
+          raise(signal);
+          Say("still there\n");
+        },
+        true);
     raise(SIGTERM);
   });
   EXPECT_EQ(death.signal, SIGTERM);
@@ -43,14 +45,20 @@ TEST_F(EndSignalsTest, ASecondSignalDoesNotWaitForTheHook) {
 TEST_F(EndSignalsTest, WhatTheProgramWantsIsLeftAlone) {
   const Death ignored = DeathOf([] {
     signal(SIGINT, SIG_IGN);
-    InstallEndHook(&Hook);
+    InstallEndHook(&Hook, true);
     raise(SIGINT);
   });
   EXPECT_EQ(ignored.signal, 0);
   EXPECT_EQ(ignored.said, "");
+  const Death interrupted = DeathOf([] {
+    InstallEndHook(&Hook, false);
+    raise(SIGINT);
+  });
+  EXPECT_EQ(interrupted.signal, SIGINT);
+  EXPECT_EQ(interrupted.said, "");
   const Death handled = DeathOf([] {
     signal(SIGTERM, [](int) { Say("handler\n"); });
-    InstallEndHook(&Hook);
+    InstallEndHook(&Hook, true);
     raise(SIGTERM);
     signal(SIGHUP, [](int) { Say("later\n"); });
     raise(SIGHUP);

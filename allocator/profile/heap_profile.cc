@@ -211,18 +211,21 @@ bool HeapProfile::SetAskedClass(const void* block, SizeClass asked_class) {
   return true;
 }
 
-ProfileTotals HeapProfile::Totals() {
-  const FutexLockHolder hold(lock_);
+ProfileTotals HeapProfile::Totals(bool waits) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const bool held = waits ? (lock_.Lock(), true) : lock_.TryLock();
   ProfileTotals totals = totals_;
   totals.mean_bytes = mean_bytes_;
+  if (held) lock_.Unlock();
   return totals;
 }
 
-bool HeapProfile::CopySite(std::uint32_t index, ProfileSite& site) {
-  const FutexLockHolder hold(lock_);
-  if (index >= totals_.sites) return false;
-  site = SiteAt(index);
-  return true;
+bool HeapProfile::CopySite(std::uint32_t index, ProfileSite& site,
+                           bool waits) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const bool held = waits ? (lock_.Lock(), true) : lock_.TryLock();
+  const bool is_there = index < totals_.sites;
+  if (is_there) site = SiteAt(index);
+  if (held) lock_.Unlock();
+  return is_there;
 }
 
 void HeapProfile::CheckInvariants() {

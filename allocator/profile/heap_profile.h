@@ -84,9 +84,11 @@ class HeapProfile {
     visit(sites_);
   }
 
-  ProfileTotals Totals();
+  // `waits`: for who holds the lock. In a handler of a signal that may be this
+  // thread, and what is copied is then of no single moment.
+  ProfileTotals Totals(bool waits = true);
   // The sites have the numbers from 0 on. False: there is none with this one.
-  bool CopySite(std::uint32_t index, ProfileSite& site);
+  bool CopySite(std::uint32_t index, ProfileSite& site, bool waits = true);
 
   // Around a fork. The child goes on with what its parent has.
   void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {

@@ -8,12 +8,6 @@
 namespace hakmem {
 namespace {
 
-// A line is at most a site's, with 32 addresses, or a module's, each byte of
-// whose path may be written as four.
-constexpr std::size_t kLineBytes = 2048;
-// So many modules are told of; addresses in others have none.
-constexpr unsigned kMaxModules = 192;
-
 void Figures(const char* name, const ProfileFigures& figures, JsonText& line) {
   line.Key(name).Raw("{\"samples\":").Number(figures.samples);
   line.Key("blocks").Number(figures.blocks());
@@ -28,7 +22,8 @@ void Kinds(const ProfileKinds& kinds, JsonText& line) {
 
 class Writer {
  public:
-  explicit Writer(const ProfileSink& sink) : sink_(sink) {}
+  Writer(const ProfileSink& sink, ProfileRoom& room)
+      : sink_(sink), room_(room) {}
 
   bool Start(const ProfileSource& source, std::uint64_t mean_bytes) {
     JsonText line = Begin();
@@ -38,6 +33,7 @@ class Writer {
     line.Key("hakmem").String(source.version);
     line.Key("variant").String(source.variant);
     line.Key("mean_bytes").Number(mean_bytes);
+    line.Key("time_ns").Number(source.time_ns);
     return End(line);
   }
 
@@ -68,51 +64,51 @@ class Writer {
   }
 
  private:
-  struct Range {
-    std::uintptr_t begin;
-    std::uintptr_t end;
-  };
-
-  // The address's module has a line before the first site that it is in.
+  // The address's segment of a module has a line before the first site that it
+  // is in.
   bool Module(std::uintptr_t address) {
     for (unsigned i = 0; i < modules_; ++i) {
-      if (address >= ranges_[i].begin && address < ranges_[i].end) return true;
+      const ProfileRoom::Range& known = room_.ranges[i];
+      if (address >= known.begin && address < known.end) return true;
     }
     ModuleOf module;
-    if (modules_ == kMaxModules || !FindModule(address, module)) return true;
-    ranges_[modules_++] = {module.begin, module.end};
+    if (modules_ == ProfileRoom::kModules || !FindModule(address, module)) {
+      return true;
+    }
+    room_.ranges[modules_++] = {module.segment_begin, module.segment_end};
     JsonText line = Begin();
     line.Raw(R"({"kind":"module","path":)").String(module.path);
     if (module.build_id[0] != '\0') {
       line.Key("build_id").String(module.build_id);
     }
     line.Key("base").Hex(module.base);
-    line.Key("begin").Hex(module.begin);
-    line.Key("end").Hex(module.end);
+    line.Key("begin").Hex(module.segment_begin);
+    line.Key("end").Hex(module.segment_end);
+    line.Key("offset").Number(module.segment_offset);
     return End(line);
   }
 
-  JsonText Begin() { return {buffer_, sizeof(buffer_)}; }
+  JsonText Begin() { return {room_.line, sizeof(room_.line)}; }
   bool End(JsonText& line) {
     return sink_.write(sink_.context, line.Raw("}\n").text());
   }
 
   const ProfileSink& sink_;
+  ProfileRoom& room_;
   unsigned modules_ = 0;
-  Range ranges_[kMaxModules];
-  char buffer_[kLineBytes];
 };
 
 }  // namespace
 
 bool WriteProfile(HeapProfile& profile, const ProfileSource& source,
-                  const ProfileSink& sink) {
-  Writer writer(sink);
-  const ProfileTotals totals = profile.Totals();
+                  const ProfileSink& sink, ProfileRoom& room, bool waits) {
+  Writer writer(sink, room);
+  const ProfileTotals totals = profile.Totals(waits);
   if (!writer.Start(source, totals.mean_bytes)) return false;
-  ProfileSite site;
   for (std::uint32_t i = 0; i < totals.sites; ++i) {
-    if (!profile.CopySite(i, site) || !writer.Site(site)) return false;
+    if (!profile.CopySite(i, room.site, waits) || !writer.Site(room.site)) {
+      return false;
+    }
   }
   return writer.Finish(totals, totals.sites);
 }

@@ -16,7 +16,8 @@ namespace {
 constexpr ProfileSource kSource = {.process_id = 12,
                                    .program = "a \"program\"",
                                    .version = "1.2",
-                                   .variant = "release"};
+                                   .variant = "release",
+                                   .time_ns = 77};
 
 void IsHere() {}
 
@@ -41,7 +42,7 @@ class ProfileTextTest : public testing::Test {
                                     return true;
                                   },
                               .context = &text};
-    EXPECT_TRUE(WriteProfile(profile_, kSource, sink));
+    EXPECT_TRUE(WriteProfile(profile_, kSource, sink, room_));
     EXPECT_TRUE(text.ends_with('\n'));
     std::vector<std::string> lines;
     std::istringstream in(text);
@@ -51,6 +52,7 @@ class ProfileTextTest : public testing::Test {
 
   FakeVirtualMemory memory_;
   HeapProfile profile_{memory_};
+  ProfileRoom room_ = {};
 };
 
 TEST_F(ProfileTextTest, WithoutSamples) {
@@ -59,7 +61,7 @@ TEST_F(ProfileTextTest, WithoutSamples) {
   EXPECT_EQ(lines[0],
             R"({"schema":"hakmem-heap-profile","version":1,"kind":"start",)"
             R"("pid":12,"program":"a \"program\"","hakmem":"1.2",)"
-            R"("variant":"release","mean_bytes":65536})");
+            R"("variant":"release","mean_bytes":65536,"time_ns":77})");
   constexpr const char* kNone = R"({"samples":0,"blocks":0,"bytes":0})";
   EXPECT_EQ(lines[1], std::string(R"({"kind":"end","sites":0,)") +
                           R"("lost_samples":0,"live":)" + kNone +
@@ -106,7 +108,7 @@ TEST_F(ProfileTextTest, EndsWhenTheSinkDoes) {
                                     return rest != 0 && rest-- != 0;
                                   },
                               .context = &left};
-    EXPECT_FALSE(WriteProfile(profile_, kSource, sink));
+    EXPECT_FALSE(WriteProfile(profile_, kSource, sink, room_));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "allocator/base/weak_random.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -17,21 +18,21 @@ class Calls {
   Calls(SampleGaps& gaps, SizeClass size_class)
       : gaps_(gaps), size_class_(size_class) {}
 
-  bool IsSampled() {
-    bool sampled = false;
+  SampleGaps::Turn Next() {
+    SampleGaps::Turn turn;
     if (left_ == 0) {
-      const SampleGaps::Turn turn = gaps_.End(size_class_, kMostCalls);
-      sampled = turn.sampled;
+      turn = gaps_.End(size_class_, kMostCalls);
       left_ = turn.calls;
       EXPECT_GE(left_, 1U);
       EXPECT_LE(left_, kMostCalls);
     }
     --left_;
-    return sampled;
+    return turn;
   }
+  bool IsSampled() { return Next().sampled; }
   void NoteFreed() {
     if (gaps_.NoteFreed(size_class_)) {
-      left_ = gaps_.Redraw(size_class_, kMostCalls);
+      left_ = gaps_.Redraw(size_class_, left_, kMostCalls);
     }
   }
   void Rewind() {
@@ -141,6 +142,42 @@ TEST(SampleGaps, ThinnedWhereSamplesDieYoung) {
   EXPECT_EQ(gaps.last_thinning(), 0U);
 }
 
+// A leak among temporaries of its size, one block in three to six: what stays
+// is told about as exactly as without any thinning.
+TEST(SampleGaps, WhatStaysAmongTemporariesIsNotThinned) {
+  constexpr std::uint64_t kMean = 512 * 1024;
+  constexpr SizeClass kClass = 35;
+  constexpr unsigned kCalls = 4'000'000;
+  const auto bytes = static_cast<double>(ClassBytes(kClass));
+  const auto variance_of_sample = [bytes](unsigned thinning) {
+    const double chance =
+        -std::expm1(-bytes / static_cast<double>(kMean << thinning));
+    return (1 - chance) / (chance * chance);
+  };
+  for (const unsigned temporaries : {2U, 3U, 5U}) {
+    SampleGaps gaps;
+    gaps.Start(4242, kMean);
+    WeakRandom random(77);
+    Calls calls(gaps, kClass);
+    double variance = 0;
+    double stayed = 0;
+    for (unsigned i = 1; i <= kCalls; ++i) {
+      const bool stays = (random.Next() >> 32) % (temporaries + 1) == 0;
+      stayed += stays ? 1 : 0;
+      if (!calls.IsSampled()) continue;
+      if (stays) {
+        variance += variance_of_sample(gaps.last_thinning());
+      } else {
+        calls.NoteFreed();
+      }
+    }
+    // As of samples of which each has the plain mean.
+    const double chance = -std::expm1(-bytes / static_cast<double>(kMean));
+    const double plain = stayed * chance * variance_of_sample(0);
+    EXPECT_LT(std::sqrt(variance / plain), 1.2) << temporaries;
+  }
+}
+
 // The same for a class, where frees come some calls after: none is lost by the
 // calls that were already counted out.
 TEST(SampleGaps, ThinnedClassesAreRightOnAverage) {
@@ -194,6 +231,68 @@ TEST(SampleGaps, SmallBlocksAreNeverThinned) {
   }
   EXPECT_EQ(thinned_small, 0U);
   EXPECT_EQ(thinned_medium, 4U);
+}
+
+TEST(SampleGaps, OneInOneIsGuardedEachTime) {
+  SampleGaps gaps;
+  gaps.Start(1, 0);
+  gaps.StartGuards(1);
+  Calls calls(gaps, 3);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(calls.Next().guarded) << i;
+}
+
+// As many of each as were asked for, whatever the other does, and whether
+// countdowns are wound or gaps drawn anew before their end. Numbers of samples
+// are Poisson's, whose deviation is their root.
+TEST(SampleGaps, GuardsAndTheProfileLeaveEachOtherAlone) {
+  constexpr SizeClass kClass = 10;
+  constexpr double kCalls = 2'000'000;
+  for (const std::uint64_t mean : {2, 10, 300, 5000}) {
+    for (const std::uint64_t profile_mean : {0, 40, 3000}) {
+      SampleGaps gaps;
+      gaps.Start(mean + 7, profile_mean * ClassBytes(kClass));
+      gaps.StartGuards(mean);
+      Calls calls(gaps, kClass);
+      double guarded = 0;
+      double sampled = 0;
+      for (int i = 0; i < static_cast<int>(kCalls); ++i) {
+        const SampleGaps::Turn turn = calls.Next();
+        guarded += turn.guarded ? 1 : 0;
+        sampled += turn.sampled ? 1 : 0;
+        if (i % 37 == 0) calls.Rewind();
+      }
+      const double expected = kCalls / static_cast<double>(mean);
+      // A gap is rounded to whole calls: 1/50 of the shortest ones.
+      EXPECT_NEAR(guarded, expected, 5 * std::sqrt(expected) + expected / 40)
+          << mean << " " << profile_mean;
+      if (profile_mean == 0) continue;
+      const double expected_samples =
+          kCalls / static_cast<double>(profile_mean);
+      EXPECT_NEAR(sampled, expected_samples,
+                  5 * std::sqrt(expected_samples) + expected_samples / 50)
+          << mean << " " << profile_mean;
+    }
+  }
+}
+
+// So that threads which live shortly are guarded as often as others.
+TEST(SampleGaps, TheFirstGuardIsAsLikelySoonAsAnyOther) {
+  constexpr std::uint64_t kMean = 1000;
+  constexpr int kThreads = 20'000;
+  int early = 0;
+  for (std::uint64_t seed = 0; seed < kThreads; ++seed) {
+    SampleGaps gaps;
+    gaps.Start(seed * 0x9e3779b97f4a7c15, 0);
+    gaps.StartGuards(kMean);
+    Calls calls(gaps, 3);
+    bool guarded = false;
+    for (std::uint64_t i = 0; i < kMean / 10; ++i) {
+      guarded |= calls.Next().guarded;
+    }
+    early += guarded ? 1 : 0;
+  }
+  // 1 - exp(-1/10) is 0.0952.
+  EXPECT_NEAR(static_cast<double>(early) / kThreads, 0.0952, 0.01);
 }
 
 }  // namespace

@@ -6,10 +6,6 @@
 // heap, under the owning heap's lock.
 // Thread-safety: none of its own; capacity() may be asked for by any thread.
 //
-// A bitmap of free blocks has a summary word over it, so the lowest free block
-// is two count-trailing-zeros away. Blocks that were never handed out are
-// beyond the bump index, so pages are touched only when used.
-//
 // Invariants:
 //   S1: free_count == number of set bits; no bit at or beyond bump is set.
 //   S2: bit w of the summary is set exactly when word w of the bitmap is not 0.

@@ -214,4 +214,16 @@ void UnwindOwnStack(const void* frame_address, CallStack& stack) {
   Walker(reinterpret_cast<std::uintptr_t>(frame_address)).Walk(stack);
 }
 
+void CaptureCallers(Unwinding unwinding, const void* frame_address,
+                    CallStack& stack) {
+  switch (unwinding) {
+    case Unwinding::kTables:
+      return UnwindOwnStack(frame_address, stack);
+    case Unwinding::kFrames:
+      return CaptureStack(frame_address, stack);
+    case Unwinding::kNone:
+      stack.count = 0;
+  }
+}
+
 }  // namespace hakmem

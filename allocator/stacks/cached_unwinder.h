@@ -1,8 +1,8 @@
 // Who called, by the unwind tables, for who wants to know it often.
 //
 // Owns: what it remembers: the rules of return addresses. Called by: the heap
-// profile. Thread-safety: any thread; takes no lock, the loader's neither;
-// nothing allocates; errno is left as it was.
+// profile, failures, guards, frontend. Thread-safety: any thread; takes no
+// lock, the loader's neither; nothing allocates; errno is left as it was.
 //
 // A return address that was met before costs some ten instructions. One that
 // was not has its rules looked up (unwind_table.h) in its module, as far as
@@ -21,6 +21,7 @@
 #ifndef HAKMEM_ALLOCATOR_STACKS_CACHED_UNWINDER_H_
 #define HAKMEM_ALLOCATOR_STACKS_CACHED_UNWINDER_H_
 
+#include "allocator/config/heap_options.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -29,6 +30,10 @@ namespace hakmem {
 // __builtin_frame_address(0) is `frame_address` and which is still running.
 // On other processors than x86-64 it is CaptureStack.
 void UnwindOwnStack(const void* frame_address, CallStack& stack);
+
+// The same as HAKMEM_UNWIND says.
+void CaptureCallers(Unwinding unwinding, const void* frame_address,
+                    CallStack& stack);
 
 }  // namespace hakmem
 

@@ -1,13 +1,7 @@
 #include "allocator/stacks/call_stack.h"
 
-#if __has_include(<execinfo.h>)
-#include <execinfo.h>
-#endif
-
-#include <atomic>
 #include <cstddef>
 
-#include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
 #include "allocator/stacks/modules.h"
 #include "allocator/stacks/own_stack.h"
@@ -39,9 +33,6 @@ std::uintptr_t WithoutSignature(std::uintptr_t address) {
   return address;
 #endif
 }
-
-// Written once by PrepareStackTables, read by CaptureStackByTables.
-constinit std::atomic<bool> g_tables_ready{false};
 
 // Goes up from the record at `frame`, as far as `read` can read.
 template <typename Read>
@@ -77,14 +68,6 @@ std::uintptr_t FramelessCaller(const CodePlace& place) {
   return caller;
 }
 
-#if !__has_include(<execinfo.h>)
-// A libc without an unwinder: nothing is found by tables.
-int backtrace(void** /*addresses*/, int /*size*/) { return 0; }
-#endif
-
-// backtrace()'s own frames and the allocator's, besides the caller's.
-constexpr int kOwnFrames = 16;
-
 }  // namespace
 
 void CaptureStack(const void* frame_address, CallStack& stack) {
@@ -114,34 +97,6 @@ void CaptureStackAt(const CodePlace& place, CallStack& stack) {
     return memory.Read(address, &record, sizeof(record));
   };
   Walk(place.frame, read, stack);
-}
-
-void PrepareStackTables() {
-  const ErrnoGuard guard;
-  void* address = nullptr;
-  backtrace(&address, 1);
-  // release: pairs with the acquire in CaptureStackByTables; libc's unwinder is
-  // loaded.
-  g_tables_ready.store(true, std::memory_order_release);
-}
-
-void CaptureStackByTables(std::uintptr_t first, CallStack& stack) {
-  const ErrnoGuard guard;
-  stack.count = 0;
-  // acquire: pairs with the release in PrepareStackTables.
-  if (!g_tables_ready.load(std::memory_order_acquire)) return;
-  void* addresses[CallStack::kMaxFrames + kOwnFrames];
-  const int count = backtrace(addresses, CallStack::kMaxFrames + kOwnFrames);
-  int begin = 0;
-  while (begin < count &&
-         reinterpret_cast<std::uintptr_t>(addresses[begin]) != first) {
-    ++begin;
-  }
-  if (begin == count) begin = 0;
-  for (int i = begin; i < count && stack.count < CallStack::kMaxFrames; ++i) {
-    stack.addresses[stack.count++] =
-        reinterpret_cast<std::uintptr_t>(addresses[i]);
-  }
 }
 
 }  // namespace hakmem

@@ -1,9 +1,8 @@
 // Who called: return addresses from the stack, without a fault and without
 // allocating.
 //
-// Owns: whether libc's unwinder is loaded. Called by: reports, failures,
-// guards, frontend. Thread-safety: any thread; the walk by frames is safe in
-// signal handlers; errno is left as it was.
+// Owns: nothing. Called by: reports, guards, cached_unwinder. Thread-safety:
+// any thread; safe in signal handlers; errno is left as it was.
 //
 // Invariants:
 //   CS1: reading the stack never faults, whatever the frame pointers hold:
@@ -38,15 +37,6 @@ void CaptureStack(const void* frame_address, CallStack& stack);
 // which has no frame, the caller that it would return to without one comes
 // second.
 void CaptureStackAt(const CodePlace& place, CallStack& stack);
-
-// By the unwind tables, through libc's backtrace(). Empty until
-// PrepareStackTables() has been called. Frames before the one that returns to
-// `first`, which are the allocator's own, are left out when it is among them.
-void CaptureStackByTables(std::uintptr_t first, CallStack& stack);
-
-// Lets libc load its unwinder. Allocates and takes the loader's lock: for start
-// up, not for a failing path.
-void PrepareStackTables();
 
 }  // namespace hakmem
 

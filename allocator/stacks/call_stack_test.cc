@@ -1,6 +1,5 @@
 #include "allocator/stacks/call_stack.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,7 +8,6 @@
 #include <cstddef>
 #include <cstring>
 #include <iterator>
-#include <string>
 
 #include "allocator/base/compiler.h"
 #include "allocator/platform/fake_sandbox.h"
@@ -152,62 +150,6 @@ TEST(CaptureStackTest, AnAddressThatIsNoCodeEndsTheWalk) {
   records[1].caller = AddressOf(records + 2);
   CallStack stack;
   EXPECT_EQ(CountFrom(records, stack), 1u);
-}
-
-HAK_NOINLINE int ByTables(CallStack& stack) {
-  CaptureStackByTables(AddressOf(__builtin_return_address(0)), stack);
-  return static_cast<int>(stack.count) + 1;
-}
-
-// In a process of its own, in which no other test has prepared them.
-TEST(CaptureStackByTablesTest, IsEmptyUntilPrepared) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        CallStack stack;
-        ByTables(stack);
-        const unsigned before = stack.count;
-        errno = 1234;
-        PrepareStackTables();
-        const int saved = errno;
-        ByTables(stack);
-        _exit(before == 0 && stack.count > 0 && saved == 1234 ? 42 : 1);
-      },
-      testing::ExitedWithCode(42), "");
-}
-
-TEST(CaptureStackByTablesTest, BeginsWithTheCallerOfTheAllocator) {
-  PrepareStackTables();
-  CallStack stack;
-  errno = 1234;
-  ByTables(stack);
-  EXPECT_EQ(errno, 1234);
-  ASSERT_GT(stack.count, 2u);
-  // The first is in this test, which is in the program.
-  Dl_info here = {};
-  Dl_info first = {};
-  ASSERT_NE(dladdr(reinterpret_cast<void*>(&ByTables), &here), 0);
-  ASSERT_NE(dladdr(reinterpret_cast<void*>(stack.addresses[0]), &first), 0);
-  EXPECT_EQ(here.dli_fbase, first.dli_fbase);
-  // The outermost has gone through libc's start of the program.
-  bool libc = false;
-  for (unsigned i = 0; i < stack.count; ++i) {
-    Dl_info info = {};
-    dladdr(reinterpret_cast<void*>(stack.addresses[i]), &info);
-    libc = libc ||
-           (info.dli_fname != nullptr &&
-            std::string(info.dli_fname).find("libc.so") != std::string::npos);
-  }
-  EXPECT_TRUE(libc);
-}
-
-TEST(CaptureStackByTablesTest, GivesAllWhenTheCallerIsNotAmongThem) {
-  PrepareStackTables();
-  CallStack stack;
-  CaptureStackByTables(1, stack);
-  CallStack without;
-  ByTables(without);
-  EXPECT_GT(stack.count, without.count);
 }
 
 }  // namespace

@@ -90,15 +90,26 @@ ModuleRange RangeOf(const Image& image) {
   return RangeOfSegments(image.base, image.segments, image.count);
 }
 
-bool Holds(const Image& image, std::uintptr_t address) {
+// Null: the address is in none.
+const Segment* SegmentAt(const Image& image, std::uintptr_t address) {
   for (unsigned i = 0; i < image.count; ++i) {
     const Segment& segment = image.segments[i];
     if (segment.p_type == PT_LOAD &&
         address - image.base - segment.p_vaddr < segment.p_memsz) {
-      return true;
+      return &segment;
     }
   }
-  return false;
+  return nullptr;
+}
+
+// The kernel maps whole pages.
+void SetSegment(const Image& image, std::uintptr_t address, ModuleOf& module) {
+  const Segment& segment = *SegmentAt(image, address);
+  const std::uintptr_t begin = image.base + segment.p_vaddr;
+  const std::uintptr_t before = begin % kSmallestPageBytes;
+  module.segment_begin = begin - before;
+  module.segment_end = RoundUp(begin + segment.p_memsz, kSmallestPageBytes);
+  module.segment_offset = segment.p_offset - before;
 }
 
 void PrintHex(const unsigned char* bytes, std::size_t count, char* to) {
@@ -257,10 +268,11 @@ bool FindImage(MemoryReader& memory, std::uintptr_t address, Image& image,
                std::uintptr_t& name) {
   name = 0;
   if (!ReadProgram(memory, image)) return false;
-  if (Holds(image, address)) return true;
+  if (SegmentAt(image, address) != nullptr) return true;
   link_map map;
   if (!FindNearest(memory, LoaderList(memory, image), address, map) ||
-      !ReadLibrary(memory, map.l_addr, image) || !Holds(image, address)) {
+      !ReadLibrary(memory, map.l_addr, image) ||
+      SegmentAt(image, address) == nullptr) {
     return false;
   }
   name = reinterpret_cast<std::uintptr_t>(map.l_name);
@@ -301,6 +313,7 @@ bool FindModule(std::uintptr_t address, ModuleOf& module) {
   std::uintptr_t name = 0;
   if (!FindImage(memory, address, image, name)) return false;
   static_cast<ModuleRange&>(module) = RangeOf(image);
+  SetSegment(image, address, module);
   ReadBuildId(memory, image, module);
   if (name == 0) {
     ReadProgramPath(image, module);

@@ -44,6 +44,10 @@ struct ModuleOf : ModuleRange {
   // In lower-case hexadecimal; empty when the module has none (or a longer one
   // than any linker makes).
   char build_id[41];
+  // The mapping of the segment around the address, and its place in the file.
+  std::uintptr_t segment_begin;
+  std::uintptr_t segment_end;
+  std::uint64_t segment_offset;
 };
 
 // False: `address` is in no module (code made at run time), or in one loaded by

@@ -151,6 +151,18 @@ void Unwind(CallStack& stack) {
   Walk(machine, /*add_first=*/false, stack);
 }
 
+void UnwindAt(const CodePlace& place, CallStack& stack) {
+  const ErrnoGuard guard;
+  stack.count = 0;
+  if constexpr (!kTables) return CaptureStackAt(place, stack);
+  if (place.instruction == 0) return;
+  Machine machine;
+  machine.registers[kRegisterRsp] = place.stack_pointer;
+  machine.registers[kRegisterRbp] = place.frame;
+  machine.registers[kRegisterReturn] = place.instruction;
+  Walk(machine, /*add_first=*/true, stack);
+}
+
 void UnwindFrom(const void* context, CallStack& stack) {
   const ErrnoGuard guard;
   stack.count = 0;

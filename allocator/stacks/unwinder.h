@@ -1,7 +1,7 @@
 // Who called, by the unwind tables that every module carries (.eh_frame): finds
 // the callers of code compiled without frame pointers, too.
 //
-// Owns: nothing. Called by: reports. Thread-safety: any
+// Owns: nothing. Called by: reports, guards. Thread-safety: any
 // thread, signal handlers included; no lock, the loader's neither; nothing
 // allocates; errno is left as it was. Slow (some hundred system calls): for the
 // end of a process, not for a failing path.
@@ -26,6 +26,10 @@ void Unwind(CallStack& stack);
 // From where a signal interrupted its thread: `context` is the ucontext_t that
 // the handler got. The first address is the interrupted instruction's.
 void UnwindFrom(const void* context, CallStack& stack);
+
+// The same from `place`, of which no more than the stack's and the frame's
+// pointers are known. On other processors than x86-64 it is CaptureStackAt.
+void UnwindAt(const CodePlace& place, CallStack& stack);
 
 }  // namespace hakmem
 

@@ -66,6 +66,16 @@ constexpr Row kRows[] = {
      false},
 };
 
+// Not of what the variant does not count. JSON has all keys in each variant.
+bool IsCounted(const Row& row, const Statistics& statistics) {
+  if (row.value != &Statistics::reallocs_in_place &&
+      row.value != &Statistics::reallocs_moved) {
+    return true;
+  }
+  const std::string_view variant = statistics.variant;
+  return variant != "release" && variant != "hardened";
+}
+
 // The numbers of a class that JSON and XML have.
 struct ClassField {
   char key[28];
@@ -237,6 +247,7 @@ void PrintStatisticsText(const Statistics& statistics, ClassList classes,
   }
   for (const Row& row : kRows) {
     const std::uint64_t value = statistics.*row.value;
+    if (!IsCounted(row, statistics)) continue;
     out.Text("  ");
     PrintLeft(row.words, kNameWidth, out);
     PrintRight(value, kNumberWidth, out);
@@ -307,6 +318,7 @@ void PrintStatisticsOpenMetrics(const Statistics& statistics,
                  RouteName(static_cast<Route>(i)));
   }
   for (const Row& row : kRows) {
+    if (!IsCounted(row, statistics)) continue;
     Metric metric(row.key, row.is_gauge, row.words, labels, lines);
     metric.Sample(statistics.*row.value);
   }

@@ -112,6 +112,9 @@ class StatisticSum {
     number += word * static_cast<std::uint64_t>(std::int64_t{weight});
     std::memcpy(place, &number, sizeof(number));
   }
+  // Whose words are no sums has them added otherwise.
+  static void Next(PlaceKind) {}
+  static void Calls(const void*) {}
 
  private:
   char* numbers_;

@@ -264,8 +264,6 @@ TEST(Statistics, TextForPeople) {
             "  span                                       3 calls, 3.0 KiB\n"
             "  huge                                       4 calls, 4.0 KiB\n"
             "  freed by another thread                   11\n"
-            "  reallocs in place                         12\n"
-            "  reallocs moved                            13\n"
             "  failed                                    14\n"
             "  mapped                               2097152 bytes, 2.0 MiB\n"
             "  mapped at most                            16 bytes, 16 bytes\n"
@@ -296,6 +294,18 @@ TEST(Statistics, TextForPeople) {
             "  79.1 %\n"
             "  20480         1            12          245760             0"
             "   6.2 %\n");
+}
+
+TEST(Statistics, ReallocsAreToldWhereTheyAreCounted) {
+  Statistics statistics = Numbered();
+  for (const char* const variant :
+       {"release", "tracing", "hardened", "debug"}) {
+    statistics.variant = variant;
+    const std::string text =
+        Written(&PrintStatisticsText, statistics, kClasses);
+    const bool counts = variant[0] == 't' || variant[0] == 'd';
+    EXPECT_EQ(text.find("reallocs") != std::string::npos, counts) << text;
+  }
 }
 
 TEST(Statistics, XmlHasEveryField) {

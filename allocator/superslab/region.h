@@ -3,12 +3,6 @@
 // Owns: where its zones and tables lie. Called by: ace, core.
 // Thread-safety: Place once, under the caller's lock; the rest as Zone.
 //
-// Three zones lie side by side from a random base on, so that one range holds
-// every block and each zone is one comparison inside it:
-//   fine    Tiny blocks; one header byte per 16 bytes
-//   coarse  Pool blocks and Spans; one header byte per 256 bytes, because
-//           their sizes are multiples of 256 and the table should cost 0.4 %
-//   huge    Huge blocks; one header byte per SuperSlab frame
 // The tables lie behind the blocks, at a random distance, or, where tables are
 // scattered, each at a random address of its own, but for these: a zone's unit
 // records and headers keep their distance, which is part of the instructions
@@ -16,9 +10,6 @@
 //
 // Before and after each table are addresses that stay unmapped: at least a page
 // at its end, and at its start the last table's page or a random distance.
-//
-// Nothing is reserved: windows are addresses only, mapped when used, so that
-// an address-space limit (RLIMIT_AS) is spent on blocks.
 //
 // Invariants:
 //   RG1: the zones' and tables' windows are disjoint.

@@ -24,8 +24,6 @@ constexpr int kMaxSteps = 64;
 constexpr FrameIndex kMaxStepFrames = 1024;
 constexpr FrameIndex kStepShare = 8;
 
-constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
-
 constexpr std::uint32_t ClosedUnits(Access access) {
   return access == Access::kClosed ? kAllUnits : 0;
 }
@@ -233,11 +231,6 @@ std::size_t Zone::metadata_bytes() const {
   return headers_.mapped_bytes() + bounds_.mapped_bytes() +
          records_.mapped_bytes() + descriptor_table_.mapped_bytes() +
          super_slab_table_.mapped_bytes();
-}
-
-std::uint64_t Zone::table_map_calls() const {
-  return headers_.map_calls() + bounds_.map_calls() + records_.map_calls() +
-         descriptor_table_.map_calls() + super_slab_table_.map_calls();
 }
 
 void Zone::CheckInvariants() const {

@@ -7,10 +7,6 @@
 // Thread-safety: Place, Extend, what unmaps and maps again under the caller's
 // lock; look-ups from any thread for any frame below frame_count().
 //
-// Frames are placed one after the other from the zone's base on, so one
-// comparison tells whether an address is the zone's. A frame that something
-// else occupies is skipped (kForeign) and stays so.
-//
 // Invariants:
 //   Z1: every table covers every frame below frame_count().
 //   Z2: view.limit_granules == frame_count() << (kSuperSlabShift - granule
@@ -59,6 +55,9 @@ enum class Presence : std::uint8_t { kNever, kMapped, kUnmapped, kForeign };
 // Whether what is mapped can be read and written at once, or has to be opened.
 enum class Access : std::uint8_t { kOpen, kClosed };
 
+// A mask of a frame's units that has all of them.
+inline constexpr std::uint32_t kAllUnits = ~std::uint32_t{0};
+
 // The record of one SuperSlab. All but `presence` belongs to ace, which
 // keeps its invariants (unit_pool.h).
 struct alignas(64) SuperSlab {
@@ -66,7 +65,7 @@ struct alignas(64) SuperSlab {
   std::uint32_t kept_units;      // free, too, but for their own class alone
   std::uint32_t dirty_units;     // of both: may hold old data
   std::uint32_t guarded_units;   // their last page is inaccessible
-  std::uint32_t purging_units;   // given back, or filled; kept ones are in both
+  std::uint32_t purging_units;   // given back; kept ones are in both
   std::uint32_t moved_units;     // in a mapping of their own (Move), which
   std::uint32_t moved_starts;    // begins here
   std::uint32_t closed_units;    // mapped without access, and not opened yet
@@ -265,7 +264,6 @@ class Zone {
   }
 
   std::size_t metadata_bytes() const;
-  std::uint64_t table_map_calls() const;
   template <typename Visit>
   constexpr void VisitTables(Visit visit) const {
     visit(headers_);

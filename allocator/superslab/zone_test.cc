@@ -312,7 +312,6 @@ TEST_F(ZoneTest, CountsWhatItsTablesTake) {
   Extend(4);
   EXPECT_EQ(zone_.metadata_bytes(),
             memory_.mapped_bytes() - 4 * kSuperSlabBytes);
-  EXPECT_EQ(zone_.table_map_calls(), memory_.calls(VmCall::kMap) - 1);
   EXPECT_LE(zone_.metadata_bytes(),
             TableBytes(0) + TableBytes(1) + TableBytes(2));
 }

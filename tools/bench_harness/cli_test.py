@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -193,6 +194,21 @@ class CliTest(WorldTest):
         self.assertEqual(status, 2, err)
         self.assertRegex(err, words)
 
+    def test_options_by_allocator(self):
+        self.programs(good='[ "$TUNE$MORE" = "$WANTED" ] || exit 3; ' + GOOD)
+        matrix = ["glibc:TUNE=on,MORE=2", "hakmem:TUNE=a=b:c"]
+        status, _, content = self.measured(*("--variant-of=" + each for each in matrix), "--baseline", matrix[0])
+        self.assertEqual([peer["name"] for peer in content["peers"]], ["glibc", matrix[0], "hakmem", matrix[1]])
+        self.assertEqual(content["settings"]["baseline"], matrix[0])
+        self.assertEqual(status, 1)
+        failed = {failure["peer"] for failure in content["summary"]["failures"]}
+        self.assertEqual(failed, set(matrix))
+        for wrong in ("glibc", "glibc:A", "glibc:=1", "glibc:A=1,", ":A=1"):
+            self.refused("%s is not NAME:OPTION=VALUE" % wrong, "--variant-of", wrong)
+        status, _, err = self.bench("--peer", "glibc", "--variant-of", "nobody:A=1", "--out", str(self.folder / "out"))
+        self.assertEqual(status, 2)
+        self.assertIn("nobody takes no part; there are glibc, hakmem", err)
+
     def test_bad_usage(self):
         self.refused("no program is called nonesuch; there are good, other", "--program", "nonesuch")
         self.refused("no allocator nonesuch is here; there are glibc,.* hakmem", "--peer", "nonesuch")
@@ -244,11 +260,13 @@ class CliTest(WorldTest):
             self.assertEqual(self.bench(*arguments)[0], 0)
             status, out, _ = self.bench(*arguments)
             self.assertEqual(status, 0, out)
-            self.assertIn("Since the last good run, 2026-01-01", out)
+            self.assertIn("Since the good run of 2026-01-01", out)
             flag.touch()
             status, out, _ = self.bench(*arguments)
             self.assertEqual(status, 1)
             self.assertIn("other ran before and does not now", out)
+            for day in (1, 3):
+                self.assertIn("Since the good run of 2026-01-0%d" % day, out)
         nights = self.folder / "nights"
         entries = [json.loads(line) for line in (nights / "history.json").read_text().splitlines()]
         self.assertEqual([entry["good"] for entry in entries], [True, True, False])
@@ -265,9 +283,20 @@ class CliTest(WorldTest):
             for extra, expected in (((), 1), (("--accept",), 0)):
                 status, out, _ = self.bench(*arguments, *extra)
                 self.assertEqual(status, expected, out)
-                self.assertIn("Not compared with the last good run", out)
+                self.assertIn("Not compared with the good run of 2026-01-01", out)
         entries = [json.loads(line) for line in (nights / "history.json").read_text().splitlines()]
         self.assertEqual([entry["good"] for entry in entries], [True, False, True])
+
+    def test_a_noisy_night_is_no_good_one(self):
+        noisy = {**QuietMachine().verdict(), "noisy": True}
+        with mock.patch.object(QuietMachine, "verdict", lambda _: dict(noisy)):
+            for extra in ((), ("--accept",)):
+                status, out, _ = self.bench("nightly", "--peer", "glibc", "--repeats", "1", "--out",
+                                            str(self.folder / "nights"), *extra)
+                self.assertEqual(status, 0, out)
+                self.assertIn("There is no good run of this set before", out)
+        entries = [json.loads(line) for line in (self.folder / "nights/history.json").read_text().splitlines()]
+        self.assertEqual([(entry["good"], entry["accepted"]) for entry in entries], [(False, False), (True, True)])
 
     def test_a_night_that_is_stopped_is_no_good_one(self):
         # Commands in a shell's background begin with SIGINT ignored, and then it ends nothing.
@@ -372,6 +401,25 @@ class OlderRevisionTest(unittest.TestCase):
         self.assertNotEqual(self.commit("allocator/a.cc", "second"), first)
         self.commit("document", "nothing that is measured")
         self.assertEqual(build.older_revision()[0], first)
+
+    def test_help_installs_nothing(self):
+        tools = self.root / "tools"
+        tools.mkdir(exist_ok=True)
+        here = pathlib.Path(__file__).resolve().parent
+        shutil.copy(here.parent / "bench", tools)
+        (tools / "bench_harness").symlink_to(here)
+        (tools / "setup.sh").write_text("#!/bin/sh\ntouch %s\nexit 1\n" % (self.root / "installed"))
+        (tools / "setup.sh").chmod(0o755)
+        # There is no compiler.
+        programs = self.root / "programs"
+        programs.mkdir()
+        for name in "bash", "dirname":
+            (programs / name).symlink_to(shutil.which(name))
+        bench = [shutil.which("bash"), tools / "bench"]
+        done = subprocess.run([*bench, "--help"], env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tools/bench --quick", done.stdout)
+        self.assertFalse((self.root / "installed").exists())
 
     def test_not_committed(self):
         self.commit("allocator/a.cc", "first")

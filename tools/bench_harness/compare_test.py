@@ -7,6 +7,7 @@ import json
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import cli
 import history
@@ -144,11 +145,11 @@ class HistoryTest(FolderTest):
         super().setUp()
         self.path = self.folder / "history.json"
 
-    def entry(self, day, good=True, of_set="full"):
+    def entry(self, day, good=True, of_set="full", accepted=False):
         content = measurement()
         content["started"] = "2026-01-%02dT00:00:00Z" % day
         content["settings"]["set"] = of_set
-        return history.entry(content, good, "%d/results.json" % day)
+        return history.entry(content, good, "%d/results.json" % day, accepted)
 
     def read(self):
         with contextlib.redirect_stderr(io.StringIO()) as said:
@@ -163,10 +164,20 @@ class HistoryTest(FolderTest):
         self.assertEqual(entries[0]["peers"]["glibc"]["time_ratio"], 1)
         self.assertEqual(said, "")
 
-    def test_last_good_of_the_same_set(self):
+    def days(self, entries, of_set="full"):
+        return [each["results"].partition("/")[0] for each in history.references(entries, of_set)]
+
+    def test_the_last_and_the_oldest_good_of_the_same_set(self):
         entries = [self.entry(1), self.entry(2), self.entry(3, good=False), self.entry(4, of_set="quick")]
-        self.assertEqual(history.last_good(entries, "full")["results"], "2/results.json")
-        self.assertIsNone(history.last_good(entries, "custom"))
+        self.assertEqual(self.days(entries), ["2", "1"])
+        self.assertEqual(self.days(entries, "quick"), ["4"])
+        self.assertEqual(self.days(entries, "custom"), [])
+
+    def test_none_is_older_than_what_was_accepted(self):
+        entries = [self.entry(1), self.entry(2, accepted=True), self.entry(3), self.entry(4)]
+        self.assertEqual(self.days(entries), ["4", "2"])
+        with mock.patch.object(history, "NIGHTS", 2):
+            self.assertEqual(self.days(entries), ["4", "3"])
 
     def test_damaged_lines_are_named_and_the_rest_counts(self):
         history.append(self.path, self.entry(1))

@@ -2,17 +2,18 @@
 import json
 import sys
 
+NIGHTS = 30
 _KEYS = {"started": str, "revision": (str, type(None)), "set": str, "good": bool, "results": str, "peers": dict}
 
 
-def entry(results, good, path):
+def entry(results, good, path, accepted=False):
     """The compact form of one measurement; `path` of its results.json, relative to the history."""
     peers = {}
     for peer in results["summary"]["peers"]:
         time = peer["time_ratio"]
         peers[peer["peer"]] = {"time_ratio": time["value"] if time else None, "rss_ratio": peer["rss_ratio"]}
     return {"started": results["started"], "revision": results["source"]["revision"],
-            "set": results["settings"]["set"], "good": good, "results": path, "peers": peers}
+            "set": results["settings"]["set"], "good": good, "accepted": accepted, "results": path, "peers": peers}
 
 
 def _parse(line):
@@ -53,7 +54,13 @@ def append(path, new):
         file.write(("" if whole else "\n") + json.dumps(new) + "\n")
 
 
-def last_good(entries, of_set):
-    """The latest entry of the same set that had neither failures nor regressions."""
-    good = [each for each in entries if each["good"] and each["set"] == of_set]
-    return good[-1] if good else None
+def references(entries, of_set):
+    """The latest good entry of the same set, and the oldest of the last NIGHTS: many small steps are one large one.
+
+    Good had neither failures nor regressions, and no noise. None is older than what was accepted last.
+    """
+    good = []
+    for each in entries:
+        if each["good"] and each["set"] == of_set:
+            good = [each] if each.get("accepted") else [*good, each]
+    return good[-1:] + good[-NIGHTS:][:1] if len(good) > 1 else good

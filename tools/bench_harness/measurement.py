@@ -154,11 +154,12 @@ def measure(arguments, command):
         say("building")
         folder = build.build_here(chosen.variants)
         taking_part, revision, dirty = _peers(arguments, chosen, folder)
-        baseline = peers.choose_baseline(arguments.baseline, [peer.name for peer in taking_part])
         for peer in taking_part:
             _copy(peer, scratch)
             if not peer.version:
                 peers.identify(peer)
+        taking_part = peers.with_settings(taking_part, arguments.variant_of)
+        baseline = peers.choose_baseline(arguments.baseline, [peer.name for peer in taking_part])
         tools = session.Tools(folder / "tools/measure/measure", folder / "tools/measure/libwitness.so")
         noise = machine.Noise(folder / "tools/measure/calibrate", load_before)
         content = _run(arguments, programs, taking_part, baseline, _placeholders(arguments, folder), scratch, tools,

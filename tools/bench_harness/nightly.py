@@ -32,21 +32,25 @@ def lead(latest, target):
 
 
 def _compared(content, entries, folder, bound, out):
-    """Whether hakmem got no worse than on the last good night."""
-    last = history.last_good(entries, content["settings"]["set"])
-    if last is None:
+    """Whether hakmem got no worse than on the last good night, nor over many nights."""
+    references = history.references(entries, content["settings"]["set"])
+    if not references:
         out.print("There is no good run of this set before, so nothing to compare with.")
-        return True
+    # Each says what it finds.
+    return all([_compared_with(last, content, folder, bound, out) for last in references])
+
+
+def _compared_with(last, content, folder, bound, out):
     try:
         before = results.read(folder / last["results"])
         peer = next(each["name"] for each in content["peers"] if each["name"].startswith("hakmem"))
         changes, remarks = compare.compare(before, content, peer, bound)
     except BadUsage as error:
         # Who says so takes this night as the one that others are compared with.
-        out.print("Not compared with the last good run: %s; --accept goes on from this one." % error, style="red",
-                  markup=False)
+        out.print("Not compared with the good run of %s: %s; --accept goes on from this one." % (last["started"], error),
+                  style="red", markup=False)
         return False
-    out.print("\nSince the last good run, %s:" % last["started"])
+    out.print("\nSince the good run of %s:" % last["started"])
     return compare.show(changes, remarks, peer, bound, out) == 0
 
 
@@ -62,7 +66,10 @@ def store(content, folder, bound, accept, whole, out):
     results.write(content, folder / name / "results.json")
     unchanged = _compared(content, entries, folder, bound, out) or accept
     good = unchanged and whole and not measurement.failed(content)
-    new = history.entry(content, good, "%s/results.json" % name)
+    calm = accept or not content["machine"]["noisy"]
+    if good and not calm:
+        out.print("The machine was noisy: later runs are not compared with this one.")
+    new = history.entry(content, good and calm, "%s/results.json" % name, accept)
     history.append(path, new)
     return 0 if good else 1, [*entries, new]
 

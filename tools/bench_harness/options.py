@@ -1,6 +1,7 @@
 """The command line of tools/bench."""
 import argparse
 import pathlib
+import re
 
 from errors import BadUsage
 
@@ -72,6 +73,13 @@ def _bound(text):
     return number / 100
 
 
+def _variant_of(text):
+    """As peers.with_settings reads it."""
+    if not re.fullmatch(r"[^:]+:[A-Za-z_]\w*=[^,]*(,[A-Za-z_]\w*=[^,]*)*", text):
+        raise argparse.ArgumentTypeError("%s is not NAME:OPTION=VALUE,OPTION=VALUE" % text)
+    return text
+
+
 def _add_choice(parser, variants):
     group = parser.add_argument_group("what is measured")
     group.add_argument("--quick", action="store_true",
@@ -84,6 +92,9 @@ def _add_choice(parser, variants):
                        "from a library. hakmem always takes part. May be repeated")
     group.add_argument("--variant", action="append", default=[], choices=variants,
                        help="which hakmem: %s (default: release); may be repeated" % ", ".join(variants))
+    group.add_argument("--variant-of", action="append", default=[], type=_variant_of, metavar="NAME:OPTION=VALUE[,…]",
+                       help="one that takes part once more, with these in its environment: "
+                       "hakmem:HAKMEM_HUGE_PAGES=on. May be repeated")
     group.add_argument("--baseline", metavar="NAME",
                        help="what ratios are relative to (default: the older hakmem if there is one, "
                        "else mimalloc, else glibc)")
@@ -139,7 +150,7 @@ def nightly_parser(variants):
     parser = _Parser(
         prog="tools/bench nightly", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Measures everything, writes DIR/DATE and DIR/latest, appends to DIR/history.json and\n"
-        "compares hakmem with the last good run there.\n"
+        "compares hakmem with the last good run there, and with an older one.\n"
         "Exit status: 0 good; 1 a failure or a regression; 2 bad usage; 130 stopped (whole repeats are kept,\n"
         "but later runs are not compared with them).")
     _add_choice(parser, variants)
@@ -193,3 +204,8 @@ def protection_parser():
     parser.add_argument("results", metavar="RESULTS.json", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE.svg", help="draws it as a picture, too")
     return parser
+
+
+if __name__ == "__main__":
+    # For who has none of the packages that the commands need.
+    run_parser(("release", "tracing", "hardened", "debug")).parse_args()

@@ -59,6 +59,7 @@ class Peer:
     version: str = ""
     sha256: str | None = None
     loaded: str | None = None  # what is preloaded: `path` or a copy of it
+    settings: dict = dataclasses.field(default_factory=dict)  # what its environment has beyond the common
 
     def described(self):
         return {"name": self.name, "path": self.path, "version": self.version,
@@ -131,6 +132,18 @@ def existing_library(path):
     if not os.path.isfile(path):
         raise BadUsage("there is no library %s" % (path or "(empty path)"))
     return os.path.abspath(path)
+
+
+def with_settings(taking_part, texts):
+    """Those, and behind each its copies by --variant-of."""
+    by_name = {peer.name: [peer] for peer in taking_part}
+    for text in dict.fromkeys(texts):
+        name, _, words = text.partition(":")
+        if name not in by_name:
+            raise BadUsage("--variant-of %s: %s takes no part; there are %s" % (text, name, ", ".join(by_name)))
+        settings = dict(word.split("=", 1) for word in words.split(","))
+        by_name[name].append(dataclasses.replace(by_name[name][0], name=text, settings=settings))
+    return [peer for peers in by_name.values() for peer in peers]
 
 
 def choose_baseline(wanted, names):

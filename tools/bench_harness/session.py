@@ -158,7 +158,9 @@ class Session:
     def _settings(self, pair, with_witness=None):
         libraries = [path for path in (pair.library, with_witness and str(self.tools.witness)) if path]
         name = "LD_PRELOAD" if pair.program.preload == "self" else "BENCH_PRELOAD"
-        settings = {name: ":".join(libraries)} if libraries or name == "BENCH_PRELOAD" else {}
+        settings = dict(pair.peer.settings)
+        if libraries or name == "BENCH_PRELOAD":
+            settings[name] = ":".join(libraries)
         if with_witness:
             settings[witness.VARIABLE] = str(with_witness)
         return settings

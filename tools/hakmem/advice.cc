@@ -1,7 +1,9 @@
 #include "tools/hakmem/advice.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <span>
@@ -108,6 +110,16 @@ std::string ProductText(const Record& failure) {
              : absl::StrCat(size, ", which in whole pages do not fit");
 }
 
+// Whether the process that failed runs here: else its number may by now be
+// another one's.
+bool Runs(const Record& failure) {
+  std::ifstream file(absl::StrCat("/proc/", failure.pid, "/comm"));
+  std::string name;
+  constexpr std::size_t kLongestName = 15;
+  return std::getline(file, name) &&
+         name == failure.program.substr(0, kLongestName);
+}
+
 // The request as the program wrote it: "calloc(3, 24)" and its size in words.
 Values ValuesOf(const Record& failure) {
   Values values = {
@@ -118,7 +130,7 @@ Values ValuesOf(const Record& failure) {
       {"{alignment}", absl::StrCat(failure.alignment.value_or(0))},
       {"{reason}", ForTerminal(failure.reason)},
       {"{detail}", ForTerminal(failure.detail)},
-      {"{pid}", absl::StrCat(failure.pid)},
+      {"{pid}", Runs(failure) ? absl::StrCat(failure.pid) : "PID"},
       {"{program}", ForTerminal(failure.program)},
       {"{error}", failure.refused.has_value()
                       ? ForTerminal(failure.refused->error)

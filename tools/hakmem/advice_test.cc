@@ -1,5 +1,8 @@
 #include "tools/hakmem/advice.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <fstream>
 #include <limits>
@@ -131,8 +134,18 @@ TEST(AdviceTest, TheLimitsValuesAreInTheSentence) {
 TEST(AdviceTest, ASuggestedLimitLeavesRoom) {
   // 1 GiB and what was needed, twice, in steps of 64 MiB.
   const std::string text = AllText(AdviceFor(Parsed(FailureJson())));
-  EXPECT_THAT(text, HasSubstr("prlimit --pid 77 --as=2214592512:"));
+  EXPECT_THAT(text, HasSubstr("prlimit --pid PID --as=2214592512:"));
   EXPECT_THAT(text, HasSubstr("ulimit -v 2162688"));
+}
+
+// Its number may be another one's by now.
+TEST(AdviceTest, OnlyAProcessThatRunsIsNamed) {
+  Record failure = Parsed(FailureJson());
+  failure.pid = static_cast<std::uint64_t>(::getpid());
+  EXPECT_THAT(AllText(AdviceFor(failure)), HasSubstr("prlimit --pid PID "));
+  failure.program = program_invocation_short_name;
+  EXPECT_THAT(AllText(AdviceFor(failure)),
+              HasSubstr(absl::StrCat("prlimit --pid ", ::getpid(), " ")));
 }
 
 TEST(AdviceTest, WhatIsLiveIsSaidAsFarAsItIsKnown) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -15,6 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "tools/hakmem/child_programs.h"
 
 namespace hakmem::tools {
 namespace {
@@ -74,6 +77,10 @@ void Forward(const siginfo_t& signal, pid_t child) {
   }
 }
 
+// How often what runs is looked at.
+constexpr absl::Duration kFirstLook = absl::Milliseconds(10);
+constexpr absl::Duration kNextLook = absl::Seconds(1);
+
 // Whether the child has ended, and then how. If it was stopped, this process
 // stops too, so that the shell sees it.
 bool Collect(pid_t child, ChildEnd& end) {
@@ -108,10 +115,15 @@ absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command,
   const absl::StatusOr<pid_t> child = Start(command, environment, before);
   ChildEnd end;
   bool ended = false;
+  absl::Duration pause = kFirstLook;
   while (child.ok() && !ended) {
     siginfo_t signal;
-    if (::sigwaitinfo(&waited, &signal) < 0) continue;
-    if (signal.si_signo == SIGCHLD) {
+    const timespec time = absl::ToTimespec(pause);
+    if (::sigtimedwait(&waited, &signal, &time) < 0) {
+      if (errno != EAGAIN) continue;
+      AddProgramsOf(*child, end.programs);
+      pause = std::min(2 * pause, kNextLook);
+    } else if (signal.si_signo == SIGCHLD) {
       ended = Collect(*child, end);
     } else {
       Forward(signal, *child);

@@ -2,6 +2,7 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_CHILD_H_
 #define HAKMEM_TOOLS_HAKMEM_CHILD_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ struct ChildEnd {
   int exit_status = 0;
   int signal = 0;   // that ended it; 0 if it exited
   int process = 0;  // its number
+  // Those that it and its children were seen to run (child_programs.h).
+  std::set<std::string> programs = {};
 };
 
 // Runs the program, found like by a shell, with this environment, until it

@@ -235,7 +235,12 @@ int RunCommand(std::span<const Command* const> commands,
       ReadFlags(*command, arguments);
   if (!others.ok()) return WrongUsage(*command, others.status());
   SetComplainer(command->name);
-  return command->run(*others);
+  if (command->resolve == nullptr) return command->run(*others);
+  const absl::StatusOr<std::vector<std::string>> resolved =
+      command->resolve(*others);
+  if (resolved.ok()) return command->run(*resolved);
+  Complain(resolved.status().message());
+  return command->usage_status;
 }
 
 }  // namespace

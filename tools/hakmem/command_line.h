@@ -29,6 +29,9 @@ struct Command {
   FlagsEnd flags_end = FlagsEnd::kNever;
   int usage_status = 2;  // exit status of a wrong command line
   int (*run)(const std::vector<std::string>& arguments) = nullptr;
+  // Names of processes become numbers before that (process_names.h).
+  absl::StatusOr<std::vector<std::string>> (*resolve)(
+      const std::vector<std::string>& arguments) = nullptr;
 };
 
 // Sets the flags of `command` from `arguments` and returns the other arguments.

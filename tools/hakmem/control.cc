@@ -17,6 +17,7 @@
 #include "allocator/config/control_tables.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
@@ -205,7 +206,7 @@ int Option(const std::vector<std::string>& arguments) {
 constexpr Command kPurgeCommand = {
     "purge",
     "has a running process give its free memory back to the kernel",
-    "[--FLAG…] PID",
+    "[--FLAG…] PID|NAME",
     "Has a process that runs on hakmem, and was started with "
     "HAKMEM_CONTROL=1,\n"
     "give all memory that it keeps for reuse back to the kernel, as "
@@ -221,12 +222,13 @@ constexpr Command kPurgeCommand = {
     FlagsEnd::kNever,
     kWrongUsage,
     Purge,
+    OneProcessNamed,
 };
 
 constexpr Command kOptionCommand = {
     "option",
     "sets an option of a running process: how long it keeps free memory",
-    "[--FLAG…] PID decay_ms=N",
+    "[--FLAG…] PID|NAME decay_ms=N",
     "Sets the decay delay (HAKMEM_DECAY_MS) of a process that runs on hakmem, "
     "and\n"
     "was started with HAKMEM_CONTROL=1: how many milliseconds it keeps free "
@@ -242,6 +244,7 @@ constexpr Command kOptionCommand = {
     FlagsEnd::kNever,
     kWrongUsage,
     Option,
+    OneProcessNamed,
 };
 
 }  // namespace hakmem::tools

@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -93,13 +95,18 @@ std::vector<Elf64_Shdr> SectionsOf(std::ifstream& file) {
   return sections;
 }
 
-std::string ContentOf(std::ifstream& file, const Elf64_Shdr& section) {
-  if (section.sh_size > kMaxTableBytes) return "";
-  std::string content(section.sh_size, '\0');
+std::string ContentAt(std::ifstream& file, std::uint64_t offset,
+                      std::uint64_t bytes) {
+  if (bytes > kMaxTableBytes) return "";
+  std::string content(bytes, '\0');
   file.clear();
-  file.seekg(static_cast<std::streamoff>(section.sh_offset));
+  file.seekg(static_cast<std::streamoff>(offset));
   file.read(content.data(), static_cast<std::streamsize>(content.size()));
   return file ? content : "";
+}
+
+std::string ContentOf(std::ifstream& file, const Elf64_Shdr& section) {
+  return ContentAt(file, section.sh_offset, section.sh_size);
 }
 
 void AddDefinedFunctions(std::string_view symbols, const std::string& names,
@@ -154,12 +161,8 @@ std::string BuildIdOfFile(const std::string& path) {
     if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNoteBytes) {
       continue;
     }
-    std::string notes(segment.p_filesz, '\0');
-    file.clear();
-    file.seekg(static_cast<std::streamoff>(segment.p_offset));
-    file.read(notes.data(), static_cast<std::streamsize>(notes.size()));
-    if (!file) return "";
-    const std::string build_id = BuildIdInNotes(notes);
+    const std::string build_id =
+        BuildIdInNotes(ContentAt(file, segment.p_offset, segment.p_filesz));
     if (!build_id.empty()) return build_id;
   }
   return "";
@@ -215,14 +218,44 @@ std::optional<std::uint64_t> ExportedAddress(const std::string& path,
   return std::nullopt;
 }
 
-bool IsStaticProgram(const std::string& path) {
+std::optional<std::string> LoaderOf(const std::string& path) {
   std::ifstream file = OpenRegular(path);
-  bool loaded = false;
+  std::optional<std::string> loader;
   for (const Elf64_Phdr& segment : SegmentsOf(file)) {
-    if (segment.p_type == PT_INTERP) return false;
-    if (segment.p_type == PT_LOAD) loaded = true;
+    if (segment.p_type == PT_LOAD && !loader) loader = "";
+    if (segment.p_type != PT_INTERP || segment.p_filesz > kMaxNoteBytes) {
+      continue;
+    }
+    std::string name = ContentAt(file, segment.p_offset, segment.p_filesz);
+    return name.c_str();
   }
-  return loaded;
+  return loader;
+}
+
+std::map<std::uint64_t, std::uint64_t> FunctionRanges(const std::string& path) {
+  std::ifstream file = OpenRegular(path);
+  std::map<std::uint64_t, std::uint64_t> ranges;
+  for (const Elf64_Shdr& section : SectionsOf(file)) {
+    if (section.sh_type != SHT_DYNSYM && section.sh_type != SHT_SYMTAB) {
+      continue;
+    }
+    const std::string content = ContentOf(file, section);
+    for (std::size_t at = 0; at + sizeof(Elf64_Sym) <= content.size();
+         at += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, content.data() + at, sizeof(symbol));
+      const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+      if (symbol.st_shndx == SHN_UNDEF || type > STT_FUNC ||
+          type == STT_OBJECT) {
+        continue;
+      }
+      std::uint64_t& end = ranges[symbol.st_value];
+      end =
+          std::max(end, symbol.st_size == 0 ? ~std::uint64_t{0}
+                                            : symbol.st_value + symbol.st_size);
+    }
+  }
+  return ranges;
 }
 
 }  // namespace hakmem::tools

@@ -3,6 +3,7 @@
 #define HAKMEM_TOOLS_HAKMEM_ELF_FILE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,9 +23,13 @@ std::optional<std::string_view> FindNote(std::string_view notes,
 // In a segment of notes; "": there is none.
 std::string BuildIdInNotes(std::string_view notes);
 
-// Whether the file is a program that the dynamic loader has no part in, so that
-// nothing can be preloaded into it.
-bool IsStaticProgram(const std::string& path);
+// Which program loads this one and its libraries; "" for one that is linked
+// statically; nothing: it is no program.
+std::optional<std::string> LoaderOf(const std::string& path);
+
+// The functions of the file's symbol tables, by their beginnings: where each
+// ends, as the file says. One without a length ends where the next one begins.
+std::map<std::uint64_t, std::uint64_t> FunctionRanges(const std::string& path);
 
 // Which of `names` the file defines as functions that others can call or that
 // its own symbol table has, in their order.

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <memory>
@@ -127,7 +128,11 @@ class Explanation {
                  ? ReportAsJson(report)
                  : ReportAsText(report, absl::GetFlag(FLAGS_sites)));
     const std::string page = absl::GetFlag(FLAGS_html);
-    if (!page.empty()) {
+    const bool nothing_read =
+        std::ranges::all_of(session_.inputs(), [](const Input& input) {
+          return input.lines == 0 && !input.error.empty();
+        });
+    if (!page.empty() && !nothing_read) {
       const absl::Status status = WriteFile(page, ReportAsHtml(report));
       if (!status.ok()) {
         Complain(status.message());

@@ -22,6 +22,7 @@
 #include "tools/hakmem/analysis.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/report_json.h"
 #include "tools/hakmem/report_text.h"
@@ -260,7 +261,7 @@ int Failures(const std::vector<std::string>& arguments) {
 constexpr Command kFailuresCommand = {
     "failures",
     "the failed allocations that a running process or a core file keeps",
-    "[--FLAG…] PID|CORE",
+    "[--FLAG…] PID|NAME|CORE",
     "Reads the last 256 failed calls out of the memory of a process that runs "
     "on\n"
     "hakmem, or of its core file, and explains them as `hakmem explain` does.\n"
@@ -275,6 +276,7 @@ constexpr Command kFailuresCommand = {
     FlagsEnd::kNever,
     2,
     Failures,
+    OneProcessNamed,
 };
 
 }  // namespace hakmem::tools

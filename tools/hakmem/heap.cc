@@ -1,9 +1,11 @@
 #include "tools/hakmem/heap.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,17 +14,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "tools/hakmem/class_report.h"
 #include "tools/hakmem/complaint.h"
-#include "tools/hakmem/heap_diff.h"
+#include "tools/hakmem/heap_growth.h"
+#include "tools/hakmem/heap_input.h"
 #include "tools/hakmem/heap_page.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
-#include "tools/hakmem/input_file.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/process_blocks.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
@@ -41,8 +45,16 @@ ABSL_FLAG(bool, by_class, false,
           "Counts all live blocks of a process or core file, by size class: "
           "exact, and without names; and says where the free ones are.");
 ABSL_FLAG(bool, diff, false,
-          "Shows by how much each place has grown from the first file to the "
-          "second.");
+          "Shows by how much each place has grown from the first profile to "
+          "the second, or in a folder of `hakmem watch`.");
+ABSL_FLAG(absl::Duration, for, absl::ZeroDuration(),
+          "Shows by how much each place grows from now on, in so long: 60s, "
+          "10m, 2h. Ctrl-C ends it early.");
+ABSL_FLAG(absl::Duration, since, absl::ZeroDuration(),
+          "With --diff of a folder: from so long before the newest profile on, "
+          "as 1h. Default: from the oldest.");
+ABSL_FLAG(std::string, save, "",
+          "Also writes the profile itself to this file, for a later --diff.");
 ABSL_FLAG(std::string, folded, "",
           "Also writes folded stacks with their bytes to this file, for flame "
           "graphs.");
@@ -53,11 +65,10 @@ namespace {
 constexpr int kAllGood = 0;
 constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
-constexpr unsigned kDefaultRows = 20;
 
-constexpr const char* kFlags[] = {"by",         "by_class", "diff",   "top",
-                                  "json",       "html",     "folded", "pprof",
-                                  "symbolizer", "symbols"};
+constexpr const char* kFlags[] = {
+    "by",     "by_class", "diff", "for",   "top",        "json",   "html",
+    "folded", "pprof",    "save", "since", "symbolizer", "symbols"};
 
 std::optional<HeapKind> KindNamed(std::string_view name) {
   for (const HeapKind kind :
@@ -65,24 +76,6 @@ std::optional<HeapKind> KindNamed(std::string_view name) {
     if (name == HeapKindName(kind)) return kind;
   }
   return std::nullopt;
-}
-
-absl::StatusOr<HeapProfiles> ReadInput(const std::string& path,
-                                       HeapModules& modules) {
-  if (IsProcessOrCore(path)) return ReadHeapOfProcess(path, modules);
-  std::string text;
-  InputFile file(path);
-  const absl::Status status =
-      file.ReadAll([&text](std::string_view bytes) { text += bytes; });
-  if (!status.ok()) return status;
-  return ReadHeapProfiles(text, modules);
-}
-
-int CannotRead(const std::string& path, std::string_view why) {
-  // What is said of a process is a sentence that names it.
-  Complain(IsProcessOrCore(path) ? ForTerminal(why)
-                                 : absl::StrCat(ForTerminal(path), ": ", why));
-  return kNotAllRead;
 }
 
 bool AllWhole(const HeapProfiles& profiles) {
@@ -102,15 +95,8 @@ bool Write(const std::string& path, const Shown& report,
 int Show(const std::vector<std::string>& paths, HeapKind by) {
   HeapModules modules;
   HeapProfiles profiles;
-  int status = kAllGood;
-  for (const std::string& path : paths) {
-    absl::StatusOr<HeapProfiles> read = ReadInput(path, modules);
-    if (read.ok()) {
-      profiles.Append(*std::move(read));
-    } else {
-      status = CannotRead(path, read.status().message());
-    }
-  }
+  const int status =
+      ReadHeaps(paths, modules, profiles) ? kAllGood : kNotAllRead;
   if (profiles.last.empty()) return status;
   if (std::ranges::none_of(profiles.last, HasSamples)) {
     Complain(NoSamples(profiles.last.back()));
@@ -123,37 +109,14 @@ int Show(const std::vector<std::string>& paths, HeapKind by) {
       .files = paths, .profiles = profiles, .symbols = symbols, .by = by};
   PrintOut(absl::GetFlag(FLAGS_json)
                ? HeapAsJson(report)
-               : HeapAsText(report,
-                            absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
+               : HeapAsText(report, absl::GetFlag(FLAGS_top).value_or(
+                                        kDefaultHeapRows)));
   const bool html = Write(absl::GetFlag(FLAGS_html), report, HeapAsPage);
   const bool folded = Write(absl::GetFlag(FLAGS_folded), report, HeapAsFolded);
   const bool pprof = Write(absl::GetFlag(FLAGS_pprof), report, HeapAsPprof);
-  return html && folded && pprof && AllWhole(profiles) ? status : kNotAllRead;
-}
-
-int ShowDiff(const std::string& before_path, const std::string& after_path,
-             HeapKind by) {
-  HeapModules modules;
-  const absl::StatusOr<HeapProfiles> before = ReadInput(before_path, modules);
-  if (!before.ok()) return CannotRead(before_path, before.status().message());
-  const absl::StatusOr<HeapProfiles> after = ReadInput(after_path, modules);
-  if (!after.ok()) return CannotRead(after_path, after.status().message());
-  HeapSymbols symbols(
-      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
-  symbols.Resolve(*before);
-  symbols.Resolve(*after);
-  const HeapDiff diff = {.before_path = before_path,
-                         .before = *before,
-                         .after_path = after_path,
-                         .after = *after,
-                         .symbols = symbols,
-                         .by = by};
-  PrintOut(absl::GetFlag(FLAGS_json)
-               ? HeapDiffAsJson(diff)
-               : HeapDiffAsText(
-                     diff, absl::GetFlag(FLAGS_top).value_or(kDefaultRows)));
-  const bool html = Write(absl::GetFlag(FLAGS_html), diff, HeapDiffAsPage);
-  return html && AllWhole(*before) && AllWhole(*after) ? kAllGood : kNotAllRead;
+  const bool saved = Write(absl::GetFlag(FLAGS_save), report, HeapAsLines);
+  return html && folded && pprof && saved && AllWhole(profiles) ? status
+                                                                : kNotAllRead;
 }
 
 int ShowClasses(const std::string& name) {
@@ -165,12 +128,25 @@ int ShowClasses(const std::string& name) {
     return kNotAllRead;
   }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(name);
-  if (!image.ok()) return CannotRead(name, image.status().message());
+  if (!image.ok()) {
+    ComplainOfHeap(name, image.status().message());
+    return kNotAllRead;
+  }
   const absl::StatusOr<ProcessBlocks> blocks = CountBlocks(*image);
-  if (!blocks.ok()) return CannotRead(name, blocks.status().message());
+  if (!blocks.ok()) {
+    ComplainOfHeap(name, blocks.status().message());
+    return kNotAllRead;
+  }
   PrintOut(absl::GetFlag(FLAGS_json) ? ClassesAsJson(*blocks)
                                      : ClassesAsText(*blocks));
   return kAllGood;
+}
+
+// A flag that comparisons have no use for.
+bool WritesMore() {
+  return !absl::GetFlag(FLAGS_folded).empty() ||
+         !absl::GetFlag(FLAGS_pprof).empty() ||
+         !absl::GetFlag(FLAGS_save).empty();
 }
 
 // A flag that --by-class would have no use for.
@@ -178,10 +154,49 @@ bool AsksForPlaces() {
   return absl::GetFlag(FLAGS_diff) || absl::GetFlag(FLAGS_top).has_value() ||
          absl::GetFlag(FLAGS_by) != HeapKindName(HeapKind::kLive) ||
          !absl::GetFlag(FLAGS_html).empty() ||
-         !absl::GetFlag(FLAGS_folded).empty() ||
-         !absl::GetFlag(FLAGS_pprof).empty() ||
+         absl::GetFlag(FLAGS_for) != absl::ZeroDuration() ||
+         absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore() ||
          !absl::GetFlag(FLAGS_symbolizer).empty() ||
          !absl::GetFlag(FLAGS_symbols).empty();
+}
+
+int Complete(bool all) { return all ? kAllGood : kNotAllRead; }
+
+int CompareTwo(const std::vector<std::string>& arguments, HeapKind by) {
+  const absl::Duration since = absl::GetFlag(FLAGS_since);
+  std::error_code error;
+  const bool is_folder = arguments.size() == 1 &&
+                         std::filesystem::is_directory(arguments[0], error);
+  if ((!is_folder &&
+       (arguments.size() != 2 || since != absl::ZeroDuration())) ||
+      since < absl::ZeroDuration() ||
+      absl::GetFlag(FLAGS_for) != absl::ZeroDuration() || WritesMore()) {
+    Complain(
+        "--diff takes two heap profiles, or a folder of them that can be read, "
+        "and neither --for, --save, --folded nor --pprof; --since is a time "
+        "for a folder (hakmem help heap)");
+    return kWrongUsage;
+  }
+  return Complete(is_folder ? ShowFolderGrowth(arguments[0], since, by)
+                            : ShowHeapDiff(arguments[0], arguments[1], by));
+}
+
+int Follow(const std::vector<std::string>& pids, HeapKind by) {
+  const absl::Duration time = absl::GetFlag(FLAGS_for);
+  if (time < absl::ZeroDuration() || time > absl::Hours(24 * 366) ||
+      absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore()) {
+    Complain(
+        "--for takes a time of up to a year and processes, and neither "
+        "--since, --save, "
+        "--folded nor --pprof (hakmem help heap)");
+    return kWrongUsage;
+  }
+  for (const std::string& pid : pids) {
+    if (IsProcess(pid)) continue;
+    Complain(NobodyNamed(pid));
+    return kNotAllRead;
+  }
+  return Complete(ShowGrowthOf(pids, time, by));
 }
 
 int Heap(const std::vector<std::string>& arguments) {
@@ -200,19 +215,17 @@ int Heap(const std::vector<std::string>& arguments) {
                           ": neither live, peak nor allocated"));
     return kWrongUsage;
   }
-  if (absl::GetFlag(FLAGS_diff)) {
-    if (arguments.size() != 2 || !absl::GetFlag(FLAGS_folded).empty() ||
-        !absl::GetFlag(FLAGS_pprof).empty()) {
-      Complain(
-          "--diff takes two heap profiles, and neither --folded nor --pprof "
-          "(hakmem help heap)");
-      return kWrongUsage;
-    }
-    return ShowDiff(arguments[0], arguments[1], *by);
-  }
+  if (absl::GetFlag(FLAGS_diff)) return CompareTwo(arguments, *by);
   if (arguments.empty()) {
     Complain(
         "name a process, a core file or a heap profile (hakmem help heap)");
+    return kWrongUsage;
+  }
+  if (absl::GetFlag(FLAGS_for) != absl::ZeroDuration()) {
+    return Follow(arguments, *by);
+  }
+  if (absl::GetFlag(FLAGS_since) != absl::ZeroDuration()) {
+    Complain("--since goes with --diff FOLDER (hakmem help heap)");
     return kWrongUsage;
   }
   return Show(arguments, *by);
@@ -223,7 +236,8 @@ int Heap(const std::vector<std::string>& arguments) {
 constexpr Command kHeapCommand = {
     "heap",
     "who holds a program's memory, from its heap profile",
-    "[--FLAG…] PID|CORE|FILE… | --diff [--FLAG…] BEFORE AFTER",
+    "[--FLAG…] PID|NAME|CORE|FILE… | --for=TIME [--FLAG…] PID|NAME… | --diff "
+    "BEFORE AFTER | --diff [--FLAG…] FOLDER",
     "Reads the heap profile out of the memory of a process that runs on "
     "hakmem\n"
     "(PID), or of its core file, or what HAKMEM_HEAP_PROFILE=FILE or\n"
@@ -231,8 +245,12 @@ constexpr Command kHeapCommand = {
     "which\n"
     "functions hold its memory, held it at the peak (--by=peak) or have "
     "allocated\n"
-    "most (--by=allocated), or which have grown (--diff). With --by-class it\n"
-    "counts all live blocks of a process or a core file by their size.\n"
+    "most (--by=allocated). With --by-class it counts all live blocks of a\n"
+    "process or a core file by their size.\n"
+    "\n"
+    "What has grown: --for=60s shows it of a process from now on. --save=FILE\n"
+    "keeps a profile, and --diff compares it later with the process, or with\n"
+    "another profile. hakmem watch keeps many in a folder.\n"
     "\n"
     "A process needs no option for it and is neither stopped nor disturbed; "
     "it\n"
@@ -249,6 +267,7 @@ constexpr Command kHeapCommand = {
     FlagsEnd::kNever,
     kWrongUsage,
     Heap,
+    ProcessesNamed,
 };
 
 }  // namespace hakmem::tools

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -26,15 +27,59 @@ Places PlacesOf(const HeapSite& site) {
   return places;
 }
 
-void AddSites(const HeapProfiles& profiles, HeapKind by,
-              HeapFigures HeapGrowth::* side,
-              std::map<Places, HeapGrowth>& growths) {
+// A place in both profiles, with all that is known of it.
+struct Place {
+  const HeapSite* site = nullptr;
+  HeapKinds before;
+  HeapKinds after;
+};
+
+void AddSites(const HeapProfiles& profiles, HeapKinds Place::* side,
+              std::map<Places, Place>& places) {
   for (const HeapProfile& profile : profiles.last) {
     for (const HeapSite& site : profile.sites) {
-      HeapGrowth& growth = growths[PlacesOf(site)];
-      growth.site = &site;
-      growth.*side += site.figures.Of(by);
+      Place& place = places[PlacesOf(site)];
+      place.site = &site;
+      place.*side += site.figures;
     }
+  }
+}
+
+bool IsOfTheSameProcesses(const HeapDiff& diff) {
+  return std::ranges::equal(diff.before.last, diff.after.last, AreOfOneRun);
+}
+
+// What lived at both moments adds nothing to the error of the growth. The rest
+// was allocated between them, or freed: of what was allocated and freed, that
+// is the difference of both.
+double VarianceOfGrowth(const HeapKinds& before, const HeapKinds& after,
+                        HeapKind by, bool same_processes) {
+  const double apart = before.Of(by).variance + after.Of(by).variance;
+  if (!same_processes || by == HeapKind::kPeak) return apart;
+  const double allocated = after.allocated.variance - before.allocated.variance;
+  if (by == HeapKind::kAllocated) return std::max(allocated, 0.0);
+  const double live = after.live.variance - before.live.variance;
+  return std::clamp(2 * allocated - live, 0.0, apart);
+}
+
+HeapGrowth GrowthOf(const HeapKinds& before, const HeapKinds& after,
+                    HeapKind by, bool same_processes) {
+  return {.before = before.Of(by),
+          .after = after.Of(by),
+          .variance = VarianceOfGrowth(before, after, by, same_processes)};
+}
+
+void AddBegunAnew(const HeapDiff& diff, std::vector<std::string>& remarks) {
+  for (const HeapProfile& after : diff.after.last) {
+    const auto before =
+        std::ranges::find(diff.before.last, after.pid, &HeapProfile::pid);
+    if (before == diff.before.last.end() || AreOfOneRun(*before, after)) {
+      continue;
+    }
+    remarks.push_back(absl::StrCat(
+        ProcessName(after),
+        " has begun anew between the profiles, or another process has its "
+        "number: the difference of both is no growth."));
   }
 }
 
@@ -54,16 +99,32 @@ void AddRemarks(const std::string& path, const HeapProfiles& profiles,
 
 }  // namespace
 
-double HeapGrowth::StandardErrorBytes() const {
-  return std::hypot(StandardError(before), StandardError(after));
+double HeapGrowth::StandardErrorBytes() const { return std::sqrt(variance); }
+
+bool HeapGrowth::is_sure() const {
+  return std::abs(static_cast<double>(bytes())) >
+         kErrorsAround * StandardErrorBytes();
+}
+
+double SecondsBetween(const HeapDiff& diff) {
+  if (diff.before.last.empty() || diff.after.last.empty()) return 0;
+  const std::uint64_t from =
+      std::ranges::min(diff.before.last, {}, &HeapProfile::time_ns).time_ns;
+  const std::uint64_t to =
+      std::ranges::max(diff.after.last, {}, &HeapProfile::time_ns).time_ns;
+  return from == 0 || to <= from ? 0 : static_cast<double>(to - from) / 1e9;
 }
 
 std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {
-  std::map<Places, HeapGrowth> by_places;
-  AddSites(diff.before, diff.by, &HeapGrowth::before, by_places);
-  AddSites(diff.after, diff.by, &HeapGrowth::after, by_places);
+  std::map<Places, Place> by_places;
+  AddSites(diff.before, &Place::before, by_places);
+  AddSites(diff.after, &Place::after, by_places);
+  const bool same_processes = IsOfTheSameProcesses(diff);
   std::vector<HeapGrowth> growths;
-  for (const auto& [places, growth] : by_places) {
+  for (const auto& [places, place] : by_places) {
+    HeapGrowth growth =
+        GrowthOf(place.before, place.after, diff.by, same_processes);
+    growth.site = place.site;
     if (growth.bytes() != 0) growths.push_back(growth);
   }
   std::ranges::sort(growths, [](const HeapGrowth& a, const HeapGrowth& b) {
@@ -73,18 +134,16 @@ std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {
 }
 
 HeapGrowth TotalGrowth(const HeapDiff& diff) {
-  HeapGrowth total;
-  for (const HeapProfile& profile : diff.before.last) {
-    total.before += profile.totals.Of(diff.by);
-  }
-  for (const HeapProfile& profile : diff.after.last) {
-    total.after += profile.totals.Of(diff.by);
-  }
-  return total;
+  HeapKinds before;
+  HeapKinds after;
+  for (const HeapProfile& profile : diff.before.last) before += profile.totals;
+  for (const HeapProfile& profile : diff.after.last) after += profile.totals;
+  return GrowthOf(before, after, diff.by, IsOfTheSameProcesses(diff));
 }
 
 std::vector<std::string> HeapDiffRemarks(const HeapDiff& diff) {
   std::vector<std::string> remarks;
+  AddBegunAnew(diff, remarks);
   AddRemarks(diff.before_path, diff.before, remarks);
   AddRemarks(diff.after_path, diff.after, remarks);
   std::set<std::string> paths;

@@ -16,11 +16,15 @@ struct HeapGrowth {
   const HeapSite* site = nullptr;  // one of those with this stack
   HeapFigures before;
   HeapFigures after;
+  // Of the growth, in the square of bytes.
+  double variance = 0;
 
   std::int64_t bytes() const {
     return static_cast<std::int64_t>(after.bytes - before.bytes);
   }
   double StandardErrorBytes() const;
+  // More than its ±: chance alone does that once in 20 times.
+  bool is_sure() const;
 };
 
 // Both files' profiles were read into the modules of `symbols`.
@@ -40,6 +44,10 @@ std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff);
 
 // Of all sites, and what was lost.
 HeapGrowth TotalGrowth(const HeapDiff& diff);
+
+// From the first profile to the last, of all processes; 0: one does not tell
+// its time.
+double SecondsBetween(const HeapDiff& diff);
 
 // Sentences about what the comparison leaves out.
 std::vector<std::string> HeapDiffRemarks(const HeapDiff& diff);

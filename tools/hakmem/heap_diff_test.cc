@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -90,7 +89,6 @@ TEST_F(HeapDiffTest, SitesMatchWhereverTheProgramLay) {
        Profile(0x90000, {{0x20, 4 * kMiB}, {0x30, 7}, {0x40, kMiB}}));
   EXPECT_THAT(Growths(), ElementsAre(3 * kMiB, kMiB, -5 * kMiB));
   EXPECT_EQ(TotalGrowth(diff()).bytes(), -kMiB);
-  EXPECT_THAT(HeapDiffRemarks(diff()), IsEmpty());
 }
 
 TEST_F(HeapDiffTest, TheTextShowsTheLargestGrowthFirst) {
@@ -98,9 +96,85 @@ TEST_F(HeapDiffTest, TheTextShowsTheLargestGrowthFirst) {
        Profile(0x90000, {{0x20, 4 * kMiB}}));
   const std::string text = HeapDiffAsText(diff(), 1);
   EXPECT_THAT(text,
-              StartsWith("-2.0 MiB live: 6.0 MiB in server[7], then 4.0 MiB"));
-  EXPECT_THAT(text, HasSubstr("  +3.0 MiB  ±0 bytes  1.0 MiB  4.0 MiB     1, "
-                              "1  server+0x20\n  and 1 more"));
+              StartsWith("-2.0 MiB ±0 bytes live: 6.0 MiB in server[7], then "
+                         "4.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("  +3.0 MiB  ±0 bytes   yes  1.0 MiB  4.0 MiB    "
+                              " 1, 1  server+0x20\n  and 1 more"));
+}
+
+// One block is sampled with a chance of 1/4 wherever it is, so each sample's
+// variance is 12 bytes squared, for 4 bytes.
+std::string Sampled(int pid, int live, int allocated, std::string_view time) {
+  const auto figures = [](int samples) {
+    return absl::StrCat("{\"samples\":", samples, ",\"blocks\":", 4 * samples,
+                        ",\"bytes\":", 4 * samples, "}");
+  };
+  const std::string kinds =
+      absl::StrCat("\"live\":", figures(live), ",\"peak\":", figures(live),
+                   ",\"allocated\":", figures(allocated));
+  return absl::StrCat(
+      R"({"schema":"hakmem-heap-profile","version":1,"kind":"start","pid":)",
+      pid, R"(,"program":"server","hakmem":"0.1.0","variant":"release",)",
+      R"("mean_bytes":4)", time, "}\n", "{\"kind\":\"site\",", kinds,
+      ",\"stack\":[\"0x10\"]}\n",
+      R"({"kind":"end","sites":1,"lost_samples":0,)", kinds, "}\n");
+}
+
+TEST_F(HeapDiffTest, WhatLivedAllTheTimeIsNoErrorOfTheGrowth) {
+  // Of 100 blocks all stay, and one comes.
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 101, 101, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 12);
+  EXPECT_DOUBLE_EQ(TotalGrowth(diff()).variance, 12);
+  // 30 come and go, or 15 come for 15 others.
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 101, 131, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 61 * 12);
+  // No more than if all were others, as they are in another process.
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 101, 1001, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 201 * 12);
+  Read(Sampled(7, 100, 100, ""), Sampled(8, 101, 101, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 201 * 12);
+  // A process that has its number: it has allocated less.
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 90, 90, ""));
+  EXPECT_DOUBLE_EQ(GrowthBySite(diff()).front().variance, 190 * 12);
+}
+
+TEST_F(HeapDiffTest, IsSureFromTwiceItsErrorOn) {
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 101, 101, ""));
+  EXPECT_FALSE(TotalGrowth(diff()).is_sure());
+  Read(Sampled(7, 100, 100, ""), Sampled(7, 110, 110, ""));
+  EXPECT_TRUE(TotalGrowth(diff()).is_sure());
+}
+
+TEST_F(HeapDiffTest, TheTimesTellHowFastItGrows) {
+  Read(Sampled(7, 100, 100, ""),
+       Sampled(7, 110, 110, R"(,"time_ns":5000000000)"));
+  EXPECT_EQ(SecondsBetween(diff()), 0);
+  Read(Sampled(7, 100, 100, R"(,"time_ns":5000000000)"),
+       Sampled(7, 110, 110, R"(,"time_ns":65000000000)"));
+  EXPECT_EQ(SecondsBetween(diff()), 60);
+  EXPECT_THAT(HeapDiffAsText(diff(), 5),
+              StartsWith("+40 bytes ±22 bytes live in 1m, +2.3 KiB an hour: "));
+  // Of several processes, of all that time.
+  Read(Sampled(7, 100, 100, R"(,"time_ns":5000000000)") +
+           Sampled(8, 100, 100, R"(,"time_ns":65000000000)"),
+       Sampled(7, 110, 110, R"(,"time_ns":125000000000)") +
+           Sampled(8, 110, 110, R"(,"time_ns":75000000000)"));
+  EXPECT_EQ(SecondsBetween(diff()), 120);
+}
+
+TEST_F(HeapDiffTest, AProgramThatLiesElsewhereHasBegunAnew) {
+  Read(Profile(0x50000, {{0x10, 5}}), Profile(0x90000, {{0x10, 5}}));
+  EXPECT_FALSE(AreOfOneRun(before_.last[0], after_.last[0]));
+  EXPECT_THAT(HeapDiffRemarks(diff()),
+              ElementsAre(HasSubstr("server[7] has begun anew")));
+  // A process may name itself anew.
+  std::string renamed = Profile(0x50000, {{0x10, 5}, {0x20, 5}});
+  renamed.replace(renamed.find("server"), 6, "worker");
+  Read(Profile(0x50000, {{0x10, 5}}), renamed);
+  EXPECT_TRUE(AreOfOneRun(before_.last[0], after_.last[0]));
+  // Where a program lies is not known of all.
+  Read(Profile(0, {{0x10, 5}}), Profile(0, {{0x10, 5}}));
+  EXPECT_TRUE(AreOfOneRun(before_.last[0], after_.last[0]));
 }
 
 TEST_F(HeapDiffTest, AnotherBuildIsSaid) {

@@ -1,5 +1,6 @@
 // Heap profiles for other programs: folded stacks, and pprof's profile.proto.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -45,6 +46,11 @@ class PprofExport {
     for (const HeapProfile& profile : report_.profiles.last) Add(profile);
     profile_.SetPeriod("space", "bytes",
                        report_.profiles.last.front().mean_bytes);
+    std::uint64_t time_ns = 0;
+    for (const HeapProfile& profile : report_.profiles.last) {
+      time_ns = std::max(time_ns, profile.time_ns);
+    }
+    profile_.SetTime(time_ns, 0);
     profile_.SetDefaultSampleType(report_.by == HeapKind::kLive ? "inuse_space"
                                   : report_.by == HeapKind::kPeak
                                       ? "peak_space"
@@ -82,6 +88,7 @@ class PprofExport {
         mapping_ids_[mapping.begin] =
             profile_.AddMapping({.begin = mapping.begin,
                                  .end = mapping.end,
+                                 .file_offset = mapping.offset,
                                  .path = module.path,
                                  .build_id = module.build_id});
       }

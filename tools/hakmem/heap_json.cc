@@ -61,6 +61,11 @@ Json Profile(const HeapReport& report, const HeapProfile& profile) {
       {"hakmem", profile.version},           {"variant", profile.variant},
       {"mean_bytes", profile.mean_bytes},    {"complete", profile.whole},
       {"lost_samples", profile.lost_samples}};
+  if (profile.counted) {
+    json["counted"] = {{"blocks", profile.counted->blocks},
+                       {"bytes", profile.counted->bytes}};
+  }
+  if (profile.resident_bytes) json["resident_bytes"] = *profile.resident_bytes;
   json.update(Kinds(profile.totals));
   for (const HeapKind kind : kKinds) {
     json[HeapKindName(kind)]["standard_error_bytes"] =
@@ -127,6 +132,8 @@ std::string HeapDiffAsJson(const HeapDiff& diff) {
                {"version", 1},
                {"by", HeapKindName(diff.by)},
                {"growth_bytes", total.bytes()},
+               {"standard_error_bytes", ErrorBytes(total.StandardErrorBytes())},
+               {"seconds", SecondsBetween(diff)},
                {"before", Side(diff.before_path, diff.before, total.before)},
                {"after", Side(diff.after_path, diff.after, total.after)},
                {"sites", Json::array()}};
@@ -134,6 +141,7 @@ std::string HeapDiffAsJson(const HeapDiff& diff) {
     json["sites"].push_back(
         {{"growth_bytes", growth.bytes()},
          {"standard_error_bytes", ErrorBytes(growth.StandardErrorBytes())},
+         {"sure", growth.is_sure()},
          {"before", Figures(growth.before)},
          {"after", Figures(growth.after)},
          {"stack", Stack(diff.symbols, *growth.site)}});

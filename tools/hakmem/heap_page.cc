@@ -107,8 +107,8 @@ std::string SamplingText(const std::vector<const HeapProfiles*>& files) {
   return absl::StrCat(
       "These are estimates: one byte in ", mean,
       " was sampled, and each sampled block stands for those that were not. ± "
-      "is the standard error: two numbers in three are nearer than that to the "
-      "true one. A place of one sample says little.");
+      "holds for nine numbers in ten: they are nearer than that to the true "
+      "one. A place of one sample says little.");
 }
 
 std::string WhoseText(const HeapProfiles& profiles) {
@@ -220,11 +220,15 @@ void AddChangedSites(const HeapDiff& diff,
 
 std::string HeapAsPage(const HeapReport& report) {
   const HeapProfiles& profiles = report.profiles;
-  const bool one = profiles.last.size() == 1;
+  const std::string counted =
+      profiles.last.size() == 1 ? CountText(profiles.last.front()) : "";
+  const Sum live = TotalOf(profiles, HeapKind::kLive);
   ProfilePage page({.command = kCommand,
-                    .headline = absl::StrCat(
-                        WhoseText(profiles), one ? " holds " : " hold ",
-                        Bytes(TotalOf(profiles, HeapKind::kLive).bytes)),
+                    .headline = absl::StrCat(WhoseText(profiles), ": ",
+                                             !counted.empty() ? counted
+                                             : live.bytes == 0
+                                                 ? "no sample live"
+                                                 : Bytes(live.bytes) + " live"),
                     .paragraphs = {SamplingText({&profiles})}});
   AddKindViews(profiles, "", page);
   page.Show(static_cast<std::size_t>(report.by));

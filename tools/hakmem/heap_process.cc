@@ -13,8 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "allocator/profile/heap_tables.h"
+#include "tools/hakmem/perf_map.h"
+#include "tools/hakmem/process_blocks.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_statistics.h"
 
 namespace hakmem::tools {
 namespace {
@@ -199,7 +204,9 @@ class Places {
  public:
   Places(const ProcessImage& image, HeapModules& modules,
          std::vector<HeapMapping>& mappings)
-      : image_(image), modules_(modules), mappings_(mappings) {}
+      : image_(image), modules_(modules), mappings_(mappings) {
+    if (!image.is_core()) compiled_ = PerfMap::OfProcess(image.pid());
+  }
 
   Frame FrameOf(std::uint64_t address) {
     for (const HeapMapping& known : mappings_) {
@@ -207,13 +214,25 @@ class Places {
         return {.module = known.module, .offset = address - known.base};
       }
     }
+    // It is a return address. Such code may lie in a file without a name.
+    const PerfMap::Function* const compiled = compiled_.At(address - 1);
+    if (compiled != nullptr) {
+      mappings_.push_back(
+          {.module = modules_.Add({.path = compiled_.path(),
+                                   .build_id = "",
+                                   .source = compiled_.source()}),
+           .begin = compiled->begin,
+           .end = compiled->end + 1});
+      return {.module = mappings_.back().module, .offset = address};
+    }
     std::uint64_t moved = 0;
     const MappedFile* file = image_.FileAt(address, moved);
     if (file == nullptr) return {.offset = address};
     mappings_.push_back({.module = modules_.Add(image_.ModuleOf(*file)),
                          .base = moved,
                          .begin = file->begin,
-                         .end = file->end});
+                         .end = file->end,
+                         .offset = file->offset});
     return {.module = mappings_.back().module, .offset = address - moved};
   }
 
@@ -221,6 +240,7 @@ class Places {
   const ProcessImage& image_;
   HeapModules& modules_;
   std::vector<HeapMapping>& mappings_;
+  PerfMap compiled_;
 };
 
 HeapSite SiteOf(const char* bytes, const HeapTablesDescriptor& at,
@@ -262,9 +282,13 @@ std::string WhyNothingIsSampled(const TablesReader& reader,
 
 }  // namespace
 
-bool IsProcessOrCore(const std::string& name) {
+bool IsProcess(const std::string& name) {
   std::uint64_t pid = 0;
-  return absl::SimpleAtoi(name, &pid) || IsCoreFile(name);
+  return absl::SimpleAtoi(name, &pid);
+}
+
+bool IsProcessOrCore(const std::string& name) {
+  return IsProcess(name) || IsCoreFile(name);
 }
 
 absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
@@ -285,6 +309,10 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
   profile.program = image->program();
   profile.version = image->ReadText(AddressOf(reader.at().hakmem_version));
   profile.mean_bytes = tables->mean_bytes;
+  if (!image->is_core()) {
+    profile.time_ns =
+        static_cast<std::uint64_t>(absl::ToUnixNanos(absl::Now()));
+  }
   profile.totals = tables->totals.Rounded();
   profile.lost_samples = tables->lost_samples;
   profile.has_end = true;
@@ -296,6 +324,11 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
                                    profile.mean_bytes, places));
     AddVariances(profile.sites.back().figures, profile.totals);
   }
+  profile.KeepLiveBelowPeak();
+  if (const absl::StatusOr<ProcessBlocks> all = CountBlocks(*image); all.ok()) {
+    profile.counted = {all->Total().blocks, all->Total().bytes};
+  }
+  if (!image->is_core()) profile.resident_bytes = ResidentBytes(image->pid());
   HeapProfiles profiles;
   profiles.in_file = 1;
   profiles.last.push_back(std::move(profile));

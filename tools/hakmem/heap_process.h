@@ -13,6 +13,7 @@
 namespace hakmem::tools {
 
 // Whether the name is a process's number, or a core file's.
+bool IsProcess(const std::string& name);
 bool IsProcessOrCore(const std::string& name);
 
 // The error is a sentence.

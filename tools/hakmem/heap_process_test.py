@@ -5,6 +5,7 @@ Usage: heap_process_test.py LIBRARY DEBUG_LIBRARY HAKMEM PROGRAM OLD_RING
 """
 import json
 import os
+import platform
 import shutil
 import struct
 import subprocess
@@ -54,6 +55,7 @@ class HeapProcessTest(PlantedProcessTest):
         process = self.start(PROGRAM, "hold", "leak")
         live = self.profile(process.pid)
         core = self.core_of(process)
+        del live["resident_bytes"]
         self.assertEqual(self.profile(core), live)
         self.assertTrue(live["complete"])
         self.assertEqual(sum(site["live"]["bytes"] for site in live["sites"]), live["live"]["bytes"])
@@ -85,10 +87,49 @@ sys.stdin.read()""")
         for frame in frames:
             self.assertEqual(int(frame["offset"], 16), int(frame["address"], 16) - begin + int(code[2], 16))
 
+    @unittest.skipUnless(platform.machine() == "x86_64", "has machine code of x86-64")
+    def test_functions_that_the_process_has_compiled(self):
+        process = self.start(sys.executable, "-c", """
+import ctypes, mmap, os, sys
+# push rbp; mov rbp, rsp; mov rax, rdi; mov rdi, rsi; call rax; pop rbp; ret
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(bytes.fromhex("55 4889e5 4889f8 4889f7 ffd0 5d c3"))
+address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+with open("/tmp/perf-%d.map" % os.getpid(), "w") as names:
+    names.write("%x %x JS:*compiledLeak /srv/leak.js:7:1\\n" % (address, 17))
+call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(address)
+allocate = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p)
+blocks = [call(allocate, 8000) for _ in range(2000)]
+print("ready", flush=True)
+sys.stdin.read()""")
+        self.addCleanup(os.unlink, "/tmp/perf-%d.map" % process.pid)
+        saved = self.folder / "saved"
+        profile = self.profile("--save=%s" % saved, process.pid)
+        site, = (site for site in profile["sites"] if "compiledLeak" in json.dumps(site))
+        self.assertLess(abs(site["live"]["bytes"] - 2000 * 8000), 2 * MIB)
+        named, = (function for frame in site["stack"] for function in frame["functions"]
+                  if function["name"] == "compiledLeak")
+        self.assertEqual(named["place"], "/srv/leak.js:7:1")
+        self.assertEqual(self.profile(saved), profile)
+
+    def test_a_part_of_a_file_that_is_mapped_once_more(self):
+        # As node does with its own functions: a call from there has the name that it has in the file.
+        process = self.start(PROGRAM, "hold", "again")
+        self.assertRegex(self.first_row(process.pid), "PlantedAgain")
+
     def test_growth_from_a_file_to_a_process(self):
         first = self.folder / "first"
         process = self.start(PROGRAM, "hold", "growth", str(first))
         self.assertIn("PlantedGrowth", self.first_row("--diff", first, process.pid))
+
+    def test_what_is_counted_stands_first(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        classes = json.loads(self.heap("--by-class", "--json", process.pid).stdout)
+        profile = self.profile(process.pid)
+        self.assertEqual(profile["counted"], {"blocks": classes["all"]["live_blocks"],
+                                              "bytes": classes["all"]["live_bytes"]})
+        self.assertGreater(profile["resident_bytes"], 16 * MIB)
+        self.assertRegex(self.heap(process.pid).stdout, r"^\S+: \S+ MiB live in \S+ blocks, counted\n  by samples: ")
 
     def test_exports(self):
         process = self.start(PROGRAM, "hold", "leak")

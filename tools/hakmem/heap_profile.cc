@@ -143,6 +143,7 @@ class Reader {
         !GetNumber(json, "mean_bytes", profile.mean_bytes)) {
       ++profile.unreadable_lines;
     }
+    GetNumber(json, "time_ns", profile.time_ns);
     return absl::OkStatus();
   }
 
@@ -163,6 +164,7 @@ class Reader {
       return false;
     }
     GetText(json, "build_id", module.build_id);
+    GetNumber(json, "offset", mapping.offset);
     mapping.module = modules_.Add(module);
     profile_->mappings.push_back(mapping);
     return true;
@@ -194,6 +196,17 @@ class Reader {
         !GetKinds(json, profile_->totals)) {
       return false;
     }
+    if (const auto counted = json.find("counted");
+        counted != json.end() && counted->is_object()) {
+      HeapCount& count = profile_->counted.emplace();
+      if (!GetNumber(*counted, "blocks", count.blocks) ||
+          !GetNumber(*counted, "bytes", count.bytes)) {
+        return false;
+      }
+    }
+    if (std::uint64_t bytes = 0; GetNumber(json, "resident_bytes", bytes)) {
+      profile_->resident_bytes = bytes;
+    }
     profile_->has_end = true;
     profile_->whole =
         sites == profile_->sites.size() && profile_->unreadable_lines == 0;
@@ -209,6 +222,7 @@ class Reader {
       profile_->totals = sums_;
     }
     sums_ = {};
+    profile_->KeepLiveBelowPeak();
     ++profiles_.in_file;
     std::vector<HeapProfile>& last = profiles_.last;
     std::erase_if(last, [this](const HeapProfile& earlier) {
@@ -248,9 +262,33 @@ void AddVariances(const HeapKinds& site, HeapKinds& totals) {
   totals.allocated.variance += site.allocated.variance;
 }
 
+void HeapProfile::KeepLiveBelowPeak() {
+  if (totals.live.bytes <= totals.peak.bytes) return;
+  totals.peak = totals.live;
+  for (HeapSite& site : sites) site.figures.peak = site.figures.live;
+}
+
 void HeapProfiles::Append(HeapProfiles more) {
   in_file += more.in_file;
   std::ranges::move(more.last, std::back_inserter(last));
+}
+
+bool AreOfOneRun(const HeapProfile& before, const HeapProfile& after) {
+  if (before.pid != after.pid ||
+      before.totals.allocated.samples > after.totals.allocated.samples) {
+    return false;
+  }
+  // A library may be loaded anew as well, but not all of them.
+  bool has_moved = false;
+  for (const HeapMapping& was : before.mappings) {
+    if (was.base == 0) continue;
+    for (const HeapMapping& is : after.mappings) {
+      if (is.module != was.module) continue;
+      if (is.base == was.base) return true;
+      has_moved = true;
+    }
+  }
+  return !has_moved;
 }
 
 std::size_t HeapModules::Add(const Module& module) {

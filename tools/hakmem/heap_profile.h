@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,7 @@ struct HeapMapping {
   std::uint64_t base = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::uint64_t offset = 0;  // in the file, of `begin`
 };
 
 struct HeapSite {
@@ -75,22 +77,40 @@ struct HeapSite {
   std::vector<Frame> stack;
 };
 
+struct HeapCount {
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct HeapProfile {
   std::uint64_t pid = 0;
   std::string program;
   std::string version;
   std::string variant;
   std::uint64_t mean_bytes = 0;
+  std::uint64_t time_ns = 0;  // since 1970; 0: an older hakmem did not tell it
   std::vector<HeapMapping> mappings;
   std::vector<HeapSite> sites;
   // Of the last line; sums over the sites where there is none.
   HeapKinds totals;
+  // All that is live, counted; of a process or core file alone.
+  std::optional<HeapCount> counted;
+  std::optional<std::uint64_t> resident_bytes;  // of a process
   std::uint64_t lost_samples = 0;
   bool has_end = false;
   // All sites that the last line counts are there.
   bool whole = false;
   std::uint64_t unreadable_lines = 0;
+
+  // A process notes a peak only once it is well above the last one: where more
+  // is live, the peak is now.
+  void KeepLiveBelowPeak();
 };
+
+// Whether the second is of the same process, later: of what had begun when the
+// first was made. A program that is executed anew lies elsewhere in memory.
+// Both were read into the same modules.
+bool AreOfOneRun(const HeapProfile& before, const HeapProfile& after);
 
 // The modules of all profiles that are read into it, each build once.
 class HeapModules {

@@ -103,6 +103,20 @@ bool HasSamples(const HeapProfile& profile) {
   return profile.totals.allocated.samples > 0;
 }
 
+std::string CountText(const HeapProfile& profile) {
+  if (!profile.counted) return "";
+  std::string text = absl::StrCat(
+      Bytes(profile.counted->bytes), " live in ",
+      Count(profile.counted->blocks, "block", "blocks"), ", counted");
+  const std::uint64_t resident =
+      profile.resident_bytes.value_or(profile.counted->bytes);
+  if (resident < profile.counted->bytes) {
+    absl::StrAppend(&text, " (", Bytes(resident),
+                    " resident: what was never touched takes no memory)");
+  }
+  return text;
+}
+
 std::string NoSamples(const HeapProfile& profile) {
   if (profile.mean_bytes == 0) {
     return absl::StrCat(ProcessName(profile),
@@ -114,11 +128,14 @@ std::string NoSamples(const HeapProfile& profile) {
                         " has no samples: the profile is cut off before the "
                         "first one");
   }
+  const std::string counted = CountText(profile);
   return absl::StrCat(
-      ProcessName(profile),
-      " has no samples: it allocated too little for one byte in ",
+      ProcessName(profile), counted.empty() ? "" : ": ", counted,
+      counted.empty() ? " has" : ", but",
+      " no samples: it allocated too little ", "for one byte in ",
       Bytes(profile.mean_bytes),
-      " to be sampled. A smaller HAKMEM_PROFILE_BYTES samples more");
+      " to be sampled. A smaller HAKMEM_PROFILE_BYTES samples more",
+      counted.empty() ? "" : ", and --by-class shows all blocks");
 }
 
 std::vector<std::string> HeapRemarks(const HeapProfile& profile) {
@@ -151,8 +168,8 @@ std::string ProcessName(const HeapProfile& profile) {
 
 std::string ErrorText(double error_bytes, std::uint64_t bytes) {
   if (bytes == 0) return "";
-  return absl::StrFormat("±%.0f%%",
-                         100 * error_bytes / static_cast<double>(bytes));
+  return absl::StrFormat("±%.0f%%", 100 * kErrorsAround * error_bytes /
+                                        static_cast<double>(bytes));
 }
 
 }  // namespace hakmem::tools

@@ -35,6 +35,8 @@ class HeapSymbols {
   Symbolizer symbolizer_;
 };
 
+inline constexpr unsigned kDefaultHeapRows = 20;
+
 struct HeapReport {
   const std::vector<std::string>& files;
   const HeapProfiles& profiles;
@@ -66,6 +68,9 @@ double StandardError(const HeapFigures& site);
 double StandardError(const HeapProfile& profile, HeapKind kind);
 
 bool HasSamples(const HeapProfile& profile);
+// "515.0 MiB live in 9,312 blocks, counted (215.0 MiB resident: …)"; "": it is
+// not known.
+std::string CountText(const HeapProfile& profile);
 // Why there are none, as a sentence.
 std::string NoSamples(const HeapProfile& profile);
 
@@ -75,7 +80,11 @@ std::vector<std::string> HeapRemarks(const HeapProfile& profile);
 // "server[77]", for a terminal.
 std::string ProcessName(const HeapProfile& profile);
 
-// "±12%"; "" of nothing.
+// How many standard errors ± stands for: of 100 estimates some 95 are nearer,
+// and still 90 where there are few samples.
+inline constexpr double kErrorsAround = 2;
+
+// "±12%", of a standard error; "" of nothing.
 std::string ErrorText(double error_bytes, std::uint64_t bytes);
 
 std::string HeapAsText(const HeapReport& report, std::size_t max_rows);
@@ -84,6 +93,9 @@ std::string HeapAsJson(const HeapReport& report);
 // Lines "main;grow;resize BYTES", for flame graphs; of several processes, each
 // below its name.
 std::string HeapAsFolded(const HeapReport& report);
+
+// All of it, to be read again.
+std::string HeapAsLines(const HeapReport& report);
 
 // pprof's profile.proto: allocated, live and peak blocks and bytes.
 std::string HeapAsPprof(const HeapReport& report);

@@ -179,16 +179,59 @@ TEST_F(HeapReportTest, NoSamplesHaveAReason) {
 TEST_F(HeapReportTest, TheTextBeginsWithTheTotals) {
   Read(Whole());
   EXPECT_THAT(Text(),
-              StartsWith("server[7]: 4.0 MiB ±25% live, 8.0 MiB ±18% at the "
-                         "peak, 12.0 MiB ±14% allocated; one byte in 512.0 KiB "
-                         "is sampled, ± is the standard error\n"));
+              StartsWith("server[7]: 4.0 MiB ±50% live, 8.0 MiB ±35% at the "
+                         "peak, 12.0 MiB ±29% allocated; one byte in 512.0 KiB "
+                         "is sampled; ± holds for 9 estimates in 10\n"));
+}
+
+TEST_F(HeapReportTest, WhatIsCountedStandsFirst) {
+  Read(Whole());
+  profiles_.last[0].counted = {.blocks = 1234, .bytes = 9 << 20};
+  EXPECT_THAT(Text(),
+              StartsWith("server[7]: 9.0 MiB live in 1234 blocks, counted\n"
+                         "  by samples: 4.0 MiB ±50% live, 9.0 MiB "));
+  profiles_.last[0].resident_bytes = 3 << 20;
+  EXPECT_THAT(Text(), HasSubstr("counted (3.0 MiB resident: what was never "
+                                "touched takes no memory)\n"));
+  Read(absl::StrCat(Start(), End(0, 0, 0, 0)));
+  profiles_.last[0].counted = {.blocks = 1, .bytes = 48};
+  EXPECT_THAT(Text(), StartsWith("server[7]: 48 bytes live in 1 block, "
+                                 "counted, but no samples: "));
+}
+
+// A peak is noted once it is a 32nd above the last one.
+TEST_F(HeapReportTest, NoMoreIsLiveThanAtThePeak) {
+  std::string text = Whole();
+  // 4 MiB are live; the peak of 8 MiB was 3, of which one place had 2.
+  for (const std::string_view peak :
+       {R"("peak":{"samples":10,"blocks":208,"bytes":8388608})",
+        R"("peak":{"samples":8,"blocks":8,"bytes":6291456})"}) {
+    text.replace(text.find(peak), peak.size(),
+                 R"("peak":{"samples":1,"blocks":1,"bytes":2097152})");
+  }
+  Read(text);
+  EXPECT_EQ(profile().totals.peak.bytes, 4u << 20);
+  EXPECT_EQ(profile().sites[0].figures.peak.bytes, 1u << 20);
+  EXPECT_EQ(profile().sites[1].figures.peak.bytes, 3u << 20);
+}
+
+TEST_F(HeapReportTest, NothingThatIsThereHasZeroBytes) {
+  Read(Whole());
+  EXPECT_THAT(Text(), Not(HasSubstr("0 bytes")));
+  std::string text = Whole();
+  const std::string_view live =
+      R"("live":{"samples":5,"blocks":104,"bytes":4194304})";
+  text.replace(text.find(live), live.size(),
+               R"("live":{"samples":0,"blocks":0,"bytes":0})");
+  Read(text);
+  EXPECT_THAT(Text(), StartsWith("server[7]: no sample live, 8.0 MiB "));
 }
 
 TEST_F(HeapReportTest, TheSiteWithMostComesFirst) {
   Read(Whole());
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("\nBytes live, by places\n"));
-  EXPECT_THAT(text, HasSubstr("  3.0 MiB  75.0%   ±0%       4        4  "
+  EXPECT_THAT(text, HasSubstr("  3.0 MiB  75.0%    ±0%       4        4  "
                               "server+0x2300\n"));
   EXPECT_LT(text.find("server+0x2300"), text.find("0x10200"));
   EXPECT_THAT(Text(HeapKind::kPeak, 1), HasSubstr("live at the peak"));

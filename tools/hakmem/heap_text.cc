@@ -39,7 +39,11 @@ class TextReport {
 
  private:
   std::string Total(HeapKind kind, std::string_view when) const {
-    const std::uint64_t bytes = profile_.totals.Of(kind).bytes;
+    std::uint64_t bytes = profile_.totals.Of(kind).bytes;
+    if (kind == HeapKind::kPeak && profile_.counted) {
+      bytes = std::max(bytes, profile_.counted->bytes);
+    }
+    if (bytes == 0) return absl::StrCat("no sample", when);
     const std::string error = ErrorText(StandardError(profile_, kind), bytes);
     return absl::StrCat(Bytes(bytes), error.empty() ? "" : " ", error, when);
   }
@@ -48,12 +52,13 @@ class TextReport {
     if (!HasSamples(profile_)) {
       absl::StrAppend(&text_, NoSamples(profile_), ".\n");
     } else {
-      absl::StrAppend(&text_, ProcessName(profile_), ": ",
+      absl::StrAppend(&text_, ProcessName(profile_), ": ", CountText(profile_),
+                      profile_.counted ? "\n  by samples: " : "",
                       Total(HeapKind::kLive, " live, "),
                       Total(HeapKind::kPeak, " at the peak, "),
                       Total(HeapKind::kAllocated, " allocated; "),
                       "one byte in ", Bytes(profile_.mean_bytes),
-                      " is sampled, ± is the standard error\n");
+                      " is sampled; ± holds for 9 estimates in 10\n");
     }
     const HeapProfiles& profiles = report_.profiles;
     if (profiles.in_file == 1) return;
@@ -89,7 +94,9 @@ class TextReport {
       if (table.size() == max_rows_) break;
       const std::uint64_t self = function.self.Of(report_.by).bytes;
       const std::uint64_t all = function.cumulative.Of(report_.by).bytes;
-      table.Add({Bytes(self), Percent(self, total), Bytes(all),
+      // What it allocated itself may have no sample and be there.
+      table.Add({self == 0 ? "-" : Bytes(self),
+                 self == 0 ? "" : Percent(self, total), Bytes(all),
                  Percent(all, total), Shortened(ForTerminal(function.name))});
     }
     Print("functions", table, functions.size());

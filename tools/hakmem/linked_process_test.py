@@ -43,6 +43,7 @@ class LinkedProcessTest(PlantedProcessTest):
         stats = self.report("stats", "--json", name)
         self.assertEqual((stats["variant"], stats["program"]), ("release", os.path.basename(program)))
         self.assertGreater(stats["granted_bytes"], 16 * MIB)
+        self.assertIn("HAKMEM_DECAY_MS", stats["options"])
         classes = self.report("heap", "--by-class", "--json", name)
         self.assertGreaterEqual(classes["all"]["live_bytes"], 16 * MIB)
         heap, = self.report("heap", "--json", name)["profiles"]

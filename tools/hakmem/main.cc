@@ -11,15 +11,16 @@
 #include "tools/hakmem/stats.h"
 #include "tools/hakmem/top.h"
 #include "tools/hakmem/trace.h"
+#include "tools/hakmem/watch.h"
 
 int main(int argc, char** argv) {
   // Each subcommand: its header and a line here.
   const hakmem::tools::Command* const commands[] = {
       &hakmem::tools::kRunCommand,      &hakmem::tools::kExplainCommand,
       &hakmem::tools::kFailuresCommand, &hakmem::tools::kHeapCommand,
-      &hakmem::tools::kStatsCommand,    &hakmem::tools::kTopCommand,
-      &hakmem::tools::kTraceCommand,    &hakmem::tools::kPurgeCommand,
-      &hakmem::tools::kOptionCommand,
+      &hakmem::tools::kWatchCommand,    &hakmem::tools::kStatsCommand,
+      &hakmem::tools::kTopCommand,      &hakmem::tools::kTraceCommand,
+      &hakmem::tools::kPurgeCommand,    &hakmem::tools::kOptionCommand,
   };
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
   return hakmem::tools::RunCommandLine(commands, arguments.subspan(1));

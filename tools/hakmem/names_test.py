@@ -81,6 +81,18 @@ class NamesTest(unittest.TestCase):
                 self.assertRegex(text, r"named_program\+0x[0-9a-f]+\n")
                 self.assertNotRegex(text, "PlantedCaller|demo::store")
 
+    def test_a_symbol_is_no_name_of_what_lies_behind_it(self):
+        # Only main is left. addr2line names the nearest symbol before an address, however far.
+        program = self.folder / "named_program"
+        subprocess.run(["objcopy", "--strip-all", "--keep-symbol=_init", "--keep-symbol=main", PROGRAM, program],
+                       check=True)
+        path = self.profile(program)
+        for symbolizer in SYMBOLIZERS:
+            with self.subTest(symbolizer):
+                for site in self.sites(path, "--symbolizer=" + symbolizer):
+                    self.assertEqual(site[0]["functions"], [])
+                    self.assertIn("main", [line["name"] for frame in site for line in frame["functions"]])
+
     def test_separate_debug_information_by_build_id(self):
         program, symbols, _ = self.stripped()
         path = self.profile(program)

@@ -1,12 +1,15 @@
 // A program that holds memory in known places: planted_program leak | peak |
-// mixed | holes | growth FIRST_PROFILE. With "hold" before these it says when
-// it is ready, and waits for the end of its input; with "churn" it allocates
-// meanwhile, and with "survive" its first thread has ended before.
+// mixed | holes | again | step | growth FIRST_PROFILE. With "hold" before these
+// it says when it is ready, and waits for the end of its input; with "churn" it
+// allocates meanwhile, and with "survive" its first thread has ended before.
+// Each byte of the input of "step" has it grow, of which it says so; an x has
+// it begin anew, in the same process.
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -49,6 +52,7 @@ void Fill(Blocks& blocks, Allocate allocate) {
 [[gnu::noinline]] Block* PlantedLeak() { return new Block{'l'}; }
 [[gnu::noinline]] Block* PlantedPeak() { return new Block{'p'}; }
 [[gnu::noinline]] Block* PlantedGrowth() { return new Block{'g'}; }
+[[gnu::noinline]] Block* PlantedStep() { return new Block{'s'}; }
 
 // Until the process ends.
 void Keep(Blocks blocks) { new Blocks(std::move(blocks)); }
@@ -94,6 +98,46 @@ bool Grow(const char* first_profile) {
   Fill(more, PlantedGrowth);
   Keep(std::move(more));
   return true;
+}
+
+// Neither a call by itself nor data of its own: it works wherever it lies.
+[[gnu::noinline]] void* PlantedAgain(void* (*allocate)(std::size_t)) {
+  void* volatile block = allocate(kBlockBytes);
+  return block;
+}
+
+// Its code once more, from the file.
+bool Again() {
+  const auto function = reinterpret_cast<std::uintptr_t>(&PlantedAgain);
+  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+  const int file = ::open("/proc/self/exe", O_RDONLY);
+  char line[4096];
+  unsigned long begin = 0;
+  unsigned long end = 0;
+  unsigned long offset = 0;
+  while (std::fgets(line, sizeof(line), maps) != nullptr) {
+    if (std::sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 &&
+        begin <= function && function < end) {
+      break;
+    }
+  }
+  void* const code = ::mmap(nullptr, end - begin, PROT_READ | PROT_EXEC,
+                            MAP_PRIVATE, file, static_cast<off_t>(offset));
+  if (code == MAP_FAILED) return false;
+  const auto again = reinterpret_cast<decltype(&PlantedAgain)>(
+      reinterpret_cast<std::uintptr_t>(code) + (function - begin));
+  Blocks some = Room(8 * kMiB);
+  while (some.size() < some.capacity()) {
+    some.emplace_back(static_cast<Block*>(again(std::malloc)));
+  }
+  Keep(std::move(some));
+  return true;
+}
+
+void Step() {
+  Blocks more = Room(8 * kMiB);
+  Fill(more, PlantedStep);
+  Keep(std::move(more));
 }
 
 // Of 4,096 blocks every other one is back in its slab, and ten more are in this
@@ -159,7 +203,7 @@ void LeaveTheFastPath() {
 // Whoever likes may look at it until its input ends. From the numbers on,
 // it allocates nothing unless it churns. Asked to tell, it has written what
 // malloc_stats(), or a function of hakmem.h, knows by then.
-void Wait(std::string_view how) {
+void Wait(std::string_view how, bool steps) {
   const bool churns = how == "churn" || how == "work";
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   std::atomic<bool> ended = false;
@@ -177,6 +221,11 @@ void Wait(std::string_view how) {
   std::fflush(stdout);
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) > 0) {
+    if (!steps) continue;
+    if (byte == 'x') ::execl("/proc/self/exe", "x", "hold", "step", nullptr);
+    Step();
+    std::puts("grown");
+    std::fflush(stdout);
   }
   ended = true;
   if (churns) churn.join();
@@ -192,11 +241,15 @@ int Run(int argc, char** argv) {
   if (argc > 2 && (mode == "hold" || mode == "tell" || mode == "measure" ||
                    mode == "churn" || mode == "work")) {
     const int status = Run(argc - 1, argv + 1);
-    if (status == 0) Wait(mode);
+    if (status == 0) Wait(mode, std::string_view(argv[2]) == "step");
     return status;
   }
   if (mode == "mixed") {
     Mixed();
+  } else if (mode == "again") {
+    return Again() ? 0 : 1;
+  } else if (mode == "step") {
+    Leak();
   } else if (mode == "holes") {
     Holes();
   } else if (mode == "leak") {

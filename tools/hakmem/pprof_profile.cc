@@ -105,7 +105,8 @@ std::uint64_t PprofProfile::FunctionId(const std::string& name,
     ProtobufWriter message;
     message.Number(1, found->second);
     message.Number(2, StringId(name));
-    message.Number(3, StringId(name));
+    // No name of the linker's beside it: pprof takes one that is the same for
+    // mangled, and shortens what it finds in brackets.
     message.Number(4, StringId(file));
     profile_.Message(profile::kFunction, message);
   }

@@ -220,7 +220,11 @@ absl::Status ProcessImage::OpenCore(const std::string& path) {
   // A pipe is not waited for.
   memory_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (memory_ < 0) {
-    return Error(absl::StrCat(path, ": ", std::strerror(errno)));
+    return Error(absl::StrCat(
+        path, ": ",
+        errno == ENOENT ? "there is no such file, and no such process on "
+                          "hakmem that may be read"
+                        : std::strerror(errno)));
   }
   Elf64_Ehdr header = {};
   if (!ReadFile(memory_, 0, &header, sizeof(header)) ||

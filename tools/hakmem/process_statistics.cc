@@ -177,14 +177,6 @@ void CountersReader::AddCalls(const std::vector<char>& heap,
   }
 }
 
-std::optional<std::uint64_t> ResidentBytes(std::uint64_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", LivingThread(pid), "/statm"));
-  std::uint64_t all = 0;
-  std::uint64_t resident = 0;
-  if (!(file >> all >> resident)) return std::nullopt;
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
 absl::Status ReadWindows(const ProcessImage& image,
                          const StatisticsTables& tables,
                          std::vector<MemoryRange>& windows) {
@@ -221,6 +213,14 @@ bool IsNegative(std::uint64_t number) {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> ResidentBytes(std::uint64_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", LivingThread(pid), "/statm"));
+  std::uint64_t all = 0;
+  std::uint64_t resident = 0;
+  if (!(file >> all >> resident)) return std::nullopt;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
 
 absl::StatusOr<ProcessStatistics> ReadStatistics(const ProcessImage& image) {
   CountersReader reader(image);

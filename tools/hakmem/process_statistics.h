@@ -38,6 +38,9 @@ struct ProcessStatistics {
   std::vector<MemoryRange> windows;             // the first one has blocks
 };
 
+// What the kernel counts of the process's memory (RSS); none: it has ended.
+std::optional<std::uint64_t> ResidentBytes(std::uint64_t pid);
+
 // The error is a sentence.
 absl::StatusOr<ProcessStatistics> ReadStatistics(const ProcessImage& image);
 // Of a process that runs: a walk by the kernel over all its pages, for which

@@ -29,7 +29,7 @@ constexpr char kMagic[8] = "haktabs";
 // In the list's order.
 constexpr std::string_view kTables[TableList::kTables] = {
     "hakmem_failure_ring", "hakmem_heap_tables", "hakmem_statistics_tables",
-    "hakmem_block_tables", "hakmem_control"};
+    "hakmem_block_tables", "hakmem_control",     "hakmem_options"};
 constexpr std::size_t kStatistics = 2;
 
 std::uint64_t PlaceInList(std::size_t table) {
@@ -65,6 +65,26 @@ std::optional<std::uint64_t> DistanceMoved(
   return std::nullopt;
 }
 
+// A program may map a part of its code once more, elsewhere: node does with its
+// own functions. Nothing: the part lies where the others do.
+std::optional<std::uint64_t> MovedByItself(
+    const std::vector<Elf64_Phdr>& segments, const MappedFile& file,
+    std::uint64_t moved) {
+  std::optional<std::uint64_t> by_itself;
+  for (const Elf64_Phdr& segment : segments) {
+    const std::uint64_t first = segment.p_offset & ~std::uint64_t{4095};
+    if (segment.p_type != PT_LOAD || file.offset < first ||
+        file.offset >= segment.p_offset + segment.p_filesz) {
+      continue;
+    }
+    const std::uint64_t here =
+        file.begin - (file.offset + segment.p_vaddr - segment.p_offset);
+    if (here == moved) return std::nullopt;
+    if ((segment.p_flags & PF_X) != 0) by_itself = here;
+  }
+  return by_itself;
+}
+
 }  // namespace
 
 std::vector<ProcessImage::Notes> ProcessImage::NotesOf(
@@ -94,9 +114,12 @@ std::uint64_t ProcessImage::MovedBy(const MappedFile& file) const {
     if (other.path == file.path && other.offset == 0) first = &other;
   }
   if (first == nullptr) return file.begin - file.offset;
+  const std::vector<Elf64_Phdr> segments = SegmentsAt(*this, first->begin);
   // The file on disk may be gone, or another one.
-  return DistanceMoved(SegmentsAt(*this, first->begin), first->begin)
-      .value_or(first->begin - FirstLoadAddress(first->source).value_or(0));
+  const std::uint64_t moved =
+      DistanceMoved(segments, first->begin)
+          .value_or(first->begin - FirstLoadAddress(first->source).value_or(0));
+  return MovedByItself(segments, file, moved).value_or(moved);
 }
 
 std::string ProcessImage::BuildIdOf(const MappedFile& file) const {

@@ -3,12 +3,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -28,6 +31,7 @@
 #include "tools/hakmem/library.h"
 #include "tools/hakmem/run_doubts.h"
 #include "tools/hakmem/run_output.h"
+#include "tools/hakmem/run_reports.h"
 #include "tools/hakmem/run_summary.h"
 #include "tools/hakmem/session.h"
 #include "tools/hakmem/subprocess.h"
@@ -73,9 +77,11 @@ constexpr int kNoProgram = 127;
 
 constexpr char kTraceVariable[] = "HAKMEM_ACE_TRACE";
 constexpr char kStatisticsVariable[] = "HAKMEM_STATS";
+constexpr char kReportVariable[] = "HAKMEM_REPORT";
 
 // In the folder of a run that was not told where to write.
 constexpr char kTraceFile[] = "failures.jsonl";
+constexpr char kReportFile[] = "reports";
 
 constexpr const char* kFlags[] = {"variant", "trace", "limit", "option",
                                   "library"};
@@ -148,14 +154,21 @@ absl::StatusOr<std::string> Library() {
   return Absolute(given);
 }
 
+// Whether loading our library would end the program: who names one of theirs
+// knows better.
+bool IsForOtherLibc(const std::string& program) {
+  return absl::GetFlag(FLAGS_library).empty() && IsOfMusl(FindProgram(program));
+}
+
 // Sets the environment up; the outputs are where the failures and statistics
 // will be.
-absl::Status Prepare(const Scratch& scratch, Environment& environment,
-                     RunOutput& trace, RunOutput& statistics) {
+absl::Status Prepare(const std::string& program, const Scratch& scratch,
+                     Environment& environment, RunOutput& trace,
+                     RunOutput& statistics) {
   absl::StatusOr<std::string> library = Library();
   if (library.ok()) library = Loadable(*library, scratch);
   if (!library.ok()) return library.status();
-  environment.Preload(*library);
+  if (!IsForOtherLibc(program)) environment.Preload(*library);
   // hakmem would take it for a misspelt option.
   environment.Remove("HAKMEM_LIBRARY_DIR");
   std::vector<std::string> options = GivenOptions();
@@ -174,6 +187,11 @@ absl::Status Prepare(const Scratch& scratch, Environment& environment,
   }
   if (!environment.Has(kStatisticsVariable)) {
     environment.Set(kStatisticsVariable, scratch.File("statistics.jsonl"));
+  }
+  // Who goes on after a misuse, wants to be told of it at once.
+  if (!environment.Has(kReportVariable) &&
+      environment.Get("HAKMEM_ON_MISUSE") != "log") {
+    environment.Set(kReportVariable, scratch.File(kReportFile));
   }
   const std::pair<const char*, RunOutput*> outputs[] = {
       {kTraceVariable, &trace}, {kStatisticsVariable, &statistics}};
@@ -230,14 +248,46 @@ void SayDoubts(const std::string& program, const ChildEnd& end,
     if (!sentence.empty()) Say(absl::StrCat("hakmem: ", sentence, "\n"));
   };
   const std::string path = FindProgram(program);
+  std::error_code error;
+  std::set<std::string> others = end.programs;
+  others.erase(std::filesystem::canonical(path, error).string());
+  std::ranges::for_each(WhatOthersKeep(others), say);
   const std::string obstacle = WhyNotLoaded(path);
-  if (!obstacle.empty()) return say(obstacle);
+  if (!obstacle.empty() && (!IsOfMusl(path) || IsForOtherLibc(program))) {
+    return say(obstacle);
+  }
   std::optional<std::uint64_t> served;
   const auto found = peaks.served.find(static_cast<std::uint64_t>(end.process));
   if (found != peaks.served.end()) served = found->second;
   say(WhatWentElsewhere(path, served));
   say(WhyFailuresMayBeMissing(session, environment.Get(kTraceVariable),
                               trace.path()));
+}
+
+// The variant that knows who allocated and freed a block.
+std::string WhatToRunNext(const std::vector<std::string>& command) {
+  constexpr std::string_view kBest = "debug";
+  if (!absl::GetFlag(FLAGS_library).empty() ||
+      absl::GetFlag(FLAGS_variant) == kBest) {
+    return "";
+  }
+  std::string text = absl::StrCat(
+      "hakmem: who allocated and who freed the block: hakmem run --variant=",
+      kBest, " --");
+  for (const std::string& word : command) {
+    absl::StrAppend(&text, " ", ForShell(word));
+  }
+  return text + "\n";
+}
+
+void SayReports(const std::vector<std::string>& command,
+                const Scratch& scratch) {
+  std::ifstream file(scratch.File(kReportFile), std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (text.str().empty()) return;
+  Say(CompletedReports(text.str(), {}));
+  if (!text.str().starts_with("hakmem: crash")) Say(WhatToRunNext(command));
 }
 
 void Summarize(const std::string& program, const ChildEnd& end,
@@ -277,7 +327,8 @@ int Run(const std::vector<std::string>& command) {
     Environment environment(environ);
     RunOutput trace;
     RunOutput statistics;
-    const absl::Status ready = Prepare(scratch, environment, trace, statistics);
+    const absl::Status ready =
+        Prepare(command[0], scratch, environment, trace, statistics);
     if (!ready.ok()) return fail(ready.message(), kOwnError);
     const std::vector<CgroupMemory> groups = ReadCgroups();
     const absl::StatusOr<ChildEnd> ended =
@@ -287,6 +338,7 @@ int Run(const std::vector<std::string>& command) {
                   absl::IsNotFound(ended.status()) ? kNoProgram : kCannotRun);
     }
     end = *ended;
+    SayReports(command, scratch);
     Summarize(command[0], end, groups, environment, trace, statistics, scratch);
   }
   EndLike(end);
@@ -302,7 +354,9 @@ constexpr Command kRunCommand = {
     "passed on. Afterwards a few lines on standard error say which calls\n"
     "failed in it and in its children, and why, or that the kernel killed it\n"
     "because its control group was full, or what cannot be known; nothing if\n"
-    "all is well.\n"
+    "all is well. A child that hakmem is not loaded into, or that brings a\n"
+    "malloc of its own, is named if it runs for longer than a moment. Reports of\n"
+    "misuse and crashes come before them, with names and lines.\n"
     "\n"
     "Exit status: the program's; if a signal ended it, this command ends by\n"
     "the same. 125 when the command line or the set-up is wrong, 126 when\n"

@@ -12,8 +12,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tools/hakmem/elf_file.h"
@@ -47,11 +49,18 @@ std::string WhyNotWritten(const std::string& path) {
 
 }  // namespace
 
+bool IsOfMusl(const std::string& program) {
+  return absl::StrContains(LoaderOf(program).value_or(""), "/ld-musl-");
+}
+
 std::string WhyNotLoaded(const std::string& program) {
   std::string_view obstacle;
   struct stat facts;
-  if (IsStaticProgram(program)) {
+  const std::optional<std::string> loader = LoaderOf(program);
+  if (loader == "") {
     obstacle = "is linked statically";
+  } else if (IsOfMusl(program)) {
+    obstacle = "runs on musl, and this hakmem on glibc";
   } else if (::stat(program.c_str(), &facts) == 0 &&
              (((facts.st_mode & S_ISUID) != 0 && facts.st_uid != ::getuid()) ||
               ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != ::getgid()))) {
@@ -80,6 +89,30 @@ std::string WhatWentElsewhere(const std::string& program,
                       served.value_or(0) == 0
                           ? ", so nothing went to hakmem"
                           : ", so these calls did not go to hakmem");
+}
+
+std::vector<std::string> WhatOthersKeep(const std::set<std::string>& programs) {
+  constexpr std::size_t kMost = 5;
+  // How much hakmem has served to a child is not known.
+  constexpr std::uint64_t kSomething = 1;
+  std::vector<std::string> sentences;
+  std::uint64_t more = 0;
+  for (const std::string& program : programs) {
+    if (!DefinedFunctions(program, {"hakmem_version"}).empty()) continue;
+    std::string sentence = WhyNotLoaded(program);
+    if (sentence.empty()) sentence = WhatWentElsewhere(program, kSomething);
+    if (sentence.empty()) continue;
+    if (sentences.size() < kMost) {
+      sentences.push_back(std::move(sentence));
+    } else {
+      ++more;
+    }
+  }
+  if (more > 0) {
+    sentences.push_back(absl::StrCat(
+        "so it is with ", Count(more, "other program", "other programs")));
+  }
+  return sentences;
 }
 
 std::string WhyFailuresMayBeMissing(const Session& session,

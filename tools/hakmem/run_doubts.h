@@ -5,11 +5,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tools/hakmem/session.h"
 
 namespace hakmem::tools {
+
+// Whether the program is loaded by musl's loader, which our libraries are not
+// for.
+bool IsOfMusl(const std::string& program);
 
 // Why the loader preloads nothing into the program file, as a sentence; "" if
 // it does.
@@ -19,6 +25,11 @@ std::string WhyNotLoaded(const std::string& program);
 // seem to. `served`: what hakmem has served to its process, if that is known.
 std::string WhatWentElsewhere(const std::string& program,
                               std::optional<std::uint64_t> served);
+
+// The same of the programs that were seen to run beside the first: a sentence
+// for each that hakmem could not be loaded into, or that brings a malloc. Of
+// many, the first and how many more there are.
+std::vector<std::string> WhatOthersKeep(const std::set<std::string>& programs);
 
 // Why failures may be missing from the trace, as a sentence; "" if none are.
 // `trace` is the value of HAKMEM_ACE_TRACE, `path` the file that it stands for,

@@ -12,8 +12,10 @@
 #include "gtest/gtest.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/library.h"
+#include "tools/hakmem/output_file.h"
 #include "tools/hakmem/run_doubts.h"
 #include "tools/hakmem/run_output.h"
+#include "tools/hakmem/run_reports.h"
 #include "tools/hakmem/run_summary.h"
 #include "tools/hakmem/session.h"
 #include "tools/hakmem/subprocess.h"
@@ -54,6 +56,24 @@ TEST(EnvironmentTest, OptionsAreCheckedAsHakmemWould) {
   EXPECT_FALSE(environment.SetOption("=1").ok());
 }
 
+TEST(RunReportsTest, OnlyFramesInFilesAreOthers) {
+  constexpr std::string_view kReport =
+      "hakmem: fatal: double free of 0x10\n"
+      "  stack of this call:\n"
+      "    #0 0x55 _Z1fv+0x8b (/no/such (dir)/a+0x18b) (BuildId: c3ba)\n"
+      "    #1 0x56 (/no/b+0x2)\n"
+      "    #2 0x7f\n"
+      "  hint: look (at #1)\n";
+  EXPECT_EQ(
+      CompletedReports(kReport, {.program = "none", .symbols_folder = ""}),
+      "hakmem: fatal: double free of 0x10\n"
+      "  stack of this call:\n"
+      "    #0 a+0x18b\n"
+      "    #1 b+0x2\n"
+      "    #2 0x7f\n"
+      "  hint: look (at #1)\n");
+}
+
 TEST(LibraryTest, EachVariantHasItsLibrary) {
   EXPECT_EQ(LibraryName("release").value(), "libhakmem.so");
   EXPECT_EQ(LibraryName("debug").value(), "libhakmem-debug.so");
@@ -86,6 +106,19 @@ TEST_F(RunOutputTest, OnlyWhatIsNewIsRead) {
   EXPECT_TRUE(output.NewContent().empty());
   Append("t", "new");
   EXPECT_THAT(output.NewContent(), ElementsAre(Pair(Path("t"), "new")));
+}
+
+TEST_F(RunOutputTest, ANewFileIsWrittenThroughNoLink) {
+  ASSERT_TRUE(WriteNewFile(Path("new"), "whole").ok());
+  Append("victim", "kept");
+  std::filesystem::create_symlink(Path("victim"), Path("link"));
+  std::filesystem::create_symlink(Path("victim"), Path("other.part"));
+  EXPECT_TRUE(WriteNewFile(Path("link"), "whole").ok());
+  EXPECT_FALSE(std::filesystem::is_symlink(Path("link")));
+  EXPECT_FALSE(WriteNewFile(Path("other"), "whole").ok());
+  EXPECT_FALSE(std::filesystem::exists(Path("other")));
+  EXPECT_EQ(std::filesystem::file_size(Path("victim")), 4u);
+  EXPECT_EQ(std::filesystem::file_size(Path("new")), 5u);
 }
 
 TEST_F(RunOutputTest, ANumberStandsForTheProcess) {

@@ -14,9 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/json_text.h"
+#include "allocator/config/version.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_names.h"
+#include "tools/hakmem/process_options.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
@@ -42,6 +45,7 @@ struct Told {
   const ProcessStatistics& process;
   const Statistics& statistics;
   std::optional<PageFigures> pages;
+  std::vector<ProcessOption> options;
 };
 
 struct PageRow {
@@ -76,6 +80,11 @@ std::string AsText(const Told& told) {
   }
   absl::StrAppend(&text, "\n");
   PrintStatisticsText(told.statistics, {}, AppendTo(text));
+  for (const ProcessOption& option : told.options) {
+    if (option.origin == "default") continue;
+    absl::StrAppend(&text, "  ", option.name, "=", ForTerminal(option.value),
+                    " (", option.origin, ")\n");
+  }
   if (told.pages) {
     absl::StrAppend(&text, "the kernel counts\n");
     for (const PageRow& row : kPageRows) {
@@ -103,6 +112,10 @@ std::string AsJson(const Told& told) {
   // They are counted by a walk that only the process itself makes.
   json.erase("classes");
   if (process.resident_bytes) json["resident_bytes"] = *process.resident_bytes;
+  for (const ProcessOption& option : told.options) {
+    json["options"][option.name] = {{"value", option.value},
+                                    {"origin", option.origin}};
+  }
   if (told.pages) {
     for (const PageRow& row : kPageRows) json[row.key] = *told.pages.*row.value;
   }
@@ -164,7 +177,13 @@ int Stats(const std::vector<std::string>& arguments) {
   Statistics statistics = process->statistics;
   statistics.variant = process->variant.c_str();
   statistics.version = process->version.c_str();
-  Told told = {.process = *process, .statistics = statistics, .pages = {}};
+  Told told = {.process = *process,
+               .statistics = statistics,
+               .pages = {},
+               .options = {}};
+  if (process->version == kVersion) {
+    told.options = ReadOptionsOf(*image, process->variant);
+  }
   if (absl::GetFlag(FLAGS_pages)) {
     const absl::StatusOr<PageFigures> pages = CountPages(*image, *process);
     if (!pages.ok()) {
@@ -184,12 +203,13 @@ int Stats(const std::vector<std::string>& arguments) {
 constexpr Command kStatsCommand = {
     "stats",
     "what a running process or a core file has allocated, and where it is",
-    "[--FLAG…] PID|CORE",
+    "[--FLAG…] PID|NAME|CORE",
     "Reads the statistics out of the memory of a process that runs on hakmem, "
     "or\n"
     "of its core file: what was served, what is mapped, in use and cached, "
     "calls\n"
-    "of the kernel, waits for locks. The process needs no option for it, and "
+    "of the kernel, waits for locks, options that are set. The process needs "
+    "no option for it, and "
     "is\n"
     "neither stopped nor disturbed; it takes the process's user, or root.\n"
     "docs/statistics.md explains each line.\n"
@@ -201,6 +221,7 @@ constexpr Command kStatsCommand = {
     FlagsEnd::kNever,
     2,
     Stats,
+    OneProcessNamed,
 };
 
 }  // namespace hakmem::tools

@@ -182,6 +182,34 @@ while True:
         self.assertRegex(lines[1], r"^hakmem \d+\.\d+\.\d+ release$")
         self.assertRegex(lines[2], r"^  tiny +\d+ calls, ")
 
+    def test_options(self):
+        for library in LIBRARIES:
+            process = self.start(PROGRAM, "hold", "leak", library=library, HAKMEM_DECAY_MS="77", HAKMEM_REPORT="/dev/null")
+            options = self.report(process.pid)["options"]
+            self.assertEqual(options["HAKMEM_DECAY_MS"], {"value": "77 milliseconds", "origin": "environment"})
+            self.assertEqual(options["HAKMEM_REPORT"], {"value": "/dev/null", "origin": "environment"})
+            self.assertEqual(options["HAKMEM_CONTROL"], {"value": "0", "origin": "default"})
+            self.assertEqual("HAKMEM_LEAKS" in options, "debug" in library)
+            lines = self.stats(process.pid).stdout.splitlines()
+            self.assertEqual([line for line in lines if "HAKMEM_" in line],
+                             ["  HAKMEM_DECAY_MS=77 milliseconds (environment)",
+                              "  HAKMEM_REPORT=/dev/null (environment)"])
+
+    def test_damaged_options(self):
+        core = bytearray(self.core_of(self.start(PROGRAM, "hold", "leak")).read_bytes())
+        places = [match.start() for match in re.finditer(b"hakopts\0", core)]
+        self.assertTrue(places)
+        for place in places:
+            # Not the origins, which are the last.
+            core[place + 16:place + 1900] = b"\xff" * (1900 - 16)
+        damaged = self.folder / "damaged"
+        damaged.write_bytes(core)
+        options = self.report(damaged)["options"]
+        self.assertIn("HAKMEM_DECAY_MS", options)
+        # Neither a choice without a word nor a path without an end.
+        self.assertNotIn("HAKMEM_HUGE_PAGES", options)
+        self.assertNotIn("HAKMEM_STATS", options)
+
     def test_openmetrics(self):
         process = self.start(PROGRAM, "hold", "mixed")
         report = self.report(process.pid)
@@ -193,7 +221,12 @@ while True:
             self.assertEqual(samples["hakmem_allocations_total", labels], report["routes"][route]["allocations"])
             self.assertEqual(samples["hakmem_allocated_bytes_total", labels], report["routes"][route]["bytes"])
         for key in KEYS:
-            self.assertEqual(samples["hakmem_" + key + ("" if key in GAUGES else "_total"), who], report[key])
+            name = "hakmem_" + key + ("" if key in GAUGES else "_total"), who
+            # Release does not count these.
+            if key in ("reallocs_in_place", "reallocs_moved"):
+                self.assertNotIn(name, samples)
+            else:
+                self.assertEqual(samples[name], report[key])
         self.assertGreater(samples["hakmem_resident_bytes", who], 0)
         try:
             from prometheus_client.openmetrics import parser

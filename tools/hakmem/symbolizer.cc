@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/perf_map.h"
 #include "tools/hakmem/rust_name.h"
 #include "tools/hakmem/subprocess.h"
 #include "tools/hakmem/words.h"
@@ -77,6 +79,12 @@ std::string DebugFile(std::string_view folder, const std::string& build_id) {
 // A return address is behind its call, and may be the next line's.
 std::uint64_t AskedFor(std::uint64_t offset) {
   return offset == 0 ? 0 : offset - 1;
+}
+
+bool IsWithin(const std::map<std::uint64_t, std::uint64_t>& ranges,
+              std::uint64_t address) {
+  const auto after = ranges.upper_bound(address);
+  return after != ranges.begin() && address < std::prev(after)->second;
 }
 
 bool Exists(const std::string& path) {
@@ -138,7 +146,7 @@ std::string Symbolizer::FileOf(const Module& module) {
 
 void Symbolizer::Resolve(const std::vector<Module>& modules,
                          const std::vector<Frame>& frames) {
-  if (program_.empty()) return;
+  if (options_.program == "none") return;
   std::map<std::size_t, std::set<std::uint64_t>> wanted;
   for (const Frame& frame : frames) {
     if (frame.module >= modules.size()) continue;
@@ -146,6 +154,13 @@ void Symbolizer::Resolve(const std::vector<Module>& modules,
       wanted[frame.module].insert(frame.offset);
     }
   }
+  std::erase_if(wanted, [&](const auto& asked) {
+    const Module& module = modules[asked.first];
+    if (!PerfMap::IsItsName(module.path)) return false;
+    ReadPerfMap(module, asked.first, asked.second);
+    return true;
+  });
+  if (program_.empty()) return;
   std::vector<Query> queries;
   for (const auto& [index, offsets] : wanted) {
     // Whatever comes, nobody asks twice.
@@ -163,6 +178,17 @@ void Symbolizer::Resolve(const std::vector<Module>& modules,
     notes_.insert(absl::StrCat(FileName(program_), " failed for ",
                                ForTerminal(query.module->path), ": ",
                                status.message()));
+  }
+}
+
+void Symbolizer::ReadPerfMap(const Module& module, std::size_t index,
+                             const std::set<std::uint64_t>& offsets) {
+  const PerfMap map =
+      PerfMap::OfFile(module.source.empty() ? module.path : module.source);
+  for (const std::uint64_t offset : offsets) {
+    std::vector<SourceLine>& lines = lines_[Key(index, offset)];
+    const PerfMap::Function* const function = map.At(AskedFor(offset));
+    if (function != nullptr) lines.push_back(function->line);
   }
 }
 
@@ -191,13 +217,21 @@ void Symbolizer::Read(const std::vector<Query>& queries,
   std::vector<SymbolizedAddress> answers = ParseSymbolizerOutput(output);
   auto answer = answers.begin();
   for (const Query& query : queries) {
+    const std::map<std::uint64_t, std::uint64_t> functions =
+        IsAddr2line(program_) ? FunctionRanges(query.file)
+                              : std::map<std::uint64_t, std::uint64_t>();
     for (const std::uint64_t offset : *query.offsets) {
       // A function can be called like an address.
       while (answer != answers.end() && answer->address != AskedFor(offset)) {
         ++answer;
       }
       if (answer == answers.end()) return;
-      lines_[Key(query.index, offset)] = std::move(answer->lines);
+      // Without a place, the name is that of the nearest symbol before.
+      std::vector<SourceLine>& lines = answer->lines;
+      const bool is_nearest =
+          IsAddr2line(program_) && lines.size() == 1 && lines[0].place.empty();
+      if (is_nearest && !IsWithin(functions, AskedFor(offset))) lines.clear();
+      lines_[Key(query.index, offset)] = std::move(lines);
       ++answer;
     }
   }

@@ -49,6 +49,9 @@ class Symbolizer {
   using Key = std::pair<std::size_t, std::uint64_t>;
 
   std::string FileOf(const Module& module);
+  // Of code that the process has compiled for itself (perf_map.h).
+  void ReadPerfMap(const Module& module, std::size_t index,
+                   const std::set<std::uint64_t>& offsets);
   // The addresses in one file that are asked for.
   struct Query {
     std::size_t index;  // the module's

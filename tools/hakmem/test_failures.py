@@ -131,7 +131,7 @@ class FailuresTest(unittest.TestCase):
         process = self.start(0, None)
         self.fails_with(r"there is no hakmem in process %d" % process.pid, process.pid)
         self.fails_with("there is no process", 2 ** 30)
-        self.fails_with("No such file", self.folder / "none")
+        self.fails_with("there is no such file", self.folder / "none")
         (self.folder / "text").write_text("text")
         self.fails_with("neither a process's number nor a core file", self.folder / "text")
         self.assertEqual(self.run_hakmem()[0], 2)

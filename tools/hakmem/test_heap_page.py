@@ -120,7 +120,7 @@ class HeapPageTest(BrowserTest):
 
     def test_the_first_view_is_what_is_live(self):
         self.browser.open(WIDE)
-        self.assertEqual(self.text("h1"), "server[7] holds 11.8 MiB")
+        self.assertEqual(self.text("h1"), "server[7]: 11.8 MiB live")
         self.assertEqual([view.text.split("\n")[0] for view in self.all(".view")], ["live", "peak", "allocated"])
         self.assertEqual(self.places()[0], "ReadTable(char const*) at /src/file3.cc:30")
         self.assertEqual(self.all("#places tbody td")[0].text, "6.0 MiB")

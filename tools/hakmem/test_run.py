@@ -17,6 +17,7 @@ import pauses
 
 HAKMEM, LIBRARY, OWN_MALLOC, PAUSED_SLEEP = map(os.path.abspath, sys.argv[1:5])
 PYTHON = "/usr/bin/python3"
+LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 # Says what it gets, whenever it gets it.
 WAIT_FOR_SIGNAL = """
 import signal
@@ -25,6 +26,18 @@ print("ready", flush=True)
 signal.sigwait([%d])
 print("got", flush=True)
 raise SystemExit(9)
+"""
+TWICE = """
+#include <stdlib.h>
+namespace demo {
+__attribute__((always_inline)) inline void Drop(char* block) { free(block); }
+__attribute__((noinline)) void Twice(char* block) {
+  Drop(block);
+  Drop(block);
+  __asm__ volatile("");
+}
+}
+int main() { demo::Twice(static_cast<char*>(malloc(100))); return 0; }
 """
 # Memory until there is no more.
 EAT = "blocks = [bytearray(1 << 20) for _ in range(1000)]"
@@ -139,6 +152,40 @@ class RunTest(unittest.TestCase):
         self.assertEqual(result.stderr, "hakmem: /sbin/ldconfig is linked statically, so hakmem could not be "
                          "loaded into it\n")
 
+    def test_nothing_is_loaded_into_a_program_of_musl(self):
+        # The loader's name tells. This one is glibc's, so that the program runs and shows what is loaded.
+        loader = self.folder / "ld-musl-x86_64.so.1"
+        loader.symlink_to(next(path for path in LOADERS if os.path.exists(path)))
+        source = self.folder / "a.c"
+        source.write_text("#include <stdlib.h>\nint main(void) { return getenv(\"LD_PRELOAD\") != NULL; }\n")
+        program = self.folder / "a.out"
+        subprocess.run(["clang-19", "-o", program, source, "-Wl,--dynamic-linker=%s" % loader], check=True)
+        result = self.command(["run", str(program)])
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr, "hakmem: %s runs on musl, and this hakmem on glibc, so hakmem could not be "
+                         "loaded into it\n" % program)
+        result = self.command(["run", "--library=" + LIBRARY, str(program)])
+        self.assertEqual(result.returncode, 1)
+
+    def test_a_report_gets_names_lines_and_inlined_calls(self):
+        source = self.folder / "twice.cc"
+        source.write_text(TWICE)
+        program = self.folder / "twice"
+        subprocess.run(["clang-19", "-gdwarf-4", "-O2", "-fno-builtin", "-o", program, source], check=True)
+        result = self.command(["run", str(program), "an argument"])
+        self.assertEqual(result.returncode, -signal.SIGABRT)
+        self.assertRegex(result.stderr, r"^hakmem: fatal: double free of 0x")
+        self.assertRegex(result.stderr, r"(?m)^    #0 demo::Drop\(char\*\) at \S*twice\.cc:4 \(inlined\)\n"
+                         r"    #1 demo::Twice\(char\*\) at \S*twice\.cc:7\n    #2 main at \S*twice\.cc:11\n")
+        self.assertIn("hakmem run --variant=debug -- %s 'an argument'\n" % program, result.stderr)
+        # Who goes on, hears of it at once; who asked for a file, has it there.
+        result = self.command(["run", "--option=ON_MISUSE=log", str(program)])
+        self.assertIn("#0 0x", result.stderr)
+        report = self.folder / "report"
+        result = self.command(["run", "--option=REPORT=%s" % report, str(program)])
+        self.assertNotIn("double free", result.stderr)
+        self.assertIn("double free", report.read_text())
+
     def test_a_malloc_of_the_programs_own_is_named(self):
         result = self.command(["run", OWN_MALLOC])
         self.assertEqual(result.returncode, 0)
@@ -148,6 +195,31 @@ class RunTest(unittest.TestCase):
         self.assertIn("so these calls did not go to hakmem", result.stderr)
         # One that cannot be seen would look the same.
         self.assertIn("asked hakmem for nothing", self.command(["run", "/bin/true"]).stderr)
+
+    def test_children_without_hakmem_are_named(self):
+        source = self.folder / "a.c"
+        source.write_text("#include <unistd.h>\nchar byte;\nint main(void) { return write(1, \"ready\\n\", 6) != 6 || "
+                          "read(0, &byte, 1) != 1; }\n#ifdef OWN\nvoid *malloc(size_t n) { return 0; }\n#endif\n")
+        programs = [self.folder / name for name in ("like-others", "own", "static")]
+        for program, flags in zip(programs, ((), ("-DOWN", "-rdynamic"), ("-static",))):
+            subprocess.run(["clang-19", "-o", program, source, *flags], check=True)
+        paused = pauses.Pauses(PAUSED_SLEEP)
+        self.addCleanup(paused.close)
+        run = paused.start([HAKMEM, "run", "/bin/sh", "-c", "; ".join(map(str, programs))], self.environment,
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        self.assertTrue(paused.wait())
+        for _ in programs:
+            self.assertEqual(run.stdout.readline(), "ready\n")
+            paused.go()  # It looks, and sleeps again.
+            self.assertTrue(paused.wait())
+            run.stdin.write("g")
+            run.stdin.flush()
+        _, errors = run.communicate()
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(errors, "hakmem: %s brings its own malloc, so these calls did not go to hakmem\n"
+                         "hakmem: %s is linked statically, so hakmem could not be loaded into it\n" % tuple(programs[1:]))
 
     def test_a_trace_that_cannot_be_written_is_no_good_news(self):
         missing = self.folder / "no" / "folder" / "trace"

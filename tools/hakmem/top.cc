@@ -29,6 +29,7 @@
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
+#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/top_processes.h"
 #include "tools/hakmem/top_report.h"
@@ -240,7 +241,8 @@ int RunTop(const std::vector<std::string>& arguments) {
     std::uint64_t pid = 0;
     if (!absl::SimpleAtoi(argument, &pid)) {
       return WrongUsage(absl::StrCat(ForTerminal(argument),
-                                     " is not a process's number (hakmem help "
+                                     " is neither a process's number nor the "
+                                     "name of one on hakmem (hakmem help "
                                      "top)"));
     }
     if (std::ranges::find(options.pids, pid) == options.pids.end()) {
@@ -273,7 +275,7 @@ int RunTop(const std::vector<std::string>& arguments) {
 constexpr Command kTopCommand = {
     "top",
     "the processes that run on hakmem: memory, growth, calls, failures",
-    "[--FLAG…] [PID…]",
+    "[--FLAG…] [PID|NAME…]",
     "Shows the processes that run on hakmem, or those that are named, again "
     "and\n"
     "again until q is pressed: what is resident, live (as the heap profile "
@@ -295,6 +297,7 @@ constexpr Command kTopCommand = {
     FlagsEnd::kNever,
     2,
     RunTop,
+    ProcessesNamed,
 };
 
 }  // namespace hakmem::tools

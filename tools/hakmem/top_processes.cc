@@ -15,31 +15,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_names.h"
 #include "tools/hakmem/process_statistics.h"
 
 namespace hakmem::tools {
 namespace {
 
 constexpr int kMostTries = 3;
-
-std::vector<std::uint64_t> AllProcesses() {
-  std::vector<std::uint64_t> pids;
-  std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc", error)) {
-    std::uint64_t pid = 0;
-    if (absl::SimpleAtoi(entry.path().filename().string(), &pid)) {
-      pids.push_back(pid);
-    }
-  }
-  return pids;
-}
 
 // When the process was started, and the program that it runs.
 std::string IdentityOf(std::uint64_t pid) {

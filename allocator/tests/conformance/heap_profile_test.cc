@@ -196,6 +196,33 @@ TEST(HeapProfile, IsWrittenAtExit) {
   EXPECT_LT(BytesOf(LineOf(text, "end"), "live"), 20 * kTestMiB);
 }
 
+void AllocateTillTheEnd(bool ends) {
+  for (std::atomic<int> round = 0;; ++round) {
+    void* const block = malloc(kTestMiB);
+    if (ends && round == 100) kill(getpid(), SIGTERM);
+    free(block);
+  }
+}
+
+// On a thread that takes a sample meanwhile, and beside one that does.
+TEST(HeapProfile, DISABLED_IsEnded) {
+  std::thread([] { AllocateTillTheEnd(false); }).detach();
+  AllocateTillTheEnd(true);
+}
+
+TEST(HeapProfile, IsWrittenAtASignalThatEndsTheProcess) {
+  HAKMEM_ONLY_IF_SAMPLING();
+  for (int run = 0; run < 10; ++run) {
+    const ChildResult child =
+        RunChild({.test = "HeapProfile.DISABLED_IsEnded",
+                  .environment = {"HAKMEM_HEAP_PROFILE=1"}});
+    ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
+    EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << child.output;
+    EXPECT_NE(child.output.find("{\"kind\":\"end\""), std::string::npos)
+        << child.output;
+  }
+}
+
 // What a file has that another process locked until a child came to write its
 // profile there.
 std::string ProfileBehindAnother(const std::string& path) {

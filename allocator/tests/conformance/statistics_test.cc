@@ -140,7 +140,9 @@ TEST(Statistics, AreToldOnAShortStack) {
   for (const std::string& to : {path, std::string("/no/such/folder/file")}) {
     const ChildResult child = RunChild(
         {.test = "Statistics.DISABLED_IsEndedOnAShortStack",
-         .environment = {"HAKMEM_STATS=" + to, "HAKMEM_STATS_AT_SIGNALS=1"}});
+         .environment = {"HAKMEM_STATS=" + to, "HAKMEM_STATS_AT_SIGNALS=1",
+                         "HAKMEM_PROFILE_BYTES=64K",
+                         "HAKMEM_HEAP_PROFILE=" + to}});
     unlink(path.c_str());
     ASSERT_TRUE(WIFSIGNALED(child.wait_status)) << child.output;
     EXPECT_EQ(WTERMSIG(child.wait_status), SIGTERM) << to << child.output;

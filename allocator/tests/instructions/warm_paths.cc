@@ -18,7 +18,7 @@ namespace {
 
 // So few that, after Warm, no slow path comes between.
 constexpr std::size_t kFew = 20;
-constexpr std::size_t kWarm = 60;
+constexpr std::size_t kWarm = 40;
 constexpr std::size_t kBatch = 1000;
 constexpr std::size_t kLargeBatch = 20000;
 // Fewer bytes than a receiver lets lie before senders file them themselves.

@@ -22,8 +22,9 @@ function percentText(part, whole) {
   return whole > 0 ? (100 * part / whole).toFixed(1) + '%' : '-';
 }
 
+// Of a standard error: twice that, within which nine in ten estimates are.
 function errorText(error, bytes) {
-  return bytes > 0 ? '±' + Math.round(100 * error / bytes) + '%' : '';
+  return bytes > 0 ? '±' + Math.round(200 * error / bytes) + '%' : '';
 }
 
 // A sum of sites' figures.

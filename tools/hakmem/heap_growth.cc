@@ -1,0 +1,108 @@
+#include "tools/hakmem/heap_growth.h"
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/hakmem/complaint.h"
+#include "tools/hakmem/end_signals.h"
+#include "tools/hakmem/heap_diff.h"
+#include "tools/hakmem/heap_input.h"
+#include "tools/hakmem/heap_page.h"
+#include "tools/hakmem/heap_report.h"
+#include "tools/hakmem/output_file.h"
+#include "tools/hakmem/standard_output.h"
+
+// Of explain and trace, with the same meaning.
+ABSL_DECLARE_FLAG(std::string, html);
+ABSL_DECLARE_FLAG(bool, json);
+ABSL_DECLARE_FLAG(std::string, symbolizer);
+ABSL_DECLARE_FLAG(std::string, symbols);
+ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
+
+namespace hakmem::tools {
+namespace {
+
+struct Side {
+  std::string name;
+  HeapProfiles profiles = {};
+};
+
+bool IsWhole(const Side& side) {
+  return std::ranges::all_of(side.profiles.last, &HeapProfile::whole);
+}
+
+bool Print(const Side& before, const Side& after, const HeapModules& modules,
+           HeapKind by) {
+  HeapSymbols symbols(
+      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
+  symbols.Resolve(before.profiles);
+  symbols.Resolve(after.profiles);
+  const HeapDiff diff = {.before_path = before.name,
+                         .before = before.profiles,
+                         .after_path = after.name,
+                         .after = after.profiles,
+                         .symbols = symbols,
+                         .by = by};
+  PrintOut(absl::GetFlag(FLAGS_json)
+               ? HeapDiffAsJson(diff)
+               : HeapDiffAsText(diff, absl::GetFlag(FLAGS_top).value_or(
+                                          kDefaultHeapRows)));
+  absl::Status status = absl::OkStatus();
+  if (const std::string path = absl::GetFlag(FLAGS_html); !path.empty()) {
+    status = WriteFile(path, HeapDiffAsPage(diff));
+  }
+  if (!status.ok()) Complain(status.message());
+  return status.ok() && IsWhole(before) && IsWhole(after);
+}
+
+bool PrintAll(const std::vector<std::string>& before_paths, Side before,
+              const std::vector<std::string>& after_paths, Side after,
+              HeapKind by) {
+  HeapModules modules;
+  const bool all = ReadHeaps(before_paths, modules, before.profiles) &&
+                   ReadHeaps(after_paths, modules, after.profiles);
+  return all && Print(before, after, modules, by);
+}
+
+}  // namespace
+
+bool ShowHeapDiff(const std::string& before, const std::string& after,
+                  HeapKind by) {
+  return PrintAll({before}, {before}, {after}, {after}, by);
+}
+
+bool ShowFolderGrowth(const std::string& folder, absl::Duration since,
+                      HeapKind by) {
+  const absl::StatusOr<SnapshotPairs> pairs = PickSnapshots(folder, since);
+  if (!pairs.ok()) {
+    Complain(pairs.status().message());
+    return false;
+  }
+  return PrintAll(pairs->before, {pairs->before.front()}, pairs->after,
+                  {pairs->after.front()}, by);
+}
+
+bool ShowGrowthOf(const std::vector<std::string>& pids, absl::Duration time,
+                  HeapKind by) {
+  HeapModules modules;
+  Side before = {"before"};
+  Side after = {"after"};
+  if (!ReadHeaps(pids, modules, before.profiles)) return false;
+  EndSignals({SIGINT}).ComeWithin(time);
+  const bool all = ReadHeaps(pids, modules, after.profiles);
+  // That a process has ended was said; its memory has not shrunk.
+  std::erase_if(before.profiles.last, [&after](const HeapProfile& process) {
+    return std::ranges::find(after.profiles.last, process.pid,
+                             &HeapProfile::pid) == after.profiles.last.end();
+  });
+  return !after.profiles.last.empty() && Print(before, after, modules, by) &&
+         all;
+}
+
+}  // namespace hakmem::tools

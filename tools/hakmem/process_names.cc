@@ -1,0 +1,107 @@
+#include "tools/hakmem/process_names.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_statistics.h"
+#include "tools/hakmem/words.h"
+
+namespace hakmem::tools {
+namespace {
+
+bool IsName(const std::string& argument) {
+  std::uint64_t number = 0;
+  std::error_code error;
+  return !argument.empty() && argument != "-" &&
+         argument.find('/') == std::string::npos &&
+         !absl::SimpleAtoi(argument, &number) &&
+         !std::filesystem::exists(argument, error);
+}
+
+bool HasName(std::uint64_t pid, const std::string& name) {
+  const std::string folder = absl::StrCat("/proc/", pid);
+  std::string own;
+  std::getline(std::ifstream(folder + "/comm") >> std::ws, own);
+  // The kernel cuts it.
+  constexpr std::size_t kMostLetters = 15;
+  if (own == name.substr(0, kMostLetters)) return true;
+  std::error_code error;
+  return std::filesystem::read_symlink(folder + "/exe", error).filename() ==
+         name;
+}
+
+bool RunsOnHakmem(std::uint64_t pid) {
+  const absl::StatusOr<ProcessImage> image =
+      ProcessImage::Open(absl::StrCat(pid));
+  return image.ok() && ReadStatistics(*image).ok();
+}
+
+// Itself, where nobody has it.
+std::vector<std::string> Numbers(const std::string& argument) {
+  std::vector<std::string> numbers;
+  if (IsName(argument)) {
+    for (const std::uint64_t pid : AllProcesses()) {
+      if (HasName(pid, argument) && RunsOnHakmem(pid)) {
+        numbers.push_back(absl::StrCat(pid));
+      }
+    }
+  }
+  if (numbers.empty()) numbers.push_back(argument);
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> AllProcesses() {
+  std::vector<std::uint64_t> pids;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc", error)) {
+    std::uint64_t pid = 0;
+    if (absl::SimpleAtoi(entry.path().filename().string(), &pid)) {
+      pids.push_back(pid);
+    }
+  }
+  std::ranges::sort(pids);
+  return pids;
+}
+
+absl::StatusOr<std::vector<std::string>> ProcessesNamed(
+    const std::vector<std::string>& arguments) {
+  std::vector<std::string> all;
+  for (const std::string& argument : arguments) {
+    std::ranges::copy(Numbers(argument), std::back_inserter(all));
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<std::string>> OneProcessNamed(
+    const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = arguments;
+  if (all.empty()) return all;
+  const std::vector<std::string> numbers = Numbers(all.front());
+  if (numbers.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there are several processes named ", ForTerminal(all.front()), ": ",
+        absl::StrJoin(numbers, ", "), "; name one by its number"));
+  }
+  all.front() = numbers.front();
+  return all;
+}
+
+std::string NobodyNamed(std::string_view name) {
+  return absl::StrCat(
+      ForTerminal(name),
+      " is neither a process's number nor the name of one on hakmem that may "
+      "be read");
+}
+
+}  // namespace hakmem::tools

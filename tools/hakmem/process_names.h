@@ -1,0 +1,33 @@
+// Processes by the names of their programs.
+#ifndef HAKMEM_TOOLS_HAKMEM_PROCESS_NAMES_H_
+#define HAKMEM_TOOLS_HAKMEM_PROCESS_NAMES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace hakmem::tools {
+
+// All that /proc shows.
+std::vector<std::uint64_t> AllProcesses();
+
+// With the numbers of processes in place of a program's name, or its thread's:
+// of those that run on hakmem and may be read. A number, a path and what
+// is a file here stay as they are, as does a name that nobody has.
+absl::StatusOr<std::vector<std::string>> ProcessesNamed(
+    const std::vector<std::string>& arguments);
+
+// The same of the first argument alone. The error, of several processes, is a
+// sentence.
+absl::StatusOr<std::vector<std::string>> OneProcessNamed(
+    const std::vector<std::string>& arguments);
+
+// What is said of a name that nobody has: a sentence.
+std::string NobodyNamed(std::string_view name);
+
+}  // namespace hakmem::tools
+
+#endif  // HAKMEM_TOOLS_HAKMEM_PROCESS_NAMES_H_
