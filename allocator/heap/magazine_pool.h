@@ -6,8 +6,8 @@
 // The table consists of sheets of 128 magazines, each a Slab whose blocks are
 // magazines: the lowest free one is taken, and pages on which free ones alone
 // lie go back as a slab's do (slab_holes.h). The Slab objects of 1,023 sheets
-// lie in a unit before these, the first sheet's last, so nothing is written into
-// a free magazine. That unit's last 64 bytes are nobody's (MG2).
+// lie in a unit before these, the first sheet's last, so nothing is written
+// into a free magazine. That unit's last 64 bytes are nobody's (MG2).
 //
 // Invariants:
 //   D1: every magazine of a sheet is free or in use.
