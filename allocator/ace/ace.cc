@@ -244,11 +244,14 @@ Ace::Grant Ace::GrantSlab(bool fine, RangeKind kind) {
   return grant;
 }
 
-Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes) {
+Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes,
+                          Partition partition) {
   const FutexLockHolder hold(lock_);
-  Grant grant = GrantRun(
-      stocks_[kCoarse],
-      {units, static_cast<std::uint32_t>(alignment_bytes / kUnitBytes)});
+  Grant grant =
+      GrantRun(stocks_[kCoarse], {.units = units,
+                                  .alignment_units = static_cast<std::uint32_t>(
+                                      alignment_bytes / kUnitBytes),
+                                  .partition = partition});
   if (grant.first != kNoUnit) {
     HAK_PROBE2(span_grant, region_.coarse().UnitAddress(grant.first),
                units * kUnitBytes);

@@ -119,10 +119,8 @@ class Ace {
   }
 
   // `alignment_bytes` is a power of two, at least one unit.
-  Grant GrantSpan(std::uint32_t units, std::size_t alignment_bytes);
-  // The same of a partition but the first.
-  Grant GrantTypedSpan(std::uint32_t units, std::size_t alignment_bytes,
-                       Partition partition);
+  Grant GrantSpan(std::uint32_t units, std::size_t alignment_bytes,
+                  Partition partition = 0);
   // Whether there has been any but the first.
   bool HasPartitions() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return typed_ranges_.mapped_bytes() != 0;

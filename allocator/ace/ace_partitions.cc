@@ -4,24 +4,8 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/bits.h"
-#include "allocator/base/probe.h"
 
 namespace hakmem {
-
-Ace::Grant Ace::GrantTypedSpan(std::uint32_t units, std::size_t alignment_bytes,
-                               Partition partition) {
-  const FutexLockHolder hold(lock_);
-  const Grant grant =
-      GrantRun(stocks_[kCoarse], {.units = units,
-                                  .alignment_units = static_cast<std::uint32_t>(
-                                      alignment_bytes / kUnitBytes),
-                                  .partition = partition});
-  if (grant.first != kNoUnit) {
-    HAK_PROBE2(span_grant, region_.coarse().UnitAddress(grant.first),
-               units * kUnitBytes);
-  }
-  return grant;
-}
 
 // A partition's ranges are carved from SuperSlabs that have no other's. What it
 // has not carved yet is kept, like ranges that are free.

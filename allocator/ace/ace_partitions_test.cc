@@ -94,9 +94,7 @@ class AcePartitionsTest : public testing::Test {
   }
   UnitIndex Span(std::uint32_t units, Partition partition,
                  std::size_t alignment = kUnitBytes) {
-    return (partition == 0 ? ace_->GrantSpan(units, alignment)
-                           : ace_->GrantTypedSpan(units, alignment, partition))
-        .first;
+    return ace_->GrantSpan(units, alignment, partition).first;
   }
 
   FakeVirtualMemory memory_;

@@ -280,9 +280,7 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
   Ace::Grant grant;
   do {
     const Partition partition = self->siblings().partition();
-    grant = partition == 0
-                ? ace_.GrantSpan(units, alignment_bytes)
-                : ace_.GrantTypedSpan(units, alignment_bytes, partition);
+    grant = ace_.GrantSpan(units, alignment_bytes, partition);
   } while (grant.first != kNoUnit && !IsAsItWasLeft(grant));
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return {};
