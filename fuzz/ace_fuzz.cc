@@ -169,7 +169,7 @@ void AceRun::TakeSlab(const Record& record) {
 void AceRun::TakeHuge(const Record& record) {
   const std::size_t bytes = kMaxSpanBytes + (1 + record.b % 2000) * kPageBytes;
   const std::size_t alignment = kSuperSlabBytes << record.b / 2000 % 9;
-  const Ace::HugeGrant granted = ace_.GrantHuge(bytes, alignment);
+  const BlockGrant granted = ace_.GrantHuge(bytes, alignment);
   if (granted.address == 0) return CheckRefusal(granted.refusal);
   HAK_CHECK_EQ(granted.address % alignment, 0U);
   HAK_CHECK_EQ(ace_.huge().BytesOf(granted.address), bytes);
@@ -260,7 +260,7 @@ void AceRun::ResizeHuge(const Record& record) {
   const Grant old = at->second;
   if (old.kind != Kind::kHuge) return;
   const std::size_t bytes = kMaxSpanBytes + (1 + record.b % 4000) * kPageBytes;
-  const Ace::HugeGrant granted = ResizeLive(ace_, at->first, bytes);
+  const BlockGrant granted = ResizeLive(ace_, at->first, bytes);
   if (granted.address == 0) {
     CheckContent(at, at->first);
     return CheckRefusal(granted.refusal);

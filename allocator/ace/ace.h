@@ -16,27 +16,24 @@
 //   A2: granted, free and kept units are all that is mapped in frames.
 //   A3: a granted unit is in no pool; its unit record is set by the caller
 //       before the first block is handed out, and cleared before Release.
-//   A4: guards_ is how many guard pages there are.
 #ifndef HAKMEM_ALLOCATOR_ACE_ACE_H_
 #define HAKMEM_ALLOCATOR_ACE_ACE_H_
 
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/ace/ace_state.h"
 #include "allocator/ace/empty_pool.h"
 #include "allocator/ace/huge_pool.h"
-#include "allocator/ace/range_pool.h"
-#include "allocator/ace/resting_spans.h"
-#include "allocator/ace/retention.h"
-#include "allocator/ace/zone_stock.h"
+#include "allocator/ace/refusal.h"
+#include "allocator/ace/run_store.h"
+#include "allocator/ace/touched_pages.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
-#include "allocator/failures/failure_event.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/block_use.h"
@@ -47,37 +44,6 @@
 
 namespace hakmem {
 
-// Why a grant failed; kNone: it did not. With a grant that was made: why it was
-// not made by the shortest way.
-struct Refusal {
-  FailureReason reason = FailureReason::kNone;
-  FailureDetail detail = FailureDetail::kNone;
-  VmCall call = VmCall::kNone;  // MapFail: what the kernel refused
-  int error_number = 0;
-  std::uint64_t bytes = 0;  // what was asked for
-};
-
-// The kernel's refusal. Which limit made it refuse is found out later.
-constexpr Refusal RefusedByKernel(const VmStatus& status) {
-  return {FailureReason::kMapFail,
-          status.injected                 ? FailureDetail::kInjected
-          : status.error_number == EEXIST ? FailureDetail::kAddressInUse
-                                          : FailureDetail::kUnknown,
-          status.call, status.error_number, status.bytes};
-}
-
-constexpr Refusal OverHeapLimit(std::size_t bytes) {
-  return {.reason = FailureReason::kExhaustion,
-          .detail = FailureDetail::kHeapLimit,
-          .bytes = bytes};
-}
-
-// Whether another zone may serve the request: addresses are the reason.
-constexpr bool AreAddressesUsedUp(const Refusal& refusal) {
-  return refusal.reason == FailureReason::kExhaustion &&
-         refusal.detail != FailureDetail::kHeapLimit;
-}
-
 // Spans are at most this long; longer blocks are Huge.
 inline constexpr std::size_t kMaxSpanBytes = 256 * kMiB;
 
@@ -85,13 +51,13 @@ class Ace {
  public:
   // `ranges`: in variants that separate classes. They are ACE's alone.
   explicit constexpr Ace(VirtualMemory& memory, ZoneRanges* ranges = nullptr)
-      : memory_(memory),
-        stocks_{ZoneStock(region_.fine(), lock_,
-                          ranges == nullptr ? nullptr : &ranges->fine),
-                ZoneStock(region_.coarse(), lock_,
-                          ranges == nullptr ? nullptr : &ranges->coarse)},
-        resting_(stocks_[kCoarse].ranges),
-        huge_(lock_) {}
+      : state_{memory},
+        stores_{RunStore(region_.fine(), state_,
+                         ranges == nullptr ? nullptr : &ranges->fine),
+                RunStore(region_.coarse(), state_,
+                         ranges == nullptr ? nullptr : &ranges->coarse)},
+        pages_(memory),
+        huge_(state_.lock, pages_) {}
   Ace(const Ace&) = delete;
   Ace& operator=(const Ace&) = delete;
 
@@ -100,18 +66,11 @@ class Ace {
 
   Region& region() { return region_; }
   constexpr const Region& region() const { return region_; }
-  constexpr VirtualMemory& memory() { return memory_; }
+  constexpr VirtualMemory& memory() { return state_.memory; }
 
-  // A run of units in the fine or coarse zone; first == kNoUnit: refused.
-  // Where classes are separate, a run serves slabs of one class for ever, or
-  // spans of one length (see SpanUnits).
-  struct Grant {
-    UnitIndex first = kNoUnit;
-    std::uint32_t units = 0;  // a long span's may be more than it asked for
-    bool known_zero = false;
-    std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
-    Refusal refusal;
-  };
+  // A run of units in the fine or coarse zone. Where classes are separate, it
+  // serves slabs of one class for ever, or spans of one length (see SpanUnits).
+  using Grant = RunGrant;
   // Where types are separate, a partition has whole SuperSlabs.
   Grant GrantSlab(bool fine, RangeKind kind);
   void ReleaseSlab(bool fine, RangeKind kind, UnitIndex first) {
@@ -123,7 +82,7 @@ class Ace {
                   Partition partition = 0);
   // Whether there has been any but the first.
   bool HasPartitions() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return typed_ranges_.mapped_bytes() != 0;
+    return stores_[kFine].HasPartitions() || stores_[kCoarse].HasPartitions();
   }
   // `dirty`: the span may hold data (false after its pages were moved away).
   void ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty = true);
@@ -131,7 +90,7 @@ class Ace {
   std::uint32_t SpanUnits(std::size_t bytes) const {
     const auto units = static_cast<std::uint32_t>(
         DivideRoundUp(bytes + guard_bytes_, kUnitBytes));
-    return config_->separate_classes ? RangeUnits(units) : units;
+    return state_.config->separate_classes ? RangeUnits(units) : units;
   }
 
   // Takes the units after a span, if they are free.
@@ -143,12 +102,7 @@ class Ace {
   // that the kernel allows.
   VmStatus MoveSpanTo(UnitIndex from, Address to, std::size_t bytes);
 
-  struct BlockGrant {
-    Address address = 0;  // 0: refused
-    Refusal refusal;
-  };
-  using HugeGrant = BlockGrant;
-  HugeGrant GrantHuge(std::size_t bytes, std::size_t alignment_bytes);
+  BlockGrant GrantHuge(std::size_t bytes, std::size_t alignment_bytes);
   // Frees a block that is nobody else's: claimed, or not handed out. Its first
   // `lost_bytes` are not mapped.
   void ReleaseHuge(Address address, std::size_t lost_bytes = 0);
@@ -156,7 +110,7 @@ class Ace {
   // many, as each takes a mapping.
   bool MayStayHuge();
   // Changes the length of a claimed block, maybe its place, or leaves it.
-  HugeGrant ResizeHuge(Address address, std::size_t bytes);
+  BlockGrant ResizeHuge(Address address, std::size_t bytes);
   Address NextHuge(Address address);  // the next live block; 0: none is
   // For look-ups, which need no lock.
   const HugePool& huge() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return huge_; }
@@ -164,9 +118,9 @@ class Ace {
   // may be purged or unmapped. It calls nothing of ACE but huge().
   template <typename Look>
   void HoldStill(const Look& look) {
-    const FutexLockHolder hold(lock_);
-    for (int waits = 0; moves_ != 0 && waits < kMaxWaits; ++waits) {
-      WaitForKernel();
+    const FutexLockHolder hold(state_.lock);
+    for (int waits = 0; moves_ != 0 && waits < AceState::kMaxWaits; ++waits) {
+      state_.WaitForKernel();
     }
     look();
   }
@@ -180,26 +134,13 @@ class Ace {
                                     : EmptyPlace::kOutside;
   }
 
-  // Copies a long block's first bytes to another; what was never touched stays
-  // so. CopyLong copies all, where that takes no more page faults.
-  void CopyTouched(Address from, Address to, std::size_t bytes);
-  void CopyLong(Address from, Address to, std::size_t bytes);
-  // Clears a span, or its start; pages that were never touched, which may be
-  // most where it was granted `fresh` from the kernel, stay so.
-  void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
-  // Gives the caller's pages back, which are zero then. False: refused.
-  bool PurgePages(Address begin, std::size_t bytes);
-  // After PurgePages for a part of a slab (UnitPool); whether it would split.
+  TouchedPages& pages() { return pages_; }
+  // After pages().Purge for a part of a slab (UnitPool); whether it would
+  // split.
   void NoteHoles(const Zone& zone, UnitIndex unit, Holes holes);
   bool WouldSplit(const Zone& zone, FrameIndex frame);
-  // Clears a span of an earlier generation(), copying no shared page.
-  void ClearInherited(Address begin, std::size_t bytes);
+  // A span that was granted in another one is shared with a parent.
   std::uint8_t generation() const { return generation_; }
-  // Clears the end of a span or Huge block that got shorter, giving back what
-  // is worth it; what is not, up to `most_cleared_bytes`.
-  void DropTail(Address begin, std::size_t bytes,
-                std::uint64_t most_cleared_bytes = kClearAll);
-
   // Twice in a decay delay, gives back what has been idle; else, and while
   // another thread is at it, does nothing but read the clock. True: it did.
   bool Tick();  // intervals(): how often anybody did
@@ -229,173 +170,105 @@ class Ace {
     tables.huge = huge_.Describe();
   }
   void AddFigures(MemoryFigures& figures);
-  const MemoryLimit& memory_limit() const { return retention_.limit(); }
-  std::size_t mapped_bytes() const {
-    return mapped_bytes_.load(std::memory_order_relaxed);
-  }
+  const MemoryLimit& memory_limit() const { return state_.retention.limit(); }
+  std::size_t mapped_bytes() const { return state_.mapped(); }
 
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
-    lock_.LockForFork();
+  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(state_.lock) {
+    state_.lock.LockForFork();
   }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
-    lock_.UnlockAfterFork();
+  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(state_.lock) {
+    state_.lock.UnlockAfterFork();
   }
   // In the child: whoever held the lock, or had let go of it, is gone.
   void ResetLockAfterFork();
 
   // A hint for tests.
-  bool IsLockHeld() const { return lock_.IsHeld(); }
+  bool IsLockHeld() const { return state_.lock.IsHeld(); }
   void CheckInvariants();
 
  private:
-  enum StockIndex : std::uint8_t { kFine, kCoarse };  // by zone
+  enum StoreIndex : std::uint8_t { kFine, kCoarse };  // by zone
 
-  void ReleaseRun(StockIndex index, RangeKind kind, UnitIndex first,
+  RunStore& StoreOf(const Zone& zone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
+    return stores_[&zone == &region_.fine() ? kFine : kCoarse];
+  }
+  Grant GrantRun(StoreIndex index, RangeKind kind)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
+  void ReleaseRun(StoreIndex index, RangeKind kind, UnitIndex first,
                   bool dirty);
-  Grant GrantRun(ZoneStock& stock, RangeKind kind)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant TakeUnits(ZoneStock& stock, std::uint32_t units,
-                  std::uint32_t alignment_units)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Grant GrantRange(ZoneStock& stock, RangeKind& kind)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_COLD Grant GrantTyped(ZoneStock& stock, RangeKind kind)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_COLD bool HasTypedRanges() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void ReleaseRange(ZoneStock& stock, RangeKind kind, UnitIndex first,
-                    bool dirty) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool RemapRange(ZoneStock& stock, UnitIndex& first, RangeKind kind)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool HasRoomForGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return guards_ < max_guards_ || !memory_.ClosingSplits();
-  }
-  Grant Regrant(ZoneStock& stock, UnitIndex first, RangeKind kind)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool OpenRange(ZoneStock& stock, RangeKind kind, bool closed, Grant& grant)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_COLD bool Open(ZoneStock& stock, std::uint32_t units, Grant& grant)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Access AccessOfNew(const ZoneStock& stock, FrameIndex first,
-                     FrameIndex frames = 1) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   EmptyPlace FindEmptySlow(Address address);
-  void StartGuards(std::size_t mappings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void CheckGuards() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::uint64_t UnusedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::uint64_t DirtyUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return stocks_[kFine].pool.dirty().count() +
-           stocks_[kCoarse].pool.dirty().count();
+  std::uint64_t UnusedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
+    return stores_[kFine].unused_units() + stores_[kCoarse].unused_units();
   }
-  bool MapMore(ZoneStock& stock, std::uint32_t units, Refusal& refusal)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  Refusal ExtendZone(ZoneStock& stock, FrameIndex frames,
-                     std::uint32_t unmapped_units = 0)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  HAK_COLD UnitIndex GrantAtEnd(ZoneStock& stock, std::uint32_t units,
-                                std::uint32_t alignment_units, Refusal& refusal)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool Remap(ZoneStock& stock, FrameIndex frames)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // From the frame `next` on.
-  bool WantsHugePages(const ZoneStock& stock, FrameIndex next) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool IsDense(const Zone& zone, FrameIndex frame) const;
-  void AskForHugePages(ZoneStock& stock, FrameIndex first, FrameIndex frames)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void AskForHugePagesOf(Address address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  bool HasRoomFor(std::size_t more_bytes) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return retention_.HasRoomFor(more_bytes, huge_.mapped_bytes());
+  std::uint64_t DirtyUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
+    return stores_[kFine].pool.dirty().count() +
+           stores_[kCoarse].pool.dirty().count();
   }
-  std::int64_t OverLimitUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return retention_.OverLimitUnits(DirtyUnits(), huge_.mapped_bytes());
+  void ResizedHuge(std::size_t more_bytes, std::size_t less_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
+  void EndHuge(Address address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
+  std::int64_t OverLimitUnits() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
+    return state_.retention.OverLimitUnits(DirtyUnits());
   }
-  HAK_COLD void KeepToLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t UnmapKept(StockIndex index, UnitPool::UnmapBounds bounds)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // For who needs what another thread has let go of the lock for; not for ever,
-  // as a thread that forks keeps others from taking the lock again.
-  static constexpr int kMaxWaits = 10'000;
-  void WaitForKernel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    const FutexLockPause pause(lock_);
-    SleepShortly();
+  HAK_COLD void KeepToLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
+  void NoteGrant(std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
+  void NoteRelease(std::uint32_t units)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
+  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
+    return state_.retention.ExcessUnits(
+        stores_[kFine].pool.dirty().purgeable() +
+        stores_[kCoarse].pool.dirty().purgeable());
   }
-  // Not to keep others waiting; what is guarded is read again.
-  void LetOthersIn() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    lock_.UnlockForOthers();
-    lock_.Lock();
+  void BoundDirty(std::uint32_t granted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
+  std::size_t PurgeDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
+  std::size_t PurgeRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
+    return stores_[kFine].PurgeRest() + stores_[kCoarse].PurgeRest();
   }
-  void SubtractMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    mapped_bytes_.store(mapped_bytes() - bytes, std::memory_order_relaxed);
-  }
-  void AddMapped(std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void NoteGrant(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void NoteRelease(std::uint32_t units) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return retention_.ExcessUnits(stocks_[kFine].pool.dirty().purgeable() +
-                                  stocks_[kCoarse].pool.dirty().purgeable());
-  }
-  void BoundDirty(std::uint32_t granted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t PurgeRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t PurgeDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
-  VirtualMemory& memory_;
-  Region region_;  // zones' tables: guarded by lock_; look-ups: see zone.h
-  FutexLock lock_;
-  ZoneStock stocks_[2] ABSL_GUARDED_BY(lock_);
-  RestingSpans resting_ ABSL_GUARDED_BY(lock_);
-  HugePool huge_ ABSL_GUARDED_BY(lock_);
-  EmptyPool empty_ ABSL_GUARDED_BY(lock_);
-  // RangeLists of partitions but the first, both zones': mapped when wanted.
-  MetadataTable typed_ranges_ ABSL_GUARDED_BY(lock_);
+  Region region_;  // zones' tables: guarded by the lock; look-ups: see zone.h
+  AceState state_;
+  RunStore stores_[2] ABSL_GUARDED_BY(state_.lock);
+  TouchedPages pages_;
+  HugePool huge_ ABSL_GUARDED_BY(state_.lock);
+  EmptyPool empty_ ABSL_GUARDED_BY(state_.lock);
   // Written by Start alone.
-  const Config* config_ = &kRelease;
-  std::uint32_t guard_bytes_ = 0;  // 0: there are no guard pages
-  std::size_t max_guards_ ABSL_GUARDED_BY(lock_) = 0;
-  std::size_t guards_ ABSL_GUARDED_BY(lock_) = 0;
+  std::size_t guard_bytes_ = 0;  // of spans
   std::uint64_t max_moved_mappings_ = 0;
   std::uint64_t max_staying_huge_ = 0;
-  std::size_t max_mapped_runs_ = 0;  // of each zone, by UnmapCaches
-  HugePages huge_pages_ = HugePages::kOff;
   bool populates_slabs_ = false;
   // Slabs granted: from dirty units, from clean ones, after mapping more.
-  std::uint64_t kept_slabs_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t clean_slabs_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t new_slabs_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t zone_map_calls_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint64_t move_calls_ ABSL_GUARDED_BY(lock_) = 0;
-  std::uint32_t moves_ ABSL_GUARDED_BY(lock_) = 0;  // that are being made
-  // Calls that clear: written by any thread, read by statistics.
-  std::atomic<std::uint64_t> clearing_purge_calls_{0};
+  std::uint64_t kept_slabs_ ABSL_GUARDED_BY(state_.lock) = 0;
+  std::uint64_t clean_slabs_ ABSL_GUARDED_BY(state_.lock) = 0;
+  std::uint64_t new_slabs_ ABSL_GUARDED_BY(state_.lock) = 0;
+  std::uint64_t move_calls_ ABSL_GUARDED_BY(state_.lock) = 0;
+  std::uint32_t moves_ ABSL_GUARDED_BY(state_.lock) = 0;  // that are being made
   std::uint8_t generation_ = 0;  // another in each child of a fork
-  // Written under lock_, read by statistics without it.
-  std::atomic<std::size_t> mapped_bytes_{0};
-  std::atomic<std::size_t> peak_mapped_bytes_{0};
-  Retention retention_;  // guarded by lock_, but for what says otherwise
   std::atomic<std::uint64_t> intervals_{0};
 };
 
 template <typename Visit>
 constexpr void Ace::VisitCounters(Visit& visit) const
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  visit(Statistic::kMappedBytes, mapped_bytes_);
-  visit(Statistic::kPeakMappedBytes, peak_mapped_bytes_);
-  visit(Statistic::kGrantedBytes, mapped_bytes_);
+  visit(Statistic::kMappedBytes, state_.mapped_bytes);
+  visit(Statistic::kPeakMappedBytes, state_.peak_mapped_bytes);
+  visit(Statistic::kGrantedBytes, state_.mapped_bytes);
   for (const Zone* zone : {&region_.fine(), &region_.coarse()}) {
     zone->VisitTables(
         [&visit](const MetadataTable& table) { VisitTable(table, visit); });
   }
-  for (const ZoneStock& stock : stocks_) stock.pool.VisitCounters(visit);
+  for (const RunStore& store : stores_) store.VisitCounters(visit);
   huge_.VisitCounters(visit);
   empty_.VisitCounters(visit);
-  VisitTable(typed_ranges_, visit);
-  visit(Statistic::kMapCalls, zone_map_calls_);
-  visit(Statistic::kPurgeCalls, clearing_purge_calls_);
+  visit(Statistic::kPurgeCalls, pages_.purge_calls_word());
   visit(Statistic::kMoveCalls, move_calls_);
   visit(Statistic::kSlabsFromKeptUnits, kept_slabs_);
   visit(Statistic::kSlabsFromCleanUnits, clean_slabs_);
   visit(Statistic::kSlabsFromNewFrames, new_slabs_);
-  visit(Statistic::kAceLockWaits, lock_.waits_word());
+  visit(Statistic::kAceLockWaits, state_.lock.waits_word());
 }
 
 }  // namespace hakmem

@@ -66,7 +66,7 @@ TEST_F(AceHeapLimitTest, StopsAtTheHeapLimit) {
   EXPECT_EQ(grant.refusal.bytes, 16 * kUnitBytes);
   EXPECT_EQ(ace_->memory_limit().heap_limit_bytes(), kLimit);
   ace_->ReleaseSpan(spans.back(), 16);
-  const Ace::HugeGrant huge = ace_->GrantHuge(2 * kMiB, kSuperSlabBytes);
+  const BlockGrant huge = ace_->GrantHuge(2 * kMiB, kSuperSlabBytes);
   EXPECT_EQ(huge.address, 0U);
   ExpectOverLimit(huge.refusal);
   const Address fits = ace_->GrantHuge(1 * kMiB, kSuperSlabBytes).address;

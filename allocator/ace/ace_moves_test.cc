@@ -70,7 +70,7 @@ TEST_F(AceMovesTest, MappingsStayBelowTheirShareAndComeBack) {
       ++moved;
       ace_->ReleaseSpan(span, kUnits, /*dirty=*/false);
     } else {
-      ace_->CopyTouched(AddressOf(span), AddressOf(longer), kBytes);
+      ace_->pages().CopyTouched(AddressOf(span), AddressOf(longer), kBytes);
       ace_->ReleaseSpan(span, kUnits);
     }
     EXPECT_PRED3(HasContent, AddressOf(longer), kBytes, 1);
@@ -112,7 +112,7 @@ TEST_F(AceMovesTest, MappingsOfSpansThatMoveOftenStayBelowTheirShare) {
       if (!ace_->MoveSpanTo(span, ace_->region().coarse().UnitAddress(longer),
                             bytes)
                .ok()) {
-        ace_->CopyTouched(AddressOf(span), AddressOf(longer), bytes);
+        ace_->pages().CopyTouched(AddressOf(span), AddressOf(longer), bytes);
       }
       ace_->ReleaseSpan(span, units);
       span = longer;
@@ -151,7 +151,7 @@ std::size_t MappingsAfterGrowth(bool moves, std::size_t& most) {
                                   kBytes)
                       .ok());
     } else {
-      ace->CopyTouched(address_of(span), address_of(longer), kBytes);
+      ace->pages().CopyTouched(address_of(span), address_of(longer), kBytes);
     }
     EXPECT_PRED3(HasContent, address_of(longer), kBytes, 1);
     ace->ReleaseSpan(span, units, /*dirty=*/!moves);
@@ -186,7 +186,7 @@ TEST_F(AceMovesTest, CopiesWhatWasTouched) {
   const std::size_t page_bytes = memory_.PageBytes();
   WordAt(AddressOf(from) + 5 * page_bytes) = 42;
   WordAt(AddressOf(from) + kBytes - 8) = 43;
-  ace_->CopyTouched(AddressOf(from), AddressOf(to), kBytes);
+  ace_->pages().CopyTouched(AddressOf(from), AddressOf(to), kBytes);
   EXPECT_EQ(WordAt(AddressOf(to) + 5 * page_bytes), 42U);
   EXPECT_EQ(WordAt(AddressOf(to) + kBytes - 8), 43U);
   EXPECT_EQ(WordAt(AddressOf(to)), 0U);

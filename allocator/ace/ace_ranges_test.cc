@@ -406,7 +406,7 @@ TEST_P(AceClearTest, ClearsWhatWasTouchedAndTouchesNoMore) {
     reinterpret_cast<char*>(begin + at * page)[at % page] = 7;
     ++touched;
   }
-  ace_->ClearTouched(begin, bytes);
+  ace_->pages().ClearTouched(begin, bytes);
   ASSERT_TRUE(memory_.FindResident(begin, bytes, resident.data()).ok());
   std::size_t found = 0;
   for (const unsigned char page_is : resident) found += page_is;
@@ -430,7 +430,7 @@ TEST_F(AceRangesTest, ClearsALongSpanByWhatWasTouched) {
       memory_.RefuseCall(1, ENOMEM, Refuse::kFromThenOn, VmCall::kPurge);
     }
     const std::uint64_t before = memory_.calls(VmCall::kPurge);
-    ace_->ClearTouched(reinterpret_cast<Address>(block), bytes);
+    ace_->pages().ClearTouched(reinterpret_cast<Address>(block), bytes);
     memory_.RefuseNothing();
     EXPECT_EQ(memory_.calls(VmCall::kPurge) == before + 1, !refused);
     EXPECT_EQ(block[5], 0);
@@ -438,7 +438,7 @@ TEST_F(AceRangesTest, ClearsALongSpanByWhatWasTouched) {
   }
   std::memset(block, 7, bytes);
   const std::uint64_t before = memory_.calls(VmCall::kPurge);
-  ace_->ClearTouched(reinterpret_cast<Address>(block), bytes);
+  ace_->pages().ClearTouched(reinterpret_cast<Address>(block), bytes);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), before);
   EXPECT_EQ(FirstNonZero(block, bytes), bytes);
 }
@@ -452,7 +452,8 @@ TEST_F(AceRangesTest, DropsATail) {
     for (const bool refused : {false, true}) {
       std::memset(block, 1, bytes);
       if (refused) memory_.RefuseCall(1, ENOMEM, Refuse::kOnce, VmCall::kPurge);
-      ace_->DropTail(reinterpret_cast<Address>(block) + from, bytes - from);
+      ace_->pages().DropTail(reinterpret_cast<Address>(block) + from,
+                             bytes - from);
       memory_.RefuseNothing();
       EXPECT_EQ(block[from - 1], 1);
       for (std::size_t at = from; at < bytes; ++at) ASSERT_EQ(block[at], 0);
@@ -474,7 +475,7 @@ TEST_F(AceRangesTest, DropsALongTailInSlices) {
     at = begin + bytes;
     ++slices;
   });
-  ace_->DropTail(block + 5, kBytes - 5);
+  ace_->pages().DropTail(block + 5, kBytes - 5);
   EXPECT_EQ(at, block + kBytes);
   EXPECT_EQ(slices, 10U);
   memory_.WatchLongCalls({});

@@ -185,7 +185,7 @@ TEST_F(AceTest, AddressesOfTheRegionMayRunOut) {
     ExpectRefusal(grant.refusal, FailureReason::kExhaustion,
                   FailureDetail::kRegion);
   }
-  const Ace::HugeGrant huge = ace_->GrantHuge(256 * kMiB, kSuperSlabBytes);
+  const BlockGrant huge = ace_->GrantHuge(256 * kMiB, kSuperSlabBytes);
   EXPECT_EQ(huge.address, 0U);
   ExpectRefusal(huge.refusal, FailureReason::kExhaustion,
                 FailureDetail::kRegion);

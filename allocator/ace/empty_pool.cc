@@ -36,12 +36,13 @@ void EmptyPool::Place(const Region& region, std::size_t page_bytes) {
 }
 
 // Makes room for one more block.
-VmStatus EmptyPool::Grow(VirtualMemory& memory, unsigned index) {
+Refusal EmptyPool::Grow(VirtualMemory& memory, unsigned index) {
   Lane& lane = lanes_[index];
+  if (lane.used == lane.capacity) return UsedUp(/*tables=*/true, 0);
   const std::size_t page_bytes = memory.PageBytes();
   const VmStatus status = lane.table.EnsureMapped(
       memory, (std::size_t{lane.used} + 1) * sizeof(std::uint32_t));
-  if (!status.ok()) return status;
+  if (!status.ok()) return RefusedTable(status, 0);
   const std::size_t end = (std::size_t{lane.used} + 1) << ShiftOf(index);
   if (end <= lane.reserved_bytes) return {};
   const std::size_t least =
@@ -53,12 +54,13 @@ VmStatus EmptyPool::Grow(VirtualMemory& memory, unsigned index) {
   ++reserve_calls_;
   const VmStatus reserved =
       memory.Reserve(lane.begin + lane.reserved_bytes, step);
-  if (reserved.ok()) lane.reserved_bytes += step;
-  return reserved;
+  if (!reserved.ok()) return RefusedByKernel(reserved);
+  lane.reserved_bytes += step;
+  return {};
 }
 
-EmptyPool::Result EmptyPool::Grant(VirtualMemory& memory,
-                                   std::size_t alignment_bytes) {
+BlockGrant EmptyPool::Grant(VirtualMemory& memory,
+                            std::size_t alignment_bytes) {
   const auto shift = static_cast<unsigned>(std::countr_zero(alignment_bytes));
   const unsigned index =
       shift <= kFirstLaneShift
@@ -69,22 +71,19 @@ EmptyPool::Result EmptyPool::Grant(VirtualMemory& memory,
   const auto address_of = [&](std::uint32_t block) {
     return lane.begin + (static_cast<Address>(block) << ShiftOf(index));
   };
-  Result result;
   if (lane.freed <= kResting) {
-    result.exhausted = lane.used == lane.capacity;
-    if (!result.exhausted) result.status = Grow(memory, index);
-    if (!result.exhausted && result.status.ok()) {
+    const Refusal refusal = Grow(memory, index);
+    if (refusal.reason == FailureReason::kNone) {
       lane.words[lane.used] = kLive;
-      result.address = address_of(lane.used++);
-      return result;
+      return {.address = address_of(lane.used++)};
     }
-    if (lane.freed == 0) return result;
+    if (lane.freed == 0) return {.refusal = refusal};
   }
   const std::uint32_t block = lane.first;
   lane.first = lane.words[block] - 1;
   --lane.freed;
   lane.words[block] = kLive;
-  return {.address = address_of(block), .status = {}};
+  return {.address = address_of(block)};
 }
 
 std::uint32_t EmptyPool::WordAt(Address address) const {

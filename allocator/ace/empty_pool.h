@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/ace/refusal.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/statistics/statistics_tables.h"
@@ -39,13 +40,8 @@ class EmptyPool {
 
   void Place(const Region& region, std::size_t page_bytes);
 
-  struct Result {
-    Address address = 0;     // 0: failed
-    VmStatus status;         // of the call that was refused
-    bool exhausted = false;  // no addresses are left
-  };
   // `alignment_bytes` is a power of two up to kMaxAlignmentBytes.
-  Result Grant(VirtualMemory& memory, std::size_t alignment_bytes);
+  BlockGrant Grant(VirtualMemory& memory, std::size_t alignment_bytes);
   // Frees the block if it is live; false: it is not.
   bool Release(Address address);
 
@@ -90,7 +86,7 @@ class EmptyPool {
   static constexpr unsigned ShiftOf(unsigned lane) {
     return kFirstLaneShift + lane * kLaneStep;
   }
-  VmStatus Grow(VirtualMemory& memory, unsigned index);
+  Refusal Grow(VirtualMemory& memory, unsigned index);
   std::uint32_t WordAt(Address address) const;
 
   Region::Window window_;

@@ -98,11 +98,11 @@ TEST_F(EmptyPoolTest, LosesNothingWhicheverCallIsRefused) {
     memory_.RefuseCall(nth, ENOMEM, Refuse::kOnce, VmCall::kMap);
     std::uint64_t refused = 0;
     for (int i = 0; i < 20'000; ++i) {
-      const EmptyPool::Result result = pool_->Grant(memory_, 16);
+      const BlockGrant result = pool_->Grant(memory_, 16);
       if (result.address != 0) {
         live.push_back(result.address);
       } else {
-        EXPECT_EQ(result.status.error_number, ENOMEM);
+        EXPECT_EQ(result.refusal.error_number, ENOMEM);
         ++refused;
       }
     }

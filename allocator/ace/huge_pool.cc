@@ -6,7 +6,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "allocator/ace/purge_slices.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/skip_zeros.h"
@@ -179,18 +178,19 @@ void HugePool::StepOver(Search& search, Frame begin) const {
   }
 }
 
-// Finds addresses, and makes room for them in the tables. False: `result` says
+// Finds addresses, and makes room for them in the tables. False: `refusal` says
 // why not.
 bool HugePool::FindPlace(VirtualMemory& memory, std::size_t bytes,
-                         Search& search, Gap& gap, Result& result) {
+                         Search& search, Gap& gap, Refusal& refusal) {
   if (search.tries == kMaxTries) return false;
   gap = FindGap(bytes, search.alignment_frames, search.from);
   // After steps, what was stepped over is the reason.
-  result.exhausted = !gap.found && search.tries == 0;
+  if (!gap.found && search.tries == 0) {
+    refusal = UsedUp(/*tables=*/false, bytes);
+  }
   if (!gap.found) return false;
   const VmStatus status = EnsureTables(memory, gap.begin);
-  result.tables = !status.ok();
-  if (result.tables) result.status = status;
+  if (!status.ok()) refusal = RefusedTable(status, bytes);
   return status.ok();
 }
 
@@ -234,25 +234,25 @@ void HugePool::Unlink(Frame frame) {
   --block_count_;
 }
 
-HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
-                                 std::size_t alignment_bytes) {
-  Result result;
+BlockGrant HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
+                           std::size_t alignment_bytes) {
+  BlockGrant grant;
   Search search = {static_cast<Frame>(alignment_bytes >> kSuperSlabShift)};
   Gap gap;
-  while (FindPlace(memory, bytes, search, gap, result)) {
+  while (FindPlace(memory, bytes, search, gap, grant.refusal)) {
     Count(map_calls_);
-    result.status = memory.MapBlock(AddressOf(gap.begin), bytes);
-    if (result.status.ok()) {
+    const VmStatus status = memory.MapBlock(AddressOf(gap.begin), bytes);
+    if (status.ok()) {
       Link(gap.begin, gap.after, bytes);
       SetHeader(gap.begin, kLiveLarge);
       mapped_bytes_ += bytes;
-      result.address = AddressOf(gap.begin);
-      return result;
+      return {.address = AddressOf(gap.begin)};
     }
-    if (result.status.error_number != EEXIST) return result;
+    grant.refusal = RefusedByKernel(status);
+    if (status.error_number != EEXIST) break;
     StepOver(search, gap.begin);
   }
-  return result;
+  return grant;
 }
 
 // While the kernel unmaps pages, nobody can map others, and who waits for that
@@ -261,7 +261,11 @@ HugePool::Result HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
 // unmaps has more to do.
 VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
                                  std::size_t bytes) {
-  PurgeInSlices(memory, purge_calls_, begin, bytes, /*all=*/false);
+  if (bytes > TouchedPages::kSliceBytes) {
+    const Address last = RoundUp<Address>(
+        begin + bytes - TouchedPages::kSliceBytes, kSuperSlabBytes);
+    pages_.Purge(begin, last - begin);
+  }
   Count(unmap_calls_);
   return memory.Unmap(begin, bytes);
 }
@@ -271,8 +275,7 @@ VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
 void HugePool::UnmapOrPurge(VirtualMemory& memory, Address begin,
                             std::size_t bytes) {
   if (UnmapInSlices(memory, begin, bytes).ok()) return;
-  Count(purge_calls_);
-  memory.Purge(begin, bytes);
+  pages_.Purge(begin, bytes);
 }
 
 std::size_t HugePool::Release(VirtualMemory& memory, Address address,
@@ -322,20 +325,18 @@ std::size_t HugePool::EndReleasesAfterFork(VirtualMemory& memory) {
   return released_bytes;
 }
 
-HugePool::Result HugePool::Grow(VirtualMemory& memory, Address address,
-                                std::size_t bytes) {
+bool HugePool::Grow(VirtualMemory& memory, Address address, std::size_t bytes) {
   Record& record = records_[FrameOf(address)];
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
   const std::size_t end =
       record.next == kNone ? window_.bytes >> kSuperSlabShift : record.next;
-  if (FrameOf(address) + frames > end) return {};
-  Result result;
+  if (FrameOf(address) + frames > end) return false;
   Count(map_calls_);
-  result.status = memory.MapBlock(address + record.bytes, bytes - record.bytes);
-  if (!result.status.ok()) return result;
+  if (!memory.MapBlock(address + record.bytes, bytes - record.bytes).ok()) {
+    return false;
+  }
   SetBytes(record, bytes);
-  result.address = address;
-  return result;
+  return true;
 }
 
 // Moves a block's pages to free addresses and maps the tail of its new length.
@@ -377,34 +378,35 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
 }
 
 // The new place is taken, and in no state, while the pages move.
-HugePool::Result HugePool::MoveTo(VirtualMemory& memory, Address address,
-                                  std::size_t bytes) {
-  Result result;
+BlockGrant HugePool::MoveTo(VirtualMemory& memory, Address address,
+                            std::size_t bytes) {
+  BlockGrant grant;
   const Frame old = FrameOf(address);
   Search search = {1};
   Gap gap;
-  while (FindPlace(memory, bytes, search, gap, result)) {
+  while (FindPlace(memory, bytes, search, gap, grant.refusal)) {
     const Address to = AddressOf(gap.begin);
     Link(gap.begin, gap.after, bytes);
     ++changing_;
+    VmStatus status;
     {
       const FutexLockPause pause(lock_);
-      result.status = MovePages(memory, address, to, bytes);
+      status = MovePages(memory, address, to, bytes);
     }
     --changing_;
-    if (result.status.ok()) {
+    if (status.ok()) {
       records_[gap.begin].use = records_[old].use;
       Unlink(old);
       SetHeader(gap.begin, headers_[old].load(std::memory_order_relaxed));
       SetHeader(old, kFreeLarge);
-      result.address = to;
-      return result;
+      return {.address = to};
     }
     Unlink(gap.begin);
-    if (result.status.error_number != EEXIST) return result;
+    grant.refusal = RefusedByKernel(status);
+    if (status.error_number != EEXIST) break;
     StepOver(search, gap.begin);
   }
-  return result;
+  return grant;
 }
 
 void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
@@ -421,18 +423,16 @@ void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
   NoteGap(frame);
 }
 
-HugePool::Result HugePool::Resize(VirtualMemory& memory, Address address,
-                                  std::size_t bytes) {
+BlockGrant HugePool::Resize(VirtualMemory& memory, Address address,
+                            std::size_t bytes) {
   const std::size_t old_bytes = records_[FrameOf(address)].bytes;
-  if (bytes <= old_bytes) {
-    if (bytes < old_bytes) Shrink(memory, FrameOf(address), bytes);
-    return {.address = address, .status = {}};
-  }
+  if (bytes < old_bytes) Shrink(memory, FrameOf(address), bytes);
+  if (bytes <= old_bytes) return {.address = address};
   mapped_bytes_ += bytes - old_bytes;
-  Result result = Grow(memory, address, bytes);
-  if (result.address == 0) result = MoveTo(memory, address, bytes);
-  if (result.address == 0) mapped_bytes_ -= bytes - old_bytes;
-  return result;
+  if (Grow(memory, address, bytes)) return {.address = address};
+  const BlockGrant grant = MoveTo(memory, address, bytes);
+  if (grant.address == 0) mapped_bytes_ -= bytes - old_bytes;
+  return grant;
 }
 
 void HugePool::CheckInvariants() const {

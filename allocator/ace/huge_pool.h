@@ -23,6 +23,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/ace/refusal.h"
+#include "allocator/ace/touched_pages.h"
 #include "allocator/base/relaxed.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
@@ -39,7 +41,8 @@ namespace hakmem {
 class HugePool {
  public:
   // `lock` is held when anything is called, but where it says otherwise.
-  explicit constexpr HugePool(FutexLock& lock) : lock_(lock) {
+  constexpr HugePool(FutexLock& lock, TouchedPages& pages)
+      : lock_(lock), pages_(pages) {
     for (Frame& from : search_from_) from = kNone;
   }
   HugePool(const HugePool&) = delete;
@@ -47,16 +50,10 @@ class HugePool {
 
   void Place(const Region& region, std::size_t page_bytes);
 
-  struct Result {
-    Address address = 0;     // 0: failed
-    VmStatus status;         // of the call that was refused
-    bool exhausted = false;  // no addresses are left
-    bool tables = false;     // it was a table that could not grow
-  };
   // Maps a zeroed block of `bytes` (a multiple of the page size) at a multiple
   // of `alignment_bytes` (a power of two, at least kSuperSlabBytes).
-  Result Grant(VirtualMemory& memory, std::size_t bytes,
-               std::size_t alignment_bytes);
+  BlockGrant Grant(VirtualMemory& memory, std::size_t bytes,
+                   std::size_t alignment_bytes);
   // Unmaps a block that is nobody else's, of which the first `lost_bytes` are
   // not mapped, and returns its length in bytes.
   std::size_t Release(VirtualMemory& memory, Address address,
@@ -66,7 +63,7 @@ class HugePool {
   std::size_t EndReleasesAfterFork(VirtualMemory& memory);
   // Changes the length of a block that is nobody else's, moving its pages if it
   // must; its header goes with it.
-  Result Resize(VirtualMemory& memory, Address address, std::size_t bytes);
+  BlockGrant Resize(VirtualMemory& memory, Address address, std::size_t bytes);
 
   // In the huge zone, live or not.
   bool Contains(Address address) const {
@@ -112,7 +109,6 @@ class HugePool {
     VisitTable(record_table_, visit);
     visit(Statistic::kMapCalls, map_calls_);
     visit(Statistic::kUnmapCalls, unmap_calls_);
-    visit(Statistic::kPurgeCalls, purge_calls_);
     visit(Statistic::kMoveCalls, move_calls_);
   }
   // For readers from outside.
@@ -180,7 +176,7 @@ class HugePool {
     unsigned doublings = 0;
   };
   bool FindPlace(VirtualMemory& memory, std::size_t bytes, Search& search,
-                 Gap& gap, Result& result);
+                 Gap& gap, Refusal& refusal);
   void StepOver(Search& search, Frame begin) const;
   VmStatus EnsureTables(VirtualMemory& memory, Frame frame);
   void Link(Frame frame, Frame after, std::size_t bytes);
@@ -188,8 +184,9 @@ class HugePool {
   void SetHeader(Frame frame, HeaderByte header) {
     headers_[frame].store(header, std::memory_order_relaxed);
   }
-  Result Grow(VirtualMemory& memory, Address address, std::size_t bytes);
-  Result MoveTo(VirtualMemory& memory, Address address, std::size_t bytes);
+  // False: it is as long as it was.
+  bool Grow(VirtualMemory& memory, Address address, std::size_t bytes);
+  BlockGrant MoveTo(VirtualMemory& memory, Address address, std::size_t bytes);
   void Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes);
   VmStatus MovePages(VirtualMemory& memory, Address from, Address to,
                      std::size_t bytes);
@@ -204,6 +201,7 @@ class HugePool {
   std::size_t window_frames() const { return window_.bytes >> kSuperSlabShift; }
 
   FutexLock& lock_;
+  TouchedPages& pages_;
   Region::Window window_;
   MetadataTable header_table_;
   MetadataTable record_table_;
@@ -224,7 +222,6 @@ class HugePool {
   std::atomic<std::uint64_t> map_calls_{0};
   std::atomic<std::uint64_t> unmap_calls_{0};
   std::atomic<std::uint64_t> move_calls_{0};
-  std::atomic<std::uint64_t> purge_calls_{0};
 };
 
 }  // namespace hakmem

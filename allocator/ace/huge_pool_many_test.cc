@@ -73,7 +73,8 @@ TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
     region.Place(memory);
     memory.Pretend(region.huge());
     FutexLock lock;
-    HugePool pool(lock);
+    TouchedPages pages(memory);
+    HugePool pool(lock, pages);
     pool.Place(region, memory.PageBytes());
     std::vector<Address> blocks;
     const auto grant = [&](std::size_t frames) {
@@ -121,7 +122,8 @@ class HugePoolForeignTest : public testing::Test {
   FakeVirtualMemory memory_;
   Region region_;
   FutexLock lock_;
-  HugePool pool_{lock_};
+  TouchedPages pages_{memory_};
+  HugePool pool_{lock_, pages_};
 };
 
 TEST_F(HugePoolForeignTest, StepsOverATebibyte) {

@@ -93,7 +93,8 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
   FakeVirtualMemory memory_;
   Region region_;
   FutexLock lock_;
-  HugePool pool_{lock_};
+  TouchedPages pages_{memory_};
+  HugePool pool_{lock_, pages_};
   std::mt19937_64 random_;
   Blocks live_;
 };

@@ -26,11 +26,10 @@ class HugePoolTest : public testing::Test {
  protected:
   // A block of one SuperSlab does not grow to three, and is as it was.
   void ExpectRefusedGrowth(Address block, int error, std::size_t mapped_bytes) {
-    const HugePool::Result result =
-        pool_.Resize(memory_, block, 3 * kSuperSlabBytes);
+    const BlockGrant result = pool_.Resize(memory_, block, 3 * kSuperSlabBytes);
     pool_.CheckInvariants();
     EXPECT_EQ(result.address, 0U);
-    EXPECT_EQ(result.status.error_number, error);
+    EXPECT_EQ(result.refusal.error_number, error);
     EXPECT_TRUE(pool_.IsLive(block));
     EXPECT_EQ(pool_.BytesOf(block), kSuperSlabBytes);
     EXPECT_EQ(memory_.mapped_bytes(), mapped_bytes);
@@ -46,12 +45,12 @@ class HugePoolTest : public testing::Test {
   }
 
   Address Grant(std::size_t bytes, std::size_t alignment = kSuperSlabBytes) {
-    const HugePool::Result result = pool_.Grant(memory_, bytes, alignment);
+    const BlockGrant result = pool_.Grant(memory_, bytes, alignment);
     pool_.CheckInvariants();
     return result.address;
   }
   Address Resize(Address address, std::size_t bytes) {
-    const HugePool::Result result = pool_.Resize(memory_, address, bytes);
+    const BlockGrant result = pool_.Resize(memory_, address, bytes);
     pool_.CheckInvariants();
     return result.address;
   }
@@ -80,7 +79,8 @@ class HugePoolTest : public testing::Test {
   const std::size_t page_;
   Region region_;
   FutexLock lock_;
-  HugePool pool_{lock_};
+  TouchedPages pages_{memory_};
+  HugePool pool_{lock_, pages_};
   Address first_ = 0;
 };
 
@@ -90,7 +90,8 @@ TEST(HugePoolFarTest, LooksNoFurtherBackThanTheLongestBlock) {
   FakeVirtualMemory memory;
   Region region;
   FutexLock lock;
-  HugePool pool(lock);
+  TouchedPages pages(memory);
+  HugePool pool(lock, pages);
   const std::size_t page = memory.PageBytes();
   region.Place(memory);
   pool.Place(region, page);
@@ -164,22 +165,21 @@ TEST_F(HugePoolTest, Aligns) {
     EXPECT_EQ(block % alignment, 0U);
     EXPECT_TRUE(live.emplace(block, alignment).second);
   }
-  const HugePool::Result result =
-      pool_.Grant(memory_, page_, std::size_t{1} << 62);
+  const BlockGrant result = pool_.Grant(memory_, page_, std::size_t{1} << 62);
   EXPECT_EQ(result.address, 0U);
-  EXPECT_TRUE(result.exhausted);
+  EXPECT_EQ(result.refusal.detail, FailureDetail::kRegion);
 }
 
 TEST_F(HugePoolTest, RunsOutOfAddresses) {
   const std::size_t frames = region_.huge().bytes / kSuperSlabBytes;
-  HugePool::Result result =
+  BlockGrant result =
       pool_.Grant(memory_, frames * kSuperSlabBytes, kSuperSlabBytes);
-  EXPECT_TRUE(result.exhausted);
+  EXPECT_EQ(result.refusal.detail, FailureDetail::kRegion);
   EXPECT_EQ(result.address, 0U);
   const Address most = Grant((frames - 1) * kSuperSlabBytes);
   EXPECT_EQ(most, first_);
   result = pool_.Grant(memory_, page_, kSuperSlabBytes);
-  EXPECT_TRUE(result.exhausted);
+  EXPECT_EQ(result.refusal.detail, FailureDetail::kRegion);
   Release(most);
   EXPECT_EQ(Grant(page_), first_);
 }
@@ -199,7 +199,8 @@ TEST(HugePoolLongRangeTest, StepsOver) {
   Region region;
   region.Place(memory);
   FutexLock lock;
-  HugePool pool(lock);
+  TouchedPages pages(memory);
+  HugePool pool(lock, pages);
   pool.Place(region, memory.PageBytes());
   constexpr std::size_t kForeignBytes = 200 * kMiB;
   const Address first = region.huge().begin;
@@ -214,10 +215,10 @@ TEST(HugePoolLongRangeTest, StepsOver) {
 
 TEST_F(HugePoolTest, GivesUpAmongForeignRanges) {
   ASSERT_TRUE(memory_.MapAt(Frame(0), region_.huge().bytes).ok());
-  const HugePool::Result result = pool_.Grant(memory_, page_, kSuperSlabBytes);
+  const BlockGrant result = pool_.Grant(memory_, page_, kSuperSlabBytes);
   EXPECT_EQ(result.address, 0U);
-  EXPECT_FALSE(result.exhausted);
-  EXPECT_EQ(result.status.error_number, EEXIST);
+  EXPECT_EQ(result.refusal.reason, FailureReason::kMapFail);
+  EXPECT_EQ(result.refusal.error_number, EEXIST);
 }
 
 TEST_F(HugePoolTest, LosesAddressesThatTheKernelDoesNotUnmap) {
@@ -383,10 +384,10 @@ TEST_F(HugePoolTest, MovesWithoutRoomForBoth) {
 // for them.
 TEST_F(HugePoolTest, NoBlockIsAskedForThatMemoryCouldNeverHold) {
   memory_.LimitBlocks(4 * kSuperSlabBytes);
-  const HugePool::Result result =
+  const BlockGrant result =
       pool_.Grant(memory_, 4 * kSuperSlabBytes + page_, kSuperSlabBytes);
   EXPECT_EQ(result.address, 0U);
-  EXPECT_EQ(result.status.error_number, ENOMEM);
+  EXPECT_EQ(result.refusal.error_number, ENOMEM);
   Address block = Grant(4 * kSuperSlabBytes);
   EXPECT_EQ(Resize(block, 8 * kSuperSlabBytes + page_), 0U);
   EXPECT_EQ(Resize(block, 7 * kSuperSlabBytes), block);
@@ -438,10 +439,10 @@ TEST_F(HugePoolTest, TellsWhatThereIsNoRoomToCopyTo) {
   memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
   ExpectRefusedGrowth(block, ENOMEM, mapped);
   memory_.RefuseCall(1, EFAULT, Refuse::kOnce, VmCall::kMove);
-  const VmStatus status =
-      pool_.Resize(memory_, block, 3 * kSuperSlabBytes).status;
-  EXPECT_EQ(status.call, VmCall::kMap);
-  EXPECT_EQ(status.bytes, kSuperSlabBytes);
+  const Refusal refusal =
+      pool_.Resize(memory_, block, 3 * kSuperSlabBytes).refusal;
+  EXPECT_EQ(refusal.call, VmCall::kMap);
+  EXPECT_EQ(refusal.bytes, kSuperSlabBytes);
   EXPECT_NE(Resize(block, 3 * kSuperSlabBytes), 0U);
 }
 
@@ -460,12 +461,12 @@ TEST_F(HugePoolTest, SurvivesARefusedMoveThatTookItsTarget) {
   ExpectAllCallsAreCounted();
 }
 
-TEST_F(HugePoolTest, TablesThatCannotGrowAreNamed) {
+TEST_F(HugePoolTest, SurvivesTablesThatCannotGrow) {
   memory_.RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
-  const HugePool::Result result = pool_.Grant(memory_, page_, kSuperSlabBytes);
+  const BlockGrant result = pool_.Grant(memory_, page_, kSuperSlabBytes);
   EXPECT_EQ(result.address, 0U);
-  EXPECT_TRUE(result.tables);
-  EXPECT_FALSE(result.exhausted);
+  EXPECT_EQ(result.refusal.error_number, ENOMEM);
+  EXPECT_EQ(result.refusal.reason, FailureReason::kMapFail);
   memory_.RefuseNothing();
   EXPECT_EQ(Grant(page_), Frame(0));
   EXPECT_GT(pool_.metadata_bytes(), 0U);

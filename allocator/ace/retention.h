@@ -49,22 +49,24 @@ class Retention {
     long_ranges_units_ += static_cast<std::uint64_t>(units);
   }
 
-  // Whether the heap limit leaves room for a grant beside `huge_bytes`.
-  bool HasRoomFor(std::size_t more_bytes, std::size_t huge_bytes) const {
+  // Huge blocks have grown by so much.
+  void NoteHuge(std::size_t more_bytes) { huge_bytes_ += more_bytes; }
+  std::size_t huge_bytes() const { return huge_bytes_; }
+
+  // Whether the heap limit leaves room for a grant.
+  bool HasRoomFor(std::size_t more_bytes) const {
     const std::uint64_t limit_bytes = limit_.heap_limit_bytes();
     return more_bytes <= limit_bytes &&
-           GrantedBytes(huge_bytes) <= limit_bytes - more_bytes;
+           GrantedBytes() <= limit_bytes - more_bytes;
   }
   bool HasLimit() const { return limit_.heap_limit_bytes() + 1 != 0; }
   // By how much dirty memory exceeds what the heap limit leaves, if positive.
-  std::int64_t OverLimitUnits(std::uint64_t dirty_units,
-                              std::size_t huge_bytes) const {
-    const std::uint64_t room =
-        limit_.heap_limit_bytes() - GrantedBytes(huge_bytes);
+  std::int64_t OverLimitUnits(std::uint64_t dirty_units) const {
+    const std::uint64_t room = limit_.heap_limit_bytes() - GrantedBytes();
     return static_cast<std::int64_t>(dirty_units - room / kUnitBytes);
   }
-  std::uint64_t GrantedBytes(std::size_t huge_bytes) const {
-    return granted_units_ * kUnitBytes + huge_bytes;
+  std::uint64_t GrantedBytes() const {
+    return granted_units_ * kUnitBytes + huge_bytes_;
   }
   // By how much dirty memory exceeds what is likely to be wanted and the slack,
   // if positive.
@@ -134,6 +136,7 @@ class Retention {
   MemoryLimit limit_;
   Relaxed<std::uint64_t> decay_ms_;
   std::uint64_t granted_units_ = 0;
+  std::size_t huge_bytes_ = 0;
   std::uint64_t long_ranges_units_ = 0;
   // The most that was granted at once in this interval and in the one before.
   std::uint64_t peak_units_ = 0;

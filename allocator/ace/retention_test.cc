@@ -124,20 +124,23 @@ TEST_F(RetentionTest, TheHeapLimitCountsHugeBlocksAndDirtyMemory) {
   HeapOptions options;
   options.heap_limit_bytes = 64 * kMiB;
   Start(options);
-  EXPECT_TRUE(retention_.HasRoomFor(64 * kMiB, 0));
-  EXPECT_FALSE(retention_.HasRoomFor(64 * kMiB + 1, 0));
-  EXPECT_FALSE(retention_.HasRoomFor(64 * kMiB, 1));
-  EXPECT_FALSE(retention_.HasRoomFor(~std::size_t{0}, 0));
+  EXPECT_TRUE(retention_.HasRoomFor(64 * kMiB));
+  EXPECT_FALSE(retention_.HasRoomFor(64 * kMiB + 1));
+  EXPECT_FALSE(retention_.HasRoomFor(~std::size_t{0}));
+  retention_.NoteHuge(8 * kMiB);
+  EXPECT_TRUE(retention_.HasRoomFor(56 * kMiB));
+  EXPECT_FALSE(retention_.HasRoomFor(56 * kMiB + 1));
   Grant(40);
-  EXPECT_TRUE(retention_.HasRoomFor(16 * kMiB, 8 * kMiB));
-  EXPECT_EQ(retention_.OverLimitUnits(16 * kUnitsOfMiB, 8 * kMiB), 0);
-  EXPECT_EQ(retention_.OverLimitUnits(17 * kUnitsOfMiB, 8 * kMiB), kUnitsOfMiB);
+  EXPECT_TRUE(retention_.HasRoomFor(16 * kMiB));
+  EXPECT_EQ(retention_.OverLimitUnits(16 * kUnitsOfMiB), 0);
+  EXPECT_EQ(retention_.OverLimitUnits(17 * kUnitsOfMiB), kUnitsOfMiB);
 }
 
 TEST_F(RetentionTest, NoLimitIsNeverExceeded) {
   Grant(1024);
-  EXPECT_TRUE(retention_.HasRoomFor(~std::size_t{0} >> 1, kGiB));
-  EXPECT_LT(retention_.OverLimitUnits(1 << 30, kGiB), 0);
+  retention_.NoteHuge(kGiB);
+  EXPECT_TRUE(retention_.HasRoomFor(~std::size_t{0} >> 1));
+  EXPECT_LT(retention_.OverLimitUnits(1 << 30), 0);
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ void UnitPool::CheckFrame(FrameIndex frame) const {
   HAK_CHECK_EQ(slab.purging_units & (slab.free_units | slab.dirty_units),
                0U);                                         // U2
   HAK_CHECK_EQ(slab.moved_starts & ~slab.moved_units, 0U);  // U3
-  HAK_CHECK_EQ(slab.closed_units & slab.dirty_units, 0U);   // U4
+  HAK_CHECK_EQ(slab.closed_units & slab.dirty_units, 0U);   // RN2
   HAK_CHECK_EQ(slab.run_frames != 0, slab.free_units == kAllUnits);
   const std::uint32_t unmapped = zone_.UnmappedUnits(frame);
   HAK_CHECK_EQ((slab.free_units | slab.dirty_units | slab.purging_units |

@@ -12,7 +12,6 @@
 //       purging units are neither free nor dirty.
 //   U3: moved_mappings() is how many units are marked as the first of a mapping
 //       that Move has made; each such unit is a moved one.
-//   U4: closed units are free or kept, and not dirty.
 #ifndef HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
@@ -118,18 +117,15 @@ class UnitPool {
     FrameIndex least_frames = 1;
     bool may_split = true;
   };
-  // Unmaps a wholly free frame of the first run at or after `next`, which is
-  // kNoFrame when there is none, or else where to go on; returns the bytes
-  // unmapped. Frames that the kernel will not unmap stay, and the rest of their
-  // run with them: others come in after each call of the kernel.
-  std::size_t UnmapFree(VirtualMemory& memory, const UnmapBounds& bounds,
-                        FrameIndex& next);
-  // The same for a frame of which no unit is granted and some are kept: they
-  // stay their class's. `guards` counts guard pages that went with it.
-  std::size_t UnmapKept(VirtualMemory& memory, const UnmapBounds& bounds,
+  // Unmaps an idle frame of the first run at or after `next`, which is kNoFrame
+  // when there is none, or else where to go on; returns the bytes unmapped.
+  // Frames that the kernel will not unmap stay, and the rest of their run with
+  // them: others come in after each call of the kernel. Units that were kept
+  // stay their class's. `guards` counts guard pages that went.
+  std::size_t UnmapIdle(VirtualMemory& memory, const UnmapBounds& bounds,
                         FrameIndex& next, std::size_t& guards);
-  // Maps such a frame again. EEXIST: something else has its addresses, and it
-  // is nobody's for good.
+  // Maps a frame of kept units again. EEXIST: something else has its addresses,
+  // and it is nobody's for good.
   VmStatus MapKept(VirtualMemory& memory, FrameIndex frame, Access access);
 
   // Whether any unit of a run has its bit in the field.

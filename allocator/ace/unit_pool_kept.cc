@@ -61,30 +61,6 @@ std::size_t UnitPool::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   return (free + kept) * kUnitBytes;
 }
 
-std::size_t UnitPool::UnmapKept(VirtualMemory& memory,
-                                const UnmapBounds& bounds, FrameIndex& next,
-                                std::size_t& guards) {
-  for (; next < zone_.frame_count() && kept_units_ != 0; ++next) {
-    const SuperSlab& slab = zone_.super_slab(next);
-    if (slab.kept_units == 0 || !zone_.IsMapped(next) ||
-        (slab.free_units | slab.kept_units | slab.unmapped_units) !=
-            kAllUnits ||
-        slab.purging_units != 0 || !MayUnmap(next, 1, bounds)) {
-      continue;
-    }
-    const auto guarded =
-        static_cast<unsigned>(std::popcount(slab.guarded_units));
-    runs_.Unlist(next);
-    const FrameIndex frame = next++;
-    const std::size_t bytes = UnmapFrame(memory, frame);
-    if (bytes == 0) runs_.File(frame);
-    if (bytes != 0) guards += guarded;
-    return bytes;
-  }
-  next = kNoFrame;
-  return 0;
-}
-
 VmStatus UnitPool::MapKept(VirtualMemory& memory, FrameIndex frame,
                            Access access) {
   const VmStatus status = zone_.Remap(memory, frame, 1, access);

@@ -158,8 +158,9 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   }
   void Unmap() {
     if (Below(2) == 0) memory_.RefuseCall(1 + Below(5), ENOMEM);
+    std::size_t guards = 0;
     for (FrameIndex next = 0; next != kNoFrame;)
-      pool_.UnmapFree(memory_, {}, next);
+      pool_.UnmapIdle(memory_, {}, next, guards);
     memory_.RefuseNothing();
     for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
       if (zone_.super_slab(frame).presence != Presence::kUnmapped) continue;

@@ -258,28 +258,40 @@ bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
 }
 
 // Of a run from its end on where nothing is mapped behind, else from the front
-// on: so no frame splits a mapping but the first of a run between others.
-std::size_t UnitPool::UnmapFree(VirtualMemory& memory,
-                                const UnmapBounds& bounds, FrameIndex& next) {
-  for (; runs_.any() && next < zone_.frame_count(); ++next) {
-    if (!runs_.IsFree(next)) continue;
-    const FrameIndex start = runs_.StartOf(next);
-    const FrameIndex frames = zone_.super_slab(start).run_frames;
-    const FrameIndex end = start + frames;  // which is not free
+// on: so no frame splits a mapping but the first of a run between others. A
+// frame that has kept units is a run by itself.
+std::size_t UnitPool::UnmapIdle(VirtualMemory& memory,
+                                const UnmapBounds& bounds, FrameIndex& next,
+                                std::size_t& guards) {
+  for (; next < zone_.frame_count(); ++next) {
+    const SuperSlab& slab = zone_.super_slab(next);
+    const bool free = runs_.IsFree(next);
+    const bool kept =
+        slab.kept_units != 0 && slab.purging_units == 0 &&
+        (slab.free_units | slab.kept_units | slab.unmapped_units) == kAllUnits;
+    if (!zone_.IsMapped(next) || !(free || kept)) continue;
+    const FrameIndex start = free ? runs_.StartOf(next) : next;
+    const FrameIndex frames = free ? zone_.super_slab(start).run_frames : 1;
+    const FrameIndex end = start + frames;
     if (!MayUnmap(start, frames, bounds)) {
-      next = end;
+      next = end - 1;
       continue;
     }
-    const FrameIndex frame = zone_.IsBetweenMapped(end - 1, 1) ? next : end - 1;
-    runs_.Cut(frame, 1);
-    if (UnmapFrame(memory, frame) == 0) {
-      runs_.Add(frame, 1);
+    const FrameIndex frame =
+        !free || zone_.IsBetweenMapped(end - 1, 1) ? next : end - 1;
+    const auto guarded = static_cast<unsigned>(
+        std::popcount(zone_.super_slab(frame).guarded_units));
+    free ? runs_.Cut(frame, 1) : runs_.Unlist(frame);
+    const std::size_t bytes = UnmapFrame(memory, frame);
+    if (bytes == 0) {
+      free ? runs_.Add(frame, 1) : runs_.File(frame);
       next = end;
       return 0;
     }
-    unmapped_.Note();
+    if (free) unmapped_.Note();
+    guards += guarded;
     if (frame == next) ++next;
-    return kSuperSlabBytes;
+    return bytes;
   }
   next = kNoFrame;
   return 0;

@@ -129,7 +129,8 @@ TEST_F(FinePoolTest, TablesGoWithFramesThatAreUnmapped) {
     pool_.Release(unit, 1, /*dirty=*/true);
   }
   FrameIndex next = 0;
-  EXPECT_EQ(pool_.UnmapFree(memory_, {}, next), kSuperSlabBytes);
+  std::size_t guards = 0;
+  EXPECT_EQ(pool_.UnmapIdle(memory_, {}, next, guards), kSuperSlabBytes);
   for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
     EXPECT_TRUE(AreTablesPurged(unit)) << unit;
   }
@@ -141,7 +142,7 @@ TEST_F(FinePoolTest, TablesGoWithKeptUnitsThatAreUnmapped) {
   pool_.Keep(0, kAllOfOne, /*dirty=*/true);
   FrameIndex next = 0;
   std::size_t guards = 0;
-  EXPECT_EQ(pool_.UnmapKept(memory_, {}, next, guards), kSuperSlabBytes);
+  EXPECT_EQ(pool_.UnmapIdle(memory_, {}, next, guards), kSuperSlabBytes);
   for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
     EXPECT_TRUE(AreTablesPurged(unit)) << unit;
   }

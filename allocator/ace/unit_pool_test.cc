@@ -45,8 +45,9 @@ class UnitPoolTest : public testing::Test {
   }
   std::size_t UnmapFree() {
     std::size_t bytes = 0;
+    std::size_t guards = 0;
     for (FrameIndex next = 0; next != kNoFrame;) {
-      bytes += pool_.UnmapFree(memory_, {}, next);
+      bytes += pool_.UnmapIdle(memory_, {}, next, guards);
     }
     return bytes;
   }

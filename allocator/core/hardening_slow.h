@@ -228,8 +228,8 @@ void Hardening<kConfig>::StopBounds(void* block, std::size_t old_bytes,
                                     std::size_t size_bytes) {
   CanaryOf(block, old_bytes).Remove();
   if (size_bytes < old_bytes) {
-    ace_.DropTail(reinterpret_cast<Address>(block) + size_bytes,
-                  old_bytes - size_bytes, clear_bytes_);
+    ace_.pages().DropTail(reinterpret_cast<Address>(block) + size_bytes,
+                          old_bytes - size_bytes, clear_bytes_);
   }
 }
 

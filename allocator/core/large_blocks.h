@@ -351,7 +351,7 @@ auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
                                    std::size_t alignment_bytes,
                                    Refusal& refusal) -> Large {
   const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
-  const Ace::HugeGrant grant =
+  const BlockGrant grant =
       ace_.GrantHuge(bytes, std::max(alignment_bytes, kSuperSlabBytes));
   if (grant.address == 0) {
     refusal = grant.refusal;
@@ -372,8 +372,8 @@ auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Copy(const void* from, void* to, std::size_t bytes) {
   if constexpr (kConfig.separate_classes) {
-    ace_.CopyLong(reinterpret_cast<Address>(from),
-                  reinterpret_cast<Address>(to), bytes);
+    ace_.pages().Copy(reinterpret_cast<Address>(from),
+                      reinterpret_cast<Address>(to), bytes);
   } else {
     std::memcpy(to, from, bytes);
   }
@@ -406,7 +406,8 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
   }
   // What was cleared when it was freed may have been written to since.
   if (zeroed && !large.known_zero) {
-    ace_.ClearTouched(reinterpret_cast<Address>(large.block), size_bytes);
+    ace_.pages().ClearTouched(reinterpret_cast<Address>(large.block),
+                              size_bytes);
   }
   hardening_.StartBounds(large.block, size_bytes);
   if (large.sampled && refusal.reason == FailureReason::kNone) [[unlikely]]
@@ -416,7 +417,7 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
 
 template <const Config& kConfig>
 CallResult LargeBlocks<kConfig>::AllocateEmpty(std::size_t alignment_bytes) {
-  const Ace::BlockGrant grant = ace_.GrantEmpty(alignment_bytes);
+  const BlockGrant grant = ace_.GrantEmpty(alignment_bytes);
   if (grant.address == 0) [[unlikely]]
     return Refused(grant.refusal);
   CallCounters::Count(counters_.direct_allocations[0]);

@@ -69,9 +69,9 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
         std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes());
     const BlockUse& use = DescriptorAt(block.unit).use;
     if (use.generation != ace_.generation()) [[unlikely]] {
-      ace_.ClearInherited(begin, cleared_bytes);
+      ace_.pages().ClearInherited(begin, cleared_bytes);
     } else {
-      ace_.ClearTouched(begin, cleared_bytes, use.fresh);
+      ace_.pages().ClearTouched(begin, cleared_bytes, use.fresh);
     }
   }
   Release(self, block.unit, RetireSpan(block.unit));

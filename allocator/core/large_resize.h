@@ -55,7 +55,7 @@ bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
   hardening_.StopBounds(pointer, block.size_bytes, size_bytes);
   void* resized = pointer;
   if (!span && !stays) {
-    const Ace::HugeGrant grant =
+    const BlockGrant grant =
         ace_.ResizeHuge(reinterpret_cast<Address>(pointer), fresh_bytes);
     if (grant.address == 0) {
       hardening_.StartBounds(pointer, block.size_bytes);
@@ -198,7 +198,8 @@ bool LargeBlocks<kConfig>::Move(Heap* self, void* pointer,
       ace_.ReleaseSpan(block.unit, units, /*dirty=*/moved_bytes != held_bytes);
     }
   } else {
-    ace_.CopyTouched(reinterpret_cast<Address>(pointer), to, block.size_bytes);
+    ace_.pages().CopyTouched(reinterpret_cast<Address>(pointer), to,
+                             block.size_bytes);
     FreeClaimed(self, pointer, block);
   }
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);

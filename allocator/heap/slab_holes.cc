@@ -49,7 +49,7 @@ struct HoleLook {
 bool HoleLook::PurgeSlab(Slab& slab) {
   const HolePurge purge = PurgeHoles(
       ace.memory(), slab, zone.UnitAddress(slab.first_unit()),
-      [this](Address at, std::size_t n) { return ace.PurgePages(at, n); });
+      [this](Address at, std::size_t n) { return ace.pages().Purge(at, n); });
   if (purge.bytes != 0) {
     ace.NoteHoles(zone, slab.first_unit(),
                   slab.holes == 0 ? Holes::kFirst : Holes::kMore);

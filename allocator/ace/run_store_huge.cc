@@ -1,11 +1,11 @@
-// Ace: pages before they are needed, and huge ones.
+// RunStore: which frames have huge pages.
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/ace/ace.h"
+#include "allocator/ace/run_store.h"
 #include "allocator/base/skip_zeros.h"
 #include "allocator/platform/resident_pages.h"
 #include "allocator/slab/size_class.h"
@@ -84,79 +84,61 @@ bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
 }  // namespace
 
 // Giving back at once would split them.
-bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
-  if (huge_pages_ != HugePages::kAuto) return huge_pages_ == HugePages::kOn;
-  if (next == 0 || !retention_.limit().HasRoomForHugePages()) return false;
-  if (stock.pool.huge().Has(next - 1)) {
-    if (&stock != &stocks_[kCoarse]) return IsInUse(stock.zone, next);
+bool RunStore::WantsHugePages(FrameIndex next) const {
+  if (state_.huge_pages != HugePages::kAuto)
+    return state_.huge_pages == HugePages::kOn;
+  if (next == 0 || !state_.retention.limit().HasRoomForHugePages())
+    return false;
+  if (pool.huge().Has(next - 1)) {
+    if (!IsCoarse()) return IsInUse(zone_, next);
     FrameIndex last_small = next - 1;
-    while (last_small != 0 && stock.pool.huge().Has(last_small)) --last_small;
-    return IsDense(stock.zone, last_small);
+    while (last_small != 0 && pool.huge().Has(last_small)) --last_small;
+    return IsDense(last_small);
   }
-  const std::uint64_t granted_units = retention_.granted_units();
+  const std::uint64_t granted_units = state_.retention.granted_units();
   const std::uint64_t least_units =
-      stock.guarded ? kLeastGuardedHugeUnits : kLeastHugeHeapUnits;
-  return retention_.decay_ms() != 0 && granted_units >= least_units &&
-         stock.pool.huge().runs() < kMaxHugeRuns &&
-         stock.pool.free_units() <= granted_units / kMostFreeShare &&
-         IsDense(stock.zone, next - 1);
+      guard_bytes_ != 0 ? kLeastGuardedHugeUnits : kLeastHugeHeapUnits;
+  return state_.retention.decay_ms() != 0 && granted_units >= least_units &&
+         pool.huge().runs() < kMaxHugeRuns &&
+         pool.free_units() <= granted_units / kMostFreeShare &&
+         IsDense(next - 1);
 }
 
 // Slabs that were granted, and of which few blocks are in use, would take all
 // their memory. Where the kernel must not be asked, under a filter of system
 // calls as in a container, the headers of the fine zone's slabs tell.
-bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
+bool RunStore::IsDense(FrameIndex frame) const {
   constexpr std::size_t kNotTold = kSuperSlabBytes;
-  if (zone.UnmappedUnits(frame) != 0) return false;
-  const std::size_t page_bytes = memory_.PageBytes();
+  if (zone_.UnmappedUnits(frame) != 0) return false;
+  const std::size_t page_bytes = state_.memory.PageBytes();
   const std::size_t pages =
-      CountResidentPages(memory_, zone.FrameAddress(frame),
+      CountResidentPages(state_.memory, zone_.FrameAddress(frame),
                          kSuperSlabBytes / page_bytes, kNotTold);
   if (pages == kNotTold) {
-    return &zone == &region_.fine() && IsInUse(zone, frame + 1);
+    return !IsCoarse() && IsInUse(zone_, frame + 1);
   }
   return pages * page_bytes >= kDenseBytes;
 }
 
 // For frames that were just mapped. Those that had huge pages before have them
 // again.
-void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
-                          FrameIndex frames) {
-  if (!stock.pool.huge().Has(first)) {
-    const bool tells =
-        huge_pages_ == HugePages::kAuto && &stock == &stocks_[kCoarse];
-    if (tells && LeavesOneSmall(stock.pool, first, frames)) {
+void RunStore::AskForHugePages(FrameIndex first, FrameIndex frames) {
+  if (!pool.huge().Has(first)) {
+    const bool tells = state_.huge_pages == HugePages::kAuto && IsCoarse();
+    if (tells && LeavesOneSmall(pool, first, frames)) {
       // Who runs off the end of what precedes it meets this.
-      if (AccessOfNew(stock, first) == Access::kClosed &&
-          memory_.Close(stock.zone.FrameAddress(first), kSuperSlabBytes).ok()) {
-        stock.zone.super_slab(first).closed_units = ~std::uint32_t{0};
+      if (AccessOfNew(first) == Access::kClosed &&
+          state_.memory.Close(zone_.FrameAddress(first), kSuperSlabBytes)
+              .ok()) {
+        zone_.super_slab(first).closed_units = ~std::uint32_t{0};
       }
       if (--frames == 0) return;
       ++first;
     }
-    stock.pool.huge().Add(first, frames);
+    pool.huge().Add(first, frames);
   }
-  memory_.AskForHugePages(stock.zone.FrameAddress(first),
-                          frames * kSuperSlabBytes);
-}
-
-void Ace::NoteHoles(const Zone& zone, UnitIndex unit, Holes holes) {
-  const FutexLockHolder hold(lock_);
-  ZoneStock& stock = stocks_[&zone == &region_.fine() ? kFine : kCoarse];
-  stock.pool.huge().NoteHoles(memory_, FrameOfUnit(unit), holes);
-}
-
-bool Ace::WouldSplit(const Zone& zone, FrameIndex frame) {
-  const FutexLockHolder hold(lock_);
-  return stocks_[&zone == &region_.fine() ? kFine : kCoarse]
-      .pool.huge()
-      .IsWhole(frame);
-}
-
-// The Huge block at `address` has an addition that is not asked for yet.
-void Ace::AskForHugePagesOf(Address address) {
-  if (huge_pages_ != HugePages::kOn) return;
-  memory_.AskForHugePages(address, huge_.BytesOf(address));
+  state_.memory.AskForHugePages(zone_.FrameAddress(first),
+                                frames * kSuperSlabBytes);
 }
 
 }  // namespace hakmem

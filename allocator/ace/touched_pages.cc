@@ -1,13 +1,9 @@
-// Ace: blocks of size 0; clearing and copying what was touched.
+#include "allocator/ace/touched_pages.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
-#include "allocator/ace/ace.h"
-#include "allocator/ace/purge_slices.h"
 #include "allocator/base/bits.h"
-#include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/platform/resident_pages.h"
@@ -26,6 +22,8 @@ constexpr std::size_t kSampledBytes = 8 * kMiB;
 constexpr std::size_t kSampledPages = 16;
 // So many untouched pages between touched ones are cleared with them.
 constexpr std::size_t kShortGapPages = 4;
+// Slices are longer from 128 GiB on, whose pages may never have been touched.
+constexpr std::size_t kMostPurgeSlices = 4096;
 
 void Clear(Address begin, std::size_t bytes) {
   ZeroBytes(reinterpret_cast<void*>(begin), bytes);
@@ -48,41 +46,31 @@ bool LooksUntouched(VirtualMemory& memory, Address begin, std::size_t bytes) {
 
 }  // namespace
 
-Ace::BlockGrant Ace::GrantEmpty(std::size_t alignment_bytes) {
-  const FutexLockHolder hold(lock_);
-  const EmptyPool::Result result = empty_.Grant(memory_, alignment_bytes);
-  if (result.address != 0) return {result.address, {}};
-  if (result.exhausted || result.status.error_number == ENOSPC) {
-    return {0,
-            {.reason = FailureReason::kExhaustion,
-             .detail = FailureDetail::kMetadata}};
+// Slices end where huge pages do. What is behind one that the kernel refused is
+// as it was.
+HAK_NOINLINE bool TouchedPages::Purge(Address begin, std::size_t bytes) {
+  const std::size_t slice_bytes =
+      std::max(kSliceBytes, bytes / kMostPurgeSlices);
+  const Address end = begin + bytes;
+  while (begin != end) {
+    const Address to =
+        end - begin <= slice_bytes
+            ? end
+            : RoundDown<Address>(begin + slice_bytes, kSuperSlabBytes);
+    purge_calls_.fetch_add(1, std::memory_order_relaxed);
+    if (!memory_.Purge(begin, to - begin).ok()) return false;
+    begin = to;
   }
-  return {0, RefusedByKernel(result.status)};
-}
-
-bool Ace::ReleaseEmpty(Address address) {
-  const FutexLockHolder hold(lock_);
-  return empty_.Release(address);
-}
-
-Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
-  const FutexLockHolder hold(lock_);
-  if (empty_.IsLive(address)) return EmptyPlace::kLive;
-  return empty_.WasFreed(address) ? EmptyPlace::kFreed : EmptyPlace::kNone;
-}
-
-HAK_NOINLINE bool Ace::PurgePages(Address begin, std::size_t bytes) {
-  return PurgeInSlices(memory_, clearing_purge_calls_, begin, bytes,
-                       /*all=*/true);
+  return true;
 }
 
 // Pages that were never touched are not read, which would make them zero pages
 // that count as touched the next time; and what is zero is not written.
-void Ace::CopyTouched(Address from, Address to, std::size_t bytes) {
+void TouchedPages::CopyTouched(Address from, Address to, std::size_t bytes) {
   const std::size_t page_bytes = memory_.PageBytes();
   const std::size_t whole_bytes = RoundDown(bytes, page_bytes);
   std::size_t done = 0;
-  if (PurgePages(to, whole_bytes)) {
+  if (Purge(to, whole_bytes)) {
     unsigned char touched[kAskedPages];
     while (done < whole_bytes) {
       const std::size_t pages =
@@ -103,7 +91,7 @@ void Ace::CopyTouched(Address from, Address to, std::size_t bytes) {
 
 // To copy all takes a fault for each page that is not in memory, of either
 // block; to copy what was touched, one for each page of the source that is.
-void Ace::CopyLong(Address from, Address to, std::size_t bytes) {
+void TouchedPages::Copy(Address from, Address to, std::size_t bytes) {
   const std::size_t pages = bytes / memory_.PageBytes();
   if (bytes > kClearedWholeBytes) {
     const std::size_t source_pages =
@@ -120,7 +108,7 @@ void Ace::CopyLong(Address from, Address to, std::size_t bytes) {
 }
 
 // A page that is not in memory may be in swap; given back, it is not.
-void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
+void TouchedPages::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
   if (!fresh && bytes <= kClearedWholeBytes) {
     Clear(begin, bytes);
     return;
@@ -129,7 +117,7 @@ void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
   const std::size_t pages = bytes / page_bytes;
   const std::size_t whole_bytes = pages * page_bytes;
   if (bytes >= kSampledBytes && LooksUntouched(memory_, begin, bytes) &&
-      PurgePages(begin, whole_bytes)) {
+      Purge(begin, whole_bytes)) {
     Clear(begin + whole_bytes, bytes - whole_bytes);
     return;
   }
@@ -148,7 +136,7 @@ void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
       const Address run = chunk + page * page_bytes;
       const std::size_t run_bytes = (end - page) * page_bytes;
       const bool short_gap = page != 0 && end - page <= kShortGapPages;
-      if (touched != 0 || short_gap || !PurgePages(run, run_bytes)) {
+      if (touched != 0 || short_gap || !Purge(run, run_bytes)) {
         Clear(run, run_bytes);
       }
       page = end;
@@ -157,22 +145,22 @@ void Ace::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
   if (whole_bytes != bytes) Clear(begin + whole_bytes, bytes - whole_bytes);
 }
 
-void Ace::ClearInherited(Address begin, std::size_t bytes) {
+void TouchedPages::ClearInherited(Address begin, std::size_t bytes) {
   const std::size_t whole_bytes = RoundDown(bytes, memory_.PageBytes());
-  if (!PurgePages(begin, whole_bytes)) {
+  if (!Purge(begin, whole_bytes)) {
     Clear(begin, bytes);
     return;
   }
   Clear(begin + whole_bytes, bytes - whole_bytes);
 }
 
-void Ace::DropTail(Address begin, std::size_t bytes,
-                   std::uint64_t most_cleared_bytes) {
+void TouchedPages::DropTail(Address begin, std::size_t bytes,
+                            std::uint64_t most_cleared_bytes) {
   const std::size_t page_bytes = memory_.PageBytes();
   const Address end = begin + bytes;
   const Address from = RoundUp<Address>(begin, page_bytes);
   const Address to = RoundDown<Address>(end, page_bytes);
-  if (bytes <= kClearedWholeBytes || !PurgePages(from, to - from)) {
+  if (bytes <= kClearedWholeBytes || !Purge(from, to - from)) {
     Clear(begin, std::min<std::uint64_t>(bytes, most_cleared_bytes));
     return;
   }

@@ -1,0 +1,256 @@
+#include "allocator/ace/run_store.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "allocator/base/bits.h"
+#include "allocator/base/check.h"
+
+namespace hakmem {
+namespace {
+
+// A zone grows by an eighth of what it has, so that mapping calls grow with
+// the logarithm of the heap, and by at most this.
+constexpr FrameIndex kGrowthShare = 8;
+constexpr FrameIndex kMaxGrowthFrames = 32;
+
+// What a zone has mapped between frames that were unmapped may take this share
+// of the mappings that the kernel allows.
+constexpr std::size_t kMappedRunsShare = 16;
+// Guard pages may take this share. Each splits a mapping and is one itself.
+constexpr std::size_t kMappingsShare = 4;
+constexpr std::size_t kMappingsPerGuard = 2;
+
+// Runs of this length are unmapped before others: 16 MiB for one mapping more.
+constexpr FrameIndex kLongRunFrames = 8;
+
+}  // namespace
+
+void RunStore::Start(Region::Window typed) {
+  typed_ranges_.Place(typed.begin, typed.bytes, 0);
+  const std::size_t mappings = state_.memory.MaxMappings();
+  max_mapped_runs_ = mappings / kMappedRunsShare;
+  const std::size_t page_bytes = state_.memory.PageBytes();
+  if (IsCoarse() && state_.config->guard_pages &&
+      page_bytes <= kUnitBytes / 4) {
+    guard_bytes_ = static_cast<std::uint32_t>(page_bytes);
+    max_guards_ = mappings / kMappingsShare / kMappingsPerGuard;
+  }
+  if (state_.config->delay_reuse) resting_.Start(state_.memory.Random());
+}
+
+RunGrant RunStore::Take(RangeKind kind) {
+  RunGrant grant = state_.config->separate_classes
+                       ? TakeRange(kind)
+                       : TakeUnits(kind.units, kind.alignment_units);
+  grant.units = kind.units;
+  if (grant.first != kNoUnit && state_.config->separate_classes &&
+      kind.units >= kUnitsPerSuperSlab) {
+    state_.retention.NoteLongRange(kind.units);
+  }
+  return grant;
+}
+
+void RunStore::Put(RangeKind kind, UnitIndex first, bool dirty) {
+  if (!state_.config->separate_classes) {
+    return pool.Release(first, kind.units, dirty);
+  }
+  pool.Keep(first, kind.units, dirty);
+  if (kind.units >= kUnitsPerSuperSlab) {
+    state_.retention.NoteLongRange(-std::int64_t{kind.units});
+  }
+  if (state_.config->delay_reuse && !kind.is_slab()) {
+    resting_.Rest(first, kind.units, state_.retention.granted_units());
+  } else {
+    ranges_.Put(kind, first);
+  }
+}
+
+bool RunStore::Extend(UnitIndex next, std::uint32_t units) {
+  if (!pool.GrantAt(next, units)) return false;
+  pool.huge().NoteGrant(state_.memory, next, units);
+  return true;
+}
+
+// Maps neighbouring frames again that were unmapped under pressure.
+bool RunStore::Remap(FrameIndex frames) {
+  for (;;) {
+    const FrameIndex unmapped = pool.unmapped().count();
+    const FrameIndex first = pool.unmapped().Find(frames);
+    if (first == kNoFrame) return false;
+    ++map_calls_;
+    const VmStatus status = pool.unmapped().Map(state_.memory, first, frames,
+                                                AccessOfNew(first, frames));
+    if (status.ok()) {
+      state_.AddMapped(frames * kSuperSlabBytes);
+      if (pool.huge().Has(first)) AskForHugePages(first, frames);
+      pool.AddFrames(first, frames);
+      return true;
+    }
+    // Others may do where something else has some of these.
+    if (pool.unmapped().count() == unmapped) return false;
+  }
+}
+
+Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
+  const std::size_t bytes =
+      (frames * kUnitsPerSuperSlab - unmapped_units) * kUnitBytes;
+  ++map_calls_;
+  const FrameIndex next = zone_.frame_count();
+  const bool huge = unmapped_units == 0 && WantsHugePages(next);
+  const Access access = huge ? Access::kOpen : AccessOfNew(next, frames);
+  const Zone::Extension extension =
+      zone_.Extend(state_.memory, frames, access, unmapped_units);
+  if (extension.frames != 0) {
+    state_.AddMapped(bytes);
+    if (huge) AskForHugePages(extension.first, extension.frames);
+    pool.AddFrames(extension.first, extension.frames);
+    return {};
+  }
+  return extension.exhausted ? UsedUp(extension.tables, bytes)
+                             : RefusedByKernel(extension.status);
+}
+
+// Maps what a run of `units` needs: a growth step, or just that much when the
+// step is refused. `refusal` says what was refused last, also when it did not
+// matter.
+bool RunStore::MapMore(std::uint32_t units, Refusal& refusal) {
+  const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
+  if (Remap(needed)) return true;
+  const FrameIndex step =
+      std::max(needed, std::clamp(zone_.frame_count() / kGrowthShare,
+                                  FrameIndex{1}, kMaxGrowthFrames));
+  refusal = ExtendZone(step);
+  if (refusal.reason != FailureReason::kNone && step > needed) {
+    const Refusal smaller = ExtendZone(needed);
+    if (smaller.reason == FailureReason::kNone) return true;
+    refusal = smaller;
+  }
+  return refusal.reason == FailureReason::kNone;
+}
+
+// Where the kernel has no room for whole SuperSlabs: maps what a run needs
+// besides what is free at the zone's end. The rest of the last one is nobody's
+// for good. Once such a run is free, no list has it, but it is enough for
+// another.
+UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
+                              std::uint32_t alignment_units, Refusal& refusal) {
+  const FrameIndex count = zone_.frame_count();
+  const auto missing = count == 0
+                           ? 0U
+                           : static_cast<std::uint32_t>(std::popcount(
+                                 zone_.super_slab(count - 1).unmapped_units));
+  const UnitIndex end = FirstUnitOfFrame(count) - missing;
+  const std::uint32_t free = pool.FreeBefore(end);
+  if (alignment_units == 1 && free >= units) {
+    return pool.GrantAt(end - units, units) ? end - units : kNoUnit;
+  }
+  if (refusal.reason != FailureReason::kMapFail ||
+      alignment_units > kUnitsPerSuperSlab) {
+    return kNoUnit;
+  }
+  const std::uint32_t tail = alignment_units == 1 && missing == 0 ? free : 0;
+  const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
+  const Refusal least =
+      ExtendZone(frames, frames * kUnitsPerSuperSlab - (units - tail));
+  if (least.reason != FailureReason::kNone) {
+    refusal = least;
+    return kNoUnit;
+  }
+  const UnitIndex first = FirstUnitOfFrame(zone_.frame_count() - frames) - tail;
+  return pool.GrantAt(first, units) ? first : kNoUnit;
+}
+
+// What is free is looked through before a zone grows, and as a whole before the
+// call is refused.
+UnitGrant RunStore::FindUnits(std::uint32_t units,
+                              std::uint32_t alignment_units, Refusal& refusal) {
+  const std::uint32_t room = UnitPool::RoomFor(units, alignment_units);
+  UnitGrant grant = pool.Grant(units, alignment_units);
+  // More tries find no more where any free run of the length will do.
+  const bool hard = alignment_units > 1 && alignment_units < kUnitsPerSuperSlab;
+  if (hard && grant.first == kNoUnit) {
+    grant = pool.Grant(units, alignment_units, UnitPool::kManyTries);
+  }
+  for (int tries = 0; grant.first == kNoUnit; ++tries) {
+    if (!MapMore(room, refusal)) {
+      if (hard) grant = pool.Grant(units, alignment_units, UnitPool::kAllTries);
+      if (grant.first == kNoUnit) {
+        grant.first = TakeAtEnd(units, alignment_units, refusal);
+      }
+      if (grant.first != kNoUnit) break;
+      // Units that are being given back can be had in a moment.
+      if (!pool.is_purging() || tries == AceState::kMaxWaits) return {};
+      state_.WaitForKernel();
+      // Others have come in.
+      if (!state_.retention.HasRoomFor(units * kUnitBytes)) {
+        refusal = OverHeapLimit(units * kUnitBytes);
+        return {};
+      }
+    }
+    grant = pool.Grant(units, alignment_units);
+  }
+  return grant;
+}
+
+RunGrant RunStore::TakeUnits(std::uint32_t units,
+                             std::uint32_t alignment_units) {
+  RunGrant grant;
+  const UnitGrant found = FindUnits(units, alignment_units, grant.refusal);
+  grant.first = found.first;
+  grant.known_zero = found.known_zero;
+  if (grant.first != kNoUnit) {
+    pool.huge().NoteGrant(state_.memory, grant.first, units);
+  }
+  return grant;
+}
+
+std::size_t RunStore::PurgeRest() {
+  std::size_t purged_bytes = 0;
+  for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
+    purged_bytes +=
+        pool.PurgePartsOfHuge(state_.memory, AceState::kPurgeSliceUnits, next);
+  }
+  for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
+    pool.PurgeDescriptors(state_.memory, next);
+  }
+  return purged_bytes;
+}
+
+// Where memory is short, nothing rests. The addresses of kept frames stay their
+// classes'.
+std::size_t RunStore::UnmapCaches(bool mappings_short) {
+  std::size_t bytes = 0;
+  resting_.WakeAll();
+  UnitPool::UnmapBounds bounds = {.most_runs = max_mapped_runs_,
+                                  .may_split = !mappings_short};
+  for (const FrameIndex least_frames : {kLongRunFrames, FrameIndex{1}}) {
+    bounds.least_frames = least_frames;
+    for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
+      std::size_t guards = 0;
+      const std::size_t unmapped =
+          pool.UnmapIdle(state_.memory, bounds, next, guards);
+      state_.SubtractMapped(unmapped);
+      guards_ -= guards;
+      bytes += unmapped;
+    }
+  }
+  return bytes;
+}
+
+void RunStore::CheckInvariants() const {
+  zone_.CheckInvariants();
+  pool.CheckInvariants();
+  ranges_.CheckInvariants();
+  resting_.CheckInvariants();
+  std::size_t guards = 0;
+  for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
+    const SuperSlab& slab = zone_.super_slab(frame);
+    guards += static_cast<unsigned>(std::popcount(slab.guarded_units));
+    HAK_CHECK_EQ(slab.closed_units & ~(slab.free_units | slab.kept_units),
+                 0U);  // RN2
+  }
+  HAK_CHECK_EQ(guards, guards_);  // RN1
+}
+
+}  // namespace hakmem

@@ -1,0 +1,152 @@
+// The runs of one zone's units: granted, given back, and mapped when wanted.
+// Where classes are separate, a run is a range of its class, with a guard page.
+//
+// Owns: the zone's free units, its free ranges, its guard pages. Called by:
+// Ace, under its lock, which Take lets go of while it waits.
+// Thread-safety: none of its own.
+//
+// Invariants:
+//   RN1: guards_ is how many guard pages there are.
+//   RN2: closed units are free or kept, and not dirty.
+#ifndef HAKMEM_ALLOCATOR_ACE_RUN_STORE_H_
+#define HAKMEM_ALLOCATOR_ACE_RUN_STORE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "allocator/ace/ace_state.h"
+#include "allocator/ace/range_pool.h"
+#include "allocator/ace/refusal.h"
+#include "allocator/ace/resting_spans.h"
+#include "allocator/ace/unit_pool.h"
+#include "allocator/base/compiler.h"
+#include "allocator/config/partitions.h"
+#include "allocator/statistics/statistics_tables.h"
+#include "allocator/superslab/metadata_table.h"
+#include "allocator/superslab/region.h"
+#include "allocator/superslab/zone.h"
+
+namespace hakmem {
+
+// The lists of both zones.
+struct ZoneRanges {
+  RangeLists fine;
+  RangeLists coarse;
+};
+// Room for them, where a variant has any.
+template <bool kSeparateClasses>
+struct RoomForRanges {
+  constexpr ZoneRanges* get() { return &ranges; }
+  ZoneRanges ranges;
+};
+template <>
+struct RoomForRanges<false> {
+  static constexpr ZoneRanges* get() { return nullptr; }
+};
+
+// A run of units; first == kNoUnit: refused.
+struct RunGrant {
+  UnitIndex first = kNoUnit;
+  std::uint32_t units = 0;  // a long span's may be more than it asked for
+  bool known_zero = false;
+  std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
+  Refusal refusal;
+};
+
+class RunStore {
+ public:
+  constexpr RunStore(Zone& of_zone, AceState& state, RangeLists* lists)
+      : pool(of_zone, state.lock),
+        zone_(of_zone),
+        state_(state),
+        ranges_(of_zone, lists) {}
+  RunStore(const RunStore&) = delete;
+  RunStore& operator=(const RunStore&) = delete;
+
+  // Once, when the zone is placed. `typed` is for the lists of partitions but
+  // the first.
+  void Start(Region::Window typed);
+
+  // From free units or ranges, or by mapping more. Its units are what `kind`
+  // asks for, or more. The caller notes the grant when all of it is done, as
+  // that may let others in, and a fork.
+  RunGrant Take(RangeKind kind);
+  void Put(RangeKind kind, UnitIndex first, bool dirty);
+  // Takes `units` right after a run that ends before `next`, if free.
+  bool Extend(UnitIndex next, std::uint32_t units);
+
+  // Gives back parts of huge pages, and the descriptors of what is free.
+  // Returns the bytes. Lets others in, as the next one.
+  std::size_t PurgeRest();
+  // Unmaps frames of which nothing is granted (see Ace::UnmapCaches).
+  std::size_t UnmapCaches(bool mappings_short);
+
+  bool HasPartitions() const { return typed_ranges_.mapped_bytes() != 0; }
+  std::size_t guard_bytes() const { return guard_bytes_; }
+  std::uint64_t map_calls() const { return map_calls_; }
+  std::size_t metadata_bytes() const { return typed_ranges_.mapped_bytes(); }
+  std::uint64_t unused_units() const {
+    return pool.free_units() + pool.kept_units() + pool.purging_units();
+  }
+  std::uint32_t LongestFreeUnits() const {
+    return std::max(pool.runs().LongestUnits(), ranges_.LongestUnits());
+  }
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    pool.VisitCounters(visit);
+    VisitTable(typed_ranges_, visit);
+    visit(Statistic::kMapCalls, map_calls_);
+  }
+  void CheckInvariants() const;
+
+  UnitPool pool;
+  // Where parts of huge pages go back next, for the heap limit.
+  FrameIndex next_part = 0;
+
+ private:
+  bool IsCoarse() const { return zone_.granule_shift() == kCoarseGranuleShift; }
+  RunGrant TakeUnits(std::uint32_t units, std::uint32_t alignment_units);
+  UnitGrant FindUnits(std::uint32_t units, std::uint32_t alignment_units,
+                      Refusal& refusal);
+  bool MapMore(std::uint32_t units, Refusal& refusal);
+  Refusal ExtendZone(FrameIndex frames, std::uint32_t unmapped_units = 0);
+  HAK_COLD UnitIndex TakeAtEnd(std::uint32_t units,
+                               std::uint32_t alignment_units, Refusal& refusal);
+  bool Remap(FrameIndex frames);
+
+  // Ranges.
+  RunGrant TakeRange(RangeKind& kind);
+  UnitIndex FindRange(RangeKind& kind, Refusal& refusal);
+  HAK_COLD RunGrant TakeTyped(RangeKind kind);
+  HAK_COLD bool EnsureTypedLists();
+  bool RemapRange(UnitIndex& first, RangeKind kind);
+  RunGrant TakeKept(UnitIndex first, RangeKind kind);
+  bool OpenRange(RangeKind kind, bool closed, RunGrant& grant);
+  HAK_COLD bool Open(std::uint32_t units, RunGrant& grant);
+  bool HasRoomForGuards() const {
+    return guards_ < max_guards_ || !state_.memory.ClosingSplits();
+  }
+  Access AccessOfNew(FrameIndex first, FrameIndex frames = 1) const;
+
+  // Huge pages, from the frame `next` on.
+  bool WantsHugePages(FrameIndex next) const;
+  bool IsDense(FrameIndex frame) const;
+  void AskForHugePages(FrameIndex first, FrameIndex frames);
+
+  Zone& zone_;
+  AceState& state_;
+  RangePool ranges_;
+  RestingSpans resting_{ranges_};
+  // Mapped when wanted.
+  MetadataTable typed_ranges_;
+  std::uint32_t guard_bytes_ = 0;  // 0: there are no guard pages
+  std::size_t guards_ = 0;
+  std::size_t max_guards_ = 0;
+  std::size_t max_mapped_runs_ = 0;  // by UnmapCaches
+  std::uint64_t map_calls_ = 0;
+};
+
+}  // namespace hakmem
+
+#endif  // HAKMEM_ALLOCATOR_ACE_RUN_STORE_H_
