@@ -29,7 +29,7 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   state_.huge_pages = static_cast<HugePages>(options.huge_pages);
   populates_slabs_ = options.prefault != 0;
   for (RunStore& store : stores_)
-    store.pool.dirty().SplitHuge(options.decay_ms == 0);
+    store.pool().dirty().SplitHuge(options.decay_ms == 0);
   region_.Place(state_.memory, config);
   huge_.Place(region_, state_.memory.PageBytes());
   if (config.inaccessible_empty_blocks) {
@@ -132,7 +132,7 @@ bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
 VmStatus Ace::MoveSpanTo(UnitIndex from, Address to, std::size_t bytes) {
   const FutexLockHolder hold(state_.lock);
   const Zone& zone = region_.coarse();
-  UnitPool& pool = stores_[kCoarse].pool;
+  UnitPool& pool = stores_[kCoarse].pool();
   const bool to_span = zone.Contains(to);
   if (to_span && pool.moved_mappings() >= max_moved_mappings_) {
     return {.error_number = EMFILE, .call = VmCall::kMove, .bytes = bytes};
@@ -179,19 +179,20 @@ Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
 
 void Ace::NoteHoles(const Zone& zone, UnitIndex unit, Holes holes) {
   const FutexLockHolder hold(state_.lock);
-  StoreOf(zone).pool.huge().NoteHoles(state_.memory, FrameOfUnit(unit), holes);
+  StoreOf(zone).pool().huge().NoteHoles(state_.memory, FrameOfUnit(unit),
+                                        holes);
 }
 
 bool Ace::WouldSplit(const Zone& zone, FrameIndex frame) {
   const FutexLockHolder hold(state_.lock);
-  return StoreOf(zone).pool.huge().IsWhole(frame);
+  return StoreOf(zone).pool().huge().IsWhole(frame);
 }
 
 void Ace::ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   state_.lock.ResetAfterFork();
   ++generation_;
   moves_ = 0;
-  for (RunStore& store : stores_) store.pool.EndPurgesAfterFork();
+  for (RunStore& store : stores_) store.pool().EndPurgesAfterFork();
   ResizedHuge(0, huge_.EndReleasesAfterFork(state_.memory));
 }
 
@@ -204,20 +205,11 @@ void Ace::AddStatistics(Statistics& statistics) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (!is_held) state_.lock.Unlock();
 }
 
-void Ace::AddFigures(MemoryFigures& figures) {
+std::size_t Ace::LargestFreeBytes() {
   const FutexLockHolder hold(state_.lock);
-  figures.mapped = mapped_bytes();
-  figures.peak_mapped =
-      state_.peak_mapped_bytes.load(std::memory_order_relaxed);
-  figures.granted = figures.mapped - UnusedUnits() * kUnitBytes;
-  figures.cached = DirtyUnits() * kUnitBytes;
-  figures.metadata +=
-      region_.fine().metadata_bytes() + region_.coarse().metadata_bytes() +
-      huge_.metadata_bytes() + empty_.metadata_bytes() +
-      stores_[kFine].metadata_bytes() + stores_[kCoarse].metadata_bytes();
-  figures.largest_free = std::max(stores_[kFine].LongestFreeUnits(),
-                                  stores_[kCoarse].LongestFreeUnits()) *
-                         kUnitBytes;
+  return std::max(stores_[kFine].LongestFreeUnits(),
+                  stores_[kCoarse].LongestFreeUnits()) *
+         kUnitBytes;
 }
 
 void Ace::CheckInvariants() {

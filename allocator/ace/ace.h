@@ -169,7 +169,8 @@ class Ace {
     tables.zones[1] = region_.coarse().Describe(kCoarseShape);
     tables.huge = huge_.Describe();
   }
-  void AddFigures(MemoryFigures& figures);
+  // The longest run of mapped free memory; a lower bound from 64 MiB on.
+  std::size_t LargestFreeBytes();
   const MemoryLimit& memory_limit() const { return state_.retention.limit(); }
   std::size_t mapped_bytes() const { return state_.mapped(); }
 
@@ -202,8 +203,8 @@ class Ace {
     return stores_[kFine].unused_units() + stores_[kCoarse].unused_units();
   }
   std::uint64_t DirtyUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
-    return stores_[kFine].pool.dirty().count() +
-           stores_[kCoarse].pool.dirty().count();
+    return stores_[kFine].pool().dirty().count() +
+           stores_[kCoarse].pool().dirty().count();
   }
   void ResizedHuge(std::size_t more_bytes, std::size_t less_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
@@ -219,8 +220,8 @@ class Ace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
   std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
     return state_.retention.ExcessUnits(
-        stores_[kFine].pool.dirty().purgeable() +
-        stores_[kCoarse].pool.dirty().purgeable());
+        stores_[kFine].pool().dirty().purgeable() +
+        stores_[kCoarse].pool().dirty().purgeable());
   }
   void BoundDirty(std::uint32_t granted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);

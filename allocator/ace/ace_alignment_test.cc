@@ -44,9 +44,9 @@ class AceAlignmentTest : public testing::TestWithParam<std::uint32_t> {
     return ace_->GrantSlab(/*fine=*/false, {units, units}).first;
   }
   bool PoolIsEmpty() {
-    MemoryFigures figures;
-    ace_->AddFigures(figures);
-    return figures.granted == figures.mapped;
+    Statistics statistics;
+    ace_->AddStatistics(statistics);
+    return statistics.granted_bytes == statistics.mapped_bytes;
   }
   void Free(FrameIndex frame, UnitIndex from) {
     for (UnitIndex unit = from; unit < kUnitsPerSuperSlab; ++unit) {

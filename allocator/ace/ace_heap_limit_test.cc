@@ -38,9 +38,9 @@ class AceHeapLimitTest : public testing::Test {
   }
   // What the limit bounds.
   std::size_t HeldBytes() {
-    MemoryFigures figures;
-    ace_->AddFigures(figures);
-    return figures.granted + figures.cached;
+    Statistics statistics;
+    ace_->AddStatistics(statistics);
+    return statistics.granted_bytes + statistics.cached_bytes;
   }
   static void ExpectOverLimit(const Refusal& refusal) {
     EXPECT_STREQ(FailureReasonName(refusal.reason), "Exhaustion");

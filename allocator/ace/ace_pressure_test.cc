@@ -112,10 +112,10 @@ class AcePressureTest : public testing::Test {
     }
     for (const Granted& granted : all) Release(granted);
   }
-  MemoryFigures Figures() {
-    MemoryFigures figures;
-    ace_->AddFigures(figures);
-    return figures;
+  Statistics Snapshot() {
+    Statistics statistics;
+    ace_->AddStatistics(statistics);
+    return statistics;
   }
 
   std::optional<FakeVirtualMemory> memory_;
@@ -136,9 +136,11 @@ TEST_F(AcePressureTest, AnotherClassIsServedUnderTheHeapLimit) {
         for (int round = 0; round < 3; ++round) {
           const Kind& kind = kKinds[(i + round) % std::size(kKinds)];
           const std::vector<Granted> all = GrantBytes(kind, 28 * kMiB);
-          const MemoryFigures figures = Figures();
-          EXPECT_EQ(figures.granted, all.size() * kind.units * kUnitBytes);
-          EXPECT_LE(figures.granted + figures.cached, 32 * kMiB);
+          const Statistics statistics = Snapshot();
+          EXPECT_EQ(statistics.granted_bytes,
+                    all.size() * kind.units * kUnitBytes);
+          EXPECT_LE(statistics.granted_bytes + statistics.cached_bytes,
+                    32 * kMiB);
           ReleaseAll(all, order);
         }
         ace_->CheckInvariants();

@@ -18,7 +18,7 @@ void Ace::NoteRelease(std::uint32_t units) {
   const bool at_once = state_.retention.decay_ms() == 0;
   // Where all goes back at once, no search shall be needed.
   for (RunStore& store : stores_) {
-    store.pool.dirty().SplitHuge(state_.retention.HasShrunk() || at_once);
+    store.pool().dirty().SplitHuge(state_.retention.HasShrunk() || at_once);
   }
   if (at_once) {
     PurgeDirty();
@@ -31,28 +31,25 @@ void Ace::NoteRelease(std::uint32_t units) {
 // more than it must, so that not each grant at the limit makes calls.
 void Ace::KeepToLimit() {
   constexpr std::int64_t kMoreUnits = 16;
-  const bool fine_first = stores_[kFine].pool.dirty().count() >
-                          stores_[kCoarse].pool.dirty().count();
+  const bool fine_first = stores_[kFine].pool().dirty().count() >
+                          stores_[kCoarse].pool().dirty().count();
   for (const StoreIndex index :
        {fine_first ? kFine : kCoarse, fine_first ? kCoarse : kFine}) {
-    UnitPool& pool = stores_[index].pool;
-    FrameIndex& next = stores_[index].next_part;
+    RunStore& store = stores_[index];
     if (const std::int64_t over = OverLimitUnits(); over > 0) {
-      pool.Purge(state_.memory, static_cast<std::uint64_t>(over + kMoreUnits));
+      store.pool().Purge(state_.memory,
+                         static_cast<std::uint64_t>(over + kMoreUnits));
     }
-    for (int pass = 0; pass < 2 && OverLimitUnits() > 0; ++pass) {
-      pool.PurgePartsOfHuge(state_.memory,
-                            static_cast<std::uint64_t>(OverLimitUnits()), next);
-      if (next != kNoFrame) break;
-      next = 0;
+    if (const std::int64_t over = OverLimitUnits(); over > 0) {
+      store.PurgeParts(static_cast<std::uint64_t>(over));
     }
   }
 }
 
 // Of the zone with more that is idle.
 void Ace::BoundDirty(std::uint32_t granted) {
-  UnitPool& fine = stores_[kFine].pool;
-  UnitPool& coarse = stores_[kCoarse].pool;
+  UnitPool& fine = stores_[kFine].pool();
+  UnitPool& coarse = stores_[kCoarse].pool();
   const bool from_fine =
       fine.dirty().idle() != coarse.dirty().idle()
           ? fine.dirty().idle() > coarse.dirty().idle()
@@ -71,7 +68,7 @@ void Ace::BoundDirty(std::uint32_t granted) {
 std::size_t Ace::PurgeDirty() {
   std::size_t bytes = 0;
   for (RunStore& store : stores_) {
-    bytes += store.pool.Purge(state_.memory, store.pool.dirty().count());
+    bytes += store.pool().Purge(state_.memory, store.pool().dirty().count());
   }
   return bytes;
 }
@@ -90,7 +87,7 @@ bool Ace::Tick() {
   const Retention::Interval interval = state_.retention.StartInterval(now_ms);
   std::uint64_t idle_units[2] = {};
   for (const StoreIndex index : {kFine, kCoarse}) {
-    UnitPool& pool = stores_[index].pool;
+    UnitPool& pool = stores_[index].pool();
     idle_units[index] =
         interval.quiet ? pool.dirty().count() : pool.dirty().idle();
     pool.dirty().StartInterval();
@@ -98,7 +95,7 @@ bool Ace::Tick() {
   idle_units[kCoarse] -= std::min(idle_units[kCoarse], interval.kept_units);
   AddByOwner(intervals_, 1);
   for (const StoreIndex index : {kFine, kCoarse}) {
-    stores_[index].pool.Purge(state_.memory, idle_units[index]);
+    stores_[index].pool().Purge(state_.memory, idle_units[index]);
   }
   if (interval.quiet) PurgeRest();
   state_.lock.Unlock();

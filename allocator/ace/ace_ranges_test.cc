@@ -316,7 +316,6 @@ TEST_F(AceRangesTest, WhatOthersHaveTakenIsForgotten) {
 // Tables do not grow by memory that comes and goes under pressure.
 TEST_F(AceRangesTest, PressureLosesNoAddresses) {
   Start(16 * kSuperSlabBytes);
-  MemoryFigures figures;
   std::uint64_t metadata = 0;
   for (int round = 0; round < 5; ++round) {
     for (const SizeClass size_class : {kTinyA, kPoolA}) {
@@ -331,10 +330,10 @@ TEST_F(AceRangesTest, PressureLosesNoAddresses) {
       }
       EXPECT_EQ(ace_->UnmapCaches(), 16 * kSuperSlabBytes);
     }
-    figures = {};
-    ace_->AddFigures(figures);
-    if (round == 0) metadata = figures.metadata;
-    EXPECT_EQ(figures.metadata, metadata);
+    Statistics statistics;
+    ace_->AddStatistics(statistics);
+    if (round == 0) metadata = statistics.metadata_bytes;
+    EXPECT_EQ(statistics.metadata_bytes, metadata);
   }
 }
 
@@ -377,15 +376,15 @@ TEST_F(AceRangesTest, LosesNothingWhicheverUnmapIsRefused) {
 TEST_F(AceRangesTest, FiguresKnowWhatIsKept) {
   Start();
   const UnitIndex span = Span(64);
-  MemoryFigures figures;
-  ace_->AddFigures(figures);
-  EXPECT_EQ(figures.granted, 64 * kUnitBytes);
+  Statistics before;
+  ace_->AddStatistics(before);
+  EXPECT_EQ(before.granted_bytes, 64 * kUnitBytes);
   ace_->ReleaseSpan(span, 64);
-  figures = {};
-  ace_->AddFigures(figures);
-  EXPECT_EQ(figures.granted, 0U);
-  EXPECT_EQ(figures.cached, 64 * kUnitBytes);
-  EXPECT_EQ(figures.largest_free, 64 * kUnitBytes);
+  Statistics after;
+  ace_->AddStatistics(after);
+  EXPECT_EQ(after.granted_bytes, 0U);
+  EXPECT_EQ(after.cached_bytes, 64 * kUnitBytes);
+  EXPECT_EQ(ace_->LargestFreeBytes(), 64 * kUnitBytes);
 }
 
 // --- Clearing ----------------------------------------------------------------

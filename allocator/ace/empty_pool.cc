@@ -111,12 +111,6 @@ bool EmptyPool::Release(Address address) {
   return true;
 }
 
-std::size_t EmptyPool::metadata_bytes() const {
-  std::size_t bytes = 0;
-  for (const Lane& lane : lanes_) bytes += lane.table.mapped_bytes();
-  return bytes;
-}
-
 void EmptyPool::CheckInvariants() const {
   for (unsigned i = 0; i < kLanes; ++i) {
     const Lane& lane = lanes_[i];

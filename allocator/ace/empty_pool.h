@@ -54,7 +54,6 @@ class EmptyPool {
     return word != 0 && word != kLive;
   }
 
-  std::size_t metadata_bytes() const;
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     for (const Lane& lane : lanes_) VisitTable(lane.table, visit);

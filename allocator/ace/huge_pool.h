@@ -97,9 +97,6 @@ class HugePool {
 
   std::size_t block_count() const { return block_count_; }
   std::size_t mapped_bytes() const { return mapped_bytes_; }
-  std::size_t metadata_bytes() const {
-    return header_table_.mapped_bytes() + record_table_.mapped_bytes();
-  }
   std::uint64_t move_calls() const {
     return move_calls_.load(std::memory_order_relaxed);
   }

@@ -53,9 +53,9 @@ RunGrant RunStore::Take(RangeKind kind) {
 
 void RunStore::Put(RangeKind kind, UnitIndex first, bool dirty) {
   if (!state_.config->separate_classes) {
-    return pool.Release(first, kind.units, dirty);
+    return pool_.Release(first, kind.units, dirty);
   }
-  pool.Keep(first, kind.units, dirty);
+  pool_.Keep(first, kind.units, dirty);
   if (kind.units >= kUnitsPerSuperSlab) {
     state_.retention.NoteLongRange(-std::int64_t{kind.units});
   }
@@ -67,28 +67,28 @@ void RunStore::Put(RangeKind kind, UnitIndex first, bool dirty) {
 }
 
 bool RunStore::Extend(UnitIndex next, std::uint32_t units) {
-  if (!pool.GrantAt(next, units)) return false;
-  pool.huge().NoteGrant(state_.memory, next, units);
+  if (!pool_.GrantAt(next, units)) return false;
+  pool_.huge().NoteGrant(state_.memory, next, units);
   return true;
 }
 
 // Maps neighbouring frames again that were unmapped under pressure.
 bool RunStore::Remap(FrameIndex frames) {
   for (;;) {
-    const FrameIndex unmapped = pool.unmapped().count();
-    const FrameIndex first = pool.unmapped().Find(frames);
+    const FrameIndex unmapped = pool_.unmapped().count();
+    const FrameIndex first = pool_.unmapped().Find(frames);
     if (first == kNoFrame) return false;
     ++map_calls_;
-    const VmStatus status = pool.unmapped().Map(state_.memory, first, frames,
-                                                AccessOfNew(first, frames));
+    const VmStatus status = pool_.unmapped().Map(state_.memory, first, frames,
+                                                 AccessOfNew(first, frames));
     if (status.ok()) {
       state_.AddMapped(frames * kSuperSlabBytes);
-      if (pool.huge().Has(first)) AskForHugePages(first, frames);
-      pool.AddFrames(first, frames);
+      if (pool_.huge().Has(first)) AskForHugePages(first, frames);
+      pool_.AddFrames(first, frames);
       return true;
     }
     // Others may do where something else has some of these.
-    if (pool.unmapped().count() == unmapped) return false;
+    if (pool_.unmapped().count() == unmapped) return false;
   }
 }
 
@@ -104,7 +104,7 @@ Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
   if (extension.frames != 0) {
     state_.AddMapped(bytes);
     if (huge) AskForHugePages(extension.first, extension.frames);
-    pool.AddFrames(extension.first, extension.frames);
+    pool_.AddFrames(extension.first, extension.frames);
     return {};
   }
   return extension.exhausted ? UsedUp(extension.tables, bytes)
@@ -141,9 +141,9 @@ UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
                            : static_cast<std::uint32_t>(std::popcount(
                                  zone_.super_slab(count - 1).unmapped_units));
   const UnitIndex end = FirstUnitOfFrame(count) - missing;
-  const std::uint32_t free = pool.FreeBefore(end);
+  const std::uint32_t free = pool_.FreeBefore(end);
   if (alignment_units == 1 && free >= units) {
-    return pool.GrantAt(end - units, units) ? end - units : kNoUnit;
+    return pool_.GrantAt(end - units, units) ? end - units : kNoUnit;
   }
   if (refusal.reason != FailureReason::kMapFail ||
       alignment_units > kUnitsPerSuperSlab) {
@@ -158,7 +158,7 @@ UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
     return kNoUnit;
   }
   const UnitIndex first = FirstUnitOfFrame(zone_.frame_count() - frames) - tail;
-  return pool.GrantAt(first, units) ? first : kNoUnit;
+  return pool_.GrantAt(first, units) ? first : kNoUnit;
 }
 
 // What is free is looked through before a zone grows, and as a whole before the
@@ -166,21 +166,22 @@ UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
 UnitGrant RunStore::FindUnits(std::uint32_t units,
                               std::uint32_t alignment_units, Refusal& refusal) {
   const std::uint32_t room = UnitPool::RoomFor(units, alignment_units);
-  UnitGrant grant = pool.Grant(units, alignment_units);
+  UnitGrant grant = pool_.Grant(units, alignment_units);
   // More tries find no more where any free run of the length will do.
   const bool hard = alignment_units > 1 && alignment_units < kUnitsPerSuperSlab;
   if (hard && grant.first == kNoUnit) {
-    grant = pool.Grant(units, alignment_units, UnitPool::kManyTries);
+    grant = pool_.Grant(units, alignment_units, UnitPool::kManyTries);
   }
   for (int tries = 0; grant.first == kNoUnit; ++tries) {
     if (!MapMore(room, refusal)) {
-      if (hard) grant = pool.Grant(units, alignment_units, UnitPool::kAllTries);
+      if (hard)
+        grant = pool_.Grant(units, alignment_units, UnitPool::kAllTries);
       if (grant.first == kNoUnit) {
         grant.first = TakeAtEnd(units, alignment_units, refusal);
       }
       if (grant.first != kNoUnit) break;
       // Units that are being given back can be had in a moment.
-      if (!pool.is_purging() || tries == AceState::kMaxWaits) return {};
+      if (!pool_.is_purging() || tries == AceState::kMaxWaits) return {};
       state_.WaitForKernel();
       // Others have come in.
       if (!state_.retention.HasRoomFor(units * kUnitBytes)) {
@@ -188,7 +189,7 @@ UnitGrant RunStore::FindUnits(std::uint32_t units,
         return {};
       }
     }
-    grant = pool.Grant(units, alignment_units);
+    grant = pool_.Grant(units, alignment_units);
   }
   return grant;
 }
@@ -200,7 +201,7 @@ RunGrant RunStore::TakeUnits(std::uint32_t units,
   grant.first = found.first;
   grant.known_zero = found.known_zero;
   if (grant.first != kNoUnit) {
-    pool.huge().NoteGrant(state_.memory, grant.first, units);
+    pool_.huge().NoteGrant(state_.memory, grant.first, units);
   }
   return grant;
 }
@@ -209,12 +210,23 @@ std::size_t RunStore::PurgeRest() {
   std::size_t purged_bytes = 0;
   for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
     purged_bytes +=
-        pool.PurgePartsOfHuge(state_.memory, AceState::kPurgeSliceUnits, next);
+        pool_.PurgePartsOfHuge(state_.memory, AceState::kPurgeSliceUnits, next);
   }
   for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
-    pool.PurgeDescriptors(state_.memory, next);
+    pool_.PurgeDescriptors(state_.memory, next);
   }
   return purged_bytes;
+}
+
+void RunStore::PurgeParts(std::uint64_t units) {
+  std::uint64_t purged = 0;
+  for (int pass = 0; pass < 2 && purged < units; ++pass) {
+    purged +=
+        pool_.PurgePartsOfHuge(state_.memory, units - purged, next_part_) /
+        kUnitBytes;
+    if (next_part_ != kNoFrame) break;
+    next_part_ = 0;
+  }
 }
 
 // Where memory is short, nothing rests. The addresses of kept frames stay their
@@ -229,7 +241,7 @@ std::size_t RunStore::UnmapCaches(bool mappings_short) {
     for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
       std::size_t guards = 0;
       const std::size_t unmapped =
-          pool.UnmapIdle(state_.memory, bounds, next, guards);
+          pool_.UnmapIdle(state_.memory, bounds, next, guards);
       state_.SubtractMapped(unmapped);
       guards_ -= guards;
       bytes += unmapped;
@@ -240,7 +252,7 @@ std::size_t RunStore::UnmapCaches(bool mappings_short) {
 
 void RunStore::CheckInvariants() const {
   zone_.CheckInvariants();
-  pool.CheckInvariants();
+  pool_.CheckInvariants();
   ranges_.CheckInvariants();
   resting_.CheckInvariants();
   std::size_t guards = 0;

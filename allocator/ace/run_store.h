@@ -57,9 +57,9 @@ struct RunGrant {
 class RunStore {
  public:
   constexpr RunStore(Zone& of_zone, AceState& state, RangeLists* lists)
-      : pool(of_zone, state.lock),
-        zone_(of_zone),
+      : zone_(of_zone),
         state_(state),
+        pool_(of_zone, state.lock),
         ranges_(of_zone, lists) {}
   RunStore(const RunStore&) = delete;
   RunStore& operator=(const RunStore&) = delete;
@@ -82,27 +82,28 @@ class RunStore {
   // Unmaps frames of which nothing is granted (see Ace::UnmapCaches).
   std::size_t UnmapCaches(bool mappings_short);
 
+  // Parts of huge pages go back, for the heap limit: until it was so many
+  // units, or all were looked at.
+  void PurgeParts(std::uint64_t units);
+
+  UnitPool& pool() { return pool_; }
+  const UnitPool& pool() const { return pool_; }
   bool HasPartitions() const { return typed_ranges_.mapped_bytes() != 0; }
   std::size_t guard_bytes() const { return guard_bytes_; }
   std::uint64_t map_calls() const { return map_calls_; }
-  std::size_t metadata_bytes() const { return typed_ranges_.mapped_bytes(); }
   std::uint64_t unused_units() const {
-    return pool.free_units() + pool.kept_units() + pool.purging_units();
+    return pool_.free_units() + pool_.kept_units() + pool_.purging_units();
   }
   std::uint32_t LongestFreeUnits() const {
-    return std::max(pool.runs().LongestUnits(), ranges_.LongestUnits());
+    return std::max(pool_.runs().LongestUnits(), ranges_.LongestUnits());
   }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
-    pool.VisitCounters(visit);
+    pool_.VisitCounters(visit);
     VisitTable(typed_ranges_, visit);
     visit(Statistic::kMapCalls, map_calls_);
   }
   void CheckInvariants() const;
-
-  UnitPool pool;
-  // Where parts of huge pages go back next, for the heap limit.
-  FrameIndex next_part = 0;
 
  private:
   bool IsCoarse() const { return zone_.granule_shift() == kCoarseGranuleShift; }
@@ -136,6 +137,7 @@ class RunStore {
 
   Zone& zone_;
   AceState& state_;
+  UnitPool pool_;
   RangePool ranges_;
   RestingSpans resting_{ranges_};
   // Mapped when wanted.
@@ -145,6 +147,7 @@ class RunStore {
   std::size_t max_guards_ = 0;
   std::size_t max_mapped_runs_ = 0;  // by UnmapCaches
   std::uint64_t map_calls_ = 0;
+  FrameIndex next_part_ = 0;  // where PurgeParts goes on
 };
 
 }  // namespace hakmem

@@ -89,18 +89,18 @@ bool RunStore::WantsHugePages(FrameIndex next) const {
     return state_.huge_pages == HugePages::kOn;
   if (next == 0 || !state_.retention.limit().HasRoomForHugePages())
     return false;
-  if (pool.huge().Has(next - 1)) {
+  if (pool_.huge().Has(next - 1)) {
     if (!IsCoarse()) return IsInUse(zone_, next);
     FrameIndex last_small = next - 1;
-    while (last_small != 0 && pool.huge().Has(last_small)) --last_small;
+    while (last_small != 0 && pool_.huge().Has(last_small)) --last_small;
     return IsDense(last_small);
   }
   const std::uint64_t granted_units = state_.retention.granted_units();
   const std::uint64_t least_units =
       guard_bytes_ != 0 ? kLeastGuardedHugeUnits : kLeastHugeHeapUnits;
   return state_.retention.decay_ms() != 0 && granted_units >= least_units &&
-         pool.huge().runs() < kMaxHugeRuns &&
-         pool.free_units() <= granted_units / kMostFreeShare &&
+         pool_.huge().runs() < kMaxHugeRuns &&
+         pool_.free_units() <= granted_units / kMostFreeShare &&
          IsDense(next - 1);
 }
 
@@ -123,9 +123,9 @@ bool RunStore::IsDense(FrameIndex frame) const {
 // For frames that were just mapped. Those that had huge pages before have them
 // again.
 void RunStore::AskForHugePages(FrameIndex first, FrameIndex frames) {
-  if (!pool.huge().Has(first)) {
+  if (!pool_.huge().Has(first)) {
     const bool tells = state_.huge_pages == HugePages::kAuto && IsCoarse();
-    if (tells && LeavesOneSmall(pool, first, frames)) {
+    if (tells && LeavesOneSmall(pool_, first, frames)) {
       // Who runs off the end of what precedes it meets this.
       if (AccessOfNew(first) == Access::kClosed &&
           state_.memory.Close(zone_.FrameAddress(first), kSuperSlabBytes)
@@ -135,7 +135,7 @@ void RunStore::AskForHugePages(FrameIndex first, FrameIndex frames) {
       if (--frames == 0) return;
       ++first;
     }
-    pool.huge().Add(first, frames);
+    pool_.huge().Add(first, frames);
   }
   state_.memory.AskForHugePages(zone_.FrameAddress(first),
                                 frames * kSuperSlabBytes);

@@ -30,8 +30,8 @@ Access RunStore::AccessOfNew(FrameIndex first, FrameIndex frames) const {
   const bool closes = state_.config->closed_until_granted;
   const bool closed = guard_bytes_ != 0 ? HasRoomForGuards()
                                         : first + frames <= kFirstOpenFrame;
-  return closes && closed && !pool.huge().Has(first) ? Access::kClosed
-                                                     : Access::kOpen;
+  return closes && closed && !pool_.huge().Has(first) ? Access::kClosed
+                                                      : Access::kOpen;
 }
 
 // Makes a range that is about to be granted accessible, as far as it is
@@ -46,7 +46,7 @@ bool RunStore::OpenRange(RangeKind kind, bool closed, RunGrant& grant) {
   const std::uint32_t bit = BitRun32(UnitInFrame(last), 1);
   // Else it went with its frame, or was not to be had before.
   const bool guarded = (frame.guarded_units & bit) != 0;
-  const bool splits = kind.is_slab() && pool.huge().Has(FrameOfUnit(last));
+  const bool splits = kind.is_slab() && pool_.huge().Has(FrameOfUnit(last));
   bool adds = guard_bytes_ != 0 && !guarded && !splits && HasRoomForGuards();
   const bool is_guard_closed = (frame.closed_units & bit) != 0;
   grant.guard_bytes = guarded || adds ? guard_bytes_ : 0;
@@ -72,10 +72,10 @@ bool RunStore::Open(std::uint32_t units, RunGrant& grant) {
       guard_bytes_ != 0
           ? units
           : std::max(units,
-                     std::min(pool.ClosedRun(grant.first),
+                     std::min(pool_.ClosedRun(grant.first),
                               std::max(kLeastOpenedUnits, grant.first / 2)));
   const VmStatus status =
-      pool.Open(state_.memory, grant.first, step, grant.guard_bytes);
+      pool_.Open(state_.memory, grant.first, step, grant.guard_bytes);
   if (!status.ok()) grant.refusal = RefusedByKernel(status);
   return status.ok();
 }
@@ -83,7 +83,7 @@ bool RunStore::Open(std::uint32_t units, RunGrant& grant) {
 // The grant of a range that its pool has just given; first == kNoUnit: it
 // cannot be opened, and is kept.
 RunGrant RunStore::TakeKept(UnitIndex first, RangeKind kind) {
-  const KeptUnits taken = pool.TakeKept(first, kind.units);
+  const KeptUnits taken = pool_.TakeKept(first, kind.units);
   const UnitIndex last = first + kind.units - 1;
   const bool guarded =
       (zone_.super_slab(FrameOfUnit(last)).guarded_units >> UnitInFrame(last) &
@@ -94,7 +94,7 @@ RunGrant RunStore::TakeKept(UnitIndex first, RangeKind kind) {
                     .refusal = {}};
   if ((taken.closed || !guarded) && !OpenRange(kind, taken.closed, grant))
       [[unlikely]] {
-    pool.Keep(first, kind.units, !taken.known_zero);
+    pool_.Keep(first, kind.units, !taken.known_zero);
     return {.refusal = grant.refusal};
   }
   return grant;
@@ -113,7 +113,7 @@ bool RunStore::RemapRange(UnitIndex& first, RangeKind kind) {
     if (zone_.super_slab(frame).presence == Presence::kUnmapped) {
       ++map_calls_;
       error =
-          pool.MapKept(state_.memory, frame, AccessOfNew(frame)).error_number;
+          pool_.MapKept(state_.memory, frame, AccessOfNew(frame)).error_number;
     }
     if (error == EEXIST) first = kNoUnit;
     if (error != 0) return false;
@@ -138,7 +138,7 @@ UnitIndex RunStore::FindRange(RangeKind& kind, Refusal& refusal) {
   std::uint64_t until_ms = 0;
   for (int waits = 0; first == kNoUnit && waits < AceState::kMaxWaits;
        ++waits) {
-    if (!pool.is_purging() || !ranges_.Has(kind)) break;
+    if (!pool_.is_purging() || !ranges_.Has(kind)) break;
     const std::uint64_t now_ms = state_.memory.NowMs();
     if (waits == 0) until_ms = now_ms + kMaxRangeWaitMs;
     if (now_ms >= until_ms) break;
@@ -167,7 +167,7 @@ RunGrant RunStore::TakeRange(RangeKind& kind) {
     if (RemapRange(first, kind)) {
       const RunGrant again = TakeKept(first, kind);
       if (again.first != kNoUnit) [[likely]] {
-        pool.huge().NoteGrant(state_.memory, again.first, kind.units);
+        pool_.huge().NoteGrant(state_.memory, again.first, kind.units);
         return again;
       }
     }
@@ -178,9 +178,9 @@ RunGrant RunStore::TakeRange(RangeKind& kind) {
   RunGrant grant = TakeUnits(kind.units, kind.alignment_units);
   if (grant.first == kNoUnit) return grant;
   const bool closed =
-      pool.IsAny(&SuperSlab::closed_units, grant.first, kind.units);
+      pool_.IsAny(&SuperSlab::closed_units, grant.first, kind.units);
   if (!OpenRange(kind, closed, grant)) {
-    pool.Release(grant.first, kind.units, !grant.known_zero);
+    pool_.Release(grant.first, kind.units, !grant.known_zero);
     grant.first = kNoUnit;
     return grant;
   }
@@ -202,14 +202,14 @@ RunGrant RunStore::TakeTyped(RangeKind kind) {
         TakeUnits(units, std::max(kind.alignment_units, kUnitsPerSuperSlab));
     if (grant.first == kNoUnit) return grant;
     first = grant.first;
-    pool.Keep(first, units, !grant.known_zero);
+    pool_.Keep(first, units, !grant.known_zero);
     ranges_.Give(kind, first, units);
   }
   const RunGrant grant = TakeKept(first, kind);
   if (grant.first == kNoUnit) {
     ranges_.Put(kind, first);
   } else {
-    pool.huge().NoteGrant(state_.memory, first, kind.units);
+    pool_.huge().NoteGrant(state_.memory, first, kind.units);
   }
   return grant;
 }

@@ -89,12 +89,18 @@ void Upkeep<kConfig>::Maintain() {
 
 template <const Config& kConfig>
 MemoryFigures Upkeep<kConfig>::Figures() {
-  MemoryFigures figures;
-  figures.metadata = registry_.metadata_bytes() +
-                     guards_.blocks().metadata_bytes() +
-                     profile_.mapped_bytes();
-  ace_.AddFigures(figures);
-  return figures;
+  Statistics statistics;
+  StatisticSum sum(statistics);
+  registry_.VisitCounters(sum);  // without heaps
+  ace_.AddStatistics(statistics);
+  return {.granted = statistics.granted_bytes,
+          .cached = statistics.cached_bytes,
+          .mapped = statistics.mapped_bytes,
+          .peak_mapped = statistics.peak_mapped_bytes,
+          .metadata = statistics.metadata_bytes +
+                      guards_.blocks().metadata_bytes() +
+                      profile_.mapped_bytes(),
+          .largest_free = ace_.LargestFreeBytes()};
 }
 
 template <const Config& kConfig>

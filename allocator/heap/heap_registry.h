@@ -138,10 +138,6 @@ class HeapRegistry {
   }
   constexpr const Address& heaps_word() const { return system_.heaps; }
   std::uint64_t NowMs() { return system_.ace.memory().NowMs(); }
-  // Bytes of heaps and magazines.
-  std::size_t metadata_bytes() const {
-    return table_.mapped_bytes() + system_.magazines.mapped_bytes();
-  }
   // How often the pool's lock was taken for a magazine.
   std::uint64_t pool_calls() const { return system_.magazines.calls(); }
 

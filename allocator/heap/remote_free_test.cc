@@ -123,9 +123,9 @@ TYPED_TEST(RemoteFreeTest, OutboxesOfAHeapWithoutAThreadServeOthers) {
   free_by(gone);
   heaps.registry().Abandon(gone);
   gone.TryReclaim();
-  const std::size_t metadata_bytes = heaps.registry().metadata_bytes();
+  const std::size_t metadata_bytes = heaps.HeapMetadataBytes();
   free_by(next);
-  EXPECT_EQ(heaps.registry().metadata_bytes(), metadata_bytes);
+  EXPECT_EQ(heaps.HeapMetadataBytes(), metadata_bytes);
   heaps.CheckInvariants();
 }
 

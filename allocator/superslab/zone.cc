@@ -227,12 +227,6 @@ VmStatus Zone::Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
   return status;
 }
 
-std::size_t Zone::metadata_bytes() const {
-  return headers_.mapped_bytes() + bounds_.mapped_bytes() +
-         records_.mapped_bytes() + descriptor_table_.mapped_bytes() +
-         super_slab_table_.mapped_bytes();
-}
-
 void Zone::CheckInvariants() const {
   headers_.CheckInvariants();
   bounds_.CheckInvariants();

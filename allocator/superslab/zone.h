@@ -263,7 +263,6 @@ class Zone {
                      (UnitAddress(unit) >> shape_.granule_shift);
   }
 
-  std::size_t metadata_bytes() const;
   template <typename Visit>
   constexpr void VisitTables(Visit visit) const {
     visit(headers_);
