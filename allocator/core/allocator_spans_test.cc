@@ -27,11 +27,7 @@ class AllocatorSpansTest : public testing::Test {
     return block;
   }
   Statistics Snapshot() { return allocator_.upkeep().Snapshot(); }
-  std::uint64_t Granted() {
-    MemoryFigures figures;
-    allocator_.ace().AddFigures(figures);
-    return figures.granted;
-  }
+  std::uint64_t Granted() { return allocator_.upkeep().Figures().granted; }
 
   Test test_;
   Allocator<V::kConfig>& allocator_ = *test_.allocator;
