@@ -49,8 +49,8 @@ struct KindView {
 
 constexpr KindView kKindViews[] = {
     {"live",
-     "Live: what was allocated and not yet freed. At the program's end that "
-     "leaked, or was held.",
+     "Live: what was allocated and not yet freed; at the program's end, leaks "
+     "and what was held.",
      Live},
     {"peak", "Peak: what was live at the moment when most was.", Peak},
     {"freed", "Freed: what was allocated and freed again, the temporaries.",

@@ -119,17 +119,21 @@ class HeapPageTest(BrowserTest):
     def current(self):
         return self.text("#current strong")
 
+    # Each by one question to the browser, whose answers come slowly.
     def frame(self, name):
-        return next(frame for frame in self.all(".frame") if frame.get_attribute("aria-label").startswith(name + ": "))
+        return self.browser.run("return [...document.querySelectorAll('.frame')].find("
+                                "frame => frame.ariaLabel.startsWith(arguments[0] + ': '))", name)
 
     def names(self):
-        return [frame.get_attribute("aria-label").rpartition(": ")[0] for frame in self.all(".frame")]
+        return self.browser.run("return [...document.querySelectorAll('.frame')].map("
+                                "frame => frame.ariaLabel.replace(/: [^:]*$/, ''))")
 
     def places(self):
-        return [place.get_attribute("title") for place in self.all("#table .name > .link")]
+        return self.browser.run("return [...document.querySelectorAll('#table .name > .link')].map(link => link.title)")
 
     def numbers(self, row=0):
-        return [cell.text for cell in self.all("#table tbody tr")[row].find_elements("css selector", "td")]
+        return self.browser.run("return [...document.querySelectorAll('#table tbody tr')[arguments[0]].cells].slice(0, -1)"
+                                ".map(cell => cell.textContent)", row)
 
     def colour(self, name):
         return self.frame(name).value_of_css_property("background-color")

@@ -21,11 +21,12 @@ function swatch(module) { return element('i', {className: 'swatch ' + colourOf(m
 // tells its exact bytes.
 function figuresOf(of, sums, itself) {
   const bytes = sums[of.at];
-  const parts = [of.sign + bytesText(bytes), errorText(sums[of.at + 1], bytes), shareText(bytes, totals[of.at])];
+  const error = totals[of.at + 1] > 0 ? errorText(sums[of.at + 1], bytes) : '';
+  const parts = [of.sign + bytesText(bytes), error, shareText(bytes, totals[of.at])];
   of.columns.forEach((column, i) => parts.push(cellText(column, sums[of.at + 2 + i]) + ' ' + column.title));
   if (of === view && bytes >= 1024) parts.push(of.sign + exactText(bytes) + ' bytes');
   if (itself && itself[of.at] > 0 && itself[of.at] < bytes) parts.push('itself ' + bytesText(itself[of.at]));
-  return parts.map(text => element('span', {}, text));
+  return parts.filter(text => text).map(text => element('span', {}, text));
 }
 
 // Of all views with bytes.

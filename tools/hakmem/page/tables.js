@@ -34,7 +34,8 @@ class Tables {
     const body = element('tbody', {});
     for (const row of this.rows.slice(0, this.#rows)) body.append(isPlaces ? this.#place(row, columns) : this.#sum(row, columns));
     const table = element('table', {className: 'figures ' + this.kind}, element('thead', {}, head), body);
-    table.style.setProperty('--columns', columns.length);
+    const widths = columns.map(({className}) => className === 'narrow' ? '3.9em' : '1fr');
+    table.style.setProperty('--columns', widths.join(' '));
     this.box.replaceChildren(this.rows.length ? table : element('p', {className: 'muted'}, 'None.'));
     if (this.rows.length <= this.#rows) return;
     this.box.append(button({className: 'more'}, () => {
@@ -55,9 +56,9 @@ class Tables {
   // The other values that are of the same profile, each a column.
   #placeColumns() {
     const bytesAt = at => ({site}) => site.sums[at] ? bytesText(site.sums[at]) : '-';
-    const columns = [{title: 'share', text: ({site}) => shareText(site.sums[view.at], total())}];
+    const columns = [{title: 'share', className: 'narrow', text: ({site}) => shareText(site.sums[view.at], total())}];
     if (totals[view.at + 1] > 0) {
-      columns.push({title: '±', text: ({site}) => errorText(site.sums[view.at + 1], site.sums[view.at])});
+      columns.push({title: '±', className: 'narrow', text: ({site}) => errorText(site.sums[view.at + 1], site.sums[view.at])});
     }
     if (view.sign) {
       columns.unshift({title: view.name, className: 'shown ' + view.name,
@@ -137,9 +138,9 @@ class Tables {
     const share = key => row => row[key] ? shareText(row[key], total()) : '-';
     return [
       {title: sorter('itself', false), text: bytes('itself'), className: this.#byAll ? 'other' : 'shown'},
-      {title: 'share', text: share('itself')},
+      {title: 'share', className: 'narrow', text: share('itself')},
       {title: sorter('with calls', true), text: bytes('all'), className: this.#byAll ? 'shown' : 'other'},
-      {title: 'share', text: share('all')},
+      {title: 'share', className: 'narrow', text: share('all')},
     ];
   }
 
