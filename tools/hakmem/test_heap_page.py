@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from page_browser import SMALL, WIDE, BrowserTest
+from page_browser import CONTRAST, SMALL, WIDE, BrowserTest
 
 HAKMEM = os.path.abspath(sys.argv[1])
 MIB = 1 << 20
@@ -234,6 +234,17 @@ class HeapPageTest(BrowserTest):
         self.browser.open(WIDE, page=self.diff_page)
         self.choose(2)
         self.assertEqual([self.colour("main"), self.colour("ReadTable(char const*)")], [colours[0], colours[2]])
+
+    def test_every_colour_can_be_read(self):
+        add = ("const box = document.getElementById('graph'); for (let i = 0; i < 24; ++i) {"
+               "const frame = document.createElement('div'); frame.className = 'frame c' + i; frame.textContent = i;"
+               "box.append(frame); } document.documentElement.dataset.colours = arguments[0];"
+               "return new Set([...box.children].slice(-24).map(frame => getComputedStyle(frame).backgroundColor)).size")
+        for dark in (False, True):
+            for colours, different in (("", 24), ("growth", 3), ("shrinkage", 3)):
+                self.browser.open(WIDE, dark)
+                self.assertEqual(self.browser.run(add, colours), different)
+                self.assertEqual(self.browser.run(CONTRAST), [])
 
     def test_a_click_shows_a_part_alone(self):
         self.browser.open(WIDE)
