@@ -51,16 +51,17 @@ void AddNamedCalls(const std::vector<SourceLine>& lines, std::string_view path,
   const std::size_t before = calls.size();
   for (const SourceLine& line : lines) {
     if (line.function.empty()) continue;
-    calls.push_back(
-        {line.function, line.place.empty()
-                            ? line.function
-                            : absl::StrCat(line.function, " at ", line.place)});
+    calls.push_back({line.function,
+                     line.place.empty()
+                         ? line.function
+                         : absl::StrCat(line.function, " at ", line.place),
+                     std::string(FileName(path))});
   }
   if (calls.size() > before) return;
   std::string name = path.empty()
                          ? absl::StrFormat("%#x", offset)
                          : absl::StrFormat("%s+%#x", FileName(path), offset);
-  calls.push_back({name, name});
+  calls.push_back({name, name, std::string(FileName(path))});
 }
 
 void DropPassingOn(std::vector<NamedCall>& calls) {

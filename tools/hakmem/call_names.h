@@ -13,8 +13,9 @@ namespace hakmem::tools {
 
 // A function in a stack.
 struct NamedCall {
-  std::string function;  // "libfoo.so.1+0x12f0" when it has no name
-  std::string text;      // "grow at server.c:12"
+  std::string function;     // "libfoo.so.1+0x12f0" when it has no name
+  std::string text;         // "grow at server.c:12"
+  std::string module = {};  // "libfoo.so.1"; "": it is in no file
 };
 
 // Adds the functions at an address in a file, inlined ones first; "file+0x…" if

@@ -1,5 +1,6 @@
 #include "tools/hakmem/heap_page.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -24,48 +25,75 @@
 namespace hakmem::tools {
 namespace {
 
-constexpr HeapKind kKinds[] = {HeapKind::kLive, HeapKind::kPeak,
-                               HeapKind::kAllocated};
 constexpr const char* kCommand = "hakmem heap: who holds memory";
 
-using SiteFigures = std::vector<std::optional<PageFigures>>;
+HeapFigures Live(const HeapKinds& kinds) { return kinds.live; }
+HeapFigures Peak(const HeapKinds& kinds) { return kinds.peak; }
+HeapFigures Allocated(const HeapKinds& kinds) { return kinds.allocated; }
 
-const char* About(HeapKind kind) {
-  switch (kind) {
-    case HeapKind::kLive:
-      return "Live: what was allocated and had not been freed when the profile "
-             "was written.";
-    case HeapKind::kPeak:
-      return "Peak: what was live at the moment when most was.";
-    case HeapKind::kAllocated:
-      return "Allocated: all that was allocated since the start, freed or not.";
-  }
-  return "";
+// The samples that are not live any more: each figure is the difference.
+HeapFigures Freed(const HeapKinds& kinds) {
+  const HeapFigures& all = kinds.allocated;
+  const HeapFigures& live = kinds.live;
+  return {.samples = all.samples - std::min(live.samples, all.samples),
+          .blocks = all.blocks - std::min(live.blocks, all.blocks),
+          .bytes = all.bytes - std::min(live.bytes, all.bytes),
+          .variance = std::max(all.variance - live.variance, 0.0)};
 }
+
+struct KindView {
+  const char* name;
+  const char* about;
+  HeapFigures (*of)(const HeapKinds&);
+};
+
+constexpr KindView kKindViews[] = {
+    {"live",
+     "Live: what was allocated and not yet freed; at the program's end, leaks "
+     "and what was held.",
+     Live},
+    {"peak", "Peak: what was live at the moment when most was.", Peak},
+    {"freed", "Freed: what was allocated and freed again, the temporaries.",
+     Freed},
+    {"allocated",
+     "Allocated: all that was allocated since the start, freed or not.",
+     Allocated},
+};
+
+std::size_t ViewOf(HeapKind kind) {
+  const auto* const view = std::ranges::find(
+      kKindViews, std::string_view(HeapKindName(kind)), &KindView::name);
+  return static_cast<std::size_t>(view - std::begin(kKindViews));
+}
+
+using SiteFigures = std::vector<std::optional<PageFigures>>;
 
 struct Sum {
   std::uint64_t bytes = 0;
   double error_bytes = 0;
 };
 
-Sum TotalOf(const HeapProfiles& profiles, HeapKind kind) {
+Sum TotalOf(const HeapProfiles& profiles, const KindView& view) {
   Sum sum;
   for (const HeapProfile& profile : profiles.last) {
-    sum.bytes += profile.totals.Of(kind).bytes;
-    sum.error_bytes = std::hypot(sum.error_bytes, StandardError(profile, kind));
+    const HeapFigures figures = view.of(profile.totals);
+    sum.bytes += figures.bytes;
+    sum.error_bytes = std::hypot(sum.error_bytes, StandardError(figures));
   }
   return sum;
 }
 
 void AddKindViews(const HeapProfiles& profiles, std::string_view suffix,
                   ProfilePage& page) {
-  for (const HeapKind kind : kKinds) {
-    const Sum sum = TotalOf(profiles, kind);
-    page.AddView({.name = absl::StrCat(HeapKindName(kind), suffix),
-                  .total = Bytes(sum.bytes),
-                  .note = ErrorText(sum.error_bytes, sum.bytes),
-                  .about = About(kind),
-                  .columns = {{.title = "blocks"}, {.title = "samples"}}});
+  for (const KindView& view : kKindViews) {
+    const Sum sum = TotalOf(profiles, view);
+    page.AddView(
+        {.name = absl::StrCat(view.name, suffix),
+         .total = Bytes(sum.bytes),
+         // Beside growth and shrinkage they have no room for it.
+         .note = suffix.empty() ? ErrorText(sum.error_bytes, sum.bytes) : "",
+         .about = view.about,
+         .columns = {{.title = "blocks"}, {.title = "samples"}}});
   }
 }
 
@@ -84,8 +112,8 @@ void AddKindSites(const HeapProfiles& profiles, const HeapSymbols& symbols,
         profiles.last.size() == 1 ? "" : ProcessName(profile);
     for (const HeapSite& site : profile.sites) {
       SiteFigures figures(before);
-      for (const HeapKind kind : kKinds) {
-        figures.push_back(FiguresOf(site.figures.Of(kind)));
+      for (const KindView& view : kKindViews) {
+        figures.push_back(FiguresOf(view.of(site.figures)));
       }
       page.AddSite(group, symbols.Calls(site.stack), figures);
     }
@@ -120,11 +148,11 @@ std::string WhoseText(const HeapProfiles& profiles) {
 std::string ProcessesHtml(const HeapProfiles& profiles) {
   if (profiles.last.size() == 1) return "";
   HtmlTable table("Processes",
-                  {"<process", "live", "at the peak", "allocated"});
+                  {"<process", "live", "at the peak", "freed", "allocated"});
   for (const HeapProfile& profile : profiles.last) {
     std::vector<std::string> row = {ForHtml(ProcessName(profile))};
-    for (const HeapKind kind : kKinds) {
-      row.push_back(Bytes(profile.totals.Of(kind).bytes));
+    for (const KindView& view : kKindViews) {
+      row.push_back(Bytes(view.of(profile.totals).bytes));
     }
     table.Row(row);
   }
@@ -173,6 +201,11 @@ Changes SumOf(const std::vector<HeapGrowth>& growths) {
   return changes;
 }
 
+// Without its folders, for the page's first line.
+std::string FileName(std::string_view path) {
+  return ForTerminal(path.substr(path.rfind('/') + 1));
+}
+
 // Growth, and its contrary.
 void AddChangeViews(const HeapDiff& diff, const Changes& changes,
                     ProfilePage& page) {
@@ -185,8 +218,8 @@ void AddChangeViews(const HeapDiff& diff, const Changes& changes,
        .note = ErrorText(changes.grown.error_bytes, changes.grown.bytes),
        .about = absl::StrCat("Growth: by how many more bytes were ",
                              HeapWhen(diff.by),
-                             " in the second file, of the places that have "
-                             "grown. Growth within its ± may be none."),
+                             " in the second file. Growth within its ± may be "
+                             "none."),
        .sign = "+",
        .columns = columns});
   page.AddView(
@@ -194,18 +227,15 @@ void AddChangeViews(const HeapDiff& diff, const Changes& changes,
        .total = absl::StrCat("-", Bytes(changes.shrunk.bytes)),
        .note = ErrorText(changes.shrunk.error_bytes, changes.shrunk.bytes),
        .about = absl::StrCat("Shrinkage: by how many fewer bytes were ",
-                             HeapWhen(diff.by),
-                             " in the second file, of the places that have "
-                             "shrunk."),
+                             HeapWhen(diff.by), " in the second file."),
        .sign = "-",
-       .is_cool = true,
        .columns = columns});
 }
 
 void AddChangedSites(const HeapDiff& diff,
                      const std::vector<HeapGrowth>& growths,
                      ProfilePage& page) {
-  constexpr std::size_t kViews = 2 + std::size(kKinds);
+  constexpr std::size_t kViews = 2 + std::size(kKindViews);
   for (const HeapGrowth& growth : growths) {
     SiteFigures figures(kViews);
     figures[growth.bytes() > 0 ? 0 : 1] = PageFigures{
@@ -222,7 +252,7 @@ std::string HeapAsPage(const HeapReport& report) {
   const HeapProfiles& profiles = report.profiles;
   const std::string counted =
       profiles.last.size() == 1 ? CountText(profiles.last.front()) : "";
-  const Sum live = TotalOf(profiles, HeapKind::kLive);
+  const Sum live = TotalOf(profiles, kKindViews[0]);
   ProfilePage page({.command = kCommand,
                     .headline = absl::StrCat(WhoseText(profiles), ": ",
                                              !counted.empty() ? counted
@@ -231,7 +261,7 @@ std::string HeapAsPage(const HeapReport& report) {
                                                  : Bytes(live.bytes) + " live"),
                     .paragraphs = {SamplingText({&profiles})}});
   AddKindViews(profiles, "", page);
-  page.Show(static_cast<std::size_t>(report.by));
+  page.Show(ViewOf(report.by));
   AddKindSites(profiles, report.symbols, 0, page);
   page.AddAfter(ProcessesHtml(profiles));
   page.AddAfter(RemarksHtml(RemarksOf(profiles), report.symbols));
@@ -242,17 +272,20 @@ std::string HeapDiffAsPage(const HeapDiff& diff) {
   const HeapGrowth total = TotalGrowth(diff);
   const bool grown = total.bytes() >= 0;
   ProfilePage page(
-      {.command = absl::StrCat(kCommand, " (", ForTerminal(diff.before_path),
-                               ", then ", ForTerminal(diff.after_path), ")"),
+      {.command = absl::StrCat(kCommand, " (", FileName(diff.before_path),
+                               ", then ", FileName(diff.after_path), ")"),
        .headline = absl::StrCat(
            WhoseText(diff.after), grown ? ": +" : ": -",
            Bytes(static_cast<std::uint64_t>(std::abs(total.bytes()))), " ",
            HeapWhen(diff.by), ", from ", Bytes(total.before.bytes), " to ",
            Bytes(total.after.bytes)),
-       .paragraphs = {SamplingText({&diff.before, &diff.after})}});
+       .paragraphs = {
+           absl::StrCat("Before: ", ForTerminal(diff.before_path),
+                        ". After: ", ForTerminal(diff.after_path), "."),
+           SamplingText({&diff.before, &diff.after})}});
   const std::vector<HeapGrowth> growths = GrowthBySite(diff);
   AddChangeViews(diff, SumOf(growths), page);
-  AddKindViews(diff.after, ", after", page);
+  AddKindViews(diff.after, " after", page);
   AddChangedSites(diff, growths, page);
   AddKindSites(diff.after, diff.symbols, 2, page);
   page.AddAfter(ProcessesHtml(diff.after));

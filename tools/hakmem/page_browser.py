@@ -35,7 +35,7 @@ while (texts.nextNode()) {
   if (!node.textContent.trim()) continue;
   const name = node.textContent.trim().slice(0, 40);
   if (parseFloat(style.fontSize) < 10) bad.push(name + ' is ' + style.fontSize + ' high');
-  if (node.parentElement.closest('.scroll, .frame')) continue;
+  if (node.parentElement.closest('.scroll, .frame, .figures .link')) continue;
   const range = document.createRange();
   range.selectNodeContents(node);
   const box = range.getBoundingClientRect();
@@ -67,7 +67,7 @@ const behind = element => { for (let at = element; at; at = at.parentElement) {
   const colour = getComputedStyle(at).backgroundColor;
   if (parse(colour)[3] !== 0) return colour; } return 'rgb(255,255,255)'; };
 const bad = [];
-document.querySelectorAll('h1, h2, h3, p, li, dt, dd, th, td, code, pre, a, b, summary, span, button, .frame').forEach(element => {
+document.querySelectorAll('h1, h2, h3, p, li, dt, dd, th, td, code, pre, a, b, strong, label, summary, span, button, .frame').forEach(element => {
   if (!element.textContent.trim() || !element.getClientRects().length) return;
   const [a, b] = [light(getComputedStyle(element).color), light(behind(element))].sort();
   const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
@@ -92,13 +92,15 @@ class Browser:
         self.driver.set_page_load_timeout(A_DAY_SECONDS)
         self.driver.set_script_timeout(A_DAY_SECONDS)
 
-    def open(self, width, dark=False, paper=False, page=None):
+    def open(self, width, dark=False, paper=False, page=None, height=800, fragment=""):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width in (SMALL, PHONE)})
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width in (SMALL, PHONE)})
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "media": "print" if paper else "",
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-        self.driver.get(pathlib.Path(page or self.page).as_uri())
+        # Another fragment alone would not load the page anew.
+        self.driver.get("about:blank")
+        self.driver.get(pathlib.Path(page or self.page).as_uri() + fragment)
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)

@@ -33,12 +33,13 @@ struct PageColumn {
 
 // One flame graph, with its tables.
 struct PageView {
-  std::string name;       // "live"
-  std::string total;      // "4.0 MiB"
-  std::string note;       // "±25%"
-  std::string about;      // a sentence: which bytes these are
-  std::string sign = {};  // before each number of bytes: "+"
-  bool is_cool = false;   // in the colours of what is good news
+  std::string name;   // "live"
+  std::string total;  // "4.0 MiB"
+  std::string note;   // "±25%"
+  std::string about;  // a sentence: which bytes these are
+  // "+" or "-" before each number of bytes, and red or blue in place of the
+  // modules' colours; the values without one are shown side by side.
+  std::string sign = {};
   std::vector<PageColumn> columns = {};
 };
 
@@ -68,8 +69,7 @@ class ProfilePage {
   void AddSite(const std::string& group, const std::vector<NamedCall>& calls,
                const std::vector<std::optional<PageFigures>>& figures);
 
-  // HTML, before and after the graph.
-  void AddBefore(std::string_view html) { before_ += html; }
+  // HTML below the graph.
   void AddAfter(std::string_view html) { after_ += html; }
 
   std::string Html() const;
@@ -77,7 +77,7 @@ class ProfilePage {
  private:
   using Json = nlohmann::ordered_json;
 
-  std::size_t NameIndex(const std::string& name);
+  std::size_t FunctionIndex(const NamedCall& call);
   std::size_t FrameIndex(const NamedCall& call);
   std::size_t GroupIndex(const std::string& group);
   std::string ViewsHtml() const;
@@ -86,14 +86,15 @@ class ProfilePage {
   Head head_;
   std::vector<PageView> views_;
   std::size_t shown_ = 0;
-  std::string before_;
   std::string after_;
   Json sites_ = Json::array();
-  Json names_ = Json::array();
+  Json modules_ = Json::array();
+  Json functions_ = Json::array();
   Json frames_ = Json::array();
   Json groups_ = Json::array();
-  std::map<std::string, std::size_t> name_index_;
-  std::map<std::pair<std::string, std::string>, std::size_t> frame_index_;
+  std::map<std::string, std::size_t> module_index_;
+  std::map<std::pair<std::string, std::size_t>, std::size_t> function_index_;
+  std::map<std::pair<std::size_t, std::string>, std::size_t> frame_index_;
   std::map<std::string, std::size_t> group_index_;
 };
 

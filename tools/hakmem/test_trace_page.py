@@ -34,7 +34,7 @@ class TracePageTest(BrowserTest):
 
     def first_place(self, view):
         self.browser.run("document.querySelectorAll('input[name=view]')[arguments[0]].click()", view)
-        return self.texts("#places .name > .link")[0]
+        return self.texts("#table .name > .link")[0]
 
     def test_it_can_be_read_everywhere(self):
         self.assert_readable()
@@ -46,13 +46,13 @@ class TracePageTest(BrowserTest):
         self.browser.open(WIDE, page=self.folder / "leak.html")
         self.assertIn("PlantedLeak", self.first_place(NOT_FREED))
         self.assertIn("Churn", self.first_place(TEMPORARY))
-        self.assertEqual(self.texts("#places tbody td")[0], "128.0 MiB")
+        self.assertEqual(self.texts("#table tbody td.shown")[0], "128.0 MiB")
         self.assertIn("Churn", self.first_place(ALLOCATED))
 
     def test_a_peak_is_found_after_it(self):
         self.browser.open(WIDE, page=self.folder / "peak.html")
         self.assertIn("PlantedPeak", self.first_place(PEAK))
-        self.assertEqual(self.texts("#places tbody td")[0], "32.0 MiB")
+        self.assertEqual(self.texts("#table tbody td.shown")[0], "32.0 MiB")
         self.assertIn("Background", self.first_place(NOT_FREED))
         self.assertRegex(self.texts("h1")[0], r"at most 40\.\d MiB live, after .* 8\.\d MiB at the end")
 

@@ -159,7 +159,7 @@ std::string TracesAsPage(const std::vector<TraceReport>& reports) {
     timelines += TimelineHtml(report);
     AddSites(report, one ? "" : WhoseText(report), page);
   }
-  page.AddBefore(timelines + "</section>\n");
+  page.AddAfter(timelines + "</section>\n");
   const std::vector<std::string> remarks = RemarksOf(reports);
   if (!remarks.empty()) {
     page.AddAfter(absl::StrCat("<section>\n<h2>Remarks</h2>\n",
