@@ -395,7 +395,7 @@ constexpr void Ace::VisitCounters(Visit& visit) const
   visit(Statistic::kSlabsFromKeptUnits, kept_slabs_);
   visit(Statistic::kSlabsFromCleanUnits, clean_slabs_);
   visit(Statistic::kSlabsFromNewFrames, new_slabs_);
-  visit(Statistic::kAceLockWaits, lock_.waits_word());
+  lock_.VisitWaits(visit, Statistic::kAceLockWaits, Statistic::kAceLockWaitNs);
 }
 
 }  // namespace hakmem

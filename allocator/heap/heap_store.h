@@ -268,7 +268,8 @@ class alignas(64) HeapStore {
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    visit(Statistic::kHeapLockWaits, lock_.waits_word());
+    lock_.VisitWaits(visit, Statistic::kHeapLockWaits,
+                     Statistic::kHeapLockWaitNs);
     slabs_.VisitCounters(visit);
   }
 

@@ -62,7 +62,8 @@ class MagazinePool {
   constexpr void VisitCounters(Visit& visit) const {
     VisitTable(table_, visit);
     visit(Statistic::kPurgeCalls, purge_calls_);
-    visit(Statistic::kMagazinePoolLockWaits, lock_.waits_word());
+    lock_.VisitWaits(visit, Statistic::kMagazinePoolLockWaits,
+                     Statistic::kMagazinePoolLockWaitNs);
   }
 
   void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
