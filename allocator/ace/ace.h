@@ -5,10 +5,9 @@
 // core (spans, Huge blocks); the only caller of the mapping functions for
 // memory that becomes blocks, so that every failure is classified here.
 // Thread-safety: any thread; one lock, under which no other is taken but by
-// fork (lock order: docs/locks.md). No call of the kernel whose time grows
-// with what it is asked for runs under it, unless the program has all locked
-// that is mapped (mlockall): what is purged, unmapped or moved is taken out of
-// all pools first, and the lock let go of.
+// fork (lock order: docs/locks.md). Calls of the kernel that take long for
+// long ranges run without it: the range is out of all pools then. The exception
+// is a program that has locked all that is mapped (mlockall).
 //
 // Invariants:
 //   A1: what is granted is at most the heap limit; so is what is held, which is
@@ -269,7 +268,8 @@ constexpr void Ace::VisitCounters(Visit& visit) const
   visit(Statistic::kSlabsFromKeptUnits, kept_slabs_);
   visit(Statistic::kSlabsFromCleanUnits, clean_slabs_);
   visit(Statistic::kSlabsFromNewFrames, new_slabs_);
-  visit(Statistic::kAceLockWaits, state_.lock.waits_word());
+  state_.lock.VisitWaits(visit, Statistic::kAceLockWaits,
+                         Statistic::kAceLockWaitNs);
 }
 
 }  // namespace hakmem

@@ -11,8 +11,8 @@
 // an inaccessible page at a range's end is set up once.
 //
 // Lengths of spans are rounded up to four classes per doubling, so that ranges
-// find users, and, beyond 16 units, to those and one unit more, for round sizes
-// and their guard; only addresses are lost, as nobody touches the rest.
+// find users. Beyond 16 units one unit is added, for round sizes and their
+// guard. Only addresses are lost, as nobody touches the rest.
 //
 // Invariants:
 //   RP1: the units of each listed range are kept.

@@ -36,9 +36,9 @@ void SettleStandardError();
 // Its descriptor; -1: it was closed, or is another file by now.
 int StandardError();
 
-// The same descriptor if what it is now can only be a log that the program has
-// put there: a terminal, or a pipe or file that is only added to and that
-// children get; else -1. For a process's last words that have no other place.
+// The same descriptor if it can only be a log of the program's now, else -1. A
+// log is a terminal, or a pipe or file that is only added to and that children
+// get. For a process's last words that have no other place.
 int LogInItsPlace();
 
 }  // namespace hakmem

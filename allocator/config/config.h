@@ -10,7 +10,7 @@
 //   C2: whoever checks kinds, copies, or the fill of free blocks, checks
 //       bounds; who checks the fill clears blocks when they are freed.
 //   C3: a variant with guard pages separates classes, so that a guard is set up
-//       once for all; one whose memory is closed until it is granted has guard
+//       once for all. A variant with memory closed until granted has guard
 //       pages, so that one call does both.
 //   C4: what is done to a block beside serving it (core/hardening.h) comes with
 //       bounds, and bounds come with separate classes.

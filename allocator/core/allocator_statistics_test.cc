@@ -70,6 +70,8 @@ TYPED_TEST(AllocatorStatisticsTest, WaitsCountLockByLock) {
     const Statistics found = snapshot();
     EXPECT_EQ(found.ace_lock_waits, ace);
     EXPECT_EQ(found.heap_lock_waits, heaps);
+    EXPECT_EQ(found.ace_lock_wait_ns != 0, ace != 0);
+    EXPECT_EQ(found.heap_lock_wait_ns != 0, heaps != 0);
     EXPECT_EQ(found.registry_lock_waits, 0U);
     EXPECT_EQ(found.magazine_pool_lock_waits, 0U);
     EXPECT_EQ(found.exchange_lock_waits, 0U);

@@ -4,8 +4,8 @@
 // values.
 //
 // A result goes back to the entry point in two registers. The second is zero
-// for a block that was served and of which nothing is to be told, so one test
-// tells the entry point that its work is done; all else goes to its cold end.
+// for a served block with nothing to tell. So one test tells the entry point
+// that its work is done. All else goes to its cold end.
 //
 // Invariants:
 //   CR1: a result is plain exactly when its outcome is kServed.

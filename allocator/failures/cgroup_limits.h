@@ -20,15 +20,15 @@ inline constexpr unsigned kMaxGroups = 32;
 
 // Adds the limits that are set, from the process's own group outwards, as far
 // as the process can see the hierarchy: memory.max and memory.high of version
-// 2; of version 1 memory.limit_in_bytes and memory.kmem.limit_in_bytes, both
-// under the name memory.max, for their source tells which they are.
+// 2. Those of version 1, memory.limit_in_bytes and memory.kmem.limit_in_bytes,
+// are named memory.max, and their source tells which they are.
 void ReadCgroupLimits(const ProcReader& files, LimitReport& report);
 
 // How much memory the process's groups leave it: the least of these limits but
 // for memory.kmem.limit_in_bytes. kNoLimit: none is set.
 std::uint64_t LeastCgroupMemory(const ProcReader& files);
-// The same while a program runs, where nobody can notice: in a process of one
-// thread, as another one may count on the descriptors that this takes, and on
+// The same while a program runs, where nobody can notice. That is in a process
+// of one thread, as another thread may count on the descriptors. And it is on
 // the first stack, as a coroutine's may be short. 0: not there.
 std::uint64_t FindCgroupMemory();
 

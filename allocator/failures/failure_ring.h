@@ -5,9 +5,9 @@
 // Thread-safety: any thread; Record is lock-free and never allocates. A reader
 // gets each event whole or not at all (each slot is a sequence lock).
 //
-// A slot's sequence says what it holds. The event with ticket t, counted from
-// 0, has 4t + 1 while it is written, 4t + 2 when it is there, 4t + 3 while it
-// is written for the second time, 4t + 4 when it is there for good.
+// A slot's sequence says what it holds. Tickets count from 0. The event with
+// ticket t has 4t + 1 while it is written, then 4t + 2. While it is written for
+// the second time it has 4t + 3, and for good 4t + 4.
 //
 // Invariants:
 //   R1: a slot's sequence is odd while it is being written.

@@ -10,8 +10,8 @@
 // A file is opened when the process starts; standard error gets its first line
 // with the first failure. A program that closes all descriptors and opens
 // others in their place does not get lines into them: before each write to a
-// file, the descriptor must still be that file's, or the path is opened anew: a
-// relative one from the folder that the process started in.
+// file, the descriptor must still be that file's. Else the path is opened anew,
+// a relative one from the folder of the process's start.
 //
 // Invariants:
 //   TR1: each line is one write(2).

@@ -24,8 +24,8 @@ void InstallThreadExitHookOnce();
 void InstallForkHooksOnce();
 
 // Held by whoever has libc register handlers of fork, and by fork before it
-// takes any other lock: libc's list of them grows, and allocates, under a lock
-// that fork gives back for the time of each prepare handler and takes again.
+// takes any other lock. libc's list of handlers grows, and allocates, under a
+// lock of libc's. Fork gives it back while a prepare handler runs.
 FutexLock& ForkRegistration();
 
 }  // namespace hakmem

@@ -8,23 +8,23 @@
 //
 //   guard page | slot 0 | guard page | slot 1 | guard page | …
 //
-// The whole pool is reserved, inaccessible; a slot holds blocks of up to
-// 64 KiB. A live block's own pages alone are made accessible: the last ones of
-// the slot, where the block ends at the guard page (but for what its alignment
-// takes), or the first ones, where it begins at one. The rest of these pages
-// bears a canary next to the block. A freed block's pages are inaccessible and
-// hold no memory until the slot is used again, which is as late as can be:
-// first all slots that were never used, then the one that was freed longest
-// ago. (The scheme is that of Electric Fence, B. Perens, 1987; to sample it:
-// GWP-ASan, K. Serebryany et al., 2018-2023.)
+// The whole pool is reserved, inaccessible; a slot holds blocks of up to 64
+// KiB. A live block's own pages alone are made accessible. They are the last
+// ones of the slot, where the block ends at the guard page (but for what its
+// alignment takes). They are the first ones, where it begins at a guard page.
+// The rest of these pages bears a canary next to the block. A freed block's
+// pages are inaccessible and hold no memory until the slot is used again. That
+// is as late as can be: first all unused slots are taken, then the slot with
+// the oldest free. (The scheme is that of Electric Fence, B. Perens, 1987; to
+// sample it: GWP-ASan, K. Serebryany et al., 2018-2023.)
 //
 // Invariants:
 //   GB1: each slot is in the queue (Free), or nobody's yet (Unused), or holds a
 //       block (Live), or one thread is changing it (Busy, Freeing, Freed), or
 //       it is not used again (Lost).
-//   GB2: of a Live slot no more is accessible than the pages that the block
-//       needs, and of a Free one nothing, unless the kernel refused to protect
-//       it or the program went on after a misuse.
+//   GB2: of a Live slot the block's pages alone are accessible, and of a Free
+//        slot nothing. Exceptions: the kernel refused to protect it, or the
+//        program went on after a misuse.
 //   GB3: a block is aligned as asked and lies within its slot; one of 0 bytes
 //       starts at the guard page behind it.
 #ifndef HAKMEM_ALLOCATOR_GUARDS_GUARDED_BLOCKS_H_

@@ -2,9 +2,8 @@
 // to be sampled, or that it is time to look at the clock.
 //
 // Owns: a word. Called by: ThreadHeap, for each class. Thread-safety: the owner
-// counts and winds; any thread may read the value, which is exact at any time
-// but between a call that found the countdown at its end and its Wind, when it
-// is one too high.
+// counts and winds; any thread may read the value. It is exact, but one too
+// high between a call that found the countdown at its end and its Wind.
 //
 // The low 16 bits of the word count up to 0; the others hold what has to be
 // added. So one instruction counts, and its flags tell the end. To begin with

@@ -21,6 +21,7 @@
 #include "allocator/heap/magazine.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/statistics/statistics_tables.h"
 
 namespace hakmem {
 
@@ -78,8 +79,10 @@ class Exchange {
   }
 
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  constexpr const std::atomic<std::uint64_t>& waits_word() const {
-    return lock_.waits_word();
+  template <typename Visit>
+  constexpr void VisitCounters(Visit& visit) const {
+    lock_.VisitWaits(visit, Statistic::kExchangeLockWaits,
+                     Statistic::kExchangeLockWaitNs);
   }
 
   void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {

@@ -313,10 +313,11 @@ constexpr void HeapRegistry<kConfig, HeapType>::VisitCounters(
     Visit& visit) const {
   VisitTable(table_, visit);
   system_.magazines.VisitCounters(visit);
-  visit(Statistic::kExchangeLockWaits, system_.exchange.waits_word());
+  system_.exchange.VisitCounters(visit);
   visit(Statistic::kHeapsAbandoned, system_.abandoned_count);
   visit(Statistic::kHeapsAdopted, adopted_count_);
-  visit(Statistic::kRegistryLockWaits, lock_.waits_word());
+  lock_.VisitWaits(visit, Statistic::kRegistryLockWaits,
+                   Statistic::kRegistryLockWaitNs);
 }
 
 template <const Config& kConfig, typename HeapType>

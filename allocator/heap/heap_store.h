@@ -268,7 +268,8 @@ class alignas(64) HeapStore {
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    visit(Statistic::kHeapLockWaits, lock_.waits_word());
+    lock_.VisitWaits(visit, Statistic::kHeapLockWaits,
+                     Statistic::kHeapLockWaitNs);
     slabs_.VisitCounters(visit);
   }
 
@@ -403,8 +404,8 @@ class alignas(64) HeapStore {
   std::uint32_t filed_at_ ABSL_GUARDED_BY(lock_) = 0;
   AbandonedLinks abandoned_links_;
   // Bytes of all classes, as if each of their magazines were full.
-  std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
-  alignas(32) SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
+  alignas(64) std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
+  SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
   alignas(32) Depot depots_[kClassCount] ABSL_GUARDED_BY(lock_);
   SlabStore slabs_ ABSL_GUARDED_BY(lock_);
 };

@@ -4,10 +4,10 @@
 // any thread; one lock, taken last (docs/design.md).
 //
 // The table consists of sheets of 128 magazines, each a Slab whose blocks are
-// magazines: the lowest free one is taken, and pages on which free ones alone
-// lie go back as a slab's do (slab_holes.h). The Slab objects of 1,023 sheets
-// lie in a unit before these, the first sheet's last, so nothing is written
-// into a free magazine. That unit's last 64 bytes are nobody's (MG2).
+// magazines. The lowest free one is taken. Pages of free magazines go back as a
+// slab's do (slab_holes.h). The Slab objects of 1,023 sheets lie in a unit
+// before these, the first sheet's last, so nothing is written into a free
+// magazine. That unit's last 64 bytes are nobody's (MG2).
 //
 // Invariants:
 //   D1: every magazine of a sheet is free or in use.
@@ -56,13 +56,13 @@ class MagazinePool {
 
   // How often magazines were taken or put: each time the lock was held.
   std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
-  std::uint64_t lock_waits() const { return lock_.waits(); }
   std::size_t mapped_bytes() const { return table_.mapped_bytes(); }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     VisitTable(table_, visit);
     visit(Statistic::kPurgeCalls, purge_calls_);
-    visit(Statistic::kMagazinePoolLockWaits, lock_.waits_word());
+    lock_.VisitWaits(visit, Statistic::kMagazinePoolLockWaits,
+                     Statistic::kMagazinePoolLockWaitNs);
   }
 
   void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {

@@ -15,6 +15,7 @@
 #include "allocator/heap/magazine.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/test_waits.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -140,10 +141,16 @@ void WaitForPool(MagazinePool& pool) ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 TEST_F(MagazinePoolTest, CountsWaitsForItsLock) {
   PutOne(TakeOne());
-  EXPECT_EQ(pool_.lock_waits(), 0U);
+  const auto waits = [&] {
+    Statistics statistics;
+    StatisticSum sum(statistics);
+    pool_.VisitCounters(sum);
+    return statistics.magazine_pool_lock_waits;
+  };
+  EXPECT_EQ(waits(), 0U);
   WaitForPool(pool_);
   // Of the two calls only the first can have met the other thread.
-  EXPECT_EQ(pool_.lock_waits(), 1U);
+  EXPECT_EQ(waits(), 1U);
 }
 
 TEST_F(MagazinePoolTest, RunsOutAndRecovers) {

@@ -67,6 +67,9 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
   if constexpr (kConfig.delay_reuse) {
     this->Mix(size_class, blocks, taken);
     this->LengthenRest(size_class, taken);
+  } else if (taken == kFirstRefill && size_class % 8 >= 4) {
+    // As slabs begin alike, all classes' first blocks would share a cache set.
+    std::swap_ranges(blocks, blocks + taken / 2, blocks + taken / 2);
   }
   cache.top += taken * kMagazineSlotBytes;
   return TryPop(cache);

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -57,6 +58,23 @@ TYPED_TEST(ThreadHeapTest, TheBlockFreedLastIsGivenFirst) {
   heaps.Free(heap, blocks);
   EXPECT_EQ(heaps.Allocate(heap, kSmall), blocks[2]);
   EXPECT_EQ(heaps.Allocate(heap, kSmall), blocks[1]);
+}
+
+// Four blocks of each of the smallest classes: where a cache has 64 sets of 8
+// lines of 64 bytes, some lines of each set are left for others.
+TYPED_TEST(ThreadHeapTest, FirstBlocksOfClassesShareNoCacheSet) {
+  if (TypeParam::kConfig.delay_reuse) return;  // they are mixed
+  auto& heaps = *this->heaps_;
+  auto& heap = heaps.Attach();
+  std::set<Address> lines;
+  for (std::size_t bytes = 16; bytes <= 128; bytes += 16) {
+    for (void* block : heaps.Allocate(heap, ClassOf(bytes), 4)) {
+      const Address begin = reinterpret_cast<Address>(block);
+      lines.insert({begin / 64, (begin + bytes - 1) / 64});
+    }
+  }
+  std::map<Address, int> sets;
+  for (const Address line : lines) EXPECT_LE(++sets[line % 64], 4);
 }
 
 TYPED_TEST(ThreadHeapTest, PairsNeedNoKernelAndNoNewMemory) {

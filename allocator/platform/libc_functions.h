@@ -5,9 +5,9 @@
 // the library's constructor. Thread-safety: FindLibcFunctions once; all else
 // from any thread. Before that, the kernel is called by number.
 //
-// Memory that goes back is announced by them: libraries that register memory
-// with a device (UCX, Open MPI, libfabric) rewrite their first instructions in
-// libc, or this library's table of addresses, to hear of it. libc's own malloc
+// They announce memory that goes back. Libraries that register memory with a
+// device (UCX, Open MPI, libfabric) want to hear of it: they rewrite the first
+// instructions in libc, or this library's table of addresses. libc's own malloc
 // calls them likewise, in the middle of its work. A function of the same name
 // that stands before libc's is not called by that malloc, and not by hakmem: it
 // may allocate (docs/decisions/0050).

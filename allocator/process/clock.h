@@ -1,7 +1,7 @@
 // Time to the nanosecond.
 //
-// Owns: nothing. Called by: the call trace, the heap profile. Thread-safety:
-// any thread; leaves errno as it was.
+// Owns: nothing. Called by: locks, the call trace, the heap profile.
+// Thread-safety: any thread; leaves errno as it was.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_CLOCK_H_
 #define HAKMEM_ALLOCATOR_PROCESS_CLOCK_H_
 

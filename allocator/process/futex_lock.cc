@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "allocator/base/system_call.h"
+#include "allocator/process/clock.h"
 
 namespace hakmem {
 
@@ -52,7 +53,12 @@ bool FutexLock::Borrow() {
 
 void FutexLock::LockSlow() {
   if (Borrow()) return;
-  if (!Spin()) Wait(self_);
+  if (!Spin()) {
+    const std::uint64_t begin = MonotonicNs();
+    Wait(self_);
+    wait_ns_.store(wait_ns() + (MonotonicNs() - begin),
+                   std::memory_order_relaxed);
+  }
   // Now that the lock is this thread's: no instruction has to be locked.
   waits_.store(waits() + 1, std::memory_order_relaxed);
 }

@@ -1,23 +1,24 @@
 // A mutual-exclusion lock on the kernel's futex, which knows who holds it, and
-// how often it was waited for.
+// how often and how long it was waited for.
 //
-// Owns: one lock word, a count, and each thread's name for itself. Called by:
-// every layer above platform.
-// Thread-safety: it is the thread-safety. Constant-initialised, never
-// destroyed, usable before libc is initialised; leaves errno as it was.
-// The scheme is the three-state mutex of U. Drepper, "Futexes Are Tricky", with
-// the holder's name in the place of the state "held". Names are hakmem's own: a
-// process that was cloned past libc's fork goes on with what it had, and where
-// it has a namespace of its own, the kernel numbers its threads anew. No two
-// threads have the same name, however many there were: a long-lived one would
-// be taken for the thread that waits for its lock.
+// Owns: one lock word, two counts, and each thread's name for itself. Called
+// by: every layer above platform. Thread-safety: it is the thread-safety.
+// Constant-initialised, never destroyed, usable before libc is initialised;
+// leaves errno as it was. The scheme is the three-state mutex of U. Drepper,
+// "Futexes Are Tricky", with the holder's name in the place of the state
+// "held". Names are hakmem's own: a process that was cloned past libc's fork
+// goes on with what it had, and where it has a namespace of its own, the kernel
+// numbers its threads anew. No two threads have the same name, however many
+// there were: a long-lived one would be taken for the thread that waits for its
+// lock.
 //
 // Fork takes a lock in a way of its own: LockForFork. Meanwhile the thread that
 // forks can take the lock once more and release it, as its handlers of fork may
 // allocate; to all others it is held.
 //
-// Waits are counted in every variant: it is done out of line, by a thread that
-// has waited already, so a lock that is free costs no instruction more.
+// Waits are counted in every variant, out of line, by a thread that has waited
+// already: a lock that is free costs no instruction more. The clock is read
+// around a sleep in the kernel, and not for a spin.
 //
 // Invariants:
 //   F1: state_ is the holder's name, or 0, with two flags: others may wait; it
@@ -82,9 +83,16 @@ class ABSL_LOCKABLE FutexLock {
   // it since.
   std::uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
 
-  // For readers of the word from outside.
-  constexpr const std::atomic<std::uint64_t>& waits_word() const {
-    return waits_;
+  // How long they slept, in nanoseconds.
+  std::uint64_t wait_ns() const {
+    return wait_ns_.load(std::memory_order_relaxed);
+  }
+
+  // For statistics (statistics_tables.h): which numbers the two are.
+  template <typename Visit, typename Number>
+  constexpr void VisitWaits(Visit& visit, Number waits, Number ns) const {
+    visit(waits, waits_);
+    visit(ns, wait_ns_);
   }
 
   // Hints for tests and reports.
@@ -163,6 +171,7 @@ class ABSL_LOCKABLE FutexLock {
   std::atomic<std::uint64_t> state_{kFree};
   // Written by who holds the lock, read by statistics.
   std::atomic<std::uint64_t> waits_{0};
+  std::atomic<std::uint64_t> wait_ns_{0};
 };
 
 // The half of such a word that the kernel compares, and can sleep by.

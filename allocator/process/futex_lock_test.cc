@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/process/clock.h"
 #include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 
@@ -27,7 +28,7 @@ namespace {
 // Usable before any constructor has run.
 constinit FutexLock g_lock;
 
-TEST(FutexLock, IsAWordAndACount) { EXPECT_EQ(sizeof(FutexLock), 16u); }
+TEST(FutexLock, IsAWordAndTwoCounts) { EXPECT_EQ(sizeof(FutexLock), 24u); }
 
 TEST(FutexLock, ExcludesOthers) {
   EXPECT_FALSE(g_lock.IsHeld());
@@ -95,7 +96,10 @@ void CountsEachWaitOnce() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     lock.Unlock();
   }
   EXPECT_EQ(lock.waits(), 0u);
+  EXPECT_EQ(lock.wait_ns(), 0u);
+  const std::uint64_t begin = MonotonicNs();
   for (std::uint64_t waits = 1; waits <= 3; ++waits) {
+    const std::uint64_t before = lock.wait_ns();
     lock.Lock();
     std::thread waiter([&lock] { const FutexLockHolder hold(lock); });
     // Nobody but a waiter marks the lock; it sleeps from then on.
@@ -104,7 +108,9 @@ void CountsEachWaitOnce() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     lock.Unlock();
     waiter.join();
     EXPECT_EQ(lock.waits(), waits);
+    EXPECT_GT(lock.wait_ns(), before);
   }
+  EXPECT_LE(lock.wait_ns(), MonotonicNs() - begin);
 }
 TEST(FutexLock, CountsEachWaitOnce) { CountsEachWaitOnce(); }
 

@@ -51,9 +51,9 @@ class ABSL_LOCKABLE GatedLock {
     lock_.Unlock();
   }
 
-  std::uint64_t waits() const { return lock_.waits(); }
-  constexpr const std::atomic<std::uint64_t>& waits_word() const {
-    return lock_.waits_word();
+  template <typename Visit, typename Number>
+  constexpr void VisitWaits(Visit& visit, Number waits, Number ns) const {
+    lock_.VisitWaits(visit, waits, ns);
   }
 
   // The forking thread, which has closed the gate: returns when no other thread

@@ -16,7 +16,7 @@ namespace hakmem {
 int StartHelperThread(void (*body)());
 
 // Whether none but helpers goes on. libc ends the process when its last thread
-// ends; so in a program whose first thread has left by pthread_exit, `body`
+// ends. So in a program whose first thread has left by pthread_exit, `body`
 // returns when this is true, or the process would stay for ever. Until that
 // thread has come to NoteThreadExit nobody is asked; without /proc it is true
 // from then on.

@@ -14,11 +14,11 @@
 // of their own; together they are one process again. (Sampling by exponential
 // gaps of bytes: gperftools, tcmalloc, jemalloc.)
 //
-// Where all samples are freed as fast as they are taken, they say little and
-// cost most: such a class, and large blocks alike, are thinned, by a mean gap
-// that is up to 16 times as long. One in 33 that stays is enough for none. How
-// far depends on what came before a gap alone, and a sample is told it, so that
-// its weight is right.
+// Samples that are freed as fast as they are taken say little and cost most.
+// Such a class is thinned, and so are large blocks: the mean gap is up to 16
+// times as long. One in 33 that stays is enough for none. How far depends on
+// what came before a gap alone, and a sample is told it, so that its weight is
+// right.
 //
 // Invariants:
 //   SG1: a class's gap is 0 until its first call; then the sample is that call,

@@ -4,7 +4,7 @@
 // Thread-safety: constants.
 //
 // 16 to 128 bytes by 16, then four classes per doubling up to 64 KiB (the
-// spacing of jemalloc and snmalloc): of a block over 128 bytes at most 20 % is
+// spacing of jemalloc and snmalloc). Of a block over 128 bytes at most 20 % is
 // slack, of a smaller one at most 15 bytes.
 //
 // Invariants:

@@ -7,9 +7,9 @@
 //
 // Invariants:
 //   OS1: the range is mapped, and stays so while the function with this frame
-//        runs. It ends with the first stack, where the kernel says that the
-//        frame is on it; with the stack that the thread's own record names,
-//        where the frame is on that; else with the frame's page.
+//        runs. Where the kernel says that the frame is on the first stack, it
+//        ends with that stack. Where the frame is on the stack of the thread's
+//        own record, it ends with that one. Else it ends with the frame's page.
 //   OS2: the kernel is asked by `mremap` alone, for each page by which the
 //        first stack is deeper than ever.
 #ifndef HAKMEM_ALLOCATOR_STACKS_OWN_STACK_H_

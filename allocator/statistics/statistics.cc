@@ -64,6 +64,16 @@ constexpr Row kRows[] = {
      &Statistics::magazine_pool_lock_waits, false},
     {"exchange_lock_waits", "waits, exchange", &Statistics::exchange_lock_waits,
      false},
+    {"ace_lock_wait_ns", "ns asleep, ACE's lock", &Statistics::ace_lock_wait_ns,
+     false},
+    {"heap_lock_wait_ns", "ns asleep, heaps' locks",
+     &Statistics::heap_lock_wait_ns, false},
+    {"registry_lock_wait_ns", "ns asleep, registry",
+     &Statistics::registry_lock_wait_ns, false},
+    {"magazine_pool_lock_wait_ns", "ns asleep, magazine pool",
+     &Statistics::magazine_pool_lock_wait_ns, false},
+    {"exchange_lock_wait_ns", "ns asleep, exchange",
+     &Statistics::exchange_lock_wait_ns, false},
 };
 
 // Not of what the variant does not count. JSON has all keys in each variant.

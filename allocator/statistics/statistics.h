@@ -58,6 +58,12 @@ struct Statistics {
   std::uint64_t registry_lock_waits = 0;
   std::uint64_t magazine_pool_lock_waits = 0;
   std::uint64_t exchange_lock_waits = 0;
+  // The same locks: how long threads slept for them.
+  std::uint64_t ace_lock_wait_ns = 0;
+  std::uint64_t heap_lock_wait_ns = 0;
+  std::uint64_t registry_lock_wait_ns = 0;
+  std::uint64_t magazine_pool_lock_wait_ns = 0;
+  std::uint64_t exchange_lock_wait_ns = 0;
 
   // Of what is granted, heaps, who were asked first, keep so much: what they
   // have given back since is free already. Below 0 is what a signal handler

@@ -61,9 +61,14 @@ enum class Statistic : std::uint16_t {
   kRegistryLockWaits,
   kMagazinePoolLockWaits,
   kExchangeLockWaits,
+  kAceLockWaitNs,
+  kHeapLockWaitNs,
+  kRegistryLockWaitNs,
+  kMagazinePoolLockWaitNs,
+  kExchangeLockWaitNs,
 };
 inline constexpr std::size_t kStatisticCount =
-    static_cast<std::size_t>(Statistic::kExchangeLockWaits) + 1;
+    static_cast<std::size_t>(Statistic::kExchangeLockWaitNs) + 1;
 static_assert(sizeof(Statistics) ==
               offsetof(Statistics, routes) + 8 * kStatisticCount);
 

@@ -46,6 +46,11 @@ Statistics Numbered() {
   statistics.registry_lock_waits = 35;
   statistics.magazine_pool_lock_waits = 36;
   statistics.exchange_lock_waits = 37;
+  statistics.ace_lock_wait_ns = 38;
+  statistics.heap_lock_wait_ns = 39;
+  statistics.registry_lock_wait_ns = 40;
+  statistics.magazine_pool_lock_wait_ns = 41;
+  statistics.exchange_lock_wait_ns = 42;
   return statistics;
 }
 
@@ -170,7 +175,10 @@ TEST(Statistics, JsonHasEveryField) {
       "\"slabs_from_clean_units\":30,\"slabs_from_new_frames\":31,"
       "\"misuses\":32,\"ace_lock_waits\":33,\"heap_lock_waits\":34,"
       "\"registry_lock_waits\":35,\"magazine_pool_lock_waits\":36,"
-      "\"exchange_lock_waits\":37,\"classes\":["
+      "\"exchange_lock_waits\":37,\"ace_lock_wait_ns\":38,"
+      "\"heap_lock_wait_ns\":39,\"registry_lock_wait_ns\":40,"
+      "\"magazine_pool_lock_wait_ns\":41,\"exchange_lock_wait_ns\":42,"
+      "\"classes\":["
       "{\"block_bytes\":1024,\"slabs\":3,\"slab_bytes\":196608,"
       "\"live_blocks\":40,\"live_bytes\":40960,\"free_blocks\":152,"
       "\"fragmentation_permille\":791},"
@@ -241,7 +249,12 @@ TEST(Statistics, IsWholeHoweverLong) {
                                &most.heap_lock_waits,
                                &most.registry_lock_waits,
                                &most.magazine_pool_lock_waits,
-                               &most.exchange_lock_waits}) {
+                               &most.exchange_lock_waits,
+                               &most.ace_lock_wait_ns,
+                               &most.heap_lock_wait_ns,
+                               &most.registry_lock_wait_ns,
+                               &most.magazine_pool_lock_wait_ns,
+                               &most.exchange_lock_wait_ns}) {
     *value = std::numeric_limits<std::uint64_t>::max();
   }
   for (const char filler : {'x', '\n', '\xff'}) {
@@ -288,6 +301,11 @@ TEST(Statistics, TextForPeople) {
             "  waits, registry                           35\n"
             "  waits, magazine pool                      36\n"
             "  waits, exchange                           37\n"
+            "  ns asleep, ACE's lock                     38\n"
+            "  ns asleep, heaps' locks                   39\n"
+            "  ns asleep, registry                       40\n"
+            "  ns asleep, magazine pool                  41\n"
+            "  ns asleep, exchange                       42\n"
             "  class     slabs   live blocks      live bytes   free blocks"
             "  unused\n"
             "   1024         3            40           40960           152"
@@ -317,7 +335,7 @@ TEST(Statistics, XmlHasEveryField) {
       << xml;
   EXPECT_NE(xml.find("\n<remote_frees>11</remote_frees>\n"), xml.npos) << xml;
   EXPECT_TRUE(xml.ends_with(
-      "\n<exchange_lock_waits>37</exchange_lock_waits>\n"
+      "\n<exchange_lock_wait_ns>42</exchange_lock_wait_ns>\n"
       "<class block_bytes=\"1024\" slabs=\"3\" slab_bytes=\"196608\""
       " live_blocks=\"40\" live_bytes=\"40960\" free_blocks=\"152\""
       " fragmentation_permille=\"791\"/>\n"

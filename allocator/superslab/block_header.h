@@ -8,9 +8,9 @@
 //   H1: a header byte is 0 exactly where no block starts.
 //   H2: otherwise its low six bits are a code: size class + 1, kLargeCode or
 //       kSampledCode; its high two bits are the block's state.
-//   H3: a unit record is 0 when the unit belongs to nobody; else its low byte
-//       is the header byte that the unit's live blocks bear, and its other
-//       bits are the owner: a heap's id, or kSpanOwner.
+//   H3: a unit record is 0 when the unit belongs to nobody. Else its low byte
+//       is the header byte of the unit's live blocks. Its other bits are the
+//       owner: a heap's id, or kSpanOwner.
 //   H4: a slab's block that was asked for with a smaller class is *shrunk*:
 //       live with the smaller class's code. Variants with bounds have none.
 //   H5: a block of which the heap profile takes a sample is *sampled*: live

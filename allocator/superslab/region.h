@@ -3,10 +3,10 @@
 // Owns: where its zones and tables lie. Called by: ace, core.
 // Thread-safety: Place once, under the caller's lock; the rest as Zone.
 //
-// The tables lie behind the blocks, at a random distance, or, where tables are
-// scattered, each at a random address of its own, but for these: a zone's unit
-// records and headers keep their distance, which is part of the instructions
-// of every free (zone.h); a Huge block's header and record lie in one window.
+// The tables lie behind the blocks, at a random distance. Where tables are
+// scattered, each has a random address of its own. But a zone's unit records
+// and headers keep their distance, which is part of the instructions of every
+// free (zone.h), and a Huge block's header and record lie in one window.
 //
 // Before and after each table are addresses that stay unmapped: at least a page
 // at its end, and at its start the last table's page or a random distance.

@@ -16,12 +16,13 @@
 #include "absl/time/time.h"
 #include "allocator/config/control_tables.h"
 #include "tools/hakmem/complaint.h"
+#include "tools/hakmem/process_activity.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
-ABSL_FLAG(double, wait, 10,
+ABSL_FLAG(double, wait, 1,
           "How many seconds the process has to obey, at most 86400.");
 
 namespace hakmem::tools {
@@ -61,6 +62,8 @@ class Control {
   // Other commands wait from here on until the image is closed.
   absl::Status AwaitTurn(absl::Duration patience) const;
   absl::Status AwaitDone(std::uint64_t request, absl::Duration patience) const;
+  // Why it has not obeyed, and when it will.
+  std::string Reason(const ProcessActivity& before) const;
 
   const ProcessImage& image_;
   ControlTables tables_ = {};
@@ -86,7 +89,8 @@ absl::Status Control::Find() {
     return absl::PermissionDeniedError(
         absl::StrCat(image_.Who(),
                      " takes no commands: it was not started with "
-                     "HAKMEM_CONTROL=1"));
+                     "HAKMEM_CONTROL=1 (and HAKMEM_BACKGROUND=1, or 2 for one "
+                     "thread, to obey while it sleeps)"));
   }
   return absl::OkStatus();
 }
@@ -106,6 +110,7 @@ absl::Status Control::AwaitTurn(absl::Duration patience) const {
 absl::Status Control::AwaitDone(std::uint64_t request,
                                 absl::Duration patience) const {
   const absl::Time end = absl::Now() + patience;
+  const ProcessActivity before = ReadActivity(image_.pid());
   for (;;) {
     std::uint64_t done = 0;
     if (absl::Status status = Get(tables_.done, done); !status.ok()) {
@@ -113,14 +118,28 @@ absl::Status Control::AwaitDone(std::uint64_t request,
     }
     if (done == request) return absl::OkStatus();
     if (absl::Now() >= end) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          image_.Who(),
-          " has not obeyed yet: it looks for commands when a call of malloc "
-          "leaves the hot path, and with HAKMEM_BACKGROUND twice in a decay "
-          "delay, too"));
+      return absl::DeadlineExceededError(
+          absl::StrCat(image_.Who(), " has not obeyed yet: ", Reason(before)));
     }
     absl::SleepFor(kPause);
   }
+}
+
+std::string Control::Reason(const ProcessActivity& before) const {
+  constexpr std::string_view kNextCall =
+      "It obeys at its next call of malloc off the hot path";
+  const ProcessActivity now = ReadActivity(image_.pid());
+  if (!HasSlept(before, now)) {
+    return absl::StrCat("it runs. ", kNextCall);
+  }
+  const std::string who =
+      now.threads == 1 ? "its thread sleeps"
+                       : absl::StrCat("its ", now.threads, " threads sleep");
+  const std::string_view value = now.threads == 1 ? "2" : "1";
+  return absl::StrCat(
+      who, ", and nothing runs in it meanwhile. ", kNextCall,
+      ". Started with HAKMEM_BACKGROUND=", value,
+      " it obeys while it sleeps, too, twice in HAKMEM_DECAY_MS");
 }
 
 absl::StatusOr<std::uint64_t> Control::Do(ControlCommand command,
@@ -213,7 +232,11 @@ constexpr Command kPurgeCommand = {
     "hakmem_purge()\n"
     "does, and says how much that was. The process obeys when a call of "
     "malloc\n"
-    "leaves the hot path. It takes the process's user, or root.\n"
+    "leaves the hot path; one that sleeps, with HAKMEM_BACKGROUND. The command "
+    "says\n"
+    "after a second why the process has not obeyed, and what to start it with. "
+    "It\n"
+    "takes the process's user, or root.\n"
     "\n"
     "Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong "
     "command\n"

@@ -81,13 +81,65 @@ class ControlTest(PlantedProcessTest):
         self.hakmem("purge", process.pid)
         self.assertLess(self.cached(process), 8 * MIB)
 
+    def await_sleep(self, process, threads=1):
+        """Until all its threads sleep; the test's time limit ends what never does."""
+        folder = "/proc/%d/task" % process.pid
+        states = ""
+        while states != "S" * threads:
+            states = ""
+            for task in os.listdir(folder):
+                with open("%s/%s/stat" % (folder, task)) as file:
+                    states += file.read().rpartition(")")[2].split()[0]
+
+    def test_says_of_threads_that_sleep_what_to_start_them_with(self):
+        process = self.start(sys.executable, "-c", """
+import ctypes, sys, threading
+threading.Thread(target=ctypes.CDLL(None).pause, daemon=True).start()
+print("ready", flush=True)
+sys.stdin.read()""")
+        self.await_sleep(process, 2)
+        self.fails_with("its 2 threads sleep, and nothing runs in it meanwhile. It obeys at its next call of malloc "
+                        "off the hot path. Started with HAKMEM_BACKGROUND=1 it obeys while it sleeps, too, twice in "
+                        "HAKMEM_DECAY_MS$", "purge", "--wait=0", process.pid)
+
+    def test_says_of_one_that_runs_that_it_runs(self):
+        process = self.start(sys.executable, "-c", """
+print("ready", flush=True)
+while True:
+    pass""", HAKMEM_DECAY_MS=str(A_DAY_MS))
+        self.addCleanup(process.kill)
+        self.fails_with("has not obeyed yet: it runs. It obeys at its next call", "purge", "--wait=0", process.pid)
+
+    def test_obeys_at_the_next_call_after_the_command_has_ended(self):
+        process = self.start(sys.executable, "-c", """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+peak = [libc.malloc(ctypes.c_size_t(1 << 20)) for _ in range(32)]
+for block in peak:
+    ctypes.memset(ctypes.c_void_p(block), 1, 1 << 20)
+    libc.free(ctypes.c_void_p(block))
+print("ready", flush=True)
+sys.stdin.readline()
+libc.free(ctypes.c_void_p(libc.malloc(ctypes.c_size_t(2 << 20))))
+print("ready", flush=True)
+sys.stdin.read()""", HAKMEM_DECAY_MS=str(A_DAY_MS))
+        self.assertGreater(self.cached(process), 16 * MIB)
+        self.fails_with("has not obeyed yet", "purge", "--wait=0", process.pid)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.assertLess(self.cached(process), 8 * MIB)
+
     def test_the_helper_thread_obeys(self):
         process = self.start(PROGRAM, "hold", "peak", HAKMEM_BACKGROUND="2", HAKMEM_DECAY_MS="100")
         self.hakmem("purge", process.pid)
 
     def test_says_what_is_wrong(self):
         process = self.start(PROGRAM, "hold", "leak")
-        self.fails_with("has not obeyed yet", "purge", "--wait=0", process.pid)
+        self.await_sleep(process)
+        self.fails_with("has not obeyed yet: its thread sleeps, .*Started with HAKMEM_BACKGROUND=2 it obeys",
+                        "purge", "--wait=0", process.pid)
         # Nor the one before.
         self.fails_with("has not obeyed yet", "option", "--wait=0", process.pid, "decay_ms=5")
         self.fails_with("not started with HAKMEM_CONTROL=1", "purge", self.start(PROGRAM, "work", "leak", control="0").pid)

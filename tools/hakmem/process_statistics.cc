@@ -2,21 +2,17 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "allocator/statistics/statistics_tables.h"
 #include "tools/hakmem/process_image.h"
 
@@ -188,26 +184,6 @@ absl::Status ReadWindows(const ProcessImage& image,
                     windows.size() * sizeof(windows[0]));
 }
 
-// "Rss:      12 kB"; 0: it says something else.
-std::uint64_t BytesOf(std::string_view line, std::string_view key) {
-  std::uint64_t kib = 0;
-  if (!absl::ConsumePrefix(&line, key)) return 0;
-  absl::ConsumeSuffix(&line, " kB");
-  return absl::SimpleAtoi(line, &kib) ? kib * 1024 : 0;
-}
-
-// Where the mapping begins that a line of smaps tells of.
-std::optional<std::uint64_t> BeginningOf(std::string_view line) {
-  std::uint64_t begin = 0;
-  // The name of a figure ends with a colon, and may begin as a number does.
-  const std::size_t dash = line.find_first_of("-:");
-  if (dash == std::string_view::npos || line[dash] == ':' ||
-      !absl::SimpleHexAtoi(line.substr(0, dash), &begin)) {
-    return std::nullopt;
-  }
-  return begin;
-}
-
 bool IsNegative(std::uint64_t number) {
   return static_cast<std::int64_t>(number) < 0;
 }
@@ -246,42 +222,6 @@ absl::StatusOr<ProcessStatistics> ReadStatistics(const ProcessImage& image) {
   read.program = image.program();
   if (!image.is_core()) read.resident_bytes = ResidentBytes(image.pid());
   return read;
-}
-
-absl::StatusOr<PageFigures> CountPages(const ProcessImage& image,
-                                       const ProcessStatistics& process) {
-  if (image.is_core()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the kernel counts the pages of processes that run, and ",
-                     image.Who(), " is a core file"));
-  }
-  if (process.windows.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "the hakmem of ", image.Who(),
-        " is older than this command: it does not say where its memory lies"));
-  }
-  std::ifstream file(
-      absl::StrCat("/proc/", LivingThread(process.pid), "/smaps"));
-  PageFigures figures;
-  const MemoryRange* window = nullptr;
-  bool any = false;
-  for (std::string line; std::getline(file, line); any = true) {
-    if (const std::optional<std::uint64_t> begin = BeginningOf(line)) {
-      const auto found =
-          std::ranges::find_if(process.windows, [begin](const auto& range) {
-            return *begin - range.begin < range.bytes;
-          });
-      window = found == process.windows.end() ? nullptr : &*found;
-    }
-    if (window == nullptr) continue;
-    const bool blocks = window == &process.windows.front();
-    (blocks ? figures.block_resident_bytes : figures.table_resident_bytes) +=
-        BytesOf(line, "Rss:");
-    figures.huge_page_bytes += BytesOf(line, "AnonHugePages:");
-  }
-  if (any) return figures;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the kernel does not tell of the pages of ", image.Who(), " (smaps)"));
 }
 
 }  // namespace hakmem::tools

@@ -15,13 +15,6 @@
 
 namespace hakmem::tools {
 
-// What the kernel counts of the addresses at which hakmem's memory lies.
-struct PageFigures {
-  std::uint64_t block_resident_bytes = 0;
-  std::uint64_t table_resident_bytes = 0;
-  std::uint64_t huge_page_bytes = 0;  // of both
-};
-
 struct MemoryRange {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
@@ -43,10 +36,6 @@ std::optional<std::uint64_t> ResidentBytes(std::uint64_t pid);
 
 // The error is a sentence.
 absl::StatusOr<ProcessStatistics> ReadStatistics(const ProcessImage& image);
-// Of a process that runs: a walk by the kernel over all its pages, for which
-// calls that map memory wait. The error is a sentence.
-absl::StatusOr<PageFigures> CountPages(const ProcessImage& image,
-                                       const ProcessStatistics& process);
 
 }  // namespace hakmem::tools
 

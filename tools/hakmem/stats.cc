@@ -21,6 +21,7 @@
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/process_options.h"
 #include "tools/hakmem/process_statistics.h"
+#include "tools/hakmem/resident_parts.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
@@ -32,8 +33,8 @@ ABSL_FLAG(
     "Prints them as OpenMetrics, for Prometheus and what reads the same.");
 
 ABSL_FLAG(bool, pages, false,
-          "Also what the kernel counts: which part of hakmem's memory is "
-          "resident, and in huge pages.");
+          "Where the resident memory is, with --json and --openmetrics, too: "
+          "the text has it of each running process.");
 
 namespace hakmem::tools {
 namespace {
@@ -44,23 +45,15 @@ constexpr const char* kFlags[] = {"json", "openmetrics", "pages"};
 struct Told {
   const ProcessStatistics& process;
   const Statistics& statistics;
-  std::optional<PageFigures> pages;
+  std::optional<ResidentParts> parts;
   std::vector<ProcessOption> options;
 };
 
-struct PageRow {
-  const char* key;
-  const char* words;
-  std::uint64_t PageFigures::* value;
-};
-
-constexpr PageRow kPageRows[] = {
-    {"block_resident_bytes", "blocks, resident",
-     &PageFigures::block_resident_bytes},
-    {"table_resident_bytes", "tables, resident",
-     &PageFigures::table_resident_bytes},
-    {"huge_page_bytes", "in huge pages", &PageFigures::huge_page_bytes},
-};
+// Statistics has these numbers, too.
+bool IsOfStatistics(const ResidentRow& row) {
+  return row.value == &ResidentParts::cached_bytes ||
+         row.value == &ResidentParts::resident_bytes;
+}
 
 // A sink that appends to a text.
 LineSink AppendTo(std::string& text) {
@@ -85,13 +78,15 @@ std::string AsText(const Told& told) {
     absl::StrAppend(&text, "  ", option.name, "=", ForTerminal(option.value),
                     " (", option.origin, ")\n");
   }
-  if (told.pages) {
-    absl::StrAppend(&text, "the kernel counts\n");
-    for (const PageRow& row : kPageRows) {
-      const std::uint64_t bytes = *told.pages.*row.value;
-      absl::StrAppend(&text, absl::StrFormat("  %-24s%20d bytes, %s\n",
-                                             row.words, bytes, Bytes(bytes)));
-    }
+  if (!told.parts) return text;
+  absl::StrAppend(&text, "where the resident memory is\n");
+  for (const ResidentRow& row : ResidentRows()) {
+    const std::uint64_t bytes = *told.parts.*row.value;
+    if (bytes == 0) continue;
+    const std::string_view sign = row.sign < 0 ? "-" : "";
+    absl::StrAppend(
+        &text, absl::StrFormat("  %-24s%20s bytes, %s%s\n", row.words,
+                               absl::StrCat(sign, bytes), sign, Bytes(bytes)));
   }
   return text;
 }
@@ -116,8 +111,10 @@ std::string AsJson(const Told& told) {
     json["options"][option.name] = {{"value", option.value},
                                     {"origin", option.origin}};
   }
-  if (told.pages) {
-    for (const PageRow& row : kPageRows) json[row.key] = *told.pages.*row.value;
+  if (told.parts) {
+    for (const ResidentRow& row : ResidentRows()) {
+      json[row.key] = *told.parts.*row.value;
+    }
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -145,10 +142,11 @@ std::string AsOpenMetrics(const Told& told) {
        .program = process.program,
        .resident_bytes = process.resident_bytes.value_or(0)},
       AppendTo(text));
-  if (told.pages) {
+  if (told.parts) {
     text.resize(text.size() - kEnd.size());
-    for (const PageRow& row : kPageRows) {
-      AddMetric(process, row.key, row.words, *told.pages.*row.value, text);
+    for (const ResidentRow& row : ResidentRows()) {
+      if (IsOfStatistics(row)) continue;
+      AddMetric(process, row.key, row.words, *told.parts.*row.value, text);
     }
     absl::StrAppend(&text, kEnd);
   }
@@ -169,7 +167,7 @@ int Stats(const std::vector<std::string>& arguments) {
     Complain(ForTerminal(image.status().message()));
     return 1;
   }
-  const absl::StatusOr<ProcessStatistics> process = ReadStatistics(*image);
+  absl::StatusOr<ProcessStatistics> process = ReadStatistics(*image);
   if (!process.ok()) {
     Complain(ForTerminal(process.status().message()));
     return 1;
@@ -179,18 +177,22 @@ int Stats(const std::vector<std::string>& arguments) {
   statistics.version = process->version.c_str();
   Told told = {.process = *process,
                .statistics = statistics,
-               .pages = {},
+               .parts = {},
                .options = {}};
   if (process->version == kVersion) {
     told.options = ReadOptionsOf(*image, process->variant);
   }
-  if (absl::GetFlag(FLAGS_pages)) {
-    const absl::StatusOr<PageFigures> pages = CountPages(*image, *process);
-    if (!pages.ok()) {
-      Complain(ForTerminal(pages.status().message()));
+  const bool pages = absl::GetFlag(FLAGS_pages);
+  if (pages || !(json || openmetrics || image->is_core())) {
+    const absl::StatusOr<ResidentParts> parts = CountResident(*image, *process);
+    if (pages && !parts.ok()) {
+      Complain(ForTerminal(parts.status().message()));
       return 1;
     }
-    told.pages = *pages;
+    if (parts.ok()) {
+      told.parts = *parts;
+      process->resident_bytes = parts->resident_bytes;
+    }
   }
   PrintOut(json          ? AsJson(told)
            : openmetrics ? AsOpenMetrics(told)
@@ -208,10 +210,10 @@ constexpr Command kStatsCommand = {
     "or\n"
     "of its core file: what was served, what is mapped, in use and cached, "
     "calls\n"
-    "of the kernel, waits for locks, options that are set. The process needs "
-    "no option for it, and "
-    "is\n"
-    "neither stopped nor disturbed; it takes the process's user, or root.\n"
+    "of the kernel, waits for locks, options that are set, where the resident\n"
+    "memory is. The process needs no option for it, and is not stopped; it "
+    "takes\n"
+    "the process's user, or root.\n"
     "docs/statistics.md explains each line.\n"
     "\n"
     "Exit status: 0 when the statistics could be read, 1 when not, 2 for a "

@@ -17,6 +17,8 @@ from planted_process import PlantedProcessTest
 HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
 MIB = 1 << 20
 PAGE_KEYS = ("block_resident_bytes", "table_resident_bytes", "huge_page_bytes")
+OTHER_PART_KEYS = ("live_block_bytes", "hole_bytes", "untouched_bytes", "unowned_resident_bytes",
+                   "stack_resident_bytes", "file_resident_bytes", "other_resident_bytes")
 ROUTES = ("tiny", "pool", "span", "huge")
 # As in hakmem_statistics, after the routes.
 KEYS = ("remote_frees", "reallocs_in_place", "reallocs_moved", "failures", "mapped_bytes", "peak_mapped_bytes",
@@ -153,15 +155,76 @@ while True:
         self.assertLess(report[tables], report["metadata_bytes"] + MIB)
         self.assertLess(report[blocks] + report[tables], report["resident_bytes"])
         self.assertEqual(self.huge_page_bytes(process), report[huge])
-        text = self.stats("--pages", process.pid).stdout
-        self.assertIn("in huge pages", text.splitlines()[-1])
-        self.assertIn(" %d bytes, " % report[tables], text)
         told = self.stats("--pages", "--openmetrics", process.pid).stdout
         samples = parse_openmetrics(told)
         who = 'pid="%d",program="planted_program"' % process.pid
-        self.assertEqual([samples["hakmem_" + key, who] for key in PAGE_KEYS], [report[key] for key in PAGE_KEYS])
-        self.assertFalse(set(PAGE_KEYS) & set(self.report(process.pid)))
+        keys = (*PAGE_KEYS, *OTHER_PART_KEYS, "cached_bytes", "resident_bytes")
+        self.assertEqual([samples["hakmem_" + key, who] for key in keys], [report[key] for key in keys])
+        self.assertFalse({*PAGE_KEYS, *OTHER_PART_KEYS} & set(self.report(process.pid)))
         self.fails_with("is a core file", "--pages", self.core_of(process))
+
+    def rollup_bytes(self, process):
+        """Its memory, as the kernel counts it."""
+        with open("/proc/%d/smaps_rollup" % process.pid) as file:
+            return sum(int(line.split()[1]) << 10 for line in file if line.startswith("Rss:"))
+
+    def test_where_the_resident_memory_is(self):
+        for library in LIBRARIES:
+            process = self.start(sys.executable, "-c", """
+import ctypes, mmap, sys
+allocate = ctypes.CDLL(None).malloc
+allocate.restype = ctypes.c_void_p
+touched, untouched, huge = map(allocate, map(ctypes.c_size_t, (24 << 20, 48 << 20, 300 << 20)))
+ctypes.memset(ctypes.c_void_p(touched), 1, 24 << 20)
+others = mmap.mmap(-1, 12 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+others.write(bytes(12 << 20))
+print("ready", flush=True)
+sys.stdin.read()""", library=library, HAKMEM_HUGE_PAGES="off")
+            report = self.report("--pages", process.pid)
+            self.assertEqual(report["resident_bytes"], self.rollup_bytes(process), library)
+            blocks = (report["live_block_bytes"] + report["hole_bytes"] + report["cached_bytes"] +
+                      report["unowned_resident_bytes"] - report["untouched_bytes"])
+            self.assertEqual(blocks, report["block_resident_bytes"])
+            self.assertEqual(blocks + sum(report[key + "_resident_bytes"] for key in ("table", "stack", "file", "other")),
+                             report["resident_bytes"])
+            self.assertEqual(report["live_block_bytes"] + report["hole_bytes"], report["granted_bytes"])
+            self.assertGreater(report["live_block_bytes"], 372 * MIB)
+            self.assertGreater(report["untouched_bytes"], 340 * MIB)
+            self.assertGreater(report["block_resident_bytes"], 24 * MIB)
+            self.assertGreaterEqual(report["other_resident_bytes"], 12 * MIB)
+            # The stack of the only thread, which sleeps.
+            self.assertEqual(report["stack_resident_bytes"], self.stack_bytes(process))
+            self.assertGreater(report["file_resident_bytes"], MIB)
+            text = self.stats(process.pid).stdout
+            numbers = [int(number) for number in
+                       re.findall(r"^  .{24} *(-?\d+) bytes, ", text.partition("where the resident memory is\n")[2], re.M)]
+            total = numbers.index(report["resident_bytes"])
+            self.assertEqual(sum(numbers[:total]), numbers[total], text)
+            self.assertNotIn("where the resident", self.stats(self.core_of(process)).stdout)
+
+    def stack_bytes(self, process):
+        with open("/proc/%d/smaps" % process.pid) as file:
+            of_stack = file.read().partition("[stack]")[2]
+        return int(re.search(r"^Rss: +(\d+) kB", of_stack, re.M)[1]) << 10
+
+    def test_stacks_of_threads(self):
+        process = self.start(sys.executable, "-c", """
+import ctypes, sys, threading
+libc = ctypes.CDLL(None)
+barrier = threading.Barrier(2)
+def descend(depth):
+    if depth:
+        return descend(depth - 1)
+    barrier.wait()
+    libc.pause()
+threading.stack_size(1 << 24)
+threading.Thread(target=descend, args=(400,), daemon=True).start()
+barrier.wait()
+print("ready", flush=True)
+sys.stdin.read()""")
+        # It may not sleep yet; the test's time limit ends what never does.
+        while self.report("--pages", process.pid)["stack_resident_bytes"] <= self.stack_bytes(process):
+            pass
 
     def huge_page_bytes(self, process):
         """Of the whole process, as the kernel counts them."""

@@ -82,11 +82,16 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  void Show(const std::vector<std::string>& lines) const {
+  static winsize Size() {
     winsize size = {};
-    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) {
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 ||
+        size.ws_col == 0) {
       size = {.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
     }
+    return size;
+  }
+
+  static void Show(const winsize& size, const std::vector<std::string>& lines) {
     std::string text = "\033[H";
     const std::size_t rows = size.ws_row - 1U;
     for (std::size_t i = 0; i < std::min(rows, lines.size()); ++i) {
@@ -172,7 +177,10 @@ class Top {
   void SortBy(TopOrder order) { options_.order = order; }
   TopReport Report() {
     SortTop(options_.order, rows_);
-    return {rows_, sites_, processes_.forbidden(), options_.order};
+    return {.rows = rows_,
+            .sites = sites_,
+            .forbidden = processes_.forbidden(),
+            .order = options_.order};
   }
   double interval() const { return options_.interval; }
 
@@ -190,7 +198,8 @@ absl::Status Once(Top& top, bool json) {
   std::this_thread::sleep_for(std::chrono::duration<double>(top.interval()));
   status = top.Look();
   if (!status.ok()) return status;
-  const TopReport report = top.Report();
+  TopReport report = top.Report();
+  if (::isatty(STDOUT_FILENO) != 0) report.width = Screen::Size().ws_col;
   if (json) {
     PrintOut(TopAsJson(report));
     return status;
@@ -207,7 +216,10 @@ absl::Status Live(Top& top) {
     const auto next = std::chrono::steady_clock::now() +
                       std::chrono::duration<double>(top.interval());
     for (;;) {
-      screen.Show(TopLines(top.Report()));
+      const winsize size = Screen::Size();
+      TopReport report = top.Report();
+      report.width = size.ws_col;
+      Screen::Show(size, TopLines(report));
       const double left =
           std::chrono::duration<double>(next - std::chrono::steady_clock::now())
               .count();
@@ -282,8 +294,8 @@ constexpr Command kTopCommand = {
     "estimates\n"
     "it), in use by slabs and large blocks, cached; by how much a second the "
     "process\n"
-    "grows, calls a second, calls that failed; of processes that are named, "
-    "the\n"
+    "grows, calls a second, calls that failed, as far as the columns fit; of\n"
+    "processes that are named, where the resident memory is, and the\n"
     "places that hold most. Keys sort by another column. It prints once where "
     "there\n"
     "is no terminal. Processes need no option for it and are not disturbed; "

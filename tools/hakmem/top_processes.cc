@@ -22,6 +22,7 @@
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/process_statistics.h"
+#include "tools/hakmem/resident_parts.h"
 
 namespace hakmem::tools {
 namespace {
@@ -61,6 +62,21 @@ void AddRates(const ProcessStatistics& before, double seconds, TopRow& row) {
 
 }  // namespace
 
+// The process's calls that map memory wait meanwhile: for a hundredth of the
+// time at most.
+void TopProcesses::CountParts(Known& known, TopRow& row) {
+  const Clock::time_point begin = Clock::now();
+  if (begin >= known.parts_due) {
+    known.parts.reset();
+    const absl::StatusOr<ResidentParts> parts =
+        CountResident(*known.image, row.now);
+    if (parts.ok()) known.parts = *parts;
+    const Clock::time_point end = Clock::now();
+    known.parts_due = end + 100 * (end - begin);
+  }
+  row.parts = known.parts;
+}
+
 absl::Status TopProcesses::LookAt(std::uint64_t pid,
                                   std::vector<TopRow>& rows) {
   Known& known = known_[pid];
@@ -96,6 +112,7 @@ absl::Status TopProcesses::LookAt(std::uint64_t pid,
   }
   TopRow row;
   row.now = *std::move(now);
+  if (!pids_.empty()) CountParts(known, row);
   const absl::StatusOr<HeapKinds> heap = ReadHeapTotals(*known.image);
   if (heap.ok()) row.live_bytes = heap->live.bytes;
   const Clock::time_point time = Clock::now();

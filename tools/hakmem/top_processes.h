@@ -15,12 +15,15 @@
 #include "allocator/base/route.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_statistics.h"
+#include "tools/hakmem/resident_parts.h"
 
 namespace hakmem::tools {
 
 // A process at a moment, and since the moment before.
 struct TopRow {
   ProcessStatistics now;
+  // Of one that is named; at first, and again when it costs little.
+  std::optional<ResidentParts> parts;
   // Estimated; none where the process does not sample.
   std::optional<std::uint64_t> live_bytes;
   // None the first time.
@@ -57,9 +60,12 @@ class TopProcesses {
     bool forbidden = false;
     ProcessStatistics last;
     std::optional<Clock::time_point> last_time;
+    std::optional<ResidentParts> parts;
+    Clock::time_point parts_due;
   };
 
   absl::Status LookAt(std::uint64_t pid, std::vector<TopRow>& rows);
+  static void CountParts(Known& known, TopRow& row);
 
   std::vector<std::uint64_t> pids_;
   std::map<std::uint64_t, Known> known_;

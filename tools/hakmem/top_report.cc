@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,7 +18,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "allocator/base/route.h"
+#include "tools/hakmem/resident_parts.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
@@ -66,14 +71,106 @@ std::string Calls(const TopRow& row) {
   return row.calls_per_second[0] ? absl::StrFormat("%.0f", row.calls()) : "-";
 }
 
-std::string Line(std::string_view pid, std::string_view program,
-                 std::string_view variant, std::string_view resident,
-                 std::string_view live, std::string_view used,
-                 std::string_view cached, std::string_view growth,
-                 std::string_view calls, std::string_view failed) {
-  return absl::StrFormat("%7s  %-15s  %-8s %10s %10s %10s %10s %12s %10s %7s",
-                         pid, program, variant, resident, live, used, cached,
-                         growth, calls, failed);
+std::string BytesOrNone(const std::optional<std::uint64_t>& bytes) {
+  return bytes ? Bytes(*bytes) : "-";
+}
+
+struct Column {
+  std::string_view title;
+  int width;  // below 0: it begins at the left
+  int rank;   // where not all fit, those with the least stay
+  std::string (*cell)(const TopRow& row);
+};
+
+constexpr Column kColumns[] = {
+    {"PID", 7, 0, [](const TopRow& row) { return absl::StrCat(row.now.pid); }},
+    {"PROGRAM", -16, 2,
+     [](const TopRow& row) { return ForTerminal(row.now.program); }},
+    {"VARIANT", -8, 9,
+     [](const TopRow& row) { return ForTerminal(row.now.variant); }},
+    {"RESIDENT", 10, 3,
+     [](const TopRow& row) { return BytesOrNone(row.now.resident_bytes); }},
+    {"LIVE", 10, 4,
+     [](const TopRow& row) { return BytesOrNone(row.live_bytes); }},
+    {"IN USE", 10, 7,
+     [](const TopRow& row) { return Bytes(row.now.statistics.granted_bytes); }},
+    {"CACHED", 10, 5,
+     [](const TopRow& row) { return Bytes(row.now.statistics.cached_bytes); }},
+    {"GROWTH/S", 12, 1,
+     [](const TopRow& row) { return Growth(row.growth_bytes_per_second); }},
+    {"CALLS/S", 10, 6, Calls},
+    {"FAILED", 7, 8,
+     [](const TopRow& row) {
+       return absl::StrCat(row.now.statistics.failures);
+     }},
+};
+
+std::string Cell(std::string_view text, int width) {
+  return absl::StrFormat("%*s", width, text);
+}
+
+// The columns that fit, in their order.
+std::vector<Column> ColumnsFor(std::size_t width) {
+  std::vector<Column> columns(std::begin(kColumns), std::end(kColumns));
+  std::ranges::sort(columns, {}, &Column::rank);
+  std::size_t used = 0;
+  std::erase_if(columns, [width, &used](const Column& column) {
+    const auto more = static_cast<std::size_t>(std::abs(column.width) + 1);
+    if (used + more > width + 1) return true;
+    used += more;
+    return false;
+  });
+  std::ranges::sort(columns, {}, [](const Column& column) {
+    return std::ranges::find(kColumns, column.title, &Column::title);
+  });
+  return columns;
+}
+
+void AddProcesses(const TopReport& report, std::vector<std::string>& lines) {
+  const std::vector<Column> columns = ColumnsFor(report.width);
+  std::vector<std::string> cells;
+  for (const Column& column : columns) {
+    cells.push_back(Cell(column.title, column.width));
+  }
+  lines.push_back(absl::StrJoin(cells, " "));
+  for (const TopRow& row : report.rows) {
+    cells.clear();
+    for (const Column& column : columns) {
+      cells.push_back(Cell(column.cell(row), column.width));
+    }
+    lines.push_back(absl::StrJoin(cells, " "));
+  }
+}
+
+// Where the resident memory of processes is: a row for each part, a column for
+// each process, as many as fit.
+void AddParts(const TopReport& report, std::vector<std::string>& lines) {
+  constexpr int kNameWidth = -22;
+  constexpr int kCellWidth = 11;
+  std::vector<const TopRow*> rows;
+  for (const TopRow& row : report.rows) {
+    const std::size_t width = 22 + 12 * (rows.size() + 1);
+    if (row.parts && width <= report.width) rows.push_back(&row);
+  }
+  if (rows.empty()) return;
+  std::string title = Cell("WHERE IT IS", kNameWidth);
+  for (const TopRow* row : rows) {
+    absl::StrAppend(&title, " ", Cell(absl::StrCat(row->now.pid), kCellWidth));
+  }
+  lines.insert(lines.end(), {"", title});
+  for (const ResidentRow& part : ResidentRows()) {
+    std::string line = Cell(part.words, kNameWidth);
+    bool any = false;
+    for (const TopRow* row : rows) {
+      const std::uint64_t bytes = *row->parts.*part.value;
+      any |= bytes != 0;
+      absl::StrAppend(&line, " ",
+                      Cell(absl::StrCat(part.sign < 0 && bytes != 0 ? "-" : "",
+                                        Bytes(bytes)),
+                           kCellWidth));
+    }
+    if (any) lines.push_back(line);
+  }
 }
 
 }  // namespace
@@ -109,21 +206,9 @@ std::vector<std::string> TopLines(const TopReport& report) {
                         ? " more may not be read: it takes CAP_SYS_PTRACE"
                         : " more may not be read: run this as root");
   }
-  std::vector<std::string> lines = {
-      title, "",
-      Line("PID", "PROGRAM", "VARIANT", "RESIDENT", "LIVE", "IN USE", "CACHED",
-           "GROWTH/S", "CALLS/S", "FAILED")};
-  for (const TopRow& row : report.rows) {
-    lines.push_back(
-        Line(absl::StrCat(row.now.pid), ForTerminal(row.now.program),
-             row.now.variant,
-             row.now.resident_bytes ? Bytes(row.resident_bytes()) : "-",
-             row.live_bytes ? Bytes(*row.live_bytes) : "-",
-             Bytes(row.now.statistics.granted_bytes),
-             Bytes(row.now.statistics.cached_bytes),
-             Growth(row.growth_bytes_per_second), Calls(row),
-             absl::StrCat(row.now.statistics.failures)));
-  }
+  std::vector<std::string> lines = {title, ""};
+  AddProcesses(report, lines);
+  AddParts(report, lines);
   if (!report.sites.empty()) {
     lines.insert(lines.end(), {"", "       LIVE  PLACE"});
   }
@@ -158,6 +243,11 @@ std::string TopAsJson(const TopReport& report) {
     for (unsigned i = 0; i < kRouteCount; ++i) {
       process["calls_per_second"][RouteName(static_cast<Route>(i))] =
           number(row.calls_per_second[i]);
+    }
+    if (row.parts) {
+      for (const ResidentRow& part : ResidentRows()) {
+        process["parts"][part.key] = *row.parts.*part.value;
+      }
     }
     process["sites"] = Json::array();
     for (const TopSite& site : report.sites) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ struct TopReport {
   const std::vector<TopSite>& sites;
   std::uint64_t forbidden = 0;
   TopOrder order = TopOrder::kResident;
+  std::size_t width = std::numeric_limits<std::size_t>::max() - 1;
 };
 
 std::vector<std::string> TopLines(const TopReport& report);

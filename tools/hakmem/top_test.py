@@ -3,14 +3,17 @@
 
 Usage: top_test.py LIBRARY HAKMEM PROGRAM PAUSED_SLEEP
 """
+import fcntl
 import json
 import os
 import pty
 import re
 import resource
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 from pauses import Pauses
@@ -65,7 +68,13 @@ class TopTest(PlantedProcessTest):
         self.assertIn("PlantedLeak", top["sites"][0]["place"])
         text = self.top("--once", process.pid, process.pid).stdout
         self.assertRegex(text, "^1 process on hakmem")
-        self.assertRegex(text, r"\n +%d  planted_program  release " % process.pid)
+        self.assertRegex(text, r"\n +%d planted_program +release " % process.pid)
+        parts = top["parts"]
+        self.assertEqual(parts["resident_bytes"], parts["block_resident_bytes"] + sum(
+            parts[key + "_resident_bytes"] for key in ("table", "stack", "file", "other")))
+        self.assertRegex(text, r"\nWHERE IT IS +%d\nlive blocks +1[67]\.\d MiB\n" % process.pid)
+        for line in ("holes, free blocks", "tables", "stacks", "files", "not hakmem's", "resident, the sum"):
+            self.assertRegex(text, r"\n%s +\d" % line)
         self.assertRegex(text, r"MiB  .*PlantedLeak")
 
     def test_all_processes_in_order(self):
@@ -132,10 +141,29 @@ if os.read(0, 1):
             done = self.top("--once", before=["setpriv", "--bounding-set=-all", "--inh-caps=-all"])
             self.assertIn("more may not be read: it takes CAP_SYS_PTRACE\n", done.stdout)
 
-    def screen(self, *arguments):
+    def test_columns_that_fit(self):
+        pid = self.start(PROGRAM, "hold", "leak").pid
+        for width, titles in ((200, "PID PROGRAM VARIANT RESIDENT LIVE IN USE CACHED GROWTH/S CALLS/S FAILED"),
+                              (80, "PID PROGRAM RESIDENT LIVE CACHED GROWTH/S FAILED"),
+                              (60, "PID PROGRAM RESIDENT LIVE GROWTH/S"),
+                              (40, "PID PROGRAM GROWTH/S"),
+                              (21, "PID GROWTH/S")):
+            top, terminal = self.screen(pid, width=width)
+            text = self.read_until(terminal, r"PID .*\n +%d .*\n(?s:.*?)\x1b\[H" % pid)
+            os.write(terminal, b"q")
+            self.read_until(terminal, r"1049l")
+            os.waitpid(top, 0)
+            lines = re.sub(r"\x1b\[\??\d*[A-Zhl]", "", text).replace("\r", "").splitlines()
+            head = next(index for index, line in enumerate(lines) if line.lstrip().startswith("PID "))
+            self.assertEqual(" ".join(lines[head].split()), titles)
+            self.assertLessEqual(max(len(line) for line in lines[head:head + 2]), width)
+            self.assertEqual(any(line.startswith("WHERE IT IS") for line in lines), width >= 40)
+
+    def screen(self, *arguments, width=80):
         """The command on a terminal of its own."""
         pid, terminal = pty.fork()
         if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
             os.execv(HAKMEM, [HAKMEM, "top", "--interval=0.1", *map(str, arguments)])
         self.addCleanup(os.close, terminal)
         return pid, terminal
@@ -148,6 +176,7 @@ if os.read(0, 1):
             except OSError:
                 break
         self.assertRegex(text, pattern)
+        return text
 
     def test_keys_on_a_terminal(self):
         process = self.start(PROGRAM, "hold", "leak")
