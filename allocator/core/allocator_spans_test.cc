@@ -34,7 +34,7 @@ class AllocatorSpansTest : public testing::Test {
   }
 
   Test test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   typename Test::Heap*& self_ = test_.self;
 };
 

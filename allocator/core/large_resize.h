@@ -15,7 +15,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/core/large_blocks.h"
-#include "allocator/core/large_free.h"
+#include "allocator/core/large_slow.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/platform/resident_pages.h"

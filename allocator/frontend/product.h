@@ -18,7 +18,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
-#include "allocator/core/allocator.h"
+#include "allocator/core/allocator_whole.h"
 #include "allocator/core/size_ends.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
