@@ -121,7 +121,7 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE CallResult
 Allocator<kConfig>::AllocateOnce(Heap*& self, std::size_t size_bytes) {
   void* block = TryAllocate(self, size_bytes);
-  if (kKeepsSpans<kConfig> && size_bytes >= kPoolEnd) {
+  if (kCachesSpans<kConfig> && size_bytes >= kPoolEnd) {
     block = TryAllocateLarge(self, size_bytes);
   }
   if (block != nullptr) [[likely]]
@@ -249,7 +249,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   // The code of nobody's units is 0, that of spans beyond the classes'.
   if (LoadForComparison(header) != live || code - 1 >= kClassCount)
       [[unlikely]] {
-    return kKeepsSpans<kConfig> &&
+    return kCachesSpans<kConfig> &&
            (found.record_xor_tag ^ heap->tag()) == kSpanRecord &&
            large_.TryFreeSpan(heap, header,
                               static_cast<UnitIndex>(

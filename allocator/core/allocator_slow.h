@@ -353,7 +353,7 @@ HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
                  : ReallocateOther(heap, pointer, size_bytes);
     }
   }
-  if (kKeepsSpans<kConfig> && code == kLargeCode) {
+  if (kCachesSpans<kConfig> && code == kLargeCode) {
     const CallResult stayed = large_.TryStay(self, pointer, size_bytes);
     if (stayed.block != nullptr) [[likely]]
       return stayed;

@@ -44,8 +44,8 @@ class LargeBlocks {
     max_alloc_bytes_ =
         std::min<std::uint64_t>(max_alloc_bytes, ace_.region().huge().bytes);
     max_span_bytes_ = std::min<std::uint64_t>(max_alloc_bytes, kMaxSpanBytes);
-    max_kept_bytes_ =
-        std::min(max_alloc_bytes, SpanCache::kMaxKeptUnits * kUnitBytes);
+    max_cached_bytes_ =
+        std::min(max_alloc_bytes, SpanCache::kMaxCachedUnits * kUnitBytes);
   }
 
   // Whether any route may serve the request.
@@ -205,8 +205,8 @@ class LargeBlocks {
   Hooks& hardening_;
   CallCounters& counters_;
   std::uint64_t max_alloc_bytes_ = 0;
-  std::uint64_t max_span_bytes_ = 0;  // of requests that spans may serve
-  std::uint64_t max_kept_bytes_ = 0;  // of requests that kept spans may serve
+  std::uint64_t max_span_bytes_ = 0;    // of requests that spans may serve
+  std::uint64_t max_cached_bytes_ = 0;  // of requests that kept spans may serve
 };
 
 template <const Config& kConfig>
@@ -223,7 +223,7 @@ HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::MarkLive(UnitIndex first) {
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::TryAllocate(
     Heap* self, std::size_t size_bytes) {
-  if (size_bytes > max_kept_bytes_) [[unlikely]]
+  if (size_bytes > max_cached_bytes_) [[unlikely]]
     return nullptr;
   const auto units =
       static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
@@ -236,7 +236,7 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::Disown(UnitIndex first) {
   UnitDescriptor& descriptor = DescriptorAt(first);
   ace_.region().coarse().unit_record(first).store(0, std::memory_order_relaxed);
-  if constexpr (kKeepsSpans<kConfig>) descriptor.use.requested_bytes = 0;
+  if constexpr (kCachesSpans<kConfig>) descriptor.use.requested_bytes = 0;
   return descriptor.span_units;
 }
 

@@ -94,11 +94,11 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
   const std::uint32_t units = ace_.SpanUnits(size_bytes);
   alignment_bytes = std::max(alignment_bytes, kUnitBytes);
   const bool serves = HeapOfThread<kConfig>::Serves(self);
-  if constexpr (kKeepsSpans<kConfig>) {
-    const UnitIndex kept = serves && alignment_bytes == kUnitBytes
-                               ? self->TakeSpan(units)
-                               : kNoUnit;
-    if (kept != kNoUnit) return HandOut(self, serves, kept, units);
+  if constexpr (kCachesSpans<kConfig>) {
+    const UnitIndex cached = serves && alignment_bytes == kUnitBytes
+                                 ? self->TakeSpan(units)
+                                 : kNoUnit;
+    if (cached != kNoUnit) return HandOut(self, serves, cached, units);
   }
   Ace::Grant grant;
   do {
@@ -268,7 +268,7 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
 template <const Config& kConfig>
 void LargeBlocks<kConfig>::Release(Heap* self, UnitIndex first,
                                    std::uint32_t units) {
-  if (kKeepsSpans<kConfig> && HeapOfThread<kConfig>::Serves(self)) {
+  if (kCachesSpans<kConfig> && HeapOfThread<kConfig>::Serves(self)) {
     self->PutSpan(first, units);
   } else {
     ace_.ReleaseSpan(first, units);

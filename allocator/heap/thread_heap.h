@@ -81,7 +81,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // Keeps it, or releases it. A thread that has nothing but spans is awake,
   // too.
   void PutSpan(UnitIndex first, std::uint32_t units) {
-    spans_.Put(system().ace, system().MostKeptSpanUnits(), first, units);
+    spans_.Put(system().ace, system().MostCachedSpanUnits(), first, units);
     if (store_.touched()) [[likely]]
       return;
     const GatedLockHolder hold(store_.lock());

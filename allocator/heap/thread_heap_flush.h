@@ -164,7 +164,7 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_cache) {
   if (!with_cache) return;
   if (!was_torn_) HAK_CHECK_EQ(magazines, store_.held());  // T1
   spans_.CheckInvariants(system().ace.region().coarse(),
-                         system().kept_span_units);
+                         system().cached_span_units);
 }
 
 // Checks what was touched at once; all of heap and ACE after every so many slow
