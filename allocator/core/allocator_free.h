@@ -55,7 +55,7 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
     if (!ace_.ReleaseEmpty(reinterpret_cast<Address>(pointer))) {
       ReportMisuse(ace_, Heaps::ReportFor(self, pointer, PointerUse::kFree));
     }
-    large_.Tick(self);
+    large_.EndSlowPath(self);
     return;
   }
   // Claimed first: whoever resizes it at the same time moves its canary.

@@ -78,7 +78,7 @@ class LargeBlocks {
   void FreeClaimed(Heap* self, void* pointer, const LiveBlock& block);
   // Counts a slow path that needed no slab: there are threads that have no
   // others, and what is idle goes back for their sake, too.
-  static void Tick(Heap* self);
+  static void EndSlowPath(Heap* self);
   // Copies the first bytes of a claimed block to one that was just granted, and
   // is no shorter.
   void Copy(const void* from, void* to, std::size_t bytes);

@@ -26,7 +26,7 @@ template <const Config& kConfig>
 bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
                                   const LiveBlock& block,
                                   std::size_t size_bytes, CallResult& result) {
-  Tick(self);
+  EndSlowPath(self);
   if (size_bytes > max_alloc_bytes_) return false;
   const bool span = block.route == Route::kSpan;
   const std::size_t least_bytes = size_bytes + kSlackBytes;

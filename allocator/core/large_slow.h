@@ -245,7 +245,7 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
                                        const LiveBlock& block) {
   if (block.route == Route::kHuge) {
     ace_.ReleaseHuge(reinterpret_cast<Address>(pointer));
-    Tick(self);
+    EndSlowPath(self);
     return;
   }
   if constexpr (kConfig.zero_on_free) {
@@ -273,11 +273,11 @@ void LargeBlocks<kConfig>::Release(Heap* self, UnitIndex first,
   } else {
     ace_.ReleaseSpan(first, units);
   }
-  Tick(self);
+  EndSlowPath(self);
 }
 
 template <const Config& kConfig>
-void LargeBlocks<kConfig>::Tick(Heap* self) {
+void LargeBlocks<kConfig>::EndSlowPath(Heap* self) {
   if (!HeapOfThread<kConfig>::Serves(self)) return;
   self->CountSlowPath();
   if constexpr (kConfig.check_invariants) {
