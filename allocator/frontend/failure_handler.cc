@@ -93,23 +93,26 @@ void ToPublic(const FailureEvent& event, hakmem_failure_event& to) {
 
 void ResetFailureHandlerAfterFork() { g_lock.ResetAfterFork(); }
 
+}  // namespace hakmem
+
 extern "C" {
 
 HAK_EXPORT std::size_t hakmem_failure_events(hakmem_failure_event* events,
                                              std::size_t capacity,
                                              std::size_t event_size_bytes) {
-  const FailureRing& ring = ProductRecovery().failures();
+  const hakmem::FailureRing& ring = hakmem::ProductRecovery().failures();
   char* to = reinterpret_cast<char*>(events);
   std::size_t count = 0;
   const std::uint64_t newest = ring.recorded();
-  const std::uint64_t oldest =
-      newest > FailureRing::kCapacity ? newest - FailureRing::kCapacity : 0;
+  const std::uint64_t oldest = newest > hakmem::FailureRing::kCapacity
+                                   ? newest - hakmem::FailureRing::kCapacity
+                                   : 0;
   for (std::uint64_t number = newest; number > oldest && count < capacity;
        --number) {
-    FailureEvent event;
+    hakmem::FailureEvent event;
     if (!ring.CopyOne(number, event)) continue;
     hakmem_failure_event known;
-    ToPublic(event, known);
+    hakmem::ToPublic(event, known);
     std::memset(to, 0, event_size_bytes);
     std::memcpy(to, &known, std::min(event_size_bytes, sizeof(known)));
     to += event_size_bytes;
@@ -120,10 +123,8 @@ HAK_EXPORT std::size_t hakmem_failure_events(hakmem_failure_event* events,
 
 HAK_EXPORT void hakmem_set_failure_handler(hakmem_failure_handler handler,
                                            void* context) {
-  const FutexLockHolder hold(g_lock);
-  g_handler = {handler, context};
+  const hakmem::FutexLockHolder hold(hakmem::g_lock);
+  hakmem::g_handler = {handler, context};
 }
 
 }  // extern "C"
-
-}  // namespace hakmem

@@ -148,53 +148,57 @@ void WriteMetrics(void* context, std::string_view lines) {
 }
 
 }  // namespace
+}  // namespace hakmem
 
 extern "C" {
 
-HAK_EXPORT const char* hakmem_version() { return kVersion; }
+HAK_EXPORT const char* hakmem_version() { return hakmem::kVersion; }
 
-HAK_EXPORT const char* hakmem_variant() { return ProductVariant(); }
+HAK_EXPORT const char* hakmem_variant() { return hakmem::ProductVariant(); }
 
 HAK_EXPORT std::size_t hakmem_get_statistics(hakmem_statistics* statistics,
                                              std::size_t size_bytes) {
-  const hakmem_statistics known = ToPublic(ProductStatistics());
+  const hakmem_statistics known = hakmem::ToPublic(hakmem::ProductStatistics());
   std::memset(statistics, 0, size_bytes);
   std::memcpy(statistics, &known, std::min(size_bytes, sizeof(known)));
   return sizeof(known);
 }
 
 HAK_EXPORT int hakmem_write_openmetrics(int fd) {
-  const ProcessSeen seen = LookAtProcess();
-  MetricsWriter writer = {.fd = fd};
-  PrintStatisticsOpenMetrics(ProductStatistics(),
-                             {.id = static_cast<std::uint64_t>(ProcessId()),
-                              .program = seen.program,
-                              .resident_bytes = seen.resident_bytes},
-                             {.write = &WriteMetrics, .context = &writer});
+  const hakmem::ProcessSeen seen = hakmem::LookAtProcess();
+  hakmem::MetricsWriter writer = {.fd = fd};
+  hakmem::PrintStatisticsOpenMetrics(
+      hakmem::ProductStatistics(),
+      {.id = static_cast<std::uint64_t>(hakmem::ProcessId()),
+       .program = seen.program,
+       .resident_bytes = seen.resident_bytes},
+      {.write = &hakmem::WriteMetrics, .context = &writer});
   if (writer.error_number == 0) return 0;
   errno = writer.error_number;
   return -1;
 }
 
-HAK_EXPORT std::size_t hakmem_purge() { return ProductPurge(); }
+HAK_EXPORT std::size_t hakmem_purge() { return hakmem::ProductPurge(); }
 
-HAK_EXPORT std::size_t hakmem_check_heap() { return ProductCheckHeap(); }
+HAK_EXPORT std::size_t hakmem_check_heap() {
+  return hakmem::ProductCheckHeap();
+}
 
 HAK_EXPORT std::size_t hakmem_prewarm(std::size_t size, std::size_t count) {
-  return ProductPrewarm(size, count);
+  return hakmem::ProductPrewarm(size, count);
 }
 
 HAK_EXPORT struct mallinfo mallinfo() noexcept {
-  return ToMallinfo<struct mallinfo>();
+  return hakmem::ToMallinfo<struct mallinfo>();
 }
 
 HAK_EXPORT struct mallinfo2 mallinfo2() noexcept {
-  return ToMallinfo<struct mallinfo2>();
+  return hakmem::ToMallinfo<struct mallinfo2>();
 }
 
 // There is no top of a heap to pad: everything that is kept is given back.
 HAK_EXPORT int malloc_trim(std::size_t /*pad*/) noexcept {
-  return ProductPurge() != 0 ? 1 : 0;
+  return hakmem::ProductPurge() != 0 ? 1 : 0;
 }
 
 // glibc's parameters are accepted, so that programs which insist on success go
@@ -220,20 +224,20 @@ HAK_EXPORT int mallopt(int parameter, int /*value*/) noexcept {
 }
 
 HAK_EXPORT void malloc_stats() noexcept {
-  const LiveCount live = ProductLiveCount();
-  PrintStatisticsText(ProductStatistics(), live.classes,
-                      {.write = &WriteToStderr, .context = nullptr});
+  const hakmem::LiveCount live = hakmem::ProductLiveCount();
+  hakmem::PrintStatisticsText(
+      hakmem::ProductStatistics(), live.classes,
+      {.write = &hakmem::WriteToStderr, .context = nullptr});
 }
 
 HAK_EXPORT int malloc_info(int options, FILE* stream) noexcept {
   if (options != 0) return EINVAL;
-  const LiveCount live = ProductLiveCount();
-  StreamWriter writer = {.stream = stream};
-  PrintStatisticsXml(ProductStatistics(), live.classes,
-                     {.write = &WriteToStream, .context = &writer});
+  const hakmem::LiveCount live = hakmem::ProductLiveCount();
+  hakmem::StreamWriter writer = {.stream = stream};
+  hakmem::PrintStatisticsXml(
+      hakmem::ProductStatistics(), live.classes,
+      {.write = &hakmem::WriteToStream, .context = &writer});
   return writer.failed ? EIO : 0;
 }
 
 }  // extern "C"
-
-}  // namespace hakmem
