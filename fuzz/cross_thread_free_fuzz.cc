@@ -58,7 +58,7 @@ class ThreadsRun {
   void Finish();
 
  private:
-  using Heap = typename Allocator<kConfig>::Heap;
+  using Heap = typename TestedAllocator<kConfig>::Heap;
 
   Heap*& self(unsigned lane) { return threads_[lane % Baton::kLanes]; }
   // The allocator's part of an operation: here others may go on.
@@ -85,7 +85,7 @@ class ThreadsRun {
 
   FakeVirtualMemory fake_;
   UninterruptedMemory memory_{fake_};
-  std::unique_ptr<Allocator<kConfig>> allocator_;
+  std::unique_ptr<TestedAllocator<kConfig>> allocator_;
   std::array<Heap*, Baton::kLanes> threads_;
   ModelHeap model_;
   std::vector<Record> collected_;
@@ -116,8 +116,8 @@ ThreadsRun<kConfig>::ThreadsRun(const Records& input) {
   test_handler = nullptr;
   test_listener = nullptr;
   fake_.SetNowMs(1'000'000);
-  threads_.fill(Allocator<kConfig>::NoHeap());
-  allocator_ = std::make_unique<Allocator<kConfig>>(memory_, kTestHost);
+  threads_.fill(TestedAllocator<kConfig>::NoHeap());
+  allocator_ = std::make_unique<TestedAllocator<kConfig>>(memory_, kTestHost);
 }
 
 template <const Config& kConfig>
@@ -174,7 +174,7 @@ void ThreadsRun<kConfig>::Reallocate(const Record& record) {
 template <const Config& kConfig>
 void ThreadsRun<kConfig>::EndThread(unsigned lane, bool replaced) {
   Call([&] { allocator_->Detach(self(lane)); });
-  if (replaced) self(lane) = Allocator<kConfig>::NoHeap();
+  if (replaced) self(lane) = TestedAllocator<kConfig>::NoHeap();
 }
 
 // All that is known to be live is intact, and can be freed; and new threads can
@@ -184,7 +184,7 @@ void ThreadsRun<kConfig>::BeChild(unsigned lane) {
   Baton::BecomeOnly();
   allocator_->ChildAfterFork(self(lane));
   for (unsigned other = 0; other < Baton::kLanes; ++other) {
-    if (other != lane) self(other) = Allocator<kConfig>::NoHeap();
+    if (other != lane) self(other) = TestedAllocator<kConfig>::NoHeap();
   }
   allocator_->CheckInvariants();
   HAK_CHECK_EQ(allocator_->CheckHeap(self(lane)), 0U);
@@ -390,7 +390,7 @@ void ThreadsRun<kConfig>::FreeAtOnce(const Record& record) {
   for (unsigned lane = 0; lane < Baton::kLanes && !reported; ++lane) {
     catch_in(lane, [&] { allocator_->Detach(self(lane)); });
   }
-  Heap* last = Allocator<kConfig>::NoHeap();
+  Heap* last = TestedAllocator<kConfig>::NoHeap();
   if (!reported) catch_in(0, [&] { allocator_->upkeep().Purge(last); });
   HAK_CHECK(reported);
 }
@@ -400,7 +400,7 @@ void ThreadsRun<kConfig>::Finish() {
   if (!collected_.empty()) Together(0);
   for (unsigned i = 0; !model_.empty(); ++i) Free(i, i);
   for (Heap*& thread : threads_) allocator_->Detach(thread);
-  Heap* last = Allocator<kConfig>::NoHeap();
+  Heap* last = TestedAllocator<kConfig>::NoHeap();
   // Before what was freed is given back.
   HAK_CHECK_EQ(allocator_->CheckHeap(last), 0U);
   allocator_->upkeep().Purge(last);

@@ -38,7 +38,7 @@ namespace hakmem {
 template <const Config& kConfig>
 class FuzzHeap {
  public:
-  using Heap = typename Allocator<kConfig>::Heap;
+  using Heap = typename TestedAllocator<kConfig>::Heap;
   static constexpr unsigned kThreads = 4;
   // More is not asked for; what is refused by this counts as done.
   static constexpr std::size_t kMostLiveBytes = 24 * kMiB;
@@ -51,7 +51,7 @@ class FuzzHeap {
     for (Heap*& thread : threads_) thread = test_.NewThread();
   }
 
-  Allocator<kConfig>& allocator() { return *test_.allocator; }
+  TestedAllocator<kConfig>& allocator() { return *test_.allocator; }
   FakeVirtualMemory& memory() { return test_.memory; }
   const ModelHeap& model() const { return model_; }
   Heap*& thread(unsigned who) { return threads_[who % threads_used_]; }

@@ -12,6 +12,7 @@ The rows of FILE are `NAME | MOST | KIND ARGUMENT…`:
   calls NAME PATTERN…  calls of the function in all files that match
   text FILE STRING     how often the string stands in FILE
   includers FILE       sources that are compiled anew when FILE changes
+  reaches FILE         headers that FILE includes, directly or by way of others
   cycles FOLDER        headers in FOLDER that include themselves by way of others
 Lines are those of the allocator's .cc, .h and .inc files without tests; a
 pattern is a glob for the path, in which * also stands for /.
@@ -117,9 +118,11 @@ class Budgets:
             return declared_functions(read(arguments[0]), arguments[1])
         if kind == "text":
             return read(arguments[0]).count(" ".join(arguments[1:]))
+        if kind in ("includers", "reaches") and arguments[0] not in includes():
+            raise LookupError("no file %s" % arguments[0])
+        if kind == "reaches":
+            return len(reached(arguments[0]))
         if kind == "includers":
-            if arguments[0] not in includes():
-                raise LookupError("no file %s" % arguments[0])
             return sum(path.endswith(".cc") and arguments[0] in reached(path) for path in known_files())
         if kind == "cycles":
             return sum(path.startswith(arguments[0]) and path in reached(path) for path in known_files())

@@ -71,7 +71,7 @@ class BudgetsTest(unittest.TestCase):
     def test_each_kind(self):
         for most, how in ((5, "lines allocator/b/* allocator/a/x.cc"), (4, "methods allocator/a/x.h Heap"),
                           (6, "calls F allocator/a/*"), (2, "text allocator/a/x.h HAK_"), (2, "includers allocator/b/z.h"),
-                          (2, "cycles allocator/")):
+                          (2, "cycles allocator/"), (2, "reaches allocator/a/x.h")):
             with self.subTest(how):
                 self.assertEqual(self.run_rows("it | %d | %s" % (most, how))[0], 0)
                 code, out = self.run_rows("it | %d | %s" % (most - 1, how))
@@ -91,7 +91,7 @@ class BudgetsTest(unittest.TestCase):
 
     def test_stale_rows(self):
         for how in ("lines allocator/c/*", "feature */gone.cc", "methods allocator/a/x.h Gone", "text gone.h a",
-                    "includers gone.h", "unheard of"):
+                    "includers gone.h", "reaches gone.h", "unheard of"):
             with self.subTest(how):
                 code, out = self.run_rows("it | 99 | " + how)
                 self.assertEqual(code, 1)

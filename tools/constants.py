@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/constants.md"
 UNITS = "base/units.h"
-IMPORTS = {"heap/thread_heap_class.h": ("heap/magazine.h",)}
+IMPORTS = {"heap/thread_heap.h": ("heap/magazine.h",)}
 
 # (heading, [(what, file, constant)])
 TABLES = [
@@ -50,17 +50,17 @@ TABLES = [
         ("bytes of blocks in a magazine, at most", "heap/magazine.h", "kMagazineBudgetBytes"),
         ("the first refill, in blocks", "heap/magazine.h", "kFirstRefill"),
         ("slow paths or full outboxes until one goes home", "heap/heap_store.h", "kSendInterval"),
-        ("the least block that others hand out", "heap/outbox.h", "kMinForeignBytes"),
-        ("the longest span that a thread keeps", "heap/span_cache.h", "kMaxKeptUnits"),
-        ("spans that a thread keeps together", "heap/span_cache.h", "kMaxKeptBytes"),
+        ("the least block that others hand out", "heap/magazine.h", "kMinForeignBytes"),
+        ("the longest span that a thread keeps", "heap/span_cache.h", "kMaxCachedUnits"),
+        ("spans that a thread keeps together", "heap/span_cache.h", "kMaxCachedBytes"),
         ("spans that it keeps beside one of each length", "heap/span_cache.h", "kOthers"),
         ("allocations without a slow path until one looks at the time", "heap/allocation_count.h", "kInterval"),
         ("heaps that a trim looks after", "heap/heap_system.h", "kTrimmedHeaps"),
         ("heaps without a thread that stay warm", "heap/heap_system.h", "kWarmHeaps"),
         ("threads awake before a thread keeps less", "heap/heap_system.h", "kUncrowded"),
         ("heaps without a thread before ACE forgets the peak", "heap/heap_system.h", "kManyLeft"),
-        ("left in the magazines of a heap without a thread", "heap/thread_heap_class.h", "kMaxLeftBytes"),
-        ("slabs granted before such a heap is emptied", "heap/thread_heap_class.h", "kMaxLeftSlabs"),
+        ("left in the magazines of a heap without a thread", "heap/thread_heap.h", "kMaxLeftBytes"),
+        ("slabs granted before such a heap is emptied", "heap/thread_heap.h", "kMaxLeftSlabs"),
         ("units that a look for free pages goes through", "heap/slab_holes.cc", "kLooks"),
         ("calls of the kernel that it makes", "heap/slab_holes.cc", "kCalls"),
     ]),

@@ -79,9 +79,10 @@ class AllocatorBordersTest : public testing::Test {
   }
 
   TestAllocator<V::kConfig> test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
-  static constexpr std::size_t kSlackBytes = Allocator<V::kConfig>::kSlackBytes;
+  static constexpr std::size_t kSlackBytes =
+      TestedAllocator<V::kConfig>::kSlackBytes;
 };
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,

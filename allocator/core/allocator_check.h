@@ -1,15 +1,14 @@
 // Allocator: forks, and checks of its invariants and of every block.
 //
 // Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: as each
-// declaration in allocator_class.h says.
+// declaration in allocator.h says.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_CHECK_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/base/thread_annotations.h"
-#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator.h"
 #include "allocator/core/heap_check.h"
 
 namespace hakmem {
@@ -52,7 +51,7 @@ std::size_t Allocator<kConfig>::CheckBlocks(Heap* self,
 }
 
 template <const Config& kConfig>
-void Allocator<kConfig>::PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+void Allocator<kConfig>::PrepareFork() {
   start_lock_.LockForFork();
   registry_.PrepareFork();
   guards_.blocks().LockForFork();
@@ -60,7 +59,7 @@ void Allocator<kConfig>::PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 template <const Config& kConfig>
-void Allocator<kConfig>::ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+void Allocator<kConfig>::ParentAfterFork() {
   profile_.UnlockAfterFork();
   guards_.blocks().UnlockAfterFork();
   registry_.ParentAfterFork();

@@ -53,7 +53,7 @@ class AllocatorCheckTest : public testing::Test {
   }
 
   TestAllocator<V::kConfig> test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
 };
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
@@ -309,7 +309,7 @@ TYPED_TEST(AllocatorDamageTest, FindsItInTheHeapOfAnotherThread) {
 // only by a check of the whole.
 TEST(AllocatorSlowPathCheckTest, EachSlowPathChecksWhatItTouched) {
   TestAllocator<kDebug> test;
-  Allocator<kDebug>& allocator = *test.allocator;
+  TestedAllocator<kDebug>& allocator = *test.allocator;
   std::vector<void*> blocks;
   for (int i = 0; i < 200; ++i) {
     blocks.push_back(allocator.Allocate(test.self, 40));

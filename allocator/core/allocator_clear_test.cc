@@ -62,7 +62,7 @@ class AllocatorClearTest : public testing::Test {
   }
 
   TestAllocator<V::kConfig> test_{ClearUpTo(kBound)};
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   Heap*& self_ = test_.self;
 };
 

@@ -98,7 +98,7 @@ TYPED_TEST(AllocatorEventsTest, NamesTheKernelsLimit) {
       test_limits.Add("RLIMIT_AS", "/proc/self/limits", kGiB, kGiB - 5 * kMiB);
   test_limits.detail = FailureDetail::kRlimitAs;
   constexpr std::size_t kBytes =
-      301 * kMiB - Allocator<TypeParam::kConfig>::kSlackBytes;
+      301 * kMiB - TestedAllocator<TypeParam::kConfig>::kSlackBytes;
   EXPECT_EQ(this->allocator().Allocate(this->self(), kBytes), nullptr);
   const FailureEvent event =
       this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kRlimitAs,
@@ -126,8 +126,8 @@ TYPED_TEST(AllocatorEventsTest, SaysWhenNoLimitExplains) {
 
 TYPED_TEST(AllocatorEventsTest, SaysWhenTheRefusalWasInjected) {
   LinuxVirtualMemory memory;
-  Allocator<TypeParam::kConfig> allocator(memory, kTestHost);
-  auto* self = Allocator<TypeParam::kConfig>::NoHeap();
+  TestedAllocator<TypeParam::kConfig> allocator(memory, kTestHost);
+  auto* self = TestedAllocator<TypeParam::kConfig>::NoHeap();
   ASSERT_NE(allocator.Allocate(self, 100), nullptr);
   memory.FailNth(1, /*from_then_on=*/true);
   EXPECT_EQ(allocator.Allocate(self, 20 * kMiB), nullptr);

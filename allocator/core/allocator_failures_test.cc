@@ -32,7 +32,7 @@ class AllocatorFailuresTest : public testing::Test {
   void Start(const HeapOptions& options) {
     test_ = std::make_unique<Test>(options);
   }
-  Allocator<V::kConfig>& allocator() { return *test_->allocator; }
+  TestedAllocator<V::kConfig>& allocator() { return *test_->allocator; }
   typename Test::Heap*& self() { return test_->self; }
 
   // The call returned null and has left exactly this event.

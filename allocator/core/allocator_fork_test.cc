@@ -66,7 +66,7 @@ class AllocatorForkTest : public testing::Test {
   void LetTimePass() { test_.memory.SetNowMs(test_.memory.NowMs() + kAwayMs); }
 
   TestAllocator<V::kConfig> test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
 };
 
 using Variants =

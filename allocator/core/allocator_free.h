@@ -1,16 +1,16 @@
 // Allocator: slow paths of free and usable size, and misuses that they find.
 //
 // Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: as
-// allocator_class.h says.
+// allocator.h says.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_FREE_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_FREE_H_
 
 #include <algorithm>
 
 #include "allocator/base/bits.h"
-#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"
-#include "allocator/core/large_free.h"
+#include "allocator/core/large_slow.h"
 #include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
 #include "allocator/process/futex_lock.h"
@@ -55,7 +55,7 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
     if (!ace_.ReleaseEmpty(reinterpret_cast<Address>(pointer))) {
       ReportMisuse(ace_, Heaps::ReportFor(self, pointer, PointerUse::kFree));
     }
-    large_.Tick(self);
+    large_.EndSlowPath(self);
     return;
   }
   // Claimed first: whoever resizes it at the same time moves its canary.
@@ -86,17 +86,16 @@ void Allocator<kConfig>::FreeOutside(Heap*& self, void* pointer, BlockKind kind,
 
 // The header has just been exchanged for the one of a block that is freed.
 template <const Config& kConfig>
-HAK_COLD void FailFreedAtOnce(Ace& ace, SampledHeap<kConfig>* heap,
-                              const void* pointer, SizeClass size_class,
-                              HeapId owner, HeaderByte found) {
-  using Heaps = HeapOfThread<kConfig>;
+void Allocator<kConfig>::FailFreedAtOnce(Heap* heap, const void* pointer,
+                                         SizeClass size_class, HeapId owner,
+                                         HeaderByte found) {
   // Who freed the block first goes on with it: the header is put back, unless
   // the block has been handed out since.
   HeaderByte written = MakeHeader(kConfig.check_bounds || Heaps::Serves(heap)
                                       ? BlockState::kQueued
                                       : BlockState::kFree,
                                   size_class + 1U);
-  HeaderAt(ace, pointer)
+  HeaderAt(ace_, pointer)
       .compare_exchange_strong(written, found, std::memory_order_relaxed);
   BlockReport report = Heaps::ReportFor(heap, pointer, PointerUse::kFree);
   report.route = IsTiny(size_class) ? Route::kTiny : Route::kPool;
@@ -150,8 +149,7 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
     ours = false;
   }
   if (!ours) [[unlikely]] {
-    FailFreedAtOnce<kConfig>(ace_, self, pointer, block.size_class, block.owner,
-                             found);
+    FailFreedAtOnce(self, pointer, block.size_class, block.owner, found);
     return;
   }
   registry_.At(block.owner).FreeDirect(block.size_class, pointer);

@@ -137,7 +137,7 @@ TYPED_TEST(AllocatorGuardsTest, OtherThreadsFreeThem) {
     blocks.push_back(allocator.Allocate(test.self, 64));
   }
   std::thread other([&allocator, &blocks] {
-    auto* self = Allocator<TypeParam::kConfig>::NoHeap();
+    auto* self = TestedAllocator<TypeParam::kConfig>::NoHeap();
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       allocator.Free(self, blocks[i]);
       blocks[i] = allocator.Allocate(self, 64);

@@ -1,7 +1,7 @@
 // Allocator: the paths that most calls take, inlined into the entry points.
 //
 // Owns: nothing. Called by: frontend, tests, fuzzers. Thread-safety: as
-// allocator_class.h says.
+// allocator.h says.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_HOT_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_HOT_H_
 
@@ -10,7 +10,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
-#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator.h"
 #include "allocator/heap/magazine.h"
 
 namespace hakmem {
@@ -33,8 +33,10 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryCache(
   if (block == nullptr) [[unlikely]]
     return nullptr;
   // Fetches the block of some calls later, which may have left the caches since
-  // it was freed (docs/decisions/0046).
-  __builtin_prefetch(BlockBelow(cache.top), /*rw=*/1);
+  // it was freed (docs/decisions/0046); where there are fewer, the magazine.
+  __builtin_prefetch(
+      *reinterpret_cast<void**>(cache.top - kFetchDepth * kMagazineSlotBytes),
+      /*rw=*/1);
   ZoneView& view = View<kTiny>();
   const HeaderByte live = UnitLiveHeader(cache.live_record);
   std::atomic<HeaderByte>& header = view.HeaderOf(block, kGranuleShift<kTiny>);
@@ -115,9 +117,23 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocateAligned(
   return nullptr;
 }
 
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE CallResult
+Allocator<kConfig>::AllocateOnce(Heap*& self, std::size_t size_bytes) {
+  void* block = TryAllocate(self, size_bytes);
+  if (kCachesSpans<kConfig> && size_bytes >= kPoolEnd) {
+    block = TryAllocateLarge(self, size_bytes);
+  }
+  if (block != nullptr) [[likely]]
+    return Served(block);
+  return AllocateSlow(self, size_bytes, kMinAlignmentBytes);
+}
+
 // --- Freeing -----------------------------------------------------------------
 
-// Where a block is cleared, or rests, that comes first.
+// Where a block is cleared, or rests, that comes first. Not in Push, which
+// needs the cache: compilers would join both zones' paths, for an instruction
+// more.
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void MarkFree(std::atomic<HeaderByte>& header,
                                 std::uint32_t code) {
@@ -195,11 +211,19 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreePool(Heap* heap,
          FreeOwn<false>(granule, heap, pointer, found, kind);
 }
 
-// Reports a block of another heap that somebody else has freed meanwhile.
+// A block of the thread's own, which is not in its first heap.
 template <const Config& kConfig>
-HAK_COLD void FailFreedAtOnce(Ace& ace, SampledHeap<kConfig>* heap,
-                              const void* pointer, SizeClass size_class,
-                              HeapId owner, HeaderByte found);
+HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOfSibling(Heap* heap,
+                                                         void* pointer,
+                                                         NotOwn found,
+                                                         BlockKind kind) {
+  auto* const sibling = static_cast<Heap*>(
+      heap->siblings().WithId(UnitOwner(found.record_xor_tag ^ heap->tag())));
+  if (sibling == nullptr) return false;
+  return found.headers == View<true>().headers
+             ? FreeIn<true>(found.granule, sibling, pointer, kind)
+             : FreeIn<false>(found.granule, sibling, pointer, kind);
+}
 
 // One exchange decides between threads that free the block at once: whoever
 // does not find it Live has freed it twice. The owner's hot path needs none;
@@ -225,7 +249,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   // The code of nobody's units is 0, that of spans beyond the classes'.
   if (LoadForComparison(header) != live || code - 1 >= kClassCount)
       [[unlikely]] {
-    return kKeepsSpans<kConfig> &&
+    return kCachesSpans<kConfig> &&
            (found.record_xor_tag ^ heap->tag()) == kSpanRecord &&
            large_.TryFreeSpan(heap, header,
                               static_cast<UnitIndex>(
@@ -236,14 +260,24 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeRemote(Heap* heap,
   const HeaderByte before = header.exchange(
       MakeHeader(BlockState::kQueued, code), std::memory_order_relaxed);
   if (before != live) [[unlikely]] {
-    FailFreedAtOnce<kConfig>(ace_, heap, pointer, size_class, owner, before);
+    FailFreedAtOnce(heap, pointer, size_class, owner, before);
     return true;
   }
-  if (!hardening_.FreedByOther(heap, pointer, size_class, owner, kind)) {
+  if (!hardening_.FreedByOther(heap, pointer, size_class, kind)) {
     return true;
   }
   heap->FreeRemote(size_class, pointer);
   return true;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE void Allocator<kConfig>::Free(Heap*& self, void* pointer,
+                                                BlockKind kind) {
+  NotOwn found;
+  if (!TryFree(self, pointer, found, kind) &&
+      !TryFreeRemote(self, pointer, found, kind)) [[unlikely]] {
+    FreeOther(self, pointer, kind);
+  }
 }
 
 // The size names a class, the class the record that the block's unit must

@@ -50,7 +50,7 @@ class AllocatorIdleTest : public testing::Test {
   }
 
   Test test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   typename Test::Heap*& self_ = test_.self;
 };
 

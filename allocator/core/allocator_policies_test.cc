@@ -40,7 +40,7 @@ class PoliciesTest : public testing::Test {
   }
 
   TestAllocator<TypeParam::kConfig> test_;
-  Allocator<TypeParam::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<TypeParam::kConfig>& allocator_ = *test_.allocator;
 };
 
 using Variants = testing::Types<Variant<kHardened>, Variant<kDebug>>;

@@ -29,7 +29,7 @@ class AllocatorPrewarmTest : public testing::Test {
   }
 
   TestAllocator<V::kConfig> test_{NoProfile()};
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
 };
 

@@ -20,6 +20,7 @@
 #include "allocator/lookup/block_walk.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/profile/heap_profile_table.h"
+#include "allocator/reports/address_facts.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/stacks/call_stack.h"
 #include "allocator/superslab/region.h"

@@ -96,7 +96,7 @@ class AllocatorRacesTest : public testing::Test {
   }
 
   TestAllocator<V::kConfig> test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   Heap*& self_ = test_.self;
 };
 

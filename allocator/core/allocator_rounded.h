@@ -2,7 +2,7 @@
 // jemalloc's extended ones do.
 //
 // Owns: nothing. Called by: frontend, tests. Thread-safety: as
-// allocator_class.h says.
+// allocator.h says.
 #ifndef HAKMEM_ALLOCATOR_CORE_ALLOCATOR_ROUNDED_H_
 #define HAKMEM_ALLOCATOR_CORE_ALLOCATOR_ROUNDED_H_
 
@@ -10,7 +10,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/zero_bytes.h"
-#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator.h"
 #include "allocator/core/allocator_free.h"
 #include "allocator/core/allocator_hot.h"
 #include "allocator/core/allocator_slow.h"

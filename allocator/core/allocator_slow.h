@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "allocator/base/zero_bytes.h"
-#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"
 #include "allocator/core/hardening_slow.h"
 #include "allocator/core/large_resize.h"
@@ -353,7 +353,7 @@ HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
                  : ReallocateOther(heap, pointer, size_bytes);
     }
   }
-  if (kKeepsSpans<kConfig> && code == kLargeCode) {
+  if (kCachesSpans<kConfig> && code == kLargeCode) {
     const CallResult stayed = large_.TryStay(self, pointer, size_bytes);
     if (stayed.block != nullptr) [[likely]]
       return stayed;
@@ -438,6 +438,15 @@ void* Allocator<kConfig>::Resolve(Heap*& self, const Request& request,
               frame == nullptr ? __builtin_frame_address(0) : frame, failed);
   if (block == nullptr) recovery_.Finish(failed, Disposition::kReturnedNull);
   return block;
+}
+
+template <const Config& kConfig>
+void* Allocator<kConfig>::Allocate(Heap*& self, std::size_t size_bytes) {
+  return Resolve(self,
+                 {.call = Call::kMalloc,
+                  .size_bytes = size_bytes,
+                  .alignment_bytes = kMinAlignmentBytes},
+                 AllocateOnce(self, size_bytes));
 }
 
 }  // namespace hakmem

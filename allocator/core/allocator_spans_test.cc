@@ -30,7 +30,7 @@ class AllocatorSpansTest : public testing::Test {
   std::uint64_t Granted() { return allocator_.upkeep().Figures().granted; }
 
   Test test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   typename Test::Heap*& self_ = test_.self;
 };
 

@@ -39,7 +39,7 @@ class AllocatorTest : public testing::Test {
   // take.
   void* volatile none_ = nullptr;
   TestAllocator<V::kConfig> test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
 };
 
@@ -188,7 +188,8 @@ TYPED_TEST(AllocatorTest, ReallocateKeepsContent) {
 
 TYPED_TEST(AllocatorTest, ReallocateWithinAClassStaysInPlace) {
   void* block = this->allocator_.Allocate(this->self_, 1100);
-  const std::size_t most = 1280 - Allocator<TypeParam::kConfig>::kSlackBytes;
+  const std::size_t most =
+      1280 - TestedAllocator<TypeParam::kConfig>::kSlackBytes;
   EXPECT_EQ(this->allocator_.Reallocate(this->self_, block, most), block);
   EXPECT_EQ(this->allocator_.Reallocate(this->self_, block, 1025), block);
   EXPECT_NE(this->allocator_.Reallocate(this->self_, block, 1281), block);

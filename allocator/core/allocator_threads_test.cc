@@ -87,7 +87,7 @@ class AllocatorThreadsTest : public testing::Test {
   }
 
   TestAllocator<V::kConfig> test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   std::array<std::atomic<unsigned char*>, 500> slots_ = {};
 };
 
@@ -210,7 +210,7 @@ TYPED_TEST(AllocatorThreadsTest, ManyThreadsShareBlocks) {
 TYPED_TEST(AllocatorThreadsTest, TheChildOfAForkAllocates) {
   LinuxVirtualMemory memory;
   const auto owned =
-      std::make_unique<Allocator<TypeParam::kConfig>>(memory, kTestHost);
+      std::make_unique<TestedAllocator<TypeParam::kConfig>>(memory, kTestHost);
   auto& allocator = *owned;
   auto* self = TestAllocator<TypeParam::kConfig>::NewThread();
   void* mine = allocator.Allocate(self, 1000);

@@ -44,7 +44,7 @@ class AllocatorZeroingTest : public testing::Test {
   void Free(void* block) { allocator_.Free(self_, block); }
 
   TestAllocator<V::kConfig> test_{V::Options()};
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   typename TestAllocator<V::kConfig>::Heap*& self_ = test_.self;
 };
 

@@ -7,7 +7,7 @@
 
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/slab/slab.h"
 #include "allocator/superslab/block_tables.h"

@@ -38,7 +38,7 @@ class BlockWalkTest : public testing::Test {
   }
 
   TestAllocator<V::kConfig> test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
 };
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kDebug>>;

@@ -39,12 +39,13 @@
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/sampled_heap.h"
 #include "allocator/guards/sampled_guards.h"
-#include "allocator/lookup/pointer_misuse.h"
-#include "allocator/reports/bounds_reports.h"
-#include "allocator/reports/fatal.h"
+#include "allocator/heap/block_cache_rest.h"
+#include "allocator/reports/block_report.h"
 #include "allocator/superslab/block_bounds.h"
 
 namespace hakmem {
+
+struct LiveBlock;
 
 template <const Config& kConfig>
 class NoHardening {
@@ -89,8 +90,7 @@ class NoHardening {
                               void*&) {
     return true;
   }
-  static constexpr bool FreedByOther(Heap*, void*, SizeClass, HeapId,
-                                     BlockKind) {
+  static constexpr bool FreedByOther(Heap*, void*, SizeClass, BlockKind) {
     return true;
   }
   static constexpr bool FreedDirect(const std::atomic<HeaderByte>&, void*,
@@ -228,8 +228,7 @@ class Hardening {
   // A block of another heap, Queued just now. False: it is not as it should be,
   // and live again, which was reported.
   HAK_ALWAYS_INLINE bool FreedByOther(Heap* heap, void* block,
-                                      SizeClass size_class, HeapId owner,
-                                      BlockKind kind);
+                                      SizeClass size_class, BlockKind kind);
   // A block of a slab, freed by a thread without a heap and Queued just now, is
   // Free. False: its owner was freeing it, too
   // (tests/models/remote_free.pml).
@@ -417,6 +416,9 @@ class Hardening {
                                  std::uint32_t turn);
   template <bool kTiny, bool kByOwner>
   bool ResizeIn(void* pointer, SizeClass size_class, std::size_t size_bytes);
+  // MayUse of such a block.
+  HAK_COLD bool MayFreeQueued(Heap* heap, void* block, SizeClass size_class,
+                              BlockKind kind);
   HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
                                   HeaderByte live) const;
   HAK_COLD void FailFillOnReuse(void* block, HeaderByte live) const;
@@ -469,26 +471,12 @@ HAK_ALWAYS_INLINE bool Hardening<kConfig>::HandOut(
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool Hardening<kConfig>::FreedByOther(Heap* heap, void* block,
                                                         SizeClass size_class,
-                                                        HeapId owner,
                                                         BlockKind kind) {
   const bool tiny = IsTiny(size_class);
   const std::uint32_t code = size_class + 1U;
   if (!(tiny ? IsIntact<true>(fine(), block, code, kind)
              : IsIntact<false>(coarse(), block, code, kind))) [[unlikely]] {
-    const Region& region = ace_.region();
-    const BlockUse use =
-        BoundsOf(tiny ? region.fine() : region.coarse(), tiny, block);
-    const LiveBlock live = {
-        .route = tiny ? Route::kTiny : Route::kPool,
-        .size_class = size_class,
-        .owner = owner,
-        .usable_bytes = ClassBytes(size_class),
-        .size_bytes = use.requested_bytes,
-        .kind = static_cast<BlockKind>(std::uint8_t{use.kind})};
-    if (!MayUse(heap, block, live, PointerUse::kFree, kind,
-                BlockState::kQueued)) {
-      return false;
-    }
+    if (!MayFreeQueued(heap, block, size_class, kind)) return false;
   }
   ClearQueued(block, size_class);
   return true;

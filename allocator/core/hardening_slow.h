@@ -10,7 +10,11 @@
 #include <cstdint>
 
 #include "allocator/core/hardening.h"
+#include "allocator/lookup/lookup.h"
+#include "allocator/lookup/pointer_misuse.h"
 #include "allocator/process/helper_thread.h"
+#include "allocator/reports/bounds_reports.h"
+#include "allocator/reports/fatal.h"
 #include "allocator/stacks/own_operators.h"
 
 namespace hakmem {
@@ -271,6 +275,25 @@ template <const Config& kConfig>
 void Hardening<kConfig>::FailFillOnReuse(void* block, HeaderByte live) const {
   const BlockReport report = ReportOnReuse(block, live);
   FatalWriteAfterFree(report, FirstNonZero(block, report.block_bytes));
+}
+
+template <const Config& kConfig>
+bool Hardening<kConfig>::MayFreeQueued(Heap* heap, void* block,
+                                       SizeClass size_class, BlockKind kind) {
+  const bool tiny = IsTiny(size_class);
+  const Zone& zone = ZoneOfClass(ace_.region(), size_class);
+  const BlockUse use = BoundsOf(zone, tiny, block);
+  const UnitIndex unit = zone.UnitOf(reinterpret_cast<Address>(block));
+  const LiveBlock live = {
+      .route = tiny ? Route::kTiny : Route::kPool,
+      .size_class = size_class,
+      .owner =
+          UnitOwner(zone.unit_record(unit).load(std::memory_order_relaxed)),
+      .usable_bytes = ClassBytes(size_class),
+      .size_bytes = use.requested_bytes,
+      .kind = static_cast<BlockKind>(std::uint8_t{use.kind})};
+  return MayUse(heap, block, live, PointerUse::kFree, kind,
+                BlockState::kQueued);
 }
 
 }  // namespace hakmem

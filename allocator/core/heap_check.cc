@@ -11,6 +11,7 @@
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/process/helper_thread.h"
+#include "allocator/reports/address_facts.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/slab/size_class.h"
 

@@ -7,11 +7,11 @@
 
 #include "allocator/config/heap_options.h"
 #include "allocator/failures/failure_event.h"
-#include "allocator/failures/failure_ring.h"
 
 namespace hakmem {
 
 class FailureReporter;
+class FailureRing;
 
 struct Host {
   // Called once, before the first block is handed out; must not allocate.

@@ -19,19 +19,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/zero_bytes.h"
 #include "allocator/core/call_counters.h"
 #include "allocator/core/call_result.h"
 #include "allocator/core/hardening.h"
-#include "allocator/lookup/lookup.h"
-#include "allocator/lookup/pointer_misuse.h"
-#include "allocator/reports/bounds_reports.h"
+#include "allocator/reports/block_report.h"
 #include "allocator/slab/slab.h"
 
 namespace hakmem {
+
+struct LiveBlock;
 
 template <const Config& kConfig>
 class LargeBlocks {
@@ -46,8 +44,8 @@ class LargeBlocks {
     max_alloc_bytes_ =
         std::min<std::uint64_t>(max_alloc_bytes, ace_.region().huge().bytes);
     max_span_bytes_ = std::min<std::uint64_t>(max_alloc_bytes, kMaxSpanBytes);
-    max_kept_bytes_ =
-        std::min(max_alloc_bytes, SpanCache::kMaxKeptUnits * kUnitBytes);
+    max_cached_bytes_ =
+        std::min(max_alloc_bytes, SpanCache::kMaxCachedUnits * kUnitBytes);
   }
 
   // Whether any route may serve the request.
@@ -80,7 +78,7 @@ class LargeBlocks {
   void FreeClaimed(Heap* self, void* pointer, const LiveBlock& block);
   // Counts a slow path that needed no slab: there are threads that have no
   // others, and what is idle goes back for their sake, too.
-  static void Tick(Heap* self);
+  static void EndSlowPath(Heap* self);
   // Copies the first bytes of a claimed block to one that was just granted, and
   // is no shorter.
   void Copy(const void* from, void* to, std::size_t bytes);
@@ -159,17 +157,7 @@ class LargeBlocks {
     std::size_t held_bytes;
   };
   HAK_ALWAYS_INLINE Entry EntryOf(const void* pointer,
-                                  const LiveBlock& block) const {
-    if (block.route == Route::kSpan) {
-      UnitDescriptor& descriptor = DescriptorAt(block.unit);
-      return {SpanHeader(block.unit), descriptor.use,
-              SpanAccessibleBytes(descriptor)};
-    }
-    const auto address = reinterpret_cast<Address>(pointer);
-    const HugePool& huge = ace_.huge();
-    return {*huge.HeaderOf(address), huge.UseOf(address),
-            huge.BytesOf(address)};
-  }
+                                  const LiveBlock& block) const;
   // See SpanUsableBytes.
   HAK_ALWAYS_INLINE std::size_t UsableBytes(Route route, const Entry& entry,
                                             std::size_t requested_bytes) const {
@@ -217,87 +205,9 @@ class LargeBlocks {
   Hooks& hardening_;
   CallCounters& counters_;
   std::uint64_t max_alloc_bytes_ = 0;
-  std::uint64_t max_span_bytes_ = 0;  // of requests that spans may serve
-  std::uint64_t max_kept_bytes_ = 0;  // of requests that kept spans may serve
+  std::uint64_t max_span_bytes_ = 0;    // of requests that spans may serve
+  std::uint64_t max_cached_bytes_ = 0;  // of requests that kept spans may serve
 };
-
-template <const Config& kConfig>
-bool LargeBlocks<kConfig>::WithinThreshold(std::size_t size_bytes,
-                                           std::size_t alignment_bytes,
-                                           Refusal& refusal) const {
-  // No block and no alignment can be larger than the largest zone.
-  const std::size_t most_bytes = ace_.region().huge().bytes;
-  FailureDetail detail = FailureDetail::kNone;
-  if (size_bytes > most_bytes) {
-    detail = FailureDetail::kSize;
-  } else if (alignment_bytes > most_bytes) {
-    detail = FailureDetail::kAlignment;
-  } else if (size_bytes > max_alloc_bytes_) {
-    detail = FailureDetail::kMaxAlloc;
-  }
-  if (detail == FailureDetail::kNone) return true;
-  refusal = {.reason = FailureReason::kThreshold, .detail = detail};
-  return false;
-}
-
-// Whether a span's start is as it was left. If not, it was told, and the span
-// stays granted to nobody.
-template <const Config& kConfig>
-bool LargeBlocks<kConfig>::IsAsItWasLeft(const Ace::Grant& grant) const {
-  if constexpr (kConfig.check_fill_on_reuse) {
-    if (grant.known_zero) return true;
-    const void* const span = reinterpret_cast<const void*>(
-        ace_.region().coarse().UnitAddress(grant.first));
-    const std::size_t bytes = grant.units * kUnitBytes - grant.guard_bytes;
-    if (!IsZeroWhole(span, std::min<std::uint64_t>(kSpanStartBytes,
-                                                   hardening_.clear_bytes())))
-        [[unlikely]] {
-      FatalWriteAfterFree({.pointer = span,
-                           .use = PointerUse::kAllocate,
-                           .variant = kConfig.name,
-                           .route = Route::kSpan,
-                           .block_bytes = bytes},
-                          FirstNonZero(span, bytes));
-      return false;
-    }
-  }
-  return true;
-}
-
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
-    Heap* self, std::size_t size_bytes, std::size_t alignment_bytes,
-    Refusal& refusal) -> Large {
-  const std::uint32_t units = ace_.SpanUnits(size_bytes);
-  alignment_bytes = std::max(alignment_bytes, kUnitBytes);
-  const bool serves = HeapOfThread<kConfig>::Serves(self);
-  if constexpr (kKeepsSpans<kConfig>) {
-    const UnitIndex kept = serves && alignment_bytes == kUnitBytes
-                               ? self->TakeSpan(units)
-                               : kNoUnit;
-    if (kept != kNoUnit) return HandOut(self, serves, kept, units);
-  }
-  Ace::Grant grant;
-  do {
-    const Partition partition = self->siblings().partition();
-    grant = ace_.GrantSpan(units, alignment_bytes, partition);
-  } while (grant.first != kNoUnit && !IsAsItWasLeft(grant));
-  refusal = grant.refusal;
-  if (grant.first == kNoUnit) return {};
-  if constexpr (kConfig.separate_classes) {
-    UnitDescriptor& descriptor = DescriptorAt(grant.first);
-    descriptor.span_guard_kib =
-        static_cast<std::uint8_t>(grant.guard_bytes / kKiB);
-  }
-  Large large = HandOut(self, serves, grant.first, grant.units);
-  if constexpr (kConfig.separate_classes) {
-    BlockUse& use = DescriptorAt(grant.first).use;
-    use.fresh = grant.known_zero;
-    use.generation = ace_.generation();
-  }
-  large.known_zero = grant.known_zero;
-  return large;
-}
 
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::MarkLive(UnitIndex first) {
@@ -310,35 +220,10 @@ HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::MarkLive(UnitIndex first) {
   return block;
 }
 
-// A span that was nobody's becomes the program's.
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::HandOut(Heap* self, bool serves,
-                                                     UnitIndex first,
-                                                     std::uint32_t units)
-    -> Large {
-  UnitDescriptor& descriptor = DescriptorAt(first);
-  descriptor.header_extent = std::max(descriptor.header_extent, 1U);
-  descriptor.span_units = static_cast<std::uint16_t>(units);
-  descriptor.use.requested_bytes = 0;
-  if constexpr (kConfig.check_bounds) KeepOrder();
-  const std::uint64_t bytes = units * kUnitBytes;
-  Large large = {.block = MarkLive(first)};
-  if (!serves) [[unlikely]] {
-    counters_.CountSpan(bytes);
-    return large;
-  }
-  self->CountSpan(bytes);
-  if (IsSample(self, bytes)) [[unlikely]] {
-    SpanHeader(first).store(kSampledHeader, std::memory_order_relaxed);
-    large.sampled = true;
-  }
-  return large;
-}
-
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::TryAllocate(
     Heap* self, std::size_t size_bytes) {
-  if (size_bytes > max_kept_bytes_) [[unlikely]]
+  if (size_bytes > max_cached_bytes_) [[unlikely]]
     return nullptr;
   const auto units =
       static_cast<std::uint32_t>(DivideRoundUp(size_bytes, kUnitBytes));
@@ -346,82 +231,29 @@ HAK_ALWAYS_INLINE void* LargeBlocks<kConfig>::TryAllocate(
   return first == kNoUnit ? nullptr : MarkLive(first);
 }
 
+// What was written of a span that is no longer live. Returns its length.
 template <const Config& kConfig>
-auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
-                                   std::size_t alignment_bytes,
-                                   Refusal& refusal) -> Large {
-  const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
-  const BlockGrant grant =
-      ace_.GrantHuge(bytes, std::max(alignment_bytes, kSuperSlabBytes));
-  if (grant.address == 0) {
-    refusal = grant.refusal;
-    return {};
-  }
-  counters_.CountHuge(bytes);
-  auto* const block = reinterpret_cast<void*>(grant.address);
-  const bool sampled =
-      HeapOfThread<kConfig>::Serves(self) && IsSample(self, bytes);
-  if (sampled) {
-    HeaderAt(ace_, block).store(kSampledHeader, std::memory_order_relaxed);
-  }
-  return {block, true, sampled};
-}
-
-// Where spans never grow in place, those that a program grows are copied at
-// each class, though it may have touched little of them.
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::Copy(const void* from, void* to, std::size_t bytes) {
-  if constexpr (kConfig.separate_classes) {
-    ace_.pages().Copy(reinterpret_cast<Address>(from),
-                      reinterpret_cast<Address>(to), bytes);
-  } else {
-    std::memcpy(to, from, bytes);
-  }
+HAK_ALWAYS_INLINE std::uint32_t LargeBlocks<kConfig>::Disown(UnitIndex first) {
+  UnitDescriptor& descriptor = DescriptorAt(first);
+  ace_.region().coarse().unit_record(first).store(0, std::memory_order_relaxed);
+  if constexpr (kCachesSpans<kConfig>) descriptor.use.requested_bytes = 0;
+  return descriptor.span_units;
 }
 
 template <const Config& kConfig>
-CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
-                                          std::size_t alignment_bytes,
-                                          bool zeroed) {
-  Refusal refusal;
-  if (!WithinThreshold(size_bytes, alignment_bytes, refusal)) [[unlikely]] {
-    return Refused(refusal);
+HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::TryFreeSpan(
+    Heap* self, std::atomic<HeaderByte>& header, UnitIndex first) {
+  HeaderByte found = kLiveLarge;
+  // acquire: as in TryClaim.
+  if (!header.compare_exchange_strong(found, kFreeLarge,
+                                      std::memory_order_acquire,
+                                      std::memory_order_relaxed)) [[unlikely]] {
+    return false;
   }
-  const std::size_t least_bytes =
-      std::max<std::size_t>(size_bytes + kSlackBytes, 1);
-  const bool span =
-      least_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes;
-  Large large = span ? TrySpan(self, least_bytes, alignment_bytes, refusal)
-                     : TryHuge(self, least_bytes, alignment_bytes, refusal);
-  if (large.block == nullptr) [[unlikely]] {
-    // Huge blocks have addresses of their own.
-    if (!span || !AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
-      return Refused(refusal);
-    }
-    // What is served in another place is not sampled.
-    Refusal huge_refusal;
-    large = TryHuge(HeapOfThread<kConfig>::None(), least_bytes, alignment_bytes,
-                    huge_refusal);
-    if (large.block == nullptr) return Refused(refusal);
-  }
-  // What was cleared when it was freed may have been written to since.
-  if (zeroed && !large.known_zero) {
-    ace_.pages().ClearTouched(reinterpret_cast<Address>(large.block),
-                              size_bytes);
-  }
-  hardening_.StartBounds(large.block, size_bytes);
-  if (large.sampled && refusal.reason == FailureReason::kNone) [[unlikely]]
-    return Sampled(large.block);
-  return ServedOrDetoured<kConfig>(large.block, refusal);
-}
-
-template <const Config& kConfig>
-CallResult LargeBlocks<kConfig>::AllocateEmpty(std::size_t alignment_bytes) {
-  const BlockGrant grant = ace_.GrantEmpty(alignment_bytes);
-  if (grant.address == 0) [[unlikely]]
-    return Refused(grant.refusal);
-  CallCounters::Count(counters_.direct_allocations[0]);
-  return Served(reinterpret_cast<void*>(grant.address));
+  const std::uint32_t units = Disown(first);
+  if (!self->TryPutSpan(first, units)) [[unlikely]]
+    Release(self, first, units);
+  return true;
 }
 
 }  // namespace hakmem

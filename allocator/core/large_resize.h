@@ -15,7 +15,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/core/large_blocks.h"
-#include "allocator/core/large_free.h"
+#include "allocator/core/large_slow.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/platform/resident_pages.h"
@@ -26,7 +26,7 @@ template <const Config& kConfig>
 bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
                                   const LiveBlock& block,
                                   std::size_t size_bytes, CallResult& result) {
-  Tick(self);
+  EndSlowPath(self);
   if (size_bytes > max_alloc_bytes_) return false;
   const bool span = block.route == Route::kSpan;
   const std::size_t least_bytes = size_bytes + kSlackBytes;
@@ -66,12 +66,12 @@ bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
     resized = reinterpret_cast<void*>(grant.address);
   }
   const Entry entry = EntryOf(resized, block);
-  result =
-      Settle(self, resized, block.route, entry,
-             IsTold(block.route, entry.held_bytes, fresh_bytes, size_bytes),
-             size_bytes,
-             resized == pointer ? counters_.reallocs_in_place
-                                : counters_.reallocs_moved);
+  result = Settle(
+      self, resized, block.route, entry,
+      LengthTellsSize(block.route, entry.held_bytes, fresh_bytes, size_bytes),
+      size_bytes,
+      resized == pointer ? counters_.reallocs_in_place
+                         : counters_.reallocs_moved);
   return true;
 }
 
@@ -93,8 +93,9 @@ bool LargeBlocks<kConfig>::ResizeSpan(UnitIndex first, std::size_t bytes) {
 
 // Whether the length of a block tells what is asked for: a fresh one of this
 // size would be as long.
-constexpr bool IsTold(Route route, std::size_t held_bytes,
-                      std::size_t fresh_bytes, std::size_t size_bytes) {
+constexpr bool LengthTellsSize(Route route, std::size_t held_bytes,
+                               std::size_t fresh_bytes,
+                               std::size_t size_bytes) {
   return fresh_bytes == held_bytes &&
          size_bytes > (route == Route::kHuge ? kMaxSpanBytes : kMaxPoolBytes);
 }
@@ -127,7 +128,7 @@ CallResult LargeBlocks<kConfig>::TryStay(Heap* self, void* pointer,
   UnitDescriptor& descriptor = DescriptorAt(first);
   const std::size_t held_bytes = descriptor.span_units * kUnitBytes;
   const std::size_t fresh_bytes = RoundUp(size_bytes, kUnitBytes);
-  if (IsTold(Route::kSpan, held_bytes, fresh_bytes, size_bytes) &&
+  if (LengthTellsSize(Route::kSpan, held_bytes, fresh_bytes, size_bytes) &&
       descriptor.use.requested_bytes == 0) {
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return Served(pointer);
@@ -140,8 +141,9 @@ CallResult LargeBlocks<kConfig>::TryStay(Heap* self, void* pointer,
     Unclaim(entry.header);
     return {};
   }
-  const bool told = IsTold(Route::kSpan, descriptor.span_units * kUnitBytes,
-                           fresh_bytes, size_bytes);
+  const bool told =
+      LengthTellsSize(Route::kSpan, descriptor.span_units * kUnitBytes,
+                      fresh_bytes, size_bytes);
   return Settle(self, pointer, Route::kSpan, entry, told, size_bytes,
                 counters_.reallocs_in_place);
 }

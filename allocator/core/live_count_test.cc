@@ -22,7 +22,7 @@ template <typename V>
 class LiveCountTest : public testing::Test {
  protected:
   TestAllocator<V::kConfig> test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
 };
 
 using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,

@@ -9,6 +9,7 @@
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/reports/address_facts.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"
@@ -258,7 +259,8 @@ TEST_F(LoggedMisuseTest, AWrongSizeLeaksTheBlock) {
 }
 
 TEST_F(LoggedMisuseTest, ABlockFreedByAnotherThreadGoesToItsOwnerOnce) {
-  typename TestAllocator<kRelease>::Heap* other = Allocator<kRelease>::NoHeap();
+  typename TestAllocator<kRelease>::Heap* other =
+      TestedAllocator<kRelease>::NoHeap();
   test_.allocator->Free(other, test_.allocator->Allocate(other, 64));
   const Address block = Allocate(64);
   test_.allocator->Free(other, reinterpret_cast<void*>(block));

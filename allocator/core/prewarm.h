@@ -9,7 +9,7 @@
 #include <cstddef>
 
 #include "allocator/ace/resting_spans.h"
-#include "allocator/core/allocator.h"
+#include "allocator/core/allocator_hot.h"
 
 namespace hakmem {
 

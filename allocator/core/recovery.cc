@@ -7,6 +7,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/probe.h"
 #include "allocator/failures/failure_reporter.h"
+#include "allocator/failures/failure_ring.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/block_bounds.h"
 
@@ -225,5 +226,7 @@ void Recovery::ChildAfterFork() {
   host_.failures->ChildAfterFork();
   host_.reporter->ChildAfterFork();
 }
+
+void Recovery::CheckInvariants() { failures().CheckInvariants(); }
 
 }  // namespace hakmem

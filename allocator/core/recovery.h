@@ -27,7 +27,6 @@
 #include "allocator/core/call_result.h"
 #include "allocator/core/host.h"
 #include "allocator/failures/failure_event.h"
-#include "allocator/failures/failure_ring.h"
 
 namespace hakmem {
 
@@ -97,7 +96,7 @@ class Recovery {
   }
 
   void ChildAfterFork();
-  void CheckInvariants() { failures().CheckInvariants(); }
+  void CheckInvariants();
 
  private:
   void NoteRefusal(RefusedServer& server, const Outcome& outcome,

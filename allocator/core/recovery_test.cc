@@ -20,7 +20,8 @@ TYPED_TEST_SUITE(RecoveryTest, Variants);
 
 // The block that a request would have got is longer where it has a canary.
 TYPED_TEST(RecoveryTest, SaysWhichBlockItWouldHaveBeen) {
-  constexpr std::size_t kSlack = Allocator<TypeParam::kConfig>::kSlackBytes;
+  constexpr std::size_t kSlack =
+      TestedAllocator<TypeParam::kConfig>::kSlackBytes;
   const auto describe = [&](std::size_t size, std::size_t alignment) {
     FailureEvent event;
     DescribeRequest({.size_bytes = size, .alignment_bytes = alignment}, kSlack,

@@ -105,7 +105,7 @@ class SlabHolesTest : public testing::Test {
   }
 
   Test test_;
-  Allocator<V::kConfig>& allocator_ = *test_.allocator;
+  TestedAllocator<V::kConfig>& allocator_ = *test_.allocator;
   typename Test::Heap*& self_ = test_.self;
   std::size_t size_ = 0;
   std::vector<char*> kept_;

@@ -9,7 +9,7 @@
 #include <cstddef>
 
 #include "allocator/config/config.h"
-#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics_tables.h"

@@ -1,10 +1,71 @@
 #include "allocator/core/test_allocator.h"
 
+#include "allocator/core/allocator_whole.h"
+
 namespace hakmem {
+
+template <const Config& kConfig>
+void* TestedAllocator<kConfig>::AllocateZeroed(Heap*& self, std::size_t count,
+                                               std::size_t size_bytes) {
+  void* block = this->TryAllocateZeroed(self, count, size_bytes);
+  if (block != nullptr) return block;
+  return this->Resolve(self,
+                       {.call = Call::kCalloc,
+                        .kind = Request::Kind::kZeroed,
+                        .size_bytes = size_bytes,
+                        .alignment_bytes = kMinAlignmentBytes,
+                        .count = count},
+                       this->AllocateZeroedSlow(self, count, size_bytes));
+}
+
+template <const Config& kConfig>
+void* TestedAllocator<kConfig>::AllocateAligned(Heap*& self,
+                                                std::size_t alignment_bytes,
+                                                std::size_t size_bytes) {
+  void* block = this->TryAllocateAligned(self, alignment_bytes, size_bytes);
+  if (block != nullptr) return block;
+  return this->Resolve(self,
+                       {.call = Call::kAlignedAlloc,
+                        .size_bytes = size_bytes,
+                        .alignment_bytes = alignment_bytes},
+                       this->AllocateSlow(self, size_bytes, alignment_bytes));
+}
+
+template <const Config& kConfig>
+void* TestedAllocator<kConfig>::Reallocate(Heap*& self, void* pointer,
+                                           std::size_t size_bytes) {
+  unsigned code = 0;
+  if (this->TryReallocate(self, pointer, size_bytes, code)) return pointer;
+  return this->Resolve(self,
+                       {.call = Call::kRealloc,
+                        .kind = Request::Kind::kReallocate,
+                        .size_bytes = size_bytes,
+                        .alignment_bytes = kMinAlignmentBytes,
+                        .pointer = pointer},
+                       this->ReallocateSlow(self, pointer, size_bytes, code));
+}
+
+template <const Config& kConfig>
+void TestedAllocator<kConfig>::FreeSized(Heap*& self, void* pointer,
+                                         std::size_t size_bytes,
+                                         std::size_t alignment_bytes,
+                                         BlockKind kind) {
+  if (this->TryFreeSized(self, pointer, size_bytes, alignment_bytes,
+                         Base::kTinyEnd - 1, kind)) [[likely]] {
+    return;
+  }
+  if (this->MayFreeSized(self, pointer, size_bytes, alignment_bytes, kind)) {
+    this->Free(self, pointer, kind);
+  }
+}
 
 template class Allocator<kRelease>;
 template class Allocator<kTracing>;
 template class Allocator<kHardened>;
 template class Allocator<kDebug>;
+template class TestedAllocator<kRelease>;
+template class TestedAllocator<kTracing>;
+template class TestedAllocator<kHardened>;
+template class TestedAllocator<kDebug>;
 
 }  // namespace hakmem

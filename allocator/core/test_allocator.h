@@ -15,6 +15,7 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/config/test_variant.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/allocator_hot.h"  // IWYU pragma: export
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
@@ -23,11 +24,39 @@
 
 namespace hakmem {
 
+// The allocator with whole calls, put together from their parts as frontend
+// does it. Null: memory could not be had, and an event says why.
+template <const Config& kConfig>
+class TestedAllocator : public Allocator<kConfig> {
+ public:
+  using Base = Allocator<kConfig>;
+  using Base::Base;
+  using typename Base::Heap;
+
+  // Zeroed; null also when the product overflows.
+  void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes);
+  // Aligned to `alignment_bytes`, a power of two.
+  void* AllocateAligned(Heap*& self, std::size_t alignment_bytes,
+                        std::size_t size_bytes);
+  // Changes a block's size; size 0 counts as 1. Null: the block is as it was.
+  // After a misuse there is no event.
+  void* Reallocate(Heap*& self, void* pointer, std::size_t size_bytes);
+  // As Free; a size or alignment that the block cannot have been asked for
+  // with is a misuse, too.
+  void FreeSized(Heap*& self, void* pointer, std::size_t size_bytes,
+                 std::size_t alignment_bytes,
+                 BlockKind kind = BlockKind::kMalloc);
+};
+
 // Compiled once, in test_allocator.cc, and not again in each test.
 extern template class Allocator<kRelease>;
 extern template class Allocator<kTracing>;
 extern template class Allocator<kHardened>;
 extern template class Allocator<kDebug>;
+extern template class TestedAllocator<kRelease>;
+extern template class TestedAllocator<kTracing>;
+extern template class TestedAllocator<kHardened>;
+extern template class TestedAllocator<kDebug>;
 
 // Options that the next TestAllocator starts with.
 inline HeapOptions test_options;
@@ -70,7 +99,7 @@ inline HeapOptions Sampling(std::uint64_t mean_bytes) {
 template <const Config& kConfig>
 class TestAllocator {
  public:
-  using Heap = typename Allocator<kConfig>::Heap;
+  using Heap = typename TestedAllocator<kConfig>::Heap;
 
   explicit TestAllocator(const HeapOptions& options = HeapOptions()) {
     test_options = options;
@@ -83,7 +112,7 @@ class TestAllocator {
     memory.SetNowMs(1'000'000);
   }
 
-  static Heap* NewThread() { return Allocator<kConfig>::NoHeap(); }
+  static Heap* NewThread() { return TestedAllocator<kConfig>::NoHeap(); }
 
   FailureEvent LastFailure() const {
     FailureEvent event;
@@ -96,8 +125,8 @@ class TestAllocator {
 
   FakeVirtualMemory memory;
   // Larger than a stack frame should be.
-  std::unique_ptr<Allocator<kConfig>> allocator =
-      std::make_unique<Allocator<kConfig>>(memory, kTestHost);
+  std::unique_ptr<TestedAllocator<kConfig>> allocator =
+      std::make_unique<TestedAllocator<kConfig>>(memory, kTestHost);
   Heap* self = NewThread();
 };
 

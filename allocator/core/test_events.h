@@ -41,7 +41,7 @@ class AllocatorEventsTest : public testing::Test {
       events_.push_back(event);
     };
   }
-  Allocator<V::kConfig>& allocator() { return *test_->allocator; }
+  TestedAllocator<V::kConfig>& allocator() { return *test_->allocator; }
   typename Test::Heap*& self() { return test_->self; }
   FakeVirtualMemory& memory() { return test_->memory; }
   void RefuseAll(int error_number) {

@@ -37,7 +37,7 @@ class SeededChoices {
 template <const Config& kConfig, typename Choices = SeededChoices>
 class TestWorkload {
  public:
-  using Heap = typename Allocator<kConfig>::Heap;
+  using Heap = typename TestedAllocator<kConfig>::Heap;
 
   explicit TestWorkload(TestAllocator<kConfig>& test,
                         Choices choices = SeededChoices(1))
@@ -192,7 +192,7 @@ class TestWorkload {
   }
 
   TestAllocator<kConfig>& test_;
-  Allocator<kConfig>& allocator_;
+  TestedAllocator<kConfig>& allocator_;
   Choices choices_;
   Heap* threads_[kThreads];
   ModelHeap model_;

@@ -1,7 +1,7 @@
 // Allocator: blocks whose type the program tells by an allocation token.
 //
 // Owns: nothing. Called by: frontend, in variants that keep types apart.
-// Thread-safety: as allocator_class.h says.
+// Thread-safety: as allocator.h says.
 //
 // A partition of a thread is a heap of its own, a sibling of the thread's heap,
 // which takes slabs of that partition. So all that is said of heaps holds: a
@@ -11,7 +11,7 @@
 #define HAKMEM_ALLOCATOR_CORE_TYPED_BLOCKS_H_
 
 #include "allocator/config/partitions.h"
-#include "allocator/core/allocator_class.h"
+#include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"
 #include "allocator/superslab/region.h"
 
@@ -46,20 +46,6 @@ void* Allocator<kConfig>::AllocateTyped(Heap*& self, std::uint64_t token,
                           .block;
   if (block != nullptr && kind != BlockKind::kMalloc) SetKind(block, kind);
   return block;
-}
-
-// A block of the thread's own, which is not in its first heap.
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOfSibling(Heap* heap,
-                                                         void* pointer,
-                                                         NotOwn found,
-                                                         BlockKind kind) {
-  auto* const sibling = static_cast<Heap*>(
-      heap->siblings().WithId(UnitOwner(found.record_xor_tag ^ heap->tag())));
-  if (sibling == nullptr) return false;
-  return found.headers == View<true>().headers
-             ? FreeIn<true>(found.granule, sibling, pointer, kind)
-             : FreeIn<false>(found.granule, sibling, pointer, kind);
 }
 
 template <const Config& kConfig>

@@ -49,10 +49,7 @@ void ProductMaintain();
 void* ProductNewOrNull(std::size_t size, std::size_t alignment, Call call,
                        bool aligned) noexcept;
 // Whether the program has replaced neither the form nor one that it calls.
-bool ProductOwnsNew();
-bool ProductOwnsNewArray();
-bool ProductOwnsNewAligned();
-bool ProductOwnsNewArrayAligned();
+bool ProductOwnsNew(bool array, bool aligned);
 // False where kinds could be checked but for operators that the program
 // replaces: its `delete` may be one that calls free.
 bool ProductMayCheckKinds();

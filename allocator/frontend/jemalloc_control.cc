@@ -195,7 +195,6 @@ void WriteToStandardError(void* /*context*/, std::string_view lines) {
 }
 
 }  // namespace
-}  // namespace hakmem
 
 extern "C" {
 
@@ -206,21 +205,20 @@ int mallctlnametomib(const char* name, std::size_t* mib,
 int mallctlbymib(const std::size_t* mib, std::size_t length, void* old_value,
                  std::size_t* old_bytes, void* new_value,
                  std::size_t new_bytes) noexcept;
-void malloc_stats_print(hakmem::WriteText write, void* context,
-                        const char* options);
+void malloc_stats_print(WriteText write, void* context, const char* options);
 
 HAK_EXPORT HAK_WEAK int mallctl(const char* name, void* old_value,
                                 std::size_t* old_bytes, void* new_value,
                                 std::size_t new_bytes) noexcept {
-  hakmem::Path path;
-  if (!hakmem::FindPath(name, path)) return ENOENT;
-  return hakmem::Control(path, old_value, old_bytes, new_value, new_bytes);
+  Path path;
+  if (!FindPath(name, path)) return ENOENT;
+  return Control(path, old_value, old_bytes, new_value, new_bytes);
 }
 
 HAK_EXPORT HAK_WEAK int mallctlnametomib(const char* name, std::size_t* mib,
                                          std::size_t* length) noexcept {
-  hakmem::Path path;
-  if (!hakmem::FindPath(name, path)) return ENOENT;
+  Path path;
+  if (!FindPath(name, path)) return ENOENT;
   *length = std::min(*length, path.length);
   std::copy_n(path.at, *length, mib);
   return 0;
@@ -230,27 +228,26 @@ HAK_EXPORT HAK_WEAK int mallctlbymib(const std::size_t* mib, std::size_t length,
                                      void* old_value, std::size_t* old_bytes,
                                      void* new_value,
                                      std::size_t new_bytes) noexcept {
-  hakmem::Path path = {.length = length};
-  if (length == 0 || length > hakmem::kMostComponents ||
-      mib[0] >= hakmem::kNameCount) {
+  Path path = {.length = length};
+  if (length == 0 || length > kMostComponents || mib[0] >= kNameCount) {
     return ENOENT;
   }
   std::copy_n(mib, length, path.at);
-  return hakmem::Control(path, old_value, old_bytes, new_value, new_bytes);
+  return Control(path, old_value, old_bytes, new_value, new_bytes);
 }
 
 // hakmem's own statistics, whatever is asked for. The function may allocate,
 // and throw.
-HAK_EXPORT HAK_WEAK void malloc_stats_print(hakmem::WriteText write,
-                                            void* context,
+HAK_EXPORT HAK_WEAK void malloc_stats_print(WriteText write, void* context,
                                             const char* /*options*/) {
-  hakmem::TextWriter writer = {.write = write, .context = context};
-  const hakmem::LiveCount live = hakmem::ProductLiveCount();
-  hakmem::PrintStatisticsText(
-      hakmem::ProductStatistics(), live.classes,
-      {.write = write != nullptr ? &hakmem::WriteToProgram
-                                 : &hakmem::WriteToStandardError,
+  TextWriter writer = {.write = write, .context = context};
+  const LiveCount live = ProductLiveCount();
+  PrintStatisticsText(
+      ProductStatistics(), live.classes,
+      {.write = write != nullptr ? &WriteToProgram : &WriteToStandardError,
        .context = &writer});
 }
 
 }  // extern "C"
+
+}  // namespace hakmem

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/units.h"
 #include "allocator/core/call_result.h"
 #include "allocator/failures/failure_event.h"
 
@@ -39,12 +40,9 @@ HAK_COLD void* NullForAlignment(std::size_t size, std::size_t alignment,
                                 Call call);
 
 // The nothrow forms beyond their hot paths.
-HAK_NOINLINE void* NothrowNewSlow(std::size_t size) noexcept;
-HAK_NOINLINE void* NothrowNewArraySlow(std::size_t size) noexcept;
-HAK_NOINLINE void* NothrowNewAlignedSlow(std::size_t size,
-                                         std::align_val_t alignment) noexcept;
-HAK_NOINLINE void* NothrowNewArrayAlignedSlow(
-    std::size_t size, std::align_val_t alignment) noexcept;
+HAK_NOINLINE void* NothrowNewSlow(
+    std::size_t size, Call call, bool aligned = false,
+    std::size_t alignment = kMinAlignmentBytes) noexcept;
 
 // The program's; null: it has none.
 HAK_COLD NewHandler CurrentNewHandler();

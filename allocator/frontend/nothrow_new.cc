@@ -18,63 +18,24 @@
 #include "allocator/frontend/weak_runtime.h"
 
 namespace hakmem {
-namespace {
 
-// `throwing_new` is a throwing form of the program's, called with its
-// arguments.
-template <typename ThrowingNew>
-void* NullIfThrown(ThrowingNew throwing_new) noexcept {
-  try {
-    return throwing_new();
-  } catch (...) {
-    return nullptr;
+void* NothrowNewSlow(std::size_t size, Call call, bool aligned,
+                     std::size_t alignment) noexcept {
+  const bool array = call == Call::kNewArrayNothrow;
+  if (!ProductOwnsNew(array, aligned) && CanCatch()) {
+    const auto given = static_cast<std::align_val_t>(alignment);
+    try {
+      if (!aligned)
+        return array ? ::operator new[](size) : ::operator new(size);
+      return array ? ::operator new[](size, given)
+                   : ::operator new(size, given);
+    } catch (...) {
+      return nullptr;
+    }
   }
-}
-
-// Whether to call the program's own form.
-bool ServedByProgram(bool ours) { return !ours && CanCatch(); }
-
-void* Ours(Call call, std::size_t size) {
-  return ProductNewOrNull(size, kMinAlignmentBytes, call, /*aligned=*/false);
-}
-
-void* OursAligned(Call call, std::size_t size, std::align_val_t alignment) {
-  const auto bytes = static_cast<std::size_t>(alignment);
-  return IsPowerOfTwo(bytes)
-             ? ProductNewOrNull(size, bytes, call, /*aligned=*/true)
-             : NullForAlignment(size, bytes, call);
-}
-
-}  // namespace
-
-void* NothrowNewSlow(std::size_t size) noexcept {
-  if (ServedByProgram(ProductOwnsNew())) {
-    return NullIfThrown([=] { return ::operator new(size); });
-  }
-  return Ours(Call::kNewNothrow, size);
-}
-
-void* NothrowNewArraySlow(std::size_t size) noexcept {
-  if (ServedByProgram(ProductOwnsNewArray())) {
-    return NullIfThrown([=] { return ::operator new[](size); });
-  }
-  return Ours(Call::kNewArrayNothrow, size);
-}
-
-void* NothrowNewAlignedSlow(std::size_t size,
-                            std::align_val_t alignment) noexcept {
-  if (ServedByProgram(ProductOwnsNewAligned())) {
-    return NullIfThrown([=] { return ::operator new(size, alignment); });
-  }
-  return OursAligned(Call::kNewNothrow, size, alignment);
-}
-
-void* NothrowNewArrayAlignedSlow(std::size_t size,
-                                 std::align_val_t alignment) noexcept {
-  if (ServedByProgram(ProductOwnsNewArrayAligned())) {
-    return NullIfThrown([=] { return ::operator new[](size, alignment); });
-  }
-  return OursAligned(Call::kNewArrayNothrow, size, alignment);
+  return IsPowerOfTwo(alignment)
+             ? ProductNewOrNull(size, alignment, call, aligned)
+             : NullForAlignment(size, alignment, call);
 }
 
 }  // namespace hakmem

@@ -18,7 +18,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
-#include "allocator/core/allocator.h"
+#include "allocator/core/allocator_whole.h"
 #include "allocator/core/size_ends.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
@@ -80,8 +80,8 @@ class Product {
   }
   // Whether a block of this size may be a span that the thread has freed. Paths
   // of smaller ones do not ask.
-  static HAK_ALWAYS_INLINE bool MayBeKept(std::size_t size) {
-    return kKeepsSpans<kConfig> && size >= Core::kPoolEnd;
+  static HAK_ALWAYS_INLINE bool MayBeCached(std::size_t size) {
+    return kCachesSpans<kConfig> && size >= Core::kPoolEnd;
   }
   // Such a span; null: the slow half is to be asked.
   static HAK_ALWAYS_INLINE void* TryAllocateLarge(std::size_t size) {

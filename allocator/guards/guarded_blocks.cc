@@ -5,9 +5,11 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/process/process.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/reports/fatal.h"
+#include "allocator/reports/guard_reports.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/reports/report_text.h"
 

@@ -39,14 +39,15 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
-#include "allocator/process/fault_hook.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/reports/block_report.h"
-#include "allocator/reports/guard_reports.h"
 #include "allocator/stacks/call_stack.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
+
+struct Fault;
+enum class FaultVerdict : std::uint8_t;
 
 class GuardedBlocks {
  public:

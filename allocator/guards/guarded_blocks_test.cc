@@ -12,6 +12,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/reports/misuse_policy.h"
 
 namespace hakmem {

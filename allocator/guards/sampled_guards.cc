@@ -1,5 +1,7 @@
 #include "allocator/guards/sampled_guards.h"
 
+#include "allocator/lookup/lookup.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/stacks/cached_unwinder.h"
 #include "allocator/stacks/unwinder.h"
 

@@ -13,13 +13,13 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/guards/guarded_blocks.h"
-#include "allocator/lookup/lookup.h"
-#include "allocator/process/fault_hook.h"
 #include "allocator/reports/block_report.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
+
+struct LiveBlock;
 
 class SampledGuards {
  public:

@@ -35,7 +35,6 @@
 #include "allocator/heap/allocation_count.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/magazine_check.h"
-#include "allocator/heap/outbox.h"
 #include "allocator/heap/resting_blocks.h"
 #include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/block_bounds.h"

@@ -10,7 +10,6 @@
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/outbox.h"
 #include "allocator/heap/test_heaps.h"
 #include "allocator/platform/virtual_memory.h"
 #include "gtest/gtest.h"

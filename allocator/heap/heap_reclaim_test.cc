@@ -255,7 +255,7 @@ TYPED_TEST(HeapReclaimTest, ReclaimsAHeapThatWasVisitedWhileItsThreadEnded) {
 TYPED_TEST(HeapReclaimTest, ManyThreadsKeepFewSpans) {
   constexpr HeapId kThreads = 256;
   constexpr std::uint32_t kUnits = kMiB / kUnitBytes;
-  if (!kKeepsSpans<TypeParam::kConfig>) GTEST_SKIP() << "spans rest";
+  if (!kCachesSpans<TypeParam::kConfig>) GTEST_SKIP() << "spans rest";
   for (HeapId i = 0; i < kThreads; ++i) {
     auto& heap = this->heaps_.Attach();
     const UnitIndex span =

@@ -53,7 +53,7 @@ class HeapRegistry {
     system_.on_unsound_block = on_unsound_block;
     system_.depot_bytes = options.depot_bytes;
     system_.clear_bytes = options.clear_bytes;
-    system_.kept_span_units = SpanCache::MostUnits(options);
+    system_.cached_span_units = SpanCache::MostUnits(options);
     system_.profile_bytes = ProfileBytes<kConfig>(options);
     system_.guard_sample = options.guard_sample;
     if ((system_.profile_bytes | system_.guard_sample) != 0) {

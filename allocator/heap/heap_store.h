@@ -29,11 +29,9 @@
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
-#include "allocator/heap/depot.h"
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/magazine_check.h"
-#include "allocator/heap/outbox.h"
 #include "allocator/heap/slab_store.h"
 #include "allocator/heap/spare_magazines.h"
 #include "allocator/process/gated_lock.h"
@@ -363,7 +361,7 @@ class alignas(64) HeapStore {
     depot.idle_count = depot.count;
   }
   bool TryFile(SizeClass size_class, void** blocks, std::uint32_t count,
-               bool wait);
+               bool wait) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool PutForeign(SizeClass size_class, void* block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   HAK_COLD void ReportUnsound(const void* block, SizeClass size_class,

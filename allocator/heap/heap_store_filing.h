@@ -123,8 +123,7 @@ std::uint32_t HeapStore<kConfig>::FileHome(const HeapSystem& system,
 // go back to ACE where the owner has not been here since the last time.
 template <const Config& kConfig>
 bool HeapStore<kConfig>::TryFile(SizeClass size_class, void** blocks,
-                                 std::uint32_t count,
-                                 bool wait) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                                 std::uint32_t count, bool wait) {
   // Not const, which would be evaluated at compile time.
   bool locks = !PlantedDefect(Defect::kFiledWithoutLock);
   if (locks && wait) {

@@ -29,7 +29,7 @@ template <const Config& kConfig>
 inline constexpr bool kProfiles = !kConfig.check_bounds;
 // Heaps keep spans where these need not rest.
 template <const Config& kConfig>
-inline constexpr bool kKeepsSpans =
+inline constexpr bool kCachesSpans =
     !kConfig.delay_reuse && !kConfig.separate_classes && !kConfig.guard_pages;
 template <const Config& kConfig>
 std::uint64_t ProfileBytes(const HeapOptions& options) {
@@ -111,10 +111,10 @@ struct HeapSystem {
                  touched_count.load(std::memory_order_relaxed)));
   }
   // What each heap may keep of spans.
-  std::uint32_t MostKeptSpanUnits() const {
+  std::uint32_t MostCachedSpanUnits() const {
     const std::uint64_t most = std::min<std::uint64_t>(
         16 * kMiB >> CrowdingOfAwake(), ace.memory_limit().MostOfThread());
-    return std::min(kept_span_units,
+    return std::min(cached_span_units,
                     static_cast<std::uint32_t>(most / kUnitBytes));
   }
   SlabHoles holes;
@@ -125,10 +125,10 @@ struct HeapSystem {
   // child before it has a second thread.
   std::atomic<HeapId> last_torn{0};
   std::uint64_t depot_bytes = 0;
-  std::uint64_t clear_bytes = 0;      // the most of each freed block
-  std::uint32_t kept_span_units = 0;  // the most of each heap
-  std::uint64_t profile_bytes = 0;    // HAKMEM_PROFILE_BYTES
-  std::uint64_t guard_sample = 0;     // HAKMEM_GUARD_SAMPLE
+  std::uint64_t clear_bytes = 0;        // the most of each freed block
+  std::uint32_t cached_span_units = 0;  // the most of each heap
+  std::uint64_t profile_bytes = 0;      // HAKMEM_PROFILE_BYTES
+  std::uint64_t guard_sample = 0;       // HAKMEM_GUARD_SAMPLE
   std::uint64_t sample_seed = 0;
 };
 

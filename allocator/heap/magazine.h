@@ -1,6 +1,7 @@
-// Magazines: LIFO arrays of free blocks of one class.
+// Magazines: LIFO arrays of free blocks of one class; what a heap has of them
+// for a class.
 //
-// Owns: the layout of a magazine. Called by: ThreadHeap.
+// Owns: the layout of a magazine. Called by: BlockCache, HeapStore, ThreadHeap.
 // Thread-safety: a magazine belongs to one heap.
 //
 // A magazine is 64 words, aligned to its length. Word 0 links magazines in a
@@ -14,6 +15,8 @@
 //   MG1: a top is 0 (no magazine) or points to a word of a magazine.
 //   MG2: the 4 words before a magazine hold its own address, or 0 since the
 //        kernel took their page. So the word below any top is safe to fetch by.
+//   OB1: a block in an outbox is another heap's, of the outbox's class, and
+//        Queued, unless it was freed twice at once (HeapStore::Dequeue).
 #ifndef HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
 #define HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
 
@@ -24,6 +27,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
+#include "allocator/config/config.h"
 #include "allocator/slab/size_class.h"
 
 namespace hakmem {
@@ -69,12 +73,6 @@ inline void StartFetches(MagazineTop start) {
   std::fill(words - kFetchDepth, words, words);
 }
 
-// The block kFetchDepth places below the top one; where there are fewer, the
-// magazine. There must be one.
-HAK_ALWAYS_INLINE void* BlockBelow(MagazineTop top) {
-  return *reinterpret_cast<void**>(top - kFetchDepth * kMagazineSlotBytes);
-}
-
 // The most that one magazine holds, so that two do not hoard large blocks.
 inline constexpr std::size_t kMagazineBudgetBytes = 256 * kKiB;
 
@@ -111,6 +109,58 @@ inline constexpr std::uint32_t kFirstRefill = 8;
 constexpr std::uint32_t MaxRefill(SizeClass size_class, unsigned crowding = 0) {
   return (MagazineCapacity(size_class, crowding) + 1) / 2;
 }
+
+// --- Behind, and beside, the loaded magazine ---------------------------------
+
+// What a class has behind its loaded magazine, under the heap's lock. Half a
+// cache line.
+struct Depot {
+  MagazineTop previous = 0;      // the magazine that was loaded before
+  MagazineTop magazines = 0;     // with blocks, linked
+  std::uint32_t flushed = 0;     // by frees, into slabs, since the last refill
+  std::uint32_t count = 0;       // of magazines
+  std::uint32_t idle_count = 0;  // the least since the last Trim: not needed
+  std::uint32_t refill = 0;      // blocks the next refill takes, but the first
+  std::uint32_t magazine_count() const {
+    return count + static_cast<std::uint32_t>(previous != 0);
+  }
+  // Most of what was freed had no room here.
+  bool overflows() const { return flushed >= 16 + 4 * count; }
+};
+
+// Whether a thread hands out what it freed of others' blocks. Where blocks
+// rest, who frees a block must not decide who gets it.
+template <const Config& kConfig>
+inline constexpr bool kReusesForeign =
+    !kConfig.delay_reuse && !kConfig.check_header_on_reuse;
+// Of shorter blocks, threads would share cache lines.
+inline constexpr std::size_t kMinForeignBytes = 64;
+constexpr bool IsReused(SizeClass size_class) {
+  return ClassBytes(size_class) >= kMinForeignBytes;
+}
+
+// A class's magazine for blocks of other heaps that a thread has freed; without
+// one, it is both empty and full.
+struct Outbox {
+  MagazineTop top = 0;
+  std::uint32_t full = 0;  // the low half of the top of a full one
+
+  // False: there is no room.
+  HAK_ALWAYS_INLINE bool TryPush(void* block) {
+    if (static_cast<std::uint32_t>(top) == full) return false;
+    top += kMagazineSlotBytes;
+    *reinterpret_cast<void**>(top) = block;
+    return true;
+  }
+  // Takes an empty magazine, or none (0).
+  void Load(MagazineTop empty, std::uint32_t capacity) {
+    top = empty;
+    full =
+        empty == 0
+            ? 0
+            : static_cast<std::uint32_t>(empty + capacity * kMagazineSlotBytes);
+  }
+};
 
 }  // namespace hakmem
 

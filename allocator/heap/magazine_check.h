@@ -10,7 +10,6 @@
 #include "allocator/base/check.h"
 #include "allocator/config/config.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/outbox.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {

@@ -118,9 +118,9 @@ TEST_F(MagazinePoolTest, ListsAreTakenAndPutAtOnce) {
 TEST_F(MagazinePoolTest, TheWordsBeforeAMagazineHoldItsAddress) {
   const Magazines all = Take(1024 * kOfSheet);
   for (const MagazineTop magazine : all) {
-    for (std::uint32_t i = 0; i < kFetchDepth; ++i) {
-      ASSERT_EQ(BlockBelow(magazine + i * kMagazineSlotBytes),
-                reinterpret_cast<void*>(magazine));
+    void** const words = reinterpret_cast<void**>(magazine);
+    for (void** word = words - kFetchDepth; word != words; ++word) {
+      ASSERT_EQ(*word, static_cast<void*>(words));
     }
   }
   pool_.CheckInvariants();

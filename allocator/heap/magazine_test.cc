@@ -20,7 +20,7 @@ TEST(MagazineTest, TopTellsFillCountAndStart) {
   }
 }
 
-TEST(MagazineTest, BlockBelowIsABlockOrTheMagazine) {
+TEST(MagazineTest, TheWordFetchedIsABlockOrTheMagazine) {
   constexpr std::size_t kWords = kMagazineBytes / kMagazineSlotBytes;
   alignas(kMagazineBytes) void* words[2 * kWords];
   for (void*& word : words) word = &word;
@@ -28,7 +28,7 @@ TEST(MagazineTest, BlockBelowIsABlockOrTheMagazine) {
   const auto start = reinterpret_cast<Address>(magazine);
   StartFetches(start);
   for (std::uint32_t count = 0; count <= kMagazineSlots; ++count) {
-    EXPECT_EQ(BlockBelow(start + count * kMagazineSlotBytes),
+    EXPECT_EQ((magazine + count)[-static_cast<int>(kFetchDepth)],
               count < kFetchDepth ? magazine : &magazine[count - kFetchDepth]);
   }
   EXPECT_EQ(words[kMagazineSlots], &words[kMagazineSlots]);

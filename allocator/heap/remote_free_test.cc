@@ -10,9 +10,8 @@
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/outbox.h"
 #include "allocator/heap/test_heaps.h"
-#include "allocator/heap/thread_heap.h"
+#include "allocator/heap/thread_heap_slow.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {

@@ -35,36 +35,36 @@ namespace hakmem {
 class SpanCache {
  public:
   // Longer spans cost more to fill than to grant.
-  static constexpr std::uint32_t kMaxKeptUnits = 16;
-  static constexpr std::uint64_t kMaxKeptBytes = 2 * kMiB;
+  static constexpr std::uint32_t kMaxCachedUnits = 16;
+  static constexpr std::uint64_t kMaxCachedBytes = 2 * kMiB;
   // What a heap may keep, in units, as a share of what HAKMEM_DEPOT allows it;
   // nothing where all memory is to go back at once.
   static constexpr std::uint32_t MostUnits(const HeapOptions& options) {
     if (options.decay_ms == 0) return 0;
     return static_cast<std::uint32_t>(
-        std::min(options.depot_bytes / 4, kMaxKeptBytes) / kUnitBytes);
+        std::min(options.depot_bytes / 4, kMaxCachedBytes) / kUnitBytes);
   }
 
   constexpr SpanCache() = default;
   SpanCache(const SpanCache&) = delete;
   SpanCache& operator=(const SpanCache&) = delete;
 
-  // The first unit of a span of that length, at most kMaxKeptUnits, from the
+  // The first unit of a span of that length, at most kMaxCachedUnits, from the
   // place where most are; kNoUnit: there is none, Take may know more.
   HAK_ALWAYS_INLINE UnitIndex TakeFirst(std::uint32_t units) {
     return TakeFrom(slots_[units], units);
   }
   // The same from any place, for any length. kNoUnit: the owner asks ACE.
   UnitIndex Take(std::uint32_t units) {
-    UnitIndex first = units > kMaxKeptUnits ? kNoUnit : TakeFirst(units);
+    UnitIndex first = units > kMaxCachedUnits ? kNoUnit : TakeFirst(units);
     for (unsigned i = kFirstOther; first == kNoUnit && i < kSlots; ++i) {
       if (UnitsOf(slots_[i].load(std::memory_order_relaxed)) == units) {
         first = TakeFrom(slots_[i], units);
       }
     }
     if (first == kNoUnit) {
-      wanted_units_ =
-          std::min(wanted_units_ + std::min(units, kMaxKeptUnits), kMostWanted);
+      wanted_units_ = std::min(wanted_units_ + std::min(units, kMaxCachedUnits),
+                               kMostWanted);
     }
     return first;
   }
@@ -72,7 +72,7 @@ class SpanCache {
   // Takes a span whose memory is nobody's into the place where most are. False:
   // ask Put, and tell those who look for memory that there is some here.
   HAK_ALWAYS_INLINE bool TryPut(UnitIndex first, std::uint32_t units) {
-    if (units > kMaxKeptUnits) [[unlikely]]
+    if (units > kMaxCachedUnits) [[unlikely]]
       return false;
     std::atomic<std::uint64_t>& slot = slots_[units];
     if (slot.load(std::memory_order_relaxed) != kAnnouncedBit ||
@@ -90,7 +90,7 @@ class SpanCache {
   void Put(Ace& ace, std::uint32_t most_units, UnitIndex first,
            std::uint32_t units) {
     most_units = std::min(most_units, wanted_units_);
-    if (units > kMaxKeptUnits || units > most_units) {
+    if (units > kMaxCachedUnits || units > most_units) {
       ace.ReleaseSpan(first, units);
       return;
     }
@@ -152,9 +152,9 @@ class SpanCache {
   }
 
  private:
-  static constexpr std::uint32_t kMostWanted = kMaxKeptBytes / kUnitBytes;
+  static constexpr std::uint32_t kMostWanted = kMaxCachedBytes / kUnitBytes;
   // The last one of each length has a place of its own; others share some.
-  static constexpr unsigned kFirstOther = kMaxKeptUnits + 1;
+  static constexpr unsigned kFirstOther = kMaxCachedUnits + 1;
   static constexpr unsigned kOthers = 8;
   static constexpr unsigned kSlots = kFirstOther + kOthers;
   // A word: first unit, 32 bits; whether Trim has seen it; units. Without a

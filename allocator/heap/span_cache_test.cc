@@ -181,8 +181,8 @@ TEST_F(SpanCacheTest, OthersUseWhatTheyGaveBackDuringACheck) {
 }
 
 TEST_F(SpanCacheTest, KeepsNoLongSpans) {
-  EXPECT_FALSE(cache_.TryPut(0, SpanCache::kMaxKeptUnits + 1));
-  Put(Grant(SpanCache::kMaxKeptUnits + 1), SpanCache::kMaxKeptUnits + 1);
+  EXPECT_FALSE(cache_.TryPut(0, SpanCache::kMaxCachedUnits + 1));
+  Put(Grant(SpanCache::kMaxCachedUnits + 1), SpanCache::kMaxCachedUnits + 1);
   EXPECT_EQ(cache_.units(), 0U);
   EXPECT_EQ(Granted(), 0U);
 }
@@ -203,7 +203,7 @@ TEST_F(SpanCacheTest, WhatNobodyWantedBetweenTwoTrimsGoesBack) {
 TEST(SpanCacheLimit, FollowsWhatAThreadMayKeep) {
   HeapOptions options;
   EXPECT_EQ(SpanCache::MostUnits(options) * kUnitBytes,
-            SpanCache::kMaxKeptBytes);
+            SpanCache::kMaxCachedBytes);
   options.depot_bytes = 4 * kUnitBytes;
   EXPECT_EQ(SpanCache::MostUnits(options), 1U);
   options.depot_bytes = 0;

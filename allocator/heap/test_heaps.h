@@ -21,7 +21,7 @@
 #include "allocator/config/test_variant.h"
 #include "allocator/heap/heap_registry.h"
 #include "allocator/heap/heap_system.h"
-#include "allocator/heap/thread_heap.h"
+#include "allocator/heap/thread_heap_slow.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/slab/size_class.h"

@@ -1,5 +1,5 @@
 // ThreadHeap: what goes back, at a thread's end and from time to time; and the
-// checks. Included by thread_heap.h alone.
+// checks. Included by thread_heap_slow.h alone.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 
@@ -10,7 +10,7 @@
 
 #include "allocator/base/check.h"
 #include "allocator/base/planted_defect.h"
-#include "allocator/heap/thread_heap_class.h"
+#include "allocator/heap/thread_heap.h"
 #include "allocator/process/clock.h"
 
 namespace hakmem {
@@ -141,8 +141,7 @@ void ThreadHeap<kConfig>::TrimSomeHeaps() {
 // it is, its lock, too: a signal handler may have forked that interrupted its
 // thread, which goes on in it then.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave)
-    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+void ThreadHeap<kConfig>::ChildAfterFork(bool mine, bool leave) {
   store_.lock().ResetAfterFork();
   if (leave) store_.set_abandoned(true);
   if (mine || abandoned()) return;
@@ -165,7 +164,7 @@ void ThreadHeap<kConfig>::CheckLocked(bool with_cache) {
   if (!with_cache) return;
   if (!was_torn_) HAK_CHECK_EQ(magazines, store_.held());  // T1
   spans_.CheckInvariants(system().ace.region().coarse(),
-                         system().kept_span_units);
+                         system().cached_span_units);
 }
 
 // Checks what was touched at once; all of heap and ACE after every so many slow

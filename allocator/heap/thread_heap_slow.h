@@ -1,4 +1,7 @@
-// ThreadHeap: the slow paths of the owner. Included by thread_heap.h alone.
+// ThreadHeap: the slow paths of the owner; includes the others, for the files
+// that compile it.
+//
+// Owns: nothing. Called by: core, tests. Thread-safety: as thread_heap.h says.
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
 
@@ -7,7 +10,10 @@
 #include <cstdint>
 
 #include "allocator/base/check.h"
-#include "allocator/heap/thread_heap_class.h"
+#include "allocator/heap/block_cache_rest.h"   // IWYU pragma: export
+#include "allocator/heap/heap_store_filing.h"  // IWYU pragma: export
+#include "allocator/heap/thread_heap.h"        // IWYU pragma: export
+#include "allocator/heap/thread_heap_flush.h"  // IWYU pragma: export
 
 namespace hakmem {
 

@@ -1,5 +1,3 @@
-#include "allocator/heap/thread_heap.h"
-
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/heap/test_heaps.h"
+#include "allocator/heap/thread_heap_slow.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
 #include "gtest/gtest.h"

@@ -5,6 +5,7 @@
 #include "allocator/base/bits.h"
 #include "allocator/base/planted_defect.h"
 #include "allocator/base/skip_zeros.h"
+#include "allocator/reports/address_facts.h"
 
 namespace hakmem {
 namespace {

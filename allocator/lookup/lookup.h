@@ -20,13 +20,15 @@
 #include "allocator/base/block_kind.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/route.h"
-#include "allocator/reports/address_facts.h"
 #include "allocator/slab/block_use.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/slab/slab.h"
 #include "allocator/superslab/block_bounds.h"
 
 namespace hakmem {
+
+struct AddressFacts;
+struct Surroundings;
 
 AddressFacts LookUp(Ace& ace, Address address);
 // The same, with what lies before and after the block.

@@ -1,6 +1,7 @@
 #include "allocator/lookup/pointer_misuse.h"
 
 #include "allocator/base/bits.h"
+#include "allocator/reports/address_facts.h"
 #include "allocator/reports/bounds_reports.h"
 
 namespace hakmem {

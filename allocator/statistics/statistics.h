@@ -11,11 +11,12 @@
 #include <span>
 #include <string_view>
 
-#include "allocator/base/json_text.h"
 #include "allocator/base/route.h"
 #include "allocator/config/version.h"
 
 namespace hakmem {
+
+class JsonText;
 
 struct RouteStatistics {
   std::uint64_t allocations = 0;  // calls served

@@ -48,11 +48,10 @@ void Region::SetLengths(std::size_t page_bytes, const Config& config) {
   };
   set(kBlocks, 2 * window_bytes_ + huge_.bytes);
   for (unsigned i = 0; i < Zone::kTableWindows; ++i) {
-    const auto tables = static_cast<Zone::Tables>(i);
     set(kFineTables + i,
-        Zone::TableBytes(fine_.shape(), tables, frames, page_bytes));
+        Zone::TableBytes(fine_.shape(), i, frames, page_bytes));
     set(kCoarseTables + i,
-        Zone::TableBytes(coarse_.shape(), tables, frames, page_bytes));
+        Zone::TableBytes(coarse_.shape(), i, frames, page_bytes));
   }
   set(kHugeTables, (huge_.bytes >> kSuperSlabShift) * kHugeTableBytesPerFrame);
   for (unsigned i = 0; i < kHeapWindows; ++i) {

@@ -13,9 +13,8 @@ namespace {
 // Where in its window each table starts (see MetadataTable::Place). A header
 // table at 0x540 took a malloc/free pair of small blocks from 13 ns to 6 ns in
 // the prototype; the others keep clear of it and of each other.
-constexpr std::size_t kBoundsColourBytes = 0x7c0;
-constexpr std::size_t kDescriptorColourBytes = 0xa80;
-constexpr std::size_t kSuperSlabColourBytes = 0xe40;
+constexpr std::size_t kColourBytes[] = {kRecordColourBytes, 0x7c0, 0xa80, 0xe40,
+                                        kHeaderColourBytes};
 
 // How often Extend steps over what is in the way before it gives up.
 constexpr int kMaxSteps = 64;
@@ -28,99 +27,77 @@ constexpr std::uint32_t ClosedUnits(Access access) {
   return access == Access::kClosed ? kAllUnits : 0;
 }
 
-constexpr std::size_t HeaderBytesPerFrame(const ZoneShape& shape) {
-  return kSuperSlabBytes >> shape.granule_shift;
-}
-// An entry is longer than what one granule has of the table: no block is
-// shorter than an entry, but the last frame's last one may end behind it.
-constexpr std::size_t BoundsBytes(const ZoneShape& shape, std::size_t frames) {
-  return shape.keeps_bounds
-             ? frames * HeaderBytesPerFrame(shape) + sizeof(std::uint32_t)
-             : 0;
-}
-constexpr std::size_t kRecordBytesPerFrame =
-    kUnitsPerSuperSlab * sizeof(UnitRecord);
-constexpr std::size_t DescriptorBytesPerFrame(const ZoneShape& shape) {
-  return kUnitsPerSuperSlab * shape.descriptor_bytes;
+// What `frames` frames need of a table.
+std::size_t NeededBytes(ZoneShape shape, unsigned table, std::size_t frames) {
+  const std::size_t granules =
+      frames * (kSuperSlabBytes >> shape.granule_shift);
+  const std::size_t units = frames * kUnitsPerSuperSlab;
+  switch (table) {
+    case Zone::kHeaders:
+      return granules * sizeof(HeaderByte);
+    case Zone::kRecords:
+      return units * sizeof(UnitRecord);
+    case Zone::kDescriptors:
+      return units * shape.descriptor_bytes;
+    case Zone::kSuperSlabs:
+      return frames * sizeof(SuperSlab);
+    default:
+      // An entry is longer than what one granule has of the table: no block is
+      // shorter than an entry, but the last frame's last one may end behind it.
+      return shape.keeps_bounds ? granules + sizeof(std::uint32_t) : 0;
+  }
 }
 
 // A table's window: room for its colour, and a page that stays unmapped.
 std::size_t WindowBytes(std::size_t bytes, std::size_t page_bytes) {
-  return RoundUp(bytes + 4096, page_bytes) + page_bytes;
+  return bytes == 0 ? 0 : RoundUp(bytes + 4096, page_bytes) + page_bytes;
 }
 
 }  // namespace
 
-std::size_t Zone::TableBytes(ZoneShape shape, Tables tables, FrameIndex frames,
-                             std::size_t page_bytes) {
-  switch (tables) {
-    case kRecordsAndHeaders:
-      return kRecordWindowBytes +
-             WindowBytes(frames * HeaderBytesPerFrame(shape), page_bytes);
-    case kBounds:
-      return shape.keeps_bounds
-                 ? WindowBytes(BoundsBytes(shape, frames), page_bytes)
-                 : 0;
-    case kDescriptors:
-      return WindowBytes(frames * DescriptorBytesPerFrame(shape), page_bytes);
-    case kSuperSlabs:
-      return WindowBytes(frames * sizeof(SuperSlab), page_bytes);
+std::size_t Zone::TableBytes(ZoneShape shape, unsigned window,
+                             FrameIndex frames, std::size_t page_bytes) {
+  if (window == kRecords) {
+    return kRecordWindowBytes +
+           WindowBytes(NeededBytes(shape, kHeaders, frames), page_bytes);
   }
-  return 0;
+  return WindowBytes(NeededBytes(shape, window, frames), page_bytes);
 }
 
 void Zone::Place(Address base, FrameIndex frames,
-                 const Address (&tables)[kTableWindows],
+                 const Address (&windows)[kTableWindows],
                  std::size_t page_bytes) {
   HAK_CHECK(IsAligned<Address>(base, kSuperSlabBytes));
   capacity_frames_ = frames;
-  const auto place = [&](MetadataTable& table, Address begin,
-                         std::size_t window_bytes, std::size_t colour_bytes) {
-    table.Place(begin, window_bytes - page_bytes, colour_bytes);
-    return table.start();
-  };
-  const auto window = [&](std::size_t bytes) {
-    return WindowBytes(bytes, page_bytes);
-  };
-  HAK_CHECK_LE(window(frames * kRecordBytesPerFrame), kRecordWindowBytes);
+  for (unsigned i = 0; i <= kHeaders; ++i) {
+    std::size_t bytes = WindowBytes(NeededBytes(shape_, i, frames), page_bytes);
+    if (bytes == 0) continue;
+    if (i == kRecords) {
+      HAK_CHECK_LE(bytes, kRecordWindowBytes);
+      bytes = kRecordWindowBytes;
+    }
+    tables_[i].Place(
+        i == kHeaders ? windows[kRecords] + kRecordWindowBytes : windows[i],
+        bytes - page_bytes, kColourBytes[i]);
+  }
   view_.base = base;
-  const Address records = place(records_, tables[kRecordsAndHeaders],
-                                kRecordWindowBytes, kRecordColourBytes);
-  const Address headers =
-      place(headers_, tables[kRecordsAndHeaders] + kRecordWindowBytes,
-            window(frames * HeaderBytesPerFrame(shape_)), kHeaderColourBytes);
-  HAK_CHECK_EQ(headers - records, kRecordDistanceBytes);
+  const Address headers = tables_[kHeaders].start();
+  HAK_CHECK_EQ(headers - tables_[kRecords].start(), kRecordDistanceBytes);
   view_.headers = reinterpret_cast<std::atomic<HeaderByte>*>(headers);
   view_.header_origin = headers - (base >> shape_.granule_shift);
   if (shape_.keeps_bounds) {
-    const Address bounds =
-        place(bounds_, tables[kBounds], window(BoundsBytes(shape_, frames)),
-              kBoundsColourBytes);
-    view_.bounds_origin = bounds - (base >> shape_.granule_shift);
+    view_.bounds_origin =
+        tables_[kBounds].start() - (base >> shape_.granule_shift);
   }
-  descriptors_ = place(descriptor_table_, tables[kDescriptors],
-                       window(frames * DescriptorBytesPerFrame(shape_)),
-                       kDescriptorColourBytes);
-  super_slabs_ = reinterpret_cast<SuperSlab*>(
-      place(super_slab_table_, tables[kSuperSlabs],
-            window(frames * sizeof(SuperSlab)), kSuperSlabColourBytes));
+  descriptors_ = tables_[kDescriptors].start();
+  super_slabs_ = reinterpret_cast<SuperSlab*>(tables_[kSuperSlabs].start());
 }
 
 VmStatus Zone::GrowTables(VirtualMemory& memory, std::size_t frames) {
-  VmStatus status =
-      headers_.EnsureMapped(memory, frames * HeaderBytesPerFrame(shape_));
-  if (status.ok() && shape_.keeps_bounds) {
-    status = bounds_.EnsureMapped(memory, BoundsBytes(shape_, frames));
-  }
-  if (status.ok()) {
-    status = records_.EnsureMapped(memory, frames * kRecordBytesPerFrame);
-  }
-  if (status.ok()) {
-    status = descriptor_table_.EnsureMapped(
-        memory, frames * DescriptorBytesPerFrame(shape_));
-  }
-  if (status.ok()) {
-    status = super_slab_table_.EnsureMapped(memory, frames * sizeof(SuperSlab));
+  VmStatus status;
+  for (unsigned i = 0; i <= kHeaders && status.ok(); ++i) {
+    const std::size_t bytes = NeededBytes(shape_, i, frames);
+    if (bytes != 0) status = tables_[i].EnsureMapped(memory, bytes);
   }
   return status;
 }
@@ -151,18 +128,21 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
                              Access access, std::uint32_t unmapped_units) {
   Extension result;
   FrameIndex first = frame_count();
+  const auto grow_tables = [&](FrameIndex more) {
+    const VmStatus status = GrowTables(memory, std::size_t{first} + more);
+    if (status.ok()) return true;
+    result.status = status;
+    result.tables = true;
+    result.exhausted = status.error_number == ENOSPC;
+    return false;
+  };
   for (int steps = 0; steps <= kMaxSteps; ++steps) {
     if (frames > capacity_frames_ - first) {
       // After steps, what was stepped over is the reason.
       result.exhausted = steps == 0;
       return result;
     }
-    result.status = GrowTables(memory, std::size_t{first} + frames);
-    if (!result.status.ok()) {
-      result.tables = true;
-      result.exhausted = result.status.error_number == ENOSPC;
-      return result;
-    }
+    if (!grow_tables(frames)) return result;
     result.status =
         Map(memory, first,
             frames * kSuperSlabBytes - unmapped_units * kUnitBytes, access);
@@ -171,15 +151,7 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
                                        FrameIndex{1}, kMaxStepFrames);
     const FrameIndex step =
         std::min(FrameIndex{1} << std::clamp(steps - 1, 0, 10), most);
-    if (step > frames) {
-      const VmStatus tables = GrowTables(memory, std::size_t{first} + step);
-      if (!tables.ok()) {
-        result.status = tables;
-        result.tables = true;
-        result.exhausted = tables.error_number == ENOSPC;
-        return result;
-      }
-    }
+    if (step > frames && !grow_tables(step)) return result;
     Append(first, step, Presence::kForeign, Access::kOpen);
     first += step;
   }
@@ -228,19 +200,13 @@ VmStatus Zone::Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
 }
 
 void Zone::CheckInvariants() const {
-  headers_.CheckInvariants();
-  bounds_.CheckInvariants();
-  records_.CheckInvariants();
-  descriptor_table_.CheckInvariants();
-  super_slab_table_.CheckInvariants();
   const std::size_t frames = frame_count();
-  if (frames != 0) {  // Z1
-    HAK_CHECK_GE(headers_.mapped_bytes(), frames * HeaderBytesPerFrame(shape_));
-    HAK_CHECK_GE(bounds_.mapped_bytes(), BoundsBytes(shape_, frames));
-    HAK_CHECK_GE(records_.mapped_bytes(), frames * kRecordBytesPerFrame);
-    HAK_CHECK_GE(descriptor_table_.mapped_bytes(),
-                 frames * DescriptorBytesPerFrame(shape_));
-    HAK_CHECK_GE(super_slab_table_.mapped_bytes(), frames * sizeof(SuperSlab));
+  for (unsigned i = 0; i <= kHeaders; ++i) {
+    tables_[i].CheckInvariants();
+    if (frames != 0) {
+      HAK_CHECK_GE(tables_[i].mapped_bytes(),
+                   NeededBytes(shape_, i, frames));  // Z1
+    }
   }
   HAK_CHECK_EQ(
       view_.limit_granules.load(std::memory_order_relaxed),

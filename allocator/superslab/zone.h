@@ -159,20 +159,21 @@ class Zone {
   // Before Place: there will be a table of bounds.
   void KeepBounds() { shape_.keeps_bounds = true; }
   const ZoneShape& shape() const { return shape_; }
-  // Place needs TableBytes for each of these, beside the zone's own window of
-  // `frames` frames. Records and headers stay together, for RecordOf.
-  enum Tables : std::uint8_t {
-    kRecordsAndHeaders,
+  // Place needs TableBytes for each window, beside the zone's own of `frames`
+  // frames. Headers are in the window of the records, for RecordOf.
+  enum Table : std::uint8_t {
+    kRecords,
     kBounds,
     kDescriptors,
-    kSuperSlabs
+    kSuperSlabs,
+    kHeaders
   };
-  static constexpr unsigned kTableWindows = 4;
-  static std::size_t TableBytes(ZoneShape shape, Tables tables,
+  static constexpr unsigned kTableWindows = kHeaders;
+  static std::size_t TableBytes(ZoneShape shape, unsigned window,
                                 FrameIndex frames, std::size_t page_bytes);
-  // `tables[i]` is the address of TableBytes() free bytes.
+  // `windows[i]` is the address of TableBytes() free bytes.
   void Place(Address base, FrameIndex frames,
-             const Address (&tables)[kTableWindows], std::size_t page_bytes);
+             const Address (&windows)[kTableWindows], std::size_t page_bytes);
 
   struct Extension {
     VmStatus status;         // of the call that was refused
@@ -265,11 +266,7 @@ class Zone {
 
   template <typename Visit>
   constexpr void VisitTables(Visit visit) const {
-    visit(headers_);
-    visit(bounds_);
-    visit(records_);
-    visit(descriptor_table_);
-    visit(super_slab_table_);
+    for (const MetadataTable& table : tables_) visit(table);
   }
   // For readers from outside; `shape` is this zone's.
   constexpr ZoneTables Describe(ZoneShape shape) const {
@@ -303,11 +300,7 @@ class Zone {
   std::size_t mapped_runs_ = 0;
   // Written under the caller's lock, read by all.
   std::atomic<FrameIndex> frame_count_{0};
-  MetadataTable headers_;
-  MetadataTable bounds_;
-  MetadataTable records_;
-  MetadataTable descriptor_table_;
-  MetadataTable super_slab_table_;
+  MetadataTable tables_[kHeaders + 1];
 };
 
 }  // namespace hakmem

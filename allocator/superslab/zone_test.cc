@@ -33,8 +33,7 @@ class ZoneTest : public testing::Test {
     zone.Place(base_, kFrames, tables, memory_.PageBytes());
   }
   std::size_t TableBytes(unsigned index) const {
-    return Zone::TableBytes(kShape, static_cast<Zone::Tables>(index), kFrames,
-                            memory_.PageBytes());
+    return Zone::TableBytes(kShape, index, kFrames, memory_.PageBytes());
   }
   Zone::Extension Extend(FrameIndex frames) {
     const Zone::Extension extension = zone_.Extend(memory_, frames);

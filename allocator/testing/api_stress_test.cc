@@ -9,7 +9,7 @@
 
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
-#include "allocator/core/allocator.h"
+#include "allocator/core/test_allocator.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
 #include "allocator/failures/failure_trace.h"
@@ -34,11 +34,11 @@ constexpr Host kHost = {
 
 template <const Config& kConfig>
 struct Instance {
-  using Heap = typename Allocator<kConfig>::Heap;
+  using Heap = typename TestedAllocator<kConfig>::Heap;
   static constinit inline LinuxVirtualMemory memory;
-  static constinit inline Allocator<kConfig> allocator{memory, kHost};
+  static constinit inline TestedAllocator<kConfig> allocator{memory, kHost};
   static constinit inline thread_local Heap* self =
-      Allocator<kConfig>::NoHeap();
+      TestedAllocator<kConfig>::NoHeap();
 };
 
 template <const Config& kConfig>

@@ -23,7 +23,7 @@ class BlockRecordsTest : public testing::Test {
   }
 
   TestAllocator<kDebug> test_;
-  Allocator<kDebug>& allocator_ = *test_.allocator;
+  TestedAllocator<kDebug>& allocator_ = *test_.allocator;
   BlockRecords records_{test_.memory};
 };
 

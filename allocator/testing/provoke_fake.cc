@@ -19,7 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/core/allocator.h"
+#include "allocator/core/allocator_whole.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
 #include "allocator/failures/failure_trace.h"
