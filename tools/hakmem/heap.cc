@@ -20,6 +20,7 @@
 #include "tools/hakmem/heap_growth.h"
 #include "tools/hakmem/heap_input.h"
 #include "tools/hakmem/heap_page.h"
+#include "tools/hakmem/heap_policy.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
@@ -67,8 +68,9 @@ constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
 
 constexpr const char* kFlags[] = {
-    "by",     "by_class", "diff", "for",   "top",        "json",   "html",
-    "folded", "pprof",    "save", "since", "symbolizer", "symbols"};
+    "by",     "by_class", "diff", "for",     "top",        "frames",
+    "focus",  "ignore",   "hide", "no_fold", "json",       "html",
+    "folded", "pprof",    "save", "since",   "symbolizer", "symbols"};
 
 std::optional<HeapKind> KindNamed(std::string_view name) {
   for (const HeapKind kind :
@@ -92,7 +94,8 @@ bool Write(const std::string& path, const Shown& report,
   return status.ok();
 }
 
-int Show(const std::vector<std::string>& paths, HeapKind by) {
+int Show(const std::vector<std::string>& paths, HeapKind by,
+         const FramePolicy& policy) {
   HeapModules modules;
   HeapProfiles profiles;
   const int status =
@@ -103,10 +106,19 @@ int Show(const std::vector<std::string>& paths, HeapKind by) {
     return kNotAllRead;
   }
   HeapSymbols symbols(
-      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
+      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)},
+      policy);
   symbols.Resolve(profiles);
-  const HeapReport report = {
+  const HeapReport whole = {
       .files = paths, .profiles = profiles, .symbols = symbols, .by = by};
+  const bool saved = Write(absl::GetFlag(FLAGS_save), whole, HeapAsLines);
+  const HeapProfiles shown = symbols.Shown(profiles);
+  if (std::ranges::none_of(shown.last, HasSamples)) {
+    Complain("no place is one that --focus, --ignore and --hide leave");
+    return kNotAllRead;
+  }
+  const HeapReport report = {
+      .files = paths, .profiles = shown, .symbols = symbols, .by = by};
   PrintOut(absl::GetFlag(FLAGS_json)
                ? HeapAsJson(report)
                : HeapAsText(report, absl::GetFlag(FLAGS_top).value_or(
@@ -114,7 +126,6 @@ int Show(const std::vector<std::string>& paths, HeapKind by) {
   const bool html = Write(absl::GetFlag(FLAGS_html), report, HeapAsPage);
   const bool folded = Write(absl::GetFlag(FLAGS_folded), report, HeapAsFolded);
   const bool pprof = Write(absl::GetFlag(FLAGS_pprof), report, HeapAsPprof);
-  const bool saved = Write(absl::GetFlag(FLAGS_save), report, HeapAsLines);
   return html && folded && pprof && saved && AllWhole(profiles) ? status
                                                                 : kNotAllRead;
 }
@@ -162,7 +173,8 @@ bool AsksForPlaces() {
 
 int Complete(bool all) { return all ? kAllGood : kNotAllRead; }
 
-int CompareTwo(const std::vector<std::string>& arguments, HeapKind by) {
+int CompareTwo(const std::vector<std::string>& arguments, HeapKind by,
+               const FramePolicy& policy) {
   const absl::Duration since = absl::GetFlag(FLAGS_since);
   std::error_code error;
   const bool is_folder = arguments.size() == 1 &&
@@ -177,11 +189,13 @@ int CompareTwo(const std::vector<std::string>& arguments, HeapKind by) {
         "for a folder (hakmem help heap)");
     return kWrongUsage;
   }
-  return Complete(is_folder ? ShowFolderGrowth(arguments[0], since, by)
-                            : ShowHeapDiff(arguments[0], arguments[1], by));
+  return Complete(is_folder
+                      ? ShowFolderGrowth(arguments[0], since, by, policy)
+                      : ShowHeapDiff(arguments[0], arguments[1], by, policy));
 }
 
-int Follow(const std::vector<std::string>& pids, HeapKind by) {
+int Follow(const std::vector<std::string>& pids, HeapKind by,
+           const FramePolicy& policy) {
   const absl::Duration time = absl::GetFlag(FLAGS_for);
   if (time < absl::ZeroDuration() || time > absl::Hours(24 * 366) ||
       absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore()) {
@@ -196,7 +210,7 @@ int Follow(const std::vector<std::string>& pids, HeapKind by) {
     Complain(NobodyNamed(pid));
     return kNotAllRead;
   }
-  return Complete(ShowGrowthOf(pids, time, by));
+  return Complete(ShowGrowthOf(pids, time, by, policy));
 }
 
 int Heap(const std::vector<std::string>& arguments) {
@@ -215,20 +229,25 @@ int Heap(const std::vector<std::string>& arguments) {
                           ": neither live, peak nor allocated"));
     return kWrongUsage;
   }
-  if (absl::GetFlag(FLAGS_diff)) return CompareTwo(arguments, *by);
+  const absl::StatusOr<FramePolicy> policy = AskedPolicy();
+  if (!policy.ok()) {
+    Complain(policy.status().message());
+    return kWrongUsage;
+  }
+  if (absl::GetFlag(FLAGS_diff)) return CompareTwo(arguments, *by, *policy);
   if (arguments.empty()) {
     Complain(
         "name a process, a core file or a heap profile (hakmem help heap)");
     return kWrongUsage;
   }
   if (absl::GetFlag(FLAGS_for) != absl::ZeroDuration()) {
-    return Follow(arguments, *by);
+    return Follow(arguments, *by, *policy);
   }
   if (absl::GetFlag(FLAGS_since) != absl::ZeroDuration()) {
     Complain("--since goes with --diff FOLDER (hakmem help heap)");
     return kWrongUsage;
   }
-  return Show(arguments, *by);
+  return Show(arguments, *by, *policy);
 }
 
 }  // namespace

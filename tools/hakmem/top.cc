@@ -117,6 +117,15 @@ class Screen {
   termios before_ = {};
 };
 
+// The first place; or, without a name, the first of its module with one.
+std::string FirstThatSays(const std::vector<NamedCall>& calls) {
+  if (calls.empty()) return "(no stack)";
+  const auto named = std::ranges::find_if(calls, [&calls](const NamedCall& at) {
+    return at.has_name && at.module == calls.front().module;
+  });
+  return named == calls.end() ? calls.front().text : named->text;
+}
+
 // Where the memory of processes comes from.
 class Sites {
  public:
@@ -138,10 +147,8 @@ class Sites {
     symbols_.Resolve(read);
     for (const HeapSite& site : all) {
       if (site.figures.live.bytes == 0) break;
-      const std::vector<NamedCall> calls = symbols_.Calls(site.stack);
-      sites.push_back(
-          {pid, site.figures.live.bytes,
-           calls.empty() ? "(no stack)" : ForTerminal(calls.front().text)});
+      sites.push_back({pid, site.figures.live.bytes,
+                       ForTerminal(FirstThatSays(symbols_.Calls(site.stack)))});
     }
   }
 
