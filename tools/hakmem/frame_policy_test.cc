@@ -102,6 +102,8 @@ TEST(FramePolicyTest, ProgramsWrappersFoldIntoTheirCallers) {
                    "_PyObject_Malloc", "gc_alloc", "_PyObject_GC_New",
                    "PyDict_New", "_PyEval_EvalFrameDefault"}),
             "PyDict_New");
+  EXPECT_EQ(Place({"runtime.mallocgc", "runtime.growslice", "main.Remember"}),
+            "main.Remember");
   EXPECT_EQ(Place({"g_malloc0", "g_hash_table_new_full", "main"}),
             "g_hash_table_new_full");
 }

@@ -24,6 +24,10 @@ constexpr std::string_view kWrappers[] = {
     "core::array::*", "core::mem::*", "core::convert::*", "core::clone::*",
     "core::default::*", "hashbrown::*", "__rust_*", "__rustc::__rust_*",
     "__rdl_*", "__rg_*",
+    // Go, in profiles of its own.
+    "runtime.mallocgc*", "runtime.newobject", "runtime.makeslice*",
+    "runtime.growslice", "runtime.makemap*", "runtime.rawstring*",
+    "runtime.concatstring*",
     // glibc.
     "libc.so*", "strdup", "__strdup", "strndup", "__strndup", "wcsdup",
     "asprintf", "__asprintf*", "vasprintf", "__vasprintf*", "fopen*",

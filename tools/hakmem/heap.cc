@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "tools/hakmem/class_report.h"
 #include "tools/hakmem/complaint.h"
@@ -167,7 +168,7 @@ bool AsksForPlaces() {
          !absl::GetFlag(FLAGS_html).empty() ||
          absl::GetFlag(FLAGS_for) != absl::ZeroDuration() ||
          absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore() ||
-         !absl::GetFlag(FLAGS_symbolizer).empty() ||
+         AsksForFrames() || !absl::GetFlag(FLAGS_symbolizer).empty() ||
          !absl::GetFlag(FLAGS_symbols).empty();
 }
 
@@ -250,6 +251,21 @@ int Heap(const std::vector<std::string>& arguments) {
   return Show(arguments, *by, *policy);
 }
 
+// A comparison and a count are of one process each.
+absl::StatusOr<std::vector<std::string>> Processes(
+    const std::vector<std::string>& arguments) {
+  if (absl::GetFlag(FLAGS_diff) || absl::GetFlag(FLAGS_by_class)) {
+    return EachOneProcess(arguments);
+  }
+  absl::StatusOr<std::vector<std::string>> all = ProcessesNamed(arguments);
+  if (all.ok() && all->size() > arguments.size()) {
+    Complain(absl::StrCat(
+        "shows all processes of that name: ", absl::StrJoin(*all, ", "),
+        "; name one by its number to see it alone"));
+  }
+  return all;
+}
+
 }  // namespace
 
 constexpr Command kHeapCommand = {
@@ -260,12 +276,16 @@ constexpr Command kHeapCommand = {
     "Reads the heap profile out of the memory of a process that runs on "
     "hakmem\n"
     "(PID), or of its core file, or what HAKMEM_HEAP_PROFILE=FILE or\n"
-    "hakmem_heap_profile() wrote. It shows which places of the program and "
-    "which\n"
-    "functions hold its memory, held it at the peak (--by=peak) or have "
-    "allocated\n"
-    "most (--by=allocated). With --by-class it counts all live blocks of a\n"
-    "process or a core file by their size.\n"
+    "hakmem_heap_profile() wrote, or a heap profile of pprof's form. It shows\n"
+    "which places of the program and which functions hold its memory, held it "
+    "at\n"
+    "the peak (--by=peak) or have allocated most (--by=allocated). With\n"
+    "--by-class it counts all live blocks of a process or a core file by "
+    "their\n"
+    "size.\n"
+    "\n"
+    "Wrappers of malloc are folded into the place that called them. --focus,\n"
+    "--ignore and --hide choose places and frames as with pprof.\n"
     "\n"
     "What has grown: --for=60s shows it of a process from now on. --save=FILE\n"
     "keeps a profile, and --diff compares it later with the process, or with\n"
@@ -286,7 +306,7 @@ constexpr Command kHeapCommand = {
     FlagsEnd::kNever,
     kWrongUsage,
     Heap,
-    ProcessesNamed,
+    Processes,
 };
 
 }  // namespace hakmem::tools

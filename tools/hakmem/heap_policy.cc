@@ -48,4 +48,12 @@ absl::StatusOr<FramePolicy> AskedPolicy() {
   return policy;
 }
 
+bool AsksForFrames() {
+  return absl::GetFlag(FLAGS_frames) != FramePolicy().most_frames ||
+         absl::GetFlag(FLAGS_no_fold) ||
+         !absl::StrCat(absl::GetFlag(FLAGS_focus), absl::GetFlag(FLAGS_ignore),
+                       absl::GetFlag(FLAGS_hide))
+              .empty();
+}
+
 }  // namespace hakmem::tools

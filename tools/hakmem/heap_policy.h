@@ -10,6 +10,9 @@ namespace hakmem::tools {
 // What the command line asks for. The error is a sentence.
 absl::StatusOr<FramePolicy> AskedPolicy();
 
+// Whether it asks for anything.
+bool AsksForFrames();
+
 }  // namespace hakmem::tools
 
 #endif  // HAKMEM_TOOLS_HAKMEM_HEAP_POLICY_H_

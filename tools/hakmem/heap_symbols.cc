@@ -25,6 +25,9 @@ void HeapSymbols::Resolve(const HeapProfiles& profiles) {
       frames.insert(frames.end(), site.stack.begin(), site.stack.end());
     }
   }
+  for (const auto& [at, lines] : modules_.names()) {
+    symbolizer_.Know({.module = at.first, .offset = at.second}, lines);
+  }
   symbolizer_.Resolve(modules_.list(), frames);
 }
 
