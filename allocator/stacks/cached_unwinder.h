@@ -9,9 +9,11 @@
 // that can be read without the kernel (startup_modules.h). Of registers only
 // the stack's and the frame's pointers are followed, which compilers' tables go
 // by; where tables tell of others, or know nothing, the frame pointer is taken
-// for what its name says. What it leads to counts if it is in a module, or
-// leads to one in turn. Where a library was unloaded and another one lies at
-// its addresses, the old rules hold on, and a stack through it may be wrong.
+// for what its name says. Where that leads nowhere in code of no module, the
+// code may be a trampoline with one word: then a table has to tell of its
+// caller. What it leads to counts if it is in a module, or leads to one in
+// turn. Where a library was unloaded and another one lies at its addresses, the
+// old rules hold on, and a stack through it may be wrong.
 //
 // Invariants:
 //   CU1: the stack is read where own_stack.h knows it alone, and ends there.

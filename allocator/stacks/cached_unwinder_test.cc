@@ -201,6 +201,61 @@ HAK_NOINLINE void Capture() {
   __asm__ volatile("" ::: "memory");
 }
 
+// CPython's trampolines, two of them, with data where a frame pointer would be.
+extern "C" void CallTwiceOver(void (*outer)(void*, void (*)(), void*),
+                              void (*capture)(), void* inner);
+__asm__(
+    ".text\n"
+    ".globl CallTwiceOver\n"
+    ".type CallTwiceOver, @function\n"
+    "CallTwiceOver:\n"
+    ".cfi_startproc\n"
+    "push %rbp\n"
+    ".cfi_def_cfa_offset 16\n"
+    ".cfi_offset %rbp, -16\n"
+    "mov $5, %ebp\n"
+    "mov %rdi, %rax\n"
+    "call *%rax\n"
+    "pop %rbp\n"
+    ".cfi_def_cfa_offset 8\n"
+    "ret\n"
+    ".cfi_endproc\n"
+    ".size CallTwiceOver, .-CallTwiceOver\n");
+
+TEST(CachedUnwinder, OverATrampolineWithoutAFrame) {
+  // sub $8,%rsp; call *%rsi; add $8,%rsp; ret
+  constexpr unsigned char kCode[] = {0x48, 0x83, 0xec, 0x08, 0xff, 0xd6,
+                                     0x48, 0x83, 0xc4, 0x08, 0xc3};
+  constexpr std::size_t kBytes = 4096;
+  void* const room = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) GTEST_SKIP() << "no code may be made here";
+  auto* const code = static_cast<unsigned char*>(room);
+  std::copy(std::begin(kCode), std::end(kCode), code);
+  static void (*trampoline)(void*, void (*)(), void*);
+  trampoline = reinterpret_cast<void (*)(void*, void (*)(), void*)>(code);
+  // What dlopen brought is read where a function runs alone.
+  NoteStartupModules();
+  // Through a function with a table to the second one.
+  CallTwiceOver(
+      trampoline,
+      +[] {
+        CallTwiceOver(trampoline, &Capture, nullptr);
+        __asm__ volatile("" ::: "memory");
+      },
+      nullptr);
+  const auto begin = reinterpret_cast<std::uintptr_t>(code);
+  EXPECT_EQ(g_captured.addresses[0], begin + 6);
+  unsigned seen = 0;
+  for (unsigned i = 0; i < g_captured.count; ++i) {
+    seen += g_captured.addresses[i] == begin + 6;
+  }
+  EXPECT_EQ(seen, 2U);
+  // The test, and what runs it.
+  EXPECT_GT(g_captured.count, 6U);
+  munmap(room, kBytes);
+}
+
 // Two functions that a compiler at run time has made: by frame pointers.
 TEST(CachedUnwinder, ThroughCodeOfNoModule) {
   // push %rbp; mov %rsp,%rbp; call *%rsi, or *%rdx; pop %rbp; ret

@@ -15,7 +15,9 @@ namespace hakmem::tools {
 struct NamedCall {
   std::string function;     // "libfoo.so.1+0x12f0" when it has no name
   std::string text;         // "grow at server.c:12"
-  std::string module = {};  // "libfoo.so.1"; "": it is in no file
+  std::string place = "";   // "server.c:12"; "" when unknown
+  std::string module = "";  // the path of its file; "": it is in none
+  bool has_name = true;
 };
 
 // Adds the functions at an address in a file, inlined ones first; "file+0x…" if
@@ -23,8 +25,7 @@ struct NamedCall {
 void AddNamedCalls(const std::vector<SourceLine>& lines, std::string_view path,
                    std::uint64_t offset, std::vector<NamedCall>& calls);
 
-// Drops the innermost ones that only pass memory on: malloc's, operator new,
-// allocators; unless there are no others.
+// Drops the innermost ones that only pass memory on (frame_policy.h).
 void DropPassingOn(std::vector<NamedCall>& calls);
 
 }  // namespace hakmem::tools

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -104,7 +105,8 @@ bool Collect(pid_t child, ChildEnd& end) {
 }  // namespace
 
 absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command,
-                                  const std::vector<std::string>& environment) {
+                                  const std::vector<std::string>& environment,
+                                  const std::function<void(int)>& look) {
   // An ignored SIGCHLD would take the child's status away.
   struct sigaction by_default = {};
   by_default.sa_handler = SIG_DFL;
@@ -122,6 +124,7 @@ absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command,
     if (::sigtimedwait(&waited, &signal, &time) < 0) {
       if (errno != EAGAIN) continue;
       AddProgramsOf(*child, end.programs);
+      look(*child);
       pause = std::min(2 * pause, kNextLook);
     } else if (signal.si_signo == SIGCHLD) {
       ended = Collect(*child, end);

@@ -2,6 +2,7 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_CHILD_H_
 #define HAKMEM_TOOLS_HAKMEM_CHILD_H_
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,9 +22,11 @@ struct ChildEnd {
 // Runs the program, found like by a shell, with this environment, until it
 // ends. Signals that this process gets meanwhile are passed on, except those
 // that the terminal has sent to both; when the program is stopped, so is this
-// process. The error is of starting it: NotFound or PermissionDenied.
+// process. `look` is called with its number each second, and more often at the
+// beginning. The error is of starting it: NotFound or PermissionDenied.
 absl::StatusOr<ChildEnd> RunChild(const std::vector<std::string>& command,
-                                  const std::vector<std::string>& environment);
+                                  const std::vector<std::string>& environment,
+                                  const std::function<void(int)>& look);
 
 // Ends this process like the child: with its status, or by its signal.
 [[noreturn]] void EndLike(const ChildEnd& end);

@@ -5,8 +5,12 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 namespace hakmem::tools {
+
+// The process and those below it.
+std::vector<int> ProcessesFrom(int process);
 
 // Adds the paths of what these processes run now.
 void AddProgramsOf(int process, std::set<std::string>& programs);

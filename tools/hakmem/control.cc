@@ -203,6 +203,15 @@ int Purge(const std::vector<std::string>& arguments) {
 }
 
 int Option(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1) {
+    Complain(absl::StrCat(
+        "says nothing to set. The one option that can be set in a process that "
+        "runs is decay_ms: for how many milliseconds it keeps free memory "
+        "before that goes back to the kernel. For half a second: hakmem "
+        "option ",
+        ForShell(arguments[0]), " decay_ms=500"));
+    return kWrongUsage;
+  }
   std::string_view value;
   if (arguments.size() == 2) value = arguments[1];
   std::uint64_t decay_ms = 0;

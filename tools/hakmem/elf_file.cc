@@ -195,6 +195,21 @@ std::optional<std::uint64_t> FirstLoadAddress(const std::string& path) {
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> AddressLessOffset(const std::string& path,
+                                               std::uint64_t offset) {
+  constexpr std::uint64_t kPage = 4096;
+  std::ifstream file = OpenRegular(path);
+  for (const Elf64_Phdr& segment : SegmentsOf(file)) {
+    // Two segments may share a page of the file.
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0 &&
+        offset >= segment.p_offset / kPage * kPage &&
+        offset < segment.p_offset + segment.p_filesz) {
+      return segment.p_vaddr - segment.p_offset;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::uint64_t> ExportedAddress(const std::string& path,
                                              std::string_view name) {
   std::ifstream file = OpenRegular(path);

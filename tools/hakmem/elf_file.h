@@ -40,6 +40,11 @@ std::vector<std::string> DefinedFunctions(
 // loader adds is the difference to where its first page was mapped.
 std::optional<std::uint64_t> FirstLoadAddress(const std::string& path);
 
+// By how much addresses, as the file says, exceed the file's offsets in the
+// code that a mapping of the file from this offset on has.
+std::optional<std::uint64_t> AddressLessOffset(const std::string& path,
+                                               std::uint64_t offset);
+
 // The address, as the file says, of a symbol that it exports.
 std::optional<std::uint64_t> ExportedAddress(const std::string& path,
                                              std::string_view name);

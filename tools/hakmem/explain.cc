@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -17,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/complaint.h"
+#include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/report.h"
@@ -80,6 +83,7 @@ class Explanation {
             {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)}) {}
 
   void Read(const std::vector<std::string>& paths) {
+    paths_ = paths;
     for (const std::string& path : paths) {
       InputFile file(path);
       const std::size_t input = session_.AddInput(NameOf(path));
@@ -126,7 +130,8 @@ class Explanation {
     const Report report = MakeReport();
     PrintOut(absl::GetFlag(FLAGS_json)
                  ? ReportAsJson(report)
-                 : ReportAsText(report, absl::GetFlag(FLAGS_sites)));
+                 : ReportAsText(report, absl::GetFlag(FLAGS_sites)) +
+                       WhoHeldMemory());
     const std::string page = absl::GetFlag(FLAGS_html);
     const bool nothing_read =
         std::ranges::all_of(session_.inputs(), [](const Input& input) {
@@ -151,6 +156,36 @@ class Explanation {
     return {session_.inputs(), session_.analysis(), symbols_};
   }
 
+  // When a process was killed, as `hakmem run --keep-last` saw it.
+  std::string WhoHeldMemory() const {
+    constexpr std::size_t kPlaces = 5;
+    std::string text;
+    for (const std::string& path : paths_) {
+      const std::string heap = absl::StrCat(path, kLastProfileEnding);
+      std::error_code error;
+      if (session_.analysis().killed() == 0 ||
+          !std::filesystem::exists(heap, error)) {
+        continue;
+      }
+      HeapModules modules;
+      std::string lines;
+      const absl::Status status = InputFile(heap).ReadAll(
+          [&lines](std::string_view bytes) { lines += bytes; });
+      const absl::StatusOr<HeapProfiles> profiles =
+          ReadHeapProfiles(lines, modules);
+      if (!status.ok() || !profiles.ok()) continue;
+      HeapSymbols symbols(modules, {absl::GetFlag(FLAGS_symbolizer),
+                                    absl::GetFlag(FLAGS_symbols)});
+      symbols.Resolve(*profiles);
+      const HeapProfiles shown = symbols.Shown(*profiles);
+      absl::StrAppend(
+          &text, "\nWho held memory within the last second before (",
+          ForTerminal(heap), ")\n\n",
+          HeapAsText({paths_, shown, symbols, HeapKind::kLive}, kPlaces));
+    }
+    return text;
+  }
+
   void Symbolize(const Cause& cause) {
     std::vector<Frame> frames;
     for (const CallSite& site : cause.sites) {
@@ -170,6 +205,7 @@ class Explanation {
   }
 
   bool live_ = false;
+  std::vector<std::string> paths_;
   Session session_;
   Symbolizer symbols_;
   std::set<std::size_t> explained_;  // causes that PrintLive has explained

@@ -8,6 +8,10 @@ namespace hakmem::tools {
 
 extern const Command kExplainCommand;
 
+// What follows a trace's name in that of the heap profiles which `hakmem run
+// --keep-last` leaves beside it.
+inline constexpr char kLastProfileEnding[] = ".heap";
+
 }  // namespace hakmem::tools
 
 #endif  // HAKMEM_TOOLS_HAKMEM_EXPLAIN_H_

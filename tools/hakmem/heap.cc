@@ -14,12 +14,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "tools/hakmem/class_report.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_growth.h"
 #include "tools/hakmem/heap_input.h"
 #include "tools/hakmem/heap_page.h"
+#include "tools/hakmem/heap_policy.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
@@ -67,8 +69,9 @@ constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
 
 constexpr const char* kFlags[] = {
-    "by",     "by_class", "diff", "for",   "top",        "json",   "html",
-    "folded", "pprof",    "save", "since", "symbolizer", "symbols"};
+    "by",     "by_class", "diff", "for",     "top",        "frames",
+    "focus",  "ignore",   "hide", "no_fold", "json",       "html",
+    "folded", "pprof",    "save", "since",   "symbolizer", "symbols"};
 
 std::optional<HeapKind> KindNamed(std::string_view name) {
   for (const HeapKind kind :
@@ -92,7 +95,8 @@ bool Write(const std::string& path, const Shown& report,
   return status.ok();
 }
 
-int Show(const std::vector<std::string>& paths, HeapKind by) {
+int Show(const std::vector<std::string>& paths, HeapKind by,
+         const FramePolicy& policy) {
   HeapModules modules;
   HeapProfiles profiles;
   const int status =
@@ -103,10 +107,19 @@ int Show(const std::vector<std::string>& paths, HeapKind by) {
     return kNotAllRead;
   }
   HeapSymbols symbols(
-      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
+      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)},
+      policy);
   symbols.Resolve(profiles);
-  const HeapReport report = {
+  const HeapReport whole = {
       .files = paths, .profiles = profiles, .symbols = symbols, .by = by};
+  const bool saved = Write(absl::GetFlag(FLAGS_save), whole, HeapAsLines);
+  const HeapProfiles shown = symbols.Shown(profiles);
+  if (std::ranges::none_of(shown.last, HasSamples)) {
+    Complain("no place is one that --focus, --ignore and --hide leave");
+    return kNotAllRead;
+  }
+  const HeapReport report = {
+      .files = paths, .profiles = shown, .symbols = symbols, .by = by};
   PrintOut(absl::GetFlag(FLAGS_json)
                ? HeapAsJson(report)
                : HeapAsText(report, absl::GetFlag(FLAGS_top).value_or(
@@ -114,7 +127,6 @@ int Show(const std::vector<std::string>& paths, HeapKind by) {
   const bool html = Write(absl::GetFlag(FLAGS_html), report, HeapAsPage);
   const bool folded = Write(absl::GetFlag(FLAGS_folded), report, HeapAsFolded);
   const bool pprof = Write(absl::GetFlag(FLAGS_pprof), report, HeapAsPprof);
-  const bool saved = Write(absl::GetFlag(FLAGS_save), report, HeapAsLines);
   return html && folded && pprof && saved && AllWhole(profiles) ? status
                                                                 : kNotAllRead;
 }
@@ -156,13 +168,14 @@ bool AsksForPlaces() {
          !absl::GetFlag(FLAGS_html).empty() ||
          absl::GetFlag(FLAGS_for) != absl::ZeroDuration() ||
          absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore() ||
-         !absl::GetFlag(FLAGS_symbolizer).empty() ||
+         AsksForFrames() || !absl::GetFlag(FLAGS_symbolizer).empty() ||
          !absl::GetFlag(FLAGS_symbols).empty();
 }
 
 int Complete(bool all) { return all ? kAllGood : kNotAllRead; }
 
-int CompareTwo(const std::vector<std::string>& arguments, HeapKind by) {
+int CompareTwo(const std::vector<std::string>& arguments, HeapKind by,
+               const FramePolicy& policy) {
   const absl::Duration since = absl::GetFlag(FLAGS_since);
   std::error_code error;
   const bool is_folder = arguments.size() == 1 &&
@@ -177,11 +190,13 @@ int CompareTwo(const std::vector<std::string>& arguments, HeapKind by) {
         "for a folder (hakmem help heap)");
     return kWrongUsage;
   }
-  return Complete(is_folder ? ShowFolderGrowth(arguments[0], since, by)
-                            : ShowHeapDiff(arguments[0], arguments[1], by));
+  return Complete(is_folder
+                      ? ShowFolderGrowth(arguments[0], since, by, policy)
+                      : ShowHeapDiff(arguments[0], arguments[1], by, policy));
 }
 
-int Follow(const std::vector<std::string>& pids, HeapKind by) {
+int Follow(const std::vector<std::string>& pids, HeapKind by,
+           const FramePolicy& policy) {
   const absl::Duration time = absl::GetFlag(FLAGS_for);
   if (time < absl::ZeroDuration() || time > absl::Hours(24 * 366) ||
       absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore()) {
@@ -196,7 +211,7 @@ int Follow(const std::vector<std::string>& pids, HeapKind by) {
     Complain(NobodyNamed(pid));
     return kNotAllRead;
   }
-  return Complete(ShowGrowthOf(pids, time, by));
+  return Complete(ShowGrowthOf(pids, time, by, policy));
 }
 
 int Heap(const std::vector<std::string>& arguments) {
@@ -215,20 +230,40 @@ int Heap(const std::vector<std::string>& arguments) {
                           ": neither live, peak nor allocated"));
     return kWrongUsage;
   }
-  if (absl::GetFlag(FLAGS_diff)) return CompareTwo(arguments, *by);
+  const absl::StatusOr<FramePolicy> policy = AskedPolicy();
+  if (!policy.ok()) {
+    Complain(policy.status().message());
+    return kWrongUsage;
+  }
+  if (absl::GetFlag(FLAGS_diff)) return CompareTwo(arguments, *by, *policy);
   if (arguments.empty()) {
     Complain(
         "name a process, a core file or a heap profile (hakmem help heap)");
     return kWrongUsage;
   }
   if (absl::GetFlag(FLAGS_for) != absl::ZeroDuration()) {
-    return Follow(arguments, *by);
+    return Follow(arguments, *by, *policy);
   }
   if (absl::GetFlag(FLAGS_since) != absl::ZeroDuration()) {
     Complain("--since goes with --diff FOLDER (hakmem help heap)");
     return kWrongUsage;
   }
-  return Show(arguments, *by);
+  return Show(arguments, *by, *policy);
+}
+
+// A comparison and a count are of one process each.
+absl::StatusOr<std::vector<std::string>> Processes(
+    const std::vector<std::string>& arguments) {
+  if (absl::GetFlag(FLAGS_diff) || absl::GetFlag(FLAGS_by_class)) {
+    return EachOneProcess(arguments);
+  }
+  absl::StatusOr<std::vector<std::string>> all = ProcessesNamed(arguments);
+  if (all.ok() && all->size() > arguments.size()) {
+    Complain(absl::StrCat(
+        "shows all processes of that name: ", absl::StrJoin(*all, ", "),
+        "; name one by its number to see it alone"));
+  }
+  return all;
 }
 
 }  // namespace
@@ -241,12 +276,16 @@ constexpr Command kHeapCommand = {
     "Reads the heap profile out of the memory of a process that runs on "
     "hakmem\n"
     "(PID), or of its core file, or what HAKMEM_HEAP_PROFILE=FILE or\n"
-    "hakmem_heap_profile() wrote. It shows which places of the program and "
-    "which\n"
-    "functions hold its memory, held it at the peak (--by=peak) or have "
-    "allocated\n"
-    "most (--by=allocated). With --by-class it counts all live blocks of a\n"
-    "process or a core file by their size.\n"
+    "hakmem_heap_profile() wrote, or a heap profile of pprof's form. It shows\n"
+    "which places of the program and which functions hold its memory, held it "
+    "at\n"
+    "the peak (--by=peak) or have allocated most (--by=allocated). With\n"
+    "--by-class it counts all live blocks of a process or a core file by "
+    "their\n"
+    "size.\n"
+    "\n"
+    "Wrappers of malloc are folded into the place that called them. --focus,\n"
+    "--ignore and --hide choose places and frames as with pprof.\n"
     "\n"
     "What has grown: --for=60s shows it of a process from now on. --save=FILE\n"
     "keeps a profile, and --diff compares it later with the process, or with\n"
@@ -267,7 +306,7 @@ constexpr Command kHeapCommand = {
     FlagsEnd::kNever,
     kWrongUsage,
     Heap,
-    ProcessesNamed,
+    Processes,
 };
 
 }  // namespace hakmem::tools

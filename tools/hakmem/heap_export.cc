@@ -63,10 +63,10 @@ class PprofExport {
     AddMappings(profile);
     for (const HeapSite& site : profile.sites) {
       std::vector<std::uint64_t> locations;
-      for (std::size_t i = 0; i < site.stack.size(); ++i) {
-        locations.push_back(profile_.Location(
-            MappingAt(profile, site.addresses[i]), site.addresses[i],
-            report_.symbols.Lines(site.stack[i])));
+      for (const ShownFrame& frame : report_.symbols.Shown(site.stack)) {
+        const std::uint64_t address = site.addresses[frame.at];
+        locations.push_back(profile_.Location(MappingAt(profile, address),
+                                              address, frame.lines));
       }
       const HeapKinds& figures = site.figures;
       profile_.AddSample(locations,

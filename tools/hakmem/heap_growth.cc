@@ -37,12 +37,15 @@ bool IsWhole(const Side& side) {
   return std::ranges::all_of(side.profiles.last, &HeapProfile::whole);
 }
 
-bool Print(const Side& before, const Side& after, const HeapModules& modules,
-           HeapKind by) {
+bool Print(Side before, Side after, const HeapModules& modules, HeapKind by,
+           const FramePolicy& policy) {
   HeapSymbols symbols(
-      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)});
+      modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)},
+      policy);
   symbols.Resolve(before.profiles);
   symbols.Resolve(after.profiles);
+  before.profiles = symbols.Shown(std::move(before.profiles));
+  after.profiles = symbols.Shown(std::move(after.profiles));
   const HeapDiff diff = {.before_path = before.name,
                          .before = before.profiles,
                          .after_path = after.name,
@@ -63,33 +66,33 @@ bool Print(const Side& before, const Side& after, const HeapModules& modules,
 
 bool PrintAll(const std::vector<std::string>& before_paths, Side before,
               const std::vector<std::string>& after_paths, Side after,
-              HeapKind by) {
+              HeapKind by, const FramePolicy& policy) {
   HeapModules modules;
   const bool all = ReadHeaps(before_paths, modules, before.profiles) &&
                    ReadHeaps(after_paths, modules, after.profiles);
-  return all && Print(before, after, modules, by);
+  return all && Print(std::move(before), std::move(after), modules, by, policy);
 }
 
 }  // namespace
 
 bool ShowHeapDiff(const std::string& before, const std::string& after,
-                  HeapKind by) {
-  return PrintAll({before}, {before}, {after}, {after}, by);
+                  HeapKind by, const FramePolicy& policy) {
+  return PrintAll({before}, {before}, {after}, {after}, by, policy);
 }
 
 bool ShowFolderGrowth(const std::string& folder, absl::Duration since,
-                      HeapKind by) {
+                      HeapKind by, const FramePolicy& policy) {
   const absl::StatusOr<SnapshotPairs> pairs = PickSnapshots(folder, since);
   if (!pairs.ok()) {
     Complain(pairs.status().message());
     return false;
   }
   return PrintAll(pairs->before, {pairs->before.front()}, pairs->after,
-                  {pairs->after.front()}, by);
+                  {pairs->after.front()}, by, policy);
 }
 
 bool ShowGrowthOf(const std::vector<std::string>& pids, absl::Duration time,
-                  HeapKind by) {
+                  HeapKind by, const FramePolicy& policy) {
   HeapModules modules;
   Side before = {"before"};
   Side after = {"after"};
@@ -101,8 +104,8 @@ bool ShowGrowthOf(const std::vector<std::string>& pids, absl::Duration time,
     return std::ranges::find(after.profiles.last, process.pid,
                              &HeapProfile::pid) == after.profiles.last.end();
   });
-  return !after.profiles.last.empty() && Print(before, after, modules, by) &&
-         all;
+  return !after.profiles.last.empty() &&
+         Print(std::move(before), std::move(after), modules, by, policy) && all;
 }
 
 }  // namespace hakmem::tools

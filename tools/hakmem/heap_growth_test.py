@@ -5,6 +5,7 @@ Usage: heap_growth_test.py LIBRARY HAKMEM PROGRAM PAUSED_SLEEP
 """
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -83,6 +84,12 @@ class HeapGrowthTest(PlantedProcessTest):
         self.assertGreater(growth["seconds"], 0)
         self.hakmem("heap", "--save=%s" % second, process.pid)
         self.is_of_the_step(self.growth("--diff", first, second))
+        self.hakmem("heap", "--pprof=%s" % (self.folder / "pprof"), process.pid)
+        growth = self.growth("--diff", first, self.folder / "pprof")["sites"]
+        self.assertIn("PlantedStep", json.dumps(growth[0]["stack"]))
+        # What it does not tell apart is as it was.
+        self.assertEqual([site["growth_bytes"] for site in growth],
+                         [site["growth_bytes"] for site in self.growth("--diff", first, second)["sites"]])
         self.assertRegex(self.hakmem("heap", "--diff", first, second).stdout.split("\n")[0], r" in .*, \+.* an hour: ")
 
     def test_growth_from_now_on(self):
@@ -194,7 +201,11 @@ class HeapGrowthTest(PlantedProcessTest):
         self.assertIn("process %d" % first.pid, self.hakmem("purge", named, status=1).stderr)
         second = start(program, "hold", "leak", library=LIBRARY)
         both = {first.pid, second.pid}
-        self.assertEqual({profile["pid"] for profile in self.growth(named)["profiles"]}, both)
+        done = self.hakmem("heap", "--json", named)
+        self.assertEqual({profile["pid"] for profile in json.loads(done.stdout)["profiles"]}, both)
+        self.assertIn("shows all processes of that name: %s" % ", ".join(map(str, sorted(both))), done.stderr)
+        for flag in ("--diff", "--by-class"):
+            self.assertIn("several processes named", self.hakmem("heap", flag, named, status=2).stderr)
         errors = self.hakmem("stats", named, status=2).stderr
         self.assertEqual({int(word) for word in re.findall(r"\b\d+(?=[,;])", errors)}, both)
         self.assertNotIn(str(other.pid), errors)
@@ -210,6 +221,47 @@ class HeapGrowthTest(PlantedProcessTest):
                         ("stats", "no-such"), ("purge", "no-such"), ("failures", "no-such")):
             self.assertRegex(self.hakmem(*command, status=1).stderr, "no-such.* (on hakmem that may be read)")
 
+    def test_what_was_killed_leaves_its_last_profile(self):
+        for kill in (True, False):
+            pauses = Pauses(PAUSED_SLEEP)
+            self.addCleanup(pauses.close)
+            trace = self.folder / "trace.jsonl"
+            command = pauses.start([HAKMEM, "run", "--keep-last", "--library=" + LIBRARY, "--trace=%s" % trace,
+                                    "--option=PROFILE_BYTES=16K", "--", PROGRAM, "hold", "leak"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.addCleanup(command.kill)
+            self.assertEqual(command.stdout.readline(), "ready\n")
+            self.assertTrue(pauses.wait())
+            pauses.go()
+            self.assertTrue(pauses.wait())
+            child, = pathlib.Path("/proc/%d/task/%d/children" % (command.pid, command.pid)).read_text().split()
+            if kill:
+                os.kill(int(child), signal.SIGKILL)
+            errors = command.communicate()[1]
+            heap = self.folder / "trace.jsonl.heap"
+            self.assertEqual(heap.exists(), kill, errors)
+            self.assertEqual("hakmem heap %s" % heap in errors, kill)
+            self.assertEqual(command.returncode, -signal.SIGKILL if kill else 0)
+            if not kill:
+                continue
+            profile, = self.growth(heap)["profiles"]
+            self.assertEqual(profile["pid"], int(child))
+            self.assertIn("PlantedLeak", json.dumps(profile["sites"][0]["stack"]))
+            # With what the kernel's kill for want of memory leaves in the trace.
+            with trace.open("a") as file:
+                json.dump({"schema": "hakmem-failure", "version": 1, "event": "killed", "pid": int(child),
+                           "time": "2026-11-20T16:40:00Z", "program": "planted_program", "signal": 9,
+                           "limit": {"name": "memory.max", "value": 1 << 20, "use": 1 << 20,
+                                     "source": "/sys/fs/cgroup/memory.max"}}, file)
+                file.write("\n")
+            self.assertRegex(self.hakmem("explain", trace).stdout, "(?s)Who held memory.*PlantedLeak")
+            heap.unlink()
+            trace.unlink()
+
+    def test_an_option_is_explained(self):
+        process, _ = self.growing()
+        self.assertIn("option %d decay_ms=500" % process.pid, self.hakmem("option", process.pid, status=2).stderr)
+
     def test_a_name_that_no_file_can_have(self):
         self.hakmem("heap", "--diff", "x" * 300, status=2)
 
@@ -219,7 +271,8 @@ class HeapGrowthTest(PlantedProcessTest):
                       ("heap", "--since=1h", "1"), ("heap", "--diff", "--for=1s", "a", "b"),
                       ("heap", "--for=soon", "1"), ("watch", "1"), ("watch", "--keep=1", "1", self.folder),
                       ("watch", "--every=1ms", "1", self.folder),
-                      ("heap", "--diff", "--since=-1h", self.folder)):
+                      ("heap", "--diff", "--since=-1h", self.folder), ("heap", "--frames=0", "1"),
+                      ("heap", "--focus=(", "1"), ("heap", "--by-class", "--hide=x", "1")):
             self.hakmem(*wrong, status=2)
 
 

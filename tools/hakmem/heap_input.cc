@@ -14,6 +14,7 @@
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/input_file.h"
+#include "tools/hakmem/pprof_reader.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
@@ -76,7 +77,8 @@ absl::StatusOr<HeapProfiles> ReadHeap(const std::string& name,
   const absl::Status status =
       file.ReadAll([&text](std::string_view bytes) { text += bytes; });
   if (!status.ok()) return status;
-  return ReadHeapProfiles(text, modules);
+  return IsPprof(text) ? ReadPprof(text, modules)
+                       : ReadHeapProfiles(text, modules);
 }
 
 void ComplainOfHeap(const std::string& name, std::string_view why) {

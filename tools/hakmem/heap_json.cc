@@ -38,15 +38,15 @@ Json ErrorBytes(double error_bytes) {
 
 Json Stack(const HeapSymbols& symbols, const HeapSite& site) {
   Json frames = Json::array();
-  for (std::size_t i = 0; i < site.stack.size(); ++i) {
-    const Frame& frame = site.stack[i];
-    Json json = {{"address", absl::StrFormat("%#x", site.addresses[i])}};
+  for (const ShownFrame& shown : symbols.Shown(site.stack)) {
+    const Frame& frame = site.stack[shown.at];
+    Json json = {{"address", absl::StrFormat("%#x", site.addresses[shown.at])}};
     if (frame.module != Frame::kNoModule) {
       json["module"] = symbols.modules()[frame.module].path;
       json["offset"] = absl::StrFormat("%#x", frame.offset);
     }
     Json functions = Json::array();
-    for (const SourceLine& line : symbols.Lines(frame)) {
+    for (const SourceLine& line : shown.lines) {
       functions.push_back({{"name", line.function}, {"place", line.place}});
     }
     json["functions"] = std::move(functions);

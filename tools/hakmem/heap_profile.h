@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "tools/hakmem/failure_record.h"
+#include "tools/hakmem/symbolizer.h"
 
 namespace hakmem::tools {
 
@@ -118,8 +120,17 @@ class HeapModules {
   std::size_t Add(const Module& module);
   const std::vector<Module>& list() const { return list_; }
 
+  // Names that a profile brings along.
+  using Names =
+      std::map<std::pair<std::size_t, std::uint64_t>, std::vector<SourceLine>>;
+  void AddNames(const Frame& frame, std::vector<SourceLine> lines) {
+    names_.try_emplace({frame.module, frame.offset}, std::move(lines));
+  }
+  const Names& names() const { return names_; }
+
  private:
   std::vector<Module> list_;
+  Names names_;
   std::map<std::string, std::size_t> index_of_;  // by build id, else path
 };
 

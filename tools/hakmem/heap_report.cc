@@ -14,33 +14,6 @@
 
 namespace hakmem::tools {
 
-HeapSymbols::HeapSymbols(const HeapModules& modules, SymbolizerOptions options)
-    : modules_(modules), symbolizer_(std::move(options)) {}
-
-void HeapSymbols::Resolve(const HeapProfiles& profiles) {
-  std::vector<Frame> frames;
-  for (const HeapProfile& profile : profiles.last) {
-    for (const HeapSite& site : profile.sites) {
-      frames.insert(frames.end(), site.stack.begin(), site.stack.end());
-    }
-  }
-  symbolizer_.Resolve(modules_.list(), frames);
-}
-
-std::vector<NamedCall> HeapSymbols::Calls(
-    const std::vector<Frame>& stack) const {
-  std::vector<NamedCall> calls;
-  for (const Frame& frame : stack) {
-    AddNamedCalls(Lines(frame),
-                  frame.module == Frame::kNoModule
-                      ? ""
-                      : modules_.list()[frame.module].path,
-                  frame.offset, calls);
-  }
-  DropPassingOn(calls);
-  return calls;
-}
-
 const char* HeapKindName(HeapKind kind) {
   return kind == HeapKind::kLive   ? "live"
          : kind == HeapKind::kPeak ? "peak"

@@ -9,30 +9,48 @@
 #include <vector>
 
 #include "tools/hakmem/call_names.h"
+#include "tools/hakmem/frame_policy.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/symbolizer.h"
 
 namespace hakmem::tools {
 
+// A frame of a stack, with those of its functions that are shown: none where
+// it has no name.
+struct ShownFrame {
+  std::size_t at = 0;  // in the stack
+  std::vector<SourceLine> lines;
+};
+
 class HeapSymbols {
  public:
-  HeapSymbols(const HeapModules& modules, SymbolizerOptions options);
+  HeapSymbols(const HeapModules& modules, SymbolizerOptions options,
+              FramePolicy policy = {});
 
   void Resolve(const HeapProfiles& profiles);
 
   // Innermost first, inlined functions too, as the files name them; without
-  // those that only pass memory on: malloc's, operator new, allocators.
+  // what the policy leaves out.
+  std::vector<ShownFrame> Shown(const std::vector<Frame>& stack) const;
   std::vector<NamedCall> Calls(const std::vector<Frame>& stack) const;
 
+  // The profiles with the frames and the places that the policy shows. Places
+  // of the same frames are one.
+  HeapProfiles Shown(HeapProfiles profiles) const;
+
+  const FramePolicy& policy() const { return policy_; }
+
   const std::vector<Module>& modules() const { return modules_.list(); }
-  const std::vector<SourceLine>& Lines(const Frame& frame) const {
-    return symbolizer_.Lines(frame);
-  }
   const std::set<std::string>& notes() const { return symbolizer_.notes(); }
 
  private:
+  void AddCalls(const Frame& frame, const std::vector<SourceLine>& lines,
+                std::vector<NamedCall>& calls) const;
+  void KeepShown(HeapProfile& profile) const;
+
   const HeapModules& modules_;
   Symbolizer symbolizer_;
+  FramePolicy policy_;
 };
 
 inline constexpr unsigned kDefaultHeapRows = 20;

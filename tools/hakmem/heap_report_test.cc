@@ -285,6 +285,44 @@ TEST_F(HeapReportTest, ThePassersOnAreNoPlaces) {
   EXPECT_THAT(symbols_.Calls(profile().sites[1].stack), SizeIs(1));
 }
 
+TEST_F(HeapReportTest, FocusIgnoreAndHideChooseThePlacesOfAllForms) {
+  Read(Whole());
+  const auto shown = [this](std::string_view focus, std::string_view ignore,
+                            std::string_view hide) {
+    FramePolicy policy;
+    policy.focus = *Pattern::Make(std::string(focus));
+    policy.ignore = *Pattern::Make(std::string(ignore));
+    policy.hide = *Pattern::Make(std::string(hide));
+    const HeapSymbols symbols(
+        modules_, {.program = "none", .symbols_folder = ""}, policy);
+    const HeapProfiles profiles = symbols.Shown(profiles_);
+    const HeapReport report = {files_, profiles, symbols, HeapKind::kLive};
+    const auto json = nlohmann::json::parse(HeapAsJson(report));
+    EXPECT_NE(HeapAsPprof(report), HeapAsPprof(this->report()));
+    return absl::StrCat(json["profiles"][0]["live"]["bytes"].get<int>() >> 20,
+                        ": ", HeapAsFolded(report));
+  };
+  EXPECT_EQ(shown("0x2300", "", ""),
+            "3: 0x99;server+0x2400;server+0x2400;server+0x2300 3145728\n");
+  EXPECT_EQ(shown("server", "2300", ""), "1: server+0x2400;0x10200 1048576\n");
+  EXPECT_EQ(shown("", "", "2400$"),
+            "4: 0x10200 1048576\n0x99;server+0x2300 3145728\n");
+  EXPECT_EQ(shown("", "", "/srv/server|0x10200"), "3: 0x99 3145728\n");
+}
+
+TEST_F(HeapReportTest, PlacesThatFoldIntoOneAreOne) {
+  Read(absl::StrCat(
+      Start(),
+      R"({"kind":"module","path":"/x/libhakmem.so.0.1.0","base":"0x1000",)"
+      R"("begin":"0x1000","end":"0x2000"})",
+      "\n", Site(1, 1, 1, {"0x1010", "0x99"}),
+      Site(1, 2, 3, {"0x1020", "0x99"}), End(2, 2, 3, 4)));
+  const HeapProfiles shown = symbols_.Shown(profiles_);
+  ASSERT_THAT(shown.last[0].sites, SizeIs(1));
+  EXPECT_EQ(shown.last[0].sites[0].figures.live.bytes, 4u);
+  EXPECT_THAT(shown.last[0].sites[0].addresses, ElementsAre(0x99u));
+}
+
 TEST_F(HeapReportTest, NamesCannotSteerATerminal) {
   std::string text = Whole();
   text.replace(text.find("/srv/server"), 11, "/srv/\\u001b[2Jx");

@@ -15,8 +15,6 @@
 namespace hakmem::tools {
 namespace {
 
-constexpr std::size_t kFramesOfSite = 8;
-
 class TextReport {
  public:
   TextReport(const HeapReport& report, const HeapProfile& profile,
@@ -132,7 +130,7 @@ std::vector<std::string> PlaceLines(const HeapSymbols& symbols,
   std::vector<std::string> lines;
   const std::vector<NamedCall> calls = symbols.Calls(site.stack);
   for (const NamedCall& call : calls) {
-    if (lines.size() == kFramesOfSite) {
+    if (lines.size() == symbols.policy().most_frames) {
       lines.push_back(absl::StrCat("… ", calls.size() - lines.size(), " more"));
       break;
     }

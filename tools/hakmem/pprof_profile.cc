@@ -136,8 +136,8 @@ std::uint64_t PprofProfile::NewLocation(ProtobufWriter& message) {
 std::uint64_t PprofProfile::Location(std::uint64_t mapping,
                                      std::uint64_t address,
                                      const std::vector<SourceLine>& lines) {
-  const auto [found, is_new] =
-      location_ids_.try_emplace({mapping, address}, locations_ + 1);
+  const auto [found, is_new] = location_ids_.try_emplace(
+      {mapping, address, lines.size()}, locations_ + 1);
   if (!is_new) return found->second;
   ProtobufWriter message;
   message.Number(1, locations_ + 1);

@@ -2,9 +2,11 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_PPROF_PROFILE_H_
 #define HAKMEM_TOOLS_HAKMEM_PPROF_PROFILE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -75,8 +77,8 @@ class PprofProfile {
   std::vector<Mapping> mappings_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> function_ids_;
   std::uint64_t locations_ = 0;
-  // By mapping and address.
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>
+  // By mapping, address, and how many functions are shown.
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::size_t>, std::uint64_t>
       location_ids_;
   std::map<std::string, std::uint64_t> named_ids_;
 };

@@ -83,17 +83,29 @@ absl::StatusOr<std::vector<std::string>> ProcessesNamed(
   return all;
 }
 
+absl::StatusOr<std::vector<std::string>> EachOneProcess(
+    const std::vector<std::string>& arguments) {
+  std::vector<std::string> all;
+  for (const std::string& argument : arguments) {
+    const std::vector<std::string> numbers = Numbers(argument);
+    if (numbers.size() > 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "there are several processes named ", ForTerminal(argument), ": ",
+          absl::StrJoin(numbers, ", "), "; name one by its number"));
+    }
+    all.push_back(numbers.front());
+  }
+  return all;
+}
+
 absl::StatusOr<std::vector<std::string>> OneProcessNamed(
     const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = arguments;
-  if (all.empty()) return all;
-  const std::vector<std::string> numbers = Numbers(all.front());
-  if (numbers.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "there are several processes named ", ForTerminal(all.front()), ": ",
-        absl::StrJoin(numbers, ", "), "; name one by its number"));
+  if (arguments.empty()) return arguments;
+  absl::StatusOr<std::vector<std::string>> all =
+      EachOneProcess({arguments.front()});
+  if (all.ok()) {
+    all->insert(all->end(), arguments.begin() + 1, arguments.end());
   }
-  all.front() = numbers.front();
   return all;
 }
 

@@ -20,8 +20,11 @@ std::vector<std::uint64_t> AllProcesses();
 absl::StatusOr<std::vector<std::string>> ProcessesNamed(
     const std::vector<std::string>& arguments);
 
-// The same of the first argument alone. The error, of several processes, is a
+// The same where each name has to be one process's. The error, of several, is a
 // sentence.
+absl::StatusOr<std::vector<std::string>> EachOneProcess(
+    const std::vector<std::string>& arguments);
+// Of the first argument alone.
 absl::StatusOr<std::vector<std::string>> OneProcessNamed(
     const std::vector<std::string>& arguments);
 

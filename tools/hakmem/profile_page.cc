@@ -78,6 +78,7 @@ std::size_t Interned(std::map<Key, std::size_t>& index, const Key& key,
 // process in it, so that it would have another colour each time.
 std::string ModuleName(std::string_view module) {
   if (module.empty()) return "(no file)";
+  module.remove_prefix(module.rfind('/') + 1);
   if (module.starts_with("perf-") && module.ends_with(".map")) {
     return "(compiled at run time)";
   }

@@ -28,7 +28,10 @@
 #include "tools/hakmem/child.h"
 #include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/environment.h"
+#include "tools/hakmem/explain.h"
+#include "tools/hakmem/last_profiles.h"
 #include "tools/hakmem/library.h"
+#include "tools/hakmem/output_file.h"
 #include "tools/hakmem/run_doubts.h"
 #include "tools/hakmem/run_output.h"
 #include "tools/hakmem/run_reports.h"
@@ -64,6 +67,9 @@ ABSL_FLAG(std::string, option, "",
           "NAME=VALUE sets an option of hakmem's (docs/options.md); may be "
           "given many times. NAME may leave HAKMEM_ out.")
     .OnUpdate([] { hakmem::tools::KeepOption(); });
+ABSL_FLAG(bool, keep_last, false,
+          "Reads the heap profile each second, and keeps the last one if "
+          "SIGKILL ends the program: who held memory then.");
 ABSL_FLAG(std::string, library, "",
           "The library to load, if it is none of those that are found.");
 
@@ -83,8 +89,8 @@ constexpr char kReportVariable[] = "HAKMEM_REPORT";
 constexpr char kTraceFile[] = "failures.jsonl";
 constexpr char kReportFile[] = "reports";
 
-constexpr const char* kFlags[] = {"variant", "trace", "limit", "option",
-                                  "library"};
+constexpr const char* kFlags[] = {"variant", "trace",     "limit",
+                                  "option",  "keep_last", "library"};
 
 void KeepOption() {
   const std::string value = absl::GetFlag(FLAGS_option);
@@ -218,13 +224,18 @@ Process KilledProcess(const Analysis& analysis, const std::string& program,
   return killed;
 }
 
+// Itself, or a shell's last command.
+bool WasKilled(const ChildEnd& end) {
+  constexpr int kShellKilled = 128 + SIGKILL;
+  return end.signal == SIGKILL || end.exit_status == kShellKilled;
+}
+
 // If the kernel has killed for want of memory in a group of ours, that becomes
 // a line of the trace, like a failure.
 void AddKill(const std::vector<CgroupMemory>& before,
              const std::string& program, const ChildEnd& end,
              const RunOutput& trace, Session& session) {
-  constexpr int kShellKilled = 128 + SIGKILL;
-  if (end.signal != SIGKILL && end.exit_status != kShellKilled) return;
+  if (!WasKilled(end)) return;
   const std::optional<CgroupMemory> killer = FindKiller(before, ReadCgroups());
   if (!killer.has_value()) return;
   const Process killed = KilledProcess(session.analysis(), program, end);
@@ -290,6 +301,26 @@ void SayReports(const std::vector<std::string>& command,
   if (!text.str().starts_with("hakmem: crash")) Say(WhatToRunNext(command));
 }
 
+// Beside the trace, where `hakmem explain` looks (explain.cc).
+void KeepLast(const LastProfiles& last, const ChildEnd& end,
+              const RunOutput& trace, Scratch& scratch) {
+  const std::string lines = last.Lines();
+  if (!WasKilled(end) || lines.empty()) return;
+  const std::string path =
+      absl::StrCat(trace.path().empty()
+                       ? scratch.File(kTraceFile)
+                       : absl::StrReplaceAll(
+                             trace.path(), {{"%p", absl::StrCat(end.process)}}),
+                   kLastProfileEnding);
+  const absl::Status status = WriteFile(path, lines);
+  if (!status.ok())
+    return Say(absl::StrCat("hakmem: ", status.message(), "\n"));
+  if (path.starts_with(scratch.File(""))) scratch.Keep();
+  Say(absl::StrCat(
+      "hakmem: killed; who held memory within the last second: hakmem heap ",
+      ForShell(path), "\n"));
+}
+
 void Summarize(const std::string& program, const ChildEnd& end,
                const std::vector<CgroupMemory>& groups_before,
                const Environment& environment, const RunOutput& trace,
@@ -331,14 +362,18 @@ int Run(const std::vector<std::string>& command) {
         Prepare(command[0], scratch, environment, trace, statistics);
     if (!ready.ok()) return fail(ready.message(), kOwnError);
     const std::vector<CgroupMemory> groups = ReadCgroups();
+    LastProfiles last(absl::GetFlag(FLAGS_keep_last) ? scratch.File("last.heap")
+                                                     : std::string());
     const absl::StatusOr<ChildEnd> ended =
-        RunChild(command, environment.Entries());
+        RunChild(command, environment.Entries(),
+                 [&last](int process) { last.Look(process); });
     if (!ended.ok()) {
       return fail(ended.status().message(),
                   absl::IsNotFound(ended.status()) ? kNoProgram : kCannotRun);
     }
     end = *ended;
     SayReports(command, scratch);
+    KeepLast(last, end, trace, scratch);
     Summarize(command[0], end, groups, environment, trace, statistics, scratch);
   }
   EndLike(end);

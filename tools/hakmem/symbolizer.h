@@ -38,6 +38,11 @@ class Symbolizer {
   void Resolve(const std::vector<Module>& modules,
                const std::vector<Frame>& frames);
 
+  // What others have told of a frame; nobody is asked.
+  void Know(const Frame& frame, const std::vector<SourceLine>& lines) {
+    lines_.try_emplace(Key(frame.module, frame.offset), lines);
+  }
+
   // The functions at a return address, with those that were inlined first; no
   // element when nothing is known.
   const std::vector<SourceLine>& Lines(const Frame& frame) const;

@@ -29,6 +29,7 @@
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
+#include "tools/hakmem/perf_map.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/top_processes.h"
@@ -122,6 +123,17 @@ class Screen {
   termios before_ = {};
 };
 
+// The first place; or, without a name, the first with one of its module, or of
+// code that the process has compiled itself.
+std::string FirstThatSays(const std::vector<NamedCall>& calls) {
+  if (calls.empty()) return "(no stack)";
+  const auto named = std::ranges::find_if(calls, [&calls](const NamedCall& at) {
+    return at.has_name &&
+           (at.module == calls.front().module || PerfMap::IsItsName(at.module));
+  });
+  return named == calls.end() ? calls.front().text : named->text;
+}
+
 // Where the memory of processes comes from.
 class Sites {
  public:
@@ -143,10 +155,8 @@ class Sites {
     symbols_.Resolve(read);
     for (const HeapSite& site : all) {
       if (site.figures.live.bytes == 0) break;
-      const std::vector<NamedCall> calls = symbols_.Calls(site.stack);
-      sites.push_back(
-          {pid, site.figures.live.bytes,
-           calls.empty() ? "(no stack)" : ForTerminal(calls.front().text)});
+      sites.push_back({pid, site.figures.live.bytes,
+                       ForTerminal(FirstThatSays(symbols_.Calls(site.stack)))});
     }
   }
 

@@ -1,0 +1,174 @@
+#include "tools/hakmem/frame_policy.h"
+
+#include <regex.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "tools/hakmem/call_names.h"
+#include "tools/hakmem/frame_table.h"
+
+namespace hakmem::tools {
+namespace {
+
+bool IsOneOf(std::string_view name, std::span<const std::string_view> table) {
+  return std::ranges::any_of(table, [name](std::string_view pattern) {
+    return absl::ConsumeSuffix(&pattern, "*") ? absl::StartsWith(name, pattern)
+                                              : name == pattern;
+  });
+}
+
+bool IsAllocator(const NamedCall& call) {
+  const std::string_view name = QualifiedName(call.function);
+  // A class may have an operator of its own.
+  return IsOneOf(name, AllocatorNames()) ||
+         absl::EndsWith(name, "::operator new") ||
+         absl::EndsWith(name, "::operator new[]");
+}
+
+bool PassesOn(const NamedCall& call) {
+  return IsAllocator(call) ||
+         IsOneOf(QualifiedName(call.function), WrapperNames()) ||
+         std::ranges::any_of(WrapperSources(), [&call](std::string_view part) {
+           return absl::StrContains(call.place, part);
+         });
+}
+
+// The innermost calls for which this holds, and calls without a name beneath
+// them: those are the same library's.
+std::size_t Innermost(const std::vector<NamedCall>& calls,
+                      bool (*holds)(const NamedCall& call)) {
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (holds(calls[i])) {
+      found = i + 1;
+    } else if (calls[i].has_name) {
+      break;
+    }
+  }
+  return found;
+}
+
+bool SaysSomething(const NamedCall& call) {
+  return !PassesOn(call) && !IsOneOf(call.function, StarterNames());
+}
+
+// Brackets behind it are none.
+constexpr std::string_view kOperator = "operator";
+
+// "<alloc::vec::Vec<T> as core::iter::FromIterator>::from_iter" is the type's,
+// or the trait's where that is the program's own, or the type no path.
+std::string_view OutsideOfRustType(std::string_view name) {
+  if (!absl::ConsumePrefix(&name, "<")) return name;
+  while (absl::ConsumePrefix(&name, "&") || absl::ConsumePrefix(&name, "[") ||
+         absl::ConsumePrefix(&name, "mut ")) {
+  }
+  const std::size_t as = name.find(" as ");
+  if (as == std::string_view::npos) return name;
+  const std::string_view trait = name.substr(as + 4);
+  return absl::StrContains(name.substr(0, as), "::") &&
+                 IsOneOf(trait, WrapperNames())
+             ? name
+             : trait;
+}
+
+}  // namespace
+
+std::string_view QualifiedName(std::string_view function) {
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i < function.size(); ++i) {
+    const char letter = function[i];
+    const std::string_view rest = function.substr(i);
+    if (depth == 0 && absl::StartsWith(rest, kOperator) &&
+        (i == begin || function[i - 1] == ':')) {
+      const std::size_t end = function.find('(', i + kOperator.size() + 1);
+      return function.substr(begin, end - begin);
+    }
+    if (absl::StartsWith(rest, "->")) {
+      ++i;
+    } else if (depth == 0 && letter == ' ') {
+      if (absl::StartsWith(rest, " [clone")) {
+        return function.substr(begin, i - begin);
+      }
+      begin = i + 1;
+    } else if (depth == 0 && letter == '(' && i > begin &&
+               function[i - 1] != ':' && function[i - 1] != ' ' &&
+               !absl::EndsWith(function.substr(begin, i - begin), "decltype")) {
+      return function.substr(begin, i - begin);
+    } else if (absl::StrContains("<({[", letter)) {
+      ++depth;
+    } else if (absl::StrContains(">)}]", letter) && depth > 0) {
+      --depth;
+    }
+  }
+  return OutsideOfRustType(function.substr(begin));
+}
+
+std::size_t PassingOn(const std::vector<NamedCall>& calls) {
+  for (const auto holds : {PassesOn, IsAllocator}) {
+    const std::size_t found = Innermost(calls, holds);
+    const auto first = calls.begin() + static_cast<std::ptrdiff_t>(found);
+    if (holds == PassesOn ? std::any_of(first, calls.end(), SaysSomething)
+                          : first != calls.end()) {
+      return found;
+    }
+  }
+  return 0;
+}
+
+struct Pattern::Compiled {
+  Compiled() = default;
+  ~Compiled() {
+    if (status == 0) ::regfree(&expression);
+  }
+  Compiled(const Compiled&) = delete;
+  Compiled& operator=(const Compiled&) = delete;
+
+  regex_t expression = {};
+  int status = 0;
+};
+
+absl::StatusOr<Pattern> Pattern::Make(const std::string& expression) {
+  Pattern pattern;
+  if (expression.empty()) return pattern;
+  std::string_view rest = expression;
+  const bool any_case = absl::ConsumePrefix(&rest, "(?i)");
+  const std::string text = absl::StrReplaceAll(rest, {{"\\d", "[0-9]"}});
+  auto compiled = std::make_shared<Compiled>();
+  compiled->status =
+      ::regcomp(&compiled->expression, text.c_str(),
+                REG_EXTENDED | REG_NOSUB | (any_case ? REG_ICASE : 0));
+  if (compiled->status != 0) {
+    char why[256];
+    ::regerror(compiled->status, &compiled->expression, why, sizeof(why));
+    return absl::InvalidArgumentError(why);
+  }
+  pattern.compiled_ = std::move(compiled);
+  return pattern;
+}
+
+bool Pattern::Matches(const std::string& text) const {
+  return !is_empty() &&
+         ::regexec(&compiled_->expression, text.c_str(), 0, nullptr, 0) == 0;
+}
+
+bool Pattern::Matches(const NamedCall& call) const {
+  return Matches(call.function) || Matches(call.place) || Matches(call.module);
+}
+
+bool FramePolicy::Selects(const std::vector<NamedCall>& calls) const {
+  bool focused = focus.is_empty();
+  for (const NamedCall& call : calls) {
+    if (ignore.Matches(call)) return false;
+    focused = focused || focus.Matches(call);
+  }
+  return focused;
+}
+
+}  // namespace hakmem::tools

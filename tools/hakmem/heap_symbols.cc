@@ -1,0 +1,130 @@
+// Names for the stacks of heap profiles, and which of their frames are shown.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/hakmem/heap_report.h"
+
+namespace hakmem::tools {
+
+HeapSymbols::HeapSymbols(const HeapModules& modules, SymbolizerOptions options,
+                         FramePolicy policy)
+    : modules_(modules),
+      symbolizer_(std::move(options)),
+      policy_(std::move(policy)) {}
+
+void HeapSymbols::Resolve(const HeapProfiles& profiles) {
+  std::vector<Frame> frames;
+  for (const HeapProfile& profile : profiles.last) {
+    for (const HeapSite& site : profile.sites) {
+      frames.insert(frames.end(), site.stack.begin(), site.stack.end());
+    }
+  }
+  for (const auto& [at, lines] : modules_.names()) {
+    symbolizer_.Know({.module = at.first, .offset = at.second}, lines);
+  }
+  symbolizer_.Resolve(modules_.list(), frames);
+}
+
+void HeapSymbols::AddCalls(const Frame& frame,
+                           const std::vector<SourceLine>& lines,
+                           std::vector<NamedCall>& calls) const {
+  AddNamedCalls(lines,
+                frame.module == Frame::kNoModule
+                    ? ""
+                    : modules_.list()[frame.module].path,
+                frame.offset, calls);
+}
+
+std::vector<ShownFrame> HeapSymbols::Shown(
+    const std::vector<Frame>& stack) const {
+  std::vector<ShownFrame> frames;
+  std::vector<NamedCall> calls;
+  for (std::size_t at = 0; at < stack.size(); ++at) {
+    ShownFrame frame = {.at = at, .lines = symbolizer_.Lines(stack[at])};
+    std::erase_if(frame.lines,
+                  [](const SourceLine& line) { return line.function.empty(); });
+    std::vector<NamedCall> own;
+    AddCalls(stack[at], frame.lines, own);
+    for (std::size_t i = own.size(); i-- > 0;) {
+      if (!policy_.hide.Matches(own[i])) continue;
+      own.erase(own.begin() + static_cast<std::ptrdiff_t>(i));
+      if (!frame.lines.empty()) {
+        frame.lines.erase(frame.lines.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    if (own.empty()) continue;
+    calls.insert(calls.end(), own.begin(), own.end());
+    frames.push_back(std::move(frame));
+  }
+  std::size_t folded = policy_.fold ? PassingOn(calls) : 0;
+  auto first = frames.begin();
+  for (; folded > 0; ++first) {
+    const std::size_t own = std::max<std::size_t>(first->lines.size(), 1);
+    if (own > folded) break;
+    folded -= own;
+  }
+  if (folded > 0) {
+    first->lines.erase(
+        first->lines.begin(),
+        first->lines.begin() + static_cast<std::ptrdiff_t>(folded));
+  }
+  frames.erase(frames.begin(), first);
+  return frames;
+}
+
+std::vector<NamedCall> HeapSymbols::Calls(
+    const std::vector<Frame>& stack) const {
+  std::vector<NamedCall> calls;
+  for (const ShownFrame& frame : Shown(stack)) {
+    AddCalls(stack[frame.at], frame.lines, calls);
+  }
+  return calls;
+}
+
+void HeapSymbols::KeepShown(HeapProfile& profile) const {
+  std::map<std::vector<std::pair<std::size_t, std::uint64_t>>, std::size_t>
+      by_stack;
+  std::vector<HeapSite> sites;
+  for (const HeapSite& site : profile.sites) {
+    std::vector<NamedCall> calls;
+    for (const Frame& frame : site.stack) {
+      AddCalls(frame, symbolizer_.Lines(frame), calls);
+    }
+    const std::vector<ShownFrame> frames = Shown(site.stack);
+    if (policy_.selects() && (frames.empty() || !policy_.Selects(calls))) {
+      continue;
+    }
+    HeapSite shown = {.figures = site.figures, .addresses = {}, .stack = {}};
+    std::vector<std::pair<std::size_t, std::uint64_t>> key;
+    for (const ShownFrame& frame : frames) {
+      shown.addresses.push_back(site.addresses[frame.at]);
+      shown.stack.push_back(site.stack[frame.at]);
+      key.emplace_back(shown.stack.back().module, shown.stack.back().offset);
+    }
+    const auto [found, is_new] = by_stack.try_emplace(key, sites.size());
+    if (is_new) {
+      sites.push_back(std::move(shown));
+    } else {
+      sites[found->second].figures += site.figures;
+    }
+  }
+  profile.sites = std::move(sites);
+  if (!policy_.selects()) return;
+  // The sums are of what is shown.
+  profile.counted.reset();
+  profile.totals = {};
+  for (const HeapSite& site : profile.sites) profile.totals += site.figures;
+}
+
+HeapProfiles HeapSymbols::Shown(HeapProfiles profiles) const {
+  for (HeapProfile& profile : profiles.last) KeepShown(profile);
+  return profiles;
+}
+
+}  // namespace hakmem::tools
