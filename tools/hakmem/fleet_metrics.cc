@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "allocator/base/json_text.h"
 #include "allocator/statistics/statistics.h"
 
@@ -62,19 +64,18 @@ class Families {
     }
   }
 
-  // One sample of a family, which may have others. `suffix` is the sample's.
-  void Sample(std::string_view name, std::string_view type,
-              std::string_view help, std::string_view suffix,
+  // One sample of a gauge, which may have others.
+  void Sample(std::string_view name, std::string_view help,
               std::string_view labels, std::uint64_t value) {
     Family& family = FamilyNamed(name);
     if (family.meta.empty()) {
-      family.meta = absl::StrCat("# TYPE ", name, " ", type, "\n");
+      family.meta = absl::StrCat("# TYPE ", name, " gauge\n");
       if (name.ends_with("_bytes")) {
         absl::StrAppend(&family.meta, "# UNIT ", name, " bytes\n");
       }
       absl::StrAppend(&family.meta, "# HELP ", name, " ", help, "\n");
     }
-    absl::StrAppend(&family.samples, name, suffix);
+    family.samples += name;
     if (!labels.empty()) absl::StrAppend(&family.samples, "{", labels, "}");
     absl::StrAppend(&family.samples, " ", value, "\n");
   }
@@ -131,15 +132,14 @@ void AddProcess(const TopRow& row, Families& families) {
   families.Add(text, who, labels);
   const std::string all = who + labels;
   if (row.live_bytes) {
-    families.Sample("hakmem_live_bytes", "gauge",
-                    "live blocks as the heap profile estimates them", "", all,
+    families.Sample("hakmem_live_bytes",
+                    "live blocks as the heap profile estimates them", all,
                     *row.live_bytes);
   }
-  families.Sample(
-      "hakmem_process", "info", "the hakmem that serves the process", "_info",
-      absl::StrCat(
-          all, Labels({{"version", now.version}, {"variant", now.variant}})),
-      1);
+  families.Sample("hakmem_process_info", "the hakmem that serves the process",
+                  absl::StrCat(all, Labels({{"version", now.version},
+                                            {"variant", now.variant}})),
+                  1);
 }
 
 }  // namespace
@@ -149,14 +149,14 @@ std::string FleetAsOpenMetrics(const FleetView& view, std::size_t most) {
                                       std::min(most, view.rows.size()));
   Families families;
   for (const TopRow& row : shown) AddProcess(row, families);
-  families.Sample("hakmem_serve_processes", "gauge",
-                  "processes on hakmem that could be read", "", "",
+  families.Sample("hakmem_serve_processes",
+                  "processes on hakmem that could be read", "",
                   view.rows.size());
-  families.Sample("hakmem_serve_processes_left_out", "gauge",
-                  "of these, the smallest, which have no samples here", "", "",
+  families.Sample("hakmem_serve_processes_left_out",
+                  "of these, the smallest, which have no samples here", "",
                   view.rows.size() - shown.size());
-  families.Sample("hakmem_serve_processes_forbidden", "gauge",
-                  "processes that may not be read, on hakmem or not", "", "",
+  families.Sample("hakmem_serve_processes_forbidden",
+                  "processes that may not be read, on hakmem or not", "",
                   view.forbidden);
   return families.Text();
 }

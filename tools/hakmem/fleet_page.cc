@@ -1,14 +1,15 @@
 #include "tools/hakmem/fleet_page.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tools/hakmem/html_page.h"
 #include "tools/hakmem/process_origin.h"
 #include "tools/hakmem/words.h"
@@ -19,6 +20,7 @@ namespace {
 using SystemClock = std::chrono::system_clock;
 
 constexpr std::size_t kShortIdLetters = 12;
+constexpr std::size_t kMostGroupLetters = 16;
 
 std::int64_t GrowthBytes(const TopRow& row) {
   return static_cast<std::int64_t>(row.resident_bytes() -
@@ -46,7 +48,14 @@ std::string_view PlaceOf(const ProcessOrigin& origin) {
   if (!origin.container_id.empty()) {
     return std::string_view(origin.container_id).substr(0, kShortIdLetters);
   }
-  return origin.unit.empty() ? origin.cgroup : origin.unit;
+  if (!origin.unit.empty()) return origin.unit;
+  const std::string_view group = origin.cgroup;
+  return group.substr(group.rfind('/') + 1).substr(0, kMostGroupLetters);
+}
+
+// Not to be broken between number and unit.
+std::string Whole(std::string_view text) {
+  return absl::StrReplaceAll(text, {{" ", "&nbsp;"}});
 }
 
 std::string Link(std::string_view path, std::uint64_t pid,
@@ -62,18 +71,19 @@ std::string FleetAsPage(const FleetView& view, const std::string& host,
   std::string title = absl::StrCat(
       Count(view.rows.size(), "process", "processes"), " on hakmem");
   if (!host.empty()) absl::StrAppend(&title, ", ", host);
-  HtmlTable table("processes",
-                  {"<program", "PID", "=where", "resident", "live", "cached",
-                   "growth", "since", "failures", "=profile"});
+  HtmlTable table("processes", {"<program", "PID", "<where", "resident", "live",
+                                "cached", "growth", "failures", "=profile"});
   for (const TopRow& row : view.rows) {
     const Statistics& statistics = row.now.statistics;
     table.Row({row.live_bytes ? Link("heap", row.now.pid, row.now.program)
                               : ForHtml(row.now.program),
                absl::StrCat(row.now.pid), ForHtml(PlaceOf(row.start.origin)),
-               Bytes(row.resident_bytes()),
-               row.live_bytes ? Bytes(*row.live_bytes) : "-",
-               Bytes(statistics.cached_bytes), Signed(GrowthBytes(row)),
-               Since(row.start.time, now), absl::StrCat(statistics.failures),
+               Whole(Bytes(row.resident_bytes())),
+               Whole(row.live_bytes ? Bytes(*row.live_bytes) : "-"),
+               Whole(Bytes(statistics.cached_bytes)),
+               Whole(absl::StrCat(Signed(GrowthBytes(row)), " in ",
+                                  Since(row.start.time, now))),
+               absl::StrCat(statistics.failures),
                row.live_bytes ? Link("debug/pprof/heap", row.now.pid, "pprof")
                               : "-"});
   }

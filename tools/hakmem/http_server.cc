@@ -183,26 +183,30 @@ HttpServer::~HttpServer() {
   if (!options_.socket_path.empty()) ::unlink(options_.socket_path.c_str());
 }
 
-absl::Status HttpServer::Bind() {
-  errno = 0;
-  if (!options_.socket_path.empty()) {
-    const std::string path = options_.socket_path;
-    if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, " is too long for a socket's path"));
-    }
-    RemoveIfNobodyListens(path);
-    library_->server().set_address_family(AF_UNIX);
-    const mode_t before = ::umask(0117);
-    const bool bound = library_->server().bind_to_port(path, 80);
-    const int error = errno;
-    ::umask(before);
-    if (bound) return absl::OkStatus();
-    errno = error;
-    options_.socket_path.clear();
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen at ", path, ": ", std::strerror(errno)));
+absl::Status HttpServer::BindSocket() {
+  // Until it is ours, nothing is removed at the end.
+  const std::string path = std::exchange(options_.socket_path, "");
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is too long for a socket's path"));
   }
+  RemoveIfNobodyListens(path);
+  library_->server().set_address_family(AF_UNIX);
+  const mode_t before = ::umask(0117);
+  const bool is_bound = library_->server().bind_to_port(path, 80);
+  const int error = errno;
+  ::umask(before);
+  if (!is_bound) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen at ", path, ": ", std::strerror(error)));
+  }
+  options_.socket_path = path;
+  return absl::OkStatus();
+}
+
+absl::Status HttpServer::Bind() {
+  if (!options_.socket_path.empty()) return BindSocket();
+  errno = 0;
   if (options_.port == 0) {
     options_.port = library_->server().bind_to_any_port(options_.host);
     if (options_.port > 0) return absl::OkStatus();

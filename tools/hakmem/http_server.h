@@ -56,6 +56,7 @@ class HttpServer {
   class Library;
 
   absl::Status Bind();
+  absl::Status BindSocket();
 
   Options options_;
   std::unique_ptr<Library> library_;

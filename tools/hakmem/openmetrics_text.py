@@ -2,7 +2,7 @@
 import re
 
 # What a sample's name has behind the family's, by its type.
-SUFFIXES = {"counter": "_total", "gauge": "", "info": "_info"}
+SUFFIXES = {"counter": "_total", "gauge": ""}
 
 
 def parse_openmetrics(text):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A Prometheus that asks `hakmem serve`, and the files that go with both.
+"""Prometheus and pprof that ask `hakmem serve`, and the files that go with it.
 
-Usage: prometheus_test.py LIBRARY HAKMEM PROGRAM RULES DASHBOARD UNIT
+Usage: collectors_test.py LIBRARY HAKMEM PROGRAM RULES DASHBOARD UNIT
 """
 import json
 import os
@@ -38,21 +38,48 @@ def expressions():
             yield target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*").replace("$program", ".*")
 
 
-class PrometheusTest(PlantedProcessTest):
+class ServerTest(PlantedProcessTest):
+    def start(self, *command):
+        return super().start(*command, library=LIBRARY, HAKMEM_PROFILE_BYTES="16K")
+
+    def serve(self, *flags):
+        server = subprocess.Popen([HAKMEM, "serve", "--listen=127.0.0.1:0", *flags], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.send_signal, signal.SIGTERM)
+        return re.fullmatch(r"hakmem serve: http://(.*)\n", server.stdout.readline())[1]
+
+
+class PprofTest(ServerTest):
+    def pprof(self, address, path):
+        go = shutil.which("go", path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
+        if go is None:
+            self.skipTest("needs go")
+        environment = {**os.environ, "HOME": str(self.folder), "GOFLAGS": "", "GOTOOLCHAIN": "local"}
+        done = subprocess.run([go, "tool", "pprof", "-top", "-unit=kB", "http://%s%s" % (address, path)],
+                              env=environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_pprof_takes_profiles(self):
+        process = self.start(PROGRAM, "hold", "leak")
+        address = self.serve()
+        live = self.pprof(address, "/debug/pprof/heap?pid=%d" % process.pid)
+        self.assertRegex(live, r"(?s)Type: inuse_space.*kB.*PlantedLeak")
+        allocated = self.pprof(address, "/debug/pprof/allocs?program=planted_program")
+        self.assertRegex(allocated, r"(?s)Type: alloc_space.*kB.*Churn")
+
+
+class PrometheusTest(ServerTest):
     def setUp(self):
         super().setUp()
         if shutil.which("prometheus") is None:
             self.skipTest("needs prometheus")
 
-    def serve(self):
+    def serve_with_token(self):
         token = self.folder / "token"
         token.write_text("secret\n")
-        server = subprocess.Popen([HAKMEM, "serve", "--listen=127.0.0.1:0", "--token-file=%s" % token],
-                                  stdout=subprocess.PIPE, text=True)
-        self.addCleanup(server.stdout.close)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.send_signal, signal.SIGTERM)
-        return re.fullmatch(r"hakmem serve: http://(.*)\n", server.stdout.readline())[1]
+        return self.serve("--token-file=%s" % token)
 
     def start_prometheus(self, target):
         configuration = self.folder / "prometheus.yml"
@@ -90,8 +117,8 @@ class PrometheusTest(PlantedProcessTest):
                 self.assertRegex(target["lastError"], "^$|deadline exceeded")
 
     def test_it_reads_the_metrics(self):
-        process = self.start(PROGRAM, "hold", "leak", library=LIBRARY, HAKMEM_PROFILE_BYTES="16K")
-        self.start_prometheus(self.serve())
+        process = self.start(PROGRAM, "hold", "leak")
+        self.start_prometheus(self.serve_with_token())
         live, = self.results('hakmem_live_bytes{pid="%d"}' % process.pid)
         self.assertEqual(live["metric"]["program"], "planted_program")
         self.assertTrue(live["metric"]["cgroup"].startswith("/"))
