@@ -20,7 +20,7 @@ VALUES = {"variant": ["release", "tracing", "hardened", "debug"], "by": ["live",
 SWITCHES = ("by-class", "diff", "follow", "json", "once", "openmetrics", "pages")
 # What a subcommand's argument is.
 ARGUMENTS = {"run": "command", "explain": "file", "failures": "file", "heap": "file", "stats": "file",
-             "top": "process", "trace": "file", "purge": "process", "option": "process", "watch": "process"}
+             "top": "process", "trace": "file", "purge": "process", "option": "process", "watch": "process", "serve": "nothing"}
 DESCRIPTION = "malloc whose failed allocations explain themselves"
 
 

@@ -136,6 +136,10 @@ for page in hakmem.1 libhakmem.7; do
   file 644 "$scratch/pages/$page" "hakmem/usr/share/man/man${page##*.}/$page"
   gzip -9n "$scratch/hakmem/usr/share/man/man${page##*.}/$page"
 done
+file 644 dist/serve/hakmem-serve.service hakmem/usr/lib/systemd/system/hakmem-serve.service
+for name in hakmem.rules.yml hakmem.grafana.json; do
+  file 644 "dist/serve/$name" "hakmem/usr/share/hakmem/$name"
+done
 needed=$(needs hakmem "$scratch/hakmem/usr/bin/hakmem")
 pack hakmem devel "libhakmem0 (= $version), $needed" \
   "run programs on a malloc whose failed allocations explain themselves" \

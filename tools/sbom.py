@@ -22,6 +22,7 @@ ARCHIVES = {
     "bazel_skylib": ("Apache-2.0", "BUILD_DEPENDENCY_OF"),
     "com_google_absl": ("Apache-2.0", "STATIC_LINK"),
     "com_github_nlohmann_json": ("MIT", "STATIC_LINK"),
+    "com_github_yhirose_cpp_httplib": ("MIT", "STATIC_LINK"),
     "com_google_googletest": ("BSD-3-Clause", "TEST_DEPENDENCY_OF"),
     "com_github_google_benchmark": ("Apache-2.0", "TEST_DEPENDENCY_OF"),
 }
@@ -36,12 +37,12 @@ def workspace_text():
 
 
 def archives(workspace):
-    """(name, version, address, sha256) of each http_archive."""
+    """(name, version, address, sha256) of each http_archive and http_file."""
     found = []
-    for part in re.findall(r"^ *http_archive[(,]$(.*?)^ *\)", workspace, re.MULTILINE | re.DOTALL):
+    for part in re.findall(r"^ *http_(?:archive|file)[(,]$(.*?)^ *\)", workspace, re.MULTILINE | re.DOTALL):
         fields = dict(re.findall(r'^ +(\w+) = "([^"]*)"', part, re.MULTILINE))
         address = re.search(r'urls = \["([^"]*)"', part)[1]
-        found.append((fields["name"], re.search(r"(\d[\d.]*\d)\.tar", address)[1], address, fields["sha256"]))
+        found.append((fields["name"], re.search(r"(\d[\d.]*\d)(?:\.tar|/)", address)[1], address, fields["sha256"]))
     return found
 
 

@@ -50,7 +50,7 @@ class PprofExport {
     for (const HeapProfile& profile : report_.profiles.last) {
       time_ns = std::max(time_ns, profile.time_ns);
     }
-    profile_.SetTime(time_ns, 0);
+    profile_.SetTime(time_ns, report_.duration_ns);
     profile_.SetDefaultSampleType(report_.by == HeapKind::kLive ? "inuse_space"
                                   : report_.by == HeapKind::kPeak
                                       ? "peak_space"

@@ -11,33 +11,10 @@ import sys
 import tempfile
 import unittest
 
+from protobuf_fields import fields
+
 LIBRARY, HAKMEM, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:4])
 MIB = 1 << 20
-
-
-def fields(message):
-    """(field, value) of a protobuf message: numbers, or bytes."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 0x7f) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(message):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        else:
-            size = varint()
-            yield key >> 3, message[at:at + size]
-            at += size
 
 
 def packed(values):

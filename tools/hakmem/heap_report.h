@@ -60,6 +60,7 @@ struct HeapReport {
   const HeapProfiles& profiles;
   const HeapSymbols& symbols;
   HeapKind by;
+  std::uint64_t duration_ns = 0;  // of a difference
 };
 
 // "live", "peak", "allocated".

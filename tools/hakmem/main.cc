@@ -8,6 +8,7 @@
 #include "tools/hakmem/failures.h"
 #include "tools/hakmem/heap.h"
 #include "tools/hakmem/run.h"
+#include "tools/hakmem/serve.h"
 #include "tools/hakmem/stats.h"
 #include "tools/hakmem/top.h"
 #include "tools/hakmem/trace.h"
@@ -20,7 +21,8 @@ int main(int argc, char** argv) {
       &hakmem::tools::kFailuresCommand, &hakmem::tools::kHeapCommand,
       &hakmem::tools::kWatchCommand,    &hakmem::tools::kStatsCommand,
       &hakmem::tools::kTopCommand,      &hakmem::tools::kTraceCommand,
-      &hakmem::tools::kPurgeCommand,    &hakmem::tools::kOptionCommand,
+      &hakmem::tools::kServeCommand,    &hakmem::tools::kPurgeCommand,
+      &hakmem::tools::kOptionCommand,
   };
   const std::span<char*> arguments(argv, static_cast<std::size_t>(argc));
   return hakmem::tools::RunCommandLine(commands, arguments.subspan(1));

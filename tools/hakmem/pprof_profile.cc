@@ -1,5 +1,7 @@
 #include "tools/hakmem/pprof_profile.h"
 
+#include <zlib.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -185,6 +187,27 @@ std::string PprofProfile::Finish() {
     profile_.Bytes(profile::kStringTable, string);
   }
   return profile_.bytes();
+}
+
+std::string Gzipped(const std::string& bytes) {
+  // The largest window, with gzip's header.
+  constexpr int kGzipWindow = 15 + 16;
+  constexpr int kMemoryLevel = 8;
+  z_stream stream = {};
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow,
+                   kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
+    return {};
+  }
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  std::string in = bytes;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int result = deflate(&stream, Z_FINISH);
+  out.resize(result == Z_STREAM_END ? stream.total_out : 0);
+  deflateEnd(&stream);
+  return out;
 }
 
 }  // namespace hakmem::tools

@@ -83,6 +83,9 @@ class PprofProfile {
   std::map<std::string, std::uint64_t> named_ids_;
 };
 
+// As gzip writes it, and pprof's readers want it. Empty: zlib has no memory.
+std::string Gzipped(const std::string& bytes);
+
 }  // namespace hakmem::tools
 
 #endif  // HAKMEM_TOOLS_HAKMEM_PPROF_PROFILE_H_

@@ -71,6 +71,10 @@ class ProcessImage {
   absl::StatusOr<std::uint64_t> FindTables(std::string_view symbol,
                                            std::string_view lack) const;
 
+  // For who keeps many: tables that were found stay known, others are not found
+  // any more.
+  void ForgetFiles() { std::vector<MappedFile>().swap(files_); }
+
   std::uint64_t pid() const { return pid_; }
   bool is_core() const { return is_core_; }
   const std::string& program() const { return program_; }
@@ -117,9 +121,10 @@ class ProcessImage {
   // The one that serves the process, if there are several; null: there is none.
   absl::StatusOr<const Copy*> OnlyCopy() const;
 
-  int memory_ = -1;
+  int memory_ = -1;  // -1: it is read without its file
   bool is_core_ = false;
   std::uint64_t pid_ = 0;
+  std::uint64_t thread_ = 0;  // that the kernel tells of its memory by
   std::string program_;
   // By their beginnings.
   std::vector<Segment> segments_;  // of a core file

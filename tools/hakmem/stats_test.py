@@ -12,6 +12,7 @@ import subprocess
 import sys
 import unittest
 
+from openmetrics_text import parse_openmetrics
 from planted_process import PlantedProcessTest
 
 HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
@@ -26,35 +27,6 @@ KEYS = ("remote_frees", "reallocs_in_place", "reallocs_moved", "failures", "mapp
         "heaps_created", "heaps_abandoned", "refills_from_partial_slabs", "refills_from_empty_slabs", "heaps_adopted",
         "slabs_from_kept_units", "slabs_from_clean_units", "slabs_from_new_frames", "misuses")
 GAUGES = {"mapped_bytes", "peak_mapped_bytes", "metadata_bytes", "granted_bytes", "cached_bytes", "heaps_abandoned"}
-
-
-def parse_openmetrics(text):
-    """{(name, labels): value} of a text that keeps to OpenMetrics 1.0, else an AssertionError."""
-    assert text.endswith("\n# EOF\n"), text[-80:]
-    families, samples, family, meta = set(), {}, None, {}
-    for line in text[:-len("# EOF\n")].splitlines():
-        found = re.fullmatch(r"# (TYPE|UNIT|HELP) ([a-zA-Z_:][a-zA-Z0-9_:]*) ([^\\\n]+)", line)
-        if found:
-            what, name, value = found.groups()
-            if name != family:
-                assert name not in families, "interleaved: " + name
-                families.add(name)
-                family, meta, sampled = name, {}, False
-            assert what not in meta and not sampled, line
-            meta[what] = value
-            if what == "TYPE":
-                assert value in ("counter", "gauge"), line
-            if what == "UNIT":
-                assert name.endswith("_" + value), line
-            continue
-        found = re.fullmatch(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-z_]+="(?:[^"\\]|\\["\\n])*"(?:,(?!\})|(?=\})))+)\})? (\d+)', line)
-        assert found, line
-        name, labels, value = found.groups()
-        assert name == family + ("_total" if meta["TYPE"] == "counter" else ""), line
-        assert (name, labels) not in samples, line
-        samples[name, labels] = int(value)
-        sampled = True
-    return samples
 
 
 class StatsTest(PlantedProcessTest):

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/complaint.h"
+#include "tools/hakmem/descriptor_limit.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
@@ -241,14 +241,6 @@ absl::Status Live(Top& top) {
     }
   }
   return absl::OkStatus();
-}
-
-// Each process that is looked into takes a descriptor.
-void AllowAllDescriptors() {
-  struct rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int WrongUsage(std::string_view why) {

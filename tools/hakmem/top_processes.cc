@@ -21,6 +21,7 @@
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
+#include "tools/hakmem/process_origin.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/resident_parts.h"
 
@@ -120,7 +121,13 @@ absl::Status TopProcesses::LookAt(std::uint64_t pid,
     AddRates(known.last,
              std::chrono::duration<double>(time - *known.last_time).count(),
              row);
+  } else {
+    known.image->ForgetFiles();
+    known.start = {.origin = OriginOf(pid),
+                   .resident_bytes = row.resident_bytes(),
+                   .time = std::chrono::system_clock::now()};
   }
+  row.start = known.start;
   known.last = row.now;
   known.last_time = time;
   rows.push_back(std::move(row));

@@ -14,14 +14,23 @@
 #include "absl/status/status.h"
 #include "allocator/base/route.h"
 #include "tools/hakmem/process_image.h"
+#include "tools/hakmem/process_origin.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/resident_parts.h"
 
 namespace hakmem::tools {
 
+// A program as it was when it was first looked into.
+struct TopStart {
+  ProcessOrigin origin;
+  std::uint64_t resident_bytes = 0;
+  std::chrono::system_clock::time_point time;
+};
+
 // A process at a moment, and since the moment before.
 struct TopRow {
   ProcessStatistics now;
+  TopStart start;
   // Of one that is named; at first, and again when it costs little.
   std::optional<ResidentParts> parts;
   // Estimated; none where the process does not sample.
@@ -58,6 +67,7 @@ class TopProcesses {
     int tries = 0;                        // to find hakmem in it
     std::unique_ptr<ProcessImage> image;  // null: it is not on hakmem
     bool forbidden = false;
+    TopStart start;
     ProcessStatistics last;
     std::optional<Clock::time_point> last_time;
     std::optional<ResidentParts> parts;

@@ -1,7 +1,5 @@
 // A call trace as a profile of pprof's: profile.proto, compressed by gzip.
 
-#include <zlib.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
@@ -101,32 +99,10 @@ class TraceProfile {
   std::map<std::uint64_t, std::uint64_t> mapping_ids_;  // by beginning
 };
 
-// Empty: zlib has no memory.
-std::string Gzip(const std::string& bytes) {
-  // The largest window, with gzip's header.
-  constexpr int kGzipWindow = 15 + 16;
-  constexpr int kMemoryLevel = 8;
-  z_stream stream = {};
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow,
-                   kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
-    return {};
-  }
-  std::string out(deflateBound(&stream, bytes.size()), '\0');
-  std::string in = bytes;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int result = deflate(&stream, Z_FINISH);
-  out.resize(result == Z_STREAM_END ? stream.total_out : 0);
-  deflateEnd(&stream);
-  return out;
-}
-
 }  // namespace
 
 std::string TraceAsPprof(const TraceReport& report) {
-  return Gzip(TraceProfile(report).Make());
+  return Gzipped(TraceProfile(report).Make());
 }
 
 }  // namespace hakmem::tools

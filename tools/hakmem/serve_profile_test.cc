@@ -1,0 +1,60 @@
+#include "tools/hakmem/serve_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/hakmem/heap_profile.h"
+
+namespace hakmem::tools {
+namespace {
+
+HeapSite Site(std::uint64_t address, std::uint64_t live,
+              std::uint64_t allocated) {
+  HeapSite site;
+  site.addresses = {address};
+  site.figures.live = {.samples = 1, .blocks = 1, .bytes = live};
+  site.figures.allocated = {.samples = 1, .blocks = 1, .bytes = allocated};
+  return site;
+}
+
+HeapProfile Profile(std::vector<HeapSite> sites) {
+  HeapProfile profile;
+  profile.pid = 7;
+  profile.mappings = {{.module = 0, .base = 0x1000}};
+  profile.sites = std::move(sites);
+  for (const HeapSite& site : profile.sites) profile.totals += site.figures;
+  return profile;
+}
+
+TEST(ServeProfileTest, OnlyWhatHasChangedIsLeft) {
+  const HeapProfile before = Profile({Site(1, 10, 10), Site(2, 20, 20)});
+  HeapProfile after =
+      Profile({Site(1, 10, 10), Site(2, 50, 70), Site(3, 5, 5)});
+  ASSERT_TRUE(KeepChanges(before, after).ok());
+  ASSERT_EQ(after.sites.size(), 2U);
+  EXPECT_EQ(after.sites[0].figures.live.bytes, 30U);
+  EXPECT_EQ(after.sites[0].figures.allocated.bytes, 50U);
+  EXPECT_EQ(after.sites[1].figures.live.bytes, 5U);
+}
+
+TEST(ServeProfileTest, WhatWasFreedIsBelowZero) {
+  const HeapProfile before = Profile({Site(1, 30, 30)});
+  HeapProfile after = Profile({Site(1, 10, 30)});
+  ASSERT_TRUE(KeepChanges(before, after).ok());
+  EXPECT_EQ(static_cast<std::int64_t>(after.sites[0].figures.live.bytes), -20);
+  EXPECT_EQ(after.sites[0].figures.allocated.bytes, 0U);
+}
+
+TEST(ServeProfileTest, AProgramThatWasExecutedAnewIsNotCompared) {
+  const HeapProfile before = Profile({Site(1, 30, 30)});
+  HeapProfile after = Profile({Site(1, 30, 30)});
+  after.mappings[0].base = 0x2000;
+  EXPECT_TRUE(absl::IsFailedPrecondition(KeepChanges(before, after)));
+}
+
+}  // namespace
+}  // namespace hakmem::tools
