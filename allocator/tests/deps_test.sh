@@ -42,10 +42,10 @@ data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(502 479) ;;
-    *-debug.so) most=(512 488) ;;
-    *-tracing.so) most=(407 435) ;;
-    *) most=(379 417) ;;
+    *-hardened.so) most=(502 484) ;;
+    *-debug.so) most=(512 493) ;;
+    *-tracing.so) most=(407 440) ;;
+    *) most=(379 422) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
