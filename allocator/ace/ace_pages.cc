@@ -17,11 +17,12 @@ namespace {
 // HAKMEM_HUGE_PAGES=auto: a zone's next frames have huge pages in a heap of
 // this size, of which little is free, if the frame before them is full of pages
 // (docs/decisions/0014).
-constexpr std::uint64_t kLeastHugeHeapUnits = 4 * kMiB / kUnitBytes;
-// Guards of slabs, which huge pages cost, are worth more in a small heap.
-constexpr std::uint64_t kLeastGuardedHugeUnits = 16 * kMiB / kUnitBytes;
-constexpr std::uint64_t kMostFreeShare = 8;
+constexpr std::uint64_t kLeastHugeHeapUnits = 2 * kMiB / kUnitBytes;
+// In smaller ones more slabs have just begun, and slabs' guards are worth more.
+constexpr std::uint64_t kSmallHeapUnits = 16 * kMiB / kUnitBytes;
+constexpr std::size_t kDenseSmallHeapBytes = kSuperSlabBytes / 8 * 5;
 constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
+constexpr std::uint64_t kMostFreeShare = 8;
 // In the fine zone they go on while half of what slabs have of its last frames
 // was handed out: an eighth of its frames, but so many. That is seen in few of
 // them when each class has just begun a slab.
@@ -37,10 +38,8 @@ constexpr std::uint32_t kMaxHugeRuns = 512;
 // back to 0 before the slab ends.
 std::size_t ReachedBytes(const Zone& zone, UnitIndex unit,
                          std::size_t block_bytes) {
-  const std::atomic<HeaderByte>* const headers =
-      &zone.header(zone.UnitAddress(unit));
-  const std::size_t last =
-      SkipZerosBack(headers, zone.UnitHeaderBytes() - 1, 0);
+  const auto* const headers = &zone.header(zone.UnitAddress(unit));
+  const auto last = SkipZerosBack(headers, zone.UnitHeaderBytes() - 1, 0);
   if (headers[last].load(std::memory_order_relaxed) == 0) return 0;
   return std::min(kUnitBytes, (last << zone.granule_shift()) + block_bytes);
 }
@@ -95,7 +94,7 @@ bool Ace::WantsHugePages(const ZoneStock& stock, FrameIndex next) const {
   }
   const std::uint64_t granted_units = retention_.granted_units();
   const std::uint64_t least_units =
-      stock.guarded ? kLeastGuardedHugeUnits : kLeastHugeHeapUnits;
+      stock.guarded ? kSmallHeapUnits : kLeastHugeHeapUnits;
   return retention_.decay_ms() != 0 && granted_units >= least_units &&
          stock.pool.huge().runs() < kMaxHugeRuns &&
          stock.pool.free_units() <= granted_units / kMostFreeShare &&
@@ -115,7 +114,8 @@ bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
   if (pages == kNotTold) {
     return &zone == &region_.fine() && IsInUse(zone, frame + 1);
   }
-  return pages * page_bytes >= kDenseBytes;
+  const bool is_small = retention_.granted_units() < kSmallHeapUnits;
+  return pages * page_bytes >= (is_small ? kDenseSmallHeapBytes : kDenseBytes);
 }
 
 // For frames that were just mapped. Those that had huge pages before have them
