@@ -31,38 +31,53 @@ constexpr FrameIndex kMostLookedAt = 16;
 // In the coarse zone one frame has small pages after those that have huge ones:
 // an eighth of the frames before it, but at least so many.
 constexpr FrameIndex kLeastHugeStretch = 8;
+// None has where blocks of a page or less have reached so much of the last
+// ones.
+constexpr std::size_t kDenseSlabsBytes = kSuperSlabBytes / 16 * 11;
+constexpr unsigned kShortClassCount = ClassOf(4 * kKiB) + 1;
 // Each run of frames with huge pages takes two mappings.
 constexpr std::uint32_t kMaxHugeRuns = 512;
 
 // How far into a slab's unit blocks were handed out. No block's header goes
 // back to 0 before the slab ends.
-std::size_t ReachedBytes(const Zone& zone, UnitIndex unit,
-                         std::size_t block_bytes) {
+std::size_t ReachedOfUnit(const Zone& zone, UnitIndex unit,
+                          std::size_t block_bytes) {
   const auto* const headers = &zone.header(zone.UnitAddress(unit));
   const auto last = SkipZerosBack(headers, zone.UnitHeaderBytes() - 1, 0);
   if (headers[last].load(std::memory_order_relaxed) == 0) return 0;
   return std::min(kUnitBytes, (last << zone.granule_shift()) + block_bytes);
 }
 
-// Whether the slabs in the last frames before `next`, whose pages are huge, so
-// that memory tells nothing, are in use for the most part. Those of many
-// threads that have few blocks each are not, and would take all their memory.
-bool IsInUse(const Zone& zone, FrameIndex next) {
-  const FrameIndex frames =
-      std::min(next, std::clamp(next / 8, kFewestLookedAt, kMostLookedAt));
-  std::size_t slab_bytes = 0;
+constexpr FrameIndex LookedAt(FrameIndex next) {
+  return std::min(next, std::clamp(next / 8, kFewestLookedAt, kMostLookedAt));
+}
+
+// What was handed out of slabs of short blocks in the last frames before
+// `next`.
+std::size_t ReachedBytes(const Zone& zone, FrameIndex next,
+                         std::size_t& slab_bytes) {
   std::size_t reached_bytes = 0;
   const UnitIndex end = FirstUnitOfFrame(next);
-  for (UnitIndex unit = FirstUnitOfFrame(next - frames); unit < end; ++unit) {
+  for (UnitIndex unit = FirstUnitOfFrame(next - LookedAt(next)); unit < end;
+       ++unit) {
     const unsigned code = HeaderCode(
         UnitLiveHeader(zone.unit_record(unit).load(std::memory_order_relaxed)));
-    if (code - 1 >= kClassCount) continue;
+    if (code - 1 >= kShortClassCount) continue;
     slab_bytes += kUnitBytes;
     reached_bytes +=
-        ReachedBytes(zone, unit, ClassBytes(static_cast<SizeClass>(code - 1)));
+        ReachedOfUnit(zone, unit, ClassBytes(static_cast<SizeClass>(code - 1)));
   }
+  return reached_bytes;
+}
+
+// Whether the slabs in the fine zone's last frames, whose pages are huge, so
+// that memory tells nothing, are in use for the most part. Those of many
+// threads that have few blocks each are not, and would take all their memory.
+bool IsInUse(const Zone& fine, FrameIndex next) {
+  std::size_t slab_bytes = 0;
+  const std::size_t reached_bytes = ReachedBytes(fine, next, slab_bytes);
   // What is not a slab's is used, or will be.
-  return slab_bytes < frames * kSuperSlabBytes / 2 ||
+  return slab_bytes < LookedAt(next) * kSuperSlabBytes / 2 ||
          reached_bytes >= slab_bytes / 2;
 }
 
@@ -123,9 +138,11 @@ bool Ace::IsDense(const Zone& zone, FrameIndex frame) const {
 void Ace::AskForHugePages(ZoneStock& stock, FrameIndex first,
                           FrameIndex frames) {
   if (!stock.pool.huge().Has(first)) {
-    const bool tells =
-        huge_pages_ == HugePages::kAuto && &stock == &stocks_[kCoarse];
-    if (tells && LeavesOneSmall(stock.pool, first, frames)) {
+    std::size_t slab_bytes = 0;
+    if (huge_pages_ == HugePages::kAuto && &stock == &stocks_[kCoarse] &&
+        LeavesOneSmall(stock.pool, first, frames) &&
+        ReachedBytes(stock.zone, first, slab_bytes) <
+            LookedAt(first) * kDenseSlabsBytes) {
       // Who runs off the end of what precedes it meets this.
       if (AccessOfNew(stock, first) == Access::kClosed &&
           memory_.Close(stock.zone.FrameAddress(first), kSuperSlabBytes).ok()) {

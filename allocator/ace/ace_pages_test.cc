@@ -279,6 +279,30 @@ TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
   }
 }
 
+// Of blocks of a page or less the headers tell, and no frame has small pages.
+TEST_F(AcePagesTest, AutoLooksAtHeadersOfShortBlocks) {
+  for (const std::size_t block_bytes : {4 * kKiB, 8 * kKiB}) {
+    ace_ = std::make_unique<Ace>(memory_);
+    Start(HugePages::kAuto);
+    const SizeClass size_class = ClassOf(block_bytes);
+    const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
+    for (std::size_t done = 0; done < 128 * kMiB; done += kUnitBytes) {
+      const UnitIndex unit =
+          ace_->GrantSlab(IsTiny(size_class), SlabRange(size_class)).first;
+      Touch(unit, kUnitBytes);
+      coarse().unit_record(unit).store(MakeUnitRecord(1, live));
+      const Address end = coarse().UnitAddress(unit) + kUnitBytes;
+      coarse().header(end - block_bytes).store(live);
+    }
+    FrameIndex small = 0;
+    for (FrameIndex i = 4; i < coarse().frame_count(); ++i) {
+      small += IsHuge(i, 1) ? 0 : 1;
+    }
+    EXPECT_EQ(small == 0, block_bytes == 4 * kKiB);
+    ace_->CheckInvariants();
+  }
+}
+
 // Slabs of 64-byte blocks, of whose first `blocks` there are headers: of many
 // threads that have few, and of one that has many. The former come later.
 class AcePagesOfSlabsTest : public AcePagesTest,
