@@ -22,8 +22,9 @@
 namespace hakmem {
 namespace {
 
-// Where HugePages::kAuto begins.
-constexpr std::size_t kAutoBytes = 4 * kMiB;
+// Where HugePages::kAuto begins, and well beyond.
+constexpr std::size_t kLeastBytes = 2 * kMiB;
+constexpr std::size_t kAutoBytes = 2 * kLeastBytes;
 constexpr std::size_t kHeapBytes = 4 * kAutoBytes;
 
 class AcePagesTest : public testing::Test {
@@ -139,7 +140,7 @@ TEST_F(AcePagesTest, WithoutDecayAReleaseLooksAtItsOwnSuperSlab) {
 
 TEST_F(AcePagesTest, AutoBeginsInALargeHeap) {
   Start(HugePages::kAuto);
-  FillWithSpans(kAutoBytes);
+  FillWithSpans(kLeastBytes);
   const FrameIndex before = coarse().frame_count();
   ASSERT_NE(Span(64 * kMiB), kNoUnit);
   EXPECT_FALSE(IsAnyHuge(before + 1));
@@ -148,9 +149,36 @@ TEST_F(AcePagesTest, AutoBeginsInALargeHeap) {
 
 TEST_F(AcePagesTest, AutoLeavesASmallHeapAlone) {
   Start(HugePages::kAuto);
-  FillWithSpans(kAutoBytes - kSuperSlabBytes);
+  FillWithSpans(kLeastBytes - kMiB);
   ASSERT_NE(Span(kAutoBytes), kNoUnit);
   EXPECT_FALSE(IsAnyHuge(coarse().frame_count()));
+}
+
+// Between five eighths and three quarters of the last frame are in memory.
+TEST_F(AcePagesTest, AutoAsksForFullerFramesInALargerHeap) {
+  constexpr std::size_t kSmallHeapBytes = 16 * kMiB;
+  for (const std::size_t heap_bytes : {kLeastBytes, kSmallHeapBytes}) {
+    FakeVirtualMemory memory;
+    Ace ace(memory);
+    HeapOptions options;
+    options.huge_pages = static_cast<std::uint64_t>(HugePages::kAuto);
+    ace.Start(options, kRelease);
+    const Zone& zone = ace.region().coarse();
+    const auto grant = [&](std::size_t touched) {
+      const auto span = ace.GrantSpan(kUnitsPerSuperSlab, kUnitBytes);
+      Touch(span.first, touched, zone);
+    };
+    // Frames before the last are too empty.
+    for (std::size_t done = kSuperSlabBytes; done < heap_bytes;) {
+      grant(kSuperSlabBytes / 2);
+      done += kSuperSlabBytes;
+    }
+    grant(kSuperSlabBytes / 16 * 11);
+    grant(1);
+    EXPECT_EQ(memory.IsHuge(zone.FrameAddress(zone.frame_count() - 1),
+                            kSuperSlabBytes),
+              heap_bytes < kSmallHeapBytes);
+  }
 }
 
 // The other zone's memory counts, but its use does not.
@@ -168,13 +196,13 @@ TEST_F(AcePagesTest, AutoLooksAtEachZone) {
 
 TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsLargelyFree) {
   Start(HugePages::kAuto);
-  std::vector<UnitIndex> spans = FillWithSpans(kAutoBytes);
+  std::vector<UnitIndex> spans = FillWithSpans(kLeastBytes);
   // Half of it in holes that are too short for the next.
   std::size_t freed = 0;
   for (std::size_t i = 0; i < spans.size(); i += 2, ++freed) {
     ace_->ReleaseSpan(spans[i], kMiB / kUnitBytes);
   }
-  for (int i = 0; i < 2; ++i) Touch(Span(kAutoBytes / 2), kAutoBytes / 2);
+  for (int i = 0; i < 2; ++i) Touch(Span(kLeastBytes), kLeastBytes);
   EXPECT_FALSE(IsHuge(coarse().frame_count() - 1, 1));
   for (; freed != 0; --freed) ASSERT_NE(Span(kMiB), kNoUnit);
   ASSERT_NE(Span(2 * kAutoBytes), kNoUnit);
@@ -199,7 +227,7 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatIsHardlyTouched) {
 // The last frame has room that the next span does not fit when the zone grows.
 TEST_F(AcePagesTest, AutoGoesOnWhereSpansAreLongerThanAFrame) {
   Start(HugePages::kAuto);
-  FillWithSpans(kAutoBytes);
+  FillWithSpans(kLeastBytes);
   const FrameIndex before = coarse().frame_count();
   for (int i = 0; i < 60; ++i) Touch(Span(5 * kMiB), 5 * kMiB);
   FrameIndex huge = 0;
@@ -247,6 +275,30 @@ TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
                                      FrameIndex{32 * kMiB / kSuperSlabBytes});
     EXPECT_LE(fill(5 * kAutoBytes, 4), most);
     EXPECT_GE(fill(5 * kAutoBytes, 1), frames / 2);
+    ace_->CheckInvariants();
+  }
+}
+
+// Of blocks of a page or less the headers tell, and no frame has small pages.
+TEST_F(AcePagesTest, AutoLooksAtHeadersOfShortBlocks) {
+  for (const std::size_t block_bytes : {4 * kKiB, 8 * kKiB}) {
+    ace_ = std::make_unique<Ace>(memory_);
+    Start(HugePages::kAuto);
+    const SizeClass size_class = ClassOf(block_bytes);
+    const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
+    for (std::size_t done = 0; done < 128 * kMiB; done += kUnitBytes) {
+      const UnitIndex unit =
+          ace_->GrantSlab(IsTiny(size_class), SlabRange(size_class)).first;
+      Touch(unit, kUnitBytes);
+      coarse().unit_record(unit).store(MakeUnitRecord(1, live));
+      const Address end = coarse().UnitAddress(unit) + kUnitBytes;
+      coarse().header(end - block_bytes).store(live);
+    }
+    FrameIndex small = 0;
+    for (FrameIndex i = 4; i < coarse().frame_count(); ++i) {
+      small += IsHuge(i, 1) ? 0 : 1;
+    }
+    EXPECT_EQ(small == 0, block_bytes == 4 * kKiB);
     ace_->CheckInvariants();
   }
 }

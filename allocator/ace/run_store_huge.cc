@@ -17,11 +17,12 @@ namespace {
 // HAKMEM_HUGE_PAGES=auto: a zone's next frames have huge pages in a heap of
 // this size, of which little is free, if the frame before them is full of pages
 // (docs/decisions/0014).
-constexpr std::uint64_t kLeastHugeHeapUnits = 4 * kMiB / kUnitBytes;
-// Guards of slabs, which huge pages cost, are worth more in a small heap.
-constexpr std::uint64_t kLeastGuardedHugeUnits = 16 * kMiB / kUnitBytes;
-constexpr std::uint64_t kMostFreeShare = 8;
+constexpr std::uint64_t kLeastHugeHeapUnits = 2 * kMiB / kUnitBytes;
+// In smaller ones more slabs have just begun, and slabs' guards are worth more.
+constexpr std::uint64_t kSmallHeapUnits = 16 * kMiB / kUnitBytes;
+constexpr std::size_t kDenseSmallHeapBytes = kSuperSlabBytes / 8 * 5;
 constexpr std::size_t kDenseBytes = kSuperSlabBytes / 4 * 3;
+constexpr std::uint64_t kMostFreeShare = 8;
 // In the fine zone they go on while half of what slabs have of its last frames
 // was handed out: an eighth of its frames, but so many. That is seen in few of
 // them when each class has just begun a slab.
@@ -30,40 +31,53 @@ constexpr FrameIndex kMostLookedAt = 16;
 // In the coarse zone one frame has small pages after those that have huge ones:
 // an eighth of the frames before it, but at least so many.
 constexpr FrameIndex kLeastHugeStretch = 8;
+// None has where blocks of a page or less have reached so much of the last
+// ones.
+constexpr std::size_t kDenseSlabsBytes = kSuperSlabBytes / 16 * 11;
+constexpr unsigned kShortClassCount = ClassOf(4 * kKiB) + 1;
 // Each run of frames with huge pages takes two mappings.
 constexpr std::uint32_t kMaxHugeRuns = 512;
 
 // How far into a slab's unit blocks were handed out. No block's header goes
 // back to 0 before the slab ends.
-std::size_t ReachedBytes(const Zone& zone, UnitIndex unit,
-                         std::size_t block_bytes) {
-  const std::atomic<HeaderByte>* const headers =
-      &zone.header(zone.UnitAddress(unit));
-  const std::size_t last =
-      SkipZerosBack(headers, zone.UnitHeaderBytes() - 1, 0);
+std::size_t ReachedOfUnit(const Zone& zone, UnitIndex unit,
+                          std::size_t block_bytes) {
+  const auto* const headers = &zone.header(zone.UnitAddress(unit));
+  const auto last = SkipZerosBack(headers, zone.UnitHeaderBytes() - 1, 0);
   if (headers[last].load(std::memory_order_relaxed) == 0) return 0;
   return std::min(kUnitBytes, (last << zone.granule_shift()) + block_bytes);
 }
 
-// Whether the slabs in the last frames before `next`, whose pages are huge, so
-// that memory tells nothing, are in use for the most part. Those of many
-// threads that have few blocks each are not, and would take all their memory.
-bool IsInUse(const Zone& zone, FrameIndex next) {
-  const FrameIndex frames =
-      std::min(next, std::clamp(next / 8, kFewestLookedAt, kMostLookedAt));
-  std::size_t slab_bytes = 0;
+constexpr FrameIndex LookedAt(FrameIndex next) {
+  return std::min(next, std::clamp(next / 8, kFewestLookedAt, kMostLookedAt));
+}
+
+// What was handed out of slabs of short blocks in the last frames before
+// `next`.
+std::size_t ReachedBytes(const Zone& zone, FrameIndex next,
+                         std::size_t& slab_bytes) {
   std::size_t reached_bytes = 0;
   const UnitIndex end = FirstUnitOfFrame(next);
-  for (UnitIndex unit = FirstUnitOfFrame(next - frames); unit < end; ++unit) {
+  for (UnitIndex unit = FirstUnitOfFrame(next - LookedAt(next)); unit < end;
+       ++unit) {
     const unsigned code = HeaderCode(
         UnitLiveHeader(zone.unit_record(unit).load(std::memory_order_relaxed)));
-    if (code - 1 >= kClassCount) continue;
+    if (code - 1 >= kShortClassCount) continue;
     slab_bytes += kUnitBytes;
     reached_bytes +=
-        ReachedBytes(zone, unit, ClassBytes(static_cast<SizeClass>(code - 1)));
+        ReachedOfUnit(zone, unit, ClassBytes(static_cast<SizeClass>(code - 1)));
   }
+  return reached_bytes;
+}
+
+// Whether the slabs in the fine zone's last frames, whose pages are huge, so
+// that memory tells nothing, are in use for the most part. Those of many
+// threads that have few blocks each are not, and would take all their memory.
+bool IsInUse(const Zone& fine, FrameIndex next) {
+  std::size_t slab_bytes = 0;
+  const std::size_t reached_bytes = ReachedBytes(fine, next, slab_bytes);
   // What is not a slab's is used, or will be.
-  return slab_bytes < frames * kSuperSlabBytes / 2 ||
+  return slab_bytes < LookedAt(next) * kSuperSlabBytes / 2 ||
          reached_bytes >= slab_bytes / 2;
 }
 
@@ -97,7 +111,7 @@ bool RunStore::WantsHugePages(FrameIndex next) const {
   }
   const std::uint64_t granted_units = state_.retention.granted_units();
   const std::uint64_t least_units =
-      guard_bytes_ != 0 ? kLeastGuardedHugeUnits : kLeastHugeHeapUnits;
+      guard_bytes_ != 0 ? kSmallHeapUnits : kLeastHugeHeapUnits;
   return state_.retention.decay_ms() != 0 && granted_units >= least_units &&
          pool_.huge().runs() < kMaxHugeRuns &&
          pool_.free_units() <= granted_units / kMostFreeShare &&
@@ -117,15 +131,19 @@ bool RunStore::IsDense(FrameIndex frame) const {
   if (pages == kNotTold) {
     return !IsCoarse() && IsInUse(zone_, frame + 1);
   }
-  return pages * page_bytes >= kDenseBytes;
+  const bool is_small = state_.retention.granted_units() < kSmallHeapUnits;
+  return pages * page_bytes >= (is_small ? kDenseSmallHeapBytes : kDenseBytes);
 }
 
 // For frames that were just mapped. Those that had huge pages before have them
 // again.
 void RunStore::AskForHugePages(FrameIndex first, FrameIndex frames) {
   if (!pool_.huge().Has(first)) {
-    const bool tells = state_.huge_pages == HugePages::kAuto && IsCoarse();
-    if (tells && LeavesOneSmall(pool_, first, frames)) {
+    std::size_t slab_bytes = 0;
+    if (state_.huge_pages == HugePages::kAuto && IsCoarse() &&
+        LeavesOneSmall(pool_, first, frames) &&
+        ReachedBytes(zone_, first, slab_bytes) <
+            LookedAt(first) * kDenseSlabsBytes) {
       // Who runs off the end of what precedes it meets this.
       if (AccessOfNew(first) == Access::kClosed &&
           state_.memory.Close(zone_.FrameAddress(first), kSuperSlabBytes)

@@ -177,7 +177,7 @@ inline constexpr OptionRow kOptionRows[] = {
      &Options::depot_bytes, nullptr, 0, 1ULL << 30},
     {"HAKMEM_HUGE_PAGES", OptionType::kChoice, "off|auto|on",
      "Which memory huge pages are asked for: on, all of it; auto, what a heap "
-     "takes beyond 4 MiB, while it fills what it has; off, none: the kernel "
+     "takes beyond 2 MiB, while it fills what it has; off, none: the kernel "
      "decides.",
      &Options::huge_pages, nullptr, 0, 2},
     {"HAKMEM_PREFAULT", OptionType::kChoice, "off|populate",

@@ -50,6 +50,18 @@ TYPED_TEST(BurstsTest, TakeNoLockThatThreadsShareButForTheFirst) {
   this->heaps_->CheckInvariants();
 }
 
+// A program that ends frees what it never allocates again.
+TYPED_TEST(BurstsTest, TakeFewMagazinesTheFirstTime) {
+  auto& heap = this->heaps_->Attach();
+  this->Burst(heap, /*count=*/1);
+  const std::size_t before = this->heaps_->HeapMetadataBytes();
+  this->Burst(heap, kLongBurst);
+  EXPECT_LT(this->heaps_->HeapMetadataBytes(), before + 320 * kKiB);
+  this->Burst(heap, kLongBurst);
+  EXPECT_GE(this->heaps_->HeapMetadataBytes(), before + 384 * kKiB);
+  this->heaps_->CheckInvariants();
+}
+
 TYPED_TEST(BurstsTest, OfSeveralThreadsDoNotMeet) {
   constexpr int kThreads = 4;
   std::vector<typename TestFixture::Heap*> heaps;

@@ -60,6 +60,8 @@ class alignas(64) HeapStore {
 
   // --- Magazines of the owner ----------------------------------------------
 
+  // The first room of depots; what comes back makes more (docs/decisions/0026).
+  static constexpr std::uint64_t kFirstDepotBytes = 2 * kMiB;
   // Every so many slow paths, and every so many full outboxes, another outbox
   // goes home though it is not full.
   static constexpr std::uint32_t kSendInterval = 16;
@@ -122,15 +124,9 @@ class alignas(64) HeapStore {
     const std::uint32_t wanted = std::min(std::max(depot.refill, kFirstRefill),
                                           MaxRefill(size_class, crowding()));
     depot.refill = 2 * wanted;
-    depot.flushed = 0;
+    room_bytes_ +=
+        FullMagazineBytes(size_class) * std::exchange(depot.flushed, 0);
     return slabs_.Take(size_class, blocks, wanted, refusal);
-  }
-  // One block, or null, for who has no magazine.
-  void* TakeDirect(SizeClass size_class, Refusal& refusal)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    void* block = nullptr;
-    slabs_.Take(size_class, &block, 1, refusal);
-    return block;
   }
 
   // --- Blocks of other heaps -----------------------------------------------
@@ -299,8 +295,8 @@ class alignas(64) HeapStore {
   HAK_ALWAYS_INLINE std::uint64_t BudgetLeft() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     const std::uint64_t most =
-        std::min(system_->depot_bytes >> crowding(),
-                 system_->ace.memory_limit().MostOfThread());
+        std::min({room_bytes_, system_->depot_bytes >> crowding(),
+                  system_->ace.memory_limit().MostOfThread()});
     return most - std::min(most, depot_bytes_ + spares_.bytes());
   }
   // Puts the previous magazine into the depot; returns an empty one for its
@@ -401,8 +397,9 @@ class alignas(64) HeapStore {
   std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t filed_at_ ABSL_GUARDED_BY(lock_) = 0;
   AbandonedLinks abandoned_links_;
-  // Bytes of all classes, as if each of their magazines were full.
+  // Bytes of all classes, as if each of their magazines were full; their most.
   alignas(64) std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
+  std::uint64_t room_bytes_ ABSL_GUARDED_BY(lock_) = kFirstDepotBytes;
   SpareMagazines spares_ ABSL_GUARDED_BY(lock_);
   alignas(32) Depot depots_[kClassCount] ABSL_GUARDED_BY(lock_);
   SlabStore slabs_ ABSL_GUARDED_BY(lock_);

@@ -48,7 +48,7 @@ class HeapStoreTest : public testing::Test {
     Refusal refusal;
     while (MagazineCount(top) < kMagazineSlots) {
       top += kMagazineSlotBytes;
-      *reinterpret_cast<void**>(top) = store.TakeDirect(kClass, refusal);
+      store.slabs().Take(kClass, reinterpret_cast<void**>(top), 1, refusal);
     }
     return top;
   }

@@ -122,7 +122,9 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   void* AllocateDirect(SizeClass size_class, Refusal& refusal) {
     const GatedLockHolder hold(store_.lock());
     store_.NoteTouched();
-    return store_.TakeDirect(size_class, refusal);
+    void* block = nullptr;
+    store_.slabs().Take(size_class, &block, 1, refusal);
+    return block;
   }
   void FreeDirect(SizeClass size_class, void* block) {
     const GatedLockHolder hold(store_.lock());

@@ -60,7 +60,8 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
                                            Refusal& refusal) {
   ClassCache& cache = Cache(size_class);
   if (!EnsureMagazine(size_class)) {
-    void* const block = store_.TakeDirect(size_class, refusal);
+    void* block = nullptr;
+    store_.slabs().Take(size_class, &block, 1, refusal);
     if (block != nullptr) cache.allocations.Count();
     return block;
   }

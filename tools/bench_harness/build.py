@@ -75,7 +75,7 @@ class Bazel:
 
 def build_here(variants):
     """bazel-bin, with the programs, the tools and the variants in it."""
-    targets = ["//tools/measure/...", "//benchmarks"]
+    targets = ["//tools/measure/...", "//benchmarks", "//benchmarks/micro"]
     if (ROOT / "benchmarks/traces/BUILD").is_file():
         targets.append("//benchmarks/traces")
     targets += ["//allocator:preload_" + variant for variant in variants]

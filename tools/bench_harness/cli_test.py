@@ -327,7 +327,7 @@ class SuiteTest(unittest.TestCase):
         self.refused(good + "speed = 3", "program a: unknown key speed")
         self.refused(good + "threads = 'many'", "threads has the wrong type")
         self.refused(good + "threads = 0", "above 0")
-        self.refused(good + "metric = 'speed'", "throughput, time, rss")
+        self.refused(good + "metric = 'speed'", "throughput, time, cpu, rss")
         self.refused(good.replace('"small"', '"tiny"'), "group is one of small, mixed, large, threads")
         self.refused(good.replace('group = "small"', ""), "without group")
         self.refused(good + "figure = '(?P<rate>[0-9]'", "no regular expression")

@@ -34,7 +34,7 @@ def figures(runs, whole):
         return {}
     found = {}
     operations = 1 if whole else counted.get("operations", 1)
-    for key in ("instructions", "l1_misses", "cache_misses"):
+    for key in ("instructions", "l1_misses", "cache_misses", "tlb_misses"):
         if key in counted:
             found[key] = counted[key] / operations
     for key, over, under in (("instructions_per_cycle", "instructions", "cycles"),

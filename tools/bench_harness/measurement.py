@@ -14,6 +14,7 @@ import machine
 import peers
 import results
 import session
+import simulated
 import suite
 import summary
 import terminal
@@ -121,9 +122,9 @@ def _settings(arguments, baseline, repeats):
 def _placeholders(arguments, folder):
     """What commands of the suite can name, beside the program's own folder."""
     cpus = len(arguments.pin) if arguments.pin else len(os.sched_getaffinity(0))
-    found = {"bench": folder / "benchmarks", "replay": folder / "benchmarks/traces",
-             "traces": build.ROOT / "benchmarks/traces", "programs": build.ROOT / "benchmarks/programs",
-             "cpus": cpus}
+    found = {"bench": folder / "benchmarks", "micro": folder / "benchmarks/micro",
+             "replay": folder / "benchmarks/traces", "traces": build.ROOT / "benchmarks/traces",
+             "programs": build.ROOT / "benchmarks/programs", "cpus": cpus}
     return {**found, **field.placeholders(arguments.mimalloc_bench, cpus)} if arguments.mimalloc_bench else found
 
 
@@ -175,13 +176,14 @@ def repeats_of(arguments):
 
 def _run(arguments, programs, taking_part, baseline, placeholders, scratch, tools, noise):
     repeats = repeats_of(arguments)
-    counted = not arguments.quick and counters.are_here(tools.measure, scratch)
-    rounds = repeats + arguments.warmups + counted + arguments.system_calls
+    simulate = len(simulated.PASSES) if arguments.simulate else 0
+    counted = not arguments.quick and not simulate and counters.are_here(tools.measure, scratch)
+    rounds = repeats + arguments.warmups + counted + arguments.system_calls + simulate
     say("%d programs on %s, %d rounds" % (len(programs), ", ".join(peer.name for peer in taking_part), rounds))
     started = now()
     with terminal.RunProgress(terminal.console(stderr=True), rounds * len(programs) * len(taking_part)) as progress:
         run = session.Session(tools, programs, taking_part, placeholders, scratch, noise, progress)
-        runs = run.run(repeats, arguments.warmups, arguments.system_calls, counted)
+        runs = run.run(repeats, arguments.warmups, arguments.system_calls, counted, simulate)
     watched = noise.verdict()
     watched["remarks"] += run.remarks
     described = [_described(program, runs) for program in programs]

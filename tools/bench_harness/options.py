@@ -19,6 +19,9 @@ examples:
   tools/bench --quick                      did my change help? (under 5 minutes)
   tools/bench                              everything (an hour or more)
   tools/bench --program larson --peer mimalloc --repeats 9
+  tools/bench --program brief              programs of 20 to 100 ms: processor time, page faults
+  tools/bench --program micro              Google Benchmark: one path each, by size
+  tools/bench --program brief_perl --simulate   why: instructions, and misses of caches and TLB
   tools/bench --against v1.0               ratios to an older hakmem
   tools/bench --peer mine=/path/libmine.so your allocator among the others
   tools/bench --mimalloc-bench ../mimalloc-bench   the field's suite
@@ -122,6 +125,10 @@ def _add_manner(parser):
                        help="of the statistics' random numbers (default: 1)")
     group.add_argument("--system-calls", action="store_true",
                        help="one more run of each under strace, which counts system calls by name")
+    group.add_argument("--simulate", action="store_true",
+                       help="two more runs of each under valgrind's cachegrind, which counts instructions, wrongly "
+                       "predicted branches, and misses of caches and TLB where the processor has no counters. Each "
+                       "takes a hundred times as long: name a few programs")
 
 
 def run_parser(variants):

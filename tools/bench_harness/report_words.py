@@ -56,6 +56,7 @@ COUNTED = (
     ("Instructions per cycle", "instructions_per_cycle", three_digits, False),
     ("Misses of the first-level cache, of an operation or a run", "l1_misses", count, True),
     ("Misses of the last-level cache, of an operation or a run", "cache_misses", count, True),
+    ("Misses of a simulated TLB, of an operation or a run", "tlb_misses", count, True),
     ("Share of branches predicted wrongly", "branch_miss_share", share, True))
 
 

@@ -9,12 +9,14 @@ import build
 import counters
 import peers as peer_module
 import process
+import simulated
 import suite
 import witness
 
 WARM_UP = -1
 # Tracing and preparing take longer than running.
 _SLOW = 10
+_SLOWEST = 200  # under cachegrind
 
 
 @dataclasses.dataclass
@@ -82,10 +84,12 @@ class Session:
                        for program in programs}
         self._rounds_left = 0
 
-    def run(self, repeats, warmups, system_calls, counted=False):
+    def run(self, repeats, warmups, system_calls, counted=False, simulate=False):
         """The runs; of a measurement that is stopped, those of its whole repeats, if there are any."""
         try:
             self._run(repeats, warmups, system_calls, counted)
+            if simulate:
+                self._simulate()
         except KeyboardInterrupt:
             if not self.repeats:
                 raise
@@ -165,10 +169,10 @@ class Session:
             settings[witness.VARIABLE] = str(with_witness)
         return settings
 
-    def _execute(self, pair, settings, slower=1, prefix=(), count=()):
+    def _execute(self, pair, settings, slower=1, prefix=(), count=(), under=tuple):
         program = pair.program
-        outcome = self._runner.run(suite.fill(program.command, self._values(program)), self.work_of(program),
-                                   settings, slower * program.timeout_seconds, program.metric, prefix,
+        outcome = self._runner.run([*under(), *suite.fill(program.command, self._values(program))],
+                                   self.work_of(program), settings, slower * program.timeout_seconds, program.metric, prefix,
                                    program.figure, count=count)
         if outcome.usage:
             pair.seconds = outcome.usage["wall"]
@@ -231,18 +235,37 @@ class Session:
             return
         summary = self.scratch / "system_calls"
         self._once_more("counting system calls", "under strace",
-                        lambda _: {"system_calls": parse_strace(summary.read_text())},
+                        lambda *_: {"system_calls": parse_strace(summary.read_text())},
                         slower=_SLOW, prefix=(strace, "-f", "-qq", "-c", "-o", str(summary)))
 
-    def _counters(self, outcome):
+    def _counters(self, outcome, _line):
         """With the run's own operations: a program that runs for a fixed time does not always do as many."""
         if not outcome.usage["counters"]:
             return {}
         operations = {key: value for key, value in (outcome.result or {}).items() if key == "operations"}
         return {"counters": {**outcome.usage["counters"], **operations}}
 
+    def _simulate(self):
+        why = simulated.missing()
+        if why:
+            self.remarks.append("Nothing was counted under cachegrind: %s" % why)
+            return
+        self.remarks.append("Instructions and misses are of the processor that cachegrind simulates")
+        for turn in range(len(simulated.PASSES)):
+            self._simulate_pass(turn)
+
+    def _simulate_pass(self, turn):
+        folder = self.scratch / "cachegrind"
+        options, names = simulated.PASSES[turn]
+
+        def keep(outcome, line):
+            return {"counters": simulated.merged(line.get("counters") if turn else None, simulated.read(folder, names),
+                                                 (outcome.result or {}).get("operations"))}
+        self._once_more("cachegrind, pass %d of %d" % (turn + 1, len(simulated.PASSES)), "under cachegrind", keep,
+                        slower=_SLOWEST, under=lambda: simulated.command(folder, options))
+
     def _once_more(self, title, how, keep, **manner):
-        """One more run of each, for what must not be timed; `keep` says what of it goes to the pair's first run."""
+        """One more run of each, for what must not be timed; `keep` says what of it goes to the pair's first line."""
         self.progress.phase(title)
         first = {(run["program"], run["peer"]): run for run in reversed(self.runs) if run["status"] == "ok"}
         for pair in (pair for pairs in self._pairs.values() for pair in pairs if pair.active):
@@ -252,7 +275,8 @@ class Session:
                 self.remarks.append("%s on %s: %s it %s: %s" % (
                     pair.program.name, pair.peer.name, how, outcome.status, outcome.detail))
             else:
-                first[pair.program.name, pair.peer.name].update(keep(outcome))
+                line = first[pair.program.name, pair.peer.name]
+                line.update(keep(outcome, line))
 
     def _check_files(self):
         """A library that was built anew meanwhile was not one library."""

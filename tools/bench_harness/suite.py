@@ -13,12 +13,13 @@ from errors import BadUsage
 GROUPS = {
     "small": "Small blocks, one thread", "mixed": "Mixed sizes and functions, one thread",
     "large": "Large blocks, one thread", "threads": "Several threads", "synthetic": "Patterns",
-    "traces": "Recorded traces", "programs": "Whole programs",
+    "micro": "One path each, by size", "traces": "Recorded traces", "brief": "Programs of 20 to 100 ms",
+    "programs": "Whole programs",
 }
-PLACEHOLDERS = ("bench", "replay", "traces", "programs", "work", "cpus")
+PLACEHOLDERS = ("bench", "micro", "replay", "traces", "programs", "work", "cpus")
 # What `figure` finds: operations a second, or seconds for the same work each time.
 FIGURES = ("rate", "seconds")
-METRICS = ("throughput", "time", "rss")
+METRICS = ("throughput", "time", "cpu", "rss")
 PRELOADS = ("self", "script")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NAME = re.compile(r"[a-z0-9_]+")

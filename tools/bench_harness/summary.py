@@ -17,6 +17,8 @@ RESAMPLES = 2000
 MIN_REPEATS = 5
 LEAST_EFFECT = 0.01
 SAME = 0.02
+# Metrics of a whole run, not of an operation.
+WHOLE = ("time", "cpu")
 _WORST = ("ok", "skipped", "failed", "timed_out", "crashed", "not_loaded")
 
 
@@ -94,8 +96,10 @@ def metric_of(program, runs):
 
 
 def time_of(run, metric):
-    """Seconds for an operation, or of the whole run."""
-    return 1 / run["throughput"] if metric != "time" and run["throughput"] else run["wall_seconds"]
+    """Seconds for an operation, or of the whole run: of the clock, or of the processors."""
+    if metric == "cpu":
+        return run["user_seconds"] + run["system_seconds"]
+    return 1 / run["throughput"] if metric not in WHOLE and run["throughput"] else run["wall_seconds"]
 
 
 def times_of(runs, program, peer, metric):
@@ -158,7 +162,7 @@ def _pair(table, program, peer, baseline, seed):
     line["system_share"] = float(numpy.median([run["system_seconds"] / total if total else 0
                                                for run, total in zip(good, processor)]))
     line["settled_rss_bytes"] = _settled(good)
-    line.update(counters.figures(good, table.metrics[program] == "time"))
+    line.update(counters.figures(good, table.metrics[program] in WHOLE))
     if base:
         line["rss_ratio"] = line["peak_rss_bytes"] / _median(table.runs[program, baseline], "peak_rss_bytes")
         if peer != baseline:

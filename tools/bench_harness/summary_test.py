@@ -24,6 +24,14 @@ def a_program(name, metric="throughput", group="small"):
     return {"name": name, "metric": metric, "group": group}
 
 
+class TimeTest(unittest.TestCase):
+
+    def test_each_metric_has_its_time(self):
+        run = a_run("a", "x", 0, 2.0)
+        run.update(user_seconds=3.0, system_seconds=0.5, throughput=4.0)
+        self.assertEqual([summary.time_of(run, metric) for metric in ("throughput", "time", "cpu")], [0.25, 2.0, 3.5])
+
+
 class IntervalTest(unittest.TestCase):
 
     def test_median_interval_holds_the_truth(self):
