@@ -99,7 +99,7 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
   const std::atomic<HeaderByte>& header = zone.header(address);
   const HeaderByte before = header.load(std::memory_order_relaxed);
   BlockDamage found;
-  if (before == live) {
+  if (before == live || before == kSampledHeader) {
     found = LookBehind(zone, address, block_bytes, pages);
   } else if (HeaderCode(before) == HeaderCode(live) &&
              HeaderState(before) != BlockState::kQueued) {
@@ -201,7 +201,8 @@ BlockDamage HeapCheck::LookAtLarge(const void* start) {
     const std::size_t size_bytes = large.requested_bytes;
     // Or another thread has claimed it.
     if (large.bytes == 0 || size_bytes == 0 ||
-        HeaderAt(ace_, start).load(std::memory_order_relaxed) != kLiveLarge) {
+        HeaderState(HeaderAt(ace_, start).load(std::memory_order_relaxed)) !=
+            BlockState::kLive) {
       return;
     }
     if (size_bytes + kMinSlackBytes > large.bytes) {
