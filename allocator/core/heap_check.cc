@@ -79,12 +79,14 @@ BlockDamage HeapCheck::LookBehind(const Zone& zone, Address address,
   if (size_bytes + kMinSlackBytes > block_bytes) {
     return {block, true, block_bytes};
   }
+  // A Tiny block was cleared as a whole.
+  const bool slack = !tiny || block_bytes <= clear_bytes_;
   const std::size_t behind_bytes =
       std::min(block_bytes - size_bytes,
-               BlockCanary::kBytes + (tiny ? 0 : BlockSlack::kPoolBytes));
+               BlockCanary::kBytes + (slack ? BlockSlack::kPoolBytes : 0));
   if (!pages.Has(address + size_bytes, behind_bytes)) return {};
   Address damage = BlockCanary(address, size_bytes, secret_).FirstDamage();
-  if (damage == 0 && !tiny) {
+  if (damage == 0 && slack) {
     damage = BlockSlack::OfPool(address, size_bytes, block_bytes).FirstDamage();
   }
   if (damage == 0) return {};
