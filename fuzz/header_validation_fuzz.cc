@@ -215,7 +215,8 @@ Address ValidationRun<kConfig>::Arbitrary(const Record& record) {
 template <const Config& kConfig>
 bool MayBeLive(HeaderByte header, UnitRecord record) {
   return header == UnitLiveHeader(record) ||
-         (!kConfig.check_bounds && IsMarkedHeader(header, record));
+         (kConfig.check_bounds ? IsSampledHeader(header, record)
+                               : IsMarkedHeader(header, record));
 }
 
 // A header that is not what it was: whatever is done with the block is refused.

@@ -47,8 +47,7 @@ struct HeapOptions {
   // The most guarded blocks at once, freed ones that still rest included. Not
   // in the environment.
   std::uint64_t guard_slots = 256;
-  // The heap profile samples one byte in so many; 0: none. Variants without
-  // bounds.
+  // The heap profile samples one byte in so many; 0: none.
   std::uint64_t profile_bytes = 512 * 1024;
   // How many partitions tokens that are hashes have (partitions.h); 1: types
   // are not kept apart. Variants that separate types.

@@ -48,7 +48,7 @@ struct Options : HeapOptions {
   // 0 or 1. Variants that check copies.
   std::uint64_t check_source = 0;
   // "": none; "1": standard error; else a file to append to, in whose name %p
-  // is the process. Variants that sample.
+  // is the process.
   char heap_profile[kMaxOptionPathBytes] = "";
   // Debug variant: "": none; "1": standard error; else a file to append to, in
   // whose name %p is the process.
@@ -250,16 +250,14 @@ inline constexpr OptionRow kOptionRows[] = {
      &Options::guard_sample, nullptr, 0, 1ULL << 32},
     {"HAKMEM_PROFILE_BYTES", OptionType::kBytes, "bytes",
      "The heap profile samples one in so many bytes that are allocated; 0: "
-     "none "
-     "(release and tracing variants; docs/heap_profile.md).",
-     &Options::profile_bytes, nullptr, 0, 1ULL << 30, "release or tracing"},
+     "none (docs/heap_profile.md).",
+     &Options::profile_bytes, nullptr, 0, 1ULL << 30},
     {"HAKMEM_HEAP_PROFILE", OptionType::kPath, "",
      "Writes the heap profile at exit, and where SIGHUP or SIGTERM ends the "
      "process (Ruby then sets up no handlers of its own for them), as lines of "
      "JSON: what is live, was live at the peak, and was allocated, by the "
-     "place that allocated it (release and tracing variants; "
-     "docs/heap_profile.md).",
-     nullptr, &Options::heap_profile, 0, 0, "release or tracing"},
+     "place that allocated it (docs/heap_profile.md).",
+     nullptr, &Options::heap_profile, 0, 0},
     {"HAKMEM_ON_MISUSE", OptionType::kChoice, "abort|trap|log",
      "Chooses what follows the report of a misuse: abort, SIGABRT; trap, a "
      "trap instruction, where a debugger stops; log, the call is refused and "

@@ -112,6 +112,20 @@ TYPED_TEST(AllocatorDamageTest, FindsAnOverflowOfAnySize) {
   }
 }
 
+// One byte before a block is the last one of the block that lies there.
+TYPED_TEST(AllocatorDamageTest, FindsAByteBeforeABlock) {
+  std::vector<char*> blocks(100);
+  for (char*& block : blocks) block = this->Allocate(8);
+  std::sort(blocks.begin(), blocks.end());
+  ASSERT_EQ(blocks[50] - blocks[49], 32);
+  EXPECT_DEATH(
+      {
+        blocks[50][-1] = 'A';
+        this->Check();
+      },
+      "overflow of 0x");
+}
+
 TYPED_TEST(AllocatorDamageTest, FindsAWriteAfterFree) {
   for (const std::size_t size : kSizes) {
     if (size > kMaxSpanBytes) continue;  // unmapped when it was freed

@@ -60,7 +60,7 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
   }
   // Claimed first: whoever resizes it at the same time moves its canary.
   const bool large = block.route >= Route::kSpan;
-  if (kProfiles<kConfig> && block.is_sampled() && large) [[unlikely]] {
+  if (block.is_sampled() && large) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
     if (Heaps::Serves(self)) self->NoteSampleFreed(SampleGaps::kLarge);
   }
@@ -114,7 +114,7 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
                  __builtin_frame_address(0));
     return;
   }
-  if (kProfiles<kConfig> && block.is_sampled()) [[unlikely]] {
+  if (block.is_sampled()) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
     if (self->id() == block.owner) self->NoteSampleFreed(block.size_class);
     Free(self, pointer, kind);

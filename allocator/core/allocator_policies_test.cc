@@ -11,9 +11,12 @@
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/failures/failure_event.h"
+#include "allocator/heap/resting_blocks.h"
+#include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/slab/slab.h"
+#include "allocator/superslab/block_header.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -61,6 +64,30 @@ TYPED_TEST(PoliciesTest, BlocksOfSizeZeroAreInaccessible) {
     }
   }
   for (void* block : blocks) this->Free(block);
+}
+
+// A block rests while half a ring of others are freed, or longer by chance.
+TYPED_TEST(PoliciesTest, FreedBlocksRestForHalfARing) {
+  constexpr std::size_t kRing = kMaxResting;
+  std::vector<void*> blocks(16 * kRing);
+  for (void*& block : blocks) block = this->Allocate(56);
+  std::set<std::size_t> rests;
+  std::vector<std::size_t> resting;
+  for (std::size_t freed = 0; freed < blocks.size(); ++freed) {
+    this->Free(blocks[freed]);
+    resting.push_back(freed);
+    std::erase_if(resting, [&](std::size_t i) {
+      const HeaderByte header =
+          HeaderAt(this->allocator_.ace(), blocks[i]).load();
+      if (HeaderState(header) == BlockState::kQuarantined) return false;
+      EXPECT_EQ(HeaderState(header), BlockState::kFree);
+      rests.insert(freed - i);
+      return true;
+    });
+    EXPECT_LE(resting.size(), kRing);
+  }
+  EXPECT_GT(*rests.begin(), kRing / 2);
+  EXPECT_GT(rests.size(), 3U);
 }
 
 TYPED_TEST(PoliciesTest, BlocksOfSizeZeroCanGrow) {

@@ -17,7 +17,8 @@ namespace {
 template <typename V>
 class ProfileBesideGuardsTest : public testing::Test {};
 
-using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>>;
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
 TYPED_TEST_SUITE(ProfileBesideGuardsTest, Variants);
 
 // A thread that gets guarded blocks is thinned like others.
@@ -54,10 +55,8 @@ TYPED_TEST(ProfileBesideGuardsTest,
   for (unsigned i = 0; i < 8000; ++i) {
     for (void*& block : blocks) {
       block = allocator.Allocate(test.self, kBytes);
-      // Guarded blocks are not sampled, and as long as they were asked to be.
-      if (allocator.UsableSize(test.self, block) == class_bytes) {
-        bytes += class_bytes;
-      }
+      // Guarded blocks are not sampled.
+      if (!allocator.guards().blocks().Contains(block)) bytes += class_bytes;
     }
     for (void* const block : blocks) allocator.Free(test.self, block);
   }

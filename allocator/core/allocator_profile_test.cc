@@ -23,6 +23,7 @@
 #include "allocator/reports/address_facts.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/stacks/call_stack.h"
+#include "allocator/superslab/block_bounds.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"
 
@@ -53,7 +54,8 @@ class AllocatorProfileTest : public testing::Test {
   static void ExpectSizesAreKnown(Test& test);
 };
 
-using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>>;
+using Variants = testing::Types<Variant<kRelease>, Variant<kTracing>,
+                                Variant<kHardened>, Variant<kDebug>>;
 TYPED_TEST_SUITE(AllocatorProfileTest, Variants);
 
 constexpr std::size_t kSizes[] = {
@@ -440,7 +442,9 @@ TYPED_TEST(AllocatorProfileTest, ResizedSpansAreUnbiased) {
 // all the same, and what stays is sampled again.
 TYPED_TEST(AllocatorProfileTest, BlocksThatDieYoungAreThinned) {
   constexpr unsigned kCalls = 20'000;
-  for (const std::size_t size_bytes : {16 * kKiB, 100'000UL, 1 * kMiB}) {
+  for (const std::size_t block_bytes : {16 * kKiB, 100'000UL, 1 * kMiB}) {
+    // Variants with bounds put something behind it.
+    const std::size_t size_bytes = block_bytes - kMinSlackBytes;
     TestAllocator<TypeParam::kConfig> test(Sampling(512 * kKiB));
     auto& allocator = *test.allocator;
     std::uint64_t bytes = 0;

@@ -41,7 +41,7 @@ void Allocator<kConfig>::Start() {
   large_.Start(options.max_alloc_bytes);
   recovery_.Start(options.max_alloc_bytes);
   guards_.Start(options, ace_.region().heap_window(Region::kGuardWindow));
-  profile_.Start(ProfileBytes<kConfig>(options),
+  profile_.Start(options.profile_bytes,
                  options.unwind != static_cast<std::uint64_t>(Unwinding::kNone),
                  ace_.region().heap_window(Region::kProfileWindow));
   // release: pairs with the acquire above, and in EnsureStarted.
@@ -121,8 +121,8 @@ CallResult Allocator<kConfig>::AllocateAtEnd(Heap*& self, SizeClass size_class,
   }
   const CallResult got = AllocateClass(self, size_class, size_bytes, refusal);
   // A detour is told of instead, and one in another zone is none.
-  if (kProfiles<kConfig> && turn.sampled && !SampledGuards::paused() &&
-      got.block != nullptr && refusal.reason == FailureReason::kNone) {
+  if (turn.sampled && !SampledGuards::paused() && got.block != nullptr &&
+      refusal.reason == FailureReason::kNone) {
     HeaderAt(ace_, got.block).store(kSampledHeader, std::memory_order_relaxed);
     return Sampled(got.block);
   }
@@ -252,8 +252,12 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
   if (block.guarded) {
     guards_.blocks().Shrink(pointer, size_bytes);
   } else if (kConfig.check_bounds) {
-    if (!hardening_.SetSize(self, pointer, block, size_bytes)) return Misused();
-  } else if (!(kProfiles<kConfig> && block.is_sampled() &&
+    const auto set_size = [=, this](const LiveBlock& plain) {
+      return hardening_.SetSize(self, pointer, plain, size_bytes);
+    };
+    if (!WhileUnmarked(ace_, profile_, pointer, block, set_size))
+      return Misused();
+  } else if (!(block.is_sampled() &&
                profile_.SetAskedClass(pointer, ClassOf(size_bytes))) &&
              !SetAskedClass(HeaderAt(ace_, pointer), block.asked_class,
                             ClassOf(size_bytes))) {
@@ -301,14 +305,25 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
   const bool large = block.route >= Route::kSpan;
-  const bool sampled = kProfiles<kConfig> && block.is_sampled();
-  if (large ? kSlackBytes == 0 && large_.KeepsSize(pointer, block, size_bytes)
-            : sampled &&
-                  SampleStays(ace_, profile_, pointer, block, size_bytes)) {
+  bool stays =
+      kSlackBytes == 0 && large && large_.KeepsSize(pointer, block, size_bytes);
+  if (!stays && block.is_sampled()) [[unlikely]] {
+    const auto resize = [=, this](const LiveBlock& plain) {
+      return hardening_.ResizeInPlace(self, pointer, plain.size_class + 1U,
+                                      size_bytes);
+    };
+    if (large) {
+      EndSample(ace_, profile_, pointer, block);
+    } else {
+      stays = kConfig.check_bounds
+                  ? WhileUnmarked(ace_, profile_, pointer, block, resize)
+                  : SampleStays(ace_, profile_, pointer, block, size_bytes);
+    }
+  }
+  if (stays) {
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return Served(pointer);
   }
-  if (sampled && large) EndSample(ace_, profile_, pointer, block);
   if (large && !large_.Claim(self, pointer, PointerUse::kRealloc, block)) {
     return Misused();
   }

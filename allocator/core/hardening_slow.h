@@ -47,7 +47,9 @@ bool Hardening<kConfig>::IsTaken(const void* pointer, const LiveBlock& block,
   if (block.route >= Route::kSpan) return false;  // it is claimed
   const unsigned most_looks = state == BlockState::kLive ? 1 : 10;
   const std::atomic<HeaderByte>& header = HeaderAt(ace_, pointer);
-  const HeaderByte expected = MakeHeader(state, block.size_class + 1U);
+  const HeaderByte expected = block.is_sampled()
+                                  ? kSampledHeader
+                                  : MakeHeader(state, block.size_class + 1U);
   for (unsigned looks = 0; looks < most_looks; ++looks) {
     if (looks != 0) SleepMs(1);
     if (header.load(std::memory_order_relaxed) != expected) return true;

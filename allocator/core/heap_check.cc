@@ -80,12 +80,14 @@ BlockDamage HeapCheck::LookBehind(const Zone& zone, Address address,
   if (size_bytes + kMinSlackBytes > block_bytes) {
     return {block, true, block_bytes};
   }
+  // A Tiny block was cleared as a whole.
+  const bool slack = !tiny || block_bytes <= clear_bytes_;
   const std::size_t behind_bytes =
       std::min(block_bytes - size_bytes,
-               BlockCanary::kBytes + (tiny ? 0 : BlockSlack::kPoolBytes));
+               BlockCanary::kBytes + (slack ? BlockSlack::kPoolBytes : 0));
   if (!pages.Has(address + size_bytes, behind_bytes)) return {};
   Address damage = BlockCanary(address, size_bytes, secret_).FirstDamage();
-  if (damage == 0 && !tiny) {
+  if (damage == 0 && slack) {
     damage = BlockSlack::OfPool(address, size_bytes, block_bytes).FirstDamage();
   }
   if (damage == 0) return {};
@@ -100,7 +102,7 @@ BlockDamage HeapCheck::LookAt(const Zone& zone, Address address,
   const std::atomic<HeaderByte>& header = zone.header(address);
   const HeaderByte before = header.load(std::memory_order_relaxed);
   BlockDamage found;
-  if (before == live) {
+  if (before == live || before == kSampledHeader) {
     found = LookBehind(zone, address, block_bytes, pages);
   } else if (HeaderCode(before) == HeaderCode(live) &&
              HeaderState(before) != BlockState::kQueued) {
@@ -202,7 +204,8 @@ BlockDamage HeapCheck::LookAtLarge(const void* start) {
     const std::size_t size_bytes = large.requested_bytes;
     // Or another thread has claimed it.
     if (large.bytes == 0 || size_bytes == 0 ||
-        HeaderAt(ace_, start).load(std::memory_order_relaxed) != kLiveLarge) {
+        HeaderState(HeaderAt(ace_, start).load(std::memory_order_relaxed)) !=
+            BlockState::kLive) {
       return;
     }
     if (size_bytes + kMinSlackBytes > large.bytes) {

@@ -124,7 +124,6 @@ class LargeBlocks {
   struct Large {
     void* block = nullptr;
     bool known_zero = false;
-    bool sampled = false;
   };
 
   bool IsAsItWasLeft(const Ace::Grant& grant) const;
@@ -134,13 +133,13 @@ class LargeBlocks {
   HAK_ALWAYS_INLINE void* MarkLive(UnitIndex first);
   HAK_ALWAYS_INLINE Large HandOut(Heap* self, bool serves, UnitIndex first,
                                   std::uint32_t units);
-  Large TryHuge(Heap* self, std::size_t size_bytes, std::size_t alignment_bytes,
+  Large TryHuge(std::size_t size_bytes, std::size_t alignment_bytes,
                 Refusal& refusal);
   // Whether a block of so many bytes, which the heap's thread has got, or
   // resized, is to be sampled.
   static HAK_ALWAYS_INLINE bool IsSample(Heap* self, std::uint64_t bytes) {
-    if constexpr (!kProfiles<kConfig>) return false;
-    return self->SampleLarge(bytes) && !SampledGuards::paused();
+    return HeapOfThread<kConfig>::Serves(self) && self->SampleLarge(bytes) &&
+           !SampledGuards::paused();
   }
   UnitDescriptor& DescriptorAt(UnitIndex unit) const {
     return DescriptorOf(ace_.region().coarse(), unit);

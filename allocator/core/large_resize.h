@@ -106,14 +106,14 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE CallResult LargeBlocks<kConfig>::Settle(
     Heap* self, void* pointer, Route route, const Entry& entry, bool told,
     std::size_t size_bytes, std::atomic<std::uint64_t>& counter) {
-  bool sampled = false;
   if constexpr (kConfig.check_bounds) {
+    told = false;
     hardening_.StartBounds(pointer, size_bytes);
   } else {
     entry.use.requested_bytes = told ? 0 : size_bytes;
-    sampled = HeapOfThread<kConfig>::Serves(self) &&
-              IsSample(self, UsableBytes(route, entry, told ? 0 : size_bytes));
   }
+  const bool sampled =
+      IsSample(self, UsableBytes(route, entry, told ? 0 : size_bytes));
   Unclaim(entry.header, sampled ? kSampledHeader : kLiveLarge);
   CallCounters::CountRealloc<kConfig>(counter);
   return sampled ? Sampled(pointer) : Served(pointer);

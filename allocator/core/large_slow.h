@@ -74,17 +74,12 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::HandOut(Heap* self, bool serves,
   descriptor.use.requested_bytes = 0;
   if constexpr (kConfig.check_bounds) KeepOrder();
   const std::uint64_t bytes = units * kUnitBytes;
-  Large large = {.block = MarkLive(first)};
-  if (!serves) [[unlikely]] {
+  if (serves) [[likely]] {
+    self->CountSpan(bytes);
+  } else {
     counters_.CountSpan(bytes);
-    return large;
   }
-  self->CountSpan(bytes);
-  if (IsSample(self, bytes)) [[unlikely]] {
-    SpanHeader(first).store(kSampledHeader, std::memory_order_relaxed);
-    large.sampled = true;
-  }
-  return large;
+  return {.block = MarkLive(first)};
 }
 
 template <const Config& kConfig>
@@ -123,7 +118,7 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::TrySpan(
 }
 
 template <const Config& kConfig>
-auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
+auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
                                    std::size_t alignment_bytes,
                                    Refusal& refusal) -> Large {
   const std::size_t bytes = RoundUp(size_bytes, ace_.memory().PageBytes());
@@ -134,13 +129,7 @@ auto LargeBlocks<kConfig>::TryHuge(Heap* self, std::size_t size_bytes,
     return {};
   }
   counters_.CountHuge(bytes);
-  auto* const block = reinterpret_cast<void*>(grant.address);
-  const bool sampled =
-      HeapOfThread<kConfig>::Serves(self) && IsSample(self, bytes);
-  if (sampled) {
-    HeaderAt(ace_, block).store(kSampledHeader, std::memory_order_relaxed);
-  }
-  return {block, true, sampled};
+  return {reinterpret_cast<void*>(grant.address), true};
 }
 
 // Where spans never grow in place, those that a program grows are copied at
@@ -168,16 +157,14 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
   const bool span =
       least_bytes <= kMaxSpanBytes && alignment_bytes <= kMaxSpanBytes;
   Large large = span ? TrySpan(self, least_bytes, alignment_bytes, refusal)
-                     : TryHuge(self, least_bytes, alignment_bytes, refusal);
+                     : TryHuge(least_bytes, alignment_bytes, refusal);
   if (large.block == nullptr) [[unlikely]] {
     // Huge blocks have addresses of their own.
     if (!span || !AreAddressesUsedUp(refusal) || !ace_.MayStayHuge()) {
       return Refused(refusal);
     }
-    // What is served in another place is not sampled.
     Refusal huge_refusal;
-    large = TryHuge(HeapOfThread<kConfig>::None(), least_bytes, alignment_bytes,
-                    huge_refusal);
+    large = TryHuge(least_bytes, alignment_bytes, huge_refusal);
     if (large.block == nullptr) return Refused(refusal);
   }
   // What was cleared when it was freed may have been written to since.
@@ -186,8 +173,17 @@ CallResult LargeBlocks<kConfig>::Allocate(Heap* self, std::size_t size_bytes,
                               size_bytes);
   }
   hardening_.StartBounds(large.block, size_bytes);
-  if (large.sampled && refusal.reason == FailureReason::kNone) [[unlikely]]
+  // As long as a look-up finds it (SpanUsableBytes).
+  const std::uint64_t bytes =
+      kConfig.check_bounds
+          ? RoundUp(size_bytes, ace_.memory().PageBytes())
+          : FreshBytes(span ? Route::kSpan : Route::kHuge, least_bytes);
+  if (refusal.reason == FailureReason::kNone && IsSample(self, bytes))
+      [[unlikely]] {
+    HeaderAt(ace_, large.block)
+        .store(kSampledHeader, std::memory_order_relaxed);
     return Sampled(large.block);
+  }
   return ServedOrDetoured<kConfig>(large.block, refusal);
 }
 

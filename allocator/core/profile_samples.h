@@ -1,9 +1,8 @@
 // Sampled blocks: those of which the heap profile takes a sample.
 //
 // Owns: nothing; their headers are kSampledHeader (block_header.h, H5). Called
-// by: Allocator's slow paths, in variants without bounds. Thread-safety: any
-// thread; one exchange decides between those that change or free a block at
-// once.
+// by: Allocator's slow paths. Thread-safety: any thread; one exchange decides
+// between those that change or free a block at once.
 //
 // A block gets its header where it is handed out, and its sample, with the
 // stack, at the end of the call (Recover). Whoever frees it makes it one like
@@ -12,6 +11,7 @@
 #ifndef HAKMEM_ALLOCATOR_CORE_PROFILE_SAMPLES_H_
 #define HAKMEM_ALLOCATOR_CORE_PROFILE_SAMPLES_H_
 
+#include <atomic>
 #include <cstddef>
 
 #include "allocator/ace/ace.h"
@@ -32,11 +32,31 @@ HAK_COLD void KeepSample(Ace& ace, HeapProfile& profile, const void* block,
 HAK_COLD void EndSample(Ace& ace, HeapProfile& profile, void* pointer,
                         const LiveBlock& block);
 
-// Whether a slab's sampled block, asked to be of this size, stays where it is,
-// as any other would. The sample knows then what was asked for; if it was lost,
-// the header does, of a block that is one like others.
+// Without bounds: whether a slab's sampled block, asked to be of this size,
+// stays where it is, as any other would. The sample knows then what was asked
+// for; if it was lost, the header does, of a block that is one like others.
 HAK_COLD bool SampleStays(Ace& ace, HeapProfile& profile, void* pointer,
                           const LiveBlock& block, std::size_t size_bytes);
+
+// With bounds: changes a slab's block, which is one like others meanwhile, and
+// keeps its sample if it has one.
+template <typename Change>
+HAK_COLD bool WhileUnmarked(Ace& ace, HeapProfile& profile, void* pointer,
+                            LiveBlock block, const Change& change) {
+  std::atomic<HeaderByte>& header = HeaderAt(ace, pointer);
+  HeaderByte live = MakeHeader(BlockState::kLive, block.size_class + 1U);
+  HeaderByte found = kSampledHeader;
+  const bool marked =
+      header.compare_exchange_strong(found, live, std::memory_order_relaxed);
+  block.asked_class = block.size_class;
+  const bool done = change(block);
+  // Another thread may have freed it.
+  if (marked && !header.compare_exchange_strong(live, kSampledHeader,
+                                                std::memory_order_relaxed)) {
+    profile.Remove(pointer);
+  }
+  return done;
+}
 
 }  // namespace hakmem
 

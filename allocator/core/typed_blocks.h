@@ -35,8 +35,7 @@ void* Allocator<kConfig>::AllocateTyped(Heap*& self, std::uint64_t token,
                                         std::size_t size_bytes, BlockKind kind,
                                         bool zeroed) {
   // So a result that is not plain has no block.
-  static_assert(!kConfig.separate_types ||
-                (!kProfiles<kConfig> && !kConfig.report_detours));
+  static_assert(!kConfig.separate_types || !kConfig.report_detours);
   EnsureStarted();
   const Partition partition = partitions_.Of(token);
   Heap* heap = partition == 0 ? nullptr : heaps_.RealOf(self, partition);

@@ -41,7 +41,6 @@ class Product {
   using Heap = typename Core::Heap;
 
   static constexpr const char* kName = kConfig.name;
-  static constexpr bool kProfiles = hakmem::kProfiles<kConfig>;
   static constexpr bool kTracesCalls = kConfig.trace_calls;
   static constexpr bool kChecksKinds = kConfig.check_kinds;
   static constexpr bool kKeepsBounds = kConfig.check_bounds;

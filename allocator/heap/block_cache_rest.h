@@ -3,14 +3,15 @@
 //
 // Owns: nothing. Called by: ThreadHeap, Allocator. Thread-safety: the owner's.
 //
-// A class has a ring of slots. A freed block takes the next slot; the block
-// that was there changes places with one of a random slot in the half of the
-// ring that is reached last, and that one has rested. So a block rests for as
-// long as it takes to free half a ring of others, at least, and how much longer
-// is chance. (FreeGuard, Silvestro et al., CCS 2017, and GrapheneOS's
-// hardened_malloc delay frees by rings and random slots, too.) A ring is as
-// long as a quarter of the blocks that the class has taken from slabs, between
-// kMinResting and MaxResting().
+// A class has a ring of slots. A freed block takes the next slot, and the block
+// that was there has rested. After each lap a random part of the next half ring
+// is left out, and comes last in the lap that begins there. So a block rests
+// for as long as it takes to free half a ring of others, at least, and how much
+// longer is chance. (FreeGuard, Silvestro et al., CCS 2017, and GrapheneOS's
+// hardened_malloc delay frees by rings, too.) Blocks that rested come in the
+// order of their frees: a random one costs the program some percent
+// (docs/decisions/0071). A ring is as long as a quarter of the blocks that the
+// class has taken from slabs, between kMinResting and MaxResting().
 #ifndef HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_REST_H_
 #define HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_REST_H_
 
@@ -27,17 +28,16 @@ namespace hakmem {
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* BlockCache<kConfig>::Rest(ClassCache& cache,
                                                   void* block) {
-  const std::uint32_t mask = cache.rest_mask;
   const std::uint32_t at = cache.rest_next;
-  const std::uint32_t next = (at + 1) & mask;
+  std::uint32_t next = (at + 1) & cache.rest_mask;
+  if (next == cache.rest_begin) [[unlikely]] {
+    next = static_cast<std::uint32_t>(next +
+                                      (random_.Next() >> cache.rest_shift)) &
+           cache.rest_mask;
+    cache.rest_begin = static_cast<std::uint8_t>(next);
+  }
   cache.rest_next = next;
-  const auto far = static_cast<std::uint32_t>(
-      (next + (random_.Next() >> cache.rest_shift)) & mask);
-  void** const slots = cache.rest_slots;
-  void* const rested = slots[far];
-  slots[far] = slots[at];
-  slots[at] = block;
-  return rested;
+  return std::exchange(cache.rest_slots[at], block);
 }
 
 // Marks a block of the class, and puts it to rest.

@@ -54,7 +54,7 @@ class HeapRegistry {
     system_.depot_bytes = options.depot_bytes;
     system_.clear_bytes = options.clear_bytes;
     system_.cached_span_units = SpanCache::MostUnits(options);
-    system_.profile_bytes = ProfileBytes<kConfig>(options);
+    system_.profile_bytes = options.profile_bytes;
     system_.guard_sample = options.guard_sample;
     if ((system_.profile_bytes | system_.guard_sample) != 0) {
       system_.sample_seed = system_.ace.memory().Random();

@@ -23,18 +23,10 @@
 
 namespace hakmem {
 
-// The heap profile is of variants without bounds, whose blocks bear headers
-// that tell more than their class (block_header.h, H5).
-template <const Config& kConfig>
-inline constexpr bool kProfiles = !kConfig.check_bounds;
 // Heaps keep spans where these need not rest.
 template <const Config& kConfig>
 inline constexpr bool kCachesSpans =
     !kConfig.delay_reuse && !kConfig.separate_classes && !kConfig.guard_pages;
-template <const Config& kConfig>
-std::uint64_t ProfileBytes(const HeapOptions& options) {
-  return kProfiles<kConfig> ? options.profile_bytes : 0;
-}
 
 // A heap's neighbours among those without a thread; 0: there is none.
 struct AbandonedLinks {

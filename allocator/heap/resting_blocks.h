@@ -37,6 +37,7 @@ struct RestingCache {
   std::uint32_t rest_next = 0;
   std::uint8_t rest_mask = kMinResting - 1;
   std::uint8_t rest_shift = RestShift(kMinResting);
+  std::uint8_t rest_begin = 0;  // of this lap
   PiecedLength length;
 };
 // The slots of all classes before the class, as they lie one after another.

@@ -114,7 +114,8 @@ HAK_ALWAYS_INLINE BlockExtent ExtentFinder::InSlab(const Zone& zone,
   const SlabPlace place = SlabPlaceOf<kTiny>(zone, address, unit, record);
   if (place.size_class == kClassCount) [[unlikely]]
     return {};
-  if (place.header != place.live) [[unlikely]] {
+  if (place.header != place.live && place.header != kSampledHeader)
+      [[unlikely]] {
     const bool freed = HeaderCode(place.header) == HeaderCode(place.live);
     return {freed ? State::kNotLive : State::kUnknown, place.start, 0};
   }

@@ -23,6 +23,12 @@ Route RouteOf(SizeClass size_class) {
   return IsTiny(size_class) ? Route::kTiny : Route::kPool;
 }
 
+// Variants with bounds have no shrunk blocks (H4).
+bool IsMarkedIn(const Zone& zone, HeaderByte header, UnitRecord record) {
+  return zone.shape().keeps_bounds ? IsSampledHeader(header, record)
+                                   : IsMarkedHeader(header, record);
+}
+
 const char* StateName(BlockState state) {
   switch (state) {
     case BlockState::kFree:
@@ -131,8 +137,7 @@ class ZoneReader {
     block.start = place.start;
     block.route = RouteOf(size_class);
     block.owner_heap = UnitOwner(record);
-    const bool marked =
-        !zone_.shape().keeps_bounds && IsMarkedHeader(place.header, record);
+    const bool marked = IsMarkedIn(zone_, place.header, record);
     block.live = place.header == place.live || marked;
     block.header = place.header;
     block.expected_header = place.live;
@@ -328,9 +333,7 @@ HAK_NOINLINE bool FindMarkedBlock(const Zone& zone, Address address,
                                   LiveBlock& block) {
   const HeaderByte header =
       zone.header(address).load(std::memory_order_relaxed);
-  if (zone.shape().keeps_bounds || !IsMarkedHeader(header, record)) {
-    return false;
-  }
+  if (!IsMarkedIn(zone, header, record)) return false;
   Describe(zone, address, page_bytes, record, block);
   block.asked_class = static_cast<SizeClass>(HeaderCode(header) - 1);
   return true;

@@ -101,9 +101,8 @@ class HeapProfile {
 
   void CheckInvariants();
 
-  // For readers in other processes. `can_sample`: of the variant.
-  constexpr HeapTablesDescriptor Describe(bool can_sample,
-                                          const char* hakmem_version,
+  // For readers in other processes.
+  constexpr HeapTablesDescriptor Describe(const char* hakmem_version,
                                           const char* variant) const;
 
  private:
@@ -180,9 +179,9 @@ class HeapProfile {
   std::uint64_t peak_mark_bytes_ ABSL_GUARDED_BY(lock_) = 0;
 };
 
-constexpr HeapTablesDescriptor HeapProfile::Describe(
-    bool can_sample, const char* hakmem_version,
-    const char* variant) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+constexpr HeapTablesDescriptor HeapProfile::Describe(const char* hakmem_version,
+                                                     const char* variant) const
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
   // The stack is a site's last field.
   constexpr std::uint32_t kStackAt = sizeof(ProfileSite) - sizeof(CallStack);
   return {.magic = "hakheap",
@@ -193,7 +192,7 @@ constexpr HeapTablesDescriptor HeapProfile::Describe(
           .frames_offset = kStackAt + offsetof(CallStack, count),
           .most_frames = CallStack::kMaxFrames,
           .most_sites = Table::kSites,
-          .can_sample = can_sample,
+          .can_sample = 1,
           .sequence = &sequence_,
           .mean_bytes = &mean_bytes_,
           .totals = &totals_.live,

@@ -59,7 +59,7 @@ T Read(const void* there) {
 TEST_F(HeapProfileTest, OthersFindTheTables) {
   for (unsigned i = 0; i < 3; ++i) profile_.Add(BlockAt(i), 16, 0, StackOf(7));
   profile_.Add(BlockAt(9), 16, 0, StackOf(100, 2));
-  const HeapTablesDescriptor at = profile_.Describe(true, "1.2.3", "release");
+  const HeapTablesDescriptor at = profile_.Describe("1.2.3", "release");
   EXPECT_STREQ(at.magic, "hakheap");
   EXPECT_EQ(at.version, 1U);
   EXPECT_EQ(at.descriptor_bytes, 112U);

@@ -27,7 +27,7 @@ struct HeapTablesDescriptor {
   std::uint32_t frames_offset;  // an uint32_t: how many there are
   std::uint32_t most_frames;
   std::uint32_t most_sites;
-  std::uint32_t can_sample;  // 0: this variant never does
+  std::uint32_t can_sample;  // 0: this variant never does, of older versions
   const void* sequence;      // an uint64_t, odd while the tables change
   const void* mean_bytes;    // an uint64_t; 0: nothing is sampled
   const void* totals;

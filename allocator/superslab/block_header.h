@@ -15,7 +15,6 @@
 //       live with the smaller class's code. Variants with bounds have none.
 //   H5: a block of which the heap profile takes a sample is *sampled*: live
 //       with kSampledCode, also if there was no room to keep the sample.
-//       Variants with bounds have none.
 //   H6: a span or Huge block is Queued while a thread has *claimed* it, to
 //       resize or free it; one exchange from Live to Queued decides which.
 #ifndef HAKMEM_ALLOCATOR_SUPERSLAB_BLOCK_HEADER_H_

@@ -27,7 +27,7 @@ import sys
 import tempfile
 
 # Samples of the heap profile and guarded blocks come at random.
-SETTINGS = {"release": {"HAKMEM_PROFILE_BYTES": "0"}, "hardened": {"HAKMEM_GUARD_SAMPLE": "0"}}
+SETTINGS = {"release": {"HAKMEM_PROFILE_BYTES": "0"}, "hardened": {"HAKMEM_GUARD_SAMPLE": "0", "HAKMEM_PROFILE_BYTES": "0"}}
 # Valgrind has a clock of its own, which goes on: nothing goes back by it.
 UNDER_VALGRIND = {"HAKMEM_DECAY_MS": "86400000"}
 KERNEL = ("madvise", "memory_calls")

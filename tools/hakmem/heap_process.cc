@@ -268,13 +268,7 @@ HeapSite SiteOf(const char* bytes, const HeapTablesDescriptor& at,
   return site;
 }
 
-std::string WhyNothingIsSampled(const TablesReader& reader,
-                                const std::string& variant) {
-  if (reader.at().can_sample == 0) {
-    return absl::StrCat(reader.Who(), " runs on hakmem's ", variant,
-                        " variant, which does not sample: its block headers "
-                        "have no room for it (release and tracing do)");
-  }
+std::string WhyNothingIsSampled(const TablesReader& reader) {
   return absl::StrCat(reader.Who(),
                       " does not sample: it was started with "
                       "HAKMEM_PROFILE_BYTES=0, or has not allocated yet");
@@ -302,8 +296,7 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
   HeapProfile profile;
   profile.variant = image->ReadText(AddressOf(reader.at().variant));
   if (tables->mean_bytes == 0) {
-    return absl::FailedPreconditionError(
-        WhyNothingIsSampled(reader, profile.variant));
+    return absl::FailedPreconditionError(WhyNothingIsSampled(reader));
   }
   profile.pid = image->pid();
   profile.program = image->program();

@@ -14,7 +14,7 @@ says `// no log: REASON`.
 
 A route of `// needs a guard page: ROUTE` is left out where the kernel's pages are too large to be guards.
 
-Variants that sample do all of this once more while every allocation is sampled.
+All of this is done once more while every allocation is sampled.
 """
 
 import os
@@ -27,7 +27,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import misuse_runs  # noqa: E402
 
 EXPECT = re.compile(r"^// expect(?:\[([\w ]+)\])? (\w+): (.+)$", re.MULTILINE)
-SAMPLING = ("release", "tracing")
 UNIT_BYTES = 65536
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 GUARD_BYTES = PAGE_BYTES if PAGE_BYTES <= UNIT_BYTES // 4 else 0
@@ -60,7 +59,7 @@ def as_here(sentence):
 def complaints(variant, library, program, source, route, sentence):
     """What is wrong with the program's ends, as a list."""
     wrong = complaints_with({}, library, program, source, route, sentence)
-    if variant in SAMPLING and not wrong:
+    if not wrong:
         wrong = complaints_with({"HAKMEM_PROFILE_BYTES": "1"}, library, program, source, route, sentence)
     return wrong
 
