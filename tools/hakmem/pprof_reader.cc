@@ -187,7 +187,7 @@ class Reader {
   void FindValues() {
     for (std::size_t i = 0; i < types_.size(); ++i) {
       std::string type = String(types_[i]);
-      if (type == "space" || type == "objects") type = "inuse_" + type;
+      if (type == "space" || type == "objects") type.insert(0, "inuse_");
       Values other;
       Values& values = absl::StartsWith(type, "inuse_")   ? live_
                        : absl::StartsWith(type, "peak_")  ? peak_
