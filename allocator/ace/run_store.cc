@@ -209,8 +209,10 @@ RunGrant RunStore::TakeUnits(std::uint32_t units,
 std::size_t RunStore::PurgeRest() {
   std::size_t purged_bytes = 0;
   for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
-    purged_bytes +=
+    const std::size_t bytes =
         pool_.PurgePartsOfHuge(state_.memory, AceState::kPurgeSliceUnits, next);
+    if (bytes == 0) break;  // there are none, or the kernel refuses
+    purged_bytes += bytes;
   }
   for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
     pool_.PurgeDescriptors(state_.memory, next);
