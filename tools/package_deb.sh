@@ -26,7 +26,7 @@ quietly() {
 }
 
 # --- What is packed --------------------------------------------------------
-command=$(tools/build_command.sh)
+command=$(tools/build_command.sh --define=libdw=shared)
 quietly tools/amalgamate.py "$scratch/source"
 quietly tools/command_pages.py "$command" "$scratch/pages"
 version=$(sed -n 's/^#define HAKMEM_VERSION_[MP][A-Z]* //p' allocator/hakmem.h | paste -sd .)-1
