@@ -1,5 +1,7 @@
 #!/bin/bash
-# Builds the hakmem command as it is released and prints its path. HAK_CACHE names
+# Builds the hakmem command as it is released and prints its path; arguments go
+# to bazel: --define=libdw=shared for a command that asks for libdw.so.1 instead
+# of having it (tools/linked_libraries.py). HAK_CACHE names
 # another folder for what is kept between runs, HAK_BAZEL another command line
 # for bazel.
 set -euo pipefail
@@ -9,7 +11,7 @@ read -ra bazel <<<"${HAK_BAZEL:-bazel}"
 mkdir -p "$cache/bazel"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-flags=(-c opt --noshow_progress "--disk_cache=$cache/bazel")
+flags=(-c opt --noshow_progress "--disk_cache=$cache/bazel" "$@")
 "${bazel[@]}" build "${flags[@]}" //tools/hakmem >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 folder=$("${bazel[@]}" info "${flags[@]}" bazel-bin 2>"$log") || { cat "$log" >&2; exit 1; }
 echo "$folder/tools/hakmem/hakmem"

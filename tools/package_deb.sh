@@ -26,7 +26,7 @@ quietly() {
 }
 
 # --- What is packed --------------------------------------------------------
-command=$(tools/build_command.sh)
+command=$(tools/build_command.sh --define=libdw=shared)
 quietly tools/amalgamate.py "$scratch/source"
 quietly tools/command_pages.py "$command" "$scratch/pages"
 version=$(sed -n 's/^#define HAKMEM_VERSION_[MP][A-Z]* //p' allocator/hakmem.h | paste -sd .)-1
@@ -49,6 +49,12 @@ hakmem is Copyright 2026 the hakmem authors.
 
 Its license is the Apache License, Version 2.0. On Debian systems, the text is in
 /usr/share/common-licenses/Apache-2.0.
+END
+  [[ $1 != hakmem ]] || cat >>"$folder/copyright" <<'END'
+
+The command has libiberty's demangler linked in, of Debian's package libiberty-dev:
+Copyright Free Software Foundation, Inc. Its license is the GNU Lesser General
+Public License, Version 2.1 or later: /usr/share/common-licenses/LGPL-2.1.
 END
   printf 'hakmem (%s) unstable; urgency=medium\n\n  * What changed is in CHANGELOG.md of the sources.\n\n -- %s  %s\n' \
     "$version" "$maintainer" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$folder/changelog.Debian.gz"

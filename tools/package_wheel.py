@@ -20,6 +20,8 @@ import tempfile
 import time
 import zipfile
 
+import linked_libraries
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VARIANTS = ["release", "tracing", "hardened", "debug"]
 # What every system of a manylinux tag has (PEP 600), beside libc and the loader.
@@ -88,11 +90,14 @@ def describe(info, platform_tag):
     info.mkdir()
     (info / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: hakmem\nVersion: %s\nSummary: A malloc for Linux that knows every pointer\n"
-        "License: Apache-2.0\nRequires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n"
+        "License: Apache-2.0 AND LGPL-3.0-or-later AND LGPL-2.1-or-later AND bzip2-1.0.6\nRequires-Python: >=3.7\nDescription-Content-Type: text/markdown\n\n"
         "`hakmem run -- python app.py` runs a program on hakmem; `python -m hakmem` is the same command.\n" % version())
     (info / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: hakmem\nRoot-Is-Purelib: false\nTag: py3-none-%s\n" % platform_tag)
     (info / "entry_points.txt").write_text("[console_scripts]\nhakmem = hakmem.__main__:main\n")
     shutil.copy(ROOT / "LICENSE", info / "LICENSE")
+    for name in linked_libraries.LICENSES:
+        shutil.copy(pathlib.Path("/usr/share/common-licenses") / name, info / name)
+    (info / "NOTICE").write_text(linked_libraries.notice(), encoding="utf-8")
 
 
 def digest(data):

@@ -48,6 +48,7 @@ class ArchiveTest(unittest.TestCase):
             self.assertEqual(*archives)
             with zipfile.ZipFile(wheel) as archive:
                 self.assertEqual(archive.getinfo("hakmem/bin/hakmem").external_attr >> 16, 0o100755)
+                self.assertIn("elfutils", archive.read("hakmem.dist-info/NOTICE").decode())
                 record = archive.read("hakmem.dist-info/RECORD").decode()
                 self.assertEqual({line.split(",")[0] for line in record.split()}, set(archive.namelist()))
 

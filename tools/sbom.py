@@ -15,6 +15,8 @@ import pathlib
 import re
 import sys
 
+import linked_libraries
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PINNING = ("WORKSPACE", "third_party/repositories.bzl")
 # Of each archive that these pin: its license, and what it is to hakmem.
@@ -72,6 +74,10 @@ def sbom(version, paths, workspace, seconds):
         packages.append(theirs)
         pair = (theirs["SPDXID"], how, ours["SPDXID"]) if how.endswith("_OF") else (ours["SPDXID"], how, theirs["SPDXID"])
         relations.append(related(*pair))
+    for debian, source, name, license_name in linked_libraries.LIBRARIES:
+        theirs = package(source, linked_libraries.version(debian), "NOASSERTION", license_name, comment=name + ", in the command alone")
+        packages.append(theirs)
+        relations.append(related(ours["SPDXID"], "STATIC_LINK", theirs["SPDXID"]))
     compiler = package("cc", "1", "NOASSERTION", "MIT OR Apache-2.0", comment="Rust's crate; compiles the crate of hakmem")
     packages.append(compiler)
     relations.append(related(compiler["SPDXID"], "BUILD_DEPENDENCY_OF", ours["SPDXID"]))

@@ -23,6 +23,12 @@ class SbomTest(unittest.TestCase):
             self.assertRegex(named[name]["versionInfo"], r"^\d+\.\d")
             self.assertEqual(len(named[name]["checksums"][0]["checksumValue"]), 64)
 
+    def test_has_each_library_that_is_linked_into_the_command(self):
+        named = {package["name"]: package for package in self.document["packages"]}
+        self.assertRegex(named["elfutils"]["licenseConcluded"], "LGPL-3.0")
+        self.assertIn({"spdxElementId": "SPDXRef-Package-hakmem", "relationshipType": "STATIC_LINK",
+                       "relatedSpdxElement": "SPDXRef-Package-elfutils"}, self.document["relationships"])
+
     def test_relations_lead_somewhere(self):
         known = {"SPDXRef-DOCUMENT"} | {each["SPDXID"] for kind in ("packages", "files") for each in self.document[kind]}
         for relation in self.document["relationships"]:

@@ -3,7 +3,7 @@
 #define HAKMEM_TOOLS_HAKMEM_ELF_FILE_H_
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +14,15 @@ namespace hakmem::tools {
 // The build id in lower-case hexadecimal; "" for a file that has none, cannot
 // be read or is no ELF file of this machine's kind.
 std::string BuildIdOfFile(const std::string& path);
+
+struct Note {
+  std::uint32_t type = 0;
+  std::string_view name;
+  std::string_view content;
+};
+// Calls the function for each note of a segment, as far as they are whole.
+void ForEachNote(std::string_view notes,
+                 const std::function<void(const Note&)>& work);
 
 // The content of a note, by its name and type, in a segment of notes; nothing:
 // there is none.
@@ -26,10 +35,6 @@ std::string BuildIdInNotes(std::string_view notes);
 // Which program loads this one and its libraries; "" for one that is linked
 // statically; nothing: it is no program.
 std::optional<std::string> LoaderOf(const std::string& path);
-
-// The functions of the file's symbol tables, by their beginnings: where each
-// ends, as the file says. One without a length ends where the next one begins.
-std::map<std::uint64_t, std::uint64_t> FunctionRanges(const std::string& path);
 
 // Which of `names` the file defines as functions that others can call or that
 // its own symbol table has, in their order.

@@ -42,9 +42,7 @@ ABSL_FLAG(std::string, html, "",
 ABSL_FLAG(unsigned, sites, 3,
           "How many call sites of each cause the text shows.");
 ABSL_FLAG(std::string, symbolizer, "",
-          "The program that finds functions and lines: a path or name of "
-          "llvm-symbolizer or addr2line, or none. Default: the first of them "
-          "that is installed.");
+          "none: addresses stay without functions and lines.");
 ABSL_FLAG(std::string, symbols, "",
           "A folder with programs, libraries or their debug information, for "
           "those that are not on this machine or are other builds here: "

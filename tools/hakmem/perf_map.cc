@@ -64,10 +64,12 @@ SourceLine JitName(std::string_view name) {
   while (!name.empty() && absl::StrContains("~^+*'", name.substr(0, 1))) {
     name.remove_prefix(1);
   }
-  const std::size_t space = name.find(' ');
-  if (space == std::string_view::npos || !IsPlace(name.substr(space + 1))) {
-    return {std::string(name), ""};
+  // A function's name may have spaces, as "get size" has.
+  std::size_t space = name.find(' ');
+  while (space != std::string_view::npos && !IsPlace(name.substr(space + 1))) {
+    space = name.find(' ', space + 1);
   }
+  if (space == std::string_view::npos) return {std::string(name), ""};
   const std::string_view function = name.substr(0, space);
   return {function.empty() ? "(anonymous)" : std::string(function),
           std::string(name.substr(space + 1))};

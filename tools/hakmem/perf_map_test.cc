@@ -38,6 +38,8 @@ TEST(PerfMapTest, NamesAreFunctionsAndPlaces) {
   EXPECT_EQ(script.place, "/srv/a b.js:2:21");
   EXPECT_EQ(JitName("JS:* node:timers:1:2").function, "(anonymous)");
   EXPECT_EQ(JitName("JS:^get size").function, "get size");
+  EXPECT_EQ(JitName("JS:^get size /srv/a.js:3:1").function, "get size");
+  EXPECT_EQ(JitName("JS:^get size /srv/a.js:3:1").place, "/srv/a.js:3:1");
   EXPECT_EQ(JitName("py::Leak.add:/srv/leak.py").function, "Leak.add");
   EXPECT_EQ(JitName("py::Leak.add:/srv/leak.py").place, "/srv/leak.py");
   EXPECT_EQ(JitName("void a.B::c(int)").function, "void a.B::c(int)");

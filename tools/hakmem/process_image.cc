@@ -273,14 +273,8 @@ absl::Status ProcessImage::OpenCore(const std::string& path) {
     if (!ReadFile(memory_, segment.p_offset, notes.data(), notes.size())) {
       return Error(path + " is cut off");
     }
-    for (std::string_view rest = notes; rest.size() >= sizeof(Elf64_Nhdr);) {
-      const auto note = Take<Elf64_Nhdr>(rest);
-      rest.remove_prefix(
-          std::min<std::size_t>(rest.size(), (note.n_namesz + 3U) & ~3U));
-      ReadNote(note.n_type, rest.substr(0, note.n_descsz));
-      rest.remove_prefix(
-          std::min<std::size_t>(rest.size(), (note.n_descsz + 3U) & ~3U));
-    }
+    ForEachNote(
+        notes, [this](const Note& note) { ReadNote(note.type, note.content); });
   }
   if (files_.empty()) return Error(path + " does not say which files it had");
   std::ranges::sort(segments_, {}, &Segment::begin);

@@ -1,5 +1,5 @@
-// Names of functions and lines for addresses in modules, offline: by
-// llvm-symbolizer or addr2line, from the files on this machine.
+// Names of functions and lines for addresses in modules, from the files on this
+// machine; where DEBUGINFOD_URLS is set, debug information from these servers.
 //
 // A file whose build id is not the one in the trace is another build, whose
 // names would be wrong: it is not used, and notes() says so.
@@ -11,21 +11,18 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "tools/hakmem/debug_files.h"
 #include "tools/hakmem/failure_record.h"
+#include "tools/hakmem/function_lines.h"
 
 namespace hakmem::tools {
 
-struct SourceLine {
-  std::string function;  // demangled, C++ and Rust; "" when unknown
-  std::string place;     // "file.c:12"; "" when unknown
-};
-
 struct SymbolizerOptions {
-  std::string program;         // "": the first that is found; "none": no names
+  std::string program;         // "none": no names; no other has an effect
   std::string symbols_folder;  // searched before the system's own folders
 };
 
@@ -33,8 +30,7 @@ class Symbolizer {
  public:
   explicit Symbolizer(SymbolizerOptions options);
 
-  // Looks all frames up that are not known yet: one process of llvm-symbolizer
-  // for all modules, or one of addr2line per module.
+  // Looks all frames up that are not known yet, in a process apart.
   void Resolve(const std::vector<Module>& modules,
                const std::vector<Frame>& frames);
 
@@ -53,35 +49,29 @@ class Symbolizer {
  private:
   using Key = std::pair<std::size_t, std::uint64_t>;
 
-  std::string FileOf(const Module& module);
+  // The addresses in one file that are asked for.
+  struct Query {
+    std::size_t index = 0;  // the module's
+    const Module* module = nullptr;
+    NamedFile file;  // where its names are
+    const std::set<std::uint64_t>* offsets = nullptr;
+  };
+
+  NamedFile FileOf(const Module& module);
   // Of code that the process has compiled for itself (perf_map.h).
   void ReadPerfMap(const Module& module, std::size_t index,
                    const std::set<std::uint64_t>& offsets);
-  // The addresses in one file that are asked for.
-  struct Query {
-    std::size_t index;  // the module's
-    const Module* module;
-    std::string file;  // where its names are
-    const std::set<std::uint64_t>* offsets;
-  };
-  // By one process; addr2line takes one query only.
-  absl::Status Ask(const std::vector<Query>& queries);
-  // Answers come in the order of the questions.
-  void Read(const std::vector<Query>& queries, const std::string& output);
+  // From `begin` on; where it got to.
+  std::size_t Ask(const std::vector<Query>& queries, std::size_t begin);
+  // Answers are what Write() in symbolizer.cc makes. False: they are cut off.
+  bool Read(const Query& query, std::string_view& answers);
+  void NoteMissingLines(const Module& module);
 
   SymbolizerOptions options_;
-  std::string program_;  // its path; "" when there is none
   std::map<Key, std::vector<SourceLine>> lines_;
   std::set<std::string> notes_;
+  std::set<std::string> without_lines_;  // paths of modules
 };
-
-// What a symbolizer says of one address, in the style of addr2line -a -f -i.
-// `address` is the one that it was asked for.
-struct SymbolizedAddress {
-  std::uint64_t address = 0;
-  std::vector<SourceLine> lines;
-};
-std::vector<SymbolizedAddress> ParseSymbolizerOutput(std::string_view output);
 
 }  // namespace hakmem::tools
 

@@ -1,18 +1,25 @@
 #include "tools/hakmem/symbolizer.h"
 
 #include <link.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/hakmem/debug_files.h"
 #include "tools/hakmem/elf_file.h"
-#include "tools/hakmem/rust_name.h"
+#include "tools/hakmem/function_lines.h"
 #include "tools/hakmem/subprocess.h"
 
 namespace hakmem::tools {
@@ -53,8 +60,8 @@ std::uintptr_t OwnBase() {
 
 Frame OwnFrame() { return {0, WellKnownFunction() - OwnBase()}; }
 
-void ExpectOwnName(const std::string& program) {
-  Symbolizer symbolizer({program, ""});
+TEST(SymbolizerTest, FunctionAndLineAreFound) {
+  Symbolizer symbolizer({});
   const std::vector<Module> modules = {{OwnPath(), BuildIdOfFile(OwnPath())}};
   const Frame frame = OwnFrame();
   symbolizer.Resolve(modules, {frame, frame});
@@ -65,17 +72,13 @@ void ExpectOwnName(const std::string& program) {
   EXPECT_THAT(line.place, HasSubstr("symbolizer_test.cc:"));
 }
 
-TEST(SymbolizerTest, EitherProgramFindsFunctionAndLine) {
-  ExpectOwnName("");
-  ExpectOwnName("addr2line");
-}
-
-TEST(SymbolizerTest, WithoutAProgramItSaysSo) {
-  Symbolizer symbolizer({"/no/such/program", ""});
-  EXPECT_THAT(symbolizer.notes(), Contains(HasSubstr("/no/such/program")));
-  symbolizer.Resolve({{OwnPath(), ""}}, {OwnFrame()});
-  EXPECT_THAT(symbolizer.Lines(OwnFrame()), IsEmpty());
-  EXPECT_THAT(Symbolizer({"none", ""}).notes(), IsEmpty());
+TEST(SymbolizerTest, NoNamesButOnRequest) {
+  Symbolizer none({"none", ""});
+  none.Resolve({{OwnPath(), ""}}, {OwnFrame()});
+  EXPECT_THAT(none.Lines(OwnFrame()), IsEmpty());
+  EXPECT_THAT(none.notes(), IsEmpty());
+  EXPECT_THAT(Symbolizer({"addr2line", ""}).notes(),
+              Contains(HasSubstr("--symbolizer=addr2line has no effect")));
 }
 
 TEST(SymbolizerTest, AnotherBuildIsNotUsed) {
@@ -104,69 +107,57 @@ TEST(SymbolizerTest, AFolderOfSymbolsIsSearched) {
   std::filesystem::remove_all(*folder);
 }
 
-TEST(SymbolizerTest, AFailingProgramIsNamed) {
-  Symbolizer symbolizer({"/bin/false", ""});
-  symbolizer.Resolve({{OwnPath(), ""}}, {OwnFrame()});
-  EXPECT_THAT(symbolizer.notes(),
-              Contains(HasSubstr("false failed for " + OwnPath())));
+TEST(DebugFilesTest, APackageOfDebianIsNamed) {
+  const absl::StatusOr<std::string> root = MakeTemporaryFolder("root");
+  ASSERT_TRUE(root.ok()) << root.status();
+  const std::string lists = *root + "/var/lib/dpkg/info";
+  std::filesystem::create_directories(lists);
+  std::ofstream(lists + "/libfoo1:amd64.list")
+      << "/usr\n/usr/lib/libfoo.so.1\n";
+  std::ofstream(lists + "/libc6.list") << "/lib/libc.so.6\n";
+  EXPECT_EQ(RemedyForLines(*root, "/usr/lib/libfoo.so.1", "abcdef"),
+            "the package libfoo1-dbgsym brings them");
+  EXPECT_EQ(RemedyForLines(*root, "/usr/lib/libc.so.6", ""),
+            "the package libc6-dbg brings them");
+  EXPECT_EQ(RemedyForLines(*root, "/srv/server", "abcdef"),
+            "it was built without -g, or stripped, and "
+            "/usr/lib/debug/.build-id/ab/cdef.debug is not here");
+  EXPECT_EQ(RemedyForLines(*root, "/srv/server", ""),
+            "it was built without -g, or stripped");
+  std::filesystem::create_directories(*root + "/usr/bin/rpm");
+  EXPECT_THAT(RemedyForLines(*root, "/usr/lib64/libfoo.so.1", "abcdef"),
+              HasSubstr("dnf install /usr/lib/debug/.build-id/ab/cdef.debug"));
+  std::filesystem::remove_all(*root);
 }
 
-TEST(SymbolizerTest, OutputIsParsed) {
-  const std::vector<SymbolizedAddress> addresses = ParseSymbolizerOutput(
-      "0x0000000000001144\n"
-      "inner(int)\n/a/b c.cc:12 (discriminator 3)\n"
-      "outer\n/a/d.cc:?\n"
-      "0x20\n??\n??:0\n"
-      "0x30\nf\n??:0\n\n");
-  ASSERT_THAT(addresses, SizeIs(3));
-  EXPECT_EQ(addresses[0].address, 0x1144u);
-  ASSERT_THAT(addresses[0].lines, SizeIs(2));
-  EXPECT_EQ(addresses[0].lines[0].function, "inner(int)");
-  EXPECT_EQ(addresses[0].lines[0].place, "/a/b c.cc:12");
-  EXPECT_EQ(addresses[0].lines[1].place, "");
-  EXPECT_THAT(addresses[1].lines, IsEmpty());
-  EXPECT_EQ(addresses[2].lines[0].function, "f");
-}
-
-// A program that says how often it was started, and is the symbolizer.
-std::string Counting(const std::string& folder) {
-  std::string path = folder + "/llvm-symbolizer";
-  std::ofstream(path) << "#!/bin/sh\necho >>" << folder << "/starts\nexec "
-                      << FindProgram("llvm-symbolizer-19") << " \"$@\"\n";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  return path;
-}
-
-TEST(SymbolizerTest, OneProcessAnswersForAllFiles) {
-  if (FindProgram("llvm-symbolizer-19").empty()) GTEST_SKIP();
-  const absl::StatusOr<std::string> folder = MakeTemporaryFolder("symbols");
+TEST(DebugFilesTest, APipeIsNotOpened) {
+  const absl::StatusOr<std::string> folder = MakeTemporaryFolder("pipe");
   ASSERT_TRUE(folder.ok()) << folder.status();
-  const std::string copy = *folder + "/a copy";
-  std::filesystem::create_symlink(OwnPath(), copy);
-  Symbolizer symbolizer({Counting(*folder), ""});
-  const Frame own = OwnFrame();
-  const Frame in_copy = {1, own.offset};
-  symbolizer.Resolve({{OwnPath(), ""}, {copy, ""}}, {own, in_copy, {1, 0}});
-  for (const Frame& frame : {own, in_copy}) {
-    ASSERT_FALSE(symbolizer.Lines(frame).empty());
-    EXPECT_THAT(symbolizer.Lines(frame).back().function,
-                HasSubstr("WellKnownFunction"));
-  }
-  EXPECT_EQ(std::filesystem::file_size(*folder + "/starts"), 1u);
+  ASSERT_EQ(::mkfifo((*folder + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(NamedFile::Open(*folder + "/pipe").descriptor(), -1);
+  EXPECT_EQ(NamedFile::Open(*folder).descriptor(), -1);
   std::filesystem::remove_all(*folder);
 }
 
-TEST(RustNameTest, TheOlderManglingIsUndone) {
-  EXPECT_EQ(ReadableName("_$LT$alloc..string..String$u20$as$u20$core..fmt.."
-                         "Display$GT$::fmt::h0123456789abcdef"),
+TEST(DebugFilesTest, AContainersFilesAreItsOwn) {
+  const std::string root = "/proc/7/root";
+  EXPECT_EQ(RootOf(root + "/usr/bin/x"), root);
+  EXPECT_EQ(RootOf(root + "s/usr/bin/x"), "");
+  EXPECT_EQ(RootOf("/proc/7/map_files/1-2"), "");
+  EXPECT_EQ(RootOf("/usr/bin/x"), "");
+  EXPECT_EQ(SystemDebugFile(root, "abcd"),
+            root + "/usr/lib/debug/.build-id/ab/cd.debug");
+}
+
+TEST(DemangledTest, NamesAreAsTheirAuthorsWroteThem) {
+  EXPECT_EQ(Demangled("_ZN4demo5storeEi"), "demo::store(int)");
+  EXPECT_EQ(Demangled("_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt.."
+                      "Display$GT$3fmt17h0123456789abcdefE"),
             "<alloc::string::String as core::fmt::Display>::fmt");
-  EXPECT_EQ(ReadableName("demo::_$LT$impl$u20$demo..T$GT$::go::h"
-                         "0123456789abcdef"),
-            "demo::<impl demo::T>::go");
-  for (const char* const name :
-       {"Cache::h(int)", "a::h0123456789abcdeF", "h0123456789abcdef",
-        "::h0123456789abcdef", "f(int, ...)"}) {
-    EXPECT_EQ(ReadableName(name), name);
+  EXPECT_EQ(Demangled("_RNvCs15kBYyAo9fc_7mycrate7example"),
+            "mycrate::example");
+  for (const char* const name : {"main", "_Zebra", "_start", "f(int)", ""}) {
+    EXPECT_EQ(Demangled(name), name);
   }
 }
 
@@ -184,20 +175,34 @@ TEST(ElfFileTest, ALoaderBelongsToAProgramThatIsNotStatic) {
   EXPECT_EQ(LoaderOf("/no/such/file"), std::nullopt);
 }
 
-TEST(SubprocessTest, InputGoesInAndOutputComesOut) {
-  const absl::StatusOr<std::string> echoed =
-      OutputOf({FindProgram("cat")}, "a\nb");
-  ASSERT_TRUE(echoed.ok()) << echoed.status();
-  EXPECT_EQ(*echoed, "a\nb");
-  // More than a pipe holds, both ways.
+TEST(SubprocessTest, WorkIsDoneApart) {
+  std::string output = "a";
+  int here = 0;
+  // More than a pipe holds.
   const std::string much(1 << 20, 'x');
-  EXPECT_EQ(OutputOf({FindProgram("cat")}, much).value(), much);
+  const absl::Status status = RunApart(
+      [&](std::FILE* file) {
+        here = 1;
+        std::fputs(much.c_str(), file);
+      },
+      output);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(output, "a" + much);
+  EXPECT_EQ(here, 0);
 }
 
-TEST(SubprocessTest, FailuresAreErrors) {
-  EXPECT_THAT(OutputOf({FindProgram("false")}, "").status().message(),
-              HasSubstr("exit status 1"));
-  EXPECT_FALSE(OutputOf({"/no/such/program"}, "").ok());
+TEST(SubprocessTest, WhatFailsApartIsAnError) {
+  std::string output;
+  const absl::Status status = RunApart(
+      [](std::FILE* file) {
+        std::fputs("begun", file);
+        std::fflush(file);
+        ::signal(SIGABRT, SIG_DFL);
+        std::abort();
+      },
+      output);
+  EXPECT_EQ(status.message(), "signal 6");
+  EXPECT_EQ(output, "begun");
   EXPECT_EQ(FindProgram("no-such-program"), "");
 }
 

@@ -15,24 +15,18 @@ from page_browser import CONTRAST, SMALL, WIDE, BrowserTest
 HAKMEM = os.path.abspath(sys.argv[1])
 MIB = 1 << 20
 EVIL = "<script>window.evil=1</script><img src=x onerror=window.evil=1>&amp;\"'`${evil}"
-LONG = "std::map<" + "std::basic_string<char, std::char_traits<char>>, " * 8 + "int>::operator[](Key const&)"
-# What lies at offset 0x100 times its index; nothing else has a name.
+LONG = "Index<" + "std::basic_string<char, std::char_traits<char>>, " * 8 + "int>::operator[](Key const&)"
+# What lies at CODE and 0x100 times its index; nothing else has a name.
 FUNCTIONS = ["", "main", "Serve(Request const&)", "ReadTable(char const*)", "Cache::Add(Key)", EVIL, LONG, "Deep(int)"]
 NOTHING, MAIN, SERVE, READ, CACHE, WITH_MARKUP, WITH_LENGTH, DEEP, NAMELESS = range(9)
+CODE = 0x10000
+SOURCE = "".join('[[gnu::aligned(128)]] void f%d() asm(%s);\n#line %d "/src/file%d.cc"\nvoid f%d() { asm(".skip 224"); }\n'
+                 % (at, json.dumps(name), 10 * at, at, at) for at, name in enumerate(FUNCTIONS) if name)
 # These are in a library, the others in the program.
 IN_LIBRARY = {READ, CACHE}
 LIVE, PEAK, FREED, ALLOCATED = range(4)
 GROWTH, SHRINKAGE = range(2)
 ENTER, ESCAPE, TAB, LEFT, UP, RIGHT, DOWN = "\ue007", "\ue00c", "\ue004", "\ue012", "\ue013", "\ue014", "\ue015"
-# As addr2line answers.
-SYMBOLIZER = r"""#!/usr/bin/python3
-import json, sys
-names = json.load(open(sys.argv[0] + ".json"))
-for line in sys.stdin:
-    at = int(line, 16) + 1 >> 8
-    name, place = (names[at], "/src/file%d.cc:%d" % (at, 10 * at)) if at < len(names) else ("??", "??:0")
-    print("%#x\n%s\n%s" % (int(line, 16), name, place))
-"""
 
 
 def site(stack, live, peak=None, allocated=None, blocks=10):
@@ -41,16 +35,16 @@ def site(stack, live, peak=None, allocated=None, blocks=10):
     peak = live if peak is None else peak
     return {"kind": "site", "live": figures(live), "peak": figures(peak),
             "allocated": figures(peak if allocated is None else allocated),
-            "stack": ["%#x" % ((0x30000 if at in IN_LIBRARY else 0x10000) + 256 * at) for at in stack]}
+            "stack": ["%#x" % int((0x20000 if at in IN_LIBRARY else 0) + CODE + 256 * at) for at in stack]}
 
 
 def profile(folder, sites, pid=7):
     """The file's text: its sites, and their sums in its last line."""
     yield {"schema": "hakmem-heap-profile", "version": 1, "kind": "start", "pid": pid, "program": "server",
            "hakmem": "0.1.0", "variant": "release", "mean_bytes": 524288}
-    for name, base in (("server", 0x10000), ("libtable.so", 0x30000)):
-        yield {"kind": "module", "path": str(folder / name), "base": "%#x" % base, "begin": "%#x" % base,
-               "end": "%#x" % (base + 0x10000)}
+    for name, base in (("server", 0), ("libtable.so", 0x20000)):
+        yield {"kind": "module", "path": str(folder / name), "base": "%#x" % base,
+               "begin": "%#x" % (base + CODE), "end": "%#x" % (base + 2 * CODE)}
     yield from sites
     sums = {kind: {key: sum(site[kind][key] for site in sites) for key in ("samples", "blocks", "bytes")}
             for kind in ("live", "peak", "allocated")}
@@ -61,13 +55,10 @@ class HeapPageTest(BrowserTest):
     @classmethod
     def make_page(cls):
         for name in ("server", "libtable.so"):
-            (cls.folder / name).write_bytes(b"")
-        cls.symbolizer = cls.folder / "fake-addr2line"
-        cls.symbolizer.write_text(SYMBOLIZER)
-        cls.symbolizer.chmod(0o755)
-        cls.symbolizer.with_name("fake-addr2line.json").write_text(json.dumps(FUNCTIONS))
-        # Beside these, many small places, and one as deep as stacks are.
-        small = [site([CACHE + i % 2, DEEP] + [SERVE] * (i // 8) + [MAIN], 1 / 64) for i in range(64)]
+            subprocess.run(["clang++-19", "-gdwarf-4", "-shared", "-nostdlib", "-Wl,-Ttext=%#x" % (CODE + 128), "-xc++", "-",
+                            "-o", cls.folder / name], input=SOURCE, text=True, check=True)
+        # Beside these, many small places, each with a call of its own, and one as deep as stacks are.
+        small = [site([CACHE + i % 2, DEEP + i / 256] + [SERVE] * (i // 8) + [MAIN], 1 / 64) for i in range(64)]
         table, evil = [READ, SERVE, MAIN], [WITH_MARKUP, MAIN]
         sites = [site(table, 6), site([CACHE, SERVE, MAIN], 1, 4), site(evil, 2, 8),
                  site([WITH_LENGTH, WITH_MARKUP, SERVE, MAIN], 1, 0, 1), site([DEEP] * 30 + [MAIN], .5),
@@ -86,7 +77,7 @@ class HeapPageTest(BrowserTest):
 
     @classmethod
     def show(cls, page, *arguments):
-        subprocess.run([HAKMEM, "heap", "--symbolizer=%s" % cls.symbolizer, "--html=%s" % page, *arguments],
+        subprocess.run([HAKMEM, "heap", "--html=%s" % page, *arguments],
                        stdout=subprocess.DEVNULL, check=True)
 
     def all(self, css):
@@ -186,7 +177,7 @@ class HeapPageTest(BrowserTest):
                          ["live", "peak", "freed", "allocated"])
         self.assertEqual(self.places()[0], "ReadTable(char const*) at /src/file3.cc:30")
         self.assertIn("one byte in 512.0 KiB was sampled", self.text(".notes"))
-        self.assertIn("server+0x800", self.browser.page.read_text())
+        self.assertIn("server+0x10800", self.browser.page.read_text())
 
     def test_all_values_are_on_one_screen(self):
         self.browser.open(WIDE)
@@ -285,7 +276,7 @@ class HeapPageTest(BrowserTest):
         self.browser.open(WIDE)
         self.fill("focus", r"^Serve\(")
         self.assertEqual(self.text("#found"), "kept: 8.9 MiB, 75.5%")
-        self.assertNotIn("server+0x800", self.names())
+        self.assertNotIn("server+0x10800", self.names())
         self.assert_fills_the_graph("main")
         self.assertEqual(self.numbers()[0], "51.1%")
         self.fill("ignore", "ReadTable")
