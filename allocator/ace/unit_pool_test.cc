@@ -332,6 +332,18 @@ TEST_F(UnitPoolTest, UnmapsWholeFramesAndMapsThemAgain) {
 }
 
 // Searches learn from those before; each finds what there is.
+// A refused call asks this of a heap of any size.
+TEST_F(UnitPoolTest, LooksAtNoFrameWhereNoneIsFree) {
+  AddFrames(4);
+  ASSERT_TRUE(pool_.GrantAt(0, 4 * kAllOfOne));
+  const std::size_t page_bytes = memory_.PageBytes();
+  auto* const page = reinterpret_cast<void*>(RoundDown<Address>(
+      reinterpret_cast<Address>(&zone_.super_slab(0)), page_bytes));
+  ASSERT_EQ(mprotect(page, page_bytes, PROT_NONE), 0);
+  EXPECT_EQ(UnmapFree(), 0U);
+  ASSERT_EQ(mprotect(page, page_bytes, PROT_READ | PROT_WRITE), 0);
+}
+
 TEST_F(UnitPoolTest, FindsRunsOfUnmappedFrames) {
   AddFrames(kFrames);
   // Frames in use: all others are runs of 1, 2, 3, 5 and the rest.
