@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What a flag's value is, for completion; the others take any text.
 VALUES = {"variant": ["release", "tracing", "hardened", "debug"], "by": ["live", "peak", "allocated"],
           "sort": ["resident", "live", "cached", "growth", "calls", "failures"]}
-SWITCHES = ("by-class", "diff", "follow", "json", "once", "openmetrics", "pages")
+SWITCHES = ("by-class", "diff", "follow", "json", "keep-last", "no-fold", "once", "openmetrics", "pages")
 # What a subcommand's argument is.
 ARGUMENTS = {"run": "command", "explain": "file", "failures": "file", "heap": "file", "stats": "file",
              "top": "process", "trace": "file", "purge": "process", "option": "process", "watch": "process", "serve": "nothing"}
