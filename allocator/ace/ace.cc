@@ -196,6 +196,19 @@ void Ace::ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   ResizedHuge(0, huge_.EndReleasesAfterFork(state_.memory));
 }
 
+bool Ace::AwaitStill() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  constexpr int kMaxWaits = 200;
+  for (int waits = 0; waits < kMaxWaits; ++waits) {
+    if (state_.lock.TryLock()) {
+      const bool still = moves_ == 0;
+      state_.lock.Unlock();
+      if (still) return true;
+    }
+    SleepShortly();
+  }
+  return false;
+}
+
 void Ace::AddStatistics(Statistics& statistics) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   // A signal handler may ask that interrupted who holds the lock.
   const bool is_held = state_.lock.IsHeldByThis();

@@ -124,6 +124,10 @@ class Ace {
     look();
   }
 
+  // On a thread that may have been interrupted anywhere, by a handler that ends
+  // the process: whether HoldStill will come to its end soon.
+  bool AwaitStill();
+
   // A block of size 0; alignments are EmptyPool's.
   BlockGrant GrantEmpty(std::size_t alignment_bytes);
   bool ReleaseEmpty(Address address);  // false: it is not live

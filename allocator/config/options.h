@@ -56,6 +56,9 @@ struct Options : HeapOptions {
   // 0: none; else 2 * n, and 1 more when the calls after the nth are refused,
   // too.
   std::uint64_t fail_nth = 0;
+  // 0: never. 1: in the process that was started. 2: in children of forks, too.
+  // Variants that keep bounds.
+  std::uint64_t check_at_exit = 1;
   // An OnMisuse.
   std::uint64_t on_misuse = 0;
   // 0 or 1.
@@ -203,6 +206,11 @@ inline constexpr OptionRow kOptionRows[] = {
      "memcpy and its relatives check what they read, too, not only what they "
      "write (hardened and debug variants).",
      &Options::check_source, nullptr, 0, 1, "hardened or debug"},
+    {"HAKMEM_CHECK_AT_EXIT", OptionType::kNumber, "",
+     "Looks for damaged blocks at exit, in some megabytes. 1: not in children "
+     "of forks. 2: there, too (hardened and debug variants; "
+     "docs/hardening.md).",
+     &Options::check_at_exit, nullptr, 0, 2, "hardened or debug"},
     {"HAKMEM_CLEAR", OptionType::kBytesOrAll, "bytes",
      "So much of each block's beginning is cleared when it is freed, and "
      "looked "

@@ -266,8 +266,10 @@ class Allocator {
   // block and returns how many there are. See hakmem.h.
   HAK_COLD std::size_t CheckHeap(Heap*& self);
   // The blocks alone; from `place` on, by so much as the helper thread can do
-  // without being noticed, or all of them where that is null.
-  HAK_COLD std::size_t CheckBlocks(Heap* self, HeapCheckCursor* place);
+  // without being noticed. Null: all of them, or for kExitCheck the first.
+  HAK_COLD std::size_t CheckBlocks(
+      Heap* self, HeapCheckCursor* place,
+      PointerUse use = PointerUse::kBackgroundCheck);
 
  private:
   friend StatisticsDescription<kConfig>;

@@ -27,25 +27,25 @@ std::size_t Allocator<kConfig>::CheckHeap(Heap*& self) {
   EnsureStarted();
   ace_.CheckInvariants();
   registry_.CheckWhileRunning(*self);
-  return CheckBlocks(self, nullptr);
+  return CheckBlocks(self, nullptr, PointerUse::kCheckHeap);
 }
 
 template <const Config& kConfig>
-std::size_t Allocator<kConfig>::CheckBlocks(Heap* self,
-                                            HeapCheckCursor* place) {
+std::size_t Allocator<kConfig>::CheckBlocks(Heap* self, HeapCheckCursor* place,
+                                            PointerUse use) {
   if constexpr (kConfig.check_bounds) {
     const SlabHolder holder = registry_.holder();
     HeapCheck check(ace_, holder, hardening_.secret(),
                     kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0,
                     registry_.last_torn());
-    // A round of the helper thread reads 16 MiB of blocks at most.
+    // A round of the helper thread reads 16 MiB of blocks at most; the check at
+    // the end a MiB of Tiny blocks, and 4 MiB of longer ones.
     constexpr std::uint32_t kSteps = 256;
-    return place == nullptr
-               ? check.Run(
-                     Heaps::ReportFor(self, nullptr, PointerUse::kCheckHeap))
-               : check.RunOn(Heaps::ReportFor(self, nullptr,
-                                              PointerUse::kBackgroundCheck),
-                             *place, kSteps);
+    constexpr std::uint32_t kStepsAtEnd = 64;
+    const BlockReport call = Heaps::ReportFor(self, nullptr, use);
+    if (place != nullptr) return check.RunOn(call, *place, kSteps);
+    return use == PointerUse::kExitCheck ? check.RunAtEnd(call, kStepsAtEnd)
+                                         : check.Run(call);
   }
   return 0;
 }

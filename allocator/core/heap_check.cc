@@ -18,11 +18,6 @@
 namespace hakmem {
 namespace {
 
-// A block that another thread is handing out, freeing or resizing tells so
-// (hardening.h, HD3). But it may have begun to after its state was read, and it
-// takes a moment until all that a thread wrote is seen; so a block is damaged
-// that looks so as often as this, and once before.
-constexpr unsigned kDamageLooks = 10;
 constexpr std::uint64_t kDamageLookMs = 1;
 
 // No slab has more blocks.
@@ -151,6 +146,19 @@ void HeapCheck::CheckTogether(std::uint64_t* suspects, std::uint32_t count,
   }
 }
 
+bool HeapCheck::Hold(HeapId owner) {
+  if (!at_end_) {
+    slabs_.Hold(owner);
+    return true;
+  }
+  while (!slabs_.TryHold(owner)) {
+    if (waits_left_ == 0) return false;
+    --waits_left_;
+    SleepMs(kDamageLookMs);
+  }
+  return true;
+}
+
 // The slab or span that starts with `unit`; a slab under its owner's lock, so
 // that it stays one.
 void HeapCheck::CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {
@@ -161,7 +169,7 @@ void HeapCheck::CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {
   const SizeClass size_class = ClassOfUnit(zone, record);
   const HeapId owner = UnitOwner(record);
   if (owner <= last_torn_) return;
-  slabs_.Hold(owner);
+  if (!Hold(owner)) return;
   if (zone.unit_record(unit).load(std::memory_order_relaxed) == record) {
     const std::size_t block_bytes = ClassBytes(size_class);
     const std::uint32_t capacity = kClassLayouts[size_class].capacity;
@@ -325,6 +333,21 @@ std::size_t HeapCheck::RunOn(BlockReport call, HeapCheckCursor& place,
                              std::uint32_t steps) {
   resident_only_ = true;
   while (steps-- != 0 && damaged_blocks_ == 0 && Step(place)) {
+  }
+  if (damaged_blocks_ != 0) ReportDamage(call);
+  return damaged_blocks_;
+}
+
+std::size_t HeapCheck::RunAtEnd(BlockReport call, std::uint32_t steps) {
+  // From here on nobody keeps ACE's lock for good.
+  if (!ace_.AwaitStill()) return 0;
+  resident_only_ = at_end_ = true;
+  for (unsigned part = 0; part < HeapCheckCursor::kParts; ++part) {
+    HeapCheckCursor place = {.part = part};
+    const std::uint32_t most = part == 0 ? steps / 4 : steps;
+    for (std::uint32_t i = 0; i < most && damaged_blocks_ == 0; ++i) {
+      if (!Step(place) || place.part != part) break;
+    }
   }
   if (damaged_blocks_ != 0) ReportDamage(call);
   return damaged_blocks_;

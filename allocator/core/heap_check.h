@@ -30,6 +30,8 @@ struct BlockDamage {
 
 // Where a check that goes on bit by bit is.
 struct HeapCheckCursor {
+  static constexpr unsigned kParts = 3;
+
   unsigned part = 0;   // a zone, or behind them the Huge blocks
   UnitIndex unit = 0;  // of the zone
   Address huge = 0;    // the last one that was looked at
@@ -56,8 +58,18 @@ class HeapCheck {
   // look brings none there.
   std::size_t RunOn(BlockReport call, HeapCheckCursor& place,
                     std::uint32_t steps);
+  // The same of the first `steps` of the coarse zone and of the Huge blocks,
+  // and a quarter of the fine one, where a unit has most blocks. On a thread
+  // that may be in the middle of anything; a heap that stays locked is left
+  // out.
+  std::size_t RunAtEnd(BlockReport call, std::uint32_t steps);
 
  private:
+  // A block that another thread is handing out, freeing or resizing tells so
+  // (hardening.h, HD3). But it may have begun to after its state was read, and
+  // it takes a moment until all that a thread wrote is seen; so a block is
+  // damaged that looks so as often as this, and once before.
+  static constexpr unsigned kDamageLooks = 10;
   // A slab is at most half a SuperSlab.
   static constexpr std::size_t kMaxPages = kSuperSlabBytes / 2 / (4 * kKiB);
 
@@ -76,6 +88,7 @@ class HeapCheck {
     unsigned char resident_[kMaxPages];
   };
 
+  bool Hold(HeapId owner);
   // False: that was all.
   bool Step(HeapCheckCursor& place);
   BlockDamage LookAt(const Zone& zone, Address address, UnitRecord record,
@@ -99,6 +112,8 @@ class HeapCheck {
   const std::uint64_t clear_bytes_;
   const HeapId last_torn_;
   bool resident_only_ = false;
+  bool at_end_ = false;
+  unsigned waits_left_ = kDamageLooks;   // for heaps' locks; at the end alone
   const void* last_released_ = nullptr;  // that was found damaged
   std::size_t damaged_blocks_ = 0;
   BlockDamage first_;

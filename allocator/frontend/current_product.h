@@ -38,6 +38,7 @@ std::size_t ProductPurge();
 std::size_t ProductCheckHeap();
 // Allocator::CheckBlocks.
 std::size_t ProductCheckBlocks(HeapCheckCursor& place);
+void ProductCheckAtExit();
 // For walks over all blocks.
 Ace& ProductAce();
 // Allocator::Prewarm for the calling thread.

@@ -25,6 +25,9 @@ constinit std::atomic<bool> g_fork_hooks_claimed{false};
 
 constinit FutexLock g_registration;
 
+// Written in the child of a fork, where there is one thread.
+constinit bool g_is_forked = false;
+
 // The thread got its heap while it was creating the key.
 constinit thread_local bool t_arms_later HAK_TLS_INITIAL_EXEC = false;
 
@@ -87,6 +90,7 @@ void ChildAfterFork() {
   bool streams_locked = false;
   SignalMask signals = 0;
   if (!EndFork(streams_locked, signals)) return;
+  g_is_forked = true;
   if (streams_locked) ResetStreamList();
   // Its holder may have been another thread, which is not in the child.
   g_registration.ResetAfterFork();
@@ -132,6 +136,8 @@ void InstallForkHooksOnce() {
 }
 
 FutexLock& ForkRegistration() { return g_registration; }
+
+bool IsForked() { return g_is_forked; }
 
 void OnThreadAttached() {
   InstallForkHooksOnce();

@@ -23,6 +23,9 @@ void InstallThreadExitHookOnce();
 // allocate, and wait for threads that do (register_atfork.cc).
 void InstallForkHooksOnce();
 
+// Whether this process is the child of a fork that the hooks have seen.
+bool IsForked();
+
 // Held by whoever has libc register handlers of fork, and by fork before it
 // takes any other lock. libc's list of handlers grows, and allocates, under a
 // lock of libc's. Fork gives it back while a prepare handler runs.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -24,10 +25,12 @@
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/libc_functions.h"
+#include "allocator/platform/single_threaded.h"
 #include "allocator/process/clock.h"
 #include "allocator/process/end_signals.h"
 #include "allocator/process/process.h"
 #include "allocator/process/thread_identity.h"
+#include "allocator/reports/misuse_policy.h"
 #include "allocator/stacks/startup_modules.h"
 #include "allocator/statistics/statistics.h"
 
@@ -111,6 +114,30 @@ bool WritesToStderrAtExit(const Options& options) {
          std::strcmp(options.leaks, "1") == 0;
 }
 
+// What else would have come, before a report of the check ends the process:
+// also what the program has written and libc has not. Another thread may keep a
+// stream for good, as it waits for input.
+void FinishEarly() {
+  WriteStatistics(0);
+  if (IsSingleThreaded()) {
+    std::fflush(nullptr);
+  } else if (ftrylockfile(stdout) == 0) {
+    fflush_unlocked(stdout);
+    funlockfile(stdout);
+  }
+}
+
+// HAKMEM_CHECK_AT_EXIT. Children of forks are many, and end soon.
+void CheckAtExit() {
+  constexpr std::uint64_t kInChildren = 2;
+  const std::uint64_t check = CurrentOptions().check_at_exit;
+  if (check < kInChildren && (check == 0 || IsForked())) return;
+  // A program that goes on after a misuse has the damage for good.
+  if (MisuseCount() != 0) return;
+  SetLastCall(&FinishEarly);
+  ProductCheckAtExit();
+}
+
 // Normally the first allocation has done it; this is for a process whose first
 // allocation is made by a thread beside one that forks, and for one that makes
 // none.
@@ -142,6 +169,7 @@ __attribute__((destructor(kOutermostPriority))) void AtExit() {
   EndFailureReports();
   if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
   WriteProfileAtEnd(CurrentOptions().heap_profile, g_program, 0);
+  CheckAtExit();
   WriteStatistics(0);
 }
 

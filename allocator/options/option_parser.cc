@@ -376,6 +376,8 @@ bool Weakens(const OptionSpec& spec, const Options& options) {
   }
   return (spec.number == &Options::check_kinds && options.check_kinds == 0) ||
          (spec.number == &Options::check_sizes && options.check_sizes == 0) ||
+         (spec.number == &Options::check_at_exit &&
+          options.check_at_exit == 0) ||
          (spec.number == &Options::partitions && options.partitions == 1) ||
          (spec.number == &Options::clear_bytes &&
           options.clear_bytes != kNoMaximum);

@@ -19,6 +19,7 @@ enum class PointerUse : std::uint8_t {
   kUsableSize,
   kCheckHeap,
   kBackgroundCheck,  // by the helper thread
+  kExitCheck,
   // And the form of each that is told how long the target is.
   kMemcpy,
   kMemmove,

@@ -12,6 +12,8 @@ namespace {
 // Written once, at the start.
 constinit std::atomic<OnMisuse> g_choice{OnMisuse::kAbort};
 constinit std::atomic<bool> g_sizes_checked{true};
+// Written once, at the end.
+constinit std::atomic<void (*)()> g_last_call{nullptr};
 
 struct Place {
   // 0: not taken. Written once, by the first misuse there.
@@ -82,7 +84,14 @@ void StartReport(std::string_view sentence) {
 
 void EndReport() { t_reports = false; }
 
+void SetLastCall(void (*call)()) {
+  g_last_call.store(call, std::memory_order_relaxed);
+}
+
 void EndAfterMisuse() {
+  // Once: what it calls may come back here.
+  const auto call = g_last_call.exchange(nullptr, std::memory_order_relaxed);
+  if (call != nullptr) call();
   // A debugger stops here, with the misuse still on the stack.
   if (CurrentOnMisuse() == OnMisuse::kTrap) __builtin_trap();
   AbortProcess();

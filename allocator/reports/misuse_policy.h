@@ -49,6 +49,9 @@ bool IsReported(std::uint64_t count);
 HAK_COLD void StartReport(std::string_view sentence);
 HAK_COLD void EndReport();
 
+// At the end of the process: what is called once a report was written that ends
+// it.
+void SetLastCall(void (*call)());
 // After a report was written: ends the process as HAKMEM_ON_MISUSE says; log
 // has no say here.
 [[noreturn]] HAK_COLD void EndAfterMisuse();

@@ -23,6 +23,8 @@ const char* UseName(PointerUse use) {
       return "hakmem_check_heap";
     case PointerUse::kBackgroundCheck:
       return "the background check";
+    case PointerUse::kExitCheck:
+      return "the check at exit";
     case PointerUse::kMemcpy:
       return "memcpy";
     case PointerUse::kMemmove:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tools/bench_harness"))
 import suite  # noqa: E402
 
 # What anybody can run from a fresh clone; whole programs are left for measuring.
-NO_GROUPS = ("programs",)
+NO_GROUPS = ("programs", "brief", "micro")
 # It starts many processes that do nothing, and each would write a profile.
 LEFT_OUT = ("start_exit",)
 STALE = 0.1

@@ -194,6 +194,33 @@ class CheckHeap(unittest.TestCase):
         self.assertEqual(run("overflow", "40"), ("before: 0\nafter: 0\n", "", 0))
 
 
+class CheckAtExit(unittest.TestCase):
+    def test_what_the_program_has_written_is_not_lost(self):
+        looks = VARIANT in ("hardened", "debug")
+        output, error, status = run("exit_check", "plain", HAKMEM_STATS="1")
+        self.assertEqual((output, status), ("not lost\n", -6 if looks else 0), error)
+        self.assertIn('{"pid":', error)
+        self.assertEqual("\n  in the check at exit, thread " in error, looks, error)
+
+    @unittest.skipUnless(VARIANT in ("hardened", "debug"), "it looks at blocks")
+    def test_zero_looks_at_nothing(self):
+        output, error, status = run("exit_check", "plain", HAKMEM_CHECK_AT_EXIT="0", HAKMEM_WARN_WEAKENED="0")
+        self.assertEqual((output, error, status), ("not lost\n", "", 0))
+
+    @unittest.skipUnless(VARIANT in ("hardened", "debug"), "it looks at blocks")
+    def test_log_leaves_the_exit_status(self):
+        output, error, status = run("exit_check", "plain", HAKMEM_ON_MISUSE="log", HAKMEM_WARN_WEAKENED="0")
+        self.assertEqual((output, status), ("not lost\n", 0), error)
+        self.assertTrue(error.startswith("hakmem: misuse: write after free of 0x"), error)
+
+    @unittest.skipUnless(VARIANT in ("hardened", "debug"), "it looks at blocks")
+    def test_children_of_forks_are_looked_at_if_asked(self):
+        self.assertEqual(run("exit_check", "child")[1:], ("", 0))
+        _, error, status = run("exit_check", "child", HAKMEM_CHECK_AT_EXIT="2")
+        self.assertEqual(status, 6, error)
+        self.assertTrue(error.startswith("hakmem: fatal: write after free of 0x"), error)
+
+
 @unittest.skipUnless(VARIANT == "debug", "the document is about the debug variant")
 class Document(unittest.TestCase):
     def test_examples_are_what_is_printed(self):
