@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -36,9 +37,9 @@ class SpanCacheTest : public testing::Test {
     cache_.Put(ace_, kMostUnits, first, units);
   }
   std::uint64_t Granted() {
-    MemoryFigures figures;
-    ace_.AddFigures(figures);
-    return figures.granted / kUnitBytes;
+    Statistics statistics;
+    ace_.AddStatistics(statistics);
+    return statistics.granted_bytes / kUnitBytes;
   }
 
   FakeVirtualMemory memory_;
