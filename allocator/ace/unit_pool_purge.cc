@@ -263,7 +263,8 @@ bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
 std::size_t UnitPool::UnmapIdle(VirtualMemory& memory,
                                 const UnmapBounds& bounds, FrameIndex& next,
                                 std::size_t& guards) {
-  const bool any = runs_.any() || kept_units_ != 0;
+  const bool any =
+      runs_.any() || (kept_units_ != 0 && bounds.least_frames == 1);
   for (; any && next < zone_.frame_count(); ++next) {
     const SuperSlab& slab = zone_.super_slab(next);
     const bool free = runs_.IsFree(next);
