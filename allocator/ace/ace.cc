@@ -229,8 +229,12 @@ void Ace::CheckInvariants() {
   const FutexLockHolder hold(state_.lock);
   HAK_CHECK(state_.retention.HasRoomFor(0));  // A1
   state_.retention.CheckInvariants();
-  for (const RunStore& store : stores_) store.CheckInvariants();
-  HAK_CHECK_EQ((state_.retention.granted_units() + UnusedUnits()) * kUnitBytes,
+  std::uint64_t units = state_.retention.granted_units();
+  for (const RunStore& store : stores_) {
+    store.CheckInvariants();
+    units += store.unused_units();
+  }
+  HAK_CHECK_EQ(units * kUnitBytes,
                mapped_bytes() - huge_.mapped_bytes());                // A2
   HAK_CHECK_EQ(state_.retention.huge_bytes(), huge_.mapped_bytes());  // A2
   huge_.CheckInvariants();

@@ -202,9 +202,6 @@ class Ace {
   void ReleaseRun(StoreIndex index, RangeKind kind, UnitIndex first,
                   bool dirty);
   EmptyPlace FindEmptySlow(Address address);
-  std::uint64_t UnusedUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
-    return stores_[kFine].unused_units() + stores_[kCoarse].unused_units();
-  }
   std::uint64_t DirtyUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
     return stores_[kFine].pool().dirty().count() +
            stores_[kCoarse].pool().dirty().count();
