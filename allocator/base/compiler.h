@@ -6,6 +6,9 @@
 
 // A hot function: part of its caller's code, whatever the inliner thinks.
 #define HAK_ALWAYS_INLINE inline __attribute__((always_inline))
+// A function that begins a line of the processor's cache: its time shall not
+// depend on what is linked before it.
+#define HAK_LINE_ALIGNED __attribute__((aligned(64)))
 // A cold function: out of line and away from hot code.
 #define HAK_COLD __attribute__((noinline, cold))
 // Out of line, but not rare.
