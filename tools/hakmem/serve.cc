@@ -151,7 +151,7 @@ constexpr Command kServeCommand = {
     "graph\n"
     "    /metrics                     OpenMetrics, for Prometheus\n"
     "    /processes                   JSON\n"
-    "    /debug/pprof/heap?pid=PID    for go tool pprof, Pyroscope, Parca\n"
+    "    /debug/pprof/heap?pid=PID    for go tool pprof\n"
     "    /debug/pprof/allocs?pid=PID  what was allocated; &seconds=N: in N "
     "seconds\n"
     "    /-/healthy                   whether it answers\n"
