@@ -1,6 +1,6 @@
 #!/bin/bash
-# memray 1.15.0 (PyPI) on CPython 3.11 (also 3.12, 3.13), beside tracemalloc: the two
-# name different lines for the same live objects.
+# memray 1.15.0 (PyPI; also 1.20.0) on CPython 3.11 (also 3.12, 3.13), beside
+# tracemalloc: the two name different lines for the same live objects.
 #
 # A good guess: with trace_python_allocators memray sees each object of Python's, so a
 # live tuple belongs to the line that made it, as tracemalloc has it. Seen: CPython
