@@ -1,13 +1,14 @@
 #!/bin/bash
-# APR 1.7.2 (Debian libapr1 1.7.2-3+deb12u*, x86-64): the pools of Apache and Subversion
-# are no memory of malloc's.
+# APR 1.7.2 (Debian libapr1 1.7.2-3+deb12u*, x86-64): the pools of Apache and
+# Subversion are no memory of malloc's.
 #
-# A good guess: APR's pools take blocks from malloc, which is what its allocator does
-# unless it is built otherwise, so another malloc by LD_PRELOAD serves them, a heap
-# profiler sees them, and malloc_trim gives back what a destroyed pool leaves. Seen:
-# Debian builds APR with the other way, which maps each block by a call of its own, and
-# nothing of the interface tells which it is. malloc's figures stay at 0. A pool that
-# is destroyed gives nothing back, as the root's allocator keeps it without a bound.
+# A good guess: APR's pools take blocks from malloc, which is what its allocator
+# does unless it is built otherwise, so another malloc by LD_PRELOAD serves them, a
+# heap profiler sees them, and malloc_trim gives back what a destroyed pool leaves.
+# Seen: Debian builds APR with the other way, which maps each block by a call of its
+# own, and nothing of the interface tells which it is. malloc's figures stay at 0. A
+# pool that is destroyed gives nothing back, as the root's allocator keeps it
+# without a bound.
 #
 # Seen: of 62 MiB in a pool, MiB that malloc counts 0, in memory 62, in memory after
 # apr_pool_destroy and malloc_trim 62.

@@ -7,15 +7,16 @@
 # allocators and runtimes reserve, is left out. Seen: gdb reads each page of the
 # range through /proc/PID/mem, which ignores the protection, and writes it as zeros
 # that take room. The reading fills page tables: 2 MiB of them for each GiB remain
-# in the process. So a look at a program that reserves 64 GiB needs 64 GiB of disk
-# and leaves it 128 MiB larger.
+# in the process. By that measure a look at a program that reserves 64 GiB needs 64
+# GiB of disk and leaves it 128 MiB larger.
 #
-# Seen: 512 MiB reserved, nothing touched: KiB of page tables before 40, after 1068, of
-# the core on disk 524868; with MADV_DONTDUMP 44, 44, 580. The kernel's own core of
-# such a process (abort) has 140.
+# Seen: 512 MiB reserved, nothing touched: KiB of page tables before 40, after 1068,
+# of the core on disk 524868; with MADV_DONTDUMP 44, 44, 580. The kernel's own core
+# of such a process (abort) has 140.
 #
-# Needs gcc, apt-get (for the packages' files; nothing is installed), dpkg-deb, leave
-# to trace a child of one's own, 600 MiB of disk. Exit status 1: it is not so any more.
+# Needs gcc, apt-get (for the packages' files; nothing is installed), dpkg-deb,
+# leave to trace a child of one's own, 600 MiB of disk. Exit status 1: it is not so
+# any more.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

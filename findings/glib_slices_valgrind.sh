@@ -4,11 +4,11 @@
 # program asks who profiles it.
 #
 # A good guess: two profilers of malloc count about the same calls of one program.
-# Seen: GLib's slices ask at the start whether valgrind runs them, and are plain malloc
-# and free if so. Only then. heaptrack sees pages of slices that are never freed. One
-# tool tells of 100,000 blocks and no leak, the other of a ninth of the blocks and of
-# memory that is all leaked. What massif measures is not what the program takes
-# outside of it.
+# Seen: GLib's slices ask at the start whether valgrind runs them, and are plain
+# malloc and free if so. Only then. heaptrack sees pages of slices that are never
+# freed. One tool tells of 100,000 blocks and no leak, the other of a ninth of the
+# blocks and of memory that is all leaked. What massif measures is not what the
+# program takes outside of it.
 #
 # Seen: 100,000 slices of 48 bytes made and freed, in thousands of blocks, malloc'ed
 # and never freed: valgrind 100 0, heaptrack 11 11; heaptrack with
@@ -51,8 +51,10 @@ Heaptrack() {  # blocks and those not freed, by the raw output's '+' and '-' lin
   echo $((made / 1000)) $(((made - freed) / 1000))
 }
 package/usr/bin/valgrind --log-file=log ./slices
-valgrind=$(sed -n 's/,//g; s/.*total heap usage: \([0-9]*\) allocs \([0-9]*\) .*/\1 \2/p' \
-  log | { read -r made freed; echo $((made / 1000)) $(((made - freed) / 1000)); })
+usage=$(sed 's/,//g' log |
+  sed -n 's/.*total heap usage: \([0-9]*\) allocs \([0-9]*\) .*/\1 \2/p')
+read -r made freed <<<"$usage"
+valgrind="$((made / 1000)) $(((made - freed) / 1000))"
 plain=$(Heaptrack)
 malloc=$(G_SLICE=always-malloc Heaptrack)
 echo "thousands of blocks, never freed: valgrind $valgrind, heaptrack $plain," \

@@ -6,8 +6,8 @@
 # that free takes, as its manual says. meson sets it for each test for this reason.
 # Seen: the thread's cache (tcache) hands a freed block of up to 1,032 bytes out
 # again as it was. Neither free nor malloc fills it. A read of memory that was never
-# written sees the last owner's bytes there, so the test passes. Blocks above the
-# cache's sizes are filled, and with tcache_count=0 all are.
+# written sees the last owner's bytes there, and a test may pass by them. Blocks
+# above the cache's sizes are filled, and with tcache_count=0 all are.
 #
 # Seen: the middle byte of a new block, the same block malloc'ed again after its
 # byte was 11 and it was freed, the same for 4096 bytes, MALLOC_PERTURB_=165 (5a is

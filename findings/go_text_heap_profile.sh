@@ -2,15 +2,17 @@
 # Go 1.19.8 (Debian golang-1.19-go 1.19.8-2; go1.26 does the same): the text of a heap
 # profile has other bytes than the profile.
 #
-# A good guess: /debug/pprof/heap?debug=1 is the same profile in a form for people, so
-# "inuse: bytes" there are the bytes that pprof shows. Seen: the text has what was
-# sampled, with nothing made up for what was not; the binary form and pprof (also when
-# it reads the text) have it scaled. Of objects of 1 KiB with the default rate of 512
-# KiB the text tells about a 512th in objects and bytes, of objects of some MiB all. So
-# places change their order, too. The end of the text has HeapAlloc, which is whole.
+# A good guess: /debug/pprof/heap?debug=1 is the same profile in a form for people,
+# so "inuse: bytes" there are the bytes that pprof shows. Seen: the text has what
+# was sampled, with nothing made up for what was not; the binary form and pprof
+# (also when it reads the text) have it scaled. Of objects of 1 KiB with the default
+# rate of 512 KiB the text tells about a 512th in objects and bytes, of objects of
+# some MiB all. So places change their order, too. The end of the text has
+# HeapAlloc, which is whole.
 #
 # Seen: 100,000 objects of 1 KiB (97 MiB): by the text's first line 2 or 3 MiB, by
-# pprof from the same text and from the binary form 88 or 102 (sampled), HeapAlloc 101.
+# pprof from the same text and from the binary form 88 or 102 (sampled), HeapAlloc
+# 101.
 #
 # Needs apt-get (for the packages' files, 80 MB; nothing is installed), dpkg-deb.
 # Exit status 1: it is not so any more.
@@ -54,8 +56,10 @@ func main() {
 GO
 "$GOROOT/bin/go" run small.go
 Shown() {  # MiB, as pprof shows the profile
-  "$GOROOT/bin/go" tool pprof -sample_index=inuse_space -unit=b -top "$1" 2>/dev/null |
-    sed -n 's/.* of \([0-9]*\)B total.*/\1/p' | { read -r bytes; echo $((bytes >> 20)); }
+  local bytes
+  bytes=$("$GOROOT/bin/go" tool pprof -sample_index=inuse_space -unit=b -top "$1" \
+    2>/dev/null | sed -n 's/.* of \([0-9]*\)B total.*/\1/p')
+  echo $((bytes >> 20))
 }
 read -r _ _ _ bytes _ <text  # heap profile: OBJECTS: BYTES [...
 line=$((bytes >> 20)) text=$(Shown text) binary=$(Shown binary)

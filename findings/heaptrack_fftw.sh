@@ -1,13 +1,13 @@
 #!/bin/bash
 # heaptrack 1.4.0 (Debian libheaptrack 1.4.0-2) beside FFTW 3.3.10 (Debian
-# libfftw3-double3 3.3.10-1) and massif of valgrind 3.19.0 (Debian 1:3.19.0-1), x86-64:
-# FFTW's arrays are in no figure of heaptrack's.
+# libfftw3-double3 3.3.10-1) and massif of valgrind 3.19.0 (Debian 1:3.19.0-1),
+# x86-64: FFTW's arrays are in no figure of heaptrack's.
 #
 # A good guess: a profiler that stands before malloc, calloc, realloc, posix_memalign,
 # valloc and aligned_alloc stands before all ways to get a block. Seen: heaptrack has
 # no memalign, which is what fftw_malloc calls. The arrays of the program, its largest
-# blocks, are not in its peak, nor in its leaks, and the free of an address that it
-# does not know is dropped without a word. massif has them.
+# blocks, are in no line of the recording, and the free of an address that it does not
+# know is dropped without a word. massif has them.
 #
 # Seen: MiB at the peak of one array of 16 MiB, by posix_memalign, aligned_alloc and
 # fftw_malloc: heaptrack 16 16 0, massif 16 16 16.

@@ -6,11 +6,11 @@
 # it, so a program may change to it at any time. Seen: gperftools answers mallinfo,
 # but does not know mallinfo2. That call goes on to glibc, whose heap is empty, and
 # says 0 with no error. psutil's heap_info takes mallinfo2 where there is one, so a
-# leak test on top of it passes whatever leaks.
+# leak test on top of it sees no growth.
 #
-# Seen: MiB used with one block of 100 MiB: mallinfo 100, mallinfo2 0 under tcmalloc,
-# 100, 100 under glibc; psutil's heap_info, growth by that block: 0 under tcmalloc, 100
-# under glibc.
+# Seen: MiB used with one block of 100 MiB: mallinfo 100, mallinfo2 0 under
+# tcmalloc, 100, 100 under glibc; psutil's heap_info, growth by that block: 0 under
+# tcmalloc, 100 under glibc.
 #
 # Needs gcc, python3 (3.8 to 3.13) with venv, apt-get (for the package's file; nothing
 # is installed), dpkg-deb. Exit status 1: it is not so any more.

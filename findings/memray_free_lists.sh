@@ -2,12 +2,12 @@
 # memray 1.15.0 (PyPI; also 1.20.0) on CPython 3.11 (also 3.12, 3.13), beside
 # tracemalloc: the two name different lines for the same live objects.
 #
-# A good guess: with trace_python_allocators memray sees each object of Python's, so a
-# live tuple belongs to the line that made it, as tracemalloc has it. Seen: CPython
-# keeps 2,000 tuples of each length for use again, and one from there passes no
-# allocator. memray shows it at the line that had the memory first, whose objects are
-# all gone; tracemalloc is told by the interpreter and moves it. A leak in one function
-# is reported in another, that ran before it and holds nothing.
+# A good guess: with trace_python_allocators memray sees each object of Python's, so
+# a live tuple belongs to the line that made it, as tracemalloc has it. Seen:
+# CPython keeps 2,000 tuples of each length for use again, and one from there passes
+# no allocator. memray shows it at the line that had the memory first, whose objects
+# are all gone; tracemalloc is told by the interpreter and moves it. A leak in one
+# function is reported in another, that ran before it and holds nothing.
 #
 # Seen: 2,000 tuples of 19 made and dropped by one function, then 2,000 made and kept
 # by another: KiB live by memray 374 in the first and 70 in the second, by tracemalloc

@@ -1,6 +1,6 @@
 #!/bin/bash
-# memray 1.15.0 (also 1.20.0) and filprofiler 2024.11.2 (PyPI): to both, a mapping keeps
-# for ever the length that it began with.
+# memray 1.15.0 (also 1.20.0) and filprofiler 2024.11.2 (PyPI): to both, a mapping
+# keeps for ever the length that it began with.
 #
 # A good guess: profilers that follow mmap and munmap follow mremap, too, which is
 # how Python's mmap.resize (and what else grows a mapping in place) changes one. Seen:

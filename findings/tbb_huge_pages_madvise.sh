@@ -3,12 +3,12 @@
 # huge pages works only under the kernel's setting that gives them without it.
 #
 # A good guess: scalable_allocation_mode(TBBMALLOC_USE_HUGE_PAGES, 1), or
-# TBB_MALLOC_USE_HUGE_PAGES=1, is the request that the kernel's setting "madvise" waits
-# for, as glibc's tunable is. Seen: TBB never calls madvise. It looks for the words
-# "[always] madvise never" and does nothing where another is chosen. The call answers
-# TBBMALLOC_OK all the same (there is a TBBMALLOC_NO_EFFECT), and TBB_VERSION=1 prints
-# "huge pages requested" with no line behind. Under "always" a program has transparent
-# huge pages without it.
+# TBB_MALLOC_USE_HUGE_PAGES=1, is the request that the kernel's setting "madvise"
+# waits for, as glibc's tunable is. Seen: TBB never calls madvise. It looks for the
+# words "[always] madvise never" and does nothing where another is chosen. The call
+# answers TBBMALLOC_OK all the same (there is a TBBMALLOC_NO_EFFECT), and
+# TBB_VERSION=1 prints "huge pages requested" with no line behind. Under "always" a
+# program has transparent huge pages without it.
 #
 # Seen: with the kernel set to madvise, MiB marked for huge pages (hg) of 256 MiB
 # written: TBB by the call, which answers 0 (OK), 0; by the variable 0; glibc 2.36's
@@ -57,7 +57,7 @@ export LD_LIBRARY_PATH=$(dirname "$tbb")
 call=$(./huge call)
 variable=$(TBB_MALLOC_USE_HUGE_PAGES=1 ./huge variable)
 glibc=$(GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ./huge malloc)
-echo "MiB marked for huge pages of 256: TBB by the call (its answer first) $call, by the" \
-  "variable $variable; glibc's malloc $glibc"
+echo "MiB marked for huge pages of 256: TBB by the call (its answer first) $call," \
+  "by the variable $variable; glibc's malloc $glibc"
 [[ $call == "0 0" && $variable == 0 ]] && ((glibc > 200)) ||
   { echo "not what was seen"; exit 1; }
