@@ -122,7 +122,7 @@ bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
   const FutexLockHolder hold(state_.lock);
   const std::uint32_t more = longer - units;
   if (!state_.retention.HasRoomFor(more * kUnitBytes) ||
-      !stores_[kCoarse].Extend(first + units, more)) {
+      !stores_[kCoarse].pool().GrantAt(first + units, more)) {
     return false;
   }
   NoteGrant(more);
@@ -161,6 +161,64 @@ VmStatus Ace::MoveSpanTo(UnitIndex from, Address to, std::size_t bytes) {
   return status;
 }
 
+// The pool counts it before it lets go of the lock, too.
+void Ace::ResizedHuge(std::size_t more_bytes, std::size_t less_bytes) {
+  state_.retention.NoteHuge(more_bytes - less_bytes);
+  state_.SubtractMapped(less_bytes - more_bytes);
+}
+
+BlockGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
+  const FutexLockHolder hold(state_.lock);
+  if (!state_.retention.HasRoomFor(bytes)) return {0, OverHeapLimit(bytes)};
+  const BlockGrant grant = huge_.Grant(bytes, alignment_bytes);
+  if (grant.address == 0) return grant;
+  ResizedHuge(bytes, 0);
+  EndHuge(grant.address);
+  return grant;
+}
+
+// A Huge block, or its addition, has just been mapped.
+void Ace::EndHuge(Address address) {
+  state_.NotePeak();
+  if (state_.retention.HasLimit()) KeepToLimit();
+  if (state_.huge_pages == HugePages::kOn) {
+    state_.memory.AskForHugePages(address, huge_.BytesOf(address));
+  }
+}
+
+bool Ace::MayStayHuge() {
+  const FutexLockHolder hold(state_.lock);
+  return huge_.block_count() <= max_staying_huge_;
+}
+
+void Ace::ReleaseHuge(Address address, std::size_t lost_bytes) {
+  const FutexLockHolder hold(state_.lock);
+  ResizedHuge(0, huge_.Release(address, lost_bytes));
+}
+
+BlockGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
+  const FutexLockHolder hold(state_.lock);
+  const std::size_t old_bytes = huge_.BytesOf(address);
+  const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
+  if (!state_.retention.HasRoomFor(more_bytes)) {
+    return {0, OverHeapLimit(more_bytes)};
+  }
+  ResizedHuge(more_bytes, 0);
+  const BlockGrant grant = huge_.Resize(address, bytes);
+  if (grant.address == 0) {
+    ResizedHuge(0, more_bytes);
+    return grant;
+  }
+  ResizedHuge(0, old_bytes + more_bytes - huge_.BytesOf(grant.address));
+  if (more_bytes != 0) EndHuge(grant.address);
+  return grant;
+}
+
+Address Ace::NextHuge(Address address) {
+  const FutexLockHolder hold(state_.lock);
+  return huge_.NextBlock(address);
+}
+
 BlockGrant Ace::GrantEmpty(std::size_t alignment_bytes) {
   const FutexLockHolder hold(state_.lock);
   return empty_.Grant(state_.memory, alignment_bytes);
@@ -177,10 +235,9 @@ Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
   return empty_.WasFreed(address) ? EmptyPlace::kFreed : EmptyPlace::kNone;
 }
 
-void Ace::NoteHoles(const Zone& zone, UnitIndex unit, Holes holes) {
+void Ace::NoteHoles(const Zone& zone, FrameIndex frame) {
   const FutexLockHolder hold(state_.lock);
-  StoreOf(zone).pool().huge().NoteHoles(state_.memory, FrameOfUnit(unit),
-                                        holes);
+  StoreOf(zone).pool().huge().NotePurge(frame);
 }
 
 bool Ace::WouldSplit(const Zone& zone, FrameIndex frame) {
@@ -193,7 +250,7 @@ void Ace::ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   ++generation_;
   moves_ = 0;
   for (RunStore& store : stores_) store.pool().EndPurgesAfterFork();
-  ResizedHuge(0, huge_.EndReleasesAfterFork(state_.memory));
+  ResizedHuge(0, huge_.EndReleasesAfterFork());
 }
 
 bool Ace::AwaitStill() ABSL_NO_THREAD_SAFETY_ANALYSIS {

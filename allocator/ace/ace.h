@@ -56,7 +56,7 @@ class Ace {
                 RunStore(region_.coarse(), state_,
                          ranges == nullptr ? nullptr : &ranges->coarse)},
         pages_(memory),
-        huge_(state_.lock, pages_) {}
+        huge_(state_.lock, pages_, state_.memory) {}
   Ace(const Ace&) = delete;
   Ace& operator=(const Ace&) = delete;
 
@@ -140,7 +140,7 @@ class Ace {
   TouchedPages& pages() { return pages_; }
   // After pages().Purge for a part of a slab (UnitPool); whether it would
   // split.
-  void NoteHoles(const Zone& zone, UnitIndex unit, Holes holes);
+  void NoteHoles(const Zone& zone, FrameIndex frame);
   bool WouldSplit(const Zone& zone, FrameIndex frame);
   // A span that was granted in another one is shared with a parent.
   std::uint8_t generation() const { return generation_; }

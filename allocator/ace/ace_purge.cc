@@ -1,6 +1,7 @@
 // Ace: what is kept of freed memory, and what goes back to the kernel.
 
 #include <algorithm>
+#include <utility>
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/relaxed.h"
@@ -37,8 +38,7 @@ void Ace::KeepToLimit() {
        {fine_first ? kFine : kCoarse, fine_first ? kCoarse : kFine}) {
     RunStore& store = stores_[index];
     if (const std::int64_t over = OverLimitUnits(); over > 0) {
-      store.pool().Purge(state_.memory,
-                         static_cast<std::uint64_t>(over + kMoreUnits));
+      store.pool().Purge(static_cast<std::uint64_t>(over + kMoreUnits));
     }
     if (const std::int64_t over = OverLimitUnits(); over > 0) {
       store.PurgeParts(static_cast<std::uint64_t>(over));
@@ -48,27 +48,26 @@ void Ace::KeepToLimit() {
 
 // Of the zone with more that is idle.
 void Ace::BoundDirty(std::uint32_t granted) {
-  UnitPool& fine = stores_[kFine].pool();
-  UnitPool& coarse = stores_[kCoarse].pool();
-  const bool from_fine =
-      fine.dirty().idle() != coarse.dirty().idle()
-          ? fine.dirty().idle() > coarse.dirty().idle()
-          : fine.dirty().purgeable() > coarse.dirty().purgeable();
+  const auto& fine = stores_[kFine].pool().dirty();
+  const auto& coarse = stores_[kCoarse].pool().dirty();
+  const bool from_fine = std::pair(fine.idle(), fine.purgeable()) >
+                         std::pair(coarse.idle(), coarse.purgeable());
   // The rest is for the next ones.
   const std::uint64_t slice = std::min(
       static_cast<std::uint64_t>(ExcessUnits()), AceState::kPurgeSliceUnits);
-  UnitPool& first = from_fine ? fine : coarse;
-  const std::uint64_t purged = first.Purge(state_.memory, slice) / kUnitBytes;
-  // What is idle may be little, and what is dirty in huge pages stays.
-  if (purged < slice)
-    (from_fine ? coarse : fine).Purge(state_.memory, slice - purged);
+  std::uint64_t left = slice;
+  for (const StoreIndex index :
+       {from_fine ? kFine : kCoarse, from_fine ? kCoarse : kFine}) {
+    // What is idle may be little, and what is dirty in huge pages stays.
+    left -= std::min(left, stores_[index].pool().Purge(left) / kUnitBytes);
+  }
   state_.retention.NoteExcess(granted, slice);
 }
 
 std::size_t Ace::PurgeDirty() {
   std::size_t bytes = 0;
   for (RunStore& store : stores_) {
-    bytes += store.pool().Purge(state_.memory, store.pool().dirty().count());
+    bytes += store.pool().Purge(store.pool().dirty().count());
   }
   return bytes;
 }
@@ -95,7 +94,7 @@ bool Ace::Tick() {
   idle_units[kCoarse] -= std::min(idle_units[kCoarse], interval.kept_units);
   AddByOwner(intervals_, 1);
   for (const StoreIndex index : {kFine, kCoarse}) {
-    stores_[index].pool().Purge(state_.memory, idle_units[index]);
+    stores_[index].pool().Purge(idle_units[index]);
   }
   if (interval.quiet) PurgeRest();
   state_.lock.Unlock();

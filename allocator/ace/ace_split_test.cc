@@ -46,8 +46,8 @@ class AceSplitTest : public testing::Test {
   }
 
   // As of a slab that starts there.
-  void NoteHoles(UnitIndex unit, Holes holes) {
-    ace_->NoteHoles(ace_->region().coarse(), unit, holes);
+  void NoteHoles(UnitIndex unit) {
+    ace_->NoteHoles(ace_->region().coarse(), FrameOfUnit(unit));
   }
 
   FakeVirtualMemory memory_;
@@ -65,10 +65,8 @@ TEST_F(AceSplitTest, IsNoHugePageAgainWhileAPartIsGivenBack) {
   ace_->CheckInvariants();
   const UnitIndex quarter = Span(kHalfUnits / 2);
   EXPECT_EQ(FrameOfUnit(quarter), FrameOfUnit(spans[0]));
-  EXPECT_FALSE(IsHuge(spans[0]));
-  // The last quarter makes it whole.
   EXPECT_TRUE(ace_->ExtendSpan(quarter, kHalfUnits / 2, kHalfUnits));
-  EXPECT_TRUE(IsHuge(spans[0]));
+  EXPECT_FALSE(IsHuge(spans[0]));
 }
 
 TEST_F(AceSplitTest, IsOneWhenAllOfItWasGivenBack) {
@@ -83,32 +81,13 @@ TEST_F(AceSplitTest, IsOneWhenAllOfItWasGivenBack) {
 
 TEST_F(AceSplitTest, IsOneWhenItIsGivenBackAtOnceAfterHoles) {
   const std::vector<UnitIndex> spans = Halves(2);
-  NoteHoles(spans[0], Holes::kFirst);
+  NoteHoles(spans[0]);
   EXPECT_FALSE(IsHuge(spans[0]));
   EXPECT_TRUE(IsHuge(spans[2]));
-  NoteHoles(spans[0], Holes::kGone);
   for (const UnitIndex span : spans) ace_->ReleaseSpan(span, kHalfUnits);
   ace_->PurgeAll();
   EXPECT_TRUE(IsHuge(spans[0]));
   EXPECT_TRUE(IsHuge(spans[2]));
-}
-
-// What else of it is granted again leaves the holes as they are.
-TEST_F(AceSplitTest, IsNoneWhileItsSlabsHaveHoles) {
-  std::vector<UnitIndex> spans = Halves(1);
-  NoteHoles(spans[0], Holes::kFirst);
-  NoteHoles(spans[0], Holes::kMore);
-  NoteHoles(spans[1], Holes::kFirst);
-  NoteHoles(spans[1], Holes::kTaken);
-  for (int i = 0; i < 3; ++i) {
-    ace_->ReleaseSpan(spans[1], kHalfUnits);
-    spans[1] = Span(kHalfUnits);
-    EXPECT_EQ(FrameOfUnit(spans[0]), FrameOfUnit(spans[1]));
-    EXPECT_FALSE(IsHuge(spans[0]));
-  }
-  ace_->CheckInvariants();
-  NoteHoles(spans[0], Holes::kTaken);
-  EXPECT_TRUE(IsHuge(spans[0]));
 }
 
 TEST_F(AceSplitTest, IsOneWhenItIsMappedAgain) {
@@ -128,36 +107,6 @@ TEST_F(AceSplitTest, IsOneWhenItIsMappedAgain) {
   ace_->ReleaseSpan(again[0], kHalfUnits);
   ace_->PurgeAll();
   EXPECT_FALSE(IsHuge(again[0]));
-}
-
-// Ranges that are their class's for good are granted again, too.
-TEST(AceSplitRangesTest, IsOneWhenItsRangesAreGrantedAgain) {
-  FakeVirtualMemory memory;
-  const auto ranges = std::make_unique<ZoneRanges>();
-  const auto ace = std::make_unique<Ace>(memory, ranges.get());
-  HeapOptions options;
-  options.huge_pages = static_cast<std::uint64_t>(HugePages::kOn);
-  ace->Start(options, kHardened);
-  const SizeClass size_class = 0;
-  std::vector<UnitIndex> slabs(kUnitsPerSuperSlab);
-  for (UnitIndex& slab : slabs)
-    slab = ace->GrantSlab(IsTiny(size_class), SlabRange(size_class)).first;
-  const Address frame = ace->region().fine().FrameAddress(0);
-  const auto is_huge = [&] { return memory.IsHuge(frame, kSuperSlabBytes); };
-  EXPECT_TRUE(is_huge());
-  for (std::size_t i = 0; i < kHalfUnits; ++i) {
-    ace->ReleaseSlab(IsTiny(size_class), SlabRange(size_class), slabs[i]);
-  }
-  ace->PurgeAll();
-  for (std::size_t i = 0; i < kHalfUnits; ++i) {
-    EXPECT_FALSE(is_huge());
-    EXPECT_EQ(
-        FrameOfUnit(
-            ace->GrantSlab(IsTiny(size_class), SlabRange(size_class)).first),
-        0U);
-  }
-  EXPECT_TRUE(is_huge());
-  ace->CheckInvariants();
 }
 
 // Each takes two mappings of those that a process may have.

@@ -8,21 +8,6 @@
 #include "allocator/base/check.h"
 
 namespace hakmem {
-namespace {
-
-// The map has levels: a word for 64 frames, one for 64 such words, one for 64
-// of those. Word n of a group lies in the record of the group's frame n, so it
-// needs no table: a word of level 1 is used when there are 64 frames.
-constexpr unsigned kMapLevels = 3;
-constexpr std::uint64_t kFull = ~std::uint64_t{0};
-
-constexpr unsigned ShiftOf(unsigned level) { return 6 * level; }
-// The first frame of the word of this level that has `frame`.
-constexpr FrameIndex GroupOf(unsigned level, FrameIndex frame) {
-  return frame & ~((FrameIndex{64} << ShiftOf(level)) - 1);
-}
-
-}  // namespace
 
 void FrameRuns::Push(FrameIndex frame, unsigned list) {
   SuperSlab& slab = zone_.super_slab(frame);
@@ -59,41 +44,17 @@ void FrameRuns::File(FrameIndex frame) {
   if (run != 0) Push(frame, run);
 }
 
-std::uint64_t& FrameRuns::MapWord(unsigned level, FrameIndex frame) const {
-  return zone_.super_slab(GroupOf(level, frame) + level).free_map;
-}
-
-void FrameRuns::MarkFree(FrameIndex frame, bool is_free) {
-  for (unsigned level = 0; level < kMapLevels; ++level) {
-    std::uint64_t& word = MapWord(level, frame);
-    const std::uint64_t bit = std::uint64_t{1}
-                              << (frame >> ShiftOf(level) & 63);
-    const bool was_full = word == kFull;
-    word = is_free ? word | bit : word & ~bit;
-    if (was_full == (word == kFull)) return;
-  }
-}
-
-// Up to the level at which some frame before is not free, and down to it.
+// Behind the last frame before it that is not free.
 FrameIndex FrameRuns::StartOf(FrameIndex frame) const {
-  FrameIndex start = frame;
-  const auto used_before = [&](unsigned level) {
-    const FrameIndex last = start - 1;
-    return ~MapWord(level, last) &
-           (kFull >> (63 - (last >> ShiftOf(level) & 63)));
-  };
-  unsigned level = 0;
-  while (start != 0 && used_before(level) == 0) {
-    start = GroupOf(level, start - 1);
-    level = std::min(level + 1, kMapLevels - 1);
+  FrameIndex end = frame;
+  while (end != 0) {
+    const FrameIndex last = end - 1;
+    const std::uint64_t used = ~MapWord(last) << (63 - (last & 63));
+    const auto free = static_cast<FrameIndex>(std::countl_zero(used));
+    if (used != 0) return end - free;
+    end = last & ~FrameIndex{63};
   }
-  if (start == 0) return 0;
-  for (;; --level) {
-    const auto group =
-        static_cast<FrameIndex>(std::bit_width(used_before(level)));
-    start = GroupOf(level, start - 1) + (group << ShiftOf(level));
-    if (level == 0) return start;
-  }
+  return 0;
 }
 
 void FrameRuns::Add(FrameIndex first, std::uint32_t frames) {
@@ -177,7 +138,7 @@ std::uint32_t FrameRuns::LongestUnits() const {
 
 void FrameRuns::CheckInvariants() const {
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
-    HAK_CHECK_EQ((MapWord(0, frame) >> (frame & 63) & 1) != 0,
+    HAK_CHECK_EQ((MapWord(frame) >> (frame & 63) & 1) != 0,
                  zone_.super_slab(frame).run_frames != 0);  // RU3
   }
   for (unsigned list = 1; list < kListCount; ++list) {
@@ -202,6 +163,51 @@ void FrameRuns::CheckInvariants() const {
       previous = frame;
     }
   }
+}
+
+// It may have made a run longer.
+void UnmappedFrames::Note(FrameIndex frame) {
+  ++count_;
+  most_ = kNoFrame;
+  from_ = std::min(from_, frame);
+}
+
+FrameIndex UnmappedFrames::Find(FrameIndex frames) {
+  if (frames > std::min(count_, most_)) return kNoFrame;
+  FrameIndex lowest = zone_.frame_count();
+  FrameIndex longest = 0;
+  FrameIndex run = 0;
+  FrameIndex frame = from_;
+  for (; frame < zone_.frame_count() && run != frames; ++frame) {
+    const bool first_of_kind =
+        frame != 0 &&
+        zone_.super_slab(frame).huge != zone_.super_slab(frame - 1).huge;
+    if (first_of_kind || !Has(frame)) run = 0;
+    if (!Has(frame)) continue;
+    lowest = std::min(lowest, frame);
+    longest = std::max(longest, ++run);
+  }
+  from_ = lowest;
+  if (run == frames) return frame - run;
+  most_ = longest;
+  return kNoFrame;
+}
+
+VmStatus UnmappedFrames::Map(FrameIndex first, FrameIndex frames,
+                             Access access) {
+  const VmStatus status = zone_.Remap(memory_, first, frames, access);
+  for (FrameIndex frame = first; frame < first + frames; ++frame) {
+    if (!Has(frame)) --count_;
+  }
+  return status;
+}
+
+void UnmappedFrames::CheckInvariants() const {
+  FrameIndex count = 0;
+  for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
+    count += Has(frame) ? 1U : 0U;
+  }
+  HAK_CHECK_EQ(count, count_);  // UF1
 }
 
 }  // namespace hakmem

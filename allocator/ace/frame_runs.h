@@ -1,16 +1,18 @@
 // The free units of one zone in lists: runs of wholly free frames by length,
-// and frames partly in use by their longest run of free units.
+// and frames partly in use by their longest run of free units. And frames that
+// were unmapped under pressure, and are nobody's.
 //
 // Owns: of the zone's SuperSlab records, what says where they are listed.
-// Called by: UnitPool, under Ace's lock. Thread-safety: none of its own.
+// Called by: UnitPool and RunStore, under Ace's lock. Thread-safety: none of
+// its own.
 //
 // Invariants:
 //   RU1: a SuperSlab is on list n < 32 exactly when its longest run of free
 //        units is n and it is not wholly free; its run_frames is 0.
 //   RU2: no two neighbouring runs of free frames exist; the first and last
 //        frame of each carry its length, and the first is on the list for it.
-//   RU3: a bit of the map of level n is set exactly when all of its 64^n frames
-//        are wholly free.
+//   RU3: a frame's bit of the map is set exactly when it is wholly free.
+//   UF1: UnmappedFrames::count() agrees with the zone's records.
 #ifndef HAKMEM_ALLOCATOR_ACE_FRAME_RUNS_H_
 #define HAKMEM_ALLOCATOR_ACE_FRAME_RUNS_H_
 
@@ -18,6 +20,7 @@
 #include <cstdint>
 
 #include "allocator/base/bits.h"
+#include "allocator/platform/virtual_memory.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {
@@ -82,12 +85,53 @@ class FrameRuns {
   }
   void Push(FrameIndex frame, unsigned list);
   void FileRun(FrameIndex first, std::uint32_t frames);
-  std::uint64_t& MapWord(unsigned level, FrameIndex frame) const;
-  void MarkFree(FrameIndex frame, bool is_free);
+  // The map's word for 64 frames lies in the record of the first of them.
+  std::uint64_t& MapWord(FrameIndex frame) const {
+    return zone_.super_slab(frame & ~FrameIndex{63}).free_map;
+  }
+  void MarkFree(FrameIndex frame, bool is_free) {
+    const std::uint64_t bit = std::uint64_t{1} << (frame & 63);
+    is_free ? MapWord(frame) |= bit : MapWord(frame) &= ~bit;
+  }
 
   Zone& zone_;
   std::uint64_t non_empty_ = 0;  // bit per list
   FrameIndex lists_[kListCount] = {};
+};
+
+class UnmappedFrames {
+ public:
+  constexpr UnmappedFrames(Zone& zone, VirtualMemory& memory)
+      : zone_(zone), memory_(memory) {}
+  UnmappedFrames(const UnmappedFrames&) = delete;
+  UnmappedFrames& operator=(const UnmappedFrames&) = delete;
+
+  FrameIndex count() const { return count_; }
+  // A frame was unmapped.
+  void Note(FrameIndex frame);
+  // The first of so many neighbouring ones, all of huge pages or none;
+  // kNoFrame: there are none. What a search learns makes the next one short,
+  // until more is unmapped.
+  FrameIndex Find(FrameIndex frames);
+  // Maps them again. EEXIST: those that something else has taken are foreign,
+  // and unmapped no longer.
+  VmStatus Map(FrameIndex first, FrameIndex frames, Access access);
+
+  void CheckInvariants() const;
+
+ private:
+  // Kept units tell frames that are their class's.
+  bool Has(FrameIndex frame) const {
+    const SuperSlab& slab = zone_.super_slab(frame);
+    return slab.presence == Presence::kUnmapped && slab.kept_units == 0;
+  }
+
+  Zone& zone_;
+  VirtualMemory& memory_;
+  FrameIndex count_ = 0;
+  // None lies before from_, and no run of them is longer than most_.
+  FrameIndex from_ = 0;
+  FrameIndex most_ = 0;
 };
 
 }  // namespace hakmem

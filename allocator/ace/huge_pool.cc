@@ -1,37 +1,21 @@
 #include "allocator/ace/huge_pool.h"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <cstring>
-#include <iterator>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/skip_zeros.h"
 #include "allocator/base/units.h"
-#include "allocator/base/zero_bytes.h"
 #include "allocator/superslab/block_header.h"
 
 namespace hakmem {
 namespace {
 
 // How many places in use by others are tried before a request is given up.
-// After half of them the gaps between blocks are left alone.
-constexpr int kMaxTries = 64;
+constexpr unsigned kMaxTries = 64;
 constexpr unsigned kMaxDoublings = 24;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
-
-// To pages that are zero and have no memory yet; those of zeros get none.
-void CopyToFresh(Address from, Address to, std::size_t bytes) {
-  const char* const source = reinterpret_cast<const char*>(from);
-  char* const target = reinterpret_cast<char*>(to);
-  for (std::size_t at = 0; at < bytes; at += kUnitBytes) {
-    const std::size_t part_bytes = std::min(kUnitBytes, bytes - at);
-    if (FirstNonZero(source + at, part_bytes) == part_bytes) continue;
-    std::memcpy(target + at, source + at, part_bytes);
-  }
-}
 
 }  // namespace
 
@@ -129,10 +113,8 @@ std::size_t HugePool::GapFrames(Frame before) const {
 
 // It has become longer.
 void HugePool::NoteGap(Frame before) {
-  const auto kinds = static_cast<unsigned>(std::bit_width(GapFrames(before)));
-  for (unsigned kind = 0; kind < kinds; ++kind) {
-    Frame& from = search_from_[kind];
-    if (from != kNone && (before == kNone || before < from)) from = before;
+  if (search_from_ != kNone && (before == kNone || before < search_from_)) {
+    search_from_ = before;
   }
 }
 
@@ -142,46 +124,35 @@ HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
                                 Frame from) {
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
   if (frames > window_frames()) return {0, kNone, false};
-  const auto kind = static_cast<unsigned>(std::bit_width(frames)) - 1;
-  const std::size_t least_frames = std::size_t{1} << kind;
-  bool seen = false;
-  for (Frame before = search_from_[kind];; before = Next(before)) {
-    const std::size_t gap_frames = GapFrames(before);
-    if (!seen && (gap_frames >= least_frames || before == last_)) {
-      search_from_[kind] = before;
-      seen = true;
-    }
+  while (search_from_ != last_ && GapFrames(search_from_) < kLeastGapFrames) {
+    search_from_ = Next(search_from_);
+  }
+  for (Frame before = search_from_;; before = Next(before)) {
     // Frames are aligned by address, not by their number.
     const Address aligned = RoundUp<Address>(
         AddressOf(
             static_cast<Frame>(std::max<std::size_t>(GapBegin(before), from))),
         static_cast<Address>(alignment_frames) << kSuperSlabShift);
     const std::size_t begin = (aligned - window_.begin) >> kSuperSlabShift;
-    if (begin + frames <= GapBegin(before) + gap_frames) {
+    if (begin + frames <= GapBegin(before) + GapFrames(before)) {
       return {static_cast<Frame>(begin), before, true};
     }
     if (before == last_) return {0, kNone, false};
   }
 }
 
-// Something else is mapped in the place at `begin`. Its length is not known, so
-// the steps double while it goes on.
+// Something else is mapped in the place at `begin`. Its length is not known,
+// nor whether gaps between blocks have more of it, so the steps double.
 void HugePool::StepOver(Search& search, Frame begin) const {
-  search.doublings = search.tries != 0 && begin == search.from
-                         ? std::min(search.doublings + 1, kMaxDoublings)
-                         : 0;
   const std::size_t step = std::size_t{search.alignment_frames}
-                           << search.doublings;
+                           << std::min(search.tries++, kMaxDoublings);
   search.from = static_cast<Frame>(std::min(begin + step, window_frames()));
-  if (++search.tries == kMaxTries / 2 && last_ != kNone) {
-    search.from = std::max(search.from, EndOf(last_));
-  }
 }
 
 // Finds addresses, and makes room for them in the tables. False: `refusal` says
 // why not.
-bool HugePool::FindPlace(VirtualMemory& memory, std::size_t bytes,
-                         Search& search, Gap& gap, Refusal& refusal) {
+bool HugePool::FindPlace(std::size_t bytes, Search& search, Gap& gap,
+                         Refusal& refusal) {
   if (search.tries == kMaxTries) return false;
   gap = FindGap(bytes, search.alignment_frames, search.from);
   // After steps, what was stepped over is the reason.
@@ -189,18 +160,13 @@ bool HugePool::FindPlace(VirtualMemory& memory, std::size_t bytes,
     refusal = UsedUp(/*tables=*/false, bytes);
   }
   if (!gap.found) return false;
-  const VmStatus status = EnsureTables(memory, gap.begin);
+  const std::size_t frames = std::size_t{gap.begin} + 1;
+  VmStatus status = header_table_.EnsureMapped(memory_, frames);
+  if (status.ok()) {
+    status = record_table_.EnsureMapped(memory_, frames * sizeof(Record));
+  }
   if (!status.ok()) refusal = RefusedTable(status, bytes);
   return status.ok();
-}
-
-VmStatus HugePool::EnsureTables(VirtualMemory& memory, Frame frame) {
-  VmStatus status = header_table_.EnsureMapped(memory, std::size_t{frame} + 1);
-  if (status.ok()) {
-    status = record_table_.EnsureMapped(
-        memory, (std::size_t{frame} + 1) * sizeof(Record));
-  }
-  return status;
 }
 
 void HugePool::SetBytes(Record& record, std::size_t bytes) {
@@ -214,6 +180,7 @@ void HugePool::Link(Frame frame, Frame after, std::size_t bytes) {
   Record& record = records_[frame];
   SetBytes(record, bytes);
   record.use = {};
+  record.releaser = nullptr;
   record.previous = after;
   record.next = after == kNone ? first_ : records_[after].next;
   (after == kNone ? first_ : records_[after].next) = frame;
@@ -227,21 +194,18 @@ void HugePool::Unlink(Frame frame) {
       record.next;
   (record.next == kNone ? last_ : records_[record.next].previous) =
       record.previous;
-  for (Frame& from : search_from_) {
-    if (from == frame) from = record.previous;
-  }
+  if (search_from_ == frame) search_from_ = record.previous;
   NoteGap(record.previous);
   --block_count_;
 }
 
-BlockGrant HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
-                           std::size_t alignment_bytes) {
+BlockGrant HugePool::Grant(std::size_t bytes, std::size_t alignment_bytes) {
   BlockGrant grant;
   Search search = {static_cast<Frame>(alignment_bytes >> kSuperSlabShift)};
   Gap gap;
-  while (FindPlace(memory, bytes, search, gap, grant.refusal)) {
+  while (FindPlace(bytes, search, gap, grant.refusal)) {
     Count(map_calls_);
-    const VmStatus status = memory.MapBlock(AddressOf(gap.begin), bytes);
+    const VmStatus status = memory_.MapBlock(AddressOf(gap.begin), bytes);
     if (status.ok()) {
       Link(gap.begin, gap.after, bytes);
       SetHeader(gap.begin, kLiveLarge);
@@ -259,80 +223,68 @@ BlockGrant HugePool::Grant(VirtualMemory& memory, std::size_t bytes,
 // has Ace's lock. So most of the pages of a long range go back before, slice by
 // slice, and others come in between. Where the kernel refuses, the call that
 // unmaps has more to do.
-VmStatus HugePool::UnmapInSlices(VirtualMemory& memory, Address begin,
-                                 std::size_t bytes) {
+VmStatus HugePool::UnmapInSlices(Address begin, std::size_t bytes) {
   if (bytes > TouchedPages::kSliceBytes) {
     const Address last = RoundUp<Address>(
         begin + bytes - TouchedPages::kSliceBytes, kSuperSlabBytes);
     pages_.Purge(begin, last - begin);
   }
   Count(unmap_calls_);
-  return memory.Unmap(begin, bytes);
+  return memory_.Unmap(begin, bytes);
 }
 
 // When the kernel refuses, the memory goes back and the addresses are lost:
 // Grant will find them in use and step over them.
-void HugePool::UnmapOrPurge(VirtualMemory& memory, Address begin,
-                            std::size_t bytes) {
-  if (UnmapInSlices(memory, begin, bytes).ok()) return;
+void HugePool::UnmapOrPurge(Address begin, std::size_t bytes) {
+  if (UnmapInSlices(begin, bytes).ok()) return;
   pages_.Purge(begin, bytes);
 }
 
-std::size_t HugePool::Release(VirtualMemory& memory, Address address,
-                              std::size_t lost_bytes) {
+std::size_t HugePool::Release(Address address, std::size_t lost_bytes) {
   const Frame frame = FrameOf(address);
   const std::size_t bytes = records_[frame].bytes;
   SetHeader(frame, kFreeLarge);
   ++changing_;
-  Releasing releasing = {frame, lost_bytes, FutexLock::Mark(), releases_};
-  releases_ = &releasing;
+  records_[frame].releaser = FutexLock::Mark();
   if (lost_bytes != bytes) {
     const FutexLockPause pause(lock_);
-    UnmapOrPurge(memory, address + lost_bytes, bytes - lost_bytes);
-    releasing.is_unmapped.store(true, std::memory_order_relaxed);
+    UnmapOrPurge(address + lost_bytes, bytes - lost_bytes);
   }
-  return EndRelease(releasing);
+  return EndRelease(frame);
 }
 
 // Its pages are nobody's, and its place can be had.
-std::size_t HugePool::EndRelease(const Releasing& releasing) {
-  Releasing** link = &releases_;
-  while (*link != &releasing) link = &(*link)->next;
-  *link = releasing.next;
-  const std::size_t bytes = records_[releasing.frame].bytes;
+std::size_t HugePool::EndRelease(Frame frame) {
+  const std::size_t bytes = records_[frame].bytes;
   --changing_;
-  Unlink(releasing.frame);
+  Unlink(frame);
   mapped_bytes_ -= bytes;
   return bytes;
 }
 
 // A block that was being resized is its thread's for good.
-std::size_t HugePool::EndReleasesAfterFork(VirtualMemory& memory) {
+std::size_t HugePool::EndReleasesAfterFork() {
   std::size_t released_bytes = 0;
-  for (Releasing* releasing = releases_; releasing != nullptr;) {
-    Releasing* const next = releasing->next;
-    if (releasing->thread != FutexLock::Mark()) {
-      const std::size_t lost_bytes = releasing->lost_bytes;
-      const std::size_t bytes = records_[releasing->frame].bytes - lost_bytes;
-      if (bytes != 0 &&
-          !releasing->is_unmapped.load(std::memory_order_relaxed)) {
-        UnmapOrPurge(memory, AddressOf(releasing->frame) + lost_bytes, bytes);
-      }
-      released_bytes += EndRelease(*releasing);
+  for (Frame frame = changing_ == 0 ? kNone : first_; frame != kNone;) {
+    const Record& record = records_[frame];
+    const Frame next = record.next;
+    if (record.releaser != nullptr && record.releaser != FutexLock::Mark()) {
+      UnmapOrPurge(AddressOf(frame), record.bytes);
+      released_bytes += EndRelease(frame);
     }
-    releasing = next;
+    frame = next;
   }
   return released_bytes;
 }
 
-bool HugePool::Grow(VirtualMemory& memory, Address address, std::size_t bytes) {
+bool HugePool::Grow(Address address, std::size_t bytes) {
   Record& record = records_[FrameOf(address)];
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
   const std::size_t end =
       record.next == kNone ? window_.bytes >> kSuperSlabShift : record.next;
   if (FrameOf(address) + frames > end) return false;
   Count(map_calls_);
-  if (!memory.MapBlock(address + record.bytes, bytes - record.bytes).ok()) {
+  if (!memory_.MapBlock(address + record.bytes, bytes - record.bytes).ok()) {
     return false;
   }
   SetBytes(record, bytes);
@@ -341,30 +293,29 @@ bool HugePool::Grow(VirtualMemory& memory, Address address, std::size_t bytes) {
 
 // Moves a block's pages to free addresses and maps the tail of its new length.
 // EEXIST: something is in the way.
-VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
-                             std::size_t bytes) {
+VmStatus HugePool::MovePages(Address from, Address to, std::size_t bytes) {
   const std::size_t old_bytes = records_[FrameOf(from)].bytes;
   Count(map_calls_);
-  VmStatus status = memory.MapBlock(to + old_bytes, bytes - old_bytes);
+  VmStatus status = memory_.MapBlock(to + old_bytes, bytes - old_bytes);
   if (!status.ok()) return status;
   // A move replaces whatever lies where it puts the pages, so that place is
   // claimed first; where addresses are short, just its first page.
   Count(map_calls_);
-  const VmStatus whole = memory.MapBlock(to, old_bytes);
+  const VmStatus whole = memory_.MapBlock(to, old_bytes);
   status = whole;
   if (!status.ok() && status.error_number != EEXIST) {
     Count(map_calls_);
-    status = memory.MapAt(to, memory.PageBytes());
+    status = memory_.MapAt(to, memory_.PageBytes());
   }
   if (status.ok()) {
     Count(move_calls_);
-    status = memory.Move(from, to, old_bytes, /*keep_source=*/false);
+    status = memory_.Move(from, to, old_bytes, /*keep_source=*/false);
     // A block that was moved before is several mappings, which Linux before
     // 6.17 does not move at once. A filter of system calls, or the limit on
     // mappings, may refuse the move as well.
     if (!status.ok() && !status.target_lost) {
-      CopyToFresh(from, to, old_bytes);
-      UnmapOrPurge(memory, from, old_bytes);
+      pages_.CopyTouched(from, to, old_bytes);
+      UnmapOrPurge(from, old_bytes);
       status = {};
     }
     // There was no room to copy to: that is what could be changed.
@@ -372,26 +323,25 @@ VmStatus HugePool::MovePages(VirtualMemory& memory, Address from, Address to,
   }
   if (!status.ok()) {
     Count(unmap_calls_);
-    memory.Unmap(to + old_bytes, bytes - old_bytes);
+    memory_.Unmap(to + old_bytes, bytes - old_bytes);
   }
   return status;
 }
 
 // The new place is taken, and in no state, while the pages move.
-BlockGrant HugePool::MoveTo(VirtualMemory& memory, Address address,
-                            std::size_t bytes) {
+BlockGrant HugePool::MoveTo(Address address, std::size_t bytes) {
   BlockGrant grant;
   const Frame old = FrameOf(address);
   Search search = {1};
   Gap gap;
-  while (FindPlace(memory, bytes, search, gap, grant.refusal)) {
+  while (FindPlace(bytes, search, gap, grant.refusal)) {
     const Address to = AddressOf(gap.begin);
     Link(gap.begin, gap.after, bytes);
     ++changing_;
     VmStatus status;
     {
       const FutexLockPause pause(lock_);
-      status = MovePages(memory, address, to, bytes);
+      status = MovePages(address, to, bytes);
     }
     --changing_;
     if (status.ok()) {
@@ -409,13 +359,13 @@ BlockGrant HugePool::MoveTo(VirtualMemory& memory, Address address,
   return grant;
 }
 
-void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
+void HugePool::Shrink(Frame frame, std::size_t bytes) {
   Record& record = records_[frame];
   const std::size_t less_bytes = record.bytes - bytes;
   bool unmapped = false;
   {
     const FutexLockPause pause(lock_);
-    unmapped = UnmapInSlices(memory, AddressOf(frame) + bytes, less_bytes).ok();
+    unmapped = UnmapInSlices(AddressOf(frame) + bytes, less_bytes).ok();
   }
   if (!unmapped) return;
   mapped_bytes_ -= less_bytes;
@@ -423,14 +373,13 @@ void HugePool::Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes) {
   NoteGap(frame);
 }
 
-BlockGrant HugePool::Resize(VirtualMemory& memory, Address address,
-                            std::size_t bytes) {
+BlockGrant HugePool::Resize(Address address, std::size_t bytes) {
   const std::size_t old_bytes = records_[FrameOf(address)].bytes;
-  if (bytes < old_bytes) Shrink(memory, FrameOf(address), bytes);
+  if (bytes < old_bytes) Shrink(FrameOf(address), bytes);
   if (bytes <= old_bytes) return {.address = address};
   mapped_bytes_ += bytes - old_bytes;
-  if (Grow(memory, address, bytes)) return {.address = address};
-  const BlockGrant grant = MoveTo(memory, address, bytes);
+  if (Grow(address, bytes)) return {.address = address};
+  const BlockGrant grant = MoveTo(address, bytes);
   if (grant.address == 0) mapped_bytes_ -= bytes - old_bytes;
   return grant;
 }
@@ -454,11 +403,8 @@ void HugePool::CheckInvariants() const {
   HAK_CHECK_EQ(blocks, block_count_);
   HAK_CHECK_EQ(changing, changing_);  // HU1
   if (changing_ == 0) HAK_CHECK_EQ(bytes, mapped_bytes_);
-  for (unsigned kind = 0; kind < std::size(search_from_); ++kind) {
-    for (Frame before = kNone; before != search_from_[kind];
-         before = Next(before)) {
-      HAK_CHECK_LT(GapFrames(before), std::size_t{1} << kind);  // HU3
-    }
+  for (Frame before = kNone; before != search_from_; before = Next(before)) {
+    HAK_CHECK_LT(GapFrames(before), kLeastGapFrames);  // HU3
   }
 }
 

@@ -5,8 +5,7 @@
 // Thread-safety: none of its own.
 //
 // Blocks are in a list by address. The lowest gap that is long enough has the
-// next one. What a search passes over, the next one for as long a block passes
-// over too, until a gap there has become longer: so each gap is looked at once.
+// next one. Searches begin at the first gap that has room for any block.
 //
 // Invariants:
 //   HU1: the header of a block's first frame is as block_header.h says (H5,
@@ -14,8 +13,8 @@
 //       block is claimed or unmapped it has its place and is not live.
 //   HU2: the list is in address order; blocks and the frame after each are
 //       disjoint.
-//   HU3: no gap of 2^n frames lies before the one behind the block
-//       search_from_[n] (kNone: before the first block).
+//   HU3: no gap before the one behind the block search_from_ (kNone: before the
+//       first block) has room for a block.
 #ifndef HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_
 #define HAKMEM_ALLOCATOR_ACE_HUGE_POOL_H_
 
@@ -41,10 +40,9 @@ namespace hakmem {
 class HugePool {
  public:
   // `lock` is held when anything is called, but where it says otherwise.
-  constexpr HugePool(FutexLock& lock, TouchedPages& pages)
-      : lock_(lock), pages_(pages) {
-    for (Frame& from : search_from_) from = kNone;
-  }
+  constexpr HugePool(FutexLock& lock, TouchedPages& pages,
+                     VirtualMemory& memory)
+      : lock_(lock), pages_(pages), memory_(memory) {}
   HugePool(const HugePool&) = delete;
   HugePool& operator=(const HugePool&) = delete;
 
@@ -52,18 +50,16 @@ class HugePool {
 
   // Maps a zeroed block of `bytes` (a multiple of the page size) at a multiple
   // of `alignment_bytes` (a power of two, at least kSuperSlabBytes).
-  BlockGrant Grant(VirtualMemory& memory, std::size_t bytes,
-                   std::size_t alignment_bytes);
+  BlockGrant Grant(std::size_t bytes, std::size_t alignment_bytes);
   // Unmaps a block that is nobody else's, of which the first `lost_bytes` are
   // not mapped, and returns its length in bytes.
-  std::size_t Release(VirtualMemory& memory, Address address,
-                      std::size_t lost_bytes = 0);
+  std::size_t Release(Address address, std::size_t lost_bytes = 0);
   // In the child of a fork: does the same for threads that were at it and are
   // gone.
-  std::size_t EndReleasesAfterFork(VirtualMemory& memory);
+  std::size_t EndReleasesAfterFork();
   // Changes the length of a block that is nobody else's, moving its pages if it
   // must; its header goes with it.
-  BlockGrant Resize(VirtualMemory& memory, Address address, std::size_t bytes);
+  BlockGrant Resize(Address address, std::size_t bytes);
 
   // In the huge zone, live or not.
   bool Contains(Address address) const {
@@ -97,9 +93,6 @@ class HugePool {
 
   std::size_t block_count() const { return block_count_; }
   std::size_t mapped_bytes() const { return mapped_bytes_; }
-  std::uint64_t move_calls() const {
-    return move_calls_.load(std::memory_order_relaxed);
-  }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     VisitTable(header_table_, visit);
@@ -129,7 +122,9 @@ class HugePool {
     Frame next;
     Frame previous;
     BlockUse use;
+    const void* releaser;  // the thread that unmaps it (FutexLock::Mark)
   };
+  static constexpr std::size_t kLeastGapFrames = 2;
 
   Frame FrameOf(Address address) const {
     return static_cast<Frame>((address - window_.begin) >> kSuperSlabShift);
@@ -137,16 +132,7 @@ class HugePool {
   Address AddressOf(Frame frame) const {
     return window_.begin + (static_cast<Address>(frame) << kSuperSlabShift);
   }
-  // A block that is being unmapped; on the stack of the thread that does it.
-  struct Releasing {
-    Frame frame;
-    std::size_t lost_bytes;
-    const void* thread;  // FutexLock::Mark
-    Releasing* next;
-    // Written by that thread without the lock, read in a fork's child.
-    std::atomic<bool> is_unmapped{false};
-  };
-  std::size_t EndRelease(const Releasing& releasing);
+  std::size_t EndRelease(Frame frame);
   void SetBytes(Record& record, std::size_t bytes);
   // The first frame after the block at `frame` and its gap.
   Frame EndOf(Frame frame) const;
@@ -169,36 +155,32 @@ class HugePool {
   struct Search {
     Frame alignment_frames;
     Frame from = 0;
-    int tries = 0;
-    unsigned doublings = 0;
+    unsigned tries = 0;
   };
-  bool FindPlace(VirtualMemory& memory, std::size_t bytes, Search& search,
-                 Gap& gap, Refusal& refusal);
+  bool FindPlace(std::size_t bytes, Search& search, Gap& gap, Refusal& refusal);
   void StepOver(Search& search, Frame begin) const;
-  VmStatus EnsureTables(VirtualMemory& memory, Frame frame);
   void Link(Frame frame, Frame after, std::size_t bytes);
   void Unlink(Frame frame);
   void SetHeader(Frame frame, HeaderByte header) {
     headers_[frame].store(header, std::memory_order_relaxed);
   }
   // False: it is as long as it was.
-  bool Grow(VirtualMemory& memory, Address address, std::size_t bytes);
-  BlockGrant MoveTo(VirtualMemory& memory, Address address, std::size_t bytes);
-  void Shrink(VirtualMemory& memory, Frame frame, std::size_t bytes);
-  VmStatus MovePages(VirtualMemory& memory, Address from, Address to,
-                     std::size_t bytes);
+  bool Grow(Address address, std::size_t bytes);
+  BlockGrant MoveTo(Address address, std::size_t bytes);
+  void Shrink(Frame frame, std::size_t bytes);
+  VmStatus MovePages(Address from, Address to, std::size_t bytes);
   static void Count(std::atomic<std::uint64_t>& calls) {
     calls.fetch_add(1, std::memory_order_relaxed);
   }
   // Without Ace's lock.
-  VmStatus UnmapInSlices(VirtualMemory& memory, Address begin,
-                         std::size_t bytes);
-  void UnmapOrPurge(VirtualMemory& memory, Address begin, std::size_t bytes);
+  VmStatus UnmapInSlices(Address begin, std::size_t bytes);
+  void UnmapOrPurge(Address begin, std::size_t bytes);
 
   std::size_t window_frames() const { return window_.bytes >> kSuperSlabShift; }
 
   FutexLock& lock_;
   TouchedPages& pages_;
+  VirtualMemory& memory_;
   Region::Window window_;
   MetadataTable header_table_;
   MetadataTable record_table_;
@@ -206,10 +188,9 @@ class HugePool {
   Record* records_ = nullptr;
   Frame first_ = kNone;
   Frame last_ = kNone;
-  Frame search_from_[32] = {};
+  Frame search_from_ = kNone;
   // Blocks of the list that are neither live nor claimed.
   std::uint32_t changing_ = 0;
-  Releasing* releases_ = nullptr;
   // The longest block there has been. Written under Ace's lock, read by all.
   Relaxed<Frame> longest_frames_;
   std::size_t block_count_ = 0;  // of the list

@@ -74,12 +74,12 @@ TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
     memory.Pretend(region.huge());
     FutexLock lock;
     TouchedPages pages(memory);
-    HugePool pool(lock, pages);
+    HugePool pool(lock, pages, memory);
     pool.Place(region, memory.PageBytes());
     std::vector<Address> blocks;
     const auto grant = [&](std::size_t frames) {
       const Address block =
-          pool.Grant(memory, frames * kSuperSlabBytes, kSuperSlabBytes).address;
+          pool.Grant(frames * kSuperSlabBytes, kSuperSlabBytes).address;
       ASSERT_NE(block, 0U);
       blocks.push_back(block);
     };
@@ -88,7 +88,7 @@ TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
     std::mt19937_64 random(stride);
     for (int i = 0; i < kBlocks / 2; ++i) {
       const std::size_t chosen = random() % blocks.size();
-      pool.Release(memory, blocks[chosen]);
+      pool.Release(blocks[chosen]);
       blocks[chosen] = blocks.back();
       blocks.pop_back();
     }
@@ -104,7 +104,7 @@ TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
       EXPECT_LT(blocks.back(), end);
     }
     pool.CheckInvariants();
-    for (const Address block : blocks) pool.Release(memory, block);
+    for (const Address block : blocks) pool.Release(block);
     pool.CheckInvariants();
   }
 }
@@ -116,14 +116,14 @@ class HugePoolForeignTest : public testing::Test {
     pool_.Place(region_, memory_.PageBytes());
   }
   Address Grant() {
-    return pool_.Grant(memory_, memory_.PageBytes(), kSuperSlabBytes).address;
+    return pool_.Grant(memory_.PageBytes(), kSuperSlabBytes).address;
   }
 
   FakeVirtualMemory memory_;
   Region region_;
   FutexLock lock_;
   TouchedPages pages_{memory_};
-  HugePool pool_{lock_, pages_};
+  HugePool pool_{lock_, pages_, memory_};
 };
 
 TEST_F(HugePoolForeignTest, StepsOverATebibyte) {
@@ -144,7 +144,7 @@ TEST_F(HugePoolForeignTest, LeavesTheGapsAlone) {
   std::vector<Address> blocks;
   for (std::size_t i = 0; i < 2 * kGaps; ++i) blocks.push_back(Grant());
   for (std::size_t i = 0; i < 2 * kGaps; i += 2) {
-    pool_.Release(memory_, blocks[i]);
+    pool_.Release(blocks[i]);
     ASSERT_TRUE(memory_.MapAt(blocks[i], memory_.PageBytes()).ok());
   }
   for (int i = 0; i < 10; ++i) EXPECT_GT(Grant(), blocks.back());

@@ -61,7 +61,7 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
   void Grant() {
     const std::size_t bytes = RandomBytes();
     const std::size_t alignment = kSuperSlabBytes << (random_() % 3);
-    const Address address = pool_.Grant(memory_, bytes, alignment).address;
+    const Address address = pool_.Grant(bytes, alignment).address;
     if (address == 0) return;
     EXPECT_EQ(address % alignment, 0U);
     EXPECT_PRED2(IsBlank, address, bytes);
@@ -72,7 +72,7 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
     const auto block = Pick();
     const auto [bytes, seed] = block->second;
     EXPECT_PRED3(HasContent, block->first, bytes, seed);
-    EXPECT_EQ(pool_.Release(memory_, block->first), bytes);
+    EXPECT_EQ(pool_.Release(block->first), bytes);
     live_.erase(block);
   }
   void Resize() {
@@ -80,7 +80,7 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
     const auto block = Pick();
     const auto [address, old] = *block;
     const std::size_t bytes = RandomBytes();
-    const Address moved = pool_.Resize(memory_, address, bytes).address;
+    const Address moved = pool_.Resize(address, bytes).address;
     const Address now = moved == 0 ? address : moved;
     const std::size_t kept =
         moved == 0 ? old.bytes : std::min(bytes, old.bytes);
@@ -94,7 +94,7 @@ class HugePoolModelTest : public testing::TestWithParam<unsigned> {
   Region region_;
   FutexLock lock_;
   TouchedPages pages_{memory_};
-  HugePool pool_{lock_, pages_};
+  HugePool pool_{lock_, pages_, memory_};
   std::mt19937_64 random_;
   Blocks live_;
 };
@@ -122,7 +122,7 @@ TEST_P(HugePoolModelTest, AgreesAfterEachStep) {
     bytes += block.bytes;
   }
   EXPECT_EQ(pool_.mapped_bytes(), bytes);
-  EXPECT_GT(pool_.move_calls(), 10U);
+  EXPECT_GT(memory_.calls(VmCall::kMove), 10U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HugePoolModelTest, testing::Values(1U, 2U));

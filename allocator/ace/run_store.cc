@@ -21,9 +21,6 @@ constexpr std::size_t kMappedRunsShare = 16;
 constexpr std::size_t kMappingsShare = 4;
 constexpr std::size_t kMappingsPerGuard = 2;
 
-// Runs of this length are unmapped before others: 16 MiB for one mapping more.
-constexpr FrameIndex kLongRunFrames = 8;
-
 }  // namespace
 
 void RunStore::Start(Region::Window typed) {
@@ -66,12 +63,6 @@ void RunStore::Put(RangeKind kind, UnitIndex first, bool dirty) {
   }
 }
 
-bool RunStore::Extend(UnitIndex next, std::uint32_t units) {
-  if (!pool_.GrantAt(next, units)) return false;
-  pool_.huge().NoteGrant(state_.memory, next, units);
-  return true;
-}
-
 // Maps neighbouring frames again that were unmapped under pressure.
 bool RunStore::Remap(FrameIndex frames) {
   for (;;) {
@@ -79,12 +70,10 @@ bool RunStore::Remap(FrameIndex frames) {
     const FrameIndex first = pool_.unmapped().Find(frames);
     if (first == kNoFrame) return false;
     ++map_calls_;
-    const VmStatus status = pool_.unmapped().Map(state_.memory, first, frames,
-                                                 AccessOfNew(first, frames));
+    const VmStatus status =
+        pool_.Remap(first, frames, AccessOfNew(first, frames));
     if (status.ok()) {
       state_.AddMapped(frames * kSuperSlabBytes);
-      if (pool_.huge().Has(first)) AskForHugePages(first, frames);
-      pool_.AddFrames(first, frames);
       return true;
     }
     // Others may do where something else has some of these.
@@ -162,46 +151,33 @@ UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
 }
 
 // What is free is looked through before a zone grows, and as a whole before the
-// call is refused.
-UnitGrant RunStore::FindUnits(std::uint32_t units,
-                              std::uint32_t alignment_units, Refusal& refusal) {
-  const std::uint32_t room = UnitPool::RoomFor(units, alignment_units);
-  UnitGrant grant = pool_.Grant(units, alignment_units);
-  // More tries find no more where any free run of the length will do.
-  const bool hard = alignment_units > 1 && alignment_units < kUnitsPerSuperSlab;
-  if (hard && grant.first == kNoUnit) {
-    grant = pool_.Grant(units, alignment_units, UnitPool::kManyTries);
-  }
-  for (int tries = 0; grant.first == kNoUnit; ++tries) {
-    if (!MapMore(room, refusal)) {
-      if (hard)
-        grant = pool_.Grant(units, alignment_units, UnitPool::kAllTries);
-      if (grant.first == kNoUnit) {
-        grant.first = TakeAtEnd(units, alignment_units, refusal);
-      }
-      if (grant.first != kNoUnit) break;
-      // Units that are being given back can be had in a moment.
-      if (!pool_.is_purging() || tries == AceState::kMaxWaits) return {};
-      state_.WaitForKernel();
-      // Others have come in.
-      if (!state_.retention.HasRoomFor(units * kUnitBytes)) {
-        refusal = OverHeapLimit(units * kUnitBytes);
-        return {};
-      }
-    }
-    grant = pool_.Grant(units, alignment_units);
-  }
-  return grant;
-}
-
+// call is refused. More tries find no more where any free run of the length
+// will do.
 RunGrant RunStore::TakeUnits(std::uint32_t units,
                              std::uint32_t alignment_units) {
   RunGrant grant;
-  const UnitGrant found = FindUnits(units, alignment_units, grant.refusal);
-  grant.first = found.first;
-  grant.known_zero = found.known_zero;
-  if (grant.first != kNoUnit) {
-    pool_.huge().NoteGrant(state_.memory, grant.first, units);
+  const auto find = [&](std::uint32_t tries) {
+    const UnitGrant found = pool_.Grant(units, alignment_units, tries);
+    grant.first = found.first;
+    grant.known_zero = found.known_zero;
+    return found.first != kNoUnit;
+  };
+  const std::uint32_t room = UnitPool::RoomFor(units, alignment_units);
+  const bool hard = alignment_units > 1 && alignment_units < kUnitsPerSuperSlab;
+  int waits = 0;
+  while (!find(UnitPool::kFewTries) && !(hard && find(UnitPool::kManyTries))) {
+    if (MapMore(room, grant.refusal)) continue;
+    if (hard && find(UnitPool::kAllTries)) break;
+    grant.first = TakeAtEnd(units, alignment_units, grant.refusal);
+    if (grant.first != kNoUnit) break;
+    // Units that are being given back can be had in a moment.
+    if (!pool_.is_purging() || waits++ == AceState::kMaxWaits) break;
+    state_.WaitForKernel();
+    // Others have come in.
+    if (!state_.retention.HasRoomFor(units * kUnitBytes)) {
+      grant.refusal = OverHeapLimit(units * kUnitBytes);
+      break;
+    }
   }
   return grant;
 }
@@ -210,12 +186,12 @@ std::size_t RunStore::PurgeRest() {
   std::size_t purged_bytes = 0;
   for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
     const std::size_t bytes =
-        pool_.PurgePartsOfHuge(state_.memory, AceState::kPurgeSliceUnits, next);
+        pool_.PurgePartsOfHuge(AceState::kPurgeSliceUnits, next);
     if (bytes == 0) break;  // there are none, or the kernel refuses
     purged_bytes += bytes;
   }
   for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
-    pool_.PurgeDescriptors(state_.memory, next);
+    pool_.PurgeDescriptors(next);
   }
   return purged_bytes;
 }
@@ -223,9 +199,7 @@ std::size_t RunStore::PurgeRest() {
 void RunStore::PurgeParts(std::uint64_t units) {
   std::uint64_t purged = 0;
   for (int pass = 0; pass < 2 && purged < units; ++pass) {
-    purged +=
-        pool_.PurgePartsOfHuge(state_.memory, units - purged, next_part_) /
-        kUnitBytes;
+    purged += pool_.PurgePartsOfHuge(units - purged, next_part_) / kUnitBytes;
     if (next_part_ != kNoFrame) break;
     next_part_ = 0;
   }
@@ -236,18 +210,13 @@ void RunStore::PurgeParts(std::uint64_t units) {
 std::size_t RunStore::UnmapCaches(bool mappings_short) {
   std::size_t bytes = 0;
   resting_.WakeAll();
-  UnitPool::UnmapBounds bounds = {.most_runs = max_mapped_runs_,
-                                  .may_split = !mappings_short};
-  for (const FrameIndex least_frames : {kLongRunFrames, FrameIndex{1}}) {
-    bounds.least_frames = least_frames;
-    for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
-      std::size_t guards = 0;
-      const std::size_t unmapped =
-          pool_.UnmapIdle(state_.memory, bounds, next, guards);
-      state_.SubtractMapped(unmapped);
-      guards_ -= guards;
-      bytes += unmapped;
-    }
+  for (FrameIndex end = zone_.frame_count(); end != 0; state_.LetOthersIn()) {
+    std::size_t guards = 0;
+    const std::size_t unmapped =
+        pool_.UnmapIdle(max_mapped_runs_, !mappings_short, end, guards);
+    state_.SubtractMapped(unmapped);
+    guards_ -= guards;
+    bytes += unmapped;
   }
   return bytes;
 }

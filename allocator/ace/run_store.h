@@ -59,7 +59,7 @@ class RunStore {
   constexpr RunStore(Zone& of_zone, AceState& state, RangeLists* lists)
       : zone_(of_zone),
         state_(state),
-        pool_(of_zone, state.lock),
+        pool_(of_zone, state.lock, state.memory),
         ranges_(of_zone, lists) {}
   RunStore(const RunStore&) = delete;
   RunStore& operator=(const RunStore&) = delete;
@@ -73,8 +73,6 @@ class RunStore {
   // that may let others in, and a fork.
   RunGrant Take(RangeKind kind);
   void Put(RangeKind kind, UnitIndex first, bool dirty);
-  // Takes `units` right after a run that ends before `next`, if free.
-  bool Extend(UnitIndex next, std::uint32_t units);
 
   // Gives back parts of huge pages, and the descriptors of what is free.
   // Returns the bytes. Lets others in, as the next one.
@@ -108,8 +106,6 @@ class RunStore {
  private:
   bool IsCoarse() const { return zone_.granule_shift() == kCoarseGranuleShift; }
   RunGrant TakeUnits(std::uint32_t units, std::uint32_t alignment_units);
-  UnitGrant FindUnits(std::uint32_t units, std::uint32_t alignment_units,
-                      Refusal& refusal);
   bool MapMore(std::uint32_t units, Refusal& refusal);
   Refusal ExtendZone(FrameIndex frames, std::uint32_t unmapped_units = 0);
   HAK_COLD UnitIndex TakeAtEnd(std::uint32_t units,

@@ -135,26 +135,22 @@ bool RunStore::IsDense(FrameIndex frame) const {
   return pages * page_bytes >= (is_small ? kDenseSmallHeapBytes : kDenseBytes);
 }
 
-// For frames that were just mapped. Those that had huge pages before have them
-// again.
+// For new frames.
 void RunStore::AskForHugePages(FrameIndex first, FrameIndex frames) {
-  if (!pool_.huge().Has(first)) {
-    std::size_t slab_bytes = 0;
-    if (state_.huge_pages == HugePages::kAuto && IsCoarse() &&
-        LeavesOneSmall(pool_, first, frames) &&
-        ReachedBytes(zone_, first, slab_bytes) <
-            LookedAt(first) * kDenseSlabsBytes) {
-      // Who runs off the end of what precedes it meets this.
-      if (AccessOfNew(first) == Access::kClosed &&
-          state_.memory.Close(zone_.FrameAddress(first), kSuperSlabBytes)
-              .ok()) {
-        zone_.super_slab(first).closed_units = ~std::uint32_t{0};
-      }
-      if (--frames == 0) return;
-      ++first;
+  std::size_t slab_bytes = 0;
+  if (state_.huge_pages == HugePages::kAuto && IsCoarse() &&
+      LeavesOneSmall(pool_, first, frames) &&
+      ReachedBytes(zone_, first, slab_bytes) <
+          LookedAt(first) * kDenseSlabsBytes) {
+    // Who runs off the end of what precedes it meets this.
+    if (AccessOfNew(first) == Access::kClosed &&
+        state_.memory.Close(zone_.FrameAddress(first), kSuperSlabBytes).ok()) {
+      zone_.super_slab(first).closed_units = kAllUnits;
     }
-    pool_.huge().Add(first, frames);
+    if (--frames == 0) return;
+    ++first;
   }
+  pool_.huge().Add(first, frames);
   state_.memory.AskForHugePages(zone_.FrameAddress(first),
                                 frames * kSuperSlabBytes);
 }

@@ -74,8 +74,7 @@ bool RunStore::Open(std::uint32_t units, RunGrant& grant) {
           : std::max(units,
                      std::min(pool_.ClosedRun(grant.first),
                               std::max(kLeastOpenedUnits, grant.first / 2)));
-  const VmStatus status =
-      pool_.Open(state_.memory, grant.first, step, grant.guard_bytes);
+  const VmStatus status = pool_.Open(grant.first, step, grant.guard_bytes);
   if (!status.ok()) grant.refusal = RefusedByKernel(status);
   return status.ok();
 }
@@ -112,8 +111,7 @@ bool RunStore::RemapRange(UnitIndex& first, RangeKind kind) {
     int error = EEXIST;
     if (zone_.super_slab(frame).presence == Presence::kUnmapped) {
       ++map_calls_;
-      error =
-          pool_.MapKept(state_.memory, frame, AccessOfNew(frame)).error_number;
+      error = pool_.Remap(frame, 1, AccessOfNew(frame)).error_number;
     }
     if (error == EEXIST) first = kNoUnit;
     if (error != 0) return false;
@@ -166,10 +164,8 @@ RunGrant RunStore::TakeRange(RangeKind& kind) {
   if (first != kNoUnit) {
     if (RemapRange(first, kind)) {
       const RunGrant again = TakeKept(first, kind);
-      if (again.first != kNoUnit) [[likely]] {
-        pool_.huge().NoteGrant(state_.memory, again.first, kind.units);
+      if (again.first != kNoUnit) [[likely]]
         return again;
-      }
     }
     if (first != kNoUnit) ranges_.Put(kind, first);
     kind = wanted;
@@ -206,11 +202,7 @@ RunGrant RunStore::TakeTyped(RangeKind kind) {
     ranges_.Give(kind, first, units);
   }
   const RunGrant grant = TakeKept(first, kind);
-  if (grant.first == kNoUnit) {
-    ranges_.Put(kind, first);
-  } else {
-    pool_.huge().NoteGrant(state_.memory, first, kind.units);
-  }
+  if (grant.first == kNoUnit) ranges_.Put(kind, first);
   return grant;
 }
 

@@ -145,27 +145,25 @@ void TouchedPages::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
   if (whole_bytes != bytes) Clear(begin + whole_bytes, bytes - whole_bytes);
 }
 
-void TouchedPages::ClearInherited(Address begin, std::size_t bytes) {
-  const std::size_t whole_bytes = RoundDown(bytes, memory_.PageBytes());
-  if (!Purge(begin, whole_bytes)) {
-    Clear(begin, bytes);
-    return;
-  }
-  Clear(begin + whole_bytes, bytes - whole_bytes);
-}
-
-void TouchedPages::DropTail(Address begin, std::size_t bytes,
+void TouchedPages::GiveBack(Address begin, std::size_t bytes,
                             std::uint64_t most_cleared_bytes) {
-  const std::size_t page_bytes = memory_.PageBytes();
   const Address end = begin + bytes;
-  const Address from = RoundUp<Address>(begin, page_bytes);
-  const Address to = RoundDown<Address>(end, page_bytes);
-  if (bytes <= kClearedWholeBytes || !Purge(from, to - from)) {
+  const Address from = RoundUp<Address>(begin, memory_.PageBytes());
+  const Address to = RoundDown<Address>(end, memory_.PageBytes());
+  if (!Purge(from, to - from)) {
     Clear(begin, std::min<std::uint64_t>(bytes, most_cleared_bytes));
     return;
   }
   Clear(begin, from - begin);
   Clear(to, end - to);
+}
+
+void TouchedPages::DropTail(Address begin, std::size_t bytes,
+                            std::uint64_t most_cleared_bytes) {
+  if (bytes > kClearedWholeBytes) {
+    return GiveBack(begin, bytes, most_cleared_bytes);
+  }
+  Clear(begin, std::min<std::uint64_t>(bytes, most_cleared_bytes));
 }
 
 }  // namespace hakmem

@@ -35,10 +35,13 @@ class TouchedPages {
   // Clears a span, or its start; pages that were never touched, which may be
   // most where it was granted `fresh` from the kernel, stay so.
   void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
-  // Clears a span that a fork's parent has, too, copying no shared page.
-  void ClearInherited(Address begin, std::size_t bytes);
-  // Clears the end of a span or Huge block that got shorter, giving back what
-  // is worth it; what is not, up to `most_cleared_bytes`.
+  // Clears a range by giving back its whole pages, as of a span that a fork's
+  // parent has, too: no shared page is copied. Where the kernel refuses, clears
+  // up to `most_cleared_bytes`.
+  void GiveBack(Address begin, std::size_t bytes,
+                std::uint64_t most_cleared_bytes = kClearAll);
+  // The same for the end of a span or Huge block that got shorter, where giving
+  // back is worth it.
   void DropTail(Address begin, std::size_t bytes,
                 std::uint64_t most_cleared_bytes = kClearAll);
 

@@ -73,21 +73,13 @@ UnitGrant UnitPool::Grant(std::uint32_t units, std::uint32_t alignment_units,
 }
 
 bool UnitPool::GrantAt(UnitIndex next, std::uint32_t units) {
+  if (FrameOfUnit(next + units - 1) >= zone_.frame_count()) return false;
   // All units must be free before any is taken.
-  for (std::uint32_t at = 0; at < units;) {
-    const UnitIndex unit = next + at;
-    const FrameIndex frame = FrameOfUnit(unit);
-    if (frame >= zone_.frame_count()) return false;
-    const SuperSlab& slab = zone_.super_slab(frame);
-    const std::uint32_t here =
-        std::min(units - at, kUnitsPerSuperSlab - UnitInFrame(unit));
-    const std::uint32_t mask = BitRun32(UnitInFrame(unit), here);
-    if (slab.presence != Presence::kMapped ||
-        (slab.free_units & mask) != mask) {
-      return false;
-    }
-    at += here;
-  }
+  bool free = true;
+  ForEachFrame(next, units, [&](FrameIndex frame, std::uint32_t mask) {
+    free &= (zone_.super_slab(frame).free_units & mask) == mask;
+  });
+  if (!free) return false;
   ForEachFrame(next, units, [this](FrameIndex frame, std::uint32_t mask) {
     if (runs_.IsFree(frame)) runs_.Cut(frame, 1);
     TakeUnits(frame, mask);

@@ -16,15 +16,14 @@
 #define HAKMEM_ALLOCATOR_ACE_UNIT_POOL_H_
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "allocator/ace/dirty_units.h"
 #include "allocator/ace/frame_runs.h"
 #include "allocator/ace/huge_frames.h"
-#include "allocator/ace/unmapped_frames.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/platform/virtual_memory.h"
@@ -59,7 +58,8 @@ struct KeptUnits {
 class UnitPool {
  public:
   // `lock` is held when anything is called.
-  constexpr UnitPool(Zone& zone, FutexLock& lock) : zone_(zone), lock_(lock) {}
+  constexpr UnitPool(Zone& zone, FutexLock& lock, VirtualMemory& memory)
+      : zone_(zone), lock_(lock), memory_(memory) {}
   UnitPool(const UnitPool&) = delete;
   UnitPool& operator=(const UnitPool&) = delete;
 
@@ -98,43 +98,34 @@ class UnitPool {
   // first, until it was at least `units` or nothing is left; returns the bytes
   // given back. A SuperSlab of huge pages goes back when half of it is dirty:
   // giving back a part splits its huge page.
-  std::size_t Purge(VirtualMemory& memory, std::uint64_t units);
+  std::size_t Purge(std::uint64_t units);
   // Gives back what Purge leaves of SuperSlabs of huge pages, from the frame
   // `next` on, until it was at least `units`, or was refused; then `next` is
   // where to go on, kNoFrame: nothing is left. Returns the bytes given back.
-  std::size_t PurgePartsOfHuge(VirtualMemory& memory, std::uint64_t units,
-                               FrameIndex& next);
+  std::size_t PurgePartsOfHuge(std::uint64_t units, FrameIndex& next);
   // Gives back the descriptors of units whose SuperSlabs are wholly free, or
   // kept, and clean, some at a time, from the frame `next` on; then it is where
   // to go on, kNoFrame: there are no more. Such units' headers are zero.
-  HAK_COLD void PurgeDescriptors(VirtualMemory& memory, FrameIndex& next);
-  // What may be unmapped: a run between mapped units while the zone has fewer
-  // runs of these than `most_runs`, if it is as long as `least_frames`, and if
-  // it `may_split` a mapping; all others. Where a guard page goes with it, no
-  // mapping is split.
-  struct UnmapBounds {
-    std::size_t most_runs = std::numeric_limits<std::size_t>::max();
-    FrameIndex least_frames = 1;
-    bool may_split = true;
-  };
-  // Unmaps an idle frame of the first run at or after `next`, which is kNoFrame
-  // when there is none, or else where to go on; returns the bytes unmapped.
+  HAK_COLD void PurgeDescriptors(FrameIndex& next);
+  // Unmaps the last idle frame before `end`, which is where to go on then, or
+  // 0: there is none. Returns the bytes unmapped. One between mapped frames is
+  // unmapped while the zone has fewer runs of these than `most_runs`, and if it
+  // `may_split` a mapping; where a guard page goes with it, none is split.
   // Frames that the kernel will not unmap stay, and the rest of their run with
   // them: others come in after each call of the kernel. Units that were kept
   // stay their class's. `guards` counts guard pages that went.
-  std::size_t UnmapIdle(VirtualMemory& memory, const UnmapBounds& bounds,
-                        FrameIndex& next, std::size_t& guards);
-  // Maps a frame of kept units again. EEXIST: something else has its addresses,
-  // and it is nobody's for good.
-  VmStatus MapKept(VirtualMemory& memory, FrameIndex frame, Access access);
+  std::size_t UnmapIdle(std::size_t most_runs, bool may_split, FrameIndex& end,
+                        std::size_t& guards);
+  // Maps frames of free units, or one of kept units, again. EEXIST: something
+  // else has addresses of some, and these are nobody's for good.
+  VmStatus Remap(FrameIndex first, FrameIndex frames, Access access);
 
   // Whether any unit of a run has its bit in the field.
   bool IsAny(std::uint32_t SuperSlab::* field, UnitIndex first,
              std::uint32_t units) const;
   // Makes a run accessible that was mapped without access, but for its last
   // `guard_bytes`; on a refusal it counts as it was.
-  VmStatus Open(VirtualMemory& memory, UnitIndex first, std::uint32_t units,
-                std::size_t guard_bytes);
+  VmStatus Open(UnitIndex first, std::uint32_t units, std::size_t guard_bytes);
   // How many units from `first` on are closed, within one frame.
   std::uint32_t ClosedRun(UnitIndex first) const {
     return static_cast<std::uint32_t>(
@@ -162,7 +153,6 @@ class UnitPool {
   // In the child of a fork: whoever was giving units back is gone, but for this
   // thread, which may have forked in a signal handler.
   void EndPurgesAfterFork();
-  std::uint64_t purge_calls() const { return purge_calls_; }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     constexpr auto kBytes = static_cast<std::int32_t>(kUnitBytes);
@@ -181,9 +171,7 @@ class UnitPool {
   UnitGrant GrantInSuperSlab(std::uint32_t units, std::uint32_t alignment,
                              std::uint32_t tries);
   UnitGrant GrantFrames(std::uint32_t units, std::uint32_t alignment_units);
-  bool MayUnmap(FrameIndex first, FrameIndex frames,
-                const UnmapBounds& bounds) const;
-  std::size_t UnmapFrame(VirtualMemory& memory, FrameIndex frame);
+  std::size_t UnmapFrame(FrameIndex frame);
 
   // A run of dirty units, all of them kept or none.
   struct DirtyRun {
@@ -201,21 +189,27 @@ class UnitPool {
   void StartPurge(Purging& purging);
   void Forget(const Purging& purging);
   void EndPurge(const Purging& purging, bool purged);
-  bool Renew(VirtualMemory& memory, const DirtyRun& run, unsigned& calls,
-             bool& lost);
-  std::size_t PurgeRun(VirtualMemory& memory, const DirtyRun& run);
+  bool Renew(const DirtyRun& run, bool& lost);
+  std::size_t PurgeRun(const DirtyRun& run);
   void StartMapping(UnitIndex unit);
-  std::size_t PurgeFrame(VirtualMemory& memory, FrameIndex frame,
-                         std::uint64_t units, bool& refused);
-  bool IsCleanFrame(FrameIndex frame, bool kept) const;
+  std::size_t PurgeFrame(FrameIndex frame, std::uint64_t units, bool& refused);
+  // Of units that nobody can have meanwhile, without the lock or with it: the
+  // pages of the headers' and the bounds' tables that are theirs alone; their
+  // descriptors as well. False: some stay.
+  bool PurgeTables(UnitIndex first, std::uint32_t units);
+  // Of clean units, with the pages that they share with clean neighbours. Under
+  // the lock, so that nobody is granted one meanwhile.
+  void PurgeTablesOfClean(UnitIndex first, std::uint32_t units);
+  HAK_COLD bool PurgeDescriptorsOf(UnitIndex first, std::uint32_t units);
   void CheckFrame(FrameIndex frame) const;
 
   Zone& zone_;
   FutexLock& lock_;
-  HugeFrames huge_{zone_};
+  VirtualMemory& memory_;
+  HugeFrames huge_{zone_, memory_};
   FrameRuns runs_{zone_};
   DirtyUnits dirty_{zone_, huge_};
-  UnmappedFrames unmapped_{zone_};
+  UnmappedFrames unmapped_{zone_, memory_};
   // A described SuperSlab has become wholly free since they last went back.
   bool has_idle_descriptors_ = false;
   std::uint64_t free_units_ = 0;
@@ -223,7 +217,8 @@ class UnitPool {
   std::uint64_t purging_units_ = 0;
   std::uint64_t moved_mappings_ = 0;
   Purging* purges_ = nullptr;
-  std::uint64_t purge_calls_ = 0;
+  // Added to without the lock, too; read by statistics.
+  std::atomic<std::uint64_t> purge_calls_{0};
   std::uint64_t unmap_calls_ = 0;
 };
 

@@ -3,7 +3,6 @@
 
 #include <bit>
 
-#include "allocator/ace/table_pages.h"
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/check.h"
 
@@ -37,36 +36,38 @@ KeptUnits UnitPool::TakeKept(UnitIndex first, std::uint32_t units) {
 // A mapped frame of which nothing is granted or being purged, and which is in
 // no run. It is never purged, so what it has of the tables goes now: 128 KiB of
 // each, at most. Returns the bytes; 0: the kernel will not unmap it.
-std::size_t UnitPool::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
+std::size_t UnitPool::UnmapFrame(FrameIndex frame) {
   const UnitIndex first = FirstUnitOfFrame(frame);
   SuperSlab& slab = zone_.super_slab(frame);
+  huge_.NotePurge(frame);
   ++unmap_calls_;
-  if (!zone_.UnmapFrame(memory, frame).ok()) return 0;
+  if (!zone_.UnmapFrame(memory_, frame).ok()) return 0;
   const auto free = static_cast<unsigned>(std::popcount(slab.free_units));
   const auto kept = static_cast<unsigned>(std::popcount(slab.kept_units));
   if (slab.dirty_units != 0) {
     dirty_.Clear(frame, slab.dirty_units);
-    unsigned calls = 0;
-    PurgeTables(memory, zone_, first, kUnitsPerSuperSlab, calls);
-    purge_calls_ += calls;
-    purge_calls_ += PurgeEdges(memory, zone_, first, kUnitsPerSuperSlab);
+    PurgeTablesOfClean(first, kUnitsPerSuperSlab);
   }
   free_units_ -= free;
   kept_units_ -= kept;
   slab.free_units = 0;
   if (slab.kept_units != 0) slab.kept_units = kAllUnits;
   slab.guarded_units = 0;
-  huge_.Forget(frame);
   ForgetMoved(first, kUnitsPerSuperSlab);
   return (free + kept) * kUnitBytes;
 }
 
-VmStatus UnitPool::MapKept(VirtualMemory& memory, FrameIndex frame,
-                           Access access) {
-  const VmStatus status = zone_.Remap(memory, frame, 1, access);
+VmStatus UnitPool::Remap(FrameIndex first, FrameIndex frames, Access access) {
+  const bool kept = zone_.super_slab(first).kept_units != 0;
+  const VmStatus status = kept ? zone_.Remap(memory_, first, frames, access)
+                               : unmapped_.Map(first, frames, access);
   if (!status.ok()) return status;
-  kept_units_ += kUnitsPerSuperSlab;
-  if (huge_.Has(frame)) huge_.Ask(memory, frame);
+  if (huge_.Has(first)) {
+    memory_.AskForHugePages(zone_.FrameAddress(first),
+                            frames * kSuperSlabBytes);
+  }
+  if (!kept) AddFrames(first, frames);
+  if (kept) kept_units_ += kUnitsPerSuperSlab;
   return status;
 }
 
@@ -80,10 +81,10 @@ bool UnitPool::IsAny(std::uint32_t SuperSlab::* field, UnitIndex first,
 }
 
 // In one call, whatever of the run was open already.
-VmStatus UnitPool::Open(VirtualMemory& memory, UnitIndex first,
-                        std::uint32_t units, std::size_t guard_bytes) {
+VmStatus UnitPool::Open(UnitIndex first, std::uint32_t units,
+                        std::size_t guard_bytes) {
   const std::size_t bytes = units * kUnitBytes - guard_bytes;
-  VmStatus status = memory.Open(zone_.UnitAddress(first), bytes);
+  VmStatus status = memory_.Open(zone_.UnitAddress(first), bytes);
   if (!status.ok()) {
     status.call = VmCall::kProtect;
     status.bytes = bytes;

@@ -136,8 +136,8 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   }
   std::size_t PurgeAll() {
     FrameIndex next = 0;
-    const std::size_t bytes = pool_.Purge(memory_, pool_.dirty().count());
-    return bytes + pool_.PurgePartsOfHuge(memory_, pool_.dirty().count(), next);
+    const std::size_t bytes = pool_.Purge(pool_.dirty().count());
+    return bytes + pool_.PurgePartsOfHuge(pool_.dirty().count(), next);
   }
   void Purge() {
     if (Below(4) == 0) memory_.RefuseCall(1 + Below(3), ENOMEM);
@@ -146,7 +146,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
     if (Below(8) == 0) {
       PurgeAll();
     } else {
-      pool_.Purge(memory_, units);
+      pool_.Purge(units);
     }
     memory_.RefuseNothing();
     for (UnitIndex unit = 0; unit < model_.size(); ++unit) {
@@ -159,8 +159,8 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   void Unmap() {
     if (Below(2) == 0) memory_.RefuseCall(1 + Below(5), ENOMEM);
     std::size_t guards = 0;
-    for (FrameIndex next = 0; next != kNoFrame;)
-      pool_.UnmapIdle(memory_, {}, next, guards);
+    for (FrameIndex end = zone_.frame_count(); end != 0;)
+      pool_.UnmapIdle(~std::size_t{0}, /*may_split=*/true, end, guards);
     memory_.RefuseNothing();
     for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
       if (zone_.super_slab(frame).presence != Presence::kUnmapped) continue;
@@ -189,9 +189,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
       const FrameIndex frame = pool_.unmapped().Find(frames);
       ASSERT_EQ(frame != kNoFrame, IsAnyAbsent(frames));
       if (frame == kNoFrame) return;
-      ASSERT_TRUE(
-          pool_.unmapped().Map(memory_, frame, frames, Access::kOpen).ok());
-      pool_.AddFrames(frame, frames);
+      ASSERT_TRUE(pool_.Remap(frame, frames, Access::kOpen).ok());
       Set({FirstUnitOfFrame(frame), frames * kUnitsPerSuperSlab}, State::kFree,
           false);
     }
@@ -213,7 +211,7 @@ class UnitPoolModelTest : public testing::TestWithParam<unsigned> {
   FakeVirtualMemory memory_;
   Zone zone_{{kCoarseGranuleShift, kCoarseDescriptorBytes}};
   FutexLock lock_;
-  UnitPool pool_{zone_, lock_};
+  UnitPool pool_{zone_, lock_, memory_};
   std::mt19937 random_;
   std::vector<Unit> model_;
   std::vector<Run> runs_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "allocator/ace/table_pages.h"
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/probe.h"
@@ -95,8 +94,7 @@ void UnitPool::EndPurgesAfterFork() {
 // What lies between guard pages, piece by piece: a new mapping would have none.
 // Without the lock during the kernel's calls alone: what other units of the
 // frames are changes meanwhile.
-bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
-                     unsigned& calls, bool& lost) {
+bool UnitPool::Renew(const DirtyRun& run, bool& lost) {
   const UnitIndex end = run.first + run.units;
   Address begin = zone_.UnitAddress(run.first);
   for (UnitIndex unit = run.first; unit < end; ++unit) {
@@ -105,57 +103,46 @@ bool UnitPool::Renew(VirtualMemory& memory, const DirtyRun& run,
                               UnitInFrame(unit) &
                           1) != 0;
     if (!guarded && unit + 1 != end) continue;
-    const std::size_t bytes = next - begin - (guarded ? memory.PageBytes() : 0);
+    const std::size_t bytes =
+        next - begin - (guarded ? memory_.PageBytes() : 0);
     const bool wants_huge = huge_.IsWhole(FrameOfUnit(run.first));
-    ++calls;
+    purge_calls_.fetch_add(1, std::memory_order_relaxed);
     const FutexLockPause pause(lock_);
-    const VmStatus status = memory.Renew(begin, bytes);
+    const VmStatus status = memory_.Renew(begin, bytes);
     lost = status.target_lost;
     if (!status.ok()) return false;
-    if (wants_huge) memory.AskForHugePages(begin, bytes);
+    if (wants_huge) memory_.AskForHugePages(begin, bytes);
     begin = next;
   }
   return true;
 }
 
 // Addresses that the kernel has lost stay nobody's.
-std::size_t UnitPool::PurgeRun(VirtualMemory& memory, const DirtyRun& run) {
+std::size_t UnitPool::PurgeRun(const DirtyRun& run) {
   Purging purging = {run, FutexLock::Mark(), nullptr};
   StartPurge(purging);
-  const FrameIndex frame = FrameOfUnit(run.first);
-  const bool splits = run.units < kUnitsPerSuperSlab && huge_.Split(frame);
-  std::uint32_t mended =
-      huge_.ForgetIdle(frame, DivideRoundUp(run.units, kUnitsPerSuperSlab));
+  ForEachFrame(run.first, run.units, [&](FrameIndex frame, std::uint32_t) {
+    huge_.NotePurge(frame);
+  });
+  const Address begin = zone_.UnitAddress(run.first);
   const std::size_t bytes = run.units * kUnitBytes;
   bool lost = false;
-  unsigned calls = 0;
-  const bool renewed = IsAny(&SuperSlab::moved_units, run.first, run.units) &&
-                       Renew(memory, run, calls, lost);
-  bool purged = renewed;
-  {
+  bool purged =
+      IsAny(&SuperSlab::moved_units, run.first, run.units) && Renew(run, lost);
+  if (purged) ForgetMoved(run.first, run.units);
+  if (!purged && !lost) {
+    purge_calls_.fetch_add(1, std::memory_order_relaxed);
     const FutexLockPause pause(lock_);
-    if (!renewed && !lost) {
-      ++calls;
-      purged = memory.Purge(zone_.UnitAddress(run.first), bytes).ok();
-    }
-    if (purged) {
-      PurgeTables(memory, zone_, run.first, run.units, calls);
-      HAK_PROBE2(purge, zone_.UnitAddress(run.first), bytes);
-    }
+    purged = memory_.Purge(begin, bytes).ok();
   }
-  if (splits && !lost) huge_.Decline(memory, frame);
-  for (; !lost && mended != 0; mended &= mended - 1) {
-    huge_.Ask(memory, frame + static_cast<unsigned>(std::countr_zero(mended)));
-  }
-  purge_calls_ += calls;
   if (lost) {
     Forget(purging);
     return 0;
   }
-  if (renewed) ForgetMoved(run.first, run.units);
   EndPurge(purging, purged);
   if (!purged) return 0;
-  purge_calls_ += PurgeEdges(memory, zone_, run.first, run.units);
+  HAK_PROBE2(purge, begin, bytes);
+  PurgeTablesOfClean(run.first, run.units);
   return bytes;
 }
 
@@ -209,31 +196,30 @@ void UnitPool::ForgetMoved(UnitIndex first, std::uint32_t units) {
 }
 
 // Units freed there meanwhile may go, too, but do not keep it busy for ever.
-std::size_t UnitPool::PurgeFrame(VirtualMemory& memory, FrameIndex frame,
-                                 std::uint64_t units, bool& refused) {
+std::size_t UnitPool::PurgeFrame(FrameIndex frame, std::uint64_t units,
+                                 bool& refused) {
   std::size_t purged_bytes = 0;
   for (unsigned runs = 0; runs < kUnitsPerSuperSlab && !refused; ++runs) {
     if (zone_.super_slab(frame).dirty_units == 0) break;
-    const std::size_t bytes = PurgeRun(memory, FindDirty(frame, units));
+    const std::size_t bytes = PurgeRun(FindDirty(frame, units));
     purged_bytes += bytes;
     refused = bytes == 0;
   }
   return purged_bytes;
 }
 
-std::size_t UnitPool::Purge(VirtualMemory& memory, std::uint64_t units) {
+std::size_t UnitPool::Purge(std::uint64_t units) {
   std::size_t purged_bytes = 0;
   bool refused = false;
   while (purged_bytes < units * kUnitBytes && dirty_.oldest() != kNoFrame &&
          !refused) {
-    purged_bytes += PurgeFrame(memory, dirty_.oldest(),
-                               units - purged_bytes / kUnitBytes, refused);
+    purged_bytes +=
+        PurgeFrame(dirty_.oldest(), units - purged_bytes / kUnitBytes, refused);
   }
   return purged_bytes;
 }
 
-std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
-                                       std::uint64_t units, FrameIndex& next) {
+std::size_t UnitPool::PurgePartsOfHuge(std::uint64_t units, FrameIndex& next) {
   std::size_t purged_bytes = 0;
   next = std::max(next, huge_.first());
   while (next < zone_.frame_count() && dirty_.count() != 0) {
@@ -242,60 +228,45 @@ std::size_t UnitPool::PurgePartsOfHuge(VirtualMemory& memory,
     const SuperSlab& slab = zone_.super_slab(frame);
     if (!slab.huge || slab.dirty_units == 0) continue;
     bool refused = false;
-    purged_bytes += PurgeFrame(memory, frame, kUnitsPerSuperSlab, refused);
+    purged_bytes += PurgeFrame(frame, kUnitsPerSuperSlab, refused);
     if (refused) return purged_bytes;
   }
   next = kNoFrame;
   return purged_bytes;
 }
 
-bool UnitPool::MayUnmap(FrameIndex first, FrameIndex frames,
-                        const UnmapBounds& bounds) const {
-  return !zone_.IsBetweenMapped(first, frames) ||
-         (zone_.mapped_runs() < bounds.most_runs &&
-          frames >= bounds.least_frames &&
-          (bounds.may_split || zone_.super_slab(first).guarded_units != 0));
-}
-
-// Of a run from its end on where nothing is mapped behind, else from the front
-// on: so no frame splits a mapping but the first of a run between others. A
-// frame that has kept units is a run by itself.
-std::size_t UnitPool::UnmapIdle(VirtualMemory& memory,
-                                const UnmapBounds& bounds, FrameIndex& next,
-                                std::size_t& guards) {
-  const bool any =
-      runs_.any() || (kept_units_ != 0 && bounds.least_frames == 1);
-  for (; any && next < zone_.frame_count(); ++next) {
-    const SuperSlab& slab = zone_.super_slab(next);
-    const bool free = runs_.IsFree(next);
+// From the zone's end on: so no frame splits a mapping but the last one of a
+// run between others.
+std::size_t UnitPool::UnmapIdle(std::size_t most_runs, bool may_split,
+                                FrameIndex& end, std::size_t& guards) {
+  if (!runs_.any() && kept_units_ == 0) end = 0;
+  while (end != 0) {
+    const FrameIndex frame = --end;
+    const SuperSlab& slab = zone_.super_slab(frame);
+    const bool free = slab.run_frames != 0;
     const bool kept =
         slab.kept_units != 0 && slab.purging_units == 0 &&
         (slab.free_units | slab.kept_units | slab.unmapped_units) == kAllUnits;
-    if (!zone_.IsMapped(next) || !(free || kept)) continue;
-    const FrameIndex start = free ? runs_.StartOf(next) : next;
-    const FrameIndex frames = free ? zone_.super_slab(start).run_frames : 1;
-    const FrameIndex end = start + frames;
-    if (!MayUnmap(start, frames, bounds)) {
-      next = end - 1;
+    if (!zone_.IsMapped(frame) || !(free || kept)) continue;
+    if (zone_.IsBetweenMapped(frame) &&
+        (zone_.mapped_runs() >= most_runs ||
+         !(may_split || slab.guarded_units != 0))) {
       continue;
     }
-    const FrameIndex frame =
-        !free || zone_.IsBetweenMapped(end - 1, 1) ? next : end - 1;
-    const auto guarded = static_cast<unsigned>(
-        std::popcount(zone_.super_slab(frame).guarded_units));
+    const auto guarded =
+        static_cast<unsigned>(std::popcount(slab.guarded_units));
+    const FrameIndex start = free ? runs_.StartOf(frame) : frame;
     free ? runs_.Cut(frame, 1) : runs_.Unlist(frame);
-    const std::size_t bytes = UnmapFrame(memory, frame);
+    const std::size_t bytes = UnmapFrame(frame);
     if (bytes == 0) {
       free ? runs_.Add(frame, 1) : runs_.File(frame);
-      next = end;
+      end = start;
       return 0;
     }
-    if (free) unmapped_.Note();
+    if (free) unmapped_.Note(frame);
     guards += guarded;
-    if (frame == next) ++next;
     return bytes;
   }
-  next = kNoFrame;
   return 0;
 }
 

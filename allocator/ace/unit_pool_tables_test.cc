@@ -15,6 +15,8 @@
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/slab.h"
+#include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"
 #include "gtest/gtest.h"
@@ -47,7 +49,7 @@ class FinePoolTest : public testing::Test {
   }
   void ReleaseAndPurge(UnitIndex unit) {
     pool_.Release(unit, 1, /*dirty=*/true);
-    EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+    EXPECT_EQ(pool_.Purge(1), kUnitBytes);
     pool_.CheckInvariants();
   }
   // Whether all pages are purged that have a byte of the unit's part.
@@ -81,11 +83,11 @@ class FinePoolTest : public testing::Test {
       Write(frame);
     }
     pool_.Release(FirstUnitOfFrame(2), (frames - 1) * kAllOfOne, true);
-    pool_.Purge(memory_, frames * kAllOfOne);
+    pool_.Purge(frames * kAllOfOne);
   }
   void PurgeDescriptors() {
     for (FrameIndex next = 0; next != kNoFrame;) {
-      pool_.PurgeDescriptors(memory_, next);
+      pool_.PurgeDescriptors(next);
     }
     pool_.CheckInvariants();
   }
@@ -107,19 +109,27 @@ class FinePoolTest : public testing::Test {
     return gone;
   }
 
+  std::uint64_t PurgeCalls() {
+    Statistics statistics;
+    StatisticSum sum(statistics);
+    pool_.VisitCounters(sum);
+    return statistics.purge_calls;
+  }
+
   FakeVirtualMemory memory_;
   Zone zone_{{kFineGranuleShift, kFineDescriptorBytes}};
   FutexLock lock_;
-  UnitPool pool_{zone_, lock_};
+  UnitPool pool_{zone_, lock_, memory_};
 };
 
 TEST_F(FinePoolTest, TablesGoThoughUnitsGoOneByOne) {
   for (UnitIndex unit = 0; unit < kAllOfOne; unit += 2) ReleaseAndPurge(unit);
   for (UnitIndex unit = 1; unit < kAllOfOne; unit += 2) ReleaseAndPurge(unit);
-  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+  // The table begins within a page.
+  for (UnitIndex unit = 1; unit < kAllOfOne; ++unit) {
     EXPECT_TRUE(AreTablesPurged(unit)) << unit;
   }
-  EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
+  EXPECT_EQ(PurgeCalls(), memory_.calls(VmCall::kPurge));
 }
 
 // What is unmapped while it is dirty is never purged.
@@ -128,22 +138,26 @@ TEST_F(FinePoolTest, TablesGoWithFramesThatAreUnmapped) {
   for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
     pool_.Release(unit, 1, /*dirty=*/true);
   }
-  FrameIndex next = 0;
+  FrameIndex end = 1;
   std::size_t guards = 0;
-  EXPECT_EQ(pool_.UnmapIdle(memory_, {}, next, guards), kSuperSlabBytes);
-  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+  EXPECT_EQ(pool_.UnmapIdle(~std::size_t{0}, /*may_split=*/true, end, guards),
+            kSuperSlabBytes);
+  // The table begins within a page.
+  for (UnitIndex unit = 1; unit < kAllOfOne; ++unit) {
     EXPECT_TRUE(AreTablesPurged(unit)) << unit;
   }
-  EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
+  EXPECT_EQ(PurgeCalls(), memory_.calls(VmCall::kPurge));
   pool_.CheckInvariants();
 }
 
 TEST_F(FinePoolTest, TablesGoWithKeptUnitsThatAreUnmapped) {
   pool_.Keep(0, kAllOfOne, /*dirty=*/true);
-  FrameIndex next = 0;
+  FrameIndex end = 1;
   std::size_t guards = 0;
-  EXPECT_EQ(pool_.UnmapIdle(memory_, {}, next, guards), kSuperSlabBytes);
-  for (UnitIndex unit = 0; unit < kAllOfOne; ++unit) {
+  EXPECT_EQ(pool_.UnmapIdle(~std::size_t{0}, /*may_split=*/true, end, guards),
+            kSuperSlabBytes);
+  // The table begins within a page.
+  for (UnitIndex unit = 1; unit < kAllOfOne; ++unit) {
     EXPECT_TRUE(AreTablesPurged(unit)) << unit;
   }
   pool_.CheckInvariants();
@@ -151,7 +165,7 @@ TEST_F(FinePoolTest, TablesGoWithKeptUnitsThatAreUnmapped) {
 
 TEST_F(FinePoolTest, TablesOfNeighboursThatAreUsedOrDirtyStay) {
   pool_.Release(7, 1, /*dirty=*/true);
-  EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+  EXPECT_EQ(pool_.Purge(1), kUnitBytes);
   pool_.Release(8, 2, /*dirty=*/true);
   pool_.Release(4, 1, /*dirty=*/true);
   for (UnitIndex unit = 5; unit < 8; ++unit) {
@@ -172,7 +186,7 @@ TEST_F(FinePoolTest, DescriptorsGoWithSuperSlabsThatAreFree) {
   EXPECT_LE(CountGone(), 199 * kAllOfOne);
   EXPECT_EQ(pool_.free_units(), 200 * kAllOfOne);
   EXPECT_EQ(pool_.dirty().count(), 0U);
-  EXPECT_EQ(pool_.purge_calls(), memory_.calls(VmCall::kPurge));
+  EXPECT_EQ(PurgeCalls(), memory_.calls(VmCall::kPurge));
   // Nothing has changed.
   const std::uint64_t calls = memory_.calls(VmCall::kNone);
   PurgeDescriptors();
@@ -188,7 +202,7 @@ TEST_F(FinePoolTest, DescriptorsGoAgainAfterUse) {
   // Dirty ones stay.
   PurgeDescriptors();
   EXPECT_LE(CountGone(), 2 * kAllOfOne);
-  pool_.Purge(memory_, 1);
+  pool_.Purge(1);
   PurgeDescriptors();
   EXPECT_GE(CountGone(), 3 * kAllOfOne - 2 * kFewUnits);
 }
@@ -202,7 +216,7 @@ TEST_F(FinePoolTest, DescriptorsOfKeptUnitsGo) {
   pool_.Keep(first, units, /*dirty=*/true);
   PurgeDescriptors();
   EXPECT_EQ(CountGone(), 0U);
-  pool_.Purge(memory_, units);
+  pool_.Purge(units);
   PurgeDescriptors();
   EXPECT_GE(CountGone(), units - most);
   EXPECT_EQ(pool_.kept_units(), units);
@@ -212,7 +226,7 @@ TEST_F(FinePoolTest, DescriptorsOfKeptUnitsGo) {
   PurgeDescriptors();
   EXPECT_EQ(CountGone(), 0U);
   pool_.Keep(first + kAllOfOne, 1, /*dirty=*/true);
-  pool_.Purge(memory_, 1);
+  pool_.Purge(1);
   PurgeDescriptors();
   EXPECT_GE(CountGone(), units - most);
 }
@@ -236,9 +250,9 @@ TEST_F(FinePoolTest, AForkMeanwhileLeavesClosedUnitsClean) {
   pool_.AddFrames(extension.first, extension.frames);
   const UnitIndex first = FirstUnitOfFrame(extension.first);
   ASSERT_TRUE(pool_.GrantAt(first, kAllOfOne));
-  ASSERT_TRUE(pool_.Open(memory_, first, 1, /*guard_bytes=*/0).ok());
+  ASSERT_TRUE(pool_.Open(first, 1, /*guard_bytes=*/0).ok());
   pool_.Keep(first, kAllOfOne, /*dirty=*/true);
-  pool_.Purge(memory_, kAllOfOne);
+  pool_.Purge(kAllOfOne);
   int forks = 0;
   memory_.WatchLongCalls([&](VmCall, Address, std::size_t) {
     if (++forks != 1) return;

@@ -9,6 +9,8 @@
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"
 #include "gtest/gtest.h"
@@ -40,28 +42,34 @@ class UnitPoolTest : public testing::Test {
 
   std::size_t PurgeAll() {
     FrameIndex next = 0;
-    const std::size_t bytes = pool_.Purge(memory_, pool_.dirty().count());
-    return bytes + pool_.PurgePartsOfHuge(memory_, pool_.dirty().count(), next);
+    const std::size_t bytes = pool_.Purge(pool_.dirty().count());
+    return bytes + pool_.PurgePartsOfHuge(pool_.dirty().count(), next);
   }
   std::size_t UnmapFree() {
     std::size_t bytes = 0;
     std::size_t guards = 0;
-    for (FrameIndex next = 0; next != kNoFrame;) {
-      bytes += pool_.UnmapIdle(memory_, {}, next, guards);
+    for (FrameIndex end = zone_.frame_count(); end != 0;) {
+      bytes +=
+          pool_.UnmapIdle(~std::size_t{0}, /*may_split=*/true, end, guards);
     }
     return bytes;
   }
   void Remap(FrameIndex first, FrameIndex frames) {
-    ASSERT_TRUE(
-        pool_.unmapped().Map(memory_, first, frames, Access::kOpen).ok());
-    pool_.AddFrames(first, frames);
+    ASSERT_TRUE(pool_.Remap(first, frames, Access::kOpen).ok());
     Check();
+  }
+
+  std::uint64_t PurgeCalls() {
+    Statistics statistics;
+    StatisticSum sum(statistics);
+    pool_.VisitCounters(sum);
+    return statistics.purge_calls;
   }
 
   FakeVirtualMemory memory_;
   Zone zone_{{kCoarseGranuleShift, kCoarseDescriptorBytes}};
   FutexLock lock_;
-  UnitPool pool_{zone_, lock_};
+  UnitPool pool_{zone_, lock_, memory_};
 };
 
 TEST_F(UnitPoolTest, GrantsNothingFromNothing) {
@@ -181,11 +189,11 @@ TEST_F(UnitPoolTest, HugeFramesArePurgedWhenHalfOfThemIsDirty) {
   pool_.Release(kAllOfOne, 15, /*dirty=*/true);
   Check();
   EXPECT_EQ(pool_.dirty().count(), 16U);
-  EXPECT_EQ(pool_.Purge(memory_, 100), kUnitBytes);
+  EXPECT_EQ(pool_.Purge(100), kUnitBytes);
   EXPECT_EQ(pool_.dirty().count(), 15U);
   pool_.Release(kAllOfOne + 20, 1, /*dirty=*/true);
   Check();
-  EXPECT_EQ(pool_.Purge(memory_, 100), 16 * kUnitBytes);
+  EXPECT_EQ(pool_.Purge(100), 16 * kUnitBytes);
   EXPECT_EQ(pool_.dirty().count(), 0U);
   Check();
   // What is granted again is no longer dirty.
@@ -208,7 +216,7 @@ TEST_F(UnitPoolTest, GrantsLeaveHugeFramesBelowTheHalf) {
   Check();
   EXPECT_EQ(pool_.dirty().purgeable(), 0U);
   EXPECT_EQ(pool_.dirty().idle(), 0U);
-  EXPECT_EQ(pool_.Purge(memory_, 100), 0U);
+  EXPECT_EQ(pool_.Purge(100), 0U);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
   EXPECT_EQ(pool_.dirty().count(), 15U);
   memory_.RefuseCall(1, ENOMEM);
@@ -225,14 +233,14 @@ TEST_F(UnitPoolTest, PartsOfHugeFramesArePurgedInSlices) {
     pool_.Release(frame * kAllOfOne, 2, /*dirty=*/true);
   }
   FrameIndex next = 0;
-  EXPECT_EQ(pool_.PurgePartsOfHuge(memory_, 3, next), 4 * kUnitBytes);
+  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next), 4 * kUnitBytes);
   EXPECT_EQ(next, 3U);
-  EXPECT_EQ(pool_.PurgePartsOfHuge(memory_, 3, next), 2 * kUnitBytes);
+  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next), 2 * kUnitBytes);
   EXPECT_EQ(next, kNoFrame);
   Check();
   EXPECT_EQ(pool_.dirty().count(), 2U) << "of small pages";
   next = 0;
-  EXPECT_EQ(pool_.PurgePartsOfHuge(memory_, 3, next), 0U);
+  EXPECT_EQ(pool_.PurgePartsOfHuge(3, next), 0U);
   EXPECT_EQ(next, kNoFrame);
 }
 
@@ -245,13 +253,13 @@ TEST_F(UnitPoolTest, PurgesTheLeastRecentlyUsed) {
   pool_.Release(2 * kUnitsPerSuperSlab, 1, /*dirty=*/true);
   // Makes the first SuperSlab the one that was used last.
   ASSERT_TRUE(pool_.GrantAt(0, 1));
-  EXPECT_EQ(pool_.Purge(memory_, 0), 0U);
+  EXPECT_EQ(pool_.Purge(0), 0U);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
-  EXPECT_EQ(pool_.Purge(memory_, 3), 3 * kUnitBytes);
+  EXPECT_EQ(pool_.Purge(3), 3 * kUnitBytes);
   EXPECT_TRUE(
       memory_.IsPurged(zone_.UnitAddress(kUnitsPerSuperSlab), 3 * kUnitBytes));
   EXPECT_EQ(pool_.dirty().count(), 2U);
-  EXPECT_EQ(pool_.Purge(memory_, 100), 2 * kUnitBytes);
+  EXPECT_EQ(pool_.Purge(100), 2 * kUnitBytes);
   EXPECT_TRUE(memory_.IsPurged(zone_.UnitAddress(1), kUnitBytes));
   EXPECT_FALSE(memory_.IsPurged(zone_.UnitAddress(4), kUnitBytes));
   EXPECT_EQ(pool_.dirty().count(), 0U);
@@ -281,10 +289,10 @@ TEST_F(UnitPoolTest, DirtyNeighboursGoInOneCall) {
   AddFrames(6);
   ASSERT_EQ(pool_.Grant(6 * kUnitsPerSuperSlab, 1).first, 0U);
   pool_.Release(0, 6 * kUnitsPerSuperSlab, /*dirty=*/true);
-  EXPECT_EQ(pool_.Purge(memory_, 6 * kUnitsPerSuperSlab), 6 * kSuperSlabBytes);
+  EXPECT_EQ(pool_.Purge(6 * kUnitsPerSuperSlab), 6 * kSuperSlabBytes);
   // One for the frames, one for the header table's pages that are theirs.
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 2U);
-  EXPECT_EQ(pool_.purge_calls(), 2U);
+  EXPECT_EQ(PurgeCalls(), 2U);
   Check();
 }
 
@@ -294,15 +302,15 @@ TEST_F(UnitPoolTest, KeepsDirtyWhatTheKernelDoesNotTake) {
   pool_.Release(0, 1, /*dirty=*/true);
   pool_.Release(kUnitsPerSuperSlab, 1, /*dirty=*/true);
   memory_.RefuseCall(1, ENOMEM);
-  EXPECT_EQ(pool_.Purge(memory_, 2), 0U);
+  EXPECT_EQ(pool_.Purge(2), 0U);
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 1U);
   EXPECT_EQ(pool_.dirty().count(), 2U);
   Check();
   // It has gone to the end of the line.
-  EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+  EXPECT_EQ(pool_.Purge(1), kUnitBytes);
   EXPECT_TRUE(
       memory_.IsPurged(zone_.UnitAddress(kUnitsPerSuperSlab), kUnitBytes));
-  EXPECT_EQ(pool_.Purge(memory_, 1), kUnitBytes);
+  EXPECT_EQ(pool_.Purge(1), kUnitBytes);
   EXPECT_EQ(pool_.dirty().count(), 0U);
   Check();
 }
@@ -323,7 +331,7 @@ TEST_F(UnitPoolTest, UnmapsWholeFramesAndMapsThemAgain) {
   const FrameIndex frame = pool_.unmapped().Find(1);
   EXPECT_EQ(frame, 1U);
   memory_.RefuseCall(1, ENOMEM);
-  EXPECT_FALSE(pool_.unmapped().Map(memory_, frame, 1, Access::kOpen).ok());
+  EXPECT_FALSE(pool_.Remap(frame, 1, Access::kOpen).ok());
   EXPECT_EQ(pool_.unmapped().Find(1), frame);
   Remap(frame, 1);
   const UnitGrant grant = pool_.Grant(kAllOfOne, 1);
@@ -404,7 +412,7 @@ TEST(UnitPoolRunsTest, CutsRunsOfAnyLength) {
                             next + 12 * kGiB};
   zone.Place(base, kMany, tables, memory.PageBytes());
   FutexLock lock;
-  UnitPool pool(zone, lock);
+  UnitPool pool(zone, lock, memory);
   const Zone::Extension extension = zone.Extend(memory, kMany);
   ASSERT_EQ(extension.frames, kMany);
   pool.AddFrames(0, kMany);

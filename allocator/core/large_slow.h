@@ -253,7 +253,7 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
         std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes());
     const BlockUse& use = DescriptorAt(block.unit).use;
     if (use.generation != ace_.generation()) [[unlikely]] {
-      ace_.pages().ClearInherited(begin, cleared_bytes);
+      ace_.pages().GiveBack(begin, cleared_bytes);
     } else {
       ace_.pages().ClearTouched(begin, cleared_bytes, use.fresh);
     }

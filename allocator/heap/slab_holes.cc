@@ -51,9 +51,7 @@ bool HoleLook::PurgeSlab(Slab& slab) {
       ace.memory(), slab, zone.UnitAddress(slab.first_unit()),
       [this](Address at, std::size_t n) { return ace.pages().Purge(at, n); });
   if (purge.bytes != 0) {
-    ace.NoteHoles(zone, slab.first_unit(),
-                  slab.holes == 0 ? Holes::kFirst : Holes::kMore);
-    slab.holes = 1;
+    ace.NoteHoles(zone, FrameOfUnit(slab.first_unit()));
   }
   calls += purge.calls;
   bytes += purge.bytes;

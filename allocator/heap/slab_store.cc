@@ -74,17 +74,10 @@ void SlabStore::Unlist(Slab& slab) {
   slab.bucket = kNotListed;
 }
 
-void SlabStore::EndHoles(Slab& slab, Holes how) {
-  if (slab.holes == 0) return;
-  slab.holes = 0;
-  ace_->NoteHoles(ZoneOf(slab.size_class()), slab.first_unit(), how);
-}
-
 void SlabStore::Refile(Slab& slab) {
   slab.looks = 0;
   if (slab.available() == 0) {
     Unlist(slab);
-    EndHoles(slab, Holes::kTaken);
     return;
   }
   const unsigned bucket = BucketOf(slab);
@@ -129,7 +122,6 @@ Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
 
 void SlabStore::Release(Slab& slab) {
   Unlist(slab);
-  EndHoles(slab, Holes::kGone);
   const SizeClass size_class = slab.size_class();
   const Zone& zone = ZoneOf(size_class);
   const UnitIndex first = slab.first_unit();

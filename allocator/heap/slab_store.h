@@ -76,7 +76,6 @@ class SlabStore {
   void List(Slab& slab, unsigned bucket);
   void Unlist(Slab& slab);
   void Refile(Slab& slab);
-  void EndHoles(Slab& slab, Holes how);
   Slab* Fullest(SizeClass size_class);
   Slab* GrantNew(SizeClass size_class, Refusal& refusal);
   void Release(Slab& slab);

@@ -20,7 +20,6 @@ void Slab::Start(SizeClass size_class, UnitIndex first_unit,
   previous = kNoUnit;
   bucket = 0;
   looks = 0;
-  holes = 0;
   bump_ = 0;
   free_count_ = 0;
   summary_ = 0;

@@ -79,8 +79,6 @@ class Slab {
   // free.
   static constexpr unsigned kIdleLooks = 2;
   std::uint8_t looks : 2 = 0;
-  // Pages of it were given back, and not all of it was taken since.
-  std::uint8_t holes : 1 = 0;
 
  private:
   std::uint32_t WordCount() const { return (capacity() + 63) / 64; }

@@ -81,7 +81,6 @@ struct alignas(64) SuperSlab {
   bool described : 1;  // units were taken since their descriptors went back
   bool huge : 1;       // huge pages are asked for, whenever it is mapped
   bool split : 1;      // but not now: a part was given back
-  std::uint8_t hole_slabs : 6;  // slabs in it of which a part was
   FrameIndex dirty_next;
   FrameIndex dirty_previous;
   // Of each unit that a range begins with (range_pool.h): the next free range,
@@ -196,9 +195,9 @@ class Zone {
                  Access access = Access::kOpen);
 
   std::size_t mapped_runs() const { return mapped_runs_; }
-  // Whether there are mapped frames on both sides of these.
-  bool IsBetweenMapped(FrameIndex first, FrameIndex frames) const {
-    return IsMapped(first - 1) && IsMapped(first + frames);
+  // Whether there are mapped frames on both sides.
+  bool IsBetweenMapped(FrameIndex frame) const {
+    return IsMapped(frame - 1) && IsMapped(frame + 1);
   }
   // Also of a frame before the first one (kNoFrame), or after the last.
   bool IsMapped(FrameIndex frame) const {

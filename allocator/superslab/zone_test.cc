@@ -288,12 +288,12 @@ TEST_F(ZoneTest, CountsRunsOfMappedFrames) {
     EXPECT_EQ(zone_.mapped_runs(), runs) << frame;
     zone_.CheckInvariants();
   };
-  EXPECT_TRUE(zone_.IsBetweenMapped(1, 5));
-  EXPECT_FALSE(zone_.IsBetweenMapped(0, 1));
-  EXPECT_FALSE(zone_.IsBetweenMapped(1, 6));
+  EXPECT_TRUE(zone_.IsBetweenMapped(1));
+  EXPECT_FALSE(zone_.IsBetweenMapped(0));
+  EXPECT_FALSE(zone_.IsBetweenMapped(6));
   expect_after(false, 1, 2);
   expect_after(false, 3, 3);
-  EXPECT_FALSE(zone_.IsBetweenMapped(2, 1));
+  EXPECT_FALSE(zone_.IsBetweenMapped(2));
   expect_after(false, 2, 2);
   expect_after(false, 6, 2);
   expect_after(true, 2, 3);
