@@ -45,6 +45,10 @@ TIMED = re.compile(
     r"epoll_p?wait|sigtimedwait|\w+_timed(?:wait|lock|join_np))\s*\("
     r"|\b(?:sleep|wait|try_lock|try_acquire|try_join)_(?:for|until)\b")
 TIMED_EXCEPTION = re.compile(r"// waits: \S")
+# Names of glibc's that musl does not have.
+GLIBC_ONLY = re.compile(
+    r"__GLIBC_PREREQ|\bRLIM64_\w+|\b(?:dirent|fpos|fstat|ino|off|rlim|rlimit|stat|statfs|statvfs)64(?:_t)?\b"
+    r"|\b(?:f?truncate|[gs]etrlimit|lseek|lstat|mmap|open(?:at)?|p(?:read|write)v?|prlimit)64\b")
 NOT_FUNCTION = re.compile(
     r"^(?:template\s*<.*>\s*)?(?:(?:inline|static|constexpr|constinit|const|typedef|export)\s+)*"
     r"(?:class|struct|union|enum|namespace|extern)\b", re.DOTALL)
@@ -191,6 +195,16 @@ def check_time(path, text):
             yield number, "a test that waits for a time (%s)" % match.group().rstrip("( ")
 
 
+def check_libcs(path, text):
+    """The product compiles against musl, too."""
+    if not (path.startswith("allocator/") and path.endswith(CPP)) or path.endswith("_test.cc") or path.startswith(TEST_FOLDERS):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        match = GLIBC_ONLY.search(line.split("//")[0])
+        if match:
+            yield number, "%s is glibc's alone" % match.group()
+
+
 def check_text(path, text):
     for number, line in enumerate(text.split("\n"), 1):
         if path not in SELF:
@@ -210,7 +224,7 @@ def check_text(path, text):
 
 
 CHECKS = (check_lengths, check_guard, check_preprocessor, check_header_comment, check_memory_orders, check_real_time,
-          check_time, check_text)
+          check_time, check_libcs, check_text)
 
 
 def lint(path, text):

@@ -98,6 +98,12 @@ class LintTest(unittest.TestCase):
             self.expect("allocator/heap/x_test.cc", code + "  // waits:\n", (1, "waits for a time"))
         self.expect("allocator/heap/x_test.cc", "// It would sleep(1).\nF(\"usleep(1)\", SYS_nanosleep, GoToSleep());\n")
 
+    def test_names_that_only_glibc_has(self):
+        code = "#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)\n#endif\nrlimit64 a = {};\nlong b = SYS_prlimit64;\noff64_t c;\n"
+        self.expect("allocator/base/x.cc", code, (1, "__GLIBC_PREREQ is glibc's alone"), (3, "rlimit64"), (5, "off64_t"))
+        self.expect("allocator/base/x_test.cc", code)
+        self.expect("allocator/base/x.cc", "int open64x;  // open64\n")
+
     def test_invariants_of_two_headers_have_different_letters(self):
         one = ("a.h", "//   A1: this.\n//   A2: that.\n")
         self.assertEqual(list(lint.shared_letters([one, ("b.h", "//   AB1: it.\n")])), [])

@@ -27,7 +27,7 @@ install="printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
   apt-get install -y --no-install-recommends $(echo $packages)
   apt-get clean"
 
-[[ -n $keep ]] || "${sudo[@]}" rm -rf "$cache/roots/newest"
+[[ -n $keep ]] || "${sudo[@]}" rm -rf "$cache/roots/newest" "$cache/roots/sid"
 root=$(kept_root newest sid "$install")
 
 read -ra bazel <<<"${HAK_BAZEL:-bazel}"

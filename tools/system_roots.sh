@@ -39,13 +39,15 @@ bare_root() {
 }
 
 # kept_root NAME SUITE COMMAND: prints a root of the smallest set of packages in
-# which the command was carried out.
+# which the command was carried out. It begins as a copy of the root that is called SUITE.
 kept_root() {
   local root=$cache/roots/$1
+  local make=(bare_root "$2" "$root.new")
   if [[ $(cat "$root/etc/hakmem" 2>/dev/null) != "$3" || ! -x $root/bin/sh ]]; then
+    [[ $1 == "$2" ]] || make=("${sudo[@]}" cp -a "$(kept_root "$2" "$2" true)" "$root.new")
     "${sudo[@]}" rm -rf "$root" "$root.new"
     mkdir -p "$cache/roots"
-    { bare_root "$2" "$root.new" && inside "$root.new" sh -ec "$3" &&
+    { "${make[@]}" && inside "$root.new" sh -ec "$3" &&
       inside "$root.new" sh -c 'printf %s "$1" >/etc/hakmem' - "$3" && "${sudo[@]}" mv "$root.new" "$root"; } \
       >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "no root $1"; }
   fi

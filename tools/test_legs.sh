@@ -284,6 +284,7 @@ leg_pgo() {
 
 leg_installations() {
   counted "installations" env HAK_CACHE="$cache" tools/installations.sh
+  sed -n 's/^installations: /  /p' "$scratch/log"
 }
 
 leg_newest() {

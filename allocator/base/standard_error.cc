@@ -24,7 +24,7 @@ constinit std::atomic<bool> g_is_there{false};
 // 0, or the errno. By the call that the loader makes, too, which a filter of
 // the start allows.
 int LookAt(int fd, struct stat& facts) {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+#if defined(__GLIBC__) && __GLIBC_MINOR__ >= 33
   return ErrorOf(SystemCall(SYS_newfstatat, fd, "", &facts, AT_EMPTY_PATH));
 #else
   return ErrorOf(SystemCall(SYS_fstat, fd, &facts));

@@ -24,9 +24,6 @@ struct Entry {
   unsigned long value;
 };
 
-// More than the kernel takes.
-constexpr unsigned long kMaxArguments = 1UL << 22U;
-
 // Written by whoever asks first, with the same value by all. A program may
 // change its environment later.
 constinit std::atomic<const Entry*> g_entries{nullptr};
@@ -34,6 +31,8 @@ constinit std::atomic<std::size_t> g_page_bytes{0};
 
 const unsigned long* Start() {
 #if defined(__GLIBC__)
+  // More than the kernel takes.
+  constexpr unsigned long kMaxArguments = 1UL << 22U;
   if (&__libc_stack_end != nullptr) {
     const auto* const start =
         static_cast<const unsigned long*>(__libc_stack_end);

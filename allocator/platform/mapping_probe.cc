@@ -39,7 +39,7 @@ bool AddressesUsedUp(std::size_t bytes) {
 }
 
 std::uint64_t SoftLimit(int resource) {
-  rlimit64 limit = {.rlim_cur = RLIM64_INFINITY, .rlim_max = 0};
+  rlimit limit = {.rlim_cur = RLIM_INFINITY, .rlim_max = 0};
   SystemCall(SYS_prlimit64, 0, resource, 0, &limit);
   return limit.rlim_cur;
 }

@@ -185,8 +185,7 @@ pub fn check_heap() -> usize {
 
 /// Writes the heap profile, which `hakmem heap FILE` reads: who holds memory, held
 /// it at the peak, and has allocated it, by samples. An error of the kind
-/// [`Unsupported`](io::ErrorKind::Unsupported) where nothing is sampled, as in the
-/// variants hardened and debug.
+/// [`Unsupported`](io::ErrorKind::Unsupported) where nothing is sampled.
 ///
 /// ```
 /// # #[global_allocator]

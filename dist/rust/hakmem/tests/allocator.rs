@@ -145,15 +145,10 @@ fn writes_metrics() {
 }
 
 #[test]
-fn writes_a_heap_profile_where_there_is_one() {
+fn writes_a_heap_profile() {
     let held: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 200_000]).collect();
     let profile = written("profile", |file| hakmem::heap_profile(file));
     drop(held);
-    if hakmem::variant() != "release" {
-        let error = profile.expect_err("nothing is sampled");
-        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-        return;
-    }
     let profile = profile.expect("a profile");
     let first = profile.lines().next().expect("a line");
     let pid = format!("\"pid\":{},", std::process::id());
