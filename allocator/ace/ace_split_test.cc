@@ -1,7 +1,8 @@
-// Ace: SuperSlabs of huge pages of which a part was given back.
+// Ace: SuperSlabs of huge pages: which, and those of which a part went back.
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -122,6 +123,27 @@ TEST_F(AceSplitTest, AreNoMoreThanTheKernelsMappingsBear) {
     split += IsHuge(spans[i]) ? 0 : 1;
   }
   EXPECT_EQ(split, 512U);
+}
+
+// Which frames get huge pages. What a step maps beyond a span is free when the
+// zone grows for a longer one, so the last frame that is taken counts.
+TEST(AceLastFrameTest, AutoLooksAtTheLastFrameThatIsTaken) {
+  FakeVirtualMemory memory;
+  Ace ace(memory);
+  HeapOptions options;
+  options.huge_pages = static_cast<std::uint64_t>(HugePages::kAuto);
+  ace.Start(options, kRelease);
+  const Zone& zone = ace.region().coarse();
+  const auto grant = [&](std::size_t bytes) {
+    return ace.GrantSpan(bytes / kUnitBytes, kUnitBytes).first;
+  };
+  ASSERT_NE(grant(64 * kMiB), kNoUnit);
+  std::memset(reinterpret_cast<void*>(zone.UnitAddress(grant(kSuperSlabBytes))),
+              1, kSuperSlabBytes);
+  const FrameIndex before = zone.frame_count();
+  ASSERT_NE(grant(8 * kMiB), kNoUnit);
+  EXPECT_TRUE(memory.IsHuge(zone.FrameAddress(before),
+                            (zone.frame_count() - before) * kSuperSlabBytes));
 }
 
 }  // namespace

@@ -95,6 +95,15 @@ bool LeavesOneSmall(const UnitPool& pool, FrameIndex first, FrameIndex frames) {
   return stretch >= most;
 }
 
+// The last frame before `next` of which nothing is free, if it is near. Where
+// spans are longer than a frame, others are often free when the zone grows.
+FrameIndex LastTaken(const Zone& zone, FrameIndex next) {
+  const FrameIndex end = next - std::min(next, kLeastHugeStretch);
+  FrameIndex frame = next - 1;
+  while (frame != end && zone.super_slab(frame).free_units != 0) --frame;
+  return zone.super_slab(frame).free_units != 0 ? next - 1 : frame;
+}
+
 }  // namespace
 
 // Giving back at once would split them.
@@ -115,7 +124,7 @@ bool RunStore::WantsHugePages(FrameIndex next) const {
   return state_.retention.decay_ms() != 0 && granted_units >= least_units &&
          pool_.huge().runs() < kMaxHugeRuns &&
          pool_.free_units() <= granted_units / kMostFreeShare &&
-         IsDense(next - 1);
+         IsDense(LastTaken(zone_, next));
 }
 
 // Slabs that were granted, and of which few blocks are in use, would take all
