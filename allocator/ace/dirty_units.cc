@@ -16,10 +16,10 @@ unsigned Count(std::uint32_t mask) {
 
 bool DirtyUnits::IsWorthPurging(FrameIndex frame) const {
   const SuperSlab& slab = zone_.super_slab(frame);
-  const bool in_use =
-      (slab.free_units | slab.kept_units | slab.purging_units) != kAllUnits;
-  return std::popcount(slab.dirty_units) >=
-         (huge_.Has(frame) && !splits_huge_ && in_use ? kLeastHugeUnits : 1);
+  if (slab.dirty_units == 0 || !huge_.Has(frame) || splits_huge_) [[likely]]
+    return slab.dirty_units != 0;
+  return std::popcount(slab.dirty_units) >= kLeastHugeUnits ||
+         (slab.free_units | slab.kept_units | slab.purging_units) == kAllUnits;
 }
 
 // At the list's end: the most recently used.
