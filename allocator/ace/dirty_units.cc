@@ -15,10 +15,11 @@ unsigned Count(std::uint32_t mask) {
 }  // namespace
 
 bool DirtyUnits::IsWorthPurging(FrameIndex frame) const {
-  const std::uint32_t dirty = zone_.super_slab(frame).dirty_units;
-  return huge_.Has(frame) && !splits_huge_
-             ? std::popcount(dirty) >= kLeastHugeUnits
-             : dirty != 0;
+  const SuperSlab& slab = zone_.super_slab(frame);
+  if (slab.dirty_units == 0 || !huge_.Has(frame) || splits_huge_) [[likely]]
+    return slab.dirty_units != 0;
+  return std::popcount(slab.dirty_units) >= kLeastHugeUnits ||
+         (slab.free_units | slab.kept_units | slab.purging_units) == kAllUnits;
 }
 
 // At the list's end: the most recently used.
@@ -74,7 +75,8 @@ void DirtyUnits::CheckInvariants() const {
     const SuperSlab& slab = zone_.super_slab(frame);
     HAK_CHECK(!slab.on_dirty_list || slab.dirty_units != 0);  // DU1
     HAK_CHECK(slab.on_dirty_list || splits_huge_ ||
-              !IsWorthPurging(frame));  // DU1
+              std::popcount(slab.dirty_units) <
+                  (slab.huge ? kLeastHugeUnits : 1));  // DU1
     count += Count(slab.dirty_units);
     listed += slab.on_dirty_list ? 1U : 0U;
   }

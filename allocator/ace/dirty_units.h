@@ -4,8 +4,8 @@
 // first. Called by: UnitPool, under Ace's lock. Thread-safety: none of its own.
 //
 // Invariants:
-//   DU1: a SuperSlab on the list has dirty units; one that has, and is worth
-//        purging, is on it.
+//   DU1: a SuperSlab on the list has dirty units; one that has, and half of one
+//        of huge pages, is on it. Less is from a free on that ends its use.
 //   DU2: the counts agree with the records; purgeable units are those of
 //        SuperSlabs on the list.
 #ifndef HAKMEM_ALLOCATOR_ACE_DIRTY_UNITS_H_

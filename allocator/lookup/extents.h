@@ -65,10 +65,15 @@ class ExtentFinder {
   BlockExtent Find(Address address) const;
   // Whether the block there allows these bytes.
   HAK_NOINLINE bool Allows(Address address, std::size_t bytes) const;
-  // The parts of it that most need, false where others may allow it: whether
-  // they are in one live Tiny block; in one of a Pool slab, or in the span that
-  // was found last.
-  HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes) const;
+  // The parts of it that most need, false where others may allow it, as for
+  // sampled blocks: whether they are in one live Tiny block; in one of a Pool
+  // slab, or in the span that was found last.
+  HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes) const {
+    return IsInTiny(address, bytes, address - ace_.region().fine().view().base);
+  }
+  // The same, of an address so far behind the fine zone's begin.
+  HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes,
+                                  Address at_bytes) const;
   HAK_ALWAYS_INLINE bool IsInPoolOrSpan(Address address,
                                         std::size_t bytes) const;
 
@@ -77,6 +82,10 @@ class ExtentFinder {
   static HAK_ALWAYS_INLINE BlockExtent InSlab(const Zone& zone, Address address,
                                               UnitIndex unit,
                                               UnitRecord record);
+  template <bool kTiny>
+  static HAK_ALWAYS_INLINE bool IsInSlab(const Zone& zone, Address address,
+                                         std::size_t bytes, UnitIndex unit,
+                                         UnitRecord record);
   // False: it is not in the fine zone; in no slab of the coarse zone.
   HAK_ALWAYS_INLINE bool FindTiny(Address address, BlockExtent& extent) const;
   HAK_ALWAYS_INLINE bool FindPool(Address address, BlockExtent& extent) const;
@@ -134,12 +143,35 @@ HAK_ALWAYS_INLINE bool ExtentFinder::FindTiny(Address address,
   return true;
 }
 
+// Short, as half of what a program copies is shorter than this
+// (docs/decisions/0020).
+template <bool kTiny>
+HAK_ALWAYS_INLINE bool ExtentFinder::IsInSlab(const Zone& zone, Address address,
+                                              std::size_t bytes, UnitIndex unit,
+                                              UnitRecord record) {
+  using Entry = BoundsEntry<kTiny>;
+  const SlabPlace place = SlabPlaceOf<kTiny>(zone, address, unit, record);
+  if (place.size_class == kClassCount || place.header != place.live)
+      [[unlikely]] {
+    return false;
+  }
+  const std::size_t size_bytes = Entry::SizeOf(
+      Entry::Load(zone.view(), reinterpret_cast<const void*>(place.start)));
+  const std::size_t at_bytes = address - place.start;
+  if (at_bytes > size_bytes) [[unlikely]]
+    return false;
+  return bytes <= size_bytes - at_bytes;
+}
+
 HAK_ALWAYS_INLINE bool ExtentFinder::IsInTiny(Address address,
-                                              std::size_t bytes) const {
-  BlockExtent extent;
-  return FindTiny(address, extent) &&
-         extent.state == BlockExtent::State::kLive &&
-         extent.Allows(address, bytes);
+                                              std::size_t bytes,
+                                              Address at_bytes) const {
+  const Zone& fine = ace_.region().fine();
+  if (at_bytes >= fine.frame_count() * kSuperSlabBytes) [[unlikely]]
+    return false;
+  const auto unit = static_cast<UnitIndex>(at_bytes / kUnitBytes);
+  return IsInSlab<true>(fine, address, bytes, unit,
+                        fine.unit_record(unit).load(std::memory_order_relaxed));
 }
 
 // A span is longer than what was asked for, so this is all that needs to fit.
@@ -167,13 +199,16 @@ HAK_ALWAYS_INLINE bool ExtentFinder::FindPool(Address address,
 
 HAK_ALWAYS_INLINE bool ExtentFinder::IsInPoolOrSpan(Address address,
                                                     std::size_t bytes) const {
-  BlockExtent extent;
-  if (FindPool(address, extent)) {
-    return extent.state == BlockExtent::State::kLive &&
-           extent.Allows(address, bytes);
+  const Zone& coarse = ace_.region().coarse();
+  if (!coarse.Contains(address)) [[unlikely]]
+    return false;
+  const UnitIndex unit = coarse.UnitOf(address);
+  const UnitRecord record =
+      coarse.unit_record(unit).load(std::memory_order_relaxed);
+  if (record == kSpanRecord || record == 0) {
+    return IsInHintedSpan(address, bytes);
   }
-  return ace_.region().coarse().Contains(address) &&
-         IsInHintedSpan(address, bytes);
+  return IsInSlab<false>(coarse, address, bytes, unit, record);
 }
 
 }  // namespace hakmem

@@ -90,10 +90,12 @@ HAK_ALWAYS_INLINE SlabPlace SlabPlaceOf(const Zone& zone, Address address,
   place.size_class = size_class;
   place.first =
       kTiny ? unit : SlabUnitOf(static_cast<SizeClass>(size_class), unit);
-  const Address base = zone.UnitAddress(place.first);
-  place.index =
-      BlockIndexAt(layout, static_cast<std::uint32_t>(address - base));
-  place.start = base + std::size_t{place.index} * layout.block_bytes;
+  // A slab is aligned to its length, a power of two.
+  const Address slab_bytes = (kTiny ? 1U : layout.slab_units) * kUnitBytes;
+  const Address offset_bytes = address & (slab_bytes - 1);
+  place.index = BlockIndexAt(layout, static_cast<std::uint32_t>(offset_bytes));
+  place.start =
+      address - offset_bytes + std::size_t{place.index} * layout.block_bytes;
   place.header = zone.view()
                      .HeaderOf(reinterpret_cast<const void*>(place.start),
                                BoundsEntry<kTiny>::kGranuleShift)
