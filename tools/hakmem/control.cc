@@ -1,4 +1,4 @@
-#include "tools/hakmem/control.h"
+#include "tools/hakmem/commands.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "tools/hakmem/explain.h"
+#include "tools/hakmem/commands.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -23,9 +23,6 @@
 #include "tools/hakmem/input_file.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/report.h"
-#include "tools/hakmem/report_html.h"
-#include "tools/hakmem/report_json.h"
-#include "tools/hakmem/report_text.h"
 #include "tools/hakmem/session.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/symbolizer.h"

@@ -1,4 +1,4 @@
-#include "tools/hakmem/failures.h"
+#include "tools/hakmem/commands.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -24,8 +24,6 @@
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/report.h"
-#include "tools/hakmem/report_json.h"
-#include "tools/hakmem/report_text.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/symbolizer.h"
 #include "tools/hakmem/words.h"

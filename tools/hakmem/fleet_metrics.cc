@@ -1,4 +1,4 @@
-#include "tools/hakmem/fleet_metrics.h"
+#include "tools/hakmem/fleet.h"
 
 #include <algorithm>
 #include <cstddef>

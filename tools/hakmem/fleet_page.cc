@@ -1,4 +1,4 @@
-#include "tools/hakmem/fleet_page.h"
+#include "tools/hakmem/fleet.h"
 
 #include <chrono>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "tools/hakmem/report_html.h"
+#include "tools/hakmem/report.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "tools/hakmem/report_json.h"
+#include "tools/hakmem/report.h"
 
 #include <cstddef>
 #include <nlohmann/json.hpp>

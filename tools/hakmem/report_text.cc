@@ -1,4 +1,4 @@
-#include "tools/hakmem/report_text.h"
+#include "tools/hakmem/report.h"
 
 #include <algorithm>
 #include <cstddef>

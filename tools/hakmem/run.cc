@@ -1,4 +1,4 @@
-#include "tools/hakmem/run.h"
+#include "tools/hakmem/commands.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -28,7 +28,6 @@
 #include "tools/hakmem/child.h"
 #include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/environment.h"
-#include "tools/hakmem/explain.h"
 #include "tools/hakmem/last_profiles.h"
 #include "tools/hakmem/library.h"
 #include "tools/hakmem/output_file.h"

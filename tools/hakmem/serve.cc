@@ -1,4 +1,4 @@
-#include "tools/hakmem/serve.h"
+#include "tools/hakmem/commands.h"
 
 #include <linux/capability.h>
 #include <sys/prctl.h>

@@ -1,4 +1,4 @@
-#include "tools/hakmem/stats.h"
+#include "tools/hakmem/commands.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "tools/hakmem/top.h"
+#include "tools/hakmem/commands.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>

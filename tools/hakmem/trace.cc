@@ -1,4 +1,4 @@
-#include "tools/hakmem/trace.h"
+#include "tools/hakmem/commands.h"
 
 #include <cstdint>
 #include <limits>
@@ -22,7 +22,6 @@
 #include "tools/hakmem/trace_blocks.h"
 #include "tools/hakmem/trace_events.h"
 #include "tools/hakmem/trace_input.h"
-#include "tools/hakmem/trace_page.h"
 #include "tools/hakmem/trace_replay.h"
 #include "tools/hakmem/trace_report.h"
 #include "tools/hakmem/trace_symbols.h"

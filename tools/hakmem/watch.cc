@@ -1,4 +1,4 @@
-#include "tools/hakmem/watch.h"
+#include "tools/hakmem/commands.h"
 
 #include <csignal>
 #include <cstdint>
