@@ -52,8 +52,8 @@ Fault Describe(int signal, const siginfo_t& info, const void* context) {
   constexpr greg_t kWriteBit = 2;
   const greg_t error = machine->uc_mcontext.gregs[REG_ERR];
   if (fault.has_address) {
-    fault.access = (error & kWriteBit) != 0 ? Fault::Access::kWrite
-                                            : Fault::Access::kRead;
+    fault.access =
+        (error & kWriteBit) != 0 ? Fault::Access::kWrite : Fault::Access::kRead;
   }
 #else
   static_cast<void>(machine);

@@ -1,5 +1,3 @@
-#include "tools/hakmem/commands.h"
-
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"

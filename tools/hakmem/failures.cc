@@ -1,5 +1,3 @@
-#include "tools/hakmem/commands.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +18,7 @@
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_ring.h"
 #include "tools/hakmem/analysis.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"

@@ -1,5 +1,3 @@
-#include "tools/hakmem/commands.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "tools/hakmem/class_report.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_growth.h"
 #include "tools/hakmem/heap_input.h"

@@ -1,5 +1,3 @@
-#include "tools/hakmem/commands.h"
-
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,6 +24,7 @@
 #include "tools/hakmem/analysis.h"
 #include "tools/hakmem/cgroup_kills.h"
 #include "tools/hakmem/child.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/last_profiles.h"

@@ -1,5 +1,3 @@
-#include "tools/hakmem/commands.h"
-
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/standard_output.h"
