@@ -10,9 +10,6 @@
 #include "fuzz/html_page.h"
 #include "nlohmann/json.hpp"
 #include "tools/hakmem/report.h"
-#include "tools/hakmem/report_html.h"
-#include "tools/hakmem/report_json.h"
-#include "tools/hakmem/report_text.h"
 #include "tools/hakmem/session.h"
 #include "tools/hakmem/symbolizer.h"
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
@@ -15,7 +16,7 @@ void CheckFailed(const char* expression, std::uint64_t left,
   RawPrinter out;
   out.Text("hakmem: fatal: internal check failed: ").Text(expression);
   out.Text(" (").Decimal(left).Text(" vs ").Decimal(right).Text(") at ");
-  out.Text(file).Text(":").SignedDecimal(line).Text("\n");
+  out.Text(file).Text(":").SignedDecimal(line).Text(LineEnd());
   // There is no layer below to ask.
   SystemCall(SYS_write, StandardError(), out.c_str(), out.text().size());
   std::abort();

@@ -15,7 +15,8 @@ enum class Colour : std::uint8_t { kRed = 3, kBlue = 9 };
 // The report of a check in this file, for EXPECT_EXIT.
 std::string Report(const char* text, int line) {
   return std::string("^hakmem: fatal: internal check failed: ") + text +
-         " at allocator/base/check_test\\.cc:" + std::to_string(line) + "\n$";
+         " at allocator/base/check_test\\.cc:" + std::to_string(line) +
+         " \\(hakmem\\)\n$";
 }
 
 TEST(Check, PassesSilently) {

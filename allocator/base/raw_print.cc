@@ -6,30 +6,6 @@
 
 namespace hakmem {
 
-namespace {
-
-// Digits are made from the last to the first, so they are put at the end.
-class DigitBuffer {
- public:
-  DigitBuffer(std::uint64_t value, unsigned base) {
-    do {
-      digits_[--begin_] = "0123456789abcdef"[value % base];
-      value /= base;
-    } while (value != 0);
-  }
-  std::string_view text() const {
-    return {digits_ + begin_, kMaxDigits - begin_};
-  }
-
- private:
-  static constexpr std::size_t kMaxDigits =
-      std::numeric_limits<std::uint64_t>::digits10 + 1;
-  char digits_[kMaxDigits];
-  std::size_t begin_ = kMaxDigits;
-};
-
-}  // namespace
-
 RawPrinter& RawPrinter::Text(std::string_view text) {
   // After the first piece that was cut nothing may follow: the text stays a
   // prefix of what was meant.

@@ -93,8 +93,8 @@ void CallTrace::Stop(const char* path, int error_number) {
                             ? "it has other content than a trace of yours"
                             : ErrorWords(error_number));
   }
-  out.Text("; this process is not traced any further\n");
-  WriteFd(StandardError(), out.text());
+  out.Text("; this process is not traced any further");
+  WriteWarning(out);
 }
 
 // --- The threads ------------------------------------------------------------

@@ -25,7 +25,7 @@ inline constexpr std::size_t kFailureLineBytes = std::size_t{32} * 1024;
 
 // The part that all lines of a process have in common.
 struct TraceSource {
-  char program[64] = "";
+  const char* program = "";
   const char* variant = "";
 };
 

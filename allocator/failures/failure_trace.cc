@@ -24,8 +24,8 @@ void Warn(const char* what, const char* path, int error_number,
   out.Text("hakmem: warning: ").Text(kOption).Text(": ").Text(what);
   out.Text(path);
   if (error_number != 0) out.Text(": ").Text(ErrorWords(error_number));
-  out.Text("; ").Text(consequence).Text("\n");
-  WriteFd(StandardError(), out.text());
+  out.Text("; ").Text(consequence);
+  WriteWarning(out);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ void Warn(const char* what, const char* path, int error_number,
 void FailureTrace::Start(const ParsedOptions& options, const char* variant,
                          std::uint64_t lines_a_second) {
   if (!lock_.Lock()) return;
-  source_.variant = variant;
+  source_ = {.program = ProgramName(), .variant = variant};
   lock_.Unlock();
   options_ = &options;
   lines_a_second_ = lines_a_second;
@@ -140,7 +140,6 @@ bool FailureTrace::Prepare(const TraceMoment& moment) {
   const bool is_first = opened_by_ != moment.process_id;
   opened_by_ = moment.process_id;
   if (!is_first) return true;
-  if (source_.program[0] == '\0') ProgramName(source_.program);
   JsonText line(buffer_, sizeof(buffer_));
   StartLine(source_, moment, *options_, line);
   Write(line);
@@ -149,7 +148,6 @@ bool FailureTrace::Prepare(const TraceMoment& moment) {
 
 void FailureTrace::Open(const TraceMoment& moment) {
   if (!lock_.Lock()) return;
-  ProgramName(source_.program);
   if (sink_ != Sink::kStderr) Prepare(moment);
   lock_.Unlock();
 }

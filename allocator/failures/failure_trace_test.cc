@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/line_end.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/process/process.h"
 #include "gtest/gtest.h"
@@ -176,7 +177,8 @@ TEST_F(FailureTraceTest, SaysWhyAFileCannotBeOpened) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "hakmem: warning: HAKMEM_ACE_TRACE: cannot open " +
                 Path("absent/t") +
-                ": No such file or directory; failures are not traced\n");
+                ": No such file or directory; failures are not traced" +
+                std::string(LineEnd()));
 }
 
 // A full disk, and a descriptor that is open for reading alone.
@@ -194,7 +196,8 @@ TEST_F(FailureTraceTest, SaysOnceThatLinesCannotBeWritten) {
     Fail(2);
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
               "hakmem: warning: HAKMEM_ACE_TRACE: cannot write to " + where +
-                  ": " + words + "; lines are missing\n");
+                  ": " + words + "; lines are missing" +
+                  std::string(LineEnd()));
     EXPECT_EQ(trace_->dropped(), 2u);
   }
   close(reads);

@@ -68,7 +68,7 @@ void StartBackgroundThread() {
   if (error == 0) return;
   RawPrinter warning;
   warning.Text("hakmem: warning: HAKMEM_BACKGROUND: no thread: ");
-  WriteFd(StandardError(), warning.Text(ErrorWords(error)).Text("\n").text());
+  WriteWarning(warning.Text(ErrorWords(error)));
 }
 
 }  // namespace hakmem

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/process/descriptor.h"
 #include "allocator/process/output_path.h"
@@ -20,7 +21,7 @@ void BeginWarning(const char* option, const char* what, RawPrinter& warning) {
 }
 
 void EndWarning(int error_number, RawPrinter& warning) {
-  warning.Text(": ").Text(ErrorWords(error_number)).Text("\n");
+  warning.Text(": ").Text(ErrorWords(error_number)).Text(LineEnd());
   WriteFd(ExitStderr(), warning.text());
 }
 

@@ -28,7 +28,7 @@ constinit ProfileRoom g_room = {};
 constinit std::atomic<int> g_told{0};
 
 // 0, or the errno of what could not be written.
-int WriteTo(int fd, const char* program, ProfileRoom& room, bool waits) {
+int WriteTo(int fd, ProfileRoom& room, bool waits) {
   Output output = {.fd = fd};
   const ProfileSink sink = {.write =
                                 [](void* context, std::string_view line) {
@@ -39,7 +39,7 @@ int WriteTo(int fd, const char* program, ProfileRoom& room, bool waits) {
                             .context = &output};
   WriteProfile(ProductProfile(),
                {.process_id = ProcessId(),
-                .program = program,
+                .program = ProgramName(),
                 .version = kVersion,
                 .variant = ProductVariant(),
                 .time_ns = WallClockNs()},
@@ -49,7 +49,7 @@ int WriteTo(int fd, const char* program, ProfileRoom& room, bool waits) {
 
 }  // namespace
 
-void WriteProfileAtEnd(const char* value, const char* program, int signal) {
+void WriteProfileAtEnd(const char* value, int signal) {
   if (value[0] == '\0' || !ProductProfile().on()) return;
   const int process_id = ProcessId();
   if (g_told.exchange(process_id, std::memory_order_relaxed) == process_id) {
@@ -59,7 +59,7 @@ void WriteProfileAtEnd(const char* value, const char* program, int signal) {
       OpenExitOutput("HAKMEM_HEAP_PROFILE", value, FileReaders::kOwner);
   if (fd < 0) return;
   CheckExitOutput("HAKMEM_HEAP_PROFILE", value,
-                  WriteTo(fd, program, g_room, /*waits=*/signal == 0));
+                  WriteTo(fd, g_room, /*waits=*/signal == 0));
   CloseExitOutput(value, fd);
 }
 
@@ -67,11 +67,9 @@ void WriteProfileAtEnd(const char* value, const char* program, int signal) {
 
 extern "C" HAK_EXPORT int hakmem_heap_profile(int fd) {
   hakmem::ProfileRoom room;
-  const int error_number =
-      hakmem::ProductProfile().on()
-          ? hakmem::WriteTo(fd, program_invocation_short_name, room,
-                            /*waits=*/true)
-          : ENOTSUP;
+  const int error_number = hakmem::ProductProfile().on()
+                               ? hakmem::WriteTo(fd, room, /*waits=*/true)
+                               : ENOTSUP;
   if (error_number == 0) return 0;
   errno = error_number;
   return -1;

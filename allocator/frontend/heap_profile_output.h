@@ -9,7 +9,7 @@ namespace hakmem {
 
 // HAKMEM_HEAP_PROFILE, whose value this is. `signal`: the one that ends the
 // process, in its handler; 0: it exits.
-void WriteProfileAtEnd(const char* value, const char* program, int signal);
+void WriteProfileAtEnd(const char* value, int signal);
 
 }  // namespace hakmem
 

@@ -123,7 +123,7 @@ ProcessSeen LookAtProcess() {
     std::memcpy(seen.program, line.data(),
                 std::min(line.size(), sizeof(seen.program) - 1));
   } else {
-    ProgramName(seen.program);
+    std::strncpy(seen.program, ProgramName(), sizeof(seen.program) - 1);
   }
   LineReader pages(files, "/proc/self/statm");
   std::uint64_t resident = 0;

@@ -7,6 +7,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/base/json_text.h"
+#include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
@@ -111,7 +112,7 @@ void WriteText(int fd) {
   PrintTally(g_leaks.total, out.Text("hakmem: leaks: "));
   out.Text(" never freed, from ").Decimal(g_leaks.places);
   out.Text(g_leaks.places == 1 ? " place" : " places");
-  out.Text("; process ").SignedDecimal(ProcessId()).Text("\n");
+  out.Text(LineEnd());
   WriteFd(fd, out.text());
 }
 

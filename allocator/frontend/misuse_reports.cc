@@ -21,9 +21,9 @@ void OnCrash(const CrashSite& site) {
   // Who ends the process by its own report has said all there is.
   if (site.context == nullptr) return;
   if (!site.has_stack) {
-    return WriteFd(StandardError(),
-                   "hakmem: crash: the stack for signal handlers "
-                   "(sigaltstack) is too small for a report\n");
+    return WriteWarning(
+        "hakmem: crash: the stack for signal handlers (sigaltstack) is too "
+        "small for a report");
   }
   WriteCrashReport(site, ProductVariant());
 }

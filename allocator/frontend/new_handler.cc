@@ -86,8 +86,8 @@ void ThrowBadAlloc(std::size_t size) {
       .Decimal(size)
       .Text(
           " bytes failed, and no C++ runtime is there to throw "
-          "std::bad_alloc\n");
-  WriteFd(StandardError(), out.text());
+          "std::bad_alloc");
+  WriteWarning(out);
   AbortProcess();
 }
 

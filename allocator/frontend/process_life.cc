@@ -1,7 +1,6 @@
 // The library's work when the process starts and when it ends.
 
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -43,10 +42,6 @@ namespace {
 // latter.
 constexpr int kOutermostPriority = 101;
 
-// The program's name as it was at start: servers write what they do over their
-// arguments, and with them over libc's name.
-constinit char g_program[64] = "";
-
 // Longer than the stack of a thread that calls exit should be asked for.
 // Written and read at the end of the process alone.
 constinit char g_statistics[kStatisticsJsonBytes] = "";
@@ -64,8 +59,8 @@ void Prewarm() {
     RawPrinter out;
     out.Text("hakmem: warning: HAKMEM_PREWARM: ").Decimal(ready);
     out.Text(" of ").Decimal(pair.count).Text(" blocks of ");
-    out.Decimal(pair.size_bytes).Text(" bytes are ready\n");
-    WriteFd(StandardError(), out.text());
+    out.Decimal(pair.size_bytes).Text(" bytes are ready");
+    WriteWarning(out);
   }
 }
 
@@ -82,7 +77,7 @@ void WriteStatistics(int signal) {
   const LiveCount live = CountInUnits(ProductAce());
   PrintStatisticsJson(ProductStatistics(), live.classes,
                       {.process_id = process_id,
-                       .program = g_program,
+                       .program = ProgramName(),
                        .unix_seconds = WallClockNs() / 1'000'000'000,
                        .signal = signal},
                       out);
@@ -94,7 +89,7 @@ void WriteStatistics(int signal) {
 }
 
 void AtSignal(int signal) {
-  WriteProfileAtEnd(CurrentOptions().heap_profile, g_program, signal);
+  WriteProfileAtEnd(CurrentOptions().heap_profile, signal);
   if (CurrentOptions().stats_at_signals != 0) WriteStatistics(signal);
 }
 
@@ -158,7 +153,6 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   StartCrashReports();
   // Last: it passes on to the handlers that it finds.
   StartSampledGuards();
-  std::strncpy(g_program, program_invocation_short_name, sizeof(g_program) - 1);
 }
 
 // HAKMEM_LEAKS, HAKMEM_HEAP_PROFILE, HAKMEM_STATS. A destructor, because those
@@ -168,7 +162,7 @@ __attribute__((destructor(kOutermostPriority))) void AtExit() {
   if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
   EndFailureReports();
   if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
-  WriteProfileAtEnd(CurrentOptions().heap_profile, g_program, 0);
+  WriteProfileAtEnd(CurrentOptions().heap_profile, 0);
   CheckAtExit();
   WriteStatistics(0);
 }

@@ -14,9 +14,9 @@ void StartSampledGuards() {
   if (CurrentOptions().guard_sample == 0) return;
   if (!ProductGuards().on()) {
     if (AreGuardsAskedFor()) {
-      WriteFd(StandardError(),
-              "hakmem: warning: HAKMEM_GUARD_SAMPLE: no memory for guarded "
-              "blocks; ignored\n");
+      WriteWarning(
+          "hakmem: warning: HAKMEM_GUARD_SAMPLE: no memory for guarded blocks; "
+          "ignored");
     }
     return;
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "allocator/base/line_end.h"
 #include "allocator/base/units.h"
 #include "allocator/failures/cgroup_limits.h"
 #include "allocator/frontend/block_history.h"
@@ -56,6 +57,7 @@ const HeapOptions& StartupOptions() {
   // First, as it says what may be called.
   IsFiltered();
   NoteStandardError();
+  NoteProgram(ProgramName());
   ParsedOptions& parsed = (new (g_option_pages.bytes) OptionTables())->parsed;
   // Before what is read: warnings name the default that holds.
   SampleHardened(parsed, ProductVariant());

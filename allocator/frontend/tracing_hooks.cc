@@ -1,6 +1,5 @@
 #include "allocator/frontend/tracing_hooks.h"
 
-#include <cerrno>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -14,6 +13,7 @@
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/process/crash_hook.h"
 #include "allocator/process/helper_thread.h"
+#include "allocator/process/process.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/stacks/cached_unwinder.h"
 #include "allocator/stacks/call_stack.h"
@@ -70,7 +70,7 @@ void Enable(const Options& options) {
 
 void Open() {
   internal::g_call_trace.Open({
-      .program = program_invocation_short_name,
+      .program = ProgramName(),
       .version = kVersion,
       .variant = ProductVariant(),
       .class_bytes =

@@ -338,13 +338,13 @@ bool GuardedBlocks::TellFaultShortly(const Fault& fault,
     if (live && fault.address - slot.start < slot.size_bytes) return false;
   }
   if (CurrentOnMisuse() != OnMisuse::kLog) {
-    WriteFd(StandardError(),
-            "hakmem: fatal: access to a guarded block; the stack for signal "
-            "handlers (sigaltstack) is too small for a report\n");
+    WriteWarning(
+        "hakmem: fatal: access to a guarded block; the stack for signal "
+        "handlers (sigaltstack) is too small for a report");
   } else if (IsReported(CountMisuse(fault.place.instruction))) {
-    WriteFd(StandardError(),
-            "hakmem: misuse: access to a guarded block; the stack for signal "
-            "handlers (sigaltstack) is too small for a report\n");
+    WriteWarning(
+        "hakmem: misuse: access to a guarded block; the stack for signal "
+        "handlers (sigaltstack) is too small for a report");
   }
   return true;
 }

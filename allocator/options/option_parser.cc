@@ -144,7 +144,7 @@ void PrintWarning(std::string_view name, std::string_view value,
   PrintForeign(name, out);
   const OptionSpec* const spec = FindOption(name);
   if (spec == nullptr) {
-    out.Text(" is not an option of hakmem; ignored\n");
+    out.Text(" is not an option of hakmem; ignored");
     return;
   }
   const std::string_view unit = spec->unit;
@@ -173,7 +173,6 @@ void PrintWarning(std::string_view name, std::string_view value,
   }
   out.Text("; using ");
   PrintOptionValue(*spec, options.values, out);
-  out.Text("\n");
 }
 
 void VisitVariable(void* context, std::string_view name, const char* value) {
@@ -182,7 +181,7 @@ void VisitVariable(void* context, std::string_view name, const char* value) {
   if (error == OptionError::kNone) return;
   RawPrinter out;
   PrintWarning(name, value, error, options, out);
-  WriteFd(StandardError(), out.text());
+  WriteWarning(out);
 }
 
 }  // namespace
@@ -303,8 +302,8 @@ void WarnOfOtherVariants(const ParsedOptions& options,
     }
     RawPrinter out;
     out.Text("hakmem: warning: ").Text(spec.name).Text(" needs the ");
-    out.Text(spec.variants).Text(" variant; ignored\n");
-    WriteFd(StandardError(), out.text());
+    out.Text(spec.variants).Text(" variant; ignored");
+    WriteWarning(out);
   }
 }
 
@@ -357,8 +356,8 @@ void WarnOfMissingOptions(const ParsedOptions& options,
     }
     RawPrinter out;
     out.Text("hakmem: warning: ").Text(spec.name).Text(" needs ");
-    out.Text(needed->name).Text("; ignored\n");
-    WriteFd(StandardError(), out.text());
+    out.Text(needed->name).Text("; ignored");
+    WriteWarning(out);
   }
 }
 
@@ -399,8 +398,8 @@ void WarnOfWeakened(const ParsedOptions& options, std::string_view variant) {
     PrintOptionValue(spec, options.values, out);
   }
   if (out.text().empty()) return;
-  out.Text(" (HAKMEM_WARN_WEAKENED=0: not a word of it)\n");
-  WriteFd(StandardError(), out.text());
+  out.Text(" (HAKMEM_WARN_WEAKENED=0: not a word of it)");
+  WriteWarning(out);
 }
 
 OptionOrigin& OriginOf(std::uint64_t Options::* number,

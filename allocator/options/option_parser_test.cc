@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/base/sanitizer.h"
 #include "gmock/gmock.h"
@@ -42,8 +43,12 @@ Read ReadVariable(const std::string& name, const std::string& value) {
   return read;
 }
 
+// Without the process at its end.
 std::string Warning(const std::string& name, const std::string& value) {
-  return ReadVariable(name, value).warnings;
+  std::string warning = ReadVariable(name, value).warnings;
+  const std::string end(LineEnd{});
+  EXPECT_TRUE(warning.ends_with(end)) << warning;
+  return warning.substr(0, warning.size() - end.size()) + "\n";
 }
 
 OptionOrigin OriginOf(const ParsedOptions& options, std::string_view name) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/line_end.h"
 #include "allocator/options/option_parser.h"
 #include "gtest/gtest.h"
 
@@ -25,11 +26,21 @@ ParsedOptions Given(const std::vector<const char*>& variables,
 
 using Warn = void (*)(const ParsedOptions&, std::string_view variant);
 
+// Without the process at each line's end.
 std::string Warnings(Warn warn, std::string_view variant,
                      const ParsedOptions& options) {
   testing::internal::CaptureStderr();
   warn(options, variant);
-  return testing::internal::GetCapturedStderr();
+  std::string lines = testing::internal::GetCapturedStderr();
+  const std::string end(LineEnd{});
+  std::size_t line = 0;
+  for (std::size_t at; (at = lines.find('\n', line)) != lines.npos;) {
+    const std::size_t begin = at + 1 - end.size();
+    EXPECT_EQ(lines.substr(begin, end.size()), end);
+    lines.replace(begin, end.size(), "\n");
+    line = begin + 1;
+  }
+  return lines;
 }
 
 std::string WarningsInVariant(std::string_view variant,

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "allocator/base/line_end.h"
 #include "allocator/platform/linux_virtual_memory.h"
 #include "gtest/gtest.h"
 
@@ -208,6 +209,7 @@ TEST_F(KernelRefusalsTest, LockedMemoryIsToldOfOnce) {
   const std::string told = testing::internal::GetCapturedStderr();
   EXPECT_EQ(told.find("hakmem: memory is locked"), 0u);
   EXPECT_EQ(told.rfind("hakmem:"), 0u);
+  EXPECT_TRUE(told.ends_with(LineEnd())) << told;
 
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

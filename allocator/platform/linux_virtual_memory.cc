@@ -14,6 +14,8 @@
 #include <string_view>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/line_end.h"
+#include "allocator/base/raw_print.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
@@ -40,7 +42,7 @@ constexpr int kGuardInstall = 102;
 constexpr int kGuardRemove = 103;
 constexpr std::string_view kLockedMemory =
     "hakmem: memory is locked (mlockall), and this kernel (before Linux 5.18) "
-    "takes none of it back: what is freed stays in memory\n";
+    "takes none of it back: what is freed stays in memory";
 // The kernel's initial value, for when the current one cannot be read.
 constexpr std::uint64_t kUsualMaxMappings = 65'530;
 
@@ -348,7 +350,8 @@ VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   if (error == EINVAL) error = Advise(address, bytes, kDontNeedLocked);
   if (error == EINVAL && !IsFiltered() &&
       !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
-    WriteOnce(StandardError(), kLockedMemory);
+    RawPrinter line;
+    WriteOnce(StandardError(), line.Text(kLockedMemory).Text(LineEnd()).text());
   }
   return {.error_number = error};
 }

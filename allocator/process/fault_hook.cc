@@ -46,24 +46,15 @@ Fault Describe(int signal, const siginfo_t& info, const void* context) {
     fault.has_address = true;
     fault.address = reinterpret_cast<std::uintptr_t>(info.si_addr);
   }
+  fault.place = PlaceOf(context);
 #if defined(__x86_64__)
-  const auto& registers = machine->uc_mcontext.gregs;
-  const auto word = [&registers](int index) {
-    return static_cast<std::uintptr_t>(registers[index]);
-  };
-  fault.place = {.instruction = word(REG_RIP),
-                 .frame = word(REG_RBP),
-                 .stack_pointer = word(REG_RSP)};
   // The processor's error code of a page fault.
-  constexpr std::uintptr_t kWriteBit = 2;
+  constexpr greg_t kWriteBit = 2;
+  const greg_t error = machine->uc_mcontext.gregs[REG_ERR];
   if (fault.has_address) {
-    fault.access = (word(REG_ERR) & kWriteBit) != 0 ? Fault::Access::kWrite
-                                                    : Fault::Access::kRead;
+    fault.access =
+        (error & kWriteBit) != 0 ? Fault::Access::kWrite : Fault::Access::kRead;
   }
-#elif defined(__aarch64__)
-  fault.place = {.instruction = machine->uc_mcontext.pc,
-                 .frame = machine->uc_mcontext.regs[29],
-                 .link = machine->uc_mcontext.regs[30]};
 #else
   static_cast<void>(machine);
 #endif
@@ -137,6 +128,25 @@ bool Install(int signal, OtherHandlers others) {
 }
 
 }  // namespace
+
+CodePlace PlaceOf(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  const auto word = [&machine](int index) {
+    return static_cast<std::uintptr_t>(machine.gregs[index]);
+  };
+  return {.instruction = word(REG_RIP),
+          .frame = word(REG_RBP),
+          .stack_pointer = word(REG_RSP)};
+#elif defined(__aarch64__)
+  return {.instruction = machine.pc,
+          .frame = machine.regs[29],
+          .link = machine.regs[30]};
+#else
+  static_cast<void>(machine);
+  return {};
+#endif
+}
 
 std::uint32_t AddFaultListener(FaultListener listener, std::uint32_t signals,
                                OtherHandlers others) {

@@ -34,6 +34,9 @@ struct Fault {
   CodePlace place;
 };
 
+// Of the ucontext_t that a handler of a signal got.
+CodePlace PlaceOf(const void* context);
+
 enum class FaultVerdict : std::uint8_t {
   kUnknown,    // later listeners hear of it
   kExplained,  // they need not

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/base/line_end.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
 #include "allocator/platform/libc_functions.h"
@@ -33,6 +34,16 @@ int TryWriteFd(int fd, std::string_view text) {
 }
 
 void WriteFd(int fd, std::string_view text) { TryWriteFd(fd, text); }
+
+void WriteWarning(RawPrinter& line) {
+  WriteFd(StandardError(), line.Text(LineEnd()).text());
+}
+
+void WriteWarning(std::string_view text) {
+  const int fd = StandardError();
+  WriteFd(fd, text);
+  WriteFd(fd, LineEnd());
+}
 
 namespace {
 
@@ -111,15 +122,11 @@ void SignalThread(int signal) {
   SystemCall(SYS_tgkill, ProcessId(), ThreadId(), signal);
 }
 
-void ProgramName(char (&name)[64]) {
-  const char* known = program_invocation_short_name;
-  char kernel_name[16];
-  if (known == nullptr || known[0] == '\0') {
-    ThreadName(kernel_name);
-    known = kernel_name;
-  }
-  std::strncpy(name, known, sizeof(name) - 1);
-  name[sizeof(name) - 1] = '\0';
+const char* ProgramName() {
+  const auto path = reinterpret_cast<const char*>(AuxiliaryValue(AT_EXECFN));
+  if (path == nullptr) return program_invocation_short_name;
+  const char* const slash = std::strrchr(path, '/');
+  return slash == nullptr ? path : slash + 1;
 }
 
 void ThreadName(char (&name)[16]) {

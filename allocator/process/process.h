@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "allocator/base/raw_print.h"
 #include "allocator/base/standard_error.h"  // IWYU pragma: export
 
 namespace hakmem {
@@ -33,6 +34,11 @@ int OpenForAppend(const char* path, FileReaders readers, int& error_number);
 int OpenForReport(const char* path, int& error_number);
 void CloseFd(int fd);
 
+// Ends a warning with the process (base/line_end.h), and writes it to standard
+// error. The latter is for small stacks; its text has no newline.
+void WriteWarning(RawPrinter& line);
+void WriteWarning(std::string_view text);
+
 // The process's working folder; false: it has none that fits.
 bool CurrentFolder(std::span<char> path);
 
@@ -55,9 +61,9 @@ int ThreadId();
 int KnownThreadId();
 // Sends `signal` to the calling thread.
 void SignalThread(int signal);
-// The program's name, cut to fit: as it was started if libc knows by now, else
-// as the kernel calls it.
-void ProgramName(char (&name)[64]);
+// The file that was started, without its folder. Programs write what they do
+// over their arguments, and with them over libc's name; the kernel's stays.
+const char* ProgramName();
 // The calling thread's name, terminated by NUL.
 void ThreadName(char (&name)[16]);
 

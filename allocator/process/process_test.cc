@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/line_end.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -203,6 +204,25 @@ TEST(Process, KnowsItsIds) {
   thread.join();
   EXPECT_NE(other, 0);
   EXPECT_NE(other, ThreadId());
+}
+
+TEST(Process, ItsNameIsTheFileThatWasStarted) {
+  EXPECT_STREQ(ProgramName(), program_invocation_short_name);
+  // As servers do that tell in it what they do.
+  const std::string name = ProgramName();
+  const char first = name[0];
+  program_invocation_short_name[0] = '!';
+  EXPECT_EQ(ProgramName(), name);
+  program_invocation_short_name[0] = first;
+}
+
+TEST(Process, AWarningEndsWithTheProcess) {
+  testing::internal::CaptureStderr();
+  RawPrinter line;
+  WriteWarning(line.Text("one"));
+  WriteWarning("two");
+  const std::string end(LineEnd{});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "one" + end + "two" + end);
 }
 
 void HandlerThatReturns(int) {}

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/line_end.h"
 #include "allocator/platform/libc_functions.h"
 #include "allocator/platform/start_filter.h"
 #include "allocator/process/process.h"
@@ -16,13 +17,10 @@ struct Known {
 };
 constinit thread_local Known t_known HAK_TLS_INITIAL_EXEC;
 
-// Written while there is one thread; read by all.
-constinit int g_process_id = 0;
-
 // What is known without a call.
 ThreadIdentity RecordedIdentity() {
   ThreadIdentity identity = t_known.identity;
-  identity.process_id = g_process_id;
+  identity.process_id = NotedProcessId();
   identity.thread_id = RecordedThreadId();
   return identity;
 }
@@ -48,7 +46,7 @@ ThreadIdentity CurrentIdentity(std::uint64_t now_ns) {
 
 void NoteProcess() {
   t_known.until_ns = 0;
-  g_process_id = RecordedThreadId();
+  NoteProcessId(RecordedThreadId());
 }
 
 }  // namespace hakmem

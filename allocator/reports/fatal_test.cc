@@ -64,7 +64,7 @@ std::string Exactly(const std::string& sentence,
   return pattern + "\n  in " + call + ", thread [0-9]+, " + heap +
          "\n  stack of this call:\n(    #[0-9]+ 0x[0-9a-f]+ [^\n]+\n)+"
          "  hint: [^\n]+\\.\n  hakmem 0\\.1\\.0 " +
-         variant + ", process [0-9]+\n$";
+         variant + " \\([a-z]+\\)\n$";
 }
 
 std::string ExactlyOfSpan(const std::string& sentence,
@@ -210,7 +210,8 @@ TEST(FatalDeathTest, AReportWithinAReportIsOneLine) {
   };
   const std::string line =
       "^hakmem: fatal: in the middle of a report: invalid free of "
-      "0x10000000abc0 \\(inside hakmem's region, but not a block\\)\n$";
+      "0x10000000abc0 \\(inside hakmem's region, but not a block\\) "
+      "\\([a-z]+\\)\n$";
   EXPECT_EXIT(report(), kAborts, line);
   EXPECT_EXIT(SetOnMisuse(OnMisuse::kLog); report(), kAborts, line);
 }

@@ -76,7 +76,7 @@ void StartReport(std::string_view sentence) {
   if (t_reports) {
     RawPrinter line;
     line.Text("hakmem: fatal: in the middle of a report: ").Text(sentence);
-    WriteFd(StandardError(), line.Text("\n").text());
+    WriteWarning(line);
     EndAfterMisuse();
   }
   t_reports = true;

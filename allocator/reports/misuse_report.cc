@@ -1,5 +1,6 @@
 #include "allocator/reports/misuse_report.h"
 
+#include "allocator/base/line_end.h"
 #include "allocator/process/process.h"
 #include "allocator/reports/address_facts.h"
 #include "allocator/reports/guard_reports.h"
@@ -155,7 +156,7 @@ void MisuseReport::Write(std::string_view kind, std::string_view hint) {
 void MisuseReport::WriteAgain(std::uint64_t count) {
   ReportText text;
   sentence_.Text(", the ").Decimal(count).Text("th from this place");
-  text.AddSentence("misuse", sentence_.text());
+  text.AddSentence("misuse", sentence_.text(), LineEnd());
 }
 
 void MisuseReport::WriteIfWanted(std::string_view hint) {

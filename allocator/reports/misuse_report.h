@@ -19,7 +19,7 @@
 //     freed by thread 1233:      (and its stack)
 //     stack of this call:        (a line for each frame)
 //     hint: Two owners free the same block …
-//     hakmem 0.1.0 release, process 1234
+//     hakmem 0.1.0 release (perl, process 1234)
 #ifndef HAKMEM_ALLOCATOR_REPORTS_MISUSE_REPORT_H_
 #define HAKMEM_ALLOCATOR_REPORTS_MISUSE_REPORT_H_
 

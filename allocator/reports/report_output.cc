@@ -1,6 +1,7 @@
 #include "allocator/reports/report_output.h"
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/process/output_path.h"
 #include "allocator/process/process.h"
@@ -41,7 +42,7 @@ HAK_NOINLINE void WriteElsewhere(std::string_view text) {
   RawPrinter warning;
   warning.Text("hakmem: warning: HAKMEM_REPORT: cannot write to ");
   warning.Text(place.text()).Text(": ").Text(ErrorWords(error_number));
-  WriteFd(fd, warning.Text("\n").text());
+  WriteFd(fd, warning.Text(LineEnd()).text());
   WriteFd(fd, text);
 }
 

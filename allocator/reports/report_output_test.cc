@@ -10,10 +10,13 @@
 #include <iterator>
 #include <string>
 
+#include "allocator/base/line_end.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
 namespace {
+
+std::string End() { return std::string(LineEnd()); }
 
 class ReportOutputTest : public testing::Test {
  protected:
@@ -75,17 +78,19 @@ TEST_F(ReportOutputTest, WhatCannotBeWrittenGoesToStandardError) {
   SetReportOutput("/no/such/folder/file");
   EXPECT_EQ(Write("report\n"),
             "hakmem: warning: HAKMEM_REPORT: cannot write to "
-            "/no/such/folder/file: No such file or directory\nreport\n");
+            "/no/such/folder/file: No such file or directory" +
+                End() + "report\n");
   ASSERT_EQ(symlink("/dev/null", path_.c_str()), 0);
   SetReportOutput(path_.c_str());
   EXPECT_EQ(Write("report\n"),
             "hakmem: warning: HAKMEM_REPORT: cannot write to " + path_ +
-                ": it is a symbolic link\nreport\n");
+                ": it is a symbolic link" + End() + "report\n");
   // A file that cannot get longer.
   SetReportOutput("/dev/full");
   EXPECT_EQ(Write("report\n"),
             "hakmem: warning: HAKMEM_REPORT: cannot write to /dev/full: No "
-            "space left on device\nreport\n");
+            "space left on device" +
+                End() + "report\n");
 }
 
 TEST_F(ReportOutputTest, APipeIsNotWaitedForUntilSomebodyReads) {
@@ -93,7 +98,7 @@ TEST_F(ReportOutputTest, APipeIsNotWaitedForUntilSomebodyReads) {
   SetReportOutput(path_.c_str());
   EXPECT_EQ(Write("report\n"),
             "hakmem: warning: HAKMEM_REPORT: cannot write to " + path_ +
-                ": No such device or address\nreport\n");
+                ": No such device or address" + End() + "report\n");
   const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_GE(reader, 0);
   EXPECT_EQ(Write("report\n"), "");

@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/line_end.h"
 #include "allocator/config/version.h"
 #include "allocator/process/owned_lock.h"
 #include "allocator/process/process.h"
@@ -105,12 +106,13 @@ void ReportText::AddStack(std::string_view title, const CallStack& stack,
   }
 }
 
-void ReportText::AddSentence(std::string_view kind, std::string_view sentence) {
+void ReportText::AddSentence(std::string_view kind, std::string_view sentence,
+                             std::string_view end) {
   Add("hakmem: ");
   Add(kind);
   Add(": ");
   Add(sentence);
-  Add("\n");
+  Add(end);
 }
 
 void ReportText::AddNeighbour(std::string_view where, const AddressFacts& facts,
@@ -151,8 +153,7 @@ void ReportText::AddBlock(const Surroundings& around) {
 
 void ReportText::AddProduct(const char* variant) {
   Line().Text("  hakmem ").Text(kVersion).Text(" ").Text(variant);
-  line_.Text(", process ").SignedDecimal(ProcessId());
-  AddLine();
+  Add(line_.Text(LineEnd()).text());
 }
 
 void ReportText::ResetAfterFork() { g_lock.ResetAfterFork(); }

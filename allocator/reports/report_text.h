@@ -35,13 +35,14 @@ class ReportText {
   // a small stack.
   RawPrinter& Line();
   void AddLine();
-  // "hakmem: KIND: SENTENCE"
-  void AddSentence(std::string_view kind, std::string_view sentence);
+  // "hakmem: KIND: SENTENCE", and the line's end
+  void AddSentence(std::string_view kind, std::string_view sentence,
+                   std::string_view end = "\n");
   // A line for the block and for each neighbour, and what is known of its past.
   void AddBlock(const Surroundings& around);
   // Who allocated and freed a block, as far as known, and their stacks.
   void AddHistory(const BlockHistory& history);
-  // "  hakmem VERSION VARIANT, process 1234"
+  // "  hakmem VERSION VARIANT (perl, process 1234)"
   void AddProduct(const char* variant);
   // "  TITLE:", then a line for each frame:
   //   "    #0 0x401234 main+0x1f (/bin/prog+0x1234) (BuildId: 0123…)"

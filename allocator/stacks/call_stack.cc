@@ -5,6 +5,7 @@
 #include "allocator/platform/memory_reader.h"
 #include "allocator/stacks/modules.h"
 #include "allocator/stacks/own_stack.h"
+#include "allocator/stacks/symbols.h"
 
 namespace hakmem {
 
@@ -61,11 +62,18 @@ std::uintptr_t FramelessCaller(const CodePlace& place) {
   }
   ModuleOf here;
   ModuleOf there;
-  if (!FindModule(place.instruction, here) || !FindModule(caller, there) ||
-      here.begin == there.begin) {
+  if (!FindModule(place.instruction, here) || !FindModule(caller, there)) {
     return 0;
   }
-  return caller;
+  if (here.begin != there.begin) return caller;
+  // A register of its own tells of another function until the first call.
+  Symbol own;
+  Symbol other;
+  const bool is_apart =
+      place.link != 0 && FindSymbol(here, place.instruction, own) &&
+      FindSymbol(there, caller - 1, other) &&
+      place.instruction - own.offset != caller - 1 - other.offset;
+  return is_apart ? caller : 0;
 }
 
 }  // namespace
@@ -90,12 +98,15 @@ void CaptureStackAt(const CodePlace& place, CallStack& stack) {
   if (place.instruction == 0) return;
   stack.addresses[stack.count++] = place.instruction;
   if constexpr (!kFrameRecords) return;
-  const std::uintptr_t caller = FramelessCaller(place);
-  if (caller != 0) stack.addresses[stack.count++] = caller;
   MemoryReader memory;
   const auto read = [&](std::uintptr_t address, FrameRecord& record) {
     return memory.Read(address, &record, sizeof(record));
   };
+  const std::uintptr_t caller = FramelessCaller(place);
+  FrameRecord record = {};
+  const bool is_new = !read(place.frame, record) ||
+                      WithoutSignature(record.return_address) != caller;
+  if (caller != 0 && is_new) stack.addresses[stack.count++] = caller;
   Walk(place.frame, read, stack);
 }
 

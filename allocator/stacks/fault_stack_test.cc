@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "allocator/base/compiler.h"
 #include "allocator/process/fault_hook.h"
 #include "allocator/process/test_death.h"
 #include "allocator/stacks/call_stack.h"
+#include "allocator/stacks/own_stack.h"
 
 namespace hakmem {
 namespace {
@@ -52,6 +54,28 @@ TEST_F(FaultStackTest, TheCallersOfTheAccessAreFound) {
     });
     EXPECT_EQ(death.said, "found\n");
   }
+}
+
+// As on ARM64, where a call leaves its return address in a register.
+TEST_F(FaultStackTest, ACallerThatOnlyARegisterTellsOf) {
+  const auto begin = [](auto* function) {
+    return reinterpret_cast<std::uintptr_t>(function);
+  };
+  const std::uintptr_t own = begin(&WriteFramed) + 1;
+  const std::uintptr_t other = begin(&SayWhetherTheCallerIsFound) + 8;
+  FrameRecord record = {.caller = 0, .return_address = 0};
+  const auto at = [&](std::uintptr_t link) {
+    CallStack stack;
+    CaptureStackAt({.instruction = own, .frame = begin(&record), .link = link},
+                   stack);
+    return std::vector<std::uintptr_t>(stack.addresses,
+                                       stack.addresses + stack.count);
+  };
+  EXPECT_EQ(at(other), (std::vector{own, other}));
+  // From an earlier call that the function has made.
+  EXPECT_EQ(at(own + 2), std::vector{own});
+  record.return_address = other;
+  EXPECT_EQ(at(other), (std::vector{own, other}));
 }
 
 TEST_F(FaultStackTest, AWildFramePointerLeavesTheInstruction) {

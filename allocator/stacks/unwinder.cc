@@ -6,6 +6,7 @@
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/stacks/modules.h"
 #include "allocator/stacks/own_stack.h"
 #include "allocator/stacks/unwind_table.h"
@@ -166,7 +167,7 @@ void UnwindAt(const CodePlace& place, CallStack& stack) {
 void UnwindFrom(const void* context, CallStack& stack) {
   const ErrnoGuard guard;
   stack.count = 0;
-  if constexpr (!kTables) return;
+  if constexpr (!kTables) return CaptureStackAt(PlaceOf(context), stack);
   Machine machine;
   Load(*static_cast<const ucontext_t*>(context), machine);
   Walk(machine, /*add_first=*/true, stack);

@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/line_end.h"
 #include "allocator/base/units.h"
 #include "allocator/call_trace/call_trace_format.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -349,7 +350,8 @@ TEST_F(CallTraceTest, WithoutMemoryNothingIsTraced) {
       testing::internal::GetCapturedStderr(),
       absl::StrCat("hakmem: warning: HAKMEM_TRACE: cannot write ", path_,
                    ": Cannot allocate memory; this process is not traced any "
-                   "further\n"));
+                   "further",
+                   std::string_view(LineEnd())));
 }
 
 TEST_F(CallTraceTest, AFileThatCannotBeOpenedIsSaidOnce) {
@@ -364,7 +366,8 @@ TEST_F(CallTraceTest, AFileThatCannotBeOpenedIsSaidOnce) {
             "hakmem: warning: HAKMEM_TRACE: cannot write "
             "/nowhere/at/all.trace: No such file or directory; this process is "
             "not traced any "
-            "further\n");
+            "further" +
+                std::string(LineEnd()));
 }
 
 TEST_F(CallTraceTest, AFullDiskIsSaidOnce) {
@@ -378,7 +381,8 @@ TEST_F(CallTraceTest, AFullDiskIsSaidOnce) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "hakmem: warning: HAKMEM_TRACE: cannot write /dev/full: No space "
             "left on device; "
-            "this process is not traced any further\n");
+            "this process is not traced any further" +
+                std::string(LineEnd()));
 }
 
 TEST_F(CallTraceTest, TwoProcessesDoNotShareAFile) {

@@ -9,8 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/hakmem/report_html.h"
-#include "tools/hakmem/report_text.h"
+#include "tools/hakmem/report.h"
 #include "tools/hakmem/run_summary.h"
 #include "tools/hakmem/session.h"
 #include "tools/hakmem/symbolizer.h"

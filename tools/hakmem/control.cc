@@ -1,5 +1,3 @@
-#include "tools/hakmem/control.h"
-
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -15,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "allocator/config/control_tables.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_activity.h"
 #include "tools/hakmem/process_image.h"

@@ -1,5 +1,3 @@
-#include "tools/hakmem/explain.h"
-
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,14 +16,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/report.h"
-#include "tools/hakmem/report_html.h"
-#include "tools/hakmem/report_json.h"
-#include "tools/hakmem/report_text.h"
 #include "tools/hakmem/session.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/symbolizer.h"

@@ -1,5 +1,3 @@
-#include "tools/hakmem/failures.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +18,11 @@
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_ring.h"
 #include "tools/hakmem/analysis.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/report.h"
-#include "tools/hakmem/report_json.h"
-#include "tools/hakmem/report_text.h"
 #include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/symbolizer.h"
 #include "tools/hakmem/words.h"

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "tools/hakmem/top_processes.h"
@@ -35,6 +37,16 @@ class Fleet {
   // When the look that goes on has begun; 0: none goes on.
   std::atomic<Clock::rep> began_{0};
 };
+
+// Each process with a link to its flame graph, /heap?pid=PID.
+std::string FleetAsPage(const FleetView& view, const std::string& host,
+                        std::chrono::system_clock::time_point now);
+std::string FleetAsJson(const FleetView& view);
+
+inline constexpr char kOpenMetricsType[] =
+    "application/openmetrics-text; version=1.0.0; charset=utf-8";
+// Of the `most` first processes of the view; the others are counted.
+std::string FleetAsOpenMetrics(const FleetView& view, std::size_t most);
 
 }  // namespace hakmem::tools
 

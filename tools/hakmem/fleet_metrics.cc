@@ -1,5 +1,3 @@
-#include "tools/hakmem/fleet_metrics.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "allocator/base/json_text.h"
 #include "allocator/statistics/statistics.h"
+#include "tools/hakmem/fleet.h"
 
 namespace hakmem::tools {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/hakmem/fleet_page.h"
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tools/hakmem/fleet.h"
 #include "tools/hakmem/html_page.h"
 #include "tools/hakmem/process_origin.h"
 #include "tools/hakmem/words.h"

@@ -16,10 +16,15 @@
 namespace hakmem::tools {
 namespace {
 
+bool Matches(std::string_view name, std::string_view pattern) {
+  if (absl::ConsumePrefix(&pattern, "*")) return name.ends_with(pattern);
+  return absl::ConsumeSuffix(&pattern, "*") ? name.starts_with(pattern)
+                                            : name == pattern;
+}
+
 bool IsOneOf(std::string_view name, std::span<const std::string_view> table) {
   return std::ranges::any_of(table, [name](std::string_view pattern) {
-    return absl::ConsumeSuffix(&pattern, "*") ? absl::StartsWith(name, pattern)
-                                              : name == pattern;
+    return Matches(name, pattern);
   });
 }
 
@@ -108,6 +113,14 @@ std::string_view QualifiedName(std::string_view function) {
     }
   }
   return OutsideOfRustType(function.substr(begin));
+}
+
+const Runtime* RuntimeOf(std::string_view path) {
+  path.remove_prefix(path.rfind('/') + 1);
+  for (const Runtime& runtime : Runtimes()) {
+    if (Matches(path, runtime.file)) return &runtime;
+  }
+  return nullptr;
 }
 
 std::size_t PassingOn(const std::vector<NamedCall>& calls) {

@@ -19,6 +19,10 @@ struct NamedCall;
 // "std::vector<int>::push_back".
 std::string_view QualifiedName(std::string_view function);
 
+struct Runtime;
+// Whose file it is (frame_table.h); null: of no language's runtime.
+const Runtime* RuntimeOf(std::string_view path);
+
 // How many of the innermost calls only pass memory on; 0 unless there are
 // others that say something.
 std::size_t PassingOn(const std::vector<NamedCall>& calls);

@@ -104,6 +104,16 @@ TEST(FramePolicyTest, ProgramsWrappersFoldIntoTheirCallers) {
             "PyDict_New");
   EXPECT_EQ(Place({"runtime.mallocgc", "runtime.growslice", "main.Remember"}),
             "main.Remember");
+  EXPECT_EQ(Place({"mosquitto__calloc", "retain__store", "main"}),
+            "retain__store");
+  EXPECT_EQ(Place({"pool_get_from_os", "pool_alloc_nocache", "__pool_alloc",
+                   "conn_new", "back_try_conn_req"}),
+            "conn_new");
+  EXPECT_EQ(
+      Place({"long jdk.internal.misc.Unsafe.allocateMemory0(long)",
+             "java.nio.ByteBuffer java.nio.ByteBuffer.allocateDirect(int)",
+             "void Server.remember(java.lang.String)", "Interpreter"}),
+      "void Server.remember(java.lang.String)");
   EXPECT_EQ(Place({"g_malloc0", "g_hash_table_new_full", "main"}),
             "g_hash_table_new_full");
 }

@@ -9,7 +9,7 @@
 namespace hakmem::tools {
 
 // The allocator itself, and the C and C++ functions that it replaces. A star
-// at the end stands for any rest.
+// at the beginning or end stands for any rest.
 std::span<const std::string_view> AllocatorNames();
 
 // Wrappers and containers, by the name with its namespaces and without
@@ -18,6 +18,14 @@ std::span<const std::string_view> WrapperNames();
 
 // Parts of the paths of sources in which nothing but wrappers is.
 std::span<const std::string_view> WrapperSources();
+
+// A file of a language's runtime, and what brings the names of the language's
+// functions (perf_map.h); "": another file of the runtime says so.
+struct Runtime {
+  std::string_view file;
+  std::string_view names;
+};
+std::span<const Runtime> Runtimes();
 
 // What begins each stack, and says nothing of it.
 std::span<const std::string_view> StarterNames();

@@ -1,5 +1,3 @@
-#include "tools/hakmem/heap.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -17,10 +15,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "tools/hakmem/class_report.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_growth.h"
 #include "tools/hakmem/heap_input.h"
-#include "tools/hakmem/heap_page.h"
 #include "tools/hakmem/heap_policy.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
@@ -126,7 +124,13 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
                                         kDefaultHeapRows)));
   const bool html = Write(absl::GetFlag(FLAGS_html), report, HeapAsPage);
   const bool folded = Write(absl::GetFlag(FLAGS_folded), report, HeapAsFolded);
-  const bool pprof = Write(absl::GetFlag(FLAGS_pprof), report, HeapAsPprof);
+  // For -disasm.
+  const HeapProfiles apart =
+      symbols.Shown(profiles, HeapSymbols::OnePlace::kOfAddresses);
+  const bool pprof =
+      Write(absl::GetFlag(FLAGS_pprof),
+            {.files = paths, .profiles = apart, .symbols = symbols, .by = by},
+            HeapAsPprof);
   return html && folded && pprof && saved && AllWhole(profiles) ? status
                                                                 : kNotAllRead;
 }
@@ -297,7 +301,7 @@ constexpr Command kHeapCommand = {
     "wrote, or\n"
     "one several times, the last profile of each process is shown. FILE may "
     "be -:\n"
-    "standard input; one whose name is a number is written ./NUMBER.\n"
+    "standard input; one with a process's number or name is written ./FILE.\n"
     "\n"
     "Exit status: 0 when everything could be read and written, 1 when not\n"
     "(what could be read is shown all the same) or when nothing was sampled,\n"

@@ -16,16 +16,8 @@
 namespace hakmem::tools {
 namespace {
 
-// A stack as a key.
-using Places = std::vector<std::pair<std::size_t, std::uint64_t>>;
-
-Places PlacesOf(const HeapSite& site) {
-  Places places;
-  for (const Frame& frame : site.stack) {
-    places.emplace_back(frame.module, frame.offset);
-  }
-  return places;
-}
+// A stack as a key: what is shown of it.
+using Places = std::vector<std::string>;
 
 // A place in both profiles, with all that is known of it.
 struct Place {
@@ -34,11 +26,11 @@ struct Place {
   HeapKinds after;
 };
 
-void AddSites(const HeapProfiles& profiles, HeapKinds Place::* side,
-              std::map<Places, Place>& places) {
+void AddSites(const HeapProfiles& profiles, const HeapSymbols& symbols,
+              HeapKinds Place::* side, std::map<Places, Place>& places) {
   for (const HeapProfile& profile : profiles.last) {
     for (const HeapSite& site : profile.sites) {
-      Place& place = places[PlacesOf(site)];
+      Place& place = places[symbols.Texts(site.stack)];
       place.site = &site;
       place.*side += site.figures;
     }
@@ -117,8 +109,8 @@ double SecondsBetween(const HeapDiff& diff) {
 
 std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {
   std::map<Places, Place> by_places;
-  AddSites(diff.before, &Place::before, by_places);
-  AddSites(diff.after, &Place::after, by_places);
+  AddSites(diff.before, diff.symbols, &Place::before, by_places);
+  AddSites(diff.after, diff.symbols, &Place::after, by_places);
   const bool same_processes = IsOfTheSameProcesses(diff);
   std::vector<HeapGrowth> growths;
   for (const auto& [places, place] : by_places) {
@@ -151,7 +143,8 @@ std::vector<std::string> HeapDiffRemarks(const HeapDiff& diff) {
     if (paths.insert(module.path).second) continue;
     remarks.push_back(absl::StrCat(
         ForTerminal(module.path),
-        " is of several builds: places in one are not those of another."));
+        " is of several builds: places are matched by their names, and lines "
+        "may have moved."));
   }
   return remarks;
 }

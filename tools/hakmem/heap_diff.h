@@ -54,6 +54,9 @@ std::vector<std::string> HeapDiffRemarks(const HeapDiff& diff);
 
 std::string HeapDiffAsText(const HeapDiff& diff, std::size_t max_rows);
 std::string HeapDiffAsJson(const HeapDiff& diff);
+// As a page of flame graphs: what has grown and what has shrunk, and the same
+// of the second file.
+std::string HeapDiffAsPage(const HeapDiff& diff);
 
 }  // namespace hakmem::tools
 

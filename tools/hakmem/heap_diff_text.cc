@@ -56,8 +56,8 @@ std::string HeapDiffAsText(const HeapDiff& diff, std::size_t max_rows) {
       Rate(diff, total.bytes()), ": ", Bytes(total.before.bytes), " in ",
       WhoseText(diff.before), ", then ", Bytes(total.after.bytes), " in ",
       WhoseText(diff.after),
-      "; ± holds for 9 estimates in 10, sure is what exceeds it\n\nGrowth by "
-      "places\n");
+      "\n  ± holds for 9 estimates in 10; sure is what exceeds it\n\nGrowth "
+      "by places\n");
   const std::vector<HeapGrowth> growths = GrowthBySite(diff);
   Table table({"growth", "±", "sure", "before", "after", "samples", "place"},
               6);

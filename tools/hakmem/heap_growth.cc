@@ -13,7 +13,6 @@
 #include "tools/hakmem/end_signals.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_input.h"
-#include "tools/hakmem/heap_page.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/standard_output.h"

@@ -209,12 +209,13 @@ class HeapGrowthTest(PlantedProcessTest):
         errors = self.hakmem("stats", named, status=2).stderr
         self.assertEqual({int(word) for word in re.findall(r"\b\d+(?=[,;])", errors)}, both)
         self.assertNotIn(str(other.pid), errors)
-        # What is a file here is that file.
+        # A program is often started in its own folder.
         saved = self.hakmem("heap", "--save=%s" % (self.folder / "profile"), second.pid)
         self.assertEqual(saved.returncode, 0)
         (self.folder / "profile").rename(program)
-        done = subprocess.run([HAKMEM, "heap", "--json", named], cwd=self.folder, capture_output=True, text=True)
-        self.assertEqual([profile["pid"] for profile in json.loads(done.stdout)["profiles"]], [second.pid])
+        for name, pids in ((named, both), ("./" + named, {second.pid})):
+            done = subprocess.run([HAKMEM, "heap", "--json", name], cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual({profile["pid"] for profile in json.loads(done.stdout)["profiles"]}, pids)
 
     def test_a_name_that_nobody_has(self):
         for command in (("watch", "no-such", self.folder), ("heap", "no-such"), ("heap", "--for=1s", "no-such"),

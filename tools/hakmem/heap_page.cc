@@ -1,4 +1,4 @@
-#include "tools/hakmem/heap_page.h"
+// Heap profiles as a page of flame graphs.
 
 #include <algorithm>
 #include <cmath>

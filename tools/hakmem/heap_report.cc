@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tools/hakmem/text_table.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
@@ -80,7 +81,8 @@ std::string CountText(const HeapProfile& profile) {
   if (!profile.counted) return "";
   std::string text = absl::StrCat(
       Bytes(profile.counted->bytes), " live in ",
-      Count(profile.counted->blocks, "block", "blocks"), ", counted");
+      Grouped(profile.counted->blocks),
+      profile.counted->blocks == 1 ? " block" : " blocks", ", counted");
   const std::uint64_t resident =
       profile.resident_bytes.value_or(profile.counted->bytes);
   if (resident < profile.counted->bytes) {

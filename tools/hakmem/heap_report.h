@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/hakmem/call_names.h"
@@ -34,9 +35,14 @@ class HeapSymbols {
   std::vector<ShownFrame> Shown(const std::vector<Frame>& stack) const;
   std::vector<NamedCall> Calls(const std::vector<Frame>& stack) const;
 
+  // What Calls() says, to compare: an offset is one of its build alone.
+  std::vector<std::string> Texts(const std::vector<Frame>& stack) const;
+
   // The profiles with the frames and the places that the policy shows. Places
-  // of the same frames are one.
-  HeapProfiles Shown(HeapProfiles profiles) const;
+  // that look the same are one; or those of the same addresses.
+  enum class OnePlace { kOfNames, kOfAddresses };
+  HeapProfiles Shown(HeapProfiles profiles,
+                     OnePlace one = OnePlace::kOfNames) const;
 
   const FramePolicy& policy() const { return policy_; }
 
@@ -46,7 +52,8 @@ class HeapSymbols {
  private:
   void AddCalls(const Frame& frame, const std::vector<SourceLine>& lines,
                 std::vector<NamedCall>& calls) const;
-  void KeepShown(HeapProfile& profile) const;
+  std::string_view PathOf(const Frame& frame) const;
+  void KeepShown(HeapProfile& profile, OnePlace one) const;
 
   const HeapModules& modules_;
   Symbolizer symbolizer_;
@@ -108,6 +115,8 @@ std::string ErrorText(double error_bytes, std::uint64_t bytes);
 
 std::string HeapAsText(const HeapReport& report, std::size_t max_rows);
 std::string HeapAsJson(const HeapReport& report);
+// As a page of flame graphs; `report.by` is shown first.
+std::string HeapAsPage(const HeapReport& report);
 
 // Lines "main;grow;resize BYTES", for flame graphs; of several processes, each
 // below its name.

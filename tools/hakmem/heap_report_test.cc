@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/symbolizer.h"
 
@@ -188,7 +189,7 @@ TEST_F(HeapReportTest, WhatIsCountedStandsFirst) {
   Read(Whole());
   profiles_.last[0].counted = {.blocks = 1234, .bytes = 9 << 20};
   EXPECT_THAT(Text(),
-              StartsWith("server[7]: 9.0 MiB live in 1234 blocks, counted\n"
+              StartsWith("server[7]: 9.0 MiB live in 1,234 blocks, counted\n"
                          "  by samples: 4.0 MiB ±50% live, 9.0 MiB "));
   profiles_.last[0].resident_bytes = 3 << 20;
   EXPECT_THAT(Text(), HasSubstr("counted (3.0 MiB resident: what was never "
@@ -321,6 +322,62 @@ TEST_F(HeapReportTest, PlacesThatFoldIntoOneAreOne) {
   ASSERT_THAT(shown.last[0].sites, SizeIs(1));
   EXPECT_EQ(shown.last[0].sites[0].figures.live.bytes, 4u);
   EXPECT_THAT(shown.last[0].sites[0].addresses, ElementsAre(0x99u));
+}
+
+// Two calls in one function, and the same function of two processes.
+TEST_F(HeapReportTest, PlacesThatLookTheSameAreOne) {
+  Read(absl::StrCat(Start(), kModule, Site(1, 1, 1, {"0x11010"}),
+                    Site(1, 2, 3, {"0x11020"}), End(2, 2, 3, 4)));
+  for (const HeapSite& site : profile().sites) {
+    modules_.AddNames(site.stack[0], {{.function = "grow", .place = ""}});
+  }
+  symbols_.Resolve(profiles_);
+  EXPECT_THAT(symbols_.Shown(profiles_).last[0].sites, SizeIs(1));
+  // Not for who wants to see instructions.
+  EXPECT_THAT(symbols_.Shown(profiles_, HeapSymbols::OnePlace::kOfAddresses)
+                  .last[0]
+                  .sites,
+              SizeIs(2));
+  const HeapProfiles before = symbols_.Shown(profiles_);
+  HeapProfiles after = before;
+  after.last[0].sites[0].stack[0].offset += 1;
+  modules_.AddNames(after.last[0].sites[0].stack[0],
+                    {{.function = "grow", .place = ""}});
+  symbols_.Resolve(after);
+  EXPECT_THAT(GrowthBySite({.before_path = "a",
+                            .before = before,
+                            .after_path = "b",
+                            .after = after,
+                            .symbols = symbols_,
+                            .by = HeapKind::kLive}),
+              IsEmpty());
+}
+
+TEST_F(HeapReportTest, ARuntimesFramesGoWhereItsFunctionsHaveNames) {
+  Read(absl::StrCat(
+      Start(),
+      R"({"kind":"module","path":"/usr/bin/python3.12","base":"0x10000",)"
+      R"("begin":"0x10000","end":"0x20000"})",
+      "\n",
+      R"({"kind":"module","path":"/tmp/perf-7.map","base":"0x0",)"
+      R"("begin":"0x30000","end":"0x40000"})",
+      "\n", Site(1, 1, 1, {"0x10010", "0x30010", "0x10020", "0x30020"}),
+      Site(1, 1, 1, {"0x10010", "0x10020"}), End(2, 2, 2, 2)));
+  const std::vector<Frame>& stack = profile().sites[0].stack;
+  const char* const names[] = {"PyUnicode_New", "remember", "py_trampoline",
+                               "main"};
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    modules_.AddNames(stack[i], {{.function = names[i], .place = ""}});
+  }
+  symbols_.Resolve(profiles_);
+  EXPECT_THAT(symbols_.Texts(stack), ElementsAre("remember", "main"));
+  EXPECT_THAT(symbols_.Texts(profile().sites[1].stack), SizeIs(2));
+  FramePolicy all;
+  all.fold = false;
+  HeapSymbols unfolded(modules_, {.program = "none", .symbols_folder = ""},
+                       all);
+  unfolded.Resolve(profiles_);
+  EXPECT_THAT(unfolded.Texts(stack), SizeIs(4));
 }
 
 TEST_F(HeapReportTest, NamesCannotSteerATerminal) {

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tools/hakmem/heap_report.h"
+#include "tools/hakmem/perf_map.h"
 
 namespace hakmem::tools {
 
@@ -31,20 +34,25 @@ void HeapSymbols::Resolve(const HeapProfiles& profiles) {
   symbolizer_.Resolve(modules_.list(), frames);
 }
 
+std::string_view HeapSymbols::PathOf(const Frame& frame) const {
+  if (frame.module == Frame::kNoModule) return "";
+  return modules_.list()[frame.module].path;
+}
+
 void HeapSymbols::AddCalls(const Frame& frame,
                            const std::vector<SourceLine>& lines,
                            std::vector<NamedCall>& calls) const {
-  AddNamedCalls(lines,
-                frame.module == Frame::kNoModule
-                    ? ""
-                    : modules_.list()[frame.module].path,
-                frame.offset, calls);
+  AddNamedCalls(lines, PathOf(frame), frame.offset, calls);
 }
 
 std::vector<ShownFrame> HeapSymbols::Shown(
     const std::vector<Frame>& stack) const {
   std::vector<ShownFrame> frames;
   std::vector<NamedCall> calls;
+  const bool hides_runtime =
+      policy_.fold && std::ranges::any_of(stack, [this](const Frame& frame) {
+        return PerfMap::IsItsName(PathOf(frame));
+      });
   for (std::size_t at = 0; at < stack.size(); ++at) {
     ShownFrame frame = {.at = at, .lines = symbolizer_.Lines(stack[at])};
     std::erase_if(frame.lines,
@@ -52,7 +60,10 @@ std::vector<ShownFrame> HeapSymbols::Shown(
     std::vector<NamedCall> own;
     AddCalls(stack[at], frame.lines, own);
     for (std::size_t i = own.size(); i-- > 0;) {
-      if (!policy_.hide.Matches(own[i])) continue;
+      if (!policy_.hide.Matches(own[i]) &&
+          !(hides_runtime && RuntimeOf(own[i].module) != nullptr)) {
+        continue;
+      }
       own.erase(own.begin() + static_cast<std::ptrdiff_t>(i));
       if (!frame.lines.empty()) {
         frame.lines.erase(frame.lines.begin() + static_cast<std::ptrdiff_t>(i));
@@ -87,9 +98,23 @@ std::vector<NamedCall> HeapSymbols::Calls(
   return calls;
 }
 
-void HeapSymbols::KeepShown(HeapProfile& profile) const {
-  std::map<std::vector<std::pair<std::size_t, std::uint64_t>>, std::size_t>
-      by_stack;
+std::vector<std::string> HeapSymbols::Texts(
+    const std::vector<Frame>& stack) const {
+  std::vector<std::string> texts;
+  for (const ShownFrame& frame : Shown(stack)) {
+    std::vector<NamedCall> calls;
+    AddCalls(stack[frame.at], frame.lines, calls);
+    for (const NamedCall& call : calls) {
+      texts.push_back(call.has_name ? call.text
+                                    : absl::StrCat(call.text, " of module ",
+                                                   stack[frame.at].module));
+    }
+  }
+  return texts;
+}
+
+void HeapSymbols::KeepShown(HeapProfile& profile, OnePlace one) const {
+  std::map<std::vector<std::string>, std::size_t> by_stack;
   std::vector<HeapSite> sites;
   for (const HeapSite& site : profile.sites) {
     std::vector<NamedCall> calls;
@@ -101,11 +126,15 @@ void HeapSymbols::KeepShown(HeapProfile& profile) const {
       continue;
     }
     HeapSite shown = {.figures = site.figures, .addresses = {}, .stack = {}};
-    std::vector<std::pair<std::size_t, std::uint64_t>> key;
     for (const ShownFrame& frame : frames) {
       shown.addresses.push_back(site.addresses[frame.at]);
       shown.stack.push_back(site.stack[frame.at]);
-      key.emplace_back(shown.stack.back().module, shown.stack.back().offset);
+    }
+    std::vector<std::string> key = Texts(shown.stack);
+    if (one == OnePlace::kOfAddresses) {
+      for (const Frame& frame : shown.stack) {
+        key.push_back(absl::StrCat(frame.module, " ", frame.offset));
+      }
     }
     const auto [found, is_new] = by_stack.try_emplace(key, sites.size());
     if (is_new) {
@@ -122,8 +151,8 @@ void HeapSymbols::KeepShown(HeapProfile& profile) const {
   for (const HeapSite& site : profile.sites) profile.totals += site.figures;
 }
 
-HeapProfiles HeapSymbols::Shown(HeapProfiles profiles) const {
-  for (HeapProfile& profile : profiles.last) KeepShown(profile);
+HeapProfiles HeapSymbols::Shown(HeapProfiles profiles, OnePlace one) const {
+  for (HeapProfile& profile : profiles.last) KeepShown(profile, one);
   return profiles;
 }
 

@@ -3,19 +3,9 @@
 #include <span>
 
 #include "tools/hakmem/command_line.h"
-#include "tools/hakmem/control.h"
-#include "tools/hakmem/explain.h"
-#include "tools/hakmem/failures.h"
-#include "tools/hakmem/heap.h"
-#include "tools/hakmem/run.h"
-#include "tools/hakmem/serve.h"
-#include "tools/hakmem/stats.h"
-#include "tools/hakmem/top.h"
-#include "tools/hakmem/trace.h"
-#include "tools/hakmem/watch.h"
+#include "tools/hakmem/commands.h"
 
 int main(int argc, char** argv) {
-  // Each subcommand: its header and a line here.
   const hakmem::tools::Command* const commands[] = {
       &hakmem::tools::kRunCommand,      &hakmem::tools::kExplainCommand,
       &hakmem::tools::kFailuresCommand, &hakmem::tools::kHeapCommand,

@@ -19,11 +19,9 @@ namespace {
 
 bool IsName(const std::string& argument) {
   std::uint64_t number = 0;
-  std::error_code error;
   return !argument.empty() && argument != "-" &&
          argument.find('/') == std::string::npos &&
-         !absl::SimpleAtoi(argument, &number) &&
-         !std::filesystem::exists(argument, error);
+         !absl::SimpleAtoi(argument, &number);
 }
 
 bool HasName(std::uint64_t pid, const std::string& name) {

@@ -15,8 +15,8 @@ namespace hakmem::tools {
 std::vector<std::uint64_t> AllProcesses();
 
 // With the numbers of processes in place of a program's name, or its thread's:
-// of those that run on hakmem and may be read. A number, a path and what
-// is a file here stay as they are, as does a name that nobody has.
+// of those that run on hakmem and may be read. A number and a path with
+// a slash stay as they are, as does a name that nobody has.
 absl::StatusOr<std::vector<std::string>> ProcessesNamed(
     const std::vector<std::string>& arguments);
 

@@ -85,6 +85,19 @@ std::vector<std::string> StackLines(const Report& report, const CallSite& site);
 // What could not be read or is not in the trace, as sentences.
 std::vector<std::string> Remarks(const Report& report);
 
+// All on one page, for browsers.
+std::string ReportAsHtml(const Report& report);
+// One JSON object, with a newline at its end.
+std::string ReportAsJson(const Report& report);
+
+inline constexpr std::size_t kTextColumns = 80;
+std::string ReportAsText(const Report& report, std::size_t max_sites);
+// One cause, with its number in the report.
+std::string CauseAsText(const Report& report, const Cause& cause,
+                        std::size_t number, std::size_t max_sites);
+// One failure on one line, for --follow.
+std::string FailureAsText(const Record& failure);
+
 }  // namespace hakmem::tools
 
 #endif  // HAKMEM_TOOLS_HAKMEM_REPORT_H_

@@ -1,5 +1,3 @@
-#include "tools/hakmem/report_html.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include "tools/hakmem/advice.h"
 #include "tools/hakmem/html_page.h"
 #include "tools/hakmem/html_timeline.h"
+#include "tools/hakmem/report.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {

@@ -1,5 +1,3 @@
-#include "tools/hakmem/report_json.h"
-
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -7,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "tools/hakmem/advice.h"
+#include "tools/hakmem/report.h"
 
 namespace hakmem::tools {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/hakmem/report_text.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/advice.h"
+#include "tools/hakmem/report.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {

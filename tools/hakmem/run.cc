@@ -1,5 +1,3 @@
-#include "tools/hakmem/run.h"
-
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,9 +24,9 @@
 #include "tools/hakmem/analysis.h"
 #include "tools/hakmem/cgroup_kills.h"
 #include "tools/hakmem/child.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/environment.h"
-#include "tools/hakmem/explain.h"
 #include "tools/hakmem/last_profiles.h"
 #include "tools/hakmem/library.h"
 #include "tools/hakmem/output_file.h"

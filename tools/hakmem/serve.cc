@@ -1,5 +1,3 @@
-#include "tools/hakmem/serve.h"
-
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -17,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/descriptor_limit.h"
 #include "tools/hakmem/end_signals.h"

@@ -17,8 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "tools/hakmem/fleet_metrics.h"
-#include "tools/hakmem/fleet_page.h"
+#include "tools/hakmem/fleet.h"
 
 namespace hakmem::tools {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/hakmem/stats.h"
-
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +14,7 @@
 #include "allocator/base/json_text.h"
 #include "allocator/config/version.h"
 #include "allocator/statistics/statistics.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"

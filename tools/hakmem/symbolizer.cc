@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/debug_files.h"
 #include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/frame_policy.h"
+#include "tools/hakmem/frame_table.h"
 #include "tools/hakmem/function_lines.h"
 #include "tools/hakmem/perf_map.h"
 #include "tools/hakmem/subprocess.h"
@@ -115,7 +117,7 @@ NamedFile Symbolizer::FileOf(const Module& module) {
 void Symbolizer::Resolve(const std::vector<Module>& modules,
                          const std::vector<Frame>& frames) {
   if (options_.program == kNoNames) return;
-  std::map<std::size_t, std::set<std::uint64_t>> wanted;
+  Offsets wanted;
   for (const Frame& frame : frames) {
     if (frame.module >= modules.size()) continue;
     // Whatever comes, nobody asks twice.
@@ -124,6 +126,7 @@ void Symbolizer::Resolve(const std::vector<Module>& modules,
     }
   }
   std::vector<Query> queries;
+  NoteMissingNames(modules, wanted);
   for (const auto& [index, offsets] : wanted) {
     const Module& module = modules[index];
     if (PerfMap::IsItsName(module.path)) {
@@ -139,6 +142,19 @@ void Symbolizer::Resolve(const std::vector<Module>& modules,
     return std::pair(query.offsets->size(), ~query.index);
   });
   for (std::size_t done = 0; done < queries.size();) done = Ask(queries, done);
+}
+
+void Symbolizer::NoteMissingNames(const std::vector<Module>& modules,
+                                  const Offsets& wanted) {
+  if (std::ranges::any_of(modules, PerfMap::IsItsName, &Module::path)) return;
+  for (const auto& [index, offsets] : wanted) {
+    const std::string& path = modules[index].path;
+    const Runtime* const runtime = RuntimeOf(path);
+    if (runtime == nullptr || runtime->names.empty()) continue;
+    notes_.insert(absl::StrCat(
+        ForTerminal(path),
+        " runs functions whose names are not known: ", runtime->names));
+  }
 }
 
 void Symbolizer::ReadPerfMap(const Module& module, std::size_t index,

@@ -48,6 +48,8 @@ class Symbolizer {
 
  private:
   using Key = std::pair<std::size_t, std::uint64_t>;
+  // The addresses that are asked for, by module.
+  using Offsets = std::map<std::size_t, std::set<std::uint64_t>>;
 
   // The addresses in one file that are asked for.
   struct Query {
@@ -58,6 +60,9 @@ class Symbolizer {
   };
 
   NamedFile FileOf(const Module& module);
+  // Of a language's functions, where its runtime is in stacks.
+  void NoteMissingNames(const std::vector<Module>& modules,
+                        const Offsets& wanted);
   // Of code that the process has compiled for itself (perf_map.h).
   void ReadPerfMap(const Module& module, std::size_t index,
                    const std::set<std::uint64_t>& offsets);

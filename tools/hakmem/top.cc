@@ -1,5 +1,3 @@
-#include "tools/hakmem/top.h"
-
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -24,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/descriptor_limit.h"
 #include "tools/hakmem/heap_process.h"

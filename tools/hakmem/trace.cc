@@ -1,5 +1,3 @@
-#include "tools/hakmem/trace.h"
-
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/output_file.h"
 #include "tools/hakmem/standard_output.h"
@@ -22,7 +21,6 @@
 #include "tools/hakmem/trace_blocks.h"
 #include "tools/hakmem/trace_events.h"
 #include "tools/hakmem/trace_input.h"
-#include "tools/hakmem/trace_page.h"
 #include "tools/hakmem/trace_replay.h"
 #include "tools/hakmem/trace_report.h"
 #include "tools/hakmem/trace_symbols.h"

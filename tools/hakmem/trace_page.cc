@@ -1,4 +1,4 @@
-#include "tools/hakmem/trace_page.h"
+// Call traces as a page.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "tools/hakmem/html_page.h"
 #include "tools/hakmem/profile_page.h"
+#include "tools/hakmem/trace_report.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {

@@ -57,6 +57,10 @@ std::string TraceAsChromeJson(const TraceReport& report);
 // bytes by call site; by route and class where the trace has no stacks.
 std::string TraceAsPprof(const TraceReport& report);
 
+// As a page, of at least one: memory over time, and flame graphs of what was
+// live at the peak, never freed, temporary and allocated.
+std::string TracesAsPage(const std::vector<TraceReport>& reports);
+
 }  // namespace hakmem::tools
 
 #endif  // HAKMEM_TOOLS_HAKMEM_TRACE_REPORT_H_

@@ -1,5 +1,3 @@
-#include "tools/hakmem/watch.h"
-
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/end_signals.h"
 #include "tools/hakmem/heap_input.h"

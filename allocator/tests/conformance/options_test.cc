@@ -120,7 +120,7 @@ TEST(Options, HardenedGuardsASampleUnlessItIsToldNotTo) {
   const ChildResult told =
       RunChild({.test = "Options.DISABLED_Succeeds",
                 .environment = {"HAKMEM_GUARD_SAMPLE=often"}});
-  EXPECT_NE(told.output.find(hardened ? "; using 100000\n" : "; using 0\n"),
+  EXPECT_NE(told.output.find(hardened ? "; using 100000 (" : "; using 0 ("),
             std::string::npos)
       << told.output;
 }
@@ -155,7 +155,7 @@ TEST(Options, PrewarmSaysHowManyBlocksItCouldNotHave) {
   EXPECT_TRUE(std::regex_search(
       child.output,
       std::regex("hakmem: warning: HAKMEM_PREWARM: [0-9]{3,4} of 5000 blocks "
-                 "of 40000 bytes are ready\n")))
+                 "of 40000 bytes are ready \\([a-z_.]+, process [0-9]+\\)\n")))
       << child.output;
 }
 
@@ -167,6 +167,21 @@ TEST(Options, UnknownOnesAreReportedOnce) {
   const std::size_t first = child.output.find("HAKMEM_NONSENSE");
   ASSERT_NE(first, std::string::npos) << child.output;
   EXPECT_EQ(child.output.find("HAKMEM_NONSENSE", first + 1), std::string::npos);
+}
+
+// Also before libc knows its name, and where the program writes over it.
+TEST(Options, WarningsNameTheProcess) {
+  HAKMEM_ONLY_ON_HAKMEM();
+  for (const char* first : {"ALLOCATE_FIRST=0", "ALLOCATE_FIRST=1"}) {
+    const ChildResult child =
+        RunChild({.test = "Options.DISABLED_Succeeds",
+                  .environment = {"HAKMEM_NONSENSE=1", first}});
+    EXPECT_TRUE(std::regex_search(
+        child.output,
+        std::regex("HAKMEM_NONSENSE is not an option of hakmem; ignored "
+                   "\\(conformance[a-z_.]*, process [0-9]+\\)\n")))
+        << child.output;
+  }
 }
 
 TEST(Options, DISABLED_FreesTwiceFarFromItsFolder) {

@@ -88,7 +88,7 @@ def complaints(library, program, way):
         wrong.append(f"expected: {expected}\n  found:    {first}")
     if said.count("hakmem: ") > 1 and "hakmem: warning" not in said:
         wrong.append(f"more than one report:\n{said}")
-    if "crash: SIG" in expected and not re.search(r"^  hakmem [0-9.]+ \w+, process \d+$", said, re.MULTILINE):
+    if "crash: SIG" in expected and not re.search(r"^  hakmem [0-9.]+ \w+ \([\w.]+, process \d+\)$", said, re.MULTILINE):
         wrong.append(f"no last line in:\n{said}")
     if way in STORES:
         if not re.search(r"^    #0 0x[0-9a-f]+ hakmem_test_store\+0x", said, re.MULTILINE):

@@ -23,6 +23,8 @@ OPTIONS = [
 QUIET_OPTIONS = [
     {},
     {"HAKMEM_PROFILE_BYTES": "20000"},
+    # A warning names the process.
+    {"HAKMEM_NONSENSE": "1"},
     {"HAKMEM_GUARD_SAMPLE": "50"},
     {"HAKMEM_HUGE_PAGES": "on", "HAKMEM_PREFAULT": "populate"},
 ]
