@@ -86,7 +86,7 @@ TEST_F(AceSplitTest, IsOneWhenItIsGivenBackAtOnceAfterHoles) {
   NoteHoles(spans[0], Holes::kFirst);
   EXPECT_FALSE(IsHuge(spans[0]));
   EXPECT_TRUE(IsHuge(spans[2]));
-  NoteHoles(spans[0], Holes::kGone);
+  NoteHoles(spans[0], Holes::kReleased);
   for (const UnitIndex span : spans) ace_->ReleaseSpan(span, kHalfUnits);
   ace_->PurgeAll();
   EXPECT_TRUE(IsHuge(spans[0]));

@@ -61,7 +61,7 @@ std::uint32_t HugeFrames::ForgetIdle(FrameIndex first, FrameIndex frames) {
 void HugeFrames::NoteHoles(VirtualMemory& memory, FrameIndex frame,
                            Holes holes) {
   SuperSlab& slab = zone_.super_slab(frame);
-  if (holes == Holes::kTaken || holes == Holes::kGone) {
+  if (holes == Holes::kTaken || holes == Holes::kReleased) {
     slab.hole_slabs = (slab.hole_slabs - 1U) & 63U;
     if (holes == Holes::kTaken) MendIfWhole(memory, frame);
     return;

@@ -23,7 +23,7 @@ inline constexpr int kLeastHugeUnits = kUnitsPerSuperSlab / 2;
 
 // What became of a slab, of which a part was given back: for the first time
 // since it was new or taken; once more; all its blocks were taken; it goes.
-enum class Holes : std::uint8_t { kFirst, kMore, kTaken, kGone };
+enum class Holes : std::uint8_t { kFirst, kMore, kTaken, kReleased };
 
 class HugeFrames {
  public:

@@ -129,7 +129,7 @@ Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
 
 void SlabStore::Release(Slab& slab) {
   Unlist(slab);
-  EndHoles(slab, Holes::kGone);
+  EndHoles(slab, Holes::kReleased);
   const SizeClass size_class = slab.size_class();
   const Zone& zone = ZoneOf(size_class);
   const UnitIndex first = slab.first_unit();
