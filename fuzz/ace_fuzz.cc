@@ -335,7 +335,7 @@ void AceRun::Step(const Record& record) {
       break;
     case 12:
       memory_.AdvanceMs(record.a);
-      ace_.Tick();
+      ace_.TrimIfDue();
       break;
     case 13:
       record.a % 2 == 0 ? ace_.PurgeAll() : ace_.UnmapCaches();

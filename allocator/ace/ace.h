@@ -146,7 +146,7 @@ class Ace {
   std::uint8_t generation() const { return generation_; }
   // Twice in a decay delay, gives back what has been idle; else, and while
   // another thread is at it, does nothing but read the clock. True: it did.
-  bool Tick();  // intervals(): how often anybody did
+  bool TrimIfDue();  // intervals(): how often anybody did
   std::uint64_t intervals() const {
     return intervals_.load(std::memory_order_relaxed);
   }

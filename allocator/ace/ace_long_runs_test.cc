@@ -71,7 +71,7 @@ class AceLongRunsTest : public testing::Test {
       peak = std::max(peak, now.granted_bytes + now.cached_bytes);
       if (i % 500 != 499) continue;
       memory_.AdvanceMs(kDecayMs / 2);
-      ace_->Tick();
+      ace_->TrimIfDue();
     }
     FreeAll();
     return peak;
@@ -95,7 +95,7 @@ class AceLongRunsTest : public testing::Test {
       run = next;
     }
     memory_.AdvanceMs(kDecayMs / 4);
-    ASSERT_TRUE(ace_->Tick());
+    ASSERT_TRUE(ace_->TrimIfDue());
   }
   void FreeAll() {
     for (Run& run : runs_) {
@@ -188,7 +188,7 @@ TEST_F(AceLongRunsTest, ShorterRunsThatComeAndGoAreSeldomGivenBack) {
     for (std::size_t i = 0; i < 20 * kRuns; ++i) {
       replace(runs[random_() % kRuns]);
     }
-    ASSERT_TRUE(ace_->Tick());
+    ASSERT_TRUE(ace_->TrimIfDue());
   };
   for (Run& run : runs) replace(run);
   for (int i = 0; i < 8; ++i) spend();

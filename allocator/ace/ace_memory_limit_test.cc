@@ -58,7 +58,7 @@ class AceMemoryLimitTest : public testing::Test {
   void HoldForLong() {
     for (int i = 0; i < 2; ++i) {
       memory_.AdvanceMs(kDecayMs / 2);
-      EXPECT_TRUE(ace_.Tick());
+      EXPECT_TRUE(ace_.TrimIfDue());
     }
   }
   // After half of it was freed, which was held for long.

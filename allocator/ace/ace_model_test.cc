@@ -145,7 +145,7 @@ TEST_P(AceModelTest, NeverOverlapsAndTellsTheTruthAboutZero) {
         break;
       case 5:
         if (Below(10) == 0) ace_.PurgeAll();
-        ace_.Tick();
+        ace_.TrimIfDue();
         break;
       case 6:
         Move();

@@ -73,7 +73,7 @@ class AcePagesTest : public testing::Test {
     for (UnitIndex& span : spans) span = Span(units * kUnitBytes);
     for (int i = 0; i < 2; ++i) {
       memory_.AdvanceMs(250);
-      ace_->Tick();
+      ace_->TrimIfDue();
     }
     return spans;
   }
@@ -379,7 +379,7 @@ TEST_F(AcePagesTest, PartsOfHugePagesGoBackToo) {
       EXPECT_EQ(ace_->PurgeAll(), kSpans / 4 * kMiB);
     } else {
       memory_.AdvanceMs(1000);
-      EXPECT_TRUE(ace_->Tick());
+      EXPECT_TRUE(ace_->TrimIfDue());
     }
     EXPECT_GE(memory_.calls(VmCall::kPurge), calls + kSpans / 4);
     for (std::size_t i = 0; i < kSpans; i += 4) {
@@ -451,7 +451,7 @@ TEST_F(AcePagesTest, WhatWasTakenBeforeALongPauseWasHeldForLong) {
   std::vector<UnitIndex> spans(200);
   for (UnitIndex& span : spans) span = Span(kUnits * kUnitBytes);
   memory_.AdvanceMs(2000);
-  EXPECT_TRUE(ace_->Tick());
+  EXPECT_TRUE(ace_->TrimIfDue());
   for (const UnitIndex span : spans) ace_->ReleaseSpan(span, kUnits);
   EXPECT_LE(CachedBytes(), 5 * kMiB + 200 * kMiB / 16);
 }
@@ -484,7 +484,7 @@ TEST_F(AcePagesTest, PartsOfHugePagesDriveNothingElseOut) {
     memory_.AdvanceMs(250);
     // Longer than the parts, so that it lies elsewhere.
     ace_->ReleaseSpan(Span(3 * kUnits * kUnitBytes), 3 * kUnits);
-    ASSERT_TRUE(ace_->Tick());
+    ASSERT_TRUE(ace_->TrimIfDue());
   }
   EXPECT_EQ(memory_.calls(VmCall::kPurge), calls);
   EXPECT_EQ(CachedBytes(), (100 + 3) * kUnits * kUnitBytes);

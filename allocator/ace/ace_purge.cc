@@ -74,7 +74,7 @@ std::size_t Ace::PurgeDirty() {
 
 // Memory that was not asked for during a whole interval has been idle for that
 // long and goes back; what comes and goes stays.
-bool Ace::Tick() {
+bool Ace::TrimIfDue() {
   if (!state_.retention.IsDue(state_.memory.NowMs()) || !state_.lock.TryLock())
     return false;
   // Another thread may have been here since, or released something.

@@ -138,7 +138,7 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
       Release();
     } else if (what < 96) {
       memory_.AdvanceMs(30);
-      ace_->Tick();
+      ace_->TrimIfDue();
     } else if (what < 97) {
       if (Below(3) == 0) ace_->UnmapCaches();
     } else if (what < 98) {

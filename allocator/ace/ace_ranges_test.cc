@@ -109,7 +109,7 @@ TEST_F(AceRangesTest, LittleStaysOfWhatWasHeldForLong) {
   for (int i = 0; i < 1600; ++i) slabs.push_back(Slab(kTinyA));
   for (int i = 0; i < 2; ++i) {
     memory_.AdvanceMs(250);
-    EXPECT_TRUE(ace_->Tick());
+    EXPECT_TRUE(ace_->TrimIfDue());
   }
   for (const UnitIndex slab : slabs)
     ace_->ReleaseSlab(IsTiny(kTinyA), SlabRange(kTinyA), slab);

@@ -75,8 +75,8 @@ TEST_F(AceSupplyTest, ActsOnTheTimeAtWhichItHasTheLock) {
   const std::uint64_t interval_ms = (HeapOptions().decay_ms + 1) / 2;
   memory_.AdvanceMs(interval_ms);
   Burst(kMiB);
-  memory_.RunAfterNextNow([this] { EXPECT_TRUE(ace_->Tick()); });
-  EXPECT_FALSE(ace_->Tick());
+  memory_.RunAfterNextNow([this] { EXPECT_TRUE(ace_->TrimIfDue()); });
+  EXPECT_FALSE(ace_->TrimIfDue());
   EXPECT_EQ(Snapshot().cached_bytes, kMiB);
 
   memory_.AdvanceMs(interval_ms);
@@ -84,7 +84,7 @@ TEST_F(AceSupplyTest, ActsOnTheTimeAtWhichItHasTheLock) {
     memory_.AdvanceMs(1);
     Burst(2 * kMiB);
   });
-  EXPECT_TRUE(ace_->Tick());
+  EXPECT_TRUE(ace_->TrimIfDue());
   EXPECT_EQ(Snapshot().cached_bytes, 2 * kMiB);
 }
 
@@ -92,10 +92,10 @@ TEST_F(AceSupplyTest, ActsOnTheTimeAtWhichItHasTheLock) {
 TEST_F(AceSupplyTest, IdleMemoryGoesBackInSlices) {
   Burst(64 * kMiB);
   memory_.AdvanceMs(1000);
-  EXPECT_TRUE(ace_->Tick());
+  EXPECT_TRUE(ace_->TrimIfDue());
   EXPECT_EQ(Snapshot().cached_bytes, 0U);
   EXPECT_GE(memory_.calls(VmCall::kPurge), 4U);
-  EXPECT_FALSE(ace_->Tick());
+  EXPECT_FALSE(ace_->TrimIfDue());
 }
 
 TEST_F(AceSupplyTest, AllMemoryGoesBackInSlices) {
@@ -119,7 +119,7 @@ TEST_F(AceSupplyTest, IdleDescriptorsGoBack) {
   const UnitIndex end = 64 * kMiB / kUnitBytes;
   Burst(64 * kMiB);
   memory_.AdvanceMs(1000);
-  EXPECT_TRUE(ace_->Tick());
+  EXPECT_TRUE(ace_->TrimIfDue());
   EXPECT_TRUE(are_purged(end));
   memory_.ForgetPurges();
   Burst(64 * kMiB);
@@ -149,9 +149,9 @@ TEST_F(AceSupplyTest, WhatExceedsTheRecentPeakGoesBackInSlices) {
   // memory back then.
   memory_.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
                      VmCall::kPurge);
-  ace_->Tick();
+  ace_->TrimIfDue();
   memory_.AdvanceMs(1000);
-  ace_->Tick();
+  ace_->TrimIfDue();
   memory_.RefuseNothing();
   const std::uint64_t before = Snapshot().cached_bytes;
   ASSERT_EQ(before, 256 * kMiB);
@@ -177,7 +177,7 @@ TEST_F(AceSupplyTest, WhatOneZoneHasNotTheOtherGives) {
     // Idle only from the next interval on.
     if (i == 1)
       ace_->ReleaseSlab(true, {1}, ace_->GrantSlab(true, {1, 1}).first);
-    ASSERT_TRUE(ace_->Tick());
+    ASSERT_TRUE(ace_->TrimIfDue());
   }
   ASSERT_EQ(Snapshot().cached_bytes, kUnitBytes);
   ace_->ReleaseSpan(span, kUnits);
@@ -199,7 +199,7 @@ TEST_F(AceSupplyTest, ThreadsGoOnBetweenSlices) {
           ace_->ReleaseSlab(t % 2 == 0, {16}, slab);
         }
         memory_.AdvanceMs(t == 0 ? 100 : 0);
-        ace_->Tick();
+        ace_->TrimIfDue();
         if (t == 3 && i % 10 == 0) ace_->PurgeAll();
       }
     });

@@ -66,7 +66,7 @@ TEST_F(AceTest, MapsNothingToStart) {
   Start();
   EXPECT_EQ(memory_.calls(VmCall::kNone), 0U);
   EXPECT_EQ(ace_->mapped_bytes(), 0U);
-  ace_->Tick();
+  ace_->TrimIfDue();
   EXPECT_EQ(ace_->PurgeAll(), 0U);
   EXPECT_EQ(memory_.calls(VmCall::kNone), 0U);
 }
@@ -279,15 +279,15 @@ TEST_F(AceTest, PurgesWithinADecayDelayOfTheRelease) {
   ace_->ReleaseSpan(span, 40);
   EXPECT_EQ(Snapshot().cached_bytes, 40 * kUnitBytes);
   memory_.AdvanceMs(kDecayMs / 2 - 1);
-  EXPECT_FALSE(ace_->Tick());
+  EXPECT_FALSE(ace_->TrimIfDue());
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
   memory_.AdvanceMs(1);
-  EXPECT_TRUE(ace_->Tick());
+  EXPECT_TRUE(ace_->TrimIfDue());
   EXPECT_TRUE(memory_.IsPurged(SpanAddress(span), 40 * kUnitBytes));
   EXPECT_EQ(Snapshot().cached_bytes, 0U);
   EXPECT_EQ(Snapshot().mapped_bytes, 4 * kMiB);
   const std::uint64_t calls = memory_.calls(VmCall::kNone);
-  EXPECT_FALSE(ace_->Tick());
+  EXPECT_FALSE(ace_->TrimIfDue());
   EXPECT_EQ(memory_.calls(VmCall::kNone), calls);
   EXPECT_EQ(Snapshot().purge_calls, memory_.calls(VmCall::kPurge));
   EXPECT_TRUE(ace_->GrantSpan(40, kUnitBytes).known_zero);
@@ -304,7 +304,7 @@ TEST_F(AceTest, KeepsWhatComesAndGoes) {
     const UnitIndex span = Span(20);
     memory_.AdvanceMs(kDecayMs / 2);
     ace_->ReleaseSpan(span, 20);
-    ace_->Tick();
+    ace_->TrimIfDue();
   }
   EXPECT_EQ(Snapshot().cached_bytes, 20 * kUnitBytes);
   EXPECT_FALSE(ace_->GrantSpan(20, kUnitBytes).known_zero);
@@ -344,7 +344,7 @@ TEST_F(AceTest, WhatWasHeldForLongGoesBackWhileItIsFreed) {
   const std::size_t held_bytes = slabs.size() * 16 * kUnitBytes;
   for (int i = 0; i < 2; ++i) {
     memory_.AdvanceMs(kDecayMs / 2);
-    EXPECT_TRUE(ace_->Tick());
+    EXPECT_TRUE(ace_->TrimIfDue());
   }
   ace_->ReleaseSlab(true, {16}, ace_->GrantSlab(true, {16, 16}).first);
   for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, {16}, slab);
@@ -373,7 +373,7 @@ TEST_F(AceTest, APurgeThatTheKernelRefusesIsTriedAgain) {
   EXPECT_EQ(ace_->PurgeAll(), 0U);
   EXPECT_EQ(Snapshot().cached_bytes, 8 * kUnitBytes);
   memory_.AdvanceMs(2 * kDecayMs);
-  ace_->Tick();
+  ace_->TrimIfDue();
   EXPECT_EQ(Snapshot().cached_bytes, 0U);
 }
 

@@ -76,7 +76,7 @@ class Allocator {
         heaps_(host, registry_),
         large_(ace_, hardening_, counters_),
         recovery_(host, ace_, kSlackBytes),
-        upkeep_(ace_, registry_, guards_, profile_, counters_, recovery_) {}
+        upkeep_(*this) {}
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
@@ -108,12 +108,6 @@ class Allocator {
     return upkeep_;
   }
 
-  // A block of at least `size_bytes`, aligned to 16 bytes. Null: memory could
-  // not be had, and an event says why. errno is not touched. The frontend puts
-  // its calls together from parts, as only the end of a failing one may know
-  // which function the program called.
-  void* Allocate(Heap*& self, std::size_t size_bytes);
-
   // --- Blocks whose type the program tells, where types are separate.
 
   // The thread's heap of a token's partition; null: it has none yet.
@@ -129,8 +123,9 @@ class Allocator {
                                    std::size_t size_bytes, BlockKind kind,
                                    bool zeroed = false);
 
-  // --- Calls in parts. A result that is not plain goes to Resolve, or Recover
-  // and what follows it.
+  // --- Calls in parts, as only the end of a failing one may know which
+  // function the program called. A result that is not plain goes to Recover,
+  // and what follows it. errno is not touched.
 
   HAK_ALWAYS_INLINE CallResult AllocateOnce(Heap*& self,
                                             std::size_t size_bytes);
@@ -175,12 +170,9 @@ class Allocator {
   // --- The cold end of a call whose result is not plain.
 
   // Gives a guarded or sampled block its stack. Else reclaims, asks the program
-  // for memory, tries again, and makes the event of the call. The block, or
-  // null for good. `frame`: see FailureReporter.
-  HAK_COLD void* Resolve(Heap*& self, const Request& request,
-                         const CallResult& got, const void* frame = nullptr);
-  // The same, but does not give up for good: null leaves the event unfinished,
-  // to be tried again or finished (Recovery).
+  // for memory, tries again, and begins the event of the call. The block, or
+  // null, which leaves the event unfinished, to be tried again or finished
+  // (Recovery). `frame`: see FailureReporter.
   HAK_COLD void* Recover(Heap*& self, const Request& request,
                          const CallResult& got, const void* frame,
                          FailedCall& failed);
@@ -252,7 +244,10 @@ class Allocator {
 
   // The thread exits (or goes on: what it allocates later is served without a
   // heap of its own).
-  void Detach(Heap*& self) { heaps_.Detach(self); }
+  void Detach(Heap*& self) {
+    EnsureStarted();
+    heaps_.Detach(self);
+  }
   // Around a fork, on the thread that forks: between PrepareFork and one of the
   // others, every lock is held.
   void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -274,6 +269,7 @@ class Allocator {
  private:
   friend StatisticsDescription<kConfig>;
   friend BlockTablesDescription<kConfig>;
+  friend Upkeep<kConfig>;
 
   class Server;
 
@@ -296,9 +292,6 @@ class Allocator {
   HAK_COLD CallResult AllocateAtEnd(Heap*& self, SizeClass size_class,
                                     std::size_t size_bytes,
                                     std::size_t alignment_bytes);
-  HAK_ALWAYS_INLINE CallResult Reload(Heap*& self, Heap* heap,
-                                      SizeClass size_class,
-                                      std::size_t size_bytes);
   HAK_COLD CallResult AllocateCoarse(Heap*& self, SizeClass size_class,
                                      std::size_t size_bytes,
                                      const Refusal& refusal);

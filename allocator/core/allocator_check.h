@@ -34,10 +34,8 @@ template <const Config& kConfig>
 std::size_t Allocator<kConfig>::CheckBlocks(Heap* self, HeapCheckCursor* place,
                                             PointerUse use) {
   if constexpr (kConfig.check_bounds) {
-    const SlabHolder holder = registry_.holder();
-    HeapCheck check(ace_, holder, hardening_.secret(),
-                    kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0,
-                    registry_.last_torn());
+    HeapCheck check(registry_.system(), hardening_.secret(),
+                    kConfig.check_fill_on_reuse ? hardening_.clear_bytes() : 0);
     // A round of the helper thread reads 16 MiB of blocks at most; the check at
     // the end a MiB of Tiny blocks, and 4 MiB of longer ones.
     constexpr std::uint32_t kSteps = 256;

@@ -68,7 +68,10 @@ void* Allocator<kConfig>::TryClass(Heap*& self, SizeClass size_class,
       if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
     } else if (Heap* shared = heaps_.Shared(refusal); shared != nullptr) {
       block = shared->AllocateDirect(size_class, refusal);
-      if (block != nullptr) counters_.CountDirect(size_class);
+      if (block != nullptr) {
+        counters_.CountBlock(IsTiny(size_class) ? Route::kTiny : Route::kPool,
+                             ClassBytes(size_class));
+      }
     }
     if (block == nullptr) return nullptr;
     fit = IsTiny(size_class)
@@ -162,38 +165,12 @@ CallResult Allocator<kConfig>::AllocateSlow(Heap*& self, std::size_t size_bytes,
                            alignment_bytes);
   }
   const SizeClass size_class = Hooks::ClassFor(size_bytes, alignment_bytes);
-  Heap* const heap = self;
-  if (heap->Cache(size_class).allocations.is_over()) [[unlikely]] {
+  if (self->Cache(size_class).allocations.is_over()) [[unlikely]] {
     return AllocateAtEnd(self, size_class, size_bytes, alignment_bytes);
-  }
-  if constexpr (!kConfig.check_bounds) {
-    if (!Heaps::IsAway()) [[likely]]
-      return Reload(self, heap, size_class, size_bytes);
   }
   heaps_.GoHomeIfTime(self);
   Refusal refusal;
   return AllocateClass(self, size_class, size_bytes, refusal);
-}
-
-// What AllocateClass does for a thread at home, where the call is not to be
-// sampled and blocks are not looked at: the end of most magazines, so in one
-// function.
-template <const Config& kConfig>
-HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::Reload(
-    Heap*& self, Heap* heap, SizeClass size_class, std::size_t size_bytes) {
-  Refusal refusal;
-  void* block = Heap::TryPop(heap->Cache(size_class));
-  if (block == nullptr) block = heap->AllocateSlow(size_class, refusal);
-  if (block == nullptr) [[unlikely]] {
-    return IsTiny(size_class)
-               ? AllocateCoarse(self, size_class, size_bytes, refusal)
-               : Refused(refusal);
-  }
-  (IsTiny(size_class) ? View<true>().HeaderOf(block, kFineGranuleShift)
-                      : View<false>().HeaderOf(block, kCoarseGranuleShift))
-      .store(MakeHeader(BlockState::kLive, size_class + 1U),
-             std::memory_order_relaxed);
-  return ServedOrDetoured<kConfig>(block, refusal);
 }
 
 template <const Config& kConfig>
@@ -441,27 +418,6 @@ template <const Config& kConfig>
 void* Allocator<kConfig>::TryAgain(Heap*& self, FailedCall& failed) {
   Server server(*this, self);
   return recovery_.TryAgain(server, failed);
-}
-
-template <const Config& kConfig>
-void* Allocator<kConfig>::Resolve(Heap*& self, const Request& request,
-                                  const CallResult& got, const void* frame) {
-  if (got.outcome.plain()) return got.block;
-  FailedCall failed;
-  void* block =
-      Recover(self, request, got,
-              frame == nullptr ? __builtin_frame_address(0) : frame, failed);
-  if (block == nullptr) recovery_.Finish(failed, Disposition::kReturnedNull);
-  return block;
-}
-
-template <const Config& kConfig>
-void* Allocator<kConfig>::Allocate(Heap*& self, std::size_t size_bytes) {
-  return Resolve(self,
-                 {.call = Call::kMalloc,
-                  .size_bytes = size_bytes,
-                  .alignment_bytes = kMinAlignmentBytes},
-                 AllocateOnce(self, size_bytes));
 }
 
 }  // namespace hakmem

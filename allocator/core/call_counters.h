@@ -9,21 +9,17 @@
 #include <atomic>
 #include <cstdint>
 
+#include "allocator/base/route.h"
 #include "allocator/config/config.h"
-#include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics.h"
 #include "allocator/statistics/statistics_tables.h"
 
 namespace hakmem {
 
 struct CallCounters {
-  // Counts for threads without a heap and guarded blocks: Tiny, Pool.
-  std::atomic<std::uint64_t> direct_allocations[2] = {};
-  std::atomic<std::uint64_t> direct_bytes[2] = {};
-  std::atomic<std::uint64_t> span_allocations{0};
-  std::atomic<std::uint64_t> span_bytes{0};
-  std::atomic<std::uint64_t> huge_allocations{0};
-  std::atomic<std::uint64_t> huge_bytes{0};
+  // Calls and bytes by route, one after the other: of threads without a heap,
+  // of Huge blocks and blocks of no bytes.
+  std::atomic<std::uint64_t> of_routes[2 * kRouteCount] = {};
   std::atomic<std::uint64_t> reallocs_in_place{0};
   std::atomic<std::uint64_t> reallocs_moved{0};
 
@@ -35,30 +31,17 @@ struct CallCounters {
   static void CountRealloc(std::atomic<std::uint64_t>& counter) {
     if constexpr (kConfig.count_reallocs) Count(counter);
   }
-  void CountDirect(SizeClass size_class) {
-    const unsigned route = IsTiny(size_class) ? 0 : 1;
-    Count(direct_allocations[route]);
-    Count(direct_bytes[route], ClassBytes(size_class));
-  }
-  void CountSpan(std::uint64_t bytes) {
-    Count(span_allocations);
-    Count(span_bytes, bytes);
-  }
-  void CountHuge(std::uint64_t bytes) {
-    Count(huge_allocations);
-    Count(huge_bytes, bytes);
+  void CountBlock(Route route, std::uint64_t bytes) {
+    const auto at = static_cast<unsigned>(route);
+    Count(of_routes[2 * at]);
+    Count(of_routes[2 * at + 1], bytes);
   }
 
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
-    visit(Statistic::kTinyAllocations, direct_allocations[0]);
-    visit(Statistic::kTinyBytes, direct_bytes[0]);
-    visit(Statistic::kPoolAllocations, direct_allocations[1]);
-    visit(Statistic::kPoolBytes, direct_bytes[1]);
-    visit(Statistic::kSpanAllocations, span_allocations);
-    visit(Statistic::kSpanBytes, span_bytes);
-    visit(Statistic::kHugeAllocations, huge_allocations);
-    visit(Statistic::kHugeBytes, huge_bytes);
+    for (unsigned i = 0; i < 2 * kRouteCount; ++i) {
+      visit(static_cast<Statistic>(i), of_routes[i]);
+    }
     visit(Statistic::kReallocsInPlace, reallocs_in_place);
     visit(Statistic::kReallocsMoved, reallocs_moved);
   }

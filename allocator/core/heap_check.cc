@@ -148,10 +148,10 @@ void HeapCheck::CheckTogether(std::uint64_t* suspects, std::uint32_t count,
 
 bool HeapCheck::Hold(HeapId owner) {
   if (!at_end_) {
-    slabs_.Hold(owner);
+    heaps_.Hold(owner);
     return true;
   }
-  while (!slabs_.TryHold(owner)) {
+  while (!heaps_.TryHold(owner)) {
     if (waits_left_ == 0) return false;
     --waits_left_;
     SleepMs(kDamageLookMs);
@@ -181,7 +181,7 @@ void HeapCheck::CheckUnit(const Zone& zone, UnitIndex unit, UnitRecord record) {
       return LookAt(zone, begin + i * block_bytes, record, block_bytes, pages);
     });
   }
-  slabs_.LetGo(owner);
+  heaps_.LetGo(owner);
 }
 
 void HeapCheck::CheckLarge(Address start) {

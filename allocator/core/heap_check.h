@@ -15,7 +15,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/core/block_canary.h"
-#include "allocator/heap/slab_holder.h"
+#include "allocator/heap/heap_system.h"
 #include "allocator/reports/block_report.h"
 #include "allocator/superslab/zone.h"
 
@@ -40,15 +40,15 @@ struct HeapCheckCursor {
 class HeapCheck {
  public:
   // `clear_bytes`: so much of each free block's beginning is left clear.
-  // `last_torn`: of the registry; what is in these heaps, or may be older than
-  // the fork, is not judged.
-  HeapCheck(Ace& ace, const SlabHolder& slabs, const CanarySecret& secret,
-            std::uint64_t clear_bytes, HeapId last_torn)
-      : ace_(ace),
-        slabs_(slabs),
+  // What is in torn heaps (HeapSystem::last_torn), or may be older than the
+  // fork, is not judged.
+  HeapCheck(const HeapSystem& heaps, const CanarySecret& secret,
+            std::uint64_t clear_bytes)
+      : ace_(heaps.ace),
+        heaps_(heaps),
         secret_(secret),
         clear_bytes_(clear_bytes),
-        last_torn_(last_torn) {}
+        last_torn_(heaps.last_torn.load(std::memory_order_relaxed)) {}
 
   // Reports the first damaged block and returns how many there are. `call` says
   // who asks.
@@ -107,7 +107,7 @@ class HeapCheck {
   void ReportDamage(BlockReport report);
 
   Ace& ace_;
-  const SlabHolder& slabs_;
+  const HeapSystem& heaps_;
   const CanarySecret& secret_;
   const std::uint64_t clear_bytes_;
   const HeapId last_torn_;

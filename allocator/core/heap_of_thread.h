@@ -94,9 +94,6 @@ class HeapOfThread {
 
   // Without a system: no call can reach further than its magazines.
   static constinit Heap none_;
-  // The heap of threads whose exit hook has run.
-  static constinit inline
-      typename HeapRegistry<kConfig, SampledHeap<kConfig>>::StandIn exited_{};
   // The heap that the thread is away from.
   static constinit inline thread_local Heap* home_ HAK_TLS_INITIAL_EXEC =
       nullptr;
@@ -114,7 +111,7 @@ constinit SampledHeap<kConfig> HeapOfThread<kConfig>::none_{nullptr, kNoHeapId};
 
 template <const Config& kConfig>
 bool HeapOfThread<kConfig>::Attach(Heap*& self, Refusal& refusal) {
-  if (self == exited_.heap()) return false;
+  if (registry_.IsNobody(*self)) return false;
   VmStatus status;
   // An abandoned heap is inherited, too.
   Heap* heap = registry_.Attach(status, /*young=*/home_ != nullptr);
@@ -170,8 +167,9 @@ auto HeapOfThread<kConfig>::Shared(Refusal& refusal) -> Heap* {
 
 template <const Config& kConfig>
 void HeapOfThread<kConfig>::Detach(Heap*& self) {
-  if (self == exited_.heap()) return;
-  Heap* const heap = std::exchange(self, registry_.Made(exited_));
+  if (registry_.IsNobody(*self)) return;
+  Heap* const nobody = registry_.Nobody();
+  Heap* const heap = std::exchange(self, nobody == nullptr ? &none_ : nobody);
   if (heap != &none_) registry_.Abandon(*heap);
   if (home_ != nullptr) registry_.Abandon(*std::exchange(home_, nullptr));
 }

@@ -77,7 +77,7 @@ HAK_ALWAYS_INLINE auto LargeBlocks<kConfig>::HandOut(Heap* self, bool serves,
   if (serves) [[likely]] {
     self->CountSpan(bytes);
   } else {
-    counters_.CountSpan(bytes);
+    counters_.CountBlock(Route::kSpan, bytes);
   }
   return {.block = MarkLive(first)};
 }
@@ -128,7 +128,7 @@ auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
     refusal = grant.refusal;
     return {};
   }
-  counters_.CountHuge(bytes);
+  counters_.CountBlock(Route::kHuge, bytes);
   return {reinterpret_cast<void*>(grant.address), true};
 }
 
@@ -192,7 +192,7 @@ CallResult LargeBlocks<kConfig>::AllocateEmpty(std::size_t alignment_bytes) {
   const BlockGrant grant = ace_.GrantEmpty(alignment_bytes);
   if (grant.address == 0) [[unlikely]]
     return Refused(grant.refusal);
-  CallCounters::Count(counters_.direct_allocations[0]);
+  counters_.CountBlock(Route::kTiny, 0);
   return Served(reinterpret_cast<void*>(grant.address));
 }
 

@@ -4,9 +4,9 @@
 
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
-#include "allocator/heap/magazine_check.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/slab/slab.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {

@@ -36,8 +36,11 @@ std::size_t Prewarm(Allocator<kConfig>& allocator, SampledHeap<kConfig>*& self,
             ? MaxResting(Core::Hooks::ClassFor(size_bytes, kMinAlignmentBytes))
             : RestingSpans::kMaxSpans;
   }
+  // None of these is to be a sample.
+  const SampledGuards::Pause pause;
   for (; ready < count || ready - count < resting; ++ready) {
-    void** block = static_cast<void**>(allocator.Allocate(self, size_bytes));
+    void** block =
+        static_cast<void**>(allocator.AllocateOnce(self, size_bytes).block);
     if (block == nullptr) break;
     for (std::size_t at = page_bytes; at < size_bytes; at += page_bytes) {
       reinterpret_cast<volatile char*>(block)[at] = 0;

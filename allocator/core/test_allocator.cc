@@ -5,6 +5,30 @@
 namespace hakmem {
 
 template <const Config& kConfig>
+void* TestedAllocator<kConfig>::Resolve(Heap*& self, const Request& request,
+                                        const CallResult& got,
+                                        const void* frame) {
+  if (got.outcome.plain()) return got.block;
+  FailedCall failed;
+  void* block = this->Recover(
+      self, request, got, frame == nullptr ? __builtin_frame_address(0) : frame,
+      failed);
+  if (block == nullptr) {
+    this->recovery().Finish(failed, Disposition::kReturnedNull);
+  }
+  return block;
+}
+
+template <const Config& kConfig>
+void* TestedAllocator<kConfig>::Allocate(Heap*& self, std::size_t size_bytes) {
+  return Resolve(self,
+                 {.call = Call::kMalloc,
+                  .size_bytes = size_bytes,
+                  .alignment_bytes = kMinAlignmentBytes},
+                 this->AllocateOnce(self, size_bytes));
+}
+
+template <const Config& kConfig>
 void* TestedAllocator<kConfig>::AllocateZeroed(Heap*& self, std::size_t count,
                                                std::size_t size_bytes) {
   void* block = this->TryAllocateZeroed(self, count, size_bytes);
@@ -67,5 +91,10 @@ template class TestedAllocator<kRelease>;
 template class TestedAllocator<kTracing>;
 template class TestedAllocator<kHardened>;
 template class TestedAllocator<kDebug>;
+// Called by HeapRegistry::Trim, which is compiled in tests.
+template void ThreadHeap<kRelease>::TrimHeaps(HeapSystem&, HeapId);
+template void ThreadHeap<kTracing>::TrimHeaps(HeapSystem&, HeapId);
+template void ThreadHeap<kHardened>::TrimHeaps(HeapSystem&, HeapId);
+template void ThreadHeap<kDebug>::TrimHeaps(HeapSystem&, HeapId);
 
 }  // namespace hakmem

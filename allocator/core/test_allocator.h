@@ -16,6 +16,7 @@
 #include "allocator/config/test_variant.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"  // IWYU pragma: export
+#include "allocator/core/call_result.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
@@ -33,6 +34,10 @@ class TestedAllocator : public Allocator<kConfig> {
   using Base::Base;
   using typename Base::Heap;
 
+  void* Allocate(Heap*& self, std::size_t size_bytes);
+  // The block, or null for good.
+  void* Resolve(Heap*& self, const Request& request, const CallResult& got,
+                const void* frame = nullptr);
   // Zeroed; null also when the product overflows.
   void* AllocateZeroed(Heap*& self, std::size_t count, std::size_t size_bytes);
   // Aligned to `alignment_bytes`, a power of two.

@@ -1,7 +1,7 @@
 // Upkeep: giving memory back, keeping it ready, and telling how much there is.
 //
-// Owns: nothing. Called by: Allocator, frontend. Thread-safety: any thread,
-// after Allocator has started.
+// Owns: nothing; the allocator has it all. Called by: Allocator, frontend.
+// Thread-safety: any thread, after Allocator has started.
 #ifndef HAKMEM_ALLOCATOR_CORE_UPKEEP_H_
 #define HAKMEM_ALLOCATOR_CORE_UPKEEP_H_
 
@@ -9,35 +9,23 @@
 #include <cstdint>
 #include <utility>
 
-#include "allocator/ace/ace.h"
 #include "allocator/config/config.h"
-#include "allocator/core/call_counters.h"
 #include "allocator/core/heap_of_thread.h"
-#include "allocator/core/recovery.h"
 #include "allocator/core/sampled_heap.h"
-#include "allocator/guards/sampled_guards.h"
-#include "allocator/heap/heap_registry.h"
-#include "allocator/profile/heap_profile.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 
 template <const Config& kConfig>
+class Allocator;
+
+template <const Config& kConfig>
 class Upkeep {
  public:
   using Heap = SampledHeap<kConfig>;
 
-  constexpr Upkeep(Ace& ace,
-                   HeapRegistry<kConfig, SampledHeap<kConfig>>& registry,
-                   const SampledGuards& guards, const HeapProfile& profile,
-                   const CallCounters& counters, const Recovery& recovery)
-      : ace_(ace),
-        registry_(registry),
-        guards_(guards),
-        profile_(profile),
-        counters_(counters),
-        recovery_(recovery) {}
+  explicit constexpr Upkeep(Allocator<kConfig>& core) : core_(core) {}
 
   // Gives what heaps keep back to ACE: what this thread caches, and what lies
   // in the exchange, may free whole slabs, and these whole SuperSlabs.
@@ -47,9 +35,10 @@ class Upkeep {
   std::size_t Purge(Heap* self) {
     Reclaim(self);
     // Blocks have gone home, to heaps that were looked at before.
-    registry_.Reclaim();
-    const std::size_t bytes = ace_.PurgeAll() + registry_.PurgeHoles();
-    return bytes + registry_.PurgePools(/*if_many=*/false);
+    core_.registry_.Reclaim();
+    const std::size_t bytes =
+        core_.ace_.PurgeAll() + core_.registry_.PurgeHoles();
+    return bytes + core_.registry_.PurgePools(/*if_many=*/false);
   }
   // For a thread that does nothing else: trims all heaps, gives their free
   // metadata back where there is much.
@@ -59,12 +48,7 @@ class Upkeep {
   MemoryFigures Figures();
 
  private:
-  Ace& ace_;
-  HeapRegistry<kConfig, SampledHeap<kConfig>>& registry_;
-  const SampledGuards& guards_;
-  const HeapProfile& profile_;
-  const CallCounters& counters_;
-  const Recovery& recovery_;
+  Allocator<kConfig>& core_;
   // Of the last Maintain.
   std::uint64_t interval_ = 0;
 };
@@ -72,48 +56,48 @@ class Upkeep {
 template <const Config& kConfig>
 void Upkeep<kConfig>::Reclaim(Heap* self) {
   if (HeapOfThread<kConfig>::Serves(self)) self->Flush();
-  registry_.Reclaim();
+  core_.registry_.Reclaim();
 }
 
 template <const Config& kConfig>
 void Upkeep<kConfig>::Maintain() {
   // Where a thread of the program was first, it has looked after some heaps,
   // and left the pools alone.
-  const bool first = ace_.Tick();
-  const std::uint64_t interval = ace_.intervals();
+  const bool first = core_.ace_.TrimIfDue();
+  const std::uint64_t interval = core_.ace_.intervals();
   if (std::exchange(interval_, interval) == interval) return;
-  registry_.Trim(/*rest=*/!first);
-  registry_.PurgeIdleHoles();
-  registry_.PurgePools(/*if_many=*/true);
+  core_.registry_.Trim(/*rest=*/!first);
+  core_.registry_.PurgeIdleHoles();
+  core_.registry_.PurgePools(/*if_many=*/true);
 }
 
 template <const Config& kConfig>
 MemoryFigures Upkeep<kConfig>::Figures() {
   Statistics statistics;
   StatisticSum sum(statistics);
-  registry_.VisitCounters(sum);  // without heaps
-  ace_.AddStatistics(statistics);
+  core_.registry_.VisitCounters(sum);  // without heaps
+  core_.ace_.AddStatistics(statistics);
   return {.granted = statistics.granted_bytes,
           .cached = statistics.cached_bytes,
           .mapped = statistics.mapped_bytes,
           .peak_mapped = statistics.peak_mapped_bytes,
           .metadata = statistics.metadata_bytes +
-                      guards_.blocks().metadata_bytes() +
-                      profile_.mapped_bytes(),
-          .largest_free = ace_.LargestFreeBytes()};
+                      core_.guards_.blocks().metadata_bytes() +
+                      core_.profile_.mapped_bytes(),
+          .largest_free = core_.ace_.LargestFreeBytes()};
 }
 
 template <const Config& kConfig>
 Statistics Upkeep<kConfig>::Snapshot() {
   Statistics statistics;
   statistics.variant = kConfig.name;
-  const std::uint64_t kept_units = registry_.AddStatistics(statistics);
-  ace_.AddStatistics(statistics);
-  statistics.metadata_bytes += profile_.mapped_bytes();
-  statistics.map_calls += profile_.map_calls();
+  const std::uint64_t kept_units = core_.registry_.AddStatistics(statistics);
+  core_.ace_.AddStatistics(statistics);
+  statistics.metadata_bytes += core_.profile_.mapped_bytes();
+  statistics.map_calls += core_.profile_.map_calls();
   statistics.CountKept(kept_units * kUnitBytes);
-  counters_.AddTo(statistics);
-  statistics.failures = recovery_.failed_calls();
+  core_.counters_.AddTo(statistics);
+  statistics.failures = core_.recovery_.failed_calls();
   statistics.misuses = MisuseCount();
   return statistics;
 }

@@ -51,9 +51,9 @@ void* ProductNewOrNull(std::size_t size, std::size_t alignment, Call call,
                        bool aligned) noexcept;
 // Whether the program has replaced neither the form nor one that it calls.
 bool ProductOwnsNew(bool array, bool aligned);
-// False where kinds could be checked but for operators that the program
-// replaces: its `delete` may be one that calls free.
-bool ProductMayCheckKinds();
+// Whether the program has replaced no operator that others go through; where
+// kinds are checked, none at all.
+bool ProductHasAllOperators();
 // Allocator::Recover, TryAgain.
 void* ProductRecover(const Request& request, const CallResult& got,
                      const void* frame, FailedCall& failed);

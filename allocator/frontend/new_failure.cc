@@ -3,13 +3,31 @@
 // symbols that this needs of a C++ runtime are weak.
 
 #include <cstddef>
+#include <new>
 
+#include "allocator/base/bits.h"
+#include "allocator/base/compiler.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/new_handler.h"
-#include "allocator/frontend/weak_runtime.h"
+
+// What catching needs of a C++ runtime is weak, so that hakmem depends on libc
+// alone. So this file stays out of link-time optimisation, which would move its
+// references away from what is said of them here (.bazelrc).
+// The compiler itself makes the references to these.
+__asm__(
+    ".weak __gxx_personality_v0\n"
+    ".weak __cxa_begin_catch\n"
+    ".weak __cxa_end_catch\n"
+    ".weak _ZSt9terminatev\n"
+    ".weak _Unwind_Resume\n");
+extern "C" HAK_WEAK void* HakBeginCatch(void*) __asm__("__cxa_begin_catch");
 
 namespace hakmem {
 namespace {
+
+// False: the program has no runtime that hakmem can see (a plugin may have
+// loaded one privately), and nothing can be caught.
+bool CanCatch() { return &HakBeginCatch != nullptr; }
 
 // Finishes the event if the new-handler throws. Without a runtime that hakmem
 // can see, nothing is run when a stack unwinds; then the event stays pending.
@@ -109,6 +127,29 @@ void* NullForAlignment(std::size_t size, std::size_t alignment, Call call) {
   FinishForAlignment(size, alignment, call, Disposition::kReturnedNull,
                      __builtin_frame_address(0));
   return nullptr;
+}
+
+// As the standard has it, each nothrow form calls the throwing one when the
+// program has replaced that, and turns an exception into null. Our own throwing
+// forms are not called only to have them throw. Where nothing can be caught,
+// nothing is thrown either, unless a new-handler of the program does.
+void* NothrowNewSlow(std::size_t size, Call call, bool aligned,
+                     std::size_t alignment) noexcept {
+  const bool array = call == Call::kNewArrayNothrow;
+  if (!ProductOwnsNew(array, aligned) && CanCatch()) {
+    const auto given = static_cast<std::align_val_t>(alignment);
+    try {
+      if (!aligned)
+        return array ? ::operator new[](size) : ::operator new(size);
+      return array ? ::operator new[](size, given)
+                   : ::operator new(size, given);
+    } catch (...) {
+      return nullptr;
+    }
+  }
+  return IsPowerOfTwo(alignment)
+             ? ProductNewOrNull(size, alignment, call, aligned)
+             : NullForAlignment(size, alignment, call);
 }
 
 }  // namespace hakmem

@@ -3,7 +3,7 @@
 //
 // Owns: all mutable state of the allocation path. Called by: c_symbols.inc and
 // cpp_operators.inc, once in each variant's file.
-// Thread-safety: heap() is the calling thread's own; core() is shared and
+// Thread-safety: heap is the calling thread's own; core is shared and
 // thread-safe.
 //
 // Invariants:
@@ -19,7 +19,6 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/core/allocator_whole.h"
-#include "allocator/core/size_ends.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
 #include "allocator/failures/failure_trace.h"
@@ -35,8 +34,7 @@
 namespace hakmem {
 
 template <const Config& kConfig>
-class Product {
- public:
+struct Product {
   using Core = Allocator<kConfig>;
   using Heap = typename Core::Heap;
 
@@ -46,32 +44,11 @@ class Product {
   static constexpr bool kKeepsBounds = kConfig.check_bounds;
   static constexpr bool kChecksCopies = kConfig.check_copies;
   static constexpr bool kRecordsStacks = kConfig.record_stacks;
-  static constexpr bool kSeparatesTypes = kConfig.separate_types;
   static constexpr const HistoryHooks* kHistory =
       kRecordsStacks ? &kHistoryHooks : nullptr;
   static constexpr const TraceHooks* kTrace =
       kTracesCalls ? &kTraceHooks : nullptr;
 
-  static constexpr HAK_ALWAYS_INLINE Core& core() { return core_; }
-  static HAK_ALWAYS_INLINE Heap*& heap() { return heap_; }
-  // The largest size with which a sized delete takes the hot path: 0 until it
-  // is known that the program has replaced no form of delete.
-  static HAK_ALWAYS_INLINE std::atomic<std::size_t>& max_hot_delete_bytes() {
-    return max_hot_delete_bytes_;
-  }
-  // The sizes up to which the array and nothrow forms of `new` take the hot
-  // path: 0 until it is known that the program has not replaced what they go
-  // through.
-  struct HotNewLimits {
-    SizeEnds plain;
-    SizeEnds aligned;  // by the block's last byte
-  };
-  static HAK_ALWAYS_INLINE HotNewLimits& hot_new_limits() {
-    return hot_new_limits_;
-  }
-  // Whether `new` may serve a block by its token: false until it is known that
-  // the program has replaced no operator.
-  static HAK_ALWAYS_INLINE std::atomic<bool>& types_new() { return types_new_; }
   // Whether each call is told to a call trace, or to the history of blocks.
   static HAK_ALWAYS_INLINE bool TellsOfCalls() {
     if constexpr (kTracesCalls) return TracingCalls();
@@ -84,64 +61,58 @@ class Product {
   }
   // Such a span; null: the slow half is to be asked.
   static HAK_ALWAYS_INLINE void* TryAllocateLarge(std::size_t size) {
-    return IsSlowWorkWanted() ? nullptr : core_.TryAllocateLarge(heap_, size);
+    return IsSlowWorkWanted() ? nullptr : core.TryAllocateLarge(heap, size);
   }
-  static std::size_t PageBytes() { return memory_.PageBytes(); }
-  static LinuxVirtualMemory& memory() { return memory_; }
-  static FailureReporter& reporter() { return reporter_; }
-  static constexpr const FailureRing& failures() { return failures_; }
+  static std::size_t PageBytes() { return memory.PageBytes(); }
 
- private:
   // Both are zero at first, so that a library's file has no room for them.
-  static constinit inline TraceLine trace_line_;
-  static constinit inline FailureRing failures_;
-  static constinit inline FailureReporter reporter_{trace_line_};
+  static constinit inline TraceLine trace_line;
+  static constinit inline FailureRing failures;
+  static constinit inline FailureReporter reporter{trace_line};
   static constexpr Host kHost = {
       .options =
           kConfig.sealed_options ? &SealedStartupOptions : &StartupOptions,
       .on_attach = &OnThreadAttached,
-      .reporter = &reporter_,
-      .failures = &failures_,
+      .reporter = &reporter,
+      .failures = &failures,
       .ask_for_memory = &AskFailureHandler,
       .on_failure = kConfig.trace_calls ? &TraceFailure : nullptr};
 
-  static constinit inline LinuxVirtualMemory memory_;
-  static constinit inline Core core_{memory_, kHost};
-  // Written once, when the process starts; read by every sized delete.
-  static constinit inline std::atomic<std::size_t> max_hot_delete_bytes_{0};
-  // The same, read by those forms.
-  static constinit inline HotNewLimits hot_new_limits_;
-  static constinit inline std::atomic<bool> types_new_{false};
-  static constinit inline thread_local Heap* heap_ HAK_TLS_INITIAL_EXEC =
+  static constinit inline LinuxVirtualMemory memory;
+  static constinit inline Core core{memory, kHost};
+  // The largest size with which operators that go through others take the hot
+  // path: 0 until it is known that the program has replaced none of them.
+  // Written once, when the process starts; read by these operators.
+  static constinit inline std::atomic<std::size_t> max_operator_bytes{0};
+  static constinit inline thread_local Heap* heap HAK_TLS_INITIAL_EXEC =
       Core::NoHeap();
 
   static_assert(std::is_trivially_destructible_v<LinuxVirtualMemory>);
   static_assert(std::is_trivially_destructible_v<Core>);
   static_assert(std::is_trivially_destructible_v<FailureReporter>);
 
- public:
   static constexpr ProductHooks kHooks = {
       .thread_exit =
           [](void*) {
-            core_.Detach(heap_);
+            core.Detach(heap);
             if constexpr (kTracesCalls) kTraceHooks.thread_exit();
           },
       .prepare_fork =
           [] {
             if constexpr (kTracesCalls) kTraceHooks.prepare_fork();
-            core_.PrepareFork();
+            core.PrepareFork();
             if constexpr (kRecordsStacks) kHistoryHooks.prepare_fork();
           },
       .parent_after_fork =
           [] {
             if constexpr (kRecordsStacks) kHistoryHooks.parent_after_fork();
-            core_.ParentAfterFork();
+            core.ParentAfterFork();
             if constexpr (kTracesCalls) kTraceHooks.parent_after_fork();
           },
       .child_after_fork =
           [] {
             if constexpr (kRecordsStacks) kHistoryHooks.child_after_fork();
-            core_.ChildAfterFork(heap_);
+            core.ChildAfterFork(heap);
             if constexpr (kTracesCalls) kTraceHooks.child_after_fork();
           }};
 };

@@ -65,7 +65,7 @@ const HeapOptions& StartupOptions() {
   WarnOfOtherVariants(parsed, ProductVariant());
   WarnOfMissingOptions(parsed, ProductVariant());
   WarnOfWeakened(parsed, ProductVariant());
-  if (!ProductMayCheckKinds() || parsed.values.deep_bind != 0) {
+  if (!ProductHasAllOperators() || parsed.values.deep_bind != 0) {
     LeaveKindsAlone(parsed);
   }
   parsed.values.kinds_asked_for =

@@ -12,16 +12,14 @@
 // Invariants:
 //   BC1: a class has a magazine exactly when top != 0; full is then the low
 //        half of the top of one that takes no more, else 0.
-//   BC2: every block in a loaded magazine is sound (magazine_check.h).
-//   BC3: outbox_classes() has the bits of those outboxes that have a magazine.
-//   BC4: what rests lies in the first rest_mask + 1 slots of its class, bears
+//   BC2: every block in a loaded magazine is sound (CheckMagazine).
+//   BC3: what rests lies in the first rest_mask + 1 slots of its class, bears
 //        the header Quarantined and is this heap's.
 #ifndef HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_H_
 #define HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_H_
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -34,7 +32,6 @@
 #include "allocator/config/config.h"
 #include "allocator/heap/allocation_count.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/magazine_check.h"
 #include "allocator/heap/resting_blocks.h"
 #include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/block_bounds.h"
@@ -159,24 +156,6 @@ class BlockCache {
                   std::max(capacity, MagazineCount(top)) * kMagazineSlotBytes);
   }
   Outbox& outbox(SizeClass size_class) { return outboxes_[size_class]; }
-  // Gives the outbox an empty magazine, or none.
-  void LoadOutbox(SizeClass size_class, MagazineTop empty,
-                  std::uint32_t capacity) {
-    outboxes_[size_class].Load(empty, capacity);
-    const std::uint64_t bit = std::uint64_t{1} << size_class;
-    outbox_classes_ =
-        empty == 0 ? outbox_classes_ & ~bit : outbox_classes_ | bit;
-  }
-  // Bit c: the outbox of class c has a magazine.
-  std::uint64_t outbox_classes() const { return outbox_classes_; }
-  // Those classes by turns; there must be one.
-  SizeClass NextOutbox() {
-    const std::uint64_t beyond =
-        outbox_classes_ & (~std::uint64_t{1} << last_outbox_);
-    last_outbox_ = static_cast<SizeClass>(
-        std::countr_zero(beyond != 0 ? beyond : outbox_classes_));
-    return last_outbox_;
-  }
   // Loses all blocks and magazines: they may be in mid-change.
   void DropAll() {
     for (ClassCache& cache : caches_) {
@@ -185,7 +164,6 @@ class BlockCache {
     }
     if constexpr (kConfig.delay_reuse) resting_.Clear();
     for (Outbox& outbox : outboxes_) outbox = {};
-    outbox_classes_ = 0;
   }
 
   // --- Resting -------------------------------------------------------------
@@ -262,12 +240,10 @@ class BlockCache {
   [[no_unique_address]] std::conditional_t<kConfig.delay_reuse, RestingSlots,
                                            NoResting> resting_;
   Outbox outboxes_[kClassCount];
-  std::uint64_t outbox_classes_ = 0;
   // Written by the owner, read by statistics.
   std::atomic<std::uint64_t> remote_frees_{0};
   std::atomic<std::uint64_t> span_allocations_{0};
   std::atomic<std::uint64_t> span_bytes_{0};
-  SizeClass last_outbox_ = 0;                         // of NextOutbox
   std::uint32_t seen_allocations_[kClassCount] = {};  // by IsIdle: low bits
 };
 
@@ -286,8 +262,6 @@ void BlockCache<kConfig>::CheckClass(const Region& region,
                              static_cast<std::uint32_t>(kMagazineSlotBytes));
   CheckMagazine<kConfig>(zone, size_class, cache.top, id());  // BC2
   const Outbox& outbox = outboxes_[size_class];
-  HAK_CHECK_EQ(outbox_classes_ >> size_class & 1,  // BC3
-               static_cast<unsigned>(outbox.top != 0));
   HAK_CHECK_GE(outbox.full, static_cast<std::uint32_t>(outbox.top));
   if constexpr (kConfig.delay_reuse) CheckResting(zone, size_class);
 }

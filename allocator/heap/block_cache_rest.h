@@ -114,16 +114,16 @@ template <const Config& kConfig>
 void BlockCache<kConfig>::CheckResting(const Zone& zone,
                                        SizeClass size_class) const {
   const ClassCache& cache = Cache(size_class);
-  HAK_CHECK_LT(cache.rest_mask, MaxResting(size_class));  // BC4
+  HAK_CHECK_LT(cache.rest_mask, MaxResting(size_class));  // BC3
   for (std::uint32_t i = 0; i < MaxResting(size_class); ++i) {
     const auto block = reinterpret_cast<Address>(cache.rest_slots[i]);
     if (block == 0) continue;
-    HAK_CHECK_LE(i, cache.rest_mask);  // BC4
+    HAK_CHECK_LE(i, cache.rest_mask);  // BC3
     HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
-                 MakeHeader(BlockState::kQuarantined, size_class + 1U));  // BC4
+                 MakeHeader(BlockState::kQuarantined, size_class + 1U));  // BC3
     HAK_CHECK_EQ(UnitOwner(zone.unit_record(zone.UnitOf(block))
                                .load(std::memory_order_relaxed)),
-                 id());  // BC4
+                 id());  // BC3
   }
 }
 

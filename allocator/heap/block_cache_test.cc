@@ -38,7 +38,6 @@ TEST_F(BlockCacheTest, WithoutAMagazineIsBothEmptyAndFull) {
   EXPECT_EQ(BlockCacheType::TryPop(loaded), nullptr);
   EXPECT_FALSE(BlockCacheType::TryPush(loaded, blocks_[0]));
   EXPECT_FALSE(cache_->outbox(kClass).TryPush(blocks_[0]));
-  EXPECT_EQ(cache_->outbox_classes(), 0U);
 }
 
 TEST_F(BlockCacheTest, TakesAsMuchAsItsMagazineWasLoadedFor) {
@@ -64,24 +63,6 @@ TEST_F(BlockCacheTest, AFullerMagazineThanAllowedTakesNoMore) {
   EXPECT_FALSE(BlockCacheType::TryPush(loaded, blocks_[0]));
 }
 
-TEST_F(BlockCacheTest, OutboxesComeByTurns) {
-  Magazine others[3];
-  const SizeClass classes[] = {ClassOf(64), ClassOf(256), ClassOf(1024)};
-  for (int i = 0; i < 3; ++i) {
-    cache_->LoadOutbox(classes[i], others[i].empty(), kMagazineSlots);
-  }
-  const SizeClass first = cache_->NextOutbox();
-  const SizeClass second = cache_->NextOutbox();
-  const SizeClass third = cache_->NextOutbox();
-  EXPECT_NE(first, second);
-  EXPECT_NE(second, third);
-  EXPECT_NE(third, first);
-  EXPECT_EQ(cache_->NextOutbox(), first);
-  cache_->LoadOutbox(classes[1], 0, 0);
-  EXPECT_EQ(cache_->outbox_classes(),
-            std::uint64_t{1} << classes[0] | std::uint64_t{1} << classes[2]);
-}
-
 TEST_F(BlockCacheTest, AClassIsIdleWhoseCountStaysAsItIs) {
   EXPECT_TRUE(cache_->IsIdle(kClass));
   cache_->Cache(kClass).allocations.Wind();
@@ -92,11 +73,10 @@ TEST_F(BlockCacheTest, AClassIsIdleWhoseCountStaysAsItIs) {
 
 TEST_F(BlockCacheTest, WhatIsDroppedIsForgotten) {
   cache_->Load(kClass, magazine_.empty() + kMagazineSlotBytes, 4);
-  cache_->LoadOutbox(kClass, magazine_.empty(), 4);
+  cache_->outbox(kClass).Load(magazine_.empty(), 4);
   EXPECT_EQ(cache_->MagazinesOf(kClass), 2U);
   cache_->DropAll();
   EXPECT_EQ(cache_->MagazinesOf(kClass), 0U);
-  EXPECT_EQ(cache_->outbox_classes(), 0U);
   EXPECT_EQ(BlockCacheType::TryPop(cache_->Cache(kClass)), nullptr);
 }
 

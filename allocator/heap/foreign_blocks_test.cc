@@ -121,7 +121,7 @@ TEST_F(ForeignBlocksTest, ListsOfIdleClassesGoHome) {
   UseUp(other, kSmall);
   const std::vector<void*> blocks = heaps_.Allocate(owner, kSmall, 5);
   heaps_.Free(other, blocks);
-  heaps_.Allocate(other, kLarge, 10 * kMiB / ClassBytes(kLarge));
+  heaps_.Allocate(other, kLarge, 600 * MagazineCapacity(kLarge));
   for (const void* block : blocks) {
     EXPECT_EQ(heaps_.StateOf(block), BlockState::kFree);
   }

@@ -29,7 +29,7 @@ TYPED_TEST_SUITE(HeapReclaimTest, ReleaseAndDebug);
 // What many leave is emptied, that of the first ones first, though nobody finds
 // them idle.
 TYPED_TEST(HeapReclaimTest, ManyThreadsLeaveNoMoreThanSome) {
-  constexpr HeapId kMost = HeapRegistry<TypeParam::kConfig>::kWarmHeaps;
+  constexpr HeapId kMost = HeapSystem::kWarmHeaps;
   std::vector<ThreadHeap<TypeParam::kConfig>*> heaps;
   const auto abandon_all = [&] {
     for (auto* heap : heaps) {
@@ -64,7 +64,7 @@ TYPED_TEST(HeapReclaimTest, ManyThreadsLeaveNoMoreThanSome) {
 
 // Nor do they keep what others free when they have left.
 TYPED_TEST(HeapReclaimTest, ManyThatLeftKeepNoMoreOfWhatOthersFree) {
-  constexpr HeapId kMost = HeapRegistry<TypeParam::kConfig>::kWarmHeaps;
+  constexpr HeapId kMost = HeapSystem::kWarmHeaps;
   auto& mine = this->heaps_.Attach();
   std::vector<ThreadHeap<TypeParam::kConfig>*> heaps;
   for (HeapId i = 0; i < 3 * kMost; ++i) {

@@ -9,8 +9,6 @@
 // Invariants:
 //   N1: heaps 1 to count() exist; the abandoned lists hold each heap whose
 //       abandoned() is set, once, by partition.
-//   N2: the first `warm` heaps of such a list, at most kWarmHeaps, are linked
-//       both ways, and the last of them is last_warm.
 #ifndef HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 #define HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 
@@ -20,6 +18,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/check.h"
@@ -61,46 +60,18 @@ class HeapRegistry {
     }
   }
 
-  // What ended threads leave together is bounded, however many there were:
-  // at most kMagazineBudgetBytes of free blocks each, and pages around them.
-  static constexpr HeapId kWarmHeaps = HeapSystem::kWarmHeaps;
-
   // A heap for the calling thread. Null: no metadata is left, and `status` says
   // why (ENOSPC: there are too many heaps).
   // `young`: it has had no other thread, and hands out no blocks of others.
   Heap* Attach(VmStatus& status, bool young = false, Partition partition = 0);
-  // The calling thread gives its heap up, and the siblings of that.
+  // The calling thread gives its heap up, and the siblings of that. What ended
+  // threads leave together is bounded: the more there are, the less each keeps.
   void Abandon(Heap& heap);
 
-  // A heap that serves nobody. Its place is zero until it is wanted, so that
-  // the library's file has no room for it, nor relocations.
-  class StandIn {
-   public:
-    constexpr StandIn() : room_() {}
-    StandIn(const StandIn&) = delete;
-    StandIn& operator=(const StandIn&) = delete;
-
-    // To be compared with. Threads' pointers lead there from Made alone.
-    Heap* heap() { return &room_.heap; }
-
-   private:
-    friend HeapRegistry;
-    union Room {
-      constexpr Room() : nothing(0) {}
-      char nothing;
-      Heap heap;
-    };
-
-    Room room_;
-    // Written under the registry's lock, once; read by any thread.
-    std::atomic<bool> is_made_{false};
-  };
-  // Takes the lock the first time.
-  Heap* Made(StandIn& stand_in) {
-    // acquire: pairs with the release in Make.
-    if (!stand_in.is_made_.load(std::memory_order_acquire)) Make(stand_in);
-    return stand_in.heap();
-  }
+  // The heap in the first place, which serves nobody: of threads that have
+  // ended. Null: no metadata is left.
+  Heap* Nobody();
+  bool IsNobody(const Heap& heap) const { return &heap == &At(0); }
 
   // `id` is 1 to count().
   Heap& At(HeapId id) const {
@@ -120,9 +91,8 @@ class HeapRegistry {
   void Trim(bool rest);
   // Gives back the pages of slabs on which free blocks alone lie; returns the
   // bytes. Or of some slabs that are idle.
-  std::size_t PurgeHoles() { return SlabHoles::Purge(system_.ace, holder()); }
-  void PurgeIdleHoles() { system_.holes.PurgeIdle(system_.ace, holder()); }
-  SlabHolder holder() const { return system_.holder(); }
+  std::size_t PurgeHoles() { return SlabHoles::Purge(system_); }
+  void PurgeIdleHoles() { system_.holes.PurgeIdle(system_); }
   // Gives the memory of free magazines back to the kernel; returns the bytes.
   // With `if_many`, as MagazinePool says.
   std::size_t PurgePools(bool if_many) {
@@ -147,38 +117,27 @@ class HeapRegistry {
   // of that thread's, for which it leaves `mine`; or null.
   void ChildAfterFork(const Heap& mine, const Heap* home = nullptr)
       ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // HeapSystem::last_torn.
-  HeapId last_torn() const {
-    return system_.last_torn.load(std::memory_order_relaxed);
-  }
+  const HeapSystem& system() const { return system_; }
 
   void CheckInvariants();
   // At any time; `mine`: the calling thread's heap, or one without an id.
   void CheckWhileRunning(const Heap& mine);
 
  private:
-  HAK_COLD void Make(StandIn& stand_in);
   Heap* MakeHeap(VmStatus& status, Partition partition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AbandonOne(Heap& heap);
-  HeapId PushAbandoned(Heap& heap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  void PushAbandoned(Heap& heap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckAbandoned();
-
-  struct AbandonedHeaps {
-    HeapId latest = 0;  // 0: none
-    HeapId warm = 0;
-    HeapId last_warm = 0;
-  };
-  AbandonedHeaps& AbandonedLike(const Heap& heap)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
-    return abandoned_[heap.siblings().partition()];
-  }
 
   HeapSystem system_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
-  AbandonedHeaps abandoned_[kConfig.separate_types ? kMostPartitions
-                                                   : 1] ABSL_GUARDED_BY(lock_);
+  HeapId next_cooled_ ABSL_GUARDED_BY(lock_) = 0;
+  bool nobody_is_made_ ABSL_GUARDED_BY(lock_) = false;
+  // By partition, the heap that was abandoned last; 0: none.
+  HeapId abandoned_[kConfig.separate_types ? kMostPartitions
+                                           : 1] ABSL_GUARDED_BY(lock_) = {};
   // Written under lock_, read by statistics.
   std::atomic<std::uint64_t> adopted_count_{0};
 };
@@ -188,11 +147,9 @@ HeapType* HeapRegistry<kConfig, HeapType>::Attach(VmStatus& status, bool young,
                                                   Partition partition) {
   FutexLock::Identify();
   const FutexLockHolder hold(lock_);
-  AbandonedHeaps& abandoned = abandoned_[partition];
-  if (abandoned.latest != 0 && !young) {
-    Heap& heap = At(abandoned.latest);
-    abandoned.latest = heap.abandoned_links().next;
-    if (abandoned.warm != 0) --abandoned.warm;
+  if (abandoned_[partition] != 0 && !young) {
+    Heap& heap = At(abandoned_[partition]);
+    abandoned_[partition] = heap.next_abandoned();
     heap.Adopt();
     heap.siblings().Forget();
     system_.abandoned_count.fetch_sub(1, std::memory_order_relaxed);
@@ -224,13 +181,18 @@ HeapType* HeapRegistry<kConfig, HeapType>::MakeHeap(VmStatus& status,
 }
 
 template <const Config& kConfig, typename HeapType>
-void HeapRegistry<kConfig, HeapType>::Make(StandIn& stand_in) {
+HeapType* HeapRegistry<kConfig, HeapType>::Nobody() {
   FutexLock::Identify();
   const FutexLockHolder hold(lock_);
-  if (stand_in.is_made_.load(std::memory_order_relaxed)) return;
-  new (stand_in.heap()) Heap(nullptr, kNoHeapId);
-  // release: pairs with the acquire in Made.
-  stand_in.is_made_.store(true, std::memory_order_release);
+  Heap& heap = At(0);
+  if (!nobody_is_made_) {
+    if (!table_.EnsureMapped(system_.ace.memory(), sizeof(Heap)).ok()) {
+      return nullptr;
+    }
+    new (&heap) Heap(nullptr, kNoHeapId);
+    nobody_is_made_ = true;
+  }
+  return &heap;
 }
 
 template <const Config& kConfig, typename HeapType>
@@ -250,31 +212,24 @@ void HeapRegistry<kConfig, HeapType>::AbandonOne(Heap& heap) {
     // here, the heap had no thread, and is abandoned.
     if (heap.abandoned()) return;
     heap.Abandon();
-    cooled = PushAbandoned(heap);
+    PushAbandoned(heap);
+    if (system_.abandoned_count.load(std::memory_order_relaxed) >
+        HeapSystem::kWarmHeaps) {
+      do {
+        next_cooled_ = next_cooled_ % count() + 1;
+      } while (!At(next_cooled_).abandoned());
+      cooled = next_cooled_;
+    }
   }
   // If a thread has adopted it meanwhile, it loses what is not loaded.
   if (cooled != 0) At(cooled).TryReclaim();
 }
 
-// Returns the heap that is not warm any more, or 0.
 template <const Config& kConfig, typename HeapType>
-HeapId HeapRegistry<kConfig, HeapType>::PushAbandoned(Heap& heap) {
-  AbandonedHeaps& abandoned = AbandonedLike(heap);
-  heap.abandoned_links() = {.next = abandoned.latest};
-  if (abandoned.warm == 0) {
-    abandoned.last_warm = heap.id();
-  } else {
-    At(abandoned.latest).abandoned_links().previous = heap.id();
-  }
-  abandoned.latest = heap.id();
+void HeapRegistry<kConfig, HeapType>::PushAbandoned(Heap& heap) {
+  heap.next_abandoned() =
+      std::exchange(abandoned_[heap.siblings().partition()], heap.id());
   system_.abandoned_count.fetch_add(1, std::memory_order_relaxed);
-  if (abandoned.warm < kWarmHeaps) {
-    ++abandoned.warm;
-    return 0;
-  }
-  const HeapId cooled = abandoned.last_warm;
-  abandoned.last_warm = At(cooled).abandoned_links().previous;
-  return cooled;
 }
 
 template <const Config& kConfig, typename HeapType>
@@ -288,11 +243,8 @@ template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::Trim(bool rest) {
   if (!rest) HeapStore<kConfig>::TrimExchange(system_, /*all=*/false);
   const HeapId heaps = count();
-  const HeapId visits =
-      heaps - (rest ? std::min(heaps, HeapSystem::kTrimmedHeaps) : 0);
-  const HeapId first =
-      system_.next_visited.fetch_add(visits, std::memory_order_relaxed);
-  for (HeapId i = 0; i < visits; ++i) At((first + i) % heaps + 1).TryTrim();
+  Heap::TrimHeaps(
+      system_, heaps - (rest ? std::min(heaps, HeapSystem::kTrimmedHeaps) : 0));
 }
 
 template <const Config& kConfig, typename HeapType>
@@ -348,9 +300,6 @@ void HeapRegistry<kConfig, HeapType>::ChildAfterFork(const Heap& mine,
   system_.ace.ResetLockAfterFork();
   lock_.ResetAfterFork();
   system_.holes.ResetAfterFork();
-  // To empty heaps would copy their pages; nor is a link written to those that
-  // were abandoned before.
-  for (AbandonedHeaps& abandoned : abandoned_) abandoned.warm = 0;
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) {
     Heap& heap = At(id);
@@ -367,10 +316,7 @@ void HeapRegistry<kConfig, HeapType>::ChildAfterFork(const Heap& mine,
       // which the handler that forked interrupted. It ends before anybody can
       // adopt the heap: the child's next thread is made by this one, once the
       // handler has returned (pthread_create is for no handler).
-      AbandonedHeaps& abandoned = AbandonedLike(heap);
-      heap.abandoned_links().next = abandoned.latest;
-      abandoned.latest = id;
-      system_.abandoned_count.fetch_add(1, std::memory_order_relaxed);
+      PushAbandoned(heap);
       if (!is_mine) system_.last_torn.store(heaps, std::memory_order_relaxed);
     }
   }
@@ -381,25 +327,12 @@ template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::CheckAbandoned() {
   const FutexLockHolder hold(lock_);
   std::uint64_t all = 0;
-  for (const AbandonedHeaps& abandoned : abandoned_) {
-    std::uint64_t listed = 0;
-    HeapId previous = 0;
-    for (HeapId id = abandoned.latest; id != 0;
-         id = At(id).abandoned_links().next) {
-      HAK_CHECK(At(id).abandoned());                     // N1
-      HAK_CHECK_EQ(&AbandonedLike(At(id)), &abandoned);  // N1
-      if (++listed <= abandoned.warm) {
-        if (listed > 1) {
-          HAK_CHECK_EQ(At(id).abandoned_links().previous, previous);
-        }
-        if (listed == abandoned.warm) {
-          HAK_CHECK_EQ(id, abandoned.last_warm);  // N2
-        }
-      }
-      previous = id;
+  for (const HeapId& latest : abandoned_) {
+    for (HeapId id = latest; id != 0; id = At(id).next_abandoned()) {
+      HAK_CHECK(At(id).abandoned());                                      // N1
+      HAK_CHECK_EQ(&abandoned_[At(id).siblings().partition()], &latest);  // N1
+      ++all;
     }
-    HAK_CHECK_LE(abandoned.warm, std::min<std::uint64_t>(listed, kWarmHeaps));
-    all += listed;
   }
   HAK_CHECK_EQ(all, system_.abandoned_count.load(std::memory_order_relaxed));
 }

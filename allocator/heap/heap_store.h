@@ -11,7 +11,7 @@
 // come and go by value, and a block that is out of the store is its caller's.
 //
 // Invariants:
-//   HS1: every block in a magazine here is sound (magazine_check.h).
+//   HS1: every block in a magazine here is sound (CheckMagazine).
 //   HS2: the depot of class c lists depot.count magazines, none empty, of which
 //        idle_count is no more; all of them count for depot_bytes_, and with
 //        the spare magazines for at most the budget.
@@ -31,7 +31,6 @@
 #include "allocator/config/config.h"
 #include "allocator/heap/heap_system.h"
 #include "allocator/heap/magazine.h"
-#include "allocator/heap/magazine_check.h"
 #include "allocator/heap/slab_store.h"
 #include "allocator/heap/spare_magazines.h"
 #include "allocator/process/gated_lock.h"
@@ -62,13 +61,10 @@ class alignas(64) HeapStore {
 
   // The first room of depots; what comes back makes more (docs/decisions/0026).
   static constexpr std::uint64_t kFirstDepotBytes = 2 * kMiB;
-  // Every so many slow paths, and every so many full outboxes, another outbox
-  // goes home though it is not full.
-  static constexpr std::uint32_t kSendInterval = 16;
-  // Counts a slow path of the owner. True: it is the turn of an outbox.
-  HAK_ALWAYS_INLINE bool BeginSlowPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+  // Counts a slow path of the owner.
+  HAK_ALWAYS_INLINE void BeginSlowPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     NoteTouched();
-    return ++slow_paths_ % kSendInterval == 0;
+    ++slow_paths_;
   }
   // A magazine with blocks of the class, for an empty one, or for none (0). 0:
   // there is none, and nothing was taken. An empty one has room among the spare
@@ -230,8 +226,9 @@ class alignas(64) HeapStore {
   void set_abandoned(bool abandoned) {
     abandoned_.store(abandoned, std::memory_order_relaxed);
   }
-  // The registry's, under the registry's lock.
-  AbandonedLinks& abandoned_links() { return abandoned_links_; }
+  // The registry's, under the registry's lock: who was abandoned before; 0:
+  // nobody.
+  HeapId& next_abandoned() { return next_abandoned_; }
   // In the child of a fork: what the heap's thread has loaded may be in
   // mid-change.
   void NoteTorn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) { torn_ = true; }
@@ -396,7 +393,7 @@ class alignas(64) HeapStore {
   // slow_paths_ at the last TrimSpares, and at the last TryFile.
   std::uint32_t trimmed_at_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint32_t filed_at_ ABSL_GUARDED_BY(lock_) = 0;
-  AbandonedLinks abandoned_links_;
+  HeapId next_abandoned_ = 0;
   // Bytes of all classes, as if each of their magazines were full; their most.
   alignas(64) std::uint64_t depot_bytes_ ABSL_GUARDED_BY(lock_) = 0;
   std::uint64_t room_bytes_ ABSL_GUARDED_BY(lock_) = kFirstDepotBytes;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #include "allocator/base/planted_defect.h"
@@ -82,39 +83,35 @@ std::uint32_t HeapStore<kConfig>::FileHome(const HeapSystem& system,
                                            SizeClass size_class, void** blocks,
                                            std::uint32_t count, bool wait) {
   const Zone& zone = ZoneOfClass(system.ace.region(), size_class);
+  static_assert(kMagazineSlots < 64);
   HeapId owners[kMagazineSlots];
   for (std::uint32_t i = 0; i < count; ++i) {
     owners[i] = UnitOwner(
         zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(blocks[i])))
             .load(std::memory_order_relaxed));
   }
-  std::uint32_t stayed = 0;
-  while (stayed < count) {
+  // Bit i: block i is still here; it stays.
+  std::uint64_t left = (std::uint64_t{1} << count) - 1;
+  std::uint64_t staying = 0;
+  while (left != 0) {
+    const HeapId owner = owners[std::countr_zero(left)];
     void* same[kMagazineSlots];
     std::uint32_t same_count = 0;
-    const HeapId owner = owners[stayed];
-    std::uint32_t others = stayed;
-    for (std::uint32_t i = stayed; i < count; ++i) {
-      if (owners[i] == owner) {
-        same[same_count++] = blocks[i];
-      } else {
-        owners[others] = owners[i];
-        blocks[others++] = blocks[i];
-      }
+    std::uint64_t its = 0;
+    for (std::uint64_t rest = left; rest != 0; rest &= rest - 1) {
+      const int i = std::countr_zero(rest);
+      if (owners[i] != owner) continue;
+      same[same_count++] = blocks[i];
+      its |= std::uint64_t{1} << i;
     }
+    left &= ~its;
     // Of nobody's, heap 1 reports it.
     HeapStore& home = Of(system, owner == 0 ? 1 : owner);
-    const bool filed = home.TryFile(size_class, same, same_count, wait);
-    count = others;
-    if (filed) continue;
-    // These come first, what is still to be looked at behind them.
-    std::move_backward(blocks + stayed, blocks + count,
-                       blocks + count + same_count);
-    std::move_backward(owners + stayed, owners + count,
-                       owners + count + same_count);
-    std::copy(same, same + same_count, blocks + stayed);
-    count += same_count;
-    stayed += same_count;
+    if (!home.TryFile(size_class, same, same_count, wait)) staying |= its;
+  }
+  std::uint32_t stayed = 0;
+  for (; staying != 0; staying &= staying - 1) {
+    blocks[stayed++] = blocks[std::countr_zero(staying)];
   }
   return stayed;
 }

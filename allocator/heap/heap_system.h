@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
@@ -18,8 +19,8 @@
 #include "allocator/heap/exchange.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/magazine_pool.h"
-#include "allocator/heap/slab_holder.h"
 #include "allocator/heap/slab_holes.h"
+#include "allocator/process/gated_lock.h"
 
 namespace hakmem {
 
@@ -27,12 +28,6 @@ namespace hakmem {
 template <const Config& kConfig>
 inline constexpr bool kCachesSpans =
     !kConfig.delay_reuse && !kConfig.separate_classes && !kConfig.guard_pages;
-
-// A heap's neighbours among those without a thread; 0: there is none.
-struct AbandonedLinks {
-  HeapId next = 0;      // abandoned before
-  HeapId previous = 0;  // abandoned after; only of warm heaps (heap_registry.h)
-};
 
 // A block that a heap had as free, and that is not: it was freed twice, by two
 // threads at once, or its header was damaged.
@@ -63,8 +58,29 @@ struct HeapSystem {
   Address stores = 0;
   std::size_t heap_bytes = 0;
   Address HeapAddress(HeapId id) const { return heaps + id * heap_bytes; }
+  // Keeps the slabs of a heap from being released, and their free blocks from
+  // being taken, until LetGo.
+  void Hold(HeapId owner) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    // acquire: pairs with the release in HeapRegistry::Attach. Who read the
+    // owner in a unit's record, without a lock, may not see the heap yet; it
+    // was there first, so this ends (tests/models/hold.pml).
+    while (owner > heap_count.load(std::memory_order_acquire)) {
+    }
+    LockOf(owner).Lock();
+  }
+  // Without waiting; false: somebody else does.
+  bool TryHold(HeapId owner) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    // acquire: pairs with the release in HeapRegistry::Attach.
+    return owner <= heap_count.load(std::memory_order_acquire) &&
+           LockOf(owner).TryLock();
+  }
+  void LetGo(HeapId owner) const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    LockOf(owner).Unlock();
+  }
   // A store begins with its lock.
-  SlabHolder holder() const { return {heap_count, stores, heap_bytes}; }
+  GatedLock& LockOf(HeapId id) const {
+    return *reinterpret_cast<GatedLock*>(stores + id * heap_bytes);
+  }
   // Written by the registry when a heap is made (release), read by whoever
   // visits all heaps (acquire): who sees an id sees the heap.
   std::atomic<HeapId> heap_count{0};
@@ -82,11 +98,12 @@ struct HeapSystem {
     return static_cast<std::uint8_t>(
         std::bit_width(std::min(count, kMostCounted) / kUncrowded));
   }
-  // Of the heaps without a thread, those that keep something: the latest.
-  static constexpr HeapId kWarmHeaps = 128;
-  std::uint8_t CrowdingOfWarm() const {
-    return Crowding(std::min<std::uint64_t>(
-        abandoned_count.load(std::memory_order_relaxed), kWarmHeaps));
+  // So many heaps without a thread keep something; beyond, each that joins them
+  // has another one give back all, by turns.
+  static constexpr std::uint64_t kWarmHeaps = 128;
+  std::uint8_t CrowdingOfAbandoned() const {
+    return Crowding(
+        std::min(abandoned_count.load(std::memory_order_relaxed), kWarmHeaps));
   }
   static constexpr std::uint64_t kUncrowded = 8;
   static constexpr std::uint64_t kMostCounted = 1024;

@@ -21,14 +21,16 @@
 #define HAKMEM_ALLOCATOR_HEAP_MAGAZINE_H_
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/slab/slab.h"
+#include "allocator/superslab/zone.h"
 
 namespace hakmem {
 
@@ -76,25 +78,14 @@ inline void StartFetches(MagazineTop start) {
 // The most that one magazine holds, so that two do not hoard large blocks.
 inline constexpr std::size_t kMagazineBudgetBytes = 256 * kKiB;
 
-namespace internal {
-
-constexpr auto MakeBudgetBlocks() {
-  std::array<std::uint16_t, kClassCount> table{};
-  for (unsigned i = 0; i < kClassCount; ++i) {
-    table[i] = static_cast<std::uint16_t>(
-        kMagazineBudgetBytes / ClassBytes(static_cast<SizeClass>(i)));
-  }
-  return table;
-}
-inline constexpr auto kBudgetBlocks = MakeBudgetBlocks();
-
-}  // namespace internal
-
 // `crowding` halves the budget so many times: HeapSystem::Crowding.
 constexpr std::uint32_t MagazineCapacity(SizeClass size_class,
                                          unsigned crowding = 0) {
   return std::clamp<std::uint32_t>(
-      internal::kBudgetBlocks[size_class] >> crowding, 2, kMagazineSlots);
+      static_cast<std::uint32_t>(kMagazineBudgetBytes) /
+              kClassLayouts[size_class].block_bytes >>
+          crowding,
+      2, kMagazineSlots);
 }
 
 // The bytes that a full magazine counts for in a depot's budget.
@@ -161,6 +152,26 @@ struct Outbox {
             : static_cast<std::uint32_t>(empty + capacity * kMagazineSlotBytes);
   }
 };
+
+// What every block in a magazine is: its header is Free, of the class, and its
+// unit bears the record of the class, and, where heaps hand out no others, of
+// `heap`.
+template <const Config& kConfig>
+void CheckMagazine(const Zone& zone, SizeClass size_class, MagazineTop top,
+                   HeapId heap) {
+  for (std::uint32_t i = 0; i < MagazineCount(top); ++i) {
+    const auto block = reinterpret_cast<Address>(MagazineBlocks(top)[i]);
+    HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
+                 MakeHeader(BlockState::kFree, size_class + 1U));
+    const UnitRecord record =
+        zone.unit_record(zone.UnitOf(block)).load(std::memory_order_relaxed);
+    HAK_CHECK_EQ(UnitLiveHeader(record),
+                 MakeHeader(BlockState::kLive, size_class + 1U));
+    if constexpr (!kReusesForeign<kConfig>) {
+      HAK_CHECK_EQ(UnitOwner(record), heap);
+    }
+  }
+}
 
 }  // namespace hakmem
 

@@ -64,7 +64,7 @@ TYPED_TEST(RemoteFreeTest, OutboxesLeaveWhileOthersFill) {
   auto& other = heaps.Attach();
   const std::vector<void*> few = heaps.Allocate(owner, kShort, 1);
   heaps.Free(other, few);
-  heaps.Free(other, heaps.Allocate(owner, kSmall, 40 * kMagazineSlots));
+  heaps.Free(other, heaps.Allocate(owner, kSmall, 600 * kMagazineSlots));
   EXPECT_EQ(heaps.StateOf(few.front()), BlockState::kFree);
   heaps.CheckInvariants();
 }

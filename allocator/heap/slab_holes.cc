@@ -6,6 +6,7 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
+#include "allocator/heap/heap_system.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/slab/slab.h"
 
@@ -21,9 +22,9 @@ constexpr std::uint64_t kLookIntervalMs = 100;
 
 // A look at the slabs of one zone.
 struct HoleLook {
-  Ace& ace;
-  const SlabHolder& slabs;
+  const HeapSystem& heaps;
   const Zone& zone;
+  Ace& ace = heaps.ace;
   std::size_t bytes = 0;
   std::uint32_t calls = 0;
   // Of the frame that is gone through: it is one huge page, which its idle
@@ -83,22 +84,23 @@ void HoleLook::VisitSlab(UnitIndex unit, bool wait, const Use& use) {
   const SizeClass size_class = ClassOfUnit(zone, record);
   if (size_class == kClassCount || SlabUnitOf(size_class, unit) != unit) return;
   if (wait) {
-    slabs.Hold(owner);
-  } else if (!slabs.TryHold(owner)) {
+    heaps.Hold(owner);
+  } else if (!heaps.TryHold(owner)) {
     return;
   }
   if (zone.unit_record(unit).load(std::memory_order_relaxed) == record) {
     use(DescriptorOf(zone, unit).slab);
   }
-  slabs.LetGo(owner);
+  heaps.LetGo(owner);
 }
 
 }  // namespace
 
-std::size_t SlabHoles::Purge(Ace& ace, const SlabHolder& slabs) {
+std::size_t SlabHoles::Purge(const HeapSystem& heaps) {
   std::size_t bytes = 0;
-  for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
-    HoleLook look = {ace, slabs, *zone};
+  const Region& region = heaps.ace.region();
+  for (const Zone* zone : {&region.fine(), &region.coarse()}) {
+    HoleLook look = {heaps, *zone};
     const UnitIndex end = FirstUnitOfFrame(zone->frame_count());
     for (UnitIndex unit = 0; unit < end; ++unit) {
       look.VisitSlab(unit, /*wait=*/true,
@@ -109,15 +111,15 @@ std::size_t SlabHoles::Purge(Ace& ace, const SlabHolder& slabs) {
   return bytes;
 }
 
-void SlabHoles::PurgeIdle(Ace& ace, const SlabHolder& slabs) {
+void SlabHoles::PurgeIdle(const HeapSystem& heaps) {
   // acquire: pairs with the release at the end.
   if (looking_.exchange(true, std::memory_order_acquire)) return;
-  const std::uint64_t now_ms = ace.memory().NowMs();
+  const std::uint64_t now_ms = heaps.ace.memory().NowMs();
   if (now_ms >= next_ms_) {
     next_ms_ = now_ms + kLookIntervalMs;
-    const Region& region = ace.region();
+    const Region& region = heaps.ace.region();
     const Zone& zone = in_coarse_ ? region.coarse() : region.fine();
-    HoleLook look = {ace, slabs, zone};
+    HoleLook look = {heaps, zone};
     const UnitIndex end =
         std::min(FirstUnitOfFrame(zone.frame_count()),
                  RoundDown(next_unit_ + kLooks, kUnitsPerSuperSlab));

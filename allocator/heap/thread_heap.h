@@ -33,9 +33,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   using Cached = BlockCache<kConfig>;
   using Cached::Cache;
   using Cached::Load;
-  using Cached::LoadOutbox;
   using Cached::outbox;
-  using Cached::outbox_classes;
   using Cached::TryPop;
   using Cached::TryPush;
   using typename Cached::ClassCache;
@@ -140,6 +138,9 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // none. Nothing if somebody is in this heap.
   void TryTrim();
 
+  // TryTrim of the next so many heaps, by turns; at most all.
+  static void TrimHeaps(HeapSystem& system, HeapId visits);
+
   bool abandoned() const { return store_.abandoned(); }
   // From now on the loaded magazines are within others' reach.
   void Abandon() {
@@ -156,7 +157,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
     reuses_foreign_ = true;
     store_.set_abandoned(false);
   }
-  AbandonedLinks& abandoned_links() { return store_.abandoned_links(); }
+  HeapId& next_abandoned() { return store_.next_abandoned(); }
   GatedLock& lock() ABSL_LOCK_RETURNED(store_.lock()) { return store_.lock(); }
   // Where the store of the heap that lies at the address is.
   static Address StoreAt(Address heap) {
@@ -212,6 +213,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // one counts for one.
   static constexpr std::int32_t kClockInterval = 32;
   static constexpr std::int32_t kSlowPathSteps = 4;
+  // Every so many looks at the clock, what is in outboxes goes home.
+  static constexpr std::uint32_t kSendInterval = 64;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
   // A check of the whole heap comes after so many slow paths at the earliest.
@@ -223,13 +226,10 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   void FreeRemoteSlow(SizeClass size_class, void* block);
   HAK_NOINLINE void LookAtTime();
   // Without the lock: what may take other heaps' locks, or ACE's for longer.
-  HAK_ALWAYS_INLINE void EndSlowPath(bool send, SizeClass touched) {
-    if (send) [[unlikely]]
-      SendNext();
+  HAK_ALWAYS_INLINE void EndSlowPath(SizeClass touched) {
     CountSlowPath();
     CheckIfWanted(touched);
   }
-  void TrimSomeHeaps();
   HAK_ALWAYS_INLINE void CheckIfWanted([[maybe_unused]] SizeClass touched) {
     if constexpr (kConfig.check_invariants) CheckAfterSlowPath(touched);
   }
@@ -248,10 +248,6 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   bool LoadForeign(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
   void EmptyOutbox(SizeClass size_class);
-  // Another class's outbox is emptied though it is not full.
-  HAK_NOINLINE void SendNext() {
-    if (outbox_classes() != 0) EmptyOutbox(this->NextOutbox());
-  }
   void SendAll();
 
   void FlushIdleClasses(SizeClass wanted)
@@ -281,7 +277,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // Owner thread.
   bool reuses_foreign_ = true;
   std::int32_t until_clock_ = kClockInterval;
-  std::uint32_t full_outboxes_ = 0;
+  std::uint32_t looks_ = 0;  // at the clock
   std::uint32_t since_check_ = 0;
   std::uint64_t next_check_ns_ = 0;
   [[no_unique_address]] Siblings<ThreadHeap, kConfig.separate_types> siblings_;

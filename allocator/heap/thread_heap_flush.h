@@ -59,7 +59,7 @@ void ThreadHeap<kConfig>::FlushToLimit() {
     // Nobody rests without a thread that could end it.
     EndRest(size_class);
   }
-  const unsigned crowding = system().CrowdingOfWarm();
+  const unsigned crowding = system().CrowdingOfAbandoned();
   if (bytes > kMaxLeftBytes >> crowding ||
       store_.slabs().slabs_granted() - granted_at_flush_ > kMaxLeftSlabs >>
           crowding) {
@@ -116,21 +116,15 @@ void ThreadHeap<kConfig>::TryTrim() {
   store_.lock().Unlock();
 }
 
-// A bounded number of them, so that no slow path becomes slower with the number
-// of threads.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::TrimSomeHeaps() {
-  store_.TrimExchange(system(), /*all=*/false);
-  TryTrim();
+void ThreadHeap<kConfig>::TrimHeaps(HeapSystem& system, HeapId visits) {
   // acquire: pairs with the release in HeapRegistry::Attach.
-  const HeapId count = system().heap_count.load(std::memory_order_acquire);
-  const HeapId visits = std::min(count, HeapSystem::kTrimmedHeaps);
+  const HeapId count = system.heap_count.load(std::memory_order_acquire);
   const HeapId first =
-      system().next_visited.fetch_add(visits, std::memory_order_relaxed);
+      system.next_visited.fetch_add(visits, std::memory_order_relaxed);
   for (HeapId i = 0; i < visits; ++i) {
-    const HeapId other = (first + i) % count + 1;
-    if (other == this->id()) continue;
-    reinterpret_cast<ThreadHeap*>(system().HeapAddress(other))->TryTrim();
+    const HeapId id = (first + i) % count + 1;
+    reinterpret_cast<ThreadHeap*>(system.HeapAddress(id))->TryTrim();
   }
 }
 

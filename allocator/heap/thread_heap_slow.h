@@ -6,7 +6,7 @@
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_SLOW_H_
 
 #include <algorithm>
-#include <bit>
+#include <atomic>
 #include <cstdint>
 
 #include "allocator/base/check.h"
@@ -21,9 +21,15 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::LookAtTime() {
   until_clock_ = kClockInterval;
   SeeCrowd();
-  if (!system().ace.Tick()) return;
-  TrimSomeHeaps();
-  system().holes.PurgeIdle(system().ace, system().holder());
+  // What fills no outbox goes home all the same.
+  if (++looks_ % kSendInterval == 0) SendAll();
+  if (!system().ace.TrimIfDue()) return;
+  store_.TrimExchange(system(), /*all=*/false);
+  // So many that no slow path becomes slower with the number of threads.
+  TrimHeaps(system(),
+            std::min(system().heap_count.load(std::memory_order_relaxed),
+                     HeapSystem::kTrimmedHeaps));
+  system().holes.PurgeIdle(system());
 }
 
 // Before the heap grows by another slab: blocks in the magazines of classes
@@ -87,13 +93,13 @@ HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Allocate(SizeClass size_class,
                                                       std::uint32_t calls,
                                                       Refusal& refusal) {
   store_.lock().Lock();
-  const bool send = store_.BeginSlowPath();
+  store_.BeginSlowPath();
   // So that the countdown does not end in Refill, nor soon after: this path
   // looks at the time, too.
   Cache(size_class).allocations.Wind(calls);
   void* block = Refill(size_class, refusal);
   store_.lock().Unlock();
-  EndSlowPath(send, size_class);
+  EndSlowPath(size_class);
   return block;
 }
 
@@ -102,7 +108,7 @@ void ThreadHeap<kConfig>::FreeSlow(void* block, ThreadHeap* heap,
                                    const ClassCache& its_cache) {
   const SizeClass size_class = heap->ClassOfCache(its_cache);
   heap->store_.lock().Lock();
-  const bool send = heap->store_.BeginSlowPath();
+  heap->store_.BeginSlowPath();
   ClassCache& cache = heap->Cache(size_class);
   if (!heap->EnsureMagazine(size_class)) [[unlikely]] {
     heap->store_.PutBack(size_class, &block, 1);
@@ -115,7 +121,7 @@ void ThreadHeap<kConfig>::FreeSlow(void* block, ThreadHeap* heap,
     HAK_CHECK(pushed);
   }
   heap->store_.lock().Unlock();
-  heap->EndSlowPath(send, size_class);
+  heap->EndSlowPath(size_class);
 }
 
 // --- Blocks of other heaps
@@ -128,20 +134,20 @@ HAK_NOINLINE void ThreadHeap<kConfig>::FreeRemoteSlow(SizeClass size_class,
     const std::uint32_t count = MagazineCount(top);
     if (store_.TryExchange(size_class, top)) {
       this->CountRemoteFrees(count);
-      LoadOutbox(size_class, top, Capacity(size_class));
+      outbox(size_class).Load(top, Capacity(size_class));
     } else {
       EmptyOutbox(size_class);
     }
   }
   if (outbox(size_class).top == 0) {
     const GatedLockHolder hold(store_.lock());
-    LoadOutbox(size_class, store_.TakeEmpty(), Capacity(size_class));
+    outbox(size_class).Load(store_.TakeEmpty(), Capacity(size_class));
   }
   if (!outbox(size_class).TryPush(block)) {  // no metadata is left
     store_.FileHome(system(), size_class, &block, 1, /*wait=*/true);
     this->CountRemoteFrees(1);
   }
-  EndSlowPath(++full_outboxes_ % store_.kSendInterval == 0, kNoClass);
+  EndSlowPath(kNoClass);
 }
 
 // What is in the outbox goes home; where blocks rest, all but the newest
@@ -166,15 +172,16 @@ void ThreadHeap<kConfig>::EmptyOutbox(SizeClass size_class) {
 // All that is in outboxes goes home, and their magazines go back.
 template <const Config& kConfig>
 void ThreadHeap<kConfig>::SendAll() {
-  for (std::uint64_t left = outbox_classes(); left != 0; left &= left - 1) {
-    const auto size_class = static_cast<SizeClass>(std::countr_zero(left));
+  for (unsigned i = 0; i < kClassCount; ++i) {
+    const auto size_class = static_cast<SizeClass>(i);
     const MagazineTop top = outbox(size_class).top;
+    if (top == 0) continue;
     store_.FileHome(system(), size_class, MagazineBlocks(top),
                     MagazineCount(top), /*wait=*/true);
     this->CountRemoteFrees(MagazineCount(top));
     const GatedLockHolder hold(store_.lock());
     store_.PutEmpty(top);
-    LoadOutbox(size_class, 0, 0);
+    outbox(size_class).Load(0, 0);
   }
 }
 
@@ -190,7 +197,7 @@ bool ThreadHeap<kConfig>::LoadForeign(SizeClass size_class) {
     MagazineTop top = outbox(size_class).top;
     if (MagazineCount(top) >= std::min(kFirstRefill, (capacity + 1) / 2)) {
       this->CountRemoteFrees(MagazineCount(top));
-      LoadOutbox(size_class, empty, capacity);
+      outbox(size_class).Load(empty, capacity);
     } else {
       top = store_.TakeExchanged(size_class, empty);
       if (top == 0) return false;

@@ -143,6 +143,11 @@ inline UnitDescriptor& DescriptorOf(const Zone& zone, UnitIndex unit) {
   return *static_cast<UnitDescriptor*>(zone.UnitDescriptor(unit));
 }
 
+// The zone of a class's blocks.
+inline const Zone& ZoneOfClass(const Region& region, SizeClass size_class) {
+  return IsTiny(size_class) ? region.fine() : region.coarse();
+}
+
 // The class of the blocks of the heap's slab that a unit of `zone` with this
 // record is part of; kClassCount: the record is damaged, as it names none, or
 // one of the other zone's.

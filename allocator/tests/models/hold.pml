@@ -1,4 +1,4 @@
-// SlabHolder::Hold: who finds a heap's id in a unit's record, read without a
+// HeapSystem::Hold: who finds a heap's id in a unit's record, read without a
 // lock, and takes the heap's lock, against the thread that makes the heap.
 // Stores become visible in any order that their own orders permit: nothing is
 // assumed of the locks that the maker took in between.

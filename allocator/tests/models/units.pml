@@ -1,7 +1,7 @@
 // A unit that goes from heap to heap through ACE, while another thread purges
 // or unmaps what is free, and a stale pointer into it is freed once more.
 //
-// Models: Ace::GrantSlab, ReleaseSlab, Tick, UnmapCaches; UnitPool::TakeUnits,
+// Models: Ace::GrantSlab, ReleaseSlab, TrimIfDue, UnmapCaches; UnitPool::TakeUnits,
 //   Release, StartPurge, PurgeRun, PurgeTables, EndPurge, UnmapFree;
 //   SlabStore::GrantNew, ClearHeaders, Release; Allocator::TryFreeRemote;
 //   HeapStore::Dequeue.
@@ -150,7 +150,7 @@ proctype Heap(byte me) {
   } unless { stale_taken }
 }
 
-// Tick: the unit is nobody's while the kernel takes its memory back, which is
+// TrimIfDue: the unit is nobody's while the kernel takes its memory back, which is
 // not done under the lock.
 proctype Purger() {
   {
