@@ -230,13 +230,13 @@ TEST_F(UnitPoolTest, TheRestOfAHugeFrameThatNobodyUsesIsPurged) {
   pool_.huge().Add(0, 1);
   ASSERT_EQ(pool_.Grant(kAllOfOne, 1).first, 0U);
   pool_.Release(0, 20, /*dirty=*/true);
-  EXPECT_EQ(pool_.Purge(memory_, 20), 20 * kUnitBytes);
+  EXPECT_EQ(pool_.Purge(20), 20 * kUnitBytes);
   pool_.Release(20, 5, /*dirty=*/true);
   EXPECT_EQ(pool_.dirty().purgeable(), 0U) << "the frame is in use";
   pool_.Release(25, 7, /*dirty=*/true);
   Check();
   EXPECT_EQ(pool_.dirty().purgeable(), 12U);
-  EXPECT_EQ(pool_.Purge(memory_, 12), 12 * kUnitBytes);
+  EXPECT_EQ(pool_.Purge(12), 12 * kUnitBytes);
   Check();
 }
 

@@ -19,7 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
-#include "allocator/core/allocator_whole.h"
+#include "allocator/core/test_allocator.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
 #include "allocator/failures/failure_trace.h"
@@ -130,8 +130,9 @@ int Run() {
   }
   reporter.Start(options, kRelease.name);
   FakeVirtualMemory memory;
-  const auto allocator = std::make_unique<Allocator<kRelease>>(memory, kHost);
-  Allocator<kRelease>::Heap* self = Allocator<kRelease>::NoHeap();
+  const auto allocator =
+      std::make_unique<TestedAllocator<kRelease>>(memory, kHost);
+  TestedAllocator<kRelease>::Heap* self = TestedAllocator<kRelease>::NoHeap();
   const bool from_the_start = name == "metadata";
   if (!from_the_start && allocator->Allocate(self, kMiB) == nullptr) return 1;
   if (error_number == ENOMEM) {
