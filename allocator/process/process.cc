@@ -125,6 +125,12 @@ void SignalThread(int signal) {
 const char* ProgramName() {
   const auto path = reinterpret_cast<const char*>(AuxiliaryValue(AT_EXECFN));
   if (path == nullptr) return program_invocation_short_name;
+  // Of a program that started itself anew, or was started by a descriptor.
+  const bool is_link = std::strncmp(path, "/proc/", 6) == 0 ||
+                       std::strncmp(path, "/dev/fd/", 8) == 0;
+  if (is_link && *program_invocation_short_name != '\0') {
+    return program_invocation_short_name;
+  }
   const char* const slash = std::strrchr(path, '/');
   return slash == nullptr ? path : slash + 1;
 }

@@ -63,6 +63,8 @@ int KnownThreadId();
 void SignalThread(int signal);
 // The file that was started, without its folder. Programs write what they do
 // over their arguments, and with them over libc's name; the kernel's stays.
+// Where the kernel knows a link of /proc alone, libc's name, if it has one by
+// now.
 const char* ProgramName();
 // The calling thread's name, terminated by NUL.
 void ThreadName(char (&name)[16]);

@@ -42,10 +42,10 @@ data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(509 485) ;;
-    *-debug.so) most=(519 494) ;;
-    *-tracing.so) most=(407 441) ;;
-    *) most=(380 423) ;;
+    *-hardened.so) most=(509 487) ;;
+    *-debug.so) most=(519 496) ;;
+    *-tracing.so) most=(407 443) ;;
+    *) most=(380 425) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT

@@ -57,8 +57,8 @@ class HeapPageTest(BrowserTest):
         for name in ("server", "libtable.so"):
             subprocess.run(["clang++-19", "-gdwarf-4", "-shared", "-nostdlib", "-Wl,-Ttext=%#x" % (CODE + 128), "-xc++", "-",
                             "-o", cls.folder / name], input=SOURCE, text=True, check=True)
-        # Beside these, many small places, each with a call of its own, and one as deep as stacks are.
-        small = [site([CACHE + i % 2, DEEP + i / 256] + [SERVE] * (i // 8) + [MAIN], 1 / 64) for i in range(64)]
+        # Beside these, many small places, each with a stack of its own, and one as deep as stacks are.
+        small = [site([CACHE + i % 2] + [DEEP] * (1 + i // 2 % 4) + [SERVE] * (i // 8) + [MAIN], 1 / 64) for i in range(64)]
         table, evil = [READ, SERVE, MAIN], [WITH_MARKUP, MAIN]
         sites = [site(table, 6), site([CACHE, SERVE, MAIN], 1, 4), site(evil, 2, 8),
                  site([WITH_LENGTH, WITH_MARKUP, SERVE, MAIN], 1, 0, 1), site([DEEP] * 30 + [MAIN], .5),

@@ -34,7 +34,7 @@ FIRST_LINES = {
     "deep": SEGV + "not hakmem's memory, but next to the stack pointer: the stack may be used up",
     "deep_thread": None,  # its thread has no other stack to tell it on
     "other_thread": NULL,
-    "small_stack": "hakmem: crash: the stack for signal handlers (sigaltstack) is too small for a report",
+    "small_stack": "hakmem: crash: the stack for signal handlers (sigaltstack) is too small for a report (crash, process N)",
     "handler_before": "own handler",
     "handler_after": "own handler",
     "ignored": "own handler",
