@@ -242,13 +242,16 @@ void HugePool::UnmapOrPurge(Address begin, std::size_t bytes) {
 
 std::size_t HugePool::Release(Address address, std::size_t lost_bytes) {
   const Frame frame = FrameOf(address);
-  const std::size_t bytes = records_[frame].bytes;
+  Record& record = records_[frame];
+  const std::size_t bytes = record.bytes;
   SetHeader(frame, kFreeLarge);
   ++changing_;
-  records_[frame].releaser = FutexLock::Mark();
+  record.releaser = FutexLock::Mark();
+  record.lost_bytes = lost_bytes;
   if (lost_bytes != bytes) {
     const FutexLockPause pause(lock_);
     UnmapOrPurge(address + lost_bytes, bytes - lost_bytes);
+    record.lost_bytes = bytes;
   }
   return EndRelease(frame);
 }
@@ -262,14 +265,18 @@ std::size_t HugePool::EndRelease(Frame frame) {
   return bytes;
 }
 
-// A block that was being resized is its thread's for good.
+// What is unmapped already may be somebody else's. A block that was being
+// resized is its thread's for good.
 std::size_t HugePool::EndReleasesAfterFork() {
   std::size_t released_bytes = 0;
   for (Frame frame = changing_ == 0 ? kNone : first_; frame != kNone;) {
     const Record& record = records_[frame];
     const Frame next = record.next;
     if (record.releaser != nullptr && record.releaser != FutexLock::Mark()) {
-      UnmapOrPurge(AddressOf(frame), record.bytes);
+      const std::size_t lost_bytes = record.lost_bytes;
+      if (lost_bytes != record.bytes) {
+        UnmapOrPurge(AddressOf(frame) + lost_bytes, record.bytes - lost_bytes);
+      }
       released_bytes += EndRelease(frame);
     }
     frame = next;

@@ -123,6 +123,8 @@ class HugePool {
     Frame previous;
     BlockUse use;
     const void* releaser;  // the thread that unmaps it (FutexLock::Mark)
+    // By that thread, without Ace's lock, too; for a fork's child.
+    Relaxed<std::size_t> lost_bytes;
   };
   static constexpr std::size_t kLeastGapFrames = 2;
 

@@ -35,6 +35,12 @@ TEST_F(LineEndTest, LongNamesAreCut) {
   EXPECT_EQ(End(), " (" + std::string(60, 'x') + ", process 2147483647)\n");
 }
 
+// Who names a file writes no lines of ours.
+TEST_F(LineEndTest, NamesStayOneLine) {
+  NoteProgram("a\n\x1b[31mhakmem: \x7f\xc2\x9b~ ");
+  EXPECT_EQ(End(), " (a??[31mhakmem: ???~ )\n");
+}
+
 // A process without fork's handlers has its own number, too.
 TEST_F(LineEndTest, TheKernelIsAskedWhereNoFilterHolds) {
   NoteProcessId(12);

@@ -62,6 +62,30 @@ TYPED_TEST(HeapReclaimTest, ManyThreadsLeaveNoMoreThanSome) {
   this->heaps_.CheckInvariants();
 }
 
+// In whatever order they end; and those that come and go meanwhile take nothing
+// from the others.
+TYPED_TEST(HeapReclaimTest, TheLatestThatLeftAreWarm) {
+  constexpr HeapId kMost = HeapSystem::kWarmHeaps;
+  std::vector<ThreadHeap<TypeParam::kConfig>*> heaps;
+  for (HeapId i = 0; i < 4 * kMost; ++i) {
+    heaps.push_back(&this->heaps_.Attach());
+  }
+  const auto leave = [this](auto& heap) {
+    this->heaps_.Free(heap, this->heaps_.Allocate(heap, kSmall, 20));
+    this->registry_.Abandon(heap);
+  };
+  for (; !heaps.empty(); heaps.pop_back()) leave(*heaps.back());
+  EXPECT_EQ(this->heaps_.GrantedBytes(), kMost * kUnitBytes);
+  for (HeapId i = 0; i < 2 * kMost; ++i) {
+    auto& one = this->heaps_.Attach();
+    auto& two = this->heaps_.Attach();
+    leave(one);
+    leave(two);
+  }
+  EXPECT_EQ(this->heaps_.GrantedBytes(), kMost * kUnitBytes);
+  this->heaps_.CheckInvariants();
+}
+
 // Nor do they keep what others free when they have left.
 TYPED_TEST(HeapReclaimTest, ManyThatLeftKeepNoMoreOfWhatOthersFree) {
   constexpr HeapId kMost = HeapSystem::kWarmHeaps;

@@ -9,6 +9,8 @@
 // Invariants:
 //   N1: heaps 1 to count() exist; the abandoned lists hold each heap whose
 //       abandoned() is set, once, by partition.
+//   N2: place n % kWarmHeaps of `warm` has the n-th heap of its list from the
+//       end, if that is one of the latest so many and warm, else 0.
 #ifndef HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 #define HAKMEM_ALLOCATOR_HEAP_HEAP_REGISTRY_H_
 
@@ -127,17 +129,22 @@ class HeapRegistry {
   Heap* MakeHeap(VmStatus& status, Partition partition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AbandonOne(Heap& heap);
-  void PushAbandoned(Heap& heap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  HeapId PushAbandoned(Heap& heap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void CheckAbandoned();
+
+  struct AbandonedHeaps {
+    HeapId latest = 0;  // 0: none
+    HeapId count = 0;
+    HeapId warm[HeapSystem::kWarmHeaps] = {};
+  };
 
   HeapSystem system_;
   FutexLock lock_;
   MetadataTable table_;  // grown under lock_; its counters are atomics
-  HeapId next_cooled_ ABSL_GUARDED_BY(lock_) = 0;
   bool nobody_is_made_ ABSL_GUARDED_BY(lock_) = false;
-  // By partition, the heap that was abandoned last; 0: none.
-  HeapId abandoned_[kConfig.separate_types ? kMostPartitions
-                                           : 1] ABSL_GUARDED_BY(lock_) = {};
+  // By partition.
+  AbandonedHeaps abandoned_[kConfig.separate_types ? kMostPartitions
+                                                   : 1] ABSL_GUARDED_BY(lock_);
   // Written under lock_, read by statistics.
   std::atomic<std::uint64_t> adopted_count_{0};
 };
@@ -147,9 +154,11 @@ HeapType* HeapRegistry<kConfig, HeapType>::Attach(VmStatus& status, bool young,
                                                   Partition partition) {
   FutexLock::Identify();
   const FutexLockHolder hold(lock_);
-  if (abandoned_[partition] != 0 && !young) {
-    Heap& heap = At(abandoned_[partition]);
-    abandoned_[partition] = heap.next_abandoned();
+  AbandonedHeaps& abandoned = abandoned_[partition];
+  if (abandoned.latest != 0 && !young) {
+    Heap& heap = At(abandoned.latest);
+    abandoned.latest = heap.next_abandoned();
+    abandoned.warm[--abandoned.count % HeapSystem::kWarmHeaps] = 0;
     heap.Adopt();
     heap.siblings().Forget();
     system_.abandoned_count.fetch_sub(1, std::memory_order_relaxed);
@@ -212,24 +221,20 @@ void HeapRegistry<kConfig, HeapType>::AbandonOne(Heap& heap) {
     // here, the heap had no thread, and is abandoned.
     if (heap.abandoned()) return;
     heap.Abandon();
-    PushAbandoned(heap);
-    if (system_.abandoned_count.load(std::memory_order_relaxed) >
-        HeapSystem::kWarmHeaps) {
-      do {
-        next_cooled_ = next_cooled_ % count() + 1;
-      } while (!At(next_cooled_).abandoned());
-      cooled = next_cooled_;
-    }
+    cooled = PushAbandoned(heap);
   }
   // If a thread has adopted it meanwhile, it loses what is not loaded.
   if (cooled != 0) At(cooled).TryReclaim();
 }
 
+// Returns the heap that is not warm any more, or 0.
 template <const Config& kConfig, typename HeapType>
-void HeapRegistry<kConfig, HeapType>::PushAbandoned(Heap& heap) {
-  heap.next_abandoned() =
-      std::exchange(abandoned_[heap.siblings().partition()], heap.id());
+HeapId HeapRegistry<kConfig, HeapType>::PushAbandoned(Heap& heap) {
+  AbandonedHeaps& abandoned = abandoned_[heap.siblings().partition()];
+  heap.next_abandoned() = std::exchange(abandoned.latest, heap.id());
   system_.abandoned_count.fetch_add(1, std::memory_order_relaxed);
+  return std::exchange(
+      abandoned.warm[abandoned.count++ % HeapSystem::kWarmHeaps], heap.id());
 }
 
 template <const Config& kConfig, typename HeapType>
@@ -327,12 +332,18 @@ template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::CheckAbandoned() {
   const FutexLockHolder hold(lock_);
   std::uint64_t all = 0;
-  for (const HeapId& latest : abandoned_) {
-    for (HeapId id = latest; id != 0; id = At(id).next_abandoned()) {
-      HAK_CHECK(At(id).abandoned());                                      // N1
-      HAK_CHECK_EQ(&abandoned_[At(id).siblings().partition()], &latest);  // N1
+  for (const AbandonedHeaps& of : abandoned_) {
+    HeapId left = of.count;
+    for (HeapId id = of.latest; id != 0; id = At(id).next_abandoned()) {
+      HAK_CHECK(At(id).abandoned());                                  // N1
+      HAK_CHECK_EQ(&abandoned_[At(id).siblings().partition()], &of);  // N1
+      --left;
+      const HeapId warm = of.warm[left % HeapSystem::kWarmHeaps];
+      HAK_CHECK(of.count - left > HeapSystem::kWarmHeaps || warm == 0 ||
+                warm == id);  // N2
       ++all;
     }
+    HAK_CHECK_EQ(left, 0U);  // N2
   }
   HAK_CHECK_EQ(all, system_.abandoned_count.load(std::memory_order_relaxed));
 }

@@ -98,8 +98,8 @@ struct HeapSystem {
     return static_cast<std::uint8_t>(
         std::bit_width(std::min(count, kMostCounted) / kUncrowded));
   }
-  // So many heaps without a thread keep something; beyond, each that joins them
-  // has another one give back all, by turns.
+  // So many heaps without a thread keep something: the latest. Each that joins
+  // them has the one that was so many before it give back all.
   static constexpr std::uint64_t kWarmHeaps = 128;
   std::uint8_t CrowdingOfAbandoned() const {
     return Crowding(
