@@ -16,7 +16,7 @@ void CheckFailed(const char* expression, std::uint64_t left,
   RawPrinter out;
   out.Text("hakmem: fatal: internal check failed: ").Text(expression);
   out.Text(" (").Decimal(left).Text(" vs ").Decimal(right).Text(") at ");
-  out.Text(file).Text(":").SignedDecimal(line).Text(LineEnd());
+  out.Text(file).Text(":").SignedDecimal(line).Text(LineEnd().text());
   // There is no layer below to ask.
   SystemCall(SYS_write, StandardError(), out.c_str(), out.text().size());
   std::abort();

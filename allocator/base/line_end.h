@@ -26,7 +26,7 @@ int NotedProcessId();
 class LineEnd {
  public:
   LineEnd();
-  operator std::string_view() const { return {text_, length_}; }
+  std::string_view text() const { return {text_, length_}; }
 
  private:
   void Add(std::string_view text);

@@ -17,7 +17,7 @@ class LineEndTest : public testing::Test {
     NoteProgram(nullptr);
     NoteProcessId(0);
   }
-  static std::string End() { return std::string(LineEnd()); }
+  static std::string End() { return std::string(LineEnd().text()); }
 };
 
 TEST_F(LineEndTest, NamesWhatIsKnown) {

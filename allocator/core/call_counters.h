@@ -32,7 +32,7 @@ struct CallCounters {
     if constexpr (kConfig.count_reallocs) Count(counter);
   }
   void CountBlock(Route route, std::uint64_t bytes) {
-    const auto at = static_cast<unsigned>(route);
+    const auto at = static_cast<std::size_t>(route);
     Count(of_routes[2 * at]);
     Count(of_routes[2 * at + 1], bytes);
   }

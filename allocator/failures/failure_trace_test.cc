@@ -178,7 +178,7 @@ TEST_F(FailureTraceTest, SaysWhyAFileCannotBeOpened) {
             "hakmem: warning: HAKMEM_ACE_TRACE: cannot open " +
                 Path("absent/t") +
                 ": No such file or directory; failures are not traced" +
-                std::string(LineEnd()));
+                std::string(LineEnd().text()));
 }
 
 // A full disk, and a descriptor that is open for reading alone.
@@ -197,7 +197,7 @@ TEST_F(FailureTraceTest, SaysOnceThatLinesCannotBeWritten) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
               "hakmem: warning: HAKMEM_ACE_TRACE: cannot write to " + where +
                   ": " + words + "; lines are missing" +
-                  std::string(LineEnd()));
+                  std::string(LineEnd().text()));
     EXPECT_EQ(trace_->dropped(), 2u);
   }
   close(reads);

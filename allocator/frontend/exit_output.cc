@@ -21,7 +21,7 @@ void BeginWarning(const char* option, const char* what, RawPrinter& warning) {
 }
 
 void EndWarning(int error_number, RawPrinter& warning) {
-  warning.Text(": ").Text(ErrorWords(error_number)).Text(LineEnd());
+  warning.Text(": ").Text(ErrorWords(error_number)).Text(LineEnd().text());
   WriteFd(ExitStderr(), warning.text());
 }
 

@@ -112,7 +112,7 @@ void WriteText(int fd) {
   PrintTally(g_leaks.total, out.Text("hakmem: leaks: "));
   out.Text(" never freed, from ").Decimal(g_leaks.places);
   out.Text(g_leaks.places == 1 ? " place" : " places");
-  out.Text(LineEnd());
+  out.Text(LineEnd().text());
   WriteFd(fd, out.text());
 }
 

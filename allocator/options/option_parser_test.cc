@@ -46,7 +46,7 @@ Read ReadVariable(const std::string& name, const std::string& value) {
 // Without the process at its end.
 std::string Warning(const std::string& name, const std::string& value) {
   std::string warning = ReadVariable(name, value).warnings;
-  const std::string end(LineEnd{});
+  const std::string end(LineEnd().text());
   EXPECT_TRUE(warning.ends_with(end)) << warning;
   return warning.substr(0, warning.size() - end.size()) + "\n";
 }

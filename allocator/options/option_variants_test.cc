@@ -32,7 +32,7 @@ std::string Warnings(Warn warn, std::string_view variant,
   testing::internal::CaptureStderr();
   warn(options, variant);
   std::string lines = testing::internal::GetCapturedStderr();
-  const std::string end(LineEnd{});
+  const std::string end(LineEnd().text());
   std::size_t line = 0;
   for (std::size_t at; (at = lines.find('\n', line)) != lines.npos;) {
     const std::size_t begin = at + 1 - end.size();

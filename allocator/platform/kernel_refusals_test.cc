@@ -209,7 +209,7 @@ TEST_F(KernelRefusalsTest, LockedMemoryIsToldOfOnce) {
   const std::string told = testing::internal::GetCapturedStderr();
   EXPECT_EQ(told.find("hakmem: memory is locked"), 0u);
   EXPECT_EQ(told.rfind("hakmem:"), 0u);
-  EXPECT_TRUE(told.ends_with(LineEnd())) << told;
+  EXPECT_TRUE(told.ends_with(LineEnd().text())) << told;
 
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -351,7 +351,8 @@ VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
   if (error == EINVAL && !IsFiltered() &&
       !told_of_locked_.exchange(true, std::memory_order_relaxed)) {
     RawPrinter line;
-    WriteOnce(StandardError(), line.Text(kLockedMemory).Text(LineEnd()).text());
+    WriteOnce(StandardError(),
+              line.Text(kLockedMemory).Text(LineEnd().text()).text());
   }
   return {.error_number = error};
 }

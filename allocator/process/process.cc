@@ -36,13 +36,13 @@ int TryWriteFd(int fd, std::string_view text) {
 void WriteFd(int fd, std::string_view text) { TryWriteFd(fd, text); }
 
 void WriteWarning(RawPrinter& line) {
-  WriteFd(StandardError(), line.Text(LineEnd()).text());
+  WriteFd(StandardError(), line.Text(LineEnd().text()).text());
 }
 
 void WriteWarning(std::string_view text) {
   const int fd = StandardError();
   WriteFd(fd, text);
-  WriteFd(fd, LineEnd());
+  WriteFd(fd, LineEnd().text());
 }
 
 namespace {

@@ -221,7 +221,7 @@ TEST(Process, AWarningEndsWithTheProcess) {
   RawPrinter line;
   WriteWarning(line.Text("one"));
   WriteWarning("two");
-  const std::string end(LineEnd{});
+  const std::string end(LineEnd().text());
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "one" + end + "two" + end);
 }
 

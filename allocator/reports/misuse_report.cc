@@ -156,7 +156,7 @@ void MisuseReport::Write(std::string_view kind, std::string_view hint) {
 void MisuseReport::WriteAgain(std::uint64_t count) {
   ReportText text;
   sentence_.Text(", the ").Decimal(count).Text("th from this place");
-  text.AddSentence("misuse", sentence_.text(), LineEnd());
+  text.AddSentence("misuse", sentence_.text(), LineEnd().text());
 }
 
 void MisuseReport::WriteIfWanted(std::string_view hint) {

@@ -16,7 +16,7 @@
 namespace hakmem {
 namespace {
 
-std::string End() { return std::string(LineEnd()); }
+std::string End() { return std::string(LineEnd().text()); }
 
 class ReportOutputTest : public testing::Test {
  protected:

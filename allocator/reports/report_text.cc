@@ -153,7 +153,7 @@ void ReportText::AddBlock(const Surroundings& around) {
 
 void ReportText::AddProduct(const char* variant) {
   Line().Text("  hakmem ").Text(kVersion).Text(" ").Text(variant);
-  Add(line_.Text(LineEnd()).text());
+  Add(line_.Text(LineEnd().text()).text());
 }
 
 void ReportText::ResetAfterFork() { g_lock.ResetAfterFork(); }
