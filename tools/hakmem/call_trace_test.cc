@@ -351,7 +351,7 @@ TEST_F(CallTraceTest, WithoutMemoryNothingIsTraced) {
       absl::StrCat("hakmem: warning: HAKMEM_TRACE: cannot write ", path_,
                    ": Cannot allocate memory; this process is not traced any "
                    "further",
-                   std::string_view(LineEnd())));
+                   LineEnd().text()));
 }
 
 TEST_F(CallTraceTest, AFileThatCannotBeOpenedIsSaidOnce) {
@@ -367,7 +367,7 @@ TEST_F(CallTraceTest, AFileThatCannotBeOpenedIsSaidOnce) {
             "/nowhere/at/all.trace: No such file or directory; this process is "
             "not traced any "
             "further" +
-                std::string(LineEnd()));
+                std::string(LineEnd().text()));
 }
 
 TEST_F(CallTraceTest, AFullDiskIsSaidOnce) {
@@ -382,7 +382,7 @@ TEST_F(CallTraceTest, AFullDiskIsSaidOnce) {
             "hakmem: warning: HAKMEM_TRACE: cannot write /dev/full: No space "
             "left on device; "
             "this process is not traced any further" +
-                std::string(LineEnd()));
+                std::string(LineEnd().text()));
 }
 
 TEST_F(CallTraceTest, TwoProcessesDoNotShareAFile) {
