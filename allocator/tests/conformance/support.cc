@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -73,7 +74,8 @@ Function Find(Function linked, const char* name) {
   }
   std::string filter = "--gtest_filter=" + run.test;
   std::string disabled = "--gtest_also_run_disabled_tests";
-  std::string program = "/proc/self/exe";
+  // By its name, which warnings tell.
+  std::string program = std::filesystem::read_symlink("/proc/self/exe");
   char* const arguments[] = {program.data(), filter.data(), disabled.data(),
                              nullptr};
   if (run.before_exec) run.before_exec();
@@ -145,6 +147,18 @@ ChildResult RunChild(const ChildRun& run) {
   close(ends[0]);
   waitpid(child, &result.wait_status, 0);
   return result;
+}
+
+bool ToldWithProcess(const ChildResult& child, const std::string& text) {
+  const std::string name =
+      std::filesystem::read_symlink("/proc/self/exe").filename();
+  const std::string begin = text + " (" + name + ", process ";
+  const std::size_t at = child.output.find(begin);
+  if (at == std::string::npos) return false;
+  const std::size_t digits = at + begin.size();
+  const std::size_t end = child.output.find_first_not_of("0123456789", digits);
+  return end != digits && end != std::string::npos &&
+         child.output.compare(end, 2, ")\n") == 0;
 }
 
 bool ExitedWithZero(int wait_status) {

@@ -80,6 +80,8 @@ struct ChildResult {
   std::string output;  // of stdout and stderr
 };
 ChildResult RunChild(const ChildRun& run);
+// Whether a line of its output ends with `text` and the child's name and id.
+bool ToldWithProcess(const ChildResult& child, const std::string& text);
 bool ExitedWithZero(int wait_status);
 // The first line of `text` with `part` in it; "": none.
 std::string FirstLineWith(const std::string& text, const std::string& part);
