@@ -6,9 +6,9 @@
 # right what libc says. Seen: libmemusage.so puts a header of its own before each
 # block and replaces malloc, calloc, realloc and free alone. libc's malloc_usable_size
 # then takes the last word of that header, a mark, for the length of its own. A
-# program that counts its memory so is
-# wrong by 4 GiB a block under memusage. Of blocks that posix_memalign gave the answer
-# is right, since memusage does not see them, nor counts them.
+# program that counts its memory so is wrong by 4 GiB a block under memusage. Of
+# blocks that posix_memalign gave the answer is right, since memusage does not see
+# them, nor counts them.
 #
 # Seen: malloc_usable_size of 1, 1000 and 1000000 bytes 4276993688 each; of 640 bytes
 # at 64 by posix_memalign 648; memusage's total has 1,001,001 bytes of these.
