@@ -37,9 +37,11 @@ constexpr int kDontNeedLocked = 24;
 // MADV_POPULATE_WRITE, likewise; MADV_COLD, of Linux 5.4.
 constexpr int kPopulateWrite = 23;
 constexpr int kCold = 20;
-// MADV_GUARD_INSTALL and MADV_GUARD_REMOVE, of Linux 6.13.
+// MADV_GUARD_INSTALL and MADV_GUARD_REMOVE, of Linux 6.13; what no kernel
+// knows.
 constexpr int kGuardInstall = 102;
 constexpr int kGuardRemove = 103;
+constexpr int kNoAdvice = -1;
 constexpr std::string_view kLockedMemory =
     "hakmem: memory is locked (mlockall), and this kernel (before Linux 5.18) "
     "takes none of it back: what is freed stays in memory";
@@ -170,18 +172,15 @@ VmStatus LinuxVirtualMemory::Unprotect(Address address, std::size_t bytes) {
 // memory is locked, as all of it is from then on (mlockall). Other refusals are
 // of this range alone.
 bool LinuxVirtualMemory::AddGuardRegion(Address address, std::size_t bytes) {
-  using enum GuardRegions;
-  GuardRegions known = guard_regions_.load(std::memory_order_relaxed);
   if (!MayHaveGuardRegions()) return false;
-  const int error = Advise(address, bytes, kGuardInstall);
-  if (error == 0) {
-    guard_regions_.store(kHas, std::memory_order_relaxed);
-  } else if (error == EINVAL) {
-    // Others may find out at the same time.
-    while (!guard_regions_.compare_exchange_weak(
-        known, known == kUnknown || known == kNone ? kNone : kHad,
-        std::memory_order_relaxed)) {
-    }
+  int error = Advise(address, bytes, kGuardInstall);
+  // Emulators (QEMU) take any advice and do nothing.
+  if (error == 0 && ClosingSplits() && Advise(address, bytes, kNoAdvice) == 0) {
+    error = EINVAL;
+  }
+  if (error == 0) guard_regions_.fetch_or(kHad, std::memory_order_relaxed);
+  if (error == EINVAL) {
+    guard_regions_.fetch_or(kRefused, std::memory_order_relaxed);
   }
   return error == 0;
 }
@@ -203,13 +202,12 @@ VmStatus LinuxVirtualMemory::Close(Address address, std::size_t bytes) {
 }
 
 VmStatus LinuxVirtualMemory::Open(Address address, std::size_t bytes) {
-  using enum GuardRegions;
   VmStatus status;
   if (closed_by_access_.load(std::memory_order_relaxed)) {
     status = Unprotect(address, bytes);
   }
-  const GuardRegions known = guard_regions_.load(std::memory_order_relaxed);
-  if (status.ok() && (known == kHas || known == kHad)) {
+  if (status.ok() &&
+      (guard_regions_.load(std::memory_order_relaxed) & kHad) != 0) {
     status.error_number = Advise(address, bytes, kGuardRemove);
   }
   return status;

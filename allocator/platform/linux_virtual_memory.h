@@ -34,7 +34,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
   VmStatus Close(Address address, std::size_t bytes) override;
   VmStatus Open(Address address, std::size_t bytes) override;
   bool ClosingSplits() const override {
-    return guard_regions_.load(std::memory_order_relaxed) != GuardRegions::kHas;
+    return guard_regions_.load(std::memory_order_relaxed) != kHad;
   }
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override;
@@ -55,9 +55,9 @@ class LinuxVirtualMemory final : public VirtualMemory {
   AddressRange RegionRange() const override;
 
  private:
-  // Whether the kernel closes pages without a mapping of their own; kHad: it
-  // has done so, and does so no more.
-  enum class GuardRegions : std::uint8_t { kUnknown, kHas, kHad, kNone };
+  // Bits: the kernel has closed pages without a mapping of their own; it has
+  // none of that, or no more.
+  enum GuardRegions : std::uint8_t { kHad = 1, kRefused = 2 };
   // What became of memory that was given back.
   enum class Taking : std::uint8_t { kUnknown, kPages, kNone };
 
@@ -69,8 +69,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
                        unsigned char* has);
 
   bool MayHaveGuardRegions() const {
-    const GuardRegions known = guard_regions_.load(std::memory_order_relaxed);
-    return known == GuardRegions::kUnknown || known == GuardRegions::kHas;
+    return (guard_regions_.load(std::memory_order_relaxed) & kRefused) == 0;
   }
   bool AddGuardRegion(Address address, std::size_t bytes);
 
@@ -80,7 +79,7 @@ class LinuxVirtualMemory final : public VirtualMemory {
   // do.
   std::atomic<Taking> taking_{Taking::kUnknown};
   // Found out by the first that closes memory; written and read by all that do.
-  std::atomic<GuardRegions> guard_regions_{GuardRegions::kUnknown};
+  std::atomic<std::uint8_t> guard_regions_{0};
   // Something was closed by its mapping's access instead.
   std::atomic<bool> closed_by_access_{false};
   // Whoever finds first that locked memory cannot be given back tells of it.

@@ -44,7 +44,9 @@ def misuse_programs(name, header, runner, exclude = [], copts = [], linkopts = [
             ] + ["$(location :%s)" % program for program in programs],
             data = sources + [
                 "//allocator/tests:misuse_runs.py",
+                "//allocator/tests:shards.py",
                 "//allocator:preload_" + variant,
             ] + [":" + program for program in programs],
+            shard_count = 2,
             tags = ["nosan"],
         )

@@ -1,9 +1,11 @@
-"""What the runners of misuse programs share: runs, what they print, all cases at once."""
+"""What the runners of misuse programs share: runs, what they print, the cases of a shard at once."""
 import concurrent.futures
 import os
 import re
 import subprocess
 import sys
+
+import shards
 
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 STATES = re.compile(r"^// expect\b.*: .", re.MULTILINE)
@@ -63,6 +65,7 @@ def main(usage, expectations, complaints):
         if not STATES.search(text):
             sys.exit(f"{program}.cc says nothing about what to expect")
         cases += [(os.path.abspath(program), text, *case) for case in expectations(variant, text)]
+    cases = shards.share(cases)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         wrong = list(pool.map(lambda case: complaints(variant, library, *case), cases))
     for (program, _, argument, *_), lines in zip(cases, wrong):

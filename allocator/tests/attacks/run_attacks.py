@@ -13,6 +13,9 @@ import sys
 
 import cases
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import shards  # noqa: E402
+
 RUNS = 20
 
 
@@ -29,19 +32,11 @@ def complaint(case, library, variant):
         case.label, cell, expectation, dict(collections.Counter(map(str, outcomes))))
 
 
-def share(every):
-    """Those of this shard, as Bazel numbers them."""
-    status = os.environ.get("TEST_SHARD_STATUS_FILE")
-    if status:
-        pathlib.Path(status).touch()
-    return every[int(os.environ.get("TEST_SHARD_INDEX", 0))::int(os.environ.get("TEST_TOTAL_SHARDS", 1))]
-
-
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     variant, library = sys.argv[1], os.path.realpath(sys.argv[2])
-    every = share([case for program in sys.argv[3:] for case in cases.read(program)])
+    every = shards.share([case for program in sys.argv[3:] for case in cases.read(program)])
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         complaints = list(pool.map(lambda case: complaint(case, library, variant), every))
     bad = [text for text in complaints if text]

@@ -99,7 +99,7 @@ void FillToTheLimit(std::size_t size, std::size_t percent = 90,
 }
 
 // The heap profile's tables take a part, too.
-TEST(Limits, DISABLED_FillWithSmall) { FillToTheLimit(256, 89); }
+TEST(Limits, DISABLED_FillWithSmall) { FillToTheLimit(256, 89, 2); }
 TEST(Limits, DISABLED_FillWithPages) { FillToTheLimit(4096); }
 TEST(Limits, DISABLED_FillWithPool) { FillToTheLimit(48 * kTestKiB); }
 TEST(Limits, DISABLED_FillWithSpans) { FillToTheLimit(kTestMiB); }

@@ -6,10 +6,14 @@ Runs PROGRAM with the library preloaded under each filter, with the options that
 make calls of its own. A call that the filter forbids ends the process by SIGSYS, or fails.
 """
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import shards  # noqa: E402
 
 FILTERS = ["none", "service", "later", "memory"]
 OPTIONS = [
@@ -44,20 +48,13 @@ def listed(path, begin, end, name):
     return sorted(set(re.findall(name, text.split(begin, 1)[1].split(end, 1)[0], re.MULTILINE)))
 
 
-def of_this_shard(every):
-    status = os.environ.get("TEST_SHARD_STATUS_FILE")
-    if status:
-        open(status, "w", encoding="utf-8").close()
-    return every[int(os.environ.get("TEST_SHARD_INDEX", 0))::int(os.environ.get("TEST_TOTAL_SHARDS", 1))]
-
-
 def complaints(library, program, source, document):
     allowed = listed(source, "kMalloc[] = {", "}", r"SYS_(\w+)")
     told = listed(document, "## At any time", "\n## ", r"^\| `(\w+)`")
     # brk is of libc's malloc alone.
     if told != [name for name in allowed if name != "brk"]:
         yield "%s lists %s, and %s allows %s" % (document, told, source, allowed)
-    for filter_name, options in of_this_shard([(name, options) for name in FILTERS for options in OPTIONS] +
+    for filter_name, options in shards.share([(name, options) for name in FILTERS for options in OPTIONS] +
                                               [("idle", options) for options in OPTIONS[:2]] +
                                               [(name, options) for name in ("malloc", "start")
                                                for options in QUIET_OPTIONS]):
@@ -67,7 +64,7 @@ def complaints(library, program, source, document):
         if done.returncode != 0 or done.stdout != "done\n":
             yield "%s, %s: ended with %d, %r, %r" % (
                 filter_name, options, done.returncode, done.stdout, done.stderr[-500:])
-    for filter_name in of_this_shard(FILTERS):
+    for filter_name in shards.share(FILTERS):
         done = run(library, program, filter_name, "double_free", {})
         if done.returncode != -signal.SIGABRT or "double free of" not in done.stderr:
             yield "%s: a double free ended with %d, %r" % (filter_name, done.returncode, done.stderr[-500:])
