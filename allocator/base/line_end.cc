@@ -36,8 +36,7 @@ LineEnd::LineEnd() {
           ? "hakmem"
           : std::string_view(g_program, strnlen(g_program, kMaxNameBytes));
   Add(" (");
-  // A file may be called anything; this stays one line.
-  for (const char& c : name) Add({c < ' ' || c > '~' ? "?" : &c, 1});
+  for (const char byte : name) text_[length_++] = PlainByte(byte);
   if (const int process_id = KnownProcessId(); process_id != 0) {
     Add(", process ");
     Add(DigitBuffer(static_cast<std::uint64_t>(process_id), 10).text());

@@ -53,6 +53,11 @@ RawPrinter& RawPrinter::Bytes(std::uint64_t bytes) {
   return Text(kUnits[unit - 1]);
 }
 
+RawPrinter& RawPrinter::Plain(std::size_t from) {
+  for (; from < length_; ++from) buffer_[from] = PlainByte(buffer_[from]);
+  return *this;
+}
+
 void RawPrinter::Clear() {
   length_ = 0;
   buffer_[0] = '\0';

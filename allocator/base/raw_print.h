@@ -37,6 +37,12 @@ class DigitBuffer {
   std::size_t begin_ = kMaxDigits;
 };
 
+// A file or a variable may be called anything: of that a line for people has
+// ASCII's printable characters, and '?' for each other byte.
+constexpr char PlainByte(char byte) {
+  return byte < ' ' || byte > '~' ? '?' : byte;
+}
+
 class RawPrinter {
  public:
   static constexpr std::size_t kCapacityBytes = 2048;
@@ -49,6 +55,9 @@ class RawPrinter {
   RawPrinter& Pointer(const void* pointer);
   // A count of bytes for people: "512 bytes", "64.0 KiB", "1.5 GiB".
   RawPrinter& Bytes(std::uint64_t bytes);
+
+  // Makes one plain line of all that stands from there on.
+  RawPrinter& Plain(std::size_t from = 0);
 
   std::string_view text() const { return {buffer_, length_}; }
   const char* c_str() const { return buffer_; }

@@ -90,6 +90,12 @@ TEST(RawPrinter, StaysAPrefixOnceCut) {
   EXPECT_EQ(out.Text("again").text(), "again");
 }
 
+TEST(RawPrinter, PlainTextIsOneLine) {
+  RawPrinter out;
+  out.Text("\n").Text("a\nb\x1b[2J \x7f\xc2\x9b~").Plain(1);
+  EXPECT_EQ(out.text(), "\na?b?[2J ???~");
+}
+
 TEST(ParseDecimal, TakesWholeNumbersOnly) {
   std::uint64_t value = 99;
   EXPECT_TRUE(ParseDecimal("0", value));

@@ -21,7 +21,8 @@ void BeginWarning(const char* option, const char* what, RawPrinter& warning) {
 }
 
 void EndWarning(int error_number, RawPrinter& warning) {
-  warning.Text(": ").Text(ErrorWords(error_number)).Text(LineEnd().text());
+  warning.Plain().Text(": ").Text(ErrorWords(error_number));
+  warning.Text(LineEnd().text());
   WriteFd(ExitStderr(), warning.text());
 }
 

@@ -127,13 +127,10 @@ OptionError ParseSizes(const OptionSpec& spec, std::string_view text,
   return ParsePath(text, list);
 }
 
-// A value from the environment, for one line of a terminal.
+// A value from the environment.
 void PrintForeign(std::string_view text, RawPrinter& out) {
   constexpr std::size_t kMaxBytes = 64;
-  for (std::size_t i = 0; i < text.size() && i < kMaxBytes; ++i) {
-    const bool printable = text[i] >= ' ' && text[i] <= '~';
-    out.Text({printable ? &text[i] : "?", 1});
-  }
+  out.Text(text.substr(0, kMaxBytes));
   if (text.size() > kMaxBytes) out.Text("...");
 }
 
@@ -446,8 +443,10 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
       write(out.text());
       out.Clear();
     }
+    const std::size_t before = out.text().size();
     out.Text("  ").Text(spec.name).Text("=");
     PrintOptionWithUnit(spec, options.values, out);
+    out.Plain(before);
     const OptionOrigin origin = options.origins[&spec - kOptionTable.data()];
     out.Text(kOriginWords[static_cast<unsigned>(origin)]);
   }

@@ -435,12 +435,15 @@ TEST(PrintConfig, ShowsWhatTheEnvironmentHasSet) {
   ASSERT_EQ(ApplyOption("HAKMEM_HEAP_LIMIT", "1G", options),
             OptionError::kNone);
   ASSERT_EQ(ApplyOption("HAKMEM_DECAY_MS", "500", options), OptionError::kNone);
+  ASSERT_EQ(ApplyOption("HAKMEM_REPORT", "a\nb\xc3\xbc", options),
+            OptionError::kNone);
   std::string expected = kDefaultLines;
   for (const auto& [before, now] :
        {std::pair{"SHOW_CONFIG=0 (default)", "SHOW_CONFIG=1 (environment)"},
         {"STATS=none (default)", "STATS=standard error (environment)"},
         {"HEAP_LIMIT=unlimited (default)",
          "HEAP_LIMIT=1073741824 bytes (environment)"},
+        {"REPORT=standard error (default)", "REPORT=a?b?? (environment)"},
         {"DECAY_MS=500 milliseconds (default)",
          "DECAY_MS=500 milliseconds (environment)"}}) {
     expected.replace(expected.find(before), std::strlen(before), now);

@@ -36,7 +36,7 @@ int TryWriteFd(int fd, std::string_view text) {
 void WriteFd(int fd, std::string_view text) { TryWriteFd(fd, text); }
 
 void WriteWarning(RawPrinter& line) {
-  WriteFd(StandardError(), line.Text(LineEnd().text()).text());
+  WriteFd(StandardError(), line.Plain().Text(LineEnd().text()).text());
 }
 
 void WriteWarning(std::string_view text) {

@@ -42,7 +42,7 @@ HAK_NOINLINE void WriteElsewhere(std::string_view text) {
   RawPrinter warning;
   warning.Text("hakmem: warning: HAKMEM_REPORT: cannot write to ");
   warning.Text(place.text()).Text(": ").Text(ErrorWords(error_number));
-  WriteFd(fd, warning.Text(LineEnd().text()).text());
+  WriteFd(fd, warning.Plain().Text(LineEnd().text()).text());
   WriteFd(fd, text);
 }
 

@@ -63,6 +63,7 @@ void PrintFrame(unsigned index, std::uintptr_t address, std::uintptr_t back,
   if (module.build_id[0] != '\0') {
     out.Text(" (BuildId: ").Text(module.build_id).Text(")");
   }
+  out.Plain();
 }
 
 ReportText::ReportText() ABSL_NO_THREAD_SAFETY_ANALYSIS : held_(g_lock.Lock()) {

@@ -1,5 +1,7 @@
 #include "tools/hakmem/run_reports.h"
 
+#include <glob.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,11 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tools/hakmem/call_names.h"
+#include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
@@ -45,6 +50,23 @@ std::optional<ReportFrame> FrameIn(std::string_view line) {
   }
   frame.path = line.substr(path + 2, offset - path - 2);
   return frame;
+}
+
+// The library writes '?' for what is no plain ASCII (base/raw_print.h).
+std::string PathOf(const ReportFrame& frame) {
+  std::string path(frame.path);
+  const std::string pattern =
+      absl::StrReplaceAll(path, {{"\\", "\\\\"}, {"*", "\\*"}, {"[", "\\["}});
+  glob_t files = {};
+  if (absl::StrContains(path, '?') && !frame.build_id.empty() &&
+      ::glob(pattern.c_str(), 0, nullptr, &files) == 0) {
+    for (std::size_t i = 0; i < files.gl_pathc; ++i) {
+      const char* const file = files.gl_pathv[i];
+      if (BuildIdOfFile(file) == frame.build_id) path = file;
+    }
+  }
+  ::globfree(&files);
+  return path;
 }
 
 // Adds to `text` the functions of a frame, with numbers from `number` on.
@@ -78,8 +100,8 @@ std::string CompletedReports(std::string_view text, SymbolizerOptions options) {
     const auto [index, is_new] =
         indexes.try_emplace(std::string(frame->path), modules.size());
     if (is_new) {
-      modules.push_back({.path = std::string(frame->path),
-                         .build_id = std::string(frame->build_id)});
+      modules.push_back(
+          {.path = PathOf(*frame), .build_id = std::string(frame->build_id)});
     }
     // Where a crash was, no call returns to.
     const bool is_call = !crashed || !lines[i].starts_with("    #0 ");

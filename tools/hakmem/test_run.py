@@ -185,6 +185,13 @@ class RunTest(unittest.TestCase):
         result = self.command(["run", "--option=REPORT=%s" % report, str(program)])
         self.assertNotIn("double free", result.stderr)
         self.assertIn("double free", report.read_text())
+        # Of a path the library's line has plain ASCII alone; its file is found all the same.
+        named = self.folder / "zwei\nmal\x1b[31m*\u00fc"
+        os.link(program, named)
+        result = self.command(["run", "--option=ON_MISUSE=log", str(named)])
+        self.assertRegex(result.stderr, r"(?m)^    #0 0x.* \(\S*zwei\?mal\?\[31m\*\?\?\+0x")
+        result = self.command(["run", str(named)])
+        self.assertRegex(result.stderr, r"(?m)^    #0 demo::Drop\(char\*\) at \S*twice\.cc:4 \(inlined\)$")
 
     def test_a_malloc_of_the_programs_own_is_named(self):
         result = self.command(["run", OWN_MALLOC])
