@@ -137,6 +137,18 @@ class SourceReleaseTest(unittest.TestCase):
             for line in compiling:
                 run(line + " -fsyntax-only", shell=True, cwd=self.source)
 
+    def test_a_build_sets_the_first_refill_within_bounds(self):
+        for blocks, is_possible in ((1, True), (30, True), (0, False), (31, False)):
+            done = subprocess.run(["clang++-19", "-std=c++20", "-w", "-fsyntax-only", "-DHAK_BUILD_FIRST_REFILL=%d" % blocks,
+                                   self.source / "hakmem.cc"], stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(done.returncode == 0, is_possible, done.stderr)
+            self.assertEqual("static assertion failed" in done.stderr, not is_possible)
+
+    def test_names_its_revision(self):
+        revision = run([ROOT / amalgamate.STATUS], cwd=ROOT).split()[1]
+        macros = run(["clang++-19", "-std=c++20", "-E", "-dM", self.source / "hakmem.cc"])
+        self.assertIn('#define BUILD_SCM_REVISION "%s"\n' % revision, macros)
+
     @unittest.skipUnless(NIGHTLY, "the source is compiled with HAK_NIGHTLY=1")
     def test_release_with_gcc_installs_and_is_found(self):
         prefix = pathlib.Path(self.folder.name) / "prefix"

@@ -11,7 +11,9 @@ read -ra bazel <<<"${HAK_BAZEL:-bazel}"
 mkdir -p "$cache/bazel"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-flags=(-c opt --noshow_progress "--disk_cache=$cache/bazel" "$@")
+# A label, as a revision alone links nothing anew.
+label=$(tools/build/workspace_status.sh)
+flags=(-c opt "--embed_label=${label#* }" --noshow_progress "--disk_cache=$cache/bazel" "$@")
 "${bazel[@]}" build "${flags[@]}" //tools/hakmem >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 folder=$("${bazel[@]}" info "${flags[@]}" bazel-bin 2>"$log") || { cat "$log" >&2; exit 1; }
 echo "$folder/tools/hakmem/hakmem"

@@ -48,7 +48,7 @@ TABLES = [
         ("a magazine", "heap/magazine.h", "kMagazineBytes"),
         ("blocks in a magazine, at most", "heap/magazine.h", "kMagazineSlots"),
         ("bytes of blocks in a magazine, at most", "heap/magazine.h", "kMagazineBudgetBytes"),
-        ("the first refill, in blocks", "heap/magazine.h", "kFirstRefill"),
+        ("the first refill, in blocks", "base/build_info.h", "kFirstRefill"),
         ("looks at the clock until outboxes go home", "heap/thread_heap.h", "kSendInterval"),
         ("the least block that others hand out", "heap/magazine.h", "kMinForeignBytes"),
         ("the longest span that a thread keeps", "heap/span_cache.h", "kMaxCachedUnits"),

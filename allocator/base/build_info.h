@@ -1,11 +1,13 @@
-// The compiler and its flags, as it tells them itself.
+// The compiler and its flags, as it tells them itself; what a build may set.
 //
-// Owns: nothing. Called by: options. Thread-safety: constants.
+// Owns: nothing. Called by: options, heap. Thread-safety: constants.
 //
 // The values are those of the source file that includes this header; hakmem
 // is built with one set of flags, so they hold for all of it.
 #ifndef HAKMEM_ALLOCATOR_BASE_BUILD_INFO_H_
 #define HAKMEM_ALLOCATOR_BASE_BUILD_INFO_H_
+
+#include <cstdint>
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/sanitizer.h"
@@ -23,6 +25,7 @@ struct BuildInfo {
   // The same of how the linker and a profile had part in it.
   const char* link_time_optimization;
   const char* profile;
+  const char* first_refill;
 };
 
 inline constexpr BuildInfo kBuildInfo = {
@@ -55,9 +58,23 @@ inline constexpr BuildInfo kBuildInfo = {
     .link_time_optimization = "",
 #endif
 #if defined(HAK_BUILD_PROFILE)
-    .profile = ", profile " HAK_AS_TEXT(HAK_BUILD_PROFILE)};
+    .profile = ", profile " HAK_AS_TEXT(HAK_BUILD_PROFILE),
 #else
-    .profile = ""};
+    .profile = "",
+#endif
+#if defined(HAK_BUILD_FIRST_REFILL)
+    .first_refill = ", first refill " HAK_AS_TEXT(HAK_BUILD_FIRST_REFILL)};
+#else
+    .first_refill = ""};
+#endif
+
+// --- What a build may set otherwise (docs/decisions/0033) --------------------
+
+// Blocks that the first refill of a class takes.
+#if defined(HAK_BUILD_FIRST_REFILL)
+inline constexpr std::uint32_t kFirstRefill = HAK_BUILD_FIRST_REFILL;
+#else
+inline constexpr std::uint32_t kFirstRefill = 8;
 #endif
 
 }  // namespace hakmem

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/build_info.h"
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
@@ -94,9 +95,8 @@ constexpr std::uint64_t FullMagazineBytes(SizeClass size_class) {
 }
 
 // How many blocks one refill takes: few at first, so that a thread that uses a
-// class once takes little, doubling to half a magazine (32 blocks of the
-// smaller classes; larger refills only spread over more cache lines).
-inline constexpr std::uint32_t kFirstRefill = 8;
+// class once takes little, doubling to half a magazine.
+static_assert(kFirstRefill >= 1 && kFirstRefill <= (kMagazineSlots + 1) / 2);
 constexpr std::uint32_t MaxRefill(SizeClass size_class, unsigned crowding = 0) {
   return (MagazineCapacity(size_class, crowding) + 1) / 2;
 }

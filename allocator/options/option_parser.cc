@@ -5,7 +5,7 @@
 
 #include "allocator/base/build_info.h"
 #include "allocator/base/planted_defect.h"
-#include "allocator/config/revision.h"
+#include "allocator/base/revision.h"
 #include "allocator/config/version.h"
 #include "allocator/process/process.h"
 
@@ -431,8 +431,8 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
   out.Text(kBuildInfo.address_sanitizer).Text(kBuildInfo.thread_sanitizer);
   out.Text(kBuildInfo.undefined_behavior_sanitizer);
   out.Text(kBuildInfo.link_time_optimization).Text(kBuildInfo.profile);
-  out.Text(", revision ").Text(kRevision);
-  out.Text("\n");
+  out.Text(kBuildInfo.first_refill);
+  out.Text(", revision ").Text(kRevision).Text("\n");
   for (const OptionSpec& spec : kOptionTable) {
     const bool is_hardened = std::string_view(variant) == "hardened";
     if (!HasOption(spec, variant) ||

@@ -209,9 +209,11 @@ def hakmem_products(library_package, exports, copy_names):
             visibility = ["//visibility:public"],
             # A sanitizer's runtime must be the program's first library.
             target_compatible_with = _unless_sanitized([], ["//tools/build:a_program_cannot_preload_a_library_with_sanitizers"]),
+            # With the revision.
+            stamp = 1,
             linkopts = PRODUCT_LINKOPTS + ["-Wl,-soname=" + file_name, "-Wl,--version-script=$(location %s)" % exports],
             tags = ["nosan"],
-            deps = deps,
+            deps = deps + ["//allocator/base:revision_stamp"],
         )
         native.alias(
             name = "preload_" + variant,

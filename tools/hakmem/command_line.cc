@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "allocator/base/revision.h"
 #include "allocator/config/version.h"
 #include "tools/hakmem/complaint.h"
 #include "tools/hakmem/standard_output.h"
@@ -221,7 +222,7 @@ int RunCommand(std::span<const Command* const> commands,
   }
   if (name == "--version") {
     if (arguments.size() > 1) return UnwantedArgument(arguments[1], name);
-    PrintOut(absl::StrCat("hakmem ", kVersion, "\n"));
+    PrintOut(absl::StrCat("hakmem ", kVersion, ", revision ", kRevision, "\n"));
     return 0;
   }
   const Command* command = FindCommand(commands, name);
