@@ -275,7 +275,7 @@ leg_programs() {
 }
 
 leg_stress() {
-  tests "stress, two minutes" //allocator/testing:stress_two_minutes
+  tests "stress, 4 million operations a variant" //allocator/testing:stress_long
 }
 
 leg_pgo() {
