@@ -117,11 +117,11 @@ class Allocator {
                           : static_cast<Heap*>(heap->siblings().Of(partition));
   }
   // A block of that partition, by the slow path. Null: the call without a token
-  // is to be made.
+  // is to be made. `frame`: see Recover.
   HAK_NOINLINE void* AllocateTyped(Heap*& self, std::uint64_t token,
                                    std::size_t alignment_bytes,
                                    std::size_t size_bytes, BlockKind kind,
-                                   bool zeroed = false);
+                                   const void* frame, bool zeroed = false);
 
   // --- Calls in parts, as only the end of a failing one may know which
   // function the program called. A result that is not plain goes to Recover,

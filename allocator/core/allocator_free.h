@@ -62,7 +62,9 @@ void Allocator<kConfig>::FreeOther(Heap*& self, void* pointer, BlockKind kind) {
   const bool large = block.route >= Route::kSpan;
   if (block.is_sampled() && large) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
-    if (Heaps::Serves(self)) self->NoteSampleFreed(SampleGaps::kLarge);
+    if (Heaps::Serves(self)) {
+      SamplerOf(ace_, self, pointer)->NoteSampleFreed(SampleGaps::kLarge);
+    }
   }
   if (large && !large_.Claim(self, pointer, PointerUse::kFree, block)) return;
   if (!hardening_.MayUse(self, pointer, block, PointerUse::kFree, kind)) return;
@@ -116,7 +118,8 @@ void Allocator<kConfig>::FreeSlabBlock(Heap*& self, void* pointer,
   }
   if (block.is_sampled()) [[unlikely]] {
     EndSample(ace_, profile_, pointer, block);
-    if (self->id() == block.owner) self->NoteSampleFreed(block.size_class);
+    Heap* const heap = SamplerOf(ace_, self, pointer);
+    if (heap->id() == block.owner) heap->NoteSampleFreed(block.size_class);
     Free(self, pointer, kind);
     return;
   }

@@ -89,5 +89,70 @@ TYPED_TEST(ProfileBesideGuardsTest, WithSampledGuards) {
   EXPECT_EQ(test.allocator->profile().Totals().live.samples, 0U);
 }
 
+// Each partition of a thread has samples of its own, by the same rule.
+template <typename V>
+class TypedSamplesTest : public testing::Test {};
+using TypedVariants = testing::Types<Variant<kHardened>, Variant<kDebug>>;
+TYPED_TEST_SUITE(TypedSamplesTest, TypedVariants);
+
+TYPED_TEST(TypedSamplesTest, TypedBlocksAreGuardedAndProfiled) {
+  constexpr std::uint64_t kOfPointers = ~std::uint64_t{0};
+  HeapOptions options = Sampling(64 * kKiB);
+  options.guard_sample = 100;
+  options.partitions = 3;
+  TestAllocator<TypeParam::kConfig> test(options);
+  auto& allocator = *test.allocator;
+  std::vector<void*> blocks;
+  unsigned guarded = 0;
+  std::uint64_t bytes = 0;
+  for (unsigned i = 0; i < 20'000; ++i) {
+    const bool large = i % 500 == 0;
+    void* block = allocator.AllocateTyped(
+        test.self, kOfPointers, 16, large ? 100'000 : 500, BlockKind::kMalloc,
+        nullptr, /*zeroed=*/i % 2 == 1);
+    ASSERT_NE(block, nullptr);
+    // Moved within the partition, by a call of the thread's first heap.
+    if (i % 3 == 0) {
+      block = allocator.Reallocate(test.self, block, large ? 150'000 : 1000);
+    }
+    const bool is_guarded = allocator.guards().blocks().Contains(block);
+    guarded += is_guarded ? 1U : 0U;
+    if (!is_guarded) bytes += allocator.UsableSize(test.self, block);
+    blocks.push_back(block);
+  }
+  EXPECT_GT(guarded, 100U);
+  const ProfileFigures live = allocator.profile().Totals().live;
+  EXPECT_GT(live.samples, 100U);
+  EXPECT_NEAR(static_cast<double>(live.bytes) / static_cast<double>(bytes), 1,
+              5 / std::sqrt(static_cast<double>(live.samples)));
+  allocator.CheckInvariants();
+  for (void* const block : blocks) allocator.Free(test.self, block);
+  EXPECT_EQ(allocator.profile().Totals().live.samples, 0U);
+}
+
+// What dies soon is thinned in a partition, too, and stands for as much.
+TYPED_TEST(TypedSamplesTest, WhatDiesSoonIsThinned) {
+  constexpr std::uint64_t kOfPointers = ~std::uint64_t{0};
+  constexpr unsigned kBlocks = 2000;
+  HeapOptions options = Sampling(64 * kKiB);
+  options.partitions = 3;
+  for (const std::size_t size_bytes :
+       {std::size_t{60'000}, std::size_t{400'000}}) {
+    TestAllocator<TypeParam::kConfig> test(options);
+    auto& allocator = *test.allocator;
+    for (unsigned i = 0; i < kBlocks; ++i) {
+      void* const block = allocator.AllocateTyped(
+          test.self, kOfPointers, 16, size_bytes, BlockKind::kMalloc, nullptr);
+      ASSERT_NE(block, nullptr);
+      allocator.Free(test.self, block);
+    }
+    const ProfileTotals totals = allocator.profile().Totals();
+    EXPECT_LT(totals.allocated.samples, kBlocks * 6 / 10) << size_bytes;
+    EXPECT_NEAR(static_cast<double>(totals.allocated.blocks()), kBlocks,
+                kBlocks / 5)
+        << size_bytes;
+  }
+}
+
 }  // namespace
 }  // namespace hakmem

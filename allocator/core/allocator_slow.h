@@ -406,7 +406,7 @@ void* Allocator<kConfig>::Recover(Heap*& self, const Request& request,
         got.block, moved ? request.pointer : nullptr,
         Heaps::ReportFor(self, request.pointer, PointerUse::kRealloc), frame);
     KeepSample(ace_, profile_, got.block, frame,
-               Heaps::Serves(self) ? self->last_thinning() : 0);
+               SamplerOf(ace_, self, got.block)->last_thinning());
     return got.block;
   }
   EnsureStarted();

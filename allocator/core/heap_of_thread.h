@@ -47,7 +47,7 @@ class HeapOfThread {
     return self;
   }
   // The thread's heap of a partition but the first; null: it can have none.
-  // None of its allocations is sampled, and the thread is never away from it.
+  // The thread is never away from it.
   HAK_COLD Heap* RealOf(Heap*& self, Partition partition);
   // The heap whose slabs serve threads without one; made if there is none yet.
   Heap* Shared(Refusal& refusal);

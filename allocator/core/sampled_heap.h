@@ -20,10 +20,9 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
  public:
   using Base = ThreadHeap<kConfig>;
 
-  // A partition's heap has neither samples nor guards.
   constexpr SampledHeap(HeapSystem* system, HeapId id, Partition partition = 0)
       : Base(system, id, partition) {
-    if (system == nullptr || partition != 0) return;
+    if (system == nullptr) return;
     // Seeds of neighbours are far apart.
     gaps_.Start(
         system->sample_seed ^ (id + std::uint64_t{1}) * 0x9e3779b97f4a7c15,

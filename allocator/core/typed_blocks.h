@@ -29,22 +29,37 @@ inline Partition PartitionAt(Ace& ace, const void* pointer) {
              : 0;
 }
 
+// The thread's heap that chooses samples where a block lies.
+template <const Config& kConfig>
+HAK_COLD SampledHeap<kConfig>* SamplerOf(Ace& ace, SampledHeap<kConfig>* self,
+                                         const void* block) {
+  if constexpr (!kConfig.separate_types) return self;
+  auto* const sibling = static_cast<SampledHeap<kConfig>*>(
+      self->siblings().Of(PartitionAt(ace, block)));
+  return sibling != nullptr ? sibling : self;
+}
+
 template <const Config& kConfig>
 void* Allocator<kConfig>::AllocateTyped(Heap*& self, std::uint64_t token,
                                         std::size_t alignment_bytes,
                                         std::size_t size_bytes, BlockKind kind,
-                                        bool zeroed) {
-  // So a result that is not plain has no block.
+                                        const void* frame, bool zeroed) {
+  // So a result that is not plain has no block, or a sampled one.
   static_assert(!kConfig.separate_types || !kConfig.report_detours);
   EnsureStarted();
   const Partition partition = partitions_.Of(token);
   Heap* heap = partition == 0 ? nullptr : heaps_.RealOf(self, partition);
   if (heap == nullptr) return nullptr;
-  void* const block = (zeroed ? AllocateZeroedSlow(heap, 1, size_bytes)
-                              : AllocateSlow(heap, size_bytes, alignment_bytes))
-                          .block;
-  if (block != nullptr && kind != BlockKind::kMalloc) SetKind(block, kind);
-  return block;
+  const CallResult got = zeroed
+                             ? AllocateZeroedSlow(heap, 1, size_bytes)
+                             : AllocateSlow(heap, size_bytes, alignment_bytes);
+  if (got.block == nullptr) return nullptr;
+  if (!got.outcome.plain()) [[unlikely]] {
+    FailedCall failed;
+    Recover(self, {}, got, frame, failed);
+  }
+  if (kind != BlockKind::kMalloc) SetKind(got.block, kind);
+  return got.block;
 }
 
 template <const Config& kConfig>
