@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -143,6 +144,16 @@ absl::StatusOr<std::string> Loadable(const std::string& library,
   return link;
 }
 
+// glibc's loader puts the name of its own folder in the place of $LIB, and the
+// rest leads from there to the root. musl's looks for a file of that name, finds
+// none, and goes on: what is not for it is not loaded into a child on musl.
+std::string ForGlibcAlone(const std::string& library) {
+  if (::dlopen("/$LIB/libc.so.6", RTLD_LAZY | RTLD_NOLOAD) == nullptr) {
+    return library;
+  }
+  return absl::StrCat("/$LIB/../../../..", library);
+}
+
 absl::StatusOr<std::string> Library() {
   const std::string given = absl::GetFlag(FLAGS_library);
   if (given.empty()) return FindLibrary(absl::GetFlag(FLAGS_variant));
@@ -172,6 +183,8 @@ absl::Status Prepare(const std::string& program, const Scratch& scratch,
   absl::StatusOr<std::string> library = Library();
   if (library.ok()) library = Loadable(*library, scratch);
   if (!library.ok()) return library.status();
+  // Who names one may name one that is for musl.
+  if (absl::GetFlag(FLAGS_library).empty()) library = ForGlibcAlone(*library);
   if (!IsForOtherLibc(program)) environment.Preload(*library);
   // hakmem would take it for a misspelt option.
   environment.Remove("HAKMEM_LIBRARY_DIR");

@@ -17,6 +17,8 @@ import pauses
 
 HAKMEM, LIBRARY, OWN_MALLOC, PAUSED_SLEEP = map(os.path.abspath, sys.argv[1:5])
 PYTHON = "/usr/bin/python3"
+# glibc's loader knows its own folder; the rest leads to the root.
+FOR_GLIBC = "/$LIB/../../../.."
 LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 # Says what it gets, whenever it gets it.
 WAIT_FOR_SIGNAL = """
@@ -74,9 +76,17 @@ class RunTest(unittest.TestCase):
 
     def test_each_variant_is_loaded(self):
         for variant in ("release", "tracing", "hardened", "debug"):
-            result = self.run_shell("echo $LD_PRELOAD", "--variant=" + variant)
+            result = self.run_shell("echo $LD_PRELOAD; cat /proc/self/maps", "--variant=" + variant)
             name = "libhakmem.so" if variant == "release" else "libhakmem-%s.so" % variant
-            self.assertEqual(result.stdout, os.path.realpath(os.path.join(os.path.dirname(LIBRARY), name)) + "\n")
+            library = os.path.realpath(os.path.join(os.path.dirname(LIBRARY), name))
+            self.assertEqual(result.stdout.split("\n")[0], FOR_GLIBC + library)
+            self.assertIn(" %s\n" % library, result.stdout)
+
+    def test_a_child_on_musl_is_not_asked_to_load_it(self):
+        # musl's loader takes the name as it is, and passes over files that are not there.
+        name = self.run_shell("echo $LD_PRELOAD").stdout.strip()
+        self.assertTrue(os.path.isabs(name))
+        self.assertFalse(os.path.exists(name))
 
     def test_what_was_preloaded_stays(self):
         libc = next(line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines()
@@ -249,7 +259,7 @@ class RunTest(unittest.TestCase):
             shutil.copy(os.path.realpath(LIBRARY), library)
             result = subprocess.run([program, "run", "/bin/sh", "-c", "echo $LD_PRELOAD"], env=self.environment,
                                     capture_output=True, text=True, check=False)
-            self.assertEqual(result.stdout, "%s\n" % library, result.stderr)
+            self.assertEqual(result.stdout, "%s%s\n" % (FOR_GLIBC, library), result.stderr)
             library.unlink()
 
     def test_failures_are_said_and_explained(self):
