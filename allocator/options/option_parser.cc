@@ -432,7 +432,7 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
   out.Text(kBuildInfo.undefined_behavior_sanitizer);
   out.Text(kBuildInfo.link_time_optimization).Text(kBuildInfo.profile);
   out.Text(kBuildInfo.first_refill);
-  out.Text(", revision ").Text(kRevision).Text("\n");
+  out.Text(", revision ").Text(Revision()).Text("\n");
   for (const OptionSpec& spec : kOptionTable) {
     const bool is_hardened = std::string_view(variant) == "hardened";
     if (!HasOption(spec, variant) ||

@@ -9,12 +9,12 @@ fail() {
 
 # of LIBRARY: the first line of HAKMEM_SHOW_CONFIG
 build() {
-  HAKMEM_SHOW_CONFIG=1 LD_PRELOAD=$1 /bin/sh -c : 2>&1 >/dev/null | head -n 1
+  HAKMEM_SHOW_CONFIG=1 LD_PRELOAD=$1 /bin/bash -c : 2>&1 >/dev/null | head -n 1
 }
 
 # of LIBRARY: the refills of one and the same program
 refills() {
-  HAKMEM_STATS=1 LD_PRELOAD=$1 /bin/sh -c : 2>&1 >/dev/null |
+  HAKMEM_STATS=1 LD_PRELOAD=$1 /bin/bash -c : 2>&1 >/dev/null |
     grep -oE '"refills_from_[a-z]+_slabs":[0-9]+' | awk -F: '{ sum += $2 } END { print sum }'
 }
 

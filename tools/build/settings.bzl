@@ -23,7 +23,15 @@ _first_refill_transition = transition(
 )
 
 def _with_first_refill_impl(ctx):
-    return [DefaultInfo(files = depset(ctx.files.library))]
+    # Among a test's files the library would have the same place as the one without.
+    output = ctx.actions.declare_file(ctx.label.name + ".so")
+    ctx.actions.run_shell(
+        command = "cp $1 $2",
+        arguments = [ctx.files.library[0].path, output.path],
+        inputs = ctx.files.library,
+        outputs = [output],
+    )
+    return [DefaultInfo(files = depset([output]), runfiles = ctx.runfiles(files = [output]))]
 
 # A library as it is with another value of a setting: for a test.
 with_first_refill = rule(

@@ -222,7 +222,8 @@ int RunCommand(std::span<const Command* const> commands,
   }
   if (name == "--version") {
     if (arguments.size() > 1) return UnwantedArgument(arguments[1], name);
-    PrintOut(absl::StrCat("hakmem ", kVersion, ", revision ", kRevision, "\n"));
+    PrintOut(
+        absl::StrCat("hakmem ", kVersion, ", revision ", Revision(), "\n"));
     return 0;
   }
   const Command* command = FindCommand(commands, name);
