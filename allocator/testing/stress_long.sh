@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs each given stress program for four million operations: about two minutes for
-# all variants, alone on two processors.
+# Runs each given stress program for four million operations: all variants take two
+# minutes of one processor.
 #   stress_long.sh PROGRAM…
 set -euo pipefail
 (( $# )) || { echo "usage: $0 PROGRAM…" >&2; exit 2; }
