@@ -19,7 +19,6 @@
 #include "tools/hakmem/trace_events.h"
 #include "tools/hakmem/trace_replay.h"
 #include "tools/hakmem/trace_report.h"
-#include "tools/hakmem/trace_symbols.h"
 
 namespace hakmem::tools {
 namespace {

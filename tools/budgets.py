@@ -14,8 +14,9 @@ The rows of FILE are `NAME | MOST | KIND ARGUMENT…`:
   includers FILE       sources that are compiled anew when FILE changes
   reaches FILE         headers that FILE includes, directly or by way of others
   cycles FOLDER        headers in FOLDER that include themselves by way of others
-Lines are those of the allocator's .cc, .h and .inc files without tests; a
-pattern is a glob for the path, in which * also stands for /.
+Lines are those of the .cc, .h and .inc files of the allocator and of the
+command, without tests; a pattern is a glob for the path, in which * also stands
+for /.
 """
 import fnmatch
 import functools
@@ -27,7 +28,9 @@ import sys
 from lint import blank_non_code
 
 CPP = (".cc", ".h", ".inc")
-TESTS = ("*_test.cc", "*/test_*", "*/fake_*", "allocator/tests/*", "allocator/testing/*", "allocator/layering_test/*")
+TESTS = ("*_test.cc", "*/test_*", "*/fake_*", "allocator/tests/*", "allocator/testing/*", "allocator/layering_test/*",
+         "tools/hakmem/*_program.cc", "tools/hakmem/own_malloc.cc", "tools/hakmem/paused_sleep.cc")
+COUNTED = ("allocator/", "tools/hakmem/")
 
 
 def matches(path, patterns):
@@ -48,7 +51,7 @@ def known_files():
 
 
 def counted_files():
-    return [path for path in known_files() if path.startswith("allocator/") and not matches(path, TESTS)]
+    return [path for path in known_files() if path.startswith(COUNTED) and not matches(path, TESTS)]
 
 
 @functools.cache

@@ -16,9 +16,9 @@ namespace hakmem::tools {
 
 // One way out.
 struct Remedy {
-  std::string_view where;    // "Shell", "systemd", "Docker", "The program" …
-  std::string_view text;     // a sentence
-  std::string_view command;  // to be copied; may be empty
+  std::string_view where;  // "Shell", "systemd", "Docker", "The program" …
+  std::string_view text;   // a sentence
+  std::string_view command = {};  // to be copied; may be empty
 };
 
 struct AdviceEntry {

@@ -18,8 +18,7 @@ constexpr Remedy kSize[] = {
      "to 18446744073709551615 is a negative number that became unsigned: "
      "check for it before the call. A size of a few TiB is often a length "
      "read from damaged or foreign input, or a number of bytes counted in "
-     "bits.",
-     ""},
+     "bits."},
     {"The compiler",
      "Have the mistake reported where it is made (clang; gcc and clang warn "
      "of the conversion with -Wsign-conversion).",
@@ -31,16 +30,14 @@ constexpr Remedy kAlignment[] = {
      "Ask for the alignment that is needed: 64 is a cache line, 4096 a page, "
      "2097152 a huge page. Larger ones are nearly always size and alignment "
      "in the wrong order: it is aligned_alloc(alignment, size), but "
-     "posix_memalign(&pointer, alignment, size).",
-     ""},
+     "posix_memalign(&pointer, alignment, size)."},
 };
 
 constexpr Remedy kOverflow[] = {
     {"The program",
      "Check the number of elements before the call: it is a negative number "
      "that became unsigned, or came from input that nobody checked. hakmem "
-     "refused what would have been a block that is too small.",
-     ""},
+     "refused what would have been a block that is too small."},
 };
 
 constexpr Remedy kMaxAlloc[] = {
@@ -52,8 +49,7 @@ constexpr Remedy kMaxAlloc[] = {
      "[Service]\nUnsetEnvironment=HAKMEM_MAX_ALLOC"},
     {"The program",
      "If no request should be that large, the call site below is where to "
-     "look.",
-     ""},
+     "look."},
 };
 
 constexpr Remedy kRegion[] = {
@@ -63,8 +59,7 @@ constexpr Remedy kRegion[] = {
      "awk '{print $6}' /proc/{pid}/maps | sort | uniq -c | sort -n | tail"},
     {"The system",
      "Under valgrind, an emulator or a kernel with 39-bit addresses there is "
-     "less room. Run the program without them to see whether it is that.",
-     ""},
+     "less room. Run the program without them to see whether it is that."},
 };
 
 constexpr Remedy kHeapLimit[] = {
@@ -81,8 +76,7 @@ constexpr Remedy kHeapLimit[] = {
     {"The program",
      "If it should get by with this limit: {live} were live and {cached} "
      "cached when it failed. Where the live bytes are far below the limit, "
-     "free memory lies in pieces; HAKMEM_DECAY_MS=0 returns it sooner.",
-     ""},
+     "free memory lies in pieces; HAKMEM_DECAY_MS=0 returns it sooner."},
 };
 
 constexpr Remedy kMetadata[] = {
@@ -104,8 +98,7 @@ constexpr Remedy kMaxMapCount[] = {
      "/etc/sysctl.d/90-max-map-count.conf && sysctl --system"},
     {"Docker",
      "The setting belongs to the host, not to the container: set it there, "
-     "as above. (docker run --sysctl refuses it.)",
-     ""},
+     "as above. (docker run --sysctl refuses it.)"},
     {"Kubernetes",
      "Set it on the node, as above, or by a privileged init container; it is "
      "not among the sysctls that securityContext can set.",
@@ -142,8 +135,7 @@ constexpr Remedy kRlimitAs[] = {
     {"The program",
      "Look for setrlimit(RLIMIT_AS) in it (Python: resource.setrlimit). If "
      "the limit is to stay, map less: fewer threads (each stack counts in "
-     "full), smaller mapped files.",
-     ""},
+     "full), smaller mapped files."},
 };
 
 constexpr Remedy kRlimitData[] = {
@@ -160,8 +152,7 @@ constexpr Remedy kRlimitData[] = {
     {"Docker", "When the container is made:", "docker run --ulimit data=-1 …"},
     {"The program",
      "Look for setrlimit(RLIMIT_DATA) in it. If the limit is to stay, use "
-     "less: thread stacks and anonymous mappings count as well as the heap.",
-     ""},
+     "less: thread stacks and anonymous mappings count as well as the heap."},
 };
 
 constexpr Remedy kRlimitMemlock[] = {
@@ -180,8 +171,7 @@ constexpr Remedy kRlimitMemlock[] = {
     {"The program",
      "Look for mlockall(MCL_FUTURE) in it (databases and audio programs have "
      "a setting for it): with it, every new block is locked at once and "
-     "counts here. MCL_ONFAULT locks only what is touched.",
-     ""},
+     "counts here. MCL_ONFAULT locks only what is touched."},
 };
 
 constexpr Remedy kCgroup[] = {
@@ -229,8 +219,7 @@ constexpr Remedy kOvercommit[] = {
      "fallocate -l 4G /swapfile && chmod 600 /swapfile && mkswap /swapfile && "
      "swapon /swapfile"},
     {"Docker, Kubernetes",
-     "The setting belongs to the host, not to the container: set it there.",
-     ""},
+     "The setting belongs to the host, not to the container: set it there."},
     {"The program",
      "All that is mapped counts, used or not, in all processes together: find "
      "those with the largest mappings.",
@@ -245,8 +234,7 @@ constexpr Remedy kAddressInUse[] = {
      "cat /proc/{pid}/maps"},
     {"hakmem",
      "If the program maps nothing at fixed addresses, this is worth a report "
-     "with the trace.",
-     ""},
+     "with the trace."},
 };
 
 constexpr Remedy kInjected[] = {
@@ -257,8 +245,7 @@ constexpr Remedy kInjected[] = {
 constexpr Remedy kUnknown[] = {
     {"The evidence",
      "Compare the limits below with their use: one may have been reached for "
-     "a moment and be free again.",
-     ""},
+     "a moment and be free again."},
     {"By the error",
      "EAGAIN: the program locks its memory (mlockall). EPERM or EACCES: a "
      "security module or a seccomp filter forbids the mapping "

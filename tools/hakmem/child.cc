@@ -9,19 +9,49 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "tools/hakmem/child_programs.h"
 
 namespace hakmem::tools {
+
+std::vector<int> ProcessesFrom(int process) {
+  std::vector<int> all = {process};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator
+             at(absl::StrCat("/proc/", all[i], "/task"), error),
+         end;
+         !error && at != end; at.increment(error)) {
+      std::ifstream children(at->path() / "children");
+      for (int child = 0; children >> child;) all.push_back(child);
+    }
+  }
+  return all;
+}
+
 namespace {
+
+// Adds the paths of what these processes run now.
+void AddProgramsOf(int process, std::set<std::string>& programs) {
+  for (const int each : ProcessesFrom(process)) {
+    std::error_code error;
+    const std::string program = std::filesystem::read_symlink(
+                                    absl::StrCat("/proc/", each, "/exe"), error)
+                                    .string();
+    if (!program.empty()) programs.insert(program);
+  }
+}
 
 // Signals that are about this process itself, or cannot be waited for.
 constexpr int kNotForwarded[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE,

@@ -11,11 +11,15 @@
 
 namespace hakmem::tools {
 
+// The process and those below it, as far as a look now and then shows: one that
+// runs for a moment only is missed.
+std::vector<int> ProcessesFrom(int process);
+
 struct ChildEnd {
   int exit_status = 0;
   int signal = 0;   // that ended it; 0 if it exited
   int process = 0;  // its number
-  // Those that it and its children were seen to run (child_programs.h).
+  // Those that it and its children were seen to run.
   std::set<std::string> programs = {};
 };
 

@@ -1,4 +1,3 @@
-#include "tools/hakmem/class_report.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,10 +36,6 @@ void AddRow(std::string_view name, const FreeBlocks& free, Table& table) {
 }
 
 std::string FreeAsText(const ProcessBlocks& blocks) {
-  if (blocks.free.empty()) {
-    return "Where the free blocks are, this process does not say: its hakmem "
-           "is older\nthan this command.\n";
-  }
   Table table({"blocks of", "free", "cached", "holes", "fresh"});
   FreeBlocks all;
   FreeBlocks bytes;
@@ -99,12 +94,10 @@ std::string ClassesAsJson(const ProcessBlocks& blocks) {
                                {"taken_bytes", entry.slab_bytes()},
                                {"live_blocks", entry.live_blocks},
                                {"live_bytes", entry.live_bytes()},
-                               {"free_blocks", entry.free_blocks}});
-    if (blocks.free.empty()) continue;
-    const FreeBlocks& free = blocks.free[i];
-    json["classes"].back().update({{"cached_blocks", free.cached},
-                                   {"hole_blocks", free.holes},
-                                   {"fresh_blocks", free.fresh}});
+                               {"free_blocks", entry.free_blocks},
+                               {"cached_blocks", blocks.free[i].cached},
+                               {"hole_blocks", blocks.free[i].holes},
+                               {"fresh_blocks", blocks.free[i].fresh}});
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -19,8 +19,7 @@
 #include "absl/strings/strip.h"
 #include "allocator/base/revision.h"
 #include "allocator/config/version.h"
-#include "tools/hakmem/complaint.h"
-#include "tools/hakmem/standard_output.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
@@ -197,7 +196,7 @@ std::string Overview(std::span<const Command* const> commands) {
 
 std::string Help(const Command& command) {
   std::string text =
-      absl::StrCat("usage: hakmem ", command.name, " ", command.usage, "\n\n",
+      absl::StrCat("usage: hakmem ", command.name, " ", command.usage, "\n",
                    command.description, "\n");
   for (const char* name : command.flags) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);

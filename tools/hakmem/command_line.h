@@ -24,7 +24,7 @@ struct Command {
   std::string_view name;
   std::string_view summary;            // one line
   std::string_view usage;              // what follows the name
-  std::string_view description;        // paragraphs
+  std::string_view description;        // paragraphs, behind a newline
   std::span<const char* const> flags;  // names of abseil flags
   FlagsEnd flags_end = FlagsEnd::kNever;
   int usage_status = 2;  // exit status of a wrong command line

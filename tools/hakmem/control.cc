@@ -1,12 +1,16 @@
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -14,11 +18,9 @@
 #include "absl/time/time.h"
 #include "allocator/config/control_tables.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
-#include "tools/hakmem/process_activity.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
-#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
 ABSL_FLAG(double, wait, 1,
@@ -26,6 +28,50 @@ ABSL_FLAG(double, wait, 1,
 
 namespace hakmem::tools {
 namespace {
+
+// What the threads of a process do.
+struct ProcessActivity {
+  std::uint64_t threads = 0;   // 0: the kernel does not tell
+  std::uint64_t running = 0;   // of them, at the moment
+  std::uint64_t switches = 0;  // how often a thread has stopped to run
+};
+
+// "State:\tS (sleeping)", "voluntary_ctxt_switches:\t12".
+void AddLine(std::string_view line, ProcessActivity& activity) {
+  if (absl::ConsumePrefix(&line, "State:")) {
+    ++activity.threads;
+    // D: it sleeps in the kernel, and goes on soon.
+    const std::string_view state = absl::StripLeadingAsciiWhitespace(line);
+    if (state.starts_with('R') || state.starts_with('D')) ++activity.running;
+    return;
+  }
+  std::uint64_t count = 0;
+  if ((absl::ConsumePrefix(&line, "voluntary_ctxt_switches:") ||
+       absl::ConsumePrefix(&line, "nonvoluntary_ctxt_switches:")) &&
+      absl::SimpleAtoi(line, &count)) {
+    activity.switches += count;
+  }
+}
+
+ProcessActivity ReadActivity(std::uint64_t pid) {
+  ProcessActivity activity;
+  std::error_code error;
+  for (std::filesystem::directory_iterator
+           task(absl::StrCat("/proc/", pid, "/task"), error),
+       end;
+       !error && task != end; task.increment(error)) {
+    std::ifstream file(task->path() / "status");
+    for (std::string line; std::getline(file, line);) AddLine(line, activity);
+  }
+  return activity;
+}
+
+// Whether no thread has run since `before`.
+bool HasSlept(const ProcessActivity& before, const ProcessActivity& now) {
+  return now.threads != 0 && now.threads == before.threads &&
+         now.running == 0 && before.running == 0 &&
+         now.switches == before.switches;
+}
 
 constexpr int kDone = 0;
 constexpr int kNotDone = 1;
@@ -35,10 +81,6 @@ constexpr char kMagic[8] = "hakctrl";
 constexpr absl::Duration kPause = absl::Milliseconds(10);
 constexpr std::uint64_t kMaxDecayMs = 24ULL * 3600 * 1000;
 constexpr double kMaxWaitSeconds = 24 * 3600;
-
-std::uint64_t AddressOf(const void* there) {
-  return reinterpret_cast<std::uint64_t>(there);
-}
 
 // One command to one process.
 class Control {
@@ -77,9 +119,7 @@ absl::Status Control::Find() {
   if (std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) != 0 ||
       tables_.version != ControlTables::kVersion ||
       tables_.table_bytes < sizeof(tables_)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the hakmem of ", image_.Who(),
-        " takes commands in a form that this command does not know"));
+    return image_.UnknownForm("takes commands");
   }
   std::uint32_t allowed = 0;
   status = image_.Read(AddressOf(tables_.allowed), &allowed, sizeof(allowed));
@@ -234,21 +274,16 @@ constexpr Command kPurgeCommand = {
     "purge",
     "has a running process give its free memory back to the kernel",
     "[--FLAG…] PID|NAME",
-    "Has a process that runs on hakmem, and was started with "
-    "HAKMEM_CONTROL=1,\n"
-    "give all memory that it keeps for reuse back to the kernel, as "
-    "hakmem_purge()\n"
-    "does, and says how much that was. The process obeys when a call of "
-    "malloc\n"
-    "leaves the hot path; one that sleeps, with HAKMEM_BACKGROUND. The command "
-    "says\n"
-    "after a second why the process has not obeyed, and what to start it with. "
-    "It\n"
-    "takes the process's user, or root.\n"
-    "\n"
-    "Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong "
-    "command\n"
-    "line.",
+    R"(
+Has a process that runs on hakmem, and was started with HAKMEM_CONTROL=1,
+give all memory that it keeps for reuse back to the kernel, as hakmem_purge()
+does, and says how much that was. The process obeys when a call of malloc
+leaves the hot path; one that sleeps, with HAKMEM_BACKGROUND. The command says
+after a second why the process has not obeyed, and what to start it with. It
+takes the process's user, or root.
+
+Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong command
+line.)",
     kFlags,
     FlagsEnd::kNever,
     kWrongUsage,
@@ -260,17 +295,14 @@ constexpr Command kOptionCommand = {
     "option",
     "sets an option of a running process: how long it keeps free memory",
     "[--FLAG…] PID|NAME decay_ms=N",
-    "Sets the decay delay (HAKMEM_DECAY_MS) of a process that runs on hakmem, "
-    "and\n"
-    "was started with HAKMEM_CONTROL=1: how many milliseconds it keeps free "
-    "memory\n"
-    "before it goes back to the kernel, at least 1. The process obeys when a "
-    "call of\n"
-    "malloc leaves the hot path. It takes the process's user, or root.\n"
-    "\n"
-    "Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong "
-    "command\n"
-    "line.",
+    R"(
+Sets the decay delay (HAKMEM_DECAY_MS) of a process that runs on hakmem, and
+was started with HAKMEM_CONTROL=1: how many milliseconds it keeps free memory
+before it goes back to the kernel, at least 1. The process obeys when a call of
+malloc leaves the hot path. It takes the process's user, or root.
+
+Exit status: 0 when the process has obeyed, 1 when not, 2 for a wrong command
+line.)",
     kFlags,
     FlagsEnd::kNever,
     kWrongUsage,

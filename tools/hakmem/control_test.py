@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`hakmem purge` and `hakmem option`, on processes that run.
 
-Usage: control_test.py HAKMEM PROGRAM OLD_RING LIBRARY...
+Usage: control_test.py HAKMEM PROGRAM LIBRARY...
 """
 import json
 import os
@@ -11,7 +11,7 @@ import unittest
 
 from planted_process import PlantedProcessTest
 
-HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
+HAKMEM, PROGRAM, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
 MIB = 1 << 20
 A_DAY_MS = 86400000
 # Whatever the process takes to obey.
@@ -144,7 +144,6 @@ sys.stdin.read()""", HAKMEM_DECAY_MS=str(A_DAY_MS))
         self.fails_with("has not obeyed yet", "option", "--wait=0", process.pid, "decay_ms=5")
         self.fails_with("not started with HAKMEM_CONTROL=1", "purge", self.start(PROGRAM, "work", "leak", control="0").pid)
         self.fails_with("there is no hakmem in process", "purge", self.start(PROGRAM, "hold", "leak", library=None).pid)
-        self.fails_with("is older than this command", "purge", self.start(OLD_RING, library=None).pid)
         self.fails_with("there is no process", "purge", 2 ** 30)
         self.fails_with("a core file, which takes no commands", "purge", self.core_of(process))
         for wrong in (("purge",), ("purge", 1, 2), ("option", process.pid), ("option", process.pid, "decay_ms=0"),

@@ -180,16 +180,6 @@ std::optional<std::uint64_t> AddressLessOffset(const std::string& path,
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> ExportedAddress(const std::string& path,
-                                             std::string_view name) {
-  std::optional<std::uint64_t> address;
-  ElfFile(path).ForEachSymbol(
-      SHT_DYNSYM, [&](const GElf_Sym& symbol, const char* symbol_name) {
-        if (!address && symbol_name == name) address = symbol.st_value;
-      });
-  return address;
-}
-
 std::optional<std::string> LoaderOf(const std::string& path) {
   const ElfFile file(path);
   std::optional<std::string> loader;

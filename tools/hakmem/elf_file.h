@@ -50,10 +50,6 @@ std::optional<std::uint64_t> FirstLoadAddress(const std::string& path);
 std::optional<std::uint64_t> AddressLessOffset(const std::string& path,
                                                std::uint64_t offset);
 
-// The address, as the file says, of a symbol that it exports.
-std::optional<std::uint64_t> ExportedAddress(const std::string& path,
-                                             std::string_view name);
-
 }  // namespace hakmem::tools
 
 #endif  // HAKMEM_TOOLS_HAKMEM_ELF_FILE_H_

@@ -1,4 +1,5 @@
-// The environment that `hakmem run` gives a program.
+// The environment that `hakmem run` gives a program, and where its libraries
+// are.
 #ifndef HAKMEM_TOOLS_HAKMEM_ENVIRONMENT_H_
 #define HAKMEM_TOOLS_HAKMEM_ENVIRONMENT_H_
 
@@ -8,8 +9,18 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace hakmem::tools {
+
+// "libhakmem-tracing.so" for "tracing"; an error for what is no variant.
+absl::StatusOr<std::string> LibraryName(std::string_view variant);
+
+// The absolute path of a variant's library: in $HAKMEM_LIBRARY_DIR, beside this
+// program, in ../lib, ../lib64 or ../lib/TRIPLET of its folder, in its
+// runfiles, or where a build of the repository puts it. The error names the
+// places.
+absl::StatusOr<std::string> FindLibrary(std::string_view variant);
 
 class Environment {
  public:

@@ -1,6 +1,3 @@
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
@@ -16,14 +13,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
+#include "tools/hakmem/end_signals.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/input_file.h"
-#include "tools/hakmem/output_file.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/session.h"
-#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/symbolizer.h"
 #include "tools/hakmem/words.h"
 
@@ -51,20 +48,10 @@ namespace {
 constexpr int kAllGood = 0;
 constexpr int kNotAllRead = 1;
 constexpr int kWrongUsage = 2;
-constexpr useconds_t kPollMicroseconds = 200'000;
+constexpr absl::Duration kPoll = absl::Milliseconds(200);
 
 constexpr const char* kFlags[] = {"follow", "json",       "html",
                                   "sites",  "symbolizer", "symbols"};
-
-volatile std::sig_atomic_t stop_asked = 0;
-
-void StopOnSignal() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { stop_asked = 1; };
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    ::sigaction(number, &action, nullptr);
-  }
-}
 
 // The whole of it: what was read and what is known of it.
 class Explanation {
@@ -97,9 +84,9 @@ class Explanation {
       files.push_back(std::make_unique<InputFile>(path));
       session_.AddInput(NameOf(path));
     }
-    StopOnSignal();
+    const EndSignals signals({SIGINT, SIGTERM, SIGHUP});
     bool more = true;
-    while (more && stop_asked == 0 && OutputError() == 0) {
+    while (more && OutputError() == 0) {
       more = false;
       for (std::size_t i = 0; i < files.size(); ++i) {
         const absl::Status status = files[i]->ReadNew(
@@ -107,7 +94,7 @@ class Explanation {
         if (!status.ok()) session_.Fail(i, std::string(status.message()));
         if (status.ok() && !files[i]->ended()) more = true;
       }
-      if (more) ::usleep(kPollMicroseconds);
+      if (more && signals.ComeWithin(kPoll)) break;
     }
     for (std::size_t i = 0; i < files.size(); ++i) session_.Finish(i);
     PrintOut("\n");
@@ -239,16 +226,15 @@ constexpr Command kExplainCommand = {
     "explain",
     "what failed allocations in a trace mean, and what to do",
     "[--FLAG…] FILE…",
-    "Reads the failure traces of one or many processes, which\n"
-    "HAKMEM_ACE_TRACE=PATH or `hakmem run` wrote, groups the failures by "
-    "cause\n"
-    "and place, and says which limit was hit and what to do about it. FILE "
-    "may\n"
-    "be a folder of traces, or - for standard input. Other programs' lines in\n"
-    "between, and damage, are passed over, counted and named.\n"
-    "\n"
-    "Exit status: 0 when everything could be read, 1 when something could not\n"
-    "(what could is explained all the same), 2 for a wrong command line.",
+    R"(
+Reads the failure traces of one or many processes, which
+HAKMEM_ACE_TRACE=PATH or `hakmem run` wrote, groups the failures by cause
+and place, and says which limit was hit and what to do about it. FILE may
+be a folder of traces, or - for standard input. Other programs' lines in
+between, and damage, are passed over, counted and named.
+
+Exit status: 0 when everything could be read, 1 when something could not
+(what could is explained all the same), 2 for a wrong command line.)",
     kFlags,
     FlagsEnd::kNever,
     kWrongUsage,

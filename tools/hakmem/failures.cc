@@ -19,11 +19,10 @@
 #include "allocator/failures/failure_ring.h"
 #include "tools/hakmem/analysis.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/report.h"
-#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/symbolizer.h"
 #include "tools/hakmem/words.h"
 
@@ -38,8 +37,6 @@ namespace {
 constexpr const char* kFlags[] = {"json", "sites", "symbolizer", "symbols"};
 constexpr char kMagic[8] = "hakfail";
 constexpr std::uint32_t kMaxSlots = 1 << 20;
-// An older hakmem's event ends sooner, this one's at the latest.
-constexpr std::uint32_t kLeastEventBytes = offsetof(FailureEvent, live_bytes);
 constexpr std::uint32_t kMaxSlotBytes = 1 << 16;
 constexpr std::uint64_t kMaxRingBytes = 1 << 26;
 // While all events change during a look, another one is taken.
@@ -81,8 +78,7 @@ absl::Status ReadEvents(const ProcessImage& image,
       continue;
     }
     FailureEvent event;
-    std::memcpy(&event, slot + ring.event_offset,
-                std::min<std::size_t>(ring.event_bytes, sizeof(event)));
+    std::memcpy(&event, slot + ring.event_offset, sizeof(event));
     events.push_back(event);
   }
   std::ranges::sort(events, {}, &FailureEvent::sequence);
@@ -97,13 +93,12 @@ absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
   absl::Status status = image.Read(*address, &ring, sizeof(ring));
   if (!status.ok()) return status;
   if (std::memcmp(ring.magic, kMagic, sizeof(kMagic)) != 0 ||
-      ring.version != 1 || ring.event_bytes < kLeastEventBytes ||
+      ring.version != 1 || ring.event_bytes < sizeof(FailureEvent) ||
       ring.capacity == 0 || ring.capacity > kMaxSlots ||
       ring.slot_bytes > kMaxSlotBytes ||
       std::uint64_t{ring.capacity} * ring.slot_bytes > kMaxRingBytes ||
       std::uint64_t{ring.event_offset} + ring.event_bytes > ring.slot_bytes) {
-    return absl::FailedPreconditionError(
-        "its hakmem keeps failures in a form that this command does not know");
+    return image.UnknownForm("keeps failures");
   }
   Ring read;
   read.version =
@@ -259,16 +254,15 @@ constexpr Command kFailuresCommand = {
     "failures",
     "the failed allocations that a running process or a core file keeps",
     "[--FLAG…] PID|NAME|CORE",
-    "Reads the last 256 failed calls out of the memory of a process that runs "
-    "on\n"
-    "hakmem, or of its core file, and explains them as `hakmem explain` does.\n"
-    "The process needs no option for it and is neither stopped nor disturbed.\n"
-    "What a process that has not ended has of the kernel's protection against\n"
-    "debuggers holds here, too: it takes the process's user, or root.\n"
-    "\n"
-    "Exit status: 0 when the failures could be read, 1 when not, 2 for a "
-    "wrong\n"
-    "command line.",
+    R"(
+Reads the last 256 failed calls out of the memory of a process that runs on
+hakmem, or of its core file, and explains them as `hakmem explain` does.
+The process needs no option for it and is neither stopped nor disturbed.
+What a process that has not ended has of the kernel's protection against
+debuggers holds here, too: it takes the process's user, or root.
+
+Exit status: 0 when the failures could be read, 1 when not, 2 for a wrong
+command line.)",
     kFlags,
     FlagsEnd::kNever,
     2,

@@ -4,23 +4,58 @@
 #define HAKMEM_TOOLS_HAKMEM_FRAME_POLICY_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/hakmem/symbolizer.h"
 
 namespace hakmem::tools {
 
-struct NamedCall;
+// A function in a stack.
+struct NamedCall {
+  std::string function;     // "libfoo.so.1+0x12f0" when it has no name
+  std::string text;         // "grow at server.c:12"
+  std::string place = "";   // "server.c:12"; "" when unknown
+  std::string module = "";  // the path of its file; "": it is in none
+  bool has_name = true;
+};
+
+// Adds the functions at an address in a file, inlined ones first; "file+0x…" if
+// no name is known. An empty path: it is in no file.
+void AddNamedCalls(const std::vector<SourceLine>& lines, std::string_view path,
+                   std::uint64_t offset, std::vector<NamedCall>& calls);
+
+// Drops the innermost ones that only pass memory on.
+void DropPassingOn(std::vector<NamedCall>& calls);
 
 // A name without return type, parameters and what surrounds a Rust type:
 // "std::vector<int>::push_back".
 std::string_view QualifiedName(std::string_view function);
 
-struct Runtime;
-// Whose file it is (frame_table.h); null: of no language's runtime.
+// The table of names (frame_table.cc). A star at the beginning or end stands
+// for any rest. The allocator itself, and the C and C++ functions that it
+// replaces.
+std::span<const std::string_view> AllocatorNames();
+// Wrappers and containers, by the name with its namespaces and without
+// parameters.
+std::span<const std::string_view> WrapperNames();
+// Parts of the paths of sources in which nothing but wrappers is.
+std::span<const std::string_view> WrapperSources();
+// What begins each stack, and says nothing of it.
+std::span<const std::string_view> StarterNames();
+// A file of a language's runtime, and what brings the names of the language's
+// functions (perf_map.h); "": another file of the runtime says so.
+struct Runtime {
+  std::string_view file;
+  std::string_view names;
+};
+std::span<const Runtime> Runtimes();
+// Whose file it is; null: of no language's runtime.
 const Runtime* RuntimeOf(std::string_view path);
 
 // How many of the innermost calls only pass memory on; 0 unless there are

@@ -9,7 +9,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/hakmem/call_names.h"
 
 namespace hakmem::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/hakmem/frame_table.h"
+#include "tools/hakmem/frame_policy.h"
 
 namespace hakmem::tools {
 namespace {
@@ -61,14 +61,15 @@ constexpr std::string_view kWrappers[] = {
     "GenerationAlloc*", "SlabAlloc*", "SlabContextCreate*", "BumpAlloc*",
     "pg_malloc*", "pg_realloc*", "guc_malloc*", "ngx_alloc", "ngx_palloc*",
     "ngx_pnalloc*", "ngx_pcalloc*", "ngx_pmemalign*", "ngx_create_pool",
-    "ngx_array_create", "ngx_array_push*", "ngx_list_push",
-    "ngx_create_temp_buf", "ngx_alloc_chain_link", "pool_get_from_os*",
-    "pool_alloc*", "__pool_alloc*", "regional_alloc*", "alloc_special_obtain",
-    "mm_alloc", "mp_alloc*", "sqlite3Malloc*", "sqlite3_malloc*",
-    "sqlite3_realloc*", "sqlite3Realloc*", "sqlite3DbMalloc*",
-    "sqlite3DbRealloc*", "sqlite3DbStr*", "dbMallocRawFinish",
-    "dbReallocFinish", "mallocWithAlarm", "PyMem_*", "_PyMem_*",
-    "_PyObject_Malloc*", "_PyObject_Calloc*", "_PyObject_Realloc*",
+    "ngx_array_create", "ngx_array_push*", "ngx_list_push", "isc__mem_*",
+    "isc_mem_*", "init_alloc_root*", "alloc_root*", "multi_alloc_root*",
+    "init_sql_alloc*", "alloc_dynamic*", "ngx_create_temp_buf",
+    "ngx_alloc_chain_link", "pool_get_from_os*", "pool_alloc*", "__pool_alloc*",
+    "regional_alloc*", "alloc_special_obtain", "mm_alloc", "mp_alloc*",
+    "sqlite3Malloc*", "sqlite3_malloc*", "sqlite3_realloc*", "sqlite3Realloc*",
+    "sqlite3DbMalloc*", "sqlite3DbRealloc*", "sqlite3DbStr*",
+    "dbMallocRawFinish", "dbReallocFinish", "mallocWithAlarm", "PyMem_*",
+    "_PyMem_*", "_PyObject_Malloc*", "_PyObject_Calloc*", "_PyObject_Realloc*",
     "_PyObject_GC_*", "_PyObject_New*", "PyType_GenericAlloc",
     "_PyType_AllocNoTrack", "gc_alloc*", "pymalloc_*", "new_arena",
     "allocate_from_new_pool*", "arena_map_*", "Perl_safesys*", "ruby_xmalloc*",

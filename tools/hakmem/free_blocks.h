@@ -20,17 +20,13 @@ struct FreeBlocks {
   FreeBlocks& operator+=(const FreeBlocks& other);
 };
 
-// As much of the tables as every library with tables of blocks has.
-inline constexpr std::size_t kLeastTableBytes =
-    offsetof(BlockTables, slab_capacity);
-
 // Where a descriptor has the words that count a slab's blocks.
 class SlabWords {
  public:
   // False: not where a descriptor can have them.
   bool Find(const BlockTables& tables);
 
-  // How much of a descriptor Split needs; 0: nothing was found.
+  // How much of a descriptor Split needs.
   std::size_t bytes() const { return bytes_; }
   // The free blocks of a slab with `live` live ones and room for `most`, unless
   // it has a guard. What does not go together, as the slab changes while it is

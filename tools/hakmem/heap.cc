@@ -14,20 +14,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "tools/hakmem/class_report.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_growth.h"
 #include "tools/hakmem/heap_input.h"
 #include "tools/hakmem/heap_policy.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
-#include "tools/hakmem/output_file.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/process_blocks.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
-#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
 // Of explain and trace, with the same meaning.
@@ -277,35 +274,30 @@ constexpr Command kHeapCommand = {
     "who holds a program's memory, from its heap profile",
     "[--FLAG…] PID|NAME|CORE|FILE… | --for=TIME [--FLAG…] PID|NAME… | --diff "
     "BEFORE AFTER | --diff [--FLAG…] FOLDER",
-    "Reads the heap profile out of the memory of a process that runs on "
-    "hakmem\n"
-    "(PID), or of its core file, or what HAKMEM_HEAP_PROFILE=FILE or\n"
-    "hakmem_heap_profile() wrote, or a heap profile of pprof's form. It shows\n"
-    "which places of the program and which functions hold its memory, held it "
-    "at\n"
-    "the peak (--by=peak) or have allocated most (--by=allocated). With\n"
-    "--by-class it counts all live blocks of a process or a core file by "
-    "their\n"
-    "size.\n"
-    "\n"
-    "Wrappers of malloc are folded into the place that called them. --focus,\n"
-    "--ignore and --hide choose places and frames as with pprof.\n"
-    "\n"
-    "What has grown: --for=60s shows it of a process from now on. --save=FILE\n"
-    "keeps a profile, and --diff compares it later with the process, or with\n"
-    "another profile. hakmem watch keeps many in a folder.\n"
-    "\n"
-    "A process needs no option for it and is neither stopped nor disturbed; "
-    "it\n"
-    "takes the process's user, or root. Of a file that several processes "
-    "wrote, or\n"
-    "one several times, the last profile of each process is shown. FILE may "
-    "be -:\n"
-    "standard input; one with a process's number or name is written ./FILE.\n"
-    "\n"
-    "Exit status: 0 when everything could be read and written, 1 when not\n"
-    "(what could be read is shown all the same) or when nothing was sampled,\n"
-    "2 for a wrong command line.",
+    R"(
+Reads the heap profile out of the memory of a process that runs on hakmem
+(PID), or of its core file, or what HAKMEM_HEAP_PROFILE=FILE or
+hakmem_heap_profile() wrote, or a heap profile of pprof's form. It shows
+which places of the program and which functions hold its memory, held it at
+the peak (--by=peak) or have allocated most (--by=allocated). With
+--by-class it counts all live blocks of a process or a core file by their
+size.
+
+Wrappers of malloc are folded into the place that called them. --focus,
+--ignore and --hide choose places and frames as with pprof.
+
+What has grown: --for=60s shows it of a process from now on. --save=FILE
+keeps a profile, and --diff compares it later with the process, or with
+another profile. hakmem watch keeps many in a folder.
+
+A process needs no option for it and is neither stopped nor disturbed; it
+takes the process's user, or root. Of a file that several processes wrote, or
+one several times, the last profile of each process is shown. FILE may be -:
+standard input; one with a process's number or name is written ./FILE.
+
+Exit status: 0 when everything could be read and written, 1 when not
+(what could be read is shown all the same) or when nothing was sampled,
+2 for a wrong command line.)",
     kFlags,
     FlagsEnd::kNever,
     kWrongUsage,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`hakmem heap --by-class`, on processes that run and on their core files.
 
-Usage: heap_classes_test.py HAKMEM PROGRAM OLD_RING LIBRARY...
+Usage: heap_classes_test.py HAKMEM PROGRAM LIBRARY...
 """
 import json
 import os
@@ -13,12 +13,11 @@ import unittest
 
 from planted_process import PlantedProcessTest
 
-HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
+HAKMEM, PROGRAM, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
 # Where hakmem_get_statistics has it.
 GRANTED_BYTES = 15
 FREE = ("cached_blocks", "hole_blocks", "fresh_blocks")
 # Of the tables, as libraries had them before these columns.
-OLD_TABLE_BYTES = 216
 
 
 class HeapClassesTest(PlantedProcessTest):
@@ -85,31 +84,6 @@ class HeapClassesTest(PlantedProcessTest):
             self.assertLessEqual(2048, planted["hole_blocks"], library)
             self.assertLessEqual(planted["hole_blocks"], 2048 + 63, library)
 
-    def test_a_library_that_does_not_say_where_they_are(self):
-        process = self.start(PROGRAM, "hold", "holes")
-        told = self.report(process.pid)
-        content = self.core_of(process).read_bytes()
-        tables = [place.start() for place in re.finditer(b"hakblok\0" + struct.pack("I", 2), content)]
-        self.assertGreater(len(tables), 0)
-        old = self.folder / "old"
-
-        def write_with(offset, value):
-            changed = bytearray(content)
-            for table in tables:
-                changed[table + offset:table + offset + len(value)] = value
-            old.write_bytes(changed)
-
-        write_with(12, struct.pack("I", OLD_TABLE_BYTES))
-        for entry in told["classes"]:
-            for kind in FREE:
-                del entry[kind]
-        self.assertEqual(self.report(old), told)
-        text = self.heap("--by-class", old).stdout
-        self.assertIn("this process does not say", text)
-        self.assertNotIn("cached", text)
-        write_with(OLD_TABLE_BYTES, b"\x55" * 8)
-        self.fails_with("in a form that this command does not know", old)
-
     def test_a_core_file_says_the_same(self):
         process = self.start(PROGRAM, "hold", "leak")
         live = self.report(process.pid)
@@ -152,7 +126,6 @@ class HeapClassesTest(PlantedProcessTest):
         process = self.start(*hold)
         self.fails_with("there is no process", 2 ** 30)
         self.fails_with("there is no hakmem in process", self.start(*hold, library=None).pid)
-        self.fails_with("is older than this command", self.start(OLD_RING, library=None).pid)
         self.fails_with("a heap profile does not have them", __file__)
         content = self.core_of(process).read_bytes()
         damaged = self.folder / "damaged"

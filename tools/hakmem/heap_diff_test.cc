@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/hakmem/heap_profile.h"
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -143,6 +145,26 @@ TEST_F(HeapDiffTest, IsSureFromTwiceItsErrorOn) {
   EXPECT_FALSE(TotalGrowth(diff()).is_sure());
   Read(Sampled(7, 100, 100, ""), Sampled(7, 110, 110, ""));
   EXPECT_TRUE(TotalGrowth(diff()).is_sure());
+}
+
+TEST_F(HeapDiffTest, WhatIsCountedStandsFirstAndTellsWhichProcessGrows) {
+  const auto counted = [](int pid, int live, int bytes) {
+    constexpr std::string_view kEnd = "\"lost_samples\":0,";
+    return absl::StrReplaceAll(
+        Sampled(pid, live, live, ""),
+        {{kEnd, absl::StrCat(kEnd, "\"counted\":{\"blocks\":1,\"bytes\":",
+                             bytes, "},")}});
+  };
+  Read(counted(7, 100, 410) + counted(8, 100, 390),
+       counted(7, 110, 450) + counted(8, 100, 390));
+  after_.last.front().title = "worker";
+  const std::string text = HeapDiffAsText(diff(), 5);
+  EXPECT_THAT(text, StartsWith("+40 bytes live, counted: 800 bytes in 2 "
+                               "processes, then 840 bytes in 2 processes\n  by "
+                               "samples: +40 bytes ±"));
+  EXPECT_THAT(text, HasSubstr("\nGrowth by processes\n"));
+  EXPECT_THAT(text, HasSubstr("410 bytes  450 bytes  server[7] worker\n"));
+  EXPECT_THAT(text, Not(HasSubstr("server[8]")));
 }
 
 TEST_F(HeapDiffTest, TheTimesTellHowFastItGrows) {

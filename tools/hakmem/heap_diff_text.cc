@@ -1,15 +1,18 @@
 // The comparison of two heap profiles for a terminal.
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_report.h"
-#include "tools/hakmem/heap_text.h"
 #include "tools/hakmem/text_table.h"
 #include "tools/hakmem/words.h"
 
@@ -47,17 +50,85 @@ std::string Rate(const HeapDiff& diff, std::int64_t bytes) {
       " an hour");
 }
 
+struct Change {
+  std::uint64_t before = 0;
+  std::uint64_t after = 0;
+
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(after - before);
+  }
+};
+
+// Counted, where both profiles were.
+Change ChangeOf(const HeapProfile& before, const HeapProfile& after,
+                HeapKind by) {
+  if (by == HeapKind::kLive && before.counted && after.counted) {
+    return {before.counted->bytes, after.counted->bytes};
+  }
+  return {before.totals.Of(by).bytes, after.totals.Of(by).bytes};
+}
+
+// "+4.0 MiB live, counted in 10m, …"; "": not all processes were counted.
+std::string CountedText(const HeapDiff& diff) {
+  Change all;
+  for (const HeapProfiles* const side : {&diff.before, &diff.after}) {
+    for (const HeapProfile& profile : side->last) {
+      if (diff.by != HeapKind::kLive || !profile.counted) return "";
+      (side == &diff.before ? all.before : all.after) += profile.counted->bytes;
+    }
+  }
+  return absl::StrCat(Signed(all.bytes()), " live, counted",
+                      Rate(diff, all.bytes()), ": ", Bytes(all.before), " in ",
+                      WhoseText(diff.before), ", then ", Bytes(all.after),
+                      " in ", WhoseText(diff.after), "\n  by samples: ");
+}
+
+// Which of several processes have grown; "": there is one.
+std::string ProcessesText(const HeapDiff& diff, std::size_t max_rows) {
+  if (diff.after.last.size() < 2) return "";
+  struct Row {
+    Change change;
+    std::string name;
+  };
+  std::vector<Row> rows;
+  for (const HeapProfile& after : diff.after.last) {
+    const auto before =
+        std::ranges::find(diff.before.last, after.pid, &HeapProfile::pid);
+    if (before == diff.before.last.end()) continue;
+    rows.push_back(
+        {ChangeOf(*before, after, diff.by),
+         absl::StrCat(ProcessName(after), after.title.empty() ? "" : " ",
+                      ForTerminal(after.title))});
+  }
+  std::ranges::sort(rows, std::greater<>(), [](const Row& row) {
+    return std::pair(row.change.bytes(), row.name);
+  });
+  Table table({"growth", "before", "after", "process"}, 3);
+  for (const Row& row : rows) {
+    if (row.change.bytes() == 0 || table.size() == max_rows) continue;
+    table.Add({Signed(row.change.bytes()), Bytes(row.change.before),
+               Bytes(row.change.after), Shortened(row.name)});
+  }
+  if (table.size() == 0) return "";
+  return absl::StrCat("\nGrowth by processes\n", table.Text());
+}
+
 }  // namespace
 
 std::string HeapDiffAsText(const HeapDiff& diff, std::size_t max_rows) {
   const HeapGrowth total = TotalGrowth(diff);
-  std::string text = absl::StrCat(
-      Signed(total.bytes()), " ", Around(total), " ", HeapWhen(diff.by),
-      Rate(diff, total.bytes()), ": ", Bytes(total.before.bytes), " in ",
-      WhoseText(diff.before), ", then ", Bytes(total.after.bytes), " in ",
-      WhoseText(diff.after),
-      "\n  ± holds for 9 estimates in 10; sure is what exceeds it\n\nGrowth "
-      "by places\n");
+  const std::string counted = CountedText(diff);
+  std::string text =
+      absl::StrCat(counted, Signed(total.bytes()), " ", Around(total));
+  if (counted.empty()) {
+    absl::StrAppend(&text, " ", HeapWhen(diff.by), Rate(diff, total.bytes()),
+                    ": ", Bytes(total.before.bytes), " in ",
+                    WhoseText(diff.before), ", then ", Bytes(total.after.bytes),
+                    " in ", WhoseText(diff.after));
+  }
+  absl::StrAppend(&text, counted.empty() ? "\n  " : "; ",
+                  "± holds for 9 estimates in 10; sure is what exceeds it\n",
+                  ProcessesText(diff, max_rows), "\nGrowth by places\n");
   const std::vector<HeapGrowth> growths = GrowthBySite(diff);
   Table table({"growth", "±", "sure", "before", "after", "samples", "place"},
               6);

@@ -9,13 +9,11 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/end_signals.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_input.h"
 #include "tools/hakmem/heap_report.h"
-#include "tools/hakmem/output_file.h"
-#include "tools/hakmem/standard_output.h"
+#include "tools/hakmem/output.h"
 
 // Of explain and trace, with the same meaning.
 ABSL_DECLARE_FLAG(std::string, html);

@@ -90,7 +90,7 @@ class HeapGrowthTest(PlantedProcessTest):
         # What it does not tell apart is as it was.
         self.assertEqual([site["growth_bytes"] for site in growth],
                          [site["growth_bytes"] for site in self.growth("--diff", first, second)["sites"]])
-        self.assertRegex(self.hakmem("heap", "--diff", first, second).stdout.split("\n")[0], r" in .*, \+.* an hour: ")
+        self.assertRegex(self.hakmem("heap", "--diff", first, second).stdout.split("\n")[0], r"^\+.* live, counted in .*, \+.* an hour: ")
 
     def test_growth_from_now_on(self):
         process, grow = self.growing()

@@ -11,9 +11,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/input_file.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/pprof_reader.h"
 #include "tools/hakmem/words.h"
 

@@ -17,7 +17,6 @@
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
-#include "tools/hakmem/heap_text.h"
 #include "tools/hakmem/html_page.h"
 #include "tools/hakmem/profile_page.h"
 #include "tools/hakmem/words.h"

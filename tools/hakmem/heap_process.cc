@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,8 +12,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "allocator/profile/heap_tables.h"
@@ -31,10 +34,6 @@ constexpr std::uint64_t kMaxTableBytes = 1 << 28;
 // Tries to read all tables as of one moment; then, each site for itself.
 constexpr int kWholeTries = 8;
 constexpr int kSiteTries = 16;
-
-std::uint64_t AddressOf(const void* there) {
-  return reinterpret_cast<std::uint64_t>(there);
-}
 
 std::uint64_t WordAt(const char* bytes) {
   std::uint64_t word = 0;
@@ -96,33 +95,25 @@ class TablesReader {
   HeapTablesDescriptor at_ = {};
 };
 
-// Of an older hakmem: it does not say where a site's variances stand.
-constexpr std::size_t kLeastDescriptorBytes =
-    offsetof(HeapTablesDescriptor, variances_offset);
-
 absl::Status TablesReader::Find() {
   const absl::StatusOr<std::uint64_t> address = image_.FindTables(
       "hakmem_heap_tables", "it keeps no heap profile that others can read");
   if (!address.ok()) return address.status();
-  absl::Status status = image_.Read(*address, &at_, kLeastDescriptorBytes);
-  if (status.ok() && at_.descriptor_bytes >= sizeof(at_)) {
-    status = image_.Read(*address, &at_, sizeof(at_));
+  if (absl::Status status = image_.Read(*address, &at_, sizeof(at_));
+      !status.ok()) {
+    return status;
   }
-  if (!status.ok()) return status;
   const std::uint64_t stack_end =
       std::uint64_t{at_.stack_offset} + std::uint64_t{8} * at_.most_frames;
   if (std::memcmp(at_.magic, kMagic, sizeof(kMagic)) != 0 ||
       at_.version != HeapTablesDescriptor::kVersion ||
-      at_.descriptor_bytes < kLeastDescriptorBytes ||
-      at_.site_bytes > kMaxSiteBytes || at_.most_sites > kMaxSites ||
+      at_.descriptor_bytes < sizeof(at_) || at_.site_bytes > kMaxSiteBytes ||
+      at_.most_sites > kMaxSites ||
       std::uint64_t{at_.site_bytes} * at_.most_sites > kMaxTableBytes ||
       at_.stack_offset < sizeof(RawKinds) || stack_end > at_.site_bytes ||
       at_.frames_offset > at_.site_bytes - 4 ||
       at_.variances_offset > at_.site_bytes - sizeof(RawVariances)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the hakmem of ", Who(),
-                     " keeps its heap profile in a form that this command does "
-                     "not know"));
+    return image_.UnknownForm("keeps its heap profile");
   }
   return absl::OkStatus();
 }
@@ -249,13 +240,9 @@ HeapSite SiteOf(const char* bytes, const HeapTablesDescriptor& at,
   RawKinds kinds;
   std::memcpy(&kinds, bytes, sizeof(kinds));
   site.figures = kinds.Rounded();
-  if (at.variances_offset != 0) {
-    RawVariances told;
-    std::memcpy(&told, bytes + at.variances_offset, sizeof(told));
-    SetVariances(told, mean_bytes, site.figures);
-  } else {
-    GuessVariances(site.figures);
-  }
+  RawVariances told;
+  std::memcpy(&told, bytes + at.variances_offset, sizeof(told));
+  SetVariances(told, mean_bytes, site.figures);
   std::uint32_t frames = 0;
   std::memcpy(&frames, bytes + at.frames_offset, sizeof(frames));
   frames = std::min(frames, at.most_frames);
@@ -266,6 +253,17 @@ HeapSite SiteOf(const char* bytes, const HeapTablesDescriptor& at,
     site.stack.push_back(places.FrameOf(address));
   }
   return site;
+}
+
+// As ps shows it.
+std::string TitleOf(std::uint64_t pid, std::string_view program) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"));
+  std::string words;
+  std::getline(file, words, '\0');
+  std::string_view title = words;
+  return std::string(absl::ConsumePrefix(&title, absl::StrCat(program, ": "))
+                         ? absl::StripTrailingAsciiWhitespace(title)
+                         : "");
 }
 
 std::string WhyNothingIsSampled(const TablesReader& reader) {
@@ -303,6 +301,7 @@ absl::StatusOr<HeapProfiles> ReadHeapOfProcess(const std::string& name,
   profile.version = image->ReadText(AddressOf(reader.at().hakmem_version));
   profile.mean_bytes = tables->mean_bytes;
   if (!image->is_core()) {
+    profile.title = TitleOf(profile.pid, profile.program);
     profile.time_ns =
         static_cast<std::uint64_t>(absl::ToUnixNanos(absl::Now()));
   }

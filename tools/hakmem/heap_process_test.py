@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`hakmem heap`, on processes that run and on their core files.
 
-Usage: heap_process_test.py LIBRARY DEBUG_LIBRARY HAKMEM PROGRAM OLD_RING
+Usage: heap_process_test.py LIBRARY DEBUG_LIBRARY HAKMEM PROGRAM
 """
 import json
 import os
@@ -14,7 +14,7 @@ import unittest
 
 from planted_process import PlantedProcessTest
 
-LIBRARY, DEBUG_LIBRARY, HAKMEM, PROGRAM, OLD_RING = (os.path.abspath(path) for path in sys.argv[1:6])
+LIBRARY, DEBUG_LIBRARY, HAKMEM, PROGRAM = (os.path.abspath(path) for path in sys.argv[1:5])
 MIB = 1 << 20
 
 
@@ -186,7 +186,6 @@ sys.stdin.read()""")
                             before=("setpriv", "--bounding-set=-all", "--inh-caps=-all"))
         self.fails_with("there is no process", 2 ** 30)
         self.fails_with("there is no hakmem in process", self.start(*hold, library=None).pid)
-        self.fails_with("is older than this command", self.start(OLD_RING, library=None).pid)
         self.fails_with("started with HAKMEM_PROFILE_BYTES=0", self.start(*hold, mean="0").pid)
         # Killed, and not yet waited for.
         process.kill()
@@ -237,4 +236,4 @@ sys.stdin.read()""")
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[6:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])

@@ -1,9 +1,11 @@
 #include "tools/hakmem/heap_profile.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,56 +25,46 @@ using Json = nlohmann::json;
 constexpr std::string_view kSchema = "hakmem-heap-profile";
 constexpr std::uint64_t kVersion = 1;
 
-bool GetText(const Json& json, const char* key, std::string& value) {
-  const auto found = json.find(key);
-  if (found == json.end() || !found->is_string()) return false;
-  value = found->get<std::string>();
-  return true;
+// These throw where there is none, or it is of another type.
+const std::string& TextIn(const Json& json, const char* key) {
+  return json.at(key).get_ref<const std::string&>();
 }
 
-bool GetNumber(const Json& json, const char* key, std::uint64_t& value) {
-  const auto found = json.find(key);
-  if (found == json.end() || !found->is_number_unsigned()) return false;
-  value = found->get<std::uint64_t>();
-  return true;
+std::uint64_t NumberIn(const Json& json, const char* key) {
+  return json.at(key).get_ref<const Json::number_unsigned_t&>();
 }
 
-bool ToAddress(const Json& json, std::uint64_t& value) {
-  return json.is_string() &&
-         absl::StartsWith(json.get_ref<const std::string&>(), "0x") &&
-         absl::SimpleHexAtoi(json.get_ref<const std::string&>(), &value);
+std::uint64_t NumberOr0(const Json& json, const char* key) {
+  return json.contains(key) ? NumberIn(json, key) : 0;
 }
 
-bool GetAddress(const Json& json, const char* key, std::uint64_t& value) {
-  const auto found = json.find(key);
-  return found != json.end() && ToAddress(*found, value);
+std::uint64_t AddressIn(const Json& json) {
+  std::uint64_t value = 0;
+  const auto& text = json.get_ref<const std::string&>();
+  if (!absl::StartsWith(text, "0x") || !absl::SimpleHexAtoi(text, &value)) {
+    throw std::invalid_argument("no address");
+  }
+  return value;
 }
 
-bool GetFigures(const Json& json, const char* key, HeapFigures& figures) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_object() &&
-         GetNumber(*found, "samples", figures.samples) &&
-         GetNumber(*found, "blocks", figures.blocks) &&
-         GetNumber(*found, "bytes", figures.bytes);
+HeapFigures FiguresIn(const Json& json) {
+  return {.samples = NumberIn(json, "samples"),
+          .blocks = NumberIn(json, "blocks"),
+          .bytes = NumberIn(json, "bytes")};
 }
 
-bool GetKinds(const Json& json, HeapKinds& kinds) {
-  return GetFigures(json, "live", kinds.live) &&
-         GetFigures(json, "peak", kinds.peak) &&
-         GetFigures(json, "allocated", kinds.allocated);
+HeapKinds KindsIn(const Json& json) {
+  return {.live = FiguresIn(json.at("live")),
+          .peak = FiguresIn(json.at("peak")),
+          .allocated = FiguresIn(json.at("allocated"))};
 }
 
 void GetVariances(const Json& json, std::uint64_t mean_bytes, HeapKinds& site) {
-  const auto found = json.find("variances");
-  std::uint64_t told[3] = {};
-  if (found != json.end() && found->is_object() &&
-      GetNumber(*found, "live", told[0]) &&
-      GetNumber(*found, "peak", told[1]) &&
-      GetNumber(*found, "allocated", told[2])) {
-    SetVariances(told, mean_bytes, site);
-  } else {
-    GuessVariances(site);
-  }
+  if (!json.contains("variances")) return GuessVariances(site);
+  const Json& told = json.at("variances");
+  SetVariances({NumberIn(told, "live"), NumberIn(told, "peak"),
+                NumberIn(told, "allocated")},
+               mean_bytes, site);
 }
 
 // A block of s bytes that is sampled with the chance p adds s/p to the sum and
@@ -102,15 +94,12 @@ class Reader {
   absl::Status Line(std::string_view text) {
     if (text.empty() || text.front() != '{') return absl::OkStatus();
     const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    std::string kind;
-    std::string schema;
-    if (json.is_object() && GetText(json, "schema", schema) &&
-        schema == kSchema) {
-      return Start(json);
-    }
+    const auto schema = json.find("schema");
+    if (schema != json.end() && *schema == kSchema) return Start(json);
     if (!profile_.has_value()) return absl::OkStatus();
-    if (!json.is_object() || !GetText(json, "kind", kind) ||
-        !Part(kind, json)) {
+    try {
+      Part(TextIn(json, "kind"), json);
+    } catch (const std::exception&) {
       ++profile_->unreadable_lines;
     }
     return absl::OkStatus();
@@ -129,89 +118,75 @@ class Reader {
  private:
   absl::Status Start(const Json& json) {
     Close();
-    std::uint64_t version = 0;
-    if (!GetNumber(json, "version", version) || version != kVersion) {
+    const auto told = json.find("version");
+    const std::uint64_t version =
+        told != json.end() && told->is_number_unsigned()
+            ? told->get<std::uint64_t>()
+            : 0;
+    if (version != kVersion) {
       return absl::InvalidArgumentError(
           absl::StrCat("is a heap profile of version ", version,
                        ", and this command reads version ", kVersion));
     }
     HeapProfile& profile = profile_.emplace();
-    if (!GetNumber(json, "pid", profile.pid) ||
-        !GetText(json, "program", profile.program) ||
-        !GetText(json, "hakmem", profile.version) ||
-        !GetText(json, "variant", profile.variant) ||
-        !GetNumber(json, "mean_bytes", profile.mean_bytes)) {
+    try {
+      profile.pid = NumberIn(json, "pid");
+      profile.program = TextIn(json, "program");
+      profile.version = TextIn(json, "hakmem");
+      profile.variant = TextIn(json, "variant");
+      profile.mean_bytes = NumberIn(json, "mean_bytes");
+      profile.time_ns = NumberOr0(json, "time_ns");
+    } catch (const std::exception&) {
       ++profile.unreadable_lines;
     }
-    GetNumber(json, "time_ns", profile.time_ns);
     return absl::OkStatus();
   }
 
-  // False: it is not as it should be.
-  bool Part(const std::string& kind, const Json& json) {
-    if (kind == "module") return OnModule(json);
-    if (kind == "site") return OnSite(json);
-    return kind != "end" || OnEnd(json);
+  void Part(const std::string& kind, const Json& json) {
+    if (kind == "module") OnModule(json);
+    if (kind == "site") OnSite(json);
+    if (kind == "end") OnEnd(json);
   }
 
-  bool OnModule(const Json& json) {
-    Module module;
-    HeapMapping mapping;
-    if (!GetText(json, "path", module.path) ||
-        !GetAddress(json, "base", mapping.base) ||
-        !GetAddress(json, "begin", mapping.begin) ||
-        !GetAddress(json, "end", mapping.end)) {
-      return false;
-    }
-    GetText(json, "build_id", module.build_id);
-    GetNumber(json, "offset", mapping.offset);
-    mapping.module = modules_.Add(module);
-    profile_->mappings.push_back(mapping);
-    return true;
+  void OnModule(const Json& json) {
+    const Module module = {.path = TextIn(json, "path"),
+                           .build_id = json.value("build_id", "")};
+    profile_->mappings.push_back({.module = 0,
+                                  .base = AddressIn(json.at("base")),
+                                  .begin = AddressIn(json.at("begin")),
+                                  .end = AddressIn(json.at("end")),
+                                  .offset = NumberOr0(json, "offset")});
+    profile_->mappings.back().module = modules_.Add(module);
   }
 
-  bool OnSite(const Json& json) {
-    HeapSite site;
-    const auto stack = json.find("stack");
-    if (!GetKinds(json, site.figures) || stack == json.end() ||
-        !stack->is_array()) {
-      return false;
-    }
-    for (const Json& frame : *stack) {
-      std::uint64_t address = 0;
-      if (!ToAddress(frame, address)) return false;
-      site.addresses.push_back(address);
-      site.stack.push_back(FrameOf(*profile_, address));
+  void OnSite(const Json& json) {
+    HeapSite site = {.figures = KindsIn(json), .addresses = {}, .stack = {}};
+    for (const Json& frame : json.at("stack").get_ref<const Json::array_t&>()) {
+      site.addresses.push_back(AddressIn(frame));
+      site.stack.push_back(FrameOf(*profile_, site.addresses.back()));
     }
     GetVariances(json, profile_->mean_bytes, site.figures);
     sums_ += site.figures;
     profile_->sites.push_back(std::move(site));
-    return true;
   }
 
-  bool OnEnd(const Json& json) {
-    std::uint64_t sites = 0;
-    if (!GetNumber(json, "sites", sites) ||
-        !GetNumber(json, "lost_samples", profile_->lost_samples) ||
-        !GetKinds(json, profile_->totals)) {
-      return false;
+  void OnEnd(const Json& json) {
+    HeapProfile& profile = *profile_;
+    const std::uint64_t sites = NumberIn(json, "sites");
+    profile.lost_samples = NumberIn(json, "lost_samples");
+    profile.totals = KindsIn(json);
+    if (json.contains("counted")) {
+      const Json& counted = json.at("counted");
+      profile.counted = {NumberIn(counted, "blocks"),
+                         NumberIn(counted, "bytes")};
     }
-    if (const auto counted = json.find("counted");
-        counted != json.end() && counted->is_object()) {
-      HeapCount& count = profile_->counted.emplace();
-      if (!GetNumber(*counted, "blocks", count.blocks) ||
-          !GetNumber(*counted, "bytes", count.bytes)) {
-        return false;
-      }
+    if (json.contains("resident_bytes")) {
+      profile.resident_bytes = NumberIn(json, "resident_bytes");
     }
-    if (std::uint64_t bytes = 0; GetNumber(json, "resident_bytes", bytes)) {
-      profile_->resident_bytes = bytes;
-    }
-    profile_->has_end = true;
-    profile_->whole =
-        sites == profile_->sites.size() && profile_->unreadable_lines == 0;
+    profile.has_end = true;
+    profile.whole =
+        sites == profile.sites.size() && profile.unreadable_lines == 0;
     Close();
-    return true;
   }
 
   void Close() {

@@ -57,8 +57,7 @@ struct HeapKinds {
 // the mean: of what is live, peak and allocated.
 void SetVariances(const std::uint64_t (&told)[3], std::uint64_t mean_bytes,
                   HeapKinds& site);
-// An older hakmem does not tell them: right where all samples stand for as
-// much.
+// Where nothing tells them: right where all samples stand for as much.
 void GuessVariances(HeapKinds& site);
 // Sites are sampled independently.
 void AddVariances(const HeapKinds& site, HeapKinds& totals);
@@ -87,10 +86,13 @@ struct HeapCount {
 struct HeapProfile {
   std::uint64_t pid = 0;
   std::string program;
+  // What it calls itself behind that: "worker process" of "nginx: worker
+  // process". Of a process that runs.
+  std::string title;
   std::string version;
   std::string variant;
   std::uint64_t mean_bytes = 0;
-  std::uint64_t time_ns = 0;  // since 1970; 0: an older hakmem did not tell it
+  std::uint64_t time_ns = 0;  // since 1970; 0: not told
   std::vector<HeapMapping> mappings;
   std::vector<HeapSite> sites;
   // Of the last line; sums over the sites where there is none.

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/hakmem/call_names.h"
 #include "tools/hakmem/frame_policy.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/symbolizer.h"
@@ -127,6 +126,16 @@ std::string HeapAsLines(const HeapReport& report);
 
 // pprof's profile.proto: allocated, live and peak blocks and bytes.
 std::string HeapAsPprof(const HeapReport& report);
+
+inline constexpr std::size_t kHeapTextColumns = 80;
+
+// What bytes of this kind are: "live at the peak".
+const char* HeapWhen(HeapKind kind);
+
+// The functions of a site's stack for a terminal, innermost first; at least
+// one line.
+std::vector<std::string> PlaceLines(const HeapSymbols& symbols,
+                                    const HeapSite& site);
 
 }  // namespace hakmem::tools
 

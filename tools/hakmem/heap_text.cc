@@ -1,7 +1,5 @@
 // The report of heap profiles for a terminal.
 
-#include "tools/hakmem/heap_text.h"
-
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -1,4 +1,3 @@
-#include "tools/hakmem/html_timeline.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/block_tables.h"
 #include "tools/hakmem/process_image.h"
-#include "tools/hakmem/table_reads.h"
 
 namespace hakmem::tools {
 namespace {

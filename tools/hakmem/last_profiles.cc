@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "tools/hakmem/child_programs.h"
+#include "tools/hakmem/child.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_report.h"
 

@@ -17,7 +17,6 @@
 #include "allocator/superslab/block_tables.h"
 #include "tools/hakmem/free_blocks.h"
 #include "tools/hakmem/huge_blocks.h"
-#include "tools/hakmem/table_reads.h"
 
 namespace hakmem::tools {
 namespace {
@@ -51,8 +50,7 @@ struct FrameSums {
   struct OfClass {
     std::uint32_t slabs = 0;
     std::uint64_t live_blocks = 0;
-    std::uint64_t free_blocks = 0;
-    FreeBlocks free;  // the same by where they are
+    FreeBlocks free;
   };
   std::vector<OfClass> classes;
   BlockSum spans;
@@ -98,7 +96,7 @@ bool BlocksReader::IsKnown() const {
   };
   return std::memcmp(tables_.magic, kMagic, sizeof(kMagic)) == 0 &&
          tables_.version == BlockTables::kVersion &&
-         tables_.table_bytes >= kLeastTableBytes && tables_.unit_shift == 16 &&
+         tables_.table_bytes >= sizeof(tables_) && tables_.unit_shift == 16 &&
          tables_.units_per_frame == kUnits && tables_.classes < kSampledCode &&
          tables_.layout_step_bytes >= sizeof(Layout) &&
          tables_.layout_step_bytes <= kMaxRecordBytes &&
@@ -114,20 +112,11 @@ absl::Status BlocksReader::Find() {
   const absl::StatusOr<std::uint64_t> address = image_.FindTables(
       "hakmem_block_tables", "it does not say where its tables of blocks lie");
   if (!address.ok()) return address.status();
-  absl::Status status = image_.Read(*address, &tables_, kLeastTableBytes);
+  const absl::Status status = TableReads(image_).At(*address, tables_).status();
   if (!status.ok()) return status;
-  bool known = IsKnown();
-  if (known && tables_.table_bytes >= sizeof(tables_)) {
-    status = TableReads(image_).At(*address, tables_).status();
-    known = IsKnown() && slab_words_.Find(tables_);
-  }
-  if (status.ok() && !known) {
-    status = absl::FailedPreconditionError(
-        absl::StrCat("the hakmem of ", image_.Who(),
-                     " keeps its blocks in a form that this command does not "
-                     "know"));
-  }
-  return status.ok() ? ReadLayouts() : status;
+  return IsKnown() && slab_words_.Find(tables_)
+             ? ReadLayouts()
+             : image_.UnknownForm("keeps its blocks");
 }
 
 absl::Status BlocksReader::ReadLayouts() {
@@ -157,7 +146,7 @@ absl::Status BlocksReader::ReadLayouts() {
 }
 
 absl::StatusOr<ProcessBlocks> BlocksReader::Count() {
-  if (slab_words_.bytes() != 0) found_.free.resize(found_.classes.size());
+  found_.free.resize(found_.classes.size());
   for (const ZoneTables& tables : tables_.zones) {
     if (absl::Status status = CountZone(tables); !status.ok()) return status;
   }
@@ -217,8 +206,8 @@ absl::Status BlocksReader::CountFrame(const Zone& zone, std::uint32_t frame) {
   for (std::size_t i = 0; i < layouts_.size(); ++i) {
     found_.classes[i].slabs += sums.classes[i].slabs;
     found_.classes[i].live_blocks += sums.classes[i].live_blocks;
-    found_.classes[i].free_blocks += sums.classes[i].free_blocks;
-    if (slab_words_.bytes() != 0) found_.free[i] += sums.classes[i].free;
+    found_.classes[i].free_blocks += sums.classes[i].free.all();
+    found_.free[i] += sums.classes[i].free;
   }
   found_.spans.blocks += sums.spans.blocks;
   found_.spans.bytes += sums.spans.bytes;
@@ -274,18 +263,11 @@ absl::Status BlocksReader::CountFree(const Zone& zone, std::uint32_t unit,
                                      FrameSums::OfClass& sum,
                                      const Layout& layout) {
   descriptor_.resize(slab_words_.bytes());
-  if (descriptor_.empty()) {
-    sum.free_blocks += layout.capacity - live_blocks;
-    return absl::OkStatus();
-  }
   const absl::Status status = image_.Read(
       zone.descriptors + std::uint64_t{unit} * zone.descriptor_bytes,
       descriptor_.data(), descriptor_.size());
   if (!status.ok()) return status;
-  const FreeBlocks free =
-      slab_words_.Split(descriptor_, layout.capacity, live_blocks);
-  sum.free_blocks += free.all();
-  sum.free += free;
+  sum.free += slab_words_.Split(descriptor_, layout.capacity, live_blocks);
   return status;
 }
 

@@ -21,8 +21,7 @@ struct ProcessBlocks {
   std::string version;
   std::string variant;
   std::vector<ClassStatistics> classes;
-  // The free blocks of each class; empty: its hakmem does not say where they
-  // are.
+  // The free blocks of each class.
   std::vector<FreeBlocks> free;
   BlockSum spans;
   BlockSum huge;
@@ -34,6 +33,9 @@ struct ProcessBlocks {
 
 // The error is a sentence.
 absl::StatusOr<ProcessBlocks> CountBlocks(const ProcessImage& image);
+
+std::string ClassesAsText(const ProcessBlocks& blocks);
+std::string ClassesAsJson(const ProcessBlocks& blocks);
 
 }  // namespace hakmem::tools
 

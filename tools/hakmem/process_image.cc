@@ -186,7 +186,6 @@ ProcessImage::ProcessImage(ProcessImage&& other) noexcept
       program_(std::move(other.program_)),
       segments_(std::move(other.segments_)),
       files_(std::move(other.files_)),
-      symbols_(std::move(other.symbols_)),
       copies_(std::move(other.copies_)),
       same_build_(std::move(other.same_build_)) {}
 

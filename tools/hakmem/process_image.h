@@ -18,6 +18,11 @@
 
 namespace hakmem::tools {
 
+// Of a table in another process.
+inline std::uint64_t AddressOf(const void* there) {
+  return reinterpret_cast<std::uint64_t>(there);
+}
+
 // A part of a file, where it is mapped.
 struct MappedFile {
   std::uint64_t begin = 0;
@@ -65,11 +70,14 @@ class ProcessImage {
     return {file.path, BuildIdOf(file), is_core_ ? "" : file.source};
   }
 
-  // Where the process's hakmem keeps what it tells others at this symbol, which
-  // a note leads to as well: a program that was linked statically exports none.
-  // The error is a sentence; `lack`: "it does not …", of a hakmem without it.
-  absl::StatusOr<std::uint64_t> FindTables(std::string_view symbol,
+  // Where the process's hakmem has this table: a note leads to their list. The
+  // error is a sentence; `lack`: "it does not …", of a hakmem without it.
+  absl::StatusOr<std::uint64_t> FindTables(std::string_view name,
                                            std::string_view lack) const;
+
+  // The error where tables are not what this command reads; `what`: "keeps its
+  // blocks".
+  absl::Status UnknownForm(std::string_view what) const;
 
   // For who keeps many: tables that were found stay known, others are not found
   // any more.
@@ -112,8 +120,6 @@ class ProcessImage {
   bool IsSameBuild(const MappedFile& file) const;
   // How far the file of the mapping was moved.
   std::uint64_t MovedBy(const MappedFile& file) const;
-  // Where a file that exports the symbol has it; 0: no file does.
-  std::uint64_t FindSymbol(std::string_view name) const;
   // Of the file that has its beginning there.
   std::vector<Notes> NotesOf(const MappedFile& beginning) const;
   void FindCopies() const;
@@ -130,9 +136,29 @@ class ProcessImage {
   std::vector<Segment> segments_;  // of a core file
   std::vector<MappedFile> files_;
   // Found.
-  mutable std::map<std::string, std::uint64_t, std::less<>> symbols_;
   mutable std::optional<std::vector<Copy>> copies_;
   mutable std::map<std::string, bool> same_build_;  // by path
+};
+
+// Reads one after the other, until one fails.
+class TableReads {
+ public:
+  explicit TableReads(const ProcessImage& image) : image_(image) {}
+
+  template <typename T>
+  TableReads& At(std::uint64_t address, T& value) {
+    if (status_.ok()) status_ = image_.Read(address, &value, sizeof(value));
+    return *this;
+  }
+  template <typename T>
+  TableReads& At(const void* there, T& value) {
+    return At(AddressOf(there), value);
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const ProcessImage& image_;
+  absl::Status status_;
 };
 
 }  // namespace hakmem::tools

@@ -1,9 +1,9 @@
-#include "tools/hakmem/process_origin.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <string>
+
+#include "tools/hakmem/top_processes.h"
 
 namespace hakmem::tools {
 namespace {

@@ -28,10 +28,6 @@ constexpr std::uint32_t kMaxWindows = 255;
 // free memory than it has; so often it is read again.
 constexpr int kTries = 5;
 
-std::uint64_t AddressOf(const void* there) {
-  return reinterpret_cast<std::uint64_t>(there);
-}
-
 template <typename T>
 T At(const std::vector<char>& bytes, std::size_t offset) {
   T value = {};
@@ -85,10 +81,7 @@ absl::Status CountersReader::Find() {
       tables_.place_count > StatisticsTables::kMostPlaces ||
       tables_.heap_bytes > kMaxHeapBytes || tables_.classes > kMaxClasses ||
       tables_.layout_step_bytes > kMaxClasses) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the hakmem of ", image_.Who(),
-                     " keeps its counters in a form that this command does not "
-                     "know"));
+    return image_.UnknownForm("keeps its counters");
   }
   status = image_.Read(*address + tables_.place_offset, tables_.places,
                        tables_.place_count * sizeof(StatisticPlace));

@@ -136,22 +136,6 @@ std::string ProcessImage::BuildIdOf(const MappedFile& file) const {
   return is_core_ ? "" : BuildIdOfFile(file.source);
 }
 
-std::uint64_t ProcessImage::FindSymbol(std::string_view name) const {
-  const auto known = symbols_.find(name);
-  if (known != symbols_.end()) return known->second;
-  std::uint64_t& address = symbols_.emplace(name, 0).first->second;
-  std::set<std::string_view> seen;
-  for (const MappedFile& file : files_) {
-    if (!seen.insert(file.path).second) continue;
-    const auto found = ExportedAddress(file.source, name);
-    if (found) {
-      address = MovedBy(file) + *found;
-      break;
-    }
-  }
-  return address;
-}
-
 void ProcessImage::FindCopies() const {
   copies_.emplace();
   for (const MappedFile& file : files_) {
@@ -204,39 +188,36 @@ absl::StatusOr<const ProcessImage::Copy*> ProcessImage::OnlyCopy() const {
   return serving == nullptr ? &copies_->front() : serving;
 }
 
+absl::Status ProcessImage::UnknownForm(std::string_view what) const {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the hakmem of ", Who(), " ", what,
+                   " in a form that this command does not know"));
+}
+
 absl::StatusOr<std::uint64_t> ProcessImage::FindTables(
-    std::string_view symbol, std::string_view lack) const {
+    std::string_view name, std::string_view lack) const {
   const absl::StatusOr<const Copy*> copy = OnlyCopy();
   if (!copy.ok()) return copy.status();
-  std::uint64_t address = 0;
-  bool is_there = *copy != nullptr;
-  if (is_there) {
-    TableList list = {};
-    const std::size_t table = static_cast<std::size_t>(
-        std::ranges::find(kTables, symbol) - std::begin(kTables));
-    absl::Status status =
-        Read((*copy)->list, &list, offsetof(TableList, failure_ring));
-    if (status.ok() && list.version != TableList::kVersion) {
-      status = absl::FailedPreconditionError(
-          absl::StrCat("the hakmem of ", Who(),
-                       " lists its tables in a form that this command does not "
-                       "know"));
-    }
-    if (status.ok() && table < list.tables) {
-      status =
-          Read((*copy)->list + PlaceInList(table), &address, sizeof(address));
-    }
-    if (!status.ok()) return status;
-  } else {
-    // An older hakmem has no note.
-    address = FindSymbol(symbol);
-    is_there = FindSymbol("hakmem_failure_ring") != 0;
+  if (*copy == nullptr) {
+    return absl::NotFoundError(absl::StrCat("there is no hakmem in ", Who()));
   }
+  TableList list = {};
+  absl::Status status =
+      Read((*copy)->list, &list, offsetof(TableList, failure_ring));
+  if (status.ok() && list.version != TableList::kVersion) {
+    return UnknownForm("lists its tables");
+  }
+  const std::size_t table = static_cast<std::size_t>(
+      std::ranges::find(kTables, name) - std::begin(kTables));
+  std::uint64_t address = 0;
+  if (status.ok() && table < list.tables) {
+    status =
+        Read((*copy)->list + PlaceInList(table), &address, sizeof(address));
+  }
+  if (!status.ok()) return status;
   if (address != 0) return address;
-  return absl::NotFoundError(
-      is_there ? absl::StrCat("the hakmem of ", Who(),
-                              " is older than this command: ", lack)
-               : absl::StrCat("there is no hakmem in ", Who()));
+  return absl::NotFoundError(absl::StrCat(
+      "the hakmem of ", Who(), " is older than this command: ", lack));
 }
 
 }  // namespace hakmem::tools

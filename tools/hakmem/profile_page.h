@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/hakmem/call_names.h"
+#include "tools/hakmem/frame_policy.h"
 
 namespace hakmem::tools {
 

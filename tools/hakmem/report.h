@@ -98,6 +98,12 @@ std::string CauseAsText(const Report& report, const Cause& cause,
 // One failure on one line, for --follow.
 std::string FailureAsText(const Record& failure);
 
+// What the lines and marks mean; once for all timelines.
+std::string TimelineLegendHtml();
+
+// "" for a process of which nothing can be drawn.
+std::string TimelineHtml(const Analysis& analysis, Process process);
+
 }  // namespace hakmem::tools
 
 #endif  // HAKMEM_TOOLS_HAKMEM_REPORT_H_

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/advice.h"
 #include "tools/hakmem/html_page.h"
-#include "tools/hakmem/html_timeline.h"
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/words.h"
 

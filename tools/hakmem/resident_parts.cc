@@ -160,9 +160,7 @@ absl::StatusOr<ResidentParts> CountResident(const ProcessImage& image,
                      image.Who(), " is a core file"));
   }
   if (process.windows.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "the hakmem of ", image.Who(),
-        " is older than this command: it does not say where its memory lies"));
+    return image.UnknownForm("tells where its memory lies");
   }
   absl::StatusOr<ResidentParts> parts = ReadMappings(image, process);
   if (!parts.ok()) return parts;

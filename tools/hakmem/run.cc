@@ -29,9 +29,7 @@
 #include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/environment.h"
 #include "tools/hakmem/last_profiles.h"
-#include "tools/hakmem/library.h"
-#include "tools/hakmem/output_file.h"
-#include "tools/hakmem/run_doubts.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/run_output.h"
 #include "tools/hakmem/run_reports.h"
 #include "tools/hakmem/run_summary.h"
@@ -145,8 +143,9 @@ absl::StatusOr<std::string> Loadable(const std::string& library,
 }
 
 // glibc's loader puts the name of its own folder in the place of $LIB, and the
-// rest leads from there to the root. musl's looks for a file of that name, finds
-// none, and goes on: what is not for it is not loaded into a child on musl.
+// rest leads from there to the root. musl's looks for a file of that name,
+// finds none, and goes on: what is not for it is not loaded into a child on
+// musl.
 std::string ForGlibcAlone(const std::string& library) {
   if (::dlopen("/$LIB/libc.so.6", RTLD_LAZY | RTLD_NOLOAD) == nullptr) {
     return library;
@@ -396,18 +395,18 @@ constexpr Command kRunCommand = {
     "run",
     "a program on hakmem, and afterwards what failed",
     "[--FLAG…] [--] PROGRAM [ARGUMENT…]",
-    "Runs PROGRAM with hakmem as its malloc, on this terminal. Signals are\n"
-    "passed on. Afterwards a few lines on standard error say which calls\n"
-    "failed in it and in its children, and why, or that the kernel killed it\n"
-    "because its control group was full, or what cannot be known; nothing if\n"
-    "all is well. A child that hakmem is not loaded into, or that brings a\n"
-    "malloc of its own, is named if it runs for longer than a moment. Reports "
-    "of\n"
-    "misuse and crashes come before them, with names and lines.\n"
-    "\n"
-    "Exit status: the program's; if a signal ended it, this command ends by\n"
-    "the same. 125 when the command line or the set-up is wrong, 126 when\n"
-    "PROGRAM cannot be run, 127 when there is none.",
+    R"(
+Runs PROGRAM with hakmem as its malloc, on this terminal. Signals are
+passed on. Afterwards a few lines on standard error say which calls
+failed in it and in its children, and why, or that the kernel killed it
+because its control group was full, or what cannot be known; nothing if
+all is well. A child that hakmem is not loaded into, or that brings a
+malloc of its own, is named if it runs for longer than a moment. Reports of
+misuse and crashes come before them, with names and lines.
+
+Exit status: the program's; if a signal ended it, this command ends by
+the same. 125 when the command line or the set-up is wrong, 126 when
+PROGRAM cannot be run, 127 when there is none.)",
     kFlags,
     FlagsEnd::kAtFirstArgument,
     kOwnError,

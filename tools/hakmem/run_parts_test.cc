@@ -11,9 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/hakmem/environment.h"
-#include "tools/hakmem/library.h"
-#include "tools/hakmem/output_file.h"
-#include "tools/hakmem/run_doubts.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/run_output.h"
 #include "tools/hakmem/run_reports.h"
 #include "tools/hakmem/run_summary.h"
@@ -142,20 +140,23 @@ TEST(RunOutputWordsTest, WordsAreNoPaths) {
 TEST(PeaksTest, TheGreatestIsFound) {
   Peaks peaks;
   AddPeaks(
-      "{\"pid\":1,\"program\":\"a\",\"peak_mapped_bytes\":10}\n"
-      "{\"pid\":2,\"program\":\"b\",\"peak_mapped_bytes\":30}\n"
-      "{\"pid\":3,\"program\":\"c\",\"peak_mapped_bytes\":20}\n"
+      "{\"pid\":1,\"program\":\"a\",\"peak_mapped_bytes\":10,\"routes\":{}}\n"
+      "{\"pid\":2,\"program\":\"b\",\"peak_mapped_bytes\":30,\"routes\":{}}\n"
+      "{\"pid\":3,\"program\":\"c\",\"peak_mapped_bytes\":20,\"routes\":{}}\n"
       "{\"pid\":4,\"program\"",
       peaks);
   EXPECT_EQ(peaks.processes, 3u);
   EXPECT_EQ(peaks.mapped, 30u);
   EXPECT_EQ(peaks.mapped_by, "b");
   AddPeaks(
-      "{\"pid\":7,\"routes\":{\"tiny\":{\"allocations\":2,\"bytes\":9},"
+      "{\"pid\":7,\"program\":\"d\",\"peak_mapped_bytes\":1,\"routes\":"
+      "{\"tiny\":{\"allocations\":2,\"bytes\":9},"
       "\"pool\":{\"allocations\":3,\"bytes\":9}}}\n"
-      "{\"pid\":8,\"routes\":{\"tiny\":4}}\n",
+      "{\"pid\":8,\"program\":\"e\",\"peak_mapped_bytes\":1,\"routes\":"
+      "{\"tiny\":4}}\n",
       peaks);
-  EXPECT_THAT(peaks.served, ElementsAre(Pair(7, 5)));
+  EXPECT_THAT(peaks.served,
+              ElementsAre(Pair(1, 0), Pair(2, 0), Pair(3, 0), Pair(7, 5)));
 }
 
 std::string SummaryOf(const std::string& content,

@@ -18,8 +18,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "tools/hakmem/call_names.h"
 #include "tools/hakmem/elf_file.h"
+#include "tools/hakmem/frame_policy.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {

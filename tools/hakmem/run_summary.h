@@ -1,16 +1,44 @@
-// What `hakmem run` says when the program has ended.
+// What `hakmem run` says when the program has ended, and what it cannot vouch
+// for: a program that did not use hakmem, a trace that is missing or not whole.
 #ifndef HAKMEM_TOOLS_HAKMEM_RUN_SUMMARY_H_
 #define HAKMEM_TOOLS_HAKMEM_RUN_SUMMARY_H_
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/hakmem/session.h"
 
 namespace hakmem::tools {
+
+// Whether the program is loaded by musl's loader, which our libraries are not
+// for.
+bool IsOfMusl(const std::string& program);
+
+// Why the loader preloads nothing into the program file, as a sentence; "" if
+// it does.
+std::string WhyNotLoaded(const std::string& program);
+
+// What of the program's calls did not go to hakmem, as a sentence; "" if all
+// seem to. `served`: what hakmem has served to its process, if that is known.
+std::string WhatWentElsewhere(const std::string& program,
+                              std::optional<std::uint64_t> served);
+
+// The same of the programs that were seen to run beside the first: a sentence
+// for each that hakmem could not be loaded into, or that brings a malloc. Of
+// many, the first and how many more there are.
+std::vector<std::string> WhatOthersKeep(const std::set<std::string>& programs);
+
+// Why failures may be missing from the trace, as a sentence; "" if none are.
+// `trace` is the value of HAKMEM_ACE_TRACE, `path` the file that it stands for,
+// or "".
+std::string WhyFailuresMayBeMissing(const Session& session,
+                                    const std::string& trace,
+                                    const std::string& path);
 
 // From what processes have written to HAKMEM_STATS; the greatest of each.
 struct Peaks {

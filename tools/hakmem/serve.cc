@@ -16,12 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
-#include "tools/hakmem/descriptor_limit.h"
 #include "tools/hakmem/end_signals.h"
 #include "tools/hakmem/http_server.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/serve_answers.h"
-#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
 ABSL_FLAG(std::string, listen, "127.0.0.1:4256",
@@ -118,7 +116,6 @@ int Serve(const std::vector<std::string>& arguments) {
     return kWrongUsage;
   }
   if (!ReadOptions(options)) return kNotDone;
-  AllowAllDescriptors();
   DropPrivileges();
   const EndSignals signals({SIGINT, SIGTERM, SIGHUP});
   ServeAnswers answers(absl::GetFlag(FLAGS_most));
@@ -144,26 +141,22 @@ constexpr Command kServeCommand = {
     "serve",
     "all processes on hakmem of a machine, for browsers and collectors",
     "[--FLAG…]",
-    "Answers by HTTP, until a signal (Ctrl-C) ends it:\n"
-    "\n"
-    "    /                            all processes, each with its flame "
-    "graph\n"
-    "    /metrics                     OpenMetrics, for Prometheus\n"
-    "    /processes                   JSON\n"
-    "    /debug/pprof/heap?pid=PID    for go tool pprof\n"
-    "    /debug/pprof/allocs?pid=PID  what was allocated; &seconds=N: in N "
-    "seconds\n"
-    "    /-/healthy                   whether it answers\n"
-    "\n"
-    "?program=NAME stands for all processes of that name. The processes need "
-    "no\n"
-    "option for it and are neither stopped nor disturbed; it takes their "
-    "user, or\n"
-    "CAP_SYS_PTRACE. Of root's privileges it keeps only those to read.\n"
-    "\n"
-    "Exit status: 0 when a signal ended it, 1 when it could not listen, 2 for "
-    "a\n"
-    "wrong command line.",
+    R"(
+Answers by HTTP, until a signal (Ctrl-C) ends it:
+
+    /                            all processes, each with its flame graph
+    /metrics                     OpenMetrics, for Prometheus
+    /processes                   JSON
+    /debug/pprof/heap?pid=PID    for go tool pprof
+    /debug/pprof/allocs?pid=PID  what was allocated; &seconds=N: in N seconds
+    /-/healthy                   whether it answers
+
+?program=NAME stands for all processes of that name. The processes need no
+option for it and are neither stopped nor disturbed; it takes their user, or
+CAP_SYS_PTRACE. Of root's privileges it keeps only those to read.
+
+Exit status: 0 when a signal ended it, 1 when it could not listen, 2 for a
+wrong command line.)",
     kFlags,
     FlagsEnd::kNever,
     kWrongUsage,

@@ -1,5 +1,3 @@
-#include "tools/hakmem/serve_profile.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -8,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "tools/hakmem/heap_profile.h"
+#include "tools/hakmem/serve_answers.h"
 
 namespace hakmem::tools {
 namespace {

@@ -1,4 +1,7 @@
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,16 +15,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "allocator/base/json_text.h"
+#include "allocator/base/raw_print.h"
 #include "allocator/config/version.h"
+#include "allocator/options/option_parser.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
-#include "tools/hakmem/process_options.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/resident_parts.h"
-#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/words.h"
 
 // Of explain, with the same meaning.
@@ -37,6 +40,59 @@ ABSL_FLAG(bool, pages, false,
 
 namespace hakmem::tools {
 namespace {
+
+// An option with which a process, or the one of a core file, has started.
+struct ProcessOption {
+  std::string name;
+  std::string value;   // with its unit
+  std::string origin;  // default, environment or program
+};
+
+constexpr std::string_view kOrigins[] = {"default", "environment", "program"};
+
+// What a damaged process may have in place of the words of a choice, or of a
+// path's end, is no such thing.
+bool IsSound(const OptionSpec& spec, const ParsedOptions& parsed,
+             OptionOrigin origin) {
+  if (static_cast<std::size_t>(origin) >= std::size(kOrigins)) return false;
+  if (spec.path == nullptr) {
+    return spec.type != OptionType::kChoice ||
+           parsed.values.*spec.number <= spec.maximum;
+  }
+  return std::memchr(parsed.values.*spec.path, '\0', kMaxOptionPathBytes) !=
+         nullptr;
+}
+
+// Those that the variant has, of a hakmem of this version. Empty: it is another
+// build.
+std::vector<ProcessOption> ReadOptionsOf(const ProcessImage& image,
+                                         std::string_view variant) {
+  std::vector<ProcessOption> options;
+  const absl::StatusOr<std::uint64_t> address =
+      image.FindTables("hakmem_options", "it does not tell its options");
+  if (!address.ok()) return options;
+  const OptionTables own;
+  const auto tables = std::make_unique<OptionTables>();
+  if (!image.Read(*address, tables.get(), sizeof(*tables)).ok() ||
+      std::memcmp(tables->magic, own.magic, sizeof(own.magic)) != 0 ||
+      tables->table_bytes != own.table_bytes) {
+    return options;
+  }
+  for (std::size_t i = 0; i < kOptionCount; ++i) {
+    const OptionSpec& spec = kOptionTable[i];
+    const OptionOrigin origin = tables->parsed.origins[i];
+    if (!HasOption(spec, variant) || !IsSound(spec, tables->parsed, origin)) {
+      continue;
+    }
+    RawPrinter value;
+    PrintOptionWithUnit(spec, tables->parsed.values, value);
+    options.push_back(
+        {.name = spec.name,
+         .value = std::string(value.text()),
+         .origin = std::string(kOrigins[static_cast<std::size_t>(origin)])});
+  }
+  return options;
+}
 
 constexpr const char* kFlags[] = {"json", "openmetrics", "pages"};
 
@@ -205,19 +261,16 @@ constexpr Command kStatsCommand = {
     "stats",
     "what a running process or a core file has allocated, and where it is",
     "[--FLAG…] PID|NAME|CORE",
-    "Reads the statistics out of the memory of a process that runs on hakmem, "
-    "or\n"
-    "of its core file: what was served, what is mapped, in use and cached, "
-    "calls\n"
-    "of the kernel, waits for locks, options that are set, where the resident\n"
-    "memory is. The process needs no option for it, and is not stopped; it "
-    "takes\n"
-    "the process's user, or root.\n"
-    "docs/statistics.md explains each line.\n"
-    "\n"
-    "Exit status: 0 when the statistics could be read, 1 when not, 2 for a "
-    "wrong\n"
-    "command line.",
+    R"(
+Reads the statistics out of the memory of a process that runs on hakmem, or
+of its core file: what was served, what is mapped, in use and cached, calls
+of the kernel, waits for locks, options that are set, where the resident
+memory is. The process needs no option for it, and is not stopped; it takes
+the process's user, or root.
+docs/statistics.md explains each line.
+
+Exit status: 0 when the statistics could be read, 1 when not, 2 for a wrong
+command line.)",
     kFlags,
     FlagsEnd::kNever,
     2,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`hakmem stats`, on processes that run and on their core files.
 
-Usage: stats_test.py HAKMEM PROGRAM OLD_RING LIBRARY...
+Usage: stats_test.py HAKMEM PROGRAM LIBRARY...
 """
 import json
 import os
@@ -15,7 +15,7 @@ import unittest
 from openmetrics_text import parse_openmetrics
 from planted_process import PlantedProcessTest
 
-HAKMEM, PROGRAM, OLD_RING, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
+HAKMEM, PROGRAM, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
 MIB = 1 << 20
 PAGE_KEYS = ("block_resident_bytes", "table_resident_bytes", "huge_page_bytes")
 OTHER_PART_KEYS = ("live_block_bytes", "hole_bytes", "untouched_bytes", "unowned_resident_bytes",
@@ -312,7 +312,6 @@ sys.stdin.read()""")
                             before=("setpriv", "--bounding-set=-all", "--inh-caps=-all"))
         self.fails_with("there is no process", 2 ** 30)
         self.fails_with("there is no hakmem in process", self.start(*hold, library=None).pid)
-        self.fails_with("is older than this command", self.start(OLD_RING, library=None).pid)
         core = self.core_of(process)
         content = core.read_bytes()
         damaged = self.folder / "damaged"

@@ -18,7 +18,6 @@
 #include "tools/hakmem/debug_files.h"
 #include "tools/hakmem/elf_file.h"
 #include "tools/hakmem/frame_policy.h"
-#include "tools/hakmem/frame_table.h"
 #include "tools/hakmem/function_lines.h"
 #include "tools/hakmem/perf_map.h"
 #include "tools/hakmem/subprocess.h"

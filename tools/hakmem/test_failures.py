@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`hakmem failures`, on live processes and a core file.
 
-Usage: test_failures.py HAKMEM LIBRARY OLD_RING
+Usage: test_failures.py HAKMEM LIBRARY
 """
 import json
 import os
@@ -78,22 +78,6 @@ class FailuresTest(unittest.TestCase):
         cut.write_bytes(core.read_bytes()[:core.stat().st_size // 50])
         self.fails_with("cut off", cut)
 
-    def test_reads_the_shorter_events_of_an_older_hakmem(self):
-        process = subprocess.Popen([self.old_ring], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.stdin.close)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        code, out, err = self.run_hakmem("--json", process.pid)
-        self.assertEqual((code, err), (0, ""))
-        report = json.loads(out)
-        # Not the 7 by which the event calls it, as one in a container would.
-        self.assertEqual([found["pid"] for found in report["processes"]], [process.pid])
-        evidence = report["causes"][0]["evidence"]
-        self.assertEqual((evidence["call"], evidence["size"], evidence["thread"]), ("malloc", 100, "old"))
-        self.assertEqual(evidence["memory"], {"granted": 1, "cached": 2, "mapped": 3, "peak_mapped": 4, "metadata": 5,
-                                              "largest_free": 6})
-
     def test_counts_what_is_no_longer_kept(self):
         process = self.start(300, self.library)
         code, out, _ = self.run_hakmem("--json", process.pid)
@@ -138,5 +122,5 @@ class FailuresTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    FailuresTest.hakmem, FailuresTest.library, FailuresTest.old_ring = map(os.path.abspath, sys.argv[1:4])
+    FailuresTest.hakmem, FailuresTest.library = map(os.path.abspath, sys.argv[1:3])
     unittest.main(argv=sys.argv[:1])

@@ -20,17 +20,16 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
-#include "tools/hakmem/descriptor_limit.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/perf_map.h"
 #include "tools/hakmem/process_names.h"
-#include "tools/hakmem/standard_output.h"
 #include "tools/hakmem/top_processes.h"
 #include "tools/hakmem/top_report.h"
 #include "tools/hakmem/words.h"
@@ -53,6 +52,7 @@ namespace {
 constexpr const char* kFlags[] = {"once", "json",       "interval",
                                   "sort", "symbolizer", "symbols"};
 constexpr std::size_t kSites = 5;
+constexpr std::size_t kDeepest = 4;
 constexpr std::string_view kKeys =
     "q quit   sort by: M resident  L live  K cached  G growth  P calls  F "
     "failures";
@@ -123,14 +123,23 @@ class Screen {
 };
 
 // The first place; or, without a name, the first with one of its module, or of
-// code that the process has compiled itself.
-std::string FirstThatSays(const std::vector<NamedCall>& calls) {
+// code that the process has compiled itself. Behind it who called it, so that
+// `depth` calls with names are told.
+std::string PlaceOf(const std::vector<NamedCall>& calls, std::size_t depth) {
   if (calls.empty()) return "(no stack)";
-  const auto named = std::ranges::find_if(calls, [&calls](const NamedCall& at) {
-    return at.has_name &&
-           (at.module == calls.front().module || PerfMap::IsItsName(at.module));
+  auto at = std::ranges::find_if(calls, [&calls](const NamedCall& call) {
+    return call.has_name && (call.module == calls.front().module ||
+                             PerfMap::IsItsName(call.module));
   });
-  return named == calls.end() ? calls.front().text : named->text;
+  if (at == calls.end()) at = calls.begin();
+  std::string place = at->text;
+  while (depth > 1 && ++at != calls.end()) {
+    // Of a recursion each function once.
+    if (!at->has_name || absl::StrContains(place, at->text)) continue;
+    absl::StrAppend(&place, " < ", at->text);
+    --depth;
+  }
+  return ForTerminal(place);
 }
 
 // Where the memory of processes comes from.
@@ -152,10 +161,19 @@ class Sites {
     // No names are looked up that nobody sees.
     if (all.size() > kSites) all.resize(kSites);
     symbols_.Resolve(read);
-    for (const HeapSite& site : all) {
-      if (site.figures.live.bytes == 0) break;
-      sites.push_back({pid, site.figures.live.bytes,
-                       ForTerminal(FirstThatSays(symbols_.Calls(site.stack)))});
+    std::erase_if(
+        all, [](const HeapSite& site) { return site.figures.live.bytes == 0; });
+    // A name that several have says nothing of each.
+    std::vector<std::string> places(all.size());
+    for (std::size_t depth = 1; depth <= kDeepest; ++depth) {
+      const std::vector<std::string> before = places;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (depth > 1 && std::ranges::count(before, before[i]) == 1) continue;
+        places[i] = PlaceOf(symbols_.Calls(all[i].stack), depth);
+      }
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      sites.push_back({pid, all[i].figures.live.bytes, places[i]});
     }
   }
 
@@ -275,7 +293,6 @@ int RunTop(const std::vector<std::string>& arguments) {
   const bool json = absl::GetFlag(FLAGS_json);
   const bool once = json || absl::GetFlag(FLAGS_once) ||
                     ::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0;
-  AllowAllDescriptors();
   Top top(std::move(options));
   const absl::Status status = once ? Once(top, json) : Live(top);
   if (status.ok()) return 0;
@@ -289,23 +306,18 @@ constexpr Command kTopCommand = {
     "top",
     "the processes that run on hakmem: memory, growth, calls, failures",
     "[--FLAG…] [PID|NAME…]",
-    "Shows the processes that run on hakmem, or those that are named, again "
-    "and\n"
-    "again until q is pressed: what is resident, live (as the heap profile "
-    "estimates\n"
-    "it), in use by slabs and large blocks, cached; by how much a second the "
-    "process\n"
-    "grows, calls a second, calls that failed, as far as the columns fit; of\n"
-    "processes that are named, where the resident memory is, and the\n"
-    "places that hold most. Keys sort by another column. It prints once where "
-    "there\n"
-    "is no terminal. Processes need no option for it and are not disturbed; "
-    "it\n"
-    "takes their user, or root.\n"
-    "\n"
-    "Exit status: 0, or 1 when a process that was named could not be read or "
-    "has\n"
-    "ended, 2 for a wrong command line.",
+    R"(
+Shows the processes that run on hakmem, or those that are named, again and
+again until q is pressed: what is resident, live (as the heap profile estimates
+it), in use by slabs and large blocks, cached; by how much a second the process
+grows, calls a second, calls that failed, as far as the columns fit; of
+processes that are named, where the resident memory is, and the
+places that hold most. Keys sort by another column. It prints once where there
+is no terminal. Processes need no option for it and are not disturbed; it
+takes their user, or root.
+
+Exit status: 0, or 1 when a process that was named could not be read or has
+ended, 2 for a wrong command line.)",
     kFlags,
     FlagsEnd::kNever,
     2,

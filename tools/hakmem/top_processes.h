@@ -8,17 +8,28 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "allocator/base/route.h"
 #include "tools/hakmem/process_image.h"
-#include "tools/hakmem/process_origin.h"
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/resident_parts.h"
 
 namespace hakmem::tools {
+
+// Where a process belongs; each is "" where there is none.
+struct ProcessOrigin {
+  std::string cgroup;        // "/system.slice/redis.service"
+  std::string container_id;  // 64 hexadecimal digits, or LXC's name
+  std::string unit;          // "redis.service": the innermost
+};
+
+// Of the text of /proc/PID/cgroup.
+ProcessOrigin OriginIn(std::string_view cgroups);
+ProcessOrigin OriginOf(std::uint64_t pid);
 
 // A program as it was when it was first looked into.
 struct TopStart {
@@ -52,8 +63,9 @@ struct TopRow {
 class TopProcesses {
  public:
   // Of these alone; none: of all.
-  explicit TopProcesses(std::vector<std::uint64_t> pids)
-      : pids_(std::move(pids)) {}
+  // From then on this process may have as many descriptors as it could: each
+  // that is looked into takes one.
+  explicit TopProcesses(std::vector<std::uint64_t> pids);
 
   // What there is now. An error is about a process that was asked for.
   absl::Status Look(std::vector<TopRow>& rows);

@@ -209,11 +209,17 @@ std::vector<std::string> TopLines(const TopReport& report) {
   std::vector<std::string> lines = {title, ""};
   AddProcesses(report, lines);
   AddParts(report, lines);
+  const auto add_place = [&](std::string_view pid, std::string_view bytes,
+                             std::string_view place) {
+    lines.push_back(absl::StrCat(report.rows.size() < 2 ? "" : Cell(pid, 7),
+                                 Cell(bytes, 11), "  ", place));
+  };
   if (!report.sites.empty()) {
-    lines.insert(lines.end(), {"", "       LIVE  PLACE"});
+    lines.emplace_back();
+    add_place("PID", "LIVE", "PLACE");
   }
   for (const TopSite& site : report.sites) {
-    lines.push_back(absl::StrFormat("%11s  %s", Bytes(site.bytes), site.place));
+    add_place(absl::StrCat(site.pid), Bytes(site.bytes), site.place);
   }
   return lines;
 }

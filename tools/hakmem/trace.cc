@@ -1,29 +1,34 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
-#include "tools/hakmem/output_file.h"
-#include "tools/hakmem/standard_output.h"
+#include "tools/hakmem/input_file.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/trace_analysis.h"
 #include "tools/hakmem/trace_blocks.h"
 #include "tools/hakmem/trace_events.h"
-#include "tools/hakmem/trace_input.h"
 #include "tools/hakmem/trace_replay.h"
 #include "tools/hakmem/trace_report.h"
-#include "tools/hakmem/trace_symbols.h"
 #include "tools/hakmem/words.h"
 
 // Of explain, with the same meaning.
@@ -52,6 +57,61 @@ ABSL_FLAG(std::uint64_t, replay_events,
 
 namespace hakmem::tools {
 namespace {
+
+// The bytes of a call trace: a file's, mapped, or what a pipe has.
+class TraceInput {
+ public:
+  // "-" is standard input.
+  explicit TraceInput(const std::string& path);
+  ~TraceInput();
+  TraceInput(const TraceInput&) = delete;
+  TraceInput& operator=(const TraceInput&) = delete;
+
+  // Of the reading; what was read before an error is there.
+  const absl::Status& status() const { return status_; }
+  std::span<const std::uint8_t> bytes() const;
+
+ private:
+  // Whether it is a file that can be mapped.
+  bool Map(const std::string& path);
+
+  absl::Status status_;
+  const std::uint8_t* mapping_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  std::string read_;
+};
+
+TraceInput::TraceInput(const std::string& path) {
+  if (path != "-" && Map(path)) return;
+  InputFile file(path);
+  status_ = file.ReadAll([this](std::string_view bytes) { read_ += bytes; });
+}
+
+TraceInput::~TraceInput() {
+  if (mapping_ != nullptr) {
+    ::munmap(const_cast<std::uint8_t*>(mapping_), mapped_bytes_);
+  }
+}
+
+std::span<const std::uint8_t> TraceInput::bytes() const {
+  if (mapping_ != nullptr) return {mapping_, mapped_bytes_};
+  return {reinterpret_cast<const std::uint8_t*>(read_.data()), read_.size()};
+}
+
+bool TraceInput::Map(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  const absl::Cleanup close = [fd] { ::close(fd); };
+  struct stat facts;
+  if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  if (size == 0) return false;
+  void* const bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (bytes == MAP_FAILED) return false;
+  mapping_ = static_cast<const std::uint8_t*>(bytes);
+  mapped_bytes_ = size;
+  return true;
+}
 
 constexpr int kAllGood = 0;
 constexpr int kNotAllRead = 1;
@@ -218,15 +278,16 @@ constexpr Command kTraceCommand = {
     "trace",
     "what a program asked of malloc: rates, live memory, call sites",
     "[--FLAG…] FILE…",
-    "Reads the traces of processes, which HAKMEM_TRACE=FILE wrote with the\n"
-    "tracing variant, one a file, and shows allocation rate and live memory\n"
-    "over time, by size class, route, thread, call and call site (with\n"
-    "HAKMEM_TRACE_STACKS=1), lifetimes, releases by other threads, failures\n"
-    "and detours. Damage is passed over, counted and named. FILE may be -:\n"
-    "standard input.\n"
-    "\n"
-    "Exit status: 0 when everything could be read and written, 1 when not\n"
-    "(what could be read is shown all the same), 2 for a wrong command line.",
+    R"(
+Reads the traces of processes, which HAKMEM_TRACE=FILE wrote with the
+tracing variant, one a file, and shows allocation rate and live memory
+over time, by size class, route, thread, call and call site (with
+HAKMEM_TRACE_STACKS=1), lifetimes, releases by other threads, failures
+and detours. Damage is passed over, counted and named. FILE may be -:
+standard input.
+
+Exit status: 0 when everything could be read and written, 1 when not
+(what could be read is shown all the same), 2 for a wrong command line.)",
     kFlags,
     FlagsEnd::kNever,
     kWrongUsage,

@@ -24,7 +24,6 @@
 #include "tools/hakmem/trace_bytes.h"
 #include "tools/hakmem/trace_events.h"
 #include "tools/hakmem/trace_replay.h"
-#include "tools/hakmem/trace_symbols.h"
 
 namespace hakmem::tools {
 namespace {

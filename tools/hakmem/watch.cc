@@ -11,12 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "tools/hakmem/commands.h"
-#include "tools/hakmem/complaint.h"
 #include "tools/hakmem/end_signals.h"
 #include "tools/hakmem/heap_input.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_report.h"
-#include "tools/hakmem/output_file.h"
+#include "tools/hakmem/output.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/words.h"
 
@@ -116,21 +115,20 @@ constexpr Command kWatchCommand = {
     "watch",
     "keeps heap profiles of a process, to see later what has grown",
     "[--FLAG…] PID|NAME FOLDER",
-    "Writes the heap profile of a process that runs on hakmem into the "
-    "folder,\n"
-    "again and again, until the process ends or a signal (Ctrl-C) ends it. Of\n"
-    "many it keeps the first and the newest ones. Then\n"
-    "\n"
-    "    hakmem heap --diff FOLDER               from the first one on\n"
-    "    hakmem heap --diff --since=1h FOLDER    in the last hour\n"
-    "\n"
-    "show which places have grown; each file, PID.MILLISECONDS.heap, is a "
-    "heap\n"
-    "profile like any other. The process is neither stopped nor disturbed; it\n"
-    "takes its user, or root.\n"
-    "\n"
-    "Exit status: 0 when the process or a signal ended it, 1 when something\n"
-    "could not be read or written, 2 for a wrong command line.",
+    R"(
+Writes the heap profile of a process that runs on hakmem into the folder,
+again and again, until the process ends or a signal (Ctrl-C) ends it. Of
+many it keeps the first and the newest ones. Then
+
+    hakmem heap --diff FOLDER               from the first one on
+    hakmem heap --diff --since=1h FOLDER    in the last hour
+
+show which places have grown; each file, PID.MILLISECONDS.heap, is a heap
+profile like any other. The process is neither stopped nor disturbed; it
+takes its user, or root.
+
+Exit status: 0 when the process or a signal ended it, 1 when something
+could not be read or written, 2 for a wrong command line.)",
     kFlags,
     FlagsEnd::kNever,
     kWrongUsage,

@@ -1,17 +1,54 @@
-#include "tools/hakmem/output_file.h"
+#include "tools/hakmem/output.h"
+
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <ios>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
+namespace {
+
+std::string_view complainer;
+
+}  // namespace
+
+void SetComplainer(std::string_view subcommand) { complainer = subcommand; }
+
+void Complain(std::string_view text) {
+  const std::string line = absl::StrCat("hakmem", complainer.empty() ? "" : " ",
+                                        complainer, ": ", text, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+namespace {
+
+int first_error = 0;
+
+}  // namespace
+
+void PrintOut(std::string_view text) {
+  while (!text.empty() && first_error == 0) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      first_error = errno;
+    }
+  }
+}
+
+int OutputError() { return first_error; }
 
 absl::Status WriteFile(const std::string& path, std::string_view bytes) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);

@@ -1,6 +1,6 @@
-// A file that a subcommand writes beside its report.
-#ifndef HAKMEM_TOOLS_HAKMEM_OUTPUT_FILE_H_
-#define HAKMEM_TOOLS_HAKMEM_OUTPUT_FILE_H_
+// What a subcommand writes: standard output, complaints, and files.
+#ifndef HAKMEM_TOOLS_HAKMEM_OUTPUT_H_
+#define HAKMEM_TOOLS_HAKMEM_OUTPUT_H_
 
 #include <string>
 #include <string_view>
@@ -8,6 +8,17 @@
 #include "absl/status/status.h"
 
 namespace hakmem::tools {
+
+// Whose complaints follow.
+void SetComplainer(std::string_view subcommand);
+// On standard error: "hakmem SUBCOMMAND: TEXT".
+void Complain(std::string_view text);
+
+// Writes at once. After a first error nothing more is written.
+void PrintOut(std::string_view text);
+
+// The errno of what could not be written; 0: all of it was.
+int OutputError();
 
 // Replaces its content; a file that cannot be written whole is removed. The
 // error is for a terminal, with the file's name.
@@ -19,4 +30,4 @@ absl::Status WriteNewFile(const std::string& path, std::string_view bytes);
 
 }  // namespace hakmem::tools
 
-#endif  // HAKMEM_TOOLS_HAKMEM_OUTPUT_FILE_H_
+#endif  // HAKMEM_TOOLS_HAKMEM_OUTPUT_H_
