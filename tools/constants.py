@@ -66,8 +66,6 @@ TABLES = [
     ]),
     ("Core and failures", [
         ("the shortest span whose pages are moved", "core/large_blocks.h", "kMinMovedUnits"),
-        ("the same, where little of it is in memory", "core/large_blocks.h", "kMinSparseUnits"),
-        ("little: 1 in", "core/large_blocks.h", "kSparseShare"),
         ("the shortest Huge block after a shrink", "core/large_blocks.h", "kMinHugeBytes"),
         ("not wanted of a block that stays, at most", "core/large_blocks.h", "kMaxUnusedBytes"),
         ("a forked child's thread has a heap of its own for", "core/heap_of_thread.h", "kAwayMs"),

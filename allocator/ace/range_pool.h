@@ -85,6 +85,24 @@ constexpr RangeKind SlabRange(SizeClass size_class, Partition partition = 0) {
   return {units, units, size_class, partition};
 }
 
+class RangePool;
+class RestingSpans;
+class RunStore;
+struct RunGrant;
+
+// What a RunStore does where it has ranges. By pointers from the lists, so that
+// a library without these has none of the code.
+struct RangeCalls {
+  RunGrant (RunStore::*take)(RangeKind& kind);
+  void (RunStore::*put)(RangeKind kind, UnitIndex first, bool dirty);
+  std::uint32_t (RangePool::*longest_units)() const;
+  void (RangePool::*check)() const;
+  void (RestingSpans::*wake_all)();
+  void (RestingSpans::*check_resting)() const;
+
+  static const RangeCalls kAll;
+};
+
 // The lists of a RangePool: apart, because most variants have none, and a
 // library's file would have room for them.
 struct RangeLists {
@@ -103,6 +121,7 @@ struct RangeLists {
   // kept units of no class, from which its ranges are carved.
   UnitIndex rest_first = 0;
   UnitIndex rest_end = 0;
+  const RangeCalls* calls = &RangeCalls::kAll;  // in the first partition's
 };
 
 class RangePool {
@@ -116,6 +135,10 @@ class RangePool {
   RangePool(const RangePool&) = delete;
   RangePool& operator=(const RangePool&) = delete;
 
+  // Null: there are no ranges.
+  const RangeCalls* calls() const {
+    return lists_ == nullptr ? nullptr : lists_->calls;
+  }
   // Where the lists of partitions but the first are, from now on.
   void SetTyped(RangeLists* typed) { typed_ = typed; }
   bool has_typed() const { return typed_ != nullptr; }

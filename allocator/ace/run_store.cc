@@ -38,7 +38,7 @@ void RunStore::Start(Region::Window typed) {
 
 RunGrant RunStore::Take(RangeKind kind) {
   RunGrant grant = state_.config->separate_classes
-                       ? TakeRange(kind)
+                       ? (this->*ranges_.calls()->take)(kind)
                        : TakeUnits(kind.units, kind.alignment_units);
   grant.units = kind.units;
   if (grant.first != kNoUnit && state_.config->separate_classes &&
@@ -52,15 +52,7 @@ void RunStore::Put(RangeKind kind, UnitIndex first, bool dirty) {
   if (!state_.config->separate_classes) {
     return pool_.Release(first, kind.units, dirty);
   }
-  pool_.Keep(first, kind.units, dirty);
-  if (kind.units >= kUnitsPerSuperSlab) {
-    state_.retention.NoteLongRange(-std::int64_t{kind.units});
-  }
-  if (state_.config->delay_reuse && !kind.is_slab()) {
-    resting_.Rest(first, kind.units, state_.retention.granted_units());
-  } else {
-    ranges_.Put(kind, first);
-  }
+  (this->*ranges_.calls()->put)(kind, first, dirty);
 }
 
 // Maps neighbouring frames again that were unmapped under pressure.
@@ -209,7 +201,7 @@ void RunStore::PurgeParts(std::uint64_t units) {
 // classes'.
 std::size_t RunStore::UnmapCaches(bool mappings_short) {
   std::size_t bytes = 0;
-  resting_.WakeAll();
+  if (ranges_.calls() != nullptr) (resting_.*ranges_.calls()->wake_all)();
   for (FrameIndex end = zone_.frame_count(); end != 0; state_.LetOthersIn()) {
     std::size_t guards = 0;
     const std::size_t unmapped =
@@ -224,8 +216,10 @@ std::size_t RunStore::UnmapCaches(bool mappings_short) {
 void RunStore::CheckInvariants() const {
   zone_.CheckInvariants();
   pool_.CheckInvariants();
-  ranges_.CheckInvariants();
-  resting_.CheckInvariants();
+  if (const RangeCalls* calls = ranges_.calls(); calls != nullptr) {
+    (ranges_.*calls->check)();
+    (resting_.*calls->check_resting)();
+  }
   std::size_t guards = 0;
   for (FrameIndex frame = 0; frame < zone_.frame_count(); ++frame) {
     const SuperSlab& slab = zone_.super_slab(frame);

@@ -93,7 +93,9 @@ class RunStore {
     return pool_.free_units() + pool_.kept_units() + pool_.purging_units();
   }
   std::uint32_t LongestFreeUnits() const {
-    return std::max(pool_.runs().LongestUnits(), ranges_.LongestUnits());
+    const RangeCalls* const calls = ranges_.calls();
+    return std::max(pool_.runs().LongestUnits(),
+                    calls == nullptr ? 0 : (ranges_.*calls->longest_units)());
   }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
@@ -113,7 +115,9 @@ class RunStore {
   bool Remap(FrameIndex frames);
 
   // Ranges.
+  friend RangeCalls;
   RunGrant TakeRange(RangeKind& kind);
+  void PutRange(RangeKind kind, UnitIndex first, bool dirty);
   UnitIndex FindRange(RangeKind& kind, Refusal& refusal);
   HAK_COLD RunGrant TakeTyped(RangeKind kind);
   HAK_COLD bool EnsureTypedLists();

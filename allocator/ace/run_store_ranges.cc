@@ -23,6 +23,11 @@ constexpr std::uint64_t kMaxRangeWaitMs = 5;
 
 }  // namespace
 
+const RangeCalls RangeCalls::kAll = {
+    &RunStore::TakeRange,     &RunStore::PutRange,
+    &RangePool::LongestUnits, &RangePool::CheckInvariants,
+    &RestingSpans::WakeAll,   &RestingSpans::CheckInvariants};
+
 // How frames are mapped. Opening a range takes no call but the one that leaves
 // its guard closed, as long as there are guards. Where frames have huge pages,
 // all of them is open.
@@ -148,6 +153,18 @@ UnitIndex RunStore::FindRange(RangeKind& kind, Refusal& refusal) {
     first = ranges_.Take(kind, most_units);
   }
   return first;
+}
+
+void RunStore::PutRange(RangeKind kind, UnitIndex first, bool dirty) {
+  pool_.Keep(first, kind.units, dirty);
+  if (kind.units >= kUnitsPerSuperSlab) {
+    state_.retention.NoteLongRange(-std::int64_t{kind.units});
+  }
+  if (state_.config->delay_reuse && !kind.is_slab()) {
+    resting_.Rest(first, kind.units, state_.retention.granted_units());
+  } else {
+    ranges_.Put(kind, first);
+  }
 }
 
 // Carves what the free ranges cannot serve from units that nothing has used. A

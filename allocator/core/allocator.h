@@ -250,9 +250,9 @@ class Allocator {
   }
   // Around a fork, on the thread that forks: between PrepareFork and one of the
   // others, every lock is held.
-  void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  void ChildAfterFork(Heap*& self);
+  HAK_COLD void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  HAK_COLD void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  HAK_COLD void ChildAfterFork(Heap*& self);
 
   // Only while no other thread is inside.
   void CheckInvariants();

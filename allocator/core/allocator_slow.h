@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/ace/touched_pages.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"
@@ -263,7 +264,9 @@ CallResult Allocator<kConfig>::MoveOther(Heap*& self, void* pointer,
     CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
     return ServedOrDetoured<kConfig>(pointer, got.outcome.refusal());
   }
-  large_.Copy(pointer, got.block, std::min(block.size_bytes, size_bytes));
+  ace_.pages().Copy(reinterpret_cast<Address>(pointer),
+                    reinterpret_cast<Address>(got.block),
+                    std::min(block.size_bytes, size_bytes));
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_moved);
   if (!block.guarded) {
     large_.FreeClaimed(self, pointer, block);

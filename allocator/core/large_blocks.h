@@ -79,9 +79,6 @@ class LargeBlocks {
   // Counts a slow path that needed no slab: there are threads that have no
   // others, and what is idle goes back for their sake, too.
   static void EndSlowPath(Heap* self);
-  // Copies the first bytes of a claimed block to one that was just granted, and
-  // is no shorter.
-  void Copy(const void* from, void* to, std::size_t bytes);
   // Changes the size of a claimed block where it is, or moves its pages. False:
   // nothing was done, and its bytes have to be copied to a new block. True: a
   // block that is still there is live again.
@@ -101,11 +98,7 @@ class LargeBlocks {
  private:
   // A span of this length that must move has its pages moved. Shorter ones are
   // cheaper to copy than to split the kernel's mappings for.
-  static constexpr std::uint32_t kMinMovedUnits = 64;
-  // But from this length on not where less than this share of the pages is in
-  // memory: to copy would touch the others.
-  static constexpr std::uint32_t kMinSparseUnits = 32;
-  static constexpr std::size_t kSparseShare = 4;
+  static constexpr std::uint32_t kMinMovedUnits = 32;
   // A Huge block stays one down to this length: to copy would touch every page
   // of the new block, and the old one's tail is unmapped in any case.
   static constexpr std::size_t kMinHugeBytes = 128 * kKiB;
@@ -192,7 +185,6 @@ class LargeBlocks {
                                  : ace_.SpanUnits(bytes) * kUnitBytes;
   }
   bool ResizeSpan(UnitIndex first, std::size_t bytes);
-  bool MovesPages(std::uint32_t units, const void* pointer);
   bool Move(Heap* self, void* pointer, const LiveBlock& block,
             std::size_t size_bytes, CallResult& result);
   HAK_ALWAYS_INLINE CallResult Settle(Heap* self, void* pointer, Route route,

@@ -18,7 +18,6 @@
 #include "allocator/core/large_slow.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
-#include "allocator/platform/resident_pages.h"
 
 namespace hakmem {
 
@@ -44,8 +43,7 @@ bool LargeBlocks<kConfig>::Resize(Heap* self, void* pointer,
   if (span) {
     if (least_bytes <= kMinStayingBytes) return false;
     if (!stays && !ResizeSpan(block.unit, fresh_bytes)) {
-      return !fits &&
-             MovesPages(DescriptorAt(block.unit).span_units, pointer) &&
+      return !fits && DescriptorAt(block.unit).span_units >= kMinMovedUnits &&
              Move(self, pointer, block, size_bytes, result);
     }
   } else if (!stays && least_bytes <= kMaxSpanBytes &&
@@ -146,21 +144,6 @@ CallResult LargeBlocks<kConfig>::TryStay(Heap* self, void* pointer,
                       fresh_bytes, size_bytes);
   return Settle(self, pointer, Route::kSpan, entry, told, size_bytes,
                 counters_.reallocs_in_place);
-}
-
-// Whether the pages of a span of `units` are moved when it must move. What the
-// kernel will not tell counts as in memory.
-template <const Config& kConfig>
-HAK_NOINLINE bool LargeBlocks<kConfig>::MovesPages(std::uint32_t units,
-                                                   const void* pointer) {
-  if (units >= kMinMovedUnits) return true;
-  if (units < kMinSparseUnits) return false;
-  // Its first units: the last one may end in a guard page.
-  VirtualMemory& memory = ace_.memory();
-  const std::size_t pages =
-      (kMinSparseUnits - 1) * kUnitBytes / memory.PageBytes();
-  return CountResidentPages(memory, reinterpret_cast<Address>(pointer), pages,
-                            /*otherwise=*/pages) < pages / kSparseShare;
 }
 
 // The pages of a claimed span are moved to a longer one, or to a Huge block.

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "allocator/base/zero_bytes.h"
 #include "allocator/core/large_blocks.h"
@@ -130,18 +129,6 @@ auto LargeBlocks<kConfig>::TryHuge(std::size_t size_bytes,
   }
   counters_.CountBlock(Route::kHuge, bytes);
   return {reinterpret_cast<void*>(grant.address), true};
-}
-
-// Where spans never grow in place, those that a program grows are copied at
-// each class, though it may have touched little of them.
-template <const Config& kConfig>
-void LargeBlocks<kConfig>::Copy(const void* from, void* to, std::size_t bytes) {
-  if constexpr (kConfig.separate_classes) {
-    ace_.pages().Copy(reinterpret_cast<Address>(from),
-                      reinterpret_cast<Address>(to), bytes);
-  } else {
-    std::memcpy(to, from, bytes);
-  }
 }
 
 template <const Config& kConfig>

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "allocator/ace/resting_spans.h"
+#include "allocator/base/compiler.h"
 #include "allocator/core/allocator_hot.h"
 
 namespace hakmem {
@@ -19,8 +20,9 @@ namespace hakmem {
 // the one allocated first is freed last, so that it is the next to be handed
 // out. The longest sizes are spans where blocks have canaries.
 template <const Config& kConfig>
-std::size_t Prewarm(Allocator<kConfig>& allocator, SampledHeap<kConfig>*& self,
-                    std::size_t size_bytes, std::size_t count) {
+HAK_COLD std::size_t Prewarm(Allocator<kConfig>& allocator,
+                             SampledHeap<kConfig>*& self,
+                             std::size_t size_bytes, std::size_t count) {
   using Core = Allocator<kConfig>;
   size_bytes = std::max(size_bytes, sizeof(void*));
   if (size_bytes > kMaxPoolBytes) return 0;

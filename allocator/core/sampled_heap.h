@@ -60,7 +60,7 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
   }
   // Of the last sample, and that one is freed: see SampleGaps.
   unsigned last_thinning() const { return gaps_.last_thinning(); }
-  void NoteSampleFreed(unsigned kind) {
+  HAK_COLD void NoteSampleFreed(unsigned kind) {
     if (!gaps_.NoteFreed(kind)) return;
     if (kind == SampleGaps::kLarge) {
       gaps_.RedrawLarge();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/sampled_heap.h"
@@ -29,10 +30,10 @@ class Upkeep {
 
   // Gives what heaps keep back to ACE: what this thread caches, and what lies
   // in the exchange, may free whole slabs, and these whole SuperSlabs.
-  void Reclaim(Heap* self);
+  HAK_COLD void Reclaim(Heap* self);
   // Gives back all free memory but what other threads' loaded magazines hold;
   // returns the bytes.
-  std::size_t Purge(Heap* self) {
+  HAK_COLD std::size_t Purge(Heap* self) {
     Reclaim(self);
     // Blocks have gone home, to heaps that were looked at before.
     core_.registry_.Reclaim();
@@ -42,10 +43,10 @@ class Upkeep {
   }
   // For a thread that does nothing else: trims all heaps, gives their free
   // metadata back where there is much.
-  void Maintain();
+  HAK_COLD void Maintain();
 
-  Statistics Snapshot();
-  MemoryFigures Figures();
+  HAK_COLD Statistics Snapshot();
+  HAK_COLD MemoryFigures Figures();
 
  private:
   Allocator<kConfig>& core_;

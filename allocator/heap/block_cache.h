@@ -50,7 +50,7 @@ class BlockCache {
   // Of kNoHeapId: all its magazines are both empty and full, and no unit is
   // its own, so every call takes the slow path without a further test.
   // `clear_bytes`: the most that is cleared of each freed block.
-  constexpr BlockCache(HeapId id, std::uint64_t clear_bytes) {
+  HAK_COLD constexpr BlockCache(HeapId id, std::uint64_t clear_bytes) {
     caches_[0].live_record = MakeUnitRecord(id, kNoBlock);
     for (unsigned code = 1; code <= kClassCount; ++code) {
       caches_[code].live_record =
@@ -196,7 +196,7 @@ class BlockCache {
     AddByOwner(span_allocations_, 1);
     AddByOwner(span_bytes_, bytes);
   }
-  void AddTo(StatisticSum& sum) const {
+  HAK_COLD void AddTo(StatisticSum& sum) const {
     for (unsigned i = 0; i < kClassCount; ++i) {
       const auto size_class = static_cast<SizeClass>(i);
       const bool tiny = IsTiny(size_class);
@@ -222,7 +222,7 @@ class BlockCache {
     return static_cast<std::uint32_t>(Cache(size_class).top != 0) +
            static_cast<std::uint32_t>(outboxes_[size_class].top != 0);
   }
-  void CheckClass(const Region& region, SizeClass size_class) const;
+  HAK_COLD void CheckClass(const Region& region, SizeClass size_class) const;
 
  private:
   static constexpr unsigned kTinySteps = kMaxTinyBytes / kMinAlignmentBytes + 1;

@@ -18,6 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/check.h"
+#include "allocator/base/compiler.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/size_class.h"
@@ -95,7 +96,7 @@ class Exchange {
   void ResetLockAfterFork() { lock_.ResetAfterFork(); }
 
   // Returns the number of magazines.
-  std::size_t CheckInvariants() {
+  HAK_COLD std::size_t CheckInvariants() {
     const FutexLockHolder hold(lock_);
     std::size_t magazines = 0;
     std::uint64_t found_bytes = 0;

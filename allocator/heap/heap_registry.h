@@ -43,7 +43,8 @@ class HeapRegistry {
   HeapRegistry& operator=(const HeapRegistry&) = delete;
 
   // Once, after ACE has started.
-  void Start(const HeapOptions& options, UnsoundBlockHook on_unsound_block) {
+  HAK_COLD void Start(const HeapOptions& options,
+                      UnsoundBlockHook on_unsound_block) {
     const FutexLockHolder hold(lock_);
     Region& region = system_.ace.region();
     table_.Place(region.heap_window(0).begin, region.heap_window(0).bytes, 0);
@@ -72,7 +73,7 @@ class HeapRegistry {
 
   // The heap in the first place, which serves nobody: of threads that have
   // ended. Null: no metadata is left.
-  Heap* Nobody();
+  HAK_COLD Heap* Nobody();
   bool IsNobody(const Heap& heap) const { return &heap == &At(0); }
 
   // `id` is 1 to count().
@@ -86,11 +87,11 @@ class HeapRegistry {
 
   // Has all heaps give back what they keep, as far as others can: those that
   // somebody has touched since the last time. The others are seen to sleep.
-  void Reclaim();
+  HAK_COLD void Reclaim();
   // Has all heaps give back what they have not used since the last time. With
   // `rest`, a thread that found that ACE is to trim has looked after some; one
   // that is looked at twice in an interval would lose what it uses in each.
-  void Trim(bool rest);
+  HAK_COLD void Trim(bool rest);
   // Gives back the pages of slabs on which free blocks alone lie; returns the
   // bytes. Or of some slabs that are idle.
   std::size_t PurgeHoles() { return SlabHoles::Purge(system_); }
@@ -102,7 +103,7 @@ class HeapRegistry {
   }
 
   // Returns how many units of spans heaps keep.
-  std::uint64_t AddStatistics(Statistics& statistics);
+  HAK_COLD std::uint64_t AddStatistics(Statistics& statistics);
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const;
   constexpr const std::atomic<HeapId>& heap_count_word() const {
@@ -113,24 +114,24 @@ class HeapRegistry {
   // How often the pool's lock was taken for a magazine.
   std::uint64_t pool_calls() const { return system_.magazines.calls(); }
 
-  void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  HAK_COLD void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  HAK_COLD void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // `mine`: the forking thread's heap, or a heap without an id. `home`: another
   // of that thread's, for which it leaves `mine`; or null.
-  void ChildAfterFork(const Heap& mine, const Heap* home = nullptr)
+  HAK_COLD void ChildAfterFork(const Heap& mine, const Heap* home = nullptr)
       ABSL_NO_THREAD_SAFETY_ANALYSIS;
   const HeapSystem& system() const { return system_; }
 
-  void CheckInvariants();
+  HAK_COLD void CheckInvariants();
   // At any time; `mine`: the calling thread's heap, or one without an id.
-  void CheckWhileRunning(const Heap& mine);
+  HAK_COLD void CheckWhileRunning(const Heap& mine);
 
  private:
-  Heap* MakeHeap(VmStatus& status, Partition partition)
+  HAK_COLD Heap* MakeHeap(VmStatus& status, Partition partition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void AbandonOne(Heap& heap);
   HeapId PushAbandoned(Heap& heap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void CheckAbandoned();
+  HAK_COLD void CheckAbandoned();
 
   struct AbandonedHeaps {
     HeapId latest = 0;  // 0: none

@@ -150,7 +150,7 @@ class alignas(64) HeapStore {
                                 void** blocks, std::uint32_t count, bool wait);
   // Without a lock. What nobody has taken from the exchange since the last
   // call goes home, or all of it.
-  static void TrimExchange(HeapSystem& system, bool all);
+  HAK_COLD static void TrimExchange(HeapSystem& system, bool all);
 
   // --- Giving back ---------------------------------------------------------
 
@@ -176,7 +176,7 @@ class alignas(64) HeapStore {
     FlushDepot(size_class, depot.count);
   }
   // Empties all depots; previous magazines stay, without blocks.
-  void FlushDepots() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+  HAK_COLD void FlushDepots() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     for (unsigned i = 0; i < kClassCount; ++i) {
       const auto size_class = static_cast<SizeClass>(i);
       FlushDepot(size_class, depots_[i].count);
@@ -194,7 +194,7 @@ class alignas(64) HeapStore {
     if (idle) NoteIdle();
     return idle;
   }
-  void TrimDepots() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+  HAK_COLD void TrimDepots() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     for (unsigned i = 0; i < kClassCount; ++i) {
       FlushDepot(static_cast<SizeClass>(i), depots_[i].idle_count);
     }
@@ -265,7 +265,8 @@ class alignas(64) HeapStore {
   }
 
   // Returns how many magazines are here.
-  std::uint32_t CheckInvariants() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+  HAK_COLD std::uint32_t CheckInvariants()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     std::uint64_t depot_bytes = 0;
     std::uint32_t magazines = spares_.count();
     for (unsigned i = 0; i < kClassCount; ++i) {
@@ -362,7 +363,8 @@ class alignas(64) HeapStore {
     system_->on_unsound_block(
         {&ZoneOf(size_class), block, size_class, found, was_queued, id_});
   }
-  void CheckDepot(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
+  HAK_COLD void CheckDepot(SizeClass size_class)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     const Depot& depot = depots_[size_class];
     const Zone& zone = ZoneOf(size_class);
     CheckMagazine<kConfig>(zone, size_class, depot.previous, id_);  // HS1

@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/base/compiler.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
@@ -52,7 +53,7 @@ class MagazinePool {
   // Gives whole pages of free magazines back to the kernel, those of a sheet
   // under the lock; returns the bytes. With `if_many`, not unless many have
   // become free since. Does nothing while the lock is taken.
-  std::size_t Purge(bool if_many);
+  HAK_COLD std::size_t Purge(bool if_many);
 
   // How often magazines were taken or put: each time the lock was held.
   std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
@@ -77,7 +78,7 @@ class MagazinePool {
     forked_ = true;
   }
 
-  void CheckInvariants();
+  HAK_COLD void CheckInvariants();
   // Only while no other thread is inside; `in_use`: with heaps.
   void CheckNoneIsLost(std::size_t in_use);
 
@@ -106,7 +107,7 @@ class MagazinePool {
         (kGroupUnits - 1 - unit % kGroupUnits) * kObjectBytes);
   }
   bool FindSheet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  std::size_t PurgeSheet(std::size_t sheet)
+  HAK_COLD std::size_t PurgeSheet(std::size_t sheet)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
   VirtualMemory& memory_;

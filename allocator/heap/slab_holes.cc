@@ -34,7 +34,7 @@ struct HoleLook {
 
   template <typename Use>
   void VisitSlab(UnitIndex unit, bool wait, const Use& use);
-  bool PurgeSlab(Slab& slab);
+  HAK_COLD bool PurgeSlab(Slab& slab);
   void PurgeUnlessDone(Slab& slab) {
     if (slab.looks > Slab::kIdleLooks || !PurgeSlab(slab)) return;
     slab.looks = (Slab::kIdleLooks + 1U) & 3U;

@@ -15,6 +15,7 @@
 #include <iterator>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/compiler.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/slab/slab.h"
 #include "allocator/superslab/zone.h"
@@ -77,12 +78,12 @@ class SlabHoles {
   // put since the last time; returns its bytes. Blocks in magazines are not
   // free here. In a fork's child, too: what slabs say of their blocks was at
   // rest, whatever other threads did with headers.
-  static std::size_t Purge(const HeapSystem& heaps);
+  HAK_COLD static std::size_t Purge(const HeapSystem& heaps);
   // Goes on with the look for slabs that nobody has changed since the one
   // before the last, and of which half is free; asks for and gives back what
   // they have, as far as a few calls of the kernel do. Ten times a second at
   // most. A huge page stays while less than half of its SuperSlab is such.
-  void PurgeIdle(const HeapSystem& heaps);
+  HAK_COLD void PurgeIdle(const HeapSystem& heaps);
   // In the child: whoever was looking is gone.
   void ResetAfterFork() { looking_.store(false, std::memory_order_relaxed); }
 

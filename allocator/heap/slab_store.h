@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/compiler.h"
 #include "allocator/slab/slab.h"
 #include "allocator/statistics/statistics_tables.h"
 
@@ -58,7 +59,7 @@ class SlabStore {
   }
   std::uint64_t slabs_granted() const { return slabs_granted_; }
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
   // The class's slabs that were used last: one on each list.
   void CheckRecent(SizeClass size_class) const;
 

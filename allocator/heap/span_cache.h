@@ -135,7 +135,8 @@ class SpanCache {
   }
 
   // The owner, or anybody where there is none; others may release meanwhile.
-  void CheckInvariants(const Zone& zone, std::uint32_t most_units) const {
+  HAK_COLD void CheckInvariants(const Zone& zone,
+                                std::uint32_t most_units) const {
     HAK_CHECK_LE(units(), most_units);  // SN2
     for (const std::atomic<std::uint64_t>& slot : slots_) {
       const std::uint64_t word = slot.load(std::memory_order_relaxed);

@@ -87,7 +87,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   }
   // Sends what is in outboxes home, gives all free blocks back to the slabs and
   // empty slabs to ACE.
-  void Flush();
+  HAK_COLD void Flush();
   // Counts a slow path, this heap's or ACE's; every so often, the clock is
   // read, and what is idle is given back.
   HAK_ALWAYS_INLINE void CountSlowPath() {
@@ -105,7 +105,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   }
   // The thread exits. Little stays where it is, for the thread that adopts the
   // heap, or until others find the heap idle; much goes as with Flush.
-  void Leave();
+  HAK_COLD void Leave();
   // Its thread's heaps of other partitions; and which is its own.
   auto& siblings() { return siblings_; }
   const auto& siblings() const { return siblings_; }
@@ -131,12 +131,12 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   }
   // Gives back all that is in magazines but the loaded ones of an owner, unless
   // somebody is in this heap or nobody has touched it.
-  void TryReclaim();
+  HAK_COLD void TryReclaim();
   // Gives back what the heap has not used since the last TryTrim: idle
   // magazines of its depots; if it is idle as a whole, all but the loaded
   // magazines, which the owner alone may touch, and these, too, if there is
   // none. Nothing if somebody is in this heap.
-  void TryTrim();
+  HAK_COLD void TryTrim();
 
   // TryTrim of the next so many heaps, by turns; at most all.
   static void TrimHeaps(HeapSystem& system, HeapId visits);
@@ -166,7 +166,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   }
 
   // Returns how many units of spans it keeps.
-  std::uint32_t AddTo(StatisticSum& sum) const {
+  HAK_COLD std::uint32_t AddTo(StatisticSum& sum) const {
     Cached::AddTo(sum);
     store_.VisitCounters(sum);
     return spans_.units();
@@ -198,7 +198,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
     CheckLocked(/*with_cache=*/mine || abandoned());
   }
   // The owner, after a slow path of its own or of a layer below.
-  void CheckAfterSlowPath(SizeClass touched);
+  HAK_COLD void CheckAfterSlowPath(SizeClass touched);
   static constexpr SizeClass kNoClass = kClassCount;
 
  protected:
@@ -248,7 +248,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   bool LoadForeign(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
   void EmptyOutbox(SizeClass size_class);
-  void SendAll();
+  HAK_COLD void SendAll();
 
   void FlushIdleClasses(SizeClass wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
@@ -256,8 +256,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
   void FlushClass(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
-  void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
-  void FlushToLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
+  HAK_COLD void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
+  HAK_COLD void FlushToLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
   // All that a thread that is not the owner may touch.
   void FlushWithinReach() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock()) {
     abandoned() ? FlushAll() : store_.FlushDepots();
@@ -271,7 +271,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
     was_torn_ = true;
     this->DropAll();
   }
-  void CheckLocked(bool with_cache)
+  HAK_COLD void CheckLocked(bool with_cache)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
 
   // Owner thread.

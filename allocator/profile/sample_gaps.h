@@ -154,7 +154,7 @@ class SampleGaps {
     thinning.drawn = 0;
   }
   double DrawExponential() { return ExponentialOf(random_.Next() >> 11); }
-  std::uint64_t DrawBytes(unsigned kind) {
+  HAK_COLD std::uint64_t DrawBytes(unsigned kind) {
     const double mean = static_cast<double>(mean_bytes_) *
                         static_cast<double>(1U << thinning_[kind].drawn);
     return 1 + static_cast<std::uint64_t>(DrawExponential() * mean);

@@ -68,7 +68,7 @@ class Slab {
   };
   Run NextFreeRun(std::uint32_t index) const;
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
   // The heap's lists (slab_store.h). kNoUnit ends a list.
   UnitIndex next = kNoUnit;

@@ -42,10 +42,10 @@ data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(509 487) ;;
-    *-debug.so) most=(519 496) ;;
-    *-tracing.so) most=(407 443) ;;
-    *) most=(380 425) ;;
+    *-hardened.so) most=(501 495) ;;
+    *-debug.so) most=(512 504) ;;
+    *-tracing.so) most=(385 443) ;;
+    *) most=(357 425) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT
