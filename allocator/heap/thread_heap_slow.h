@@ -90,13 +90,9 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
 
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Allocate(SizeClass size_class,
-                                                      std::uint32_t calls,
                                                       Refusal& refusal) {
   store_.lock().Lock();
   store_.BeginSlowPath();
-  // So that the countdown does not end in Refill, nor soon after: this path
-  // looks at the time, too.
-  Cache(size_class).allocations.Wind(calls);
   void* block = Refill(size_class, refusal);
   store_.lock().Unlock();
   EndSlowPath(size_class);
