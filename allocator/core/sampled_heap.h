@@ -33,15 +33,15 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
   // A call of the class has found its countdown at its end: the clock is read,
   // and the call may be a sample.
   HAK_COLD SampleGaps::Turn EndCountdown(SizeClass size_class) {
-    const SampleGaps::Turn turn =
-        gaps_.End(size_class, AllocationCount::kInterval);
+    const SampleGaps::Turn turn = gaps_.End(size_class, kInterval);
     Base::EndCountdown(size_class, turn.calls);
     return turn;
   }
   HAK_NOINLINE void* AllocateSlow(SizeClass size_class, Refusal& refusal) {
-    return Base::Allocate(
-        size_class,
-        gaps_.any() ? Rewind(size_class) : AllocationCount::kInterval, refusal);
+    // So that it ends not in Refill, nor soon after: this looks at the time.
+    if (this->Cache(size_class).allocations.left() < kInterval / 2) [[unlikely]]
+      Rewind(size_class);
+    return Base::Allocate(size_class, refusal);
   }
   // As ThreadHeap's; kNoUnit, too, where the call is to be sampled.
   HAK_ALWAYS_INLINE UnitIndex TryTakeSpan(std::uint32_t units) {
@@ -68,20 +68,20 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
     }
     const auto size_class = static_cast<SizeClass>(kind);
     AllocationCount& allocations = this->Cache(size_class).allocations;
-    allocations.Wind(gaps_.Redraw(size_class, allocations.left(),
-                                  AllocationCount::kInterval));
+    allocations.Wind(gaps_.Redraw(size_class, allocations.left(), kInterval));
   }
   // Where in its slot a guarded block lies, and the like.
   std::uint32_t Random() { return gaps_.Random(); }
 
  private:
+  static constexpr std::uint32_t kInterval = AllocationCount::kInterval;
   // At the end, a call that stands in for one of another class is no sample.
-  HAK_NOINLINE std::uint32_t Rewind(SizeClass size_class) {
-    const AllocationCount& allocations = this->Cache(size_class).allocations;
-    return allocations.is_over()
-               ? gaps_.End(size_class, AllocationCount::kInterval).calls
-               : gaps_.Rewind(size_class, allocations.left(),
-                              AllocationCount::kInterval);
+  HAK_NOINLINE void Rewind(SizeClass size_class) {
+    AllocationCount& allocations = this->Cache(size_class).allocations;
+    allocations.Wind(
+        allocations.is_over()
+            ? gaps_.End(size_class, kInterval).calls
+            : gaps_.Rewind(size_class, allocations.left(), kInterval));
   }
 
   SampleGaps gaps_;

@@ -33,10 +33,10 @@ class AllocationCount {
   HAK_ALWAYS_INLINE bool Count() { return !IncrementLowHalfIsZero(word_); }
   bool at_end() const { return IsAtEnd(Load()); }
   // The next call finds the end.
-  bool is_over() const { return IsAtEnd(Load() + 1); }
+  bool is_over() const { return IsAtEnd(turn() + 1); }
   // So many calls are counted before one finds the end.
   std::uint32_t left() const {
-    const std::uint64_t word = Load();
+    const std::uint32_t word = turn();
     return IsAtEnd(word) ? 0 : static_cast<std::uint32_t>(~word & kLowMask);
   }
   // From here, `calls` calls are counted, at most kInterval. One that found the

@@ -83,9 +83,7 @@ inline constexpr std::size_t kMagazineBudgetBytes = 256 * kKiB;
 constexpr std::uint32_t MagazineCapacity(SizeClass size_class,
                                          unsigned crowding = 0) {
   return std::clamp<std::uint32_t>(
-      static_cast<std::uint32_t>(kMagazineBudgetBytes) /
-              kClassLayouts[size_class].block_bytes >>
-          crowding,
+      BlockIndexAt(kClassLayouts[size_class], kMagazineBudgetBytes) >> crowding,
       2, kMagazineSlots);
 }
 

@@ -78,7 +78,10 @@ class TestHeaps {
       block = heap.TryPop(cache);
     }
     Refusal refusal;
-    if (block == nullptr) block = heap.Allocate(size_class, kCalls, refusal);
+    if (block == nullptr) {
+      cache.allocations.Wind(kCalls);
+      block = heap.Allocate(size_class, refusal);
+    }
     if (block == nullptr) return nullptr;
     return MarkLive(block, size_class);
   }

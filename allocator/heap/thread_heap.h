@@ -47,9 +47,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // --- Owner thread ----------------------------------------------------------
 
   // A block of the class from its magazines, outbox, the exchange, slabs or
-  // ACE; the class's countdown is so many calls then. Null: ACE refused.
-  HAK_ALWAYS_INLINE void* Allocate(SizeClass size_class, std::uint32_t calls,
-                                   Refusal& refusal);
+  // ACE. The class's countdown is not at its end. Null: ACE refused.
+  HAK_ALWAYS_INLINE void* Allocate(SizeClass size_class, Refusal& refusal);
   // `heap` takes a block that TryPush to one of its caches did not. Not a
   // method, so that `free` can pass its argument on where it is.
   static HAK_NOINLINE void FreeSlow(void* block, ThreadHeap* heap,

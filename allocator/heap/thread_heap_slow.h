@@ -90,13 +90,9 @@ void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
 
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE void* ThreadHeap<kConfig>::Allocate(SizeClass size_class,
-                                                      std::uint32_t calls,
                                                       Refusal& refusal) {
   store_.lock().Lock();
   store_.BeginSlowPath();
-  // So that the countdown does not end in Refill, nor soon after: this path
-  // looks at the time, too.
-  Cache(size_class).allocations.Wind(calls);
   void* block = Refill(size_class, refusal);
   store_.lock().Unlock();
   EndSlowPath(size_class);
@@ -202,8 +198,14 @@ bool ThreadHeap<kConfig>::LoadForeign(SizeClass size_class) {
       top = store_.TakeExchanged(size_class, empty);
       if (top == 0) return false;
     }
-    const std::uint32_t sound =
-        store_.Dequeue(size_class, MagazineBlocks(top), MagazineCount(top));
+    void** const blocks = MagazineBlocks(top);
+    const std::uint32_t count = MagazineCount(top);
+    // Another processor wrote these headers last: so all come at once.
+    const Zone& zone = ZoneOfClass(system().ace.region(), size_class);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      __builtin_prefetch(&zone.header(reinterpret_cast<Address>(blocks[i])));
+    }
+    const std::uint32_t sound = store_.Dequeue(size_class, blocks, count);
     Load(size_class, MagazineStart(top) + sound * kMagazineSlotBytes, capacity);
     store_.NoteRefilled(size_class);
     return sound != 0;

@@ -342,8 +342,7 @@ TYPED_TEST(ThreadHeapTest, ARefusedSlabIsNotTheEnd) {
   auto& heap = heaps.Attach();
   heaps.memory().RefuseCall(1, ENOMEM, Refuse::kFromThenOn);
   Refusal refusal;
-  EXPECT_EQ(heap.Allocate(kSmall, AllocationCount::kInterval, refusal),
-            nullptr);
+  EXPECT_EQ(heap.Allocate(kSmall, refusal), nullptr);
   EXPECT_EQ(refusal.reason, FailureReason::kMapFail);
   EXPECT_EQ(heap.AllocateDirect(kSmall, refusal), nullptr);
   heaps.CheckInvariants();

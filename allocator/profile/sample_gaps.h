@@ -52,7 +52,6 @@ class SampleGaps {
   bool on() const { return mean_bytes_ != 0; }
   // One call in `mean` is guarded; 0: none. After Start.
   void StartGuards(std::uint64_t mean) { guard_mean_ = mean; }
-  bool any() const { return (mean_bytes_ | guard_mean_) != 0; }
   std::uint32_t Random() {
     return static_cast<std::uint32_t>(random_.Next() >> 32);
   }
