@@ -100,7 +100,7 @@ struct RangeCalls {
   void (RestingSpans::*wake_all)();
   void (RestingSpans::*check_resting)() const;
 
-  static const RangeCalls kAll;
+  static const RangeCalls all_;
 };
 
 // The lists of a RangePool: apart, because most variants have none, and a
@@ -121,7 +121,7 @@ struct RangeLists {
   // kept units of no class, from which its ranges are carved.
   UnitIndex rest_first = 0;
   UnitIndex rest_end = 0;
-  const RangeCalls* calls = &RangeCalls::kAll;  // in the first partition's
+  const RangeCalls* calls = &RangeCalls::all_;  // in the first partition's
 };
 
 class RangePool {

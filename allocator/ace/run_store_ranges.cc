@@ -23,7 +23,7 @@ constexpr std::uint64_t kMaxRangeWaitMs = 5;
 
 }  // namespace
 
-const RangeCalls RangeCalls::kAll = {
+const RangeCalls RangeCalls::all_ = {
     &RunStore::TakeRange,     &RunStore::PutRange,
     &RangePool::LongestUnits, &RangePool::CheckInvariants,
     &RestingSpans::WakeAll,   &RestingSpans::CheckInvariants};
