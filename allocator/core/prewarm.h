@@ -10,6 +10,7 @@
 
 #include "allocator/ace/resting_spans.h"
 #include "allocator/core/allocator_hot.h"
+#include "allocator/guards/sampled_guards.h"
 
 namespace hakmem {
 

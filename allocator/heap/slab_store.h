@@ -18,7 +18,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/slab/slab.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 
 namespace hakmem {
 

@@ -166,7 +166,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   }
 
   // Returns how many units of spans it keeps.
-  std::uint32_t AddTo(StatisticSum& sum) const {
+  template <typename Sum>
+  std::uint32_t AddTo(Sum& sum) const {
     Cached::AddTo(sum);
     store_.VisitCounters(sum);
     return spans_.units();
