@@ -17,6 +17,7 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/ace/range_pool.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
@@ -118,7 +119,7 @@ class AceRun {
   const Config& config_;
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  Ace ace_{memory_, &ranges_};
+  WholeAce ace_{memory_, &ranges_};
   Grants grants_;
   std::size_t live_bytes_ = 0;
   std::uint64_t next_seed_ = 0;

@@ -4,10 +4,13 @@
 #include <bit>
 #include <cerrno>
 
+#include "allocator/ace/ace_parts.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/planted_defect.h"
 #include "allocator/base/probe.h"
+#include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 
 namespace hakmem {
 namespace {
@@ -28,19 +31,19 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
                          state_.memory.NowMs());
   state_.huge_pages = static_cast<HugePages>(options.huge_pages);
   populates_slabs_ = options.prefault != 0;
-  for (RunStore& store : stores_)
+  for (RunStore& store : parts_.stores)
     store.pool().dirty().SplitHuge(options.decay_ms == 0);
   region_.Place(state_.memory, config);
-  huge_.Place(region_, state_.memory.PageBytes());
+  parts_.huge.Place(region_, state_.memory.PageBytes());
   if (config.inaccessible_empty_blocks) {
-    empty_.Place(region_, state_.memory.PageBytes());
+    parts_.empty.Place(region_, state_.memory.PageBytes());
   }
   Region::Window typed = region_.heap_window(Region::kPartitionWindow);
   typed.bytes /= 2;
-  stores_[kFine].Start(typed);
+  parts_.stores[kFine].Start(typed);
   typed.begin += typed.bytes;
-  stores_[kCoarse].Start(typed);
-  guard_bytes_ = stores_[kCoarse].guard_bytes();
+  parts_.stores[kCoarse].Start(typed);
+  guard_bytes_ = parts_.stores[kCoarse].guard_bytes();
   const std::size_t mappings = state_.memory.MaxMappings();
   max_moved_mappings_ = mappings / kMovedMappingsShare / kMappingsPerMove;
   max_staying_huge_ = mappings / kHugeMappingsShare;
@@ -62,7 +65,7 @@ Ace::Grant Ace::GrantRun(StoreIndex index, RangeKind kind) {
   const std::size_t bytes = kind.units * kUnitBytes;
   if (!state_.retention.HasRoomFor(bytes)) [[unlikely]]
     return {.refusal = OverHeapLimit(bytes)};
-  const Grant grant = stores_[index].Take(kind);
+  const Grant grant = parts_.stores[index].Take(kind);
   if (grant.first != kNoUnit) [[likely]]
     NoteGrant(grant.units);
   return grant;
@@ -73,12 +76,12 @@ Ace::Grant Ace::GrantSlab(bool fine, RangeKind kind) {
   {
     const FutexLockHolder hold(state_.lock);
     const StoreIndex index = fine ? kFine : kCoarse;
-    const std::uint64_t map_calls = stores_[index].map_calls();
+    const std::uint64_t map_calls = parts_.stores[index].map_calls();
     grant = GrantRun(index, kind);
     if (grant.first == kNoUnit) return grant;
-    ++(stores_[index].map_calls() != map_calls ? new_slabs_
-       : grant.known_zero                      ? clean_slabs_
-                                               : kept_slabs_);
+    ++(parts_.stores[index].map_calls() != map_calls ? new_slabs_
+       : grant.known_zero                            ? clean_slabs_
+                                                     : kept_slabs_);
   }
   if (populates_slabs_ && grant.known_zero) {
     const Zone& zone = fine ? region_.fine() : region_.coarse();
@@ -106,8 +109,18 @@ Ace::Grant Ace::GrantSpan(std::uint32_t units, std::size_t alignment_bytes,
 void Ace::ReleaseRun(StoreIndex index, RangeKind kind, UnitIndex first,
                      bool dirty) {
   const FutexLockHolder hold(state_.lock);
-  stores_[index].Put(kind, first, dirty);
+  parts_.stores[index].Put(kind, first, dirty);
   NoteRelease(kind.units);
+}
+
+void Ace::ReleaseSlab(bool fine, RangeKind kind, UnitIndex first) {
+  ReleaseRun(fine ? kFine : kCoarse, kind, first, /*dirty=*/true);
+}
+
+std::uint32_t Ace::SpanUnits(std::size_t bytes) const {
+  const auto units = static_cast<std::uint32_t>(
+      DivideRoundUp(bytes + guard_bytes_, kUnitBytes));
+  return state_.config->separate_classes ? RangeUnits(units) : units;
 }
 
 void Ace::ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty) {
@@ -122,7 +135,7 @@ bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
   const FutexLockHolder hold(state_.lock);
   const std::uint32_t more = longer - units;
   if (!state_.retention.HasRoomFor(more * kUnitBytes) ||
-      !stores_[kCoarse].pool().GrantAt(first + units, more)) {
+      !parts_.stores[kCoarse].pool().GrantAt(first + units, more)) {
     return false;
   }
   NoteGrant(more);
@@ -132,7 +145,7 @@ bool Ace::ExtendSpan(UnitIndex first, std::uint32_t units,
 VmStatus Ace::MoveSpanTo(UnitIndex from, Address to, std::size_t bytes) {
   const FutexLockHolder hold(state_.lock);
   const Zone& zone = region_.coarse();
-  UnitPool& pool = stores_[kCoarse].pool();
+  UnitPool& pool = parts_.stores[kCoarse].pool();
   const bool to_span = zone.Contains(to);
   if (to_span && pool.moved_mappings() >= max_moved_mappings_) {
     return {.error_number = EMFILE, .call = VmCall::kMove, .bytes = bytes};
@@ -170,7 +183,7 @@ void Ace::ResizedHuge(std::size_t more_bytes, std::size_t less_bytes) {
 BlockGrant Ace::GrantHuge(std::size_t bytes, std::size_t alignment_bytes) {
   const FutexLockHolder hold(state_.lock);
   if (!state_.retention.HasRoomFor(bytes)) return {0, OverHeapLimit(bytes)};
-  const BlockGrant grant = huge_.Grant(bytes, alignment_bytes);
+  const BlockGrant grant = parts_.huge.Grant(bytes, alignment_bytes);
   if (grant.address == 0) return grant;
   ResizedHuge(bytes, 0);
   EndHuge(grant.address);
@@ -182,57 +195,63 @@ void Ace::EndHuge(Address address) {
   state_.NotePeak();
   if (state_.retention.HasLimit()) KeepToLimit();
   if (state_.huge_pages == HugePages::kOn) {
-    state_.memory.AskForHugePages(address, huge_.BytesOf(address));
+    state_.memory.AskForHugePages(address, parts_.huge.BytesOf(address));
   }
 }
 
 bool Ace::MayStayHuge() {
   const FutexLockHolder hold(state_.lock);
-  return huge_.block_count() <= max_staying_huge_;
+  return parts_.huge.block_count() <= max_staying_huge_;
 }
 
 void Ace::ReleaseHuge(Address address, std::size_t lost_bytes) {
   const FutexLockHolder hold(state_.lock);
-  ResizedHuge(0, huge_.Release(address, lost_bytes));
+  ResizedHuge(0, parts_.huge.Release(address, lost_bytes));
 }
 
 BlockGrant Ace::ResizeHuge(Address address, std::size_t bytes) {
   const FutexLockHolder hold(state_.lock);
-  const std::size_t old_bytes = huge_.BytesOf(address);
+  const std::size_t old_bytes = parts_.huge.BytesOf(address);
   const std::size_t more_bytes = bytes > old_bytes ? bytes - old_bytes : 0;
   if (!state_.retention.HasRoomFor(more_bytes)) {
     return {0, OverHeapLimit(more_bytes)};
   }
   ResizedHuge(more_bytes, 0);
-  const BlockGrant grant = huge_.Resize(address, bytes);
+  const BlockGrant grant = parts_.huge.Resize(address, bytes);
   if (grant.address == 0) {
     ResizedHuge(0, more_bytes);
     return grant;
   }
-  ResizedHuge(0, old_bytes + more_bytes - huge_.BytesOf(grant.address));
+  ResizedHuge(0, old_bytes + more_bytes - parts_.huge.BytesOf(grant.address));
   if (more_bytes != 0) EndHuge(grant.address);
   return grant;
 }
 
 Address Ace::NextHuge(Address address) {
   const FutexLockHolder hold(state_.lock);
-  return huge_.NextBlock(address);
+  return parts_.huge.NextBlock(address);
 }
 
 BlockGrant Ace::GrantEmpty(std::size_t alignment_bytes) {
   const FutexLockHolder hold(state_.lock);
-  return empty_.Grant(state_.memory, alignment_bytes);
+  return parts_.empty.Grant(state_.memory, alignment_bytes);
 }
 
 bool Ace::ReleaseEmpty(Address address) {
   const FutexLockHolder hold(state_.lock);
-  return empty_.Release(address);
+  return parts_.empty.Release(address);
 }
 
-Ace::EmptyPlace Ace::FindEmptySlow(Address address) {
+Ace::EmptyPlace Ace::FindEmpty(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if (!parts_.empty.Contains(address)) return EmptyPlace::kOutside;
   const FutexLockHolder hold(state_.lock);
-  if (empty_.IsLive(address)) return EmptyPlace::kLive;
-  return empty_.WasFreed(address) ? EmptyPlace::kFreed : EmptyPlace::kNone;
+  if (parts_.empty.IsLive(address)) return EmptyPlace::kLive;
+  return parts_.empty.WasFreed(address) ? EmptyPlace::kFreed
+                                        : EmptyPlace::kNone;
+}
+
+RunStore& Ace::StoreOf(const Zone& zone) {
+  return parts_.stores[&zone == &region_.fine() ? kFine : kCoarse];
 }
 
 void Ace::NoteHoles(const Zone& zone, FrameIndex frame) {
@@ -249,8 +268,8 @@ void Ace::ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   state_.lock.ResetAfterFork();
   ++generation_;
   moves_ = 0;
-  for (RunStore& store : stores_) store.pool().EndPurgesAfterFork();
-  ResizedHuge(0, huge_.EndReleasesAfterFork());
+  for (RunStore& store : parts_.stores) store.pool().EndPurgesAfterFork();
+  ResizedHuge(0, parts_.huge.EndReleasesAfterFork());
 }
 
 bool Ace::AwaitStill() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -272,13 +291,14 @@ void Ace::AddStatistics(Statistics& statistics) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (!is_held) state_.lock.Lock();
   StatisticSum sum(statistics);
   VisitCounters(sum);
+  parts_.VisitCounters(sum);
   if (!is_held) state_.lock.Unlock();
 }
 
 std::size_t Ace::LargestFreeBytes() {
   const FutexLockHolder hold(state_.lock);
-  return std::max(stores_[kFine].LongestFreeUnits(),
-                  stores_[kCoarse].LongestFreeUnits()) *
+  return std::max(parts_.stores[kFine].LongestFreeUnits(),
+                  parts_.stores[kCoarse].LongestFreeUnits()) *
          kUnitBytes;
 }
 
@@ -287,15 +307,16 @@ void Ace::CheckInvariants() {
   HAK_CHECK(state_.retention.HasRoomFor(0));  // A1
   state_.retention.CheckInvariants();
   std::uint64_t units = state_.retention.granted_units();
-  for (const RunStore& store : stores_) {
+  for (const RunStore& store : parts_.stores) {
     store.CheckInvariants();
     units += store.unused_units();
   }
   HAK_CHECK_EQ(units * kUnitBytes,
-               mapped_bytes() - huge_.mapped_bytes());                // A2
-  HAK_CHECK_EQ(state_.retention.huge_bytes(), huge_.mapped_bytes());  // A2
-  huge_.CheckInvariants();
-  empty_.CheckInvariants();
+               mapped_bytes() - parts_.huge.mapped_bytes());  // A2
+  HAK_CHECK_EQ(state_.retention.huge_bytes(),
+               parts_.huge.mapped_bytes());  // A2
+  parts_.huge.CheckInvariants();
+  parts_.empty.CheckInvariants();
 }
 
 }  // namespace hakmem

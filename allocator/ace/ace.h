@@ -24,46 +24,41 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace_state.h"
-#include "allocator/ace/empty_pool.h"
-#include "allocator/ace/huge_pool.h"
 #include "allocator/ace/refusal.h"
-#include "allocator/ace/run_store.h"
-#include "allocator/ace/touched_pages.h"
-#include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/config/partitions.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
-#include "allocator/slab/block_use.h"
-#include "allocator/statistics/statistics.h"
-#include "allocator/statistics/statistics_tables.h"
-#include "allocator/superslab/block_tables.h"
+#include "allocator/statistics/statistic.h"
+#include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
+#include "allocator/superslab/zone.h"
 
 namespace hakmem {
+
+struct AceParts;
+class HugePool;
+struct RangeKind;
+class RunStore;
+struct Statistics;
+class TouchedPages;
 
 // Spans are at most this long; longer blocks are Huge.
 inline constexpr std::size_t kMaxSpanBytes = 256 * kMiB;
 
 class Ace {
  public:
-  // `ranges`: in variants that separate classes. They are ACE's alone.
-  explicit constexpr Ace(VirtualMemory& memory, ZoneRanges* ranges = nullptr)
-      : state_{memory},
-        stores_{RunStore(region_.fine(), state_,
-                         ranges == nullptr ? nullptr : &ranges->fine),
-                RunStore(region_.coarse(), state_,
-                         ranges == nullptr ? nullptr : &ranges->coarse)},
-        pages_(memory),
-        huge_(state_.lock, pages_, state_.memory) {}
+  // Its parts (ace_parts.h) are ACE's alone, and live as long.
+  constexpr Ace(VirtualMemory& memory, AceParts& parts);
   Ace(const Ace&) = delete;
   Ace& operator=(const Ace&) = delete;
 
   // Once, before anything else. `config` outlives ACE.
   void Start(const HeapOptions& options, const Config& config = kRelease);
 
-  Region& region() { return region_; }
+  constexpr Region& region() { return region_; }
   constexpr const Region& region() const { return region_; }
   constexpr VirtualMemory& memory() { return state_.memory; }
 
@@ -72,25 +67,17 @@ class Ace {
   using Grant = RunGrant;
   // Where types are separate, a partition has whole SuperSlabs.
   Grant GrantSlab(bool fine, RangeKind kind);
-  void ReleaseSlab(bool fine, RangeKind kind, UnitIndex first) {
-    ReleaseRun(fine ? kFine : kCoarse, kind, first, /*dirty=*/true);
-  }
+  void ReleaseSlab(bool fine, RangeKind kind, UnitIndex first);
 
   // `alignment_bytes` is a power of two, at least one unit.
   Grant GrantSpan(std::uint32_t units, std::size_t alignment_bytes,
                   Partition partition = 0);
   // Whether there has been any but the first.
-  bool HasPartitions() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return stores_[kFine].HasPartitions() || stores_[kCoarse].HasPartitions();
-  }
+  bool HasPartitions() const { return state_.has_partitions; }
   // `dirty`: the span may hold data (false after its pages were moved away).
   void ReleaseSpan(UnitIndex first, std::uint32_t units, bool dirty = true);
   // How long a span of so many bytes is.
-  std::uint32_t SpanUnits(std::size_t bytes) const {
-    const auto units = static_cast<std::uint32_t>(
-        DivideRoundUp(bytes + guard_bytes_, kUnitBytes));
-    return state_.config->separate_classes ? RangeUnits(units) : units;
-  }
+  std::uint32_t SpanUnits(std::size_t bytes) const;
 
   // Takes the units after a span, if they are free.
   bool ExtendSpan(UnitIndex first, std::uint32_t units, std::uint32_t longer);
@@ -112,7 +99,7 @@ class Ace {
   BlockGrant ResizeHuge(Address address, std::size_t bytes);
   Address NextHuge(Address address);  // the next live block; 0: none is
   // For look-ups, which need no lock.
-  const HugePool& huge() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return huge_; }
+  const HugePool& huge() const { return huge_; }
   // While `look` runs, nothing is granted, released or moved; what is not dirty
   // may be purged or unmapped. It calls nothing of ACE but huge().
   template <typename Look>
@@ -132,10 +119,7 @@ class Ace {
   BlockGrant GrantEmpty(std::size_t alignment_bytes);
   bool ReleaseEmpty(Address address);  // false: it is not live
   enum class EmptyPlace : std::uint8_t { kOutside, kLive, kFreed, kNone };
-  EmptyPlace FindEmpty(Address address) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    return empty_.Contains(address) ? FindEmptySlow(address)
-                                    : EmptyPlace::kOutside;
-  }
+  EmptyPlace FindEmpty(Address address);
 
   TouchedPages& pages() { return pages_; }
   // After pages().Purge for a part of a slab (UnitPool); whether it would
@@ -162,15 +146,23 @@ class Ace {
   std::size_t UnmapCaches(bool mappings_short = false);
 
   void AddStatistics(Statistics& statistics);
+  // Of AceParts, too, for whoever wants all.
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const
-      ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // For readers from outside: where the zones' and Huge blocks' tables lie.
-  constexpr void Describe(BlockTables& tables) const
       ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    tables.zones[0] = region_.fine().Describe(kFineShape);
-    tables.zones[1] = region_.coarse().Describe(kCoarseShape);
-    tables.huge = huge_.Describe();
+    visit(Statistic::kMappedBytes, state_.mapped_bytes);
+    visit(Statistic::kPeakMappedBytes, state_.peak_mapped_bytes);
+    visit(Statistic::kGrantedBytes, state_.mapped_bytes);
+    for (const Zone* zone : {&region_.fine(), &region_.coarse()}) {
+      zone->VisitTables(
+          [&visit](const MetadataTable& table) { VisitTable(table, visit); });
+    }
+    visit(Statistic::kMoveCalls, move_calls_);
+    visit(Statistic::kSlabsFromKeptUnits, kept_slabs_);
+    visit(Statistic::kSlabsFromCleanUnits, clean_slabs_);
+    visit(Statistic::kSlabsFromNewFrames, new_slabs_);
+    state_.lock.VisitWaits(visit, Statistic::kAceLockWaits,
+                           Statistic::kAceLockWaitNs);
   }
   // The longest run of mapped free memory; a lower bound from 64 MiB on.
   std::size_t LargestFreeBytes();
@@ -194,48 +186,32 @@ class Ace {
   enum StoreIndex : std::uint8_t { kFine, kCoarse };  // by zone
 
   RunStore& StoreOf(const Zone& zone)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
-    return stores_[&zone == &region_.fine() ? kFine : kCoarse];
-  }
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
   Grant GrantRun(StoreIndex index, RangeKind kind)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
   void ReleaseRun(StoreIndex index, RangeKind kind, UnitIndex first,
                   bool dirty);
-  EmptyPlace FindEmptySlow(Address address);
-  std::uint64_t DirtyUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
-    return stores_[kFine].pool().dirty().count() +
-           stores_[kCoarse].pool().dirty().count();
-  }
   void ResizedHuge(std::size_t more_bytes, std::size_t less_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
   void EndHuge(Address address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
-  std::int64_t OverLimitUnits() const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
-    return state_.retention.OverLimitUnits(DirtyUnits());
-  }
   HAK_COLD void KeepToLimit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
   void NoteGrant(std::uint32_t units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
   void NoteRelease(std::uint32_t units)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
-  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
-    return state_.retention.ExcessUnits(
-        stores_[kFine].pool().dirty().purgeable() +
-        stores_[kCoarse].pool().dirty().purgeable());
-  }
+  std::int64_t ExcessUnits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
   void BoundDirty(std::uint32_t granted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
   std::size_t PurgeDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock);
-  std::size_t PurgeRest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.lock) {
-    return stores_[kFine].PurgeRest() + stores_[kCoarse].PurgeRest();
-  }
+
+  friend AceParts;
 
   Region region_;  // zones' tables: guarded by the lock; look-ups: see zone.h
   AceState state_;
-  RunStore stores_[2] ABSL_GUARDED_BY(state_.lock);
-  TouchedPages pages_;
-  HugePool huge_ ABSL_GUARDED_BY(state_.lock);
-  EmptyPool empty_ ABSL_GUARDED_BY(state_.lock);
+  AceParts& parts_ ABSL_GUARDED_BY(state_.lock);
+  // Of them, for who needs no lock.
+  TouchedPages& pages_;
+  const HugePool& huge_;
   // Written by Start alone.
   std::size_t guard_bytes_ = 0;  // of spans
   std::uint64_t max_moved_mappings_ = 0;
@@ -250,28 +226,6 @@ class Ace {
   std::uint8_t generation_ = 0;  // another in each child of a fork
   std::atomic<std::uint64_t> intervals_{0};
 };
-
-template <typename Visit>
-constexpr void Ace::VisitCounters(Visit& visit) const
-    ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  visit(Statistic::kMappedBytes, state_.mapped_bytes);
-  visit(Statistic::kPeakMappedBytes, state_.peak_mapped_bytes);
-  visit(Statistic::kGrantedBytes, state_.mapped_bytes);
-  for (const Zone* zone : {&region_.fine(), &region_.coarse()}) {
-    zone->VisitTables(
-        [&visit](const MetadataTable& table) { VisitTable(table, visit); });
-  }
-  for (const RunStore& store : stores_) store.VisitCounters(visit);
-  huge_.VisitCounters(visit);
-  empty_.VisitCounters(visit);
-  visit(Statistic::kPurgeCalls, pages_.purge_calls_word());
-  visit(Statistic::kMoveCalls, move_calls_);
-  visit(Statistic::kSlabsFromKeptUnits, kept_slabs_);
-  visit(Statistic::kSlabsFromCleanUnits, clean_slabs_);
-  visit(Statistic::kSlabsFromNewFrames, new_slabs_);
-  state_.lock.VisitWaits(visit, Statistic::kAceLockWaits,
-                         Statistic::kAceLockWaitNs);
-}
 
 }  // namespace hakmem
 

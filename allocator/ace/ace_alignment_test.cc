@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -56,7 +58,7 @@ class AceAlignmentTest : public testing::TestWithParam<std::uint32_t> {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  std::unique_ptr<WholeAce> ace_ = std::make_unique<WholeAce>(memory_);
 };
 
 TEST_P(AceAlignmentTest, AreFoundBeforeAZoneGrowsOrACallIsRefused) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
@@ -84,7 +85,7 @@ struct Heap {
 
   FakeVirtualMemory memory;
   ZoneRanges ranges;
-  std::unique_ptr<Ace> ace = std::make_unique<Ace>(memory, &ranges);
+  std::unique_ptr<WholeAce> ace = std::make_unique<WholeAce>(memory, &ranges);
 };
 
 TEST(AceClosedTest, NothingIsAccessibleBeforeItIsGranted) {

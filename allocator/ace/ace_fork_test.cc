@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
@@ -26,7 +27,7 @@ constexpr std::size_t kHugeBytes = 300 * kMiB;
 TEST(AceForkTest, UnmapsNothingThatOthersHaveMapped)
 ABSL_NO_THREAD_SAFETY_ANALYSIS {
   FakeVirtualMemory memory;
-  Ace ace(memory);
+  WholeAce ace(memory);
   ace.Start(HeapOptions());
   const Address block = ace.GrantHuge(kHugeBytes, kSuperSlabBytes).address;
   std::atomic<bool> unmaps = false;

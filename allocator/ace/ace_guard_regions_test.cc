@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
@@ -64,7 +65,8 @@ class AceGuardRegionsTest : public testing::TestWithParam<bool> {
 
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
+  std::unique_ptr<WholeAce> ace_ =
+      std::make_unique<WholeAce>(memory_, &ranges_);
 };
 
 INSTANTIATE_TEST_SUITE_P(Variants, AceGuardRegionsTest, testing::Bool());

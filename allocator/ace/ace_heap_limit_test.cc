@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
@@ -50,7 +51,8 @@ class AceHeapLimitTest : public testing::Test {
 
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
+  std::unique_ptr<WholeAce> ace_ =
+      std::make_unique<WholeAce>(memory_, &ranges_);
 };
 
 TEST_F(AceHeapLimitTest, StopsAtTheHeapLimit) {
@@ -123,7 +125,7 @@ TEST_F(AceHeapLimitTest, TheHeapLimitAllowsLongRunsBesideShortPieces) {
 TEST_F(AceHeapLimitTest, HoldsForAGrantThatWaits) {
   for (const Config* config : {&kRelease, &kSeparate}) {
     ranges_ = {};
-    ace_ = std::make_unique<Ace>(memory_, &ranges_);
+    ace_ = std::make_unique<WholeAce>(memory_, &ranges_);
     Start(3 * kMiB, *config);
     const UnitIndex span = Span(kUnitsPerSuperSlab);
     ASSERT_NE(Span(1), kNoUnit);

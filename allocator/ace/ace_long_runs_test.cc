@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
@@ -44,7 +45,7 @@ class AceLongRunsTest : public testing::Test {
     options.decay_ms = kDecayMs;
     options.heap_limit_bytes = heap_limit_bytes;
     ranges_ = {};
-    ace_ = std::make_unique<Ace>(memory_, &ranges_);
+    ace_ = std::make_unique<WholeAce>(memory_, &ranges_);
     ace_->Start(options, config);
   }
   Statistics Snapshot() {
@@ -106,7 +107,7 @@ class AceLongRunsTest : public testing::Test {
 
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_;
+  std::unique_ptr<WholeAce> ace_;
   std::vector<Run> runs_{kSlots};
   std::minstd_rand random_;
 };

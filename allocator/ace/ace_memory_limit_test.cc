@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
@@ -70,7 +71,7 @@ class AceMemoryLimitTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  Ace ace_{memory_};
+  WholeAce ace_{memory_};
   std::vector<UnitIndex> slabs_;
 };
 

@@ -7,10 +7,12 @@
 #include <random>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -119,7 +121,7 @@ class AceModelTest : public testing::TestWithParam<unsigned> {
   }
 
   FakeVirtualMemory memory_;
-  Ace ace_{memory_};
+  WholeAce ace_{memory_};
   std::mt19937_64 random_;
   std::map<Address, Run> live_;
   int known_zero_ = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/options.h"
@@ -49,7 +50,7 @@ class AceMovesTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  std::unique_ptr<WholeAce> ace_ = std::make_unique<WholeAce>(memory_);
 };
 
 // As buffers that realloc makes longer.
@@ -133,7 +134,7 @@ std::size_t MappingsAfterGrowth(bool moves, std::size_t& most) {
   FakeVirtualMemory memory;
   memory.SetMaxMappings(kMaxMappings);
   ZoneRanges ranges;
-  const auto ace = std::make_unique<Ace>(memory, &ranges);
+  const auto ace = std::make_unique<WholeAce>(memory, &ranges);
   ace->Start(Options(), kHardened);
   const auto address_of = [&](UnitIndex unit) {
     return ace->region().coarse().UnitAddress(unit);

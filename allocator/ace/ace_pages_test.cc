@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
@@ -89,7 +90,7 @@ class AcePagesTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  std::unique_ptr<WholeAce> ace_ = std::make_unique<WholeAce>(memory_);
 };
 
 TEST_F(AcePagesTest, OffAsksForNothing) {
@@ -159,7 +160,7 @@ TEST_F(AcePagesTest, AutoAsksForFullerFramesInALargerHeap) {
   constexpr std::size_t kSmallHeapBytes = 16 * kMiB;
   for (const std::size_t heap_bytes : {kLeastBytes, kSmallHeapBytes}) {
     FakeVirtualMemory memory;
-    Ace ace(memory);
+    WholeAce ace(memory);
     HeapOptions options;
     options.huge_pages = static_cast<std::uint64_t>(HugePages::kAuto);
     ace.Start(options, kRelease);
@@ -244,7 +245,7 @@ TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
   constexpr std::size_t kSlabBytes =
       kClassLayouts[kClass].slab_units * kUnitBytes;
   for (const bool slabs : {false, true}) {
-    ace_ = std::make_unique<Ace>(memory_);
+    ace_ = std::make_unique<WholeAce>(memory_);
     Start(HugePages::kAuto);
     const auto fill = [&](std::size_t bytes, std::size_t share) {
       const std::size_t step = slabs ? kSlabBytes : kMiB;
@@ -282,7 +283,7 @@ TEST_F(AcePagesTest, AutoEndsWhereLongBlocksAreHardlyTouched) {
 // Of blocks of a page or less the headers tell, and no frame has small pages.
 TEST_F(AcePagesTest, AutoLooksAtHeadersOfShortBlocks) {
   for (const std::size_t block_bytes : {4 * kKiB, 8 * kKiB}) {
-    ace_ = std::make_unique<Ace>(memory_);
+    ace_ = std::make_unique<WholeAce>(memory_);
     Start(HugePages::kAuto);
     const SizeClass size_class = ClassOf(block_bytes);
     const HeaderByte live = MakeHeader(BlockState::kLive, size_class + 1U);
@@ -368,7 +369,7 @@ TEST_F(AcePagesTest, AutoLeavesAHeapAloneThatGivesBackAtOnce) {
 TEST_F(AcePagesTest, PartsOfHugePagesGoBackToo) {
   constexpr std::size_t kSpans = 80;
   for (const bool all : {false, true}) {
-    ace_ = std::make_unique<Ace>(memory_);
+    ace_ = std::make_unique<WholeAce>(memory_);
     Start(HugePages::kOn);
     const std::vector<UnitIndex> spans = FillWithSpans(kSpans * kMiB);
     for (std::size_t i = 0; i < kSpans; i += 4) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
@@ -99,7 +100,8 @@ class AcePartitionsTest : public testing::Test {
 
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
+  std::unique_ptr<WholeAce> ace_ =
+      std::make_unique<WholeAce>(memory_, &ranges_);
 };
 
 TEST_F(AcePartitionsTest, ASuperSlabHasRangesOfOnePartition) {

@@ -14,12 +14,14 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -70,7 +72,7 @@ class AcePressureTest : public testing::Test {
     // lie in the way of the next.
     memory_.emplace();
     if (max_mappings != 0) memory_->SetMaxMappings(max_mappings);
-    ace_ = std::make_unique<Ace>(*memory_, &ranges_);
+    ace_ = std::make_unique<WholeAce>(*memory_, &ranges_);
     ace_->Start(options, config);
   }
   const Zone& ZoneOf(const Kind& kind) {
@@ -120,7 +122,7 @@ class AcePressureTest : public testing::Test {
 
   std::optional<FakeVirtualMemory> memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_;
+  std::unique_ptr<WholeAce> ace_;
   std::mt19937_64 random_{1};
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/ace_parts.h"
 #include "allocator/base/relaxed.h"
 
 namespace hakmem {
@@ -18,7 +19,7 @@ void Ace::NoteRelease(std::uint32_t units) {
   state_.retention.NoteRelease(units, state_.memory.NowMs());
   const bool at_once = state_.retention.decay_ms() == 0;
   // Where all goes back at once, no search shall be needed.
-  for (RunStore& store : stores_) {
+  for (RunStore& store : parts_.stores) {
     store.pool().dirty().SplitHuge(state_.retention.HasShrunk() || at_once);
   }
   if (at_once) {
@@ -32,24 +33,25 @@ void Ace::NoteRelease(std::uint32_t units) {
 // more than it must, so that not each grant at the limit makes calls.
 void Ace::KeepToLimit() {
   constexpr std::int64_t kMoreUnits = 16;
-  const bool fine_first = stores_[kFine].pool().dirty().count() >
-                          stores_[kCoarse].pool().dirty().count();
+  const std::uint64_t& fine = parts_.stores[kFine].pool().dirty().count();
+  const std::uint64_t& coarse = parts_.stores[kCoarse].pool().dirty().count();
+  const bool fine_first = fine > coarse;
   for (const StoreIndex index :
        {fine_first ? kFine : kCoarse, fine_first ? kCoarse : kFine}) {
-    RunStore& store = stores_[index];
-    if (const std::int64_t over = OverLimitUnits(); over > 0) {
+    RunStore& store = parts_.stores[index];
+    std::int64_t over = state_.retention.OverLimitUnits(fine + coarse);
+    if (over > 0) {
       store.pool().Purge(static_cast<std::uint64_t>(over + kMoreUnits));
+      over = state_.retention.OverLimitUnits(fine + coarse);
     }
-    if (const std::int64_t over = OverLimitUnits(); over > 0) {
-      store.PurgeParts(static_cast<std::uint64_t>(over));
-    }
+    if (over > 0) store.PurgeParts(static_cast<std::uint64_t>(over));
   }
 }
 
 // Of the zone with more that is idle.
 void Ace::BoundDirty(std::uint32_t granted) {
-  const auto& fine = stores_[kFine].pool().dirty();
-  const auto& coarse = stores_[kCoarse].pool().dirty();
+  const auto& fine = parts_.stores[kFine].pool().dirty();
+  const auto& coarse = parts_.stores[kCoarse].pool().dirty();
   const bool from_fine = std::pair(fine.idle(), fine.purgeable()) >
                          std::pair(coarse.idle(), coarse.purgeable());
   // The rest is for the next ones.
@@ -59,14 +61,15 @@ void Ace::BoundDirty(std::uint32_t granted) {
   for (const StoreIndex index :
        {from_fine ? kFine : kCoarse, from_fine ? kCoarse : kFine}) {
     // What is idle may be little, and what is dirty in huge pages stays.
-    left -= std::min(left, stores_[index].pool().Purge(left) / kUnitBytes);
+    left -=
+        std::min(left, parts_.stores[index].pool().Purge(left) / kUnitBytes);
   }
   state_.retention.NoteExcess(granted, slice);
 }
 
 std::size_t Ace::PurgeDirty() {
   std::size_t bytes = 0;
-  for (RunStore& store : stores_) {
+  for (RunStore& store : parts_.stores) {
     bytes += store.pool().Purge(store.pool().dirty().count());
   }
   return bytes;
@@ -86,7 +89,7 @@ bool Ace::TrimIfDue() {
   const Retention::Interval interval = state_.retention.StartInterval(now_ms);
   std::uint64_t idle_units[2] = {};
   for (const StoreIndex index : {kFine, kCoarse}) {
-    UnitPool& pool = stores_[index].pool();
+    UnitPool& pool = parts_.stores[index].pool();
     idle_units[index] =
         interval.quiet ? pool.dirty().count() : pool.dirty().idle();
     pool.dirty().StartInterval();
@@ -94,9 +97,11 @@ bool Ace::TrimIfDue() {
   idle_units[kCoarse] -= std::min(idle_units[kCoarse], interval.kept_units);
   AddByOwner(intervals_, 1);
   for (const StoreIndex index : {kFine, kCoarse}) {
-    stores_[index].pool().Purge(idle_units[index]);
+    parts_.stores[index].pool().Purge(idle_units[index]);
   }
-  if (interval.quiet) PurgeRest();
+  for (RunStore& store : parts_.stores) {
+    if (interval.quiet) store.PurgeRest();
+  }
   state_.lock.Unlock();
   return true;
 }
@@ -119,14 +124,15 @@ void Ace::ForgetPeak() {
 
 std::size_t Ace::PurgeAll() {
   const FutexLockHolder hold(state_.lock);
-  const std::size_t bytes = PurgeDirty();
-  return bytes + PurgeRest();
+  std::size_t bytes = PurgeDirty();
+  for (RunStore& store : parts_.stores) bytes += store.PurgeRest();
+  return bytes;
 }
 
 std::size_t Ace::UnmapCaches(bool mappings_short) {
   const FutexLockHolder hold(state_.lock);
-  return stores_[kFine].UnmapCaches(mappings_short) +
-         stores_[kCoarse].UnmapCaches(mappings_short);
+  return parts_.stores[kFine].UnmapCaches(mappings_short) +
+         parts_.stores[kCoarse].UnmapCaches(mappings_short);
 }
 
 }  // namespace hakmem

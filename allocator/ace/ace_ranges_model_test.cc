@@ -9,6 +9,7 @@
 #include <random>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
@@ -153,7 +154,8 @@ class AceRangesModelTest : public testing::TestWithParam<std::uint64_t> {
   const Config& config_ = *kConfigs[GetParam() % std::size(kConfigs)];
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
+  std::unique_ptr<WholeAce> ace_ =
+      std::make_unique<WholeAce>(memory_, &ranges_);
   std::mt19937_64 random_;
   std::map<Address, Range> live_;
   // Of each unit that was ever granted, the first owner.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
@@ -65,7 +66,8 @@ class AceRangesTest : public testing::Test {
 
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
+  std::unique_ptr<WholeAce> ace_ =
+      std::make_unique<WholeAce>(memory_, &ranges_);
 };
 
 TEST_F(AceRangesTest, ARangeServesItsClassAlone) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -52,7 +53,7 @@ class AceSplitTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  std::unique_ptr<WholeAce> ace_ = std::make_unique<WholeAce>(memory_);
 };
 
 // Or the kernel would make it whole, and what was given back take memory again.
@@ -129,7 +130,7 @@ TEST_F(AceSplitTest, AreNoMoreThanTheKernelsMappingsBear) {
 // zone grows for a longer one, so the last frame that is taken counts.
 TEST(AceLastFrameTest, AutoLooksAtTheLastFrameThatIsTaken) {
   FakeVirtualMemory memory;
-  Ace ace(memory);
+  WholeAce ace(memory);
   HeapOptions options;
   options.huge_pages = static_cast<std::uint64_t>(HugePages::kAuto);
   ace.Start(options, kRelease);

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/retention.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
@@ -26,6 +27,9 @@ struct AceState {
   const Config* config = &kRelease;
   HugePages huge_pages = HugePages::kOff;
   Retention retention = {};
+  // A partition but the first has had a range. Written under the lock, read by
+  // all.
+  Relaxed<bool> has_partitions = false;
   // Written under the lock, read by statistics without it.
   std::atomic<std::size_t> mapped_bytes{0};
   std::atomic<std::size_t> peak_mapped_bytes{0};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
@@ -46,7 +47,7 @@ class AceSupplyTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  std::unique_ptr<WholeAce> ace_ = std::make_unique<WholeAce>(memory_);
 };
 
 TEST_F(AceSupplyTest, CountsWhereSlabsComeFrom) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
@@ -59,7 +60,7 @@ class AceTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_);
+  std::unique_ptr<WholeAce> ace_ = std::make_unique<WholeAce>(memory_);
 };
 
 TEST_F(AceTest, MapsNothingToStart) {

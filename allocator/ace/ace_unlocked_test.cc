@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
@@ -104,7 +105,8 @@ class AceUnlockedTest : public testing::Test {
 
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
+  std::unique_ptr<WholeAce> ace_ =
+      std::make_unique<WholeAce>(memory_, &ranges_);
   int long_calls_ = 0;
 };
 
@@ -177,7 +179,7 @@ TEST_F(AceUnlockedTest, WhatIsPurgedIsNobodys) {
   for (const Config* config : {&kRelease, &kSeparate}) {
     for (const std::uint64_t decay_ms : {0, 500}) {
       ranges_ = {};
-      ace_ = std::make_unique<Ace>(memory_, &ranges_);
+      ace_ = std::make_unique<WholeAce>(memory_, &ranges_);
       Start(decay_ms, *config);
       const UnitIndex span = Span(kLongUnits);
       Watch([&](Address address, std::size_t bytes) {
@@ -319,7 +321,7 @@ TEST_F(AceUnlockedTest, WhatOthersHaveTakenRestsNoMore) {
 TEST_F(AceUnlockedTest, AForkEndsPurges) {
   for (const Config* config : {&kRelease, &kSeparate}) {
     ranges_ = {};
-    ace_ = std::make_unique<Ace>(memory_, &ranges_);
+    ace_ = std::make_unique<WholeAce>(memory_, &ranges_);
     Start(500, *config);
     ace_->ReleaseSpan(Span(kLongUnits), kLongUnits);
     Watch([&](Address, std::size_t) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
@@ -60,7 +61,8 @@ class AceUnmapTest : public testing::TestWithParam<bool> {
 
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  std::unique_ptr<Ace> ace_ = std::make_unique<Ace>(memory_, &ranges_);
+  std::unique_ptr<WholeAce> ace_ =
+      std::make_unique<WholeAce>(memory_, &ranges_);
 };
 
 INSTANTIATE_TEST_SUITE_P(Variants, AceUnmapTest, testing::Bool());
@@ -120,7 +122,7 @@ TEST(AceUnmapGuardsTest, FramesWithGuardsGoWhereMappingsAreShort) {
       .name = "guarded", .separate_classes = true, .guard_pages = true};
   FakeVirtualMemory memory;
   ZoneRanges ranges;
-  const auto ace = std::make_unique<Ace>(memory, &ranges);
+  const auto ace = std::make_unique<WholeAce>(memory, &ranges);
   ace->Start(HeapOptions(), kGuarded);
   UnitIndex spans[5];
   for (UnitIndex& span : spans) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -22,7 +23,7 @@ class AceUnmappedTest : public testing::Test {
   AceUnmappedTest() { Start(HeapOptions()); }
   ~AceUnmappedTest() override { ace_->CheckInvariants(); }
   void Start(const HeapOptions& options) {
-    ace_ = std::make_unique<Ace>(memory_);
+    ace_ = std::make_unique<WholeAce>(memory_);
     ace_->Start(options);
   }
   UnitIndex Span(std::uint32_t units) {
@@ -48,7 +49,7 @@ class AceUnmappedTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  std::unique_ptr<Ace> ace_;
+  std::unique_ptr<WholeAce> ace_;
 };
 
 // As after a refused call, again and again.

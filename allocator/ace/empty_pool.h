@@ -22,7 +22,7 @@
 #include "allocator/ace/refusal.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 

@@ -29,7 +29,7 @@
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/block_use.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/block_tables.h"
 #include "allocator/superslab/metadata_table.h"

@@ -12,6 +12,7 @@
 #include "allocator/base/units.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/superslab/zone.h"
 
 namespace hakmem {
 
@@ -62,6 +63,15 @@ constexpr bool AreAddressesUsedUp(const Refusal& refusal) {
 struct BlockGrant {
   Address address = 0;  // 0: refused
   Refusal refusal = {};
+};
+
+// A run of units; first == kNoUnit: refused.
+struct RunGrant {
+  UnitIndex first = kNoUnit;
+  std::uint32_t units = 0;  // a long span's may be more than it asked for
+  bool known_zero = false;
+  std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
+  Refusal refusal;
 };
 
 }  // namespace hakmem

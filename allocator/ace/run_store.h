@@ -21,38 +21,12 @@
 #include "allocator/ace/resting_spans.h"
 #include "allocator/ace/unit_pool.h"
 #include "allocator/base/compiler.h"
-#include "allocator/config/partitions.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {
-
-// The lists of both zones.
-struct ZoneRanges {
-  RangeLists fine;
-  RangeLists coarse;
-};
-// Room for them, where a variant has any.
-template <bool kSeparateClasses>
-struct RoomForRanges {
-  constexpr ZoneRanges* get() { return &ranges; }
-  ZoneRanges ranges;
-};
-template <>
-struct RoomForRanges<false> {
-  static constexpr ZoneRanges* get() { return nullptr; }
-};
-
-// A run of units; first == kNoUnit: refused.
-struct RunGrant {
-  UnitIndex first = kNoUnit;
-  std::uint32_t units = 0;  // a long span's may be more than it asked for
-  bool known_zero = false;
-  std::uint32_t guard_bytes = 0;  // at the run's end: inaccessible
-  Refusal refusal;
-};
 
 class RunStore {
  public:
@@ -86,7 +60,6 @@ class RunStore {
 
   UnitPool& pool() { return pool_; }
   const UnitPool& pool() const { return pool_; }
-  bool HasPartitions() const { return typed_ranges_.mapped_bytes() != 0; }
   std::size_t guard_bytes() const { return guard_bytes_; }
   std::uint64_t map_calls() const { return map_calls_; }
   std::uint64_t unused_units() const {

@@ -229,6 +229,7 @@ bool RunStore::EnsureTypedLists() {
   constexpr std::size_t kBytes = (kMostPartitions - 1) * sizeof(RangeLists);
   if (!typed_ranges_.EnsureMapped(state_.memory, kBytes).ok()) return false;
   ranges_.SetTyped(reinterpret_cast<RangeLists*>(typed_ranges_.start()));
+  state_.has_partitions = true;
   return true;
 }
 

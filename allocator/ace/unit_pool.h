@@ -28,7 +28,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {

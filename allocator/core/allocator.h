@@ -1,7 +1,7 @@
 // The allocator: every call of the C and C++ interfaces comes down to one of
 // these functions.
 //
-// Owns: ACE, all heaps, and what stands beside them: guards, recovery, upkeep.
+// Owns: ACE, all heaps, upkeep; the parts at its side: allocator_parts.h.
 // Called by: frontend, tests, fuzzers; who compiles it includes
 // allocator_whole.h.
 // Thread-safety: any thread, each with its own `self`.
@@ -41,23 +41,28 @@
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/host.h"
 #include "allocator/core/large_blocks.h"
-#include "allocator/core/recovery.h"
 #include "allocator/core/sampled_heap.h"
-#include "allocator/core/upkeep.h"
-#include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/heap_registry.h"
-#include "allocator/profile/heap_profile.h"
+#include "allocator/process/futex_lock.h"
+#include "allocator/reports/block_report.h"
 #include "allocator/slab/size_class.h"
 
 namespace hakmem {
 
+struct FailedCall;
 struct HeapCheckCursor;
+class HeapProfile;
 struct LiveBlock;
+class Recovery;
+class SampledGuards;
 
 template <const Config& kConfig>
 struct StatisticsDescription;
+
 template <const Config& kConfig>
-struct BlockTablesDescription;
+struct AllocatorParts;
+template <const Config& kConfig>
+class Upkeep;
 
 template <const Config& kConfig>
 class Allocator {
@@ -66,16 +71,18 @@ class Allocator {
   using Heaps = HeapOfThread<kConfig>;
   using Hooks = HardeningOf<kConfig>;
 
-  constexpr Allocator(VirtualMemory& memory, const Host& host)
+  // `parts` (allocator_parts.h) are the allocator's alone, and live as long.
+  constexpr Allocator(VirtualMemory& memory, const Host& host,
+                      AllocatorParts<kConfig>& parts)
       : host_(host),
-        ace_(memory, ranges_.get()),
+        ace_(memory, parts.ace),
         registry_(ace_),
-        guards_(memory),
-        profile_(memory),
+        guards_(parts.guards),
+        profile_(parts.profile),
         hardening_(ace_, guards_),
         heaps_(host, registry_),
         large_(ace_, hardening_, counters_),
-        recovery_(host, ace_, kSlackBytes),
+        recovery_(parts.recovery),
         upkeep_(*this) {}
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
@@ -97,12 +104,12 @@ class Allocator {
 
   // For walks over all blocks, and tests that damage their tables.
   constexpr Ace& ace() { return ace_; }
-  constexpr Recovery& recovery() { return recovery_; }
+  Recovery& recovery() { return recovery_; }
   SampledGuards& guards() {
     EnsureStarted();
     return guards_;
   }
-  constexpr HeapProfile& profile() { return profile_; }
+  HeapProfile& profile() { return profile_; }
   Upkeep<kConfig>& upkeep() {
     EnsureStarted();
     return upkeep_;
@@ -268,7 +275,6 @@ class Allocator {
 
  private:
   friend StatisticsDescription<kConfig>;
-  friend BlockTablesDescription<kConfig>;
   friend Upkeep<kConfig>;
 
   class Server;
@@ -340,16 +346,15 @@ class Allocator {
                                           std::size_t size_bytes);
 
   const Host& host_;
-  [[no_unique_address]] RoomForRanges<kConfig.separate_classes> ranges_;
   Ace ace_;
   HeapRegistry<kConfig, SampledHeap<kConfig>> registry_;
-  SampledGuards guards_;
-  HeapProfile profile_;
+  SampledGuards& guards_;
+  HeapProfile& profile_;
   [[no_unique_address]] Hooks hardening_;
   CallCounters counters_;
   Heaps heaps_;
   LargeBlocks<kConfig> large_;
-  Recovery recovery_;
+  Recovery& recovery_;
   Upkeep<kConfig> upkeep_;
   PartitionTable partitions_{1};  // written under start_lock_, once
   FutexLock start_lock_;

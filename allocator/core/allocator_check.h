@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/core/allocator.h"
+#include "allocator/core/allocator_parts.h"
 #include "allocator/core/heap_check.h"
 
 namespace hakmem {

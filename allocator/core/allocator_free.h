@@ -8,8 +8,8 @@
 #include <algorithm>
 
 #include "allocator/base/bits.h"
-#include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"
+#include "allocator/core/allocator_parts.h"
 #include "allocator/core/large_slow.h"
 #include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"

@@ -19,6 +19,7 @@
 #include "allocator/core/test_allocator.h"
 #include "allocator/lookup/block_walk.h"
 #include "allocator/lookup/lookup.h"
+#include "allocator/profile/exponential.h"
 #include "allocator/profile/heap_profile_table.h"
 #include "allocator/reports/address_facts.h"
 #include "allocator/reports/misuse_policy.h"

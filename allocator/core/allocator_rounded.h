@@ -10,9 +10,9 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/zero_bytes.h"
-#include "allocator/core/allocator.h"
 #include "allocator/core/allocator_free.h"
 #include "allocator/core/allocator_hot.h"
+#include "allocator/core/allocator_parts.h"
 #include "allocator/core/allocator_slow.h"
 #include "allocator/slab/size_class.h"
 

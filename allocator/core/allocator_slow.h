@@ -8,10 +8,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/ace/empty_pool.h"
 #include "allocator/ace/touched_pages.h"
 #include "allocator/base/zero_bytes.h"
-#include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"
+#include "allocator/core/allocator_parts.h"
 #include "allocator/core/hardening_slow.h"
 #include "allocator/core/large_resize.h"
 #include "allocator/core/live_count.h"

@@ -9,6 +9,7 @@
 #include "allocator/core/allocator_check.h"    // IWYU pragma: export
 #include "allocator/core/allocator_free.h"     // IWYU pragma: export
 #include "allocator/core/allocator_hot.h"      // IWYU pragma: export
+#include "allocator/core/allocator_parts.h"    // IWYU pragma: export
 #include "allocator/core/allocator_rounded.h"  // IWYU pragma: export
 #include "allocator/core/allocator_slow.h"     // IWYU pragma: export
 #include "allocator/core/typed_blocks.h"       // IWYU pragma: export

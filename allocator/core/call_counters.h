@@ -11,8 +11,7 @@
 
 #include "allocator/base/route.h"
 #include "allocator/config/config.h"
-#include "allocator/statistics/statistics.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 
 namespace hakmem {
 
@@ -44,11 +43,6 @@ struct CallCounters {
     }
     visit(Statistic::kReallocsInPlace, reallocs_in_place);
     visit(Statistic::kReallocsMoved, reallocs_moved);
-  }
-
-  void AddTo(Statistics& statistics) const {
-    StatisticSum sum(statistics);
-    VisitCounters(sum);
   }
 };
 

@@ -38,7 +38,6 @@
 #include "allocator/core/block_canary.h"
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/sampled_heap.h"
-#include "allocator/guards/sampled_guards.h"
 #include "allocator/heap/block_cache_rest.h"
 #include "allocator/reports/block_report.h"
 #include "allocator/superslab/block_bounds.h"
@@ -46,6 +45,7 @@
 namespace hakmem {
 
 struct LiveBlock;
+class SampledGuards;
 
 template <const Config& kConfig>
 class NoHardening {

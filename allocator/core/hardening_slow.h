@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/ace/touched_pages.h"
 #include "allocator/core/hardening.h"
+#include "allocator/guards/sampled_guards.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/process/helper_thread.h"

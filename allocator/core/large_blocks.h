@@ -130,10 +130,7 @@ class LargeBlocks {
                 Refusal& refusal);
   // Whether a block of so many bytes, which the heap's thread has got, or
   // resized, is to be sampled.
-  static HAK_ALWAYS_INLINE bool IsSample(Heap* self, std::uint64_t bytes) {
-    return HeapOfThread<kConfig>::Serves(self) && self->SampleLarge(bytes) &&
-           !SampledGuards::paused();
-  }
+  static HAK_ALWAYS_INLINE bool IsSample(Heap* self, std::uint64_t bytes);
   UnitDescriptor& DescriptorAt(UnitIndex unit) const {
     return DescriptorOf(ace_.region().coarse(), unit);
   }

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/ace/huge_pool.h"
+#include "allocator/ace/touched_pages.h"
 #include "allocator/base/bits.h"
 #include "allocator/core/large_blocks.h"
 #include "allocator/core/large_slow.h"

@@ -9,8 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/ace/huge_pool.h"
+#include "allocator/ace/touched_pages.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/core/large_blocks.h"
+#include "allocator/guards/sampled_guards.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
@@ -35,6 +38,13 @@ bool LargeBlocks<kConfig>::WithinThreshold(std::size_t size_bytes,
   if (detail == FailureDetail::kNone) return true;
   refusal = {.reason = FailureReason::kThreshold, .detail = detail};
   return false;
+}
+
+template <const Config& kConfig>
+HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::IsSample(Heap* self,
+                                                      std::uint64_t bytes) {
+  return HeapOfThread<kConfig>::Serves(self) && self->SampleLarge(bytes) &&
+         !SampledGuards::paused();
 }
 
 // Whether a span's start is as it was left. If not, it was told, and the span

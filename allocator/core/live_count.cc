@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "allocator/ace/huge_pool.h"
 #include "allocator/lookup/block_walk.h"
 
 namespace hakmem {

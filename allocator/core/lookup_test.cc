@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/core/test_allocator.h"
@@ -149,7 +150,7 @@ TEST_F(LookUpTest, HugeBlocks) {
 
 TEST(LookUp, HakmemsTables) {
   FakeVirtualMemory memory;
-  const auto ace = std::make_unique<Ace>(memory);
+  const auto ace = std::make_unique<WholeAce>(memory);
   ace->Start(HeapOptions());
   const Region& region = ace->region();
   const auto kind = [&](Address address) { return LookUp(*ace, address).kind; };

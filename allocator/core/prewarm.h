@@ -11,6 +11,7 @@
 #include "allocator/ace/resting_spans.h"
 #include "allocator/base/compiler.h"
 #include "allocator/core/allocator_hot.h"
+#include "allocator/guards/sampled_guards.h"
 
 namespace hakmem {
 

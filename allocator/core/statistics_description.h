@@ -10,6 +10,7 @@
 
 #include "allocator/config/config.h"
 #include "allocator/core/allocator.h"
+#include "allocator/core/allocator_parts.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics_tables.h"
@@ -22,7 +23,7 @@ template <const Config& kConfig>
 struct StatisticsDescription {
   using Heap = typename Allocator<kConfig>::Heap;
 
-  static constexpr StatisticsTables Of(const Allocator<kConfig>& allocator,
+  static constexpr StatisticsTables Of(const WholeAllocator<kConfig>& allocator,
                                        const char* hakmem_version) {
     const Heap* const no_heap = Allocator<kConfig>::NoHeap();
     StatisticsTables tables = {
@@ -47,11 +48,12 @@ struct StatisticsDescription {
         .places = {}};
     StatisticPlaces visit(tables);
     allocator.ace_.VisitCounters(visit);
+    allocator.parts().ace.VisitCounters(visit);
     allocator.registry_.VisitCounters(visit);
-    allocator.profile_.VisitTables(
+    allocator.parts().profile.VisitTables(
         [&visit](const MetadataTable& table) { VisitTable(table, visit); });
     allocator.counters_.VisitCounters(visit);
-    visit(Statistic::kFailures, allocator.recovery_.failed_calls_word());
+    visit(Statistic::kFailures, allocator.parts().recovery.failed_calls_word());
     visit(Statistic::kMisuses, g_misuse_count);
     no_heap->VisitCounters(visit);
     return tables;
@@ -60,7 +62,7 @@ struct StatisticsDescription {
 
 template <const Config& kConfig>
 constexpr StatisticsTables DescribeStatistics(
-    const Allocator<kConfig>& allocator, const char* hakmem_version) {
+    const WholeAllocator<kConfig>& allocator, const char* hakmem_version) {
   return StatisticsDescription<kConfig>::Of(allocator, hakmem_version);
 }
 

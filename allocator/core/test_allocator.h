@@ -16,6 +16,7 @@
 #include "allocator/config/test_variant.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"  // IWYU pragma: export
+#include "allocator/core/allocator_parts.h"
 #include "allocator/core/call_result.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_reporter.h"
@@ -28,9 +29,9 @@ namespace hakmem {
 // The allocator with whole calls, put together from their parts as frontend
 // does it. Null: memory could not be had, and an event says why.
 template <const Config& kConfig>
-class TestedAllocator : public Allocator<kConfig> {
+class TestedAllocator : public WholeAllocator<kConfig> {
  public:
-  using Base = Allocator<kConfig>;
+  using Base = WholeAllocator<kConfig>;
   using Base::Base;
   using typename Base::Heap;
 

@@ -12,9 +12,13 @@
 #include "allocator/base/compiler.h"
 #include "allocator/config/config.h"
 #include "allocator/core/heap_of_thread.h"
+#include "allocator/core/recovery.h"
 #include "allocator/core/sampled_heap.h"
+#include "allocator/guards/sampled_guards.h"
+#include "allocator/profile/heap_profile.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 
 namespace hakmem {
 
@@ -92,12 +96,13 @@ template <const Config& kConfig>
 Statistics Upkeep<kConfig>::Snapshot() {
   Statistics statistics;
   statistics.variant = kConfig.name;
-  const std::uint64_t kept_units = core_.registry_.AddStatistics(statistics);
+  StatisticSum sum(statistics);
+  const std::uint64_t kept_units = core_.registry_.AddTo(sum);
   core_.ace_.AddStatistics(statistics);
   statistics.metadata_bytes += core_.profile_.mapped_bytes();
   statistics.map_calls += core_.profile_.map_calls();
   statistics.CountKept(kept_units * kUnitBytes);
-  core_.counters_.AddTo(statistics);
+  core_.counters_.VisitCounters(sum);
   statistics.failures = core_.recovery_.failed_calls();
   statistics.misuses = MisuseCount();
   return statistics;

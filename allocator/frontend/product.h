@@ -35,7 +35,7 @@ namespace hakmem {
 
 template <const Config& kConfig>
 struct Product {
-  using Core = Allocator<kConfig>;
+  using Core = WholeAllocator<kConfig>;
   using Heap = typename Core::Heap;
 
   static constexpr const char* kName = kConfig.name;

@@ -33,7 +33,7 @@
 #include "allocator/heap/allocation_count.h"
 #include "allocator/heap/magazine.h"
 #include "allocator/heap/resting_blocks.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/block_bounds.h"
 #include "allocator/superslab/region.h"
 
@@ -196,7 +196,8 @@ class BlockCache {
     AddByOwner(span_allocations_, 1);
     AddByOwner(span_bytes_, bytes);
   }
-  HAK_COLD void AddTo(StatisticSum& sum) const {
+  template <typename Sum>
+  HAK_COLD void AddTo(Sum& sum) const {
     for (unsigned i = 0; i < kClassCount; ++i) {
       const auto size_class = static_cast<SizeClass>(i);
       const bool tiny = IsTiny(size_class);

@@ -22,7 +22,7 @@
 #include "allocator/heap/magazine.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/size_class.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 
 namespace hakmem {
 

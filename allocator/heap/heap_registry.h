@@ -26,7 +26,7 @@
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/heap/thread_heap.h"  // IWYU pragma: export
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/metadata_table.h"
 
 namespace hakmem {
@@ -103,7 +103,15 @@ class HeapRegistry {
   }
 
   // Returns how many units of spans heaps keep.
-  HAK_COLD std::uint64_t AddStatistics(Statistics& statistics);
+  template <typename Sum>
+  HAK_COLD std::uint64_t AddTo(Sum& sum) const {
+    std::uint64_t kept_units = 0;
+    const HeapId heaps = count();
+    for (HeapId id = 1; id <= heaps; ++id) kept_units += At(id).AddTo(sum);
+    sum(Statistic::kHeapsCreated, std::uint64_t{heaps});
+    VisitCounters(sum);
+    return kept_units;
+  }
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const;
   constexpr const std::atomic<HeapId>& heap_count_word() const {
@@ -251,18 +259,6 @@ void HeapRegistry<kConfig, HeapType>::Trim(bool rest) {
   const HeapId heaps = count();
   Heap::TrimHeaps(
       system_, heaps - (rest ? std::min(heaps, HeapSystem::kTrimmedHeaps) : 0));
-}
-
-template <const Config& kConfig, typename HeapType>
-std::uint64_t HeapRegistry<kConfig, HeapType>::AddStatistics(
-    Statistics& statistics) {
-  StatisticSum sum(statistics);
-  std::uint64_t kept_units = 0;
-  const HeapId heaps = count();
-  for (HeapId id = 1; id <= heaps; ++id) kept_units += At(id).AddTo(sum);
-  statistics.heaps_created = heaps;
-  VisitCounters(sum);
-  return kept_units;
 }
 
 template <const Config& kConfig, typename HeapType>

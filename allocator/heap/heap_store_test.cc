@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/heap/heap_store_filing.h"
@@ -67,7 +68,7 @@ class HeapStoreTest : public testing::Test {
   static inline int unsound_ = 0;
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  Ace ace_{memory_, &ranges_};
+  WholeAce ace_{memory_, &ranges_};
   HeapSystem system_{ace_};
   struct Pair {
     Pair(HeapSystem* system) : one(system, 1), two(system, 2) {}

@@ -27,7 +27,7 @@
 #include "allocator/process/futex_lock.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/slab/slab.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/metadata_table.h"
 #include "allocator/superslab/region.h"
 

@@ -15,6 +15,7 @@
 #include "allocator/heap/magazine.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/test_waits.h"
+#include "allocator/statistics/statistics.h"
 #include "allocator/statistics/statistics_tables.h"
 #include "gtest/gtest.h"
 

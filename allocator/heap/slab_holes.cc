@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <iterator>
 
+#include "allocator/ace/huge_frames.h"
+#include "allocator/ace/touched_pages.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/heap/heap_system.h"

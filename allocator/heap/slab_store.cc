@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "allocator/ace/range_pool.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
 #include "allocator/base/probe.h"

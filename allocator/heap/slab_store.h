@@ -19,7 +19,7 @@
 #include "allocator/ace/ace.h"
 #include "allocator/base/compiler.h"
 #include "allocator/slab/slab.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 
 namespace hakmem {
 

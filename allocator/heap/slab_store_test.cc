@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
@@ -84,7 +85,7 @@ class SlabStoreTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  Ace ace_{memory_};
+  WholeAce ace_{memory_};
   SlabStore store_{&ace_, kHeap};
 };
 

@@ -27,7 +27,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
-#include "allocator/statistics/statistics_tables.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {

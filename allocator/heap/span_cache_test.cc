@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/ace/test_ace.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
@@ -43,7 +44,7 @@ class SpanCacheTest : public testing::Test {
   }
 
   FakeVirtualMemory memory_;
-  Ace ace_{memory_};
+  WholeAce ace_{memory_};
   SpanCache cache_;
   std::uint64_t granted_ = 0;  // units that the test still has
 };

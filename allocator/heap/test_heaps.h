@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/test_ace.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
@@ -26,6 +27,7 @@
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics.h"
+#include "allocator/statistics/statistics_tables.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/zone.h"
 #include "gtest/gtest.h"
@@ -143,7 +145,8 @@ class TestHeaps {
 
   Statistics Snapshot() {
     Statistics statistics;
-    registry_.AddStatistics(statistics);
+    StatisticSum sum(statistics);
+    registry_.AddTo(sum);
     ace_.AddStatistics(statistics);
     // Of both zones.
     statistics.routes[0].allocations += statistics.routes[1].allocations;
@@ -152,7 +155,8 @@ class TestHeaps {
   std::uint64_t GrantedBytes() { return Snapshot().granted_bytes; }
   std::uint64_t HeapMetadataBytes() {
     Statistics statistics;
-    registry_.AddStatistics(statistics);
+    StatisticSum sum(statistics);
+    registry_.AddTo(sum);
     return statistics.metadata_bytes;
   }
   // Maps memory for blocks, so that later grants need no kernel.
@@ -180,7 +184,7 @@ class TestHeaps {
 
   FakeVirtualMemory memory_;
   ZoneRanges ranges_;
-  Ace ace_{memory_, &ranges_};
+  WholeAce ace_{memory_, &ranges_};
   HeapRegistry<kConfig> registry_{ace_};
 };
 

@@ -165,7 +165,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   }
 
   // Returns how many units of spans it keeps.
-  HAK_COLD std::uint32_t AddTo(StatisticSum& sum) const {
+  template <typename Sum>
+  HAK_COLD std::uint32_t AddTo(Sum& sum) const {
     Cached::AddTo(sum);
     store_.VisitCounters(sum);
     return spans_.units();

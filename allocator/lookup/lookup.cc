@@ -423,11 +423,9 @@ bool FindLiveBlock(Ace& ace, const void* pointer, LiveBlock& block) {
   const std::size_t page_bytes = ace.memory().PageBytes();
   if (FindSlabBlock(region.fine(), address, page_bytes, block)) return true;
   if (FindSlabBlock(region.coarse(), address, page_bytes, block)) return true;
-  if (ace.FindEmpty(address) == Ace::EmptyPlace::kLive) {
-    block.empty = true;
-    return true;
-  }
-  return FindLiveHuge(ace, address, block);
+  if (FindLiveHuge(ace, address, block)) return true;
+  block.empty = ace.FindEmpty(address) == Ace::EmptyPlace::kLive;
+  return block.empty;
 }
 
 LargeBlock LargeAt(Ace& ace, Address start) {

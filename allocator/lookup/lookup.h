@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "allocator/ace/ace.h"
+#include "allocator/ace/huge_pool.h"
 #include "allocator/base/block_kind.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/route.h"

@@ -4,9 +4,6 @@
 // Owns: the layout. Called by: who has counters, frontend; `hakmem stats PID`
 // reads them. Thread-safety: constants.
 //
-// A class tells of its words by `VisitCounters(visit)`: for each, a call of
-// visit(statistic, word), or with a weight.
-//
 // Invariants:
 //   ST1: fields and statistics are only ever added at the end; `version`
 //   changes
@@ -19,69 +16,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/statistics/statistic.h"
 #include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 
-// The numbers of Statistics, in its order, which is hakmem_statistics', too.
-// NOLINTNEXTLINE(performance-enum-size): of the layout.
-enum class Statistic : std::uint16_t {
-  kTinyAllocations,
-  kTinyBytes,
-  kPoolAllocations,
-  kPoolBytes,
-  kSpanAllocations,
-  kSpanBytes,
-  kHugeAllocations,
-  kHugeBytes,
-  kRemoteFrees,
-  kReallocsInPlace,
-  kReallocsMoved,
-  kFailures,
-  kMappedBytes,
-  kPeakMappedBytes,
-  kMetadataBytes,
-  kGrantedBytes,
-  kCachedBytes,
-  kMapCalls,
-  kUnmapCalls,
-  kPurgeCalls,
-  kMoveCalls,
-  kHeapsCreated,
-  kHeapsAbandoned,
-  kRefillsFromPartialSlabs,
-  kRefillsFromEmptySlabs,
-  kHeapsAdopted,
-  kSlabsFromKeptUnits,
-  kSlabsFromCleanUnits,
-  kSlabsFromNewFrames,
-  kMisuses,
-  kAceLockWaits,
-  kHeapLockWaits,
-  kRegistryLockWaits,
-  kMagazinePoolLockWaits,
-  kExchangeLockWaits,
-  kAceLockWaitNs,
-  kHeapLockWaitNs,
-  kRegistryLockWaitNs,
-  kMagazinePoolLockWaitNs,
-  kExchangeLockWaitNs,
-};
-inline constexpr std::size_t kStatisticCount =
-    static_cast<std::size_t>(Statistic::kExchangeLockWaitNs) + 1;
 static_assert(sizeof(Statistics) ==
               offsetof(Statistics, routes) + 8 * kStatisticCount);
-
-// NOLINTNEXTLINE(performance-enum-size): of the layout.
-enum class PlaceKind : std::uint16_t {
-  kProcess,    // one word
-  kHeap,       // a word of each heap
-  kHeapSpans,  // a word of each heap, of which the low 16 bits count
-  // The first class's count of calls of each heap; the others follow. Of a
-  // word, the low 16 bits are l, the others h; it is h + l if l is at least
-  // 2^15, else h + l + 2^16; its low 48 bits.
-  kHeapCalls,
-};
 
 // A word to be added, times the weight, to a number of Statistics.
 struct StatisticPlace {
@@ -90,13 +31,6 @@ struct StatisticPlace {
   PlaceKind kind;
   std::int32_t weight;
 };
-
-// The words of a MetadataTable.
-template <typename Table, typename Visit>
-constexpr void VisitTable(const Table& table, Visit& visit) {
-  visit(Statistic::kMetadataBytes, table.mapped_bytes_word());
-  visit(Statistic::kMapCalls, table.map_calls_word());
-}
 
 // Adds words of this process up. Whoever visits has what guards them.
 class StatisticSum {

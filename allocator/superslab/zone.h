@@ -29,7 +29,6 @@
 #include "allocator/config/partitions.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/superslab/block_header.h"
-#include "allocator/superslab/block_tables.h"
 #include "allocator/superslab/metadata_table.h"
 
 namespace hakmem {
@@ -267,8 +266,9 @@ class Zone {
   constexpr void VisitTables(Visit visit) const {
     for (const MetadataTable& table : tables_) visit(table);
   }
-  // For readers from outside; `shape` is this zone's.
-  constexpr ZoneTables Describe(ZoneShape shape) const {
+  // ZoneTables, for readers from outside; `shape` is this zone's.
+  template <typename Tables>
+  constexpr Tables Describe(ZoneShape shape) const {
     return {
         .granule_shift = shape.granule_shift,
         .descriptor_bytes = static_cast<std::uint32_t>(shape.descriptor_bytes),
