@@ -20,6 +20,9 @@ constexpr std::size_t kAskedPages = 512;
 // tell, which is dearer than to look at all of them in a shorter one.
 constexpr std::size_t kSampledBytes = 8 * kMiB;
 constexpr std::size_t kSampledPages = 16;
+// So many times an answer that came twice holds for the next ones; an odd
+// number with the question, so that what comes by turns is found out.
+constexpr std::uint8_t kMostUnasked = 4;
 // So many untouched pages between touched ones are cleared with them.
 constexpr std::size_t kShortGapPages = 4;
 // Slices are longer from 128 GiB on, whose pages may never have been touched.
@@ -42,6 +45,17 @@ bool LooksUntouched(VirtualMemory& memory, Address begin, std::size_t bytes) {
     }
   }
   return true;
+}
+
+// Nothing is known where there are more gaps, or pages at the start are out.
+PagesInMemory OneGapOf(const unsigned char* resident, std::size_t count) {
+  const unsigned char* const end = resident + count;
+  const unsigned char* const out = std::find(resident, end, 0);
+  const unsigned char* const in = std::find_if(
+      out, end, [](unsigned char page_is) { return page_is != 0; });
+  if (std::find(in, end, 0) != end || end - in > UINT8_MAX) return {};
+  return {.at_start = static_cast<std::uint16_t>(out - resident),
+          .at_end = static_cast<std::uint8_t>(end - in)};
 }
 
 }  // namespace
@@ -107,8 +121,30 @@ void TouchedPages::Copy(Address from, Address to, std::size_t bytes) {
               bytes);
 }
 
+// What was in memory is so still, as no page of it was given back. What was not
+// may be by now: given back unasked, it is touched dearly once more, until the
+// next question tells that it is used.
+bool TouchedPages::ClearUnasked(Address begin, std::size_t bytes,
+                                PagesInMemory& known) {
+  const std::size_t page_bytes = memory_.PageBytes();
+  const Address from = begin + known.at_start * page_bytes;
+  const Address to =
+      begin + RoundDown(bytes, page_bytes) - known.at_end * page_bytes;
+  if (from >= to) {
+    Clear(begin, bytes);
+    return true;
+  }
+  if (known.unasked == kMostUnasked) return false;
+  ++known.unasked;
+  if (!Purge(from, to - from)) return false;
+  Clear(begin, from - begin);
+  Clear(to, begin + bytes - to);
+  return true;
+}
+
 // A page that is not in memory may be in swap; given back, it is not.
-void TouchedPages::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
+void TouchedPages::ClearTouched(Address begin, std::size_t bytes, bool fresh,
+                                PagesInMemory* known) {
   if (!fresh && bytes <= kClearedWholeBytes) {
     Clear(begin, bytes);
     return;
@@ -116,6 +152,11 @@ void TouchedPages::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
   const std::size_t page_bytes = memory_.PageBytes();
   const std::size_t pages = bytes / page_bytes;
   const std::size_t whole_bytes = pages * page_bytes;
+  if (pages > kAskedPages) known = nullptr;
+  if (known != nullptr && !fresh && known->at_start != 0 &&
+      ClearUnasked(begin, bytes, *known)) {
+    return;
+  }
   if (bytes >= kSampledBytes && LooksUntouched(memory_, begin, bytes) &&
       Purge(begin, whole_bytes)) {
     Clear(begin + whole_bytes, bytes - whole_bytes);
@@ -128,6 +169,13 @@ void TouchedPages::ClearTouched(Address begin, std::size_t bytes, bool fresh) {
     if (!memory_.FindResident(chunk, count * page_bytes, resident).ok()) {
       Clear(chunk, count * page_bytes);
       continue;
+    }
+    if (known != nullptr) {
+      const PagesInMemory now = OneGapOf(resident, count);
+      const bool same =
+          now.at_start == known->at_start && now.at_end == known->at_end;
+      *known = now;
+      known->unasked = same ? 0 : kMostUnasked;
     }
     for (std::size_t page = 0; page < count;) {
       const unsigned char touched = resident[page];

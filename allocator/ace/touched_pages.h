@@ -14,6 +14,7 @@
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/slab/block_use.h"
 
 namespace hakmem {
 
@@ -33,8 +34,10 @@ class TouchedPages {
   void CopyTouched(Address from, Address to, std::size_t bytes);
   void Copy(Address from, Address to, std::size_t bytes);
   // Clears a span, or its start; pages that were never touched, which may be
-  // most where it was granted `fresh` from the kernel, stay so.
-  void ClearTouched(Address begin, std::size_t bytes, bool fresh = false);
+  // most where it was granted `fresh` from the kernel, stay so. `known`, of a
+  // range that is cleared again and again, saves most questions.
+  void ClearTouched(Address begin, std::size_t bytes, bool fresh = false,
+                    PagesInMemory* known = nullptr);
   // Clears a range by giving back its whole pages, as of a span that a fork's
   // parent has, too: no shared page is copied. Where the kernel refuses, clears
   // up to `most_cleared_bytes`.
@@ -50,6 +53,8 @@ class TouchedPages {
   }
 
  private:
+  bool ClearUnasked(Address begin, std::size_t bytes, PagesInMemory& known);
+
   VirtualMemory& memory_;
   // Written by any thread, read by statistics.
   std::atomic<std::uint64_t> purge_calls_{0};

@@ -222,6 +222,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
 
 template <const Config& kConfig>
 std::size_t Allocator<kConfig>::UsableSize(Heap*& self, const void* pointer) {
+  // Programs that count bytes ask just before a free.
+  Hooks::WillFree(pointer);
   if (pointer == nullptr) return 0;
   const unsigned code = LiveCode(ace_.region(), pointer);
   if (code - 1 < kClassCount) [[likely]] {

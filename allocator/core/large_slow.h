@@ -248,11 +248,11 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
     const auto begin = reinterpret_cast<Address>(pointer);
     const std::uint64_t cleared_bytes =
         std::min<std::uint64_t>(block.usable_bytes, hardening_.clear_bytes());
-    const BlockUse& use = DescriptorAt(block.unit).use;
+    BlockUse& use = DescriptorAt(block.unit).use;
     if (use.generation != ace_.generation()) [[unlikely]] {
       ace_.pages().GiveBack(begin, cleared_bytes);
     } else {
-      ace_.pages().ClearTouched(begin, cleared_bytes, use.fresh);
+      ace_.pages().ClearTouched(begin, cleared_bytes, use.fresh, &use.pages);
     }
   }
   Release(self, block.unit, RetireSpan(block.unit));

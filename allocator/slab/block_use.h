@@ -14,6 +14,16 @@
 
 namespace hakmem {
 
+// The pages of a span that were in memory when the kernel was asked last. Who
+// owns the span reads and writes it.
+struct PagesInMemory {
+  // At the start and the end; none between. 0: not known.
+  std::uint16_t at_start = 0;
+  std::uint8_t at_end = 0;
+  // How often nobody has asked since; the most: ask next time.
+  std::uint8_t unasked = 0;
+};
+
 struct BlockUse {
   Relaxed<std::uint64_t> requested_bytes;
   // Which kind of call it was; core gives the values their meaning.
@@ -23,6 +33,8 @@ struct BlockUse {
   Relaxed<bool> fresh = false;
   // Of such a span: Ace::generation() when it was granted.
   Relaxed<std::uint8_t> generation = 0;
+  // Of such a span.
+  PagesInMemory pages = {};
 };
 
 }  // namespace hakmem

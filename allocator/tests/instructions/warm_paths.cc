@@ -216,6 +216,8 @@ int main() {
   Measured_usable_size();
   Operations("usable_size", kFew);
   Empty(kFew);
+  // The class of aligned ones, with a canary and without.
+  Warm(2 * kTinyBytes - 8);
   Measured_aligned_alloc_tiny();
   Operations("aligned_alloc_tiny", kFew);
   Empty(kFew);
