@@ -9,6 +9,8 @@ import shards
 
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 STATES = re.compile(r"^// expect\b.*: .", re.MULTILINE)
+# What an emulator says of a program's end.
+EMULATOR = re.compile(r"^qemu: .*\n", re.MULTILINE)
 
 
 def run(library, program, argument, **options):
@@ -23,7 +25,7 @@ def run(library, program, argument, **options):
         errors="replace",
         check=False,
     )
-    return result.returncode, result.stderr
+    return result.returncode, EMULATOR.sub("", result.stderr)
 
 
 def wrong_sentence(text, kind, sentence):
