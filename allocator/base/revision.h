@@ -3,7 +3,7 @@
 // Owns: its text. Called by: options, the command. Thread-safety: a constant.
 //
 // A product is stamped when it is linked, so a commit alone compiles nothing;
-// other programs have "unknown" (docs/decisions/0087).
+// other programs have "unknown" (docs/decisions/0084).
 #ifndef HAKMEM_ALLOCATOR_BASE_REVISION_H_
 #define HAKMEM_ALLOCATOR_BASE_REVISION_H_
 
