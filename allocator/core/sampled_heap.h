@@ -27,7 +27,8 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
     gaps_.Start(
         system->sample_seed ^ (id + std::uint64_t{1}) * 0x9e3779b97f4a7c15,
         system->profile_bytes);
-    gaps_.StartGuards(system->guard_sample);
+    // A guarded block lies in no partition.
+    if (partition == 0) gaps_.StartGuards(system->guard_sample);
   }
 
   // A call of the class has found its countdown at its end: the clock is read,
