@@ -133,7 +133,7 @@ class Amalgamation:
                 "#ifndef _GNU_SOURCE", "#define _GNU_SOURCE", "#endif",
                 "// Where they fail is in a C++ library, which hakmem does without.",
                 "#undef _GLIBCXX_ASSERTIONS", "#define _GLIBCXX_NO_ASSERTIONS"]
-        head += ["#ifndef " + name, '#define %s "%s"' % (name, revision), "#endif"]
+        head += ["#define HAK_AMALGAMATED", "#ifndef " + name, '#define %s "%s"' % (name, revision), "#endif"]
         head += ["#include <%s>" % name for name in sorted(self.system)]
         head.append("// What abseil's annotations are to a compiler that doesn't check them.")
         head += ["#define %s%s" % (name, "" if name in bare else "(...)") for name in macros]

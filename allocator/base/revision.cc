@@ -3,7 +3,9 @@
 // Bazel compiles a stamp without the library's flags. Without this note of
 // checked branches (copts.bzl) the product would have none: linkers have it of
 // all objects or not at all. The code has no target of an indirect branch.
-#if defined(BUILD_SCM_REVISION) && defined(__x86_64__) && !defined(__CET__)
+#if defined(HAK_AMALGAMATED)
+// All is compiled with the same flags.
+#elif defined(BUILD_SCM_REVISION) && defined(__x86_64__) && !defined(__CET__)
 asm(".pushsection .note.gnu.property, \"a\"\n.p2align 3\n"
     ".long 4, 16, 5, 0x554e47, 0xc0000002, 4, 3, 0\n.popsection");
 #elif defined(BUILD_SCM_REVISION) && defined(__aarch64__) && \
