@@ -66,11 +66,6 @@ class UninterruptedMemory final : public VirtualMemory {
     const Kernel kernel;
     return fake_.FindResident(address, bytes, resident);
   }
-  VmStatus FindTouched(Address address, std::size_t bytes,
-                       unsigned char* touched) override {
-    const Kernel kernel;
-    return fake_.FindTouched(address, bytes, touched);
-  }
   std::size_t MaxMappings() override {
     const Kernel kernel;
     return fake_.MaxMappings();

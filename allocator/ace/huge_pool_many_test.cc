@@ -41,9 +41,6 @@ class PretendedMemory final : public VirtualMemory {
   VmStatus FindResident(Address, std::size_t, unsigned char*) override {
     return {};
   }
-  VmStatus FindTouched(Address, std::size_t, unsigned char*) override {
-    return {};
-  }
   std::size_t MaxMappings() override { return 1; }
   bool IsTaken(Address, std::size_t) override { return false; }
   VmStatus Unmap(Address, std::size_t) override { return {}; }

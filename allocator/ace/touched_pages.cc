@@ -78,25 +78,18 @@ HAK_NOINLINE bool TouchedPages::Purge(Address begin, std::size_t bytes) {
   return true;
 }
 
-// Pages that were never touched are not read, which would make them zero pages
-// that count as touched the next time; and what is zero is not written.
+// What is zero is not written. Each page is read, whatever the kernel says of
+// it: one that is not in memory may be another process's, as of a userfaultfd
+// or of a file that the program has mapped there.
 void TouchedPages::CopyTouched(Address from, Address to, std::size_t bytes) {
   const std::size_t page_bytes = memory_.PageBytes();
   const std::size_t whole_bytes = RoundDown(bytes, page_bytes);
   std::size_t done = 0;
   if (Purge(to, whole_bytes)) {
-    unsigned char touched[kAskedPages];
-    while (done < whole_bytes) {
-      const std::size_t pages =
-          std::min((whole_bytes - done) / page_bytes, kAskedPages);
-      const bool told =
-          memory_.FindTouched(from + done, pages * page_bytes, touched).ok();
-      for (std::size_t page = 0; page < pages; ++page, done += page_bytes) {
-        if (told && touched[page] == 0) continue;
-        const void* const source = reinterpret_cast<const void*>(from + done);
-        if (FirstNonZero(source, page_bytes) == page_bytes) continue;
-        std::memcpy(reinterpret_cast<void*>(to + done), source, page_bytes);
-      }
+    for (; done < whole_bytes; done += page_bytes) {
+      const void* const source = reinterpret_cast<const void*>(from + done);
+      if (FirstNonZero(source, page_bytes) == page_bytes) continue;
+      std::memcpy(reinterpret_cast<void*>(to + done), source, page_bytes);
     }
   }
   std::memcpy(reinterpret_cast<void*>(to + done),
@@ -104,7 +97,8 @@ void TouchedPages::CopyTouched(Address from, Address to, std::size_t bytes) {
 }
 
 // To copy all takes a fault for each page that is not in memory, of either
-// block; to copy what was touched, one for each page of the source that is.
+// block; to copy what is not zero, one for each page of the source at most, and
+// no memory for the others.
 void TouchedPages::Copy(Address from, Address to, std::size_t bytes) {
   const std::size_t pages = bytes / memory_.PageBytes();
   if (bytes > kClearedWholeBytes) {
@@ -112,7 +106,7 @@ void TouchedPages::Copy(Address from, Address to, std::size_t bytes) {
         CountResidentPages(memory_, from, pages, /*otherwise=*/pages);
     const std::size_t target_pages =
         CountResidentPages(memory_, to, pages, /*otherwise=*/pages);
-    if (2 * source_pages + target_pages < 2 * pages) {
+    if (source_pages + target_pages < pages) {
       CopyTouched(from, to, bytes);
       return;
     }
@@ -121,21 +115,21 @@ void TouchedPages::Copy(Address from, Address to, std::size_t bytes) {
               bytes);
 }
 
-// What was in memory is so still, as no page of it was given back. What was not
-// may be by now: given back unasked, it is touched dearly once more, until the
-// next question tells that it is used.
+// What was in memory mostly is so still: swap, a move of pages and the program
+// take it out. What was not may be by now: given back unasked, it is touched
+// dearly once more, until the next question tells that it is used.
 bool TouchedPages::ClearUnasked(Address begin, std::size_t bytes,
                                 PagesInMemory& known) {
   const std::size_t page_bytes = memory_.PageBytes();
   const Address from = begin + known.at_start * page_bytes;
   const Address to =
       begin + RoundDown(bytes, page_bytes) - known.at_end * page_bytes;
+  if (known.unasked == kMostUnasked) return false;
+  ++known.unasked;
   if (from >= to) {
     Clear(begin, bytes);
     return true;
   }
-  if (known.unasked == kMostUnasked) return false;
-  ++known.unasked;
   if (!Purge(from, to - from)) return false;
   Clear(begin, from - begin);
   Clear(to, begin + bytes - to);

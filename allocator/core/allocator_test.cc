@@ -228,11 +228,9 @@ TYPED_TEST(AllocatorTest, SpansGrowInPlaceAndMoveTheirPages) {
   EXPECT_EQ(this->test_.memory.calls(VmCall::kMove), moves + 1);
 }
 
-// Of one that is too short to move its pages if all were touched, too: to copy
-// would touch the others.
 // A span whose pages are not moved is copied as far as it was touched.
 TYPED_TEST(AllocatorTest, SparseSpansStaySparse) {
-  for (const std::size_t units : {4, 20}) {
+  for (const std::size_t units : {4, 20, 31}) {
     TestAllocator<TypeParam::kConfig> test;
     auto& allocator = *test.allocator;
     const std::size_t bytes = units * kUnitBytes;
@@ -252,6 +250,15 @@ TYPED_TEST(AllocatorTest, SparseSpansStaySparse) {
                                  pages, pages),
               3U);
   }
+}
+
+TYPED_TEST(AllocatorTest, SpansOf2MiBMoveTheirPages) {
+  auto* block = this->allocator_.Allocate(this->self_, 32 * kUnitBytes);
+  ASSERT_NE(this->allocator_.Allocate(this->self_, kMaxPoolBytes + 1), nullptr);
+  const std::uint64_t moves = this->test_.memory.calls(VmCall::kMove);
+  EXPECT_NE(this->allocator_.Reallocate(this->self_, block, 48 * kUnitBytes),
+            block);
+  EXPECT_EQ(this->test_.memory.calls(VmCall::kMove), moves + 1);
 }
 
 // Between the last span and the first Huge block, with all bytes copied.

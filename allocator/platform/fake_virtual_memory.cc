@@ -121,14 +121,6 @@ VmStatus FakeVirtualMemory::FindResident(Address address, std::size_t bytes,
   return linux_.FindResident(address, bytes, resident);
 }
 
-VmStatus FakeVirtualMemory::FindTouched(Address address, std::size_t bytes,
-                                        unsigned char* touched) {
-  const Guard guard(mutex_);
-  CheckRange(address, bytes);
-  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
-  return linux_.FindTouched(address, bytes, touched);
-}
-
 std::size_t FakeVirtualMemory::MaxMappings() {
   const Guard guard(mutex_);
   return max_mappings_;

@@ -48,8 +48,6 @@ class FakeVirtualMemory final : public VirtualMemory {
   bool ClosingSplits() const override { return !has_guard_regions_; }
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override;
-  VmStatus FindTouched(Address address, std::size_t bytes,
-                       unsigned char* touched) override;
   std::size_t MaxMappings() override;
   bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;

@@ -49,13 +49,9 @@ constexpr std::string_view kLockedMemory =
 constexpr std::uint64_t kUsualMaxMappings = 65'530;
 
 // /proc/PID/pagemap has 64 bits for each page, of which so many are read at
-// once. Bit 63: the page is in memory; bit 62: it is in swap (Linux's
-// pagemap.rst).
+// once. Bit 63: the page is in memory (Linux's pagemap.rst).
 constexpr std::size_t kPageEntries = 128;
 constexpr std::uint64_t kPresent = std::uint64_t{1} << 63;
-constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
-// Of a guard region, which looks swapped.
-constexpr std::uint64_t kGuardRegion = std::uint64_t{1} << 58;
 
 // `how`: MAP_NORESERVE unless the kernel shall refuse what memory could never
 // hold.
@@ -217,7 +213,7 @@ VmStatus LinuxVirtualMemory::Open(Address address, std::size_t bytes) {
 // systemd's @system-service, nor of what glibc's malloc calls.
 VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
                                           unsigned char* resident) {
-  if (IsFiltered()) return ReadPageMap(address, bytes, kPresent, resident);
+  if (IsFiltered()) return ReadPageMap(address, bytes, resident);
   const int error = ErrorOf(SystemCall(SYS_mincore, address, bytes, resident));
   if (error != 0) return {.error_number = error};
   // The kernel keeps the other bits to itself.
@@ -226,16 +222,9 @@ VmStatus LinuxVirtualMemory::FindResident(Address address, std::size_t bytes,
   return {};
 }
 
-VmStatus LinuxVirtualMemory::FindTouched(Address address, std::size_t bytes,
-                                         unsigned char* touched) {
-  return ReadPageMap(address, bytes, kPresentOrSwapped, touched);
-}
-
-// Whether each page has one of the bits `wanted`. Beside other threads no file
-// is opened: they may count on the descriptor.
+// Beside other threads no file is opened: they may count on the descriptor.
 VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
-                                         std::uint64_t wanted,
-                                         unsigned char* has) {
+                                         unsigned char* resident) {
   VmStatus status = {.error_number = ENOSYS};
   if (!MayOpenFiles()) return status;
   const int fd = ProcReader().Open("/proc/self/pagemap", status.error_number);
@@ -252,8 +241,7 @@ VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
       status.error_number = EIO;
     }
     for (std::size_t i = 0; i < count && status.ok(); ++i) {
-      const bool guard = (entries[i] & kGuardRegion) != 0;
-      has[done + i] = !guard && (entries[i] & wanted) != 0 ? 1 : 0;
+      resident[done + i] = (entries[i] & kPresent) != 0 ? 1 : 0;
     }
     done += count;
   }

@@ -38,8 +38,6 @@ class LinuxVirtualMemory final : public VirtualMemory {
   }
   VmStatus FindResident(Address address, std::size_t bytes,
                         unsigned char* resident) override;
-  VmStatus FindTouched(Address address, std::size_t bytes,
-                       unsigned char* touched) override;
   std::size_t MaxMappings() override;
   bool IsTaken(Address address, std::size_t bytes) override;
   VmStatus Unmap(Address address, std::size_t bytes) override;
@@ -65,8 +63,8 @@ class LinuxVirtualMemory final : public VirtualMemory {
   bool MayAllBeLocked();
   bool IsRefusedByOrder();
   VmStatus MapNew(Address address, std::size_t bytes, int how, int protection);
-  VmStatus ReadPageMap(Address address, std::size_t bytes, std::uint64_t wanted,
-                       unsigned char* has);
+  VmStatus ReadPageMap(Address address, std::size_t bytes,
+                       unsigned char* resident);
 
   bool MayHaveGuardRegions() const {
     return (guard_regions_.load(std::memory_order_relaxed) & kRefused) == 0;

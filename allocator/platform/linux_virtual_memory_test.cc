@@ -439,7 +439,6 @@ TEST_F(LinuxVirtualMemoryTest, OpensNothingBesideAThread) {
   ASSERT_TRUE(memory_.MapAt(Page(0), page_).ok());
   unsigned char page = 9;
   std::thread([&] {
-    EXPECT_FALSE(memory_.FindTouched(Page(0), page_, &page).ok());
     EXPECT_TRUE(memory_.FindResident(Page(0), page_, &page).ok());
     g_filter.store(Filter::kAtStart, std::memory_order_relaxed);
     EXPECT_FALSE(memory_.FindResident(Page(0), page_, &page).ok());
@@ -461,22 +460,10 @@ TEST_F(LinuxVirtualMemoryTest, AsksNothingOnceAFilterIsNoted) {
       _exit(0);
     }
     const bool told = memory_.FindResident(Page(0), 3 * page_, pages).ok() ||
-                      memory_.FindTouched(Page(0), 3 * page_, pages).ok() ||
                       !memory_.Purge(Page(0), page_).ok();
     _exit(told ? 1 : 0);
   };
   EXPECT_EXIT(find(), testing::ExitedWithCode(0), "");
-}
-
-TEST_F(LinuxVirtualMemoryTest, FindsTouchedPages) {
-  if (!IsSingleThreaded()) GTEST_SKIP() << "the sanitizer has a thread";
-  ASSERT_TRUE(memory_.MapAt(Page(0), 3 * page_).ok());
-  Fill(1, 1, 1);
-  unsigned char touched[3] = {9, 9, 9};
-  ASSERT_TRUE(memory_.FindTouched(Page(0), 3 * page_, touched).ok());
-  EXPECT_EQ(touched[0], 0);
-  EXPECT_EQ(touched[1], 1);
-  EXPECT_EQ(touched[2], 0);
 }
 
 TEST_F(LinuxVirtualMemoryTest, SealedObjectsAreReadOnly) {

@@ -81,11 +81,6 @@ class VirtualMemory {
   // each. A page that is not may still have data in swap.
   virtual VmStatus FindResident(Address address, std::size_t bytes,
                                 unsigned char* resident) = 0;
-  // Which pages of a mapped range have been touched, and may have data, be it
-  // in swap: touched[i] is 1 or 0 for each. Fails where the kernel does not
-  // tell, as in a root without /proc.
-  virtual VmStatus FindTouched(Address address, std::size_t bytes,
-                               unsigned char* touched) = 0;
 
   // How many mappings the kernel allows the process.
   virtual std::size_t MaxMappings() = 0;
