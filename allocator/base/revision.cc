@@ -18,7 +18,10 @@ namespace hakmem {
 
 // Bazel defines it for stamps alone, tools/amalgamate.py for all that is made.
 #if defined(BUILD_SCM_REVISION)
-const char* Revision() { return BUILD_SCM_REVISION; }
+const char* Revision() {
+  // Bazel's own values, where a project tells it nothing: "" and "0".
+  return sizeof(BUILD_SCM_REVISION) > 2 ? BUILD_SCM_REVISION : "unknown";
+}
 #else
 [[gnu::weak]] const char* Revision() { return "unknown"; }
 #endif

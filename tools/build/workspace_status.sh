@@ -1,4 +1,6 @@
 #!/bin/sh
 # What Bazel asks before each build: the revision that products name.
-[ ! -e .git ] || revision=$(git describe --always --abbrev=12 --dirty=-changed --exclude='*' 2>/dev/null)
+git() { command git --no-optional-locks "$@" 2>/dev/null; }
+[ ! -e .git ] || revision=$(git rev-parse --short=12 HEAD) || revision=
+[ -z "$revision" ] || [ -z "$(git status --porcelain --untracked-files=no)" ] || revision=$revision-changed
 echo "BUILD_SCM_REVISION ${revision:-unknown}"
