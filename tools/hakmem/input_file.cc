@@ -37,10 +37,10 @@ InputFile::~InputFile() {
   if (file_ > STDIN_FILENO) ::close(file_);
 }
 
-absl::Status InputFile::Open() {
+absl::Status InputFile::Open(int flags) {
   if (file_ >= 0) return absl::OkStatus();
-  file_ =
-      path_ == "-" ? STDIN_FILENO : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  file_ = path_ == "-" ? STDIN_FILENO
+                       : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (file_ < 0) return ErrorHere("cannot be opened");
   struct stat facts;
   if (::fstat(file_, &facts) != 0) return ErrorHere("cannot be opened");
@@ -49,7 +49,7 @@ absl::Status InputFile::Open() {
 }
 
 absl::Status InputFile::ReadAll(const OnBytes& on_bytes) {
-  if (absl::Status status = Open(); !status.ok()) return status;
+  if (absl::Status status = Open(0); !status.ok()) return status;
   std::string buffer(kChunkBytes, '\0');
   while (true) {
     const ssize_t got = ::read(file_, buffer.data(), buffer.size());
@@ -76,7 +76,8 @@ absl::Status InputFile::ReadNew(const OnBytes& on_bytes) {
   if (file_ < 0 && path_ != "-" && ::access(path_.c_str(), F_OK) != 0) {
     return absl::OkStatus();
   }
-  if (absl::Status status = Open(); !status.ok()) return status;
+  // Nobody may have opened the other end of a pipe yet.
+  if (absl::Status status = Open(O_NONBLOCK); !status.ok()) return status;
   std::string buffer(kChunkBytes, '\0');
   while (true) {
     if (!is_regular_) {

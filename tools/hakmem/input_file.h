@@ -35,7 +35,7 @@ class InputFile {
   bool ended() const { return ended_; }
 
  private:
-  absl::Status Open();
+  absl::Status Open(int flags);
   bool Replaced() const;
 
   std::string path_;

@@ -362,6 +362,18 @@ class ExplainTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("cannot write /no/such/folder/page: No such file or directory", result.stderr)
 
+    def test_a_pipe_that_nobody_writes_to_is_followed(self):
+        looks = pauses.Pauses(PAUSED_SLEEP)
+        self.addCleanup(looks.close)
+        os.mkfifo(self.trace)
+        process = looks.start([HAKMEM, "explain", "--follow", str(self.trace)], stdout=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        # It looks again; without a pipe's other end it would still be opening.
+        self.assertTrue(looks.wait())
+        process.send_signal(signal.SIGINT)
+        looks.go()
+        self.assertIn("nothing of hakmem's in it", process.communicate()[0])
+
     def test_a_growing_file_is_followed(self):
         looks = pauses.Pauses(PAUSED_SLEEP)
         self.addCleanup(looks.close)
