@@ -4,7 +4,7 @@
 #
 # A good guess: a profiler that replaces malloc answers malloc_usable_size, or leaves
 # right what libc says. Seen: libmemusage.so puts a header of its own before each
-# block and replaces malloc, calloc, realloc and free alone. libc's malloc_usable_size
+# block and replaces malloc, calloc, realloc and free, and no other call of malloc's. libc's malloc_usable_size
 # then takes the last word of that header, a mark, for the length of its own. A
 # program that counts its memory so is wrong by 4 GiB a block under memusage. Of
 # blocks that posix_memalign gave the answer is right, since memusage does not see

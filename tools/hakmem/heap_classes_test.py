@@ -17,7 +17,6 @@ HAKMEM, PROGRAM, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
 # Where hakmem_get_statistics has it.
 GRANTED_BYTES = 15
 FREE = ("cached_blocks", "hole_blocks", "fresh_blocks")
-# Of the tables, as libraries had them before these columns.
 
 
 class HeapClassesTest(PlantedProcessTest):

@@ -165,6 +165,12 @@ TEST_F(HeapDiffTest, WhatIsCountedStandsFirstAndTellsWhichProcessGrows) {
   EXPECT_THAT(text, HasSubstr("\nGrowth by processes\n"));
   EXPECT_THAT(text, HasSubstr("410 bytes  450 bytes  server[7] worker\n"));
   EXPECT_THAT(text, Not(HasSubstr("server[8]")));
+  // Its rows add up to the first line's growth.
+  Read(counted(7, 100, 410) + counted(8, 100, 390), counted(9, 110, 450));
+  const std::string others = HeapDiffAsText(diff(), 5);
+  EXPECT_THAT(others, HasSubstr("+450 bytes    0 bytes  450 bytes  server[9]"));
+  EXPECT_THAT(others, HasSubstr("-390 bytes  390 bytes    0 bytes  server[8]"));
+  EXPECT_THAT(others, HasSubstr("-410 bytes  410 bytes    0 bytes  server[7]"));
 }
 
 TEST_F(HeapDiffTest, TheTimesTellHowFastItGrows) {

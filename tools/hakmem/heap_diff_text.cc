@@ -83,22 +83,35 @@ std::string CountedText(const HeapDiff& diff) {
                       " in ", WhoseText(diff.after), "\n  by samples: ");
 }
 
-// Which of several processes have grown; "": there is one.
+// The process of `profiles` that is the same as `profile`; or `none`.
+const HeapProfile& SameIn(const HeapProfiles& profiles,
+                          const HeapProfile& profile, const HeapProfile& none) {
+  const auto is_same = [&profile](const HeapProfile& other) {
+    return other.pid == profile.pid && other.program == profile.program;
+  };
+  const auto at = std::ranges::find_if(profiles.last, is_same);
+  return at == profiles.last.end() ? none : *at;
+}
+
+// Which of several processes have grown, begun or ended; "": there is one.
 std::string ProcessesText(const HeapDiff& diff, std::size_t max_rows) {
-  if (diff.after.last.size() < 2) return "";
+  if (std::max(diff.before.last.size(), diff.after.last.size()) < 2) return "";
   struct Row {
     Change change;
     std::string name;
   };
   std::vector<Row> rows;
+  HeapProfile none;
+  none.counted.emplace();
   for (const HeapProfile& after : diff.after.last) {
-    const auto before =
-        std::ranges::find(diff.before.last, after.pid, &HeapProfile::pid);
-    if (before == diff.before.last.end()) continue;
     rows.push_back(
-        {ChangeOf(*before, after, diff.by),
+        {ChangeOf(SameIn(diff.before, after, none), after, diff.by),
          absl::StrCat(ProcessName(after), after.title.empty() ? "" : " ",
                       ForTerminal(after.title))});
+  }
+  for (const HeapProfile& before : diff.before.last) {
+    if (&SameIn(diff.after, before, none) != &none) continue;
+    rows.push_back({ChangeOf(before, none, diff.by), ProcessName(before)});
   }
   std::ranges::sort(rows, std::greater<>(), [](const Row& row) {
     return std::pair(row.change.bytes(), row.name);

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <link.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -147,10 +148,18 @@ absl::StatusOr<std::string> Loadable(const std::string& library,
 // finds none, and goes on: what is not for it is not loaded into a child on
 // musl.
 std::string ForGlibcAlone(const std::string& library) {
-  if (::dlopen("/$LIB/libc.so.6", RTLD_LAZY | RTLD_NOLOAD) == nullptr) {
+  void* const libc = ::dlopen("/$LIB/libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  const struct link_map* map = nullptr;
+  if (libc == nullptr || ::dlinfo(libc, RTLD_DI_LINKMAP, &map) != 0) {
     return library;
   }
-  return absl::StrCat("/$LIB/../../../..", library);
+  constexpr std::string_view kToTheRoot = "/../../../..";
+  const std::filesystem::path folder =
+      std::filesystem::path(map->l_name).parent_path();
+  std::error_code error;
+  const bool leads = std::filesystem::equivalent(
+      absl::StrCat(folder.string(), kToTheRoot, library), library, error);
+  return leads ? absl::StrCat("/$LIB", kToTheRoot, library) : library;
 }
 
 absl::StatusOr<std::string> Library() {

@@ -26,7 +26,7 @@ sys.stdin.read()
 
 
 class FailuresTest(unittest.TestCase):
-    hakmem = library = old_ring = None
+    hakmem = library = None
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -20,9 +20,9 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tools/hakmem/commands.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
@@ -132,14 +132,13 @@ std::string PlaceOf(const std::vector<NamedCall>& calls, std::size_t depth) {
                              PerfMap::IsItsName(call.module));
   });
   if (at == calls.end()) at = calls.begin();
-  std::string place = at->text;
-  while (depth > 1 && ++at != calls.end()) {
+  std::vector<std::string> told = {at->text};
+  while (told.size() < depth && ++at != calls.end()) {
     // Of a recursion each function once.
-    if (!at->has_name || absl::StrContains(place, at->text)) continue;
-    absl::StrAppend(&place, " < ", at->text);
-    --depth;
+    if (!at->has_name || std::ranges::count(told, at->text) != 0) continue;
+    told.push_back(at->text);
   }
-  return ForTerminal(place);
+  return ForTerminal(absl::StrJoin(told, " < "));
 }
 
 // Where the memory of processes comes from.
