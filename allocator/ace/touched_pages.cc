@@ -97,8 +97,8 @@ void TouchedPages::CopyTouched(Address from, Address to, std::size_t bytes) {
 }
 
 // To copy all takes a fault for each page that is not in memory, of either
-// block; to copy what is not zero, one for each page of the source at most, and
-// no memory for the others.
+// block; to copy what is not zero, one for each page of the source at least,
+// but no memory for what is zero.
 void TouchedPages::Copy(Address from, Address to, std::size_t bytes) {
   const std::size_t pages = bytes / memory_.PageBytes();
   if (bytes > kClearedWholeBytes) {
@@ -106,7 +106,7 @@ void TouchedPages::Copy(Address from, Address to, std::size_t bytes) {
         CountResidentPages(memory_, from, pages, /*otherwise=*/pages);
     const std::size_t target_pages =
         CountResidentPages(memory_, to, pages, /*otherwise=*/pages);
-    if (source_pages + target_pages < pages) {
+    if (2 * source_pages + target_pages < 2 * pages) {
       CopyTouched(from, to, bytes);
       return;
     }

@@ -30,7 +30,7 @@ class TouchedPages {
   static constexpr std::size_t kSliceBytes = 32 * kMiB;
   bool Purge(Address begin, std::size_t bytes);
   // Copies a long block's first bytes to another, which takes no memory for
-  // what is zero. Copy writes all, where that takes no more page faults.
+  // what is zero. Copy writes all, where most pages are in memory.
   void CopyTouched(Address from, Address to, std::size_t bytes);
   void Copy(Address from, Address to, std::size_t bytes);
   // Clears a span, or its start; pages that were never touched, which may be

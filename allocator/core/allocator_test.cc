@@ -230,7 +230,7 @@ TYPED_TEST(AllocatorTest, SpansGrowInPlaceAndMoveTheirPages) {
 
 // A span whose pages are not moved is copied as far as it was touched.
 TYPED_TEST(AllocatorTest, SparseSpansStaySparse) {
-  for (const std::size_t units : {4, 20, 31}) {
+  for (const std::size_t units : {4, 20, 27}) {
     TestAllocator<TypeParam::kConfig> test;
     auto& allocator = *test.allocator;
     const std::size_t bytes = units * kUnitBytes;
