@@ -116,20 +116,20 @@ void TouchedPages::Copy(Address from, Address to, std::size_t bytes) {
 }
 
 // What was in memory mostly is so still: swap, a move of pages and the program
-// take it out. What was not may be by now: given back unasked, it is touched
-// dearly once more, until the next question tells that it is used.
+// take it out, so callers forget it in time. What was not may be by now: given
+// back unasked, it is touched dearly once more, until the next question.
 bool TouchedPages::ClearUnasked(Address begin, std::size_t bytes,
                                 PagesInMemory& known) {
   const std::size_t page_bytes = memory_.PageBytes();
   const Address from = begin + known.at_start * page_bytes;
   const Address to =
       begin + RoundDown(bytes, page_bytes) - known.at_end * page_bytes;
-  if (known.unasked == kMostUnasked) return false;
-  ++known.unasked;
   if (from >= to) {
     Clear(begin, bytes);
     return true;
   }
+  if (known.unasked == kMostUnasked) return false;
+  ++known.unasked;
   if (!Purge(from, to - from)) return false;
   Clear(begin, from - begin);
   Clear(to, begin + bytes - to);

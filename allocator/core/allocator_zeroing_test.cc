@@ -157,6 +157,25 @@ TYPED_TEST(AllocatorZeroingTest, LongBlocksThatAReallocMovesKeepWarmPages) {
   this->Free(moved);
 }
 
+// As by swap: to clear it would bring each page back.
+TYPED_TEST(AllocatorZeroingTest, WhatHasLeftMemoryStaysOut) {
+  if (!TypeParam::kConfig.zero_on_free) return;
+  auto& memory = this->test_.memory;
+  constexpr std::size_t kSize = kMiB;
+  for (int i = 0; i < 20; ++i) this->Free(this->TakeDirty(kSize));
+  void* const block = this->TakeDirty(kSize);
+  // All but the ends, where canaries are.
+  const Address begin = reinterpret_cast<Address>(block) + 16 * kKiB;
+  const std::size_t bytes = kSize - 64 * kKiB;
+  ASSERT_TRUE(memory.Purge(begin, bytes).ok());
+  memory.AdvanceMs(10'000);
+  for (int i = 0; i < 64; ++i) this->Free(this->TakeDirty(300 * kKiB));
+  this->Free(block);
+  std::vector<unsigned char> resident(bytes / memory.PageBytes());
+  ASSERT_TRUE(memory.FindResident(begin, bytes, resident.data()).ok());
+  EXPECT_EQ(std::count(resident.begin(), resident.end(), 1), 0);
+}
+
 TYPED_TEST(AllocatorZeroingTest, MemoryThatServedAnotherSize) {
   for (const std::size_t before : kSizes) {
     std::vector<void*> blocks;

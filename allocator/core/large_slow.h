@@ -252,6 +252,11 @@ void LargeBlocks<kConfig>::FreeClaimed(Heap* self, void* pointer,
     if (use.generation != ace_.generation()) [[unlikely]] {
       ace_.pages().GiveBack(begin, cleared_bytes);
     } else {
+      // What has left memory since then, as by swap, shall not come back to be
+      // cleared.
+      const auto interval = static_cast<std::uint8_t>(ace_.intervals());
+      if (use.interval != interval) use.pages = {};
+      use.interval = interval;
       ace_.pages().ClearTouched(begin, cleared_bytes, use.fresh, &use.pages);
     }
   }

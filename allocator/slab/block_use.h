@@ -33,6 +33,8 @@ struct BlockUse {
   Relaxed<bool> fresh = false;
   // Of such a span: Ace::generation() when it was granted.
   Relaxed<std::uint8_t> generation = 0;
+  // Of such a span: Ace::intervals() when `pages` was asked for.
+  Relaxed<std::uint8_t> interval = 0;
   // Of such a span.
   PagesInMemory pages = {};
 };
