@@ -35,8 +35,8 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
