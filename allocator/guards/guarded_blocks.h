@@ -132,15 +132,9 @@ class GuardedBlocks {
   }
   std::size_t metadata_bytes() const;
 
-  // Around a fork. The child keeps all blocks; slots that other threads were
+  // For a fork. The child keeps all blocks; slots that other threads were
   // changing are lost to it.
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
-    lock_.LockForFork();
-  }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
-    lock_.UnlockAfterFork();
-  }
-  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+  FutexLock& lock() { return lock_; }
 
   // Only while no other thread is inside.
   void CheckInvariants();
