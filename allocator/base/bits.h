@@ -1,4 +1,4 @@
-// Arithmetic on powers of two and bit runs.
+// Arithmetic on powers of two and bit runs; hashes.
 //
 // Owns: nothing. Called by: every layer. Thread-safety: pure functions.
 #ifndef HAKMEM_ALLOCATOR_BASE_BITS_H_
@@ -80,6 +80,18 @@ constexpr unsigned BestRun32(std::uint32_t mask, unsigned count,
     at = begin + length;
   }
   return best;
+}
+
+// Spreads words whose low bits differ most, as addresses' do, over 64 bits.
+constexpr std::uint64_t MixBits(std::uint64_t value) {
+  value *= 0x9e3779b97f4a7c15;
+  return value ^ value >> 32;
+}
+
+constexpr std::uint64_t HashOf(const std::uintptr_t* words, std::size_t count) {
+  std::uint64_t hash = count;
+  for (std::size_t i = 0; i < count; ++i) hash = MixBits(hash ^ words[i]);
+  return hash;
 }
 
 }  // namespace hakmem

@@ -20,7 +20,7 @@ enum class Filter : std::uint8_t { kUnknown, kNone, kAtStart, kNoted };
 
 // Written at the start, and by the thread that sets up a filter, before; read
 // by all.
-extern std::atomic<Filter> g_filter;
+inline constinit std::atomic<Filter> g_filter{Filter::kUnknown};
 
 inline void NoteFilter() {
   g_filter.store(Filter::kNoted, std::memory_order_relaxed);

@@ -83,16 +83,6 @@ JsonText& JsonText::Quoted(std::string_view text, bool knows_codes) {
   return Raw("\"");
 }
 
-JsonText& JsonText::Digits(std::uint64_t value, unsigned base) {
-  char digits[20];
-  std::size_t begin = sizeof(digits);
-  do {
-    digits[--begin] = kDigits[value % base];
-    value /= base;
-  } while (value != 0);
-  return Raw({digits + begin, sizeof(digits) - begin});
-}
-
 JsonText& JsonText::SignedNumber(std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value);
   return value < 0 ? Raw("-").Number(0 - bits) : Number(bits);

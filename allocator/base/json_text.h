@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "allocator/base/raw_print.h"
+
 namespace hakmem {
 
 class JsonText {
@@ -29,11 +31,13 @@ class JsonText {
   // The same for readers that know no \u00XX, as OpenMetrics' labels do:
   // control characters become \\xXX.
   JsonText& Label(std::string_view text) { return Quoted(text, false); }
-  JsonText& Number(std::uint64_t value) { return Digits(value, 10); }
+  JsonText& Number(std::uint64_t value) {
+    return Raw(DigitBuffer(value, 10).text());
+  }
   JsonText& SignedNumber(std::int64_t value);
   // "0x1f" with its quotes.
   JsonText& Hex(std::uint64_t value) {
-    return Raw("\"0x").Digits(value, 16).Raw("\"");
+    return Raw("\"0x").Raw(DigitBuffer(value, 16).text()).Raw("\"");
   }
   // ,"key":
   JsonText& Key(std::string_view key) { return Raw(",\"").Raw(key).Raw("\":"); }
@@ -48,7 +52,6 @@ class JsonText {
   }
 
  private:
-  JsonText& Digits(std::uint64_t value, unsigned base);
   JsonText& Quoted(std::string_view text, bool knows_codes);
   void Escape(unsigned char c, bool knows_codes);
 

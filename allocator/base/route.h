@@ -1,6 +1,7 @@
-// The way by which a block is served.
+// How a block came to be: the way by which it is served, and the family of
+// functions that allocated it.
 //
-// Owns: nothing. Called by: every layer that counts or names it.
+// Owns: nothing. Called by: every layer that counts, keeps or names these.
 // Thread-safety: constants.
 #ifndef HAKMEM_ALLOCATOR_BASE_ROUTE_H_
 #define HAKMEM_ALLOCATOR_BASE_ROUTE_H_
@@ -16,6 +17,15 @@ constexpr const char* RouteName(Route route) {
   constexpr const char* kNames[kRouteCount] = {"tiny", "pool", "span", "huge"};
   return kNames[static_cast<unsigned>(route)];
 }
+
+// The block has to be freed by the same family.
+enum class BlockKind : std::uint8_t {
+  kMalloc,  // and all other functions of C
+  kNew,
+  kNewArray,
+  kAlignedNew,
+  kAlignedNewArray,
+};
 
 }  // namespace hakmem
 

@@ -2,20 +2,13 @@
 
 #include <bit>
 
+#include "allocator/base/bits.h"
+
 namespace hakmem {
 namespace {
 
 using call_trace::PutVarint;
 using call_trace::ZigZag;
-
-std::uint64_t HashOf(std::span<const std::uintptr_t> stack) {
-  std::uint64_t hash = stack.size();
-  for (const std::uintptr_t address : stack) {
-    hash = (hash ^ address) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
 
 std::uint8_t* PutFailure(const TraceEvent& event, std::uint8_t* out) {
   *out++ = static_cast<std::uint8_t>(event.call);
@@ -62,7 +55,7 @@ std::uint8_t* TraceEncoder::Encode(const TraceEvent& event, std::uint8_t* out) {
 // The stack's number in this chunk; a new one is followed by its addresses.
 std::uint8_t* TraceEncoder::EncodeStack(std::span<const std::uintptr_t> stack,
                                         std::uint8_t* out) {
-  const std::uint64_t hash = HashOf(stack);
+  const std::uint64_t hash = HashOf(stack.data(), stack.size());
   KnownStack& known = known_[hash % kKnownStacks];
   if (known.hash == hash && known.chunk == chunk_) {
     return PutVarint(known.number, out);

@@ -41,23 +41,6 @@ std::uint32_t UpdateCrc(std::uint32_t crc,
   return crc;
 }
 
-// Takes a number and the character behind it off `text`.
-std::uint64_t TakeHex(std::string_view& text) {
-  std::uint64_t value = 0;
-  while (!text.empty()) {
-    const char digit = text.front();
-    text.remove_prefix(1);
-    if (digit >= '0' && digit <= '9') {
-      value = value * 16 + static_cast<std::uint64_t>(digit - '0');
-    } else if (digit >= 'a' && digit <= 'f') {
-      value = value * 16 + static_cast<std::uint64_t>(digit - 'a') + 10;
-    } else {
-      break;
-    }
-  }
-  return value;
-}
-
 void PutLittleEndian(std::uint32_t value, std::uint8_t* out) {
   for (unsigned byte = 0; byte < 4; ++byte) {
     out[byte] = static_cast<std::uint8_t>(value >> (8 * byte));

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/block_kind.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"

@@ -52,22 +52,22 @@ template <const Config& kConfig>
 void Allocator<kConfig>::PrepareFork() {
   start_lock_.LockForFork();
   registry_.PrepareFork();
-  guards_.blocks().LockForFork();
-  profile_.LockForFork();
+  guards_.blocks().lock().LockForFork();
+  profile_.lock().LockForFork();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ParentAfterFork() {
-  profile_.UnlockAfterFork();
-  guards_.blocks().UnlockAfterFork();
+  profile_.lock().UnlockAfterFork();
+  guards_.blocks().lock().UnlockAfterFork();
   registry_.ParentAfterFork();
   start_lock_.UnlockAfterFork();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
-  profile_.ResetLockAfterFork();
-  guards_.blocks().ResetLockAfterFork();
+  profile_.lock().ResetAfterFork();
+  guards_.blocks().lock().ResetAfterFork();
   heaps_.ChildAfterFork(self);
   recovery_.ChildAfterFork();
   start_lock_.ResetAfterFork();

@@ -29,9 +29,9 @@
 #include <type_traits>
 
 #include "allocator/ace/ace.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
+#include "allocator/base/route.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"

@@ -122,7 +122,8 @@ class TestAllocator {
 
   FailureEvent LastFailure() const {
     FailureEvent event;
-    allocator->recovery().failures().Copy(&event, 1);
+    const FailureRing& ring = allocator->recovery().failures();
+    ring.CopyOne(ring.recorded(), event);
     return event;
   }
   std::uint64_t failures() const {

@@ -47,6 +47,17 @@ static_assert(std::size(kCallNames) == kCallCount);
 constexpr const char* kVmCallNames[] = {"none",    "mmap",   "munmap",
                                         "madvise", "mremap", "mprotect"};
 
+// What the kernel refuses memory with.
+struct NamedError {
+  int number;
+  char name[sizeof("EOVERFLOW")];
+};
+constexpr NamedError kErrors[] = {{EPERM, "EPERM"},   {EAGAIN, "EAGAIN"},
+                                  {ENOMEM, "ENOMEM"}, {EACCES, "EACCES"},
+                                  {EFAULT, "EFAULT"}, {EEXIST, "EEXIST"},
+                                  {EINVAL, "EINVAL"}, {ENOSPC, "ENOSPC"},
+                                  {ENOSYS, "ENOSYS"}, {EOVERFLOW, "EOVERFLOW"}};
+
 // A number beyond the names comes from damaged memory.
 template <typename Enum, std::size_t kCount>
 const char* NameIn(const char* const (&names)[kCount], Enum value) {
@@ -73,30 +84,10 @@ const char* CallName(Call call) { return NameIn(kCallNames, call); }
 const char* VmCallName(VmCall call) { return NameIn(kVmCallNames, call); }
 
 const char* ErrorName(int error_number) {
-  switch (error_number) {
-    case EPERM:
-      return "EPERM";
-    case EAGAIN:
-      return "EAGAIN";
-    case ENOMEM:
-      return "ENOMEM";
-    case EACCES:
-      return "EACCES";
-    case EFAULT:
-      return "EFAULT";
-    case EEXIST:
-      return "EEXIST";
-    case EINVAL:
-      return "EINVAL";
-    case ENOSPC:
-      return "ENOSPC";
-    case ENOSYS:
-      return "ENOSYS";
-    case EOVERFLOW:
-      return "EOVERFLOW";
-    default:
-      return "";
+  for (const NamedError& error : kErrors) {
+    if (error.number == error_number) return error.name;
   }
+  return "";
 }
 
 }  // namespace hakmem

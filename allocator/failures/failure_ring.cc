@@ -78,18 +78,6 @@ bool FailureRing::CopyOne(std::uint64_t number, FailureEvent& event) const {
   return true;
 }
 
-std::size_t FailureRing::Copy(FailureEvent* events,
-                              std::size_t capacity) const {
-  const std::uint64_t newest = recorded();
-  const std::uint64_t oldest = newest > kCapacity ? newest - kCapacity : 0;
-  std::size_t count = 0;
-  for (std::uint64_t number = newest; number > oldest && count < capacity;
-       --number) {
-    if (CopyOne(number, events[count])) ++count;
-  }
-  return count;
-}
-
 void FailureRing::ChildAfterFork() {
   next_.store(0, std::memory_order_relaxed);
   for (Slot& slot : slots_) slot.sequence.store(0, std::memory_order_relaxed);

@@ -60,12 +60,15 @@ class FailureRing {
   // How many events there have been since start.
   std::uint64_t recorded() const;
 
-  // Copies the newest events, newest first, at most `capacity`; returns how
-  // many. Events overwritten while being read are left out, and so are those
-  // whose slot was busy: 256 events had come while one was being written.
-  std::size_t Copy(FailureEvent* events, std::size_t capacity) const;
+  // Of the last event, whose number that is, and those before it, the first
+  // that may still be there.
+  static constexpr std::uint64_t FirstKept(std::uint64_t last) {
+    return last < kCapacity ? 1 : last - kCapacity + 1;
+  }
 
-  // Copies the event with that number; false when it is no longer there.
+  // Copies the event with that number. False: it is no longer there, was
+  // overwritten meanwhile, or its slot was busy, as 256 events had come while
+  // one was being written.
   bool CopyOne(std::uint64_t number, FailureEvent& event) const;
 
   // In the child of a fork, whose events count from 1 again.

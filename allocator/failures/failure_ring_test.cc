@@ -42,10 +42,22 @@ bool IsWhole(const FailureEvent& event) {
   return std::memcmp(&event, &wanted, sizeof(event)) == 0;
 }
 
+// The newest first, at most `capacity`; returns how many.
+std::size_t CopyTo(const FailureRing& ring, FailureEvent* events,
+                   std::size_t capacity) {
+  const std::uint64_t last = ring.recorded();
+  std::size_t count = 0;
+  for (std::uint64_t number = last;
+       number >= FailureRing::FirstKept(last) && count < capacity; --number) {
+    if (ring.CopyOne(number, events[count])) ++count;
+  }
+  return count;
+}
+
 std::vector<FailureEvent> CopyOf(const FailureRing& ring,
                                  std::size_t capacity) {
   std::vector<FailureEvent> events(capacity);
-  events.resize(ring.Copy(events.data(), capacity));
+  events.resize(CopyTo(ring, events.data(), capacity));
   return events;
 }
 
@@ -166,7 +178,7 @@ TEST(FailureRing, Stress) {
   std::thread reader([&] {
     FailureEvent events[FailureRing::kCapacity];
     while (!done.load()) {
-      const std::size_t count = ring.Copy(events, FailureRing::kCapacity);
+      const std::size_t count = CopyTo(ring, events, FailureRing::kCapacity);
       for (std::size_t i = 0; i < count; ++i) {
         if (!IsWhole(events[i])) ++torn;
       }
@@ -210,7 +222,7 @@ TEST(FailureRing, ChildOfAForkRecordsAgain) {
         RecordNumbered(ring, i);
       }
       FailureEvent events[FailureRing::kCapacity];
-      const std::size_t count = ring.Copy(events, FailureRing::kCapacity);
+      const std::size_t count = CopyTo(ring, events, FailureRing::kCapacity);
       _exit(count == FailureRing::kCapacity && events[count - 1].sequence == 1
                 ? 0
                 : 1);

@@ -57,17 +57,6 @@ bool ParseKilobytes(std::string_view line, std::uint64_t& bytes) {
   return true;
 }
 
-bool ParseHex(std::string_view digits, std::uint64_t& value) {
-  if (digits.empty()) return false;
-  value = 0;
-  for (const char c : digits) {
-    const std::size_t digit = std::string_view("0123456789abcdef").find(c);
-    if (digit == std::string_view::npos) return false;
-    value = value * 16 + digit;
-  }
-  return true;
-}
-
 // One search. Its functions are kept apart, so that their buffers are not on
 // the stack at once.
 class Search {
@@ -139,7 +128,8 @@ void Search::ReadStatus() {
     } else if (word == "VmLck:") {
       ParseKilobytes(line, locked_);
     } else if (word == "CapEff:") {
-      ParseHex(TakeWord(line), capabilities_);
+      std::string_view digits = TakeWord(line);
+      capabilities_ = TakeHex(digits);
     }
   }
   sources_.files.NoteError(reader.error_number());

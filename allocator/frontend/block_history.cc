@@ -85,8 +85,8 @@ void FindBlockHistory(std::uintptr_t block, BlockHistory& history) {
 
 void ChildAfterFork() {
   t_thread_id = 0;
-  internal::g_records.ResetLockAfterFork();
-  internal::g_stacks.ResetLockAfterFork();
+  internal::g_records.lock().ResetAfterFork();
+  internal::g_stacks.lock().ResetAfterFork();
   g_start_lock.ResetAfterFork();
 }
 
@@ -130,13 +130,13 @@ constexpr HistoryHooks kHistoryHooks = {
     .prepare_fork =
         []() ABSL_NO_THREAD_SAFETY_ANALYSIS {
           g_start_lock.LockForFork();
-          internal::g_records.LockForFork();
-          internal::g_stacks.LockForFork();
+          internal::g_records.lock().LockForFork();
+          internal::g_stacks.lock().LockForFork();
         },
     .parent_after_fork =
         []() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-          internal::g_stacks.UnlockAfterFork();
-          internal::g_records.UnlockAfterFork();
+          internal::g_stacks.lock().UnlockAfterFork();
+          internal::g_records.lock().UnlockAfterFork();
           g_start_lock.UnlockAfterFork();
         },
     .child_after_fork = &ChildAfterFork,

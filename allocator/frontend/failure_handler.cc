@@ -103,11 +103,9 @@ HAK_EXPORT std::size_t hakmem_failure_events(hakmem_failure_event* events,
   const hakmem::FailureRing& ring = hakmem::ProductRecovery().failures();
   char* to = reinterpret_cast<char*>(events);
   std::size_t count = 0;
-  const std::uint64_t newest = ring.recorded();
-  const std::uint64_t oldest = newest > hakmem::FailureRing::kCapacity
-                                   ? newest - hakmem::FailureRing::kCapacity
-                                   : 0;
-  for (std::uint64_t number = newest; number > oldest && count < capacity;
+  const std::uint64_t last = ring.recorded();
+  const std::uint64_t first = hakmem::FailureRing::FirstKept(last);
+  for (std::uint64_t number = last; number >= first && count < capacity;
        --number) {
     hakmem::FailureEvent event;
     if (!ring.CopyOne(number, event)) continue;

@@ -22,10 +22,9 @@ TraceMoment Now() {
 // Events whose handler has ended the process instead of returning.
 void WritePendingEvents(FailureReporter& reporter) {
   const FailureRing& ring = ProductRecovery().failures();
-  const std::uint64_t newest = ring.recorded();
-  const std::uint64_t oldest =
-      newest > FailureRing::kCapacity ? newest - FailureRing::kCapacity : 0;
-  for (std::uint64_t number = oldest + 1; number <= newest; ++number) {
+  const std::uint64_t last = ring.recorded();
+  for (std::uint64_t number = FailureRing::FirstKept(last); number <= last;
+       ++number) {
     FailureEvent event;
     if (ring.CopyOne(number, event) &&
         event.disposition == Disposition::kPending) {

@@ -19,45 +19,32 @@
 #include "allocator/platform/glibc_malloc.h"
 #include "allocator/platform/proc_reader.h"
 #include "allocator/process/process.h"
+#include "allocator/statistics/statistic.h"
 #include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 namespace {
 
-hakmem_route_statistics ToPublic(const RouteStatistics& route) {
-  return {.allocations = route.allocations, .bytes = route.bytes};
-}
-
+// Its numbers are the first ones of Statistics.
 hakmem_statistics ToPublic(const Statistics& statistics) {
-  const auto route = [&](Route which) {
-    return ToPublic(statistics.routes[static_cast<unsigned>(which)]);
+  constexpr auto place_of = [](Statistic number) {
+    return 8 * static_cast<std::size_t>(number);
   };
-  return {.tiny = route(Route::kTiny),
-          .pool = route(Route::kPool),
-          .span = route(Route::kSpan),
-          .huge = route(Route::kHuge),
-          .remote_frees = statistics.remote_frees,
-          .reallocs_in_place = statistics.reallocs_in_place,
-          .reallocs_moved = statistics.reallocs_moved,
-          .failures = statistics.failures,
-          .mapped_bytes = statistics.mapped_bytes,
-          .peak_mapped_bytes = statistics.peak_mapped_bytes,
-          .metadata_bytes = statistics.metadata_bytes,
-          .granted_bytes = statistics.granted_bytes,
-          .cached_bytes = statistics.cached_bytes,
-          .map_calls = statistics.map_calls,
-          .unmap_calls = statistics.unmap_calls,
-          .purge_calls = statistics.purge_calls,
-          .move_calls = statistics.move_calls,
-          .heaps_created = statistics.heaps_created,
-          .heaps_abandoned = statistics.heaps_abandoned,
-          .refills_from_partial_slabs = statistics.refills_from_partial_slabs,
-          .refills_from_empty_slabs = statistics.refills_from_empty_slabs,
-          .heaps_adopted = statistics.heaps_adopted,
-          .slabs_from_kept_units = statistics.slabs_from_kept_units,
-          .slabs_from_clean_units = statistics.slabs_from_clean_units,
-          .slabs_from_new_frames = statistics.slabs_from_new_frames,
-          .misuses = statistics.misuses};
+  using Public = hakmem_statistics;
+  static_assert(offsetof(Public, huge) ==
+                place_of(Statistic::kHugeAllocations));
+  static_assert(offsetof(Public, failures) == place_of(Statistic::kFailures));
+  static_assert(offsetof(Public, map_calls) == place_of(Statistic::kMapCalls));
+  static_assert(offsetof(Public, heaps_adopted) ==
+                place_of(Statistic::kHeapsAdopted));
+  static_assert(offsetof(Public, misuses) == place_of(Statistic::kMisuses) &&
+                sizeof(Public) == place_of(Statistic::kMisuses) + 8);
+  Public numbers;
+  std::memcpy(
+      &numbers,
+      reinterpret_cast<const char*>(&statistics) + offsetof(Statistics, routes),
+      sizeof(numbers));
+  return numbers;
 }
 
 // glibc's words for what hakmem counts: its "arena" is what is mapped for slabs

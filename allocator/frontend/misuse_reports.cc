@@ -6,7 +6,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/lookup/lookup.h"
-#include "allocator/process/crash_hook.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/process/process.h"
 #include "allocator/reports/crash_report.h"
 #include "allocator/reports/misuse_policy.h"
@@ -17,15 +17,15 @@
 namespace hakmem {
 namespace {
 
-void OnCrash(const CrashSite& site) {
+void OnCrash(const Fault& fault) {
   // Who ends the process by its own report has said all there is.
-  if (site.context == nullptr) return;
-  if (!site.has_stack) {
+  if (fault.place.stack_pointer == 0) return;
+  if (!fault.has_stack) {
     return WriteWarning(
         "hakmem: crash: the stack for signal handlers (sigaltstack) is too "
         "small for a report");
   }
-  WriteCrashReport(site, ProductVariant());
+  WriteCrashReport(fault, ProductVariant());
 }
 
 }  // namespace
@@ -43,7 +43,24 @@ void StartMisuseReports(const Options& options) {
 void StartCrashReports() {
   if (CurrentOptions().crash_report == 0) return;
   UseAlternateStack();
-  InstallCrashHook(&OnCrash, CrashSignals::kMemory);
+  AddCrashHook(&OnCrash, kMemoryFaults);
+}
+
+void StartGuardReports() {
+  if (CurrentOptions().guard_sample == 0) return;
+  if (!ProductGuards().on()) {
+    if (AreGuardsAskedFor()) {
+      WriteWarning(
+          "hakmem: warning: HAKMEM_GUARD_SAMPLE: no memory for guarded blocks; "
+          "ignored");
+    }
+    return;
+  }
+  AddFaultListener(
+      [](const Fault& fault) {
+        return ProductGuards().ReportFault(fault, ProductVariant());
+      },
+      SignalBit(SIGSEGV) | SignalBit(SIGBUS), OtherHandlers::kStandBefore);
 }
 
 }  // namespace hakmem

@@ -1,5 +1,5 @@
-// Ties reports of misuses and crashes to the process: its options, and the one
-// product that knows the blocks.
+// Ties reports of misuses, crashes and guarded blocks to the process: its
+// options, and the one product that knows the blocks.
 //
 // Owns: nothing. Called by: the process's start. Thread-safety: once each.
 #ifndef HAKMEM_ALLOCATOR_FRONTEND_MISUSE_REPORTS_H_
@@ -14,6 +14,9 @@ void StartMisuseReports(const Options& options);
 
 // HAKMEM_CRASH_REPORT. Once the program's own libraries are loaded.
 void StartCrashReports();
+
+// Listens to faults, where allocations are sampled for guards.
+void StartGuardReports();
 
 }  // namespace hakmem
 

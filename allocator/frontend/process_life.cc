@@ -19,7 +19,6 @@
 #include "allocator/frontend/heap_profile_output.h"
 #include "allocator/frontend/misuse_reports.h"
 #include "allocator/frontend/process_hooks.h"
-#include "allocator/frontend/sampled_guards.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
@@ -152,7 +151,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   StartFailureReports();
   StartCrashReports();
   // Last: it passes on to the handlers that it finds.
-  StartSampledGuards();
+  StartGuardReports();
 }
 
 // HAKMEM_LEAKS, HAKMEM_HEAP_PROFILE, HAKMEM_STATS. A destructor, because those

@@ -11,7 +11,7 @@
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/startup_options.h"
 #include "allocator/platform/linux_virtual_memory.h"
-#include "allocator/process/crash_hook.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/process/helper_thread.h"
 #include "allocator/process/process.h"
 #include "allocator/slab/size_class.h"
@@ -83,11 +83,11 @@ void Open() {
       .page_bytes = g_memory.PageBytes(),
   });
   if (!internal::g_call_trace.on()) return;
-  InstallCrashHook(
-      [](const CrashSite& site) {
-        internal::g_call_trace.FinishOnSignal(site.signal);
+  AddCrashHook(
+      [](const Fault& fault) {
+        internal::g_call_trace.FinishOnSignal(fault.signal);
       },
-      CrashSignals::kAll);
+      kAllFaults);
 }
 
 }  // namespace

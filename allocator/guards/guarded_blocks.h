@@ -35,8 +35,8 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
@@ -132,15 +132,9 @@ class GuardedBlocks {
   }
   std::size_t metadata_bytes() const;
 
-  // Around a fork. The child keeps all blocks; slots that other threads were
+  // For a fork. The child keeps all blocks; slots that other threads were
   // changing are lost to it.
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
-    lock_.LockForFork();
-  }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
-    lock_.UnlockAfterFork();
-  }
-  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+  FutexLock& lock() { return lock_; }
 
   // Only while no other thread is inside.
   void CheckInvariants();

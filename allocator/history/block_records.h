@@ -53,13 +53,8 @@ class BlockRecords {
 
   std::size_t mapped_bytes() const;
 
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
-    lock_.LockForFork();
-  }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
-    lock_.UnlockAfterFork();
-  }
-  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+  // For a fork.
+  FutexLock& lock() { return lock_; }
 
  private:
   // A zone's blocks start at least 1 << shift bytes apart.

@@ -6,20 +6,6 @@
 #include "allocator/base/bits.h"
 
 namespace hakmem {
-namespace {
-
-// Mixes each frame in; the low bits of return addresses differ most.
-std::uint32_t HashOf(std::span<const std::uintptr_t> frames) {
-  std::uint64_t hash = frames.size();
-  for (const std::uintptr_t frame : frames) {
-    hash = (hash ^ frame) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  }
-  return static_cast<std::uint32_t>(hash);
-}
-
-}  // namespace
-
 void StackDepot::Start(Address window, std::size_t bytes) {
   const FutexLockHolder hold(lock_);
   // A number counts steps.
@@ -70,7 +56,8 @@ StackId StackDepot::Intern(std::span<const std::uintptr_t> frames) {
   if (frames.empty() || used_bytes_.load(std::memory_order_relaxed) == 0) {
     return 0;
   }
-  const std::uint32_t hash = HashOf(frames);
+  const auto hash =
+      static_cast<std::uint32_t>(HashOf(frames.data(), frames.size()));
   std::atomic<StackId>& bucket = buckets()[hash % kBuckets];
   // acquire: pairs with the release in Add.
   const StackId found =

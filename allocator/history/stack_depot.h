@@ -63,13 +63,8 @@ class StackDepot {
   }
   std::size_t mapped_bytes() const { return table_.mapped_bytes(); }
 
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
-    lock_.LockForFork();
-  }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
-    lock_.UnlockAfterFork();
-  }
-  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+  // For a fork.
+  FutexLock& lock() { return lock_; }
 
  private:
   static constexpr std::size_t kBuckets = std::size_t{1} << 14;

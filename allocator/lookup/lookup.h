@@ -18,7 +18,6 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/ace/huge_pool.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/route.h"
 #include "allocator/slab/block_use.h"

@@ -113,6 +113,22 @@ std::string_view TakeWord(std::string_view& text) {
   return word;
 }
 
+std::uint64_t TakeHex(std::string_view& text) {
+  std::uint64_t value = 0;
+  while (!text.empty()) {
+    const char digit = text.front();
+    text.remove_prefix(1);
+    if (digit >= '0' && digit <= '9') {
+      value = value * 16 + static_cast<std::uint64_t>(digit - '0');
+    } else if (digit >= 'a' && digit <= 'f') {
+      value = value * 16 + static_cast<std::uint64_t>(digit - 'a') + 10;
+    } else {
+      break;
+    }
+  }
+  return value;
+}
+
 bool ParseLimit(std::string_view text, std::uint64_t& value) {
   if (text == "max" || text == "unlimited") {
     value = kNoLimit;

@@ -80,6 +80,9 @@ class LineReader {
 // Takes the first word off `text`: what stands before blanks or tabs.
 std::string_view TakeWord(std::string_view& text);
 
+// Takes a number in hexadecimal, and the character behind it, off `text`.
+std::uint64_t TakeHex(std::string_view& text);
+
 // A whole number as these files write it: decimal, "max" or "unlimited".
 bool ParseLimit(std::string_view text, std::uint64_t& value);
 

@@ -5,15 +5,19 @@
 #ifndef HAKMEM_ALLOCATOR_PROCESS_CLOCK_H_
 #define HAKMEM_ALLOCATOR_PROCESS_CLOCK_H_
 
+#include <time.h>
+
 #include <cstdint>
+
+#include "allocator/platform/libc_functions.h"
 
 namespace hakmem {
 
 // Since some moment in the past; the same clock on every processor.
-std::uint64_t MonotonicNs();
+inline std::uint64_t MonotonicNs() { return ReadClock(CLOCK_MONOTONIC); }
 
 // Since 1970.
-std::uint64_t WallClockNs();
+inline std::uint64_t WallClockNs() { return ReadClock(CLOCK_REALTIME); }
 
 }  // namespace hakmem
 

@@ -12,9 +12,9 @@ namespace hakmem {
 // 0: not known.
 struct CodePlace {
   std::uintptr_t instruction = 0;
-  std::uintptr_t frame = 0;          // what the frame pointer's register holds
-  std::uintptr_t stack_pointer = 0;  // x86-64
-  std::uintptr_t link = 0;           // aarch64: the return address's register
+  std::uintptr_t frame = 0;  // what the frame pointer's register holds
+  std::uintptr_t stack_pointer = 0;
+  std::uintptr_t link = 0;  // aarch64: the return address's register
 };
 
 }  // namespace hakmem

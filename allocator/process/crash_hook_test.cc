@@ -1,5 +1,3 @@
-#include "allocator/process/crash_hook.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -9,17 +7,18 @@
 #include <cstdlib>
 #include <string>
 
+#include "allocator/process/fault_hook.h"
 #include "allocator/process/process.h"
 #include "allocator/process/test_death.h"
 
 namespace hakmem {
 namespace {
 
-void Hook(const CrashSite& site) {
-  Say("hook " + std::to_string(site.signal) + "\n");
+void Hook(const Fault& fault) {
+  Say("hook " + std::to_string(fault.signal) + "\n");
 }
 
-void Fault() {
+void Crash() {
   volatile int* volatile nowhere = nullptr;
   *nowhere = 1;
 }
@@ -27,20 +26,20 @@ void Fault() {
 using CrashHookTest = DeathTest;
 
 TEST_F(CrashHookTest, RunsOnceAndTheProcessDiesAsItWould) {
-  const Death fault = DeathOf([] {
-    InstallCrashHook(&Hook, CrashSignals::kAll);
-    Fault();
+  const Death access = DeathOf([] {
+    AddCrashHook(&Hook, kAllFaults);
+    Crash();
   });
-  EXPECT_EQ(fault.signal, SIGSEGV);
-  EXPECT_EQ(fault.said, "hook " + std::to_string(SIGSEGV) + "\n");
+  EXPECT_EQ(access.signal, SIGSEGV);
+  EXPECT_EQ(access.said, "hook " + std::to_string(SIGSEGV) + "\n");
   const Death abort = DeathOf([] {
-    InstallCrashHook(&Hook, CrashSignals::kAll);
+    AddCrashHook(&Hook, kAllFaults);
     std::abort();
   });
   EXPECT_EQ(abort.signal, SIGABRT);
   EXPECT_EQ(abort.said, "hook " + std::to_string(SIGABRT) + "\n");
   const Death sent = DeathOf([] {
-    InstallCrashHook(&Hook, CrashSignals::kAll);
+    AddCrashHook(&Hook, kAllFaults);
     kill(getpid(), SIGBUS);
     pause();
   });
@@ -50,7 +49,7 @@ TEST_F(CrashHookTest, RunsOnceAndTheProcessDiesAsItWould) {
 
 TEST_F(CrashHookTest, AnEndByHakmemItselfRunsItToo) {
   const Death death = DeathOf([] {
-    InstallCrashHook(&Hook, CrashSignals::kAll);
+    AddCrashHook(&Hook, kAllFaults);
     AbortProcess();
   });
   EXPECT_EQ(death.signal, SIGABRT);
@@ -64,29 +63,29 @@ TEST_F(CrashHookTest, AHandlerOfTheProgramStaysAlone) {
   };
   const Death before = DeathOf([handle] {
     signal(SIGSEGV, handle);
-    InstallCrashHook(&Hook, CrashSignals::kAll);
-    Fault();
+    AddCrashHook(&Hook, kAllFaults);
+    Crash();
   });
   EXPECT_EQ(before.said, "handler\n");
   const Death after = DeathOf([handle] {
-    InstallCrashHook(&Hook, CrashSignals::kAll);
+    AddCrashHook(&Hook, kAllFaults);
     signal(SIGSEGV, handle);
-    Fault();
+    Crash();
   });
   EXPECT_EQ(after.said, "handler\n");
 }
 
 TEST_F(CrashHookTest, TellsWhereTheAccessWas) {
   const Death death = DeathOf([] {
-    InstallCrashHook(
-        [](const CrashSite& site) {
-          const bool known = site.has_address && site.address == 0 &&
-                             !site.is_protected && site.pc != 0 &&
-                             site.context != nullptr;
+    AddCrashHook(
+        [](const Fault& fault) {
+          const bool known =
+              fault.has_address && fault.address == 0 && !fault.is_protected &&
+              fault.place.instruction != 0 && fault.place.stack_pointer != 0;
           Say(known ? "known\n" : "not known\n");
         },
-        CrashSignals::kMemory);
-    Fault();
+        kMemoryFaults);
+    Crash();
   });
   EXPECT_EQ(death.signal, SIGSEGV);
   EXPECT_EQ(death.said, "known\n");
@@ -94,7 +93,7 @@ TEST_F(CrashHookTest, TellsWhereTheAccessWas) {
 
 TEST_F(CrashHookTest, AMemoryHookLeavesOtherSignalsAlone) {
   const Death death = DeathOf([] {
-    InstallCrashHook(&Hook, CrashSignals::kMemory);
+    AddCrashHook(&Hook, kMemoryFaults);
     __builtin_trap();
   });
   EXPECT_EQ(death.signal, SIGILL);
@@ -103,12 +102,12 @@ TEST_F(CrashHookTest, AMemoryHookLeavesOtherSignalsAlone) {
 
 TEST_F(CrashHookTest, ACrashInAHookTakesItsCourse) {
   const Death death = DeathOf([] {
-    InstallCrashHook(
-        [](const CrashSite& site) {
-          Hook(site);
-          Fault();
+    AddCrashHook(
+        [](const Fault& fault) {
+          Hook(fault);
+          Crash();
         },
-        CrashSignals::kMemory);
+        kMemoryFaults);
     std::abort();
   });
   EXPECT_EQ(death.signal, SIGSEGV);
@@ -118,7 +117,7 @@ TEST_F(CrashHookTest, ACrashInAHookTakesItsCourse) {
 TEST_F(CrashHookTest, RunsOnTheAlternateStackWhenTheOwnIsUsedUp) {
   const Death death = DeathOf([] {
     UseAlternateStack();
-    InstallCrashHook(&Hook, CrashSignals::kMemory);
+    AddCrashHook(&Hook, kMemoryFaults);
     rlimit stack = {};
     getrlimit(RLIMIT_STACK, &stack);
     struct Deep {
@@ -136,10 +135,10 @@ TEST_F(CrashHookTest, RunsOnTheAlternateStackWhenTheOwnIsUsedUp) {
 
 TEST_F(CrashHookTest, RunsForEachProcess) {
   const Death death = DeathOf([] {
-    InstallCrashHook(&Hook, CrashSignals::kMemory);
+    AddCrashHook(&Hook, kMemoryFaults);
     // NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): the case.
     const pid_t child = vfork();
-    if (child == 0) Fault();
+    if (child == 0) Crash();
     waitpid(child, nullptr, 0);
     std::abort();
   });
@@ -150,13 +149,13 @@ TEST_F(CrashHookTest, RunsForEachProcess) {
 
 TEST_F(CrashHookTest, AChildDoesNotWaitForAThreadThatItDoesNotHave) {
   const Death death = DeathOf([] {
-    InstallCrashHook(
-        [](const CrashSite& site) {
-          Hook(site);
-          if (site.signal == SIGBUS && fork() == 0) Fault();
+    AddCrashHook(
+        [](const Fault& fault) {
+          Hook(fault);
+          if (fault.signal == SIGBUS && fork() == 0) Crash();
           wait(nullptr);
         },
-        CrashSignals::kMemory);
+        kMemoryFaults);
     raise(SIGBUS);
   });
   EXPECT_EQ(death.signal, SIGBUS);
@@ -167,7 +166,7 @@ TEST_F(CrashHookTest, AChildDoesNotWaitForAThreadThatItDoesNotHave) {
 TEST_F(CrashHookTest, AnIgnoredSignalStaysIgnored) {
   const Death death = DeathOf([] {
     signal(SIGFPE, SIG_IGN);
-    InstallCrashHook(&Hook, CrashSignals::kAll);
+    AddCrashHook(&Hook, kAllFaults);
     raise(SIGFPE);
     Say("alive\n");
   });

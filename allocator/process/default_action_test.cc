@@ -1,5 +1,3 @@
-#include "allocator/process/default_action.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,7 +7,6 @@
 
 #include <cstddef>
 
-#include "allocator/process/crash_hook.h"
 #include "allocator/process/fault_hook.h"
 #include "allocator/process/test_death.h"
 
@@ -18,8 +15,7 @@ namespace {
 
 void ListenToCrashes() {
   UseAlternateStack();
-  InstallCrashHook([](const CrashSite&) { Say("hook\n"); },
-                   CrashSignals::kMemory);
+  AddCrashHook([](const Fault&) { Say("hook\n"); }, kMemoryFaults);
 }
 
 void ListenToFaults() {

@@ -1,8 +1,10 @@
-// Listeners to faults, before the signal takes its course.
+// Listeners to faults, before the signal takes its course, and hooks for the
+// last word before the process dies of one.
 //
 // Owns: the handlers that it installs, and what they stand in for. Called by:
-// frontend, when the process starts. Thread-safety: AddFaultListener by one
-// thread at a time; listeners run on whichever thread, in a signal handler.
+// frontend, when the process starts; AbortProcess. Thread-safety: listeners and
+// hooks are added by one thread at a time; they run on whichever thread, in a
+// signal handler. Other threads that crash meanwhile wait for the hooks.
 //
 // Invariants:
 //   FT1: a fault that no listener has mended takes the course it would have had
@@ -12,6 +14,8 @@
 //       installs later takes the place of ours.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_FAULT_HOOK_H_
 #define HAKMEM_ALLOCATOR_PROCESS_FAULT_HOOK_H_
+
+#include <signal.h>
 
 #include <cstdint>
 
@@ -26,16 +30,25 @@ struct Fault {
   // Whether the processor told an address: not when somebody has sent the
   // signal, nor for addresses that no memory can have.
   bool has_address = false;
+  bool is_protected = false;  // something is mapped there
   std::uintptr_t address = 0;
   Access access = Access::kUnknown;
   // Whether there is room for a report (signals.h).
   bool has_stack = true;
-  // Where the thread was.
+  // Where the thread was. Not known: hakmem itself ends the process
+  // (AbortProcess).
   CodePlace place;
 };
 
 // Of the ucontext_t that a handler of a signal got.
 CodePlace PlaceOf(const void* context);
+
+// A set of signals, by number.
+constexpr std::uint32_t SignalBit(int signal) { return 1U << signal; }
+inline constexpr std::uint32_t kMemoryFaults =
+    SignalBit(SIGABRT) | SignalBit(SIGBUS) | SignalBit(SIGSEGV);
+inline constexpr std::uint32_t kAllFaults =
+    kMemoryFaults | SignalBit(SIGFPE) | SignalBit(SIGILL);
 
 enum class FaultVerdict : std::uint8_t {
   kUnknown,    // later listeners hear of it
@@ -52,14 +65,26 @@ enum class OtherHandlers : std::uint8_t {
   kStandBefore,  // ours runs first, then theirs
 };
 
-// A set of signals, by number.
-constexpr std::uint32_t SignalBit(int signal) { return 1U << signal; }
-
-// Has `listener` called for these signals (of SIGABRT, SIGBUS, SIGFPE, SIGILL,
-// SIGSEGV), after those that were added before it. Returns the signals that it
-// will hear of.
+// Has `listener` called for these signals of kAllFaults, after those that were
+// added before it. Returns the signals that it will hear of.
 std::uint32_t AddFaultListener(FaultListener listener, std::uint32_t signals,
                                OtherHandlers others);
+
+using CrashHook = void (*)(const Fault& fault);
+
+// `hook` runs once when a process (this one, or a child) dies of one of these
+// signals of kAllFaults, which then does what it would have done. At most two
+// hooks; they run in the order in which they were added. Signals for which the
+// program has a handler are left alone.
+void AddCrashHook(CrashHook hook, std::uint32_t signals);
+
+// For who ends the process without going through a handler: runs the hooks that
+// have not run.
+void RunCrashHooks(const Fault& fault);
+
+// Gives the calling thread a stack for signal handlers, if it has none, so that
+// a hook can run when its own is used up. For one thread of the process.
+void UseAlternateStack();
 
 }  // namespace hakmem
 

@@ -44,6 +44,14 @@ FaultVerdict SayWhat(const Fault& fault) {
   return FaultVerdict::kUnknown;
 }
 
+FaultVerdict Mend(const Fault&) {
+  const auto page = static_cast<std::size_t>(getpagesize());
+  return mprotect(Forbidden(), page, PROT_READ | PROT_WRITE) == 0
+             ? FaultVerdict::kMended
+             : FaultVerdict::kUnknown;
+}
+void SayHook(const Fault&) { Say("hook\n"); }
+
 void HandleAndEnd(int) {
   Say("handler\n");
   _exit(0);
@@ -105,20 +113,31 @@ TEST_F(FaultHookTest, ListenersAreToldInTheirOrderUntilOneExplains) {
 TEST_F(FaultHookTest, WhatIsMendedGoesOn) {
   const Death death = DeathOf([] {
     signal(SIGSEGV, &HandleAndEnd);
-    AddFaultListener(
-        [](const Fault&) {
-          const auto page = static_cast<std::size_t>(getpagesize());
-          return mprotect(Forbidden(), page, PROT_READ | PROT_WRITE) == 0
-                     ? FaultVerdict::kMended
-                     : FaultVerdict::kUnknown;
-        },
-        kFaults, OtherHandlers::kStandBefore);
+    AddFaultListener(&Mend, kFaults, OtherHandlers::kStandBefore);
     AddFaultListener(&SaySecond, kFaults, OtherHandlers::kStandBefore);
     WriteForbidden();
     Say(Forbidden()[5] == 1 ? "written\n" : "lost\n");
   });
   EXPECT_EQ(death.said, "written\n");
   EXPECT_EQ(death.signal, 0);
+}
+
+TEST_F(FaultHookTest, ACrashHookRunsAfterListenersOfWhatNobodyMends) {
+  const Death crash = DeathOf([] {
+    AddCrashHook(&SayHook, kAllFaults);
+    AddFaultListener(&SayFirst, kFaults, OtherHandlers::kStandBefore);
+    WriteForbidden();
+  });
+  EXPECT_EQ(crash.said, "first\nhook\n");
+  EXPECT_EQ(crash.signal, SIGSEGV);
+  const Death mended = DeathOf([] {
+    AddCrashHook(&SayHook, kAllFaults);
+    AddFaultListener(&Mend, kFaults, OtherHandlers::kStandBefore);
+    WriteForbidden();
+    Say("written\n");
+  });
+  EXPECT_EQ(mended.said, "written\n");
+  EXPECT_EQ(mended.signal, 0);
 }
 
 TEST_F(FaultHookTest, AnEarlierHandlerRunsAfterwardsOrIsLeftAlone) {

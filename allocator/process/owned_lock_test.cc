@@ -50,16 +50,14 @@ TEST(OwnedLock, LetsOneThreadInAtATime) {
   EXPECT_EQ(count, 4 * kRounds);
 }
 
-TEST(OwnedLock, IsFreeAfterAReset) {
+TEST(OwnedLock, IsFreeAfterAResetUnlessThisThreadHasIt) {
   OwnedLock lock;
+  std::thread([&] { EXPECT_TRUE(Take(lock)); }).join();
+  lock.ResetAfterFork();
   ASSERT_TRUE(Take(lock));
   lock.ResetAfterFork();
-  bool taken = false;
-  std::thread([&] {
-    taken = Take(lock);
-    if (taken) Give(lock);
-  }).join();
-  EXPECT_TRUE(taken);
+  EXPECT_FALSE(Take(lock));
+  Give(lock);
 }
 
 constinit OwnedLock g_lock;

@@ -18,7 +18,7 @@
 #include "allocator/platform/libc_functions.h"
 #include "allocator/platform/start_filter.h"
 #include "allocator/platform/write_once.h"
-#include "allocator/process/crash_hook.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/process/signals.h"
 
 namespace hakmem {
@@ -141,9 +141,7 @@ void ThreadName(char (&name)[16]) {
 }
 
 void AbortProcess() {
-  CrashSite site;
-  site.signal = SIGABRT;
-  RunCrashHooks(site);
+  RunCrashHooks({.signal = SIGABRT, .place = {}});
   // Another thread may install its handler in between; so more than once.
   for (int attempts = 0; attempts < 3; ++attempts) {
     SetDefaultAction(SIGABRT);

@@ -1,7 +1,7 @@
 // Children that die, for tests of what runs when a process does.
 //
 // Owns: where a child says something, and a page to die of. Called by: tests of
-// crash_hook, fault_hook and the stacks at a fault. Thread-safety: one thread.
+// fault_hook and the stacks at a fault. Thread-safety: one thread.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_TEST_DEATH_H_
 #define HAKMEM_ALLOCATOR_PROCESS_TEST_DEATH_H_
 

@@ -71,8 +71,7 @@ int TraceFile::Open(const char* path, std::span<const std::uint8_t> magic) {
     CloseFd(fd);
     return error;
   }
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
+  file_ = {.device = status.st_dev, .inode = status.st_ino};
   fd_ = MoveFdOutOfTheWay(fd);
   RawPrinter link;
   link.Text("/proc/self/fd/").SignedDecimal(fd_);
@@ -83,9 +82,8 @@ int TraceFile::Open(const char* path, std::span<const std::uint8_t> magic) {
 }
 
 bool TraceFile::IsOurs(int fd) const {
-  struct stat status;
-  return fstat(fd, &status) == 0 && status.st_dev == device_ &&
-         status.st_ino == inode_;
+  FileId now;
+  return IdentifyFd(fd, now) && now == file_;
 }
 
 bool TraceFile::Reopen() {

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <span>
 
+#include "allocator/base/standard_error.h"
+
 namespace hakmem {
 
 class TraceFile {
@@ -39,9 +41,7 @@ class TraceFile {
   static constexpr std::size_t kPathBytes = 512;
 
   int fd_ = -1;
-  // Which file it is.
-  std::uint64_t device_ = 0;
-  std::uint64_t inode_ = 0;
+  FileId file_;                      // which it is
   char full_path_[kPathBytes] = "";  // "": not known
 };
 

@@ -15,19 +15,6 @@ namespace {
 // that all sites can be gone through then.
 constexpr std::uint64_t kPeakShare = 32;
 
-std::uint64_t Mix(std::uint64_t value) {
-  value *= 0x9e3779b97f4a7c15;
-  return value ^ value >> 32;
-}
-
-std::uint64_t HashOf(const CallStack& stack) {
-  std::uint64_t hash = stack.count;
-  for (unsigned i = 0; i < stack.count; ++i) {
-    hash = Mix(hash ^ stack.addresses[i]);
-  }
-  return hash;
-}
-
 bool IsSame(const CallStack& a, const CallStack& b) {
   return a.count == b.count &&
          std::memcmp(a.addresses, b.addresses,
@@ -70,7 +57,7 @@ bool HeapProfile::EnsureTable() {
 
 // Its number + 1; 0: there is no room.
 std::uint32_t HeapProfile::FindOrAddSite(const CallStack& stack) {
-  const std::uint64_t hash = HashOf(stack);
+  const std::uint64_t hash = HashOf(stack.addresses, stack.count);
   std::uint32_t& bucket = table_->site_buckets[hash % Table::kSiteBuckets];
   for (std::uint32_t at = bucket; at != 0; at = SiteAt(at - 1).next) {
     const ProfileSite& site = SiteAt(at - 1);
@@ -106,7 +93,7 @@ std::uint32_t HeapProfile::TakeNode() {
 std::uint32_t& HeapProfile::LinkTo(const void* block) {
   const auto address = reinterpret_cast<Address>(block);
   std::uint32_t* link =
-      &table_->node_buckets[Mix(address) % Table::kNodeBuckets];
+      &table_->node_buckets[MixBits(address) % Table::kNodeBuckets];
   while (*link != 0 && NodeAt(*link - 1).block != address) {
     link = &NodeAt(*link - 1).next;
   }

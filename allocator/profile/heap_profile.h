@@ -90,14 +90,8 @@ class HeapProfile {
   // The sites have the numbers from 0 on. False: there is none with this one.
   bool CopySite(std::uint32_t index, ProfileSite& site, bool waits = true);
 
-  // Around a fork. The child goes on with what its parent has.
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
-    lock_.LockForFork();
-  }
-  void UnlockAfterFork() ABSL_UNLOCK_FUNCTION(lock_) {
-    lock_.UnlockAfterFork();
-  }
-  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+  // For a fork. The child goes on with what its parent has.
+  FutexLock& lock() { return lock_; }
 
   void CheckInvariants();
 

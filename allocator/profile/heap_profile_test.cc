@@ -272,10 +272,10 @@ TEST_F(HeapProfileTest, FiguresAreThoseOfTheLiveSamples) {
 
 // A parent, and a child.
 void Fork(HeapProfile& profile) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  profile.LockForFork();
-  profile.UnlockAfterFork();
-  profile.LockForFork();
-  profile.ResetLockAfterFork();
+  profile.lock().LockForFork();
+  profile.lock().UnlockAfterFork();
+  profile.lock().LockForFork();
+  profile.lock().ResetAfterFork();
 }
 
 TEST_F(HeapProfileTest, GoesOnAfterAFork) {

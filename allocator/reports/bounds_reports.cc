@@ -1,6 +1,7 @@
 #include "allocator/reports/bounds_reports.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "allocator/reports/misuse_report.h"
 
@@ -8,6 +9,24 @@ namespace hakmem {
 namespace {
 
 constexpr std::size_t kShownBytes = 8;
+
+// By BlockKind. In place: a pointer would have to be relocated at start.
+struct KindNames {
+  char allocated_by[17];
+  char freed_by[17];
+};
+constexpr KindNames kKindNames[] = {{"malloc", "free"},
+                                    {"new", "delete"},
+                                    {"new[]", "delete[]"},
+                                    {"aligned new", "aligned delete"},
+                                    {"aligned new[]", "aligned delete[]"},
+                                    // A number from damaged memory.
+                                    {"unknown function", "unknown function"}};
+
+const KindNames& NamesOf(BlockKind kind) {
+  return kKindNames[std::min<std::size_t>(static_cast<std::size_t>(kind),
+                                          std::size(kKindNames) - 1)];
+}
 
 void AddBlock(MisuseReport& report) {
   report.Text(", ").Kind().Owner().Text(")");
@@ -23,38 +42,6 @@ void AddCopy(const BlockReport& block, const CopySide& side,
 }
 
 }  // namespace
-
-const char* FreeNameOf(BlockKind kind) {
-  switch (kind) {
-    case BlockKind::kMalloc:
-      return "free";
-    case BlockKind::kNew:
-      return "delete";
-    case BlockKind::kNewArray:
-      return "delete[]";
-    case BlockKind::kAlignedNew:
-      return "aligned delete";
-    case BlockKind::kAlignedNewArray:
-      return "aligned delete[]";
-  }
-  return "unknown function";
-}
-
-const char* BlockKindName(BlockKind kind) {
-  switch (kind) {
-    case BlockKind::kMalloc:
-      return "malloc";
-    case BlockKind::kNew:
-      return "new";
-    case BlockKind::kNewArray:
-      return "new[]";
-    case BlockKind::kAlignedNew:
-      return "aligned new";
-    case BlockKind::kAlignedNewArray:
-      return "aligned new[]";
-  }
-  return "unknown function";
-}
 
 void FatalOverflow(const BlockReport& block, std::size_t size_bytes,
                    std::size_t at_bytes) {
@@ -92,9 +79,9 @@ void FatalMismatch(const BlockReport& block, BlockKind allocated_by,
   report.Text("mismatched ");
   report.Text(block.use == PointerUse::kRealloc ? "realloc" : "free");
   report.Text(" of ").Pointer(block.pointer).Text(" (allocated by ");
-  report.Text(BlockKindName(allocated_by));
+  report.Text(NamesOf(allocated_by).allocated_by);
   if (block.use != PointerUse::kRealloc) {
-    report.Text(", freed by ").Text(FreeNameOf(freed_by));
+    report.Text(", freed by ").Text(NamesOf(freed_by).freed_by);
   }
   AddBlock(report);
   report.Finish(

@@ -6,16 +6,11 @@
 
 #include <cstddef>
 
-#include "allocator/base/block_kind.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/route.h"
 #include "allocator/reports/block_report.h"
 
 namespace hakmem {
-
-// "malloc", "new", "new[]", "aligned new", "aligned new[]".
-const char* BlockKindName(BlockKind kind);
-// "free", "delete", "delete[]", "aligned delete", "aligned delete[]".
-const char* FreeNameOf(BlockKind kind);
 
 // The canary behind the block was overwritten, first `at_bytes` from its start.
 //   overflow of 0xP (byte 100 of a block of 100 bytes was written, class 112,

@@ -28,58 +28,62 @@ const char* SignalName(int signal) {
   }
 }
 
-bool IsNearStackPointer(const CrashSite& site) {
-  return site.address - (site.sp - kStackReach) < 2 * kStackReach;
+bool IsNearStackPointer(const Fault& fault) {
+  return fault.address - (fault.place.stack_pointer - kStackReach) <
+         2 * kStackReach;
 }
 
 // The kernel calls a guard region unmapped; hakmem's tables know better.
-bool IsClosed(const CrashSite& site, const AddressFacts& facts) {
-  return site.signal == SIGSEGV && (facts.kind == AddressKind::kGuard ||
-                                    facts.kind == AddressKind::kFreeMemory);
+bool IsClosed(const Fault& fault, const AddressFacts& facts) {
+  return fault.signal == SIGSEGV && (facts.kind == AddressKind::kGuard ||
+                                     facts.kind == AddressKind::kFreeMemory);
 }
 
 // The first line, and what it speaks of.
-HAK_NOINLINE void AddAddress(const CrashSite& site, ReportText& text) {
+HAK_NOINLINE void AddAddress(const Fault& fault, ReportText& text) {
   RawPrinter& out = text.Line();
-  out.Text("hakmem: crash: ").Text(SignalName(site.signal));
-  if (!site.has_address) return text.AddLine();
-  out.Text(" at ").Hex(site.address).Text(": ");
+  out.Text("hakmem: crash: ").Text(SignalName(fault.signal));
+  if (!fault.has_address) return text.AddLine();
+  out.Text(" at ").Hex(fault.address).Text(": ");
   Surroundings around;
-  if (!FindSurroundings(site.address, around)) {
+  if (!FindSurroundings(fault.address, around)) {
     out.Text("no memory is known");
     return text.AddLine();
   }
-  PrintAddress(site.address, around.at, out);
+  PrintAddress(fault.address, around.at, out);
   const bool foreign = around.at.kind == AddressKind::kForeign;
-  if (foreign && site.address < 4096) {
+  if (foreign && fault.address < 4096) {
     out.Text(", but an offset from a null pointer");
-  } else if (foreign && IsNearStackPointer(site)) {
+  } else if (foreign && IsNearStackPointer(fault)) {
     out.Text(", but next to the stack pointer: the stack may be used up");
-  } else if (!foreign && (site.is_protected || IsClosed(site, around.at))) {
+  } else if (!foreign && (fault.is_protected || IsClosed(fault, around.at))) {
     out.Text(", in a page that is protected");
   }
   text.AddLine();
   if (around.at.kind == AddressKind::kBlock) text.AddBlock(around);
 }
 
-HAK_NOINLINE void AddCrashStack(const CrashSite& site, ReportText& text) {
+HAK_NOINLINE void AddCrashStack(const Fault& fault, ReportText& text) {
   if (!ReportStacksWanted()) return;
   CallStack stack;
-  UnwindFrom(site.context, stack);
+  UnwindAt(fault.place, stack);
   text.AddStack("stack", stack, /*interrupted=*/true);
 }
 
 }  // namespace
 
-void WriteCrashReport(const CrashSite& site, const char* variant) {
+void WriteCrashReport(const Fault& fault, const char* variant) {
   ReportText text;
-  AddAddress(site, text);
+  AddAddress(fault, text);
   RawPrinter& out = text.Line();
   out.Text("  thread ").SignedDecimal(ThreadId());
-  out.Text(", pc ").Hex(site.pc).Text(", sp ").Hex(site.sp);
-  out.Text(", fp ").Hex(site.fp);
+  out.Text(", pc ")
+      .Hex(fault.place.instruction)
+      .Text(", sp ")
+      .Hex(fault.place.stack_pointer);
+  out.Text(", fp ").Hex(fault.place.frame);
   text.AddLine();
-  AddCrashStack(site, text);
+  AddCrashStack(fault, text);
   text.AddProduct(variant);
 }
 

@@ -6,7 +6,7 @@
 #ifndef HAKMEM_ALLOCATOR_REPORTS_CRASH_REPORT_H_
 #define HAKMEM_ALLOCATOR_REPORTS_CRASH_REPORT_H_
 
-#include "allocator/process/crash_hook.h"
+#include "allocator/process/fault_hook.h"
 
 namespace hakmem {
 
@@ -15,7 +15,7 @@ namespace hakmem {
 //     thread 1234, pc 0x…, sp 0x…, fp 0x…
 //     and, as in misuse_report.h, the block, its neighbours and past, the stack
 // or "hakmem: crash: SIGABRT" when there is no address.
-void WriteCrashReport(const CrashSite& site, const char* variant);
+void WriteCrashReport(const Fault& fault, const char* variant);
 
 }  // namespace hakmem
 

@@ -1,5 +1,7 @@
 #include "allocator/reports/misuse_report.h"
 
+#include <iterator>
+
 #include "allocator/base/line_end.h"
 #include "allocator/process/process.h"
 #include "allocator/reports/address_facts.h"
@@ -9,48 +11,28 @@
 #include "allocator/reports/report_text.h"
 
 namespace hakmem {
-
-const char* UseName(PointerUse use) {
-  switch (use) {
-    case PointerUse::kAllocate:
-      return "malloc";
-    case PointerUse::kFree:
-      return "free";
-    case PointerUse::kRealloc:
-      return "realloc";
-    case PointerUse::kUsableSize:
-      return "malloc_usable_size";
-    case PointerUse::kCheckHeap:
-      return "hakmem_check_heap";
-    case PointerUse::kBackgroundCheck:
-      return "the background check";
-    case PointerUse::kExitCheck:
-      return "the check at exit";
-    case PointerUse::kMemcpy:
-      return "memcpy";
-    case PointerUse::kMemmove:
-      return "memmove";
-    case PointerUse::kMempcpy:
-      return "mempcpy";
-    case PointerUse::kMemset:
-      return "memset";
-    case PointerUse::kStrcpy:
-      return "strcpy";
-    case PointerUse::kStpcpy:
-      return "stpcpy";
-    case PointerUse::kStrncpy:
-      return "strncpy";
-    case PointerUse::kStpncpy:
-      return "stpncpy";
-    case PointerUse::kStrcat:
-      return "strcat";
-    case PointerUse::kStrncat:
-      return "strncat";
-  }
-  return "unknown call";
-}
-
 namespace {
+
+// By PointerUse. In place: a pointer would have to be relocated at start.
+constexpr char kUseNames[][21] = {"malloc",
+                                  "free",
+                                  "realloc",
+                                  "malloc_usable_size",
+                                  "hakmem_check_heap",
+                                  "the background check",
+                                  "the check at exit",
+                                  "memcpy",
+                                  "memmove",
+                                  "mempcpy",
+                                  "memset",
+                                  "strcpy",
+                                  "stpcpy",
+                                  "strncpy",
+                                  "stpncpy",
+                                  "strcat",
+                                  "strncat"};
+static_assert(std::size(kUseNames) ==
+              static_cast<unsigned>(PointerUse::kStrncat) + 1);
 
 // Adds what is known of the block, beside it and of its past.
 HAK_NOINLINE void AddBlock(const BlockReport& block, ReportText& text) {
@@ -67,6 +49,10 @@ HAK_NOINLINE void AddBlock(const BlockReport& block, ReportText& text) {
 }
 
 }  // namespace
+
+const char* UseName(PointerUse use) {
+  return kUseNames[static_cast<unsigned>(use)];
+}
 
 MisuseReport::MisuseReport(const BlockReport& block) : block_(block) {}
 

@@ -56,7 +56,7 @@ void Walk(std::uintptr_t frame, const Read& read, CallStack& stack) {
 std::uintptr_t FramelessCaller(const CodePlace& place) {
   std::uintptr_t caller = WithoutSignature(place.link);
   MemoryReader memory;
-  if (place.stack_pointer != 0 &&
+  if (place.link == 0 &&
       !memory.Read(place.stack_pointer, &caller, sizeof(caller))) {
     return 0;
   }

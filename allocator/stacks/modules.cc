@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
 #include "allocator/platform/errno_guard.h"
@@ -38,10 +39,6 @@ constexpr unsigned kMaxDynamicEntries = 256;
 constexpr unsigned kMaxNotes = 16;
 constexpr std::size_t kMaxBuildIdBytes = 20;
 constexpr std::size_t kSmallestPageBytes = 4096;
-
-std::size_t RoundUp(std::size_t bytes, std::size_t alignment) {
-  return (bytes + alignment - 1) & ~(alignment - 1);
-}
 
 // A loaded ELF file.
 struct Image {
@@ -131,7 +128,8 @@ bool ReadBuildIdFrom(MemoryReader& memory, const Image& image,
       return false;
     }
     const std::uintptr_t name = at + sizeof(note);
-    const std::uintptr_t bytes = name + RoundUp(note.n_namesz, alignment);
+    const std::uintptr_t bytes =
+        name + RoundUp<std::size_t>(note.n_namesz, alignment);
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof("GNU") &&
         note.n_descsz <= kMaxBuildIdBytes) {
       unsigned char id[kMaxBuildIdBytes];
@@ -139,7 +137,7 @@ bool ReadBuildIdFrom(MemoryReader& memory, const Image& image,
       PrintHex(id, note.n_descsz, build_id);
       return true;
     }
-    at = bytes + RoundUp(note.n_descsz, alignment);
+    at = bytes + RoundUp<std::size_t>(note.n_descsz, alignment);
   }
   return false;
 }
@@ -167,20 +165,10 @@ bool IsStartedByLoader(const Image& program) {
 // The path behind the mapping that begins there; "" if there is none.
 void ReadMappedPath(std::uintptr_t begin, ModuleOf& module) {
   module.path[0] = '\0';
-  char wanted[2 * sizeof(begin) + 2];
-  char* end = wanted;
-  for (unsigned shift = 8 * sizeof(begin); shift > 0;) {
-    shift -= 4;
-    // The kernel writes eight digits at least.
-    if (begin >> shift != 0 || shift < 32) {
-      *end++ = "0123456789abcdef"[begin >> shift & 15];
-    }
-  }
-  *end++ = '-';
   LineReader maps(ProcReader(), "/proc/self/maps");
   std::string_view line;
   while (maps.Next(line)) {
-    if (!line.starts_with({wanted, end})) continue;
+    if (TakeHex(line) != begin) continue;
     line.remove_prefix(std::min(line.find('/'), line.size()));
     module.path[line.copy(module.path, sizeof(module.path) - 1)] = '\0';
     return;

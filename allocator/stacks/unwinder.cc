@@ -1,12 +1,10 @@
 #include "allocator/stacks/unwinder.h"
 
-#include <ucontext.h>
-
 #include <cstdint>
+#include <utility>
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
-#include "allocator/process/fault_hook.h"
 #include "allocator/stacks/modules.h"
 #include "allocator/stacks/own_stack.h"
 #include "allocator/stacks/unwind_table.h"
@@ -18,159 +16,113 @@ namespace {
 constexpr std::uintptr_t kLowestCode = 4096;
 constexpr std::uintptr_t kMaxFrameBytes = std::uintptr_t{1} << 24;
 
-struct Machine {
-  std::uintptr_t registers[kUnwindRegisters] = {};
-};
+#if defined(__x86_64__)
+constexpr bool kTables = true;
+#else
+constexpr bool kTables = false;
+#endif
 
+// Of a function's registers, those that compilers' tables go by.
 class Unwinder {
  public:
-  explicit Unwinder(const Machine& machine) : machine_(machine) {}
+  explicit Unwinder(const CodePlace& place) : place_(place) {}
 
-  std::uintptr_t pc() const { return machine_.registers[kRegisterReturn]; }
+  std::uintptr_t pc() const { return place_.instruction; }
 
   // To the caller. `is_call`: pc() is where a call returns to, so the
   // instruction before it tells which function it is in.
   bool Step(bool is_call) {
-    const std::uintptr_t sp = machine_.registers[kRegisterRsp];
-    const std::uintptr_t place = is_call ? pc() - 1 : pc();
-    if (!StepByTable(place) && !StepByFrame()) return false;
-    const std::uintptr_t risen = machine_.registers[kRegisterRsp] - sp;
+    const std::uintptr_t sp = place_.stack_pointer;
+    if (!StepByTable(is_call ? pc() - 1 : pc()) && !StepByFrame()) return false;
+    const std::uintptr_t risen = place_.stack_pointer - sp;
     return pc() >= kLowestCode && risen != 0 && risen < kMaxFrameBytes;
   }
 
  private:
-  bool StepByTable(std::uintptr_t place) {
-    if (place < module_.begin || place >= module_.end) {
-      if (!FindModule(place, module_)) {
+  bool StepByTable(std::uintptr_t address) {
+    if (address < module_.begin || address >= module_.end) {
+      if (!FindModule(address, module_)) {
         module_.begin = module_.end = 0;
         return false;
       }
     }
     FrameRules rules;
     if (module_.unwind_table == 0 ||
-        !FindFrameRules(memory_, module_.unwind_table, place, rules) ||
-        !rules.base_known) {
+        !FindFrameRules(memory_, module_.unwind_table, address, rules) ||
+        !rules.base_known ||
+        (rules.base != kRegisterRsp && rules.base != kRegisterRbp)) {
       return false;
     }
-    const std::uintptr_t frame = machine_.registers[rules.base] +
-                                 static_cast<std::uintptr_t>(rules.base_offset);
-    Machine caller = machine_;
-    caller.registers[kRegisterRsp] = frame;
-    // The outermost function has no return address.
-    caller.registers[kRegisterReturn] = 0;
-    for (unsigned i = 0; i < kUnwindRegisters; ++i) {
-      const RegisterRule& rule = rules.registers[i];
-      if (rule.kind == RegisterRule::Kind::kAtOffset &&
-          !memory_.Read(frame + static_cast<std::uintptr_t>(rule.offset),
-                        &caller.registers[i], sizeof(caller.registers[i]))) {
-        return false;
-      }
+    const std::uintptr_t base =
+        rules.base == kRegisterRsp ? place_.stack_pointer : place_.frame;
+    CodePlace caller = {
+        // The outermost function has no return address.
+        .instruction = 0,
+        .frame = place_.frame,
+        .stack_pointer = base + static_cast<std::uintptr_t>(rules.base_offset)};
+    const auto load = [&](unsigned number, std::uintptr_t& value) {
+      const RegisterRule& rule = rules.registers[number];
+      return rule.kind != RegisterRule::Kind::kAtOffset ||
+             memory_.Read(caller.stack_pointer +
+                              static_cast<std::uintptr_t>(rule.offset),
+                          &value, sizeof(value));
+    };
+    if (!load(kRegisterReturn, caller.instruction) ||
+        !load(kRegisterRbp, caller.frame)) {
+      return false;
     }
-    machine_ = caller;
+    place_ = caller;
     return true;
   }
 
   bool StepByFrame() {
-    struct {
-      std::uintptr_t caller;
-      std::uintptr_t return_address;
-    } record = {};
-    const std::uintptr_t frame = machine_.registers[kRegisterRbp];
-    if (frame % sizeof(void*) != 0 ||
-        frame < machine_.registers[kRegisterRsp] ||
+    FrameRecord record = {};
+    const std::uintptr_t frame = place_.frame;
+    if (frame % alignof(FrameRecord) != 0 || frame < place_.stack_pointer ||
         !memory_.Read(frame, &record, sizeof(record))) {
       return false;
     }
-    machine_.registers[kRegisterRbp] = record.caller;
-    machine_.registers[kRegisterRsp] = frame + sizeof(record);
-    machine_.registers[kRegisterReturn] = record.return_address;
+    place_ = {.instruction = record.return_address,
+              .frame = record.caller,
+              .stack_pointer = frame + sizeof(record)};
     return true;
   }
 
-  Machine machine_;
+  CodePlace place_;
   MemoryReader memory_;
   ModuleOf module_ = {};
 };
 
-#if defined(__x86_64__)
-constexpr bool kTables = true;
-
-void Load(const ucontext_t& context, Machine& machine) {
-  // By DWARF's number.
-  constexpr int kNumbers[kUnwindRegisters] = {
-      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
-      REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
-      REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
-  for (unsigned i = 0; i < kUnwindRegisters; ++i) {
-    machine.registers[i] =
-        static_cast<std::uintptr_t>(context.uc_mcontext.gregs[kNumbers[i]]);
-  }
-}
-#else
-constexpr bool kTables = false;
-
-void Load(const ucontext_t&, Machine&) {}
-#endif
-
-// `add_first`: the first address, too, which is not one that a call returns to.
-void Walk(const Machine& machine, bool add_first, CallStack& stack) {
-  Unwinder unwinder(machine);
-  if (add_first) stack.addresses[stack.count++] = unwinder.pc();
+// `is_call`: the first address is one that a call returns to.
+void Walk(const CodePlace& place, bool is_call, CallStack& stack) {
+  const ErrnoGuard guard;
+  stack.count = 0;
+  if constexpr (!kTables) return CaptureStackAt(place, stack);
+  if (place.instruction == 0 && place.stack_pointer == 0) return;
+  Unwinder unwinder(place);
   // A jump to nowhere has left its return address on top of the stack, which
   // only the frame pointers may get past.
-  for (bool is_call = !add_first; unwinder.Step(is_call); is_call = true) {
+  do {
     stack.addresses[stack.count++] = unwinder.pc();
     if (stack.count == CallStack::kMaxFrames) return;
-  }
+  } while (unwinder.Step(std::exchange(is_call, true)));
 }
 
 }  // namespace
 
 void Unwind(CallStack& stack) {
-  const ErrnoGuard guard;
-  stack.count = 0;
-#if defined(__GLIBC__)
-  constexpr bool kHasContext = true;
-#else
-  // musl declares it and has none.
-  constexpr bool kHasContext = false;
-  constexpr auto getcontext = [](ucontext_t*) { return -1; };
-#endif
-  if constexpr (!kTables || !kHasContext) {
-    // What this function was called by, and from there on.
-    const FrameRecord& own =
-        *static_cast<const FrameRecord*>(__builtin_frame_address(0));
-    CaptureStackAt({.instruction = own.return_address, .frame = own.caller},
-                   stack);
-    return;
-  }
-  ucontext_t context;
-  if (getcontext(&context) != 0) return;
-  Machine machine;
-  Load(context, machine);
-  // This function's own frame is not wanted; its caller's is the first.
-  Walk(machine, /*add_first=*/false, stack);
+  // What this function was called by, and from there on.
+  const auto* const own =
+      static_cast<const FrameRecord*>(__builtin_frame_address(0));
+  Walk({.instruction = own->return_address,
+        .frame = own->caller,
+        .stack_pointer =
+            kTables ? reinterpret_cast<std::uintptr_t>(own + 1) : 0},
+       /*is_call=*/true, stack);
 }
 
 void UnwindAt(const CodePlace& place, CallStack& stack) {
-  const ErrnoGuard guard;
-  stack.count = 0;
-  if constexpr (!kTables) return CaptureStackAt(place, stack);
-  if (place.instruction == 0) return;
-  Machine machine;
-  machine.registers[kRegisterRsp] = place.stack_pointer;
-  machine.registers[kRegisterRbp] = place.frame;
-  machine.registers[kRegisterReturn] = place.instruction;
-  Walk(machine, /*add_first=*/true, stack);
-}
-
-void UnwindFrom(const void* context, CallStack& stack) {
-  const ErrnoGuard guard;
-  stack.count = 0;
-  if constexpr (!kTables) return CaptureStackAt(PlaceOf(context), stack);
-  Machine machine;
-  Load(*static_cast<const ucontext_t*>(context), machine);
-  Walk(machine, /*add_first=*/true, stack);
+  Walk(place, /*is_call=*/false, stack);
 }
 
 }  // namespace hakmem

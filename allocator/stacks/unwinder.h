@@ -14,6 +14,7 @@
 #ifndef HAKMEM_ALLOCATOR_STACKS_UNWINDER_H_
 #define HAKMEM_ALLOCATOR_STACKS_UNWINDER_H_
 
+#include "allocator/base/compiler.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -21,14 +22,11 @@ namespace hakmem {
 // The callers of the function that calls this, innermost first. Where tables
 // cannot tell (other processors than x86-64, code made at run time) the frame
 // pointers do.
-void Unwind(CallStack& stack);
+HAK_NOINLINE void Unwind(CallStack& stack);
 
-// From where a signal interrupted its thread: `context` is the ucontext_t that
-// the handler got. The first address is the interrupted instruction's.
-void UnwindFrom(const void* context, CallStack& stack);
-
-// The same from `place`, of which no more than the stack's and the frame's
-// pointers are known. On other processors than x86-64 it is CaptureStackAt.
+// From where a signal interrupted its thread. The first address is the
+// interrupted instruction's. On other processors than x86-64 it is
+// CaptureStackAt.
 void UnwindAt(const CodePlace& place, CallStack& stack);
 
 }  // namespace hakmem

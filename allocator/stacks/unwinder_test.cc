@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "allocator/process/fault_hook.h"
 #include "allocator/stacks/modules.h"
 #include "gtest/gtest.h"
 
@@ -67,7 +68,7 @@ TEST(Unwinder, GetsThroughLibcToTheStart) {
 CallStack g_crashed;
 
 void OnSignal(int, siginfo_t*, void* context) {
-  UnwindFrom(context, g_crashed);
+  UnwindAt(PlaceOf(context), g_crashed);
   auto* const state = static_cast<ucontext_t*>(context);
   // Past the two bytes of ud2.
   state->uc_mcontext.gregs[REG_RIP] += 2;
@@ -99,10 +100,10 @@ TEST(Unwinder, AWildStackEndsTheWalk) {
        {std::uintptr_t{0}, std::uintptr_t{8}, std::uintptr_t{0x7fffffffffff}}) {
     context.uc_mcontext.gregs[REG_RSP] = static_cast<greg_t>(wild);
     context.uc_mcontext.gregs[REG_RBP] = static_cast<greg_t>(wild + 16);
-    UnwindFrom(&context, stack);
+    UnwindAt(PlaceOf(&context), stack);
     EXPECT_LE(stack.count, 2U);
     context.uc_mcontext.gregs[REG_RIP] = 0x10;
-    UnwindFrom(&context, stack);
+    UnwindAt(PlaceOf(&context), stack);
     EXPECT_EQ(stack.count, 1U);
   }
 }

@@ -22,8 +22,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "allocator/base/block_kind.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"

@@ -1,7 +1,0 @@
-#include "allocator/base/call_filter.h"
-
-namespace hakmem {
-
-constinit std::atomic<Filter> g_filter{Filter::kUnknown};
-
-}  // namespace hakmem
