@@ -218,7 +218,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOfSibling(Heap* heap,
                                                          NotOwn found,
                                                          BlockKind kind) {
   auto* const sibling = static_cast<Heap*>(
-      heap->siblings().WithId(UnitOwner(found.record_xor_tag ^ heap->tag())));
+      heap->siblings().AtOnce(UnitOwner(found.record_xor_tag ^ heap->tag())));
   if (sibling == nullptr) return false;
   return found.headers == View<true>().headers
              ? FreeIn<true>(found.granule, sibling, pointer, kind)
