@@ -40,11 +40,11 @@ void Ace::Start(const HeapOptions& options, const Config& config) {
   }
   Region::Window typed = region_.heap_window(Region::kPartitionWindow);
   typed.bytes /= 2;
-  parts_.stores[kFine].Start(typed);
-  typed.begin += typed.bytes;
-  parts_.stores[kCoarse].Start(typed);
-  guard_bytes_ = parts_.stores[kCoarse].guard_bytes();
   const std::size_t mappings = state_.memory.MaxMappings();
+  parts_.stores[kFine].Start(typed, mappings);
+  typed.begin += typed.bytes;
+  parts_.stores[kCoarse].Start(typed, mappings);
+  guard_bytes_ = parts_.stores[kCoarse].guard_bytes();
   max_moved_mappings_ = mappings / kMovedMappingsShare / kMappingsPerMove;
   max_staying_huge_ = mappings / kHugeMappingsShare;
 }

@@ -23,9 +23,8 @@ constexpr std::size_t kMappingsPerGuard = 2;
 
 }  // namespace
 
-void RunStore::Start(Region::Window typed) {
+void RunStore::Start(Region::Window typed, std::size_t mappings) {
   typed_ranges_.Place(typed.begin, typed.bytes, 0);
-  const std::size_t mappings = state_.memory.MaxMappings();
   max_mapped_runs_ = mappings / kMappedRunsShare;
   const std::size_t page_bytes = state_.memory.PageBytes();
   if (IsCoarse() && state_.config->guard_pages &&

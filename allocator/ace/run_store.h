@@ -40,7 +40,8 @@ class RunStore {
 
   // Once, when the zone is placed. `typed` is for the lists of partitions but
   // the first.
-  void Start(Region::Window typed);
+  // `mappings`: so many the kernel allows.
+  void Start(Region::Window typed, std::size_t mappings);
 
   // From free units or ranges, or by mapping more. Its units are what `kind`
   // asks for, or more. The caller notes the grant when all of it is done, as

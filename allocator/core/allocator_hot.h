@@ -218,7 +218,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::FreeOfSibling(Heap* heap,
                                                          NotOwn found,
                                                          BlockKind kind) {
   auto* const sibling = static_cast<Heap*>(
-      heap->siblings().WithId(UnitOwner(found.record_xor_tag ^ heap->tag())));
+      heap->siblings().AtOnce(UnitOwner(found.record_xor_tag ^ heap->tag())));
   if (sibling == nullptr) return false;
   return found.headers == View<true>().headers
              ? FreeIn<true>(found.granule, sibling, pointer, kind)
@@ -317,6 +317,9 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryFreeSized(
 // --- Reallocating
 // --------------------------------------------------------------
 
+// What LiveCode tells of null: some programs allocate by realloc alone.
+inline constexpr unsigned kCodeOfNull = 1U << kCodeBits;
+
 // The header code of a live block, whoever's; 0: it is none.
 template <bool kTiny>
 HAK_ALWAYS_INLINE unsigned LiveCodeAt(const ZoneView& view,
@@ -338,6 +341,8 @@ HAK_ALWAYS_INLINE unsigned LiveCode(Region& region, const void* pointer) {
   if (granule < LoadForComparison(fine.limit_granules)) {
     return LiveCodeAt<true>(fine, granule);
   }
+  if (pointer == nullptr) [[unlikely]]
+    return kCodeOfNull;
   const ZoneView& coarse = region.coarse().view();
   granule = coarse.Granule(address, kCoarseGranuleShift);
   return granule < LoadForComparison(coarse.limit_granules)
@@ -351,6 +356,8 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::TryReallocate(Heap* heap,
                                                          std::size_t size_bytes,
                                                          unsigned& code) {
   code = LiveCode(ace_.region(), pointer);
+  if (code == kCodeOfNull) [[unlikely]]
+    return false;
   if (!hardening_.ResizeInPlace(heap, pointer, code, size_bytes)) return false;
   CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
   return true;

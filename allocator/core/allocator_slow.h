@@ -330,16 +330,8 @@ CallResult Allocator<kConfig>::ReallocateOther(Heap*& self, void* pointer,
 template <const Config& kConfig>
 HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
     Heap*& self, void* pointer, std::size_t size_bytes, unsigned code) {
+  constexpr BlockKind kMalloc = BlockKind::kMalloc;
   size_bytes = std::max<std::size_t>(size_bytes, 1);
-  // Where bounds are kept, the block's own size is to be copied, and looked at.
-  if (kSlackBytes == 0 && code - 1 < kClassCount) [[likely]] {
-    const auto size_class = static_cast<SizeClass>(code - 1);
-    if (TryStay(ace_.region(), pointer, size_class, size_class, size_bytes)) {
-      CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
-      return Served(pointer);
-    }
-    return MoveTo(self, pointer, ClassBytes(size_class), size_bytes);
-  }
   if constexpr (kConfig.separate_types) {
     const Partition partition = PartitionAt(ace_, pointer);
     Heap* heap = partition == 0 ? nullptr : heaps_.RealOf(self, partition);
@@ -347,6 +339,25 @@ HAK_ALWAYS_INLINE CallResult Allocator<kConfig>::ReallocateSlow(
       return TryReallocate(heap, pointer, size_bytes, code)
                  ? Served(pointer)
                  : ReallocateOther(heap, pointer, size_bytes);
+    }
+  }
+  if (code - 1 < kClassCount) [[likely]] {
+    const auto size_class = static_cast<SizeClass>(code - 1);
+    if (kSlackBytes == 0 &&
+        TryStay(ace_.region(), pointer, size_class, size_class, size_bytes)) {
+      CallCounters::CountRealloc<kConfig>(counters_.reallocs_in_place);
+      return Served(pointer);
+    }
+    const bool intact = IsTiny(size_class)
+                            ? hardening_.template IsIntact<true>(
+                                  View<true>(), pointer, code, kMalloc)
+                            : hardening_.template IsIntact<false>(
+                                  View<false>(), pointer, code, kMalloc);
+    if (intact) [[likely]] {
+      return MoveTo(
+          self, pointer,
+          Hooks::SizeOfLive(View<true>(), View<false>(), pointer, size_class),
+          size_bytes);
     }
   }
   if (kCachesSpans<kConfig> && code == kLargeCode) {

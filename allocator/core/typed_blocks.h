@@ -73,7 +73,7 @@ bool Allocator<kConfig>::FreeSizedOfSibling(Heap* heap, void* pointer,
   const UnitRecord record =
       zone.unit_record(zone.UnitOf(address)).load(std::memory_order_relaxed);
   auto* const sibling =
-      static_cast<Heap*>(heap->siblings().WithId(UnitOwner(record)));
+      static_cast<Heap*>(heap->siblings().AtOnce(UnitOwner(record)));
   return sibling != nullptr &&
          TryFreeSized(sibling, pointer, size_bytes, alignment_bytes,
                       kTinyEnd - 1, kind);

@@ -35,9 +35,16 @@ class Siblings {
     }
     return heaps_[place];
   }
+  // The same at once, for a free. Null where two have a place in common, too:
+  // then the free is as that of another thread's block.
+  HAK_ALWAYS_INLINE Heap* AtOnce(HeapId id) const {
+    Heap* const heap = by_id_[id % kPlaces];
+    return heap != nullptr && heap->id() == id ? heap : nullptr;
+  }
   void Add(Heap* heap) {
     const Partition partition = heap->siblings().partition();
     heaps_[partition] = heap;
+    by_id_[heap->id() % kPlaces] = heap;
     ids_[partition] = heap->id();
     any_ = true;
   }
@@ -54,6 +61,9 @@ class Siblings {
   bool any_ = false;
   HeapId ids_[kMostPartitions] = {};
   Heap* heaps_[kMostPartitions] = {};
+  // Siblings are made one after the other, and so are their ids.
+  static constexpr HeapId kPlaces = 2 * kMostPartitions;
+  Heap* by_id_[kPlaces] = {};
 };
 
 template <typename Heap>
@@ -65,6 +75,7 @@ class Siblings<Heap, false> {
   static constexpr bool any() { return false; }
   static constexpr Heap* Of(Partition) { return nullptr; }
   static constexpr Heap* WithId(HeapId) { return nullptr; }
+  static constexpr Heap* AtOnce(HeapId) { return nullptr; }
   static constexpr void Add(Heap*) {}
   static constexpr void Forget() {}
   template <typename Use>

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -22,6 +25,7 @@ bool g_idle_kernel = false;
 bool g_out_of_memory = false;
 bool g_too_many_mappings = false;
 bool g_no_guard_regions = false;
+int g_calls = 0;  // of mmap and getrandom
 }  // namespace
 
 extern "C" {
@@ -59,6 +63,7 @@ long __wrap__ZN6hakmem14RawSystemCall6Elmmmmmm(long number, unsigned long a,
                                                unsigned long d, unsigned long e,
                                                unsigned long f) {
   if (number == SYS_mmap) {
+    ++g_calls;
     if (g_out_of_memory || g_too_many_mappings) return -ENOMEM;
     if (g_old_kernel) d &= ~static_cast<unsigned long>(MAP_FIXED_NOREPLACE);
   }
@@ -85,6 +90,7 @@ long __wrap__ZN6hakmem13RawSystemCallElmmmmm(long number, unsigned long a,
       munmap(reinterpret_cast<void*>(e), c);
       return -EFAULT;
     case SYS_getrandom:
+      ++g_calls;
       if (g_old_kernel) return -ENOSYS;
       break;
     default:
@@ -139,6 +145,29 @@ class KernelRefusalsTest : public testing::Test {
   const Address from_;
   const Address to_;
 };
+
+TEST_F(KernelRefusalsTest, ManyRandomNumbersTakeFewCalls) {
+  for (const bool old_kernel : {false, true}) {
+    g_old_kernel = old_kernel;
+    std::uint64_t words[40] = {};
+    g_calls = 0;
+    memory_.FillRandom(words, std::size(words));
+    EXPECT_EQ(g_calls, 2);
+    const std::set<std::uint64_t> different(std::begin(words), std::end(words));
+    EXPECT_EQ(different.size(), std::size(words));
+    EXPECT_EQ(different.count(0), 0U);
+  }
+}
+
+TEST_F(KernelRefusalsTest, OneAnswerShowsThatTheKernelTellsWhatIsTaken) {
+  ASSERT_TRUE(memory_.MapAt(from_, page_).ok());
+  for (int asked = 0; asked < 10; ++asked) {
+    g_calls = 0;
+    EXPECT_FALSE(memory_.IsTaken(to_, page_));
+    EXPECT_EQ(g_calls, asked == 0 ? 2 : 1);
+    EXPECT_TRUE(memory_.IsTaken(from_, page_));
+  }
+}
 
 TEST_F(KernelRefusalsTest, AHintIsNotEnough) {
   ASSERT_TRUE(memory_.MapAt(from_, page_).ok());

@@ -272,7 +272,11 @@ bool LinuxVirtualMemory::IsTaken(Address address, std::size_t bytes) {
   const Address here =
       RoundDown<Address>(reinterpret_cast<Address>(this), page_bytes);
   if (is_known_taken(address, bytes)) return true;
-  if (is_known_taken(here, page_bytes)) return false;
+  if (tells_of_taken_.load(std::memory_order_relaxed)) return false;
+  if (is_known_taken(here, page_bytes)) {
+    tells_of_taken_.store(true, std::memory_order_relaxed);
+    return false;
+  }
   const long got =
       Map(address, bytes, MAP_NORESERVE | MAP_FIXED_NOREPLACE, PROT_NONE);
   // Linux looks at the place before any limit on memory, so that every other
@@ -407,11 +411,16 @@ bool SealObject(const void* object, std::size_t bytes) {
          SetAccess(reinterpret_cast<Address>(object), bytes, PROT_READ) == 0;
 }
 
-std::uint64_t LinuxVirtualMemory::Random() {
-  std::uint64_t value = 0;
-  const long got =
-      SystemCall(SYS_getrandom, &value, sizeof(value), GRND_NONBLOCK);
-  return got == sizeof(value) ? value : WeakRandom();
+void LinuxVirtualMemory::FillRandom(std::uint64_t* words, std::size_t count) {
+  // No signal comes between the bytes of a call for so many.
+  constexpr std::size_t kWords = 256 / sizeof(*words);
+  for (; count != 0; count -= std::min(count, kWords), words += kWords) {
+    const std::size_t part = std::min(count, kWords);
+    const auto bytes = static_cast<long>(part * sizeof(*words));
+    if (SystemCall(SYS_getrandom, words, bytes, GRND_NONBLOCK) != bytes) {
+      std::generate_n(words, part, WeakRandom);
+    }
+  }
 }
 
 std::uint64_t LinuxVirtualMemory::NowMs() {

@@ -48,7 +48,12 @@ class LinuxVirtualMemory final : public VirtualMemory {
   VmStatus Move(Address from, Address to, std::size_t bytes,
                 bool keep_source) override;
   VmStatus Renew(Address address, std::size_t bytes) override;
-  std::uint64_t Random() override;
+  std::uint64_t Random() override {
+    std::uint64_t word = 0;
+    FillRandom(&word, 1);
+    return word;
+  }
+  void FillRandom(std::uint64_t* words, std::size_t count) override;
   std::uint64_t NowMs() override;
   AddressRange RegionRange() const override;
 
@@ -78,6 +83,9 @@ class LinuxVirtualMemory final : public VirtualMemory {
   std::atomic<Taking> taking_{Taking::kUnknown};
   // Found out by the first that closes memory; written and read by all that do.
   std::atomic<std::uint8_t> guard_regions_{0};
+  // The kernel tells by a refusal whether a place is taken. Found out by the
+  // first that asks; written and read by all that do.
+  std::atomic<bool> tells_of_taken_{false};
   // Something was closed by its mapping's access instead.
   std::atomic<bool> closed_by_access_{false};
   // Whoever finds first that locked memory cannot be given back tells of it.

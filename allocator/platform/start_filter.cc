@@ -15,9 +15,10 @@ HAK_COLD Filter FindFilter() {
   std::string_view line;
   Filter filter = Filter::kAtStart;
   while (reader.Next(line)) {
+    if (TakeWord(line) == "Seccomp:") {
+      return TakeWord(line) == "0" ? Filter::kNone : Filter::kAtStart;
+    }
     // A kernel that has no filters does not name them.
-    const bool is_none = TakeWord(line) != "Seccomp:" || TakeWord(line) == "0";
-    if (!is_none) return Filter::kAtStart;
     filter = Filter::kNone;
   }
   return filter;

@@ -130,6 +130,10 @@ class VirtualMemory {
   // A number that an attacker cannot guess; a weaker one when the kernel has
   // none to give.
   virtual std::uint64_t Random() = 0;
+  // So many of them, in few calls.
+  virtual void FillRandom(std::uint64_t* words, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) words[i] = Random();
+  }
 
   // Monotonic time in milliseconds; cheap, may be some milliseconds coarse.
   virtual std::uint64_t NowMs() = 0;

@@ -34,9 +34,9 @@ constexpr std::size_t kGapBytes = kSuperSlabBytes;
 // Per huge frame: a header byte and a record (ace/huge_pool.h).
 constexpr std::size_t kHugeTableBytesPerFrame = 64;
 
-Address RandomOffset(VirtualMemory& memory, std::size_t slack_bytes) {
+Address OffsetOf(std::uint64_t random, std::size_t slack_bytes) {
   const std::uint64_t choices = slack_bytes / kSuperSlabBytes + 1;
-  return (memory.Random() % choices) * kSuperSlabBytes;
+  return (random % choices) * kSuperSlabBytes;
 }
 
 }  // namespace
@@ -72,12 +72,15 @@ void Region::SetPlaces(VirtualMemory& memory, Address begin,
   for (const Window& window : windows_) slack -= window.bytes + kGapBytes;
   std::uint8_t order[kWindows];
   Address offsets[kWindows];
+  // Those of the offsets, and those of the order.
+  std::uint64_t random[2 * kWindows] = {};
+  memory.FillRandom(random, scattered ? 2 * kWindows : 2);
   for (unsigned i = 0; i < kWindows; ++i) {
     order[i] = static_cast<std::uint8_t>(i);
     // The tables lie after the blocks, at a distance of their own.
-    offsets[i] = scattered ? RandomOffset(memory, slack)
-                 : i == 0  ? RandomOffset(memory, slack / 2)
-                 : i == 1  ? offsets[0] + RandomOffset(memory, slack / 2)
+    offsets[i] = scattered ? OffsetOf(random[i], slack)
+                 : i == 0  ? OffsetOf(random[i], slack / 2)
+                 : i == 1  ? offsets[0] + OffsetOf(random[i], slack / 2)
                            : offsets[1];
   }
   if (scattered) {
@@ -85,7 +88,7 @@ void Region::SetPlaces(VirtualMemory& memory, Address begin,
     std::sort(offsets, offsets + kWindows,
               [](Address a, Address b) { return a < b; });
     for (unsigned i = kWindows - 1; i > 0; --i) {
-      std::swap(order[i], order[memory.Random() % (i + 1)]);
+      std::swap(order[i], order[random[kWindows + i] % (i + 1)]);
     }
   }
   for (unsigned i = 0; i < kWindows; ++i) {
