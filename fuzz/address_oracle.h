@@ -91,7 +91,7 @@ class AddressOracle {
   // Copies are checked where bounds are kept, and in the region alone.
   bool HasExtents(Address address) {
     if constexpr (!kConfig.check_copies) return false;
-    const Region::Window blocks = allocator_.ace().region().window(0);
+    const Region::Window blocks = allocator_.ace().region().windows()[0];
     return address - blocks.begin < blocks.bytes;
   }
   ExtentFinder Finder() { return ExtentFinder(allocator_.ace(), hints_); }

@@ -56,8 +56,9 @@ constexpr Refusal RefusedTable(const VmStatus& status, std::size_t bytes) {
 
 // Whether another zone may serve the request: addresses are the reason.
 constexpr bool AreAddressesUsedUp(const Refusal& refusal) {
-  return refusal.reason == FailureReason::kExhaustion &&
-         refusal.detail != FailureDetail::kHeapLimit;
+  return refusal.detail == FailureDetail::kRegion ||
+         refusal.detail == FailureDetail::kMetadata ||
+         refusal.detail == FailureDetail::kAddressInUse;
 }
 
 struct BlockGrant {

@@ -87,7 +87,7 @@ Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
     pool_.AddFrames(extension.first, extension.frames);
     return {};
   }
-  return extension.exhausted ? UsedUp(extension.tables, bytes)
+  return extension.exhausted ? UsedUp(/*tables=*/false, bytes)
                              : RefusedByKernel(extension.status);
 }
 

@@ -139,26 +139,35 @@ TYPED_TEST(AllocatorEventsTest, SaysWhenTheRefusalWasInjected) {
   EXPECT_NE(allocator.Allocate(self, 20 * kMiB), nullptr);
 }
 
-// Something else lies where the next frames would.
+// Something else lies where the next frames would: a span becomes a Huge block,
+// and a Pool block cannot.
 TYPED_TEST(AllocatorEventsTest, SaysWhenTheAddressesAreInUse) {
   if (kThreadSanitizer) GTEST_SKIP() << "has addresses there itself";
   auto& allocator = this->allocator();
-  void* first = allocator.Allocate(this->self(), 100'000);
+  const Zone& zone = allocator.ace().region().coarse();
+  void* first = allocator.Allocate(this->self(), 31 * kUnitBytes);
   ASSERT_NE(first, nullptr);
-  const Address zone =
-      reinterpret_cast<Address>(first) / kSuperSlabBytes * kSuperSlabBytes;
-  const auto take_frames = [&](Address begin, std::size_t bytes) {
-    for (Address at = begin; at < begin + bytes; at += kSuperSlabBytes) {
+  ASSERT_TRUE(zone.Contains(reinterpret_cast<Address>(first)));
+  const Address begin = zone.FrameAddress(zone.frame_count());
+  const auto take_frames = [&](Address from, std::size_t bytes) {
+    for (Address at = from; at < from + bytes; at += kSuperSlabBytes) {
       this->memory().MapAt(at, this->memory().PageBytes());
     }
   };
   // More than is stepped over.
-  take_frames(zone + kSuperSlabBytes, kGiB - kSuperSlabBytes);
-  for (Address at = zone + kGiB; at < zone + 1024 * kGiB; at += kGiB) {
+  take_frames(begin, kGiB);
+  for (Address at = begin + kGiB; at < begin + 1800 * kGiB; at += kGiB) {
     // Where something of hakmem's own lies, what is around it.
     if (!this->memory().MapAt(at, kGiB).ok()) take_frames(at, kGiB);
   }
-  EXPECT_EQ(allocator.Allocate(this->self(), 10 * kMiB), nullptr);
+  void* const span = allocator.Allocate(this->self(), 10 * kMiB);
+  ASSERT_NE(span, nullptr);
+  EXPECT_FALSE(zone.Contains(reinterpret_cast<Address>(span)));
+  if (this->kDetours) {
+    this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kAddressInUse,
+                      Disposition::kServedByDetour);
+  }
+  EXPECT_EQ(allocator.Allocate(this->self(), 60'000), nullptr);
   const FailureEvent event =
       this->ExpectEvent(FailureReason::kMapFail, FailureDetail::kAddressInUse,
                         Disposition::kReturnedNull);

@@ -13,6 +13,7 @@
 #include "allocator/failures/failure_event.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/superslab/region.h"
+#include "allocator/superslab/zone.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -50,6 +51,18 @@ class AllocatorFullZoneTest : public testing::Test {
       }
       blocks.push_back(block);
     }
+  }
+  // Something else takes the page in which the headers of such a frame end, of
+  // those that are not mapped yet.
+  void TakeHeadersOf(const Zone& zone, FrameIndex frame) {
+    const std::size_t page_bytes = test_.memory.PageBytes();
+    const auto headers = reinterpret_cast<Address>(zone.view().headers);
+    const std::size_t end =
+        (frame + 1) * kUnitsPerSuperSlab * zone.UnitHeaderBytes();
+    ASSERT_TRUE(
+        test_.memory
+            .MapAt(RoundDown<Address>(headers + end, page_bytes), page_bytes)
+            .ok());
   }
   void FreeAll(const std::vector<void*>& blocks) {
     for (void* block : blocks) allocator_.Free(self_, block);
@@ -167,6 +180,24 @@ TYPED_TEST(AllocatorFullZoneTest, SpansBecomeHugeBlocks) {
                "hakmem: fatal: ");
   this->allocator_.FreeSized(this->self_, block, 100'000, 16);
   EXPECT_EQ(this->test_.failures() != 0, this->kDetours);
+  this->FreeAll(spans);
+}
+
+// Valgrind's own memory has come to lie so.
+TYPED_TEST(AllocatorFullZoneTest, AsWhereSomethingLiesInItsTables) {
+  constexpr FrameIndex kFine = 3;
+  constexpr FrameIndex kCoarse = 20;
+  for (const std::size_t size : {std::size_t{800}, 100 * kKiB}) {
+    this->allocator_.Free(this->self_, this->New(size, kMinAlignmentBytes));
+  }
+  this->TakeHeadersOf(this->region().fine(), kFine);
+  this->TakeHeadersOf(this->region().coarse(), kCoarse);
+  const std::vector<void*> tiny = this->Fill(this->region().fine(), 800);
+  EXPECT_EQ(this->region().fine().frame_count(), kFine);
+  const std::vector<void*> spans =
+      this->Fill(this->region().coarse(), 100 * kKiB);
+  EXPECT_EQ(this->region().coarse().frame_count(), kCoarse);
+  this->FreeAll(tiny);
   this->FreeAll(spans);
 }
 

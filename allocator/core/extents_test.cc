@@ -135,7 +135,7 @@ TEST_F(ExtentsTest, PlacesWithoutABlock) {
   const Address end = (other & ~(Address{kUnitBytes} - 1)) + kUnitBytes;
   EXPECT_EQ(Find(end - 1).state, State::kUnknown);
   const Region& region = test_.allocator->ace().region();
-  const Region::Window blocks = region.window(0);
+  const Region::Window blocks = region.windows()[0];
   EXPECT_EQ(Find(blocks.begin + blocks.bytes - 1).state, State::kUnknown);
   EXPECT_EQ(Find(region.coarse().view().base - 1).state, State::kUnknown);
   EXPECT_EQ(Find(region.huge().begin).state, State::kUnknown);

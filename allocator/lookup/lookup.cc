@@ -288,7 +288,7 @@ bool IsIn(Address address, Address begin, std::size_t bytes) {
 // The first window is that of the blocks.
 bool IsTable(const Region& region, Address address) {
   for (unsigned i = 1; i < Region::kWindows; ++i) {
-    const Region::Window window = region.window(i);
+    const Region::Window window = region.windows()[i];
     if (IsIn(address, window.begin, window.bytes)) return true;
   }
   return false;

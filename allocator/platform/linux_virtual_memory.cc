@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/check.h"
 #include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/base/sanitizer.h"
@@ -73,6 +74,24 @@ int Advise(Address address, std::size_t bytes, int advice) {
 // Whether all of it is; this advice changes nothing.
 bool IsMapped(Address address, std::size_t bytes) {
   return Advise(address, bytes, MADV_NORMAL) == 0;
+}
+
+// Undoes a refused move. From 6.17 on Linux moves mapping by mapping, and may
+// come to one that cannot be moved, as a userfaultfd's: then what is before is
+// gone, and the rest of the source is mapped.
+void TakeBack(Address from, Address to, std::size_t bytes) {
+  if (IsMapped(from, bytes)) return;
+  const std::size_t page_bytes = KernelPageBytes();
+  std::size_t gone = 0;  // not all is mapped from here on, but from `left` on
+  std::size_t left = bytes;
+  while (left - gone > page_bytes) {
+    const std::size_t middle = gone + RoundDown((left - gone) / 2, page_bytes);
+    (IsMapped(from + middle, bytes - middle) ? left : gone) = middle;
+  }
+  if (left == bytes) return;
+  HAK_CHECK_EQ(ErrorOf(SystemCall(SYS_mremap, to, left, left,
+                                  MREMAP_MAYMOVE | MREMAP_FIXED, from)),
+               0);
 }
 
 // Of one page, or nobody tells: this advice is refused there alone.
@@ -371,6 +390,7 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
     TellOfLoss(from, bytes);
     error = ErrorOf(SystemCall(SYS_mremap, from, bytes, bytes,
                                MREMAP_MAYMOVE | MREMAP_FIXED, to));
+    if (error != 0) TakeBack(from, to, bytes);
   }
   if (error != 0) {
     VmStatus status = {.error_number = error,

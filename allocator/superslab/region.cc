@@ -14,21 +14,21 @@ namespace {
 // would only thin out the randomness of the base.
 constexpr std::size_t kMaxWindowBytes = 4096 * kGiB;
 constexpr std::size_t kHugeWindows = 4;
-// Windows and tables together take less than 7 window sizes and
-// kRegionFixedBytes; the rest of the range is left to chance.
+// Windows and tables take less than 7 window sizes and kRegionFixedBytes.
 constexpr std::size_t kRangeShare = 12;
 // Where addresses are few (39 bits: a range of 144 GiB), a zone must hold all
-// of a machine's memory rather than leave much to chance: two ninths for each
-// zone of slabs, a third for Huge blocks. Zones and tables take 6/7 of the
-// range.
+// of a machine's memory: two ninths for each zone of slabs, a third for Huge
+// blocks. Zones and tables take 6/7 of the range.
 constexpr std::size_t kLeastNarrowBytes = 64 * kGiB;
 constexpr std::size_t kMostNarrowBytes = 1023 * kGiB;
 constexpr std::size_t kNarrowZoneParts = 2;
 constexpr std::size_t kNarrowHugeParts = 3;
 constexpr std::size_t kNarrowParts = 9;
 // How many places are looked at before one is taken in which something lies.
-// Under valgrind, whose own memory lies in the range, two of three are such.
+// Under valgrind, whose own memory lies in the range, three of four are.
 constexpr int kMaxPlaces = 64;
+// What lies in the range may grow, as valgrind does from the first call on.
+constexpr std::size_t kDistanceBytes = 256 * kMiB;
 // After each window.
 constexpr std::size_t kGapBytes = kSuperSlabBytes;
 // Per huge frame: a header byte and a record (ace/huge_pool.h).
@@ -102,7 +102,8 @@ void Region::SetPlaces(VirtualMemory& memory, Address begin,
 bool Region::IsUntaken(VirtualMemory& memory) const {
   Window run = windows_[0];
   const auto is_taken = [&] {
-    return run.bytes != 0 && memory.IsTaken(run.begin, run.bytes);
+    return run.bytes != 0 && memory.IsTaken(run.begin - kDistanceBytes,
+                                            run.bytes + 2 * kDistanceBytes);
   };
   for (unsigned i = 1; i < kWindows; ++i) {
     const Window& next = windows_[i];

@@ -81,8 +81,6 @@ class Region {
   // All that Place has laid out: the zones side by side, then tables.
   static constexpr unsigned kWindows =
       1 + 2 * Zone::kTableWindows + 1 + kHeapWindows + 2;
-  Window window(unsigned index) const { return windows_[index]; }
-  // For readers from outside.
   constexpr const Window* windows() const { return windows_; }
 
  private:

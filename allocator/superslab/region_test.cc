@@ -28,11 +28,11 @@ Placed WindowsOf(const Region& region) {
   const Address fine = region.fine().view().base;
   Placed placed;
   placed.zone_bytes = region.coarse().view().base - fine;
-  EXPECT_EQ(region.window(0).begin, fine);
-  EXPECT_EQ(region.window(0).begin + region.window(0).bytes,
+  EXPECT_EQ(region.windows()[0].begin, fine);
+  EXPECT_EQ(region.windows()[0].begin + region.windows()[0].bytes,
             region.huge().begin + region.huge().bytes);
   for (unsigned i = 0; i < Region::kWindows; ++i) {
-    const Region::Window window = region.window(i);
+    const Region::Window window = region.windows()[i];
     if (window.bytes == 0) continue;
     EXPECT_TRUE(
         placed.windows.emplace(window.begin, window.begin + window.bytes)
@@ -125,10 +125,10 @@ TEST_P(RegionTest, TablesAreScattered) {
     Region region;
     region.Place(memory, kScattered);
     for (unsigned i = 0; i < Region::kWindows; ++i) {
-      const Address other = region.window((i + 1) % Region::kWindows).begin;
-      distances[i].insert(region.window(i).begin - other);
+      const Address other = region.windows()[(i + 1) % Region::kWindows].begin;
+      distances[i].insert(region.windows()[i].begin - other);
     }
-    before_blocks.insert(region.window(1).begin < region.window(0).begin);
+    before_blocks.insert(region.windows()[1].begin < region.windows()[0].begin);
   }
   for (const auto& seen : distances) EXPECT_GT(seen.size(), kSeeds / 2);
   EXPECT_EQ(before_blocks.size(), 2U);
@@ -168,26 +168,32 @@ bool KeepsClearOf(const Region& region, Address begin, Address end) {
   return true;
 }
 
-// As under valgrind, which keeps its own memory in the middle of the range.
-TEST(RegionPlaceTest, KeepsClearOfWhatIsInTheWay) {
+// As under valgrind, which keeps its own memory in the middle of the range, and
+// maps more of it from its first call on.
+TEST(RegionPlaceTest, KeepsClearOfWhatIsInTheWayAndGrows) {
   const Address begin = LinuxVirtualMemory().RegionRange().begin;
   constexpr std::size_t kRangeBytes = 36 * kGiB;
+  constexpr std::size_t kGrowthBytes = 256 * kMiB;
   const Address taken = begin + 16 * kGiB;
-  int clear_without = 0;
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    Region free_region;
-    FakeVirtualMemory free_memory(seed);
-    free_memory.SetRegionRange({begin, begin + kRangeBytes});
-    free_region.Place(free_memory);
-    clear_without += KeepsClearOf(free_region, taken, taken + 64 * kMiB);
-    Region region;
-    FakeVirtualMemory memory(seed);
-    memory.SetRegionRange({begin, begin + kRangeBytes});
-    ASSERT_TRUE(memory.MapAt(taken, 64 * kMiB).ok());
-    region.Place(memory);
-    EXPECT_TRUE(KeepsClearOf(region, taken, taken + 64 * kMiB));
+  const Address taken_end = taken + 64 * kMiB;
+  for (const Config* config : {&kRelease, &kScattered}) {
+    int clear_without = 0;
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+      Region free_region;
+      FakeVirtualMemory free_memory(seed);
+      free_memory.SetRegionRange({begin, begin + kRangeBytes});
+      free_region.Place(free_memory, *config);
+      clear_without += KeepsClearOf(free_region, taken, taken_end);
+      Region region;
+      FakeVirtualMemory memory(seed);
+      memory.SetRegionRange({begin, begin + kRangeBytes});
+      ASSERT_TRUE(memory.MapAt(taken, taken_end - taken).ok());
+      region.Place(memory, *config);
+      EXPECT_TRUE(
+          KeepsClearOf(region, taken - kGrowthBytes, taken_end + kGrowthBytes));
+    }
+    EXPECT_LT(clear_without, 40);  // it was in the way
   }
-  EXPECT_LT(clear_without, 40);  // it was in the way
 }
 
 TEST(RegionPlaceTest, TakesAPlaceWhenSomethingIsInTheWayEverywhere) {

@@ -176,7 +176,6 @@ class Zone {
   struct Extension {
     VmStatus status;         // of the call that was refused
     bool exhausted = false;  // the zone's window is used up
-    bool tables = false;     // it was a table that could not grow
     FrameIndex first = kNoFrame;
     FrameIndex frames = 0;  // mapped: all that were asked for, or none
   };
@@ -194,7 +193,6 @@ class Zone {
                  Access access = Access::kOpen);
 
   std::size_t mapped_runs() const { return mapped_runs_; }
-  // Whether there are mapped frames on both sides.
   bool IsBetweenMapped(FrameIndex frame) const {
     return IsMapped(frame - 1) && IsMapped(frame + 1);
   }
@@ -216,8 +214,10 @@ class Zone {
   FrameIndex frame_count() const {
     return frame_count_.load(std::memory_order_relaxed);
   }
-  // How many frames the zone's window has room for.
-  FrameIndex capacity_frames() const { return capacity_frames_; }
+  // Where the zone ends: with its window, or where others lie in its tables.
+  FrameIndex capacity_frames() const {
+    return capacity_frames_.load(std::memory_order_relaxed);
+  }
   bool Contains(Address address) const {
     return address - view_.base < FrameAddress(frame_count()) - view_.base;
   }
@@ -295,9 +295,9 @@ class Zone {
   ZoneShape shape_;
   Address descriptors_ = 0;
   SuperSlab* super_slabs_ = nullptr;
-  FrameIndex capacity_frames_ = 0;
   std::size_t mapped_runs_ = 0;
   // Written under the caller's lock, read by all.
+  std::atomic<FrameIndex> capacity_frames_{0};
   std::atomic<FrameIndex> frame_count_{0};
   MetadataTable tables_[kHeaders + 1];
 };

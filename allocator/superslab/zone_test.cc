@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "gtest/gtest.h"
@@ -173,13 +174,36 @@ TEST_F(ZoneTest, StepsOverWhatIsInTheWayOfALaterFrame) {
 TEST_F(ZoneTest, EndsWithItsWindow) {
   Zone::Extension extension = Extend(kFrames + 1);
   EXPECT_TRUE(extension.exhausted);
-  EXPECT_FALSE(extension.tables);
   EXPECT_EQ(extension.frames, 0U);
   EXPECT_EQ(Extend(kFrames).frames, kFrames);
   extension = Extend(1);
   EXPECT_TRUE(extension.exhausted);
   EXPECT_EQ(zone_.frame_count(), kFrames);
   EXPECT_TRUE(InZone(base_ + kFrames * kSuperSlabBytes - 16));
+}
+
+// A table has no holes, so the frames behind cannot be had, and nobody asks for
+// them again.
+TEST_F(ZoneTest, EndsWhereSomethingLiesInATable) {
+  constexpr FrameIndex kBefore = 9;
+  const auto headers = reinterpret_cast<Address>(zone_.view().headers);
+  ASSERT_TRUE(memory_
+                  .MapAt(RoundDown<Address>(
+                             headers + (kBefore + 1) * (kSuperSlabBytes / 16),
+                             memory_.PageBytes()),
+                         memory_.PageBytes())
+                  .ok());
+  Zone::Extension extension = Extend(2 * kBefore);
+  EXPECT_EQ(extension.status.error_number, EEXIST);
+  for (FrameIndex frame = 0; frame < kBefore; ++frame) {
+    EXPECT_EQ(Extend(1).first, frame);
+  }
+  EXPECT_EQ(Extend(1).status.error_number, EEXIST);
+  EXPECT_EQ(zone_.capacity_frames(), kBefore);
+  const std::uint64_t calls = memory_.calls(VmCall::kMap);
+  extension = Extend(1);
+  EXPECT_TRUE(extension.exhausted);
+  EXPECT_EQ(memory_.calls(VmCall::kMap), calls);
 }
 
 TEST_F(ZoneTest, LosesNothingWhicheverCallIsRefused) {
@@ -197,7 +221,8 @@ TEST_F(ZoneTest, LosesNothingWhicheverCallIsRefused) {
     EXPECT_EQ(extension.status.error_number, ENOMEM);
     EXPECT_FALSE(extension.exhausted);
     EXPECT_EQ(zone.frame_count(), 0U);
-    (extension.tables ? tables_refused : frame_refused) = true;
+    const bool frame = extension.status.bytes == 2 * kSuperSlabBytes;
+    (frame ? frame_refused : tables_refused) = true;
     memory.RefuseNothing();
     EXPECT_EQ(zone.Extend(memory, 2).first, 0U);
     zone.CheckInvariants();

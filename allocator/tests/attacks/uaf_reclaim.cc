@@ -12,8 +12,7 @@
 // attack churn: by 100 rounds of 100 mallocs, all freed again
 // expect churn: succeeds
 // attack remote: by one of the next 10, freed by another thread
-// Time decides: a trim in between files what others have freed.
-// expect remote: 0..10 %
+// expect remote: prevented
 // expect[hardened debug] remote: 0..1 %
 // attack middle: by the next malloc, of 5 KiB
 // expect middle: succeeds

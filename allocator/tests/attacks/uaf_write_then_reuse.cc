@@ -11,7 +11,7 @@
 // expect[hardened debug] start: detected
 // attack middle: in a block of 5 KiB
 // expect middle: succeeds
-// expect[hardened debug] middle: 60..100 %
+// expect[hardened debug] middle: 30..100 %
 // attack large: in a block of 200 KB
 // expect large: succeeds
 // expect[hardened debug] large: detected

@@ -255,7 +255,7 @@ TEST_F(FailuresTest, KeepsTheLastOnesNewestFirst) {
 
 // Programs that were compiled with an older or a newer hakmem.h.
 TEST_F(FailuresTest, TheCallersSizeCounts) {
-  FailingFunction();
+  for (int i = 0; i < 2; ++i) FailingFunction();
   struct Older {
     std::uint64_t sequence;
     std::uint64_t time_ns;
