@@ -41,6 +41,14 @@ int RecordedThreadId();
 // In nanoseconds.
 std::uint64_t ReadClock(clockid_t clock);
 
+// Strict seccomp: the kernel kills for a call, and to read the processor's
+// counter is a fault. Clocks show the time at which it began, and what memory
+// can do without is refused: advice, and another access.
+void EnterStrictMode();
+void LeaveStrictMode();
+// Of madvise or mprotect, by number. 0 or an errno.
+int CallUnlessStrict(long number, Address address, std::size_t bytes, int how);
+
 }  // namespace hakmem
 
 #endif  // HAKMEM_ALLOCATOR_PLATFORM_LIBC_FUNCTIONS_H_

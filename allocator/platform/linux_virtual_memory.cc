@@ -67,7 +67,7 @@ int Unmap(Address address, std::size_t bytes) {
 }
 
 int Advise(Address address, std::size_t bytes, int advice) {
-  return ErrorOf(SystemCall(SYS_madvise, address, bytes, advice));
+  return CallUnlessStrict(SYS_madvise, address, bytes, advice);
 }
 
 // Whether all of it is; this advice changes nothing.
@@ -81,7 +81,7 @@ bool IsLocked(Address page, std::size_t bytes) {
 }
 
 int SetAccess(Address address, std::size_t bytes, int protection) {
-  return ErrorOf(SystemCall(SYS_mprotect, address, bytes, protection));
+  return CallUnlessStrict(SYS_mprotect, address, bytes, protection);
 }
 
 // The finaliser of splitmix64: every bit of the input reaches every bit of the
