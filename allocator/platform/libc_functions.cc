@@ -90,7 +90,8 @@ int UnmapAndTell(Address address, std::size_t bytes) {
   return unmap(reinterpret_cast<void*>(address), bytes) == 0 ? 0 : errno;
 }
 
-int CallUnlessStrict(long number, Address address, std::size_t bytes, int how) {
+int CallUnlessStrict(long number, Address address, std::size_t bytes,
+                     long how) {
   if (IsStrictMode()) return EPERM;
   return ErrorOf(SystemCall(number, address, bytes, how));
 }

@@ -43,11 +43,11 @@ std::uint64_t ReadClock(clockid_t clock);
 
 // Strict seccomp: the kernel kills for a call, and to read the processor's
 // counter is a fault. Clocks show the time at which it began, and what memory
-// can do without is refused: advice, and another access.
+// can do without is refused: advice, another access, a look at the stack.
 void EnterStrictMode();
 void LeaveStrictMode();
-// Of madvise or mprotect, by number. 0 or an errno.
-int CallUnlessStrict(long number, Address address, std::size_t bytes, int how);
+// A call by number that memory can do without. 0 or an errno.
+int CallUnlessStrict(long number, Address address, std::size_t bytes, long how);
 
 }  // namespace hakmem
 

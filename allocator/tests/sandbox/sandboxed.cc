@@ -213,6 +213,17 @@ void Grow() {
   for (void* block : blocks) free(Opaque(block));
 }
 
+// On pages of the stack of which nobody has asked before.
+[[gnu::noinline]] void ServeDeeper() {
+  char deeper[200'000];
+  memset(Opaque(deeper), 0, sizeof(deeper));
+  static void* blocks[10'000];
+  for (int round = 0; round < 100; ++round) {
+    for (void*& block : blocks) block = memset(Opaque(malloc(100)), 'z', 100);
+    for (void* block : blocks) free(Opaque(block));
+  }
+}
+
 // Strict mode leaves read, write and exit: libc's malloc serves from what it
 // has.
 [[noreturn]] void ServeStrictly() {
@@ -221,11 +232,7 @@ void Grow() {
     puts("no filters");
     exit(0);
   }
-  static void* blocks[10'000];
-  for (int round = 0; round < 100; ++round) {
-    for (void*& block : blocks) block = memset(Opaque(malloc(100)), 'z', 100);
-    for (void* block : blocks) free(Opaque(block));
-  }
+  ServeDeeper();
   const bool is_told = write(STDOUT_FILENO, "done\n", 5) == 5;
   // exit() would end all threads, by a call that strict mode does not have.
   for (;;) syscall(SYS_exit, is_told ? 0 : 1);
