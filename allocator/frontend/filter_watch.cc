@@ -2,6 +2,7 @@
 // calls come (base/call_filter.h). libseccomp, too, calls it before its
 // filter holds, to give up new privileges.
 
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -12,6 +13,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/standard_error.h"
 #include "allocator/base/system_call.h"
+#include "allocator/platform/libc_functions.h"
 
 namespace hakmem {
 namespace {
@@ -34,10 +36,14 @@ extern "C" [[gnu::weak]] HAK_EXPORT int prctl(int option, ...) noexcept(
     hakmem::SettleStandardError();
     hakmem::NoteFilter();
   }
+  const bool is_strict =
+      option == PR_SET_SECCOMP && words[0] == SECCOMP_MODE_STRICT;
+  if (is_strict) hakmem::EnterStrictMode();
   const long answer = hakmem::SystemCall(SYS_prctl, option, words[0], words[1],
                                          words[2], words[3]);
   const int error_number = hakmem::ErrorOf(answer);
   if (error_number == 0) return static_cast<int>(answer);
+  if (is_strict) hakmem::LeaveStrictMode();
   errno = error_number;
   return -1;
 }

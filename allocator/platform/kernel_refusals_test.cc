@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,7 @@ bool g_out_of_memory = false;
 bool g_too_many_mappings = false;
 bool g_no_guard_regions = false;
 int g_calls = 0;  // of mmap and getrandom
+std::size_t g_longest_mapping = 0;
 }  // namespace
 
 extern "C" {
@@ -66,6 +68,8 @@ long __wrap__ZN6hakmem14RawSystemCall6Elmmmmmm(long number, unsigned long a,
     ++g_calls;
     if (g_out_of_memory || g_too_many_mappings) return -ENOMEM;
     if (g_old_kernel) d &= ~static_cast<unsigned long>(MAP_FIXED_NOREPLACE);
+    if ((d & MAP_PRIVATE) != 0)
+      g_longest_mapping = std::max(g_longest_mapping, b);
   }
   return __real__ZN6hakmem14RawSystemCall6Elmmmmmm(number, a, b, c, d, e, f);
 }
@@ -177,6 +181,19 @@ TEST_F(KernelRefusalsTest, AHintIsNotEnough) {
   EXPECT_EQ(memory_.MapAt(from_, page_).error_number, EEXIST);
   EXPECT_EQ(errno, 1234);
   EXPECT_EQ(At(from_), 7);
+}
+
+// To map much is slow in some emulators, and those do not say what is taken.
+TEST_F(KernelRefusalsTest, WhatIsKnownToBeTakenIsNotMapped) {
+  const std::size_t bytes = std::size_t{1} << 30;
+  const auto here = reinterpret_cast<Address>(&memory_) & -page_;
+  g_old_kernel = true;
+  g_longest_mapping = 0;
+  EXPECT_TRUE(memory_.IsTaken(here - bytes / 2, bytes));
+  EXPECT_TRUE(memory_.IsTaken(here, page_));
+  EXPECT_EQ(g_longest_mapping, 0U);
+  EXPECT_FALSE(memory_.IsTaken(from_, 8 * page_));
+  EXPECT_EQ(g_longest_mapping, 8 * page_);
 }
 
 TEST_F(KernelRefusalsTest, ARefusedMoveLeavesItsTargetMapped) {

@@ -39,6 +39,15 @@ struct alignas(kSealedBytes) Functions {
 };
 constinit Functions g_functions;
 
+// What clocks show in strict mode; 0: there is none. Written by the thread that
+// enters or leaves it, read by all.
+constinit std::atomic<std::uint64_t> g_stopped_wall_ns{0};
+constinit std::atomic<std::uint64_t> g_stopped_monotonic_ns{0};
+
+bool IsStrictMode() {
+  return g_stopped_monotonic_ns.load(std::memory_order_relaxed) != 0;
+}
+
 // libc's own, if another stands before it. A program without a dynamic linker
 // has what it was linked with.
 template <typename Function>
@@ -81,10 +90,16 @@ int UnmapAndTell(Address address, std::size_t bytes) {
   return unmap(reinterpret_cast<void*>(address), bytes) == 0 ? 0 : errno;
 }
 
+int CallUnlessStrict(long number, Address address, std::size_t bytes,
+                     long how) {
+  if (IsStrictMode()) return EPERM;
+  return ErrorOf(SystemCall(number, address, bytes, how));
+}
+
 int AdviseAndTell(Address address, std::size_t bytes, int advice) {
   const Advise advise = g_functions.advise.load(std::memory_order_relaxed);
-  if (advise == nullptr) {
-    return ErrorOf(SystemCall(SYS_madvise, address, bytes, advice));
+  if (advise == nullptr || IsStrictMode()) {
+    return CallUnlessStrict(SYS_madvise, address, bytes, advice);
   }
   const ErrnoGuard guard;
   void* const begin = reinterpret_cast<void*>(address);
@@ -107,6 +122,9 @@ int RecordedThreadId() {
 }
 
 std::uint64_t ReadClock(clockid_t clock) {
+  const auto& stopped_ns =
+      clock == CLOCK_REALTIME ? g_stopped_wall_ns : g_stopped_monotonic_ns;
+  if (IsStrictMode()) return stopped_ns.load(std::memory_order_relaxed);
   timespec now = {};
   const Clock read = g_functions.clock.load(std::memory_order_relaxed);
   if (read == nullptr) {
@@ -117,6 +135,17 @@ std::uint64_t ReadClock(clockid_t clock) {
   }
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void EnterStrictMode() {
+  g_stopped_wall_ns.store(ReadClock(CLOCK_REALTIME), std::memory_order_relaxed);
+  g_stopped_monotonic_ns.store(ReadClock(CLOCK_MONOTONIC),
+                               std::memory_order_relaxed);
+}
+
+void LeaveStrictMode() {
+  g_stopped_wall_ns.store(0, std::memory_order_relaxed);
+  g_stopped_monotonic_ns.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace hakmem

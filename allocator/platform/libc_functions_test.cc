@@ -71,5 +71,21 @@ TEST_F(LibcFunctionsTest, WorkWhenTheyAreFound) {
   ExpectAllWork();
 }
 
+TEST_F(LibcFunctionsTest, StrictModeStopsClocksAndRefusesAdvice) {
+  const std::uint64_t before_ns = ReadClock(CLOCK_MONOTONIC);
+  EnterStrictMode();
+  const std::uint64_t stopped_ns = ReadClock(CLOCK_MONOTONIC);
+  EXPECT_GE(stopped_ns, before_ns);
+  while (LibcsNs() <= stopped_ns) continue;
+  EXPECT_EQ(ReadClock(CLOCK_MONOTONIC), stopped_ns);
+  EXPECT_EQ(ReadClock(CLOCK_MONOTONIC_COARSE), stopped_ns);
+  EXPECT_EQ(ReadClock(CLOCK_REALTIME), ReadClock(CLOCK_REALTIME));
+  EXPECT_EQ(AdviseAndTell(Page(1), page_, MADV_DONTNEED), EPERM);
+  EXPECT_EQ(pages_[page_], 7);
+  LeaveStrictMode();
+  ExpectAllWork();
+  EXPECT_GT(ReadClock(CLOCK_MONOTONIC), stopped_ns);
+}
+
 }  // namespace
 }  // namespace hakmem

@@ -32,6 +32,8 @@ QUIET_OPTIONS = [
     {"HAKMEM_GUARD_SAMPLE": "50"},
     {"HAKMEM_HUGE_PAGES": "on", "HAKMEM_PREFAULT": "populate"},
 ]
+# A delay that is over at once would have memory go back, by a call.
+STRICT_OPTIONS = [{}, {"HAKMEM_DECAY_MS": "1"}, {"HAKMEM_PROFILE_BYTES": "20000"}]
 
 
 def run(library, program, filter_name, work, options):
@@ -56,6 +58,7 @@ def complaints(library, program, source, document):
         yield "%s lists %s, and %s allows %s" % (document, told, source, allowed)
     for filter_name, options in shards.share([(name, options) for name in FILTERS for options in OPTIONS] +
                                               [("idle", options) for options in OPTIONS[:2]] +
+                                              [("strict", options) for options in STRICT_OPTIONS] +
                                               [(name, options) for name in ("malloc", "start")
                                                for options in QUIET_OPTIONS]):
         done = run(library, program, filter_name, "serve", options)

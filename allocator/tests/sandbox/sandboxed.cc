@@ -7,6 +7,8 @@
 //             allocated; whoever calls another is killed
 //   start     the same, from the start on, with what libc's start calls; files
 //             can be read
+//   strict    the kernel's strict mode, set up when it has allocated: small
+//             blocks alone, from memory that is there
 //   idle      from the start on, memory that is given back stays as it is:
 //             the kernel takes the advice and does nothing
 //   none
@@ -211,6 +213,31 @@ void Grow() {
   for (void* block : blocks) free(Opaque(block));
 }
 
+// On pages of the stack of which nobody has asked before.
+[[gnu::noinline]] void ServeDeeper() {
+  char deeper[200'000];
+  memset(Opaque(deeper), 0, sizeof(deeper));
+  static void* blocks[10'000];
+  for (int round = 0; round < 100; ++round) {
+    for (void*& block : blocks) block = memset(Opaque(malloc(100)), 'z', 100);
+    for (void* block : blocks) free(Opaque(block));
+  }
+}
+
+// Strict mode leaves read, write and exit: libc's malloc serves from what it
+// has.
+[[noreturn]] void ServeStrictly() {
+  Grow();
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) {
+    puts("no filters");
+    exit(0);
+  }
+  ServeDeeper();
+  const bool is_told = write(STDOUT_FILENO, "done\n", 5) == 5;
+  // exit() would end all threads, by a call that strict mode does not have.
+  for (;;) syscall(SYS_exit, is_told ? 0 : 1);
+}
+
 void InThreads(bool are_refused) {
   pthread_t threads[4];
   static bool refused;
@@ -260,6 +287,7 @@ int main(int argc, char** argv) {
     execv(argv[0], arguments);
     Check(false, "execv");
   }
+  if (strcmp(filter, "strict") == 0) ServeStrictly();
   if (strcmp(filter, "later") == 0 || strcmp(filter, "memory") == 0 ||
       strcmp(filter, "malloc") == 0) {
     Serve();
