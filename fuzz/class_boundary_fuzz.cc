@@ -111,6 +111,7 @@ class BoundaryRun {
     }
     const std::size_t usable = heap_.model().At(block).usable;
     HAK_CHECK_GE(usable, size);
+    HAK_CHECK_EQ(heap_.allocator().UsableSizeFor(size, alignment), usable);
     // The others answer what was asked for.
     if constexpr (!kConfig.check_bounds) {
       HAK_CHECK_EQ(usable, UsableOf(size, alignment));

@@ -22,7 +22,7 @@ import fuzzers
 OPTIONS = ("--platform_suffix=fuzz_coverage", "--copt=-fprofile-instr-generate", "--copt=-fcoverage-mapping",
            "--linkopt=-fprofile-instr-generate")
 LAYERS = ("base", "config", "platform", "process", "stacks", "options", "statistics", "reports", "failures",
-          "call_trace", "profile", "superslab", "history", "slab", "ace", "lookup", "guards", "heap", "core")
+          "call_trace", "profile", "superslab", "history", "slab", "ace", "lookup", "guards", "heap", "core", "frontend")
 KINDS = ("lines", "functions", "branches")
 NOT_COUNTED = re.compile(r"/(fake|test)_[^/]*$|_test\.cc$")
 
