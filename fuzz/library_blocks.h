@@ -98,15 +98,16 @@ inline void TakeAligned(LibraryModel& blocks, const Record& record,
   }
 }
 
-// Null where it throws.
+// Of operators, which throw, or return null and promise nothing of errno.
 template <typename F>
 void* OrNull(F call) {
+  void* block = nullptr;
   try {
-    return call();
+    block = call();
   } catch (const std::bad_alloc&) {
-    errno = ENOMEM;
-    return nullptr;
   }
+  if (block == nullptr) errno = ENOMEM;
+  return block;
 }
 
 inline void TakeNew(LibraryModel& blocks, const Record& record,
@@ -125,7 +126,8 @@ inline void TakeNew(LibraryModel& blocks, const Record& record,
       break;
     case 1:
       blocks.Take(
-          size, kLeast, [&] { return operator new(size, nothrow); },
+          size, kLeast,
+          [&] { return OrNull([&] { return operator new(size, nothrow); }); },
           BlockKind::kNew);
       break;
     case 2:
@@ -136,7 +138,8 @@ inline void TakeNew(LibraryModel& blocks, const Record& record,
       break;
     case 3:
       blocks.Take(
-          size, kLeast, [&] { return operator new[](size, nothrow); },
+          size, kLeast,
+          [&] { return OrNull([&] { return operator new[](size, nothrow); }); },
           BlockKind::kNewArray);
       break;
     case 4:
@@ -147,7 +150,11 @@ inline void TakeNew(LibraryModel& blocks, const Record& record,
       break;
     case 5:
       blocks.Take(
-          size, bytes, [&] { return operator new(size, alignment, nothrow); },
+          size, bytes,
+          [&] {
+            return OrNull(
+                [&] { return operator new(size, alignment, nothrow); });
+          },
           BlockKind::kAlignedNew);
       break;
     case 6:
@@ -160,7 +167,11 @@ inline void TakeNew(LibraryModel& blocks, const Record& record,
       break;
     default:
       blocks.Take(
-          size, bytes, [&] { return operator new[](size, alignment, nothrow); },
+          size, bytes,
+          [&] {
+            return OrNull(
+                [&] { return operator new[](size, alignment, nothrow); });
+          },
           BlockKind::kAlignedNewArray);
       break;
   }
@@ -232,7 +243,10 @@ inline void TakeTyped(LibraryModel& blocks, const Record& record,
       blocks.Take(
           size, kLeast,
           [=] {
-            return __alloc_token__ZnamRKSt9nothrow_t(size, std::nothrow, token);
+            return OrNull([=] {
+              return __alloc_token__ZnamRKSt9nothrow_t(size, std::nothrow,
+                                                       token);
+            });
           },
           BlockKind::kNewArray);
       break;

@@ -70,7 +70,8 @@ class LibraryModel {
     return block;
   }
 
-  // By a function of the block's family.
+  // By a function of the block's family. No ?: here: clang 19 makes both calls
+  // of `sized ? operator delete(block, size) : operator delete(block)`.
   void Free(void* block, unsigned how) {
     const ModelHeap::Block old = model_.At(block);
     model_.Remove(block);
@@ -79,18 +80,32 @@ class LibraryModel {
     errno = kNoErrno;
     switch (old.kind) {
       case BlockKind::kNew:
-        sized ? operator delete(block, old.size) : operator delete(block);
+        if (sized) {
+          operator delete(block, old.size);
+        } else {
+          operator delete(block);
+        }
         break;
       case BlockKind::kNewArray:
-        sized ? operator delete[](block, old.size) : operator delete[](block);
+        if (sized) {
+          operator delete[](block, old.size);
+        } else {
+          operator delete[](block);
+        }
         break;
       case BlockKind::kAlignedNew:
-        sized ? operator delete(block, old.size, alignment)
-              : operator delete(block, alignment);
+        if (sized) {
+          operator delete(block, old.size, alignment);
+        } else {
+          operator delete(block, alignment);
+        }
         break;
       case BlockKind::kAlignedNewArray:
-        sized ? operator delete[](block, old.size, alignment)
-              : operator delete[](block, alignment);
+        if (sized) {
+          operator delete[](block, old.size, alignment);
+        } else {
+          operator delete[](block, alignment);
+        }
         break;
       default:
         FreeOfC(block, old.size, old.alignment,

@@ -9,6 +9,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -46,7 +47,7 @@ inline void FreeOfC(void* block, std::size_t size, std::size_t alignment,
           : free_aligned_sized(block, alignment, size);
       break;
     case 1:
-      sdallocx(block, rounded, __builtin_ctzl(alignment));
+      sdallocx(block, rounded, std::countr_zero(alignment));
       break;
     case 2:
       dallocx(block, 0);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -149,7 +150,7 @@ void SymbolsRun::ResizeInPlace(const Record& record, void* block) {
   HAK_CHECK_EQ(malloc_usable_size(block), usable);
   model_.Resize(block, block, usable, usable);
   model_.Remove(block);
-  sdallocx(block, usable, 0);
+  sdallocx(block, usable, std::countr_zero(old.alignment));
 }
 
 // From the block and back: its content stays.
