@@ -112,67 +112,43 @@ void* OrNull(F call) {
 
 inline void TakeNew(LibraryModel& blocks, const Record& record,
                     std::size_t size) {
-  const auto alignment =
+  const auto align =
       static_cast<std::align_val_t>(std::size_t{1} << record.a / 8 % 24);
-  const auto bytes = static_cast<std::size_t>(alignment);
   const auto& nothrow = std::nothrow;
-  constexpr std::size_t kLeast = LibraryModel::kLeast;
+  const auto take = [&](BlockKind kind, auto call) {
+    const bool aligned =
+        kind == BlockKind::kAlignedNew || kind == BlockKind::kAlignedNewArray;
+    blocks.Take(
+        size, aligned ? static_cast<std::size_t>(align) : LibraryModel::kLeast,
+        [&] { return OrNull(call); }, kind);
+  };
   switch (record.a % 8) {
     case 0:
-      blocks.Take(
-          size, kLeast,
-          [=] { return OrNull([=] { return operator new(size); }); },
-          BlockKind::kNew);
+      take(BlockKind::kNew, [&] { return operator new(size); });
       break;
     case 1:
-      blocks.Take(
-          size, kLeast,
-          [&] { return OrNull([&] { return operator new(size, nothrow); }); },
-          BlockKind::kNew);
+      take(BlockKind::kNew, [&] { return operator new(size, nothrow); });
       break;
     case 2:
-      blocks.Take(
-          size, kLeast,
-          [=] { return OrNull([=] { return operator new[](size); }); },
-          BlockKind::kNewArray);
+      take(BlockKind::kNewArray, [&] { return operator new[](size); });
       break;
     case 3:
-      blocks.Take(
-          size, kLeast,
-          [&] { return OrNull([&] { return operator new[](size, nothrow); }); },
-          BlockKind::kNewArray);
+      take(BlockKind::kNewArray, [&] { return operator new[](size, nothrow); });
       break;
     case 4:
-      blocks.Take(
-          size, bytes,
-          [=] { return OrNull([=] { return operator new(size, alignment); }); },
-          BlockKind::kAlignedNew);
+      take(BlockKind::kAlignedNew, [&] { return operator new(size, align); });
       break;
     case 5:
-      blocks.Take(
-          size, bytes,
-          [&] {
-            return OrNull(
-                [&] { return operator new(size, alignment, nothrow); });
-          },
-          BlockKind::kAlignedNew);
+      take(BlockKind::kAlignedNew,
+           [&] { return operator new(size, align, nothrow); });
       break;
     case 6:
-      blocks.Take(
-          size, bytes,
-          [=] {
-            return OrNull([=] { return operator new[](size, alignment); });
-          },
-          BlockKind::kAlignedNewArray);
+      take(BlockKind::kAlignedNewArray,
+           [&] { return operator new[](size, align); });
       break;
     default:
-      blocks.Take(
-          size, bytes,
-          [&] {
-            return OrNull(
-                [&] { return operator new[](size, alignment, nothrow); });
-          },
-          BlockKind::kAlignedNewArray);
+      take(BlockKind::kAlignedNewArray,
+           [&] { return operator new[](size, align, nothrow); });
       break;
   }
 }
