@@ -128,7 +128,8 @@ class BoundaryRun {
       HAK_CHECK_GE(heap_.model().At(block).usable, size);
       return;
     }
-    CheckBlock(moved, size, kMinAlignmentBytes);
+    // 0 counts as 1.
+    CheckBlock(moved, std::max<std::size_t>(size, 1), kMinAlignmentBytes);
   }
 
   FuzzHeap<kConfig> heap_;
