@@ -258,7 +258,9 @@ template <const Config& kConfig>
 void ValidationRun<kConfig>::DamageHeader(const Record& record) {
   void* block = heap_.Pick(record.a);
   if (block == nullptr) return;
-  if (IsGuarded(block)) return DamageCanary(record, block);
+  if (IsGuarded(block) || (kConfig.check_bounds && record.who / 64 % 2 != 0)) {
+    return DamageCanary(record, block);
+  }
   const auto address = reinterpret_cast<Address>(block);
   Zone* zone = ZoneOf(address);
   if (zone == nullptr) return;
@@ -300,24 +302,27 @@ void ValidationRun<kConfig>::DamageRecord(const Record& record) {
   unit_record.store(sound, std::memory_order_relaxed);
 }
 
-// A byte beside a guarded block, on one of its own pages.
+// A byte beside a guarded block, on one of its own pages, or behind another,
+// where its canary is.
 template <const Config& kConfig>
 void ValidationRun<kConfig>::DamageCanary(const Record& record, void* block) {
   const ModelHeap::Block facts = heap_.model().At(block);
   const std::size_t page_bytes = heap_.memory().PageBytes();
   const auto start = reinterpret_cast<Address>(block);
-  const bool behind = record.b % 2 != 0;
+  const bool guarded = IsGuarded(block);
+  const bool behind = !guarded || record.b % 2 != 0;
   const Address beside = behind ? start + facts.size : start - 1;
   const Address border = behind ? beside : start;
-  if (facts.size == 0 || border % page_bytes == 0) return;
+  if (facts.size == 0 || (guarded && border % page_bytes == 0)) return;
   auto& byte = *reinterpret_cast<volatile std::uint8_t*>(beside);
   const auto sound = byte;
   byte = static_cast<std::uint8_t>(sound ^ (1 + record.b / 2 % 255));
   auto& allocator = heap_.allocator();
   auto*& self = heap_.thread(record.who);
+  unsigned how = record.who / 4 % (guarded ? 3 : 4);
+  if (how == 2 && facts.kind != BlockKind::kMalloc) how = 0;
   const std::string_view report = Catch([&] {
-    const bool may_move = facts.kind == BlockKind::kMalloc;
-    switch (record.who / 4 % (may_move ? 3 : 2)) {
+    switch (how) {
       case 0:
         allocator.Free(self, block, facts.kind);
         break;
@@ -325,8 +330,11 @@ void ValidationRun<kConfig>::DamageCanary(const Record& record, void* block) {
         allocator.FreeSized(self, block, facts.size, facts.alignment,
                             facts.kind);
         break;
-      default:
+      case 2:
         allocator.Reallocate(self, block, 1 + record.b / 512 % kMaxPoolBytes);
+        break;
+      default:
+        (void)allocator.CheckHeap(self);
         break;
     }
   });
