@@ -3,7 +3,8 @@
 // keeps its content, a refusal says why, and nothing is lost.
 //
 // Header: 0 heap limit in MiB (0: none), 1 decay, 2 huge pages and prefaulting,
-// 3 whether moves lose their target or their source, and which variant of ACE.
+// 3 whether moves lose their target or their source, which variant of ACE, and
+// what the kernel can do.
 // Records: op % 16 is the operation of `Step`.
 
 #include <sys/mman.h>
@@ -23,11 +24,13 @@
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/config/partitions.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics.h"
+#include "allocator/superslab/zone.h"
 #include "fuzz/records.h"
 
 namespace hakmem {
@@ -43,8 +46,14 @@ constexpr Config kClosed = {.name = "closed",
                             .separate_classes = true,
                             .guard_pages = true,
                             .closed_until_granted = true};
+constexpr Config kTyped = [] {
+  Config config = kClosed;
+  config.separate_types = true;
+  return config;
+}();
 constexpr const Config* kConfigs[] = {&kRelease, &kRelease, &kSeparate,
-                                      &kClosed};
+                                      &kClosed,  &kTyped,   &kTyped,
+                                      &kTyped,   &kTyped};
 
 // By zone: where classes are separate, slabs are of these.
 constexpr std::size_t kBlockBytes[2][2] = {{4096, 60'000}, {64, 900}};
@@ -65,7 +74,7 @@ using Grants = std::map<Address, Grant>;
 class AceRun {
  public:
   explicit AceRun(const Records& input)
-      : config_(*kConfigs[input.header(3) / 2 % 4]) {
+      : config_(*kConfigs[input.header(3) / 2 % 8]) {
     HeapOptions options;
     if (input.header(0) != 0) {
       options.heap_limit_bytes = input.header(0) * kMiB;
@@ -74,6 +83,9 @@ class AceRun {
     options.huge_pages = input.header(2) % 3U;
     options.prefault = input.header(2) / 4 % 2U;
     if (input.header(3) % 2 != 0) memory_.LoseTargetOfRefusedMoves();
+    if (input.header(3) / 16 % 2 != 0) memory_.UseGuardRegions();
+    if (input.header(3) / 32 % 2 != 0) memory_.HideResident();
+    if (input.header(3) / 64 % 2 != 0) memory_.LoseSourceOfMoves();
     ace_.Start(options, config_);
   }
   void Step(const Record& record);
@@ -86,8 +98,13 @@ class AceRun {
         .UnitAddress(first);
   }
   void Add(Address address, Grant grant, bool known_zero);
-  void TakeUnits(const Ace::Grant& granted, Kind kind,
+  void TakeUnits(const Ace::Grant& granted, Kind kind, Partition partition,
                  SizeClass size_class = kClassCount);
+  Partition PartitionFor(unsigned number) const {
+    return config_.separate_types
+               ? static_cast<Partition>(number % kMostPartitions)
+               : Partition{0};
+  }
   void CheckRefusal(const Refusal& refusal) const {
     HAK_CHECK(refusal.reason != FailureReason::kNone);
     HAK_CHECK(refusal.detail != FailureDetail::kNone);
@@ -144,8 +161,14 @@ void AceRun::Add(Address address, Grant grant, bool known_zero) {
 }
 
 void AceRun::TakeUnits(const Ace::Grant& granted, Kind kind,
-                       SizeClass size_class) {
+                       Partition partition, SizeClass size_class) {
   if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
+  const Region& region = ace_.region();
+  const Zone& zone = kind == Kind::kFineSlab ? region.fine() : region.coarse();
+  for (const UnitIndex unit :
+       {granted.first, granted.first + granted.units - 1}) {
+    HAK_CHECK_EQ(zone.super_slab(FrameOfUnit(unit)).partition, partition);
+  }
   const std::size_t bytes = granted.units * kUnitBytes - granted.guard_bytes;
   Add(AddressOf(kind, granted.first),
       {kind, granted.first, granted.units, bytes, bytes, ++next_seed_,
@@ -157,13 +180,15 @@ void AceRun::TakeSlab(const Record& record) {
   const bool fine = record.a % 2 == 0;
   const std::uint32_t longer = record.a / 2 % 2;
   const Kind kind = fine ? Kind::kFineSlab : Kind::kCoarseSlab;
+  const Partition partition = PartitionFor(record.a / 4U);
   if (config_.separate_classes) {
     const SizeClass size_class = ClassOf(kBlockBytes[fine][longer]);
-    TakeUnits(ace_.GrantSlab(IsTiny(size_class), SlabRange(size_class)), kind,
-              size_class);
+    TakeUnits(
+        ace_.GrantSlab(IsTiny(size_class), SlabRange(size_class, partition)),
+        kind, partition, size_class);
   } else {
     const std::uint32_t units = longer == 0 ? 1 : 4;
-    TakeUnits(ace_.GrantSlab(fine, {units, units}), kind);
+    TakeUnits(ace_.GrantSlab(fine, {units, units}), kind, partition);
   }
 }
 
@@ -233,8 +258,10 @@ void AceRun::Move(const Record& record) {
   const auto at = Pick(record.a);
   const Grant old = at->second;
   if (old.kind != Kind::kSpan) return;
+  const Zone& zone = ace_.region().coarse();
   const Ace::Grant granted =
-      ace_.GrantSpan(LengthOf(old.units + 1 + record.b % 8), kUnitBytes);
+      ace_.GrantSpan(LengthOf(old.units + 1 + record.b % 8), kUnitBytes,
+                     zone.super_slab(FrameOfUnit(old.first)).partition);
   if (granted.first == kNoUnit) return CheckRefusal(granted.refusal);
   const std::uint32_t units = granted.units;
   const VmStatus status = ace_.MoveSpanTo(
@@ -313,8 +340,10 @@ void AceRun::Step(const Record& record) {
     case 4: {
       const std::uint32_t units =
           LengthOf(1 + record.b % (record.a % 4 == 0 ? 150 : 20));
-      TakeUnits(ace_.GrantSpan(units, kUnitBytes << record.a / 4 % 8),
-                Kind::kSpan);
+      const Partition partition = PartitionFor(record.who);
+      TakeUnits(
+          ace_.GrantSpan(units, kUnitBytes << record.a / 4 % 8, partition),
+          Kind::kSpan, partition);
       break;
     }
     case 5:

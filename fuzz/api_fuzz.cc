@@ -2,10 +2,11 @@
 // refuses any of its own: no block overlaps another or loses its content, what
 // fails says why, and every layer keeps its invariants.
 //
-// Header: 0 heap limit, 1 depot bytes, 2 decay, 3 huge pages and prefaulting,
-// 4 largest allocation, 5 whether moves lose their target or their source,
-// 6 sampled guards, 7 how many blocks they may guard, HAKMEM_CLEAR and a region
-// of few addresses.
+// Header: 0 heap limit, 1 depot bytes, 2 decay, 3 huge pages, prefaulting and
+// partitions, 4 largest allocation and what the kernel can do, 5 whether moves
+// lose their target or their source, and the heap profile, 6 sampled guards, a
+// limit of a control group or kinds that do not matter, 7 how many blocks
+// guards may have, HAKMEM_CLEAR and a region of few addresses.
 // Records: the operations of `Step`.
 
 #include <algorithm>
@@ -13,13 +14,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/config/partitions.h"
+#include "allocator/core/live_count.h"
 #include "allocator/core/prewarm.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/profile/heap_profile.h"
+#include "allocator/reports/block_report.h"
 #include "allocator/superslab/region.h"
 #include "allocator/superslab/zone.h"
 #include "fuzz/fuzz_heap.h"
@@ -34,6 +40,9 @@ constexpr int kStepsPerCheck = 16;
 // Each check looks at all blocks.
 constexpr std::size_t kMostBlocks = 1024;
 
+// What a control group allows; 0: the options have no such limit.
+std::uint64_t memory_limit_bytes = 0;
+
 HeapOptions OptionsOf(const Records& input) {
   HeapOptions options;
   if (input.header(0) % 4 == 1) {
@@ -45,6 +54,9 @@ HeapOptions OptionsOf(const Records& input) {
   options.decay_ms = input.header(2) == 0 ? 500 : input.header(2) * 8U - 8;
   options.huge_pages = input.header(3) % 3U;
   options.prefault = input.header(3) / 4 % 2U * (1 + input.header(3) / 8 % 2U);
+  if (input.header(3) / 16 != 0) {
+    options.partitions = 1 + input.header(3) / 16U % kMostPartitions;
+  }
   if (input.header(4) % 4 == 1) {
     options.max_alloc_bytes = std::size_t{1} << (16 + input.header(4) / 4 % 16);
   }
@@ -54,6 +66,11 @@ HeapOptions OptionsOf(const Records& input) {
   if (input.header(6) % 4 == 1) {
     options.guard_sample = 1 + input.header(6) / 4U;
     options.guard_slots = 1 + input.header(7) % 64U;
+  } else if (input.header(6) % 4 == 2) {
+    memory_limit_bytes = (1 + input.header(6) / 4U) * kMiB;
+    options.find_memory_limit = [] { return memory_limit_bytes; };
+  } else if (input.header(6) % 4 == 3) {
+    options.check_kinds = 0;
   }
   // 16 counts as 256.
   if (input.header(7) / 64 % 2 != 0) options.clear_bytes = 16;
@@ -94,9 +111,13 @@ class ApiRun {
   explicit ApiRun(const Records& input) : heap_(OptionsOf(input)) {
     if (input.header(5) % 2 != 0) heap_.memory().LoseTargetOfRefusedMoves();
     if (input.header(5) / 2 % 2 != 0) heap_.memory().LoseSourceOfMoves();
+    if (input.header(4) / 64 % 2 != 0) heap_.memory().UseGuardRegions();
+    if (input.header(4) / 128 != 0) heap_.memory().HideResident();
+    if (input.header(0) % 4 == 1) heap_.MayRunShort();
     if (input.header(7) / 128 != 0) {
       const Address begin = heap_.memory().RegionRange().begin;
       heap_.memory().SetRegionRange({begin, begin + kSmallRangeBytes});
+      heap_.MayRunShort();
     }
   }
   void Step(const Record& record);
@@ -109,6 +130,10 @@ class ApiRun {
   void Other(const Record& record, unsigned how);
   void Seldom(const Record& record);
   void TakeAddresses(const Record& record);
+  void Rare(const Record& record, unsigned how);
+  void TakeTyped(const Record& record, unsigned how);
+  void Limit(const Record& record);
+  void Look(const Record& record);
   // A program that frees a block when memory is short, now and then.
   void ServeFailures(const Record& record) {
     retries_ = static_cast<int>(record.a % 4);
@@ -271,6 +296,7 @@ void ApiRun<kConfig>::Seldom(const Record& record) {
 // left.
 template <const Config& kConfig>
 void ApiRun<kConfig>::TakeAddresses(const Record& record) {
+  heap_.MayRunShort();
   heap_.allocator().EnsureStarted();
   Region& region = heap_.allocator().ace().region();
   const std::size_t some = (1 + record.b / 8 % 8) * kSuperSlabBytes;
@@ -289,14 +315,123 @@ void ApiRun<kConfig>::TakeAddresses(const Record& record) {
 }
 
 template <const Config& kConfig>
+void ApiRun<kConfig>::TakeTyped(const Record& record, unsigned how) {
+  const std::size_t size = SizeOf(record.b);
+  const std::uint64_t token = TokenOf(record.a);
+  const unsigned rest = record.a / 16U;
+  switch (how) {
+    case 0:
+      heap_.AllocateTyped(record.who, token, kMinAlignmentBytes, size,
+                          KindOf(rest));
+      break;
+    case 1:
+      heap_.AllocateTyped(record.who, token,
+                          std::size_t{1} << (4 + rest / 8 % 22), size,
+                          KindOf(rest));
+      break;
+    case 2:
+      heap_.AllocateTyped(record.who, token, kMinAlignmentBytes, size,
+                          BlockKind::kMalloc, /*zeroed=*/true);
+      break;
+    default:
+      for (unsigned i = 0; i <= rest % 512 && size <= kMaxPoolBytes &&
+                           heap_.model().count() < kMostBlocks && !heap_.full();
+           ++i) {
+        heap_.AllocateTyped(record.who, token, kMinAlignmentBytes, size);
+      }
+      break;
+  }
+}
+
+// The kernel, or a control group, has less for a while.
+template <const Config& kConfig>
+void ApiRun<kConfig>::Limit(const Record& record) {
+  switch (record.a % 3) {
+    case 0:
+      heap_.memory().LimitBlocks(record.b % 2048 * kMiB);
+      break;
+    case 1:
+      heap_.memory().SetMaxMappings(record.b % 65'536);
+      break;
+    default:
+      memory_limit_bytes = record.b % 256 * kMiB;
+      break;
+  }
+}
+
+// Questions that change nothing.
+template <const Config& kConfig>
+void ApiRun<kConfig>::Look(const Record& record) {
+  auto& allocator = heap_.allocator();
+  allocator.EnsureStarted();
+  switch (record.a % 4) {
+    case 0:
+      HAK_CHECK_EQ(allocator.CheckBlocks(heap_.thread(record.who), nullptr,
+                                         PointerUse::kExitCheck),
+                   0U);
+      break;
+    case 1: {
+      const LiveCount live =
+          CountLive(allocator.ace(), allocator.guards().blocks());
+      // Those of no bytes may have no memory.
+      HAK_CHECK_LE(live.blocks, heap_.model().count());
+      HAK_CHECK_GE(live.bytes, heap_.model().live_bytes());
+      break;
+    }
+    case 2: {
+      const ProfileTotals totals = allocator.profile().Totals();
+      ProfileSite site;
+      std::uint64_t samples = 0;
+      for (std::uint32_t i = 0; allocator.profile().CopySite(i, site); ++i) {
+        samples += site.live.samples;
+      }
+      HAK_CHECK_LE(samples, totals.live.samples);
+      break;
+    }
+    default:
+      HAK_CHECK_EQ(allocator.CheckHeap(heap_.thread(record.who)), 0U);
+      break;
+  }
+}
+
+template <const Config& kConfig>
+void ApiRun<kConfig>::Rare(const Record& record, unsigned how) {
+  void* const block = heap_.Pick(record.a);
+  switch (how) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+      if (!heap_.full()) TakeTyped(record, how);
+      break;
+    case 4:
+      if (heap_.full()) break;
+      heap_.AllocateCleared(record.who, std::size_t{1} << (4 + record.a % 22),
+                            SizeOf(record.b));
+      break;
+    case 5:
+      if (block != nullptr) heap_.FreeRounded(record.who, block, record.b);
+      break;
+    case 6:
+      Limit(record);
+      break;
+    default:
+      Look(record);
+      break;
+  }
+}
+
+template <const Config& kConfig>
 void ApiRun<kConfig>::Step(const Record& record) {
-  const unsigned op = record.op % 24;
+  const unsigned op = record.op % 32;
   if (op < 8) {
     Take(record, op);
   } else if (op < 15) {
     Give(record, op - 8);
-  } else {
+  } else if (op < 24) {
     Other(record, op - 15);
+  } else {
+    Rare(record, op - 24);
   }
 }
 

@@ -111,6 +111,7 @@ class BoundaryRun {
     }
     const std::size_t usable = heap_.model().At(block).usable;
     HAK_CHECK_GE(usable, size);
+    HAK_CHECK_EQ(heap_.allocator().UsableSizeFor(size, alignment), usable);
     // The others answer what was asked for.
     if constexpr (!kConfig.check_bounds) {
       HAK_CHECK_EQ(usable, UsableOf(size, alignment));
@@ -127,7 +128,8 @@ class BoundaryRun {
       HAK_CHECK_GE(heap_.model().At(block).usable, size);
       return;
     }
-    CheckBlock(moved, size, kMinAlignmentBytes);
+    // 0 counts as 1.
+    CheckBlock(moved, std::max<std::size_t>(size, 1), kMinAlignmentBytes);
   }
 
   FuzzHeap<kConfig> heap_;

@@ -22,7 +22,7 @@ import fuzzers
 OPTIONS = ("--platform_suffix=fuzz_coverage", "--copt=-fprofile-instr-generate", "--copt=-fcoverage-mapping",
            "--linkopt=-fprofile-instr-generate")
 LAYERS = ("base", "config", "platform", "process", "stacks", "options", "statistics", "reports", "failures",
-          "call_trace", "profile", "superslab", "history", "slab", "ace", "lookup", "guards", "heap", "core")
+          "call_trace", "profile", "superslab", "history", "slab", "ace", "lookup", "guards", "heap", "core", "frontend")
 KINDS = ("lines", "functions", "branches")
 NOT_COUNTED = re.compile(r"/(fake|test)_[^/]*$|_test\.cc$")
 
@@ -73,15 +73,20 @@ def as_markdown(sums):
     return "\n".join(lines)
 
 
+def plain_names(functions):
+    """What llvm-cxxfilt makes of their names, which a file's own function has behind the file's."""
+    names = "\n".join(function["name"].split(":")[-1] for function in functions)
+    return subprocess.run([tool("llvm-cxxfilt")], input=names, check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.splitlines()
+
+
 def missing(functions):
     """FILE: FUNCTION for each function of a layer of which no instance was reached."""
     counts = collections.defaultdict(int)
-    for function in functions:
-        if layer_of(function["filenames"][0]):
-            line = function["regions"][0][0]
-            name = subprocess.run([tool("llvm-cxxfilt"), function["name"].split(":")[-1]], check=True, text=True,
-                                  stdout=subprocess.PIPE).stdout.strip()
-            counts[function["filenames"][0], line, re.sub(r"<&?\(?hakmem::k\w+\)?>", "<…>", name)] += function["count"]
+    functions = [function for function in functions if layer_of(function["filenames"][0])]
+    for function, name in zip(functions, plain_names(functions)):
+        line = function["regions"][0][0]
+        counts[function["filenames"][0], line, re.sub(r"<&?\(?hakmem::k\w+\)?>", "<…>", name)] += function["count"]
     return ["%s:%d: %s" % key for key, count in sorted(counts.items()) if count == 0]
 
 

@@ -5,7 +5,8 @@
 // and one block freed by two threads at once, which must be reported.
 //
 // Header: 0 depot bytes, 1 decay, 2 heap limit, 3 heap profile, 4 HAKMEM_CLEAR.
-// Records: the operations of `Do`, for the thread who % 4; they are collected,
+// Records: the operations of `Do`, for the thread who % 4, and where types are
+// separate with the token of the next four bits of `who`; they are collected,
 // and carried out together by all threads when a record has the high bit of
 // `who` set, or twelve are collected. That record's a and b are the schedule,
 // too. A record with op % 32 == 30 makes one thread free what another
@@ -71,7 +72,7 @@ class ThreadsRun {
     return SizeOf(number) % (300 * kKiB);
   }
   void Do(const Record& record);
-  void Allocate(unsigned lane, std::size_t size);
+  void Allocate(unsigned lane, std::size_t size, std::uint64_t token = 0);
   void AllocateZeroed(unsigned lane, std::size_t size);
   void Add(unsigned lane, void* block, std::size_t size);
   void Free(unsigned lane, std::size_t number);
@@ -121,9 +122,17 @@ ThreadsRun<kConfig>::ThreadsRun(const Records& input) {
 }
 
 template <const Config& kConfig>
-void ThreadsRun<kConfig>::Allocate(unsigned lane, std::size_t size) {
+void ThreadsRun<kConfig>::Allocate(unsigned lane, std::size_t size,
+                                   std::uint64_t token) {
   if (model_.live_bytes() > kMostLiveBytes) return;
-  Add(lane, Call([&] { return allocator_->Allocate(self(lane), size); }), size);
+  // Apart, so that old schedules are what they were.
+  void* block =
+      token == 0 ? Call([&] { return allocator_->Allocate(self(lane), size); })
+                 : Call([&] {
+                     return allocator_->AllocateWithToken(
+                         self(lane), token, kMinAlignmentBytes, size);
+                   });
+  Add(lane, block, size);
 }
 
 template <const Config& kConfig>
@@ -216,15 +225,16 @@ void ThreadsRun<kConfig>::Fork(unsigned lane) {
 template <const Config& kConfig>
 void ThreadsRun<kConfig>::Do(const Record& record) {
   const unsigned lane = record.who % Baton::kLanes;
+  const std::uint64_t token = TokenOf(record.who / Baton::kLanes);
   switch (record.op % 16) {
     case 0:
     case 1:
     case 2:
-      Allocate(lane, Size(record.b));
+      Allocate(lane, Size(record.b), token);
       break;
     case 3:
       for (unsigned i = 0; i < record.a % 96U; ++i) {
-        Allocate(lane, record.b % 1024);
+        Allocate(lane, record.b % 1024, token);
       }
       break;
     case 4:

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
 #include "allocator/base/route.h"
 #include "allocator/base/units.h"
@@ -27,11 +28,14 @@
 #include "allocator/core/heap_check.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/core/test_model_heap.h"
+#include "allocator/core/typed_blocks.h"
 #include "allocator/lookup/block_walk.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/slab/slab.h"
+#include "fuzz/fuzz_partitions.h"
+#include "fuzz/records.h"
 
 namespace hakmem {
 
@@ -45,6 +49,7 @@ class FuzzHeap {
 
   explicit FuzzHeap(const HeapOptions& options)
       : test_(options),
+        kinds_matter_(options.check_kinds != 0),
         // What a thread that waits for a sample waits with is the real
         // thread's.
         threads_used_(options.guard_sample == 0 ? kThreads : 1) {
@@ -71,7 +76,7 @@ class FuzzHeap {
     void* block = Take(
         who, bytes, kMinAlignmentBytes,
         [&] { return allocator().AllocateZeroed(thread(who), count, size); },
-        /*zeroed=*/true);
+        bytes);
     HAK_CHECK(!overflow || block == nullptr);
     return block;
   }
@@ -80,6 +85,42 @@ class FuzzHeap {
       return allocator().AllocateAligned(thread(who), alignment, size);
     });
   }
+  // Zero up to its usable size.
+  void* AllocateCleared(unsigned who, std::size_t alignment, std::size_t size) {
+    return Take(
+        who, size, alignment,
+        [&] {
+          return allocator().Resolve(
+              thread(who),
+              {.call = Call::kMallocx,
+               .kind = Request::Kind::kCleared,
+               .size_bytes = size,
+               .alignment_bytes = alignment},
+              allocator().AllocateCleared(thread(who), size, alignment));
+        },
+        kAllZero);
+  }
+  // Of a token's partition, where there are any.
+  void* AllocateTyped(unsigned who, std::uint64_t token, std::size_t alignment,
+                      std::size_t size, BlockKind kind = BlockKind::kMalloc,
+                      bool zeroed = false) {
+    void* block = Take(
+        who, size, alignment,
+        [&] {
+          return allocator().AllocateWithToken(thread(who), token, alignment,
+                                               size, kind, zeroed);
+        },
+        zeroed ? size : 0);
+    if (block == nullptr) return nullptr;
+    model_.SetKind(block, kind);
+    partitions_.CheckNew(
+        allocator(), token, block,
+        /*may_be_untyped=*/runs_short_ || memory().refused() != 0 ||
+            allocator().HeapOfToken(thread(who), token) == nullptr);
+    return block;
+  }
+  // Memory may be refused by others than the kernel.
+  void MayRunShort() { runs_short_ = true; }
   // The frontend's way to a block: the call in parts.
   void* AllocateInParts(unsigned who, std::size_t size) {
     return Take(who, size, kMinAlignmentBytes, [&]() -> void* {
@@ -105,7 +146,10 @@ class FuzzHeap {
   void* Reallocate(unsigned who, void* block, std::size_t size) {
     // As Allocator::Reallocate says.
     size = std::max<std::size_t>(size, 1);
-    const std::size_t usable = model_.At(block).usable;
+    const ModelHeap::Block facts = model_.At(block);
+    if (!MayBeUsedAs(facts, BlockKind::kMalloc)) return nullptr;
+    const std::size_t usable = facts.usable;
+    const Partition partition = PartitionAt(allocator().ace(), block);
     const std::uint64_t before = test_.failures();
     void* moved = allocator().Reallocate(thread(who), block, size);
     CheckEvents(before, moved);
@@ -113,24 +157,43 @@ class FuzzHeap {
     HAK_CHECK(moved != nullptr || size > usable);
     if (moved == nullptr) return nullptr;
     CheckClass(moved);
+    partitions_.CheckMoved(allocator(), partition, moved);
     model_.Resize(block, moved, size,
                   allocator().UsableSize(thread(who), moved));
     return moved;
   }
   void Free(unsigned who, void* block) {
+    const BlockKind kind = KindToGive(who, model_.At(block));
     model_.Remove(block);
     const std::uint64_t before = test_.failures();
-    allocator().Free(thread(who), block);
+    allocator().Free(thread(who), block, kind);
     HAK_CHECK_EQ(test_.failures(), before);
   }
   void FreeSized(unsigned who, void* block) {
+    FreeSizedAs(who, block, model_.At(block).size);
+  }
+  // With a size that it has, or that nobody checks.
+  void FreeSizedAs(unsigned who, void* block, std::size_t size) {
     const ModelHeap::Block facts = model_.At(block);
     model_.Remove(block);
-    allocator().FreeSized(thread(who), block, facts.size, facts.alignment);
+    allocator().FreeSized(thread(who), block, size, facts.alignment,
+                          KindToGive(who, facts));
+  }
+  // With any size from the one that was asked for to the usable one.
+  void FreeRounded(unsigned who, void* block, std::size_t number) {
+    const ModelHeap::Block facts = model_.At(block);
+    const std::size_t given =
+        facts.size + number % (facts.usable - facts.size + 1);
+    FreeSizedAs(who, block,
+                allocator().AskedSize(block, given, facts.alignment));
   }
   void CheckUsable(unsigned who, void* block) {
-    HAK_CHECK_EQ(allocator().UsableSize(thread(who), block),
-                 model_.At(block).usable);
+    const ModelHeap::Block& facts = model_.At(block);
+    HAK_CHECK_EQ(allocator().UsableSize(thread(who), block), facts.usable);
+    if (!MayBeUsedAs(facts, BlockKind::kMalloc)) return;
+    std::size_t usable = 0;
+    HAK_CHECK(allocator().MayReallocate(thread(who), block, usable));
+    HAK_CHECK_EQ(usable, facts.usable);
   }
   // The thread ends; another takes its place, or it goes on without a heap.
   void EndThread(unsigned who, bool replaced) {
@@ -183,6 +246,7 @@ class FuzzHeap {
     memory().RefuseNothing();
     memory().LimitBytes(~std::size_t{0});
     memory().LimitMappings(~std::size_t{0});
+    memory().LimitBlocks(~std::size_t{0});
     test_handler = nullptr;
     CheckWalk();
     for (unsigned i = 0; !model_.empty(); ++i) Free(i, model_.Pick(i));
@@ -201,6 +265,16 @@ class FuzzHeap {
   }
 
  private:
+  static constexpr std::size_t kAllZero = ~std::size_t{0};
+
+  bool MayBeUsedAs(const ModelHeap::Block& facts, BlockKind kind) const {
+    return !kConfig.check_kinds || !kinds_matter_ || facts.kind == kind;
+  }
+  // Any one will do where kinds do not matter.
+  BlockKind KindToGive(unsigned number, const ModelHeap::Block& facts) const {
+    const BlockKind other = KindOf(number / kThreads);
+    return MayBeUsedAs(facts, other) ? other : facts.kind;
+  }
   // Leak reports name the model's blocks, and no others.
   void CheckWalk() {
     struct Walk {
@@ -254,25 +328,28 @@ class FuzzHeap {
   }
   template <typename F>
   void* Take(unsigned who, std::size_t size, std::size_t alignment, F call,
-             bool zeroed = false) {
+             std::size_t zero_bytes = 0) {
     const std::uint64_t before = test_.failures();
     void* block = call();
     CheckEvents(before, block);
     if (block == nullptr) return nullptr;
-    if (zeroed) ModelHeap::CheckZero(block, size);
+    const std::size_t usable = allocator().UsableSize(thread(who), block);
+    ModelHeap::CheckZero(block, std::min(zero_bytes, usable));
     CheckClass(block);
-    model_.Add(block, size, alignment,
-               allocator().UsableSize(thread(who), block));
+    model_.Add(block, size, alignment, usable);
     return block;
   }
 
   TestAllocator<kConfig> test_;
+  const bool kinds_matter_;
   const unsigned threads_used_;
   Heap* threads_[kThreads];
   ModelHeap model_;
   // By a unit's address.
   std::unordered_map<Address, std::uint32_t> owners_;
   HeapCheckCursor place_;
+  FuzzPartitions<kConfig> partitions_;
+  bool runs_short_ = false;
   bool blocks_lost_ = false;
 };
 

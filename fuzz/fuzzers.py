@@ -11,10 +11,10 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VARIANTS = ("release", "hardened", "debug")
 # Those that exist once per variant; the variants share a corpus.
-OF_VARIANTS = ("api_fuzz", "class_boundary_fuzz", "header_validation_fuzz", "cross_thread_free_fuzz")
+OF_VARIANTS = ("api_fuzz", "class_boundary_fuzz", "header_validation_fuzz", "cross_thread_free_fuzz", "symbols_fuzz")
 OTHERS = ("ace_fuzz", "size_class_fuzz", "options_fuzz", "limits_fuzz", "call_trace_fuzz", "explain_fuzz")
 MAX_LEN = {"api_fuzz": 1024, "ace_fuzz": 1024, "class_boundary_fuzz": 512, "header_validation_fuzz": 512,
-           "cross_thread_free_fuzz": 512, "size_class_fuzz": 300, "options_fuzz": 300}
+           "cross_thread_free_fuzz": 512, "symbols_fuzz": 512, "size_class_fuzz": 300, "options_fuzz": 300}
 
 
 def all_names(variants=VARIANTS):

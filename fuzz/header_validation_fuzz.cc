@@ -7,7 +7,8 @@
 // the bytes beside them are damaged, and accesses fault; after each report they
 // must be what they were.
 //
-// Header: 0 sampled guards, 1 how many blocks they may guard.
+// Header: 0 sampled guards, 1 how many blocks they may guard, 2 whether misuses
+// are survived (HAKMEM_ON_MISUSE=log), and whether sizes are checked.
 // Records: op % 16 is the operation of `Step`. A pointer is
 // chosen by `a` among the live or stale ones, and b says how far from it; what
 // it is given to is chosen by `who`.
@@ -22,11 +23,13 @@
 #include <string_view>
 #include <vector>
 
+#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/process/fault_hook.h"
+#include "allocator/reports/misuse_policy.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/superslab/zone.h"
 #include "fuzz/address_oracle.h"
@@ -38,6 +41,7 @@ namespace hakmem {
 namespace {
 
 constexpr std::size_t kMostStale = 64;
+constexpr std::string_view kFatal = "hakmem: fatal: ";
 
 // Small distances often, and some of any length.
 std::size_t OffsetOf(std::uint32_t number) {
@@ -67,17 +71,25 @@ HeapOptions OptionsOf(const Records& input) {
     options.guard_sample = 1 + input.header(0) / 4U;
     options.guard_slots = 1 + input.header(1) % 64U;
   }
+  // Whatever operators libFuzzer brings.
+  options.kinds_asked_for = true;
   return options;
 }
 
 template <const Config& kConfig>
 class ValidationRun {
  public:
-  explicit ValidationRun(const Records& input) : heap_(OptionsOf(input)) {}
+  explicit ValidationRun(const Records& input)
+      : heap_(OptionsOf(input)), survives_(input.header(2) % 2 != 0) {
+    SetOnMisuse(survives_ ? OnMisuse::kLog : OnMisuse::kAbort);
+    SetSizesChecked(input.header(2) / 2 % 2 == 0);
+  }
   void Step(const Record& record);
   void Finish() {
     heap_.Check();
     heap_.Finish();
+    // And no others.
+    HAK_CHECK_EQ(MisuseCount() - misuses_before_, caught_);
   }
 
  private:
@@ -90,7 +102,8 @@ class ValidationRun {
     heap_.Free(who, block);
   }
   void Probe(const Record& record, Address address);
-  std::string_view Use(const Record& record, void* pointer);
+  std::string_view Use(const Record& record, void* pointer,
+                       bool damaged = false);
   void CheckInterior(std::string_view report, const Block& block,
                      Address address) const;
   Address Arbitrary(const Record& record);
@@ -99,6 +112,7 @@ class ValidationRun {
   void DamageCanary(const Record& record, void* block);
   void CauseFault(const Record& record, Address address);
   void WrongSize(const Record& record);
+  void WrongKind(const Record& record);
   bool IsGuarded(const void* pointer) {
     return heap_.allocator().guards().blocks().Contains(pointer);
   }
@@ -108,39 +122,58 @@ class ValidationRun {
     if (region.coarse().Contains(address)) return &region.coarse();
     return nullptr;
   }
+  // The report that ends a call. Of misuses that are survived only some are
+  // written, and each is counted; damaged tables may end the process all the
+  // same.
+  template <typename F>
+  std::string_view Catch(F call, bool damaged = false) {
+    const std::uint64_t before = MisuseCount();
+    const std::string_view report = trap_.Catch(call);
+    const bool ends = !survives_ || (damaged && report.starts_with(kFatal));
+    HAK_CHECK_EQ(MisuseCount() - before, ends ? 0U : 1U);
+    caught_ += MisuseCount() - before;
+    return report;
+  }
+  void CheckReport(std::string_view report, std::string_view beginning) const {
+    HAK_CHECK(survives_ || report.starts_with(beginning));
+  }
   // Nothing damaged or invalid may be acted upon, whatever it is given to.
   void MustReport(const Record& record, void* pointer) {
-    const std::string_view report = Use(record, pointer);
-    HAK_CHECK(report.starts_with("hakmem: fatal: "));
+    CheckReport(Use(record, pointer, /*damaged=*/true), kFatal);
   }
 
   FuzzHeap<kConfig> heap_;
   AddressOracle<kConfig> oracle_{heap_.allocator(), heap_.model()};
   MisuseTrap trap_;
+  const bool survives_;
+  const std::uint64_t misuses_before_ = MisuseCount();
+  std::uint64_t caught_ = 0;
   std::vector<Address> stale_;
 };
 
 template <const Config& kConfig>
 std::string_view ValidationRun<kConfig>::Use(const Record& record,
-                                             void* pointer) {
+                                             void* pointer, bool damaged) {
   auto& allocator = heap_.allocator();
   auto*& self = heap_.thread(record.who);
-  return trap_.Catch([&] {
-    switch (record.who / 4 % 4) {
-      case 0:
-        allocator.Free(self, pointer);
-        break;
-      case 1:
-        allocator.FreeSized(self, pointer, SizeOf(record.b), 1);
-        break;
-      case 2:
-        allocator.Reallocate(self, pointer, SizeOf(record.b) % kMiB);
-        break;
-      default:
-        allocator.UsableSize(self, pointer);
-        break;
-    }
-  });
+  return Catch(
+      [&] {
+        switch (record.who / 4 % 4) {
+          case 0:
+            allocator.Free(self, pointer);
+            break;
+          case 1:
+            allocator.FreeSized(self, pointer, SizeOf(record.b), 1);
+            break;
+          case 2:
+            allocator.Reallocate(self, pointer, SizeOf(record.b) % kMiB);
+            break;
+          default:
+            allocator.UsableSize(self, pointer);
+            break;
+        }
+      },
+      damaged);
 }
 
 // "… (interior pointer: 16 bytes into the live block 0xS, class 64)".
@@ -174,7 +207,8 @@ void ValidationRun<kConfig>::Probe(const Record& record, Address address) {
     return;
   }
   const std::string_view report = Use(record, pointer);
-  HAK_CHECK(report.starts_with("hakmem: fatal: "));
+  CheckReport(report, kFatal);
+  if (survives_) return;
   if (const Block* block = heap_.model().Around(address); block != nullptr) {
     CheckInterior(report, *block, address);
   }
@@ -224,7 +258,9 @@ template <const Config& kConfig>
 void ValidationRun<kConfig>::DamageHeader(const Record& record) {
   void* block = heap_.Pick(record.a);
   if (block == nullptr) return;
-  if (IsGuarded(block)) return DamageCanary(record, block);
+  if (IsGuarded(block) || (kConfig.check_bounds && record.who / 64 % 2 != 0)) {
+    return DamageCanary(record, block);
+  }
   const auto address = reinterpret_cast<Address>(block);
   Zone* zone = ZoneOf(address);
   if (zone == nullptr) return;
@@ -266,36 +302,44 @@ void ValidationRun<kConfig>::DamageRecord(const Record& record) {
   unit_record.store(sound, std::memory_order_relaxed);
 }
 
-// A byte beside a guarded block, on one of its own pages.
+// A byte beside a guarded block, on one of its own pages, or behind another,
+// where its canary is.
 template <const Config& kConfig>
 void ValidationRun<kConfig>::DamageCanary(const Record& record, void* block) {
   const ModelHeap::Block facts = heap_.model().At(block);
   const std::size_t page_bytes = heap_.memory().PageBytes();
   const auto start = reinterpret_cast<Address>(block);
-  const bool behind = record.b % 2 != 0;
+  const bool guarded = IsGuarded(block);
+  const bool behind = !guarded || record.b % 2 != 0;
   const Address beside = behind ? start + facts.size : start - 1;
   const Address border = behind ? beside : start;
-  if (facts.size == 0 || border % page_bytes == 0) return;
+  if (facts.size == 0 || (guarded && border % page_bytes == 0)) return;
   auto& byte = *reinterpret_cast<volatile std::uint8_t*>(beside);
   const auto sound = byte;
   byte = static_cast<std::uint8_t>(sound ^ (1 + record.b / 2 % 255));
   auto& allocator = heap_.allocator();
   auto*& self = heap_.thread(record.who);
-  const std::string_view report = trap_.Catch([&] {
-    switch (record.who / 4 % 3) {
+  unsigned how = record.who / 4 % (guarded ? 3 : 4);
+  if (how == 2 && facts.kind != BlockKind::kMalloc) how = 0;
+  const std::string_view report = Catch([&] {
+    switch (how) {
       case 0:
-        allocator.Free(self, block);
+        allocator.Free(self, block, facts.kind);
         break;
       case 1:
-        allocator.FreeSized(self, block, facts.size, facts.alignment);
+        allocator.FreeSized(self, block, facts.size, facts.alignment,
+                            facts.kind);
+        break;
+      case 2:
+        allocator.Reallocate(self, block, 1 + record.b / 512 % kMaxPoolBytes);
         break;
       default:
-        allocator.Reallocate(self, block, 1 + record.b / 512 % kMaxPoolBytes);
+        (void)allocator.CheckHeap(self);
         break;
     }
   });
-  HAK_CHECK(report.starts_with(behind ? "hakmem: fatal: overflow of "
-                                      : "hakmem: fatal: underflow of "));
+  CheckReport(report, behind ? "hakmem: fatal: overflow of "
+                             : "hakmem: fatal: underflow of ");
   byte = sound;
   heap_.CheckUsable(record.who, block);
 }
@@ -303,6 +347,8 @@ void ValidationRun<kConfig>::DamageCanary(const Record& record, void* block) {
 // What a handler of faults hears of an access near a guarded block.
 template <const Config& kConfig>
 void ValidationRun<kConfig>::CauseFault(const Record& record, Address address) {
+  // The process ends of a fault in any case.
+  if (survives_) return;
   hakmem::Fault fault;
   fault.signal = SIGSEGV;
   fault.has_address = true;
@@ -321,6 +367,7 @@ void ValidationRun<kConfig>::CauseFault(const Record& record, Address address) {
 // A delete with a size, or an alignment, that this block cannot have.
 template <const Config& kConfig>
 void ValidationRun<kConfig>::WrongSize(const Record& record) {
+  if (record.who / 4 % 2 != 0) return WrongKind(record);
   void* block = heap_.Pick(record.a);
   if (block == nullptr) return;
   const ModelHeap::Block& facts = heap_.model().At(block);
@@ -332,11 +379,42 @@ void ValidationRun<kConfig>::WrongSize(const Record& record) {
       given + kUnitBytes > facts.size) {
     return;
   }
-  const std::string_view report = trap_.Catch([&] {
+  if (!misaligned && !AreSizesChecked()) {
+    return heap_.FreeSizedAs(record.who, block, given);
+  }
+  const std::string_view report = Catch([&] {
     heap_.allocator().FreeSized(heap_.thread(record.who), block,
-                                misaligned ? facts.size : given, alignment);
+                                misaligned ? facts.size : given, alignment,
+                                facts.kind);
   });
-  HAK_CHECK(report.starts_with("hakmem: fatal: "));
+  CheckReport(report, kFatal);
+}
+
+// A call of another family than the block's.
+template <const Config& kConfig>
+void ValidationRun<kConfig>::WrongKind(const Record& record) {
+  if constexpr (!kConfig.check_kinds) return;
+  void* block = heap_.Pick(record.a);
+  // A block of no bytes has no kind.
+  if (block == nullptr || heap_.model().At(block).size == 0) return;
+  const ModelHeap::Block& facts = heap_.model().At(block);
+  constexpr unsigned kKinds = 5;
+  const auto given = static_cast<BlockKind>(
+      (static_cast<unsigned>(facts.kind) + 1 + record.b % (kKinds - 1)) %
+      kKinds);
+  const std::string_view report = Catch([&] {
+    auto& allocator = heap_.allocator();
+    auto*& self = heap_.thread(record.who);
+    if (record.who / 8 % 2 != 0) {
+      allocator.FreeSized(self, block, facts.size, facts.alignment, given);
+    } else if (record.who / 16 % 2 != 0 && facts.kind != BlockKind::kMalloc) {
+      allocator.Reallocate(self, block, 1 + record.b / 4 % kMaxPoolBytes);
+    } else {
+      allocator.Free(self, block, given);
+    }
+  });
+  CheckReport(report, kFatal);
+  heap_.CheckUsable(record.who, block);
 }
 
 template <const Config& kConfig>
@@ -346,7 +424,9 @@ void ValidationRun<kConfig>::Step(const Record& record) {
     case 0:
     case 1:
     case 2:
-      if (!heap_.full()) heap_.Allocate(record.who, SizeOf(record.b));
+      if (heap_.full()) break;
+      heap_.AllocateTyped(record.who, TokenOf(record.a), kMinAlignmentBytes,
+                          SizeOf(record.b), KindOf(record.a / 16U));
       break;
     case 3:
       if (!heap_.full()) {

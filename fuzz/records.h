@@ -20,7 +20,9 @@
 #include <cstring>
 
 #include "allocator/ace/ace.h"
+#include "allocator/base/block_kind.h"
 #include "allocator/base/units.h"
+#include "allocator/config/partitions.h"
 #include "allocator/slab/size_class.h"
 
 namespace hakmem {
@@ -56,6 +58,19 @@ class Records {
   std::size_t at_ = kRecordBytes;
   std::uint8_t header_[kRecordBytes] = {};
 };
+
+// An allocation token for each number: the few that a program may be compiled
+// to have, and hashes, half of which stand for types with pointers.
+inline std::uint64_t TokenOf(unsigned number) {
+  const std::uint64_t eighth = number % 8;
+  return number / 8 % 2 == 0 ? eighth : eighth << 61 | kMostPartitions;
+}
+
+// A family of functions for each number, malloc's most often.
+inline BlockKind KindOf(unsigned number) {
+  return number % 8 > 4 ? BlockKind::kMalloc
+                        : static_cast<BlockKind>(number % 8);
+}
 
 // A size for each number: small ones often, each route and its borders, and
 // now and then more than anything can hold.

@@ -56,6 +56,33 @@ void* TestedAllocator<kConfig>::AllocateAligned(Heap*& self,
 }
 
 template <const Config& kConfig>
+void* TestedAllocator<kConfig>::AllocateWithToken(Heap*& self,
+                                                  std::uint64_t token,
+                                                  std::size_t alignment_bytes,
+                                                  std::size_t size_bytes,
+                                                  BlockKind kind, bool zeroed) {
+  void* block = nullptr;
+  if constexpr (kConfig.separate_types) {
+    Heap* const heap = this->HeapOfToken(self, token);
+    if (heap != nullptr) {
+      block =
+          zeroed ? this->TryAllocateZeroed(heap, 1, size_bytes)
+                 : this->TryAllocateAligned(heap, alignment_bytes, size_bytes,
+                                            kMaxTinyBytes, kMaxPoolBytes, kind);
+    }
+    if (block == nullptr) {
+      block = this->AllocateTyped(self, token, alignment_bytes, size_bytes,
+                                  kind, __builtin_frame_address(0), zeroed);
+    }
+    if (block != nullptr) return block;
+  }
+  block = zeroed ? AllocateZeroed(self, 1, size_bytes)
+                 : AllocateAligned(self, alignment_bytes, size_bytes);
+  if (kind != BlockKind::kMalloc) this->SetKind(block, kind);
+  return block;
+}
+
+template <const Config& kConfig>
 void* TestedAllocator<kConfig>::Reallocate(Heap*& self, void* pointer,
                                            std::size_t size_bytes) {
   unsigned code = 0;

@@ -44,6 +44,12 @@ class TestedAllocator : public WholeAllocator<kConfig> {
   // Aligned to `alignment_bytes`, a power of two.
   void* AllocateAligned(Heap*& self, std::size_t alignment_bytes,
                         std::size_t size_bytes);
+  // A block of a kind, and, where types are separate, of a token's partition;
+  // if there is none to be had, one without a token. Of kMalloc if `zeroed`.
+  void* AllocateWithToken(Heap*& self, std::uint64_t token,
+                          std::size_t alignment_bytes, std::size_t size_bytes,
+                          BlockKind kind = BlockKind::kMalloc,
+                          bool zeroed = false);
   // Changes a block's size; size 0 counts as 1. Null: the block is as it was.
   // After a misuse there is no event.
   void* Reallocate(Heap*& self, void* pointer, std::size_t size_bytes);

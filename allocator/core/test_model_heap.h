@@ -20,6 +20,7 @@
 #include <map>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
@@ -33,6 +34,7 @@ class ModelHeap {
     std::size_t alignment;
     std::size_t usable;
     std::uint64_t seed;
+    BlockKind kind = BlockKind::kMalloc;
   };
   using Blocks = std::map<Address, Block>;
 
@@ -66,13 +68,17 @@ class ModelHeap {
     Insert(pointer, {size, alignment, usable, ++next_seed_});
     Write(pointer, At(pointer));
   }
+  void SetKind(const void* pointer, BlockKind kind) {
+    blocks_.at(reinterpret_cast<Address>(pointer)).kind = kind;
+  }
   // Before the block is freed.
   void Remove(const void* pointer) {
     CheckContent(pointer, At(pointer), At(pointer).size);
     live_bytes_ -= At(pointer).usable;
     blocks_.erase(reinterpret_cast<Address>(pointer));
   }
-  // After a realloc that served. An alignment above the least is lost.
+  // After a realloc that served. An alignment above the least is lost, and the
+  // kind.
   void Resize(const void* old_pointer, void* pointer, std::size_t size,
               std::size_t usable) {
     const Block old = At(old_pointer);

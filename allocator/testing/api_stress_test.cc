@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cstddef>
 
+#include "allocator/base/block_kind.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/config/test_factor.h"
 #include "allocator/core/test_allocator.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
@@ -44,11 +46,19 @@ struct Instance {
 template <const Config& kConfig>
 class ApiTarget final : public stress::Target {
  public:
+  // Half of the sizes have tokens.
   void* Allocate(std::size_t size) override {
-    return Of::allocator.Allocate(Of::self, size);
+    return HasToken(size)
+               ? Of::allocator.AllocateWithToken(Of::self, size % kTokens,
+                                                 kMinimumAlignment, size)
+               : Of::allocator.Allocate(Of::self, size);
   }
   void* AllocateZeroed(std::size_t count, std::size_t size) override {
-    return Of::allocator.AllocateZeroed(Of::self, count, size);
+    return count == 1 && HasToken(size)
+               ? Of::allocator.AllocateWithToken(
+                     Of::self, size % kTokens, kMinimumAlignment, size,
+                     BlockKind::kMalloc, /*zeroed=*/true)
+               : Of::allocator.AllocateZeroed(Of::self, count, size);
   }
   void* AllocateAligned(std::size_t alignment, std::size_t size) override {
     return Of::allocator.AllocateAligned(Of::self, alignment, size);
@@ -80,14 +90,19 @@ class ApiTarget final : public stress::Target {
  private:
   using Of = Instance<kConfig>;
   static constexpr std::size_t kMinimumAlignment = 16;
+  static constexpr std::size_t kTokens = 8;
+
+  static bool HasToken(std::size_t size) { return size / kTokens % 2 != 0; }
 };
 
 template <const Config& kConfig>
 void Run(unsigned threads, std::uint64_t life_operations) {
   stress::Options options;
-  options.seed = threads;
+  // --gtest_random_seed has other choices made.
+  options.seed =
+      threads + static_cast<std::uint64_t>(GTEST_FLAG_GET(random_seed)) * 100;
   options.threads = threads;
-  options.operations = 60'000;
+  options.operations = 60'000U * static_cast<unsigned>(TestFactor());
   options.max_bytes = std::size_t{64} << 20;
   options.life_operations = life_operations;
   options.fork_every = 10'000;

@@ -43,6 +43,13 @@ extern "C" {
 [[gnu::weak]] void free_sized(void* block, std::size_t size);
 [[gnu::weak]] void free_aligned_sized(void* block, std::size_t alignment,
                                       std::size_t size);
+// What code with allocation tokens calls; hakmem has these alone.
+[[gnu::weak]] void*
+__alloc_token_malloc(  // NOLINT(bugprone-reserved-identifier)
+    std::size_t size, std::size_t token);
+[[gnu::weak]] void*
+__alloc_token_calloc(  // NOLINT(bugprone-reserved-identifier)
+    std::size_t count, std::size_t size, std::size_t token);
 }
 
 namespace hakmem::stress {
@@ -78,9 +85,14 @@ void OnExitRound(void* argument) {
 
 class MallocTarget final : public Target {
  public:
-  void* Allocate(std::size_t size) override { return std::malloc(size); }
+  // Half of the sizes have tokens.
+  void* Allocate(std::size_t size) override {
+    return HasToken(size) ? __alloc_token_malloc(size, size % kTokens)
+                          : std::malloc(size);
+  }
   void* AllocateZeroed(std::size_t count, std::size_t size) override {
-    return std::calloc(count, size);
+    return HasToken(size) ? __alloc_token_calloc(count, size, size % kTokens)
+                          : std::calloc(count, size);
   }
   void* AllocateAligned(std::size_t alignment, std::size_t size) override {
     // The three ways, told apart by what is at hand.
@@ -108,6 +120,13 @@ class MallocTarget final : public Target {
   }
   pid_t Fork() override { return fork(); }
   void LeaveThread() override { PutExitBlock(1); }
+
+ private:
+  static constexpr std::size_t kTokens = 8;
+
+  static bool HasToken(std::size_t size) {
+    return __alloc_token_malloc != nullptr && size / kTokens % 2 != 0;
+  }
 };
 
 std::atomic<bool> stop_requested{false};
