@@ -128,6 +128,11 @@ std::size_t FirstNonZero(const void* start, std::size_t bytes) {
     for (const std::uint64_t word : line) all |= word;
     if (all != 0) break;
   }
+  // Blocks are short, and of whole words.
+  for (std::uint64_t word = 0; at + sizeof word <= bytes; at += sizeof word) {
+    __builtin_memcpy(&word, from + at, sizeof word);
+    if (word != 0) break;
+  }
   while (at < bytes && from[at] == 0) ++at;
   return at;
 }

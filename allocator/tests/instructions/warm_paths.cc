@@ -30,6 +30,8 @@ constexpr std::size_t kEnded = 200;
 constexpr std::size_t kLeftByEach = 20;
 constexpr std::size_t kTinyBytes = 64;
 constexpr std::size_t kPoolBytes = 3000;
+// Which leave 24 bytes of their block behind a canary.
+constexpr std::size_t kTightBytes = 3040;
 constexpr std::size_t kSpanBytes = std::size_t{300} * 1024;
 // Of Pool blocks and spans.
 constexpr std::size_t kBorderBytes = std::size_t{64} * 1024;
@@ -104,6 +106,7 @@ __attribute__((noinline)) void Measured_malloc_pool() {
   Fill(kFew, kPoolBytes);
 }
 __attribute__((noinline)) void Measured_free_pool() { Empty(kFew); }
+__attribute__((noinline)) void Measured_free_pool_tight() { Empty(kFew); }
 __attribute__((noinline)) void Measured_span() {
   for (std::size_t i = 0; i < kFew; ++i) std::free(std::malloc(kSpanBytes));
 }
@@ -201,6 +204,10 @@ int main() {
   Measured_free_pool();
   Operations("malloc_pool", kFew);
   Operations("free_pool", kFew);
+  Warm(kTightBytes);
+  Fill(kFew, kTightBytes);
+  Measured_free_pool_tight();
+  Operations("free_pool_tight", kFew);
   Warm(kSpanBytes);
   Measured_span();
   Operations("span", kFew);
