@@ -6,6 +6,7 @@
 #ifndef HAKMEM_ALLOCATOR_CONFIG_PARTITIONS_H_
 #define HAKMEM_ALLOCATOR_CONFIG_PARTITIONS_H_
 
+#include <atomic>
 #include <cstdint>
 
 namespace hakmem {
@@ -23,25 +24,30 @@ inline constexpr std::uint64_t kMostPartitions = 8;
 // upper half of them those with pointers. With one partition all are in it.
 class PartitionTable {
  public:
-  explicit constexpr PartitionTable(std::uint64_t partitions) {
+  // All are in the first.
+  constexpr PartitionTable() = default;
+  explicit PartitionTable(std::uint64_t partitions) { Start(partitions); }
+
+  // A thread that looks meanwhile has no heap yet, of any partition.
+  void Start(std::uint64_t partitions) {
     const std::uint64_t with_pointers = partitions / 2;
     const std::uint64_t without = partitions - 1 - with_pointers;
     constexpr unsigned kHalf = kHashes / 2;
     for (unsigned i = 0; i < kMostPartitions; ++i) {
-      of_[i] = static_cast<Partition>(partitions == 1 ? 0 : i);
+      Put(i, partitions == 1 ? 0 : i);
     }
     for (unsigned i = 0; i < kHalf; ++i) {
-      Partition* const hashes = of_ + kMostPartitions;
-      hashes[i] =
-          static_cast<Partition>(without == 0 ? 0 : 1 + i * without / kHalf);
-      hashes[kHalf + i] = static_cast<Partition>(
+      const unsigned at = kMostPartitions + i;
+      Put(at, without == 0 ? 0 : 1 + i * without / kHalf);
+      Put(at + kHalf,
           with_pointers == 0 ? 0 : 1 + without + i * with_pointers / kHalf);
     }
   }
 
-  constexpr Partition Of(std::uint64_t token) const {
+  Partition Of(std::uint64_t token) const {
     return of_[token < kMostPartitions ? token
-                                       : kMostPartitions + (token >> kShift)];
+                                       : kMostPartitions + (token >> kShift)]
+        .load(std::memory_order_relaxed);
   }
 
  private:
@@ -49,7 +55,12 @@ class PartitionTable {
   static constexpr unsigned kShift = 60;
   static constexpr unsigned kHashes = 1U << (64 - kShift);
 
-  Partition of_[kMostPartitions + kHashes] = {};
+  void Put(unsigned index, std::uint64_t partition) {
+    of_[index].store(static_cast<Partition>(partition),
+                     std::memory_order_relaxed);
+  }
+
+  std::atomic<Partition> of_[kMostPartitions + kHashes] = {};
 };
 
 }  // namespace hakmem

@@ -356,7 +356,7 @@ class Allocator {
   LargeBlocks<kConfig> large_;
   Recovery& recovery_;
   Upkeep<kConfig> upkeep_;
-  PartitionTable partitions_{1};  // written under start_lock_, once
+  PartitionTable partitions_;  // written under start_lock_, once
   FutexLock start_lock_;
   std::atomic<bool> started_{false};  // written under start_lock_
 };

@@ -37,7 +37,7 @@ void Allocator<kConfig>::Start() {
   if (started_.load(std::memory_order_relaxed)) return;
   const HeapOptions& options = host_.options();
   hardening_.Start(options);
-  partitions_ = PartitionTable(options.partitions);
+  partitions_.Start(options.partitions);
   ace_.Start(options, kConfig);
   registry_.Start(options, &ReportUnsoundBlockOf<kConfig>);
   large_.Start(options.max_alloc_bytes);
