@@ -61,12 +61,6 @@ const Order& OrderOf(TopOrder order) {
   return *std::ranges::find(kOrders, order, &Order::order);
 }
 
-std::string Growth(const std::optional<double>& bytes) {
-  if (!bytes) return "-";
-  const auto whole = static_cast<std::uint64_t>(std::abs(*bytes));
-  return absl::StrCat(*bytes < 0 ? "-" : "+", Bytes(whole));
-}
-
 std::string Calls(const TopRow& row) {
   return row.calls_per_second[0] ? absl::StrFormat("%.0f", row.calls()) : "-";
 }
@@ -97,7 +91,11 @@ constexpr Column kColumns[] = {
     {"CACHED", 10, 5,
      [](const TopRow& row) { return Bytes(row.now.statistics.cached_bytes); }},
     {"GROWTH/S", 12, 1,
-     [](const TopRow& row) { return Growth(row.growth_bytes_per_second); }},
+     [](const TopRow& row) {
+       return row.growth_bytes_per_second
+                  ? SignedBytes(std::llround(*row.growth_bytes_per_second))
+                  : "-";
+     }},
     {"CALLS/S", 10, 6, Calls},
     {"FAILED", 7, 8,
      [](const TopRow& row) {
@@ -224,6 +222,22 @@ std::vector<std::string> TopLines(const TopReport& report) {
   return lines;
 }
 
+nlohmann::ordered_json RowAsJson(const TopRow& row) {
+  const Statistics& statistics = row.now.statistics;
+  nlohmann::ordered_json json = {{"pid", row.now.pid},
+                                 {"program", row.now.program},
+                                 {"hakmem", row.now.version},
+                                 {"variant", row.now.variant},
+                                 {"resident_bytes", row.resident_bytes()},
+                                 {"granted_bytes", statistics.granted_bytes},
+                                 {"cached_bytes", statistics.cached_bytes},
+                                 {"mapped_bytes", statistics.mapped_bytes},
+                                 {"failures", statistics.failures},
+                                 {"live_bytes", nullptr}};
+  if (row.live_bytes) json["live_bytes"] = *row.live_bytes;
+  return json;
+}
+
 std::string TopAsJson(const TopReport& report) {
   using Json = nlohmann::ordered_json;
   Json json = {{"schema", "hakmem-top"},
@@ -234,17 +248,7 @@ std::string TopAsJson(const TopReport& report) {
     return value ? Json(std::llround(*value)) : Json();
   };
   for (const TopRow& row : report.rows) {
-    const Statistics& statistics = row.now.statistics;
-    Json process = {{"pid", row.now.pid},
-                    {"program", row.now.program},
-                    {"hakmem", row.now.version},
-                    {"variant", row.now.variant},
-                    {"resident_bytes", row.resident_bytes()},
-                    {"granted_bytes", statistics.granted_bytes},
-                    {"cached_bytes", statistics.cached_bytes},
-                    {"mapped_bytes", statistics.mapped_bytes},
-                    {"failures", statistics.failures}};
-    process["live_bytes"] = row.live_bytes ? Json(*row.live_bytes) : Json();
+    Json process = RowAsJson(row);
     process["growth_bytes_per_second"] = number(row.growth_bytes_per_second);
     for (unsigned i = 0; i < kRouteCount; ++i) {
       process["calls_per_second"][RouteName(static_cast<Route>(i))] =
