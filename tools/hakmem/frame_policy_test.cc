@@ -104,6 +104,12 @@ TEST(FramePolicyTest, ProgramsWrappersFoldIntoTheirCallers) {
             "PyDict_New");
   EXPECT_EQ(Place({"runtime.mallocgc", "runtime.growslice", "main.Remember"}),
             "main.Remember");
+  EXPECT_EQ(Place({"Rf_allocVector3", "Rf_shallow_duplicate", "Rf_eval"}),
+            "Rf_shallow_duplicate");
+  EXPECT_EQ(Place({"Perl_sv_grow", "Perl_pp_repeat", "Perl_runops_standard"}),
+            "Perl_pp_repeat");
+  EXPECT_EQ(Place({"Perl_more_bodies", "Perl_sv_upgrade", "Perl_av_make"}),
+            "Perl_sv_upgrade");
   EXPECT_EQ(Place({"mosquitto__calloc", "retain__store", "main"}),
             "retain__store");
   EXPECT_EQ(Place({"pool_get_from_os", "pool_alloc_nocache", "__pool_alloc",

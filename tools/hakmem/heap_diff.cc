@@ -139,7 +139,7 @@ std::vector<HeapGrowth> GrowthByFunction(const HeapDiff& diff,
     std::size_t depth = 0;
     for (const NamedCall& call : diff.symbols.Calls(sites[i].site->stack)) {
       ++depth;
-      if (!call.has_name || !SaysSomething(call)) continue;
+      if (!SaysSomething(call)) continue;
       Function& function = by_name[call.function];
       if (!function.sites.empty() && function.sites.back() == i) continue;
       if (function.sites.empty()) function.depth = depth;

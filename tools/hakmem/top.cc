@@ -285,7 +285,8 @@ Shows the processes that run on hakmem, or those that are named, until q is
 pressed; once where there is no terminal. The columns, as far as they fit:
 
     RESIDENT  what the process has in memory
-    LIVE      what the program holds, as the heap profile estimates it
+    LIVE      what the program holds: counted of processes that are named, else
+              as the heap profile estimates it
     IN USE    slabs and large blocks, with the free room in them
     CACHED    what was freed, and is kept for the next calls
     GROWTH/S  of RESIDENT
@@ -293,8 +294,9 @@ pressed; once where there is no terminal. The columns, as far as they fit:
     FAILED    calls that had no memory
 
 Keys sort by another column. Of processes that are named it also shows where
-the resident memory is, and the places that hold most. Processes need no option
-for it and are not disturbed; it takes their user, or root.
+the resident memory is, and the places that hold most by the heap profile.
+Processes need no option for it and are not disturbed; it takes their user, or
+root.
 
 Exit status: 0, or 1 when a process that was named could not be read or has
 ended, 2 for a wrong command line.)",

@@ -26,6 +26,11 @@
 namespace hakmem::tools {
 namespace {
 
+// Counted, where it was; else the estimate.
+std::optional<std::uint64_t> LiveBytes(const TopRow& row) {
+  return row.parts ? row.parts->live_bytes : row.live_bytes;
+}
+
 struct Order {
   TopOrder order;
   std::string_view name;
@@ -41,7 +46,7 @@ constexpr Order kOrders[] = {
      }},
     {TopOrder::kLive, "live", 'L',
      [](const TopRow& row) {
-       return static_cast<double>(row.live_bytes.value_or(0));
+       return static_cast<double>(LiveBytes(row).value_or(0));
      }},
     {TopOrder::kCached, "cached", 'K',
      [](const TopRow& row) {
@@ -85,7 +90,7 @@ constexpr Column kColumns[] = {
     {"RESIDENT", 10, 3,
      [](const TopRow& row) { return BytesOrNone(row.now.resident_bytes); }},
     {"LIVE", 10, 4,
-     [](const TopRow& row) { return BytesOrNone(row.live_bytes); }},
+     [](const TopRow& row) { return BytesOrNone(LiveBytes(row)); }},
     {"IN USE", 10, 7,
      [](const TopRow& row) { return Bytes(row.now.statistics.granted_bytes); }},
     {"CACHED", 10, 5,
@@ -214,7 +219,7 @@ std::vector<std::string> TopLines(const TopReport& report) {
   };
   if (!report.sites.empty()) {
     lines.emplace_back();
-    add_place("PID", "LIVE", "PLACE");
+    add_place("PID", "ESTIMATE", "PLACE");
   }
   for (const TopSite& site : report.sites) {
     add_place(absl::StrCat(site.pid), Bytes(site.bytes), site.place);
