@@ -118,7 +118,11 @@ std::string_view OutsideOfRustType(std::string_view name) {
 }  // namespace
 
 bool SaysSomething(const NamedCall& call) {
-  return !PassesOn(call) && !IsOneOf(call.function, StarterNames());
+  return !PassesOn(call) && !IsStarter(call);
+}
+
+bool IsStarter(const NamedCall& call) {
+  return IsOneOf(call.function, StarterNames());
 }
 
 std::string_view QualifiedName(std::string_view function) {

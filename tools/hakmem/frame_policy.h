@@ -60,6 +60,7 @@ const Runtime* RuntimeOf(std::string_view path);
 
 // Neither passes memory on, nor begins each stack.
 bool SaysSomething(const NamedCall& call);
+bool IsStarter(const NamedCall& call);
 
 // How many of the innermost calls only pass memory on; 0 unless there are
 // others that say something.

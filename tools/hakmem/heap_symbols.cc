@@ -48,6 +48,7 @@ void HeapSymbols::AddCalls(const Frame& frame,
 std::vector<ShownFrame> HeapSymbols::Shown(
     const std::vector<Frame>& stack) const {
   std::vector<ShownFrame> frames;
+  std::size_t begun = 0;  // so many of them are behind what begins each stack
   std::vector<NamedCall> calls;
   const bool hides_runtime =
       policy_.fold && std::ranges::any_of(stack, [this](const Frame& frame) {
@@ -72,7 +73,9 @@ std::vector<ShownFrame> HeapSymbols::Shown(
     if (own.empty()) continue;
     calls.insert(calls.end(), own.begin(), own.end());
     frames.push_back(std::move(frame));
+    if (!std::ranges::all_of(own, IsStarter)) begun = frames.size();
   }
+  if (policy_.fold && begun > 0) frames.resize(begun);
   std::size_t folded = policy_.fold ? PassingOn(calls) : 0;
   auto first = frames.begin();
   for (; folded > 0; ++first) {
