@@ -383,7 +383,8 @@ TEST_F(HeapReportTest, ARuntimesFramesGoWhereItsFunctionsHaveNames) {
 TEST_F(HeapReportTest, WhatBeginsEachStackIsNotShown) {
   Read(absl::StrCat(Start(),
                     Site(1, 1, 1, {"0x10", "0x20", "0x30", "0x40", "0x50"}),
-                    Site(1, 1, 1, {"0x40", "0x50"}), End(2, 2, 2, 2)));
+                    Site(1, 1, 1, {"0x40", "0x50"}),
+                    Site(1, 1, 1, {"0x30", "0x40", "0x60"}), End(3, 3, 3, 3)));
   const std::vector<Frame>& stack = profile().sites[0].stack;
   const char* const names[] = {"grow", "clone3", "main",
                                "__libc_start_main_impl", "_start"};
@@ -394,6 +395,8 @@ TEST_F(HeapReportTest, WhatBeginsEachStackIsNotShown) {
   EXPECT_THAT(symbols_.Texts(stack), ElementsAre("grow", "clone3", "main"));
   // Something is always left.
   EXPECT_THAT(symbols_.Texts(profile().sites[1].stack), SizeIs(2));
+  // A stripped program has no name for the last.
+  EXPECT_THAT(symbols_.Texts(profile().sites[2].stack), ElementsAre("main"));
   FramePolicy all;
   all.fold = false;
   HeapSymbols unfolded(modules_, {.program = "none", .symbols_folder = ""},
