@@ -46,8 +46,13 @@ def roff(text):
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.MULTILINE)
 
 
+def paragraph(text):
+    """Indented lines stay lines."""
+    return ".nf\n%s\n.fi" % roff(text) if text.startswith("    ") else roff(" ".join(text.split()))
+
+
 def paragraphs(text):
-    return "\n.PP\n".join(roff(" ".join(part.split())) for part in text.strip().split("\n\n"))
+    return "\n.PP\n".join(paragraph(part) for part in text.strip("\n").split("\n\n"))
 
 
 def head(name, section, version, date):

@@ -13,7 +13,7 @@ HELP = {
     ("help",): "hakmem: a malloc.\n\n  run      a program on hakmem\n  trace    what it's for: [rates]\n  help     help NAME: flags\n",
     ("help", "run"): "usage: hakmem run [--FLAG…] [--] PROGRAM\n\nRuns PROGRAM. What-ever\n.it does.\n\nExit status: 1.\n\n"
                      "  --variant\n      Which hakmem: release or\n      hardened. Or more.\n\n  --limit\n      The most.\n",
-    ("help", "trace"): "usage: hakmem trace [--FLAG…] FILE\n\nReads.\n\n  --json\n      Prints the report.\n\n"
+    ("help", "trace"): "usage: hakmem trace [--FLAG…] FILE\n\nReads:\n\n    a  one\n    bc two\n\n  --json\n      Prints the report.\n\n"
                        "  --by-class\n      Counts.\n",
 }
 
@@ -42,7 +42,8 @@ class PagesTest(unittest.TestCase):
     def test_a_page_has_each_flag_and_no_accidental_request(self):
         page = command_pages.command_page(example(), "1.2.3", "2026-01-02")
         self.assertIn('.TH HAKMEM 1 "2026-01-02" "hakmem 1.2.3"', page)
-        for words in ("\\fB\\-\\-variant\\fR", "What\\-ever .it does.", "\n.PP\nExit status: 1."):
+        for words in ("\\fB\\-\\-variant\\fR", "What\\-ever .it does.", "\n.PP\nExit status: 1.",
+                      "Reads:\n.PP\n.nf\n    a  one\n    bc two\n.fi\n.TP"):
             self.assertIn(words, page)
         self.assertEqual(command_pages.roff(".x\n'y"), "\\&.x\n\\&'y")
 

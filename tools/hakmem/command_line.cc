@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "allocator/base/revision.h"
 #include "allocator/config/version.h"
 #include "tools/hakmem/output.h"
@@ -89,9 +90,10 @@ absl::StatusOr<std::size_t> SetFlag(const Command& command,
   }
   std::string error;
   if (!flag->ParseFrom(*given.value, &error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", Typed(flag->Name()), "=", ForTerminal(*given.value),
-                     ": ", error.empty() ? "not a value it can have" : error));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", Typed(flag->Name()), "=", ForTerminal(*given.value), ": ",
+        flag->IsOfType<absl::Duration>() ? "a time is written as 60s, 10m or 2h"
+                                         : "not a value it can have"));
   }
   return taken;
 }

@@ -15,6 +15,11 @@
 
 namespace hakmem::tools {
 
+// Exit statuses of all commands but run.
+inline constexpr int kDone = 0;
+inline constexpr int kNotDone = 1;
+inline constexpr int kWrongUsage = 2;
+
 enum class FlagsEnd {
   kNever,            // flags may stand between the arguments; -- ends them
   kAtFirstArgument,  // what follows belongs to another program
@@ -27,7 +32,7 @@ struct Command {
   std::string_view description;        // paragraphs, behind a newline
   std::span<const char* const> flags;  // names of abseil flags
   FlagsEnd flags_end = FlagsEnd::kNever;
-  int usage_status = 2;  // exit status of a wrong command line
+  int usage_status = kWrongUsage;  // exit status of a wrong command line
   int (*run)(const std::vector<std::string>& arguments) = nullptr;
   // Names of processes become numbers before that (process_names.h).
   absl::StatusOr<std::vector<std::string>> (*resolve)(

@@ -6,12 +6,14 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 ABSL_FLAG(bool, test_switch, false, "A switch.");
 ABSL_FLAG(std::string, test_text, "", "A text.");
 ABSL_FLAG(int, test_number, 0, "A number.");
+ABSL_FLAG(absl::Duration, test_time, absl::ZeroDuration(), "A time.");
 ABSL_FLAG(int, test_foreign, 0, "Another subcommand's.");
 
 namespace hakmem::tools {
@@ -20,7 +22,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kFlags[] = {"test_switch", "test_text", "test_number"};
+constexpr const char* kFlags[] = {"test_switch", "test_text", "test_number",
+                                  "test_time"};
 std::vector<std::string>* ran_with = nullptr;
 
 int Remember(const std::vector<std::string>& arguments) {
@@ -111,7 +114,9 @@ TEST_F(CommandLineTest, ErrorsNameTheFlag) {
   EXPECT_THAT(Read(kMixed, {"--test-number"}).status().message(),
               HasSubstr("--test-number needs a value"));
   EXPECT_THAT(Read(kMixed, {"--test-number=many"}).status().message(),
-              HasSubstr("--test-number=many"));
+              HasSubstr("--test-number=many: not a value"));
+  EXPECT_THAT(Read(kMixed, {"--test-time=5"}).status().message(),
+              HasSubstr("--test-time=5: a time is written as 60s"));
 }
 
 TEST_F(CommandLineTest, WhatIsEmptyIsRefused) {

@@ -73,9 +73,6 @@ bool HasSlept(const ProcessActivity& before, const ProcessActivity& now) {
          now.switches == before.switches;
 }
 
-constexpr int kDone = 0;
-constexpr int kNotDone = 1;
-constexpr int kWrongUsage = 2;
 constexpr const char* kFlags[] = {"wait"};
 constexpr char kMagic[8] = "hakctrl";
 constexpr absl::Duration kPause = absl::Milliseconds(10);

@@ -86,6 +86,15 @@ absl::StatusOr<std::string> FindLibrary(std::string_view variant) {
       "); name it with --library=FILE, or its folder with HAKMEM_LIBRARY_DIR"));
 }
 
+std::string NameForGlibc(const std::string& library,
+                         const std::string& folder) {
+  constexpr std::string_view kToTheRoot = "/../../../..";
+  std::error_code error;
+  const bool leads = std::filesystem::equivalent(
+      absl::StrCat(folder, kToTheRoot, library), library, error);
+  return leads ? absl::StrCat("/$LIB", kToTheRoot, library) : library;
+}
+
 namespace {
 
 constexpr std::string_view kPrefix = "HAKMEM_";

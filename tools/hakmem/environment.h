@@ -22,6 +22,12 @@ absl::StatusOr<std::string> LibraryName(std::string_view variant);
 // places.
 absl::StatusOr<std::string> FindLibrary(std::string_view variant);
 
+// glibc's loader puts the name of its own folder in the place of $LIB, and the
+// rest leads from there to the root. musl's looks for a file of that name,
+// finds none, and goes on: what is not for it is not loaded into a child on
+// musl. `library` itself where no such name leads to it from glibc's `folder`.
+std::string NameForGlibc(const std::string& library, const std::string& folder);
+
 class Environment {
  public:
   // From NAME=VALUE entries, ended by a null pointer.

@@ -45,9 +45,6 @@ ABSL_FLAG(std::string, symbols, "",
 namespace hakmem::tools {
 namespace {
 
-constexpr int kAllGood = 0;
-constexpr int kNotAllRead = 1;
-constexpr int kWrongUsage = 2;
 constexpr absl::Duration kPoll = absl::Milliseconds(200);
 
 constexpr const char* kFlags[] = {"follow", "json",       "html",
@@ -122,10 +119,10 @@ class Explanation {
       const absl::Status status = WriteFile(page, ReportAsHtml(report));
       if (!status.ok()) {
         Complain(status.message());
-        return kNotAllRead;
+        return kNotDone;
       }
     }
-    return session_.Complete() ? kAllGood : kNotAllRead;
+    return session_.Complete() ? kDone : kNotDone;
   }
 
  private:
@@ -207,7 +204,7 @@ int Explain(const std::vector<std::string>& arguments) {
     if (!files.ok()) {
       Complain(
           absl::StrCat(ForTerminal(argument), ": ", files.status().message()));
-      return kNotAllRead;
+      return kNotDone;
     }
     paths.insert(paths.end(), files->begin(), files->end());
   }

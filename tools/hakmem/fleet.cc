@@ -47,12 +47,6 @@ std::int64_t GrowthBytes(const TopRow& row) {
                                    row.start.resident_bytes);
 }
 
-std::string Signed(std::int64_t bytes) {
-  return absl::StrCat(
-      bytes < 0 ? "-" : "+",
-      Bytes(static_cast<std::uint64_t>(bytes < 0 ? -bytes : bytes)));
-}
-
 // "3 min"
 std::string Since(SystemClock::time_point then, SystemClock::time_point now) {
   const auto seconds =
@@ -101,7 +95,7 @@ std::string FleetAsPage(const FleetView& view, const std::string& host,
                Whole(Bytes(row.resident_bytes())),
                Whole(row.live_bytes ? Bytes(*row.live_bytes) : "-"),
                Whole(Bytes(statistics.cached_bytes)),
-               Whole(absl::StrCat(Signed(GrowthBytes(row)), " in ",
+               Whole(absl::StrCat(SignedBytes(GrowthBytes(row)), " in ",
                                   Since(row.start.time, now))),
                absl::StrCat(statistics.failures),
                row.live_bytes ? Link("debug/pprof/heap", row.now.pid, "pprof")
@@ -136,24 +130,13 @@ std::string FleetAsJson(const FleetView& view) {
                {"forbidden", view.forbidden},
                {"processes", Json::array()}};
   for (const TopRow& row : view.rows) {
-    const Statistics& statistics = row.now.statistics;
-    const ProcessOrigin& origin = row.start.origin;
-    Json process = {{"pid", row.now.pid},
-                    {"program", row.now.program},
-                    {"cgroup", origin.cgroup},
-                    {"container_id", origin.container_id},
-                    {"unit", origin.unit},
-                    {"hakmem", row.now.version},
-                    {"variant", row.now.variant},
-                    {"resident_bytes", row.resident_bytes()},
-                    {"granted_bytes", statistics.granted_bytes},
-                    {"cached_bytes", statistics.cached_bytes},
-                    {"mapped_bytes", statistics.mapped_bytes},
-                    {"failures", statistics.failures},
-                    {"misuses", statistics.misuses},
+    Json process = RowAsJson(row);
+    process.update({{"cgroup", row.start.origin.cgroup},
+                    {"container_id", row.start.origin.container_id},
+                    {"unit", row.start.origin.unit},
+                    {"misuses", row.now.statistics.misuses},
                     {"first_seen_time", SystemClock::to_time_t(row.start.time)},
-                    {"growth_bytes", GrowthBytes(row)}};
-    process["live_bytes"] = row.live_bytes ? Json(*row.live_bytes) : Json();
+                    {"growth_bytes", GrowthBytes(row)}});
     json["processes"].push_back(std::move(process));
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -15,17 +15,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "tools/hakmem/perf_map.h"
+#include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
-namespace {
-
-std::string_view FileName(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-}  // namespace
 
 void AddNamedCalls(const std::vector<SourceLine>& lines, std::string_view path,
                    std::uint64_t offset, std::vector<NamedCall>& calls) {
@@ -100,10 +96,6 @@ std::size_t Innermost(const std::vector<NamedCall>& calls,
   return found;
 }
 
-bool SaysSomething(const NamedCall& call) {
-  return !PassesOn(call) && !IsOneOf(call.function, StarterNames());
-}
-
 // Brackets behind it are none.
 constexpr std::string_view kOperator = "operator";
 
@@ -124,6 +116,14 @@ std::string_view OutsideOfRustType(std::string_view name) {
 }
 
 }  // namespace
+
+bool SaysSomething(const NamedCall& call) {
+  return !PassesOn(call) && !IsStarter(call);
+}
+
+bool IsStarter(const NamedCall& call) {
+  return IsOneOf(call.function, StarterNames());
+}
 
 std::string_view QualifiedName(std::string_view function) {
   std::size_t begin = 0;
@@ -157,9 +157,8 @@ std::string_view QualifiedName(std::string_view function) {
 }
 
 const Runtime* RuntimeOf(std::string_view path) {
-  path.remove_prefix(path.rfind('/') + 1);
   for (const Runtime& runtime : Runtimes()) {
-    if (Matches(path, runtime.file)) return &runtime;
+    if (Matches(FileName(path), runtime.file)) return &runtime;
   }
   return nullptr;
 }
@@ -174,6 +173,40 @@ std::size_t PassingOn(const std::vector<NamedCall>& calls) {
     }
   }
   return 0;
+}
+
+namespace {
+
+// So that `depth` calls with names are told.
+std::string Told(const std::vector<NamedCall>& calls, std::size_t depth) {
+  if (calls.empty()) return "(no stack)";
+  auto at = std::ranges::find_if(calls, [&calls](const NamedCall& call) {
+    return call.has_name && (call.module == calls.front().module ||
+                             PerfMap::IsItsName(call.module));
+  });
+  if (at == calls.end()) at = calls.begin();
+  std::vector<std::string> told = {at->text};
+  while (told.size() < depth && ++at != calls.end()) {
+    if (!at->has_name || std::ranges::count(told, at->text) != 0) continue;
+    told.push_back(at->text);
+  }
+  return absl::StrJoin(told, " < ");
+}
+
+}  // namespace
+
+std::vector<std::string> ToldApart(
+    const std::vector<std::vector<NamedCall>>& stacks) {
+  constexpr std::size_t kDeepest = 4;
+  std::vector<std::string> lines(stacks.size());
+  for (std::size_t depth = 1; depth <= kDeepest; ++depth) {
+    const std::vector<std::string> before = lines;
+    for (std::size_t i = 0; i < stacks.size(); ++i) {
+      if (depth > 1 && std::ranges::count(before, before[i]) == 1) continue;
+      lines[i] = Told(stacks[i], depth);
+    }
+  }
+  return lines;
 }
 
 struct Pattern::Compiled {

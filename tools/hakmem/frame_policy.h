@@ -58,9 +58,20 @@ std::span<const Runtime> Runtimes();
 // Whose file it is; null: of no language's runtime.
 const Runtime* RuntimeOf(std::string_view path);
 
+// Neither passes memory on, nor begins each stack.
+bool SaysSomething(const NamedCall& call);
+bool IsStarter(const NamedCall& call);
+
 // How many of the innermost calls only pass memory on; 0 unless there are
 // others that say something.
 std::size_t PassingOn(const std::vector<NamedCall>& calls);
+
+// The innermost call of each stack in a line: without a name, the first with
+// one of its module, or of code that the process has compiled itself. Where
+// lines are alike, some of their callers stand behind, each function once:
+// "copy < Parse < main".
+std::vector<std::string> ToldApart(
+    const std::vector<std::vector<NamedCall>>& stacks);
 
 // An extended regular expression, of which any part of a text may be a match.
 // As with pprof, (?i) at the beginning makes letters equal, and \d is a digit.

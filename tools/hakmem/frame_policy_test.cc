@@ -13,6 +13,7 @@
 namespace hakmem::tools {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // A frame, innermost first: "function", "function at place", or "file+0x12".
@@ -103,6 +104,12 @@ TEST(FramePolicyTest, ProgramsWrappersFoldIntoTheirCallers) {
             "PyDict_New");
   EXPECT_EQ(Place({"runtime.mallocgc", "runtime.growslice", "main.Remember"}),
             "main.Remember");
+  EXPECT_EQ(Place({"Rf_allocVector3", "Rf_shallow_duplicate", "Rf_eval"}),
+            "Rf_shallow_duplicate");
+  EXPECT_EQ(Place({"Perl_sv_grow", "Perl_pp_repeat", "Perl_runops_standard"}),
+            "Perl_pp_repeat");
+  EXPECT_EQ(Place({"Perl_more_bodies", "Perl_sv_upgrade", "Perl_av_make"}),
+            "Perl_sv_upgrade");
   EXPECT_EQ(Place({"mosquitto__calloc", "retain__store", "main"}),
             "retain__store");
   EXPECT_EQ(Place({"pool_get_from_os", "pool_alloc_nocache", "__pool_alloc",
@@ -161,6 +168,24 @@ TEST(FramePolicyTest, NamesAreFoundInWhatSurroundsThem) {
            {"", ""}}) {
     EXPECT_EQ(QualifiedName(function), name) << function;
   }
+}
+
+TEST(FramePolicyTest, LinesThatAreAlikeAreToldApartByTheirCallers) {
+  // A caller's name may be a part of the name before it.
+  EXPECT_THAT(ToldApart({Calls({"KeepAll", "Keep", "main"}),
+                         Calls({"KeepAll", "KeepAll", "Load", "main"}),
+                         Calls({"Read", "main"})}),
+              ElementsAre("KeepAll < Keep", "KeepAll < Load", "Read"));
+  // As far as there are callers, three at the most.
+  EXPECT_THAT(ToldApart({Calls({"a", "b", "c", "d", "e"}),
+                         Calls({"a", "b", "c", "d", "f"}),
+                         Calls({"a"}),
+                         {}}),
+              ElementsAre("a < b < c < d", "a < b < c < d", "a", "(no stack)"));
+  // The first name of the same file.
+  std::vector<NamedCall> calls = Calls({"x.so+0x1", "other", "own"});
+  calls[0].module = calls[2].module = "/x.so";
+  EXPECT_THAT(ToldApart({calls}), ElementsAre("own"));
 }
 
 TEST(FramePolicyTest, PatternsMatchAnyPartOfAFrame) {

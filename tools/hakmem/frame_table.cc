@@ -72,14 +72,15 @@ constexpr std::string_view kWrappers[] = {
     "_PyMem_*", "_PyObject_Malloc*", "_PyObject_Calloc*", "_PyObject_Realloc*",
     "_PyObject_GC_*", "_PyObject_New*", "PyType_GenericAlloc",
     "_PyType_AllocNoTrack", "gc_alloc*", "pymalloc_*", "new_arena",
-    "allocate_from_new_pool*", "arena_map_*", "Perl_safesys*", "ruby_xmalloc*",
-    "ruby_xcalloc*", "ruby_xrealloc*", "objspace_xmalloc*",
-    "objspace_xrealloc*", "os::malloc*", "os::realloc*", "AllocateHeap*",
-    "ReallocateHeap*", "Arena::grow*", "Arena::Amalloc*", "ChunkPool::*",
-    "v8::base::Malloc*", "v8::internal::AllocWithRetry*",
-    "v8::internal::Zone::*", "node::UncheckedMalloc*",
-    "node::UncheckedRealloc*", "_emalloc*", "_ecalloc*", "_erealloc*",
-    "_safe_emalloc*", "zend_mm_*", "__zend_malloc*", "do_alloc_pages"};
+    "allocate_from_new_pool*", "arena_map_*", "Perl_safesys*", "Perl_sv_grow*",
+    "Perl_more_*", "Rf_alloc*", "ruby_xmalloc*", "ruby_xcalloc*",
+    "ruby_xrealloc*", "objspace_xmalloc*", "objspace_xrealloc*", "os::malloc*",
+    "os::realloc*", "AllocateHeap*", "ReallocateHeap*", "Arena::grow*",
+    "Arena::Amalloc*", "ChunkPool::*", "v8::base::Malloc*",
+    "v8::internal::AllocWithRetry*", "v8::internal::Zone::*",
+    "node::UncheckedMalloc*", "node::UncheckedRealloc*", "_emalloc*",
+    "_ecalloc*", "_erealloc*", "_safe_emalloc*", "zend_mm_*", "__zend_malloc*",
+    "do_alloc_pages"};
 
 constexpr std::string_view kSources[] = {
     "/include/c++/",      "/rustc/",

@@ -59,10 +59,6 @@ ABSL_FLAG(std::string, folded, "",
 namespace hakmem::tools {
 namespace {
 
-constexpr int kAllGood = 0;
-constexpr int kNotAllRead = 1;
-constexpr int kWrongUsage = 2;
-
 constexpr const char* kFlags[] = {
     "by",     "by_class", "diff", "for",     "top",        "frames",
     "focus",  "ignore",   "hide", "no_fold", "json",       "html",
@@ -94,12 +90,11 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
          const FramePolicy& policy) {
   HeapModules modules;
   HeapProfiles profiles;
-  const int status =
-      ReadHeaps(paths, modules, profiles) ? kAllGood : kNotAllRead;
+  const int status = ReadHeaps(paths, modules, profiles) ? kDone : kNotDone;
   if (profiles.last.empty()) return status;
   if (std::ranges::none_of(profiles.last, HasSamples)) {
     Complain(NoSamples(profiles.last.back()));
-    return kNotAllRead;
+    return kNotDone;
   }
   HeapSymbols symbols(
       modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)},
@@ -111,7 +106,7 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
   const HeapProfiles shown = symbols.Shown(profiles);
   if (std::ranges::none_of(shown.last, HasSamples)) {
     Complain("no place is one that --focus, --ignore and --hide leave");
-    return kNotAllRead;
+    return kNotDone;
   }
   const HeapReport report = {
       .files = paths, .profiles = shown, .symbols = symbols, .by = by};
@@ -129,7 +124,7 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
             {.files = paths, .profiles = apart, .symbols = symbols, .by = by},
             HeapAsPprof);
   return html && folded && pprof && saved && AllWhole(profiles) ? status
-                                                                : kNotAllRead;
+                                                                : kNotDone;
 }
 
 int ShowClasses(const std::string& name) {
@@ -138,21 +133,21 @@ int ShowClasses(const std::string& name) {
         ForTerminal(name),
         ": --by-class counts the blocks of a process or a core file; a heap "
         "profile does not have them"));
-    return kNotAllRead;
+    return kNotDone;
   }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(name);
   if (!image.ok()) {
     ComplainOfHeap(name, image.status().message());
-    return kNotAllRead;
+    return kNotDone;
   }
   const absl::StatusOr<ProcessBlocks> blocks = CountBlocks(*image);
   if (!blocks.ok()) {
     ComplainOfHeap(name, blocks.status().message());
-    return kNotAllRead;
+    return kNotDone;
   }
   PrintOut(absl::GetFlag(FLAGS_json) ? ClassesAsJson(*blocks)
                                      : ClassesAsText(*blocks));
-  return kAllGood;
+  return kDone;
 }
 
 // A flag that comparisons have no use for.
@@ -173,7 +168,7 @@ bool AsksForPlaces() {
          !absl::GetFlag(FLAGS_symbols).empty();
 }
 
-int Complete(bool all) { return all ? kAllGood : kNotAllRead; }
+int Complete(bool all) { return all ? kDone : kNotDone; }
 
 int CompareTwo(const std::vector<std::string>& arguments, HeapKind by,
                const FramePolicy& policy) {
@@ -210,7 +205,7 @@ int Follow(const std::vector<std::string>& pids, HeapKind by,
   for (const std::string& pid : pids) {
     if (IsProcess(pid)) continue;
     Complain(NobodyNamed(pid));
-    return kNotAllRead;
+    return kNotDone;
   }
   return Complete(ShowGrowthOf(pids, time, by, policy));
 }
@@ -288,7 +283,8 @@ Wrappers of malloc are folded into the place that called them. --focus,
 
 What has grown: --for=60s shows it of a process from now on. --save=FILE
 keeps a profile, and --diff compares it later with the process, or with
-another profile. hakmem watch keeps many in a folder.
+another profile. hakmem watch keeps many in a folder. A function that is in
+several places, as in a recursion, has the growth of them all, each once.
 
 A process needs no option for it and is neither stopped nor disturbed; it
 takes the process's user, or root. Of a file that several processes wrote, or

@@ -4,13 +4,16 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tools/hakmem/frame_policy.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
@@ -121,6 +124,49 @@ std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff) {
   }
   std::ranges::sort(growths, [](const HeapGrowth& a, const HeapGrowth& b) {
     return std::pair(b.bytes(), a.site) < std::pair(a.bytes(), b.site);
+  });
+  return growths;
+}
+
+std::vector<HeapGrowth> GrowthByFunction(const HeapDiff& diff,
+                                         const std::vector<HeapGrowth>& sites) {
+  struct Function {
+    std::vector<std::size_t> sites;
+    std::size_t depth = 0;  // in the first of them
+  };
+  std::map<std::string, Function> by_name;
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    std::size_t depth = 0;
+    for (const NamedCall& call : diff.symbols.Calls(sites[i].site->stack)) {
+      ++depth;
+      if (!SaysSomething(call)) continue;
+      Function& function = by_name[call.function];
+      if (!function.sites.empty() && function.sites.back() == i) continue;
+      if (function.sites.empty()) function.depth = depth;
+      function.sites.push_back(i);
+    }
+  }
+  using Named = std::pair<const std::string, Function>;
+  std::map<std::vector<std::size_t>, const Named*> innermost;
+  for (const Named& named : by_name) {
+    if (named.second.sites.size() < 2) continue;
+    const Named*& best = innermost[named.second.sites];
+    if (best == nullptr || named.second.depth < best->second.depth) {
+      best = &named;
+    }
+  }
+  std::vector<HeapGrowth> growths;
+  for (const auto& [of, named] : innermost) {
+    HeapGrowth growth = {.function = named->first, .sites = of.size()};
+    for (const std::size_t site : of) {
+      growth.before += sites[site].before;
+      growth.after += sites[site].after;
+      growth.variance += sites[site].variance;
+    }
+    growths.push_back(std::move(growth));
+  }
+  std::ranges::sort(growths, std::greater<>(), [](const HeapGrowth& each) {
+    return std::pair(each.bytes(), std::string_view(each.function));
   });
   return growths;
 }

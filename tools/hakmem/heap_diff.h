@@ -14,8 +14,10 @@ namespace hakmem::tools {
 
 struct HeapGrowth {
   const HeapSite* site = nullptr;  // one of those with this stack
-  HeapFigures before;
-  HeapFigures after;
+  std::string function = {};       // or that of several sites
+  std::size_t sites = 1;
+  HeapFigures before = {};
+  HeapFigures after = {};
   // Of the growth, in the square of bytes.
   double variance = 0;
 
@@ -41,6 +43,12 @@ struct HeapDiff {
 // the program's files, wherever those lay in memory. The largest growth comes
 // first, the largest shrinkage last; what is as it was is left out.
 std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff);
+
+// The functions in the stacks of several of these sites, with what they call;
+// of a recursion each site once. Of functions in the same sites the innermost
+// says most, and stands for all. The largest growth comes first.
+std::vector<HeapGrowth> GrowthByFunction(const HeapDiff& diff,
+                                         const std::vector<HeapGrowth>& sites);
 
 // Of all sites, and what was lost.
 HeapGrowth TotalGrowth(const HeapDiff& diff);

@@ -1,8 +1,10 @@
 #include "tools/hakmem/heap_diff.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,6 +36,7 @@ std::string Figures(int bytes) {
 struct Site {
   int offset;
   int bytes;
+  std::vector<int> callers = {};
 };
 
 // A process whose program lies at `base`.
@@ -50,8 +53,11 @@ std::string Profile(int base, const std::vector<Site>& sites,
   for (const Site& site : sites) {
     sum += site.bytes;
     absl::StrAppend(&text, "{\"kind\":\"site\",", Figures(site.bytes),
-                    ",\"stack\":[\"0x", absl::Hex(base + site.offset),
-                    "\"]}\n");
+                    ",\"stack\":[\"0x", absl::Hex(base + site.offset));
+    for (const int caller : site.callers) {
+      absl::StrAppend(&text, "\",\"0x", absl::Hex(base + caller));
+    }
+    text += "\"]}\n";
   }
   absl::StrAppend(&text, "{\"kind\":\"end\",\"sites\":", sites.size(),
                   ",\"lost_samples\":0,", Figures(sum), "}\n");
@@ -188,6 +194,46 @@ TEST_F(HeapDiffTest, TheTimesTellHowFastItGrows) {
        Sampled(7, 110, 110, R"(,"time_ns":125000000000)") +
            Sampled(8, 110, 110, R"(,"time_ns":75000000000)"));
   EXPECT_EQ(SecondsBetween(diff()), 120);
+}
+
+TEST_F(HeapDiffTest, AFunctionOfSeveralPlacesGrowsByThemAll) {
+  Read(Profile(0x50000, {}),
+       Profile(0x90000, {{0x10, 4 * kMiB, {0x30, 0x20, 0x30, 0x40, 0x50}},
+                         {0x10, 8 * kMiB, {0x30, 0x40, 0x50}},
+                         {0x20, 2 * kMiB, {0x30, 0x40, 0x50}},
+                         {0x60, kMiB, {0x70, 0x50}}}));
+  for (const auto& [offset, name] :
+       std::vector<std::pair<std::uint64_t, std::string>>{
+           {0x10, "parse_string"},
+           {0x20, "parse_object"},
+           {0x30, "parse_value"},
+           {0x40, "serve"},
+           {0x50, "main"},
+           {0x60, "log"}}) {
+    modules_.AddNames({.module = 0, .offset = offset},
+                      {SourceLine{.function = name, .place = ""}});
+  }
+  symbols_.Resolve(after_);
+  // serve has what parse_value has, and log is one place.
+  std::vector<std::string> functions;
+  for (const HeapGrowth& growth :
+       GrowthByFunction(diff(), GrowthBySite(diff()))) {
+    functions.push_back(absl::StrCat(
+        growth.function, " ", growth.bytes() / kMiB, " MiB of ", growth.sites));
+  }
+  EXPECT_THAT(
+      functions,
+      ElementsAre("main 15 MiB of 4", "parse_value 14 MiB of 3",
+                  "parse_string 12 MiB of 2", "parse_object 6 MiB of 2"));
+  EXPECT_THAT(HeapDiffAsText(diff(), 2),
+              HasSubstr("\nGrowth by functions of several places\n"
+                        "     growth         ±  sure  places  function\n"
+                        "  +15.0 MiB  ±0 bytes   yes       4  main\n"
+                        "  +14.0 MiB  ±0 bytes   yes       3  parse_value\n"
+                        "  and 2 more"));
+  const auto json = nlohmann::json::parse(HeapDiffAsJson(diff()));
+  EXPECT_EQ(json["functions"][1]["name"], "parse_value");
+  EXPECT_EQ(json["functions"][1]["growth_bytes"], 14 * kMiB);
 }
 
 TEST_F(HeapDiffTest, AProgramThatLiesElsewhereHasBegunAnew) {

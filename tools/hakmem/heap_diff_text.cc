@@ -19,22 +19,10 @@
 namespace hakmem::tools {
 namespace {
 
-std::string Signed(std::int64_t bytes) {
-  return bytes < 0
-             ? absl::StrCat("-", Bytes(0 - static_cast<std::uint64_t>(bytes)))
-             : absl::StrCat("+", Bytes(static_cast<std::uint64_t>(bytes)));
-}
-
 std::string Around(const HeapGrowth& growth) {
   const double bytes = kErrorsAround * growth.StandardErrorBytes();
   return absl::StrCat("±",
                       Bytes(static_cast<std::uint64_t>(std::llround(bytes))));
-}
-
-std::string WhoseText(const HeapProfiles& profiles) {
-  return profiles.last.size() == 1
-             ? ProcessName(profiles.last.front())
-             : Count(profiles.last.size(), "process", "processes");
 }
 
 // " in 10m, +48.0 MiB an hour"; "" where it is not known.
@@ -46,7 +34,8 @@ std::string Rate(const HeapDiff& diff, std::int64_t bytes) {
       " in ",
       absl::FormatDuration(absl::Trunc(
           duration, seconds < 10 ? absl::Milliseconds(100) : absl::Seconds(1))),
-      ", ", Signed(std::llround(static_cast<double>(bytes) * 3600 / seconds)),
+      ", ",
+      SignedBytes(std::llround(static_cast<double>(bytes) * 3600 / seconds)),
       " an hour");
 }
 
@@ -77,7 +66,7 @@ std::string CountedText(const HeapDiff& diff) {
       (side == &diff.before ? all.before : all.after) += profile.counted->bytes;
     }
   }
-  return absl::StrCat(Signed(all.bytes()), " live, counted",
+  return absl::StrCat(SignedBytes(all.bytes()), " live, counted",
                       Rate(diff, all.bytes()), ": ", Bytes(all.before), " in ",
                       WhoseText(diff.before), ", then ", Bytes(all.after),
                       " in ", WhoseText(diff.after), "\n  by samples: ");
@@ -119,7 +108,7 @@ std::string ProcessesText(const HeapDiff& diff, std::size_t max_rows) {
   Table table({"growth", "before", "after", "process"}, 3);
   for (const Row& row : rows) {
     if (row.change.bytes() == 0 || table.size() == max_rows) continue;
-    table.Add({Signed(row.change.bytes()), Bytes(row.change.before),
+    table.Add({SignedBytes(row.change.bytes()), Bytes(row.change.before),
                Bytes(row.change.after), Shortened(row.name)});
   }
   if (table.size() == 0) return "";
@@ -132,7 +121,7 @@ std::string HeapDiffAsText(const HeapDiff& diff, std::size_t max_rows) {
   const HeapGrowth total = TotalGrowth(diff);
   const std::string counted = CountedText(diff);
   std::string text =
-      absl::StrCat(counted, Signed(total.bytes()), " ", Around(total));
+      absl::StrCat(counted, SignedBytes(total.bytes()), " ", Around(total));
   if (counted.empty()) {
     absl::StrAppend(&text, " ", HeapWhen(diff.by), Rate(diff, total.bytes()),
                     ": ", Bytes(total.before.bytes), " in ",
@@ -148,17 +137,25 @@ std::string HeapDiffAsText(const HeapDiff& diff, std::size_t max_rows) {
   for (const HeapGrowth& growth : growths) {
     if (table.size() == max_rows) break;
     std::vector<std::string> place = PlaceLines(diff.symbols, *growth.site);
-    table.Add({Signed(growth.bytes()), Around(growth),
+    table.Add({SignedBytes(growth.bytes()), Around(growth),
                growth.is_sure() ? "yes" : "no", Bytes(growth.before.bytes),
                Bytes(growth.after.bytes),
                absl::StrCat(growth.before.samples, ", ", growth.after.samples),
                place.front()},
               {place.begin() + 1, place.end()});
   }
-  text += growths.empty() ? "  none\n" : table.Text();
-  if (growths.size() > table.size()) {
-    absl::StrAppend(&text, "  and ", growths.size() - table.size(),
-                    " more (--top=N shows more, --json all)\n");
+  text += table.TextOf(growths.size());
+  const std::vector<HeapGrowth> functions = GrowthByFunction(diff, growths);
+  Table shared({"growth", "±", "sure", "places", "function"}, 4);
+  for (const HeapGrowth& growth : functions) {
+    if (shared.size() == max_rows) break;
+    shared.Add({SignedBytes(growth.bytes()), Around(growth),
+                growth.is_sure() ? "yes" : "no", absl::StrCat(growth.sites),
+                Shortened(ForTerminal(growth.function))});
+  }
+  if (!functions.empty()) {
+    absl::StrAppend(&text, "\nGrowth by functions of several places\n",
+                    shared.TextOf(functions.size()));
   }
   std::vector<std::string> remarks = HeapDiffRemarks(diff);
   remarks.insert(remarks.end(), diff.symbols.notes().begin(),

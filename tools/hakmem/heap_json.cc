@@ -1,11 +1,14 @@
-// The report of heap profiles as JSON.
+// The report of heap profiles as JSON, and the lines that a process itself
+// would write (docs/heap_profile.md).
 
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_report.h"
@@ -93,8 +96,8 @@ Json Profile(const HeapReport& report, const HeapProfile& profile) {
 }
 
 // Bytes that are no UTF-8 are replaced.
-std::string Dump(const Json& json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string Dump(const Json& json, int indent = 1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Json Side(const std::string& path, const HeapProfiles& profiles,
@@ -108,6 +111,14 @@ Json Side(const std::string& path, const HeapProfiles& profiles,
                                  {"complete", profile.whole}});
   }
   return json;
+}
+
+Json Growth(const HeapGrowth& growth) {
+  return {{"growth_bytes", growth.bytes()},
+          {"standard_error_bytes", ErrorBytes(growth.StandardErrorBytes())},
+          {"sure", growth.is_sure()},
+          {"before", Figures(growth.before)},
+          {"after", Figures(growth.after)}};
 }
 
 }  // namespace
@@ -136,19 +147,94 @@ std::string HeapDiffAsJson(const HeapDiff& diff) {
                {"seconds", SecondsBetween(diff)},
                {"before", Side(diff.before_path, diff.before, total.before)},
                {"after", Side(diff.after_path, diff.after, total.after)},
-               {"sites", Json::array()}};
-  for (const HeapGrowth& growth : GrowthBySite(diff)) {
-    json["sites"].push_back(
-        {{"growth_bytes", growth.bytes()},
-         {"standard_error_bytes", ErrorBytes(growth.StandardErrorBytes())},
-         {"sure", growth.is_sure()},
-         {"before", Figures(growth.before)},
-         {"after", Figures(growth.after)},
-         {"stack", Stack(diff.symbols, *growth.site)}});
+               {"sites", Json::array()},
+               {"functions", Json::array()}};
+  const std::vector<HeapGrowth> growths = GrowthBySite(diff);
+  for (const HeapGrowth& growth : growths) {
+    Json site = Growth(growth);
+    site["stack"] = Stack(diff.symbols, *growth.site);
+    json["sites"].push_back(std::move(site));
+  }
+  for (const HeapGrowth& growth : GrowthByFunction(diff, growths)) {
+    Json function = {{"name", growth.function}, {"sites", growth.sites}};
+    function.update(Growth(growth));
+    json["functions"].push_back(std::move(function));
   }
   json["remarks"] = HeapDiffRemarks(diff);
   json["notes"] = diff.symbols.notes();
   return Dump(json);
+}
+
+namespace {
+
+std::string Hex(std::uint64_t number) {
+  return absl::StrCat("0x", absl::Hex(number));
+}
+
+// As SetVariances reads them.
+void AddVariances(const HeapKinds& kinds, std::uint64_t mean_bytes,
+                  Json& json) {
+  const double mean = static_cast<double>(mean_bytes);
+  const double unit = mean * mean / 65536;
+  for (const HeapKind kind : kKinds) {
+    json["variances"][HeapKindName(kind)] = static_cast<std::uint64_t>(
+        std::llround(kinds.Of(kind).variance / unit));
+  }
+}
+
+void AddProfile(const HeapReport& report, const HeapProfile& profile,
+                std::string& text) {
+  Json start = {{"schema", "hakmem-heap-profile"},
+                {"version", 1},
+                {"kind", "start"},
+                {"pid", profile.pid},
+                {"program", profile.program},
+                {"hakmem", profile.version},
+                {"variant", profile.variant},
+                {"mean_bytes", profile.mean_bytes}};
+  if (profile.time_ns != 0) start["time_ns"] = profile.time_ns;
+  text += Dump(start, -1);
+  for (const HeapMapping& mapping : profile.mappings) {
+    const Module& module = report.symbols.modules()[mapping.module];
+    text += Dump({{"kind", "module"},
+                  {"path", module.path},
+                  {"build_id", module.build_id},
+                  {"base", Hex(mapping.base)},
+                  {"begin", Hex(mapping.begin)},
+                  {"end", Hex(mapping.end)},
+                  {"offset", mapping.offset}},
+                 -1);
+  }
+  for (const HeapSite& site : profile.sites) {
+    Json line = {{"kind", "site"}};
+    line.update(Kinds(site.figures));
+    AddVariances(site.figures, profile.mean_bytes, line);
+    line["stack"] = Json::array();
+    for (const std::uint64_t address : site.addresses) {
+      line["stack"].push_back(Hex(address));
+    }
+    text += Dump(line, -1);
+  }
+  Json end = {{"kind", "end"},
+              {"sites", profile.sites.size()},
+              {"lost_samples", profile.lost_samples}};
+  end.update(Kinds(profile.totals));
+  if (profile.counted) {
+    end["counted"] = {{"blocks", profile.counted->blocks},
+                      {"bytes", profile.counted->bytes}};
+  }
+  if (profile.resident_bytes) end["resident_bytes"] = *profile.resident_bytes;
+  text += Dump(end, -1);
+}
+
+}  // namespace
+
+std::string HeapAsLines(const HeapReport& report) {
+  std::string text;
+  for (const HeapProfile& profile : report.profiles.last) {
+    AddProfile(report, profile, text);
+  }
+  return text;
 }
 
 }  // namespace hakmem::tools

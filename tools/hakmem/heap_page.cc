@@ -138,12 +138,6 @@ std::string SamplingText(const std::vector<const HeapProfiles*>& files) {
       "one. A place of one sample says little.");
 }
 
-std::string WhoseText(const HeapProfiles& profiles) {
-  return profiles.last.size() == 1
-             ? ProcessName(profiles.last.front())
-             : Count(profiles.last.size(), "process", "processes");
-}
-
 std::string ProcessesHtml(const HeapProfiles& profiles) {
   if (profiles.last.size() == 1) return "";
   HtmlTable table("Processes",
@@ -198,11 +192,6 @@ Changes SumOf(const std::vector<HeapGrowth>& growths) {
     sum.error_bytes = std::hypot(sum.error_bytes, growth.StandardErrorBytes());
   }
   return changes;
-}
-
-// Without its folders, for the page's first line.
-std::string FileName(std::string_view path) {
-  return ForTerminal(path.substr(path.rfind('/') + 1));
 }
 
 // Growth, and its contrary.
@@ -271,8 +260,9 @@ std::string HeapDiffAsPage(const HeapDiff& diff) {
   const HeapGrowth total = TotalGrowth(diff);
   const bool grown = total.bytes() >= 0;
   ProfilePage page(
-      {.command = absl::StrCat(kCommand, " (", FileName(diff.before_path),
-                               ", then ", FileName(diff.after_path), ")"),
+      {.command =
+           absl::StrCat(kCommand, " (", ForTerminal(FileName(diff.before_path)),
+                        ", then ", ForTerminal(FileName(diff.after_path)), ")"),
        .headline = absl::StrCat(
            WhoseText(diff.after), grown ? ": +" : ": -",
            Bytes(static_cast<std::uint64_t>(std::abs(total.bytes()))), " ",

@@ -16,9 +16,10 @@ ABSL_FLAG(std::string, ignore, "",
           "No places with a frame that this regular expression matches.");
 ABSL_FLAG(std::string, hide, "",
           "Places without the frames that this regular expression matches.");
-ABSL_FLAG(bool, no_fold, false,
-          "Shows malloc, containers, strings and other wrappers, too, that are "
-          "folded into the place that called them.");
+ABSL_FLAG(
+    bool, no_fold, false,
+    "Shows malloc, containers, strings and other wrappers, too, that are "
+    "folded into the place that called them, and what begins each stack.");
 
 namespace hakmem::tools {
 

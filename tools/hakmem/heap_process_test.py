@@ -82,8 +82,8 @@ sys.stdin.read()""")
         with open("/proc/%d/maps" % process.pid) as maps:
             code = next(line for line in maps if "libc.so" in line and " r-xp " in line).split()
         begin, end = (int(number, 16) for number in code[0].split("-"))
-        frames = [frame for site in self.profile(process.pid)["sites"] for frame in site["stack"]
-                  if begin <= int(frame["address"], 16) < end]
+        frames = [frame for site in self.profile("--no-fold", process.pid)["sites"]
+                  for frame in site["stack"] if begin <= int(frame["address"], 16) < end]
         self.assertNotEqual(frames, [])
         for frame in frames:
             self.assertEqual(int(frame["offset"], 16), int(frame["address"], 16) - begin + int(code[2], 16))

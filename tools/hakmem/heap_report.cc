@@ -141,6 +141,12 @@ std::string ProcessName(const HeapProfile& profile) {
   return absl::StrCat(ForTerminal(profile.program), "[", profile.pid, "]");
 }
 
+std::string WhoseText(const HeapProfiles& profiles) {
+  return profiles.last.size() == 1
+             ? ProcessName(profiles.last.front())
+             : Count(profiles.last.size(), "process", "processes");
+}
+
 std::string ErrorText(double error_bytes, std::uint64_t bytes) {
   if (bytes == 0) return "";
   return absl::StrFormat("±%.0f%%", 100 * kErrorsAround * error_bytes /

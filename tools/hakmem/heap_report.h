@@ -104,6 +104,8 @@ std::vector<std::string> HeapRemarks(const HeapProfile& profile);
 
 // "server[77]", for a terminal.
 std::string ProcessName(const HeapProfile& profile);
+// The same, or "2 processes".
+std::string WhoseText(const HeapProfiles& profiles);
 
 // How many standard errors ± stands for: of 100 estimates some 95 are nearer,
 // and still 90 where there are few samples.

@@ -380,6 +380,31 @@ TEST_F(HeapReportTest, ARuntimesFramesGoWhereItsFunctionsHaveNames) {
   EXPECT_THAT(unfolded.Texts(stack), SizeIs(4));
 }
 
+TEST_F(HeapReportTest, WhatBeginsEachStackIsNotShown) {
+  Read(absl::StrCat(Start(),
+                    Site(1, 1, 1, {"0x10", "0x20", "0x30", "0x40", "0x50"}),
+                    Site(1, 1, 1, {"0x40", "0x50"}),
+                    Site(1, 1, 1, {"0x30", "0x40", "0x60"}), End(3, 3, 3, 3)));
+  const std::vector<Frame>& stack = profile().sites[0].stack;
+  const char* const names[] = {"grow", "clone3", "main",
+                               "__libc_start_main_impl", "_start"};
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    modules_.AddNames(stack[i], {{.function = names[i], .place = ""}});
+  }
+  symbols_.Resolve(profiles_);
+  EXPECT_THAT(symbols_.Texts(stack), ElementsAre("grow", "clone3", "main"));
+  // Something is always left.
+  EXPECT_THAT(symbols_.Texts(profile().sites[1].stack), SizeIs(2));
+  // A stripped program has no name for the last.
+  EXPECT_THAT(symbols_.Texts(profile().sites[2].stack), ElementsAre("main"));
+  FramePolicy all;
+  all.fold = false;
+  HeapSymbols unfolded(modules_, {.program = "none", .symbols_folder = ""},
+                       all);
+  unfolded.Resolve(profiles_);
+  EXPECT_THAT(unfolded.Texts(stack), SizeIs(5));
+}
+
 TEST_F(HeapReportTest, NamesCannotSteerATerminal) {
   std::string text = Whole();
   text.replace(text.find("/srv/server"), 11, "/srv/\\u001b[2Jx");

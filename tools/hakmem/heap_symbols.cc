@@ -48,6 +48,8 @@ void HeapSymbols::AddCalls(const Frame& frame,
 std::vector<ShownFrame> HeapSymbols::Shown(
     const std::vector<Frame>& stack) const {
   std::vector<ShownFrame> frames;
+  bool was_starter = false;
+  std::size_t begun = 0;  // so many of them are behind what begins each stack
   std::vector<NamedCall> calls;
   const bool hides_runtime =
       policy_.fold && std::ranges::any_of(stack, [this](const Frame& frame) {
@@ -72,7 +74,14 @@ std::vector<ShownFrame> HeapSymbols::Shown(
     if (own.empty()) continue;
     calls.insert(calls.end(), own.begin(), own.end());
     frames.push_back(std::move(frame));
+    // A stripped program's _start has no name.
+    const bool is_start =
+        was_starter && !own.front().has_name && at + 1 == stack.size();
+    const bool is_starter = std::ranges::all_of(own, IsStarter);
+    if (!is_starter && !is_start) begun = frames.size();
+    was_starter = is_starter && own.front().has_name;
   }
+  if (policy_.fold && begun > 0) frames.resize(begun);
   std::size_t folded = policy_.fold ? PassingOn(calls) : 0;
   auto first = frames.begin();
   for (; folded > 0; ++first) {

@@ -100,13 +100,7 @@ class TextReport {
 
   void Print(std::string_view what, const Table& table, std::size_t all_rows) {
     absl::StrAppend(&text_, "\nBytes ", HeapWhen(report_.by), ", by ", what,
-                    "\n");
-    if (table.size() > 0) text_ += table.Text();
-    if (all_rows == 0) text_ += "  none\n";
-    if (all_rows > table.size()) {
-      absl::StrAppend(&text_, "  and ", all_rows - table.size(),
-                      " more (--top=N shows more, --json all)\n");
-    }
+                    "\n", table.TextOf(all_rows));
   }
 
   const HeapReport& report_;

@@ -11,13 +11,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tools/hakmem/advice.h"
+#include "tools/hakmem/text_table.h"
 #include "tools/hakmem/words.h"
 
 namespace hakmem::tools {
 namespace {
 
 constexpr std::size_t kMaxProcessesNamed = 5;
-constexpr std::size_t kMaxFunctionColumns = 120;
 
 // "1.0 GiB (1073741824)": one to read, one to copy.
 std::string AmountAndNumber(std::string_view name, std::uint64_t amount) {
@@ -66,29 +66,17 @@ std::string MemoryText(const Memory& memory) {
   return text;
 }
 
-// C++ names may fill pages; their ends say least.
-std::string Shortened(const std::string& function) {
-  const std::string shown = ForTerminal(function);
-  if (shown.size() <= kMaxFunctionColumns) return shown;
-  std::size_t cut = kMaxFunctionColumns;
-  while (cut > 0 && (static_cast<unsigned char>(shown[cut]) & 0xC0U) == 0x80U) {
-    --cut;
-  }
-  return absl::StrCat(shown.substr(0, cut), "…");
-}
-
 std::string Where(const Analysis& analysis, const Frame& frame) {
   if (frame.module >= analysis.modules().size()) {
     return absl::StrFormat("0x%x", frame.offset);
   }
   const std::string& path = analysis.modules()[frame.module].path;
-  return absl::StrFormat(
-      "%s+0x%x", ForTerminal(path.substr(path.rfind('/') + 1)), frame.offset);
+  return absl::StrFormat("%s+0x%x", ForTerminal(FileName(path)), frame.offset);
 }
 
 std::string LineText(const SourceLine& line, const std::string& where) {
   const std::string function =
-      line.function.empty() ? "?" : Shortened(line.function);
+      line.function.empty() ? "?" : Shortened(ForTerminal(line.function));
   return absl::StrCat(function, line.place.empty() ? " in " : " at ",
                       line.place.empty() ? where : ForTerminal(line.place));
 }

@@ -143,23 +143,15 @@ absl::StatusOr<std::string> Loadable(const std::string& library,
   return link;
 }
 
-// glibc's loader puts the name of its own folder in the place of $LIB, and the
-// rest leads from there to the root. musl's looks for a file of that name,
-// finds none, and goes on: what is not for it is not loaded into a child on
-// musl.
+// As glibc's loader alone finds it, where that is known.
 std::string ForGlibcAlone(const std::string& library) {
   void* const libc = ::dlopen("/$LIB/libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   const struct link_map* map = nullptr;
   if (libc == nullptr || ::dlinfo(libc, RTLD_DI_LINKMAP, &map) != 0) {
     return library;
   }
-  constexpr std::string_view kToTheRoot = "/../../../..";
-  const std::filesystem::path folder =
-      std::filesystem::path(map->l_name).parent_path();
-  std::error_code error;
-  const bool leads = std::filesystem::equivalent(
-      absl::StrCat(folder.string(), kToTheRoot, library), library, error);
-  return leads ? absl::StrCat("/$LIB", kToTheRoot, library) : library;
+  const std::filesystem::path path(map->l_name);
+  return NameForGlibc(library, path.parent_path().string());
 }
 
 absl::StatusOr<std::string> Library() {

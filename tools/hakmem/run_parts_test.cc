@@ -106,6 +106,21 @@ TEST_F(RunOutputTest, OnlyWhatIsNewIsRead) {
   EXPECT_THAT(output.NewContent(), ElementsAre(Pair(Path("t"), "new")));
 }
 
+TEST_F(RunOutputTest, GlibcsNameIsTakenWhereItLeadsToTheLibrary) {
+  Append("a.so", "");
+  EXPECT_EQ(NameForGlibc(Path("a.so"), "/usr/lib"),
+            absl::StrCat("/$LIB/../../../..", Path("a.so")));
+  // From there four steps do not reach the root; another file may lie there.
+  std::filesystem::create_directories(Path("b/c/d/e/f"));
+  const std::string folder = Path("b/c/d/e/f");
+  EXPECT_EQ(NameForGlibc(Path("a.so"), folder), Path("a.so"));
+  const std::string other = absl::StrCat(Path("b"), Path("a.so"));
+  std::filesystem::create_directories(
+      std::filesystem::path(other).parent_path());
+  std::ofstream(other) << "other";
+  EXPECT_EQ(NameForGlibc(Path("a.so"), folder), Path("a.so"));
+}
+
 TEST_F(RunOutputTest, ANewFileIsWrittenThroughNoLink) {
   ASSERT_TRUE(WriteNewFile(Path("new"), "whole").ok());
   Append("victim", "kept");

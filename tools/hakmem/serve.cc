@@ -37,9 +37,6 @@ ABSL_FLAG(unsigned, most, 200,
 namespace hakmem::tools {
 namespace {
 
-constexpr int kDone = 0;
-constexpr int kNotDone = 1;
-constexpr int kWrongUsage = 2;
 constexpr const char* kFlags[] = {"listen", "unix", "token_file", "most"};
 constexpr absl::Duration kBetweenLooks = absl::Minutes(1);
 

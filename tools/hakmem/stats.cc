@@ -213,8 +213,8 @@ int Stats(const std::vector<std::string>& arguments) {
   const bool openmetrics = absl::GetFlag(FLAGS_openmetrics);
   if (arguments.size() != 1 || (json && openmetrics)) {
     Complain(
-        "name one process, or one core file, and one form (hakmem help "
-        "stats)");
+        "name one process, or one core file; --json and --openmetrics are two "
+        "forms of the same (hakmem help stats)");
     return 2;
   }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(arguments[0]);

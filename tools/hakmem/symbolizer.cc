@@ -31,10 +31,6 @@ constexpr std::size_t kMostRemedies = 3;
 constexpr std::string_view kNoNames = "none";
 constexpr std::string_view kLines = "lines";
 
-std::string_view FileName(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // A return address is behind its call, and may be the next line's.
 std::uint64_t AskedFor(std::uint64_t offset) {
   return offset == 0 ? 0 : offset - 1;

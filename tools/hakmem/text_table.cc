@@ -53,6 +53,16 @@ std::string Table::Text() const {
   return text;
 }
 
+std::string Table::TextOf(std::size_t all) const {
+  if (all == 0) return "  none\n";
+  std::string text = size() > 0 ? Text() : "";
+  if (all > size()) {
+    absl::StrAppend(&text, "  and ", all - size(),
+                    " more (--top=N shows more, --json all)\n");
+  }
+  return text;
+}
+
 std::string Grouped(std::uint64_t number) {
   std::string text = absl::StrCat(number);
   for (std::size_t at = text.size(); at > 3;) {

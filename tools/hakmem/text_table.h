@@ -19,6 +19,8 @@ class Table {
   std::size_t size() const { return rows_.size() - 1; }
 
   std::string Text() const;
+  // The same where there were `all` rows, and --top chose how many are here.
+  std::string TextOf(std::size_t all) const;
 
  private:
   struct Row {

@@ -22,13 +22,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tools/hakmem/commands.h"
+#include "tools/hakmem/frame_policy.h"
 #include "tools/hakmem/heap_process.h"
 #include "tools/hakmem/heap_profile.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/output.h"
-#include "tools/hakmem/perf_map.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/top_processes.h"
 #include "tools/hakmem/top_report.h"
@@ -52,7 +51,6 @@ namespace {
 constexpr const char* kFlags[] = {"once", "json",       "interval",
                                   "sort", "symbolizer", "symbols"};
 constexpr std::size_t kSites = 5;
-constexpr std::size_t kDeepest = 4;
 constexpr std::string_view kKeys =
     "q quit   sort by: M resident  L live  K cached  G growth  P calls  F "
     "failures";
@@ -122,25 +120,6 @@ class Screen {
   termios before_ = {};
 };
 
-// The first place; or, without a name, the first with one of its module, or of
-// code that the process has compiled itself. Behind it who called it, so that
-// `depth` calls with names are told.
-std::string PlaceOf(const std::vector<NamedCall>& calls, std::size_t depth) {
-  if (calls.empty()) return "(no stack)";
-  auto at = std::ranges::find_if(calls, [&calls](const NamedCall& call) {
-    return call.has_name && (call.module == calls.front().module ||
-                             PerfMap::IsItsName(call.module));
-  });
-  if (at == calls.end()) at = calls.begin();
-  std::vector<std::string> told = {at->text};
-  while (told.size() < depth && ++at != calls.end()) {
-    // Of a recursion each function once.
-    if (!at->has_name || std::ranges::count(told, at->text) != 0) continue;
-    told.push_back(at->text);
-  }
-  return ForTerminal(absl::StrJoin(told, " < "));
-}
-
 // Where the memory of processes comes from.
 class Sites {
  public:
@@ -162,17 +141,13 @@ class Sites {
     symbols_.Resolve(read);
     std::erase_if(
         all, [](const HeapSite& site) { return site.figures.live.bytes == 0; });
-    // A name that several have says nothing of each.
-    std::vector<std::string> places(all.size());
-    for (std::size_t depth = 1; depth <= kDeepest; ++depth) {
-      const std::vector<std::string> before = places;
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        if (depth > 1 && std::ranges::count(before, before[i]) == 1) continue;
-        places[i] = PlaceOf(symbols_.Calls(all[i].stack), depth);
-      }
+    std::vector<std::vector<NamedCall>> stacks;
+    for (const HeapSite& site : all) {
+      stacks.push_back(symbols_.Calls(site.stack));
     }
+    const std::vector<std::string> places = ToldApart(stacks);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      sites.push_back({pid, all[i].figures.live.bytes, places[i]});
+      sites.push_back({pid, all[i].figures.live.bytes, ForTerminal(places[i])});
     }
   }
 
@@ -306,14 +281,22 @@ constexpr Command kTopCommand = {
     "the processes that run on hakmem: memory, growth, calls, failures",
     "[--FLAG…] [PID|NAME…]",
     R"(
-Shows the processes that run on hakmem, or those that are named, again and
-again until q is pressed: what is resident, live (as the heap profile estimates
-it), in use by slabs and large blocks, cached; by how much a second the process
-grows, calls a second, calls that failed, as far as the columns fit; of
-processes that are named, where the resident memory is, and the
-places that hold most. Keys sort by another column. It prints once where there
-is no terminal. Processes need no option for it and are not disturbed; it
-takes their user, or root.
+Shows the processes that run on hakmem, or those that are named, until q is
+pressed; once where there is no terminal. The columns, as far as they fit:
+
+    RESIDENT  what the process has in memory
+    LIVE      what the program holds: counted of processes that are named, else
+              as the heap profile estimates it
+    IN USE    slabs and large blocks, with the free room in them
+    CACHED    what was freed, and is kept for the next calls
+    GROWTH/S  of RESIDENT
+    CALLS/S   of malloc and its like
+    FAILED    calls that had no memory
+
+Keys sort by another column. Of processes that are named it also shows where
+the resident memory is, and the places that hold most by the heap profile.
+Processes need no option for it and are not disturbed; it takes their user, or
+root.
 
 Exit status: 0, or 1 when a process that was named could not be read or has
 ended, 2 for a wrong command line.)",

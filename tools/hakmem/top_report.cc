@@ -26,6 +26,11 @@
 namespace hakmem::tools {
 namespace {
 
+// Counted, where it was; else the estimate.
+std::optional<std::uint64_t> LiveBytes(const TopRow& row) {
+  return row.parts ? row.parts->live_bytes : row.live_bytes;
+}
+
 struct Order {
   TopOrder order;
   std::string_view name;
@@ -41,7 +46,7 @@ constexpr Order kOrders[] = {
      }},
     {TopOrder::kLive, "live", 'L',
      [](const TopRow& row) {
-       return static_cast<double>(row.live_bytes.value_or(0));
+       return static_cast<double>(LiveBytes(row).value_or(0));
      }},
     {TopOrder::kCached, "cached", 'K',
      [](const TopRow& row) {
@@ -59,12 +64,6 @@ constexpr Order kOrders[] = {
 
 const Order& OrderOf(TopOrder order) {
   return *std::ranges::find(kOrders, order, &Order::order);
-}
-
-std::string Growth(const std::optional<double>& bytes) {
-  if (!bytes) return "-";
-  const auto whole = static_cast<std::uint64_t>(std::abs(*bytes));
-  return absl::StrCat(*bytes < 0 ? "-" : "+", Bytes(whole));
 }
 
 std::string Calls(const TopRow& row) {
@@ -91,13 +90,17 @@ constexpr Column kColumns[] = {
     {"RESIDENT", 10, 3,
      [](const TopRow& row) { return BytesOrNone(row.now.resident_bytes); }},
     {"LIVE", 10, 4,
-     [](const TopRow& row) { return BytesOrNone(row.live_bytes); }},
+     [](const TopRow& row) { return BytesOrNone(LiveBytes(row)); }},
     {"IN USE", 10, 7,
      [](const TopRow& row) { return Bytes(row.now.statistics.granted_bytes); }},
     {"CACHED", 10, 5,
      [](const TopRow& row) { return Bytes(row.now.statistics.cached_bytes); }},
     {"GROWTH/S", 12, 1,
-     [](const TopRow& row) { return Growth(row.growth_bytes_per_second); }},
+     [](const TopRow& row) {
+       return row.growth_bytes_per_second
+                  ? SignedBytes(std::llround(*row.growth_bytes_per_second))
+                  : "-";
+     }},
     {"CALLS/S", 10, 6, Calls},
     {"FAILED", 7, 8,
      [](const TopRow& row) {
@@ -216,12 +219,28 @@ std::vector<std::string> TopLines(const TopReport& report) {
   };
   if (!report.sites.empty()) {
     lines.emplace_back();
-    add_place("PID", "LIVE", "PLACE");
+    add_place("PID", "ESTIMATE", "PLACE");
   }
   for (const TopSite& site : report.sites) {
     add_place(absl::StrCat(site.pid), Bytes(site.bytes), site.place);
   }
   return lines;
+}
+
+nlohmann::ordered_json RowAsJson(const TopRow& row) {
+  const Statistics& statistics = row.now.statistics;
+  nlohmann::ordered_json json = {{"pid", row.now.pid},
+                                 {"program", row.now.program},
+                                 {"hakmem", row.now.version},
+                                 {"variant", row.now.variant},
+                                 {"resident_bytes", row.resident_bytes()},
+                                 {"granted_bytes", statistics.granted_bytes},
+                                 {"cached_bytes", statistics.cached_bytes},
+                                 {"mapped_bytes", statistics.mapped_bytes},
+                                 {"failures", statistics.failures},
+                                 {"live_bytes", nullptr}};
+  if (row.live_bytes) json["live_bytes"] = *row.live_bytes;
+  return json;
 }
 
 std::string TopAsJson(const TopReport& report) {
@@ -234,17 +253,7 @@ std::string TopAsJson(const TopReport& report) {
     return value ? Json(std::llround(*value)) : Json();
   };
   for (const TopRow& row : report.rows) {
-    const Statistics& statistics = row.now.statistics;
-    Json process = {{"pid", row.now.pid},
-                    {"program", row.now.program},
-                    {"hakmem", row.now.version},
-                    {"variant", row.now.variant},
-                    {"resident_bytes", row.resident_bytes()},
-                    {"granted_bytes", statistics.granted_bytes},
-                    {"cached_bytes", statistics.cached_bytes},
-                    {"mapped_bytes", statistics.mapped_bytes},
-                    {"failures", statistics.failures}};
-    process["live_bytes"] = row.live_bytes ? Json(*row.live_bytes) : Json();
+    Json process = RowAsJson(row);
     process["growth_bytes_per_second"] = number(row.growth_bytes_per_second);
     for (unsigned i = 0; i < kRouteCount; ++i) {
       process["calls_per_second"][RouteName(static_cast<Route>(i))] =

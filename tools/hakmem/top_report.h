@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +42,8 @@ struct TopReport {
 
 std::vector<std::string> TopLines(const TopReport& report);
 std::string TopAsJson(const TopReport& report);
+// What TopAsJson and the server tell of a process.
+nlohmann::ordered_json RowAsJson(const TopRow& row);
 
 }  // namespace hakmem::tools
 

@@ -73,6 +73,9 @@ class TopTest(PlantedProcessTest):
         self.assertEqual(parts["resident_bytes"], parts["block_resident_bytes"] + sum(
             parts[key + "_resident_bytes"] for key in ("table", "stack", "file", "other")))
         self.assertRegex(text, r"\nWHERE IT IS +%d\nlive blocks +1[67]\.\d MiB\n" % process.pid)
+        # One screen has one number for it.
+        self.assertEqual(re.search(r"\n +%d planted_program +release +\S+ MiB +(\S+ MiB)" % process.pid, text)[1],
+                         re.search(r"\nlive blocks +(\S+ MiB)\n", text)[1])
         for line in ("holes, free blocks", "tables", "stacks", "files", "not hakmem's", "resident, the sum"):
             self.assertRegex(text, r"\n%s +\d" % line)
         self.assertRegex(text, r"MiB  .*PlantedLeak")

@@ -28,9 +28,6 @@ ABSL_FLAG(unsigned, keep, 100,
 namespace hakmem::tools {
 namespace {
 
-constexpr int kDone = 0;
-constexpr int kNotDone = 1;
-constexpr int kWrongUsage = 2;
 constexpr const char* kFlags[] = {"every", "keep"};
 
 // The error is a sentence.

@@ -68,6 +68,12 @@ std::string Bytes(std::uint64_t bytes) {
   return absl::StrFormat("%.1f %s", value, kUnits[unit]);
 }
 
+std::string SignedBytes(std::int64_t bytes) {
+  const auto number = static_cast<std::uint64_t>(bytes);
+  return bytes < 0 ? absl::StrCat("-", Bytes(0 - number))
+                   : absl::StrCat("+", Bytes(number));
+}
+
 std::string Count(std::uint64_t count, std::string_view one,
                   std::string_view many) {
   return absl::StrCat(count, " ", count == 1 ? one : many);
@@ -114,6 +120,10 @@ std::string ForHtml(std::string_view text) {
        {">", "&gt;"},
        {"\"", "&quot;"},
        {"'", "&#39;"}});
+}
+
+std::string_view FileName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
 }
 
 std::size_t Columns(std::string_view utf8) {

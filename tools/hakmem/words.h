@@ -11,6 +11,8 @@ namespace hakmem::tools {
 
 // "512 bytes", "2.0 MiB", "1.5 GiB": three digits are enough to act on.
 std::string Bytes(std::uint64_t bytes);
+// "+1.5 GiB".
+std::string SignedBytes(std::int64_t bytes);
 
 // "1 call", "3 calls".
 std::string Count(std::uint64_t count, std::string_view one,
@@ -37,6 +39,9 @@ std::string Wrapped(std::string_view text, std::size_t columns,
 
 // `text` with spaces behind it, at least one, up to `columns`.
 std::string Padded(std::string_view text, std::size_t columns);
+
+// A path without its folders.
+std::string_view FileName(std::string_view path);
 
 // How many columns a terminal needs for it.
 std::size_t Columns(std::string_view utf8);
