@@ -27,18 +27,18 @@ namespace {
 
 // Its numbers are the first ones of Statistics.
 hakmem_statistics ToPublic(const Statistics& statistics) {
-  constexpr auto place_of = [](Statistic number) {
+  constexpr auto kPlaceOf = [](Statistic number) {
     return 8 * static_cast<std::size_t>(number);
   };
   using Public = hakmem_statistics;
   static_assert(offsetof(Public, huge) ==
-                place_of(Statistic::kHugeAllocations));
-  static_assert(offsetof(Public, failures) == place_of(Statistic::kFailures));
-  static_assert(offsetof(Public, map_calls) == place_of(Statistic::kMapCalls));
+                kPlaceOf(Statistic::kHugeAllocations));
+  static_assert(offsetof(Public, failures) == kPlaceOf(Statistic::kFailures));
+  static_assert(offsetof(Public, map_calls) == kPlaceOf(Statistic::kMapCalls));
   static_assert(offsetof(Public, heaps_adopted) ==
-                place_of(Statistic::kHeapsAdopted));
-  static_assert(offsetof(Public, misuses) == place_of(Statistic::kMisuses) &&
-                sizeof(Public) == place_of(Statistic::kMisuses) + 8);
+                kPlaceOf(Statistic::kHeapsAdopted));
+  static_assert(offsetof(Public, misuses) == kPlaceOf(Statistic::kMisuses) &&
+                sizeof(Public) == kPlaceOf(Statistic::kMisuses) + 8);
   Public numbers;
   std::memcpy(
       &numbers,
