@@ -47,8 +47,6 @@ struct StoppedClocks {
 };
 constinit thread_local StoppedClocks t_stopped HAK_TLS_INITIAL_EXEC = {};
 
-bool IsStrictMode() { return t_stopped.monotonic_ns != 0; }
-
 // libc's own, if another stands before it. A program without a dynamic linker
 // has what it was linked with.
 template <typename Function>
@@ -144,5 +142,7 @@ void EnterStrictMode() {
 }
 
 void LeaveStrictMode() { t_stopped = {}; }
+
+bool IsStrictMode() { return t_stopped.monotonic_ns != 0; }
 
 }  // namespace hakmem

@@ -47,6 +47,7 @@ std::uint64_t ReadClock(clockid_t clock);
 // access, a look at the stack. Other threads go on as they were.
 void EnterStrictMode();
 void LeaveStrictMode();
+bool IsStrictMode();
 // A call by number that memory can do without. 0 or an errno.
 int CallUnlessStrict(long number, Address address, std::size_t bytes, long how);
 
