@@ -113,6 +113,37 @@ TYPED_TEST(AllocatorEventsTest, NamesTheKernelsLimit) {
   EXPECT_EQ(event.limit_needed, 301 * kMiB);
 }
 
+// What is free is unmapped for a call that the kernel refused, but not where
+// the limit was lowered so far that none of it could be mapped again.
+template <typename T>
+class AllocatorLoweredLimitTest : public AllocatorEventsTest<T> {
+ protected:
+  void ExpectKeepsFreeMemory(std::uint64_t limit_bytes, bool keeps) {
+    constexpr std::size_t kBytes = 20'000;
+    auto& allocator = this->allocator();
+    auto*& self = this->self();
+    std::vector<void*> blocks(2000);
+    for (void*& block : blocks) block = allocator.Allocate(self, kBytes);
+    for (void* block : blocks) allocator.Free(self, block);
+    test_limits.explaining =
+        test_limits.Add("RLIMIT_DATA", "/proc/self/limits", limit_bytes, kGiB);
+    test_limits.detail = FailureDetail::kRlimitData;
+    this->memory().RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kFromThenOn,
+                              VmCall::kMap);
+    EXPECT_EQ(allocator.Allocate(self, 301 * kMiB), nullptr);
+    EXPECT_EQ(this->memory().calls(VmCall::kUnmap) == 0, keeps);
+    EXPECT_EQ(allocator.Allocate(self, kBytes) != nullptr, keeps);
+  }
+};
+TYPED_TEST_SUITE(AllocatorLoweredLimitTest, Variants);
+
+TYPED_TEST(AllocatorLoweredLimitTest, KeepsWhatCouldNotBeMappedAgain) {
+  this->ExpectKeepsFreeMemory(kMiB, true);
+}
+TYPED_TEST(AllocatorLoweredLimitTest, UnmapsWhatCouldBe) {
+  this->ExpectKeepsFreeMemory(kGiB, false);
+}
+
 TYPED_TEST(AllocatorEventsTest, SaysWhenNoLimitExplains) {
   ASSERT_NE(this->allocator().Allocate(this->self(), 100), nullptr);
   this->RefuseAll(EAGAIN);

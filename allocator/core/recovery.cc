@@ -157,7 +157,11 @@ void* Recovery::TryAgain(RefusedServer& server, FailedCall& failed) {
     // What hakmem's limits allow now, the kernel may refuse.
     if (failed.refusal.reason != FailureReason::kMapFail) return block;
   }
-  ace_.UnmapCaches(failed.event.detail == FailureDetail::kMaxMapCount);
+  // Over a limit that was lowered so far, nothing could be mapped again.
+  const FailureEvent& event = failed.event;
+  if (event.limit_use <= event.limit_value + server.Figures().cached) {
+    ace_.UnmapCaches(event.detail == FailureDetail::kMaxMapCount);
+  }
   return Attempt(server, failed);
 }
 

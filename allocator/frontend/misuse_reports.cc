@@ -19,7 +19,7 @@ namespace {
 
 void OnCrash(const Fault& fault) {
   // Who ends the process by its own report has said all there is.
-  if (fault.place.stack_pointer == 0) return;
+  if (!fault.is_by_signal) return;
   if (!fault.has_stack) {
     return WriteWarning(
         "hakmem: crash: the stack for signal handlers (sigaltstack) is too "

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
@@ -39,14 +40,12 @@ struct alignas(kSealedBytes) Functions {
 };
 constinit Functions g_functions;
 
-// What clocks show in strict mode; 0: there is none. Written by the thread that
-// enters or leaves it, read by all.
-constinit std::atomic<std::uint64_t> g_stopped_wall_ns{0};
-constinit std::atomic<std::uint64_t> g_stopped_monotonic_ns{0};
-
-bool IsStrictMode() {
-  return g_stopped_monotonic_ns.load(std::memory_order_relaxed) != 0;
-}
+// What clocks show in strict mode, which is a thread's own; 0: it has none.
+struct StoppedClocks {
+  std::uint64_t wall_ns;
+  std::uint64_t monotonic_ns;
+};
+constinit thread_local StoppedClocks t_stopped HAK_TLS_INITIAL_EXEC = {};
 
 // libc's own, if another stands before it. A program without a dynamic linker
 // has what it was linked with.
@@ -122,9 +121,9 @@ int RecordedThreadId() {
 }
 
 std::uint64_t ReadClock(clockid_t clock) {
-  const auto& stopped_ns =
-      clock == CLOCK_REALTIME ? g_stopped_wall_ns : g_stopped_monotonic_ns;
-  if (IsStrictMode()) return stopped_ns.load(std::memory_order_relaxed);
+  if (IsStrictMode()) {
+    return clock == CLOCK_REALTIME ? t_stopped.wall_ns : t_stopped.monotonic_ns;
+  }
   timespec now = {};
   const Clock read = g_functions.clock.load(std::memory_order_relaxed);
   if (read == nullptr) {
@@ -138,14 +137,12 @@ std::uint64_t ReadClock(clockid_t clock) {
 }
 
 void EnterStrictMode() {
-  g_stopped_wall_ns.store(ReadClock(CLOCK_REALTIME), std::memory_order_relaxed);
-  g_stopped_monotonic_ns.store(ReadClock(CLOCK_MONOTONIC),
-                               std::memory_order_relaxed);
+  t_stopped = {.wall_ns = ReadClock(CLOCK_REALTIME),
+               .monotonic_ns = ReadClock(CLOCK_MONOTONIC)};
 }
 
-void LeaveStrictMode() {
-  g_stopped_wall_ns.store(0, std::memory_order_relaxed);
-  g_stopped_monotonic_ns.store(0, std::memory_order_relaxed);
-}
+void LeaveStrictMode() { t_stopped = {}; }
+
+bool IsStrictMode() { return t_stopped.monotonic_ns != 0; }
 
 }  // namespace hakmem

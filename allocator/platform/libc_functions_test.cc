@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <thread>
 
 #include "gtest/gtest.h"
 
@@ -82,6 +83,12 @@ TEST_F(LibcFunctionsTest, StrictModeStopsClocksAndRefusesAdvice) {
   EXPECT_EQ(ReadClock(CLOCK_REALTIME), ReadClock(CLOCK_REALTIME));
   EXPECT_EQ(AdviseAndTell(Page(1), page_, MADV_DONTNEED), EPERM);
   EXPECT_EQ(pages_[page_], 7);
+  std::thread([this, stopped_ns] {
+    EXPECT_GT(ReadClock(CLOCK_MONOTONIC), stopped_ns);
+    EXPECT_EQ(AdviseAndTell(Page(1), page_, MADV_DONTNEED), 0);
+  }).join();
+  EXPECT_EQ(pages_[page_], 0);
+  pages_[page_] = 7;
   LeaveStrictMode();
   ExpectAllWork();
   EXPECT_GT(ReadClock(CLOCK_MONOTONIC), stopped_ns);

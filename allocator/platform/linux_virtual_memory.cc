@@ -348,7 +348,7 @@ bool LinuxVirtualMemory::MayAllBeLocked() {
 // would count against its limit for ever; not what mlockall promises. A filter
 // may kill for munlock.
 VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
-  if (!TakesPagesBack()) return {.error_number = EOPNOTSUPP};
+  if (IsStrictMode() || !TakesPagesBack()) return {.error_number = EOPNOTSUPP};
   int error = AdviseAndTell(address, bytes, MADV_DONTNEED);
   if (error != EINVAL) return {.error_number = error};
   if (!IsFiltered() && !MayAllBeLocked() &&

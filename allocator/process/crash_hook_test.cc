@@ -49,7 +49,11 @@ TEST_F(CrashHookTest, RunsOnceAndTheProcessDiesAsItWould) {
 
 TEST_F(CrashHookTest, AnEndByHakmemItselfRunsItToo) {
   const Death death = DeathOf([] {
-    AddCrashHook(&Hook, kAllFaults);
+    AddCrashHook(
+        [](const Fault& fault) {
+          if (!fault.is_by_signal) Hook(fault);
+        },
+        kAllFaults);
     AbortProcess();
   });
   EXPECT_EQ(death.signal, SIGABRT);
@@ -79,9 +83,10 @@ TEST_F(CrashHookTest, TellsWhereTheAccessWas) {
   const Death death = DeathOf([] {
     AddCrashHook(
         [](const Fault& fault) {
-          const bool known =
-              fault.has_address && fault.address == 0 && !fault.is_protected &&
-              fault.place.instruction != 0 && fault.place.stack_pointer != 0;
+          const bool known = fault.has_address && fault.address == 0 &&
+                             !fault.is_protected && fault.is_by_signal &&
+                             fault.place.instruction != 0 &&
+                             fault.place.stack_pointer != 0;
           Say(known ? "known\n" : "not known\n");
         },
         kMemoryFaults);

@@ -62,9 +62,10 @@ bool HasHandler(const struct sigaction& action) {
 }
 
 Fault Describe(int signal, const siginfo_t& info, const void* context) {
-  Fault fault;
-  fault.signal = signal;
-  fault.has_stack = HasReportStack(context);
+  Fault fault = {.signal = signal,
+                 .has_stack = HasReportStack(context),
+                 .is_by_signal = true,
+                 .place = PlaceOf(context)};
   // SI_KERNEL: an address that no memory can have, and which is not told.
   if ((signal == SIGSEGV || signal == SIGBUS) && info.si_code > 0 &&
       info.si_code != SI_KERNEL) {
@@ -72,7 +73,6 @@ Fault Describe(int signal, const siginfo_t& info, const void* context) {
     fault.address = reinterpret_cast<std::uintptr_t>(info.si_addr);
     fault.is_protected = signal == SIGSEGV && info.si_code == SEGV_ACCERR;
   }
-  fault.place = PlaceOf(context);
 #if defined(__x86_64__)
   // The processor's error code of a page fault.
   constexpr greg_t kWriteBit = 2;

@@ -35,9 +35,9 @@ struct Fault {
   Access access = Access::kUnknown;
   // Whether there is room for a report (signals.h).
   bool has_stack = true;
-  // Where the thread was. Not known: hakmem itself ends the process
-  // (AbortProcess).
-  CodePlace place;
+  // False: hakmem itself ends the process (AbortProcess).
+  bool is_by_signal = false;
+  CodePlace place;  // where the thread was
 };
 
 // Of the ucontext_t that a handler of a signal got.

@@ -58,7 +58,8 @@ def complaints(library, program, source, document):
         yield "%s lists %s, and %s allows %s" % (document, told, source, allowed)
     for filter_name, options in shards.share([(name, options) for name in FILTERS for options in OPTIONS] +
                                               [("idle", options) for options in OPTIONS[:2]] +
-                                              [("strict", options) for options in STRICT_OPTIONS] +
+                                              [(name, options) for name in ("strict", "thread")
+                                               for options in STRICT_OPTIONS] +
                                               [(name, options) for name in ("malloc", "start")
                                                for options in QUIET_OPTIONS]):
         done = run(library, program, filter_name, "serve", options)

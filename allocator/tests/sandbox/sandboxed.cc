@@ -9,6 +9,7 @@
 //             can be read
 //   strict    the kernel's strict mode, set up when it has allocated: small
 //             blocks alone, from memory that is there
+//   thread    likewise, by a thread that ends; others are served as ever
 //   idle      from the start on, memory that is given back stays as it is:
 //             the kernel takes the advice and does nothing
 //   none
@@ -238,6 +239,27 @@ void Grow() {
   for (;;) syscall(SYS_exit, is_told ? 0 : 1);
 }
 
+// Strict mode is a thread's own, and ends with it: by a call, as libc's end of
+// a thread would be killed.
+void ServeInStrictThread() {
+  static bool is_served = false;
+  pthread_t thread;
+  Check(pthread_create(
+            &thread, nullptr,
+            [](void*) -> void* {
+              Grow();
+              if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0) {
+                ServeDeeper();
+              }
+              is_served = true;
+              for (;;) syscall(SYS_exit, 0);
+            },
+            nullptr) == 0,
+        "pthread_create");
+  pthread_join(thread, nullptr);
+  Check(is_served, "a strict thread");
+}
+
 void InThreads(bool are_refused) {
   pthread_t threads[4];
   static bool refused;
@@ -288,6 +310,7 @@ int main(int argc, char** argv) {
     Check(false, "execv");
   }
   if (strcmp(filter, "strict") == 0) ServeStrictly();
+  if (strcmp(filter, "thread") == 0) ServeInStrictThread();
   if (strcmp(filter, "later") == 0 || strcmp(filter, "memory") == 0 ||
       strcmp(filter, "malloc") == 0) {
     Serve();
