@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
 #include "allocator/base/route.h"
 #include "allocator/base/units.h"

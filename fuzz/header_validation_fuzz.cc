@@ -23,8 +23,8 @@
 #include <string_view>
 #include <vector>
 
-#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"

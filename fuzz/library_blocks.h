@@ -15,8 +15,8 @@
 #include <new>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "fuzz/library_calls.h"
 #include "fuzz/library_model.h"

@@ -14,8 +14,8 @@
 #include <new>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/core/test_model_heap.h"
 #include "fuzz/library_questions.h"

@@ -20,7 +20,7 @@
 #include <cstring>
 
 #include "allocator/ace/ace.h"
-#include "allocator/base/block_kind.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/config/partitions.h"
 #include "allocator/slab/size_class.h"

@@ -23,8 +23,8 @@
 #include <thread>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/core/test_model_heap.h"

@@ -20,9 +20,9 @@
 #include <map>
 
 #include "allocator/base/bits.h"
-#include "allocator/base/block_kind.h"
 #include "allocator/base/check.h"
 #include "allocator/base/compiler.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 
 namespace hakmem {

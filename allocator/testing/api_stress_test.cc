@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "allocator/base/block_kind.h"
+#include "allocator/base/route.h"
 #include "allocator/config/config.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/config/test_factor.h"
