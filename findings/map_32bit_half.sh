@@ -7,7 +7,7 @@
 # MiB the flag fails with ENOMEM, while the same address below 1 GiB can be had by
 # MAP_FIXED_NOREPLACE. The name says 4 GiB, the manual 2, and it is 1.
 #
-# Seen: MiB by MAP_32BIT until ENOMEM 1,018 to 1,020, from 1,024 MiB on; then by
+# Seen: MiB by MAP_32BIT until ENOMEM 1,016 to 1,020, from 1,024 MiB on; then by
 # MAP_FIXED_NOREPLACE below that 1,023.
 #
 # Needs gcc. Exit status 1: it is not so any more.

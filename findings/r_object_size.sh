@@ -1,6 +1,6 @@
 #!/bin/bash
 # R 4.2.2 (Debian r-base-core 4.2.2.20221110-2, x86-64): object.size of 1:1e9 is 4 GB,
-# of a vector that has no memory, and eight lists that share one vector are nine
+# of a vector that has no memory, and a list that has one vector eight times is eight
 # vectors.
 #
 # A good guess: object.size is what an object takes, as its help says ("the memory that
@@ -9,8 +9,8 @@
 # counted each time. So the one is told of 4 GB that are not there, the other of eight
 # times what is.
 #
-# Seen: 1:1e9: 4,000,000,048 bytes, MiB in memory 0; a list of eight times one vector of
-# 8,000,048 bytes: 64,000,496 bytes.
+# Seen: 1:1e9: 4,000,000,048 bytes, MiB in memory 0 to 9; a list of eight times one
+# vector of 8,000,048 bytes: 64,000,496 bytes.
 #
 # Needs apt-get (for the packages' files, 50 MB; nothing is installed), dpkg-deb. Exit
 # status 1: it is not so any more.

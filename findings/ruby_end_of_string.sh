@@ -1,6 +1,6 @@
 #!/bin/bash
-# Ruby 3.1.2 (Debian libruby3.1, x86-64): the last 100 letters of a string keep all of
-# it, the first 100 do not.
+# Ruby 3.1.2 (Debian libruby3.1 3.1.7+really3.1.2-0*, x86-64): the last 100 letters of a
+# string keep all of it, the first 100 do not.
 #
 # A good guess: a substring is a copy, or it shares; and it is the same for each part of
 # a string. Seen: only a substring that reaches the end of its string shares, for it can
@@ -18,7 +18,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-apt-get -qq -o APT::Sandbox::User=root download ruby3.1 libruby3.1
+apt-get -qq -o APT::Sandbox::User=root download \
+  'ruby3.1=3.1.7+really3.1.2-0*' 'libruby3.1=3.1.7+really3.1.2-0*'
 for file in *.deb; do dpkg-deb -x "$file" package; done
 root=$PWD/package/usr
 export LD_LIBRARY_PATH=$root/lib/x86_64-linux-gnu

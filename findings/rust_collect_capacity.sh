@@ -12,7 +12,7 @@
 # Seen: 20 vectors of 10 numbers, of a million each: MiB of capacity and in memory:
 # into_iter 152 and 152 or more, iter 0 and less than 20.
 #
-# Needs cargo. Exit status 1: it is not so any more.
+# Needs rustc. Exit status 1: it is not so any more.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

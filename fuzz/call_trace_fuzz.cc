@@ -81,6 +81,7 @@ void Read(const std::string& file) {
                               .symbols = symbols};
   HAK_CHECK(!TraceAsText(report, 3).empty());
   HAK_CHECK(!TraceAsJson(report).empty());
+  HAK_CHECK(!TraceAsChromeJson(report).empty());
   HAK_CHECK(!TraceAsPprof(report).empty());
   HAK_CHECK(!replay.Finish().bytes.empty());
 }

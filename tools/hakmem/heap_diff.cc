@@ -163,7 +163,7 @@ std::vector<HeapGrowth> GrowthByFunction(const HeapDiff& diff,
       growth.after += sites[site].after;
       growth.variance += sites[site].variance;
     }
-    growths.push_back(std::move(growth));
+    if (growth.bytes() != 0) growths.push_back(std::move(growth));
   }
   std::ranges::sort(growths, std::greater<>(), [](const HeapGrowth& each) {
     return std::pair(each.bytes(), std::string_view(each.function));

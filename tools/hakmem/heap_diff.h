@@ -46,7 +46,8 @@ std::vector<HeapGrowth> GrowthBySite(const HeapDiff& diff);
 
 // The functions in the stacks of several of these sites, with what they call;
 // of a recursion each site once. Of functions in the same sites the innermost
-// says most, and stands for all. The largest growth comes first.
+// says most, and stands for all. The largest growth comes first; what is as it
+// was is left out.
 std::vector<HeapGrowth> GrowthByFunction(const HeapDiff& diff,
                                          const std::vector<HeapGrowth>& sites);
 

@@ -20,6 +20,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
@@ -234,6 +235,14 @@ TEST_F(HeapDiffTest, AFunctionOfSeveralPlacesGrowsByThemAll) {
   const auto json = nlohmann::json::parse(HeapDiffAsJson(diff()));
   EXPECT_EQ(json["functions"][1]["name"], "parse_value");
   EXPECT_EQ(json["functions"][1]["growth_bytes"], 14 * kMiB);
+}
+
+TEST_F(HeapDiffTest, AFunctionWhosePlacesMakeUpForEachOtherHasNotGrown) {
+  Read(Profile(0x50000, {{0x10, kMiB, {0x50}}}),
+       Profile(0x50000, {{0x20, kMiB, {0x50}}}));
+  const std::vector<HeapGrowth> growths = GrowthBySite(diff());
+  EXPECT_EQ(growths.size(), 2U);
+  EXPECT_THAT(GrowthByFunction(diff(), growths), IsEmpty());
 }
 
 TEST_F(HeapDiffTest, AProgramThatLiesElsewhereHasBegunAnew) {

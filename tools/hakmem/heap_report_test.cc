@@ -381,11 +381,13 @@ TEST_F(HeapReportTest, ARuntimesFramesGoWhereItsFunctionsHaveNames) {
 }
 
 TEST_F(HeapReportTest, WhatBeginsEachStackIsNotShown) {
-  Read(absl::StrCat(Start(),
-                    Site(1, 1, 1, {"0x10", "0x20", "0x30", "0x40", "0x50"}),
-                    Site(1, 1, 1, {"0x40", "0x50"}),
-                    Site(1, 1, 1, {"0x30", "0x40", "0x60"}), End(3, 3, 3, 3)));
+  Read(absl::StrCat(
+      Start(), Site(1, 1, 1, {"0x10", "0x20", "0x30", "0x40", "0x50"}),
+      Site(1, 1, 1, {"0x40", "0x50"}), Site(1, 1, 1, {"0x30", "0x40", "0x60"}),
+      Site(1, 1, 1, {"0x70", "0x40", "0x50"}), End(4, 4, 4, 4)));
   const std::vector<Frame>& stack = profile().sites[0].stack;
+  modules_.AddNames(profile().sites[3].stack[0],
+                    {{.function = "operator new(unsigned long)", .place = ""}});
   const char* const names[] = {"grow", "clone3", "main",
                                "__libc_start_main_impl", "_start"};
   for (std::size_t i = 0; i < stack.size(); ++i) {
@@ -397,6 +399,9 @@ TEST_F(HeapReportTest, WhatBeginsEachStackIsNotShown) {
   EXPECT_THAT(symbols_.Texts(profile().sites[1].stack), SizeIs(2));
   // A stripped program has no name for the last.
   EXPECT_THAT(symbols_.Texts(profile().sites[2].stack), ElementsAre("main"));
+  // A function that passes memory on is not folded into them.
+  EXPECT_THAT(symbols_.Texts(profile().sites[3].stack),
+              ElementsAre("operator new(unsigned long)"));
   FramePolicy all;
   all.fold = false;
   HeapSymbols unfolded(modules_, {.program = "none", .symbols_folder = ""},

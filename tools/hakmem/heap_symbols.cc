@@ -49,8 +49,10 @@ std::vector<ShownFrame> HeapSymbols::Shown(
     const std::vector<Frame>& stack) const {
   std::vector<ShownFrame> frames;
   bool was_starter = false;
-  std::size_t begun = 0;  // so many of them are behind what begins each stack
   std::vector<NamedCall> calls;
+  // So many of both are left without what begins each stack.
+  std::size_t left = 0;
+  std::size_t left_calls = 0;
   const bool hides_runtime =
       policy_.fold && std::ranges::any_of(stack, [this](const Frame& frame) {
         return PerfMap::IsItsName(PathOf(frame));
@@ -78,10 +80,16 @@ std::vector<ShownFrame> HeapSymbols::Shown(
     const bool is_start =
         was_starter && !own.front().has_name && at + 1 == stack.size();
     const bool is_starter = std::ranges::all_of(own, IsStarter);
-    if (!is_starter && !is_start) begun = frames.size();
+    if (!is_starter && !is_start) {
+      left = frames.size();
+      left_calls = calls.size();
+    }
     was_starter = is_starter && own.front().has_name;
   }
-  if (policy_.fold && begun > 0) frames.resize(begun);
+  if (policy_.fold && left > 0) {
+    frames.resize(left);
+    calls.resize(left_calls);
+  }
   std::size_t folded = policy_.fold ? PassingOn(calls) : 0;
   auto first = frames.begin();
   for (; folded > 0; ++first) {

@@ -41,6 +41,9 @@ ABSL_FLAG(
     std::optional<unsigned>, top, std::nullopt,
     "How many rows of a kind the text shows. Default: 10 threads and call "
     "sites of a trace, 20 places and functions of a heap profile.");
+ABSL_FLAG(std::string, chrome, "",
+          "Also writes memory, rates and failures over time to this file, for "
+          "chrome://tracing or ui.perfetto.dev.");
 ABSL_FLAG(std::string, pprof, "",
           "Also writes a profile for pprof to this file: allocated and live "
           "blocks and bytes by call site.");
@@ -114,9 +117,9 @@ constexpr unsigned kDefaultRows = 10;
 // Sites beyond are shown by addresses.
 constexpr std::size_t kMaxSymbolizedSites = 10000;
 
-constexpr const char* kFlags[] = {"html",       "json",   "top",
-                                  "pprof",      "replay", "replay_events",
-                                  "symbolizer", "symbols"};
+constexpr const char* kFlags[] = {"html",          "json",       "top",
+                                  "chrome",        "pprof",      "replay",
+                                  "replay_events", "symbolizer", "symbols"};
 
 bool Write(const std::string& path, const std::string& bytes) {
   const absl::Status status = WriteFile(path, bytes);
@@ -210,8 +213,11 @@ void Print(const TraceReport& report, bool is_first) {
 bool WriteForOthers(TraceFile& file) {
   const TraceReport report = file.report();
   bool written = true;
-  const std::string pprof = absl::GetFlag(FLAGS_pprof);
-  if (!pprof.empty() && !Write(pprof, TraceAsPprof(report))) written = false;
+  const auto write = [&](const std::string& to, auto make) {
+    if (!to.empty() && !Write(to, make(report))) written = false;
+  };
+  write(absl::GetFlag(FLAGS_chrome), TraceAsChromeJson);
+  write(absl::GetFlag(FLAGS_pprof), TraceAsPprof);
   if (file.replay().has_value() &&
       !WriteReplay(absl::GetFlag(FLAGS_replay), *file.replay(),
                    report.blocks.facts())) {
@@ -252,10 +258,12 @@ int Trace(const std::vector<std::string>& arguments) {
     Complain("name a trace (hakmem help trace)");
     return kWrongUsage;
   }
-  const bool for_others = !absl::GetFlag(FLAGS_pprof).empty() ||
+  const bool for_others = !absl::GetFlag(FLAGS_chrome).empty() ||
+                          !absl::GetFlag(FLAGS_pprof).empty() ||
                           !absl::GetFlag(FLAGS_replay).empty();
   if (arguments.size() > 1 && for_others) {
-    Complain("--pprof and --replay take one trace (hakmem help trace)");
+    Complain(
+        "--chrome, --pprof and --replay take one trace (hakmem help trace)");
     return kWrongUsage;
   }
   return Show(arguments);

@@ -264,6 +264,12 @@ void TraceAnalysis::Fail(const CallEvent& event) {
   tally.smallest = std::min(tally.smallest, event.size);
   tally.largest = std::max(tally.largest, event.size);
   timeline_.Fail(last_ns_);
+  if (failure_moments_.size() < kMaxMoments) {
+    failure_moments_.push_back({.time_ns = event.time_ns,
+                                .key = key,
+                                .size = event.size,
+                                .thread = event.thread});
+  }
 }
 
 }  // namespace hakmem::tools

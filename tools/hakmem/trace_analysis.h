@@ -122,6 +122,13 @@ class TraceAnalysis {
   // Numbers of calls, reasons, details, dispositions.
   using FailureKey =
       std::tuple<std::uint8_t, std::uint8_t, std::uint8_t, std::uint8_t>;
+  struct FailureMoment {
+    std::uint64_t time_ns = 0;
+    FailureKey key;
+    std::uint64_t size = 0;
+    std::uint64_t thread = 0;
+  };
+  static constexpr std::size_t kMaxMoments = 10000;
 
   explicit TraceAnalysis(const TraceFacts& facts) : facts_(facts) {}
 
@@ -153,6 +160,10 @@ class TraceAnalysis {
   }
   const std::map<FailureKey, FailureTally>& failures() const {
     return failures_;
+  }
+  // The first kMaxMoments failures.
+  const std::vector<FailureMoment>& failure_moments() const {
+    return failure_moments_;
   }
   std::uint64_t reallocs_in_place() const { return reallocs_in_place_; }
   std::uint64_t reallocs_moved() const { return reallocs_moved_; }
@@ -193,6 +204,7 @@ class TraceAnalysis {
   std::map<std::uint8_t, BlockTally> calls_;
   std::array<std::uint64_t, kLifetimePlaces> lifetimes_ = {};
   std::map<FailureKey, FailureTally> failures_;
+  std::vector<FailureMoment> failure_moments_;
   std::uint64_t reallocs_in_place_ = 0;
   std::uint64_t reallocs_moved_ = 0;
   std::uint64_t unknown_frees_ = 0;

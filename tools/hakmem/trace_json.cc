@@ -1,4 +1,4 @@
-// The report of a call trace as JSON.
+// The report of a call trace as JSON, and the trace for Chrome's viewer.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -12,6 +12,11 @@ namespace hakmem::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Bytes that are no UTF-8 are replaced.
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 class JsonReport {
  public:
@@ -213,13 +218,122 @@ class JsonReport {
   const TraceFacts& facts_;
 };
 
+// Chrome counts in microseconds.
+double Microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+class ChromeTrace {
+ public:
+  explicit ChromeTrace(const TraceReport& report)
+      : report_(report), facts_(report.blocks.facts()) {}
+
+  Json Make() {
+    Name("process_name", 0,
+         absl::StrCat(facts_.program, " (", facts_.process_id, ")"));
+    Threads();
+    Counters();
+    Failures();
+    return {{"traceEvents", std::move(events_)},
+            {"displayTimeUnit", "ms"},
+            {"otherData",
+             {{"hakmem", facts_.version},
+              {"sample", facts_.sample},
+              {"events", report_.analysis.events()},
+              {"dropped", report_.dropped()}}}};
+  }
+
+ private:
+  Json Event(const char* phase, std::string name, std::uint64_t time_ns) const {
+    return {{"ph", phase},
+            {"name", std::move(name)},
+            {"pid", facts_.process_id},
+            {"ts", Microseconds(time_ns)}};
+  }
+
+  // The shared stream of threads has the number 0, and Chrome its own rows.
+  std::uint64_t ThreadId(std::uint64_t number) const {
+    const auto known = report_.blocks.threads.find(number);
+    return known == report_.blocks.threads.end() ? number
+                                                 : known->second.thread_id;
+  }
+
+  void Name(const char* what, std::uint64_t thread_id, std::string name) {
+    events_.push_back({{"ph", "M"},
+                       {"name", what},
+                       {"pid", facts_.process_id},
+                       {"tid", thread_id},
+                       {"args", {{"name", std::move(name)}}}});
+  }
+
+  void Threads() {
+    for (const auto& [number, tally] : report_.analysis.threads()) {
+      Name("thread_name", ThreadId(number), report_.ThreadName(number));
+      Json event = Event("X", "allocating", tally.first_ns);
+      event["tid"] = ThreadId(number);
+      event["dur"] = Microseconds(tally.last_ns - tally.first_ns);
+      event["args"] = {
+          {"allocations", report_.Scaled(tally.blocks.allocations)},
+          {"allocated bytes", report_.Scaled(tally.blocks.allocated_bytes)},
+          {"frees", report_.Scaled(tally.frees)},
+          {"frees of other threads' blocks",
+           report_.Scaled(tally.frees_of_others)}};
+      events_.push_back(std::move(event));
+    }
+  }
+
+  void Counters() {
+    const TraceTimeline& timeline = report_.analysis.timeline();
+    const std::uint64_t ns = timeline.interval_ns();
+    std::uint64_t time_ns = 0;
+    for (const TraceInterval& interval : timeline.intervals()) {
+      Json live = Event("C", "live bytes", time_ns + ns);
+      for (std::size_t i = 0; i < kTraceRoutes; ++i) {
+        if (report_.analysis.routes()[i].allocations == 0) continue;
+        live["args"][TraceRouteName(static_cast<TraceRoute>(i))] =
+            report_.Scaled(interval.live_bytes[i]);
+      }
+      events_.push_back(std::move(live));
+      Json rate = Event("C", "calls a second", time_ns);
+      rate["args"] = {{"allocations", PerSecond(interval.allocations, ns)},
+                      {"frees", PerSecond(interval.frees, ns)}};
+      events_.push_back(std::move(rate));
+      Json bytes = Event("C", "allocated bytes a second", time_ns);
+      bytes["args"] = {{"bytes", PerSecond(interval.allocated_bytes, ns)}};
+      events_.push_back(std::move(bytes));
+      time_ns += ns;
+    }
+  }
+
+  double PerSecond(std::uint64_t number, std::uint64_t ns) const {
+    return static_cast<double>(report_.Scaled(number)) * 1e9 /
+           static_cast<double>(ns);
+  }
+
+  void Failures() {
+    for (const auto& moment : report_.analysis.failure_moments()) {
+      Json event = Event("i", report_.CauseName(moment.key), moment.time_ns);
+      event["s"] = "t";
+      event["tid"] = ThreadId(moment.thread);
+      event["args"] = {{"call", NameOf(facts_.calls, std::get<0>(moment.key))},
+                       {"size", moment.size},
+                       {"disposition",
+                        NameOf(facts_.dispositions, std::get<3>(moment.key))}};
+      events_.push_back(std::move(event));
+    }
+  }
+
+  const TraceReport& report_;
+  const TraceFacts& facts_;
+  Json events_ = Json::array();
+};
+
 }  // namespace
 
 std::string TraceAsJson(const TraceReport& report) {
-  // Bytes that are no UTF-8 are replaced.
-  return JsonReport(report).Make().dump(2, ' ', false,
-                                        Json::error_handler_t::replace) +
-         "\n";
+  return Dump(JsonReport(report).Make(), 2);
+}
+
+std::string TraceAsChromeJson(const TraceReport& report) {
+  return Dump(ChromeTrace(report).Make(), -1);
 }
 
 }  // namespace hakmem::tools

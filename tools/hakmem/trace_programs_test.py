@@ -207,8 +207,11 @@ class TraceTest(unittest.TestCase):
 
     def test_exports(self):
         self.run_traced(PROGRAM, "frees_others", HAKMEM_TRACE_STACKS=1)
-        pprof, replay = (os.path.join(self.folder, name) for name in ("pprof", "replay"))
-        report = self.report("--pprof=" + pprof, "--replay=" + replay, "--symbolizer=none")
+        chrome, pprof, replay = (os.path.join(self.folder, name) for name in ("chrome", "pprof", "replay"))
+        report = self.report("--chrome=" + chrome, "--pprof=" + pprof, "--replay=" + replay, "--symbolizer=none")
+        with open(chrome, encoding="utf-8") as file:
+            phases = {event["ph"] for event in json.load(file)["traceEvents"]}
+        self.assertEqual(phases, {"C", "M", "X"})
         with gzip.open(pprof) as file:
             self.assertIn(b"alloc_space", file.read())
         self.check_replay(replay, report)

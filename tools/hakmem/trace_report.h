@@ -88,6 +88,10 @@ std::string Duration(std::uint64_t ns);
 std::string TraceAsText(const TraceReport& report, std::size_t max_rows);
 std::string TraceAsJson(const TraceReport& report);
 
+// For chrome://tracing and ui.perfetto.dev: memory and calls over time, and the
+// failures.
+std::string TraceAsChromeJson(const TraceReport& report);
+
 // pprof's profile.proto, compressed by gzip: allocated and live blocks and
 // bytes by call site; by route and class where the trace has no stacks.
 std::string TraceAsPprof(const TraceReport& report);

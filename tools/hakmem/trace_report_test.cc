@@ -256,6 +256,21 @@ TEST(TraceReportTest, TextNamesWhatIsThereAndWhatIsNot) {
   }
 }
 
+TEST(TraceReportTest, ChromeGetsCountersThreadsAndFailures) {
+  const Reported reported(TwoThreads());
+  const Json json = Json::parse(TraceAsChromeJson(reported.report()));
+  std::map<std::string, int> phases;
+  for (const Json& event : json["traceEvents"]) {
+    ++phases[event["ph"]];
+    EXPECT_EQ(event["pid"], 42);
+    EXPECT_TRUE(event.contains("name"));
+  }
+  EXPECT_EQ(phases["C"], 3 * 7);
+  EXPECT_EQ(phases["i"], 1);
+  EXPECT_EQ(phases["X"], 2);
+  EXPECT_EQ(phases["M"], 3);
+}
+
 std::string Gunzip(const std::string& bytes) {
   z_stream stream = {};
   EXPECT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
