@@ -122,6 +122,9 @@ HAK_NOINLINE std::size_t Descend(std::uint64_t order, int depth) {
   return count;
 }
 
+// As the library does before the program's main.
+[[gnu::constructor]] void NoteModules() { NoteStartupModules(); }
+
 TEST(CachedUnwinder, SaysWhatLibcSays) {
   std::uint64_t order = 1;
   for (int i = 0; i < 300; ++i) {

@@ -137,19 +137,19 @@ bool FindModuleDirectly(std::uintptr_t address, bool runs, ModuleRange& range) {
   if (search == nullptr) return FindStartupModule(address, range);
   FoundObject found;
   if (search(reinterpret_cast<void*>(address), &found) != 0) return false;
-  const auto begin = reinterpret_cast<std::uintptr_t>(found.begin);
-  // One may have come and gone before the constructor ran.
-  if (FindStartupModule(address, range) &&
-      range.begin - begin < kSmallestPageBytes) {
+  const auto table = reinterpret_cast<std::uintptr_t>(found.unwind_table);
+  // One may have come and gone before the constructor ran. Of a module with
+  // gaps between its segments libc tells where the segment begins.
+  if (FindStartupModule(address, range) && range.unwind_table == table) {
     return true;
   }
   range = {};
   if (runs) {
     // Its header is where it begins; of a module whose file begins elsewhere
     // in its own address space nothing is told.
+    const auto begin = reinterpret_cast<std::uintptr_t>(found.begin);
     MemoryReader memory(begin, begin + kSmallestPageBytes);
     range = ReadModuleRange(memory, begin);
-    const auto table = reinterpret_cast<std::uintptr_t>(found.unwind_table);
     if (range.unwind_table != table) range = {};
   }
   return true;
