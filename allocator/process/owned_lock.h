@@ -1,15 +1,20 @@
 // A lock that tells its holder so instead of letting it wait for itself.
 //
-// Owns: one lock. Called by: what a signal handler may enter while its own
+// Owns: one lock word. Called by: what a signal handler may enter while its own
 // thread is in the middle of it.
-// Thread-safety: it is the thread-safety. As FutexLock; safe in signal
-// handlers.
+// Thread-safety: it is the thread-safety. Safe in signal handlers;
+// constant-initialised, never destroyed; leaves errno as it was.
+//
+// Invariants:
+//   O1: state_ is 0 (free) or the holder's name (futex_lock.h), with kContended
+//       if others may wait.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_OWNED_LOCK_H_
 #define HAKMEM_ALLOCATOR_PROCESS_OWNED_LOCK_H_
 
+#include <atomic>
+#include <cstdint>
+
 #include "absl/base/thread_annotations.h"
-#include "allocator/base/compiler.h"
-#include "allocator/process/futex_lock.h"
 
 namespace hakmem {
 
@@ -20,23 +25,17 @@ class ABSL_LOCKABLE OwnedLock {
   OwnedLock& operator=(const OwnedLock&) = delete;
 
   // False: the calling thread holds it already. Else waits for it.
-  [[nodiscard]] HAK_NOINLINE bool Lock()
-      ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    FutexLock::Identify();
-    if (lock_.IsHeldByThis()) return false;
-    lock_.Lock();
-    return true;
-  }
+  [[nodiscard]] bool Lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true);
+  void Unlock() ABSL_UNLOCK_FUNCTION();
 
-  void Unlock() ABSL_UNLOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    lock_.Unlock();
-  }
-
-  // In the child of a fork: whoever held it is gone, unless it is this thread.
-  void ResetAfterFork() { lock_.ResetAfterFork(); }
+  // In the child of a fork: whoever held it is gone.
+  void ResetAfterFork() { state_.store(0, std::memory_order_relaxed); }
 
  private:
-  FutexLock lock_;
+  static constexpr std::uint64_t kContended = 1;  // no bit of a name
+
+  // Written and read by every thread that takes the lock.
+  std::atomic<std::uint64_t> state_{0};
 };
 
 }  // namespace hakmem
