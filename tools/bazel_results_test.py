@@ -50,6 +50,22 @@ class BazelResultsTest(unittest.TestCase):
                              arguments=("--config=tsan", "--build_tests_only", "//..."))
         self.assertIn("alone: bazel test --config=tsan //a:a\n", err)
 
+    def test_says_again_what_failed(self):
+        with tempfile.TemporaryDirectory(suffix="%20 x") as folder:
+            log = pathlib.Path(folder) / "test.log"
+            log.write_text("[ RUN      ] A.B\na_test.cc:7: Failure\nExpected: 1\n  Actual: 2\n" + "noise\n" * 500)
+            failure = summary("//a:a", "FAILED")
+            failure["testSummary"]["failed"] = [{"uri": log.as_uri()}]
+            _, err = self.counts(3, configured("//a:a", testSize="SMALL"), failure)
+        self.assertIn("    | a_test.cc:7: Failure\n    | Expected: 1\n    |   Actual: 2\n    | noise\n", err)
+        self.assertNotIn("RUN", err)
+        self.assertLess(err.count("noise"), 10)
+
+    def test_a_log_that_is_gone(self):
+        failure = summary("//a:a", "FAILED")
+        failure["testSummary"]["failed"] = [{"uri": "file:///dev/null/gone"}]
+        self.assertEqual(self.counts(3, configured("//a:a", testSize="SMALL"), failure)[0], "0 1")
+
     def test_not_built(self):
         out, err = self.counts(1, configured("//a:a", testSize="SMALL"), aborted("//a:b", "ANALYSIS_FAILURE"))
         self.assertEqual(out, "0 2")
