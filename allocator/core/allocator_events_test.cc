@@ -21,7 +21,6 @@
 #include "allocator/core/test_events.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/platform/fake_virtual_memory.h"
-#include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/process/process.h"
 #include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
@@ -156,13 +155,13 @@ TYPED_TEST(AllocatorEventsTest, SaysWhenNoLimitExplains) {
 }
 
 TYPED_TEST(AllocatorEventsTest, SaysWhenTheRefusalWasInjected) {
-  LinuxVirtualMemory memory;
-  TestedAllocator<TypeParam::kConfig> allocator(memory, kTestHost);
+  RealTestAllocator<TypeParam::kConfig> real;
+  auto& allocator = *real.allocator;
   auto* self = TestedAllocator<TypeParam::kConfig>::NoHeap();
   ASSERT_NE(allocator.Allocate(self, 100), nullptr);
-  memory.FailNth(1, /*from_then_on=*/true);
+  real.memory.FailNth(1, /*from_then_on=*/true);
   EXPECT_EQ(allocator.Allocate(self, 20 * kMiB), nullptr);
-  memory.FailNth(0, false);
+  real.memory.FailNth(0, false);
   ASSERT_EQ(this->events_.size(), 1u);
   EXPECT_EQ(this->events_[0].detail, FailureDetail::kInjected);
   EXPECT_EQ(this->events_[0].error_number, ENOMEM);

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "allocator/core/test_model_heap.h"
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/process/futex_lock.h"
+#include "allocator/superslab/region.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -205,13 +205,29 @@ TYPED_TEST(AllocatorThreadsTest, ManyThreadsShareBlocks) {
   this->ExpectNothingLeft();
 }
 
+TYPED_TEST(AllocatorThreadsTest, LeavesNothingOnTheRealKernel) {
+  std::vector<Region::Window> windows;
+  {
+    RealTestAllocator<TypeParam::kConfig> real;
+    auto* self = TestedAllocator<TypeParam::kConfig>::NoHeap();
+    for (const std::size_t size : {std::size_t{100}, 5 * kMiB, 300 * kMiB}) {
+      ASSERT_NE(real.allocator->Allocate(self, size), nullptr);
+    }
+    const Region::Window* all = real.allocator->ace().region().windows();
+    windows.assign(all, all + Region::kWindows);
+  }
+  LinuxVirtualMemory memory;
+  for (const Region::Window& window : windows) {
+    if (window.bytes == 0) continue;
+    EXPECT_FALSE(memory.IsTaken(window.begin, window.bytes));
+  }
+}
+
 // A real fork while others allocate; the child uses all routes and ends. On the
 // real kernel, because a fork does not wait for the fake's own lock.
 TYPED_TEST(AllocatorThreadsTest, TheChildOfAForkAllocates) {
-  LinuxVirtualMemory memory;
-  const auto owned =
-      std::make_unique<TestedAllocator<TypeParam::kConfig>>(memory, kTestHost);
-  auto& allocator = *owned;
+  RealTestAllocator<TypeParam::kConfig> real;
+  auto& allocator = *real.allocator;
   auto* self = TestAllocator<TypeParam::kConfig>::NewThread();
   void* mine = allocator.Allocate(self, 1000);
   std::memset(mine, 7, 1000);

@@ -23,6 +23,8 @@
 #include "allocator/failures/failure_ring.h"
 #include "allocator/failures/limit_finder.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/platform/linux_virtual_memory.h"
+#include "allocator/superslab/region.h"
 
 namespace hakmem {
 
@@ -141,6 +143,28 @@ class TestAllocator {
   std::unique_ptr<TestedAllocator<kConfig>> allocator =
       std::make_unique<TestedAllocator<kConfig>>(memory, kTestHost);
   Heap* self = NewThread();
+};
+
+// An allocator on the real kernel, which is not made for an end. Of what it has
+// mapped nothing is left: its places are random, and a later test's fake kernel
+// takes places without a look.
+template <const Config& kConfig>
+class RealTestAllocator {
+ public:
+  RealTestAllocator() = default;
+  RealTestAllocator(const RealTestAllocator&) = delete;
+  RealTestAllocator& operator=(const RealTestAllocator&) = delete;
+  ~RealTestAllocator() {
+    const Region& region = allocator->ace().region();
+    for (unsigned i = 0; i < Region::kWindows; ++i) {
+      const Region::Window& window = region.windows()[i];
+      if (window.bytes != 0) memory.Unmap(window.begin, window.bytes);
+    }
+  }
+
+  LinuxVirtualMemory memory;
+  std::unique_ptr<TestedAllocator<kConfig>> allocator =
+      std::make_unique<TestedAllocator<kConfig>>(memory, kTestHost);
 };
 
 }  // namespace hakmem
