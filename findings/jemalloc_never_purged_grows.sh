@@ -6,10 +6,9 @@
 # loop that takes and frees the same blocks stays at its peak, and has no page faults;
 # it is an option for speed. Seen: freed neighbours become one piece, and a piece that
 # is more than 64 times as large as a request is not cut for it. So 16 KiB are not taken
-# from the 6 MiB that were freed just now, but from new memory. Normally the time of
-# decay takes the large piece away. Without it the piece stays for ever, and the next
-# round adds one more. A larger lg_extent_max_active_fit, whose default is the 64, ends
-# that.
+# from the 6 MiB that were freed just now, but from new memory. By default such pieces
+# are given back after a time. With -1 the piece stays for ever, and the next round adds
+# one more. A larger lg_extent_max_active_fit than 6, which is the 64, ends that.
 #
 # Seen: MiB in memory after 1, 10 and 100 rounds of at most 6 MiB: by default 9, then
 # some 43, with -1 9 64 606, with -1 and lg_extent_max_active_fit:20 9 10 10.
