@@ -66,11 +66,12 @@ int main() {
 }
 CC
 g++ -std=c++17 -O1 -o hash hash.cc
+version=$(g++ -dumpfullversion)
 read -r calls copied bytes noexcept_calls noexcept_copied noexcept_bytes \
   < <(./hash; echo)
-echo "calls for 100,000 texts, for a copy, bytes (g++ $(g++ -dumpfullversion)):" \
+echo "calls for 100,000 texts, for a copy, bytes (g++ $version):" \
   "without noexcept $calls $copied $bytes," \
   "with noexcept $noexcept_calls $noexcept_copied $noexcept_bytes"
-((calls == 100000 && copied == 0 && noexcept_calls > 300000)) &&
+[[ $version == 12.2.0 ]] && ((calls == 100000 && copied == 0 && noexcept_calls > 300000)) &&
   ((noexcept_copied > 90000 && bytes - noexcept_bytes == 800000)) ||
   { echo "not what was seen"; exit 1; }
