@@ -102,6 +102,8 @@ bool Ace::TrimIfDue() {
   for (RunStore& store : parts_.stores) {
     if (interval.quiet) store.PurgeRest();
   }
+  region_.fine().Reopen();
+  region_.coarse().Reopen();
   state_.lock.Unlock();
   return true;
 }

@@ -53,16 +53,15 @@ class AllocatorFullZoneTest : public testing::Test {
     }
   }
   // Something else takes the page in which the headers of such a frame end, of
-  // those that are not mapped yet.
-  void TakeHeadersOf(const Zone& zone, FrameIndex frame) {
+  // those that are not mapped yet. Returns the page.
+  Address TakeHeadersOf(const Zone& zone, FrameIndex frame) {
     const std::size_t page_bytes = test_.memory.PageBytes();
     const auto headers = reinterpret_cast<Address>(zone.view().headers);
     const std::size_t end =
         (frame + 1) * kUnitsPerSuperSlab * zone.UnitHeaderBytes();
-    ASSERT_TRUE(
-        test_.memory
-            .MapAt(RoundDown<Address>(headers + end, page_bytes), page_bytes)
-            .ok());
+    const auto page = RoundDown<Address>(headers + end, page_bytes);
+    EXPECT_TRUE(test_.memory.MapAt(page, page_bytes).ok());
+    return page;
   }
   void FreeAll(const std::vector<void*>& blocks) {
     for (void* block : blocks) allocator_.Free(self_, block);
@@ -190,13 +189,25 @@ TYPED_TEST(AllocatorFullZoneTest, AsWhereSomethingLiesInItsTables) {
   for (const std::size_t size : {std::size_t{800}, 100 * kKiB}) {
     this->allocator_.Free(this->self_, this->New(size, kMinAlignmentBytes));
   }
-  this->TakeHeadersOf(this->region().fine(), kFine);
-  this->TakeHeadersOf(this->region().coarse(), kCoarse);
+  const Address pages[] = {
+      this->TakeHeadersOf(this->region().fine(), kFine),
+      this->TakeHeadersOf(this->region().coarse(), kCoarse)};
   const std::vector<void*> tiny = this->Fill(this->region().fine(), 800);
   EXPECT_EQ(this->region().fine().frame_count(), kFine);
   const std::vector<void*> spans =
       this->Fill(this->region().coarse(), 100 * kKiB);
   EXPECT_EQ(this->region().coarse().frame_count(), kCoarse);
+  // Once it is gone, the zones go on after an interval.
+  for (const Address page : pages) {
+    ASSERT_TRUE(
+        this->test_.memory.Unmap(page, this->test_.memory.PageBytes()).ok());
+  }
+  this->test_.memory.AdvanceMs(60'000);
+  ASSERT_TRUE(this->allocator_.ace().TrimIfDue());
+  this->FreeAll(this->Fill(this->region().fine(), 800));
+  EXPECT_GT(this->region().fine().frame_count(), kFine);
+  this->FreeAll(this->Fill(this->region().coarse(), 100 * kKiB));
+  EXPECT_GT(this->region().coarse().frame_count(), kCoarse);
   this->FreeAll(tiny);
   this->FreeAll(spans);
 }

@@ -278,7 +278,8 @@ std::size_t LinuxVirtualMemory::MaxMappings() {
 // A mapping that is neither shared nor private is always refused, and Linux
 // looks at the place first: nothing is mapped, which the process's figures
 // (VmPeak) would show. A kernel that does not even say so of a page that is
-// there (Linux before 4.17, valgrind) is asked by a mapping.
+// there (Linux before 4.17, valgrind) is asked by a mapping. Its EEXIST may be
+// of another place: valgrind 3.19 at last asks Linux for address 0.
 bool LinuxVirtualMemory::IsTaken(Address address, std::size_t bytes) {
   const auto is_known_taken = [](Address begin, std::size_t length) {
     constexpr unsigned long kNoFile = ~0UL;
@@ -289,11 +290,11 @@ bool LinuxVirtualMemory::IsTaken(Address address, std::size_t bytes) {
   };
   const Address here = reinterpret_cast<Address>(this) & -PageBytes();
   // To map so much takes QEMU 7.2 seconds (docs/decisions/0090).
-  if (here - address < bytes || is_known_taken(address, bytes)) return true;
-  if (tells_of_taken_.load(std::memory_order_relaxed)) return false;
-  if (is_known_taken(here, PageBytes())) {
+  if (here - address < bytes) return true;
+  if (tells_of_taken_.load(std::memory_order_relaxed) ||
+      is_known_taken(here, PageBytes())) {
     tells_of_taken_.store(true, std::memory_order_relaxed);
-    return false;
+    return is_known_taken(address, bytes);
   }
   const long got =
       Map(address, bytes, MAP_NORESERVE | MAP_FIXED_NOREPLACE, PROT_NONE);

@@ -97,24 +97,12 @@ void Region::SetPlaces(VirtualMemory& memory, Address begin,
   }
 }
 
-// Windows that follow each other, as tables do where they are not scattered,
-// are looked at in one call.
 bool Region::IsUntaken(VirtualMemory& memory) const {
-  Window run = windows_[0];
-  const auto is_taken = [&] {
-    return run.bytes != 0 && memory.IsTaken(run.begin - kDistanceBytes,
-                                            run.bytes + 2 * kDistanceBytes);
-  };
-  for (unsigned i = 1; i < kWindows; ++i) {
-    const Window& next = windows_[i];
-    if (next.begin == run.begin + run.bytes + kGapBytes) {
-      run.bytes += kGapBytes + next.bytes;
-      continue;
-    }
-    if (is_taken()) return false;
-    run = next;
-  }
-  return !is_taken();
+  return std::none_of(windows_, windows_ + kWindows, [&](const Window& window) {
+    return window.bytes != 0 &&
+           memory.IsTaken(window.begin - kDistanceBytes,
+                          window.bytes + 2 * kDistanceBytes);
+  });
 }
 
 void Region::Place(VirtualMemory& memory, const Config& config) {
@@ -138,9 +126,10 @@ void Region::Place(VirtualMemory& memory, const Config& config) {
     coarse_.KeepBounds();
   }
   SetLengths(page_bytes, config);
+  const bool empty = !memory.IsTaken(begin, range_bytes);
   for (int tries = 0; tries < kMaxPlaces; ++tries) {
     SetPlaces(memory, begin, range_bytes, config.scattered_tables);
-    if (IsUntaken(memory)) break;
+    if (empty || IsUntaken(memory)) break;
   }
   const auto place = [&](Zone& zone, Address base, unsigned tables) {
     Address begins[Zone::kTableWindows];

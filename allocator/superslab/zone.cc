@@ -67,7 +67,8 @@ void Zone::Place(Address base, FrameIndex frames,
                  const Address (&windows)[kTableWindows],
                  std::size_t page_bytes) {
   HAK_CHECK(IsAligned<Address>(base, kSuperSlabBytes));
-  capacity_frames_.store(frames, std::memory_order_relaxed);
+  window_frames_ = frames;
+  Reopen();
   for (unsigned i = 0; i <= kHeaders; ++i) {
     std::size_t bytes = WindowBytes(NeededBytes(shape_, i, frames), page_bytes);
     if (bytes == 0) continue;

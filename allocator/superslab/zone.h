@@ -184,6 +184,10 @@ class Zone {
   Extension Extend(VirtualMemory& memory, FrameIndex frames,
                    Access access = Access::kOpen,
                    std::uint32_t unmapped_units = 0);
+  // What lay in the tables may be gone: the zone ends with its window again.
+  void Reopen() {
+    capacity_frames_.store(window_frames_, std::memory_order_relaxed);
+  }
   // Gives memory and addresses of a mapped frame back.
   VmStatus UnmapFrame(VirtualMemory& memory, FrameIndex frame);
   // Maps neighbouring frames again that UnmapFrame unmapped: all or none.
@@ -296,6 +300,7 @@ class Zone {
   Address descriptors_ = 0;
   SuperSlab* super_slabs_ = nullptr;
   std::size_t mapped_runs_ = 0;
+  FrameIndex window_frames_ = 0;
   // Written under the caller's lock, read by all.
   std::atomic<FrameIndex> capacity_frames_{0};
   std::atomic<FrameIndex> frame_count_{0};

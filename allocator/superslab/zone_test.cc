@@ -183,16 +183,13 @@ TEST_F(ZoneTest, EndsWithItsWindow) {
 }
 
 // A table has no holes, so the frames behind cannot be had, and nobody asks for
-// them again.
+// them again until the zone is opened again.
 TEST_F(ZoneTest, EndsWhereSomethingLiesInATable) {
   constexpr FrameIndex kBefore = 9;
   const auto headers = reinterpret_cast<Address>(zone_.view().headers);
-  ASSERT_TRUE(memory_
-                  .MapAt(RoundDown<Address>(
-                             headers + (kBefore + 1) * (kSuperSlabBytes / 16),
-                             memory_.PageBytes()),
-                         memory_.PageBytes())
-                  .ok());
+  const auto in_the_way = RoundDown<Address>(
+      headers + (kBefore + 1) * (kSuperSlabBytes / 16), memory_.PageBytes());
+  ASSERT_TRUE(memory_.MapAt(in_the_way, memory_.PageBytes()).ok());
   Zone::Extension extension = Extend(2 * kBefore);
   EXPECT_EQ(extension.status.error_number, EEXIST);
   for (FrameIndex frame = 0; frame < kBefore; ++frame) {
@@ -204,6 +201,11 @@ TEST_F(ZoneTest, EndsWhereSomethingLiesInATable) {
   extension = Extend(1);
   EXPECT_TRUE(extension.exhausted);
   EXPECT_EQ(memory_.calls(VmCall::kMap), calls);
+  zone_.Reopen();
+  EXPECT_EQ(Extend(1).status.error_number, EEXIST);
+  ASSERT_TRUE(memory_.Unmap(in_the_way, memory_.PageBytes()).ok());
+  zone_.Reopen();
+  EXPECT_EQ(Extend(2 * kBefore).first, kBefore);
 }
 
 TEST_F(ZoneTest, LosesNothingWhicheverCallIsRefused) {
