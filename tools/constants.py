@@ -49,6 +49,7 @@ TABLES = [
         ("blocks in a magazine, at most", "heap/magazine.h", "kMagazineSlots"),
         ("bytes of blocks in a magazine, at most", "heap/magazine.h", "kMagazineBudgetBytes"),
         ("the first refill, in blocks", "base/build_info.h", "kFirstRefill"),
+        ("first calls of a Tiny class that look at longer classes, from the ninth heap on", "heap/thread_heap.h", "kCallsForSlab"),
         ("looks at the clock until outboxes go home", "heap/thread_heap.h", "kSendInterval"),
         ("the least block that others hand out", "heap/magazine.h", "kMinForeignBytes"),
         ("the longest span that a thread keeps", "heap/span_cache.h", "kMaxCachedUnits"),

@@ -35,6 +35,9 @@ class alignas(64) SampledHeap : public ThreadHeap<kConfig> {
   // and the call may be a sample.
   HAK_COLD SampleGaps::Turn EndCountdown(SizeClass size_class) {
     const SampleGaps::Turn turn = gaps_.End(size_class, kInterval);
+    // Neither sampled blocks nor those with bounds can be shrunk.
+    this->takes_larger_ = !turn.sampled && !kConfig.check_bounds &&
+                          this->id() > HeapSystem::kUncrowded;
     Base::EndCountdown(size_class, turn.calls);
     return turn;
   }

@@ -1,5 +1,6 @@
 // Shrunk blocks: those for which a smaller class would do. They stay where they
-// are, or a Tiny one was served by the coarse zone as the fine one is full.
+// are, or a larger class served a Tiny one: the fine zone is full, or the heap
+// has few blocks (docs/decisions/0092).
 //
 // Owns: nothing; their headers have the class of what was asked for
 // (block_header.h, H4). Called by: Allocator's slow paths, in variants without

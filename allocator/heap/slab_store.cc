@@ -164,6 +164,15 @@ std::uint32_t SlabStore::Take(SizeClass size_class, void** blocks,
   return taken;
 }
 
+SizeClass SlabStore::LargerClass(SizeClass size_class) const {
+  const std::size_t bytes = ClassBytes(size_class);
+  for (SizeClass at = size_class; ++at < kTinyClassCount;) {
+    const bool aligned = ClassBytes(at) % (bytes & (0 - bytes)) == 0;
+    if (aligned && HasBlocks(at)) return at;
+  }
+  return size_class;
+}
+
 // An empty slab goes back to ACE, which keeps it for whoever asks next. One
 // Tiny slab that is all a class has to give stays: giving it back and taking
 // it again would cost more than its 64 KiB.

@@ -39,6 +39,9 @@ class SlabStore {
   bool HasBlocks(SizeClass size_class) const {
     return non_empty_[size_class] != 0;
   }
+  // The next larger Tiny class for which Take needs no new slab, if its blocks
+  // are as aligned as those of `size_class`; else `size_class`.
+  SizeClass LargerClass(SizeClass size_class) const;
   // Puts back blocks of one class whose headers are Free, before the first that
   // was put back already, or never taken; returns how many. Runs of blocks of
   // the same slab cost one look-up.

@@ -47,7 +47,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // --- Owner thread ----------------------------------------------------------
 
   // A block of the class from its magazines, outbox, the exchange, slabs or
-  // ACE. The class's countdown is not at its end. Null: ACE refused.
+  // ACE; or of a larger class. The class's countdown is not at its end. Null:
+  // ACE refused.
   HAK_ALWAYS_INLINE void* Allocate(SizeClass size_class, Refusal& refusal);
   // `heap` takes a block that TryPush to one of its caches did not. Not a
   // method, so that `free` can pass its argument on where it is.
@@ -204,6 +205,9 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
  protected:
   HeapSystem& system() const { return store_.system(); }
 
+  // Owner thread. A class's first blocks may be shrunk ones of a larger class.
+  bool takes_larger_ = false;
+
  private:
   // The most in magazines of a heap without a thread: as much as one may hold.
   static constexpr std::uint64_t kMaxLeftBytes = kMagazineBudgetBytes;
@@ -217,6 +221,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   static constexpr std::uint32_t kSendInterval = 64;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
+  // After so many calls, a class's blocks are its own.
+  static constexpr std::uint64_t kCallsForSlab = 8;
   // A check of the whole heap comes after so many slow paths at the earliest.
   static constexpr std::uint32_t kCheckInterval = 64;
 

@@ -65,11 +65,18 @@ template <const Config& kConfig>
 void* ThreadHeap<kConfig>::RefillFromSlabs(SizeClass size_class,
                                            Refusal& refusal) {
   ClassCache& cache = Cache(size_class);
-  if (!EnsureMagazine(size_class)) {
-    void* block = nullptr;
-    store_.slabs().Take(size_class, &block, 1, refusal);
-    if (block != nullptr) cache.allocations.Count();
-    return block;
+  if (cache.top == 0) {
+    // What few blocks waste in larger ones is less than a slab's first pages.
+    const SizeClass from =
+        takes_larger_ && cache.allocations.value() < kCallsForSlab
+            ? store_.slabs().LargerClass(size_class)
+            : size_class;
+    if (from != size_class || !EnsureMagazine(size_class)) {
+      void* block = nullptr;
+      store_.slabs().Take(from, &block, 1, refusal);
+      if (block != nullptr) cache.allocations.Count();
+      return block;
+    }
   }
   // As full as it may be now: when it was loaded, that may have been less.
   Load(size_class, cache.top, Capacity(size_class));

@@ -103,6 +103,7 @@ ROWS = (
     row("pipelined", "0029", "peak asleep"),
     row("sleepers_of_a_mib", "0029", "asleep idle"),
     row("sleepers_of_spans", "0029", "asleep idle"),
+    row("sleepers_with_blocks", "0092", "asleep trimmed"),
 )
 
 

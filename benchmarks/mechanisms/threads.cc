@@ -1,6 +1,7 @@
 // Patterns of many threads, by turns.
 #include <malloc.h>
 
+#include <array>
 #include <utility>
 
 #include "benchmarks/mechanisms/patterns.h"
@@ -133,6 +134,28 @@ void SleepersOfAMiB() {
   PrintFigure("idle", HeldKiB());
 }
 
+// 1,000 threads; each holds 20 small blocks, and sleeps. Then all end.
+void SleepersWithBlocks() {
+  Random random(1);
+  std::vector<std::array<void*, 20>> blocks(1000);
+  {
+    Crew crew(blocks.size());
+    crew.OnEach([](std::size_t) {});
+    const std::uint64_t before = HeldKiB();
+    crew.OnEach([&](std::size_t i) {
+      for (void*& block : blocks[i]) {
+        block = AllocateTouched(random.Between(16, 1024));
+      }
+    });
+    PrintFigure("asleep", HeldKiB() - before);
+    crew.OnEach([&](std::size_t i) {
+      for (void* block : blocks[i]) Free(block);
+    });
+  }
+  malloc_trim(0);
+  PrintFigure("trimmed", HeldKiB());
+}
+
 // 200 threads, each takes and frees 300 spans, and sleeps.
 void SleepersOfSpans() {
   Random random(1);
@@ -261,6 +284,7 @@ const std::vector<Pattern> kThreadPatterns = {
     {"bursts_for_another", BurstsForAnother},
     {"sleepers_of_a_mib", SleepersOfAMiB},
     {"sleepers_of_spans", SleepersOfSpans},
+    {"sleepers_with_blocks", SleepersWithBlocks},
     {"owners_by_turns", OwnersByTurns},
     {"producer_consumer", ProducerConsumer},
     {"migration", Migration},
