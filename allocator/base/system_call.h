@@ -13,7 +13,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "allocator/base/compiler.h"
+
 namespace hakmem {
+
+// Strict seccomp of the calling thread: the kernel kills for nearly all calls.
+// These are refused here, with EPERM, and what needs one fails as by the
+// kernel's refusal. Other threads go on as they were.
+inline constinit thread_local bool t_is_strict HAK_TLS_INITIAL_EXEC = false;
 
 // What the kernel answers: -1 to -4095 is an errno, negated. The thread's errno
 // stays as it is.

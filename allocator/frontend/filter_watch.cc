@@ -38,12 +38,12 @@ extern "C" [[gnu::weak]] HAK_EXPORT int prctl(int option, ...) noexcept(
   }
   const bool is_strict =
       option == PR_SET_SECCOMP && words[0] == SECCOMP_MODE_STRICT;
-  if (is_strict) hakmem::EnterStrictMode();
+  if (is_strict) hakmem::SetStrictMode(true);
   const long answer = hakmem::SystemCall(SYS_prctl, option, words[0], words[1],
                                          words[2], words[3]);
   const int error_number = hakmem::ErrorOf(answer);
   if (error_number == 0) return static_cast<int>(answer);
-  if (is_strict) hakmem::LeaveStrictMode();
+  if (is_strict) hakmem::SetStrictMode(false);
   errno = error_number;
   return -1;
 }

@@ -40,7 +40,7 @@ struct alignas(kSealedBytes) Functions {
 };
 constinit Functions g_functions;
 
-// What clocks show in strict mode, which is a thread's own; 0: it has none.
+// What clocks show in strict mode.
 struct StoppedClocks {
   std::uint64_t wall_ns;
   std::uint64_t monotonic_ns;
@@ -84,21 +84,17 @@ void FindLibcFunctions(std::uintptr_t (*find)(const char* name)) {
 
 int UnmapAndTell(Address address, std::size_t bytes) {
   const Unmap unmap = g_functions.unmap.load(std::memory_order_relaxed);
-  if (unmap == nullptr) return ErrorOf(SystemCall(SYS_munmap, address, bytes));
+  if (unmap == nullptr || t_is_strict) {
+    return ErrorOf(SystemCall(SYS_munmap, address, bytes));
+  }
   const ErrnoGuard guard;
   return unmap(reinterpret_cast<void*>(address), bytes) == 0 ? 0 : errno;
 }
 
-int CallUnlessStrict(long number, Address address, std::size_t bytes,
-                     long how) {
-  if (IsStrictMode()) return EPERM;
-  return ErrorOf(SystemCall(number, address, bytes, how));
-}
-
 int AdviseAndTell(Address address, std::size_t bytes, int advice) {
   const Advise advise = g_functions.advise.load(std::memory_order_relaxed);
-  if (advise == nullptr || IsStrictMode()) {
-    return CallUnlessStrict(SYS_madvise, address, bytes, advice);
+  if (advise == nullptr || t_is_strict) {
+    return ErrorOf(SystemCall(SYS_madvise, address, bytes, advice));
   }
   const ErrnoGuard guard;
   void* const begin = reinterpret_cast<void*>(address);
@@ -121,7 +117,7 @@ int RecordedThreadId() {
 }
 
 std::uint64_t ReadClock(clockid_t clock) {
-  if (IsStrictMode()) {
+  if (t_is_strict) {
     return clock == CLOCK_REALTIME ? t_stopped.wall_ns : t_stopped.monotonic_ns;
   }
   timespec now = {};
@@ -136,13 +132,10 @@ std::uint64_t ReadClock(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-void EnterStrictMode() {
+void SetStrictMode(bool is_strict) {
   t_stopped = {.wall_ns = ReadClock(CLOCK_REALTIME),
                .monotonic_ns = ReadClock(CLOCK_MONOTONIC)};
+  t_is_strict = is_strict;
 }
-
-void LeaveStrictMode() { t_stopped = {}; }
-
-bool IsStrictMode() { return t_stopped.monotonic_ns != 0; }
 
 }  // namespace hakmem

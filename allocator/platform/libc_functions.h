@@ -41,15 +41,9 @@ int RecordedThreadId();
 // In nanoseconds.
 std::uint64_t ReadClock(clockid_t clock);
 
-// Strict seccomp of the calling thread: the kernel kills for a call, and to
-// read the processor's counter is a fault. The thread's clocks show the time at
-// which it began, and what memory can do without is refused: advice, another
-// access, a look at the stack. Other threads go on as they were.
-void EnterStrictMode();
-void LeaveStrictMode();
-bool IsStrictMode();
-// A call by number that memory can do without. 0 or an errno.
-int CallUnlessStrict(long number, Address address, std::size_t bytes, long how);
+// Strict seccomp of the calling thread (system_call.h): to read the processor's
+// counter is a fault, too, so its clocks show the time at which it began.
+void SetStrictMode(bool is_strict);
 
 }  // namespace hakmem
 

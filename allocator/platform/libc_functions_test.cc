@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "allocator/base/system_call.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -72,9 +74,9 @@ TEST_F(LibcFunctionsTest, WorkWhenTheyAreFound) {
   ExpectAllWork();
 }
 
-TEST_F(LibcFunctionsTest, StrictModeStopsClocksAndRefusesAdvice) {
+TEST_F(LibcFunctionsTest, StrictModeStopsClocksAndRefusesCalls) {
   const std::uint64_t before_ns = ReadClock(CLOCK_MONOTONIC);
-  EnterStrictMode();
+  SetStrictMode(true);
   const std::uint64_t stopped_ns = ReadClock(CLOCK_MONOTONIC);
   EXPECT_GE(stopped_ns, before_ns);
   while (LibcsNs() <= stopped_ns) continue;
@@ -82,6 +84,8 @@ TEST_F(LibcFunctionsTest, StrictModeStopsClocksAndRefusesAdvice) {
   EXPECT_EQ(ReadClock(CLOCK_MONOTONIC_COARSE), stopped_ns);
   EXPECT_EQ(ReadClock(CLOCK_REALTIME), ReadClock(CLOCK_REALTIME));
   EXPECT_EQ(AdviseAndTell(Page(1), page_, MADV_DONTNEED), EPERM);
+  EXPECT_EQ(UnmapAndTell(Page(1), page_), EPERM);
+  EXPECT_EQ(SystemCall(SYS_getpid), -EPERM);
   EXPECT_EQ(pages_[page_], 7);
   std::thread([this, stopped_ns] {
     EXPECT_GT(ReadClock(CLOCK_MONOTONIC), stopped_ns);
@@ -89,7 +93,7 @@ TEST_F(LibcFunctionsTest, StrictModeStopsClocksAndRefusesAdvice) {
   }).join();
   EXPECT_EQ(pages_[page_], 0);
   pages_[page_] = 7;
-  LeaveStrictMode();
+  SetStrictMode(false);
   ExpectAllWork();
   EXPECT_GT(ReadClock(CLOCK_MONOTONIC), stopped_ns);
 }

@@ -68,7 +68,7 @@ int Unmap(Address address, std::size_t bytes) {
 }
 
 int Advise(Address address, std::size_t bytes, int advice) {
-  return CallUnlessStrict(SYS_madvise, address, bytes, advice);
+  return ErrorOf(SystemCall(SYS_madvise, address, bytes, advice));
 }
 
 // Whether all of it is; this advice changes nothing.
@@ -100,7 +100,7 @@ bool IsLocked(Address page, std::size_t bytes) {
 }
 
 int SetAccess(Address address, std::size_t bytes, int protection) {
-  return CallUnlessStrict(SYS_mprotect, address, bytes, protection);
+  return ErrorOf(SystemCall(SYS_mprotect, address, bytes, protection));
 }
 
 // The finaliser of splitmix64: every bit of the input reaches every bit of the
@@ -349,7 +349,7 @@ bool LinuxVirtualMemory::MayAllBeLocked() {
 // would count against its limit for ever; not what mlockall promises. A filter
 // may kill for munlock.
 VmStatus LinuxVirtualMemory::Purge(Address address, std::size_t bytes) {
-  if (IsStrictMode() || !TakesPagesBack()) return {.error_number = EOPNOTSUPP};
+  if (!TakesPagesBack()) return {.error_number = EOPNOTSUPP};
   int error = AdviseAndTell(address, bytes, MADV_DONTNEED);
   if (error != EINVAL) return {.error_number = error};
   if (!IsFiltered() && !MayAllBeLocked() &&
@@ -383,6 +383,8 @@ void LinuxVirtualMemory::Populate(Address address, std::size_t bytes) {
 // arguments (UCX before 1.15), and tells of the source alone.
 VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
                                   bool keep_source) {
+  // Nothing has changed, though nobody could be asked.
+  if (t_is_strict) return {.error_number = EPERM};
   const bool injected = IsRefusedByOrder();
   int error = injected ? ENOMEM : 0;
   TellOfLoss(to, bytes);
@@ -413,6 +415,7 @@ VmStatus LinuxVirtualMemory::Move(Address from, Address to, std::size_t bytes,
 }
 
 VmStatus LinuxVirtualMemory::Renew(Address address, std::size_t bytes) {
+  if (t_is_strict) return {.error_number = EPERM};
   TellOfLoss(address, bytes);
   const int error =
       ErrorOf(Map(address, bytes, MAP_NORESERVE | MAP_FIXED, kWritable));

@@ -9,8 +9,8 @@
 #include <cstddef>
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
-#include "allocator/platform/libc_functions.h"
 
 // Where the first stack's first frame is, on glibc.
 // NOLINTNEXTLINE(*-reserved-identifier,*-identifier-naming): libc's name.
@@ -61,9 +61,8 @@ void FindRecord(std::uintptr_t end) {
 // is asked of several. Nothing is changed.
 bool IsOneMapping(std::uintptr_t begin, std::uintptr_t end,
                   std::uintptr_t page_bytes) {
-  const int error =
-      CallUnlessStrict(SYS_mremap, begin, end - begin,
-                       static_cast<long>(end - begin + page_bytes));
+  const int error = ErrorOf(
+      SystemCall(SYS_mremap, begin, end - begin, end - begin + page_bytes, 0));
   return error == ENOMEM || error == EAGAIN;
 }
 

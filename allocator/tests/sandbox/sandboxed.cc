@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -225,18 +226,46 @@ void Grow() {
   }
 }
 
-// Strict mode leaves read, write and exit: libc's malloc serves from what it
-// has.
-[[noreturn]] void ServeStrictly() {
+// Blocks of every route, for ServeStrictly to change and free.
+std::vector<char*> Keep() {
+  std::vector<char*> blocks;
+  for (std::size_t size = 16; size <= 300'000'000; size += size / 2) {
+    const std::size_t count = size < 5000 ? 5'000 : size < 400'000 ? 100 : 4;
+    for (std::size_t i = 0; i < count; ++i) {
+      blocks.push_back(static_cast<char*>(Opaque(malloc(size))));
+      blocks.back()[0] = 'x';
+    }
+  }
+  return blocks;
+}
+
+// Strict mode leaves read, write and exit. All that can be is served from
+// memory that is there, what cannot be is refused, and nothing kills.
+bool ServeStrictly() {
   Grow();
+  const std::vector<char*> kept = Keep();
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) {
     puts("no filters");
     exit(0);
   }
   ServeDeeper();
-  const bool is_told = write(STDOUT_FILENO, "done\n", 5) == 5;
-  // exit() would end all threads, by a call that strict mode does not have.
-  for (;;) syscall(SYS_exit, is_told ? 0 : 1);
+  bool is_good = Opaque(malloc(kAddressBytes)) == nullptr && errno == ENOMEM;
+  // Where blocks grow and shrink, pages move and go back.
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    void* const block = Opaque(kept[i]);
+    const std::size_t size = malloc_usable_size(block);
+    void* const other = realloc(block, i % 2 == 0 ? size * 2 : size / 2);
+    is_good = is_good && *static_cast<char*>(other ? other : block) == 'x';
+    free(Opaque(other ? other : block));
+  }
+  malloc_trim(0);
+  ServeDeeper();
+  return is_good;
+}
+
+// exit() would end all threads, by a call that strict mode does not have.
+[[noreturn]] void EndStrictly(bool is_good) {
+  for (;;) syscall(SYS_exit, is_good ? 0 : 1);
 }
 
 // Strict mode is a thread's own, and ends with it: by a call, as libc's end of
@@ -247,12 +276,8 @@ void ServeInStrictThread() {
   Check(pthread_create(
             &thread, nullptr,
             [](void*) -> void* {
-              Grow();
-              if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0) {
-                ServeDeeper();
-              }
-              is_served = true;
-              for (;;) syscall(SYS_exit, 0);
+              is_served = ServeStrictly();
+              EndStrictly(true);
             },
             nullptr) == 0,
         "pthread_create");
@@ -309,7 +334,9 @@ int main(int argc, char** argv) {
     execv(argv[0], arguments);
     Check(false, "execv");
   }
-  if (strcmp(filter, "strict") == 0) ServeStrictly();
+  if (strcmp(filter, "strict") == 0) {
+    EndStrictly(ServeStrictly() && write(STDOUT_FILENO, "done\n", 5) == 5);
+  }
   if (strcmp(filter, "thread") == 0) ServeInStrictThread();
   if (strcmp(filter, "later") == 0 || strcmp(filter, "memory") == 0 ||
       strcmp(filter, "malloc") == 0) {
