@@ -14,7 +14,8 @@ namespace {
 
 // How many places in use by others are tried before a request is given up.
 constexpr unsigned kMaxTries = 64;
-constexpr unsigned kMaxDoublings = 24;
+// The longest step, as a share of the window: the tries come to its end.
+constexpr std::size_t kStepShare = 32;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 }  // namespace
@@ -144,8 +145,9 @@ HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
 // Something else is mapped in the place at `begin`. Its length is not known,
 // nor whether gaps between blocks have more of it, so the steps double.
 void HugePool::StepOver(Search& search, Frame begin) const {
-  const std::size_t step = std::size_t{search.alignment_frames}
-                           << std::min(search.tries++, kMaxDoublings);
+  const std::size_t step = std::max<std::size_t>(
+      std::min(std::size_t{1} << search.tries++, window_frames() / kStepShare),
+      search.alignment_frames);
   search.from = static_cast<Frame>(std::min(begin + step, window_frames()));
 }
 

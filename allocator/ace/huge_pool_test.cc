@@ -191,8 +191,8 @@ TEST_F(HugePoolTest, StepsOverForeignRanges) {
   EXPECT_EQ(Grant(2 * kSuperSlabBytes), Frame(5));
 }
 
-// However long the range is: here a fifth of a window of 1 GiB.
-TEST(HugePoolLongRangeTest, StepsOver) {
+// However long the range is, of a window of 1 GiB.
+void ExpectStepsOver(std::size_t foreign_bytes) {
   FakeVirtualMemory memory;
   const Address begin = memory.RegionRange().begin;
   memory.SetRegionRange({begin, begin + 4 * kGiB});
@@ -202,15 +202,17 @@ TEST(HugePoolLongRangeTest, StepsOver) {
   TouchedPages pages(memory);
   HugePool pool(lock, pages, memory);
   pool.Place(region, memory.PageBytes());
-  constexpr std::size_t kForeignBytes = 200 * kMiB;
   const Address first = region.huge().begin;
-  ASSERT_TRUE(memory.MapAt(first, kForeignBytes).ok());
+  ASSERT_TRUE(memory.MapAt(first, foreign_bytes).ok());
   const Address block = pool.Grant(kMiB, kSuperSlabBytes).address;
-  EXPECT_GE(block, first + kForeignBytes);
+  EXPECT_GE(block, first + foreign_bytes);
   ASSERT_NE(pool.Grant(kMiB, kSuperSlabBytes).address, 0U);
-  EXPECT_GE(pool.Resize(block, 3 * kMiB).address, first + kForeignBytes);
+  EXPECT_GE(pool.Resize(block, 3 * kMiB).address, first + foreign_bytes);
   pool.CheckInvariants();
 }
+TEST(HugePoolLongRangeTest, StepsOverAFifth) { ExpectStepsOver(200 * kMiB); }
+// Java's ZGC leaves no more of its whole window.
+TEST(HugePoolLongRangeTest, StepsOverNearlyAll) { ExpectStepsOver(960 * kMiB); }
 
 TEST_F(HugePoolTest, GivesUpAmongForeignRanges) {
   ASSERT_TRUE(memory_.MapAt(Frame(0), region_.huge().bytes).ok());
