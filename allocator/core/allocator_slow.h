@@ -226,8 +226,9 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
   LiveBlock block;
   // Another thread may have freed it meanwhile.
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return Misused();
-  if (size_bytes > block.size_bytes || block.route >= Route::kSpan)
-    return refused;
+  const std::size_t room_bytes =
+      block.is_shrunk() ? block.usable_bytes : block.size_bytes;
+  if (size_bytes > room_bytes || block.route >= Route::kSpan) return refused;
   if (block.guarded) {
     guards_.blocks().Shrink(pointer, size_bytes);
   } else if (kConfig.check_bounds) {

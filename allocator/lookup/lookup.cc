@@ -336,6 +336,7 @@ HAK_NOINLINE bool FindMarkedBlock(const Zone& zone, Address address,
   if (!IsMarkedIn(zone, header, record)) return false;
   Describe(zone, address, page_bytes, record, block);
   block.asked_class = static_cast<SizeClass>(HeaderCode(header) - 1);
+  if (block.is_shrunk()) block.size_bytes = ClassBytes(block.asked_class);
   return true;
 }
 

@@ -46,8 +46,9 @@ struct LiveBlock {
   HeapId owner = 0;          // Tiny, Pool
   UnitIndex unit = kNoUnit;  // Span: the first
   std::size_t usable_bytes = 0;
-  // The bytes that the program may use: usable_bytes, or, where bounds are
-  // kept, what it asked for, and by which kind of call.
+  // The bytes that the program may use: usable_bytes; of a shrunk block those
+  // of asked_class; or, where bounds are kept, what it asked for, and by which
+  // kind of call.
   std::size_t size_bytes = 0;
   BlockKind kind = BlockKind::kMalloc;
   bool empty = false;  // of size 0, and inaccessible
