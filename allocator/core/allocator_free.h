@@ -238,9 +238,9 @@ template <const Config& kConfig>
 std::size_t Allocator<kConfig>::UsableSizeSlow(Heap* self,
                                                const void* pointer) {
   LiveBlock block;
-  if (!Require(self, pointer, PointerUse::kUsableSize, block)) return 0;
-  // A shrunk one is as long as one of the class that it was asked for with.
-  return block.is_shrunk() ? ClassBytes(block.asked_class) : block.size_bytes;
+  return Require(self, pointer, PointerUse::kUsableSize, block)
+             ? block.told_bytes()
+             : 0;
 }
 
 }  // namespace hakmem

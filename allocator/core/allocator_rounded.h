@@ -55,7 +55,7 @@ std::size_t Allocator<kConfig>::AskedSize(const void* pointer,
                            : block.asked_class);
   }
   const std::size_t most_bytes =
-      std::max(block.usable_bytes, UsableSizeFor(asked_bytes, alignment_bytes));
+      std::max(block.told_bytes(), UsableSizeFor(asked_bytes, alignment_bytes));
   return size_bytes > asked_bytes && size_bytes <= most_bytes ? asked_bytes
                                                               : size_bytes;
 }
@@ -84,7 +84,7 @@ bool Allocator<kConfig>::MayReallocate(Heap* self, const void* pointer,
   FutexLock::Identify();  // as in FreeOther
   LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return false;
-  usable_bytes = block.size_bytes;
+  usable_bytes = block.told_bytes();
   // As in MayFreeSized.
   return block.route >= Route::kSpan ||
          hardening_.MayUse(self, pointer, block, PointerUse::kRealloc,

@@ -58,6 +58,11 @@ struct LiveBlock {
   // slab's block is that was asked to be smaller.
   bool is_sampled() const { return asked_class == kSampledClass; }
   bool is_shrunk() const { return asked_class != size_class && !is_sampled(); }
+  // What programs are told: a shrunk one is as long as one of the class that it
+  // was asked for with.
+  std::size_t told_bytes() const {
+    return is_shrunk() ? ClassBytes(asked_class) : size_bytes;
+  }
 };
 
 // Whether a live block starts at `pointer`, and which. True as long as the user
