@@ -135,6 +135,19 @@ TYPED_TEST(AllocatorLargerTest, CallsCountForTheClassThatWasAskedFor) {
   if (TestFixture::kTakesLarger) EXPECT_EQ(after.bytes - before.bytes, 3U * 32);
 }
 
+// So jemalloc's calls do not take one for a block of the longer class.
+TYPED_TEST(AllocatorLargerTest, WhoResizesIsToldTheSameSize) {
+  auto& allocator = this->allocator_;
+  auto* self = this->NewThread();
+  allocator.Allocate(self, 1000);
+  void* const block = allocator.Allocate(self, 100);
+  std::size_t bytes = 0;
+  ASSERT_TRUE(allocator.MayReallocate(self, block, bytes));
+  EXPECT_EQ(bytes, allocator.UsableSize(self, block));
+  EXPECT_EQ(allocator.AskedSize(block, bytes + 1, 16), bytes + 1);
+  allocator.Free(self, block);
+}
+
 TYPED_TEST(AllocatorLargerTest, OtherThreadsFreeAndResizeThem) {
   auto& allocator = this->allocator_;
   auto* self = this->NewThread();

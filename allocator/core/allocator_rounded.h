@@ -55,7 +55,7 @@ std::size_t Allocator<kConfig>::AskedSize(const void* pointer,
                            : block.asked_class);
   }
   const std::size_t most_bytes =
-      std::max(block.usable_bytes, UsableSizeFor(asked_bytes, alignment_bytes));
+      std::max(block.size_bytes, UsableSizeFor(asked_bytes, alignment_bytes));
   return size_bytes > asked_bytes && size_bytes <= most_bytes ? asked_bytes
                                                               : size_bytes;
 }

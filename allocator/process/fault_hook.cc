@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "allocator/base/check.h"
 #include "allocator/base/system_call.h"
@@ -144,6 +145,12 @@ bool ComesAgain(int signal, const siginfo_t& info) {
 // Has the signal do, once its handler returns, what it would have done without
 // one.
 void TakeDefaultAction(int signal, const siginfo_t& info) {
+  // No call is left for that. A fault ends the process where its signal is
+  // blocked, as it is here, or in the handler that this one comes to.
+  if (t_is_strict) {
+    [[maybe_unused]] const char byte =
+        *reinterpret_cast<volatile char*>(UINTPTR_MAX);
+  }
   SetDefaultAction(signal);
   // Returning does a faulting instruction again, which now ends the process.
   if (ComesAgain(signal, info)) return;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "allocator/base/system_call.h"
 #include "allocator/process/test_death.h"
 
 namespace hakmem {
@@ -49,6 +50,11 @@ FaultVerdict Mend(const Fault&) {
   return mprotect(Forbidden(), page, PROT_READ | PROT_WRITE) == 0
              ? FaultVerdict::kMended
              : FaultVerdict::kUnknown;
+}
+FaultVerdict EndAtTheTenth(const Fault&) {
+  static int count = 0;
+  if (++count == 10) _exit(0);
+  return FaultVerdict::kUnknown;
 }
 void SayHook(const Fault&) { Say("hook\n"); }
 
@@ -92,6 +98,18 @@ TEST_F(FaultHookTest, ASignalThatWasSentHasNoAddressAndStillEndsTheProcess) {
   });
   EXPECT_EQ(abort.signal, SIGABRT);
   EXPECT_EQ(abort.said, "6 unknown nowhere\n");
+}
+
+// Where calls are refused, the handler cannot be taken away.
+TEST_F(FaultHookTest, AFaultInStrictModeEndsTheProcess) {
+  const Death death = DeathOf([] {
+    AddFaultListener(&EndAtTheTenth, kFaults, OtherHandlers::kStandBefore);
+    AddCrashHook(&SayHook, kFaults);
+    t_is_strict = true;
+    WriteForbidden();
+  });
+  EXPECT_EQ(death.said, "hook\n");
+  EXPECT_EQ(death.signal, SIGSEGV);
 }
 
 TEST_F(FaultHookTest, ListenersAreToldInTheirOrderUntilOneExplains) {

@@ -248,7 +248,7 @@ TEST_F(Jemalloc, SdallocxTakesSizesUpToTheUsableOne) {
   }
 }
 
-// Those that stay where they are have a larger usable size than others that
+// Those that stay where they are may have a larger usable size than others that
 // were asked for so.
 TEST_F(Jemalloc, SdallocxTakesTheSizesOfShrunkBlocks) {
   for (const std::size_t size : {100, 1000, 5000, 20000, 200000, 3 << 20}) {
@@ -261,6 +261,24 @@ TEST_F(Jemalloc, SdallocxTakesTheSizesOfShrunkBlocks) {
                                    (shrunk + sallocx_(block, 0)) / 2};
       sdallocx_(block, sizes[told], 0);
     }
+  }
+}
+
+TEST_F(Jemalloc, ShrunkBlocksGrowAsLongAsTheyAreTold) {
+  for (const std::size_t size : {2000, 5000, 20000, 65536}) {
+    void* block = malloc(size);
+    std::fill_n(static_cast<char*>(block), size, '\1');
+    block = realloc(block, size * 3 / 5);
+    FillBlock(block, size * 3 / 5, 7);
+    const std::size_t shrunk = sallocx_(block, 0);
+    const std::size_t most = xallocx_(block, size, 0, kZero);
+    EXPECT_EQ(most, sallocx_(block, 0));
+    EXPECT_TRUE(IsZero(block, shrunk, most));
+    block = rallocx_(block, size, kZero);
+    EXPECT_GE(sallocx_(block, 0), size);
+    EXPECT_TRUE(BlockHolds(block, size * 3 / 5, 7));
+    EXPECT_TRUE(IsZero(block, shrunk, sallocx_(block, 0)));
+    sdallocx_(block, size, 0);
   }
 }
 
