@@ -229,7 +229,8 @@ class RealProgramsTest(FolderTest):
         clock = Impatient()
         self.fails("not done after 7 s on libc's malloc already", "echo x; " + FOR_EVER, patience=7,
                    groups=real_programs.Groups(clock))
-        self.assertEqual(clock.waits, [7, 3])
+        # One more wait of 3 s for each process that was being started meanwhile.
+        self.assertEqual((clock.waits[0], set(clock.waits[1:])), (7, {3}))
 
     def test_what_will_not_end_is_ended(self):
         ready = self.folder / "ready"
@@ -239,7 +240,8 @@ class RealProgramsTest(FolderTest):
         self.assertEqual(ready.read_text(), "x\n")
         clock = Impatient()
         real_programs.end_group(process.pid, clock)
-        self.assertEqual((process.wait(), clock.waits), (-signal.SIGKILL, [3, 3]))
+        self.assertEqual((process.wait(), set(clock.waits)), (-signal.SIGKILL, {3}))
+        self.assertGreater(len(clock.waits), 1)
 
     def test_silent_libc_fails(self):
         self.fails("no process 'a' told", "echo x")
