@@ -280,7 +280,7 @@ leg_stress() {
 
 # Each way in which it runs them, once.
 leg_loaded() {
-  check "CI's tests, 4 times beside a load" env HAK_CACHE="$cache" tools/flaky.sh 4
+  check "CI's tests and scripts, 4 times beside a load" env HAK_CACHE="$cache" tools/flaky.sh 4
 }
 
 leg_pgo() {
