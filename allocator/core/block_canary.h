@@ -15,7 +15,7 @@
 //
 // Invariants:
 //   CA1: a live block has room for its canary (kMinSlackBytes).
-//   CA2: the first byte is never 0: one zero too many, as at the end of a
+//   CA2: the first byte is odd: one zero too many, as at the end of a
 //       string, changes it.
 #ifndef HAKMEM_ALLOCATOR_CORE_BLOCK_CANARY_H_
 #define HAKMEM_ALLOCATOR_CORE_BLOCK_CANARY_H_

@@ -28,13 +28,16 @@ using namespace hakmem;
 
 enum class After { kFree, kNothing };
 
+// An even byte: no canary begins with one, so that chance decides nothing.
+constexpr char kWritten = 'B';
+
 void Fills(char* own, std::size_t size, std::size_t past) {
-  Fill(own + size, 'A', past);
+  Fill(own + size, kWritten, past);
 }
 
 void Copies(char* own, std::size_t size, std::size_t past) {
   static char bytes[1024];
-  Fill(bytes, 'A', sizeof bytes);
+  Fill(bytes, kWritten, sizeof bytes);
   memcpy(Opaque(own), Opaque(bytes), Opaque(size + past));
 }
 

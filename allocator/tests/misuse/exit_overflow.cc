@@ -5,5 +5,8 @@
 #include "allocator/tests/misuse/misuse.h"
 
 int main(int, char** argv) {
-  hakmem::Allocate(argv[1])[hakmem::SizeOf(argv[1])] = 'A';
+  char* const block = hakmem::Allocate(argv[1]);
+  char* const past = hakmem::Opaque(block) + hakmem::SizeOf(argv[1]);
+  // Whatever the canary is.
+  *past = static_cast<char>(~*past);
 }
