@@ -34,7 +34,7 @@ HAK_ALWAYS_INLINE void* BlockCache<kConfig>::Rest(ClassCache& cache,
     next = static_cast<std::uint32_t>(next +
                                       (random_.Next() >> cache.rest_shift)) &
            cache.rest_mask;
-    cache.rest_begin = static_cast<std::uint8_t>(next);
+    cache.rest_begin = next;
   }
   cache.rest_next = next;
   return std::exchange(cache.rest_slots[at], block);
@@ -47,8 +47,9 @@ HAK_ALWAYS_INLINE void* BlockCache<kConfig>::RestOne(
     const ZoneView& view, ClassCache& cache, std::atomic<HeaderByte>& header,
     HeaderByte live, void* block) {
   constexpr unsigned kShift = kTiny ? kFineGranuleShift : kCoarseGranuleShift;
+  // An addition, as in Hardening::BeginChange.
   header.store(
-      static_cast<HeaderByte>(live | MakeHeader(BlockState::kQuarantined, 0)),
+      static_cast<HeaderByte>(live + MakeHeader(BlockState::kQueued, 0)),
       std::memory_order_relaxed);
   void* const rested = Rest(cache, block);
   if (rested != nullptr) [[likely]] {
@@ -69,7 +70,7 @@ void BlockCache<kConfig>::LengthenRest(SizeClass size_class,
   const std::uint32_t slots =
       std::clamp(std::bit_floor(sum / 4), kMinResting, MaxResting(size_class));
   if (slots <= cache.rest_mask + 1U) return;
-  cache.rest_mask = static_cast<std::uint8_t>(slots - 1);
+  cache.rest_mask = slots - 1;
   cache.rest_shift = RestShift(slots);
 }
 
