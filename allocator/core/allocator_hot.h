@@ -146,8 +146,8 @@ template <bool kTiny>
 HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
     Heap* heap, typename Heap::ClassCache& cache,
     std::atomic<HeaderByte>& header, void* block, std::size_t code) {
-  if (!hardening_.template Freed<kTiny>(View<kTiny>(), heap, cache, header,
-                                        code, block)) [[unlikely]] {
+  if (!hardening_.template Freed<kTiny>(heap, cache, header, code, block))
+      [[unlikely]] {
     return;
   }
   if (!Heap::TryPush(cache, block)) [[unlikely]] {

@@ -85,9 +85,8 @@ class NoHardening {
     return true;
   }
   template <bool kTiny>
-  static constexpr bool Freed(ZoneView&, Heap*, Cache&,
-                              const std::atomic<HeaderByte>&, std::size_t,
-                              void*&) {
+  static constexpr bool Freed(Heap*, Cache&, const std::atomic<HeaderByte>&,
+                              std::size_t, void*&) {
     return true;
   }
   static constexpr bool FreedByOther(Heap*, void*, SizeClass, BlockKind) {
@@ -213,18 +212,14 @@ class Hardening {
   // The thread's own live block is free: it is cleared and rests, and `block`
   // becomes one of the class that has rested. False: there is none yet.
   template <bool kTiny>
-  HAK_ALWAYS_INLINE bool Freed(ZoneView& view, Heap* heap, Cache& cache,
+  HAK_ALWAYS_INLINE bool Freed(Heap* heap, Cache& cache,
                                std::atomic<HeaderByte>& header,
                                std::size_t code, void*& block) {
     BeginChange(header, static_cast<HeaderByte>(code));
     ClearFreed<kTiny>(block, LengthOf(cache, code));
-    if constexpr (kConfig.delay_reuse) {
-      block = heap->template RestOne<kTiny>(
-          view, cache, header, static_cast<HeaderByte>(code + kLiveBit), block);
-      return block != nullptr;
-    }
     EndChange(header, static_cast<HeaderByte>(code));
-    return true;
+    if constexpr (kConfig.delay_reuse) block = heap->Rest(cache, block);
+    return block != nullptr;
   }
   // A block of another heap, Queued just now. False: it is not as it should be,
   // and live again, which was reported.
