@@ -32,12 +32,15 @@ HAK_ALWAYS_INLINE ZeroVector LoadVector(const char* from) {
   __builtin_memcpy(&vector, from, kVectorBytes);
   return vector;
 }
-// The or of `kBytes`, a multiple of a vector.
-template <std::size_t kBytes>
-HAK_ALWAYS_INLINE ZeroVector OrOf(const char* from) {
-  ZeroVector found = LoadVector(from);
-  for (std::size_t at = kVectorBytes; at < kBytes; at += kVectorBytes) {
-    found |= LoadVector(from + at);
+// `found` or all of `kBytes`, a multiple of a vector. What is aligned to one is
+// read by the instruction that combines it.
+template <std::size_t kBytes, std::size_t kAlignment = 1>
+HAK_ALWAYS_INLINE ZeroVector OrOf(const char* from,
+                                  ZeroVector found = ZeroVector()) {
+  const char* const start =
+      static_cast<const char*>(__builtin_assume_aligned(from, kAlignment));
+  for (std::size_t at = 0; at < kBytes; at += kVectorBytes) {
+    found |= LoadVector(start + at);
   }
   return found;
 }
@@ -87,7 +90,7 @@ HAK_ALWAYS_INLINE void ZeroShort(void* start, const PiecedLength& length) {
   using internal::kPiecedBytes;
   char* at = static_cast<char*>(start);
   const std::size_t bytes = length.bytes;
-  if (length.IsPieced()) {
+  if (length.IsPieced()) [[likely]] {
     const std::size_t second = length.second;
     const std::size_t third = length.third;
     __builtin_memset(at, 0, kPieceBytes);
@@ -110,39 +113,45 @@ HAK_ALWAYS_INLINE void ZeroShort(void* start, const PiecedLength& length) {
 // zero, and eight places at equal distances between, or all that there is
 // between, if it is less. `turn` moves the places: those of successive numbers
 // fill the gaps evenly (by multiples of the golden ratio, Knuth, The Art of
-// Computer Programming 3, 6.4).
-template <std::size_t kPlaceBytes>
+// Computer Programming 3, 6.4). The block and its places between are aligned:
+// so a place that is as long as a line of the cache is one.
+template <std::size_t kPlaceBytes, std::size_t kAlignment>
 HAK_ALWAYS_INLINE bool IsZeroInPlaces(const void* start, std::size_t bytes,
                                       std::uint32_t turn) {
+  using internal::OrOf;
   constexpr unsigned kPlaces = 8;
-  const char* at = static_cast<const char*>(start);
+  const char* const at = static_cast<const char*>(start);
   const std::size_t step = (bytes - kPlaceBytes) / kPlaces;
-  internal::ZeroVector found =
-      internal::OrOf<kPlaceBytes>(at) |
-      internal::OrOf<kPlaceBytes>(at + bytes - kPlaceBytes);
+  internal::ZeroVector found = OrOf<kPlaceBytes, kAlignment>(
+      at, OrOf<kPlaceBytes>(at + bytes - kPlaceBytes));
   const std::uint32_t part = turn * 0x9e3779b9U;  // of 2^32
-  at += std::uint64_t{part} * step >> 32;
-  for (unsigned place = 0; place < kPlaces; ++place, at += step) {
-    found |= internal::OrOf<kPlaceBytes>(at);
+  std::size_t place = std::uint64_t{part} * step >> 32;
+  for (unsigned i = 0; i < kPlaces; ++i, place += step) {
+    const char* const from = at + place / kAlignment * kAlignment;
+    found = OrOf<kPlaceBytes, kAlignment>(from, found);
   }
   return internal::IsZero(found);
 }
 
-// Whether a short block is zero; beyond 288 bytes, whether it is in places.
+// Whether a short block is zero; beyond 288 bytes, whether it is in places. The
+// block is of whole vectors. `turn()` is asked for places alone.
+template <typename Turn>
 HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
                                    const PiecedLength& length,
-                                   std::uint32_t turn) {
+                                   const Turn& turn) {
   using internal::kPieceBytes;
-  using internal::OrOf;
-  const char* const at = static_cast<const char*>(start);
-  const std::size_t bytes = length.bytes;
-  if (length.IsPieced()) {
-    return internal::IsZero(OrOf<kPieceBytes>(at) |
-                            OrOf<kPieceBytes>(at + length.second) |
-                            OrOf<kPieceBytes>(at + length.third) |
-                            OrOf<kPieceBytes>(at + bytes - kPieceBytes));
+  using internal::kVectorBytes;
+  if (length.IsPieced()) [[likely]] {
+    internal::ZeroVector found{};
+    for (const std::size_t at :
+         {std::size_t{0}, std::size_t{length.second}, std::size_t{length.third},
+          length.bytes - kPieceBytes}) {
+      found = internal::OrOf<kPieceBytes, kVectorBytes>(
+          static_cast<const char*>(start) + at, found);
+    }
+    return internal::IsZero(found);
   }
-  return IsZeroInPlaces<kPieceBytes>(start, bytes, turn);
+  return IsZeroInPlaces<kPieceBytes, kVectorBytes>(start, length.bytes, turn());
 }
 
 // Whether all of so many bytes, a multiple of a vector, is zero.

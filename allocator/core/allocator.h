@@ -92,6 +92,8 @@ class Allocator {
   // Sizes below these are Tiny's, and Pool's.
   static constexpr std::size_t kTinyEnd = kMaxTinyBytes + 1 - kSlackBytes;
   static constexpr std::size_t kPoolEnd = kMaxPoolBytes + 1 - kSlackBytes;
+  // The smallest size that hot paths serve.
+  static constexpr std::size_t kLeastBytes = Hooks::ServesSize(0) ? 0 : 1;
 
   // The first value of a thread's heap pointer.
   static constexpr Heap* NoHeap() { return Heaps::None(); }
@@ -143,6 +145,9 @@ class Allocator {
                                       std::size_t tiny_end = kTinyEnd,
                                       std::size_t pool_end = kPoolEnd,
                                       BlockKind kind = BlockKind::kMalloc);
+  // The part of it for a Pool block, where that is a function of its own.
+  HAK_NOINLINE void* TryPoolCache(Heap* heap, std::size_t size_bytes,
+                                  BlockKind kind);
   // The block's kind, for what AllocateSlow and those below it hand out.
   HAK_NOINLINE void SetKind(void* block, BlockKind kind) {
     hardening_.SetKind(block, kind);
@@ -289,8 +294,6 @@ class Allocator {
   template <bool kTiny>
   HAK_ALWAYS_INLINE void* TryCache(typename Heap::ClassCache& cache,
                                    std::size_t size_bytes, BlockKind kind);
-  HAK_NOINLINE void* TryPoolCache(Heap* heap, std::size_t size_bytes,
-                                  BlockKind kind);
   void* TryClass(Heap*& self, SizeClass size_class, std::size_t size_bytes,
                  Refusal& refusal);
   CallResult AllocateClass(Heap*& self, SizeClass size_class,

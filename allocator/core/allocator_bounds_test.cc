@@ -213,7 +213,7 @@ TYPED_TEST(AllocatorBoundsTest, KindsMayBeLetPass) {
     // It is a free like others, by the thread that has the block.
     const AddressFacts facts =
         LookUp(test.allocator->ace(), reinterpret_cast<Address>(block));
-    if (size <= kMaxPoolBytes) EXPECT_STREQ(facts.block.state, "quarantined");
+    if (size <= kMaxPoolBytes) EXPECT_STREQ(facts.block.state, "free");
   }
   test.allocator->CheckInvariants();
 }

@@ -63,13 +63,11 @@ HAK_ALWAYS_INLINE void* Allocator<kConfig>::TryAllocate(Heap* heap,
                                                         std::size_t tiny_end,
                                                         std::size_t pool_end,
                                                         BlockKind kind) {
-  if (!Hooks::ServesSize(size_bytes)) [[unlikely]]
-    return nullptr;
-  if (size_bytes < tiny_end) [[likely]] {
+  if (size_bytes - kLeastBytes < tiny_end - kLeastBytes) [[likely]] {
     return TryCache<true>(heap->TinyCache(size_bytes + kSlackBytes), size_bytes,
                           kind);
   }
-  if (size_bytes < pool_end) {
+  if (size_bytes < pool_end && Hooks::ServesSize(size_bytes)) {
     if constexpr (kConfig.check_bounds) {
       return TryPoolCache(heap, size_bytes, kind);
     } else {
@@ -148,8 +146,8 @@ template <bool kTiny>
 HAK_ALWAYS_INLINE void Allocator<kConfig>::Push(
     Heap* heap, typename Heap::ClassCache& cache,
     std::atomic<HeaderByte>& header, void* block, std::size_t code) {
-  if (!hardening_.template Freed<kTiny>(View<kTiny>(), heap, cache, header,
-                                        code, block)) [[unlikely]] {
+  if (!hardening_.template Freed<kTiny>(heap, cache, header, code, block))
+      [[unlikely]] {
     return;
   }
   if (!Heap::TryPush(cache, block)) [[unlikely]] {

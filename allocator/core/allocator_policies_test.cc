@@ -1,6 +1,7 @@
 // What the hardened variants' policies of memory look like from above.
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -71,6 +72,7 @@ TYPED_TEST(PoliciesTest, FreedBlocksRestForHalfARing) {
   constexpr std::size_t kRing = kMaxResting;
   std::vector<void*> blocks(16 * kRing);
   for (void*& block : blocks) block = this->Allocate(56);
+  void** const slots = this->test_.self->TinyCache(64).rest_slots;
   std::set<std::size_t> rests;
   std::vector<std::size_t> resting;
   for (std::size_t freed = 0; freed < blocks.size(); ++freed) {
@@ -79,8 +81,10 @@ TYPED_TEST(PoliciesTest, FreedBlocksRestForHalfARing) {
     std::erase_if(resting, [&](std::size_t i) {
       const HeaderByte header =
           HeaderAt(this->allocator_.ace(), blocks[i]).load();
-      if (HeaderState(header) == BlockState::kQuarantined) return false;
       EXPECT_EQ(HeaderState(header), BlockState::kFree);
+      if (std::find(slots, slots + kRing, blocks[i]) != slots + kRing) {
+        return false;
+      }
       rests.insert(freed - i);
       return true;
     });
@@ -88,6 +92,19 @@ TYPED_TEST(PoliciesTest, FreedBlocksRestForHalfARing) {
   }
   EXPECT_GT(*rests.begin(), kRing / 2);
   EXPECT_GT(rests.size(), 3U);
+}
+
+// Nothing writes the header of a block that rests.
+TYPED_TEST(PoliciesTest, DamageToTheHeaderOfARestingBlockIsFound) {
+  void* const block = this->Allocate(56);
+  std::atomic<HeaderByte>& header = HeaderAt(this->allocator_.ace(), block);
+  this->Free(block);
+  const HeaderByte free = header.exchange(MakeHeader(BlockState::kFree, 1));
+  EXPECT_DEATH(
+      for (std::size_t i = 0; i < 16 * kMaxResting;
+           ++i) { this->Free(this->Allocate(56)); },
+      "damaged header of ");
+  header.store(free);
 }
 
 TYPED_TEST(PoliciesTest, BlocksOfSizeZeroCanGrow) {

@@ -231,10 +231,10 @@ TEST_F(ExtentsTest, Sentences) {
   Free(block);
   EXPECT_EQ(report(block + 3, 1, true),
             "hakmem: misuse: write after free of 0xP (memcpy of 1 bytes to "
-            "byte 3, class 64, owner heap 1, state quarantined)");
+            "byte 3, class 64, owner heap 1, state free)");
   EXPECT_EQ(report(block + 3, 1, false),
             "hakmem: misuse: read after free of 0xP (memcpy of 1 bytes from "
-            "byte 3, class 64, owner heap 1, state quarantined)");
+            "byte 3, class 64, owner heap 1, state free)");
 }
 
 }  // namespace

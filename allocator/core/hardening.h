@@ -85,9 +85,8 @@ class NoHardening {
     return true;
   }
   template <bool kTiny>
-  static constexpr bool Freed(ZoneView&, Heap*, Cache&,
-                              const std::atomic<HeaderByte>&, std::size_t,
-                              void*&) {
+  static constexpr bool Freed(Heap*, Cache&, const std::atomic<HeaderByte>&,
+                              std::size_t, void*&) {
     return true;
   }
   static constexpr bool FreedByOther(Heap*, void*, SizeClass, BlockKind) {
@@ -170,7 +169,7 @@ class Hardening {
                                     std::size_t size_bytes, BlockKind kind) {
     return HandOut<kTiny>(view, header, block, live,
                           LengthOf(cache, HeaderCode(live)), size_bytes, kind,
-                          cache.allocations.turn());
+                          [&cache] { return cache.allocations.turn(); });
   }
   // The same for a block that comes from no cache.
   template <bool kTiny>
@@ -179,9 +178,10 @@ class Hardening {
     return HandOut<kTiny>(
         view, view.HeaderOf(block, BoundsEntry<kTiny>::kGranuleShift), block,
         MakeHeader(BlockState::kLive, size_class + 1U), lengths_[size_class],
-        size_bytes, BlockKind::kMalloc,
-        static_cast<std::uint32_t>(reinterpret_cast<Address>(block) /
-                                   kMinAlignmentBytes));
+        size_bytes, BlockKind::kMalloc, [block] {
+          return static_cast<std::uint32_t>(reinterpret_cast<Address>(block) /
+                                            kMinAlignmentBytes);
+        });
   }
 
   // --- Freeing -------------------------------------------------------------
@@ -196,7 +196,7 @@ class Hardening {
   HAK_ALWAYS_INLINE bool IsIntact(const ZoneView& view, const void* block,
                                   std::uint32_t code, BlockKind kind) const {
     using Entry = BoundsEntry<kTiny>;
-    const auto entry = Entry::Load(view, block);
+    const auto entry = Entry::LoadByGranule(view, block);
     return (!kConfig.check_kinds || Entry::KindOf(entry) == kind) &&
            CanaryOf(block, Entry::SizeOf(entry)).IsIntact() &&
            (kTiny || SlackOf(block, Entry::SizeOf(entry), code).IsClear());
@@ -206,24 +206,20 @@ class Hardening {
                                        std::size_t size_bytes,
                                        BlockKind kind) const {
     using Entry = BoundsEntry<true>;
-    return Entry::Load(view, block) == Entry::Make(size_bytes, kind) &&
+    return Entry::LoadByGranule(view, block) == Entry::Make(size_bytes, kind) &&
            CanaryOf(block, size_bytes).IsIntact();
   }
   // The thread's own live block is free: it is cleared and rests, and `block`
   // becomes one of the class that has rested. False: there is none yet.
   template <bool kTiny>
-  HAK_ALWAYS_INLINE bool Freed(ZoneView& view, Heap* heap, Cache& cache,
+  HAK_ALWAYS_INLINE bool Freed(Heap* heap, Cache& cache,
                                std::atomic<HeaderByte>& header,
                                std::size_t code, void*& block) {
     BeginChange(header, static_cast<HeaderByte>(code));
     ClearFreed<kTiny>(block, LengthOf(cache, code));
-    if constexpr (kConfig.delay_reuse) {
-      block = heap->template RestOne<kTiny>(
-          view, cache, header, static_cast<HeaderByte>(code + kLiveBit), block);
-      return block != nullptr;
-    }
     EndChange(header, static_cast<HeaderByte>(code));
-    return true;
+    if constexpr (kConfig.delay_reuse) block = heap->Rest(cache, block);
+    return block != nullptr;
   }
   // A block of another heap, Queued just now. False: it is not as it should be,
   // and live again, which was reported.
@@ -323,8 +319,10 @@ class Hardening {
   // milliseconds apart, all that this one wrote is there.
   static HAK_ALWAYS_INLINE void BeginChange(std::atomic<HeaderByte>& header,
                                             HeaderByte code) {
-    header.store(MakeHeader(BlockState::kQueued, code),
-                 std::memory_order_relaxed);
+    // An addition is one instruction that keeps the code.
+    header.store(
+        static_cast<HeaderByte>(MakeHeader(BlockState::kQueued, 0) + code),
+        std::memory_order_relaxed);
     KeepOrder();
   }
   static HAK_ALWAYS_INLINE void EndChange(std::atomic<HeaderByte>& header,
@@ -400,28 +398,30 @@ class Hardening {
   // Whether a free block is clear where it is looked at. A Pool block that was
   // never used (BB2) is not: a page that is read first faults again when it is
   // written.
-  template <bool kTiny>
+  template <bool kTiny, typename Turn>
   static HAK_ALWAYS_INLINE bool IsClear(const ZoneView& view, const void* block,
                                         const PiecedLength& length,
-                                        std::uint32_t turn) {
+                                        const Turn& turn) {
     if constexpr (kTiny) return IsZeroShort(block, length, turn);
     return BoundsEntry<false>::Load(view, block) == 0 ||
-           IsZeroInPlaces<kPoolPlaceBytes>(block, length.bytes, turn);
+           IsZeroInPlaces<kPoolPlaceBytes, kPoolPlaceBytes>(block, length.bytes,
+                                                            turn());
   }
-  template <bool kTiny>
+  template <bool kTiny, typename Turn>
   HAK_ALWAYS_INLINE bool HandOut(ZoneView& view,
                                  std::atomic<HeaderByte>& header, void* block,
                                  HeaderByte live, const PiecedLength& length,
                                  std::size_t size_bytes, BlockKind kind,
-                                 std::uint32_t turn);
+                                 const Turn& turn);
   template <bool kTiny, bool kByOwner>
   bool ResizeIn(void* pointer, SizeClass size_class, std::size_t size_bytes);
   // MayUse of such a block.
   HAK_COLD bool MayFreeQueued(Heap* heap, void* block, SizeClass size_class,
                               BlockKind kind);
-  HAK_COLD void FailHeaderOnReuse(void* block, HeaderByte found,
-                                  HeaderByte live) const;
-  HAK_COLD void FailFillOnReuse(void* block, HeaderByte live) const;
+  // A free block, whose header was found to be so, must not be used. One call
+  // for all reasons: with two, hot paths would keep a stack frame.
+  HAK_COLD void FailOnReuse(void* block, HeaderByte found,
+                            HeaderByte live) const;
   HAK_COLD BlockReport ReportOnReuse(const void* block, HeaderByte live) const;
 
   Ace& ace_;
@@ -441,26 +441,22 @@ using HardeningOf = std::conditional_t<kConfig.check_bounds, Hardening<kConfig>,
                                        NoHardening<kConfig>>;
 
 template <const Config& kConfig>
-template <bool kTiny>
+template <bool kTiny, typename Turn>
 HAK_ALWAYS_INLINE bool Hardening<kConfig>::HandOut(
     ZoneView& view, std::atomic<HeaderByte>& header, void* block,
     HeaderByte live, const PiecedLength& length, std::size_t size_bytes,
-    BlockKind kind, std::uint32_t turn) {
+    BlockKind kind, const Turn& turn) {
   using Entry = BoundsEntry<kTiny>;
-  if constexpr (kConfig.check_header_on_reuse) {
-    const HeaderByte found = LoadForComparison(header);
-    if (found != static_cast<HeaderByte>(live - kLiveBit)) [[unlikely]] {
-      FailHeaderOnReuse(block, found, live);
-      return false;
-    }
+  const auto free = static_cast<HeaderByte>(live - kLiveBit);
+  const HeaderByte found =
+      kConfig.check_header_on_reuse ? LoadForComparison(header) : free;
+  if (found != free || (kConfig.check_fill_on_reuse &&
+                        !IsClear<kTiny>(view, block, length, turn)))
+      [[unlikely]] {
+    FailOnReuse(block, found, live);
+    return false;
   }
-  if constexpr (kConfig.check_fill_on_reuse) {
-    if (!IsClear<kTiny>(view, block, length, turn)) [[unlikely]] {
-      FailFillOnReuse(block, live);
-      return false;
-    }
-  }
-  BeginChange(header, static_cast<HeaderByte>(live - kLiveBit));
+  BeginChange(header, free);
   Entry::Store(view, block, Entry::Make(size_bytes, kind));
   CanaryOf(block, size_bytes).Place();
   if constexpr (!kTiny) SlackOf(block, size_bytes, HeaderCode(live)).Clear();

@@ -141,7 +141,7 @@ bool Hardening<kConfig>::ResizeIn(void* pointer, SizeClass size_class,
                                   std::size_t size_bytes) {
   using Entry = BoundsEntry<kTiny>;
   const ZoneView& view = kTiny ? fine() : coarse();
-  const auto entry = Entry::Load(view, pointer);
+  const auto entry = Entry::LoadByGranule(view, pointer);
   const std::size_t old_bytes = Entry::SizeOf(entry);
   // The slow path finds out what is wrong.
   if (!IsIntact<kTiny>(view, pointer, size_class + 1U, BlockKind::kMalloc))
@@ -261,9 +261,14 @@ BlockReport Hardening<kConfig>::ReportOnReuse(const void* block,
 }
 
 template <const Config& kConfig>
-void Hardening<kConfig>::FailHeaderOnReuse(void* block, HeaderByte found,
-                                           HeaderByte live) const {
+void Hardening<kConfig>::FailOnReuse(void* block, HeaderByte found,
+                                     HeaderByte live) const {
   BlockReport report = ReportOnReuse(block, live);
+  const auto free = static_cast<HeaderByte>(live - kLiveBit);
+  if (found == free) {
+    FatalWriteAfterFree(report, FirstNonZero(block, report.block_bytes));
+    return;
+  }
   // Its owner and another thread freed it at the same moment, and it was filed
   // before the owner went on: it is here twice (tests/models/remote_free.pml).
   if (HeaderCode(found) == HeaderCode(live)) {
@@ -272,13 +277,7 @@ void Hardening<kConfig>::FailHeaderOnReuse(void* block, HeaderByte found,
                     HeaderState(found) == BlockState::kLive ? "live" : "free");
     return;
   }
-  FatalDamagedHeader(report, found, static_cast<HeaderByte>(live - kLiveBit));
-}
-
-template <const Config& kConfig>
-void Hardening<kConfig>::FailFillOnReuse(void* block, HeaderByte live) const {
-  const BlockReport report = ReportOnReuse(block, live);
-  FatalWriteAfterFree(report, FirstNonZero(block, report.block_bytes));
+  FatalDamagedHeader(report, found, free);
 }
 
 template <const Config& kConfig>

@@ -54,13 +54,26 @@ struct Product {
     if constexpr (kTracesCalls) return TracingCalls();
     return kRecordsStacks;
   }
-  // Whether a block of this size may be a span that the thread has freed. Paths
-  // of smaller ones do not ask.
-  static HAK_ALWAYS_INLINE bool MayBeCached(std::size_t size) {
-    return kCachesSpans<kConfig> && size >= Core::kPoolEnd;
+  // The hot half. Where bounds are kept, Pool blocks are not its: their
+  // function would need a stack frame of malloc.
+  static HAK_ALWAYS_INLINE void* TryAllocate(
+      std::size_t size, BlockKind kind = BlockKind::kMalloc) {
+    return core.TryAllocate(heap, size, Core::kTinyEnd,
+                            kKeepsBounds ? 0 : Core::kPoolEnd, kind);
   }
-  // Such a span; null: the slow half is to be asked.
-  static HAK_ALWAYS_INLINE void* TryAllocateLarge(std::size_t size) {
+  // Whether the thread may have a block of this size at hand that is not the
+  // hot half's: a Pool block, or a span that it has freed.
+  static HAK_ALWAYS_INLINE bool MayBeCached(std::size_t size) {
+    return kKeepsBounds ? size >= Core::kTinyEnd
+                        : kCachesSpans<kConfig> && size >= Core::kPoolEnd;
+  }
+  // Such a block; null: the slow half is to be asked.
+  static HAK_ALWAYS_INLINE void* TryAllocateLarge(
+      std::size_t size, BlockKind kind = BlockKind::kMalloc) {
+    if constexpr (kKeepsBounds) {
+      return size < Core::kPoolEnd ? core.TryPoolCache(heap, size, kind)
+                                   : nullptr;
+    }
     return IsSlowWorkWanted() ? nullptr : core.TryAllocateLarge(heap, size);
   }
   static std::size_t PageBytes() { return memory.PageBytes(); }

@@ -14,7 +14,7 @@
 //        half of the top of one that takes no more, else 0.
 //   BC2: every block in a loaded magazine is sound (CheckMagazine).
 //   BC3: what rests lies in the first rest_mask + 1 slots of its class, bears
-//        the header Quarantined and is this heap's.
+//        the header Free and is this heap's.
 #ifndef HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_H_
 #define HAKMEM_ALLOCATOR_HEAP_BLOCK_CACHE_H_
 
@@ -133,13 +133,9 @@ class BlockCache {
     return true;
   }
 
-  // A block of this heap was freed: it rests. Returns one of the class that has
-  // rested, whose header is Free; null: there is none yet. `live` is what the
-  // header of a live block of the class is.
-  template <bool kTiny>
-  HAK_ALWAYS_INLINE void* RestOne(const ZoneView& view, ClassCache& cache,
-                                  std::atomic<HeaderByte>& header,
-                                  HeaderByte live, void* block);
+  // A block of this heap, whose header is Free, rests. Returns one of the class
+  // that has rested; null: there is none yet.
+  HAK_ALWAYS_INLINE void* Rest(ClassCache& cache, void* block);
 
   // --- Magazines -----------------------------------------------------------
 
@@ -175,8 +171,8 @@ class BlockCache {
   // Puts blocks that came from slabs into another order, by groups.
   void Mix(SizeClass size_class, void** blocks, std::uint32_t count);
   // Ends the rest of all blocks of the class, of which `blocks` has room for
-  // kMaxResting; they are Free then. Returns how many.
-  std::uint32_t EndRest(const Zone& zone, SizeClass size_class, void** blocks);
+  // kMaxResting. Returns how many.
+  std::uint32_t EndRest(SizeClass size_class, void** blocks);
 
   // --- Counts --------------------------------------------------------------
 
@@ -228,7 +224,6 @@ class BlockCache {
  private:
   static constexpr unsigned kTinySteps = kMaxTinyBytes / kMinAlignmentBytes + 1;
 
-  HAK_ALWAYS_INLINE void* Rest(ClassCache& cache, void* block);
   void CheckResting(const Zone& zone, SizeClass size_class) const;
 
   // First, so that a class's cache is found without an addition. By header

@@ -34,29 +34,10 @@ HAK_ALWAYS_INLINE void* BlockCache<kConfig>::Rest(ClassCache& cache,
     next = static_cast<std::uint32_t>(next +
                                       (random_.Next() >> cache.rest_shift)) &
            cache.rest_mask;
-    cache.rest_begin = static_cast<std::uint8_t>(next);
+    cache.rest_begin = next;
   }
   cache.rest_next = next;
   return std::exchange(cache.rest_slots[at], block);
-}
-
-// Marks a block of the class, and puts it to rest.
-template <const Config& kConfig>
-template <bool kTiny>
-HAK_ALWAYS_INLINE void* BlockCache<kConfig>::RestOne(
-    const ZoneView& view, ClassCache& cache, std::atomic<HeaderByte>& header,
-    HeaderByte live, void* block) {
-  constexpr unsigned kShift = kTiny ? kFineGranuleShift : kCoarseGranuleShift;
-  header.store(
-      static_cast<HeaderByte>(live | MakeHeader(BlockState::kQuarantined, 0)),
-      std::memory_order_relaxed);
-  void* const rested = Rest(cache, block);
-  if (rested != nullptr) [[likely]] {
-    view.HeaderOf(rested, kShift)
-        .store(static_cast<HeaderByte>(live - kLiveBit),
-               std::memory_order_relaxed);
-  }
-  return rested;
 }
 
 // The class has taken so many blocks more from slabs.
@@ -69,7 +50,7 @@ void BlockCache<kConfig>::LengthenRest(SizeClass size_class,
   const std::uint32_t slots =
       std::clamp(std::bit_floor(sum / 4), kMinResting, MaxResting(size_class));
   if (slots <= cache.rest_mask + 1U) return;
-  cache.rest_mask = static_cast<std::uint8_t>(slots - 1);
+  cache.rest_mask = slots - 1;
   cache.rest_shift = RestShift(slots);
 }
 
@@ -94,18 +75,13 @@ void BlockCache<kConfig>::Mix(SizeClass size_class, void** blocks,
 }
 
 template <const Config& kConfig>
-std::uint32_t BlockCache<kConfig>::EndRest(const Zone& zone,
-                                           SizeClass size_class,
+std::uint32_t BlockCache<kConfig>::EndRest(SizeClass size_class,
                                            void** blocks) {
   ClassCache& cache = Cache(size_class);
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i <= cache.rest_mask; ++i) {
     void* const block = std::exchange(cache.rest_slots[i], nullptr);
-    if (block == nullptr) continue;
-    zone.header(reinterpret_cast<Address>(block))
-        .store(MakeHeader(BlockState::kFree, size_class + 1U),
-               std::memory_order_relaxed);
-    blocks[count++] = block;
+    if (block != nullptr) blocks[count++] = block;
   }
   return count;
 }
@@ -120,7 +96,7 @@ void BlockCache<kConfig>::CheckResting(const Zone& zone,
     if (block == 0) continue;
     HAK_CHECK_LE(i, cache.rest_mask);  // BC3
     HAK_CHECK_EQ(zone.header(block).load(std::memory_order_relaxed),
-                 MakeHeader(BlockState::kQuarantined, size_class + 1U));  // BC3
+                 MakeHeader(BlockState::kFree, size_class + 1U));  // BC3
     HAK_CHECK_EQ(UnitOwner(zone.unit_record(zone.UnitOf(block))
                                .load(std::memory_order_relaxed)),
                  id());  // BC3

@@ -35,10 +35,10 @@ constexpr std::uint8_t RestShift(std::uint32_t slots) {
 struct RestingCache {
   void** rest_slots = nullptr;
   std::uint32_t rest_next = 0;
-  std::uint8_t rest_mask = kMinResting - 1;
-  std::uint8_t rest_shift = RestShift(kMinResting);
-  std::uint8_t rest_begin = 0;  // of this lap
+  std::uint32_t rest_mask = kMinResting - 1;
+  std::uint32_t rest_begin = 0;  // of this lap
   PiecedLength length;
+  std::uint8_t rest_shift = RestShift(kMinResting);
 };
 // The slots of all classes before the class, as they lie one after another.
 constexpr std::uint32_t RestSlotsBefore(unsigned size_class) {

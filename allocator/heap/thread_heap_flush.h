@@ -20,8 +20,7 @@ template <const Config& kConfig>
 void ThreadHeap<kConfig>::EndRest(SizeClass size_class) {
   if constexpr (kConfig.delay_reuse) {
     void* blocks[kMaxResting];
-    const Zone& zone = ZoneOfClass(system().ace.region(), size_class);
-    const std::uint32_t count = Cached::EndRest(zone, size_class, blocks);
+    const std::uint32_t count = Cached::EndRest(size_class, blocks);
     store_.PutBack(size_class, blocks, count);
   }
 }

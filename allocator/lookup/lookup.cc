@@ -37,8 +37,6 @@ const char* StateName(BlockState state) {
       return "live";
     case BlockState::kQueued:
       return "queued";
-    case BlockState::kQuarantined:
-      return "quarantined";
   }
   return "unknown";
 }

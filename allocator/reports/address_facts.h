@@ -33,7 +33,7 @@ struct BlockFacts {
   Route route = Route::kTiny;
   std::uint32_t owner_heap = 0;  // 0: none
   bool live = false;
-  // "live", "free", "queued", "quarantined", "released", "never used".
+  // "live", "free", "queued", "released", "never used".
   const char* state = "";
   // The header of a slab's block, 0 if it was never used; what it would be,
   // were it live; and whether it is that of no block that can be there.

@@ -60,6 +60,16 @@ struct BoundsEntry {
     std::memcpy(&word, At(view, block), sizeof word);
     return word;
   }
+  // The same on paths that have the block's granule, too.
+  static HAK_ALWAYS_INLINE Word LoadByGranule(const ZoneView& view,
+                                              const void* block) {
+    Word word = 0;
+    const std::uint64_t granule =
+        view.Granule(reinterpret_cast<Address>(block), kGranuleShift);
+    std::memcpy(&word, reinterpret_cast<void*>(view.bounds + granule),
+                sizeof word);
+    return word;
+  }
   static HAK_ALWAYS_INLINE void Store(const ZoneView& view, const void* block,
                                       Word word) {
     std::memcpy(At(view, block), &word, sizeof word);

@@ -25,11 +25,10 @@
 namespace hakmem {
 
 enum class BlockState : std::uint8_t {
-  kFree = 0,         // in a magazine or a slab's bitmap
-  kLive = 1,         // the user's
-  kQueued = 2,       // freed by another thread, on its way to the owner; or
-                     // being changed
-  kQuarantined = 3,  // freed, waiting before reuse
+  kFree = 0,    // in a magazine or a slab's bitmap, or resting
+  kLive = 1,    // the user's
+  kQueued = 2,  // freed by another thread, on its way to the owner; or being
+                // changed
 };
 
 using HeaderByte = std::uint8_t;

@@ -63,8 +63,8 @@ TEST(BlockHeaderTest, ShrunkBlocks) {
   for (const HeaderByte other :
        {kNoBlock, MakeHeader(BlockState::kLive, 0),
         MakeHeader(BlockState::kLive, 30), MakeHeader(BlockState::kLive, 31),
-        MakeHeader(BlockState::kFree, 29), MakeHeader(BlockState::kQueued, 29),
-        MakeHeader(BlockState::kQuarantined, 29)}) {
+        MakeHeader(BlockState::kFree, 29),
+        MakeHeader(BlockState::kQueued, 29)}) {
     EXPECT_FALSE(IsShrunkHeader(other, record));
   }
   const HeaderByte small = MakeHeader(BlockState::kLive, 1);

@@ -86,8 +86,8 @@ void Zone::Place(Address base, FrameIndex frames,
   view_.headers = reinterpret_cast<std::atomic<HeaderByte>*>(headers);
   view_.header_origin = headers - (base >> shape_.granule_shift);
   if (shape_.keeps_bounds) {
-    view_.bounds_origin =
-        tables_[kBounds].start() - (base >> shape_.granule_shift);
+    view_.bounds = tables_[kBounds].start();
+    view_.bounds_origin = view_.bounds - (base >> shape_.granule_shift);
   }
   descriptors_ = tables_[kDescriptors].start();
   super_slabs_ = reinterpret_cast<SuperSlab*>(tables_[kSuperSlabs].start());

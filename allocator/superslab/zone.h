@@ -113,8 +113,10 @@ struct ZoneView {
   // headers less what the base contributes to a granule's number: a block's
   // header lies at header_origin + (its address >> granule shift).
   Address header_origin = 0;
-  // The same for the bounds of blocks (block_bounds.h): a block's lie at
-  // bounds_origin + (its address >> granule shift). 0: nobody keeps bounds.
+  // The same for the bounds of blocks (block_bounds.h): a block's lie at bounds
+  // + its granule, and at bounds_origin + (its address >> granule shift). 0:
+  // nobody keeps bounds.
+  Address bounds = 0;
   Address bounds_origin = 0;
   // Each record is written by ace's caller when the unit is granted or
   // released, read by every thread.

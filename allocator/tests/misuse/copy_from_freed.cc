@@ -1,6 +1,6 @@
 // A copy from a block that was freed.
-// expect[hardened debug] tiny: read after free of 0xP (memmove of 8 bytes from byte 4, class 64, owner heap 1, state quarantined)
-// expect[hardened debug] pool: read after free of 0xP (memmove of 8 bytes from byte 4, class 5120, owner heap 1, state quarantined)
+// expect[hardened debug] tiny: read after free of 0xP (memmove of 8 bytes from byte 4, class 64, owner heap 1, state free)
+// expect[hardened debug] pool: read after free of 0xP (memmove of 8 bytes from byte 4, class 5120, owner heap 1, state free)
 #include <unistd.h>
 
 #include "allocator/tests/misuse/misuse.h"

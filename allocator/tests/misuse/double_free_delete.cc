@@ -1,8 +1,6 @@
 // A block deleted twice.
 // expect tiny: double free of 0xP (class 64, owner heap 1, state free)
-// expect[hardened debug] tiny: double free of 0xP (class 64, owner heap 1, state quarantined)
 // expect pool: double free of 0xP (class 5120, owner heap 1, state free)
-// expect[hardened debug] pool: double free of 0xP (class 5120, owner heap 1, state quarantined)
 // expect span: double free of 0xP (span of 262144 bytes, state released)
 // expect huge: double free of 0xP (huge block of 314572800 bytes, state released)
 #include <new>

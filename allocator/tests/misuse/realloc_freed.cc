@@ -1,8 +1,6 @@
 // realloc of a block that is free.
 // expect tiny: realloc of freed block 0xP (class 64, owner heap 1, state free)
-// expect[hardened debug] tiny: realloc of freed block 0xP (class 64, owner heap 1, state quarantined)
 // expect pool: realloc of freed block 0xP (class 5120, owner heap 1, state free)
-// expect[hardened debug] pool: realloc of freed block 0xP (class 5120, owner heap 1, state quarantined)
 // expect span: realloc of freed block 0xP (span of 262144 bytes, state released)
 // expect huge: realloc of freed block 0xP (huge block of 314572800 bytes, state released)
 #include "allocator/tests/misuse/misuse.h"

@@ -1,8 +1,6 @@
 // malloc_usable_size of a block that is free.
 // expect tiny: malloc_usable_size of freed block 0xP (class 64, owner heap 1, state free)
-// expect[hardened debug] tiny: malloc_usable_size of freed block 0xP (class 64, owner heap 1, state quarantined)
 // expect pool: malloc_usable_size of freed block 0xP (class 5120, owner heap 1, state free)
-// expect[hardened debug] pool: malloc_usable_size of freed block 0xP (class 5120, owner heap 1, state quarantined)
 // expect span: malloc_usable_size of freed block 0xP (span of 262144 bytes, state released)
 // expect huge: malloc_usable_size of freed block 0xP (huge block of 314572800 bytes, state released)
 #include <malloc.h>
