@@ -148,6 +148,23 @@ TYPED_TEST(AllocatorLargerTest, WhoResizesIsToldTheSameSize) {
   allocator.Free(self, block);
 }
 
+TYPED_TEST(AllocatorLargerTest, AResizeToAsMuchOrMoreThatFitsStays) {
+  if (!TestFixture::kTakesLarger) return;
+  auto& allocator = this->allocator_;
+  auto* self = this->NewThread();
+  allocator.Allocate(self, 1000);
+  void* const block = allocator.Allocate(self, 100);
+  for (const std::size_t size : {97U, 112U, 300U, 1000U, 1024U}) {
+    EXPECT_EQ(allocator.Reallocate(self, block, size), block);
+    EXPECT_EQ(allocator.UsableSize(self, block), ClassBytes(ClassOf(size)));
+    allocator.CheckInvariants();
+  }
+  EXPECT_FALSE(this->Find(block).is_shrunk());
+  void* const shorter = allocator.Reallocate(self, block, 90);
+  EXPECT_NE(shorter, block);
+  allocator.FreeSized(self, shorter, 90, 16);
+}
+
 TYPED_TEST(AllocatorLargerTest, OtherThreadsFreeAndResizeThem) {
   auto& allocator = this->allocator_;
   auto* self = this->NewThread();
