@@ -77,11 +77,17 @@ Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
       (frames * kUnitsPerSuperSlab - unmapped_units) * kUnitBytes;
   ++map_calls_;
   const FrameIndex next = zone_.frame_count();
-  const bool huge = unmapped_units == 0 && WantsHugePages(next);
-  const Access access = huge ? Access::kOpen : AccessOfNew(next, frames);
-  const Zone::Extension extension =
-      zone_.Extend(state_.memory, frames, access, unmapped_units);
+  const Access access = AccessOfNew(next, frames);
+  const auto is_huge = [&](Access asked) {
+    return access == asked && unmapped_units == 0 && WantsHugePages(next);
+  };
+  // That may ask the kernel, and a refused call need not, unless it is to map
+  // otherwise.
+  bool huge = is_huge(Access::kClosed);
+  const Zone::Extension extension = zone_.Extend(
+      state_.memory, frames, huge ? Access::kOpen : access, unmapped_units);
   if (extension.frames != 0) {
+    huge = huge || is_huge(Access::kOpen);
     state_.AddMapped(bytes);
     if (huge) AskForHugePages(extension.first, extension.frames);
     pool_.AddFrames(extension.first, extension.frames);
