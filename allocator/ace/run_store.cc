@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -116,8 +117,8 @@ bool RunStore::MapMore(std::uint32_t units, Refusal& refusal) {
 }
 
 // Where the kernel has no room for whole SuperSlabs: maps what a run needs
-// besides what is free at the zone's end. The rest of the last one is nobody's
-// for good. Once such a run is free, no list has it, but it is enough for
+// besides what is free at the zone's end. The rest of the last one is there for
+// the next such run. Once a run is free, no list has it, but it is enough for
 // another.
 UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
                               std::uint32_t alignment_units, Refusal& refusal) {
@@ -127,23 +128,34 @@ UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
                            : static_cast<std::uint32_t>(std::popcount(
                                  zone_.super_slab(count - 1).unmapped_units));
   const UnitIndex end = FirstUnitOfFrame(count) - missing;
-  const std::uint32_t free = pool_.FreeBefore(end);
-  if (alignment_units == 1 && free >= units) {
-    return pool_.GrantAt(end - units, units) ? end - units : kNoUnit;
+  if (alignment_units > kUnitsPerSuperSlab) return kNoUnit;
+  UnitIndex first = RoundUp(end - pool_.FreeBefore(end), alignment_units);
+  std::uint32_t more = std::max(first + units, end) - end;
+  if (more != 0 && refusal.reason != FailureReason::kMapFail) return kNoUnit;
+  if (more != 0 && more <= missing) {
+    ++map_calls_;
+    const VmStatus status =
+        zone_.ExtendLast(state_.memory, more, AccessOfNew(count - 1));
+    if (status.ok()) {
+      state_.AddMapped(more * kUnitBytes);
+      pool_.Release(end, more, /*dirty=*/false);
+      more = 0;
+    } else if (status.error_number != EEXIST) {
+      refusal = RefusedByKernel(status);
+      return kNoUnit;
+    }
   }
-  if (refusal.reason != FailureReason::kMapFail ||
-      alignment_units > kUnitsPerSuperSlab) {
-    return kNoUnit;
+  if (more != 0) {
+    const std::uint32_t tail = missing == 0 ? end - first : 0;
+    const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
+    const Refusal least =
+        ExtendZone(frames, frames * kUnitsPerSuperSlab - (units - tail));
+    if (least.reason != FailureReason::kNone) {
+      refusal = least;
+      return kNoUnit;
+    }
+    first = FirstUnitOfFrame(zone_.frame_count() - frames) - tail;
   }
-  const std::uint32_t tail = alignment_units == 1 && missing == 0 ? free : 0;
-  const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
-  const Refusal least =
-      ExtendZone(frames, frames * kUnitsPerSuperSlab - (units - tail));
-  if (least.reason != FailureReason::kNone) {
-    refusal = least;
-    return kNoUnit;
-  }
-  const UnitIndex first = FirstUnitOfFrame(zone_.frame_count() - frames) - tail;
   return pool_.GrantAt(first, units) ? first : kNoUnit;
 }
 
