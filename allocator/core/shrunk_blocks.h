@@ -14,6 +14,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/slab/slab.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/region.h"
 
