@@ -132,6 +132,24 @@ TEST_F(AceUnmappedTest, RunsTakeWhatThereIs) {
   EXPECT_EQ(FrameCount(), 2U);
 }
 
+// A growth step is not asked for again while not even a SuperSlab can be had.
+TEST_F(AceUnmappedTest, ARefusedZoneAsksForWhatIsNeeded) {
+  ASSERT_EQ(Span(20 * kUnitsPerSuperSlab), 0U);
+  memory_.LimitBytes(memory_.mapped_bytes());
+  const auto calls_of_refused = [this] {
+    const std::uint64_t before = memory_.calls(VmCall::kMap);
+    EXPECT_EQ(Span(1), kNoUnit);
+    return memory_.calls(VmCall::kMap) - before;
+  };
+  const std::uint64_t first = calls_of_refused();
+  EXPECT_LT(calls_of_refused(), first);
+  memory_.LimitBytes(SIZE_MAX);
+  EXPECT_EQ(Span(kUnitsPerSuperSlab), FirstUnitOfFrame(20));
+  EXPECT_EQ(FrameCount(), 21U);
+  EXPECT_EQ(Span(kUnitsPerSuperSlab), FirstUnitOfFrame(21));
+  EXPECT_EQ(FrameCount(), 23U);
+}
+
 // A slab's alignment may leave units before it, which serve others.
 TEST_F(AceUnmappedTest, AlignedRunsTakeWhatThereIs) {
   ASSERT_EQ(Span(kUnitsPerSuperSlab), 0U);

@@ -99,21 +99,22 @@ Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
 }
 
 // Maps what a run of `units` needs: a growth step, or just that much when the
-// step is refused. `refusal` says what was refused last, also when it did not
-// matter.
+// step, or all that was asked for last, is refused. `refusal` says what was
+// refused last, also when it did not matter.
 bool RunStore::MapMore(std::uint32_t units, Refusal& refusal) {
   const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
   if (Remap(needed)) return true;
+  const FrameIndex share = is_refused_ ? 0 : zone_.frame_count() / kGrowthShare;
   const FrameIndex step =
-      std::max(needed, std::clamp(zone_.frame_count() / kGrowthShare,
-                                  FrameIndex{1}, kMaxGrowthFrames));
+      std::max(needed, std::clamp(share, FrameIndex{1}, kMaxGrowthFrames));
   refusal = ExtendZone(step);
   if (refusal.reason != FailureReason::kNone && step > needed) {
     const Refusal smaller = ExtendZone(needed);
     if (smaller.reason == FailureReason::kNone) return true;
     refusal = smaller;
   }
-  return refusal.reason == FailureReason::kNone;
+  is_refused_ = refusal.reason != FailureReason::kNone;
+  return !is_refused_;
 }
 
 // Where the kernel has no room for whole SuperSlabs: maps what a run needs
