@@ -143,6 +143,11 @@ TEST_F(AcePagesTest, AutoBeginsInALargeHeap) {
   Start(HugePages::kAuto);
   FillWithSpans(kLeastBytes);
   const FrameIndex before = coarse().frame_count();
+  const std::uint64_t looks = memory_.resident_looks();
+  memory_.LimitBytes(memory_.mapped_bytes());
+  EXPECT_EQ(Span(64 * kMiB), kNoUnit);
+  EXPECT_EQ(memory_.resident_looks(), looks);  // what is refused asks nothing
+  memory_.LimitBytes(SIZE_MAX);
   ASSERT_NE(Span(64 * kMiB), kNoUnit);
   EXPECT_FALSE(IsAnyHuge(before + 1));
   EXPECT_TRUE(IsHuge(before + 1, coarse().frame_count() - before - 1));

@@ -113,8 +113,8 @@ TEST_F(AceUnmappedTest, CountForTheHeapLimit) {
   EXPECT_EQ(FrameCount(), kFrames);
 }
 
-// Where there is no room for a whole SuperSlab, what a run needs is mapped. The
-// rest of it is nobody's.
+// Where there is no room for a whole SuperSlab, what a run needs is mapped, and
+// what the next one needs behind it.
 TEST_F(AceUnmappedTest, RunsTakeWhatThereIs) {
   ASSERT_EQ(Span(1), 0U);
   const std::size_t before = memory_.mapped_bytes();
@@ -123,12 +123,57 @@ TEST_F(AceUnmappedTest, RunsTakeWhatThereIs) {
   EXPECT_EQ(Span(kLong), 1U);  // 31 units are free already
   EXPECT_EQ(memory_.mapped_bytes(), before + 11 * kUnitBytes);
   ace_->CheckInvariants();
-  EXPECT_EQ(Span(5), FirstUnitOfFrame(2));
+  EXPECT_EQ(Span(5), 1 + kLong);
   EXPECT_EQ(memory_.mapped_bytes(), before + 16 * kUnitBytes);
   EXPECT_EQ(Span(5), kNoUnit);
-  EXPECT_EQ(Span(4), FirstUnitOfFrame(3));
+  EXPECT_EQ(Span(4), 1 + kLong + 5);
   ace_->CheckInvariants();
   EXPECT_EQ(memory_.mapped_bytes(), before + 20 * kUnitBytes);
+  EXPECT_EQ(FrameCount(), 2U);
+}
+
+// A growth step is not asked for again while not even a SuperSlab can be had.
+TEST_F(AceUnmappedTest, ARefusedZoneAsksForWhatIsNeeded) {
+  ASSERT_EQ(Span(20 * kUnitsPerSuperSlab), 0U);
+  memory_.LimitBytes(memory_.mapped_bytes());
+  const auto calls_of_refused = [this] {
+    const std::uint64_t before = memory_.calls(VmCall::kMap);
+    EXPECT_EQ(Span(1), kNoUnit);
+    return memory_.calls(VmCall::kMap) - before;
+  };
+  const std::uint64_t first = calls_of_refused();
+  EXPECT_LT(calls_of_refused(), first);
+  memory_.LimitBytes(SIZE_MAX);
+  EXPECT_EQ(Span(kUnitsPerSuperSlab), FirstUnitOfFrame(20));
+  EXPECT_EQ(FrameCount(), 21U);
+  EXPECT_EQ(Span(kUnitsPerSuperSlab), FirstUnitOfFrame(21));
+  EXPECT_EQ(FrameCount(), 23U);
+}
+
+// A slab's alignment may leave units before it, which serve others.
+TEST_F(AceUnmappedTest, AlignedRunsTakeWhatThereIs) {
+  ASSERT_EQ(Span(kUnitsPerSuperSlab), 0U);
+  memory_.LimitBytes(memory_.mapped_bytes() + 9 * kUnitBytes);
+  EXPECT_EQ(Span(2), kUnitsPerSuperSlab);
+  EXPECT_EQ(ace_->GrantSpan(4, 4 * kUnitBytes).first, kUnitsPerSuperSlab + 4);
+  EXPECT_EQ(Span(2), kUnitsPerSuperSlab + 2);
+  EXPECT_EQ(Span(2), kNoUnit);
+  EXPECT_EQ(Span(1), kUnitsPerSuperSlab + 8);
+  ace_->CheckInvariants();
+  memory_.LimitBytes(SIZE_MAX);
+  EXPECT_EQ(Span(kUnitsPerSuperSlab), FirstUnitOfFrame(2));
+}
+
+// The rest of a SuperSlab that something else has taken is nobody's.
+TEST_F(AceUnmappedTest, RunsLookElsewhereWhereSomethingElseHasTheRest) {
+  ASSERT_EQ(Span(kUnitsPerSuperSlab), 0U);
+  memory_.LimitBytes(memory_.mapped_bytes() + 9 * kUnitBytes);
+  ASSERT_EQ(Span(4), kUnitsPerSuperSlab);
+  const Address next =
+      ace_->region().coarse().UnitAddress(kUnitsPerSuperSlab + 4);
+  ASSERT_TRUE(memory_.MapAt(next, kUnitBytes).ok());
+  EXPECT_EQ(Span(4), FirstUnitOfFrame(2));
+  ace_->CheckInvariants();
 }
 
 // And when they have ended, others that are as long.

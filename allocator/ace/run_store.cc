@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
@@ -77,11 +78,17 @@ Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
       (frames * kUnitsPerSuperSlab - unmapped_units) * kUnitBytes;
   ++map_calls_;
   const FrameIndex next = zone_.frame_count();
-  const bool huge = unmapped_units == 0 && WantsHugePages(next);
-  const Access access = huge ? Access::kOpen : AccessOfNew(next, frames);
-  const Zone::Extension extension =
-      zone_.Extend(state_.memory, frames, access, unmapped_units);
+  const Access access = AccessOfNew(next, frames);
+  const auto is_huge = [&](Access asked) {
+    return access == asked && unmapped_units == 0 && WantsHugePages(next);
+  };
+  // That may ask the kernel, and a refused call need not, unless it is to map
+  // otherwise.
+  bool huge = is_huge(Access::kClosed);
+  const Zone::Extension extension = zone_.Extend(
+      state_.memory, frames, huge ? Access::kOpen : access, unmapped_units);
   if (extension.frames != 0) {
+    huge = huge || is_huge(Access::kOpen);
     state_.AddMapped(bytes);
     if (huge) AskForHugePages(extension.first, extension.frames);
     pool_.AddFrames(extension.first, extension.frames);
@@ -92,26 +99,27 @@ Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
 }
 
 // Maps what a run of `units` needs: a growth step, or just that much when the
-// step is refused. `refusal` says what was refused last, also when it did not
-// matter.
+// step, or all that was asked for last, is refused. `refusal` says what was
+// refused last, also when it did not matter.
 bool RunStore::MapMore(std::uint32_t units, Refusal& refusal) {
   const FrameIndex needed = DivideRoundUp(units, kUnitsPerSuperSlab);
   if (Remap(needed)) return true;
+  const FrameIndex share = is_refused_ ? 0 : zone_.frame_count() / kGrowthShare;
   const FrameIndex step =
-      std::max(needed, std::clamp(zone_.frame_count() / kGrowthShare,
-                                  FrameIndex{1}, kMaxGrowthFrames));
+      std::max(needed, std::clamp(share, FrameIndex{1}, kMaxGrowthFrames));
   refusal = ExtendZone(step);
   if (refusal.reason != FailureReason::kNone && step > needed) {
     const Refusal smaller = ExtendZone(needed);
     if (smaller.reason == FailureReason::kNone) return true;
     refusal = smaller;
   }
-  return refusal.reason == FailureReason::kNone;
+  is_refused_ = refusal.reason != FailureReason::kNone;
+  return !is_refused_;
 }
 
 // Where the kernel has no room for whole SuperSlabs: maps what a run needs
-// besides what is free at the zone's end. The rest of the last one is nobody's
-// for good. Once such a run is free, no list has it, but it is enough for
+// besides what is free at the zone's end. The rest of the last one is there for
+// the next such run. Once a run is free, no list has it, but it is enough for
 // another.
 UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
                               std::uint32_t alignment_units, Refusal& refusal) {
@@ -121,23 +129,34 @@ UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
                            : static_cast<std::uint32_t>(std::popcount(
                                  zone_.super_slab(count - 1).unmapped_units));
   const UnitIndex end = FirstUnitOfFrame(count) - missing;
-  const std::uint32_t free = pool_.FreeBefore(end);
-  if (alignment_units == 1 && free >= units) {
-    return pool_.GrantAt(end - units, units) ? end - units : kNoUnit;
+  if (alignment_units > kUnitsPerSuperSlab) return kNoUnit;
+  UnitIndex first = RoundUp(end - pool_.FreeBefore(end), alignment_units);
+  std::uint32_t more = std::max(first + units, end) - end;
+  if (more != 0 && refusal.reason != FailureReason::kMapFail) return kNoUnit;
+  if (more != 0 && more <= missing) {
+    ++map_calls_;
+    const VmStatus status =
+        zone_.ExtendLast(state_.memory, more, AccessOfNew(count - 1));
+    if (status.ok()) {
+      state_.AddMapped(more * kUnitBytes);
+      pool_.Release(end, more, /*dirty=*/false);
+      more = 0;
+    } else if (status.error_number != EEXIST) {
+      refusal = RefusedByKernel(status);
+      return kNoUnit;
+    }
   }
-  if (refusal.reason != FailureReason::kMapFail ||
-      alignment_units > kUnitsPerSuperSlab) {
-    return kNoUnit;
+  if (more != 0) {
+    const std::uint32_t tail = missing == 0 ? end - first : 0;
+    const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
+    const Refusal least =
+        ExtendZone(frames, frames * kUnitsPerSuperSlab - (units - tail));
+    if (least.reason != FailureReason::kNone) {
+      refusal = least;
+      return kNoUnit;
+    }
+    first = FirstUnitOfFrame(zone_.frame_count() - frames) - tail;
   }
-  const std::uint32_t tail = alignment_units == 1 && missing == 0 ? free : 0;
-  const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
-  const Refusal least =
-      ExtendZone(frames, frames * kUnitsPerSuperSlab - (units - tail));
-  if (least.reason != FailureReason::kNone) {
-    refusal = least;
-    return kNoUnit;
-  }
-  const UnitIndex first = FirstUnitOfFrame(zone_.frame_count() - frames) - tail;
   return pool_.GrantAt(first, units) ? first : kNoUnit;
 }
 

@@ -122,6 +122,7 @@ class RunStore {
   std::size_t max_mapped_runs_ = 0;  // by UnmapCaches
   std::uint64_t map_calls_ = 0;
   FrameIndex next_part_ = 0;  // where PurgeParts goes on
+  bool is_refused_ = false;   // what MapMore asked for last
 };
 
 }  // namespace hakmem

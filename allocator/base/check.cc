@@ -19,6 +19,7 @@ void CheckFailed(const char* expression, std::uint64_t left,
   out.Text(file).Text(":").SignedDecimal(line).Text(LineEnd().text());
   // There is no layer below to ask.
   SystemCall(SYS_write, StandardError(), out.c_str(), out.text().size());
+  if (t_is_strict) __builtin_trap();  // as AbortProcess
   std::abort();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "allocator/base/system_call.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -56,6 +57,16 @@ TEST(CheckDeathTest, NamesConditions) {
   const bool ready = false;
   EXPECT_EXIT(HAK_CHECK(ready), testing::KilledBySignal(SIGABRT),
               Report("ready \\(0 vs 1\\)", __LINE__ - 1));
+}
+
+TEST(CheckDeathTest, EndsTheProcessInStrictMode) {
+  EXPECT_EXIT(
+      {
+        t_is_strict = true;
+        HAK_CHECK_EQ(1 + 1, 3);
+      },
+      testing::KilledBySignal(SIGILL),
+      Report("1 \\+ 1 == 3 \\(2 vs 3\\)", __LINE__ - 3));
 }
 
 }  // namespace

@@ -13,10 +13,10 @@
 namespace hakmem {
 namespace {
 
-// What strict mode has, what is the program's own, and the process's end.
+// All but what strict mode has, and what is the program's own.
 bool IsRefused(long number) {
   return t_is_strict && number != SYS_read && number != SYS_write &&
-         number != SYS_exit && number != SYS_prctl && number != SYS_exit_group;
+         number != SYS_exit && number != SYS_prctl;
 }
 
 HAK_ALWAYS_INLINE long Call(long number, unsigned long a, unsigned long b,

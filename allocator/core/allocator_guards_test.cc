@@ -174,23 +174,32 @@ TYPED_TEST(AllocatorGuardsTest, AChildKeepsThem) {
 }
 
 TYPED_TEST(AllocatorGuardsTest, WithoutMemoryForThePoolNothingIsSampled) {
-  for (std::uint64_t nth = 1;; ++nth) {
+  for (const std::uint64_t nth : {1, 2}) {
     TestAllocator<TypeParam::kConfig> test(Sampling(1));
+    // It has a heap.
+    test.allocator->Free(test.self,
+                         test.allocator->Allocate(test.self, 200'000));
     test.memory.RefuseCall(nth, ENOMEM);
-    const bool samples = test.allocator->guards().on();
-    if (test.memory.refused() == 0) {
-      EXPECT_TRUE(samples);
-      EXPECT_GT(nth, 2u);
-      return;
-    }
+    void* block = test.allocator->Allocate(test.self, 100);
     test.memory.RefuseNothing();
-    EXPECT_FALSE(samples);
-    void* const block = test.allocator->Allocate(test.self, 100);
-    ASSERT_NE(block, nullptr);
-    EXPECT_FALSE(this->IsGuarded(test, block, 100));
-    test.allocator->Free(test.self, block);
+    EXPECT_FALSE(test.allocator->guards().blocks().on());
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_NE(block, nullptr);
+      EXPECT_FALSE(this->IsGuarded(test, block, 100));
+      test.allocator->Free(test.self, block);
+      block = test.allocator->Allocate(test.self, 100);
+    }
     test.allocator->CheckInvariants();
   }
+}
+
+// A program behind a sanitizer's malloc has its own use for the addresses.
+TYPED_TEST(AllocatorGuardsTest, TheStartMapsNothing) {
+  TestAllocator<TypeParam::kConfig> test(Sampling(1));
+  test.allocator->guards();
+  EXPECT_EQ(test.memory.mapped_bytes(), 0u);
+  EXPECT_TRUE(
+      this->IsGuarded(test, test.allocator->Allocate(test.self, 100), 100));
 }
 
 // Whatever is refused, the call is served and no slot is lost.

@@ -148,6 +148,23 @@ TYPED_TEST(AllocatorLargerTest, WhoResizesIsToldTheSameSize) {
   allocator.Free(self, block);
 }
 
+TYPED_TEST(AllocatorLargerTest, AResizeToAsMuchOrMoreThatFitsStays) {
+  if (!TestFixture::kTakesLarger) return;
+  auto& allocator = this->allocator_;
+  auto* self = this->NewThread();
+  allocator.Allocate(self, 1000);
+  void* const block = allocator.Allocate(self, 100);
+  for (const std::size_t size : {97U, 112U, 300U, 1000U, 1024U}) {
+    EXPECT_EQ(allocator.Reallocate(self, block, size), block);
+    EXPECT_EQ(allocator.UsableSize(self, block), ClassBytes(ClassOf(size)));
+    allocator.CheckInvariants();
+  }
+  EXPECT_FALSE(this->Find(block).is_shrunk());
+  void* const shorter = allocator.Reallocate(self, block, 90);
+  EXPECT_NE(shorter, block);
+  allocator.FreeSized(self, shorter, 90, 16);
+}
+
 TYPED_TEST(AllocatorLargerTest, OtherThreadsFreeAndResizeThem) {
   auto& allocator = this->allocator_;
   auto* self = this->NewThread();
@@ -186,6 +203,42 @@ TYPED_TEST(AllocatorLargerSamplesTest, SamplesAreOfTheirClass) {
                 found.size_class == ClassOf(size));
     allocator.FreeSized(self, block, size, 16);
   }
+  allocator.CheckInvariants();
+}
+
+// A handler's allocation between a call's look at the clock and its refill has
+// the heap serve that call, too, from a longer class.
+template <typename V>
+class AllocatorLargerHandlerTest : public AllocatorLargerTest<V> {
+ protected:
+  AllocatorLargerHandlerTest() : AllocatorLargerTest<V>(Sampling(200)) {}
+};
+TYPED_TEST_SUITE(AllocatorLargerHandlerTest, Variants);
+
+TYPED_TEST(AllocatorLargerHandlerTest, SamplesAreOfTheirClassAllTheSame) {
+  constexpr std::size_t kSize = 100;
+  auto& allocator = this->allocator_;
+  int served_larger = 0;
+  for (int i = 0; i < 100; ++i) {
+    auto* self = this->NewThread();
+    allocator.Allocate(self, 1000);
+    allocator.Allocate(self, kSize);
+    void* by_handler = nullptr;
+    this->test_.memory.RunAfterNextNow(
+        [&] { by_handler = allocator.Allocate(self, 16); });
+    void* block = nullptr;
+    for (int call = 1; call < kCalls && by_handler == nullptr; ++call) {
+      block = allocator.Allocate(self, kSize);
+    }
+    if (by_handler == nullptr) continue;
+    const LiveBlock found = this->Find(block);
+    served_larger += found.size_class != ClassOf(kSize) ? 1 : 0;
+    EXPECT_TRUE(!TestFixture::kTakesLarger || !found.is_sampled() ||
+                found.size_class == ClassOf(kSize));
+    allocator.FreeSized(self, block, kSize, 16);
+    allocator.FreeSized(self, by_handler, 16, 16);
+  }
+  EXPECT_TRUE(!TestFixture::kTakesLarger || served_larger > 0);
   allocator.CheckInvariants();
 }
 

@@ -125,9 +125,12 @@ CallResult Allocator<kConfig>::AllocateAtEnd(Heap*& self, SizeClass size_class,
     }
   }
   const CallResult got = AllocateClass(self, size_class, size_bytes, refusal);
-  // A detour is told of instead, and one in another zone is none.
+  // A detour is told of instead, and one in another zone is none. A shrunk
+  // block, to which a handler's allocation may have led, has no room for it.
+  LiveBlock block;
   if (turn.sampled && !SampledGuards::paused() && got.block != nullptr &&
-      refusal.reason == FailureReason::kNone) {
+      refusal.reason == FailureReason::kNone &&
+      FindLiveBlock(ace_, got.block, block) && !block.is_shrunk()) {
     HeaderAt(ace_, got.block).store(kSampledHeader, std::memory_order_relaxed);
     return Sampled(got.block);
   }

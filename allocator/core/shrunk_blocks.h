@@ -14,6 +14,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/slab/size_class.h"
+#include "allocator/slab/slab.h"
 #include "allocator/superslab/block_header.h"
 #include "allocator/superslab/region.h"
 
@@ -29,16 +30,20 @@ inline bool SetAskedClass(std::atomic<HeaderByte>& header,
       std::memory_order_relaxed);
 }
 
-// A Pool block keeps its place while at least half of it is wanted.
+// A Pool block keeps its place while at least half of it is wanted, and a
+// shrunk block while as much of it is wanted as before.
 HAK_ALWAYS_INLINE bool TryStay(const Region& region, void* pointer,
                                SizeClass size_class, SizeClass asked_class,
                                std::size_t size_bytes) {
   const std::size_t block_bytes = ClassBytes(size_class);
-  return size_bytes <= block_bytes && size_bytes >= block_bytes / 2 &&
-         !IsTiny(size_class) &&
-         SetAskedClass(
-             region.coarse().header(reinterpret_cast<Address>(pointer)),
-             asked_class, ClassOf(size_bytes));
+  if (size_bytes > block_bytes) return false;
+  const bool is_half = !IsTiny(size_class) && size_bytes >= block_bytes / 2;
+  const bool is_as_before =
+      asked_class != size_class && ClassOf(size_bytes) >= asked_class;
+  const Zone& zone = ZoneOfClass(region, size_class);
+  return (is_half || is_as_before) &&
+         SetAskedClass(zone.header(reinterpret_cast<Address>(pointer)),
+                       asked_class, ClassOf(size_bytes));
 }
 
 }  // namespace hakmem

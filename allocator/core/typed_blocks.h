@@ -13,6 +13,7 @@
 #include "allocator/config/partitions.h"
 #include "allocator/core/allocator.h"
 #include "allocator/core/allocator_hot.h"
+#include "allocator/core/recovery.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {

@@ -22,20 +22,23 @@ void GuardedBlocks::Start(Region::Window window, std::uint64_t slots) {
   // In a small address space there is room for fewer.
   const std::size_t most = window.bytes / (2 * (stride_bytes_ + sizeof(Slot)));
   slot_count_ = static_cast<SlotIndex>(std::min<std::uint64_t>(slots, most));
-  if (slot_count_ == 0) return;
-  const std::size_t table_bytes =
-      RoundUp(slot_count_ * sizeof(Slot), page_bytes_);
-  const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
   slots_ = window.begin;
-  pool_ = slots_ + RoundUp(table_bytes + page_bytes_, kSuperSlabBytes);
-  if (!memory_.MapAt(slots_, table_bytes).ok()) return;
+  pool_ = slots_ + RoundUp(TableBytes() + page_bytes_, kSuperSlabBytes);
+}
+
+bool GuardedBlocks::Map() {
+  if (slot_count_ == 0 || asked_for_.exchange(true, std::memory_order_relaxed))
+    return false;
+  const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
+  if (!memory_.MapAt(slots_, TableBytes()).ok()) return false;
   if (!memory_.Reserve(pool_, pool_bytes).ok()) {
-    memory_.Unmap(slots_, table_bytes);
-    return;
+    memory_.Unmap(slots_, TableBytes());
+    return false;
   }
   secret_ = memory_.Random();
-  // release: pairs with the acquire in Contains.
+  // release: pairs with the acquire in Contains and on.
   pool_bytes_.store(pool_bytes, std::memory_order_release);
+  return true;
 }
 
 auto GuardedBlocks::TakeSlot() -> SlotIndex {
@@ -109,8 +112,8 @@ Address GuardedBlocks::FindDamage(const Slot& slot) const {
 void* GuardedBlocks::Allocate(std::size_t size_bytes,
                               std::size_t alignment_bytes,
                               std::uint64_t random) {
-  if (!on()) return nullptr;
   if (size_bytes > kMaxBytes || alignment_bytes > page_bytes_) return nullptr;
+  if (!on() && !Map()) return nullptr;
   const SlotIndex index = TakeSlot();
   if (index == kNoSlot) return nullptr;
   const bool left = size_bytes != 0 && random % 2 != 0;
@@ -360,7 +363,7 @@ bool GuardedBlocks::Open(SlotIndex nearest, Address address) {
 }
 
 std::size_t GuardedBlocks::metadata_bytes() const {
-  return on() ? RoundUp(slot_count_ * sizeof(Slot), page_bytes_) : 0;
+  return on() ? TableBytes() : 0;
 }
 
 void GuardedBlocks::CheckInvariants() {

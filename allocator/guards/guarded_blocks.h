@@ -35,6 +35,7 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/compiler.h"
 #include "allocator/base/route.h"
 #include "allocator/base/units.h"
@@ -58,8 +59,9 @@ class GuardedBlocks {
   GuardedBlocks(const GuardedBlocks&) = delete;
   GuardedBlocks& operator=(const GuardedBlocks&) = delete;
 
-  // Once. Without memory for it there is no pool, and every Allocate is
-  // refused.
+  // Once. The first Allocate maps the pool: a program whose malloc is another's
+  // may want these addresses. Without memory for it there is no pool, and every
+  // Allocate is refused.
   void Start(Region::Window window, std::uint64_t slots);
 
   // A block, known zero, or null: it is too large or too strictly aligned, no
@@ -71,9 +73,11 @@ class GuardedBlocks {
   void SetStack(const void* pointer, const CallStack& stack);
   void SetKind(const void* pointer, BlockKind kind);
 
-  bool on() const { return pool_bytes_.load(std::memory_order_relaxed) != 0; }
+  bool has_slots() const { return slot_count_ != 0; }
+  // Whether there is a pool. acquire: as in Contains.
+  bool on() const { return pool_bytes_.load(std::memory_order_acquire) != 0; }
   bool Contains(const void* pointer) const {
-    // acquire: pairs with the release in Start.
+    // acquire: pairs with the release in Map.
     const std::size_t bytes = pool_bytes_.load(std::memory_order_acquire);
     return reinterpret_cast<Address>(pointer) - pool_ < bytes;
   }
@@ -181,9 +185,14 @@ class GuardedBlocks {
   Slot& At(SlotIndex index) const {
     return *(reinterpret_cast<Slot*>(slots_) + index);
   }
+  std::size_t TableBytes() const {
+    return RoundUp(slot_count_ * sizeof(Slot), page_bytes_);
+  }
   Address SlotAddress(SlotIndex index) const {
     return pool_ + page_bytes_ + index * stride_bytes_;
   }
+  // False: there is no pool, or not yet.
+  HAK_COLD bool Map();
   SlotIndex TakeSlot() ABSL_LOCKS_EXCLUDED(lock_);
   void PutSlot(SlotIndex index) ABSL_LOCKS_EXCLUDED(lock_);
   // The slot of the block that starts at the address, or else holds it or is
@@ -209,7 +218,7 @@ class GuardedBlocks {
   bool Open(SlotIndex nearest, Address address);
 
   VirtualMemory& memory_;
-  // Written by Start, before pool_bytes_.
+  // Written by Start, and secret_ by Map, before pool_bytes_.
   Address pool_ = 0;
   Address slots_ = 0;
   std::size_t page_bytes_ = 0;
@@ -218,6 +227,8 @@ class GuardedBlocks {
   std::uint64_t secret_ = 0;
   // 0: there is no pool.
   std::atomic<std::size_t> pool_bytes_{0};
+  // Set by the first call of Map, which alone maps it.
+  std::atomic<bool> asked_for_{false};
 
   FutexLock lock_;
   SlotIndex unused_ ABSL_GUARDED_BY(lock_) = 0;  // from here on

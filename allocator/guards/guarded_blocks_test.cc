@@ -24,11 +24,11 @@ Address AddressOf(const void* pointer) {
 
 class GuardedBlocksTest : public testing::Test {
  protected:
-  void Start(std::uint64_t slots) {
-    const Address begin =
-        RoundUp<Address>(memory.RegionRange().begin, kSuperSlabBytes);
-    guards.Start({begin, kGiB}, slots);
+  Region::Window Window() const {
+    return {RoundUp<Address>(memory.RegionRange().begin, kSuperSlabBytes),
+            kGiB};
   }
+  void Start(std::uint64_t slots) { guards.Start(Window(), slots); }
   char* Allocate(std::size_t size, std::size_t alignment = 16,
                  std::uint64_t random = 0) {
     return static_cast<char*>(guards.Allocate(size, alignment, random));
@@ -181,15 +181,25 @@ TEST_F(GuardedBlocksTest, ASmallWindowHoldsFewer) {
 
 TEST_F(GuardedBlocksTest, WithoutMemoryThereAreNone) {
   for (const std::uint64_t nth : {1, 2}) {
+    GuardedBlocks refused(memory);
+    refused.Start(Window(), 16);
     memory.RefuseCall(nth, ENOMEM);
-    Start(16);
-    EXPECT_FALSE(guards.on());
-    EXPECT_EQ(Allocate(16), nullptr);
+    EXPECT_EQ(refused.Allocate(16, 16, kRight), nullptr);
+    memory.RefuseNothing();
+    EXPECT_FALSE(refused.on());
+    EXPECT_EQ(refused.Allocate(16, 16, kRight), nullptr);
     EXPECT_EQ(memory.mapped_bytes(), 0u);
-    EXPECT_FALSE(guards.Contains(&nth));
+    EXPECT_FALSE(refused.Contains(&nth));
   }
-  memory.RefuseNothing();
+}
+
+TEST_F(GuardedBlocksTest, TheFirstBlockMapsThePool) {
   Start(16);
+  EXPECT_EQ(memory.mapped_bytes(), 0u);
+  EXPECT_FALSE(guards.on());
+  EXPECT_EQ(Allocate(GuardedBlocks::kMaxBytes + 1), nullptr);
+  EXPECT_FALSE(guards.on());
+  EXPECT_NE(Allocate(16), nullptr);
   EXPECT_TRUE(guards.on());
 }
 

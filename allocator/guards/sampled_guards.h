@@ -29,8 +29,8 @@ class SampledGuards {
 
   // Once.
   void Start(const HeapOptions& options, Region::Window window);
-  // Whether allocations are sampled.
-  bool on() const { return blocks_.on(); }
+  // Whether there may be guarded blocks.
+  bool on() const { return blocks_.has_slots(); }
   GuardedBlocks& blocks() { return blocks_; }
   constexpr const GuardedBlocks& blocks() const { return blocks_; }
   // As FindLiveBlock (lookup.h), of guarded blocks.

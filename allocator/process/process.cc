@@ -111,10 +111,16 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
   }
 }
 
-int ProcessId() { return static_cast<int>(SystemCall(SYS_getpid)); }
+int ProcessId() {
+  const long id = SystemCall(SYS_getpid);
+  return id > 0 ? static_cast<int>(id) : NotedProcessId();
+}
 
 // Asked of the kernel: in a child of vfork musl's gettid is the parent's.
-int ThreadId() { return static_cast<int>(SystemCall(SYS_gettid)); }
+int ThreadId() {
+  const long id = SystemCall(SYS_gettid);
+  return id > 0 ? static_cast<int>(id) : RecordedThreadId();
+}
 
 int KnownThreadId() { return IsFiltered() ? RecordedThreadId() : ThreadId(); }
 
@@ -142,6 +148,8 @@ void ThreadName(char (&name)[16]) {
 
 void AbortProcess() {
   RunCrashHooks({.signal = SIGABRT, .place = {}});
+  // It has no call that ends more than the thread.
+  if (t_is_strict) __builtin_trap();
   // Another thread may install its handler in between; so more than once.
   for (int attempts = 0; attempts < 3; ++attempts) {
     SetDefaultAction(SIGABRT);

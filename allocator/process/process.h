@@ -53,8 +53,9 @@ using EnvironmentVisitor = void (*)(void* context, std::string_view name,
 void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
                       void* context);
 
+// The kernel's numbers; what was written down where the kernel must not be
+// asked, or refuses. 0: not known.
 int ProcessId();
-// The kernel's thread id.
 int ThreadId();
 // The same for what is only written down; 0 where a filter of system calls may
 // refuse to tell.
@@ -70,7 +71,8 @@ const char* ProgramName();
 void ThreadName(char (&name)[16]);
 
 // Ends the process by SIGABRT, whatever handler is installed; where the kernel
-// spares it (process 1 of a namespace), by the exit status 134.
+// spares it (process 1 of a namespace), by the exit status 134. In strict mode
+// (base/system_call.h) by a trap, which may come to a handler.
 [[noreturn]] void AbortProcess();
 
 }  // namespace hakmem

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "allocator/base/line_end.h"
+#include "allocator/base/system_call.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -248,6 +249,12 @@ TEST(ProcessDeathTest, AbortsWhateverTheProgramDidToTheSignal) {
       aborted, "");
 }
 
+// There the kernel would end the thread alone.
+TEST(ProcessDeathTest, AbortsInStrictModeByATrap) {
+  EXPECT_EXIT((t_is_strict = true, AbortProcess()),
+              testing::KilledBySignal(SIGILL), "");
+}
+
 // Process 1 of a namespace is not killed by its own signals.
 TEST(ProcessTest, EndsTheFirstProcessOfANamespace) {
   const pid_t outer = fork();
@@ -266,6 +273,13 @@ TEST(ProcessTest, EndsTheFirstProcessOfANamespace) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 0) GTEST_SKIP() << "no namespaces here";
   EXPECT_EQ(WEXITSTATUS(status), 128 + SIGABRT);
+}
+
+TEST(Process, WhatTheKernelRefusesToTellIsNoNumber) {
+  t_is_strict = true;
+  EXPECT_GE(ThreadId(), 0);
+  EXPECT_GE(ProcessId(), 0);
+  t_is_strict = false;
 }
 
 TEST(Process, ThreadsHaveNames) {

@@ -76,8 +76,9 @@ void WriteCrashReport(const Fault& fault, const char* variant) {
   ReportText text;
   AddAddress(fault, text);
   RawPrinter& out = text.Line();
-  out.Text("  thread ").SignedDecimal(ThreadId());
-  out.Text(", pc ")
+  const int thread_id = ThreadId();
+  PrintThread("  thread ", thread_id, out)
+      .Text(thread_id == 0 ? "  pc " : ", pc ")
       .Hex(fault.place.instruction)
       .Text(", sp ")
       .Hex(fault.place.stack_pointer);

@@ -113,7 +113,7 @@ void FatalReentry(const char* variant) {
   {
     ReportText text;
     text.AddSentence("fatal", kReentry);
-    text.Line().Text("  in thread ").SignedDecimal(ThreadId());
+    PrintThread("  in thread ", ThreadId(), text.Line());
     text.AddLine();
     text.AddStack("stack of this call", stack);
     text.Line().Text("  hint: ").Text(kReentryHint);

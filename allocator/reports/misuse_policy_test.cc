@@ -133,6 +133,11 @@ void FillSurroundings(std::uintptr_t address, Surroundings& around) {
   around.after.kind = AddressKind::kSlabEnd;
 }
 
+// Without its thread's number, as under a filter with musl.
+void FillUnknownThread(std::uintptr_t, BlockHistory& history) {
+  history.allocation.known = true;
+}
+
 void FillHistory(std::uintptr_t, BlockHistory& history) {
   history.allocation.known = true;
   history.allocation.thread_id = 77;
@@ -159,6 +164,16 @@ TEST_F(MisusePolicyDeathTest, TellsWhatIsKnownOfTheBlock) {
       "  after it: the unused end of a slab\n"
       "  allocated by thread 77\n  stack of that call:\n    #0 0x5000\n"
       "  freed by thread 78\n  hint: ");
+}
+
+TEST_F(MisusePolicyDeathTest, LeavesOutAThreadThatIsNotKnown) {
+  const auto die = [] {
+    SetReportStacks(false);
+    SetSurroundingsSource(&FillSurroundings);
+    SetHistorySource(&FillUnknownThread);
+    FatalFreedBlock(Block(), "free");
+  };
+  EXPECT_EXIT(die(), testing::KilledBySignal(SIGABRT), "\n  allocated\n");
 }
 
 // A report in the middle of a report: each is written as far as it can be.

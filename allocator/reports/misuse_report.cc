@@ -120,10 +120,10 @@ void MisuseReport::Write(std::string_view kind, std::string_view hint) {
   text.AddSentence(kind, sentence_.text());
   RawPrinter& out = text.Line();
   if (!access_.empty()) {
-    out.Text("  ").Text(access_).Text(" by thread ").SignedDecimal(ThreadId());
+    PrintThread(" by thread ", ThreadId(), out.Text("  ").Text(access_));
   } else {
-    out.Text("  in ").Text(UseName(block_.use)).Text(", thread ");
-    out.SignedDecimal(ThreadId());
+    PrintThread(", thread ", ThreadId(),
+                out.Text("  in ").Text(UseName(block_.use)));
     if (block_.caller_heap == 0) {
       out.Text(", no heap");
     } else {

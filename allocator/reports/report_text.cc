@@ -76,6 +76,11 @@ ReportText::~ReportText() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   g_lock.Unlock();
 }
 
+RawPrinter& PrintThread(std::string_view before, int thread_id,
+                        RawPrinter& out) {
+  return thread_id == 0 ? out : out.Text(before).SignedDecimal(thread_id);
+}
+
 void ReportText::Add(std::string_view text) {
   if (!held_) return WriteReport(text);
   const std::size_t room = kTextBytes - g_length;
@@ -90,6 +95,7 @@ RawPrinter& ReportText::Line() {
 }
 
 void ReportText::AddLine() {
+  if (line_.text().empty()) return;
   line_.Text("\n");
   Add(line_.text());
 }
@@ -131,8 +137,7 @@ void ReportText::AddNeighbour(std::string_view where, const AddressFacts& facts,
 void ReportText::AddEvent(std::string_view what,
                           const BlockHistory::Event& event) {
   if (!event.known) return;
-  Line().Text("  ").Text(what).Text(" by thread ");
-  line_.SignedDecimal(event.thread_id);
+  PrintThread(" by thread ", event.thread_id, Line().Text("  ").Text(what));
   AddLine();
   AddStack("stack of that call", event.stack);
 }

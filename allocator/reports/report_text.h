@@ -32,7 +32,7 @@ class ReportText {
 
   void Add(std::string_view text);
   // An empty line to print to, and what adds it: a frame for each would not fit
-  // a small stack.
+  // a small stack. One that stayed empty is left out.
   RawPrinter& Line();
   void AddLine();
   // "hakmem: KIND: SENTENCE", and the line's end
@@ -67,6 +67,9 @@ class ReportText {
 // the call may be its function's last instruction.
 void PrintFrame(unsigned index, std::uintptr_t address, std::uintptr_t back,
                 ModuleOf& module, RawPrinter& out);
+// `before` and a thread's number; nothing where that is not known (0).
+RawPrinter& PrintThread(std::string_view before, int thread_id,
+                        RawPrinter& out);
 // Looks for another module only if it must; `module` as above.
 bool FindModuleAfter(std::uintptr_t place, ModuleOf& module);
 

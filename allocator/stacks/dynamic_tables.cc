@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "allocator/base/check.h"
+
 namespace hakmem {
 namespace {
 
@@ -16,7 +18,7 @@ using Entry = ElfW(Sym);
 constexpr unsigned kMaxDynamicEntries = 256;
 constexpr unsigned kMaxChainLength = 256;
 constexpr std::size_t kSmallestPageBytes = 4096;
-constexpr std::size_t kNameBytes = sizeof("_dl_find_object");
+constexpr std::size_t kNameBytes = sizeof("_thread_db_pthread_tid");
 
 // False: it was the last entry.
 bool Note(const Dynamic& entry, DynamicTables& tables) {
@@ -67,12 +69,12 @@ std::uintptr_t Definition(MemoryReader& memory, const DynamicTables& tables,
   Entry entry;
   char found[kNameBytes];
   const std::size_t bytes = std::strlen(name) + 1;
+  HAK_CHECK_LE(bytes, sizeof(found));
   const bool defines =
       memory.Read(tables.symbols + index * sizeof(entry), &entry,
                   sizeof(entry)) &&
       // An indirect function's address is not what callers get.
       entry.st_shndx != SHN_UNDEF && (entry.st_info & 0xfU) != STT_GNU_IFUNC &&
-      bytes <= sizeof(found) &&
       memory.Read(tables.names + entry.st_name, found, bytes) &&
       std::memcmp(found, name, bytes) == 0;
   return defines ? tables.base + entry.st_value : 0;

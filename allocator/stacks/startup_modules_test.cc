@@ -132,7 +132,8 @@ TEST(StartupModules, TheirTablesLieInASegmentThatIsAllThere) {
 TEST(StartupModules, FindWhatLibcItselfDefines) {
   void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   if (libc == nullptr) GTEST_SKIP() << "another libc";
-  for (const char* name : {"munmap", "madvise", "clock_gettime"}) {
+  for (const char* name :
+       {"munmap", "madvise", "clock_gettime", "_thread_db_pthread_tid"}) {
     EXPECT_EQ(FindInLibc(name), AddressOf(dlsym(libc, name))) << name;
   }
   EXPECT_EQ(FindInLibc("no such name"), 0U);

@@ -102,9 +102,9 @@ VmStatus Zone::GrowTables(VirtualMemory& memory, std::size_t frames) {
   return status;
 }
 
-VmStatus Zone::Map(VirtualMemory& memory, FrameIndex first, std::size_t bytes,
+VmStatus Zone::Map(VirtualMemory& memory, UnitIndex first, std::size_t bytes,
                    Access access) {
-  const Address begin = FrameAddress(first);
+  const Address begin = UnitAddress(first);
   return access == Access::kClosed ? memory.MapClosed(begin, bytes)
                                    : memory.MapAt(begin, bytes);
 }
@@ -145,7 +145,7 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
     }
     if (!grow_tables(frames)) return result;
     result.status =
-        Map(memory, first,
+        Map(memory, FirstUnitOfFrame(first),
             frames * kSuperSlabBytes - unmapped_units * kUnitBytes, access);
     if (result.status.error_number != EEXIST) break;
     const FrameIndex most = std::clamp((capacity_frames() - first) / kStepShare,
@@ -167,6 +167,21 @@ Zone::Extension Zone::Extend(VirtualMemory& memory, FrameIndex frames,
   return result;
 }
 
+VmStatus Zone::ExtendLast(VirtualMemory& memory, std::uint32_t units,
+                          Access access) {
+  const FrameIndex frame = frame_count() - 1;
+  SuperSlab& last = super_slabs_[frame];
+  const auto first =
+      static_cast<unsigned>(std::countr_zero(last.unmapped_units));
+  const VmStatus status =
+      Map(memory, FirstUnitOfFrame(frame) + first, units * kUnitBytes, access);
+  if (!status.ok()) return status;
+  const std::uint32_t mapped = BitRun32(first, units);
+  last.unmapped_units &= ~mapped;
+  last.closed_units |= ClosedUnits(access) & mapped;
+  return status;
+}
+
 VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
   SuperSlab& slab = super_slabs_[frame];
   HAK_CHECK(IsMapped(frame));
@@ -183,7 +198,8 @@ VmStatus Zone::UnmapFrame(VirtualMemory& memory, FrameIndex frame) {
 
 VmStatus Zone::Remap(VirtualMemory& memory, FrameIndex first, FrameIndex frames,
                      Access access) {
-  const VmStatus status = Map(memory, first, frames * kSuperSlabBytes, access);
+  const VmStatus status =
+      Map(memory, FirstUnitOfFrame(first), frames * kSuperSlabBytes, access);
   if (status.ok()) mapped_runs_ += RunsOf(first, frames);
   for (FrameIndex frame = first; frame < first + frames; ++frame) {
     SuperSlab& slab = super_slabs_[frame];

@@ -68,7 +68,7 @@ struct alignas(64) SuperSlab {
   std::uint32_t moved_units;     // in a mapping of their own (Move), which
   std::uint32_t moved_starts;    // begins here
   std::uint32_t closed_units;    // mapped without access, and not opened yet
-  std::uint32_t unmapped_units;  // for good, at the end of a mapped frame
+  std::uint32_t unmapped_units;  // at the end of a mapped frame
   // A part of the map of wholly free frames (frame_runs.cc).
   std::uint64_t free_map;
   FrameIndex next;  // of the list that `list` names
@@ -186,6 +186,9 @@ class Zone {
   Extension Extend(VirtualMemory& memory, FrameIndex frames,
                    Access access = Access::kOpen,
                    std::uint32_t unmapped_units = 0);
+  // Maps so many more units of the last frame, of which as many are unmapped.
+  VmStatus ExtendLast(VirtualMemory& memory, std::uint32_t units,
+                      Access access);
   // What lay in the tables may be gone: the zone ends with its window again.
   void Reopen() {
     capacity_frames_.store(window_frames_, std::memory_order_relaxed);
@@ -287,7 +290,7 @@ class Zone {
 
  private:
   VmStatus GrowTables(VirtualMemory& memory, std::size_t frames);
-  VmStatus Map(VirtualMemory& memory, FrameIndex first, std::size_t bytes,
+  VmStatus Map(VirtualMemory& memory, UnitIndex first, std::size_t bytes,
                Access access);
   void Append(FrameIndex first, FrameIndex frames, Presence presence,
               Access access);

@@ -239,6 +239,12 @@ std::vector<char*> Keep() {
   return blocks;
 }
 
+void FreeTwice() {
+  void* const block = Opaque(malloc(100));
+  free(Opaque(block));
+  free(Opaque(block));
+}
+
 // Strict mode leaves read, write and exit. All that can be is served from
 // memory that is there, what cannot be is refused, and nothing kills.
 bool ServeStrictly() {
@@ -270,13 +276,16 @@ bool ServeStrictly() {
 
 // Strict mode is a thread's own, and ends with it: by a call, as libc's end of
 // a thread would be killed.
-void ServeInStrictThread() {
+void ServeInStrictThread(bool misuses) {
   static bool is_served = false;
+  static bool is_misuser = false;
+  is_misuser = misuses;
   pthread_t thread;
   Check(pthread_create(
             &thread, nullptr,
             [](void*) -> void* {
               is_served = ServeStrictly();
+              if (is_misuser) FreeTwice();
               EndStrictly(true);
             },
             nullptr) == 0,
@@ -337,7 +346,8 @@ int main(int argc, char** argv) {
   if (strcmp(filter, "strict") == 0) {
     EndStrictly(ServeStrictly() && write(STDOUT_FILENO, "done\n", 5) == 5);
   }
-  if (strcmp(filter, "thread") == 0) ServeInStrictThread();
+  const bool misuses = strcmp(argv[2], "double_free") == 0;
+  if (strcmp(filter, "thread") == 0) ServeInStrictThread(misuses);
   if (strcmp(filter, "later") == 0 || strcmp(filter, "memory") == 0 ||
       strcmp(filter, "malloc") == 0) {
     Serve();
@@ -356,10 +366,6 @@ int main(int argc, char** argv) {
   }
   InThreads(is_start || strcmp(filter, "malloc") == 0);
   InChild();
-  if (strcmp(argv[2], "double_free") == 0) {
-    void* const block = Opaque(malloc(100));
-    free(Opaque(block));
-    free(Opaque(block));
-  }
+  if (misuses) FreeTwice();
   return write(STDOUT_FILENO, "done\n", 5) == 5 ? 0 : 1;
 }
