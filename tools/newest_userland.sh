@@ -12,12 +12,12 @@ if [[ ${1-} == --keep ]]; then
   keep=yes
   shift
 fi
-programs=(redis valkey named fd postgres mariadb python_newest node php ruby java faketime fakeroot ucx perl)
+programs=(redis valkey named fd postgres mariadb python_newest node php ruby java faketime fakeroot ucx perl clisp)
 (( ! $# )) || programs=("$@")
 who=newest_userland
 . tools/system_roots.sh
 
-packages="bind9 bind9-dnsutils fakeroot faketime fd-find mariadb-client mariadb-server nodejs openjdk-26-jdk-headless
+packages="bind9 bind9-dnsutils clisp fakeroot faketime fd-find mariadb-client mariadb-server nodejs openjdk-26-jdk-headless
   perl php-cli postgresql procps python3 python3.15 redis-server redis-tools ruby ucx-utils valkey-server valkey-tools"
 # A mirror may be older than sid's lists are valid. Nothing is to be started.
 # shellcheck disable=SC2086

@@ -462,12 +462,12 @@ VirtualMemory::AddressRange LinuxVirtualMemory::RegionRange() const {
   if constexpr (kThreadSanitizer) return {0x0001'0000'0000, 0x0009'0000'0000};
   if constexpr (kAddressSanitizer) return {0x3000'0000'0000, 0x5000'0000'0000};
 #endif
-  // On x86-64 [0x1800'0000'0000, 0x3c00'0000'0000): the kernel puts programs at
-  // two thirds of the address space, and maps downwards from the top, or, when
-  // the stack is unlimited, from one sixth. In 39 bits see decision 0090.
+  // On x86-64 [0x2000'0000'0000, 0x3c00'0000'0000), above CLISP's heap. The
+  // kernel puts programs at two thirds of the addresses, and maps down from the
+  // top, or, with an unlimited stack, from a sixth (decisions 0090, 0097).
   const Address step = Address{1} << (AddressBits() - 5);
-  const Address first = AddressBits() > 39 ? 6 : 12;
-  return {first * step, (first + 9) * step};
+  if (AddressBits() > 39) return {8 * step, 15 * step};
+  return {12 * step, 21 * step};
 }
 
 }  // namespace hakmem

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <ios>
 #include <vector>
 
 #include "allocator/base/sanitizer.h"
@@ -36,6 +37,15 @@ TEST(RegionRangeTest, ReservationsComeBeforeIt) {
   if (!is_usual) GTEST_SKIP() << "another layout, limited addresses";
   EXPECT_EQ(count, 60U);
   EXPECT_FALSE(is_taken);
+}
+
+// CLISP maps its heap over whatever lies between 16 and 32 TiB, from both ends.
+TEST(RegionRangeTest, LeavesClispItsHeap) {
+  if (kAddressSanitizer) GTEST_SKIP() << "another range";
+  LinuxVirtualMemory memory;
+  const auto range = memory.RegionRange();
+  EXPECT_TRUE(range.end <= 16 * 1024 * kGiB || range.begin >= 32 * 1024 * kGiB)
+      << std::hex << range.begin;
 }
 
 }  // namespace
