@@ -46,6 +46,7 @@
 
 namespace hakmem {
 
+struct CodePlace;
 struct Fault;
 enum class FaultVerdict : std::uint8_t;
 
