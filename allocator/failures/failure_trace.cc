@@ -90,8 +90,7 @@ bool FailureTrace::OpenSink() {
 // Whether the descriptor is still what it was when it was opened.
 bool FailureTrace::StillOurs() {
   if (sink_ == Sink::kStderr) return StandardError() >= 0;
-  FileId now;
-  return IdentifyFd(fd_, now) && now == file_;
+  return IsFile(fd_, file_);
 }
 
 bool FailureTrace::Write(const JsonText& line) {

@@ -36,8 +36,7 @@ void KeepStderr() {
 int ExitStderr() {
   const int fd = StandardError();
   if (fd >= 0) return fd;
-  FileId now;
-  return IdentifyFd(g_kept_fd, now) && now == g_kept_file ? g_kept_fd : -1;
+  return IsFile(g_kept_fd, g_kept_file) ? g_kept_fd : -1;
 }
 
 int OpenExitOutput(const char* option, const char* value, FileReaders readers) {

@@ -7,7 +7,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {

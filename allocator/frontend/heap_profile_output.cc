@@ -8,7 +8,7 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
 #include "allocator/hakmem.h"
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/process/process.h"
 #include "allocator/profile/profile_text.h"
 

@@ -11,7 +11,6 @@
 #include "allocator/process/futex_lock.h"
 #include "allocator/process/helper_thread.h"
 #include "allocator/process/signals.h"
-#include "allocator/process/stream_lock.h"
 #include "allocator/process/thread_hooks.h"
 #include "allocator/reports/report_text.h"
 
