@@ -14,7 +14,7 @@
 #include "allocator/frontend/exit_output.h"
 #include "allocator/lookup/block_walk.h"
 #include "allocator/process/process.h"
-#include "allocator/reports/frame_text.h"
+#include "allocator/reports/report_text.h"
 
 namespace hakmem {
 namespace {
