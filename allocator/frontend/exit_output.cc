@@ -63,16 +63,15 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   return -1;
 }
 
-void CheckExitOutput(const char* option, const char* value, int error_number) {
-  if (error_number == 0 || std::strcmp(value, "1") == 0) return;
+void CloseExitOutput(const char* option, const char* value, int fd,
+                     int error_number) {
+  if (std::strcmp(value, "1") == 0) return;
+  CloseFd(fd);
+  if (error_number == 0) return;
   RawPrinter warning;
   BeginWarning(option, "cannot write to ", warning);
   ExpandPath(value, warning);
   EndWarning(error_number, warning);
-}
-
-void CloseExitOutput(const char* value, int fd) {
-  if (std::strcmp(value, "1") != 0) CloseFd(fd);
 }
 
 }  // namespace hakmem

@@ -16,7 +16,6 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
 #include "allocator/frontend/failure_reports.h"
-#include "allocator/frontend/heap_profile_output.h"
 #include "allocator/frontend/misuse_reports.h"
 #include "allocator/frontend/process_hooks.h"
 #include "allocator/frontend/startup_options.h"
@@ -82,8 +81,7 @@ void WriteStatistics(int signal) {
   const int fd = OpenExitOutput("HAKMEM_STATS", value, FileReaders::kAll);
   if (fd < 0) return;
   // In one write: other processes may append to the same file.
-  CheckExitOutput("HAKMEM_STATS", value, TryWriteFd(fd, out.text()));
-  CloseExitOutput(value, fd);
+  CloseExitOutput("HAKMEM_STATS", value, fd, TryWriteFd(fd, out.text()));
 }
 
 void AtSignal(int signal) {
