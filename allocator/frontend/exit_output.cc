@@ -1,13 +1,11 @@
 #include "allocator/frontend/exit_output.h"
 
-#include <cstddef>
 #include <cstring>
 #include <string_view>
 
 #include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
-#include "allocator/process/descriptor.h"
-#include "allocator/process/output_path.h"
+#include "allocator/process/output_file.h"
 
 namespace hakmem {
 namespace {
@@ -45,15 +43,11 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   // too, where programs often have 8 KiB for handlers.
   RawPrinter warning;
   BeginWarning(option, "cannot open ", warning);
-  const std::size_t before = warning.text().size();
-  ExpandPath(value, warning);
   int error_number = 0;
-  const int opened =
-      OpenForAppend(warning.c_str() + before, readers, error_number);
-  if (opened >= 0) {
-    // Where the program has closed standard error, a file gets its number, and
-    // with it what others write there.
-    const int fd = MoveFdOutOfTheWay(opened);
+  // Where the program has closed standard error, a file gets its number first,
+  // and would get with it what others write there.
+  const int fd = OpenOutput(value, readers, warning, error_number);
+  if (fd >= 0) {
     // Processes that end together would mix their lines. If one is stopped
     // while it writes, they are mixed all the same, after a second.
     LockFile(fd);

@@ -18,7 +18,7 @@
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/platform/mapping_probe.h"
 #include "allocator/platform/start_filter.h"
-#include "allocator/process/output_path.h"
+#include "allocator/process/output_file.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {

@@ -12,7 +12,7 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
-#include "allocator/process/descriptor.h"
+#include "allocator/process/output_file.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
