@@ -70,6 +70,13 @@ class RawPrinter {
   bool truncated_ = false;
 };
 
+// Where text goes that may be long: whole lines, some at a time. False: they
+// could not be written, and nothing else needs to be.
+struct LineSink {
+  bool (*write)(void* context, std::string_view lines);
+  void* context;
+};
+
 // Parses a whole decimal number; false when `text` is empty, has any other
 // character or overflows.
 bool ParseDecimal(std::string_view text, std::uint64_t& value);

@@ -26,6 +26,12 @@ struct FileId {
 // False: the descriptor is not open.
 bool IdentifyFd(int fd, FileId& file);
 
+// Whether it is open on this one.
+inline bool IsFile(int fd, const FileId& file) {
+  FileId now;
+  return IdentifyFd(fd, now) && now == file;
+}
+
 // Once, before anything is written. Without it each file counts as noted.
 void NoteStandardError();
 

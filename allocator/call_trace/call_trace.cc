@@ -9,7 +9,7 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/platform/proc_reader.h"
 #include "allocator/process/helper_thread.h"
-#include "allocator/process/output_path.h"
+#include "allocator/process/output_file.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {

@@ -32,8 +32,8 @@
 #include "allocator/call_trace/call_trace_ring.h"
 #include "allocator/call_trace/call_trace_writer.h"
 #include "allocator/config/heap_options.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/platform/virtual_memory.h"
-#include "allocator/process/clock.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/process/wake_signal.h"
 

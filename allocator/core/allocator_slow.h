@@ -20,7 +20,7 @@
 #include "allocator/core/profile_samples.h"
 #include "allocator/core/shrunk_blocks.h"
 #include "allocator/core/typed_blocks.h"
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/reports/fatal.h"
 #include "allocator/slab/size_class.h"

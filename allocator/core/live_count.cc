@@ -8,32 +8,24 @@
 namespace hakmem {
 namespace {
 
-struct Walk {
-  const Zone& zone;
-  std::size_t page_bytes;
-  LiveCount& count;
-};
-
-void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
-  Walk& walk = *static_cast<Walk*>(context);
+void CountUnit(const Zone& zone, std::size_t page_bytes, UnitIndex unit,
+               UnitRecord record, LiveCount& count) {
   const HeaderByte live = UnitLiveHeader(record);
-  const std::atomic<HeaderByte>* header =
-      &walk.zone.header(walk.zone.UnitAddress(unit));
+  const std::atomic<HeaderByte>* header = &zone.header(zone.UnitAddress(unit));
   if (UnitOwner(record) == kSpanOwner) {
     const HeaderByte found = header->load(std::memory_order_relaxed);
     if (found != live && !IsSampledHeader(found, record)) return;
-    ++walk.count.blocks;
-    walk.count.bytes +=
-        SpanUsableBytes(DescriptorOf(walk.zone, unit), walk.page_bytes);
+    ++count.blocks;
+    count.bytes += SpanUsableBytes(DescriptorOf(zone, unit), page_bytes);
     return;
   }
-  const SizeClass size_class = ClassOfUnit(walk.zone, record);
-  const std::size_t step = ClassBytes(size_class) >> walk.zone.granule_shift();
-  ClassStatistics& entry = walk.count.classes[size_class];
+  const SizeClass size_class = ClassOfUnit(zone, record);
+  const std::size_t step = ClassBytes(size_class) >> zone.granule_shift();
+  ClassStatistics& entry = count.classes[size_class];
   // Fewer, where a guard page takes room. That of a slab which is made
   // meanwhile may still be another class's.
   const std::uint32_t capacity =
-      std::min<std::uint32_t>(DescriptorOf(walk.zone, unit).slab.capacity(),
+      std::min<std::uint32_t>(DescriptorOf(zone, unit).slab.capacity(),
                               kClassLayouts[size_class].capacity);
   std::uint32_t blocks = 0;
   for (std::uint32_t i = 0; i < capacity; ++i, header += step) {
@@ -43,9 +35,9 @@ void CountUnit(void* context, UnitIndex unit, UnitRecord record) {
   ++entry.slabs;
   entry.live_blocks += blocks;
   entry.free_blocks += capacity - blocks;
-  walk.count.blocks += blocks;
-  walk.count.bytes += std::uint64_t{blocks} * ClassBytes(size_class);
-  walk.count.free_blocks += capacity - blocks;
+  count.blocks += blocks;
+  count.bytes += std::uint64_t{blocks} * ClassBytes(size_class);
+  count.free_blocks += capacity - blocks;
 }
 
 }  // namespace
@@ -59,8 +51,9 @@ LiveCount CountInUnits(Ace& ace) {
         static_cast<std::uint32_t>(layout.slab_units * kUnitBytes);
   }
   for (const Zone* zone : {&ace.region().fine(), &ace.region().coarse()}) {
-    Walk walk = {*zone, ace.memory().PageBytes(), count};
-    VisitUnits(*zone, &CountUnit, &walk);
+    VisitUnits(*zone, [&](UnitIndex unit, UnitRecord record) {
+      CountUnit(*zone, ace.memory().PageBytes(), unit, record, count);
+    });
   }
   return count;
 }

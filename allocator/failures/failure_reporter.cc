@@ -6,7 +6,7 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/options/option_parser.h"
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/process/thread_identity.h"
 #include "allocator/stacks/cached_unwinder.h"
 #include "allocator/stacks/call_stack.h"

@@ -24,7 +24,7 @@
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_trace.h"
 #include "allocator/failures/limit_finder.h"
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/process/owned_lock.h"
 
 namespace hakmem {

@@ -7,7 +7,7 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/write_once.h"
-#include "allocator/process/output_path.h"
+#include "allocator/process/output_file.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -75,23 +75,19 @@ bool FailureTrace::OpenSink() {
       break;
   }
   RawPrinter path;
-  ExpandPath(path_, path);
   int error_number = 0;
-  const int opened =
-      OpenForAppend(path.c_str(), FileReaders::kOwner, error_number);
-  if (opened < 0) {
+  fd_ = OpenOutput(path_, FileReaders::kOwner, path, error_number);
+  if (fd_ < 0) {
     Warn("cannot open ", path.c_str(), error_number);
     return false;
   }
-  fd_ = MoveFdOutOfTheWay(opened);
   return IdentifyFd(fd_, file_);
 }
 
 // Whether the descriptor is still what it was when it was opened.
 bool FailureTrace::StillOurs() {
   if (sink_ == Sink::kStderr) return StandardError() >= 0;
-  FileId now;
-  return IdentifyFd(fd_, now) && now == file_;
+  return IsFile(fd_, file_);
 }
 
 bool FailureTrace::Write(const JsonText& line) {

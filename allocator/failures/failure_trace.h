@@ -28,10 +28,10 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "allocator/base/standard_error.h"
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_json.h"
 #include "allocator/failures/limit_finder.h"
-#include "allocator/process/descriptor.h"
 #include "allocator/process/owned_lock.h"
 
 namespace hakmem {

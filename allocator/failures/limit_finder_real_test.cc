@@ -25,7 +25,7 @@
 #include "allocator/platform/fake_sandbox.h"
 #include "allocator/platform/start_filter.h"
 #include "allocator/process/test_waits.h"
-#include "allocator/stacks/call_stack.h"
+#include "allocator/stacks/cached_unwinder.h"
 #include "allocator/stacks/modules.h"
 #include "gtest/gtest.h"
 

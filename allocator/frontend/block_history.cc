@@ -83,13 +83,6 @@ void FindBlockHistory(std::uintptr_t block, BlockHistory& history) {
   FindEvent(record->free_stack, record->free_thread, history.release);
 }
 
-void ChildAfterFork() {
-  t_thread_id = 0;
-  internal::g_records.lock().ResetAfterFork();
-  internal::g_stacks.lock().ResetAfterFork();
-  g_start_lock.ResetAfterFork();
-}
-
 }  // namespace
 
 constinit StackDepot internal::g_stacks{g_memory};
@@ -120,30 +113,34 @@ void RecordFree(const void* block, const void* frame) {
   record->free_thread.store(CurrentThread(), std::memory_order_relaxed);
 }
 
-constexpr HistoryHooks kHistoryHooks = {
-    .enable = [] { SetHistorySource(&FindBlockHistory); },
-    .finish =
-        [] {
-          const char* const path = CurrentOptions().leaks;
-          if (path[0] != '\0' && Started()) ReportLeaks(path);
-        },
-    .prepare_fork =
-        []() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-          g_start_lock.LockForFork();
-          internal::g_records.lock().LockForFork();
-          internal::g_stacks.lock().LockForFork();
-        },
-    .parent_after_fork =
-        []() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-          internal::g_stacks.lock().UnlockAfterFork();
-          internal::g_records.lock().UnlockAfterFork();
-          g_start_lock.UnlockAfterFork();
-        },
-    .child_after_fork = &ChildAfterFork,
-    .metadata_bytes =
-        [] {
-          return internal::g_records.mapped_bytes() +
-                 internal::g_stacks.mapped_bytes();
-        }};
+void EnableHistory() { SetHistorySource(&FindBlockHistory); }
+
+void FinishHistory() {
+  const char* const path = CurrentOptions().leaks;
+  if (path[0] != '\0' && Started()) ReportLeaks(path);
+}
+
+void PrepareHistoryFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  g_start_lock.LockForFork();
+  internal::g_records.lock().LockForFork();
+  internal::g_stacks.lock().LockForFork();
+}
+
+void HistoryParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  internal::g_stacks.lock().UnlockAfterFork();
+  internal::g_records.lock().UnlockAfterFork();
+  g_start_lock.UnlockAfterFork();
+}
+
+void HistoryChildAfterFork() {
+  t_thread_id = 0;
+  internal::g_records.lock().ResetAfterFork();
+  internal::g_stacks.lock().ResetAfterFork();
+  g_start_lock.ResetAfterFork();
+}
+
+std::size_t HistoryBytes() {
+  return internal::g_records.mapped_bytes() + internal::g_stacks.mapped_bytes();
+}
 
 }  // namespace hakmem

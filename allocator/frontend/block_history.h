@@ -24,18 +24,14 @@ HAK_NOINLINE void RecordAllocation(const void* block, const void* frame);
 // Before `block`, which may be anything, is freed.
 HAK_NOINLINE void RecordFree(const void* block, const void* frame);
 
-// Calls that the hooks of a process make for it.
-struct HistoryHooks {
-  // The options have been read.
-  void (*enable)();
-  void (*finish)();  // HAKMEM_LEAKS
-  void (*prepare_fork)();
-  void (*parent_after_fork)();
-  void (*child_after_fork)();
-  std::size_t (*metadata_bytes)();
-};
-// NOLINTNEXTLINE(readability-identifier-naming): constexpr where it is defined
-extern const HistoryHooks kHistoryHooks;
+// For the process's hooks. The options have been read; the process ends
+// (HAKMEM_LEAKS).
+void EnableHistory();
+void FinishHistory();
+void PrepareHistoryFork();
+void HistoryParentAfterFork();
+void HistoryChildAfterFork();
+std::size_t HistoryBytes();
 
 namespace internal {
 extern StackDepot g_stacks;

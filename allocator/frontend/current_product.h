@@ -70,23 +70,20 @@ HeapProfile& ProductProfile();
 // HAKMEM_FAIL_NTH.
 void ProductFailNth(std::uint64_t nth, bool from_then_on);
 
-// Hooks of a variant with a call trace; null in the others.
-struct TraceHooks;
-const TraceHooks* ProductTraceHooks();
-// The same for one that keeps the history of blocks.
-struct HistoryHooks;
-const HistoryHooks* ProductHistoryHooks();
 // Where the call trace keeps its rings.
 Address ProductTraceWindow();
 
-// Hooks that run at a thread's exit and around fork.
-struct ProductHooks {
-  void (*thread_exit)(void* argument);
-  void (*prepare_fork)();
-  void (*parent_after_fork)();
-  void (*child_after_fork)();
-};
-const ProductHooks& CurrentProductHooks();
+// What some variants keep of calls: a call trace, the history of blocks. Once
+// the options are read; once libc can make threads; at the process's end.
+void ProductEnableRecords();
+void ProductOpenRecords();
+void ProductFinishRecords();
+
+// At a thread's exit, and around fork.
+void ProductExitThread();
+void ProductPrepareFork();
+void ProductParentAfterFork();
+void ProductChildAfterFork();
 
 }  // namespace hakmem
 

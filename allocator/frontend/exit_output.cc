@@ -1,13 +1,11 @@
 #include "allocator/frontend/exit_output.h"
 
-#include <cstddef>
 #include <cstring>
 #include <string_view>
 
 #include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
-#include "allocator/process/descriptor.h"
-#include "allocator/process/output_path.h"
+#include "allocator/process/output_file.h"
 
 namespace hakmem {
 namespace {
@@ -36,8 +34,7 @@ void KeepStderr() {
 int ExitStderr() {
   const int fd = StandardError();
   if (fd >= 0) return fd;
-  FileId now;
-  return IdentifyFd(g_kept_fd, now) && now == g_kept_file ? g_kept_fd : -1;
+  return IsFile(g_kept_fd, g_kept_file) ? g_kept_fd : -1;
 }
 
 int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
@@ -46,15 +43,11 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   // too, where programs often have 8 KiB for handlers.
   RawPrinter warning;
   BeginWarning(option, "cannot open ", warning);
-  const std::size_t before = warning.text().size();
-  ExpandPath(value, warning);
   int error_number = 0;
-  const int opened =
-      OpenForAppend(warning.c_str() + before, readers, error_number);
-  if (opened >= 0) {
-    // Where the program has closed standard error, a file gets its number, and
-    // with it what others write there.
-    const int fd = MoveFdOutOfTheWay(opened);
+  // Where the program has closed standard error, a file gets its number first,
+  // and would get with it what others write there.
+  const int fd = OpenOutput(value, readers, warning, error_number);
+  if (fd >= 0) {
     // Processes that end together would mix their lines. If one is stopped
     // while it writes, they are mixed all the same, after a second.
     LockFile(fd);
@@ -64,16 +57,15 @@ int OpenExitOutput(const char* option, const char* value, FileReaders readers) {
   return -1;
 }
 
-void CheckExitOutput(const char* option, const char* value, int error_number) {
-  if (error_number == 0 || std::strcmp(value, "1") == 0) return;
+void CloseExitOutput(const char* option, const char* value, int fd,
+                     int error_number) {
+  if (std::strcmp(value, "1") == 0) return;
+  CloseFd(fd);
+  if (error_number == 0) return;
   RawPrinter warning;
   BeginWarning(option, "cannot write to ", warning);
   ExpandPath(value, warning);
   EndWarning(error_number, warning);
-}
-
-void CloseExitOutput(const char* value, int fd) {
-  if (std::strcmp(value, "1") != 0) CloseFd(fd);
 }
 
 }  // namespace hakmem

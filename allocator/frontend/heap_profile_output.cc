@@ -1,4 +1,4 @@
-#include "allocator/frontend/heap_profile_output.h"
+// The heap profile written down.
 
 #include <atomic>
 #include <cerrno>
@@ -8,17 +8,12 @@
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
 #include "allocator/hakmem.h"
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/process/process.h"
 #include "allocator/profile/profile_text.h"
 
 namespace hakmem {
 namespace {
-
-struct Output {
-  int fd;
-  int error_number = 0;
-};
 
 // Longer than the stack of a handler of a signal should be asked for. Written
 // and read at the end of the process alone.
@@ -29,21 +24,14 @@ constinit std::atomic<int> g_told{0};
 
 // 0, or the errno of what could not be written.
 int WriteTo(int fd, ProfileRoom& room, bool waits) {
-  Output output = {.fd = fd};
-  const ProfileSink sink = {.write =
-                                [](void* context, std::string_view line) {
-                                  Output& to = *static_cast<Output*>(context);
-                                  to.error_number = TryWriteFd(to.fd, line);
-                                  return to.error_number == 0;
-                                },
-                            .context = &output};
+  FdSink output(fd);
   WriteProfile(ProductProfile(),
                {.process_id = ProcessId(),
                 .program = ProgramName(),
                 .version = kVersion,
                 .variant = ProductVariant(),
                 .time_ns = WallClockNs()},
-               sink, room, waits);
+               output.sink(), room, waits);
   return output.error_number;
 }
 
@@ -58,9 +46,8 @@ void WriteProfileAtEnd(const char* value, int signal) {
   const int fd =
       OpenExitOutput("HAKMEM_HEAP_PROFILE", value, FileReaders::kOwner);
   if (fd < 0) return;
-  CheckExitOutput("HAKMEM_HEAP_PROFILE", value,
+  CloseExitOutput("HAKMEM_HEAP_PROFILE", value, fd,
                   WriteTo(fd, g_room, /*waits=*/signal == 0));
-  CloseExitOutput(value, fd);
 }
 
 }  // namespace hakmem

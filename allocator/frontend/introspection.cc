@@ -77,22 +77,18 @@ Info ToMallinfo() {
   return info;
 }
 
-// Wherever it leads: the program asks for it, and libc does so, too.
-void WriteToStderr(void* /*context*/, std::string_view lines) {
-  WriteFd(STDERR_FILENO, lines);
-}
-
 struct StreamWriter {
   std::FILE* stream;
   bool failed = false;
 };
 
-void WriteToStream(void* context, std::string_view lines) {
+bool WriteToStream(void* context, std::string_view lines) {
   StreamWriter& writer = *static_cast<StreamWriter*>(context);
   if (std::fwrite(lines.data(), 1, lines.size(), writer.stream) !=
       lines.size()) {
     writer.failed = true;
   }
+  return !writer.failed;
 }
 
 // What a reader from outside sees of the process.
@@ -123,17 +119,6 @@ ProcessSeen LookAtProcess() {
   return seen;
 }
 
-struct MetricsWriter {
-  int fd;
-  int error_number = 0;
-};
-
-void WriteMetrics(void* context, std::string_view lines) {
-  MetricsWriter& writer = *static_cast<MetricsWriter*>(context);
-  if (writer.error_number != 0) return;
-  writer.error_number = TryWriteFd(writer.fd, lines);
-}
-
 }  // namespace
 }  // namespace hakmem
 
@@ -153,13 +138,13 @@ HAK_EXPORT std::size_t hakmem_get_statistics(hakmem_statistics* statistics,
 
 HAK_EXPORT int hakmem_write_openmetrics(int fd) {
   const hakmem::ProcessSeen seen = hakmem::LookAtProcess();
-  hakmem::MetricsWriter writer = {.fd = fd};
+  hakmem::FdSink writer(fd);
   hakmem::PrintStatisticsOpenMetrics(
       hakmem::ProductStatistics(),
       {.id = static_cast<std::uint64_t>(hakmem::ProcessId()),
        .program = seen.program,
        .resident_bytes = seen.resident_bytes},
-      {.write = &hakmem::WriteMetrics, .context = &writer});
+      writer.sink());
   if (writer.error_number == 0) return 0;
   errno = writer.error_number;
   return -1;
@@ -210,11 +195,11 @@ HAK_EXPORT int mallopt(int parameter, int /*value*/) noexcept {
   }
 }
 
+// To standard error wherever it leads, as libc does.
 HAK_EXPORT void malloc_stats() noexcept {
   const hakmem::LiveCount live = hakmem::ProductLiveCount();
-  hakmem::PrintStatisticsText(
-      hakmem::ProductStatistics(), live.classes,
-      {.write = &hakmem::WriteToStderr, .context = nullptr});
+  hakmem::PrintStatisticsText(hakmem::ProductStatistics(), live.classes,
+                              hakmem::FdSink(STDERR_FILENO).sink());
 }
 
 HAK_EXPORT int malloc_info(int options, FILE* stream) noexcept {

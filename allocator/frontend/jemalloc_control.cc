@@ -177,7 +177,7 @@ struct TextWriter {
   void* context;
 };
 
-void WriteToProgram(void* context, std::string_view lines) {
+bool WriteToProgram(void* context, std::string_view lines) {
   const TextWriter& writer = *static_cast<const TextWriter*>(context);
   char text[512];
   while (!lines.empty()) {
@@ -187,11 +187,7 @@ void WriteToProgram(void* context, std::string_view lines) {
     writer.write(writer.context, text);
     lines.remove_prefix(length);
   }
-}
-
-void WriteToStandardError(void* /*context*/, std::string_view lines) {
-  // Wherever it leads: the program asks for it.
-  WriteFd(STDERR_FILENO, lines);
+  return true;
 }
 
 }  // namespace
@@ -241,11 +237,12 @@ HAK_EXPORT HAK_WEAK int mallctlbymib(const std::size_t* mib, std::size_t length,
 HAK_EXPORT HAK_WEAK void malloc_stats_print(WriteText write, void* context,
                                             const char* /*options*/) {
   TextWriter writer = {.write = write, .context = context};
+  // Wherever it leads: the program asks for it.
+  FdSink standard_error(STDERR_FILENO);
+  const LineSink sink = {.write = &WriteToProgram, .context = &writer};
   const LiveCount live = ProductLiveCount();
-  PrintStatisticsText(
-      ProductStatistics(), live.classes,
-      {.write = write != nullptr ? &WriteToProgram : &WriteToStandardError,
-       .context = &writer});
+  PrintStatisticsText(ProductStatistics(), live.classes,
+                      write != nullptr ? sink : standard_error.sink());
 }
 
 }  // extern "C"

@@ -14,7 +14,7 @@
 #include "allocator/frontend/exit_output.h"
 #include "allocator/lookup/block_walk.h"
 #include "allocator/process/process.h"
-#include "allocator/reports/frame_text.h"
+#include "allocator/reports/report_text.h"
 
 namespace hakmem {
 namespace {
@@ -92,7 +92,8 @@ RawPrinter& PrintTally(const StackTally& tally, RawPrinter& out) {
       .Text(tally.blocks == 1 ? " block" : " blocks");
 }
 
-void WriteText(int fd) {
+// Each of these returns 0, or the errno of what could not be written.
+int WriteText(int fd) {
   for (unsigned i = 0; i < g_leaks.count; ++i) {
     const Place& place = g_leaks.largest[i];
     RawPrinter out;
@@ -113,11 +114,10 @@ void WriteText(int fd) {
   out.Text(" never freed, from ").Decimal(g_leaks.places);
   out.Text(g_leaks.places == 1 ? " place" : " places");
   out.Text(LineEnd().text());
-  WriteFd(fd, out.text());
+  return TryWriteFd(fd, out.text());
 }
 
-// One line each, and a last one with the total. Returns 0, or the errno of what
-// could not be written.
+// One line each, and a last one with the total.
 int WriteJson(int fd) {
   const auto process_id = static_cast<std::uint64_t>(ProcessId());
   for (unsigned i = 0; i < g_leaks.count; ++i) {
@@ -150,12 +150,9 @@ void ReportLeaks(const char* value) {
   CountLeaks();
   const int fd = OpenExitOutput("HAKMEM_LEAKS", value, FileReaders::kOwner);
   if (fd < 0) return;
-  if (std::strcmp(value, "1") == 0) {
-    WriteText(fd);
-  } else {
-    CheckExitOutput("HAKMEM_LEAKS", value, WriteJson(fd));
-  }
-  CloseExitOutput(value, fd);
+  const bool as_text = std::strcmp(value, "1") == 0;
+  CloseExitOutput("HAKMEM_LEAKS", value, fd,
+                  as_text ? WriteText(fd) : WriteJson(fd));
 }
 
 }  // namespace hakmem

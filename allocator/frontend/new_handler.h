@@ -2,7 +2,7 @@
 // std::bad_alloc; both belong to the program's C++ runtime, which hakmem does
 // not link.
 //
-// Owns: nothing. Called by: cpp_operators.inc.
+// Owns: nothing. Called by: c_symbols.inc, cpp_operators.inc.
 // Thread-safety: any thread. May run user code and may throw.
 //
 // A call makes one failure event, however often the handler is called: it is in
@@ -15,6 +15,7 @@
 #include <new>
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/route.h"
 #include "allocator/base/units.h"
 #include "allocator/core/call_result.h"
 #include "allocator/failures/failure_event.h"
@@ -22,6 +23,25 @@
 namespace hakmem {
 
 using NewHandler = void (*)();
+
+// The family that the blocks of an entry point belong to.
+constexpr BlockKind KindOf(Call call, bool aligned = false) {
+  switch (call) {
+    case Call::kNew:
+    case Call::kNewNothrow:
+      return aligned ? BlockKind::kAlignedNew : BlockKind::kNew;
+    case Call::kNewArray:
+    case Call::kNewArrayNothrow:
+      return aligned ? BlockKind::kAlignedNewArray : BlockKind::kNewArray;
+    default:
+      return BlockKind::kMalloc;
+  }
+}
+
+// Whether the entry point throws where memory cannot be had.
+constexpr bool Throws(Call call) {
+  return call == Call::kNew || call == Call::kNewArray;
+}
 
 // The end of a call that was refused: calls the new-handler and tries again,
 // until there is a block (never null); without a handler throws std::bad_alloc.
@@ -40,9 +60,8 @@ HAK_COLD void* NullForAlignment(std::size_t size, std::size_t alignment,
                                 Call call);
 
 // The nothrow forms beyond their hot paths.
-HAK_NOINLINE void* NothrowNewSlow(
-    std::size_t size, Call call, bool aligned = false,
-    std::size_t alignment = kMinAlignmentBytes) noexcept;
+HAK_NOINLINE void* NothrowNewSlow(std::size_t size, Call call, bool aligned,
+                                  std::size_t alignment) noexcept;
 
 // The program's; null: it has none.
 HAK_COLD NewHandler CurrentNewHandler();

@@ -5,13 +5,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "allocator/base/compiler.h"
-#include "allocator/frontend/background.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/failure_handler.h"
+#include "allocator/frontend/slow_work.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/process/helper_thread.h"
 #include "allocator/process/signals.h"
-#include "allocator/process/stream_lock.h"
 #include "allocator/process/thread_hooks.h"
 #include "allocator/reports/report_text.h"
 
@@ -58,7 +57,7 @@ void PrepareFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const SignalMask signals = HoldSignals();
   g_registration.LockForFork();
   const bool streams_locked = LockStreamList();
-  CurrentProductHooks().prepare_fork();
+  ProductPrepareFork();
   g_fork.streams_locked = streams_locked;
   g_fork.signals = signals;
   g_fork.thread.store(FutexLock::Self(), std::memory_order_relaxed);
@@ -80,7 +79,7 @@ void ParentAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   bool streams_locked = false;
   SignalMask signals = 0;
   if (!EndFork(streams_locked, signals)) return;
-  CurrentProductHooks().parent_after_fork();
+  ProductParentAfterFork();
   if (streams_locked) UnlockStreamList();
   g_registration.UnlockAfterFork();
   RestoreSignals(signals);
@@ -98,15 +97,15 @@ void ChildAfterFork() {
   ReportText::ResetAfterFork();
   ForgetHelpersAfterFork();
   ForgetBackgroundThread();
-  CurrentProductHooks().child_after_fork();
+  ProductChildAfterFork();
   WantBackgroundThread();
   RestoreSignals(signals);
 }
 
-void OnThreadExit(void* argument) {
+void OnThreadExit(void* /*argument*/) {
   // By calls of the kernel that a filter may refuse.
   if (AreHelpersWanted()) NoteThreadExit();
-  CurrentProductHooks().thread_exit(argument);
+  ProductExitThread();
 }
 
 // A thread that libc will not watch gives the heap back at once and does

@@ -10,23 +10,19 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/config/options.h"
 #include "allocator/core/live_count.h"
-#include "allocator/frontend/background.h"
-#include "allocator/frontend/block_history.h"
 #include "allocator/frontend/control.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/exit_output.h"
-#include "allocator/frontend/failure_reports.h"
-#include "allocator/frontend/heap_profile_output.h"
+#include "allocator/frontend/failure_handler.h"
 #include "allocator/frontend/misuse_reports.h"
 #include "allocator/frontend/process_hooks.h"
+#include "allocator/frontend/slow_work.h"
 #include "allocator/frontend/startup_options.h"
-#include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/libc_functions.h"
 #include "allocator/platform/single_threaded.h"
-#include "allocator/process/clock.h"
-#include "allocator/process/end_signals.h"
 #include "allocator/process/process.h"
+#include "allocator/process/signals.h"
 #include "allocator/process/thread_identity.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/stacks/startup_modules.h"
@@ -83,8 +79,7 @@ void WriteStatistics(int signal) {
   const int fd = OpenExitOutput("HAKMEM_STATS", value, FileReaders::kAll);
   if (fd < 0) return;
   // In one write: other processes may append to the same file.
-  CheckExitOutput("HAKMEM_STATS", value, TryWriteFd(fd, out.text()));
-  CloseExitOutput(value, fd);
+  CloseExitOutput("HAKMEM_STATS", value, fd, TryWriteFd(fd, out.text()));
 }
 
 void AtSignal(int signal) {
@@ -147,7 +142,7 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
   WantControl();
   Prewarm();
   InstallEndHookIfAsked();
-  if (ProductTraceHooks() != nullptr) ProductTraceHooks()->open();
+  ProductOpenRecords();
   StartFailureReports();
   StartCrashReports();
   // Last: it passes on to the handlers that it finds.
@@ -158,9 +153,8 @@ __attribute__((constructor(kOutermostPriority))) void AtStart() {
 // run after every atexit handler, C++ objects of libraries among them, in
 // whichever thread calls exit.
 __attribute__((destructor(kOutermostPriority))) void AtExit() {
-  if (ProductTraceHooks() != nullptr) ProductTraceHooks()->finish();
+  ProductFinishRecords();
   EndFailureReports();
-  if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->finish();
   WriteProfileAtEnd(CurrentOptions().heap_profile, 0);
   CheckAtExit();
   WriteStatistics(0);

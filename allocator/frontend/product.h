@@ -44,10 +44,6 @@ struct Product {
   static constexpr bool kKeepsBounds = kConfig.check_bounds;
   static constexpr bool kChecksCopies = kConfig.check_copies;
   static constexpr bool kRecordsStacks = kConfig.record_stacks;
-  static constexpr const HistoryHooks* kHistory =
-      kRecordsStacks ? &kHistoryHooks : nullptr;
-  static constexpr const TraceHooks* kTrace =
-      kTracesCalls ? &kTraceHooks : nullptr;
 
   // Whether each call is told to a call trace, or to the history of blocks.
   static HAK_ALWAYS_INLINE bool TellsOfCalls() {
@@ -103,31 +99,6 @@ struct Product {
   static_assert(std::is_trivially_destructible_v<LinuxVirtualMemory>);
   static_assert(std::is_trivially_destructible_v<Core>);
   static_assert(std::is_trivially_destructible_v<FailureReporter>);
-
-  static constexpr ProductHooks kHooks = {
-      .thread_exit =
-          [](void*) {
-            core.Detach(heap);
-            if constexpr (kTracesCalls) kTraceHooks.thread_exit();
-          },
-      .prepare_fork =
-          [] {
-            if constexpr (kTracesCalls) kTraceHooks.prepare_fork();
-            core.PrepareFork();
-            if constexpr (kRecordsStacks) kHistoryHooks.prepare_fork();
-          },
-      .parent_after_fork =
-          [] {
-            if constexpr (kRecordsStacks) kHistoryHooks.parent_after_fork();
-            core.ParentAfterFork();
-            if constexpr (kTracesCalls) kTraceHooks.parent_after_fork();
-          },
-      .child_after_fork =
-          [] {
-            if constexpr (kRecordsStacks) kHistoryHooks.child_after_fork();
-            core.ChildAfterFork(heap);
-            if constexpr (kTracesCalls) kTraceHooks.child_after_fork();
-          }};
 };
 
 }  // namespace hakmem

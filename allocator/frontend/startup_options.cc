@@ -12,15 +12,13 @@
 #include "allocator/base/line_end.h"
 #include "allocator/base/units.h"
 #include "allocator/failures/cgroup_limits.h"
-#include "allocator/frontend/block_history.h"
 #include "allocator/frontend/current_product.h"
 #include "allocator/frontend/misuse_reports.h"
-#include "allocator/frontend/tracing_hooks.h"
 #include "allocator/options/option_parser.h"
 #include "allocator/platform/linux_virtual_memory.h"
 #include "allocator/platform/mapping_probe.h"
 #include "allocator/platform/start_filter.h"
-#include "allocator/process/output_path.h"
+#include "allocator/process/output_file.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -83,10 +81,7 @@ const HeapOptions& StartupOptions() {
   ProductReporter().Start(parsed, ProductVariant());
   StartMisuseReports(parsed.values);
   ProductFailNth(parsed.values.fail_nth / 2, parsed.values.fail_nth % 2 != 0);
-  if (ProductTraceHooks() != nullptr) {
-    ProductTraceHooks()->enable(parsed.values);
-  }
-  if (ProductHistoryHooks() != nullptr) ProductHistoryHooks()->enable();
+  ProductEnableRecords();
   return parsed.values;
 }
 

@@ -60,36 +60,6 @@ std::uint8_t OperationOf(Call call) {
                                    static_cast<std::uint8_t>(call));
 }
 
-void Enable(const Options& options) {
-  const std::string_view path = options.trace;
-  if (path.empty()) return;
-  internal::g_call_trace.Enable(path == "1" ? kDefaultPath : options.trace,
-                                options.trace_sample,
-                                options.trace_stacks != 0);
-}
-
-void Open() {
-  internal::g_call_trace.Open({
-      .program = ProgramName(),
-      .version = kVersion,
-      .variant = ProductVariant(),
-      .class_bytes =
-          [](unsigned index) { return kClassLayouts[index].block_bytes; },
-      .class_count = kClassCount,
-      .max_tiny_bytes = kMaxTinyBytes,
-      .max_pool_bytes = kMaxPoolBytes,
-      .max_span_bytes = kMaxSpanBytes,
-      .unit_bytes = kUnitBytes,
-      .page_bytes = g_memory.PageBytes(),
-  });
-  if (!internal::g_call_trace.on()) return;
-  AddCrashHook(
-      [](const Fault& fault) {
-        internal::g_call_trace.FinishOnSignal(fault.signal);
-      },
-      kAllFaults);
-}
-
 }  // namespace
 
 constinit CallTrace internal::g_call_trace{g_memory, kHost};
@@ -156,13 +126,39 @@ void TraceFailure(const FailureEvent& event) {
                 .stack = {frames, trace.stacks() ? event.frame_count : 0U}});
 }
 
-constexpr TraceHooks kTraceHooks = {
-    .enable = &Enable,
-    .open = &Open,
-    .finish = [] { internal::g_call_trace.Finish(); },
-    .thread_exit = [] { internal::g_call_trace.Detach(t_trace); },
-    .prepare_fork = [] { internal::g_call_trace.PrepareFork(); },
-    .parent_after_fork = [] { internal::g_call_trace.ParentAfterFork(); },
-    .child_after_fork = [] { internal::g_call_trace.ChildAfterFork(t_trace); }};
+void EnableTrace() {
+  const Options& options = CurrentOptions();
+  const std::string_view path = options.trace;
+  if (path.empty()) return;
+  internal::g_call_trace.Enable(path == "1" ? kDefaultPath : options.trace,
+                                options.trace_sample,
+                                options.trace_stacks != 0);
+}
+
+void OpenTrace() {
+  internal::g_call_trace.Open({
+      .program = ProgramName(),
+      .version = kVersion,
+      .variant = ProductVariant(),
+      .class_bytes =
+          [](unsigned index) { return kClassLayouts[index].block_bytes; },
+      .class_count = kClassCount,
+      .max_tiny_bytes = kMaxTinyBytes,
+      .max_pool_bytes = kMaxPoolBytes,
+      .max_span_bytes = kMaxSpanBytes,
+      .unit_bytes = kUnitBytes,
+      .page_bytes = g_memory.PageBytes(),
+  });
+  if (!internal::g_call_trace.on()) return;
+  AddCrashHook(
+      [](const Fault& fault) {
+        internal::g_call_trace.FinishOnSignal(fault.signal);
+      },
+      kAllFaults);
+}
+
+void DetachTrace() { internal::g_call_trace.Detach(t_trace); }
+
+void TraceChildAfterFork() { internal::g_call_trace.ChildAfterFork(t_trace); }
 
 }  // namespace hakmem

@@ -17,8 +17,6 @@
 
 namespace hakmem {
 
-struct Options;
-
 namespace internal {
 extern CallTrace g_call_trace;
 }  // namespace internal
@@ -39,20 +37,12 @@ HAK_NOINLINE void TraceReallocation(Call call, const void* from,
 // A call that failed, or was served by a detour.
 void TraceFailure(const FailureEvent& event);
 
-// Calls that the hooks of a process and its threads make for the trace.
-struct TraceHooks {
-  // The options have been read.
-  void (*enable)(const Options& options);
-  // libc can make threads.
-  void (*open)();
-  void (*finish)();
-  void (*thread_exit)();
-  void (*prepare_fork)();
-  void (*parent_after_fork)();
-  void (*child_after_fork)();
-};
-// NOLINTNEXTLINE(readability-identifier-naming): constexpr where it is defined
-extern const TraceHooks kTraceHooks;
+// For the hooks of a process and its threads. The options have been read; libc
+// can make threads; this thread exits.
+void EnableTrace();
+void OpenTrace();
+void DetachTrace();
+void TraceChildAfterFork();
 
 }  // namespace hakmem
 

@@ -47,6 +47,7 @@
 
 namespace hakmem {
 
+struct CodePlace;
 struct Fault;
 enum class FaultVerdict : std::uint8_t;
 

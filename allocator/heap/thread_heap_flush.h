@@ -11,7 +11,7 @@
 #include "allocator/base/check.h"
 #include "allocator/base/planted_defect.h"
 #include "allocator/heap/thread_heap.h"
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 
 namespace hakmem {
 

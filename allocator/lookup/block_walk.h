@@ -13,16 +13,23 @@
 
 namespace hakmem {
 
+// Whether a slab or a span starts with the unit; not if its record is damaged.
+bool IsFirstUnit(const Zone& zone, UnitIndex unit, UnitRecord record);
+// Each of those: visit(unit, record).
+template <typename Visit>
+void VisitUnits(const Zone& zone, const Visit& visit) {
+  const UnitIndex end = FirstUnitOfFrame(zone.frame_count());
+  for (UnitIndex unit = 0; unit < end; ++unit) {
+    const UnitRecord record =
+        zone.unit_record(unit).load(std::memory_order_relaxed);
+    if (IsFirstUnit(zone, unit, record)) visit(unit, record);
+  }
+}
+
 using BlockVisitor = void (*)(void* context, const void* start,
                               const LiveBlock& block);
 // All live blocks but those of size 0. No lock is held while `visit` runs.
 void VisitLiveBlocks(Ace& ace, BlockVisitor visit, void* context);
-
-// Whether a slab or a span starts with the unit; not if its record is damaged.
-bool IsFirstUnit(const Zone& zone, UnitIndex unit, UnitRecord record);
-// Each of those.
-using UnitVisitor = void (*)(void* context, UnitIndex unit, UnitRecord record);
-void VisitUnits(const Zone& zone, UnitVisitor visit, void* context);
 
 }  // namespace hakmem
 

@@ -26,6 +26,10 @@ const OptionSpec* FindOption(std::string_view name) {
   return nullptr;
 }
 
+OptionOrigin OriginOf(const OptionSpec& spec, const ParsedOptions& options) {
+  return options.origins[&spec - kOptionTable.data()];
+}
+
 // The shift that a suffix stands for; 0 when `c` is none.
 unsigned SuffixShift(char c) {
   switch (c) {
@@ -287,8 +291,7 @@ void ReadOptions(ParsedOptions& options) {
 void WarnOfOtherVariants(const ParsedOptions& options,
                          std::string_view variant) {
   for (const OptionSpec& spec : kOptionTable) {
-    if (options.origins[&spec - kOptionTable.data()] ==
-            OptionOrigin::kDefault ||
+    if (OriginOf(spec, options) == OptionOrigin::kDefault ||
         HasOption(spec, variant)) {
       continue;
     }
@@ -385,8 +388,7 @@ void WarnOfWeakened(const ParsedOptions& options, std::string_view variant) {
   if (variant != "hardened" || options.values.warn_weakened == 0) return;
   RawPrinter out;
   for (const OptionSpec& spec : kOptionTable) {
-    if (options.origins[&spec - kOptionTable.data()] !=
-            OptionOrigin::kEnvironment ||
+    if (OriginOf(spec, options) != OptionOrigin::kEnvironment ||
         !Weakens(spec, options.values)) {
       continue;
     }
@@ -447,8 +449,7 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
     out.Text("  ").Text(spec.name).Text("=");
     PrintOptionWithUnit(spec, options.values, out);
     out.Plain(before);
-    const OptionOrigin origin = options.origins[&spec - kOptionTable.data()];
-    out.Text(kOriginWords[static_cast<unsigned>(origin)]);
+    out.Text(kOriginWords[static_cast<unsigned>(OriginOf(spec, options))]);
   }
   write(out.text());
 }

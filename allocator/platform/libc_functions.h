@@ -1,9 +1,10 @@
 // libc's own munmap, madvise and clock_gettime: not what a program has put in
 // their place.
 //
-// Owns: where they are, on a page that is sealed. Called by: platform, process;
-// the library's constructor. Thread-safety: FindLibcFunctions once; all else
-// from any thread. Before that, the kernel is called by number.
+// Owns: where they are, on a page that is sealed. Called by: platform; whoever
+// asks for the time; the library's constructor. Thread-safety:
+// FindLibcFunctions once; all else from any thread. Before that, the kernel is
+// called by number.
 //
 // They announce memory that goes back. Libraries that register memory with a
 // device (UCX, Open MPI, libfabric) want to hear of it: they rewrite the first
@@ -40,6 +41,10 @@ int RecordedThreadId();
 
 // In nanoseconds.
 std::uint64_t ReadClock(clockid_t clock);
+// Since some moment in the past; the same clock on every processor.
+inline std::uint64_t MonotonicNs() { return ReadClock(CLOCK_MONOTONIC); }
+// Since 1970.
+inline std::uint64_t WallClockNs() { return ReadClock(CLOCK_REALTIME); }
 
 // Strict seccomp of the calling thread (system_call.h): to read the processor's
 // counter is a fault, too, so its clocks show the time at which it began.

@@ -12,13 +12,6 @@
 
 namespace hakmem {
 
-namespace {
-
-// The smallest page there is: memory does not end within one.
-constexpr std::size_t kSmallestPageBytes = 4096;
-
-}  // namespace
-
 MemoryReader::~MemoryReader() {
   if (fd_ >= 0) SystemCall(SYS_close, fd_);
 }

@@ -13,6 +13,9 @@
 
 namespace hakmem {
 
+// The smallest page there is: memory does not end within one.
+inline constexpr std::size_t kSmallestPageBytes = 4096;
+
 class MemoryReader {
  public:
   MemoryReader() = default;

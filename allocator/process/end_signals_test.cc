@@ -1,11 +1,10 @@
-#include "allocator/process/end_signals.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <string>
 
+#include "allocator/process/signals.h"
 #include "allocator/process/test_death.h"
 
 namespace hakmem {

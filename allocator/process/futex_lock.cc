@@ -1,11 +1,11 @@
 #include "allocator/process/futex_lock.h"
 
-#include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
+
+#include <bit>
 
 #include "allocator/base/system_call.h"
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 
 namespace hakmem {
 
@@ -27,13 +27,14 @@ void Pause() {
 #endif
 }
 
+}  // namespace
+
 long Futex(const std::atomic<std::uint64_t>& word, int operation,
-           std::uint64_t value, const timespec* at_most = nullptr) {
-  return SystemCall(SYS_futex, FutexHalf(word), operation | FUTEX_PRIVATE_FLAG,
+           std::uint64_t value, const timespec* at_most) {
+  static_assert(std::endian::native == std::endian::little);
+  return SystemCall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG,
                     static_cast<std::uint32_t>(value), at_most);
 }
-
-}  // namespace
 
 bool FutexLock::Borrow() {
   const std::uint64_t state = state_.load(std::memory_order_relaxed);

@@ -30,8 +30,10 @@
 #ifndef HAKMEM_ALLOCATOR_PROCESS_FUTEX_LOCK_H_
 #define HAKMEM_ALLOCATOR_PROCESS_FUTEX_LOCK_H_
 
+#include <linux/futex.h>
+#include <time.h>
+
 #include <atomic>
-#include <bit>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
@@ -174,11 +176,10 @@ class ABSL_LOCKABLE FutexLock {
   std::atomic<std::uint64_t> wait_ns_{0};
 };
 
-// The half of such a word that the kernel compares, and can sleep by.
-inline const void* FutexHalf(const std::atomic<std::uint64_t>& word) {
-  static_assert(std::endian::native == std::endian::little);
-  return &word;
-}
+// The kernel's futex operation on the low half of such a word, among threads of
+// this process alone. A wait ends after `at_most`, too, if that is given.
+long Futex(const std::atomic<std::uint64_t>& word, int operation,
+           std::uint64_t value, const timespec* at_most = nullptr);
 
 // Sleeps for 50 microseconds: for who waits, without a lock, for what a call of
 // the kernel takes.

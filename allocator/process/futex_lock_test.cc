@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 #include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"
 

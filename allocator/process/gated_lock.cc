@@ -1,10 +1,6 @@
 #include "allocator/process/gated_lock.h"
 
-#include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-
-#include "allocator/base/system_call.h"
+#include <climits>
 
 namespace hakmem {
 
@@ -15,8 +11,7 @@ void GatedLock::WaitAtGate() {
     if (gate == 0 || gate == FutexLock::Self()) return;
     lock_.Unlock();
     // Returns at once when the gate has been opened meanwhile.
-    SystemCall(SYS_futex, FutexHalf(gate_), FUTEX_WAIT_PRIVATE,
-               static_cast<std::uint32_t>(gate), nullptr);
+    Futex(gate_, FUTEX_WAIT, gate);
     lock_.Lock();
   }
 }
@@ -31,7 +26,7 @@ void GatedLock::OpenGate() {
   // release: pairs with the loads in Lock and TryLock, whose threads see what
   // the forking thread did meanwhile.
   gate_.store(0, std::memory_order_release);
-  SystemCall(SYS_futex, FutexHalf(gate_), FUTEX_WAKE_PRIVATE, INT_MAX);
+  Futex(gate_, FUTEX_WAKE, INT_MAX);
 }
 
 }  // namespace hakmem

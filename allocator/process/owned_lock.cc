@@ -1,9 +1,5 @@
 #include "allocator/process/owned_lock.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-
-#include "allocator/base/system_call.h"
 #include "allocator/process/futex_lock.h"
 
 namespace hakmem {
@@ -28,8 +24,7 @@ bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
                                         std::memory_order_relaxed)) {
       continue;
     }
-    SystemCall(SYS_futex, FutexHalf(state_), FUTEX_WAIT_PRIVATE,
-               static_cast<std::uint32_t>(found | kContended), nullptr);
+    Futex(state_, FUTEX_WAIT, found | kContended);
     // Others may wait beside this thread.
     mine = self | kContended;
   }
@@ -38,7 +33,7 @@ bool OwnedLock::Lock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 void OwnedLock::Unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   // release: pairs with the acquire in Lock.
   if ((state_.exchange(0, std::memory_order_release) & kContended) == 0) return;
-  SystemCall(SYS_futex, FutexHalf(state_), FUTEX_WAKE_PRIVATE, 1);
+  Futex(state_, FUTEX_WAKE, 1);
 }
 
 }  // namespace hakmem

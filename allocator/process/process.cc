@@ -35,6 +35,12 @@ int TryWriteFd(int fd, std::string_view text) {
 
 void WriteFd(int fd, std::string_view text) { TryWriteFd(fd, text); }
 
+bool FdSink::Write(void* context, std::string_view lines) {
+  FdSink& self = *static_cast<FdSink*>(context);
+  if (self.error_number == 0) self.error_number = TryWriteFd(self.fd, lines);
+  return self.error_number == 0;
+}
+
 void WriteWarning(RawPrinter& line) {
   WriteFd(StandardError(), line.Plain().Text(LineEnd().text()).text());
 }

@@ -22,6 +22,18 @@ void WriteFd(int fd, std::string_view text);
 // The same for who can tell: 0, or the errno.
 int TryWriteFd(int fd, std::string_view text);
 
+// A sink that does so, and keeps the first errno.
+struct FdSink {
+  explicit FdSink(int to) : fd(to) {}
+  LineSink sink() { return {.write = &Write, .context = this}; }
+
+  int fd;
+  int error_number = 0;
+
+ private:
+  static bool Write(void* context, std::string_view lines);
+};
+
 // Readers of a file that is created: addresses are not for everybody.
 enum class FileReaders : std::uint16_t { kOwner = 0600, kAll = 0644 };
 

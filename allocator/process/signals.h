@@ -1,6 +1,7 @@
-// Holding off signals.
+// Holding off signals, and a last word before one that asks the process to end.
 //
-// Owns: nothing. Called by: core, frontend. Thread-safety: any thread.
+// Owns: the handlers of InstallEndHook. Called by: core, frontend.
+// Thread-safety: any thread; InstallEndHook at the start.
 #ifndef HAKMEM_ALLOCATOR_PROCESS_SIGNALS_H_
 #define HAKMEM_ALLOCATOR_PROCESS_SIGNALS_H_
 
@@ -20,6 +21,15 @@ void RestoreSignals(SignalMask before);
 // For the end of the process: the signal has its default action, and comes.
 void SetDefaultAction(int signal);
 void UnblockSignal(int signal);
+
+using EndHook = void (*)(int signal);
+
+// `hook` runs in a signal handler, on any thread, which may hold any lock, when
+// SIGHUP, SIGTERM or, `with_interrupt`, SIGINT is about to end the process,
+// which then dies of it as it would have. Signals for which there is a handler,
+// or that are ignored, are left alone; and a handler that the program installs
+// later takes the place of ours. At most one hook.
+void InstallEndHook(EndHook hook, bool with_interrupt);
 
 // What a report needs of the stack that it is made on, below the handler of a
 // signal. A stack for handlers of 16 KiB has as much (of 20 KiB on ARM64, whose

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "allocator/base/compiler.h"
+#include "allocator/platform/single_threaded.h"
 
 #if defined(__GLIBC__)
 // What pthread_atfork calls; declared in no header.
@@ -12,6 +13,17 @@
 extern "C" int __register_atfork(void (*prepare)(), void (*parent)(),
                                  void (*child)(), void* object);
 #endif
+
+// Exported by glibc, in no header: the thread that has the lock may take it
+// again, as fork itself does. Weak: another libc may not have them.
+extern "C" {
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+[[gnu::weak]] void _IO_list_lock();
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+[[gnu::weak]] void _IO_list_unlock();
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+[[gnu::weak]] void _IO_list_resetlock();
+}
 
 namespace hakmem {
 
@@ -100,5 +112,18 @@ bool InstallForkHooks(void (*prepare)(), void (*parent)(), void (*child)()) {
   return pthread_atfork(prepare, parent, child) == 0;
 #endif
 }
+
+bool LockStreamList() {
+  if (IsSingleThreaded() || &_IO_list_lock == nullptr ||
+      &_IO_list_unlock == nullptr || &_IO_list_resetlock == nullptr) {
+    return false;
+  }
+  _IO_list_lock();
+  return true;
+}
+
+void UnlockStreamList() { _IO_list_unlock(); }
+
+void ResetStreamList() { _IO_list_resetlock(); }
 
 }  // namespace hakmem

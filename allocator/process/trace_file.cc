@@ -12,7 +12,7 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
-#include "allocator/process/descriptor.h"
+#include "allocator/process/output_file.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
@@ -81,15 +81,10 @@ int TraceFile::Open(const char* path, std::span<const std::uint8_t> magic) {
   return 0;
 }
 
-bool TraceFile::IsOurs(int fd) const {
-  FileId now;
-  return IdentifyFd(fd, now) && now == file_;
-}
-
 bool TraceFile::Reopen() {
   const int fd = OpenExisting(full_path_, O_WRONLY);
   if (fd < 0) return false;
-  if (!IsOurs(fd)) {
+  if (!IsFile(fd, file_)) {
     CloseFd(fd);
     return false;
   }
@@ -102,7 +97,7 @@ int TraceFile::Append(std::span<const std::uint8_t> bytes) {
   const ErrnoGuard guard;
   // The program may have closed all descriptors, as daemons do, and may use
   // the number for a file of its own.
-  if (!IsOurs(fd_) && !Reopen()) {
+  if (!IsFile(fd_, file_) && !Reopen()) {
     fd_ = -1;
     return EBADF;
   }
@@ -112,7 +107,7 @@ int TraceFile::Append(std::span<const std::uint8_t> bytes) {
 
 void TraceFile::Close() {
   const ErrnoGuard guard;
-  if (fd_ >= 0 && IsOurs(fd_)) CloseFd(fd_);
+  if (fd_ >= 0 && IsFile(fd_, file_)) CloseFd(fd_);
   fd_ = -1;
 }
 

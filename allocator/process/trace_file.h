@@ -35,7 +35,6 @@ class TraceFile {
   void Close();
 
  private:
-  bool IsOurs(int fd) const;
   bool Reopen();
 
   static constexpr std::size_t kPathBytes = 512;

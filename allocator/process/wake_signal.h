@@ -11,7 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "allocator/base/compiler.h"
+#include "allocator/process/futex_lock.h"
 
 namespace hakmem {
 
@@ -22,22 +22,29 @@ class WakeSignal {
   WakeSignal& operator=(const WakeSignal&) = delete;
 
   // Returns after a Wake, after `ms` milliseconds or earlier.
-  void Wait(std::uint64_t ms);
+  void Wait(std::uint64_t ms) {
+    const timespec at_most = {
+        .tv_sec = static_cast<time_t>(ms / 1000),
+        .tv_nsec = static_cast<long>(ms % 1000) * 1'000'000};
+    sleeping_.store(1, std::memory_order_relaxed);
+    Futex(sleeping_, FUTEX_WAIT, 1, &at_most);
+    sleeping_.store(0, std::memory_order_relaxed);
+  }
 
   // A system call only when there is a sleeper.
   void Wake() {
-    if (sleeping_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      WakeSleeper();
+    if (sleeping_.load(std::memory_order_relaxed) == 0) [[likely]]
+      return;
+    sleeping_.store(0, std::memory_order_relaxed);
+    Futex(sleeping_, FUTEX_WAKE, 1);
   }
 
   // In the child of a fork: the sleeper is not there.
   void ResetAfterFork() { sleeping_.store(0, std::memory_order_relaxed); }
 
  private:
-  HAK_NOINLINE void WakeSleeper();
-
   // 1 while a thread waits. Written by it and by whoever wakes it.
-  std::atomic<std::uint32_t> sleeping_{0};
+  std::atomic<std::uint64_t> sleeping_{0};
 };
 
 }  // namespace hakmem

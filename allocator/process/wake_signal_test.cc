@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "allocator/process/clock.h"
+#include "allocator/platform/libc_functions.h"
 
 namespace hakmem {
 namespace {

@@ -22,8 +22,7 @@ void Kinds(const ProfileKinds& kinds, JsonText& line) {
 
 class Writer {
  public:
-  Writer(const ProfileSink& sink, ProfileRoom& room)
-      : sink_(sink), room_(room) {}
+  Writer(const LineSink& sink, ProfileRoom& room) : sink_(sink), room_(room) {}
 
   bool Start(const ProfileSource& source, std::uint64_t mean_bytes) {
     JsonText line = Begin();
@@ -93,7 +92,7 @@ class Writer {
     return sink_.write(sink_.context, line.Raw("}\n").text());
   }
 
-  const ProfileSink& sink_;
+  const LineSink& sink_;
   ProfileRoom& room_;
   unsigned modules_ = 0;
 };
@@ -101,7 +100,7 @@ class Writer {
 }  // namespace
 
 bool WriteProfile(HeapProfile& profile, const ProfileSource& source,
-                  const ProfileSink& sink, ProfileRoom& room, bool waits) {
+                  const LineSink& sink, ProfileRoom& room, bool waits) {
   Writer writer(sink, room);
   const ProfileTotals totals = profile.Totals(waits);
   if (!writer.Start(source, totals.mean_bytes)) return false;

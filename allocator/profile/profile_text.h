@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "allocator/base/raw_print.h"
 #include "allocator/profile/heap_profile.h"
 
 namespace hakmem {
@@ -22,13 +23,6 @@ struct ProfileSource {
   std::string_view version;
   std::string_view variant;
   std::uint64_t time_ns = 0;  // since 1970
-};
-
-// Takes a line, with its end. False: it could not be written, and nothing else
-// needs to be.
-struct ProfileSink {
-  bool (*write)(void* context, std::string_view line);
-  void* context;
 };
 
 // What is too much for the stack of a handler of a signal.
@@ -50,8 +44,7 @@ struct ProfileRoom {
 
 // False: the sink said so. `waits`: see HeapProfile::Totals.
 bool WriteProfile(HeapProfile& profile, const ProfileSource& source,
-                  const ProfileSink& sink, ProfileRoom& room,
-                  bool waits = true);
+                  const LineSink& sink, ProfileRoom& room, bool waits = true);
 
 }  // namespace hakmem
 

@@ -36,12 +36,12 @@ class ProfileTextTest : public testing::Test {
   }
   std::vector<std::string> Lines() {
     std::string text;
-    const ProfileSink sink = {.write =
-                                  [](void* context, std::string_view line) {
-                                    *static_cast<std::string*>(context) += line;
-                                    return true;
-                                  },
-                              .context = &text};
+    const LineSink sink = {.write =
+                               [](void* context, std::string_view line) {
+                                 *static_cast<std::string*>(context) += line;
+                                 return true;
+                               },
+                           .context = &text};
     EXPECT_TRUE(WriteProfile(profile_, kSource, sink, room_));
     EXPECT_TRUE(text.ends_with('\n'));
     std::vector<std::string> lines;
@@ -101,13 +101,12 @@ TEST_F(ProfileTextTest, EndsWhenTheSinkDoes) {
   for (unsigned i = 0; i < 10; ++i) Add(0x1000 * (i + 1), 1000 * i);
   for (unsigned most = 0; most < 12; ++most) {
     unsigned left = most;
-    const ProfileSink sink = {.write =
-                                  [](void* context, std::string_view) {
-                                    auto& rest =
-                                        *static_cast<unsigned*>(context);
-                                    return rest != 0 && rest-- != 0;
-                                  },
-                              .context = &left};
+    const LineSink sink = {.write =
+                               [](void* context, std::string_view) {
+                                 auto& rest = *static_cast<unsigned*>(context);
+                                 return rest != 0 && rest-- != 0;
+                               },
+                           .context = &left};
     EXPECT_FALSE(WriteProfile(profile_, kSource, sink, room_));
   }
 }

@@ -23,20 +23,18 @@ void PrintInBlock(std::uintptr_t address, const BlockFacts& block,
 
 }  // namespace
 
+void PrintKind(Route route, std::size_t bytes, RawPrinter& out) {
+  if (route == Route::kTiny || route == Route::kPool) {
+    out.Text("class ").Decimal(bytes);
+  } else {
+    out.Text(route == Route::kSpan ? "span of " : "huge block of ");
+    out.Decimal(bytes).Text(" bytes");
+  }
+}
+
 void PrintBlock(const BlockFacts& block, RawPrinter& out) {
   out.Hex(block.start).Text(" (");
-  switch (block.route) {
-    case Route::kTiny:
-    case Route::kPool:
-      out.Text("class ").Decimal(block.bytes);
-      break;
-    case Route::kSpan:
-      out.Text("span of ").Decimal(block.bytes).Text(" bytes");
-      break;
-    case Route::kHuge:
-      out.Text("huge block of ").Decimal(block.bytes).Text(" bytes");
-      break;
-  }
+  PrintKind(block.route, block.bytes, out);
   if (block.owner_heap != 0) {
     out.Text(", owner heap ").Decimal(block.owner_heap);
   }

@@ -62,6 +62,8 @@ struct Surroundings {
   AddressFacts after;
 };
 
+// "class 64", "span of 196608 bytes"
+void PrintKind(Route route, std::size_t bytes, RawPrinter& out);
 // "0xS (class 64, owner heap 1, live)", with "asked for with 50 bytes, " where
 // that is known.
 void PrintBlock(const BlockFacts& block, RawPrinter& out);

@@ -9,12 +9,6 @@
 namespace hakmem {
 namespace {
 
-// Written once, at the start.
-constinit std::atomic<OnMisuse> g_choice{OnMisuse::kAbort};
-constinit std::atomic<bool> g_sizes_checked{true};
-// Written once, at the end.
-constinit std::atomic<void (*)()> g_last_call{nullptr};
-
 struct Place {
   // 0: not taken. Written once, by the first misuse there.
   std::atomic<std::uint64_t> key{0};
@@ -42,26 +36,6 @@ Place& PlaceOf(std::uint64_t key) {
 
 }  // namespace
 
-void SetOnMisuse(OnMisuse choice) {
-  g_choice.store(choice, std::memory_order_relaxed);
-}
-
-constinit std::atomic<std::uint64_t> g_misuse_count{0};
-
-void SetSizesChecked(bool checked) {
-  g_sizes_checked.store(checked, std::memory_order_relaxed);
-}
-
-bool AreSizesChecked() {
-  return g_sizes_checked.load(std::memory_order_relaxed);
-}
-
-OnMisuse CurrentOnMisuse() { return g_choice.load(std::memory_order_relaxed); }
-
-std::uint64_t MisuseCount() {
-  return g_misuse_count.load(std::memory_order_relaxed);
-}
-
 std::uint64_t CountMisuse(std::uint64_t place) {
   g_misuse_count.fetch_add(1, std::memory_order_relaxed);
   return PlaceOf(place).count.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -84,13 +58,10 @@ void StartReport(std::string_view sentence) {
 
 void EndReport() { t_reports = false; }
 
-void SetLastCall(void (*call)()) {
-  g_last_call.store(call, std::memory_order_relaxed);
-}
-
 void EndAfterMisuse() {
   // Once: what it calls may come back here.
-  const auto call = g_last_call.exchange(nullptr, std::memory_order_relaxed);
+  void (*const call)() = internal::g_last_call;
+  SetLastCall(nullptr);
   if (call != nullptr) call();
   // A debugger stops here, with the misuse still on the stack.
   if (CurrentOnMisuse() == OnMisuse::kTrap) __builtin_trap();

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "allocator/base/compiler.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/config/heap_options.h"
 
 namespace hakmem {
@@ -24,17 +25,31 @@ namespace hakmem {
 // Places that are told apart; misuses at more of them count as one place.
 inline constexpr unsigned kMisusePlaces = 64;
 
-// Once, at the start; until then it is kAbort.
-void SetOnMisuse(OnMisuse choice);
-OnMisuse CurrentOnMisuse();
-// Once, at the start; until then it is true.
-void SetSizesChecked(bool checked);
-bool AreSizesChecked();
+namespace internal {
+// Written once each, at the start or the end; read by who reports.
+inline constinit Relaxed<OnMisuse> g_on_misuse{OnMisuse::kAbort};
+inline constinit Relaxed<bool> g_sizes_checked{true};
+inline constinit Relaxed<void (*)()> g_last_call{nullptr};
+}  // namespace internal
 
-// All misuses of the process that it went on after.
-std::uint64_t MisuseCount();
-// Added to by whoever commits a misuse, read by statistics.
-extern std::atomic<std::uint64_t> g_misuse_count;
+// Once, at the start; until then it is kAbort.
+inline void SetOnMisuse(OnMisuse choice) { internal::g_on_misuse = choice; }
+inline OnMisuse CurrentOnMisuse() { return internal::g_on_misuse; }
+// Once, at the start; until then it is true.
+inline void SetSizesChecked(bool checked) {
+  internal::g_sizes_checked = checked;
+}
+inline bool AreSizesChecked() { return internal::g_sizes_checked; }
+// At the end of the process: what is called once a report was written that ends
+// it.
+inline void SetLastCall(void (*call)()) { internal::g_last_call = call; }
+
+// All misuses of the process that it went on after. Added to by whoever commits
+// one, read by statistics.
+inline constinit std::atomic<std::uint64_t> g_misuse_count{0};
+inline std::uint64_t MisuseCount() {
+  return g_misuse_count.load(std::memory_order_relaxed);
+}
 
 // Counts one; returns how many there have been at `place` (any number that says
 // which call of the program it was, and which sentence).
@@ -49,9 +64,6 @@ bool IsReported(std::uint64_t count);
 HAK_COLD void StartReport(std::string_view sentence);
 HAK_COLD void EndReport();
 
-// At the end of the process: what is called once a report was written that ends
-// it.
-void SetLastCall(void (*call)());
 // After a report was written: ends the process as HAKMEM_ON_MISUSE says; log
 // has no say here.
 [[noreturn]] HAK_COLD void EndAfterMisuse();

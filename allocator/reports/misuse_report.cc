@@ -89,18 +89,8 @@ MisuseReport& MisuseReport::Kind() {
     return Text(block_.guarded->size_bytes == 1 ? " byte" : " bytes");
   }
   if (block_.block_bytes == 0) return Text("block of size 0");
-  switch (block_.route) {
-    case Route::kTiny:
-    case Route::kPool:
-      return Text("class ").Decimal(block_.block_bytes);
-    case Route::kSpan:
-      Text("span of ");
-      break;
-    case Route::kHuge:
-      Text("huge block of ");
-      break;
-  }
-  return Decimal(block_.block_bytes).Text(" bytes");
+  PrintKind(block_.route, block_.block_bytes, sentence_);
+  return *this;
 }
 
 MisuseReport& MisuseReport::Owner() {

@@ -3,7 +3,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
-#include "allocator/process/output_path.h"
+#include "allocator/process/output_file.h"
 #include "allocator/process/process.h"
 #include "allocator/process/system_log.h"
 

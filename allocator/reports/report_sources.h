@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "allocator/base/relaxed.h"
 #include "allocator/reports/address_facts.h"
 #include "allocator/stacks/call_stack.h"
 
@@ -30,13 +31,33 @@ using SurroundingsSource = void (*)(std::uintptr_t address,
 // `block` is a block's first byte.
 using HistorySource = void (*)(std::uintptr_t block, BlockHistory& history);
 
+namespace internal {
+// Written once, at the start; read by reports.
+inline constinit Relaxed<SurroundingsSource> g_surroundings{nullptr};
+inline constinit Relaxed<HistorySource> g_history{nullptr};
+}  // namespace internal
+
 // Null, to begin with: nothing is known.
-void SetSurroundingsSource(SurroundingsSource source);
-void SetHistorySource(HistorySource source);
+inline void SetSurroundingsSource(SurroundingsSource source) {
+  internal::g_surroundings = source;
+}
+inline void SetHistorySource(HistorySource source) {
+  internal::g_history = source;
+}
 
 // False: there is no source.
-bool FindSurroundings(std::uintptr_t address, Surroundings& surroundings);
-bool FindHistory(std::uintptr_t block, BlockHistory& history);
+inline bool FindSurroundings(std::uintptr_t address,
+                             Surroundings& surroundings) {
+  const SurroundingsSource source = internal::g_surroundings;
+  if (source != nullptr) source(address, surroundings);
+  return source != nullptr;
+}
+// False: nothing is known.
+inline bool FindHistory(std::uintptr_t block, BlockHistory& history) {
+  const HistorySource source = internal::g_history;
+  if (source != nullptr) source(block, history);
+  return history.allocation.known || history.release.known;
+}
 
 }  // namespace hakmem
 

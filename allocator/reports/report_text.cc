@@ -1,7 +1,6 @@
 #include "allocator/reports/report_text.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -26,12 +25,17 @@ constinit OwnedLock g_lock;
 constinit char g_text[kTextBytes] = {};
 constinit std::size_t g_length = 0;
 
-// Written once, at the start.
-constinit std::atomic<bool> g_stacks{true};
-
 bool IsOurName(const char* name) {
   return std::strncmp(name, "_ZN6hakmem", 10) == 0 ||
          std::strncmp(name, "_ZNK6hakmem", 11) == 0;
+}
+
+// Looks for another module only if it must; `module` is the last one, or zero.
+bool FindModuleAfter(std::uintptr_t place, ModuleOf& module) {
+  if (place - module.begin < module.end - module.begin) return true;
+  if (FindModule(place, module)) return true;
+  module.begin = module.end = 0;
+  return false;
 }
 
 HAK_NOINLINE void AddHistoryOf(std::uintptr_t block, ReportText& text) {
@@ -40,13 +44,6 @@ HAK_NOINLINE void AddHistoryOf(std::uintptr_t block, ReportText& text) {
 }
 
 }  // namespace
-
-bool FindModuleAfter(std::uintptr_t place, ModuleOf& module) {
-  if (place - module.begin < module.end - module.begin) return true;
-  if (FindModule(place, module)) return true;
-  module.begin = module.end = 0;
-  return false;
-}
 
 void PrintFrame(unsigned index, std::uintptr_t address, std::uintptr_t back,
                 ModuleOf& module, RawPrinter& out) {
@@ -64,6 +61,35 @@ void PrintFrame(unsigned index, std::uintptr_t address, std::uintptr_t back,
     out.Text(" (BuildId: ").Text(module.build_id).Text(")");
   }
   out.Plain();
+}
+
+void WriteFrames(int fd, std::span<const std::uintptr_t> frames) {
+  ModuleOf module = {};
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    RawPrinter line;
+    PrintFrame(static_cast<unsigned>(i), frames[i], /*back=*/1, module, line);
+    WriteFd(fd, line.Text("\n").text());
+  }
+}
+
+void AddFramesJson(std::span<const std::uintptr_t> frames, JsonText& out) {
+  ModuleOf module = {};
+  out.Raw("[");
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    out.Raw(i == 0 ? "{\"address\":" : ",{\"address\":").Hex(frames[i]);
+    // A call may be its function's last instruction.
+    const std::uintptr_t place = frames[i] - 1;
+    if (FindModuleAfter(place, module)) {
+      out.Key("module").String(module.path);
+      out.Key("offset").Hex(frames[i] - module.base);
+      Symbol symbol = {};
+      if (FindSymbol(module, place, symbol)) {
+        out.Key("function").String(symbol.name);
+      }
+    }
+    out.Raw("}");
+  }
+  out.Raw("]");
 }
 
 ReportText::ReportText() ABSL_NO_THREAD_SAFETY_ANALYSIS : held_(g_lock.Lock()) {
@@ -191,11 +217,5 @@ void CaptureProgramStack(CallStack& stack) {
   Unwind(stack);
   DropOwnFrames(stack);
 }
-
-void SetReportStacks(bool wanted) {
-  g_stacks.store(wanted, std::memory_order_relaxed);
-}
-
-bool ReportStacksWanted() { return g_stacks.load(std::memory_order_relaxed); }
 
 }  // namespace hakmem

@@ -9,15 +9,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
+#include "allocator/base/json_text.h"
 #include "allocator/base/raw_print.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/reports/address_facts.h"
 #include "allocator/reports/report_sources.h"
 #include "allocator/stacks/call_stack.h"
 #include "allocator/stacks/modules.h"
 
 namespace hakmem {
+
+namespace internal {
+// Written once, at the start; read by reports.
+inline constinit Relaxed<bool> g_stacks_wanted{true};
+}  // namespace internal
 
 class ReportText {
  public:
@@ -70,8 +78,14 @@ void PrintFrame(unsigned index, std::uintptr_t address, std::uintptr_t back,
 // `before` and a thread's number; nothing where that is not known (0).
 RawPrinter& PrintThread(std::string_view before, int thread_id,
                         RawPrinter& out);
-// Looks for another module only if it must; `module` as above.
-bool FindModuleAfter(std::uintptr_t place, ModuleOf& module);
+// One line for each frame, innermost first:
+//   "    #0 0x401234 main+0x1f (/bin/prog+0x1234) (BuildId: 0123…)"
+// as far as it is known.
+void WriteFrames(int fd, std::span<const std::uintptr_t> frames);
+
+// [{"address":"0x401234","module":"/bin/prog","offset":"0x1234",
+//   "function":"main"},…], as far as it is known.
+void AddFramesJson(std::span<const std::uintptr_t> frames, JsonText& out);
 
 // The callers of the calling function without hakmem's own functions, as far
 // as they can be told; none with HAKMEM_UNWIND=none.
@@ -79,8 +93,8 @@ void CaptureProgramStack(CallStack& stack);
 // Takes hakmem's own functions off the inner end.
 void DropOwnFrames(CallStack& stack);
 // HAKMEM_UNWIND=none. Once, at the start.
-void SetReportStacks(bool wanted);
-bool ReportStacksWanted();
+inline void SetReportStacks(bool wanted) { internal::g_stacks_wanted = wanted; }
+inline bool ReportStacksWanted() { return internal::g_stacks_wanted; }
 
 }  // namespace hakmem
 

@@ -7,42 +7,16 @@
 #include "allocator/platform/memory_reader.h"
 #include "allocator/stacks/modules.h"
 #include "allocator/stacks/own_stack.h"
+#include "allocator/stacks/stack_walker.h"
 #include "allocator/stacks/startup_modules.h"
 #include "allocator/stacks/unwind_table.h"
 
 namespace hakmem {
 namespace {
 
-#if defined(__x86_64__)
-constexpr bool kTables = true;
-#else
-constexpr bool kTables = false;
-#endif
-
-// Nothing is mapped in the first page.
-constexpr std::uintptr_t kLowestCode = 4096;
-constexpr std::uintptr_t kMaxFrameBytes = std::uintptr_t{1} << 24;
-
-// How the frame of the function around an address is undone. In a word.
-struct Step {
-  enum class Kind : std::uint8_t {
-    kForeign = 1,  // in no module; by the frame pointer
-    kByFrame,      // by the frame pointer
-    kByTable,
-    kEnd,  // the outermost function
-  };
-  Kind kind = Kind::kForeign;
-  bool base_is_frame_pointer = false;
-  bool saves_frame_pointer = false;
-  // From the base register to the frame's end, and from there to where the
-  // caller's frame pointer is.
-  std::int32_t base_offset = 0;
-  std::int16_t saved_offset = 0;
-};
-
 constexpr unsigned kOffsetBits = 32;
 
-std::uint64_t Pack(const Step& step) {
+std::uint64_t Pack(const FrameStep& step) {
   return static_cast<std::uint64_t>(
              static_cast<std::uint32_t>(step.base_offset)) |
          static_cast<std::uint64_t>(
@@ -53,8 +27,8 @@ std::uint64_t Pack(const Step& step) {
          static_cast<std::uint64_t>(step.kind) << 56;
 }
 
-Step Unpack(std::uint64_t word) {
-  return {.kind = static_cast<Step::Kind>(word >> 56),
+FrameStep Unpack(std::uint64_t word) {
+  return {.kind = static_cast<FrameStep::Kind>(word >> 56),
           .base_is_frame_pointer = (word >> 48 & 1) != 0,
           .saves_frame_pointer = (word >> 49 & 1) != 0,
           .base_offset = static_cast<std::int32_t>(word),
@@ -94,140 +68,61 @@ class StepCache {
 
 constinit StepCache g_steps;
 
-Step StepOf(const FrameRules& rules) {
-  using Kind = RegisterRule::Kind;
-  Step step = {.kind = Step::Kind::kByFrame};
-  const RegisterRule& place = rules.registers[kRegisterReturn];
-  const RegisterRule& saved = rules.registers[kRegisterRbp];
-  if (place.kind == Kind::kUndefined) return {.kind = Step::Kind::kEnd};
-  constexpr std::int64_t kPlace = -static_cast<std::int64_t>(sizeof(void*));
-  if (!rules.base_known || place.kind != Kind::kAtOffset ||
-      place.offset != kPlace || saved.kind == Kind::kUnknown ||
-      (rules.base != kRegisterRsp && rules.base != kRegisterRbp)) {
-    return step;
-  }
-  const Step told = {
-      .kind = Step::Kind::kByTable,
-      .base_is_frame_pointer = rules.base == kRegisterRbp,
-      .saves_frame_pointer = saved.kind == Kind::kAtOffset,
-      .base_offset = static_cast<std::int32_t>(rules.base_offset),
-      .saved_offset = static_cast<std::int16_t>(saved.offset)};
-  const bool fits =
-      told.base_offset == rules.base_offset &&
-      (!told.saves_frame_pointer || told.saved_offset == saved.offset);
-  return fits ? told : step;
-}
-
-class Walker {
+// This thread's stack, as far as it is known, by tables or frame pointers
+// alone.
+template <bool kByTables>
+class OwnStack {
  public:
-  explicit Walker(std::uintptr_t frame)
-      : known_(KnownStackAt(frame)), sp_(frame), bp_(frame) {}
+  static constexpr bool kKeepsAll = false;
 
-  void Walk(CallStack& stack) {
-    // The first one's own frame is there.
-    if (!StepByFrame()) return;
-    Step step = StepAt(pc_);
-    // How many of them are told by a table, or lie in a module, or lead to one
-    // that does.
-    unsigned sure = 0;
-    for (;;) {
-      stack.addresses[stack.count++] = pc_;
-      if (told_ || step.kind != Step::Kind::kForeign) sure = stack.count;
-      if (stack.count == CallStack::kMaxFrames) return;
-      if (step.kind == Step::Kind::kEnd) break;
-      const std::uintptr_t sp = sp_;
-      const bool by_table = step.kind == Step::Kind::kByTable;
-      const bool by_frame = !by_table && StepByFrame();
-      if (by_table ? !StepByTable(step) : !by_frame && !StepOver(step, sp)) {
-        break;
-      }
-      told_ = told_ && by_table;
-      led_ = led_ && !by_frame;
-      step = StepAt(pc_);
-    }
-    // A word that is no return address leads nowhere.
-    stack.count = sure;
-  }
+  explicit OwnStack(std::uintptr_t frame) : known_(KnownStackAt(frame)) {}
 
- private:
-  // The step of the function that a call returns into at `address`.
-  Step StepAt(std::uintptr_t address) const {
-    const std::uint64_t known = g_steps.Find(address);
-    if (known != 0) return Unpack(known);
-    const std::uintptr_t place = address - 1;
-    ModuleRange module;
-    if (!FindModuleDirectly(place, told_, module)) return {};
-    // In a module that dlopen brought, which may go if nothing runs there.
-    if (module.end == 0) return {.kind = Step::Kind::kByFrame};
-    const Step step = StepIn(module, place);
-    // Where dlopen's module was, another may come to lie.
-    ModuleRange startup;
-    if (FindStartupModule(place, startup)) g_steps.Keep(address, Pack(step));
-    return step;
-  }
-  static Step StepIn(const ModuleRange& module, std::uintptr_t place) {
-    MemoryReader memory(module.table_begin, module.table_end);
-    FrameRules rules;
-    const bool told = module.unwind_table != 0 &&
-                      FindFrameRules(memory, module.unwind_table, place, rules);
-    return told ? StepOf(rules) : Step{.kind = Step::Kind::kByFrame};
-  }
   bool Load(std::uintptr_t address, std::uintptr_t& word) const {
     if (!known_.Holds(address)) return false;
     word = LoadStackWord(address);
     return true;
   }
-  // `end`: the frame's, where the caller's begins.
-  bool Leave(std::uintptr_t end) {
-    if (end <= sp_ || end - sp_ > kMaxFrameBytes ||
-        !Load(end - sizeof(void*), pc_)) {
-      return false;
-    }
-    sp_ = end;
-    return pc_ >= kLowestCode;
-  }
-  bool StepByTable(const Step& step) {
-    const std::uintptr_t end =
-        (step.base_is_frame_pointer ? bp_ : sp_) +
-        static_cast<std::uintptr_t>(std::int64_t{step.base_offset});
-    if (!Leave(end)) return false;
-    return !step.saves_frame_pointer ||
-           Load(end + static_cast<std::uintptr_t>(
-                          std::int64_t{step.saved_offset}),
-                bp_);
-  }
-  bool StepByFrame() {
-    const std::uintptr_t frame = bp_;
-    return frame >= sp_ && Leave(frame + 2 * sizeof(void*)) && Load(frame, bp_);
+  // All are of calls.
+  FrameStep StepAt(std::uintptr_t address, bool /*is_call*/, bool told) const {
+    if constexpr (!kByTables) return {.kind = FrameStep::Kind::kByFrame};
+    const std::uint64_t known = g_steps.Find(address);
+    if (known != 0) return Unpack(known);
+    const std::uintptr_t place = address - 1;
+    ModuleRange module;
+    if (!FindModuleDirectly(place, told, module)) return {};
+    // In a module that dlopen brought, which may go if nothing runs there.
+    if (module.end == 0) return {.kind = FrameStep::Kind::kByFrame};
+    MemoryReader memory(module.table_begin, module.table_end);
+    const FrameStep step = FindFrameStep(memory, module.unwind_table, place);
+    // Where dlopen's module was, another may come to lie.
+    ModuleRange startup;
+    if (FindStartupModule(place, startup)) g_steps.Keep(address, Pack(step));
+    return step;
   }
 
-  // Over code of no module that calls on with a word for alignment and without
-  // a frame pointer, as CPython's 3.12 and 3.13 for perf: its caller is one
-  // that a table tells of.
-  bool StepOver(const Step& step, std::uintptr_t sp) {
-    sp_ = sp;
-    told_ = false;
-    return led_ && step.kind == Step::Kind::kForeign &&
-           Leave(sp + 2 * sizeof(void*)) &&
-           StepAt(pc_).kind == Step::Kind::kByTable;
-  }
-
+ private:
   const KnownStack known_;
-  // Whether tables and steps over such code alone led here.
-  bool led_ = true;
-  // Whether tables alone led here, so that pc_ is in a function that runs.
-  bool told_ = true;
-  std::uintptr_t pc_ = 0;
-  std::uintptr_t sp_;
-  std::uintptr_t bp_;
 };
+
+template <bool kByTables>
+void WalkOwnStack(const void* frame_address, CallStack& stack) {
+  stack.count = 0;
+  if constexpr (!kFrameRecords) return;
+  const auto frame = reinterpret_cast<std::uintptr_t>(frame_address);
+  OwnStack<kByTables> source(frame);
+  StackWalker walker(source, {.frame = frame, .stack_pointer = frame});
+  // The first one's own frame is there.
+  if (walker.StepByFrame()) walker.Walk(/*is_call=*/true, stack);
+}
 
 }  // namespace
 
+void CaptureStack(const void* frame_address, CallStack& stack) {
+  WalkOwnStack</*kByTables=*/false>(frame_address, stack);
+}
+
 void UnwindOwnStack(const void* frame_address, CallStack& stack) {
-  if constexpr (!kTables) return CaptureStack(frame_address, stack);
-  stack.count = 0;
-  Walker(reinterpret_cast<std::uintptr_t>(frame_address)).Walk(stack);
+  WalkOwnStack<kUnwindTables>(frame_address, stack);
 }
 
 void CaptureCallers(Unwinding unwinding, const void* frame_address,

@@ -6,14 +6,12 @@
 //
 // A return address that was met before costs some ten instructions. One that
 // was not has its rules looked up (unwind_table.h) in its module, as far as
-// that can be read without the kernel (startup_modules.h). Of registers only
-// the stack's and the frame's pointers are followed, which compilers' tables go
-// by; where tables tell of others, or know nothing, the frame pointer is taken
-// for what its name says. Where that leads nowhere in code of no module, the
-// code may be a trampoline with one word: then a table has to tell of its
-// caller. What it leads to counts if it is in a module, or leads to one in
-// turn. Where a library was unloaded and another one lies at its addresses, the
-// old rules hold on, and a stack through it may be wrong.
+// that can be read without the kernel (startup_modules.h). Where the frame
+// pointer leads nowhere in code of no module, the code may be a trampoline with
+// one word: then a table has to tell of its caller. What it leads to counts if
+// it is in a module, or leads to one in turn. Where a library was unloaded and
+// another one lies at its addresses, the old rules hold on, and a stack through
+// it may be wrong.
 //
 // Invariants:
 //   CU1: the stack is read where own_stack.h knows it alone, and ends there.
@@ -28,10 +26,14 @@
 
 namespace hakmem {
 
-// As CaptureStack: begins with the return address of the function whose
-// __builtin_frame_address(0) is `frame_address` and which is still running.
-// On other processors than x86-64 it is CaptureStack.
+// Begins with the return address of the function whose
+// __builtin_frame_address(0) is `frame_address` and which is still running. On
+// other processors than x86-64 it is CaptureStack.
 void UnwindOwnStack(const void* frame_address, CallStack& stack);
+
+// The same by frame pointers (x86-64, aarch64). Code compiled without them is
+// skipped, or ends the walk.
+void CaptureStack(const void* frame_address, CallStack& stack);
 
 // The same as HAKMEM_UNWIND says.
 void CaptureCallers(Unwinding unwinding, const void* frame_address,

@@ -17,7 +17,6 @@ using Entry = ElfW(Sym);
 
 constexpr unsigned kMaxDynamicEntries = 256;
 constexpr unsigned kMaxChainLength = 256;
-constexpr std::size_t kSmallestPageBytes = 4096;
 constexpr std::size_t kNameBytes = sizeof("_thread_db_pthread_tid");
 
 // False: it was the last entry.

@@ -14,6 +14,7 @@
 #include "allocator/process/test_death.h"
 #include "allocator/stacks/call_stack.h"
 #include "allocator/stacks/own_stack.h"
+#include "allocator/stacks/unwinder.h"
 
 namespace hakmem {
 namespace {

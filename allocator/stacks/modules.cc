@@ -38,7 +38,6 @@ constexpr unsigned kMaxSegments = 16;
 constexpr unsigned kMaxDynamicEntries = 256;
 constexpr unsigned kMaxNotes = 16;
 constexpr std::size_t kMaxBuildIdBytes = 20;
-constexpr std::size_t kSmallestPageBytes = 4096;
 
 // A loaded ELF file.
 struct Image {

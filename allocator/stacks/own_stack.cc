@@ -11,6 +11,7 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/auxiliary_vector.h"
+#include "allocator/platform/memory_reader.h"
 
 // Where the first stack's first frame is, on glibc.
 // NOLINTNEXTLINE(*-reserved-identifier,*-identifier-naming): libc's name.
@@ -19,7 +20,6 @@ extern "C" HAK_WEAK void* __libc_stack_end;
 namespace hakmem {
 namespace {
 
-constexpr std::uintptr_t kSmallestPageBytes = 4096;
 // So far below its end the kernel keeps other mappings from the first stack, if
 // nobody asks for these addresses. Deeper ones are not looked at.
 constexpr std::uintptr_t kMaxFirstStackBytes = std::uintptr_t{64} << 20;

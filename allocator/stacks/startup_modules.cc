@@ -21,8 +21,6 @@ namespace hakmem {
 namespace {
 
 constexpr unsigned kMaxModules = 128;
-// The smallest page there is: where a segment begins, so much of it is there.
-constexpr std::size_t kSmallestPageBytes = 4096;
 
 // Sorted by where they begin. Written by the constructor; read by all, as far
 // as g_count says.

@@ -7,11 +7,36 @@
 namespace hakmem {
 namespace {
 
+// DWARF's numbers of x86-64's registers; the last is the return address.
+constexpr unsigned kUnwindRegisters = 17;
+constexpr unsigned kRegisterRbp = 6;
+constexpr unsigned kRegisterRsp = 7;
+constexpr unsigned kRegisterReturn = 16;
+
+// Where a caller's register is.
+struct RegisterRule {
+  enum class Kind : std::uint8_t {
+    kSame,
+    kUndefined,
+    kAtOffset,  // in memory, so far from the frame's address
+    kUnknown,   // told by an expression, which is not evaluated
+  };
+  Kind kind = Kind::kSame;
+  std::int32_t offset = 0;  // a farther one is unknown
+};
+
+struct FrameRules {
+  RegisterRule registers[kUnwindRegisters];
+  // The frame's address (CFA) is that register's value and an offset.
+  unsigned base = kRegisterRsp;
+  std::int64_t base_offset = 0;
+  bool base_known = true;
+};
+
 constexpr unsigned kMaxInstructions = 4096;
 // Compilers remember one state at a time. All are on the stack of a program's
 // malloc.
 constexpr unsigned kMaxRemembered = 2;
-constexpr std::size_t kSmallestPageBytes = 4096;
 
 // Encodings of pointers, the only ones that compilers and linkers write.
 constexpr std::uint8_t kUnsigned4 = 0x03;
@@ -367,8 +392,7 @@ std::uintptr_t FindEntry(MemoryReader& memory, std::uintptr_t table,
   return behind == near ? 0 : address(behind[-1].entry);
 }
 
-}  // namespace
-
+// False: the table does not know.
 bool FindFrameRules(MemoryReader& memory, std::uintptr_t table,
                     std::uintptr_t pc, FrameRules& rules) {
   const std::uintptr_t entry = FindEntry(memory, table, pc);
@@ -391,6 +415,39 @@ bool FindFrameRules(MemoryReader& memory, std::uintptr_t table,
   if (!machine.Run(shared, common.end, begin, UINTPTR_MAX)) return false;
   machine.SetInitial();
   return machine.Run(in, end, begin, pc);
+}
+
+FrameStep StepOf(const FrameRules& rules) {
+  using Kind = RegisterRule::Kind;
+  FrameStep step = {.kind = FrameStep::Kind::kByFrame};
+  const RegisterRule& place = rules.registers[kRegisterReturn];
+  const RegisterRule& saved = rules.registers[kRegisterRbp];
+  if (place.kind == Kind::kUndefined) return {.kind = FrameStep::Kind::kEnd};
+  constexpr std::int64_t kPlace = -static_cast<std::int64_t>(sizeof(void*));
+  if (!rules.base_known || place.kind != Kind::kAtOffset ||
+      place.offset != kPlace || saved.kind == Kind::kUnknown ||
+      (rules.base != kRegisterRsp && rules.base != kRegisterRbp)) {
+    return step;
+  }
+  const FrameStep told = {
+      .kind = FrameStep::Kind::kByTable,
+      .base_is_frame_pointer = rules.base == kRegisterRbp,
+      .saves_frame_pointer = saved.kind == Kind::kAtOffset,
+      .base_offset = static_cast<std::int32_t>(rules.base_offset),
+      .saved_offset = static_cast<std::int16_t>(saved.offset)};
+  const bool fits =
+      told.base_offset == rules.base_offset &&
+      (!told.saves_frame_pointer || told.saved_offset == saved.offset);
+  return fits ? told : step;
+}
+
+}  // namespace
+
+FrameStep FindFrameStep(MemoryReader& memory, std::uintptr_t table,
+                        std::uintptr_t pc) {
+  FrameRules rules;
+  const bool told = table != 0 && FindFrameRules(memory, table, pc, rules);
+  return told ? StepOf(rules) : FrameStep{.kind = FrameStep::Kind::kByFrame};
 }
 
 }  // namespace hakmem

@@ -1,7 +1,8 @@
 // The rules by which one frame is undone, from a module's .eh_frame.
 //
-// Owns: nothing. Called by: unwinder. Thread-safety: as MemoryReader.
-// The format: DWARF 5, section 6.4, and Linux Standard Base, chapter 10.6.
+// Owns: nothing. Called by: unwinder, cached_unwinder. Thread-safety: as
+// MemoryReader. The format: DWARF 5, section 6.4, and Linux Standard Base,
+// chapter 10.6.
 #ifndef HAKMEM_ALLOCATOR_STACKS_UNWIND_TABLE_H_
 #define HAKMEM_ALLOCATOR_STACKS_UNWIND_TABLE_H_
 
@@ -11,36 +12,28 @@
 
 namespace hakmem {
 
-// DWARF's numbers of x86-64's registers; the last is the return address.
-inline constexpr unsigned kUnwindRegisters = 17;
-inline constexpr unsigned kRegisterRbp = 6;
-inline constexpr unsigned kRegisterRsp = 7;
-inline constexpr unsigned kRegisterReturn = 16;
-
-// Where a caller's register is.
-struct RegisterRule {
+// How the frame of the function around an address is undone.
+struct FrameStep {
   enum class Kind : std::uint8_t {
-    kSame,
-    kUndefined,
-    kAtOffset,  // in memory, so far from the frame's address
-    kUnknown,   // told by an expression, which is not evaluated
+    kForeign = 1,  // in no module; by the frame pointer
+    kByFrame,      // by the frame pointer
+    kByTable,
+    kEnd,  // the outermost function
   };
-  Kind kind = Kind::kSame;
-  std::int32_t offset = 0;  // a farther one is unknown
+  Kind kind = Kind::kForeign;
+  bool base_is_frame_pointer = false;
+  bool saves_frame_pointer = false;
+  // From the base register to the frame's end, and from there to where the
+  // caller's frame pointer is.
+  std::int32_t base_offset = 0;
+  std::int16_t saved_offset = 0;
 };
 
-struct FrameRules {
-  RegisterRule registers[kUnwindRegisters];
-  // The frame's address (CFA) is that register's value and an offset.
-  unsigned base = kRegisterRsp;
-  std::int64_t base_offset = 0;
-  bool base_known = true;
-};
-
-// The rules at `pc`, which lies in the module whose .eh_frame_hdr is at
-// `table`. False: the table does not know.
-bool FindFrameRules(MemoryReader& memory, std::uintptr_t table,
-                    std::uintptr_t pc, FrameRules& rules);
+// That of the function around `pc`, which lies in the module whose
+// .eh_frame_hdr is at `table`; 0: it has none. By the frame pointer where the
+// table does not know, or tells of other registers than compilers go by.
+FrameStep FindFrameStep(MemoryReader& memory, std::uintptr_t table,
+                        std::uintptr_t pc);
 
 }  // namespace hakmem
 

@@ -1,114 +1,97 @@
 #include "allocator/stacks/unwinder.h"
 
 #include <cstdint>
-#include <utility>
 
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
 #include "allocator/stacks/modules.h"
 #include "allocator/stacks/own_stack.h"
-#include "allocator/stacks/unwind_table.h"
+#include "allocator/stacks/stack_walker.h"
+#include "allocator/stacks/symbols.h"
 
 namespace hakmem {
 namespace {
 
-// Nothing is mapped in the first page.
-constexpr std::uintptr_t kLowestCode = 4096;
-constexpr std::uintptr_t kMaxFrameBytes = std::uintptr_t{1} << 24;
-
-#if defined(__x86_64__)
-constexpr bool kTables = true;
-#else
-constexpr bool kTables = false;
-#endif
-
-// Of a function's registers, those that compilers' tables go by.
-class Unwinder {
+// Any stack: its words are copied, and nothing of it is trusted.
+template <bool kByTables>
+class AnyStack {
  public:
-  explicit Unwinder(const CodePlace& place) : place_(place) {}
+  static constexpr bool kKeepsAll = true;
 
-  std::uintptr_t pc() const { return place_.instruction; }
-
-  // To the caller. `is_call`: pc() is where a call returns to, so the
-  // instruction before it tells which function it is in.
-  bool Step(bool is_call) {
-    const std::uintptr_t sp = place_.stack_pointer;
-    if (!StepByTable(is_call ? pc() - 1 : pc()) && !StepByFrame()) return false;
-    const std::uintptr_t risen = place_.stack_pointer - sp;
-    return pc() >= kLowestCode && risen != 0 && risen < kMaxFrameBytes;
+  bool Load(std::uintptr_t address, std::uintptr_t& word) {
+    return address % sizeof(word) == 0 &&
+           memory_.Read(address, &word, sizeof(word));
+  }
+  FrameStep StepAt(std::uintptr_t address, bool is_call, bool /*told*/) {
+    if constexpr (!kByTables) return {.kind = FrameStep::Kind::kByFrame};
+    const std::uintptr_t place = is_call ? address - 1 : address;
+    if (place - module_.begin >= module_.end - module_.begin &&
+        !FindModule(place, module_)) {
+      module_.begin = module_.end = 0;
+      return {};
+    }
+    return FindFrameStep(memory_, module_.unwind_table, place);
   }
 
  private:
-  bool StepByTable(std::uintptr_t address) {
-    if (address < module_.begin || address >= module_.end) {
-      if (!FindModule(address, module_)) {
-        module_.begin = module_.end = 0;
-        return false;
-      }
-    }
-    FrameRules rules;
-    if (module_.unwind_table == 0 ||
-        !FindFrameRules(memory_, module_.unwind_table, address, rules) ||
-        !rules.base_known ||
-        (rules.base != kRegisterRsp && rules.base != kRegisterRbp)) {
-      return false;
-    }
-    const std::uintptr_t base =
-        rules.base == kRegisterRsp ? place_.stack_pointer : place_.frame;
-    CodePlace caller = {
-        // The outermost function has no return address.
-        .instruction = 0,
-        .frame = place_.frame,
-        .stack_pointer = base + static_cast<std::uintptr_t>(rules.base_offset)};
-    const auto load = [&](unsigned number, std::uintptr_t& value) {
-      const RegisterRule& rule = rules.registers[number];
-      return rule.kind != RegisterRule::Kind::kAtOffset ||
-             memory_.Read(caller.stack_pointer +
-                              static_cast<std::uintptr_t>(rule.offset),
-                          &value, sizeof(value));
-    };
-    if (!load(kRegisterReturn, caller.instruction) ||
-        !load(kRegisterRbp, caller.frame)) {
-      return false;
-    }
-    place_ = caller;
-    return true;
-  }
-
-  bool StepByFrame() {
-    FrameRecord record = {};
-    const std::uintptr_t frame = place_.frame;
-    if (frame % alignof(FrameRecord) != 0 || frame < place_.stack_pointer ||
-        !memory_.Read(frame, &record, sizeof(record))) {
-      return false;
-    }
-    place_ = {.instruction = record.return_address,
-              .frame = record.caller,
-              .stack_pointer = frame + sizeof(record)};
-    return true;
-  }
-
-  CodePlace place_;
   MemoryReader memory_;
   ModuleOf module_ = {};
 };
 
+// The caller of a function that has made no frame of its own; 0: it seems to
+// have made one.
+std::uintptr_t FramelessCaller(const CodePlace& place) {
+  std::uintptr_t caller = WithoutSignature(place.link);
+  MemoryReader memory;
+  if (place.link == 0 &&
+      !memory.Read(place.stack_pointer, &caller, sizeof(caller))) {
+    return 0;
+  }
+  ModuleOf here;
+  ModuleOf there;
+  if (!FindModule(place.instruction, here) || !FindModule(caller, there)) {
+    return 0;
+  }
+  if (here.begin != there.begin) return caller;
+  // A register of its own tells of another function until the first call.
+  Symbol own;
+  Symbol other;
+  const bool is_apart =
+      place.link != 0 && FindSymbol(here, place.instruction, own) &&
+      FindSymbol(there, caller - 1, other) &&
+      place.instruction - own.offset != caller - 1 - other.offset;
+  return is_apart ? caller : 0;
+}
+
 // `is_call`: the first address is one that a call returns to.
 void Walk(const CodePlace& place, bool is_call, CallStack& stack) {
   const ErrnoGuard guard;
+  if constexpr (!kUnwindTables) return CaptureStackAt(place, stack);
   stack.count = 0;
-  if constexpr (!kTables) return CaptureStackAt(place, stack);
   if (place.instruction == 0 && place.stack_pointer == 0) return;
-  Unwinder unwinder(place);
   // A jump to nowhere has left its return address on top of the stack, which
   // only the frame pointers may get past.
-  do {
-    stack.addresses[stack.count++] = unwinder.pc();
-    if (stack.count == CallStack::kMaxFrames) return;
-  } while (unwinder.Step(std::exchange(is_call, true)));
+  AnyStack</*kByTables=*/true> source;
+  StackWalker(source, place).Walk(is_call, stack);
 }
 
 }  // namespace
+
+void CaptureStackAt(const CodePlace& place, CallStack& stack) {
+  stack.count = 0;
+  if (place.instruction == 0) return;
+  stack.addresses[stack.count++] = place.instruction;
+  if constexpr (!kFrameRecords) return;
+  AnyStack</*kByTables=*/false> source;
+  StackWalker walker(source,
+                     {.frame = place.frame, .stack_pointer = place.frame});
+  const std::uintptr_t caller = FramelessCaller(place);
+  const bool has_frame = walker.StepByFrame();
+  if (caller != 0 && (!has_frame || walker.pc() != caller)) {
+    stack.addresses[stack.count++] = caller;
+  }
+  if (has_frame) walker.Walk(/*is_call=*/true, stack);
+}
 
 void Unwind(CallStack& stack) {
   // What this function was called by, and from there on.
@@ -117,7 +100,7 @@ void Unwind(CallStack& stack) {
   Walk({.instruction = own->return_address,
         .frame = own->caller,
         .stack_pointer =
-            kTables ? reinterpret_cast<std::uintptr_t>(own + 1) : 0},
+            kUnwindTables ? reinterpret_cast<std::uintptr_t>(own + 1) : 0},
        /*is_call=*/true, stack);
 }
 

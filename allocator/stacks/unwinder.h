@@ -15,6 +15,7 @@
 #define HAKMEM_ALLOCATOR_STACKS_UNWINDER_H_
 
 #include "allocator/base/compiler.h"
+#include "allocator/process/code_place.h"
 #include "allocator/stacks/call_stack.h"
 
 namespace hakmem {
@@ -28,6 +29,12 @@ HAK_NOINLINE void Unwind(CallStack& stack);
 // interrupted instruction's. On other processors than x86-64 it is
 // CaptureStackAt.
 void UnwindAt(const CodePlace& place, CallStack& stack);
+
+// From the instruction on, by frame pointers; nothing of `place` is trusted.
+// When the instruction is in another module than the code that would return
+// next, as in libc's memcpy, which has no frame, the caller that it would
+// return to without one comes second.
+void CaptureStackAt(const CodePlace& place, CallStack& stack);
 
 }  // namespace hakmem
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "allocator/base/raw_print.h"
 #include "allocator/base/route.h"
 #include "allocator/config/version.h"
 
@@ -114,12 +115,6 @@ struct StatisticsMoment {
 inline constexpr std::size_t kStatisticsJsonBytes = 16 * 1024;
 void PrintStatisticsJson(const Statistics& statistics, ClassList classes,
                          const StatisticsMoment& moment, JsonText& out);
-
-// Where text goes that may be long: whole lines, some at a time.
-struct LineSink {
-  void (*write)(void* context, std::string_view lines);
-  void* context;
-};
 
 // A table for people, as malloc_stats() prints it, and one of the classes.
 void PrintStatisticsText(const Statistics& statistics, ClassList classes,

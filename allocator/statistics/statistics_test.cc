@@ -81,6 +81,7 @@ TEST(OpenMetrics, LabelsAreEscapedAndCut) {
       .write =
           [](void* context, std::string_view lines) {
             static_cast<std::string*>(context)->append(lines);
+            return true;
           },
       .context = &text};
   PrintStatisticsOpenMetrics(Numbered(), {.id = 7, .program = "a\"\n"}, sink);
@@ -143,6 +144,7 @@ std::string Written(Printer print, const Statistics& statistics,
     EXPECT_TRUE(lines.ends_with("\n")) << lines;
     EXPECT_LT(lines.size(), RawPrinter::kCapacityBytes - 1);
     static_cast<std::string*>(context)->append(lines);
+    return true;
   };
   print(statistics, classes, {.write = append, .context = &text});
   return text;

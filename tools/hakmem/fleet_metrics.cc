@@ -15,6 +15,7 @@
 #include "allocator/base/json_text.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/fleet.h"
+#include "tools/hakmem/process_statistics.h"
 
 namespace hakmem::tools {
 namespace {
@@ -115,17 +116,11 @@ void AddProcess(const TopRow& row, Families& families) {
               {"container_id", row.start.origin.container_id},
               {"unit", row.start.origin.unit}});
   std::string text;
-  const LineSink sink = {
-      .write =
-          [](void* context, std::string_view lines) {
-            static_cast<std::string*>(context)->append(lines);
-          },
-      .context = &text};
   PrintStatisticsOpenMetrics(statistics,
                              {.id = now.pid,
                               .program = now.program,
                               .resident_bytes = row.resident_bytes()},
-                             sink);
+                             AppendTo(text));
   const std::string who =
       absl::StrCat("pid=\"", now.pid, "\"", Labels({{"program", now.program}}));
   families.Add(text, who, labels);

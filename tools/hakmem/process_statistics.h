@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "allocator/base/raw_print.h"
 #include "allocator/statistics/statistics.h"
 #include "tools/hakmem/process_image.h"
 
@@ -33,6 +35,16 @@ struct ProcessStatistics {
 
 // What the kernel counts of the process's memory (RSS); none: it has ended.
 std::optional<std::uint64_t> ResidentBytes(std::uint64_t pid);
+
+// A sink that appends to a text.
+inline LineSink AppendTo(std::string& text) {
+  return {.write =
+              [](void* context, std::string_view lines) {
+                static_cast<std::string*>(context)->append(lines);
+                return true;
+              },
+          .context = &text};
+}
 
 // The error is a sentence.
 absl::StatusOr<ProcessStatistics> ReadStatistics(const ProcessImage& image);

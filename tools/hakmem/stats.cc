@@ -110,15 +110,6 @@ bool IsOfStatistics(const ResidentRow& row) {
          row.value == &ResidentParts::resident_bytes;
 }
 
-// A sink that appends to a text.
-LineSink AppendTo(std::string& text) {
-  return {.write =
-              [](void* context, std::string_view lines) {
-                static_cast<std::string*>(context)->append(lines);
-              },
-          .context = &text};
-}
-
 std::string AsText(const Told& told) {
   const ProcessStatistics& process = told.process;
   std::string text =

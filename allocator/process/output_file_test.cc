@@ -1,4 +1,4 @@
-#include "allocator/process/descriptor.h"
+#include "allocator/process/output_file.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -14,17 +14,17 @@
 namespace hakmem {
 namespace {
 
-class DescriptorTest : public testing::Test {
+class OutputFileTest : public testing::Test {
  protected:
-  DescriptorTest() { EXPECT_EQ(pipe(pipe_), 0); }
-  ~DescriptorTest() override {
+  OutputFileTest() { EXPECT_EQ(pipe(pipe_), 0); }
+  ~OutputFileTest() override {
     for (const int fd : pipe_) close(fd);
   }
 
   int pipe_[2];
 };
 
-TEST_F(DescriptorTest, KnowsFilesApart) {
+TEST_F(OutputFileTest, KnowsFilesApart) {
   FileId one;
   FileId same;
   FileId other;
@@ -40,7 +40,7 @@ TEST_F(DescriptorTest, KnowsFilesApart) {
   EXPECT_EQ(errno, 77);
 }
 
-TEST_F(DescriptorTest, MovesADescriptorUp) {
+TEST_F(OutputFileTest, MovesADescriptorUp) {
   FileId before;
   ASSERT_TRUE(IdentifyFd(pipe_[1], before));
   const int old = pipe_[1];
@@ -72,7 +72,7 @@ TEST(LockFileTest, IsHeldUntilTheFileIsClosed) {
   unlink(path.c_str());
 }
 
-TEST_F(DescriptorTest, LocksNothingThatCannotBeWritten) {
+TEST_F(OutputFileTest, LocksNothingThatCannotBeWritten) {
   EXPECT_FALSE(LockFile(pipe_[0]));
 }
 
