@@ -142,13 +142,12 @@ HAK_ALWAYS_INLINE bool IsZeroShort(const void* start,
   using internal::kPieceBytes;
   using internal::kVectorBytes;
   if (length.IsPieced()) [[likely]] {
-    internal::ZeroVector found{};
-    for (const std::size_t at :
-         {std::size_t{0}, std::size_t{length.second}, std::size_t{length.third},
-          length.bytes - kPieceBytes}) {
-      found = internal::OrOf<kPieceBytes, kVectorBytes>(
-          static_cast<const char*>(start) + at, found);
-    }
+    constexpr auto* kOr = &internal::OrOf<kPieceBytes, kVectorBytes>;
+    const char* const at = static_cast<const char*>(start);
+    internal::ZeroVector found = kOr(at, internal::ZeroVector());
+    found = kOr(at + length.second, found);
+    found = kOr(at + length.third, found);
+    found = kOr(at + length.bytes - kPieceBytes, found);
     return internal::IsZero(found);
   }
   return IsZeroInPlaces<kPieceBytes, kVectorBytes>(start, length.bytes, turn());
