@@ -160,8 +160,11 @@ class UnitTest(PlantedProcessTest):
             text = re.sub(r"Documentation=.*\n", "", file.read())
         self.assertIn("/usr/bin/hakmem serve", text)
         unit.write_text(text.replace("/usr/bin/hakmem", HAKMEM))
-        done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(unit)],
+                              capture_output=True, text=True)
+        # What is said of this machine's other units is no matter.
+        said = [line for line in done.stderr.splitlines() if unit.name in line]
+        self.assertEqual((done.returncode, said), (0, []), done.stderr)
 
 
 if __name__ == "__main__":
