@@ -41,7 +41,7 @@ void* Run(void* argument) {
 // Where a filter of system calls refuses thread ids, /proc tells, or nobody.
 bool MayBeFirstThread() {
   const int thread_id = ThreadId();
-  if (thread_id >= 0) return thread_id == ProcessId();
+  if (thread_id > 0) return thread_id == ProcessId();
   char link[64];
   const long bytes = SystemCall(SYS_readlinkat, AT_FDCWD, "/proc/thread-self",
                                 link, sizeof(link));

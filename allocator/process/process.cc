@@ -117,10 +117,7 @@ void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
   }
 }
 
-int ProcessId() {
-  const long id = SystemCall(SYS_getpid);
-  return id > 0 ? static_cast<int>(id) : NotedProcessId();
-}
+int ProcessId() { return static_cast<int>(SystemCall(SYS_getpid)); }
 
 // Asked of the kernel: in a child of vfork musl's gettid is the parent's.
 int ThreadId() {

@@ -65,9 +65,9 @@ using EnvironmentVisitor = void (*)(void* context, std::string_view name,
 void VisitEnvironment(std::string_view prefix, EnvironmentVisitor visit,
                       void* context);
 
-// The kernel's numbers; what was written down where the kernel must not be
-// asked, or refuses. 0: not known.
 int ProcessId();
+// The kernel's number, or libc's record where the kernel refuses to tell. 0:
+// not known.
 int ThreadId();
 // The same for what is only written down; 0 where a filter of system calls may
 // refuse to tell.
