@@ -38,10 +38,11 @@ void* Run(void* argument) {
 
 }  // namespace
 
-// Where a filter of system calls refuses thread ids, /proc tells, or nobody.
+// Where a filter of system calls refuses a number, /proc tells, or nobody.
 bool MayBeFirstThread() {
   const int thread_id = ThreadId();
-  if (thread_id > 0) return thread_id == ProcessId();
+  const int process_id = ProcessId();
+  if (thread_id > 0 && process_id > 0) return thread_id == process_id;
   char link[64];
   const long bytes = SystemCall(SYS_readlinkat, AT_FDCWD, "/proc/thread-self",
                                 link, sizeof(link));

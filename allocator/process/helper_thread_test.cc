@@ -147,6 +147,21 @@ TEST(HelperThreadTest, StaysWithTheFirstThreadWhereThreadIdsAreRefused) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(HelperThreadTest, TheFirstThreadIsKnownWhereTheProcessIdIsRefused) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it has a thread of its own";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!ForbidSystemCalls({SYS_getpid})) _exit(3);
+    bool may_other = true;
+    TestThread other([&may_other] { may_other = MayBeFirstThread(); });
+    other.Join();
+    _exit(MayBeFirstThread() && !may_other ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 // Somebody else is there, or the first thread.
 TEST(HelperThreadTest, StaysWithOthers) {
   static std::atomic<int> rounds{0};
