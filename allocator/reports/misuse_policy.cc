@@ -60,8 +60,8 @@ void EndReport() { t_reports = false; }
 
 void EndAfterMisuse() {
   // Once: what it calls may come back here.
-  void (*const call)() = internal::g_last_call;
-  SetLastCall(nullptr);
+  const auto call =
+      internal::g_last_call.exchange(nullptr, std::memory_order_relaxed);
   if (call != nullptr) call();
   // A debugger stops here, with the misuse still on the stack.
   if (CurrentOnMisuse() == OnMisuse::kTrap) __builtin_trap();

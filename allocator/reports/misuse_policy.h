@@ -26,10 +26,11 @@ namespace hakmem {
 inline constexpr unsigned kMisusePlaces = 64;
 
 namespace internal {
-// Written once each, at the start or the end; read by who reports.
+// Written once each, at the start or the end; read by who reports. The last
+// call is taken by the first of these.
 inline constinit Relaxed<OnMisuse> g_on_misuse{OnMisuse::kAbort};
 inline constinit Relaxed<bool> g_sizes_checked{true};
-inline constinit Relaxed<void (*)()> g_last_call{nullptr};
+inline constinit std::atomic<void (*)()> g_last_call{nullptr};
 }  // namespace internal
 
 // Once, at the start; until then it is kAbort.
@@ -42,7 +43,9 @@ inline void SetSizesChecked(bool checked) {
 inline bool AreSizesChecked() { return internal::g_sizes_checked; }
 // At the end of the process: what is called once a report was written that ends
 // it.
-inline void SetLastCall(void (*call)()) { internal::g_last_call = call; }
+inline void SetLastCall(void (*call)()) {
+  internal::g_last_call.store(call, std::memory_order_relaxed);
+}
 
 // All misuses of the process that it went on after. Added to by whoever commits
 // one, read by statistics.
