@@ -2,7 +2,7 @@
 // gives false instead of a fault, and nothing can be unmapped in between.
 //
 // Owns: while it lives, perhaps a descriptor of /proc/self/mem. Called by:
-// call_stack, unwinder, modules, cached_unwinder. Thread-safety: an object
+// unwinder, modules, cached_unwinder. Thread-safety: an object
 // belongs to one thread; safe in signal handlers; nothing allocates; errno is
 // left as it was.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_

@@ -1,7 +1,7 @@
 // What of a stack is known to be mapped now, so that it can be read directly.
 //
 // Owns: what is known of the process's first stack, and where libc's descriptor
-// of a thread names the thread's stack. Called by: call_stack, cached_unwinder,
+// of a thread names the thread's stack. Called by: cached_unwinder,
 // startup_modules. Thread-safety: any thread, signal handlers included;
 // nothing allocates; errno is left as it was.
 //
