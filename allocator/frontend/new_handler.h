@@ -16,7 +16,6 @@
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/route.h"
-#include "allocator/base/units.h"
 #include "allocator/core/call_result.h"
 #include "allocator/failures/failure_event.h"
 
