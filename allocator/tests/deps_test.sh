@@ -42,9 +42,9 @@ data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(502 501) ;;
-    *-debug.so) most=(512 510) ;;
-    *-tracing.so) most=(386 449) ;;
+    *-hardened.so) most=(498 491) ;;
+    *-debug.so) most=(508 494) ;;
+    *-tracing.so) most=(385 442) ;;
     *) most=(358 431) ;;
   esac
   stripped=$(mktemp)
