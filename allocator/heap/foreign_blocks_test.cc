@@ -128,6 +128,29 @@ TEST_F(ForeignBlocksTest, ListsOfIdleClassesGoHome) {
   heaps_.CheckInvariants();
 }
 
+// A thread that goes on with the blocks of one that has ended: what it frees of
+// them is soon its own (docs/decisions/0098).
+TEST_F(ForeignBlocksTest, WhatIsInheritedIsSoonItsOwn) {
+  constexpr std::size_t kBlocks = 1024;
+  constexpr std::size_t kTurns = 100 * kBlocks;
+  Heap& owner = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  WeakRandom random(1);
+  std::vector<void*> blocks(kBlocks);
+  const auto allocate = [&](Heap& heap) {
+    return heaps_.Allocate(heap, ClassOf(64 + random.Below(65)));
+  };
+  for (void*& block : blocks) block = allocate(owner);
+  std::size_t remote = 0;
+  for (std::size_t i = 0; i < kTurns; ++i) {
+    void*& block = blocks[random.Below(kBlocks)];
+    remote += IsOf(other, block) ? 0 : 1;
+    heaps_.Free(other, block);
+    block = allocate(other);
+  }
+  EXPECT_LT(remote, kTurns / 2);
+}
+
 // Threads that exchange blocks by chance need no more than is live at once, and
 // some for each.
 TEST_F(ForeignBlocksTest, ThreadsThatExchangeBlocksHoldLittle) {

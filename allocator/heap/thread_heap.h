@@ -218,7 +218,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   static constexpr std::int32_t kClockInterval = 32;
   static constexpr std::int32_t kSlowPathSteps = 4;
   // Every so many looks at the clock, what is in outboxes goes home.
-  static constexpr std::uint32_t kSendInterval = 64;
+  static constexpr std::uint32_t kSendInterval = 16;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
   // After so many calls, a class's blocks are its own.
