@@ -217,8 +217,10 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // one counts for one.
   static constexpr std::int32_t kClockInterval = 32;
   static constexpr std::int32_t kSlowPathSteps = 4;
-  // Every so many looks at the clock, what is in outboxes goes home.
+  // Every so many looks at the clock, what is in outboxes goes home; in a crowd
+  // twice as many for each halving of what a thread keeps, up to two.
   static constexpr std::uint32_t kSendInterval = 16;
+  static constexpr unsigned kMostSendDoublings = 2;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
   // After so many calls, a class's blocks are its own.

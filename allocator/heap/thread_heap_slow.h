@@ -22,7 +22,9 @@ void ThreadHeap<kConfig>::LookAtTime() {
   until_clock_ = kClockInterval;
   SeeCrowd();
   // What fills no outbox goes home all the same.
-  if (++looks_ % kSendInterval == 0) SendAll();
+  const unsigned doublings =
+      std::min<unsigned>(store_.crowding(), kMostSendDoublings);
+  if (++looks_ % (kSendInterval << doublings) == 0) SendAll();
   if (!system().ace.TrimIfDue()) return;
   store_.TrimExchange(system(), /*all=*/false);
   // So many that no slow path becomes slower with the number of threads.
