@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -19,7 +20,6 @@ class SystemLogTest : public testing::Test {
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
-    unlink(path_.c_str());
     EXPECT_EQ(
         bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
         0);
@@ -27,6 +27,7 @@ class SystemLogTest : public testing::Test {
   ~SystemLogTest() override {
     close(fd_);
     unlink(path_.c_str());
+    rmdir(folder_.c_str());
   }
   // The next message; "": there is none.
   std::string Receive() const {
@@ -35,7 +36,11 @@ class SystemLogTest : public testing::Test {
     return {text, bytes < 0 ? 0 : static_cast<std::size_t>(bytes)};
   }
 
-  const std::string path_ = "/tmp/hakmem_log_" + std::to_string(getpid());
+  // Short, as a socket's path must be; another sandbox has the same numbers of
+  // processes, and may have the same /tmp.
+  char name_[24] = "/tmp/hakmem_log_XXXXXX";
+  const std::string folder_ = mkdtemp(name_);
+  const std::string path_ = folder_ + "/socket";
   const int fd_;
 };
 

@@ -44,7 +44,8 @@ class HeapClassesTest(PlantedProcessTest):
                 process = self.start(PROGRAM, "tell", "mixed", library=library, stderr=stderr)
             own = [int(word) for word in process.stdout.readline().split()]
             classes = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +\d+\.\d %$", told.read_text(), re.MULTILINE)
-            self.assertGreater(len(classes), 5)
+            # The planted ones; empty slabs of others stay for a decay delay.
+            self.assertGreaterEqual(sum(int(row[2]) >= 50 for row in classes), 2, library)
             report = self.report(process.pid)
             self.assertEqual([[entry[key] for key in ("block_bytes", "slabs", "live_blocks", "live_bytes", "free_blocks")]
                               for entry in report["classes"]], [list(map(int, row)) for row in classes], library)

@@ -3,6 +3,7 @@
 
 Usage: heap_process_test.py LIBRARY DEBUG_LIBRARY HAKMEM PROGRAM
 """
+import fcntl
 import json
 import os
 import platform
@@ -90,6 +91,10 @@ sys.stdin.read()""")
 
     @unittest.skipUnless(platform.machine() == "x86_64", "has machine code of x86-64")
     def test_functions_that_the_process_has_compiled(self):
+        # The file's name is the process's number, and the same number in another sandbox with this /tmp.
+        folder = os.open("/tmp", os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        fcntl.flock(folder, fcntl.LOCK_EX)
         process = self.start(sys.executable, "-c", """
 import ctypes, mmap, os, sys
 # push rbp; mov rbp, rsp; mov rax, rdi; mov rdi, rsi; call rax; pop rbp; ret
