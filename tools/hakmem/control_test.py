@@ -9,11 +9,10 @@ import subprocess
 import sys
 import unittest
 
-from planted_process import PlantedProcessTest
+from planted_process import A_DAY_MS, PlantedProcessTest
 
 HAKMEM, PROGRAM, *LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:])
 MIB = 1 << 20
-A_DAY_MS = 86400000
 # Whatever the process takes to obey.
 PATIENT = "--wait=86400"
 
@@ -24,7 +23,7 @@ class ControlTest(PlantedProcessTest):
 
     def keeping(self, **options):
         """A process that keeps some 32 MiB for reuse, and leaves malloc's hot path again and again."""
-        return self.start(PROGRAM, "work", "peak", HAKMEM_DECAY_MS=str(A_DAY_MS), **options)
+        return self.start(PROGRAM, "work", "peak", **options)
 
     def hakmem(self, command, *arguments, status=0):
         how = [] if command == "stats" else [PATIENT]
@@ -106,7 +105,7 @@ sys.stdin.read()""")
         process = self.start(sys.executable, "-c", """
 print("ready", flush=True)
 while True:
-    pass""", HAKMEM_DECAY_MS=str(A_DAY_MS))
+    pass""")
         self.addCleanup(process.kill)
         self.fails_with("has not obeyed yet: it runs. It obeys at its next call", "purge", "--wait=0", process.pid)
 
@@ -123,7 +122,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 libc.free(ctypes.c_void_p(libc.malloc(ctypes.c_size_t(2 << 20))))
 print("ready", flush=True)
-sys.stdin.read()""", HAKMEM_DECAY_MS=str(A_DAY_MS))
+sys.stdin.read()""")
         self.assertGreater(self.cached(process), 16 * MIB)
         self.fails_with("has not obeyed yet", "purge", "--wait=0", process.pid)
         process.stdin.write("\n")

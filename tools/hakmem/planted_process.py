@@ -6,6 +6,9 @@ import tempfile
 import unittest
 
 
+A_DAY_MS = 86_400_000
+
+
 class PlantedProcessTest(unittest.TestCase):
     """With a folder of its own, in which cores lie."""
 
@@ -15,8 +18,8 @@ class PlantedProcessTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def start(self, *command, library, stderr=None, **options):
-        """The process, once it has said that it is ready. It ends with the test."""
-        environment = {"PATH": os.environ["PATH"], **options}
+        """The process, once it has said that it is ready. It ends with the test. It keeps what it frees: no time passes."""
+        environment = {"PATH": os.environ["PATH"], "HAKMEM_DECAY_MS": str(A_DAY_MS), **options}
         if library:
             environment["LD_PRELOAD"] = library
         process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
