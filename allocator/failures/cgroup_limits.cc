@@ -156,22 +156,25 @@ HAK_COLD bool FindFolder(const ProcReader& files, Version version,
 void ReadGroup(const ProcReader& files, Version version, Path& folder,
                LimitReport& report) {
   const std::size_t length = folder.text().size();
+  const auto read = [&](const char* name, std::uint64_t& value) {
+    folder.Cut(length);
+    return folder.Append(name) && files.ReadNumber(folder.c_str(), value);
+  };
   for (const LimitFile& file : kLimitFiles) {
     std::uint64_t value = 0;
     std::uint64_t use = 0;
-    if (file.version == version && folder.Append(file.use) &&
-        files.ReadNumber(folder.c_str(), use)) {
-      folder.Cut(length);
-      if (folder.Append(file.limit) &&
-          files.ReadNumber(folder.c_str(), value) && value < kUnlimited) {
-        report.Add(file.name, folder.c_str(), value, use);
-      }
+    // Most groups have no limit, and of these the use is not read. The limit's
+    // path is the last one.
+    if (file.version == version && read(file.limit, value) &&
+        value < kUnlimited && read(file.use, use) && read(file.limit, value)) {
+      report.Add(file.name, folder.c_str(), value, use);
     }
-    folder.Cut(length);
   }
+  folder.Cut(length);
 }
 
-HAK_COLD void ReadHierarchy(const ProcReader& files, Version version,
+// False: the version has no group of this process.
+HAK_COLD bool ReadHierarchy(const ProcReader& files, Version version,
                             LimitReport& report) {
   Path folder;
   std::size_t mount_length = 0;
@@ -179,21 +182,24 @@ HAK_COLD void ReadHierarchy(const ProcReader& files, Version version,
     Path group;
     if (!FindGroup(files, version, group) ||
         !FindFolder(files, version, group, folder, mount_length)) {
-      return;
+      return false;
     }
   }
   for (unsigned i = 0; i < kMaxGroups; ++i) {
     ReadGroup(files, version, folder, report);
-    if (folder.text().size() <= mount_length) return;
+    if (folder.text().size() <= mount_length) break;
     folder.Cut(folder.text().rfind('/'));
   }
+  return true;
 }
 
 }  // namespace
 
 void ReadCgroupLimits(const ProcReader& files, LimitReport& report) {
-  ReadHierarchy(files, Version::kTwo, report);
-  ReadHierarchy(files, Version::kOne, report);
+  // The kernel counts memory in one of the two.
+  if (!ReadHierarchy(files, Version::kOne, report)) {
+    ReadHierarchy(files, Version::kTwo, report);
+  }
 }
 
 HAK_COLD std::uint64_t FindCgroupMemory() {

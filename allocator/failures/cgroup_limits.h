@@ -5,7 +5,7 @@
 // is left as it was.
 //
 // Invariants:
-//   CG1: at most kMaxGroups groups of each version are read.
+//   CG1: at most kMaxGroups groups are read.
 #ifndef HAKMEM_ALLOCATOR_FAILURES_CGROUP_LIMITS_H_
 #define HAKMEM_ALLOCATOR_FAILURES_CGROUP_LIMITS_H_
 
@@ -20,8 +20,9 @@ inline constexpr unsigned kMaxGroups = 32;
 
 // Adds the limits that are set, from the process's own group outwards, as far
 // as the process can see the hierarchy: memory.max and memory.high of version
-// 2. Those of version 1, memory.limit_in_bytes and memory.kmem.limit_in_bytes,
-// are named memory.max, and their source tells which they are.
+// 2. Where the process has a group of version 1 for memory, these are
+// memory.limit_in_bytes and memory.kmem.limit_in_bytes instead, named
+// memory.max; their source tells which they are.
 void ReadCgroupLimits(const ProcReader& files, LimitReport& report);
 
 // How much memory the process's groups leave it: the least of these limits but

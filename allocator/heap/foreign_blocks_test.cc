@@ -128,25 +128,33 @@ TEST_F(ForeignBlocksTest, ListsOfIdleClassesGoHome) {
   heaps_.CheckInvariants();
 }
 
-// A thread that goes on with the blocks of one that has ended: what it frees of
-// them is soon its own (docs/decisions/0098).
+// Threads that go on with each other's blocks, as those of ended threads: what
+// they free of them is soon their own, however many threads there are
+// (docs/decisions/0099).
 TEST_F(ForeignBlocksTest, WhatIsInheritedIsSoonItsOwn) {
+  constexpr std::size_t kThreads = 32;
   constexpr std::size_t kBlocks = 1024;
   constexpr std::size_t kTurns = 100 * kBlocks;
-  Heap& owner = heaps_.Attach();
-  Heap& other = heaps_.Attach();
   WeakRandom random(1);
-  std::vector<void*> blocks(kBlocks);
+  std::vector<Heap*> heaps;
+  std::vector<std::vector<void*>> tables;
   const auto allocate = [&](Heap& heap) {
     return heaps_.Allocate(heap, ClassOf(64 + random.Below(65)));
   };
-  for (void*& block : blocks) block = allocate(owner);
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    heaps.push_back(&heaps_.Attach());
+    tables.emplace_back(kBlocks);
+    for (void*& block : tables[i]) block = allocate(*heaps[i]);
+  }
   std::size_t remote = 0;
-  for (std::size_t i = 0; i < kTurns; ++i) {
-    void*& block = blocks[random.Below(kBlocks)];
-    remote += IsOf(other, block) ? 0 : 1;
-    heaps_.Free(other, block);
-    block = allocate(other);
+  for (const std::size_t i : {0U, 1U}) {
+    Heap& heap = *heaps[1 - i];
+    for (std::size_t turn = 0; turn < kTurns; ++turn) {
+      void*& block = tables[i][random.Below(kBlocks)];
+      remote += IsOf(heap, block) ? 0 : 1;
+      heaps_.Free(heap, block);
+      block = allocate(heap);
+    }
   }
   EXPECT_LT(remote, kTurns / 2);
 }
@@ -178,7 +186,7 @@ TEST_F(ForeignBlocksTest, ThreadsThatExchangeBlocksHoldLittle) {
     if (block != nullptr) heaps_.Free(*threads[0], block);
   }
   for (Heap* thread : threads) thread->Flush();
-  for (Heap* thread : threads) thread->Flush();
+  heaps_.registry().Reclaim();
   heaps_.CheckInvariants();
   EXPECT_EQ(heaps_.GrantedBytes(), 0U);
 }

@@ -20,6 +20,19 @@
 
 namespace hakmem {
 
+// The heap whose slab has the block.
+inline HeapId OwnerOf(const Zone& zone, const void* block) {
+  const UnitIndex unit = zone.UnitOf(reinterpret_cast<Address>(block));
+  return UnitOwner(zone.unit_record(unit).load(std::memory_order_relaxed));
+}
+
+// A hint, by the first and the last: the blocks are many, and of one heap.
+inline bool AreOfOne(const Zone& zone, MagazineTop top) {
+  return MagazineCount(top) >= kFirstRefill &&
+         OwnerOf(zone, MagazineBlocks(top)[0]) ==
+             OwnerOf(zone, *reinterpret_cast<void**>(top));
+}
+
 template <const Config& kConfig>
 bool HeapStore<kConfig>::TryExchange(SizeClass size_class,
                                      MagazineTop& outbox) {
@@ -86,9 +99,7 @@ std::uint32_t HeapStore<kConfig>::FileHome(const HeapSystem& system,
   static_assert(kMagazineSlots < 64);
   HeapId owners[kMagazineSlots];
   for (std::uint32_t i = 0; i < count; ++i) {
-    owners[i] = UnitOwner(
-        zone.unit_record(zone.UnitOf(reinterpret_cast<Address>(blocks[i])))
-            .load(std::memory_order_relaxed));
+    owners[i] = OwnerOf(zone, blocks[i]);
   }
   // Bit i: block i is still here; it stays.
   std::uint64_t left = (std::uint64_t{1} << count) - 1;

@@ -106,13 +106,14 @@ Slab* SlabStore::GrantNew(SizeClass size_class, Refusal& refusal) {
   refusal = grant.refusal;
   if (grant.first == kNoUnit) return nullptr;
   const Zone& zone = ZoneOf(size_class);
+  UnitDescriptor& descriptor = DescriptorOf(zone, grant.first);
+  // Before anything of it is read: so a new page has one fault, not two.
+  descriptor.span_units = 0;
   for (UnitIndex unit = grant.first; unit < grant.first + units; ++unit) {
     ClearHeaders(zone, unit);
     zone.unit_record(unit).store(RecordOf(size_class),
                                  std::memory_order_relaxed);
   }
-  UnitDescriptor& descriptor = DescriptorOf(zone, grant.first);
-  descriptor.span_units = 0;
   descriptor.slab.Start(size_class, grant.first, grant.guard_bytes);
   descriptor.slab.bucket = kNotListed;
   ++slabs_granted_;

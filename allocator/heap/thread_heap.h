@@ -217,10 +217,11 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // one counts for one.
   static constexpr std::int32_t kClockInterval = 32;
   static constexpr std::int32_t kSlowPathSteps = 4;
-  // Every so many looks at the clock, what is in outboxes goes home; in a crowd
-  // twice as many for each halving of what a thread keeps, up to two.
-  static constexpr std::uint32_t kSendInterval = 16;
-  static constexpr unsigned kMostSendDoublings = 2;
+  // Every so many looks at the clock, what is in outboxes goes home.
+  static constexpr std::uint32_t kSendInterval = 64;
+  // One in so many outboxes of another heap's blocks goes home, and is not
+  // handed out (docs/decisions/0099).
+  static constexpr std::uint32_t kHomeInterval = 16;
   // So many classes are looked at each time a slab is about to be granted.
   static constexpr std::uint32_t kIdleChecks = 4;
   // After so many calls, a class's blocks are its own.
@@ -255,7 +256,7 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
   bool LoadForeign(SizeClass size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.lock());
-  void EmptyOutbox(SizeClass size_class);
+  void EmptyOutbox(SizeClass size_class, bool wait);
   HAK_COLD void SendAll();
 
   void FlushIdleClasses(SizeClass wanted)
@@ -285,7 +286,8 @@ class alignas(64) ThreadHeap : public BlockCache<kConfig> {
   // Owner thread.
   bool reuses_foreign_ = true;
   std::int32_t until_clock_ = kClockInterval;
-  std::uint32_t looks_ = 0;  // at the clock
+  std::uint32_t looks_ = 0;      // at the clock
+  std::uint32_t of_others_ = 0;  // outboxes, each of another heap's blocks
   std::uint32_t since_check_ = 0;
   std::uint64_t next_check_ns_ = 0;
   [[no_unique_address]] Siblings<ThreadHeap, kConfig.separate_types> siblings_;

@@ -22,9 +22,7 @@ void ThreadHeap<kConfig>::LookAtTime() {
   until_clock_ = kClockInterval;
   SeeCrowd();
   // What fills no outbox goes home all the same.
-  const unsigned doublings =
-      std::min<unsigned>(store_.crowding(), kMostSendDoublings);
-  if (++looks_ % (kSendInterval << doublings) == 0) SendAll();
+  if (++looks_ % kSendInterval == 0) SendAll();
   if (!system().ace.TrimIfDue()) return;
   store_.TrimExchange(system(), /*all=*/false);
   // So many that no slow path becomes slower with the number of threads.
@@ -141,7 +139,7 @@ HAK_NOINLINE void ThreadHeap<kConfig>::FreeRemoteSlow(SizeClass size_class,
       this->CountRemoteFrees(count);
       outbox(size_class).Load(top, Capacity(size_class));
     } else {
-      EmptyOutbox(size_class);
+      EmptyOutbox(size_class, /*wait=*/true);
     }
   }
   if (outbox(size_class).top == 0) {
@@ -156,17 +154,17 @@ HAK_NOINLINE void ThreadHeap<kConfig>::FreeRemoteSlow(SizeClass size_class,
 }
 
 // What is in the outbox goes home; where blocks rest, all but the newest
-// quarter. Owners who are in their heaps are waited for only if theirs would be
-// most of it.
+// quarter. Owners who are in their heaps are waited for only with `wait`, and
+// if theirs would be most of it.
 template <const Config& kConfig>
-void ThreadHeap<kConfig>::EmptyOutbox(SizeClass size_class) {
+void ThreadHeap<kConfig>::EmptyOutbox(SizeClass size_class, bool wait) {
   MagazineTop& top = outbox(size_class).top;
   const std::uint32_t count = MagazineCount(top);
   const std::uint32_t going = kConfig.delay_reuse ? count - count / 4 : count;
   void** const blocks = MagazineBlocks(top);
   std::uint32_t left =
       store_.FileHome(system(), size_class, blocks, going, /*wait=*/false);
-  if (left > going / 2) {
+  if (wait && left > going / 2) {
     left = store_.FileHome(system(), size_class, blocks, left, /*wait=*/true);
   }
   std::copy(blocks + going, blocks + count, blocks + left);
@@ -197,10 +195,16 @@ template <const Config& kConfig>
 bool ThreadHeap<kConfig>::LoadForeign(SizeClass size_class) {
   if constexpr (kReusesForeign<kConfig>) {
     if (!IsReused(size_class) || !reuses_foreign_) return false;
+    const Zone& zone = ZoneOfClass(system().ace.region(), size_class);
     const MagazineTop empty = Cache(size_class).top;
     const std::uint32_t capacity = Capacity(size_class);
     MagazineTop top = outbox(size_class).top;
     if (MagazineCount(top) >= std::min(kFirstRefill, (capacity + 1) / 2)) {
+      // Else what a thread replaces of another one's never becomes its own.
+      if (AreOfOne(zone, top) && ++of_others_ % kHomeInterval == 0) {
+        EmptyOutbox(size_class, /*wait=*/false);
+        return false;
+      }
       this->CountRemoteFrees(MagazineCount(top));
       outbox(size_class).Load(empty, capacity);
     } else {
@@ -210,7 +214,6 @@ bool ThreadHeap<kConfig>::LoadForeign(SizeClass size_class) {
     void** const blocks = MagazineBlocks(top);
     const std::uint32_t count = MagazineCount(top);
     // Another processor wrote these headers last: so all come at once.
-    const Zone& zone = ZoneOfClass(system().ace.region(), size_class);
     for (std::uint32_t i = 0; i < count; ++i) {
       __builtin_prefetch(&zone.header(reinterpret_cast<Address>(blocks[i])));
     }
