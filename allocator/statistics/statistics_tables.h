@@ -22,7 +22,9 @@
 namespace hakmem {
 
 static_assert(sizeof(Statistics) ==
-              offsetof(Statistics, routes) + 8 * kStatisticCount);
+              8 * kStatisticCount + 2 * sizeof(const char*));
+static_assert(sizeof(hakmem_statistics) ==
+              8 * static_cast<std::size_t>(Statistic::kMisuses) + 8);
 
 // A word to be added, times the weight, to a number of Statistics.
 struct StatisticPlace {
@@ -36,8 +38,7 @@ struct StatisticPlace {
 class StatisticSum {
  public:
   explicit StatisticSum(Statistics& statistics)
-      : numbers_(reinterpret_cast<char*>(&statistics) +
-                 offsetof(Statistics, routes)) {}
+      : numbers_(reinterpret_cast<char*>(&statistics)) {}
 
   void operator()(Statistic statistic, const std::atomic<std::uint64_t>& word,
                   std::int32_t weight = 1) {

@@ -201,10 +201,9 @@ absl::StatusOr<ProcessStatistics> ReadStatistics(const ProcessImage& image) {
   }
   if (IsNegative(granted)) granted = 0;
   ProcessStatistics read;
-  // They follow each other in Statistics.
-  std::memcpy(
-      reinterpret_cast<char*>(&read.statistics) + offsetof(Statistics, routes),
-      reader.numbers(), kStatisticCount * sizeof(std::uint64_t));
+  // They are the first ones of Statistics.
+  std::memcpy(reinterpret_cast<char*>(&read.statistics), reader.numbers(),
+              kStatisticCount * sizeof(std::uint64_t));
   if (absl::Status status = ReadWindows(image, reader.tables(), read.windows);
       !status.ok()) {
     return status;
