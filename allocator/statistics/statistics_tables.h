@@ -55,14 +55,15 @@ class StatisticSum {
   // Whose words are no sums has them added otherwise.
   static void Next(PlaceKind) {}
   static void Calls(const void*) {}
+  static void Spans(const void*, std::int32_t) {}
 
  private:
   char* numbers_;
 };
 
 struct StatisticsTables {
-  static constexpr std::uint32_t kVersion = 1;
-  static constexpr unsigned kMostPlaces = 160;
+  static constexpr std::uint32_t kVersion = 2;
+  static constexpr unsigned kMostPlaces = 112;
 
   char magic[8];  // "hakstat" and NUL
   std::uint32_t version;
@@ -107,6 +108,10 @@ class StatisticPlaces {
   constexpr void Calls(const void* first) {
     kind_ = PlaceKind::kHeapCalls;
     Add(first, Statistic::kTinyAllocations, 1);
+  }
+  constexpr void Spans(const void* first, std::int32_t words) {
+    kind_ = PlaceKind::kHeapSpans;
+    Add(first, Statistic::kCachedBytes, words);
   }
 
  private:
