@@ -32,18 +32,23 @@ void GuardedBlocks::Start(const HeapOptions& options, Region::Window window) {
 }
 
 bool GuardedBlocks::Map() {
-  if (slot_count_ == 0 || asked_for_.exchange(true, std::memory_order_relaxed))
+  if (slot_count_ == 0 || mapping_.exchange(true, std::memory_order_relaxed))
     return false;
   const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
-  if (!memory_.MapAt(slots_, TableBytes()).ok()) return false;
-  if (!memory_.Reserve(pool_, pool_bytes).ok()) {
+  bool mapped = memory_.MapAt(slots_, TableBytes()).ok();
+  if (mapped && !memory_.Reserve(pool_, pool_bytes).ok()) {
     memory_.Unmap(slots_, TableBytes());
-    return false;
+    mapped = false;
   }
-  secret_ = memory_.Random();
-  // release: pairs with the acquire in Contains and on.
-  pool_bytes_.store(pool_bytes, std::memory_order_release);
-  return true;
+  if (mapped) {
+    secret_ = memory_.Random();
+    // release: pairs with the acquire in Contains and on.
+    pool_bytes_.store(pool_bytes, std::memory_order_release);
+  } else {
+    // For the next sample.
+    mapping_.store(false, std::memory_order_relaxed);
+  }
+  return mapped;
 }
 
 auto GuardedBlocks::TakeSlot() -> SlotIndex {

@@ -65,8 +65,7 @@ class GuardedBlocks {
   GuardedBlocks& operator=(const GuardedBlocks&) = delete;
 
   // Once. The first Allocate maps the pool: a program whose malloc is another's
-  // may want these addresses. Without memory for it there is no pool, and every
-  // Allocate is refused.
+  // may want these addresses. Without memory for it the next one tries again.
   void Start(const HeapOptions& options, Region::Window window);
 
   // While one exists, the calling thread's allocations are not sampled: what it
@@ -255,8 +254,8 @@ class GuardedBlocks {
   std::uint64_t secret_ = 0;
   // 0: there is no pool.
   std::atomic<std::size_t> pool_bytes_{0};
-  // Set by the first call of Map, which alone maps it.
-  std::atomic<bool> asked_for_{false};
+  // Set by the call of Map that maps it, and unset when the kernel refuses.
+  std::atomic<bool> mapping_{false};
 
   FutexLock lock_;
   SlotIndex unused_ ABSL_GUARDED_BY(lock_) = 0;  // from here on

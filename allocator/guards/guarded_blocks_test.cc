@@ -26,6 +26,10 @@ Address AddressOf(const void* pointer) {
   return reinterpret_cast<Address>(pointer);
 }
 
+Region::Window WindowOf(const FakeVirtualMemory& memory) {
+  return {RoundUp<Address>(memory.RegionRange().begin, kSuperSlabBytes), kGiB};
+}
+
 HeapOptions Slots(std::uint64_t slots) {
   HeapOptions options;
   options.guard_sample = 1;
@@ -35,11 +39,9 @@ HeapOptions Slots(std::uint64_t slots) {
 
 class GuardedBlocksTest : public testing::Test {
  protected:
-  Region::Window Window() const {
-    return {RoundUp<Address>(memory.RegionRange().begin, kSuperSlabBytes),
-            kGiB};
+  void Start(std::uint64_t slots) {
+    guards.Start(Slots(slots), WindowOf(memory));
   }
-  void Start(std::uint64_t slots) { guards.Start(Slots(slots), Window()); }
   char* Allocate(std::size_t size, std::size_t alignment = 16,
                  std::uint32_t random = 0) {
     return static_cast<char*>(guards.Allocate(size, alignment, random));
@@ -185,17 +187,19 @@ TEST_F(GuardedBlocksTest, ASmallWindowHoldsFewer) {
   EXPECT_LE(memory.mapped_bytes(), 16 * kMiB);
 }
 
-TEST_F(GuardedBlocksTest, WithoutMemoryThereAreNone) {
+TEST_F(GuardedBlocksTest, WithoutMemoryThereAreNoneUntilTheNextTry) {
   for (const std::uint64_t nth : {1, 2}) {
-    GuardedBlocks refused(memory);
-    refused.Start(Slots(16), Window());
-    memory.RefuseCall(nth, ENOMEM);
+    FakeVirtualMemory own;
+    GuardedBlocks refused(own);
+    refused.Start(Slots(16), WindowOf(own));
+    own.RefuseCall(nth, ENOMEM);
     EXPECT_EQ(refused.Allocate(16, 16, kRight), nullptr);
-    memory.RefuseNothing();
+    own.RefuseNothing();
     EXPECT_FALSE(refused.on());
-    EXPECT_EQ(refused.Allocate(16, 16, kRight), nullptr);
-    EXPECT_EQ(memory.mapped_bytes(), 0u);
+    EXPECT_EQ(own.mapped_bytes(), 0u);
     EXPECT_FALSE(refused.Contains(&nth));
+    void* const block = refused.Allocate(16, 16, kRight);
+    EXPECT_TRUE(refused.Contains(block));
   }
 }
 
