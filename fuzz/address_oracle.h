@@ -38,8 +38,7 @@ class AddressOracle {
   void Check(Address address) {
     const Surroundings around = LookAround(allocator_.ace(), address);
     // Guarded blocks tell of themselves.
-    if (allocator_.guards().blocks().Contains(
-            reinterpret_cast<const void*>(address))) {
+    if (allocator_.guards().Contains(reinterpret_cast<const void*>(address))) {
       HAK_CHECK(around.at.kind == AddressKind::kGuarded);
       return;
     }

@@ -371,8 +371,7 @@ void ApiRun<kConfig>::Look(const Record& record) {
                    0U);
       break;
     case 1: {
-      const LiveCount live =
-          CountLive(allocator.ace(), allocator.guards().blocks());
+      const LiveCount live = CountLive(allocator.ace(), allocator.guards());
       // Those of no bytes may have no memory.
       HAK_CHECK_LE(live.blocks, heap_.model().count());
       HAK_CHECK_GE(live.bytes, heap_.model().live_bytes());

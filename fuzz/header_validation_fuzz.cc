@@ -114,7 +114,7 @@ class ValidationRun {
   void WrongSize(const Record& record);
   void WrongKind(const Record& record);
   bool IsGuarded(const void* pointer) {
-    return heap_.allocator().guards().blocks().Contains(pointer);
+    return heap_.allocator().guards().Contains(pointer);
   }
   Zone* ZoneOf(Address address) {
     Region& region = heap_.allocator().ace().region();

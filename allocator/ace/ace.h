@@ -56,7 +56,8 @@ class Ace {
   Ace& operator=(const Ace&) = delete;
 
   // Once, before anything else. `config` outlives ACE.
-  void Start(const HeapOptions& options, const Config& config = kRelease);
+  HAK_COLD void Start(const HeapOptions& options,
+                      const Config& config = kRelease);
 
   constexpr Region& region() { return region_; }
   constexpr const Region& region() const { return region_; }
@@ -113,7 +114,7 @@ class Ace {
 
   // On a thread that may have been interrupted anywhere, by a handler that ends
   // the process: whether HoldStill will come to its end soon.
-  bool AwaitStill();
+  HAK_COLD bool AwaitStill();
 
   // A block of size 0; alignments are EmptyPool's.
   BlockGrant GrantEmpty(std::size_t alignment_bytes);
@@ -143,9 +144,9 @@ class Ace {
   // the bytes. What is between others only while the zones have their share of
   // the kernel's mappings or less, and nothing that would split a mapping where
   // mappings are what is short.
-  std::size_t UnmapCaches(bool mappings_short = false);
+  HAK_COLD std::size_t UnmapCaches(bool mappings_short = false);
 
-  void AddStatistics(Statistics& statistics);
+  HAK_COLD void AddStatistics(Statistics& statistics);
   // Of AceParts, too, for whoever wants all.
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const
@@ -165,7 +166,7 @@ class Ace {
                            Statistic::kAceLockWaitNs);
   }
   // The longest run of mapped free memory; a lower bound from 64 MiB on.
-  std::size_t LargestFreeBytes();
+  HAK_COLD std::size_t LargestFreeBytes();
   const MemoryLimit& memory_limit() const { return state_.retention.limit(); }
   std::size_t mapped_bytes() const { return state_.mapped(); }
 
@@ -176,11 +177,11 @@ class Ace {
     state_.lock.UnlockAfterFork();
   }
   // In the child: whoever held the lock, or had let go of it, is gone.
-  void ResetLockAfterFork();
+  HAK_COLD void ResetLockAfterFork();
 
   // A hint for tests.
   bool IsLockHeld() const { return state_.lock.IsHeld(); }
-  void CheckInvariants();
+  HAK_COLD void CheckInvariants();
 
  private:
   enum StoreIndex : std::uint8_t { kFine, kCoarse };  // by zone

@@ -176,6 +176,17 @@ TEST_F(AceUnmappedTest, RunsLookElsewhereWhereSomethingElseHasTheRest) {
   ace_->CheckInvariants();
 }
 
+// Nor is a SuperSlab that is met where a whole one was refused: what is free
+// before it is no part of the run.
+TEST_F(AceUnmappedTest, RunsBeginBehindWhatSomethingElseHas) {
+  ASSERT_EQ(Span(kUnitsPerSuperSlab - 7), 0U);
+  Occupy(1);
+  memory_.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kOnce, VmCall::kMap);
+  EXPECT_EQ(Span(12), FirstUnitOfFrame(2));
+  EXPECT_EQ(Span(7), kUnitsPerSuperSlab - 7);
+  ace_->CheckInvariants();
+}
+
 // And when they have ended, others that are as long.
 TEST_F(AceUnmappedTest, RunsTakeWhatOthersHaveLeft) {
   ASSERT_EQ(Span(1), 0U);

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "allocator/ace/huge_frames.h"
+#include "allocator/base/compiler.h"
 #include "allocator/superslab/zone.h"
 
 namespace hakmem {
@@ -41,7 +42,7 @@ class DirtyUnits {
   std::uint64_t idle() const { return idle_; }
   void StartInterval() { idle_ = purgeable_; }
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   bool IsWorthPurging(FrameIndex frame) const;

@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "allocator/ace/refusal.h"
+#include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/statistics/statistic.h"
@@ -38,7 +39,7 @@ class EmptyPool {
   EmptyPool(const EmptyPool&) = delete;
   EmptyPool& operator=(const EmptyPool&) = delete;
 
-  void Place(const Region& region, std::size_t page_bytes);
+  HAK_COLD void Place(const Region& region, std::size_t page_bytes);
 
   // `alignment_bytes` is a power of two up to kMaxAlignmentBytes.
   BlockGrant Grant(VirtualMemory& memory, std::size_t alignment_bytes);
@@ -60,7 +61,7 @@ class EmptyPool {
     visit(Statistic::kMapCalls, reserve_calls_);
   }
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   static constexpr unsigned kLanes = 4;

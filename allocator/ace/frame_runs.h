@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "allocator/base/bits.h"
+#include "allocator/base/compiler.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/superslab/zone.h"
 
@@ -73,7 +74,7 @@ class FrameRuns {
   // count as 32 frames).
   std::uint32_t LongestUnits() const;
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   static constexpr unsigned kListCount = 64;
@@ -117,7 +118,7 @@ class UnmappedFrames {
   // and unmapped no longer.
   VmStatus Map(FrameIndex first, FrameIndex frames, Access access);
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   // Kept units tell frames that are their class's.

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 
+#include "allocator/base/compiler.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/superslab/zone.h"
 
@@ -45,7 +46,7 @@ class HugeFrames {
   // A part of a frame goes back, or all of it.
   void NotePurge(FrameIndex frame);
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   Zone& zone_;

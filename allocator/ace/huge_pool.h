@@ -24,6 +24,7 @@
 
 #include "allocator/ace/refusal.h"
 #include "allocator/ace/touched_pages.h"
+#include "allocator/base/compiler.h"
 #include "allocator/base/relaxed.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
@@ -46,7 +47,7 @@ class HugePool {
   HugePool(const HugePool&) = delete;
   HugePool& operator=(const HugePool&) = delete;
 
-  void Place(const Region& region, std::size_t page_bytes);
+  HAK_COLD void Place(const Region& region, std::size_t page_bytes);
 
   // Maps a zeroed block of `bytes` (a multiple of the page size) at a multiple
   // of `alignment_bytes` (a power of two, at least kSuperSlabBytes).
@@ -56,7 +57,7 @@ class HugePool {
   std::size_t Release(Address address, std::size_t lost_bytes = 0);
   // In the child of a fork: does the same for threads that were at it and are
   // gone.
-  std::size_t EndReleasesAfterFork();
+  HAK_COLD std::size_t EndReleasesAfterFork();
   // Changes the length of a block that is nobody else's, moving its pages if it
   // must; its header goes with it.
   BlockGrant Resize(Address address, std::size_t bytes);
@@ -112,7 +113,7 @@ class HugePool {
             .unused = 0};
   }
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   using Frame = std::uint32_t;

@@ -166,9 +166,9 @@ class RangePool {
   // The longest free range.
   std::uint32_t LongestUnits() const;
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
   // Checks a free range, listed or not.
-  void CheckRange(UnitIndex first, std::uint32_t units) const;
+  HAK_COLD void CheckRange(UnitIndex first, std::uint32_t units) const;
   // Whether a span's range is on a list; looks through the one that it must be
   // on.
   bool IsListed(UnitIndex first, std::uint32_t units) const;

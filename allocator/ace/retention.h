@@ -145,7 +145,7 @@ class Retention {
   };
   Interval StartInterval(std::uint64_t now_ms);
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   // How much dirty memory may be held beyond what is wanted: so much, and what

@@ -118,35 +118,39 @@ bool RunStore::MapMore(std::uint32_t units, Refusal& refusal) {
 }
 
 // Where the kernel has no room for whole SuperSlabs: maps what a run needs
-// besides what is free at the zone's end. The rest of the last one is there for
-// the next such run. Once a run is free, no list has it, but it is enough for
-// another.
+// besides what is free at the zone's end, and looks again, as the zone may have
+// stepped over something else's memory. The rest of the last SuperSlab is there
+// for the next such run. Once a run is free, no list has it, but it is enough
+// for another.
 UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
                               std::uint32_t alignment_units, Refusal& refusal) {
-  const FrameIndex count = zone_.frame_count();
-  const auto missing = count == 0
-                           ? 0U
-                           : static_cast<std::uint32_t>(std::popcount(
-                                 zone_.super_slab(count - 1).unmapped_units));
-  const UnitIndex end = FirstUnitOfFrame(count) - missing;
   if (alignment_units > kUnitsPerSuperSlab) return kNoUnit;
-  UnitIndex first = RoundUp(end - pool_.FreeBefore(end), alignment_units);
-  std::uint32_t more = std::max(first + units, end) - end;
-  if (more != 0 && refusal.reason != FailureReason::kMapFail) return kNoUnit;
-  if (more != 0 && more <= missing) {
-    ++map_calls_;
-    const VmStatus status =
-        zone_.ExtendLast(state_.memory, more, AccessOfNew(count - 1));
-    if (status.ok()) {
-      state_.AddMapped(more * kUnitBytes);
-      pool_.Release(end, more, /*dirty=*/false);
-      more = 0;
-    } else if (status.error_number != EEXIST) {
-      refusal = RefusedByKernel(status);
-      return kNoUnit;
+  for (;;) {
+    const FrameIndex count = zone_.frame_count();
+    const auto missing = count == 0
+                             ? 0U
+                             : static_cast<std::uint32_t>(std::popcount(
+                                   zone_.super_slab(count - 1).unmapped_units));
+    const UnitIndex end = FirstUnitOfFrame(count) - missing;
+    const UnitIndex first =
+        RoundUp(end - pool_.FreeBefore(end), alignment_units);
+    const std::uint32_t more = std::max(first + units, end) - end;
+    if (more == 0) return pool_.GrantAt(first, units) ? first : kNoUnit;
+    if (refusal.reason != FailureReason::kMapFail) return kNoUnit;
+    if (more <= missing) {
+      ++map_calls_;
+      const VmStatus status =
+          zone_.ExtendLast(state_.memory, more, AccessOfNew(count - 1));
+      if (status.ok()) {
+        state_.AddMapped(more * kUnitBytes);
+        pool_.Release(end, more, /*dirty=*/false);
+        continue;
+      }
+      if (status.error_number != EEXIST) {
+        refusal = RefusedByKernel(status);
+        return kNoUnit;
+      }
     }
-  }
-  if (more != 0) {
     const std::uint32_t tail = missing == 0 ? end - first : 0;
     const FrameIndex frames = DivideRoundUp(units - tail, kUnitsPerSuperSlab);
     const Refusal least =
@@ -155,9 +159,7 @@ UnitIndex RunStore::TakeAtEnd(std::uint32_t units,
       refusal = least;
       return kNoUnit;
     }
-    first = FirstUnitOfFrame(zone_.frame_count() - frames) - tail;
   }
-  return pool_.GrantAt(first, units) ? first : kNoUnit;
 }
 
 // What is free is looked through before a zone grows, and as a whole before the

@@ -41,7 +41,7 @@ class RunStore {
   // Once, when the zone is placed. `typed` is for the lists of partitions but
   // the first.
   // `mappings`: so many the kernel allows.
-  void Start(Region::Window typed, std::size_t mappings);
+  HAK_COLD void Start(Region::Window typed, std::size_t mappings);
 
   // From free units or ranges, or by mapping more. Its units are what `kind`
   // asks for, or more. The caller notes the grant when all of it is done, as
@@ -53,7 +53,7 @@ class RunStore {
   // Returns the bytes. Lets others in, as the next one.
   std::size_t PurgeRest();
   // Unmaps frames of which nothing is granted (see Ace::UnmapCaches).
-  std::size_t UnmapCaches(bool mappings_short);
+  HAK_COLD std::size_t UnmapCaches(bool mappings_short);
 
   // Parts of huge pages go back, for the heap limit: until it was so many
   // units, or all were looked at.
@@ -77,7 +77,7 @@ class RunStore {
     VisitTable(typed_ranges_, visit);
     visit(Statistic::kMapCalls, map_calls_);
   }
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   bool IsCoarse() const { return zone_.granule_shift() == kCoarseGranuleShift; }

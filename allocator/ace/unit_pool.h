@@ -114,8 +114,8 @@ class UnitPool {
   // Frames that the kernel will not unmap stay, and the rest of their run with
   // them: others come in after each call of the kernel. Units that were kept
   // stay their class's. `guards` counts guard pages that went.
-  std::size_t UnmapIdle(std::size_t most_runs, bool may_split, FrameIndex& end,
-                        std::size_t& guards);
+  HAK_COLD std::size_t UnmapIdle(std::size_t most_runs, bool may_split,
+                                 FrameIndex& end, std::size_t& guards);
   // Maps frames of free units, or one of kept units, again. EEXIST: something
   // else has addresses of some, and these are nobody's for good.
   VmStatus Remap(FrameIndex first, FrameIndex frames, Access access);
@@ -152,7 +152,7 @@ class UnitPool {
   bool is_purging() const { return purges_ != nullptr; }
   // In the child of a fork: whoever was giving units back is gone, but for this
   // thread, which may have forked in a signal handler.
-  void EndPurgesAfterFork();
+  HAK_COLD void EndPurgesAfterFork();
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
     constexpr auto kBytes = static_cast<std::int32_t>(kUnitBytes);
@@ -163,7 +163,7 @@ class UnitPool {
     visit(Statistic::kPurgeCalls, purge_calls_);
     visit(Statistic::kUnmapCalls, unmap_calls_);
   }
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   void TakeUnits(FrameIndex frame, std::uint32_t mask);
@@ -201,7 +201,7 @@ class UnitPool {
   // the lock, so that nobody is granted one meanwhile.
   void PurgeTablesOfClean(UnitIndex first, std::uint32_t units);
   HAK_COLD bool PurgeDescriptorsOf(UnitIndex first, std::uint32_t units);
-  void CheckFrame(FrameIndex frame) const;
+  HAK_COLD void CheckFrame(FrameIndex frame) const;
 
   Zone& zone_;
   FutexLock& lock_;

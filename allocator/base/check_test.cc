@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/system_call.h"
 #include "gtest/gtest.h"
 
@@ -65,7 +66,7 @@ TEST(CheckDeathTest, EndsTheProcessInStrictMode) {
         t_is_strict = true;
         HAK_CHECK_EQ(1 + 1, 3);
       },
-      testing::KilledBySignal(SIGILL),
+      testing::KilledBySignal(HAK_TRAP_SIGNAL),
       Report("1 \\+ 1 == 3 \\(2 vs 3\\)", __LINE__ - 3));
 }
 

@@ -31,6 +31,13 @@
 // loaded by dlopen.
 #define HAK_TLS_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 
+// The signal of __builtin_trap(), as <csignal> has it.
+#if defined(__x86_64__)
+#define HAK_TRAP_SIGNAL SIGILL
+#else
+#define HAK_TRAP_SIGNAL SIGTRAP
+#endif
+
 // The value of a macro as a string literal.
 #define HAK_AS_TEXT(value) HAK_AS_TEXT_(value)
 #define HAK_AS_TEXT_(value) #value

@@ -10,7 +10,7 @@
 //   Allocate   class by table → magazine pop → mark Live
 //     AllocateSlow   attach a heap · magazine refill (ThreadHeap) · slab from
 //                    ACE; a span or Huge block (LargeBlocks)
-//       Resolve      a guarded block gets its stack (SampledGuards) · what was
+//       Resolve      a guarded block gets its stack (GuardedBlocks) · what was
 //                    refused is tried again after reclaiming, and becomes one
 //                    event (Recovery)
 //   Free       range and alignment by one comparison → header and unit record
@@ -54,7 +54,7 @@ struct HeapCheckCursor;
 class HeapProfile;
 struct LiveBlock;
 class Recovery;
-class SampledGuards;
+class GuardedBlocks;
 
 template <const Config& kConfig>
 struct StatisticsDescription;
@@ -107,7 +107,7 @@ class Allocator {
   // For walks over all blocks, and tests that damage their tables.
   constexpr Ace& ace() { return ace_; }
   Recovery& recovery() { return recovery_; }
-  SampledGuards& guards() {
+  GuardedBlocks& guards() {
     EnsureStarted();
     return guards_;
   }
@@ -351,7 +351,7 @@ class Allocator {
   const Host& host_;
   Ace ace_;
   HeapRegistry<kConfig, SampledHeap<kConfig>> registry_;
-  SampledGuards& guards_;
+  GuardedBlocks& guards_;
   HeapProfile& profile_;
   [[no_unique_address]] Hooks hardening_;
   CallCounters counters_;

@@ -17,7 +17,7 @@ template <const Config& kConfig>
 void Allocator<kConfig>::CheckInvariants() {
   ace_.CheckInvariants();
   registry_.CheckInvariants();
-  guards_.blocks().CheckInvariants();
+  guards_.CheckInvariants();
   profile_.CheckInvariants();
   recovery_.CheckInvariants();
 }
@@ -52,14 +52,14 @@ template <const Config& kConfig>
 void Allocator<kConfig>::PrepareFork() {
   start_lock_.LockForFork();
   registry_.PrepareFork();
-  guards_.blocks().lock().LockForFork();
+  guards_.lock().LockForFork();
   profile_.lock().LockForFork();
 }
 
 template <const Config& kConfig>
 void Allocator<kConfig>::ParentAfterFork() {
   profile_.lock().UnlockAfterFork();
-  guards_.blocks().lock().UnlockAfterFork();
+  guards_.lock().UnlockAfterFork();
   registry_.ParentAfterFork();
   start_lock_.UnlockAfterFork();
 }
@@ -67,7 +67,7 @@ void Allocator<kConfig>::ParentAfterFork() {
 template <const Config& kConfig>
 void Allocator<kConfig>::ChildAfterFork(Heap*& self) {
   profile_.lock().ResetAfterFork();
-  guards_.blocks().lock().ResetAfterFork();
+  guards_.lock().ResetAfterFork();
   heaps_.ChildAfterFork(self);
   recovery_.ChildAfterFork();
   start_lock_.ResetAfterFork();

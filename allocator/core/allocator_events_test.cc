@@ -393,7 +393,7 @@ TYPED_TEST(AllocatorEventsTest, CountsWhatTheProgramHolds) {
   ASSERT_NE(allocator.Allocate(self, 3 * kMiB), nullptr);
   ASSERT_NE(allocator.Allocate(self, 300 * kMiB), nullptr);
   const std::uint64_t held =
-      CountLive(allocator.ace(), allocator.guards().blocks()).bytes;
+      CountLive(allocator.ace(), allocator.guards()).bytes;
   EXPECT_GE(held, 10 * 1000 + 303 * kMiB);
   EXPECT_LE(held, 10 * 1024 + 303 * kMiB + 2 * kSuperSlabBytes);
   EXPECT_EQ(allocator.Allocate(self, ~std::size_t{0}), nullptr);
@@ -419,7 +419,7 @@ TYPED_TEST(AllocatorEventsTest, CountsBeforeTheProgramFreesMemory) {
   this->RefuseAll(ENOMEM);
   test_handler = [&](const FailureEvent& event) {
     EXPECT_EQ(event.live_bytes,
-              CountLive(allocator.ace(), allocator.guards().blocks()).bytes);
+              CountLive(allocator.ace(), allocator.guards()).bytes);
     allocator.Free(self, held);
     this->memory().RefuseNothing();
     return true;

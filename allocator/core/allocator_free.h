@@ -33,12 +33,12 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::Require(Heap* self,
 template <const Config& kConfig>
 bool Allocator<kConfig>::RequireGuarded(Heap* self, const void* pointer,
                                         PointerUse use, LiveBlock& block) {
-  if (!guards_.blocks().Contains(pointer)) {
+  if (!guards_.Contains(pointer)) {
     ReportMisuse(ace_, Heaps::ReportFor(self, pointer, use));
   } else if (guards_.FindLive(pointer, block)) {
     return true;
   } else {
-    guards_.blocks().ReportMisuse(Heaps::ReportFor(self, pointer, use));
+    guards_.ReportMisuse(Heaps::ReportFor(self, pointer, use));
   }
   return false;
 }
@@ -197,7 +197,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
   if (!IsPowerOfTwo(alignment_bytes) ||
       !IsAligned(reinterpret_cast<Address>(pointer), alignment_bytes)) {
     if (block.guarded) {
-      guards_.blocks().ReportWrongAlignment(report, alignment_bytes);
+      guards_.Report(FatalWrongAlignment, report, alignment_bytes);
     } else {
       FatalWrongAlignment(report, alignment_bytes);
     }
@@ -209,7 +209,7 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
     if (!AreSizesChecked()) return true;
     if (block.guarded) {
       if (size_bytes == block.size_bytes) return true;
-      guards_.blocks().ReportWrongSize(report, size_bytes);
+      guards_.Report(FatalWrongSize, report, size_bytes);
     } else if (kConfig.check_bounds && !block.empty) {
       FatalOtherSize(report, size_bytes, block.size_bytes);
     } else {

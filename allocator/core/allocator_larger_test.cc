@@ -128,9 +128,9 @@ TYPED_TEST(AllocatorLargerTest, CallsCountForTheClassThatWasAskedFor) {
   auto& allocator = this->allocator_;
   auto* self = this->NewThread();
   allocator.Allocate(self, 1000);
-  const auto before = allocator.upkeep().Snapshot().routes[0];
+  const auto before = allocator.upkeep().Snapshot().tiny;
   for (int i = 0; i < 3; ++i) allocator.Allocate(self, 32);
-  const auto after = allocator.upkeep().Snapshot().routes[0];
+  const auto after = allocator.upkeep().Snapshot().tiny;
   EXPECT_EQ(after.allocations - before.allocations, 3U);
   if (TestFixture::kTakesLarger) EXPECT_EQ(after.bytes - before.bytes, 3U * 32);
 }

@@ -13,7 +13,7 @@
 #include "allocator/core/host.h"
 #include "allocator/core/recovery.h"          // IWYU pragma: export
 #include "allocator/core/upkeep.h"            // IWYU pragma: export
-#include "allocator/guards/sampled_guards.h"  // IWYU pragma: export
+#include "allocator/guards/guarded_blocks.h"  // IWYU pragma: export
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/profile/heap_profile.h"  // IWYU pragma: export
 
@@ -32,7 +32,7 @@ struct AllocatorParts {
 
   [[no_unique_address]] RoomForRanges<kConfig.separate_classes> ranges;
   AceParts ace;
-  SampledGuards guards;
+  GuardedBlocks guards;
   HeapProfile profile;
   Recovery recovery;
 };

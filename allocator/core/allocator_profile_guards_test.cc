@@ -57,7 +57,7 @@ TYPED_TEST(ProfileBesideGuardsTest,
     for (void*& block : blocks) {
       block = allocator.Allocate(test.self, kBytes);
       // Guarded blocks are not sampled.
-      if (!allocator.guards().blocks().Contains(block)) bytes += class_bytes;
+      if (!allocator.guards().Contains(block)) bytes += class_bytes;
     }
     for (void* const block : blocks) allocator.Free(test.self, block);
   }

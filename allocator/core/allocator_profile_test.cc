@@ -350,7 +350,7 @@ TYPED_TEST(AllocatorProfileTest, WalksAndCountsSeeSampledBlocks) {
       &seen);
   EXPECT_EQ(seen, std::size(kSizes));
   const auto count = [&] {
-    return CountLive(allocator.ace(), allocator.guards().blocks());
+    return CountLive(allocator.ace(), allocator.guards());
   };
   EXPECT_EQ(count().blocks, std::size(kSizes));
   EXPECT_EQ(count().bytes, allocator.profile().Totals().live.bytes);
@@ -375,8 +375,7 @@ TYPED_TEST(AllocatorProfileTest, EstimatesAreUnbiased) {
   WeakRandom random(2024);
   std::vector<void*> blocks;
   const auto expect_close = [&](unsigned at) {
-    const LiveCount exact =
-        CountLive(allocator.ace(), allocator.guards().blocks());
+    const LiveCount exact = CountLive(allocator.ace(), allocator.guards());
     double variance = 0;
     std::uint64_t bytes = 0;
     VisitLiveBlocks(

@@ -128,7 +128,7 @@ CallResult Allocator<kConfig>::AllocateAtEnd(Heap*& self, SizeClass size_class,
   // A detour is told of instead, and one in another zone is none. A shrunk
   // block, to which a handler's allocation may have led, has no room for it.
   LiveBlock block;
-  if (turn.sampled && !SampledGuards::paused() && got.block != nullptr &&
+  if (turn.sampled && !GuardedBlocks::paused() && got.block != nullptr &&
       refusal.reason == FailureReason::kNone &&
       FindLiveBlock(ace_, got.block, block) && !block.is_shrunk()) {
     HeaderAt(ace_, got.block).store(kSampledHeader, std::memory_order_relaxed);
@@ -233,7 +233,7 @@ CallResult Allocator<kConfig>::StayIfSmaller(Heap* self, void* pointer,
       block.is_shrunk() ? block.usable_bytes : block.size_bytes;
   if (size_bytes > room_bytes || block.route >= Route::kSpan) return refused;
   if (block.guarded) {
-    guards_.blocks().Shrink(pointer, size_bytes);
+    guards_.Shrink(pointer, size_bytes);
   } else if (kConfig.check_bounds) {
     const auto set_size = [=, this](const LiveBlock& plain) {
       return hardening_.SetSize(self, pointer, plain, size_bytes);
@@ -258,8 +258,8 @@ CallResult Allocator<kConfig>::MoveOther(Heap*& self, void* pointer,
                                          std::size_t size_bytes) {
   const BlockReport report =
       Heaps::ReportFor(self, pointer, PointerUse::kRealloc);
-  if (block.guarded && !guards_.blocks().IsIntact(pointer)) {
-    guards_.blocks().ReportDamage(report);
+  if (block.guarded && !guards_.IsIntact(pointer)) {
+    guards_.ReportDamage(report);
     return Misused();
   }
   const CallResult got = AllocateOnce(self, size_bytes);
@@ -277,8 +277,8 @@ CallResult Allocator<kConfig>::MoveOther(Heap*& self, void* pointer,
     large_.FreeClaimed(self, pointer, block);
     return got;
   }
-  // SampledGuards::Finish frees it, but not for a call that was refused first.
-  if (!SampledGuards::paused()) return Sampled(got.block);
+  // GuardedBlocks::Finish frees it, but not for a call that was refused first.
+  if (!GuardedBlocks::paused()) return Sampled(got.block);
   guards_.Free(report, __builtin_frame_address(0));
   return Served(got.block);
 }
@@ -382,7 +382,7 @@ class Allocator<kConfig>::Server final : public RefusedServer {
       : allocator_(allocator), self_(self) {}
 
   CallResult Serve(const Request& request) override {
-    const SampledGuards::Pause pause;
+    const GuardedBlocks::Pause pause;
     switch (request.kind) {
       case Request::Kind::kAllocate:
         return allocator_.AllocateSlow(self_, request.size_bytes,
@@ -403,7 +403,7 @@ class Allocator<kConfig>::Server final : public RefusedServer {
   void Reclaim() override { allocator_.upkeep_.Reclaim(self_); }
   MemoryFigures Figures() override { return allocator_.upkeep_.Figures(); }
   std::uint64_t CountLiveBytes() override {
-    return CountLive(allocator_.ace_, allocator_.guards_.blocks()).bytes;
+    return CountLive(allocator_.ace_, allocator_.guards_).bytes;
   }
 
  private:

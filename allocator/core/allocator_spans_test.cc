@@ -46,8 +46,8 @@ TYPED_TEST(AllocatorSpansTest, AreHandedOutAgain) {
   }
   this->allocator_.CheckInvariants();
   const Statistics statistics = this->Snapshot();
-  EXPECT_EQ(statistics.routes[2].allocations, 101U);
-  EXPECT_EQ(statistics.routes[2].bytes, 101 * kSpanBytes);
+  EXPECT_EQ(statistics.span.allocations, 101U);
+  EXPECT_EQ(statistics.span.bytes, 101 * kSpanBytes);
 }
 
 TYPED_TEST(AllocatorSpansTest, CountAsCachedAndAreGivenBackOnDemand) {

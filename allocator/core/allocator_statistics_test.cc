@@ -24,8 +24,9 @@ class AllocatorStatisticsTest : public testing::Test {
  protected:
   void ExpectRoute(Route route, std::uint64_t allocations,
                    std::uint64_t bytes) {
-    const RouteStatistics served =
-        allocator_.upkeep().Snapshot().routes[static_cast<unsigned>(route)];
+    const hakmem_route_statistics served =
+        allocator_.upkeep().Snapshot().*
+        kRouteFields[static_cast<unsigned>(route)];
     EXPECT_EQ(served.allocations, allocations) << RouteName(route);
     EXPECT_EQ(served.bytes, bytes) << RouteName(route);
   }
@@ -45,8 +46,8 @@ TYPED_TEST(AllocatorStatisticsTest, BeforeTheFirstCall) {
   EXPECT_EQ(statistics.mapped_bytes, 0U);
   EXPECT_EQ(statistics.map_calls, 0U);
   EXPECT_EQ(statistics.heaps_created, 0U);
-  for (const RouteStatistics& route : statistics.routes) {
-    EXPECT_EQ(route.allocations, 0U);
+  for (const auto route : kRouteFields) {
+    EXPECT_EQ((statistics.*route).allocations, 0U);
   }
 }
 

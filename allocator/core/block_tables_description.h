@@ -22,7 +22,7 @@ inline constexpr UnitDescriptor kDescriptorModel = {};
 template <const Config& kConfig>
 constexpr BlockTables DescribeBlocks(WholeAllocator<kConfig>& allocator,
                                      const char* hakmem_version) {
-  const GuardedBlocks& guarded = allocator.parts().guards.blocks();
+  const GuardedBlocks& guarded = allocator.parts().guards;
   const Region& region = allocator.ace().region();
   return {
       .magic = "hakblok",

@@ -45,7 +45,7 @@
 namespace hakmem {
 
 struct LiveBlock;
-class SampledGuards;
+class GuardedBlocks;
 
 template <const Config& kConfig>
 class NoHardening {
@@ -56,7 +56,7 @@ class NoHardening {
   // The least that a block has beyond what was asked for.
   static constexpr std::size_t kSlackBytes = 0;
 
-  constexpr NoHardening(Ace&, SampledGuards&) {}
+  constexpr NoHardening(Ace&, GuardedBlocks&) {}
   void Start(const HeapOptions&) {}
 
   static constexpr bool ServesSize(std::size_t) { return true; }
@@ -131,7 +131,7 @@ class Hardening {
   static constexpr std::size_t kSlackBytes =
       kConfig.check_bounds ? kMinSlackBytes : 0;
 
-  constexpr Hardening(Ace& ace, SampledGuards& guards)
+  constexpr Hardening(Ace& ace, GuardedBlocks& guards)
       : ace_(ace), guards_(guards) {}
   void Start(const HeapOptions& options) {
     secret_ = {.mask = ace_.memory().Random(),
@@ -425,7 +425,7 @@ class Hardening {
   HAK_COLD BlockReport ReportOnReuse(const void* block, HeaderByte live) const;
 
   Ace& ace_;
-  SampledGuards& guards_;
+  GuardedBlocks& guards_;
   // Written at the start, and by whoever finds that kinds tell nothing; read by
   // all.
   std::atomic<bool> check_kinds_{true};

@@ -11,7 +11,7 @@
 
 #include "allocator/ace/touched_pages.h"
 #include "allocator/core/hardening.h"
-#include "allocator/guards/sampled_guards.h"
+#include "allocator/guards/guarded_blocks.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/process/helper_thread.h"
@@ -84,7 +84,7 @@ bool Hardening<kConfig>::MayUse(Heap* self, const void* pointer,
   if (kConfig.check_kinds && block.kind != kind && MustMatch()) {
     const BlockReport report = ReportOf(block, call);
     if (block.guarded) {
-      guards_.blocks().ReportMismatch(report, kind);
+      guards_.Report(FatalMismatch, report, block.kind, kind);
     } else {
       GiveBack(pointer, block, state);
       FatalMismatch(report, block.kind, kind);
@@ -120,7 +120,7 @@ void Hardening<kConfig>::SetKind(void* block, BlockKind kind) {
   LiveBlock live;
   if (block == nullptr) return;
   if (guards_.FindLive(block, live)) {
-    guards_.blocks().SetKind(block, kind);
+    guards_.SetKind(block, kind);
     return;
   }
   if (!FindLiveBlock(ace_, block, live) || live.empty) return;

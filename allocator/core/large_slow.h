@@ -13,7 +13,7 @@
 #include "allocator/ace/touched_pages.h"
 #include "allocator/base/zero_bytes.h"
 #include "allocator/core/large_blocks.h"
-#include "allocator/guards/sampled_guards.h"
+#include "allocator/guards/guarded_blocks.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/lookup/pointer_misuse.h"
 #include "allocator/reports/bounds_reports.h"
@@ -44,7 +44,7 @@ template <const Config& kConfig>
 HAK_ALWAYS_INLINE bool LargeBlocks<kConfig>::IsSample(Heap* self,
                                                       std::uint64_t bytes) {
   return HeapOfThread<kConfig>::Serves(self) && self->SampleLarge(bytes) &&
-         !SampledGuards::paused();
+         !GuardedBlocks::paused();
 }
 
 // Whether a span's start is as it was left. If not, it was told, and the span

@@ -52,8 +52,7 @@ TYPED_TEST(LiveCountTest, CountsWhatTheProgramHolds) {
     ++held;
     usable += allocator.UsableSize(self, block);
   }
-  const LiveCount count =
-      CountLive(allocator.ace(), allocator.guards().blocks());
+  const LiveCount count = CountLive(allocator.ace(), allocator.guards());
   EXPECT_EQ(count.blocks, held);
   // A variant that keeps bounds lets the program use no more than it asked for.
   EXPECT_GE(count.bytes, usable);
@@ -62,8 +61,7 @@ TYPED_TEST(LiveCountTest, CountsWhatTheProgramHolds) {
   EXPECT_GE(count.huge_bytes, 10 * 300 * kMiB);
   EXPECT_GT(count.free_blocks, 0u);
   for (void* block : blocks) allocator.Free(self, block);
-  const LiveCount none =
-      CountLive(allocator.ace(), allocator.guards().blocks());
+  const LiveCount none = CountLive(allocator.ace(), allocator.guards());
   EXPECT_EQ(none.blocks, 0u);
   EXPECT_EQ(none.bytes, 0u);
   EXPECT_EQ(none.huge_blocks, 0u);
@@ -90,8 +88,7 @@ TYPED_TEST(LiveCountTest, CountsEachClass) {
     allocator.Free(self, blocks[i]);
     blocks[i] = nullptr;
   }
-  const LiveCount count =
-      CountLive(allocator.ace(), allocator.guards().blocks());
+  const LiveCount count = CountLive(allocator.ace(), allocator.guards());
   std::uint64_t free_blocks = 0;
   for (unsigned i = 0; i < kClassCount; ++i) {
     const ClassStatistics& entry = count.classes[i];
@@ -123,8 +120,7 @@ TYPED_TEST(LiveCountTest, CountsEachClass) {
     EXPECT_EQ(count.classes[kClassCount - 1].FragmentationPermille(), 333u);
   }
   for (void* block : blocks) allocator.Free(self, block);
-  const LiveCount none =
-      CountLive(allocator.ace(), allocator.guards().blocks());
+  const LiveCount none = CountLive(allocator.ace(), allocator.guards());
   for (const ClassStatistics& entry : none.classes) {
     EXPECT_EQ(entry.live_blocks, 0u);
     EXPECT_EQ(entry.FragmentationPermille(), entry.slabs == 0 ? 0u : 1000u);
@@ -133,10 +129,8 @@ TYPED_TEST(LiveCountTest, CountsEachClass) {
 
 TYPED_TEST(LiveCountTest, NothingBeforeTheStart) {
   this->allocator_.EnsureStarted();
-  EXPECT_EQ(
-      CountLive(this->allocator_.ace(), this->allocator_.guards().blocks())
-          .blocks,
-      0u);
+  EXPECT_EQ(CountLive(this->allocator_.ace(), this->allocator_.guards()).blocks,
+            0u);
 }
 
 TYPED_TEST(LiveCountTest, CountsGuardedBlocks) {
@@ -145,13 +139,12 @@ TYPED_TEST(LiveCountTest, CountsGuardedBlocks) {
   TestAllocator<TypeParam::kConfig> test(options);
   auto& allocator = *test.allocator;
   void* const block = allocator.Allocate(test.self, 1000);
-  ASSERT_TRUE(allocator.guards().blocks().Contains(block));
-  const LiveCount count =
-      CountLive(allocator.ace(), allocator.guards().blocks());
+  ASSERT_TRUE(allocator.guards().Contains(block));
+  const LiveCount count = CountLive(allocator.ace(), allocator.guards());
   EXPECT_EQ(count.blocks, 1u);
   EXPECT_EQ(count.bytes, 1000u);
   allocator.Free(test.self, block);
-  EXPECT_EQ(CountLive(allocator.ace(), allocator.guards().blocks()).blocks, 0u);
+  EXPECT_EQ(CountLive(allocator.ace(), allocator.guards()).blocks, 0u);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "allocator/ace/resting_spans.h"
 #include "allocator/base/compiler.h"
 #include "allocator/core/allocator_hot.h"
-#include "allocator/guards/sampled_guards.h"
+#include "allocator/guards/guarded_blocks.h"
 
 namespace hakmem {
 
@@ -40,7 +40,7 @@ HAK_COLD std::size_t Prewarm(Allocator<kConfig>& allocator,
             : RestingSpans::kMaxSpans;
   }
   // None of these is to be a sample.
-  const SampledGuards::Pause pause;
+  const GuardedBlocks::Pause pause;
   for (; ready < count || ready - count < resting; ++ready) {
     void** block =
         static_cast<void**>(allocator.AllocateOnce(self, size_bytes).block);

@@ -14,7 +14,7 @@
 #include "allocator/core/heap_of_thread.h"
 #include "allocator/core/recovery.h"
 #include "allocator/core/sampled_heap.h"
-#include "allocator/guards/sampled_guards.h"
+#include "allocator/guards/guarded_blocks.h"
 #include "allocator/profile/heap_profile.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/statistics/statistics.h"
@@ -87,7 +87,7 @@ MemoryFigures Upkeep<kConfig>::Figures() {
           .mapped = statistics.mapped_bytes,
           .peak_mapped = statistics.peak_mapped_bytes,
           .metadata = statistics.metadata_bytes +
-                      core_.guards_.blocks().metadata_bytes() +
+                      core_.guards_.metadata_bytes() +
                       core_.profile_.mapped_bytes(),
           .largest_free = core_.ace_.LargestFreeBytes()};
 }

@@ -17,7 +17,7 @@
 #include "allocator/failures/failure_event.h"
 #include "allocator/failures/failure_reporter.h"
 #include "allocator/failures/failure_ring.h"
-#include "allocator/guards/sampled_guards.h"
+#include "allocator/guards/guarded_blocks.h"
 #include "allocator/process/fault_hook.h"
 #include "allocator/profile/heap_profile.h"
 #include "allocator/reports/address_facts.h"
@@ -65,7 +65,7 @@ void ProductTraceRecovered(const FailedCall& failed, const void* block,
 
 MemoryFigures ProductFigures();
 FailureReporter& ProductReporter();
-SampledGuards& ProductGuards();
+GuardedBlocks& ProductGuards();
 HeapProfile& ProductProfile();
 // HAKMEM_FAIL_NTH.
 void ProductFailNth(std::uint64_t nth, bool from_then_on);

@@ -19,33 +19,10 @@
 #include "allocator/platform/glibc_malloc.h"
 #include "allocator/platform/proc_reader.h"
 #include "allocator/process/process.h"
-#include "allocator/statistics/statistic.h"
 #include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 namespace {
-
-// Its numbers are the first ones of Statistics.
-hakmem_statistics ToPublic(const Statistics& statistics) {
-  constexpr auto kPlaceOf = [](Statistic number) {
-    return 8 * static_cast<std::size_t>(number);
-  };
-  using Public = hakmem_statistics;
-  static_assert(offsetof(Public, huge) ==
-                kPlaceOf(Statistic::kHugeAllocations));
-  static_assert(offsetof(Public, failures) == kPlaceOf(Statistic::kFailures));
-  static_assert(offsetof(Public, map_calls) == kPlaceOf(Statistic::kMapCalls));
-  static_assert(offsetof(Public, heaps_adopted) ==
-                kPlaceOf(Statistic::kHeapsAdopted));
-  static_assert(offsetof(Public, misuses) == kPlaceOf(Statistic::kMisuses) &&
-                sizeof(Public) == kPlaceOf(Statistic::kMisuses) + 8);
-  Public numbers;
-  std::memcpy(
-      &numbers,
-      reinterpret_cast<const char*>(&statistics) + offsetof(Statistics, routes),
-      sizeof(numbers));
-  return numbers;
-}
 
 // glibc's words for what hakmem counts: its "arena" is what is mapped for slabs
 // and spans, its "mmapped" blocks are Huge ones, a free block of a slab is a
@@ -130,7 +107,7 @@ HAK_EXPORT const char* hakmem_variant() { return hakmem::ProductVariant(); }
 
 HAK_EXPORT std::size_t hakmem_get_statistics(hakmem_statistics* statistics,
                                              std::size_t size_bytes) {
-  const hakmem_statistics known = hakmem::ToPublic(hakmem::ProductStatistics());
+  const hakmem_statistics known = hakmem::ProductStatistics();
   std::memset(statistics, 0, size_bytes);
   std::memcpy(statistics, &known, std::min(size_bytes, sizeof(known)));
   return sizeof(known);

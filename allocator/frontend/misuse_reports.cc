@@ -48,7 +48,7 @@ void StartCrashReports() {
 
 void StartGuardReports() {
   if (CurrentOptions().guard_sample == 0) return;
-  if (!ProductGuards().on()) {
+  if (!ProductGuards().has_slots()) {
     if (AreGuardsAskedFor()) {
       WriteWarning(
           "hakmem: warning: HAKMEM_GUARD_SAMPLE: no memory for guarded blocks; "

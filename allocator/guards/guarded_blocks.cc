@@ -5,40 +5,50 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/check.h"
+#include "allocator/lookup/lookup.h"
 #include "allocator/process/fault_hook.h"
 #include "allocator/process/process.h"
-#include "allocator/reports/bounds_reports.h"
 #include "allocator/reports/fatal.h"
-#include "allocator/reports/guard_reports.h"
 #include "allocator/reports/misuse_policy.h"
 #include "allocator/reports/report_text.h"
+#include "allocator/slab/size_class.h"
+#include "allocator/stacks/cached_unwinder.h"
+#include "allocator/stacks/unwinder.h"
 
 namespace hakmem {
 
-void GuardedBlocks::Start(Region::Window window, std::uint64_t slots) {
+void GuardedBlocks::Start(const HeapOptions& options, Region::Window window) {
+  unwinding_ = static_cast<Unwinding>(options.unwind);
+  if (options.guard_sample == 0) return;
   page_bytes_ = memory_.PageBytes();
   const std::size_t slot_bytes = RoundUp(kMaxBytes, page_bytes_);
   stride_bytes_ = slot_bytes + page_bytes_;
   // In a small address space there is room for fewer.
   const std::size_t most = window.bytes / (2 * (stride_bytes_ + sizeof(Slot)));
-  slot_count_ = static_cast<SlotIndex>(std::min<std::uint64_t>(slots, most));
+  slot_count_ = static_cast<SlotIndex>(
+      std::min<std::uint64_t>(options.guard_slots, most));
   slots_ = window.begin;
   pool_ = slots_ + RoundUp(TableBytes() + page_bytes_, kSuperSlabBytes);
 }
 
 bool GuardedBlocks::Map() {
-  if (slot_count_ == 0 || asked_for_.exchange(true, std::memory_order_relaxed))
+  if (slot_count_ == 0 || mapping_.exchange(true, std::memory_order_relaxed))
     return false;
   const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
-  if (!memory_.MapAt(slots_, TableBytes()).ok()) return false;
-  if (!memory_.Reserve(pool_, pool_bytes).ok()) {
+  bool mapped = memory_.MapAt(slots_, TableBytes()).ok();
+  if (mapped && !memory_.Reserve(pool_, pool_bytes).ok()) {
     memory_.Unmap(slots_, TableBytes());
-    return false;
+    mapped = false;
   }
-  secret_ = memory_.Random();
-  // release: pairs with the acquire in Contains and on.
-  pool_bytes_.store(pool_bytes, std::memory_order_release);
-  return true;
+  if (mapped) {
+    secret_ = memory_.Random();
+    // release: pairs with the acquire in Contains and on.
+    pool_bytes_.store(pool_bytes, std::memory_order_release);
+  } else {
+    // For the next sample.
+    mapping_.store(false, std::memory_order_relaxed);
+  }
+  return mapped;
 }
 
 auto GuardedBlocks::TakeSlot() -> SlotIndex {
@@ -111,8 +121,9 @@ Address GuardedBlocks::FindDamage(const Slot& slot) const {
 
 void* GuardedBlocks::Allocate(std::size_t size_bytes,
                               std::size_t alignment_bytes,
-                              std::uint64_t random) {
-  if (size_bytes > kMaxBytes || alignment_bytes > page_bytes_) return nullptr;
+                              std::uint32_t random) {
+  if (paused() || size_bytes > kMaxBytes || alignment_bytes > page_bytes_)
+    return nullptr;
   if (!on() && !Map()) return nullptr;
   const SlotIndex index = TakeSlot();
   if (index == kNoSlot) return nullptr;
@@ -148,12 +159,17 @@ void* GuardedBlocks::Allocate(std::size_t size_bytes,
   return reinterpret_cast<void*>(slot.start);
 }
 
-void GuardedBlocks::SetStack(const void* pointer, const CallStack& stack) {
-  At(SlotOf(pointer)).allocation = stack;
-}
-
 void GuardedBlocks::SetKind(const void* pointer, BlockKind kind) {
   At(SlotOf(pointer)).kind = kind;
+}
+
+void GuardedBlocks::Finish(const void* block, const void* left,
+                           const BlockReport& call, const void* frame) {
+  if (!Contains(block) && !Contains(left)) return;
+  CallStack stack;
+  CaptureCallers(unwinding_, frame, stack);
+  if (Contains(block)) At(SlotOf(block)).allocation = stack;
+  if (Contains(left)) Free(call, stack);
 }
 
 bool GuardedBlocks::IsBlock(SlotIndex index) const {
@@ -176,16 +192,22 @@ auto GuardedBlocks::FindSlot(Address address) const -> SlotIndex {
   return beyond <= At(index).start - address ? index - 1 : index;
 }
 
-bool GuardedBlocks::FindLive(const void* pointer, std::size_t& size_bytes,
-                             BlockKind& kind) const {
+bool GuardedBlocks::FindLiveInPool(const void* pointer,
+                                   LiveBlock& block) const {
   const auto address = reinterpret_cast<Address>(pointer);
   const SlotIndex index = FindSlot(address);
   if (index == kNoSlot || At(index).start != address ||
       At(index).state.load(std::memory_order_relaxed) != State::kLive) {
     return false;
   }
-  size_bytes = At(index).size_bytes;
-  kind = At(index).kind;
+  const std::size_t bytes = At(index).size_bytes;
+  block.guarded = true;
+  block.usable_bytes = bytes;
+  block.size_bytes = bytes;
+  block.kind = At(index).kind;
+  block.route = bytes <= kMaxTinyBytes ? Route::kTiny : Route::kPool;
+  block.size_class = kClassCount;
+  block.asked_class = kClassCount;
   return true;
 }
 
@@ -205,6 +227,12 @@ GuardedBlockFacts GuardedBlocks::FactsOf(SlotIndex index) const {
   DropOwnFrames(facts.history.allocation.stack);
   DropOwnFrames(facts.history.release.stack);
   return facts;
+}
+
+void GuardedBlocks::Free(const BlockReport& call, const void* frame) {
+  CallStack stack;
+  CaptureCallers(unwinding_, frame, stack);
+  Free(call, stack);
 }
 
 void GuardedBlocks::Free(const BlockReport& call, const CallStack& stack) {
@@ -271,41 +299,18 @@ void GuardedBlocks::ReportMisuse(BlockReport call) const {
   }
 }
 
-void GuardedBlocks::ReportWrongSize(BlockReport call,
-                                    std::size_t given_bytes) const {
-  const GuardedBlockFacts facts = FactsOf(SlotOf(call.pointer));
-  call.guarded = &facts;
-  FatalWrongSize(call, given_bytes);
-}
-
-void GuardedBlocks::ReportMismatch(BlockReport call, BlockKind freed_by) const {
-  const GuardedBlockFacts facts = FactsOf(SlotOf(call.pointer));
-  call.guarded = &facts;
-  FatalMismatch(call, At(SlotOf(call.pointer)).kind, freed_by);
-}
-
-void GuardedBlocks::ReportWrongAlignment(BlockReport call,
-                                         std::size_t given_alignment) const {
-  const GuardedBlockFacts facts = FactsOf(SlotOf(call.pointer));
-  call.guarded = &facts;
-  FatalWrongAlignment(call, given_alignment);
-}
-
-void GuardedBlocks::ReportDamage(BlockReport call) {
+void GuardedBlocks::ReportDamage(const BlockReport& call) {
   const SlotIndex index = SlotOf(call.pointer);
   At(index).misused.store(true, std::memory_order_relaxed);
-  const GuardedBlockFacts facts = FactsOf(index);
-  call.guarded = &facts;
-  ReportGuardDamage(call, FindDamage(At(index)));
+  Report(ReportGuardDamage, call, FindDamage(At(index)));
 }
 
 FaultVerdict GuardedBlocks::ReportFault(const Fault& fault,
-                                        CaptureAccess capture,
                                         const char* variant) {
   const auto* const pointer = reinterpret_cast<const void*>(fault.address);
   if (!fault.has_address || !Contains(pointer)) return FaultVerdict::kUnknown;
   const SlotIndex index = FindSlot(fault.address);
-  const bool told = fault.has_stack ? TellFault(fault, index, capture, variant)
+  const bool told = fault.has_stack ? TellFault(fault, index, variant)
                                     : TellFaultShortly(fault, index);
   if (!told) return FaultVerdict::kUnknown;
   return CurrentOnMisuse() == OnMisuse::kLog && Open(index, fault.address)
@@ -314,7 +319,6 @@ FaultVerdict GuardedBlocks::ReportFault(const Fault& fault,
 }
 
 HAK_NOINLINE bool GuardedBlocks::TellFault(const Fault& fault, SlotIndex index,
-                                           CaptureAccess capture,
                                            const char* variant) const {
   BlockReport report = {.pointer = reinterpret_cast<const void*>(fault.address),
                         .variant = variant};
@@ -326,7 +330,7 @@ HAK_NOINLINE bool GuardedBlocks::TellFault(const Fault& fault, SlotIndex index,
     report.guarded = &facts;
   }
   CallStack access;
-  capture(fault.place, access);
+  UnwindAt(fault.place, access);
   ReportGuardFault(fault, report, access);
   return true;
 }

@@ -1,10 +1,12 @@
-// Guarded blocks: each on pages of its own between inaccessible ones, with the
-// stacks of its allocation and its free.
+// Sampled guards: the blocks that serve the allocations that are samples
+// (profile/sample_gaps.h). Each is on pages of its own between inaccessible
+// ones, with the stacks of its allocation and its free.
 //
-// Owns: the pool of slots and what is known of each. Called by: Allocator, for
-// the allocations that are to be guarded; its handler of faults.
-// Thread-safety: any thread. One lock, last in the order, for the queue of
-// slots alone: no call of the kernel is made under it.
+// Owns: the pool of slots and what is known of each. Called by: Allocator's
+// slow paths, for the allocations that are to be guarded; the handler of
+// faults. Thread-safety: any thread; Start before all else. One lock, last in
+// the order, for the queue of slots alone: no call of the kernel is made under
+// it.
 //
 //   guard page | slot 0 | guard page | slot 1 | guard page | …
 //
@@ -39,16 +41,18 @@
 #include "allocator/base/compiler.h"
 #include "allocator/base/route.h"
 #include "allocator/base/units.h"
+#include "allocator/config/heap_options.h"
 #include "allocator/platform/virtual_memory.h"
 #include "allocator/process/futex_lock.h"
 #include "allocator/reports/block_report.h"
+#include "allocator/reports/guard_reports.h"
 #include "allocator/stacks/call_stack.h"
 #include "allocator/superslab/region.h"
 
 namespace hakmem {
 
-struct CodePlace;
 struct Fault;
+struct LiveBlock;
 enum class FaultVerdict : std::uint8_t;
 
 class GuardedBlocks {
@@ -61,19 +65,34 @@ class GuardedBlocks {
   GuardedBlocks& operator=(const GuardedBlocks&) = delete;
 
   // Once. The first Allocate maps the pool: a program whose malloc is another's
-  // may want these addresses. Without memory for it there is no pool, and every
-  // Allocate is refused.
-  void Start(Region::Window window, std::uint64_t slots);
+  // may want these addresses. Without memory for it the next one tries again.
+  void Start(const HeapOptions& options, Region::Window window);
 
-  // A block, known zero, or null: it is too large or too strictly aligned, no
-  // slot is free, or the kernel refused. `random` chooses the side.
-  // Its stack and kind are told later.
-  void* Allocate(std::size_t size_bytes, std::size_t alignment_bytes,
-                 std::uint64_t random);
+  // While one exists, the calling thread's allocations are not sampled: what it
+  // gets can tell its stack no more.
+  class Pause {
+   public:
+    Pause() { paused_ = true; }
+    ~Pause() { paused_ = false; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+  };
+  static bool paused() { return paused_; }
+
+  // A block, known zero, or null: the thread has a Pause, the block is too
+  // large or too strictly aligned, no slot is free, or the kernel refused.
+  // `random` chooses the side. Its stack and kind are told later.
+  HAK_COLD void* Allocate(std::size_t size_bytes, std::size_t alignment_bytes,
+                          std::uint32_t random);
   // Called for a live block by the thread that allocates it.
-  void SetStack(const void* pointer, const CallStack& stack);
   void SetKind(const void* pointer, BlockKind kind);
+  // The end of a call that was served by guarded blocks, at the entry point:
+  // they get their stack. `left`: the block that a realloc has left for this,
+  // or null. `frame`: see FailureReporter.
+  HAK_COLD void Finish(const void* block, const void* left,
+                       const BlockReport& call, const void* frame);
 
+  // Whether there may be guarded blocks.
   bool has_slots() const { return slot_count_ != 0; }
   // Whether there is a pool. acquire: as in Contains.
   bool on() const { return pool_bytes_.load(std::memory_order_acquire) != 0; }
@@ -82,9 +101,10 @@ class GuardedBlocks {
     const std::size_t bytes = pool_bytes_.load(std::memory_order_acquire);
     return reinterpret_cast<Address>(pointer) - pool_ < bytes;
   }
-  // Whether a live block starts at `pointer`, which is in the pool.
-  bool FindLive(const void* pointer, std::size_t& size_bytes,
-                BlockKind& kind) const;
+  // As FindLiveBlock (lookup.h), of guarded blocks.
+  bool FindLive(const void* pointer, LiveBlock& block) const {
+    return Contains(pointer) && FindLiveInPool(pointer, block);
+  }
 
   // Whether the canary around a live block is as it was.
   bool IsIntact(const void* pointer) const;
@@ -92,27 +112,26 @@ class GuardedBlocks {
   // Frees the block at `call.pointer`. Anything but a live block's start is
   // reported, and so is damage to the canary; if that returns, the block is
   // what it was before.
-  void Free(const BlockReport& call, const CallStack& stack);
+  HAK_COLD void Free(const BlockReport& call, const void* frame);
   // The block stays where it is; it counts as smaller now.
   void Shrink(const void* pointer, std::size_t size_bytes);
 
   // Report that no live block starts at `call.pointer`, which is in the pool;
-  // or that one does which was not asked for with this size or alignment, or is
-  // not intact. All return if the program is to go on (HAKMEM_ON_MISUSE=log).
+  // or that one does which is not intact, or of which `tell(call, more)`
+  // reports something else. All return if the program is to go on
+  // (HAKMEM_ON_MISUSE=log).
   HAK_COLD void ReportMisuse(BlockReport call) const;
-  HAK_COLD void ReportWrongSize(BlockReport call,
-                                std::size_t given_bytes) const;
-  HAK_COLD void ReportMismatch(BlockReport call, BlockKind freed_by) const;
-  HAK_COLD void ReportWrongAlignment(BlockReport call,
-                                     std::size_t given_alignment) const;
-  HAK_COLD void ReportDamage(BlockReport call);
-  // Reports an access that faulted; `capture` says who made it. Unknown: it was
-  // not to the pool, or not one that must fault; then nothing is captured. If
-  // the program is to go on, its page becomes accessible, and the slot is not
-  // used again.
-  using CaptureAccess = void (*)(const CodePlace& place, CallStack& access);
-  HAK_COLD FaultVerdict ReportFault(const Fault& fault, CaptureAccess capture,
-                                    const char* variant);
+  HAK_COLD void ReportDamage(const BlockReport& call);
+  template <typename Tell, typename... More>
+  HAK_COLD void Report(Tell tell, BlockReport call, More... more) const {
+    const GuardedBlockFacts facts = FactsOf(SlotOf(call.pointer));
+    call.guarded = &facts;
+    tell(call, more...);
+  }
+  // Reports an access that faulted. Unknown: it was not to the pool, or not one
+  // that must fault. If the program is to go on, its page becomes accessible,
+  // and the slot is not used again.
+  HAK_COLD FaultVerdict ReportFault(const Fault& fault, const char* variant);
 
   // Blocks handed out so far.
   std::uint64_t allocations() const {
@@ -192,8 +211,10 @@ class GuardedBlocks {
   Address SlotAddress(SlotIndex index) const {
     return pool_ + page_bytes_ + index * stride_bytes_;
   }
+  HAK_COLD bool FindLiveInPool(const void* pointer, LiveBlock& block) const;
+  void Free(const BlockReport& call, const CallStack& stack);
   // False: there is no pool, or not yet.
-  HAK_COLD bool Map();
+  bool Map();
   SlotIndex TakeSlot() ABSL_LOCKS_EXCLUDED(lock_);
   void PutSlot(SlotIndex index) ABSL_LOCKS_EXCLUDED(lock_);
   // The slot of the block that starts at the address, or else holds it or is
@@ -214,11 +235,16 @@ class GuardedBlocks {
   GuardedBlockFacts FactsOf(SlotIndex index) const;
   // False: it was not one that must fault.
   HAK_COLD bool TellFault(const Fault& fault, SlotIndex index,
-                          CaptureAccess capture, const char* variant) const;
+                          const char* variant) const;
   HAK_COLD bool TellFaultShortly(const Fault& fault, SlotIndex index) const;
   bool Open(SlotIndex nearest, Address address);
 
+  static constinit inline thread_local bool paused_ HAK_TLS_INITIAL_EXEC =
+      false;
+
   VirtualMemory& memory_;
+  // HAKMEM_UNWIND. Written by Start.
+  Unwinding unwinding_ = Unwinding::kTables;
   // Written by Start, and secret_ by Map, before pool_bytes_.
   Address pool_ = 0;
   Address slots_ = 0;
@@ -228,8 +254,8 @@ class GuardedBlocks {
   std::uint64_t secret_ = 0;
   // 0: there is no pool.
   std::atomic<std::size_t> pool_bytes_{0};
-  // Set by the first call of Map, which alone maps it.
-  std::atomic<bool> asked_for_{false};
+  // Set by the call of Map that maps it, and unset when the kernel refuses.
+  std::atomic<bool> mapping_{false};
 
   FutexLock lock_;
   SlotIndex unused_ ABSL_GUARDED_BY(lock_) = 0;  // from here on

@@ -11,8 +11,12 @@
 
 #include "allocator/base/bits.h"
 #include "allocator/base/sanitizer.h"
+#include "allocator/config/heap_options.h"
+#include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/fault_hook.h"
+#include "allocator/reports/bounds_reports.h"
+#include "allocator/reports/fatal.h"
 #include "allocator/reports/misuse_policy.h"
 
 namespace hakmem {
@@ -22,18 +26,29 @@ Address AddressOf(const void* pointer) {
   return reinterpret_cast<Address>(pointer);
 }
 
+Region::Window WindowOf(const FakeVirtualMemory& memory) {
+  return {RoundUp<Address>(memory.RegionRange().begin, kSuperSlabBytes), kGiB};
+}
+
+HeapOptions Slots(std::uint64_t slots) {
+  HeapOptions options;
+  options.guard_sample = 1;
+  options.guard_slots = slots;
+  return options;
+}
+
 class GuardedBlocksTest : public testing::Test {
  protected:
-  Region::Window Window() const {
-    return {RoundUp<Address>(memory.RegionRange().begin, kSuperSlabBytes),
-            kGiB};
+  void Start(std::uint64_t slots) {
+    guards.Start(Slots(slots), WindowOf(memory));
   }
-  void Start(std::uint64_t slots) { guards.Start(Window(), slots); }
   char* Allocate(std::size_t size, std::size_t alignment = 16,
-                 std::uint64_t random = 0) {
+                 std::uint32_t random = 0) {
     return static_cast<char*>(guards.Allocate(size, alignment, random));
   }
-  void Free(void* pointer) { guards.Free(Call(pointer), stack); }
+  void Free(void* pointer) {
+    guards.Free(Call(pointer), __builtin_frame_address(0));
+  }
   static BlockReport Call(void* pointer, PointerUse use = PointerUse::kFree) {
     return {.pointer = pointer, .use = use, .variant = "test"};
   }
@@ -44,25 +59,19 @@ class GuardedBlocksTest : public testing::Test {
     fault.has_address = true;
     fault.address = address;
     testing::internal::CaptureStderr();
-    static int captures;
-    captures = 0;
-    verdict = guards.ReportFault(
-        fault, [](const CodePlace&, CallStack&) { ++captures; }, "test");
-    EXPECT_EQ(captures, verdict == FaultVerdict::kUnknown ? 0 : 1);
+    verdict = guards.ReportFault(fault, "test");
     const std::string text = testing::internal::GetCapturedStderr();
     EXPECT_EQ(verdict == FaultVerdict::kUnknown, text.empty());
     return text.substr(0, text.find('\n'));
   }
   bool IsLive(const void* pointer) {
-    std::size_t size = 0;
-    BlockKind kind = BlockKind::kMalloc;
-    return guards.FindLive(pointer, size, kind);
+    LiveBlock block;
+    return guards.FindLive(pointer, block);
   }
 
   FakeVirtualMemory memory;
   GuardedBlocks guards{memory};
   const std::size_t page = memory.PageBytes();
-  CallStack stack;
   FaultVerdict verdict = FaultVerdict::kUnknown;
 };
 
@@ -72,15 +81,15 @@ std::string Hex(Address address) {
   return text;
 }
 
-constexpr std::uint64_t kRight = 0;
-constexpr std::uint64_t kLeft = 1;
+constexpr std::uint32_t kRight = 0;
+constexpr std::uint32_t kLeft = 1;
 
 TEST_F(GuardedBlocksTest, ABlockEndsOrBeginsAtAnInaccessiblePage) {
   Start(200);
   for (const std::size_t size :
        {1UL, 15UL, 16UL, 100UL, 4080UL, 4096UL, 4097UL, 65536UL}) {
     for (const std::size_t alignment : {1UL, 16UL, 64UL, 4096UL}) {
-      for (const std::uint64_t side : {kRight, kLeft}) {
+      for (const std::uint32_t side : {kRight, kLeft}) {
         char* const block = Allocate(size, alignment, side);
         ASSERT_NE(block, nullptr);
         const Address start = AddressOf(block);
@@ -97,10 +106,9 @@ TEST_F(GuardedBlocksTest, ABlockEndsOrBeginsAtAnInaccessiblePage) {
         } else {
           EXPECT_LT(end - (start + size), std::max<Address>(alignment, 16));
         }
-        std::size_t found = 0;
-        BlockKind kind = BlockKind::kNew;
-        EXPECT_TRUE(guards.FindLive(block, found, kind));
-        EXPECT_EQ(found, size);
+        LiveBlock found;
+        EXPECT_TRUE(guards.FindLive(block, found));
+        EXPECT_EQ(found.size_bytes, size);
         EXPECT_FALSE(IsLive(block + 1));
         guards.CheckInvariants();
       }
@@ -127,7 +135,7 @@ TEST_F(GuardedBlocksTest, ABlockOfNothingHasNoByteToTouch) {
 TEST_F(GuardedBlocksTest, AFreedBlockIsInaccessibleAndHoldsNoMemory) {
   Start(4);
   for (const std::size_t size : {100UL, 20'000UL}) {
-    for (const std::uint64_t side : {kRight, kLeft}) {
+    for (const std::uint32_t side : {kRight, kLeft}) {
       char* const block = Allocate(size, 16, side);
       std::memset(block, 1, size);
       Free(block);
@@ -172,24 +180,26 @@ TEST_F(GuardedBlocksTest, WhatDoesNotFitIsLeftToOthers) {
 TEST_F(GuardedBlocksTest, ASmallWindowHoldsFewer) {
   const Address begin =
       RoundUp<Address>(memory.RegionRange().begin, kSuperSlabBytes);
-  guards.Start({begin, 16 * kMiB}, 8192);
+  guards.Start(Slots(8192), {begin, 16 * kMiB});
   std::size_t blocks = 0;
   while (Allocate(1) != nullptr) ++blocks;
   EXPECT_GT(blocks, 50u);
   EXPECT_LE(memory.mapped_bytes(), 16 * kMiB);
 }
 
-TEST_F(GuardedBlocksTest, WithoutMemoryThereAreNone) {
+TEST_F(GuardedBlocksTest, WithoutMemoryThereAreNoneUntilTheNextTry) {
   for (const std::uint64_t nth : {1, 2}) {
-    GuardedBlocks refused(memory);
-    refused.Start(Window(), 16);
-    memory.RefuseCall(nth, ENOMEM);
+    FakeVirtualMemory own;
+    GuardedBlocks refused(own);
+    refused.Start(Slots(16), WindowOf(own));
+    own.RefuseCall(nth, ENOMEM);
     EXPECT_EQ(refused.Allocate(16, 16, kRight), nullptr);
-    memory.RefuseNothing();
+    own.RefuseNothing();
     EXPECT_FALSE(refused.on());
-    EXPECT_EQ(refused.Allocate(16, 16, kRight), nullptr);
-    EXPECT_EQ(memory.mapped_bytes(), 0u);
+    EXPECT_EQ(own.mapped_bytes(), 0u);
     EXPECT_FALSE(refused.Contains(&nth));
+    void* const block = refused.Allocate(16, 16, kRight);
+    EXPECT_TRUE(refused.Contains(block));
   }
 }
 
@@ -225,7 +235,7 @@ TEST_F(GuardedBlocksTest, BlocksAreZeroThoughTheKernelRefusesToTakePagesBack) {
     std::memset(block, 1, 5000);
     memory.RefuseCall(1, ENOMEM, FakeVirtualMemory::Refuse::kOnce, kind);
     Free(block);
-    for (const std::uint64_t side : {kLeft, kRight, kRight}) {
+    for (const std::uint32_t side : {kLeft, kRight, kRight}) {
       block = Allocate(5000, 16, side);
       ASSERT_NE(block, nullptr);
       EXPECT_TRUE(std::all_of(block, block + 5000,
@@ -278,10 +288,9 @@ TEST_F(GuardedBlocksTest, AShrunkBlockIsGuardedAtItsNewEnd) {
   Start(1);
   char* const block = Allocate(5000, 16, kLeft);
   guards.Shrink(block, 20);
-  std::size_t size = 0;
-  BlockKind kind = BlockKind::kMalloc;
-  EXPECT_TRUE(guards.FindLive(block, size, kind));
-  EXPECT_EQ(size, 20u);
+  LiveBlock found;
+  EXPECT_TRUE(guards.FindLive(block, found));
+  EXPECT_EQ(found.size_bytes, 20u);
   guards.CheckInvariants();
   Free(block);
   EXPECT_TRUE(memory.IsProtected(AddressOf(block), RoundUp(5000UL, page)));
@@ -299,7 +308,7 @@ TEST_F(GuardedBlocksLogTest, AMisusedCallChangesNothing) {
   const std::uint64_t before = MisuseCount();
   testing::internal::CaptureStderr();
   Free(block + 16);
-  guards.ReportWrongSize(Call(block), 90);
+  guards.Report(FatalWrongSize, Call(block), 90);
   EXPECT_TRUE(IsLive(block));
   block[100] = static_cast<char>(block[100] + 1);
   EXPECT_FALSE(guards.IsIntact(block));
@@ -368,14 +377,15 @@ TEST_F(GuardedBlocksDeathTest, MisuseIsReported) {
   EXPECT_EXIT(Free(live + 112), aborts,
               "invalid free of 0x[0-9a-f]+ \\(inside hakmem's region, but not "
               "a block\\)\n");
-  EXPECT_EXIT(guards.ReportWrongSize(Call(live), 90), aborts,
+  EXPECT_EXIT(guards.Report(FatalWrongSize, Call(live), 90), aborts,
               "wrong-size free of 0x[0-9a-f]+ \\(given 90 bytes, guarded block "
               "of 100 bytes\\)\n");
-  EXPECT_EXIT(guards.ReportWrongAlignment(Call(live), 4096), aborts,
+  EXPECT_EXIT(guards.Report(FatalWrongAlignment, Call(live), 4096), aborts,
               "wrong-alignment free of 0x[0-9a-f]+ \\(given alignment 4096, "
               "guarded block of 100 bytes\\)\n");
-  guards.SetKind(live, BlockKind::kNewArray);
-  EXPECT_EXIT(guards.ReportMismatch(Call(live), BlockKind::kNew), aborts,
+  EXPECT_EXIT(guards.Report(FatalMismatch, Call(live), BlockKind::kNewArray,
+                            BlockKind::kNew),
+              aborts,
               "mismatched free of 0x[0-9a-f]+ \\(allocated by new\\[\\], freed "
               "by delete, guarded block of 100 bytes\\)\n");
 }

@@ -86,14 +86,8 @@ class Exchange {
                      Statistic::kExchangeLockWaitNs);
   }
 
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
-    lock_.LockForFork();
-  }
-  void UnlockAfterFork()
-      ABSL_UNLOCK_FUNCTION(lock_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    lock_.UnlockAfterFork();
-  }
-  void ResetLockAfterFork() { lock_.ResetAfterFork(); }
+  // For a fork.
+  FutexLock& lock() { return lock_; }
 
   // Returns the number of magazines.
   HAK_COLD std::size_t CheckInvariants() {

@@ -281,14 +281,14 @@ void HeapRegistry<kConfig, HeapType>::PrepareFork() {
   const HeapId heaps = count();
   for (HeapId id = 1; id <= heaps; ++id) At(id).lock().AwaitFree();
   system_.ace.LockForFork();
-  system_.magazines.LockForFork();
-  system_.exchange.LockForFork();
+  system_.magazines.lock().LockForFork();
+  system_.exchange.lock().LockForFork();
 }
 
 template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::ParentAfterFork() {
-  system_.exchange.UnlockAfterFork();
-  system_.magazines.UnlockAfterFork();
+  system_.exchange.lock().UnlockAfterFork();
+  system_.magazines.lock().UnlockAfterFork();
   system_.ace.UnlockAfterFork();
   GatedLock::OpenGate();
   lock_.UnlockAfterFork();
@@ -297,7 +297,7 @@ void HeapRegistry<kConfig, HeapType>::ParentAfterFork() {
 template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::ChildAfterFork(const Heap& mine,
                                                      const Heap* home) {
-  system_.exchange.ResetLockAfterFork();
+  system_.exchange.lock().ResetAfterFork();
   system_.magazines.ResetLockAfterFork();
   system_.ace.ResetLockAfterFork();
   lock_.ResetAfterFork();

@@ -66,13 +66,8 @@ class MagazinePool {
                      Statistic::kMagazinePoolLockWaitNs);
   }
 
-  void LockForFork() ABSL_EXCLUSIVE_LOCK_FUNCTION(lock_) {
-    lock_.LockForFork();
-  }
-  void UnlockAfterFork()
-      ABSL_UNLOCK_FUNCTION(lock_) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    lock_.UnlockAfterFork();
-  }
+  // For a fork.
+  FutexLock& lock() { return lock_; }
   void ResetLockAfterFork() {
     lock_.ResetAfterFork();
     forked_ = true;

@@ -130,14 +130,14 @@ TEST_F(MagazinePoolTest, TheWordsBeforeAMagazineHoldItsAddress) {
 
 // Has a thread come while the lock is held.
 void WaitForPool(MagazinePool& pool) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  pool.LockForFork();
+  pool.lock().LockForFork();
   TestThread other([&] {
     MagazineTop list = 0;
     pool.Take(1, list);
     pool.Put(list);
   });
   other.AwaitWaitFor(pool);
-  pool.UnlockAfterFork();
+  pool.lock().UnlockAfterFork();
 }
 
 TEST_F(MagazinePoolTest, CountsWaitsForItsLock) {
@@ -250,7 +250,7 @@ TEST_F(MagazinePoolTest, NoCallOfTheKernelIsLong) {
 }
 
 void ForkInHandler(MagazinePool& pool) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  pool.LockForFork();
+  pool.lock().LockForFork();
   pool.ResetLockAfterFork();
 }
 

@@ -64,7 +64,7 @@ class SlabStore {
 
   HAK_COLD void CheckInvariants() const;
   // The class's slabs that were used last: one on each list.
-  void CheckRecent(SizeClass size_class) const;
+  HAK_COLD void CheckRecent(SizeClass size_class) const;
 
  private:
   static constexpr unsigned kShares = 4;
@@ -84,7 +84,8 @@ class SlabStore {
   Slab* GrantNew(SizeClass size_class, Refusal& refusal);
   void Release(Slab& slab);
   void AfterPut(Slab& slab);
-  void CheckSlab(SizeClass size_class, unsigned bucket, UnitIndex unit) const;
+  HAK_COLD void CheckSlab(SizeClass size_class, unsigned bucket,
+                          UnitIndex unit) const;
   static void ClearHeaders(const Zone& zone, UnitIndex unit);
 
   Ace* const ace_;

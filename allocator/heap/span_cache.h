@@ -126,12 +126,7 @@ class SpanCache {
 
   template <typename Visit>
   constexpr void VisitCounters(Visit& visit) const {
-    constexpr auto kBytes = static_cast<std::int32_t>(kUnitBytes);
-    visit.Next(PlaceKind::kHeapSpans);
-    for (const std::atomic<std::uint64_t>& slot : slots_) {
-      visit(Statistic::kGrantedBytes, slot, -kBytes);
-      visit(Statistic::kCachedBytes, slot, kBytes);
-    }
+    visit.Spans(&slots_[0], kSlots);
   }
 
   // The owner, or anybody where there is none; others may release meanwhile.

@@ -95,7 +95,7 @@ class SpareMagazines {
     held_ -= given;
   }
 
-  void CheckInvariants() const {
+  HAK_COLD void CheckInvariants() const {
     std::uint32_t listed = 0;
     for (MagazineTop top = list_; top != 0; top = MagazineLink(top)) ++listed;
     HAK_CHECK_EQ(listed, count_);  // Y1

@@ -149,7 +149,7 @@ class TestHeaps {
     registry_.AddTo(sum);
     ace_.AddStatistics(statistics);
     // Of both zones.
-    statistics.routes[0].allocations += statistics.routes[1].allocations;
+    statistics.tiny.allocations += statistics.pool.allocations;
     return statistics;
   }
   std::uint64_t GrantedBytes() { return Snapshot().granted_bytes; }

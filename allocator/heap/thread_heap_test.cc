@@ -42,7 +42,7 @@ TYPED_TEST(ThreadHeapTest, GivesDistinctBlocksOfEveryClass) {
     }
     heaps.CheckInvariants();
   }
-  EXPECT_EQ(heaps.Snapshot().routes[0].allocations, 200U * kClassCount);
+  EXPECT_EQ(heaps.Snapshot().tiny.allocations, 200U * kClassCount);
   heaps.Free(heap, all);
   heaps.CheckInvariants();
   heap.Flush();
@@ -266,7 +266,7 @@ TYPED_TEST(ThreadHeapTest, GoesOnWithoutMagazines) {
   heaps.Free(heap, {blocks.begin() + 1500, blocks.end()});
   heaps.CheckInvariants();
   heaps.Free(heap, heaps.Allocate(heap, kSmall, 3000));
-  EXPECT_EQ(heaps.Snapshot().routes[0].allocations, 6000U);
+  EXPECT_EQ(heaps.Snapshot().tiny.allocations, 6000U);
   heap.Flush();
   EXPECT_EQ(heaps.GrantedBytes(), 0U);
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "allocator/base/compiler.h"
 #include "allocator/process/fault_hook.h"
 #include "allocator/process/process.h"
 #include "allocator/process/test_death.h"
@@ -101,7 +102,7 @@ TEST_F(CrashHookTest, AMemoryHookLeavesOtherSignalsAlone) {
     AddCrashHook(&Hook, kMemoryFaults);
     __builtin_trap();
   });
-  EXPECT_EQ(death.signal, SIGILL);
+  EXPECT_EQ(death.signal, HAK_TRAP_SIGNAL);
   EXPECT_EQ(death.said, "");
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/line_end.h"
 #include "allocator/base/system_call.h"
 #include "gtest/gtest.h"
@@ -252,7 +253,7 @@ TEST(ProcessDeathTest, AbortsWhateverTheProgramDidToTheSignal) {
 // There the kernel would end the thread alone.
 TEST(ProcessDeathTest, AbortsInStrictModeByATrap) {
   EXPECT_EXIT((t_is_strict = true, AbortProcess()),
-              testing::KilledBySignal(SIGILL), "");
+              testing::KilledBySignal(HAK_TRAP_SIGNAL), "");
 }
 
 // Process 1 of a namespace is not killed by its own signals.

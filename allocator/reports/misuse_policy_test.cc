@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "allocator/base/compiler.h"
 #include "allocator/process/process.h"
 #include "allocator/reports/fatal.h"
 #include "allocator/reports/report_sources.h"
@@ -70,7 +71,7 @@ TEST_F(MisusePolicyDeathTest, TrapStopsWhereItIs) {
         SetOnMisuse(OnMisuse::kTrap);
         FatalNotABlock(Block());
       },
-      testing::KilledBySignal(SIGILL),
+      testing::KilledBySignal(HAK_TRAP_SIGNAL),
       "^hakmem: fatal: invalid free of 0x10000000abc0 ");
 }
 

@@ -62,9 +62,11 @@ inline constexpr std::size_t kStatisticCount =
 
 // NOLINTNEXTLINE(performance-enum-size): of the layout.
 enum class PlaceKind : std::uint16_t {
-  kProcess,    // one word
-  kHeap,       // a word of each heap
-  kHeapSpans,  // a word of each heap, of which the low 16 bits count
+  kProcess,  // one word
+  kHeap,     // a word of each heap
+  // The first of `weight` words of each heap. The low 16 bits of each are units
+  // that are kept: no longer granted, but cached.
+  kHeapSpans,
   // The first class's count of calls of each heap; the others follow. Of a
   // word, the low 16 bits are l, the others h; it is h + l if l is at least
   // 2^15, else h + l + 2^16; its low 48 bits.

@@ -218,7 +218,7 @@ void PrintStatisticsJson(const Statistics& statistics, ClassList classes,
   out.Raw(",\"variant\":\"").Raw(statistics.variant);
   out.Raw("\",\"routes\":{");
   for (unsigned i = 0; i < kRouteCount; ++i) {
-    const RouteStatistics& route = statistics.routes[i];
+    const hakmem_route_statistics& route = statistics.*kRouteFields[i];
     out.Raw(i == 0 ? "\"" : ",\"").Raw(RouteName(static_cast<Route>(i)));
     out.Raw("\":{\"allocations\":").Number(route.allocations);
     out.Raw(",\"bytes\":").Number(route.bytes).Raw("}");
@@ -248,7 +248,7 @@ void PrintStatisticsText(const Statistics& statistics, ClassList classes,
       .Text(statistics.variant);
   lines.End();
   for (unsigned i = 0; i < kRouteCount; ++i) {
-    const RouteStatistics& route = statistics.routes[i];
+    const hakmem_route_statistics& route = statistics.*kRouteFields[i];
     out.Text("  ");
     PrintLeft(RouteName(static_cast<Route>(i)), kNameWidth, out);
     PrintRight(route.allocations, kNumberWidth, out);
@@ -318,13 +318,13 @@ void PrintStatisticsOpenMetrics(const Statistics& statistics,
   const std::string_view labels = text.text();
   Metric calls("allocations", false, "calls served, by route", labels, lines);
   for (unsigned i = 0; i < kRouteCount; ++i) {
-    calls.Sample(statistics.routes[i].allocations, "route",
+    calls.Sample((statistics.*kRouteFields[i]).allocations, "route",
                  RouteName(static_cast<Route>(i)));
   }
   Metric bytes("allocated_bytes", false, "bytes of the blocks served, by route",
                labels, lines);
   for (unsigned i = 0; i < kRouteCount; ++i) {
-    bytes.Sample(statistics.routes[i].bytes, "route",
+    bytes.Sample((statistics.*kRouteFields[i]).bytes, "route",
                  RouteName(static_cast<Route>(i)));
   }
   for (const Row& row : kRows) {
@@ -353,7 +353,7 @@ void PrintStatisticsXml(const Statistics& statistics, ClassList classes,
   out.Text("\" variant=\"").Text(statistics.variant).Text("\"/>");
   lines.End();
   for (unsigned i = 0; i < kRouteCount; ++i) {
-    const RouteStatistics& route = statistics.routes[i];
+    const hakmem_route_statistics& route = statistics.*kRouteFields[i];
     out.Text("<route name=\"").Text(RouteName(static_cast<Route>(i)));
     out.Text("\" allocations=\"").Decimal(route.allocations);
     out.Text("\" bytes=\"").Decimal(route.bytes).Text("\"/>");

@@ -14,46 +14,22 @@
 #include "allocator/base/raw_print.h"
 #include "allocator/base/route.h"
 #include "allocator/config/version.h"
+#include "allocator/hakmem.h"
 
 namespace hakmem {
 
 class JsonText;
 
-struct RouteStatistics {
-  std::uint64_t allocations = 0;  // calls served
-  std::uint64_t bytes = 0;        // of the blocks served, summed over calls
-};
+// The routes of the public struct, in the order of Route.
+inline constexpr hakmem_route_statistics hakmem_statistics::* kRouteFields[] = {
+    &hakmem_statistics::tiny, &hakmem_statistics::pool,
+    &hakmem_statistics::span, &hakmem_statistics::huge};
 
-struct Statistics {
-  const char* variant = "";
-  const char* version = kVersion;
-  RouteStatistics routes[kRouteCount] = {};
-  std::uint64_t remote_frees = 0;  // blocks freed by another thread
-  std::uint64_t reallocs_in_place = 0;
-  std::uint64_t reallocs_moved = 0;
-  std::uint64_t failures = 0;  // calls that returned NULL
-  // Bytes, now.
-  std::uint64_t mapped_bytes = 0;  // for blocks
-  std::uint64_t peak_mapped_bytes = 0;
-  std::uint64_t metadata_bytes = 0;  // tables and magazines, mapped
-  std::uint64_t granted_bytes = 0;   // in slabs and spans that are in use
-  std::uint64_t cached_bytes = 0;    // free, not yet given back
-  // Calls to the kernel.
-  std::uint64_t map_calls = 0;
-  std::uint64_t unmap_calls = 0;
-  std::uint64_t purge_calls = 0;
-  std::uint64_t move_calls = 0;
-  // Heaps.
-  std::uint64_t heaps_created = 0;
-  std::uint64_t heaps_abandoned = 0;  // now without a thread
-  // Where blocks and slabs came from, in the order in which heaps look.
-  std::uint64_t refills_from_partial_slabs = 0;
-  std::uint64_t refills_from_empty_slabs = 0;  // the heap's own
-  std::uint64_t heaps_adopted = 0;             // with all their slabs
-  std::uint64_t slabs_from_kept_units = 0;     // some may hold old data
-  std::uint64_t slabs_from_clean_units = 0;
-  std::uint64_t slabs_from_new_frames = 0;  // the kernel had to map them
-  std::uint64_t misuses = 0;  // calls refused with HAKMEM_ON_MISUSE=log
+// What the public struct tells, and what is printed beside. All numbers first,
+// in the order of Statistic.
+struct Statistics : hakmem_statistics {
+  constexpr Statistics() : hakmem_statistics{} {}
+
   // Lock by lock, how often a thread found it held by another one, and waited.
   std::uint64_t ace_lock_waits = 0;
   std::uint64_t heap_lock_waits = 0;  // of all heaps
@@ -66,6 +42,8 @@ struct Statistics {
   std::uint64_t registry_lock_wait_ns = 0;
   std::uint64_t magazine_pool_lock_wait_ns = 0;
   std::uint64_t exchange_lock_wait_ns = 0;
+  const char* variant = "";
+  const char* version = kVersion;
 
   // Of what is granted, heaps, who were asked first, keep so much: what they
   // have given back since is free already. Below 0 is what a signal handler

@@ -22,7 +22,9 @@
 namespace hakmem {
 
 static_assert(sizeof(Statistics) ==
-              offsetof(Statistics, routes) + 8 * kStatisticCount);
+              8 * kStatisticCount + 2 * sizeof(const char*));
+static_assert(sizeof(hakmem_statistics) ==
+              8 * static_cast<std::size_t>(Statistic::kMisuses) + 8);
 
 // A word to be added, times the weight, to a number of Statistics.
 struct StatisticPlace {
@@ -36,8 +38,7 @@ struct StatisticPlace {
 class StatisticSum {
  public:
   explicit StatisticSum(Statistics& statistics)
-      : numbers_(reinterpret_cast<char*>(&statistics) +
-                 offsetof(Statistics, routes)) {}
+      : numbers_(reinterpret_cast<char*>(&statistics)) {}
 
   void operator()(Statistic statistic, const std::atomic<std::uint64_t>& word,
                   std::int32_t weight = 1) {
@@ -54,14 +55,15 @@ class StatisticSum {
   // Whose words are no sums has them added otherwise.
   static void Next(PlaceKind) {}
   static void Calls(const void*) {}
+  static void Spans(const void*, std::int32_t) {}
 
  private:
   char* numbers_;
 };
 
 struct StatisticsTables {
-  static constexpr std::uint32_t kVersion = 1;
-  static constexpr unsigned kMostPlaces = 160;
+  static constexpr std::uint32_t kVersion = 2;
+  static constexpr unsigned kMostPlaces = 112;
 
   char magic[8];  // "hakstat" and NUL
   std::uint32_t version;
@@ -106,6 +108,10 @@ class StatisticPlaces {
   constexpr void Calls(const void* first) {
     kind_ = PlaceKind::kHeapCalls;
     Add(first, Statistic::kTinyAllocations, 1);
+  }
+  constexpr void Spans(const void* first, std::int32_t words) {
+    kind_ = PlaceKind::kHeapSpans;
+    Add(first, Statistic::kCachedBytes, words);
   }
 
  private:

@@ -17,7 +17,8 @@ Statistics Numbered() {
   Statistics statistics;
   statistics.variant = "release";
   for (unsigned i = 0; i < kRouteCount; ++i) {
-    statistics.routes[i] = {.allocations = i + 1, .bytes = 1024 * (i + 1)};
+    statistics.*
+        kRouteFields[i] = {.allocations = i + 1, .bytes = 1024 * (i + 1)};
   }
   statistics.remote_frees = 11;
   statistics.reallocs_in_place = 12;
@@ -221,9 +222,9 @@ constexpr auto kMostClasses = [] {
 TEST(Statistics, IsWholeHoweverLong) {
   Statistics most = Numbered();
   most.variant = "hardened";
-  for (RouteStatistics& route : most.routes) {
-    route = {.allocations = std::numeric_limits<std::uint64_t>::max(),
-             .bytes = std::numeric_limits<std::uint64_t>::max()};
+  for (const auto route : kRouteFields) {
+    most.*route = {.allocations = std::numeric_limits<std::uint64_t>::max(),
+                   .bytes = std::numeric_limits<std::uint64_t>::max()};
   }
   for (std::uint64_t* value : {&most.remote_frees,
                                &most.reallocs_in_place,

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/platform/virtual_memory.h"
 
@@ -58,7 +59,7 @@ class MetadataTable {
     return map_calls_;
   }
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   Address base_ = 0;

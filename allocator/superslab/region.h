@@ -18,6 +18,7 @@
 
 #include <cstddef>
 
+#include "allocator/base/compiler.h"
 #include "allocator/base/units.h"
 #include "allocator/config/config.h"
 #include "allocator/platform/virtual_memory.h"
@@ -49,7 +50,7 @@ class Region {
   // Chooses all addresses, where nothing lies yet if it can; maps nothing. The
   // windows scale with the range that the platform offers (a 39-bit address
   // space gets smaller ones).
-  void Place(VirtualMemory& memory, const Config& config = kRelease);
+  HAK_COLD void Place(VirtualMemory& memory, const Config& config = kRelease);
   bool placed() const { return window_bytes_ != 0; }
 
   constexpr Zone& fine() { return fine_; }
@@ -95,10 +96,10 @@ class Region {
   };
   static_assert(kEmptyTables + 1 == kWindows);
 
-  void SetLengths(std::size_t page_bytes, const Config& config);
-  void SetPlaces(VirtualMemory& memory, Address begin, std::size_t range_bytes,
-                 bool scattered);
-  bool IsUntaken(VirtualMemory& memory) const;
+  HAK_COLD void SetLengths(std::size_t page_bytes, const Config& config);
+  HAK_COLD void SetPlaces(VirtualMemory& memory, Address begin,
+                          std::size_t range_bytes, bool scattered);
+  HAK_COLD bool IsUntaken(VirtualMemory& memory) const;
 
   Zone fine_;
   Zone coarse_;

@@ -169,11 +169,13 @@ class Zone {
     kHeaders
   };
   static constexpr unsigned kTableWindows = kHeaders;
-  static std::size_t TableBytes(ZoneShape shape, unsigned window,
-                                FrameIndex frames, std::size_t page_bytes);
+  HAK_COLD static std::size_t TableBytes(ZoneShape shape, unsigned window,
+                                         FrameIndex frames,
+                                         std::size_t page_bytes);
   // `windows[i]` is the address of TableBytes() free bytes.
-  void Place(Address base, FrameIndex frames,
-             const Address (&windows)[kTableWindows], std::size_t page_bytes);
+  HAK_COLD void Place(Address base, FrameIndex frames,
+                      const Address (&windows)[kTableWindows],
+                      std::size_t page_bytes);
 
   struct Extension {
     VmStatus status;         // of the call that was refused
@@ -286,7 +288,7 @@ class Zone {
         .descriptors = &descriptors_};
   }
 
-  void CheckInvariants() const;
+  HAK_COLD void CheckInvariants() const;
 
  private:
   VmStatus GrowTables(VirtualMemory& memory, std::size_t frames);

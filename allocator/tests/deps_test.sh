@@ -42,10 +42,10 @@ data_bytes=$(size --format=sysv "$library" | awk '$1 == ".data" { print $2 }')
 compilers=$(readelf --string-dump=.comment "$library")
 if [[ ${2-} == --bytes && $machine == *X86-64 && $compilers == *clang* ]]; then
   case $library in
-    *-hardened.so) most=(498 491) ;;
-    *-debug.so) most=(508 494) ;;
-    *-tracing.so) most=(385 442) ;;
-    *) most=(358 431) ;;
+    *-hardened.so) most=(495 442) ;;
+    *-debug.so) most=(505 445) ;;
+    *-tracing.so) most=(382 393) ;;
+    *) most=(355 382) ;;
   esac
   stripped=$(mktemp)
   trap 'rm -f "$stripped"' EXIT

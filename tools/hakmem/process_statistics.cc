@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "allocator/base/units.h"
 #include "allocator/statistics/statistics_tables.h"
 #include "tools/hakmem/process_image.h"
 
@@ -61,6 +62,8 @@ class CountersReader {
   absl::Status ReadHeaps();
   void AddHeap(const std::vector<char>& heap);
   void AddCalls(const std::vector<char>& heap, std::size_t offset);
+  void AddSpans(const std::vector<char>& heap, std::size_t offset,
+                std::int64_t words);
 
   const ProcessImage& image_;
   StatisticsTables tables_ = {};
@@ -134,20 +137,28 @@ absl::Status CountersReader::ReadHeaps() {
 }
 
 void CountersReader::AddHeap(const std::vector<char>& heap) {
-  constexpr std::uint64_t kSpanUnits = 0xffff;
   for (std::uint32_t i = 0; i < tables_.place_count; ++i) {
     const StatisticPlace& place = tables_.places[i];
     if (static_cast<std::size_t>(place.statistic) >= kStatisticCount) continue;
     const std::uint64_t offset =
         AddressOf(place.word) - AddressOf(tables_.model);
+    const std::int64_t weight = place.weight;
     if (place.kind == PlaceKind::kHeapCalls) AddCalls(heap, offset);
-    if (place.kind != PlaceKind::kHeap && place.kind != PlaceKind::kHeapSpans) {
-      continue;
+    if (place.kind == PlaceKind::kHeapSpans) AddSpans(heap, offset, weight);
+    if (place.kind == PlaceKind::kHeap) {
+      Number(place.statistic) +=
+          At<std::uint64_t>(heap, offset) * static_cast<std::uint64_t>(weight);
     }
-    std::uint64_t word = At<std::uint64_t>(heap, offset);
-    if (place.kind == PlaceKind::kHeapSpans) word &= kSpanUnits;
-    Number(place.statistic) +=
-        word * static_cast<std::uint64_t>(std::int64_t{place.weight});
+  }
+}
+
+void CountersReader::AddSpans(const std::vector<char>& heap, std::size_t offset,
+                              std::int64_t words) {
+  for (std::int64_t i = 0; i < words && offset < heap.size(); ++i) {
+    const std::uint64_t bytes = At<std::uint16_t>(heap, offset) * kUnitBytes;
+    Number(Statistic::kGrantedBytes) -= bytes;
+    Number(Statistic::kCachedBytes) += bytes;
+    offset += sizeof(std::uint64_t);
   }
 }
 
@@ -201,10 +212,9 @@ absl::StatusOr<ProcessStatistics> ReadStatistics(const ProcessImage& image) {
   }
   if (IsNegative(granted)) granted = 0;
   ProcessStatistics read;
-  // They follow each other in Statistics.
-  std::memcpy(
-      reinterpret_cast<char*>(&read.statistics) + offsetof(Statistics, routes),
-      reader.numbers(), kStatisticCount * sizeof(std::uint64_t));
+  // They are the first ones of Statistics.
+  std::memcpy(reinterpret_cast<char*>(&read.statistics), reader.numbers(),
+              kStatisticCount * sizeof(std::uint64_t));
   if (absl::Status status = ReadWindows(image, reader.tables(), read.windows);
       !status.ok()) {
     return status;

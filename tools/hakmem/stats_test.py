@@ -317,7 +317,7 @@ sys.stdin.read()""")
         damaged = self.folder / "damaged"
         damaged.write_bytes(content[:len(content) // 50])
         self.fails_with("cut off", damaged)
-        damaged.write_bytes(content.replace(b"hakstat\0" + struct.pack("I", 1), b"hakstat\0" + struct.pack("I", 9)))
+        damaged.write_bytes(content.replace(b"hakstat\0" + struct.pack("I", 2), b"hakstat\0" + struct.pack("I", 9)))
         self.fails_with("in a form that this command does not know", damaged)
         damaged.write_text("text")
         self.fails_with("neither a process's number nor a core file", damaged)

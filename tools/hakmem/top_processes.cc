@@ -134,8 +134,8 @@ void AddRates(const ProcessStatistics& before, double seconds, TopRow& row) {
   }
   for (unsigned i = 0; i < kRouteCount; ++i) {
     row.calls_per_second[i] =
-        PerSecond(before.statistics.routes[i].allocations,
-                  row.now.statistics.routes[i].allocations, seconds);
+        PerSecond((before.statistics.*kRouteFields[i]).allocations,
+                  (row.now.statistics.*kRouteFields[i]).allocations, seconds);
   }
 }
 
