@@ -69,14 +69,9 @@ class ExtentFinder {
   // sampled blocks: whether they are in one live Tiny block; in one of a Pool
   // slab, or in the span that was found last.
   HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes) const {
-    const Address at_bytes = address - ace_.region().fine().view().base;
-    return MayBeTiny(at_bytes) && IsInTiny(address, bytes, at_bytes);
+    return IsInTiny(address, bytes, address - ace_.region().fine().view().base);
   }
-  // The same, of an address so far behind the fine zone's begin that it may be
-  // in a Tiny block.
-  HAK_ALWAYS_INLINE bool MayBeTiny(Address at_bytes) const {
-    return at_bytes < ace_.region().fine().frame_count() * kSuperSlabBytes;
-  }
+  // The same, of an address so far behind the fine zone's begin.
   HAK_ALWAYS_INLINE bool IsInTiny(Address address, std::size_t bytes,
                                   Address at_bytes) const;
   HAK_ALWAYS_INLINE bool IsInPoolOrSpan(Address address,
@@ -156,22 +151,27 @@ HAK_ALWAYS_INLINE bool ExtentFinder::IsInSlab(const Zone& zone, Address address,
                                               UnitRecord record) {
   using Entry = BoundsEntry<kTiny>;
   const SlabPlace place = SlabPlaceOf<kTiny>(zone, address, unit, record);
-  // The record of a unit that is nobody's has no block's header.
-  if (place.header != (place.live | kLiveBit)) [[unlikely]]
+  if (place.size_class == kClassCount || place.header != place.live)
+      [[unlikely]] {
     return false;
+  }
   const std::size_t size_bytes = Entry::SizeOf(
       Entry::Load(zone.view(), reinterpret_cast<const void*>(place.start)));
-  return place.at_bytes <= size_bytes && bytes <= size_bytes - place.at_bytes;
+  const std::size_t at_bytes = address - place.start;
+  if (at_bytes > size_bytes) [[unlikely]]
+    return false;
+  return bytes <= size_bytes - at_bytes;
 }
 
 HAK_ALWAYS_INLINE bool ExtentFinder::IsInTiny(Address address,
                                               std::size_t bytes,
                                               Address at_bytes) const {
   const Zone& fine = ace_.region().fine();
-  const std::uint64_t unit = at_bytes / kUnitBytes;
-  return IsInSlab<true>(
-      fine, address, bytes, static_cast<UnitIndex>(unit),
-      fine.view().RecordOf(unit).load(std::memory_order_relaxed));
+  if (at_bytes >= fine.frame_count() * kSuperSlabBytes) [[unlikely]]
+    return false;
+  const auto unit = static_cast<UnitIndex>(at_bytes / kUnitBytes);
+  return IsInSlab<true>(fine, address, bytes, unit,
+                        fine.unit_record(unit).load(std::memory_order_relaxed));
 }
 
 // A span is longer than what was asked for, so this is all that needs to fit.
@@ -202,14 +202,13 @@ HAK_ALWAYS_INLINE bool ExtentFinder::IsInPoolOrSpan(Address address,
   const Zone& coarse = ace_.region().coarse();
   if (!coarse.Contains(address)) [[unlikely]]
     return false;
-  const std::uint64_t unit = (address - coarse.view().base) / kUnitBytes;
+  const UnitIndex unit = coarse.UnitOf(address);
   const UnitRecord record =
-      coarse.view().RecordOf(unit).load(std::memory_order_relaxed);
+      coarse.unit_record(unit).load(std::memory_order_relaxed);
   if (record == kSpanRecord || record == 0) {
     return IsInHintedSpan(address, bytes);
   }
-  return IsInSlab<false>(coarse, address, bytes, static_cast<UnitIndex>(unit),
-                         record);
+  return IsInSlab<false>(coarse, address, bytes, unit, record);
 }
 
 }  // namespace hakmem

@@ -71,7 +71,6 @@ struct SlabPlace {
   std::uint32_t index = 0;  // behind the last block it is the capacity or more
   UnitIndex first = 0;      // of the slab
   Address start = 0;
-  std::uint32_t at_bytes = 0;    // from the start to the address
   HeaderByte header = kNoBlock;  // behind the last block: kNoBlock
   HeaderByte live = kNoBlock;    // what a live block's header would be
 };
@@ -86,16 +85,18 @@ HAK_ALWAYS_INLINE SlabPlace SlabPlaceOf(const Zone& zone, Address address,
   SlabPlace place;
   place.live = UnitLiveHeader(record);
   const unsigned size_class = HeaderCode(place.live) - 1U;
-  if (size_class - kFirstClass < kClasses) place.size_class = size_class;
-  const ClassLayout& layout = kLayoutsOfCode[HeaderCode(place.live)];
+  if (size_class - kFirstClass >= kClasses) [[unlikely]]
+    return place;
+  const ClassLayout& layout = kClassLayouts[size_class];
+  place.size_class = size_class;
+  place.first =
+      kTiny ? unit : SlabUnitOf(static_cast<SizeClass>(size_class), unit);
   // A slab is aligned to its length, a power of two.
-  const UnitIndex slab_units = kTiny ? 1U : layout.slab_units;
-  place.first = unit & ~(slab_units - 1);
-  const auto offset_bytes =
-      static_cast<std::uint32_t>(address & (slab_units * kUnitBytes - 1));
-  place.index = BlockIndexAt(layout, offset_bytes);
-  place.at_bytes = offset_bytes - place.index * layout.block_bytes;
-  place.start = address - place.at_bytes;
+  const Address slab_bytes = (kTiny ? 1U : layout.slab_units) * kUnitBytes;
+  const Address offset_bytes = address & (slab_bytes - 1);
+  place.index = BlockIndexAt(layout, static_cast<std::uint32_t>(offset_bytes));
+  place.start =
+      address - offset_bytes + std::size_t{place.index} * layout.block_bytes;
   place.header = zone.view()
                      .HeaderOf(reinterpret_cast<const void*>(place.start),
                                BoundsEntry<kTiny>::kGranuleShift)

@@ -83,15 +83,6 @@ constexpr std::array<ClassLayout, kClassCount> MakeClassLayouts() {
 inline constexpr std::array<ClassLayout, kClassCount> kClassLayouts =
     internal::MakeClassLayouts();
 
-// The same by header code, for all that six bits can hold: what is no class's
-// has a slab all the same.
-inline constexpr auto kLayoutsOfCode = [] {
-  std::array<ClassLayout, 64> table{};
-  table.fill({0, 1, 0, 0});
-  std::copy(kClassLayouts.begin(), kClassLayouts.end(), table.begin() + 1);
-  return table;
-}();
-
 constexpr std::size_t ClassBytes(SizeClass size_class) {
   return kClassLayouts[size_class].block_bytes;
 }
