@@ -47,6 +47,13 @@ HAK_ALWAYS_INLINE ZeroVector OrOf(const char* from,
 HAK_ALWAYS_INLINE bool IsZero(ZeroVector found) {
   return (found[0] | found[1]) == 0;
 }
+// By pieces: of the whole gcc makes `rep stos`, which takes longer.
+HAK_ALWAYS_INLINE void ZeroPieces(char* at) {
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < kPiecedBytes; i += kPieceBytes) {
+    __builtin_memset(at + i, 0, kPieceBytes);
+  }
+}
 
 }  // namespace internal
 
@@ -101,12 +108,12 @@ HAK_ALWAYS_INLINE void ZeroShort(void* start, const PiecedLength& length) {
   }
   char* const last = at + bytes - kPiecedBytes;
   do {
-    __builtin_memset(at, 0, kPiecedBytes);
+    internal::ZeroPieces(at);
     at += kPiecedBytes;
     // Or the compiler would make a call of memset of it.
     __asm__("" : "+r"(at));
   } while (at < last);
-  __builtin_memset(last, 0, kPiecedBytes);
+  internal::ZeroPieces(last);
 }
 
 // Whether the first and last kPlaceBytes of a block of at least as many are

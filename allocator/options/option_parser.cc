@@ -26,7 +26,7 @@ const OptionSpec* FindOption(std::string_view name) {
   return nullptr;
 }
 
-OptionOrigin OriginOf(const OptionSpec& spec, const ParsedOptions& options) {
+OptionOrigin OriginAt(const OptionSpec& spec, const ParsedOptions& options) {
   return options.origins[&spec - kOptionTable.data()];
 }
 
@@ -291,7 +291,7 @@ void ReadOptions(ParsedOptions& options) {
 void WarnOfOtherVariants(const ParsedOptions& options,
                          std::string_view variant) {
   for (const OptionSpec& spec : kOptionTable) {
-    if (OriginOf(spec, options) == OptionOrigin::kDefault ||
+    if (OriginAt(spec, options) == OptionOrigin::kDefault ||
         HasOption(spec, variant)) {
       continue;
     }
@@ -388,7 +388,7 @@ void WarnOfWeakened(const ParsedOptions& options, std::string_view variant) {
   if (variant != "hardened" || options.values.warn_weakened == 0) return;
   RawPrinter out;
   for (const OptionSpec& spec : kOptionTable) {
-    if (OriginOf(spec, options) != OptionOrigin::kEnvironment ||
+    if (OriginAt(spec, options) != OptionOrigin::kEnvironment ||
         !Weakens(spec, options.values)) {
       continue;
     }
@@ -449,7 +449,7 @@ void PrintConfig(const ParsedOptions& options, const char* variant,
     out.Text("  ").Text(spec.name).Text("=");
     PrintOptionWithUnit(spec, options.values, out);
     out.Plain(before);
-    out.Text(kOriginWords[static_cast<unsigned>(OriginOf(spec, options))]);
+    out.Text(kOriginWords[static_cast<unsigned>(OriginAt(spec, options))]);
   }
   write(out.text());
 }
