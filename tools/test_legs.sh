@@ -125,7 +125,7 @@ tell_plan() {
 usual_seconds() {
   local -A ci=([style]=3 [scripts]=22 [tests]=572 [tidy]=77 [layering]=7 [asan]=187 [tsan]=251 [gcc]=41 [programs]=168)
   local -A nightly=([scripts]=180 [tests]=1800 [tidy]=430 [asan]=900 [tsan]=900 [gcc]=600 [programs]=900 [stress]=140
-    [loaded]=4800 [pgo]=120 [installations]=3600 [newest]=1800)
+    [loaded]=1200 [pgo]=120 [installations]=3600 [newest]=1800)
   [[ $all == yes && -n ${nightly[$1]:-} ]] && echo "${nightly[$1]}" || echo "${ci[$1]}"
 }
 
