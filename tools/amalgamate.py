@@ -159,9 +159,30 @@ def clashes(texts, sources):
     }
 
 
+def included(texts, path):
+    """The headers that a source includes, and those that they include."""
+    found, ahead = set(), [path]
+    while ahead:
+        named = {line[1] for line in map(INCLUDE_OURS.match, texts[ahead.pop()].split("\n")) if line}
+        ahead += [header for header in named - found if header in texts]
+        found |= named
+    return found & texts.keys()
+
+
+def double_meanings(texts, sources):
+    """Of each source, the names in unnamed namespaces that a header declares there, too: a new name would be given to both."""
+    return {
+        path: declared(unnamed_parts(texts[path])) & set().union(*(declared(texts[header]) for header in included(texts, path)))
+        for path in sources
+    }
+
+
 def amalgamate(texts, output):
     apart = [product_path(variant) for variant in VARIANTS] + CATCHING
     sources = [path for path in texts if path.endswith(".cc") and path not in apart]
+    for path, names in double_meanings(texts, sources).items():
+        if names:
+            fail("%s and a header that it includes both declare %s: rename the one in the source" % (path, ", ".join(sorted(names))))
     main_source = Amalgamation(texts)
     for path in texts:
         if path.endswith(".h"):

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the source release: it builds without warnings, runs, and installs."""
+import contextlib
+import io
 import os
 import pathlib
 import re
@@ -40,6 +42,16 @@ class RenamingTest(unittest.TestCase):
                  "b.cc": "namespace {\nconstexpr int kA = 2;\n}  // namespace\n",
                  "c.h": "inline constexpr int kB = 1;\n"}
         self.assertEqual(amalgamate.clashes(texts, ["a.cc", "b.cc"]), {"a.cc": {"kA", "kB"}, "b.cc": {"kA"}})
+
+    def test_a_name_of_a_source_is_none_of_its_headers(self):
+        texts = {"a.cc": '#include "b.h"\nnamespace {\nint Sum(int a) { return a; }\nint Own() { return 1; }\n}  // namespace\n',
+                 "b.h": '#include "absl/c.h"\n#include "d.h"\n', "d.h": '#include "b.h"\nint Sum(int a, int b);\n',
+                 "other.h": "int Own();\n"}
+        self.assertEqual(amalgamate.double_meanings(texts, ["a.cc"]), {"a.cc": {"Sum"}})
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertRaises(SystemExit, amalgamate.amalgamate, texts, pathlib.Path(folder))
+            self.assertEqual(os.listdir(folder), [])
+        self.assertIn("a.cc and a header that it includes both declare Sum", said.getvalue())
 
 
 class IncludesTest(unittest.TestCase):

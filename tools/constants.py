@@ -51,6 +51,7 @@ TABLES = [
         ("the first refill, in blocks", "base/build_info.h", "kFirstRefill"),
         ("first calls of a Tiny class that look at longer classes, from the ninth heap on", "heap/thread_heap.h", "kCallsForSlab"),
         ("looks at the clock until outboxes go home", "heap/thread_heap.h", "kSendInterval"),
+        ("outboxes of one owner until one goes home", "heap/thread_heap.h", "kHomeInterval"),
         ("the least block that others hand out", "heap/magazine.h", "kMinForeignBytes"),
         ("the longest span that a thread keeps", "heap/span_cache.h", "kMaxCachedUnits"),
         ("spans that a thread keeps together", "heap/span_cache.h", "kMaxCachedBytes"),

@@ -156,18 +156,18 @@ HAK_COLD bool FindFolder(const ProcReader& files, Version version,
 void ReadGroup(const ProcReader& files, Version version, Path& folder,
                LimitReport& report) {
   const std::size_t length = folder.text().size();
-  const auto read = [&](const char* name, std::uint64_t& value) {
+  const auto path_of = [&](const char* name) {
     folder.Cut(length);
-    return folder.Append(name) && files.ReadNumber(folder.c_str(), value);
+    return folder.Append(name) ? folder.c_str() : "";  // which is no file
   };
   for (const LimitFile& file : kLimitFiles) {
     std::uint64_t value = 0;
     std::uint64_t use = 0;
-    // Most groups have no limit, and of these the use is not read. The limit's
-    // path is the last one.
-    if (file.version == version && read(file.limit, value) &&
-        value < kUnlimited && read(file.use, use) && read(file.limit, value)) {
-      report.Add(file.name, folder.c_str(), value, use);
+    // Most groups have no limit, and of these the use is not read.
+    if (file.version == version &&
+        files.ReadNumber(path_of(file.limit), value) && value < kUnlimited &&
+        files.ReadNumber(path_of(file.use), use)) {
+      report.Add(file.name, path_of(file.limit), value, use);
     }
   }
   folder.Cut(length);

@@ -1,5 +1,8 @@
 #include "allocator/failures/cgroup_limits.h"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -106,6 +109,26 @@ TEST_F(CgroupLimitsTest, AMountMayBeginAtTheGroup) {
       Readings(),
       Strings(
           {"memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 3000 800"}));
+}
+
+// A limit that is read twice may be another one.
+TEST_F(CgroupLimitsTest, ReadsALimitOnce) {
+  Mounts(kSecondVersion);
+  Groups("0::/job\n");
+  SecondVersion("/sys/fs/cgroup/job", "1000", "max", "10");
+  int error_number = 0;
+  const int file =
+      tree_.files().Open("/sys/fs/cgroup/job/memory.max", error_number);
+  const int events = inotify_init1(IN_NONBLOCK);
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  ASSERT_GE(inotify_add_watch(events, path.c_str(), IN_OPEN | IN_CLOSE), 0);
+  EXPECT_EQ(Readings(),
+            Strings({"memory.max /sys/fs/cgroup/job/memory.max 1000 10"}));
+  inotify_event seen[8];
+  EXPECT_EQ(read(events, seen, sizeof(seen)), 2 * sizeof(seen[0]));
+  EXPECT_EQ(seen[0].mask, unsigned{IN_OPEN});
+  close(events);
+  close(file);
 }
 
 TEST_F(CgroupLimitsTest, OtherMountsAreOthers) {

@@ -35,9 +35,10 @@ bool GuardedBlocks::Map() {
   if (slot_count_ == 0 || mapping_.exchange(true, std::memory_order_relaxed))
     return false;
   const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
-  bool mapped = memory_.MapAt(slots_, TableBytes()).ok();
-  if (mapped && !memory_.Reserve(pool_, pool_bytes).ok()) {
-    memory_.Unmap(slots_, TableBytes());
+  // The longest first, as each sample may be refused.
+  bool mapped = memory_.Reserve(pool_, pool_bytes).ok();
+  if (mapped && !memory_.MapAt(slots_, TableBytes()).ok()) {
+    memory_.Unmap(pool_, pool_bytes);
     mapped = false;
   }
   if (mapped) {
@@ -45,7 +46,6 @@ bool GuardedBlocks::Map() {
     // release: pairs with the acquire in Contains and on.
     pool_bytes_.store(pool_bytes, std::memory_order_release);
   } else {
-    // For the next sample.
     mapping_.store(false, std::memory_order_relaxed);
   }
   return mapped;

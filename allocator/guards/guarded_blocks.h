@@ -4,7 +4,7 @@
 //
 // Owns: the pool of slots and what is known of each. Called by: Allocator's
 // slow paths, for the allocations that are to be guarded; the handler of
-// faults. Thread-safety: any thread; Start before all else. One lock, last in
+// faults. Thread-safety: any thread; Start before all else. One lock, late in
 // the order, for the queue of slots alone: no call of the kernel is made under
 // it.
 //

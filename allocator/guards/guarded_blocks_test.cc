@@ -203,6 +203,15 @@ TEST_F(GuardedBlocksTest, WithoutMemoryThereAreNoneUntilTheNextTry) {
   }
 }
 
+// A process whose address space is full may have many samples.
+TEST_F(GuardedBlocksTest, ATryThatIsRefusedIsOneCallOfTheKernel) {
+  Start(200);
+  memory.LimitBytes(memory.mapped_bytes() + kMiB);
+  const std::uint64_t before = memory.calls(VmCall::kNone);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Allocate(16), nullptr);
+  EXPECT_EQ(memory.calls(VmCall::kNone), before + 10);
+}
+
 TEST_F(GuardedBlocksTest, TheFirstBlockMapsThePool) {
   Start(16);
   EXPECT_EQ(memory.mapped_bytes(), 0u);

@@ -159,6 +159,44 @@ TEST_F(ForeignBlocksTest, WhatIsInheritedIsSoonItsOwn) {
   EXPECT_LT(remote, kTurns / 2);
 }
 
+// It is the one outbox in so many that has one owner, who is not waited for.
+// Those of several are handed out, and do not count.
+TEST_F(ForeignBlocksTest, OneInSoManyOutboxesOfOneOwnerGoesHome) {
+  constexpr unsigned kInterval = 16;
+  Heap& owner = heaps_.Attach();
+  Heap& second = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  const auto is_handed_out = [&](Heap& last) {
+    UseUp(other, kSmall);
+    heaps_.Free(other, heaps_.Allocate(owner, kSmall, kFirstRefill - 1));
+    heaps_.Free(other, heaps_.Allocate(last, kSmall));
+    return !IsOf(other, heaps_.Allocate(other, kSmall));
+  };
+  for (const bool busy : {false, true}) {
+    for (unsigned i = 1; i < kInterval; ++i) {
+      EXPECT_TRUE(is_handed_out(owner)) << i;
+      EXPECT_TRUE(is_handed_out(second)) << i;
+    }
+    UseUp(other, kSmall);
+    const std::vector<void*> blocks =
+        heaps_.Allocate(owner, kSmall, kFirstRefill);
+    heaps_.Free(other, blocks);
+    if (busy) {
+      const GatedLockHolder hold(owner.lock());
+      EXPECT_TRUE(IsOf(other, heaps_.Allocate(other, kSmall)));
+    } else {
+      EXPECT_TRUE(IsOf(other, heaps_.Allocate(other, kSmall)));
+    }
+    for (const void* block : blocks) {
+      EXPECT_EQ(heaps_.StateOf(block),
+                busy ? BlockState::kQueued : BlockState::kFree);
+    }
+  }
+  UseUp(other, kSmall);
+  EXPECT_TRUE(IsOf(owner, heaps_.Allocate(other, kSmall)));
+  heaps_.CheckInvariants();
+}
+
 // Threads that exchange blocks by chance need no more than is live at once, and
 // some for each.
 TEST_F(ForeignBlocksTest, ThreadsThatExchangeBlocksHoldLittle) {

@@ -142,9 +142,9 @@ class alignas(64) HeapStore {
   void NoteRefilled(SizeClass size_class) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) {
     depots_[size_class].flushed = 0;
   }
-  // Queued blocks go to their owners' slabs, those of each owner at once.
-  // `wait`: without a lock. Else those stay whose owner, or whoever else, is in
-  // that heap now: they are the first ones of `blocks` then. Returns how many.
+  // Queued blocks go to their owners' slabs, those of each owner at once. With
+  // `wait` the caller has no lock. Without, the blocks of heaps in use stay:
+  // they are the first ones of `blocks` then. Returns how many.
   static std::uint32_t FileHome(const HeapSystem& system, SizeClass size_class,
                                 void** blocks, std::uint32_t count, bool wait);
   // Without a lock. What nobody has taken from the exchange since the last
