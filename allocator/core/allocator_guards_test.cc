@@ -93,8 +93,8 @@ TYPED_TEST(AllocatorGuardsTest, EveryWayToAllocateAndToChangeTheSize) {
   EXPECT_EQ(test.failures(), 0u);
 }
 
-// The heap goes on between samples, while the thread waits, and afterwards. The
-// fake kernel's random numbers are the same in each run.
+// The heap goes on between samples, and afterwards. The fake kernel's random
+// numbers are the same in each run.
 TYPED_TEST(AllocatorGuardsTest, OneInSoManyWhereThereAreSlowPaths) {
   for (const std::uint64_t sample : {10, 50}) {
     TestAllocator<TypeParam::kConfig> test(Sampling(sample, 800));
@@ -146,7 +146,7 @@ TYPED_TEST(AllocatorGuardsTest, OtherThreadsFreeThem) {
   });
   other.join();
   for (void* const block : blocks) allocator.Free(test.self, block);
-  // The thread exits while it waits for a sample.
+  // The thread exits before its next sample.
   allocator.Detach(test.self);
   void* const late = allocator.Allocate(test.self, 64);
   EXPECT_NE(late, nullptr);

@@ -1,7 +1,7 @@
 // From a recording to a compact trace: addresses become numbers of blocks,
 // what does not fit together is left out, and the rest may be cut.
 //
-// Owns: nothing. Called by: convert_main.cc and tests. Thread-safety: none.
+// Owns: nothing. Called by: hakmem trace and tests. Thread-safety: none.
 // Invariants:
 //   C1: the trace is valid whatever the records are: each block is allocated,
 //       then reallocated any number of times, then freed at most once.
