@@ -38,6 +38,7 @@ class FailureReporterTest : public testing::Test {
  protected:
   FailureReporterTest() {
     g_readings = 0;
+    g_now_ns = kSecondNs;
     g_reading_ns = 0;
     g_limits = LimitReport();
     g_limits.Add("RLIMIT_DATA", "/proc/self/limits", 999, 1);
@@ -204,9 +205,8 @@ TEST_F(FailureReporterTest, SaysWhoAndWhen) {
     EXPECT_NE(event.thread_id, event.process_id);
     EXPECT_STREQ(event.thread_name, "a worker");
     EXPECT_GT(event.time_ns, 1'700'000'000 * kSecondNs);
-    EXPECT_GT(event.monotonic_ns, 0u);
-    ASSERT_GE(event.frame_count, 1u);
-    EXPECT_EQ(event.frames[0] >> 12, event.frames[0] >> 12);
+    EXPECT_EQ(event.monotonic_ns, kSecondNs);
+    EXPECT_GE(event.frame_count, 1u);
   }).join();
 }
 
