@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -100,8 +101,16 @@ TEST_F(TraceFileTest, SaysWhyNot) {
   EXPECT_EQ(file.Open("/nowhere/at/all", kMagic), ENOENT);
   EXPECT_EQ(file.Open("/", kMagic), EISDIR);
   EXPECT_FALSE(file.is_open());
-  ASSERT_EQ(file.Open("/dev/full", kMagic), 0);
-  EXPECT_EQ(Append(file, "text"), ENOSPC);
+  // Not /dev/full: its lock is every process's.
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit nothing = {.rlim_cur = 0, .rlim_max = limit.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &nothing), 0);
+  EXPECT_EQ(Append(file, "text"), EFBIG);
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
 }
 
 TEST_F(TraceFileTest, OneWriterAtATime) {
