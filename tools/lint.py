@@ -20,6 +20,7 @@ MACRO_HEADERS = ("allocator/base/check.h", "allocator/base/compiler.h", "allocat
                  "allocator/frontend/token_symbols.inc", "allocator/frontend/typed_symbols.inc", "allocator/hakmem.h", "dist/tests/abi/hakmem_0_1.h")
 # Code that no product contains.
 TEST_FOLDERS = ("allocator/tests/", "allocator/testing/", "benchmarks/", "fuzz/")
+TEST_SOURCE = re.compile(r"_test\.cc$|/(?:fake|test)_\w+\.\w+$")
 # The public header is C, so it may say extern "C" for C++ alone.
 C_HEADERS = ("allocator/hakmem.h", "dist/tests/abi/hakmem_0_1.h")
 # These name what they look for.
@@ -28,6 +29,11 @@ SELF = ("tools/lint.py", "tools/lint_test.py")
 INVARIANT = re.compile(r"^//   (([A-Z]+)\d+): ")
 INVARIANTS = "docs/invariants.md"
 INVARIANT_ROW = re.compile(r"^\| ((?:[A-Z]+\d+(?:, )?)+)", re.MULTILINE)
+MEMORY_ORDERS = "docs/memory_orders.md"
+STRONGER = "\n## Operations that are not relaxed\n"
+ATOMIC = re.compile(r"\b(?:std::atomic|Relaxed)<(?:[^<>;]|<[^<>;]*>)*>\s+(?:\w+::)*(\w+)(?:\[[^\]]*\])?\s*(?:HAK_\w+\s*)?"
+                    r"(?:=[^;]*|\{[^;]*\})?;")
+FUNCTION_NAME = re.compile(r"(?:^|[\s:*&])(?!__attribute__|ABSL_|alignas)(~?\w+)\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 MACHINE_PATH = re.compile(r"(?:^|[^\w.])/(?:work|farm|root|home)/")
 REGISTRY = re.compile(r"https?://[a-z0-9.-]*(?:pypi|npmjs|crates|golang|maven|debian)")
@@ -91,6 +97,11 @@ def python_functions(text):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.lineno, node.end_lineno
+
+
+def is_product(path):
+    return (path.startswith("allocator/") and path.endswith(CPP) and not TEST_SOURCE.search(path)
+            and not path.startswith(TEST_FOLDERS))
 
 
 def check_lengths(path, text):
@@ -160,8 +171,7 @@ def check_header_comment(path, text):
 
 def check_memory_orders(path, text):
     """Each order stronger than relaxed says nearby what it is for."""
-    if (not (path.startswith("allocator/") and path.endswith(CPP)) or path.endswith("_test.cc")
-            or path.startswith(TEST_FOLDERS)):
+    if not is_product(path):
         return
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -197,7 +207,7 @@ def check_time(path, text):
 
 def check_libcs(path, text):
     """The product compiles against musl, too."""
-    if not (path.startswith("allocator/") and path.endswith(CPP)) or path.endswith("_test.cc") or path.startswith(TEST_FOLDERS):
+    if not is_product(path):
         return
     for number, line in enumerate(text.split("\n"), 1):
         match = GLIBC_ONLY.search(line.split("//")[0])
@@ -253,6 +263,27 @@ def unlisted_invariants(headers, document):
                 yield path, number, "%s has no row for %s" % (INVARIANTS, match.group(1))
 
 
+def quoted_words(text):
+    return {word for quoted in re.findall("`([^`]+)`", text) for word in re.findall(r"~?\w+", quoted)}
+
+
+def unlisted_atomics(sources, document):
+    """Atomics, and functions with an order stronger than relaxed, without a row in the document; as above."""
+    listed = quoted_words(document)
+    stronger = quoted_words(document.split(STRONGER, 1)[-1].split("\n## ", 1)[0])
+    for path, text in sources:
+        code = blank_non_code(text)
+        found = [(code.count("\n", 0, match.start(1)) + 1, match.group(1), listed) for match in ATOMIC.finditer(code)]
+        lines = code.split("\n")
+        for first, last in cpp_functions(text) if ORDER.search(code) else ():
+            body = "\n".join(lines[first - 1:last])
+            found += [(first + body.count("\n", 0, match.start()), FUNCTION_NAME.search(body).group(1), stronger)
+                      for match in ORDER.finditer(body)]
+        for line, name, where in found:
+            if name not in where:
+                yield path, line, "%s has no row for %s" % (MEMORY_ORDERS, name)
+
+
 def known_files():
     out = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                          check=True, capture_output=True).stdout
@@ -262,6 +293,7 @@ def known_files():
 def main():
     findings = 0
     headers = []
+    sources = []
     for path in sorted(set(sys.argv[1:] or known_files())):
         if path == "LICENSE" or path.endswith(".patch") or path.startswith("fuzz/corpus/"):
             continue
@@ -272,12 +304,17 @@ def main():
             continue  # a binary, or deleted but not yet committed
         if path.startswith(("allocator/", "fuzz/")) and path.endswith((".h", ".inc")):
             headers.append((path, text))
+        if is_product(path):
+            sources.append((path, text))
         for line, sentence in lint(path, text):
             print("%s:%d: %s" % (path, line, sentence))
             findings += 1
     with open(INVARIANTS, encoding="utf-8") as file:
-        document = file.read()
-    for finding in (*shared_letters(headers), *unlisted_invariants(headers, document)):
+        invariants = file.read()
+    with open(MEMORY_ORDERS, encoding="utf-8") as file:
+        orders = file.read()
+    for finding in (*shared_letters(headers), *unlisted_invariants(headers, invariants),
+                    *unlisted_atomics(sources, orders)):
         print("%s:%d: %s" % finding)
         findings += 1
     return 1 if findings else 0

@@ -268,6 +268,7 @@ void Ace::ResetLockAfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   state_.lock.ResetAfterFork();
   ++generation_;
   moves_ = 0;
+  state_.retention.limit().EndLookAfterFork();
   for (RunStore& store : parts_.stores) store.pool().EndPurgesAfterFork();
   ResizedHuge(0, parts_.huge.EndReleasesAfterFork());
 }

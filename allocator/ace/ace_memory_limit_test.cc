@@ -1,8 +1,11 @@
 // Ace: what is kept in a control group with little memory.
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "allocator/ace/ace.h"
 #include "allocator/ace/test_ace.h"
 #include "allocator/ace/test_content.h"
@@ -22,6 +25,7 @@ constexpr std::size_t kFirstLook = 8 * kMiB;
 // What the group of the test's process may have, and how often that was asked.
 std::uint64_t g_limit_bytes;
 unsigned g_looks;
+std::function<void()> g_during_look;
 
 class AceMemoryLimitTest : public testing::Test {
  protected:
@@ -32,6 +36,7 @@ class AceMemoryLimitTest : public testing::Test {
     options.decay_ms = kDecayMs;
     options.find_memory_limit = [] {
       ++g_looks;
+      if (g_during_look) std::exchange(g_during_look, nullptr)();
       return g_limit_bytes;
     };
     ace_.Start(options);
@@ -117,6 +122,21 @@ TEST_F(AceMemoryLimitTest, LooksWhenTheHeapHasDoubled) {
   EXPECT_EQ(g_looks, 2U);
   EXPECT_EQ(ace_.memory_limit().bytes(), 32 * kMiB);
   Release(kFirstLook);
+  Grant(kFirstLook);
+  EXPECT_EQ(g_looks, 2U);
+}
+
+// A fork while a thread looks, which the child does not have.
+TEST_F(AceMemoryLimitTest, AChildLooksForWhoIsGone) {
+  g_during_look = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    ace_.LockForFork();
+    ace_.ResetLockAfterFork();
+    Grant(kMiB);
+    EXPECT_EQ(g_looks, 2U);
+    EXPECT_EQ(ace_.memory_limit().bytes(), 64 * kMiB);
+    Grant(kMiB);
+    EXPECT_EQ(g_looks, 2U);
+  };
   Grant(kFirstLook);
   EXPECT_EQ(g_looks, 2U);
 }

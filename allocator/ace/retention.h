@@ -52,11 +52,17 @@ class MemoryLimit {
   }
   // Lets go of the lock meanwhile.
   HAK_COLD void Look(FutexLock& lock, std::uint64_t granted_units) {
+    next_look_units_ = kLooks;
+    if (find_ != nullptr) {
+      const FutexLockPause pause(lock);
+      const std::uint64_t found_bytes = find_();
+      if (found_bytes != 0) bytes_ = std::min(found_bytes, heap_limit_bytes_);
+    }
     next_look_units_ = 2 * granted_units;
-    if (find_ == nullptr) return;
-    const FutexLockPause pause(lock);
-    const std::uint64_t found_bytes = find_();
-    if (found_bytes != 0) bytes_ = std::min(found_bytes, heap_limit_bytes_);
+  }
+  // In the child of a fork: whoever looked is gone.
+  void EndLookAfterFork() {
+    if (next_look_units_ == kLooks) next_look_units_ = 0;
   }
 
   std::uint64_t heap_limit_bytes() const { return heap_limit_bytes_; }
@@ -74,6 +80,10 @@ class MemoryLimit {
   bool HasRoomForHugePages() const { return bytes() / 256 >= kSuperSlabBytes; }
 
  private:
+  // A thread looks.
+  static constexpr std::uint64_t kLooks =
+      std::numeric_limits<std::uint64_t>::max();
+
   std::uint64_t (*find_)() = nullptr;
   std::uint64_t heap_limit_bytes_ = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t next_look_units_ = 8 * kMiB / kUnitBytes;

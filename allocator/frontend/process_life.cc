@@ -132,7 +132,8 @@ void CheckAtExit() {
 // none.
 __attribute__((constructor(kOutermostPriority))) void AtStart() {
   FindLibcFunctions(&FindInLibc);
-  NoteProcess();
+  // Else the number may be another thread's, which has opened the library.
+  if (IsSingleThreaded()) NoteProcess();
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   NoteStartupModules();

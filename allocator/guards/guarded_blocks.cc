@@ -32,23 +32,20 @@ void GuardedBlocks::Start(const HeapOptions& options, Region::Window window) {
 }
 
 bool GuardedBlocks::Map() {
-  if (slot_count_ == 0 || mapping_.exchange(true, std::memory_order_relaxed))
-    return false;
+  if (slot_count_ == 0) return false;
+  const FutexLockHolder hold(lock_);
+  if (on()) return true;
   const std::size_t pool_bytes = slot_count_ * stride_bytes_ + page_bytes_;
   // The longest first, as each sample may be refused.
-  bool mapped = memory_.Reserve(pool_, pool_bytes).ok();
-  if (mapped && !memory_.MapAt(slots_, TableBytes()).ok()) {
+  if (!memory_.Reserve(pool_, pool_bytes).ok()) return false;
+  if (!memory_.MapAt(slots_, TableBytes()).ok()) {
     memory_.Unmap(pool_, pool_bytes);
-    mapped = false;
+    return false;
   }
-  if (mapped) {
-    secret_ = memory_.Random();
-    // release: pairs with the acquire in Contains and on.
-    pool_bytes_.store(pool_bytes, std::memory_order_release);
-  } else {
-    mapping_.store(false, std::memory_order_relaxed);
-  }
-  return mapped;
+  secret_ = memory_.Random();
+  // release: pairs with the acquire in Contains and on.
+  pool_bytes_.store(pool_bytes, std::memory_order_release);
+  return true;
 }
 
 auto GuardedBlocks::TakeSlot() -> SlotIndex {

@@ -5,8 +5,8 @@
 // Owns: the pool of slots and what is known of each. Called by: Allocator's
 // slow paths, for the allocations that are to be guarded; the handler of
 // faults. Thread-safety: any thread; Start before all else. One lock, late in
-// the order, for the queue of slots alone: no call of the kernel is made under
-// it.
+// the order, for the queue of slots and for mapping the pool: no other call of
+// the kernel is made under it.
 //
 //   guard page | slot 0 | guard page | slot 1 | guard page | …
 //
@@ -213,8 +213,8 @@ class GuardedBlocks {
   }
   HAK_COLD bool FindLiveInPool(const void* pointer, LiveBlock& block) const;
   void Free(const BlockReport& call, const CallStack& stack);
-  // False: there is no pool, or not yet.
-  bool Map();
+  // False: there is no pool.
+  bool Map() ABSL_LOCKS_EXCLUDED(lock_);
   SlotIndex TakeSlot() ABSL_LOCKS_EXCLUDED(lock_);
   void PutSlot(SlotIndex index) ABSL_LOCKS_EXCLUDED(lock_);
   // The slot of the block that starts at the address, or else holds it or is
@@ -254,8 +254,6 @@ class GuardedBlocks {
   std::uint64_t secret_ = 0;
   // 0: there is no pool.
   std::atomic<std::size_t> pool_bytes_{0};
-  // Set by the call of Map that maps it, and unset when the kernel refuses.
-  std::atomic<bool> mapping_{false};
 
   FutexLock lock_;
   SlotIndex unused_ ABSL_GUARDED_BY(lock_) = 0;  // from here on

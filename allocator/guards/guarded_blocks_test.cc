@@ -2,19 +2,24 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "allocator/base/bits.h"
 #include "allocator/base/sanitizer.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/lookup/lookup.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/process/fault_hook.h"
+#include "allocator/process/test_waits.h"
 #include "allocator/reports/bounds_reports.h"
 #include "allocator/reports/fatal.h"
 #include "allocator/reports/misuse_policy.h"
@@ -220,6 +225,35 @@ TEST_F(GuardedBlocksTest, TheFirstBlockMapsThePool) {
   EXPECT_FALSE(guards.on());
   EXPECT_NE(Allocate(16), nullptr);
   EXPECT_TRUE(guards.on());
+}
+
+// Another thread is about to unmap what it has mapped, as the kernel refused
+// the rest. Its fork's child would not know that nobody goes on with it.
+TEST_F(GuardedBlocksTest, AForkWaitsUntilThePoolIsMappedOrNot)
+ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Start(16);
+  std::atomic<bool> maps = false;
+  std::atomic<bool> is_forked = false;
+  memory.RefuseCall(2, ENOMEM);
+  memory.WatchLongCalls([&](VmCall, Address, std::size_t) {
+    maps = true;
+    AwaitThat([&] { return is_forked || guards.lock().IsWaitedFor(); });
+  });
+  TestThread other([&] { EXPECT_EQ(Allocate(16), nullptr); });
+  AwaitThat([&] { return maps.load(); });
+  guards.lock().LockForFork();
+  const pid_t child = fork();
+  if (child == 0) {
+    guards.lock().ResetAfterFork();
+    EXPECT_NE(Allocate(16), nullptr);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  is_forked = true;
+  guards.lock().UnlockAfterFork();
+  other.Join();
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(GuardedBlocksTest, ARefusedProtectionLosesNoSlot) {

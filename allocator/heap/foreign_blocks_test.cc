@@ -197,6 +197,38 @@ TEST_F(ForeignBlocksTest, OneInSoManyOutboxesOfOneOwnerGoesHome) {
   heaps_.CheckInvariants();
 }
 
+// It goes to the slabs of a heap that has no thread, too, and so to the thread
+// that adopts the heap; if it was adopted before, all the same.
+TEST_F(ForeignBlocksTest, WhatGoesHomeToADeadThreadsHeapIsItsHeirs) {
+  constexpr unsigned kInterval = 16;
+  for (const bool is_adopted : {false, true}) {
+    Heap& owner = heaps_.Attach();
+    Heap& other = heaps_.Attach();
+    std::vector<void*> blocks;
+    for (unsigned i = 1; i <= kInterval; ++i) {
+      UseUp(other, kSmall);
+      blocks = heaps_.Allocate(owner, kSmall, kFirstRefill);
+      heaps_.Free(other, blocks);
+      if (i == kInterval) break;
+      EXPECT_TRUE(IsOf(owner, heaps_.Allocate(other, kSmall)));
+    }
+    heaps_.registry().Abandon(owner);
+    if (is_adopted) EXPECT_EQ(&heaps_.Attach(), &owner);
+    EXPECT_TRUE(IsOf(other, heaps_.Allocate(other, kSmall)));
+    for (const void* block : blocks) {
+      EXPECT_EQ(heaps_.StateOf(block), BlockState::kFree);
+    }
+    if (!is_adopted) EXPECT_EQ(&heaps_.Attach(), &owner);
+    const std::size_t granted = heaps_.GrantedBytes();
+    std::set<void*> lacking(blocks.begin(), blocks.end());
+    while (!lacking.empty() && heaps_.GrantedBytes() == granted) {
+      lacking.erase(heaps_.Allocate(owner, kSmall));
+    }
+    EXPECT_EQ(lacking.size(), 0U);
+    heaps_.CheckInvariants();
+  }
+}
+
 // Threads that exchange blocks by chance need no more than is live at once, and
 // some for each.
 TEST_F(ForeignBlocksTest, ThreadsThatExchangeBlocksHoldLittle) {

@@ -1,5 +1,8 @@
 #include "allocator/heap/slab_store.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -12,9 +15,11 @@
 
 #include "allocator/ace/ace.h"
 #include "allocator/ace/test_ace.h"
+#include "allocator/base/bits.h"
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
+#include "allocator/process/fault_hook.h"
 #include "allocator/slab/size_class.h"
 #include "allocator/statistics/statistics.h"
 #include "allocator/statistics/statistics_tables.h"
@@ -88,6 +93,38 @@ class SlabStoreTest : public testing::Test {
   WholeAce ace_{memory_};
   SlabStore store_{&ace_, kHeap};
 };
+
+// A page that is closed until it is touched, and how that is.
+Address g_closed = 0;
+std::size_t g_closed_bytes = 0;
+Fault::Access g_first_access = Fault::Access::kUnknown;
+
+FaultVerdict OpenClosed(const Fault& fault) {
+  if (!fault.has_address || fault.address - g_closed >= g_closed_bytes) {
+    return FaultVerdict::kUnknown;
+  }
+  g_first_access = fault.access;
+  mprotect(reinterpret_cast<void*>(g_closed), std::exchange(g_closed_bytes, 0),
+           PROT_READ | PROT_WRITE);
+  return FaultVerdict::kMended;
+}
+
+// A page of descriptors that nobody has touched takes one fault of the kernel,
+// and not a second one for the first write after a read.
+TEST_F(SlabStoreTest, ADescriptorIsWrittenBeforeItIsRead) {
+  AddFaultListener(&OpenClosed, SignalBit(SIGSEGV),
+                   OtherHandlers::kStandBefore);
+  Take(kTiny, 1);
+  const std::size_t page_bytes = memory_.PageBytes();
+  const Zone& zone = ace_.region().fine();
+  g_closed = RoundUp<Address>(reinterpret_cast<Address>(zone.UnitDescriptor(1)),
+                              page_bytes);
+  g_closed_bytes = page_bytes;
+  ASSERT_EQ(mprotect(reinterpret_cast<void*>(g_closed), page_bytes, PROT_NONE),
+            0);
+  while (g_closed_bytes != 0) Take(kTiny, kSome);
+  EXPECT_NE(g_first_access, Fault::Access::kRead);
+}
 
 TEST_F(SlabStoreTest, GivesFreeBlocksOfItsOwnUnits) {
   for (unsigned i = 0; i < kClassCount; ++i) {

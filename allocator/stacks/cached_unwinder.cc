@@ -1,7 +1,5 @@
 #include "allocator/stacks/cached_unwinder.h"
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 #include "allocator/platform/memory_reader.h"
@@ -9,6 +7,7 @@
 #include "allocator/stacks/own_stack.h"
 #include "allocator/stacks/stack_walker.h"
 #include "allocator/stacks/startup_modules.h"
+#include "allocator/stacks/step_cache.h"
 #include "allocator/stacks/unwind_table.h"
 
 namespace hakmem {
@@ -34,45 +33,6 @@ FrameStep Unpack(std::uint64_t word) {
           .base_offset = static_cast<std::int32_t>(word),
           .saved_offset = static_cast<std::int16_t>(word >> kOffsetBits)};
 }
-
-// The steps of addresses that were met of late. An entry that two threads write
-// at once does not fit together, and is none (the lockless tables of chess
-// programs; R. Hyatt, "A lock-less transposition table implementation"). The
-// first ones share a page: a process with few samples touches no more.
-class StepCache {
- public:
-  // 0: there is none.
-  std::uint64_t Find(std::uintptr_t address) const {
-    for (const unsigned bits : {kPageBits, kIndexBits}) {
-      const Entry& entry = entries_[IndexOf(address, bits)];
-      const std::uint64_t word = entry.word.load(std::memory_order_relaxed);
-      const std::uint64_t check = entry.check.load(std::memory_order_relaxed);
-      if ((word ^ check) == address) return word;
-    }
-    return 0;
-  }
-  void Keep(std::uintptr_t address, std::uint64_t word) {
-    Entry& first = entries_[IndexOf(address, kPageBits)];
-    Entry& entry = first.word.load(std::memory_order_relaxed) == 0
-                       ? first
-                       : entries_[IndexOf(address, kIndexBits)];
-    entry.word.store(word, std::memory_order_relaxed);
-    entry.check.store(word ^ address, std::memory_order_relaxed);
-  }
-
- private:
-  static constexpr unsigned kPageBits = 8;
-  static constexpr unsigned kIndexBits = 12;
-  // Written and read by every thread that walks its stack.
-  struct Entry {
-    std::atomic<std::uint64_t> word;
-    std::atomic<std::uint64_t> check;
-  };
-  static std::size_t IndexOf(std::uintptr_t address, unsigned bits) {
-    return address * 0x9e3779b97f4a7c15 >> (64 - bits);
-  }
-  alignas(4096) Entry entries_[std::size_t{1} << kIndexBits] = {};
-};
 
 constinit StepCache g_steps;
 

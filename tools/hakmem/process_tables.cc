@@ -191,7 +191,8 @@ absl::StatusOr<const ProcessImage::Copy*> ProcessImage::OnlyCopy() const {
 absl::Status ProcessImage::UnknownForm(std::string_view what) const {
   return absl::FailedPreconditionError(
       absl::StrCat("the hakmem of ", Who(), " ", what,
-                   " in a form that this command does not know"));
+                   " in a form that this command does not know; use the "
+                   "command that was built with that library"));
 }
 
 absl::StatusOr<std::uint64_t> ProcessImage::FindTables(
