@@ -12,18 +12,27 @@
 
 namespace hakmem {
 
-int ProcReader::Open(const char* path, int& error_number) const {
+namespace {
+
+constexpr std::string_view kThreads[] = {"/proc/self/", "/proc/thread-self/"};
+
+}  // namespace
+
+int ProcReader::OpenParts(std::string_view folder, std::string_view rest,
+                          int& error_number) const {
   error_number = EPERM;
   if (IsFilterNoted()) return -1;
   char full[kMaxPathBytes];
-  const std::size_t root_length = std::strlen(root_);
-  const std::size_t length = std::strlen(path);
-  if (length >= sizeof(full) - root_length) {
-    error_number = ENAMETOOLONG;
-    return -1;
+  std::size_t length = 0;
+  for (const std::string_view part : {std::string_view(root_), folder, rest}) {
+    if (part.size() >= sizeof(full) - length) {
+      error_number = ENAMETOOLONG;
+      return -1;
+    }
+    std::memcpy(full + length, part.data(), part.size());
+    length += part.size();
   }
-  std::memcpy(full, root_, root_length);
-  std::memcpy(full + root_length, path, length + 1);
+  full[length] = '\0';
   long fd = -1;
   do {
     fd =
@@ -32,6 +41,23 @@ int ProcReader::Open(const char* path, int& error_number) const {
   error_number = ErrorOf(fd);
   NoteError(error_number);
   return error_number == 0 ? static_cast<int>(fd) : -1;
+}
+
+// By the name among another thread's files.
+int ProcReader::OpenOther(std::string_view path) const {
+  for (const std::string_view folder : kThreads) {
+    if (!path.starts_with(folder)) continue;
+    path.remove_prefix(folder.size());
+    int error_number = 0;
+    return OpenParts(kThreads[folder == kThreads[0] ? 1 : 0], path,
+                     error_number);
+  }
+  return -1;
+}
+
+int ProcReader::Open(const char* path, int& error_number) const {
+  const int fd = OpenParts("", path, error_number);
+  return fd >= 0 ? fd : OpenOther(path);
 }
 
 void ProcReader::NoteError(int error_number) const {
@@ -47,7 +73,14 @@ bool ProcReader::ReadNumber(const char* path, std::uint64_t& value) const {
 }
 
 LineReader::LineReader(const ProcReader& files, const char* path)
-    : fd_(files.Open(path, error_number_)) {}
+    : fd_(files.OpenParts("", path, error_number_)) {
+  if (Fill()) return;
+  const int other = files.OpenOther(path);
+  if (other < 0) return;
+  if (fd_ >= 0) SystemCall(SYS_close, fd_);
+  fd_ = other;
+  error_number_ = 0;
+}
 
 LineReader::~LineReader() {
   if (fd_ >= 0) SystemCall(SYS_close, fd_);
