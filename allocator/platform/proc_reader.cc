@@ -14,25 +14,34 @@ namespace hakmem {
 
 namespace {
 
-constexpr std::string_view kThreads[] = {"/proc/self/", "/proc/thread-self/"};
+constexpr std::string_view kFirst = "/proc/self/";
+constexpr std::string_view kThis = "/proc/thread-self/";
 
 }  // namespace
 
-int ProcReader::OpenParts(std::string_view folder, std::string_view rest,
-                          int& error_number) const {
+// With `other`, by the name among another thread's files; -1: it has none.
+int ProcReader::OpenBy(std::string_view path, bool other,
+                       int& error_number) const {
   error_number = EPERM;
   if (IsFilterNoted()) return -1;
-  char full[kMaxPathBytes];
-  std::size_t length = 0;
-  for (const std::string_view part : {std::string_view(root_), folder, rest}) {
-    if (part.size() >= sizeof(full) - length) {
-      error_number = ENAMETOOLONG;
-      return -1;
-    }
-    std::memcpy(full + length, part.data(), part.size());
-    length += part.size();
+  const char* folder = "";
+  if (other) {
+    const bool first = path.starts_with(kFirst);
+    if (!first && !path.starts_with(kThis)) return -1;
+    path.remove_prefix(first ? kFirst.size() : kThis.size());
+    folder = first ? kThis.data() : kFirst.data();
   }
-  full[length] = '\0';
+  char full[kMaxPathBytes];
+  const std::size_t root_length = std::strlen(root_);
+  const std::size_t folder_length = std::strlen(folder);
+  if (path.size() >= sizeof(full) - root_length - folder_length) {
+    error_number = ENAMETOOLONG;
+    return -1;
+  }
+  std::memcpy(full, root_, root_length);
+  std::memcpy(full + root_length, folder, folder_length);
+  char* const end = full + root_length + folder_length;
+  end[path.copy(end, path.size())] = '\0';
   long fd = -1;
   do {
     fd =
@@ -43,21 +52,10 @@ int ProcReader::OpenParts(std::string_view folder, std::string_view rest,
   return error_number == 0 ? static_cast<int>(fd) : -1;
 }
 
-// By the name among another thread's files.
-int ProcReader::OpenOther(std::string_view path) const {
-  for (const std::string_view folder : kThreads) {
-    if (!path.starts_with(folder)) continue;
-    path.remove_prefix(folder.size());
-    int error_number = 0;
-    return OpenParts(kThreads[folder == kThreads[0] ? 1 : 0], path,
-                     error_number);
-  }
-  return -1;
-}
-
 int ProcReader::Open(const char* path, int& error_number) const {
-  const int fd = OpenParts("", path, error_number);
-  return fd >= 0 ? fd : OpenOther(path);
+  const int fd = OpenBy(path, /*other=*/false, error_number);
+  int ignored = 0;
+  return fd >= 0 ? fd : OpenBy(path, /*other=*/true, ignored);
 }
 
 void ProcReader::NoteError(int error_number) const {
@@ -73,9 +71,10 @@ bool ProcReader::ReadNumber(const char* path, std::uint64_t& value) const {
 }
 
 LineReader::LineReader(const ProcReader& files, const char* path)
-    : fd_(files.OpenParts("", path, error_number_)) {
+    : fd_(files.OpenBy(path, /*other=*/false, error_number_)) {
   if (Fill()) return;
-  const int other = files.OpenOther(path);
+  int ignored = 0;
+  const int other = files.OpenBy(path, /*other=*/true, ignored);
   if (other < 0) return;
   if (fd_ >= 0) SystemCall(SYS_close, fd_);
   fd_ = other;

@@ -50,9 +50,7 @@ class ProcReader {
  private:
   friend class LineReader;
 
-  int OpenParts(std::string_view folder, std::string_view rest,
-                int& error_number) const;
-  int OpenOther(std::string_view path) const;
+  int OpenBy(std::string_view path, bool other, int& error_number) const;
 
   const char* const root_;
   mutable bool memory_refused_ = false;

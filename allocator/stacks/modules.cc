@@ -177,14 +177,13 @@ void ReadMappedPath(std::uintptr_t begin, ModuleOf& module) {
 void ReadProgramPath(const Image& image, ModuleOf& module) {
   if (IsStartedByLoader(image)) return ReadMappedPath(module.begin, module);
   const ErrnoGuard guard;
-  long length = -1;
+  const auto read = [&](const char* link) {
+    return SystemCall(SYS_readlinkat, AT_FDCWD, link, module.path,
+                      sizeof(module.path) - 1);
+  };
+  long length = read("/proc/self/exe");
   // The first thread may have ended (platform/proc_reader.h).
-  for (const char* link : {"/proc/self/exe", "/proc/thread-self/exe"}) {
-    if (length < 0) {
-      length = SystemCall(SYS_readlinkat, AT_FDCWD, link, module.path,
-                          sizeof(module.path) - 1);
-    }
-  }
+  if (length < 0) length = read("/proc/thread-self/exe");
   module.path[length < 0 ? 0 : length] = '\0';
 }
 
