@@ -91,7 +91,7 @@ class Search {
   const LimitSources& sources_;
   LimitReport& report_;
 
-  // From /proc/self/status, in bytes.
+  // From /proc/thread-self/status, in bytes.
   bool status_read_ = false;
   std::uint64_t size_ = 0;
   std::uint64_t data_ = 0;
@@ -117,7 +117,7 @@ class Search {
 };
 
 void Search::ReadStatus() {
-  LineReader reader(sources_.files, "/proc/self/status");
+  LineReader reader(sources_.files, "/proc/thread-self/status");
   std::string_view line;
   while (reader.Next(line)) {
     const std::string_view word = TakeWord(line);

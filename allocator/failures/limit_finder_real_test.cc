@@ -64,15 +64,19 @@ class LimitFinderRealTest : public testing::Test {
     *answer_ = Answer();
     const pid_t child = fork();
     if (child == 0) {
-      if (!limit()) _exit(1);
-      // The kernel may find a little memory yet.
-      for (int i = 0; i < 1000 && !answer_->refused; ++i) {
-        answer_->refused = Map(bytes) == MAP_FAILED;
-      }
-      answer_->error_number = errno;
-      answer_->report.may_open_files = may_open_files_;
-      FindLimit(bytes, errno, answer_->report);
-      _exit(errno == answer_->error_number ? 0 : 2);
+      const auto find = [&] {
+        if (!limit()) return 1;
+        // The kernel may find a little memory yet.
+        for (int i = 0; i < 1000 && !answer_->refused; ++i) {
+          answer_->refused = Map(bytes) == MAP_FAILED;
+        }
+        answer_->error_number = errno;
+        answer_->report.may_open_files = may_open_files_;
+        FindLimit(bytes, errno, answer_->report);
+        return errno == answer_->error_number ? 0 : 2;
+      };
+      if (!first_thread_stays_) ExitWithoutFirstThread(find);
+      _exit(find());
     }
     int status = 0;
     EXPECT_EQ(waitpid(child, &status, 0), child);
@@ -89,6 +93,7 @@ class LimitFinderRealTest : public testing::Test {
 
   Answer* const answer_;
   bool may_open_files_ = true;
+  bool first_thread_stays_ = true;
 };
 
 // Of /proc/self/status, in bytes.
@@ -116,6 +121,19 @@ TEST_F(LimitFinderRealTest, AddressSpace) {
   EXPECT_EQ(Explaining().value, limit);
   EXPECT_GT(Explaining().use + 16 * kMiB, limit);
   EXPECT_LE(Explaining().use, limit);
+}
+
+TEST_F(LimitFinderRealTest, AddressSpaceWhereTheFirstThreadHasEnded) {
+  first_thread_stays_ = false;
+  // A thread's stack comes on top.
+  const std::uint64_t limit = StatusBytes("VmSize") + 256 * kMiB;
+  ASSERT_TRUE(Refuse(256 * kMiB, [&] { return Limit(RLIMIT_AS, limit); }));
+  ASSERT_TRUE(answer_->refused);
+  EXPECT_EQ(report().detail, FailureDetail::kRlimitAs);
+  EXPECT_EQ(Explaining().value, limit);
+  EXPECT_GT(Explaining().use + 256 * kMiB, limit);
+  EXPECT_EQ(report().readings[0].name, kLimitMaxMapCount);
+  EXPECT_GT(report().readings[0].use, 1u);
 }
 
 // Beside a thread, and with a kernel that kills whoever opens a file.

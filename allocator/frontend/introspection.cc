@@ -85,7 +85,7 @@ ProcessSeen LookAtProcess() {
   } else {
     std::strncpy(seen.program, ProgramName(), sizeof(seen.program) - 1);
   }
-  LineReader pages(files, "/proc/self/statm");
+  LineReader pages(files, "/proc/thread-self/statm");
   std::uint64_t resident = 0;
   if (pages.Next(line)) {
     TakeWord(line);

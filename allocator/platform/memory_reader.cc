@@ -1,6 +1,5 @@
 #include "allocator/platform/memory_reader.h"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -9,6 +8,7 @@
 
 #include "allocator/base/call_filter.h"
 #include "allocator/base/system_call.h"
+#include "allocator/platform/proc_reader.h"
 
 namespace hakmem {
 
@@ -26,15 +26,16 @@ bool MemoryReader::Read(std::uintptr_t address, void* to, std::size_t bytes) {
   if (!by_file_) {
     const iovec local = {to, bytes};
     const iovec remote = {reinterpret_cast<void*>(address), bytes};
-    if (process_ == 0) process_ = SystemCall(SYS_getpid);
+    // Not the process's number, its first thread's: that may have ended.
+    if (thread_ == 0) thread_ = SystemCall(SYS_gettid);
     const long got =
-        SystemCall(SYS_process_vm_readv, process_, &local, 1, &remote, 1);
+        SystemCall(SYS_process_vm_readv, thread_, &local, 1, &remote, 1);
     if (got >= 0) return static_cast<std::size_t>(got) == bytes;
     if (got == -EFAULT) return false;
     // Containers' older seccomp filters say EPERM, kernels without it ENOSYS.
     by_file_ = true;
-    fd_ = static_cast<int>(SystemCall(SYS_openat, AT_FDCWD, "/proc/self/mem",
-                                      O_RDONLY | O_CLOEXEC));
+    int error_number = 0;
+    fd_ = ProcReader().Open("/proc/thread-self/mem", error_number);
   }
   return ReadFromFile(address, to, bytes);
 }

@@ -1,10 +1,10 @@
 // Reads this process's own memory where it may not be there: a wild pointer
 // gives false instead of a fault, and nothing can be unmapped in between.
 //
-// Owns: while it lives, perhaps a descriptor of /proc/self/mem. Called by:
-// unwinder, modules, cached_unwinder. Thread-safety: an object
-// belongs to one thread; safe in signal handlers; nothing allocates; errno is
-// left as it was.
+// Owns: while it lives, perhaps a descriptor of /proc/thread-self/mem. Called
+// by: unwinder, modules, cached_unwinder. Thread-safety: an object belongs to
+// one thread; safe in signal handlers; nothing allocates; errno is left as it
+// was.
 #ifndef HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_
 #define HAKMEM_ALLOCATOR_PLATFORM_MEMORY_READER_H_
 
@@ -45,10 +45,10 @@ class MemoryReader {
   std::size_t mapped_bytes_ = 0;
   bool by_kernel_ = true;
   // Which way is open: process_vm_readv, until a sandbox refuses it; then
-  // /proc/self/mem.
+  // /proc/thread-self/mem.
   bool by_file_ = false;
   int fd_ = -1;
-  long process_ = 0;  // this one; 0: not asked yet
+  long thread_ = 0;  // this one; 0: not asked yet
 };
 
 }  // namespace hakmem

@@ -76,6 +76,17 @@ TEST_F(MemoryReaderTest, ReadsByTheFileWhereASandboxForbidsTheCall) {
       testing::ExitedWithCode(42), "");
 }
 
+TEST_F(MemoryReaderTest, ReadsWhereTheFirstThreadHasEnded) {
+  const auto reads = [this] { return ReadsAsItShould() ? 42 : 1; };
+  EXPECT_EXIT(ExitWithoutFirstThread(reads), testing::ExitedWithCode(42), "");
+  EXPECT_EXIT(
+      {
+        if (!ForbidSystemCalls({SYS_process_vm_readv})) _exit(77);
+        ExitWithoutFirstThread(reads);
+      },
+      testing::ExitedWithCode(42), "");
+}
+
 // Leaves set bits where the frames of what is called next will lie.
 HAK_NOINLINE void ScribbleBelow() {
   volatile unsigned char room[4096];

@@ -12,18 +12,36 @@
 
 namespace hakmem {
 
-int ProcReader::Open(const char* path, int& error_number) const {
+namespace {
+
+constexpr std::string_view kFirst = "/proc/self/";
+constexpr std::string_view kThis = "/proc/thread-self/";
+
+}  // namespace
+
+// With `other`, by the name among another thread's files; -1: it has none.
+int ProcReader::OpenBy(std::string_view path, bool other,
+                       int& error_number) const {
   error_number = EPERM;
   if (IsFilterNoted()) return -1;
+  const char* folder = "";
+  if (other) {
+    const bool first = path.starts_with(kFirst);
+    if (!first && !path.starts_with(kThis)) return -1;
+    path.remove_prefix(first ? kFirst.size() : kThis.size());
+    folder = first ? kThis.data() : kFirst.data();
+  }
   char full[kMaxPathBytes];
   const std::size_t root_length = std::strlen(root_);
-  const std::size_t length = std::strlen(path);
-  if (length >= sizeof(full) - root_length) {
+  const std::size_t folder_length = std::strlen(folder);
+  if (path.size() >= sizeof(full) - root_length - folder_length) {
     error_number = ENAMETOOLONG;
     return -1;
   }
   std::memcpy(full, root_, root_length);
-  std::memcpy(full + root_length, path, length + 1);
+  std::memcpy(full + root_length, folder, folder_length);
+  char* const end = full + root_length + folder_length;
+  end[path.copy(end, path.size())] = '\0';
   long fd = -1;
   do {
     fd =
@@ -32,6 +50,12 @@ int ProcReader::Open(const char* path, int& error_number) const {
   error_number = ErrorOf(fd);
   NoteError(error_number);
   return error_number == 0 ? static_cast<int>(fd) : -1;
+}
+
+int ProcReader::Open(const char* path, int& error_number) const {
+  const int fd = OpenBy(path, /*other=*/false, error_number);
+  int ignored = 0;
+  return fd >= 0 ? fd : OpenBy(path, /*other=*/true, ignored);
 }
 
 void ProcReader::NoteError(int error_number) const {
@@ -47,7 +71,15 @@ bool ProcReader::ReadNumber(const char* path, std::uint64_t& value) const {
 }
 
 LineReader::LineReader(const ProcReader& files, const char* path)
-    : fd_(files.Open(path, error_number_)) {}
+    : fd_(files.OpenBy(path, /*other=*/false, error_number_)) {
+  if (Fill()) return;
+  int ignored = 0;
+  const int other = files.OpenBy(path, /*other=*/true, ignored);
+  if (other < 0) return;
+  if (fd_ >= 0) SystemCall(SYS_close, fd_);
+  fd_ = other;
+  error_number_ = 0;
+}
 
 LineReader::~LineReader() {
   if (fd_ >= 0) SystemCall(SYS_close, fd_);

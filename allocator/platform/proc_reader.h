@@ -5,6 +5,10 @@
 // failures, call_trace. Thread-safety: an object belongs to one thread; safe in
 // signal handlers; nothing allocates; errno is left as it was.
 //
+// /proc/self is of the process's first thread, which tells nothing of memory
+// once it has ended while others run; /proc/thread-self is of the caller, and
+// Linux before 3.17 has none. Where one tells nothing, the other is asked.
+//
 // Invariants:
 //   RD1: a LineReader needs less than 1.5 KiB of stack, whatever the file.
 //   RD2: what a line has beyond kMaxLineBytes is dropped, and no more than
@@ -30,7 +34,8 @@ class ProcReader {
 
   constexpr explicit ProcReader(const char* root = "") : root_(root) {}
 
-  // Opens `path`; -1 on failure, with the errno in `error_number`.
+  // Opens `path`, by its other name if it must; -1 on failure, with the errno
+  // of the first name in `error_number`.
   int Open(const char* path, int& error_number) const;
 
   // The number that is all of a file's first line; "max" is kNoLimit. False
@@ -43,6 +48,10 @@ class ProcReader {
   void NoteError(int error_number) const;
 
  private:
+  friend class LineReader;
+
+  int OpenBy(std::string_view path, bool other, int& error_number) const;
+
   const char* const root_;
   mutable bool memory_refused_ = false;
 };
@@ -69,7 +78,7 @@ class LineReader {
   bool Fill();
 
   int error_number_ = 0;
-  const int fd_;
+  int fd_;
   bool drop_rest_ = false;  // of a line that was too long
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allocator/platform/fake_proc_tree.h"
@@ -91,6 +92,38 @@ TEST(LineReaderTest, ReadsTheRealMapsAsTheStreamDoes) {
   }
   EXPECT_GT(count, 10u);
   EXPECT_TRUE(stack);
+}
+
+TEST(LineReaderTest, AsksTheOtherThreadWhereOneTellsNothing) {
+  FakeProcTree tree;
+  tree.Write("/proc/self/maps", "");
+  tree.Write("/proc/thread-self/maps", "this\n");
+  tree.Write("/proc/self/status", "first\n");
+  tree.Write("/proc/self/both", "first\n");
+  tree.Write("/proc/thread-self/both", "this\n");
+  const ProcReader files = tree.files();
+  for (const auto& [path, want] :
+       {std::pair{"/proc/self/maps", "this"},
+        std::pair{"/proc/thread-self/status", "first"},
+        std::pair{"/proc/self/both", "first"},
+        std::pair{"/proc/thread-self/both", "this"}}) {
+    LineReader reader(files, path);
+    std::string_view line;
+    ASSERT_TRUE(reader.Next(line)) << path;
+    EXPECT_EQ(line, want) << path;
+    EXPECT_EQ(reader.error_number(), 0) << path;
+    EXPECT_FALSE(reader.Next(line)) << path;
+  }
+}
+
+TEST(LineReaderTest, ReadsTheMapsWhereTheFirstThreadHasEnded) {
+  EXPECT_EXIT(ExitWithoutFirstThread([] {
+                const ProcReader files;
+                LineReader reader(files, "/proc/self/maps");
+                std::string_view line;
+                return reader.Next(line) ? 42 : 1;
+              }),
+              testing::ExitedWithCode(42), "");
 }
 
 TEST(ProcReaderTest, ReadsNumbers) {

@@ -177,8 +177,13 @@ void ReadMappedPath(std::uintptr_t begin, ModuleOf& module) {
 void ReadProgramPath(const Image& image, ModuleOf& module) {
   if (IsStartedByLoader(image)) return ReadMappedPath(module.begin, module);
   const ErrnoGuard guard;
-  const long length = SystemCall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe",
-                                 module.path, sizeof(module.path) - 1);
+  const auto read = [&](const char* link) {
+    return SystemCall(SYS_readlinkat, AT_FDCWD, link, module.path,
+                      sizeof(module.path) - 1);
+  };
+  long length = read("/proc/self/exe");
+  // The first thread may have ended (platform/proc_reader.h).
+  if (length < 0) length = read("/proc/thread-self/exe");
   module.path[length < 0 ? 0 : length] = '\0';
 }
 

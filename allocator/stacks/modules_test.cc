@@ -79,6 +79,19 @@ TEST(FindModuleTest, KnowsTheProgram) {
   }
 }
 
+TEST(FindModuleTest, KnowsTheProgramWhereTheFirstThreadHasEnded) {
+  EXPECT_EXIT(ExitWithoutFirstThread([] {
+                ModuleOf module;
+                return FindModule(AddressOf(reinterpret_cast<void*>(&Code)),
+                                  module) &&
+                               std::string_view(module.path)
+                                   .ends_with(program_invocation_short_name)
+                           ? 42
+                           : 1;
+              }),
+              testing::ExitedWithCode(42), "");
+}
+
 TEST(FindModuleTest, KnowsASharedLibrary) {
   const std::uintptr_t address = AddressOf(dlsym(RTLD_NEXT, "qsort"));
   ModuleOf module;
