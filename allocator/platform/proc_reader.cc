@@ -24,24 +24,23 @@ int ProcReader::OpenBy(std::string_view path, bool other,
                        int& error_number) const {
   error_number = EPERM;
   if (IsFilterNoted()) return -1;
-  const char* folder = "";
+  std::string_view folder;
   if (other) {
     const bool first = path.starts_with(kFirst);
     if (!first && !path.starts_with(kThis)) return -1;
     path.remove_prefix(first ? kFirst.size() : kThis.size());
-    folder = first ? kThis.data() : kFirst.data();
+    folder = first ? kThis : kFirst;
   }
   char full[kMaxPathBytes];
-  const std::size_t root_length = std::strlen(root_);
-  const std::size_t folder_length = std::strlen(folder);
-  if (path.size() >= sizeof(full) - root_length - folder_length) {
-    error_number = ENAMETOOLONG;
-    return -1;
+  std::size_t length = 0;
+  for (const std::string_view part : {std::string_view(root_), folder, path}) {
+    if (part.size() >= sizeof(full) - length) {
+      error_number = ENAMETOOLONG;
+      return -1;
+    }
+    length += part.copy(full + length, part.size());
   }
-  std::memcpy(full, root_, root_length);
-  std::memcpy(full + root_length, folder, folder_length);
-  char* const end = full + root_length + folder_length;
-  end[path.copy(end, path.size())] = '\0';
+  full[length] = '\0';
   long fd = -1;
   do {
     fd =

@@ -18,8 +18,9 @@ class PlantedProcessTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def start(self, *command, library, stderr=None, **options):
-        """The process, once it has said that it is ready. It ends with the test. It keeps what it frees: no time passes."""
-        environment = {"PATH": os.environ["PATH"], "HAKMEM_DECAY_MS": str(A_DAY_MS), **options}
+        """The process, once it has said that it is ready. It ends with the test. It keeps what it frees: no time passes.
+        Chance guards none of its blocks, which would leave their class."""
+        environment = {"PATH": os.environ["PATH"], "HAKMEM_DECAY_MS": str(A_DAY_MS), "HAKMEM_GUARD_SAMPLE": "0", **options}
         if library:
             environment["LD_PRELOAD"] = library
         process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -39,7 +39,8 @@ STRICT_OPTIONS = [{}, {"HAKMEM_DECAY_MS": "1"}, {"HAKMEM_PROFILE_BYTES": "20000"
 
 
 def run(library, program, filter_name, work, options):
-    environment = dict(os.environ, LD_PRELOAD=library, **options)
+    # Else chance guards the block that is freed twice, and the report is another.
+    environment = {**os.environ, "LD_PRELOAD": library, "HAKMEM_GUARD_SAMPLE": "0", **options}
     return subprocess.run([os.path.abspath(program), filter_name, work], env=environment, text=True,
                           errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False)
