@@ -232,6 +232,7 @@ sys.stdin.read()""")
             lines = self.stats(process.pid).stdout.splitlines()
             self.assertEqual([line for line in lines if "HAKMEM_" in line],
                              ["  HAKMEM_DECAY_MS=77 milliseconds (environment)",
+                              "  HAKMEM_GUARD_SAMPLE=0 allocations (environment)",
                               "  HAKMEM_REPORT=/dev/null (environment)"])
 
     def test_damaged_options(self):
