@@ -1,12 +1,10 @@
 #include "allocator/process/process.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,37 +23,12 @@
 
 namespace hakmem {
 
-namespace {
-
-// So often another writer may take the room that was waited for.
-constexpr int kMostWaits = 16;
-
-// Whether there is room. Under a filter, which may kill for it, nobody waits.
-bool AwaitRoom(int fd, std::int64_t wait_ms) {
-  if (IsFiltered()) return false;
-  pollfd room = {.fd = fd, .events = POLLOUT, .revents = 0};
-  timespec left = {.tv_sec = wait_ms / 1000,
-                   .tv_nsec = wait_ms % 1000 * 1'000'000};
-  long ready = 0;
-  do {
-    ready = SystemCall(SYS_ppoll, &room, 1, &left, 0, 0);
-  } while (ready == -EINTR);  // the kernel has taken off what has passed
-  return ready == 1;
-}
-
-}  // namespace
-
-int TryWriteFd(int fd, std::string_view text, std::int64_t wait_ms) {
-  for (int waits = 0; !text.empty(); ++waits) {
+int TryWriteFd(int fd, std::string_view text) {
+  while (!text.empty()) {
     int error_number = 0;
     const std::size_t written = WriteOnce(fd, text, error_number);
+    if (written == 0) return error_number;
     text.remove_prefix(written);
-    if (written != 0) {
-      waits = 0;
-    } else if (error_number != EAGAIN || waits == kMostWaits ||
-               !AwaitRoom(fd, wait_ms)) {
-      return error_number;
-    }
   }
   return 0;
 }

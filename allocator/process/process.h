@@ -15,17 +15,12 @@
 
 namespace hakmem {
 
-// How long a reader is waited for where a descriptor does not block and has no
-// room, each time.
-inline constexpr std::int64_t kReaderWaitMs = 1000;
-
-// Writes all of `text`, through short writes, EINTR and EAGAIN; gives up
-// silently on any other error, because there is nobody left to tell. Where
-// nobody reads, no SIGPIPE comes.
+// Writes all of `text`, through short writes and EINTR; gives up silently on
+// any other error, because there is nobody left to tell. Where nobody reads, no
+// SIGPIPE comes.
 void WriteFd(int fd, std::string_view text);
 // The same for who can tell: 0, or the errno.
-int TryWriteFd(int fd, std::string_view text,
-               std::int64_t wait_ms = kReaderWaitMs);
+int TryWriteFd(int fd, std::string_view text);
 
 // A sink that does so, and keeps the first errno.
 struct FdSink {

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,45 +58,6 @@ TEST(Process, WritesAllThroughShortWrites) {
   reader.join();
   close(ends[0]);
   EXPECT_EQ(received, text);
-}
-
-// The reader begins when a write has found no room.
-TEST(Process, WaitsForAReaderWhereTheDescriptorDoesNotBlock) {
-  constexpr std::int64_t kHourMs = 3'600'000;
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  ASSERT_EQ(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
-  const int room = fcntl(ends[1], F_GETPIPE_SZ);
-  ASSERT_GT(room, 0);
-  const std::string text(static_cast<std::size_t>(8 * room), 'x');
-  std::string received;
-  std::thread reader([&] {
-    for (int held = 0; held < room; ioctl(ends[0], FIONREAD, &held)) {
-      sched_yield();
-    }
-    char buffer[4096];
-    for (;;) {
-      const ssize_t got = read(ends[0], buffer, sizeof(buffer));
-      if (got <= 0) return;
-      received.append(buffer, static_cast<std::size_t>(got));
-    }
-  });
-  EXPECT_EQ(TryWriteFd(ends[1], text, kHourMs), 0);
-  CloseFd(ends[1]);
-  reader.join();
-  close(ends[0]);
-  EXPECT_EQ(received, text);
-}
-
-TEST(Process, GivesUpWhereNobodyMakesRoom) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  ASSERT_EQ(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
-  const std::string text(1 << 20, 'x');
-  EXPECT_EQ(TryWriteFd(ends[1], text, /*wait_ms=*/0), EAGAIN);
-  close(ends[0]);
-  EXPECT_EQ(TryWriteFd(ends[1], text, /*wait_ms=*/0), EPIPE);
-  close(ends[1]);
 }
 
 TEST(Process, WritingGivesUpSilently) {
