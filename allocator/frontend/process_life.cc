@@ -132,8 +132,7 @@ void CheckAtExit() {
 // none.
 __attribute__((constructor(kOutermostPriority))) void AtStart() {
   FindLibcFunctions(&FindInLibc);
-  // Else the number may be another thread's, which has opened the library.
-  if (IsSingleThreaded()) NoteProcess();
+  NoteProcess();
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   NoteStartupModules();

@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kIdentityIntervalNs = 100'000'000;
 // is the last.
 ThreadIdentity CurrentIdentity(std::uint64_t now_ns);
 
-// At the start, by the only thread, and in the child of a fork: a process has
+// At the start, on the first thread, and in the child of a fork: a process has
 // its first thread's id. Before that libc's functions are found
 // (platform/libc_functions.h).
 void NoteProcess();
