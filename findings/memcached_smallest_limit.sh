@@ -29,11 +29,13 @@ env -u LD_PRELOAD package/usr/bin/memcached -m 2 -s "$folder/socket" "${user[@]}
 server=$!
 until [[ -S socket ]]; do kill -0 "$server"; done
 cat >fill.py <<'PYTHON'
+import os
 import socket
+import sys
 
 link = socket.socket(socket.AF_UNIX)
 while link.connect_ex("socket") != 0:
-    pass
+    os.kill(int(sys.argv[1]), 0)
 stream = link.makefile("rwb")
 
 
@@ -62,7 +64,7 @@ all_, slabs = figures(b"stats\r\n"), figures(b"stats slabs\r\n")
 print(all_["limit_maxbytes"], slabs["total_malloced"], all_["curr_items"],
       all_["evictions"])
 PYTHON
-seen=$(python3 fill.py)
+seen=$(python3 fill.py "$server")
 echo "limit_maxbytes, total_malloced, curr_items, evictions: $seen"
 read -r limit malloced items evictions <<<"$seen"
 ((limit == 2097152 && malloced > 30000000 && items == 42 && evictions == 0)) ||

@@ -277,7 +277,8 @@ def unlisted_atomics(sources, document):
         lines = code.split("\n")
         for first, last in cpp_functions(text) if ORDER.search(code) else ():
             body = "\n".join(lines[first - 1:last])
-            found += [(first + body.count("\n", 0, match.start()), FUNCTION_NAME.search(body).group(1), stronger)
+            name = FUNCTION_NAME.search(body)
+            found += [(first + body.count("\n", 0, match.start()), name.group(1) if name else "an operator", stronger)
                       for match in ORDER.finditer(body)]
         for line, name, where in found:
             if name not in where:
