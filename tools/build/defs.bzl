@@ -99,12 +99,12 @@ def hakmem_cc_test(name, srcs = None, deps = [], absl = [], copts = [], size = "
         **kwargs
     )
 
-def hakmem_program_test(name, programs, args = [], data = [], size = "small", tags = ["nosan"], **kwargs):
-    """NAME.py, which is given the paths of these programs and libraries, then `args`."""
+def hakmem_program_test(name, programs, srcs = None, args = [], data = [], size = "small", tags = ["nosan"], **kwargs):
+    """NAME.py, or the script in `srcs`, which is given the paths of these programs and files, then `args`."""
     native.sh_test(
         name = name,
         size = size,
-        srcs = [name + ".py"],
+        srcs = srcs or [name + ".py"],
         args = ["$(location %s)" % program for program in programs] + args,
         data = data + programs,
         tags = tags,
