@@ -68,7 +68,6 @@ class TestWorkload {
     }
   }
 
-  void CheckModel() const { model_.CheckAll(); }
   std::uint64_t nulls() const { return nulls_; }
 
  private:

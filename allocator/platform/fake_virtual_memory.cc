@@ -193,7 +193,6 @@ void FakeVirtualMemory::Populate(Address address, std::size_t bytes) {
   CheckRange(address, bytes);
   HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
   populated_.Add(address, address + bytes);
-  ++populates_;
 }
 
 VmStatus FakeVirtualMemory::Move(Address from, Address to, std::size_t bytes,
@@ -435,11 +434,6 @@ bool FakeVirtualMemory::IsHuge(Address address, std::size_t bytes) const {
 bool FakeVirtualMemory::WasPopulated(Address address, std::size_t bytes) const {
   const Guard guard(mutex_);
   return populated_.ContainsAll(address, address + bytes);
-}
-
-std::uint64_t FakeVirtualMemory::populates() const {
-  const Guard guard(mutex_);
-  return populates_;
 }
 
 std::size_t FakeVirtualMemory::purged_bytes() const {

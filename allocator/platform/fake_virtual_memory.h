@@ -126,7 +126,6 @@ class FakeVirtualMemory final : public VirtualMemory {
   bool IsHuge(Address address, std::size_t bytes) const;
   // Whether Populate was called for the whole range.
   bool WasPopulated(Address address, std::size_t bytes) const;
-  std::uint64_t populates() const;  // calls
   void ForgetPurges();
 
  private:
@@ -164,7 +163,6 @@ class FakeVirtualMemory final : public VirtualMemory {
   bool hides_resident_ = false;
   FakeRangeSet populated_;
   std::uint64_t calls_[kVmCalls] = {};
-  std::uint64_t populates_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t looks_ = 0;
