@@ -7,7 +7,6 @@
 #include <array>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <span>
 #include <thread>

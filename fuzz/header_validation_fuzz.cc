@@ -13,8 +13,6 @@
 // chosen by `a` among the live or stale ones, and b says how far from it; what
 // it is given to is chosen by `who`.
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <csignal>
 #include <cstddef>

@@ -5,7 +5,6 @@
 #define HAKMEM_FUZZ_LIBRARY_CALLS_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <new>
 
 // NOLINTBEGIN(bugprone-reserved-identifier)

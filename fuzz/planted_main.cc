@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
-#include <string_view>
 
 #include "allocator/base/planted_defect.h"
 

@@ -1,7 +1,6 @@
 #include "allocator/ace/ace.h"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 
 #include "allocator/ace/ace_parts.h"

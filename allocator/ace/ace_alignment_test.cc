@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "allocator/ace/ace.h"
 #include "allocator/ace/test_ace.h"

@@ -1,6 +1,5 @@
 // Ace: what unmapping free SuperSlabs takes of the kernel's mappings.
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

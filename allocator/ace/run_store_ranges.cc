@@ -2,7 +2,6 @@
 // ends, and what is inaccessible until it is granted.
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 
 #include "allocator/ace/run_store.h"

@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "allocator/call_trace/call_trace_format.h"

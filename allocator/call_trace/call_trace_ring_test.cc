@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
-#include <vector>
 
 #include "allocator/call_trace/call_trace_format.h"
 

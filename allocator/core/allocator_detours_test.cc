@@ -2,10 +2,7 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "allocator/base/units.h"

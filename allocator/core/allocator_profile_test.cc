@@ -6,10 +6,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "allocator/base/units.h"

@@ -1,7 +1,6 @@
 #include "allocator/core/block_canary.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "allocator/base/units.h"

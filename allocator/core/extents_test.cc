@@ -1,7 +1,6 @@
 #include "allocator/lookup/extents.h"
 
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <regex>
 #include <string>

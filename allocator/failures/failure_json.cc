@@ -1,7 +1,6 @@
 #include "allocator/failures/failure_json.h"
 
 #include <cstddef>
-#include <cstring>
 
 #include "allocator/base/raw_print.h"
 #include "allocator/config/version.h"

@@ -1,7 +1,6 @@
 #include "allocator/failures/failure_reporter.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "allocator/base/compiler.h"

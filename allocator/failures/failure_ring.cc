@@ -1,6 +1,5 @@
 #include "allocator/failures/failure_ring.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "allocator/base/check.h"

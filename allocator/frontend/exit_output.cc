@@ -1,7 +1,6 @@
 #include "allocator/frontend/exit_output.h"
 
 #include <cstring>
-#include <string_view>
 
 #include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"

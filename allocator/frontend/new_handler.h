@@ -12,7 +12,6 @@
 #define HAKMEM_ALLOCATOR_FRONTEND_NEW_HANDLER_H_
 
 #include <cstddef>
-#include <new>
 
 #include "allocator/base/compiler.h"
 #include "allocator/base/route.h"

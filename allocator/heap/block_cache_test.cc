@@ -1,6 +1,5 @@
 #include "allocator/heap/block_cache.h"
 
-#include <cstdint>
 #include <memory>
 
 #include "allocator/config/config.h"

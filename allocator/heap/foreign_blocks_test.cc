@@ -1,7 +1,6 @@
 // Blocks of other heaps that a thread hands out itself, and the exchange.
 
 #include <cstddef>
-#include <cstdint>
 #include <set>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "allocator/heap/heap_store.h"
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "allocator/ace/ace.h"

@@ -3,9 +3,7 @@
 #ifndef HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 #define HAKMEM_ALLOCATOR_HEAP_THREAD_HEAP_FLUSH_H_
 
-#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 
 #include "allocator/base/check.h"

@@ -6,8 +6,6 @@
 #ifndef HAKMEM_ALLOCATOR_LOOKUP_BLOCK_WALK_H_
 #define HAKMEM_ALLOCATOR_LOOKUP_BLOCK_WALK_H_
 
-#include <cstddef>
-
 #include "allocator/ace/ace.h"
 #include "allocator/lookup/lookup.h"
 

@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"

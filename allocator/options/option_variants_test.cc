@@ -1,7 +1,6 @@
 // What the variants make of options.
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

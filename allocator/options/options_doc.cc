@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "allocator/config/options.h"
 #include "allocator/options/option_parser.h"

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <csetjmp>
-#include <cstring>
 #include <string>
 
 #include "allocator/base/system_call.h"

@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "allocator/base/line_end.h"

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <thread>
 
 #include "allocator/base/call_filter.h"

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <span>
 #include <string>
 
 namespace hakmem {

@@ -3,8 +3,6 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-#include <atomic>
-
 #include "allocator/process/futex_lock.h"
 #include "allocator/process/test_waits.h"
 #include "gtest/gtest.h"

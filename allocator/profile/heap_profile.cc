@@ -1,6 +1,5 @@
 #include "allocator/profile/heap_profile.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "allocator/base/bits.h"

@@ -23,7 +23,6 @@
 #ifndef HAKMEM_ALLOCATOR_REPORTS_MISUSE_REPORT_H_
 #define HAKMEM_ALLOCATOR_REPORTS_MISUSE_REPORT_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

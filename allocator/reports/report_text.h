@@ -7,7 +7,6 @@
 #ifndef HAKMEM_ALLOCATOR_REPORTS_REPORT_TEXT_H_
 #define HAKMEM_ALLOCATOR_REPORTS_REPORT_TEXT_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>

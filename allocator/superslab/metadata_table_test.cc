@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 
 #include "allocator/base/units.h"
 #include "allocator/platform/fake_virtual_memory.h"

@@ -7,9 +7,7 @@
 // kernel's memory calls and its files are not. FILE gets the trace's lines.
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
 

@@ -11,9 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cinttypes>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

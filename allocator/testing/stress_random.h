@@ -5,7 +5,6 @@
 #ifndef HAKMEM_ALLOCATOR_TESTING_STRESS_RANDOM_H_
 #define HAKMEM_ALLOCATOR_TESTING_STRESS_RANDOM_H_
 
-#include <cstddef>
 #include <cstdint>
 
 namespace hakmem::stress {

@@ -2,7 +2,6 @@
 // have to do with.
 #include <malloc.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 

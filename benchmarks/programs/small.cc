@@ -1,7 +1,6 @@
 // For a compiler: a few templates of the standard library at work.
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "tools/hakmem/command_line.h"
 
-#include <span>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"

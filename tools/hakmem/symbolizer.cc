@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>

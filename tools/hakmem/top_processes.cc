@@ -11,7 +11,6 @@
 #include <initializer_list>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>

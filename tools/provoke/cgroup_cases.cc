@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 
 #include <cstddef>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "tools/provoke/attempt.h"

@@ -1,5 +1,4 @@
 // What hakmem has for itself, used up.
-#include <cstdlib>
 
 #include "tools/provoke/attempt.h"
 #include "tools/provoke/cases.h"

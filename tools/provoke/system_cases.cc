@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstddef>
-#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"

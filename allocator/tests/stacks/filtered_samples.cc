@@ -16,8 +16,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <cstdint>
-#include <iterator>
 #include <vector>
 
 #include "allocator/tests/opaque.h"

@@ -14,7 +14,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <new>
 #include <set>
 #include <string>
 #include <unordered_map>
