@@ -90,7 +90,7 @@ ROWS = (
     row("fork_server", "0040", "faults"),
     row("thread_churn", "0016", "instructions"),
     row("stopped_producer", "0016", "peak asleep"),
-    row("owners_by_turns", "0048", "instructions asleep"),
+    row("owners_by_turns", "0057", "instructions asleep"),
     row("producer_consumer", "0057", "instructions"),
     row("migration", "0057", "instructions"),
     row("freed_by_a_sleeper", "0047", "asleep idle trimmed"),
