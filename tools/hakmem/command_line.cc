@@ -150,6 +150,16 @@ int ShowHelp(std::span<const Command* const> commands,
 
 }  // namespace
 
+int NotDone(std::string_view why) {
+  Complain(why);
+  return kNotDone;
+}
+
+int WrongUsage(std::string_view why) {
+  Complain(why);
+  return kWrongUsage;
+}
+
 absl::StatusOr<std::vector<std::string>> ReadFlags(
     const Command& command, std::span<const char* const> arguments) {
   std::vector<std::string> others;

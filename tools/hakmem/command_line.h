@@ -20,6 +20,10 @@ inline constexpr int kDone = 0;
 inline constexpr int kNotDone = 1;
 inline constexpr int kWrongUsage = 2;
 
+// Complain (output.h), and return the status.
+int NotDone(std::string_view why);
+int WrongUsage(std::string_view why);
+
 enum class FlagsEnd {
   kNever,            // flags may stand between the arguments; -- ends them
   kAtFirstArgument,  // what follows belongs to another program

@@ -204,25 +204,17 @@ int Send(const std::string& name, ControlCommand command,
          std::uint64_t argument, std::string (*tell)(std::uint64_t result)) {
   const double wait = absl::GetFlag(FLAGS_wait);
   if (!(wait >= 0 && wait <= kMaxWaitSeconds)) {
-    Complain("--wait is from 0 to 86400 seconds");
-    return kWrongUsage;
+    return WrongUsage("--wait is from 0 to 86400 seconds");
   }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(name);
-  if (!image.ok()) {
-    Complain(ForTerminal(image.status().message()));
-    return kNotDone;
-  }
+  if (!image.ok()) return NotDone(ForTerminal(image.status().message()));
   if (image->is_core()) {
-    Complain(absl::StrCat(ForTerminal(name),
-                          " is a core file, which takes no commands"));
-    return kNotDone;
+    return NotDone(absl::StrCat(ForTerminal(name),
+                                " is a core file, which takes no commands"));
   }
   const absl::StatusOr<std::uint64_t> result =
       Control(*image).Do(command, argument, absl::Seconds(wait));
-  if (!result.ok()) {
-    Complain(ForTerminal(result.status().message()));
-    return kNotDone;
-  }
+  if (!result.ok()) return NotDone(ForTerminal(result.status().message()));
   PrintOut(absl::StrCat(ForTerminal(image->program()), "[", image->pid(),
                         "]: ", tell(*result), "\n"));
   return kDone;
@@ -230,8 +222,7 @@ int Send(const std::string& name, ControlCommand command,
 
 int Purge(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) {
-    Complain("name one process (hakmem help purge)");
-    return kWrongUsage;
+    return WrongUsage("name one process (hakmem help purge)");
   }
   return Send(arguments[0], ControlCommand::kPurge, 0, [](std::uint64_t bytes) {
     return absl::StrCat(Bytes(bytes), " went back to the kernel");
@@ -240,13 +231,12 @@ int Purge(const std::vector<std::string>& arguments) {
 
 int Option(const std::vector<std::string>& arguments) {
   if (arguments.size() == 1) {
-    Complain(absl::StrCat(
-        "says nothing to set. The one option that can be set in a process that "
-        "runs is decay_ms: for how many milliseconds it keeps free memory "
+    return WrongUsage(absl::StrCat(
+        "says nothing to set. The one option that can be set in a process "
+        "that runs is decay_ms: for how many milliseconds it keeps free memory "
         "before that goes back to the kernel. For half a second: hakmem "
         "option ",
         ForShell(arguments[0]), " decay_ms=500"));
-    return kWrongUsage;
   }
   std::string_view value;
   if (arguments.size() == 2) value = arguments[1];
@@ -254,10 +244,9 @@ int Option(const std::vector<std::string>& arguments) {
   if (!absl::ConsumePrefix(&value, "decay_ms=") ||
       !absl::SimpleAtoi(value, &decay_ms) || decay_ms == 0 ||
       decay_ms > kMaxDecayMs) {
-    Complain(
+    return WrongUsage(
         "name one process, and decay_ms= from 1 to 86400000 (hakmem help "
         "option)");
-    return kWrongUsage;
   }
   return Send(arguments[0], ControlCommand::kDecayMs, decay_ms,
               [](std::uint64_t before) {

@@ -117,10 +117,7 @@ class Explanation {
         });
     if (!page.empty() && !nothing_read) {
       const absl::Status status = WriteFile(page, ReportAsHtml(report));
-      if (!status.ok()) {
-        Complain(status.message());
-        return kNotDone;
-      }
+      if (!status.ok()) return NotDone(status.message());
     }
     return session_.Complete() ? kDone : kNotDone;
   }
@@ -191,20 +188,19 @@ class Explanation {
 
 int Explain(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    Complain("name a trace, or - for standard input (hakmem help explain)");
-    return kWrongUsage;
+    return WrongUsage(
+        "name a trace, or - for standard input (hakmem help explain)");
   }
   if (absl::GetFlag(FLAGS_follow) && absl::GetFlag(FLAGS_json)) {
-    Complain("--follow writes for people; --json needs the end of the trace");
-    return kWrongUsage;
+    return WrongUsage(
+        "--follow writes for people; --json needs the end of the trace");
   }
   std::vector<std::string> paths;
   for (const std::string& argument : arguments) {
     const absl::StatusOr<std::vector<std::string>> files = FilesOf(argument);
     if (!files.ok()) {
-      Complain(
+      return NotDone(
           absl::StrCat(ForTerminal(argument), ": ", files.status().message()));
-      return kNotDone;
     }
     paths.insert(paths.end(), files->begin(), files->end());
   }

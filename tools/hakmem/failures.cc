@@ -195,19 +195,13 @@ Record RecordOf(const ProcessImage& image, const Ring& ring,
 
 int Failures(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) {
-    Complain("name one process, or one core file (hakmem help failures)");
-    return 2;
+    return WrongUsage(
+        "name one process, or one core file (hakmem help failures)");
   }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(arguments[0]);
-  if (!image.ok()) {
-    Complain(ForTerminal(image.status().message()));
-    return 1;
-  }
+  if (!image.ok()) return NotDone(ForTerminal(image.status().message()));
   const absl::StatusOr<Ring> ring = ReadRing(*image);
-  if (!ring.ok()) {
-    Complain(ForTerminal(ring.status().message()));
-    return 1;
-  }
+  if (!ring.ok()) return NotDone(ForTerminal(ring.status().message()));
   if (ring->recorded == 0 && !absl::GetFlag(FLAGS_json)) {
     PrintOut(absl::StrCat("No call of process ", image->pid(), " (",
                           ForTerminal(image->program()),
@@ -216,11 +210,10 @@ int Failures(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (ring->recorded != 0 && ring->events.empty()) {
-    Complain(absl::StrCat(
+    return NotDone(absl::StrCat(
         Count(ring->recorded, "failure", "failures"), " of ",
         ForTerminal(image->Who()),
         " could not be read: they were being written (once more may help)"));
-    return 1;
   }
   Analysis analysis;
   std::vector<Input> inputs(1);

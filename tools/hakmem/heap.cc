@@ -92,8 +92,7 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
   const int status = ReadHeaps(paths, modules, profiles) ? kDone : kNotDone;
   if (profiles.last.empty()) return status;
   if (std::ranges::none_of(profiles.last, HasSamples)) {
-    Complain(NoSamples(profiles.last.back()));
-    return kNotDone;
+    return NotDone(NoSamples(profiles.last.back()));
   }
   HeapSymbols symbols(
       modules, {absl::GetFlag(FLAGS_symbolizer), absl::GetFlag(FLAGS_symbols)},
@@ -104,8 +103,7 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
   const bool saved = Write(absl::GetFlag(FLAGS_save), whole, HeapAsLines);
   const HeapProfiles shown = symbols.Shown(profiles);
   if (std::ranges::none_of(shown.last, HasSamples)) {
-    Complain("no place is one that --focus, --ignore and --hide leave");
-    return kNotDone;
+    return NotDone("no place is one that --focus, --ignore and --hide leave");
   }
   const HeapReport report = {
       .files = paths, .profiles = shown, .symbols = symbols, .by = by};
@@ -128,11 +126,10 @@ int Show(const std::vector<std::string>& paths, HeapKind by,
 
 int ShowClasses(const std::string& name) {
   if (!IsProcessOrCore(name)) {
-    Complain(absl::StrCat(
+    return NotDone(absl::StrCat(
         ForTerminal(name),
         ": --by-class counts the blocks of a process or a core file; a heap "
         "profile does not have them"));
-    return kNotDone;
   }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(name);
   if (!image.ok()) {
@@ -179,11 +176,10 @@ int CompareTwo(const std::vector<std::string>& arguments, HeapKind by,
        (arguments.size() != 2 || since != absl::ZeroDuration())) ||
       since < absl::ZeroDuration() ||
       absl::GetFlag(FLAGS_for) != absl::ZeroDuration() || WritesMore()) {
-    Complain(
+    return WrongUsage(
         "--diff takes two heap profiles, or a folder of them that can be read, "
         "and neither --for, --save, --folded nor --pprof; --since is a time "
         "for a folder (hakmem help heap)");
-    return kWrongUsage;
   }
   return Complete(is_folder
                       ? ShowFolderGrowth(arguments[0], since, by, policy)
@@ -195,16 +191,14 @@ int Follow(const std::vector<std::string>& pids, HeapKind by,
   const absl::Duration time = absl::GetFlag(FLAGS_for);
   if (time < absl::ZeroDuration() || time > absl::Hours(24 * 366) ||
       absl::GetFlag(FLAGS_since) != absl::ZeroDuration() || WritesMore()) {
-    Complain(
+    return WrongUsage(
         "--for takes a time of up to a year and processes, and neither "
         "--since, --save, "
         "--folded nor --pprof (hakmem help heap)");
-    return kWrongUsage;
   }
   for (const std::string& pid : pids) {
     if (IsProcess(pid)) continue;
-    Complain(NobodyNamed(pid));
-    return kNotDone;
+    return NotDone(NobodyNamed(pid));
   }
   return Complete(ShowGrowthOf(pids, time, by, policy));
 }
@@ -212,36 +206,30 @@ int Follow(const std::vector<std::string>& pids, HeapKind by,
 int Heap(const std::vector<std::string>& arguments) {
   if (absl::GetFlag(FLAGS_by_class)) {
     if (arguments.size() != 1 || AsksForPlaces()) {
-      Complain(
+      return WrongUsage(
           "--by-class takes one process, or one core file, and no flag but "
           "--json (hakmem help heap)");
-      return kWrongUsage;
     }
     return ShowClasses(arguments[0]);
   }
   const std::optional<HeapKind> by = KindNamed(absl::GetFlag(FLAGS_by));
   if (!by.has_value()) {
-    Complain(absl::StrCat("--by=", ForTerminal(absl::GetFlag(FLAGS_by)),
-                          ": neither live, peak nor allocated"));
-    return kWrongUsage;
+    return WrongUsage(
+        absl::StrCat("--by=", ForTerminal(absl::GetFlag(FLAGS_by)),
+                     ": neither live, peak nor allocated"));
   }
   const absl::StatusOr<FramePolicy> policy = AskedPolicy();
-  if (!policy.ok()) {
-    Complain(policy.status().message());
-    return kWrongUsage;
-  }
+  if (!policy.ok()) return WrongUsage(policy.status().message());
   if (absl::GetFlag(FLAGS_diff)) return CompareTwo(arguments, *by, *policy);
   if (arguments.empty()) {
-    Complain(
+    return WrongUsage(
         "name a process, a core file or a heap profile (hakmem help heap)");
-    return kWrongUsage;
   }
   if (absl::GetFlag(FLAGS_for) != absl::ZeroDuration()) {
     return Follow(arguments, *by, *policy);
   }
   if (absl::GetFlag(FLAGS_since) != absl::ZeroDuration()) {
-    Complain("--since goes with --diff FOLDER (hakmem help heap)");
-    return kWrongUsage;
+    return WrongUsage("--since goes with --diff FOLDER (hakmem help heap)");
   }
   return Show(arguments, *by, *policy);
 }

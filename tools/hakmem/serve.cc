@@ -107,10 +107,9 @@ int Serve(const std::vector<std::string>& arguments) {
   HttpServer::Options options;
   if (!arguments.empty() ||
       !ParseAddress(absl::GetFlag(FLAGS_listen), options)) {
-    Complain(
+    return WrongUsage(
         "--listen is HOST:PORT, and there are no arguments (hakmem help "
         "serve)");
-    return kWrongUsage;
   }
   if (!ReadOptions(options)) return kNotDone;
   DropPrivileges();
@@ -120,10 +119,7 @@ int Serve(const std::vector<std::string>& arguments) {
     return answers.To(request);
   });
   const absl::StatusOr<std::string> address = server.Start();
-  if (!address.ok()) {
-    Complain(ForTerminal(address.status().message()));
-    return kNotDone;
-  }
+  if (!address.ok()) return NotDone(ForTerminal(address.status().message()));
   PrintOut(absl::StrCat("hakmem serve: ", ForTerminal(*address), "\n"));
   do {
     answers.Look();

@@ -203,21 +203,14 @@ int Stats(const std::vector<std::string>& arguments) {
   const bool json = absl::GetFlag(FLAGS_json);
   const bool openmetrics = absl::GetFlag(FLAGS_openmetrics);
   if (arguments.size() != 1 || (json && openmetrics)) {
-    Complain(
+    return WrongUsage(
         "name one process, or one core file; --json and --openmetrics are two "
         "forms of the same (hakmem help stats)");
-    return 2;
   }
   const absl::StatusOr<ProcessImage> image = ProcessImage::Open(arguments[0]);
-  if (!image.ok()) {
-    Complain(ForTerminal(image.status().message()));
-    return 1;
-  }
+  if (!image.ok()) return NotDone(ForTerminal(image.status().message()));
   absl::StatusOr<ProcessStatistics> process = ReadStatistics(*image);
-  if (!process.ok()) {
-    Complain(ForTerminal(process.status().message()));
-    return 1;
-  }
+  if (!process.ok()) return NotDone(ForTerminal(process.status().message()));
   Statistics statistics = process->statistics;
   statistics.variant = process->variant.c_str();
   statistics.version = process->version.c_str();
@@ -232,8 +225,7 @@ int Stats(const std::vector<std::string>& arguments) {
   if (pages || !(json || openmetrics || image->is_core())) {
     const absl::StatusOr<ResidentParts> parts = CountResident(*image, *process);
     if (pages && !parts.ok()) {
-      Complain(ForTerminal(parts.status().message()));
-      return 1;
+      return NotDone(ForTerminal(parts.status().message()));
     }
     if (parts.ok()) {
       told.parts = *parts;

@@ -234,11 +234,6 @@ absl::Status Live(Top& top) {
   return absl::OkStatus();
 }
 
-int WrongUsage(std::string_view why) {
-  Complain(why);
-  return 2;
-}
-
 int RunTop(const std::vector<std::string>& arguments) {
   Options options;
   options.interval = absl::GetFlag(FLAGS_interval);
@@ -270,8 +265,7 @@ int RunTop(const std::vector<std::string>& arguments) {
   Top top(std::move(options));
   const absl::Status status = once ? Once(top, json) : Live(top);
   if (status.ok()) return 0;
-  Complain(ForTerminal(status.message()));
-  return 1;
+  return NotDone(ForTerminal(status.message()));
 }
 
 }  // namespace

@@ -254,17 +254,13 @@ int Show(const std::vector<std::string>& paths) {
 }
 
 int Trace(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    Complain("name a trace (hakmem help trace)");
-    return kWrongUsage;
-  }
+  if (arguments.empty()) return WrongUsage("name a trace (hakmem help trace)");
   const bool for_others = !absl::GetFlag(FLAGS_chrome).empty() ||
                           !absl::GetFlag(FLAGS_pprof).empty() ||
                           !absl::GetFlag(FLAGS_replay).empty();
   if (arguments.size() > 1 && for_others) {
-    Complain(
+    return WrongUsage(
         "--chrome, --pprof and --replay take one trace (hakmem help trace)");
-    return kWrongUsage;
   }
   return Show(arguments);
 }

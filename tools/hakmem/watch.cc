@@ -80,21 +80,16 @@ int Watch(const std::vector<std::string>& arguments) {
   const absl::Duration every = absl::GetFlag(FLAGS_every);
   if (arguments.size() != 2 || every < absl::Milliseconds(100) ||
       every > absl::Hours(24) || absl::GetFlag(FLAGS_keep) < 2) {
-    Complain(
+    return WrongUsage(
         "name a process and a folder; --every is from 100ms to 24h, --keep at "
         "least 2 (hakmem help watch)");
-    return kWrongUsage;
   }
-  if (!IsProcess(arguments[0])) {
-    Complain(NobodyNamed(arguments[0]));
-    return kNotDone;
-  }
+  if (!IsProcess(arguments[0])) return NotDone(NobodyNamed(arguments[0]));
   std::error_code error;
   std::filesystem::create_directories(arguments[1], error);
   if (error) {
-    Complain(absl::StrCat("cannot make ", ForTerminal(arguments[1]), ": ",
-                          error.message()));
-    return kNotDone;
+    return NotDone(absl::StrCat("cannot make ", ForTerminal(arguments[1]), ": ",
+                                error.message()));
   }
   const EndSignals signals({SIGINT, SIGTERM, SIGHUP});
   int status = kDone;
