@@ -20,38 +20,29 @@
 
 namespace hakmem {
 
-// Options for others than the heap, whose own are inherited.
+// Options for others than the heap, whose own are inherited. Numbers without a
+// comment are 0 or 1. A path is "", none (also from "0"), "1", standard error,
+// or a file to append to, in whose name %p is the process.
 struct Options : HeapOptions {
-  // 0 or 1.
   std::uint64_t show_config = 0;
-  // "": none (also from "0"); "1": standard error; else a file to append to, in
-  // whose name %p is the process.
   char stats[kMaxOptionPathBytes] = "";
-  // 0 or 1.
   std::uint64_t stats_at_signals = 0;
   // 0: none. 1: beside a second thread of the program. 2: in any case.
   std::uint64_t background = 0;
-  // 0 or 1.
   std::uint64_t control = 0;
-  // Tracing variant: "": none; "1": hakmem.%p.trace; else a file, in whose name
-  // %p is the process.
+  // Tracing variant. "1": hakmem.%p.trace; a file is made anew.
   char trace[kMaxOptionPathBytes] = "";
   // One in so many addresses is traced.
   std::uint64_t trace_sample = 1;
-  // 0 or 1.
   std::uint64_t trace_stacks = 0;
-  // "": none; else SIZE:COUNT, more after commas (option_parser.h reads them).
+  // No path: SIZE:COUNT, more after commas (option_parser.h reads them).
   char prewarm[kMaxOptionPathBytes] = "";
-  // "": none; "1": standard error; "fd:N"; else a file to append to, in whose
-  // name %p is the process.
+  // Also "fd:N".
   char ace_trace[kMaxOptionPathBytes] = "";
-  // 0 or 1. Variants that check copies.
+  // Variants that check copies.
   std::uint64_t check_source = 0;
-  // "": none; "1": standard error; else a file to append to, in whose name %p
-  // is the process.
   char heap_profile[kMaxOptionPathBytes] = "";
-  // Debug variant: "": none; "1": standard error; else a file to append to, in
-  // whose name %p is the process.
+  // Debug variant.
   char leaks[kMaxOptionPathBytes] = "";
   // 0: none; else 2 * n, and 1 more when the calls after the nth are refused,
   // too.
@@ -61,16 +52,12 @@ struct Options : HeapOptions {
   std::uint64_t check_at_exit = 1;
   // An OnMisuse.
   std::uint64_t on_misuse = 0;
-  // 0 or 1.
   std::uint64_t check_sizes = 1;
   // Hardened says at start which options weaken it.
   std::uint64_t warn_weakened = 1;
-  // "" or "1": standard error; "syslog"; else a file to append to, in whose
-  // name %p is the process.
+  // "" is standard error, too. Also "syslog".
   char report[kMaxOptionPathBytes] = "1";
-  // 0 or 1.
   std::uint64_t crash_report = 0;
-  // 0 or 1.
   std::uint64_t deep_bind = 0;
 };
 

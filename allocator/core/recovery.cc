@@ -135,14 +135,12 @@ void Recovery::NoteLiveBytes(RefusedServer& server, FailureEvent& event) {
 void* Recovery::Attempt(RefusedServer& server, FailedCall& failed) {
   const CallResult got = server.Serve(failed.request);
   ++failed.event.attempts;
-  if (got.block != nullptr) return got.block;
-  if (got.outcome.kind() == Outcome::Kind::kMisuse) {
-    // Another thread has freed the block of this realloc. The event of the
-    // first refusal stays.
-    return nullptr;
+  // A misuse: another thread has freed the block of this realloc. The event of
+  // the first refusal stays.
+  if (got.block == nullptr && got.outcome.kind() != Outcome::Kind::kMisuse) {
+    NoteRefusal(server, got.outcome, failed);
   }
-  NoteRefusal(server, got.outcome, failed);
-  return nullptr;
+  return got.block;
 }
 
 void* Recovery::TryAgain(RefusedServer& server, FailedCall& failed) {
