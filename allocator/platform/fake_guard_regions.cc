@@ -1,6 +1,5 @@
 // FakeVirtualMemory: memory that is closed.
 
-#include "allocator/base/check.h"
 #include "allocator/platform/fake_virtual_memory.h"
 
 namespace hakmem {
@@ -8,13 +7,10 @@ namespace hakmem {
 VmStatus FakeVirtualMemory::ChangeGuard(Address address, std::size_t bytes,
                                         bool closed) {
   const std::lock_guard<std::mutex> guard(mutex_);
-  CheckRange(address, bytes);
-  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
-  if (const int error = CountCall(VmCall::kProtect)) {
-    return {.error_number = error};
-  }
   const VmStatus status =
-      closed ? linux_.Close(address, bytes) : linux_.Open(address, bytes);
+      Do(VmCall::kProtect, address, bytes,
+         closed ? &LinuxVirtualMemory::Close : &LinuxVirtualMemory::Open,
+         kChangesNothing);
   if (!status.ok()) return status;
   if (closed) {
     guarded_.Add(address, address + bytes);

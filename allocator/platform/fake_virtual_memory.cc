@@ -72,42 +72,34 @@ VmStatus FakeVirtualMemory::MapNew(Address address, std::size_t bytes,
   return status;
 }
 
-VmStatus FakeVirtualMemory::Protect(Address address, std::size_t bytes) {
-  const Guard guard(mutex_);
+VmStatus FakeVirtualMemory::Do(VmCall kind, Address address, std::size_t bytes,
+                               KernelCall call, const Change& change) {
   CheckRange(address, bytes);
   HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
-  if (const int error = CountCall(VmCall::kProtect)) {
-    return {.error_number = error};
-  }
-  const auto change = [=](FakeRangeSet&, FakeRangeSet& protection) {
-    protection.Add(address, address + bytes);
-  };
+  if (const int error = CountCall(kind)) return {.error_number = error};
   if (LimitsRefuse(change)) {
     ++refused_;
     return {.error_number = ENOMEM};
   }
-  const VmStatus status = linux_.Protect(address, bytes);
+  const VmStatus status = (linux_.*call)(address, bytes);
   if (status.ok()) change(mapped_, protected_);
   return status;
 }
 
+VmStatus FakeVirtualMemory::Protect(Address address, std::size_t bytes) {
+  const Guard guard(mutex_);
+  return Do(VmCall::kProtect, address, bytes, &LinuxVirtualMemory::Protect,
+            [=](FakeRangeSet&, FakeRangeSet& protection) {
+              protection.Add(address, address + bytes);
+            });
+}
+
 VmStatus FakeVirtualMemory::Unprotect(Address address, std::size_t bytes) {
   const Guard guard(mutex_);
-  CheckRange(address, bytes);
-  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
-  if (const int error = CountCall(VmCall::kProtect)) {
-    return {.error_number = error};
-  }
-  const auto change = [=](FakeRangeSet&, FakeRangeSet& protection) {
-    protection.Remove(address, address + bytes);
-  };
-  if (LimitsRefuse(change)) {
-    ++refused_;
-    return {.error_number = ENOMEM};
-  }
-  const VmStatus status = linux_.Unprotect(address, bytes);
-  if (status.ok()) change(mapped_, protected_);
-  return status;
+  return Do(VmCall::kProtect, address, bytes, &LinuxVirtualMemory::Unprotect,
+            [=](FakeRangeSet&, FakeRangeSet& protection) {
+              protection.Remove(address, address + bytes);
+            });
 }
 
 VmStatus FakeVirtualMemory::FindResident(Address address, std::size_t bytes,
@@ -136,22 +128,13 @@ bool FakeVirtualMemory::IsTaken(Address address, std::size_t bytes) {
 VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
   Announce(VmCall::kUnmap, address, bytes);
   const Guard guard(mutex_);
-  CheckRange(address, bytes);
-  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
-  if (const int error = CountCall(VmCall::kUnmap)) {
-    return {.error_number = error};
-  }
-  const auto change = [=](FakeRangeSet& mapped, FakeRangeSet& protection) {
-    mapped.Remove(address, address + bytes);
-    protection.Remove(address, address + bytes);
-  };
-  if (LimitsRefuse(change)) {
-    ++refused_;
-    return {.error_number = ENOMEM};
-  }
-  const VmStatus status = linux_.Unmap(address, bytes);
+  const VmStatus status =
+      Do(VmCall::kUnmap, address, bytes, &LinuxVirtualMemory::Unmap,
+         [=](FakeRangeSet& mapped, FakeRangeSet& protection) {
+           mapped.Remove(address, address + bytes);
+           protection.Remove(address, address + bytes);
+         });
   if (status.ok()) {
-    change(mapped_, protected_);
     purged_.Remove(address, address + bytes);
     huge_.Remove(address, address + bytes);
     guarded_.Remove(address, address + bytes);
@@ -162,12 +145,8 @@ VmStatus FakeVirtualMemory::Unmap(Address address, std::size_t bytes) {
 VmStatus FakeVirtualMemory::Purge(Address address, std::size_t bytes) {
   Announce(VmCall::kPurge, address, bytes);
   const Guard guard(mutex_);
-  CheckRange(address, bytes);
-  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
-  if (const int error = CountCall(VmCall::kPurge)) {
-    return {.error_number = error};
-  }
-  const VmStatus status = linux_.Purge(address, bytes);
+  const VmStatus status = Do(VmCall::kPurge, address, bytes,
+                             &LinuxVirtualMemory::Purge, kChangesNothing);
   if (status.ok()) purged_.Add(address, address + bytes);
   return status;
 }
@@ -263,13 +242,9 @@ VmStatus FakeVirtualMemory::RefuseMove(Address to, std::size_t bytes,
 VmStatus FakeVirtualMemory::Renew(Address address, std::size_t bytes) {
   Announce(VmCall::kPurge, address, bytes);
   const Guard guard(mutex_);
-  CheckRange(address, bytes);
-  HAK_CHECK(mapped_.ContainsAll(address, address + bytes));
   HAK_CHECK(!protected_.ContainsAny(address, address + bytes));
-  if (const int error = CountCall(VmCall::kPurge)) {
-    return {.error_number = error};
-  }
-  const VmStatus status = linux_.Renew(address, bytes);
+  const VmStatus status = Do(VmCall::kPurge, address, bytes,
+                             &LinuxVirtualMemory::Renew, kChangesNothing);
   if (status.ok()) purged_.Add(address, address + bytes);
   if (status.ok()) huge_.Remove(address, address + bytes);
   return status;

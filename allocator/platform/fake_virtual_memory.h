@@ -139,8 +139,13 @@ class FakeVirtualMemory final : public VirtualMemory {
   int CountCall(VmCall kind);
   // What a call makes of mapped_ and protected_.
   using Change = std::function<void(FakeRangeSet&, FakeRangeSet&)>;
+  static constexpr auto kChangesNothing = [](FakeRangeSet&, FakeRangeSet&) {};
   // Whether it makes more than there is and than a limit allows.
   bool LimitsRefuse(const Change& change) const;
+  using KernelCall = VmStatus (LinuxVirtualMemory::*)(Address, std::size_t);
+  // Has the kernel change a mapped range, unless the call is to be refused.
+  VmStatus Do(VmCall kind, Address address, std::size_t bytes, KernelCall call,
+              const Change& change);
   VmStatus ChangeGuard(Address address, std::size_t bytes, bool closed);
   VmStatus MapNew(Address address, std::size_t bytes, bool accessible,
                   std::size_t most_bytes);
