@@ -39,9 +39,7 @@ constinit std::atomic<EndHook> g_hook{nullptr};
 void OnEnd(int signal) {
   const ErrnoGuard guard;
   // At once, so that a second signal ends the process though the hook hangs.
-  struct sigaction action = {};
-  action.sa_handler = SIG_DFL;
-  sigaction(signal, &action, nullptr);
+  SetDefaultAction(signal);
   g_hook.load(std::memory_order_relaxed)(signal);
   // Returns only where the signal ends nothing, as in the first process of a
   // container.

@@ -134,9 +134,8 @@ void ReadTime(Fields& fields, Record& record) {
   record.time = fields.Text("time");
   absl::Time time;
   std::string error;
-  if (!absl::ParseTime(absl::RFC3339_full, record.time, &time, &error)) {
-    fields.Fail("is no time", "time");
-  } else if (time == absl::InfiniteFuture() || time == absl::InfinitePast()) {
+  if (!absl::ParseTime(absl::RFC3339_full, record.time, &time, &error) ||
+      time == absl::InfiniteFuture() || time == absl::InfinitePast()) {
     fields.Fail("is no time", "time");
   } else {
     record.time_us = absl::ToUnixMicros(time);

@@ -59,11 +59,12 @@ struct Ring {
 absl::Status ReadEvents(const ProcessImage& image,
                         const FailureRingDescriptor& ring,
                         std::vector<FailureEvent>& events) {
-  const auto at = reinterpret_cast<std::uint64_t>(ring.slots);
   std::vector<char> slots(std::size_t{ring.capacity} * ring.slot_bytes);
   std::vector<char> later(slots.size());
-  absl::Status status = image.Read(at, slots.data(), slots.size());
-  if (status.ok()) status = image.Read(at, later.data(), later.size());
+  absl::Status status =
+      image.Read(AddressOf(ring.slots), slots.data(), slots.size());
+  if (status.ok())
+    status = image.Read(AddressOf(ring.slots), later.data(), later.size());
   if (!status.ok()) return status;
   for (std::uint64_t i = 0; i < ring.capacity; ++i) {
     const char* const slot = slots.data() + i * ring.slot_bytes;
@@ -100,15 +101,13 @@ absl::StatusOr<Ring> ReadRing(const ProcessImage& image) {
     return image.UnknownForm("keeps failures");
   }
   Ring read;
-  read.version =
-      image.ReadText(reinterpret_cast<std::uint64_t>(ring.hakmem_version));
-  read.variant = image.ReadText(reinterpret_cast<std::uint64_t>(ring.variant));
+  read.version = image.ReadText(AddressOf(ring.hakmem_version));
+  read.variant = image.ReadText(AddressOf(ring.variant));
   for (int tries = 0; tries < kTries && read.events.empty(); ++tries) {
     status = ReadEvents(image, ring, read.events);
     // After the events, so that it counts all of them.
     if (status.ok()) {
-      status = image.Read(reinterpret_cast<std::uint64_t>(ring.recorded),
-                          &read.recorded, sizeof(read.recorded));
+      status = TableReads(image).At(ring.recorded, read.recorded).status();
     }
     if (!status.ok()) return status;
     if (read.recorded == 0) break;

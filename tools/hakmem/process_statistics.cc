@@ -104,7 +104,7 @@ absl::Status CountersReader::Read() {
     }
     std::uint64_t word = 0;
     const absl::Status status =
-        image_.Read(AddressOf(place.word), &word, sizeof(word));
+        TableReads(image_).At(place.word, word).status();
     if (!status.ok()) return status;
     Number(place.statistic) +=
         word * static_cast<std::uint64_t>(std::int64_t{place.weight});
@@ -115,11 +115,10 @@ absl::Status CountersReader::Read() {
 absl::Status CountersReader::ReadHeaps() {
   std::uint32_t count = 0;
   std::uint64_t first = 0;
-  absl::Status status =
-      image_.Read(AddressOf(tables_.heap_count), &count, sizeof(count));
-  if (status.ok()) {
-    status = image_.Read(AddressOf(tables_.heaps), &first, sizeof(first));
-  }
+  absl::Status status = TableReads(image_)
+                            .At(tables_.heap_count, count)
+                            .At(tables_.heaps, first)
+                            .status();
   if (!status.ok()) return status;
   if (count > kMaxHeaps) {
     return absl::DataLossError(
