@@ -251,9 +251,8 @@ int RunCommand(std::span<const Command* const> commands,
   if (command->resolve == nullptr) return command->run(*others);
   const absl::StatusOr<std::vector<std::string>> resolved =
       command->resolve(*others);
-  if (resolved.ok()) return command->run(*resolved);
-  Complain(resolved.status().message());
-  return command->usage_status;
+  return Succeeded(resolved.status()) ? command->run(*resolved)
+                                      : command->usage_status;
 }
 
 }  // namespace

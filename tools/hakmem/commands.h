@@ -2,7 +2,20 @@
 #ifndef HAKMEM_TOOLS_HAKMEM_COMMANDS_H_
 #define HAKMEM_TOOLS_HAKMEM_COMMANDS_H_
 
+#include <optional>
+#include <string>
+
+#include "absl/flags/declare.h"
 #include "tools/hakmem/command_line.h"
+
+// Flags with one meaning for several: of explain, and of trace.
+ABSL_DECLARE_FLAG(std::string, html);
+ABSL_DECLARE_FLAG(bool, json);
+ABSL_DECLARE_FLAG(unsigned, sites);
+ABSL_DECLARE_FLAG(std::string, symbolizer);
+ABSL_DECLARE_FLAG(std::string, symbols);
+ABSL_DECLARE_FLAG(std::string, pprof);
+ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
 
 namespace hakmem::tools {
 

@@ -115,9 +115,9 @@ class Explanation {
         std::ranges::all_of(session_.inputs(), [](const Input& input) {
           return input.lines == 0 && !input.error.empty();
         });
-    if (!page.empty() && !nothing_read) {
-      const absl::Status status = WriteFile(page, ReportAsHtml(report));
-      if (!status.ok()) return NotDone(status.message());
+    if (!page.empty() && !nothing_read &&
+        !Succeeded(WriteFile(page, ReportAsHtml(report)))) {
+      return kNotDone;
     }
     return session_.Complete() ? kDone : kNotDone;
   }

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,11 +23,6 @@
 #include "tools/hakmem/report.h"
 #include "tools/hakmem/symbolizer.h"
 #include "tools/hakmem/words.h"
-
-ABSL_DECLARE_FLAG(bool, json);
-ABSL_DECLARE_FLAG(unsigned, sites);
-ABSL_DECLARE_FLAG(std::string, symbolizer);
-ABSL_DECLARE_FLAG(std::string, symbols);
 
 namespace hakmem::tools {
 namespace {

@@ -6,9 +6,7 @@
 #include <system_error>
 #include <vector>
 
-#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -25,14 +23,6 @@
 #include "tools/hakmem/process_image.h"
 #include "tools/hakmem/process_names.h"
 #include "tools/hakmem/words.h"
-
-// Of explain and trace, with the same meaning.
-ABSL_DECLARE_FLAG(std::string, html);
-ABSL_DECLARE_FLAG(bool, json);
-ABSL_DECLARE_FLAG(std::string, pprof);
-ABSL_DECLARE_FLAG(std::string, symbolizer);
-ABSL_DECLARE_FLAG(std::string, symbols);
-ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
 
 ABSL_FLAG(std::string, by, "live",
           "Which bytes: live, peak (live when most were) or allocated (since "
@@ -79,10 +69,7 @@ bool AllWhole(const HeapProfiles& profiles) {
 template <typename Shown>
 bool Write(const std::string& path, const Shown& report,
            std::string (*make)(const Shown&)) {
-  if (path.empty()) return true;
-  const absl::Status status = WriteFile(path, make(report));
-  if (!status.ok()) Complain(status.message());
-  return status.ok();
+  return path.empty() || Succeeded(WriteFile(path, make(report)));
 }
 
 int Show(const std::vector<std::string>& paths, HeapKind by,

@@ -2,25 +2,16 @@
 
 #include <algorithm>
 #include <csignal>
-#include <optional>
 #include <utility>
 
-#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tools/hakmem/commands.h"
 #include "tools/hakmem/end_signals.h"
 #include "tools/hakmem/heap_diff.h"
 #include "tools/hakmem/heap_input.h"
 #include "tools/hakmem/heap_report.h"
 #include "tools/hakmem/output.h"
-
-// Of explain and trace, with the same meaning.
-ABSL_DECLARE_FLAG(std::string, html);
-ABSL_DECLARE_FLAG(bool, json);
-ABSL_DECLARE_FLAG(std::string, symbolizer);
-ABSL_DECLARE_FLAG(std::string, symbols);
-ABSL_DECLARE_FLAG(std::optional<unsigned>, top);
 
 namespace hakmem::tools {
 namespace {
@@ -53,12 +44,11 @@ bool Print(Side before, Side after, const HeapModules& modules, HeapKind by,
                ? HeapDiffAsJson(diff)
                : HeapDiffAsText(diff, absl::GetFlag(FLAGS_top).value_or(
                                           kDefaultHeapRows)));
-  absl::Status status = absl::OkStatus();
-  if (const std::string path = absl::GetFlag(FLAGS_html); !path.empty()) {
-    status = WriteFile(path, HeapDiffAsPage(diff));
+  const std::string path = absl::GetFlag(FLAGS_html);
+  if (!path.empty() && !Succeeded(WriteFile(path, HeapDiffAsPage(diff)))) {
+    return false;
   }
-  if (!status.ok()) Complain(status.message());
-  return status.ok() && IsWhole(before) && IsWhole(after);
+  return IsWhole(before) && IsWhole(after);
 }
 
 bool PrintAll(const std::vector<std::string>& before_paths, Side before,
@@ -80,11 +70,8 @@ bool ShowHeapDiff(const std::string& before, const std::string& after,
 bool ShowFolderGrowth(const std::string& folder, absl::Duration since,
                       HeapKind by, const FramePolicy& policy) {
   const absl::StatusOr<SnapshotPairs> pairs = PickSnapshots(folder, since);
-  if (!pairs.ok()) {
-    Complain(pairs.status().message());
-    return false;
-  }
-  return PrintAll(pairs->before, {pairs->before.front()}, pairs->after,
+  return Succeeded(pairs.status()) &&
+         PrintAll(pairs->before, {pairs->before.front()}, pairs->after,
                   {pairs->after.front()}, by, policy);
 }
 

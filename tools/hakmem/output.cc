@@ -31,6 +31,11 @@ void Complain(std::string_view text) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+bool Succeeded(const absl::Status& status) {
+  if (!status.ok()) Complain(status.message());
+  return status.ok();
+}
+
 namespace {
 
 int first_error = 0;

@@ -13,6 +13,8 @@ namespace hakmem::tools {
 void SetComplainer(std::string_view subcommand);
 // On standard error: "hakmem SUBCOMMAND: TEXT".
 void Complain(std::string_view text);
+// Whether there is no error; complains of one.
+bool Succeeded(const absl::Status& status);
 
 // Writes at once. After a first error nothing more is written.
 void PrintOut(std::string_view text);

@@ -90,10 +90,7 @@ bool ReadOptions(HttpServer::Options& options) {
   options.socket_path = absl::GetFlag(FLAGS_unix);
   if (const std::string path = absl::GetFlag(FLAGS_token_file); !path.empty()) {
     absl::StatusOr<std::string> token = ReadToken(path);
-    if (!token.ok()) {
-      Complain(token.status().message());
-      return false;
-    }
+    if (!Succeeded(token.status())) return false;
     options.token = *std::move(token);
   } else if (options.socket_path.empty() && !IsLoopback(options.host)) {
     Complain(

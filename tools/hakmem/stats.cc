@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -26,9 +25,6 @@
 #include "tools/hakmem/process_statistics.h"
 #include "tools/hakmem/resident_parts.h"
 #include "tools/hakmem/words.h"
-
-// Of explain, with the same meaning.
-ABSL_DECLARE_FLAG(bool, json);
 
 ABSL_FLAG(
     bool, openmetrics, false,

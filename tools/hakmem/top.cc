@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,11 +31,6 @@
 #include "tools/hakmem/top_processes.h"
 #include "tools/hakmem/top_report.h"
 #include "tools/hakmem/words.h"
-
-// Of explain, with the same meaning.
-ABSL_DECLARE_FLAG(bool, json);
-ABSL_DECLARE_FLAG(std::string, symbolizer);
-ABSL_DECLARE_FLAG(std::string, symbols);
 
 ABSL_FLAG(bool, once, false,
           "Prints the processes once, after the first interval, and ends.");

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,12 +29,6 @@
 #include "tools/hakmem/trace_replay.h"
 #include "tools/hakmem/trace_report.h"
 #include "tools/hakmem/words.h"
-
-// Of explain, with the same meaning.
-ABSL_DECLARE_FLAG(std::string, html);
-ABSL_DECLARE_FLAG(bool, json);
-ABSL_DECLARE_FLAG(std::string, symbolizer);
-ABSL_DECLARE_FLAG(std::string, symbols);
 
 ABSL_FLAG(
     std::optional<unsigned>, top, std::nullopt,
@@ -121,12 +114,6 @@ constexpr const char* kFlags[] = {"html",          "json",       "top",
                                   "chrome",        "pprof",      "replay",
                                   "replay_events", "symbolizer", "symbols"};
 
-bool Write(const std::string& path, const std::string& bytes) {
-  const absl::Status status = WriteFile(path, bytes);
-  if (!status.ok()) Complain(status.message());
-  return status.ok();
-}
-
 // The stacks that will be shown.
 std::set<StackId> ShownStacks(const TraceAnalysis& analysis) {
   std::set<StackId> shown;
@@ -144,7 +131,7 @@ bool WriteReplay(const std::string& path, TraceReplay& replay,
                  const TraceFacts& facts) {
   const TraceReplay::File file =
       replay.Finish(absl::GetFlag(FLAGS_replay_events));
-  if (!Write(path, file.bytes)) return false;
+  if (!Succeeded(WriteFile(path, file.bytes))) return false;
   Complain(absl::StrCat(
       path, ": ", Count(file.events, "call", "calls"), "; ", file.left_out,
       " that do not fit together left out",
@@ -214,7 +201,7 @@ bool WriteForOthers(TraceFile& file) {
   const TraceReport report = file.report();
   bool written = true;
   const auto write = [&](const std::string& to, auto make) {
-    if (!to.empty() && !Write(to, make(report))) written = false;
+    if (!to.empty() && !Succeeded(WriteFile(to, make(report)))) written = false;
   };
   write(absl::GetFlag(FLAGS_chrome), TraceAsChromeJson);
   write(absl::GetFlag(FLAGS_pprof), TraceAsPprof);
@@ -249,7 +236,9 @@ int Show(const std::vector<std::string>& paths) {
     reports.push_back(report);
     files.push_back(*std::move(file));
   }
-  if (!reports.empty() && !Write(page, TracesAsPage(reports))) all_good = false;
+  if (!reports.empty() && !Succeeded(WriteFile(page, TracesAsPage(reports)))) {
+    all_good = false;
+  }
   return all_good ? kDone : kNotDone;
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -65,10 +64,7 @@ bool Look(const std::string& pid, const std::string& folder, bool seen,
     return false;
   }
   const std::uint64_t number = std::stoull(pid);
-  const absl::Status written =
-      WriteNewFile(SnapshotPath(folder, number, *unix_ms), lines);
-  if (!written.ok()) {
-    Complain(written.message());
+  if (!Succeeded(WriteNewFile(SnapshotPath(folder, number, *unix_ms), lines))) {
     status = kNotDone;
     return false;
   }
