@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -58,6 +59,15 @@ OptionOrigin OriginOf(const ParsedOptions& options, std::string_view name) {
   return OptionOrigin::kDefault;
 }
 
+// That the option answers so to each of the values.
+void ExpectAll(OptionError error, const char* name,
+               std::initializer_list<const char*> values,
+               ParsedOptions& options) {
+  for (const char* value : values) {
+    EXPECT_EQ(ApplyOption(name, value, options), error) << value;
+  }
+}
+
 TEST(OptionTable, DefaultsAreInRange) {
   const Options defaults;
   for (const OptionSpec& spec : kOptionTable) {
@@ -92,11 +102,8 @@ TEST(ApplyOption, TakesFlags) {
   EXPECT_EQ(ApplyOption("HAKMEM_SHOW_CONFIG", "1", options),
             OptionError::kNone);
   EXPECT_EQ(options.values.show_config, 1u);
-  for (const char* bad : {"2", "yes", "", "-1", "1K"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_SHOW_CONFIG", bad, options),
-              OptionError::kMalformed)
-        << bad;
-  }
+  ExpectAll(OptionError::kMalformed, "HAKMEM_SHOW_CONFIG",
+            {"2", "yes", "", "-1", "1K"}, options);
   EXPECT_EQ(options.values.show_config, 1u);
 }
 
@@ -108,11 +115,8 @@ TEST(ApplyOption, TakesWords) {
               OptionError::kNone);
     EXPECT_EQ(options.values.huge_pages, number);
   }
-  for (const char* bad : {"", "ON", "o", "off|auto", "onn", "1"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_HUGE_PAGES", bad, options),
-              OptionError::kMalformed)
-        << bad;
-  }
+  ExpectAll(OptionError::kMalformed, "HAKMEM_HUGE_PAGES",
+            {"", "ON", "o", "off|auto", "onn", "1"}, options);
   EXPECT_EQ(options.values.huge_pages, 1u);
   EXPECT_EQ(Warning("HAKMEM_PREFAULT", "all"),
             "hakmem: warning: HAKMEM_PREFAULT=all is none of "
@@ -130,16 +134,10 @@ TEST(ApplyOption, TakesBytesOrAll) {
     EXPECT_EQ(ApplyOption("HAKMEM_CLEAR", text, options), OptionError::kNone);
     EXPECT_EQ(options.values.clear_bytes, bytes);
   }
-  for (const char* bad : {"", "ALL", "al", "none", "all ", "-1", "16x"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_CLEAR", bad, options),
-              OptionError::kMalformed)
-        << bad;
-  }
-  for (const char* bad : {"0", "15", "99999999999999999999"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_CLEAR", bad, options),
-              OptionError::kOutOfRange)
-        << bad;
-  }
+  ExpectAll(OptionError::kMalformed, "HAKMEM_CLEAR",
+            {"", "ALL", "al", "none", "all ", "-1", "16x"}, options);
+  ExpectAll(OptionError::kOutOfRange, "HAKMEM_CLEAR",
+            {"0", "15", "99999999999999999999"}, options);
   EXPECT_EQ(options.values.clear_bytes, kClearAll);
   EXPECT_EQ(ApplyOption("HAKMEM_MAX_ALLOC", "all", options),
             OptionError::kMalformed);
@@ -158,18 +156,13 @@ TEST(ApplyOption, TakesListsOfSizes) {
         << good;
     EXPECT_STREQ(options.values.prewarm, good);
   }
-  for (const char* bad :
-       {"64", ":", "64:", ":3", "64:3,", ",64:3", "64:3,,1:1", "64:3 ", "64:-1",
-        "64:1K", "x:1", "64:3;1:1", "K:1", "18014398509481985K:1"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_PREWARM", bad, options),
-              OptionError::kMalformed)
-        << bad;
-  }
-  for (const char* bad : {"0:1", "65537:1", "65K:1", "64:1,1M:2"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_PREWARM", bad, options),
-              OptionError::kOutOfRange)
-        << bad;
-  }
+  ExpectAll(
+      OptionError::kMalformed, "HAKMEM_PREWARM",
+      {"64", ":", "64:", ":3", "64:3,", ",64:3", "64:3,,1:1", "64:3 ", "64:-1",
+       "64:1K", "x:1", "64:3;1:1", "K:1", "18014398509481985K:1"},
+      options);
+  ExpectAll(OptionError::kOutOfRange, "HAKMEM_PREWARM",
+            {"0:1", "65537:1", "65K:1", "64:1,1M:2"}, options);
   EXPECT_STREQ(options.values.prewarm, "");
   EXPECT_EQ(Warning("HAKMEM_PREWARM", "many"),
             "hakmem: warning: HAKMEM_PREWARM=many is not "
@@ -202,16 +195,10 @@ TEST(ApplyOption, TakesOrdinals) {
   EXPECT_EQ(fail_nth("1+"), 3u);
   EXPECT_EQ(fail_nth("12345"), 24690u);
   EXPECT_EQ(fail_nth("0"), 0u);
-  for (const char* bad : {"", "+", "+1", "1++", "1 +", "n", "-1", "0+"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", bad, options),
-              OptionError::kMalformed)
-        << bad;
-  }
-  for (const char* bad : {"4294967297", "4294967297+"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", bad, options),
-              OptionError::kOutOfRange)
-        << bad;
-  }
+  ExpectAll(OptionError::kMalformed, "HAKMEM_FAIL_NTH",
+            {"", "+", "+1", "1++", "1 +", "n", "-1", "0+"}, options);
+  ExpectAll(OptionError::kOutOfRange, "HAKMEM_FAIL_NTH",
+            {"4294967297", "4294967297+"}, options);
   EXPECT_EQ(ApplyOption("HAKMEM_FAIL_NTH", "7+", options), OptionError::kNone);
   RawPrinter out;
   for (const OptionSpec& spec : kOptionTable) {
@@ -257,18 +244,12 @@ TEST(ApplyOption, RefusesWhatIsOutOfRange) {
   ParsedOptions options;
   EXPECT_EQ(ApplyOption("HAKMEM_DECAY_MS", "86400000", options),
             OptionError::kNone);
-  for (const char* bad : {"86400001", "99999999999999999999999999"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_DECAY_MS", bad, options),
-              OptionError::kOutOfRange)
-        << bad;
-  }
+  ExpectAll(OptionError::kOutOfRange, "HAKMEM_DECAY_MS",
+            {"86400001", "99999999999999999999999999"}, options);
   EXPECT_EQ(options.values.decay_ms, 86400000u);
-  for (const char* bad :
-       {"0", "16777216T", "18446744073709551616", "18446744073709551615K"}) {
-    EXPECT_EQ(ApplyOption("HAKMEM_HEAP_LIMIT", bad, options),
-              OptionError::kOutOfRange)
-        << bad;
-  }
+  ExpectAll(OptionError::kOutOfRange, "HAKMEM_HEAP_LIMIT",
+            {"0", "16777216T", "18446744073709551616", "18446744073709551615K"},
+            options);
 }
 
 TEST(ApplyOption, TakesPaths) {
