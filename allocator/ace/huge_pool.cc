@@ -16,6 +16,8 @@ namespace {
 constexpr unsigned kMaxTries = 64;
 // The longest step, as a share of the window: the tries come to its end.
 constexpr std::size_t kStepShare = 32;
+// How many gaps are looked at under Ace's lock while others have to wait.
+constexpr unsigned kMaxGaps = 1024;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 }  // namespace
@@ -68,10 +70,9 @@ std::size_t HugePool::BytesOf(Address address) const {
 // freed. The address may be in memory that somebody else has mapped far behind
 // all blocks.
 HugePool::Found HugePool::Find(Address address) const {
+  const std::size_t mapped = header_table_.mapped_bytes();
   const std::size_t known_frames =
-      header_table_.mapped_bytes() < kHugeHeaderColourBytes
-          ? 0
-          : header_table_.mapped_bytes() - kHugeHeaderColourBytes;
+      mapped - std::min(mapped, kHugeHeaderColourBytes);
   const std::size_t last = FrameOf(address);
   const std::size_t first =
       last - std::min<std::size_t>(last, longest_frames_ + 1);
@@ -91,25 +92,14 @@ HugePool::Found HugePool::Find(Address address) const {
 }
 
 Address HugePool::NextBlock(Address address) const {
-  Frame frame = first_;
-  if (address >= window_.begin) {
-    if (!Contains(address)) return 0;
-    const Frame at = FrameOf(address);
-    // Who goes through all of them comes from one.
-    if (BytesOf(AddressOf(at)) != 0) frame = records_[at].next;
-    while (frame != kNone && frame <= at) frame = records_[frame].next;
-  }
-  while (frame != kNone && !IsLive(AddressOf(frame))) {
+  const Address start = RoundDown<Address>(address, kSuperSlabBytes);
+  // Who goes through all of them comes from one.
+  Frame frame = BytesOf(start) != 0 ? records_[FrameOf(start)].next : first_;
+  while (frame != kNone &&
+         (AddressOf(frame) <= address || !IsLive(AddressOf(frame)))) {
     frame = records_[frame].next;
   }
   return frame == kNone ? 0 : AddressOf(frame);
-}
-
-std::size_t HugePool::GapFrames(Frame before) const {
-  const std::size_t begin = GapBegin(before);
-  const Frame next = Next(before);
-  const std::size_t end = next == kNone ? window_frames() : next;
-  return end - std::min(begin, end);
 }
 
 // It has become longer.
@@ -120,25 +110,30 @@ void HugePool::NoteGap(Frame before) {
 }
 
 // The first gap at or after frame `from` that holds the block and the free
-// frame after it.
+// frame after it. Where so many do not, the one behind all blocks comes next.
 HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
                                 Frame from) {
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
   if (frames > window_frames()) return {0, kNone, false};
-  while (search_from_ != last_ && GapFrames(search_from_) < kLeastGapFrames) {
-    search_from_ = Next(search_from_);
-  }
+  unsigned seen = 0;
   for (Frame before = search_from_;; before = Next(before)) {
     // Frames are aligned by address, not by their number.
     const Address aligned = RoundUp<Address>(
-        AddressOf(
-            static_cast<Frame>(std::max<std::size_t>(GapBegin(before), from))),
+        AddressOf(std::max(GapBegin(before), from)),
         static_cast<Address>(alignment_frames) << kSuperSlabShift);
     const std::size_t begin = (aligned - window_.begin) >> kSuperSlabShift;
-    if (begin + frames <= GapBegin(before) + GapFrames(before)) {
+    if (begin + frames <= GapEnd(before)) {
       return {static_cast<Frame>(begin), before, true};
     }
     if (before == last_) return {0, kNone, false};
+    if (before == search_from_ && !HasGap(before)) {
+      search_from_ = Next(before);
+    }
+    if (++seen == kMaxGaps &&
+        frames + alignment_frames + std::max(GapBegin(last_), from) <=
+            window_frames()) {
+      before = records_[last_].previous;
+    }
   }
 }
 
@@ -289,9 +284,7 @@ std::size_t HugePool::EndReleasesAfterFork() {
 bool HugePool::Grow(Address address, std::size_t bytes) {
   Record& record = records_[FrameOf(address)];
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
-  const std::size_t end =
-      record.next == kNone ? window_.bytes >> kSuperSlabShift : record.next;
-  if (FrameOf(address) + frames > end) return false;
+  if (FrameOf(address) + frames > GapEnd(FrameOf(address))) return false;
   Count(map_calls_);
   if (!memory_.MapBlock(address + record.bytes, bytes - record.bytes).ok()) {
     return false;
@@ -413,7 +406,7 @@ void HugePool::CheckInvariants() const {
   HAK_CHECK_EQ(changing, changing_);  // HU1
   if (changing_ == 0) HAK_CHECK_EQ(bytes, mapped_bytes_);
   for (Frame before = kNone; before != search_from_; before = Next(before)) {
-    HAK_CHECK_LT(GapFrames(before), kLeastGapFrames);  // HU3
+    HAK_CHECK(!HasGap(before));  // HU3
   }
 }
 

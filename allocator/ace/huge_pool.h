@@ -5,7 +5,8 @@
 // Thread-safety: none of its own.
 //
 // Blocks are in a list by address. The lowest gap that is long enough has the
-// next one. Searches begin at the first gap that has room for any block.
+// next one, unless it is behind very many. Searches begin at the first gap that
+// has room for any block.
 //
 // Invariants:
 //   HU1: the header of a block's first frame is as block_header.h says (H5,
@@ -127,7 +128,6 @@ class HugePool {
     // By that thread, without Ace's lock, too; for a fork's child.
     Relaxed<std::size_t> lost_bytes;
   };
-  static constexpr std::size_t kLeastGapFrames = 2;
 
   Frame FrameOf(Address address) const {
     return static_cast<Frame>((address - window_.begin) >> kSuperSlabShift);
@@ -146,13 +146,20 @@ class HugePool {
   };
   Gap FindGap(std::size_t bytes, Frame alignment_frames, Frame from);
   // The gap behind a block, or before the first one (kNone).
-  std::size_t GapBegin(Frame before) const {
+  Frame GapBegin(Frame before) const {
     return before == kNone ? 0 : EndOf(before);
   }
   Frame Next(Frame before) const {
     return before == kNone ? first_ : records_[before].next;
   }
-  std::size_t GapFrames(Frame before) const;
+  std::size_t GapEnd(Frame before) const {
+    const Frame next = Next(before);
+    return next == kNone ? window_frames() : next;
+  }
+  // With room for a block of a frame, and the one after it.
+  bool HasGap(Frame before) const {
+    return GapEnd(before) >= std::size_t{GapBegin(before)} + 2;
+  }
   void NoteGap(Frame before);
   // Where a place is looked for.
   struct Search {
