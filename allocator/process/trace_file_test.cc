@@ -158,5 +158,32 @@ TEST_F(TraceFileTest, NeverWritesToAFileOfTheProgram) {
   std::fclose(other);
 }
 
+// Nobody reads it.
+TEST_F(TraceFileTest, APipeInPlaceOfTheFileIsNotWaitedFor) {
+  TraceFile file;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  ASSERT_EQ(close(Descriptor()), 0);
+  ASSERT_EQ(std::remove(path_.c_str()), 0);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(Append(file, "text"), EBADF);
+  EXPECT_FALSE(file.is_open());
+}
+
+TEST_F(TraceFileTest, APipeIsOpenedAgainForWritesThatWait) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  TraceFile file;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  // The reader has the lower number.
+  for (int fd = reader + 1; fd < 2048; ++fd) close(fd);
+  EXPECT_EQ(Append(file, "text"), 0);
+  char text[16] = {};
+  EXPECT_EQ(read(reader, text, sizeof(text)), 4);
+  close(reader);
+  EXPECT_EQ(fcntl(Descriptor(), F_GETFL) & O_NONBLOCK, 0);
+  file.Close();
+}
+
 }  // namespace
 }  // namespace hakmem
