@@ -68,12 +68,11 @@ bool ProcReader::ReadNumber(const char* path, std::uint64_t& value) const {
 LineReader::LineReader(const ProcReader& files, const char* path)
     : fd_(files.OpenBy(path, /*other=*/false, error_number_)) {
   if (Fill()) return;
-  int ignored = 0;
-  const int other = files.OpenBy(path, /*other=*/true, ignored);
-  if (other < 0) return;
+  // First: there may be no second descriptor.
   if (fd_ >= 0) SystemCall(SYS_close, fd_);
-  fd_ = other;
-  error_number_ = 0;
+  int ignored = 0;
+  fd_ = files.OpenBy(path, /*other=*/true, ignored);
+  if (fd_ >= 0) error_number_ = 0;
 }
 
 LineReader::~LineReader() {
