@@ -50,20 +50,15 @@ std::atomic<HeaderByte>* HugePool::HeaderOf(Address address) const {
                                                                    : nullptr;
 }
 
-bool HugePool::IsLive(Address address) const {
+BlockState HugePool::StateOf(Address address) const {
   const auto* header = HeaderOf(address);
-  return header != nullptr &&
-         HeaderState(header->load(std::memory_order_relaxed)) ==
-             BlockState::kLive;
+  return HeaderState(
+      header == nullptr ? kNoBlock : header->load(std::memory_order_relaxed));
 }
 
 std::size_t HugePool::BytesOf(Address address) const {
-  const auto* header = HeaderOf(address);
-  return header == nullptr ||
-                 HeaderState(header->load(std::memory_order_relaxed)) ==
-                     BlockState::kFree
-             ? 0
-             : std::size_t{records_[FrameOf(address)].bytes};
+  if (StateOf(address) == BlockState::kFree) return 0;
+  return records_[FrameOf(address)].bytes;
 }
 
 // Frames that are not a block's first may bear the header of a block that was
@@ -83,9 +78,7 @@ HugePool::Found HugePool::Find(Address address) const {
     if (headers_[end].load(std::memory_order_relaxed) == kNoBlock) break;
     const std::size_t bytes = records_[end].bytes;
     const Found found = {start, bytes, IsLive(start), address - start < bytes};
-    if (found.live) {
-      return found.inside || freed.start == 0 ? found : freed;
-    }
+    if (found.live) return found.inside || freed.start == 0 ? found : freed;
     if (found.inside && freed.start == 0) freed = found;
   }
   return freed;
@@ -233,8 +226,7 @@ VmStatus HugePool::UnmapInSlices(Address begin, std::size_t bytes) {
 // When the kernel refuses, the memory goes back and the addresses are lost:
 // Grant will find them in use and step over them.
 void HugePool::UnmapOrPurge(Address begin, std::size_t bytes) {
-  if (UnmapInSlices(begin, bytes).ok()) return;
-  pages_.Purge(begin, bytes);
+  if (!UnmapInSlices(begin, bytes).ok()) pages_.Purge(begin, bytes);
 }
 
 std::size_t HugePool::Release(Address address, std::size_t lost_bytes) {
@@ -266,9 +258,9 @@ std::size_t HugePool::EndRelease(Frame frame) {
 // resized is its thread's for good.
 std::size_t HugePool::EndReleasesAfterFork() {
   std::size_t released_bytes = 0;
-  for (Frame frame = changing_ == 0 ? kNone : first_; frame != kNone;) {
+  for (Frame frame = changing_ == 0 ? kNone : first_; frame != kNone;
+       frame = records_[frame].next) {
     const Record& record = records_[frame];
-    const Frame next = record.next;
     if (record.releaser != nullptr && record.releaser != FutexLock::Mark()) {
       const std::size_t lost_bytes = record.lost_bytes;
       if (lost_bytes != record.bytes) {
@@ -276,7 +268,6 @@ std::size_t HugePool::EndReleasesAfterFork() {
       }
       released_bytes += EndRelease(frame);
     }
-    frame = next;
   }
   return released_bytes;
 }
@@ -286,11 +277,10 @@ bool HugePool::Grow(Address address, std::size_t bytes) {
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
   if (FrameOf(address) + frames > GapEnd(FrameOf(address))) return false;
   Count(map_calls_);
-  if (!memory_.MapBlock(address + record.bytes, bytes - record.bytes).ok()) {
-    return false;
-  }
-  SetBytes(record, bytes);
-  return true;
+  const bool grows =
+      memory_.MapBlock(address + record.bytes, bytes - record.bytes).ok();
+  if (grows) SetBytes(record, bytes);
+  return grows;
 }
 
 // Moves a block's pages to free addresses and maps the tail of its new length.
@@ -364,12 +354,10 @@ BlockGrant HugePool::MoveTo(Address address, std::size_t bytes) {
 void HugePool::Shrink(Frame frame, std::size_t bytes) {
   Record& record = records_[frame];
   const std::size_t less_bytes = record.bytes - bytes;
-  bool unmapped = false;
   {
     const FutexLockPause pause(lock_);
-    unmapped = UnmapInSlices(AddressOf(frame) + bytes, less_bytes).ok();
+    if (!UnmapInSlices(AddressOf(frame) + bytes, less_bytes).ok()) return;
   }
-  if (!unmapped) return;
   mapped_bytes_ -= less_bytes;
   record.bytes = bytes;
   NoteGap(frame);

@@ -75,7 +75,9 @@ class HugePool {
 
   // The header of the block that starts at `address`; null: none ever did.
   std::atomic<HeaderByte>* HeaderOf(Address address) const;
-  bool IsLive(Address address) const;
+  bool IsLive(Address address) const {
+    return StateOf(address) == BlockState::kLive;
+  }
   // The length of the block that starts here, live or claimed; 0: none does.
   std::size_t BytesOf(Address address) const;
   // The use of a block; zero when just granted, kept by Resize.
@@ -135,6 +137,8 @@ class HugePool {
   Address AddressOf(Frame frame) const {
     return window_.begin + (static_cast<Address>(frame) << kSuperSlabShift);
   }
+  // Of the block that starts there; Free where none ever did.
+  BlockState StateOf(Address address) const;
   std::size_t EndRelease(Frame frame);
   void SetBytes(Record& record, std::size_t bytes);
   // The first frame after the block at `frame` and its gap.

@@ -8,8 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
-#include "allocator/base/raw_print.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/write_once.h"
@@ -72,11 +72,7 @@ int TraceFile::Open(const char* path, std::span<const std::uint8_t> magic) {
   }
   file_ = {.device = status.st_dev, .inode = status.st_ino};
   fd_ = MoveFdOutOfTheWay(fd);
-  RawPrinter link;
-  link.Text("/proc/self/fd/").SignedDecimal(fd_);
-  const ssize_t length =
-      readlink(link.c_str(), full_path_, sizeof(full_path_) - 1);
-  full_path_[length < 0 ? 0 : length] = '\0';
+  full_path_[std::string_view(path).copy(full_path_, kPathBytes - 1)] = '\0';
   return 0;
 }
 

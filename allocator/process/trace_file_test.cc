@@ -15,6 +15,8 @@
 #include <span>
 #include <string>
 
+#include "allocator/platform/fake_sandbox.h"
+
 namespace hakmem {
 namespace {
 
@@ -141,6 +143,15 @@ TEST_F(TraceFileTest, IsOpenedAgainWhenTheProgramHasClosedIt) {
   ASSERT_EQ(close(Descriptor()), 0);
   EXPECT_EQ(Append(file, "two"), 0);
   EXPECT_EQ(Content(), "one two");
+}
+
+TEST_F(TraceFileTest, IsOpenedAgainWhereTheFirstThreadHasEnded) {
+  const auto reopens = [this] {
+    TraceFile file;
+    if (file.Open(path_.c_str(), kMagic) != 0) return 1;
+    return close(Descriptor()) == 0 && Append(file, "text") == 0 ? 42 : 2;
+  };
+  EXPECT_EXIT(ExitWithoutFirstThread(reopens), testing::ExitedWithCode(42), "");
 }
 
 TEST_F(TraceFileTest, NeverWritesToAFileOfTheProgram) {
