@@ -51,7 +51,7 @@ void WriteWarning(std::string_view text) {
   WriteFd(fd, LineEnd().text());
 }
 
-static constexpr int kAppend = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW;
+constexpr int kAppend = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW;
 
 int OpenForAppend(const char* path, FileReaders readers, int& error_number) {
   return OpenFile(path, kAppend, static_cast<unsigned>(readers), error_number);
