@@ -35,10 +35,10 @@ class TraceFileTest : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   // The descriptor of the file, which the program is not told.
-  int Descriptor() const {
+  int Descriptor(int from = 3) const {
     struct stat file;
     EXPECT_EQ(stat(path_.c_str(), &file), 0);
-    for (int fd = 3; fd < 2048; ++fd) {
+    for (int fd = from; fd < 2048; ++fd) {
       struct stat open_file;
       if (fstat(fd, &open_file) == 0 && open_file.st_ino == file.st_ino) {
         return fd;
@@ -187,12 +187,12 @@ TEST_F(TraceFileTest, APipeIsOpenedAgainForWritesThatWait) {
   TraceFile file;
   ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
   // The reader has the lower number.
-  for (int fd = reader + 1; fd < 2048; ++fd) close(fd);
+  ASSERT_EQ(close(Descriptor(reader + 1)), 0);
   EXPECT_EQ(Append(file, "text"), 0);
   char text[16] = {};
   EXPECT_EQ(read(reader, text, sizeof(text)), 4);
+  EXPECT_EQ(fcntl(Descriptor(reader + 1), F_GETFL) & O_NONBLOCK, 0);
   close(reader);
-  EXPECT_EQ(fcntl(Descriptor(), F_GETFL) & O_NONBLOCK, 0);
   file.Close();
 }
 
