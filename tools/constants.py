@@ -36,6 +36,7 @@ TABLES = [
         ("the kernel's mappings for moved spans: 1 in", "ace/ace.cc", "kMovedMappingsShare"),
         ("the same for Huge blocks that stay or help out: 1 in", "ace/ace.cc", "kHugeMappingsShare"),
         ("the same for guard pages: 1 in", "ace/run_store.cc", "kMappingsShare"),
+        ("gaps looked at until a Huge block goes behind all others", "ace/huge_pool.cc", "kMaxGaps"),
         ("granted before a zone asks for huge pages", "ace/run_store_huge.cc", "kLeastHugeHeapUnits"),
         ("free in the zone meanwhile, at most: 1 in", "ace/run_store_huge.cc", "kMostFreeShare"),
         ("in memory of the last SuperSlab, at least", "ace/run_store_huge.cc", "kDenseBytes"),

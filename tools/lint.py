@@ -33,6 +33,7 @@ MEMORY_ORDERS = "docs/memory_orders.md"
 STRONGER = "\n## Operations that are not relaxed\n"
 ATOMIC = re.compile(r"\b(?:std::atomic|Relaxed)<(?:[^<>;]|<[^<>;]*>)*>\s+(?:\w+::)*(\w+)(?:\[[^\]]*\])?\s*(?:HAK_\w+\s*)?"
                     r"(?:=[^;]*|\{[^;]*\})?;")
+SCOPE = re.compile(r"\b(?:class|struct)\s+(?:(?:alignas|[A-Z]+_\w+)(?:\([^)]*\))?\s+)*(\w+)[^;{}()]*\{|[{}]")
 FUNCTION_NAME = re.compile(r"(?:^|[\s:*&])(?!__attribute__|ABSL_|alignas)(~?\w+)\(")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 MACHINE_PATH = re.compile(r"(?:^|[^\w.])/(?:work|farm|root|home)/")
@@ -263,26 +264,42 @@ def unlisted_invariants(headers, document):
                 yield path, number, "%s has no row for %s" % (INVARIANTS, match.group(1))
 
 
-def quoted_words(text):
-    return {word for quoted in re.findall("`([^`]+)`", text) for word in re.findall(r"~?\w+", quoted)}
+def first_words(tables):
+    """The words and files quoted in the first column of each row."""
+    return [set(re.findall(r"\w+\.(?:cc|h|inc)\b|~?\w+", " ".join(re.findall("`([^`]+)`", row.split("|")[1]))))
+            for row in tables.split("\n") if row.startswith("|")]
+
+
+def classes_around(code, end):
+    """The classes that a place is in, and the one that a name there is qualified with."""
+    scopes = []
+    for match in SCOPE.finditer(code, 0, end):
+        if match.group() == "}":
+            del scopes[-1:]
+        else:
+            scopes.append(match.group(1))
+    return {name for name in scopes if name}.union(re.findall(r"(\w+)(?:<[^<>]*>)?::$", code[:end]))
 
 
 def unlisted_atomics(sources, document):
-    """Atomics, and functions with an order stronger than relaxed, without a row in the document; as above."""
-    listed = quoted_words(document)
-    stronger = quoted_words(document.split(STRONGER, 1)[-1].split("\n## ", 1)[0])
+    """Atomics, and functions with an order stronger than relaxed, of which no row has the name and the class or file."""
+    listed = first_words(document)
+    stronger = first_words(document.split(STRONGER, 1)[-1].split("\n## ", 1)[0])
     for path, text in sources:
         code = blank_non_code(text)
-        found = [(code.count("\n", 0, match.start(1)) + 1, match.group(1), listed) for match in ATOMIC.finditer(code)]
-        lines = code.split("\n")
+        # (where, the place of the name, or None; its rows)
+        found = [(match.start(1), match, listed) for match in ATOMIC.finditer(code)]
+        starts = [0] + [match.end() for match in re.finditer("\n", code)]
         for first, last in cpp_functions(text) if ORDER.search(code) else ():
-            body = "\n".join(lines[first - 1:last])
-            name = FUNCTION_NAME.search(body)
-            found += [(first + body.count("\n", 0, match.start()), name.group(1) if name else "an operator", stronger)
-                      for match in ORDER.finditer(body)]
-        for line, name, where in found:
-            if name not in where:
-                yield path, line, "%s has no row for %s" % (MEMORY_ORDERS, name)
+            begin, end = starts[first - 1], (starts + [len(code)])[last]
+            name = FUNCTION_NAME.search(code, begin, end)
+            found += [(match.start(), name, stronger) for match in ORDER.finditer(code, begin, end)]
+        for at, name, rows in found:
+            owners = classes_around(code, name.start(1)) if name else set()
+            owners |= {re.sub(r".*/|\.\w+$", "", path) + end for end in CPP}
+            if not any(name and name.group(1) in words and owners & words for words in rows):
+                yield path, code.count("\n", 0, at) + 1, "%s has no row for %s" % (
+                    MEMORY_ORDERS, name.group(1) if name else "an operator")
 
 
 def known_files():

@@ -119,7 +119,8 @@ class LintTest(unittest.TestCase):
     def test_each_atomic_has_a_row(self):
         source = "struct A {\n  std::atomic<int> a_{0};\n  std::atomic<void (*)(int)> b_ =\n      {};\n  Relaxed<bool> c;\n" \
                  "  static constinit inline std::atomic<int> d_\n      HAK_X = 1;\n  std::atomic<int> e_[kN] = {};\n};\n"
-        document = "`A::a_` `b_`\n## Operations that are not relaxed\n`A::Set`: `a_`\n## Relaxed\n`c` `Get` `x.d_`\n"
+        document = "| `A::a_`, `b_` | |\n## Operations that are not relaxed\n| `A::Set`: `a_` | `A::Get` |\n" \
+                   "## Relaxed\n| `c`, `Get`, `d_` (`x.cc`) | `e_` of `A` |\n"
         find = lambda text: [(line, sentence.split()[-1])
                              for _, line, sentence in lint.unlisted_atomics([("x.h", text)], document)]
         self.assertEqual(find(source), [(8, "e_")])
@@ -127,6 +128,9 @@ class LintTest(unittest.TestCase):
         operations = "void A::Set() {\n  a_.store(1, std::memory_order_release);\n}\nint A::Get() ABSL_X(a) {\n" \
                      "  return a_.load(\n      std::memory_order_acquire);  // memory_order_release\n}\n"
         self.assertEqual(find(operations), [(6, "Get")])
+        # Rows of another class with the same names.
+        other = "struct ABSL_X(a) B : C {\n  struct D {};\n  std::atomic<int> a_;\n};\n" + operations.replace("A::", "B::")
+        self.assertEqual(find(other), [(3, "a_"), (6, "Set"), (10, "Get")])
 
     def test_real_time(self):
         for line in ("import time", "from time import sleep", "time.sleep(1)", "run(['a'], timeout=60)", "s.settimeout(3)",

@@ -16,6 +16,8 @@ namespace {
 constexpr unsigned kMaxTries = 64;
 // The longest step, as a share of the window: the tries come to its end.
 constexpr std::size_t kStepShare = 32;
+// How many gaps are looked at under Ace's lock while others have to wait.
+constexpr unsigned kMaxGaps = 1024;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 }  // namespace
@@ -48,30 +50,24 @@ std::atomic<HeaderByte>* HugePool::HeaderOf(Address address) const {
                                                                    : nullptr;
 }
 
-bool HugePool::IsLive(Address address) const {
+BlockState HugePool::StateOf(Address address) const {
   const auto* header = HeaderOf(address);
-  return header != nullptr &&
-         HeaderState(header->load(std::memory_order_relaxed)) ==
-             BlockState::kLive;
+  return HeaderState(
+      header == nullptr ? kNoBlock : header->load(std::memory_order_relaxed));
 }
 
 std::size_t HugePool::BytesOf(Address address) const {
-  const auto* header = HeaderOf(address);
-  return header == nullptr ||
-                 HeaderState(header->load(std::memory_order_relaxed)) ==
-                     BlockState::kFree
-             ? 0
-             : std::size_t{records_[FrameOf(address)].bytes};
+  if (StateOf(address) == BlockState::kFree) return 0;
+  return records_[FrameOf(address)].bytes;
 }
 
 // Frames that are not a block's first may bear the header of a block that was
 // freed. The address may be in memory that somebody else has mapped far behind
 // all blocks.
 HugePool::Found HugePool::Find(Address address) const {
+  const std::size_t mapped = header_table_.mapped_bytes();
   const std::size_t known_frames =
-      header_table_.mapped_bytes() < kHugeHeaderColourBytes
-          ? 0
-          : header_table_.mapped_bytes() - kHugeHeaderColourBytes;
+      mapped - std::min(mapped, kHugeHeaderColourBytes);
   const std::size_t last = FrameOf(address);
   const std::size_t first =
       last - std::min<std::size_t>(last, longest_frames_ + 1);
@@ -82,34 +78,21 @@ HugePool::Found HugePool::Find(Address address) const {
     if (headers_[end].load(std::memory_order_relaxed) == kNoBlock) break;
     const std::size_t bytes = records_[end].bytes;
     const Found found = {start, bytes, IsLive(start), address - start < bytes};
-    if (found.live) {
-      return found.inside || freed.start == 0 ? found : freed;
-    }
+    if (found.live) return found.inside || freed.start == 0 ? found : freed;
     if (found.inside && freed.start == 0) freed = found;
   }
   return freed;
 }
 
 Address HugePool::NextBlock(Address address) const {
-  Frame frame = first_;
-  if (address >= window_.begin) {
-    if (!Contains(address)) return 0;
-    const Frame at = FrameOf(address);
-    // Who goes through all of them comes from one.
-    if (BytesOf(AddressOf(at)) != 0) frame = records_[at].next;
-    while (frame != kNone && frame <= at) frame = records_[frame].next;
-  }
-  while (frame != kNone && !IsLive(AddressOf(frame))) {
+  const Address start = RoundDown<Address>(address, kSuperSlabBytes);
+  // Who goes through all of them comes from one.
+  Frame frame = BytesOf(start) != 0 ? records_[FrameOf(start)].next : first_;
+  while (frame != kNone &&
+         (AddressOf(frame) <= address || !IsLive(AddressOf(frame)))) {
     frame = records_[frame].next;
   }
   return frame == kNone ? 0 : AddressOf(frame);
-}
-
-std::size_t HugePool::GapFrames(Frame before) const {
-  const std::size_t begin = GapBegin(before);
-  const Frame next = Next(before);
-  const std::size_t end = next == kNone ? window_frames() : next;
-  return end - std::min(begin, end);
 }
 
 // It has become longer.
@@ -120,25 +103,30 @@ void HugePool::NoteGap(Frame before) {
 }
 
 // The first gap at or after frame `from` that holds the block and the free
-// frame after it.
+// frame after it. Where so many do not, the one behind all blocks comes next.
 HugePool::Gap HugePool::FindGap(std::size_t bytes, Frame alignment_frames,
                                 Frame from) {
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
   if (frames > window_frames()) return {0, kNone, false};
-  while (search_from_ != last_ && GapFrames(search_from_) < kLeastGapFrames) {
-    search_from_ = Next(search_from_);
-  }
+  unsigned seen = 0;
   for (Frame before = search_from_;; before = Next(before)) {
     // Frames are aligned by address, not by their number.
     const Address aligned = RoundUp<Address>(
-        AddressOf(
-            static_cast<Frame>(std::max<std::size_t>(GapBegin(before), from))),
+        AddressOf(std::max(GapBegin(before), from)),
         static_cast<Address>(alignment_frames) << kSuperSlabShift);
     const std::size_t begin = (aligned - window_.begin) >> kSuperSlabShift;
-    if (begin + frames <= GapBegin(before) + GapFrames(before)) {
+    if (begin + frames <= GapEnd(before)) {
       return {static_cast<Frame>(begin), before, true};
     }
     if (before == last_) return {0, kNone, false};
+    if (before == search_from_ && !HasGap(before)) {
+      search_from_ = Next(before);
+    }
+    if (++seen == kMaxGaps &&
+        frames + alignment_frames + std::max(GapBegin(last_), from) <=
+            window_frames()) {
+      before = records_[last_].previous;
+    }
   }
 }
 
@@ -238,8 +226,7 @@ VmStatus HugePool::UnmapInSlices(Address begin, std::size_t bytes) {
 // When the kernel refuses, the memory goes back and the addresses are lost:
 // Grant will find them in use and step over them.
 void HugePool::UnmapOrPurge(Address begin, std::size_t bytes) {
-  if (UnmapInSlices(begin, bytes).ok()) return;
-  pages_.Purge(begin, bytes);
+  if (!UnmapInSlices(begin, bytes).ok()) pages_.Purge(begin, bytes);
 }
 
 std::size_t HugePool::Release(Address address, std::size_t lost_bytes) {
@@ -271,9 +258,9 @@ std::size_t HugePool::EndRelease(Frame frame) {
 // resized is its thread's for good.
 std::size_t HugePool::EndReleasesAfterFork() {
   std::size_t released_bytes = 0;
-  for (Frame frame = changing_ == 0 ? kNone : first_; frame != kNone;) {
+  for (Frame frame = changing_ == 0 ? kNone : first_; frame != kNone;
+       frame = records_[frame].next) {
     const Record& record = records_[frame];
-    const Frame next = record.next;
     if (record.releaser != nullptr && record.releaser != FutexLock::Mark()) {
       const std::size_t lost_bytes = record.lost_bytes;
       if (lost_bytes != record.bytes) {
@@ -281,7 +268,6 @@ std::size_t HugePool::EndReleasesAfterFork() {
       }
       released_bytes += EndRelease(frame);
     }
-    frame = next;
   }
   return released_bytes;
 }
@@ -289,15 +275,12 @@ std::size_t HugePool::EndReleasesAfterFork() {
 bool HugePool::Grow(Address address, std::size_t bytes) {
   Record& record = records_[FrameOf(address)];
   const std::size_t frames = DivideRoundUp(bytes, kSuperSlabBytes) + 1;
-  const std::size_t end =
-      record.next == kNone ? window_.bytes >> kSuperSlabShift : record.next;
-  if (FrameOf(address) + frames > end) return false;
+  if (FrameOf(address) + frames > GapEnd(FrameOf(address))) return false;
   Count(map_calls_);
-  if (!memory_.MapBlock(address + record.bytes, bytes - record.bytes).ok()) {
-    return false;
-  }
-  SetBytes(record, bytes);
-  return true;
+  const bool grows =
+      memory_.MapBlock(address + record.bytes, bytes - record.bytes).ok();
+  if (grows) SetBytes(record, bytes);
+  return grows;
 }
 
 // Moves a block's pages to free addresses and maps the tail of its new length.
@@ -371,12 +354,10 @@ BlockGrant HugePool::MoveTo(Address address, std::size_t bytes) {
 void HugePool::Shrink(Frame frame, std::size_t bytes) {
   Record& record = records_[frame];
   const std::size_t less_bytes = record.bytes - bytes;
-  bool unmapped = false;
   {
     const FutexLockPause pause(lock_);
-    unmapped = UnmapInSlices(AddressOf(frame) + bytes, less_bytes).ok();
+    if (!UnmapInSlices(AddressOf(frame) + bytes, less_bytes).ok()) return;
   }
-  if (!unmapped) return;
   mapped_bytes_ -= less_bytes;
   record.bytes = bytes;
   NoteGap(frame);
@@ -413,7 +394,7 @@ void HugePool::CheckInvariants() const {
   HAK_CHECK_EQ(changing, changing_);  // HU1
   if (changing_ == 0) HAK_CHECK_EQ(bytes, mapped_bytes_);
   for (Frame before = kNone; before != search_from_; before = Next(before)) {
-    HAK_CHECK_LT(GapFrames(before), kLeastGapFrames);  // HU3
+    HAK_CHECK(!HasGap(before));  // HU3
   }
 }
 

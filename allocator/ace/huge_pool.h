@@ -5,7 +5,8 @@
 // Thread-safety: none of its own.
 //
 // Blocks are in a list by address. The lowest gap that is long enough has the
-// next one. Searches begin at the first gap that has room for any block.
+// next one, unless it is behind very many. Searches begin at the first gap that
+// has room for any block.
 //
 // Invariants:
 //   HU1: the header of a block's first frame is as block_header.h says (H5,
@@ -74,7 +75,9 @@ class HugePool {
 
   // The header of the block that starts at `address`; null: none ever did.
   std::atomic<HeaderByte>* HeaderOf(Address address) const;
-  bool IsLive(Address address) const;
+  bool IsLive(Address address) const {
+    return StateOf(address) == BlockState::kLive;
+  }
   // The length of the block that starts here, live or claimed; 0: none does.
   std::size_t BytesOf(Address address) const;
   // The use of a block; zero when just granted, kept by Resize.
@@ -127,7 +130,6 @@ class HugePool {
     // By that thread, without Ace's lock, too; for a fork's child.
     Relaxed<std::size_t> lost_bytes;
   };
-  static constexpr std::size_t kLeastGapFrames = 2;
 
   Frame FrameOf(Address address) const {
     return static_cast<Frame>((address - window_.begin) >> kSuperSlabShift);
@@ -135,6 +137,8 @@ class HugePool {
   Address AddressOf(Frame frame) const {
     return window_.begin + (static_cast<Address>(frame) << kSuperSlabShift);
   }
+  // Of the block that starts there; Free where none ever did.
+  BlockState StateOf(Address address) const;
   std::size_t EndRelease(Frame frame);
   void SetBytes(Record& record, std::size_t bytes);
   // The first frame after the block at `frame` and its gap.
@@ -146,13 +150,20 @@ class HugePool {
   };
   Gap FindGap(std::size_t bytes, Frame alignment_frames, Frame from);
   // The gap behind a block, or before the first one (kNone).
-  std::size_t GapBegin(Frame before) const {
+  Frame GapBegin(Frame before) const {
     return before == kNone ? 0 : EndOf(before);
   }
   Frame Next(Frame before) const {
     return before == kNone ? first_ : records_[before].next;
   }
-  std::size_t GapFrames(Frame before) const;
+  std::size_t GapEnd(Frame before) const {
+    const Frame next = Next(before);
+    return next == kNone ? window_frames() : next;
+  }
+  // With room for a block of a frame, and the one after it.
+  bool HasGap(Frame before) const {
+    return GapEnd(before) >= std::size_t{GapBegin(before)} + 2;
+  }
   void NoteGap(Frame before);
   // Where a place is looked for.
   struct Search {

@@ -106,6 +106,46 @@ TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
   }
 }
 
+// However many gaps are too short, a call looks at a bounded number of them.
+TEST(HugePoolManyTest, ManyShortGapsAreNotWalked) {
+  constexpr int kGaps = 2'000;
+  PretendedMemory memory;
+  Region region;
+  region.Place(memory);
+  if (region.huge().bytes < 128 * kGiB) {
+    GTEST_SKIP() << "addresses are few here";
+  }
+  memory.Pretend(region.huge());
+  FutexLock lock;
+  TouchedPages pages(memory);
+  HugePool pool(lock, pages, memory);
+  pool.Place(region, memory.PageBytes());
+  const auto grant = [&](std::size_t frames) {
+    return pool.Grant(frames * kSuperSlabBytes, kSuperSlabBytes).address;
+  };
+  std::vector<Address> short_ones;
+  for (int i = 0; i < kGaps; ++i) {
+    short_ones.push_back(grant(3));
+    grant(1);
+  }
+  const Address behind_all = grant(10);
+  const Address long_one = grant(10);
+  const Address last = grant(1);
+  for (const Address block : short_ones) pool.Release(block);
+  pool.Release(long_one);
+  EXPECT_EQ(grant(3), short_ones[0]);
+  EXPECT_GT(grant(8), last);
+  pool.CheckInvariants();
+  // Where nothing is free behind all blocks, all gaps are looked at.
+  const Address end = region.huge().begin + region.huge().bytes;
+  const std::size_t rest = (end - last) / kSuperSlabBytes - 20;
+  ASSERT_GT(grant(rest), last);
+  EXPECT_EQ(grant(10), long_one);
+  pool.Release(behind_all);
+  EXPECT_EQ(grant(10), behind_all);
+  pool.CheckInvariants();
+}
+
 class HugePoolForeignTest : public testing::Test {
  protected:
   HugePoolForeignTest() {

@@ -82,13 +82,11 @@ void UnitPool::EndPurge(const Purging& purging, bool purged) {
 }
 
 void UnitPool::EndPurgesAfterFork() {
-  for (Purging* purging = purges_; purging != nullptr;) {
-    Purging* const next = purging->next;
-    if (purging->thread != FutexLock::Mark()) {
-      EndPurge(*purging, /*purged=*/false);
-    }
-    purging = next;
+  for (const Purging* at = purges_; at != nullptr; at = at->next) {
+    if (at->thread != FutexLock::Mark()) EndPurge(*at, /*purged=*/false);
   }
+  // Another thread may have been between two steps of PurgeDescriptors.
+  has_idle_descriptors_ = true;
 }
 
 // What lies between guard pages, piece by piece: a new mapping would have none.

@@ -193,6 +193,17 @@ TEST_F(FinePoolTest, DescriptorsGoWithSuperSlabsThatAreFree) {
   EXPECT_EQ(memory_.calls(VmCall::kNone), calls);
 }
 
+// Its first step was another thread's.
+TEST_F(FinePoolTest, AForksChildBeginsAnew) {
+  UseAndPurge(200);
+  FrameIndex next = 0;
+  pool_.PurgeDescriptors(next);
+  ASSERT_NE(next, kNoFrame);
+  pool_.EndPurgesAfterFork();
+  PurgeDescriptors();
+  EXPECT_GE(CountGone(), 199 * kAllOfOne - 4 * 2 * kFewUnits);
+}
+
 TEST_F(FinePoolTest, DescriptorsGoAgainAfterUse) {
   UseAndPurge(4);
   PurgeDescriptors();

@@ -7,6 +7,7 @@
 
 #include "allocator/base/call_filter.h"
 #include "allocator/base/raw_print.h"
+#include "allocator/base/relaxed.h"
 #include "allocator/base/system_call.h"
 
 namespace hakmem {
@@ -16,12 +17,13 @@ constexpr std::size_t kMaxNameBytes = 60;
 
 // Written while there is one thread; read by all.
 constinit const char* g_program = nullptr;
-constinit int g_process_id = 0;
+// By who looks for a filter, and in a fork's child; read by all.
+constinit Relaxed<int> g_process_id;
 
 int KnownProcessId() {
   const bool may_ask =
       g_filter.load(std::memory_order_relaxed) == Filter::kNone;
-  return may_ask ? static_cast<int>(SystemCall(SYS_getpid)) : g_process_id;
+  return may_ask ? static_cast<int>(SystemCall(SYS_getpid)) : NotedProcessId();
 }
 
 }  // namespace

@@ -81,9 +81,10 @@ bool HasWord(std::string_view list, std::string_view word) {
   return false;
 }
 
-// The process's group, from /proc/self/cgroup: "0::/a/b", "4:cpu,memory:/a/b".
+// The process's group: "0::/a/b", "4:cpu,memory:/a/b". A first thread that has
+// ended is in the root group (version 1).
 HAK_COLD bool FindGroup(const ProcReader& files, Version version, Path& group) {
-  LineReader reader(files, "/proc/self/cgroup");
+  LineReader reader(files, "/proc/thread-self/cgroup");
   std::string_view line;
   while (reader.Next(line)) {
     const std::size_t first = line.find(':');

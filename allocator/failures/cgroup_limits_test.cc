@@ -111,6 +111,17 @@ TEST_F(CgroupLimitsTest, AMountMayBeginAtTheGroup) {
           {"memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 3000 800"}));
 }
 
+TEST_F(CgroupLimitsTest, TheGroupIsTheCallingThreads) {
+  Mounts("35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  Groups("4:memory:/\n");
+  tree_.Write("/proc/thread-self/cgroup", "4:memory:/job\n");
+  FirstVersion("/sys/fs/cgroup/memory/job", "3000", "800");
+  EXPECT_EQ(
+      Readings(),
+      Strings({"memory.max /sys/fs/cgroup/memory/job/memory.limit_in_bytes "
+               "3000 800"}));
+}
+
 // A limit that is read twice may be another one.
 TEST_F(CgroupLimitsTest, ReadsALimitOnce) {
   Mounts(kSecondVersion);

@@ -55,10 +55,6 @@ void FailureRing::Complete(const FailureEvent& event) {
   slot.sequence.store(4 * ticket + 4, std::memory_order_release);
 }
 
-std::uint64_t FailureRing::recorded() const {
-  return next_.load(std::memory_order_relaxed);
-}
-
 bool FailureRing::CopyOne(std::uint64_t number, FailureEvent& event) const {
   const std::uint64_t ticket = number - 1;
   const Slot& slot = slots_[ticket % kCapacity];
@@ -78,6 +74,8 @@ bool FailureRing::CopyOne(std::uint64_t number, FailureEvent& event) const {
 }
 
 void FailureRing::ChildAfterFork() {
+  // Then no slot has memory, and none shall have.
+  if (recorded() == 0) return;
   next_.store(0, std::memory_order_relaxed);
   for (Slot& slot : slots_) slot.sequence.store(0, std::memory_order_relaxed);
 }

@@ -1,5 +1,6 @@
 #include "allocator/failures/failure_ring.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -234,6 +235,20 @@ TEST(FailureRing, ChildOfAForkRecordsAgain) {
   done = true;
   writer.join();
   EXPECT_TRUE(all_well);
+}
+
+// Each child of a program that never failed would pay for all of them.
+TEST(FailureRing, AForksChildTouchesNoSlotThatWasNeverWritten) {
+  static constinit FailureRing ring;
+  const auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto end = reinterpret_cast<std::uintptr_t>(&ring + 1);
+  void* const last_page =
+      reinterpret_cast<void*>(end - end % page_bytes - page_bytes);
+  ASSERT_GT(last_page, &ring);
+  ring.ChildAfterFork();
+  unsigned char resident = 1;
+  ASSERT_EQ(mincore(last_page, page_bytes, &resident), 0);
+  EXPECT_EQ(resident & 1, 0);
 }
 
 }  // namespace

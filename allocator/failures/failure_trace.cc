@@ -116,13 +116,13 @@ void FailureTrace::TellUnwritten(int error_number) {
 // another file; the parent's stays open in the parent alone.
 bool FailureTrace::Prepare(const TraceMoment& moment) {
   if (sink_ == Sink::kNone || gave_up_) return false;
-  const bool in_child = opened_by_ != 0 && opened_by_ != moment.process_id;
-  const bool ours = opened_by_ != 0 && StillOurs();
+  const bool in_child = opened_ && opened_by_ != moment.process_id;
+  const bool ours = opened_ && StillOurs();
   if (ours && !(in_child && HasProcessId(path_))) {
     opened_by_ = moment.process_id;
     return true;
   }
-  if (opened_by_ != 0 && sink_ == Sink::kDescriptor) {
+  if (opened_ && sink_ == Sink::kDescriptor) {
     // The program has put something else in its place.
     gave_up_ = true;
     return false;
@@ -133,7 +133,8 @@ bool FailureTrace::Prepare(const TraceMoment& moment) {
     gave_up_ = sink_ != Sink::kStderr;
     return false;
   }
-  const bool is_first = opened_by_ != moment.process_id;
+  const bool is_first = !opened_ || in_child;
+  opened_ = true;
   opened_by_ = moment.process_id;
   if (!is_first) return true;
   JsonText line(buffer_, sizeof(buffer_));
@@ -206,7 +207,7 @@ void FailureTrace::WriteMemory(const TraceMoment& moment,
 void FailureTrace::WriteEnd(const TraceMoment& moment, std::uint64_t failures,
                             const MemoryFigures& memory) {
   if (!lock_.Lock()) return;
-  if (opened_by_ == moment.process_id && Prepare(moment)) {
+  if (opened_ && opened_by_ == moment.process_id && Prepare(moment)) {
     JsonText line(buffer_, sizeof(buffer_));
     EndLine(moment, failures, dropped(), memory, line);
     Write(line);

@@ -104,7 +104,8 @@ class FailureTrace {
   TraceSource source_ ABSL_GUARDED_BY(lock_);
   int fd_ ABSL_GUARDED_BY(lock_) = -1;
   FileId file_ ABSL_GUARDED_BY(lock_);
-  int opened_by_ ABSL_GUARDED_BY(lock_) = 0;  // process; 0: not opened
+  bool opened_ ABSL_GUARDED_BY(lock_) = false;
+  int opened_by_ ABSL_GUARDED_BY(lock_) = 0;  // process; 0: not known
   bool gave_up_ ABSL_GUARDED_BY(lock_) = false;
   bool torn_ ABSL_GUARDED_BY(lock_) = false;  // the last line has no end
   bool told_unwritten_ ABSL_GUARDED_BY(lock_) = false;

@@ -266,6 +266,22 @@ TEST_F(FailureTraceTest, DoesNotWriteIntoFilesOfTheProgram) {
   EXPECT_EQ(Lines(Path("t"), "start").size(), 1u);
 }
 
+// A filter of system calls may hide the process's number.
+TEST_F(FailureTraceTest, AProcessWithoutANumberOpensItsFileOnce) {
+  Start(Path("t"));
+  trace_->WriteEnd({}, 0, {});
+  FailureEvent event = EventAt(1, 1);
+  event.process_id = 0;
+  trace_->WriteFailure(event, nullptr);
+  std::filesystem::rename(Path("t"), Path("moved"));
+  trace_->WriteFailure(event, nullptr);
+  trace_->WriteEnd({}, 2, {});
+  EXPECT_FALSE(std::filesystem::exists(Path("t")));
+  EXPECT_EQ(Lines(Path("moved"), "start").size(), 1u);
+  EXPECT_EQ(Lines(Path("moved"), "failure").size(), 2u);
+  EXPECT_EQ(Lines(Path("moved"), "end").size(), 1u);
+}
+
 // They go to another folder, too.
 TEST_F(FailureTraceTest, ARelativePathIsFromWhereTheProcessStarted) {
   const std::filesystem::path before = std::filesystem::current_path();

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "allocator/base/json_text.h"
+#include "allocator/base/line_end.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/config/options.h"
 #include "allocator/core/live_count.h"
@@ -132,7 +133,7 @@ void CheckAtExit() {
 // none.
 __attribute__((constructor(kOutermostPriority))) void AtStart() {
   FindLibcFunctions(&FindInLibc);
-  NoteProcess();
+  if (NotedProcessId() == 0) NoteProcess();  // else start_filter.cc has it
   InstallThreadExitHookOnce();
   InstallForkHooksOnce();
   NoteStartupModules();

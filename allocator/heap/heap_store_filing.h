@@ -116,8 +116,8 @@ std::uint32_t HeapStore<kConfig>::FileHome(const HeapSystem& system,
       its |= std::uint64_t{1} << i;
     }
     left &= ~its;
-    // Of nobody's, heap 1 reports it.
-    HeapStore& home = Of(system, owner == 0 ? 1 : owner);
+    // Of nobody's, or a span's by now, heap 1 reports it.
+    HeapStore& home = Of(system, owner - 1 < kMaxHeapId ? owner : 1);
     if (!home.TryFile(size_class, same, same_count, wait)) staying |= its;
   }
   std::uint32_t stayed = 0;

@@ -1,5 +1,6 @@
 #include "allocator/heap/heap_store.h"
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -149,6 +150,26 @@ TEST_F(HeapStoreTest, WhatIsNotQueuedAnyMoreIsLeftOutAndReported) {
   EXPECT_EQ(one_.Dequeue(kClass, MagazineBlocks(top), MagazineCount(top)),
             MagazineCount(top) - 1);
   EXPECT_EQ(unsound_, before + 1);
+}
+
+// Its owner freed it, too, and its slab's unit went on to a span, or to nobody.
+TEST_F(HeapStoreTest, WhatIsNoHeapsAnyMoreIsReported) {
+  const SizeClass size_class = ClassOf(2 * kKiB);
+  const GatedLockHolder hold(two_.lock());
+  for (const UnitRecord record : {kSpanRecord, UnitRecord{0}}) {
+    void* block = nullptr;
+    Refusal refusal;
+    ASSERT_EQ(two_.slabs().Take(size_class, &block, 1, refusal), 1U);
+    const Zone& zone = ZoneOfClass(ace_.region(), size_class);
+    const auto address = reinterpret_cast<Address>(block);
+    std::atomic<UnitRecord>& its = zone.unit_record(zone.UnitOf(address));
+    const UnitRecord its_before = its.exchange(record);
+    const int before = unsound_;
+    EXPECT_EQ(Store::FileHome(system_, size_class, &block, 1, /*wait=*/false),
+              0U);
+    EXPECT_EQ(unsound_, before + 1);
+    its = its_before;
+  }
 }
 
 TEST_F(HeapStoreTest, TheExchangeTakesMagazinesOfOneAndGivesThemToAnother) {

@@ -45,9 +45,9 @@ StackId StackDepot::Add(std::atomic<StackId>& bucket, std::uint32_t hash,
   entry.hash = hash;
   entry.count = frames.size();
   std::copy(frames.begin(), frames.end(), entry.frames());
-  used_bytes_.store(end, std::memory_order_relaxed);
   stacks_.fetch_add(1, std::memory_order_relaxed);
-  // release: pairs with the acquire in Intern; the entry is whole.
+  // release: pairs with the acquires in Next and Intern; the entry is whole.
+  used_bytes_.store(end, std::memory_order_release);
   bucket.store(id, std::memory_order_release);
   return id;
 }
@@ -77,11 +77,10 @@ std::span<const std::uintptr_t> StackDepot::Frames(StackId id) const {
 }
 
 StackId StackDepot::Next(StackId id) const {
-  constexpr std::size_t kFirst = kBuckets * sizeof(std::atomic<StackId>);
-  const std::size_t at =
-      id == 0 ? kFirst
-              : id * kStepBytes + sizeof(Entry) + Frames(id).size_bytes();
-  return at < used_bytes_.load(std::memory_order_relaxed)
+  std::size_t at = kBuckets * sizeof(std::atomic<StackId>);
+  if (id != 0) at = id * kStepBytes + sizeof(Entry) + Frames(id).size_bytes();
+  // acquire: pairs with the release in Add.
+  return at < used_bytes_.load(std::memory_order_acquire)
              ? static_cast<StackId>(at / kStepBytes)
              : 0;
 }

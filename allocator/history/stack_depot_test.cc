@@ -119,6 +119,28 @@ TEST_F(StackDepotTest, NextGoesThroughAll) {
   EXPECT_EQ(sum, 99U * 100 / 2);
 }
 
+// Those of some moment, each of them whole.
+TEST_F(StackDepotTest, NextGoesThroughWhatAnotherThreadAdds) {
+  constexpr std::size_t kStacks = 2000;
+  Start(4 * kMiB);
+  std::thread adding([this] {
+    for (std::size_t i = 0; i < kStacks; ++i) depot_.Intern(StackOf(i));
+  });
+  StackId last = 0;
+  for (std::size_t seen = 0; seen < kStacks;) {
+    const StackId id = depot_.Next(last);
+    if (id == 0) {
+      std::this_thread::yield();
+      continue;
+    }
+    EXPECT_EQ(FramesOf(id), StackOf(seen));
+    last = id;
+    ++seen;
+  }
+  adding.join();
+  EXPECT_EQ(depot_.Next(last), 0U);
+}
+
 TEST_F(StackDepotTest, ThreadsAgreeOnNumbers) {
   constexpr std::size_t kStacks = 2000;
   constexpr std::size_t kThreads = 4;

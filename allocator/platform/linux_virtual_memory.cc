@@ -248,31 +248,28 @@ VmStatus LinuxVirtualMemory::ReadPageMap(Address address, std::size_t bytes,
   if (!MayOpenFiles()) return status;
   const int fd = ProcReader().Open("/proc/self/pagemap", status.error_number);
   if (fd < 0) return status;
-  const std::size_t page_bytes = PageBytes();
-  const std::size_t pages = bytes / page_bytes;
+  const std::size_t first = address / PageBytes();
+  const std::size_t pages = bytes / PageBytes();
   std::uint64_t entries[kPageEntries];
   for (std::size_t done = 0; done < pages && status.ok();) {
     const std::size_t count = std::min(pages - done, kPageEntries);
-    const std::size_t wanted_bytes = count * sizeof(entries[0]);
-    const std::size_t at = (address / page_bytes + done) * sizeof(entries[0]);
-    if (SystemCall(SYS_pread64, fd, entries, wanted_bytes, at) !=
-        static_cast<long>(wanted_bytes)) {
+    const auto wanted_bytes = static_cast<long>(count * sizeof(entries[0]));
+    if (SystemCall(SYS_pread64, fd, entries, wanted_bytes,
+                   (first + done) * sizeof(entries[0])) != wanted_bytes) {
       status.error_number = EIO;
     }
     for (std::size_t i = 0; i < count && status.ok(); ++i) {
-      resident[done + i] = (entries[i] & kPresent) != 0 ? 1 : 0;
+      resident[done++] = (entries[i] & kPresent) != 0 ? 1 : 0;
     }
-    done += count;
   }
   SystemCall(SYS_close, fd);
   return status;
 }
 
 std::size_t LinuxVirtualMemory::MaxMappings() {
-  std::uint64_t value = 0;
-  const bool found =
-      ProcReader().ReadNumber("/proc/sys/vm/max_map_count", value);
-  return static_cast<std::size_t>(found ? value : kUsualMaxMappings);
+  std::uint64_t value = kUsualMaxMappings;
+  ProcReader().ReadNumber("/proc/sys/vm/max_map_count", value);
+  return value;
 }
 
 // A mapping that is neither shared nor private is always refused, and Linux

@@ -9,6 +9,7 @@
 #include "allocator/base/call_filter.h"
 #include "allocator/base/raw_print.h"
 #include "allocator/base/system_call.h"
+#include "allocator/platform/write_once.h"
 
 namespace hakmem {
 
@@ -41,14 +42,9 @@ int ProcReader::OpenBy(std::string_view path, bool other,
     length += part.copy(full + length, part.size());
   }
   full[length] = '\0';
-  long fd = -1;
-  do {
-    fd =
-        SystemCall(SYS_openat, AT_FDCWD, full, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-  } while (fd == -EINTR);
-  error_number = ErrorOf(fd);
+  const int fd = OpenFile(full, O_RDONLY | O_NONBLOCK, 0, error_number);
   NoteError(error_number);
-  return error_number == 0 ? static_cast<int>(fd) : -1;
+  return fd;
 }
 
 int ProcReader::Open(const char* path, int& error_number) const {
@@ -72,12 +68,11 @@ bool ProcReader::ReadNumber(const char* path, std::uint64_t& value) const {
 LineReader::LineReader(const ProcReader& files, const char* path)
     : fd_(files.OpenBy(path, /*other=*/false, error_number_)) {
   if (Fill()) return;
-  int ignored = 0;
-  const int other = files.OpenBy(path, /*other=*/true, ignored);
-  if (other < 0) return;
+  // First: there may be no second descriptor.
   if (fd_ >= 0) SystemCall(SYS_close, fd_);
-  fd_ = other;
-  error_number_ = 0;
+  int ignored = 0;
+  fd_ = files.OpenBy(path, /*other=*/true, ignored);
+  if (fd_ >= 0) error_number_ = 0;
 }
 
 LineReader::~LineReader() {

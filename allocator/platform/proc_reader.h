@@ -35,7 +35,7 @@ class ProcReader {
   constexpr explicit ProcReader(const char* root = "") : root_(root) {}
 
   // Opens `path`, by its other name if it must; -1 on failure, with the errno
-  // of the first name in `error_number`.
+  // of the first name in `error_number`. A named pipe is not waited for.
   int Open(const char* path, int& error_number) const;
 
   // The number that is all of a file's first line; "max" is kNoLimit. False

@@ -1,5 +1,6 @@
 #include "allocator/platform/proc_reader.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -114,6 +115,25 @@ TEST(LineReaderTest, AsksTheOtherThreadWhereOneTellsNothing) {
     EXPECT_EQ(reader.error_number(), 0) << path;
     EXPECT_FALSE(reader.Next(line)) << path;
   }
+}
+
+TEST(LineReaderTest, NeedsOneDescriptor) {
+  FakeProcTree tree;
+  tree.Write("/proc/self/maps", "");
+  tree.Write("/proc/thread-self/maps", "this\n");
+  const ProcReader files = tree.files();
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const int lowest = dup(STDERR_FILENO);
+  ASSERT_EQ(close(lowest), 0);
+  const rlimit one_more = {.rlim_cur = static_cast<rlim_t>(lowest) + 1,
+                           .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  LineReader reader(files, "/proc/self/maps");
+  std::string_view line;
+  EXPECT_TRUE(reader.Next(line));
+  EXPECT_EQ(line, "this");
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 TEST(LineReaderTest, ReadsTheMapsWhereTheFirstThreadHasEnded) {

@@ -9,7 +9,7 @@
 
 namespace hakmem {
 
-// True as well where the kernel does not tell.
+// True as well where the kernel does not tell. Notes the process's number.
 bool IsFiltered();
 
 }  // namespace hakmem

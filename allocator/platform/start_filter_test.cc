@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <initializer_list>
+#include <thread>
 
 #include "allocator/base/call_filter.h"
+#include "allocator/base/line_end.h"
 #include "allocator/platform/fake_sandbox.h"
 #include "gtest/gtest.h"
 
@@ -28,6 +30,23 @@ TEST(StartFilter, TellsWhetherThereIsOne) {
   EXPECT_EXIT(ask({SYS_mincore}), testing::ExitedWithCode(0), "");
   // Where the kernel does not tell, there may be one.
   EXPECT_EXIT(ask({SYS_openat}), testing::ExitedWithCode(0), "");
+}
+
+// Not that of the thread that asks, whose filter counts.
+TEST(StartFilter, FindsTheProcesssNumberAndTheThreadsFilter) {
+  const auto ask = [](std::initializer_list<int> calls) {
+    bool found = false;
+    std::thread([&] {
+      if (calls.size() != 0 && !ForbidSystemCalls(calls)) _exit(0);
+      Forget();
+      NoteProcessId(0);
+      found = IsFiltered();
+    }).join();
+    if (NotedProcessId() != getpid()) _exit(2);
+    _exit(found || calls.size() == 0 ? 0 : 1);
+  };
+  EXPECT_EXIT(ask({}), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ask({SYS_mincore}), testing::ExitedWithCode(0), "");
 }
 
 TEST(StartFilter, TheProgramsOwnStays) {

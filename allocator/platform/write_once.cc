@@ -1,5 +1,6 @@
 #include "allocator/platform/write_once.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -51,6 +52,16 @@ class WriteSignalHolder {
 };
 
 }  // namespace
+
+int OpenFile(const char* path, int flags, unsigned mode, int& error_number) {
+  flags |= O_CLOEXEC | O_NOCTTY;
+  long fd = -1;
+  do {
+    fd = SystemCall(SYS_openat, AT_FDCWD, path, flags, mode);
+  } while (fd == -EINTR);
+  error_number = ErrorOf(fd);
+  return error_number == 0 ? static_cast<int>(fd) : -1;
+}
 
 std::size_t WriteOnce(int fd, std::string_view text, int& error_number) {
   const WriteSignalHolder holder;

@@ -50,28 +50,14 @@ void WriteWarning(std::string_view text) {
   WriteFd(fd, LineEnd().text());
 }
 
-namespace {
-
-int Open(const char* path, FileReaders readers, int more_flags,
-         int& error_number) {
-  constexpr int kFlags =
-      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
-  long fd = -1;
-  do {
-    fd = SystemCall(SYS_openat, AT_FDCWD, path, kFlags | more_flags, readers);
-  } while (fd == -EINTR);
-  error_number = ErrorOf(fd);
-  return error_number == 0 ? static_cast<int>(fd) : -1;
-}
-
-}  // namespace
+constexpr int kAppend = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW;
 
 int OpenForAppend(const char* path, FileReaders readers, int& error_number) {
-  return Open(path, readers, 0, error_number);
+  return OpenFile(path, kAppend, static_cast<unsigned>(readers), error_number);
 }
 
 int OpenForReport(const char* path, int& error_number) {
-  const int fd = Open(path, FileReaders::kOwner, O_NONBLOCK, error_number);
+  const int fd = OpenFile(path, kAppend | O_NONBLOCK, 0600, error_number);
   // What is written waits for a reader that is slow.
   if (fd >= 0) SystemCall(SYS_fcntl, fd, F_SETFL, O_APPEND);
   return fd;

@@ -8,23 +8,22 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
-#include "allocator/base/raw_print.h"
 #include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
+#include "allocator/platform/write_once.h"
 #include "allocator/process/output_file.h"
 #include "allocator/process/process.h"
 
 namespace hakmem {
 namespace {
 
+// Whatever is there by now is not waited for.
 int OpenExisting(const char* path, int access) {
-  constexpr int kFlags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW;
-  long fd = -1;
-  do {
-    fd = SystemCall(SYS_openat, AT_FDCWD, path, access | kFlags);
-  } while (fd == -EINTR);
-  return static_cast<int>(fd);
+  constexpr int kFlags = O_APPEND | O_NOFOLLOW | O_NONBLOCK;
+  int ignored = 0;
+  return OpenFile(path, access | kFlags, 0, ignored);
 }
 
 // Whether nothing is lost that is not a trace of this user's.
@@ -73,11 +72,7 @@ int TraceFile::Open(const char* path, std::span<const std::uint8_t> magic) {
   }
   file_ = {.device = status.st_dev, .inode = status.st_ino};
   fd_ = MoveFdOutOfTheWay(fd);
-  RawPrinter link;
-  link.Text("/proc/self/fd/").SignedDecimal(fd_);
-  const ssize_t length =
-      readlink(link.c_str(), full_path_, sizeof(full_path_) - 1);
-  full_path_[length < 0 ? 0 : length] = '\0';
+  full_path_[std::string_view(path).copy(full_path_, kPathBytes - 1)] = '\0';
   return 0;
 }
 
@@ -88,6 +83,8 @@ bool TraceFile::Reopen() {
     CloseFd(fd);
     return false;
   }
+  // As it was: what is written waits for a reader that is slow.
+  SystemCall(SYS_fcntl, fd, F_SETFL, O_APPEND);
   flock(fd, LOCK_EX | LOCK_NB);
   fd_ = MoveFdOutOfTheWay(fd);
   return true;

@@ -21,9 +21,10 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // Creates `path` (mode 0600, close-on-exec), or empties it if it is this
-  // user's and begins with `magic`. Returns 0 or the errno; EWOULDBLOCK:
-  // another process is writing its trace to it; EEXIST: it is something else.
+  // Creates `path`, from the root (mode 0600, close-on-exec), or empties it if
+  // it is this user's and begins with `magic`. Returns 0 or the errno;
+  // EWOULDBLOCK: another process is writing its trace to it; EEXIST: it is
+  // something else.
   int Open(const char* path, std::span<const std::uint8_t> magic);
   bool is_open() const { return fd_ >= 0; }
 
@@ -40,8 +41,8 @@ class TraceFile {
   static constexpr std::size_t kPathBytes = 512;
 
   int fd_ = -1;
-  FileId file_;                      // which it is
-  char full_path_[kPathBytes] = "";  // "": not known
+  FileId file_;  // which it is
+  char full_path_[kPathBytes] = "";
 };
 
 }  // namespace hakmem

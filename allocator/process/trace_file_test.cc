@@ -14,6 +14,8 @@
 #include <iterator>
 #include <string>
 
+#include "allocator/platform/fake_sandbox.h"
+
 namespace hakmem {
 namespace {
 
@@ -32,10 +34,10 @@ class TraceFileTest : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   // The descriptor of the file, which the program is not told.
-  int Descriptor() const {
+  int Descriptor(int from = 3) const {
     struct stat file;
     EXPECT_EQ(stat(path_.c_str(), &file), 0);
-    for (int fd = 3; fd < 2048; ++fd) {
+    for (int fd = from; fd < 2048; ++fd) {
       struct stat open_file;
       if (fstat(fd, &open_file) == 0 && open_file.st_ino == file.st_ino) {
         return fd;
@@ -142,6 +144,15 @@ TEST_F(TraceFileTest, IsOpenedAgainWhenTheProgramHasClosedIt) {
   EXPECT_EQ(Content(), "one two");
 }
 
+TEST_F(TraceFileTest, IsOpenedAgainWhereTheFirstThreadHasEnded) {
+  const auto reopens = [this] {
+    TraceFile file;
+    if (file.Open(path_.c_str(), kMagic) != 0) return 1;
+    return close(Descriptor()) == 0 && Append(file, "text") == 0 ? 42 : 2;
+  };
+  EXPECT_EXIT(ExitWithoutFirstThread(reopens), testing::ExitedWithCode(42), "");
+}
+
 TEST_F(TraceFileTest, NeverWritesToAFileOfTheProgram) {
   TraceFile file;
   ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
@@ -155,6 +166,33 @@ TEST_F(TraceFileTest, NeverWritesToAFileOfTheProgram) {
   EXPECT_EQ(lseek(fd, 0, SEEK_END), 0);
   close(fd);
   std::fclose(other);
+}
+
+// Nobody reads it.
+TEST_F(TraceFileTest, APipeInPlaceOfTheFileIsNotWaitedFor) {
+  TraceFile file;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  ASSERT_EQ(close(Descriptor()), 0);
+  ASSERT_EQ(std::remove(path_.c_str()), 0);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(Append(file, "text"), EBADF);
+  EXPECT_FALSE(file.is_open());
+}
+
+TEST_F(TraceFileTest, APipeIsOpenedAgainForWritesThatWait) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  TraceFile file;
+  ASSERT_EQ(file.Open(path_.c_str(), kMagic), 0);
+  // The reader has the lower number.
+  ASSERT_EQ(close(Descriptor(reader + 1)), 0);
+  EXPECT_EQ(Append(file, "text"), 0);
+  char text[16] = {};
+  EXPECT_EQ(read(reader, text, sizeof(text)), 4);
+  EXPECT_EQ(fcntl(Descriptor(reader + 1), F_GETFL) & O_NONBLOCK, 0);
+  close(reader);
+  file.Close();
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 #include "allocator/stacks/symbols.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include "allocator/base/system_call.h"
 #include "allocator/platform/errno_guard.h"
 #include "allocator/platform/memory_reader.h"
+#include "allocator/platform/proc_reader.h"
 
 namespace hakmem {
 namespace {
@@ -26,9 +25,10 @@ constexpr std::uint64_t kMaxSymbols = std::uint64_t{1} << 20;
 
 class File {
  public:
-  explicit File(const char* path)
-      : fd_(static_cast<int>(
-            SystemCall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC))) {}
+  explicit File(const char* path) {
+    int error_number = 0;
+    fd_ = ProcReader().Open(path, error_number);
+  }
   ~File() {
     if (fd_ >= 0) SystemCall(SYS_close, fd_);
   }

@@ -1,8 +1,12 @@
 #include "allocator/stacks/symbols.h"
 
+#include <sys/stat.h>
+
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "gtest/gtest.h"
 
@@ -46,6 +50,21 @@ TEST(Symbols, AnotherFileHasNoNamesForThisModule) {
   EXPECT_FALSE(FindSymbol(module, address, symbol));
   std::strcpy(module.path, "/no/such/file");
   EXPECT_FALSE(FindSymbol(module, address, symbol));
+}
+
+TEST(Symbols, APipeInPlaceOfTheFileIsNotWaitedFor) {
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(&hakmem_symbols_test_function);
+  ModuleOf module = {};
+  ASSERT_TRUE(FindModule(address, module));
+  const std::string pipe = testing::TempDir() + "/symbols_test_pipe";
+  ASSERT_LT(pipe.size(), sizeof(module.path));
+  std::remove(pipe.c_str());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::strcpy(module.path, pipe.c_str());
+  Symbol symbol = {};
+  EXPECT_FALSE(FindSymbol(module, address, symbol));
+  std::remove(pipe.c_str());
 }
 
 TEST(Symbols, AnAddressThatIsNoFunctionHasNoName) {

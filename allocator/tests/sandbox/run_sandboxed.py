@@ -46,6 +46,17 @@ def run(library, program, filter_name, work, options):
                           stderr=subprocess.PIPE, check=False)
 
 
+def is_opened_late(library, program):
+    """Whether the warning of a library that a second thread opens names no other process than this one."""
+    environment = dict(os.environ, HAKMEM_NONSENSE="1")
+    with subprocess.Popen([os.path.abspath(program), "opened", library], env=environment, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        stdout, stderr = process.communicate()
+    named = re.search(r"HAKMEM_NONSENSE.* \(sandboxed(?:, process ([0-9]+))?\)$", stderr, re.MULTILINE)
+    return stdout == "no filters\n" or (
+        stdout == "done\n" and named is not None and named.group(1) in (None, str(process.pid)))
+
+
 def listed(path, begin, end, name):
     """The names between two texts of a file."""
     with open(path, encoding="utf-8") as file:
@@ -71,6 +82,8 @@ def complaints(library, program, source, document):
         if done.returncode != 0 or done.stdout != "done\n":
             yield "%s, %s: ended with %d, %r, %r" % (
                 filter_name, options, done.returncode, done.stdout, done.stderr[-500:])
+    if not all(is_opened_late(library, program) for program in shards.share([program])):
+        yield "a second thread's number is the process's"
     for filter_name in shards.share(FILTERS + ["thread"]):
         done = run(library, program, filter_name, "double_free", {})
         if done.stdout == "no filters\n":

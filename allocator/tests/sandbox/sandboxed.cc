@@ -12,8 +12,11 @@
 //   thread    likewise, by a thread that ends; others are served as ever
 //   idle      from the start on, memory that is given back stays as it is:
 //             the kernel takes the advice and does nothing
+//   opened    getpid kills, and WORK is the path of a library, which a second
+//             thread opens
 //   none
 // and WORK is `serve` or `double_free`. Ends with "done" on stdout.
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -324,11 +327,30 @@ void InChild() {
   Check(waitpid(child, &status, 0) == child && status == 0, "child");
 }
 
+void OpenInThread(char* library) {
+  constexpr int kGetpid[] = {SYS_getpid};
+  SetFilter(kGetpid, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
+  pthread_t thread;
+  Check(
+      pthread_create(
+          &thread, nullptr,
+          [](void* path) { return dlopen(static_cast<char*>(path), RTLD_NOW); },
+          library) == 0,
+      "pthread_create");
+  void* opened = nullptr;
+  pthread_join(thread, &opened);
+  Check(opened != nullptr, dlerror());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Check(argc >= 3, "arguments");
   const char* const filter = argv[1];
+  if (strcmp(filter, "opened") == 0) {
+    OpenInThread(argv[2]);
+    return write(STDOUT_FILENO, "done\n", 5) == 5 ? 0 : 1;
+  }
   const bool is_start = strcmp(filter, "start") == 0;
   if ((is_start || strcmp(filter, "service") == 0 ||
        strcmp(filter, "idle") == 0) &&
