@@ -1,5 +1,5 @@
 // Where a process takes commands of others: for writers in other processes, by
-// the exported symbol hakmem_control (docs/statistics.md).
+// the exported symbol hakmem_control (docs/process_tables.md).
 //
 // Owns: the layout. Called by: frontend; `hakmem purge` and `hakmem option`
 // write there. Thread-safety: constants.

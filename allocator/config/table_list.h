@@ -1,5 +1,5 @@
 // Where all tables lie that other processes read: for readers that find no
-// symbol, by a note in the program's file (docs/statistics.md).
+// symbol, by a note in the program's file (docs/process_tables.md).
 //
 // Owns: the layout. Called by: frontend; `hakmem` with a process reads it.
 // Thread-safety: constants.

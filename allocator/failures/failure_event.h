@@ -6,8 +6,8 @@
 // One call of the program makes at most one event, whatever is tried inside it.
 //
 // Invariants:
-//   E1: the layout of FailureEvent is that of docs/failure_events.md: debuggers
-//       read it. Fields are only ever added at the end.
+//   E1: fields of FailureEvent keep their places, as debuggers read them
+//       (docs/process_tables.md). New ones go to the end.
 //   E2: enumerators keep their numbers; new ones go to the end.
 #ifndef HAKMEM_ALLOCATOR_FAILURES_FAILURE_EVENT_H_
 #define HAKMEM_ALLOCATOR_FAILURES_FAILURE_EVENT_H_

@@ -1,7 +1,7 @@
 // The last allocation failures, with their reasons; kept in every variant.
 //
 // Owns: a ring of events. Called by: core (Record, Complete), frontend (read);
-// read by debuggers, too, without a line of our code (docs/failure_events.md).
+// read by debuggers, too, without a line of our code (docs/process_tables.md).
 // Thread-safety: any thread; Record is lock-free and never allocates. A reader
 // gets each event whole or not at all (each slot is a sequence lock).
 //

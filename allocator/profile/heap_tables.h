@@ -1,5 +1,5 @@
 // Where readers in other processes find the heap profile: the exported symbol
-// hakmem_heap_tables (docs/heap_profile.md).
+// hakmem_heap_tables (docs/process_tables.md).
 //
 // Owns: the layout. Called by: HeapProfile, frontend; `hakmem heap PID` reads
 // it. Thread-safety: constants.

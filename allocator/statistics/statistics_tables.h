@@ -1,5 +1,5 @@
 // Where the counters behind the statistics lie: for readers in other processes,
-// by the exported symbol hakmem_statistics_tables (docs/statistics.md).
+// by the exported symbol hakmem_statistics_tables (docs/process_tables.md).
 //
 // Owns: the layout. Called by: who has counters, frontend; `hakmem stats PID`
 // reads them. Thread-safety: constants.

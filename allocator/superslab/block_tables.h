@@ -1,5 +1,5 @@
 // Where the tables lie that know all blocks: for readers in other processes, by
-// the exported symbol hakmem_block_tables (docs/heap_profile.md).
+// the exported symbol hakmem_block_tables (docs/process_tables.md).
 //
 // Owns: the layout. Called by: who has such tables, frontend; `hakmem heap
 // --by-class` reads them. Thread-safety: constants.

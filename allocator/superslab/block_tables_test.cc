@@ -7,7 +7,7 @@
 namespace hakmem {
 namespace {
 
-// BK1: where docs/heap_profile.md says.
+// BK1.
 TEST(BlockTablesTest, FieldsKeepTheirPlaces) {
   EXPECT_EQ(offsetof(BlockTables, version), 8U);
   EXPECT_EQ(offsetof(BlockTables, record_distance_bytes), 24U);

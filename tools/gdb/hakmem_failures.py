@@ -4,7 +4,7 @@
     (gdb) hakmem-failures [COUNT]
 
 Needs no debug information, only the symbol hakmem_failure_ring. The layout that
-is read here is described in docs/failure_events.md.
+is read here is that of allocator/failures/failure_event.h (docs/process_tables.md).
 """
 import datetime
 import struct

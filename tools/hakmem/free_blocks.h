@@ -1,5 +1,5 @@
 // The free blocks of a slab in another process: where each of them is, by what
-// the slab's descriptor counts (docs/heap_profile.md).
+// the slab's descriptor counts (docs/process_tables.md).
 #ifndef HAKMEM_TOOLS_HAKMEM_FREE_BLOCKS_H_
 #define HAKMEM_TOOLS_HAKMEM_FREE_BLOCKS_H_
 

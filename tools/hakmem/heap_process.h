@@ -1,6 +1,6 @@
 // The heap profile of a process that runs, or of its core file, read from
 // outside: from the tables that hakmem_heap_tables leads to
-// (docs/heap_profile.md).
+// (docs/process_tables.md).
 #ifndef HAKMEM_TOOLS_HAKMEM_HEAP_PROCESS_H_
 #define HAKMEM_TOOLS_HAKMEM_HEAP_PROCESS_H_
 

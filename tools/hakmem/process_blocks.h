@@ -1,5 +1,5 @@
 // All blocks of a process that runs, or of its core file, counted from outside:
-// by the tables that hakmem_block_tables leads to (docs/heap_profile.md).
+// by the tables that hakmem_block_tables leads to (docs/process_tables.md).
 #ifndef HAKMEM_TOOLS_HAKMEM_PROCESS_BLOCKS_H_
 #define HAKMEM_TOOLS_HAKMEM_PROCESS_BLOCKS_H_
 

@@ -1,6 +1,6 @@
 // The statistics of a process that runs, or of its core file, read from
 // outside: from the counters that hakmem_statistics_tables lists
-// (docs/statistics.md).
+// (docs/process_tables.md).
 #ifndef HAKMEM_TOOLS_HAKMEM_PROCESS_STATISTICS_H_
 #define HAKMEM_TOOLS_HAKMEM_PROCESS_STATISTICS_H_
 
