@@ -45,8 +45,7 @@ class AceAlignmentTest : public testing::TestWithParam<std::uint32_t> {
     return ace_->GrantSlab(/*fine=*/false, {units, units}).first;
   }
   bool PoolIsEmpty() {
-    Statistics statistics;
-    ace_->AddStatistics(statistics);
+    const Statistics statistics = ace_->Snapshot();
     return statistics.granted_bytes == statistics.mapped_bytes;
   }
   void Free(FrameIndex frame, UnitIndex from) {

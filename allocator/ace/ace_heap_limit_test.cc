@@ -39,8 +39,7 @@ class AceHeapLimitTest : public testing::Test {
   }
   // What the limit bounds.
   std::size_t HeldBytes() {
-    Statistics statistics;
-    ace_->AddStatistics(statistics);
+    const Statistics statistics = ace_->Snapshot();
     return statistics.granted_bytes + statistics.cached_bytes;
   }
   static void ExpectOverLimit(const Refusal& refusal) {

@@ -48,11 +48,6 @@ class AceLongRunsTest : public testing::Test {
     ace_ = std::make_unique<WholeAce>(memory_, &ranges_);
     ace_->Start(options, config);
   }
-  Statistics Snapshot() {
-    Statistics statistics;
-    ace_->AddStatistics(statistics);
-    return statistics;
-  }
   Run Take(std::uint32_t units) {
     const Ace::Grant grant = ace_->GrantSpan(units, kUnitBytes);
     return {grant.first, grant.units};
@@ -68,7 +63,7 @@ class AceLongRunsTest : public testing::Test {
       const auto units = static_cast<std::uint32_t>(
           random_() % (most_units - least_units + 1));
       run = Take(ace_->SpanUnits((least_units + units) * kUnitBytes));
-      const Statistics now = Snapshot();
+      const Statistics now = ace_->Snapshot();
       peak = std::max(peak, now.granted_bytes + now.cached_bytes);
       if (i % 500 != 499) continue;
       memory_.AdvanceMs(kDecayMs / 2);
@@ -134,11 +129,11 @@ TEST_F(AceLongRunsTest, SeparateLengthsTakeLittleMore) {
 TEST_F(AceLongRunsTest, WhatComesAndGoesIsSeldomGivenBack) {
   constexpr int kIntervals = 20;
   for (int i = 0; i < 8; ++i) Spend(100);
-  const std::uint64_t calls = Snapshot().purge_calls;
+  const std::uint64_t calls = ace_->Snapshot().purge_calls;
   for (int i = 0; i < kIntervals; ++i) Spend(100);
-  EXPECT_LE(Snapshot().purge_calls - calls, 10U * kIntervals);
+  EXPECT_LE(ace_->Snapshot().purge_calls - calls, 10U * kIntervals);
   // And not for ever more.
-  const Statistics now = Snapshot();
+  const Statistics now = ace_->Snapshot();
   EXPECT_LE(now.cached_bytes, now.granted_bytes * 5 / 4);
 }
 
@@ -147,9 +142,9 @@ TEST_F(AceLongRunsTest, LongRangesThatComeAndGoAreSeldomGivenBack) {
   Start(kSeparate);
   constexpr int kIntervals = 20;
   for (int i = 0; i < 8; ++i) Spend(100);
-  const std::uint64_t calls = Snapshot().purge_calls;
+  const std::uint64_t calls = ace_->Snapshot().purge_calls;
   for (int i = 0; i < kIntervals; ++i) Spend(100);
-  EXPECT_LE(Snapshot().purge_calls - calls, 25U * kIntervals);
+  EXPECT_LE(ace_->Snapshot().purge_calls - calls, 25U * kIntervals);
   FreeAll();
 }
 
@@ -193,14 +188,14 @@ TEST_F(AceLongRunsTest, ShorterRunsThatComeAndGoAreSeldomGivenBack) {
   };
   for (Run& run : runs) replace(run);
   for (int i = 0; i < 8; ++i) spend();
-  const std::uint64_t calls = Snapshot().purge_calls;
+  const std::uint64_t calls = ace_->Snapshot().purge_calls;
   for (int i = 0; i < kIntervals; ++i) spend();
-  EXPECT_LE(Snapshot().purge_calls - calls, 15U * kIntervals);
-  const Statistics now = Snapshot();
+  EXPECT_LE(ace_->Snapshot().purge_calls - calls, 15U * kIntervals);
+  const Statistics now = ace_->Snapshot();
   EXPECT_LE(now.cached_bytes, now.granted_bytes / 2);
   for (Run& run : runs) Free(run);
   for (int i = 0; i < 3; ++i) Spend(0);
-  EXPECT_LE(Snapshot().cached_bytes, 1 * kMiB);
+  EXPECT_LE(ace_->Snapshot().cached_bytes, 1 * kMiB);
 }
 
 // It needs a long run, of which what is not granted was not touched.
@@ -211,19 +206,19 @@ TEST_F(AceLongRunsTest, WhatAnAlignmentSkipsStaysClean) {
     for (int i = 0; i < 20; ++i, ++rounds) {
       const Run run = {ace_->GrantSpan(1, alignment).first, 1};
       ASSERT_NE(run.first, kNoUnit);
-      EXPECT_EQ(Snapshot().granted_bytes, kUnitBytes);
+      EXPECT_EQ(ace_->Snapshot().granted_bytes, kUnitBytes);
       Free(run);
     }
   }
-  EXPECT_EQ(Snapshot().purge_calls, 0U);
-  EXPECT_LE(Snapshot().cached_bytes, rounds * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().purge_calls, 0U);
+  EXPECT_LE(ace_->Snapshot().cached_bytes, rounds * kUnitBytes);
 }
 
 TEST_F(AceLongRunsTest, WhenNoneComesItGoesBackWithinADecayDelay) {
   for (int i = 0; i < 8; ++i) Spend(100);
-  EXPECT_GE(Snapshot().cached_bytes, 64 * kMiB);
+  EXPECT_GE(ace_->Snapshot().cached_bytes, 64 * kMiB);
   for (int i = 0; i < 2; ++i) Spend(0);
-  EXPECT_LE(Snapshot().cached_bytes, 1 * kMiB);
+  EXPECT_LE(ace_->Snapshot().cached_bytes, 1 * kMiB);
 }
 
 TEST_F(AceLongRunsTest, NoMoreIsKeptThanTheyTakeInAnInterval) {
@@ -233,7 +228,7 @@ TEST_F(AceLongRunsTest, NoMoreIsKeptThanTheyTakeInAnInterval) {
     Spend(0);
   }
   // And what the last one left.
-  EXPECT_LE(Snapshot().cached_bytes, 2 * 64 * kUnitBytes);
+  EXPECT_LE(ace_->Snapshot().cached_bytes, 2 * 64 * kUnitBytes);
 }
 
 TEST_F(AceLongRunsTest, NoMoreIsKeptThanTheHeapHasWhenItGetsSmall) {
@@ -243,18 +238,19 @@ TEST_F(AceLongRunsTest, NoMoreIsKeptThanTheHeapHasWhenItGetsSmall) {
     for (int j = 0; j < 500; ++j) Free(Take(kUnitsPerSuperSlab));
     Spend(0);
   }
-  EXPECT_LE(Snapshot().cached_bytes, 2 * kSuperSlabBytes);
+  EXPECT_LE(ace_->Snapshot().cached_bytes, 2 * kSuperSlabBytes);
 }
 
 TEST_F(AceLongRunsTest, WhatIsNotMissedGoesBackByAndBy) {
   for (int i = 0; i < 8; ++i) Spend(100);
-  const std::size_t before = Snapshot().cached_bytes;
+  const std::size_t before = ace_->Snapshot().cached_bytes;
   // The same run again and again, as much as before together.
   for (int i = 0; i < 40; ++i) {
     for (int j = 0; j < 100; ++j) Free(Take(kLeastUnits));
     Spend(0);
   }
-  EXPECT_LE(Snapshot().cached_bytes, before / 8 + kLeastUnits * kUnitBytes);
+  EXPECT_LE(ace_->Snapshot().cached_bytes,
+            before / 8 + kLeastUnits * kUnitBytes);
 }
 
 }  // namespace

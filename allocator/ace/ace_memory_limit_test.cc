@@ -13,7 +13,6 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/platform/proc_reader.h"
-#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -43,11 +42,6 @@ class AceMemoryLimitTest : public testing::Test {
   }
   ~AceMemoryLimitTest() override { ace_.CheckInvariants(); }
 
-  Statistics Snapshot() {
-    Statistics statistics;
-    ace_.AddStatistics(statistics);
-    return statistics;
-  }
   void Grant(std::size_t bytes) {
     for (std::size_t done = 0; done < bytes; done += kMiB) {
       slabs_.push_back(ace_.GrantSlab(true, {16, 16}).first);
@@ -72,7 +66,7 @@ class AceMemoryLimitTest : public testing::Test {
     Grant(bytes);
     HoldForLong();
     Release(bytes / 2);
-    return Snapshot().cached_bytes;
+    return ace_.Snapshot().cached_bytes;
   }
 
   FakeVirtualMemory memory_;
@@ -100,12 +94,12 @@ TEST_F(AceMemoryLimitTest, WhatComesAndGoesIsKept) {
   Grant(40 * kMiB);
   Release(20 * kMiB);
   Grant(20 * kMiB);
-  const std::uint64_t purges = Snapshot().purge_calls;
+  const std::uint64_t purges = ace_.Snapshot().purge_calls;
   for (int i = 0; i < 10; ++i) {
     Release(20 * kMiB);
     Grant(20 * kMiB);
   }
-  EXPECT_EQ(Snapshot().purge_calls, purges);
+  EXPECT_EQ(ace_.Snapshot().purge_calls, purges);
 }
 
 TEST_F(AceMemoryLimitTest, LooksWhenTheHeapHasDoubled) {

@@ -12,7 +12,6 @@
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
-#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -164,9 +163,7 @@ TEST_P(AceModelTest, NeverOverlapsAndTellsTheTruthAboutZero) {
   ace_.PurgeAll();
   memory_.RefuseNothing();
   ace_.PurgeAll();
-  Statistics statistics;
-  ace_.AddStatistics(statistics);
-  EXPECT_EQ(statistics.granted_bytes, 0U);
+  EXPECT_EQ(ace_.Snapshot().granted_bytes, 0U);
   ace_.CheckInvariants();
 }
 

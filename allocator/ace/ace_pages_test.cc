@@ -16,7 +16,6 @@
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
 #include "allocator/slab/size_class.h"
-#include "allocator/statistics/statistics.h"
 #include "allocator/superslab/block_header.h"
 #include "gtest/gtest.h"
 
@@ -41,11 +40,7 @@ class AcePagesTest : public testing::Test {
     ace_->Start(options, config);
   }
   Zone& coarse() { return ace_->region().coarse(); }
-  std::uint64_t CachedBytes() {
-    Statistics statistics;
-    ace_->AddStatistics(statistics);
-    return statistics.cached_bytes;
-  }
+  std::uint64_t CachedBytes() { return ace_->Snapshot().cached_bytes; }
   UnitIndex Span(std::size_t bytes) {
     return ace_
         ->GrantSpan(static_cast<std::uint32_t>(bytes / kUnitBytes), kUnitBytes)

@@ -114,11 +114,6 @@ class AcePressureTest : public testing::Test {
     }
     for (const Granted& granted : all) Release(granted);
   }
-  Statistics Snapshot() {
-    Statistics statistics;
-    ace_->AddStatistics(statistics);
-    return statistics;
-  }
 
   std::optional<FakeVirtualMemory> memory_;
   ZoneRanges ranges_;
@@ -138,7 +133,7 @@ TEST_F(AcePressureTest, AnotherClassIsServedUnderTheHeapLimit) {
         for (int round = 0; round < 3; ++round) {
           const Kind& kind = kKinds[(i + round) % std::size(kKinds)];
           const std::vector<Granted> all = GrantBytes(kind, 28 * kMiB);
-          const Statistics statistics = Snapshot();
+          const Statistics statistics = ace_->Snapshot();
           EXPECT_EQ(statistics.granted_bytes,
                     all.size() * kind.units * kUnitBytes);
           EXPECT_LE(statistics.granted_bytes + statistics.cached_bytes,

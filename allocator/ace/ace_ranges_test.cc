@@ -115,8 +115,7 @@ TEST_F(AceRangesTest, LittleStaysOfWhatWasHeldForLong) {
   }
   for (const UnitIndex slab : slabs)
     ace_->ReleaseSlab(IsTiny(kTinyA), SlabRange(kTinyA), slab);
-  Statistics statistics;
-  ace_->AddStatistics(statistics);
+  const Statistics statistics = ace_->Snapshot();
   // 100 MiB were granted: a sixteenth of that, 8 MiB, and what is no call.
   EXPECT_LE(statistics.cached_bytes, 16 * kMiB);
 }
@@ -332,8 +331,7 @@ TEST_F(AceRangesTest, PressureLosesNoAddresses) {
       }
       EXPECT_EQ(ace_->UnmapCaches(), 16 * kSuperSlabBytes);
     }
-    Statistics statistics;
-    ace_->AddStatistics(statistics);
+    const Statistics statistics = ace_->Snapshot();
     if (round == 0) metadata = statistics.metadata_bytes;
     EXPECT_EQ(statistics.metadata_bytes, metadata);
   }

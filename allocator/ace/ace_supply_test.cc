@@ -13,7 +13,6 @@
 #include "allocator/base/units.h"
 #include "allocator/config/heap_options.h"
 #include "allocator/platform/fake_virtual_memory.h"
-#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -24,16 +23,11 @@ class AceSupplyTest : public testing::Test {
   AceSupplyTest() { ace_->Start(HeapOptions()); }
   ~AceSupplyTest() override { ace_->CheckInvariants(); }
 
-  Statistics Snapshot() {
-    Statistics statistics;
-    ace_->AddStatistics(statistics);
-    return statistics;
-  }
   void ExpectSlabs(std::uint64_t kept, std::uint64_t clean,
                    std::uint64_t frames) {
-    EXPECT_EQ(Snapshot().slabs_from_kept_units, kept);
-    EXPECT_EQ(Snapshot().slabs_from_clean_units, clean);
-    EXPECT_EQ(Snapshot().slabs_from_new_frames, frames);
+    EXPECT_EQ(ace_->Snapshot().slabs_from_kept_units, kept);
+    EXPECT_EQ(ace_->Snapshot().slabs_from_clean_units, clean);
+    EXPECT_EQ(ace_->Snapshot().slabs_from_new_frames, frames);
   }
   // Grants and releases `bytes` in spans of 1 MiB.
   void Burst(std::size_t bytes) {
@@ -78,7 +72,7 @@ TEST_F(AceSupplyTest, ActsOnTheTimeAtWhichItHasTheLock) {
   Burst(kMiB);
   memory_.RunAfterNextNow([this] { EXPECT_TRUE(ace_->TrimIfDue()); });
   EXPECT_FALSE(ace_->TrimIfDue());
-  EXPECT_EQ(Snapshot().cached_bytes, kMiB);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, kMiB);
 
   memory_.AdvanceMs(interval_ms);
   memory_.RunAfterNextNow([this] {
@@ -86,7 +80,7 @@ TEST_F(AceSupplyTest, ActsOnTheTimeAtWhichItHasTheLock) {
     Burst(2 * kMiB);
   });
   EXPECT_TRUE(ace_->TrimIfDue());
-  EXPECT_EQ(Snapshot().cached_bytes, 2 * kMiB);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 2 * kMiB);
 }
 
 // So that other threads get the lock in between.
@@ -94,7 +88,7 @@ TEST_F(AceSupplyTest, IdleMemoryGoesBackInSlices) {
   Burst(64 * kMiB);
   memory_.AdvanceMs(1000);
   EXPECT_TRUE(ace_->TrimIfDue());
-  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 0U);
   EXPECT_GE(memory_.calls(VmCall::kPurge), 4U);
   EXPECT_FALSE(ace_->TrimIfDue());
 }
@@ -139,7 +133,7 @@ TEST_F(AceSupplyTest, ARefusedSliceEndsThePurge) {
   EXPECT_EQ(memory_.refused(), 2U);
   memory_.RefuseNothing();
   EXPECT_GT(ace_->PurgeAll(), 0U);
-  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 0U);
 }
 
 // Beyond the recent peak, too: each grant or release does a part of it.
@@ -154,17 +148,17 @@ TEST_F(AceSupplyTest, WhatExceedsTheRecentPeakGoesBackInSlices) {
   memory_.AdvanceMs(1000);
   ace_->TrimIfDue();
   memory_.RefuseNothing();
-  const std::uint64_t before = Snapshot().cached_bytes;
+  const std::uint64_t before = ace_->Snapshot().cached_bytes;
   ASSERT_EQ(before, 256 * kMiB);
   const UnitIndex span = ace_->GrantSpan(1, kUnitBytes).first;
-  EXPECT_GE(Snapshot().cached_bytes, before - 17 * kMiB);
-  EXPECT_LT(Snapshot().cached_bytes, before - 15 * kMiB);
+  EXPECT_GE(ace_->Snapshot().cached_bytes, before - 17 * kMiB);
+  EXPECT_LT(ace_->Snapshot().cached_bytes, before - 15 * kMiB);
   ace_->ReleaseSpan(span, 1);
-  EXPECT_LT(Snapshot().cached_bytes, before - 31 * kMiB);
+  EXPECT_LT(ace_->Snapshot().cached_bytes, before - 31 * kMiB);
   for (int i = 0; i < 16; ++i) {
     ace_->ReleaseSpan(ace_->GrantSpan(1, kUnitBytes).first, 1);
   }
-  EXPECT_LE(Snapshot().cached_bytes, 8 * kMiB);
+  EXPECT_LE(ace_->Snapshot().cached_bytes, 8 * kMiB);
 }
 
 // Where the zone with more idle memory has less than is to go back, the rest is
@@ -180,9 +174,9 @@ TEST_F(AceSupplyTest, WhatOneZoneHasNotTheOtherGives) {
       ace_->ReleaseSlab(true, {1}, ace_->GrantSlab(true, {1, 1}).first);
     ASSERT_TRUE(ace_->TrimIfDue());
   }
-  ASSERT_EQ(Snapshot().cached_bytes, kUnitBytes);
+  ASSERT_EQ(ace_->Snapshot().cached_bytes, kUnitBytes);
   ace_->ReleaseSpan(span, kUnits);
-  EXPECT_LE(Snapshot().cached_bytes, 9 * kMiB);
+  EXPECT_LE(ace_->Snapshot().cached_bytes, 9 * kMiB);
 }
 
 // Slices of one thread between grants and releases of others.
@@ -207,9 +201,9 @@ TEST_F(AceSupplyTest, ThreadsGoOnBetweenSlices) {
   }
   for (std::thread& thread : threads) thread.join();
   ace_->CheckInvariants();
-  EXPECT_EQ(Snapshot().granted_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().granted_bytes, 0U);
   ace_->PurgeAll();
-  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 0U);
 }
 
 }  // namespace

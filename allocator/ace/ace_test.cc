@@ -47,11 +47,6 @@ class AceTest : public testing::Test {
   Address SpanAddress(UnitIndex unit) {
     return ace_->region().coarse().UnitAddress(unit);
   }
-  Statistics Snapshot() {
-    Statistics statistics;
-    ace_->AddStatistics(statistics);
-    return statistics;
-  }
   static void ExpectRefusal(const Refusal& refusal, FailureReason reason,
                             FailureDetail detail, int error_number = 0) {
     EXPECT_STREQ(FailureReasonName(refusal.reason), FailureReasonName(reason));
@@ -85,7 +80,7 @@ TEST_F(AceTest, GrantsSlabsAlignedToTheirLength) {
       }
     }
   }
-  EXPECT_EQ(Snapshot().granted_bytes, 2 * 20 * 21 * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().granted_bytes, 2 * 20 * 21 * kUnitBytes);
 }
 
 TEST_F(AceTest, FreedUnitsServeTheNextWithoutTheKernel) {
@@ -110,9 +105,9 @@ TEST_F(AceTest, AsksTheKernelSeldomAndForLittleMoreThanNeeded) {
     ASSERT_LE(ace_->mapped_bytes(),
               granted + std::max(kSuperSlabBytes, granted / 8));
   }
-  EXPECT_EQ(Snapshot().map_calls, memory_.calls(VmCall::kMap));
+  EXPECT_EQ(ace_->Snapshot().map_calls, memory_.calls(VmCall::kMap));
   EXPECT_LE(memory_.calls(VmCall::kMap), 100U);
-  EXPECT_EQ(Snapshot().mapped_bytes + Snapshot().metadata_bytes,
+  EXPECT_EQ(ace_->Snapshot().mapped_bytes + ace_->Snapshot().metadata_bytes,
             memory_.mapped_bytes());
 }
 
@@ -139,9 +134,9 @@ TEST_F(AceTest, GrantsSpansOfAnyLengthAndAlignment) {
       ace_->CheckInvariants();
     }
   }
-  EXPECT_EQ(Snapshot().granted_bytes, units_granted * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().granted_bytes, units_granted * kUnitBytes);
   for (const Granted& span : spans) ace_->ReleaseSpan(span.first, span.units);
-  EXPECT_EQ(Snapshot().granted_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().granted_bytes, 0U);
 }
 
 TEST_F(AceTest, ExtendsSpansInPlace) {
@@ -154,7 +149,7 @@ TEST_F(AceTest, ExtendsSpansInPlace) {
   ace_->ReleaseSpan(next, 4);
   EXPECT_TRUE(ace_->ExtendSpan(span, 12, 32));
   EXPECT_FALSE(ace_->ExtendSpan(span, 32, 33));
-  EXPECT_EQ(Snapshot().granted_bytes, 32 * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().granted_bytes, 32 * kUnitBytes);
 }
 
 TEST_F(AceTest, MovesPagesOfSpans) {
@@ -170,7 +165,7 @@ TEST_F(AceTest, MovesPagesOfSpans) {
   EXPECT_PRED2(IsBlank, SpanAddress(from), 70 * kUnitBytes);
   ace_->ReleaseSpan(from, 70, /*dirty=*/false);
   EXPECT_TRUE(ace_->GrantSpan(70, kUnitBytes).known_zero);
-  EXPECT_EQ(Snapshot().move_calls, 1U);
+  EXPECT_EQ(ace_->Snapshot().move_calls, 1U);
 }
 
 TEST_F(AceTest, AddressesOfTheRegionMayRunOut) {
@@ -243,8 +238,8 @@ TEST_F(AceTest, StatisticsKnowWhatIsFree) {
   ASSERT_NE(Span(5), kNoUnit);
   ASSERT_NE(ace_->GrantSlab(true, {4, 4}).first, kNoUnit);
   ace_->ReleaseSpan(span, 40);
-  EXPECT_EQ(Snapshot().granted_bytes, 9 * kUnitBytes);
-  EXPECT_EQ(Snapshot().cached_bytes, 40 * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().granted_bytes, 9 * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 40 * kUnitBytes);
   EXPECT_EQ(ace_->LargestFreeBytes(), 32 * kUnitBytes);
 }
 
@@ -278,19 +273,19 @@ TEST_F(AceTest, PurgesWithinADecayDelayOfTheRelease) {
   const UnitIndex span = Span(40);
   FillContent(SpanAddress(span), 40 * kUnitBytes, 1);
   ace_->ReleaseSpan(span, 40);
-  EXPECT_EQ(Snapshot().cached_bytes, 40 * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 40 * kUnitBytes);
   memory_.AdvanceMs(kDecayMs / 2 - 1);
   EXPECT_FALSE(ace_->TrimIfDue());
   EXPECT_EQ(memory_.calls(VmCall::kPurge), 0U);
   memory_.AdvanceMs(1);
   EXPECT_TRUE(ace_->TrimIfDue());
   EXPECT_TRUE(memory_.IsPurged(SpanAddress(span), 40 * kUnitBytes));
-  EXPECT_EQ(Snapshot().cached_bytes, 0U);
-  EXPECT_EQ(Snapshot().mapped_bytes, 4 * kMiB);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().mapped_bytes, 4 * kMiB);
   const std::uint64_t calls = memory_.calls(VmCall::kNone);
   EXPECT_FALSE(ace_->TrimIfDue());
   EXPECT_EQ(memory_.calls(VmCall::kNone), calls);
-  EXPECT_EQ(Snapshot().purge_calls, memory_.calls(VmCall::kPurge));
+  EXPECT_EQ(ace_->Snapshot().purge_calls, memory_.calls(VmCall::kPurge));
   EXPECT_TRUE(ace_->GrantSpan(40, kUnitBytes).known_zero);
 }
 
@@ -307,7 +302,7 @@ TEST_F(AceTest, KeepsWhatComesAndGoes) {
     ace_->ReleaseSpan(span, 20);
     ace_->TrimIfDue();
   }
-  EXPECT_EQ(Snapshot().cached_bytes, 20 * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 20 * kUnitBytes);
   EXPECT_FALSE(ace_->GrantSpan(20, kUnitBytes).known_zero);
 }
 
@@ -323,7 +318,7 @@ TEST_F(AceTest, HoldsNoMoreThanTheRecentPeakAndSlack) {
     slabs.push_back(ace_->GrantSlab(/*fine=*/true, {4, 4}).first);
   }
   const std::size_t peak_bytes = kPieces * 4 * kUnitBytes;
-  const Statistics now = Snapshot();
+  const Statistics now = ace_->Snapshot();
   EXPECT_EQ(now.granted_bytes, peak_bytes);
   EXPECT_GT(now.cached_bytes, 0U);
   EXPECT_LE(now.cached_bytes, 5 * kMiB + peak_bytes / 16);
@@ -334,7 +329,7 @@ TEST_F(AceTest, HoldsNoMoreThanTheRecentPeakAndSlack) {
     for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, {4}, slab);
     for (UnitIndex& slab : slabs) slab = ace_->GrantSlab(true, {4, 4}).first;
   }
-  EXPECT_EQ(Snapshot().purge_calls, purges);
+  EXPECT_EQ(ace_->Snapshot().purge_calls, purges);
 }
 
 TEST_F(AceTest, WhatWasHeldForLongGoesBackWhileItIsFreed) {
@@ -349,8 +344,8 @@ TEST_F(AceTest, WhatWasHeldForLongGoesBackWhileItIsFreed) {
   }
   ace_->ReleaseSlab(true, {16}, ace_->GrantSlab(true, {16, 16}).first);
   for (const UnitIndex slab : slabs) ace_->ReleaseSlab(true, {16}, slab);
-  EXPECT_LE(Snapshot().cached_bytes, 6 * kMiB + held_bytes / 16);
-  EXPECT_GE(Snapshot().cached_bytes, 4 * kMiB + held_bytes / 16);
+  EXPECT_LE(ace_->Snapshot().cached_bytes, 6 * kMiB + held_bytes / 16);
+  EXPECT_GE(ace_->Snapshot().cached_bytes, 4 * kMiB + held_bytes / 16);
   ace_->CheckInvariants();
 }
 
@@ -362,7 +357,7 @@ TEST_F(AceTest, PurgeAllDoesNotWait) {
   ace_->ReleaseSpan(span, 3);
   EXPECT_EQ(ace_->PurgeAll(), 19 * kUnitBytes);
   EXPECT_EQ(ace_->PurgeAll(), 0U);
-  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 0U);
 }
 
 TEST_F(AceTest, APurgeThatTheKernelRefusesIsTriedAgain) {
@@ -372,10 +367,10 @@ TEST_F(AceTest, APurgeThatTheKernelRefusesIsTriedAgain) {
   ace_->ReleaseSpan(span, 8);
   memory_.RefuseCall(1, ENOMEM);
   EXPECT_EQ(ace_->PurgeAll(), 0U);
-  EXPECT_EQ(Snapshot().cached_bytes, 8 * kUnitBytes);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 8 * kUnitBytes);
   memory_.AdvanceMs(2 * kDecayMs);
   ace_->TrimIfDue();
-  EXPECT_EQ(Snapshot().cached_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().cached_bytes, 0U);
 }
 
 // Under a byte limit: what is free can be unmapped to make room, and all of it
@@ -396,7 +391,7 @@ TEST_F(AceTest, UnmapsItsCachesToMakeRoom) {
   const Address huge = ace_->GrantHuge(5 * kMiB, kSuperSlabBytes).address;
   ASSERT_NE(huge, 0U);
   EXPECT_GT(memory_.calls(VmCall::kUnmap), 0U);
-  EXPECT_EQ(Snapshot().unmap_calls, memory_.calls(VmCall::kUnmap));
+  EXPECT_EQ(ace_->Snapshot().unmap_calls, memory_.calls(VmCall::kUnmap));
   ace_->CheckInvariants();
   EXPECT_TRUE(ReleaseLive(*ace_, huge));
   for (int i = 0; i < 3; ++i) EXPECT_NE(Span(32), kNoUnit);
@@ -404,7 +399,7 @@ TEST_F(AceTest, UnmapsItsCachesToMakeRoom) {
             FailureReason::kMapFail);
   // Frames are mapped again where they were.
   EXPECT_EQ(ace_->region().coarse().frame_count(), 3U);
-  EXPECT_EQ(Snapshot().mapped_bytes, 4 * kSuperSlabBytes);
+  EXPECT_EQ(ace_->Snapshot().mapped_bytes, 4 * kSuperSlabBytes);
 }
 
 TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
@@ -425,16 +420,16 @@ TEST_F(AceTest, HugeBlocksAreFoundResizedAndReleased) {
   ASSERT_NE(moved, 0U);
   EXPECT_PRED3(HasContent, moved, 3 * kMiB, 5);
   EXPECT_EQ(ace_->huge().BytesOf(moved), 300 * kMiB);
-  EXPECT_EQ(Snapshot().mapped_bytes, 300 * kMiB);
+  EXPECT_EQ(ace_->Snapshot().mapped_bytes, 300 * kMiB);
   EXPECT_EQ(ResizeLive(*ace_, moved, kMiB).address, moved);
-  EXPECT_EQ(Snapshot().mapped_bytes, kMiB);
-  EXPECT_EQ(Snapshot().granted_bytes, kMiB);
+  EXPECT_EQ(ace_->Snapshot().mapped_bytes, kMiB);
+  EXPECT_EQ(ace_->Snapshot().granted_bytes, kMiB);
   EXPECT_TRUE(ReleaseLive(*ace_, moved));
   EXPECT_FALSE(ReleaseLive(*ace_, moved));
   EXPECT_EQ(ace_->huge().BytesOf(moved), 0U);
   EXPECT_FALSE(ace_->huge().Find(moved).live);
-  EXPECT_EQ(Snapshot().mapped_bytes, 0U);
-  EXPECT_EQ(Snapshot().peak_mapped_bytes, 300 * kMiB);
+  EXPECT_EQ(ace_->Snapshot().mapped_bytes, 0U);
+  EXPECT_EQ(ace_->Snapshot().peak_mapped_bytes, 300 * kMiB);
 }
 
 }  // namespace

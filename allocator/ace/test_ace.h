@@ -7,6 +7,7 @@
 #include "allocator/ace/ace.h"        // IWYU pragma: export
 #include "allocator/ace/ace_parts.h"  // IWYU pragma: export
 #include "allocator/platform/virtual_memory.h"
+#include "allocator/statistics/statistics.h"
 
 namespace hakmem {
 
@@ -14,6 +15,11 @@ class WholeAce : public Ace {
  public:
   explicit WholeAce(VirtualMemory& memory, ZoneRanges* ranges = nullptr)
       : Ace(memory, parts_), parts_(*this, ranges) {}
+  Statistics Snapshot() {
+    Statistics statistics;
+    AddStatistics(statistics);
+    return statistics;
+  }
 
  private:
   AceParts parts_;

@@ -8,7 +8,6 @@
 
 #include "allocator/ace/test_ace.h"
 #include "allocator/platform/fake_virtual_memory.h"
-#include "allocator/statistics/statistics.h"
 #include "gtest/gtest.h"
 
 namespace hakmem {
@@ -38,9 +37,7 @@ class SpanCacheTest : public testing::Test {
     cache_.Put(ace_, kMostUnits, first, units);
   }
   std::uint64_t Granted() {
-    Statistics statistics;
-    ace_.AddStatistics(statistics);
-    return statistics.granted_bytes / kUnitBytes;
+    return ace_.Snapshot().granted_bytes / kUnitBytes;
   }
 
   FakeVirtualMemory memory_;
