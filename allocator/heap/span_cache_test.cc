@@ -36,9 +36,7 @@ class SpanCacheTest : public testing::Test {
   void Put(UnitIndex first, std::uint32_t units) {
     cache_.Put(ace_, kMostUnits, first, units);
   }
-  std::uint64_t Granted() {
-    return ace_.Snapshot().granted_bytes / kUnitBytes;
-  }
+  std::uint64_t Granted() { return ace_.Snapshot().granted_bytes / kUnitBytes; }
 
   FakeVirtualMemory memory_;
   WholeAce ace_{memory_};
