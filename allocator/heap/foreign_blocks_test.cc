@@ -288,6 +288,27 @@ TEST_F(ForeignBlocksTest, FlushedMagazinesSendThemHome) {
   EXPECT_EQ(heaps_.GrantedBytes(), 0U);
 }
 
+// Of a heap that has been looked at already.
+TEST_F(ForeignBlocksTest, OneReclaimHasAllThatEndedThreadsHad) {
+  Heap& owner = heaps_.Attach();
+  Heap& other = heaps_.Attach();
+  UseUp(other, kSmall);
+  const std::vector<void*> blocks =
+      heaps_.Allocate(owner, kSmall, MagazineCapacity(kSmall));
+  heaps_.Free(other, blocks);
+  const std::vector<void*> again =
+      heaps_.Allocate(other, kSmall, blocks.size() - 1);
+  for (void* block : again) EXPECT_TRUE(IsOf(owner, block));
+  heaps_.Free(owner, again);
+  const std::uint64_t granted = heaps_.GrantedBytes();
+  heaps_.registry().Abandon(other);
+  owner.Flush();
+  EXPECT_EQ(heaps_.GrantedBytes(), granted);
+  heaps_.registry().Reclaim();
+  heaps_.CheckInvariants();
+  EXPECT_EQ(heaps_.GrantedBytes(), granted - kUnitBytes);
+}
+
 TEST_F(ForeignBlocksTest, AThreadThatExitsSendsThemHome) {
   Heap& owner = heaps_.Attach();
   Heap& other = heaps_.Attach();

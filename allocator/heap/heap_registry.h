@@ -249,7 +249,8 @@ template <const Config& kConfig, typename HeapType>
 void HeapRegistry<kConfig, HeapType>::Reclaim() {
   HeapStore<kConfig>::TrimExchange(system_, /*all=*/true);
   const HeapId heaps = count();
-  for (HeapId id = 1; id <= heaps; ++id) At(id).TryReclaim();
+  // Twice: what one has of another's goes to the slabs of that one.
+  for (HeapId i = 0; i < 2 * heaps; ++i) At(i % heaps + 1).TryReclaim();
 }
 
 template <const Config& kConfig, typename HeapType>
