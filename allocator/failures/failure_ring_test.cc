@@ -245,6 +245,9 @@ TEST(FailureRing, AForksChildTouchesNoSlotThatWasNeverWritten) {
   void* const last_page =
       reinterpret_cast<void*>(end - end % page_bytes - page_bytes);
   ASSERT_GT(last_page, &ring);
+  // Neighbours may have brought it into memory.
+  madvise(last_page, page_bytes, MADV_NOHUGEPAGE);
+  ASSERT_EQ(madvise(last_page, page_bytes, MADV_DONTNEED), 0);
   ring.ChildAfterFork();
   unsigned char resident = 1;
   ASSERT_EQ(mincore(last_page, page_bytes, &resident), 0);
