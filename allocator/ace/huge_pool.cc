@@ -17,7 +17,7 @@ constexpr unsigned kMaxTries = 64;
 // The longest step, as a share of the window: the tries come to its end.
 constexpr std::size_t kStepShare = 32;
 // How many gaps are looked at under Ace's lock while others have to wait.
-constexpr unsigned kMaxGaps = 1024;
+constexpr unsigned kMaxGaps = 8192;
 constexpr std::size_t kHugeHeaderColourBytes = 0x740;
 
 }  // namespace

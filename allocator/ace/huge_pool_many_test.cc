@@ -108,11 +108,11 @@ TEST(HugePoolManyTest, PlacesOfFreedOnesServeAgain) {
 
 // However many gaps are too short, a call looks at a bounded number of them.
 TEST(HugePoolManyTest, ManyShortGapsAreNotWalked) {
-  constexpr int kGaps = 2'000;
+  constexpr int kGaps = 10'000;
   PretendedMemory memory;
   Region region;
   region.Place(memory);
-  if (region.huge().bytes < 128 * kGiB) {
+  if (region.huge().bytes < 256 * kGiB) {
     GTEST_SKIP() << "addresses are few here";
   }
   memory.Pretend(region.huge());
