@@ -190,9 +190,9 @@ class FuzzHeap {
     const ModelHeap::Block& facts = model_.At(block);
     HAK_CHECK_EQ(allocator().UsableSize(thread(who), block), facts.usable);
     if (!MayBeUsedAs(facts, BlockKind::kMalloc)) return;
-    std::size_t usable = 0;
-    HAK_CHECK(allocator().MayReallocate(thread(who), block, usable));
-    HAK_CHECK_EQ(usable, facts.usable);
+    LiveBlock live;
+    HAK_CHECK(allocator().MayReallocate(thread(who), block, live));
+    HAK_CHECK_EQ(live.size_bytes, facts.usable);
   }
   // The thread ends; another takes its place, or it goes on without a heap.
   void EndThread(unsigned who, bool replaced) {

@@ -247,10 +247,14 @@ class Allocator {
   // Zero up to its usable size; aligned to a power of two.
   HAK_COLD CallResult AllocateCleared(Heap*& self, std::size_t size_bytes,
                                       std::size_t alignment_bytes);
-  // Whether the block may be given another size, or place; how much of it may
-  // be used. False: it is none, or damaged, which was reported.
+  // Whether the block may be given another size, or place. False: it is none,
+  // or damaged, which was reported.
   HAK_COLD bool MayReallocate(Heap* self, const void* pointer,
-                              std::size_t& usable_bytes);
+                              LiveBlock& block);
+  // Whether a block that is aligned so may be what such a request gets: a sized
+  // free with it would be right.
+  HAK_COLD bool Suits(const void* pointer, const LiveBlock& block,
+                      std::size_t size_bytes, std::size_t alignment_bytes);
 
   // --- The life of threads and processes.
 

@@ -163,7 +163,9 @@ bool SizeFits(LargeBlocks<kConfig>& large_blocks, HeapProfile& profile,
               const void* pointer, const LiveBlock& block,
               std::size_t size_bytes, std::size_t alignment_bytes) {
   if (block.empty) return size_bytes == 0;
-  if constexpr (kConfig.check_bounds) return size_bytes == block.size_bytes;
+  if (kConfig.check_bounds || block.guarded) {
+    return size_bytes == block.size_bytes;
+  }
   const bool small =
       size_bytes <= kMaxPoolBytes && alignment_bytes <= kMaxPoolBytes;
   if (block.route >= Route::kSpan) {
@@ -208,7 +210,6 @@ HAK_ALWAYS_INLINE bool Allocator<kConfig>::MayFreeSized(
                 alignment_bytes)) {
     if (!AreSizesChecked()) return true;
     if (block.guarded) {
-      if (size_bytes == block.size_bytes) return true;
       guards_.Report(FatalWrongSize, report, size_bytes);
     } else if (kConfig.check_bounds && !block.empty) {
       FatalOtherSize(report, size_bytes, block.size_bytes);

@@ -141,8 +141,9 @@ TYPED_TEST(AllocatorLargerTest, WhoResizesIsToldTheSameSize) {
   auto* self = this->NewThread();
   allocator.Allocate(self, 1000);
   void* const block = allocator.Allocate(self, 100);
-  std::size_t bytes = 0;
-  ASSERT_TRUE(allocator.MayReallocate(self, block, bytes));
+  LiveBlock live;
+  ASSERT_TRUE(allocator.MayReallocate(self, block, live));
+  const std::size_t bytes = live.size_bytes;
   EXPECT_EQ(bytes, allocator.UsableSize(self, block));
   EXPECT_EQ(allocator.AskedSize(block, bytes + 1, 16), bytes + 1);
   allocator.Free(self, block);

@@ -80,15 +80,23 @@ CallResult Allocator<kConfig>::AllocateCleared(Heap*& self,
 
 template <const Config& kConfig>
 bool Allocator<kConfig>::MayReallocate(Heap* self, const void* pointer,
-                                       std::size_t& usable_bytes) {
+                                       LiveBlock& block) {
   FutexLock::Identify();  // as in FreeOther
-  LiveBlock block;
   if (!Require(self, pointer, PointerUse::kRealloc, block)) return false;
-  usable_bytes = block.size_bytes;
   // As in MayFreeSized.
   return block.route >= Route::kSpan ||
          hardening_.MayUse(self, pointer, block, PointerUse::kRealloc,
                            BlockKind::kMalloc);
+}
+
+template <const Config& kConfig>
+bool Allocator<kConfig>::Suits(const void* pointer, const LiveBlock& block,
+                               std::size_t size_bytes,
+                               std::size_t alignment_bytes) {
+  Refusal refusal;
+  return large_.WithinThreshold(size_bytes, alignment_bytes, refusal) &&
+         SizeFits(large_, profile_, pointer, block, size_bytes,
+                  alignment_bytes);
 }
 
 }  // namespace hakmem

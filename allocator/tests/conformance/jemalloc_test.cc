@@ -162,6 +162,28 @@ TEST_F(Jemalloc, RallocxOfABlockThatIsAlignedByChance) {
   for (void* block : blocks) sdallocx_(block, 100, LgAlign(7));
 }
 
+// A block of another route than such a request's is not what was asked for,
+// though it be as long; nor is one that a shrink left longer.
+TEST_F(Jemalloc, RallocxOfABlockThatIsAsLongByChance) {
+  for (const int before : {LgAlign(17), LgAlign(22)}) {
+    for (const std::size_t size : {40000, 60000, 65536}) {
+      for (int lg = 4; lg <= 17; ++lg) {
+        void* block = mallocx_(size, before);
+        FillBlock(block, size, 5);
+        block = rallocx_(block, size, LgAlign(lg));
+        ASSERT_TRUE(IsAlignedTo(block, std::size_t{1} << lg));
+        EXPECT_TRUE(BlockHolds(block, size, 5));
+        sdallocx_(block, size, LgAlign(lg));
+      }
+    }
+  }
+  for (int lg = 4; lg <= 17; ++lg) {
+    void* block = rallocx_(mallocx_(200000, 0), 65000, 0);
+    block = rallocx_(block, 62000, LgAlign(lg));
+    sdallocx_(block, 62000, LgAlign(lg));
+  }
+}
+
 TEST_F(Jemalloc, WhatCannotBeServedLeavesTheBlock) {
   for (const int flags : {0, LgAlign(8), kZero}) {
     void* const block = mallocx_(100, flags);
