@@ -207,7 +207,7 @@ inline constexpr OptionRow kOptionRows[] = {
     {"HAKMEM_PARTITIONS", OptionType::kNumber, "partitions",
      "Blocks of code compiled with -fsanitize=alloc-token lie in so many "
      "partitions, by what their type holds; 1: in one (hardened and debug "
-     "variants; docs/hardening.md).",
+     "variants; docs/types_apart.md).",
      &Options::partitions, nullptr, 1, kMostPartitions, "hardened or debug"},
     {"HAKMEM_WARN_WEAKENED", OptionType::kFlag, "",
      "The hardened variant names at start, on standard error, the options that "

@@ -206,7 +206,7 @@ def markdown_parser():
 def protection_parser():
     parser = _Parser(
         prog="tools/bench protection",
-        description="Prints what allocators take beside what docs/hardening.md says that they stop, as a Markdown "
+        description="Prints what allocators take beside what docs/attacks.md says that they stop, as a Markdown "
         "table. Peers that are called as in its table of attacks take part.")
     parser.add_argument("results", metavar="RESULTS.json", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE.svg", help="draws it as a picture, too")

@@ -1,4 +1,4 @@
-"""Price against protection: what allocators take, and what they stop of the attacks in docs/hardening.md."""
+"""Price against protection: what allocators take, and what they stop of the attacks in docs/attacks.md."""
 import re
 
 import build
@@ -9,7 +9,7 @@ from markdown import NOTHING, escape, ratio_cell, table
 from report_view import View
 from report_words import ratio_text
 
-DOCUMENT = build.ROOT / "docs" / "hardening.md"
+DOCUMENT = build.ROOT / "docs" / "attacks.md"
 # What the document calls hakmem's variants.
 COLUMN_OF = {"hakmem": "release", "hakmem-hardened": "hardened"}
 STOPPED, NOTICED = ("detected", "faults", "prevented"), ("detected", "faults")

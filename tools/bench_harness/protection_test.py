@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What stands beside the times of allocators: the attacks that they stop, as docs/hardening.md has them."""
+"""What stands beside the times of allocators: the attacks that they stop, as docs/attacks.md has them."""
 import pathlib
 import tempfile
 import unittest
@@ -28,7 +28,7 @@ class ProtectionTest(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.addCleanup(setattr, protection, "DOCUMENT", protection.DOCUMENT)
-        protection.DOCUMENT = pathlib.Path(self.folder.name) / "hardening.md"
+        protection.DOCUMENT = pathlib.Path(self.folder.name) / "attacks.md"
         protection.DOCUMENT.write_text(DOCUMENT, encoding="utf-8")
 
     def test_table_has_what_is_stopped_and_its_price(self):
@@ -51,7 +51,7 @@ class ProtectionTest(unittest.TestCase):
         self.assertNotIn("unknown", words)
 
     def test_the_documents_own_table_is_read(self):
-        columns = protection.attacks((protection.build.ROOT / "docs/hardening.md").read_text(encoding="utf-8"))
+        columns = protection.attacks((protection.build.ROOT / "docs/attacks.md").read_text(encoding="utf-8"))
         self.assertGreater(len(columns["hardened"]), 100)
         self.assertGreater(protection.share(columns["hardened"], protection.STOPPED), 0.8)
 

@@ -1,6 +1,6 @@
-// Knows where a block is without having seen a pointer to it. The first case
-// counts pairs of blocks, the others runs in which what was seen in one run
-// holds in the next.
+// Knows a block's address without a pointer to the block. The first case counts
+// pairs of blocks, the others runs in which what was seen in one run holds in
+// the next.
 // attack next: the next malloc returns what follows in memory
 // expect next: succeeds
 // expect[hardened debug] next: 30..48 %

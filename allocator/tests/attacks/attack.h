@@ -2,7 +2,7 @@
 // that its first argument names, with no more than a defect of a program gives
 // away, and ends with one line on stdout that begins "attack: ". The comments
 // above its main are read by cases.py:
-//   // attack CASE: what is tried, a row of the table in docs/hardening.md
+//   // attack CASE: what is tried, a row of the table in docs/attacks.md
 //   // expect CASE: what comes of it under hakmem
 //   // expect[hardened debug] CASE: the same for these variants
 #ifndef HAKMEM_ALLOCATOR_TESTS_ATTACKS_ATTACK_H_

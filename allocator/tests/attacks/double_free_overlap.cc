@@ -1,4 +1,4 @@
-// Frees a block twice, so that malloc returns it twice, to two owners.
+// Frees a block twice, so that malloc gives the block to two owners.
 // attack at_once: twice in a row
 // expect at_once: detected
 // attack between: another block is freed between

@@ -1,5 +1,5 @@
-// Uses what lies 1 MiB behind a block's end, as an index that is far out of
-// bounds does: addresses that the allocator has given to nobody.
+// Accesses memory 1 MiB behind a block's end, by an index far out of bounds:
+// addresses that the allocator has given to nobody.
 // attack read_small: reads 1 MiB behind 64 bytes
 // expect read_small: succeeds
 // expect[hardened debug] read_small: faults

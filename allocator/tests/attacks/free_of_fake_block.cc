@@ -1,5 +1,5 @@
-// Frees an address at which the attacker has built what looks like a block,
-// with the header that glibc expects, so that malloc returns it.
+// Frees an address where the attacker has built a block with glibc's header, so
+// that malloc returns the address.
 // attack on_stack: on the stack
 // expect on_stack: detected
 // attack is_static: in a static variable

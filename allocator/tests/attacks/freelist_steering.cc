@@ -1,5 +1,5 @@
-// Writes to freed blocks where allocators keep the link to the next free one,
-// so that a later malloc returns memory of the attacker's choice.
+// Writes a forged link to a freed block, so that a later malloc returns memory
+// of the attacker's choice.
 // attack plain: the address of a static variable
 // expect plain: prevented
 // expect[hardened debug] plain: detected

@@ -1,6 +1,5 @@
-// Finds pointers of the allocator's where the program has only its own data:
-// with one of them addresses need no longer be guessed. The attacker knows how
-// glibc disguises links.
+// Finds pointers of the allocator's in the program's own data, so that
+// addresses need not be guessed. The attacker knows how glibc disguises links.
 // attack freed: in freed blocks of 64 bytes
 // expect freed: prevented
 // attack freed_middle: in freed blocks of 5 KiB

@@ -1,5 +1,4 @@
-// Finds in new memory, of which nothing was written yet, what another owner
-// left there.
+// Finds another owner's data in new memory, before the first write.
 // attack small: 64 bytes
 // expect small: succeeds
 // expect[hardened debug] small: prevented

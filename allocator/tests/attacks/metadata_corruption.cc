@@ -1,5 +1,5 @@
-// Writes over what an allocator keeps near blocks, and has the allocator use
-// it.
+// Writes over an allocator's data near blocks, and has the allocator use the
+// forged data.
 // attack grow_chunk: behind the end, a size for glibc's next chunk
 // expect grow_chunk: prevented
 // expect[hardened debug] grow_chunk: detected

@@ -1,4 +1,4 @@
-// Writes on into the next block, and puts what is expected where canaries are.
+// Writes on into the next block, with the expected canary at its place.
 // attack read_first: the canary is read before, from the same block
 // expect read_first: succeeds
 // attack replayed: another block's canary is copied

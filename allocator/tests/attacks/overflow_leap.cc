@@ -1,5 +1,5 @@
-// Writes behind a block's end, but not what follows it: an index that is out of
-// bounds. What is hit is chosen so that it is another block's data.
+// Writes far behind a block's end, by an index out of bounds: the bytes between
+// stay unchanged. What is hit is chosen so that it is another block's data.
 // attack small: a write into the next block, over what is between
 // expect small: succeeds
 // attack middle: the same, blocks of 5 KiB

@@ -1,5 +1,5 @@
-// Writes on from a block's last byte into what lies behind it. The attack has
-// succeeded when another block has changed, and the program did not find out.
+// Writes on past a block's end, over the neighbour. The attack has succeeded
+// when another block has changed, and the program did not find out.
 // attack one: 1 byte past the end, and the block is freed
 // expect one: succeeds
 // expect[hardened debug] one: detected

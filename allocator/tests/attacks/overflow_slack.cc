@@ -1,5 +1,5 @@
-// Writes 24 bytes behind a block's end, and not the 8 before them: past what an
-// allocator checks there, into what rounding added. The block is freed then.
+// Writes 24 bytes behind a block's end and leaves out 8: past an allocator's
+// check, into the slack of rounding. The block is freed then.
 // attack middle: behind 5,000 bytes
 // expect middle: succeeds
 // expect[hardened debug] middle: detected

@@ -1,5 +1,5 @@
-// Reads on from a block's last byte, as a wrong length in a message makes a
-// server do, and finds what the neighbour holds.
+// Reads the neighbour past a block's last byte, as a wrong length in a message
+// makes a server do.
 // attack small: 200 bytes past the end
 // expect small: succeeds
 // attack middle: 8 KB past the end of 5 KiB

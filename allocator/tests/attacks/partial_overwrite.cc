@@ -1,5 +1,5 @@
-// Writes on past a block's end into the two lowest bytes of a pointer, which
-// the program then uses: no address need be known.
+// Writes past a block's end, over the two lowest bytes of a pointer that the
+// program then uses: no address need be known.
 // attack used: the pointer is used at once
 // expect used: succeeds
 // attack freed: the block that was left is freed before

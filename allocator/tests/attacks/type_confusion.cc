@@ -1,5 +1,5 @@
-// Has a block of another size at an address where a freed one was, so that an
-// old pointer to one type finds another.
+// Has a block of another size at a freed block's address, so that an old
+// pointer meets another type.
 // attack within_class: 50 bytes, then 54
 // expect within_class: succeeds
 // attack small_to_small: 48 bytes, then 112

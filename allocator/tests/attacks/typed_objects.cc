@@ -1,5 +1,5 @@
-// Has bytes that an attacker chooses where an object has a pointer to a
-// function, which the program then calls.
+// Has the attacker's bytes where an object has a pointer to a function, and the
+// program calls the function.
 // attack reused: an object is freed, then buffers come
 // expect reused: succeeds
 // attack reused_typed: the same, with allocation tokens

@@ -1,4 +1,4 @@
-// Reads a block after it was freed, and finds what it held.
+// Reads a block's old content after the free.
 // attack small: a block of 64 bytes
 // expect small: succeeds
 // expect[hardened debug] small: prevented

@@ -1,5 +1,5 @@
-// Writes 16 bytes to a freed block before it is used again, so that its next
-// owner finds them in memory that he did not write.
+// Writes 16 bytes to a freed block, so that the next owner finds foreign bytes
+// in new memory.
 // attack small: a block of 64 bytes
 // expect small: succeeds
 // expect[hardened debug] small: detected

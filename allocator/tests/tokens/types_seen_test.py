@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""types_seen_test.py HARDENED RELEASE HARDENING.md types_seen.cc token_family.cc
+"""types_seen_test.py HARDENED RELEASE TYPES_APART.md types_seen.cc token_family.cc
 
 A program that clang compiles to pass allocation tokens runs on both libraries, preloaded and linked
-to, and clang finds the types that docs/hardening.md says it finds.
+to, and clang finds the types that docs/types_apart.md says it finds.
 """
 import os
 import re
