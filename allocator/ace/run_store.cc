@@ -22,6 +22,9 @@ constexpr std::size_t kMappedRunsShare = 16;
 constexpr std::size_t kMappingsShare = 4;
 constexpr std::size_t kMappingsPerGuard = 2;
 
+// So many unmapped frames that others may have taken are tried for one grant.
+constexpr FrameIndex kMostRemapped = 256;
+
 }  // namespace
 
 void RunStore::Start(Region::Window typed, std::size_t mappings) {
@@ -57,7 +60,7 @@ void RunStore::Put(RangeKind kind, UnitIndex first, bool dirty) {
 
 // Maps neighbouring frames again that were unmapped under pressure.
 bool RunStore::Remap(FrameIndex frames) {
-  for (;;) {
+  for (FrameIndex tried = 0; tried < kMostRemapped; tried += frames) {
     const FrameIndex unmapped = pool_.unmapped().count();
     const FrameIndex first = pool_.unmapped().Find(frames);
     if (first == kNoFrame) return false;
@@ -71,6 +74,7 @@ bool RunStore::Remap(FrameIndex frames) {
     // Others may do where something else has some of these.
     if (pool_.unmapped().count() == unmapped) return false;
   }
+  return false;
 }
 
 Refusal RunStore::ExtendZone(FrameIndex frames, std::uint32_t unmapped_units) {
@@ -196,11 +200,11 @@ RunGrant RunStore::TakeUnits(std::uint32_t units,
 
 std::size_t RunStore::PurgeRest() {
   std::size_t purged_bytes = 0;
-  for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
-    const std::size_t bytes =
-        pool_.PurgePartsOfHuge(AceState::kPurgeSliceUnits, next);
-    if (bytes == 0) break;  // there are none, or the kernel refuses
-    purged_bytes += bytes;
+  bool refused = false;
+  for (FrameIndex next = 0; next != kNoFrame && !refused;
+       state_.LetOthersIn()) {
+    purged_bytes +=
+        pool_.PurgePartsOfHuge(AceState::kPurgeSliceUnits, next, refused);
   }
   for (FrameIndex next = 0; next != kNoFrame; state_.LetOthersIn()) {
     pool_.PurgeDescriptors(next);
@@ -210,10 +214,14 @@ std::size_t RunStore::PurgeRest() {
 
 void RunStore::PurgeParts(std::uint64_t units) {
   std::uint64_t purged = 0;
-  for (int pass = 0; pass < 2 && purged < units; ++pass) {
-    purged += pool_.PurgePartsOfHuge(units - purged, next_part_) / kUnitBytes;
-    if (next_part_ != kNoFrame) break;
+  bool refused = false;
+  for (int ends = 0; ends < 2 && purged < units && !refused;
+       state_.LetOthersIn()) {
+    purged += pool_.PurgePartsOfHuge(units - purged, next_part_, refused) /
+              kUnitBytes;
+    if (next_part_ != kNoFrame) continue;
     next_part_ = 0;
+    ++ends;
   }
 }
 
